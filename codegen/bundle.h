@@ -81,6 +81,7 @@ void bundle_file(Bundle *, const char *name, const StrBuf *text);   /* writes an
 void bundle_source(Bundle *, const char *name, const StrBuf *text); /* the same, in Bundle.folder */
 const char *bundle_path(Bundle *, const char *name); /* of a file that the caller writes */
 bool bundle_is_bare(const Bundle *);                 /* for a machine without an operating system */
+bool bundle_asks_machine(const Bundle *); /* bundle_machine.c: init does, in a file of its own */
 void bundle_fail(Bundle *, ingot_status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void bundle_prepare(Bundle *); /* names, ports, weights */

@@ -162,6 +162,8 @@ static void need_own(Bundle *b, FileList *list)
     for (int i = 0; i < nheader; i++)
         need(b, list, header[i]);
     need_calls(b, list, &b->p->main);
+    if (bundle_asks_machine(b))
+        need(b, list, "igrt_cpu.c");
 }
 
 static void copy_runtime(Bundle *b)
@@ -197,13 +199,37 @@ static bool is_driver(const char *file)
     return !strncmp(file, "host/", 5);
 }
 
+static bool is_any_source(const Bundle *b, const char *file)
+{
+    (void)b;
+    return !is_driver(file);
+}
+
+static bool is_driver_source(const Bundle *b, const char *file)
+{
+    (void)b;
+    return is_driver(file);
+}
+
+/* Compiled for any machine, or for the target's. */
+static bool is_for_any(const Bundle *b, const char *file)
+{
+    return !is_driver(file) && source_is_for_any(b->a, b->name, b->half != NULL, file);
+}
+
+static bool is_for_machine(const Bundle *b, const char *file)
+{
+    return has_suffix(file, ".c") && !source_is_for_any(b->a, b->name, b->half != NULL, file);
+}
+
 /* suffix: of objects, for make; "": the sources, for CMake. */
-static void sources(StrBuf *sb, const Bundle *b, bool driver, const char *suffix)
+static void sources(StrBuf *sb, const Bundle *b, bool (*wanted)(const Bundle *, const char *),
+                    const char *suffix)
 {
     size_t width = 0;
     for (int i = 0; i < b->nfile; i++) {
         const char *f = b->files[i], *dot = strrchr(f, '.');
-        if (!is_source(f) || is_driver(f) != driver)
+        if (!is_source(f) || !wanted(b, f))
             continue;
         if (width + strlen(f) > 80) {
             sb_puts(sb, *suffix ? " \\\n   " : "\n   ");
@@ -215,7 +241,7 @@ static void sources(StrBuf *sb, const Bundle *b, bool driver, const char *suffix
     }
 }
 
-/* For which machine the C compiler builds: the target's choice, and no part of what a user sets as CFLAGS. */
+/* For which machine the C compiler builds: the target's choice, and no part of what a user sets as CFLAGS (bundle_machine.c divides them). */
 const char *machine_flags(const Bundle *b)
 {
     return b->target->flags ? b->target->flags : "";
@@ -273,24 +299,25 @@ static void make_shared(StrBuf *sb, const Bundle *b)
         "SHARED = $(MODEL:.o=.pic.o) host/table.pic.o host/igrt_pool.pic.o\n"
         "\nlib%s.so: $(SHARED)\n"
         "\t$(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@ $(SHARED) $(LDLIBS)\n"
-        "\n%%.pic.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS) $(CFLAGS) $(CPPFLAGS) -fPIC -c -o $@ $<\n",
-        n);
+        "\n%%.pic.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS)%s $(CFLAGS) $(CPPFLAGS) -fPIC -c -o $@ $<\n",
+        n, *flags_for_machine(b->a, b->target) ? " $(MACHINE)" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(sb, "\n%s_weights.pic.o: %s_weights.o\n\tcp $< $@\n", n, n);
 }
 
 static void makefile(Bundle *b)
 {
-    const char *machine = machine_flags(b), *n = b->name;
-    bool bare = bundle_is_bare(b);
+    const char *machine = flags_for_machine(b->a, b->target), *all = flags_for_all(b->a, b->target),
+               *n = b->name;
+    const bool bare = bundle_is_bare(b);
     StrBuf sb = {0};
     const char *program = b->target->wasm ? arena_printf(b->a, "%s.wasm", n) : n;
     makefile_opening(&sb, b, program);
     sb_puts(&sb, "MODEL =");
-    sources(&sb, b, false, ".o");
+    sources(&sb, b, is_any_source, ".o");
     if (!bare) {
         sb_puts(&sb, "\nDRIVER =");
-        sources(&sb, b, true, ".o");
+        sources(&sb, b, is_driver_source, ".o");
     }
     sb_puts(&sb, "\nHEADERS = $(wildcard *.h");
     sb_puts(&sb, bare ? ")\n" : " host/*.h)\n");
@@ -298,7 +325,15 @@ static void makefile(Bundle *b)
               "\n# Contraction would make results depend on the compiler; kernels spell fma where "
               "they want it.\n"
               "FLAGS = -std=c99 -ffp-contract=off%s -I.%s%s\n",
-              bare || b->target->wasm ? "" : " -pthread", *machine ? " " : "", machine);
+              bare || b->target->wasm ? "" : " -pthread", *all ? " " : "", all);
+    if (*machine) {
+        sb_printf(&sb,
+                  "\n# Its instructions are only in what runs after init has asked for them.\n"
+                  "MACHINE = %s\nANY =",
+                  machine);
+        sources(&sb, b, is_for_any, ".o");
+        sb_puts(&sb, "\n$(DRIVER) $(DRIVER:.o=.pic.o) $(ANY) $(ANY:.o=.pic.o): MACHINE =\n");
+    }
     if (b->target->link)
         sb_printf(&sb, "LINK = %s\n", b->target->link);
     if (bare)
@@ -312,13 +347,13 @@ static void makefile(Bundle *b)
             program, n, program, n, b->target->link ? " $(LINK)" : "", n);
     sb_printf(&sb,
               "\nlib%s.a: $(MODEL)\n\trm -f $@\n\t$(AR) rcs $@ $(MODEL)\n"
-              "\n%%.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<\n",
-              n);
+              "\n%%.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS)%s $(CFLAGS) $(CPPFLAGS) -c -o $@ $<\n",
+              n, *machine ? " $(MACHINE)" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(
             &sb,
             "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC)%s%s $(CPPFLAGS) -I. -c -o $@ $<\n", n,
-            n, n, *machine ? " " : "", machine);
+            n, n, *machine_flags(b) ? " " : "", machine_flags(b));
     bool shared = !bare && !b->target->wasm;
     if (shared)
         make_shared(&sb, b);
@@ -365,7 +400,7 @@ static void cmake_driver(StrBuf *sb, const Bundle *b)
     if (!b->target->wasm)
         sb_puts(sb, "    find_package(Threads REQUIRED)\n");
     sb_printf(sb, "    add_executable(%s", n);
-    sources(sb, b, true, "");
+    sources(sb, b, is_driver_source, "");
     sb_printf(sb, ")\n    target_link_libraries(%s PRIVATE %s_model%s)\n", n, n,
               b->target->wasm ? "" : " Threads::Threads");
     if (b->target->link) {
@@ -384,14 +419,22 @@ static void cmake_driver(StrBuf *sb, const Bundle *b)
     sb_puts(sb, "endif()\n");
 }
 
+static const char *cmake_list(Arena *a, const char *words)
+{
+    char *list = arena_strdup(a, words);
+    for (char *p = list; *p; p++)
+        if (*p == ' ')
+            *p = ';';
+    return list;
+}
+
 static void cmakelists(Bundle *b)
 {
-    StrBuf sb = {0}, flags = {0};
-    sb_printf(&flags, "-ffp-contract=off%s%s", *machine_flags(b) ? ";" : "", machine_flags(b));
-    for (size_t i = 0; i < flags.len; i++)
-        if (flags.data[i] == ' ')
-            flags.data[i] = ';';
-    const char *n = b->name;
+    StrBuf sb = {0};
+    const char *n = b->name, *machine = flags_for_machine(b->a, b->target),
+               *all = flags_for_all(b->a, b->target),
+               *flags = cmake_list(b->a, *all ? arena_printf(b->a, "-ffp-contract=off %s", all)
+                                              : "-ffp-contract=off");
     sb_printf(
         &sb,
         "# add_subdirectory() this folder and link %s::%s_model; built by itself it %s.\n"
@@ -402,7 +445,7 @@ static void cmakelists(Bundle *b)
         "add_library(%s_model STATIC\n   ",
         n, n, bundle_is_bare(b) ? "can be installed" : "makes the driver too, and can be installed",
         n, b->mode == WEIGHTS_INCBIN ? " ASM" : "", n);
-    sources(&sb, b, false, "");
+    sources(&sb, b, is_any_source, "");
     sb_printf(
         &sb,
         ")\n"
@@ -415,17 +458,26 @@ static void cmakelists(Bundle *b)
         "\"$<$<COMPILE_LANG_AND_ID:C,GNU,Clang,AppleClang>:%s>\"\n"
         "    $<$<COMPILE_LANG_AND_ID:C,GNU>:" FLAG_OF_GCC ">)\n"
         "if(NOT MSVC)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
-        n, n, n, n, n, n, n, n, flags.data, n, gpu_part(b) ? " ${CMAKE_DL_LIBS}" : "");
+        n, n, n, n, n, n, n, n, flags, n, gpu_part(b) ? " ${CMAKE_DL_LIBS}" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(&sb,
                   "set_source_files_properties(%s_weights.S PROPERTIES\n"
                   "    COMPILE_OPTIONS \"-Wa,-I${CMAKE_CURRENT_SOURCE_DIR}\"\n"
                   "    OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/%s.weights)\n",
                   n, n);
+    if (*machine) {
+        sb_puts(&sb,
+                "\n# Instructions of the machine are only in what runs after init has asked for "
+                "them.\nset_source_files_properties(\n   ");
+        sources(&sb, b, is_for_machine, "");
+        sb_printf(&sb,
+                  "\n    PROPERTIES COMPILE_OPTIONS "
+                  "\"$<$<C_COMPILER_ID:GNU,Clang,AppleClang>:%s>\")\n",
+                  cmake_list(b->a, machine));
+    }
     cmake_install(&sb, b);
     if (!bundle_is_bare(b))
         cmake_driver(&sb, b);
-    sb_free(&flags);
     bundle_file(b, "CMakeLists.txt", &sb);
 }
 

@@ -153,7 +153,8 @@ static void function_init(StrBuf *sb, const Bundle *b)
             "        if (none)\n            ctx->fault = ctx->of.gpu.fault;\n"
             "        if (!none || !may_cpu || asked)\n            return status;\n    }\n");
     init_half(sb, b, 1, "    ");
-    sb_puts(sb, "    return status;\n}\n");
+    sb_puts(sb, "    if (status == IGRT_ERR_FEATURE)\n        ctx->fault = ctx->of.cpu.fault;\n"
+                "    return status;\n}\n");
 }
 
 /* "ctx->on_cpu ? model_c_run(&ctx->of.cpu, in, out) : model_cuda_run(&ctx->of.gpu, in, out)" */

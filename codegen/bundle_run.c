@@ -212,16 +212,23 @@ static void function_init(Writer *w)
     const Bundle *b = w->b;
     const char *n = b->name, *u = b->upper;
     StrBuf *sb = &w->sb;
-    bool blob = b->mode == WEIGHTS_BLOB;
+    const bool blob = b->mode == WEIGHTS_BLOB, asks = bundle_asks_machine(b);
     if (b->memory)
         memory_table(sb, b);
     sb_printf(sb,
-              "\n%s_status %s_init(%s_ctx *ctx, const %s_config *config)\n{\n"
+              "\n%s%s_status %s_init(%s_ctx *ctx, const %s_config *config)\n{\n"
               "    igrt_status status;\n"
-              "    if (!ctx)\n        return IGRT_ERR_NULL;\n"
+              "    if (!ctx)\n        return IGRT_ERR_NULL;\n",
+              asks ? "IGRT_CPU_ANY " : "", n, n, n, n);
+    if (asks)
+        sb_printf(sb,
+                  "    status = igrt_cpu_check(%s_cpu_needs, &ctx->fault);\n"
+                  "    if (status != IGRT_OK)\n        return status;\n",
+                  n);
+    sb_printf(sb,
               "    status = igrt_config_check(config, %s, %s_ARENA_ALIGN,\n"
               "                               %s_WEIGHTS_BYTES);\n",
-              n, n, n, n, arena_wanted(b), u, u);
+              arena_wanted(b), u, u);
     if (blob && !b->gpu)
         sb_printf(sb,
                   "    if (status == IGRT_OK)\n"
@@ -250,9 +257,6 @@ static void function_init(Writer *w)
         sb_printf(sb, "    ctx->weights = %s_weights_blob;\n", n);
     else
         sb_puts(sb, "    ctx->weights = NULL;\n");
-    if (b->kernel_needs & NEED_AMX)
-        sb_puts(sb, "    if (igrt_amx_permit() != 0) /* the system keeps the tiles to itself */\n"
-                    "        return IGRT_ERR_DEVICE;\n");
     sb_puts(sb, "    memset(&ctx->fault, 0, sizeof ctx->fault);\n");
     if (b->nsym)
         sb_puts(sb, "    memset(ctx->sym, 0, sizeof ctx->sym);\n");
@@ -273,6 +277,13 @@ static void function_init(Writer *w)
                     "    return status;\n}\n");
     else
         sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
+}
+
+static void function_reset(Writer *w)
+{
+    const Bundle *b = w->b;
+    const char *n = b->name;
+    StrBuf *sb = &w->sb;
     sb_printf(
         sb, "\n%s_status %s_reset(%s_ctx *ctx)\n{\n    if (!ctx)\n        return IGRT_ERR_NULL;\n",
         n, n, n);
@@ -336,17 +347,24 @@ static void opening(StrBuf *sb, Bundle *b)
     sb_puts(sb, "\n#include <string.h>\n\n");
     if (b->all_needs & NEED_NUM)
         sb_puts(sb, "#include \"igrt_num.h\"\n");
-    if (b->kernel_needs & NEED_AMX)
-        sb_puts(sb, "#include \"igrt_amx.h\"\n");
+    if (bundle_asks_machine(b))
+        sb_puts(sb, "#include \"igrt_cpu.h\"\n");
     if (b->gpu)
         sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
     if (b->p->nkernel)
         sb_printf(sb, "#include \"%s_kernels.h\"\n", b->name);
     if (b->mode == WEIGHTS_ARRAY)
         sb_printf(sb, "#include \"%s_weights.h\"\n", b->name);
-    if (b->mode == WEIGHTS_INCBIN)
+    if (b->mode == WEIGHTS_INCBIN && !bundle_asks_machine(b))
         sb_printf(sb, "extern const unsigned char %s_weights_blob[]; /* %s_weights.S */\n", b->name,
                   b->name);
+    if (bundle_asks_machine(b))
+        sb_printf(
+            sb,
+            "\n/* The instructions that this file and the kernels may hold: %s_init.c asks for "
+            "them. */\nextern const uint64_t %s_cpu_needs;\n"
+            "const uint64_t %s_cpu_needs = IGRT_CPU_BUILT;\n",
+            b->name, b->name, b->name);
     Map seen = {0};
     StrBuf libs = {0};
     lib_prototypes(&libs, b, &seen, &b->p->main);
@@ -401,6 +419,26 @@ static void opening(StrBuf *sb, Bundle *b)
             "    } while (0)\n");
 }
 
+/* <name>_init.c: the other files may hold instructions that the processor lacks, so init lies in none of them. */
+static void write_init(Bundle *b)
+{
+    Writer w = {.b = b};
+    sb_printf(&w.sb, "/*\n * %s_init.c - init of ", b->name);
+    print_comment_text(&w.sb, b->source);
+    sb_printf(&w.sb,
+              ": compiled for any processor, for it asks whether this one has what the other files "
+              "are compiled for.\n */\n"
+              "#include \"%s_igrt.h\"\n#include \"%s.h\"\n\n#include <string.h>\n\n"
+              "#include \"igrt_cpu.h\"\n",
+              whole_name(b), b->name);
+    sb_printf(&w.sb, "\nextern const uint64_t %s_cpu_needs; /* %s.c */\n", b->name, b->name);
+    if (b->mode == WEIGHTS_INCBIN)
+        sb_printf(&w.sb, "extern const unsigned char %s_weights_blob[]; /* %s_weights.S */\n",
+                  b->name, b->name);
+    function_init(&w);
+    bundle_source(b, arena_printf(b->a, "%s_init.c", b->name), &w.sb);
+}
+
 void bundle_run(Bundle *b)
 {
     Writer w = {.b = b};
@@ -412,7 +450,11 @@ void bundle_run(Bundle *b)
         gpu_apart_functions(&w.sb, b);
         (void)needs_taken(b);
     }
-    function_init(&w);
+    if (bundle_asks_machine(b))
+        write_init(b);
+    else
+        function_init(&w);
+    function_reset(&w);
     parts_functions(&w);
     function_run(&w);
     StrBuf all = {0};

@@ -87,13 +87,16 @@ static void write_table(Bundle *b)
     const char *n = b->name, *u = b->upper;
     const Bundle *gpu = gpu_part(b);
     const char *member = b->half ? "of.gpu.gpu" : "gpu";
+    const bool asks = bundle_asks_machine(b->half ? &b->half[1] : b);
     sb_printf(
         &sb,
         "/* table.c - what %s is, for programs that were not written for it: igrt_bundle. */\n"
         "#include <stddef.h>\n\n%s#include \"driver.h\"\n#include \"igrt_pool.h\"\n#include "
         "\"%s.h\"\n%s",
-        n, gpu ? arena_printf(b->a, "#include \"%s_igrt.h\"\n", n) : "", n,
+        n, gpu || asks ? arena_printf(b->a, "#include \"%s_igrt.h\"\n", n) : "", n,
         gpu ? arena_printf(b->a, "#include \"igrt_gpu_%s.h\"\n", gpu->target->name) : "");
+    if (asks)
+        sb_puts(&sb, "#include \"igrt_cpu.h\"\n");
     io_table(&sb, b, b->in, b->nin, "inputs");
     io_table(&sb, b, b->out, b->nout, "outputs");
     group_table(&sb, b, b->in_group, b->nin_group, "inputs");
@@ -165,7 +168,7 @@ static void write_table(Bundle *b)
                   n, u);
     sb_printf(&sb,
               "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n  "
-              "  .fault = fault,\n%s%s};\n"
+              "  .fault = fault,\n%s%s%s};\n"
               "\nconst igrt_table igrt_bundle = {\n"
               "    .abi = IGRT_ABI_VERSION,\n"
               "    .model_bytes = sizeof(igrt_model),\n"
@@ -177,7 +180,8 @@ static void write_table(Bundle *b)
               "    .status_text = igrt_status_text,\n};\n",
               b->has_selftest ? "    .selftest = selftest,\n" : "",
               gpu ? "    .memory = memory,\n    .wait = wait,\n" : "",
-              b->half ? "    .target = target,\n" : "");
+              b->half ? "    .target = target,\n" : "",
+              asks ? "    .cpu_name = igrt_cpu_name,\n" : "");
     bundle_file(b, "host/table.c", &sb);
 }
 

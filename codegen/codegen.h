@@ -98,6 +98,13 @@ unsigned header_need(const char *file);
  * and scalars that have to be spread over the lanes anew, where a load does both for nothing. */
 #define FLAG_OF_GCC "-fno-predictive-commoning"
 
+/* bundle_machine.c: of a target's flags those that choose instructions, where a bundle asks at init whether they are there; and the
+ * others, which all files are compiled with. */
+const char *flags_for_machine(Arena *, const Target *);
+const char *flags_for_all(Arena *, const Target *);
+/* Is the source of this bundle's folder compiled with the latter alone? halves: there is a half for a GPU. */
+bool source_is_for_any(Arena *, const char *name, bool halves, const char *file);
+
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 
 /* Writes the bundle; an existing one is replaced, nothing is left on failure. */

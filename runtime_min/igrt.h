@@ -52,7 +52,7 @@ extern "C" {
     X(ERR_SHAPE, 19, "a size that the data decides is not one that the model allows")  \
     X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")                      \
     X(ERR_TEXT, 21, "strings are longer than the model has room for (--string-bytes)") \
-    X(ERR_FEATURE, 22, "the device lacks what the bundle was compiled for (--target)")
+    X(ERR_FEATURE, 22, "the processor or device lacks what the bundle is compiled for (--target)")
 
 typedef enum igrt_status {
 #define IGRT_X(name, value, text) IGRT_##name = value,

@@ -8,7 +8,8 @@
  *     igrt_amx_zero(&tiles, n)
  *     igrt_amx_dot_i8_u8(&tiles, c, a, b)            c += a b: i32 sums of products of bytes; _bf16_bf16: f32 sums
  *     igrt_amx_end(&tiles)
- *     igrt_amx_permit()                              once a process: 0, or the system does not let it use the tiles
+ *
+ * A process has to be let use the tiles: igrt_cpu_lacks() asks for them.
  *
  * a is [rows][terms], b [terms / 4][16 columns][4 bytes]: four terms of bytes, or two of bf16.  Numbers of tiles are literals.
  *
@@ -56,21 +57,6 @@ IGRT_INLINE void igrt_amx_begin(igrt_amx_tiles *t, int sums, int a, int rows, in
 #define igrt_amx_dot_u8_u8(t, c, a, b) IGRT_AMX_DOT("tdpbuud", c, a, b)
 #define igrt_amx_dot_bf16_bf16(t, c, a, b) IGRT_AMX_DOT("tdpbf16ps", c, a, b)
 
-/* arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA) of Linux. */
-IGRT_INLINE int igrt_amx_permit(void)
-{
-#if defined(__linux__)
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(158L), "D"(0x1023L), "S"(18L)
-                     : "rcx", "r11", "memory");
-    return result == 0 ? 0 : -1;
-#else
-    return 0;
-#endif
-}
-
 #else
 
 typedef struct igrt_amx_tiles {
@@ -90,11 +76,6 @@ IGRT_INLINE void igrt_amx_begin(igrt_amx_tiles *t, int sums, int a, int rows, in
 IGRT_INLINE void igrt_amx_end(igrt_amx_tiles *t)
 {
     (void)t;
-}
-
-IGRT_INLINE int igrt_amx_permit(void)
-{
-    return 0;
 }
 
 IGRT_INLINE void igrt_amx_load(igrt_amx_tiles *t, int n, const void *p, int64_t pitch)

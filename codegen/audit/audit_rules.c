@@ -15,6 +15,7 @@ static const char *const library[] = {
     "memchr",
     "strlen",
     "strcmp",
+    "getauxval", /* what an aarch64 has, on Linux */
     "strncmp",
     "strstr",
     "strchr",

@@ -44,13 +44,13 @@ static void argument(Audit *a, const char *text)
     vec_push(a->a, a->argument, a->nargument, text);
 }
 
-/* Bundles for one machine have its flags in the Makefile: every word of FLAGS that begins with -m. */
+/* Bundles for one machine have its flags in the Makefile: every word of FLAGS and MACHINE that begins with -m. */
 static void machine_arguments(Audit *a)
 {
     FILE *f = fopen(arena_printf(a->a, "%s/Makefile", a->o->dir), "r");
     char line[1024];
     while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, "FLAGS =", 7))
+        if (!strncmp(line, "FLAGS =", 7) || !strncmp(line, "MACHINE =", 9))
             for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n"))
                 if (!strncmp(word, "-m", 2))
                     argument(a, arena_strdup(a->a, word));

@@ -268,9 +268,12 @@ static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData d
     case CXCursor_GCCAsmStmt:
     case CXCursor_MSAsmStmt: {
         Place p = place_of_cursor(r, c);
-        bool mode = r->f && (is_called(r->f->name, "igrt_fp_mode") ||
-                             is_called(r->f->name, "igrt_fp_restore"));
-        if (!mode)
+        static const char *const may[] = {"igrt_fp_mode", "igrt_fp_restore", "igrt_cpu_id",
+                                          "igrt_cpu_xcr0", "igrt_cpu_tiles"};
+        bool known = false;
+        for (size_t i = 0; i < sizeof may / sizeof *may && r->f; i++)
+            known |= is_called(r->f->name, may[i]);
+        if (!known)
             finding_add(r->a, RULE_assembly, p.file, p.line, p.column, "assembly");
         break;
     }

@@ -110,6 +110,26 @@ static int explain(const igrt_fault *f, char *out, size_t room)
     return 1;
 }
 
+/* "the processor lacks avx2, fma" */
+static int explain_cpu(const igrt_model *m, const igrt_fault *f, char *out, size_t room)
+{
+    const uint64_t lacks = (uint64_t)f->value;
+    size_t n = 0;
+    int first = 0;
+    while (first < 63 && !(lacks >> first & 1))
+        first++;
+    const char *const name = m->cpu_name ? m->cpu_name(first) : NULL;
+    if (!name || !f->what || strcmp(f->what, name) != 0) /* another device */
+        return 0;
+    for (int bit = first; bit < 64; bit++) {
+        const char *lacking = lacks >> bit & 1 ? m->cpu_name(bit) : NULL;
+        if (lacking && n < room)
+            n += (size_t)snprintf(out + n, room - n, "%s%s", n ? ", " : "the processor lacks ",
+                                  lacking);
+    }
+    return n > 0;
+}
+
 static int start(Session *s, const char *argv0)
 {
     const igrt_model *m = s->model;
@@ -137,7 +157,9 @@ static int start(Session *s, const char *argv0)
     if (!s->ctx || !s->inputs || !s->outputs)
         return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
     const igrt_status ret = m->init(s->ctx, &s->config);
-    char why[512];
+    char why[1024];
+    if (ret == IGRT_ERR_FEATURE && m->fault && explain_cpu(m, m->fault(s->ctx), why, sizeof why))
+        return driver_fail(IGRT_EXIT_MODEL, "init: %s (status %d)", why, (int)ret);
     const int told = (ret == IGRT_OK || ret == IGRT_ERR_FEATURE || ret == IGRT_ERR_DEVICE ||
                       ret == IGRT_ERR_BUILD) &&
                      m->fault && explain(m->fault(s->ctx), why, sizeof why);

@@ -65,6 +65,7 @@ typedef struct igrt_model {
     igrt_status (*memory)(void *ctx, size_t bytes, const void *data, void **memory);
     igrt_status (*wait)(void *ctx);         /* until all that run has enqueued is done */
     const char *(*target)(const void *ctx); /* which half runs; NULL: the bundle has one target */
+    const char *(*cpu_name)(int bit);       /* igrt_cpu_name(); NULL: init asks for no processor */
 } igrt_model;
 
 /* A bundle as a shared library, lib<name>.so, is loaded by programs in other languages through this one symbol, which has all

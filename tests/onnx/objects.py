@@ -89,8 +89,8 @@ class Objects:
     def __init__(self, bundle, cc, cflags, words):
         self.bundle, self.compiler, self.cc = bundle, cc, " ".join([cc, *words])
         self.makefile = (bundle / "Makefile").read_text()
-        rules = re.search(r"^FLAGS = (.*)", self.makefile, re.M)
-        self.flags = f"{rules[1]} {cflags}"
+        rules = re.findall(r"^(?:FLAGS|MACHINE) = (.*)", self.makefile, re.M)
+        self.flags = f"{' '.join(rules)} {cflags}"
         self.missing = []
 
     def kept(self, files, suffix):

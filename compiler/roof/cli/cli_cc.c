@@ -188,6 +188,13 @@ const char *this_processor(Arena *a)
     return sb_take(&sb, a);
 }
 
+/* Of these the ones for all files. */
+static int any_words(Arena *a, const char *target, const char **argv)
+{
+    const Target t = machine_target(a, target);
+    return t.gpu ? 0 : words(a, flags_for_all(a, &t), argv);
+}
+
 /* A file may tell of any machine. */
 static bool runs_here(const Target *t)
 {
@@ -219,9 +226,11 @@ typedef struct {
     const char *file; /* in the program's folder, or, with an absolute path, in that of the cache */
     const char *part; /* where it is written */
     bool kept, there; /* in the cache; from an earlier program */
+    bool for_any;     /* compiled without the machine's instructions */
 } Object;
 
-static Object *objects_of(Arena *a, const char *const *source, int n, const char *folder)
+static Object *objects_of(Arena *a, const char *const *source, int n, const char *folder,
+                          bool halves)
 {
     Object *o = NEWN(a, Object, n + 1);
     for (int i = 0; i < n; i++) {
@@ -231,6 +240,7 @@ static Object *objects_of(Arena *a, const char *const *source, int n, const char
             o[i].file = arena_printf(a, "%s/%s", folder, o[i].file);
         o[i].part = o[i].kept ? file_part(a, o[i].file) : o[i].file;
         o[i].there = o[i].kept && !access(o[i].file, R_OK);
+        o[i].for_any = source_is_for_any(a, "model", halves, source[i]);
     }
     return o;
 }
@@ -244,22 +254,29 @@ static bool any_there(const Object *o, int n)
     return false;
 }
 
-/* Those that are not there yet, by the compiler's `base` words in argv, which has room for more. */
-static void compile_objects(Arena *a, Jobs *jobs, const char **argv, int base,
+/* The words of a compiler, with room for more. */
+typedef struct {
+    const char *argv[MAX_WORDS];
+    int n;
+} Compiler;
+
+/* Those that are not there yet, by the compiler of the machine, or of any. */
+static void compile_objects(Arena *a, Jobs *jobs, Compiler *machine, Compiler *any,
                             const char *const *source, const Object *o, int n, const char *head,
                             bool verbose)
 {
     const double *size = sizes(a, jobs->dir, source, n);
     for (int i = 0; i < n; i++) {
         const char *tail[] = {"-I.", "-c", "-o", o[i].part, source[i], NULL, NULL, NULL};
+        Compiler *const cc = o[i].for_any ? any : machine;
         if (o[i].there)
             continue;
         if (head && source_takes_head(arena_printf(a, "%s/%s", jobs->dir, source[i]))) {
             tail[5] = "-include";
             tail[6] = head;
         }
-        memcpy((void *)(argv + base), tail, sizeof tail);
-        job_start(jobs, argv);
+        memcpy((void *)(cc->argv + cc->n), tail, sizeof tail);
+        job_start(jobs, cc->argv);
         jobs_told(jobs, size, i + 1, n);
         if (verbose)
             say("  %s %s", c_compiler(), source[i]);
@@ -292,31 +309,36 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     const char *flags[] = {standard, OPTIMISED, "-pthread",
                            check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
-    const char **files = NULL, *argv[MAX_WORDS];
-    int nfile = 0, base = compiler_for(a, target, argv);
+    const char **files = NULL, *half[2];
+    const bool halves = target && target_halves(a, target, half);
+    int nfile = 0;
+    Compiler cc = {.n = 0}, any;
+    cc.n = compiler_for(a, target, cc.argv);
     source_files(a, dir, "", &files, &nfile);
     source_files(a, dir, "host/", &files, &nfile);
     Jobs jobs = jobs_in(dir);
     progress_begin(arena_printf(a, "%s compiles the model", c_compiler()), 0);
-    base = add_flags(argv, base, flags, NFLAG);
-    base += machine_words(a, target, argv + base);
-    const char *folder = objects_folder(a, argv, base);
-    const Object *object = objects_of(a, files, nfile, folder);
+    cc.n = add_flags(cc.argv, cc.n, flags, NFLAG);
+    any = cc;
+    any.n += any_words(a, target, any.argv + any.n);
+    cc.n += machine_words(a, target, cc.argv + cc.n);
+    const char *folder = objects_folder(a, cc.argv, cc.n);
+    const Object *object = objects_of(a, files, nfile, folder, halves);
     if (any_there(object, nfile) && objects_head_wanted(a, folder))
-        objects_precompile(a, folder, argv, base);
-    const char **link = NEWN(a, const char *, base + nfile + 8);
-    int nlink = base;
-    memcpy((void *)link, argv, (size_t)base * sizeof *link);
+        objects_precompile(a, folder, cc.argv, cc.n);
+    const char **link = NEWN(a, const char *, cc.n + nfile + 8);
+    int nlink = cc.n;
+    memcpy((void *)link, cc.argv, (size_t)cc.n * sizeof *link);
     for (int i = 0; i < nfile; i++)
         link[nlink++] = object[i].file;
     const char *const tail[] = {"-o", name, "-lm", "-ldl", NULL};
     memcpy((void *)(link + nlink), tail, sizeof tail);
     const char *head = objects_head(a, folder);
-    compile_objects(a, &jobs, argv, base, files, object, nfile, head, verbose);
+    compile_objects(a, &jobs, &cc, &any, files, object, nfile, head, verbose);
     if (jobs.failed && head) { /* of headers or a compiler that have changed since, or cleared */
         (void)unlink(arena_printf(a, "%s.gch", head));
         jobs.failed = false;
-        compile_objects(a, &jobs, argv, base, files, object, nfile, NULL, verbose);
+        compile_objects(a, &jobs, &cc, &any, files, object, nfile, NULL, verbose);
     }
     job_start(&jobs, link);
     jobs_wait(&jobs);

@@ -11,6 +11,7 @@ except ImportError:         # then types that NumPy lacks are their bytes
     ml_dtypes = None
 
 VERSION = 1                 # IGRT_ABI_VERSION
+OF_INIT = (16, 17, 22)      # statuses of init that leave a fault: IGRT_ERR_DEVICE, _BUILD, _FEATURE
 MAX_RANK = 8
 NO_MEMBER = 2 ** (8 * ctypes.sizeof(c_size_t)) - 1
 
@@ -62,7 +63,8 @@ class ModelTable(ctypes.Structure):
                 ("reset", CFUNCTYPE(c_int, c_void_p)), ("selftest", CFUNCTYPE(c_int, c_void_p)), ("deinit", CFUNCTYPE(None, c_void_p)),
                 ("memory_bytes", POINTER(c_size_t)), ("n_memories", c_int), ("fault", CFUNCTYPE(POINTER(Fault), c_void_p)),
                 ("input_groups", POINTER(Group)), ("output_groups", POINTER(Group)), ("n_input_groups", c_int),
-                ("n_output_groups", c_int), ("memory", c_void_p), ("wait", c_void_p), ("target", CFUNCTYPE(c_char_p, c_void_p))]
+                ("n_output_groups", c_int), ("memory", c_void_p), ("wait", c_void_p), ("target", CFUNCTYPE(c_char_p, c_void_p)),
+                ("cpu_name", c_void_p)]
 
 
 class Bundle(ctypes.Structure):

@@ -261,7 +261,8 @@ class Model:
         if not status:
             return
         message = f"{self.name}: {self._bundle.status_text(status).decode()}"
-        fault = self._table.fault(self._address).contents if self._ready and self._table.fault else None
+        told = self._table.fault and (self._ready or status in abi.OF_INIT)
+        fault = self._table.fault(self._address).contents if told else None
         if fault and fault.what:
             message += f": {fault.what.decode(errors='replace')}"
             if fault.least or fault.greatest or fault.value:
