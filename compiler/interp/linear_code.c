@@ -545,7 +545,9 @@ static void work_item(Build *q)
     q->c->nitem = 1;
     for (int i = 0; i < l->n && l->stmt[i].kind == STMT_ITEM; i++) {
         Node *range = l->stmt[i].node;
+        q->again = true; /* before the statements, one of which may give the extent a name */
         Operand at = code_room(q, INGOT_INDEX, 1), extent = code_value(q, range->src[0]);
+        q->again = false;
         code_add_from(q, DO_ITEM, at, extent);
         open_counter(q, range, linear_range_name(l->tile, range), at.at);
         q->c->nitem = sat_mul(q->c->nitem, range->src[0]->hi);

@@ -133,6 +133,29 @@ static void sound(void **state)
     expect(&walked, scaled_rows, "");
 }
 
+/* So many work items as an expression of a run-time size says, of which a statement has the name too. */
+static ingot_tensor *rows_of_some(Context *c)
+{
+    ingot_dim *n = ingot_dim_var(c, "n", 1, 5), *dim[] = {n, idx(c, 3)};
+    ingot_dim *begin[] = {idx(c, 1), idx(c, 0)},
+              *size[] = {idx_sub(c, idx_min(c, n, idx(c, 3)), idx(c, 1)), idx(c, 3)};
+    return ingot_shrink(c, ingot_input(c, "x", INGOT_F32, 2, dim), begin, size);
+}
+
+static void items_of_an_expression(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n <= 5; n++) {
+        Run r = prepare(rows_of_some, "", true);
+        if (!linear_run(&r.m, r.lk, r.arg, &n, NULL))
+            fail_msg("%s", r.m.fault);
+        const int64_t written = n < 3 ? n - 1 : 2; /* rows of 3 */
+        for (int64_t i = 0; i < 6; i++)
+            assert_int_equal(shadow_written(r.arg[0].memory, 4 * i), i < 3 * written);
+        run_free(&r);
+    }
+}
+
 /* ---- planted faults --------------------------------------------------------------------------------- */
 
 static int find(const Linear *l, StmtKind kind, int from)
@@ -450,6 +473,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sound),
+        cmocka_unit_test(items_of_an_expression),
         cmocka_unit_test(a_remainder_dropped),
         cmocka_unit_test(an_index_swapped),
         cmocka_unit_test(a_let_moved_out_of_its_loop),
