@@ -106,4 +106,9 @@ bool make_dirs(const char *dir); /* with those above it; false: it is not there 
 _Noreturn void bug_at(const char *file, int line, const char *, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Debug and sanitized builds look at what passes have made. */
+#ifndef INGOT_VERIFY
+#define INGOT_VERIFY 0
+#endif
+
 #endif

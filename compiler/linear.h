@@ -67,6 +67,20 @@ typedef struct {
 bool are_neighbours(Context *, const Node *a, const Node *b);
 void pair_stores(Linear *, const Kernel *);
 void linearize(Linear *, const Kernel *, const Tile *);
+/* What is loaded from or stored to: a place also once it is filled. */
+static inline const Node *linear_buffer(const Node *access)
+{
+    const Node *b = access->src[0];
+    return b->op == OP_AFTER ? b->src[0] : b;
+}
+/* linearize_empty.c: may a run's sizes leave the loop without an iteration? */
+bool linear_may_be_empty(const Node *range);
+/* Does a load (of flat addresses) of `count` neighbours lie in its buffer wherever the counters that it moves with have values? False: not
+ * proved. */
+bool linear_is_within(const Kernel *, const Tile *, const Node *load, int64_t count);
+/* linear_verify.c: no load stands outside of a loop that may have no iteration, of which it has not been proved that it may; NULL, or
+ * what is wrong, with statement *at. */
+const char *linear_verify(Arena *, const Linear *, const Kernel *, int *at);
 static inline Bound tile_bound(const Tile *t, const Node *range)
 {
     for (int i = 0; i < t->naxis; i++)

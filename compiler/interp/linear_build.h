@@ -97,8 +97,6 @@ int code_fragment_extent(const Build *, const Node *, int axis);
 uint64_t code_ranges_of(const Build *, const Node *, Map *memo);
 bool code_is_open(const Build *, const Node *range);
 Operand code_counter(Build *, Node *range);
-/* Of a place, also once it is filled. */
-const Node *code_buffer_of(const Node *access);
 bool code_buffer_is_known(Build *, const Node *access);
 /* DO_TAKE, DO_HELD */
 void code_tile(Build *, DoKind, int number, const Node *holds);

@@ -223,8 +223,8 @@ static void products_in_place(Build *q, const Stmt *s, Node *a, Node *b, Operand
     Do *d = code_add_from(q, DO_PRODUCTS_IN_PLACE,
                           (Operand){q->at[n->id], code_width(q, n), code_type(n->dtype)}, x);
     d->in[1] = y.at;
-    d->arg = code_buffer_of(a)->arg.i;
-    d->from = (int)code_buffer_of(b)->arg.i;
+    d->arg = linear_buffer(a)->arg.i;
+    d->from = (int)linear_buffer(b)->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     (void)tc_place_fragment(q->lk->k->c, t->fragment, a, &d->place[0]);
     (void)tc_place_fragment(q->lk->k->c, t->fragment, b, &d->place[1]);
@@ -325,7 +325,7 @@ static void store_fragment(Build *q, const Stmt *s)
     Do *d = code_add_from(q, DO_STORE_TILE, x, at);
     d->in[1] = x.at;
     d->node = n;
-    d->arg = code_buffer_of(n)->arg.i;
+    d->arg = linear_buffer(n)->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     d->step = pitch;
     d->count = code_fragment_extent(q, n->src[2], TC_ROWS);
@@ -375,8 +375,8 @@ static void bring(Build *q, Node *n, bool async)
     d->in[1] = at.at;
     d->in[2] = gate;
     d->in[3] = whole;
-    d->arg = code_buffer_of(n)->arg.i;
-    d->from = (int)code_buffer_of(from)->arg.i;
+    d->arg = linear_buffer(n)->arg.i;
+    d->from = (int)linear_buffer(from)->arg.i;
     d->part = async;
     d->step = from->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
@@ -443,7 +443,7 @@ static void store(Build *q, Node *n, bool async)
     int skip = -1, w = lanes ? t->lanes : 1;
     if (!code_buffer_is_known(q, n))
         return;
-    if (!q->lk->k->args[code_buffer_of(n)->arg.i].written) {
+    if (!q->lk->k->args[linear_buffer(n)->arg.i].written) {
         code_fault(q, "writes to an argument that the kernel only reads");
         return;
     }
@@ -473,7 +473,7 @@ static void store(Build *q, Node *n, bool async)
     d->in[1] = x.at;
     d->in[2] = y.at;
     d->node = n;
-    d->arg = code_buffer_of(n)->arg.i;
+    d->arg = linear_buffer(n)->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     d->part = lanes && t->part ? t->part : w;
     if (skip >= 0)
@@ -570,11 +570,15 @@ static void loop_nest(Build *q, int number)
     memset(q->counter, -1, sizeof q->counter);
     q->nseen = q->nblock = 0;
     q->open = NULL;
+    int at = 0;
+    const char *wrong = linear_verify(q->a, l, q->lk->k, &at);
     for (int i = -1; i < l->n && !q->c->fault; i++) {
         StmtPlace p = {.stmt = i < 0 ? NULL : &l->stmt[i], .tile = number, .number = i};
         q->stmt = q->c->nplace;
         p.open = q->open;
         vec_push(q->a, q->c->place, q->c->nplace, p);
+        if (wrong && i == at)
+            code_fault(q, "%s", wrong);
         if (i < 0) {
             if (q->lk->items && number)
                 code_fault(q, "a work item's program has several loop nests");

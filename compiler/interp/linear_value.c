@@ -252,15 +252,9 @@ Operand code_address(Build *q, Node *offset, bool lanes, bool fours)
     return at;
 }
 
-const Node *code_buffer_of(const Node *access)
-{
-    const Node *b = access->src[0];
-    return b->op == OP_AFTER ? b->src[0] : b;
-}
-
 bool code_buffer_is_known(Build *q, const Node *access)
 {
-    const Node *b = code_buffer_of(access);
+    const Node *b = linear_buffer(access);
     if (b->op == OP_BUFFER && b->arg.i >= 0 && b->arg.i < q->lk->k->narg)
         return true;
     code_fault(q, "there is no form for %s of a %s", op_info[access->op].text, op_info[b->op].text);
@@ -285,7 +279,7 @@ static Operand load_fragment(Build *q, Node *n)
     q->again = false;
     Do *d = code_add_from(q, DO_LOAD_TILE, out, at);
     d->node = n;
-    d->arg = code_buffer_of(n)->arg.i;
+    d->arg = linear_buffer(n)->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     d->step = pitch;
     d->count = code_fragment_extent(q, n, rows ? TC_ROWS : TC_TERMS);
@@ -316,7 +310,7 @@ static Operand load_lane_fragment(Build *q, Node *n)
     q->again = false;
     Do *d = code_add_from(q, DO_LOAD_LANE, out, at);
     d->node = n;
-    d->arg = code_buffer_of(n)->arg.i;
+    d->arg = linear_buffer(n)->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     d->step = f.by_line ? f.pitch : 1;
     d->count = f.by_line ? 1 : (int)f.pitch;
@@ -370,7 +364,7 @@ static Operand load(Build *q, Node *n)
     Operand at = code_address(q, n->src[2], lanes, fours);
     Do *d = code_add_from(q, DO_LOAD, out, at);
     d->node = n;
-    d->arg = code_buffer_of(n)->arg.i;
+    d->arg = linear_buffer(n)->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     d->in[1] = mask;
     d->step = step;

@@ -153,7 +153,7 @@ static Bounds bounds_index(Context *c, Node *n)
         return (Bounds){INT64_MIN, INT64_MAX};
     case OP_RANGE: /* of a loop that may not run, nothing is known before it does: its counter is no constant */
         return (Bounds){0, s[0]->hi == INT64_MAX ? INT64_MAX
-                                                 : max64(s[0]->hi, 1 + (s[0]->lo < s[0]->hi)) - 1};
+                                                 : max64(s[0]->hi, 1 + (s[0]->lo < 1)) - 1};
     case OP_ADD: return (Bounds){lo_add(s[0]->lo, s[1]->lo), hi_add(s[0]->hi, s[1]->hi)};
     case OP_SUB: {
         Bounds b = bounds_neg(of(s[1]));

@@ -92,6 +92,32 @@ def batch_conv(out):
           [const("w1", w1), const("w2", w2)], sets)
 
 
+def batch_blocks(out):
+    """Axes of 4 and 8 elements for each of a batch: whole vectors and copies fill them, and nothing is left. Rows of elements that are
+    repeated, where what is left reads one element or none."""
+    k, double = np.arange(1, 9, dtype=np.float32), TensorProto.DOUBLE
+
+    def softmax(v, axis):
+        e = np.exp(v - v.max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Concat", ["r"] * 4, ["c"], axis=0),
+             helper.make_node("Mul", ["c", "c"], ["q"]), helper.make_node("Softmax", ["q"], ["y"], axis=0),
+             helper.make_node("Reshape", ["z", "row"], ["f"]), helper.make_node("ReduceSum", ["f", "axes"], ["s"], keepdims=0),
+             helper.make_node("ReduceMax", ["f"], ["m"], axes=[1], keepdims=0),
+             helper.make_node("Cast", ["f"], ["d"], to=double), helper.make_node("Softmax", ["d"], ["p"], axis=1),
+             helper.make_node("Unsqueeze", ["x", "axes"], ["u"]), helper.make_node("Mul", ["u", "k"], ["t"]),
+             helper.make_node("Reshape", ["t", "row"], ["v"]), helper.make_node("Softmax", ["v"], ["w"], axis=1)]
+    sets = []
+    for n in (1, 2, 4, 7, 8):
+        x, z = rng.standard_normal(n).astype(np.float32), whole(n, 4)
+        f = z.reshape(1, -1)
+        sets.append(([x, z], [softmax(np.tile(np.maximum(x, 0), 4)**2, 0), f.sum(1), f.max(1), softmax(f.astype(np.float64), 1),
+                              softmax((x[:, None] * k).reshape(1, -1), 1)]))
+    write(out, "batch_blocks", nodes, [info("x", F, ["batch"]), info("z", F, ["batch", 4])],
+          [info("y", F, [None]), info("s", F, [1]), info("m", F, [1]), info("p", double, [1, None]), info("w", F, [1, None])],
+          [const("row", np.array([1, -1], np.int64)), const("axes", np.array([1], np.int64)), const("k", k)], sets)
+
+
 def loop(out):
     """s = s / 2 + x[i]; stops when its sum is above the limit; every s is a scan output."""
     body = helper.make_graph(
@@ -235,7 +261,7 @@ def there_and_back(out):
 
 def main():
     out = pathlib.Path(sys.argv[1])
-    for make in (batch, batch_concat, batch_conv):
+    for make in (batch, batch_concat, batch_conv, batch_blocks):
         make(out / "dim")
     for make in (loop, nonzero, branch, tiles, wide, rows, scales, numbers, there_and_back):
         make(out / "plain")

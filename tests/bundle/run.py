@@ -9,6 +9,7 @@
     strict      builds without a warning as C99 under gcc and clang, in vectors and (c:c99) without
     sanitized   the selftests pass under ASan and UBSan, and find a changed weight
     shapes      run-time dims, loops and counts that the data decides give the right values
+    empty       where a run's sizes leave loops without an iteration nothing is read behind a buffer, under ASan
     inspect     `ingot inspect --json` has every field that tools rely on
     cached      a second `ingot run` compiles nothing
     profiled    `ingot bench --per-kernel --json` tells time, rates and share of the roof of every step
@@ -30,6 +31,8 @@ import time
 
 try:
     import numpy as np
+    import onnx
+    from onnx import numpy_helper
     import models
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -226,6 +229,28 @@ def shapes(ingot, work):
         wanted.write_text("".join(f"{folder}/{c}\n" for c in cases))
         print(call(sys.executable, HERE.parent / "onnx" / "run.py", "--ingot", ingot, *flags, "--baseline", wanted,
                    work / "hard" / folder).strip().splitlines()[-1])
+
+
+def empty(ingot, work):
+    call(sys.executable, HERE / "hard_shapes.py", work / "hard")
+    n = 0
+    for case in sorted((work / "hard" / "dim").iterdir()):
+        bundle = work / "empty" / case.name
+        call(ingot, "compile", case / "model.onnx", "-o", bundle, "--dim", "batch=1..8", "--name", "model")
+        make(bundle, compilers()[0], SANITIZE)
+        for data in sorted(case.glob("test_data_set_*")):
+            given, got = work / "in", work / "out"
+            for folder in (given, got):
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+            for f in data.glob("input_*.pb"):
+                np.save(given / f"{f.stem}.npy", numpy_helper.to_array(onnx.load_tensor(f)))
+            call(bundle / "model", "--poison", given, got)
+            for f in data.glob("output_*.pb"):
+                if not np.allclose(np.load(got / f"{f.stem}.npy"), numpy_helper.to_array(onnx.load_tensor(f)), rtol=1e-4, atol=1e-5):
+                    raise Wrong(f"{case.name}, {data.name}: {f.stem}")
+            n += 1
+    print(f"{n} runs of bundles under {compilers()[0]} {SANITIZE}")
 
 
 def inspect(ingot, work):
@@ -426,7 +451,7 @@ def interpreted(ingot, work):
     print(f"{steps} steps interpreted")
 
 
-CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached, profiled, verified, interpreted)}
+CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, empty, inspect, cached, profiled, verified, interpreted)}
 
 
 def main(doc, checks):

@@ -77,8 +77,8 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
 {
     for (int i = group[0] + 1; i < group[n - 1]; i++) {
         Node *t = q->order[i];
-        if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open) || is_operand(q, i) ||
-            is_late(q, i))
+        if (!needed[i] || q->done[i] || is_plain(t) || !lin_fits(q, i, open, 0) ||
+            is_operand(q, i) || is_late(q, i))
             continue;
         if (is_fill_ahead(q->l, t))
             continue;
@@ -86,7 +86,7 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
             emit_reduce(q, i, open, must, needed, depth);
             continue;
         }
-        q->done[i] = true;
+        lin_done(q, i, open);
         if (!q->inlined[i] && t->op != OP_STORE)
             lin_add(q, STMT_LET, t, depth);
     }
@@ -168,8 +168,9 @@ static void emit_ahead(Lin *q, uint64_t open, Copies which, int depth)
     for (int i = 0; i < n; i++)
         if (!q->done[fill[i]])
             emit_reduce(q, fill[i], open | own, 0, NULL, depth);
+    lin_forget(q, own);
     for (int i = 0; i < q->n; i++)
-        if (q->set[i] & own || is_fill_ahead(q->l, q->order[i]))
+        if (is_fill_ahead(q->l, q->order[i]))
             q->done[i] = false;
     arena_free(a);
 }
@@ -322,12 +323,12 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     const bool alone = !nloop && !(q->l->tile->quad && is_products(q->l, t));
     for (int i = first; i < q->n && n < (alone ? 1 : 256); i++) {
         Node *r = q->order[i];
-        if (!q->done[i] && same_loops(q, t, r) && !(q->set[i] & ~open) &&
-            (!must || (q->set[i] & must)) && (!needed || needed[i]))
+        if (!q->done[i] && same_loops(q, t, r) && lin_fits(q, i, open, must) &&
+            (!needed || needed[i]))
             group[n++] = i;
     }
     for (int i = 0; i < n; i++)
-        q->done[group[i]] = true;
+        lin_done(q, group[i], open);
     const bool boxes = q->l->tile->box && is_products(q->l, t);
     if (boxes)
         emit_loader(q, open, depth);
@@ -410,9 +411,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     else if (together)
         barrier(q, NULL, depth);
     /* what stood in these loops ended with them: others over the same ranges have their own */
-    for (int i = 0; i < q->n; i++)
-        if (q->set[i] & own)
-            q->done[i] = false;
+    lin_forget(q, own);
     arena_free(a);
 }
 
@@ -431,20 +430,20 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
         if ((before && (q->reads[i] || t->op == OP_STORE)) || q->done[i] || is_plain(t) ||
-            (q->set[i] & ~open) || (must && !(q->set[i] & must)) || (needed && !needed[i]) ||
-            is_operand(q, i) || is_late(q, i) || is_ahead(q, t) || is_fill_ahead(q->l, t))
+            !lin_fits(q, i, open, must) || (needed && !needed[i]) || is_operand(q, i) ||
+            is_late(q, i) || is_ahead(q, t) || is_fill_ahead(q->l, t))
             continue;
         if (t->op == OP_STORE) {
-            q->done[i] = true;
+            lin_done(q, i, open);
             if (is_result(q, t)) /* those of a place come with its loops */
                 lin_add(q, STMT_STORE, t, depth);
         } else if (is_loop(q->l, t) || is_fill(t)) {
             emit_reduce(q, i, open, must, needed, depth);
         } else if (t->op == OP_SCAN) {
-            q->done[i] = true;
+            lin_done(q, i, open);
             lin_add(q, STMT_UPDATE, t, depth);
         } else {
-            q->done[i] = true;
+            lin_done(q, i, open);
             if (!q->inlined[i])
                 lin_add(q, STMT_LET, t, depth);
         }
@@ -457,7 +456,7 @@ static void emit_early(Lin *q, uint64_t open, int depth)
     Arena *a = arena_new();
     int *load = NEWN(a, int, q->n), n = 0;
     for (int i = 0; i < q->n; i++)
-        if (q->early[i] && !q->inlined[i] && !q->done[i] && !(q->set[i] & ~open))
+        if (q->early[i] && !q->inlined[i] && !q->done[i] && lin_fits(q, i, open, 0))
             load[n++] = i;
     if (n)
         emit_some(q, open, 0, needed_by(q, a, load, n, load[n - 1]), true, depth);
@@ -522,12 +521,6 @@ static int find_states(Lin *q, Node **out, int max)
     return count;
 }
 
-/* Of work items: by BIND, or else each has an element of its own, and the loop of a scan. */
-static bool is_item(const Linear *l, const TileAxis *axis)
-{
-    return l->items && (l->tile->items ? axis->bound != BOUND_NOT : !axis->scanned);
-}
-
 /* The roots, and their nodes in order: of addresses in lanes what they have in common stands without the lanes; what stands in a
  * sum's loop is known before the sum, states' values before both. Gives the number of the latter, which are first in *known. */
 static int find_order(Lin *q, const Kernel *k, Node ***known)
@@ -586,6 +579,7 @@ static void find_tables(Lin *q, int nstate, Node *const *state)
     if (tile->tail.range)
         q->tail |= lin_bit(tile->tail.range);
     lin_find_sets(q);
+    lin_find_kept(q);
     for (int i = 0; i < nstate; i++)
         q->uses[lin_position(q, state[i])]++;
     lin_find_unused(q);
@@ -600,7 +594,7 @@ static void emit_tile(Lin *q)
     uint64_t open = 0;
     int depth = 0;
     for (int i = tile->naxis; i-- > 0;)
-        if (is_item(q->l, &tile->axis[i]))
+        if (lin_is_item(q->l, &tile->axis[i]))
             lin_add(q, STMT_ITEM, tile->axis[i].range, 0);
     if (tile->parts && !tile->fused)
         lin_add(q, STMT_PARTS, NULL, depth++);
@@ -613,7 +607,7 @@ static void emit_tile(Lin *q)
         for (int j = 0; j < q->n && tile->axis[i].scanned; j++)
             if (q->order[j]->op == OP_SCAN)
                 lin_add(q, STMT_ACC, q->order[j], depth);
-        if (!fused && !is_item(q->l, &tile->axis[i]))
+        if (!fused && !lin_is_item(q->l, &tile->axis[i]))
             lin_add(q, STMT_LOOP, tile->axis[i].range, depth++);
         if (!fused || i == last)
             emit_nodes(q, open, 0, NULL, depth);
@@ -622,9 +616,12 @@ static void emit_tile(Lin *q)
         emit_tail(q, open, depth);
     for (int i = tile->naxis; i-- > 0;) {
         const bool fused = i >= tile->uncut && i <= last;
-        if (fused ? i == tile->uncut : !is_item(q->l, &tile->axis[i]))
+        if (fused ? i == tile->uncut : !lin_is_item(q->l, &tile->axis[i]))
             lin_add(q, STMT_END, fused ? NULL : tile->axis[i].range, --depth);
         open &= ~lin_bit(tile->axis[i].range);
+        for (int j = 0; j < q->n; j++)
+            if (q->kept[j] && q->within[j] & ~open)
+                q->done[j] = false;
         if (tile->ntail && tile->tail_beside && i == tile->naxis - 1)
             emit_tail(q, open, depth);
     }
@@ -672,6 +669,16 @@ static void depend(Lin *q)
         insert(l, first, STMT_NEXT);
 }
 
+static void verify_statements(const Lin *q)
+{
+    int at;
+    Arena *a = arena_new();
+    const char *wrong = INGOT_VERIFY ? linear_verify(a, q->l, q->k, &at) : NULL;
+    if (wrong)
+        BUG("%s, statement %d: %s", q->k->name, at, wrong);
+    arena_free(a);
+}
+
 /* What renderers and the interpreter ask of a node, by its id. */
 static void tell_nodes(const Lin *q)
 {
@@ -714,4 +721,5 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     map_free(&q.at);
     if (tile->tc && tile->tc->lanes)
         pair_stores(l, k);
+    verify_statements(&q);
 }

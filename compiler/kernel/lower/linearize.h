@@ -6,6 +6,35 @@
 #include "linear.h"
 
 enum { MAX_TILES = 32 };
+
+/* Sets of loops that may have no iteration: a value is wanted where all of one of them are open. None contains another one. */
+typedef struct {
+    uint64_t *set;
+    int n;
+} LoopSets;
+
+static inline bool is_wanted_in(const LoopSets *w, uint64_t open)
+{
+    for (int i = 0; i < w->n; i++)
+        if (!(w->set[i] & ~open))
+            return true;
+    return false;
+}
+
+/* False: that was known. */
+static inline bool want_in(Arena *a, LoopSets *w, uint64_t loops)
+{
+    int left = 0;
+    if (is_wanted_in(w, loops))
+        return false;
+    for (int i = 0; i < w->n; i++)
+        if (loops & ~w->set[i])
+            w->set[left++] = w->set[i];
+    w->n = left;
+    vec_push(a, w->set, w->n, loops);
+    return true;
+}
+
 typedef struct {
     Context *c;
     const Kernel *k;
@@ -15,7 +44,12 @@ typedef struct {
     int nroot, nstore;
     Node **order;
     int n;
-    uint64_t *set;  /* by position: ranges the node depends on, lanes apart */
+    uint64_t *set; /* by position: ranges the node depends on, lanes apart */
+    /* by position: where a value is wanted, and one that has to stay there, since a load may fail elsewhere (linearize_empty.c);
+     * which loops were open where that was written */
+    LoopSets *wanted;
+    bool *kept;
+    uint64_t *within;
     uint64_t *body; /* what its sources depend on: more than set for a reduce */
     int *uses;
     bool *done, *inlined, *vector, *four;
@@ -60,11 +94,41 @@ static inline Stmt *lin_add(Lin *q, StmtKind kind, Node *n, int depth)
     return &q->l->stmt[q->l->n - 1];
 }
 
+/* Of work items: by BIND, or else each has an element of its own, and the loop of a scan. */
+static inline bool lin_is_item(const Linear *l, const TileAxis *axis)
+{
+    return l->items && (l->tile->items ? axis->bound != BOUND_NOT : !axis->scanned);
+}
+
 /* What never has a name of its own. */
 static inline bool is_plain(const Node *n)
 {
     return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER ||
            n->op == OP_PARAM || n->op == OP_AFTER;
+}
+
+/* Can a node be written where these loops are open? In loops that the statements which are written have to move with (must, 0: none) there
+ * may be what moves with no loop, and could not stand before this one. */
+static inline bool lin_fits(const Lin *q, int i, uint64_t open, uint64_t must)
+{
+    if (q->set[i] & ~open)
+        return false;
+    return q->kept[i] ? is_wanted_in(&q->wanted[i], open) : !must || q->set[i] & must;
+}
+
+/* Its name can be seen to the end of the loops that are open. */
+static inline void lin_done(Lin *q, int i, uint64_t open)
+{
+    q->done[i] = true;
+    q->within[i] = q->kept[i] ? open : q->set[i];
+}
+
+/* These loops end, and what stood in them with them. */
+static inline void lin_forget(Lin *q, uint64_t own)
+{
+    for (int i = 0; i < q->n; i++)
+        if ((q->set[i] | q->within[i]) & own)
+            q->done[i] = false;
 }
 
 /* A fragment that is loaded where the products want it. */
@@ -80,6 +144,9 @@ static inline bool is_late(const Lin *q, int p)
     return q->l->tile->quad && !q->late && q->fragment[p] &&
            (n->op == OP_LOAD || n->op == OP_PACK) && !(q->set[p] & ~q->out);
 }
+
+/* linearize_empty.c: Lin.wanted, Lin.kept. */
+void lin_find_kept(Lin *);
 
 /* linearize_sets.c: fills in the tables that are by position, and what is written inside its users. */
 void lin_find_sets(Lin *);

@@ -88,6 +88,8 @@ typedef struct {
 
 /* nest_lower.c: the elements that the whole blocks of a split hold. */
 Node *lower_whole(Lower *, const Split *);
+/* Is there anything that they do not hold? Of run-time sizes that are known to be whole blocks (4 n rows by fours) there is nothing. */
+bool lower_has_rest(Lower *, const Split *);
 
 /* ---- lower_node.c ------------------------------------------------------------------------------ */
 

@@ -270,7 +270,7 @@ static Node *unrolled_dots(Lower *q, Piece *p, Node *n, const Env *e, int s, Nod
 {
     const Split *u = lower_next_unroll(q, p, n, &s);
     Node *sum = NULL, *body[MAX_STATE];
-    if (p->t.lane || (u && u->remaining))
+    if (p->t.lane || (u && lower_has_rest(q, u)))
         return NULL;
     if (!u)
         return terms_of_block(q, p, n, e, body, range, nrange) ? four_terms(q, p, n, body[0])
@@ -304,7 +304,7 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
             if (i)
                 monoid_join(q->c, reduce_monoid(n), out, part, out);
         }
-        if (u->remaining) {
+        if (lower_has_rest(q, u)) {
             struct Sum blocks = p->sum[u->axis];
             Node *part[MAX_STATE];
             p->sum[u->axis] = (struct Sum){u, lower_whole(q, u), -1, u->rest};
@@ -373,7 +373,7 @@ void lower_terms(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
             continue;
         memcpy((void *)more, (void *)state, sizeof more);
         monoid_block(q->c, reduce_monoid(n), more, p->t.lane, state);
-        if (!s->remaining)
+        if (!lower_has_rest(q, s))
             continue;
         remaining_terms(q, p, n, e, s, more);
         monoid_join(q->c, reduce_monoid(n), state, more, state);

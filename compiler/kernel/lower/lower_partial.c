@@ -220,7 +220,7 @@ Node *lower_partial(Lower *q, Piece *p, Node *n, const Env *e)
     const Split *s = partial_of(q, n);
     Node *state[MAX_STATE];
     sums_of_row(q, p, n, e, state);
-    if (s->remaining) {
+    if (lower_has_rest(q, s)) {
         struct Sum blocks = p->sum[s->axis];
         Node *part[MAX_STATE];
         p->sum[s->axis] = (struct Sum){s, lower_whole(q, s), -1, s->rest};

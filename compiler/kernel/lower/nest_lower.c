@@ -29,6 +29,11 @@ Node *lower_whole(Lower *q, const Split *s)
     return idx_mul(q->c, axis_extent(q, s->outer), idx(q->c, s->amount));
 }
 
+bool lower_has_rest(Lower *q, const Split *s)
+{
+    return s->remaining && (s->rest < 0 || !idx_is(axis_extent(q, s->rest), 0));
+}
+
 static Node *new_range(Lower *q, Piece *p, int axis)
 {
     Node *extent = axis_extent(q, axis);
@@ -106,11 +111,9 @@ static void rest_of(Lower *q, Piece *p, const Split *s)
 static void split_output(Lower *q, int piece, const Split *s)
 {
     Piece *p = &q->piece[piece], rest;
-    bool alone = s->form == REST_LOOP || s->form == REST_COPIES || s->form == REST_LANES;
-    /* of a size of run time that whole blocks always fill (four rows for each image) there is none, and what does not move along it would
-     * be computed before its empty loop */
-    if (s->form == REST_LOOP && idx_is(axis_extent(q, s->rest), 0))
-        alone = false;
+    const bool some = lower_has_rest(q, s);
+    const bool alone =
+        some && (s->form == REST_LOOP || s->form == REST_COPIES || s->form == REST_LANES);
     if (alone) {
         rest = piece_copy(q, p);
         rest_of(q, &rest, s);
@@ -118,7 +121,7 @@ static void split_output(Lower *q, int piece, const Split *s)
     take_apart(p, s, idx(q->c, 0), s->outer, s->inner);
     if (s->kind == OPT_SPLIT)
         p->at[s->inner] = new_range(q, p, s->inner);
-    if (s->form == REST_BESIDE) {
+    if (s->form == REST_BESIDE && some) {
         p->t.tail.name = arena_strdup(q->a, q->nest->axis[s->rest].name);
         p->t.tail.range = s->remaining != 1 ? new_range(q, p, s->rest) : NULL;
         p->t.tail_beside = s->count != 1;
@@ -184,7 +187,7 @@ static void split_reduced(Lower *q, Piece *p, const Split *s)
         p->at[s->inner] = new_range(q, p, s->inner);
     take_apart(p, s, idx(q->c, 0), s->outer, s->inner);
     p->at[s->outer] = new_range(q, p, s->outer);
-    if (s->remaining && s->rest >= 0) {
+    if (lower_has_rest(q, s) && s->rest >= 0) {
         p->at[s->rest] = new_range(q, p, s->rest);
         tail_of_reduce(q, p, s);
     }

@@ -15,10 +15,6 @@
 #include "schedule/values.h"
 #include "targets.h"
 
-#ifndef INGOT_VERIFY
-#define INGOT_VERIFY 0
-#endif
-
 enum {
     GPU_ALIGN = 512
 }; /* of buffers in a device arena: IGRT_CL_ALIGN, a multiple of CUDA's 256 */

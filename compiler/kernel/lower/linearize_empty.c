@@ -1,0 +1,152 @@
+/* linearize_empty.c - what may leave a loop that may have no iteration.
+ *
+ *     for (r = 0; r < N % 8; r++)
+ *         y[N/8*8 + r] *= s[(N/8*8 + r) / 16];       r < 8: this is s[N/16], which moves with no loop
+ *
+ * A value stands outside of the loops that it does not move with.  That is good for what can be computed for nothing, and for a
+ * load of what is there in any case; but s[N/16] is there only if the loop has an iteration, and behind the end of s if N is 32.
+ * What a loop shows, its coordinates need not show any more.
+ *
+ * So there is one rule: where a load stands, some statement that wants its value stands too, or is behind no more loops than such as
+ * have an iteration; unless its address is proved to lie in the buffer wherever the counters that it moves with have values.  Readers in
+ * several loops, each of which may be empty, load for themselves.  A sum is a statement that wants its terms where it adds them, and so
+ * is what fills a place: these leave loops that they do not move with as a whole, what they load inside of their own loops.
+ *
+ * Divisions by 0 give 0 (docs/numerics.md), and checks are steps of the plan: nothing else of a loop nest can fail.  linear_verify()
+ * proves the rule for statements, whoever has made them. */
+#include <string.h>
+
+#include "linearize.h"
+
+bool linear_may_be_empty(const Node *range)
+{
+    return range->op == OP_RANGE && range->src[0]->lo < 1;
+}
+
+/* The address of the last element, or one before it; NULL: the layout does not tell it. */
+static Node *last_element(Context *c, const KernelArg *arg)
+{
+    Node *last[INGOT_MAX_RANK];
+    bool fixed = true;
+    for (int i = 0; i < arg->rank; i++) {
+        last[i] = idx_sub(c, arg->dims[i], idx(c, 1));
+        fixed &= idx_value(arg->dims[i], NULL);
+    }
+    if (fixed)
+        return idx(c, layout_elements(&arg->layout, arg->rank, arg->dims) - 1);
+    for (int i = 0; i < arg->layout.n; i++) /* of blocks the last one may be short */
+        if (arg->layout.op[i].kind == LAYOUT_SPLIT || arg->layout.op[i].kind == LAYOUT_CUT)
+            return NULL;
+    return layout_offset(c, &arg->layout, arg->rank, arg->dims, last);
+}
+
+/* Lanes lie in a row, or apart by a step: with the first and the last one all are there. */
+static bool lies_within(Context *c, const Tile *t, Node *at, int64_t count, Node *last)
+{
+    Node *lane = t->lane, *end = at;
+    int64_t step;
+    if (t->part && depends_on(at, lane)) {
+        Node *first = idx(c, 0), *part = idx(c, t->part - 1);
+        if (!range_stride(c, at, lane, &step))
+            return false;
+        end = substitute(c, at, 1, &lane, step > 0 ? &part : &first);
+        at = substitute(c, at, 1, &lane, step > 0 ? &first : &part);
+    }
+    return node_is_const_i(idx_le(c, idx(c, 0), at), 1) &&
+           node_is_const_i(idx_le(c, idx_add(c, end, idx(c, count - 1)), last), 1);
+}
+
+bool linear_is_within(const Kernel *k, const Tile *t, const Node *load, int64_t count)
+{
+    Node *last = last_element(k->c, &k->args[linear_buffer(load)->arg.i]);
+    if (is_rows(load))
+        count += load->src[3]->hi - 1;
+    return last && lies_within(k->c, t, load->src[first_coord(load)], count, last);
+}
+
+/* All loops that may have no iteration; work items are none: which there is none of does nothing. */
+static uint64_t find_empty(const Lin *q)
+{
+    const Tile *t = q->l->tile;
+    const TileAxis *const all[] = {t->axis, t->reduce, t->fill, &t->tail};
+    const int count[] = {t->naxis, t->nreduce, t->nfill, t->tail.range != NULL};
+    uint64_t some = 0;
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < count[i]; j++)
+            if (linear_may_be_empty(all[i][j].range) && (i || !lin_is_item(q->l, &all[i][j])))
+                some |= lin_bit(all[i][j].range);
+    return some;
+}
+
+/* The loops that what a node is made of stands in: a sum, or what fills a place, has its own ones. */
+static uint64_t loops_around(const Lin *q, int i)
+{
+    int nloop;
+    Node *t = q->order[i], *const *loop = loops_of(q->l, t, &nloop);
+    uint64_t set = q->set[i];
+    for (int j = 0; j < nloop; j++)
+        set |= loop[j]->op == OP_RANGE ? lin_bit(loop[j]) : 0;
+    return set;
+}
+
+/* For each node, by position: in which loops that may have no iteration its value is wanted, by one or another of its readers. */
+static LoopSets *find_wanted(Lin *q, uint64_t empty)
+{
+    Arena *a = q->l->arena;
+    LoopSets *wanted = NEWN(a, LoopSets, q->n);
+    for (int i = 0; i < q->nroot; i++) {
+        const bool rest = q->l->tile->ntail && i >= q->l->tile->ntail;
+        const uint64_t set = i >= q->nstore ? 0 : rest ? q->tail : q->out;
+        want_in(a, &wanted[lin_position(q, q->root[i])], set & empty);
+    }
+    for (int i = q->n; i-- > 0;) {
+        Node *t = q->order[i], *next[MAX_STATE];
+        if (t->op == OP_PARAM)
+            continue;
+        const int size = t->op == OP_REDUCE ? (int)reduce_size(t) : 1;
+        if (size > 1)
+            reduce_step(q->c, t, next);
+        LoopSets by = wanted[i], own = {0};
+        if (is_loop(q->l, t) || is_fill(t)) {
+            want_in(a, &own, loops_around(q, i) & empty);
+            by = own;
+        }
+        for (int w = 0; w < by.n; w++) {
+            for (uint32_t j = 0; j < t->nsrc; j++)
+                want_in(a, &wanted[lin_position(q, t->src[j])], by.set[w]);
+            for (int j = 0; size > 1 && j < size; j++)
+                want_in(a, &wanted[lin_position(q, next[j])], by.set[w]);
+        }
+    }
+    return wanted;
+}
+
+/* How many elements a load brings from there on. */
+static int64_t loaded_by(const Lin *q, const Node *load)
+{
+    int64_t most = 1;
+    for (int i = 0; i < q->n; i++)
+        if (q->order[i]->op == OP_STORE && q->order[i]->src[2] == load &&
+            store_chunk(q->order[i]) > most)
+            most = store_chunk(q->order[i]);
+    return most;
+}
+
+void lin_find_kept(Lin *q)
+{
+    const uint64_t empty = find_empty(q);
+    q->kept = NEWN(q->l->arena, bool, q->n);
+    q->within = NEWN(q->l->arena, uint64_t, q->n);
+    if (!empty)
+        return;
+    q->wanted = find_wanted(q, empty);
+    for (int i = 0; i < q->n; i++) {
+        Node *t = q->order[i];
+        if (!q->wanted[i].n || is_wanted_in(&q->wanted[i], 0) || is_loop(q->l, t) || is_fill(t))
+            continue;
+        for (uint32_t j = 0; j < t->nsrc && t->op != OP_PARAM; j++)
+            q->kept[i] |= q->kept[lin_position(q, t->src[j])];
+        if (t->op == OP_LOAD && !q->kept[i])
+            q->kept[i] = !linear_is_within(q->k, q->l->tile, t, loaded_by(q, t));
+    }
+}

@@ -1,0 +1,123 @@
+/* linear_verify_test.c - loads stay inside of loops that may have no iteration, and one that was taken out is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compiler/ingot_ops.h"
+#include "linear_run.h"
+
+/* x[n], n 0..9, times the first elements of s, which may have none, and of t, which has one. */
+static ingot_tensor *scaled(Context *c)
+{
+    ingot_dim *n[] = {ingot_dim_var(c, "n", 0, 9)}, *one[] = {idx(c, 1)}, *begin[] = {idx(c, 0)};
+    ingot_dim *m = ingot_dim_var(c, "m", 0, 4), *k = ingot_dim_var(c, "k", 1, 4);
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 1, n);
+    ingot_tensor *s = ingot_shrink(c, ingot_input(c, "s", INGOT_F32, 1, &m), begin, one),
+                 *t = ingot_shrink(c, ingot_input(c, "t", INGOT_F32, 1, &k), begin, one);
+    return ingot_mul(c, ingot_mul(c, x, ingot_expand(c, s, 1, n)), ingot_expand(c, t, 1, n));
+}
+
+static ingot_tensor *scaled_softmax(Context *c)
+{
+    return ingot_softmax(c, scaled(c), 0);
+}
+
+static Run statements(ingot_tensor *(*model)(Context *))
+{
+    Target t = *target_find("c");
+    Context *c = ingot_context_new(NULL, NULL);
+    Run r = run_new(c, model(c), &t);
+    r.tiles = nest_lower(r.nest);
+    r.lk = linear_kernel(r.a, &r.tiles, r.nest->k->narg, false);
+    return r;
+}
+
+static const char *refused(Run *r)
+{
+    int at = -1;
+    return linear_verify(r->a, &r->lk->tile[0], r->tiles.k, &at);
+}
+
+/* Statements that load the first element of the only argument with these dims, and in how many loops each stands. */
+static int loads_of(const Run *r, int64_t least, int *at)
+{
+    const Linear *l = &r->lk->tile[0];
+    int n = 0;
+    for (int i = 0; i < l->n; i++) {
+        const Node *load = l->stmt[i].node;
+        if (l->stmt[i].kind != STMT_LET || load->op != OP_LOAD || !idx_is(load->src[2], 0))
+            continue;
+        const KernelArg *arg = &r->tiles.k->args[load->src[0]->arg.i];
+        if (arg->dims[0]->lo == least && arg->dims[0]->hi == 4)
+            at[n++] = i;
+    }
+    return n;
+}
+
+static void load_first(Run *r, int at)
+{
+    Linear *l = &r->lk->tile[0];
+    Stmt s = l->stmt[at];
+    memmove(&l->stmt[1], &l->stmt[0], (size_t)at * sizeof s);
+    s.depth = 0;
+    l->stmt[0] = s;
+}
+
+static void what_is_there_leaves_its_loop(void **state)
+{
+    (void)state;
+    Run r = statements(scaled);
+    int at[8];
+    assert_null(refused(&r));
+    assert_int_equal(loads_of(&r, 1, at), 1);
+    assert_int_equal(r.lk->tile[0].stmt[at[0]].depth, 0);
+    assert_int_equal(loads_of(&r, 0, at), 1);
+    assert_int_equal(r.lk->tile[0].stmt[at[0]].depth, 1);
+    run_free(&r);
+}
+
+static void what_may_not_be_there_is_refused_before_it(void **state)
+{
+    (void)state;
+    Run r = statements(scaled);
+    int at[8];
+    assert_int_equal(loads_of(&r, 0, at), 1);
+    load_first(&r, at[0]);
+    const char *why = refused(&r);
+    assert_non_null(why);
+    assert_non_null(strstr(why, "outside of the loop over i0, which may have no iteration"));
+    LinearArg none[8] = {{0}};
+    assert_false(linear_run(&r.m, r.lk, none, (const int64_t[]){0, 0, 1}, NULL));
+    assert_non_null(strstr(r.m.fault, "statement 0 of loop nest 0 (let, load f32"));
+    assert_non_null(strstr(r.m.fault, "which may have no iteration"));
+    run_free(&r);
+}
+
+/* A maximum, a sum and results, each in loops of its own: none of them may load for the others. */
+static void each_reader_loads_for_itself(void **state)
+{
+    (void)state;
+    Run r = statements(scaled_softmax);
+    int at[8];
+    assert_null(refused(&r));
+    assert_int_equal(loads_of(&r, 1, at), 1);
+    assert_int_equal(r.lk->tile[0].stmt[at[0]].depth, 0);
+    assert_int_equal(loads_of(&r, 0, at), 3);
+    load_first(&r, at[0]);
+    assert_non_null(refused(&r));
+    run_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_there_leaves_its_loop),
+        cmocka_unit_test(what_may_not_be_there_is_refused_before_it),
+        cmocka_unit_test(each_reader_loads_for_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
