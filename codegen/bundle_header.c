@@ -226,6 +226,39 @@ static void macros(StrBuf *sb, const Bundle *b)
                   (unsigned long long)b->sum);
 }
 
+static void print_class(StrBuf *sb, int64_t v)
+{
+    if (v == INT64_MIN)
+        sb_puts(sb, "INT64_MIN");
+    else
+        sb_printf(sb, v < 0 ? "-INT64_C(%lld)" : "INT64_C(%lld)",
+                  v < 0 ? -(long long)v : (long long)v);
+}
+
+/* What the columns of outputs stand for: a number and a list that takes no room before somebody uses it. */
+static void classes_macros(StrBuf *sb, const Bundle *b)
+{
+    for (int i = 0; i < b->nout; i++) {
+        const Classes *k = b->c->outputs[i].classes;
+        if (!k)
+            continue;
+        const char *upper = upper_case(b->a, arena_printf(b->a, "%s_%s", b->name, b->out[i].field));
+        sb_puts(sb, "\n/* What stands in the columns of \"");
+        print_comment_text(sb, b->c->outputs[i].name);
+        sb_printf(sb, "\": `static const %s x[] = %s_CLASS_LIST;`. */\n#define %s_CLASSES %d\n",
+                  k->name ? "char *const" : "int64_t", upper, upper, k->n);
+        sb_printf(sb, "#define %s_CLASS_LIST {", upper);
+        for (int j = 0; j < k->n; j++) {
+            sb_puts(sb, j ? ", " : "");
+            if (k->name)
+                print_string(sb, k->name[j]);
+            else
+                print_class(sb, k->number[j]);
+        }
+        sb_puts(sb, "}\n");
+    }
+}
+
 /* What a caller fills in, and what it gets back. */
 static void io_types(StrBuf *sb, const Bundle *b)
 {
@@ -246,6 +279,7 @@ static void io_types(StrBuf *sb, const Bundle *b)
     sb_printf(sb, "} %s_inputs;\n\ntypedef struct %s_outputs {\n", n, n);
     members(sb, b, b->out, b->nout, b->out_group, b->nout_group, "");
     sb_printf(sb, "} %s_outputs;\n", n);
+    classes_macros(sb, b);
 }
 
 static void context_type(StrBuf *sb, const Bundle *b)

@@ -3,8 +3,22 @@
 
 #include "inspect.h"
 
+static void classes_list(StrBuf *sb, const Classes *k)
+{
+    sb_puts(sb, ", \"classes\": [");
+    for (int i = 0; i < k->n; i++) {
+        sb_puts(sb, i ? ", " : "");
+        if (k->name)
+            json_string(sb, k->name[i]);
+        else
+            sb_printf(sb, "%lld", (long long)k->number[i]);
+    }
+    sb_puts(sb, "]");
+}
+
 static void tensors(StrBuf *sb, const Plan *p, Buffer **list, int n, const char *what)
 {
+    bool outputs = list == p->output;
     sb_printf(sb, "  \"%s\": [", what);
     for (int i = 0; i < n; i++) {
         const Buffer *b = list[i];
@@ -22,7 +36,10 @@ static void tensors(StrBuf *sb, const Plan *p, Buffer **list, int n, const char 
             }
             sb_free(&dim);
         }
-        sb_printf(sb, "], \"max_bytes\": %lld, \"tensor\": %d}", (long long)b->bytes, b->id);
+        sb_printf(sb, "], \"max_bytes\": %lld, \"tensor\": %d", (long long)b->bytes, b->id);
+        if (outputs && p->c->outputs[i].classes)
+            classes_list(sb, p->c->outputs[i].classes);
+        sb_puts(sb, "}");
     }
     sb_puts(sb, n ? "\n  ],\n" : "],\n");
 }

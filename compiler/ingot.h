@@ -190,6 +190,10 @@ ingot_tensor *ingot_input(ingot_context *, const char *name, ingot_dtype, int ra
                           ingot_dim *const *dims);
 /* Declare a model output, in order.  The same tensor may be several outputs. */
 void ingot_output(ingot_context *, const char *name, ingot_tensor *);
+/* What the last axis of that output stands for: the n classes of a model, by name or by number (the other list is NULL). They
+ * are told in model.h and in reports. */
+void ingot_output_classes(ingot_context *, const char *output, int n, const char *const *name,
+                          const int64_t *number);
 /* Sequences and optionals of the emitted interface are groups of plain tensors: the next n inputs (or outputs)
  * are the elements of `name`.  length: how many of them are there, 0..n; NULL: no sequence, n is 1.  present: 1 or
  * 0; NULL: no optional.  An input group's length and present are constants, or variables of ingot_dim_var that

@@ -233,9 +233,17 @@ typedef struct {
     int n;
 } If;
 
+/* What the columns of an output stand for: n names, or n numbers (the other is NULL). */
+typedef struct {
+    int n;
+    const char **name;
+    int64_t *number;
+} Classes;
+
 typedef struct {
     const char *name;
     Node *node;
+    const Classes *classes; /* of an output, or NULL */
     Node *here; /* an element of a group that may be absent: 1 or 0, its first dim; else NULL */
 } NamedNode;    /* an input or output */
 

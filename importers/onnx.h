@@ -37,9 +37,17 @@ void names_put(ingot_context *, Names *, const char *key, void *value);
 typedef enum { VALUE_ABSENT, VALUE_TENSOR, VALUE_SEQUENCE, VALUE_OPTIONAL } ValueKind;
 typedef struct Value Value;
 typedef struct Packed Packed;
+/* What the columns of a tensor stand for, by name or by number (ZipMap). */
+typedef struct {
+    int n;
+    const char *const *name;
+    const int64_t *number;
+} ValueClasses;
+
 struct Value {
     ValueKind kind;
     ingot_tensor *tensor;
+    const ValueClasses *classes;           /* of a tensor, or NULL */
     const Onnx__TensorProto *proto;        /* an initializer that nobody has used yet */
     const Onnx__SparseTensorProto *sparse; /* the same, sparse */
     int n;                                 /* sequence: length; optional: 0 or 1 */

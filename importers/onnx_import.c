@@ -136,6 +136,24 @@ static bool is_initializer(const Onnx__GraphProto *g, const char *name)
     return false;
 }
 
+/* A list of maps (ZipMap) comes out as the tensor of their values. */
+static void take_maps(const Onnx__ValueInfoProto *info, ingot_onnx_io *io)
+{
+    const Onnx__TypeProto *t = info->type;
+    if (!t || t->value_case != ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE ||
+        !t->sequence_type->elem_type)
+        return;
+    t = t->sequence_type->elem_type;
+    if (t->value_case != ONNX__TYPE_PROTO__VALUE_MAP_TYPE)
+        return;
+    t = t->map_type->value_type;
+    if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+        ingot_onnx_dtype(t->tensor_type->elem_type, &io->dtype)) {
+        io->kind = INGOT_ONNX_TENSOR;
+        io->sequence = false;
+    }
+}
+
 static bool is_output(const ingot_onnx *m, const char *name)
 {
     const Onnx__GraphProto *g = m->file->model->graph;
@@ -174,6 +192,7 @@ static bool describe_all(ingot_onnx *m)
             ok &= describe(m, g->input[i], &m->inputs[m->n_inputs++]);
     for (size_t i = 0; i < g->n_output; i++) {
         ok &= describe(m, g->output[i], &m->outputs[m->n_outputs]);
+        take_maps(g->output[i], &m->outputs[m->n_outputs]);
         name_again(m, &m->outputs[m->n_outputs++]);
     }
     return ok;
@@ -502,6 +521,9 @@ static bool declare_outputs(Model *m, Scope *s)
         } else {
             (void)output_fits(io, v->tensor);
             ingot_output(m->c, io->name, v->tensor);
+            if (v->classes)
+                ingot_output_classes(m->c, io->name, v->classes->n, v->classes->name,
+                                     v->classes->number);
         }
     }
     return ok;

@@ -361,11 +361,31 @@ ingot_tensor *onnx_feature_vectorizer(Lowering *n)
     return ingot_concat(n->c, n->n_in, parts, 1);
 }
 
-/* What follows it wants maps, or the caller does: C has no type for them. */
+/* A list of maps from classes to numbers, one a row. C has no type for them: it stays the tensor of the numbers, and the classes
+ * are told beside it. */
 ingot_tensor *onnx_zip_map(Lowering *n)
 {
-    return unsupported(n,
-                       "it makes a list of maps, which C has no type for; take its input '%s' "
-                       "as the output (skl2onnx: options={'zipmap': False})",
-                       n->proto->input[0]);
+    const int64_t *number = NULL;
+    const char *const *name = NULL;
+    int numbers = attr_ints(n, "classlabels_int64s", &number),
+        names = attr_strings(n, "classlabels_strings", &name),
+        count = numbers > 0 ? numbers : names;
+    int64_t columns;
+    if (n->failed)
+        return ingot_poison(n->c);
+    if (!X)
+        return fault(n, "its input is no tensor");
+    if ((numbers > 0) == (names > 0))
+        return fault(n, "it has %s",
+                     numbers > 0 ? "classes as integers and as strings" : "no classes");
+    int rank = ingot_rank(X);
+    if (rank < 1 || rank > 2)
+        return fault(n, "its input has rank %d, not 1 or 2", rank);
+    if (ingot_dim_is_const(ingot_shape(X, rank - 1), &columns) && columns != count)
+        return fault(n, "it has %d classes for %lld columns", count, (long long)columns);
+    ValueClasses *classes = ingot_alloc(n->c, sizeof *classes);
+    *classes = (ValueClasses){count, numbers > 0 ? NULL : name, numbers > 0 ? number : NULL};
+    n->out_value[0] = value_tensor(n->c, X);
+    n->out_value[0]->classes = classes;
+    return X;
 }

@@ -105,6 +105,25 @@ void ingot_output(ingot_context *c, const char *name, ingot_tensor *x)
     vec_push(c->arena, c->outputs, c->noutput, out);
 }
 
+void ingot_output_classes(ingot_context *c, const char *output, int n, const char *const *name,
+                          const int64_t *number)
+{
+    Classes *classes = NEWN(c->arena, Classes, 1);
+    classes->n = n;
+    if (name) {
+        classes->name = NEWN(c->arena, const char *, n + 1);
+        for (int i = 0; i < n; i++)
+            classes->name[i] = arena_strdup(c->arena, name[i]);
+    } else {
+        classes->number = NEWN(c->arena, int64_t, n + 1);
+        for (int i = 0; i < n; i++)
+            classes->number[i] = number[i];
+    }
+    for (int i = 0; i < c->noutput; i++)
+        if (!strcmp(c->outputs[i].name, output))
+            c->outputs[i].classes = classes;
+}
+
 /* Constant dims as nodes; false (with a report) if they are no shape. */
 static bool dims_from_ints(Context *c, const char *what, int rank, const int64_t *dims, Node **out)
 {

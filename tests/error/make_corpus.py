@@ -408,6 +408,15 @@ def classical():
     def use(name, says, op, **attrs):
         case(f"ml_{name}", model([node(op, ("x",), ("y", "z"), name="m0", domain="ai.onnx.ml", **attrs)], outputs=[value("z", (2, 2))],
                                  opsets=[("", 17), ("ai.onnx.ml", 1)]), 3, ["m0", op, says])
+    def maps(name, status, says, kind=T.INT64, **attrs):
+        out = h.make_sequence_type_proto(h.make_map_type_proto(kind, h.make_tensor_type_proto(T.FLOAT, [])))
+        case(f"ml_zipmap_{name}", model([node("ZipMap", name="m0", domain="ai.onnx.ml", **attrs)], outputs=[h.make_value_info("y", out)],
+                                        opsets=[("", 17), ("ai.onnx.ml", 1)]), status, says, build=status == 0)
+    maps("numbers", 0, (), classlabels_int64s=[-2**63, -5, 2**63 - 1])
+    maps("names", 0, (), T.STRING, classlabels_strings=["*/", 'a"b\\n', "\xe9??/"])
+    maps("count", 3, ["m0", "2 classes for 3 columns"], classlabels_int64s=[1, 2])
+    maps("none", 3, ["m0", "no classes"])
+    maps("both", 3, ["m0", "integers and as strings"], classlabels_int64s=[1, 2, 3], classlabels_strings=list("abc"))
     good = dict(coefficients=[1., 2., 3.], support_vectors=[.5] * 9, vectors_per_class=[1, 2], rho=[.1],
                 kernel_type="RBF", kernel_params=[.5, 0., 3.], classlabels_ints=[0, 1])
     for what, says, change in (("no_labels", "no labels", {"classlabels_ints": None}), ("rho", "rho", {"rho": None}),

@@ -5,9 +5,10 @@
 """
 import sys
 
-from more_cases import NODE, RNG, Cases, floats  # first: it ends where something is missing
+from more_cases import FLOAT, INT64, NODE, RNG, VALUE, Cases, floats  # first: it ends where something is missing
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 from onnx import TensorProto
 
@@ -134,12 +135,26 @@ def trees(cases):
                    **leaves)
 
 
+def maps(cases):
+    """The numbers under a ZipMap."""
+    def without_maps(model, feeds):
+        plain = onnx.ModelProto.FromString(model.SerializeToString())
+        del plain.graph.node[1:], plain.graph.output[:]
+        plain.graph.output.extend([VALUE("l", INT64, None), VALUE("s", FLOAT, None)])
+        return cases.session(plain).run(None, feeds)
+    model = NODE("LinearClassifier", ["x"], ["l", "s"], domain=ML, coefficients=[float(v) for v in floats(15)], intercepts=[.1, .2, -.3],
+                 classlabels_ints=[3, -1, 7], post_transform="SOFTMAX")
+    for kind, labels in (("int64s", [3, -1, 7]), ("strings", WORDS[:3])):
+        cases.add(f"ml_zipmap_{kind}", [model, NODE("ZipMap", ["s"], ["z"], domain=ML, **{f"classlabels_{kind}": labels})],
+                  [("x", floats(6, 5))], 17, wanted=["l", "z"], truth=without_maps)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     ort.set_default_logger_severity(4)
     cases = MlCases(sys.argv[1])
-    for family in (linear, vectors, classes_by_vectors, features, trees):
+    for family in (linear, vectors, classes_by_vectors, features, trees, maps):
         family(cases)
     print(cases.n, "cases")
 
