@@ -27,6 +27,7 @@ step() {                        # step NAME COMMAND...: goes on after a failure,
 sh cmake/bootstrap.sh "tests${all:+-all}" || exit 1
 python=$PWD/build/python
 export INGOT_KEPT_OBJECTS="$PWD/build/objects" # tests/onnx/objects.py
+export INGOT_CLOCK=steps # budgets and progress do not depend on how busy the machine is: docs/tune.md
 cmake -S . -B build -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache >build/cmake.log || { cat build/cmake.log; exit 1; }
 cmake --build build -j "$JOBS" || exit 1
 

@@ -40,7 +40,7 @@ class Failed(Exception):
 
 
 class Chromium:
-    def __init__(self, timeout=240):
+    def __init__(self, timeout=3600):     # of what hangs: a machine may be busy
         program = next(filter(None, map(shutil.which, NAMES)), None)
         if not program:
             raise Missing("there is no Chromium")
@@ -69,7 +69,7 @@ class Chromium:
         with contextlib.suppress(Exception):
             self.call("Browser.close")
         try:
-            self.process.wait(10)
+            self.process.wait(600)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -134,7 +134,7 @@ class Page:
             raise Failed(f"{expression}: {details.get('exception', {}).get('description', details['text'])}")
         return said["result"].get("value")
 
-    def wait(self, condition, seconds=20):
+    def wait(self, condition, seconds=1800):
         until = time.monotonic() + seconds
         while not self.value(condition):
             if time.monotonic() > until:

@@ -23,7 +23,7 @@ ARM = {  # what readelf says of the float ABI and the core
 
 def call(*command, env=None, cwd=None, stdin=None):
     keep = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "MAKEFLAGS")}
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300, cwd=cwd, input=stdin, env={**keep, **(env or {})})
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=cwd, input=stdin, env={**keep, **(env or {})})
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     return done.stdout + done.stderr

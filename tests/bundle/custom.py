@@ -29,7 +29,7 @@ faults = []
 
 
 def call(args, **more):
-    return subprocess.run([str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, **more)
+    return subprocess.run([str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
 def expect(what, good, done=None):

@@ -22,7 +22,7 @@ M55 = "arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb -mfloat-abi=hard"
 
 
 def call(*command, **more):
-    return subprocess.run([str(c) for c in command], text=True, capture_output=True, timeout=600, **more)
+    return subprocess.run([str(c) for c in command], text=True, capture_output=True, **more)
 
 
 def probed(ingot, command):

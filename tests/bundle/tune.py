@@ -3,8 +3,9 @@
 
     tune.py --ingot build/ingot
 
-    tuned      a search of a few seconds writes a file that gives the same bytes anywhere and passes `ingot verify`; so does one that
+    tuned      a search of a few steps writes a file that gives the same bytes anywhere and passes `ingot verify`; so does one that
                says in which way values are computed
+    steps      by a clock that counts steps two searches are one: the same candidates, times and file; a clock of another kind is refused
     shared     what was timed of a layer in one network is not timed again in another
     threaded   tuned for one thread and for two: a section of the file each, and a build takes the one for its threads
     named      a file for c:native gives the same bytes by the name of what that is here, and every command tells of a file for another target
@@ -12,12 +13,15 @@
     replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
     decided    what could as well be stored as computed again is timed both ways in the network, once; a file that says so (made up in the
                database) is replayed to the same bytes and passes `ingot verify`
-    killed     kill -9 at 2 random instants (30 by `tests/run.sh all`): nothing that was timed is lost, and the search goes on; two at once
+    killed     kill -9 at 2 random instants (30 by `tests/run.sh all`), counted in the time that the search had a core: nothing that was timed is lost,
+               and the search goes on; two at once
     counted    candidates timed by instructions, under qemu-aarch64, by the script of examples/tune_elsewhere (not where that is absent)
     elsewhere  candidates prepared, and timed by a command, in two pieces
     refused    wrong uses end in one line and their status
     silent     with -q only faults are told, and what --explain was asked for
     damaged    so does a database that is none, or is damaged: it is named, and stays as it is
+
+Nothing here depends on how fast or how busy the machine is: budgets are counted in steps (INGOT_CLOCK, docs/tune.md), and times are estimates.
 
 Exit status 77, skipped: there is no Python with onnx, or ingot has no SQLite.
 """
@@ -25,6 +29,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -90,13 +95,14 @@ def model_file(work, names="a"):
 
 def environment(work):
     os.environ["INGOT_CACHE"] = str(work / "cache")
+    os.environ["INGOT_CLOCK"] = "steps"
     os.environ.setdefault("CC", "ccache cc" if shutil.which("ccache") else "cc")
 
 
-def tune(ingot, work, *flags, model=None, good=(0,)):
+def tune(ingot, work, *flags, model=None, good=(0,), **more):
     environment(work)
     done = subprocess.run([str(c) for c in (ingot, "tune", model or model_file(work), "--database", work / "tune.db", *flags)], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | more)
     if "without SQLite" in done.stderr:
         print("skipped: no SQLite")
         sys.exit(77)
@@ -121,14 +127,11 @@ def right(ingot, work):
 
 
 def timed(ingot, work, budget, *flags, told=(), done=right, model=None):
-    """Tuned until all of that is told and done, by one run or another: on a loaded machine the first seconds may go into compiling."""
-    so_far = ""
-    for seconds in (budget, 4 * budget, 16 * budget):
-        text = tune(ingot, work, *flags, "--budget", f"{seconds}s", model=model)
-        so_far += text
-        if all(one in so_far for one in told) and done(ingot, work):
-            return text
-    raise Wrong(f"nothing was timed, or {told} not tried:\n{so_far}{trials(ingot, work)}")
+    """Tuned, and all of that is told and done."""
+    text = tune(ingot, work, *flags, "--budget", f"{budget}s", model=model)
+    if not all(one in text for one in told) or not done(ingot, work):
+        raise Wrong(f"nothing was timed, or {told} not tried:\n{text}{trials(ingot, work)}")
+    return text
 
 
 def always(ingot, work):
@@ -227,6 +230,20 @@ def tuned(ingot, work):
     print(f"{len(trials(ingot, work))} candidates")
 
 
+def steps(ingot, work):
+    found = []
+    for _ in range(2):
+        file = work / "steps.sched"
+        tune(ingot, work, "-o", file, "--budget", "4s", "--beam", "1")
+        found.append((file.read_text(), entries(ingot, work)))
+        (work / "tune.db").unlink()
+    if found[0] != found[1] or not any(e.get("ns", 0) > 0 for e in found[0][1]):
+        raise Wrong(f"two searches differ, or timed nothing: {found[0]}\n{found[1]}")
+    if "INGOT_CLOCK=sun: 'steps' is wanted" not in tune(ingot, work, "-o", file, good=(2,), INGOT_CLOCK="sun"):
+        raise Wrong("any clock is taken")
+    print(f"{len(found[0][1])} entries, twice")
+
+
 def shared(ingot, work):
     def known(*_):
         return rows(work, "SELECT * FROM region WHERE name LIKE '%winograd2, not%'")
@@ -278,7 +295,7 @@ def planned(ingot, work, *flags, model):
 
 def decided(ingot, work):
     model, file = model_file(work, "c"), work / "decided.sched"
-    text = timed(ingot, work, 3, "-o", file, "--beam", "1", "--explain", told=("timed the other way round",), done=always, model=model)
+    text = timed(ingot, work, 12, "-o", file, "--beam", "1", "--explain", told=("timed the other way round",), done=always, model=model)
     about = [line for line in text.splitlines() if "Sigmoid" in line and line.endswith((", not stored", ", not recomputed"))]
     if len(about) != 1:
         raise Wrong(f"the sigmoid was not tried the other way round:\n{text}")
@@ -333,14 +350,14 @@ def chained(ingot, work):
     lines = layout_lines((work / "saved").read_text())
     if len(lines) != 2:
         raise Wrong("no two results that could lie otherwise")
-    timed(ingot, work, 3, "-o", file, "--beam", "1", done=lambda *_: rows(work, "SELECT * FROM outcome WHERE text LIKE '# chains of layouts%'"), model=model)
+    timed(ingot, work, 12, "-o", file, "--beam", "1", done=lambda *_: rows(work, "SELECT * FROM outcome WHERE text LIKE '# chains of layouts%'"), model=model)
     with sqlite3.connect(work / "tune.db") as db:   # as if the least sum had these two the other way round
         n = db.execute("UPDATE outcome SET text=? WHERE text LIKE '# chains of layouts%'", ("# chains of layouts\n" + "".join(lines) + "\n",)).rowcount
         db.execute("DELETE FROM region")
         db.execute("DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'")
     if n < 1:
         raise Wrong("what should change together was not looked for")
-    text = timed(ingot, work, 5, "-o", file, "--beam", "1", "--explain", told=("layouts together",), model=model,
+    text = timed(ingot, work, 12, "-o", file, "--beam", "1", "--explain", told=("layouts together",), model=model,
                  done=lambda *_: rows(work, "SELECT * FROM region WHERE name LIKE 'layouts together%'"))
     with sqlite3.connect(work / "tune.db") as db:
         db.execute("UPDATE region SET ns=base_ns, noise=0")
@@ -415,13 +432,24 @@ def whole(work):
         return db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
 
 
+def cpu_of(pid):
+    """Seconds of a core that a process had, with its children that have ended; as much as there is once it has ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return float("inf") if fields[0] == "Z" else sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def killed(ingot, work):
-    dice, began = random.Random(7), time.time()
+    def cpu():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    dice, began = random.Random(7), cpu()
     timed(ingot, work, 1, "--explain", "--kernels", "k01*")
-    took, before = time.time() - began, trials(ingot, work)
+    took, before = cpu() - began, trials(ingot, work)
     for i in range(30 if os.environ.get("INGOT_ALL") else 2):
-        tuner = start(ingot, work, "--budget", "60s", "--kernels", "k01*")
-        time.sleep(dice.uniform(0, took))
+        tuner, until = start(ingot, work, "--budget", "60s", "--kernels", "k01*"), dice.uniform(0, took)
+        while cpu_of(tuner.pid) < until:
+            time.sleep(0.005)
         tuner.send_signal(signal.SIGKILL)
         tuner.wait()
         if (work / "out.sched").exists():   # it had come to its end: the file is whole
@@ -432,7 +460,7 @@ def killed(ingot, work):
             raise Wrong("what was timed is lost")
         before = after
     both = [start(ingot, work, "--budget", "1s", "--kernels", k) for k in ("k01*", "k0[01]*")]
-    status = [t.wait(timeout=200) for t in both]
+    status = [t.wait() for t in both]
     after = trials(ingot, work)
     if status != [0, 0] or not whole(work) or not before.keys() <= after.keys():
         raise Wrong(f"two at once: {status}")
@@ -446,7 +474,7 @@ def counted(ingot, work):
         return
     flags = ("--target", "c:cortex-a72", "--remote", script, "--kernels", "k01*")
     tune(ingot, work, *flags, "--prepare", work / "candidates")
-    tune(ingot, work, *flags, "--measure", work / "candidates", "-o", work / "counted.sched")
+    tune(ingot, work, *flags, "--measure", work / "candidates", "-o", work / "counted.sched", INGOT_CLOCK="")    # instructions are times
     if not right(ingot, work) or rows(work, "SELECT cpu FROM machine") != [("instructions, by QEMU",)]:
         raise Wrong(f"nothing was counted: {trials(ingot, work)}")
     print(f"{len(trials(ingot, work))} candidates")
@@ -519,8 +547,7 @@ def silent(ingot, work):
     environment(work)
 
     def told(*flags, status=0):
-        done = subprocess.run([str(c) for c in (ingot, "tune", model_file(work), "--database", work / "tune.db", "-q", *flags)], text=True, capture_output=True,
-                              timeout=600)
+        done = subprocess.run([str(c) for c in (ingot, "tune", model_file(work), "--database", work / "tune.db", "-q", *flags)], text=True, capture_output=True)
         if done.returncode != status:
             raise Wrong(f"tune -q {' '.join(map(str, flags))}: status {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout, done.stderr
@@ -530,7 +557,7 @@ def silent(ingot, work):
         out, faults = told("-o", file, "--beam", "1", "--explain", *flags)
         if faults or "the compiler's choice:" not in out or not file.read_text().startswith("sched 2\n"):
             raise Wrong(f"tune -q {' '.join(flags)}: {faults}{out}{file.read_text()}")
-    for flags in (("--prepare", work / "candidates", "--kernels", "k0*"), ("--measure", work / "candidates", "--budget", "0")):
+    for flags in (("--prepare", work / "candidates", "--kernels", "k01*"), ("--measure", work / "candidates", "--budget", "0")):
         if told(*flags) != ("", ""):
             raise Wrong(f"tune -q {flags[0]} is not silent: {told(*flags)}")
     if told("-o", work / "none" / "x", status=6) != ("", f"{work / 'none' / 'x'}: No such file or directory\n"):
@@ -594,4 +621,4 @@ def damaged(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, named, decided, chained, replayed, killed, counted, elsewhere, refused, silent, damaged)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, steps, shared, threaded, named, decided, chained, replayed, killed, counted, elsewhere, refused, silent, damaged)}))

@@ -31,6 +31,7 @@ except ModuleNotFoundError as e:
     sys.exit(77)
 
 TARGET = ("--target", "opencl")
+STEPS = {"INGOT_CLOCK": "steps"}    # what is tried is counted, a tenth of a second each, and times are made up: docs/tune.md
 NO_DEVICE = {"OCL_ICD_VENDORS": "/none", "OCL_ICD_FILENAMES": ""}
 
 
@@ -67,9 +68,9 @@ def model_file(work):
 
 
 def tune(ingot, work, *flags, good=(0,), **more):
-    env = os.environ | {"INGOT_CACHE": str(work / "cache")} | more
+    env = os.environ | STEPS | {"INGOT_CACHE": str(work / "cache")} | more
     done = subprocess.run([str(c) for c in (ingot, "tune", model_file(work), *TARGET, "--database", work / "tune.db", *flags)], text=True, capture_output=True,
-                          env=env, timeout=600)
+                          env=env)
     if "without SQLite" in done.stderr:
         print("skipped: no SQLite")
         sys.exit(77)
@@ -85,11 +86,6 @@ def groups(folder):
 def lines(folder):
     file = folder / "times.json"
     return [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")] if file.exists() else []
-
-
-def forget(folder, way):
-    kept = [x for x in lines(folder) if way not in (x.get("try"), x.get("done"))]
-    (folder / "times.json").write_text("".join(json.dumps(x) + "\n" for x in kept))
 
 
 def verdicts(folder, but=("runs",)):
@@ -136,11 +132,10 @@ def bundle(ingot, work, name, file):
 
 def kill_one(ingot, work, folder):
     """A piece is killed as soon as something was timed."""
-    env = os.environ | {"INGOT_CACHE": str(work / "cache")}
+    env = os.environ | STEPS | {"INGOT_CACHE": str(work / "cache")}
     tuner = subprocess.Popen([str(c) for c in (ingot, "tune", model_file(work), *TARGET, "--database", work / "tune.db", "--measure", folder, "--budget", "60s")],
                              env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    began = time.time()
-    while len(verdicts(folder)) < 3 and tuner.poll() is None and time.time() - began < 200:
+    while len(verdicts(folder)) < 3 and tuner.poll() is None:
         time.sleep(0.05)
     os.killpg(tuner.pid, signal.SIGKILL)
     tuner.wait()
@@ -198,13 +193,9 @@ def faults(ingot, work):
         source = source[:at] + broken_text(kind, source[at:])
     (folder / "model_kernels.c").write_text(source)
     subprocess.run(f"{os.environ.get('CC', 'cc')} -std=c99 -O1 -pthread -I. *.c host/*.c -o model -lm -ldl", shell=True, cwd=folder, check=True)
-    for _ in range(4):
+    for _ in range(2):
         tune(ingot, work, "--measure", folder, "--budget", "2s", good=(0, 5))
-        found = dict(verdicts(folder))
-        if found.get((0, group, 2)) == "slow": # by other load: nobody looked at what it made
-            forget(folder, [0, group, 2])
-        elif (0, group, 2) in found and (0, group, 4) in found:
-            break
+    found = dict(verdicts(folder))
     tried = [x["try"] for x in lines(folder) if "try" in x]
     if found.get((0, group, 1)) != "failed" or found.get((0, group, 2)) != "wrong" or (0, group, 3) in found or (0, group, 4) not in found:
         raise Wrong(f"a kernel that is at fault: {found} {lines(folder)}")
@@ -232,12 +223,12 @@ def rounds(ingot, work):
     text = tune(ingot, work, "-o", work / "kept.sched", "--budget", "4s", "--kernels", "k0[01]*", CC=str(cc))
     kept = (work / "kept.sched").read_text()
     call(ingot, "verify", model_file(work), *TARGET, "--sched", work / "kept.sched")
-    if (work / "second").exists() and ("what the first has found stays" not in text or not entries(kept)):
+    if not (work / "second").exists() or "what the first has found stays" not in text or not entries(kept):
         raise Wrong(f"a second round that fails: {text}{kept}")
     tune(ingot, work, "-o", work / "all.sched", "--budget", "4s", "--kernels", "k0[01]*")
     both = (work / "all.sched").read_text()
     call(ingot, "verify", model_file(work), *TARGET, "--sched", work / "all.sched")
-    if len(entries(both)) > 2 or re.search("^value", both, re.M):
+    if not 0 < len(entries(both)) <= 2 or re.search("^value", both, re.M):
         raise Wrong(f"the file says what the compiler chose: {both}")
     print(f"{len(entries(kept))} and {len(entries(both))} kernels")
 

@@ -83,7 +83,7 @@ def tuned(ingot, work, want):
     (work / "here").mkdir()
     model, ways, stub = work / "here/m.onnx", work / "ways", work / "stub"
     onnx.save(network(), model)
-    env = os.environ | {"INGOT_CACHE": str(work / "cache"), "INGOT_TUNE": str(work / "tune.db")}
+    env = os.environ | {"INGOT_CACHE": str(work / "cache"), "INGOT_TUNE": str(work / "tune.db"), "INGOT_CLOCK": "steps"}
 
     def run(*args, **more):
         return subprocess.run([ingot, *map(str, args)], capture_output=True, text=True, env=env | more)
@@ -104,7 +104,7 @@ def tuned(ingot, work, want):
     stub.mkdir()
     subprocess.run(["cc", "-shared", "-fPIC", HERE.parent / "bundle/cuda_stub.c", "-o", stub / "libcuda.so.1"], check=True)
     (ways / "model").rename(ways / "program")
-    (ways / "model").write_text(f'#!/bin/sh\nLD_PRELOAD={stub}/libcuda.so.1 exec ./program "$@"\n')
+    (ways / "model").write_text(f'#!/bin/sh\nINGOT_CLOCK= LD_PRELOAD={stub}/libcuda.so.1 exec ./program "$@"\n')
     (ways / "model").chmod(0o755)
     device = {"LD_LIBRARY_PATH": f"{stub}:{os.environ.get('LD_LIBRARY_PATH', '')}", "CUDA_STUB_US": "20"}
     fault = sorted(k for k in kernels if k.endswith("_w2"))[-1]

@@ -27,7 +27,7 @@ def build_and_run(work, file, cc, flags):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{file}: the compiler's text does not compile\n{done.stderr[:4000]}")
-    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([str(program)], capture_output=True, text=True)
     return done.stdout, done.returncode
 
 

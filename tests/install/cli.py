@@ -22,7 +22,7 @@ def check(good, what):
 
 
 def say(*command, text=None):
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
 
 

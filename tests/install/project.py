@@ -21,7 +21,7 @@ HEADERS = {"dtypes.def", "ingot.h", "ingot_onnx.h", "ingot_ops.h", "monoids.def"
 
 
 def call(*command, env=None, cwd=None, status=0):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=1200, cwd=cwd,
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=cwd,
                           env={**os.environ, **(env or {})})
     if done.returncode != status:
         sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}, not {status}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")

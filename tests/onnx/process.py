@@ -1,5 +1,6 @@
 """Child processes of the outside tests: run with a time and a memory limit, and judged."""
 import collections
+import math
 import os
 import re
 import signal
@@ -13,16 +14,20 @@ SETTINGS = {"LC_ALL": "C", "ASAN_OPTIONS": "exitcode=99:hard_rss_limit_mb=8192",
 Done = collections.namedtuple("Done", "rc out err timed_out")
 
 
+WAITS = 30    # times as long as what hangs takes a core, what waits for something may wait
+
+
 def call(args, timeout, env=None, cwd=None, limit_mb=0):
-    """Runs a command in a process group of its own, which a timeout ends as a whole."""
+    """Runs a command in a process group of its own. timeout: seconds of a core that it has, and whatever it starts, each, so that a busy machine ends nobody; the
+    group is ended as a whole after many times as long."""
     args = [str(a) for a in args]
-    if limit_mb:
-        args = ["sh", "-c", f"ulimit -v {limit_mb * 1024}; exec \"$@\"", "sh", *args]
+    limits = [f"ulimit -S -t {math.ceil(timeout)}"] + ([f"ulimit -v {limit_mb * 1024}"] if limit_mb else [])
+    args = ["sh", "-c", f"{'; '.join(limits)}; exec \"$@\"", "sh", *args]
     p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          env=env, cwd=cwd, start_new_session=True)
     try:
-        out, err = p.communicate(timeout=timeout)
-        late = False
+        out, err = p.communicate(timeout=WAITS * timeout)
+        late = p.returncode == -signal.SIGXCPU
     except subprocess.TimeoutExpired:
         os.killpg(p.pid, signal.SIGKILL)
         out, err = p.communicate()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The judge judged: what compare() must accept and reject, of drawn numbers too, and that .npy keeps every value."""
+"""The judge judged: what compare() must accept and reject, of drawn numbers too, that .npy keeps every value, and whom limits of time end."""
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 
 import ml_dtypes
 import numpy as np
@@ -10,6 +11,7 @@ import onnx
 from onnx import helper
 
 import drawn
+import process
 import values
 
 f32, f16, bf16 = np.float32, np.float16, ml_dtypes.bfloat16
@@ -165,6 +167,21 @@ class Draws(unittest.TestCase):
             self.judge(True, "Dropout", "x r t", {**known, **other}, x, x)
             self.judge(False, "Dropout", "x r t", {**known, **other}, y, x)
             self.judge(False, "Dropout", "x r t", {**known, **other}, y, x, "v")
+
+
+class Processes(unittest.TestCase):
+    """A limit is of time that a process has a core: what hangs is ended by it, what waits for others is not."""
+    def test_hangs(self):
+        done = process.call(["sh", "-c", "while :; do :; done"], 1)
+        self.assertTrue(done.timed_out and process.crashed(done) is None)
+
+    def test_waits(self):
+        done = process.call(["sh", "-c", "sleep 1.5; echo done; exit 3"], 1)
+        self.assertEqual((done.timed_out, done.rc, done.out), (False, 3, "done\n"))
+
+    def test_waits_for_ever(self):
+        with unittest.mock.patch.object(process, "WAITS", 0.5):
+            self.assertTrue(process.call(["sleep", "100"], 1).timed_out)
 
 
 if __name__ == "__main__":

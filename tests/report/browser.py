@@ -55,7 +55,7 @@ class Page(chromium.Page):
             raise Failed(f"{text:.120}: {d.get('exception', {}).get('description', d['text'])}")
         return said["result"].get("value")
 
-    def wait(self, condition, seconds=20):
+    def wait(self, condition, seconds=1800):
         super().wait(f"Boolean({condition})", seconds)     # an element is no value
 
     def settle(self):

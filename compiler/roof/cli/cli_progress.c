@@ -1,9 +1,11 @@
 /* cli_progress.c - what takes more than two seconds tells how far it is, and how long it will go on.
  *
  * On a terminal that is one line, written anew; elsewhere a line after 2, 4, 8 ... seconds, then every minute. A thread of
- * its own tells it, so that whoever works or waits need not. Nothing is told with -q. */
+ * its own tells it, so that whoever works or waits need not. Nothing is told with -q, nor where the clock counts steps (docs/tune.md): then nothing
+ * takes long. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,8 +103,9 @@ bool progress_is_quiet(void)
 
 void progress_begin(const char *what, double seconds)
 {
+    const char *clock = getenv("INGOT_CLOCK");
     progress_end();
-    if (p.quiet)
+    if (p.quiet || (clock && !strcmp(clock, "steps")))
         return;
     p.what = what;
     p.began = now();

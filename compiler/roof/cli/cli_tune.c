@@ -394,6 +394,9 @@ static ingot_status finish(Tune *t)
 static ingot_status check_usage(const Options *o)
 {
     bool apart = o->prepare || o->measure;
+    if (clock_unknown())
+        return complain(INGOT_USAGE, "ingot tune: INGOT_CLOCK=%.80s: 'steps' is wanted, or nothing",
+                        clock_unknown());
     if (o->prepare && o->measure)
         return complain(INGOT_USAGE, "ingot tune: --prepare and --measure are two runs, the second "
                                      "may be on another day");

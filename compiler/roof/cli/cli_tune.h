@@ -55,6 +55,7 @@ typedef struct {
     int nplan;                            /* made to see what a decision changes */
     const char *
         found; /* of a GPU: what the round before has written, where the user named no file; NULL: nothing */
+    struct NetworkEstimate *estimate;                        /* cli_tune_clock.c */
     Spent began, preparing, variants, decisions, confirming; /* when it began; what went there */
 } Tune;
 
@@ -79,9 +80,14 @@ ingot_status network_write(const char *file, const StrBuf *);
 /* The program by a file of decisions. */
 ingot_status network_build(Tune *, const char *file, const char **entry);
 /* Milliseconds of a run, the least of several turns: of the program as it is, and of another one. */
-ingot_status network_compare(const Tune *, const char *entry, double *was, double *is);
+ingot_status network_compare(Tune *, const char *entry, double *was, double *is);
 /* Another program's results are those of the one as it is, but for how sums are rounded; else INGOT_DIFFERS, after a message. */
 ingot_status network_right(const Tune *, const char *entry);
+/* cli_tune_clock.c: where steps are counted, estimates in the place of times.  The program was built by the file: its plan is made once more. */
+ingot_status network_note(Tune *, const char *file, const char *entry);
+void network_estimates(Tune *, const char *entry, double *ms, int n);
+/* Milliseconds of a run. */
+double network_estimate(Tune *, const char *entry);
 /* A file of these lines for the target. */
 ingot_status network_write_lines(const Tune *, const char *file, const char *lines);
 /* The search ends where what is left of the budget is as long as confirming takes.  Some of it is for what is searched next,

@@ -10,6 +10,7 @@
  *     times.json    what the program has found out so far (cli_tune_times.c)
  *     model         the program; its weights are those of the model as it is compiled where the device is */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -220,6 +221,8 @@ static ingot_status link_weights(const Tune *t, const char *dir)
 }
 
 /* Other weights of these shapes do as well: what is compared are results of the same. */
+#define ENDED 0.1 /* seconds of one that came to no end, where steps are counted */
+
 static ingot_status run_program(const Tune *t, const char *dir)
 {
     const char *file = ways_path(t, dir, ways_times);
@@ -232,6 +235,7 @@ static ingot_status run_program(const Tune *t, const char *dir)
                               "--bench", arena_printf(t->a, "%.3f", left > 0 ? left : 0),
                               in,        NULL};
         code = process_wait(process_start_in(argv, dir));
+        clock_pass(code ? ENDED : fmax(left, 0));
         const char *now = read_text(t->a, file);
         if (code && (!now || (before && !strcmp(before, now))))
             break; /* it does not get anywhere */

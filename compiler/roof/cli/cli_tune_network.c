@@ -14,6 +14,9 @@ enum { TURNS = 3, BENCHES = 6 };
 #define FOR_KERNELS 0.25 /* of the budget, at least */
 #define CONFIRMING 0.25  /* of it, at most */
 #define NOISE 0.01
+/* Where steps are counted, that a network takes to be built, and to be profiled. */
+#define BUILDING 0.5
+#define PROFILING 0.05
 
 bool network_times(Tune *t, const char *entry, double *ms, int n)
 {
@@ -23,7 +26,10 @@ bool network_times(Tune *t, const char *entry, double *ms, int n)
                           arena_printf(t->a, "%d", t->o->threads), "--profile",
                           arena_printf(t->a, "%s/in", t->s.work),  NULL};
     char *text = process_run_to(argv, out) ? NULL : read_text(t->a, out);
-    for (char *at = text; at && *at;) {
+    clock_pass(PROFILING);
+    if (text && clock_is_steps())
+        network_estimates(t, entry, ms, n);
+    for (char *at = clock_is_steps() ? NULL : text; at && *at;) {
         char *end = strchr(at, '\n');
         int step;
         double took;
@@ -151,8 +157,11 @@ ingot_status network_build(Tune *t, const char *file, const char **entry)
     o.compile.verbose = 0;
     s.o = &o;
     const double began = seconds_now();
+    clock_pass(BUILDING);
     ingot_status status = session_find_entry(&s, &t->opened);
     *entry = s.entry;
+    if (status == INGOT_OK && clock_is_steps())
+        status = network_note(t, file, s.entry);
     t->building = fmax(t->building, seconds_now() - began);
     return status;
 }
@@ -172,17 +181,21 @@ static int winners(const Tune *t)
     return n;
 }
 
-static bool bench(const Tune *t, const char *entry, double *ms)
+static bool bench(Tune *t, const char *entry, double *ms)
 {
+    const bool steps = clock_is_steps();
     const char *out = arena_printf(t->a, "%s/bench.txt", t->dir);
     const char *argv[] = {
-        arena_printf(t->a, "%s/model", entry),   "-t",
-        arena_printf(t->a, "%d", t->o->threads), "--bench",
-        arena_printf(t->a, "%g", BENCH),         arena_printf(t->a, "%s/in", t->s.work),
-        t->target.gpu ? "--on-device" : NULL,    NULL};
+        arena_printf(t->a, "%s/model", entry),       "-t",
+        arena_printf(t->a, "%d", t->o->threads),     "--bench",
+        arena_printf(t->a, "%g", steps ? 0 : BENCH), arena_printf(t->a, "%s/in", t->s.work),
+        t->target.gpu ? "--on-device" : NULL,        NULL};
     const char *text = process_run_to(argv, out) ? NULL : read_text(t->a, out);
     const char *at = text ? strstr(text, "\"min_ms\": ") : NULL;
     double took = at ? strtod(at + 10, NULL) : 0;
+    clock_pass(BENCH);
+    if (steps && took > 0)
+        took = network_estimate(t, entry);
     if (took > 0 && (*ms <= 0 || took < *ms))
         *ms = took;
     return took > 0;
@@ -194,7 +207,7 @@ static double end_of(const Tune *t)
     return t->again ? t->until : t->o->budget <= 0 ? INFINITY : t->began.seconds + t->o->budget;
 }
 
-ingot_status network_compare(const Tune *t, const char *entry, double *was, double *is)
+ingot_status network_compare(Tune *t, const char *entry, double *was, double *is)
 {
     enum { LEAST = 2 };
     *was = *is = 0;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -16,13 +17,6 @@
 #include "tune_run.h"
 
 enum { LONGEST = 3600 }; /* seconds of a core */
-
-double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double cpu_of(int who)
 {
@@ -46,19 +40,20 @@ void spent_add(Spent *s, Spent since)
 }
 
 /* What is started by a program that outlives this one, and does not come back, ends too. */
-static void limit_time(void)
+static void limit_time(int seconds)
 {
-    const struct rlimit most = {.rlim_cur = LONGEST, .rlim_max = LONGEST};
+    const rlim_t n = seconds > 0 ? (rlim_t)seconds : LONGEST;
+    const struct rlimit most = {.rlim_cur = n, .rlim_max = n};
     (void)setrlimit(RLIMIT_CPU, &most);
 }
 
-static void become(const char *const *argv, const char *dir, int out, bool quiet)
+static void become(const char *const *argv, const char *dir, int out, bool quiet, int most)
 {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     setpgid(0, 0); /* what it starts is killed with it */
-    limit_time();
+    limit_time(most);
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
     if (out >= 0)
@@ -71,7 +66,8 @@ static void become(const char *const *argv, const char *dir, int out, bool quiet
     _exit(127);
 }
 
-bool child_start(Child *c, const char *const *argv, const char *dir, bool piped, bool quiet)
+bool child_start(Child *c, const char *const *argv, const char *dir, bool piped, bool quiet,
+                 int most)
 {
     int fd[2] = {-1, -1};
     *c = (Child){.pid = -1};
@@ -80,7 +76,7 @@ bool child_start(Child *c, const char *const *argv, const char *dir, bool piped,
     fflush(NULL);
     c->pid = fork();
     if (!c->pid)
-        become(argv, dir, fd[1], quiet);
+        become(argv, dir, fd[1], quiet, most);
     if (piped)
         close(fd[1]);
     if (c->pid > 0 && piped)
@@ -88,18 +84,33 @@ bool child_start(Child *c, const char *const *argv, const char *dir, bool piped,
     return c->pid > 0 && (!piped || c->out);
 }
 
-char *child_line(Child *c, Arena *a, double seconds, bool *late)
+/* Seconds of a core that it has had; 0 where that is not told. */
+static double child_cpu(const Child *c)
+{
+#ifdef __linux__
+    clockid_t its;
+    struct timespec t;
+    if (!clock_getcpuclockid(c->pid, &its) && !clock_gettime(its, &t))
+        return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#else
+    (void)c;
+#endif
+    return 0;
+}
+
+char *child_line(Child *c, Arena *a, double seconds, int waits, bool *late)
 {
     StrBuf sb = {0};
-    double until = seconds_now() + seconds;
+    const double until = machine_seconds() + seconds * waits, most = child_cpu(c) + seconds;
     char *line = NULL;
     *late = false;
     setvbuf(c->out, NULL, _IONBF, 0);
     for (;;) {
-        double left = until - seconds_now();
+        const double left = until - machine_seconds(), cpu = most - child_cpu(c),
+                     wait = fmin(left, cpu);
         struct pollfd p = {.fd = fileno(c->out), .events = POLLIN};
-        int ready = poll(&p, 1, left > 0 ? (int)(left * 1e3) + 1 : 0);
-        if (ready < 0 && errno == EINTR)
+        int ready = poll(&p, 1, wait > 0 ? (int)(wait * 1e3) + 1 : 0);
+        if ((ready < 0 && errno == EINTR) || (!ready && wait > 0))
             continue;
         if (ready <= 0) {
             *late = true;
@@ -132,14 +143,14 @@ bool child_has_ended(Child *c, int *code)
 int child_end(Child *c, double seconds)
 {
     int status = 0;
-    double until = seconds_now() + seconds;
+    const double until = machine_seconds() + seconds;
     if (c->out)
         fclose(c->out);
     c->out = NULL;
     for (pid_t done; (done = waitpid(c->pid, &status, WNOHANG)) != c->pid;) {
         if (done < 0 && errno != EINTR)
             return -1;
-        if (seconds_now() > until) {
+        if (machine_seconds() > until) {
             kill(-c->pid, SIGKILL);
             kill(c->pid, SIGKILL);
         }

@@ -14,7 +14,8 @@
 #include "tune_run.h"
 
 enum { MAX_WORDS = 96, MAX_FILES = 4096, MOST_IN_FILE = 4, NO_CASE = 1 << 30 };
-static const double compile_seconds = 90, first_seconds = 240, line_seconds = 60;
+enum { COMPILE_SECONDS = 90 };
+static const double first_seconds = 240, line_seconds = 60;
 
 /* ---- building ----------------------------------------------------------------------------------- */
 
@@ -46,14 +47,16 @@ static bool start_compiler(const Measure *m, Child *c, const char *dir, const ch
 {
     const char *argv[MAX_WORDS];
     int n = 0;
-    while (m->cc[n] && n < MAX_WORDS - 12) {
+    while (m->cc[n] && n < MAX_WORDS - 13) {
         argv[n] = m->cc[n];
         n++;
     }
+    if (clock_is_steps())
+        argv[n++] = "-O1"; /* nobody times them */
     for (int i = 0; tail[i] && n < MAX_WORDS - 1; i++)
         argv[n++] = tail[i];
     argv[n] = NULL;
-    return child_start(c, argv, dir, false, true);
+    return child_start(c, argv, dir, false, true, COMPILE_SECONDS);
 }
 
 static bool is_case(const char *file)
@@ -69,7 +72,7 @@ static void start_job(const Measure *m, Arena *a, Job *j, const char *dir, const
                *candidates[] = {"-std=gnu99", "-I.",  "-include", tune_head, "-c",
                                 "-o",         object, file,       NULL};
     j->file = start_compiler(m, &j->child, dir, is_case(file) ? candidates : plain) ? file : NULL;
-    j->began = seconds_now();
+    j->began = machine_seconds();
 }
 
 /* Headers once; a compiler that cannot do that reads them in every file. */
@@ -79,7 +82,7 @@ static void compile_head(const Measure *m, Arena *a, const char *dir)
     const char *tail[] = {"-std=gnu99", "-I.", "-x", "c-header", "-o", head, tune_head, NULL};
     Child c;
     if (access(arena_printf(a, "%s/%s", dir, head), R_OK) && start_compiler(m, &c, dir, tail))
-        (void)child_end(&c, compile_seconds);
+        (void)child_end(&c, CHILD_WAITS * COMPILE_SECONDS);
 }
 
 static bool link_program(const Measure *m, Arena *a, const char *dir, char *const *file, int n)
@@ -96,7 +99,8 @@ static bool link_program(const Measure *m, Arena *a, const char *dir, char *cons
     for (int i = 0; i < n; i++)
         argv[k++] = arena_printf(a, "%.*s.o", (int)strlen(file[i]) - 2, file[i]);
     argv[k] = "-lm";
-    return child_start(&c, argv, dir, false, false) && child_end(&c, compile_seconds) == 0;
+    return child_start(&c, argv, dir, false, false, COMPILE_SECONDS) &&
+           child_end(&c, CHILD_WAITS * COMPILE_SECONDS) == 0;
 }
 
 typedef struct {
@@ -144,7 +148,7 @@ static Job *free_job(Measure *m, Arena *a, const char *dir, Job *job, int max, c
             int code = 0;
             if (!j->file)
                 continue;
-            if (seconds_now() - j->began > compile_seconds)
+            if (machine_seconds() - j->began > CHILD_WAITS * COMPILE_SECONDS)
                 code = child_end(&j->child, 0);
             else if (!child_has_ended(&j->child, &code)) {
                 busy++;
@@ -237,6 +241,8 @@ static void empty_folder(const char *dir)
     arena_free(a);
 }
 
+#define BUILDING 0.1 /* seconds of a candidate, where steps are counted */
+
 bool measure_build(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of, int n)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -247,6 +253,7 @@ bool measure_build(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of,
     most = most < 1 ? 1 : most;
     const int chunks[] = {most < MOST_IN_FILE ? most : MOST_IN_FILE, 1, 1};
     m->why = NULL;
+    clock_pass(BUILDING * (1 + all));
     for (int pass = 0; pass < 3; pass++) {
         bool again;
         empty_folder(dir);
@@ -304,12 +311,12 @@ static void take_line(Told *t, Arena *a, const char *line)
         c->verdict = WRONG;
     double ns = json_number(json_member(j, "ns"), 0);
     if (c && ns > 0) {
-        c->ns = ns;
+        c->ns = clock_is_steps() ? candidate_estimate(t->of[number].kernel, c)->cycles : ns;
         c->base_ns = candidate_at(t, number, 0)->ns;
         t->timed = true;
     }
     for (int i = 0; noise && number >= 0 && number < t->n && i < t->of[number].n; i++)
-        t->of[number].candidate[i]->noise = json_number(noise, 1);
+        t->of[number].candidate[i]->noise = clock_is_steps() ? 0 : json_number(noise, 1);
 }
 
 /* The words of a run of one case: the program here, or the command with the folder. */
@@ -328,7 +335,7 @@ static const char *const *run_words(const Measure *m, Arena *a, const char *dir,
         vec_push(a, argv, n, arena_printf(a, "%s/tune_run", dir));
     }
     vec_push(a, argv, n, "--seconds");
-    vec_push(a, argv, n, arena_printf(a, "%g", m->seconds));
+    vec_push(a, argv, n, arena_printf(a, "%g", clock_is_steps() ? 0 : m->seconds));
     vec_push(a, argv, n, "--only");
     vec_push(a, argv, n, arena_printf(a, "%d", number));
     if (check_only)
@@ -355,12 +362,14 @@ static bool run_case(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *o
         Child c;
         bool late = false;
         const char *const *argv = run_words(m, t->a, dir, number, check_only, skip, nskip);
-        if (!child_start(&c, argv, NULL, true, false)) {
+        clock_pass(m->seconds);
+        if (!child_start(&c, argv, NULL, true, false, 0)) {
             m->why = arena_printf(t->a, "%s: cannot be started", argv[0]);
             return false;
         }
-        double wait = m->remote ? 4 * first_seconds : first_seconds;
-        for (const char *line; (line = child_line(&c, t->a, wait, &late));) {
+        const int waits = m->remote ? 4 : CHILD_WAITS; /* what runs elsewhere takes no core here */
+        double wait = first_seconds;
+        for (const char *line; (line = child_line(&c, t->a, wait, waits, &late));) {
             take_line(&told, t->a, line);
             wait = told.at < 0 ? first_seconds : line_seconds + m->seconds;
         }

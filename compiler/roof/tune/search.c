@@ -310,7 +310,9 @@ bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
     Arena *a = arena_new();
     Hunt *hunt = NEWN(a, Hunt, n + 1), *now[MOST_TOGETHER];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int together = cores < 4 ? 2 : cores / 2 < MOST_TOGETHER ? (int)cores / 2 : MOST_TOGETHER;
+    int together = cores < 4 || clock_is_steps() ? 2
+                   : cores / 2 < MOST_TOGETHER   ? (int)cores / 2
+                                                 : MOST_TOGETHER;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         hunt[i] = (Hunt){.s = s, .k = kernel[i], .random = kernel[i]->key[0]};

@@ -26,6 +26,19 @@ bool case_takes(const TuneCaseOf *, const Candidate *);
 bool cases_write(const Tuning *, const char *dir, const TuneCaseOf *, int n, int chunk,
                  const char **why);
 
+/* ---- clock.c --------------------------------------------------------------------------------------- */
+
+/* Seconds since any fixed moment, by which budgets are counted; where steps are counted in their place, every question is one. */
+double seconds_now(void);
+/* Whether steps are counted ($INGOT_CLOCK=steps): then times are estimates. */
+bool clock_is_steps(void);
+/* What $INGOT_CLOCK says, if that is none; NULL. */
+const char *clock_unknown(void);
+/* Of such a clock: what is done now is to take so long. */
+void clock_pass(double seconds);
+/* Of the machine, whatever budgets are counted by. */
+double machine_seconds(void);
+
 /* ---- child.c --------------------------------------------------------------------------------------- */
 
 /* A child process that dies with this one; out: its standard output, or NULL. */
@@ -33,16 +46,18 @@ typedef struct {
     pid_t pid;
     FILE *out;
 } Child;
-/* In a folder, or where this one is (NULL); quiet: its messages are dropped. */
-bool child_start(Child *, const char *const *argv, const char *dir, bool piped, bool quiet);
-/* A line of its output without the newline, in the arena; NULL: it has ended, or nothing came for so many seconds
- * (*late: then it still runs). */
-char *child_line(Child *, Arena *, double seconds, bool *late);
+/* What hangs takes its core: limits are seconds of that, so that a busy machine ends nobody.  One that waits for something has so many times as long. */
+enum { CHILD_WAITS = 40 };
+/* In a folder, or where this one is (NULL); quiet: its messages are dropped; most: seconds of a core that it has, and whatever it starts, each; 0: an hour. */
+bool child_start(Child *, const char *const *argv, const char *dir, bool piped, bool quiet,
+                 int most);
+/* A line of its output without the newline, in the arena; NULL: it has ended, or nothing came while it had a core for so many seconds, or in
+ * `waits` times as long (*late: then it still runs). */
+char *child_line(Child *, Arena *, double seconds, int waits, bool *late);
 /* Its exit status, or 128 + signal; after so many seconds it is killed (then 128 + SIGKILL). */
 int child_end(Child *, double seconds);
 /* Whether it has ended, with which status; waits for nothing. */
 bool child_has_ended(Child *, int *code);
-double seconds_now(void);
 /* What a part of the search took: of the clock, and of all cores, in child processes that have ended too. */
 typedef struct {
     double seconds, cpu;
