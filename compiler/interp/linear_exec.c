@@ -269,8 +269,10 @@ static bool run(Thread *t)
         case DO_LAST_PART: pc = *integer(t, c->end) == d->arg ? pc : d->to; break;
         case DO_ITEM: {
             const int64_t n = *integer(t, d->in[0]), number = *integer(t, c->number);
-            *integer(t, d->out) = n ? number % n : 0;
-            *integer(t, c->number) = n ? number / n : 1;
+            if (!n) /* none is launched */
+                return true;
+            *integer(t, d->out) = number % n;
+            *integer(t, c->number) = number / n;
             break;
         }
         case DO_ITEM_IS:

@@ -479,7 +479,10 @@ bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value 
             shadow_given(r.memory[p->buffers[i]->memory], p->buffers[i]->offset,
                          p->buffers[i]->bytes);
     give_inputs(&r, in);
+    const uint64_t mode =
+        p->c->keep_subnormals ? igrt_fp_mode() : igrt_fp_flush(); /* the model's */
     const bool good = run_block(&r, &p->main) && take_outputs(&r, out);
+    igrt_fp_restore(mode);
     for (int i = 0; i < p->nkernel; i++) {
         if (r.kernel[i].lk)
             tiles_free(&r.kernel[i].tiles);

@@ -434,6 +434,30 @@ def in_place():
     return g.bytes()
 
 
+def sized(op, shape, *axes):
+    """One operator over axes of an input with the free dim n."""
+    g = models.Graph(1)
+    g.opset = 18
+    g.input("x", models.F, *shape)
+    g.output("y", g.op(op, "x", g.const(axes, np.int64), keepdims=0), models.F, *[None] * (len(shape) - len(axes)))
+    return g.bytes()
+
+
+def interpreted_sizes(ingot, work, env):
+    """None of an axis: a GPU has no work items then. Products below the smallest normal number: zero in every order."""
+    product, largest = work / "product.onnx", work / "largest.onnx"
+    product.write_bytes(sized("ReduceProd", (8, 2, "n"), 0, 2))
+    largest.write_bytes(sized("ReduceMax", (4, 3, "n"), 0))
+    np.save(work / "small.npy", models.Graph(4).rng.uniform(0.64, 0.70, (8, 2, 32)).astype(np.float32))
+    np.save(work / "none.npy", np.zeros((4, 3, 0), np.float32))
+    for model, data, bounds, targets in ((product, "small.npy", "n=1..32", ("c", "c:cortex-a53", "c:x86-64-v4")),
+                                         (largest, "none.npy", "n=0..8", ("c", "opencl", "cuda:sm_80"))):
+        for target in targets:
+            told = call(ingot, "verify", model, "--interpret", "--target", target, "--dim", bounds, "--input", work / data, env=env)
+            if "no fault" not in told or "differ," in told:
+                raise Wrong(f"{model.name} for {target}: {told}")
+
+
 def interpreted(ingot, work):
     """What cannot run here is judged all the same, by the interpreter of statements: no compiler, no device."""
     steps = 0
@@ -446,6 +470,7 @@ def interpreted(ingot, work):
             if not found or "beside their naive forms" not in told or "differ," in told or "beside the interpreter's" not in told:
                 raise Wrong(f"{name} for {target}: {told}")
             steps += int(found[1])
+    interpreted_sizes(ingot, work, env)
     told = call(ingot, "verify", work / "mlp.onnx", "--target", "c:cortex-m4", env=env)
     if "its kernels are interpreted" not in told:
         raise Wrong(told)

@@ -292,8 +292,8 @@ ingot_status command_verify(Options *o)
         status = compare_outputs(&s, "", want, !by_kernel);
     if (status == INGOT_OK && by_kernel && !interpreted)
         status = verify_kernels(&s, want);
-    ingot_status beside =
-        status == INGOT_OK || status == INGOT_DIFFERS ? session_compare(&s) : INGOT_OK;
+    const bool has_outputs = status == INGOT_OK || (status == INGOT_DIFFERS && !interpreted);
+    ingot_status beside = has_outputs ? session_compare(&s) : INGOT_OK;
     if (status == INGOT_OK)
         status = beside;
     session_finish(&s, &m);
