@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Draws random ONNX graphs with sizes that the run knows; each under one drawn target, preset and number of threads.
+
+    sized_graphs.py --ingot build/ingot --n 500 --seed 1 [--ops twins,concat] [--sanitize] [--keep DIR]
+
+Graph N of a seed is always the same: 3 to 14 nodes, one or two free dims, cases with none, one, as many as lanes, and one more
+(sized.py, sized_ops.py). `ingot verify --interpret` runs the kernels' statements for the target in one drawn case (--cases: so
+many), beside the reference interpreter and what numpy says. With --sanitize a bundle is compiled by gcc with ASan and UBSan, and
+its program run in all cases.
+
+    passed     all equal within the tolerances of `ingot verify`
+    unstable   not, but numpy's own outputs move as much when the inputs move by 3e-6
+    refused    the compiler said that it cannot; the message must name a node, else it is a failure
+    wrong, crash
+
+What fails is made smaller, first the graph, then the flags, and told with its flags; --keep leaves model, data and command.
+Exit status 1 when there was a fault.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import pathlib
+import random
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from sized import Drawing
+from sized_ops import OPS
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
+import objects  # noqa: E402
+from process import SETTINGS, call, crashed, first_line  # noqa: E402
+
+TARGETS = ["c", "c:c99", "c:x86-64-v2", "c:x86-64-v3", "c:x86-64-v4", "c:x86-64-v4+vnni", "c:alderlake", "c:sapphirerapids", "c:armv8-a",
+           "c:armv8.2-a+dotprod", "c:armv8.6-a", "c:cortex-a53", "c:cortex-a72", "c:cortex-a76", "c:cortex-m0+", "c:cortex-m3",
+           "c:cortex-m33", "c:cortex-m4", "c:cortex-m4-soft", "c:cortex-m55", "c:cortex-m7", "c:rv32imc", "c:rv64gc", "c:wasm32",
+           "c:wasm32-simd128", "opencl", "opencl:fp16", "opencl:dot8", "opencl:subgroups16", "opencl:dot8+subgroups32", "cuda:sm_60",
+           "cuda:sm_70", "cuda:sm_75", "cuda:sm_80", "cuda:sm_86", "cuda:sm_89", "cuda:sm_90", "cuda:sm_90a"]
+SANITIZE = "-O0 -g1 -std=c99 -Wall -Wextra -Werror -Wno-psabi -fsanitize=address,undefined -fno-sanitize-recover=all"
+FAULTS = ("wrong", "crash")
+
+
+def draw(seed, only):
+    ops = {f: n for f, n in OPS.items() if not only or f.__name__.strip("_") in only}
+    while True:
+        d = Drawing(seed)
+        want = d.r.randint(3, 14)
+        for _ in range(4 * want):
+            if len(d.nodes) >= want:
+                break
+            d.r.choices(list(ops), ops.values())[0](d)
+        m = d.finish()
+        if m.nodes and m.outputs and m.dims:
+            return m
+        seed += "'"
+
+
+def drawn_flags(seed, sanitize):
+    r = random.Random(f"{seed} flags")
+    flags = ["--target", r.choice(["c", "c:c99", "c:native"] if sanitize else TARGETS)]
+    for chance, more in ((0.6, ("--fuse", r.choice(("none", "auto", "all", "all")))), (0.5, ("--prefer", r.choice(("ram", "time")))),
+                         (0.5, ("--threads", r.choice("234"))), (0.05, ("-O0",))):
+        if r.random() < chance and not (sanitize and more[0] == "--threads"):
+            flags += more
+    return flags
+
+
+# -- judging -----------------------------------------------------------------------------------
+
+def outcome(done, model, what):
+    """(status, why), or None where it went well."""
+    if done.timed_out:
+        return "crash", f"{what}: timed out"
+    if crashed(done):
+        return "crash", f"{what}: {crashed(done)}"
+    if done.rc == 4:
+        named = any(re.search(rf"\b{n.name}\b", done.err) for n in model.nodes)
+        return ("refused" if named else "wrong"), first_line(done.err) + ("" if named else " (names no node)")
+    return ("wrong", f"{what}: status {done.rc}: {first_line(done.err)}") if done.rc else None
+
+
+def write_data(model, case, values, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for i, a in enumerate(model.inputs.values()):
+        np.save(folder / f"input_{i}.npy", np.asarray(a[case], order="C"))
+    for i, o in enumerate(model.outputs):
+        np.save(folder / f"output_{i}.npy", np.asarray(values[o], order="C"))
+
+
+def sizes(model, case):
+    return ", ".join(f"{k} = {v}" for k, v in model.cases[case].items() if k in model.dims)
+
+
+def unstable(model, case, values, error):
+    """Whether an output moves by a third of this share of its range by itself."""
+    move = np.random.default_rng(0)
+    for _ in range(8):
+        moved = model.values(case, move)
+        for o in model.outputs:
+            a, b = (np.asarray(v[o], np.float64) for v in (values, moved))
+            if a.shape != b.shape or a.size and np.abs(a - b).max() > error / 3 * (np.abs(a).max() or 1):
+                return True
+    return False
+
+
+def verify(model, flags, case, opt, work):
+    file = work / "model.onnx"
+    values = model.values(case)
+    onnx.save(model.proto(), file)
+    write_data(model, case, values, work / "data")
+    command = [opt.ingot, "verify", "--interpret", file, "--data", work / "data", *model.bounds(), *flags]
+    (work / "command").write_text(shlex.join(map(str, command)) + "\n")
+    failed = outcome(call(command, opt.timeout, opt.env), model, "verify")
+    error = re.search(r"largest error (\S+) of the range", failed[1]) if failed else None
+    if error and failed[0] == "wrong" and unstable(model, case, values, float(error[1])):
+        failed = "unstable", failed[1]
+    return failed and (failed[0], f"{sizes(model, case)}: {failed[1]}")
+
+
+def compile_and_run(model, flags, case, opt, work):
+    file, bundle = work / "model.onnx", work / "bundle"
+    onnx.save(model.proto(), file)
+    shutil.rmtree(bundle, ignore_errors=True)
+    command = [opt.ingot, "compile", file, "-o", bundle, *model.bounds(), *flags]
+    (work / "command").write_text(shlex.join(map(str, command)) + "\n")
+    failed = outcome(call(command, opt.timeout, opt.env), model, "compile")
+    if failed:
+        return failed
+    native = " -march=native" if "c:native" in flags else ""
+    done = objects.make(bundle, opt.cc, SANITIZE + native, lambda words: call(words, opt.timeout, opt.env))
+    if done.rc:
+        return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}"
+    for case in range(len(model.cases)):
+        values = model.values(case)
+        write_data(model, case, values, work / "data")
+        shutil.rmtree(work / "out", ignore_errors=True)
+        (work / "out").mkdir()
+        done = call([bundle / "model", work / "data", work / "out"], opt.timeout, opt.env)
+        if done.rc or crashed(done):
+            return "crash", f"{sizes(model, case)}: run: {'timed out' if done.timed_out else crashed(done) or first_line(done.err)}"
+        for i, o in enumerate(model.outputs):
+            error, why = difference(np.load(work / "out" / f"output_{i}.npy"), values[o])
+            if why:
+                return "unstable" if unstable(model, case, values, error) else "wrong", f"{sizes(model, case)}: {o}: {why}"
+    return None
+
+
+def difference(got, want):
+    """The largest error as a share of the range, and how the two differ, if they do."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return np.inf, f"{got.dtype}{list(got.shape)} for {want.dtype}{list(want.shape)}"
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    span = np.abs(w).max(initial=0) or 1
+    far = {2: 1e-2, 4: 1e-3, 8: 1e-6}[want.dtype.itemsize] * span if want.dtype.kind == "f" else want.dtype in (np.int8, np.uint8)
+    bad = ~(np.abs(g - w) <= far)
+    if not bad.any():
+        return 0, None
+    at = tuple(int(v[0]) for v in np.nonzero(np.atleast_1d(bad)))
+    why = f"{int(bad.sum())} of {bad.size} differ, first at {list(at)}: {np.atleast_1d(got)[at]!s} for {np.atleast_1d(want)[at]!s}"
+    return np.abs(g - w).max() / span, why
+
+
+def words_of(why):
+    """What a message says beside names, numbers and places."""
+    return set(re.findall(r"[a-z]{3,}", re.sub(r"'[^']*'|\([^)]*\)|\[[^]]*\]|\bk\d+\w*|; at .*", "", why)))
+
+
+def shrink(model, flags, case, fault, run):
+    """The smallest model and the fewest flags found that have a fault of this kind."""
+    words = words_of(fault[1])
+    values = [model.values(i) for i in range(len(model.cases))]
+    best, why, budget = model, fault[1], 150
+
+    def faulty(m, flags):
+        nonlocal budget
+        budget -= 1
+        if not m.nodes or not m.outputs or not m.dims or budget < 0:
+            return None
+        try:
+            got = run(m, flags, case)
+        except Exception:
+            return None
+        return got[1] if got and got[0] == fault[0] and 2 * len(words & words_of(got[1])) > len(words | words_of(got[1])) else None
+
+    for o in model.outputs if len(model.outputs) > 1 else ():
+        m = model.pruned(None, [o], values)
+        got = faulty(m, flags)
+        if got:
+            best, why = m, got
+            break
+    again = True
+    while again:
+        again = False
+        for i in range(len(best.nodes)):
+            for outputs in (best.outputs, list(k for k in best.nodes[i].input if k)):
+                m = best.pruned(i, outputs, values)
+                got = faulty(m, flags) if 0 < len(m.nodes) < len(best.nodes) else None
+                if got:
+                    best, why, again = m, got, True
+                    break
+            if again:
+                break
+    for option in [w for w in flags[2:] if w.startswith("-")]:
+        i = flags.index(option)
+        fewer = flags[:i] + flags[i + (1 if option == "-O0" else 2):]
+        got = faulty(best, fewer)
+        if got:
+            flags, why = fewer, got
+    got = faulty(best, ["--target", "c", *flags[2:]])
+    return (best, ["--target", "c", *flags[2:]], got) if got else (best, flags, why)
+
+
+def judged(args):
+    """Graph `index` of the seed."""
+    index, opt = args
+    name = f"{opt.seed}/{index}"
+    work = pathlib.Path(tempfile.mkdtemp(prefix="graph-", dir=opt.work))
+    result = {"name": name, "status": "crash", "why": "", "ops": [], "lines": [], "flags": []}
+    try:
+        model, flags = draw(name, opt.ops), opt.flags or drawn_flags(name, opt.sanitize)
+        result.update(ops=[n.op_type for n in model.nodes], flags=flags)
+        cases = list(range(len(model.cases)))
+        random.Random(f"{name} cases").shuffle(cases)
+        run = compile_and_run if opt.sanitize else verify
+        for case in cases[:1 if opt.sanitize else opt.cases]:
+            failed = run(model, flags, case, opt, work)
+            if failed:
+                break
+        result.update(status=failed[0] if failed else "passed", why=(failed[1] if failed else "").replace(str(work) + "/", ""))
+        if failed and failed[0] in FAULTS:
+            small, flags, why = (model, flags, failed[1]) if opt.as_is else shrink(model, flags, case, failed, lambda m, f, c: run(m, f, c, opt, work))
+            result.update(lines=[why.replace(str(work) + "/", ""), f"{' '.join(model_flags(small, flags))}"] + list(small.lines()))
+            if opt.keep:
+                kept = opt.keep / name.replace("/", "-")
+                shutil.rmtree(kept, ignore_errors=True)
+                kept.mkdir(parents=True)
+                run(small, flags, case, opt, kept)
+                onnx.save(model.proto(), kept / "whole.onnx")
+    except Exception as e:
+        result["why"] = f"harness: {type(e).__name__}: {e}"
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+def model_flags(model, flags):
+    return model.bounds() + flags
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a = p.add_argument
+    a("--ingot", type=pathlib.Path, default=pathlib.Path("build/ingot"))
+    a("--n", type=int, default=100)
+    a("--first", type=int, default=0, help="number of the first graph")
+    a("--seed", default="0")
+    a("--ops", type=lambda s: s.split(","), help="draw only these, e.g. twins,concat,pad")
+    a("--flags", type=str.split, help="these in place of drawn ones, e.g. '--target c --fuse all'")
+    a("--cases", type=int, default=1, help="of each graph so many sizes")
+    a("--sanitize", action="store_true", help="compile and run bundles with ASan and UBSan")
+    a("--cc", default="gcc")
+    a("--jobs", type=int, default=2)
+    a("--timeout", type=float, default=240)
+    a("--as-is", action="store_true", help="do not make faults smaller")
+    a("--keep", type=pathlib.Path, help="leave what is wrong here")
+    a("--show", action="store_true", help="only print the graphs")
+    opt = p.parse_args()
+    opt.ingot = opt.ingot.absolute()
+    if opt.keep:
+        opt.keep = opt.keep.absolute()
+    numbers = range(opt.first, opt.first + opt.n)
+    if opt.show:
+        for i in numbers:
+            model = draw(f"{opt.seed}/{i}", opt.ops)
+            print(f"{opt.seed}/{i}", *model.lines(), sep="\n    ")
+        return 0
+    results = []
+    with tempfile.TemporaryDirectory(prefix="ingot-sized-") as opt.work:
+        opt.env = dict(os.environ, INGOT_CACHE=f"{opt.work}/cache", **SETTINGS)
+        objects.folder()
+        with concurrent.futures.ProcessPoolExecutor(opt.jobs) as workers:
+            for r in workers.map(judged, [(i, opt) for i in numbers], chunksize=4):
+                results.append(r)
+                if r["status"] != "passed":
+                    print(f"{r['status']:8} {r['name']} ({' '.join(r['flags'])}): {r['why']}", flush=True)
+                if r["lines"]:
+                    print("    " + "\n    ".join(r["lines"]), flush=True)
+    count = collections.Counter(r["status"] for r in results)
+    ops = collections.Counter(o for r in results for o in r["ops"])
+    print(f"seed {opt.seed}: {len(results)} graphs, {sum(ops.values())} nodes of {len(ops)} operators: "
+          + ", ".join(f"{n} {s}" for s, n in sorted(count.items())))
+    return 1 if any(count[s] for s in FAULTS) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
