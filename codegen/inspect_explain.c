@@ -129,7 +129,8 @@ static const char *buffer_name(Arena *a, const Context *c, const Buffer *b)
     const Data *d = b->node && b->node->op == OP_DATA ? b->node->arg.ptr : NULL;
     return b->name        ? b->name
            : d && d->name ? d->name
-           : o ? arena_printf(a, "%s of %s", b->kind == BUF_WEIGHT ? "constant" : "result", o->node)
+           : o ? arena_printf(a, "%s of %s", b->kind == BUF_WEIGHT ? "constant" : "result",
+                              printable(a, o->node))
                : arena_printf(a, "b%d", b->id);
 }
 
@@ -208,7 +209,8 @@ static void say_origins(Explain *e, const Step *s)
 {
     StrBuf sb = {0};
     for (int i = 0; i < s->norigin && i < MAX_NAMES; i++)
-        sb_printf(&sb, "%s%s '%s'", i ? ", " : "", s->origins[i]->op, s->origins[i]->node);
+        sb_printf(&sb, "%s%s '%s'", i ? ", " : "", printable(e->a, s->origins[i]->op),
+                  printable(e->a, s->origins[i]->node));
     if (s->norigin > MAX_NAMES)
         sb_printf(&sb, " and %d more", s->norigin - MAX_NAMES);
     if (sb.len)
@@ -258,7 +260,8 @@ static void say_values(Explain *e, const char *word, const ingot_source_value *v
     StrBuf sb = {0};
     for (int i = 0; i < n && i < MAX_NAMES; i++) {
         Node *t = (Node *)v[i].tensor;
-        sb_printf(&sb, "%s%s ", i ? ", " : "", *v[i].name ? v[i].name : "(left out)");
+        sb_printf(&sb, "%s%s ", i ? ", " : "",
+                  *v[i].name ? printable(e->a, v[i].name) : "(left out)");
         if (t && t->op != OP_POISON)
             print_shape(&sb, e->x->p->c, (ingot_dtype)t->dtype, t->rank, t->shape);
     }
@@ -273,11 +276,13 @@ static void say_source(Explain *e, const ingot_source_node *s)
 {
     const Context *c = e->x->p->c;
     StrBuf attributes = {0};
-    say_format(e, "node", "%s, %s%s%s", s->node, s->domain, *s->domain ? ":" : "", s->op);
+    say_format(e, "node", "%s, %s%s%s", printable(e->a, s->node), printable(e->a, s->domain),
+               *s->domain ? ":" : "", printable(e->a, s->op));
     say_values(e, "inputs", s->in, s->n_in);
     say_values(e, "outputs", s->out, s->n_out);
     for (int i = 0; i < s->n_attr; i++)
-        sb_printf(&attributes, "%s%s = %s", i ? "; " : "", s->attr[2 * i], s->attr[2 * i + 1]);
+        sb_printf(&attributes, "%s%s = %s", i ? "; " : "", printable(e->a, s->attr[2 * i]),
+                  printable(e->a, s->attr[2 * i + 1]));
     if (attributes.len)
         say_line(e, "attributes", attributes.data);
     sb_free(&attributes);

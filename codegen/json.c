@@ -6,23 +6,6 @@
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 sequence at s, or 0: none is there. */
-static int utf8_bytes(const unsigned char *s)
-{
-    int n = *s >= 0xc2 && *s < 0xe0   ? 2
-            : *s >= 0xe0 && *s < 0xf0 ? 3
-            : *s >= 0xf0 && *s < 0xf5 ? 4
-                                      : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xf0 && s[1] < 0x90)) /* longer than it has to be */
-        return 0;
-    if ((*s == 0xed && s[1] > 0x9f) || (*s == 0xf4 && s[1] > 0x8f)) /* a surrogate, or beyond */
-        return 0;
-    return n;
-}
-
 void json_string(StrBuf *sb, const char *s)
 {
     if (!s) {
@@ -36,7 +19,7 @@ void json_string(StrBuf *sb, const char *s)
             s++;
         sb_write(sb, plain, (size_t)(s - plain));
         unsigned char c = (unsigned char)*s;
-        int n = c >= 0x80 ? utf8_bytes((const unsigned char *)s) : 0;
+        int n = utf8_bytes(s);
         if (n) {
             sb_write(sb, s, (size_t)n);
             s += n;

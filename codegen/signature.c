@@ -155,7 +155,7 @@ enum { MAX_COMMENT = 200, MAX_STRING = 1000 };
 void print_comment_text(StrBuf *sb, const char *s)
 {
     const char *end = s + MAX_COMMENT;
-    for (char last = 0; *s && s < end; s++) {
+    for (char last = sb->len ? sb->data[sb->len - 1] : 0; *s && s < end; s++) {
         char c = *s < ' ' || *s > '~' ? '?' : *s == '\\' ? '/' : *s;
         if ((last == '*' && c == '/') || (last == '/' && c == '*') || (last == '?' && c == '?'))
             sb_puts(sb, " "); /* no comment mark, no trigraph */
@@ -169,9 +169,10 @@ void print_string(StrBuf *sb, const char *s)
     const char *end = s + MAX_STRING;
     sb_puts(sb, "\"");
     for (; *s && s < end; s++) {
-        if (*s == '"' || *s == '\\' || *s == '?')
+        const char c = *s < ' ' || *s > '~' ? '?' : *s;
+        if (c == '"' || c == '\\' || c == '?') /* two question marks would begin a trigraph */
             sb_puts(sb, "\\");
-        sb_write(sb, *s < ' ' || *s > '~' ? "?" : s, 1);
+        sb_write(sb, &c, 1);
     }
     sb_puts(sb, "\"");
 }
@@ -184,6 +185,8 @@ void print_dim(StrBuf *sb, const Context *c, Node *n)
         sb_printf(sb, "%lld", (long long)n->arg.i);
     } else if (n->op == OP_VAR) {
         print_comment_text(sb, c->vars[n->arg.i].name);
+        if (sb->len && strchr("*/", sb->data[sb->len - 1])) /* an operator follows */
+            sb_puts(sb, " ");
     } else if (sign[n->op] && n->nsrc == 2) {
         sb_puts(sb, "(");
         print_dim(sb, c, n->src[0]);

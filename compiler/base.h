@@ -86,6 +86,11 @@ void *vec_grow(Arena *, const void *old, size_t n, size_t size); /* room for max
 /* n items as vec_push() would have left them; NULL: none. */
 void *vec_of(Arena *, const void *items, size_t n, size_t size);
 
+/* utf8.c: bytes of the UTF-8 sequence of two or more that begins here; 0: none does. */
+int utf8_bytes(const char *);
+/* What a terminal shows: one line, without control characters and what is no UTF-8. */
+const char *printable(Arena *, const char *);
+
 /* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at first. */
 const char *closer(const char *typed, const char *word, const char *so_far, int *best);
 

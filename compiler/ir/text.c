@@ -109,11 +109,14 @@ static void put_list(Printer *p, char open, int n, Node *const *nodes, char clos
 static void put_string(Printer *p, const char *s)
 {
     sb_puts(p->sb, " \"");
-    for (; *s; s++)
-        if (*s == '"' || *s == '\\' || (unsigned char)*s < 0x20)
+    while (*s) {
+        const int n = utf8_bytes(s) ? utf8_bytes(s) : 1;
+        if (n == 1 && (*s == '"' || *s == '\\' || *s < ' ' || *s > '~'))
             sb_printf(p->sb, "\\x%02x", (unsigned)(unsigned char)*s);
         else
-            sb_printf(p->sb, "%c", *s);
+            sb_write(p->sb, s, (size_t)n);
+        s += n;
+    }
     sb_puts(p->sb, "\"");
 }
 

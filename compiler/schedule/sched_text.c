@@ -5,11 +5,18 @@
 #include "schedule.h"
 #include "values.h"
 
+/* A name of the model, which may hold any bytes: one line of ASCII, the beginning of a long one. */
+static void print_name(StrBuf *sb, const char *name)
+{
+    for (const char *t = name; t && *t && t - name < 80; t++)
+        sb_write(sb, *t >= ' ' && *t <= '~' ? t : "?", 1);
+}
+
 static void print_index(StrBuf *sb, const Context *c, Node *n)
 {
     switch (n->op) {
     case OP_CONST: sb_printf(sb, "%lld", (long long)n->arg.i); return;
-    case OP_VAR: sb_puts(sb, c->vars[n->arg.i].name); return;
+    case OP_VAR: print_name(sb, c->vars[n->arg.i].name); return;
     default: break;
     }
     sb_printf(sb, "%s(", op_info[n->op].text);
@@ -179,12 +186,9 @@ void plan_print(StrBuf *sb, Plan *p)
 /* In one line, whatever the names of the model's nodes are. */
 void sched_origin(StrBuf *sb, const Origin *o)
 {
-    const char *parts[] = {o->op, o->node};
-    for (int j = 0; j < 2; j++) {
-        sb_puts(sb, j ? " " : "");
-        for (const char *t = parts[j]; t && *t && t - parts[j] < 80; t++)
-            sb_write(sb, *t >= ' ' && *t <= '~' ? t : "?", 1);
-    }
+    print_name(sb, o->op);
+    sb_puts(sb, " ");
+    print_name(sb, o->node);
 }
 
 static void print_origins(StrBuf *sb, const Step *s)

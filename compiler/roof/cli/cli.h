@@ -271,7 +271,7 @@ typedef struct {
     Value *in, *out;
     Value *want; /* outputs that lie beside the inputs; data NULL: that one does not */
     const char **want_file;
-    const char **out_name;
+    const char **out_name; /* printable */
     ingot_dtype *out_dtype;
     ingot_onnx_io *io; /* the outputs as the model declares them */
     bool *bound;

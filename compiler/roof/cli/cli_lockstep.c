@@ -387,7 +387,7 @@ static void tell(const Lockstep *l, const Place *p, bool good)
             sb_printf(&sb, "; %zu are sums that cancel, as near as f32 can have them", p->nrounded);
     }
     if (good)
-        printf("%s\n", sb.data);
+        printf("%s\n", printable(l->s->a, sb.data));
     else
         complain(INGOT_DIFFERS, "%s: %s", l->s->o->model, sb.data);
     sb_free(&sb);

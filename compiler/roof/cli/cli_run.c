@@ -187,12 +187,14 @@ ingot_status session_read(Session *s, const Model *m, bool may_invent)
     s->bound = NEWN(s->a, bool, s->nin + 1);
     s->out_dtype = NEWN(s->a, ingot_dtype, s->nout + 1);
     for (int i = 0; i < s->nout; i++) {
-        s->out_name[i] = arena_strdup(s->a, ingot_onnx_output(m->onnx, i)->name);
+        s->out_name[i] = printable(s->a, ingot_onnx_output(m->onnx, i)->name);
         s->out_dtype[i] = ingot_onnx_output(m->onnx, i)->dtype;
     }
     s->io = NEWN(s->a, ingot_onnx_io, s->nout + 1);
-    for (int i = 0; i < s->nout; i++)
+    for (int i = 0; i < s->nout; i++) {
         s->io[i] = *ingot_onnx_output(m->onnx, i);
+        s->io[i].name = arena_strdup(s->a, s->io[i].name);
+    }
     bool runs = !strcmp(s->o->command, "run") && s->o->data; /* sequences: from a folder only */
     bool judged = strcmp(s->o->command, "bench") != 0;
     for (int i = 0; i < s->nin + (judged ? s->nout : 0) && !runs; i++) {
@@ -406,9 +408,9 @@ static bool write_output(const Session *s, int i, ingot_status *status)
     if (s->npy)
         return group_write_npy(s->a, stem, &s->out[i], status);
     if (s->io[i].kind == INGOT_ONNX_TENSOR)
-        return value_write(s->a, pb, s->out_name[i], &s->out[i], status);
-    return group_write_pb(s->a, pb, s->out_name[i], s->io[i].kind == INGOT_ONNX_OPTIONAL,
-                          &s->out[i], status);
+        return value_write(s->a, pb, s->io[i].name, &s->out[i], status);
+    return group_write_pb(s->a, pb, s->io[i].name, s->io[i].kind == INGOT_ONNX_OPTIONAL, &s->out[i],
+                          status);
 }
 
 ingot_status command_run(Options *o)
