@@ -118,6 +118,8 @@ if [ -n "$all" ]; then
     step onnx-all-sanitized onnx --list $list --sample 500 --seed 1 --cc clang --sanitize
     step random-graphs "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 300 --seed 11
     step random-graphs-native "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 150 --seed 12 --target c:native --cc clang
+    step sized-graphs "$python" tests/fuzz/sized_graphs.py --ingot build/ingot --jobs "$JOBS" --n 20000 --seed 100
+    step sized-graphs-sanitized "$python" tests/fuzz/sized_graphs.py --ingot build/ingot --jobs "$JOBS" --n 500 --seed 101 --sanitize --cc clang
     step bench build/tests/bench --prepare --dir build/bench
 fi
 

@@ -456,7 +456,7 @@ def by_shape(d, x):
         return None
     whole = d.add("Concat", [picked, d.const([math.prod(tail)])], lambda *a: np.concatenate(a), axis=0)
     d.fresh.pop()
-    return d.add("Reshape", [x, whole], lambda a, k: a.reshape(k))
+    return d.add("Reshape", [x, whole], lambda a, k: a.reshape([a.shape[i] if v == 0 else v for i, v in enumerate(k)]))
 
 
 def transpose(d):
