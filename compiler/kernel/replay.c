@@ -38,6 +38,9 @@ const Choice *choice_of_opts(const Plan *p, const Choice *c)
     return g && !g->automatic ? g : NULL;
 }
 
+/* A file of which less than one line in so many applies is another model's: what two networks have in common are a few small kernels. */
+enum { LEAST_SHARE = 8 };
+
 bool choices_report(const Plan *p)
 {
     int lines = 0, applied = 0;
@@ -48,13 +51,22 @@ bool choices_report(const Plan *p)
         const Choice *g = p->given[i];
         lines++;
         applied += g->used;
-        if (!g->used)
+        if (!g->used && p->verbose)
             sched_note(p, g->line, "the model has no such kernel: left to the compiler");
     }
     if (lines && !applied)
         sched_error(p, 1, "none of its %d entries speaks of this model", lines);
-    else if (lines && p->verbose)
+    else if (applied * LEAST_SHARE < lines)
+        sched_error(p, 1,
+                    "only %d of its %d entries speak of this model: it was written for another one",
+                    applied, lines);
+    else if (p->verbose && lines)
         sched_note(p, 0, "%d of %d entries apply", applied, lines);
+    else if (applied < lines)
+        sched_note(p, 0,
+                   "%d of its %d entries speak of nothing in this model, which is left to the "
+                   "compiler (-v tells which)",
+                   lines - applied, lines);
     return !p->c->nerror;
 }
 

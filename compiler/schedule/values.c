@@ -500,7 +500,7 @@ void values_report(const Plan *p, int *lines, int *applied)
     for (int i = 0; i < v->ngiven; i++) {
         (*lines)++;
         *applied += v->used[i];
-        if (!v->used[i])
+        if (!v->used[i] && p->verbose)
             sched_note(p, v->given[i].line,
                        "the model has no such value any more: left to the compiler");
     }

@@ -452,6 +452,24 @@ def full(ingot, work):
             raise Wrong(f"{cuts} cuts: status {done.returncode}\n{done.stderr}{text}")
 
 
+def another(ingot, work, good):
+    """A file of which nearly nothing speaks of the model is refused in a line; of one that speaks of most of it a line tells how much does not, and -v what."""
+    file, entries = work / "another.sched", good.count("\nkernel ") + good.count("\nvalue ")
+    stray = lambda n: "".join(f"kernel {i:016x}\n  ORDER i0 i1\n" for i in range(1, n + 1))
+    least = 7 * entries
+    for more, status, lines, says in ((least, 0, 1, f"{least} of its {least + entries} entries speak of nothing in this model"),
+                                      (least + 1, 2, 1, f"only {entries} of its {least + 1 + entries} entries speak of this model"),
+                                      (3, 0, 1, f"3 of its {3 + entries} entries")):
+        file.write_text(good + stray(more))
+        done = subprocess.run([ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", file], text=True, capture_output=True)
+        told = [line for line in done.stderr.splitlines() if file.name in line]
+        if done.returncode != status or len(told) != lines or says not in told[0]:
+            raise Wrong(f"{more} lines of another model: status {done.returncode}\n{done.stderr}")
+    done = subprocess.run([ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", file, "-v"], text=True, capture_output=True)
+    if done.stderr.count("no such kernel") != 3 or f"{entries} of {3 + entries} entries apply" not in done.stderr:
+        raise Wrong(f"-v: {done.stderr}")
+
+
 def refused(ingot, work):
     full(ingot, work)
     file = work / "broken.sched"
@@ -467,6 +485,7 @@ def refused(ingot, work):
         line = lines[0].split(":")[1]
         if not line.isdigit() or not 1 <= int(line) <= text.count("\n") + 1:
             raise Wrong(f"{what}: {lines[0]}")
+    another(ingot, work, good)
     compile_model(ingot, work, "mlp", "m", "--save-sched", file)
     call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", file, good=(2,))
     call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", work / "none.sched", good=(6,))
