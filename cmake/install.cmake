@@ -5,6 +5,7 @@ set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ingot)
 
 install(TARGETS ingot ingot_shared ingot_static EXPORT ingotTargets)
 install(FILES ${ingot_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ingot)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ingot RENAME copyright)
 install(EXPORT ingotTargets NAMESPACE ingot:: DESTINATION ${config_dir})
 configure_package_config_file(cmake/ingotConfig.cmake.in ${PROJECT_BINARY_DIR}/ingotConfig.cmake
   INSTALL_DESTINATION ${config_dir})

@@ -63,7 +63,7 @@ void bundle_source(Bundle *b, const char *name, const StrBuf *text)
     bundle_file(b, arena_printf(b->a, "%s%s", b->folder, name), text);
 }
 
-void bundle_file(Bundle *b, const char *name, const StrBuf *text)
+static void bundle_text(Bundle *b, const char *name, const StrBuf *text)
 {
     StrBuf sb = *text;
     if (!b->failed) {
@@ -72,6 +72,45 @@ void bundle_file(Bundle *b, const char *name, const StrBuf *text)
             bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
     }
     sb_free(&sb);
+}
+
+/* Copies of the runtime are under MIT-0, and what is made of the user's model is the user's (LICENSE): a line at the top of each file
+ * that may have comments. */
+static void licence(StrBuf *sb, const char *name, bool runtime)
+{
+    static const struct {
+        const char *end, *before, *after;
+    } comment[] = {{".c", "/* ", " */\n"},  {".h", "/* ", " */\n"},   {".hpp", "/* ", " */\n"},
+                   {".S", "/* ", " */\n"},  {".cl", "/* ", " */\n"},  {".cu", "/* ", " */\n"},
+                   {".mjs", "// ", "\n"},   {"Makefile", "# ", "\n"}, {".txt", "# ", "\n"},
+                   {"Kconfig", "# ", "\n"}, {".yml", "# ", "\n"},     {".properties", "# ", "\n"}};
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof comment / sizeof *comment; i++) {
+        const size_t m = strlen(comment[i].end);
+        if (n >= m && !strcmp(name + n - m, comment[i].end)) {
+            sb_printf(sb, "%sSPDX-License-Identifier: %s%s", comment[i].before,
+                      runtime ? "MIT-0" : "LicenseRef-ModelOwner", comment[i].after);
+            return;
+        }
+    }
+}
+
+void bundle_runtime(Bundle *b, const char *name, const StrBuf *text)
+{
+    StrBuf sb = {0};
+    licence(&sb, name, true);
+    sb_write(&sb, text->data, text->len);
+    sb_free(&(StrBuf){.data = text->data});
+    bundle_text(b, arena_printf(b->a, "%s%s", b->folder, name), &sb);
+}
+
+void bundle_file(Bundle *b, const char *name, const StrBuf *text)
+{
+    StrBuf sb = {0};
+    licence(&sb, name, false);
+    sb_write(&sb, text->data, text->len);
+    sb_free(&(StrBuf){.data = text->data});
+    bundle_text(b, name, &sb);
 }
 
 /* ---- the target folder ------------------------------------------------------------------- */

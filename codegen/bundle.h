@@ -79,6 +79,8 @@ struct Bundle {
 /* bundle.c */
 void bundle_file(Bundle *, const char *name, const StrBuf *text);   /* writes and frees the text */
 void bundle_source(Bundle *, const char *name, const StrBuf *text); /* the same, in Bundle.folder */
+void bundle_runtime(Bundle *, const char *name,
+                    const StrBuf *text);             /* the same of a copy of the runtime's */
 const char *bundle_path(Bundle *, const char *name); /* of a file that the caller writes */
 bool bundle_is_bare(const Bundle *);                 /* for a machine without an operating system */
 bool bundle_asks_machine(const Bundle *); /* bundle_machine.c: init does, in a file of its own */

@@ -146,10 +146,7 @@ static void copy_file(Bundle *b, const RuntimeFile *f)
     if (source)
         sb_printf(&sb, "#include \"%s_igrt.h\"\n", b->name);
     sb_write(&sb, f->data, f->bytes);
-    if (source)
-        bundle_source(b, arena_printf(b->a, "%s_%s", b->name, f->name), &sb);
-    else
-        bundle_source(b, f->name, &sb);
+    bundle_runtime(b, source ? arena_printf(b->a, "%s_%s", b->name, f->name) : f->name, &sb);
 }
 
 /* What a bundle, or half of one, has beside what all have. */

@@ -1,7 +1,7 @@
 /*
  * igrt.h - the runtime that ships with a compiled model.
  *
- * Every emitted bundle contains this file unchanged. It declares what all models share: status
+ * Every emitted bundle contains this file, below a line on its licence. It declares what all models share: status
  * codes, element types, the configuration handed to <model>_init, the calling convention of the
  * library kernels and the checksum of the weights. docs/abi.md is the prose of this header.
  *
