@@ -27,15 +27,11 @@ void bundle_fail(Bundle *b, ingot_status status, const char *format, ...)
     b->failed = whole_of(b)->failed = true;
 }
 
-/* Makes the parents of a path. */
-static void make_parents(char *path)
+/* Makes the folder that a file is to be in. */
+static bool make_parent(Arena *a, const char *path)
 {
-    for (char *p = path + 1; *p; p++)
-        if (*p == '/') {
-            *p = 0;
-            mkdir(path, 0777);
-            *p = '/';
-        }
+    const char *slash = strrchr(path, '/');
+    return !slash || slash == path || make_dirs(arena_printf(a, "%.*s", (int)(slash - path), path));
 }
 
 /* Removes the folders that files were in and that are empty now, down to dir. */
@@ -54,7 +50,8 @@ const char *bundle_path(Bundle *b, const char *name)
     Bundle *all = whole_of(b);
     char *path = arena_printf(b->a, "%s/%s", all->dir, name);
     vec_push(b->a, all->files, all->nfile, arena_strdup(b->a, name));
-    make_parents(path);
+    if (!make_parent(b->a, path) && !b->failed)
+        bundle_fail(b, INGOT_IO, "%s: %s", part_shown(b->a, path), strerror(errno));
     return path;
 }
 
@@ -68,8 +65,8 @@ static void bundle_text(Bundle *b, const char *name, const StrBuf *text)
     StrBuf sb = *text;
     if (!b->failed) {
         const char *path = bundle_path(b, name);
-        if (!file_write(path, sb.data, sb.len))
-            bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
+        if (!b->failed && !file_write(path, sb.data, sb.len))
+            bundle_fail(b, INGOT_IO, "%s: %s", part_shown(b->a, path), strerror(errno));
     }
     sb_free(&sb);
 }
@@ -137,13 +134,13 @@ static const char **manifest_read(Arena *a, const char *dir, int *n)
     return names;
 }
 
-typedef enum { DIR_ABSENT, DIR_EMPTY, DIR_BUNDLE, DIR_FOREIGN, DIR_NOT } DirKind;
+typedef enum { DIR_ABSENT, DIR_EMPTY, DIR_BUNDLE, DIR_FOREIGN, DIR_NOT, DIR_UNKNOWN } DirKind;
 
 static DirKind dir_kind(Arena *a, const char *dir)
 {
     struct stat st;
     if (stat(dir, &st))
-        return errno == ENOENT ? DIR_ABSENT : DIR_NOT;
+        return errno == ENOENT ? DIR_ABSENT : DIR_UNKNOWN;
     if (!S_ISDIR(st.st_mode))
         return DIR_NOT;
     int n;
@@ -151,7 +148,7 @@ static DirKind dir_kind(Arena *a, const char *dir)
         return DIR_BUNDLE;
     DIR *d = opendir(dir);
     if (!d)
-        return DIR_NOT;
+        return DIR_UNKNOWN;
     bool empty = true;
     for (struct dirent *e; empty && (e = readdir(d));)
         empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
@@ -169,22 +166,13 @@ static void remove_built(Arena *a, const char *dir, const char *file)
     }
 }
 
-static void discard(Bundle *b)
-{
-    for (int i = 0; i < b->nfile; i++)
-        unlink(arena_printf(b->a, "%s/%s", b->dir, b->files[i]));
-    for (int i = 0; i < b->nfile; i++)
-        remove_folders(b->a, b->dir, b->files[i]);
-    rmdir(b->dir);
-}
-
 /* Moves the finished files to where they belong. */
 static void install(Bundle *b, const char *dir, DirKind kind)
 {
     int n = 0;
     const char **old = kind == DIR_BUNDLE ? manifest_read(b->a, dir, &n) : NULL;
     if (kind == DIR_ABSENT) {
-        if (rename(b->dir, dir))
+        if (!part_keep(b->dir, dir))
             bundle_fail(b, INGOT_IO, "%s: %s", dir, strerror(errno));
         return;
     }
@@ -194,13 +182,10 @@ static void install(Bundle *b, const char *dir, DirKind kind)
         remove_folders(b->a, dir, old[i]);
     for (int i = 0; i < b->nfile && !b->failed; i++) {
         char *to = arena_printf(b->a, "%s/%s", dir, b->files[i]);
-        make_parents(to);
-        if (rename(arena_printf(b->a, "%s/%s", b->dir, b->files[i]), to))
+        if (!make_parent(b->a, to) || rename(arena_printf(b->a, "%s/%s", b->dir, b->files[i]), to))
             bundle_fail(b, INGOT_IO, "%s/%s: %s", dir, b->files[i], strerror(errno));
     }
-    for (int i = 0; i < b->nfile; i++)
-        remove_folders(b->a, b->dir, b->files[i]);
-    rmdir(b->dir);
+    part_discard(b->dir);
 }
 
 /* ---- preparation ------------------------------------------------------------------------- */
@@ -437,15 +422,49 @@ static void write_all(Bundle *b)
     bundle_file(b, MANIFEST, &sb);
 }
 
-/* The files, then all of them to where they belong. half: two of them, or NULL. */
+static const char *parent_of(Arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return !slash ? "." : slash == path ? "/" : arena_printf(a, "%.*s", (int)(slash - path), path);
+}
+
+/* The files, then all of them to where they belong. A signal in between leaves nothing; while they move it waits. */
+static void write_files(Bundle *b, const char *path, DirKind kind)
+{
+    const char *parent = parent_of(b->a, path);
+    const size_t there = folders_there(parent);
+    pending_folders(parent, there);
+    b->dir = make_dirs(parent)
+                 ? part_folder(b->a, kind == DIR_ABSENT ? path : arena_printf(b->a, "%s/", path))
+                 : NULL;
+    if (!b->dir)
+        bundle_fail(b, INGOT_IO, "%s: no folder can be made there: %s", path, strerror(errno));
+    else
+        write_all(b);
+    pending_hold();
+    if (!b->failed)
+        install(b, path, kind);
+    if (b->failed && b->dir)
+        part_discard(b->dir);
+    if (b->failed)
+        remove_empty(parent, there);
+    pending_folders_drop(parent);
+    pending_release();
+}
+
+/* half: two of them, or NULL. */
 static ingot_status write_to(Bundle *b, const Half *half, int64_t shared, const char *dir)
 {
     int errors = b->c->nerror;
     char *path = arena_strdup(b->a, dir);
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
         path[n - 1] = 0;
+    parts_clean(b->a, path, false); /* of what was killed, whether there was a folder then or not */
+    parts_clean(b->a, arena_printf(b->a, "%s/", path), false);
     DirKind kind = dir_kind(b->a, path);
-    if (kind == DIR_NOT)
+    if (kind == DIR_UNKNOWN)
+        bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
+    else if (kind == DIR_NOT)
         bundle_fail(b, INGOT_IO, "%s: exists and is not a folder that can be read", path);
     else if (kind == DIR_FOREIGN)
         bundle_fail(b, INGOT_IO,
@@ -454,18 +473,8 @@ static ingot_status write_to(Bundle *b, const Half *half, int64_t shared, const 
         bundle_prepare(b);
     if (!b->failed && half)
         halves_prepare(b, half, shared);
-    if (!b->failed) {
-        make_parents(path);
-        b->dir = file_part(b->a, kind == DIR_ABSENT ? path : arena_printf(b->a, "%s/", path));
-        if (mkdir(b->dir, 0777))
-            bundle_fail(b, INGOT_IO, "%s: no folder can be made there: %s", path, strerror(errno));
-        else
-            write_all(b);
-        if (!b->failed)
-            install(b, path, kind);
-        if (b->failed)
-            discard(b);
-    }
+    if (!b->failed)
+        write_files(b, path, kind);
     arena_free(b->a);
     return b->c->nerror == errors ? INGOT_OK : ingot_context_status(b->c);
 }

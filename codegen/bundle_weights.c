@@ -290,7 +290,7 @@ typedef struct {
     int64_t written;
     int64_t there;   /* bytes to come that the other half has written */
     igrt_sum *whole; /* of the file of two halves, or NULL */
-    bool failed;
+    int error;       /* errno of the first failure */
 } Blob;
 
 static void blob_flush(Blob *o)
@@ -300,7 +300,8 @@ static void blob_flush(Blob *o)
     igrt_sum_add(&o->sum, o->stage, o->used);
     if (o->whole)
         igrt_sum_add(o->whole, o->stage + there, more);
-    o->failed |= fwrite(o->stage + there, 1, more, o->f) != more;
+    if (!o->error && fwrite(o->stage + there, 1, more, o->f) != more)
+        o->error = errno;
     o->there -= (int64_t)there;
     o->used = 0;
 }
@@ -339,13 +340,18 @@ static void write_blob(Bundle *b)
               .whole = b->whole ? &all->weights_sum : NULL};
     if (b->whole && !all->weights_there)
         igrt_sum_begin(&all->weights_sum);
+    if (b->failed) {
+        if (o.f)
+            fclose(o.f);
+        return;
+    }
     if (!o.f) {
-        bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
+        bundle_fail(b, INGOT_IO, "%s: %s", part_shown(b->a, path), strerror(errno));
         return;
     }
     setvbuf(o.f, NULL, _IONBF, 0);
     igrt_sum_begin(&o.sum);
-    for (int i = 0; i < b->nweight && !b->failed && !o.failed; i++) {
+    for (int i = 0; i < b->nweight && !b->failed && !o.error; i++) {
         const Buffer *w = b->weight[i];
         Value v = value_open(b, w);
         blob_add(&o, NULL, w->offset - o.written, false);
@@ -359,9 +365,10 @@ static void write_blob(Bundle *b)
     all->weights_there = b->weights_at + b->p->weights_bytes;
     if (b->whole)
         all->sum = igrt_sum_end(&all->weights_sum);
-    o.failed |= fclose(o.f) != 0;
-    if (o.failed)
-        bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
+    if (fclose(o.f) && !o.error)
+        o.error = errno;
+    if (o.error)
+        bundle_fail(b, INGOT_IO, "%s: %s", part_shown(b->a, path), strerror(o.error));
 }
 
 static void write_incbin(Bundle *b)

@@ -88,6 +88,7 @@ static bool start(Children *all, Compilation *c)
         close(fd[0]);
         return false;
     }
+    pending_program(pid);
     all->child[all->n++] = (Child){pid, fd[0], c->most > 0 ? seconds() + c->most : 0, c};
     return true;
 }
@@ -105,6 +106,7 @@ static bool end(Children *all, int at, bool late)
     pid_t ended;
     while ((ended = waitpid(child.pid, &code, 0)) < 0 && errno == EINTR)
         ;
+    pending_program_ended(child.pid);
     /* a host that waits for all children by itself leaves no status: what came may be a part */
     const bool good =
         !late && ended == child.pid && out->len && WIFEXITED(code) && !WEXITSTATUS(code);

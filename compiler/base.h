@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "ingot.h"
 
@@ -94,18 +95,58 @@ const char *printable(Arena *, const char *);
 /* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at first. */
 const char *closer(const char *typed, const char *word, const char *so_far, int *best);
 
-/* file.c: where a file or a folder is made that gets this name when it is complete: nobody else makes anything there. */
-const char *file_part(Arena *, const char *path);
-/* A file of these bytes; false, with errno. The second has its name when it is complete: what was there is replaced, or stays
-   (links and devices do in any case). */
-bool file_write(const char *path, const void *data, size_t bytes);
+/* file.c: files that have their name when they are complete; what was there is replaced, or stays (links and devices do in any case).
+   False, or NULL, with errno: then nothing is left. */
+typedef struct {
+    FILE *out;
+    const char *path,
+        *part; /* part: where it is written; NULL: it is a device, written to as it is */
+    int error; /* the first one's errno */
+} OutFile;
+bool output_begin(OutFile *, Arena *, const char *path);
+bool output_put(OutFile *, const void *data, size_t bytes);
+bool output_end(OutFile *);
+/* The end in two steps, where several files are kept or none is: it is written and closed; it gets its name. Or it goes. */
+bool output_written(OutFile *);
+bool output_keep(OutFile *);
+void output_drop(OutFile *);
 bool file_replace(Arena *, const char *path, const void *data, size_t bytes);
+/* The same of what others write: an empty file, or a folder, beside path, where nobody else makes anything; then one of the other two. */
+const char *part_file(Arena *, const char *path);
+const char *part_folder(Arena *, const char *path);
+bool part_keep(const char *part, const char *path);
+void part_discard(const char *part);
+/* The path that a part, or what lies in it, is to have: for messages. */
+const char *part_shown(Arena *, const char *path);
+/* Removes what processes that were killed have left of this path; all: of any in its folder. */
+void parts_clean(Arena *, const char *path, bool all);
+/* A file inside of a part or of a temporary folder. */
+bool file_write(const char *path, const void *data, size_t bytes);
+/* A descriptor that holds the lock of a file or folder; -1 with errno: EWOULDBLOCK, another one does. */
+int lock_path(const char *path);
 
 /* folder.c */
 /* A new one in $TMPDIR, which those of processes that were killed leave; NULL, with errno. */
 char *temporary_folder(Arena *, const char *what);
-void remove_tree(const char *dir);
-bool make_dirs(const char *dir); /* with those above it; false: it is not there */
+void remove_tree(const char *dir); /* or a file; it is no longer pending */
+bool make_dirs(const char *dir);   /* with those above it; false, with errno: it is not there */
+/* How many characters of dir are folders that are there: what make_dirs() does not make. */
+size_t folders_there(const char *dir);
+void remove_empty(const char *dir, size_t there); /* those that it has made and that are empty */
+/* Moves what lies in a part into a folder that is there, in place of what has these names; then the part is gone. */
+bool part_move(Arena *, const char *part, const char *dir);
+
+/* pending.c: what a signal that ends the process removes: a path, with the descriptor of its lock, or -1; and folders that are empty, down to so
+   many characters. And the programs that it ends. */
+void pending_add(const char *path, int lock);
+void pending_folders(const char *dir, size_t keep);
+void pending_drop(const char *path);
+void pending_folders_drop(const char *dir);
+void pending_program(pid_t);
+void pending_program_ended(pid_t);
+void pending_signals(void); /* from now on; of a program, not of a library */
+void pending_hold(void);    /* a signal waits */
+void pending_release(void);
 
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 _Noreturn void bug_at(const char *file, int line, const char *, ...)

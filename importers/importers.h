@@ -205,6 +205,7 @@ bool onnx_tensor_read_sparse(OnnxFile *file, const Onnx__SparseTensorProto *prot
 #define ONNX_MAX_DENSE_BYTES ((uint64_t)1 << 30)
 
 /** Writes a TensorProto file. Needs name, dtype, rank, dims and data or strings. */
-bool onnx_tensor_save(const char *path, const OnnxTensor *tensor, const ImportSink *sink);
+bool onnx_tensor_save(const char *path, const char *shown, const OnnxTensor *tensor,
+                      const ImportSink *sink);
 
 #endif

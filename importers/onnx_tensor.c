@@ -453,7 +453,8 @@ static void put_raw(FILE *f, const OnnxTensor *t, const TypeInfo *info)
     }
 }
 
-bool onnx_tensor_save(const char *path, const OnnxTensor *t, const ImportSink *sink)
+bool onnx_tensor_save(const char *path, const char *shown, const OnnxTensor *t,
+                      const ImportSink *sink)
 {
     const TypeInfo *info = type_info(t->dtype);
     uint64_t count = 1;
@@ -461,12 +462,12 @@ bool onnx_tensor_save(const char *path, const OnnxTensor *t, const ImportSink *s
         count *= (uint64_t)t->dims[i];
     size_t width = info ? (info->bits + 7u) / 8u : 0;
     if (!info || count != t->count || t->data.len != t->count * width) {
-        import_error(sink, "%s: cannot be written: its type, dims and data do not agree", path);
+        import_error(sink, "%s: cannot be written: its type, dims and data do not agree", shown);
         return false;
     }
     FILE *f = fopen(path, "wb");
     if (!f) {
-        import_error(sink, "%s: cannot be written: %s", path, strerror(errno));
+        import_error(sink, "%s: cannot be written: %s", shown, strerror(errno));
         return false;
     }
     for (size_t i = 0; i < t->rank; i++) {
@@ -481,10 +482,10 @@ bool onnx_tensor_save(const char *path, const OnnxTensor *t, const ImportSink *s
     put_bytes(f, 8, t->name, strlen(t->name));
     if (info->bits)
         put_raw(f, t, info);
-    bool written = !ferror(f);
-    if (fclose(f) != 0 || !written) {
-        import_error(sink, "%s: cannot be written: the disk may be full", path);
-        return false;
-    }
-    return true;
+    int error = ferror(f) ? errno : 0;
+    if (fclose(f) && !error)
+        error = errno;
+    if (error)
+        import_error(sink, "%s: cannot be written: %s", shown, strerror(error));
+    return !error;
 }

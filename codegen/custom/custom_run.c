@@ -61,9 +61,12 @@ static bool compile(Arena *a, const char *dir)
         _exit(127);
     }
     int status;
+    if (child > 0)
+        pending_program(child);
     while (child > 0 && waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return false;
+    pending_program_ended(child);
     return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
@@ -150,8 +153,11 @@ int custom_run(const CustomOp *op, const igrt_tensor *in, int nin, igrt_tensor *
         _exit((int)status);
     }
     int status = 0, code = -1;
+    if (child > 0)
+        pending_program(child);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
+    pending_program_ended(child);
     static char ended[80];
     if (child < 0)
         *why = strerror(errno);

@@ -42,6 +42,8 @@ static const char *ask(Probe *p, const char *const *more, StrBuf *problem)
         execvp(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
+    if (child > 0)
+        pending_program(child);
     close(in);
     close(to[1]);
     StrBuf answer = {0};
@@ -57,6 +59,7 @@ static const char *ask(Probe *p, const char *const *more, StrBuf *problem)
     close(to[0]);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
+    pending_program_ended(child);
     const char *copy = arena_strdup(p->a, answer.data ? answer.data : "");
     sb_free(&answer);
     if (child < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127))

@@ -15,29 +15,8 @@
 
 #include "compiler.h"
 
+enum { PATH_BYTES = 4096 };
 static const char begins[] = "ingot.tmp.";
-
-/* A descriptor that holds the folder's lock until it is closed; -1 with errno: EWOULDBLOCK, another one holds it, or it is gone
- * or another user's. */
-static int lock_folder(const char *dir)
-{
-    struct stat opened, there;
-    int error = 0;
-    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &opened) || opened.st_uid != geteuid())
-        error = EPERM;
-    else if (flock(fd, LOCK_EX | LOCK_NB))
-        error = errno;
-    else if (lstat(dir, &there) || there.st_ino != opened.st_ino)
-        error = EWOULDBLOCK;
-    if (!error)
-        return fd;
-    close(fd);
-    errno = error;
-    return -1;
-}
 
 static void remove_left_over(Arena *a, const char *tmp)
 {
@@ -46,7 +25,7 @@ static void remove_left_over(Arena *a, const char *tmp)
         if (strncmp(e->d_name, begins, sizeof begins - 1) != 0)
             continue;
         const char *dir = arena_printf(a, "%s/%s", tmp, e->d_name);
-        const int lock = lock_folder(dir);
+        const int lock = lock_path(dir);
         if (lock < 0)
             continue;
         remove_tree(dir);
@@ -65,8 +44,11 @@ char *temporary_folder(Arena *a, const char *what)
         char *dir = mkdtemp(arena_printf(a, "%s/%s%s-XXXXXX", tmp, begins, what));
         if (!dir)
             return NULL;
-        if (lock_folder(dir) >= 0 || (errno != EWOULDBLOCK && errno != ENOENT))
-            return dir; /* unlocked, where the file system has no locks */
+        const int lock = lock_path(dir);
+        if (lock < 0 && (errno == EWOULDBLOCK || errno == ENOENT))
+            continue;
+        pending_add(dir, lock); /* unlocked, where the file system has no locks */
+        return dir;
     }
     errno = EBUSY;
     return NULL;
@@ -81,19 +63,93 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void remove_tree(const char *dir)
 {
     nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    pending_drop(dir);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
 bool make_dirs(const char *dir)
 {
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s", dir) >= (int)sizeof path)
+    char path[PATH_BYTES];
+    const size_t n = strlen(dir);
+    if (n >= sizeof path) {
+        errno = ENAMETOOLONG;
         return false;
-    for (char *p = path + 1; *p; p++)
-        if (*p == '/') {
-            *p = 0;
-            mkdir(path, 0777);
-            *p = '/';
+    }
+    memcpy(path, dir, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] && path[i] != '/')
+            continue;
+        path[i] = 0;
+        const int error = mkdir(path, 0777) ? errno : 0;
+        if (error && !is_folder(path)) {
+            errno = error == EEXIST && i < n ? ENOTDIR : error;
+            return false;
         }
-    struct stat st;
-    return !mkdir(path, 0777) || (!stat(path, &st) && S_ISDIR(st.st_mode));
+        path[i] = dir[i];
+    }
+    return true;
+}
+
+size_t folders_there(const char *dir)
+{
+    char path[PATH_BYTES];
+    size_t n = strlen(dir);
+    if (n >= sizeof path)
+        return n;
+    memcpy(path, dir, n + 1);
+    while (n && !is_folder(path)) {
+        while (n && path[n - 1] != '/')
+            n--;
+        while (n > 1 && path[n - 1] == '/')
+            n--;
+        path[n] = 0;
+    }
+    return n;
+}
+
+void remove_empty(const char *dir, size_t there)
+{
+    char path[PATH_BYTES];
+    size_t n = strlen(dir);
+    if (n >= sizeof path)
+        return;
+    memcpy(path, dir, n + 1);
+    while (n > there && !rmdir(path)) {
+        while (n > there && path[n - 1] != '/')
+            n--;
+        while (n > there && path[n - 1] == '/')
+            n--;
+        path[n] = 0;
+    }
+}
+
+bool part_move(Arena *a, const char *part, const char *dir)
+{
+    DIR *d = opendir(part);
+    bool good = d != NULL;
+    pending_hold();
+    for (struct dirent *e; good && (e = readdir(d));) {
+        const char *from = arena_printf(a, "%s/%s", part, e->d_name),
+                   *to = arena_printf(a, "%s/%s", dir, e->d_name);
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        good = !rename(from, to);
+        if (!good &&
+            (errno == ENOTEMPTY || errno == EEXIST || errno == EISDIR || errno == ENOTDIR)) {
+            remove_tree(to);
+            good = !rename(from, to);
+        }
+    }
+    const int error = errno;
+    if (d)
+        closedir(d);
+    part_discard(part);
+    pending_release();
+    errno = error;
+    return good;
 }

@@ -72,8 +72,34 @@ static void test_left_over_folders_go(void **state)
     arena_free(a);
 }
 
+/* What is made inside of one has a list of its own: the lock stays. */
+static void test_folders_inside(void **state)
+{
+    (void)state;
+    Arena *a = arena_new();
+    unsetenv("TMPDIR");
+    const char *dir = temporary_folder(a, "mine");
+    assert_non_null(dir);
+    pending_folders(dir, folders_there(dir));
+    pending_folders_drop(dir);
+    assert_int_equal(lock_path(dir), -1);
+    const char *part = part_folder(a, arena_printf(a, "%s/x", dir)),
+               *shown = part_shown(a, arena_printf(a, "%s/y", part));
+    assert_non_null(part);
+    assert_int_equal(lock_path(part), -1);
+    assert_string_equal(shown, arena_printf(a, "%s/x/y", dir));
+    assert_true(part_keep(part, arena_printf(a, "%s/x", dir)));
+    assert_true(make_dirs(arena_printf(a, "%s/p/q//r", dir)));
+    remove_empty(arena_printf(a, "%s/p/q//r", dir), strlen(dir));
+    assert_int_not_equal(access(arena_printf(a, "%s/p", dir), F_OK), 0);
+    remove_tree(dir);
+    assert_int_not_equal(access(dir, F_OK), 0);
+    arena_free(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_over_folders_go)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_over_folders_go),
+                                       cmocka_unit_test(test_folders_inside)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

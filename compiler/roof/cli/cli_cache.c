@@ -38,8 +38,12 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     ingot_status status = model_open(&m, s->o, quiet);
     if (status == INGOT_OK)
         status = model_build(&m, s->o, s->in, bound);
-    const char *part = file_part(s->a, entry);
-    if (status == INGOT_OK && !make_dirs(cache_root(s->a)))
+    const char *part = NULL;
+    if (status == INGOT_OK) {
+        parts_clean(s->a, entry, true);
+        part = make_dirs(cache_root(s->a)) ? part_folder(s->a, entry) : NULL;
+    }
+    if (status == INGOT_OK && !part)
         status = complain(INGOT_IO, "%s: %s", cache_root(s->a), strerror(errno));
     if (status == INGOT_OK) {
         ingot_options o = s->o->compile;
@@ -48,18 +52,19 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
         status = ingot_compile(m.c, &o, part);
     }
     model_close(&m);
-    if (status != INGOT_OK)
-        return status;
-    status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99", s->check,
-                           s->o->compile.verbose > 1);
+    if (status == INGOT_OK)
+        status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99", s->check,
+                               s->o->compile.verbose > 1);
     if (status == INGOT_OK) {
         cache_limit(s->a, part, size_limit());
         if (s->o->no_cache)
             remove_tree(entry);
-        if (rename(part, entry) && access(entry, F_OK)) /* another process may have been faster */
+        if (!part_keep(part, entry) &&
+            access(entry, F_OK)) /* another process may have been faster */
             status = complain(INGOT_IO, "%s: %s", entry, strerror(errno));
+    } else if (part) {
+        part_discard(part);
     }
-    remove_tree(part);
     return status;
 }
 
@@ -126,12 +131,10 @@ static bool load_binds(Session *s, const char *file)
 
 static void save_binds(const Session *s, const char *file)
 {
-    FILE *f = fopen(file, "w");
-    if (!f)
-        return;
+    char *text = NEWN(s->a, char, s->nin + 1);
     for (int i = 0; i < s->nin; i++)
-        fputc(s->bound[i] ? '1' : '0', f);
-    fclose(f);
+        text[i] = s->bound[i] ? '1' : '0';
+    (void)file_replace(s->a, file, text, (size_t)s->nin); /* else it is found out again */
 }
 
 static bool cached(const Session *s, const char *entry)

@@ -229,8 +229,9 @@ typedef struct {
     bool for_any;     /* compiled without the machine's instructions */
 } Object;
 
+/* *parts: where those that the cache is to keep are made, or NULL. */
 static Object *objects_of(Arena *a, const char *const *source, int n, const char *folder,
-                          bool halves)
+                          bool halves, const char **parts)
 {
     Object *o = NEWN(a, Object, n + 1);
     for (int i = 0; i < n; i++) {
@@ -238,8 +239,12 @@ static Object *objects_of(Arena *a, const char *const *source, int n, const char
         o[i].kept = folder && object_is_shared(source[i]);
         if (o[i].kept)
             o[i].file = arena_printf(a, "%s/%s", folder, o[i].file);
-        o[i].part = o[i].kept ? file_part(a, o[i].file) : o[i].file;
         o[i].there = o[i].kept && !access(o[i].file, R_OK);
+        o[i].part = o[i].file;
+        if (o[i].kept && !o[i].there && !*parts)
+            *parts = part_folder(a, arena_printf(a, "%s/new", folder));
+        if (o[i].kept && !o[i].there)
+            o[i].part = arena_printf(a, "%s/%d.o", *parts ? *parts : folder, i);
         o[i].for_any = source_is_for_any(a, "model", halves, source[i]);
     }
     return o;
@@ -323,7 +328,8 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     any.n += any_words(a, target, any.argv + any.n);
     cc.n += machine_words(a, target, cc.argv + cc.n);
     const char *folder = objects_folder(a, cc.argv, cc.n);
-    const Object *object = objects_of(a, files, nfile, folder, halves);
+    const char *parts = NULL;
+    const Object *object = objects_of(a, files, nfile, folder, halves, &parts);
     if (any_there(object, nfile) && objects_head_wanted(a, folder))
         objects_precompile(a, folder, cc.argv, cc.n);
     const char **link = NEWN(a, const char *, cc.n + nfile + 8);
@@ -340,6 +346,8 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
         jobs.failed = false;
         compile_objects(a, &jobs, &cc, &any, files, object, nfile, NULL, verbose);
     }
+    if (parts)
+        part_discard(parts);
     job_start(&jobs, link);
     jobs_wait(&jobs);
     progress_end();

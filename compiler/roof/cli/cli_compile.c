@@ -49,7 +49,7 @@ static void make_dependency(StrBuf *sb, const char *path)
 }
 
 /* --depfile: the manifest is older than what it was made from. */
-static ingot_status write_depfile(const Options *o, const Model *m)
+static ingot_status write_depfile(const Options *o, const Model *m, OutFile *f)
 {
     StrBuf sb = {0};
     make_word(&sb, o->output);
@@ -62,7 +62,8 @@ static ingot_status write_depfile(const Options *o, const Model *m)
     if (o->compile.sched)
         make_dependency(&sb, o->compile.sched);
     sb_puts(&sb, "\n");
-    const bool ok = file_replace(o->a, o->depfile, sb.data, sb.len);
+    const bool ok =
+        output_begin(f, o->a, o->depfile) && (output_put(f, sb.data, sb.len), output_written(f));
     sb_free(&sb);
     return ok ? INGOT_OK : complain(INGOT_IO, "%s: %s", o->depfile, strerror(errno));
 }
@@ -77,12 +78,18 @@ ingot_status command_compile(Options *o)
         status = read_selftest(o, &m);
     if (status == INGOT_OK)
         status = model_build(&m, o, NULL, NULL);
+    OutFile depfile;
+    if (status == INGOT_OK && o->depfile)
+        status = write_depfile(o, &m, &depfile);
+    const bool depends = status == INGOT_OK && o->depfile;
     progress_begin("compile", 0);
     if (status == INGOT_OK)
         o->compile.summary = true, status = ingot_compile(m.c, &o->compile, o->output);
     progress_end();
-    if (status == INGOT_OK && o->depfile)
-        status = write_depfile(o, &m);
+    if (depends && status != INGOT_OK)
+        output_drop(&depfile);
+    else if (depends && !output_keep(&depfile))
+        status = complain(INGOT_IO, "%s: %s", o->depfile, strerror(errno));
     model_close(&m);
     return status;
 }

@@ -96,7 +96,7 @@ bool group_write_npy(Arena *a, const char *stem, const Value *v, ingot_status *s
     if (!v->sequence)
         return value_write(a, arena_printf(a, "%s.npy", stem), "", v, status);
     if (!make_dirs(stem)) {
-        *status = complain(INGOT_IO, "%s: %s", stem, strerror(errno));
+        *status = complain(INGOT_IO, "%s: %s", part_shown(a, stem), strerror(errno));
         return false;
     }
     for (int i = 0; i < v->nitem; i++)
@@ -168,7 +168,7 @@ bool group_write_pb(Arena *a, const char *path, const char *name, bool optional,
         }
     }
     if (ok && !file_write(path, sb.data, sb.len)) {
-        *status = complain(INGOT_IO, "%s: %s", path, strerror(errno));
+        *status = complain(INGOT_IO, "%s: %s", part_shown(a, path), strerror(errno));
         ok = false;
     }
     sb_free(&sb);

@@ -207,7 +207,7 @@ static size_t string_width(const Value *v)
     return width;
 }
 
-static bool npy_write(const char *path, const Value *v, ingot_status *status)
+static bool npy_write(Arena *a, const char *path, const Value *v, ingot_status *status)
 {
     StrBuf sb = {0};
     bool strings = v->dtype == INGOT_STRING;
@@ -230,20 +230,22 @@ static bool npy_write(const char *path, const Value *v, ingot_status *status)
     sb_puts(&sb, "\n");
     sb.data[8] = (char)((sb.len - 10) & 255);
     sb.data[9] = (char)((sb.len - 10) >> 8);
-    FILE *f = fopen(path, "wb");
-    bool ok = f && fwrite(sb.data, 1, sb.len, f) == sb.len;
-    sb_free(&sb);
-    for (size_t i = 0; ok && strings && i < v->count; i++) {
+    for (size_t i = 0; strings && i < v->count; i++) {
         const char *s = ((char *const *)v->data)[i];
-        ok = fwrite(s, 1, strlen(s), f) == strlen(s);
-        for (size_t k = strlen(s); ok && k < width; k++)
-            ok = fputc(0, f) == 0;
+        sb_puts(&sb, s);
+        memset(sb_room(&sb, width - strlen(s)), 0, width - strlen(s));
+        sb.len += width - strlen(s);
     }
-    if (ok && !strings)
-        ok = !v->bytes || fwrite(v->data, 1, v->bytes, f) == v->bytes;
-    if (f)
-        ok &= fclose(f) == 0;
-    return ok || fault(status, INGOT_IO, path, strerror(errno));
+    FILE *f = fopen(path, "wb");
+    int error = f ? 0 : errno;
+    if (f && fwrite(sb.data, 1, sb.len, f) != sb.len)
+        error = errno;
+    if (f && !error && !strings && v->bytes && fwrite(v->data, 1, v->bytes, f) != v->bytes)
+        error = errno;
+    if (f && fclose(f) && !error)
+        error = errno;
+    sb_free(&sb);
+    return !error || fault(status, INGOT_IO, part_shown(a, path), strerror(error));
 }
 
 /* ---- .pb --------------------------------------------------------------------------------- */
@@ -321,7 +323,7 @@ static bool pb_write(Arena *a, const char *path, const char *name, const Value *
     }
     *status = INGOT_IO;
     ImportSink s = {tell, status};
-    if (onnx_tensor_save(path, &t, &s)) {
+    if (onnx_tensor_save(path, part_shown(a, path), &t, &s)) {
         *status = INGOT_OK;
         return true;
     }
@@ -345,7 +347,8 @@ bool value_read(Arena *a, const char *path, Value *v, ingot_status *status)
 
 bool value_write(Arena *a, const char *path, const char *name, const Value *v, ingot_status *status)
 {
-    return ends_with(path, ".pb") ? pb_write(a, path, name, v, status) : npy_write(path, v, status);
+    return ends_with(path, ".pb") ? pb_write(a, path, name, v, status)
+                                  : npy_write(a, path, v, status);
 }
 
 /* splitmix64 */

@@ -108,19 +108,22 @@ static bool write_headers(Arena *a, const char *folder)
 void objects_precompile(Arena *a, const char *folder, const char *const *words, int n)
 {
     const char *head = arena_printf(a, "%s/" HEAD, folder), *to = arena_printf(a, "%s.gch", head);
-    const char *part = file_part(a, to), **argv = NEWN(a, const char *, n + 12);
+    const char *part = part_file(a, to), **argv = NEWN(a, const char *, n + 12);
     const char *const quiet[] = {"sh", "-c", "exec \"$@\" >/dev/null 2>&1", "sh"};
     const char *const tail[] = {"-x", "c-header", "-o", part, head, NULL};
     enum { NQUIET = sizeof quiet / sizeof *quiet };
-    if (!write_headers(a, folder))
+    if (!part || !write_headers(a, folder)) {
+        if (part)
+            part_discard(part);
         return;
+    }
     memcpy((void *)argv, quiet, sizeof quiet);
     memcpy((void *)(argv + NQUIET), words, (size_t)n * sizeof *words);
     memcpy((void *)(argv + NQUIET + n), tail, sizeof tail);
-    if (process_run(argv) == 0 && !rename(part, to))
+    if (process_run(argv) == 0 && part_keep(part, to))
         return;
-    (void)unlink(part);
-    (void)file_write(arena_printf(a, "%s/" REFUSED, folder), "", 0);
+    part_discard(part);
+    (void)file_replace(a, arena_printf(a, "%s/" REFUSED, folder), "", 0);
 }
 
 bool source_takes_head(const char *path)

@@ -401,9 +401,9 @@ static void print_outputs(const Session *s)
     }
 }
 
-static bool write_output(const Session *s, int i, ingot_status *status)
+static bool write_output(const Session *s, const char *dir, int i, ingot_status *status)
 {
-    const char *stem = arena_printf(s->a, "%s/output_%d", s->o->output_dir, i);
+    const char *stem = arena_printf(s->a, "%s/output_%d", dir, i);
     const char *pb = arena_printf(s->a, "%s.pb", stem);
     if (s->npy)
         return group_write_npy(s->a, stem, &s->out[i], status);
@@ -411,6 +411,27 @@ static bool write_output(const Session *s, int i, ingot_status *status)
         return value_write(s->a, pb, s->io[i].name, &s->out[i], status);
     return group_write_pb(s->a, pb, s->io[i].name, s->io[i].kind == INGOT_ONNX_OPTIONAL, &s->out[i],
                           status);
+}
+
+/* All of them, or none. */
+static ingot_status write_outputs(const Session *s, const char *dir)
+{
+    const size_t there = folders_there(dir);
+    ingot_status status = INGOT_OK;
+    pending_folders(dir, there);
+    const char *part = make_dirs(dir) ? part_folder(s->a, arena_printf(s->a, "%s/", dir)) : NULL;
+    if (!part)
+        status = complain(INGOT_IO, "%s: %s", dir, strerror(errno));
+    for (int i = 0; i < s->nout && status == INGOT_OK; i++)
+        write_output(s, part, i, &status);
+    if (status == INGOT_OK && !part_move(s->a, part, dir))
+        status = complain(INGOT_IO, "%s: %s", dir, strerror(errno));
+    else if (status != INGOT_OK && part)
+        part_discard(part);
+    if (status != INGOT_OK)
+        remove_empty(dir, there);
+    pending_folders_drop(dir);
+    return status;
 }
 
 ingot_status command_run(Options *o)
@@ -422,10 +443,8 @@ ingot_status command_run(Options *o)
         status = session_run(&s);
     if (status == INGOT_OK && !o->output_dir)
         print_outputs(&s);
-    if (status == INGOT_OK && o->output_dir && !make_dirs(o->output_dir))
-        status = complain(INGOT_IO, "%s: %s", o->output_dir, strerror(errno));
-    for (int i = 0; i < s.nout && status == INGOT_OK && o->output_dir; i++)
-        write_output(&s, i, &status);
+    if (status == INGOT_OK && o->output_dir)
+        status = write_outputs(&s, o->output_dir);
     if (status == INGOT_OK)
         status = session_compare(&s);
     session_finish(&s, &m);
@@ -454,8 +473,15 @@ ingot_status command_bench(Options *o)
                                in,
                                o->on_device ? "--on-device" : NULL,
                                NULL};
-        const char *timeline[] = {program, "-t", threads, "--timeline", o->trace, in, NULL};
-        int code = o->trace ? process_run(timeline) : 0;
+        const char *trace = o->trace ? part_file(s.a, o->trace) : NULL;
+        const char *timeline[] = {program, "-t", threads, "--timeline", trace, in, NULL};
+        int code = trace ? process_run(timeline) : 0;
+        if (trace && code)
+            part_discard(trace);
+        if (o->trace && !code && (!trace || !part_keep(trace, o->trace))) {
+            session_finish(&s, &m);
+            return complain(INGOT_IO, "%s: %s", o->trace, strerror(errno));
+        }
         if (!code && !o->per_kernel)
             progress_begin("bench", o->seconds);
         if (!code)

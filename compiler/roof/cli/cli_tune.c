@@ -361,8 +361,10 @@ static ingot_status check_output(const Options *o)
     const bool there = !stat(file, &st);
     if (there && S_ISDIR(st.st_mode))
         return complain(INGOT_IO, "%s: %s", file, strerror(EISDIR));
-    const char *part = there ? NULL : file_part(o->a, file);
-    if (there ? !access(file, W_OK) : file_write(part, "", 0) && !unlink(part))
+    const char *part = there ? NULL : part_file(o->a, file);
+    if (part)
+        part_discard(part);
+    if (part || (there && !access(file, W_OK)))
         return INGOT_OK;
     return complain(INGOT_IO, "%s: %s", file, strerror(errno));
 }

@@ -15,9 +15,8 @@ static const char list_name[] = "candidates.json";
 static ingot_status write_list(const Tune *t, const char *dir, const TuneCaseOf *of, int n)
 {
     const char *path = arena_printf(t->a, "%s/%s", dir, list_name);
-    FILE *f = fopen(path, "w");
-    for (int i = 0; f && i < n; i++) {
-        StrBuf sb = {0};
+    StrBuf sb = {0};
+    for (int i = 0; i < n; i++) {
         sb_printf(&sb, "{\"kernel\": \"%s\", \"name\": ", of[i].kernel->hash);
         json_string(&sb, of[i].kernel->step[0]->name);
         sb_puts(&sb, ", \"candidates\": [");
@@ -26,12 +25,9 @@ static ingot_status write_list(const Tune *t, const char *dir, const TuneCaseOf 
             json_string(&sb, of[i].candidate[j]->text);
         }
         sb_puts(&sb, "]}\n");
-        fputs(sb.data, f);
-        sb_free(&sb);
     }
-    bool good = f && !ferror(f);
-    if (f)
-        good &= fclose(f) == 0;
+    const bool good = file_replace(t->a, path, sb.data ? sb.data : "", sb.len);
+    sb_free(&sb);
     return good ? INGOT_OK : complain(INGOT_IO, "%s: %s", path, strerror(errno));
 }
 

@@ -179,6 +179,7 @@ static ingot_status run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    pending_signals();
     ingot_status status = run(argc, argv);
     const bool written = !fflush(stdout) && !ferror(stdout);
     if (!written && status == INGOT_OK)

@@ -24,7 +24,7 @@ Plan *plan_make_nth(Context *c, const ingot_options *options, int nth)
     Target own = t ? *t : (Target){0};
     own.nth = nth;
     Clock k = clock_start(c, &o);
-    Plan *p = t ? pipeline_plan(c, &own, &o, &k) : NULL;
+    Plan *p = t ? plan_saved(pipeline_plan(c, &own, &o, &k), &o) : NULL;
     arena_free(a);
     return p;
 }
@@ -105,7 +105,11 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
     const Target *t = options_check(c, &o, a);
     Clock k = clock_start(c, &o);
     Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;
-    ingot_status status = p ? bundle_write(p, t, &o, dir) : failure(c);
+    OutFile saved;
+    const bool ready = p && save_begin(c, &saved, o.save_sched, p->saved);
+    ingot_status status = ready ? bundle_write(p, t, &o, dir) : failure(c);
+    if (ready && !save_end(c, &saved, o.save_sched, status == INGOT_OK))
+        status = failure(c);
     if (p)
         passed(&k, "bundle");
     if (status == INGOT_OK && o.summary)
@@ -129,7 +133,7 @@ bool inspection_make(Context *c, const ingot_options *options, Inspection *x)
         if (c->states[i].next)
             vec_push(a, x->imported, x->nimported, c->states[i].next);
     Clock k = clock_start(c, o);
-    x->p = pipeline_plan(c, x->t, o, &k);
+    x->p = plan_saved(pipeline_plan(c, x->t, o, &k), o);
     x->times = times_nominal(x->t);
     return x->p != NULL;
 }
@@ -171,7 +175,7 @@ char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pas
     Arena *a = arena_new();
     const Target *t = options_check(c, &o, a);
     Clock k = clock_start(c, &o);
-    Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;
+    Plan *p = t ? plan_saved(pipeline_plan(c, t, &o, &k), &o) : NULL;
     if (p && !strcmp(pass, "plan"))
         plan_print(&sb, p);
     for (int i = 0; p && i < p->nkernel && strcmp(pass, "plan"); i++)

@@ -16,13 +16,12 @@ static ingot_options half_options(const ingot_options *o, const char *target, bo
 }
 
 /* --save-sched: each plan's section. */
-static bool save_both(Context *c, const ingot_options *o, const Half *half)
+static bool save_both(Context *c, const ingot_options *o, const Half *half, OutFile *f)
 {
-    if (!o->save_sched)
-        return true;
     StrBuf both = {0};
-    sb_printf(&both, "%s%s", half[0].p->saved, half[1].p->saved);
-    const bool ok = save_text(c, o->save_sched, both.data);
+    if (o->save_sched)
+        sb_printf(&both, "%s%s", half[0].p->saved, half[1].p->saved);
+    const bool ok = save_begin(c, f, o->save_sched, both.data);
     sb_free(&both);
     return ok;
 }
@@ -60,11 +59,14 @@ ingot_status compile_halves(Context *c, const ingot_options *o, const char *cons
         half[i].p = half[i].target ? pipeline_plan(c, half[i].target, half[i].o, &k) : NULL;
         ready = half[i].p != NULL;
     }
-    ready = ready && save_both(c, o, half);
+    OutFile saved;
+    ready = ready && save_both(c, o, half, &saved);
     const int64_t shared = ready ? weights_join(half[0].p, half[1].p) : 0;
     ingot_status status = ready                   ? bundle_write_halves(half, shared, o, dir)
                           : c->status == INGOT_OK ? INGOT_BUG
                                                   : c->status;
+    if (ready && !save_end(c, &saved, o->save_sched, status == INGOT_OK))
+        status = c->status;
     if (ready)
         passed(&k, "bundle");
     if (status == INGOT_OK && o->summary)

@@ -147,16 +147,43 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
     return true;
 }
 
-bool save_text(Context *c, const char *file, const char *text)
+static bool not_saved(Context *c, const char *file)
 {
-    if (file_replace(c->arena, file, text, strlen(text)))
-        return true;
     context_report(c, INGOT_ERROR, INGOT_IO, "%s: %s", file, strerror(errno));
     return false;
 }
 
+bool save_begin(Context *c, OutFile *f, const char *file, const char *text)
+{
+    *f = (OutFile){0};
+    if (!file)
+        return true;
+    return (output_begin(f, c->arena, file) &&
+            (output_put(f, text, strlen(text)), output_written(f))) ||
+           not_saved(c, file);
+}
+
+bool save_end(Context *c, OutFile *f, const char *file, bool good)
+{
+    if (!file)
+        return true;
+    if (!good)
+        output_drop(f);
+    return !good || output_keep(f) || not_saved(c, file);
+}
+
+Plan *plan_saved(Plan *p, const ingot_options *o)
+{
+    OutFile f;
+    if (p && save_begin(p->c, &f, o->save_sched, p->saved) &&
+        save_end(p->c, &f, o->save_sched, true))
+        return p;
+    plan_free(p);
+    return NULL;
+}
+
 /* What was decided about values, memories too, and about kernels. */
-static bool save(Plan *p, const ingot_options *o, const StrBuf *kernels)
+static void save(Plan *p, const ingot_options *o, const StrBuf *kernels)
 {
     StrBuf text = {0};
     sched_print_values(&text, p, target_of(p, o));
@@ -164,7 +191,6 @@ static bool save(Plan *p, const ingot_options *o, const StrBuf *kernels)
         sb_write(&text, kernels->data, kernels->len);
     p->saved = arena_strdup(p->arena, text.data);
     sb_free(&text);
-    return save_text(p->c, o->save_sched, p->saved);
 }
 
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
@@ -214,7 +240,8 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         passed(k, "memplan");
         verify_kernels(p, "memplan");
     }
-    ready = ready && (!o->save_sched || save(p, o, &record));
+    if (ready && o->save_sched)
+        save(p, o, &record);
     sb_free(&record);
     if (ready) {
         plan_tell(p, o->verbose);

@@ -77,6 +77,8 @@ bool child_start(Child *c, const char *const *argv, const char *dir, bool piped,
     c->pid = fork();
     if (!c->pid)
         become(argv, dir, fd[1], quiet, most);
+    if (c->pid > 0)
+        pending_program(c->pid);
     if (piped)
         close(fd[1]);
     if (c->pid > 0 && piped)
@@ -136,6 +138,7 @@ bool child_has_ended(Child *c, int *code)
     pid_t done = waitpid(c->pid, &status, WNOHANG);
     if (!done || (done < 0 && errno == EINTR))
         return false;
+    pending_program_ended(c->pid);
     *code = done < 0 ? -1 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return true;
 }
@@ -148,13 +151,16 @@ int child_end(Child *c, double seconds)
         fclose(c->out);
     c->out = NULL;
     for (pid_t done; (done = waitpid(c->pid, &status, WNOHANG)) != c->pid;) {
-        if (done < 0 && errno != EINTR)
+        if (done < 0 && errno != EINTR) {
+            pending_program_ended(c->pid);
             return -1;
+        }
         if (machine_seconds() > until) {
             kill(-c->pid, SIGKILL);
             kill(c->pid, SIGKILL);
         }
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
+    pending_program_ended(c->pid);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
