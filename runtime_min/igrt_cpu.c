@@ -101,7 +101,8 @@ uint64_t igrt_cpu_lacks(uint64_t wanted)
     return lacks;
 }
 #elif defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
+unsigned long
+getauxval(unsigned long); /* of the C libraries of Linux: what the kernel has told the program */
 
 #ifndef IGRT_CPU_FAKE
 static uint64_t ask_hwcap(int which)
