@@ -261,6 +261,12 @@ static Field field_first(const uint8_t *p, size_t len)
     return (Field){.p = p, .end = p + len};
 }
 
+/* Those of the message in a field; none where it is a number. */
+static Field field_within(const Field *f)
+{
+    return f->bytes ? field_first(f->bytes, (size_t)f->value) : (Field){0};
+}
+
 static bool is_word(const Field *f)
 {
     for (uint64_t i = 0; f->bytes && i < f->value; i++)
@@ -272,7 +278,7 @@ static bool is_word(const Field *f)
 /* A node of a TensorFlow graph: its name (1) and operator (2). */
 static bool is_tensorflow_node(const Field *node)
 {
-    Field f = field_first(node->bytes, (size_t)node->value);
+    Field f = field_within(node);
     return node->bytes && field_next(&f) && f.number == 1 && is_word(&f) && field_next(&f) &&
            f.number == 2 && is_word(&f);
 }
@@ -280,7 +286,7 @@ static bool is_tensorflow_node(const Field *node)
 /* A block of a Paddle program: its number (1) and that of the block around it (2). */
 static bool is_paddle_block(const Field *block)
 {
-    Field f = field_first(block->bytes, (size_t)block->value);
+    Field f = field_within(block);
     return block->bytes && field_next(&f) && f.number == 1 && !f.bytes && field_next(&f) &&
            f.number == 2 && !f.bytes;
 }

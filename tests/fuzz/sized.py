@@ -11,7 +11,7 @@ OPSET, IR = 21, 10
 SIZES = (1, 1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 16, 17)
 LANES = (2, 4, 4, 8, 8, 16, 32)
 MOST = 6000  # elements of a tensor
-LARGEST, LEAST = 1e4, 1e-30
+LARGEST, FAINT, LEAST = 1e4, 1e-4, 1e-30
 
 
 class Model:
@@ -236,8 +236,8 @@ class Drawing:
                 size = np.abs(a.astype(np.float64))
                 if a.dtype.kind in "fiu" and a.size and not size.max() < LARGEST:
                     return None
-                if a.dtype.kind == "f" and (size[size != 0] < LEAST).any():
-                    return None  # the model may take it for zero
+                if a.dtype.kind == "f" and size.any() and (size.max() < FAINT or size[size != 0].min() < LEAST):
+                    return None  # the model may take it for zero, or what is left of larger numbers is rounding
             made.append(got)
         if len({tuple((a.ndim, a.dtype) for a in got) for got in made}) != 1:
             return None

@@ -393,6 +393,10 @@ static void bad_files_are_told(void **state)
     write_file("text.onnx", "hello, world\n", 13);
     assert_null(onnx_file_load(in_folder("text.onnx"), &sink));
     assert_non_null(strstr(last_message, "text.onnx: byte 2: not an ONNX model: "));
+    write_file("cut.onnx", "\x08\x08\x12\x05on",
+               6); /* whose first field, a number, is no message of another format */
+    assert_null(onnx_file_load(in_folder("cut.onnx"), &sink));
+    assert_non_null(strstr(last_message, "cut.onnx: byte "));
     assert_null(onnx_file_load(in_folder("text.onnx"), NULL));
 }
 
