@@ -111,8 +111,9 @@ static uint64_t ask_hwcap(int which)
 }
 #endif
 
+enum { HWCAP, HWCAP2 };
 static const uint8_t features[][2] = {
-#define IGRT_X(id, name, macro, which, bit) {which, bit},
+#define IGRT_X(id, name, macro, from, reg, bit, state) {from, bit},
     IGRT_CPU_LIST(IGRT_X)
 #undef IGRT_X
 };

@@ -64,25 +64,25 @@
     X(TBM, "tbm", __TBM__, F81, ECX, 21, XMM)                                      \
     X(APX, "apx_f", __APX_F__, F7_1, EDX, 21, APX)
 
-/* X(enumerator suffix, name, what compilers define, 0: AT_HWCAP, 1: AT_HWCAP2, bit). Linux, arch/arm64/include/uapi/asm/hwcap.h. */
-#define IGRT_CPU_ARM64_LIST(X)                                         \
-    X(SME, "sme", __ARM_FEATURE_SME, 1, 23)                            \
-    X(SVE2, "sve2", __ARM_FEATURE_SVE2, 1, 1)                          \
-    X(SVE, "sve", __ARM_FEATURE_SVE, 0, 22)                            \
-    X(SVE_I8MM, "svei8mm", __ARM_FEATURE_SVE_MATMUL_INT8, 1, 9)        \
-    X(SVE_BF16, "svebf16", __ARM_FEATURE_SVE_BF16, 1, 12)              \
-    X(I8MM, "i8mm", __ARM_FEATURE_MATMUL_INT8, 1, 13)                  \
-    X(BF16, "bf16", __ARM_FEATURE_BF16, 1, 14)                         \
-    X(ASIMDDP, "asimddp", __ARM_FEATURE_DOTPROD, 0, 20)                \
-    X(ASIMDFHM, "asimdfhm", __ARM_FEATURE_FP16_FML, 0, 23)             \
-    X(ASIMDHP, "asimdhp", __ARM_FEATURE_FP16_VECTOR_ARITHMETIC, 0, 10) \
-    X(ASIMDRDM, "asimdrdm", __ARM_FEATURE_QRDMX, 0, 12)                \
-    X(FCMA, "fcma", __ARM_FEATURE_COMPLEX, 0, 14)                      \
-    X(FRINT, "frint", __ARM_FEATURE_FRINT, 1, 8)                       \
-    X(SHA3, "sha3", __ARM_FEATURE_SHA3, 0, 17)                         \
-    X(MOPS, "mops", __ARM_FEATURE_MOPS, 1, 43)                         \
-    X(ATOMICS, "atomics", __ARM_FEATURE_ATOMICS, 0, 8)                 \
-    X(CRC32, "crc32", __ARM_FEATURE_CRC32, 0, 7)
+/* X(enumerator suffix, name, what compilers define, AT_HWCAP or AT_HWCAP2, 0, bit, 0). Linux, arch/arm64/include/uapi/asm/hwcap.h. */
+#define IGRT_CPU_ARM64_LIST(X)                                                   \
+    X(SME, "sme", __ARM_FEATURE_SME, HWCAP2, 0, 23, 0)                           \
+    X(SVE2, "sve2", __ARM_FEATURE_SVE2, HWCAP2, 0, 1, 0)                         \
+    X(SVE, "sve", __ARM_FEATURE_SVE, HWCAP, 0, 22, 0)                            \
+    X(SVE_I8MM, "svei8mm", __ARM_FEATURE_SVE_MATMUL_INT8, HWCAP2, 0, 9, 0)       \
+    X(SVE_BF16, "svebf16", __ARM_FEATURE_SVE_BF16, HWCAP2, 0, 12, 0)             \
+    X(I8MM, "i8mm", __ARM_FEATURE_MATMUL_INT8, HWCAP2, 0, 13, 0)                 \
+    X(BF16, "bf16", __ARM_FEATURE_BF16, HWCAP2, 0, 14, 0)                        \
+    X(ASIMDDP, "asimddp", __ARM_FEATURE_DOTPROD, HWCAP, 0, 20, 0)                \
+    X(ASIMDFHM, "asimdfhm", __ARM_FEATURE_FP16_FML, HWCAP, 0, 23, 0)             \
+    X(ASIMDHP, "asimdhp", __ARM_FEATURE_FP16_VECTOR_ARITHMETIC, HWCAP, 0, 10, 0) \
+    X(ASIMDRDM, "asimdrdm", __ARM_FEATURE_QRDMX, HWCAP, 0, 12, 0)                \
+    X(FCMA, "fcma", __ARM_FEATURE_COMPLEX, HWCAP, 0, 14, 0)                      \
+    X(FRINT, "frint", __ARM_FEATURE_FRINT, HWCAP2, 0, 8, 0)                      \
+    X(SHA3, "sha3", __ARM_FEATURE_SHA3, HWCAP, 0, 17, 0)                         \
+    X(MOPS, "mops", __ARM_FEATURE_MOPS, HWCAP2, 0, 43, 0)                        \
+    X(ATOMICS, "atomics", __ARM_FEATURE_ATOMICS, HWCAP, 0, 8, 0)                 \
+    X(CRC32, "crc32", __ARM_FEATURE_CRC32, HWCAP, 0, 7, 0)
 
 #if defined(__x86_64__) || defined(__i386__)
 #define IGRT_CPU_LIST(X) IGRT_CPU_X86_LIST(X)
@@ -94,19 +94,18 @@
 
 /* The number of a feature's bit: IGRT_CPU_AVX2, IGRT_CPU_I8MM. At most 64 on each machine. */
 enum {
-#define IGRT_X(id, ...) IGRT_CPU_##id,
+#define IGRT_X(id, name, macro, from, reg, bit, state) IGRT_CPU_##id,
     IGRT_CPU_LIST(IGRT_X)
 #undef IGRT_X
         IGRT_CPU_COUNT
 };
 
-/* 1 of what is defined as 1, else 0: pasted to IGRT_CPU_COMMA_ that is a comma more, which moves the 1 to the second place. */
-#define IGRT_CPU_COMMA_1 0,
-#define IGRT_CPU_SECOND(x, y, ...) y
-#define IGRT_CPU_FLAG2(junk) IGRT_CPU_SECOND(junk 1, 0, 0)
-#define IGRT_CPU_FLAG1(value) IGRT_CPU_FLAG2(IGRT_CPU_COMMA_##value)
-#define IGRT_CPU_FLAG(macro) IGRT_CPU_FLAG1(macro)
-#define IGRT_CPU_BIT(id, name, macro, ...) | (uint64_t)IGRT_CPU_FLAG(macro) << IGRT_CPU_##id
+/* 1 of what is defined as 1, whose text is a character long; 0 of what is not defined, whose text is its name. */
+#define IGRT_CPU_TEXT(x) #x
+#define IGRT_CPU_SPELL(value) IGRT_CPU_TEXT(value)
+#define IGRT_CPU_FLAG(macro) (sizeof IGRT_CPU_SPELL(macro) == 2)
+#define IGRT_CPU_BIT(id, name, macro, from, reg, bit, state) \
+    | (uint64_t)IGRT_CPU_FLAG(macro) << IGRT_CPU_##id
 
 /* Of AMX the code is the kernels' alone; emulated, it is none. */
 #if defined(IGRT_EMULATE_AMX) && (defined(__x86_64__) || defined(__i386__))
@@ -147,7 +146,7 @@ IGRT_CPU_ANY uint64_t igrt_cpu_lacks(uint64_t wanted);
 IGRT_CPU_ANY static inline const char *igrt_cpu_name(int bit)
 {
     static const char *const names[] = {
-#define IGRT_X(id, name, ...) name,
+#define IGRT_X(id, name, macro, from, reg, bit, state) name,
         IGRT_CPU_LIST(IGRT_X)
 #undef IGRT_X
             NULL};
