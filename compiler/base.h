@@ -16,6 +16,8 @@ Arena *arena_new(void);
 void arena_free(Arena *);
 /* Zeroed, 16-aligned, never NULL: out of memory ends the program. */
 void *arena_alloc(Arena *, size_t bytes);
+/* The same, much of it at once, of which little will be touched: the rest costs nothing. */
+void *arena_sparse(Arena *, size_t bytes);
 void *arena_array(Arena *, size_t n, size_t size); /* overflow-checked */
 char *arena_strdup(Arena *, const char *);
 char *arena_printf(Arena *, const char *, ...) __attribute__((format(printf, 2, 3)));

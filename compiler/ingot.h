@@ -468,6 +468,8 @@ typedef struct {
     const char *prefer; /* "ram" or "time": what is dear; NULL: as the target has it */
     int threads; /* of a .sched file's sections for one target, the one that is for so many; 0: one */
     int64_t max_vram; /* bytes of a GPU's memory; 0 = no limit */
+    bool
+        no_check; /* what is written is not looked at before, a few results of each step beside the graph */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced, a folder that holds something else is not; nothing is left on

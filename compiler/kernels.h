@@ -31,6 +31,19 @@ bool layout_equal(const Layout *, const Layout *);
 int64_t layout_fill(const Layout *);
 /* Elements of the halo before and behind the axis. */
 void layout_halo(const Layout *, int axis, int64_t *lo, int64_t *hi);
+/* Which axes of the storage the blocks of a CUT are, and the elements inside of one; -1: there is none. */
+typedef struct {
+    int blocks, inside;
+} LayoutCut;
+/* The storage that constant or upper-bound dims become. */
+typedef struct {
+    int rank;
+    int64_t d[INGOT_MAX_RANK * 2];
+    LayoutCut cut;
+    int64_t size,
+        row; /* of a CUT: elements of the axis, and what there is for each of them in a block */
+} LayoutStorage;
+LayoutStorage layout_storage_of(const Layout *, int rank, const int64_t *dims);
 /* Axes of storage, and how many elements each has there, for dims that are constants. */
 int layout_storage(const Layout *, int rank, const int64_t *dims, int64_t *storage);
 /* That axis innermost, the others as they were, if there is room. */
@@ -42,6 +55,9 @@ void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, 
 /* The coordinates of the element that is stored there; false: none is, it is of a border.  For messages: it looks at all. */
 int64_t layout_at(const Layout *, int rank, const int64_t *dims, const int64_t *coords);
 bool layout_find(const Layout *, int rank, const int64_t *dims, int64_t offset, int64_t *coords);
+/* The same for many elements: the storage is that of the layout and the dims. */
+bool layout_find_in(const Layout *, const LayoutStorage *, int rank, const int64_t *dims,
+                    int64_t offset, int64_t *coords);
 void layout_print(StrBuf *, const Layout *);
 
 /* ---- opts ---------------------------------------------------------------------------------- */

@@ -53,7 +53,20 @@ typedef struct {
 typedef struct {
     Node *node;
     bool copy; /* it lies in memory already, elsewhere */
+    Buffer *
+        buffer; /* where it is stored, and where in there it begins, by axis; NULL: it is all of it */
+    Node *const *at;
 } Stored;
+
+/* Where a value of the graph lies once a step has put it there: as a rule, in a buffer, of which it may be a part. */
+typedef struct {
+    Node *node; /* of several values at once (CALL, LOOP, IF) what gives them, */
+    int part;   /* and which of them */
+    const Buffer
+        *buffer;   /* NULL: a loop's number of iterations, or its condition, which are integers, */
+    Node *integer; /* this one */
+    Node *const *at; /* where it begins, by axis; NULL: it is all of it */
+} Placement;
 
 typedef enum {
     STEP_KERNEL,
@@ -139,6 +152,8 @@ typedef struct {
     struct Values *values; /* what is decided about values (values.c); NULL at -O0 */
     Buffer **buffers;
     int nbuffer;
+    Placement *placed; /* in the order of the steps; a value may have several */
+    int nplaced;
     Note *notes; /* in order of the passes */
     int nnote;
     Block main;

@@ -1,14 +1,17 @@
 /* arena.c - memory by lifetime: an arena only grows, and is freed as a whole.
  * The only file that calls free() for compiler data.  Running out of memory ends the program:
  * a compiler has nothing better to do, and no caller needs to check. */
+#define _DEFAULT_SOURCE
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "compiler.h"
 
 typedef struct Block_ {
     struct Block_ *next;
     size_t size, used;
+    size_t mapped; /* bytes, header included, that are pages of their own; 0: they are the heap's */
     _Alignas(16) unsigned char bytes[];
 } Chunk;
 struct Arena {
@@ -45,7 +48,9 @@ void arena_free(Arena *a)
         return;
     for (Chunk *c = a->chunk; c;) {
         Chunk *next = c->next;
-        if (c != first_chunk(a))
+        if (c->mapped)
+            (void)munmap(c, c->mapped);
+        else if (c != first_chunk(a))
             free(c);
         c = next;
     }
@@ -80,6 +85,20 @@ void *arena_alloc(Arena *a, size_t bytes)
     void *p = c->bytes + c->used; /* zeros where it is used: the rest of a chunk costs nothing */
     c->used += bytes;
     return memset(p, 0, bytes);
+}
+
+void *arena_sparse(Arena *a, size_t bytes)
+{
+    if (bytes < GREATEST_CHUNK / 16 || bytes > SIZE_MAX / 2)
+        return arena_alloc(a, bytes);
+    const size_t all = sizeof(Chunk) + bytes;
+    Chunk *c =
+        mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (c == MAP_FAILED)
+        return arena_alloc(a, bytes);
+    *c = (Chunk){.next = a->chunk->next, .size = bytes, .used = bytes, .mapped = all};
+    a->chunk->next = c; /* behind the one in front, which has room */
+    return c->bytes;
 }
 
 void *arena_array(Arena *a, size_t n, size_t size)

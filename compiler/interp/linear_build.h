@@ -17,6 +17,7 @@ typedef struct {
     int start,
         outside; /* instructions: the first inside; the one that leaves if there is no iteration */
     int counter, extent;
+    bool one;  /* see Do */
     int nseen; /* names that could be seen before it */
     const OpenLoop *open;
 } OpenBlock;

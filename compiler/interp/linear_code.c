@@ -32,13 +32,26 @@ static void open_counter(Build *q, Node *range, const char *text, int at)
         q->counter[range->arg.i] = at;
 }
 
+/* Does it count through outputs, of which each iteration computes its own? */
+static bool is_apart(const Tile *t, const Node *range)
+{
+    for (int i = 0; i < t->naxis; i++)
+        if (t->axis[i].range == range)
+            return !t->axis[i].scanned && range != t->cluster;
+    return t->tail.range && t->tail.range == range;
+}
+
 /* A loop from what the counter is by now; its counter is not open yet. */
 static OpenBlock *open_loop(Build *q, Node *node, Operand at, Operand extent)
 {
+    const Tile *t = q->l->tile;
     OpenBlock b = {.node = node, .nseen = q->nseen, .open = q->open, .counter = at.at};
     b.extent = extent.at;
     b.outside = q->c->n;
-    code_add_from(q, DO_LOOP, at, extent);
+    b.one = !node || is_apart(t, node);
+    for (int i = 0; i < t->fused && !node; i++)
+        b.one &= !t->axis[t->uncut + i].scanned;
+    code_add_from(q, DO_LOOP, at, extent)->one = b.one;
     b.start = q->c->n;
     vec_push(q->a, q->block, q->nblock, b);
     return &q->block[q->nblock - 1];
@@ -154,6 +167,7 @@ static void end(Build *q, Node *node)
         Do *d = code_add(q, DO_NEXT, (Operand){b.counter, 1, INGOT_INDEX});
         d->in[0] = b.extent;
         d->to = b.start;
+        d->one = b.one;
     }
     q->c->code[b.outside].to = q->c->n;
     close_counter(q, node);
@@ -548,7 +562,10 @@ static void work_item(Build *q)
         q->again = true; /* before the statements, one of which may give the extent a name */
         Operand at = code_room(q, INGOT_INDEX, 1), extent = code_value(q, range->src[0]);
         q->again = false;
-        code_add_from(q, DO_ITEM, at, extent);
+        const Bound bound = tile_bound(l->tile, range);
+        code_add_from(q, DO_ITEM, at, extent)->one =
+            is_apart(l->tile, range) &&
+            (!q->lk->group || bound == BOUND_GRID || bound == BOUND_NOT);
         open_counter(q, range, linear_range_name(l->tile, range), at.at);
         q->c->nitem = sat_mul(q->c->nitem, range->src[0]->hi);
     }

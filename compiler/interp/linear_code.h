@@ -82,7 +82,8 @@ typedef struct {
     int out, in[4];    /* in the frame */
     int count;         /* of an accumulator: where its count is */
     int64_t step;
-    int to; /* instruction */
+    int to;   /* instruction */
+    bool one; /* LOOP, NEXT, ITEM: over outputs, of which a sample runs one iteration */
     int stmt;
     AffineTerm *term;
     int nterm;

@@ -167,6 +167,18 @@ static void do_join(Thread *t, const Do *d)
     t->joins = false;
 }
 
+/* Which iteration of those from begin to end - 1 a sample has. */
+static int64_t sampled(const LinearSample *s, int64_t begin, int64_t end)
+{
+    switch (s->which) {
+    case SAMPLE_FIRST: return begin;
+    case SAMPLE_LAST: return end - 1;
+    case SAMPLE_DRAWN: break;
+    }
+    const int64_t n = end - begin;
+    return begin + (int64_t)(hash_bytes(s->seed, &n, sizeof n) % (uint64_t)n);
+}
+
 /* ---- threads ---------------------------------------------------------------------------------------- */
 
 /* It goes on behind this instruction, with others. */
@@ -236,8 +248,17 @@ static bool run(Thread *t)
         case DO_SKIP: pc = f[d->in[0]] ? pc : d->to; break;
         case DO_SKIP_IF: pc = f[d->in[0]] ? d->to : pc; break;
         case DO_JUMP: pc = d->to; break;
-        case DO_LOOP: pc = *integer(t, d->out) < *integer(t, d->in[0]) ? pc : d->to; break;
-        case DO_NEXT: pc = ++*integer(t, d->out) < *integer(t, d->in[0]) ? d->to : pc; break;
+        case DO_LOOP:
+            pc = *integer(t, d->out) < *integer(t, d->in[0]) ? pc : d->to;
+            if (m->sample && d->one && pc != d->to)
+                *integer(t, d->out) =
+                    sampled(m->sample, *integer(t, d->out), *integer(t, d->in[0]));
+            break;
+        case DO_NEXT:
+            if (m->sample && d->one)
+                break;
+            pc = ++*integer(t, d->out) < *integer(t, d->in[0]) ? d->to : pc;
+            break;
         case DO_FIRST:
             *integer(t, d->out) = *integer(t, c->begin) * *integer(t, d->in[0]) / d->arg;
             break;
@@ -271,6 +292,10 @@ static bool run(Thread *t)
             const int64_t n = *integer(t, d->in[0]), number = *integer(t, c->number);
             if (!n) /* none is launched */
                 return true;
+            if (m->sample && d->one) {
+                *integer(t, d->out) = sampled(m->sample, 0, n);
+                break;
+            }
             *integer(t, d->out) = number % n;
             *integer(t, c->number) = number / n;
             break;
@@ -305,6 +330,8 @@ static void begin_thread(Thread *t, int64_t number)
     t->joins = t->lk->cluster > 1;
     *integer(t, t->c->number) = *integer(t, t->c->begin) = number;
     *integer(t, t->c->end) = number + 1;
+    if (t->m->sample && !t->lk->items && t->lk->parts) /* all parts are its own */
+        *integer(t, t->c->end) = t->lk->parts;
 }
 
 /* All items have to come to the same barrier. */
@@ -510,8 +537,8 @@ bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const i
         return false;
     }
     if (lk->group)
-        return run_groups(&t, sized, threads / lk->group);
-    for (int64_t i = 0; i < threads; i++) {
+        return run_groups(&t, sized, m->sample ? lk->cluster : threads / lk->group);
+    for (int64_t i = 0; i < (m->sample && threads ? 1 : threads); i++) {
         begin_thread(&t, m->backwards ? threads - 1 - i : i);
         for (int j = lk->narg; j < k->narg; j++)
             shadow_forget(sized[j].memory, 0, sized[j].memory->size);

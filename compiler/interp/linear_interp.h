@@ -32,6 +32,8 @@ typedef struct {
     uint8_t *busy; /* products that read it are under way: so many */
 } ShadowMemory;
 ShadowMemory *shadow_new(Arena *, int64_t size, int cell);
+/* The same, of which only what is touched takes memory and time. */
+ShadowMemory *shadow_sparse(Arena *, int64_t size, int cell);
 /* Given from outside, or no longer what it was. */
 void shadow_given(ShadowMemory *, int64_t from, int64_t size);
 void shadow_forget(ShadowMemory *, int64_t from, int64_t size);
@@ -66,12 +68,26 @@ typedef struct {
     int64_t size; /* in elements; 0: as the layout says */
 } LinearArg;
 
+/* A few iterations in place of all: of each loop over outputs one is run, of a GPU's work items those of one group.  Loops over terms,
+ * and those that fill places, run as they are. */
+typedef enum { SAMPLE_FIRST, SAMPLE_LAST, SAMPLE_DRAWN } SampleWhich;
 typedef struct {
-    uint32_t clock;   /* of the launch that runs: everything before it happened before */
-    int64_t done;     /* instructions */
-    int64_t most;     /* that may be done; 0: any number */
-    char fault[1024]; /* the first, or "" */
-    bool backwards;   /* threads run last to first */
+    SampleWhich which;
+    uint64_t seed; /* DRAWN: which iteration it is follows from this and from how many there are */
+    /* An argument is read, elements first..first+n-1, some of which nobody has written: they get what they hold.  False: they are none
+     * that may be read. */
+    bool (*draw)(void *user, int arg, int64_t first, int64_t n);
+    void (*wrote)(void *user, int arg, int64_t first, int64_t n); /* is written now */
+    void *user;
+} LinearSample;
+
+typedef struct {
+    uint32_t clock;             /* of the launch that runs: everything before it happened before */
+    int64_t done;               /* instructions */
+    int64_t most;               /* that may be done; 0: any number */
+    char fault[1024];           /* the first, or "" */
+    bool backwards;             /* threads run last to first */
+    const LinearSample *sample; /* NULL: all is run */
 } LinearInterp;
 /* Runs a kernel on its arguments; var: values of its run-time integers, in the order of Kernel.vars; scalar: of Kernel.scalars, or
  * NULL: their least.  False after a fault. */

@@ -23,6 +23,21 @@ ShadowMemory *shadow_new(Arena *a, int64_t size, int cell)
     return m;
 }
 
+ShadowMemory *shadow_sparse(Arena *a, int64_t size, int cell)
+{
+    ShadowMemory *m = NEW(a, ShadowMemory);
+    const size_t cells = (size_t)ceil_div(size, cell) + 1;
+    *m = (ShadowMemory){.size = size, .cell = cell};
+    while (1 << m->shift < cell)
+        m->shift++;
+    m->bytes = arena_sparse(a, (size_t)size + 1);
+    m->wrote = arena_sparse(a, cells * sizeof *m->wrote);
+    m->read = arena_sparse(a, cells * sizeof *m->read);
+    m->within = arena_sparse(a, cells * sizeof *m->within);
+    m->busy = arena_sparse(a, cells * sizeof *m->busy);
+    return m;
+}
+
 static void set_cells(ShadowMemory *m, int64_t from, int64_t size, Epoch e)
 {
     for (int64_t i = from / m->cell; i < ceil_div(from + size, m->cell); i++) {

@@ -27,6 +27,7 @@ static void schedule_call(Scope *at, Node *t)
         *dim = idx(s->c, (int64_t)call->scratch_bytes);
         step->scratch = buffer_new(s, BUF_ARENA, INGOT_U8, 1, dim, t);
     }
+    schedule_placed(s, t, call->n_out, tuple);
     info_of(s, t)->tuple = tuple;
     vec_push(s->arena, at->made, at->nmade, t);
 }
@@ -43,6 +44,13 @@ Step *schedule_copy(Scope *at, Buffer *dst, Node *dst_offset, Buffer *src)
     for (int i = 0; i < src->rank; i++)
         step->elements = idx_mul(s->c, step->elements, src->dims[i]);
     return step;
+}
+
+static void set_integer(Sched *s, Node *param, Node *integer)
+{
+    info_of(s, param)->scalar = integer;
+    vec_push(s->arena, s->plan->placed, s->plan->nplaced,
+             ((Placement){.node = param, .integer = integer}));
 }
 
 /* (cond, carried..., scan...) live in buffers; the body computes the next ones apart and copies
@@ -83,12 +91,12 @@ static void schedule_loop(Scope *at, Node *t)
     step->iterations = loop->iterations != loop->trip ? loop->iterations : NULL;
 
     Scope inner = {.s = s, .block = &step->body};
-    info_of(s, body->param[0])->scalar = loop->counter;
+    set_integer(s, body->param[0], loop->counter);
     vec_push(s->arena, inner.made, inner.nmade, body->param[0]);
     if (cond) {
         schedule_set_buffer(&inner, body->param[1], cond);
     } else {
-        info_of(s, body->param[1])->scalar = idx(c, 1);
+        set_integer(s, body->param[1], idx(c, 1));
         vec_push(s->arena, inner.made, inner.nmade, body->param[1]);
     }
     for (int i = 0; i < nc; i++)
@@ -126,6 +134,7 @@ static void schedule_loop(Scope *at, Node *t)
         schedule_copy(&inner, to, offset, next[i]);
     }
     schedule_end(&inner);
+    schedule_placed(s, t, ntuple, tuple);
     info_of(s, t)->tuple = tuple;
     vec_push(s->arena, at->made, at->nmade, t);
 }
@@ -151,6 +160,7 @@ static void schedule_if(Scope *at, Node *t)
         schedule_block(&inner, branch->n, r->result, tuple, &r->require);
         schedule_end(&inner);
     }
+    schedule_placed(s, t, branch->n, tuple);
     info_of(s, t)->tuple = tuple;
     vec_push(s->arena, at->made, at->nmade, t);
 }

@@ -31,6 +31,7 @@ void schedule_store(Scope *, Node *t, Node *root, Place out);
 void schedule_into(Scope *, Node *t, Place out);
 /* Where t lies from now on; a new buffer in the arena. */
 void schedule_set_buffer(Scope *, Node *t, Buffer *);
+void schedule_placed(Sched *, Node *t, int n, Buffer *const *tuple); /* all that t gives */
 Buffer *schedule_arena(Scope *, Node *t);
 /* A buffer that holds t and nothing else, for steps that read memory (calls, conditions). */
 Buffer *schedule_buffer(Scope *, Node *t);

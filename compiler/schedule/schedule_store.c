@@ -60,7 +60,7 @@ static void check_step(Scope *at, const Nest *user, const IndexUse *u)
     schedule_step_bufs(s, step, n, bufs);
 }
 
-static void nest_end(Scope *at, Nest *k, Node *origin)
+static void nest_end(Scope *at, Nest *k, Node *origin, Place out)
 {
     for (int i = 0; i < k->nuse; i++)
         check_step(at, k, &k->use[i]);
@@ -70,7 +70,12 @@ static void nest_end(Scope *at, Nest *k, Node *origin)
     step->value = origin;
     step->stored = NEW(at->s->arena, Stored);
     step->stored[step->nstored++] =
-        (Stored){.node = origin, .copy = origin != k->root && !is_computed(at->s, origin)};
+        (Stored){.node = origin,
+                 .copy = origin != k->root && !is_computed(at->s, origin),
+                 .buffer = out.buffer,
+                 .at = out.at ? vec_of(at->s->arena, (const void *)out.at, (size_t)origin->rank,
+                                       sizeof(Node *))
+                              : NULL};
     step_computes(at->s, step, origin);
     if (at->s->opt_level)
         nest_split(k);
@@ -104,7 +109,7 @@ void schedule_store(Scope *at, Node *t, Node *root, Place out)
     nest_ranges(k, t->rank, t->shape, coords);
     Node *value = lower_value(k, t, coords, yes);
     k->store = store_node(k, out, yes, value, coords);
-    nest_end(at, k, t);
+    nest_end(at, k, t, out);
 }
 
 static Op update_op(int64_t how)
@@ -148,7 +153,7 @@ static void store_update(Scope *at, Node *t, Place out)
         value = node_alu2(c, update_op(t->arg.i), t->dtype, old, value);
     }
     k->store = store_node(k, out, gate, value, to);
-    nest_end(at, k, t);
+    nest_end(at, k, t, out);
 }
 
 /* Is t, a stored value or a slice of one, at that place already? */
@@ -199,8 +204,18 @@ void schedule_into(Scope *at, Node *t, Place out)
         schedule_store(at, t, t, out);
 }
 
+void schedule_placed(Sched *s, Node *t, int n, Buffer *const *tuple)
+{
+    for (int i = 0; i < n; i++)
+        vec_push(s->arena, s->plan->placed, s->plan->nplaced,
+                 ((Placement){.node = t, .part = i, .buffer = tuple[i]}));
+}
+
 static void set_place(Scope *at, Node *t, Place place)
 {
+    Plan *p = at->s->plan;
+    vec_push(p->arena, p->placed, p->nplaced,
+             ((Placement){.node = t, .buffer = place.buffer, .at = place.at}));
     info_of(at->s, t)->buffer = place.buffer;
     info_of(at->s, t)->at = place.at;
     vec_push(at->s->arena, at->made, at->nmade, t);

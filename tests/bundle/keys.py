@@ -47,8 +47,8 @@ TOGETHER = [("--dim", "n=3", "--dim", "m=3"), ("--dim", "n=3", "--bind", "s=1,2"
             ("--fuse", "none", "--prefer", "ram"), ("--dim", "n=3", "--dim", "n=1..8"), ("--dim", "n=1..8", "--dim", "n=3")]
 # What the program is told when it runs, what is told of it, and how it comes into the cache.
 DOES_NOT = {"--data", "--input", "--output-dir", "--tolerance", "--interpret", "--threads", "--seconds", "--per-kernel", "--on-device", "--trace", "--json",
-            "--no-bind", "--no-cache", "-O2", "-q", "-v"}
-FREE = [("--threads", "2"), ("--no-bind",), ("--no-cache",), ("-O2",), ("--tolerance", "0.5")]
+            "--no-bind", "--no-cache", "--no-check", "-O2", "-q", "-v"}
+FREE = [("--threads", "2"), ("--no-bind",), ("--no-cache",), ("--no-check",), ("-O2",), ("--tolerance", "0.5")]
 
 
 def model(work, name="m", dims=("n", "m"), scale=2.0, external=None):

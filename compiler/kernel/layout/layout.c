@@ -17,11 +17,6 @@
 
 #include "compiler.h"
 
-/* Which axes of the storage the blocks of a CUT are, and the elements inside of one; -1: there is none. */
-typedef struct {
-    int blocks, inside;
-} Cut;
-
 /* Where an axis is once op has been done too. */
 static int follow(const LayoutOp *op, int at)
 {
@@ -33,21 +28,21 @@ static int follow(const LayoutOp *op, int at)
     return at;
 }
 
-static Cut cut_of(const Layout *l)
+static LayoutCut cut_of(const Layout *l)
 {
-    Cut cut = {-1, -1};
+    LayoutCut cut = {-1, -1};
     if (!l->n || l->op[0].kind != LAYOUT_CUT)
         return cut;
-    cut = (Cut){l->op[0].axis, l->op[0].axis + 1};
+    cut = (LayoutCut){l->op[0].axis, l->op[0].axis + 1};
     for (int i = 1; i < l->n; i++)
-        cut = (Cut){follow(&l->op[i], cut.blocks), follow(&l->op[i], cut.inside)};
+        cut = (LayoutCut){follow(&l->op[i], cut.blocks), follow(&l->op[i], cut.inside)};
     return cut;
 }
 
 Node *layout_offset(Context *c, const Layout *l, int rank, Node *const *dims, Node *const *coords)
 {
     Node *d[INGOT_MAX_RANK * 2], *x[INGOT_MAX_RANK * 2], *size = NULL;
-    const Cut cut = cut_of(l);
+    const LayoutCut cut = cut_of(l);
     for (int i = 0; i < rank; i++) {
         d[i] = dims[i];
         x[i] = coords[i];
@@ -150,18 +145,9 @@ void layout_put_last(Layout *l, int rank, int axis)
     op->perm.axis[n] = (int8_t)axis;
 }
 
-/* The storage that constant or upper-bound dims become. */
-typedef struct {
-    int rank;
-    int64_t d[INGOT_MAX_RANK * 2];
-    Cut cut;
-    int64_t size,
-        row; /* of a CUT: elements of the axis, and what there is for each of them in a block */
-} Storage;
-
-static Storage storage_of(const Layout *l, int rank, const int64_t *dims)
+LayoutStorage layout_storage_of(const Layout *l, int rank, const int64_t *dims)
 {
-    Storage s = {.rank = rank, .cut = cut_of(l), .row = 1};
+    LayoutStorage s = {.rank = rank, .cut = cut_of(l), .row = 1};
     memcpy(s.d, dims, (size_t)rank * sizeof *dims);
     for (int i = 0; i < l->n; i++) {
         const LayoutOp *op = &l->op[i];
@@ -191,7 +177,7 @@ static Storage storage_of(const Layout *l, int rank, const int64_t *dims)
     return s;
 }
 
-static int64_t storage_elements(const Storage *s)
+static int64_t storage_elements(const LayoutStorage *s)
 {
     const bool cut = s->cut.blocks >= 0;
     int64_t n = cut ? sat_mul(s->size, s->row) : 1;
@@ -202,7 +188,7 @@ static int64_t storage_elements(const Storage *s)
 
 int layout_storage(const Layout *l, int rank, const int64_t *dims, int64_t *storage)
 {
-    const Storage s = storage_of(l, rank, dims);
+    const LayoutStorage s = layout_storage_of(l, rank, dims);
     memcpy(storage, s.d, (size_t)s.rank * sizeof *storage);
     return s.rank;
 }
@@ -212,12 +198,12 @@ int64_t layout_elements(const Layout *l, int rank, Node *const *dims)
     int64_t bound[INGOT_MAX_RANK * 2];
     for (int i = 0; i < rank; i++)
         bound[i] = dims[i]->hi < 0 ? 0 : dims[i]->hi;
-    const Storage s = storage_of(l, rank, bound);
+    const LayoutStorage s = layout_storage_of(l, rank, bound);
     return storage_elements(&s);
 }
 
 /* Where the element with these coordinates lies; last: in the last block of a CUT. */
-static int64_t offset_of(const Layout *l, int rank, const Storage *s, bool last,
+static int64_t offset_of(const Layout *l, int rank, const LayoutStorage *s, bool last,
                          const int64_t *coords)
 {
     int64_t x[INGOT_MAX_RANK * 2] = {0}, y[INGOT_MAX_RANK * 2];
@@ -252,7 +238,7 @@ static int64_t offset_of(const Layout *l, int rank, const Storage *s, bool last,
 }
 
 /* The same of coordinate `value` of one axis, when all others are 0. */
-static int64_t axis_offset(const Layout *l, int rank, const Storage *s, bool last, int axis,
+static int64_t axis_offset(const Layout *l, int rank, const LayoutStorage *s, bool last, int axis,
                            int64_t value)
 {
     int64_t coords[INGOT_MAX_RANK + 1] = {0};
@@ -260,12 +246,18 @@ static int64_t axis_offset(const Layout *l, int rank, const Storage *s, bool las
     return offset_of(l, rank, s, last, coords);
 }
 
-int64_t layout_at(const Layout *l, int rank, const int64_t *dims, const int64_t *coords)
+static int64_t element_at(const Layout *l, const LayoutStorage *s, int rank, const int64_t *dims,
+                          const int64_t *coords)
 {
-    const Storage s = storage_of(l, rank, dims);
     const LayoutOp *cut = l->n && l->op[0].kind == LAYOUT_CUT ? &l->op[0] : NULL;
     const bool last = cut && coords[cut->axis] >= dims[cut->axis] / cut->a * cut->a;
-    return offset_of(l, rank, &s, last, coords);
+    return offset_of(l, rank, s, last, coords);
+}
+
+int64_t layout_at(const Layout *l, int rank, const int64_t *dims, const int64_t *coords)
+{
+    const LayoutStorage s = layout_storage_of(l, rank, dims);
+    return element_at(l, &s, rank, dims, coords);
 }
 
 /* Every constructor acts on one axis alone, so an element's offset is a sum with a term for each
@@ -274,7 +266,7 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
                  void *dst, void (*read)(const void *up_to, void *user), void *user)
 {
     enum { PIECE = 1 << 20 };
-    const Storage s = storage_of(l, rank, dims);
+    const LayoutStorage s = layout_storage_of(l, rank, dims);
     int64_t n = 1, begin = 0, one = 0, inner = rank ? dims[rank - 1] : 1;
     int64_t *term[2][INGOT_MAX_RANK + 1], at[INGOT_MAX_RANK + 1] = {0}, origin[2];
     const int cut = l->n && l->op[0].kind == LAYOUT_CUT ? l->op[0].axis : -1;
@@ -328,14 +320,14 @@ static void take_apart(int64_t offset, const int64_t *size, int from, int to, in
 }
 
 /* Coordinates of storage; of a CUT as offset_of() puts them together. */
-static void storage_coords(const Storage *s, int64_t offset, int64_t *x)
+static void storage_coords(const LayoutStorage *s, int64_t offset, int64_t *x)
 {
     const int blocks = s->cut.blocks, inside = s->cut.inside;
     if (blocks < 0) {
         take_apart(offset, s->d, 0, s->rank, x);
         return;
     }
-    Storage block = *s;
+    LayoutStorage block = *s;
     const int64_t all = s->size * s->row, one = s->d[inside] * s->row, rest = offset % all;
     x[blocks] = rest / one;
     if (x[blocks] == s->size / s->d[inside])
@@ -346,12 +338,18 @@ static void storage_coords(const Storage *s, int64_t offset, int64_t *x)
 
 bool layout_find(const Layout *l, int rank, const int64_t *dims, int64_t offset, int64_t *coords)
 {
-    const Storage s = storage_of(l, rank, dims);
+    const LayoutStorage s = layout_storage_of(l, rank, dims);
+    return layout_find_in(l, &s, rank, dims, offset, coords);
+}
+
+bool layout_find_in(const Layout *l, const LayoutStorage *s, int rank, const int64_t *dims,
+                    int64_t offset, int64_t *coords)
+{
     int64_t x[INGOT_MAX_RANK * 2 + 1] = {0}, y[INGOT_MAX_RANK * 2];
-    if (offset < 0 || offset >= storage_elements(&s))
+    if (offset < 0 || offset >= storage_elements(s))
         return false;
-    storage_coords(&s, offset, x);
-    int n = s.rank;
+    storage_coords(s, offset, x);
+    int n = s->rank;
     for (int i = l->n; i-- > 0;) { /* what the constructors did, undone */
         const LayoutOp *op = &l->op[i];
         if (op->kind == LAYOUT_PERMUTE) {
@@ -372,5 +370,5 @@ bool layout_find(const Layout *l, int rank, const int64_t *dims, int64_t offset,
         if (x[i] < 0 || x[i] >= dims[i])
             return false;
     }
-    return layout_at(l, rank, dims, coords) == offset;
+    return element_at(l, s, rank, dims, coords) == offset;
 }

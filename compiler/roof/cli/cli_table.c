@@ -97,6 +97,8 @@ const CliOption cli_options[] = {
      option_subnormals, .choices = "keep flush"},
     {"--precision", "WHAT", MODEL | TUNE, "what products of f32 multiply: f32 (1e-5: by forms that may err by as much of the range), bf16, or sums of three or six products of bf16; f16, tf32", .take =
      option_precision, .choices = "f32 1e-5 bf16 bf16x3 bf16x6 f16 tf32"},
+    {"--no-check", NULL, BUNDLE | EXECUTE, "some results of each step are not looked at, beside the graph's, before anything is written",
+     SET(compile.no_check)},
     {"-O0", NULL, MODEL, "naive kernels", .take = option_level},
     {"-O2", NULL, MODEL, "the compiler's own choices, as without it", .take = option_level},
     {"--no-rewrite", "NAME,NAME..", MODEL, "rewrites of the graph that are not done", WORD(compile.no_rewrite),

@@ -106,11 +106,12 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
     Clock k = clock_start(c, &o);
     Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;
     OutFile saved;
-    const bool ready = p && save_begin(c, &saved, o.save_sched, p->saved);
+    const bool good = p && (o.no_check || check_plan(p, t, &o, &k)),
+               ready = good && save_begin(c, &saved, o.save_sched, p->saved);
     ingot_status status = ready ? bundle_write(p, t, &o, dir) : failure(c);
     if (ready && !save_end(c, &saved, o.save_sched, status == INGOT_OK))
         status = failure(c);
-    if (p)
+    if (good)
         passed(&k, "bundle");
     if (status == INGOT_OK && o.summary)
         summary(c, p, t, &o, dir);

@@ -57,7 +57,8 @@ ingot_status compile_halves(Context *c, const ingot_options *o, const char *cons
         half[i].target = options_check(c, half[i].o, a);
         roots_restore(c, &imported);
         half[i].p = half[i].target ? pipeline_plan(c, half[i].target, half[i].o, &k) : NULL;
-        ready = half[i].p != NULL;
+        ready = half[i].p != NULL &&
+                (o->no_check || check_plan(half[i].p, half[i].target, half[i].o, &k));
     }
     OutFile saved;
     ready = ready && save_both(c, o, half, &saved);

@@ -27,6 +27,8 @@ Clock clock_start(Context *, const ingot_options *);
 void passed(Clock *, const char *pass); /* -v: how long the pass took */
 /* Everything up to the finished plan; NULL after a reported error. */
 Plan *pipeline_plan(Context *, const Target *, const ingot_options *, Clock *);
+/* check.c: steps beside the graph (plan_check()); false after a reported fault. */
+bool check_plan(Plan *, const Target *, const ingot_options *, Clock *);
 /* --save-sched: the file, if one is asked for, is written before the bundle, and has its name, or goes, with it; false after a reported error. */
 bool save_begin(Context *, OutFile *, const char *file, const char *text);
 bool save_end(Context *, OutFile *, const char *file, bool good);

@@ -1,0 +1,155 @@
+/* drawn.c - contents of buffers, element by element: constants have their own, all else is drawn.
+ *
+ * Floats are k/512 in -1..1, which f16 holds too, and bf16 k/64; integers are small, so that many are indices. What is drawn follows from
+ * the value of the graph, so that two buffers with one value agree, and a buffer that is another one's does not. */
+#include "drawn.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FEW = 1 << 16 }; /* elements of a constant that is computed for its integers */
+
+struct Content {
+    int64_t dims[INGOT_MAX_RANK];
+    const unsigned char *bytes; /* dense, or NULL: it is drawn */
+    LayoutStorage storage;
+    bool flush; /* subnormal numbers are zeros */
+};
+
+Drawn *drawn_new(Arena *a, const Plan *p, Interp *ip)
+{
+    Drawn *d = NEW(a, Drawn);
+    *d = (Drawn){.a = a, .p = p, .ip = ip};
+    d->content = NEWN(a, struct Content *, p->nbuffer + 1);
+    return d;
+}
+
+static struct Content *content_of(Drawn *d, const Buffer *b)
+{
+    struct Content *x = d->content[b->id];
+    if (x)
+        return x;
+    x = d->content[b->id] = NEW(d->a, struct Content);
+    int64_t count = 1, dims[INGOT_MAX_RANK];
+    for (int i = 0; i < b->rank; i++)
+        count = sat_mul(count, x->dims[i] = dim_value(d->ip, b->dims[i]));
+    x->storage = layout_storage_of(&b->layout, b->rank, x->dims);
+    if (b->kind != BUF_WEIGHT || !b->node)
+        return x;
+    if (b->node->op == OP_DATA)
+        x->bytes = ((const Data *)b->node->arg.ptr)->bytes;
+    else if (!dtype_is_float(b->dtype) && count <= FEW)
+        x->bytes = interp_eval(d->ip, b->node, dims);
+    x->flush = b->dtype == INGOT_F32 && !d->p->c->keep_subnormals;
+    return x;
+}
+
+const int64_t *drawn_dims(Drawn *d, const Buffer *b)
+{
+    return content_of(d, b)->dims;
+}
+
+const Buffer *drawn_root(const Drawn *d, const Buffer *b, int64_t *from)
+{
+    *from = 0;
+    for (; b->base; b = b->base)
+        *from += b->base_offset ? dim_value(d->ip, b->base_offset) : 0;
+    return b;
+}
+
+static double drawn_float(const Drawn *d, ingot_dtype t, uint64_t h)
+{
+    const int most = t == INGOT_F64 || t == INGOT_F32 || t == INGOT_F16 ? 512
+                     : t == INGOT_BF16                                  ? 64
+                                                                        : 2;
+    if (t == INGOT_F8E8M0)
+        return ldexp(1, (int)(h % 3) - 1);
+    const double v = (double)(1 + (int)(h % (uint64_t)most)) / most;
+    return h >> 40 & 1 && !d->positive ? -v : v;
+}
+
+static int64_t drawn_int(ingot_dtype t, uint64_t h)
+{
+    if (dtype_bits(t) <= 8)
+        return dtype_least(t) + (int64_t)(h % (dtype_most(t) - (uint64_t)dtype_least(t) + 1));
+    if (t == INGOT_I64 || t == INGOT_U64 || t == INGOT_INDEX) /* most are indices */
+        return (int64_t)(h % 16) - (h >> 40 & 7 || t == INGOT_U64 ? 0 : 16);
+    return (int64_t)(h % 1000) - (dtype_info[t].kind == 'u' ? 0 : 500);
+}
+
+static void draw(const Drawn *d, uint64_t key, ingot_dtype t, int64_t flat, void *out)
+{
+    const uint64_t h = hash_bytes(hash_bytes(d->seed, &key, sizeof key), &flat, sizeof flat);
+    if (dtype_is_float(t)) {
+        const double v = drawn_float(d, t, h);
+        alu_cast(t, INGOT_F64, 0, 1, out, &v);
+    } else {
+        store_int(t, drawn_int(t, h), out);
+    }
+}
+
+static int64_t flat_of(int rank, const int64_t *dims, const int64_t *coord)
+{
+    int64_t flat = 0;
+    for (int i = 0; i < rank; i++)
+        flat = flat * dims[i] + coord[i];
+    return flat;
+}
+
+static uint64_t key_of(const Node *n, ingot_dtype t)
+{
+    return (uint64_t)n->id << 8 | (uint64_t)t;
+}
+
+static void element(Drawn *d, const Buffer *b, const struct Content *x, int64_t flat, void *out)
+{
+    const size_t size = elem_bytes(b->dtype);
+    if (!x->bytes) {
+        draw(d, b->node ? key_of(b->node, b->dtype) : (uint64_t)b->id << 40, b->dtype, flat, out);
+        return;
+    }
+    memcpy(out, x->bytes + (size_t)flat * size, size);
+    if (x->flush) {
+        uint32_t u;
+        memcpy(&u, out, sizeof u);
+        u &= u & 0x7f800000u ? UINT32_MAX : 0x80000000u;
+        memcpy(out, &u, sizeof u);
+    }
+}
+
+void drawn_element(Drawn *d, const Buffer *b, const int64_t *coord, void *out)
+{
+    const struct Content *x = content_of(d, b);
+    element(d, b, x, flat_of(b->rank, x->dims, coord), out);
+}
+
+void drawn_node(Drawn *d, const Node *n, const int64_t *dims, const int64_t *coord, void *out)
+{
+    draw(d, key_of(n, (ingot_dtype)n->dtype), (ingot_dtype)n->dtype, flat_of(n->rank, dims, coord),
+         out);
+}
+
+bool drawn_stored(Drawn *d, const Buffer *view, int64_t at, void *out)
+{
+    int64_t from;
+    const Buffer *b = drawn_root(d, view, &from);
+    at += from;
+    const struct Content *x = content_of(d, b);
+    int64_t coord[INGOT_MAX_RANK], count = 1;
+    if (!b->layout.n) {
+        for (int i = 0; i < b->rank; i++)
+            count *= x->dims[i];
+        memset(out, 0, elem_bytes(b->dtype));
+        if (at >= 0 && at < count)
+            element(d, b, x, at, out);
+        return at >= 0 && at < count;
+    }
+    if (layout_find_in(&b->layout, &x->storage, b->rank, x->dims, at, coord)) {
+        element(d, b, x, flat_of(b->rank, x->dims, coord), out);
+        return true;
+    }
+    memset(out, 0, elem_bytes(b->dtype));
+    if (layout_fill(&b->layout))
+        store_int(b->dtype, layout_fill(&b->layout), out);
+    return false;
+}
