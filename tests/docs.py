@@ -51,10 +51,10 @@ def main():
         return any(re.fullmatch(wild, t) for t in tails)
 
     docs = "\n".join(t for f, t in text.items() if f == "README.md" or f.startswith("docs/") and f.endswith(".md"))
-    told = {"compiler/roof/cli/cli_table.c": r'^    \{"(--?[\w-]+)"', "compiler/units.def": r'^UNIT\(\w+,\s+"([^"]+)"',
+    told = {"compiler/tools/cli/cli_table.c": r'^    \{"(--?[\w-]+)"', "compiler/kernel/units.def": r'^UNIT\(\w+,\s+"([^"]+)"',
             "runtime_min/igrt.h": r"^    (IGRT_ERR_\w+)"}
     refused = set(re.findall(r"onnx_(\w+)\(Lowering \*n\)\n\{\n    return unsupported", code)) # they only say why
-    domains = [d for d, lower in re.findall(r'^ONNX_OP\("([^"]*)",.* (\w+)\)$', text["importers/onnx_ops.def"], re.M) if lower not in refused]
+    domains = [d for d, lower in re.findall(r'^ONNX_OP\("([^"]*)",.* (\w+)\)$', text["importers/onnx/onnx_ops.def"], re.M) if lower not in refused]
     counted = {"operators (": len(domains) - domains.count("com.microsoft"), "of `ai.onnx.ml`": domains.count("ai.onnx.ml"),
                "operators of ONNX Runtime (": domains.count("com.microsoft")}
     wrong = [f"README.md: there are {n} {what}" for what, n in counted.items() if f"{n} {what}" not in text["README.md"]]

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bundle_write.h"
 #include "custom.h"
 #include "igrt.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "compiler.h"
+#include "base.h"
 
 typedef struct Block_ {
     struct Block_ *next;

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "compiler.h"
+#include "base.h"
 
 enum { TRIES = 8, LONGEST_NAME = 255 };
 static const char partial[] = ".partial-";

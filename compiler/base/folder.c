@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compiler.h"
+#include "base.h"
 
 enum { PATH_BYTES = 4096 };
 static const char begins[] = "ingot.tmp.";

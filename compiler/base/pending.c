@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #endif
 
-#include "compiler.h"
+#include "base.h"
 
 enum { MOST_PATHS = 32, MOST_PROGRAMS = 256, PATH_BYTES = 4096, DEEPEST = 8 };
 

@@ -1,7 +1,7 @@
 /* graph.c - walking graphs of any depth: an explicit stack, never recursion. */
 #include <string.h>
 
-#include "compiler.h"
+#include "ir.h"
 
 /* A walk over sources: where it is, and what it has passed. */
 typedef struct {
@@ -105,4 +105,88 @@ bool call_decides(const Call *call, const Node *dim)
         if (call_decides(call, dim->src[i]))
             return true;
     return false;
+}
+
+int64_t dims_bound(int rank, Node *const *dims)
+{
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        n = sat_mul(n, dims[i]->hi < 0 ? 0 : dims[i]->hi);
+    return n;
+}
+
+typedef struct {
+    Arena *a;
+    bool *seen;
+    Node **node;
+    int n;
+} Nodes;
+
+static void add_below(Nodes *all, int nroot, Node *const *roots)
+{
+    int n;
+    Node **order = graph_toposort(all->a, nroot, roots, &n);
+    if (!all->n) {
+        all->node = order;
+        all->n = n;
+    }
+    for (int i = 0; i < n; i++)
+        if (all->node == order) {
+            all->seen[order[i]->id] = true;
+        } else if (!all->seen[order[i]->id]) {
+            all->seen[order[i]->id] = true;
+            vec_push(all->a, all->node, all->n, order[i]);
+        }
+}
+
+/* The regions of a LOOP (one) or IF (two). */
+int node_regions(Node *n, const struct Region **r)
+{
+    if (n->op == OP_LOOP)
+        r[0] = ((const Loop *)n->arg.ptr)->body;
+    if (n->op == OP_IF) {
+        r[0] = ((const If *)n->arg.ptr)->then_branch;
+        r[1] = ((const If *)n->arg.ptr)->else_branch;
+    }
+    return n->op == OP_LOOP ? 1 : n->op == OP_IF ? 2 : 0;
+}
+
+Node **graph_nodes(Arena *a, const Context *c, int *n)
+{
+    Nodes all = {.a = a, .seen = NEWN(a, bool, c->nnode + 1)};
+    int nroot = 0;
+    Node **roots = NEWN(a, Node *, c->noutput + c->nstate + c->nvar + 1);
+    for (int i = 0; i < c->noutput; i++)
+        roots[nroot++] = c->outputs[i].node;
+    for (int i = 0; i < c->nstate; i++)
+        if (c->states[i].next)
+            roots[nroot++] = c->states[i].next;
+    for (int i = 0; i < c->nvar; i++)
+        if (c->vars[i].setter)
+            roots[nroot++] = c->vars[i].setter;
+    add_below(&all, nroot, roots);
+    for (int i = 0; i < all.n; i++) { /* grows on the way: bodies within bodies */
+        const struct Region *r[2];
+        int nregion = node_regions(all.node[i], r);
+        for (int k = 0; k < nregion; k++)
+            add_below(&all, r[k]->nresult, r[k]->result);
+    }
+    *n = all.n;
+    return all.node;
+}
+
+size_t elem_bytes(ingot_dtype t)
+{
+    return t == INGOT_STRING ? sizeof(const char *) : (size_t)dtype_info[t].bytes;
+}
+
+bool ingot_static_shape(ingot_tensor *x, int64_t *dims)
+{
+    for (int i = 0; i < x->rank; i++) {
+        if (x->shape[i]->op != OP_CONST)
+            return false;
+        if (dims)
+            dims[i] = x->shape[i]->arg.i;
+    }
+    return true;
 }

@@ -14,7 +14,7 @@
  * A NaN is the greatest and the least of all. */
 #include <math.h>
 
-#include "compiler.h"
+#include "ir.h"
 
 static const int state_size[MONOID_COUNT] = {
 #define MONOID(id, name, combine) [INGOT_REDUCE_##id] = 1,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler.h"
-#include "runtime_min/igrt_num.h"
+#include "igrt_num.h"
+#include "ir.h"
 
 /* clang-format off */
 #define V (-1)

@@ -7,7 +7,7 @@
 #ifndef SYMBOLIC_H
 #define SYMBOLIC_H
 
-#include "compiler.h"
+#include "ir.h"
 
 #define POLY_TERMS 48
 #define MONO_FACTORS 12

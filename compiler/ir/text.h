@@ -2,7 +2,7 @@
 #ifndef TEXT_H
 #define TEXT_H
 
-#include "compiler.h"
+#include "ir.h"
 
 /* How many sources come before the dims that repeat the shape (and are left out of the text), for
  * the ops whose last sources are their own shape; -1 for all others. */

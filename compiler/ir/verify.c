@@ -7,7 +7,7 @@
  * new nodes. */
 #include <string.h>
 
-#include "compiler.h"
+#include "ir.h"
 
 typedef struct {
     int level;

@@ -298,3 +298,34 @@ bool view_slides(const View *v, Node *range)
                     return true;
     return false;
 }
+
+/* Is there an axis along which nothing is read where something is written? So it is of slices of one concat. */
+static bool reads_beside(const Kernel *k, int arg)
+{
+    int n;
+    Node *const *order = kernel_nodes(k, &n);
+    for (int d = 0; d < k->args[arg].rank; d++) {
+        int64_t low[2] = {INT64_MAX, INT64_MAX}, high[2] = {INT64_MIN, INT64_MIN}; /* load, store */
+        for (int i = 0; i < n; i++) {
+            const Node *t = order[i];
+            if ((t->op != OP_LOAD && t->op != OP_STORE) || t->src[0]->arg.i != arg)
+                continue;
+            const Node *at = t->src[first_coord(t) + d];
+            const bool store = t->op == OP_STORE;
+            low[store] = at->lo < low[store] ? at->lo : low[store];
+            high[store] = at->hi > high[store] ? at->hi : high[store];
+        }
+        if (high[0] < low[1] || high[1] < low[0])
+            return true;
+    }
+    return false;
+}
+
+/* What one part writes, no other may read: then only views of other elements share memory with it. */
+bool can_be_cut(const Kernel *k)
+{
+    for (int i = 0; i < k->narg; i++)
+        if (k->args[i].read && k->args[i].written && !reads_beside(k, i))
+            return false;
+    return !k->serial;
+}

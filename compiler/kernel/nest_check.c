@@ -1,6 +1,6 @@
 /* nest_check.c - does everything lie as the opts of a nest want it?  Asked once all of them are known. */
-#include "kernel/opt/opt.h"
 #include "linear.h"
+#include "opt.h"
 
 /* Does each access move so, one by one?  (Of two that are interleaved, neither does.) */
 static bool each_contiguous(const Kernel *k, const Tile *t, Arena *a)

@@ -3,14 +3,14 @@
  *     f(x)   ->   concat(f(x[0:2]), f(x[2:4]), f(x[4:6]), f(x[6:8]))
  *
  * A layer of eight images writes what the next one reads from memory again; of two images it is in the cache.  What a network makes of a part
- * of the rows of its inputs, demand.c finds; parts have equal kernels, whose text is there once, and take the same memory one after the other.
+ * of the rows of its inputs, dead_elements.c finds; parts have equal kernels, whose text is there once, and take the same memory one after the other.
  * Weights are read for each part, and a part keeps fewer cores busy: parts are as large as the cache allows, and there are none where
  * less than half of the bytes stays away from memory.
  *
  * Requires results whose first axes have one size.  Leaves concats of results. */
 #include <math.h>
 
-#include "../schedule/schedule.h"
+#include "cost.h"
 #include "rewrite.h"
 
 /* Rows that all results have along the first axis; 0: they differ, or the run knows them. */

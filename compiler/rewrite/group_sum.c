@@ -5,7 +5,7 @@
  *
  * Pixels often lie with their channels side by side.  A group has a few of these, which fill no vector; all channels of a pixel fill
  * some, and what is left for the groups is short. */
-#include "../build/build.h"
+#include "builder.h"
 #include "rewrite.h"
 
 enum { LEAST = 64 /* elements of a channel: else there is nothing to gain */ };

@@ -3,7 +3,7 @@
  * Only what holds for every bit pattern: x * 1, x - 0, x + -0.0, but not x + 0.0, which makes 0.0 of -0.0. */
 #include <math.h>
 
-#include "../build/build.h"
+#include "builder.h"
 #include "rewrite.h"
 
 Node *identity(Rewrite *r, Node *n)

@@ -7,7 +7,7 @@
  * would have to be stored once more before a matrix unit multiplies them. */
 #include <string.h>
 
-#include "../schedule/keys.h"
+#include "keys.h"
 #include "rewrite.h"
 
 enum { MOST = 8 };

@@ -5,7 +5,7 @@
  * branch with bodies that have been rewritten too (rewrite_control.c). */
 #include <string.h>
 
-#include "../build/build.h"
+#include "builder.h"
 #include "rewrite.h"
 
 enum { MAX_PASSES = 64 };

@@ -2,7 +2,9 @@
 #ifndef REWRITE_H
 #define REWRITE_H
 
-#include "compiler.h"
+#include "builder.h"
+#include "cost.h"
+#include "graph_rewrite.h"
 
 typedef struct Rewrite Rewrite;
 struct Rewrite {
@@ -47,16 +49,6 @@ void rewrite_below(Rewrite *, int nroot, Node *const *roots);
 /* rewrite.c: it is read once, in the graph before this pass or in what stands for that by now. What is made of it twice would
  * be computed, or stored, twice. */
 bool read_once(Rewrite *, Node *);
-/* rewrite_origins.c: what a rule makes is of the nodes of the model that it replaces. */
-enum { MAX_FOUND = 64 };
-typedef struct Making {
-    Context *c;
-    uint32_t before;        /* the first node that is made */
-    Node *found[MAX_FOUND]; /* what was asked for and there already */
-    int nfound;
-} Making;
-void making_begin(Making *, Context *);
-void making_end(Making *, Node *old, Node *now);
 /* rewrite_control.c: a LOOP or IF. */
 Node *renewed_control(Rewrite *, Node *);
 
@@ -68,15 +60,15 @@ Node *shaped_constant(Rewrite *, Node *); /* identity.c: of a RESHAPE */
 bool comes_from_products(const Node *, int deep);
 Node *undone_reshape(Rewrite *, Node *);    /* undone_reshape.c: of a RESHAPE */
 Node *group_sum(Rewrite *, Node *reduce);   /* group_sum.c */
-Node *triangle(Rewrite *, Node *data);      /* triangle.c */
-Node *digits(Rewrite *, Node *concat);      /* digits.c */
+Node *triangle(Rewrite *, Node *data);      /* causal_mask.c */
+Node *digits(Rewrite *, Node *concat);      /* unpack.c */
 Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
 
 Node *sub_byte(Rewrite *, Node *reduce); /* sub_byte.c */
 /* sub_byte.c: which axis of its source is this one of a RESHAPE? -1: none. */
 int axis_below(Node *reshape, int axis);
 
-Node *phases(Rewrite *, Node *reduce); /* phases.c */
+Node *phases(Rewrite *, Node *reduce); /* transposed_conv.c */
 /* fold_scale.c */
 Node *fold_scale(Rewrite *, Node *); /* of a MUL or DIV */
 Node *fold_shift(Rewrite *, Node *add);
@@ -86,14 +78,14 @@ Node *narrow_weights(Rewrite *, Node *reduce);
 Node *zero_points(Rewrite *, Node *reduce);
 Node *signs(Rewrite *, Node *reduce);
 
-Node *fours(Rewrite *, Node *reduce); /* fours.c: of i32 */
+Node *fours(Rewrite *, Node *reduce); /* pad_dot.c: of i32 */
 
 Node *float_sum(Rewrite *, Node *reduce); /* float_sum.c: of i32 */
 /* float_sum.c: bytes that are widened and moved; zero: perhaps with a zero point that leaves again, (pad of (x - z)) + z. */
 bool is_byte(Node *, bool zero);
 /* float_sum.c: are along some axis a multiple of four of the product's factors weights, and bytes all? */
 bool takes_dot(Rewrite *, Node *product, unsigned axes);
-/* signs.c: in how many products of the reduce does each element of a factor take part, other windows aside; are they many? */
+/* dot_signs.c: in how many products of the reduce does each element of a factor take part, other windows aside; are they many? */
 int64_t uses_of(Node *reduce, Node *factor);
 bool used_again(Node *reduce, Node *factor);
 Node *requantize(Rewrite *, Node *round); /* requantize.c */
@@ -150,7 +142,7 @@ bool reads_summed(const Rewrite *, const Node *);
 void strip_parts(const Rewrite *, int n, Node *const *nodes, Map *parts);
 Node *kept_part(Rewrite *, Node *);
 
-/* demand.c: no value of the model's graph is larger than what is read of it; whether one was. */
+/* dead_elements.c: no value of the model's graph is larger than what is read of it; whether one was. */
 bool demand(Context *);
 /* A part of values: lo <= i < hi along this axis. */
 typedef struct {
@@ -159,11 +151,11 @@ typedef struct {
     const Node *kept; /* what it is made of and is there as a whole; NULL: inputs */
     double share;     /* so much of each sum may it take at most */
 } GraphPart;
-/* demand.c: what stands for this part of all roots; false: it takes more. */
+/* dead_elements.c: what stands for this part of all roots; false: it takes more. */
 bool roots_part(Context *, Arena *, int nroot, Node *const *roots, const GraphPart *, Node **part);
 /* batches.c: the results in parts of a few rows, whose values a cache holds; whether they are. */
 bool batches(Context *, const Target *);
-/* bands.c: values that no cache holds, in bands of rows; whether there were any. */
+/* tile_graph.c: values that no cache holds, in bands of rows; whether there were any. */
 bool bands(Context *, const Target *);
 
 /* scale_products.c: of any node; itself if that is no REDUCE with scales. */

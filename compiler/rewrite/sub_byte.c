@@ -16,7 +16,7 @@
  * The number is the same again, and the factor leaves the sum. */
 #include <string.h>
 
-#include "../build/build.h"
+#include "builder.h"
 #include "rewrite.h"
 
 enum { MAX_DEPTH = 48 };

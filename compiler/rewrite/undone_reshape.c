@@ -7,7 +7,7 @@
  * the two: the other way round, what has them would lose them.  And what was joined has to be
  * what m is made of: rows of a layer normalisation are as good with their pixels counted through.  Of a value that no convolution or product
  * makes, whose channels lie one behind the other, a group is one run, which is best read so. */
-#include "../build/build.h"
+#include "builder.h"
 #include "rewrite.h"
 
 enum { DEEP = 8, CHEAP = 4 /* cost of what may be computed for both shapes */ };

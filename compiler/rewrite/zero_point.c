@@ -13,6 +13,7 @@
  *     sum of x * (w - z)  ->  (sum of x * w') + (128 - z) * (sum of x)       w' = w - 128, as i8
  *
  * All is exact modulo 2^32. */
+#include "eval.h"
 #include "rewrite.h"
 
 bool sums_integers(Node *n)

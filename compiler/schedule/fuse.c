@@ -41,7 +41,7 @@ bool is_computed(Sched *s, Node *n)
     return !info_of(s, n)->stored && !is_leaf(s, n);
 }
 
-/* A part of a constant that others multiply: a kernel of its own can read it in whatever layout those want (weights.c),
+/* A part of a constant that others multiply: a kernel of its own can read it in whatever layout those want (share_weights.c),
  * where that takes little beside reading all of the constant. */
 static bool is_looked_up(Sched *s, Node *n)
 {
@@ -137,7 +137,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     return NULL;
 }
 
-/* --fuse all: computed again wherever it is read, if a kernel can be that large; a reduce too, as long as repeat.c finds
+/* --fuse all: computed again wherever it is read, if a kernel can be that large; a reduce too, as long as recompute_limit.c finds
  * that bearable. */
 static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
 {

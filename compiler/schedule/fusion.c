@@ -5,11 +5,11 @@
  *
  *     1. may it be?  Each pass knows what its kind of fusion forbids (of values must_store()); what one kernel may hold is the
  *        same (region_fits()).
- *     2. what does the plan's file say of it (values.c), and what the preset?
+ *     2. what does the plan's file say of it (decisions.c), and what the preset?
  *     3. what takes more time: what being apart costs beyond being together, or the other way round?  In cycles, of the regions
  *        of cost.c: what only one of the two ways has.
  *
- * and the answer goes into the same record, which a file may change.  homes.c asks the first two alone: to lie in a concat takes no
+ * and the answer goes into the same record, which a file may change.  concat_in_place.c asks the first two alone: to lie in a concat takes no
  * time. */
 #include <string.h>
 

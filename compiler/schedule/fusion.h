@@ -2,8 +2,8 @@
 #ifndef FUSION_H
 #define FUSION_H
 
+#include "decisions.h"
 #include "schedule.h"
-#include "values.h"
 
 /* Who reads a value (readers.c). */
 typedef struct {
@@ -40,7 +40,7 @@ bool is_multiplied(Sched *, Node *, Node *const *uses);
 /* Sums of products that a GPU's groups divide among them. */
 bool is_for_groups(Sched *, Node *);
 
-/* narrow.c: of a value and what it is widened to. */
+/* cast_side.c: of a value and what it is widened to. */
 bool is_for_dot(const Sched *, Node *wide);
 bool keeps_narrow(const Sched *, Node *wide);
 bool narrow_pays(const Sched *, Node *narrow, Node *wide, int cost);

@@ -47,24 +47,6 @@ static void find_readers(Sched *s)
 
 /* ---- origins of a step ---------------------------------------------------------------------------- */
 
-void step_origin(Arena *a, Step *step, const Origin *o)
-{
-    int at = step->norigin;
-    for (int i = 0; i < step->norigin; i++)
-        if (step->origins[i] == o)
-            return;
-    vec_push(a, step->origins, step->norigin, o);
-    for (; at > 0 && step->origins[at - 1]->number > o->number; at--)
-        step->origins[at] = step->origins[at - 1];
-    step->origins[at] = o;
-}
-
-static void step_origin_list(Arena *a, Step *step, const OriginList *list)
-{
-    for (; list; list = list->rest)
-        step_origin(a, step, list->origin);
-}
-
 void step_origins(Sched *s, Step *step, const Node *n)
 {
     step_origin_list(s->arena, step, s->c->origins[n->id]);
@@ -290,15 +272,6 @@ void step_join(Arena *a, Step *into, const Step *from)
     into->nstored += from->nstored;
     if (from->heaviest.operations > into->heaviest.operations)
         into->heaviest = from->heaviest;
-}
-
-void step_copies(Plan *p, Step *step, const Buffer *src, const Step *like)
-{
-    if (src->node)
-        step_origin_list(p->arena, step, p->c->origins[src->node->id]);
-    if (!step->norigin && like->heaviest.origin)
-        step_origin(p->arena, step, like->heaviest.origin);
-    step->heaviest = (Heaviest){NULL, "copy", src->node, 0};
 }
 
 /* ---- names ---------------------------------------------------------------------------------------- */

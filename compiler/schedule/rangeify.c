@@ -10,14 +10,6 @@
 
 #include "schedule.h"
 
-int64_t dims_bound(int rank, Node *const *dims)
-{
-    int64_t n = 1;
-    for (int i = 0; i < rank; i++)
-        n = sat_mul(n, dims[i]->hi < 0 ? 0 : dims[i]->hi);
-    return n;
-}
-
 Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node *const *dims,
                    Node *node)
 {
@@ -32,13 +24,6 @@ Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node 
     b->id = s->plan->nbuffer;
     vec_push(s->arena, s->plan->buffers, s->plan->nbuffer, b);
     return b;
-}
-
-Buffer *buffer_root(const Buffer *b)
-{
-    while (b->base)
-        b = b->base;
-    return (Buffer *)(uintptr_t)b;
 }
 
 Buffer *weight_buffer(Sched *s, Node *n)

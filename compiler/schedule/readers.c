@@ -42,7 +42,7 @@ bool is_trailing(Node *n, unsigned axes)
     return axes != 0;
 }
 
-/* Rows of a GPU are shared by the items of a group (heuristic_parts.c): there are terms for many, and it is known how many. */
+/* Rows of a GPU are shared by the items of a group (gpu_reduce.c): there are terms for many, and it is known how many. */
 static bool row_of_group(const Node *n, unsigned axes)
 {
     enum { LEAST = 32, MOST = 1 << 16 };
@@ -204,7 +204,7 @@ static bool only_repeated(Sched *s, Node *n, Node *const *uses, int moves, bool 
 }
 
 /* A small sum of products, which elementwise readers repeat along further axes: on a GPU the items of a group share its terms, and
- * walk over what reads it (heuristic_parts.c), if what each loads for it is under way at once.  What is made of the sum each item
+ * walk over what reads it (gpu_reduce.c), if what each loads for it is under way at once.  What is made of the sum each item
  * computes again: on a device that may be a processor's cores (of OpenCL, which tells no units) that takes longer than a kernel. */
 static bool is_walked(Sched *s, Node *n, Node *const *uses)
 {

@@ -6,8 +6,8 @@
  * block keep their buffers inside; buffers made inside are forgotten when the block ends. */
 #include <string.h>
 
+#include "decisions.h"
 #include "schedule_scope.h"
-#include "values.h"
 
 /* ---- steps ------------------------------------------------------------------------------ */
 
@@ -27,11 +27,6 @@ void schedule_step_bufs(Sched *s, Step *step, int n, Buffer *const *bufs)
     step->bufs = NEWN(s->arena, Buffer *, n);
     if (n)
         memcpy(step->bufs, bufs, (size_t)n * sizeof *bufs);
-}
-
-void plan_note(Plan *p, Note note)
-{
-    vec_push(p->arena, p->notes, p->nnote, note);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
@@ -272,15 +267,6 @@ static void check_dims_known(Sched *s)
     }
 }
 
-Plan *plan_new(Context *c)
-{
-    Arena *a = arena_new();
-    Plan *p = NEW(a, Plan);
-    p->c = c;
-    p->arena = a;
-    return p;
-}
-
 bool plan_schedule(Plan *p, int opt_level, const Target *target)
 {
     Context *c = p->c;
@@ -347,27 +333,4 @@ Plan *schedule(Context *c, int opt_level, const Target *target)
         return p;
     plan_free(p);
     return NULL;
-}
-
-/* Kernels that were not shared yet belong to their steps. */
-static void free_kernels(Block *b)
-{
-    for (int i = 0; i < b->n; i++) {
-        if (b->step[i]->kernel)
-            ingot_context_free(b->step[i]->kernel->c);
-        free_kernels(&b->step[i]->body);
-        free_kernels(&b->step[i]->other);
-    }
-}
-
-void plan_free(Plan *p)
-{
-    if (!p)
-        return;
-    for (int i = 0; i < p->nkernel; i++)
-        ingot_context_free(p->kernels[i]->c);
-    if (!p->nkernel)
-        free_kernels(&p->main);
-    values_free(p);
-    arena_free(p->arena);
 }

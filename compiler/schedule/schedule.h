@@ -2,7 +2,8 @@
 #ifndef SCHEDULE_H
 #define SCHEDULE_H
 
-#include "compiler.h"
+#include "cost.h"
+#include "plan_schedule.h"
 
 /* Operations of a tensor made of coordinates alone that stay once its index expression is simplified. */
 typedef struct {
@@ -21,10 +22,10 @@ typedef struct {
 
 /* What the scheduler knows of a tensor node, by node id. */
 typedef struct {
-    CoordOps *coords; /* coordinates.c: of a tensor that is one of coordinates, once asked for */
+    CoordOps *coords; /* index_cost.c: of a tensor that is one of coordinates, once asked for */
     Buffer *buffer;   /* where its value is, once a step has put it there */
     Node *const *at;  /* and where it begins in that buffer, by axis; NULL: it is all of it */
-    Node *home;       /* homes.c: the stored node whose buffer it shall lie in, or NULL */
+    Node *home;       /* concat_in_place.c: the stored node whose buffer it shall lie in, or NULL */
     Node **home_at;   /* and where, by axis */
     Buffer *shared;   /* of a node that is home to others, once one of them needs it */
     Buffer **tuple;   /* CALL, LOOP, IF: buffers of the elements */
@@ -42,7 +43,7 @@ typedef struct {
     unsigned
         rows; /* axes over which such a result has been expanded again: it is the same for a whole row */
     unsigned staged; /* its row lies in a place of its kernel: these axes of it, 0: none do */
-    bool in_rows;    /* stage_rows.c: it stays in the kernel of a sum over its rows, */
+    bool in_rows;    /* attention.c: it stays in the kernel of a sum over its rows, */
     bool sums_rows;  /* and this is that sum, or the one that the row is made of */
     bool spared;     /* --fuse all: it would be stored otherwise */
     bool instead;    /* what it is made of was stored in its place */
@@ -77,7 +78,7 @@ typedef struct {
         fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
     const Target *target;
     double operations; /* fuse.c: of the block so far, each value computed once */
-    double repeated;   /* repeat.c: and what its kernels compute beyond these */
+    double repeated;   /* recompute_limit.c: and what its kernels compute beyond these */
     int naxis;         /* RANGE numbers used so far */
     /* provenance.c: by node id the last reader, of the nodes that there were when the schedule began */
     Reader *readers;
@@ -98,13 +99,13 @@ static inline Info *info_of(Sched *s, const Node *n)
 /* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
 void fuse(Sched *, int n, Node **order);
 
-/* stage_rows.c: are rows of this sum, and all that is made of them up to another sum, to stay in the kernel of the latter? */
+/* attention.c: are rows of this sum, and all that is made of them up to another sum, to stay in the kernel of the latter? */
 bool stage_rows(Sched *, Node *, int norder, Node *const *order, Node *const *uses);
 
 bool is_computed(Sched *, Node *); /* by its readers: it lies in no memory */
 bool is_leaf(Sched *, Node *);     /* in memory before any kernel of the block runs */
 
-/* repeat.c: operations of a node by itself; what the kernel that stores root has to leave to another one, or NULL. */
+/* recompute_limit.c: operations of a node by itself; what the kernel that stores root has to leave to another one, or NULL. */
 double node_operations(Sched *, Node *);
 Node *repeats_too_much(Sched *, Node *root, Node *const *uses);
 Node *before_moves(Sched *, Node *);
@@ -124,25 +125,22 @@ Region region_of_all(Sched *, int n, const Stored *);
 /* What one kernel may hold: it is to stay readable, and its loops are bits of a set. */
 enum { MAX_NODES = 256, MAX_BUFFERS = 24, MAX_LOOPS = 64 };
 bool region_fits(const Region *);
-/* extent.c: the most that n's region has, by what its sources have; whether it is sure to fit. */
+/* fits.c: the most that n's region has, by what its sources have; whether it is sure to fit. */
 Extent extent_most(Sched *, Node *);
 bool extent_fits(Sched *, Node *);
 /* Cycles: of the operations alone, of the kernel. */
 double cost_ops(const Region *, const Target *);
 double cost_region(const Region *, const Target *);
-double cost_stored(Node *, const Target *); /* of writing it: its lines are fetched, and go back */
-int index_cost(Sched *, Node *index);       /* operations to keep a gather's index inside */
-double node_bytes(Node *);                  /* of a tensor, at the upper bounds */
-double node_elements(Node *);
+int index_cost(Sched *, Node *index); /* operations to keep a gather's index inside */
 
-/* coordinates.c: NULL if n is not made of coordinates alone; their sum. */
+/* index_cost.c: NULL if n is not made of coordinates alone; their sum. */
 const CoordOps *coord_ops(Sched *, Node *);
 int coord_cost(Sched *, Node *);
 
-/* homes.c: what of it lies in whose buffer. */
+/* concat_in_place.c: what of it lies in whose buffer. */
 void find_homes(Sched *, int n, Node **order);
 
-/* in_place.c: whether next is an UPDATE of leaf, or several, and nothing else that the roots need reads leaf or what lies
+/* update_in_place.c: whether next is an UPDATE of leaf, or several, and nothing else that the roots need reads leaf or what lies
  * between; then those in between are to lie where leaf lies. */
 bool dies_in_updates(Sched *, Node *leaf, Node *next, int nroot, Node *const *roots);
 /* Whether next is leaf with something behind it, along one axis. */
@@ -189,15 +187,12 @@ void note_index(Nest *, Node *t, int axis, Node *index, Node *gate);
 /* A weight, stored once per node. */
 Buffer *weight_buffer(Sched *, Node *);
 Buffer *buffer_new(Sched *, BufferKind, ingot_dtype, int rank, Node *const *dims, Node *node);
-int64_t dims_bound(int rank, Node *const *dims); /* product of upper bounds, saturating */
 
 /* split.c: ranges that its expression divides by a constant become two each. */
 void nest_split(Nest *);
-/* operands.c: both operands of a sum of products are arguments of their own, of one buffer too. */
+/* split_operands.c: both operands of a sum of products are arguments of their own, of one buffer too. */
 void nest_part_operands(Nest *);
 
-/* provenance.c: another source node of a step, unless it is known; those of a node. */
-void step_origin(Arena *, Step *, const Origin *);
 void step_origins(Sched *, Step *, const Node *);
 /* The nodes that a kernel computes of a value that it stores, and what they are for. */
 void step_computes(Sched *, Step *, Node *root);
@@ -212,7 +207,5 @@ void merge_kernels(Sched *);
 
 /* kernel.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
-
-int64_t kernel_bytes(const Kernel *); /* that it reads or writes, each element once; upper bounds */
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "compiler/roof/cli/cli.h"
+#include "compiler/tools/run/run.h"
 
 enum { MAX_INPUTS = 4 };
 

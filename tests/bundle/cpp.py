@@ -57,8 +57,8 @@ def named(work):
 
 
 def headers(ingot, work):
-    files = [TREE / "compiler" / "ingot.h", TREE / "compiler" / "ingot_ops.h", TREE / "importers" / "ingot_onnx.h",
-             TREE / "importers" / "safetensors.h"]
+    files = [TREE / "compiler" / "ingot.h", TREE / "compiler" / "ingot_ops.h", TREE / "importers" / "onnx" / "ingot_onnx.h",
+             TREE / "importers" / "safetensors" / "safetensors.h"]
     bundles = [compile_model(ingot, work, "lstm", out=work / "host", *()), compile_model(ingot, work, "mlp", "--target", "opencl", out=work / "cl"),
                compile_model(ingot, work, "mlp", "--target", "cuda", out=work / "cuda"),
                compile_model(ingot, work, "mlp", "--weights", "blob", "--memory", "fast=64", "--memory", "slow", out=work / "memories")]

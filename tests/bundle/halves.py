@@ -363,7 +363,7 @@ def built(ingot, work):
     call(user / "b/u")
     told = call(user / "b/v", cwd=out).split()
     want(told == ["c", str(DEVICE)], f"from C++: {told}")
-    sys.path.insert(0, str(HERE.parent.parent / "compiler/roof/python"))
+    sys.path.insert(0, str(HERE.parent.parent / "compiler/tools/python"))
     import ingot as binding
     x = np.float32(np.arange(80) % 13 / 4 - 1).reshape(4, 20)
     for target in (None, "c"):

@@ -247,7 +247,7 @@ def pack(args):
     (to / "bin").mkdir(parents=True)
     for file in (args.ingot, *device.libraries(args.ingot)):
         shutil.copy(file, to / "bin")
-    for file in (__file__, device.__file__, HERE / "turns.py", HERE.parents[1] / "compiler/roof/python/ingot/abi.py"):
+    for file in (__file__, device.__file__, HERE / "turns.py", HERE.parents[1] / "compiler/tools/python/ingot/abi.py"):
         shutil.copy(file, to)
     for n, kind in ((64, "f16"), (64, "f32")) if args.small else ((4096, "f16"), (8192, "f16"), (4096, "f32")):
         save(to / "models", f"product_{n}_{kind}", device.product(n, kind))

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/codegen.h"
-#include "compiler/interp/interp.h"
-#include "compiler/interp/linear_interp.h"
+#include "codegen/render/codegen.h"
+#include "compiler/eval/interp.h"
+#include "compiler/simulate/linear_interp.h"
 #include "random_models.h"
 #include "targets/targets.h"
 

@@ -25,8 +25,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/codegen.h"
-#include "compiler/linear.h"
+#include "codegen/render/codegen.h"
+#include "compiler/kernel/linear.h"
+#include "compiler/pipeline/pipeline.h"
 #include "targets/targets.h"
 
 static char *read_file(const char *path)

@@ -41,7 +41,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run  # noqa: E402
 import values  # noqa: E402
 
-OPS = pathlib.Path(__file__).resolve().parents[2] / "importers" / "onnx_ops.def"
+OPS = pathlib.Path(__file__).resolve().parents[2] / "importers" / "onnx" / "onnx_ops.def"
 
 # Inputs that say a shape, an axis or a count: constants in every model that an exporter writes.
 CONSTANT = {

@@ -57,8 +57,8 @@ def main():
     o = parser.parse_args()
     if o.ingot:
         os.environ["INGOT"] = str(o.ingot.resolve())
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(TREE / "compiler/roof/python"), os.environ.get("PYTHONPATH", "")])
-        sys.path.insert(0, str(TREE / "compiler/roof/python"))
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(TREE / "compiler/tools/python"), os.environ.get("PYTHONPATH", "")])
+        sys.path.insert(0, str(TREE / "compiler/tools/python"))
     try:
         names = sorted(cases(o.include))
     except ImportError as e:

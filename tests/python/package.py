@@ -273,7 +273,7 @@ def main():
     global ingot
     if o.ingot:
         os.environ["INGOT"] = str(o.ingot.resolve())
-        sys.path.insert(0, str(TREE / "compiler/roof/python"))
+        sys.path.insert(0, str(TREE / "compiler/tools/python"))
     import ingot
     if not shutil.which("make"):
         print("skipped: there is no make")

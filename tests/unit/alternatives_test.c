@@ -10,8 +10,9 @@
 
 #include <cmocka.h>
 
-#include "codegen/codegen.h"
+#include "codegen/render/codegen.h"
 #include "compiler/ingot_ops.h"
+#include "compiler/pipeline/pipeline.h"
 
 enum { ROWS = 64, COLUMNS = 96, CHANNELS = 16, SIDE = 20 };
 #define ANY 1e9 /* factor of estimates: whatever they say */

@@ -9,9 +9,10 @@
 
 #include <cmocka.h>
 
-#include "codegen/codegen.h"
+#include "codegen/render/codegen.h"
 #include "compiler/ingot_ops.h"
-#include "compiler/roof/tune/tune.h"
+#include "compiler/pipeline/pipeline.h"
+#include "compiler/tools/tune/tune.h"
 #include "targets/targets.h"
 
 enum {

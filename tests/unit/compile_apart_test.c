@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/compile_apart.h"
+#include "codegen/bundle/compile_apart.h"
 
 enum { LARGE = 1 << 20 /* more than a pipe holds */ };
 

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "compiler/ingot_ops.h"
-#include "compiler/plan.h"
-#include "compiler/target.h"
+#include "compiler/kernel/target.h"
+#include "compiler/plan/plan.h"
 #include "targets/targets.h"
 
 /* The keys, and the bits of those that are to be as those of the first row of the family. */

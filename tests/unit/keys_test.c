@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "compiler/schedule/keys.h"
+#include "compiler/plan/keys.h"
 
 enum { LAYERS = 10, CHANNELS = 4 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "compiler/roof/tune/tune.h"
+#include "compiler/tools/tune/tune.h"
 
 enum { THINGS = 10, STEPS = 14, EACH = 3, ROUNDS = 200 };
 

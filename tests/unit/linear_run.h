@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codegen/codegen.h"
-#include "compiler/interp/plan_interp.h"
+#include "codegen/render/codegen.h"
 #include "compiler/kernel/kernel.h"
-#include "compiler/nest.h"
+#include "compiler/kernel/nest.h"
+#include "compiler/simulate/plan_interp.h"
 #include "runtime_min/igrt_num.h"
 #include "targets/targets.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/codegen.h"
+#include "codegen/render/codegen.h"
 #include "compiler/ingot_ops.h"
 #include "compiler/kernel/kernel.h"
 #include "linear_run.h"

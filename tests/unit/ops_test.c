@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/render.h"
+#include "codegen/render/render.h"
 
 static void has_function(Op op, int bits)
 {

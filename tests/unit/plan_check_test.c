@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "codegen/codegen.h"
+#include "codegen/render/codegen.h"
 #include "compiler/ingot_ops.h"
-#include "compiler/interp/plan_check.h"
-#include "compiler/roof/pipeline/pipeline.h"
+#include "compiler/pipeline/pipeline.h"
+#include "compiler/simulate/plan_check.h"
 #include "targets/targets.h"
 
 static ingot_tensor *input(Context *c, const char *name, int rank, const int64_t *size)

@@ -16,9 +16,10 @@
 
 #include <cmocka.h>
 
-#include "codegen/codegen.h"
+#include "codegen/render/codegen.h"
 #include "compiler/ingot_ops.h"
-#include "importers/ingot_onnx.h"
+#include "compiler/pipeline/pipeline.h"
+#include "importers/onnx/ingot_onnx.h"
 
 enum {
     PLANS = 20,

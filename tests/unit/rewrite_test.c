@@ -9,7 +9,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/ingot_ops.h"
-#include "compiler/target.h"
+#include "compiler/kernel/target.h"
 
 enum { LAYERS = 150, WIDTH = 4 };
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "igrt_text.h"
-#include "importers/onnx_regex.h"
+#include "importers/onnx/onnx_regex.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__, 0})
 

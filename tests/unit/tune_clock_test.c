@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "compiler/roof/tune/tune_run.h"
+#include "compiler/tools/tune/tune_run.h"
 
 static void steps(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "compiler/schedule/memplan.h"
+#include "compiler/plan/memplan.h"
 
 enum { WORDS = 2048 }; /* more than is hashed of one */
 

@@ -6,9 +6,10 @@
 
 #include <cmocka.h>
 
-#include "codegen/codegen.h"
+#include "codegen/render/codegen.h"
 #include "compiler/ingot_ops.h"
-#include "compiler/interp/plan_interp.h"
+#include "compiler/pipeline/pipeline.h"
+#include "compiler/simulate/plan_interp.h"
 
 enum { WORDS = 4096, WIDTH = 64 };
 

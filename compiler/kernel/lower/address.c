@@ -1,7 +1,7 @@
 /* address.c - logical coordinates become storage offsets, through each buffer's layout.  Done
  * before linearising, so that the simplifier sees whole addresses and what it removes is not
  * given a name. */
-#include "compiler.h"
+#include "target.h"
 
 static Node *flat(Context *c, const Kernel *k, Node *n, Node *const *now)
 {

@@ -13,7 +13,7 @@
  * Where an item multiplies more than once its registers are all in use: there it stays as it is.  Requires flat addresses. */
 #include <string.h>
 
-#include "kernel/kernel.h"
+#include "kernel.h"
 #include "nest.h"
 
 enum { BITS = 32, CONDITIONS = 8 };

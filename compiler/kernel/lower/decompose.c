@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernel/kernel.h"
+#include "kernel.h"
 
 /* Is the float x clamped to what an integer of up to 16 bits holds, or NaN? */
 static bool is_clamped(Node *x, ingot_dtype to)

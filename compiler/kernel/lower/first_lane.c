@@ -5,7 +5,7 @@
  * So what several accesses have in common stands without the lanes, where it gets a name like that of any other access. */
 #include <string.h>
 
-#include "kernel/kernel.h"
+#include "kernel.h"
 #include "nest.h"
 
 static Node *split_access(Context *c, Node *access, Node *lane)

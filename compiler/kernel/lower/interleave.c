@@ -3,7 +3,7 @@
  * The phases of a stride are written so: y[2 q + e].  Neither phase is contiguous, both together
  * are: with q in lanes and both e in one tile, the vectors of the two are interleaved on their way
  * to memory, and whole lines are written in the order that the reader wants. */
-#include "kernel/kernel.h"
+#include "kernel.h"
 
 Node *interleaved(const Kernel *k, Node *store, Node *range)
 {

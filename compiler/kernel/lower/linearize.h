@@ -2,7 +2,7 @@
 #ifndef LINEARIZE_H
 #define LINEARIZE_H
 
-#include "kernel/kernel.h"
+#include "kernel.h"
 #include "linear.h"
 
 enum { MAX_TILES = 32 };

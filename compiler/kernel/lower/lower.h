@@ -2,7 +2,7 @@
 #ifndef LOWER_H
 #define LOWER_H
 
-#include "kernel/kernel.h"
+#include "kernel.h"
 
 /* Tables are by axis of the nest, where nothing else is said. */
 typedef struct {

@@ -167,7 +167,7 @@ typedef struct {
     bool joins;     /* neighbours join what they have */
     Node **store;
     int nstore;
-} Making;
+} NewShare;
 
 static Node *both(Lower *q, Node *a, Node *b)
 {
@@ -190,7 +190,7 @@ static Node *offset(const Lower *q, const Piece *p, const int64_t *pitch)
 }
 
 /* The item's part along each reduced axis that is bound; those of neighbours are one after that. */
-static void take_part(Making *m)
+static void take_part(NewShare *m)
 {
     const Nest *nest = m->q->nest;
     Context *c = m->q->c;
@@ -225,14 +225,14 @@ static void take_part(Making *m)
 }
 
 /* What neighbours have together. */
-static void join_neighbours(const Making *m, Node **state)
+static void join_neighbours(const NewShare *m, Node **state)
 {
     Node *src[] = {*state, m->p->t.across};
     *state = node_make(m->q->c, OP_REDUCE, m->n->dtype, reduce_arg(reduce_monoid(m->n), 0, 0), 2,
                        src, 0, NULL);
 }
 
-static int place_of(Making *m, int level, int value)
+static int place_of(NewShare *m, int level, int value)
 {
     struct Shared *s = m->s;
     int at = level * (int)reduce_size(m->n) + value;
@@ -246,7 +246,7 @@ static int place_of(Making *m, int level, int value)
     return s->place[at];
 }
 
-static Node *load_part(Making *m, int level, int value, Node *part, Node *at)
+static Node *load_part(NewShare *m, int level, int value, Node *part, Node *at)
 {
     Lower *q = m->q;
     int staged = place_of(m, level, value), dtype = q->staged[staged].value->dtype;
@@ -258,14 +258,14 @@ static Node *load_part(Making *m, int level, int value, Node *part, Node *at)
                      (Node *[]){place, node_bool(q->c, true), at}, 0, NULL);
 }
 
-static void load_state(Making *m, int level, Node *part, Node *at, Node **state)
+static void load_state(NewShare *m, int level, Node *part, Node *at, Node **state)
 {
     for (int i = 0; i < (int)reduce_size(m->n); i++)
         state[i] = load_part(m, level, i, part, at);
 }
 
 /* The state of `count` parts, `first` and every step-th. */
-static void join_parts(Making *m, int level, Node *first, int64_t step, int64_t count, Node *at,
+static void join_parts(NewShare *m, int level, Node *first, int64_t step, int64_t count, Node *at,
                        Node **state)
 {
     Context *c = m->q->c;
@@ -286,7 +286,7 @@ static void join_parts(Making *m, int level, Node *first, int64_t step, int64_t 
 }
 
 /* What an item has of the results that the axes now say: of its own terms, above level 0 of some of the parts. */
-static void store_state(Making *m, int level, int64_t parts)
+static void store_state(NewShare *m, int level, int64_t parts)
 {
     Lower *q = m->q;
     Node *state[MAX_STATE],
@@ -318,7 +318,7 @@ static void store_state(Making *m, int level, int64_t parts)
 }
 
 /* Of rows of sums in registers one value for a row: a lane has it for each of its lines, as its three neighbours do. */
-static bool is_of_row(const Making *m)
+static bool is_of_row(const NewShare *m)
 {
     const Nest *nest = m->q->nest;
     Node *columns = m->q->k->axes[nest->axis[nest->tc_axis[TC_COLUMNS]].root].range;
@@ -326,7 +326,7 @@ static bool is_of_row(const Making *m)
 }
 
 /* Once for each copy that the item has, of a unit's fragments for each of its elements. */
-static void store_copies(Making *m, int level, int64_t parts, int from)
+static void store_copies(NewShare *m, int level, int64_t parts, int from)
 {
     for (int i = from; i < m->p->nwalk; i++) {
         const struct Walk *w = &m->p->walk[i];
@@ -346,7 +346,7 @@ static void store_copies(Making *m, int level, int64_t parts, int from)
         store_state(m, level, parts);
 }
 
-static void fill(Making *m, int level, int64_t parts)
+static void fill(NewShare *m, int level, int64_t parts)
 {
     m->store = NULL;
     m->nstore = 0;
@@ -357,7 +357,7 @@ static void fill(Making *m, int level, int64_t parts)
 }
 
 /* Items hold what their lanes and copies say. */
-static void as_items(Making *m)
+static void as_items(NewShare *m)
 {
     for (int i = 0; i < m->p->nwalk; i++) {
         const struct Walk *w = &m->p->walk[i];
@@ -386,7 +386,7 @@ static struct Shared *shared_of(Lower *q, Piece *p, Node *n)
 
 Node *lower_shared(Lower *q, Piece *p, Node *n)
 {
-    Making m = {.q = q, .p = p, .n = n, .s = shared_of(q, p, n)};
+    NewShare m = {.q = q, .p = p, .n = n, .s = shared_of(q, p, n)};
     m.pitch = NEWN(q->a, int64_t, p->nwalk + 1);
     m.row = 1;
     for (int i = 0; i < p->nwalk; i++)

@@ -7,7 +7,7 @@
  *
  * Weights that each run reads once, as a vector's products do, come as fast as memory is asked for them, and a core that computes with what it has looks a few
  * lines ahead: of a loop over terms PREFETCH asks for the lines that it reads some kilobytes later. */
-#include "kernel/kernel.h"
+#include "kernel.h"
 
 enum {
     LINE = 64,

@@ -8,7 +8,7 @@
  * gate, offset, copies), and a PROJ of it where each of them was. */
 #include <stdlib.h>
 
-#include "kernel/kernel.h"
+#include "kernel.h"
 
 typedef struct {
     Node *load; /* NULL: taken */

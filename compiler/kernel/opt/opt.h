@@ -2,7 +2,7 @@
 #ifndef OPT_H
 #define OPT_H
 
-#include "kernel/kernel.h"
+#include "kernel.h"
 
 enum { MAX_RANGES = 64 /* of a loop nest: linearize() counts them in the bits of a word */ };
 

@@ -1,0 +1,163 @@
+/* bundle.h - what the files of the bundle writer share. */
+#ifndef BUNDLE_H
+#define BUNDLE_H
+
+#include "bundle_write.h"
+#include "igrt.h"
+
+typedef enum { WEIGHTS_NONE, WEIGHTS_ARRAY, WEIGHTS_BLOB, WEIGHTS_INCBIN } WeightsMode;
+
+/* An input or output as a member of the emitted structs. */
+typedef struct {
+    const Buffer *b;
+    const char *field; /* the member: a C identifier, or x[3] of a sequence */
+    const char *dims;  /* that of its dims: x_dims, x_dims[3] */
+    bool
+        dynamic; /* some dim is known at run time only, or its neighbours have others: there is <dims> */
+    Node *here; /* of what may be absent: 1 or 0; NULL */
+    int lead;   /* first dim of b that the interface shows: 1 where `here` is the first one */
+} Port;
+
+/* A sequence or an optional: members <field>, <field>_dims, <field>_length, <field>_present. */
+typedef struct {
+    const IoGroup *g;
+    const char *field;
+    int rank; /* the greatest of its elements */
+} PortGroup;
+
+/* A memory of --memory as the emitted text knows it. */
+typedef struct {
+    const char *base;  /* memory_dtcm: a variable that points to its start */
+    const char *index; /* MODEL_MEMORY_DTCM: its number */
+    const char *bytes; /* MODEL_MEMORY_DTCM_BYTES */
+    bool needed;       /* by the function of <name>.c that is being written */
+} MemoryNames;
+
+typedef struct Gpu Gpu;
+typedef struct Bundle Bundle;
+struct Bundle {
+    Plan *p;
+    Context *c;
+    Arena *a;
+    const Target *target;
+    const ingot_options *o;
+    const char *name, *upper; /* model, MODEL */
+    const char *source;       /* base name of the model file */
+    const char *dir;          /* being written */
+    Port *in, *out;
+    int nin, nout;
+    PortGroup *in_group, *out_group;
+    int nin_group, nout_group;
+    int *sym; /* by variable: its place in sym[], or -1 */
+    int nsym;
+    MemoryNames *memory; /* by number; NULL without --memory: then there is the arena */
+    WeightsMode mode;
+    Buffer **weight;          /* one per distinct offset, ascending */
+    const char **weight_name; /* without the prefix */
+    int nweight;
+    uint64_t sum; /* of the blob */
+    int nkernel_file;
+    unsigned kernel_needs; /* of all kernels */
+    unsigned needs;        /* of the function of <name>.c that is being written */
+    unsigned all_needs;    /* of those before it */
+    Gpu *gpu;              /* bundle_gpu.c; NULL on a CPU */
+    bool has_selftest;
+    const char *package; /* --package, or "" */
+    const char *folder;  /* of the sources in it: "", "src/" */
+    const char **files;  /* written so far */
+    int nfile;
+    bool failed;
+    /* bundle_halves.c: of one for a GPU and for C, what each has of its own, under names of its own: model_cuda, model_c. Ports, build files
+     * and what is asked of the C compiler are those of C; steps, kernels and contexts are the halves'. */
+    Bundle *half;          /* two of them; NULL: there is one target */
+    Bundle *whole;         /* of a half, what it is one of; NULL */
+    int64_t weights_at;    /* of a half: where its weights begin in the file of both */
+    int64_t weights_there; /* bytes of the file that are written */
+    igrt_sum weights_sum;  /* of these, where there are halves */
+};
+
+/* bundle.c */
+void bundle_file(Bundle *, const char *name, const StrBuf *text);   /* writes and frees the text */
+void bundle_source(Bundle *, const char *name, const StrBuf *text); /* the same, in Bundle.folder */
+void bundle_runtime(Bundle *, const char *name,
+                    const StrBuf *text);             /* the same of a copy of the runtime's */
+const char *bundle_path(Bundle *, const char *name); /* of a file that the caller writes */
+bool bundle_is_bare(const Bundle *);                 /* for a machine without an operating system */
+bool bundle_asks_machine(const Bundle *); /* bundle_machine.c: init does, in a file of its own */
+void bundle_fail(Bundle *, ingot_status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void bundle_prepare(Bundle *); /* names, ports, weights */
+WeightsMode weights_mode(const Bundle *, int nweight, int64_t bytes);
+char *upper_case(Arena *, const char *);
+void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
+
+/* Of a half what both have: files, the runtime under its private names; else itself. */
+static inline Bundle *whole_of(Bundle *b)
+{
+    return b->whole ? b->whole : b;
+}
+
+static inline const char *whole_name(const Bundle *b)
+{
+    return b->whole ? b->whole->name : b->name;
+}
+
+static inline const char *whole_upper(const Bundle *b)
+{
+    return b->whole ? b->whole->upper : b->upper;
+}
+
+/* The bundle, or the half of it, that is for a GPU; NULL: none is. */
+static inline const Bundle *gpu_part(const Bundle *b)
+{
+    return b->half ? &b->half[0] : b->gpu ? b : NULL;
+}
+int64_t arena_bytes(const Bundle *);        /* of the caller's; of halves the greater one */
+int64_t weights_file_bytes(const Bundle *); /* with the weights of both halves */
+
+/* bundle_halves.c */
+void halves_prepare(Bundle *, const Half half[2], int64_t shared);
+void halves_header(
+    StrBuf *,
+    const Bundle *);       /* what <name>.h has of the halves: the context, and which one runs */
+void halves_run(Bundle *); /* <name>.c */
+
+/* bundle_header.c, bundle_hpp.c, bundle_table.c, bundle_run.c, bundle_weights.c, bundle_kernels.c, bundle_build.c: a file or two each */
+void bundle_header(Bundle *);
+void bundle_io_header(
+    Bundle *); /* <name>_io.h: types that the interfaces of two halves have in common */
+void bundle_hpp(Bundle *);
+void bundle_main(Bundle *);
+void print_port(StrBuf *, const Bundle *, const Port *); /* "x" f32[1,3], in comments */
+void memory_table(StrBuf *, const Bundle *);             /* memory_bytes[] */
+const char *dtype_enum(ingot_dtype);                     /* F32 of IGRT_F32 */
+void bundle_run(Bundle *);
+void bundle_weights(Bundle *);
+/* "{1.0f, 2.5f}": the elements of a typed array; what they need */
+unsigned print_array(StrBuf *, ingot_dtype, const uint8_t *bytes, int64_t n);
+void bundle_kernels(Bundle *);
+void bundle_selftest(Bundle *);
+void bundle_build(Bundle *);
+bool is_source(const char *file);
+const char *machine_flags(const Bundle *); /* of the C compiler */
+/* bundle_package.c: what --package adds, for other build systems */
+void bundle_package(Bundle *);
+/* bundle_weight_names.c */
+void name_weights(Bundle *);
+const char *weight_name(const Bundle *, const Buffer *); /* an array, or an offset in the blob */
+void weight_offsets(StrBuf *, const Bundle *);
+
+void kernel_comment(StrBuf *, const Bundle *, const Kernel *);
+
+/* bundle_gpu*.c */
+void gpu_prepare(Bundle *);
+int64_t gpu_arena_bytes(const Bundle *); /* of the caller's arena */
+void gpu_kernels(Bundle *);
+void gpu_members(StrBuf *, const Bundle *); /* of the context */
+
+/* bundle_expr.c: INDEX and BOOL expressions over sym[] in emitted C */
+void print_expr(StrBuf *, Bundle *, Node *);
+const char *sym_name(const Bundle *, int var, char out[VAR_NAME_BYTES + 8]);
+const char *sym_place(Bundle *, int var); /* sym[SYM_BATCH] */
+
+#endif

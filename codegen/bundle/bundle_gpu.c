@@ -1,0 +1,552 @@
+/* bundle_gpu.c - what is particular to bundles whose kernels run on a GPU.
+ *
+ * The host code is the CPU's, step by step, with device memory in place of addresses. It is written
+ * in the calls of igrt_gpu_<driver>.h, so one text serves every driver. All memory is made at init:
+ * one device arena with a part for each planned place, and a buffer for each input, output and weight
+ * that a kernel or a copy touches. Steps of the host (library kernels, conditions) get their operands
+ * in the caller's arena, at the same offsets, and their results go back. */
+#include <string.h>
+
+#include "bundle_gpu.h"
+#include "igrt_cuda.h"
+
+enum {
+    MOST_RECORDED = 10000 /* launches: the driver has some memory for each, and takes its time */
+};
+
+static BufferKind mem_kind(const Buffer *b)
+{
+    return b->kind == BUF_STATE ? BUF_ARENA : b->kind;
+}
+
+static int64_t mem_key(const Buffer *b)
+{
+    return b->kind == BUF_INPUT || b->kind == BUF_OUTPUT ? b->slot : b->offset;
+}
+
+/* ---- which buffers the device needs ------------------------------------------------------ */
+
+static void use(Gpu *g, const Buffer *b)
+{
+    g->used[buffer_root(b)->id] = true;
+}
+
+bool gpu_on_host(const Buffer *b)
+{
+    const Buffer *r = buffer_root(b);
+    return r->kind == BUF_INPUT || r->kind == BUF_WEIGHT;
+}
+
+static void host_use(Gpu *g, const Buffer *b)
+{
+    const Buffer *r = buffer_root(b);
+    if (mem_kind(r) == BUF_ARENA && r->offset + r->bytes > g->host_bytes)
+        g->host_bytes = r->offset + r->bytes;
+}
+
+static void mark(Bundle *b, const Block *steps)
+{
+    Gpu *g = b->gpu;
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        for (int j = 0; s->kind == STEP_KERNEL && j < s->nbuf; j++) {
+            if (!kernel_has_param(s->kernel, j))
+                continue;
+            use(g, s->bufs[j]);
+            if (s->bufs[j]->base && s->bufs[j]->base_offset && !idx_is(s->bufs[j]->base_offset, 0))
+                bundle_fail(b, INGOT_UNSUPPORTED,
+                            "kernel %s takes a view, which GPU bundles cannot do yet",
+                            s->kernel->name);
+        }
+        for (int j = 0; s->kind == STEP_COPY && j < 2; j++)
+            use(g, s->bufs[j]);
+        for (int j = 0; s->kind == STEP_CALL && j < s->nbuf; j++)
+            host_use(g, s->bufs[j]);
+        if (s->scratch)
+            host_use(g, s->scratch);
+        if (s->cond && !gpu_on_host(s->cond))
+            use(g, s->cond);
+        mark(b, &s->body);
+        mark(b, &s->other);
+    }
+}
+
+/* A loop whose iterations the host counts: it enqueues those of all of them, and waits for none. */
+static bool is_counted(const Step *s)
+{
+    return s->kind == STEP_LOOP && s->trip && !s->cond;
+}
+
+/* Are they the same whatever the counter of a loop is?  Then a record of them once is one of each iteration. */
+static bool are_alike(const Block *steps, const Node *counter)
+{
+    int64_t v;
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        for (int k = 0; s->kind == STEP_KERNEL && k < s->kernel->nvar; k++)
+            if (s->kernel->vars[k] == counter->arg.i)
+                return false;
+        if (s->kind == STEP_COPY && !(idx_value(s->dst_offset, &v) && idx_value(s->src_offset, &v)))
+            return false;
+        if (!are_alike(&s->body, counter) || !are_alike(&s->other, counter))
+            return false;
+    }
+    return true;
+}
+
+/* A branch, or a loop, of which the device alone knows whether and how often it runs. */
+static bool is_branch(const Step *s)
+{
+    int64_t trip;
+    if (!s->cond || gpu_on_host(s->cond))
+        return false;
+    if (s->kind == STEP_IF)
+        return true;
+    return s->kind == STEP_LOOP && !s->iterations &&
+           (!s->trip || (idx_value(s->trip, &trip) && trip == INT64_MAX)) &&
+           (!s->counter || are_alike(&s->body, s->counter));
+}
+
+/* Neither reads what the caller gives nor writes what it gets, on the host; inside of so many branches. */
+static bool apart(const Block *steps, int inside)
+{
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        if (s->kind == STEP_KERNEL || s->kind == STEP_COPY || (s->kind == STEP_CHECK && !inside))
+            continue;
+        const bool branch = is_branch(s) && inside < IGRT_CU_BRANCHES;
+        if (!(branch || is_counted(s)) || !apart(&s->body, inside + branch) ||
+            !apart(&s->other, inside + branch))
+            return false;
+    }
+    return true;
+}
+
+static bool has_branches(const Block *steps)
+{
+    for (int i = 0; i < steps->n; i++)
+        if (is_branch(steps->step[i]) || has_branches(&steps->step[i]->body))
+            return true;
+    return false;
+}
+
+/* Launches of kernels, at most. */
+static int64_t count_launches(const Block *steps)
+{
+    int64_t n = 0;
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        const int64_t once = sat_add(count_launches(&s->body), count_launches(&s->other));
+        const int64_t inside = is_counted(s) ? sat_mul(s->trip->hi, once) : once;
+        n = sat_add(n, s->kind == STEP_KERNEL ? 1 : inside);
+    }
+    return n;
+}
+
+/* Kernels alone, and loops of them where these count as well. */
+static bool only_kernels(const Block *steps, bool loops)
+{
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        if (s->kind != STEP_KERNEL &&
+            !(loops && s->kind == STEP_LOOP && only_kernels(&s->body, loops)))
+            return false;
+    }
+    return true;
+}
+
+/* Sizes that a run may change; counters of loops are the same in each. */
+static bool has_sizes(const Bundle *b)
+{
+    for (int i = 0; i < b->c->nvar; i++)
+        if (b->sym[i] >= 0 && b->c->vars[i].kind != VAR_LOOP)
+            return true;
+    return false;
+}
+
+static int find(const Gpu *g, const Buffer *b)
+{
+    for (int i = 1; i < g->nmem; i++)
+        if (g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b))
+            return i;
+    return -1;
+}
+
+bool gpu_on_device(const Bundle *b, const Buffer *buffer)
+{
+    return find(b->gpu, buffer_root(buffer)) >= 0;
+}
+
+static void add(Bundle *b, const Buffer *buffer)
+{
+    Gpu *g = b->gpu;
+    int i = find(g, buffer);
+    if (i < 0) {
+        i = g->nmem;
+        vec_push(b->a, g->mem, g->nmem, ((Mem){mem_kind(buffer), mem_key(buffer), 0, buffer}));
+    }
+    if (g->mem[i].bytes < buffer->bytes)
+        g->mem[i].bytes = buffer->bytes;
+}
+
+/* What groups of kernel i ask for, and whether neighbours join what they have. */
+static void look_at_kernel(const Bundle *b, int i)
+{
+    const Kernel *k = b->p->kernels[i];
+    Gpu *g = b->gpu;
+    Tiles tiles = kernel_lower(k);
+    g->asked[i] = gpu_shared(tiles.k, k->narg, b->target);
+    g->across[i] = tiles.tile[0].across != NULL;
+    g->shared |= g->asked[i] > 0;
+    tiles_free(&tiles);
+}
+
+void gpu_prepare(Bundle *b)
+{
+    Gpu *g = b->gpu = NEW(b->a, Gpu);
+    const Plan *p = b->p;
+    g->used = NEWN(b->a, bool, p->nbuffer + 1);
+    mark(b, &p->main);
+    static const BufferKind order[] = {BUF_ARENA, BUF_INPUT, BUF_OUTPUT, BUF_WEIGHT};
+    vec_push(b->a, g->mem, g->nmem, ((Mem){.kind = BUF_ARENA, .key = -1, .bytes = p->arena_bytes}));
+    for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
+        for (int i = 0; i < p->nbuffer; i++) {
+            const Buffer *buffer = p->buffers[i];
+            bool wanted = g->used[i] || (buffer->kind == BUF_STATE && !buffer->base);
+            if (wanted && mem_kind(buffer) == order[k])
+                add(b, buffer);
+        }
+        if (!k)
+            g->npart = g->nmem - 1;
+        if (order[k] == BUF_OUTPUT)
+            g->nio = g->nmem - 1 - g->npart;
+    }
+    g->apart = apart(&p->main, 0);
+    for (int i = 0; i < b->nout; i++)
+        g->apart &= gpu_on_device(b, b->out[i].b);
+    for (int i = 0; b->c->bound && i < b->nin; i++)
+        g->apart &= !b->c->bound[i];
+    g->branches = has_branches(&p->main);
+    g->launches = count_launches(&p->main);
+    g->copies = !only_kernels(&p->main, true);
+    g->sized =
+        has_sizes(b); /* then a record that no update can change would be made anew too often */
+    g->records = b->target->records && g->apart && g->launches && g->launches <= MOST_RECORDED &&
+                 (only_kernels(&p->main, false) || !g->sized);
+    g->asked = NEWN(b->a, int64_t, p->nkernel + 1);
+    g->across = NEWN(b->a, bool, p->nkernel + 1);
+    for (int i = 0; i < p->nkernel; i++)
+        look_at_kernel(b, i);
+    g->nown = gpu_own_kernels(b);
+}
+
+bool gpu_is_apart(const Bundle *b)
+{
+    return b->gpu->apart;
+}
+
+int64_t gpu_arena_bytes(const Bundle *b)
+{
+    return b->gpu->host_bytes;
+}
+
+const char *gpu_mem_name(const Bundle *b, int i)
+{
+    const Mem *m = &b->gpu->mem[i];
+    switch (m->kind) {
+    case BUF_INPUT: return arena_printf(b->a, "MEM_IN_%lld", (long long)m->key);
+    case BUF_OUTPUT: return arena_printf(b->a, "MEM_OUT_%lld", (long long)m->key);
+    case BUF_WEIGHT: return arena_printf(b->a, "MEM_WEIGHT_%lld", (long long)m->key);
+    default: return i ? arena_printf(b->a, "MEM_ARENA_%lld", (long long)m->key) : "MEM_ARENA";
+    }
+}
+
+const char *gpu_mem_of(Bundle *b, const Buffer *buffer)
+{
+    int i = find(b->gpu, buffer_root(buffer));
+    if (i < 0)
+        BUG("a buffer that a device step uses is not on the device");
+    b->needs |= NEED_MEM;
+    return gpu_mem_name(b, i);
+}
+
+/* ---- declarations ------------------------------------------------------------------------ */
+
+void gpu_members(StrBuf *sb, const Bundle *b)
+{
+    const char *type = b->target->runtime;
+    sb_printf(sb, "    %s gpu;\n    void *program;\n", type);
+    if (b->p->nkernel)
+        sb_printf(sb, "    void *kernel[%d];\n", b->p->nkernel);
+    sb_printf(sb, "    %s_mem mem[%d]; /* on the device */\n", type, b->gpu->nmem);
+    if (!b->gpu->records)
+        return;
+    sb_printf(sb, "    %s_graph record; /* of the steps */\n", type);
+    if (b->gpu->sized)
+        sb_printf(sb,
+                  "    void *node[%d];\n"
+                  "    int64_t recorded[%d]; /* sym of it */\n",
+                  (int)b->gpu->launches, b->nsym);
+    sb_puts(sb, "    int stale; /* it is of other memory or sizes, or there is none */\n");
+}
+
+/* A tuner's program decides by which kernel each step is computed. */
+static void ways(StrBuf *sb, const Bundle *b)
+{
+    int n = 0;
+    for (int i = 0; i < b->p->main.n; i++)
+        n += b->p->main.step[i]->nway;
+    if (n)
+        sb_printf(sb, "\n/* by step: which of its kernels computes it */\nint %s_way[%d];\n",
+                  b->name, b->p->nstep);
+}
+
+void gpu_constants(StrBuf *sb, Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    sb_puts(sb, "\n/* places in ctx->mem */\nenum {\n");
+    for (int i = 0; i < g->nmem; i++) {
+        const Mem *m = &g->mem[i];
+        sb_printf(sb, "    %s,", gpu_mem_name(b, i));
+        if (m->kind == BUF_INPUT || m->kind == BUF_OUTPUT)
+            sb_printf(sb, " /* %s */", (m->kind == BUF_INPUT ? b->in : b->out)[m->key].field);
+        sb_puts(sb, "\n");
+    }
+    sb_puts(sb, "    MEM_COUNT\n};\n");
+    ways(sb, b);
+    sb_puts(
+        sb,
+        "\n#define TRY(call)                                                                     "
+        "\\\n"
+        "    do {                                                                              \\\n"
+        "        const igrt_status s = (call);                                                 \\\n"
+        "        if (s != IGRT_OK)                                                             \\\n"
+        "            return s;                                                                 \\\n"
+        "    } while (0)\n");
+}
+
+static void extensions(StrBuf *sb, const Target *t)
+{
+    for (const Extension *e = t->extensions; e && e->name; e++)
+        sb_printf(sb,
+                  "    TRY(igrt_gpu_require(gpu, \"%s\", &ctx->fault,\n"
+                  "                         \"%s\"));\n",
+                  e->name, e->lacks);
+}
+
+/* start(): everything on the device is made; release(): and let go. */
+void gpu_functions(StrBuf *sb, Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    const char *n = b->name, *u = b->upper;
+    bool blob = false;
+    for (int i = 0; i < g->nmem; i++)
+        blob |= g->mem[i].kind == BUF_WEIGHT && b->mode != WEIGHTS_ARRAY;
+    if (g->npart) {
+        sb_puts(sb, "\n/* parts of the arena, in the order of ctx->mem */\n"
+                    "static const struct {\n    size_t offset, bytes;\n} part[] = {\n");
+        for (int i = 1; i <= g->npart; i++)
+            sb_printf(sb, "    {%lld, %lld},\n", (long long)g->mem[i].key,
+                      (long long)g->mem[i].bytes);
+        sb_puts(sb, "};\nenum { PARTS = sizeof part / sizeof part[0] };\n");
+    }
+    sb_printf(sb,
+              "\nstatic igrt_status start(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
+              "    igrt_gpu_mem *const mem = ctx->mem;\n",
+              n);
+    if (blob)
+        sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
+    sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
+    if (g->records)
+        sb_puts(sb, "    memset(&ctx->record, 0, sizeof ctx->record);\n    ctx->stale = 1;\n");
+    if (g->records && g->branches)
+        sb_puts(sb, "    ctx->record.branches = 1;\n");
+    if (g->records && g->sized)
+        sb_printf(sb, "    ctx->record.node = ctx->node;\n    ctx->record.nodes = %d;\n",
+                  (int)g->launches);
+    if (b->p->nkernel)
+        sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
+    if (!g->apart) /* release() is what comes next, of nothing */
+        sb_puts(sb, "    if (ctx->config.flags & IGRT_ON_DEVICE) {\n"
+                    "        memset(gpu, 0, sizeof *gpu);\n"
+                    "        return IGRT_ERR_CONFIG; /* steps of the host need the inputs */\n"
+                    "    }\n");
+    if (g->shared) {
+        sb_printf(sb, "    static const unsigned shared[%s_KERNELS] = {", u);
+        for (int i = 0; i < b->p->nkernel; i++)
+            sb_printf(sb, "%s%lld", i ? i % 12 ? ", " : ",\n        " : "", (long long)g->asked[i]);
+        sb_puts(sb, "}; /* that groups ask for */\n");
+    }
+    sb_puts(sb, "    TRY(igrt_gpu_open(gpu, &ctx->config));\n");
+    extensions(sb, b->target);
+    if (b->mode == WEIGHTS_BLOB) /* without a device nobody reads them */
+        sb_printf(sb, "    TRY(igrt_weights_check(&ctx->config, %s_WEIGHTS_SUM));\n", u);
+    if (b->p->nkernel)
+        sb_printf(sb,
+                  "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"
+                  "    for (int i = 0; i < %s%s_KERNELS; i++)\n"
+                  "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], %s, "
+                  "&ctx->kernel[i]));\n",
+                  n, u, !b->c->keep_subnormals, u, g->nown ? "_OWN" : "", n,
+                  g->shared ? "shared[i]" : "0");
+    const int loaded = g->nown ? g->nown : b->p->nkernel;
+    for (int i = 0; i < loaded && b->target->extensions; i++)
+        if (g->across[i])
+            sb_printf(sb,
+                      "    TRY(igrt_gpu_require_subgroups(gpu, ctx->kernel[%d], %d, "
+                      "&ctx->fault));\n",
+                      i, b->target->subgroup);
+    sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
+              (long long)g->mem[0].bytes);
+    if (g->npart)
+        sb_puts(sb,
+                "    for (int i = 0; i < PARTS; i++)\n"
+                "        TRY(igrt_gpu_part(gpu, mem[MEM_ARENA], part[i].offset, part[i].bytes,\n"
+                "                          &mem[MEM_ARENA + 1 + i]));\n");
+    if (g->apart && g->nio)
+        sb_puts(sb, "    if (!(ctx->config.flags & IGRT_ON_DEVICE)) {\n");
+    for (int i = 1 + g->npart; i < g->nmem; i++) {
+        const Mem *m = &g->mem[i];
+        bool io = i <= g->npart + g->nio;
+        sb_printf(sb, "    %sTRY(igrt_gpu_alloc(gpu, %lld, ", g->apart && io ? "    " : "",
+                  (long long)m->bytes);
+        if (m->kind == BUF_WEIGHT)
+            address(sb, b, m->b, NULL, false);
+        else
+            sb_puts(sb, "NULL");
+        sb_printf(sb, ", &mem[%s]));\n", gpu_mem_name(b, i));
+        if (g->apart && i == g->npart + g->nio)
+            sb_puts(sb, "    }\n");
+    }
+    sb_puts(sb, "    return IGRT_OK;\n}\n");
+    StrBuf before = {0};
+    if (g->records)
+        sb_puts(&before, "    igrt_gpu_free_record(gpu, &ctx->record);\n");
+    if (g->apart && g->nio)
+        sb_printf(&before,
+                  "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
+                  "        memset(&ctx->mem[%s], 0, %d * sizeof *ctx->mem); /* the caller's */\n",
+                  gpu_mem_name(b, g->npart + 1), g->nio);
+    sb_printf(sb,
+              "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n%s"
+              "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
+              "        igrt_gpu_free(gpu, ctx->mem[i]);\n",
+              n, before.data ? before.data : "", g->npart ? "PARTS" : "0");
+    sb_free(&before);
+    if (g->npart)
+        sb_puts(
+            sb,
+            "    for (int i = PARTS; i > 0; i--)\n        igrt_gpu_free_part(gpu, ctx->mem[i]);\n");
+    sb_puts(sb, "    igrt_gpu_free(gpu, ctx->mem[MEM_ARENA]);\n");
+    if (b->p->nkernel)
+        sb_printf(sb,
+                  "    for (int i = 0; i < %s_KERNELS; i++)\n        igrt_gpu_free_kernel(gpu, "
+                  "ctx->kernel[i]);\n",
+                  u);
+    sb_puts(sb, "    igrt_gpu_close(gpu, ctx->program);\n    memset(ctx, 0, sizeof *ctx);\n}\n");
+}
+
+void gpu_locals(Writer *w, unsigned needs)
+{
+    if (needs & NEED_GPU)
+        line(w, "igrt_gpu *const gpu = &ctx->gpu;");
+    if (needs & NEED_MEM)
+        line(w, "igrt_gpu_mem *const mem = ctx->mem;");
+}
+
+/* record(): what is enqueued, as one launch; play(): that, or each step where the driver cannot. Sizes of run time change often, other memory
+ * alone seldom: that is recorded anew, for kernels that get their arguments one by one are slower to follow each other (0.3 us each, H200). */
+static void record_functions(StrBuf *sb, Bundle *b)
+{
+    const bool sized = b->gpu->sized;
+    sb_printf(sb,
+              "\n/* The steps as one launch, where the driver can%s. A profile wants the\n"
+              " * steps one by one. */\n"
+              "static igrt_status record(%s_ctx *ctx)\n{\n"
+              "    igrt_gpu *const gpu = &ctx->gpu;\n"
+              "    igrt_status status = IGRT_OK, ended = IGRT_ERR_DEVICE;\n"
+              "    if (ctx->config.profile)\n        return IGRT_OK;\n",
+              sized ? "; of one that there is the kernels get what has changed" : "", b->name);
+    if (sized)
+        sb_puts(sb, "    ctx->stale = 1;\n"
+                    "    if (igrt_gpu_update_begin(gpu, &ctx->record) == IGRT_OK) {\n"
+                    "        status = enqueue(ctx);\n"
+                    "        ended = igrt_gpu_update_end(gpu);\n"
+                    "    }\n");
+    sb_puts(sb, "    if (status == IGRT_OK && ended != IGRT_OK) {\n"
+                "        if (igrt_gpu_record_begin(gpu, &ctx->record) == IGRT_OK) {\n"
+                "            status = enqueue(ctx);\n"
+                "            ended = igrt_gpu_record_end(gpu);\n");
+    if (b->gpu->branches)
+        sb_puts(sb, "            if (status == IGRT_ERR_DEVICE || ended == IGRT_ERR_DEVICE) {\n"
+                    "                igrt_gpu_free_record(gpu, &ctx->record); /* branches that the "
+                    "driver does not take */\n"
+                    "                status = ended = IGRT_OK;\n"
+                    "            }\n");
+    sb_puts(sb, "        } else { /* a stream that cannot be recorded */\n"
+                "            igrt_gpu_free_record(gpu, &ctx->record);\n"
+                "            ended = IGRT_OK;\n"
+                "        }\n"
+                "    }\n"
+                "    TRY(status);\n"
+                "    TRY(ended);\n");
+    if (sized)
+        sb_puts(sb, "    memcpy(ctx->recorded, ctx->sym, sizeof ctx->recorded);\n");
+    sb_printf(sb,
+              "    ctx->stale = 0;\n    return IGRT_OK;\n}\n"
+              "\nstatic igrt_status play(%s_ctx *ctx)\n{\n"
+              "    if (ctx->stale%s)\n        TRY(record(ctx));\n"
+              "    return igrt_gpu_is_recorded(&ctx->record) ? igrt_gpu_play(&ctx->gpu, "
+              "&ctx->record) : enqueue(ctx);\n}\n",
+              b->name, sized ? " || memcmp(ctx->recorded, ctx->sym, sizeof ctx->recorded)" : "");
+}
+
+/* After enqueue(): record() and play() of what is enqueued, and bind() to memory that is the caller's. */
+void gpu_apart_functions(StrBuf *sb, Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    const char *n = b->name;
+    if (g->records)
+        record_functions(sb, b);
+    if (!g->nio)
+        return;
+    bool in = false, out = false;
+    int nin = 0;
+    for (int i = g->npart + 1; i <= g->npart + g->nio; i++) {
+        *(g->mem[i].kind == BUF_INPUT ? &in : &out) = true;
+        nin += g->mem[i].kind == BUF_INPUT;
+    }
+    sb_printf(
+        sb,
+        "\n/* The caller's memory on the device takes the place of ours. */\n"
+        "static igrt_status bind(%s_ctx *ctx, const %s_inputs *in, const %s_outputs *out)\n{\n"
+        "%s%s    const igrt_gpu_mem given[] = {\n",
+        n, n, n, in ? "" : "    (void)in;\n", out ? "" : "    (void)out;\n");
+    for (int i = g->npart + 1; i <= g->npart + g->nio; i++) {
+        sb_puts(sb, "        igrt_gpu_given(");
+        address(sb, b, g->mem[i].b, NULL, false);
+        sb_puts(sb, "),\n");
+    }
+    const char *first = gpu_mem_name(b, g->npart + 1);
+    const char *wrong = !out ? "IGRT_ERR_INPUT"
+                        : !in
+                            ? "IGRT_ERR_OUTPUT"
+                            : arena_printf(b->a, "i < %d ? IGRT_ERR_INPUT : IGRT_ERR_OUTPUT", nin);
+    sb_printf(sb,
+              "    };\n"
+              "    if (!memcmp(&ctx->mem[%s], given, sizeof given))\n        return IGRT_OK;\n"
+              "    for (int i = 0; i < %d; i++)\n"
+              "        if (!igrt_gpu_is_aligned(given[i]))\n"
+              "            return %s;\n"
+              "    memcpy(&ctx->mem[%s], given, sizeof given);\n%s    return IGRT_OK;\n}\n",
+              first, g->nio, wrong, first, g->records ? "    ctx->stale = 1;\n" : "");
+}
+
+/* What init does once all memory is there. */
+void gpu_ready(StrBuf *sb, const Bundle *b)
+{
+    if (!b->gpu->records || b->gpu->sized)
+        return;
+    sb_printf(sb, "    if (status == IGRT_OK%s)\n        status = record(ctx);\n",
+              b->gpu->copies ? " && !(config->flags & IGRT_ON_DEVICE)" : "");
+}

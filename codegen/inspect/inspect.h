@@ -1,0 +1,94 @@
+/* inspect.h - what is told of a plan: as JSON (docs/report.md), as a page, on a terminal. */
+#ifndef INSPECT_H
+#define INSPECT_H
+
+#include "codegen.h"
+#include "json.h"
+
+/* What steps take, and what the machine could do. */
+typedef struct {
+    bool
+        measured; /* by `ingot bench`; else the machine is a nominal one, and times are what its roof allows */
+    int threads;
+    double gflops, cache_gbps, memory_gbps; /* of one core */
+    double *ms; /* by step; below zero: not measured. NULL without measurements */
+} Times;
+
+/* Instructions of a kernel's innermost loop, as a C compiler made them. */
+typedef enum {
+    INSTR_MULTIPLY_ADD,
+    INSTR_ARITHMETIC,
+    INSTR_LOAD,
+    INSTR_STORE,
+    INSTR_SHUFFLE,
+    INSTR_CONVERT,
+    INSTR_ADDRESS,
+    INSTR_BRANCH,
+    INSTR_KINDS
+} InstrKind;
+extern const char *const instr_kind_name[INSTR_KINDS];
+typedef struct {
+    const char *compiler; /* and its flags */
+    const char *text;     /* of the innermost loop that computes most; NULL: there is no loop */
+    int count[INSTR_KINDS], total,
+        from_memory; /* in the loop; arithmetic with an operand in memory */
+    int function;    /* instructions in all */
+} Assembly;
+
+typedef struct Inspection {
+    Arena *arena; /* of what follows, the plan aside */
+    Plan *p;
+    const Target *t;
+    const ingot_options *o;
+    Node **imported; /* results of the graph before it was rewritten */
+    int nimported;
+    Times times;
+    Assembly **assembly; /* by kernel; NULL: none */
+} Inspection;
+
+/* inspect_times.c: what a nominal machine of the target does; the least time that it allows for a step, in ms. */
+Times times_nominal(const Target *);
+double times_roof_ms(const Times *, double flops, double bytes);
+/* What `ingot bench --per-kernel --json` told of this plan; false with *why if it is of another one. */
+bool times_read(Times *, const Plan *, const char *target, const char *text, Arena *,
+                const char **why);
+
+/* inspect_kernels.c: ", \"opts\": [...]"; none without a kernel */
+void inspect_opts(StrBuf *, const Kernel *);
+/* inspect_steps.c */
+const char *step_kind(const Step *);
+bool step_reads(const Step *, int i); /* its i-th tensor */
+bool step_writes(const Step *, int i);
+int64_t step_bytes(const Step *);
+Step **plan_steps(const Plan *, Arena *); /* by number; steps that only check indices too */
+
+/* inspect_expr.c: what a kernel computes, in terms of its arguments: "a0[i0] = max(sum(r0: a1[i0, r0] * a2[r0]), 0)". */
+void kernel_expression(StrBuf *, const Kernel *);
+/* The loops around its stores, after its opts; the linear statements that are then rendered. */
+void kernel_nest(StrBuf *, const Kernel *);
+void kernel_linear(StrBuf *, const Kernel *);
+
+/* The parts of the JSON, each with its comma at the end. */
+void inspect_graphs(StrBuf *, const Inspection *);
+void inspect_tensors(StrBuf *, const Inspection *);
+void inspect_steps(StrBuf *, const Inspection *);
+void inspect_kernels(StrBuf *, const Inspection *);
+void inspect_notes(StrBuf *, const Inspection *);
+enum {
+    INSPECT_VERSION = 1
+}; /* of docs/report.md: another one where a member goes or changes its meaning */
+void inspect_json(StrBuf *, const Inspection *);
+void inspect_dot(StrBuf *, const Inspection *); /* for Graphviz */
+
+/* inspect_explain.c: a node of the file, a step by number or kernel, or a tensor, in 40 lines (verbose: in as many as it takes);
+ * false with names that are near. */
+bool explain(StrBuf *, const Inspection *, const char *what, int verbose, StrBuf *near);
+
+/* report.c: the page with the data in it, and with another model's or plan's beside it (or NULL). */
+extern const RuntimeFile report_files[];
+void report_page(StrBuf *, const char *json, const char *other);
+
+/* inspect_verbose.c: what -v, -vv ... tell. */
+void plan_tell(const Plan *, int verbose);
+
+#endif

@@ -1,0 +1,120 @@
+/* codegen.h - from a plan to text: kernels in the target's language, and the bundle around them. */
+#ifndef CODEGEN_H
+#define CODEGEN_H
+
+#include "compiler.h"
+#include "nest.h"
+
+/* ---- signature.c: how a kernel is declared and called ------------------------------------- */
+
+/* The name of run-time integer `var` in emitted C: an identifier, unique in the context. */
+enum { VAR_NAME_BYTES = 48 };
+const char *var_name(const Context *, int var, char out[VAR_NAME_BYTES]);
+/* A kernel argument that is neither read nor written has no parameter (memplan.c: in place). */
+bool kernel_has_param(const Kernel *, int arg);
+/* "void model_k00_add_4(const float *restrict a0, float *restrict a1, int64_t n)", without a
+ * final character. Parameter aN is argument N, cN its scalar argument N; a kernel that can be cut takes the first of its parts that it is to do, and
+ * the one after the last: "int64_t begin, int64_t end". */
+void kernel_prototype(StrBuf *, const Target *, const Kernel *, const char *function_name);
+/* Type of one element in emitted C; strings are pointers. */
+const char *c_type(ingot_dtype);
+const char *kernel_type(const Target *, ingot_dtype); /* of an element in a kernel */
+/* Bytes of one element in memory, strings included. */
+int64_t element_bytes(ingot_dtype);
+const char *scalar_type(const Scalar *);
+void print_scalar(StrBuf *, const Scalar *, double); /* render_expr.c: "0.5f", "-3" */
+/* Text made safe inside a comment: one line, ASCII, without comment marks. */
+void print_comment_text(StrBuf *, const char *);
+/* "text" with escapes, a C and a JSON string. */
+void print_string(StrBuf *, const char *);
+
+/* A C identifier from any text; never a keyword. */
+char *identifier(Arena *, const char *text);
+/* "3", "batch*3": an INDEX expression for people. */
+void print_dim(StrBuf *, const Context *, Node *);
+/* "f32[1,3,n]" */
+void print_shape(StrBuf *, const Context *, ingot_dtype, int rank, Node *const *dims);
+
+/* ---- needs ---------------------------------------------------------------------------------- */
+
+/* What a text needs around it, of headers and of locals of its function: said while it is written. */
+typedef enum {
+    NEED_MATH = 1 << 0,   /* NAN, INFINITY */
+    NEED_NUM = 1 << 1,    /* igrt_num.h, or whatever includes it */
+    NEED_VEC = 1 << 2,    /* igrt_vec_f32.h: lanes; what is more of them is below */
+    NEED_VEC64 = 1 << 3,  /* igrt_vec64.h: lanes of 64 bits */
+    NEED_DOT = 1 << 4,    /* igrt_dot.h, igrt_dot_vec.h */
+    NEED_CUSTOM = 1 << 5, /* << 0, 1, 2: op_swish_x4(), _x8(), _x16() */
+    NEED_SYM = 1 << 8,
+    NEED_ARENA = 1 << 9,
+    NEED_WEIGHTS = 1 << 10, /* the blob */
+    NEED_INPUTS = 1 << 11,
+    NEED_OUTPUTS = 1 << 12,
+    NEED_PARTS = 1 << 13, /* RUN: kernels that threads share */
+    NEED_FAULT = 1 << 14,
+    NEED_PROFILE = 1 << 15,
+    NEED_GPU = 1 << 16,
+    NEED_MEM = 1 << 17,
+    NEED_AMX = 1 << 18,    /* igrt_amx.h */
+    NEED_MMA = 1 << 19,    /* igrt_mma.h */
+    NEED_ACROSS = 1 << 27, /* igrt_across.h */
+    NEED_RUN = 1 << 26,    /* igrt_run.h */
+    NEED_WGMMA = 1 << 20,  /* igrt_wgmma.h */
+    NEED_VEC_NARROW = 1 << 21,
+    NEED_VEC_I32 = 1 << 22,
+    NEED_VEC_APART = 1 << 23,
+    NEED_VEC_ROWS = 1 << 24,
+    NEED_VEC_MATH = 1 << 25,
+    NEED_VEC_ALL =
+        NEED_VEC | NEED_VEC_NARROW | NEED_VEC_I32 | NEED_VEC_APART | NEED_VEC_ROWS | NEED_VEC_MATH
+} Need;
+
+/* ---- render.c ----------------------------------------------------------------------------- */
+
+/* One kernel function as text, without the comment on top; what it needs. */
+/* Bytes that a group shares where a launch has to ask for them, or 0: a kernel as it was lowered, whose arguments are followed by places. */
+int64_t gpu_shared(const Kernel *lowered, int narg, const Target *);
+unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
+
+/* ---- bundle_kernels.c ---------------------------------------------------------------------- */
+
+/* The runtime's headers that kernels need, none of which another one brings; how many. */
+enum { MAX_KERNEL_HEADERS = 11 };
+int kernel_headers(unsigned needs, const char *file[MAX_KERNEL_HEADERS]);
+/* The #includes of a C file whose kernels need this. */
+void print_kernel_headers(StrBuf *, unsigned needs);
+/* What needs the header of that name. */
+unsigned header_need(const char *file);
+
+/* ---- how kernels are compiled ---------------------------------------------------------------- */
+
+/* Predictive commoning (gcc's) carries what a window's next tap reads again from one iteration to the next: a copy for each row,
+ * and scalars that have to be spread over the lanes anew, where a load does both for nothing. */
+#define FLAG_OF_GCC "-fno-predictive-commoning"
+
+/* bundle_machine.c: of a target's flags those that choose instructions, where a bundle asks at init whether they are there; and the
+ * others, which all files are compiled with. */
+const char *flags_for_machine(Arena *, const Target *);
+const char *flags_for_all(Arena *, const Target *);
+/* Is the source of this bundle's folder compiled with the latter alone? halves: there is a half for a GPU. */
+bool source_is_for_any(Arena *, const char *name, bool halves, const char *file);
+
+/* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
+
+/* ---- roof/pipeline/compile.c ---------------------------------------------------------------------- */
+
+/* ---- runtime_files: the sources of runtime_min, inside the compiler ------------------------ */
+
+typedef struct {
+    const char *name; /* base name, of the driver's behind "host/"; "" ends the list */
+    const unsigned char *data;
+    size_t bytes;
+} RuntimeFile;
+extern const RuntimeFile runtime_files[];
+/* runtime_text.c: the file of a name, or NULL; its text; the one that a line includes, or NULL; its text with what it includes in place. */
+const RuntimeFile *runtime_file(const char *name, size_t n);
+const char *runtime_text(const char *name);
+const RuntimeFile *runtime_included(const char *line, size_t n);
+void runtime_whole(StrBuf *, const char *name);
+
+#endif

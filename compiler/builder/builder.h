@@ -1,0 +1,61 @@
+/* builder.h - what the files of the builder share: checks, text for messages, uniform tensors.
+ *
+ * A uniform tensor is one scalar CONST under RESHAPE and EXPAND.  The builder keeps every tensor
+ * whose elements are provably one constant in that form, so that uniform() finds the constant in
+ * a few steps and algebra (x * 1 -> x) is a look at one operand. */
+#ifndef BUILDER_H
+#define BUILDER_H
+
+#include "ir.h"
+
+#define MAX_ELEMENTS (INT64_C(1) << 47)
+
+/* ---- dims.c */
+Var *var_new(Context *, VarKind, const char *name, int64_t lo, int64_t hi);
+/* Are these dims of a tensor?  Reports negative ones and sizes past MAX_ELEMENTS. */
+bool shape_check(Context *, const char *what, int rank, Node *const *dims);
+bool shape_same(Context *, int rank, Node *const *a, Node *const *b);
+Node *shape_numel(Context *, int rank, Node *const *dims);
+bool shape_is_empty(int rank, Node *const *dims);               /* some dim is the constant 0 */
+const char *shape_text(Context *, int rank, Node *const *dims); /* "[2, n, 3]", in the arena */
+const char *dim_text(Context *, Node *);
+
+/* ---- places.c: what the indices of a GATHER or UPDATE require of the sizes that they go into; false after an error. */
+bool index_places(Context *, Node *x, bool wraps);
+/* An axis of this size has elements wherever a shape has some. */
+bool require_place(Context *, Node *size, int rank, Node *const *dims, const char *what);
+
+/* ---- require.c, control.c */
+void requires_move(Context *, Requires *to, const Requires *from);
+Node *dim_copy(Context *, Node *d, const char *what, int64_t lo,
+               int64_t hi); /* a run-time integer of its own */
+
+/* (move.c) x, whose sizes are these: they have been required to be. */
+Node *with_shape(Context *, Node *x, Node *const *dims);
+
+/* ---- leaves.c */
+/* groups.c: whether input or output `slot`, x, is an element that may be absent: its first dim, or NULL. */
+Node *group_here(Context *, const IoGroup *, int ngroup, int slot, Node *x);
+Node *uniform(Node *x); /* the scalar CONST behind a uniform tensor, or NULL */
+Node *uniform_make(Context *, Node *scalar, int rank, Node *const *dims);
+/* A rank-0 operation on CONSTs as a CONST, evaluated as the interpreter would; else n itself. */
+Node *fold_scalar(Context *, Node *n);
+bool const_is(Node *scalar,
+              double value); /* a CONST equal to value, bit for bit where value is 0 */
+
+/* ---- move.c */
+Node *broadcast_to(Context *, Node *x, int rank, Node *const *dims); /* checked already */
+/* The same movement of another x of the same shape; NULL: not of this op (GATHER, CONCAT, KEEP). */
+Node *move_again(Context *, Node *move, Node *x);
+/* (elementwise.c) The common shape of n tensors by numpy's rules. Reports; false if there is none. */
+bool broadcast_shape(Context *, const char *what, int n, Node *const *x, int *rank, Node **dims);
+
+static inline bool poisoned(Node *x)
+{
+    return x->op == OP_POISON;
+}
+
+/* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
+void region_captures(Context *, struct Region *, const bool *outside);
+
+#endif

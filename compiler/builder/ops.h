@@ -1,0 +1,36 @@
+/* ops.h - small helpers that the files of the op library share.  Only ingot.h is used: the op
+ * library is written as any user of the builder could write it. */
+#ifndef OPS_H
+#define OPS_H
+
+#include "ingot.h"
+
+/* The dtype that sums and statistics of d are computed in: f32 for the narrow floats. */
+ingot_dtype ops_wide(ingot_dtype d);
+/* x in that dtype. */
+ingot_tensor *ops_widen(ingot_context *, ingot_tensor *x);
+bool ops_is_float(ingot_tensor *);
+/* A possibly negative axis as 0..rank-1; reports and gives -1 if it is neither. */
+int ops_axis(ingot_context *, const char *what, ingot_tensor *, int axis);
+/* The dims of x, written to dims[]; returns its rank. */
+int ops_dims(ingot_tensor *x, ingot_dim **dims);
+/* x [C] (any dims) as [1, C, 1, ...] of rank `rank`: for per-channel operands. */
+ingot_tensor *ops_channel(ingot_context *, ingot_tensor *x, int rank);
+/* reshape with the shape of another tensor */
+ingot_tensor *ops_reshape_like(ingot_context *, ingot_tensor *x, ingot_tensor *like);
+/* (precision.c) Operands of the products whose sum over an axis of each stands for one of f32, as the context's precision has
+ * them; and one more of such products, in the wide dtype (sum: NULL, or those before). */
+enum { MOST_PRODUCTS = 6 };
+typedef struct {
+    ingot_tensor *x[MOST_PRODUCTS], *w[MOST_PRODUCTS];
+    int n;
+} Products;
+Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis);
+ingot_tensor *ops_products(ingot_context *, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w);
+/* (ops_conv.c) x [N, C, d...] with strides[i] - 1 zeros behind each element along spatial axis i. */
+ingot_tensor *ops_zeros_between(ingot_context *, ingot_tensor *x, const int64_t *strides);
+/* A checked, shared constant: i64 table of n entries, copied. */
+ingot_tensor *ops_table_i(ingot_context *, int64_t n, const int64_t *);
+ingot_tensor *ops_table_f(ingot_context *, int64_t n, const double *, ingot_dtype);
+
+#endif

@@ -1,0 +1,82 @@
+/* choose.h - what the files of compiler/choose share: layouts and opts that kernels get without search. */
+#ifndef CHOOSE_H
+#define CHOOSE_H
+
+#include "cost.h"
+#include "kernel.h"
+#include "optimise.h"
+
+/* decided.c: what was decided for a kernel, and holds for any other that says the same; a new one has no kernel yet. */
+typedef struct Decided {
+    struct Decided *next;
+    StrBuf says;
+    const Layout *want;
+    const Kernel *k;
+} Decided;
+Decided *decided(Map *known, Arena *keep, const Step *, bool may_copy);
+void forget_decided(Map *known);
+/* pitch.c: rows of what matrix units read and write begin where this is fast, but for buffers that are kept as they are. */
+void choose_pitches(Plan *, Step *const *kernel, int n, const bool *kept, const Target *);
+/* The same of a weight that a GPU's unit reads, behind what its layout does already. */
+void pitch_weight(const Buffer *, const Target *, Layout *);
+/* layouts.c: whether it reads beyond the edges of its buffer by a little, and is zero there. */
+bool reads_beyond(const Kernel *, Node *load);
+bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free,
+                 Node *lanes);
+/* tc_layout.c: of the operand that moves with the columns of the nest's matrix unit; false: it cannot be laid out for it. */
+bool tc_layout(const Nest *, Node *load, Layout *);
+/* cpu_amx.c: opts and layouts of a contraction that a matrix unit of the target takes; false: nothing was done. */
+bool choose_tc_opts(Arena *, Nest **, const View *, const Buffer *const *bufs, bool may_copy,
+                    Layout *want, Node **lanes);
+/* gpu_mma.c: of a contraction whose fragments the items of a warp multiply together; false: nothing was done. */
+bool choose_mma_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Layout *want);
+/* gpu_attention.c: of one whose operands are rows of other sums; false: nothing was done. */
+bool choose_rows_opts(Nest **nest);
+/* gpu_contraction.c: opts on a GPU; the weights of a contraction may get a layout, in want[], by argument, and other operands copies (Choice). */
+void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Layout *want);
+/* gpu_reduce.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with at most so many items), and how it wants its weights;
+ * of a reduce of rows.  False: the nest is of no use. */
+bool parts_contraction(Nest *, const View *, int rows, int columns, int items, int fours);
+/* gpu_dot.c: DOT of an axis of terms, where the target has that and they are products of bytes: what is left of the axis, or -1. */
+int fours_taken(Nest *, const View *, const Buffer *const *bufs, Node **four);
+/* Weights are wanted so that four terms lie side by side, and fours so along the columns; false: an operand lies otherwise. */
+bool fours_laid_out(const Nest *, const View *, const Buffer *const *bufs, Node *columns,
+                    Node *four, Layout *want);
+/* The same of a matrix times a vector, rows of which lie along the terms or may be laid so: the axis of its terms, or -1. */
+int parts_vector(Nest *, const View *, const Buffer *const *bufs, int results);
+void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int rows, int columns,
+                   Layout *want);
+bool parts_rows(Nest *, const View *, int64_t warp);
+/* Of a matrix that is turned, in copies that memory bounds: neighbours store neighbours, and each item has all of a sector of what it reads.  Where
+ * caches hold all of it, more items are worth more. */
+bool parts_turned(Nest *, const View *);
+/* Of a sum of products that results along further axes share, which the items walk over: the axis of its lanes, or -1. */
+int parts_walked(Nest *);
+/* cpu_contraction.c: whether a sum walks through many pages as it reads one term after the other. */
+enum { PANEL = 4 }; /* rows that are copied into panels are so many, or some times as many */
+bool walks_pages(const Kernel *, const View *, Node *load);
+/* tried: NULL, or gets a line for each choice of lanes, for who reads a report. */
+void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
+                 Layout *want, Node **lanes, int *nlanes);
+enum { MAX_LANES = 8 };
+/* cpu_attention.c: false: the kernel has no sum over rows that it keeps in places. */
+bool staged_rows_opts(Arena *, Nest *, const Buffer *const *bufs, bool may_copy, Layout *want,
+                      Node **lanes, int *nlanes);
+int64_t lanes_along(const Kernel *, const Target *, Node *range);
+/* packing.c: the order in which loops read a weight; false, and *l as it was, if its axes are not those of the loops. */
+typedef struct {
+    Node *lanes;   /* the range that is in lanes */
+    int64_t block; /* elements of it that one iteration takes */
+    bool reuse; /* some factor does not move with the lanes: blocks of the weight are read again */
+    Node *const *loop; /* ranges, outermost first */
+    int nloop;
+    Node *const *four; /* reduced ranges that are taken by fours (DOT) */
+    int nfour;
+} Packing;
+bool packing_layout(const Kernel *, Node *load, const Packing *, Layout *l);
+/* threads.c: THREAD after all other opts, where it is worth it. */
+void choose_threads(Nest *);
+/* slices.c */
+void point_at_slices(Plan *, Step *);
+
+#endif

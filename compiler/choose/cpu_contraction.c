@@ -1,0 +1,559 @@
+/* cpu_contraction.c - opts without search.
+ *
+ * A contraction gets a register tile: `vectors` vectors of outputs along one axis (the lanes, over
+ * which the constant operand is stored contiguously) times `rows` outputs along another, over
+ * which that operand is reused.  Per step of the reduced axes it loads vectors + rows values and
+ * does vectors * rows multiply-adds.  The constant operand is stored in the order in which the
+ * loops read it.  Everything else runs its loops in the order of storage, innermost in lanes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+
+/* Beyond any stride, and small enough to keep their order. */
+static const double LANES_FIRST = 1e12;
+
+enum {
+    PAGES = 48,    /* that a core finds without looking far */
+    STAGE_USES = 4 /* loops over rows that have to read a panel again to pay for it */
+};
+
+bool walks_pages(const Kernel *k, const View *v, Node *load)
+{
+    double step = dtype_info[load->dtype].bytes, pages = 1;
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
+        double bytes = step * storage_stride(k, load, v->dot->src[i]);
+        if (bytes > 0)
+            pages *= 1 + (double)v->dot->src[i]->hi * (bytes < PAGE ? bytes / PAGE : 1);
+    }
+    return pages > PAGES;
+}
+
+/* Operands that are computed when the model runs lie as they were written: the panel that a tile's rows read again and again is
+ * copied to a place of its own where it lies badly. */
+static bool wants_place(const Kernel *k, const View *v, const Buffer *const *bufs,
+                        const RegisterTile *tile, Node *load, const Target *t)
+{
+    int64_t stride;
+    if (bufs[load->src[0]->arg.i]->kind == BUF_WEIGHT || !depends_on(load, tile->lanes) ||
+        !tile->rows || tile->nfour || depends_on(load, tile->rows) ||
+        rows_of(tile->rows) < STAGE_USES * tile->nrows)
+        return false;
+    bool apart = !access_stride(k, load, tile->lanes, &stride) || stride != 1;
+    double panel = (double)(tile->vectors * tile->width * dtype_info[load->dtype].bytes);
+    for (uint32_t i = 1; i < v->dot->nsrc; i++)
+        panel *= (double)v->dot->src[i]->hi + 1;
+    return panel <= t->level[1].bytes / 2 && (apart || walks_pages(k, v, load));
+}
+
+/* How many copies the lanes take: what lies apart along them, but not what comes out of a place that rows are transposed into. */
+static int copies_of(const Kernel *k, const View *v, const Buffer *const *bufs,
+                     const RegisterTile *tile, const Target *t)
+{
+    int copies = tile->moves;
+    int64_t stride;
+    for (int j = 0; j < v->nfactor && copies; j++)
+        copies -= access_move(k->c, v->factor[j], tile->lanes).kind == MOVE_AXIS &&
+                  access_stride(k, v->factor[j], tile->lanes, &stride) && llabs(stride) > 1 &&
+                  wants_place(k, v, bufs, tile, v->factor[j], t);
+    return copies;
+}
+
+static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
+                       const RegisterTile *tile)
+{
+    const Kernel *k = nest->k;
+    for (int j = 0; j < v->nfactor; j++) {
+        Node *load = v->factor[j];
+        int arg = (int)load->src[0]->arg.i, at = -1;
+        if (!wants_place(k, v, bufs, tile, load, nest->target))
+            continue;
+        for (int i = 0; i < nest->norder; i++) {
+            const NestAxis *x = &nest->axis[nest->order[i]];
+            if (!x->reduced && !x->remainder && x->extent != 1 &&
+                depends_on(load, k->axes[x->root].range))
+                at = nest->order[i];
+        }
+        if (at >= 0) {
+            nest_opt(nest, OPT_STAGE, nest->axis[at].name, arg);
+        }
+    }
+}
+
+static bool is_large_weight(const Kernel *k, const Buffer *const *bufs, const Node *load,
+                            const Target *t)
+{
+    const int arg = (int)load->src[0]->arg.i;
+    double bytes = (double)dtype_info[load->dtype].bytes;
+    int64_t size;
+    for (int d = 0; d < k->args[arg].rank; d++)
+        bytes *= idx_value(k->args[arg].dims[d], &size) ? (double)size : 0;
+    return bufs[arg]->kind == BUF_WEIGHT && bytes > t->level[0].bytes;
+}
+
+/* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes ahead. Where a line is one product, the
+ * core itself is as far ahead. */
+static bool prefetch_stream(Nest *nest, const Node *load)
+{
+    const int arg = (int)load->src[0]->arg.i;
+    const NestAxis *terms = NULL;
+    for (int i = 0; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        bool moves = depends_on(load, nest->k->axes[x->root].range);
+        if (!x->reduced && !moves && x->extent != 1)
+            return false;
+        if (x->reduced && moves && x->form == AXIS_LOOP && x->extent != 1)
+            terms = x;
+    }
+    return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
+}
+
+/* The weights of a network come from memory in every run, panel after panel: the next one is asked for while the rows of results use
+ * this one, where it has lines enough for their loops. Few weights are there before much of the kernel has run. */
+static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
+                          const RegisterTile *tile)
+{
+    const Kernel *k = nest->k;
+    /* outside of the first: contractions side by side, each with weights of its own, or blocks of rows */
+    int first = 0;
+    while (first + 1 < nest->norder &&
+           k->axes[nest->axis[nest->order[first]].root].range != tile->lanes)
+        first++;
+    const NestAxis *outer = &nest->axis[nest->order[first]];
+    int64_t times = 1;
+    for (int j = 0; j < v->nfactor && !tile->rows && !tile->nfour; j++)
+        if (is_large_weight(k, bufs, v->factor[j], nest->target) &&
+            v->factor[j]->dtype != v->dot->dtype && depends_on(v->factor[j], tile->lanes) &&
+            prefetch_stream(nest, v->factor[j]))
+            return;
+    if (!tile->rows || tile->nfour || k->axes[outer->root].range != tile->lanes)
+        return;
+    for (int i = 0; i < first; i++) {
+        Node *outside = k->axes[nest->axis[nest->order[i]].root].range;
+        for (int j = 0; j < v->nfactor && moves_lanes_operand(v, tile->lanes, outside); j++)
+            if (!depends_on(v->factor[j], outside))
+                return;
+    }
+    for (int i = first + 1; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        times = x->reduced || x->remainder ? times : sat_mul(times, x->extent);
+    }
+    for (int j = 0; j < v->nfactor; j++) {
+        if (!is_large_weight(k, bufs, v->factor[j], nest->target) ||
+            !depends_on(v->factor[j], tile->lanes) || times < 2 ||
+            times > tile->vectors * tile->width)
+            continue;
+        nest_opt(nest, OPT_PREFETCH, outer->name, (int)v->factor[j]->src[0]->arg.i);
+        return;
+    }
+}
+
+/* Is it read for each term, by whichever of the sums that share their loops? */
+static bool is_summed(const View *v, Node *load)
+{
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        if (depends_on(load, v->dot->src[i]))
+            return true;
+    return false;
+}
+
+/* Dots of scalars are so short that a loop's own instructions count: some iterations of the innermost one are written out. */
+static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
+{
+    enum { MOST = 4 };
+    int at = -1, loops = 0;
+    for (int i = nout; i < n; i++) {
+        const NestAxis *x = &nest->axis[nest_loop(nest, nest_root(nest, place[i].range))];
+        if (x->extent > 1) {
+            loops++;
+            at = i;
+        }
+    }
+    if (at < 0)
+        return;
+    int64_t extent = nest->axis[nest_loop(nest, nest_root(nest, place[at].range))].extent;
+    for (int64_t parts = MOST; parts > 1; parts--)
+        if (extent % parts == 0 && (loops > 1 || extent > parts)) {
+            nest_opt_range(nest, OPT_UNROLL, place[at].range, parts);
+            return;
+        }
+}
+
+/* Does a C compiler keep the window of a tile in registers?  It does if it writes the loop over the taps out, and the sums leave it half of
+ * the registers. */
+static bool keeps_window(const RegisterTile *tile, int64_t taps, const Target *t)
+{
+    const int64_t sums = tile->vectors * tile->nrows;
+    return 2 * sums <= t->registers && sums * taps <= WRITTEN_OUT;
+}
+
+/* A window that slides along the rows: its taps run innermost where each load serves few products, for then C compilers
+ * load what neighbours have in common once.  A window of vectors saves loads in any case; one of scalars, which a product spreads over the
+ * lanes as it loads them, only if it stays in registers: else a loop at least as long stays innermost. */
+static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *tile, Place *place,
+                           int n, const Target *t)
+{
+    enum { TAPS = 8, FEW_VECTORS = 2 };
+    int64_t row, tap;
+    if (tile->width <= 1 || tile->vectors > FEW_VECTORS || !tile->rows || tile->nfour ||
+        tile->columns || !access_stride(k, walked, tile->rows, &row) || !row)
+        return;
+    const bool vectors = depends_on(walked, tile->lanes);
+    for (int i = 0; i < n; i++) {
+        int64_t extent = range_extent(place[i].range);
+        if (extent < 2 || extent > TAPS || !access_stride(k, walked, place[i].range, &tap) ||
+            tap != row)
+            continue;
+        if (!vectors && !keeps_window(tile, extent, t) &&
+            range_extent(place[n - 1].range) >= extent)
+            return;
+        Place taps = place[i];
+        memmove(place + i, place + i + 1, (size_t)(n - 1 - i) * sizeof *place);
+        place[n - 1] = taps;
+        return;
+    }
+}
+
+/* Beyond any stride, and beyond that of blocks of rows. */
+static const double PANELS_KEY = 1e19, BATCH_KEY = 1e39;
+
+/* Does some loop over results read a panel of what moves with the lanes again?  Where rows are all in the tile, and what is left walks over
+ * that operand, none does: an image's pixels in lanes, and the few maps that are made of them. */
+static bool reads_panels_again(const View *v, const RegisterTile *tile)
+{
+    bool again = false, walks = false;
+    for (int i = 0; i < v->nrange; i++) {
+        Node *r = v->range[i];
+        const int64_t copies = r == tile->rows      ? tile->nrows
+                               : r == tile->columns ? tile->ncolumns
+                                                    : 1;
+        if (r == tile->lanes || range_extent(r) == copies)
+            continue;
+        const bool moves = moves_lanes_operand(v, tile->lanes, r);
+        again |= !moves;
+        walks |= moves;
+    }
+    return again || !walks;
+}
+
+/* How far out a loop over results is: the greater, the further. */
+static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile, Node *r,
+                       const Target *t)
+{
+    double key = storage_stride(k, v->store[0], r);
+    if (tile->apart) { /* what the lanes load stays in cache while all that is made of it is written */
+        for (int j = 0; j < v->nfactor; j++)
+            if (depends_on(v->factor[j], tile->lanes) && depends_on(v->factor[j], r))
+                key += LANES_FIRST;
+    } else if (r == tile->lanes) {
+        /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
+        key = tile->reuse && reads_panels_again(v, tile) ? PANELS_KEY : 0;
+    }
+    /* what every operand moves with: one contraction after the other, each on data of its own */
+    bool batch = r != tile->lanes && r != tile->rows;
+    for (int j = 0; j < v->nfactor; j++)
+        batch &= depends_on(v->factor[j], r);
+    if (tile->rows && !tile->apart && !tile->nfour && r != tile->columns &&
+        is_block_of_rows(k, v, tile->lanes, tile->rows, r, t))
+        key = PANELS_KEY * (2 + key);
+    return batch ? BATCH_KEY * (1 + key) : key;
+}
+
+/* The operand that is not constant. */
+static Node *walked_operand(const View *v, const Buffer *const *bufs, Node *lanes)
+{
+    Node *walked = NULL;
+    for (int j = 0; j < v->nfactor; j++)
+        if (bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT &&
+            (!walked || !depends_on(v->factor[j], lanes)))
+            walked = v->factor[j];
+    return walked;
+}
+
+/* Layouts of constants for the tile in these loops; false if one of them then lies badly for the lanes. What is only added (a bias,
+ * rows that are looked up) is laid out if it does not lie along them: its order gains nothing else, and others may read it as it is. */
+static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *tile,
+                          const Place *place, int n, const bool *free, Layout *want)
+{
+    Node *loop[INGOT_MAX_RANK * 4];
+    bool fits = true;
+    for (int i = 0; i < n; i++)
+        loop[i] = place[i].range;
+    const Packing packing = {.lanes = tile->lanes,
+                             .block = tile->vectors * tile->width,
+                             .reuse = tile->reuse,
+                             .loop = loop,
+                             .nloop = n,
+                             .four = tile->four,
+                             .nfour = tile->nfour};
+    for (int j = 0; j < v->nload; j++) {
+        int arg = (int)v->load[j]->src[0]->arg.i;
+        int64_t stride;
+        bool apart = !access_stride(k, v->load[j], tile->lanes, &stride) || stride != 1;
+        if (!free[arg] || !depends_on(v->load[j], tile->lanes) ||
+            (!apart && !is_summed(v, v->load[j])))
+            continue;
+        if (!packing_layout(k, v->load[j], &packing, &want[arg]))
+            fits &= access_stride(k, v->load[j], tile->lanes, &stride) && stride == 1;
+    }
+    return fits;
+}
+
+/* The opts of a tile; false if they cannot be done, or constants cannot lie as it wants them. */
+static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
+                             const RegisterTile *tile, const bool *free, Layout *want)
+{
+    const Kernel *k = nest->k;
+    Place place[INGOT_MAX_RANK * 4];
+    int n = 0, nout;
+    for (int i = 0; i < v->nrange; i++)
+        place[n++] =
+            (Place){.range = v->range[i], .key = loop_key(k, v, tile, v->range[i], nest->target)};
+    sort_places(place, n);
+    nout = n;
+    Node *walked = walked_operand(v, bufs, tile->lanes);
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
+        Node *r = v->dot->src[i];
+        place[n++] = (Place){.range = r, .key = storage_stride(k, walked, r)};
+    }
+    sort_places(place + nout, n - nout);
+    if (walked)
+        taps_innermost(k, walked, tile, place + nout, n - nout, nest->target);
+    bool fits = true;
+    for (int i = 0; i < tile->nfour; i++)
+        fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], 4);
+    fits &= tile->width <= 1 || nest_opt_range(nest, OPT_VECTOR, tile->lanes, tile->width);
+    if (tile->rows)
+        nest_opt_range(nest, OPT_UPCAST, tile->rows, tile->nrows);
+    if (tile->columns)
+        nest_opt_range(nest, OPT_UPCAST, tile->columns, tile->ncolumns);
+    if (tile->vectors > 1)
+        nest_opt_range(nest, OPT_UPCAST, tile->lanes, tile->vectors);
+    if (tile->nfour && tile->width <= 1)
+        unroll_dots(nest, place, nout, n);
+    order_opt(nest, place, n);
+    return lay_out_loads(k, v, tile, place, n, free, want) && fits;
+}
+
+/* An argument whose layout this kernel alone may choose: a weight that it loads in one place. */
+void find_free(const Kernel *k, const View *v, const Buffer *const *bufs, bool *free)
+{
+    for (int i = 0; i < k->narg; i++) {
+        int uses = 0;
+        for (int j = 0; j < v->nload; j++)
+            uses += v->load[j]->src[0]->arg.i == i;
+        free[i] = bufs[i]->kind == BUF_WEIGHT && uses == 1;
+        for (int d = 0; d < k->args[i].rank; d++)
+            free[i] &= idx_value(k->args[i].dims[d], NULL);
+    }
+}
+
+/* What is interleaved with these lanes, or NULL; false if that cannot be done. Both share the operand that is in lanes,
+ * and there are whole vectors only. */
+static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t, Node **pair)
+{
+    *pair = interleaved(k, v->store[0], lanes);
+    for (int j = 1; j < v->nstore; j++)
+        if (interleaved(k, v->store[j], lanes) != *pair)
+            return false;
+    return !*pair ||
+           (t->lanes && range_extent(lanes) % lanes_for(k, t, lanes, range_extent(lanes)) == 0 &&
+            view_reuses(v, lanes, *pair));
+}
+
+static const char *axis_name(const Kernel *k, Node *range)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].range == range)
+            return k->axes[i].name;
+    return "?";
+}
+
+/* For people: "lanes along i0: 2 vectors of 16, 8 of i2: 12.3". */
+static void tell_tile(StrBuf *sb, const Kernel *k, const RegisterTile *tile)
+{
+    if (!tile->lanes || !sb)
+        return;
+    sb_printf(sb, "lanes along %s: ", axis_name(k, tile->lanes));
+    sb_printf(sb, "%lld x %lld", (long long)tile->vectors, (long long)tile->width);
+    if (tile->rows)
+        sb_printf(sb, ", %lld of %s", (long long)tile->nrows, axis_name(k, tile->rows));
+    if (tile->columns)
+        sb_printf(sb, ", %lld of %s", (long long)tile->ncolumns, axis_name(k, tile->columns));
+    sb_printf(sb, " in registers%s: %.4g\n", tile->moves ? ", after a copy" : "", tile->score);
+}
+
+/* What a tile of a kernel is chosen by. */
+typedef struct {
+    Arena *a;
+    const Kernel *k;
+    const View *v;
+    const Buffer *const *bufs;
+    const Target *t;
+    const bool *free; /* by argument: find_free() */
+    Node *four[MAX_FOUR];
+    int nfour;
+    bool may_copy;
+    StrBuf *tried; /* or NULL: for people */
+} TileChoice;
+
+static RegisterTile no_lanes(const TileChoice *q, Node *range, const char *why)
+{
+    if (q->tried)
+        sb_printf(q->tried, "no lanes along %s: %s\n", axis_name(q->k, range), why);
+    return (RegisterTile){0};
+}
+
+/* Fours beside fours: what moves with the lanes may be laid so, for nothing else has. */
+static bool takes_fours(const TileChoice *q, Node *lanes)
+{
+    for (int j = 0; j < q->v->nfactor; j++)
+        if (depends_on(q->v->factor[j], lanes) && !q->free[q->v->factor[j]->src[0]->arg.i])
+            return false;
+    return q->nfour > 0;
+}
+
+/* The best one with lanes along r; without lanes: there is none. */
+static RegisterTile tile_along(const TileChoice *q, Node *r)
+{
+    const Kernel *k = q->k;
+    const View *v = q->v;
+    int moves;
+    if (range_extent(r) < 4)
+        return no_lanes(q, r, "it is too short");
+    if (!fits_lanes(q->a, k, r, lanes_along(k, q->t, r), q->free, &moves, NULL))
+        return no_lanes(q, r, "what depends on it does not lie side by side, or has no lanes");
+    bool factor = false, stored = true;
+    for (int j = 0; j < v->nstore; j++)
+        stored &= access_move(k->c, v->store[j], r).kind == MOVE_AXIS;
+    for (int j = 0; j < v->nfactor; j++)
+        factor |= depends_on(v->factor[j], r);
+    if (!factor || !stored)
+        return no_lanes(q, r, "no operand, or not the result, moves with it");
+    if (moves && (!q->may_copy || !can_lay_out(k, v, q->bufs, q->free, r)))
+        return no_lanes(q, r, "a copy of an operand would be needed, and cannot be made");
+    Node *pair;
+    if (!pair_of(v, k, r, q->t, &pair) || (pair && moves)) /* it saves a copy: not for another */
+        return (RegisterTile){0};
+    const bool four = takes_fours(q, r);
+    RegisterTile tile = pick_tile(k, v, q->bufs, r, pair, four, moves, q->t);
+    tile.nfour = four ? q->nfour : 0;
+    memcpy((void *)tile.four, q->four, (size_t)tile.nfour * sizeof *q->four);
+    if (moves)
+        tile.score *= !copies_of(k, v, q->bufs, &tile, q->t) ? 0.97 : moves == 1 ? 0.7 : 0.4;
+    tell_tile(q->tried, k, &tile);
+    return tile;
+}
+
+/* outputs: its lanes are along results; without lanes: there is no tile. */
+static RegisterTile best_tile(const TileChoice *q, bool *outputs)
+{
+    RegisterTile best = {0};
+    for (int i = 0; i < q->v->nrange; i++) {
+        const RegisterTile tile = tile_along(q, q->v->range[i]);
+        if (tile.score > best.score)
+            best = tile;
+    }
+    *outputs = best.lanes != NULL;
+    if (*outputs && (!best.moves || best.rows))
+        return best;
+    /* what is used once is not worth a copy */
+    const RegisterTile dot = pick_dot_tile(q->a, q->v, q->k, q->free, q->t);
+    tell_tile(q->tried, q->k, &dot);
+    if (!dot.lanes)
+        return best;
+    *outputs = false;
+    return dot;
+}
+
+/* The nest with the opts of a tile, or, where weights cannot lie as its lanes want them, NULL. */
+static Nest *tiled_nest(const TileChoice *q, const Nest *nest, RegisterTile *tile, Layout *want)
+{
+    Nest *tiled = nest_clone(nest);
+    bool fits = contraction_opts(tiled, q->v, q->bufs, tile, q->free, want);
+    if (tile->nfour && !fits) {
+        nest_free(tiled);
+        tiled = nest_clone(nest);
+        memset(want, 0, (size_t)q->k->narg * sizeof *want);
+        tile->nfour = 0;
+        fits = contraction_opts(tiled, q->v, q->bufs, tile, q->free, want);
+    }
+    if (tile->width <= 1 || fits)
+        return tiled;
+    nest_free(tiled);
+    memset(want, 0, (size_t)q->k->narg * sizeof *want);
+    return NULL;
+}
+
+/* Is some operand that lies in rows read again by a loop over results, or laid out as the loops want it? */
+static bool reuses_rows(const View *v, const bool *free)
+{
+    for (int i = 0; i < v->nfactor; i++) {
+        int moves = 0, loops = 0;
+        for (int j = 0; j < v->nrange; j++) {
+            moves += range_extent(v->range[j]) != 1 && depends_on(v->factor[i], v->range[j]);
+            loops += range_extent(v->range[j]) != 1;
+        }
+        if (moves && (moves < loops || free[v->factor[i]->src[0]->arg.i]))
+            return true;
+    }
+    return false;
+}
+
+void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
+                 Layout *want, Node **lanes, int *nlanes)
+{
+    const Kernel *k = (*nest)->k;
+    const Target *t = (*nest)->target;
+    View v = kernel_view(k);
+    *nlanes = 0;
+    Nest *rows = nest_clone(*nest);
+    if (staged_rows_opts(a, rows, bufs, may_copy, want, lanes, nlanes)) {
+        nest_free(*nest);
+        *nest = rows;
+        return;
+    }
+    nest_free(rows);
+    *nlanes = 0;
+    memset(want, 0, (size_t)k->narg * sizeof *want);
+    if (v.dot && t->units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes)) {
+        *nlanes = 1; /* along its columns: what is stored otherwise is copied */
+        return;
+    }
+    bool *free = NEWN(a, bool, k->narg), outputs = false;
+    TileChoice q = {.a = a,
+                    .k = k,
+                    .v = &v,
+                    .bufs = bufs,
+                    .t = t,
+                    .free = free,
+                    .may_copy = may_copy,
+                    .tried = tried};
+    RegisterTile best = {0};
+    if (v.dot)
+        find_free(k, &v, bufs, free);
+    Nest *whole = v.dot && !reuses_rows(&v, free) ? nest_clone(*nest) : NULL;
+    if (whole && whole_rows_opts(a, whole, &v)) {
+        nest_free(*nest);
+        *nest = whole;
+        return;
+    }
+    nest_free(whole);
+    if (v.dot) {
+        q.nfour = t->dot ? dot_axes(k, &v, free, q.four, MAX_FOUR) : 0;
+        best = best_tile(&q, &outputs);
+    }
+    Nest *tiled = best.lanes ? tiled_nest(&q, *nest, &best, want) : NULL;
+    if (!tiled) {
+        plain_opts(a, *nest, &v);
+        return;
+    }
+    if (outputs && best.width > 1) {
+        prefetch_opts(tiled, &v, bufs, &best);
+        stage_opts(tiled, &v, bufs, &best);
+    }
+    nest_free(*nest);
+    *nest = tiled;
+    if (outputs)
+        lanes[(*nlanes)++] = best.lanes;
+}

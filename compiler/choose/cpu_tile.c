@@ -1,0 +1,479 @@
+/* cpu_tile.c - the register tile of a contraction, by a score: how full its vectors and rows are, what it loads for each
+ * multiply-add, which caches that comes from, what has to be copied first. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cpu.h"
+
+static double used(int64_t extent, int64_t step)
+{
+    return (double)extent / (double)(ceil_div(extent, step) * step);
+}
+
+/* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used; the lines of a set of L1.
+ * Vectors of narrow numbers may be more, as whole lines of the cache, two at most: what else an iteration does is done once for all of them. */
+enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8, WAYS = 8, CACHE_LINE = 64 };
+
+static const double APART = 0.9; /* of rows in pages of their own */
+
+double flow_of(double each, bool lanes)
+{
+    const double ENOUGH = 1.6, PLENTY = 2.2, WAIT = 0.3;
+    double more = (each < PLENTY ? each : PLENTY) - ENOUGH;
+    return more <= 0 ? each : ENOUGH + (lanes ? WAIT * more : 0);
+}
+
+/* One in so many sums may have to leave its register: of a window that slides; of a tile in which each has so many others to wait for
+ * that its way to L1 and back takes next to no time. That way begins anew in each tile: it pays for sums of many terms. */
+enum { SPILL = 4, SPILT = 24, MANY_TERMS = 128 };
+
+/* A window that slides along the rows: neighbours along them are the innermost reduced loop's next iterations. */
+typedef struct {
+    int64_t step, taps; /* from row to row, in taps; of that loop. No taps: it is no such window */
+    bool vectors;       /* its elements are loaded along the lanes */
+} Window;
+
+/* How far a row is from the one before it, in taps, which lie so far apart; 0: they have none in common, or it falls between taps. */
+static int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps)
+{
+    const bool common = apart && step % apart == 0 && llabs(step / apart) < taps;
+    return common ? llabs(step / apart) : 0;
+}
+
+/* C compilers keep what they have loaded of such a window in registers. */
+static Window window_along(const Kernel *k, const View *v, Node *lanes, Node *rows)
+{
+    for (int j = 0; j < v->nfactor; j++) {
+        int64_t step, inner = 0, extent = 0, stride;
+        if (!access_stride(k, v->factor[j], rows, &step) || !step)
+            continue;
+        for (uint32_t i = 1; i < v->dot->nsrc; i++)
+            if (access_stride(k, v->factor[j], v->dot->src[i], &stride) && stride &&
+                (!inner || llabs(stride) < inner)) {
+                inner = llabs(stride);
+                extent = v->dot->src[i]->hi + 1;
+            }
+        const int64_t taps = step_in_taps(step, inner, extent);
+        if (taps)
+            return (Window){taps, extent, depends_on(v->factor[j], lanes)};
+    }
+    return (Window){0};
+}
+
+bool moves_lanes_operand(const View *v, Node *lanes, Node *r)
+{
+    for (int j = 0; j < v->nfactor; j++)
+        if (depends_on(v->factor[j], lanes) && depends_on(v->factor[j], r))
+            return true;
+    return false;
+}
+
+/* Of the operands that the lanes move, or of the others. */
+static double operand_bytes(const Kernel *k, const View *v, Node *lanes, bool moved)
+{
+    double sum = 0;
+    for (int j = 0; j < v->nfactor; j++) {
+        const KernelArg *arg = &k->args[v->factor[j]->src[0]->arg.i];
+        double size = dtype_info[v->factor[j]->dtype].bytes;
+        for (int d = 0; d < arg->rank; d++)
+            size *= (double)arg->dims[d]->hi;
+        sum += depends_on(v->factor[j], lanes) == moved ? size : 0;
+    }
+    return sum;
+}
+
+bool is_block_of_rows(const Kernel *k, const View *v, Node *lanes, Node *rows, Node *r,
+                      const Target *t)
+{
+    enum { ENOUGH_ROWS = 96 };
+    double used = 1;
+    if (!t->lanes || r == lanes || r == rows || r->hi < 1 || moves_lanes_operand(v, lanes, r))
+        return false;
+    for (int i = 0; i < v->nrange; i++)
+        if (v->range[i] != r && v->range[i] != lanes &&
+            !moves_lanes_operand(v, lanes, v->range[i]) &&
+            storage_stride(k, v->store[0], v->range[i]) < storage_stride(k, v->store[0], r))
+            used *= (double)v->range[i]->hi + 1;
+    return used >= ENOUGH_ROWS && operand_bytes(k, v, lanes, true) > t->level[1].bytes &&
+           operand_bytes(k, v, lanes, false) > t->level[1].bytes;
+}
+
+/* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
+static double read_again(const Kernel *k, const View *v, Node *lanes, const Target *t)
+{
+    const double bytes = t->lanes ? operand_bytes(k, v, lanes, true) : 0;
+    double products = 1;
+    for (int i = 0; i < k->naxis; i++)
+        products *= (double)k->axes[i].range->hi + 1;
+    return bytes <= t->level[1].bytes
+               ? 0
+               : cost_bytes(bytes, INFINITY, t) / (2 * products / t->rate[UNIT_TILE]);
+}
+
+/* Does the other operand lie side by side along the rows, its terms pages apart? Then it is copied into panels of them. */
+static bool in_row_panels(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                          Node *rows)
+{
+    int64_t stride;
+    for (int j = 0; j < v->nfactor; j++)
+        if (!depends_on(v->factor[j], lanes) && depends_on(v->factor[j], rows))
+            return bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT &&
+                   access_stride(k, v->factor[j], rows, &stride) && stride == 1 &&
+                   walks_pages(k, v, v->factor[j]);
+    return false;
+}
+
+/* Do the other operand's rows begin whole pages apart? Then what a step reads of them is in one set of L1. */
+static bool in_one_set(const Kernel *k, const View *v, Node *lanes, Node *rows)
+{
+    int64_t stride;
+    for (int j = 0; j < v->nfactor; j++)
+        if (!depends_on(v->factor[j], lanes) && access_stride(k, v->factor[j], rows, &stride) &&
+            stride && stride * dtype_info[v->factor[j]->dtype].bytes % PAGE == 0)
+            return true;
+    return false;
+}
+
+/* How far apart rows lie in what is read of each, in bytes; 0: that is not known. */
+static double row_stride(const Kernel *k, const View *v, Node *rows)
+{
+    double far = 0;
+    for (int j = 0; j < v->nfactor; j++) {
+        int64_t stride;
+        if (!access_stride(k, v->factor[j], rows, &stride))
+            return 0;
+        const double bytes = (double)llabs(stride) * dtype_info[v->factor[j]->dtype].bytes;
+        far = bytes > far ? bytes : far;
+    }
+    return far;
+}
+
+/* Rows of other pages, where neighbours of another axis are not: each is a stream of its own, and what a thread makes of
+ * several images is not what it reads next, of one. */
+static bool lies_apart(const Kernel *k, const View *v, Node *rows)
+{
+    const double far = row_stride(k, v, rows);
+    bool nearer = false;
+    for (int i = 0; i < v->nrange; i++) {
+        const double other = row_stride(k, v, v->range[i]);
+        nearer |= other > 0 && other < PAGE && view_reuses(v, v->range[i], NULL);
+    }
+    return far >= PAGE && nearer;
+}
+
+/* What all tiles with these lanes have in common. */
+typedef struct {
+    const Target *t;
+    int64_t extent, width, ncolumns, registers, sums;
+    int64_t narrow; /* bytes under a vector in a term, of an operand narrower than sums; or 0 */
+    double block;   /* bytes of the lanes' operand under a vector, for all terms */
+    double
+        near; /* such a block that all rows read is in L2 beside the next one, and what is left of it is theirs; a larger one comes
+                     from further away for each tile */
+    double again, uses, terms;
+    bool reuse, four, small, signs, pairs, integers;
+} TileSearch;
+
+/* May a tile have so many vectors, of the operand that the lanes move? */
+static bool may_have(const TileSearch *s, int64_t vectors)
+{
+    const int64_t bytes = vectors * s->narrow;
+    return vectors <= MAX_VECTORS ||
+           (bytes <= 2 * CACHE_LINE && bytes % CACHE_LINE == 0 && s->narrow);
+}
+
+static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile *first, bool four,
+                              const Target *t)
+{
+    Node *lanes = first->lanes;
+    TileSearch s = {.t = t,
+                    .extent = range_extent(lanes),
+                    .width = first->width,
+                    .ncolumns = first->ncolumns,
+                    .sums = v->ndot,
+                    .block = (double)(first->width * dtype_info[v->dot->dtype].bytes),
+                    .near = t->lanes ? t->level[1].bytes * 7 / 16 : INFINITY,
+                    .again = read_again(k, v, lanes, t),
+                    .uses = 1,
+                    .terms = 1,
+                    .reuse = first->reuse,
+                    .four = four,
+                    .small = !t->lanes && t->registers && !dtype_is_float(v->dot->dtype),
+                    .signs = four && t->lanes && !t->any_sign,
+                    .pairs = four && t->pairs,
+                    .integers = !four && t->lanes && !dtype_is_float(v->dot->dtype)};
+    s.registers = t->lanes || s.small ? t->registers : 24;
+    if (t->lanes && s.width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
+        s.registers /= 2;
+    for (int j = 0; j < v->nfactor && four; j++) {
+        s.signs &= v->factor[j]->dtype == INGOT_I8;
+        if (depends_on(v->factor[j], lanes))
+            s.block = (double)(s.width * dtype_info[v->factor[j]->dtype].bytes);
+    }
+    for (uint32_t j = 1; j < v->dot->nsrc; j++) {
+        s.block *= (double)v->dot->src[j]->hi + 1;
+        s.terms *= (double)v->dot->src[j]->hi + 1;
+    }
+    for (int j = 0; j < v->nfactor && t->lanes && !four; j++)
+        if (depends_on(v->factor[j], lanes) &&
+            dtype_info[v->factor[j]->dtype].bytes < dtype_info[v->dot->dtype].bytes)
+            s.narrow += s.width * dtype_info[v->factor[j]->dtype].bytes;
+    for (int i = 0; i < v->nrange; i++)
+        s.uses *= view_reuses(v, lanes, v->range[i]) ? (double)v->range[i]->hi + 1 : 1;
+    return s;
+}
+
+/* Registers beside the sums, of which each vector has so many. */
+static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t each)
+{
+    if (s->pairs) /* two each, bytes 0 and 2 and bytes 1 and 3; those of rows come one by one */
+        return 2 * (s->sums * vectors + 1);
+    if (s->signs) /* a sum beside each vector, and what flips a sign */
+        return 2 * s->sums * vectors + 3;
+    if (s->four && s->small) /* two registers each, of which those of one side come one by one */
+        return 2 * ((vectors < each ? vectors : each) + 1);
+    return s->sums * vectors + 1;
+}
+
+static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
+{
+    const int64_t sums = s->sums * vectors * each,
+                  spilt = s->t->lanes && !s->four && s->terms >= MANY_TERMS ? sums / SPILT : 0;
+    return sums + operand_registers(s, vectors, each) <=
+           s->registers + (s->four && s->small) + spilt;
+}
+
+/* What the rows of a tile are. */
+typedef struct {
+    int64_t count;
+    Window window;
+    bool panels, one_set, apart,
+        blocks; /* they are copied into panels; in_one_set(); lies_apart(); is_block_of_rows() of some axis */
+} Rows;
+
+static Rows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                       Node *rows, const Target *t)
+{
+    Rows r = {.count = rows_of(rows),
+              .window = window_along(k, v, lanes, rows),
+              .panels = in_row_panels(k, v, bufs, lanes, rows),
+              .apart = lies_apart(k, v, rows)};
+    r.one_set = !r.panels && in_one_set(k, v, lanes, rows);
+    for (int i = 0; i < v->nrange; i++)
+        r.blocks |= is_block_of_rows(k, v, lanes, rows, v->range[i], t);
+    return r;
+}
+
+/* Is the window loaded once for all of its rows and taps? So it is where each lane has weights of its own, which leave registers to it,
+ * and a C compiler writes out the loop over the taps. */
+static bool loads_window_once(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
+{
+    return !s->reuse && w->vectors && s->sums * vectors * m * s->ncolumns * w->taps <= WRITTEN_OUT;
+}
+
+/* How fast the products of a tile come, one after the other: by what is loaded for each, and how many do not wait for each other. Those of
+ * a short window begin beside the last ones of the tile before. */
+static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
+{
+    enum { SUMS = 10, SUMS_OF_WINDOW = 8 };
+    const double rows = (double)(m * s->ncolumns), wide = (double)(s->sums * vectors),
+                 acc = wide * rows;
+    double each = s->reuse ? acc / (wide + rows) : acc / (acc + wide), most = SUMS;
+    if (loads_window_once(s, vectors, m, w)) {
+        each = (double)(m * w->taps) / (double)((m - 1) * w->step + 2 * w->taps);
+        most = SUMS_OF_WINDOW;
+    }
+    return flow_of(each, s->t->lanes > 0) * (acc < most ? acc : most);
+}
+
+/* m rows at a time. */
+static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const Rows *rows)
+{
+    const int64_t each = m * s->ncolumns;
+    const double acc = (double)(s->sums * vectors * each), wide = (double)(s->sums * vectors);
+    double score = used(s->extent, vectors * s->width) * used(rows->count, m) *
+                   pace_of(s, vectors, m, &rows->window) * (double)(s->width > 0 ? s->width : 1);
+    if (s->four && s->t->lanes && !s->pairs) /* four terms at once, beside what signs take */
+        score *= 4 * acc / (acc + (s->signs ? wide + (double)each : 0));
+    if (s->pairs) /* beside what makes pairs of them */
+        score *= 2 * acc / (acc + wide + (double)each);
+    if (s->integers) /* a product and a sum are two operations */
+        score /= 2;
+    /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
+    if (!s->signs && !s->pairs && s->block * wide > L1_BLOCK && m < L2_ROWS)
+        score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
+    const double near = rows->blocks ? 2 * s->near : s->near;
+    if (s->uses > m && s->block * wide > near)
+        score *= near / (s->block * wide);
+    /* whole rows leave no tile behind, which reads all of the lanes' operand again */
+    if (rows->count % m)
+        score *= 0.93 / (1 + s->again);
+    if (s->extent % (vectors * s->width))
+        score *= 0.95;
+    if (rows->panels && m % PANEL)
+        score *= 0.9;
+    if (rows->one_set && m > WAYS)
+        score *= (double)WAYS / (double)m;
+    return rows->apart && m > 1 ? score * APART : score;
+}
+
+static bool reused_rows(const View *v, Node *lanes, Node *rows)
+{
+    return rows != lanes && view_reuses(v, lanes, rows) && view_reuses(v, rows, NULL);
+}
+
+/* Rows that are too few to use a vector from L2 for: all of them, and some along a second axis (3x3 pixels are nine rows). */
+static void add_columns(const Kernel *k, const View *v, const TileSearch *s, RegisterTile *best)
+{
+    enum { MOST_ROWS = 16 };
+    Node *rows = best->rows;
+    const int64_t nr = rows ? rows_of(rows) : 0;
+    if (!s->t->lanes || !rows || best->columns || best->nrows != nr || nr > L2_ROWS / 2 ||
+        s->block * (double)best->vectors <= L1_BLOCK)
+        return;
+    for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * s->width <= s->extent; vectors++)
+        for (int i = 0; i < v->nrange; i++) {
+            const int64_t nc = rows_of(v->range[i]);
+            if (v->range[i] == rows || !reused_rows(v, best->lanes, v->range[i]) ||
+                window_along(k, v, best->lanes, v->range[i]).taps ||
+                in_one_set(k, v, best->lanes, v->range[i]))
+                continue;
+            for (int64_t c = 2; c <= nc && c * nr <= MOST_ROWS && has_registers(s, vectors, c * nr);
+                 c++) {
+                const double score = tile_score(s, vectors, c * nr, &(Rows){.count = nc * nr});
+                if (score > best->score * 1.001) {
+                    best->columns = v->range[i];
+                    best->ncolumns = c;
+                    best->vectors = vectors;
+                    best->score = score;
+                }
+            }
+        }
+}
+
+/* Does a window slide along r, whichever of the reduced axes its taps are?  Gives how many these are, or 0. */
+static int64_t taps_along(const Kernel *k, const View *v, Node *r)
+{
+    for (int j = 0; j < v->nfactor; j++) {
+        int64_t step, stride;
+        if (!access_stride(k, v->factor[j], r, &step) || !step)
+            continue;
+        for (uint32_t i = 1; i < v->dot->nsrc; i++)
+            if (access_stride(k, v->factor[j], v->dot->src[i], &stride) &&
+                step_in_taps(step, stride, v->dot->src[i]->hi + 1))
+                return v->dot->src[i]->hi + 1;
+    }
+    return 0;
+}
+
+/* Windows that take steps, each lane with weights of its own: neighbours share little along a row, and as much from row to row, where it
+ * comes from further away.  Few of both are written out whole (3x3 in steps of two, 96x56x56 results on a Zen 4: 112 us by rows of 14, 84 by
+ * 2 of each of 3 rows); in steps of one nothing is gained. */
+static void add_window_rows(const Kernel *k, const View *v, const TileSearch *s, RegisterTile *best)
+{
+    enum { ALONG = 2, ROWS = 3 };
+    Node *rows = best->rows;
+    const Window w = rows ? window_along(k, v, best->lanes, rows) : (Window){0};
+    if (!s->t->lanes || s->reuse || best->columns || best->vectors > 1 || s->sums > 1 ||
+        !w.vectors || w.step < 2 || rows_of(rows) < ALONG)
+        return;
+    for (int i = 0; i < v->nrange; i++) {
+        Node *r = v->range[i];
+        const int64_t taps = r == rows || r == best->lanes ? 0 : taps_along(k, v, r);
+        if (!taps || rows_of(r) < ROWS || !reused_rows(v, best->lanes, r) ||
+            taps * w.taps * ALONG * ROWS > WRITTEN_OUT)
+            continue;
+        best->nrows = ALONG;
+        best->columns = r;
+        best->ncolumns = ROWS;
+        return;
+    }
+}
+
+/* pair: what is interleaved with the lanes, or NULL. */
+RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                       Node *pair, bool four, int moves, const Target *t)
+{
+    RegisterTile best = {.lanes = lanes,
+                         .columns = pair,
+                         .width = t->lanes ? lanes_for(k, t, lanes, range_extent(lanes)) : 1,
+                         .vectors = 1,
+                         .nrows = 1,
+                         .ncolumns = pair ? 2 : 1,
+                         .apart = pair != NULL,
+                         .moves = moves};
+    for (int j = 0; j < v->nfactor; j++)
+        best.reuse |= !depends_on(v->factor[j], lanes);
+    const TileSearch s = tile_search(k, v, &best, four, t);
+    for (int64_t vectors = 1; vectors <= 2 * MAX_VECTORS && vectors * s.width <= s.extent;
+         vectors++)
+        for (int i = v->nrange;
+             i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
+            Node *rows = i >= 0 ? v->range[i] : NULL;
+            if ((pair && rows == pair) || (rows && !reused_rows(v, lanes, rows)))
+                continue;
+            Rows r = rows && t->lanes ? rows_along(k, v, bufs, lanes, rows, t)
+                                      : (Rows){.count = rows ? rows_of(rows) : 1};
+            r.blocks &= !four && !pair;
+            for (int64_t m = 1; m <= r.count && m <= (t->lanes ? 16 : 4); m++) {
+                const int64_t each = m * s.ncolumns; /* of a vector */
+                if (!has_registers(&s, vectors, each) || !may_have(&s, vectors))
+                    break;
+                const int64_t sums = s.sums * vectors * each,
+                              over = sums + operand_registers(&s, vectors, each) + m - s.registers;
+                if (r.window.taps && (double)over > (double)sums / SPILL)
+                    continue;
+                const double score = tile_score(&s, vectors, m, &r);
+                if (score > best.score * 1.001) {
+                    best.rows = m > 1 ? rows : NULL;
+                    best.vectors = vectors;
+                    best.nrows = m;
+                    best.score = score;
+                }
+            }
+        }
+    add_columns(k, v, &s, &best);
+    add_window_rows(k, v, &s, &best);
+    return best;
+}
+
+/* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side by side, or are few, but
+ * both operands do.  rows * columns results share their loads. */
+RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool *free,
+                           const Target *t)
+{
+    RegisterTile best = {.vectors = 1, .nrows = 1, .ncolumns = 1};
+    for (uint32_t i = 1; i < v->dot->nsrc && t->lanes; i++) {
+        int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(k, t, v->dot->src[i]);
+        int moves;
+        if (width && used(extent, width) * (double)width > best.score &&
+            fits_lanes(a, k, v->dot->src[i], width, free, &moves, NULL) && !moves) {
+            best.lanes = v->dot->src[i];
+            best.width = width;
+            best.score = used(extent, width) * (double)width;
+        }
+    }
+    double most = 1;
+    for (int i = 0; i < v->nrange && best.lanes; i++)
+        for (int j = -1; j < v->nrange; j++) {
+            Node *rows = v->range[i], *columns = j < 0 ? NULL : v->range[j];
+            int64_t nr = rows_of(rows), nc = columns ? rows_of(columns) : 1;
+            if (rows == columns || !view_reuses(v, rows, columns) ||
+                (columns && !view_reuses(v, columns, rows)))
+                continue;
+            for (int64_t m = 1; m <= nr && m <= 8; m++)
+                for (int64_t c = 1; c <= nc && c <= 4; c++) {
+                    double acc = (double)(m * c * v->ndot), loads = (double)(m + c * v->ndot);
+                    double score =
+                        used(nr, m) * used(nc, c) * (acc / loads) * (acc > 10 ? 10 : acc);
+                    if (acc + (double)m + 1 > t->registers || score <= most)
+                        continue;
+                    most = score;
+                    best.rows = m > 1 ? rows : NULL;
+                    best.columns = c > 1 ? columns : NULL;
+                    best.nrows = m;
+                    best.ncolumns = c;
+                }
+        }
+    return best;
+}

@@ -1,0 +1,73 @@
+/* gpu.h - a contraction as a product of matrices, for the units of GPUs: what gpu_mma.c and gpu_wgmma.c share. */
+#ifndef GPU_H
+#define GPU_H
+
+#include "choose.h"
+
+enum {
+    PROCESSORS = 132, /* that can have a group each, */
+    CLOSE = 126, /* where groups of a cluster of more than two have to be close to each other */
+    MOST_RANGES = 8,
+    MMA_MOST_NTH = 16,  /* blocks that a tuner may ask for, */
+    WGMMA_MOST_NTH = 4, /* and these after them */
+    MMA_TURN =
+        8 /* blocks of rows that follow each other before the next columns: what they read is in L2 still */
+};
+
+/* Numbers of candidates in the order of their times, the least first. */
+typedef struct {
+    double time[MMA_MOST_NTH];
+    int number[MMA_MOST_NTH];
+    int n;
+} Ranking;
+
+/* What becomes one axis: its name. */
+typedef struct {
+    Node *range[MOST_RANGES];
+    const char *of[MOST_RANGES]; /* their names */
+    int n;
+    const char *name;
+} Part;
+
+typedef struct {
+    const Tc *unit;
+    int64_t arg; /* of an operand */
+    Part rows, columns, terms, others;
+} Product;
+
+/* Its extents. */
+typedef struct {
+    int64_t rows, columns, terms, others;
+    int work; /* what is made of a result before it is stored, in additions */
+} Extents;
+
+/* The extent of an axis; the least that it may have, of one that only the run knows. */
+int64_t mma_least(const Node *range);
+/* "i0.o" */
+const char *mma_part(Nest *, const char *axis, const char *part);
+int64_t mma_extent(const Nest *, const char *axis);
+/* Groups that can run at once, where so many are a cluster. */
+int64_t mma_processors(int64_t cluster);
+/* What an axis is made longer by (MASK), so that it is whole blocks. */
+bool mma_mask(Nest *, const char *axis, int64_t block);
+/* An axis in blocks, of which the last may be masked: names of what counts them (NULL: there is one) and of what is inside of one. */
+bool mma_divide(Nest *, const char *axis, int64_t block, const char **outer, const char **inner);
+/* Blocks of rows, if there are enough beside those of columns, in turns of MMA_TURN: names of what counts turns and of what is inside of one
+ * (NULL: there are no turns). */
+bool mma_turns(Nest *, const char *columns, const char **rows, const char **turn);
+/* Axes, of which some may be NULL, are what the grid, a group or a cluster counts; so are those that both operands move with. */
+bool mma_bind(Nest *, int n, const char *const *axis, int to);
+bool mma_bind_others(Nest *, const Part *others);
+/* What the product's axes are joined from becomes one axis each. */
+bool mma_join(Nest *, Product *);
+/* Both operands are staged at this loop over blocks of terms: ahead, if they lie so that they can be; false: not at all. */
+bool mma_stage(Nest **, const char *outer, int64_t depth);
+
+/* One more candidate.  It takes the place of that at position `of`, if it takes less time; of -1 a place of its own, or, if `most` have one
+ * each, the last one's.  The number that it has then; -1: it has none. */
+int mma_rank(Ranking *, int of, double time, int most);
+
+/* gpu_wgmma.c: the same by a warpgroup's unit, if an estimate finds fewer cycles than those.  False: nothing was done. */
+bool choose_wgmma_opts(Nest **, const Product *, const Extents *, double cycles);
+
+#endif

@@ -1,0 +1,240 @@
+/* gpu_attention.c - opts of a kernel whose sums read rows of other sums, on a GPU whose lanes multiply fragments together: attention.
+ *
+ * A group has some blocks of rows, and all that they share (keys, values) in places; rows stay in the registers of lanes (tc_rows.c), each
+ * in those of one warp, or parts of it in those of several.  Values are not divided: the more groups, the more often what all rows share is
+ * copied. */
+#include <math.h>
+
+#include "gpu.h"
+
+/* Two sums of products, the operand of the outer one that is read, and the ranges that they move with. */
+typedef struct {
+    Node *inner, *outer, *stage, *value;
+    Node *rows, *columns, *row, *along;
+} Attention;
+
+static bool find_sums(const View *v, Attention *at)
+{
+    for (int i = 0; i < v->nreduce; i++) {
+        Node *r = v->reduce[i], *product = r->src[0];
+        if (!is_sum_of_products(r) || r->nsrc != 2)
+            continue;
+        Node *x = below_casts(product->src[0]), *y = below_casts(product->src[1]);
+        if (x->op == OP_LOAD && y->op == OP_LOAD && !at->inner) {
+            at->inner = r;
+        } else if ((x->op == OP_STAGE) != (y->op == OP_STAGE) &&
+                   (x->op == OP_LOAD || y->op == OP_LOAD) && !at->outer) {
+            at->outer = r;
+            at->stage = x->op == OP_STAGE ? x : y;
+            at->value = x->op == OP_STAGE ? y : x;
+            at->along = r->src[1];
+        }
+    }
+    return at->inner && at->outer;
+}
+
+/* Of the results the one range that rows move with and what they share does not, and that of the columns. */
+static bool find_ranges(const Nest *n, const View *v, Attention *at)
+{
+    Node *x = below_casts(at->inner->src[0]->src[0]), *y = below_casts(at->inner->src[0]->src[1]);
+    for (int i = 0; i < v->nrange; i++) {
+        Node *r = v->range[i];
+        const bool moves = depends_on(at->stage, r);
+        if (range_extent(r) < 2)
+            continue;
+        if (moves && !depends_on(at->value, r) && depends_on(x, r) != depends_on(y, r)) {
+            if (at->rows)
+                return false;
+            at->rows = r;
+        } else if (!moves && depends_on(at->value, r)) {
+            if (at->columns)
+                return false;
+            at->columns = r;
+        }
+    }
+    for (int i = 0; i < n->k->naxis && at->rows; i++) {
+        Node *r = n->k->axes[i].range;
+        if (n->k->axes[i].staged && (depends_on(x, r) || depends_on(y, r)))
+            at->row = r;
+    }
+    return at->rows && at->columns && at->row;
+}
+
+static const char *name_of(const Nest *n, Node *range)
+{
+    return n->k->axes[nest_root(n, range)].name;
+}
+
+/* How a group computes: blocks of rows, a warp each, times warps that have a part of each row. */
+typedef struct {
+    int64_t blocks, parts;
+} RowsSize;
+
+/* Extents, and how many rows there are of each (heads). */
+typedef struct {
+    int64_t rows, along, terms, columns, others;
+} RowsExtents;
+
+/* How much of a row each of so many warps has. */
+static int64_t part_of(const RowsExtents *e, const Tc *u, int64_t parts)
+{
+    const int64_t least = u->k > u->n ? u->k : u->n;
+    return ceil_div(ceil_div(e->along, parts), least) * least;
+}
+
+/* The registers of a lane that sums of a part and of results take. */
+static int64_t rows_registers(const RowsExtents *e, const Tc *u, const RowsSize *s)
+{
+    return (part_of(e, u, s->parts) + e->columns) * u->m / u->lanes;
+}
+
+static bool rows_fit(const RowsExtents *e, const Tc *u, const RowsSize *s)
+{
+    enum { WARPS = 16, MOST = 160 };
+    const int64_t part = part_of(e, u, s->parts);
+    return s->blocks * s->parts <= WARPS && (s->parts == 1 || part * (s->parts - 1) < e->along) &&
+           rows_registers(e, u, s) <= MOST;
+}
+
+/* Bytes that a group copies, and has places for. */
+static int64_t rows_copied(const RowsExtents *e, const Tc *u, const RowsSize *s)
+{
+    const int64_t bytes = dtype_info[u->a].bytes, pad = 32 / bytes;
+    const int64_t keys = part_of(e, u, s->parts) * s->parts, rows = s->blocks * u->m;
+    return ((rows + keys) * (e->terms + pad) + keys * (e->columns + pad)) * bytes;
+}
+
+static int64_t rows_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
+{
+    const int64_t joined = s->parts * s->blocks * u->m * (e->columns + 16) * 4;
+    return rows_copied(e, u, s) + (s->parts > 1 ? joined : 0);
+}
+
+/* Cycles that attention takes, but for what it begins with: copies flow into a processor, its warps take turns or each waits for itself, and
+ * parts of rows are joined.  Measured on an H100 (12 heads, 64 to 197 rows). */
+static double rows_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, const Target *t)
+{
+    enum { FLOW = 50, JOIN = 170, QUARTERS = 4, OTHERS = 140, WAITED = 160, WHOLE = 72 };
+    const double groups = (double)(e->others * ceil_div(e->rows, s->blocks * u->m));
+    const double room = floor((double)t->shared / (double)rows_bytes(e, u, s));
+    const double beside = fmin(room, ceil(groups / PROCESSORS));
+    const double waves = ceil(groups / (PROCESSORS * beside));
+    const double products = (double)(e->terms + e->columns) / (double)u->k;
+    const double eights = (double)part_of(e, u, s->parts) / u->n;
+    const double warps = ceil(beside * (double)(s->blocks * s->parts) / QUARTERS);
+    const double issued = warps * eights * (products * (u->products > 1 ? 25 : 15) + OTHERS);
+    const double waited = eights * (products * (u->products > 1 ? 50 : 18) + WAITED);
+    const double crowded = u->products > 1 && rows_registers(e, u, s) > WHOLE ? 2 : 1;
+    const double join = s->parts > 1 ? (double)s->parts * JOIN : 0;
+    return waves *
+           (beside * (double)rows_copied(e, u, s) / FLOW + crowded * fmax(issued, waited) + join);
+}
+
+/* What all rows share is along these: each warp's part of them. */
+static bool rows_parts(Nest *n, const Attention *at, int64_t part, const char **own, int nown)
+{
+    bool good = true;
+    int count = 0;
+    for (int i = 0; i < nown; i++)
+        own[i] = NULL;
+    for (int i = 0; i < n->k->naxis && good; i++) {
+        const char *name = n->k->axes[i].name, *warp, *inside;
+        if (!n->k->axes[i].reduced || n->k->axes[i].range == at->inner->src[1])
+            continue;
+        good = mma_mask(n, name, part) && mma_divide(n, name, part, &warp, &inside) && count < nown;
+        if (good)
+            own[count++] = warp;
+    }
+    return good;
+}
+
+static const char *part_name(Nest *n, Node *range, bool divided)
+{
+    return divided ? mma_part(n, name_of(n, range), "i") : name_of(n, range);
+}
+
+static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
+                      const RowsExtents *e, const RowsSize *s)
+{
+    enum { MOST_ALONG = 16 };
+    const char *rows = name_of(n, at->rows), *columns = name_of(n, at->columns),
+               *terms = name_of(n, at->inner->src[1]), *blocks, *warp, *copies, *steps;
+    const char *part[MOST_ALONG], *unit_rows, *unit_columns;
+    const int64_t block = u->m * s->blocks, ncolumn = mma_extent(n, columns);
+    if (!mma_mask(n, rows, block) || !mma_mask(n, terms, u->k) ||
+        !rows_parts(n, at, part_of(e, u, s->parts), part, MOST_ALONG) || ncolumn % u->n ||
+        !mma_divide(n, rows, block, &blocks, &unit_rows) ||
+        !mma_divide(n, unit_rows, u->m, &warp, &unit_rows) ||
+        !mma_divide(n, columns, u->n, &copies, &unit_columns) ||
+        (copies && !nest_opt(n, OPT_UPCAST, copies, ncolumn / u->n)) ||
+        !mma_divide(n, terms, u->k, &steps, &terms))
+        return false;
+    const char *grid = blocks;
+    const char *inner = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, unit_rows,
+                                     part_name(n, at->row, part[0]), terms);
+    const char *outer = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, unit_rows, unit_columns,
+                                     part_name(n, at->along, part[0]));
+    bool good = nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0);
+    for (int i = 0; i < v->nrange && good; i++) {
+        if (v->range[i] == at->rows || v->range[i] == at->columns || range_extent(v->range[i]) == 1)
+            continue;
+        const char *other = name_of(n, v->range[i]);
+        good = nest_opt(n, OPT_BIND, other, BOUND_GRID);
+        grid = grid ? grid : other;
+    }
+    good = good && mma_bind(n, 1, &blocks, BOUND_GRID) && mma_bind(n, 1, &warp, BOUND_WARP) &&
+           mma_bind(n, MOST_ALONG, part, BOUND_WARP);
+    const Node *read[] = {below_casts(at->inner->src[0]->src[0]),
+                          below_casts(at->inner->src[0]->src[1]), at->value};
+    for (int i = 0; i < 3 && good; i++)
+        good = grid && nest_opt(n, OPT_STAGE, grid, read[i]->src[0]->arg.i);
+    return good && !nest_check(n);
+}
+
+/* Of all sizes that a group has room for the one of the fewest cycles. */
+static bool choose_size(const RowsExtents *e, const Tc *u, const Target *t, RowsSize *best)
+{
+    double least = INFINITY;
+    for (int64_t blocks = 1; blocks <= 4; blocks *= 2)
+        for (int64_t parts = 1; parts <= 8; parts++) {
+            const RowsSize s = {blocks, parts};
+            if (!rows_fit(e, u, &s) || rows_bytes(e, u, &s) > t->shared)
+                continue;
+            const double cycles = rows_cycles(e, u, &s, t);
+            if (cycles < least) {
+                least = cycles;
+                *best = s;
+            }
+        }
+    return least < INFINITY;
+}
+
+bool choose_rows_opts(Nest **nest)
+{
+    const View v = kernel_view((*nest)->k);
+    const Target *t = (*nest)->target;
+    Attention at = {.rows = NULL};
+    if (v.nstore != 1 || !find_sums(&v, &at) || !find_ranges(*nest, &v, &at))
+        return false;
+    RowsExtents e = {range_extent(at.rows), range_extent(at.along), range_extent(at.inner->src[1]),
+                     range_extent(at.columns), 1};
+    for (int i = 0; i < v.nrange; i++)
+        if (v.range[i] != at.columns && v.range[i] != at.rows)
+            e.others = sat_mul(e.others, mma_least(v.range[i]));
+    for (int i = 0; i < TC_COUNT; i++) {
+        const Tc *u = &tc_units[i];
+        RowsSize size = {0};
+        Node *range[] = {at.rows, at.columns, at.along};
+        if (!(t->units >> i & 1) || u->lanes != 32 || !tc_takes(u, at.outer, range) ||
+            !choose_size(&e, u, t, &size))
+            continue;
+        Nest *tried = nest_clone(*nest);
+        const bool good = rows_opts(tried, &v, &at, u, &e, &size);
+        nest_free(good ? *nest : tried);
+        if (good)
+            *nest = tried;
+        if (good)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,386 @@
+/* gpu_contraction.c - opts without search, for GPUs.
+ *
+ * A contraction's results are cut into blocks, one for a group of items: columns, along which the results lie side by side, and
+ * rows, over which the columns' operand is used again.  Each item has a tile of accumulators.  Blocks of both operands go through
+ * memory that the group shares, some terms of the sum at a time.  What fills no block is masked.
+ *
+ * Where that would be too few groups, gpu_reduce.c divides the terms among the items instead. */
+#include <string.h>
+
+#include "choose.h"
+
+enum {
+    ITEMS = 16,       /* of a group, along rows and along columns */
+    MOST_COPIES = 8,  /* of an item, along each */
+    TERMS = 16,       /* of a sum that a block has */
+    PROCESSORS = 132, /* that can have a group each */
+    LEAST_WORK = 1 << 20,
+    LEAST_PARTS = 1 << 14,
+    LEAST_SERIAL = 64, /* terms that an item adds one after the other while all others wait */
+    LEAST_ROWS = 4,
+    LEAST_ITEMS = 64,
+    SIDE = 4, /* copies along each, of a tile whose operands are worth a place */
+    FULL = 4  /* groups for each processor */
+};
+
+static int64_t blocks(int64_t extent, int64_t copies)
+{
+    return ceil_div(extent, ITEMS * copies);
+}
+
+/* An axis in blocks: which of them is the group's, and in a block first copies, then items; columns are taken by `side`
+ * neighbours each. */
+static bool block_axis(Nest *n, int axis, int64_t copies, int64_t side)
+{
+    int64_t block = ITEMS * copies, extent = n->axis[axis].extent;
+    int at = axis;
+    if (extent % block && !nest_opt(n, OPT_MASK, n->axis[axis].name, block))
+        return false;
+    if (extent > block) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, block))
+            return false;
+        const Split *s = nest_last_split(n);
+        int outer = s->outer;
+        at = s->inner;
+        if (!nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_GRID))
+            return false;
+    }
+    if (side > 1) {
+        if (!nest_opt(n, OPT_UPCAST, n->axis[at].name, side))
+            return false;
+        at = nest_last_split(n)->outer;
+    }
+    if (copies > side) { /* the copies are far apart: the items of a row read neighbours */
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, ITEMS))
+            return false;
+        int far = nest_last_split(n)->outer, near = nest_last_split(n)->inner;
+        if (!nest_opt(n, OPT_UPCAST, n->axis[far].name, copies / side))
+            return false;
+        at = near;
+    }
+    return nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE);
+}
+
+/* fours: of the axis whose terms are taken by fours (DOT) what is left, or -1. */
+static bool contraction(Nest *n, const View *v, int rows, int columns, int fours)
+{
+    int64_t nr = 1, nc = 1, others = 1;
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns)
+            others = sat_mul(others, n->axis[axis].most);
+    }
+    while (nr < MOST_COPIES && 2 * nr * ITEMS <= n->axis[rows].extent)
+        nr *= 2;
+    while (nc < MOST_COPIES && 2 * nc * ITEMS <= n->axis[columns].extent)
+        nc *= 2;
+    while ((nr > 1 || nc > 1) &&
+           others * blocks(n->axis[rows].extent, nr) * blocks(n->axis[columns].extent, nc) <
+               PROCESSORS) {
+        if (nr >= nc)
+            nr /= 2;
+        else
+            nc /= 2;
+    }
+    /* the longest axis that is summed, some terms at a time */
+    int sum = fours, outer = -1;
+    for (uint32_t i = 1; i < v->dot->nsrc && fours < 0; i++) {
+        int axis = nest_root(n, v->dot->src[i]);
+        if (n->axis[axis].extent > 0 && (sum < 0 || n->axis[axis].extent > n->axis[sum].extent))
+            sum = axis;
+    }
+    if (sum < 0)
+        return false;
+    if (n->axis[sum].extent > TERMS) {
+        if (n->axis[sum].extent % TERMS &&
+            (fours >= 0 || !nest_opt(n, OPT_MASK, n->axis[sum].name, TERMS)))
+            return false;
+        if (!nest_opt(n, OPT_SPLIT, n->axis[sum].name, TERMS))
+            return false;
+        outer = nest_last_split(n)->outer;
+    }
+    if (!block_axis(n, rows, nr, nr < 4 ? nr : 4) || !block_axis(n, columns, nc, nc < 4 ? nc : 4))
+        return false;
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns && n->axis[axis].extent != 1 &&
+            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+            return false;
+    }
+    const char *order = "";
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) { /* inside of all others, the terms of a block */
+        int axis = nest_root(n, v->dot->src[i]);
+        if (axis != n->axis[sum].root && n->axis[axis].extent != 1)
+            order = nest_and_name(n, order, axis);
+    }
+    if (outer >= 0)
+        order = nest_and_name(n, order, outer);
+    if (*order)
+        nest_opt(n, OPT_ORDER, order, 0);
+    for (int i = 0; i < v->nfactor && outer >= 0; i++)
+        nest_opt(n, OPT_STAGE, n->axis[outer].name, v->factor[i]->src[0]->arg.i);
+    return true;
+}
+
+/* The two ranges are read by the same factors. */
+static bool alike(const View *v, Node *a, Node *b)
+{
+    for (int i = 0; i < v->nfactor; i++)
+        if (depends_on(v->factor[i], a) != depends_on(v->factor[i], b))
+            return false;
+    return true;
+}
+
+/* Columns are as many axes as lie side by side, one after the other, and are read alike: a row of pixels is continued by the next. */
+static void join_columns(Nest *n, const View *v)
+{
+    const Kernel *k = n->k;
+    const char *names = "";
+    Node *last = NULL;
+    int64_t stride, want = 1;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < v->nrange && !more; i++) {
+            Node *r = v->range[i];
+            int64_t extent = n->axis[nest_root(n, r)].extent;
+            if (extent < 2 || r == last || !access_stride(k, v->store[0], r, &stride) ||
+                stride != want || (last && !alike(v, r, last)))
+                continue;
+            names = arena_printf(n->arena, *names ? "%s %s" : "%s%s", k->axes[nest_root(n, r)].name,
+                                 names);
+            want = sat_mul(want, extent);
+            last = r;
+            more = true;
+        }
+    }
+    if (strchr(names, ' '))
+        nest_opt(n, OPT_JOIN, names, 0);
+}
+
+/* The terms of a window are one loop, all of which is straight-line code then: of two, a C compiler takes the bounds check of the outer
+ * one for a reason to branch, and loads of different rows wait for each other. */
+static void join_window(Nest *n)
+{
+    enum { MOST = 32 };
+    const View v = kernel_view(n->k);
+    const char *names = "";
+    int64_t terms = 1;
+    for (uint32_t i = reduce_ranges(v.dot); i < v.dot->nsrc; i++) {
+        const int axis = nest_root(n, v.dot->src[i]);
+        terms = n->axis[axis].extent < 0 ? INT64_MAX : sat_mul(terms, n->axis[axis].extent);
+        if (n->axis[axis].extent == 1)
+            continue;
+        if (!view_slides(&v, v.dot->src[i]))
+            return;
+        names = nest_and_name(n, names, axis);
+    }
+    if (terms <= MOST && strchr(names, ' '))
+        nest_opt(n, OPT_JOIN, names, 0);
+}
+
+/* Does the axis of `outer` go on in all factors where that of `inner` ends? */
+static bool continues(const Kernel *k, const View *v, Node *outer, Node *inner)
+{
+    bool good = outer != inner && range_extent(outer) > 1 && range_extent(inner) > 1;
+    for (int i = 0; i < v->nfactor && good; i++) {
+        int64_t far, near;
+        good = access_stride(k, v->factor[i], outer, &far) &&
+               access_stride(k, v->factor[i], inner, &near) && near > 0 &&
+               far == sat_mul(near, range_extent(inner));
+    }
+    return good;
+}
+
+/* Terms along two axes, of which one continues the other in both operands, are one row, of which more items can have a part. False: there are none. */
+static bool join_terms(Nest *n, const View *v)
+{
+    const Node *sum = v->dot;
+    for (uint32_t i = reduce_ranges(sum); i < sum->nsrc; i++)
+        for (uint32_t j = reduce_ranges(sum); j < sum->nsrc; j++)
+            if (continues(n->k, v, sum->src[i], sum->src[j])) {
+                const char *outer = nest_and_name(n, "", nest_root(n, sum->src[i]));
+                return nest_opt(n, OPT_JOIN, nest_and_name(n, outer, nest_root(n, sum->src[j])), 0);
+            }
+    return false;
+}
+
+/* Too few groups of tiles whose operands are worth a place: a GPU would not be full. */
+static bool is_small(const Nest *n, const View *v, int rows, int columns)
+{
+    int64_t others = 1;
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns)
+            others = sat_mul(others, n->axis[axis].most);
+    }
+    int64_t down = rows < 0 ? 1 : blocks(n->axis[rows].extent, SIDE);
+    return sat_mul(others, down * blocks(n->axis[columns].extent, SIDE)) < FULL * PROCESSORS;
+}
+
+/* A vector of results, along this range: of few of them, too, the terms can be divided. */
+static bool is_vector(const Nest *n, const View *v, Node *range)
+{
+    for (int i = 0; i < v->nrange; i++)
+        if (v->range[i] != range && n->axis[nest_root(n, v->range[i])].extent != 1)
+            return false;
+    return n->axis[nest_root(n, range)].extent > 1;
+}
+
+/* Are there operations, or terms of one sum, that are worth the wait of items for each other? */
+static bool worth_parts(const Nest *n, const View *v)
+{
+    int64_t terms = 1;
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        terms = sat_mul(terms, n->axis[nest_root(n, v->dot->src[i])].most);
+    return n->k->flops >= LEAST_PARTS || terms >= LEAST_SERIAL;
+}
+
+/* What was tried is kept if it could be done. */
+static bool keep(Nest **nest, Nest *tried, bool done)
+{
+    nest_free(done ? *nest : tried);
+    if (done)
+        *nest = tried;
+    return done;
+}
+
+/* One item for each element: neighbours for neighbours. The axis that was put last, or -1. */
+static int order_as_stored(Nest *n, const View *v)
+{
+    int64_t stride;
+    const char *names = "", *last = NULL;
+    int axis = -1;
+    for (int i = 0; i < v->nrange; i++) {
+        int at = nest_root(n, v->range[i]);
+        const char *name = n->axis[at].name;
+        if (!last && i + 1 < v->nrange && range_extent(v->range[i]) > 1 &&
+            access_stride(n->k, v->store[0], v->range[i], &stride) && stride == 1) {
+            last = name;
+            axis = at;
+        } else {
+            names = arena_printf(n->arena, *names ? "%s %s" : "%s%s", names, name);
+        }
+    }
+    if (last && nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", names, last), 0))
+        return axis;
+    return -1;
+}
+
+/* Results in tiles, or their terms shared. */
+static bool tiles(Nest **tiled, const View *v, const Buffer *const *bufs, int rows, int columns,
+                  int fours, Layout *want)
+{
+    const bool small = is_small(*tiled, v, rows, columns);
+    bool done = false;
+    int items = (*tiled)->target->items;
+    for (; small && worth_parts(*tiled, v) && !done && items >= LEAST_ITEMS; items /= 2) {
+        Nest *one = nest_clone(*tiled); /* fewer, if their parts do not fit */
+        done = parts_contraction(one, v, rows, columns, items, fours) && !nest_fits(one);
+        (void)keep(tiled, one, done);
+    }
+    if (done)
+        parts_layouts(*tiled, v, bufs, rows, columns, want);
+    else if (!small && rows >= 0 && (*tiled)->axis[rows].extent >= ITEMS &&
+             (*tiled)->k->flops >= LEAST_WORK)
+        done = contraction(*tiled, v, rows, columns, fours);
+    return done;
+}
+
+/* The same of products of bytes, four at once; of what is no tile an item has a result. False: there are no such products. */
+static bool dots_of_tiles(Nest **dots, const View *v, const Buffer *const *bufs, int rows,
+                          int columns, Layout *want)
+{
+    Node *four;
+    const int fours = fours_taken(*dots, v, bufs, &four);
+    if (fours < 0 || !fours_laid_out(*dots, v, bufs, (*dots)->k->axes[columns].range, four, want))
+        return false;
+    Nest *tiled = nest_clone(*dots);
+    const bool done = tiles(&tiled, v, bufs, rows, columns, fours, want);
+    (void)keep(dots, tiled, done);
+    return true;
+}
+
+void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
+{
+    View v = kernel_view((*nest)->k);
+    bool staged = false;
+    for (int i = 0; i < (*nest)->k->naxis; i++)
+        staged |= (*nest)->k->axes[i].staged;
+    if (staged) {
+        (void)choose_rows_opts(nest);
+        return;
+    }
+    if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, may_copy, want))
+        return;
+    if (v.dot && (*nest)->target->unroll) {
+        join_window(*nest);
+        v = kernel_view((*nest)->k);
+    }
+    if (!v.dot) {
+        const Target *t = (*nest)->target;
+        bool done = false;
+        for (int warp = t->joins_subgroups ? t->subgroup : 1; warp && !done; warp = warp > 1) {
+            Nest *rows = nest_clone(*nest);
+            done = keep(nest, rows, parts_rows(rows, &v, warp) && !nest_fits(rows));
+        }
+        if (!done && t->units) {
+            Nest *turned = nest_clone(*nest);
+            done = keep(nest, turned, parts_turned(turned, &v) && !nest_fits(turned));
+        }
+        if (!done && t->units)
+            (void)order_as_stored(*nest, &v);
+        return;
+    }
+    Nest *tiled = nest_clone(*nest);
+    int columns = tiled->target->units ? parts_walked(tiled) : -1, rows = -1;
+    if (keep(nest, tiled, columns >= 0 && !nest_fits(tiled))) {
+        v = kernel_view((*nest)->k);
+        parts_layouts(*nest, &v, bufs, -1, columns, want);
+        return;
+    }
+    tiled = nest_clone(*nest);
+    while (join_terms(tiled, &v))
+        v = kernel_view(tiled->k);
+    join_columns(tiled, &v);
+    const Kernel *k = tiled->k;
+    v = kernel_view(k);
+    columns = -1;
+    int64_t stride;
+    for (int i = 0; i < v.nrange; i++) {
+        int axis = nest_root(tiled, v.range[i]);
+        if ((tiled->axis[axis].extent >= ITEMS || is_vector(tiled, &v, v.range[i])) &&
+            access_stride(k, v.store[0], v.range[i], &stride) && stride == 1)
+            columns = axis;
+    }
+    for (int i = 0; i < v.nrange && columns >= 0; i++) {
+        int axis = nest_root(tiled, v.range[i]);
+        Node *c = k->axes[columns].range;
+        if (axis != columns && tiled->axis[axis].extent >= LEAST_ROWS &&
+            view_reuses(&v, c, v.range[i]) &&
+            (rows < 0 || tiled->axis[axis].extent > tiled->axis[rows].extent))
+            rows = axis;
+    }
+    if (columns >= 0 && rows < 0) {
+        Nest *one = nest_clone(tiled);
+        const int terms = parts_vector(one, &v, bufs, columns);
+        if (keep(&tiled, one, terms >= 0 && !nest_fits(one))) {
+            parts_layouts(tiled, &v, bufs, -1, terms, want);
+            (void)keep(nest, tiled, true);
+            return;
+        }
+    }
+    Nest *dots = nest_clone(tiled);
+    bool done = columns >= 0 && dots_of_tiles(&dots, &v, bufs, rows, columns, want);
+    if (keep(nest, dots, done)) {
+        nest_free(tiled);
+        return;
+    }
+    memset(want, 0, (size_t)k->narg * sizeof *want);
+    done = columns >= 0 && tiles(&tiled, &v, bufs, rows, columns, -1, want);
+    if (keep(nest, tiled, done) || !(*nest)->target->units)
+        return;
+    v = kernel_view((*nest)->k);
+    int last = order_as_stored(*nest, &v);
+    if (last >= 0)
+        parts_layouts(*nest, &v, bufs, -1, last, want);
+}

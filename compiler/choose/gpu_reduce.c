@@ -1,0 +1,665 @@
+/* gpu_reduce.c - opts for GPUs where there are too few results to fill one: the items of a group share the terms of sums.
+ *
+ * A small contraction (a convolution of one image, a matrix times a vector) has columns in the lanes, where its results and one
+ * operand lie side by side; each item has copies along the rows, over which that operand is used again, and one of several
+ * parts of the terms.  Operands come from the caches: no item waits for another before the sums are joined.
+ *
+ * A reduce of rows (a mean, a softmax's sums) has all its terms side by side in the lanes. */
+#include <string.h>
+
+#include "choose.h"
+
+enum {
+    WARP = 32,
+    ITEMS = 512,      /* of a group */
+    MOST_COPIES = 4,  /* of an item, along each */
+    GROUPS = 132,     /* that run beside each other */
+    TOGETHER = 8,     /* small ones in the place of one */
+    WARPS = 16 * 132, /* beside each other, so that some have what they wait for */
+    LEAST_TERMS = 8,  /* of a part */
+    MOST_TERMS = 16,  /* of a part of a row: its loads are under way together */
+    LONG_ROWS = 2,    /* of an item, if a group has them whole: groups spare more than reads do */
+    BESIDE = 4,       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
+    FEW = 64 * 1024   /* results, of which each has an item of its own otherwise */
+};
+
+/* Blocks of an axis are the grid's; gives what is inside of a block, or -1. */
+static int in_grid(Nest *n, int axis, int64_t block)
+{
+    int64_t extent = n->axis[axis].extent;
+    if (extent % block && !nest_opt(n, OPT_MASK, n->axis[axis].name, block))
+        return -1;
+    if (extent <= block)
+        return axis;
+    if (block == 1)
+        return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID) ? axis : -1;
+    if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, block))
+        return -1;
+    int inner = nest_last_split(n)->inner;
+    return nest_opt(n, OPT_BIND, n->axis[nest_last_split(n)->outer].name, BOUND_GRID) ? inner : -1;
+}
+
+/* The axis of the reduce that is divided: the longest one, or -1. */
+static int longest(const Nest *n, const Node *reduce)
+{
+    int best = -1;
+    for (uint32_t i = reduce_ranges(reduce); i < reduce->nsrc; i++) {
+        int axis = nest_root(n, reduce->src[i]);
+        if (n->axis[axis].extent > 1 && (best < 0 || n->axis[axis].extent > n->axis[best].extent))
+            best = axis;
+    }
+    return best;
+}
+
+/* In so many parts, each of terms side by side; -1: it cannot. */
+static int divide(Nest *n, int axis, int64_t parts)
+{
+    int64_t terms = ceil_div(n->axis[axis].extent, parts);
+    if (n->axis[axis].extent % terms && !nest_opt(n, OPT_MASK, n->axis[axis].name, terms))
+        return -1;
+    if (terms > 1 && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, terms))
+        return -1;
+    int outer = terms > 1 ? nest_last_split(n)->outer : axis;
+    return nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_LANE) ? outer : -1;
+}
+
+/* Inside of a block: copies of an item along the axis, beside each other or as far apart as there are lanes, and lanes. */
+static int lanes_of(Nest *n, int at, int64_t lanes, int64_t copies, bool near)
+{
+    if (copies > 1 && near) {
+        if (!nest_opt(n, OPT_UPCAST, n->axis[at].name, copies))
+            return -1;
+        at = nest_last_split(n)->outer;
+    } else if (copies > 1 && lanes > 1) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, lanes))
+            return -1;
+        int far = nest_last_split(n)->outer, in = nest_last_split(n)->inner;
+        if (!nest_opt(n, OPT_UPCAST, n->axis[far].name, copies))
+            return -1;
+        at = in;
+    }
+    if (lanes > 1 && !nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE))
+        return -1;
+    return at;
+}
+
+/* Lanes and copies of an item along columns and rows, and how many parts the terms are in. */
+typedef struct {
+    int64_t lanes[2], copies[2], parts;
+} Shape;
+enum { COLUMNS, ROWS };
+
+static int64_t tiles_of(const Shape *s, const int64_t extent[2])
+{
+    int64_t n = 1;
+    for (int i = 0; i < 2; i++)
+        n *= ceil_div(extent[i], s->lanes[i] * s->copies[i]);
+    return n;
+}
+
+/* A warp is 8 items along columns and 4 along rows, or all along columns. Copies save loads; fewer are more groups. */
+static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, int items)
+{
+    bool flat = extent[ROWS] < 8;
+    Shape s = {.lanes = {flat ? WARP : WARP / 4, flat ? 1 : 4},
+               .copies = {flat ? 1 : MOST_COPIES, flat ? 1 : MOST_COPIES},
+               .parts = 1};
+    while (s.lanes[COLUMNS] > 4 && s.lanes[COLUMNS] > extent[COLUMNS])
+        s.lanes[COLUMNS] /= 2;
+    /* a matrix times a vector: as many groups as run beside each other, as long as each has terms for all of its items */
+    while (flat && s.lanes[COLUMNS] > WARP / 4 && sat_mul(others, tiles_of(&s, extent)) < GROUPS &&
+           terms >= 2 * (ITEMS / s.lanes[COLUMNS]) * LEAST_TERMS)
+        s.lanes[COLUMNS] /= 2;
+    while (s.copies[COLUMNS] > 1 && s.copies[COLUMNS] * s.lanes[COLUMNS] >= 2 * extent[COLUMNS])
+        s.copies[COLUMNS] /= 2;
+    while (s.copies[ROWS] > 1 && s.copies[ROWS] * s.lanes[ROWS] > extent[ROWS])
+        s.copies[ROWS] /= 2;
+    while (sat_mul(others, tiles_of(&s, extent)) < GROUPS &&
+           (s.copies[COLUMNS] > 1 || s.copies[ROWS] > 2))
+        s.copies[s.copies[COLUMNS] > s.copies[ROWS] ? COLUMNS : ROWS] /= 2;
+    int64_t tiles = sat_mul(others, tiles_of(&s, extent));
+    const int64_t lanes = s.lanes[COLUMNS] * s.lanes[ROWS],
+                  most = (items < ITEMS ? items : ITEMS) / lanes;
+    while (2 * s.parts <= most && sat_mul(tiles, s.parts * lanes) < WARPS * WARP &&
+           terms >= 2 * s.parts * LEAST_TERMS)
+        s.parts *= 2;
+    return s;
+}
+
+/* Terms too few to be divided, and copies that leave too few items: with one for each result there are more that have work while
+ * others wait. So it is with convolutions of each channel by its own window. */
+static bool is_idle(const Shape *s, const int64_t extent[2], int64_t others)
+{
+    int64_t items = s->lanes[COLUMNS] * s->lanes[ROWS];
+    return s->parts == 1 && s->copies[COLUMNS] * s->copies[ROWS] > 1 &&
+           sat_mul(others, tiles_of(s, extent)) < WARPS * WARP / items;
+}
+
+/* An axis of results: blocks are the grid's. The axis of its lanes, or -1. */
+static int block(Nest *n, const Shape *s, int axis, int along)
+{
+    int at = in_grid(n, axis, s->lanes[along] * s->copies[along]);
+    return at < 0 ? -1 : lanes_of(n, at, s->lanes[along], s->copies[along], along == ROWS);
+}
+
+/* Other reduces of the kernel are divided alike, where they can be. */
+static void divide_others(Nest *n, const View *v, int64_t parts)
+{
+    for (int i = 0; i < v->nreduce; i++) {
+        int axis = v->reduce[i] == v->dot ? -1 : longest(n, v->reduce[i]);
+        if (axis >= 0 && n->axis[axis].split < 0 && !n->axis[axis].bound &&
+            n->axis[axis].extent % parts == 0)
+            (void)divide(n, axis, parts);
+    }
+}
+
+bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items, int fours)
+{
+    int sum = fours < 0 ? longest(n, v->dot) : fours;
+    if (sum < 0)
+        return false;
+    int64_t others = 1, extent[2] = {n->axis[columns].extent, rows >= 0 ? n->axis[rows].extent : 1};
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns)
+            others = sat_mul(others, n->axis[axis].most);
+    }
+    const int terms = n->axis[sum].root;
+    const bool window = view_slides(v, n->k->axes[terms].range); /* its few terms are not divided */
+    Shape s = shape_of(extent, others, window ? 1 : n->axis[sum].extent, items);
+    if (is_idle(&s, extent, others))
+        return false;
+    const char *order = "";
+    if (s.parts > 1) {
+        int at = divide(n, sum, s.parts);
+        if (at < 0)
+            return false;
+        order = nest_and_name(n, order, at);
+        divide_others(n, v, s.parts);
+    }
+    if (extent[ROWS] > 1) {
+        int at = block(n, &s, rows, ROWS);
+        if (at < 0)
+            return false;
+        order = s.lanes[ROWS] > 1 ? nest_and_name(n, order, at) : order;
+    }
+    int at = block(n, &s, columns, COLUMNS);
+    if (at < 0)
+        return false;
+    order = nest_and_name(n, order, at);
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns && n->axis[axis].extent != 1 &&
+            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+            return false;
+    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n->norder; i++) {
+            const NestAxis *x = &n->axis[n->order[i]];
+            if (x->reduced && !x->bound && x->extent != 1 &&
+                (x->root == terms) ==
+                    !pass) /* a window is inside: its loops become straight-line */
+                order = nest_and_name(n, order, n->order[i]);
+        }
+    return nest_opt(n, OPT_ORDER, order, 0);
+}
+
+/* ---- a matrix times a vector -------------------------------------------------------------- */
+
+/* The factor that is read once, as the results' axis goes by; NULL: both are, or none is. */
+static Node *matrix_of(const View *v, Node *results)
+{
+    if (v->nfactor != 2 || depends_on(v->factor[0], results) == depends_on(v->factor[1], results))
+        return NULL;
+    return v->factor[depends_on(v->factor[0], results) ? 0 : 1];
+}
+
+/* Are the terms of the sum, of one axis, all that moves beside the results? */
+static bool is_matrix_vector(const Nest *n, const View *v, int results, int sum)
+{
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != results && n->axis[axis].extent != 1)
+            return false;
+    }
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
+        int axis = nest_root(n, v->dot->src[i]);
+        if (axis != sum && n->axis[axis].extent != 1)
+            return false;
+    }
+    return v->nreduce == 1 && n->axis[results].extent > 0;
+}
+
+/* Items along the terms, each with 16 bytes of a row at a time, and along the results; rows that an item has, for which it reads the
+ * vector once. */
+typedef struct {
+    int64_t along, down, rows;
+} Stream;
+
+static Stream stream_of(int64_t results, int64_t terms, int64_t run, int items)
+{
+    Stream s = {items < ITEMS / 2 ? items : ITEMS / 2, 1, MOST_COPIES};
+    while (s.along > 1 && terms % (s.along * run))
+        s.along /= 2;
+    if (s.along == ITEMS / 2)
+        s.rows = LONG_ROWS;
+    while (s.rows > 1 && (results % s.rows || results / s.rows < GROUPS))
+        s.rows /= 2;
+    while (2 * s.along * s.down <= ITEMS / 2 && results % (2 * s.down * s.rows) == 0 &&
+           results / (2 * s.down * s.rows) >= GROUPS)
+        s.down *= 2;
+    return s;
+}
+
+/* Does memory decide how long it takes to read the matrix, and can it be read along the terms? */
+static bool streams(const Nest *n, const Buffer *matrix, const Node *load, Node *terms)
+{
+    enum { LEAST_BYTES = 16 << 20 };
+    int64_t stride;
+    if (matrix->kind == BUF_WEIGHT)
+        return matrix->bytes >= LEAST_BYTES;
+    return access_stride(n->k, load, terms, &stride) && stride == 1;
+}
+
+int parts_vector(Nest *n, const View *v, const Buffer *const *bufs, int results)
+{
+    enum { LINE = 16 };
+    const int sum = longest(n, v->dot);
+    Node *matrix = sum < 0 ? NULL : matrix_of(v, n->k->axes[results].range);
+    if (!matrix || !is_matrix_vector(n, v, results, sum) ||
+        !streams(n, bufs[matrix->src[0]->arg.i], matrix, n->k->axes[sum].range))
+        return -1;
+    const int64_t run = LINE / dtype_info[n->k->args[matrix->src[0]->arg.i].dtype].bytes;
+    const Stream s = stream_of(n->axis[results].extent, n->axis[sum].extent, run, n->target->items);
+    int at = sum, turn = -1;
+    if (run < 2 || s.along < WARP)
+        return -1;
+    if (n->axis[at].extent > s.along * run) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, s.along * run))
+            return -1;
+        turn = nest_last_split(n)->outer;
+        at = nest_last_split(n)->inner;
+    }
+    if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, run))
+        return -1;
+    const int along = nest_last_split(n)->outer, inner = nest_last_split(n)->inner;
+    at = in_grid(n, results, s.rows * s.down);
+    if (at < 0 || !nest_opt(n, OPT_BIND, n->axis[along].name, BOUND_LANE) ||
+        (at = lanes_of(n, at, s.down, s.rows, true)) < 0)
+        return -1;
+    const char *order = s.down > 1 ? nest_and_name(n, "", at) : "";
+    order = nest_and_name(n, order, along);
+    order = turn < 0 ? order : nest_and_name(n, order, turn);
+    return nest_opt(n, OPT_ORDER, nest_and_name(n, order, inner), 0) ? sum : -1;
+}
+
+/* Blocks of an axis are outermost, what is in them innermost. */
+static void in_blocks(Layout *l, int rank, int axis, int64_t block)
+{
+    l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)axis, .a = block};
+    LayoutOp *op = &l->op[l->n++];
+    *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = rank + 1}};
+    int n = 0;
+    op->perm.axis[n++] = (int8_t)axis;
+    for (int i = 0; i < rank + 1; i++)
+        if (i != axis && i != axis + 1)
+            op->perm.axis[n++] = (int8_t)i;
+    op->perm.axis[n] = (int8_t)(axis + 1);
+}
+
+/* What is inside of the blocks that are the grid's, of lanes or copies. */
+static int64_t block_of(const Nest *n, int axis)
+{
+    int64_t block = 1;
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].root == axis && (n->axis[i].form == AXIS_COPIES ||
+                                        (n->axis[i].bound == BOUND_LANE && !n->axis[i].reduced)))
+            block *= n->axis[i].extent;
+    return block;
+}
+
+/* Weights lie as the lanes, or the copies of an item, read them. */
+void parts_layouts(const Nest *n, const View *v, const Buffer *const *bufs, int rows, int columns,
+                   Layout *want)
+{
+    const int of[2] = {columns, rows};
+    for (int i = 0; i < v->nfactor; i++) {
+        int arg = (int)v->factor[i]->src[0]->arg.i, rank = bufs[arg]->rank;
+        bool settled = bufs[arg]->kind != BUF_WEIGHT || rank > 6;
+        for (int j = 0; j < 2 && !settled; j++) {
+            Move m = of[j] < 0 ? (Move){.kind = MOVE_NONE}
+                               : access_move(n->k->c, v->factor[i], n->k->axes[of[j]].range);
+            int64_t block = of[j] < 0 ? 1 : block_of(n, of[j]), size;
+            settled = m.kind != MOVE_NONE;
+            if (m.kind != MOVE_AXIS || m.stride != 1 || want[arg].n)
+                continue;
+            if (block > 1 && idx_value(bufs[arg]->dims[m.axis], &size) && size > block)
+                in_blocks(&want[arg], rank, m.axis, block);
+            else
+                layout_put_last(&want[arg], rank, m.axis);
+        }
+    }
+}
+
+/* Does some reduce move with it? Else it is the row that all items of a group walk over when they know what they share. */
+static bool is_of_reduces(const View *v, Node *range)
+{
+    for (int i = 0; i < v->nreduce; i++)
+        if (depends_on(v->reduce[i], range))
+            return true;
+    return false;
+}
+
+/* The parts of terms are items, of which so many neighbours are a warp that joins what it has; 1: none do. */
+static bool bind_lanes(Nest *n, int axis, int64_t warp)
+{
+    if (warp == 1)
+        return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_LANE);
+    if (n->axis[axis].extent > warp) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, warp) ||
+            !nest_opt(n, OPT_BIND, n->axis[nest_last_split(n)->outer].name, BOUND_LANE))
+            return false;
+        axis = nest_last_split(n)->inner;
+    }
+    return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_WARP);
+}
+
+/* The terms of a reduce are divided among at most so many lanes, the last axes first; among how many. */
+static int64_t bind_terms(Nest *n, const Node *r, int64_t most, int64_t warp)
+{
+    int64_t bound = 1;
+    for (int i = 0; i < n->naxis; i++) /* what a reduce before has as well */
+        for (uint32_t j = reduce_ranges(r); j < r->nsrc; j++)
+            if ((n->axis[i].bound == BOUND_LANE || n->axis[i].bound == BOUND_WARP) &&
+                n->axis[i].root == nest_root(n, r->src[j]))
+                bound *= n->axis[i].extent;
+    if (bound > 1)
+        return bound;
+    for (uint32_t i = r->nsrc; i-- > reduce_ranges(r);) {
+        int axis = nest_root(n, r->src[i]);
+        int64_t extent = n->axis[axis].extent, lanes = most / bound, whole;
+        lanes = lanes < extent ? lanes : extent;
+        if (lanes < 2)
+            continue;
+        for (whole = lanes; extent % whole;)
+            whole--;
+        if (2 * whole > lanes && whole % warp == 0)
+            lanes = whole;
+        else if (lanes % warp || !nest_opt(n, OPT_MASK, n->axis[axis].name, lanes))
+            return 0;
+        extent = n->axis[axis].extent;
+        if (lanes < extent && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes))
+            return 0;
+        if (!bind_lanes(n, lanes < extent ? nest_last_split(n)->inner : axis, warp))
+            return 0;
+        bound *= lanes;
+    }
+    return bound;
+}
+
+/* The range of results along which an access lies side by side, or NULL. */
+static Node *range_beside(const Kernel *k, const View *v, Node *access)
+{
+    int64_t stride;
+    for (int i = 0; i < v->nrange; i++)
+        if (range_extent(v->range[i]) > 1 && access_stride(k, access, v->range[i], &stride) &&
+            stride == 1)
+            return v->range[i];
+    return NULL;
+}
+
+/* A range along which some load lies side by side that moves with `stored` too, and does not lie side by side along that; *sector: so many of its elements
+ * are one of memory. */
+static Node *read_across(const Kernel *k, const View *v, Node *stored, int64_t *sector)
+{
+    enum { SECTOR = 32 };
+    for (int i = 0; i < v->nload; i++) {
+        Node *read = range_beside(k, v, v->load[i]);
+        *sector = SECTOR / dtype_info[v->load[i]->dtype].bytes;
+        if (read && read != stored && depends_on(v->load[i], stored))
+            return read;
+    }
+    return NULL;
+}
+
+/* A block of an axis is in a group, blocks are the grid's: gives what is inside of one, or -1, and its place in an order. */
+static int ordered_block(Nest *n, const Node *range, int64_t size, const char **order)
+{
+    const int axis = nest_root(n, range), at = in_grid(n, axis, size);
+    if (at >= 0 && at != axis)
+        *order = nest_and_name(n, *order, nest_last_split(n)->outer);
+    return at;
+}
+
+bool parts_turned(Nest *n, const View *v)
+{
+    enum { LANES = 256, LEAST_BYTES = 16 << 20 };
+    int64_t lanes = LANES, sector;
+    Node *stored = range_beside(n->k, v, v->store[0]);
+    Node *read = stored ? read_across(n->k, v, stored, &sector) : NULL;
+    if (!read || v->nreduce || n->k->bytes < LEAST_BYTES || range_extent(read) % sector)
+        return false;
+    while (lanes > WARP && lanes > range_extent(stored))
+        lanes /= 2;
+    for (int i = 0; i < v->nrange; i++)
+        if (v->range[i] != stored && v->range[i] != read && range_extent(v->range[i]) != 1 &&
+            !nest_opt(n, OPT_BIND, n->axis[nest_root(n, v->range[i])].name, BOUND_GRID))
+            return false;
+    const char *order = ""; /* groups that follow each other read what is beside it */
+    const int at = ordered_block(n, stored, lanes, &order);
+    const int copies = at < 0 ? -1 : ordered_block(n, read, sector, &order);
+    return copies >= 0 && nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE) &&
+           nest_opt(n, OPT_UPCAST, n->axis[copies].name, sector) &&
+           (!*order || nest_opt(n, OPT_ORDER, order, 0));
+}
+
+/* The axis of results along which what is reduced lies side by side; -1: along none. */
+static int side_by_side(const Nest *n, const View *v)
+{
+    int64_t stride;
+    const Node *r = v->reduce[0];
+    for (int i = 0; i < v->nrange; i++)
+        for (int j = 0; j < v->nload; j++)
+            if (n->axis[nest_root(n, v->range[i])].extent > 1 &&
+                depends_on(v->load[j], v->range[i]) &&
+                depends_on(v->load[j], r->src[reduce_ranges(r)]) &&
+                access_stride(n->k, v->load[j], v->range[i], &stride) && stride == 1)
+                return nest_root(n, v->range[i]);
+    return -1;
+}
+
+/* The last axis of results that the reduces move with, or -1. */
+static int last_of_reduces(const Nest *n, const View *v)
+{
+    int last = -1;
+    for (int i = 0; i < v->nrange; i++)
+        if (n->axis[nest_root(n, v->range[i])].extent != 1 && is_of_reduces(v, v->range[i]))
+            last = nest_root(n, v->range[i]);
+    return last;
+}
+
+/* Each group has so many rows along this axis, and one along others. */
+static bool bind_rows(Nest *n, const View *v, int inner, int64_t each)
+{
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (n->axis[axis].extent == 1 || !is_of_reduces(v, v->range[i]))
+            continue;
+        if (axis == inner && each > 1 && n->axis[axis].extent % each == 0) {
+            int at = in_grid(n, axis, each);
+            if (at < 0 || !nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE))
+                return false;
+        } else if (!nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Items that are neighbours have neighbours of the results, behind which come the parts of the terms. */
+static bool order_lanes(Nest *n)
+{
+    const char *order = "";
+    for (int reduced = 1; reduced >= 0; reduced--)
+        for (int i = 0; i < n->norder; i++) {
+            const NestAxis *x = &n->axis[n->order[i]];
+            if (x->bound == BOUND_LANE && x->reduced == reduced)
+                order = nest_and_name(n, order, n->order[i]);
+        }
+    for (int i = 0; i < n->norder; i++)
+        if (n->axis[n->order[i]].reduced && !n->axis[n->order[i]].bound)
+            order = nest_and_name(n, order, n->order[i]);
+    return nest_opt(n, OPT_ORDER, order, 0);
+}
+
+/* Terms of one row, rows, and whether they are for results that walk over them. */
+typedef struct {
+    int64_t terms, rows;
+    bool walked;
+} Rows;
+
+static Rows rows_of(const Nest *n, const View *v)
+{
+    Rows s = {.terms = 1, .rows = 1};
+    const Node *r = v->reduce[0];
+    for (int i = 0; i < v->nrange; i++) {
+        const int64_t most = n->axis[nest_root(n, v->range[i])].most;
+        if (is_of_reduces(v, v->range[i]))
+            s.rows = sat_mul(s.rows, most);
+        else
+            s.walked |= most > 1;
+    }
+    for (uint32_t i = reduce_ranges(r); i < r->nsrc; i++)
+        s.terms = sat_mul(s.terms, n->axis[nest_root(n, r->src[i])].most);
+    return s;
+}
+
+/* The terms of rows in the lanes. */
+bool parts_rows(Nest *n, const View *v, int64_t warp)
+{
+    if (!v->nreduce)
+        return false;
+    for (int i = 1; i < v->nreduce; i++) /* all over the same axes */
+        if (v->reduce[i]->nsrc != v->reduce[0]->nsrc)
+            return false;
+    const Rows s = rows_of(n, v);
+    if ((s.rows > FEW && !s.walked) || s.terms < WARP || s.terms == INT64_MAX)
+        return false;
+    const int beside = side_by_side(n, v);
+    if (warp > 1 && beside >= 0) /* neighbours have neighbours of the results */
+        return false;
+    const int inner = beside < 0 ? last_of_reduces(n, v) : beside;
+    int64_t items = n->target->items < 256 ? n->target->items : 256;
+    int64_t each = s.rows >= 8 * GROUPS ? items / WARP : beside >= 0 ? BESIDE : 1, bound = 1;
+    while (2 * items <= n->target->items && s.terms > MOST_TERMS * (items / each))
+        items *= 2;
+    for (int i = 0; i < v->nreduce; i++) {
+        int64_t lanes = bind_terms(n, v->reduce[i], items / each, warp);
+        if (i && lanes != bound)
+            return false;
+        bound = lanes;
+    }
+    return bound >= WARP / 2 && bind_rows(n, v, inner, each) && (beside < 0 || order_lanes(n));
+}
+
+/* ---- results that share a sum ----------------------------------------------------------------------- */
+
+static bool is_of_sum(const Nest *n, const View *v, int i)
+{
+    return n->axis[nest_root(n, v->range[i])].most > 1 && depends_on(v->dot, v->range[i]);
+}
+
+/* The parts of the one reduced axis that has several terms are lanes; -1: it cannot be. */
+static int lanes_of_terms(Nest *n, const View *v, int64_t parts)
+{
+    int axis = longest(n, v->dot);
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc && axis >= 0; i++) {
+        const int other = nest_root(n, v->dot->src[i]);
+        if (other != axis && n->axis[other].extent != 1)
+            return -1;
+    }
+    if (axis < 0 ||
+        (n->axis[axis].extent % parts && !nest_opt(n, OPT_MASK, n->axis[axis].name, parts)))
+        return -1;
+    return divide(n, axis, parts);
+}
+
+/* What the sum does not move with is one axis, where it can be. */
+static void join_walked(Nest *n, const View *v)
+{
+    const char *names = "";
+    for (int i = 0; i < v->nrange; i++)
+        if (n->axis[nest_root(n, v->range[i])].extent > 1 && !is_of_sum(n, v, i))
+            names = nest_and_name(n, names, nest_root(n, v->range[i]));
+    if (strchr(names, ' '))
+        nest_opt(n, OPT_JOIN, names, 0);
+}
+
+/* So many results of the last axis that the sum does not move with are a group's. */
+static bool bind_walked(Nest *n, const View *v, int64_t block)
+{
+    bool walked = false;
+    for (int i = v->nrange; i-- > 0;) {
+        const int axis = nest_root(n, v->range[i]);
+        const int64_t extent = n->axis[axis].extent;
+        if (extent == 1 || is_of_sum(n, v, i))
+            continue;
+        const bool blocks = !walked && extent > 0;
+        if (!blocks && !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+            return false;
+        if (blocks && extent > block && in_grid(n, axis, block) < 0)
+            return false;
+        walked |= blocks;
+    }
+    return walked;
+}
+
+/* Of each line of lanes an item has one result, or some, so that all groups run beside each other: what an item loads it stores before
+ * it loads again.  All of them if the sum takes longer than that. */
+static int64_t walked_block(const Nest *n, const View *v, int64_t groups, int64_t lines)
+{
+    if (n->axis[longest(n, v->dot)].extent > lines * MOST_TERMS)
+        return INT64_MAX;
+    return lines * ceil_div(groups, lines * TOGETHER * GROUPS);
+}
+
+/* A block of the last axis that the sum moves with is in the lanes, which is given; or -1. */
+static int bind_columns(Nest *n, const View *v, int columns, int64_t lanes)
+{
+    for (int i = 0; i < v->nrange; i++) {
+        const int axis = nest_root(n, v->range[i]);
+        if (is_of_sum(n, v, i) && axis != columns &&
+            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+            return -1;
+    }
+    const int at = in_grid(n, columns, lanes);
+    return at >= 0 && nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE) ? at : -1;
+}
+
+int parts_walked(Nest *n)
+{
+    View v = kernel_view(n->k);
+    if (v.nreduce != 1)
+        return -1;
+    join_walked(n, &v);
+    v = kernel_view(n->k);
+    int64_t stride, groups = 1, items = n->target->items < 256 ? n->target->items : 256;
+    int last = -1;
+    for (int i = 0; i < v.nrange; i++) {
+        groups = sat_mul(groups, n->axis[nest_root(n, v.range[i])].most);
+        last = is_of_sum(n, &v, i) ? i : last;
+    }
+    const int columns = last < 0 ? -1 : nest_root(n, v.range[last]);
+    if (columns < 0 || n->axis[columns].extent < 2 || longest(n, v.dot) < 0)
+        return -1;
+    const int64_t extent = n->axis[columns].extent;
+    const bool beside = access_stride(n->k, v.store[0], v.range[last], &stride) && stride == 1;
+    int64_t lanes = beside ? WARP : BESIDE;
+    while (lanes > BESIDE && lanes > extent)
+        lanes /= 2;
+    groups = groups / extent * ceil_div(extent, lanes);
+    const int64_t block = walked_block(n, &v, groups, items / lanes);
+    const bool done = lanes_of_terms(n, &v, items / lanes) >= 0 && bind_walked(n, &v, block) &&
+                      bind_columns(n, &v, columns, lanes) >= 0 && order_lanes(n);
+    return done ? columns : -1;
+}

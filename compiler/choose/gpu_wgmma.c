@@ -1,0 +1,231 @@
+/* gpu_wgmma.c - opts without search, for products of matrices whose fragments the items of a warpgroup multiply together.
+ *
+ * Operands are read where they lie, so a block's results have all of the registers, and boxes bring operands there without any item's
+ * doing.  What bounds such a product is the flow of operands into a processor: blocks are as large as the sums leave room for, as long
+ * as there are enough of them. */
+#include <math.h>
+#include <string.h>
+
+#include "gpu.h"
+
+enum {
+    LINE = 128,  /* bytes of terms in a block */
+    NARROW = 64, /* columns that a block may have of any product */
+    MOST_WARPS = 4,
+    MOST_DEPTH = 6,
+    EVEN = 16, /* turns, from which on a depth that divides the steps is worth a place */
+    MOST_PARTS = 4,
+    MOST_RESULTS = 256 * 128
+};
+
+typedef struct {
+    const Tc *unit;
+    int64_t warps, depth; /* warpgroups, one below the other */
+    int64_t parts;        /* of the terms, for as many groups of a cluster */
+} Tall;
+
+static int64_t place_bytes(const Tall *b)
+{
+    return (b->warps * b->unit->m + b->unit->n) * LINE;
+}
+
+/* With what is kept of operands besides, what the groups of a cluster join their sums in, and the tokens. */
+static int64_t shared_bytes(const Tall *b)
+{
+    enum { TOKENS = 1024 };
+    const int64_t rests = b->warps * tc_rests(b->unit) * dtype_info[b->unit->b].bytes;
+    return b->depth * place_bytes(b) + rests +
+           (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 + TOKENS;
+}
+
+/* Of products in three an item has two sums of each of its results. Of several warpgroups, who have what the loaders leave them, they have to fit. */
+static bool has_registers(const Tall *b)
+{
+    enum { OTHERS = 72 };
+    const int64_t sums = b->unit->m * b->unit->n / b->unit->lanes;
+    return b->unit->products == 1 || b->warps == 1 || 2 * sums + OTHERS <= tc_registers(b->warps);
+}
+
+/* Cycles that a block's products over a line of terms take, with so many blocks beside each other. In three each warpgroup takes operands
+ * apart before it multiplies, which little hides. */
+static double line_cycles(const Tall *b, double beside)
+{
+    enum { RATE = 2048, /* products of 16 bits that a processor makes */ APART = 404 };
+    const double column = 7.1, hidden = 0.87;
+    const Tc *u = b->unit;
+    if (u->products == 1) /* the narrower the terms, the more in a line, and in a cycle */
+        return (double)(b->warps * u->m * u->n * LINE / 2) / RATE;
+    const double alone = (double)b->warps * (APART + column * u->n);
+    return (double)b->warps * beside > 1 ? alone * hidden : alone;
+}
+
+/* How many blocks a processor has in all, and how often as many as there is room for. */
+typedef struct {
+    double each, turns;
+    int64_t blocks;
+} Share;
+static Share share_of(const Extents *e, const Tall *b, const Target *t)
+{
+    enum { REGISTERS = 65536 };
+    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n, items = b->warps * 128 + 128;
+    const int64_t sums = rows * columns / (b->warps * 128);
+    const int64_t registers = b->unit->products > 1 ? 2 * sums + 72 : sums + 40;
+    int64_t fits = REGISTERS / (items * registers), room = t->shared / shared_bytes(b);
+    fits = room < fits ? room : fits;
+    fits = fits < 1 ? 1 : fits;
+    Share s = {.blocks =
+                   e->others * ceil_div(e->rows, rows) * ceil_div(e->columns, columns) * b->parts};
+    s.each = (double)ceil_div(s.blocks, mma_processors(b->parts));
+    s.turns = (double)ceil_div((int64_t)s.each, fits);
+    return s;
+}
+
+/* Cycles that the product takes in such blocks. */
+static double estimate(const Extents *e, const Tall *b, const Target *t)
+{
+    enum {
+        START = 1500,
+        THREE = 1000, /* beside, until operands have been taken apart and sums joined */
+        FILL = 1200,  /* until the first boxes have come, nothing hides it */
+        LATENCY = 900,
+        FLOW = 55,  /* bytes into one processor ... */
+        ALL = 5700, /* ... and into all */
+        STORE = 24, /* results, to their end */
+        JOIN = 91   /* results that groups give or take, all over the GPU */
+    };
+    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n;
+    const Share s = share_of(e, b, t);
+    const double steps = (double)ceil_div(e->terms, tc_run(b->unit->a) * b->parts),
+                 busiest = (double)place_bytes(b) / FLOW,
+                 together =
+                     (double)(place_bytes(b) * (s.blocks < PROCESSORS ? s.blocks : PROCESSORS)) /
+                     ALL,
+                 flow = busiest > together ? busiest : together;
+    const double beside = s.each / s.turns; /* that hide each other */
+    const double unit = line_cycles(b, beside);
+    const double busy = flow > unit ? flow : unit;
+    double step = LATENCY / (double)(b->depth - 1) / beside;
+    step = step > busy ? step : busy;
+    const double join = b->parts > 1 ? (double)(s.blocks * rows * columns) / JOIN : 0;
+    const double begin = b->unit->products > 1 ? START + THREE : START;
+    return begin + join + s.turns * FILL +
+           s.each * (steps * step + (double)(rows * columns) / STORE);
+}
+
+/* Those that are beside it what one warpgroup would take or another one spares: what is made of the sums. A quarter of a processor that has one
+ * warp waits for each operation of it. */
+static double finish(const Extents *e, const Tall *b, const Target *t)
+{
+    enum {
+        WORK = 75,  /* additions that a processor makes in a cycle */
+        GROUP = 700 /* a further warpgroup begins and ends */
+    };
+    const Share s = share_of(e, b, t);
+    const double warps = (double)b->warps * s.each / s.turns,
+                 work = (double)(b->warps * b->unit->m * b->unit->n * e->work) / WORK;
+    return (double)(b->warps - 1) * GROUP + s.each * (warps > 1 ? work : 2 * work);
+}
+
+/* As many lines of terms ahead as shared memory and the loop have. A long loop ends with a whole turn through its places (f32, 128 steps: 1.33 ms
+ * with 4 of them, 1.47 with 5). */
+static int64_t depth_of(const Extents *e, Tall b, const Target *t)
+{
+    const int64_t line = tc_run(b.unit->a), terms = e->terms / b.parts,
+                  steps = ceil_div(terms, line);
+    while (b.depth > 2 && (shared_bytes(&b) > t->shared || b.depth * line >= terms + line))
+        b.depth--;
+    while (b.depth > 4 && steps >= EVEN * b.depth && steps % b.depth)
+        b.depth--;
+    return b.depth;
+}
+
+/* The one of number `nth`, from 0, in the order of their estimates. */
+static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *best, double most,
+                       int nth)
+{
+    Tall found[WGMMA_MOST_NTH];
+    Ranking r = {.n = 0};
+    for (int i = 0; i < TC_COUNT; i++)
+        for (int64_t warps = 1; warps <= MOST_WARPS; warps *= 2)
+            for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
+                const Tc *u = &tc_units[i];
+                Tall b = {u, warps, MOST_DEPTH, parts};
+                const int64_t line = tc_run(u->a);
+                const bool wide = (warps > 1 && warps * u->m >= 2 * e->rows) ||
+                                  (u->n > NARROW && u->n >= 2 * e->columns);
+                const bool even =
+                    parts == 1 || (u->acc == INGOT_F32 && e->terms % (parts * line) == 0 &&
+                                   e->terms > parts * line);
+                if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
+                    u->products != like->products || wide || !even || !has_registers(&b) ||
+                    warps * u->m * u->n > MOST_RESULTS)
+                    continue;
+                b.depth = depth_of(e, b, t);
+                const double all = estimate(e, &b, t);
+                if (all >= most || shared_bytes(&b) > t->shared)
+                    continue;
+                const int number = mma_rank(&r, -1, all + finish(e, &b, t), WGMMA_MOST_NTH);
+                if (number >= 0)
+                    found[number] = b;
+            }
+    if (nth < r.n)
+        *best = found[r.number[nth]];
+    return nth < r.n;
+}
+
+/* outer: the loop over blocks of terms, at which operands are staged. */
+static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **outer)
+{
+    const Tc *u = b->unit;
+    const char *rows, *columns, *terms, *row, *column, *term, *warp, *step, *turn;
+    const char *part = NULL, *own = p->terms.name;
+    if (b->parts > 1 && !mma_divide(n, own, mma_extent(n, own) / b->parts, &part, &own))
+        return false;
+    if (!mma_divide(n, p->rows.name, u->m * b->warps, &rows, &row) ||
+        !mma_divide(n, p->columns.name, u->n, &columns, &column) ||
+        !mma_divide(n, own, tc_run(u->a), &terms, &term) || !terms ||
+        !mma_divide(n, row, u->m, &warp, &row) || !mma_divide(n, term, u->k, &step, &term) ||
+        !mma_turns(n, columns, &rows, &turn))
+        return false;
+    if (!nest_opt(n, OPT_TC, arena_printf(n->arena, "%s (%s; %s; %s)", u->name, row, column, term),
+                  0))
+        return false;
+    const char *order = "", *const grid[] = {rows, columns, turn};
+    for (int i = 0; i < 3; i++)
+        if (grid[i])
+            order = arena_printf(n->arena, "%s%s ", order, grid[i]);
+    order = arena_printf(n->arena, step ? "%s%s %s" : "%s%s", order, terms, step);
+    if (!nest_opt(n, OPT_ORDER, order, 0))
+        return false;
+    if (!mma_bind_others(n, &p->others) || !mma_bind(n, 3, grid, BOUND_GRID) ||
+        !mma_bind(n, 1, &warp, BOUND_WARP))
+        return false;
+    *outer = terms;
+    return !part || nest_opt(n, OPT_BIND, part, BOUND_CLUSTER);
+}
+
+/* Few groups leave processors to those of the next kernel, which begin early and are in nobody's way. */
+static void let_next_begin(Nest *n, const Extents *e, const Tall *b)
+{
+    enum { FEW = 64 };
+    if (n->target->next && b->unit->products == 1 && share_of(e, b, n->target).blocks <= FEW)
+        (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
+}
+
+bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double cycles)
+{
+    Tall b = {0};
+    const Target *t = (*nest)->target;
+    const int nth = t->nth ? t->nth - 1 - MMA_MOST_NTH : 0;
+    if (nth < 0 || !pick_block(e, p->unit, t, &b, t->nth ? INFINITY : cycles, nth))
+        return false;
+    Nest *tiled = nest_clone(*nest);
+    const char *outer;
+    const bool good = block_opts(tiled, p, &b, &outer) && mma_stage(&tiled, outer, b.depth);
+    if (good)
+        let_next_begin(tiled, e, &b);
+    nest_free(good ? *nest : tiled);
+    if (good)
+        *nest = tiled;
+    return good;
+}

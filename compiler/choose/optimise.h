@@ -1,0 +1,18 @@
+/* optimise.h - layouts and opts for all kernels of a plan. */
+#ifndef OPTIMISE_H
+#define OPTIMISE_H
+
+#include "plan.h"
+
+/* pad_inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
+void copy_inputs(Plan *);
+/* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
+void choose_layouts(Plan *, const Target *);
+/* choose.c: opts for every kernel, layouts for its weights, copies where an operand is laid out badly. */
+void optimise(Plan *, const Target *);
+/* share_weights.c: kernels that look up what another one multiplies read it as that one has it. */
+void share_weights(Plan *, const Target *);
+/* halos.c: the kernels that write a buffer with a halo first zero it, beside their own loops. */
+void clear_halos(Plan *);
+
+#endif

@@ -1,0 +1,93 @@
+/* share_weights.c - a weight that one kernel multiplies and another one looks up is stored once.
+ *
+ * A contraction stores its constant operand in the order in which its loops read it.  A kernel that
+ * reads the same constant element by element, as an embedding is looked up whose transpose gives the
+ * logits, can read it there too, each element from a line of its own.  It does where that takes little
+ * beside the contraction, or is worth the bytes; else it has a copy that lies as it reads.
+ *
+ * Requires the layouts of everything else. Leaves the layout in the arguments of such kernels and in
+ * their records. */
+#include "choose.h"
+
+typedef struct {
+    Arena *a;
+    const Target *t;
+    Step **step;
+    int n;
+    Layout *layout; /* by buffer: as the largest contraction wants it */
+    double *cost;   /* of that contraction; 0: there is none */
+} Weights;
+
+static bool is_contraction(const Step *s)
+{
+    return kernel_view(s->kernel).dot != NULL;
+}
+
+/* The layouts that a contraction wants for its weights. */
+static void ask(Weights *w, const Step *s)
+{
+    const Kernel *k = s->kernel;
+    if (k->serial || k->sink->nsrc != 1)
+        return;
+    Nest *nest = nest_new(k, w->t);
+    Layout *want = NEWN(w->a, Layout, k->narg);
+    Node *lanes[MAX_LANES];
+    int nlanes;
+    choose_opts(w->a, &nest, (const Buffer *const *)s->bufs, false, NULL, want, lanes, &nlanes);
+    double cost = cost_kernel(k, w->t);
+    for (int i = 0; i < k->narg; i++) {
+        int id = s->bufs[i]->id;
+        if (s->bufs[i]->kind == BUF_WEIGHT && want[i].n && cost > w->cost[id]) {
+            w->layout[id] = want[i];
+            w->cost[id] = cost;
+        }
+    }
+    nest_free(nest);
+}
+
+/* A line for each element that is read, beside the elements alone. */
+static bool pays(const Weights *w, const Step *s, int arg)
+{
+    const Buffer *b = s->bufs[arg];
+    int64_t *count = NEWN(w->a, int64_t, s->kernel->narg);
+    kernel_accesses(s->kernel, w->a, count);
+    double more = (double)count[arg] * (double)(w->t->line - (int)elem_bytes(b->dtype)),
+           bytes = (double)b->bytes;
+    return cost_bytes(more, bytes, w->t) <= w->cost[b->id] / LITTLE + bytes * w->t->byte;
+}
+
+void share_weights(Plan *p, const Target *t)
+{
+    Weights w = {.a = arena_new(), .t = t};
+    w.step = kernel_steps(p, w.a, &w.n);
+    w.layout = NEWN(w.a, Layout, p->nbuffer);
+    w.cost = NEWN(w.a, double, p->nbuffer);
+    bool *looked_up = NEWN(w.a, bool, p->nbuffer);
+    for (int i = 0; i < w.n; i++)
+        for (int j = 0; j < w.step[i]->nbuf && !is_contraction(w.step[i]); j++)
+            looked_up[w.step[i]->bufs[j]->id] |= w.step[i]->bufs[j]->kind == BUF_WEIGHT;
+    for (int i = 0; i < w.n; i++) {
+        bool shared = false;
+        for (int j = 0; j < w.step[i]->nbuf; j++)
+            shared |= looked_up[w.step[i]->bufs[j]->id];
+        if (shared && is_contraction(w.step[i]))
+            ask(&w, w.step[i]);
+    }
+    for (int i = 0; i < w.n; i++) {
+        Step *s = w.step[i];
+        for (int j = 0; j < s->nbuf; j++) {
+            int id = s->bufs[j]->id;
+            if (!(w.cost[id] > 0) || is_contraction(s) || !pays(&w, s, j))
+                continue;
+            s->kernel->args[j].layout = s->kernel->choice->arg[j].layout = w.layout[id];
+            plan_note(p, (Note){.pass = "weights",
+                                .what = "shared",
+                                .why = "it is read where a product has it: it is stored once",
+                                .node = s->bufs[j]->node,
+                                .step = s,
+                                .operations = -1,
+                                .bytes = s->bufs[j]->bytes});
+        }
+    }
+    arena_free(w.a);
+}

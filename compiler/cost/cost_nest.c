@@ -1,0 +1,675 @@
+/* cost_nest.c - what a kernel with its opts costs, from its statements: cost_nest().
+ *
+ * The linear form says what runs in which loop.  Of the body of each loop, per iteration:
+ *
+ *     issue = max(multiply-adds / 2, loads, stores, all / 5, latency of what waits for itself)
+ *             + the time that a vector which is live there and has no register is waited for
+ *
+ * and each iteration counts a little more for its branch.  Vectors that live through a loop which does not touch them (sums of
+ * another loop) are put aside once, not in each iteration.
+ *
+ * An innermost loop of few iterations and few statements is none any more once the C compiler has written it out, and what
+ * two of its iterations load is loaded once then: of a window of three, 14 pixels wide, 16 of 42 loads are left.  It
+ * does that up to about PEELED operations (by what gcc 12 made of 240 convolutions).
+ *
+ * Memory: an access at loops l1 .. ln (outermost first) touches F(d) bytes in the loops inside of depth d.  Let d be the
+ * outermost depth whose footprint, of all accesses together, fits a level.  Then an iteration of the loop around them finds
+ * there what the one before it has touched, and a run of that loop brings in each of its lines once:
+ *
+ *     traffic = F(d - 1) times the iterations outside of that loop
+ *
+ * so that in c[i,j] += a[i,k] * b[k,j] with k innermost and too long, a line of a[] comes once for all of its elements.  Where
+ * loops and copies walk over the same places (a window and what it slides along), these count once.
+ *
+ * Both go on at once, and the longer one hides most of the other: cycles = (issue^4 + memory^4)^(1/4).  The weights below rank
+ * 7,500 candidates of 188 kernels on a Zen 4, and 5,500 of 138 on an Emerald Rapids (tests/tune/rank.py); most may be twice
+ * or half of what they are without doing so any worse. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost_nest.h"
+#include "kernel.h"
+#include "linear.h"
+#include "nest.h"
+
+enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
+#define FIT 0.6 /* of a level of cache that one kernel's data may fill */
+/* Of the time of bytes that come into a level, what is left where PREFETCH asks for them. */
+static const double ahead[] = {1, 0.85, 0.5};
+#define JUMPS 4099.0 /* stands for bytes that are no constant: nothing slides along by them */
+#define LOAD 0.9     /* cycles of a load, */
+#define STORE 1.5    /* a store, */
+#define BRANCH 0.3   /* an iteration of a loop, */
+#define ENTRY 0.5    /* and its begin */
+/* Bytes: where many lines are under way at once. */
+const EstimateWeights estimate_weights = {
+    .load = LOAD, .store = STORE, .operation = 0.5, .byte = {1.0 / 56, 1.0 / 28, 1.0 / 6}};
+
+enum {
+    LATENCY = 4,
+    RECIPROCAL = 8,
+    SPILT = 4,
+    WIDTH = 5,        /* instructions that begin in a cycle */
+    PIECE = 800,      /* cycles until the code of one more piece (a rest) is there */
+    PEELED = 115,     /* operations that a loop which is written out has, */
+    PEELED_TRIPS = 16 /* and iterations */
+};
+
+typedef struct {
+    int arg;
+    bool store;
+    double bytes;             /* of one access */
+    int nest, depth;          /* the loops around it, and how many */
+    double stride[MAX_DEPTH]; /* bytes, by loop */
+    double lanes, lane_step;  /* that lie apart: how many, by how many bytes; 1: none do */
+    double *at;           /* bytes, ascending: accesses with the same strides, all counters zero */
+    double copies, apart; /* how many these are, and how near to one another */
+} Access;
+
+typedef struct {
+    double fma, load, store, alu, slow;
+    int first;      /* of the accesses that were added in it */
+    bool loops;     /* it has loops in it */
+    Node *sum;      /* one of the accumulators that are updated; NULL: none is */
+    double chain;   /* how often, in an iteration */
+    double live;    /* registers of the vectors that it works on, at the most */
+    double through; /* with those that are live beside them, untouched */
+} Body;
+
+/* Loops, one in the other, that accesses stand in. */
+typedef struct {
+    int depth;
+    Node *range[MAX_DEPTH];
+    double trips[MAX_DEPTH];
+} Loops;
+
+typedef struct {
+    const Kernel *k;
+    const Target *t;
+    Estimate *out;
+    Linear *l;
+    double trips[MAX_DEPTH], times[MAX_DEPTH]; /* of the loops open; iterations of all down to it */
+    Node *range[MAX_DEPTH];
+    Body body[MAX_DEPTH + 1];
+    int depth;
+    Access *access;
+    int naccess;
+    Loops *nest;
+    int nnest;
+    Arena *a;
+    uint32_t *seen; /* by node id: the statement that counted it */
+    uint32_t now;
+    double *live, *through; /* by statement: as of Body */
+    bool ahead;             /* PREFETCH: what comes from beyond L2 is not waited for */
+} Count;
+
+/* ---- operations ------------------------------------------------------------------------------------ */
+
+static double registers_of(const Count *q, const Node *n)
+{
+    int lanes = q->t->lanes, bytes = dtype_info[n->dtype].bytes;
+    bool vector = n->id < q->l->nknown && q->l->vector[n->id];
+    if (!vector || !lanes)
+        return 1;
+    double wide = (double)q->l->tile->lanes * (bytes > 4 ? bytes : 4) / (4.0 * lanes);
+    return wide < 1 ? 1 : wide;
+}
+
+/* Bytes that the address moves with an iteration of a range; JUMPS: they are no constant. */
+static double stride_of(Count *q, Node *at, Node *range, int bytes)
+{
+    int64_t step;
+    return range_stride(q->k->c, at, range, &step) ? (double)step * bytes : JUMPS;
+}
+
+/* The loops that are open, as one of those that accesses stand in. */
+static int nest_of(Count *q)
+{
+    for (int i = 0; i < q->nnest; i++)
+        if (q->nest[i].depth == q->depth &&
+            !memcmp(q->nest[i].range, q->range, (size_t)q->depth * sizeof *q->range))
+            return i;
+    Loops n = {.depth = q->depth};
+    memcpy(n.range, q->range, sizeof n.range);
+    memcpy(n.trips, q->trips, sizeof n.trips);
+    vec_push(q->a, q->nest, q->nnest, n);
+    return q->nnest - 1;
+}
+
+static int bytes_of_element(const Node *n)
+{
+    const int bytes = dtype_info[n->dtype].bytes;
+    return bytes < 1 ? 1 : bytes;
+}
+
+/* Bytes between the lanes of a vector that is loaded or stored; 0: it is none. */
+static double lane_step(Count *q, Node *n)
+{
+    Node *lane = q->l->tile->lane;
+    if (!lane || n->id >= q->l->nknown || !q->l->vector[n->id])
+        return 0;
+    double step = stride_of(q, n->src[first_coord(n)], lane, bytes_of_element(n));
+    return step < 0 ? -step : step;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* More places of an access: n of them, and each again so many times, a stride further each time.  Those that it has already are not more. */
+static void add_places(Count *q, Access *x, int n, const double *place, double stride, int trips)
+{
+    const int had = (int)x->copies, all = had + n * trips;
+    double *at = NEWN(q->a, double, all);
+    for (int i = 0; i < had; i++)
+        at[i] = x->at[i];
+    for (int k = 0; k < trips; k++)
+        for (int i = 0; i < n; i++)
+            at[had + k * n + i] = place[i] + k * stride;
+    qsort(at, (size_t)all, sizeof *at, ascending);
+    int kept = 0;
+    x->apart = 0;
+    for (int i = 0; i < all; i++) {
+        const double gap = kept ? at[i] - at[kept - 1] : 0;
+        if (kept && gap <= 0)
+            continue;
+        x->apart = kept && (x->apart <= 0 || gap < x->apart) ? gap : x->apart;
+        at[kept++] = at[i];
+    }
+    x->at = at;
+    x->copies = kept;
+}
+
+static void add_access(Count *q, Node *n)
+{
+    Context *c = q->k->c;
+    Node *at = n->src[first_coord(n)];
+    int bytes = bytes_of_element(n);
+    Access x = {
+        .arg = (int)n->src[0]->arg.i, .store = n->op == OP_STORE, .depth = q->depth, .lanes = 1};
+    x.nest = nest_of(q);
+    x.bytes = bytes;
+    double step = lane_step(q, n);
+    if (step == bytes) {
+        x.bytes *= q->l->tile->lanes;
+    } else if (step > 0) {
+        x.lanes = q->l->tile->lanes;
+        x.lane_step = step;
+        x.bytes *= is_rows(n) ? (double)x.lanes : 1;
+    }
+    Node *counter[MAX_DEPTH + 1], *zero[MAX_DEPTH + 1];
+    int counters = 0;
+    for (int i = 0; i < q->depth; i++) {
+        x.stride[i] = stride_of(q, at, q->range[i], bytes);
+        counter[counters++] = q->range[i];
+    }
+    if (q->l->tile->lane)
+        counter[counters++] = q->l->tile->lane;
+    for (int i = 0; i < counters; i++)
+        zero[i] = idx(c, 0);
+    int64_t first = 0;
+    (void)idx_value(substitute(c, at, counters, counter, zero), &first);
+    const double place = (double)first * bytes;
+    for (int i = 0; i < q->naccess; i++) {
+        Access *o = &q->access[i];
+        if (o->arg != x.arg || o->nest != x.nest || o->bytes != x.bytes || o->lanes != x.lanes ||
+            o->lane_step != x.lane_step ||
+            memcmp(o->stride, x.stride, (size_t)x.depth * sizeof *x.stride))
+            continue;
+        add_places(q, o, 1, &place, 0, 1);
+        return;
+    }
+    add_places(q, &x, 1, &place, 0, 1);
+    if (q->naccess < MAX_ACCESSES)
+        q->access[q->naccess++] = x;
+}
+
+/* Instructions of a load or a store: of lanes that lie apart one each, and half of one to put it beside the others; of rows one each,
+ * and one each in each of log2(lanes) steps that transpose them. */
+static void count_moved(Count *q, Node *n, double *moved)
+{
+    double step = lane_step(q, n);
+    const int lanes = q->l->tile->lanes;
+    if (step == 0 || step == bytes_of_element(n)) {
+        *moved += registers_of(q, n);
+        return;
+    }
+    double beside = is_rows(n) ? 0 : 0.5;
+    for (int i = 1; is_rows(n) && i < lanes; i *= 2)
+        beside += 1;
+    *moved += lanes;
+    q->body[q->depth].alu += beside * lanes;
+}
+
+static void count_node(Count *q, Node *n, bool top);
+
+static void count_sources(Count *q, Node *n)
+{
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        count_node(q, n->src[i], false);
+}
+
+/* Of what is written inside one statement; named values are counted where they are named. */
+static void count_node(Count *q, Node *n, bool top)
+{
+    Body *b = &q->body[q->depth];
+    bool named = n->id < q->l->nknown && q->l->named[n->id];
+    if ((named && !top) || n->op == OP_CONST || n->op == OP_RANGE || n->op == OP_BUFFER ||
+        n->op == OP_VAR || is_scalar_argument(n) || q->seen[n->id] == q->now)
+        return;
+    q->seen[n->id] = q->now;
+    double wide = registers_of(q, n);
+    if (n->dtype == INGOT_INDEX) {
+        b->alu += n->op == OP_FLOORDIV || n->op == OP_MOD ? 1 : 0;
+        count_sources(q, n);
+        return;
+    }
+    if (n->op == OP_LOAD) {
+        count_moved(q, n, &b->load);
+        add_access(q, n);
+        count_node(q, n->src[1], false);
+        return;
+    }
+    if (is_dot(q->l, n)) { /* two loads and one instruction where there is one */
+        b->alu += q->t->pairs ? 4 * wide : q->t->dot ? wide : 6 * wide;
+        count_sources(q, below_casts(n->src[0]));
+        return;
+    }
+    if (op_is_alu(n->op)) {
+        int cost = op_info[n->op].cost;
+        if (n->op == OP_DIV || n->op == OP_SQRT)
+            b->slow += RECIPROCAL * wide;
+        else if (cost > 4)
+            b->slow += cost * wide * 0.5;
+        else
+            b->alu += wide;
+    } else if (n->op == OP_REDUCE && is_horizontal(q->l, n)) {
+        b->alu += 2 * 4 + 2;
+    }
+    if (n->op == OP_REDUCE && is_loop(q->l, n))
+        return;
+    count_sources(q, n);
+}
+
+static void count_update(Count *q, const Stmt *s)
+{
+    Node *n = s->node, *x = update_value(s);
+    Body *b = &q->body[q->depth];
+    double wide = registers_of(q, n);
+    bool product = n->op == OP_REDUCE && reduce_monoid(n) == INGOT_REDUCE_ADD && x->op == OP_MUL &&
+                   dtype_is_float(n->dtype);
+    bool named = x->id < q->l->nknown && q->l->named[x->id];
+    b->sum = n;
+    b->chain = 1;
+    if (product && !named) {
+        b->fma += wide;
+        count_sources(q, x);
+        return;
+    }
+    if (is_dot(q->l, x) && !named) {
+        b->fma += q->t->pairs ? 4 * wide : q->t->dot ? wide : 6 * wide;
+        count_sources(q, below_casts(x->src[0]));
+        return;
+    }
+    b->alu += wide;
+    count_node(q, x, false);
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------- */
+
+/* Is a sum added to in one iteration after the other?  Of a loop that was written out it is there when the iteration ends. */
+static bool is_carried(const Count *q, const Body *b)
+{
+    int n = 0;
+    Node *const *range = b->sum && q->depth ? loops_of(q->l, b->sum, &n) : NULL;
+    for (int i = 0; i < n; i++)
+        if (range[i] == q->range[q->depth - 1])
+            return true;
+    return false;
+}
+
+static void end_body(Count *q)
+{
+    Body *b = &q->body[q->depth];
+    const double times = q->depth ? q->times[q->depth - 1] : 1,
+                 entries = q->depth > 1 ? q->times[q->depth - 2] : 1;
+    double instructions, spilt, cycles;
+    if (q->depth)
+        q->out->loops += ENTRY * entries + BRANCH * times;
+    spilt = q->t->registers && b->live > q->t->registers ? b->live - q->t->registers : 0;
+    if (!b->sum) /* of a body of few instructions few are touched */
+        spilt = spilt < b->fma + b->alu ? spilt : b->fma + b->alu;
+    if (q->t->registers && b->through > q->t->registers) {
+        double aside = b->through - (b->live > q->t->registers ? b->live : q->t->registers);
+        q->out->loads += entries * aside;
+        q->out->stores += entries * aside;
+        q->out->spills += entries * aside;
+        q->out->issue += entries * aside * 2;
+    }
+    q->out->spills += times * spilt;
+    instructions = b->fma + b->load * 0.5 + b->store + b->alu + 2;
+    cycles = (b->fma + b->alu) / 2;
+    cycles = fmax(cycles, LOAD * b->load + 0.5 * spilt);
+    cycles = fmax(cycles, STORE * (b->store + spilt));
+    cycles = fmax(cycles, instructions / WIDTH);
+    cycles = is_carried(q, b) ? fmax(cycles, LATENCY * b->chain) : cycles;
+    cycles += b->slow + SPILT * spilt; /* what was stored is waited for */
+    q->out->issue += times * cycles;
+    q->out->operations += times * (b->fma + b->alu);
+    q->out->loads += times * (b->load + spilt);
+    q->out->stores += times * (b->store + spilt);
+}
+
+static void open_loop(Count *q, Node *range)
+{
+    if (q->depth == MAX_DEPTH)
+        BUG("more loops than an estimate counts");
+    double outside = q->depth ? q->times[q->depth - 1] : 1;
+    q->range[q->depth] = range;
+    q->trips[q->depth] = (double)range->hi + 1;
+    q->times[q->depth] = outside * q->trips[q->depth];
+    q->body[++q->depth] = (Body){.first = q->naccess};
+}
+
+/* n places that lie a step apart, each followed by `trips` - 1 others that lie `stride` apart: how many there are. */
+static double slide(double n, double *step, double trips, double stride)
+{
+    if (stride <= 0 || trips <= 1)
+        return n;
+    if (stride == JUMPS || *step == JUMPS)
+        return n * trips;
+    if (n <= 1 || *step <= 0) {
+        *step = stride;
+        return n * trips;
+    }
+    const double ratio = stride > *step ? stride / *step : *step / stride;
+    const bool apart = stride > *step,
+               slides = ratio == floor(ratio) && ratio <= (apart ? n : trips);
+    *step = apart ? *step : stride;
+    if (!slides)
+        return n * trips;
+    return apart ? n + ratio * (trips - 1) : trips + ratio * (n - 1);
+}
+
+/* The iterations of the innermost loop, written out, are part of the loop around it: loads of the same place become one. */
+static void peel_loop(Count *q)
+{
+    Body *around = &q->body[q->depth - 1];
+    const Body *b = &q->body[q->depth];
+    const double trips = q->trips[q->depth - 1];
+    double before = 0, after = 0;
+    const int depth = --q->depth, into_nest = nest_of(q);
+    for (int i = b->first; i < q->naccess; i++) {
+        Access *x = &q->access[i];
+        const double wide = x->lanes * fmax(1, x->bytes / 64);
+        before += x->store ? 0 : wide * x->copies * trips;
+        if (x->stride[depth] != 0)
+            add_places(q, x, (int)x->copies, x->at, x->stride[depth], (int)trips);
+        after += x->store ? 0 : wide * x->copies;
+        x->depth = depth;
+        x->nest = into_nest;
+    }
+    around->fma += trips * b->fma;
+    around->alu += trips * b->alu;
+    around->slow += trips * b->slow;
+    around->store += trips * b->store;
+    around->load += trips * b->load * (before > 0 ? after / before : 1);
+    around->sum = b->sum ? b->sum : around->sum;
+    around->chain = fmax(around->chain, trips * b->chain);
+    around->live = fmax(around->live, b->live);
+    around->through = fmax(around->through, b->through);
+}
+
+static void close_loop(Count *q)
+{
+    const Body *b = &q->body[q->depth];
+    const double trips = q->trips[q->depth - 1];
+    if (!b->loops && trips <= PEELED_TRIPS &&
+        trips * (b->fma + b->load + b->store + b->alu) <= PEELED) {
+        peel_loop(q);
+        return;
+    }
+    end_body(q);
+    q->body[--q->depth].loops = true;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double step, n;
+} Walk;
+
+/* The shortest steps first. */
+static void add_walk(Walk *w, int *n, double step, double count)
+{
+    if (step <= 0 || count <= 1)
+        return;
+    int at = (*n)++;
+    for (; at > 0 && w[at - 1].step > step; at--)
+        w[at] = w[at - 1];
+    w[at] = (Walk){step, count};
+}
+
+/* Bytes of lines that an access touches in its loops from depth d on, each place once. */
+static double footprint(const Count *q, const Access *x, int d)
+{
+    const double *trips = q->nest[x->nest].trips, line = q->t->line > 0 ? q->t->line : 64;
+    Walk w[MAX_DEPTH + 2];
+    int n = 0, first = 0;
+    add_walk(w, &n, x->apart, x->copies);
+    add_walk(w, &n, x->lanes > 1 ? x->lane_step : 0, x->lanes);
+    for (int i = d; i < x->depth; i++)
+        add_walk(w, &n, fabs(x->stride[i]), trips[i]);
+    double run = x->bytes, bytes; /* without a gap of a line */
+    for (; first < n && w[first].step <= fmax(run, line); first++)
+        run += (w[first].n - 1) * w[first].step;
+    bytes = fmax(run, line);
+    for (int i = first; i < n; i++) {
+        double step = w[i].step, places = w[i].n;
+        while (i + 1 < n && step != JUMPS && floor(w[i + 1].step / step) * step == w[i + 1].step &&
+               w[i + 1].step / step <= places)
+            places = slide(places, &step, w[i + 1].n, w[i + 1].step), i++;
+        bytes *= places;
+    }
+    return bytes;
+}
+
+/* How many loops, from the outermost, two accesses have in common. */
+static int common_loops(const Loops *a, const Loops *b)
+{
+    int d = 0;
+    while (d < a->depth && d < b->depth && a->range[d] == b->range[d])
+        d++;
+    return d;
+}
+
+/* Bytes that an iteration of the first d loops of a nest touches, by all accesses inside of them, those of its other inner loops (a
+ * rest beside its vectors) too. */
+static double touched_bytes(const Count *q, const Loops *n, int d)
+{
+    double all = 0;
+    for (int i = 0; i < q->naccess; i++)
+        if (common_loops(n, &q->nest[q->access[i].nest]) >= d)
+            all += footprint(q, &q->access[i], d);
+    return all;
+}
+
+/* One tile's accesses. */
+static void add_traffic(Count *q)
+{
+    const Level *level = q->t->level;
+    double *traffic = q->out->traffic;
+    for (int i = 0; i < 4 && level[i].bytes > 0; i++)
+        for (int n = 0; n < q->nnest; n++) {
+            const Loops *nest = &q->nest[n];
+            int d = 0;
+            while (d <= nest->depth && touched_bytes(q, nest, d) > FIT * level[i].bytes)
+                d++;
+            if (i && !d) /* there from the start */
+                continue;
+            d -= d > 0; /* line by line, as the loop around it goes on */
+            double outside = 1;
+            for (int e = 0; e < d; e++)
+                outside *= nest->trips[e];
+            for (int j = 0; j < q->naccess; j++)
+                if (q->access[j].nest == n)
+                    traffic[i] += outside * footprint(q, &q->access[j], d);
+        }
+}
+
+/* ---- registers ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    int first, last; /* statements between which a name is live */
+    int *touch, n;   /* those that make, change or use it, in order */
+} Span;
+
+static void use(const Count *q, Span *span, Node *n, int at, const int *loop_end)
+{
+    if (n->id < q->l->nknown && span[n->id].first >= 0) {
+        /* used in a loop that began after it: to the end of the outermost such loop */
+        int last = at;
+        for (int i = span[n->id].first; i <= at; i++)
+            last = loop_end[i] > last ? loop_end[i] : last;
+        span[n->id].last = last > span[n->id].last ? last : span[n->id].last;
+        vec_push(q->a, span[n->id].touch, span[n->id].n, at);
+        return;
+    }
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        use(q, span, n->src[i], at, loop_end);
+}
+
+static bool touched(const Span *s, int from, int to)
+{
+    int low = 0, high = s->n;
+    while (low < high) { /* the first at or behind `from` */
+        int mid = (low + high) / 2;
+        if (s->touch[mid] < from)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < s->n && s->touch[low] <= to;
+}
+
+/* How many registers the named vectors take at each statement, by whether its loop touches them. */
+static void find_live(Count *q)
+{
+    const Linear *l = q->l;
+    Span *span = NEWN(q->a, Span, l->nknown + 1);
+    int *loop_end = NEWN(q->a, int, l->n + 1), *open = NEWN(q->a, int, l->n + 1), nopen = 0;
+    int *begin = NEWN(q->a, int, l->n + 1),
+        *end = NEWN(q->a, int, l->n + 1); /* of the loop around */
+    q->live = NEWN(q->a, double, l->n + 1);
+    q->through = NEWN(q->a, double, l->n + 1);
+    for (uint32_t i = 0; i < l->nknown; i++)
+        span[i].first = -1;
+    for (int i = 0; i < l->n; i++) {
+        begin[i] = nopen ? open[nopen - 1] : 0;
+        if (l->stmt[i].kind == STMT_LOOP || l->stmt[i].kind == STMT_PARTS)
+            open[nopen++] = i;
+        if (l->stmt[i].kind == STMT_END && nopen)
+            loop_end[open[--nopen]] = i;
+    }
+    for (int i = 0; i < l->n; i++)
+        end[i] = loop_end[begin[i]] ? loop_end[begin[i]] : l->n;
+    for (int i = 0; i < l->n; i++) {
+        Node *n = l->stmt[i].node;
+        StmtKind kind = l->stmt[i].kind;
+        if (!n || kind == STMT_LOOP || kind == STMT_END)
+            continue;
+        for (uint32_t j = 0; kind != STMT_ACC && j < n->nsrc; j++)
+            use(q, span, n->src[j], i, loop_end);
+        if (n->id < l->nknown && l->vector[n->id]) {
+            if ((kind == STMT_LET || kind == STMT_ACC) && span[n->id].first < 0) {
+                span[n->id] = (Span){.first = i, .last = i};
+                vec_push(q->a, span[n->id].touch, span[n->id].n, i);
+            }
+            if (kind == STMT_UPDATE)
+                use(q, span, n, i, loop_end);
+        }
+    }
+    for (uint32_t id = 0; id < l->nknown; id++)
+        for (int i = span[id].first; i >= 0 && i <= span[id].last; i++) {
+            double wide = registers_of(q, q->k->c->nodes[id]);
+            q->through[i] += wide;
+            if (touched(&span[id], begin[i], end[i]))
+                q->live[i] += wide;
+        }
+}
+
+static void count_tile(Count *q, const Kernel *k, const Tile *tile)
+{
+    Linear l = {.arena = q->a};
+    linearize(&l, k, tile);
+    q->l = &l;
+    q->depth = 0;
+    q->naccess = q->nnest = 0;
+    q->seen = NEWN(q->a, uint32_t, k->c->nnode + 4096);
+    q->now = 0;
+    q->body[0] = (Body){.first = 0};
+    find_live(q);
+    for (int i = 0; i < l.n; i++) {
+        Stmt *s = &l.stmt[i];
+        q->now++;
+        q->out->statements++;
+        switch (s->kind) {
+        case STMT_LOOP: open_loop(q, s->node); break;
+        case STMT_PARTS: /* one loop, of several axes */
+            for (int j = 0; j < tile->fused; j++)
+                open_loop(q, tile->axis[tile->uncut + j].range);
+            break;
+        case STMT_END:
+            for (int j = s->node ? 1 : tile->fused; j-- > 0;)
+                close_loop(q);
+            break;
+        case STMT_PREFETCH:
+            q->body[q->depth].load += 1;
+            q->ahead = true;
+            break;
+        case STMT_ACC: q->body[q->depth].alu += 1; break;
+        case STMT_LET: count_node(q, s->node, true); break;
+        case STMT_UPDATE: count_update(q, s); break;
+        case STMT_STORE:
+            count_moved(q, s->node, &q->body[q->depth].store);
+            add_access(q, s->node);
+            for (uint32_t j = 1; j < s->node->nsrc; j++)
+                count_node(q, s->node->src[j], false);
+            break;
+        default: break;
+        }
+        Body *now = &q->body[q->depth];
+        /* what opens and closes a loop stands outside of it */
+        bool inside = s->kind != STMT_END && s->kind != STMT_LOOP && s->kind != STMT_PARTS;
+        if (inside && q->live[i] > now->live)
+            now->live = q->live[i];
+        if (inside && q->through[i] > now->through)
+            now->through = q->through[i];
+    }
+    end_body(q);
+    add_traffic(q);
+}
+
+Estimate cost_nest(const Kernel *k, const Target *t)
+{
+    Estimate e = {0};
+    Arena *a = arena_new();
+    Tiles tiles = kernel_lower(k);
+    Count *q = NEW(a, Count);
+    *q = (Count){.k = tiles.k, .t = t, .out = &e, .a = a};
+    q->access = NEWN(a, Access, MAX_ACCESSES);
+    for (int i = 0; i < tiles.n; i++)
+        count_tile(q, tiles.k, &tiles.tile[i]);
+    for (int i = 0; i < 3 && t->level[i].bytes > 0; i++)
+        e.memory += (q->ahead ? ahead[i] : 1) * e.traffic[i] * estimate_weights.byte[i];
+    e.pieces = PIECE * tiles.n;
+    const double most = fmax(e.issue, e.memory), least = e.issue + e.memory - most,
+                 part = most > 0 ? least / most : 0;
+    e.cycles = most * sqrt(sqrt(1 + part * part * part * part)) + e.loops + e.pieces;
+    tiles_free(&tiles);
+    arena_free(a);
+    return e;
+}

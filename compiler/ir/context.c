@@ -1,0 +1,191 @@
+/* context.c - contexts: who owns the graph, and where messages go.
+ * A model has one context; every kernel gets a child of its own, so that kernels are built,
+ * compared and freed independently. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir.h"
+
+static uint32_t next_number(void)
+{
+    static _Atomic uint32_t number;
+    return ++number;
+}
+
+ingot_context *ingot_context_new(ingot_sink sink, void *user)
+{
+    Arena *a = arena_new();
+    Context *c = NEW(a, Context);
+    c->arena = a;
+    c->number = next_number();
+    c->sink = sink;
+    c->sink_user = user;
+    c->poison = node_make(c, OP_POISON, INGOT_F32, (Arg){0}, 0, NULL, 0, NULL);
+    return c;
+}
+
+Context *context_child(Context *parent)
+{
+    Context *c = ingot_context_new(parent->sink, parent->sink_user);
+    c->file = parent->file;
+    c->vars = parent->vars; /* same numbers; read only */
+    c->nvar = parent->nvar;
+    c->keep_subnormals = parent->keep_subnormals;
+    return c;
+}
+
+void ingot_context_free(ingot_context *c)
+{
+    if (!c)
+        return;
+    free(c->table);
+    free((void *)c->nodes);
+    free((void *)c->origins);
+    map_free(&c->memo);
+    arena_free(c->arena);
+}
+
+void ingot_set_precision(ingot_context *c, ingot_precision p)
+{
+    c->precision = p;
+}
+
+ingot_precision ingot_precision_of(const ingot_context *c)
+{
+    return c->precision;
+}
+
+void ingot_set_one_product(ingot_context *c, bool one)
+{
+    c->one_product = one;
+}
+
+bool ingot_one_product(const ingot_context *c)
+{
+    return c->one_product;
+}
+
+void ingot_keep_subnormals(ingot_context *c, bool keep)
+{
+    c->keep_subnormals = keep;
+}
+
+ingot_status ingot_context_status(const ingot_context *c)
+{
+    return c->status;
+}
+
+int ingot_error_count(const ingot_context *c)
+{
+    return c->nerror;
+}
+
+/* Broken beats unsupported beats usage: the status says what to repair first. */
+static int gravity(ingot_status s)
+{
+    static const ingot_status order[] = {INGOT_OK,   INGOT_USAGE, INGOT_UNSUPPORTED, INGOT_DIFFERS,
+                                         INGOT_TOOL, INGOT_IO,    INGOT_INVALID,     INGOT_BUG};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (order[i] == s)
+            return (int)i;
+    return 0;
+}
+
+void context_vreport(Context *c, ingot_level level, ingot_status status, const char *format,
+                     va_list ap)
+{
+    if (level == INGOT_ERROR) {
+        c->nerror++;
+        if (gravity(status) > gravity(c->status))
+            c->status = status;
+    }
+    if (!c->sink)
+        return;
+    StrBuf message = {0};
+    sb_vprintf(&message, format, ap);
+    c->sink(c->sink_user, level, message.data);
+    sb_free(&message);
+}
+
+void context_report(Context *c, ingot_level level, ingot_status status, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    context_vreport(c, level, status, format, ap);
+    va_end(ap);
+}
+
+void ingot_set_file(ingot_context *c, const char *file)
+{
+    c->file = file ? arena_strdup(c->arena, file) : NULL;
+}
+
+int ingot_source(ingot_context *c, ingot_source_node *node)
+{
+    vec_push(c->arena, c->source, c->nsource, node);
+    return c->nsource - 1;
+}
+
+void ingot_set_origin(ingot_context *c, const char *node, const char *op)
+{
+    if (!node && !op) {
+        c->at = NULL;
+        return;
+    }
+    Origin *o = NEW(c->arena, Origin);
+    o->number = c->norigin++;
+    o->node = arena_strdup(c->arena, node ? node : "");
+    o->op = arena_strdup(c->arena, op ? op : "");
+    OriginList *list = NEW(c->arena, OriginList);
+    list->origin = o;
+    c->at = list;
+}
+
+static void report_at_origin(ingot_context *c, ingot_level level, ingot_status status,
+                             const char *format, va_list ap)
+{
+    StrBuf sb = {0};
+    if (c->file)
+        sb_printf(&sb, "%s: ", c->file);
+    if (c->at) {
+        sb_printf(&sb, "node '%s'", c->at->origin->node);
+        if (*c->at->origin->op)
+            sb_printf(&sb, " (%s)", c->at->origin->op);
+        sb_puts(&sb, ": ");
+    }
+    sb_vprintf(&sb, format, ap);
+    context_report(c, level, status, "%s", sb.data);
+    sb_free(&sb);
+}
+
+ingot_tensor *ingot_error(ingot_context *c, ingot_status status, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    report_at_origin(c, INGOT_ERROR, status, format, ap);
+    va_end(ap);
+    return c->poison;
+}
+
+void ingot_warning(ingot_context *c, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    report_at_origin(c, INGOT_WARNING, INGOT_OK, format, ap);
+    va_end(ap);
+}
+
+ingot_tensor *ingot_poison(ingot_context *c)
+{
+    return c->poison;
+}
+
+bool ingot_is_poison(ingot_tensor *t)
+{
+    return t->op == OP_POISON;
+}
+
+void *ingot_alloc(ingot_context *c, size_t bytes)
+{
+    return arena_alloc(c->arena, bytes);
+}

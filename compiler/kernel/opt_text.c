@@ -1,0 +1,80 @@
+/* opt_text.c - layouts and opts as a file has them, for people and to be read again. */
+#include "kernel.h"
+
+/* A name of the model, which may hold any bytes: one line of ASCII, the beginning of a long one. */
+void print_name(StrBuf *sb, const char *name)
+{
+    for (const char *t = name; t && *t && t - name < 80; t++)
+        sb_write(sb, *t >= ' ' && *t <= '~' ? t : "?", 1);
+}
+
+void print_index(StrBuf *sb, const Context *c, Node *n)
+{
+    switch (n->op) {
+    case OP_CONST: sb_printf(sb, "%lld", (long long)n->arg.i); return;
+    case OP_VAR: print_name(sb, c->vars[n->arg.i].name); return;
+    default: break;
+    }
+    sb_printf(sb, "%s(", op_info[n->op].text);
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        sb_puts(sb, i ? "," : "");
+        print_index(sb, c, n->src[i]);
+    }
+    sb_puts(sb, ")");
+}
+
+void print_dims(StrBuf *sb, const Context *c, int rank, Node *const *dims)
+{
+    sb_puts(sb, "[");
+    for (int i = 0; i < rank; i++) {
+        sb_puts(sb, i ? "," : "");
+        print_index(sb, c, dims[i]);
+    }
+    sb_puts(sb, "]");
+}
+
+void layout_print(StrBuf *sb, const Layout *l)
+{
+    if (!l->n)
+        sb_puts(sb, " dense");
+    for (int i = 0; i < l->n; i++) {
+        const LayoutOp *op = &l->op[i];
+        if (op->kind == LAYOUT_SPLIT || op->kind == LAYOUT_CUT || op->kind == LAYOUT_PITCH) {
+            static const char *const name[] = {
+                [LAYOUT_SPLIT] = "split", [LAYOUT_CUT] = "cut", [LAYOUT_PITCH] = "pitch"};
+            sb_printf(sb, " %s(%d,%lld)", name[op->kind], op->axis, (long long)op->a);
+        } else if (op->kind == LAYOUT_PAD) {
+            sb_printf(sb, " pad(%d,%lld,%lld", op->axis, (long long)op->a, (long long)op->b);
+            sb_printf(sb, op->fill ? ",%lld)" : ")", (long long)op->fill);
+        } else {
+            sb_puts(sb, " permute(");
+            for (int j = 0; j < op->perm.n; j++)
+                sb_printf(sb, j ? ",%d" : "%d", op->perm.axis[j]);
+            sb_puts(sb, ")");
+        }
+    }
+}
+
+const char *const opt_name[OPT_COUNT] = {
+#define OPT(id, text, form) [OPT_##id] = text,
+#include "opts.def"
+};
+
+const char *const opt_form[OPT_COUNT] = {
+#define OPT(id, text, form) [OPT_##id] = form,
+#include "opts.def"
+};
+
+const char *const bound_name[BOUND_COUNT] = {"", "grid", "lane", "warp", "cluster"};
+
+void opt_print(StrBuf *sb, const Opt *o)
+{
+    if (opt_is_list(o->kind))
+        sb_printf(sb, "%s %s", opt_name[o->kind], o->axis);
+    else if (o->kind == OPT_BIND)
+        sb_printf(sb, "%s %s %s", opt_name[o->kind], o->axis, bound_name[o->amount]);
+    else
+        sb_printf(sb, "%s %s %lld", opt_name[o->kind], o->axis, (long long)o->amount);
+    if (o->depth)
+        sb_printf(sb, " depth %lld%s", (long long)o->depth, o->tma ? " move tma" : "");
+}

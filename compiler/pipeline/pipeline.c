@@ -1,0 +1,252 @@
+/* pipeline.c - the list of passes, from a graph to a plan:
+ *
+ *     custom calls, rewrite                what is computed
+ *     variants, schedule                   which values are stored, by which kernels
+ *     copied inputs, layouts, optimise     how they lie, and how loops run
+ *     share, memplan                       equal kernels are one; where every buffer lies
+ *
+ * What a .sched file says takes part in each: values_match() and variants_apply() before the schedule, optimise() per kernel. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "codegen.h"
+#include "decisions.h"
+#include "pipeline.h"
+#include "targets.h"
+
+enum {
+    GPU_ALIGN = 512
+}; /* of buffers in a device arena: IGRT_CL_ALIGN, a multiple of CUDA's 256 */
+
+static int opt_level(const ingot_options *o)
+{
+    return o->naive ? 0 : 2;
+}
+
+/* ---- timing ------------------------------------------------------------------------------ */
+
+Clock clock_start(Context *c, const ingot_options *o)
+{
+    Clock k = {.c = c, .verbose = o->verbose};
+    clock_gettime(CLOCK_MONOTONIC, &k.since);
+    return k;
+}
+
+void passed(Clock *k, const char *pass)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (k->verbose) {
+        double ms = (double)(now.tv_sec - k->since.tv_sec) * 1e3 +
+                    (double)(now.tv_nsec - k->since.tv_nsec) * 1e-6;
+        context_report(k->c, INGOT_NOTE, INGOT_OK, "%10.1f ms  %s", ms, pass);
+    }
+    k->since = now;
+}
+
+/* ---- passes ------------------------------------------------------------------------------ */
+
+static void verify_graph(Context *c, const char *after)
+{
+    if (!INGOT_VERIFY)
+        return;
+    for (int i = 0; i < c->noutput; i++)
+        verify(1, &c->outputs[i].node, 0, after);
+}
+
+static void verify_kernels(const Plan *p, const char *after)
+{
+    for (int i = 0; INGOT_VERIFY && i < p->nkernel; i++)
+        verify(1, &p->kernels[i]->sink, 1, after);
+}
+
+/* Fails, naming the tensors to blame: those of this memory, or of all (-1). */
+static bool too_much(const Plan *p, int memory, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool too_much(const Plan *p, int memory, const char *format, ...)
+{
+    StrBuf sb = {0};
+    const Buffer *worst[5];
+    int n = memplan_peak(p, memory, worst, 5);
+    va_list ap;
+    sb_printf(&sb, "%s: ", p->c->file ? p->c->file : "model");
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    sb_puts(&sb, "; the largest tensors at the peak:");
+    for (int i = 0; i < n; i++) {
+        const Origin *o = worst[i]->node ? node_origin(p->c, worst[i]->node) : NULL;
+        sb_puts(&sb, i ? ", " : " ");
+        if (worst[i]->name)
+            sb_printf(&sb, "'%s' ", worst[i]->name);
+        else if (o)
+            sb_printf(&sb, "output of '%s' (%s) ", o->node, o->op);
+        print_shape(&sb, p->c, worst[i]->dtype, worst[i]->rank, worst[i]->dims);
+        sb_printf(&sb, " %lld bytes", (long long)worst[i]->bytes);
+    }
+    context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, "%s", sb.data);
+    sb_free(&sb);
+    return false;
+}
+
+/* --max-vram: what a bundle has on a GPU, if the caller's tensors are the host's. */
+static bool fits_gpu(const Plan *p, int64_t limit)
+{
+    const int64_t given = plan_given_bytes(p);
+    const int64_t all = sat_add(sat_add(p->arena_bytes, p->weights_bytes), given);
+    return all <= limit ||
+           too_much(p, -1,
+                    "needs %lld bytes on the GPU (%lld the arena, %lld weights, %lld inputs and "
+                    "outputs), --max-vram allows %lld",
+                    (long long)all, (long long)p->arena_bytes, (long long)p->weights_bytes,
+                    (long long)given, (long long)limit);
+}
+
+/* --memory and --max-ram */
+static bool fits(const Plan *p, int64_t limit)
+{
+    int last = p->nmemory - 1;
+    const Memory *m = &p->memories[last];
+    if (m->limit && m->bytes > m->limit)
+        return too_much(p, last, "--memory '%s' of %lld bytes is %lld bytes too small for what %s",
+                        m->name, (long long)m->limit, (long long)(m->bytes - m->limit),
+                        last ? "the memories before it do not hold" : "has to lie in it");
+    if (limit && p->arena_bytes > limit)
+        return too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld",
+                        (long long)p->arena_bytes, (long long)limit);
+    return true;
+}
+
+static void set_memories(Plan *p, const ingot_options *o)
+{
+    for (int i = 0; i < o->nmemory; i++) {
+        Memory m = {.name = o->memories[i].name, .limit = o->memories[i].bytes};
+        vec_push(p->arena, p->memories, p->nmemory, m);
+    }
+}
+
+/* The target's name in files that are for other machines too. */
+static const char *target_of(const Plan *p, const ingot_options *o)
+{
+    return target_everywhere(p->arena, o->target ? o->target : "c");
+}
+
+/* What a file says of values, and the variants it asks for. */
+static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, GraphRoots *keep)
+{
+    Preset preset = PRESET_AUTO;
+    for (int i = 0; o->fuse && i < 3; i++)
+        preset = strcmp(o->fuse, option_presets[i]) ? preset : (Preset)i;
+    values_begin(p, preset);
+    if (o->sched && !sched_parse(p, o->sched, target_of(p, o), o->target ? o->target : "c",
+                                 o->threads > 1 ? o->threads : 1))
+        return false;
+    values_match(p);
+    variants_apply(p, t, o->prefer && !strcmp(o->prefer, "time"), keep);
+    return true;
+}
+
+static bool not_saved(Context *c, const char *file)
+{
+    context_report(c, INGOT_ERROR, INGOT_IO, "%s: %s", file, strerror(errno));
+    return false;
+}
+
+bool save_begin(Context *c, OutFile *f, const char *file, const char *text)
+{
+    *f = (OutFile){0};
+    if (!file)
+        return true;
+    return (output_begin(f, c->arena, file) &&
+            (output_put(f, text, strlen(text)), output_written(f))) ||
+           not_saved(c, file);
+}
+
+bool save_end(Context *c, OutFile *f, const char *file, bool good)
+{
+    if (!file)
+        return true;
+    if (!good)
+        output_drop(f);
+    return !good || output_keep(f) || not_saved(c, file);
+}
+
+Plan *plan_saved(Plan *p, const ingot_options *o)
+{
+    OutFile f;
+    if (p && save_begin(p->c, &f, o->save_sched, p->saved) &&
+        save_end(p->c, &f, o->save_sched, true))
+        return p;
+    plan_free(p);
+    return NULL;
+}
+
+/* What was decided about values, memories too, and about kernels. */
+static void save(Plan *p, const ingot_options *o, const StrBuf *kernels)
+{
+    StrBuf text = {0};
+    sched_print_values(&text, p, target_of(p, o));
+    if (kernels->len)
+        sb_write(&text, kernels->data, kernels->len);
+    p->saved = arena_strdup(p->arena, text.data);
+    sb_free(&text);
+}
+
+Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
+{
+    if (c->nerror)
+        return NULL;
+    if (!c->noutput && !c->noutput_group) {
+        ingot_error(c, INGOT_INVALID, "the model has no outputs");
+        return NULL;
+    }
+    verify_graph(c, "import");
+    if (t->gpu)
+        graph_custom_calls(c);
+    if (!o->naive) {
+        (void)graph_rewrite(c, t, o->no_rewrite);
+        verify_graph(c, "rewrite");
+        passed(k, "rewrite");
+    }
+    Plan *p = plan_new(c);
+    GraphRoots keep = {0};
+    p->verbose = o->verbose > 0;
+    bool ready = o->naive || begin_decisions(p, t, o, &keep);
+    ready = ready && plan_schedule(p, opt_level(o), t);
+    roots_restore(c, &keep);
+    passed(k, "schedule");
+    StrBuf record = {0}; /* of every kernel step: later on equal kernels are one */
+    if (ready && !o->naive) {
+        if (t->lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
+            copy_inputs(p);
+        kernel_keys(p);
+        if (!t->gpu || t->units)
+            choose_layouts(p, t);
+        optimise(p, t);
+        ready = !o->sched || choices_report(p);
+        if (o->save_sched)
+            sched_print_kernels(&record, p);
+        passed(k, "optimise");
+        if (ready)
+            run_early(p);
+    }
+    if (ready) {
+        kernel_share(p);
+        verify_kernels(p, "schedule");
+        set_memories(p, o);
+        ready = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram) &&
+                (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));
+        passed(k, "memplan");
+        verify_kernels(p, "memplan");
+    }
+    if (ready && o->save_sched)
+        save(p, o, &record);
+    sb_free(&record);
+    if (ready) {
+        plan_tell(p, o->verbose);
+        return p;
+    }
+    plan_free(p);
+    return NULL;
+}

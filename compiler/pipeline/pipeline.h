@@ -1,0 +1,55 @@
+/* pipeline.h - what the files of pipeline/ share. */
+#ifndef PIPELINE_H
+#define PIPELINE_H
+
+#include <time.h>
+
+#include "bundle_write.h"
+#include "inspect.h"
+
+/* ---- options.c ------------------------------------------------------------------------------- */
+
+/* Fields that the caller's header does not have yet keep their defaults. */
+ingot_options options_complete(Context *, const ingot_options *);
+/* What the target's name stands for, in the arena; NULL after a reported error. */
+const Target *options_check(Context *, const ingot_options *, Arena *);
+/* An error of whoever called; false. */
+bool option_wrong(Context *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+extern const char *const option_presets[]; /* of --fuse, in the order of Preset */
+
+/* ---- pipeline.c ------------------------------------------------------------------------------ */
+
+typedef struct {
+    Context *c;
+    int verbose;
+    struct timespec since;
+} Clock;
+Clock clock_start(Context *, const ingot_options *);
+void passed(Clock *, const char *pass); /* -v: how long the pass took */
+/* Everything up to the finished plan; NULL after a reported error. */
+Plan *pipeline_plan(Context *, const Target *, const ingot_options *, Clock *);
+/* check.c: steps beside the graph (plan_check()); false after a reported fault. */
+bool check_plan(Plan *, const Target *, const ingot_options *, Clock *);
+/* --save-sched: the file, if one is asked for, is written before the bundle, and has its name, or goes, with it; false after a reported error. */
+bool save_begin(Context *, OutFile *, const char *file, const char *text);
+bool save_end(Context *, OutFile *, const char *file, bool good);
+Plan *plan_saved(Plan *, const ingot_options *); /* where there is no bundle; or NULL */
+
+/* ---- halves.c -------------------------------------------------------------------------------- */
+
+/* A bundle for a GPU and for C. */
+ingot_status compile_halves(Context *, const ingot_options *, const char *const name[2],
+                            const char *dir);
+
+/* roof/pipeline/compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in either case. */
+bool inspection_make(Context *, const ingot_options *, Inspection *);
+void inspection_free(Inspection *);
+
+/* The plan that ingot_compile() writes; NULL after a reported error. */
+Plan *plan_make(Context *, const ingot_options *);
+/* By Target.nth: what a tuner may try. */
+Plan *plan_make_nth(Context *, const ingot_options *, int nth);
+/* The bundle of a plan that these options have made. */
+ingot_status plan_write(Plan *, const ingot_options *, const char *dir);
+
+#endif

@@ -1,0 +1,100 @@
+/* plan.c - the record of a plan: its buffers, its notes, its kernels in order. */
+#include "plan.h"
+#include "decisions.h"
+#include <string.h>
+
+static void gather_kernels(Arena *a, const Block *b, Step ***out, int *n)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *s = b->step[i];
+        if (s->kind == STEP_KERNEL)
+            vec_push(a, *out, *n, s);
+        gather_kernels(a, &s->body, out, n);
+        gather_kernels(a, &s->other, out, n);
+    }
+}
+
+Step **kernel_steps(const Plan *p, Arena *a, int *n)
+{
+    Step **out = NULL;
+    *n = 0;
+    gather_kernels(a, &p->main, &out, n);
+    return out;
+}
+
+Buffer *buffer_root(const Buffer *b)
+{
+    while (b->base)
+        b = b->base;
+    return (Buffer *)(uintptr_t)b;
+}
+
+void step_origin(Arena *a, Step *step, const Origin *o)
+{
+    int at = step->norigin;
+    for (int i = 0; i < step->norigin; i++)
+        if (step->origins[i] == o)
+            return;
+    vec_push(a, step->origins, step->norigin, o);
+    for (; at > 0 && step->origins[at - 1]->number > o->number; at--)
+        step->origins[at] = step->origins[at - 1];
+    step->origins[at] = o;
+}
+
+void step_origin_list(Arena *a, Step *step, const OriginList *list)
+{
+    for (; list; list = list->rest)
+        step_origin(a, step, list->origin);
+}
+
+void step_copies(Plan *p, Step *step, const Buffer *src, const Step *like)
+{
+    if (src->node)
+        step_origin_list(p->arena, step, p->c->origins[src->node->id]);
+    if (!step->norigin && like->heaviest.origin)
+        step_origin(p->arena, step, like->heaviest.origin);
+    step->heaviest = (Heaviest){NULL, "copy", src->node, 0};
+}
+
+void buffer_layout_changed(Buffer *b)
+{
+    b->bytes =
+        sat_mul(layout_elements(&b->layout, b->rank, b->dims), (int64_t)elem_bytes(b->dtype));
+}
+
+void plan_note(Plan *p, Note note)
+{
+    vec_push(p->arena, p->notes, p->nnote, note);
+}
+
+Plan *plan_new(Context *c)
+{
+    Arena *a = arena_new();
+    Plan *p = NEW(a, Plan);
+    p->c = c;
+    p->arena = a;
+    return p;
+}
+
+/* Kernels that were not shared yet belong to their steps. */
+static void free_kernels(Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        if (b->step[i]->kernel)
+            ingot_context_free(b->step[i]->kernel->c);
+        free_kernels(&b->step[i]->body);
+        free_kernels(&b->step[i]->other);
+    }
+}
+
+void plan_free(Plan *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < p->nkernel; i++)
+        ingot_context_free(p->kernels[i]->c);
+    if (!p->nkernel)
+        free_kernels(&p->main);
+    values_free(p);
+    arena_free(p->arena);
+}

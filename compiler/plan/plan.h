@@ -1,0 +1,288 @@
+/* plan.h - a plan: the steps of a run, the buffers that they read and write, and where these lie.
+ *
+ * schedule.c makes it of a graph, compiler/kernel decides on layouts and opts, memplan.c gives every buffer its place; what is
+ * emitted, explained, saved and replayed is read from here. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "target.h"
+
+/* ---- buffers, steps ------------------------------------------------------------------------------ */
+
+typedef enum {
+    BUF_INPUT,
+    BUF_OUTPUT,
+    BUF_WEIGHT,
+    BUF_ARENA,
+    BUF_STATE,
+    BUF_LOCAL /* a variable of the emitted run(): what a check finds */
+} BufferKind;
+typedef struct Buffer Buffer;
+struct Buffer {
+    int id; /* index in Plan.buffers */
+    BufferKind kind;
+    ingot_dtype dtype;
+    int rank;
+    Node *const *dims; /* in the model's context */
+    Layout layout;
+    int64_t bytes; /* at the upper bounds of all run-time dims */
+    int slot;      /* input / output / state number */
+    Node *node; /* the tensor that it holds; of a weight the expression to evaluate (the recipe) */
+    const char *name;
+    int64_t offset;    /* memplan.c: in its memory (state included) or in the weights */
+    int memory;        /* memplan.c: ARENA and STATE: index in Plan.memories */
+    Buffer *base;      /* a view: a slice of another buffer, or NULL */
+    bool kept;         /* other buffers point into it: live to the end of the run */
+    Node *base_offset; /* in elements (INDEX; may use VARs) */
+    int first, last;   /* memplan.c: live from step number to step number (depth-first numbers) */
+};
+/* Of a view, and of views of views, the buffer that has the memory; else itself. */
+Buffer *buffer_root(const Buffer *);
+
+/* What most of a kernel's work is for. */
+typedef struct {
+    const Origin *origin; /* NULL: none */
+    const char *op;       /* of a source node; where there is none, of a node of the graph */
+    Node *value;          /* its result, or what the kernel computes of it */
+    double operations;
+} Heaviest;
+
+/* A value that a kernel stores. */
+typedef struct {
+    Node *node;
+    bool copy; /* it lies in memory already, elsewhere */
+    Buffer *
+        buffer; /* where it is stored, and where in there it begins, by axis; NULL: it is all of it */
+    Node *const *at;
+} Stored;
+
+/* Where a value of the graph lies once a step has put it there: as a rule, in a buffer, of which it may be a part. */
+typedef struct {
+    Node *node; /* of several values at once (CALL, LOOP, IF) what gives them, */
+    int part;   /* and which of them */
+    const Buffer
+        *buffer;   /* NULL: a loop's number of iterations, or its condition, which are integers, */
+    Node *integer; /* this one */
+    Node *const *at; /* where it begins, by axis; NULL: it is all of it */
+} Placement;
+
+typedef enum {
+    STEP_KERNEL,
+    STEP_CALL,
+    STEP_COPY,
+    STEP_IF,
+    STEP_LOOP,
+    STEP_CHECK,
+    STEP_INDEX /* only in a bundle that checks: indices from data are in range */
+} StepKind;
+typedef struct Step Step;
+typedef struct {
+    int n;
+    Step **step;
+} Block;
+struct Step {
+    StepKind kind;
+    int number;                  /* depth-first, from 0 */
+    int first_inner, last_inner; /* numbers of the steps inside (IF, LOOP) */
+    const char *name;
+    const Origin **origins; /* source nodes, in order, no doubles */
+    int norigin;
+    Heaviest heaviest; /* KERNEL: of what it computes */
+    Node *value;       /* KERNEL: that it stores; merged: of the first of them */
+    Stored *stored;    /* KERNEL: all that it stores */
+    int nstored;
+    Node **values; /* KERNEL: nodes of the model's graph that it computes, oldest first */
+    int nvalue;
+    /* KERNEL: one per argument.  CALL: inputs then outputs.  COPY: dst, src. */
+    int nbuf;
+    Buffer **bufs;
+    Kernel *kernel;        /* shared by equal steps */
+    const Choice *choice;  /* KERNEL, after kernel_share(): its record; NULL: nothing is decided */
+    const double *scalars; /* KERNEL: its scalar arguments, Kernel.nscalar of them */
+    /* KERNEL, of a tuner's program for a GPU: the same by other opts. Which of them runs, <model>_way[number] says: 0 the kernel, 1 the first of
+     * these. */
+    Kernel **way;
+    int nway;
+    const Call *call;
+    Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
+    Node *elements;                /* COPY: number of elements */
+    Node *dst_offset, *src_offset; /* COPY: in elements */
+    Buffer *cond;           /* IF; LOOP: scalar bool, tested before each iteration, or NULL */
+    Node *trip;             /* LOOP: dim or NULL */
+    Node *counter;          /* LOOP: VAR of i */
+    Node *iterations;       /* LOOP: VAR to set to the number of iterations, or NULL */
+    const Require *require; /* CHECK: its integers are known by now */
+    Node *size;             /* INDEX: of the axis */
+    int axis;          /* INDEX: its kernel stores an index that is out of range, or INT64_MIN */
+    bool wraps;        /* INDEX: what was below zero counts from the end already */
+    Block body, other; /* LOOP body or IF then; IF else */
+};
+/* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the arena. */
+typedef struct {
+    const char *name; /* NULL: the arena */
+    int64_t limit;    /* its size; 0: as large as it has to be */
+    /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the last). */
+    int64_t bytes;
+} Memory;
+/* A run-time dim's source: sym[var] = input's dims[axis] (first occurrence sets, later ones check). */
+typedef struct {
+    int input, axis;
+    Node *dim; /* the declared dim: VAR sets, anything else is checked */
+} DimSource;
+/* Cycles of the two ways to have something: in a kernel of its own, and in another one. 0: not asked. */
+typedef struct {
+    double apart, together;
+} Fusion;
+/* What a pass decided about a value, and why: for who reads a plan (inspect.c); no pass reads it. */
+typedef struct {
+    const char *pass, *what, *why; /* "fuse", "stored", "several kernels read it" */
+    Node *node;                    /* of the model's graph, or NULL */
+    const Step *step;              /* that did it, or NULL */
+    const Buffer *buffer, *other;  /* whose bytes are those of the other one; NULL */
+    int64_t operations;            /* for each element, to compute it again; -1: does not matter */
+    int64_t bytes;                 /* of it, or saved; -1: does not matter */
+    Fusion cost; /* of storing it, of computing it in its readers; of two kernels */
+} Note;
+struct Values;
+typedef struct {
+    Context *c;
+    Arena *arena;
+    struct Values *values; /* what is decided about values (decisions.c); NULL at -O0 */
+    Buffer **buffers;
+    int nbuffer;
+    Placement *placed; /* in the order of the steps; a value may have several */
+    int nplaced;
+    Note *notes; /* in order of the passes */
+    int nnote;
+    Block main;
+    int nstep;
+    Kernel **kernels; /* distinct ones */
+    int nkernel;
+    DimSource *dim_sources;
+    int ndim_source;
+    Memory *memories; /* in order of preference */
+    int nmemory;
+    int state_memory; /* memplan.c: all states are at the start of this one */
+    int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c; the arena: all memories */
+    bool verbose;
+    const char *saved;      /* the text of --save-sched, or NULL */
+    const char *sched_file; /* the decisions that were read from a file, or NULL */
+    Choice **given;
+    int ngiven;
+    /* By slot.  An output that is an input, a weight or another output is copied. */
+    Buffer **input, **output, **state;
+} Plan;
+
+/* ---- from a graph to a plan ------------------------------------------------------------------------- */
+
+Plan *plan_new(Context *);
+void plan_note(Plan *, Note); /* schedule.c */
+void plan_free(Plan *);
+/* Offsets, memories, weights_bytes; false after a reported error. */
+bool memplan(Plan *, int64_t align);
+/* place_weights.c: of two plans of one graph, whose weights are to lie in one file: those that are equal come last in the first plan's and
+ * first in the second one's, in one order.  How many bytes these are. */
+int64_t weights_join(Plan *first, Plan *second);
+/* The bytes of all inputs and outputs. */
+int64_t plan_given_bytes(const Plan *);
+/* Buffers of a memory (-1: of all) that are alive when it is tightest, largest first. */
+int memplan_peak(const Plan *, int memory, const Buffer **out, int max);
+void kernel_keys(Plan *); /* kernel_text.c: starts the record: what kernel every step is */
+/* kernel_text.c: the steps that are kernels, in order, those inside of others too. */
+Step **kernel_steps(const Plan *, Arena *, int *n);
+void plan_print(StrBuf *, Plan *);           /* the whole plan, for people */
+void sched_origin(StrBuf *, const Origin *); /* "Conv conv_0" */
+/* What is decided about values, once they have their places; about kernels, before equal ones are shared. */
+void sched_print_values(StrBuf *, const Plan *, const char *target);
+const char *sched_target(Arena *, const char *target); /* one word, for the line of a section */
+void sched_print_kernels(StrBuf *, const Plan *);
+/* The entry of a step after kernel_share(), with these opts and layouts (by argument; NULL: as the record has it); only: for
+ * this step, not for every one of its kernel. */
+void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt, const Opt *opts,
+                      const Layout *const *layout);
+/* An entry that says this layout of an argument, and leaves the rest to the compiler; only: as above. */
+void sched_print_layout(StrBuf *, const Plan *, const Step *, bool only, int arg, const Layout *);
+/* decisions.c: values of the graph that can be computed in another way than the graph has it. */
+typedef struct {
+    Node *node;
+    uint64_t key;
+    const char *now; /* variants.def, or "direct" */
+    const Origin *origin;
+} VariantOf;
+int plan_variants(Arena *, const Plan *, VariantOf **out);
+/* A line of a file that says how. */
+void plan_print_variant(StrBuf *, const Plan *, const VariantOf *, const char *variant);
+/* A decision that could be another one. */
+typedef struct {
+    uint64_t key;          /* of the value, or the kernel's */
+    const char *is, *then; /* "stored", "recomputed" */
+    const char *line;      /* of a file, by which it is so */
+    Fusion cost;           /* where that was estimated */
+    const Origin *origin;  /* or NULL */
+} Alternative;
+/* alternatives.c: what is stored or merged, where neither way was estimated to take more than `factor` times what the other
+ * takes; equal values once. */
+int plan_alternatives(Arena *, const Plan *, double factor, Alternative **out);
+/* other_layouts.c: layouts of what kernels write; equal kernels once. */
+int plan_other_layouts(Arena *, const Plan *, Alternative **out);
+/* sched_parse.c: fills Plan.given and values, from the section for this target, which has another name too ("c:native"); false after a reported error. */
+bool sched_parse(Plan *, const char *file, const char *target, const char *also, int threads);
+/* One constructor of a layout, "split(1,16)"; false: it is none. */
+bool sched_layout_op(const char *word, LayoutOp *);
+/* Of a line of the file: it has no effect here. */
+void sched_note(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
+/* A fault of the file; only the first is told. */
+void sched_error(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
+
+/* sched_apply.c: what the file says of a kernel, or NULL; unused entries are errors. */
+const Choice *choice_given(const Plan *, const Choice *);
+/* The same, if it says more than layouts of results. */
+const Choice *choice_of_opts(const Plan *, const Choice *);
+/* Tells of entries that speak of nothing in this model; false, after an error, if none speaks of anything. */
+bool choices_report(const Plan *);
+
+/* ---- compiler/kernel: layouts and opts for its kernels ------------------------------------------------ */
+
+/* schedule/provenance.c: a kernel that copies a tensor for another step. */
+void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
+/* liveness.c: of the steps of a block the first and the last that name a buffer; first < 0: none does. */
+typedef struct {
+    int first, last;
+} Life;
+/* Those of all buffers that have bytes of their own, by id, and how many bytes of the arena are in use in each of n steps. */
+typedef struct {
+    Life *of;
+    double *bytes;
+    int n;
+} Lives;
+Lives lives_of(Arena *, const Plan *, const Block *);
+/* By how many bytes the greatest of them grows if so many more are in use in these steps. */
+double arena_growth(const Lives *, Life more, double bytes);
+/* early.c: steps that free more than they take come early, where the arena gets smaller by that. */
+void run_early(Plan *);
+void buffer_layout_changed(Buffer *); /* its size in bytes again */
+
+/* ---- compiler/rewrite: algebra on the tensor graph, before anything is stored --------------- */
+
+/* sched_apply.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */
+Choice *choice_copy(Plan *, const Kernel *of,
+                    int arg); /* a record for the step that copies its argument */
+const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n, const bool *fixed);
+bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
+bool replay_opts(const Plan *, Kernel *, const Target *, const Choice *);
+/* choose.c: a buffer like another but for its kind and layout, of weights one that exists if there is; a step that copies
+ * one of constant dims, for a step like `like`. */
+Buffer *buffer_twin(Plan *, Buffer *, BufferKind, const Layout *);
+Step *copy_step(Plan *, Buffer *dst, Buffer *src, const Step *like);
+bool const_dims(const Buffer *); /* choose.c: no size is known at run time only */
+/* choose.c: whether the store writes every element. */
+bool covers(const Kernel *, Node *store);
+
+/* provenance.c: another source node of a step, unless it is known; those of a node. */
+void step_origin(Arena *, Step *, const Origin *);
+/* The same of all in a list. */
+void step_origin_list(Arena *, Step *, const OriginList *);
+/* A kernel that copies a tensor for another step. */
+void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
+
+#endif

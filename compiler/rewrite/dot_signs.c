@@ -1,0 +1,83 @@
+/* dot_signs.c - bytes that are multiplied lie in memory as a unit takes them.
+ *
+ *     sum of (i32)x * w  ->  sum of ((i32)x' - 128) * w        x' = x + 128, as u8, of i8 x
+ *
+ * A unit that multiplies bytes without a sign with bytes that have one (Target.any_sign) would add 128 to each x in the loop, and
+ * take 128 w away again.  What is stored is x' instead: it is as large, whoever makes x makes it as fast, and the 128 leave the
+ * sum as a zero point does (zero_point.c).  A zero point of -128, as that of results of a ReLU, is then none. */
+#include "rewrite.h"
+
+/* The innermost cast of i8 that f moves elements of, less a number or not. */
+static Node *signed_bytes(Node *f)
+{
+    while (is_move(f))
+        f = f->src[0];
+    if ((f->op == OP_SUB || f->op == OP_ADD) && scalar_of(f->src[1]))
+        f = f->src[0];
+    return f->op == OP_CAST && f->src[0]->dtype == INGOT_I8 ? f : NULL;
+}
+
+/* f with x' - 128 for (i32)x. */
+static Node *without_sign(Context *c, Node *f)
+{
+    if (is_move(f))
+        return moved(c, f, without_sign(c, f->src[0]));
+    Node *cast = signed_bytes(f), *half = node_const_i(c, INGOT_I32, 128);
+    int64_t z = 128;
+    if (f != cast) {
+        int64_t number = scalar_of(f->src[1])->arg.i;
+        z += f->op == OP_SUB ? number : -number;
+    }
+    Node *x = ingot_cast(c, ingot_add(c, cast, half), INGOT_U8);
+    if (!op_is_alu(cast->src[0]->op)) /* it is in memory: what stands for it is to be so too */
+        x = ingot_contiguous(c, x);
+    x = ingot_cast(c, x, INGOT_I32);
+    return z ? ingot_sub(c, x, node_const_i(c, INGOT_I32, z)) : x;
+}
+
+int64_t uses_of(Node *n, Node *f)
+{
+    int64_t uses = 1, extent;
+    for (int i = 0; i < n->rank; i++) {
+        Node *at = f;
+        while (at->op == OP_EXPAND && at->shape[i] != at->src[0]->shape[i])
+            at = at->src[0];
+        if (at != f && idx_is(at->shape[i], 1) && idx_value(n->shape[i], &extent))
+            uses *= extent;
+    }
+    return uses;
+}
+
+bool used_again(Node *n, Node *f)
+{
+    enum { MANY = 16 };
+    return uses_of(n, f) >= MANY;
+}
+
+/* Nothing else reads the bytes: else they would be stored in both ways.  Those of an input are, by one step before all products. */
+static bool stored_for_this(Rewrite *r, Node *f)
+{
+    Node *cast = signed_bytes(f), *x = cast->src[0];
+    if (!op_is_alu(x->op))
+        return !is_move(x);
+    for (; f != cast; f = f->src[0])
+        if (!read_once(r, f))
+            return false;
+    return read_once(r, cast) && read_once(r, x);
+}
+
+Node *signs(Rewrite *r, Node *n)
+{
+    Node *product = n->src[0];
+    if (!r->one_sign || !sums_integers(n))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        Node *x = product->src[i], *w = product->src[1 - i];
+        if (is_weight(x) || !is_weight(w) || !signed_bytes(x) || !signed_bytes(w) ||
+            !used_again(n, x) || !stored_for_this(r, x))
+            continue;
+        Node *sum = ingot_mul(r->c, without_sign(r->c, x), w);
+        return ingot_reduce(r->c, INGOT_REDUCE_ADD, sum, reduce_axes(n), true);
+    }
+    return NULL;
+}

@@ -1,0 +1,367 @@
+/* attention.c - rows of sums that stay in their kernel: attention in blocks.
+ *
+ *     s = sum over k of q[i,k] k[j,k]          a row of them for each i
+ *     e = exp(s - max over j of s)
+ *     y = sum over j of (e / sum over j of e) v[j,d]
+ *
+ * s is as large as both of its operands are long.  But whoever computes y[i,d], for all d, needs a row of s only, which
+ * lies in a place near by, as does the row of e.  What is asked for is the form, not the operators: a sum (s) that
+ * is read along its last axis by reduces and by elementwise operations on rows, of which comes one operand of a sum of products
+ * over the same axis (y).  Nothing between the two is stored: s and what the products read have a place for their rows
+ * (STAGE, rangeify.c). */
+#include "fusion.h"
+#include "tc.h"
+
+enum { MAX_MEMBERS = 48, FAR = 256 /* how many nodes of the order are looked at */ };
+
+typedef enum {
+    ROW,   /* an element for each of the row, as s has them */
+    ONE,   /* one value for the row */
+    MOVED, /* the row's elements, at other coordinates */
+} Kind;
+
+typedef struct {
+    Node *n;
+    Kind kind;
+    int axis; /* the one that the row lies along */
+} Member;
+
+typedef struct {
+    Sched *s;
+    Node *const *order, *const *uses;
+    int norder;
+    Member member[MAX_MEMBERS];
+    int nmember;
+    Node *sum; /* y */
+} Rows;
+
+static const Member *member_of(const Rows *r, const Node *n)
+{
+    for (int i = 0; i < r->nmember; i++)
+        if (r->member[i].n == n)
+            return &r->member[i];
+    return NULL;
+}
+
+/* Where an axis of t's source is in t; -1: it is there no more. */
+static int moved_axis(const Node *t, int axis)
+{
+    const Node *x = t->src[0];
+    int64_t below = 1, behind = 1, size;
+    switch (t->op) {
+    case OP_EXPAND: return t->shape[axis] == x->shape[axis] ? axis : -1;
+    case OP_PERMUTE:
+        for (int i = 0; i < t->rank; i++)
+            if (((const Perm *)t->arg.ptr)->axis[i] == axis)
+                return i;
+        return -1;
+    case OP_RESHAPE:
+        for (int i = x->rank; --i > axis;)
+            if (!idx_value(x->shape[i], &size))
+                return -1;
+            else
+                below *= size;
+        for (int i = t->rank; i-- > 0;) {
+            if (behind == below && t->shape[i] == x->shape[axis])
+                return i;
+            if (!idx_value(t->shape[i], &size))
+                return -1;
+            behind *= size;
+        }
+        return -1;
+    default: return -1;
+    }
+}
+
+static bool is_sum_over(const Node *t, int axis)
+{
+    int64_t size;
+    unsigned axes = reduce_axes(t);
+    if (t->op != OP_REDUCE || reduce_monoid(t) != INGOT_REDUCE_ADD || !(axes >> axis & 1))
+        return false;
+    for (int i = 0; i < t->src[0]->rank; i++)
+        if (i != axis && (axes >> i & 1) && !(idx_value(t->src[0]->shape[i], &size) && size == 1))
+            return false;
+    return true;
+}
+
+/* What a reader makes of the row: false if that is nothing that a kernel of rows can hold. */
+static bool take(Rows *r, Node *t)
+{
+    Member m = {.n = t, .axis = -1};
+    int last = r->member[0].axis;
+    bool alu = op_is_alu(t->op) && t->op != OP_CUSTOM, found = false;
+    if (info_of(r->s, t)->root && t != r->sum)
+        return false;
+    for (uint32_t j = 0; j < t->nsrc; j++) {
+        const Member *x = member_of(r, t->src[j]);
+        if (!x)
+            continue;
+        if (found && (x->kind != m.kind || x->axis != m.axis))
+            return false;
+        m.kind = x->kind;
+        m.axis = x->axis;
+        found = true;
+    }
+    if (t->op == OP_REDUCE && m.kind == ROW) {
+        m.kind = ONE;
+        if (reduce_axes(t) != 1u << last)
+            return false;
+    } else if (t->op == OP_REDUCE && m.kind == MOVED) {
+        if (r->sum || below_casts(t->src[0])->op != OP_MUL || !is_sum_over(t, m.axis))
+            return false;
+        r->sum = t;
+        return true;
+    } else if (t->op == OP_EXPAND && m.kind == ONE) {
+        for (int i = 0; i < t->rank; i++)
+            if (i != last && t->shape[i] != t->src[0]->shape[i])
+                return false;
+        m.kind = ROW;
+    } else if ((t->op == OP_RESHAPE || t->op == OP_PERMUTE || t->op == OP_EXPAND) &&
+               m.kind != ONE) {
+        m.axis = moved_axis(t, m.axis);
+        m.kind = MOVED;
+        if (m.axis < 0)
+            return false;
+    } else if (!alu) {
+        return false;
+    }
+    if (r->nmember == MAX_MEMBERS)
+        return false;
+    r->member[r->nmember++] = m;
+    return true;
+}
+
+static bool all_inside(const Rows *r)
+{
+    for (int i = 0; i < r->nmember; i++) {
+        const Info *f = info_of(r->s, r->member[i].n);
+        for (int u = 0; u < f->nuse; u++) {
+            const Node *t = r->uses[f->iuse + u];
+            if (t != r->sum && !member_of(r, t))
+                return false;
+        }
+    }
+    return r->sum != NULL;
+}
+
+/* The factors of the products that change along the row: what is the same for all of it leaves the sum (rangeify.c). */
+static Node *core_of(const Rows *r, Node *n)
+{
+    while (n->op == OP_MUL || n->op == OP_DIV) {
+        int one = -1;
+        for (int j = 0; j < 2; j++) {
+            const Node *x = n->src[j];
+            const Member *m = x->op == OP_EXPAND ? member_of(r, x->src[0]) : NULL;
+            if (m && m->kind == ONE)
+                one = j;
+        }
+        if (one < 0 || (n->op == OP_DIV && one == 0))
+            break;
+        n = n->src[1 - one];
+    }
+    return n;
+}
+
+/* The row that the products read: in front of what moves it. */
+static Node *operand_of(const Rows *r)
+{
+    Node *n = r->sum->src[0];
+    for (;;) {
+        const Member *m = member_of(r, n);
+        if (m && m->kind == ROW)
+            return n;
+        uint32_t j = 0;
+        while (j + 1 < n->nsrc && !member_of(r, n->src[j]))
+            j++;
+        n = n->src[j];
+    }
+}
+
+enum { FEW_ROWS = 4, BLOCK_ROWS = 8, FUNCTION = 16 };
+
+/* The sum of products below, which only elementwise operations and movement stand behind. */
+static Node *products_below(const Rows *r)
+{
+    Node *n = r->member[0].n;
+    while (n->op != OP_REDUCE) {
+        uint32_t j = 0;
+        while (j < n->nsrc &&
+               !(info_of(r->s, n->src[j])->has_reduce && is_computed(r->s, n->src[j])))
+            j++;
+        if (j == n->nsrc)
+            return NULL;
+        n = n->src[j];
+    }
+    const bool product = below_casts(n->src[0])->op == OP_MUL;
+    return product && reduce_monoid(n) == INGOT_REDUCE_ADD ? n : NULL;
+}
+
+static double most_along(Node *dim)
+{
+    return dim->hi < 1 ? 1 : (double)dim->hi;
+}
+
+/* The rows of a block, in both of their places, stay near. What all rows of a matrix share, keys * (terms + columns) elements, comes
+ * again for each block: that may take as long as the multiply-adds, and what it takes to store the rows and to read them. */
+static bool fits(const Rows *r, Node *products)
+{
+    const Target *t = r->s->target;
+    Node *s = r->member[0].n, *y = r->sum;
+    int axis = r->member[0].axis;
+    double bytes = dtype_info[s->dtype].bytes, terms = 1, columns = 1;
+    for (int i = 0; i < s->rank; i++)
+        if (!idx_value(s->shape[i], NULL))
+            return false;
+    for (int i = 0; i < products->src[0]->rank; i++)
+        terms *= reduce_axes(products) >> i & 1 ? most_along(products->src[0]->shape[i]) : 1;
+    for (int i = 0; i < y->rank; i++)
+        if (!idx_is(y->shape[i], 1))
+            columns = most_along(y->shape[i]);
+    double keys = most_along(s->shape[axis]), rows = most_along(s->shape[axis - 1]);
+    double shared = keys * (terms + columns) * bytes,
+           again = cost_bytes(rows / BLOCK_ROWS * shared, shared, t),
+           tiles = 2 * rows * keys * (terms + columns) / t->rate[UNIT_TILE],
+           stored = cost_stored(s, t) + cost_bytes(node_bytes(s), node_bytes(s), t);
+    return t->lanes && rows >= FEW_ROWS && keys >= t->lanes && (int64_t)columns % 8 == 0 &&
+           2 * BLOCK_ROWS * keys * bytes <= t->level[1].bytes / 2 &&
+           again <= tiles + stored * rows * keys * bytes / node_bytes(s);
+}
+
+/* What an operand is below casts and movement. */
+static const Node *base_of(Sched *s, const Node *x)
+{
+    for (;;) {
+        const bool moves = moves_elements(x) && x->op != OP_GATHER && x->op != OP_PAD;
+        if ((!moves && x->op != OP_CAST) || !is_computed(s, (Node *)(uintptr_t)x))
+            return x;
+        x = x->src[0];
+    }
+}
+
+/* It is read as it lies, and is of this type. */
+static bool is_read(Sched *s, const Node *x, ingot_dtype type)
+{
+    const Node *base = base_of(s, x);
+    return base->dtype == type && !is_computed(s, (Node *)(uintptr_t)base);
+}
+
+/* Rows of each matrix, and what lies along a row (keys), its terms, and the columns of the results. */
+typedef struct {
+    int64_t rows, keys, terms, columns;
+} RowSizes;
+
+/* False: not all of them are known. */
+static bool row_sizes(const Rows *r, const Node *products, RowSizes *z)
+{
+    const Node *s = r->member[0].n, *factors = products->src[0];
+    const int axis = r->member[0].axis;
+    int64_t size;
+    *z = (RowSizes){0};
+    if (axis < 1 || !idx_value(s->shape[axis], &z->keys) ||
+        !idx_value(s->shape[axis - 1], &z->rows))
+        return false;
+    for (int i = 0; i < factors->rank; i++) {
+        if (!(reduce_axes(products) >> i & 1))
+            continue;
+        if (!idx_value(factors->shape[i], &size) || (z->terms > 1 && size > 1))
+            return false;
+        z->terms = size > z->terms ? size : z->terms;
+    }
+    for (int i = 0; i < r->sum->rank; i++) {
+        if (!idx_value(r->sum->shape[i], &size))
+            size = 0; /* matrices that only the run counts, or so many columns */
+        z->columns = size != 1 ? size : z->columns;
+    }
+    return true;
+}
+
+/* Enough of them, for the registers of lanes and the memory of a group.  A warp has rows of MOST_PART; of longer ones a part. */
+static bool sizes_fit(const RowSizes *z, int64_t bytes, const Target *t)
+{
+    enum { LEAST = 16, PAD = 32 /* bytes */, PARTS = 2 };
+    enum { MOST_PART = 256, MOST_ROW = PARTS * MOST_PART, MOST_REGISTERS = 160 };
+    const int64_t line = (z->terms > z->columns ? z->terms : z->columns) * bytes + PAD;
+    const int64_t joined = PARTS * LEAST * (z->columns + LEAST) * dtype_info[INGOT_F32].bytes;
+    const int64_t part = z->keys < MOST_PART ? z->keys : MOST_PART;
+    return z->rows >= LEAST && z->keys >= LEAST && z->keys <= MOST_ROW && z->terms >= LEAST &&
+           z->columns >= LEAST && z->columns % 8 == 0 &&
+           part / 2 + z->columns / 2 <= MOST_REGISTERS &&
+           (2 * (z->keys + PARTS * LEAST) + LEAST) * line + joined <= t->shared;
+}
+
+static bool has_lanes_unit(const Target *t, ingot_dtype type)
+{
+    for (int i = 0; i < TC_COUNT; i++)
+        if ((t->units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type)
+            return true;
+    return false;
+}
+
+/* What is reduced along a row, the lanes that have it join: maxima and sums of f32. */
+static bool lanes_join(const Rows *r)
+{
+    for (int m = 0; m < r->nmember; m++) {
+        const Node *x = r->member[m].n;
+        const int monoid = x->op == OP_REDUCE ? reduce_monoid(x) : INGOT_REDUCE_MAX;
+        if ((monoid != INGOT_REDUCE_MAX && monoid != INGOT_REDUCE_ADD) ||
+            (x->op == OP_REDUCE && x->dtype != INGOT_F32))
+            return false;
+    }
+    return true;
+}
+
+/* On a GPU the rows stay in the registers of lanes that multiply fragments together (tc_rows.c): whatever is made of rows of sums, and of
+ * the results.  Operands of both products are read as they lie, but for the row, which is rounded to their type. */
+static bool fits_registers(const Rows *r, Node *products)
+{
+    Sched *s = r->s;
+    RowSizes z;
+    Node *const *inner = below_casts(products->src[0])->src, *const *outer =
+                                                                 below_casts(r->sum->src[0])->src;
+    const ingot_dtype type = (ingot_dtype)base_of(s, inner[0])->dtype;
+    const int bytes = dtype_info[type].bytes;
+    if (!row_sizes(r, products, &z) || !sizes_fit(&z, bytes, s->target) ||
+        !has_lanes_unit(s->target, type) || !lanes_join(r))
+        return false;
+    const Node *row = operand_of(r);
+    while (row->op == OP_CAST && dtype_info[row->dtype].bytes > bytes)
+        row = row->src[0];
+    return row->dtype == type && is_read(s, inner[0], type) && is_read(s, inner[1], type) &&
+           is_read(s, outer[0], type) != is_read(s, outer[1], type);
+}
+
+bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *uses)
+{
+    Info *i = info_of(s, n);
+    Rows r = {.s = s, .order = order, .uses = uses, .norder = norder};
+    if (!s->fuse_rows || !i->has_reduce || i->nuse < 2 || i->rows || i->pending || n->rank < 2 ||
+        !dtype_is_float(n->dtype))
+        return false;
+    r.member[r.nmember++] = (Member){n, ROW, n->rank - 1};
+    for (int at = i->order + 1; at < norder && at < i->order + FAR && !all_inside(&r); at++) {
+        bool reads = false;
+        for (uint32_t j = 0; j < order[at]->nsrc; j++)
+            reads |= member_of(&r, order[at]->src[j]) != NULL;
+        if (reads && !take(&r, order[at]))
+            return false;
+    }
+    Node *products = products_below(&r);
+    bool reduced = false; /* what stays elementwise is stored for little */
+    for (int m = 0; m < r.nmember; m++)
+        reduced |= r.member[m].kind == ONE;
+    if (!reduced || !products || !all_inside(&r) ||
+        !(s->target->gpu ? fits_registers : fits)(&r, products))
+        return false;
+    unsigned rows = 1u << r.member[0].axis;
+    Node *core = core_of(&r, operand_of(&r));
+    for (int m = 0; m < r.nmember; m++) {
+        Info *f = info_of(s, r.member[m].n);
+        f->in_rows = true;
+        bool again = f->nuse > 1 && op_info[r.member[m].n->op].cost >= FUNCTION;
+        if (r.member[m].kind == ROW && (!m || again || r.member[m].n == core))
+            f->staged = rows;
+    }
+    info_of(s, r.sum)->sums_rows = info_of(s, products)->sums_rows = true;
+    return true;
+}

@@ -1,0 +1,20 @@
+/* plan_schedule.h - from a graph to the steps of a plan. */
+#ifndef PLAN_SCHEDULE_H
+#define PLAN_SCHEDULE_H
+
+#include "plan.h"
+
+bool plan_schedule(Plan *, int opt_level, const Target *); /* false after a reported error */
+Plan *schedule(Context *, int opt_level, const Target *);  /* both; NULL after a reported error */
+void kernel_share(Plan *); /* share.c: equal kernels become one, all get names */
+/* variants.c: the model's roots become those of the graph with the variants that the plan's decisions ask for, and those
+ * that pay on a target (NULL: none); then back. */
+typedef struct {
+    Node **node;
+    int n;
+} GraphRoots;
+void variants_apply(Plan *, const struct Target *, bool any_ram, GraphRoots *keep);
+GraphRoots roots_keep(const Context *, Arena *);
+void roots_restore(Context *, const GraphRoots *);
+
+#endif

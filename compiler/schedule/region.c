@@ -1,0 +1,422 @@
+/* cost.c - what it takes to run a region of the graph as one kernel, before there is a loop nest.
+ *
+ * A region is a node and all below it that no kernel has stored.  It is walked as the kernel will be: a node at certain
+ * coordinates is computed once, however many read it there, and again wherever the coordinates are others.  So each axis
+ * has a symbol: a loop of the result, a loop of a reduce, or something made of those by a movement.
+ *
+ *     y[i,j] = x[i,j] / sum over k of x[i,k]        i, j: loops of y;  k: one of the reduce
+ *
+ * reads x at (i,j) and at (i,k); the sum depends on i alone, so that it is computed outside of j: I times, of K terms.
+ *
+ * Time, in cycles, is that of memory or that of arithmetic, whichever is longer:
+ *
+ *     max(bytes, each once / bandwidth of the level that holds them all, operations / rate, by unit) + launch
+ *
+ * Operations are weighed by ops.def and counted at the upper bounds of run-time sizes.  Sums of products
+ * are tiled for registers; beside another reduce they run element by element, as does a reduce inside
+ * of another one's loop. */
+#include <string.h>
+
+#include "schedule.h"
+#include "tc.h"
+
+enum { CONSTANT = 0 };
+
+typedef struct {
+    uint64_t name;  /* equal coordinates have equal names; CONSTANT: it is 0 */
+    uint64_t loops; /* that it depends on, a bit each */
+} Coord;
+
+/* A node at coordinates, within loops. */
+typedef struct {
+    Node *n;
+    uint64_t around; /* the loops; what begins later is further inside */
+    int reduces;     /* how many of them belong to reduces, one inside of the other */
+    bool product;    /* it is a term of a sum of products */
+    Coord at[INGOT_MAX_RANK];
+} Item;
+
+typedef struct {
+    Sched *s;
+    Arena *a;
+    Region *out;
+    double extent[MAX_LOOPS];
+    int nloop, noutput; /* the first ones are the result's */
+    Map seen, read;
+    Item *stack;
+    int nstack, room, nitem, most; /* items that compute; how many of them are followed */
+    int nmove; /* and those that move elements: coordinates, of which nothing is left to run */
+    double products; /* operations of sums of products */
+    int nother;      /* reduces that are none */
+} Walk;
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v ^ h >> 29) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 32;
+}
+
+static double size_of(Node *dim)
+{
+    return dim->hi < 1 ? 1 : (double)dim->hi;
+}
+
+static Coord new_loop(Walk *w, Node *dim)
+{
+    if (idx_is(dim, 1))
+        return (Coord){CONSTANT, 0};
+    if (w->nloop == MAX_LOOPS) {
+        w->out->huge = true;
+        return (Coord){CONSTANT, 0};
+    }
+    int i = w->nloop++;
+    w->extent[i] = size_of(dim);
+    return (Coord){mix(UINT64_C(77), (uint64_t)i) | 1, UINT64_C(1) << i};
+}
+
+/* ---- coordinates ------------------------------------------------------------------------------ */
+
+static Coord derived(Coord x, uint64_t how, uint64_t what)
+{
+    x.name = mix(mix(x.name, how), what) | 1;
+    return x;
+}
+
+/* Axes that a reshape joins or takes apart depend on all of their group; the others stay. */
+static void reshaped(Node *t, const Coord *at, Coord *to)
+{
+    Node *x = t->src[0];
+    for (int i = 0, j = 0; i < x->rank || j < t->rank;) {
+        int first = i, begin = j;
+        double below = 1, above = 1;
+        do {
+            if ((below <= above && i < x->rank) || j == t->rank)
+                below *= size_of(x->shape[i++]);
+            else
+                above *= size_of(t->shape[j++]);
+        } while ((below != above && (i < x->rank || j < t->rank)) || (i == first && i < x->rank));
+        while (below == above && i < x->rank && idx_is(x->shape[i], 1))
+            i++;
+        while (below == above && j < t->rank && idx_is(t->shape[j], 1))
+            j++;
+        Coord all = {mix(1, 1), 0}, one = {CONSTANT, 0};
+        int nfrom = 0, nto = 0;
+        for (int k = begin; k < j; k++) {
+            all.loops |= at[k].loops;
+            all.name = mix(mix(all.name, at[k].name), (uint64_t)t->shape[k]->id);
+            if (!idx_is(t->shape[k], 1))
+                one = at[k], nfrom++;
+        }
+        for (int k = first; k < i; k++)
+            nto += !idx_is(x->shape[k], 1);
+        for (int k = first; k < i; k++) {
+            if (idx_is(x->shape[k], 1))
+                to[k] = (Coord){CONSTANT, 0};
+            else if (nfrom == 1 && nto == 1)
+                to[k] = one;
+            else
+                to[k] = (Coord){mix(mix(all.name, (uint64_t)x->shape[k]->id), (uint64_t)k) | 1,
+                                all.loops};
+        }
+    }
+}
+
+static void moved(Node *t, const Coord *at, Coord *to)
+{
+    Node *x = t->src[0];
+    if (t->op == OP_RESHAPE) {
+        reshaped(t, at, to);
+        return;
+    }
+    for (int i = 0; i < t->rank; i++)
+        switch (t->op) {
+        case OP_PERMUTE: to[((const Perm *)t->arg.ptr)->axis[i]] = at[i]; break;
+        case OP_EXPAND: to[i] = idx_is(x->shape[i], 1) ? (Coord){CONSTANT, 0} : at[i]; break;
+        case OP_SHRINK: /* of what has one element left, too: each is another one */
+        case OP_PAD: {
+            Node *by = t->src[1 + 2 * i];
+            to[i] = idx_is(by, 0) ? at[i] : derived(at[i], t->op, by->id);
+            break;
+        }
+        case OP_FLIP: to[i] = t->arg.i >> i & 1 ? derived(at[i], OP_FLIP, 0) : at[i]; break;
+        default: to[i] = at[i]; break;
+        }
+}
+
+/* ---- the walk --------------------------------------------------------------------------------- */
+
+static void push(Walk *w, const Item *from, Node *n, const Coord *at)
+{
+    if (w->nstack == w->room) {
+        Item *more = NEWN(w->a, Item, 2 * w->room);
+        memcpy(more, w->stack, (size_t)w->nstack * sizeof *more);
+        w->stack = more;
+        w->room *= 2;
+    }
+    Item *x = &w->stack[w->nstack++];
+    x->n = n;
+    x->around = from->around;
+    x->reduces = from->reduces;
+    x->product = from->product;
+    memcpy(x->at, at, (size_t)n->rank * sizeof *at);
+}
+
+static uint64_t loops_of(const Item *x)
+{
+    uint64_t loops = 0;
+    for (int i = 0; i < x->n->rank; i++)
+        loops |= x->at[i].loops;
+    return loops;
+}
+
+/* The loops that something runs in which depends on these: those around it, up to the innermost one of them.  A work
+ * item has all loops of the result. */
+static uint64_t inside_of(const Walk *w, const Item *x, uint64_t loops)
+{
+    uint64_t on = loops & x->around, below = 0;
+    if (!w->s->fuse_rows || w->s->target->gpu)
+        on |= x->around & ((UINT64_C(1) << w->noutput) - 1);
+    for (int i = w->nloop; i-- > 0 && !below;)
+        if (on >> i & 1)
+            below = i == 63 ? ~UINT64_C(0) : (UINT64_C(1) << (i + 1)) - 1;
+    return x->around & below;
+}
+
+static uint64_t inside(const Walk *w, const Item *x)
+{
+    return inside_of(w, x, loops_of(x));
+}
+
+static double iterations(const Walk *w, uint64_t loops)
+{
+    double n = 1;
+    for (int i = 0; i < w->nloop; i++)
+        if (loops >> i & 1)
+            n *= w->extent[i];
+    return n;
+}
+
+static bool is_known(Walk *w, const Item *x)
+{
+    uint64_t key = mix(x->n->id, 5);
+    if (x->n->op == OP_REDUCE && reduce_size(x->n) > 1) /* its siblings are computed with it */
+        key = mix(mix(x->n->src[0]->id, x->n->src[1]->id),
+                  (uint64_t)reduce_arg(reduce_monoid(x->n), reduce_axes(x->n), 0).i);
+    for (int i = 0; i < x->n->rank; i++)
+        key = mix(key, x->at[i].name);
+    key |= 1;
+    if (map_get(&w->seen, key))
+        return true;
+    map_put(&w->seen, key, (void *)1);
+    return false;
+}
+
+static void count_ops(Walk *w, const Item *x, double ops)
+{
+    if (x->reduces > 1)
+        w->out->ops[UNIT_SCALAR] += ops;
+    else if (x->product)
+        w->products += ops;
+    else
+        w->out->ops[UNIT_VECTOR] += ops;
+}
+
+/* What is stored: of it no more than there is, each element once. */
+static void read_stored(Walk *w, const Item *x)
+{
+    double all = node_bytes(x->n),
+           some = iterations(w, inside(w, x)) * dtype_info[x->n->dtype].bytes;
+    if (map_get(&w->read, (uint64_t)x->n->id + 1) || x->n->op == OP_CONST || x->n->op == OP_IOTA)
+        return;
+    map_put(&w->read, (uint64_t)x->n->id + 1, (void *)1);
+    w->out->bytes += some < all ? some : all;
+    w->out->buffers++;
+    const Info *i = info_of(w->s, x->n);
+    w->out->shared += i->constant && i->nuse > 1 && some < all ? all : 0;
+}
+
+static bool is_product(Node *t)
+{
+    Node *term[TC_MOST_TERMS];
+    return reduce_monoid(t) == INGOT_REDUCE_ADD &&
+           tc_terms(below_casts(t->src[0]), term, TC_MOST_TERMS) > 0;
+}
+
+static void visit_reduce(Walk *w, Item *x)
+{
+    Node *t = x->n, *from = t->src[0];
+    unsigned axes = reduce_axes(t);
+    Coord at[INGOT_MAX_RANK];
+    x->around = inside(w, x);
+    x->reduces++;
+    for (int i = 0; i < from->rank; i++) {
+        at[i] = x->at[i];
+        if (axes >> i & 1) {
+            at[i] = new_loop(w, from->shape[i]);
+            x->around |= at[i].loops;
+        }
+    }
+    x->product = is_product(t);
+    w->nother += !x->product;
+    count_ops(w, x, (x->product ? 1 : op_info[OP_REDUCE].cost) * iterations(w, x->around));
+    for (uint32_t i = 0; i < t->nsrc; i++)
+        push(w, x, t->src[i], at);
+}
+
+int index_cost(Sched *s, Node *index)
+{
+    enum { CLAMP = 2 };
+    return index->op == OP_IOTA || (coord_ops(s, index) && !coord_cost(s, index)) ? 0 : CLAMP;
+}
+
+/* The loops that an index runs in: what is expanded depends on fewer than its reader does. */
+static uint64_t index_loops(const Walk *w, Item x, Node *index)
+{
+    Coord at[INGOT_MAX_RANK];
+    x.n = index;
+    while (op_info[x.n->op].cls == MOVE && x.n->op != OP_CONCAT && x.n->op != OP_GATHER &&
+           is_computed(w->s, x.n)) {
+        moved(x.n, x.at, at);
+        x.n = x.n->src[0];
+        memcpy(x.at, at, (size_t)x.n->rank * sizeof *at);
+    }
+    return inside_of(w, &x, loops_of(&x));
+}
+
+static void visit_gather(Walk *w, const Item *x)
+{
+    Node *t = x->n, *from = t->src[0];
+    Coord at[INGOT_MAX_RANK];
+    uint64_t name = mix(t->id, 9);
+    for (int i = 0; i < t->rank; i++)
+        name = mix(name, x->at[i].name);
+    for (int i = 0; i < from->rank; i++) {
+        Node *index = t->src[1 + i];
+        if (index->op == OP_IOTA) {
+            at[i] = x->at[index->arg.i];
+            continue;
+        }
+        push(w, x, index, x->at);
+        count_ops(w, x, index_cost(w->s, index) * iterations(w, index_loops(w, *x, index)));
+        at[i] = (Coord){mix(name, (uint64_t)i) | 1, loops_of(x)};
+    }
+    push(w, x, from, at);
+}
+
+/* What is made of coordinates is simplified with the loops: some of it stays (index_cost.c). */
+static void visit_coordinates(Walk *w, const Item *x, const CoordOps *ops)
+{
+    for (int i = 0; i < ops->n; i++) {
+        uint64_t loops = 0;
+        for (int axis = 0; axis < x->n->rank; axis++)
+            if (ops->op[i].axes >> axis & 1)
+                loops |= x->at[axis].loops;
+        count_ops(w, x, ops->op[i].cost * iterations(w, inside_of(w, x, loops)));
+    }
+}
+
+static void visit(Walk *w, Node *root)
+{
+    const Item *top = &w->stack[--w->nstack];
+    Node *t = top->n;
+    Item x;
+    memcpy(&x, top, offsetof(Item, at) + (size_t)t->rank * sizeof *x.at);
+    Coord at[INGOT_MAX_RANK];
+    if (t->dtype == INGOT_INDEX || t->op == OP_CONST || is_known(w, &x))
+        return;
+    if (t != root && !is_computed(w->s, t)) {
+        read_stored(w, &x);
+        return;
+    }
+    const CoordOps *ops = coord_ops(w->s, t);
+    if (ops) {
+        visit_coordinates(w, &x, ops);
+        return;
+    }
+    bool moves = op_info[t->op].cls == MOVE && t->op != OP_GATHER && t->op != OP_CONCAT;
+    w->nitem += !moves;
+    w->nmove += moves;
+    w->out->huge |= w->nitem == w->most || w->nitem + w->nmove == 2 * w->most;
+    if (t->op == OP_REDUCE) {
+        visit_reduce(w, &x);
+    } else if (t->op == OP_GATHER) {
+        visit_gather(w, &x);
+    } else if (op_is_alu(t->op)) {
+        count_ops(w, &x, op_info[t->op].cost * iterations(w, inside(w, &x)));
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            push(w, &x, t->src[j], x.at);
+    } else if (op_info[t->op].cls == MOVE && t->op != OP_CONCAT) {
+        moved(t, x.at, at);
+        push(w, &x, t->src[0], at);
+    } else {
+        if (t->op == OP_SCAN)
+            count_ops(w, &x, op_info[t->op].cost * iterations(w, inside(w, &x)));
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            if (t->src[j]->rank == t->rank)
+                push(w, &x, t->src[j], x.at);
+    }
+}
+
+static Region walk_region(Sched *s, int n, const Stored *stored, int most)
+{
+    Region r = {0};
+    Item some[32];
+    Walk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = 32, .most = most};
+    for (int k = 0; k < n && !r.huge; k++) {
+        Node *root = stored[k].node;
+        Item outside = {.n = root};
+        Coord at[INGOT_MAX_RANK];
+        for (int i = 0; i < root->rank; i++) {
+            at[i] = new_loop(&w, root->shape[i]);
+            outside.around |= at[i].loops;
+        }
+        w.noutput = w.nloop;
+        push(&w, &outside, root, at);
+        while (w.nstack && !r.huge)
+            visit(&w, stored[k].copy ? NULL : root);
+    }
+    r.ops[w.nother ? UNIT_SCALAR : UNIT_TILE] += w.products;
+    r.nodes = w.nitem;
+    r.loops = w.nloop;
+    map_free(&w.seen);
+    map_free(&w.read);
+    arena_free(w.a);
+    return r;
+}
+
+Region region_of_all(Sched *s, int n, const Stored *stored)
+{
+    enum { MAX_ITEMS = 1024 };
+    return walk_region(s, n, stored, MAX_ITEMS);
+}
+
+Region region_of(Sched *s, Node *root)
+{
+    return region_of_all(s, 1, &(Stored){.node = root});
+}
+
+Region region_to_fit(Sched *s, Node *root)
+{
+    return walk_region(s, 1, &(Stored){.node = root}, MAX_NODES + 1);
+}
+
+bool region_fits(const Region *r)
+{
+    return !r->huge && r->nodes <= MAX_NODES && r->buffers <= MAX_BUFFERS;
+}
+
+/* ---- the estimate ------------------------------------------------------------------------------- */
+
+double cost_ops(const Region *r, const Target *t)
+{
+    double cycles = 0;
+    for (int i = 0; i < UNITS; i++)
+        cycles += r->ops[i] / t->rate[i];
+    return cycles;
+}
+
+double cost_region(const Region *r, const Target *t)
+{
+    double memory = cost_bytes(r->bytes, r->bytes, t), arithmetic = cost_ops(r, t);
+    return (memory > arithmetic ? memory : arithmetic) + t->launch;
+}

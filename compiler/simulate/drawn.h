@@ -1,0 +1,27 @@
+/* drawn.h - what buffers hold when a step is checked by itself: numbers that follow from the value and the element, wherever it lies. */
+#ifndef DRAWN_H
+#define DRAWN_H
+
+#include "interp.h"
+#include "plan.h"
+
+typedef struct {
+    Arena *a;
+    const Plan *p;
+    Interp *ip; /* that knows the run-time integers */
+    uint64_t seed;
+    bool positive;            /* floats are */
+    struct Content **content; /* by buffer */
+} Drawn;
+Drawn *drawn_new(Arena *, const Plan *, Interp *);
+/* The element that is stored there in a buffer, counted in elements of storage; false: it is of a border, and holds what that does. */
+bool drawn_stored(Drawn *, const Buffer *, int64_t at, void *out);
+/* The element with these coordinates in the buffer; of a value that lies nowhere. */
+void drawn_element(Drawn *, const Buffer *, const int64_t *coord, void *out);
+void drawn_node(Drawn *, const Node *, const int64_t *dims, const int64_t *coord, void *out);
+/* The buffer that has the memory of a view, and how many elements of it are before the view. */
+const Buffer *drawn_root(const Drawn *, const Buffer *, int64_t *from);
+/* The dims of a buffer in this run. */
+const int64_t *drawn_dims(Drawn *, const Buffer *);
+
+#endif

@@ -1,0 +1,451 @@
+/* step_check.c - one step beside the graph: a few iterations of its kernel's statements, on operands that are drawn, and what they have
+ * written beside what the graph says of these elements.
+ *
+ *     statements, loops sampled -> elements written        the step's buffers, layouts, numbers
+ *     the value that is stored there -> the same elements   the graph, down to what the step reads
+ *
+ * The two meet in nothing but what the buffers hold, which follows from the values that lie there. */
+#include "step_check.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "igrt_num.h"
+
+/* Results of a step, of a further step of the same kernel; how many writes are remembered; a kernel is heavy from so many operations on;
+ * what a float may be off beyond what its error says, as a share: 2^-18. */
+enum { RESULTS = 64, AGAIN = 8, KEPT = 1024, HEAVY = 50 * 1000, SLACK_BITS = 18 };
+
+typedef struct {
+    int arg;
+    int64_t at; /* element of storage */
+} Written;
+
+typedef struct {
+    Checker *x;
+    const Step *s;
+    const Kernel *k;
+    Arena *a;              /* of one run */
+    ShadowMemory **memory; /* by argument */
+    LinearArg *arg;
+    int *source;      /* by argument: whose contents it has before the step; -1: nobody's */
+    Written *written; /* some of them, evenly chosen */
+    int nwritten;
+    int64_t count, stride; /* how many there were; of so many one is kept */
+} Run;
+
+static bool fault(const Run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fault(const Run *r, const char *format, ...)
+{
+    const Step *s = r->s;
+    StrBuf sb = {0};
+    sb_printf(&sb, "step %d, %s", s->number, r->k->name);
+    for (int i = 0; i < s->norigin && i < 2; i++)
+        sb_printf(&sb, "%s'%.100s' (%.40s)", i ? " + " : ", ", s->origins[i]->node,
+                  s->origins[i]->op);
+    sb_puts(&sb, ": ");
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    snprintf(r->x->check->fault, sizeof r->x->check->fault, "%s", sb.data);
+    sb_free(&sb);
+    return false;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+static bool in_memory(const Buffer *b)
+{
+    return b->kind == BUF_ARENA || b->kind == BUF_STATE;
+}
+
+/* Of an operand that the result lies on (takeover.c) the kernel reads the result's argument. */
+static void find_sources(Run *r)
+{
+    for (int i = 0; i < r->k->narg; i++) {
+        const KernelArg *a = &r->k->args[i];
+        const Buffer *b = r->s->bufs[i];
+        r->source[i] = a->read ? i : -1;
+        for (int j = 0; j < r->k->narg && a->read && a->written; j++) {
+            const KernelArg *o = &r->k->args[j];
+            const Buffer *ob = r->s->bufs[j];
+            if (j != i && !o->read && !o->written && in_memory(b) && in_memory(ob) && !b->base &&
+                !ob->base && ob->memory == b->memory && ob->offset == b->offset)
+                r->source[i] = j;
+        }
+    }
+}
+
+static int64_t elements_of_arg(const Run *r, int i)
+{
+    const KernelArg *a = &r->k->args[i];
+    int64_t from, most = layout_elements(&a->layout, a->rank, a->dims);
+    const Buffer *b = drawn_root(r->x->drawn, r->s->bufs[i], &from);
+    if (from) {
+        const int64_t left = layout_elements(&b->layout, b->rank, b->dims) - from;
+        return left < most ? left : most;
+    }
+    if ((b->kind != BUF_INPUT && b->kind != BUF_OUTPUT) || a->layout.n)
+        return most;
+    int64_t n = 1;
+    const int64_t *dims = drawn_dims(r->x->drawn, b);
+    for (int d = 0; d < b->rank; d++)
+        n = sat_mul(n, dims[d]);
+    return n < most ? n : most;
+}
+
+/* Each argument has a memory of its own, and those that lie on each other one together. */
+static void give_memory(Run *r)
+{
+    const Kernel *k = r->k;
+    for (int i = 0; i < k->narg; i++) {
+        const Buffer *b = r->s->bufs[i];
+        const int64_t size = (int64_t)elem_bytes(k->args[i].dtype), n = elements_of_arg(r, i);
+        for (int j = 0; j < i && in_memory(b) && !b->base; j++) {
+            const Buffer *o = r->s->bufs[j];
+            if (in_memory(o) && !o->base && o->memory == b->memory && o->offset == b->offset &&
+                k->args[j].dtype == k->args[i].dtype && r->memory[j]->size >= n * size)
+                r->memory[i] = r->memory[j];
+        }
+        if (!r->memory[i])
+            r->memory[i] = shadow_sparse(r->a, n * size > 8 ? n * size : 8, (int)size);
+        r->arg[i] = (LinearArg){r->memory[i], 0, n};
+        if (!n) /* 0 would be as many as the layout says */
+            r->arg[i].at = r->memory[i]->size, r->arg[i].size = -1;
+    }
+}
+
+static bool draw(void *user, int arg, int64_t first, int64_t n)
+{
+    Run *r = user;
+    if (r->source[arg] < 0)
+        return false;
+    const Buffer *b = r->s->bufs[r->source[arg]];
+    ShadowMemory *m = r->memory[arg];
+    const int64_t size = (int64_t)elem_bytes(b->dtype);
+    for (int64_t i = first; i < first + n; i++) {
+        if (shadow_written(m, i * size))
+            continue;
+        (void)drawn_stored(r->x->drawn, b, i, m->bytes + i * size);
+        shadow_given(m, i * size, size);
+    }
+    return true;
+}
+
+/* Of few all are kept; of many every other one, every fourth .. */
+static void wrote(void *user, int arg, int64_t first, int64_t n)
+{
+    Run *r = user;
+    for (int64_t i = first; i < first + n; i++, r->count++) {
+        if (r->count % r->stride)
+            continue;
+        if (r->nwritten == KEPT) {
+            for (int j = 0; j < KEPT / 2; j++)
+                r->written[j] = r->written[2 * j];
+            r->nwritten = KEPT / 2;
+            r->stride *= 2;
+            if (r->count % r->stride)
+                continue;
+        }
+        r->written[r->nwritten++] = (Written){arg, i};
+    }
+}
+
+/* ---- what the graph says ------------------------------------------------------------------------------ */
+
+static bool is_read(const Run *r, int arg)
+{
+    for (int i = 0; i < r->k->narg; i++)
+        if (r->source[i] == arg)
+            return true;
+    return false;
+}
+
+/* The argument by which the step reads what lies in that buffer, or in a copy of it; -1: it does not. */
+static int argument_of(const Run *r, const Buffer *b)
+{
+    b = buffer_root(b);
+    for (int i = 0; i < r->k->narg; i++)
+        if (buffer_root(r->s->bufs[i]) == b && is_read(r, i))
+            return i;
+    for (int i = 0; i < r->k->narg; i++) {
+        const Buffer *o = buffer_root(r->s->bufs[i]);
+        if (o->node && o->node == b->node && o->dtype == b->dtype && o->rank == b->rank &&
+            is_read(r, i) && o->kind != BUF_STATE &&
+            (b->node->op != OP_CALL && b->node->op != OP_LOOP))
+            return i;
+    }
+    return -1;
+}
+
+static void contents(Run *r, const Buffer *b, Node *const *begin, int lanes, int64_t *const *at,
+                     char *out)
+{
+    const size_t size = elem_bytes(b->dtype);
+    int64_t first[INGOT_MAX_RANK] = {0}, coord[INGOT_MAX_RANK];
+    for (int i = 0; i < b->rank && begin; i++)
+        first[i] = dim_value(r->x->ip, begin[i]);
+    for (int k = 0; k < lanes; k++, out += size) {
+        for (int i = 0; i < b->rank; i++)
+            coord[i] = at[i][k] + first[i];
+        drawn_element(r->x->drawn, b, coord, out);
+    }
+}
+
+/* What an UPDATE changes lies where it is stored. */
+static bool before_update(Run *r, const Node *n, int lanes, int64_t *const *at, void *out)
+{
+    for (int i = 0; i < r->s->nstored && r->k->serial; i++)
+        if (r->s->stored[i].node == n) {
+            contents(r, r->s->stored[i].buffer, r->s->stored[i].at, lanes, at, out);
+            return true;
+        }
+    return false;
+}
+
+static bool leaf(void *user, Node *n, int part, int lanes, int64_t *const *at, void *out)
+{
+    Run *r = user;
+    const Checker *x = r->x;
+    if (part < 0)
+        return before_update(r, n, lanes, at, out);
+    for (int i = 0; i < r->k->narg; i++)
+        if (r->s->bufs[i]->kind == BUF_WEIGHT && r->s->bufs[i]->node == n && is_read(r, i)) {
+            contents(r, r->s->bufs[i], NULL, lanes, at, out);
+            return true;
+        }
+    for (int i = (int)(uintptr_t)map_get(&x->placed, (uint64_t)n->id + 1); i; i = x->next[i - 1]) {
+        const Placement *p = &x->p->placed[i - 1];
+        const int arg = p->buffer && p->part == part ? argument_of(r, p->buffer) : -1;
+        if (arg < 0)
+            continue;
+        contents(r, buffer_root(r->s->bufs[arg]), p->at, lanes, at, out);
+        return true;
+    }
+    if (n->op != OP_INPUT && n->op != OP_STATE)
+        return false;
+    const int64_t *dims = element_dims(
+        x->elements, n); /* the step is not given it: its numbers are none of the step's */
+    const size_t size = elem_bytes((ingot_dtype)n->dtype);
+    for (int k = 0; k < lanes; k++) {
+        int64_t coord[INGOT_MAX_RANK];
+        for (int i = 0; i < n->rank; i++)
+            coord[i] = at[i][k];
+        drawn_node(x->drawn, n, dims, coord, (char *)out + (size_t)k * size);
+    }
+    return true;
+}
+
+static Node *integer(void *user, Node *n)
+{
+    const Checker *x = ((Run *)user)->x;
+    for (int i = (int)(uintptr_t)map_get(&x->placed, (uint64_t)n->id + 1); i; i = x->next[i - 1])
+        if (!x->p->placed[i - 1].buffer)
+            return x->p->placed[i - 1].integer;
+    return NULL;
+}
+
+/* ---- beside each other --------------------------------------------------------------------------------- */
+
+static bool agrees(ingot_dtype t, const void *got, const void *want, double error, double *g,
+                   double *w)
+{
+    alu_cast(INGOT_F64, t, 0, 1, g, got);
+    if (!dtype_is_float(t)) {
+        alu_cast(INGOT_F64, t, 0, 1, w, want);
+        return error > 0 ? fabs(*g - *w) <= error + 1 || t == INGOT_BOOL
+                         : !memcmp(got, want, elem_bytes(t));
+    }
+    memcpy(w, want, sizeof *w);
+    if (isnan(*w) || isinf(*w))
+        return isnan(*w) ? isnan(*g) : *g == *w;
+    return fabs(*g - *w) <=
+           4 * error + ldexp(fabs(*w), -SLACK_BITS) + 2 * element_eps(t) * fabs(*w) + 0x1p-120;
+}
+
+/* The results of one stored value. */
+static bool compare_some(Run *r, const Stored *st, int n, const Written *sample, int64_t *const *at)
+{
+    Checker *x = r->x;
+    Lanes want;
+    Node *v = st->node;
+    if (!elements_of(x->elements, v, !st->copy, n, at, &want))
+        return true;
+    const size_t size = element_bytes_of(v), stored = elem_bytes((ingot_dtype)v->dtype);
+    for (int k = 0; k < n; k++) {
+        const double error = want.error ? want.error[k] : 0;
+        double g, w;
+        const ShadowMemory *m = r->memory[sample[k].arg];
+        if (!(error < INFINITY))
+            continue;
+        x->check->results++;
+        if (agrees((ingot_dtype)v->dtype, m->bytes + sample[k].at * (int64_t)stored,
+                   (char *)want.v + (size_t)k * size, error, &g, &w))
+            continue;
+        StrBuf sb = {0};
+        for (int i = 0; i < v->rank; i++)
+            sb_printf(&sb, "%s%lld", i ? "," : "", (long long)at[i][k]);
+        (void)fault(r, "its result [%s] is %.9g, and the graph says %.9g", sb.data ? sb.data : "",
+                    g, w);
+        sb_free(&sb);
+        return false;
+    }
+    return true;
+}
+
+/* One by itself shows what they take; then as many as there are operations for. */
+static bool compare(Run *r, const Stored *st, int n, const Written *sample, int64_t *const *at)
+{
+    Elements *e = r->x->elements;
+    const int64_t before = e->left;
+    if (!compare_some(r, st, 1, sample, at))
+        return false;
+    const int64_t each = before - e->left + 1, room = e->left / each;
+    const int rest = n - 1, some = room < rest ? (int)room : rest;
+    if (e->left < 0 || !some)
+        return true;
+    int64_t *x[INGOT_MAX_RANK];
+    Written *w = NEWN(r->a, Written, some);
+    for (int i = 0; i < INGOT_MAX_RANK; i++)
+        x[i] = NEWN(r->a, int64_t, some);
+    for (int k = 0; k < some; k++) { /* the last one, and between */
+        const int from = n - 1 - (int)((int64_t)k * rest / some);
+        w[k] = sample[from];
+        for (int i = 0; i < st->node->rank; i++)
+            x[i][k] = at[i][from];
+    }
+    return compare_some(r, st, some, w, x);
+}
+
+/* Whose element it is: coordinates in the value that is stored there. */
+static bool belongs(Run *r, const Stored *st, const Written *w, int64_t *own)
+{
+    int64_t coord[INGOT_MAX_RANK], from;
+    const Buffer *b = drawn_root(r->x->drawn, r->s->bufs[w->arg], &from);
+    if ((buffer_root(st->buffer) != b && r->s->nstored > 1) || st->node->rank != b->rank ||
+        !layout_find(&b->layout, b->rank, drawn_dims(r->x->drawn, b), w->at + from, coord))
+        return false;
+    const int64_t *dims = element_dims(r->x->elements, st->node);
+    for (int i = 0; i < b->rank; i++) {
+        own[i] = coord[i] - (st->at ? dim_value(r->x->ip, st->at[i]) : 0);
+        if (own[i] < 0 || own[i] >= dims[i])
+            return false;
+    }
+    return true;
+}
+
+/* Of a copy that another step asked for: it is what it is a copy of. */
+static bool compare_copy(Run *r, const Written *w)
+{
+    const Buffer *b = r->s->bufs[w->arg];
+    int64_t coord[INGOT_MAX_RANK];
+    _Alignas(16) char want[16];
+    for (int j = 0; j < r->k->narg; j++) {
+        if (r->source[j] != j || r->s->bufs[j]->rank != b->rank ||
+            !layout_find(&b->layout, b->rank, drawn_dims(r->x->drawn, b), w->at, coord))
+            continue;
+        const size_t size = elem_bytes(b->dtype);
+        drawn_element(r->x->drawn, r->s->bufs[j], coord, want);
+        r->x->check->results++;
+        if (memcmp(r->memory[w->arg]->bytes + (size_t)w->at * size, want, size) != 0)
+            return fault(r, "its copy, element %lld of storage, is not what is copied",
+                         (long long)w->at);
+    }
+    return true;
+}
+
+static bool compare_all(Run *r, int most)
+{
+    const Step *s = r->s;
+    const int n = r->nwritten < most ? r->nwritten : most;
+    Written *sample = NEWN(r->a, Written, n + 1), *own = NEWN(r->a, Written, n + 1);
+    for (int k = 0; k < n; k++) /* the first, the last, and between */
+        sample[k] = r->written[n > 1 ? (int)((int64_t)k * (r->nwritten - 1) / (n - 1)) : 0];
+    for (int i = 0; i < s->nstored; i++) {
+        const Stored *st = &s->stored[i];
+        int64_t *at[INGOT_MAX_RANK];
+        int count = 0;
+        for (int d = 0; d < INGOT_MAX_RANK; d++)
+            at[d] = NEWN(r->a, int64_t, n + 1);
+        for (int k = 0; k < n; k++) {
+            int64_t x[INGOT_MAX_RANK];
+            if (!belongs(r, st, &sample[k], x))
+                continue;
+            for (int d = 0; d < st->node->rank; d++)
+                at[d][count] = x[d];
+            own[count++] = sample[k];
+        }
+        if (count && !compare(r, st, count, own, at))
+            return false;
+    }
+    for (int k = 0; k < n && !s->nstored; k++)
+        if (!compare_copy(r, &sample[k]))
+            return false;
+    return true;
+}
+
+/* ---- a run -------------------------------------------------------------------------------------------- */
+
+static LinearKernel *lowered(Checker *x, const Kernel *k, CheckedKernel *ck, bool plain)
+{
+    CheckedForm *f = plain ? &ck->plain : &ck->form;
+    if (!f->lk) {
+        Kernel as = *k;
+        as.nopt = plain ? 0 : k->nopt;
+        f->tiles = kernel_lower(&as);
+        f->lk = linear_kernel(ck->a, &f->tiles, k->narg, x->gpu && !plain);
+    }
+    return f->lk;
+}
+
+/* The statements of one sample, and what they have written beside the graph. */
+static bool run(Checker *x, const Step *s, LinearKernel *lk, SampleWhich which, int most,
+                int64_t operations)
+{
+    const Kernel *k = s->kernel;
+    Arena *a = arena_new();
+    Run r = {.x = x, .s = s, .k = k, .a = a, .stride = 1};
+    r.memory = NEWN(a, ShadowMemory *, k->narg + 1);
+    r.arg = NEWN(a, LinearArg, k->narg + 1);
+    r.source = NEWN(a, int, k->narg + 1);
+    r.written = NEWN(a, Written, KEPT);
+    x->drawn->seed = hash_bytes((uint64_t)which + 1, &s->number, sizeof s->number);
+    x->drawn->positive = which == SAMPLE_DRAWN;
+    find_sources(&r);
+    give_memory(&r);
+    const LinearSample sample = {which, x->drawn->seed, draw, wrote, &r};
+    LinearInterp m = {.most = operations, .sample = &sample};
+    int64_t *var = NEWN(a, int64_t, k->nvar + 1);
+    for (int i = 0; i < k->nvar; i++)
+        var[i] = dim_value(x->ip, x->p->c->vars[k->vars[i]].node);
+    const bool ended = linear_run(&m, lk, r.arg, var, s->scalars);
+    const bool unknown = !ended && (m.done >= m.most || strstr(m.fault, "there is no form"));
+    Elements *e = x->elements;
+    e->leaf = leaf;
+    e->integer = integer;
+    e->user = &r;
+    e->left = operations;
+    const bool good = unknown || (ended ? compare_all(&r, most) : fault(&r, "%s", m.fault));
+    x->check->operations += m.done + operations - e->left;
+    arena_free(a);
+    return good;
+}
+
+bool step_check(Checker *x, const Step *s, CheckedKernel *ck, int64_t most)
+{
+    const int64_t results = x->check->results, begun = x->check->operations;
+    const bool again = ck->seen;
+    LinearKernel *lk = lowered(x, s->kernel, ck, again && ck->heavy);
+    bool good = true;
+    ck->seen = true;
+    for (int which = again ? SAMPLE_DRAWN : SAMPLE_FIRST; which <= SAMPLE_DRAWN && good; which++) {
+        const int64_t before = x->check->operations, left = most - (before - begun);
+        if (which > SAMPLE_FIRST && !again && left < before - begun)
+            break; /* one more would take more than there is */
+        good = run(x, s, lk, (SampleWhich)which, again ? AGAIN : RESULTS / 3, left);
+        ck->heavy |= x->check->operations - before > HEAVY;
+    }
+    x->check->nchecked += x->check->results > results;
+    return good;
+}

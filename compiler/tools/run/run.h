@@ -1,0 +1,265 @@
+/* run.h - what commands share that run a model: options, messages, tensors in files, programs and the cache. */
+#ifndef RUN_H
+#define RUN_H
+#include <signal.h>
+#include <sys/types.h>
+
+#include "codegen.h"
+#include "importers.h"
+#include "ingot_onnx.h"
+#include "pipeline.h"
+
+enum { MOST_COUNTS = 8 }; /* of threads, that tune is for */
+/* --op NAME=FILE[:FUNCTION] */
+typedef struct {
+    const char *name, *file, *function; /* NULL: not told */
+} CustomFlag;
+/* Everything that may be asked for; each command takes some of it (main.c has the table). */
+typedef struct {
+    const char *command, *model;
+    const char *output;                       /* -o */
+    const char *output_dir, *data, *selftest; /* folders */
+    const char *depfile, *trace;
+    bool quiet, clear;   /* -q; --clear of the cache */
+    int64_t cache_bytes; /* --size */
+    const char **input;  /* --input, one file each */
+    int ninput;
+    ingot_onnx_dim *dim; /* --dim */
+    int ndim;
+    const char **bind_name, **bind_text; /* --bind name=text */
+    int nbind;
+    CustomFlag *op; /* --op */
+    int nop;
+    const char *more[2]; /* further operands, of plan */
+    int nmore;
+    ingot_onnx_state *state; /* --state */
+    int nstate;
+    ingot_memory *memory; /* --memory */
+    int nmemory;
+    const char *dump;
+    const char *triple, *headers;    /* of audit */
+    const char *probe;               /* of targets */
+    const char *times, *diff, *node; /* of inspect and explain */
+    bool dot, assembly, no_assembly;
+    int explain_verbose;
+    bool json, per_kernel, on_device, no_bind, no_cache, help, interpret;
+    int threads;
+    int count[MOST_COUNTS], ncount; /* of threads that tune is for */
+    bool keep_subnormals;
+    ingot_precision precision;
+    double seconds;
+    double tolerance;     /* negative: by the element's type */
+    int64_t string_bytes; /* 0: the importer's */
+    int beam, lot;        /* of tune, and the next ones */
+    double budget;        /* seconds */
+    const char *kernels, *database, *prepare, *measure, *remote, *import, *export_to;
+    bool why;
+    ingot_options compile;
+    Arena *a;
+} Options;
+void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
+/* The same of what is no fault: nothing with -q. */
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+ingot_status complain(ingot_status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Drops all if quiet is not NULL, and all but errors if it is sink_errors. */
+void sink(void *quiet, ingot_level, const char *message);
+extern char sink_errors[];
+bool option_size(const char *text, int64_t *bytes); /* 4096, 256k, 2M */
+
+typedef struct Value Value;
+struct Value {
+    ingot_dtype dtype;
+    int rank;
+    int64_t dims[INGOT_MAX_RANK];
+    size_t count, bytes;
+    void *data;    /* dense; strings: char pointers */
+    bool raw;      /* numpy has no name for the type: it may be any of this width */
+    bool sequence; /* its tensors are in item */
+    bool absent;   /* an optional that is not there */
+    Value *item;
+    int nitem;
+};
+/* By the name's end: .pb or .npy. Data lives in the arena. False after a message, *status says why. */
+bool value_read(Arena *, const char *path, Value *, ingot_status *status);
+bool value_write(Arena *, const char *path, const char *name, const Value *, ingot_status *status);
+/* A tensor out of an open file. */
+bool value_decode(Arena *, OnnxFile *, const Onnx__TensorProto *, const char *path, Value *,
+                  ingot_status *status);
+/* Reproducible values: small integers, floats in -1..1. */
+void value_random(Arena *, Value *, uint64_t seed);
+bool value_is_group(const Value *); /* no plain tensor */
+/* stem.pb, or stem.npy or the folder stem (*npy). */
+bool group_read(Arena *, const char *stem, const ingot_onnx_io *, Value *, bool *npy,
+                ingot_status *status);
+bool group_write_npy(Arena *, const char *stem, const Value *, ingot_status *status);
+bool group_write_pb(Arena *, const char *path, const char *name, bool optional, const Value *,
+                    ingot_status *status);
+typedef struct {
+    bool shape; /* another type or shape: nothing else is known */
+    bool strings, complex;
+    bool one_off;     /* of 8 bits: a value that was quantised may be rounded either way */
+    size_t count;     /* numbers that were compared */
+    size_t beyond;    /* finite ones further away than the limit; strings that differ */
+    size_t nan, inf;  /* that are nan, or this infinity, on one side only */
+    double tolerance; /* a share of the range, */
+    double
+        range; /* which is the largest magnitude that is wanted; 0: the tolerance is that of the error itself */
+    double limit;     /* of the error */
+    double error;     /* the largest */
+    size_t at;        /* the worst element, */
+    double got, want; /* and what is there */
+} Difference;
+double tolerance_of(ingot_dtype); /* a share of the range */
+Difference value_compare(Arena *, const Value *got, const Value *want,
+                         double tolerance); /* negative: tolerance_of() */
+bool difference_is_good(const Difference *);
+void difference_print(StrBuf *, const Difference *, const Value *got, const Value *want);
+typedef struct {
+    ingot_context *c;
+    ingot_onnx *onnx;
+} Model;
+/* Opens the file. */
+ingot_status model_open(Model *, const Options *, bool quiet);
+void model_close(Model *);
+/* "input 'x' is f32[batch,3]" */
+void input_print(StrBuf *, const ingot_onnx_io *);
+/* Builds the graph. values (by input, or NULL) give free dims their size; inputs with bound[i] are
+ * bound to theirs. */
+ingot_status model_build(Model *, const Options *, const Value *values, const bool *bound);
+/* run_progress.c: of what takes long, how far it is. seconds: that it takes, or 0; then the share that is done is told now
+ * and then, or nothing is known of it. */
+void progress_quiet(bool);
+bool progress_is_quiet(void); /* -q was said */
+void progress_begin(const char *what, double seconds);
+void progress_at(double share);
+void progress_end(void);
+/* Runs a program found by PATH; its exit status, 128 + signal, or -1 if it cannot be started. */
+int process_run(const char *const *argv);
+/* Its standard output goes to the file. */
+int process_run_to(const char *const *argv, const char *file);
+/* The same in two halves, the second in a folder: -1 after a message. */
+pid_t process_start(const char *const *argv);
+pid_t process_start_in(const char *const *argv, const char *dir);
+int process_wait(pid_t);
+/* The file that a program of this name is, by PATH, or NULL. */
+const char *find_program(Arena *, const char *name);
+int cores(void);              /* of this machine, 1 to 64 */
+const char *c_compiler(void); /* $CC, or cc */
+/* What is known of a target's machine, by a name that was looked at before. */
+Target machine_target(Arena *, const char *target);
+/* Why programs for the target do not run on this machine; NULL: they may. */
+const char *runs_elsewhere(Arena *, const char *target);
+/* The words of the C compiler for a target and those that bundles get, ended by NULL. */
+const char *const *compiler_words(Arena *, const char *target);
+/* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine; check: with -DMODEL_CHECK=1. */
+ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
+                           const char *standard, bool check, bool verbose);
+/* Compiles dir/kernels_N.c to dir/kernels_N.s; false, silently, if there is no compiler for the target. */
+bool compile_to_assembly(Arena *, const char *dir, int n, const char *target);
+void assembly_make(const Options *, struct Inspection *);
+typedef struct {
+    double flops;                    /* f32 operations in multiply-adds */
+    double dots;                     /* of bytes; 0: no instruction does several at once */
+    double near, cache, far, memory; /* bytes read: from 16 KB, 256 KB, 4 MB, more than any cache */
+} Roof;
+/* dir holds the program that measures. */
+bool roof_build(Arena *, const char *dir, const char *target);
+bool roof_measure(Arena *, const char *dir, Roof *);
+char *read_text(Arena *, const char *path); /* a whole file; NULL if it cannot be read */
+typedef struct {
+    Options *o;
+    Arena *a;
+    int nin, nout;
+    Value *in, *out;
+    Value *want; /* outputs that lie beside the inputs; data NULL: that one does not */
+    const char **want_file;
+    const char **out_name; /* printable */
+    ingot_dtype *out_dtype;
+    ingot_onnx_io *io; /* the outputs as the model declares them */
+    bool *bound;
+    bool check;        /* the program checks indices that are data */
+    bool npy;          /* inputs were .npy */
+    const char *entry; /* folder of the cache */
+    char *work;        /* folder of the run's .npy files */
+} Session;
+/* run.c: reads or (may_invent) makes up the inputs, and reads the wanted outputs. */
+ingot_status session_read(Session *, const Model *, bool may_invent);
+/* The same, and has the program ready. */
+ingot_status session_prepare(Session *, Model *, bool may_invent);
+ingot_status session_run(Session *); /* fills out */
+ingot_status session_outputs(Session *,
+                             const char *folder); /* from where a program wrote them, in work */
+/* The outputs beside the wanted ones, each told; INGOT_DIFFERS if one is further away than the tolerance. */
+ingot_status session_compare(const Session *);
+ingot_status driver_failed(const Session *, int code); /* what the status of the program says */
+void session_finish(Session *, Model *);
+/* run_cache.c: s->entry is a folder of the cache that holds the program of the model. */
+ingot_status session_find_entry(Session *, const Model *);
+const char *this_processor(Arena *); /* what a C compiler that is told -march=native goes by */
+/* run_key.c: of all that goes into a program but the data; then with what they decide: sizes, and values of inputs that are bound. */
+typedef struct {
+    uint64_t a, b;
+} CacheKey;
+ingot_status cache_key(const Session *, CacheKey *);
+CacheKey cache_key_data(const Session *, CacheKey, bool bound);
+/* run_objects.c: whether a source of a bundle ("host/driver.c") is the same in all; the folder of the cache for the objects of
+ * those, by the compiler's words, or NULL. */
+bool object_is_shared(const char *source);
+const char *objects_folder(Arena *, const char *const *words, int n);
+/* The header of that folder to be included before all else where a source takes it, if it is precompiled; whether that is worth a try;
+ * the try. */
+const char *objects_head(Arena *, const char *folder);
+bool objects_head_wanted(Arena *, const char *folder);
+void objects_precompile(Arena *, const char *folder, const char *const *words, int n);
+bool source_takes_head(
+    const char *path); /* it includes the headers of vector kernels before all else */
+/* run_store.c: the folders of the cache. */
+const char *cache_root(Arena *);
+void cache_used(const char *entry);                          /* now */
+void cache_limit(Arena *, const char *entry, int64_t bytes); /* the entry stays */
+ingot_status command_cache(Options *);
+ingot_status command_run(Options *);
+ingot_status command_bench(Options *);
+/* run_bench.c: profile and bench are the program's command lines; its status, or 1. */
+int bench_kernels(Session *, const char *const *profile, const char *const *bench);
+
+/* A child process that dies with this one; out: its standard output, or NULL. */
+typedef struct {
+    pid_t pid;
+    FILE *out;
+} Child;
+/* In a folder, or where this one is (NULL); quiet: its messages are dropped; most: seconds of a core that it has, and whatever it starts, each; 0: an hour. */
+bool child_start(Child *, const char *const *argv, const char *dir, bool piped, bool quiet,
+                 int most);
+/* A line of its output without the newline, in the arena; NULL: it has ended, or nothing came while it had a core for so many seconds, or in
+ * `waits` times as long (*late: then it still runs). */
+char *child_line(Child *, Arena *, double seconds, int waits, bool *late);
+/* Its exit status, or 128 + signal; after so many seconds it is killed (then 128 + SIGKILL). */
+int child_end(Child *, double seconds);
+/* Whether it has ended, with which status; waits for nothing. */
+bool child_has_ended(Child *, int *code);
+/* Seconds since any fixed moment, by which budgets are counted; where steps are counted in their place, every question is one. */
+double seconds_now(void);
+/* Whether steps are counted ($INGOT_CLOCK=steps): then times are estimates. */
+bool clock_is_steps(void);
+/* What $INGOT_CLOCK says, if that is none; NULL. */
+const char *clock_unknown(void);
+/* Of such a clock: what is done now is to take so long. */
+void clock_pass(double seconds);
+/* Of the machine, whatever budgets are counted by. */
+double machine_seconds(void);
+/* What hangs takes its core: limits are seconds of that, so that a busy machine ends nobody.  One that waits for something has so many times as long. */
+enum { CHILD_WAITS = 40 };
+/* What a part of the search took: of the clock, and of all cores, in child processes that have ended too. */
+typedef struct {
+    double seconds, cpu;
+} Spent;
+Spent spent_now(void);
+void spent_add(Spent *, Spent since);
+
+#define OBJECTS_SUFFIX ".objects" /* of that folder's name; those without are models */
+
+/* The n characters as a whole number; false: they are none. */
+bool option_number(const char *text, size_t n, int64_t *out);
+
+#endif

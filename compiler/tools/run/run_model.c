@@ -1,0 +1,314 @@
+/* run_model.c - from a model file and the command line's --dim and --bind to a graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run.h"
+
+ingot_status model_open(Model *m, const Options *o, bool quiet)
+{
+    m->c = ingot_context_new(sink, quiet ? (void *)m : o->quiet ? sink_errors : NULL);
+    ingot_keep_subnormals(m->c, o->keep_subnormals);
+    ingot_set_precision(m->c, o->precision);
+    ingot_set_one_product(m->c, o->compile.target && (!strncmp(o->compile.target, "cuda", 4) ||
+                                                      !strncmp(o->compile.target, "opencl", 6)));
+    m->onnx = ingot_onnx_open(m->c, o->model);
+    ingot_onnx_op *ops = ingot_alloc(m->c, ((size_t)o->nop + 1) * sizeof *ops);
+    for (int i = 0; i < o->nop; i++)
+        ops[i] = (ingot_onnx_op){o->op[i].name,
+                                 ingot_custom_open(m->c, o->op[i].file, o->op[i].function)};
+    if (m->onnx)
+        ingot_onnx_set_ops(m->onnx, ops, o->nop);
+    bool good = m->onnx && ingot_onnx_set_states(m->onnx, o->state, o->nstate);
+    return good ? INGOT_OK : ingot_context_status(m->c);
+}
+
+void model_close(Model *m)
+{
+    ingot_context_free(m->c);
+    ingot_onnx_close(m->onnx);
+}
+
+static int find_input(const Model *m, const char *name)
+{
+    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++)
+        if (!strcmp(ingot_onnx_input(m->onnx, i)->name, name))
+            return i;
+    return -1;
+}
+
+/* Whether --dim may name a size of this input: a free dim, the length of a sequence, the presence of an optional. */
+static bool input_has_dim(const ingot_onnx_io *io, const char *name)
+{
+    size_t len = strlen(io->name);
+    bool group = io->kind == INGOT_ONNX_SEQUENCE || io->kind == INGOT_ONNX_OPTIONAL;
+    for (int a = 0; a < io->rank; a++)
+        if (io->dims[a] < 0 && !strcmp(io->dim_names[a], name))
+            return true;
+    if (!group || strncmp(io->name, name, len))
+        return false;
+    if (!name[len])
+        return io->sequence;
+    if (!strcmp(name + len, "_present"))
+        return io->kind == INGOT_ONNX_OPTIONAL;
+    const char *end = name + len; /* x_0, or x[2]_0 */
+    bool element = *end == '[' && io->sequence;
+    if (element) {
+        end += 1 + strspn(end + 1, "0123456789");
+        end += *end == ']';
+    }
+    return (io->rank < 0 || element) && *end == '_' && end[1] >= '0' &&
+           end[1] < '0' + INGOT_MAX_RANK && !end[2];
+}
+
+static bool dim_exists(const Model *m, const char *name)
+{
+    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++)
+        if (input_has_dim(ingot_onnx_input(m->onnx, i), name))
+            return true;
+    return false;
+}
+
+/* "1,2,3" as elements of dtype; their number, or -1. */
+static int64_t parse_elements(const char *text, ingot_dtype d, uint8_t *out, int64_t room)
+{
+    int64_t n = 0;
+    int width = dtype_info[d].bytes;
+    while (n < room) {
+        char *end;
+        if (d == INGOT_F32 || d == INGOT_F64) {
+            double v = strtod(text, &end);
+            float f = (float)v;
+            memcpy(out + n * width, d == INGOT_F32 ? (void *)&f : (void *)&v, (size_t)width);
+        } else if (dtype_is_int((int)d) || d == INGOT_BOOL) {
+            long long v = strtoll(text, &end, 10);
+            memcpy(out + n * width, &v, (size_t)width); /* little-endian */
+        } else {
+            return -1;
+        }
+        if (end == text)
+            return -1;
+        n++;
+        if (!*end)
+            return n;
+        if (*end != ',')
+            return -1;
+        text = end + 1;
+    }
+    return -1;
+}
+
+void input_print(StrBuf *sb, const ingot_onnx_io *io)
+{
+    sb_printf(sb, "input '%s' is %s%s", io->name, dtype_info[io->dtype].name,
+              io->rank < 0 ? "" : "[");
+    for (int a = 0; a < io->rank; a++) {
+        sb_puts(sb, a ? "," : "");
+        if (io->dims[a] < 0)
+            sb_puts(sb, io->dim_names[a]);
+        else
+            sb_printf(sb, "%lld", (long long)io->dims[a]);
+    }
+    sb_puts(sb, io->rank < 0 ? "" : "]");
+}
+
+static bool misfits(const char *text, int64_t n, const ingot_onnx_io *io)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "ingot: --bind %s=%.100s: ", io->name, text);
+    if (n < 0)
+        sb_puts(&sb, "numbers with commas between are wanted, and ");
+    else
+        sb_printf(&sb, "%lld element%s, and ", (long long)n, n == 1 ? "" : "s");
+    input_print(&sb, io);
+    (void)complain(INGOT_USAGE, "%s", sb.data);
+    sb_free(&sb);
+    return false;
+}
+
+static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, ingot_onnx_bind *b)
+{
+    int64_t room = 1 + (int64_t)strlen(text),
+            *dims = ingot_alloc(m->c, INGOT_MAX_RANK * sizeof *dims);
+    uint8_t *bytes = ingot_alloc(m->c, (size_t)room * 16);
+    int64_t n = parse_elements(text, io->dtype, bytes, room), fixed = 1;
+    int free_axis = -1, nfree = 0;
+    for (int a = 0; a < io->rank; a++) {
+        dims[a] = io->dims[a];
+        if (dims[a] < 0) {
+            free_axis = a;
+            nfree++;
+        } else {
+            fixed = sat_mul(fixed, dims[a]);
+        }
+    }
+    if (free_axis >= 0 && fixed > 0)
+        dims[free_axis] = n / fixed;
+    bool fits = n >= 0 && nfree <= 1 && fixed > 0 && (nfree ? n % fixed == 0 : n == fixed);
+    if (!fits)
+        return misfits(text, n, io);
+    *b = (ingot_onnx_bind){io->name, io->dtype, io->rank < 0 ? 0 : io->rank, dims, bytes};
+    return true;
+}
+
+/* What a dim or a bind that no input has may have been meant to name; NULL: nothing is near. */
+static const char *near_name(const Model *m, const char *typed, bool binds)
+{
+    const char *near = NULL;
+    int best = 3;
+    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++) {
+        const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+        if (binds)
+            near = closer(typed, io->name, near, &best);
+        for (int a = 0; a < io->rank; a++)
+            if (io->dims[a] < 0)
+                near = closer(typed, io->dim_names[a], near, &best);
+    }
+    return near;
+}
+
+typedef struct {
+    ingot_onnx_dim *dim;
+    ingot_onnx_bind *bind;
+    int ndim, nbind;
+} Given;
+
+static bool given_by_flags(Model *m, const Options *o, Given *g)
+{
+    for (int i = 0; i < o->ndim; i++)
+        vec_push(m->c->arena, g->dim, g->ndim, o->dim[i]);
+    for (int i = 0; i < o->nbind; i++) {
+        int input = find_input(m, o->bind_name[i]);
+        if (input >= 0) {
+            ingot_onnx_bind b;
+            if (!bind_from_text(m, o->bind_text[i], ingot_onnx_input(m->onnx, input), &b))
+                return false;
+            vec_push(m->c->arena, g->bind, g->nbind, b);
+            continue;
+        }
+        char *end;
+        ingot_onnx_dim d = {.name = o->bind_name[i]};
+        d.lo = d.hi = strtoll(o->bind_text[i], &end, 10);
+        if (!dim_exists(m, d.name) || *end || d.lo < 0) {
+            const char *near = near_name(m, d.name, true);
+            return complain(INGOT_USAGE,
+                            "%s: --bind %s: no input and no free dim has that name and value%s%s%s",
+                            o->model, d.name, near ? "; did you mean '" : "", near ? near : "",
+                            near ? "'?" : "") == INGOT_OK;
+        }
+        vec_push(m->c->arena, g->dim, g->ndim, d);
+    }
+    return true;
+}
+
+static bool has_dim(const Given *g, const char *name)
+{
+    for (int i = 0; i < g->ndim; i++)
+        if (!strcmp(g->dim[i].name, name))
+            return true;
+    return false;
+}
+
+static bool has_bind(const Given *g, const char *name)
+{
+    for (int i = 0; i < g->nbind; i++)
+        if (!strcmp(g->bind[i].name, name))
+            return true;
+    return false;
+}
+
+/* A size that the data has; a name that the data uses twice gets bounds. */
+static void note_dim(Model *m, Given *g, int nflag, const char *name, int64_t size)
+{
+    for (int i = 0; i < g->ndim; i++) {
+        ingot_onnx_dim *d = &g->dim[i];
+        if (strcmp(d->name, name))
+            continue;
+        if (i >= nflag) {
+            d->lo = size < d->lo ? size : d->lo;
+            d->hi = size > d->hi ? size : d->hi;
+        }
+        return;
+    }
+    ingot_onnx_dim d = {.name = arena_strdup(m->c->arena, name), .lo = size, .hi = size};
+    vec_push(m->c->arena, g->dim, g->ndim, d);
+}
+
+/* Length, presence and dims of a sequence or an optional; of each element of its own. */
+static void note_group(Model *m, Given *g, int nflag, const ingot_onnx_io *io, const Value *v)
+{
+    Arena *a = m->c->arena;
+    const Value *item = v->sequence ? v->item : v;
+    int n = v->absent ? 0 : v->sequence ? v->nitem : 1;
+    if (io->kind == INGOT_ONNX_OPTIONAL)
+        note_dim(m, g, nflag, arena_printf(a, "%s_present", io->name), !v->absent);
+    if (io->sequence)
+        note_dim(m, g, nflag, io->name, n);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < item[i].rank; k++) {
+            if (io->rank < 0)
+                note_dim(m, g, nflag, arena_printf(a, "%s_%d", io->name, k), item[i].dims[k]);
+            else if (k < io->rank && io->dims[k] < 0)
+                note_dim(m, g, nflag, io->dim_names[k], item[i].dims[k]);
+            if (io->sequence)
+                note_dim(m, g, nflag, arena_printf(a, "%s[%d]_%d", io->name, i, k),
+                         item[i].dims[k]);
+        }
+    for (int k = 0; n == 0 && k < io->rank; k++)
+        if (io->dims[k] < 0 && !has_dim(g, io->dim_names[k]))
+            note_dim(m, g, nflag, io->dim_names[k], 0);
+}
+
+static void given_by_data(Model *m, const Value *values, const bool *bound, Given *g)
+{
+    int nflag = g->ndim;
+    for (int i = 0; values && i < ingot_onnx_input_count(m->onnx); i++) {
+        const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+        if (io->kind != INGOT_ONNX_TENSOR) {
+            note_group(m, g, nflag, io, &values[i]);
+            continue;
+        }
+        for (int a = 0; a < io->rank && io->rank == values[i].rank; a++)
+            if (io->dims[a] < 0 && !has_dim(g, io->dim_names[a])) {
+                ingot_onnx_dim d = {io->dim_names[a], values[i].dims[a], values[i].dims[a], NULL};
+                vec_push(m->c->arena, g->dim, g->ndim, d);
+            }
+        if (bound && bound[i] && !has_bind(g, io->name)) {
+            ingot_onnx_bind b = {io->name, values[i].dtype, values[i].rank, values[i].dims,
+                                 values[i].data};
+            vec_push(m->c->arena, g->bind, g->nbind, b);
+        }
+    }
+}
+
+/* After a failure: which --dim may be misspelt. */
+static void suggest_dims(const Model *m, const Options *o)
+{
+    for (int i = 0; i < o->ndim; i++) {
+        const char *near =
+            dim_exists(m, o->dim[i].name) ? NULL : near_name(m, o->dim[i].name, false);
+        if (near)
+            say("  --dim %s: did you mean '%s'?", o->dim[i].name, near);
+    }
+}
+
+ingot_status model_build(Model *m, const Options *o, const Value *values, const bool *bound)
+{
+    Given g = {0};
+    if (!given_by_flags(m, o, &g))
+        return INGOT_USAGE;
+    given_by_data(m, values, bound, &g);
+    ingot_onnx_options options = {sizeof options, g.dim, g.ndim, g.bind, g.nbind, o->string_bytes};
+    if (!ingot_onnx_check(m->onnx) || !ingot_onnx_build(m->onnx, &options) || m->c->nerror) {
+        if (!m->c->sink_user)
+            suggest_dims(m, o);
+        return ingot_context_status(m->c);
+    }
+    Context *c = m->c;
+    c->bound = NEWN(c->arena, Node *, c->ninput + 1);
+    for (int i = 0; i < g.nbind; i++) /* the emitted model compares the input with this value */
+        for (int k = 0; k < c->ninput; k++)
+            if (!strcmp(c->inputs[k].name, g.bind[i].name))
+                c->bound[k] = ingot_data(c, g.bind[i].name, g.bind[i].dtype, g.bind[i].rank,
+                                         g.bind[i].dims, g.bind[i].bytes);
+    return ingot_context_status(c);
+}

@@ -1,0 +1,384 @@
+/* rounding_bound.c - how far two ways to compute one element may be apart by rounding alone.
+ *
+ * A sum that nearly cancels is far from what another order of its terms gives, as a share of what is left:
+ *
+ *     |fl(sum) - sum| <= n eps (|t1| + .. + |tn|)        about sqrt(n) eps where errors have either sign
+ *
+ * (N. Higham, Accuracy and Stability of Numerical Algorithms, chapter 4).  So where an element of a step differs by more
+ * than others may, what its kernel computes is evaluated for this element, in double and with a running bound of the error, on
+ * what lay in memory before the step.  Memory is what the program handed out after each step (side_by_side.c).
+ *
+ * A kernel or an op that there is no bound for explains nothing. */
+#include <math.h>
+#include <string.h>
+
+#include "verify.h"
+
+enum { MOST_VISITS = 200 * 1000 * 1000, MOST_RANGES = 64 };
+
+/* A value and how far rounding may have moved it. */
+typedef struct {
+    double v, e;
+} Bounded;
+
+typedef struct Late {
+    unsigned char *to, *from;
+    size_t bytes;
+    struct Late *next;
+} Late;
+
+/* An argument as it lies in memory before the step: from its first element on, of a root of so many bytes. */
+typedef struct {
+    const unsigned char *bytes;
+    int64_t dim[INGOT_MAX_RANK], from, room;
+    bool known;
+} Operand;
+
+struct Rounding {
+    const Session *s;
+    const Plan *p;
+    Arena *a, *step_arena;     /* the latter: of what lies in memory before the step at hand */
+    unsigned char **memory;    /* by Plan.memories */
+    const unsigned char **own; /* by buffer: weights, inputs, outputs */
+    Late *late;                /* what the step at hand has written */
+    const Step *step;
+    Operand **operand; /* by argument, once one is asked for */
+    int64_t visits;
+    bool unknown; /* something has no bound */
+    Node *range[MOST_RANGES];
+    int64_t at[MOST_RANGES];
+    int nrange;
+};
+
+Rounding *rounding_new(const Session *s, const Plan *p, Arena *a)
+{
+    Rounding *r = NEW(a, Rounding);
+    *r = (Rounding){.s = s, .p = p, .a = a};
+    r->memory = NEWN(a, unsigned char *, p->nmemory + 1);
+    r->own = NEWN(a, const unsigned char *, p->nbuffer + 1);
+    for (int i = 0; i < p->nmemory; i++)
+        r->memory[i] = arena_alloc(a, (size_t)p->memories[i].bytes + 1);
+    r->step_arena = arena_new();
+    return r;
+}
+
+void rounding_free(Rounding *r)
+{
+    arena_free(r->step_arena);
+    r->step_arena = NULL;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+
+static const unsigned char *weight(Rounding *r, const Buffer *b)
+{
+    Interp *ip = interp_new(r->p->c);
+    int64_t dims[INGOT_MAX_RANK];
+    unsigned char *to = arena_alloc(r->a, (size_t)b->bytes + 1);
+    const void *data = interp_eval(ip, b->node, dims);
+    if (data)
+        layout_pack(&b->layout, b->rank, dims, (size_t)element_bytes(b->dtype), data, to, NULL,
+                    NULL);
+    interp_free(ip);
+    return data ? to : NULL;
+}
+
+/* Where the bytes of a root are, or NULL: nobody knows them. */
+static const unsigned char *root_bytes(Rounding *r, const Buffer *root)
+{
+    if (root->kind == BUF_ARENA || root->kind == BUF_STATE)
+        return r->memory[root->memory] + root->offset;
+    if (!r->own[root->id] && root->kind == BUF_INPUT && root->slot < r->s->nin)
+        r->own[root->id] = r->s->in[root->slot].data;
+    if (!r->own[root->id] && root->kind == BUF_WEIGHT && root->node)
+        r->own[root->id] = weight(r, root);
+    if (!r->own[root->id] && root->kind == BUF_OUTPUT)
+        r->own[root->id] = arena_alloc(r->a, (size_t)root->bytes + 1);
+    return r->own[root->id];
+}
+
+/* The same of any buffer; *from: its first element, *room: bytes of all that it is a view of. NULL: its place moves, too. */
+static const unsigned char *bytes_of(Rounding *r, const Buffer *b, int64_t *from, int64_t *room)
+{
+    int64_t at;
+    *from = 0;
+    for (; b->base; b = b->base) {
+        if (b->base_offset && !idx_value(b->base_offset, &at))
+            return NULL;
+        *from += b->base_offset ? at : 0;
+    }
+    *room = b->bytes;
+    return root_bytes(r, b);
+}
+
+/* A step reads what there was before it, whatever it writes: its bytes come to their place with the next step, or when it
+ * runs again. */
+static void step_begins(Rounding *r, const Step *step)
+{
+    for (Late *l = r->late; l; l = l->next)
+        memcpy(l->to, l->from, l->bytes);
+    arena_free(r->step_arena);
+    r->step_arena = arena_new();
+    r->late = NULL;
+    r->operand = NULL;
+    r->step = step;
+}
+
+void rounding_wrote(Rounding *r, const Step *step, const Buffer *b, int64_t offset,
+                    const char *bytes)
+{
+    const Buffer *root = buffer_root(b);
+    const unsigned char *place =
+        root->kind == BUF_OUTPUT ? root_bytes(r, root) : r->memory[root->memory] + offset;
+    unsigned char *to = (unsigned char *)(uintptr_t)place;
+    bool again = step != r->step;
+    for (Late *l = r->late; l && !again; l = l->next)
+        again = l->to == to;
+    if (again)
+        step_begins(r, step);
+    Late *l = NEW(r->step_arena, Late), **end = &r->late;
+    *l = (Late){.to = to, .bytes = (size_t)b->bytes};
+    l->from = arena_alloc(r->step_arena, l->bytes + 1);
+    memcpy(l->from, bytes, l->bytes);
+    while (*end)
+        end = &(*end)->next;
+    *end = l;
+}
+
+/* What the argument was before the step. */
+static const Operand *operand_of(Rounding *r, const Step *s, int arg)
+{
+    const KernelArg *a = &s->kernel->args[arg];
+    if (!r->operand)
+        r->operand = NEWN(r->step_arena, Operand *, s->kernel->narg + 1);
+    if (r->operand[arg])
+        return r->operand[arg];
+    Operand *o = r->operand[arg] = NEW(r->step_arena, Operand);
+    for (int i = 0; i < a->rank; i++)
+        if (!idx_value(a->dims[i], &o->dim[i]))
+            return o;
+    o->bytes = bytes_of(r, s->bufs[arg], &o->from, &o->room);
+    o->known = o->bytes && dtype_info[a->dtype].kind != 'c' && a->dtype != INGOT_STRING;
+    return o;
+}
+
+/* The element with these coordinates; NAN beyond what a slice is cut from. */
+static double element_of(const Operand *o, const KernelArg *a, const int64_t *coords)
+{
+    const int64_t each = element_bytes(a->dtype),
+                  at = o->from + layout_at(&a->layout, a->rank, o->dim, coords);
+    double v = NAN;
+    if (at >= 0 && (at + 1) * each <= o->room)
+        interp_to_f64(a->dtype, 1, &v, o->bytes + at * each);
+    return v;
+}
+
+/* ---- an expression ---------------------------------------------------------------------------------- */
+
+static double eps(ingot_dtype d)
+{
+    switch (d) {
+    case INGOT_F64: return 0x1p-53;
+    case INGOT_F32: return 0x1p-24;
+    case INGOT_F16: return 0x1p-11;
+    case INGOT_BF16: return 0x1p-8;
+    default: return 0;
+    }
+}
+
+static Bounded eval(Rounding *r, const Step *s, Node *n);
+
+static Bounded unknown(Rounding *r)
+{
+    r->unknown = true;
+    return (Bounded){0, 0};
+}
+
+static int64_t whole(Rounding *r, const Step *s, Node *n)
+{
+    Bounded x = eval(r, s, n);
+    if (x.e > 0 || x.v != floor(x.v))
+        (void)unknown(r);
+    return (int64_t)x.v;
+}
+
+static Bounded load(Rounding *r, const Step *s, Node *n)
+{
+    if (n->src[0]->op != OP_BUFFER)
+        return unknown(r);
+    if (!whole(r, s, n->src[1]))
+        return (Bounded){0, 0};
+    const KernelArg *a = &s->kernel->args[n->src[0]->arg.i];
+    const Operand *o = operand_of(r, s, (int)n->src[0]->arg.i);
+    int64_t at[INGOT_MAX_RANK];
+    for (int i = 0; i < a->rank && o->known; i++) {
+        at[i] = whole(r, s, n->src[first_coord(n) + i]);
+        if (at[i] < 0 || at[i] >= o->dim[i])
+            return unknown(r);
+    }
+    const double v = o->known && !r->unknown ? element_of(o, a, at) : NAN;
+    return isnan(v) ? unknown(r) : (Bounded){v, 0};
+}
+
+/* Each partial sum is rounded, and is no more than all terms are by their sizes. */
+static Bounded reduce(Rounding *r, const Step *s, Node *n)
+{
+    const int monoid = reduce_monoid(n), first = (int)reduce_ranges(n), from = r->nrange;
+    int64_t count = 1;
+    double sizes = 0;
+    Bounded all = {monoid == INGOT_REDUCE_MAX   ? -INFINITY
+                   : monoid == INGOT_REDUCE_MIN ? INFINITY
+                                                : 0,
+                   0};
+    if (reduce_size(n) != 1 ||
+        (monoid != INGOT_REDUCE_ADD && monoid != INGOT_REDUCE_MAX && monoid != INGOT_REDUCE_MIN))
+        return unknown(r);
+    for (int i = first; i < (int)n->nsrc; i++, r->nrange++) {
+        int64_t extent;
+        if (r->nrange == MOST_RANGES || !idx_value(n->src[i]->src[0], &extent))
+            return unknown(r);
+        r->range[r->nrange] = n->src[i];
+        r->at[r->nrange] = 0;
+        count *= extent;
+    }
+    for (int64_t k = 0; k < count && !r->unknown; k++) {
+        int64_t rest = k;
+        for (int i = r->nrange; i-- > from; rest /= r->range[i]->hi + 1)
+            r->at[i] = rest % (r->range[i]->hi + 1);
+        Bounded t = eval(r, s, n->src[0]);
+        sizes += fabs(t.v);
+        all.e = monoid == INGOT_REDUCE_ADD ? all.e + t.e : fmax(all.e, t.e);
+        all.v = monoid == INGOT_REDUCE_ADD   ? all.v + t.v
+                : monoid == INGOT_REDUCE_MAX ? fmax(all.v, t.v)
+                                             : fmin(all.v, t.v);
+    }
+    r->nrange = from;
+    if (monoid == INGOT_REDUCE_ADD)
+        all.e += sqrt((double)count) * eps(n->dtype) * sizes;
+    return all;
+}
+
+static Bounded alu(Rounding *r, Node *n, const Bounded *x)
+{
+    const double a = x[0].v, b = x[1].v, ea = x[0].e, eb = x[1].e;
+    const bool is_float = dtype_is_float(n->dtype), exact = ea == 0 && eb == 0;
+    Bounded y = {0, 0};
+    switch (n->op) {
+    case OP_ADD: y = (Bounded){a + b, ea + eb}; break;
+    case OP_SUB: y = (Bounded){a - b, ea + eb}; break;
+    case OP_MUL: y = (Bounded){a * b, fabs(a) * eb + fabs(b) * ea}; break;
+    case OP_MULACC:
+        y = (Bounded){a * b + x[2].v, fabs(a) * eb + fabs(b) * ea + x[2].e};
+        y.e += fabs(a * b) * eps(n->dtype);
+        break;
+    case OP_DIV:
+        if (!is_float)
+            return unknown(r);
+        y = (Bounded){a / b, (ea + fabs(a / b) * eb) / fabs(b)};
+        break;
+    case OP_SQRT: y = (Bounded){sqrt(a), a > 0 ? ea / (2 * sqrt(a)) : sqrt(ea)}; break;
+    case OP_EXP: y = (Bounded){exp(a), exp(a) * (ea + 2 * eps(n->dtype))}; break;
+    case OP_NEG: return (Bounded){-a, ea};
+    case OP_ABS: return (Bounded){fabs(a), ea};
+    case OP_MAX: return (Bounded){fmax(a, b), fmax(ea, eb)};
+    case OP_MIN: return (Bounded){fmin(a, b), fmax(ea, eb)};
+    case OP_WHERE: return x[0].e > 0 ? unknown(r) : x[0].v != 0 ? x[1] : x[2];
+    case OP_CAST:
+        if (!is_float && (ea > 0 || a != floor(a)))
+            return unknown(r);
+        y = (Bounded){a, ea};
+        break;
+    case OP_AND: return exact && n->dtype == INGOT_BOOL ? (Bounded){a && b, 0} : unknown(r);
+    case OP_OR: return exact && n->dtype == INGOT_BOOL ? (Bounded){a || b, 0} : unknown(r);
+    case OP_NOT: return exact && n->dtype == INGOT_BOOL ? (Bounded){!(a != 0), 0} : unknown(r);
+    case OP_LT: return exact ? (Bounded){a < b, 0} : unknown(r);
+    case OP_LE: return exact ? (Bounded){a <= b, 0} : unknown(r);
+    case OP_EQ: return exact ? (Bounded){a == b, 0} : unknown(r);
+    case OP_NE: return exact ? (Bounded){a != b, 0} : unknown(r);
+    case OP_FLOORDIV: return exact && !is_float && b != 0 ? (Bounded){floor(a / b), 0} : unknown(r);
+    case OP_MOD:
+        return exact && !is_float && b != 0 ? (Bounded){a - floor(a / b) * b, 0} : unknown(r);
+    default: return unknown(r);
+    }
+    y.e += is_float ? fabs(y.v) * eps(n->dtype) : 0;
+    return is_float && eps(n->dtype) == 0 ? unknown(r) : y;
+}
+
+/* By recursion, as expressions of kernels are lowered. */
+static Bounded eval(Rounding *r, const Step *s, Node *n)
+{
+    if (r->unknown || ++r->visits > MOST_VISITS)
+        return unknown(r);
+    if (n->op == OP_CONST)
+        return dtype_is_float(n->dtype) ? (Bounded){node_float(n), 0}
+                                        : (Bounded){(double)n->arg.i, 0};
+    if (n->op == OP_PARAM && !n->nsrc)
+        return (Bounded){s->scalars[n->arg.i], 0};
+    if (n->op == OP_LOAD)
+        return load(r, s, n);
+    if (n->op == OP_REDUCE)
+        return reduce(r, s, n);
+    for (int i = 0; i < r->nrange && n->op == OP_RANGE; i++)
+        if (r->range[i] == n)
+            return (Bounded){(double)r->at[i], 0};
+    Bounded x[3] = {{0, 0}, {0, 0}, {0, 0}};
+    if (!op_is_alu(n->op) || n->op == OP_CUSTOM || n->nsrc > 3)
+        return unknown(r);
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        x[i] = eval(r, s, n->src[i]);
+    return r->unknown ? (Bounded){0, 0} : alu(r, n, x);
+}
+
+/* ---- an element ------------------------------------------------------------------------------------ */
+
+/* The counters of the loops in which this store writes these coordinates; false: in none. */
+static bool loops_at(Rounding *r, const Node *store, int rank, const int64_t *coord)
+{
+    r->nrange = 0;
+    for (int i = 0; i < rank; i++) {
+        Node *x = store->src[first_coord(store) + i];
+        int64_t shift = 0, constant;
+        if (x->op == OP_ADD && idx_value(x->src[1], &shift))
+            x = x->src[0];
+        if (idx_value(x, &constant)) {
+            if (constant + shift != coord[i])
+                return false;
+            continue;
+        }
+        if (x->op != OP_RANGE || coord[i] < shift || coord[i] - shift > x->hi ||
+            r->nrange == MOST_RANGES)
+            return false;
+        r->range[r->nrange] = x;
+        r->at[r->nrange++] = coord[i] - shift;
+    }
+    return true;
+}
+
+double rounding_bound(Rounding *r, const Step *s, const Buffer *b, size_t element)
+{
+    if (s->kind != STEP_KERNEL || s->kernel->serial || r->visits > MOST_VISITS)
+        return 0;
+    double most = 0;
+    const Node *end = s->kernel->sink->src[s->kernel->sink->nsrc - 1];
+    for (int i = 0; i < end_stores(end); i++) {
+        Node *store = end->src[i];
+        const int arg = (int)store->src[0]->arg.i;
+        const KernelArg *a = &s->kernel->args[arg];
+        const Buffer *to = s->bufs[arg];
+        int64_t dim[INGOT_MAX_RANK], coord[INGOT_MAX_RANK], from = 0;
+        bool known = to == b || to->base == b;
+        if (to != b && known && to->base_offset)
+            known = idx_value(to->base_offset, &from);
+        for (int d = 0; d < a->rank && known; d++)
+            known = idx_value(a->dims[d], &dim[d]);
+        if (!known || !layout_find(&a->layout, a->rank, dim, (int64_t)element - from, coord) ||
+            !loops_at(r, store, a->rank, coord))
+            continue;
+        r->unknown = false;
+        Bounded x = eval(r, s, store->src[2]);
+        if (!r->unknown && isfinite(x.e))
+            most = fmax(most, 2 * x.e); /* both are so near to what is exact */
+    }
+    r->nrange = 0;
+    return most;
+}
