@@ -23,7 +23,7 @@ typedef struct {
     bool dot;        /* it multiplies pairs or fours of narrow integers */
     unsigned units;  /* matrix units: bits by TcId */
     bool any_sign;   /* bytes in lanes, with or without a sign */
-} Machine;
+} Cpu;
 
 /* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it traps. */
 #define WASM "--target=wasm32-wasi"
@@ -34,7 +34,7 @@ typedef struct {
 
 #define AMX (1u << TC_AMX_I8 | 1u << TC_AMX_BF16)
 
-static const Machine machines[] = {
+static const Cpu machines[] = {
     {"c99", "", 0, 0, true, false, 0, false}, /* any compiler: the standard has no vectors */
     {"x86-64", "-march=x86-64", 4, 16, false, false, 0, false},
     {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false, 0, false},
@@ -102,9 +102,9 @@ static double largest_cache(void)
 }
 
 /* "native": the processor that the compiler runs on. */
-static Machine native(void)
+static Cpu native(void)
 {
-    Machine m = {.name = "native", .flags = "-march=native", .prefer_ram = true};
+    Cpu m = {.name = "native", .flags = "-march=native", .prefer_ram = true};
 #if defined(__x86_64__)
     m.lanes = 4, m.registers = 16, m.prefer_ram = false;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -144,18 +144,21 @@ void target_costs(Target *t, bool halves, bool prefer_ram)
 {
     static const Level large[] = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
                        small[] = {{0, 4}};
-    int lanes = t->lanes ? t->lanes : 1;
-    t->rate[UNIT_SCALAR] = t->lanes ? 2 : 1;
-    t->rate[UNIT_VECTOR] = t->lanes ? 2 * lanes : 1;
-    t->rate[UNIT_TILE] = t->lanes ? 3. * lanes / (halves ? 2 : 1) : t->dot ? 4 : 1;
-    memcpy(t->level, t->lanes ? large : small, t->lanes ? sizeof large : sizeof small);
-    t->line = t->lanes ? 64 : 32;
-    t->launch = 500;
-    t->byte = prefer_ram ? DEAR : 0;
+    int lanes = t->machine.lanes ? t->machine.lanes : 1;
+    t->machine.rate[UNIT_SCALAR] = t->machine.lanes ? 2 : 1;
+    t->machine.rate[UNIT_VECTOR] = t->machine.lanes ? 2 * lanes : 1;
+    t->machine.rate[UNIT_TILE] = t->machine.lanes ? 3. * lanes / (halves ? 2 : 1)
+                                 : t->machine.dot ? 4
+                                                  : 1;
+    memcpy(t->machine.level, t->machine.lanes ? large : small,
+           t->machine.lanes ? sizeof large : sizeof small);
+    t->machine.line = t->machine.lanes ? 64 : 32;
+    t->machine.launch = 500;
+    t->machine.byte = prefer_ram ? DEAR : 0;
 }
 
 /* pmaddwd, of SSE2 and what came after, where there is no multiplication of bytes. */
-static bool has_pairs(const Machine *m)
+static bool has_pairs(const Cpu *m)
 {
     bool x86 = strstr(m->flags, "x86-64") != NULL;
 #if defined(__x86_64__)
@@ -209,7 +212,7 @@ unsigned gpu_units(const char *machine)
 }
 
 /* Has this machine the instructions of the one that the compiler runs on? */
-static bool is_of_this_kind(const Machine *m)
+static bool is_of_this_kind(const Cpu *m)
 {
 #if defined(__x86_64__)
     return strncmp(m->name, "armv", 4) != 0 && strncmp(m->name, "cortex", 6) != 0 &&
@@ -224,12 +227,12 @@ static bool is_of_this_kind(const Machine *m)
 /* What "native" is here, as a name that says the same on every machine: "x86-64-v4+vnni+halves+cache260m".  NULL: it has none. */
 const char *native_name(Arena *a)
 {
-    const Machine m = native();
+    const Cpu m = native();
     enum { KILO = 1 << 10, MEGA = 1 << 20 };
     const double cache = largest_cache();
     const bool whole = fmod(cache, MEGA) == 0;
     for (int i = 0; i < MACHINES; i++) {
-        const Machine *x = &machines[i];
+        const Cpu *x = &machines[i];
         const bool same = x->lanes == m.lanes && x->registers == m.registers && x->dot == m.dot &&
                           x->units == m.units && x->any_sign == m.any_sign &&
                           x->prefer_ram == m.prefer_ram && has_pairs(x) == has_pairs(&m);
@@ -266,7 +269,7 @@ static bool beside_name(const char *machine, size_t *n, bool *halves, double *ca
 
 bool target_tune(Target *t, const char *machine)
 {
-    Machine m = {0};
+    Cpu m = {0};
     size_t n;
     bool halves;
     double cache;
@@ -283,19 +286,19 @@ bool target_tune(Target *t, const char *machine)
         t->bare = true, t->cc = "arm-none-eabi-gcc", t->ar = "arm-none-eabi-ar";
     if (!strncmp(machine, "rv32", 4))
         t->bare = true, t->cc = "riscv64-unknown-elf-gcc", t->ar = "riscv64-unknown-elf-ar";
-    t->lanes = m.lanes;
-    t->registers = m.registers;
-    t->pairs = m.name && has_pairs(&m);
-    t->dot = m.dot || t->pairs;
-    t->any_sign = m.any_sign || t->pairs;
-    t->units = m.units;
+    t->machine.lanes = m.lanes;
+    t->machine.registers = m.registers;
+    t->machine.pairs = m.name && has_pairs(&m);
+    t->machine.dot = m.dot || t->machine.pairs;
+    t->machine.any_sign = m.any_sign || t->machine.pairs;
+    t->machine.units = m.units;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {
         t->cc = "clang";
         t->ar = "llvm-ar";
         t->link = WASM_LINK;
     }
-    t->cache = here ? largest_cache() : cache;
+    t->machine.cache = here ? largest_cache() : cache;
     target_costs(t, here ? in_halves() : halves, m.prefer_ram);
     return m.name != NULL;
 }

@@ -6,9 +6,9 @@ static const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_sta
 {
     (void)a;
     (void)status;
-    t->units = gpu_units(machine);
-    t->dot = t->takes_fours = gpu_dot(machine);
-    t->shared = gpu_shared_most(machine);
+    t->machine.units = gpu_units(machine);
+    t->machine.dot = t->machine.takes_fours = gpu_dot(machine);
+    t->machine.shared = gpu_shared_most(machine);
     return NULL;
 }
 
@@ -26,9 +26,9 @@ const Target target_cuda = {
     .barrier = "__syncthreads();",
     .begin = "igrt_after_others();",
     .next = "igrt_before_others();",
-    .items = 1024,
-    .shared = 48 << 10,
-    .shared_static = 48 << 10,
+    .machine.items = 1024,
+    .machine.shared = 48 << 10,
+    .machine.shared_static = 48 << 10,
     .group_word = "__launch_bounds__(%d) ",
     .group_word_alone = "__launch_bounds__(%d, %d) ",
     .quotient = true,
@@ -58,5 +58,5 @@ const Target target_cuda = {
         "#else\n#include <math.h>\n#include <stdint.h>\n#endif\n",
     .compile = nvrtc_compile,
     .tune = cuda_tune,
-    .subgroup = 32,
+    .machine.subgroup = 32,
 };

@@ -65,17 +65,18 @@ static void key(Reading *r, const char *name, const char *value)
         r->machine = value;
         t->bare = strstr(value, "none") || strstr(value, "unknown-elf");
     } else if (!strcmp(name, "lanes")) {
-        t->lanes = whole(r, value, 0, 16);
-        if (t->lanes & (t->lanes - 1) || t->lanes == 1 || t->lanes == 2)
+        t->machine.lanes = whole(r, value, 0, 16);
+        if (t->machine.lanes & (t->machine.lanes - 1) || t->machine.lanes == 1 ||
+            t->machine.lanes == 2)
             wrong(r, INGOT_INVALID, "lanes are 0, 4, 8 or 16");
     } else if (!strcmp(name, "registers")) {
-        t->registers = whole(r, value, 0, 64);
+        t->machine.registers = whole(r, value, 0, 64);
     } else if (!strcmp(name, "prefer")) {
         r->prefer_ram = !strcmp(value, "ram");
         if (!r->prefer_ram && strcmp(value, "time"))
             wrong(r, INGOT_INVALID, arena_printf(r->a, "'%.40s': ram or time is wanted", value));
     } else if (!strcmp(name, "dot")) {
-        t->dot = yes(r, value);
+        t->machine.dot = yes(r, value);
     } else if (!strcmp(name, "int")) {
         if (whole(r, value, 8, 64) < 32)
             wrong(r, INGOT_UNSUPPORTED, "an int of fewer than 32 bits: kernels count with it");
@@ -126,8 +127,8 @@ const char *target_read(Target *t, Arena *a, const char *file, ingot_status *sta
         fclose(f);
     text[n] = 0;
     t->flags = "";
-    t->lanes = t->registers = 0;
-    t->dot = t->any_sign = t->pairs = false;
+    t->machine.lanes = t->machine.registers = 0;
+    t->machine.dot = t->machine.any_sign = t->machine.pairs = false;
     for (char *s = text, *next; s && !r.why; s = next) {
         r.line++;
         next = strchr(s, '\n');
@@ -139,7 +140,7 @@ const char *target_read(Target *t, Arena *a, const char *file, ingot_status *sta
         wrong(&r, INGOT_INVALID,
               "there is no line 'machine = ...': `ingot targets --probe` writes "
               "target files");
-    t->machine = r.machine;
+    t->triple = r.machine;
     target_costs(t, false, r.prefer_ram);
     if (r.why && r.status != INGOT_OK)
         *status = r.status;

@@ -68,11 +68,11 @@ static void require(Target *t, Arena *a, Extension *extension, const OpenclFeatu
         n++;
     extension[n].name = f->extension;
     t->extensions = extension;
-    t->dot |= f->dot;
-    t->any_sign |= t->dot;
-    t->takes_fours |= t->dot;
-    t->subgroup = f->subgroup > t->subgroup ? f->subgroup : t->subgroup;
-    t->joins_subgroups = t->subgroup > 0;
+    t->machine.dot |= f->dot;
+    t->machine.any_sign |= t->machine.dot;
+    t->machine.takes_fours |= t->machine.dot;
+    t->machine.subgroup = f->subgroup > t->machine.subgroup ? f->subgroup : t->machine.subgroup;
+    t->machine.joins_subgroups = t->machine.subgroup > 0;
     if (f->define)
         t->pragma = arena_printf(a, "%s%s", t->pragma, f->define);
 }
@@ -110,9 +110,9 @@ const Target target_opencl = {
     .item = "get_local_id(0)",
     .local_word = "__local __attribute__((aligned(16))) ",
     .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
-    .items = 256,
-    .shared = 32 << 10,
-    .shared_static = 32 << 10,
+    .machine.items = 256,
+    .machine.shared = 32 << 10,
+    .machine.shared_static = 32 << 10,
     .group_word = "__attribute__((reqd_work_group_size(%d, 1, 1))) ",
     .subgroup_word = "IGRT_SUBGROUP(%d) ",
     .work_item = "get_global_id(0)",

@@ -51,9 +51,9 @@ extern const Target *const targets[];
 extern const char *const c_spelling[OP_COUNT];
 
 /* Of any GPU, in whatever language: some hundred units of 32 lanes, seldom full. */
-#define GPU_FIGURES                                                                             \
-    .gpu = true, .rate = {500, 4000, 4000}, .level = {{32 << 20, 2000}, {0, 700}}, .line = 128, \
-    .launch = 2000, .byte = 0.002
+#define GPU_FIGURES                                                                                \
+    .gpu = true, .machine.rate = {500, 4000, 4000}, .machine.level = {{32 << 20, 2000}, {0, 700}}, \
+    .machine.line = 128, .machine.launch = 2000, .machine.byte = 0.002
 
 /* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", to PTX for those since "compute_75", or else for any GPU. */
 CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine, bool flush);

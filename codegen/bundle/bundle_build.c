@@ -269,7 +269,7 @@ static void makefile_opening(StrBuf *sb, const Bundle *b, const char *program)
     sb_printf(
         sb, "#\n# Several models link into one program: every name of this one starts with %s_.\n",
         n);
-    if (b->target->lanes && !*machine_flags(b))
+    if (b->target->machine.lanes && !*machine_flags(b))
         sb_puts(
             sb,
             "#\n# The kernels suit every processor; `ingot compile --target c:native` makes faster "

@@ -395,7 +395,7 @@ void gpu_functions(StrBuf *sb, Bundle *b)
             sb_printf(sb,
                       "    TRY(igrt_gpu_require_subgroups(gpu, ctx->kernel[%d], %d, "
                       "&ctx->fault));\n",
-                      i, b->target->subgroup);
+                      i, b->target->machine.subgroup);
     sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
               (long long)g->mem[0].bytes);
     if (g->npart)

@@ -188,7 +188,8 @@ static void texts_of_ways(StrBuf *sb, Bundle *b)
     for (int i = g->nown; i < b->p->nkernel; i++) {
         StrBuf body = {0};
         sb_printf(&part, "%d, ", n);
-        sb_printf(&groups, "%s%d", i > g->nown ? ", " : "", g->across[i] ? b->target->subgroup : 0);
+        sb_printf(&groups, "%s%d", i > g->nown ? ", " : "",
+                  g->across[i] ? b->target->machine.subgroup : 0);
         gpu_kernel_bodies(&body, b, &b->p->kernels[i], 1);
         gpu_print_lines(sb, body.data, &n);
         sb_free(&body);

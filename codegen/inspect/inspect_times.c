@@ -13,9 +13,10 @@ Times times_nominal(const Target *t)
 {
     if (t->gpu)
         return (Times){.threads = 1, .gflops = 10000, .cache_gbps = 2000, .memory_gbps = 500};
-    if (!t->lanes)
+    if (!t->machine.lanes)
         return (Times){.threads = 1, .gflops = 1, .cache_gbps = 2, .memory_gbps = 1};
-    return (Times){.threads = 1, .gflops = 12.0 * t->lanes, .cache_gbps = 60, .memory_gbps = 10};
+    return (Times){
+        .threads = 1, .gflops = 12.0 * t->machine.lanes, .cache_gbps = 60, .memory_gbps = 10};
 }
 
 double times_roof_ms(const Times *m, double flops, double bytes)

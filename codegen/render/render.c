@@ -590,7 +590,7 @@ static void render_tile(Render *r, const Tile *tile)
 int64_t gpu_shared(const Kernel *lowered, int narg, const Target *t)
 {
     int64_t bytes = t->gpu ? place_offset(lowered, narg, lowered->narg) : 0;
-    return bytes > t->shared_static ? bytes : 0;
+    return bytes > t->machine.shared_static ? bytes : 0;
 }
 
 /* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; of a group that is asked for more
@@ -616,7 +616,9 @@ static void places(Render *r, const Kernel *k, bool group)
             continue;
         }
         if (!k->scratch) {
-            const char *word = group ? local : r->t->lanes ? "__attribute__((aligned(64))) " : "";
+            const char *word = group                 ? local
+                               : r->t->machine.lanes ? "__attribute__((aligned(64))) "
+                                                     : "";
             sb_printf(r->sb, "%s%s a%d[%lld];\n", word, type, i,
                       (long long)r->k->args[i].dims[0]->hi);
             continue;
@@ -681,7 +683,7 @@ static int groups_beside(const Tiles *tiles, const Kernel *k, const Target *t)
     enum { SUMS = 24, ITEMS = 128 };
     const Tile *tile = &tiles->tile[0];
     return tc_rests(tile->tc) && tile->items == ITEMS && tc_per_lane(tile->tc, TC_TERMS) <= SUMS &&
-                   2 * place_offset(tiles->k, k->narg, tiles->k->narg) <= t->shared
+                   2 * place_offset(tiles->k, k->narg, tiles->k->narg) <= t->machine.shared
                ? 2
                : 1;
 }
@@ -698,7 +700,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
         sb_printf(sb, tiles.tile[0].tc ? t->group_word_alone : t->group_word,
                   tile_group(&tiles.tile[0]), groups_beside(&tiles, k, t));
     if (tiles.tile[0].across && t->subgroup_word)
-        sb_printf(sb, t->subgroup_word, t->subgroup);
+        sb_printf(sb, t->subgroup_word, t->machine.subgroup);
     if (tiles.tile[0].cluster)
         sb_printf(sb, "__cluster_dims__(%d, 1, 1) ", (int)tiles.tile[0].cluster->hi + 1);
     kernel_prototype(sb, t, k, function_name);

@@ -290,7 +290,7 @@ static void prefetch_panel(Nest *n, const View *v, const Buffer *const *bufs, co
         inside |= at == columns;
     }
     if (columns->form == AXIS_LOOP && columns->extent > 1 && blocks > 1 &&
-        bufs[arg]->kind == BUF_WEIGHT && bytes_of(n->k, y) > n->target->level[0].bytes)
+        bufs[arg]->kind == BUF_WEIGHT && bytes_of(n->k, y) > n->target->machine.level[0].bytes)
         nest_opt(n, OPT_PREFETCH, columns->name, arg);
 }
 
@@ -302,7 +302,7 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
     TileBlock best = {0};
     for (int i = 0; i < TC_COUNT; i++) {
         const Tc *u = &tc_units[i];
-        TileBlock b = t->units >> i & 1 ? pick_block(v, u) : (TileBlock){0};
+        TileBlock b = t->machine.units >> i & 1 ? pick_block(v, u) : (TileBlock){0};
         if (b.rows && b.cycles * u->k <= SHARE && (!best.rows || b.cycles < best.cycles))
             best = b;
     }

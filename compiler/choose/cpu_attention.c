@@ -47,7 +47,7 @@ static void pick(RowsTile *best, RowsTile tile, const Target *t)
             double acc = (double)(tile.vectors * tile.nrows),
                    loads = (double)(tile.vectors + tile.nrows);
             if (extent % (tile.vectors * tile.width) ||
-                acc + (double)tile.vectors + 1 > t->registers)
+                acc + (double)tile.vectors + 1 > t->machine.registers)
                 continue;
             double flow = flow_of(acc / loads, true), latency = acc > 10 ? 10 : acc;
             int64_t whole = ceil_div(rows, tile.nrows) * tile.nrows;
@@ -193,9 +193,9 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
     Node *staged, *sum = sum_of_rows(v, &staged);
     RowsTile best = {.score = 0};
     *nlanes = 0;
-    if (!sum || !nest->target->lanes)
+    if (!sum || !nest->target->machine.lanes)
         return false;
-    int64_t most = nest->target->lanes; /* of the widest value that moves along a row */
+    int64_t most = nest->target->machine.lanes; /* of the widest value that moves along a row */
     for (int i = 0; i < k->naxis; i++) {
         int64_t n = k->axes[i].staged ? lanes_along(k, nest->target, k->axes[i].range) : 0;
         most = n && n < most ? n : most;

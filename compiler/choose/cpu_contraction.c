@@ -43,7 +43,7 @@ static bool wants_place(const Kernel *k, const View *v, const Buffer *const *buf
     double panel = (double)(tile->vectors * tile->width * dtype_info[load->dtype].bytes);
     for (uint32_t i = 1; i < v->dot->nsrc; i++)
         panel *= (double)v->dot->src[i]->hi + 1;
-    return panel <= t->level[1].bytes / 2 && (apart || walks_pages(k, v, load));
+    return panel <= t->machine.level[1].bytes / 2 && (apart || walks_pages(k, v, load));
 }
 
 /* How many copies the lanes take: what lies apart along them, but not what comes out of a place that rows are transposed into. */
@@ -88,7 +88,7 @@ static bool is_large_weight(const Kernel *k, const Buffer *const *bufs, const No
     int64_t size;
     for (int d = 0; d < k->args[arg].rank; d++)
         bytes *= idx_value(k->args[arg].dims[d], &size) ? (double)size : 0;
-    return bufs[arg]->kind == BUF_WEIGHT && bytes > t->level[0].bytes;
+    return bufs[arg]->kind == BUF_WEIGHT && bytes > t->machine.level[0].bytes;
 }
 
 /* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes ahead. Where a line is one product, the
@@ -184,7 +184,7 @@ static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
 static bool keeps_window(const RegisterTile *tile, int64_t taps, const Target *t)
 {
     const int64_t sums = tile->vectors * tile->nrows;
-    return 2 * sums <= t->registers && sums * taps <= WRITTEN_OUT;
+    return 2 * sums <= t->machine.registers && sums * taps <= WRITTEN_OUT;
 }
 
 /* A window that slides along the rows: its taps run innermost where each load serves few products, for then C compilers
@@ -356,9 +356,9 @@ static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t
     for (int j = 1; j < v->nstore; j++)
         if (interleaved(k, v->store[j], lanes) != *pair)
             return false;
-    return !*pair ||
-           (t->lanes && range_extent(lanes) % lanes_for(k, t, lanes, range_extent(lanes)) == 0 &&
-            view_reuses(v, lanes, *pair));
+    return !*pair || (t->machine.lanes &&
+                      range_extent(lanes) % lanes_for(k, t, lanes, range_extent(lanes)) == 0 &&
+                      view_reuses(v, lanes, *pair));
 }
 
 static const char *axis_name(const Kernel *k, Node *range)
@@ -516,7 +516,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     nest_free(rows);
     *nlanes = 0;
     memset(want, 0, (size_t)k->narg * sizeof *want);
-    if (v.dot && t->units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes)) {
+    if (v.dot && t->machine.units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes)) {
         *nlanes = 1; /* along its columns: what is stored otherwise is copied */
         return;
     }
@@ -540,7 +540,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     }
     nest_free(whole);
     if (v.dot) {
-        q.nfour = t->dot ? dot_axes(k, &v, free, q.four, MAX_FOUR) : 0;
+        q.nfour = t->machine.dot ? dot_axes(k, &v, free, q.four, MAX_FOUR) : 0;
         best = best_tile(&q, &outputs);
     }
     Nest *tiled = best.lanes ? tiled_nest(&q, *nest, &best, want) : NULL;

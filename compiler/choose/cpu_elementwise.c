@@ -202,10 +202,11 @@ static SideBySide side_by_side(Arena *a, const Nest *nest, const View *v, Node *
     }
     if (!accumulators || extent < 0 || whole < 2)
         return (SideBySide){1, 1};
-    SideBySide s = {.most = (nest->target->registers - SPARE) / accumulators};
+    SideBySide s = {.most = (nest->target->machine.registers - SPARE) / accumulators};
     s.most = s.most * ops > TILE_OPS ? TILE_OPS / ops : s.most;
     most = far ? FAR_VECTORS : NEAR_VECTORS;
-    while (most > 1 && (most * ops > TILE_OPS || most * accumulators > nest->target->registers / 2))
+    while (most > 1 &&
+           (most * ops > TILE_OPS || most * accumulators > nest->target->machine.registers / 2))
         most /= 2;
     s.count = whole < most ? whole : most;
     while (s.count > 1 && whole % s.count)
@@ -245,7 +246,7 @@ static void groups_opt(Nest *nest, const View *v, const Place *place, int n, Nod
 {
     enum { LINES = 4 };
     const Kernel *k = nest->k;
-    const int64_t line = nest->target->line;
+    const int64_t line = nest->target->machine.line;
     int64_t stride;
     for (int i = 0; i < n && v->nreduce && range_extent(last) == lanes; i++) {
         Node *r = place[i].range;
@@ -257,7 +258,7 @@ static void groups_opt(Nest *nest, const View *v, const Place *place, int n, Nod
             next = access_stride(k, v->load[j], r, &stride) && stride == lanes;
             bytes = lanes * dtype_info[v->load[j]->dtype].bytes;
         }
-        int64_t most = LINES * line / bytes, registers = nest->target->registers / 2;
+        int64_t most = LINES * line / bytes, registers = nest->target->machine.registers / 2;
         most = most * v->nreduce > registers ? registers / v->nreduce : most;
         most = most < range_extent(r) ? most : range_extent(r);
         while (most > 1 && range_extent(r) % most)
@@ -276,7 +277,7 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, Place *place, int n,
     Node *last = place[n - 1].range;
     int64_t lanes = lanes_along(k, nest->target, last), apart = 0, stride;
     int moves;
-    bool stored = nest->target->lanes && lanes && !scan;
+    bool stored = nest->target->machine.lanes && lanes && !scan;
     for (int i = 0; i < v->nstore; i++)
         stored &= access_stride(k, v->store[i], last, &stride) && stride == 1;
     if (stored && fits_lanes(a, k, last, lanes, NULL, &moves, &apart) &&
@@ -284,7 +285,7 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, Place *place, int n,
         side_by_side_opt(nest, last, side_by_side(a, nest, v, last, lanes).count);
         if (apart > 2)
             read_lines(nest, v, place, n);
-    } else if (scan || (nest->target->lanes && v->nreduce && is_short(a, k, last))) {
+    } else if (scan || (nest->target->machine.lanes && v->nreduce && is_short(a, k, last))) {
         chains_opt(nest, v, last);
     }
 }
@@ -420,7 +421,7 @@ static bool reduced_opts(Arena *a, Nest *nest, const View *v, const Place *place
     const Target *t = nest->target;
     bool done = false;
     int moves;
-    for (int i = 0; i < v->nreduce && t->lanes; i++) {
+    for (int i = 0; i < v->nreduce && t->machine.lanes; i++) {
         Node *r = v->reduce[i], *inner = innermost_of(r, place, n);
         int64_t want = lanes_along(k, t, inner);
         if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
@@ -456,7 +457,7 @@ bool whole_rows_opts(Arena *a, Nest *nest, const View *v)
     int n = places_of(nest, v, place, &scan), moves;
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last ? lanes_along(nest->k, nest->target, last) : 0;
-    if (scan || !lanes || !nest->target->lanes ||
+    if (scan || !lanes || !nest->target->machine.lanes ||
         !fits_lanes(a, nest->k, last, lanes, NULL, &moves, NULL) ||
         !nest_opt_range(nest, OPT_VECTOR, last, lanes))
         return false;
@@ -477,7 +478,7 @@ static Node *lanes_place(Arena *a, const Nest *nest, const View *v, const Place 
                          int64_t *lanes)
 {
     int moves;
-    for (int i = n - 1; i >= 0 && nest->target->lanes; i--) {
+    for (int i = n - 1; i >= 0 && nest->target->machine.lanes; i--) {
         Node *r = place[i].range;
         if (i < n - 1 && (!v->nreduce || place[i].level))
             continue;

@@ -157,8 +157,8 @@ enum { LEVELS = 5 };
 static bool is_behind(const Kernel *k, Node *load, const Target *t, int levels)
 {
     const double bytes = elements_read(k, load) * dtype_info[load->dtype].bytes;
-    for (int i = 0; i < levels && t->level[i].bytes > 0; i++)
-        if (bytes <= t->level[i].bytes)
+    for (int i = 0; i < levels && t->machine.level[i].bytes > 0; i++)
+        if (bytes <= t->machine.level[i].bytes)
             return false;
     return true;
 }

@@ -87,27 +87,28 @@ bool is_block_of_rows(const Kernel *k, const View *v, Node *lanes, Node *rows, N
 {
     enum { ENOUGH_ROWS = 96 };
     double used = 1;
-    if (!t->lanes || r == lanes || r == rows || r->hi < 1 || moves_lanes_operand(v, lanes, r))
+    if (!t->machine.lanes || r == lanes || r == rows || r->hi < 1 ||
+        moves_lanes_operand(v, lanes, r))
         return false;
     for (int i = 0; i < v->nrange; i++)
         if (v->range[i] != r && v->range[i] != lanes &&
             !moves_lanes_operand(v, lanes, v->range[i]) &&
             storage_stride(k, v->store[0], v->range[i]) < storage_stride(k, v->store[0], r))
             used *= (double)v->range[i]->hi + 1;
-    return used >= ENOUGH_ROWS && operand_bytes(k, v, lanes, true) > t->level[1].bytes &&
-           operand_bytes(k, v, lanes, false) > t->level[1].bytes;
+    return used >= ENOUGH_ROWS && operand_bytes(k, v, lanes, true) > t->machine.level[1].bytes &&
+           operand_bytes(k, v, lanes, false) > t->machine.level[1].bytes;
 }
 
 /* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
 static double read_again(const Kernel *k, const View *v, Node *lanes, const Target *t)
 {
-    const double bytes = t->lanes ? operand_bytes(k, v, lanes, true) : 0;
+    const double bytes = t->machine.lanes ? operand_bytes(k, v, lanes, true) : 0;
     double products = 1;
     for (int i = 0; i < k->naxis; i++)
         products *= (double)k->axes[i].range->hi + 1;
-    return bytes <= t->level[1].bytes
+    return bytes <= t->machine.level[1].bytes
                ? 0
-               : cost_bytes(bytes, INFINITY, t) / (2 * products / t->rate[UNIT_TILE]);
+               : cost_bytes(bytes, INFINITY, t) / (2 * products / t->machine.rate[UNIT_TILE]);
 }
 
 /* Does the other operand lie side by side along the rows, its terms pages apart? Then it is copied into panels of them. */
@@ -192,18 +193,20 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
                     .ncolumns = first->ncolumns,
                     .sums = v->ndot,
                     .block = (double)(first->width * dtype_info[v->dot->dtype].bytes),
-                    .near = t->lanes ? t->level[1].bytes * 7 / 16 : INFINITY,
+                    .near = t->machine.lanes ? t->machine.level[1].bytes * 7 / 16 : INFINITY,
                     .again = read_again(k, v, lanes, t),
                     .uses = 1,
                     .terms = 1,
                     .reuse = first->reuse,
                     .four = four,
-                    .small = !t->lanes && t->registers && !dtype_is_float(v->dot->dtype),
-                    .signs = four && t->lanes && !t->any_sign,
-                    .pairs = four && t->pairs,
-                    .integers = !four && t->lanes && !dtype_is_float(v->dot->dtype)};
-    s.registers = t->lanes || s.small ? t->registers : 24;
-    if (t->lanes && s.width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
+                    .small =
+                        !t->machine.lanes && t->machine.registers && !dtype_is_float(v->dot->dtype),
+                    .signs = four && t->machine.lanes && !t->machine.any_sign,
+                    .pairs = four && t->machine.pairs,
+                    .integers = !four && t->machine.lanes && !dtype_is_float(v->dot->dtype)};
+    s.registers = t->machine.lanes || s.small ? t->machine.registers : 24;
+    if (t->machine.lanes &&
+        s.width * lane_bytes(k, lanes) > 4 * t->machine.lanes) /* a vector takes two */
         s.registers /= 2;
     for (int j = 0; j < v->nfactor && four; j++) {
         s.signs &= v->factor[j]->dtype == INGOT_I8;
@@ -214,7 +217,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
         s.block *= (double)v->dot->src[j]->hi + 1;
         s.terms *= (double)v->dot->src[j]->hi + 1;
     }
-    for (int j = 0; j < v->nfactor && t->lanes && !four; j++)
+    for (int j = 0; j < v->nfactor && t->machine.lanes && !four; j++)
         if (depends_on(v->factor[j], lanes) &&
             dtype_info[v->factor[j]->dtype].bytes < dtype_info[v->dot->dtype].bytes)
             s.narrow += s.width * dtype_info[v->factor[j]->dtype].bytes;
@@ -238,7 +241,8 @@ static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t e
 static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
 {
     const int64_t sums = s->sums * vectors * each,
-                  spilt = s->t->lanes && !s->four && s->terms >= MANY_TERMS ? sums / SPILT : 0;
+                  spilt =
+                      s->t->machine.lanes && !s->four && s->terms >= MANY_TERMS ? sums / SPILT : 0;
     return sums + operand_registers(s, vectors, each) <=
            s->registers + (s->four && s->small) + spilt;
 }
@@ -283,7 +287,7 @@ static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const Win
         each = (double)(m * w->taps) / (double)((m - 1) * w->step + 2 * w->taps);
         most = SUMS_OF_WINDOW;
     }
-    return flow_of(each, s->t->lanes > 0) * (acc < most ? acc : most);
+    return flow_of(each, s->t->machine.lanes > 0) * (acc < most ? acc : most);
 }
 
 /* m rows at a time. */
@@ -293,7 +297,8 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
     const double acc = (double)(s->sums * vectors * each), wide = (double)(s->sums * vectors);
     double score = used(s->extent, vectors * s->width) * used(rows->count, m) *
                    pace_of(s, vectors, m, &rows->window) * (double)(s->width > 0 ? s->width : 1);
-    if (s->four && s->t->lanes && !s->pairs) /* four terms at once, beside what signs take */
+    if (s->four && s->t->machine.lanes &&
+        !s->pairs) /* four terms at once, beside what signs take */
         score *= 4 * acc / (acc + (s->signs ? wide + (double)each : 0));
     if (s->pairs) /* beside what makes pairs of them */
         score *= 2 * acc / (acc + wide + (double)each);
@@ -328,7 +333,7 @@ static void add_columns(const Kernel *k, const View *v, const TileSearch *s, Reg
     enum { MOST_ROWS = 16 };
     Node *rows = best->rows;
     const int64_t nr = rows ? rows_of(rows) : 0;
-    if (!s->t->lanes || !rows || best->columns || best->nrows != nr || nr > L2_ROWS / 2 ||
+    if (!s->t->machine.lanes || !rows || best->columns || best->nrows != nr || nr > L2_ROWS / 2 ||
         s->block * (double)best->vectors <= L1_BLOCK)
         return;
     for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * s->width <= s->extent; vectors++)
@@ -374,7 +379,7 @@ static void add_window_rows(const Kernel *k, const View *v, const TileSearch *s,
     enum { ALONG = 2, ROWS = 3 };
     Node *rows = best->rows;
     const Window w = rows ? window_along(k, v, best->lanes, rows) : (Window){0};
-    if (!s->t->lanes || s->reuse || best->columns || best->vectors > 1 || s->sums > 1 ||
+    if (!s->t->machine.lanes || s->reuse || best->columns || best->vectors > 1 || s->sums > 1 ||
         !w.vectors || w.step < 2 || rows_of(rows) < ALONG)
         return;
     for (int i = 0; i < v->nrange; i++) {
@@ -396,7 +401,8 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
 {
     RegisterTile best = {.lanes = lanes,
                          .columns = pair,
-                         .width = t->lanes ? lanes_for(k, t, lanes, range_extent(lanes)) : 1,
+                         .width =
+                             t->machine.lanes ? lanes_for(k, t, lanes, range_extent(lanes)) : 1,
                          .vectors = 1,
                          .nrows = 1,
                          .ncolumns = pair ? 2 : 1,
@@ -412,10 +418,10 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
             Node *rows = i >= 0 ? v->range[i] : NULL;
             if ((pair && rows == pair) || (rows && !reused_rows(v, lanes, rows)))
                 continue;
-            Rows r = rows && t->lanes ? rows_along(k, v, bufs, lanes, rows, t)
-                                      : (Rows){.count = rows ? rows_of(rows) : 1};
+            Rows r = rows && t->machine.lanes ? rows_along(k, v, bufs, lanes, rows, t)
+                                              : (Rows){.count = rows ? rows_of(rows) : 1};
             r.blocks &= !four && !pair;
-            for (int64_t m = 1; m <= r.count && m <= (t->lanes ? 16 : 4); m++) {
+            for (int64_t m = 1; m <= r.count && m <= (t->machine.lanes ? 16 : 4); m++) {
                 const int64_t each = m * s.ncolumns; /* of a vector */
                 if (!has_registers(&s, vectors, each) || !may_have(&s, vectors))
                     break;
@@ -443,7 +449,7 @@ RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool 
                            const Target *t)
 {
     RegisterTile best = {.vectors = 1, .nrows = 1, .ncolumns = 1};
-    for (uint32_t i = 1; i < v->dot->nsrc && t->lanes; i++) {
+    for (uint32_t i = 1; i < v->dot->nsrc && t->machine.lanes; i++) {
         int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(k, t, v->dot->src[i]);
         int moves;
         if (width && used(extent, width) * (double)width > best.score &&
@@ -466,7 +472,7 @@ RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool 
                     double acc = (double)(m * c * v->ndot), loads = (double)(m + c * v->ndot);
                     double score =
                         used(nr, m) * used(nc, c) * (acc / loads) * (acc > 10 ? 10 : acc);
-                    if (acc + (double)m + 1 > t->registers || score <= most)
+                    if (acc + (double)m + 1 > t->machine.registers || score <= most)
                         continue;
                     most = score;
                     best.rows = m > 1 ? rows : NULL;

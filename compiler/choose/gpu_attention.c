@@ -116,7 +116,7 @@ static double rows_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, 
 {
     enum { FLOW = 50, JOIN = 170, QUARTERS = 4, OTHERS = 140, WAITED = 160, WHOLE = 72 };
     const double groups = (double)(e->others * ceil_div(e->rows, s->blocks * u->m));
-    const double room = floor((double)t->shared / (double)rows_bytes(e, u, s));
+    const double room = floor((double)t->machine.shared / (double)rows_bytes(e, u, s));
     const double beside = fmin(room, ceil(groups / PROCESSORS));
     const double waves = ceil(groups / (PROCESSORS * beside));
     const double products = (double)(e->terms + e->columns) / (double)u->k;
@@ -198,7 +198,7 @@ static bool choose_size(const RowsExtents *e, const Tc *u, const Target *t, Rows
     for (int64_t blocks = 1; blocks <= 4; blocks *= 2)
         for (int64_t parts = 1; parts <= 8; parts++) {
             const RowsSize s = {blocks, parts};
-            if (!rows_fit(e, u, &s) || rows_bytes(e, u, &s) > t->shared)
+            if (!rows_fit(e, u, &s) || rows_bytes(e, u, &s) > t->machine.shared)
                 continue;
             const double cycles = rows_cycles(e, u, &s, t);
             if (cycles < least) {
@@ -225,7 +225,7 @@ bool choose_rows_opts(Nest **nest)
         const Tc *u = &tc_units[i];
         RowsSize size = {0};
         Node *range[] = {at.rows, at.columns, at.along};
-        if (!(t->units >> i & 1) || u->lanes != 32 || !tc_takes(u, at.outer, range) ||
+        if (!(t->machine.units >> i & 1) || u->lanes != 32 || !tc_takes(u, at.outer, range) ||
             !choose_size(&e, u, t, &size))
             continue;
         Nest *tried = nest_clone(*nest);

@@ -272,7 +272,7 @@ static bool tiles(Nest **tiled, const View *v, const Buffer *const *bufs, int ro
 {
     const bool small = is_small(*tiled, v, rows, columns);
     bool done = false;
-    int items = (*tiled)->target->items;
+    int items = (*tiled)->target->machine.items;
     for (; small && worth_parts(*tiled, v) && !done && items >= LEAST_ITEMS; items /= 2) {
         Nest *one = nest_clone(*tiled); /* fewer, if their parts do not fit */
         done = parts_contraction(one, v, rows, columns, items, fours) && !nest_fits(one);
@@ -319,20 +319,21 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     if (!v.dot) {
         const Target *t = (*nest)->target;
         bool done = false;
-        for (int warp = t->joins_subgroups ? t->subgroup : 1; warp && !done; warp = warp > 1) {
+        for (int warp = t->machine.joins_subgroups ? t->machine.subgroup : 1; warp && !done;
+             warp = warp > 1) {
             Nest *rows = nest_clone(*nest);
             done = keep(nest, rows, parts_rows(rows, &v, warp) && !nest_fits(rows));
         }
-        if (!done && t->units) {
+        if (!done && t->machine.units) {
             Nest *turned = nest_clone(*nest);
             done = keep(nest, turned, parts_turned(turned, &v) && !nest_fits(turned));
         }
-        if (!done && t->units)
+        if (!done && t->machine.units)
             (void)order_as_stored(*nest, &v);
         return;
     }
     Nest *tiled = nest_clone(*nest);
-    int columns = tiled->target->units ? parts_walked(tiled) : -1, rows = -1;
+    int columns = tiled->target->machine.units ? parts_walked(tiled) : -1, rows = -1;
     if (keep(nest, tiled, columns >= 0 && !nest_fits(tiled))) {
         v = kernel_view((*nest)->k);
         parts_layouts(*nest, &v, bufs, -1, columns, want);
@@ -377,7 +378,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     }
     memset(want, 0, (size_t)k->narg * sizeof *want);
     done = columns >= 0 && tiles(&tiled, &v, bufs, rows, columns, -1, want);
-    if (keep(nest, tiled, done) || !(*nest)->target->units)
+    if (keep(nest, tiled, done) || !(*nest)->target->machine.units)
         return;
     v = kernel_view((*nest)->k);
     int last = order_as_stored(*nest, &v);

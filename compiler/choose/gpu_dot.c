@@ -3,7 +3,7 @@
 
 int fours_taken(Nest *n, const View *v, const Buffer *const *bufs, Node **four)
 {
-    if (!n->target->takes_fours)
+    if (!n->target->machine.takes_fours)
         return -1;
     bool *free = NEWN(n->arena, bool, n->k->narg);
     find_free(n->k, v, bufs, free);

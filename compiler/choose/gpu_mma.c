@@ -335,7 +335,7 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     int64_t loops = loops_of(e, b), steps = b->warp_terms / u->k;
     int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
     int64_t registers = warps * 32 * (sums + (three ? 72 : 56));
-    int64_t fits = REGISTERS / registers, room = t->shared / shared_of(b, u);
+    int64_t fits = REGISTERS / registers, room = t->machine.shared / shared_of(b, u);
     fits = room < fits ? room : fits;
     if (fits < 1)
         return INFINITY;
@@ -391,7 +391,7 @@ static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Tar
     const int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
     const int64_t blocks =
         e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns) * b->groups;
-    int64_t beside = ceil_div(blocks, PROCESSORS), room = t->shared / shared_of(b, u);
+    int64_t beside = ceil_div(blocks, PROCESSORS), room = t->machine.shared / shared_of(b, u);
     beside = room < beside ? room : beside;
     const int64_t fits = REGISTERS / (warps * u->lanes * (sums + (u->products == 3 ? 72 : 56)));
     beside = fits < beside ? fits : beside;
@@ -455,7 +455,8 @@ static void rank_depths(Blocks *q, TileSize b)
     enum { MOST = 4, MOST_OF_SHARES = 6, ADDRESSES = 60 };
     const double two = 1.15, three = 1.02, more = 0.015;
     const int64_t most = b.groups > 1 && is_straight(q->e, &b, q->unit) ? MOST_OF_SHARES : MOST;
-    for (b.depth = 2; b.depth <= most && shared_of(&b, q->unit) <= q->target->shared; b.depth++) {
+    for (b.depth = 2; b.depth <= most && shared_of(&b, q->unit) <= q->target->machine.shared;
+         b.depth++) {
         double time = estimate(q->e, &b, q->unit, q->target, q->gather);
         if (q->run && !b.runs && q->meets) /* where a term is is computed in each iteration */
             time += (double)(ADDRESSES * loops_of(q->e, &b));
@@ -620,7 +621,7 @@ static bool turned_opts(Nest **nest, const Operands *o, const Product *p, const 
 
 static bool can_meet(const Target *t, const Tc *u)
 {
-    return t->units >> TC_WGMMA64_F16 & 1 && u->products == 1 && u->acc == INGOT_F32;
+    return t->machine.units >> TC_WGMMA64_F16 & 1 && u->products == 1 && u->acc == INGOT_F32;
 }
 
 /* Blocks whose terms groups of a cluster share, if they take clearly less than those that one group has. */
@@ -672,7 +673,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     for (int i = 0; i < TC_COUNT; i++) {
         Product p = {.unit = &tc_units[i], .arg = v.factor[0]->src[0]->arg.i};
         Node *x = v.factor[0], *y = v.factor[1];
-        if (!((*nest)->target->units >> i & 1) || !p.unit->lanes || tc_in_place(p.unit) ||
+        if (!((*nest)->target->machine.units >> i & 1) || !p.unit->lanes || tc_in_place(p.unit) ||
             !take_apart(k, &v, x, y, &p))
             continue;
         if (!depends_on(x, p.rows.range[0])) {

@@ -270,7 +270,8 @@ int parts_vector(Nest *n, const View *v, const Buffer *const *bufs, int results)
         !streams(n, bufs[matrix->src[0]->arg.i], matrix, n->k->axes[sum].range))
         return -1;
     const int64_t run = LINE / dtype_info[n->k->args[matrix->src[0]->arg.i].dtype].bytes;
-    const Stream s = stream_of(n->axis[results].extent, n->axis[sum].extent, run, n->target->items);
+    const Stream s =
+        stream_of(n->axis[results].extent, n->axis[sum].extent, run, n->target->machine.items);
     int at = sum, turn = -1;
     if (run < 2 || s.along < WARP)
         return -1;
@@ -549,9 +550,9 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     if (warp > 1 && beside >= 0) /* neighbours have neighbours of the results */
         return false;
     const int inner = beside < 0 ? last_of_reduces(n, v) : beside;
-    int64_t items = n->target->items < 256 ? n->target->items : 256;
+    int64_t items = n->target->machine.items < 256 ? n->target->machine.items : 256;
     int64_t each = s.rows >= 8 * GROUPS ? items / WARP : beside >= 0 ? BESIDE : 1, bound = 1;
-    while (2 * items <= n->target->items && s.terms > MOST_TERMS * (items / each))
+    while (2 * items <= n->target->machine.items && s.terms > MOST_TERMS * (items / each))
         items *= 2;
     for (int i = 0; i < v->nreduce; i++) {
         int64_t lanes = bind_terms(n, v->reduce[i], items / each, warp);
@@ -643,7 +644,8 @@ int parts_walked(Nest *n)
         return -1;
     join_walked(n, &v);
     v = kernel_view(n->k);
-    int64_t stride, groups = 1, items = n->target->items < 256 ? n->target->items : 256;
+    int64_t stride, groups = 1,
+                    items = n->target->machine.items < 256 ? n->target->machine.items : 256;
     int last = -1;
     for (int i = 0; i < v.nrange; i++) {
         groups = sat_mul(groups, n->axis[nest_root(n, v.range[i])].most);

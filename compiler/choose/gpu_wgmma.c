@@ -70,7 +70,7 @@ static Share share_of(const Extents *e, const Tall *b, const Target *t)
     const int64_t rows = b->warps * b->unit->m, columns = b->unit->n, items = b->warps * 128 + 128;
     const int64_t sums = rows * columns / (b->warps * 128);
     const int64_t registers = b->unit->products > 1 ? 2 * sums + 72 : sums + 40;
-    int64_t fits = REGISTERS / (items * registers), room = t->shared / shared_bytes(b);
+    int64_t fits = REGISTERS / (items * registers), room = t->machine.shared / shared_bytes(b);
     fits = room < fits ? room : fits;
     fits = fits < 1 ? 1 : fits;
     Share s = {.blocks =
@@ -132,7 +132,7 @@ static int64_t depth_of(const Extents *e, Tall b, const Target *t)
 {
     const int64_t line = tc_run(b.unit->a), terms = e->terms / b.parts,
                   steps = ceil_div(terms, line);
-    while (b.depth > 2 && (shared_bytes(&b) > t->shared || b.depth * line >= terms + line))
+    while (b.depth > 2 && (shared_bytes(&b) > t->machine.shared || b.depth * line >= terms + line))
         b.depth--;
     while (b.depth > 4 && steps >= EVEN * b.depth && steps % b.depth)
         b.depth--;
@@ -156,13 +156,13 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                 const bool even =
                     parts == 1 || (u->acc == INGOT_F32 && e->terms % (parts * line) == 0 &&
                                    e->terms > parts * line);
-                if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
+                if (!(t->machine.units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
                     u->products != like->products || wide || !even || !has_registers(&b) ||
                     warps * u->m * u->n > MOST_RESULTS)
                     continue;
                 b.depth = depth_of(e, b, t);
                 const double all = estimate(e, &b, t);
-                if (all >= most || shared_bytes(&b) > t->shared)
+                if (all >= most || shared_bytes(&b) > t->machine.shared)
                     continue;
                 const int number = mma_rank(&r, -1, all + finish(e, &b, t), WGMMA_MOST_NTH);
                 if (number >= 0)

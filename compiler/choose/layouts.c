@@ -87,7 +87,8 @@ static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
             }
             if (!good || (!pass && !weight))
                 continue;
-            const bool shares = t->lanes && extent >= t->lanes && !each_by_itself(v, r);
+            const bool shares =
+                t->machine.lanes && extent >= t->machine.lanes && !each_by_itself(v, r);
             /* without weights: the last one, which is innermost already */
             if (pass || (shares == best_shares ? extent > best_extent : shares)) {
                 best = r;
@@ -110,7 +111,7 @@ static void vote(Layouts *x, const Step *s, Node *access, Node *range, double we
  * what they are for) can be taken by fours. */
 static bool walks_better(const Node *dot, const Node *r, const Node *than, const Target *t)
 {
-    bool fours = t->dot && !dtype_is_float(dot->dtype), four = !((r->hi + 1) % 4);
+    bool fours = t->machine.dot && !dtype_is_float(dot->dtype), four = !((r->hi + 1) % 4);
     if (!than)
         return true;
     if (fours && four != !((than->hi + 1) % 4))
@@ -122,7 +123,7 @@ static bool walks_better(const Node *dot, const Node *r, const Node *than, const
 static bool has_unit(const View *v, const Target *t, bool of_lines)
 {
     for (int i = 0; i < TC_COUNT; i++)
-        if (t->units >> i & 1 && v->nfactor == 2 && (!of_lines || tc_rests(&tc_units[i])) &&
+        if (t->machine.units >> i & 1 && v->nfactor == 2 && (!of_lines || tc_rests(&tc_units[i])) &&
             tc_reads((ingot_dtype)v->factor[0]->dtype, tc_units[i].a) &&
             tc_reads((ingot_dtype)v->factor[1]->dtype, tc_units[i].b))
             return true;
@@ -332,9 +333,9 @@ static double cost_of_gate(const Kernel *k, Node *load, const Target *t)
 {
     Node *part[32];
     int n = conjuncts(load->src[1], part, 0, 32);
-    double cycles = iterations(k, load, true) / t->rate[UNIT_TILE];
+    double cycles = iterations(k, load, true) / t->machine.rate[UNIT_TILE];
     for (int i = 0; i < n; i++)
-        cycles += iterations(k, part[i], false) / t->rate[UNIT_SCALAR];
+        cycles += iterations(k, part[i], false) / t->machine.rate[UNIT_SCALAR];
     return cycles;
 }
 
@@ -349,8 +350,8 @@ static bool halo_pays(const Lives *lives, const Halo *h, const Buffer *b, const 
         padded *= size + (double)(h->lo[d] + h->hi[d]);
     }
     double more = padded - plain;
-    double grows = t->byte > 0 && life.first >= 0 ? arena_growth(lives, life, more) : 0;
-    return h->gates > cost_bytes(more, padded, t) + grows * t->byte;
+    double grows = t->machine.byte > 0 && life.first >= 0 ? arena_growth(lives, life, more) : 0;
+    return h->gates > cost_bytes(more, padded, t) + grows * t->machine.byte;
 }
 
 static void find_halos(Layouts *x, const Target *t, Halo *halo)
@@ -457,7 +458,7 @@ static unsigned terms_of(const Step *s, const View *v, Node *operand)
 static bool takes_lines(const Target *t)
 {
     for (int i = 0; i < TC_COUNT; i++)
-        if (t->units >> i & 1 && tc_rests(&tc_units[i]))
+        if (t->machine.units >> i & 1 && tc_rests(&tc_units[i]))
             return true;
     return false;
 }

@@ -48,7 +48,7 @@ static bool wanted(const Buffer *b, const Layout *l, const Target *t, LayoutOp *
     *op = (LayoutOp){.kind = LAYOUT_PITCH, .axis = (int8_t)(n - 1)};
     for (int i = 0; i < n - 1; i++)
         rows = sat_mul(rows, size[i]);
-    const int64_t row = sat_mul(size[n - 1], bytes), line = t->line;
+    const int64_t row = sat_mul(size[n - 1], bytes), line = t->machine.line;
     if (n < 2 || rows < 2 || l->n == (int)(sizeof l->op / sizeof *l->op))
         return false;
     if (t->gpu) {
@@ -60,7 +60,7 @@ static bool wanted(const Buffer *b, const Layout *l, const Target *t, LayoutOp *
     }
     bool used[SETS] = {false};
     int sets = 0;
-    const int block = t->units ? ROWS : TILE, ways = t->units ? WAYS : TILE_WAYS;
+    const int block = t->machine.units ? ROWS : TILE, ways = t->machine.units ? WAYS : TILE_WAYS;
     for (int64_t i = 0; i < block && i < rows; i++) {
         bool *set = &used[i * row / line % SETS];
         sets += !*set;
@@ -79,7 +79,7 @@ static void count(Pitches *x, const Step *s, Node *access, double cycles)
 static bool has_unit(const View *v, const Target *t)
 {
     for (int i = 0; i < TC_COUNT; i++) {
-        bool takes = t->units >> i & 1;
+        bool takes = t->machine.units >> i & 1;
         for (int j = 0; j < v->nfactor && takes; j++)
             takes = tc_reads((ingot_dtype)v->factor[j]->dtype, tc_units[i].a) ||
                     tc_reads((ingot_dtype)v->factor[j]->dtype, tc_units[i].b);
@@ -108,7 +108,7 @@ static void count_tiles(Pitches *x, const Step *s)
     const Kernel *k = s->kernel;
     const View v = kernel_view(k);
     bool tiled = false;
-    if (!v.dot || !x->t->lanes || x->t->gpu)
+    if (!v.dot || !x->t->machine.lanes || x->t->gpu)
         return;
     const double cycles = cost_kernel(k, x->t);
     for (int i = 0; i < v.nfactor; i++)
@@ -138,13 +138,13 @@ static void count_products(Pitches *x, const Step *s)
 void pitch_weight(const Buffer *b, const Target *t, Layout *l)
 {
     LayoutOp pitch;
-    if (t->byte < DEAR && wanted(b, l, t, &pitch))
+    if (t->machine.byte < DEAR && wanted(b, l, t, &pitch))
         l->op[l->n++] = pitch;
 }
 
 void choose_pitches(Plan *p, Step *const *kernel, int n, const bool *kept, const Target *t)
 {
-    if ((!t->units && !t->lanes) || t->byte >= DEAR)
+    if ((!t->machine.units && !t->machine.lanes) || t->machine.byte >= DEAR)
         return;
     Pitches x = {.a = arena_new(), .t = t};
     x.gain = NEWN(x.a, double, p->nbuffer);
@@ -163,7 +163,7 @@ void choose_pitches(Plan *p, Step *const *kernel, int n, const bool *kept, const
         double more = (double)b->bytes - dense;
         const Life life = lives.of[b->id];
         double grows = life.first < 0 ? more : arena_growth(&lives, life, more);
-        if (x.gain[i] > cost_bytes(more, (double)b->bytes, t) + grows * t->byte)
+        if (x.gain[i] > cost_bytes(more, (double)b->bytes, t) + grows * t->machine.byte)
             continue;
         b->layout = was;
         buffer_layout_changed(b);

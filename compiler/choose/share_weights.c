@@ -51,9 +51,9 @@ static bool pays(const Weights *w, const Step *s, int arg)
     const Buffer *b = s->bufs[arg];
     int64_t *count = NEWN(w->a, int64_t, s->kernel->narg);
     kernel_accesses(s->kernel, w->a, count);
-    double more = (double)count[arg] * (double)(w->t->line - (int)elem_bytes(b->dtype)),
+    double more = (double)count[arg] * (double)(w->t->machine.line - (int)elem_bytes(b->dtype)),
            bytes = (double)b->bytes;
-    return cost_bytes(more, bytes, w->t) <= w->cost[b->id] / LITTLE + bytes * w->t->byte;
+    return cost_bytes(more, bytes, w->t) <= w->cost[b->id] / LITTLE + bytes * w->t->machine.byte;
 }
 
 void share_weights(Plan *p, const Target *t)

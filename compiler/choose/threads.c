@@ -28,7 +28,8 @@ enum {
 /* Nanoseconds on one core, very roughly: half of its multiply-adds, and caches that give 8 bytes. */
 static double estimate(const Kernel *k, const Target *t)
 {
-    return (double)k->flops / (t->lanes ? 2.0 * t->lanes : 2.0) + (double)k->bytes / 8;
+    return (double)k->flops / (t->machine.lanes ? 2.0 * t->machine.lanes : 2.0) +
+           (double)k->bytes / 8;
 }
 
 /* Would loop `i` of those over outputs, if it is one with those outside of it, repeat a reduce that stands between them? */

@@ -13,7 +13,7 @@ double node_bytes(Node *n)
 
 double cost_bytes(double bytes, double live, const Target *t)
 {
-    const Level *l = t->level;
+    const Level *l = t->machine.level;
     while (l->bytes > 0 && l->bytes < live)
         l++;
     return bytes / l->rate;
@@ -22,12 +22,12 @@ double cost_bytes(double bytes, double live, const Target *t)
 double cost_stored(Node *n, const Target *t)
 {
     double bytes = node_bytes(n);
-    return cost_bytes(2 * bytes, bytes, t) + bytes * t->byte;
+    return cost_bytes(2 * bytes, bytes, t) + bytes * t->machine.byte;
 }
 
 double cost_kernel(const Kernel *k, const Target *t)
 {
     double memory = cost_bytes((double)k->bytes, (double)k->bytes, t),
-           arithmetic = (double)k->flops / t->rate[UNIT_TILE];
-    return (memory > arithmetic ? memory : arithmetic) + t->launch;
+           arithmetic = (double)k->flops / t->machine.rate[UNIT_TILE];
+    return (memory > arithmetic ? memory : arithmetic) + t->machine.launch;
 }

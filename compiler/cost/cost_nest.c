@@ -108,7 +108,7 @@ typedef struct {
 
 static double registers_of(const Count *q, const Node *n)
 {
-    int lanes = q->t->lanes, bytes = dtype_info[n->dtype].bytes;
+    int lanes = q->t->machine.lanes, bytes = dtype_info[n->dtype].bytes;
     bool vector = n->id < q->l->nknown && q->l->vector[n->id];
     if (!vector || !lanes)
         return 1;
@@ -274,7 +274,7 @@ static void count_node(Count *q, Node *n, bool top)
         return;
     }
     if (is_dot(q->l, n)) { /* two loads and one instruction where there is one */
-        b->alu += q->t->pairs ? 4 * wide : q->t->dot ? wide : 6 * wide;
+        b->alu += q->t->machine.pairs ? 4 * wide : q->t->machine.dot ? wide : 6 * wide;
         count_sources(q, below_casts(n->src[0]));
         return;
     }
@@ -310,7 +310,7 @@ static void count_update(Count *q, const Stmt *s)
         return;
     }
     if (is_dot(q->l, x) && !named) {
-        b->fma += q->t->pairs ? 4 * wide : q->t->dot ? wide : 6 * wide;
+        b->fma += q->t->machine.pairs ? 4 * wide : q->t->machine.dot ? wide : 6 * wide;
         count_sources(q, below_casts(x->src[0]));
         return;
     }
@@ -339,11 +339,14 @@ static void end_body(Count *q)
     double instructions, spilt, cycles;
     if (q->depth)
         q->out->loops += ENTRY * entries + BRANCH * times;
-    spilt = q->t->registers && b->live > q->t->registers ? b->live - q->t->registers : 0;
+    spilt = q->t->machine.registers && b->live > q->t->machine.registers
+                ? b->live - q->t->machine.registers
+                : 0;
     if (!b->sum) /* of a body of few instructions few are touched */
         spilt = spilt < b->fma + b->alu ? spilt : b->fma + b->alu;
-    if (q->t->registers && b->through > q->t->registers) {
-        double aside = b->through - (b->live > q->t->registers ? b->live : q->t->registers);
+    if (q->t->machine.registers && b->through > q->t->machine.registers) {
+        double aside =
+            b->through - (b->live > q->t->machine.registers ? b->live : q->t->machine.registers);
         q->out->loads += entries * aside;
         q->out->stores += entries * aside;
         q->out->spills += entries * aside;
@@ -456,7 +459,8 @@ static void add_walk(Walk *w, int *n, double step, double count)
 /* Bytes of lines that an access touches in its loops from depth d on, each place once. */
 static double footprint(const Count *q, const Access *x, int d)
 {
-    const double *trips = q->nest[x->nest].trips, line = q->t->line > 0 ? q->t->line : 64;
+    const double *trips = q->nest[x->nest].trips,
+                 line = q->t->machine.line > 0 ? q->t->machine.line : 64;
     Walk w[MAX_DEPTH + 2];
     int n = 0, first = 0;
     add_walk(w, &n, x->apart, x->copies);
@@ -500,7 +504,7 @@ static double touched_bytes(const Count *q, const Loops *n, int d)
 /* One tile's accesses. */
 static void add_traffic(Count *q)
 {
-    const Level *level = q->t->level;
+    const Level *level = q->t->machine.level;
     double *traffic = q->out->traffic;
     for (int i = 0; i < 4 && level[i].bytes > 0; i++)
         for (int n = 0; n < q->nnest; n++) {
@@ -663,7 +667,7 @@ Estimate cost_nest(const Kernel *k, const Target *t)
     q->access = NEWN(a, Access, MAX_ACCESSES);
     for (int i = 0; i < tiles.n; i++)
         count_tile(q, tiles.k, &tiles.tile[i]);
-    for (int i = 0; i < 3 && t->level[i].bytes > 0; i++)
+    for (int i = 0; i < 3 && t->machine.level[i].bytes > 0; i++)
         e.memory += (q->ahead ? ahead[i] : 1) * e.traffic[i] * estimate_weights.byte[i];
     e.pieces = PIECE * tiles.n;
     const double most = fmax(e.issue, e.memory), least = e.issue + e.memory - most,

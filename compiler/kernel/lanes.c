@@ -80,8 +80,8 @@ int lane_bytes(const Kernel *k, Node *range)
 
 int lanes_most(const Kernel *k, Node *range, const Target *t)
 {
-    int n = t->lanes * 4 / lane_bytes(k, range);
-    return t->lanes && n < 4 ? 4 : n; /* two registers */
+    int n = t->machine.lanes * 4 / lane_bytes(k, range);
+    return t->machine.lanes && n < 4 ? 4 : n; /* two registers */
 }
 
 /* Integers: what stays within the type, and on all 32 or 64 bits what wraps. */

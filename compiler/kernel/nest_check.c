@@ -98,10 +98,10 @@ static const char *places_fit(const Nest *n)
     Tiles tiles = nest_lower(n);
     int64_t bytes = place_offset(tiles.k, n->k->narg, tiles.k->narg);
     tiles_free(&tiles);
-    return bytes <= n->target->shared
+    return bytes <= n->target->machine.shared
                ? NULL
                : arena_printf(n->arena, "the items of a group share %lld bytes: there are %d",
-                              (long long)bytes, n->target->shared);
+                              (long long)bytes, n->target->machine.shared);
 }
 
 /* A product of a warpgroup has all of its sums in registers, or its compiler gives up: an item's share of the processor's, which are given by

@@ -5,18 +5,13 @@
 #define TARGET_H
 
 #include "kernels.h"
+#include "machine.h"
 
 typedef enum {
     COMPILE_DONE,
     COMPILE_FAILED,
     COMPILE_ABSENT /* the compiler is not installed */
 } CompileStatus;
-/* How operations run: one by one, in the lanes of a loop, or as multiply-adds of a tile in registers. */
-typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNITS } Unit;
-/* A level of memory: how many bytes it holds (0: all that there are), how many it gives in a cycle. */
-typedef struct {
-    double bytes, rate;
-} Level;
 /* What the device has to have, by the name that its language has for it; and what is told where it lacks that. */
 typedef struct {
     const char *name, *lacks;
@@ -40,8 +35,6 @@ struct Target {
     const char *group_word_alone;
     const char *
         subgroup_word; /* of a kernel whose neighbours join what they have: of how many items its sub-groups are; or NULL */
-    int items, shared; /* that a group may have; and bytes of memory that they share */
-    int shared_static; /* of these, what a launch need not ask for */
     const char *unroll;    /* before a loop: it is to be straight-line; or NULL */
     bool quotient;         /* a division branches: one by a constant is igrt_quotient_f32() */
     const char *aligned;   /* function: a pointer to what begins at a multiple of bytes; or NULL */
@@ -49,26 +42,14 @@ struct Target {
     const char *float_suffix; /* of f32 functions: "f" in C */
     /* By Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>(). */
     const char *const *spelling;
-    /* What time goes to (schedule/region.c), in cycles: of one core, or of all of a GPU's. */
-    double rate[UNITS];  /* operations a cycle */
-    Level level[5];      /* nearest first */
-    double cache;        /* bytes of the largest cache of this very machine; 0: not known */
-    int line;            /* bytes that move together */
-    double launch;       /* of a kernel */
-    double byte;         /* that a byte of memory is worth beside; 0: time alone counts */
+    Machine machine;
     const char *flags;   /* for the C compiler: "-march=x86-64-v3"; NULL: none */
     const char *link;    /* for the linker; NULL: none */
     const char *cc, *ar; /* what builds for this machine unless told; NULL: cc and ar */
     bool bare;           /* there is no operating system */
-    const char *machine; /* as the compiler of a target file calls it: "arm-none-eabi"; else NULL */
-    bool wasm;           /* a program is a module, which run.mjs runs, and has one thread */
-    int lanes;           /* f32 lanes of a vector register; 0: no vector types */
-    int registers;       /* vector registers */
-    bool dot;            /* igrt_dot_*() costs less than four products of bytes */
-    bool
-        any_sign; /* in lanes it multiplies bytes of any sign, not only those without one with others */
-    bool pairs;     /* namely pairs of i16 that are made of them */
-    unsigned units; /* matrix units: bits by TcId */
+    const char *
+        triple; /* as the compiler of a target file calls its machine: "arm-none-eabi"; else NULL */
+    bool wasm;  /* a program is a module, which run.mjs runs, and has one thread */
     /* GPUs only */
     int nth; /* for a tuner: of a contraction's blocks not the best by the estimate (0) but one of the others, from 1 */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
@@ -78,9 +59,6 @@ struct Target {
     const char *prologue; /* types and constants, where igrt_num.h is not needed */
     const Extension
         *extensions; /* that the device has to have, ended by a name of NULL; NULL: none */
-    int subgroup; /* neighbours in a group that hand each other values without memory; 0: none do */
-    bool joins_subgroups; /* rows are reduced so unless a plan says otherwise */
-    bool takes_fours; /* GPUs: products of bytes are summed by DOT unless a plan says otherwise */
     /* What a name has behind its colon; NULL, or why there is nothing of that name. */
     const char *(*tune)(Target *, Arena *, const char *machine, ingot_status *);
     /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source.

@@ -68,7 +68,7 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
     const Kernel **plain = NEWN(a, const Kernel *, p->nkernel + 1);
     int n = 0, told = 0;
     double all = 0, rest = 0;
-    for (int i = 0; i < p->nkernel && !o->naive && !t->gpu && t->lanes; i++) {
+    for (int i = 0; i < p->nkernel && !o->naive && !t->gpu && t->machine.lanes; i++) {
         const Kernel *k = p->kernels[i];
         all += k->check ? 0 : work_of(k);
         if (!k->check && kernel_is_plain(k))

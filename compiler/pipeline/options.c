@@ -117,10 +117,10 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
         return NULL;
     }
     if (ingot_precision_of(c) != INGOT_PRECISION_TF32)
-        t->units &= ~(1u << TC_MMA_TF32);
+        t->machine.units &= ~(1u << TC_MMA_TF32);
     bool ram = o->prefer && !strcmp(o->prefer, "ram");
     if (o->prefer)
-        t->byte = ram ? DEAR : 0;
+        t->machine.byte = ram ? DEAR : 0;
     if (o->prefer && !ram && strcmp(o->prefer, "time") != 0) {
         option_wrong(c, "--prefer '%.80s': choose ram or time", o->prefer);
         return NULL;

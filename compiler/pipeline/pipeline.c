@@ -218,10 +218,10 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     passed(k, "schedule");
     StrBuf record = {0}; /* of every kernel step: later on equal kernels are one */
     if (ready && !o->naive) {
-        if (t->lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
+        if (t->machine.lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
             copy_inputs(p);
         kernel_keys(p);
-        if (!t->gpu || t->units)
+        if (!t->gpu || t->machine.units)
             choose_layouts(p, t);
         optimise(p, t);
         ready = !o->sched || choices_report(p);

@@ -79,9 +79,9 @@ static int64_t best_parts(const Traffic *f, int64_t rows, double cache)
 
 bool batches(Context *c, const Target *t)
 {
-    const double room = t->cache * 3 / 4; /* beside what else is in use */
+    const double room = t->machine.cache * 3 / 4; /* beside what else is in use */
     const int64_t rows = c->nstate || c->noutput_group || t->gpu ? 0 : rows_of_results(c);
-    if (rows < 2 || !room || !t->lanes || t->byte >= DEAR)
+    if (rows < 2 || !room || !t->machine.lanes || t->machine.byte >= DEAR)
         return false;
     Arena *a = arena_new();
     int nroot, n;

@@ -229,16 +229,17 @@ static bool pass_of(Context *c, Node *(*apply)(Rewrite *, Node *))
 bool graph_rewrite(Context *c, const Target *t, const char *off)
 {
     /* matrix units take bytes of any sign, and where memory is dear no input is stored again */
-    const bool one_sign = t && t->lanes && t->dot && !t->any_sign && !t->units && t->byte < DEAR;
+    const bool one_sign = t && t->machine.lanes && t->machine.dot && !t->machine.any_sign &&
+                          !t->machine.units && t->machine.byte < DEAR;
     const Rewrite rules_of = {.c = c,
-                              .float_sums = t && t->lanes,
-                              .dot = t && t->dot,
-                              .fours = t && t->lanes && t->dot && !t->pairs,
-                              .words = t && t->lanes >= 16,
+                              .float_sums = t && t->machine.lanes,
+                              .dot = t && t->machine.dot,
+                              .fours = t && t->machine.lanes && t->machine.dot && !t->machine.pairs,
+                              .words = t && t->machine.lanes >= 16,
                               .one_sign = one_sign,
                               .off = off,
                               .apply = apply_rules};
-    bool rounds = rewrite(rules_of), units = t && t->gpu && t->units, batched = false;
+    bool rounds = rewrite(rules_of), units = t && t->gpu && t->machine.units, batched = false;
     if (!is_named(off, of_graph[DEMAND]) && demand(c))
         rounds |= rewrite(rules_of);
     if (t && !is_named(off, of_graph[BATCHES]))

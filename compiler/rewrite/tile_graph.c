@@ -81,7 +81,7 @@ typedef struct {
 /* Cycles of moving bytes that the largest cache holds. */
 static double cached(double bytes, const Target *t)
 {
-    const Level *l = t->level;
+    const Level *l = t->machine.level;
     while (l[0].bytes > 0 && l[1].bytes > 0)
         l++;
     return bytes / l->rate;
@@ -90,7 +90,7 @@ static double cached(double bytes, const Target *t)
 /* Cycles of a sum. */
 static double time_of(const Bands *b, const Node *sum)
 {
-    return 2 * node_elements(sum->src[0]) / b->t->rate[UNIT_TILE];
+    return 2 * node_elements(sum->src[0]) / b->t->machine.rate[UNIT_TILE];
 }
 
 /* Cycles by which a sum is done sooner if it, and who reads it, find its elements in the cache: none where arithmetic takes longer than memory. */
@@ -132,7 +132,7 @@ static double time_below(const Bands *b, int64_t n, Node *const *roots)
 /* Rows that two bands share are computed twice, and all bands read the weights. */
 static bool pays(const Bands *b, const Stretch *s, int64_t n, Node *const *part)
 {
-    const double again = cost_bytes(s->weights, INFINITY, b->t) + s->sums * b->t->launch,
+    const double again = cost_bytes(s->weights, INFINITY, b->t) + s->sums * b->t->machine.launch,
                  twice = time_below(b, n, part) - time_below(b, 1, &s->y);
     return twice + (double)(n - 1) * again < s->saved;
 }
@@ -186,7 +186,7 @@ static Node *exchange(Rewrite *r, Node *t)
 /* The first stretch that it helps; false: none is left. */
 static bool next_bands(Context *c, const Target *t)
 {
-    Bands b = {.c = c, .t = t, .a = arena_new(), .room = t->cache * 3 / 4};
+    Bands b = {.c = c, .t = t, .a = arena_new(), .room = t->machine.cache * 3 / 4};
     int nroot, from = 0, last = -1;
     Node **roots = rewrite_roots(c, b.a, &nroot), *x = NULL;
     Exchange e = {0};
@@ -214,8 +214,8 @@ static bool next_bands(Context *c, const Target *t)
 bool bands(Context *c, const Target *t)
 {
     bool any = false;
-    while (!c->nstate && !c->noutput_group && !t->gpu && t->cache && t->lanes && t->byte < DEAR &&
-           next_bands(c, t))
+    while (!c->nstate && !c->noutput_group && !t->gpu && t->machine.cache && t->machine.lanes &&
+           t->machine.byte < DEAR && next_bands(c, t))
         any = true;
     return any;
 }

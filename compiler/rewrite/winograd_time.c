@@ -74,7 +74,7 @@ static bool unit_takes(const Target *t, const Axes *s)
         x = x->src[0];
     while (is_move(w))
         w = w->src[0];
-    return tc_widens(t->units, x) && tc_widens(t->units, w);
+    return tc_widens(t->machine.units, x) && tc_widens(t->machine.units, w);
 }
 
 /* ---- how long it takes --------------------------------------------------------------------------- */
@@ -110,12 +110,12 @@ static double products(const Target *t, const Work *w, double strips, double liv
 {
     enum { VECTORS = 2, TILE_ROWS = 8 };
     const double APART = 0.25; /* so much of the one does not run beside the other */
-    double time = 2 * w->terms / t->rate[UNIT_TILE], bytes = w->weights * sizeof(float),
-           panel = w->summed * VECTORS * t->lanes * sizeof(float),
+    double time = 2 * w->terms / t->machine.rate[UNIT_TILE], bytes = w->weights * sizeof(float),
+           panel = w->summed * VECTORS * t->machine.lanes * sizeof(float),
            once = cost_bytes(bytes, INFINITY, t), again = cost_bytes(bytes, bytes + live, t),
            memory = again < once ? once : once * strips, cached = again * strips,
            tiles = strips * ceil(w->rows / strips / TILE_ROWS);
-    if (2 * panel > t->level[1].bytes)
+    if (2 * panel > t->machine.level[1].bytes)
         memory += cost_bytes(bytes * (tiles - strips), 2 * panel, t);
     return fmax(time, fmax(memory, cached)) + fmin(time, memory) * APART;
 }
@@ -129,7 +129,7 @@ static double fewer_time(const Target *t, const Axes *s, const Form *f, int64_t 
                  strips = (double)ceil_div(tiles, rows);
     const Work w = work_of(s, f);
     return products(t, &w, strips, live) + cost_bytes(1.5 * row * (double)tiles, live, t) +
-           3 * strips * t->launch;
+           3 * strips * t->machine.launch;
 }
 
 enum { NEAR = 1 << 20, FAR = 4 };
@@ -159,12 +159,12 @@ int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
 static double winograd_time(Rewrite *r, Node *n, const Form *f)
 {
     const Target *t = r->target;
-    const Axes *s = t->gpu || !t->lanes || t->byte > 0 ? NULL : winograd_axes(r, n);
+    const Axes *s = t->gpu || !t->machine.lanes || t->machine.byte > 0 ? NULL : winograd_axes(r, n);
     if (!s || (f->windows == 1 && s->n[OUT] == 1) || unit_takes(t, s))
         return INFINITY;
     const int64_t rows = rows_of_strip(r, n, s, f);
     const double live = bytes_between(s, f) * (double)rows;
-    if (extent(s, s->x, SUM) < t->lanes || extent(s, s->w, MAP) < t->lanes ||
+    if (extent(s, s->x, SUM) < t->machine.lanes || extent(s, s->w, MAP) < t->machine.lanes ||
         live > room_for(r, n)) /* no lanes for the transforms */
         return INFINITY;
     const Work whole = work_of(s, &direct);

@@ -221,10 +221,11 @@ static bool fits(const Rows *r, Node *products)
     double keys = most_along(s->shape[axis]), rows = most_along(s->shape[axis - 1]);
     double shared = keys * (terms + columns) * bytes,
            again = cost_bytes(rows / BLOCK_ROWS * shared, shared, t),
-           tiles = 2 * rows * keys * (terms + columns) / t->rate[UNIT_TILE],
+           tiles = 2 * rows * keys * (terms + columns) / t->machine.rate[UNIT_TILE],
            stored = cost_stored(s, t) + cost_bytes(node_bytes(s), node_bytes(s), t);
-    return t->lanes && rows >= FEW_ROWS && keys >= t->lanes && (int64_t)columns % 8 == 0 &&
-           2 * BLOCK_ROWS * keys * bytes <= t->level[1].bytes / 2 &&
+    return t->machine.lanes && rows >= FEW_ROWS && keys >= t->machine.lanes &&
+           (int64_t)columns % 8 == 0 &&
+           2 * BLOCK_ROWS * keys * bytes <= t->machine.level[1].bytes / 2 &&
            again <= tiles + stored * rows * keys * bytes / node_bytes(s);
 }
 
@@ -287,13 +288,13 @@ static bool sizes_fit(const RowSizes *z, int64_t bytes, const Target *t)
     return z->rows >= LEAST && z->keys >= LEAST && z->keys <= MOST_ROW && z->terms >= LEAST &&
            z->columns >= LEAST && z->columns % 8 == 0 &&
            part / 2 + z->columns / 2 <= MOST_REGISTERS &&
-           (2 * (z->keys + PARTS * LEAST) + LEAST) * line + joined <= t->shared;
+           (2 * (z->keys + PARTS * LEAST) + LEAST) * line + joined <= t->machine.shared;
 }
 
 static bool has_lanes_unit(const Target *t, ingot_dtype type)
 {
     for (int i = 0; i < TC_COUNT; i++)
-        if ((t->units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type)
+        if ((t->machine.units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type)
             return true;
     return false;
 }

@@ -20,16 +20,16 @@ static bool is_uniform(Node *n)
 bool is_for_dot(const Sched *s, Node *wide)
 {
     if (dtype_is_int(wide->dtype))
-        return s->target->dot;
+        return s->target->machine.dot;
     for (; moves_elements(wide); wide = wide->src[0])
         ;
-    return tc_widens(s->target->units, wide);
+    return tc_widens(s->target->machine.units, wide);
 }
 
 /* Is what a cast widens stored before the cast? Where bytes are dear, or are what is multiplied. */
 bool keeps_narrow(const Sched *s, Node *wide)
 {
-    return s->target->byte > 0 || is_for_dot(s, wide);
+    return s->target->machine.byte > 0 || is_for_dot(s, wide);
 }
 
 /* Is it worth so many operations whenever an element is read, to have it in memory as this one and not as that? A byte
@@ -38,8 +38,8 @@ bool narrow_pays(const Sched *s, Node *narrow, Node *wide, int cost)
 {
     const Target *t = s->target;
     double saved = dtype_info[wide->dtype].bytes - dtype_info[narrow->dtype].bytes;
-    return is_for_dot(s, wide) ||
-           cost / t->rate[UNIT_VECTOR] <= saved * (cost_bytes(1, INFINITY, t) + t->byte);
+    return is_for_dot(s, wide) || cost / t->machine.rate[UNIT_VECTOR] <=
+                                      saved * (cost_bytes(1, INFINITY, t) + t->machine.byte);
 }
 
 /* What n is made of by casts and little arithmetic with numbers, where that has fewer bytes: the narrow side. */
@@ -87,7 +87,7 @@ bool fold_pays(Sched *s, Node *n, double bytes, double leaves)
     if (is_for_dot(s, n))
         return false;
     Region r = region_of(s, n);
-    return cost_bytes(bytes, 2 * bytes, t) + (bytes - leaves) * t->byte <
+    return cost_bytes(bytes, 2 * bytes, t) + (bytes - leaves) * t->machine.byte <
            cost_bytes(leaves, 2 * leaves, t) + cost_ops(&r, t);
 }
 
@@ -96,6 +96,6 @@ bool unpacking_pays(Sched *s, Node *n, double bytes, double leaves)
 {
     const Target *t = s->target;
     double saved = (bytes - leaves) / node_elements(n);
-    return info_of(s, n)->cost / t->rate[UNIT_VECTOR] <=
-           saved * (cost_bytes(1, INFINITY, t) + t->byte);
+    return info_of(s, n)->cost / t->machine.rate[UNIT_VECTOR] <=
+           saved * (cost_bytes(1, INFINITY, t) + t->machine.byte);
 }

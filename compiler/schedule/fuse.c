@@ -56,8 +56,8 @@ static bool is_looked_up(Sched *s, Node *n)
 static bool is_copied(Sched *s, Node *n, Node *const *uses)
 {
     bool lanes = false;
-    for (int i = 0; i < TC_COUNT && s->target->units >> i; i++)
-        lanes |= (s->target->units >> i & 1) && tc_units[i].lanes;
+    for (int i = 0; i < TC_COUNT && s->target->machine.units >> i; i++)
+        lanes |= (s->target->machine.units >> i & 1) && tc_units[i].lanes;
     bool wider =
         n->op == OP_CAST && dtype_info[n->dtype].bytes >= dtype_info[n->src[0]->dtype].bytes;
     return lanes && dtype_is_float(n->dtype) && !wider && !moves_elements(n) &&
@@ -79,10 +79,10 @@ static bool stage_pays(Sched *s, Node *n)
         row *= i->rows >> d & 1 ? (double)size : 1;
     }
     const int readers = i->nuse; /* d * d is one */
-    double operation = node_elements(n) / t->rate[UNIT_VECTOR], moves = 1 + readers,
+    double operation = node_elements(n) / t->machine.rate[UNIT_VECTOR], moves = 1 + readers,
            again = (readers - 1) * i->along * operation,
            bytes = cost_bytes(moves * node_bytes(n), row, t);
-    return is_trailing(n, i->rows) && 2 * row <= t->level[1].bytes &&
+    return is_trailing(n, i->rows) && 2 * row <= t->machine.level[1].bytes &&
            moves * MOVE_OPS * operation < again && bytes < again;
 }
 
@@ -182,7 +182,7 @@ static const char *decide(Sched *s, Node *const *order, int norder, Node *n, Nod
 /* Memory moves by lines. */
 static double lines(const Sched *s, double bytes)
 {
-    return ceil(bytes / s->target->line);
+    return ceil(bytes / s->target->machine.line);
 }
 
 /* What n's fused expression costs, given that its sources are decided. */
@@ -257,8 +257,9 @@ static void analyse(Sched *s, Node *n)
     may_fold &= bytes > 0;
     bool shrinks = may_fold && lines(s, bytes) <= lines(s, leaves);
     bool unpacked = may_fold && !reduce && unpacking_pays(s, n, bytes, leaves);
-    i->foldable = may_fold && (shrinks || ((!unpacked || 2 * bytes <= s->target->level[0].bytes) &&
-                                           fold_pays(s, n, bytes, leaves)));
+    i->foldable =
+        may_fold && (shrinks || ((!unpacked || 2 * bytes <= s->target->machine.level[0].bytes) &&
+                                 fold_pays(s, n, bytes, leaves)));
     i->widened = !reduce && (is_widened(s, n, i->cost) || (unpacked && !i->foldable));
     if (i->foldable)
         i->why = shrinks ? "a constant, and no larger than what it is made of"

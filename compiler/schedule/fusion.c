@@ -79,8 +79,9 @@ bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *reader
     double memory = kernels * cost_bytes(apart.bytes, apart.bytes, t),
            arithmetic = times_computed(readers) * cost_ops(&inlined, t);
     bool in_place = takes_place(s, n, uses);
-    if (in_place && t->lanes && !info_of(s, n)->has_reduce && readers->reduced && arithmetic > 0)
-        arithmetic += readers->times * node_elements(n) / t->rate[UNIT_VECTOR];
+    if (in_place && t->machine.lanes && !info_of(s, n)->has_reduce && readers->reduced &&
+        arithmetic > 0)
+        arithmetic += readers->times * node_elements(n) / t->machine.rate[UNIT_VECTOR];
     double written = in_place ? cost_bytes(bytes, bytes, t) : cost_stored(n, t);
     double store = cost_region(&apart, t) + written + kernels * cost_bytes(bytes, bytes, t);
     if (coord_ops(s, n)) /* operations so few that the loads count */
@@ -140,7 +141,7 @@ Fusion fusion_of_steps(Sched *s, Arena *a, const Block *b, int i, int j, const R
     Region into = region_of_all(s, first->nstored, first->stored),
            from = region_of_all(s, second->nstored, second->stored);
     double twice = into.bytes + from.bytes - both->bytes;
-    double gain = t->launch + cost_bytes(twice, both->bytes, t);
+    double gain = t->machine.launch + cost_bytes(twice, both->bytes, t);
     double made = 0, taken = 0, between = 0;
     for (int k = 0; k < second->nbuf; k++) {
         const Buffer *x = second->bufs[k];
@@ -152,9 +153,9 @@ Fusion fusion_of_steps(Sched *s, Arena *a, const Block *b, int i, int j, const R
         between += b->step[k]->kernel ? (double)b->step[k]->kernel->bytes : 0;
     double later = cost_bytes(made, made + between, t) - cost_bytes(made, made, t);
     double more = 0;
-    if (t->byte > 0) {
+    if (t->machine.byte > 0) {
         const Lives lives = lives_of(a, s->plan, b);
         more = arena_growth(&lives, (Life){i, j - 1}, taken);
     }
-    return (Fusion){.apart = gain, .together = later + more * t->byte};
+    return (Fusion){.apart = gain, .together = later + more * t->machine.byte};
 }

@@ -144,7 +144,7 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
     Kernel *k = NEW(c->arena, Kernel);
     k->c = c;
     k->serial = nest->serial;
-    k->any_sign = s->target && s->target->any_sign;
+    k->any_sign = s->target && s->target->machine.any_sign;
     Copy q = {.k = k, .nest = nest};
     Arena *scratch = arena_new();
     q.number = NEWN(scratch, int, nest->nbuf);

@@ -209,7 +209,7 @@ static bool only_repeated(Sched *s, Node *n, Node *const *uses, int moves, bool 
 static bool is_walked(Sched *s, Node *n, Node *const *uses)
 {
     enum { MOST_TERMS = 128 };
-    const bool shares = s->target->gpu && s->target->units;
+    const bool shares = s->target->gpu && s->target->machine.units;
     Node *sum = shares && info_of(s, n)->has_reduce ? sum_below(s, n) : NULL;
     return sum && node_elements(sum->src[0]) <= MOST_TERMS * node_elements(sum) &&
            only_repeated(s, n, uses, MAX_MOVES, false);

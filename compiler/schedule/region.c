@@ -411,12 +411,12 @@ double cost_ops(const Region *r, const Target *t)
 {
     double cycles = 0;
     for (int i = 0; i < UNITS; i++)
-        cycles += r->ops[i] / t->rate[i];
+        cycles += r->ops[i] / t->machine.rate[i];
     return cycles;
 }
 
 double cost_region(const Region *r, const Target *t)
 {
     double memory = cost_bytes(r->bytes, r->bytes, t), arithmetic = cost_ops(r, t);
-    return (memory > arithmetic ? memory : arithmetic) + t->launch;
+    return (memory > arithmetic ? memory : arithmetic) + t->machine.launch;
 }

@@ -44,7 +44,7 @@ void nest_part_operands(Nest *k)
     int room = (int)(sizeof k->bufs / sizeof *k->bufs);
     bool lanes = false;
     for (int i = 0; i < TC_COUNT; i++)
-        lanes |= s->target && (s->target->units >> i & 1) && tc_units[i].lanes;
+        lanes |= s->target && (s->target->machine.units >> i & 1) && tc_units[i].lanes;
     if (!lanes)
         return;
     Arena *a = arena_new();

@@ -13,8 +13,10 @@
 
 enum { ROWS = 40, COLUMNS = 96, DEPTH = 64 };
 
-static const Target machine = {
-    .rate = {2, 8, 12}, .level = {{32 << 10, 64}, {0, 5}}, .line = 64, .launch = 500};
+static const Target machine = {.machine.rate = {2, 8, 12},
+                               .machine.level = {{32 << 10, 64}, {0, 5}},
+                               .machine.line = 64,
+                               .machine.launch = 500};
 
 static Context *c;
 static Sched *s;
@@ -138,7 +140,10 @@ static void several_values(void **state)
 static void memory_or_arithmetic(void **state)
 {
     (void)state;
-    Target t = {.rate = {1, 10, 20}, .level = {{1000, 8}, {0, 2}}, .line = 64, .launch = 7};
+    Target t = {.machine.rate = {1, 10, 20},
+                .machine.level = {{1000, 8}, {0, 2}},
+                .machine.line = 64,
+                .machine.launch = 7};
     Region r = {.ops = {5, 100, 400}, .bytes = 800};
     assert_true(cost_region(&r, &t) == 100 + 7); /* 800 / 8 */
     r.bytes = 1600;

@@ -27,16 +27,16 @@ static void features_by_name(void **state)
     Arena *a = arena_new();
     Target t;
     assert_null(made(&t, a, "opencl"));
-    assert_false(t.dot || t.subgroup || t.extensions);
+    assert_false(t.machine.dot || t.machine.subgroup || t.extensions);
     assert_null(made(&t, a, "opencl:subgroups16+dot8+subgroups32"));
-    assert_true(t.dot && t.joins_subgroups && t.subgroup == 32);
+    assert_true(t.machine.dot && t.machine.joins_subgroups && t.machine.subgroup == 32);
     assert_string_equal(t.extensions[0].lacks,
                         "cl_khr_subgroup_shuffle; --target opencl:dot8 does without");
     assert_string_equal(t.extensions[1].lacks, "cl_khr_integer_dot_product; --target "
                                                "opencl:subgroups16+subgroups32 does without");
     assert_null(t.extensions[2].name); /* each once */
     assert_null(made(&t, a, "opencl:fp16"));
-    assert_false(t.dot || t.subgroup);
+    assert_false(t.machine.dot || t.machine.subgroup);
     assert_string_equal(t.extensions[0].lacks, "cl_khr_fp16; --target opencl does without");
     assert_non_null(strstr(made(&t, a, "opencl:dot8+fp61"), "no feature 'fp61'"));
     assert_non_null(made(&t, a, "opencl:dot"));

@@ -87,7 +87,9 @@ static void test_batches(void **state)
         Context *c = ingot_context_new(NULL, NULL);
         (void)layers(c, weights);
         interpret(c, x, want);
-        const Target t = {.lanes = 16, .registers = 32, .cache = whole / parts * 4 / 3 + 64};
+        const Target t = {.machine.lanes = 16,
+                          .machine.registers = 32,
+                          .machine.cache = whole / parts * 4 / 3 + 64};
         (void)graph_rewrite(c, &t, NULL);
         const Node *y = c->outputs[0].node;
         assert_int_equal(y->op == OP_CONCAT ? (int)y->nsrc : 1, parts);
@@ -144,12 +146,12 @@ static void check_bands(int64_t stride, int fit, int which)
         x[i] = (float)(i * 37 % 101) / 8;
     const int rows = (int)(TALL / stride), bands = which != PAYS || fit == 1 ? 0 : fit;
     const double whole = 2. * CHANNELS * sizeof x;
-    const Target t = {.lanes = 16,
-                      .registers = 32,
-                      .rate = {2, 32, which == SLOW ? 0.01 : 48},
-                      .launch = which == MANY_KERNELS ? 1e6 : 0,
-                      .level = {{4 << 10, 16}, {0, 1}},
-                      .cache = whole * 1.15 / fit * 4 / 3};
+    const Target t = {.machine.lanes = 16,
+                      .machine.registers = 32,
+                      .machine.rate = {2, 32, which == SLOW ? 0.01 : 48},
+                      .machine.launch = which == MANY_KERNELS ? 1e6 : 0,
+                      .machine.level = {{4 << 10, 16}, {0, 1}},
+                      .machine.cache = whole * 1.15 / fit * 4 / 3};
     Context *c = ingot_context_new(NULL, NULL);
     image_layers(c, weights, stride);
     interpret_image(c, x, want, rows);

@@ -111,7 +111,7 @@ static const char *bind_cluster(Nest *n, const Opt *o, int axis)
     enum { MOST = 8 };
     const NestAxis *x = &n->axis[axis];
     const unsigned apart =
-        n->target ? n->target->units : ~0u; /* groups that meet: sm_90 and later */
+        n->target ? n->target->machine.units : ~0u; /* groups that meet: sm_90 and later */
     if (!n->tc || !n->tc->lanes || n->tc->acc != INGOT_F32 || !x->reduced ||
         (n->shared && !(apart >> TC_WGMMA64_F16 & 1)))
         return opt_refuse(n,
@@ -151,7 +151,7 @@ static bool can_join(const Nest *n, int axis, Arena *a)
 static const char *bind_across_refused(Nest *n, const Opt *o, int axis)
 {
     const NestAxis *x = &n->axis[axis];
-    const int most = n->target ? n->target->subgroup : INT_MAX;
+    const int most = n->target ? n->target->machine.subgroup : INT_MAX;
     if (!x->reduced)
         return opt_refuse(n, "BIND %s warp: warps are of a matrix unit: TC comes before", o->axis);
     if (!most)
@@ -174,7 +174,7 @@ static const char *bind_across_refused(Nest *n, const Opt *o, int axis)
 
 const char *opt_bind(Nest *n, const Opt *o, int axis)
 {
-    const int most = n->target ? n->target->items : INT_MAX;
+    const int most = n->target ? n->target->machine.items : INT_MAX;
     NestAxis *x = &n->axis[axis];
     const char *why = NULL;
     if (n->shared && !opt_on_gpu(n))

@@ -169,7 +169,7 @@ const char *opt_prefetch(Nest *n, const Opt *o, int axis)
     const Node *load = n->shared ? only_load(a, n->k->sink, o->amount) : NULL;
     bool moves = load && depends_on(load, n->k->axes[x->root].range);
     arena_free(a);
-    if (opt_on_gpu(n) || (n->shared && !n->target->lanes))
+    if (opt_on_gpu(n) || (n->shared && !n->target->machine.lanes))
         return opt_refuse(n,
                           "PREFETCH %s %lld: it is for targets with vectors, and for units whose "
                           "operands the items of a GPU have in registers",

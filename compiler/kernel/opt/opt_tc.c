@@ -124,9 +124,9 @@ static const char *inner_refused(Nest *n, const Opt *o, const Tc *u, const int *
 {
     const NestAxis *row = &n->axis[axis[TC_ROWS]], *column = &n->axis[axis[TC_COLUMNS]],
                    *term = &n->axis[axis[TC_TERMS]];
-    if (n->target && !(n->target->units >> (u - tc_units) & 1))
+    if (n->target && !(n->target->machine.units >> (u - tc_units) & 1))
         return opt_refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
-                          unit_names(n, n->target->units));
+                          unit_names(n, n->target->machine.units));
     if (!u->lanes || tc_in_place(u) || n->inner || n->tc || n->items || n->nstage ||
         n->k->sink->nsrc != 1)
         return opt_refuse(n,
@@ -164,9 +164,9 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
 {
     const NestAxis *row = &n->axis[axis[TC_ROWS]], *column = &n->axis[axis[TC_COLUMNS]],
                    *term = &n->axis[axis[TC_TERMS]];
-    if (n->target && !(n->target->units >> (u - tc_units) & 1))
+    if (n->target && !(n->target->machine.units >> (u - tc_units) & 1))
         return opt_refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
-                          unit_names(n, n->target->units));
+                          unit_names(n, n->target->machine.units));
     if (n->tc || n->lanes || n->dots || n->row >= 0 || n->nstage || n->k->sink->nsrc != 1)
         return opt_refuse(
             n,
@@ -212,7 +212,7 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
         return NULL;
     if (u->n > lanes_most(n->k, n->k->axes[column->root].range, n->target))
         return opt_refuse(n, "TC %s: the columns are no lanes: this target has at most %d", o->axis,
-                          n->target->lanes);
+                          n->target->machine.lanes);
     for (int i = 0; i < n->nsplit; i++)
         if (n->split[i].kind == OPT_UNROLL)
             return opt_refuse(n, "TC %s: it does not go with UNROLL", o->axis);

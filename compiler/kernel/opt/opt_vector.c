@@ -82,7 +82,7 @@ static const char *vector_refused(Nest *n, const Opt *o, int axis)
     const NestAxis *x = &n->axis[axis];
     if (!n->shared) /* judged before */
         return NULL;
-    int most = n->target->lanes;
+    int most = n->target->machine.lanes;
     if (!most)
         return opt_refuse(
             n, "VECTOR %s %lld: this target has no vectors (0 lanes); --target c:native may",

@@ -156,7 +156,7 @@ static int compiler_for(Arena *a, const char *target, const char **argv)
 {
     const Target t = machine_target(a, target);
     const char *told = getenv("CC");
-    int n = words(a, t.machine && t.cc && !(told && *told) ? t.cc : c_compiler(), argv);
+    int n = words(a, t.triple && t.cc && !(told && *told) ? t.cc : c_compiler(), argv);
     char here[4096]; /* it runs in other folders than this one */
     if (n && *argv[0] != '/' && strchr(argv[0], '/') && getcwd(here, sizeof here))
         argv[0] = arena_printf(a, "%s/%s", here, argv[0]);
@@ -199,20 +199,20 @@ static int any_words(Arena *a, const char *target, const char **argv)
 static bool runs_here(const Target *t)
 {
     struct utsname here;
-    if (!t->machine || uname(&here))
+    if (!t->triple || uname(&here))
         return true;
     size_t n = strlen(here.machine);
-    return !t->bare && !strncmp(t->machine, here.machine, n) && t->machine[n] == '-';
+    return !t->bare && !strncmp(t->triple, here.machine, n) && t->triple[n] == '-';
 }
 
 const char *runs_elsewhere(Arena *a, const char *target)
 {
     const Target t = machine_target(a, target);
     if (!runs_here(&t))
-        return arena_printf(a, "a program for %s (%s) does not run here", target, t.machine);
+        return arena_printf(a, "a program for %s (%s) does not run here", target, t.triple);
     if (t.wasm)
         return arena_printf(a, "a program for %s does not run here by itself", target);
-    if (t.gpu || !t.flags || t.machine)
+    if (t.gpu || !t.flags || t.triple)
         return NULL;
     const char *command = arena_printf(a, "%s %s -fsyntax-only -x c /dev/null >/dev/null 2>&1",
                                        c_compiler(), t.flags);
@@ -304,7 +304,7 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
             INGOT_USAGE,
             "ingot: a program for %s (%s) does not run here: `ingot compile` writes its "
             "bundle, make builds it",
-            target, machine.machine);
+            target, machine.triple);
     if (machine.wasm)
         return complain(
             INGOT_USAGE,

@@ -240,7 +240,7 @@ static bool done(Database *d, sqlite3_stmt *s)
     return good;
 }
 
-static int64_t machine_number(Database *d, const Machine *m)
+static int64_t machine_number(Database *d, const Host *m)
 {
     const char *text[] = {m->target, m->cpu, m->compiler};
     int64_t id = -1;
@@ -256,7 +256,7 @@ static int64_t machine_number(Database *d, const Machine *m)
     return id;
 }
 
-bool database_machine(Database *d, const Machine *m)
+bool database_machine(Database *d, const Host *m)
 {
     d->machine = machine_number(d, m);
     return d->machine >= 0;
@@ -501,7 +501,7 @@ static bool import_entry(Database *d, const Json *j, const char **why)
     const bool search = json_member(j, "beam") != NULL, region = json_member(j, "region") != NULL;
     for (int i = 0; i < TEXTS; i++)
         text[i] = json_text(json_member(j, members[i]), NULL);
-    Machine m = {text[0], text[1], text[2]};
+    Host m = {text[0], text[1], text[2]};
     *why = "a member is missing: target, cpu, compiler, kernel, source, name, opts, verdict";
     for (int i = 0; i < (search || region ? 4 : TEXTS); i++)
         if (!text[i])
@@ -606,7 +606,7 @@ const char *database_error(const Database *d)
     return "no SQLite";
 }
 
-bool database_machine(Database *d, const Machine *m)
+bool database_machine(Database *d, const Host *m)
 {
     (void)d, (void)m;
     return false;

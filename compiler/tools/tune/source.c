@@ -350,7 +350,7 @@ static void put_makefile(Source *s)
 static void put_head(Source *s)
 {
     StrBuf sb = {0};
-    put_includes(&sb, s->t->target->lanes > 1 ? NEED_VEC_ALL : NEED_NUM);
+    put_includes(&sb, s->t->target->machine.lanes > 1 ? NEED_VEC_ALL : NEED_NUM);
     if (is_there(s, tune_head, sb.len))
         sb_free(&sb);
     else

@@ -142,7 +142,7 @@ static ingot_status check_target(Tune *t)
                         "ingot tune: --target %s: --sched is for GPUs; of a CPU the database "
                         "remembers what was found",
                         o->compile.target);
-    if (t->target.gpu && !driver_compiles(&t->target) && !t->target.units)
+    if (t->target.gpu && !driver_compiles(&t->target) && !t->target.machine.units)
         return complain(
             INGOT_USAGE,
             "ingot tune: --target %s: of CUDA's GPUs those with matrix units are tuned, "
@@ -236,7 +236,7 @@ static ingot_status find_machine(Tune *t)
         !measure_run(m, &t->t, dir, NULL, 0, true) || !m->cpu || !m->compiler)
         return complain(INGOT_TOOL, "ingot tune: %s",
                         m->why ? m->why : "nothing is told of the machine");
-    t->machine = (Machine){
+    t->machine = (Host){
         arena_printf(t->a, "%s %s", t->o->compile.target, t->target.flags ? t->target.flags : ""),
         arena_strdup(t->a, m->cpu),
         arena_printf(t->a, "%s%s", m->compiler,

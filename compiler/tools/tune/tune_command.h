@@ -34,7 +34,7 @@ typedef struct {
     Tuning t;
     Measure measure;
     Database *d;
-    Machine machine;
+    Host machine;
     const char *section; /* of the file: the target, and for how many threads */
     StrBuf *text;        /* of the file, with the sections before */
     const char *dir;     /* scratch */

@@ -58,8 +58,8 @@ void database_close(Database *);
 /* Where times were taken: the target's flags, the CPU, the compiler. */
 typedef struct {
     const char *target, *cpu, *compiler;
-} Machine;
-bool database_machine(Database *, const Machine *);
+} Host;
+bool database_machine(Database *, const Host *);
 /* What is known of the kernel: its candidates are added, with verdicts and times; the fastest `most` of them (0: all). */
 bool database_read(Database *, TuneKernel *, int most);
 /* Verdicts and times of candidates, in one transaction. */
@@ -108,6 +108,6 @@ int search_guess(Search *, TuneKernel *, int most, int lot, Candidate **out);
 /* ---- tuned.c ------------------------------------------------------------------------------------------ */
 
 /* A section of the file ("c:native threads 2"): entries of the kernels whose best candidate is not the heuristic's. */
-void tuned_print(StrBuf *, const Tuning *, const char *section, const Machine *);
+void tuned_print(StrBuf *, const Tuning *, const char *section, const Host *);
 
 #endif

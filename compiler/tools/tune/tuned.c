@@ -64,7 +64,7 @@ static void print_decisions(StrBuf *sb, const Tuning *t)
     }
 }
 
-void tuned_print(StrBuf *sb, const Tuning *t, const char *section, const Machine *m)
+void tuned_print(StrBuf *sb, const Tuning *t, const char *section, const Host *m)
 {
     sb_printf(sb, "sched 2\ntarget %s\n# tuned on %s, with %s\n", section, m->cpu, m->compiler);
     print_decisions(sb, t);
