@@ -51,8 +51,46 @@ extern const Target *const targets[];
 extern const char *const c_spelling[OP_COUNT];
 
 /* Of any GPU, in whatever language: some hundred units of 32 lanes, seldom full. */
-#define GPU_FIGURES                                                                                \
-    .gpu = true, .machine.rate = {500, 4000, 4000}, .machine.level = {{32 << 20, 2000}, {0, 700}}, \
+#define GPU_FIGURES                                                                               \
+    .gpu = true, .machine.turned = 3500, .machine.start = 1500, .machine.shared_rate = 128,       \
+    .machine.warp_products = {.iteration = 150,                                                   \
+                              .step = 40,                                                         \
+                              .product = 7,                                                       \
+                              .product3 = 26,                                                     \
+                              .split = 8,                                                         \
+                              .flow = 21,                                                         \
+                              .gather = 75,                                                       \
+                              .issue = 20,                                                        \
+                              .meet = 500,                                                        \
+                              .member = 80,                                                       \
+                              .crowded = 4000,                                                    \
+                              .given = 20,                                                        \
+                              .join = 300,                                                        \
+                              .stored = 64},                                                      \
+    .machine.group_products = {.rate = 2048,                                                      \
+                               .apart = 404,                                                      \
+                               .column = 7.1,                                                     \
+                               .begin3 = 1000,                                                    \
+                               .fill = 1200,                                                      \
+                               .latency = 900,                                                    \
+                               .flow = 55,                                                        \
+                               .flow_all = 5700,                                                  \
+                               .stored = 24,                                                      \
+                               .given = 91,                                                       \
+                               .finish = 75,                                                      \
+                               .group = 700},                                                     \
+    .machine.row_products = {.flow = 50,                                                          \
+                             .product = 15,                                                       \
+                             .product3 = 25,                                                      \
+                             .wait = 18,                                                          \
+                             .wait3 = 50,                                                         \
+                             .others = 140,                                                       \
+                             .waited = 160,                                                       \
+                             .join = 170},                                                        \
+    .machine.processors = 132, .machine.close = 126, .machine.cluster = 8, .machine.quarters = 4, \
+    .machine.warp = 32, .machine.file = 65536, .machine.item_registers = 255,                     \
+    .machine.group = 512, .machine.access = 16, .machine.sector = 32,                             \
+    .machine.rate = {500, 4000, 4000}, .machine.level = {{32 << 20, 2000}, {0, 700}},             \
     .machine.line = 128, .machine.launch = 2000, .machine.byte = 0.002
 
 /* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", to PTX for those since "compute_75", or else for any GPU. */

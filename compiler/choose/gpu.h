@@ -5,8 +5,6 @@
 #include "choose.h"
 
 enum {
-    PROCESSORS = 132, /* that can have a group each, */
-    CLOSE = 126, /* where groups of a cluster of more than two have to be close to each other */
     MOST_RANGES = 8,
     MMA_MOST_NTH = 16,  /* blocks that a tuner may ask for, */
     WGMMA_MOST_NTH = 4, /* and these after them */
@@ -47,7 +45,7 @@ int64_t mma_least(const Node *range);
 const char *mma_part(Nest *, const char *axis, const char *part);
 int64_t mma_extent(const Nest *, const char *axis);
 /* Groups that can run at once, where so many are a cluster. */
-int64_t mma_processors(int64_t cluster);
+int64_t mma_processors(const Target *, int64_t cluster);
 /* What an axis is made longer by (MASK), so that it is whole blocks. */
 bool mma_mask(Nest *, const char *axis, int64_t block);
 /* An axis in blocks, of which the last may be masked: names of what counts them (NULL: there is one) and of what is inside of one. */

@@ -88,12 +88,12 @@ static int64_t rows_registers(const RowsExtents *e, const Tc *u, const RowsSize 
     return (part_of(e, u, s->parts) + e->columns) * u->m / u->lanes;
 }
 
-static bool rows_fit(const RowsExtents *e, const Tc *u, const RowsSize *s)
+static bool rows_fit(const RowsExtents *e, const Tc *u, const RowsSize *s, const Machine *m)
 {
-    enum { WARPS = 16, MOST = 160 };
+    enum { MOST = 160 };
     const int64_t part = part_of(e, u, s->parts);
-    return s->blocks * s->parts <= WARPS && (s->parts == 1 || part * (s->parts - 1) < e->along) &&
-           rows_registers(e, u, s) <= MOST;
+    return s->blocks * s->parts <= m->group / m->warp &&
+           (s->parts == 1 || part * (s->parts - 1) < e->along) && rows_registers(e, u, s) <= MOST;
 }
 
 /* Bytes that a group copies, and has places for. */
@@ -114,20 +114,24 @@ static int64_t rows_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
  * parts of rows are joined.  Measured on an H100 (12 heads, 64 to 197 rows). */
 static double rows_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, const Target *t)
 {
-    enum { FLOW = 50, JOIN = 170, QUARTERS = 4, OTHERS = 140, WAITED = 160, WHOLE = 72 };
+    enum { WHOLE = 72 }; /* registers, of more of which others are read anew */
+    const Machine *m = &t->machine;
+    const RowProducts *w = &m->row_products;
+    const bool three = u->products > 1;
     const double groups = (double)(e->others * ceil_div(e->rows, s->blocks * u->m));
-    const double room = floor((double)t->machine.shared / (double)rows_bytes(e, u, s));
-    const double beside = fmin(room, ceil(groups / PROCESSORS));
-    const double waves = ceil(groups / (PROCESSORS * beside));
+    const double room = floor((double)m->shared / (double)rows_bytes(e, u, s));
+    const double beside = fmin(room, ceil(groups / m->processors));
+    const double waves = ceil(groups / (m->processors * beside));
     const double products = (double)(e->terms + e->columns) / (double)u->k;
     const double eights = (double)part_of(e, u, s->parts) / u->n;
-    const double warps = ceil(beside * (double)(s->blocks * s->parts) / QUARTERS);
-    const double issued = warps * eights * (products * (u->products > 1 ? 25 : 15) + OTHERS);
-    const double waited = eights * (products * (u->products > 1 ? 50 : 18) + WAITED);
-    const double crowded = u->products > 1 && rows_registers(e, u, s) > WHOLE ? 2 : 1;
-    const double join = s->parts > 1 ? (double)s->parts * JOIN : 0;
-    return waves *
-           (beside * (double)rows_copied(e, u, s) / FLOW + crowded * fmax(issued, waited) + join);
+    const double warps = ceil(beside * (double)(s->blocks * s->parts) / m->quarters);
+    const double issued =
+        warps * eights * (products * (three ? w->product3 : w->product) + w->others);
+    const double waited = eights * (products * (three ? w->wait3 : w->wait) + w->waited);
+    const double crowded = three && rows_registers(e, u, s) > WHOLE ? 2 : 1;
+    const double join = s->parts > 1 ? (double)s->parts * w->join : 0;
+    return waves * (beside * (double)rows_copied(e, u, s) / w->flow +
+                    crowded * fmax(issued, waited) + join);
 }
 
 /* What all rows share is along these: each warp's part of them. */
@@ -198,7 +202,7 @@ static bool choose_size(const RowsExtents *e, const Tc *u, const Target *t, Rows
     for (int64_t blocks = 1; blocks <= 4; blocks *= 2)
         for (int64_t parts = 1; parts <= 8; parts++) {
             const RowsSize s = {blocks, parts};
-            if (!rows_fit(e, u, &s) || rows_bytes(e, u, &s) > t->machine.shared)
+            if (!rows_fit(e, u, &s, &t->machine) || rows_bytes(e, u, &s) > t->machine.shared)
                 continue;
             const double cycles = rows_cycles(e, u, &s, t);
             if (cycles < least) {

@@ -10,10 +10,9 @@
 #include "choose.h"
 
 enum {
-    ITEMS = 16,       /* of a group, along rows and along columns */
-    MOST_COPIES = 8,  /* of an item, along each */
-    TERMS = 16,       /* of a sum that a block has */
-    PROCESSORS = 132, /* that can have a group each */
+    ITEMS = 16,      /* of a group, along rows and along columns */
+    MOST_COPIES = 8, /* of an item, along each */
+    TERMS = 16,      /* of a sum that a block has */
     LEAST_WORK = 1 << 20,
     LEAST_PARTS = 1 << 14,
     LEAST_SERIAL = 64, /* terms that an item adds one after the other while all others wait */
@@ -76,7 +75,7 @@ static bool contraction(Nest *n, const View *v, int rows, int columns, int fours
         nc *= 2;
     while ((nr > 1 || nc > 1) &&
            others * blocks(n->axis[rows].extent, nr) * blocks(n->axis[columns].extent, nc) <
-               PROCESSORS) {
+               n->target->machine.processors) {
         if (nr >= nc)
             nr /= 2;
         else
@@ -214,7 +213,8 @@ static bool is_small(const Nest *n, const View *v, int rows, int columns)
             others = sat_mul(others, n->axis[axis].most);
     }
     int64_t down = rows < 0 ? 1 : blocks(n->axis[rows].extent, SIDE);
-    return sat_mul(others, down * blocks(n->axis[columns].extent, SIDE)) < FULL * PROCESSORS;
+    return sat_mul(others, down * blocks(n->axis[columns].extent, SIDE)) <
+           FULL * n->target->machine.processors;
 }
 
 /* A vector of results, along this range: of few of them, too, the terms can be divided. */

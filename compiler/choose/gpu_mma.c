@@ -10,9 +10,7 @@
 #include "gpu.h"
 
 enum {
-    WARPS = 16,   /* of a group, at most */
-    QUARTERS = 4, /* of a processor, each with a unit */
-    SUMS = 128,   /* of a lane, at most */
+    MOST_SIDE = 64, /* rows and columns of a warp's block */
     LEAST_WORK = 1 << 18
 };
 
@@ -30,9 +28,9 @@ int64_t mma_extent(const Nest *n, const char *name)
     return axis < 0 ? -1 : n->axis[axis].extent;
 }
 
-int64_t mma_processors(int64_t cluster)
+int64_t mma_processors(const Target *t, int64_t cluster)
 {
-    return cluster > 2 ? CLOSE : PROCESSORS;
+    return cluster > 2 ? t->machine.close : t->machine.processors;
 }
 
 static bool add_range(const Kernel *k, Part *p, Node *range)
@@ -305,25 +303,9 @@ static bool is_straight(const Extents *e, const TileSize *b, const Tc *u)
 static double estimate(const Extents *e, const TileSize *b, const Tc *u, const Target *t,
                        bool gather)
 {
-    enum {
-        START = 1500,
-        ITERATION = 150,
-        STEP = 40,
-        PRODUCT = 7,
-        THREE = 26, /* the three of tf32x3, as long as a warp waits for them */
-        PART = 8,   /* splitting an element of a fragment for them, once a step of a warp */
-        FLOW = 21,  /* bytes into one processor */
-        SHARED = 128,
-        REGISTERS = 65536,
-        GATHER = 75, /* that an item waits for an element, of some that are on their way together */
-        ISSUE = 20,  /* instructions that it takes */
-        HINDRANCE = 4,
-        MEET = 500, /* groups of a cluster, twice, and for each of them */
-        MEMBER = 80,
-        CROWDED = 4000, /* groups that are not close to each other share a processor with others */
-        GIVEN = 20,     /* bytes of sums that one gives or takes */
-        LINE = 128
-    };
+    enum { HINDRANCE = 4, SUM = 8 /* bytes that are read and written of each sum */ };
+    const Machine *m = &t->machine;
+    const WarpProducts *w = &m->warp_products;
     const double busy_share =
         0.7; /* of what a warp waits for its three products the unit has no time for others */
     const int64_t bytes = dtype_info[u->a].bytes;
@@ -334,35 +316,39 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns) * b->groups;
     int64_t loops = loops_of(e, b), steps = b->warp_terms / u->k;
     int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
-    int64_t registers = warps * 32 * (sums + (three ? 72 : 56));
-    int64_t fits = REGISTERS / registers, room = t->machine.shared / shared_of(b, u);
+    int64_t registers = warps * u->lanes * (sums + tc_beside(u));
+    int64_t fits = m->file / registers, room = m->shared / shared_of(b, u);
     fits = room < fits ? room : fits;
     if (fits < 1)
         return INFINITY;
-    double products =
-        (double)(b->warp_rows / u->m * (b->warp_columns / u->n)) * (three ? THREE : PRODUCT);
+    double products = (double)(b->warp_rows / u->m * (b->warp_columns / u->n)) *
+                      (three ? w->product3 : w->product);
     if (three)
-        products += (double)((b->warp_rows + b->warp_columns) * u->k / u->lanes) * PART;
-    double each = (double)ceil_div(blocks, PROCESSORS); /* that a processor has in all */
-    const double crowded = (double)ceil_div(blocks, mma_processors(b->groups)) / each - 1;
+        products += (double)((b->warp_rows + b->warp_columns) * u->k / u->lanes) * w->split;
+    double each = (double)ceil_div(blocks, m->processors); /* that a processor has in all */
+    const double crowded = (double)ceil_div(blocks, mma_processors(t, b->groups)) / each - 1;
     double turns = (double)ceil_div((int64_t)each, fits);
-    double busy = warps > QUARTERS ? (double)warps / QUARTERS : 1;
-    double waiting = turns * (double)loops * (ITERATION + (double)steps * (STEP + products * busy));
-    double unit = each * (double)loops * (double)steps * products * (double)warps / QUARTERS;
+    double busy = warps > m->quarters ? (double)warps / m->quarters : 1;
+    double waiting =
+        turns * (double)loops * (w->iteration + (double)steps * (w->step + products * busy));
+    double unit = each * (double)loops * (double)steps * products * (double)warps / m->quarters;
     unit *= three ? busy_share : 1;
     double lines = (double)(b->rows + b->columns) * (double)(loops * b->terms * bytes);
-    double flow = each * lines / FLOW * (b->terms * bytes < LINE ? 1.1 : 1); /* halves of lines */
+    double flow =
+        each * lines / w->flow * (b->terms * bytes < m->line ? 1.1 : 1); /* halves of lines */
     double reads =
         (double)(b->rows * (b->columns / b->warp_columns) + b->columns * (b->rows / b->warp_rows));
-    double shared = each * (reads * (double)(loops * b->terms * bytes) + lines) / SHARED;
-    double join = parts > 1 ? (double)(b->rows * b->columns * parts) * 8 / SHARED * each + 300 : 0;
+    double shared = each * (reads * (double)(loops * b->terms * bytes) + lines) / m->shared_rate;
+    double join =
+        parts > 1 ? (double)(b->rows * b->columns * parts) * SUM / m->shared_rate * each + w->join
+                  : 0;
     if (b->groups > 1)
-        join += MEET + (double)(MEMBER * b->groups) +
-                (double)(b->rows * b->columns) * 8 / GIVEN * each + CROWDED * crowded;
-    double rounds = lines / (double)bytes / (double)(32 * warps), fill = 0;
+        join += w->meet + w->member * (double)b->groups +
+                (double)(b->rows * b->columns) * SUM / w->given * each + w->crowded * crowded;
+    double rounds = lines / (double)bytes / (double)(u->lanes * warps), fill = 0;
     if (gather) {
-        fill = each * rounds * (double)warps * ISSUE / QUARTERS;
-        waiting += turns * rounds * GATHER;
+        fill = each * rounds * (double)warps * w->issue / m->quarters;
+        waiting += turns * rounds * w->gather;
     }
     const double all[] = {waiting, unit, flow, shared, fill};
     double most = 0, rest = 0;
@@ -375,14 +361,15 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     /* nothing hides that the first blocks come; of f32, which is twice as large, it shows */
     double first = 0;
     if (three)
-        first = turns * (double)((b->rows + b->columns) * b->terms * bytes) / FLOW;
-    return START + first + most + join + each * (double)(b->rows * b->columns) / 64;
+        first = turns * (double)((b->rows + b->columns) * b->terms * bytes) / w->flow;
+    return m->start + first + most + join + each * (double)(b->rows * b->columns) / w->stored;
 }
 
 /* Have the items registers for the fragments of two steps, with as many groups beside each other as there would be without? */
 static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Target *t)
 {
-    enum { REGISTERS = 65536, MOST = 255, OTHERS = 40 };
+    enum { OTHERS = 40 }; /* registers of addresses and counters */
+    const Machine *m = &t->machine;
     const int64_t a = b->warp_rows / u->m * tc_per_lane(u, TC_COLUMNS),
                   c = b->warp_columns / u->n * tc_per_lane(u, TC_ROWS);
     const int64_t fragments = (a + c) * dtype_info[u->a].bytes / 4;
@@ -391,12 +378,13 @@ static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Tar
     const int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
     const int64_t blocks =
         e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns) * b->groups;
-    int64_t beside = ceil_div(blocks, PROCESSORS), room = t->machine.shared / shared_of(b, u);
+    int64_t beside = ceil_div(blocks, m->processors), room = m->shared / shared_of(b, u);
     beside = room < beside ? room : beside;
-    const int64_t fits = REGISTERS / (warps * u->lanes * (sums + (u->products == 3 ? 72 : 56)));
+    const int64_t fits = m->file / (warps * u->lanes * (sums + tc_beside(u)));
     beside = fits < beside ? fits : beside;
-    const int64_t each = REGISTERS / (warps * u->lanes * (beside < 1 ? 1 : beside));
-    return sums + (u->products + 1) * fragments + OTHERS <= (each < MOST ? each : MOST);
+    const int64_t each = m->file / (warps * u->lanes * (beside < 1 ? 1 : beside));
+    return sums + (u->products + 1) * fragments + OTHERS <=
+           (each < m->item_registers ? each : m->item_registers);
 }
 
 static bool same_results(const TileSize *a, const TileSize *b)
@@ -469,9 +457,8 @@ static void rank_depths(Blocks *q, TileSize b)
 /* The same by all numbers of groups that can share its terms. */
 static void rank_groups(Blocks *q, TileSize b)
 {
-    enum { MOST_GROUPS = 8 };
     const bool meets = q->meets && b.terms == b.warp_terms;
-    for (b.groups = 1; b.groups <= (meets ? MOST_GROUPS : 1); b.groups++) {
+    for (b.groups = 1; b.groups <= (meets ? q->target->machine.cluster : 1); b.groups++) {
         const int64_t each = b.terms * b.groups;
         if (b.groups > 1 && (q->e->terms % each || q->e->terms <= each))
             continue;
@@ -487,25 +474,26 @@ static bool pick_block(const Extents *e, const Product *p, const Target *t, bool
                        TileSize *best, double *cycles)
 {
     const Tc *u = p->unit;
-    const int64_t bytes = dtype_info[u->a].bytes;
+    const int64_t bytes = dtype_info[u->a].bytes, most = t->machine.group / t->machine.warp;
     const bool any = u->products == 3 || t->nth;
     Blocks q = {.e = e, .unit = u, .target = t, .gather = gather, .meets = meets};
     if (p->terms.n > 1 && !gather)
         q.run = range_extent(p->terms.range[p->terms.n - 1]);
-    for (int64_t wr = u->m; wr <= 64; wr += any ? u->m : wr)
-        for (int64_t wc = u->n; wc <= 64; wc += !any || wc < 2 * u->n ? wc : 2 * u->n)
+    for (int64_t wr = u->m; wr <= MOST_SIDE; wr += any ? u->m : wr)
+        for (int64_t wc = u->n; wc <= MOST_SIDE; wc += !any || wc < 2 * u->n ? wc : 2 * u->n)
             for (int64_t down = 1; down <= 4; down *= 2)
                 for (int64_t along = 1; along <= 4; along *= 2)
-                    for (int64_t parts = 1; parts <= WARPS; parts *= 2)
-                        for (int64_t wt = u->k; wt * bytes <= 128; wt *= 2) {
+                    for (int64_t parts = 1; parts <= most; parts *= 2)
+                        for (int64_t wt = u->k; wt * bytes <= t->machine.line; wt *= 2) {
                             const TileSize b = {wr * down, wc * along, wt * parts, wr,   wc,
                                                 wt,        0,          1,          false};
                             int64_t sums = wr * wc / u->lanes, warps = down * along * parts;
                             bool wide = (down > 1 && b.rows >= 2 * e->rows) ||
                                         (along > 1 && b.columns >= 2 * e->columns);
-                            if (warps > WARPS || sums > SUMS / 2 * (u->a == INGOT_F32 ? 1 : 2) ||
-                                (b.terms > u->k && b.terms >= e->terms) || b.terms * bytes < 32 ||
-                                wide)
+                            if (warps > most ||
+                                sums > TC_MOST_SUMS / 2 * (u->a == INGOT_F32 ? 1 : 2) ||
+                                (b.terms > u->k && b.terms >= e->terms) ||
+                                b.terms * bytes < t->machine.sector || wide)
                                 continue;
                             rank_groups(&q, b);
                         }
@@ -596,8 +584,8 @@ static int64_t turn_operands(const Nest *n, const Operands *o, const Part *terms
 static bool turned_opts(Nest **nest, const Operands *o, const Product *p, const Extents *e,
                         double cycles)
 {
-    enum { LAUNCH = 3500, FLOW = 2000 /* bytes of memory that come or go in a cycle */ };
     const double gain = 0.9; /* estimates of two forms are not that close */
+    const Machine *m = &(*nest)->target->machine;
     Kernel *k = (*nest)->k;
     Layout *copy = NEWN(o->a, Layout, k->narg), *was = NEWN(o->a, Layout, k->narg);
     const int64_t bytes = turn_operands(*nest, o, &p->terms, copy);
@@ -608,7 +596,8 @@ static bool turned_opts(Nest **nest, const Operands *o, const Product *p, const 
         if (copy[i].n)
             k->args[i].layout = copy[i];
     }
-    const bool good = wgmma_opts(nest, *p, e, gain * cycles - LAUNCH - (double)bytes / FLOW);
+    const bool good =
+        wgmma_opts(nest, *p, e, gain * cycles - m->turned - (double)bytes / m->level[0].rate);
     for (int i = 0; i < k->narg; i++) {
         k->args[i].layout = was[i];
         if (!good || !copy[i].n)

@@ -10,18 +10,25 @@
 #include "choose.h"
 
 enum {
-    WARP = 32,
-    ITEMS = 512,      /* of a group */
-    MOST_COPIES = 4,  /* of an item, along each */
-    GROUPS = 132,     /* that run beside each other */
-    TOGETHER = 8,     /* small ones in the place of one */
-    WARPS = 16 * 132, /* beside each other, so that some have what they wait for */
-    LEAST_TERMS = 8,  /* of a part */
-    MOST_TERMS = 16,  /* of a part of a row: its loads are under way together */
-    LONG_ROWS = 2,    /* of an item, if a group has them whole: groups spare more than reads do */
-    BESIDE = 4,       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
-    FEW = 64 * 1024   /* results, of which each has an item of its own otherwise */
+    MOST_COPIES = 4, /* of an item, along each */
+    TOGETHER = 8,    /* small ones in the place of one */
+    LEAST_TERMS = 8, /* of a part */
+    MOST_TERMS = 16, /* of a part of a row: its loads are under way together */
+    LONG_ROWS = 2,   /* of an item, if a group has them whole: groups spare more than reads do */
+    BESIDE = 4       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
 };
+
+/* Items that a GPU runs beside each other, so that some have what they wait for. */
+static int64_t items_at_once(const Machine *m)
+{
+    return (int64_t)m->processors * m->group;
+}
+
+/* Of a group that shares its processor with another one. */
+static int64_t half_group(const Machine *m)
+{
+    return m->items < m->group / 2 ? m->items : m->group / 2;
+}
 
 /* Blocks of an axis are the grid's; gives what is inside of a block, or -1. */
 static int in_grid(Nest *n, int axis, int64_t block)
@@ -98,29 +105,31 @@ static int64_t tiles_of(const Shape *s, const int64_t extent[2])
 }
 
 /* A warp is 8 items along columns and 4 along rows, or all along columns. Copies save loads; fewer are more groups. */
-static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, int items)
+static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, int items,
+                      const Machine *m)
 {
     bool flat = extent[ROWS] < 8;
-    Shape s = {.lanes = {flat ? WARP : WARP / 4, flat ? 1 : 4},
+    Shape s = {.lanes = {flat ? m->warp : m->warp / 4, flat ? 1 : 4},
                .copies = {flat ? 1 : MOST_COPIES, flat ? 1 : MOST_COPIES},
                .parts = 1};
     while (s.lanes[COLUMNS] > 4 && s.lanes[COLUMNS] > extent[COLUMNS])
         s.lanes[COLUMNS] /= 2;
     /* a matrix times a vector: as many groups as run beside each other, as long as each has terms for all of its items */
-    while (flat && s.lanes[COLUMNS] > WARP / 4 && sat_mul(others, tiles_of(&s, extent)) < GROUPS &&
-           terms >= 2 * (ITEMS / s.lanes[COLUMNS]) * LEAST_TERMS)
+    while (flat && s.lanes[COLUMNS] > m->warp / 4 &&
+           sat_mul(others, tiles_of(&s, extent)) < m->processors &&
+           terms >= 2 * (m->group / s.lanes[COLUMNS]) * LEAST_TERMS)
         s.lanes[COLUMNS] /= 2;
     while (s.copies[COLUMNS] > 1 && s.copies[COLUMNS] * s.lanes[COLUMNS] >= 2 * extent[COLUMNS])
         s.copies[COLUMNS] /= 2;
     while (s.copies[ROWS] > 1 && s.copies[ROWS] * s.lanes[ROWS] > extent[ROWS])
         s.copies[ROWS] /= 2;
-    while (sat_mul(others, tiles_of(&s, extent)) < GROUPS &&
+    while (sat_mul(others, tiles_of(&s, extent)) < m->processors &&
            (s.copies[COLUMNS] > 1 || s.copies[ROWS] > 2))
         s.copies[s.copies[COLUMNS] > s.copies[ROWS] ? COLUMNS : ROWS] /= 2;
     int64_t tiles = sat_mul(others, tiles_of(&s, extent));
     const int64_t lanes = s.lanes[COLUMNS] * s.lanes[ROWS],
-                  most = (items < ITEMS ? items : ITEMS) / lanes;
-    while (2 * s.parts <= most && sat_mul(tiles, s.parts * lanes) < WARPS * WARP &&
+                  most = (items < m->group ? items : m->group) / lanes;
+    while (2 * s.parts <= most && sat_mul(tiles, s.parts * lanes) < items_at_once(m) &&
            terms >= 2 * s.parts * LEAST_TERMS)
         s.parts *= 2;
     return s;
@@ -128,11 +137,11 @@ static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, in
 
 /* Terms too few to be divided, and copies that leave too few items: with one for each result there are more that have work while
  * others wait. So it is with convolutions of each channel by its own window. */
-static bool is_idle(const Shape *s, const int64_t extent[2], int64_t others)
+static bool is_idle(const Shape *s, const int64_t extent[2], int64_t others, const Machine *m)
 {
     int64_t items = s->lanes[COLUMNS] * s->lanes[ROWS];
     return s->parts == 1 && s->copies[COLUMNS] * s->copies[ROWS] > 1 &&
-           sat_mul(others, tiles_of(s, extent)) < WARPS * WARP / items;
+           sat_mul(others, tiles_of(s, extent)) < items_at_once(m) / items;
 }
 
 /* An axis of results: blocks are the grid's. The axis of its lanes, or -1. */
@@ -166,8 +175,9 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items,
     }
     const int terms = n->axis[sum].root;
     const bool window = view_slides(v, n->k->axes[terms].range); /* its few terms are not divided */
-    Shape s = shape_of(extent, others, window ? 1 : n->axis[sum].extent, items);
-    if (is_idle(&s, extent, others))
+    Shape s =
+        shape_of(extent, others, window ? 1 : n->axis[sum].extent, items, &n->target->machine);
+    if (is_idle(&s, extent, others, &n->target->machine))
         return false;
     const char *order = "";
     if (s.parts > 1) {
@@ -236,17 +246,17 @@ typedef struct {
     int64_t along, down, rows;
 } Stream;
 
-static Stream stream_of(int64_t results, int64_t terms, int64_t run, int items)
+static Stream stream_of(int64_t results, int64_t terms, int64_t run, const Machine *m)
 {
-    Stream s = {items < ITEMS / 2 ? items : ITEMS / 2, 1, MOST_COPIES};
+    Stream s = {half_group(m), 1, MOST_COPIES};
     while (s.along > 1 && terms % (s.along * run))
         s.along /= 2;
-    if (s.along == ITEMS / 2)
+    if (s.along == m->group / 2)
         s.rows = LONG_ROWS;
-    while (s.rows > 1 && (results % s.rows || results / s.rows < GROUPS))
+    while (s.rows > 1 && (results % s.rows || results / s.rows < m->processors))
         s.rows /= 2;
-    while (2 * s.along * s.down <= ITEMS / 2 && results % (2 * s.down * s.rows) == 0 &&
-           results / (2 * s.down * s.rows) >= GROUPS)
+    while (2 * s.along * s.down <= m->group / 2 && results % (2 * s.down * s.rows) == 0 &&
+           results / (2 * s.down * s.rows) >= m->processors)
         s.down *= 2;
     return s;
 }
@@ -254,26 +264,25 @@ static Stream stream_of(int64_t results, int64_t terms, int64_t run, int items)
 /* Does memory decide how long it takes to read the matrix, and can it be read along the terms? */
 static bool streams(const Nest *n, const Buffer *matrix, const Node *load, Node *terms)
 {
-    enum { LEAST_BYTES = 16 << 20 };
     int64_t stride;
     if (matrix->kind == BUF_WEIGHT)
-        return matrix->bytes >= LEAST_BYTES;
+        return (double)matrix->bytes >= n->target->machine.level[0].bytes / 2;
     return access_stride(n->k, load, terms, &stride) && stride == 1;
 }
 
 int parts_vector(Nest *n, const View *v, const Buffer *const *bufs, int results)
 {
-    enum { LINE = 16 };
     const int sum = longest(n, v->dot);
     Node *matrix = sum < 0 ? NULL : matrix_of(v, n->k->axes[results].range);
     if (!matrix || !is_matrix_vector(n, v, results, sum) ||
         !streams(n, bufs[matrix->src[0]->arg.i], matrix, n->k->axes[sum].range))
         return -1;
-    const int64_t run = LINE / dtype_info[n->k->args[matrix->src[0]->arg.i].dtype].bytes;
+    const int64_t run =
+        n->target->machine.access / dtype_info[n->k->args[matrix->src[0]->arg.i].dtype].bytes;
     const Stream s =
-        stream_of(n->axis[results].extent, n->axis[sum].extent, run, n->target->machine.items);
+        stream_of(n->axis[results].extent, n->axis[sum].extent, run, &n->target->machine);
     int at = sum, turn = -1;
-    if (run < 2 || s.along < WARP)
+    if (run < 2 || s.along < n->target->machine.warp)
         return -1;
     if (n->axis[at].extent > s.along * run) {
         if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, s.along * run))
@@ -411,12 +420,11 @@ static Node *range_beside(const Kernel *k, const View *v, Node *access)
 
 /* A range along which some load lies side by side that moves with `stored` too, and does not lie side by side along that; *sector: so many of its elements
  * are one of memory. */
-static Node *read_across(const Kernel *k, const View *v, Node *stored, int64_t *sector)
+static Node *read_across(const Nest *n, const View *v, Node *stored, int64_t *sector)
 {
-    enum { SECTOR = 32 };
     for (int i = 0; i < v->nload; i++) {
-        Node *read = range_beside(k, v, v->load[i]);
-        *sector = SECTOR / dtype_info[v->load[i]->dtype].bytes;
+        Node *read = range_beside(n->k, v, v->load[i]);
+        *sector = n->target->machine.sector / dtype_info[v->load[i]->dtype].bytes;
         if (read && read != stored && depends_on(v->load[i], stored))
             return read;
     }
@@ -434,13 +442,14 @@ static int ordered_block(Nest *n, const Node *range, int64_t size, const char **
 
 bool parts_turned(Nest *n, const View *v)
 {
-    enum { LANES = 256, LEAST_BYTES = 16 << 20 };
-    int64_t lanes = LANES, sector;
+    const Machine *m = &n->target->machine;
+    int64_t lanes = m->group / 2, sector;
     Node *stored = range_beside(n->k, v, v->store[0]);
-    Node *read = stored ? read_across(n->k, v, stored, &sector) : NULL;
-    if (!read || v->nreduce || n->k->bytes < LEAST_BYTES || range_extent(read) % sector)
+    Node *read = stored ? read_across(n, v, stored, &sector) : NULL;
+    if (!read || v->nreduce || (double)n->k->bytes < m->level[0].bytes / 2 ||
+        range_extent(read) % sector)
         return false;
-    while (lanes > WARP && lanes > range_extent(stored))
+    while (lanes > m->warp && lanes > range_extent(stored))
         lanes /= 2;
     for (int i = 0; i < v->nrange; i++)
         if (v->range[i] != stored && v->range[i] != read && range_extent(v->range[i]) != 1 &&
@@ -543,15 +552,19 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     for (int i = 1; i < v->nreduce; i++) /* all over the same axes */
         if (v->reduce[i]->nsrc != v->reduce[0]->nsrc)
             return false;
+    const Machine *m = &n->target->machine;
     const Rows s = rows_of(n, v);
-    if ((s.rows > FEW && !s.walked) || s.terms < WARP || s.terms == INT64_MAX)
+    if ((s.rows > items_at_once(m) && !s.walked) || s.terms < m->warp || s.terms == INT64_MAX)
         return false;
     const int beside = side_by_side(n, v);
     if (warp > 1 && beside >= 0) /* neighbours have neighbours of the results */
         return false;
     const int inner = beside < 0 ? last_of_reduces(n, v) : beside;
-    int64_t items = n->target->machine.items < 256 ? n->target->machine.items : 256;
-    int64_t each = s.rows >= 8 * GROUPS ? items / WARP : beside >= 0 ? BESIDE : 1, bound = 1;
+    int64_t items = half_group(m);
+    int64_t each = s.rows >= TOGETHER * m->processors ? items / m->warp
+                   : beside >= 0                      ? BESIDE
+                                                      : 1,
+            bound = 1;
     while (2 * items <= n->target->machine.items && s.terms > MOST_TERMS * (items / each))
         items *= 2;
     for (int i = 0; i < v->nreduce; i++) {
@@ -560,7 +573,7 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
             return false;
         bound = lanes;
     }
-    return bound >= WARP / 2 && bind_rows(n, v, inner, each) && (beside < 0 || order_lanes(n));
+    return bound >= m->warp / 2 && bind_rows(n, v, inner, each) && (beside < 0 || order_lanes(n));
 }
 
 /* ---- results that share a sum ----------------------------------------------------------------------- */
@@ -621,7 +634,7 @@ static int64_t walked_block(const Nest *n, const View *v, int64_t groups, int64_
 {
     if (n->axis[longest(n, v->dot)].extent > lines * MOST_TERMS)
         return INT64_MAX;
-    return lines * ceil_div(groups, lines * TOGETHER * GROUPS);
+    return lines * ceil_div(groups, lines * TOGETHER * n->target->machine.processors);
 }
 
 /* A block of the last axis that the sum moves with is in the lanes, which is given; or -1. */
@@ -644,8 +657,7 @@ int parts_walked(Nest *n)
         return -1;
     join_walked(n, &v);
     v = kernel_view(n->k);
-    int64_t stride, groups = 1,
-                    items = n->target->machine.items < 256 ? n->target->machine.items : 256;
+    int64_t stride, groups = 1, items = half_group(&n->target->machine);
     int last = -1;
     for (int i = 0; i < v.nrange; i++) {
         groups = sat_mul(groups, n->axis[nest_root(n, v.range[i])].most);
@@ -656,7 +668,7 @@ int parts_walked(Nest *n)
         return -1;
     const int64_t extent = n->axis[columns].extent;
     const bool beside = access_stride(n->k, v.store[0], v.range[last], &stride) && stride == 1;
-    int64_t lanes = beside ? WARP : BESIDE;
+    int64_t lanes = beside ? n->target->machine.warp : BESIDE;
     while (lanes > BESIDE && lanes > extent)
         lanes /= 2;
     groups = groups / extent * ceil_div(extent, lanes);

@@ -9,7 +9,6 @@
 #include "gpu.h"
 
 enum {
-    LINE = 128,  /* bytes of terms in a block */
     NARROW = 64, /* columns that a block may have of any product */
     MOST_WARPS = 4,
     MOST_DEPTH = 6,
@@ -26,7 +25,7 @@ typedef struct {
 
 static int64_t place_bytes(const Tall *b)
 {
-    return (b->warps * b->unit->m + b->unit->n) * LINE;
+    return (b->warps * b->unit->m + b->unit->n) * TC_RUN;
 }
 
 /* With what is kept of operands besides, what the groups of a cluster join their sums in, and the tokens. */
@@ -41,21 +40,20 @@ static int64_t shared_bytes(const Tall *b)
 /* Of products in three an item has two sums of each of its results. Of several warpgroups, who have what the loaders leave them, they have to fit. */
 static bool has_registers(const Tall *b)
 {
-    enum { OTHERS = 72 };
     const int64_t sums = b->unit->m * b->unit->n / b->unit->lanes;
-    return b->unit->products == 1 || b->warps == 1 || 2 * sums + OTHERS <= tc_registers(b->warps);
+    return b->unit->products == 1 || b->warps == 1 ||
+           2 * sums + tc_beside(b->unit) <= tc_registers(b->warps);
 }
 
 /* Cycles that a block's products over a line of terms take, with so many blocks beside each other. In three each warpgroup takes operands
  * apart before it multiplies, which little hides. */
-static double line_cycles(const Tall *b, double beside)
+static double line_cycles(const Tall *b, const GroupProducts *w, double beside)
 {
-    enum { RATE = 2048, /* products of 16 bits that a processor makes */ APART = 404 };
-    const double column = 7.1, hidden = 0.87;
+    const double hidden = 0.87;
     const Tc *u = b->unit;
     if (u->products == 1) /* the narrower the terms, the more in a line, and in a cycle */
-        return (double)(b->warps * u->m * u->n * LINE / 2) / RATE;
-    const double alone = (double)b->warps * (APART + column * u->n);
+        return (double)(b->warps * u->m * u->n * TC_RUN / 2) / w->rate;
+    const double alone = (double)b->warps * (w->apart + w->column * u->n);
     return (double)b->warps * beside > 1 ? alone * hidden : alone;
 }
 
@@ -66,16 +64,17 @@ typedef struct {
 } Share;
 static Share share_of(const Extents *e, const Tall *b, const Target *t)
 {
-    enum { REGISTERS = 65536 };
-    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n, items = b->warps * 128 + 128;
-    const int64_t sums = rows * columns / (b->warps * 128);
-    const int64_t registers = b->unit->products > 1 ? 2 * sums + 72 : sums + 40;
-    int64_t fits = REGISTERS / (items * registers), room = t->machine.shared / shared_bytes(b);
+    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n,
+                  items = (b->warps + 1) * b->unit->lanes; /* one warpgroup loads */
+    const int64_t sums = rows * columns / (b->warps * b->unit->lanes);
+    const int64_t registers = (b->unit->products > 1 ? 2 : 1) * sums + tc_beside(b->unit);
+    int64_t fits = t->machine.file / (items * registers),
+            room = t->machine.shared / shared_bytes(b);
     fits = room < fits ? room : fits;
     fits = fits < 1 ? 1 : fits;
     Share s = {.blocks =
                    e->others * ceil_div(e->rows, rows) * ceil_div(e->columns, columns) * b->parts};
-    s.each = (double)ceil_div(s.blocks, mma_processors(b->parts));
+    s.each = (double)ceil_div(s.blocks, mma_processors(t, b->parts));
     s.turns = (double)ceil_div((int64_t)s.each, fits);
     return s;
 }
@@ -83,47 +82,36 @@ static Share share_of(const Extents *e, const Tall *b, const Target *t)
 /* Cycles that the product takes in such blocks. */
 static double estimate(const Extents *e, const Tall *b, const Target *t)
 {
-    enum {
-        START = 1500,
-        THREE = 1000, /* beside, until operands have been taken apart and sums joined */
-        FILL = 1200,  /* until the first boxes have come, nothing hides it */
-        LATENCY = 900,
-        FLOW = 55,  /* bytes into one processor ... */
-        ALL = 5700, /* ... and into all */
-        STORE = 24, /* results, to their end */
-        JOIN = 91   /* results that groups give or take, all over the GPU */
-    };
+    const GroupProducts *w = &t->machine.group_products;
+    const int64_t processors = t->machine.processors;
     const int64_t rows = b->warps * b->unit->m, columns = b->unit->n;
     const Share s = share_of(e, b, t);
     const double steps = (double)ceil_div(e->terms, tc_run(b->unit->a) * b->parts),
-                 busiest = (double)place_bytes(b) / FLOW,
+                 busiest = (double)place_bytes(b) / w->flow,
                  together =
-                     (double)(place_bytes(b) * (s.blocks < PROCESSORS ? s.blocks : PROCESSORS)) /
-                     ALL,
+                     (double)(place_bytes(b) * (s.blocks < processors ? s.blocks : processors)) /
+                     w->flow_all,
                  flow = busiest > together ? busiest : together;
     const double beside = s.each / s.turns; /* that hide each other */
-    const double unit = line_cycles(b, beside);
+    const double unit = line_cycles(b, w, beside);
     const double busy = flow > unit ? flow : unit;
-    double step = LATENCY / (double)(b->depth - 1) / beside;
+    double step = w->latency / (double)(b->depth - 1) / beside;
     step = step > busy ? step : busy;
-    const double join = b->parts > 1 ? (double)(s.blocks * rows * columns) / JOIN : 0;
-    const double begin = b->unit->products > 1 ? START + THREE : START;
-    return begin + join + s.turns * FILL +
-           s.each * (steps * step + (double)(rows * columns) / STORE);
+    const double join = b->parts > 1 ? (double)(s.blocks * rows * columns) / w->given : 0;
+    const double begin = b->unit->products > 1 ? t->machine.start + w->begin3 : t->machine.start;
+    return begin + join + s.turns * w->fill +
+           s.each * (steps * step + (double)(rows * columns) / w->stored);
 }
 
 /* Those that are beside it what one warpgroup would take or another one spares: what is made of the sums. A quarter of a processor that has one
  * warp waits for each operation of it. */
 static double finish(const Extents *e, const Tall *b, const Target *t)
 {
-    enum {
-        WORK = 75,  /* additions that a processor makes in a cycle */
-        GROUP = 700 /* a further warpgroup begins and ends */
-    };
+    const GroupProducts *w = &t->machine.group_products;
     const Share s = share_of(e, b, t);
     const double warps = (double)b->warps * s.each / s.turns,
-                 work = (double)(b->warps * b->unit->m * b->unit->n * e->work) / WORK;
-    return (double)(b->warps - 1) * GROUP + s.each * (warps > 1 ? work : 2 * work);
+                 work = (double)(b->warps * b->unit->m * b->unit->n * e->work) / w->finish;
+    return (double)(b->warps - 1) * w->group + s.each * (warps > 1 ? work : 2 * work);
 }
 
 /* As many lines of terms ahead as shared memory and the loop have. A long loop ends with a whole turn through its places (f32, 128 steps: 1.33 ms

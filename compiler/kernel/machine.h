@@ -13,27 +13,95 @@ typedef struct {
     double bytes, rate;
 } Level;
 
+/* Cycles of products of matrices whose fragments a warp multiplies (choose/gpu_mma.c). */
+typedef struct {
+    double iteration; /* of the loop over blocks of terms, */
+    double step;      /* and of one of its steps, whatever is multiplied there */
+    double product,
+        product3; /* that a warp waits for a product of fragments; for the three of tf32x3 */
+    double split; /* an element of a fragment, into the two that those multiply */
+    double flow;  /* bytes that items copy into one processor in a cycle */
+    double gather, issue; /* an element that an item gathers: the wait for it, of some that are on
+                                their way together; the instructions that it takes */
+    double meet, member;  /* groups of a cluster, twice, and for each of them */
+    double crowded;       /* groups of a cluster that are not close to each other */
+    double given;         /* bytes of sums that a group gives or takes in a cycle */
+    double join;          /* warps that have parts of the same sums meet */
+    double stored;        /* results in a cycle */
+} WarpProducts;
+
+/* The same of those that the items of four warps multiply together (choose/gpu_wgmma.c). */
+typedef struct {
+    double rate; /* products of 16 bits that a processor makes in a cycle */
+    double apart,
+        column; /* operands of products in three are taken apart: a line of terms, and each column */
+    double begin3;  /* what these take beside, to begin and to end */
+    double fill;    /* until the first boxes have come */
+    double latency; /* of one box */
+    double flow,
+        flow_all;  /* bytes of boxes that come into one processor in a cycle, and into all */
+    double stored; /* results in a cycle, */
+    double given;  /* and those that groups of clusters give or take, all over the GPU */
+    double finish; /* additions in a cycle, in what is made of results */
+    double group;  /* a further warpgroup begins and ends */
+} GroupProducts;
+
+/* The same of rows of attention that stay in registers between two products (choose/gpu_attention.c). */
+typedef struct {
+    double flow;              /* bytes that come into one processor in a cycle, copied ahead */
+    double product, product3; /* instructions of a product: of one, and of three, of fragments */
+    double wait, wait3;       /* until its result is there */
+    double others, waited;    /* beside products, for eight keys: instructions, and waiting */
+    double join;              /* of each part of a row */
+} RowProducts;
+
 typedef struct {
     /* What time goes to (cost.c), in cycles: of one core, or of all of a GPU's. */
     double rate[UNITS]; /* operations a cycle */
     Level level[5];     /* nearest first */
     double cache;       /* bytes of the largest cache of this very machine; 0: not known */
-    double launch;      /* of a kernel */
-    double byte;        /* that a byte of memory is worth beside; 0: time alone counts */
-    int line;           /* bytes that move together */
-    int lanes;          /* f32 lanes of a vector register; 0: no vector types */
-    int registers;      /* vector registers */
-    unsigned units;     /* matrix units: bits by TcId */
-    bool dot;           /* igrt_dot_*() costs less than four products of bytes */
-    bool any_sign;      /* in lanes it multiplies bytes of any sign, not only those without one with
-                           others */
-    bool pairs;         /* namely pairs of i16 that are made of them */
+    double near, far; /* bytes that loops are blocked for, so that what they read again stays in the
+                           first and in the second level */
+    double launch;    /* of a kernel */
+    double byte;      /* that a byte of memory is worth beside; 0: time alone counts */
+
     /* GPUs only */
-    bool joins_subgroups; /* rows are reduced so unless a plan says otherwise */
-    bool takes_fours;     /* products of bytes are summed by DOT unless a plan says otherwise */
-    int items, shared;    /* that a group may have; and bytes of memory that they share */
-    int shared_static;    /* of these, what a launch need not ask for */
+    double
+        turned; /* cycles that a kernel takes which only copies a value for another one, but for its bytes */
+    double start;       /* until a group multiplies, and after it */
+    double shared_rate; /* bytes that the memory of a group gives in a cycle */
+    WarpProducts warp_products;
+    GroupProducts group_products;
+    RowProducts row_products;
+
+    int line;        /* bytes that move together */
+    int ways;        /* lines of a set of the first level */
+    int page, pages; /* bytes; and how many of them a core finds without looking far */
+    int lanes;       /* f32 lanes of a vector register; 0: no vector types */
+    int registers;   /* vector registers */
+    int sums;        /* that a tile may have without vector registers */
+    unsigned units;  /* matrix units: bits by TcId */
+
+    /* GPUs only */
+    int processors;     /* groups that run at once, where each has one of its own */
+    int close;          /* the same of groups of clusters of more than two */
+    int cluster;        /* groups of a cluster, at most */
+    int quarters;       /* of a processor, which each issue an instruction a cycle */
+    int warp;           /* items that run in step */
+    int file;           /* registers of a processor, */
+    int item_registers; /* and those that an item may have */
+    int group;          /* items of a group that leaves a processor little to wait for */
+    int access, sector; /* bytes of one load, at most; that memory brings at least */
+    int items, shared;  /* that a group may have; and bytes of memory that they share */
+    int shared_static;  /* of these, what a launch need not ask for */
     int subgroup; /* neighbours in a group that hand each other values without memory; 0: none do */
+
+    bool dot; /* igrt_dot_*() costs less than four products of bytes */
+    bool
+        any_sign; /* in lanes it multiplies bytes of any sign, not only those without one with others */
+    bool pairs;           /* namely pairs of i16 that are made of them */
+    bool joins_subgroups; /* GPUs: rows are reduced so unless a plan says otherwise */
+    bool takes_fours; /* GPUs: products of bytes are summed by DOT unless a plan says otherwise */
 } Machine;
 
 #endif

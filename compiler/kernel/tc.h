@@ -94,7 +94,11 @@ typedef struct {
     bool by_line; /* the terms of a line lie side by side */
 } LaneFragment;
 bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
-/* Does a unit read its operands where they lie?  There runs of 128 bytes follow each other, so many elements each. */
+/* In the registers of a lane, of any unit with lanes. */
+enum { TC_MOST_SUMS = 128 };
+/* Bytes of the runs of terms that follow each other in a place which a unit reads: what a box of copies has of a line. */
+enum { TC_RUN = 128 };
+/* Does a unit read its operands where they lie?  There such runs follow each other, so many elements each. */
 static inline bool tc_in_place(const Tc *u)
 {
     return u && u->lanes > 32;
@@ -106,7 +110,12 @@ static inline int tc_straight(const Tc *u)
 }
 static inline int64_t tc_run(ingot_dtype d)
 {
-    return 128 / dtype_info[d].bytes;
+    return TC_RUN / dtype_info[d].bytes;
+}
+/* Registers of an item beside its sums, where a unit with lanes multiplies: those of operands and of addresses. */
+static inline int tc_beside(const Tc *u)
+{
+    return u->products > 1 ? 72 : tc_in_place(u) ? 40 : 56;
 }
 /* Elements of two fragments of b, of which such a unit keeps what is left for its further products, in a place that is each warpgroup's own; or
  * none. */

@@ -3,8 +3,6 @@
 
 #include "opt.h"
 
-enum { MOST_SUMS = 128 /* in the registers of a lane */ };
-
 static const char *unit_names(Nest *n, unsigned of)
 {
     const char *all = "";
@@ -140,9 +138,9 @@ static const char *inner_refused(Nest *n, const Opt *o, const Tc *u, const int *
                           "TC %s: %s takes %d rows of results, all of a row that is a multiple of "
                           "%d (MASK), and %d terms",
                           o->axis, u->name, u->m, u->k > u->n ? u->k : u->n, u->k);
-    if (column->extent * u->m / u->lanes > MOST_SUMS)
+    if (column->extent * u->m / u->lanes > TC_MOST_SUMS)
         return opt_refuse(n, "TC %s: a lane has room for %d sums, the rows have %lld in each",
-                          o->axis, MOST_SUMS, (long long)(column->extent * u->m / u->lanes));
+                          o->axis, TC_MOST_SUMS, (long long)(column->extent * u->m / u->lanes));
     return rows_refused(n, o, u, axis);
 }
 
@@ -250,10 +248,10 @@ const char *opt_tc(Nest *n, const Opt *o)
     memcpy(tried.tc_axis, axis, sizeof axis);
     int64_t fragments = fragments_at_once(&tried, sums);
     int64_t registers = u->lanes ? sat_mul(n->copies * sums, tc_per_lane(u, TC_TERMS)) : 0;
-    if (registers > MOST_SUMS)
+    if (registers > TC_MOST_SUMS)
         return opt_refuse(
             n, "TC %s: the copies have %lld sums in each lane: %d have room in registers", o->axis,
-            (long long)registers, MOST_SUMS);
+            (long long)registers, TC_MOST_SUMS);
     if (!u->lanes && fragments > u->tiles)
         return opt_refuse(
             n,
