@@ -153,6 +153,15 @@ void target_costs(Target *t, bool halves, bool prefer_ram)
     memcpy(t->machine.level, t->machine.lanes ? large : small,
            t->machine.lanes ? sizeof large : sizeof small);
     t->machine.line = t->machine.lanes ? 64 : 32;
+    t->machine.near = 32 << 10;
+    t->machine.far = 1 << 20;
+    t->machine.ways = 8;
+    t->machine.page = 4096;
+    t->machine.pages = 48;
+    t->machine.sums = 24;
+    t->machine.chains = 10;
+    t->machine.spills = 24;
+    t->machine.part_ns = 2500;
     t->machine.launch = 500;
     t->machine.byte = prefer_ram ? DEAR : 0;
 }

@@ -66,6 +66,7 @@ extern const char *const c_spelling[OP_COUNT];
                               .crowded = 4000,                                                    \
                               .given = 20,                                                        \
                               .join = 300,                                                        \
+                              .address = 60,                                                      \
                               .stored = 64},                                                      \
     .machine.group_products = {.rate = 2048,                                                      \
                                .apart = 404,                                                      \

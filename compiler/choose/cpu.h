@@ -4,7 +4,8 @@
 
 #include "choose.h"
 
-enum { PAGE = 4096 }; /* bytes */
+/* Rows of a tile in registers; threads that work is divided for. */
+enum { MAX_ROWS = 16, MAX_THREADS = 16 };
 
 /* ---- cpu_lanes.c ---------------------------------------------------------------------------- */
 

@@ -111,7 +111,6 @@ static double bytes_of(const Kernel *k, const Node *load)
 /* All loops that are left: batches, blocks of rows, columns, rows; the terms inside of what else is summed. */
 static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *far)
 {
-    enum { NEAR = 32 << 10 };
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     (void)tc_operands(b->unit, first_product(v), range, &x, &y);
     const char *column = nest_loop_name(n, b->columns), *rows = "", *batch = "", *all, *sums = "";
@@ -137,7 +136,7 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
     }
     if (n->axis[nest_loop(n, nest_root(n, b->terms))].form == AXIS_LOOP)
         sums = arena_printf(n->arena, "%s%s ", sums, nest_loop_name(n, b->terms));
-    bool columns_last = bytes_of(n->k, y) <= NEAR;
+    bool columns_last = bytes_of(n->k, y) <= n->target->machine.near;
     bool loop = n->axis[nest_loop(n, nest_root(n, b->columns))].form == AXIS_LOOP;
     column = loop ? arena_printf(n->arena, "%s ", column) : "";
     all = arena_printf(n->arena, "%s%s%s%s", batch, columns_last ? rows : column,
@@ -168,7 +167,7 @@ static double rows_bytes(const Kernel *k, const View *v, const TileBlock *b)
 
 static bool block_opts(Nest *n, const View *v, TileBlock *b)
 {
-    enum { BLOCK = 1 << 20 };
+    const double room = n->target->machine.far;
     int64_t rows = range_extent(b->rows), blocks = rows / b->nrows;
     int64_t columns = range_extent(b->columns) / b->unit->n;
     const char *row = nest_loop_name(n, b->rows), *column = nest_loop_name(n, b->columns),
@@ -199,8 +198,8 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
     double bytes = rows_bytes(n->k, v, b);
     const NestAxis *loop = &n->axis[nest_loop(n, nest_root(n, b->rows))];
     const char *far = NULL;
-    if (bytes > BLOCK && loop->form == AXIS_LOOP && loop->extent > 3) {
-        int64_t part = (int64_t)((double)loop->extent * BLOCK / bytes);
+    if (bytes > room && loop->form == AXIS_LOOP && loop->extent > 3) {
+        int64_t part = (int64_t)((double)loop->extent * room / bytes);
         if (part > 1 && part < loop->extent) {
             const char *name = loop->name;
             while (loop->extent % part)

@@ -7,6 +7,8 @@
  * The rows are copies of the stores (UPCAST), so that both sums of products are tiles of rows x vectors in registers, and the places
  * hold that many rows.  Whatever is reduced along a row has its lanes there too, and weights lie as the lanes read them.  A window over
  * each channel, its normalisation and the product with a matrix behind it (ConvNeXt) are of this form too. */
+#include <math.h>
+
 #include "cpu.h"
 
 /* The place that a factor of a sum's products is read from, or NULL. */
@@ -43,13 +45,13 @@ static void pick(RowsTile *best, RowsTile tile, const Target *t)
     if (!idx_value(tile.lanes->src[0], &extent) || !idx_value(tile.rows->src[0], &rows))
         return;
     for (tile.vectors = 1; tile.vectors <= 4; tile.vectors++)
-        for (tile.nrows = 1; tile.nrows <= 16 && tile.nrows <= rows; tile.nrows++) {
+        for (tile.nrows = 1; tile.nrows <= MAX_ROWS && tile.nrows <= rows; tile.nrows++) {
             double acc = (double)(tile.vectors * tile.nrows),
                    loads = (double)(tile.vectors + tile.nrows);
             if (extent % (tile.vectors * tile.width) ||
                 acc + (double)tile.vectors + 1 > t->machine.registers)
                 continue;
-            double flow = flow_of(acc / loads, true), latency = acc > 10 ? 10 : acc;
+            double flow = flow_of(acc / loads, true), latency = fmin(acc, t->machine.chains);
             int64_t whole = ceil_div(rows, tile.nrows) * tile.nrows;
             tile.score = (double)rows / (double)whole * flow * latency * (double)tile.width;
             if (rows % tile.nrows)

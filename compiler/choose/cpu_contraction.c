@@ -14,19 +14,18 @@
 static const double LANES_FIRST = 1e12;
 
 enum {
-    PAGES = 48,    /* that a core finds without looking far */
     STAGE_USES = 4 /* loops over rows that have to read a panel again to pay for it */
 };
 
-bool walks_pages(const Kernel *k, const View *v, Node *load)
+bool walks_pages(const Kernel *k, const View *v, Node *load, const Target *t)
 {
-    double step = dtype_info[load->dtype].bytes, pages = 1;
+    double step = dtype_info[load->dtype].bytes, pages = 1, page = t->machine.page;
     for (uint32_t i = 1; i < v->dot->nsrc; i++) {
         double bytes = step * storage_stride(k, load, v->dot->src[i]);
         if (bytes > 0)
-            pages *= 1 + (double)v->dot->src[i]->hi * (bytes < PAGE ? bytes / PAGE : 1);
+            pages *= 1 + (double)v->dot->src[i]->hi * (bytes < page ? bytes / page : 1);
     }
-    return pages > PAGES;
+    return pages > t->machine.pages;
 }
 
 /* Operands that are computed when the model runs lie as they were written: the panel that a tile's rows read again and again is
@@ -43,7 +42,7 @@ static bool wants_place(const Kernel *k, const View *v, const Buffer *const *buf
     double panel = (double)(tile->vectors * tile->width * dtype_info[load->dtype].bytes);
     for (uint32_t i = 1; i < v->dot->nsrc; i++)
         panel *= (double)v->dot->src[i]->hi + 1;
-    return panel <= t->machine.level[1].bytes / 2 && (apart || walks_pages(k, v, load));
+    return panel <= t->machine.far / 2 && (apart || walks_pages(k, v, load, t));
 }
 
 /* How many copies the lanes take: what lies apart along them, but not what comes out of a place that rows are transposed into. */

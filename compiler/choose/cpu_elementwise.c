@@ -148,7 +148,7 @@ static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t 
         nest_opt_range(nest, OPT_UNROLL, inner, parts);
 }
 
-enum { CHAINS = 8, WAYS = 8 };
+enum { CHAINS = 8 };
 
 /* How many of the accesses walk rows that lie whole pages apart: their lines meet in one set of a cache, of which L1 has 8 to 12 ways. */
 static int pages_apart(const Nest *nest, Node *const *access, int n, Node *rows)
@@ -156,8 +156,9 @@ static int pages_apart(const Nest *nest, Node *const *access, int n, Node *rows)
     int count = 0;
     int64_t stride;
     for (int i = 0; i < n; i++)
-        count += access_stride(nest->k, access[i], rows, &stride) && stride &&
-                 stride * dtype_info[access[i]->src[0]->dtype].bytes % PAGE == 0;
+        count +=
+            access_stride(nest->k, access[i], rows, &stride) && stride &&
+            stride * dtype_info[access[i]->src[0]->dtype].bytes % nest->target->machine.page == 0;
     return count;
 }
 
@@ -166,7 +167,8 @@ static void chains_opt(Nest *nest, const View *v, Node *rows)
 {
     const int lines =
         pages_apart(nest, v->load, v->nload, rows) + pages_apart(nest, v->store, v->nstore, rows);
-    const int64_t extent = range_extent(rows), most = lines > 1 ? WAYS / lines : CHAINS;
+    const int64_t extent = range_extent(rows),
+                  most = lines > 1 ? nest->target->machine.ways / lines : CHAINS;
     int64_t chains = extent < most ? extent : most;
     while (chains > most / 2 && extent % chains)
         chains--;
@@ -198,7 +200,7 @@ static SideBySide side_by_side(Arena *a, const Nest *nest, const View *v, Node *
         for (uint32_t j = 1; loops && j < t->nsrc; j++)
             for (int l = 0; l < v->nload; l++)
                 far |= access_stride(nest->k, v->load[l], t->src[j], &stride) &&
-                       stride * dtype_info[v->load[l]->dtype].bytes >= PAGE;
+                       stride * dtype_info[v->load[l]->dtype].bytes >= nest->target->machine.page;
     }
     if (!accumulators || extent < 0 || whole < 2)
         return (SideBySide){1, 1};

@@ -9,7 +9,6 @@
 #include "cpu.h"
 
 enum {
-    PLACE = 1 << 14, /* bytes of sums: half of L1, and what is still a variable of a thread */
     FEW_ROWS = 16,   /* fewer are read as fast in strips */
     BLOCK_TERMS = 8, /* rows that are read at a time */
     LEAST_TERMS = 4, /* of a sum that is loaded and stored for it */
@@ -83,18 +82,24 @@ static int64_t terms_of(const Node *reduce, int64_t extent)
     return best;
 }
 
-/* Blocks of a row of so many units: what a place holds, threads have parts of, and pages are read whole for; 0: there is none. */
-static int64_t block_of(int64_t units, int64_t unit_bytes, int64_t outer)
+/* Bytes of sums in a place: half of L1, and what is still a variable of a thread. */
+static int64_t place_room(const Machine *m)
 {
-    const int64_t room = PLACE / unit_bytes, most = room < units ? room : units;
+    return (int64_t)m->near / 2;
+}
+
+/* Blocks of a row of so many units: what a place holds, threads have parts of, and pages are read whole for; 0: there is none. */
+static int64_t block_of(int64_t units, int64_t unit_bytes, int64_t outer, const Machine *m)
+{
+    const int64_t room = place_room(m) / unit_bytes, most = room < units ? room : units;
     int64_t best = 0;
-    for (int64_t b = most; b > 0 && 2 * b * unit_bytes >= PAGE; b--) {
+    for (int64_t b = most; b > 0 && 2 * b * unit_bytes >= m->page; b--) {
         const int64_t parts = sat_mul(outer, units / b);
         if (units % b)
             continue;
-        if (parts >= LEAST_PARTS && b * unit_bytes >= PAGE)
+        if (parts >= LEAST_PARTS && b * unit_bytes >= m->page)
             return b;
-        best = parts > 1 && (!best || b * unit_bytes >= PAGE) ? b : best;
+        best = parts > 1 && (!best || b * unit_bytes >= m->page) ? b : best;
     }
     return best || (outer == 1 && most == units) ? best : most;
 }
@@ -103,10 +108,12 @@ static int64_t block_of(int64_t units, int64_t unit_bytes, int64_t outer)
 static PartialRow row_of_place(const Nest *nest, Node *load, const Place *place, int n,
                                int64_t lanes, int64_t bytes)
 {
+    const Machine *m = &nest->target->machine;
     PartialRow r = {.first = n - 1};
     int64_t run = range_extent(place[n - 1].range), unit = lanes, stride, outer = 1;
     r.units = run / lanes;
-    while (r.first > 0 && range_extent(place[r.first - 1].range) > 0 && 2 * run * bytes <= PLACE &&
+    while (r.first > 0 && range_extent(place[r.first - 1].range) > 0 &&
+           2 * run * bytes <= place_room(m) &&
            access_stride(nest->k, load, place[r.first - 1].range, &stride) && stride == run) {
         unit = run;
         r.units = range_extent(place[--r.first].range);
@@ -115,7 +122,7 @@ static PartialRow row_of_place(const Nest *nest, Node *load, const Place *place,
     for (int i = 0; i < r.first; i++)
         outer = sat_mul(outer, place[i].range->hi + 1);
     r.alone = outer == 1;
-    r.block = block_of(r.units, unit * bytes, outer);
+    r.block = block_of(r.units, unit * bytes, outer, m);
     return r;
 }
 
@@ -166,7 +173,6 @@ static bool is_behind(const Kernel *k, Node *load, const Target *t, int levels)
 int64_t vectors_for_parts(const Nest *nest, const View *v, const Place *place, int n, int64_t lanes,
                           int64_t most)
 {
-    enum { PART_BYTES = 1 << 17, MOST_PARTS = 16 };
     if (!n || !one_sweep(v, place, n))
         return most;
     int own;
@@ -175,7 +181,8 @@ int64_t vectors_for_parts(const Nest *nest, const View *v, const Place *place, i
     if (!load || is_behind(nest->k, load, nest->target, LEVELS))
         return most;
     const double bytes = elements_read(nest->k, load) * dtype_info[load->dtype].bytes,
-                 worth = bytes / PART_BYTES < MOST_PARTS ? bytes / PART_BYTES : MOST_PARTS;
+                 parts = bytes / (4 * nest->target->machine.near),
+                 worth = parts < MAX_THREADS ? parts : MAX_THREADS;
     int64_t whole = range_extent(last) / lanes, outer = 1, vectors = most;
     for (int i = 0; i < n - 1; i++)
         outer = sat_mul(outer, place[i].range->hi + 1);

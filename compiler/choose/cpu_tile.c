@@ -10,11 +10,12 @@ static double used(int64_t extent, int64_t step)
     return (double)extent / (double)(ceil_div(extent, step) * step);
 }
 
-/* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used; the lines of a set of L1.
+/* Over how many rows a vector from L2 has to be used; a block that stays in L1 beside the other operand fills half of it.
  * Vectors of narrow numbers may be more, as whole lines of the cache, two at most: what else an iteration does is done once for all of them. */
-enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8, WAYS = 8, CACHE_LINE = 64 };
+enum { MAX_VECTORS = 4, L2_ROWS = 8 };
 
-static const double APART = 0.9; /* of rows in pages of their own */
+static const double APART = 0.9;   /* of rows in pages of their own */
+static const double NEXT = 0.4375; /* of L2, for a block beside the next one */
 
 double flow_of(double each, bool lanes)
 {
@@ -25,7 +26,7 @@ double flow_of(double each, bool lanes)
 
 /* One in so many sums may have to leave its register: of a window that slides; of a tile in which each has so many others to wait for
  * that its way to L1 and back takes next to no time. That way begins anew in each tile: it pays for sums of many terms. */
-enum { SPILL = 4, SPILT = 24, MANY_TERMS = 128 };
+enum { SPILL = 4, MANY_TERMS = 128 };
 
 /* A window that slides along the rows: neighbours along them are the innermost reduced loop's next iterations. */
 typedef struct {
@@ -95,8 +96,8 @@ bool is_block_of_rows(const Kernel *k, const View *v, Node *lanes, Node *rows, N
             !moves_lanes_operand(v, lanes, v->range[i]) &&
             storage_stride(k, v->store[0], v->range[i]) < storage_stride(k, v->store[0], r))
             used *= (double)v->range[i]->hi + 1;
-    return used >= ENOUGH_ROWS && operand_bytes(k, v, lanes, true) > t->machine.level[1].bytes &&
-           operand_bytes(k, v, lanes, false) > t->machine.level[1].bytes;
+    return used >= ENOUGH_ROWS && operand_bytes(k, v, lanes, true) > t->machine.far &&
+           operand_bytes(k, v, lanes, false) > t->machine.far;
 }
 
 /* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
@@ -106,31 +107,31 @@ static double read_again(const Kernel *k, const View *v, Node *lanes, const Targ
     double products = 1;
     for (int i = 0; i < k->naxis; i++)
         products *= (double)k->axes[i].range->hi + 1;
-    return bytes <= t->machine.level[1].bytes
+    return bytes <= t->machine.far
                ? 0
                : cost_bytes(bytes, INFINITY, t) / (2 * products / t->machine.rate[UNIT_TILE]);
 }
 
 /* Does the other operand lie side by side along the rows, its terms pages apart? Then it is copied into panels of them. */
 static bool in_row_panels(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
-                          Node *rows)
+                          Node *rows, const Target *t)
 {
     int64_t stride;
     for (int j = 0; j < v->nfactor; j++)
         if (!depends_on(v->factor[j], lanes) && depends_on(v->factor[j], rows))
             return bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT &&
                    access_stride(k, v->factor[j], rows, &stride) && stride == 1 &&
-                   walks_pages(k, v, v->factor[j]);
+                   walks_pages(k, v, v->factor[j], t);
     return false;
 }
 
 /* Do the other operand's rows begin whole pages apart? Then what a step reads of them is in one set of L1. */
-static bool in_one_set(const Kernel *k, const View *v, Node *lanes, Node *rows)
+static bool in_one_set(const Kernel *k, const View *v, Node *lanes, Node *rows, const Target *t)
 {
     int64_t stride;
     for (int j = 0; j < v->nfactor; j++)
         if (!depends_on(v->factor[j], lanes) && access_stride(k, v->factor[j], rows, &stride) &&
-            stride && stride * dtype_info[v->factor[j]->dtype].bytes % PAGE == 0)
+            stride && stride * dtype_info[v->factor[j]->dtype].bytes % t->machine.page == 0)
             return true;
     return false;
 }
@@ -151,15 +152,15 @@ static double row_stride(const Kernel *k, const View *v, Node *rows)
 
 /* Rows of other pages, where neighbours of another axis are not: each is a stream of its own, and what a thread makes of
  * several images is not what it reads next, of one. */
-static bool lies_apart(const Kernel *k, const View *v, Node *rows)
+static bool lies_apart(const Kernel *k, const View *v, Node *rows, const Target *t)
 {
     const double far = row_stride(k, v, rows);
     bool nearer = false;
     for (int i = 0; i < v->nrange; i++) {
         const double other = row_stride(k, v, v->range[i]);
-        nearer |= other > 0 && other < PAGE && view_reuses(v, v->range[i], NULL);
+        nearer |= other > 0 && other < t->machine.page && view_reuses(v, v->range[i], NULL);
     }
-    return far >= PAGE && nearer;
+    return far >= t->machine.page && nearer;
 }
 
 /* What all tiles with these lanes have in common. */
@@ -180,7 +181,7 @@ static bool may_have(const TileSearch *s, int64_t vectors)
 {
     const int64_t bytes = vectors * s->narrow;
     return vectors <= MAX_VECTORS ||
-           (bytes <= 2 * CACHE_LINE && bytes % CACHE_LINE == 0 && s->narrow);
+           (bytes <= 2 * s->t->machine.line && bytes % s->t->machine.line == 0 && s->narrow);
 }
 
 static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile *first, bool four,
@@ -193,7 +194,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
                     .ncolumns = first->ncolumns,
                     .sums = v->ndot,
                     .block = (double)(first->width * dtype_info[v->dot->dtype].bytes),
-                    .near = t->machine.lanes ? t->machine.level[1].bytes * 7 / 16 : INFINITY,
+                    .near = t->machine.lanes ? t->machine.far * NEXT : INFINITY,
                     .again = read_again(k, v, lanes, t),
                     .uses = 1,
                     .terms = 1,
@@ -204,7 +205,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
                     .signs = four && t->machine.lanes && !t->machine.any_sign,
                     .pairs = four && t->machine.pairs,
                     .integers = !four && t->machine.lanes && !dtype_is_float(v->dot->dtype)};
-    s.registers = t->machine.lanes || s.small ? t->machine.registers : 24;
+    s.registers = t->machine.lanes || s.small ? t->machine.registers : t->machine.sums;
     if (t->machine.lanes &&
         s.width * lane_bytes(k, lanes) > 4 * t->machine.lanes) /* a vector takes two */
         s.registers /= 2;
@@ -241,8 +242,9 @@ static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t e
 static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
 {
     const int64_t sums = s->sums * vectors * each,
-                  spilt =
-                      s->t->machine.lanes && !s->four && s->terms >= MANY_TERMS ? sums / SPILT : 0;
+                  spilt = s->t->machine.lanes && !s->four && s->terms >= MANY_TERMS
+                              ? sums / s->t->machine.spills
+                              : 0;
     return sums + operand_registers(s, vectors, each) <=
            s->registers + (s->four && s->small) + spilt;
 }
@@ -260,9 +262,9 @@ static Rows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs
 {
     Rows r = {.count = rows_of(rows),
               .window = window_along(k, v, lanes, rows),
-              .panels = in_row_panels(k, v, bufs, lanes, rows),
-              .apart = lies_apart(k, v, rows)};
-    r.one_set = !r.panels && in_one_set(k, v, lanes, rows);
+              .panels = in_row_panels(k, v, bufs, lanes, rows, t),
+              .apart = lies_apart(k, v, rows, t)};
+    r.one_set = !r.panels && in_one_set(k, v, lanes, rows, t);
     for (int i = 0; i < v->nrange; i++)
         r.blocks |= is_block_of_rows(k, v, lanes, rows, v->range[i], t);
     return r;
@@ -279,10 +281,10 @@ static bool loads_window_once(const TileSearch *s, int64_t vectors, int64_t m, c
  * a short window begin beside the last ones of the tile before. */
 static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
 {
-    enum { SUMS = 10, SUMS_OF_WINDOW = 8 };
+    enum { SUMS_OF_WINDOW = 8 };
     const double rows = (double)(m * s->ncolumns), wide = (double)(s->sums * vectors),
                  acc = wide * rows;
-    double each = s->reuse ? acc / (wide + rows) : acc / (acc + wide), most = SUMS;
+    double each = s->reuse ? acc / (wide + rows) : acc / (acc + wide), most = s->t->machine.chains;
     if (loads_window_once(s, vectors, m, w)) {
         each = (double)(m * w->taps) / (double)((m - 1) * w->step + 2 * w->taps);
         most = SUMS_OF_WINDOW;
@@ -305,7 +307,7 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
     if (s->integers) /* a product and a sum are two operations */
         score /= 2;
     /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
-    if (!s->signs && !s->pairs && s->block * wide > L1_BLOCK && m < L2_ROWS)
+    if (!s->signs && !s->pairs && s->block * wide > s->t->machine.near / 2 && m < L2_ROWS)
         score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
     const double near = rows->blocks ? 2 * s->near : s->near;
     if (s->uses > m && s->block * wide > near)
@@ -317,8 +319,8 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
         score *= 0.95;
     if (rows->panels && m % PANEL)
         score *= 0.9;
-    if (rows->one_set && m > WAYS)
-        score *= (double)WAYS / (double)m;
+    if (rows->one_set && m > s->t->machine.ways)
+        score *= s->t->machine.ways / (double)m;
     return rows->apart && m > 1 ? score * APART : score;
 }
 
@@ -330,20 +332,19 @@ static bool reused_rows(const View *v, Node *lanes, Node *rows)
 /* Rows that are too few to use a vector from L2 for: all of them, and some along a second axis (3x3 pixels are nine rows). */
 static void add_columns(const Kernel *k, const View *v, const TileSearch *s, RegisterTile *best)
 {
-    enum { MOST_ROWS = 16 };
     Node *rows = best->rows;
     const int64_t nr = rows ? rows_of(rows) : 0;
     if (!s->t->machine.lanes || !rows || best->columns || best->nrows != nr || nr > L2_ROWS / 2 ||
-        s->block * (double)best->vectors <= L1_BLOCK)
+        s->block * (double)best->vectors <= s->t->machine.near / 2)
         return;
     for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * s->width <= s->extent; vectors++)
         for (int i = 0; i < v->nrange; i++) {
             const int64_t nc = rows_of(v->range[i]);
             if (v->range[i] == rows || !reused_rows(v, best->lanes, v->range[i]) ||
                 window_along(k, v, best->lanes, v->range[i]).taps ||
-                in_one_set(k, v, best->lanes, v->range[i]))
+                in_one_set(k, v, best->lanes, v->range[i], s->t))
                 continue;
-            for (int64_t c = 2; c <= nc && c * nr <= MOST_ROWS && has_registers(s, vectors, c * nr);
+            for (int64_t c = 2; c <= nc && c * nr <= MAX_ROWS && has_registers(s, vectors, c * nr);
                  c++) {
                 const double score = tile_score(s, vectors, c * nr, &(Rows){.count = nc * nr});
                 if (score > best->score * 1.001) {
@@ -421,7 +422,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
             Rows r = rows && t->machine.lanes ? rows_along(k, v, bufs, lanes, rows, t)
                                               : (Rows){.count = rows ? rows_of(rows) : 1};
             r.blocks &= !four && !pair;
-            for (int64_t m = 1; m <= r.count && m <= (t->machine.lanes ? 16 : 4); m++) {
+            for (int64_t m = 1; m <= r.count && m <= (t->machine.lanes ? MAX_ROWS : 4); m++) {
                 const int64_t each = m * s.ncolumns; /* of a vector */
                 if (!has_registers(&s, vectors, each) || !may_have(&s, vectors))
                     break;
@@ -470,8 +471,8 @@ RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool 
             for (int64_t m = 1; m <= nr && m <= 8; m++)
                 for (int64_t c = 1; c <= nc && c <= 4; c++) {
                     double acc = (double)(m * c * v->ndot), loads = (double)(m + c * v->ndot);
-                    double score =
-                        used(nr, m) * used(nc, c) * (acc / loads) * (acc > 10 ? 10 : acc);
+                    double score = used(nr, m) * used(nc, c) * (acc / loads) *
+                                   (acc < t->machine.chains ? acc : t->machine.chains);
                     if (acc + (double)m + 1 > t->machine.registers || score <= most)
                         continue;
                     most = score;

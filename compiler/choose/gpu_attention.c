@@ -90,23 +90,23 @@ static int64_t rows_registers(const RowsExtents *e, const Tc *u, const RowsSize 
 
 static bool rows_fit(const RowsExtents *e, const Tc *u, const RowsSize *s, const Machine *m)
 {
-    enum { MOST = 160 };
     const int64_t part = part_of(e, u, s->parts);
     return s->blocks * s->parts <= m->group / m->warp &&
-           (s->parts == 1 || part * (s->parts - 1) < e->along) && rows_registers(e, u, s) <= MOST;
+           (s->parts == 1 || part * (s->parts - 1) < e->along) &&
+           rows_registers(e, u, s) <= TC_MOST_ROW;
 }
 
 /* Bytes that a group copies, and has places for. */
 static int64_t rows_copied(const RowsExtents *e, const Tc *u, const RowsSize *s)
 {
-    const int64_t bytes = dtype_info[u->a].bytes, pad = 32 / bytes;
+    const int64_t bytes = dtype_info[u->a].bytes, pad = 2 * TC_PIECE / bytes;
     const int64_t keys = part_of(e, u, s->parts) * s->parts, rows = s->blocks * u->m;
     return ((rows + keys) * (e->terms + pad) + keys * (e->columns + pad)) * bytes;
 }
 
 static int64_t rows_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
 {
-    const int64_t joined = s->parts * s->blocks * u->m * (e->columns + 16) * 4;
+    const int64_t joined = s->parts * s->blocks * u->m * (e->columns + TC_PIECE) * 4;
     return rows_copied(e, u, s) + (s->parts > 1 ? joined : 0);
 }
 
@@ -229,8 +229,8 @@ bool choose_rows_opts(Nest **nest)
         const Tc *u = &tc_units[i];
         RowsSize size = {0};
         Node *range[] = {at.rows, at.columns, at.along};
-        if (!(t->machine.units >> i & 1) || u->lanes != 32 || !tc_takes(u, at.outer, range) ||
-            !choose_size(&e, u, t, &size))
+        if (!(t->machine.units >> i & 1) || u->lanes != t->machine.warp ||
+            !tc_takes(u, at.outer, range) || !choose_size(&e, u, t, &size))
             continue;
         Nest *tried = nest_clone(*nest);
         const bool good = rows_opts(tried, &v, &at, u, &e, &size);

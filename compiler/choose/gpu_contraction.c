@@ -17,7 +17,6 @@ enum {
     LEAST_PARTS = 1 << 14,
     LEAST_SERIAL = 64, /* terms that an item adds one after the other while all others wait */
     LEAST_ROWS = 4,
-    LEAST_ITEMS = 64,
     SIDE = 4, /* copies along each, of a tile whose operands are worth a place */
     FULL = 4  /* groups for each processor */
 };
@@ -273,7 +272,8 @@ static bool tiles(Nest **tiled, const View *v, const Buffer *const *bufs, int ro
     const bool small = is_small(*tiled, v, rows, columns);
     bool done = false;
     int items = (*tiled)->target->machine.items;
-    for (; small && worth_parts(*tiled, v) && !done && items >= LEAST_ITEMS; items /= 2) {
+    for (; small && worth_parts(*tiled, v) && !done && items >= 2 * (*tiled)->target->machine.warp;
+         items /= 2) {
         Nest *one = nest_clone(*tiled); /* fewer, if their parts do not fit */
         done = parts_contraction(one, v, rows, columns, items, fours) && !nest_fits(one);
         (void)keep(tiled, one, done);

@@ -274,7 +274,7 @@ bool mma_stage(Nest **nest, const char *outer, int64_t depth)
 
 static int64_t shared_of(const TileSize *b, const Tc *u)
 {
-    const int64_t bytes = dtype_info[u->a].bytes, pad = 16 / bytes;
+    const int64_t bytes = dtype_info[u->a].bytes, pad = TC_PIECE / bytes;
     int64_t parts = b->terms / b->warp_terms, lines = b->rows + b->columns;
     int64_t join = parts > 1 ? parts * b->rows * (b->columns + 8) * 4 : 0;
     join += (b->groups - 1) * b->rows * b->columns / b->groups * 4;
@@ -440,14 +440,14 @@ typedef struct {
  * nearly all may be. */
 static void rank_depths(Blocks *q, TileSize b)
 {
-    enum { MOST = 4, MOST_OF_SHARES = 6, ADDRESSES = 60 };
+    enum { MOST = 4, MOST_OF_SHARES = 6 };
     const double two = 1.15, three = 1.02, more = 0.015;
     const int64_t most = b.groups > 1 && is_straight(q->e, &b, q->unit) ? MOST_OF_SHARES : MOST;
     for (b.depth = 2; b.depth <= most && shared_of(&b, q->unit) <= q->target->machine.shared;
          b.depth++) {
         double time = estimate(q->e, &b, q->unit, q->target, q->gather);
         if (q->run && !b.runs && q->meets) /* where a term is is computed in each iteration */
-            time += (double)(ADDRESSES * loops_of(q->e, &b));
+            time += q->target->machine.warp_products.address * (double)loops_of(q->e, &b);
         time *= b.depth == 2 ? two : b.depth == 3 ? three : 1 - more * (double)(b.depth - MOST);
         if (time < INFINITY)
             rank_block(&q->order, q->ranked, &b, time);

@@ -13,8 +13,7 @@ enum {
     MOST_WARPS = 4,
     MOST_DEPTH = 6,
     EVEN = 16, /* turns, from which on a depth that divides the steps is worth a place */
-    MOST_PARTS = 4,
-    MOST_RESULTS = 256 * 128
+    MOST_PARTS = 4
 };
 
 typedef struct {
@@ -31,10 +30,9 @@ static int64_t place_bytes(const Tall *b)
 /* With what is kept of operands besides, what the groups of a cluster join their sums in, and the tokens. */
 static int64_t shared_bytes(const Tall *b)
 {
-    enum { TOKENS = 1024 };
     const int64_t rests = b->warps * tc_rests(b->unit) * dtype_info[b->unit->b].bytes;
     return b->depth * place_bytes(b) + rests +
-           (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 + TOKENS;
+           (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 + TC_TOKENS;
 }
 
 /* Of products in three an item has two sums of each of its results. Of several warpgroups, who have what the loaders leave them, they have to fit. */
@@ -146,7 +144,7 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                                    e->terms > parts * line);
                 if (!(t->machine.units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
                     u->products != like->products || wide || !even || !has_registers(&b) ||
-                    warps * u->m * u->n > MOST_RESULTS)
+                    warps * u->m * u->n > t->machine.file / 2)
                     continue;
                 b.depth = depth_of(e, b, t);
                 const double all = estimate(e, &b, t);

@@ -130,6 +130,7 @@ static bool has_unit(const View *v, const Target *t, bool of_lines)
     return false;
 }
 
+enum { MAX_CONJUNCTS = 32 };
 #define DEPTHWISE 0.25 /* of the weight of others' votes */
 
 static void vote_contractions(Layouts *x, const Target *t)
@@ -239,8 +240,8 @@ static bool is_edge_gate(const Kernel *k, Node *load, Halo *h)
 {
     Context *c = k->c;
     const KernelArg *arg = &k->args[load->src[0]->arg.i];
-    Node *parts[32], *edge[2 * INGOT_MAX_RANK];
-    int n = conjuncts(load->src[1], parts, 0, 32), nedge = 0;
+    Node *parts[MAX_CONJUNCTS], *edge[2 * INGOT_MAX_RANK];
+    int n = conjuncts(load->src[1], parts, 0, MAX_CONJUNCTS), nedge = 0;
     for (int i = 0; i < arg->rank; i++) {
         Node *e = load->src[2 + i];
         int64_t size;
@@ -331,8 +332,8 @@ static double iterations(const Kernel *k, Node *e, bool all)
  * the reduce. */
 static double cost_of_gate(const Kernel *k, Node *load, const Target *t)
 {
-    Node *part[32];
-    int n = conjuncts(load->src[1], part, 0, 32);
+    Node *part[MAX_CONJUNCTS];
+    int n = conjuncts(load->src[1], part, 0, MAX_CONJUNCTS);
     double cycles = iterations(k, load, true) / t->machine.rate[UNIT_TILE];
     for (int i = 0; i < n; i++)
         cycles += iterations(k, part[i], false) / t->machine.rate[UNIT_SCALAR];

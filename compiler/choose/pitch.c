@@ -12,20 +12,16 @@
  *
  * What is behind a row belongs to nobody: nothing clears it, and whoever reads whole pieces of a row takes as much as there is (store_whole()).
  * Inputs and outputs stay as the model declares them.  Where memory is dear no row is longer than it has to be. */
-#include "choose.h"
+#include "cpu.h"
 
 enum {
-    PIECE = 16,  /* bytes that one access of a GPU has */
-    SECTOR = 32, /* bytes that move together, of GPUs' lines */
-    SETS = 64,   /* of a first level of cache: a page has so many lines */
     WAYS =
         4, /* lines of a set that rows may have: others are for what is read beside, and what is loaded ahead */
-    ROWS = 32,     /* of a block: two fragments */
-    TILE = 16,     /* of a tile in registers, */
-    TILE_WAYS = 8, /* which may have all lines of a set */
-    SHARE = 16,    /* of a product's time that rows in few sets cost */
-    READ = 32,     /* the same of a tile that reads them, */
-    WRITTEN = 64   /* and of one that writes them */
+    ROWS = 2 * MAX_ROWS, /* of a block: two fragments */
+    SHARE = 16,          /* of a product's time that rows in few sets cost */
+    READ = 2 * SHARE,    /* the same of a tile that reads them, */
+    WRITTEN = 4 * SHARE, /* and of one that writes them */
+    MAX_SETS = 256
 };
 
 typedef struct {
@@ -52,17 +48,21 @@ static bool wanted(const Buffer *b, const Layout *l, const Target *t, LayoutOp *
     if (n < 2 || rows < 2 || l->n == (int)(sizeof l->op / sizeof *l->op))
         return false;
     if (t->gpu) {
-        int64_t whole = ceil_div(row, SECTOR) * SECTOR;
-        if (whole - row > row / PIECE)
-            whole = ceil_div(row, PIECE) * PIECE;
+        const int64_t piece = t->machine.access, sector = t->machine.sector;
+        int64_t whole = ceil_div(row, sector) * sector;
+        if (whole - row > row / piece)
+            whole = ceil_div(row, piece) * piece;
         op->a = whole / bytes;
-        return row % PIECE && whole <= 2 * row && whole % bytes == 0;
+        return row % piece && whole <= 2 * row && whole % bytes == 0;
     }
-    bool used[SETS] = {false};
+    bool used[MAX_SETS] = {false};
+    /* of a first level of cache: a page has so many lines */
+    const int64_t all = t->machine.page / line < MAX_SETS ? t->machine.page / line : MAX_SETS;
     int sets = 0;
-    const int block = t->machine.units ? ROWS : TILE, ways = t->machine.units ? WAYS : TILE_WAYS;
+    const int block = t->machine.units ? ROWS : MAX_ROWS, /* a tile may have all lines of a set */
+        ways = t->machine.units ? WAYS : t->machine.ways;
     for (int64_t i = 0; i < block && i < rows; i++) {
-        bool *set = &used[i * row / line % SETS];
+        bool *set = &used[i * row / line % all];
         sets += !*set;
         *set = true;
     }

@@ -16,14 +16,13 @@
 #include "cpu.h"
 
 enum {
-    PART_NS = 2500, /* the least that is worth handing to another thread */
     ENOUGH =
         112, /* iterations to divide: the shares of 2..16 threads differ by a seventh at most */
     MAX_PARTS = 128,
-    THREADS = 8,   /* that bytes and shares are counted for */
-    FEW_PARTS = 8, /* where each has places of its own, of so many bytes in all: */
-    PLACES = 3 << 19
+    THREADS = 8,  /* that bytes and shares are counted for */
+    FEW_PARTS = 8 /* where each has places of its own, of so many bytes of L2 in all: */
 };
+static const double PLACES = 1.5;
 
 /* Nanoseconds on one core, very roughly: half of its multiply-adds, and caches that give 8 bytes. */
 static double estimate(const Kernel *k, const Target *t)
@@ -58,7 +57,8 @@ static int64_t argument_bytes(const Kernel *k, int i)
 /* How many parts there is work for, and memory where they have places of their own. */
 static int64_t most_parts(const Nest *nest, double ns)
 {
-    const int64_t most = ns / PART_NS < MAX_PARTS ? (int64_t)(ns / PART_NS) : MAX_PARTS;
+    const double parts = ns / nest->target->machine.part_ns;
+    const int64_t most = parts < MAX_PARTS ? (int64_t)parts : MAX_PARTS;
     bool staged = nest->partial;
     for (int i = 0; i < nest->k->naxis; i++)
         staged |= nest->k->axes[i].staged;
@@ -69,7 +69,8 @@ static int64_t most_parts(const Nest *nest, double ns)
     tiles_free(&t);
     if (places_are_local(bytes, nest->target))
         return most;
-    const int64_t places = PLACES / bytes < FEW_PARTS ? FEW_PARTS : PLACES / bytes;
+    const int64_t room = (int64_t)(nest->target->machine.far * PLACES) / bytes,
+                  places = room < FEW_PARTS ? FEW_PARTS : room;
     return places < most ? places : most;
 }
 
@@ -131,8 +132,9 @@ static void cut_from(Cut *c, int from)
 static bool is_balanced(int64_t iterations)
 {
     bool balanced = true;
-    for (int64_t threads = 2; threads <= 16; threads *= 2)
-        balanced &= 16 * iterations >= 15 * threads * ceil_div(iterations, threads);
+    for (int64_t threads = 2; threads <= MAX_THREADS; threads *= 2)
+        balanced &=
+            MAX_THREADS * iterations >= (MAX_THREADS - 1) * threads * ceil_div(iterations, threads);
     return balanced;
 }
 
@@ -255,7 +257,7 @@ void choose_threads(Nest *nest)
 {
     const Kernel *k = nest->k;
     double ns = estimate(k, nest->target);
-    if (ns < 2 * PART_NS || !can_be_cut(k))
+    if (ns < 2 * nest->target->machine.part_ns || !can_be_cut(k))
         return;
     Arena *a = arena_new();
     int *loop = NEWN(a, int, nest->norder), nloop = 0;

@@ -28,6 +28,7 @@ typedef struct {
     double given;         /* bytes of sums that a group gives or takes in a cycle */
     double join;          /* warps that have parts of the same sums meet */
     double stored;        /* results in a cycle */
+    double address;       /* computed in each iteration, where terms are of several axes */
 } WarpProducts;
 
 /* The same of those that the items of four warps multiply together (choose/gpu_wgmma.c). */
@@ -63,6 +64,7 @@ typedef struct {
     double near, far; /* bytes that loops are blocked for, so that what they read again stays in the
                            first and in the second level */
     double launch;    /* of a kernel */
+    double part_ns;   /* nanoseconds of work, the least that is worth handing to another thread */
     double byte;      /* that a byte of memory is worth beside; 0: time alone counts */
 
     /* GPUs only */
@@ -80,6 +82,8 @@ typedef struct {
     int lanes;       /* f32 lanes of a vector register; 0: no vector types */
     int registers;   /* vector registers */
     int sums;        /* that a tile may have without vector registers */
+    int chains;      /* sums that keep a core busy while each waits for its last product */
+    int spills;      /* of so many sums of a long tile one may leave its register */
     unsigned units;  /* matrix units: bits by TcId */
 
     /* GPUs only */

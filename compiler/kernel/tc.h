@@ -94,8 +94,12 @@ typedef struct {
     bool by_line; /* the terms of a line lie side by side */
 } LaneFragment;
 bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
-/* In the registers of a lane, of any unit with lanes. */
-enum { TC_MOST_SUMS = 128 };
+/* In the registers of a lane, of any unit with lanes; of rows of attention that stay there, with all else of them. */
+enum { TC_MOST_SUMS = 128, TC_MOST_ROW = 160 };
+/* Bytes of the pieces that copies into places of a group have, and that lines of fragments are apart by. */
+enum { TC_PIECE = 16 };
+/* Bytes of the tokens by which a place of a group is told to be full or free. */
+enum { TC_TOKENS = 1024 };
 /* Bytes of the runs of terms that follow each other in a place which a unit reads: what a box of copies has of a line. */
 enum { TC_RUN = 128 };
 /* Does a unit read its operands where they lie?  There such runs follow each other, so many elements each. */

@@ -115,7 +115,7 @@ static double products(const Target *t, const Work *w, double strips, double liv
            once = cost_bytes(bytes, INFINITY, t), again = cost_bytes(bytes, bytes + live, t),
            memory = again < once ? once : once * strips, cached = again * strips,
            tiles = strips * ceil(w->rows / strips / TILE_ROWS);
-    if (2 * panel > t->machine.level[1].bytes)
+    if (2 * panel > t->machine.far)
         memory += cost_bytes(bytes * (tiles - strips), 2 * panel, t);
     return fmax(time, fmax(memory, cached)) + fmin(time, memory) * APART;
 }
@@ -132,7 +132,7 @@ static double fewer_time(const Target *t, const Axes *s, const Form *f, int64_t 
            3 * strips * t->machine.launch;
 }
 
-enum { NEAR = 1 << 20, FAR = 4 };
+enum { FAR = 4 }; /* times what L2 holds */
 
 /* Rows of strips of one size, but for the last, between whose kernels lie no more bytes than that. */
 static int64_t rows_within(const Axes *s, const Form *f, double most)
@@ -149,8 +149,9 @@ static int64_t rows_within(const Axes *s, const Form *f, double most)
 int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
 {
     const double room = room_for(r, n), all = bytes_between(s, f) * (double)rows_of_tiles(s, f, 0);
-    const int64_t near = rows_within(s, f, fmin(room, NEAR)), far = rows_within(s, f, room);
-    bool whole = all <= fmin(room, (double)FAR * NEAR);
+    const int64_t near = rows_within(s, f, fmin(room, r->target->machine.far)),
+                  far = rows_within(s, f, room);
+    bool whole = all <= fmin(room, FAR * r->target->machine.far);
     return whole || fewer_time(r->target, s, f, far) < fewer_time(r->target, s, f, near) ? far
                                                                                          : near;
 }
