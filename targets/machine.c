@@ -14,16 +14,18 @@
 #include "targets.h"
 #include "tc.h"
 
+/* A row of machines.def. */
 typedef struct {
     const char *name, *flags;
-    int lanes,
-        registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types, and how many
-                      registers sums of integers may take */
-    bool prefer_ram; /* memory is dearer than time */
-    bool dot;        /* it multiplies pairs or fours of narrow integers */
-    unsigned units;  /* matrix units: bits by TcId */
-    bool any_sign;   /* bytes in lanes, with or without a sign */
+    const Machine *core;
+    int lanes, registers;
+    bool prefer_ram, dot;
+    unsigned units;
+    bool any_sign;
 } Cpu;
+
+#define CORE(name, ...) static const Machine name = {__VA_ARGS__};
+#include "machines.def"
 
 /* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it traps. */
 #define WASM "--target=wasm32-wasi"
@@ -35,36 +37,8 @@ typedef struct {
 #define AMX (1u << TC_AMX_I8 | 1u << TC_AMX_BF16)
 
 static const Cpu machines[] = {
-    {"c99", "", 0, 0, true, false, 0, false}, /* any compiler: the standard has no vectors */
-    {"x86-64", "-march=x86-64", 4, 16, false, false, 0, false},
-    {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false, 0, false},
-    {"x86-64-v3", "-march=x86-64-v3", 8, 16, false, false, 0, false},
-    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, false, false, 0, false},
-    {"x86-64-v4+vnni", "-march=x86-64-v4 -mavx512vnni -mprefer-vector-width=512", 16, 32, false,
-     true, 0, false},
-    {"alderlake", "-march=alderlake", 8, 16, false, true, 0, false}, /* AVX-VNNI */
-    {"sapphirerapids", "-march=sapphirerapids -mprefer-vector-width=512", 16, 32, false, true, AMX,
-     false},
-    {"armv8-a", "-march=armv8-a", 4, 32, false, false, 0, false},
-    {"armv8.2-a+dotprod", "-march=armv8.2-a+dotprod", 4, 32, false, true, 0, true},
-    {"armv8.6-a", "-march=armv8.6-a", 4, 32, false, true, 0, true},
-    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, false, false, 0, false},
-    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, false, false, 0, false},
-    {"cortex-a76", "-mcpu=cortex-a76", 4, 32, false, true, 0, true},
-    {"cortex-m0+", "-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", 0, 5, true, false, 0, false},
-    {"cortex-m3", "-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", 0, 9, true, false, 0, false},
-    {"cortex-m33", "-mthumb -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard", 0, 9, true, true,
-     0, false},
-    {"cortex-m4", "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", 0, 9, true, true, 0,
-     false},
-    {"cortex-m4-soft", "-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", 0, 9, true, true, 0, false},
-    {"cortex-m55", "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", 0, 9, true, true, 0, false},
-    {"cortex-m7", "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", 0, 9, true, true, 0,
-     false},
-    {"rv32imc", "-march=rv32imc -mabi=ilp32", 0, 9, true, false, 0, false},
-    {"rv64gc", "-march=rv64gc", 0, 0, true, false, 0, false},
-    {"wasm32", WASM, 0, 9, false, false, 0, false},
-    {"wasm32-simd128", WASM " -msimd128", 4, 16, false, false, 0, false},
+#define MACHINE(name, flags, core, ...) {name, flags, &core, __VA_ARGS__},
+#include "machines.def"
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
@@ -104,9 +78,9 @@ static double largest_cache(void)
 /* "native": the processor that the compiler runs on. */
 static Cpu native(void)
 {
-    Cpu m = {.name = "native", .flags = "-march=native", .prefer_ram = true};
+    Cpu m = {.name = "native", .flags = "-march=native", .core = &small, .prefer_ram = true};
 #if defined(__x86_64__)
-    m.lanes = 4, m.registers = 16, m.prefer_ram = false;
+    m.core = &application, m.lanes = 4, m.registers = 16, m.prefer_ram = false;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         m.lanes = 8;
     if (__builtin_cpu_supports("avx512f")) {
@@ -125,7 +99,7 @@ static Cpu native(void)
         m.units = AMX;
 #elif defined(__aarch64__)
     m.flags = "-mcpu=native";
-    m.lanes = 4, m.registers = 32, m.prefer_ram = false;
+    m.core = &application, m.lanes = 4, m.registers = 32, m.prefer_ram = false;
 #if defined(__linux__) && defined(HWCAP_ASIMDDP)
     m.dot = m.any_sign = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
@@ -140,30 +114,25 @@ const char *machine_name(int i)
 
 /* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time.  Where
  * two halves of a vector are multiplied one after the other, sums have units beside: other operations take as long as elsewhere. */
+static void machine_rates(Machine *m, bool halves, bool prefer_ram)
+{
+    const int lanes = m->lanes ? m->lanes : 1;
+    m->rate[UNIT_SCALAR] = m->lanes ? 2 : 1;
+    m->rate[UNIT_VECTOR] = m->lanes ? 2 * lanes : 1;
+    m->rate[UNIT_TILE] = m->lanes ? 3. * lanes / (halves ? 2 : 1) : m->dot ? 4 : 1;
+    m->byte = prefer_ram ? DEAR : 0;
+}
+
 void target_costs(Target *t, bool halves, bool prefer_ram)
 {
-    static const Level large[] = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
-                       small[] = {{0, 4}};
-    int lanes = t->machine.lanes ? t->machine.lanes : 1;
-    t->machine.rate[UNIT_SCALAR] = t->machine.lanes ? 2 : 1;
-    t->machine.rate[UNIT_VECTOR] = t->machine.lanes ? 2 * lanes : 1;
-    t->machine.rate[UNIT_TILE] = t->machine.lanes ? 3. * lanes / (halves ? 2 : 1)
-                                 : t->machine.dot ? 4
-                                                  : 1;
-    memcpy(t->machine.level, t->machine.lanes ? large : small,
-           t->machine.lanes ? sizeof large : sizeof small);
-    t->machine.line = t->machine.lanes ? 64 : 32;
-    t->machine.near = 32 << 10;
-    t->machine.far = 1 << 20;
-    t->machine.ways = 8;
-    t->machine.page = 4096;
-    t->machine.pages = 48;
-    t->machine.sums = 24;
-    t->machine.chains = 10;
-    t->machine.spills = 24;
-    t->machine.part_ns = 2500;
-    t->machine.launch = 500;
-    t->machine.byte = prefer_ram ? DEAR : 0;
+    const Machine was = t->machine;
+    t->machine = was.lanes ? application : small;
+    t->machine.lanes = was.lanes;
+    t->machine.registers = was.registers;
+    t->machine.dot = was.dot;
+    t->machine.any_sign = was.any_sign;
+    t->machine.pairs = was.pairs;
+    machine_rates(&t->machine, halves, prefer_ram);
 }
 
 /* pmaddwd, of SSE2 and what came after, where there is no multiplication of bytes. */
@@ -174,50 +143,6 @@ static bool has_pairs(const Cpu *m)
     x86 |= !strcmp(m->name, "native");
 #endif
     return x86 && m->lanes && !m->dot;
-}
-
-/* The least of "sm_90a+sm_80" or "sm_90a+compute_80": 80; with any other machine, 0. */
-static int least_sm(const char *machine)
-{
-    int least = INT_MAX;
-    for (const char *at = machine; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
-        const int sm = !strncmp(at, "sm_", 3)        ? atoi(at + 3)
-                       : !strncmp(at, "compute_", 8) ? atoi(at + 8)
-                                                     : 0;
-        least = sm < least ? sm : least;
-    }
-    return least;
-}
-
-int gpu_shared_most(const char *machine)
-{
-    const int sm = least_sm(machine);
-    return (sm >= 100 && sm < 120  ? 227
-            : sm == 90             ? 227
-            : sm == 80 || sm == 87 ? 163
-            : sm > 80              ? 99
-                                   : 48)
-           << 10;
-}
-
-bool gpu_dot(const char *machine)
-{
-    enum { DP4A = 61 };
-    return least_sm(machine) >= DP4A;
-}
-
-unsigned gpu_units(const char *machine)
-{
-    unsigned units = 0;
-    const int has = least_sm(machine);
-    for (int i = 0; i < TC_COUNT; i++) {
-        const char *feature = tc_units[i].feature;
-        const bool alone = strspn(feature + 3, "0123456789") != strlen(feature + 3);
-        if (!strncmp(feature, "sm_", 3) &&
-            (alone ? !strcmp(feature, machine) : atoi(feature + 3) <= has))
-            units |= 1u << i;
-    }
-    return units;
 }
 
 /* Has this machine the instructions of the one that the compiler runs on? */
@@ -295,6 +220,7 @@ bool target_tune(Target *t, const char *machine)
         t->bare = true, t->cc = "arm-none-eabi-gcc", t->ar = "arm-none-eabi-ar";
     if (!strncmp(machine, "rv32", 4))
         t->bare = true, t->cc = "riscv64-unknown-elf-gcc", t->ar = "riscv64-unknown-elf-ar";
+    t->machine = m.core ? *m.core : small;
     t->machine.lanes = m.lanes;
     t->machine.registers = m.registers;
     t->machine.pairs = m.name && has_pairs(&m);
@@ -308,6 +234,6 @@ bool target_tune(Target *t, const char *machine)
         t->link = WASM_LINK;
     }
     t->machine.cache = here ? largest_cache() : cache;
-    target_costs(t, here ? in_halves() : halves, m.prefer_ram);
+    machine_rates(&t->machine, here ? in_halves() : halves, m.prefer_ram);
     return m.name != NULL;
 }

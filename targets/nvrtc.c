@@ -91,6 +91,7 @@ CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine
     char arch[64];
     if (!nvrtc_open(&v))
         return COMPILE_ABSENT;
+    machine = machine ? gpu_arch(machine) : NULL;
     const bool named = machine && *machine, cubin = named && strncmp(machine, "compute_", 8);
     if (named)
         snprintf(arch, sizeof arch, "--gpu-architecture=%.30s", machine);

@@ -1,14 +1,10 @@
 /* target_cuda.c - CUDA C++, as NVRTC compiles it. */
 #include "targets.h"
 
-/* The machines are "sm_90a+sm_80", of which the least has what kernels use. */
-static const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *status)
+const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *status)
 {
-    (void)a;
     (void)status;
-    t->machine.units = gpu_units(machine);
-    t->machine.dot = t->machine.takes_fours = gpu_dot(machine);
-    t->machine.shared = gpu_shared_most(machine);
+    gpu_tune(&t->machine, a, machine);
     return NULL;
 }
 
@@ -16,7 +12,9 @@ extern const Target target_cuda;
 const Target target_cuda = {
     .name = "cuda",
     .suffix = ".cu",
-    GPU_FIGURES,
+    .gpu = true,
+    .machine = {GPU_FIGURES, .items = 1024, .shared = 48 << 10, .shared_static = 48 << 10,
+                .subgroup = 32},
     .kernel_word = "extern \"C\" __global__ ",
     .global_word = "",
     .restrict_word = "__restrict__",
@@ -26,9 +24,6 @@ const Target target_cuda = {
     .barrier = "__syncthreads();",
     .begin = "igrt_after_others();",
     .next = "igrt_before_others();",
-    .machine.items = 1024,
-    .machine.shared = 48 << 10,
-    .machine.shared_static = 48 << 10,
     .group_word = "__launch_bounds__(%d) ",
     .group_word_alone = "__launch_bounds__(%d, %d) ",
     .quotient = true,
@@ -58,5 +53,4 @@ const Target target_cuda = {
         "#else\n#include <math.h>\n#include <stdint.h>\n#endif\n",
     .compile = nvrtc_compile,
     .tune = cuda_tune,
-    .machine.subgroup = 32,
 };

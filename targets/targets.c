@@ -42,7 +42,10 @@ bool target_halves(Arena *a, const char *name, const char *half[2])
 
 const char *target_machine(const Target *t, int i)
 {
-    return !t->gpu ? machine_name(i) : t->tune == opencl_tune ? opencl_feature(i) : NULL;
+    return !t->gpu                  ? machine_name(i)
+           : t->tune == opencl_tune ? opencl_feature(i)
+           : t->tune == cuda_tune   ? gpu_name(i)
+                                    : NULL;
 }
 
 static const char *unknown(Arena *a, const char *name)

@@ -3,17 +3,17 @@
 #define TARGETS_H
 
 #include "codegen.h"
+#include "figures.h"
 
 /* "c", "opencl", "cuda", with an optional ":machine"; of a file: c. NULL if there is none of that name. */
 const Target *target_find(const char *name);
 /* Fill in what a machine ("native", "x86-64-v3"...) can do; false if there is none of that name. */
 bool target_tune(Target *, const char *machine);
-/* The matrix units of a GPU of NVIDIA's that is called so: "sm_80", "sm_90a". */
-unsigned gpu_units(const char *machine);
-/* Do they multiply bytes by fours, or by larger blocks? */
-bool gpu_dot(const char *machine);
-/* The bytes that a group of such a GPU may be given. */
-int gpu_shared_most(const char *machine);
+/* gpu.c: figures of GPUs of NVIDIA's that are called so: "sm_90a+sm_80", "h100"; of several the least. */
+void gpu_tune(Machine *, Arena *, const char *machine);
+/* What NVRTC calls one of them, "sm_90a"; itself if it is none of gpus.def. */
+const char *gpu_arch(const char *name);
+const char *gpu_name(int i); /* those of gpus.def, from 0; NULL after the last */
 /* What a name stands for, its machine included: "c", "c:native", "cuda:sm_90", or a file. NULL, or why there is none. */
 const char *target_make(Target *, Arena *, const char *name, ingot_status *);
 /* Of "c:native" the name that says on every machine what it is on this one, as far as there is one; any other name is itself. */
@@ -24,6 +24,8 @@ bool target_halves(Arena *, const char *name, const char *half[2]);
 const char *target_machine(const Target *, int i);
 /* target_opencl.c: features of a device by name, "fp16+dot8", or "native": those of the device found here. NULL, or why they cannot be had. */
 const char *opencl_tune(Target *, Arena *, const char *features, ingot_status *);
+/* target_cuda.c: one or several GPUs, "sm_90a+sm_80". */
+const char *cuda_tune(Target *, Arena *, const char *machine, ingot_status *);
 const char *opencl_feature(int i); /* the names, from 0; NULL after the last */
 /* opencl_device.c: the same of the device found here, "" if it has none of them; NULL: there is no device. */
 const char *opencl_native(Arena *);
@@ -49,50 +51,6 @@ const char *machine_name(int i);
 extern const Target *const targets[];
 /* The spelling of float operators in the C family; each language starts from it. */
 extern const char *const c_spelling[OP_COUNT];
-
-/* Of any GPU, in whatever language: some hundred units of 32 lanes, seldom full. */
-#define GPU_FIGURES                                                                               \
-    .gpu = true, .machine.turned = 3500, .machine.start = 1500, .machine.shared_rate = 128,       \
-    .machine.warp_products = {.iteration = 150,                                                   \
-                              .step = 40,                                                         \
-                              .product = 7,                                                       \
-                              .product3 = 26,                                                     \
-                              .split = 8,                                                         \
-                              .flow = 21,                                                         \
-                              .gather = 75,                                                       \
-                              .issue = 20,                                                        \
-                              .meet = 500,                                                        \
-                              .member = 80,                                                       \
-                              .crowded = 4000,                                                    \
-                              .given = 20,                                                        \
-                              .join = 300,                                                        \
-                              .address = 60,                                                      \
-                              .stored = 64},                                                      \
-    .machine.group_products = {.rate = 2048,                                                      \
-                               .apart = 404,                                                      \
-                               .column = 7.1,                                                     \
-                               .begin3 = 1000,                                                    \
-                               .fill = 1200,                                                      \
-                               .latency = 900,                                                    \
-                               .flow = 55,                                                        \
-                               .flow_all = 5700,                                                  \
-                               .stored = 24,                                                      \
-                               .given = 91,                                                       \
-                               .finish = 75,                                                      \
-                               .group = 700},                                                     \
-    .machine.row_products = {.flow = 50,                                                          \
-                             .product = 15,                                                       \
-                             .product3 = 25,                                                      \
-                             .wait = 18,                                                          \
-                             .wait3 = 50,                                                         \
-                             .others = 140,                                                       \
-                             .waited = 160,                                                       \
-                             .join = 170},                                                        \
-    .machine.processors = 132, .machine.close = 126, .machine.cluster = 8, .machine.quarters = 4, \
-    .machine.warp = 32, .machine.file = 65536, .machine.item_registers = 255,                     \
-    .machine.group = 512, .machine.access = 16, .machine.sector = 32,                             \
-    .machine.rate = {500, 4000, 4000}, .machine.level = {{32 << 20, 2000}, {0, 700}},             \
-    .machine.line = 128, .machine.launch = 2000, .machine.byte = 0.002
 
 /* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", to PTX for those since "compute_75", or else for any GPU. */
 CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine, bool flush);

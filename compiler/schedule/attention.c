@@ -225,7 +225,7 @@ static bool fits(const Rows *r, Node *products)
            stored = cost_stored(s, t) + cost_bytes(node_bytes(s), node_bytes(s), t);
     return t->machine.lanes && rows >= FEW_ROWS && keys >= t->machine.lanes &&
            (int64_t)columns % 8 == 0 &&
-           2 * BLOCK_ROWS * keys * bytes <= t->machine.level[1].bytes / 2 &&
+           2 * BLOCK_ROWS * keys * bytes <= t->machine.far / 2 &&
            again <= tiles + stored * rows * keys * bytes / node_bytes(s);
 }
 

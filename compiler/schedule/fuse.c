@@ -82,7 +82,7 @@ static bool stage_pays(Sched *s, Node *n)
     double operation = node_elements(n) / t->machine.rate[UNIT_VECTOR], moves = 1 + readers,
            again = (readers - 1) * i->along * operation,
            bytes = cost_bytes(moves * node_bytes(n), row, t);
-    return is_trailing(n, i->rows) && 2 * row <= t->machine.level[1].bytes &&
+    return is_trailing(n, i->rows) && 2 * row <= t->machine.far &&
            moves * MOVE_OPS * operation < again && bytes < again;
 }
 

@@ -1,0 +1,106 @@
+/* gpu.c - figures of GPUs of NVIDIA's, by their architecture or by name. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "targets.h"
+#include "tc.h"
+
+/* A row of gpus.def. */
+typedef struct {
+    const char *name, *arch;
+    int processors, close, cluster, shared, l2;
+    double l2_rate, rate;
+} Gpu;
+
+static const Gpu gpus[] = {
+#define GPU(...) {__VA_ARGS__},
+#include "gpus.def"
+};
+enum { GPUS = sizeof gpus / sizeof *gpus };
+
+const char *gpu_name(int i)
+{
+    return i < GPUS ? gpus[i].name : NULL;
+}
+
+static const Gpu *find_gpu(const char *name, size_t n)
+{
+    for (int i = 0; i < GPUS; i++)
+        if (strlen(gpus[i].name) == n && !strncmp(gpus[i].name, name, n))
+            return &gpus[i];
+    return NULL;
+}
+
+const char *gpu_arch(const char *name)
+{
+    const Gpu *g = find_gpu(name, strlen(name));
+    return g ? g->arch : name;
+}
+
+/* "sm_90a" and "compute_90": 90; any other: 0. */
+static int number_of(const char *arch)
+{
+    return !strncmp(arch, "sm_", 3)        ? atoi(arch + 3)
+           : !strncmp(arch, "compute_", 8) ? atoi(arch + 8)
+                                           : 0;
+}
+
+/* The architecture whose figures one of such a number has: the last of them that is not later. */
+static const Gpu *class_of(int sm)
+{
+    const Gpu *best = &gpus[0];
+    for (int i = 0; i < GPUS; i++)
+        if (!strcmp(gpus[i].name, gpus[i].arch) && number_of(gpus[i].arch) <= sm)
+            best = &gpus[i];
+    return best;
+}
+
+/* Matrix units that all of "sm_90a+sm_80" have, whose least number is that. */
+static unsigned units_of(const char *arch, int least)
+{
+    unsigned units = 0;
+    for (int i = 0; i < TC_COUNT; i++) {
+        const char *feature = tc_units[i].feature;
+        if (strncmp(feature, "sm_", 3) != 0)
+            continue;
+        const bool alone = strspn(feature + 3, "0123456789") != strlen(feature + 3);
+        if (alone ? !strcmp(feature, arch) : number_of(feature) <= least)
+            units |= 1u << i;
+    }
+    return units;
+}
+
+static void take_figures(Machine *m, const Gpu *g)
+{
+    const int known = m->processors;
+    for (int i = 0; i < UNITS; i++)
+        m->rate[i] = m->rate[i] * g->processors / known;
+    m->processors = g->processors;
+    m->close = g->close;
+    m->cluster = g->cluster;
+    m->shared = g->shared << 10;
+    m->level[0] = (Level){g->l2 << 20, g->l2_rate};
+    m->level[1] = (Level){0, g->rate};
+}
+
+void gpu_tune(Machine *m, Arena *a, const char *machine)
+{
+    enum { DP4A = 61 }; /* products of bytes by fours */
+    const char *arch = "";
+    const Gpu *least = NULL;
+    int sm = INT_MAX;
+    for (const char *at = machine; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
+        const char *name = arena_printf(a, "%.*s", (int)strcspn(at, "+"), at),
+                   *own = gpu_arch(name);
+        const Gpu *known = find_gpu(name, strlen(name));
+        arch = arena_printf(a, *arch ? "%s+%s" : "%s%s", arch, own);
+        if (number_of(own) < sm) {
+            sm = number_of(own);
+            least = known ? known : class_of(sm);
+        }
+    }
+    take_figures(m, least);
+    m->units = units_of(arch, sm);
+    m->dot = m->takes_fours = sm >= DP4A;
+}
