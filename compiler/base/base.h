@@ -78,6 +78,13 @@ static inline uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t n)
     return h ^ (h >> 29);
 }
 
+/* The same of one number more. */
+static inline uint64_t hash_join(uint64_t h, uint64_t v)
+{
+    h = (h ^ v ^ h >> 29) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 32;
+}
+
 /* Growing array in an arena: vec_push(arena, array, count, item), capacity at powers of two. */
 #define vec_push(a, v, n, item)                                 \
     do {                                                        \

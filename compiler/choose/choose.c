@@ -135,7 +135,7 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
 /* Rows along the lanes of a place begin at lines of the cache: [..][rows][i / 16][i % 16], of whole blocks. */
 static void line_up(Layout *l, int rank, int axis, Node *size)
 {
-    enum { BLOCK = 16 };
+    enum { BLOCK = WIDEST };
     int64_t n;
     if (!idx_value(size, &n) || n % BLOCK == 0) {
         layout_put_last(l, rank, axis);
@@ -309,7 +309,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     }
     Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
-    Node *lanes[MAX_LANES];
+    Node *lanes[WIDEST];
     int nlanes;
     StrBuf tried = {0};
     choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, copies, &tried, want, lanes, &nlanes);

@@ -54,6 +54,8 @@ bool parts_turned(Nest *, const View *);
 int parts_walked(Nest *);
 /* cpu_contraction.c: whether a sum walks through many pages as it reads one term after the other. */
 enum { PANEL = 4 }; /* rows that are copied into panels are so many, or some times as many */
+/* f32 lanes of the widest vectors. */
+enum { WIDEST = 16 };
 bool walks_pages(const Kernel *, const View *, Node *load, const Target *);
 /* tried: NULL, or gets a line for each choice of lanes, for who reads a report. */
 void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, StrBuf *tried,

@@ -86,7 +86,7 @@ static int block_opts(Nest *nest, const View *v, Place *place, int n)
 /* The result lies in panels, blocks of the range in each of which other axes come first: elements of a block, or 0. */
 static int64_t panel_of(const Kernel *k, const View *v, Node *range)
 {
-    int64_t stride, block = 16;
+    int64_t stride, block = WIDEST;
     if (access_stride(k, v->store[0], range, &stride))
         return 0;
     while (block > 2 && !(vector_stride(k, v->store[0], range, block, &stride) && stride == 1))
@@ -176,7 +176,7 @@ static void chains_opt(Nest *nest, const View *v, Node *rows)
         nest_opt_range(nest, OPT_UPCAST, rows, chains);
 }
 
-enum { FAR_VECTORS = 16, NEAR_VECTORS = 8, TILE_OPS = 64, SPARE = 4 /* registers */ };
+enum { NEAR_VECTORS = 8, FAR_VECTORS = 2 * NEAR_VECTORS, SPARE = 4 /* registers */ };
 
 /* What is reduced or scanned over an axis that lies further apart than the lanes: several vectors side by side, so that every
  * visit of a row reads whole lines of a page that the prefetcher sees, and no sum waits for itself. */
@@ -196,7 +196,7 @@ static SideBySide side_by_side(Arena *a, const Nest *nest, const View *v, Node *
         if (!depends_on(t, last) || t->dtype == INGOT_INDEX)
             continue;
         accumulators += loops;
-        ops += op_is_alu(t->op) || loops ? (op_info[t->op].cost > 4 ? 16 : 1) : 0;
+        ops += op_is_alu(t->op) || loops ? (op_info[t->op].cost > 4 ? COST_FUNCTION : 1) : 0;
         for (uint32_t j = 1; loops && j < t->nsrc; j++)
             for (int l = 0; l < v->nload; l++)
                 far |= access_stride(nest->k, v->load[l], t->src[j], &stride) &&
@@ -205,10 +205,10 @@ static SideBySide side_by_side(Arena *a, const Nest *nest, const View *v, Node *
     if (!accumulators || extent < 0 || whole < 2)
         return (SideBySide){1, 1};
     SideBySide s = {.most = (nest->target->machine.registers - SPARE) / accumulators};
-    s.most = s.most * ops > TILE_OPS ? TILE_OPS / ops : s.most;
+    s.most = s.most * ops > WRITTEN_OUT ? WRITTEN_OUT / ops : s.most;
     most = far ? FAR_VECTORS : NEAR_VECTORS;
     while (most > 1 &&
-           (most * ops > TILE_OPS || most * accumulators > nest->target->machine.registers / 2))
+           (most * ops > WRITTEN_OUT || most * accumulators > nest->target->machine.registers / 2))
         most /= 2;
     s.count = whole < most ? whole : most;
     while (s.count > 1 && whole % s.count)
@@ -331,7 +331,7 @@ static int64_t case_opts(Arena *a, Nest *nest, const View *v)
 /* Panels one after the other, a few at a time if rows are read along them. */
 static void panels_opts(Nest *nest, Place *place, int n, int64_t lanes)
 {
-    enum { SIDE_BY_SIDE = 64 };
+    enum { SIDE_BY_SIDE = 4 * WIDEST };
     Place last = place[n - 1];
     if (lanes && range_extent(last.range) >= SIDE_BY_SIDE)
         nest_opt_range(nest, OPT_UPCAST, last.range, SIDE_BY_SIDE / lanes);

@@ -28,8 +28,6 @@ int64_t rows_of(Node *range)
     return extent < 0 ? (range->hi < FEW ? range->hi + 1 : FEW) : extent;
 }
 
-enum { SHORT_OPS = 16 };
-
 /* So little is computed along the range, coordinates too, that it may be copied. */
 bool is_short(Arena *a, const Kernel *k, Node *range)
 {
@@ -38,7 +36,7 @@ bool is_short(Arena *a, const Kernel *k, Node *range)
     for (int i = 0; i < n; i++)
         if (op_is_alu(order[i]->op) && depends_on(order[i], range))
             ops += op_info[order[i]->op].cost;
-    return ops <= SHORT_OPS;
+    return ops <= COST_FUNCTION;
 }
 
 /* Is there a function, of which a vector takes a fraction of the time? */
@@ -47,7 +45,7 @@ bool has_function(Arena *a, const Kernel *k, Node *range)
     int n;
     Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
     for (int i = 0; i < n; i++)
-        if (op_is_alu(order[i]->op) && op_info[order[i]->op].cost >= 16 &&
+        if (op_is_alu(order[i]->op) && op_info[order[i]->op].cost >= COST_FUNCTION &&
             depends_on(order[i], range))
             return true;
     return false;

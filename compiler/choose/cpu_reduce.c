@@ -9,10 +9,10 @@
 #include "cpu.h"
 
 enum {
-    FEW_ROWS = 16,   /* fewer are read as fast in strips */
-    BLOCK_TERMS = 8, /* rows that are read at a time */
-    LEAST_TERMS = 4, /* of a sum that is loaded and stored for it */
-    LEAST_PARTS = 8  /* iterations that threads may share */
+    BLOCK_TERMS = 8,            /* rows that are read at a time */
+    FEW_ROWS = 2 * BLOCK_TERMS, /* fewer are read as fast in strips */
+    LEAST_TERMS = 4,            /* of a sum that is loaded and stored for it */
+    LEAST_PARTS = 8             /* iterations that threads may share */
 };
 
 /* The results that one place holds: those of the loops from `first` on, of which the first one is in blocks of so many. */

@@ -86,7 +86,7 @@ static double operand_bytes(const Kernel *k, const View *v, Node *lanes, bool mo
 bool is_block_of_rows(const Kernel *k, const View *v, Node *lanes, Node *rows, Node *r,
                       const Target *t)
 {
-    enum { ENOUGH_ROWS = 96 };
+    enum { ENOUGH_ROWS = 6 * MAX_ROWS };
     double used = 1;
     if (!t->machine.lanes || r == lanes || r == rows || r->hi < 1 ||
         moves_lanes_operand(v, lanes, r))

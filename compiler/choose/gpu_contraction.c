@@ -12,10 +12,9 @@
 enum {
     ITEMS = 16,      /* of a group, along rows and along columns */
     MOST_COPIES = 8, /* of an item, along each */
-    TERMS = 16,      /* of a sum that a block has */
+    TERMS = ITEMS,   /* of a sum that a block has */
     LEAST_WORK = 1 << 20,
     LEAST_PARTS = 1 << 14,
-    LEAST_SERIAL = 64, /* terms that an item adds one after the other while all others wait */
     LEAST_ROWS = 4,
     SIDE = 4, /* copies along each, of a tile whose operands are worth a place */
     FULL = 4  /* groups for each processor */
@@ -225,13 +224,14 @@ static bool is_vector(const Nest *n, const View *v, Node *range)
     return n->axis[nest_root(n, range)].extent > 1;
 }
 
-/* Are there operations, or terms of one sum, that are worth the wait of items for each other? */
+/* Are there operations, or terms of one sum that an item adds one after the other while all others wait, that are worth the wait of items for
+ * each other? */
 static bool worth_parts(const Nest *n, const View *v)
 {
     int64_t terms = 1;
     for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
         terms = sat_mul(terms, n->axis[nest_root(n, v->dot->src[i])].most);
-    return n->k->flops >= LEAST_PARTS || terms >= LEAST_SERIAL;
+    return n->k->flops >= LEAST_PARTS || terms >= 2 * n->target->machine.warp;
 }
 
 /* What was tried is kept if it could be done. */

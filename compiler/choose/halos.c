@@ -72,7 +72,6 @@ static Node *end_of(Kernel *k, Node *store, Walk *loop, int n)
 /* Zeroes one side of an axis: of the axes before it the elements, of those after it the halo too. */
 static Node *clear_slab(Kernel *k, int arg, int axis, bool behind)
 {
-    enum { UNUSED = 1 << 20 }; /* numbers of ranges that end_of() replaces */
     Context *c = k->c;
     const KernelArg *a = &k->args[arg];
     Node *src[INGOT_MAX_RANK + 3] = {
@@ -88,7 +87,7 @@ static Node *clear_slab(Kernel *k, int arg, int axis, bool behind)
                        : i < axis ? a->dims[i]
                                   : idx(c, behind ? hi : lo);
         Node *first = i < axis ? idx(c, 0) : i == axis && behind ? a->dims[i] : idx(c, -lo);
-        Node *r = range_new(c, UNUSED + i, extent);
+        Node *r = range_new(c, RANGE_ADDED + i, extent);
         src[3 + i] = idx_add(c, r, first);
         if (r->op == OP_RANGE)
             loop[n++] = (Walk){.range = r};

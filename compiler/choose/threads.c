@@ -17,8 +17,9 @@
 
 enum {
     ENOUGH =
-        112, /* iterations to divide: the shares of 2..16 threads differ by a seventh at most */
-    MAX_PARTS = 128,
+        7 *
+        MAX_THREADS, /* iterations to divide: the shares of 2..16 threads differ by a seventh at most */
+    MAX_PARTS = 8 * MAX_THREADS,
     THREADS = 8,  /* that bytes and shares are counted for */
     FEW_PARTS = 8 /* where each has places of its own, of so many bytes of L2 in all: */
 };

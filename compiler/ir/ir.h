@@ -22,6 +22,10 @@ typedef struct {
     int cost;
     int lanes; /* bits of the widest float */
 } OpInfo;
+/* An op of so high a cost, beside 1 of an addition, is a function: vectors take a fraction of its time, and it is not computed again lightly. */
+enum { COST_FUNCTION = 16 };
+/* How deep a pass looks below a node: as deep as a graph ever is between what ends a search; where each level is looked at again for what reads it. */
+enum { DEPTH_ANY = 64, DEPTH_SOME = 24, DEPTH_FEW = 16 };
 extern const OpInfo op_info[OP_COUNT];
 Op op_named(const char *text); /* which has to be one */
 static inline bool op_is_alu(int op)
@@ -506,6 +510,13 @@ bool idx_value(const Node *, int64_t *); /* is a constant; the value may be aske
 bool idx_provably_equal(Context *, Node *, Node *);
 /* The number of the element at these coordinates, row-major: ((at[0] dims[1] + at[1]) dims[2] + at[2]) .. */
 Node *idx_flat(Context *, int n, Node *const *dims, Node *const *at);
+/* Numbers that no loop of a kernel has: of ranges that stand for one while something is found out, or replaced, and of those that lowering adds. */
+enum {
+    RANGE_ADDED = 1 << 20,
+    RANGE_TURN = 1 << 21,
+    RANGE_INDEX = 1 << 24, /* schedule/index_cost.c */
+    RANGE_ASKED = 1 << 25  /* where does an element lie? */
+};
 Node *range_new(Context *, int axis, Node *extent);
 /* The integer behind a value of integer dtype: strips casts, pushes through + - * where; NULL if some
  * intermediate might not fit.  So that gathers with computed indices become plain coordinates. */

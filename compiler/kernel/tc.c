@@ -194,7 +194,6 @@ bool tc_takes(const Tc *u, Node *r, Node *const *range)
 bool tc_fragment(Context *c, const Tc *u, Node *const *range, Node *load, Node **first,
                  int64_t *pitch)
 {
-    enum { FRESH = 1 << 20 }; /* beyond the number of any range */
     Node *at = load->src[first_coord(load)], *zero = idx(c, 0);
     bool a = depends_on(at, range[TC_ROWS]);
     *first = substitute(c, at, 3, range, (Node *[]){zero, zero, zero});
@@ -204,8 +203,8 @@ bool tc_fragment(Context *c, const Tc *u, Node *const *range, Node *load, Node *
         return range_stride(c, at, range[TC_ROWS], pitch) &&
                range_stride(c, at, range[TC_TERMS], &step) && step == 1;
     int64_t terms = range[TC_TERMS]->hi + 1;
-    Node *line = range_new(c, FRESH, idx(c, terms / u->group));
-    Node *inside = range_new(c, FRESH + 1, idx(c, u->group));
+    Node *line = range_new(c, RANGE_ADDED, idx(c, terms / u->group));
+    Node *inside = range_new(c, RANGE_ADDED + 1, idx(c, u->group));
     Node *both = idx_add(c, idx_mul(c, line, idx(c, u->group)), inside);
     at = substitute(c, at, 1, &range[TC_TERMS], &both);
     return range_stride(c, at, inside, &step) && step == 1 &&

@@ -64,10 +64,9 @@ static double from_memory(const Traffic *f, int64_t parts, double cache)
 /* How many parts leave the least, no more than half of what there is without; the fewest of these. */
 static int64_t best_parts(const Traffic *f, int64_t rows, double cache)
 {
-    enum { MOST_PARTS = 32 }; /* each is the whole network again */
     int64_t best = 1;
     double least = from_memory(f, 1, cache) / 2;
-    for (int64_t parts = 2; parts <= rows && parts <= MOST_PARTS; parts++) {
+    for (int64_t parts = 2; parts <= rows && parts <= MOST_PIECES; parts++) {
         const double bytes = rows % parts ? INFINITY : from_memory(f, parts, cache);
         if (bytes < least) {
             least = bytes;

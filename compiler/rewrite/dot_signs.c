@@ -22,8 +22,8 @@ static Node *without_sign(Context *c, Node *f)
 {
     if (is_move(f))
         return moved(c, f, without_sign(c, f->src[0]));
-    Node *cast = signed_bytes(f), *half = node_const_i(c, INGOT_I32, 128);
-    int64_t z = 128;
+    Node *cast = signed_bytes(f), *half = node_const_i(c, INGOT_I32, INT8_MAX + 1);
+    int64_t z = INT8_MAX + 1;
     if (f != cast) {
         int64_t number = scalar_of(f->src[1])->arg.i;
         z += f->op == OP_SUB ? number : -number;

@@ -5,6 +5,7 @@
  * Vectors have a multiply-add of f32, and none of i32.  As long as no partial sum is beyond 2^24 each of them is a number
  * of f32, whatever the order: the result is the same.  What a dot takes by fours (igrt_dot.h) stays a sum of integers, and so
  * does what may become larger. */
+#include <float.h>
 #include <math.h>
 
 #include "rewrite.h"
@@ -57,7 +58,7 @@ Node *float_sum(Rewrite *r, Node *n)
     for (int i = 0; i < product->rank; i++)
         if (axes >> i & 1)
             most *= (double)product->shape[i]->hi;
-    if (most > 16777216 || takes_dot(r, product, axes))
+    if (most > 1 << FLT_MANT_DIG || takes_dot(r, product, axes))
         return NULL;
     Node *sum = ingot_mul(c, as_float(c, product->src[0]), as_float(c, product->src[1]));
     sum = ingot_cast(c, ingot_reduce(c, INGOT_REDUCE_ADD, sum, axes, true), INGOT_I32);

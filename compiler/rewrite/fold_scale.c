@@ -9,8 +9,6 @@
  * it would be computed, or stored, twice. */
 #include "rewrite.h"
 
-enum { MAX_DEPTH = 24 };
-
 /* The compact form of a constant operand; NULL: it is none, or read by others too. */
 static Node *own_constant(Rewrite *r, Node *n)
 {
@@ -98,7 +96,7 @@ static Node *before_move(Context *c, Node *move, Node *k)
 /* Weights as wide as they are in memory, that nobody else reads. */
 static bool is_plain_weight(Rewrite *r, Node *w, ingot_dtype d, int depth)
 {
-    if (depth > MAX_DEPTH || w->dtype != d || (w->op != OP_CONST && !read_once(r, w)))
+    if (depth > DEPTH_SOME || w->dtype != d || (w->op != OP_CONST && !read_once(r, w)))
         return false;
     if (w->op == OP_DATA || w->op == OP_CONST)
         return true;
@@ -141,7 +139,7 @@ static Node *scaled_sum(Rewrite *r, Node *n, Node *k)
 static Node *scaled(Rewrite *r, Node *n, Node *k, int depth)
 {
     Context *c = r->c;
-    if (depth > MAX_DEPTH || !read_once(r, n))
+    if (depth > DEPTH_SOME || !read_once(r, n))
         return NULL;
     if (n->op == OP_REDUCE)
         return scaled_sum(r, n, k);

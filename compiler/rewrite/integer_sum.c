@@ -13,7 +13,7 @@
 
 #include "rewrite.h"
 
-enum { MAX_FACTORS = 8, MAX_DEPTH = 48 };
+enum { MAX_FACTORS = 8 };
 
 /* Integers have the shape of the sum's operand.  What is not is compact: along each axis it has the size of the operand's, or 1
  * if it does not vary there. */
@@ -39,12 +39,12 @@ static bool is_small_integer(Node *n)
 {
     double lo, hi;
     return n->op == OP_CAST && n->dtype == INGOT_F32 && dtype_is_int(n->src[0]->dtype) &&
-           value_range(n->src[0], &lo, &hi) && lo >= -65536 && hi <= 65536;
+           value_range(n->src[0], &lo, &hi) && lo >= -UINT16_MAX - 1 && hi <= UINT16_MAX + 1;
 }
 
 static bool has_integer(Node *n, int depth)
 {
-    if (depth > MAX_DEPTH || n->dtype != INGOT_F32)
+    if (depth > DEPTH_ANY || n->dtype != INGOT_F32)
         return false;
     if (n->op == OP_MUL)
         return has_integer(n->src[0], depth + 1) || has_integer(n->src[1], depth + 1);
@@ -218,7 +218,7 @@ static bool fits_i32(const Product *p, double terms)
         if (p->factor[i].integer && value_range(p->factor[i].node, &lo, &hi))
             most *= fmax(-lo, hi);
     }
-    return most <= 2147483647.0;
+    return most <= INT32_MAX;
 }
 
 Node *integer_sum(Rewrite *r, Node *n)

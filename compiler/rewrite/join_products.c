@@ -194,10 +194,9 @@ static bool follow(Join *q, Part *const *part, int n)
 /* Moved and cast it is multiplied, as an operand of sums, and nothing else. */
 static bool only_multiplied(const Join *q, const Node *n, int depth)
 {
-    enum { DEEP = 16 };
     int count, more;
     Node *const *user = users(q, n, &count);
-    if (!count || depth > DEEP)
+    if (!count || depth > DEPTH_FEW)
         return false;
     for (int i = 0; i < count; i++) {
         Node *t = user[i];

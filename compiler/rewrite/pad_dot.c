@@ -11,7 +11,7 @@
 #include "eval.h"
 #include "rewrite.h"
 
-enum { FEWEST = 3, MANY_USES = 8, FIRST_RANGE = 1 << 25 };
+enum { FEWEST = 3, MANY_USES = 8 };
 
 /* What lies behind a tensor along an axis where no movement puts anything there; NULL: it cannot be made longer. */
 typedef Node *Behind(Rewrite *, Node *, int axis, int64_t more);
@@ -82,7 +82,7 @@ static Node *longer_gather(Rewrite *r, Node *n, Node *const *dims, Behind *behin
     Context *c = r->c;
     Node *src[1 + INGOT_MAX_RANK] = {n->src[0]}, *at[INGOT_MAX_RANK];
     for (int i = 0; i < n->rank; i++)
-        at[i] = range_new(c, FIRST_RANGE + i, dims[i]);
+        at[i] = range_new(c, RANGE_ASKED + i, dims[i]);
     for (int i = 0; i < n->src[0]->rank && src[0]; i++) {
         Node *last = src[1 + i] = indices(c, n->src[1 + i], n->rank, dims);
         last = last ? index_at(c, last, at, 0) : NULL;
@@ -147,7 +147,7 @@ static bool walks(Rewrite *r, Node *x, int axis, bool *window)
     if (!idx_value(x->shape[axis], &extent))
         return false;
     for (int i = 0; i < x->rank; i++)
-        coords[i] = range_new(c, FIRST_RANGE + i, i == axis ? idx(c, extent - 1) : x->shape[i]);
+        coords[i] = range_new(c, RANGE_ASKED + i, i == axis ? idx(c, extent - 1) : x->shape[i]);
     Node *k = coords[axis], *from = source_of(c, x, coords, at[0], &inside);
     coords[axis] = idx_add(c, k, idx(c, 1));
     if (source_of(c, x, coords, at[1], &inside) != from || !stored_bytes(from))

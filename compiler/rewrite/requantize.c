@@ -8,11 +8,9 @@
  * docs/numerics.md. */
 #include "rewrite.h"
 
-enum { DEPTH = 24 };
-
 bool is_constant(Node *n, int depth)
 {
-    if (depth > DEPTH || n->dtype == INGOT_INDEX)
+    if (depth > DEPTH_SOME || n->dtype == INGOT_INDEX)
         return n->dtype == INGOT_INDEX;
     bool known = op_is_alu(n->op) || is_move(n) || n->op == OP_REDUCE;
     for (uint32_t i = 0; i < n->nsrc && known; i++)
@@ -30,7 +28,7 @@ static Node *quotient(Context *c, Node *k, Node *by)
 /* n / by, with a division of constants only; NULL: n is not made of integers. *integer: some are in it. */
 static Node *divided(Context *c, Node *n, Node *by, int depth, bool *integer)
 {
-    if (depth > DEPTH || n->dtype != INGOT_F32)
+    if (depth > DEPTH_SOME || n->dtype != INGOT_F32)
         return NULL;
     if (is_constant(n, 0))
         return quotient(c, n, by);

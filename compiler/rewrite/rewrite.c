@@ -8,8 +8,6 @@
 #include "builder.h"
 #include "rewrite.h"
 
-enum { MAX_PASSES = 64 };
-
 typedef struct {
     const char *name;
     Op op;
@@ -205,7 +203,7 @@ bool rewrite_pass(Rewrite *r)
 static bool rewrite(Rewrite r)
 {
     const uint32_t most =
-        MAX_PASSES + r.c->nnode; /* what waits for what is below it takes a pass each */
+        DEPTH_ANY + r.c->nnode; /* what waits for what is below it takes a pass each */
     for (uint32_t i = 0; i < most; i++) {
         r.a = arena_new();
         bool again = rewrite_pass(&r);

@@ -6,6 +6,9 @@
 #include "cost.h"
 #include "graph_rewrite.h"
 
+/* Copies of a part of the network that a rule makes, at most: each is that much code, and time to compile it. */
+enum { MOST_PIECES = 32 };
+
 typedef struct Rewrite Rewrite;
 struct Rewrite {
     Context *c;

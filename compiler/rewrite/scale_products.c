@@ -6,8 +6,6 @@
  * unit reads operands as they are stored, so a scaled one is a kernel of its own; behind the sum it is part of another. */
 #include "rewrite.h"
 
-enum { MAX_DEPTH = 16 };
-
 typedef struct {
     Node *by[4]; /* numbers, of any float type */
     int n;
@@ -34,7 +32,7 @@ static Node *number(Node *n)
 static Node *unscaled(Rewrite *r, Node *n, Scales *s, int depth)
 {
     Context *c = r->c;
-    if (depth > MAX_DEPTH || !dtype_is_float(n->dtype))
+    if (depth > DEPTH_FEW || !dtype_is_float(n->dtype))
         return NULL;
     if (is_move(n) && n->op != OP_GATHER && n->op != OP_PAD) {
         Node *x = unscaled(r, n->src[0], s, depth + 1);

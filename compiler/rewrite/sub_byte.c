@@ -14,12 +14,14 @@
  *     (float)w[k, n]  ->  (float)(p[k / 4, n] << 8 (k % 4) & 0xff000000) * 2^-24
  *
  * The number is the same again, and the factor leaves the sum. */
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "builder.h"
 #include "rewrite.h"
 
-enum { MAX_DEPTH = 48 };
+enum { TOP = 3 * CHAR_BIT }; /* where the first byte of a word begins */
 
 /* How constants of a type are packed: digits of so many bits, in words of a type. No bits: not at all. Of a word of 32 bits digits are
  * taken with their sign, at the top. */
@@ -77,7 +79,7 @@ static const void *packed(Context *c, const int8_t *from, Digits d, int bias, in
 static Node *top_bytes(Context *c, Node *words, Node *byte, Node *w)
 {
     Node *x = ingot_shl(c, words, ingot_cast(c, ingot_mul_c(c, byte, 8), INGOT_I32));
-    return ingot_reshape(c, ingot_and(c, x, ingot_like(c, x, -(1 << 24))), w->rank, w->shape);
+    return ingot_reshape(c, ingot_and(c, x, ingot_like(c, x, -(1 << TOP))), w->rank, w->shape);
 }
 
 /* cast(w) for a constant w */
@@ -148,7 +150,7 @@ static bool is_packed(const Way *way, const Node *n)
 /* n with a constant below it packed along the axis, or NULL. */
 static Node *repacked(Rewrite *r, Node *n, int axis, Way *way, int depth)
 {
-    if (depth > MAX_DEPTH || axis < 0 || idx_is(n->shape[axis], 1))
+    if (depth > DEPTH_ANY || axis < 0 || idx_is(n->shape[axis], 1))
         return NULL;
     const bool floats = n->op == OP_CAST && n->dtype == INGOT_F32;
     way->floats = floats ? way->once && r->words : way->floats && (is_move(n) || n->op == OP_CAST);
@@ -194,5 +196,5 @@ Node *sub_byte(Rewrite *r, Node *n)
     Node *x = repacked(r, n->src[0], axis, &way, 0);
     x = x ? node_make(r->c, OP_REDUCE, (ingot_dtype)n->dtype, n->arg, 1, &x, n->rank, n->shape)
           : NULL;
-    return x && way.top ? ingot_mul_c(r->c, x, 0x1p-24) : x;
+    return x && way.top ? ingot_mul_c(r->c, x, ldexp(1, -TOP)) : x;
 }

@@ -14,7 +14,7 @@
 #include "cost.h"
 #include "rewrite.h"
 
-enum { MOST_BANDS = 16 };
+enum { MOST_BANDS = MOST_PIECES / 2 };
 static const double OVERLAP = 1.1; /* how much more than its share a band may take of a sum */
 
 typedef struct {

@@ -26,7 +26,7 @@ static bool digit_of(Node *part, Digit *d)
     Node *n = part;
     int bits = 8 * dtype_info[n->dtype].bytes;
     if (dtype_info[n->dtype].kind != 'u' || n->dtype == INGOT_U4 || n->dtype == INGOT_U2 ||
-        bits > 32)
+        dtype_info[n->dtype].bytes > (int)sizeof(uint32_t))
         return false;
     while (n->op == OP_RESHAPE)
         n = n->src[0];

@@ -1,4 +1,5 @@
 /* value_range.c - within which bounds the elements of an integer tensor lie. */
+#include <limits.h>
 #include <math.h>
 
 #include "rewrite.h"
@@ -27,7 +28,8 @@ static void of_bytes(Node *n, Bounds *b)
     if (!data->bytes || !data->nbytes || (n->dtype != INGOT_I8 && n->dtype != INGOT_U8))
         return;
     const uint8_t *p = data->bytes;
-    uint8_t flip = n->dtype == INGOT_I8 ? 128 : 0, lo = 255, hi = 0; /* in the order of u8 */
+    uint8_t flip = n->dtype == INGOT_I8 ? INT8_MAX + 1 : 0, lo = UINT8_MAX,
+            hi = 0; /* in the order of u8 */
     for (size_t i = 0; i < data->nbytes; i++) {
         uint8_t v = (uint8_t)(p[i] ^ flip);
         lo = v < lo ? v : lo;
@@ -36,15 +38,13 @@ static void of_bytes(Node *n, Bounds *b)
     *b = (Bounds){(double)lo - flip, (double)hi - flip};
 }
 
-enum { MAX_DEPTH = 64 };
-
 static bool bounds_of(Node *n, int depth, Bounds *b)
 {
     Bounds type, x, y;
     if (!of_type((ingot_dtype)n->dtype, &type))
         return false;
     *b = type;
-    if (depth > MAX_DEPTH)
+    if (depth > DEPTH_ANY)
         return true;
     switch (n->op) {
     case OP_CONST: b->lo = b->hi = (double)n->arg.i; break;
@@ -88,7 +88,7 @@ static bool bounds_of(Node *n, int depth, Bounds *b)
         break;
     case OP_SHR:
         if (bounds_of(n->src[0], depth + 1, &x) && bounds_of(n->src[1], depth + 1, &y) &&
-            x.lo >= 0 && y.lo == y.hi && y.lo >= 0 && y.lo < 64)
+            x.lo >= 0 && y.lo == y.hi && y.lo >= 0 && y.lo < (double)(CHAR_BIT * sizeof(int64_t)))
             *b = (Bounds){0, floor(ldexp(x.hi, -(int)y.lo))};
         break;
     default: break;

@@ -413,7 +413,7 @@ static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
     if (try)
         return n;
     int64_t step = rows_of_strip(r, n, s, f) * f->tile, all = results_of(s, 0);
-    Node *x = tiled(r, s, f), *u = transformed_w(c, s, f), *part[MOST_STRIPS];
+    Node *x = tiled(r, s, f), *u = transformed_w(c, s, f), *part[MOST_PIECES];
     int count = 0;
     for (int64_t at = 0; at < all; at += step) {
         int64_t results = all - at < step ? all - at : step;

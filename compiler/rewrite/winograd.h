@@ -43,7 +43,6 @@ int tile_along(const Form *, int window);
 void no_window(Rewrite *, Node *reduce);
 
 /* winograd_time.c: how many rows of tiles are made at once. */
-enum { MOST_STRIPS = 32 };
 int64_t rows_of_strip(const Rewrite *, Node *reduce, const Axes *, const Form *);
 
 #endif

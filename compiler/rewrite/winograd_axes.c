@@ -5,8 +5,6 @@
 
 #include "winograd.h"
 
-enum { MAX_STEPS = 64 };
-
 /* ---- windows ------------------------------------------------------------------------------------ */
 
 Node *index_at(Context *c, Node *t, Node *const *at, int depth)
@@ -16,7 +14,7 @@ Node *index_at(Context *c, Node *t, Node *const *at, int depth)
         return t;
     if (t->op == OP_IOTA)
         return node_cast(c, at[t->arg.i], t->dtype);
-    if (depth > MAX_STEPS || dtype_is_float(t->dtype))
+    if (depth > DEPTH_ANY || dtype_is_float(t->dtype))
         return NULL;
     if (is_move(t) && t->op != OP_GATHER) {
         movement_coords(c, t, at, below, &valid);
@@ -60,16 +58,15 @@ Node *source_of(Context *c, Node *x, Node *const *coords, Node **at, Node **insi
 /* Is x at (o + 1, k) what it is at (o, k + 1)? */
 static bool is_window(Context *c, Node *x, int out, int tap)
 {
-    enum { FIRST_RANGE = 1 << 25 };
     int64_t size, taps;
     if (!idx_value(x->shape[out], &size) || !idx_value(x->shape[tap], &taps) || size < 2)
         return false;
     for (int64_t k = 0; k + 1 < taps; k++) {
         Node *at[2][INGOT_MAX_RANK], *coords[INGOT_MAX_RANK], *inside[2], *leaf[2];
-        Node *o = range_new(c, FIRST_RANGE + out, idx(c, size - 1));
+        Node *o = range_new(c, RANGE_ASKED + out, idx(c, size - 1));
         for (int i = 0; i < x->rank; i++)
             coords[i] =
-                idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, FIRST_RANGE + i, x->shape[i]);
+                idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, RANGE_ASKED + i, x->shape[i]);
         for (int side = 0; side < 2; side++) {
             coords[out] = side ? o : idx_add(c, o, idx(c, 1));
             coords[tap] = idx(c, k + side);

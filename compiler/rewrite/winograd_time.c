@@ -138,7 +138,7 @@ enum { FAR = 4 }; /* times what L2 holds */
 static int64_t rows_within(const Axes *s, const Form *f, double most)
 {
     const double row = bytes_between(s, f);
-    const int64_t tiles = rows_of_tiles(s, f, 0), least = ceil_div(tiles, MOST_STRIPS);
+    const int64_t tiles = rows_of_tiles(s, f, 0), least = ceil_div(tiles, MOST_PIECES);
     int64_t rows = most >= row * (double)tiles ? tiles : most < row ? 1 : (int64_t)(most / row);
     rows = rows < least ? least : rows;
     return ceil_div(tiles, ceil_div(tiles, rows));

@@ -82,7 +82,7 @@ static Node *narrow_weight(Rewrite *r, Node *w)
     for (int i = 0; i < w->rank; i++)
         n *= dims[i];
     for (int64_t i = 0; i < n && fits; i++)
-        fits = v[i] >= -128 && v[i] <= 127;
+        fits = v[i] >= INT8_MIN && v[i] <= INT8_MAX;
     interp_free(ip);
     return fits ? ingot_cast(c, ingot_cast(c, w, INGOT_I8), INGOT_I32) : NULL;
 }
@@ -119,7 +119,7 @@ static Node *lowered_weight(Context *c, Node *w, Node **rest)
     }
     if (w->op != OP_SUB || w->src[0]->op != OP_CAST || w->src[0]->src[0]->dtype != INGOT_U8)
         return NULL;
-    Node *half = node_const_i(c, INGOT_I32, 128);
+    Node *half = node_const_i(c, INGOT_I32, INT8_MAX + 1);
     *rest = ingot_sub(c, half, w->src[1]);
     return ingot_cast(c, ingot_cast(c, ingot_sub(c, w->src[0], half), INGOT_I8), INGOT_I32);
 }

@@ -12,7 +12,7 @@
 #include "fusion.h"
 #include "tc.h"
 
-enum { MAX_MEMBERS = 48, FAR = 256 /* how many nodes of the order are looked at */ };
+enum { MAX_MEMBERS = 48 };
 
 typedef enum {
     ROW,   /* an element for each of the row, as s has them */
@@ -178,7 +178,7 @@ static Node *operand_of(const Rows *r)
     }
 }
 
-enum { FEW_ROWS = 4, BLOCK_ROWS = 8, FUNCTION = 16 };
+enum { FEW_ROWS = 4, BLOCK_ROWS = 8 };
 
 /* The sum of products below, which only elementwise operations and movement stand behind. */
 static Node *products_below(const Rows *r)
@@ -224,8 +224,7 @@ static bool fits(const Rows *r, Node *products)
            tiles = 2 * rows * keys * (terms + columns) / t->machine.rate[UNIT_TILE],
            stored = cost_stored(s, t) + cost_bytes(node_bytes(s), node_bytes(s), t);
     return t->machine.lanes && rows >= FEW_ROWS && keys >= t->machine.lanes &&
-           (int64_t)columns % 8 == 0 &&
-           2 * BLOCK_ROWS * keys * bytes <= t->machine.far / 2 &&
+           (int64_t)columns % 8 == 0 && 2 * BLOCK_ROWS * keys * bytes <= t->machine.far / 2 &&
            again <= tiles + stored * rows * keys * bytes / node_bytes(s);
 }
 
@@ -280,21 +279,21 @@ static bool row_sizes(const Rows *r, const Node *products, RowSizes *z)
 /* Enough of them, for the registers of lanes and the memory of a group.  A warp has rows of MOST_PART; of longer ones a part. */
 static bool sizes_fit(const RowSizes *z, int64_t bytes, const Target *t)
 {
-    enum { LEAST = 16, PAD = 32 /* bytes */, PARTS = 2 };
-    enum { MOST_PART = 256, MOST_ROW = PARTS * MOST_PART, MOST_REGISTERS = 160 };
+    enum { LEAST = 16, PAD = 2 * TC_PIECE, PARTS = 2 };
+    enum { MOST_PART = 256, MOST_ROW = PARTS * MOST_PART };
     const int64_t line = (z->terms > z->columns ? z->terms : z->columns) * bytes + PAD;
     const int64_t joined = PARTS * LEAST * (z->columns + LEAST) * dtype_info[INGOT_F32].bytes;
     const int64_t part = z->keys < MOST_PART ? z->keys : MOST_PART;
     return z->rows >= LEAST && z->keys >= LEAST && z->keys <= MOST_ROW && z->terms >= LEAST &&
-           z->columns >= LEAST && z->columns % 8 == 0 &&
-           part / 2 + z->columns / 2 <= MOST_REGISTERS &&
+           z->columns >= LEAST && z->columns % 8 == 0 && part / 2 + z->columns / 2 <= TC_MOST_ROW &&
            (2 * (z->keys + PARTS * LEAST) + LEAST) * line + joined <= t->machine.shared;
 }
 
 static bool has_lanes_unit(const Target *t, ingot_dtype type)
 {
     for (int i = 0; i < TC_COUNT; i++)
-        if ((t->machine.units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type)
+        if ((t->machine.units >> i & 1) && tc_units[i].lanes == t->machine.warp &&
+            tc_units[i].a == type)
             return true;
     return false;
 }
@@ -340,7 +339,7 @@ bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *
         !dtype_is_float(n->dtype))
         return false;
     r.member[r.nmember++] = (Member){n, ROW, n->rank - 1};
-    for (int at = i->order + 1; at < norder && at < i->order + FAR && !all_inside(&r); at++) {
+    for (int at = i->order + 1; at < norder && at < i->order + MAX_NODES && !all_inside(&r); at++) {
         bool reads = false;
         for (uint32_t j = 0; j < order[at]->nsrc; j++)
             reads |= member_of(&r, order[at]->src[j]) != NULL;
@@ -359,7 +358,7 @@ bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *
     for (int m = 0; m < r.nmember; m++) {
         Info *f = info_of(s, r.member[m].n);
         f->in_rows = true;
-        bool again = f->nuse > 1 && op_info[r.member[m].n->op].cost >= FUNCTION;
+        bool again = f->nuse > 1 && op_info[r.member[m].n->op].cost >= COST_FUNCTION;
         if (r.member[m].kind == ROW && (!m || again || r.member[m].n == core))
             f->staged = rows;
     }

@@ -16,7 +16,6 @@
 #include "tc.h"
 
 /* Of one kernel: expressions are lowered by recursion. */
-enum { MAX_DEPTH = 64 };
 
 void info_grow(Sched *s, uint32_t chunk)
 {
@@ -98,7 +97,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return must;
     if (i->widened || i->in_rows)
         return NULL;
-    if (i->depth > MAX_DEPTH)
+    if (i->depth > DEPTH_ANY)
         return "one kernel would become huge";
     if ((i->loads > MAX_BUFFERS || i->cost > MAX_NODES) && !extent_fits(s, n))
         return "one kernel would become huge";
@@ -142,7 +141,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
 static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
 {
     Info *i = info_of(s, n);
-    if (i->depth > MAX_DEPTH || !extent_fits(s, n))
+    if (i->depth > DEPTH_ANY || !extent_fits(s, n))
         return false;
     for (int u = 0; u < i->nuse && i->has_reduce; u++)
         if (uses[i->iuse + u]->op == OP_CONCAT) /* there it takes a kernel in any case */

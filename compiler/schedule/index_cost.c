@@ -11,7 +11,7 @@
  * Requires that what is stored below the tensor is decided. */
 #include "schedule.h"
 
-enum { MAX_PARTS = 256, FIRST_RANGE = 1 << 24 };
+enum { MAX_PARTS = 256 };
 
 /* Is all of it arithmetic on coordinates, and not stored? */
 static bool is_made_of_coordinates(Sched *s, Node *root)
@@ -85,7 +85,7 @@ static void count(CoordOps *ops, Arena *a, Node *e)
     Map axes = {0}; /* by id + 1: the axes that a node depends on, if it does on any */
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
-        uintptr_t on = t->op == OP_RANGE ? (uintptr_t)1 << (t->arg.i - FIRST_RANGE) : 0;
+        uintptr_t on = t->op == OP_RANGE ? (uintptr_t)1 << (t->arg.i - RANGE_INDEX) : 0;
         for (uint32_t j = 0; j < t->nsrc; j++)
             on |= (uintptr_t)map_get(&axes, (uint64_t)t->src[j]->id + 1);
         if (!on)
@@ -108,7 +108,7 @@ const CoordOps *coord_ops(Sched *s, Node *n)
     Node *at[INGOT_MAX_RANK];
     k->s = s;
     for (int d = 0; d < n->rank; d++)
-        at[d] = idx_is(n->shape[d], 1) ? idx(c, 0) : range_new(c, FIRST_RANGE + d, n->shape[d]);
+        at[d] = idx_is(n->shape[d], 1) ? idx(c, 0) : range_new(c, RANGE_INDEX + d, n->shape[d]);
     i->coords = NEW(s->arena, CoordOps);
     Node *e = lower_value(k, n, at, node_bool(c, true));
     if (dtype_is_int(n->dtype))

@@ -61,8 +61,9 @@ static Node *import_index(Context *c, Arena *a, Node *e)
     Node **order = graph_toposort(a, 1, &e, &n), **copy = NEWN(a, Node *, n);
     Map at = {0};
     for (int i = 0; i < n; i++) {
-        Node *src[64];
-        for (uint32_t j = 0; j < order[i]->nsrc && j < 64; j++)
+        enum { MAX_SRC = 64 };
+        Node *src[MAX_SRC];
+        for (uint32_t j = 0; j < order[i]->nsrc && j < MAX_SRC; j++)
             src[j] = copy[(uintptr_t)map_get(&at, (uint64_t)order[i]->src[j]->id + 1) - 1];
         copy[i] = order[i]->nsrc ? node_with(c, order[i], src)
                                  : node_make(c, order[i]->op, order[i]->dtype, order[i]->arg, 0,
@@ -124,11 +125,7 @@ static void name_axes(Copy *q, Node *const *out, int nout)
             for (uint32_t j = 0; j < k->c->nnode && !x->reduced; j++)
                 x->scanned |= k->c->nodes[j]->op == OP_SCAN && k->c->nodes[j]->src[1] == r;
             const int number = pass ? k->naxis - 1 - before : i; /* of two digits at most */
-            char *digit = x->name;
-            *digit++ = "irp"[pass];
-            if (number > 9)
-                *digit++ = (char)('0' + number / 10);
-            *digit = (char)('0' + number % 10);
+            (void)snprintf(x->name, sizeof x->name, "%c%d", "irp"[pass], number);
         }
 }
 

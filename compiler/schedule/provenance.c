@@ -69,13 +69,15 @@ static void sort_by_id(Member *m, int n)
         m[i] = m[j];
         m[j] = x;
     }
-    static const int gap[] = {301, 57, 10, 1};
-    for (size_t g = 0; g < sizeof gap / sizeof *gap; g++)
-        for (int i = gap[g]; i < n; i++) {
+    int gap = 1;
+    while (gap < n / 5)
+        gap = 5 * gap + 2;
+    for (; gap; gap /= 5)
+        for (int i = gap; i < n; i++) {
             const Member x = m[i];
             int j = i;
-            for (; j >= gap[g] && m[j - gap[g]].n->id > x.n->id; j -= gap[g])
-                m[j] = m[j - gap[g]];
+            for (; j >= gap && m[j - gap].n->id > x.n->id; j -= gap)
+                m[j] = m[j - gap];
             m[j] = x;
         }
 }

@@ -416,14 +416,14 @@ typedef struct Lowered {
     Node *coords[];
 } Lowered;
 
-/* Fused regions are at most MAX_DEPTH deep (fuse.c), so recursion is bounded. */
+/* Fused regions are at most DEPTH_ANY deep (fuse.c), so recursion is bounded. */
 Node *lower_value(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     if (t->dtype == INGOT_INDEX && t->rank == 0)
         return t; /* dims */
-    uint64_t h = (uint64_t)t->id * 0x9E3779B97F4A7C15u ^ gate->id;
+    uint64_t h = hash_join(t->id, gate->id);
     for (int i = 0; i < t->rank; i++)
-        h = ((h ^ (h >> 29)) + coords[i]->id) * 0xFF51AFD7ED558CCDu;
+        h = hash_join(h, coords[i]->id);
     h |= 1;
     Lowered *head = map_get(&k->memo, h);
     for (Lowered *e = head; e; e = e->next)

@@ -43,9 +43,9 @@ bool is_trailing(Node *n, unsigned axes)
 }
 
 /* Rows of a GPU are shared by the items of a group (gpu_reduce.c): there are terms for many, and it is known how many. */
-static bool row_of_group(const Node *n, unsigned axes)
+static bool row_of_group(const Node *n, unsigned axes, const Machine *m)
 {
-    enum { LEAST = 32, MOST = 1 << 16 };
+    enum { MOST = 1 << 16 };
     int64_t terms = 1, size;
     for (int i = 0; i < n->rank; i++)
         if (axes >> i & 1) {
@@ -53,7 +53,7 @@ static bool row_of_group(const Node *n, unsigned axes)
                 return false;
             terms = sat_mul(terms, size);
         }
-    return terms >= LEAST && terms <= MOST;
+    return terms >= m->warp && terms <= MOST;
 }
 
 /* A reduce over rows, expanded over the same rows, costs one more loop over each row and no memory: softmax and the
@@ -62,7 +62,8 @@ static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
 {
     if (!s->fuse_rows || i->rows == ~0u)
         return false;
-    if (s->target->gpu && !row_of_group(i->rows ? n : t, i->rows ? i->rows : i->pending))
+    if (s->target->gpu &&
+        !row_of_group(i->rows ? n : t, i->rows ? i->rows : i->pending, &s->target->machine))
         return false;
     if (op_is_alu(t->op))
         return true;
@@ -94,12 +95,14 @@ static Node *next_reader(Sched *s, int nregion, Node *const *region, Node *const
  * computed once by that node's kernel, whatever the number of readers.  (x * sigmoid(x), residual sums.) */
 static bool diamond(Sched *s, Node *n, Node *const *uses)
 {
-    Node *region[32];
+    enum { MAX_REGION = 32 };
+    Node *region[MAX_REGION];
     int nregion = 0, start = info_of(s, n)->order;
     region[nregion++] = n;
     Node *t = n;
-    while (nregion < 32 && (t = next_reader(s, nregion, region, uses, info_of(s, t)->order)) &&
-           info_of(s, t)->order < start + 256) {
+    while (nregion < MAX_REGION &&
+           (t = next_reader(s, nregion, region, uses, info_of(s, t)->order)) &&
+           info_of(s, t)->order < start + MAX_NODES) {
         if (!op_is_alu(t->op) || t->rank != n->rank)
             return false;
         region[nregion++] = t;

@@ -50,11 +50,8 @@ typedef struct {
     int nother;      /* reduces that are none */
 } Walk;
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v ^ h >> 29) * 0x9E3779B97F4A7C15u;
-    return h ^ h >> 32;
-}
+/* What a coordinate is named after, beside nodes. */
+enum { OF_ALL = 1, OF_LOOP, OF_VALUE, OF_INDEX };
 
 static double size_of(Node *dim)
 {
@@ -71,14 +68,14 @@ static Coord new_loop(Walk *w, Node *dim)
     }
     int i = w->nloop++;
     w->extent[i] = size_of(dim);
-    return (Coord){mix(UINT64_C(77), (uint64_t)i) | 1, UINT64_C(1) << i};
+    return (Coord){hash_join(OF_LOOP, (uint64_t)i) | 1, UINT64_C(1) << i};
 }
 
 /* ---- coordinates ------------------------------------------------------------------------------ */
 
 static Coord derived(Coord x, uint64_t how, uint64_t what)
 {
-    x.name = mix(mix(x.name, how), what) | 1;
+    x.name = hash_join(hash_join(x.name, how), what) | 1;
     return x;
 }
 
@@ -99,11 +96,11 @@ static void reshaped(Node *t, const Coord *at, Coord *to)
             i++;
         while (below == above && j < t->rank && idx_is(t->shape[j], 1))
             j++;
-        Coord all = {mix(1, 1), 0}, one = {CONSTANT, 0};
+        Coord all = {hash_join(OF_ALL, 1), 0}, one = {CONSTANT, 0};
         int nfrom = 0, nto = 0;
         for (int k = begin; k < j; k++) {
             all.loops |= at[k].loops;
-            all.name = mix(mix(all.name, at[k].name), (uint64_t)t->shape[k]->id);
+            all.name = hash_join(hash_join(all.name, at[k].name), (uint64_t)t->shape[k]->id);
             if (!idx_is(t->shape[k], 1))
                 one = at[k], nfrom++;
         }
@@ -115,8 +112,9 @@ static void reshaped(Node *t, const Coord *at, Coord *to)
             else if (nfrom == 1 && nto == 1)
                 to[k] = one;
             else
-                to[k] = (Coord){mix(mix(all.name, (uint64_t)x->shape[k]->id), (uint64_t)k) | 1,
-                                all.loops};
+                to[k] = (Coord){
+                    hash_join(hash_join(all.name, (uint64_t)x->shape[k]->id), (uint64_t)k) | 1,
+                    all.loops};
         }
     }
 }
@@ -178,7 +176,7 @@ static uint64_t inside_of(const Walk *w, const Item *x, uint64_t loops)
         on |= x->around & ((UINT64_C(1) << w->noutput) - 1);
     for (int i = w->nloop; i-- > 0 && !below;)
         if (on >> i & 1)
-            below = i == 63 ? ~UINT64_C(0) : (UINT64_C(1) << (i + 1)) - 1;
+            below = i == MAX_LOOPS - 1 ? ~UINT64_C(0) : (UINT64_C(1) << (i + 1)) - 1;
     return x->around & below;
 }
 
@@ -198,12 +196,12 @@ static double iterations(const Walk *w, uint64_t loops)
 
 static bool is_known(Walk *w, const Item *x)
 {
-    uint64_t key = mix(x->n->id, 5);
+    uint64_t key = hash_join(x->n->id, OF_VALUE);
     if (x->n->op == OP_REDUCE && reduce_size(x->n) > 1) /* its siblings are computed with it */
-        key = mix(mix(x->n->src[0]->id, x->n->src[1]->id),
-                  (uint64_t)reduce_arg(reduce_monoid(x->n), reduce_axes(x->n), 0).i);
+        key = hash_join(hash_join(x->n->src[0]->id, x->n->src[1]->id),
+                        (uint64_t)reduce_arg(reduce_monoid(x->n), reduce_axes(x->n), 0).i);
     for (int i = 0; i < x->n->rank; i++)
-        key = mix(key, x->at[i].name);
+        key = hash_join(key, x->at[i].name);
     key |= 1;
     if (map_get(&w->seen, key))
         return true;
@@ -287,9 +285,9 @@ static void visit_gather(Walk *w, const Item *x)
 {
     Node *t = x->n, *from = t->src[0];
     Coord at[INGOT_MAX_RANK];
-    uint64_t name = mix(t->id, 9);
+    uint64_t name = hash_join(t->id, OF_INDEX);
     for (int i = 0; i < t->rank; i++)
-        name = mix(name, x->at[i].name);
+        name = hash_join(name, x->at[i].name);
     for (int i = 0; i < from->rank; i++) {
         Node *index = t->src[1 + i];
         if (index->op == OP_IOTA) {
@@ -298,7 +296,7 @@ static void visit_gather(Walk *w, const Item *x)
         }
         push(w, x, index, x->at);
         count_ops(w, x, index_cost(w->s, index) * iterations(w, index_loops(w, *x, index)));
-        at[i] = (Coord){mix(name, (uint64_t)i) | 1, loops_of(x)};
+        at[i] = (Coord){hash_join(name, (uint64_t)i) | 1, loops_of(x)};
     }
     push(w, x, from, at);
 }
@@ -361,7 +359,8 @@ static Region walk_region(Sched *s, int n, const Stored *stored, int most)
 {
     Region r = {0};
     Item some[32];
-    Walk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = 32, .most = most};
+    const int room = sizeof some / sizeof *some;
+    Walk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = room, .most = most};
     for (int k = 0; k < n && !r.huge; k++) {
         Node *root = stored[k].node;
         Item outside = {.n = root};
@@ -386,7 +385,7 @@ static Region walk_region(Sched *s, int n, const Stored *stored, int most)
 
 Region region_of_all(Sched *s, int n, const Stored *stored)
 {
-    enum { MAX_ITEMS = 1024 };
+    enum { MAX_ITEMS = 4 * MAX_NODES };
     return walk_region(s, n, stored, MAX_ITEMS);
 }
 

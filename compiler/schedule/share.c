@@ -102,7 +102,7 @@ static bool takes_any(const Node *user, uint32_t operand)
         const Node *x = user->nsrc == 2 ? user->src[1 - operand] : NULL;
         return (user->op == OP_ADD || user->op == OP_SUB) && x->op == OP_CAST &&
                dtype_is_int(x->src[0]->dtype) && dtype_info[x->src[0]->dtype].bytes == 1 &&
-               fabs(v) <= 255;
+               fabs(v) <= UINT8_MAX;
     }
     if (!isfinite(v) || fabs(v) < FLT_MIN)
         return false;

@@ -169,7 +169,7 @@ static int64_t rounds_of(const Lower *q, const Shared *s, int64_t chunk)
 }
 
 /* So many rounds of copies for later iterations are no loop: what is known before the loop over those differs from round to round. */
-enum { STRAIGHT = 8, FRESH_TURN = 1 << 21 /* beyond the number of any range */ };
+enum { STRAIGHT = 8 };
 
 /* The number of what an item brings, in this round. */
 static Node *number_of(Lower *q, Piece *p, const Shared *s, int64_t chunk, Node **turn)
@@ -179,7 +179,7 @@ static Node *number_of(Lower *q, Piece *p, const Shared *s, int64_t chunk, Node 
     if (rounds == 1)
         return e;
     if (p->t.ahead && copies_apart(q->nest->tc) && chunk > 1 && rounds <= STRAIGHT) {
-        *turn = range_new(q->c, FRESH_TURN, idx(q->c, rounds));
+        *turn = range_new(q->c, RANGE_TURN, idx(q->c, rounds));
     } else if (!*turn) {
         TileAxis x = {.name = arena_printf(q->a, "fill%d", s->stage)};
         x.range = *turn = range_new(q->c, p->next++, idx(q->c, rounds));
@@ -191,14 +191,14 @@ static Node *number_of(Lower *q, Piece *p, const Shared *s, int64_t chunk, Node 
 /* Of a matrix unit's operands as many neighbours at once as are 16 bytes, if they may be. */
 static Chunk chunk_of(Lower *q, Piece *p, const Shared *s, Node *n)
 {
-    enum { BYTES = 16, LEAST = 4, FRESH = 1 << 20 }; /* beyond the number of any range */
+    enum { BYTES = 16, LEAST = 4 };
     Node **turn = &p->filled[s->stage][0], *zero = idx(q->c, 0);
     int64_t bytes = dtype_info[n->dtype].bytes;
     for (int64_t chunk = BYTES / bytes; q->nest->tc && chunk * bytes >= LEAST; chunk /= 2) {
         if (chunk < 2 || s->size[s->walk[0]] % chunk)
             continue;
-        Node *inner = range_new(q->c, FRESH, idx(q->c, chunk)), *e = lower_item(q, p), *any;
-        any = range_new(q->c, FRESH + 1, idx(q->c, rounds_of(q, s, chunk) + 1));
+        Node *inner = range_new(q->c, RANGE_ADDED, idx(q->c, chunk)), *e = lower_item(q, p), *any;
+        any = range_new(q->c, RANGE_ADDED + 1, idx(q->c, rounds_of(q, s, chunk) + 1));
         e = idx_add(q->c, idx_mul(q->c, any, idx(q->c, q->nest->items)), e);
         Chunk x = walk_place(q, p, s, n, chunk, inner, e);
         if (!is_chunk(q, &x, inner))
@@ -316,7 +316,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
             node_make(q->c, OP_STORE, store->dtype, (Arg){.i = x.n}, x.whole ? 5 : 4, src, 0, NULL);
     }
     Node *turn = p->filled[s.stage][0];
-    const bool straight = turn && turn->arg.i == FRESH_TURN;
+    const bool straight = turn && turn->arg.i == RANGE_TURN;
     for (int64_t i = 0; straight && i <= turn->hi; i++) {
         Node *round = idx(q->c, i);
         end[nend++] = substitute(q->c, store, 1, &turn, &round);
