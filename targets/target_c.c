@@ -14,15 +14,19 @@ const char *const c_spelling[OP_COUNT] = {
 };
 /* clang-format on */
 
-extern const Target target_c;
-const Target target_c = {
-    .name = "c",
+static const Language c_language = {
     .suffix = ".c",
     .kernel_word = "",
     .global_word = "",
     .restrict_word = "restrict",
     .float_suffix = "f",
     .spelling = c_spelling,
+};
+
+extern const Target target_c;
+const Target target_c = {
+    .name = "c",
+    .language = &c_language,
     .machine = {CORE_APPLICATION, .lanes = 4, .registers = 16, .dot = true, .any_sign = true,
                 .pairs = true, .rate = {2, 8, 12}, .byte = 2},
 };

@@ -8,13 +8,8 @@ const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *st
     return NULL;
 }
 
-extern const Target target_cuda;
-const Target target_cuda = {
-    .name = "cuda",
+static const Language cuda_language = {
     .suffix = ".cu",
-    .gpu = true,
-    .machine = {GPU_FIGURES, .items = 1024, .shared = 48 << 10, .shared_static = 48 << 10,
-                .subgroup = 32},
     .kernel_word = "extern \"C\" __global__ ",
     .global_word = "",
     .restrict_word = "__restrict__",
@@ -32,8 +27,6 @@ const Target target_cuda = {
     .work_item = "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)",
     .float_suffix = "f",
     .spelling = c_spelling,
-    .runtime = "igrt_cu",
-    .records = true,
     .runs = true,
     .pragma = "/* Kernels before this one are done, and what they have written is there: a launch "
               "may begin earlier (igrt_cu_launch). */\n"
@@ -51,6 +44,19 @@ const Target target_cuda = {
         "#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
         "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n"
         "#else\n#include <math.h>\n#include <stdint.h>\n#endif\n",
+};
+
+extern const Target target_cuda;
+const Target target_cuda = {
+    .name = "cuda",
+    .language = &cuda_language,
+    .gpu = true,
+    .machine = {GPU_FIGURES, .items = 1024, .shared = 48 << 10, .shared_static = 48 << 10,
+                .subgroup = 32},
+    .runtime = "igrt_cu",
+    .triggers = true,
+    .unrolls = true,
+    .records = true,
     .compile = nvrtc_compile,
     .tune = cuda_tune,
 };

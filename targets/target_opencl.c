@@ -74,7 +74,7 @@ static void require(Target *t, Arena *a, Extension *extension, const OpenclFeatu
     t->machine.subgroup = f->subgroup > t->machine.subgroup ? f->subgroup : t->machine.subgroup;
     t->machine.joins_subgroups = t->machine.subgroup > 0;
     if (f->define)
-        t->pragma = arena_printf(a, "%s%s", t->pragma, f->define);
+        t->features = arena_printf(a, "%s%s", t->features ? t->features : "", f->define);
 }
 
 const char *opencl_tune(Target *t, Arena *a, const char *features, ingot_status *status)
@@ -98,12 +98,8 @@ const char *opencl_tune(Target *t, Arena *a, const char *features, ingot_status 
     return NULL;
 }
 
-extern const Target target_opencl;
-const Target target_opencl = {
-    .name = "opencl",
+static const Language opencl_language = {
     .suffix = ".cl",
-    .gpu = true,
-    .machine = {GPU_FIGURES, .items = 256, .shared = 32 << 10, .shared_static = 32 << 10},
     .kernel_word = "__kernel ",
     .global_word = "__global ",
     .restrict_word = "restrict",
@@ -116,11 +112,19 @@ const Target target_opencl = {
     .work_item = "get_global_id(0)",
     .float_suffix = "", /* functions are overloaded */
     .spelling = c_spelling,
-    .runtime = "igrt_cl",
-    .tune = opencl_tune,
     .pragma = PRAGMA,
     .prologue = "typedef char int8_t;\ntypedef uchar uint8_t;\ntypedef short int16_t;\n"
                 "typedef ushort uint16_t;\ntypedef int int32_t;\ntypedef uint uint32_t;\n"
                 "typedef long int64_t;\ntypedef ulong uint64_t;\n"
                 "#define INT64_C(x) x##L\n#define UINT64_C(x) x##UL\n",
+};
+
+extern const Target target_opencl;
+const Target target_opencl = {
+    .name = "opencl",
+    .language = &opencl_language,
+    .gpu = true,
+    .machine = {GPU_FIGURES, .items = 256, .shared = 32 << 10, .shared_static = 32 << 10},
+    .runtime = "igrt_cl",
+    .tune = opencl_tune,
 };

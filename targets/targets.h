@@ -2,8 +2,8 @@
 #ifndef TARGETS_H
 #define TARGETS_H
 
-#include "codegen.h"
 #include "figures.h"
+#include "language.h"
 
 /* "c", "opencl", "cuda", with an optional ":machine"; of a file: c. NULL if there is none of that name. */
 const Target *target_find(const char *name);

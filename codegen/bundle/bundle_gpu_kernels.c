@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bundle_gpu.h"
+#include "language.h"
 
 /* The text in one C string literal a line; long lines in several. */
 void gpu_print_lines(StrBuf *sb, const char *text, int *n)
@@ -52,14 +53,15 @@ void gpu_kernel_bodies(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
 /* What stands above them. */
 static void kernels_head(StrBuf *sb, const Bundle *b)
 {
-    sb_printf(sb, "/* %s_kernels%s - the kernels of ", b->name, b->target->suffix);
+    sb_printf(sb, "/* %s_kernels%s - the kernels of ", b->name, b->target->language->suffix);
     print_comment_text(sb, b->source);
     sb_puts(sb, ". */\n");
-    sb_puts(sb, b->target->pragma);
+    sb_puts(sb, b->target->language->pragma);
+    sb_puts(sb, b->target->features ? b->target->features : "");
     if (b->kernel_needs & (NEED_NUM | NEED_DOT | NEED_ACROSS))
         runtime_whole(sb, b->kernel_needs & NEED_DOT ? "igrt_dot.h" : "igrt_num.h");
     else
-        sb_puts(sb, b->target->prologue);
+        sb_puts(sb, b->target->language->prologue);
     if (b->kernel_needs & NEED_ACROSS)
         sb_puts(sb, runtime_text("igrt_across.h"));
     if (b->kernel_needs & NEED_RUN)
@@ -105,7 +107,7 @@ void gpu_print_image(StrBuf *sb, const Bundle *b, int n, const char *machine, co
 {
     sb_printf(sb,
               "\n/* %s_kernels%s, compiled for %s */\nstatic const unsigned char image%d[] = {\n",
-              b->name, b->target->suffix, *machine ? machine : "any machine", n);
+              b->name, b->target->language->suffix, *machine ? machine : "any machine", n);
     print_bytes(sb, image->data, image->len);
     sb_puts(sb, "\n};\n");
 }
@@ -210,9 +212,9 @@ void gpu_kernels(Bundle *b)
     sb_free(&images_text);
     sb_puts(&sb, "\n");
     if (!b->target->compile)
-        sb_printf(&sb, "/* %s_kernels%s */\n", n, b->target->suffix);
+        sb_printf(&sb, "/* %s_kernels%s */\n", n, b->target->language->suffix);
     else if (!count)
-        sb_printf(&sb, "/* %s_kernels%s was not compiled */\n", n, b->target->suffix);
+        sb_printf(&sb, "/* %s_kernels%s was not compiled */\n", n, b->target->language->suffix);
     sb_printf(&sb, "const char *const %s_program[%s_PROGRAM_PARTS] = {\n", n, u);
     for (int i = 0; i < count; i++)
         sb_printf(&sb, "    (const char *)image%d,\n", i);
@@ -232,7 +234,7 @@ void gpu_kernels(Bundle *b)
     sb_puts(&sb, "};\n");
     if (b->gpu->nown)
         gpu_ways_programs(&sb, b);
-    bundle_source(b, arena_printf(b->a, "%s_kernels%s", n, b->target->suffix), &text);
+    bundle_source(b, arena_printf(b->a, "%s_kernels%s", n, b->target->language->suffix), &text);
     bundle_source(b, arena_printf(b->a, "%s_kernels.c", n), &sb);
     kernel_header(b);
 }

@@ -6,6 +6,7 @@
 
 #include "bundle_writer.h"
 #include "igrt.h"
+#include "language.h"
 
 void indent(Writer *w)
 {
@@ -340,7 +341,7 @@ static void opening(StrBuf *sb, Bundle *b)
     sb_printf(sb, "/*\n * %s.c - the steps of ", b->name);
     print_comment_text(sb, b->source);
     sb_printf(sb, ", in order. The kernels are in %s_kernels%s.\n */\n", b->name,
-              b->gpu ? b->target->suffix : "_*.c");
+              b->gpu ? b->target->language->suffix : "_*.c");
     sb_printf(sb, "#include \"%s_igrt.h\"\n#include \"%s.h\"\n", whole_name(b), b->name);
     if (b->all_needs & NEED_MATH)
         sb_puts(sb, "\n#include <math.h>");

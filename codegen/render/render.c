@@ -307,7 +307,7 @@ void render_statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
     bool rolled;
-    const char *order = s->kind == STMT_DEPEND ? r->t->begin : r->t->next;
+    const char *order = s->kind == STMT_DEPEND ? r->t->language->begin : r->t->language->next;
     if ((s->kind == STMT_DEPEND || s->kind == STMT_NEXT) && !order)
         return;
     render_indent(r, s->depth);
@@ -320,18 +320,18 @@ void render_statement(Render *r, const Stmt *s)
             break;
         }
         const bool rests = tc_rests(r->l.tile->tc) && n == r->l.tile->ahead_of;
-        if (r->t->unroll && rests) { /* where places lie is known then */
-            sb_printf(r->sb, "%s %d\n", r->t->unroll, render_turns(r->l.tile));
+        if (r->t->language->unroll && rests) { /* where places lie is known then */
+            sb_printf(r->sb, "%s %d\n", r->t->language->unroll, render_turns(r->l.tile));
             render_indent(r, s->depth);
-        } else if (r->t->unroll &&
+        } else if (r->t->language->unroll &&
                    render_is_short(r, n,
                                    &rolled)) { /* with it loads of several terms are under way */
-            put(r, r->t->unroll);
+            put(r, r->t->language->unroll);
             put(r, rolled ? " 1\n" : "\n");
             render_indent(r, s->depth);
         }
-        if (r->t->unroll && r->l.tile->tc && gathers(r, n)) {
-            sb_printf(r->sb, "%s 8\n", r->t->unroll);
+        if (r->t->language->unroll && r->l.tile->tc && gathers(r, n)) {
+            sb_printf(r->sb, "%s 8\n", r->t->language->unroll);
             render_indent(r, s->depth);
         }
         loop(r, n, s->upto);
@@ -386,7 +386,7 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_DEPEND:
     case STMT_NEXT: sb_printf(r->sb, "%s\n", order); break;
     case STMT_BARRIER:
-        put(r, r->t->barrier);
+        put(r, r->t->language->barrier);
         put(r, "\n");
         break;
     }
@@ -420,7 +420,8 @@ static void work_item(Render *r)
         items = sat_mul(items, s->node->src[0]->hi);
     bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
     render_indent(r, 0);
-    sb_printf(r->sb, wide ? "int64_t gid = %s;\n" : "int gid = (int)%s;\n", r->t->work_item);
+    sb_printf(r->sb, wide ? "int64_t gid = %s;\n" : "int gid = (int)%s;\n",
+              r->t->language->work_item);
     axes_of_number(r, BOUND_NOT, "gid", wide && !r->l.wide);
     render_indent(r, 0);
     put(r, "if (gid)\n");
@@ -432,10 +433,10 @@ static void work_item(Render *r)
 static void group_item(Render *r)
 {
     render_indent(r, 0);
-    sb_printf(r->sb, "int group = (int)%s;\n", r->t->group);
+    sb_printf(r->sb, "int group = (int)%s;\n", r->t->language->group);
     axes_of_number(r, BOUND_GRID, "group", false);
     render_indent(r, 0);
-    sb_printf(r->sb, "int item = (int)%s;\n", r->t->item);
+    sb_printf(r->sb, "int item = (int)%s;\n", r->t->language->item);
     axes_of_number(r, BOUND_LANE, "item", false);
 }
 
@@ -602,7 +603,7 @@ static void places(Render *r, const Kernel *k, bool group)
     bool boxes = false; /* what is swizzled begins at a multiple of eight lines */
     for (int i = 0; i < k->nopt; i++)
         boxes |= k->opts[i].tma;
-    const char *local = boxes ? "__shared__ __align__(1024) " : r->t->local_word;
+    const char *local = boxes ? "__shared__ __align__(1024) " : r->t->language->local_word;
     const char *shared = boxes ? "shared_boxes" : "shared";
     if (asked)
         sb_printf(r->sb, "    extern %sunsigned char %s[];\n", local, shared);
@@ -633,13 +634,14 @@ static void places(Render *r, const Kernel *k, bool group)
 /* Memory begins at multiples of 16 bytes: neighbours are read and written together. */
 static void aligned(Render *r, const Kernel *k)
 {
-    for (int i = 0; i < k->narg && r->t->aligned; i++) {
+    for (int i = 0; i < k->narg && r->t->language->aligned; i++) {
         const char *type = kernel_type(r->t, k->args[i].dtype);
         const char *constant = k->args[i].written ? "" : "const ";
         if (!kernel_has_param(k, i))
             continue;
         render_indent(r, 0);
-        sb_printf(r->sb, "a%d = (%s%s *)%s(a%d, 16);\n", i, constant, type, r->t->aligned, i);
+        sb_printf(r->sb, "a%d = (%s%s *)%s(a%d, 16);\n", i, constant, type, r->t->language->aligned,
+                  i);
     }
 }
 
@@ -695,12 +697,12 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     decompose(&tiles, t->gpu);
     Render r = {.sb = sb, .t = t, .k = tiles.k, .narg = k->narg};
     if (t->gpu)
-        sb_printf(sb, "%s", t->kernel_word);
+        sb_printf(sb, "%s", t->language->kernel_word);
     if (t->gpu && tiles.tile[0].items)
-        sb_printf(sb, tiles.tile[0].tc ? t->group_word_alone : t->group_word,
+        sb_printf(sb, tiles.tile[0].tc ? t->language->group_word_alone : t->language->group_word,
                   tile_group(&tiles.tile[0]), groups_beside(&tiles, k, t));
-    if (tiles.tile[0].across && t->subgroup_word)
-        sb_printf(sb, t->subgroup_word, t->machine.subgroup);
+    if (tiles.tile[0].across && t->language->subgroup_word)
+        sb_printf(sb, t->language->subgroup_word, t->machine.subgroup);
     if (tiles.tile[0].cluster)
         sb_printf(sb, "__cluster_dims__(%d, 1, 1) ", (int)tiles.tile[0].cluster->hi + 1);
     kernel_prototype(sb, t, k, function_name);
@@ -708,8 +710,8 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     if (t->gpu)
         aligned(&r, k);
     places(&r, k, t->gpu && tiles.tile[0].items);
-    if (t->begin && tiles.k->serial)
-        sb_printf(sb, "    %s\n", t->begin);
+    if (t->language->begin && tiles.k->serial)
+        sb_printf(sb, "    %s\n", t->language->begin);
     for (int i = 0; i < k->nopt; i++) {
         TcText tc;
         if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc) && !tc.unit->lanes)

@@ -3,7 +3,7 @@
 #ifndef RENDER_H
 #define RENDER_H
 
-#include "codegen.h"
+#include "language.h"
 #include "linear.h"
 
 typedef struct {

@@ -314,7 +314,7 @@ void render_spelled(Render *r, const char *spelling, const char *type, Node *n)
             bool argument = spelling[i - 2] == '(' && spelling[i + 1] == ')' && spelling[0] != '(';
             render_operand(r, n->src[spelling[i] - '0'], in_lanes(r, n), argument);
         } else if (spelling[i] == '@') {
-            put(r, is_f32 ? r->t->float_suffix : "");
+            put(r, is_f32 ? r->t->language->float_suffix : "");
         } else {
             sb_write(r->sb, spelling + i, 1);
         }
@@ -466,9 +466,9 @@ static void alu(Render *r, Node *n)
         int_op(r, n, d);
         return;
     }
-    if (n->op == OP_DIV && r->t->quotient && render_quotient(r, n))
+    if (n->op == OP_DIV && r->t->language->quotient && render_quotient(r, n))
         return;
-    render_spelled(r, r->t->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
+    render_spelled(r, r->t->language->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
 }
 
 void render_expr_as(Render *r, Node *n, bool alone)

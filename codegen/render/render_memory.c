@@ -40,7 +40,7 @@ static Node *run_of(const Render *r, const Node *n)
     const int64_t arg = n->src[0]->arg.i, elements = half ? RUN / 2 : RUN / 4;
     Context *c = r->k->c;
     Node *zero = idx(c, 0);
-    if (!r->t->runs || (!half && n->dtype != INGOT_F32) || arg >= r->k->narg ||
+    if (!r->t->language->runs || (!half && n->dtype != INGOT_F32) || arg >= r->k->narg ||
         r->k->args[arg].written || !node_is_const_i(n->src[1], 1))
         return NULL;
     for (int i = 0; i < r->l.tile->nreduce; i++) {

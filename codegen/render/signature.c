@@ -4,7 +4,7 @@
  * Names of tensors, dims and nodes come from model files and may be anything. */
 #include <string.h>
 
-#include "codegen.h"
+#include "language.h"
 
 /* ---- identifiers ------------------------------------------------------------------------- */
 
@@ -113,15 +113,15 @@ const char *scalar_type(const Scalar *s)
 void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname)
 {
     const char *separator = "";
-    sb_printf(sb, "%svoid %s(", t->gpu ? "" : t->kernel_word, fname);
+    sb_printf(sb, "%svoid %s(", t->gpu ? "" : t->language->kernel_word, fname);
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
         bool pointers = k->args[i].dtype == INGOT_STRING && !t->gpu, written = k->args[i].written;
-        sb_printf(sb, "%s%s%s%s%s *%s%sa%d", separator, t->global_word,
+        sb_printf(sb, "%s%s%s%s%s *%s%sa%d", separator, t->language->global_word,
                   written || pointers ? "" : "const ", kernel_type(t, k->args[i].dtype),
-                  pointers && !written ? "const" : "", t->restrict_word,
-                  *t->restrict_word ? " " : "", i);
+                  pointers && !written ? "const" : "", t->language->restrict_word,
+                  *t->language->restrict_word ? " " : "", i);
         separator = ", ";
     }
     for (int i = 0; i < k->nvar; i++) {
@@ -141,8 +141,8 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
         separator = ", ";
     }
     if (k->scratch)
-        sb_printf(sb, "%svoid *%s%sscratch", separator, t->restrict_word,
-                  *t->restrict_word ? " " : "");
+        sb_printf(sb, "%svoid *%s%sscratch", separator, t->language->restrict_word,
+                  *t->language->restrict_word ? " " : "");
     if (kernel_parts(k))
         sb_printf(sb, "%sint64_t begin, int64_t end", separator);
     sb_puts(sb, *separator || kernel_parts(k) ? ")" : "void)");

@@ -312,7 +312,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     }
     if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, may_copy, want))
         return;
-    if (v.dot && (*nest)->target->unroll) {
+    if (v.dot && (*nest)->target->unrolls) {
         join_window(*nest);
         v = kernel_view((*nest)->k);
     }

@@ -645,7 +645,7 @@ static bool product_opts(Nest **nest, const Operands *o, Product p, const Extent
     if (!join_for(*nest, &p, b.runs) || !block_opts(*nest, &p, &b, ahead, &step) ||
         !mma_stage(nest, step, gather || is_one_block(e, &b) ? 0 : b.depth))
         return false;
-    if (t->next && p.unit->products == 1 && !gather)
+    if (t->triggers && p.unit->products == 1 && !gather)
         (void)nest_opt(*nest, OPT_TRIGGER, b.groups > 1 ? "waited" : "summed", 0);
     return true;
 }

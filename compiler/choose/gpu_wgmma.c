@@ -193,7 +193,7 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **ou
 /* Few groups leave processors to those of the next kernel, which begin early and are in nobody's way. */
 static void let_next_begin(Nest *n, const Extents *e, const Tall *b)
 {
-    if (n->target->next && b->unit->products == 1 &&
+    if (n->target->triggers && b->unit->products == 1 &&
         share_of(e, b, n->target).blocks <= n->target->machine.processors / 2)
         (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
 }

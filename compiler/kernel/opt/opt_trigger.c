@@ -9,7 +9,7 @@
 const char *opt_trigger(Nest *n, const Opt *o)
 {
     const bool waited = !strcmp(o->axis, "waited");
-    if (n->shared && !(n->target && n->target->next))
+    if (n->shared && !(n->target && n->target->triggers))
         return opt_refuse(n, "TRIGGER: kernels of this target begin when those before them end");
     if (n->trigger)
         return opt_refuse(n, "TRIGGER %s: it is said already", o->axis);
