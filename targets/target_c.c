@@ -1,5 +1,6 @@
 /* target_c.c - C99 for any CPU. Where no machine is named there are vectors of 4 lanes, 16 of them: what
  * x86-64 and aarch64 have without flags, and what gcc and clang make scalars of elsewhere. */
+#include "language_c.h"
 #include "targets.h"
 
 /* clang-format off */
@@ -14,13 +15,18 @@ const char *const c_spelling[OP_COUNT] = {
 };
 /* clang-format on */
 
+static const CWords words = {.kernel_word = "", .global_word = "", .restrict_word = "restrict"};
+
 static const Language c_language = {
+    C_FAMILY,
     .suffix = ".c",
-    .kernel_word = "",
-    .global_word = "",
-    .restrict_word = "restrict",
+    .type = c_value_type,
     .float_suffix = "f",
-    .spelling = c_spelling,
+    .parts = c_parts,
+    .each_part = "    for (int64_t part = begin; part < end; part++) {\n"
+                 "        const int64_t next = part + 1;\n",
+    .end_part = "    }\n",
+    .c = &words,
 };
 
 extern const Target target_c;

@@ -1,4 +1,6 @@
 /* target_cuda.c - CUDA C++, as NVRTC compiles it. */
+#include "igrt_cuda.h"
+#include "language_c.h"
 #include "targets.h"
 
 const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *status)
@@ -8,26 +10,16 @@ const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *st
     return NULL;
 }
 
-static const Language cuda_language = {
-    .suffix = ".cu",
+#define WORK_ITEM "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)"
+
+static const CWords words = {
     .kernel_word = "extern \"C\" __global__ ",
     .global_word = "",
     .restrict_word = "__restrict__",
-    .group = "blockIdx.x",
-    .item = "threadIdx.x",
     .local_word = "__shared__ __align__(16) ",
-    .barrier = "__syncthreads();",
-    .begin = "igrt_after_others();",
-    .next = "igrt_before_others();",
     .group_word = "__launch_bounds__(%d) ",
     .group_word_alone = "__launch_bounds__(%d, %d) ",
-    .quotient = true,
-    .unroll = "#pragma unroll",
     .aligned = "__builtin_assume_aligned",
-    .work_item = "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)",
-    .float_suffix = "f",
-    .spelling = c_spelling,
-    .runs = true,
     .pragma = "/* Kernels before this one are done, and what they have written is there: a launch "
               "may begin earlier (igrt_cu_launch). */\n"
               "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
@@ -44,6 +36,29 @@ static const Language cuda_language = {
         "#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
         "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n"
         "#else\n#include <math.h>\n#include <stdint.h>\n#endif\n",
+    .lines_word = "__shared__ __align__(1024) ",
+    .cluster_word = "__cluster_dims__(%d, 1, 1) ",
+    .map_word = "const __grid_constant__ igrt_map",
+    .fixed = "<$0>",
+    .pair = "float2",
+};
+
+static const Language cuda_language = {
+    C_FAMILY,
+    .type = c_device_type,
+    .file = c_file,
+    .suffix = ".cu",
+    .group = "(int)blockIdx.x",
+    .item = "(int)threadIdx.x",
+    .barrier = "__syncthreads();",
+    .begin = "igrt_after_others();",
+    .next = "igrt_before_others();",
+    .quotient = true,
+    .unroll = "#pragma unroll",
+    .work_item = {"(int)" WORK_ITEM, WORK_ITEM},
+    .float_suffix = "f",
+    .runs = true,
+    .c = &words,
 };
 
 extern const Target target_cuda;
@@ -57,6 +72,7 @@ const Target target_cuda = {
     .triggers = true,
     .unrolls = true,
     .records = true,
+    .branches = IGRT_CU_BRANCHES,
     .compile = nvrtc_compile,
     .tune = cuda_tune,
 };

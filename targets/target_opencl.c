@@ -4,6 +4,7 @@
  * whether its device has the extensions. */
 #include <string.h>
 
+#include "language_c.h"
 #include "targets.h"
 
 #define PRAGMA "#pragma OPENCL FP_CONTRACT OFF\n"
@@ -98,25 +99,31 @@ const char *opencl_tune(Target *t, Arena *a, const char *features, ingot_status 
     return NULL;
 }
 
-static const Language opencl_language = {
-    .suffix = ".cl",
+static const CWords words = {
     .kernel_word = "__kernel ",
     .global_word = "__global ",
     .restrict_word = "restrict",
-    .group = "get_group_id(0)",
-    .item = "get_local_id(0)",
     .local_word = "__local __attribute__((aligned(16))) ",
-    .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
     .group_word = "__attribute__((reqd_work_group_size(%d, 1, 1))) ",
     .subgroup_word = "IGRT_SUBGROUP(%d) ",
-    .work_item = "get_global_id(0)",
-    .float_suffix = "", /* functions are overloaded */
-    .spelling = c_spelling,
     .pragma = PRAGMA,
     .prologue = "typedef char int8_t;\ntypedef uchar uint8_t;\ntypedef short int16_t;\n"
                 "typedef ushort uint16_t;\ntypedef int int32_t;\ntypedef uint uint32_t;\n"
                 "typedef long int64_t;\ntypedef ulong uint64_t;\n"
                 "#define INT64_C(x) x##L\n#define UINT64_C(x) x##UL\n",
+};
+
+static const Language opencl_language = {
+    C_FAMILY,
+    .type = c_device_type,
+    .file = c_file,
+    .suffix = ".cl",
+    .group = "(int)get_group_id(0)",
+    .item = "(int)get_local_id(0)",
+    .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
+    .work_item = {"(int)get_global_id(0)", "get_global_id(0)"},
+    .float_suffix = "", /* functions are overloaded */
+    .c = &words,
 };
 
 extern const Target target_opencl;
@@ -126,5 +133,6 @@ const Target target_opencl = {
     .gpu = true,
     .machine = {GPU_FIGURES, .items = 256, .shared = 32 << 10, .shared_static = 32 << 10},
     .runtime = "igrt_cl",
+    .branches = 8,
     .tune = opencl_tune,
 };

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "bundle_gpu.h"
-#include "igrt_cuda.h"
 
 enum {
     MOST_RECORDED = 10000 /* launches: the driver has some memory for each, and takes its time */
@@ -108,15 +107,15 @@ static bool is_branch(const Step *s)
 }
 
 /* Neither reads what the caller gives nor writes what it gets, on the host; inside of so many branches. */
-static bool apart(const Block *steps, int inside)
+static bool apart(const Target *t, const Block *steps, int inside)
 {
     for (int i = 0; i < steps->n; i++) {
         const Step *s = steps->step[i];
         if (s->kind == STEP_KERNEL || s->kind == STEP_COPY || (s->kind == STEP_CHECK && !inside))
             continue;
-        const bool branch = is_branch(s) && inside < IGRT_CU_BRANCHES;
-        if (!(branch || is_counted(s)) || !apart(&s->body, inside + branch) ||
-            !apart(&s->other, inside + branch))
+        const bool branch = is_branch(s) && inside < t->branches;
+        if (!(branch || is_counted(s)) || !apart(t, &s->body, inside + branch) ||
+            !apart(t, &s->other, inside + branch))
             return false;
     }
     return true;
@@ -221,7 +220,7 @@ void gpu_prepare(Bundle *b)
         if (order[k] == BUF_OUTPUT)
             g->nio = g->nmem - 1 - g->npart;
     }
-    g->apart = apart(&p->main, 0);
+    g->apart = apart(b->target, &p->main, 0);
     for (int i = 0; i < b->nout; i++)
         g->apart &= gpu_on_device(b, b->out[i].b);
     for (int i = 0; b->c->bound && i < b->nin; i++)

@@ -56,20 +56,7 @@ static void kernels_head(StrBuf *sb, const Bundle *b)
     sb_printf(sb, "/* %s_kernels%s - the kernels of ", b->name, b->target->language->suffix);
     print_comment_text(sb, b->source);
     sb_puts(sb, ". */\n");
-    sb_puts(sb, b->target->language->pragma);
-    sb_puts(sb, b->target->features ? b->target->features : "");
-    if (b->kernel_needs & (NEED_NUM | NEED_DOT | NEED_ACROSS))
-        runtime_whole(sb, b->kernel_needs & NEED_DOT ? "igrt_dot.h" : "igrt_num.h");
-    else
-        sb_puts(sb, b->target->language->prologue);
-    if (b->kernel_needs & NEED_ACROSS)
-        sb_puts(sb, runtime_text("igrt_across.h"));
-    if (b->kernel_needs & NEED_RUN)
-        sb_puts(sb, runtime_text("igrt_run.h"));
-    if (b->kernel_needs & NEED_MMA)
-        sb_puts(sb, runtime_text("igrt_mma.h"));
-    if (b->kernel_needs & NEED_WGMMA)
-        sb_puts(sb, runtime_text("igrt_wgmma.h"));
+    b->target->language->file(sb, b->target, b->kernel_needs);
 }
 
 /* The kernel file, <name>_kernels.cl or .cu, or what it would be with a few kernels. */

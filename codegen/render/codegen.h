@@ -12,17 +12,17 @@ enum { VAR_NAME_BYTES = 48 };
 const char *var_name(const Context *, int var, char out[VAR_NAME_BYTES]);
 /* A kernel argument that is neither read nor written has no parameter (memplan.c: in place). */
 bool kernel_has_param(const Kernel *, int arg);
-/* "void model_k00_add_4(const float *restrict a0, float *restrict a1, int64_t n)", without a
+/* Of a language of the C family:
+ * "void model_k00_add_4(const float *restrict a0, float *restrict a1, int64_t n)", without a
  * final character. Parameter aN is argument N, cN its scalar argument N; a kernel that can be cut takes the first of its parts that it is to do, and
  * the one after the last: "int64_t begin, int64_t end". */
 void kernel_prototype(StrBuf *, const Target *, const Kernel *, const char *function_name);
 /* Type of one element in emitted C; strings are pointers. */
 const char *c_type(ingot_dtype);
-const char *kernel_type(const Target *, ingot_dtype); /* of an element in a kernel */
 /* Bytes of one element in memory, strings included. */
 int64_t element_bytes(ingot_dtype);
 const char *scalar_type(const Scalar *);
-void print_scalar(StrBuf *, const Scalar *, double); /* render_expr.c: "0.5f", "-3" */
+void print_scalar(StrBuf *, const Scalar *, double); /* "0.5f", "-3" */
 /* Text made safe inside a comment: one line, ASCII, without comment marks. */
 void print_comment_text(StrBuf *, const char *);
 /* "text" with escapes, a C and a JSON string. */

@@ -1,5 +1,5 @@
-/* render.c - the one renderer: statements to text, for every C-like language.  What differs
- * between languages is in Target: words, and a table of spellings by op. */
+/* render.c - the one renderer: statements to text, for every language.  What differs between languages is in
+ * Language: words, patterns, and functions for what takes more than these. */
 #include <string.h>
 
 #include "render.h"
@@ -10,6 +10,22 @@ void render_indent(Render *r, int depth)
         put(r, "    ");
 }
 
+void render_then(Render *r, Node *condition, int depth)
+{
+    put(r, "if (");
+    render_expr(r, condition);
+    put(r, r->lang->then);
+    render_indent(r, depth + 1);
+}
+
+void render_end_then(Render *r, int depth)
+{
+    if (!r->lang->end_then)
+        return;
+    render_indent(r, depth);
+    put(r, r->lang->end_then);
+}
+
 void render_igrt(Render *r, const char *format, ...)
 {
     va_list ap;
@@ -18,6 +34,12 @@ void render_igrt(Render *r, const char *format, ...)
     sb_vprintf(r->sb, format, ap);
     va_end(ap);
     r->needs |= NEED_NUM;
+}
+
+/* Of conditions, where these are no integers. */
+static const char *logical(Op op)
+{
+    return op == OP_XOR ? "!=" : render_operator(op);
 }
 
 /* sN = sN + value; a product is added without being rounded if the machine can. */
@@ -56,9 +78,11 @@ static void update(Render *r, const Stmt *stmt)
         render_operand(r, x, lanes, false);
         put(r, ";\n");
     } else if (op == OP_AND || op == OP_OR || op == OP_XOR) {
-        sb_printf(r->sb, "(%s)(s%d %s ", render_type(r, n->dtype), s, render_operator(op));
+        const char *end = render_cast_begin(r, render_type(r, n->dtype), false);
+        sb_printf(r->sb, "s%d %s ", s,
+                  r->lang->logical && n->dtype == INGOT_BOOL ? logical(op) : render_operator(op));
         render_expr(r, x);
-        put(r, ");\n");
+        sb_printf(r->sb, "%s;\n", end);
     } else {
         if (narrow)
             render_igrt(r, "wrap_%s(", dtype_info[n->dtype].name);
@@ -115,6 +139,12 @@ static bool gathers(const Render *r, const Node *range)
     return one;
 }
 
+/* "const int i0" */
+static void coordinate(Render *r, const char *pattern, Node *range)
+{
+    render_declare(r, pattern, render_type(r, INGOT_INDEX), range_name(r, range));
+}
+
 /* An iteration or none. */
 static void once(Render *r, const Stmt *s)
 {
@@ -128,8 +158,7 @@ static void once(Render *r, const Stmt *s)
     render_expr(r, s->node->src[0]);
     put(r, ") {\n");
     render_indent(r, s->depth + 1);
-    sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
-    render_range(r, s->node);
+    coordinate(r, r->lang->constant, s->node);
     put(r, " = ");
     render_bare(r, s->from);
     put(r, ";\n");
@@ -138,9 +167,7 @@ static void once(Render *r, const Stmt *s)
 static void loop(Render *r, Node *range, Node *upto)
 {
     put(r, "for (");
-    put(r, render_type(r, INGOT_INDEX));
-    put(r, " ");
-    render_range(r, range);
+    coordinate(r, r->lang->variable, range);
     put(r, " = 0; ");
     render_range(r, range);
     put(r, " < ");
@@ -148,65 +175,6 @@ static void loop(Render *r, Node *range, Node *upto)
     put(r, "; ");
     render_range(r, range);
     put(r, "++) {\n");
-}
-
-/* Where part `edge` of the loop begins: every part has as many iterations as any other, or one more. */
-static void part_edge(Render *r, const char *edge, Node *extent)
-{
-    int64_t n, parts = r->l.tile->parts;
-    if (idx_value(extent, &n) && n % parts == 0) {
-        sb_printf(r->sb, n == parts ? "%s" : "%s*%lld", edge, (long long)(n / parts));
-        return;
-    }
-    sb_printf(r->sb, "%s*", edge);
-    render_expr(r, extent);
-    sb_printf(r->sb, "/%lld", (long long)parts);
-}
-
-/* What the counter of fused axes makes of each of them. */
-static void fused_axes(Render *r, bool narrow, int depth)
-{
-    const Tile *t = r->l.tile;
-    for (int i = 0; i < t->fused; i++) {
-        Node *inner = r->l.inner[i], *range = t->axis[t->uncut + i].range;
-        if (!r->l.counted[i])
-            continue;
-        render_indent(r, depth);
-        sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
-        render_range(r, range);
-        put(r, narrow ? " = (int)(at" : " = at");
-        if (!idx_is(inner, 1)) {
-            put(r, " / ");
-            render_expr(r, inner);
-        }
-        if (i) {
-            put(r, " % ");
-            render_expr(r, range->src[0]);
-        }
-        put(r, narrow ? ");\n" : ";\n");
-    }
-}
-
-/* for (int at = (int)(begin*112/16); at < end*112/16; at++) { */
-static void parts(Render *r, int depth)
-{
-    const Tile *t = r->l.tile;
-    if (!t->fused) {
-        sb_printf(r->sb, "if (%s == %d) {\n", r->each_part ? "next" : "end", t->parts);
-        return;
-    }
-    Node *extent = r->l.fused;
-    bool narrow = extent->hi > INT32_MAX && !r->l.wide; /* the axes are of 32 bits nevertheless */
-    const char *type = narrow ? "int64_t" : render_type(r, INGOT_INDEX), *name = "at";
-    if (t->fused == 1)
-        name = map_get(&r->names, (uint64_t)t->axis[t->uncut].range->id + 1);
-    sb_printf(r->sb, "for (%s %s = (%s)(", type, name, type);
-    part_edge(r, r->each_part ? "part" : "begin", extent);
-    sb_printf(r->sb, "); %s < ", name);
-    part_edge(r, r->each_part ? "next" : "end", extent);
-    sb_printf(r->sb, "; %s++) {\n", name);
-    if (t->fused > 1)
-        fused_axes(r, narrow, depth + 1);
 }
 
 /* Type of a named value or accumulator. */
@@ -220,6 +188,18 @@ static void value_type(Render *r, Node *n)
         render_lane_type(r, n->dtype);
     else
         put(r, render_type(r, n->dtype));
+}
+
+/* "const float v3" */
+static void declare_value(Render *r, const char *pattern, Node *n, char letter, int number)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%c%d", letter, number);
+    Parts p = parts_begin(r);
+    value_type(r, n);
+    parts_next(r, &p);
+    put(r, name);
+    parts_end(r, &p, pattern);
 }
 
 static void name_value(Render *r, Node *n, int depth)
@@ -277,8 +257,8 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
     const Stmt *at = s;
     const int first = r->nvalue;
     name_value(r, s->node, s->depth);
-    value_type(r, s->node);
-    sb_printf(r->sb, " s%d = ", first);
+    declare_value(r, r->lang->variable, s->node, 's', first);
+    put(r, " = ");
     if (r->l.fragment[s->node->id]) {
         put(r, "{{0}};\n");
         return 1;
@@ -287,7 +267,7 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
     size_t line = r->sb->len;
     while (line && r->sb->data[line - 1] != '\n')
         line--;
-    while (++at < end && same_start(r, s, at)) {
+    while (++at < end && r->lang->chains && same_start(r, s, at)) {
         name_value(r, at->node, at->depth);
         put(r, ",");
         if (r->sb->len - line > WIDTH) {
@@ -307,7 +287,7 @@ void render_statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
     bool rolled;
-    const char *order = s->kind == STMT_DEPEND ? r->t->language->begin : r->t->language->next;
+    const char *order = s->kind == STMT_DEPEND ? r->lang->begin : r->lang->next;
     if ((s->kind == STMT_DEPEND || s->kind == STMT_NEXT) && !order)
         return;
     render_indent(r, s->depth);
@@ -320,24 +300,24 @@ void render_statement(Render *r, const Stmt *s)
             break;
         }
         const bool rests = tc_rests(r->l.tile->tc) && n == r->l.tile->ahead_of;
-        if (r->t->language->unroll && rests) { /* where places lie is known then */
-            sb_printf(r->sb, "%s %d\n", r->t->language->unroll, render_turns(r->l.tile));
+        if (r->lang->unroll && rests) { /* where places lie is known then */
+            sb_printf(r->sb, "%s %d\n", r->lang->unroll, render_turns(r->l.tile));
             render_indent(r, s->depth);
-        } else if (r->t->language->unroll &&
+        } else if (r->lang->unroll &&
                    render_is_short(r, n,
                                    &rolled)) { /* with it loads of several terms are under way */
-            put(r, r->t->language->unroll);
+            put(r, r->lang->unroll);
             put(r, rolled ? " 1\n" : "\n");
             render_indent(r, s->depth);
         }
-        if (r->t->language->unroll && r->l.tile->tc && gathers(r, n)) {
-            sb_printf(r->sb, "%s 8\n", r->t->language->unroll);
+        if (r->lang->unroll && r->l.tile->tc && gathers(r, n)) {
+            sb_printf(r->sb, "%s 8\n", r->lang->unroll);
             render_indent(r, s->depth);
         }
         loop(r, n, s->upto);
         break;
     case STMT_ITEM: break; /* they stand before all others */
-    case STMT_PARTS: parts(r, s->depth); break;
+    case STMT_PARTS: r->lang->parts(r, s->depth); break;
     case STMT_END:
         end_names(r, s->depth);
         if (!n && r->l.tile->box)
@@ -351,9 +331,9 @@ void render_statement(Render *r, const Stmt *s)
             render_rows(r, n, s->depth);
             break;
         }
-        put(r, n->dtype == INGOT_STRING ? "" : "const "); /* const char * */
-        value_type(r, n);
-        sb_printf(r->sb, " v%d = ", r->number[n->id]);
+        declare_value(r, n->dtype == INGOT_STRING ? r->lang->variable : r->lang->constant, n, 'v',
+                      r->number[n->id]); /* const char *v3 */
+        put(r, " = ");
         r->l.named[n->id] = false; /* spell it here, name it from now on */
         render_int(r, n);
         r->l.named[n->id] = true;
@@ -373,10 +353,8 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_COMMIT: put(r, "igrt_copy_commit();\n"); break;
     case STMT_WAIT: sb_printf(r->sb, "igrt_copy_wait(%d);\n", s->count); break;
     case STMT_PREFETCH:
-        sb_printf(r->sb, "igrt_prefetch%s(a%lld + (", tile_streams(r->l.tile) ? "_once" : "",
-                  (long long)n->src[0]->arg.i);
-        render_bare(r, n->src[2]);
-        put(r, "));\n");
+        if (r->lang->prefetch)
+            r->lang->prefetch(r, n);
         break;
     case STMT_JOIN:
     case STMT_LOADER:
@@ -386,7 +364,7 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_DEPEND:
     case STMT_NEXT: sb_printf(r->sb, "%s\n", order); break;
     case STMT_BARRIER:
-        put(r, r->t->language->barrier);
+        put(r, r->lang->barrier);
         put(r, "\n");
         break;
     }
@@ -399,16 +377,24 @@ static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow
         if (tile_bound(r->l.tile, s->node) != bound)
             continue;
         render_indent(r, 0);
-        sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
-        render_range(r, s->node);
-        sb_printf(r->sb, narrow ? " = (int)(%s %% " : " = %s %% ", name);
+        coordinate(r, r->lang->constant, s->node);
+        put(r, " = ");
+        const char *end = narrow ? render_cast_begin(r, render_type(r, INGOT_INDEX), false) : "";
+        sb_printf(r->sb, "%s %% ", name);
         render_expr(r, s->node->src[0]);
-        put(r, narrow ? ");\n" : ";\n");
+        sb_printf(r->sb, "%s;\n", end);
         render_indent(r, 0);
         sb_printf(r->sb, "%s /= ", name);
         render_expr(r, s->node->src[0]);
         put(r, ";\n");
     }
+}
+
+/* int gid = (int)get_global_id(0); */
+static void number_of_item(Render *r, const char *name, const char *number, bool wide)
+{
+    render_declare(r, r->lang->variable, r->lang->type(INGOT_INDEX, wide), name);
+    sb_printf(r->sb, " = %s;\n", number);
 }
 
 /* GPU: one work item computes one element of the output; its number is taken apart into axes. Groups
@@ -420,23 +406,25 @@ static void work_item(Render *r)
         items = sat_mul(items, s->node->src[0]->hi);
     bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
     render_indent(r, 0);
-    sb_printf(r->sb, wide ? "int64_t gid = %s;\n" : "int gid = (int)%s;\n",
-              r->t->language->work_item);
+    number_of_item(r, "gid", r->lang->work_item[wide], wide);
     axes_of_number(r, BOUND_NOT, "gid", wide && !r->l.wide);
     render_indent(r, 0);
-    put(r, "if (gid)\n");
+    put(r, "if (");
+    print_pattern(r->sb, r->lang->truth, (const char *const[]){"gid"});
+    put(r, r->lang->then);
     render_indent(r, 1);
     put(r, "return;\n");
+    render_end_then(r, 0);
 }
 
 /* BIND: what the group and the item in it are. */
 static void group_item(Render *r)
 {
     render_indent(r, 0);
-    sb_printf(r->sb, "int group = (int)%s;\n", r->t->language->group);
+    number_of_item(r, "group", r->lang->group, false);
     axes_of_number(r, BOUND_GRID, "group", false);
     render_indent(r, 0);
-    sb_printf(r->sb, "int item = (int)%s;\n", r->t->language->item);
+    number_of_item(r, "item", r->lang->item, false);
     axes_of_number(r, BOUND_LANE, "item", false);
 }
 
@@ -562,9 +550,12 @@ static void name_constants(Render *r, const Tile *tile)
         if (s->uses < OFTEN)
             continue;
         render_indent(r, 0);
-        put(r, "const ");
+        Parts p = parts_begin(r);
         render_lane_type(r, s->n->dtype);
-        sb_printf(r->sb, " v%d = ", r->nvalue);
+        parts_next(r, &p);
+        sb_printf(r->sb, "v%d", r->nvalue);
+        parts_end(r, &p, r->lang->constant);
+        put(r, " = ");
         render_splat(r, s->n);
         put(r, ";\n");
         s->number = r->nvalue++;
@@ -594,57 +585,6 @@ int64_t gpu_shared(const Kernel *lowered, int narg, const Target *t)
     return bytes > t->machine.shared_static ? bytes : 0;
 }
 
-/* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; of a group that is asked for more
- * float *const a3 = (float *)(void *)(shared + 4096); or
- * float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
-static void places(Render *r, const Kernel *k, bool group)
-{
-    const bool asked = group && gpu_shared(r->k, k->narg, r->t) > 0;
-    bool boxes = false; /* what is swizzled begins at a multiple of eight lines */
-    for (int i = 0; i < k->nopt; i++)
-        boxes |= k->opts[i].tma;
-    const char *local = boxes ? "__shared__ __align__(1024) " : r->t->language->local_word;
-    const char *shared = boxes ? "shared_boxes" : "shared";
-    if (asked)
-        sb_printf(r->sb, "    extern %sunsigned char %s[];\n", local, shared);
-    for (int i = k->narg; i < r->k->narg; i++) {
-        const char *type = kernel_type(r->t, r->k->args[i].dtype);
-        long long at = place_offset(r->k, k->narg, i);
-        render_indent(r, 0);
-        if (asked) {
-            sb_printf(r->sb, "%s *const a%d = (%s *)(void *)(%s + %lld);\n", type, i, type, shared,
-                      at);
-            continue;
-        }
-        if (!k->scratch) {
-            const char *word = group                 ? local
-                               : r->t->machine.lanes ? "__attribute__((aligned(64))) "
-                                                     : "";
-            sb_printf(r->sb, "%s%s a%d[%lld];\n", word, type, i,
-                      (long long)r->k->args[i].dims[0]->hi);
-            continue;
-        }
-        sb_printf(r->sb, "%s *const a%d = (%s *)(void *)((char *)scratch", type, i, type);
-        if (kernel_parts(k))
-            sb_printf(r->sb, " + begin * %lld", (long long)k->scratch);
-        sb_printf(r->sb, at ? " + %lld);\n" : ");\n", at);
-    }
-}
-
-/* Memory begins at multiples of 16 bytes: neighbours are read and written together. */
-static void aligned(Render *r, const Kernel *k)
-{
-    for (int i = 0; i < k->narg && r->t->language->aligned; i++) {
-        const char *type = kernel_type(r->t, k->args[i].dtype);
-        const char *constant = k->args[i].written ? "" : "const ";
-        if (!kernel_has_param(k, i))
-            continue;
-        render_indent(r, 0);
-        sb_printf(r->sb, "a%d = (%s%s *)%s(a%d, 16);\n", i, constant, type, r->t->language->aligned,
-                  i);
-    }
-}
-
 /* Does the remainder read what the whole blocks do, in one outermost loop over the same? */
 static bool goes_beside(const Tile *main, const Tile *rest)
 {
@@ -662,8 +602,7 @@ static void render_tiles(Render *r, Arena *a, const Kernel *k, const Tiles *tile
         beside |= goes_beside(&tiles->tile[0], &tiles->tile[i]);
     for (int turn = 0; turn < 2; turn++) {
         if (!turn && beside)
-            put(r, "    for (int64_t part = begin; part < end; part++) {\n"
-                   "        const int64_t next = part + 1;\n");
+            put(r, r->lang->each_part);
         r->each_part = !turn && beside;
         for (int i = 0; i < tiles->n; i++) {
             bool first = !beside || !i || goes_beside(&tiles->tile[0], &tiles->tile[i]);
@@ -673,21 +612,9 @@ static void render_tiles(Render *r, Arena *a, const Kernel *k, const Tiles *tile
             render_tile(r, &tiles->tile[i]);
         }
         if (!turn && beside)
-            put(r, "    }\n");
+            put(r, r->lang->end_part);
     }
     r->each_part = false;
-}
-
-/* Groups that are to have registers beside each other: two, where one waits for what it takes apart while the other's products are made, if
- * their places fit too and the sums leave room. */
-static int groups_beside(const Tiles *tiles, const Kernel *k, const Target *t)
-{
-    enum { SUMS = 24, ITEMS = 128 };
-    const Tile *tile = &tiles->tile[0];
-    return tc_rests(tile->tc) && tile->items == ITEMS && tc_per_lane(tile->tc, TC_TERMS) <= SUMS &&
-                   2 * place_offset(tiles->k, k->narg, tiles->k->narg) <= t->machine.shared
-               ? 2
-               : 1;
 }
 
 unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
@@ -695,30 +622,12 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     Arena *a = arena_new();
     Tiles tiles = kernel_lower(k);
     decompose(&tiles, t->gpu);
-    Render r = {.sb = sb, .t = t, .k = tiles.k, .narg = k->narg};
-    if (t->gpu)
-        sb_printf(sb, "%s", t->language->kernel_word);
-    if (t->gpu && tiles.tile[0].items)
-        sb_printf(sb, tiles.tile[0].tc ? t->language->group_word_alone : t->language->group_word,
-                  tile_group(&tiles.tile[0]), groups_beside(&tiles, k, t));
-    if (tiles.tile[0].across && t->language->subgroup_word)
-        sb_printf(sb, t->language->subgroup_word, t->machine.subgroup);
-    if (tiles.tile[0].cluster)
-        sb_printf(sb, "__cluster_dims__(%d, 1, 1) ", (int)tiles.tile[0].cluster->hi + 1);
-    kernel_prototype(sb, t, k, function_name);
-    put(&r, "\n{\n");
-    if (t->gpu)
-        aligned(&r, k);
-    places(&r, k, t->gpu && tiles.tile[0].items);
-    if (t->language->begin && tiles.k->serial)
-        sb_printf(sb, "    %s\n", t->language->begin);
-    for (int i = 0; i < k->nopt; i++) {
-        TcText tc;
-        if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc) && !tc.unit->lanes)
-            sb_printf(sb, "    %s_tiles tiles;\n", tc.unit->spelling);
-    }
+    Render r = {.sb = sb, .t = t, .lang = t->language, .k = tiles.k, .narg = k->narg, .l.arena = a};
+    r.lang->head(&r, k, &tiles, function_name);
+    if (r.lang->begin && tiles.k->serial)
+        sb_printf(sb, "    %s\n", r.lang->begin);
     render_tiles(&r, a, k, &tiles);
-    put(&r, "}\n");
+    put(&r, r.lang->end);
     map_free(&r.names);
     tiles_free(&tiles);
     arena_free(a);

@@ -6,9 +6,10 @@
 #include "language.h"
 #include "linear.h"
 
-typedef struct {
+struct Render {
     StrBuf *sb;
     const Target *t;
+    const Language *lang; /* the target's */
     const Kernel *k;
     Linear l;
     Map names;   /* RANGE id -> its axis' name in C */
@@ -32,7 +33,7 @@ typedef struct {
     struct Row *row;       /* that items have as they were loaded */
     int nrow;
     const Stmt *loaded, *stored; /* up to which the operands of stores have come; are used */
-} Render;
+};
 
 /* The vN that a load has come in, together with its neighbours, and which of them it is; -1: it has not. */
 typedef struct Beside {
@@ -91,6 +92,17 @@ static inline bool is_narrow(ingot_dtype d)
     return d == INGOT_I4 || d == INGOT_U4 || d == INGOT_I2 || d == INGOT_U2;
 }
 
+/* ---- language.c -------------------------------------------------------------------------------- */
+
+/* Type and name, by a pattern of the language: constant or variable. */
+void render_declare(Render *, const char *pattern, const char *type, const char *name);
+/* "(float)(" or "f32("; gives what ends it.  binds: what follows is a name or a call, for which some languages need no parentheses. */
+const char *render_cast_begin(Render *, const char *type, bool binds);
+void render_number(Render *, double, ingot_dtype);
+void render_integer(Render *, int64_t, ingot_dtype);
+/* Digits of a float, of as few as read back: "0.1", "3.0". */
+void print_shortest(StrBuf *, double, bool is_f32);
+
 /* render.c */
 void render_statement(Render *, const Stmt *);
 /* Is the loop unrolled, but for one that is `rolled` in turn? */
@@ -106,7 +118,8 @@ void render_expr_as(Render *, Node *, bool alone);
 void render_operand(Render *, Node *, bool lanes, bool alone);
 void render_int(Render *, Node *);   /* bare, of the type of coordinates */
 void render_range(Render *, Node *); /* its name */
-/* The C type of one value of dtype d. */
+const char *range_name(const Render *, const Node *);
+/* The type of one value of dtype d. */
 const char *render_type(Render *, ingot_dtype d);
 /* The type whose functions compute on d, as in igrt_<op>_<type>(). */
 const char *render_arith(ingot_dtype d);
@@ -117,6 +130,8 @@ void render_spelled(Render *, const char *spelling, const char *type, Node *);
 /* ---- render_memory.c ------------------------------------------------------------------------ */
 
 void render_load(Render *, Node *);
+/* Where an access reads or writes: src[first], of which the part that is worked out once for several accesses is *base, or NULL. */
+Node *render_way(Render *, Node *access, int first, Node **base);
 void render_store(Render *, Node *, bool async, int depth);
 void render_stored_value(Render *, Node *store);
 bool render_are_beside(const Render *, Node *a, Node *b);
@@ -192,6 +207,9 @@ void render_products(Render *, const Stmt *);
 /* ---- render.c ------------------------------------------------------------------------------- */
 
 void render_indent(Render *, int depth);
+/* A condition, and the statement that is done where it holds, which is written next. */
+void render_then(Render *, Node *condition, int depth);
+void render_end_then(Render *, int depth);
 /* "igrt_" and what is formatted: a name of the runtime's. */
 void render_igrt(Render *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

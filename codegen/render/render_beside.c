@@ -11,6 +11,7 @@
  *
  * Loads go some stores ahead: a result may lie where the operand did, and then no compiler takes a load before a store that stands before
  * it; each line would wait for memory once the line before is done. */
+#include "language_c.h"
 #include "render.h"
 
 /* Neighbours that an item of a matrix unit has beside each other are stored together. */
@@ -24,12 +25,8 @@ bool render_two_stores(Render *r, const Stmt *s, int left)
     if (!are_neighbours(c, a, b))
         return false;
     render_indent(r, s->depth);
-    if (!node_is_const_i(a->src[1], 1)) {
-        put(r, "if (");
-        render_expr(r, a->src[1]);
-        put(r, ")\n");
-        render_indent(r, s->depth + 1);
-    }
+    if (!node_is_const_i(a->src[1], 1))
+        render_then(r, a->src[1], s->depth);
     sb_printf(r->sb, a->dtype == INGOT_I32 ? "igrt_two_i%d(a%lld + " : "igrt_two_%d(a%lld + ",
               8 * dtype_info[a->dtype].bytes, (long long)a->src[0]->arg.i);
     render_expr(r, a->src[3]);
@@ -184,7 +181,7 @@ static void load_beside(Render *r, Node *const *load, int n, const Stmt *s)
     const char *form = row ? "row" : "pair", *type = row ? "igrt_row" : "igrt_pair";
     render_indent(r, s->depth);
     sb_printf(r->sb, "const %s v%d = igrt_%s_of_%d(a%lld + ",
-              first->dtype == INGOT_F32 ? "float2" : type, r->nvalue, form,
+              first->dtype == INGOT_F32 ? r->lang->c->pair : type, r->nvalue, form,
               8 * dtype_info[first->dtype].bytes, (long long)first->src[0]->arg.i);
     render_expr(r, first->src[2]);
     put(r, ", ");

@@ -10,9 +10,7 @@
 
 const char *render_type(Render *r, ingot_dtype d)
 {
-    if (d == INGOT_INDEX)
-        return r->l.wide ? "int64_t" : "int";
-    return kernel_type(r->t, held(d));
+    return r->lang->type(d == INGOT_INDEX ? d : held(d), r->l.wide);
 }
 
 /* 4- and 2-bit integers live in 8 bits. */
@@ -27,63 +25,18 @@ const char *render_arith(ingot_dtype d)
 
 /* ---- names and constants ---------------------------------------------------------------- */
 
-void render_range(Render *r, Node *n)
+const char *range_name(const Render *r, const Node *n)
 {
     const char *name = map_get(&r->names, (uint64_t)n->id + 1);
     if (!name)
         BUG("%s: range %lld, below %lld, has no axis", r->k->name, (long long)n->arg.i,
             (long long)n->src[0]->hi);
-    put(r, name);
+    return name;
 }
 
-static void print_float(StrBuf *sb, double v, bool is_f32)
+void render_range(Render *r, Node *n)
 {
-    if (isnan(v)) {
-        sb_puts(sb, is_f32 ? "NAN" : "((double)NAN)");
-    } else if (isinf(v)) {
-        sb_puts(sb, v < 0 ? (is_f32 ? "-INFINITY" : "-((double)INFINITY)")
-                          : (is_f32 ? "INFINITY" : "((double)INFINITY)"));
-    } else {
-        char text[40];
-        snprintf(text, sizeof text, is_f32 ? "%.9g" : "%.17g", v);
-        for (int digits = 1; digits < 17; digits++) { /* the shortest that reads back */
-            char shorter[40];
-            snprintf(shorter, sizeof shorter, "%.*g", digits, v);
-            double back = strtod(shorter, NULL);
-            if (is_f32 ? (float)back == (float)v : back == v) {
-                memcpy(text, shorter, sizeof text);
-                break;
-            }
-        }
-        sb_puts(sb, text);
-        if (!strpbrk(text, ".e"))
-            sb_puts(sb, ".0");
-        if (is_f32)
-            sb_puts(sb, "f");
-    }
-}
-
-void print_scalar(StrBuf *sb, const Scalar *s, double v)
-{
-    if (dtype_is_float(s->dtype))
-        print_float(sb, v, true);
-    else
-        sb_printf(sb, "%d", (int)v);
-}
-
-static void constant_int(Render *r, int64_t v, ingot_dtype d)
-{
-    if (d == INGOT_U64)
-        sb_printf(r->sb, "UINT64_C(%llu)", (unsigned long long)v);
-    else if (v == INT64_MIN)
-        put(r, "(-INT64_C(9223372036854775807) - 1)");
-    else if (d == INGOT_U32)
-        sb_printf(r->sb, "%lluu", (unsigned long long)v);
-    else if (v > INT32_MAX || v < -INT32_MAX || d == INGOT_I64)
-        sb_printf(r->sb, v < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)",
-                  v < 0 ? -(long long)v : (long long)v);
-    else
-        sb_printf(r->sb, v < 0 ? "(%lld)" : "%lld", (long long)v);
+    put(r, range_name(r, n));
 }
 
 static void constant(Render *r, Node *n)
@@ -92,11 +45,11 @@ static void constant(Render *r, Node *n)
         double v = node_float(n);
         bool negative = signbit(v) != 0;
         put(r, negative ? "(" : "");
-        print_float(r->sb, v, held(n->dtype) == INGOT_F32);
+        render_number(r, v, held(n->dtype));
         put(r, negative ? ")" : "");
         return;
     }
-    constant_int(r, n->arg.i, (ingot_dtype)n->dtype);
+    render_integer(r, n->arg.i, (ingot_dtype)n->dtype);
 }
 
 /* ---- operators ------------------------------------------------------------------------------ */
@@ -179,9 +132,10 @@ static bool has_wide_size(Render *r, Node *n)
 void render_int(Render *r, Node *n)
 {
     bool cut = has_wide_size(r, n);
-    put(r, cut ? n->op == OP_VAR ? "(int)" : "(int)(" : "");
+    const char *end =
+        cut ? render_cast_begin(r, r->lang->type(INGOT_INDEX, false), n->op == OP_VAR) : "";
     render_bare(r, n);
-    put(r, cut && n->op != OP_VAR ? ")" : "");
+    put(r, end);
 }
 
 /* igrt_<name>_<type>(operands) */
@@ -314,7 +268,7 @@ void render_spelled(Render *r, const char *spelling, const char *type, Node *n)
             bool argument = spelling[i - 2] == '(' && spelling[i + 1] == ')' && spelling[0] != '(';
             render_operand(r, n->src[spelling[i] - '0'], in_lanes(r, n), argument);
         } else if (spelling[i] == '@') {
-            put(r, is_f32 ? r->t->language->float_suffix : "");
+            put(r, is_f32 ? r->lang->float_suffix : "");
         } else {
             sb_write(r->sb, spelling + i, 1);
         }
@@ -341,13 +295,13 @@ static bool render_quotient(Render *r, Node *n)
 static void choice(Render *r, Node *n)
 {
     bool lanes = in_lanes(r, n);
-    put(r, "(");
+    Parts p = parts_begin(r);
     render_expr(r, n->src[0]);
-    put(r, " ? ");
+    parts_next(r, &p);
     render_operand(r, n->src[1], lanes, lanes);
-    put(r, " : ");
+    parts_next(r, &p);
     render_operand(r, n->src[2], lanes, lanes);
-    put(r, ")");
+    parts_end(r, &p, r->lang->choice);
 }
 
 static void int_op(Render *r, Node *n, ingot_dtype d)
@@ -362,17 +316,23 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
             put(r, "!");
             render_expr(r, x);
         } else {
+            const char *end = ")";
             if (is_narrow(d))
-                render_igrt(r, "wrap_%s(~", dtype_info[d].name);
+                render_igrt(r, "wrap_%s(", dtype_info[d].name);
             else
-                sb_printf(r->sb, "(%s)~", dtype_info[d].c_type);
+                end = render_cast_begin(r, render_type(r, d), true);
+            put(r, "~");
             render_expr(r, x);
-            put(r, is_narrow(d) ? ")" : "");
+            put(r, end);
         }
         return;
     }
     if (n->op == OP_ISNAN) {
-        put(r, "0");
+        render_integer(r, 0, INGOT_BOOL);
+        return;
+    }
+    if (d == INGOT_BOOL && n->op == OP_XOR && r->lang->logical) {
+        infix(r, n, "!=");
         return;
     }
     if (is_narrow(d))
@@ -380,8 +340,9 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
     if (d == INGOT_BOOL && n->op != OP_XOR) /* a bool is 0 or 1 */
         put(r, "(");
     if (n->op == OP_AND || n->op == OP_OR || n->op == OP_XOR) {
-        sb_printf(r->sb, "(%s)", dtype_info[d].c_type);
+        const char *end = render_cast_begin(r, render_type(r, d), true);
         infix(r, n, render_operator(n->op));
+        put(r, end);
     } else {
         call(r, op_info[n->op].text, render_arith(d), n);
     }
@@ -406,9 +367,9 @@ static void custom(Render *r, Node *n, bool lanes)
         if (p->kind == CUSTOM_INPUT)
             render_operand(r, n->src[p->slot], lanes, true);
         else if (p->kind == CUSTOM_FLOAT)
-            print_float(r->sb, use->floats[p->slot], false);
+            render_number(r, use->floats[p->slot], INGOT_F64);
         else
-            constant_int(r, use->ints[p->slot], INGOT_I64);
+            render_integer(r, use->ints[p->slot], INGOT_I64);
     }
     put(r, ")");
 }
@@ -466,9 +427,9 @@ static void alu(Render *r, Node *n)
         int_op(r, n, d);
         return;
     }
-    if (n->op == OP_DIV && r->t->language->quotient && render_quotient(r, n))
+    if (n->op == OP_DIV && r->lang->quotient && render_quotient(r, n))
         return;
-    render_spelled(r, r->t->language->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
+    render_spelled(r, r->lang->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
 }
 
 void render_expr_as(Render *r, Node *n, bool alone)

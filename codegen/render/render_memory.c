@@ -3,7 +3,7 @@
 #include "render.h"
 
 /* Of an address that is a base, which a pointer is made of, and the way from there: the way; base is NULL of others. */
-static Node *way_of(Render *r, Node *n, int first, Node **base)
+Node *render_way(Render *r, Node *n, int first, Node **base)
 {
     *base = n->op == OP_LOAD && !is_named(r, n->src[first]) ? copy_base(r->l.tile, n) : NULL;
     return *base ? n->src[first]->src[1] : n->src[first];
@@ -15,21 +15,20 @@ static void element(Render *r, Node *n, int first)
         render_beside(r, n);
         return;
     }
-    Node *base, *way = way_of(r, n, first, &base);
-    sb_printf(r->sb, base ? "(a%lld + " : "a%lld[", (long long)n->src[0]->arg.i);
+    Node *base, *way = render_way(r, n, first, &base);
+    if (n->op == OP_LOAD && r->lang->load && !base) {
+        r->lang->load(r, n, way);
+        return;
+    }
+    Parts p = parts_begin(r);
+    sb_printf(r->sb, "a%lld", (long long)n->src[0]->arg.i);
+    parts_next(r, &p);
     if (base) {
         render_expr(r, base);
-        put(r, ")[");
+        parts_next(r, &p);
     }
     render_bare(r, way);
-    put(r, "]");
-}
-
-/* A condition where any number but zero is true. */
-static void render_given(Render *r, Node *n)
-{
-    const bool bits = n->op == OP_CAST && n->src[0]->dtype == INGOT_U32 && !is_named(r, n);
-    render_bare(r, bits ? n->src[0] : n);
+    parts_end(r, &p, base ? r->lang->behind : r->lang->element);
 }
 
 /* The unrolled loop that goes along 16 bytes of an operand, of which this is one element; NULL: there is none. */
@@ -40,7 +39,7 @@ static Node *run_of(const Render *r, const Node *n)
     const int64_t arg = n->src[0]->arg.i, elements = half ? RUN / 2 : RUN / 4;
     Context *c = r->k->c;
     Node *zero = idx(c, 0);
-    if (!r->t->language->runs || (!half && n->dtype != INGOT_F32) || arg >= r->k->narg ||
+    if (!r->lang->runs || (!half && n->dtype != INGOT_F32) || arg >= r->k->narg ||
         r->k->args[arg].written || !node_is_const_i(n->src[1], 1))
         return NULL;
     for (int i = 0; i < r->l.tile->nreduce; i++) {
@@ -87,10 +86,10 @@ void render_load(Render *r, Node *n)
         return;
     }
     bool gated = is_gated(r, n), small = is_small_float(n->dtype);
+    Parts p = parts_begin(r);
     if (gated) {
-        put(r, "(");
         render_expr(r, n->src[1]);
-        put(r, " ? ");
+        parts_next(r, &p);
     }
     if (small)
         render_igrt(r, "%s_to_f32(", dtype_info[n->dtype].name);
@@ -101,12 +100,13 @@ void render_load(Render *r, Node *n)
         element(r, n, 2);
     put(r, small ? ")" : "");
     if (gated) {
-        ingot_dtype d = held(n->dtype);
-        if (n->arg.i) {
-            sb_printf(r->sb, " : %d)", (int)n->arg.i);
-            return;
-        }
-        put(r, d == INGOT_F32 ? " : 0.0f)" : d == INGOT_F64 ? " : 0.0)" : " : 0)");
+        const bool is_float = dtype_is_float(n->dtype) && !n->arg.i;
+        parts_next(r, &p);
+        if (is_float)
+            render_number(r, 0, held(n->dtype));
+        else
+            render_integer(r, n->arg.i, n->dtype == INGOT_BOOL ? INGOT_BOOL : INGOT_I32);
+        parts_end(r, &p, r->lang->choice);
     }
 }
 
@@ -141,14 +141,18 @@ static void call_of_value(Render *r, Node *n, const char *name)
 void render_quantize(Render *r, Node *n)
 {
     Node *zero = n->src[1];
+    const char *end = "";
     if (!is_vector(r, n))
-        sb_printf(r->sb, "(%s)", render_type(r, n->dtype));
+        end = render_cast_begin(r, render_type(r, n->dtype), true);
     call_of_value(r, n, "quantize_f32");
-    if (zero->op == OP_PARAM)
-        sb_printf(r->sb, ", (int)c%lld", (long long)zero->arg.i);
-    else
-        sb_printf(r->sb, ", %d", (int)node_float(zero));
-    sb_printf(r->sb, ", %d, %d)", quantize_least(n->arg.i), quantize_most(n->arg.i));
+    put(r, ", ");
+    if (zero->op == OP_PARAM) {
+        const char *cast = render_cast_begin(r, r->lang->type(INGOT_INDEX, false), true);
+        sb_printf(r->sb, "c%lld%s", (long long)zero->arg.i, cast);
+    } else {
+        sb_printf(r->sb, "%d", (int)node_float(zero));
+    }
+    sb_printf(r->sb, ", %d, %d)%s", quantize_least(n->arg.i), quantize_most(n->arg.i), end);
 }
 
 void render_digit(Render *r, Node *n)
@@ -173,6 +177,7 @@ static void packed_cast(Render *r, Node *n)
     Node *x = n->src[0];
     ingot_dtype from = x->dtype;
     bool from_float = dtype_is_float(from);
+    const char *end = ")";
     if (from == INGOT_INDEX)
         from = r->l.wide ? INGOT_I64 : INGOT_I32;
     open_pack(r, from_float ? from : INGOT_F32, n->dtype);
@@ -183,9 +188,9 @@ static void packed_cast(Render *r, Node *n)
     else if (from == INGOT_U64)
         render_igrt(r, "u64_to_f32_odd(");
     else if (!from_float)
-        put(r, "(float)(");
+        end = render_cast_begin(r, render_type(r, INGOT_F32), false);
     render_expr(r, x);
-    put(r, from_float ? "" : ")");
+    put(r, from_float ? "" : end);
     close_pack(r, n->dtype, n->arg.i);
 }
 
@@ -193,14 +198,20 @@ static void packed_cast(Render *r, Node *n)
 static void packed_load(Render *r, Node *n)
 {
     const bool gated = is_gated(r, n);
+    const ingot_dtype bits = dtype_info[n->dtype].bytes == 1 ? INGOT_U8 : INGOT_U16;
+    const char *end = gated ? render_cast_begin(r, r->lang->type(bits, false), true) : "";
+    Parts p = parts_begin(r);
     if (gated) {
-        put(r, "(uint");
-        sb_printf(r->sb, "%d_t)(", 8 * dtype_info[n->dtype].bytes);
         render_expr(r, n->src[1]);
-        put(r, " ? ");
+        parts_next(r, &p);
     }
     element(r, n, 2);
-    put(r, gated ? " : 0)" : "");
+    if (gated) {
+        parts_next(r, &p);
+        put(r, "0");
+        parts_end(r, &p, r->lang->choice);
+    }
+    put(r, end);
 }
 
 /* A small float as it is stored, of what is written where it is used: loads and casts do not take the way through f32. */
@@ -225,11 +236,14 @@ void render_cast(Render *r, Node *n)
     if (from == INGOT_INDEX)
         from = r->l.wide ? INGOT_I64 : INGOT_I32;
     if (to == INGOT_BOOL) {
-        put(r, "(unsigned char)(");
+        const char *end = render_cast_begin(r, r->lang->type(to, false), false);
         render_expr(r, x);
-        put(r, held(from) == INGOT_F32 && from_float ? " != 0.0f)"
-               : from_float                          ? " != 0.0)"
-                                                     : " != 0)");
+        put(r, " != ");
+        if (from_float)
+            render_number(r, 0, held(from));
+        else
+            render_integer(r, 0, from == INGOT_BOOL ? from : INGOT_I32);
+        put(r, end);
     } else if (is_small_float(to)) {
         render_igrt(r, "%s_to_f32(", dtype_info[to].name);
         packed_cast(r, n);
@@ -239,30 +253,34 @@ void render_cast(Render *r, Node *n)
             render_expr(r, x); /* f16 is held as f32 already */
             return;
         }
-        sb_printf(r->sb, "(%s)(", render_type(r, to));
+        const char *end = render_cast_begin(r, render_type(r, to), false);
         render_expr(r, x);
-        put(r, ")");
+        put(r, end);
     } else if (n->arg.i == CAST_WITHIN) {
-        sb_printf(r->sb, "(%s)", render_type(r, to));
+        const char *end = render_cast_begin(r, render_type(r, to), true);
         render_igrt(r, "small_f32_i32(");
         render_bare(r, x);
         put(r, ")");
+        put(r, end);
     } else if (from_float) {
         ingot_dtype int_type = to == INGOT_INDEX ? INGOT_I64 : to;
-        if (to == INGOT_INDEX && !r->l.wide)
-            put(r, "(int)");
+        const char *end =
+            to == INGOT_INDEX && !r->l.wide ? render_cast_begin(r, render_type(r, to), true) : "";
         render_igrt(r, "%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32",
                     dtype_info[int_type].name);
         render_expr(r, x);
         put(r, ")");
+        put(r, end);
     } else if (is_narrow(to)) {
-        render_igrt(r, "wrap_%s((int64_t)(", dtype_info[to].name);
+        render_igrt(r, "wrap_%s(", dtype_info[to].name);
+        const char *end = render_cast_begin(r, r->lang->type(INGOT_I64, false), false);
         render_expr(r, x);
-        put(r, "))");
-    } else {
-        sb_printf(r->sb, "(%s)(", render_type(r, to));
-        render_expr(r, x);
+        put(r, end);
         put(r, ")");
+    } else {
+        const char *end = render_cast_begin(r, render_type(r, to), false);
+        render_expr(r, x);
+        put(r, end);
     }
 }
 
@@ -270,15 +288,22 @@ void render_bitcast(Render *r, Node *n)
 {
     Node *x = n->src[0];
     ingot_dtype from = x->dtype, to = n->dtype;
+    const bool call = to == INGOT_F32 || to == INGOT_F64 || is_small_float(to);
     /* to raw bits of the source, then to the destination */
     if (to == INGOT_F32)
-        render_igrt(r, "bits_f32((uint32_t)(");
+        render_igrt(r, "bits_f32(");
     else if (to == INGOT_F64)
-        render_igrt(r, "bits_f64((uint64_t)(");
+        render_igrt(r, "bits_f64(");
     else if (is_small_float(to))
-        render_igrt(r, "%s_to_f32((%s)(", dtype_info[to].name, dtype_info[to].c_type);
-    else
-        sb_printf(r->sb, "(%s)((", dtype_info[to].c_type);
+        render_igrt(r, "%s_to_f32(", dtype_info[to].name);
+    const int bytes = dtype_info[to].bytes;
+    const ingot_dtype bits = !call        ? to
+                             : bytes == 8 ? INGOT_U64
+                             : bytes == 4 ? INGOT_U32
+                             : bytes == 2 ? INGOT_U16
+                                          : INGOT_U8;
+    const char *end = render_cast_begin(r, r->lang->type(bits, false), false);
+    put(r, call ? "" : "(");
     if (from == INGOT_F32) {
         render_igrt(r, "f32_bits(");
     } else if (from == INGOT_F64) {
@@ -291,7 +316,8 @@ void render_bitcast(Render *r, Node *n)
         put(r, ")");
     else if (is_small_float(from))
         close_pack(r, from, 0);
-    put(r, "))");
+    put(r, end);
+    put(r, ")");
 }
 
 void render_stored_value(Render *r, Node *n)
@@ -307,52 +333,31 @@ void render_stored_value(Render *r, Node *n)
     close_pack(r, n->dtype, 1); /* arithmetic does not saturate; casts have done so already */
 }
 
+static void store_one(Render *r, Node *n)
+{
+    element(r, n, 3);
+    put(r, " = ");
+    render_stored_value(r, n);
+    put(r, ";\n");
+}
+
 void render_store(Render *r, Node *n, bool async, int depth)
 {
     if (is_vector(r, n)) {
         render_lane_store(r, n);
         return;
     }
-    if (!node_is_const_i(n->src[1], 1)) {
-        put(r, "if (");
-        render_expr(r, n->src[1]);
-        put(r, ")\n");
-        render_indent(r, depth + 1);
-    }
-    if (box_of(&r->l, n)) {
+    const bool given = !node_is_const_i(n->src[1], 1);
+    if (given)
+        render_then(r, n->src[1], depth);
+    if (box_of(&r->l, n))
         render_box(r, box_of(&r->l, n), n, depth);
-        return;
-    }
-    if (store_chunk(n) > 1) {
-        Node *from = n->src[2];
-        Node *whole = store_whole(n);
-        const char *what = whole ? "part_" : from->arg.i ? "or_" : "";
-        sb_printf(r->sb, "igrt_copy_%s%s%d(a%lld + ", what, async ? "async_" : "",
-                  (int)store_chunk(n) * dtype_info[n->dtype].bytes, (long long)n->src[0]->arg.i);
-        render_expr(r, n->src[3]);
-        Node *base, *way = way_of(r, from, 2, &base);
-        sb_printf(r->sb, ", a%lld + ", (long long)from->src[0]->arg.i);
-        if (base) {
-            render_expr(r, base);
-            put(r, " + ");
-        }
-        render_expr(r, way);
-        put(r, ", ");
-        if (whole) { /* in bytes */
-            render_expr(r, from->src[1]);
-            put(r, " ? ");
-            render_expr(r, whole);
-            sb_printf(r->sb, "*%d : 0);\n", dtype_info[n->dtype].bytes);
-            return;
-        }
-        render_given(r, from->src[1]);
-        if (from->arg.i) /* four bytes of it */
-            sb_printf(r->sb, ", 0x%08xu", (uint32_t)(uint8_t)from->arg.i * 0x01010101u);
-        put(r, ");\n");
-        return;
-    }
-    element(r, n, 3);
-    put(r, " = ");
-    render_stored_value(r, n);
-    put(r, ";\n");
+    else if (store_chunk(n) > 1)
+        r->lang->copy(r, n, async);
+    else if (r->lang->store)
+        r->lang->store(r, n, n->src[3]);
+    else
+        store_one(r, n);
+    if (given)
+        render_end_then(r, depth);
 }

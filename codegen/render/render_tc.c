@@ -29,7 +29,20 @@
  *     igrt_wgmma_done(&s3, a5, 63, 4); */
 #include <string.h>
 
+#include "language_c.h"
 #include "render.h"
+
+/* Numbers that a function is compiled for. */
+__attribute__((format(printf, 2, 3))) static void fixed(Render *r, const char *format, ...)
+{
+    StrBuf sb = {0};
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    print_pattern(r->sb, r->lang->c->fixed, (const char *const[]){sb.data});
+    sb_free(&sb);
+}
 
 static void call(Render *r, const char *what)
 {
@@ -115,19 +128,22 @@ void render_products(Render *r, const Stmt *s)
         const char *name = strchr(t->tc->name, '.') + 1;
         (void)tc_place_fragment(r->k->c, t->fragment, a, &x);
         (void)tc_place_fragment(r->k->c, t->fragment, b, &y);
-        if (tc_rests(t->tc))
+        if (tc_rests(t->tc)) {
             sb_printf(r->sb, "igrt_wgmma_dot_%s(", name);
-        else if (t->tc->a == INGOT_I8)
+        } else if (t->tc->a == INGOT_I8) {
             sb_printf(r->sb, "%s_dot_%s_%s(", t->tc->spelling, dtype_info[a->dtype].name,
                       dtype_info[b->dtype].name);
-        else
-            sb_printf(r->sb, "%s_dot_%s<%d, %d>(", t->tc->spelling, name, !x.by_line, !y.by_line);
+        } else {
+            sb_printf(r->sb, "%s_dot_%s", t->tc->spelling, name);
+            fixed(r, "%d, %d", !x.by_line, !y.by_line);
+            put(r, "(");
+        }
         sb_printf(r->sb, "&s%d, v%d, v%d", r->number[s->node->id], r->number[a->id],
                   r->number[b->id]);
         if (tc_rests(t->tc)) {
             sb_printf(r->sb, ", a%d", t->rests);
             if (t->items > t->tc->lanes)
-                sb_printf(r->sb, " + (int)threadIdx.x / %d * %lld", t->tc->lanes,
+                sb_printf(r->sb, " + %s / %d * %lld", r->lang->item, t->tc->lanes,
                           (long long)tc_rests(t->tc));
             sb_printf(r->sb, ", a%d, ", t->tokens);
             render_expr(r, t->ahead_of);
@@ -274,9 +290,9 @@ int render_joins(Render *r, const Stmt *s, int left)
         put(r, take ? "igrt_cluster_meet();\n" : "igrt_cluster_there();\n");
         for (int i = 0; i < n; i++) {
             render_indent(r, s->depth);
-            sb_printf(r->sb, "igrt_cluster_%s<%d, %d, %d, %d>(s%d.v, a%d, %d);\n",
-                      take ? "take" : "give", each, t->share, t->items, groups,
-                      r->number[s[i].node->id], t->joined, i * each);
+            sb_printf(r->sb, "igrt_cluster_%s", take ? "take" : "give");
+            fixed(r, "%d, %d, %d, %d", each, t->share, t->items, groups);
+            sb_printf(r->sb, "(s%d.v, a%d, %d);\n", r->number[s[i].node->id], t->joined, i * each);
         }
     }
     return n;
@@ -318,7 +334,9 @@ static void loader_begin(Render *r, int depth)
     }
     sb_printf(r->sb, "if (igrt_is_beside_loader(%d)) {\n", t->items);
     render_indent(r, depth + 1);
-    sb_printf(r->sb, "igrt_give_registers<%d>();\n", TC_LOADERS);
+    put(r, "igrt_give_registers");
+    fixed(r, "%d", TC_LOADERS);
+    put(r, "();\n");
     render_indent(r, depth + 1);
     sb_printf(r->sb, "if (!igrt_is_loader(%d))\n", t->items);
     render_indent(r, depth + 2);
@@ -334,7 +352,9 @@ void render_loader_end(Render *r, int depth)
     if (!tile_gives_registers(t))
         return;
     render_indent(r, depth);
-    sb_printf(r->sb, "igrt_take_registers<%d>();\n", tc_registers(t->items / t->tc->lanes));
+    put(r, "igrt_take_registers");
+    fixed(r, "%d", tc_registers(t->items / t->tc->lanes));
+    put(r, "();\n");
 }
 
 /* What the two sides say to each other; false: it is another statement. */

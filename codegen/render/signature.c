@@ -4,7 +4,7 @@
  * Names of tensors, dims and nodes come from model files and may be anything. */
 #include <string.h>
 
-#include "language.h"
+#include "codegen.h"
 
 /* ---- identifiers ------------------------------------------------------------------------- */
 
@@ -90,11 +90,6 @@ const char *c_type(ingot_dtype d)
     return d == INGOT_STRING ? "const char *" : dtype_info[d].c_type;
 }
 
-const char *kernel_type(const Target *t, ingot_dtype d)
-{
-    return t->gpu && d == INGOT_STRING ? "uint64_t" : c_type(d);
-}
-
 int64_t element_bytes(ingot_dtype d)
 {
     return d == INGOT_STRING ? (int64_t)sizeof(char *) : dtype_info[d].bytes;
@@ -108,44 +103,6 @@ bool kernel_has_param(const Kernel *k, int arg)
 const char *scalar_type(const Scalar *s)
 {
     return dtype_is_float(s->dtype) ? "float" : "int32_t";
-}
-
-void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname)
-{
-    const char *separator = "";
-    sb_printf(sb, "%svoid %s(", t->gpu ? "" : t->language->kernel_word, fname);
-    for (int i = 0; i < k->narg; i++) {
-        if (!kernel_has_param(k, i))
-            continue;
-        bool pointers = k->args[i].dtype == INGOT_STRING && !t->gpu, written = k->args[i].written;
-        sb_printf(sb, "%s%s%s%s%s *%s%sa%d", separator, t->language->global_word,
-                  written || pointers ? "" : "const ", kernel_type(t, k->args[i].dtype),
-                  pointers && !written ? "const" : "", t->language->restrict_word,
-                  *t->language->restrict_word ? " " : "", i);
-        separator = ", ";
-    }
-    for (int i = 0; i < k->nvar; i++) {
-        char name[VAR_NAME_BYTES];
-        sb_printf(sb, "%sint64_t %s", separator, var_name(k->c, k->vars[i], name));
-        separator = ", ";
-    }
-    for (int i = 0; i < k->nscalar; i++) {
-        sb_printf(sb, "%s%s c%d", separator, scalar_type(&k->scalars[i]), i);
-        separator = ", ";
-    }
-    for (int i = 0; i < k->nopt; i++) {
-        if (!k->opts[i].tma)
-            continue;
-        sb_printf(sb, "%sconst __grid_constant__ igrt_map m%lld", separator,
-                  (long long)k->opts[i].amount);
-        separator = ", ";
-    }
-    if (k->scratch)
-        sb_printf(sb, "%svoid *%s%sscratch", separator, t->language->restrict_word,
-                  *t->language->restrict_word ? " " : "");
-    if (kernel_parts(k))
-        sb_printf(sb, "%sint64_t begin, int64_t end", separator);
-    sb_puts(sb, *separator || kernel_parts(k) ? ")" : "void)");
 }
 
 /* ---- text: of absurdly long names the beginning ------------------------------------------ */

@@ -32,6 +32,7 @@ struct Target {
     /* GPUs only */
     int nth; /* for a tuner: of a contraction's blocks not the best by the estimate (0) but one of the others, from 1 */
     const char *runtime; /* prefix of its types in runtime_min: "igrt_cl" */
+    int branches;  /* in a run of which the host decides nothing: so many inside one another */
     bool triggers; /* a kernel may let the one that is enqueued behind it begin early (TRIGGER) */
     bool unrolls;  /* loops that are to be straight-line are so */
     bool records;  /* its driver makes one launch of what is enqueued, again and again */
