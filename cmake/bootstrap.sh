@@ -3,7 +3,7 @@
 # what it misses.
 #
 #   sh cmake/bootstrap.sh build    compiler, CMake and the libraries that ingot links
-#   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, what builds and runs WebAssembly, Chromium, C libraries' headers for four machines, and Python with numpy and onnx:
+#   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, what builds and runs WebAssembly, Chromium, Mesa (what runs WGSL), C libraries' headers for four machines, and Python with numpy and onnx:
 #                                  the system's where it has them, else a venv in build/venv.
 #                                  build/python is then the interpreter to use.
 #   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs; mingw and wine, for Windows
@@ -60,6 +60,8 @@ if [ "$what" = tests ]; then
     need llvm command -v llvm-ar
     need nodejs command -v node
     command -v google-chrome >/dev/null 2>&1 || need chromium command -v chromium
+    need libegl1 sh -c 'ls /usr/lib/*/libEGL.so.1'
+    need libgl1-mesa-dri sh -c 'ls /usr/lib/*/dri/swrast_dri.so'
     need fonts-dejavu-core sh -c 'ls /usr/share/fonts/*/* | grep -q .'
     if [ "$all" ]; then
         need gcc-mingw-w64-x86-64 command -v x86_64-w64-mingw32-gcc
@@ -95,6 +97,8 @@ if [ "$what" = tests ]; then
     else
         [ -x build/venv/bin/python ] || python3 -m venv build/venv
         build/venv/bin/python -m pip install -q -r cmake/requirements.txt
+        # a compiler of WGSL, which Mesa runs; without it tests/wgsl is skipped
+        build/venv/bin/python -m pip install -q 'wgpu>=0.32,<0.33' || true
         case $modules in *onnxruntime*) build/venv/bin/python -m pip install -q onnxruntime ;; esac
         # a link to the venv's python would lose the venv
         printf '#!/bin/sh\nexec "%s/build/venv/bin/python" "$@"\n' "$PWD" > build/python.new

@@ -49,6 +49,7 @@ const char *native_name(Arena *);
 const char *machine_name(int i);
 /* All of them, ended by NULL. */
 extern const Target *const targets[];
+
 /* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", to PTX for those since "compute_75", or else for any GPU. */
 CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine, bool flush);
 
