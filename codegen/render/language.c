@@ -4,14 +4,30 @@
 
 #include "render.h"
 
-void print_pattern(StrBuf *sb, const char *pattern, const char *const *part)
+typedef struct {
+    const char *text;
+    size_t n;
+} Part;
+
+static void put_in_order(StrBuf *sb, const char *pattern, const Part *part)
 {
-    for (const char *p = pattern; *p; p++) {
-        if (*p != '$')
-            sb_write(sb, p, 1);
-        else
-            sb_puts(sb, part[*++p - '0']);
+    for (const char *p = pattern; *p;) {
+        const size_t n = strcspn(p, "$");
+        sb_write(sb, p, n);
+        p += n;
+        if (!*p)
+            break;
+        sb_write(sb, part[p[1] - '0'].text, part[p[1] - '0'].n);
+        p += 2;
     }
+}
+
+void print_pattern(StrBuf *sb, const char *pattern, const char *const *text)
+{
+    Part part[MAX_PARTS] = {{0}};
+    for (const char *p = pattern; (p = strchr(p, '$')) != NULL; p += 2)
+        part[p[1] - '0'] = (Part){text[p[1] - '0'], strlen(text[p[1] - '0'])};
+    put_in_order(sb, pattern, part);
 }
 
 Parts parts_begin(Render *r)
@@ -29,15 +45,18 @@ void parts_next(Render *r, Parts *p)
 void parts_end(Render *r, const Parts *p, const char *pattern)
 {
     StrBuf *sb = r->sb;
-    const char *part[MAX_PARTS];
+    Part part[MAX_PARTS] = {{0}};
+    const size_t from = p->at[0], n = sb->len - from;
     sb_puts(sb, ""); /* there is text, if none was written */
+    char *text = arena_alloc(r->l.arena, n + 1);
+    memcpy(text, sb->data + from, n);
     for (int i = 0; i < p->n; i++) {
         const size_t end = i + 1 < p->n ? p->at[i + 1] : sb->len;
-        part[i] = arena_printf(r->l.arena, "%.*s", (int)(end - p->at[i]), sb->data + p->at[i]);
+        part[i] = (Part){text + (p->at[i] - from), end - p->at[i]};
     }
-    sb->len = p->at[0];
-    sb->data[sb->len] = 0;
-    print_pattern(sb, pattern, part);
+    sb->len = from;
+    sb->data[from] = 0;
+    put_in_order(sb, pattern, part);
 }
 
 void render_declare(Render *r, const char *pattern, const char *type, const char *name)
