@@ -12,6 +12,7 @@
 
 #include "codegen.h"
 #include "decisions.h"
+#include "language.h"
 #include "pipeline.h"
 #include "targets.h"
 
@@ -193,6 +194,20 @@ static void save(Plan *p, const ingot_options *o, const StrBuf *kernels)
     sb_free(&text);
 }
 
+/* Has the target's language what the kernels say? */
+static bool can_be_said(Plan *p, const Target *t)
+{
+    bool good = true;
+    for (int i = 0; t->language->lacks && i < p->nkernel; i++) {
+        const char *what = t->language->lacks(p->kernels[i]);
+        if (what)
+            ingot_error(p->c, INGOT_UNSUPPORTED, "--target '%s': kernel %s: %s", t->name,
+                        p->kernels[i]->name, what);
+        good = good && !what;
+    }
+    return good;
+}
+
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
     if (c->nerror)
@@ -240,6 +255,7 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         passed(k, "memplan");
         verify_kernels(p, "memplan");
     }
+    ready = ready && can_be_said(p, t);
     if (ready && o->save_sched)
         save(p, o, &record);
     sb_free(&record);

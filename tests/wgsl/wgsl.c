@@ -2,7 +2,7 @@
  * bits, one text a kernel, whose arguments and shared memory are variables of the module.
  *
  * It is the proof that Language (codegen/render/language.h) has all that a language differs in: nothing but this file was written for it.
- * There is no runtime for it, so it is no target of `ingot compile`.  What it has no types for (64 bits, strings) stops the renderer. */
+ * There is no runtime for it, so it is no target of `ingot compile`. */
 #include <math.h>
 
 #include "codegen/render/render.h"
@@ -29,6 +29,40 @@ static const char *type(ingot_dtype d, bool wide)
     }
     BUG("WGSL has no type for %s",
         d == INGOT_INDEX ? "coordinates of 64 bits" : dtype_info[d].name);
+}
+
+/* A word, or a narrow integer that is loaded from one. */
+static bool is_spelled(ingot_dtype d)
+{
+    switch (d) {
+    case INGOT_F32:
+    case INGOT_BOOL:
+    case INGOT_I8:
+    case INGOT_U8:
+    case INGOT_I16:
+    case INGOT_U16:
+    case INGOT_I32:
+    case INGOT_U32:
+    case INGOT_INDEX: return true;
+    default: return false;
+    }
+}
+
+static const char *lacks(const Kernel *k)
+{
+    int n;
+    Node *const *node = kernel_nodes(k, &n);
+    for (int i = 0; i < n; i++)
+        if (node[i]->op != OP_SINK && node[i]->op != OP_END && node[i]->op != OP_STORE &&
+            !is_spelled((ingot_dtype)node[i]->dtype))
+            return "WGSL has numbers of 32 bits: no f64, i64 or u64, and f16 as an extension only";
+    for (int i = 0; i < k->narg; i++) {
+        if (k->args[i].written && dtype_info[k->args[i].dtype].bytes != 4)
+            return "WGSL stores whole words: f32, i32 or u32";
+        if (layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims) > INT32_MAX)
+            return "WGSL has no coordinates of 64 bits";
+    }
+    return NULL;
 }
 
 static void print_f32(StrBuf *sb, double v)
@@ -136,8 +170,6 @@ static void head(Render *r, const Kernel *k, const Tiles *tiles, const char *nam
         const KernelArg *a = &k->args[i];
         if (!kernel_has_param(k, i))
             continue;
-        if (in_words(r, i) && a->written)
-            BUG("%s: WGSL stores words", k->name);
         sb_printf(r->sb, "@group(0) @binding(%d) var<storage, %s> a%d: array<%s>;\n", binding++,
                   a->written ? "read_write" : "read", i,
                   in_words(r, i) ? "u32" : type(a->dtype, false));
@@ -187,6 +219,7 @@ static void file(StrBuf *sb, const Target *t, unsigned needs)
 }
 
 const Language wgsl_language = {
+    .lacks = lacks,
     .suffix = ".wgsl",
     .file = file,
     .head = head,

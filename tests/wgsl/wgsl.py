@@ -77,7 +77,7 @@ def main():
         print(f"skipped: no adapter for wgpu: {e}")
         return 77
     folder = opt.keep or pathlib.Path(tempfile.mkdtemp())
-    lines = subprocess.run([opt.kernels, str(folder)], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run([opt.kernels, str(folder)], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     random, bad = np.random.default_rng(1), len(lines) != len(CASES)
     for line in lines:
         name, kernel, groups, rest = line.split(" ", 3)
