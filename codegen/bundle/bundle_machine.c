@@ -13,8 +13,8 @@ static bool is_asked(const Target *t)
     const char *flags = t->flags ? t->flags : "";
     if (t->bare || t->wasm || t->gpu)
         return false;
-    if (t->machine)
-        return !strncmp(t->machine, "x86_64", 6) || !strncmp(t->machine, "aarch64", 7);
+    if (t->triple)
+        return !strncmp(t->triple, "x86_64", 6) || !strncmp(t->triple, "aarch64", 7);
     return !strstr(flags, "-march=rv");
 }
 
