@@ -158,8 +158,6 @@ static Node *rows_read(const View *v, Node *rows, Node *last)
     return NULL;
 }
 
-enum { LEVELS = 5 };
-
 /* Does it come from behind so many levels of cache? */
 static bool is_behind(const Kernel *k, Node *load, const Target *t, int levels)
 {

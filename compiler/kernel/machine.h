@@ -8,6 +8,7 @@
 
 /* How operations run: one by one, in the lanes of a loop, or as multiply-adds of a tile in registers. */
 typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNITS } Unit;
+enum { LEVELS = 4 }; /* of memory, at most */
 /* A level of memory: how many bytes it holds (0: all that there are), how many it gives in a cycle. */
 typedef struct {
     double bytes, rate;
@@ -58,9 +59,9 @@ typedef struct {
 
 typedef struct {
     /* What time goes to (cost.c), in cycles: of one core, or of all of a GPU's. */
-    double rate[UNITS]; /* operations a cycle */
-    Level level[5];     /* nearest first */
-    double cache;       /* bytes of the largest cache of this very machine; 0: not known */
+    double rate[UNITS];  /* operations a cycle */
+    Level level[LEVELS]; /* nearest first */
+    double cache;        /* bytes of the largest cache of this very machine; 0: not known */
     double near, far; /* bytes that loops are blocked for, so that what they read again stays in the
                            first and in the second level */
     double launch;    /* of a kernel */

@@ -1,0 +1,466 @@
+/* figures_test.c - each figure of a machine decides something: with another one the plan of a model is another one.
+ *
+ *     figures_test          as the table says: which model, for which target, and by how much more the figure is
+ *     figures_test find     prints such rows, and the figures that none was found for */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compiler/ingot_ops.h"
+#include "compiler/kernel/tc.h"
+#include "compiler/pipeline/pipeline.h"
+#include "targets/targets.h"
+
+/* ---- models --------------------------------------------------------------------------------------- */
+
+static ingot_tensor *input(Context *c, const char *name, ingot_dtype d, int rank, const int64_t *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        dims[i] = ingot_dim_const(c, n[i]);
+    return ingot_input(c, name, d, rank, dims);
+}
+
+static ingot_tensor *weight(Context *c, ingot_dtype d, int rank, const int64_t *n)
+{
+    static float zeros[1 << 22];
+    return ingot_data(c, NULL, d, rank, n, zeros);
+}
+
+static ingot_tensor *product(Context *c, ingot_dtype d, int64_t m, int64_t n, int64_t k)
+{
+    ingot_tensor *x = input(c, "x", d, 2, (int64_t[]){m, k});
+    const bool floats = d == INGOT_F16 || d == INGOT_F32;
+    const ingot_dtype sum = floats ? INGOT_F32 : INGOT_I32;
+    return ingot_matmul(c, ingot_cast(c, x, sum),
+                        ingot_cast(c, weight(c, d, 2, (int64_t[]){k, n}), sum));
+}
+
+static ingot_tensor *convolution(Context *c, int64_t in, int64_t out, int64_t size, int64_t taps,
+                                 int64_t step, int64_t groups)
+{
+    ingot_tensor *x = input(c, "x", INGOT_F32, 4, (int64_t[]){1, in, size, size});
+    return ingot_conv(c, x, weight(c, INGOT_F32, 4, (int64_t[]){out, in / groups, taps, taps}),
+                      NULL, (int64_t[]){step, step}, (int64_t[]){1, 1},
+                      (int64_t[]){taps / 2, taps / 2}, (int64_t[]){taps / 2, taps / 2}, groups);
+}
+
+static ingot_tensor *attention(Context *c, ingot_dtype d, int64_t heads, int64_t rows, int64_t each)
+{
+    ingot_tensor *x[3];
+    for (int i = 0; i < 3; i++)
+        x[i] = ingot_cast(c,
+                          input(c, (const char *const[]){"q", "k", "v"}[i], d, 4,
+                                (int64_t[]){1, heads, rows, each}),
+                          INGOT_F32);
+    return ingot_attention(c, x[0], x[1], x[2], NULL, 0, false);
+}
+
+typedef enum {
+    HALVES,
+    HALVES_SMALL,
+    HALVES_DEEP,
+    SINGLES,
+    SINGLES_SMALL,
+    BYTES,
+    VECTOR,
+    WINDOW,
+    WINDOW_STRIDED,
+    ATTENTION,
+    ATTENTION_HALVES,
+    ROWS,
+    COLUMNS,
+    HALVES_FINISH,
+    SINGLES_ACROSS,
+    WINDOW_DEEP,
+    ATTENTION_TF32,
+    MODELS
+} Model;
+
+static ingot_tensor *build(Context *c, Model m)
+{
+    switch (m) {
+    case HALVES: return product(c, INGOT_F16, 2048, 1536, 1024);
+    case HALVES_SMALL: return product(c, INGOT_F16, 197, 384, 1536);
+    case HALVES_DEEP: return product(c, INGOT_F16, 64, 128, 4096);
+    case SINGLES: return product(c, INGOT_F32, 197, 3072, 768);
+    case SINGLES_SMALL: return product(c, INGOT_F32, 1000, 200, 24);
+    case BYTES: return product(c, INGOT_I8, 256, 512, 512);
+    case VECTOR: return product(c, INGOT_F32, 1, 4096, 1024);
+    case WINDOW: return convolution(c, 128, 128, 28, 3, 1, 1);
+    case WINDOW_STRIDED: return convolution(c, 64, 96, 57, 5, 2, 1);
+    case ATTENTION: return attention(c, INGOT_F32, 12, 197, 64);
+    case ATTENTION_HALVES: return attention(c, INGOT_F16, 12, 128, 64);
+    case ROWS: return ingot_softmax(c, input(c, "x", INGOT_F32, 2, (int64_t[]){300, 4096}), 1);
+    case COLUMNS: return ingot_sum(c, input(c, "x", INGOT_F32, 2, (int64_t[]){900, 65536}), 1, 0);
+    case HALVES_FINISH: return ingot_gelu(c, product(c, INGOT_F16, 1024, 3072, 768), false);
+    case SINGLES_ACROSS:
+        return ingot_matmul(
+            c,
+            ingot_permute(c, ingot_exp(c, input(c, "x", INGOT_F32, 2, (int64_t[]){1024, 1024})),
+                          (int[]){1, 0}),
+            input(c, "w", INGOT_F32, 2, (int64_t[]){1024, 1024}));
+    case WINDOW_DEEP:
+        return ingot_conv(c, ingot_relu(c, input(c, "x", INGOT_F16, 4, (int64_t[]){1, 512, 7, 7})),
+                          weight(c, INGOT_F16, 4, (int64_t[]){512, 512, 3, 3}), NULL,
+                          (int64_t[]){1, 1}, (int64_t[]){1, 1}, (int64_t[]){1, 1},
+                          (int64_t[]){1, 1}, 1);
+    case ATTENTION_TF32: return attention(c, INGOT_F32, 12, 197, 64);
+    case MODELS: break;
+    }
+    return NULL;
+}
+
+/* ---- figures ---------------------------------------------------------------------------------------- */
+
+typedef enum { DOUBLE, INT, BITS, BOOL } Kind;
+typedef struct {
+    const char *name;
+    size_t at, size;
+    Kind kind;
+} Figure;
+#define FIGURE(path)                                                \
+    {                                                               \
+#path, offsetof(Machine, path), sizeof((Machine *)0)->path, \
+            _Generic(((Machine *)0)->path, double                   \
+                     : DOUBLE, int                                  \
+                     : INT, unsigned                                \
+                     : BITS, bool                                   \
+                     : BOOL)                                        \
+    }
+
+static const Figure figures[] = {
+    FIGURE(rate[UNIT_SCALAR]),
+    FIGURE(rate[UNIT_VECTOR]),
+    FIGURE(rate[UNIT_TILE]),
+    FIGURE(level[0].bytes),
+    FIGURE(level[0].rate),
+    FIGURE(level[1].bytes),
+    FIGURE(level[1].rate),
+    FIGURE(level[2].bytes),
+    FIGURE(level[2].rate),
+    FIGURE(level[3].bytes),
+    FIGURE(level[3].rate),
+    FIGURE(cache),
+    FIGURE(near),
+    FIGURE(far),
+    FIGURE(launch),
+    FIGURE(part_ns),
+    FIGURE(byte),
+    FIGURE(turned),
+    FIGURE(start),
+    FIGURE(shared_rate),
+    FIGURE(warp_products.iteration),
+    FIGURE(warp_products.step),
+    FIGURE(warp_products.product),
+    FIGURE(warp_products.product3),
+    FIGURE(warp_products.split),
+    FIGURE(warp_products.flow),
+    FIGURE(warp_products.gather),
+    FIGURE(warp_products.issue),
+    FIGURE(warp_products.meet),
+    FIGURE(warp_products.member),
+    FIGURE(warp_products.crowded),
+    FIGURE(warp_products.given),
+    FIGURE(warp_products.join),
+    FIGURE(warp_products.stored),
+    FIGURE(warp_products.address),
+    FIGURE(group_products.rate),
+    FIGURE(group_products.apart),
+    FIGURE(group_products.column),
+    FIGURE(group_products.begin3),
+    FIGURE(group_products.fill),
+    FIGURE(group_products.latency),
+    FIGURE(group_products.flow),
+    FIGURE(group_products.flow_all),
+    FIGURE(group_products.stored),
+    FIGURE(group_products.given),
+    FIGURE(group_products.finish),
+    FIGURE(group_products.group),
+    FIGURE(row_products.flow),
+    FIGURE(row_products.product),
+    FIGURE(row_products.product3),
+    FIGURE(row_products.wait),
+    FIGURE(row_products.wait3),
+    FIGURE(row_products.others),
+    FIGURE(row_products.waited),
+    FIGURE(row_products.join),
+    FIGURE(line),
+    FIGURE(ways),
+    FIGURE(page),
+    FIGURE(pages),
+    FIGURE(lanes),
+    FIGURE(registers),
+    FIGURE(sums),
+    FIGURE(chains),
+    FIGURE(spills),
+    FIGURE(units),
+    FIGURE(processors),
+    FIGURE(close),
+    FIGURE(cluster),
+    FIGURE(quarters),
+    FIGURE(warp),
+    FIGURE(file),
+    FIGURE(item_registers),
+    FIGURE(group),
+    FIGURE(access),
+    FIGURE(sector),
+    FIGURE(items),
+    FIGURE(shared),
+    FIGURE(shared_static),
+    FIGURE(subgroup),
+    FIGURE(dot),
+    FIGURE(any_sign),
+    FIGURE(pairs),
+    FIGURE(joins_subgroups),
+    FIGURE(takes_fours),
+};
+enum { ALL = sizeof figures / sizeof *figures };
+
+/* Of a figure more by the factor; of bits none; of what is so or not the other. */
+static void change(Machine *m, const Figure *f, double factor)
+{
+    unsigned char *at = (unsigned char *)m + f->at;
+    double x;
+    int n;
+    unsigned bits = 0;
+    bool no;
+    switch (f->kind) {
+    case DOUBLE:
+        memcpy(&x, at, sizeof x);
+        x = x != 0 ? x * factor : factor;
+        memcpy(at, &x, sizeof x);
+        break;
+    case INT:
+        memcpy(&n, at, sizeof n);
+        n = n * factor < 1 ? 1 : (int)(n * factor);
+        memcpy(at, &n, sizeof n);
+        break;
+    case BITS: memcpy(at, &bits, sizeof bits); break;
+    case BOOL:
+        memcpy(&no, at, sizeof no);
+        no = !no;
+        memcpy(at, &no, sizeof no);
+        break;
+    }
+}
+
+static char *plan_of(Arena *a, Model m, const char *target, const Figure *f, double factor)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    Target t;
+    ingot_status status;
+    assert_null(target_make(&t, a, target, &status));
+    if (m != ATTENTION_TF32) /* --precision */
+        t.machine.units &= ~(1u << TC_MMA_TF32);
+    if (f)
+        change(&t.machine, f, factor);
+    ingot_output(c, "y", build(c, m));
+    const ingot_options given = {.struct_size = sizeof given, .target = target},
+                        o = options_complete(c, &given);
+    Clock k = clock_start(c, &o);
+    Plan *p = pipeline_plan(c, &t, &o, &k);
+    StrBuf sb = {0};
+    if (p)
+        plan_print(&sb, p);
+    char *text = sb_take(&sb, a);
+    plan_free(p);
+    ingot_context_free(c);
+    return text;
+}
+
+/* ---- the table ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    Model model;
+    const char *target;
+    double factor;
+} Row;
+
+static const Row rows[] = {
+    {"rate[UNIT_SCALAR]", ATTENTION, "c:c99", 4},
+    {"rate[UNIT_VECTOR]", HALVES, "c:x86-64-v4", 0.0625},
+    {"rate[UNIT_TILE]", HALVES_SMALL, "c:x86-64-v4", 1000},
+    {"level[0].bytes", HALVES_SMALL, "c:x86-64-v4", 1000},
+    {"level[0].rate", WINDOW, "c:x86-64-v4", 0.25},
+    {"level[1].bytes", WINDOW, "c:x86-64-v4", 4},
+    {"level[1].rate", WINDOW, "c:x86-64-v4", 0.25},
+    {"level[2].bytes", COLUMNS, "c:x86-64-v4", 16},
+    {"level[2].rate", WINDOW, "c:x86-64-v4", 4},
+    {"level[3].rate", HALVES, "c:x86-64-v4", 16},
+    {"cache", ROWS, "c:x86-64-v4", 1000},
+    {"near", WINDOW_STRIDED, "c:x86-64-v4", 1000},
+    {"far", HALVES, "c:x86-64-v4", 0.25},
+    {"launch", WINDOW, "c:x86-64-v4", 4},
+    {"part_ns", HALVES, "c:x86-64-v4", 1000},
+    {"byte", WINDOW, "c:x86-64-v4", 4},
+    {"turned", SINGLES_ACROSS, "cuda:sm_90a", 16},
+    {"start", SINGLES_ACROSS, "cuda:sm_90a", 1000},
+    {"shared_rate", BYTES, "cuda:sm_90a", 0.25},
+    {"warp_products.iteration", BYTES, "cuda:sm_90a", 4},
+    {"warp_products.step", BYTES, "cuda:sm_90a", 4},
+    {"warp_products.product", BYTES, "cuda:sm_90a", 4},
+    {"warp_products.product3", WINDOW, "cuda:sm_90a", 4},
+    {"warp_products.split", WINDOW, "cuda:sm_90a", 4},
+    {"warp_products.flow", HALVES_SMALL, "cuda:sm_90a", 4},
+    {"warp_products.gather", WINDOW, "cuda:sm_90a", 2},
+    {"warp_products.issue", WINDOW, "cuda:sm_90a", 4},
+    {"warp_products.meet", WINDOW_DEEP, "cuda:sm_90a", 16},
+    {"warp_products.member", WINDOW_DEEP, "cuda:sm_90a", 4},
+    {"warp_products.crowded", WINDOW_DEEP, "cuda:sm_90a", 0.25},
+    {"warp_products.given", WINDOW_DEEP, "cuda:sm_90a", 0.25},
+    {"warp_products.join", BYTES, "cuda:sm_90a", 0.0625},
+    {"warp_products.stored", BYTES, "cuda:sm_90a", 0.001},
+    {"warp_products.address", WINDOW_DEEP, "cuda:sm_90a", 0.25},
+    {"group_products.rate", HALVES, "cuda:sm_90a", 0.25},
+    {"group_products.apart", SINGLES, "cuda:sm_90a", 4},
+    {"group_products.column", SINGLES, "cuda:sm_90a", 4},
+    {"group_products.begin3", SINGLES, "cuda:sm_90a", 1000},
+    {"group_products.fill", HALVES, "cuda:sm_90a", 1000},
+    {"group_products.latency", HALVES, "cuda:sm_90a", 16},
+    {"group_products.flow", HALVES, "cuda:sm_90a", 0.25},
+    {"group_products.flow_all", HALVES, "cuda:sm_90a", 0.0625},
+    {"group_products.stored", HALVES, "cuda:sm_90a", 0.001},
+    {"group_products.given", HALVES_SMALL, "cuda:sm_90a", 4},
+    {"group_products.finish", HALVES_FINISH, "cuda:sm_90a", 0.0625},
+    {"group_products.group", HALVES, "cuda:sm_90a", 1000},
+    {"row_products.flow", ATTENTION, "cuda:sm_90a", 0.25},
+    {"row_products.product3", ATTENTION, "cuda:sm_90a", 0.25},
+    {"row_products.wait3", ATTENTION, "cuda:sm_90a", 4},
+    {"row_products.others", ATTENTION, "cuda:sm_90a", 0.25},
+    {"row_products.waited", ATTENTION, "cuda:sm_90a", 4},
+    {"row_products.join", ATTENTION, "cuda:sm_90a", 16},
+    {"row_products.product", ATTENTION_TF32, "cuda:sm_90a", 0.25},
+    {"row_products.wait", ATTENTION_TF32, "cuda:sm_90a", 4},
+    {"line", SINGLES_ACROSS, "c:x86-64-v4", 4},
+    {"ways", HALVES_DEEP, "c:x86-64-v4", 0.25},
+    {"page", HALVES_SMALL, "c:x86-64-v4", 0.25},
+    {"pages", WINDOW_DEEP, "c:x86-64-v4", 0.0625},
+    {"lanes", HALVES, "c:x86-64-v4", 4},
+    {"registers", HALVES, "c:x86-64-v4", 4},
+    {"sums", HALVES, "c:c99", 0.25},
+    {"chains", HALVES, "c:x86-64-v4", 4},
+    {"spills", HALVES, "c:x86-64-v4", 0.25},
+    {"units", HALVES, "cuda:sm_90a", 4},
+    {"processors", HALVES, "cuda:sm_90a", 4},
+    {"close", HALVES_DEEP, "cuda:sm_90a", 0.0625},
+    {"cluster", WINDOW_DEEP, "cuda:sm_90a", 4},
+    {"quarters", BYTES, "cuda:sm_90a", 0.25},
+    {"warp", SINGLES_SMALL, "cuda:sm_90a", 0.25},
+    {"file", HALVES, "cuda:sm_90a", 0.25},
+    {"item_registers", HALVES, "cuda:sm_80", 0.25},
+    {"group", BYTES, "cuda:sm_90a", 0.0625},
+    {"access", VECTOR, "cuda:sm_90a", 4},
+    {"sector", BYTES, "cuda:sm_90a", 16},
+    {"items", HALVES, "cuda:sm_90a", 0.0625},
+    {"shared", HALVES, "cuda:sm_90a", 4},
+    {"subgroup", ATTENTION, "opencl:dot8+subgroups32", 4},
+    {"dot", BYTES, "c:x86-64-v4", 4},
+    {"any_sign", BYTES, "c:x86-64-v4", 4},
+    {"pairs", BYTES, "c:x86-64-v4", 4},
+    {"joins_subgroups", ATTENTION_HALVES, "cuda:sm_90a", 4},
+    {"takes_fours", BYTES, "opencl:dot8+subgroups32", 4},
+};
+enum { NROWS = sizeof rows / sizeof *rows };
+
+static const Row *row_of(const char *name)
+{
+    for (int i = 0; i < NROWS; i++)
+        if (!strcmp(rows[i].name, name))
+            return &rows[i];
+    return NULL;
+}
+
+/* Memory holds all that there is; and what a launch need not ask for is no plan's. */
+static const char *const others[] = {"level[3].bytes", "shared_static"};
+
+static bool decides(const char *name)
+{
+    return strcmp(name, others[0]) != 0 && strcmp(name, others[1]) != 0;
+}
+
+static void each_decides(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ALL; i++) {
+        const Row *r = row_of(figures[i].name);
+        if (!decides(figures[i].name))
+            continue;
+        if (!r)
+            fail_msg("%s: no model is known that it changes", figures[i].name);
+        Arena *a = arena_new();
+        if (!strcmp(plan_of(a, r->model, r->target, NULL, 1),
+                    plan_of(a, r->model, r->target, &figures[i], r->factor)))
+            fail_msg("%s: the plan is as it was", figures[i].name);
+        arena_free(a);
+    }
+}
+
+/* No byte of Machine is without a figure, but for what the last one leaves of eight. */
+static void all_are_here(void **state)
+{
+    (void)state;
+    static unsigned char known[sizeof(Machine)];
+    size_t without = 0;
+    for (int i = 0; i < ALL; i++)
+        memset(known + figures[i].at, 1, figures[i].size);
+    for (size_t i = 0; i < sizeof known; i++)
+        without += !known[i];
+    assert_true(without < sizeof(double));
+}
+
+static void find(void)
+{
+    static const char *const targets_of[] = {"c:x86-64-v4",
+                                             "cuda:sm_90a",
+                                             "cuda:sm_80",
+                                             "c:sapphirerapids",
+                                             "c:x86-64-v4+vnni",
+                                             "c:c99",
+                                             "opencl:dot8+subgroups32",
+                                             "c:x86-64-v3"};
+    static const double factors[] = {4, 0.25, 2, 0.5, 16, 0.0625, 1000, 0.001};
+    enum { TARGETS = sizeof targets_of / sizeof *targets_of, FACTORS = 8 };
+    static char *was[MODELS][TARGETS];
+    Arena *kept = arena_new();
+    for (int i = 0; i < ALL; i++) {
+        bool found = row_of(figures[i].name) || !decides(figures[i].name);
+        const int tries = figures[i].kind == BITS || figures[i].kind == BOOL ? 1
+                          : figures[i].kind == INT                           ? 6
+                                                                             : FACTORS;
+        for (int t = 0; t < TARGETS && !found; t++)
+            for (int m = 0; m < MODELS && !found; m++)
+                for (int j = 0; j < tries && !found; j++) {
+                    Arena *a = arena_new();
+                    if (!was[m][t])
+                        was[m][t] = plan_of(kept, (Model)m, targets_of[t], NULL, 1);
+                    found = strcmp(was[m][t], plan_of(a, (Model)m, targets_of[t], &figures[i],
+                                                      factors[j])) != 0;
+                    if (found)
+                        printf("{\"%s\", %d, \"%s\", %g},\n", figures[i].name, m, targets_of[t],
+                               factors[j]);
+                    arena_free(a);
+                }
+        if (!found)
+            printf("none: %s\n", figures[i].name);
+        (void)fflush(stdout);
+    }
+    arena_free(kept);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_decides),
+                                       cmocka_unit_test(all_are_here)};
+    if (argc > 1 && !strcmp(argv[1], "find")) {
+        find();
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
