@@ -108,10 +108,11 @@ static const char *places_fit(const Nest *n)
  * eights to warpgroups of items, has to hold them with what else the product takes. */
 static const char *sums_fit(const Nest *n, const Tile *t)
 {
-    enum { ALL = 65536, EACH = 8, OTHERS = 26 };
+    enum { EACH = 8, OTHERS = 26 };
     const int64_t items = ceil_div(tile_group(t), t->tc->lanes) * t->tc->lanes;
-    const int64_t registers =
-        tile_gives_registers(t) ? tc_registers(t->items / t->tc->lanes) : ALL / items / EACH * EACH;
+    const int64_t registers = tile_gives_registers(t)
+                                  ? tc_registers(t->items / t->tc->lanes)
+                                  : n->target->machine.file / items / EACH * EACH;
     const int sums = tc_per_lane(t->tc, TC_TERMS);
     return sums + OTHERS <= registers
                ? NULL

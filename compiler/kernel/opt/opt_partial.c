@@ -1,8 +1,6 @@
 /* opt_partial.c - PARTIAL: loops over results inside of a loop over terms, whose sums lie in a place. */
 #include "opt.h"
 
-enum { MOST_BYTES = 1 << 20 /* of sums: what lies further away than L2 is no place */ };
-
 /* A loop or copies of results that are, for this axis of terms, inside of its loop. */
 static bool is_inside(const Nest *n, int axis, int of)
 {
@@ -43,16 +41,19 @@ static const char *reduce_refused(Nest *n, const Opt *o, int axis, Node *reduce,
         if (n->axis[i].reduced && moves_with(a, reduce, n->k->axes[i].range))
             return opt_refuse(n, "PARTIAL %s %lld: there are other sums for each %s", o->axis,
                               (long long)o->amount, n->k->axes[i].name);
+    /* what lies further away than L2 is no place */
+    const int64_t room = (int64_t)n->target->machine.far;
     int64_t bytes = bytes_of_row(n, reduce, axis, &loop);
     if (!loop)
         return opt_refuse(n,
                           "PARTIAL %s %lld: no loop over results stands inside of this one: ORDER",
                           o->axis, (long long)o->amount);
-    if (bytes < 0 || bytes > MOST_BYTES)
-        return opt_refuse(n,
-                          "PARTIAL %s %lld: the sums inside of this loop take more than %d bytes, "
-                          "or their number is known at run time only",
-                          o->axis, (long long)o->amount, MOST_BYTES);
+    if (bytes < 0 || bytes > room)
+        return opt_refuse(
+            n,
+            "PARTIAL %s %lld: the sums inside of this loop take more than %lld bytes, "
+            "or their number is known at run time only",
+            o->axis, (long long)o->amount, (long long)room);
     return NULL;
 }
 
