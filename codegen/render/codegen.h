@@ -76,7 +76,7 @@ typedef enum {
 int64_t gpu_shared(const Kernel *lowered, int narg, const Target *);
 unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
 
-/* ---- bundle_kernels.c ---------------------------------------------------------------------- */
+/* ---- runtime_text.c ------------------------------------------------------------------------ */
 
 /* The runtime's headers that kernels need, none of which another one brings; how many. */
 enum { MAX_KERNEL_HEADERS = 11 };
@@ -101,7 +101,7 @@ bool source_is_for_any(Arena *, const char *name, bool halves, const char *file)
 
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 
-/* ---- roof/pipeline/compile.c ---------------------------------------------------------------------- */
+/* ---- pipeline/compile.c --------------------------------------------------------------------------- */
 
 /* ---- runtime_files: the sources of runtime_min, inside the compiler ------------------------ */
 

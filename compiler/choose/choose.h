@@ -21,6 +21,7 @@ void choose_pitches(Plan *, Step *const *kernel, int n, const bool *kept, const 
 void pitch_weight(const Buffer *, const Target *, Layout *);
 /* layouts.c: whether it reads beyond the edges of its buffer by a little, and is zero there. */
 bool reads_beyond(const Kernel *, Node *load);
+/* choose.c: whether copies may lay its buffers out for these lanes. */
 bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free,
                  Node *lanes);
 /* tc_layout.c: of the operand that moves with the columns of the nest's matrix unit; false: it cannot be laid out for it. */

@@ -60,10 +60,8 @@ Node *interleaved(const Kernel *, Node *store, Node *range);
 bool dot_possible(const Kernel *, const View *, Node *range, const bool *free);
 int dot_axes(const Kernel *, const View *, const bool *free, Node **axis, int max);
 
-/* cpu_lanes.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
+/* lanes.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
 bool lanes_possible(Arena *, const Kernel *, Node *range);
-/* cpu_contraction.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
- * theirs (in want[], by argument); *lanes is the range of the nest's kernel that became lanes, or NULL. */
 /* join.c: the axes with these names, a space between them: how many, or -1; the kernel in which they are one. */
 int join_axes(const Kernel *, const char *names, int *axis, int most);
 Kernel *kernel_join(const Kernel *, const int *axis, int n);

@@ -2,7 +2,7 @@
  *
  *     graph --pipeline.c--> plan --bundle_write--> a folder of source
  *
- * The roof: the only library that sees the compiler, the code generator and the targets. */
+ * The top: the only library that sees the compiler, the code generator and the targets. */
 #include <stdlib.h>
 #include <string.h>
 

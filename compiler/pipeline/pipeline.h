@@ -41,7 +41,7 @@ Plan *plan_saved(Plan *, const ingot_options *); /* where there is no bundle; or
 ingot_status compile_halves(Context *, const ingot_options *, const char *const name[2],
                             const char *dir);
 
-/* roof/pipeline/compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in either case. */
+/* compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in either case. */
 bool inspection_make(Context *, const ingot_options *, Inspection *);
 void inspection_free(Inspection *);
 

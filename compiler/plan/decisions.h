@@ -31,11 +31,11 @@ void values_begin(Plan *, Preset);
 /* All nodes of the graph, sources first. */
 Node *const *values_nodes(const Plan *, int *n);
 Preset values_preset(const Plan *);
-/* sched_parse.c: a line of the file; false after a fault. */
+/* A line of the file; false after a fault. */
 bool value_line(Plan *, int line, int nword, char *const *word);
 /* All lines have been read: which value is which. */
 void values_match(Plan *);
-/* variants.c: the graph has become another one. now[id]: what a node below nnode has become (NULL: itself); root[id]: of a
+/* The graph has become another one. now[id]: what a node below nnode has become (NULL: itself); root[id]: of a
  * node from nnode on, which node's variant made it. */
 void values_follow(Plan *, uint32_t nnode, Node *const *now, Node *const *root,
                    const char *const *variant);
@@ -48,7 +48,7 @@ ValueChoice *value_record(Plan *, Node *);
 const ValueChoice *value_decided(const Plan *, const Node *);
 /* A line that says this of all values with its key. */
 void value_print(StrBuf *, const Plan *, Node *, const ValueChoice *);
-/* memplan.c: the memory that a stored value was put into. */
+/* The memory that a stored value was put into. */
 void value_note_memory(Plan *, Node *, const char *memory);
 void values_free(Plan *);                 /* what is not in the plan's arena */
 uint64_t value_key(const Plan *, Node *); /* 0: none */

@@ -1,6 +1,6 @@
 /* plan.h - a plan: the steps of a run, the buffers that they read and write, and where these lie.
  *
- * schedule.c makes it of a graph, compiler/kernel decides on layouts and opts, memplan.c gives every buffer its place; what is
+ * schedule/ makes it of a graph, choose/ decides on layouts and opts, memplan.c gives every buffer its place; what is
  * emitted, explained, saved and replayed is read from here. */
 #ifndef PLAN_H
 #define PLAN_H
@@ -176,7 +176,7 @@ typedef struct {
 /* ---- from a graph to a plan ------------------------------------------------------------------------- */
 
 Plan *plan_new(Context *);
-void plan_note(Plan *, Note); /* schedule.c */
+void plan_note(Plan *, Note);
 void plan_free(Plan *);
 /* Offsets, memories, weights_bytes; false after a reported error. */
 bool memplan(Plan *, int64_t align);
@@ -187,8 +187,8 @@ int64_t weights_join(Plan *first, Plan *second);
 int64_t plan_given_bytes(const Plan *);
 /* Buffers of a memory (-1: of all) that are alive when it is tightest, largest first. */
 int memplan_peak(const Plan *, int memory, const Buffer **out, int max);
-void kernel_keys(Plan *); /* kernel_text.c: starts the record: what kernel every step is */
-/* kernel_text.c: the steps that are kernels, in order, those inside of others too. */
+void kernel_keys(Plan *); /* kernel_keys.c: starts the record: what kernel every step is */
+/* plan.c: the steps that are kernels, in order, those inside of others too. */
 Step **kernel_steps(const Plan *, Arena *, int *n);
 void plan_print(StrBuf *, Plan *);           /* the whole plan, for people */
 void sched_origin(StrBuf *, const Origin *); /* "Conv conv_0" */
@@ -243,7 +243,7 @@ bool choices_report(const Plan *);
 
 /* ---- compiler/kernel: layouts and opts for its kernels ------------------------------------------------ */
 
-/* schedule/provenance.c: a kernel that copies a tensor for another step. */
+/* A kernel that copies a tensor for another step. */
 void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
 /* liveness.c: of the steps of a block the first and the last that name a buffer; first < 0: none does. */
 typedef struct {
@@ -270,12 +270,12 @@ Choice *choice_copy(Plan *, const Kernel *of,
 const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n, const bool *fixed);
 bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
 bool replay_opts(const Plan *, Kernel *, const Target *, const Choice *);
-/* choose.c: a buffer like another but for its kind and layout, of weights one that exists if there is; a step that copies
+/* copies.c: a buffer like another but for its kind and layout, of weights one that exists if there is; a step that copies
  * one of constant dims, for a step like `like`. */
 Buffer *buffer_twin(Plan *, Buffer *, BufferKind, const Layout *);
 Step *copy_step(Plan *, Buffer *dst, Buffer *src, const Step *like);
-bool const_dims(const Buffer *); /* choose.c: no size is known at run time only */
-/* choose.c: whether the store writes every element. */
+bool const_dims(const Buffer *); /* copies.c: no size is known at run time only */
+/* copies.c: whether the store writes every element. */
 bool covers(const Kernel *, Node *store);
 
 /* provenance.c: another source node of a step, unless it is known; those of a node. */

@@ -79,7 +79,7 @@ Node *fold_shift(Rewrite *, Node *add);
 /* zero_point.c: of a REDUCE of i32. */
 Node *narrow_weights(Rewrite *, Node *reduce);
 Node *zero_points(Rewrite *, Node *reduce);
-Node *signs(Rewrite *, Node *reduce);
+Node *signs(Rewrite *, Node *reduce); /* dot_signs.c */
 
 Node *fours(Rewrite *, Node *reduce); /* pad_dot.c: of i32 */
 
@@ -126,11 +126,11 @@ Node *source_of(Context *, Node *x, Node *const *coords, Node **at, Node **insid
 Node *winograd2(Rewrite *, Node *reduce, bool try);
 Node *winograd4(Rewrite *, Node *reduce, bool try);
 Node *winograd2x1(Rewrite *, Node *reduce, bool try);
-/* winograd.c: of a REDUCE that can be done so, by the time of the direct form; INFINITY: it is not to be done unasked. */
+/* winograd_time.c: of a REDUCE that can be done so, by the time of the direct form; INFINITY: it is not to be done unasked. */
 double winograd2_time(Rewrite *, Node *reduce);
 double winograd4_time(Rewrite *, Node *reduce);
 double winograd2x1_time(Rewrite *, Node *reduce);
-/* winograd.c: bytes of a sum of products and of its operands, where these are stored; 0: it is none. */
+/* winograd_time.c: bytes of a sum of products and of its operands, where these are stored; 0: it is none. */
 double product_ram(Node *);
 
 /* strips.c: a concat, of parts that fit; nothing is left of it in the context but its node. */

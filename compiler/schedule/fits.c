@@ -1,6 +1,6 @@
 /* fits.c - does one kernel hold all that a value is made of?
  *
- * A region (cost.c) knows, but it is walked at coordinates, again for each value that is asked about.  Most of the time
+ * A region (region.c) knows, but it is walked at coordinates, again for each value that is asked about.  Most of the time
  * something simpler says enough, from what is cheap to what is exact:
  *
  *     1. what the sources have, added up, kept with each value while the graph is walked

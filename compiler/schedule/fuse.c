@@ -1,6 +1,6 @@
 /* fuse.c - decide what is stored.  Everything not stored is recomputed inside each kernel that
  * reads it; so a value is stored where that costs more than a kernel of its own, a write and its
- * reads (cost.c). Whatever that costs, these are stored:
+ * reads (region.c). Whatever that costs, these are stored:
  *
  *   - what a control step, a library kernel or the caller reads;
  *   - what is written in parts or in place;

@@ -7,7 +7,7 @@
  *        same (region_fits()).
  *     2. what does the plan's file say of it (decisions.c), and what the preset?
  *     3. what takes more time: what being apart costs beyond being together, or the other way round?  In cycles, of the regions
- *        of cost.c: what only one of the two ways has.
+ *        of region.c: what only one of the two ways has.
  *
  * and the answer goes into the same record, which a file may change.  concat_in_place.c asks the first two alone: to lie in a concat takes no
  * time. */

@@ -1,4 +1,4 @@
-/* kernel.c - a finished loop nest becomes a Kernel: it is copied into a context of its own with
+/* kernel_finish.c - a finished loop nest becomes a Kernel: it is copied into a context of its own with
  * buffers and ranges renumbered by first use.  Equal kernels then have equal text, whatever
  * tensors they came from, and are emitted once (share.c). */
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * Without a bound, a convolution whose operand is computed where it is read takes its terms as often as its window has
  * elements, and what two layers share is computed by both, with all that those are made of in turn.  So the operations of
- * each kernel (cost.c) are compared with those of the nodes that no kernel before has computed.  The difference is repeated:
+ * each kernel (region.c) are compared with those of the nodes that no kernel before has computed.  The difference is repeated:
  *
  *     of all kernels up to any place of the network no more than MOST_AGAIN times what the nodes up to there take, each
  *     computed once

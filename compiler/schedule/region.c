@@ -1,4 +1,4 @@
-/* cost.c - what it takes to run a region of the graph as one kernel, before there is a loop nest.
+/* region.c - what it takes to run a region of the graph as one kernel, before there is a loop nest.
  *
  * A region is a node and all below it that no kernel has stored.  It is walked as the kernel will be: a node at certain
  * coordinates is computed once, however many read it there, and again wherever the coordinates are others.  So each axis

@@ -110,7 +110,7 @@ double node_operations(Sched *, Node *);
 Node *repeats_too_much(Sched *, Node *root, Node *const *uses);
 Node *before_moves(Sched *, Node *);
 
-/* cost.c: what a kernel would be that computes values from what lies in memory: its work, without the bytes that it writes. */
+/* region.c: what a kernel would be that computes values from what lies in memory: its work, without the bytes that it writes. */
 typedef struct {
     double ops[UNITS]; /* weighed as ops.def says, at the upper bounds of run-time sizes */
     double bytes;      /* that it reads, each once */
@@ -205,7 +205,7 @@ void kernel_name(const Context *, Kernel *, int number, const Step *);
 /* merge.c: kernels that read the same operand in the same loops become one. */
 void merge_kernels(Sched *);
 
-/* kernel.c: the finished nest, copied into a context of its own. */
+/* kernel_finish.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
 
 #endif

@@ -1,8 +1,19 @@
-/* opt_apply.c - what an opt means, and when it cannot be done.
+/* opt_apply.c - an opt is carried out, or refused.
  *
- * Heuristic, .sched files and whoever else chooses opts all come here.  An opt changes the nest's
- * axes and their order, nothing else; a refusal changes nothing and is a sentence for whoever wrote
- * the opt.  Each kind is in a file of its own, opt_<kind>.c. */
+ * The heuristic, .sched files, the tuner and kernel_lower() all come here.  An opt changes what a Nest says of the kernel's loops,
+ * never the kernel's expression; a refusal changes nothing and is a sentence for whoever wrote the opt:
+ *
+ *     UPCAST i1 4       i1 < 10 becomes i1.o < 2 and four copies; i1.r has the last two
+ *     UPCAST i7 4       "the kernel has no axis 'i7': it has i0 i1 r0"
+ *
+ * What is asked of every kind, and which may come after which, is here; the kinds themselves:
+ *
+ *     opt_split.c   SPLIT UPCAST UNROLL DOT      opt_partial.c   PARTIAL
+ *     opt_vector.c  VECTOR                       opt_bind.c      BIND MASK
+ *     opt_order.c   ORDER JOIN THREAD            opt_tc.c        TC
+ *     opt_stage.c   STAGE PREFETCH               opt_trigger.c   TRIGGER
+ *
+ * PADTO is reserved: it has no file, and is refused. */
 #include <string.h>
 
 #include "opt.h"
