@@ -1,13 +1,29 @@
-/* nest.h - how a kernel is computed: a kernel and what opts make of its loops.
+/* nest.h - which loops does a kernel have?
  *
- * A Nest never changes the kernel's expression.  Every range of the kernel is the root of a tree of
- * axes; a split takes an axis apart,
+ * A kernel says what is computed, for all values of its ranges. A Nest is the kernel and what opts
+ * make of these ranges; a Tile is one loop nest that comes of it. Nothing changes the kernel's
+ * expression.
  *
- *     i = (i.o * amount + i.i)  for i < whole,  then the remainder, whole <= i < extent
+ *     the kernel      y[i0, i1] = sum over r0 of a[i0, r0] * b[r0, i1]
+ *                     i0 < 37, i1 < 50, r0 < 64
+ *     opts            UPCAST i0 4, VECTOR i1 16, ORDER i1.o i0.o r0
  *
- * and what no split took apart is a loop, the lanes of a vector, straight-line copies, or the four terms of a dot.  Opts name
- * axes and build the trees; opt_apply() is the only place that knows what an opt means.  nest_lower()
- * puts the trees' expressions in place of the ranges, once.
+ * Every range is the root of a tree of axes. A split takes an axis apart: the blocks (.o), what is
+ * inside of one (.i), and the remainder (.r), what is behind the last whole block:
+ *
+ *     i0 -> i0.o < 9     i0.i: 4 copies of the code         i0.r: the 37th
+ *     i1 -> i1.o < 3     i1.i: 16 lanes of a vector         i1.r: the last 2
+ *     r0                 a loop: no opt took it apart
+ *
+ * The leaves of the trees are what is left to be run: loops, lanes, copies, and for some units
+ * blocks without a loop. Opts name axes, so a list of opts can be read and replayed.
+ *
+ *     a kernel's opts --opt_apply()--> Nest      nest_check(): does it fit the layouts?
+ *                     --nest_lower()--> Tiles    --linearize()--> statements
+ *
+ * opt_apply() is the one place that carries out an opt. nest_lower() puts the leaves in place of
+ * the ranges, once: i0 becomes 4 i0.o + copy, and each remainder a Tile of its own behind the
+ * others.
  *
  * A nest works on a copy of its kernel in a context of its own, which clones share: candidates that
  * are tried and dropped leave nothing in the kernel. */
@@ -17,107 +33,140 @@
 #include "target.h"
 #include "tc.h"
 
-typedef enum { AXIS_LOOP, AXIS_LANES, AXIS_COPIES, AXIS_FOUR, AXIS_UNIT } AxisForm;
+/* What the iterations of an axis are in the text, if nothing takes it apart further. */
+typedef enum {
+    AXIS_LOOP,
+    AXIS_LANES,  /* VECTOR: elements of a vector */
+    AXIS_COPIES, /* UPCAST, UNROLL: straight-line code */
+    AXIS_FOUR,   /* DOT: the four products of one operation */
+    AXIS_UNIT    /* TC: rows, columns or terms of a matrix unit's block */
+} AxisForm;
+/* One node of a tree. The kernel's own axes come first, by the number of their ranges; parts are
+ * behind them. */
 typedef struct {
     const char *name; /* i0; its parts are i0.o and i0.i, what remains is i0.r */
     AxisForm form;
-    bool reduced;
-    bool staged;    /* of a value in a place, reduced too: what fills no vector begins earlier */
-    bool scanned;   /* stays a loop, inside all others over outputs */
+    bool reduced;   /* a loop over terms, not over results */
+    bool staged;    /* of a value in a staging buffer (p0): its last vector begins earlier */
+    bool scanned;   /* of a SCAN: runs in order, inside all other loops over results */
     bool remainder; /* no opt can name it */
-    bool inner;     /* of a split's block, or a part of one */
-    bool row;       /* along a row of sums that stay in the registers of lanes (Nest.inner) */
-    int root;       /* the kernel's axis that it is a part of */
-    int64_t extent; /* of 1: no loop is left; -1: known at run time only */
-    int64_t most;   /* its upper bound */
-    int64_t within; /* MASK: of a kernel's axis, where it ends; 0: it is not masked */
-    Bound bound;
-    int split; /* which takes it apart, or -1 */
+    bool inner;     /* the .i of a split, or a part of one */
+    bool row;       /* attention on GPUs: along a row of sums that stay in registers (Nest.inner) */
+    int root;       /* which of the kernel's axes it is a part of */
+    int64_t extent; /* iterations; 1: no loop is left; -1: known at run time only */
+    int64_t most;   /* their upper bound */
+    int64_t within; /* MASK rounded it up: where it really ends; 0: it is not masked */
+    Bound bound;    /* BIND: its iterations are groups or items, not a loop */
+    int split;      /* which split takes it apart (Nest.split), or -1: it is a leaf */
 } NestAxis;
 
-/* How what fills no whole block is computed. */
+/* What becomes of a remainder?  Of VECTOR i 16 on i < 27, whose remainder has 11 elements:
+ *
+ *     REST_LANES      one vector more, of which 11 lanes are loaded and stored
+ *     REST_LOOP       for (i.r < 11), one element after the other
+ *     REST_BESIDE     the same loop, behind the vectors but inside all others: a row's reduce is
+ *                     done once for both
+ *     REST_OVERLAP    a vector from 11 to 26: elements 11 to 15 are computed twice, and equal
+ *
+ * and of UPCAST i 4 on i < 27 REST_COPIES: the code for all three that are left, without a loop. */
 typedef enum {
-    REST_NONE,
-    REST_OVERLAP, /* none: the last block begins earlier, and computes some elements again */
-    REST_LOOP,    /* a loop nest of its own that counts through it; of a sum: terms of their own */
-    REST_COPIES, /* a loop nest of its own with copies for all of it; of what fills a place: stores of its own */
-    REST_LANES, /* a loop nest of its own with `lanes` lanes, of which the remainder's are used */
-    REST_BESIDE /* a loop beside the vectors, inside all others: a reduce that both use is done once */
+    REST_NONE,    /* there is no remainder */
+    REST_OVERLAP, /* the last block begins earlier */
+    REST_LOOP,    /* results: a loop nest of its own; terms: a sum of their own, which is added */
+    REST_COPIES,  /* a loop nest of its own; what fills a staging buffer: stores of its own */
+    REST_LANES,   /* a loop nest of its own */
+    REST_BESIDE   /* in the same loop nest (Tile.tail) */
 } RestForm;
+/* extent = count * amount + remaining, of which outer counts the blocks and inner what is inside of
+ * one. */
 typedef struct {
     OptKind kind;
-    int axis, outer, inner;
-    int rest; /* the axis of what remains, -1: none that can be a loop */
-    int64_t amount, count,
-        remaining; /* extent = amount * count + remaining; -1: known at run time only */
+    int axis, outer, inner; /* numbers in Nest.axis */
+    int rest;               /* the axis of the remainder; -1: it has none, or none that is a loop */
+    int64_t amount, count, remaining; /* -1: known at run time only */
     RestForm form;
-    int lanes; /* REST_LANES */
+    int lanes; /* REST_LANES: of the narrower vector that holds the remainder */
 } Split;
 
-/* What the loops inside of an axis read of an argument lies in a place of its own. */
+/* STAGE: what the loops inside of an axis read of an argument is copied before them, to a staging
+ * buffer (in the code: a place). */
 typedef struct {
     int axis, arg;
-    int depth; /* 0, or so many places, of which all but one are filled ahead */
-    bool tma;  /* by boxes of the buffer, which a thread of its own asks for */
+    int depth; /* pipeline stages: all but one are filled ahead; 0: one, filled when it is read */
+    bool tma;  /* filled by boxes of the buffer, for which an item of its own asks */
 } Stage;
 
-/* TRIGGER: when the kernel that is enqueued behind this one may begin, other than at its end. */
-typedef enum { TRIGGER_NOT, TRIGGER_WAITED, TRIGGER_SUMMED } Trigger;
+/* TRIGGER: when may the kernel that is enqueued behind this one begin, other than at its end? */
+typedef enum {
+    TRIGGER_NOT,
+    TRIGGER_WAITED, /* when this one has waited for those before it */
+    TRIGGER_SUMMED  /* when its sums of products are done */
+} Trigger;
 
 typedef struct NestKernel NestKernel;
 typedef struct {
     Arena *arena;
-    NestKernel *shared;
-    Kernel *k; /* the copy: its nodes are not those of the kernel that the nest is of */
-    const Target *target;
+    NestKernel *shared;   /* what clones have in common */
+    Kernel *k;            /* the copy: its nodes are not those of the kernel that the nest is of */
+    const Target *target; /* what vectors, units and groups there are */
+    /* The trees. */
     NestAxis *axis; /* the kernel's first, in their order */
     int naxis;
     Split *split; /* in the order in which they were made */
     int nsplit;
-    int *order; /* of axes that are not taken apart, outermost first */
+    int *order; /* the leaves that are loops, outermost first */
     int norder;
-    bool ordered; /* by an opt: then the loops of reduces are sorted too */
-    int row;      /* the axis whose remainder is beside it, or -1 */
+    bool ordered; /* by ORDER: then the loops of reduces are sorted too */
+    /* What was done, for what may come after it. */
+    int row;      /* the axis whose remainder is REST_BESIDE, or -1 */
     int lanes;    /* of the vectors, 0: none */
     bool dots;    /* DOT was done */
     bool partial; /* PARTIAL was done */
-    bool
-        full; /* the last opt that asked for more loops was refused, since there would be too many */
-    const Tc *tc; /* TC was done, or NULL: with these axes */
+    bool full;    /* the last opt was refused, since there would be too many loops */
+    /* TC: which unit, and which axes are the rows, columns and terms of its blocks; or NULL. */
+    const Tc *tc;
     int tc_axis[TC_AXES];
-    const Tc
-        *inner; /* TC of the sums that the other's operand is made of, or NULL: with these axes */
+    /* A second TC, of attention: its sums stay in registers and are an operand of the other's
+     * products. */
+    const Tc *inner;
     int inner_axis[TC_AXES];
-    Stage *stage; /* place i is argument narg + i of the kernel that is lowered */
+    /* Staging buffers: place i is argument narg + i of the kernel that is lowered. */
+    Stage *stage;
     int nstage;
     int prefetch, prefetched; /* PREFETCH: the axis, or -1; the argument */
-    int items;                /* of a group, by BIND; 0: nothing is bound */
-    int sharing;              /* of these, how many have parts of the same sums; 0: none */
-    Trigger trigger;          /* TRIGGER: when the next kernel may begin */
-    int warp; /* BIND: an axis of terms whose parts neighbours join without memory, or -1; all such have one extent */
-    int cluster;     /* BIND: the axis of terms that groups of a cluster share, or -1 */
-    int thread;      /* the innermost axis of those that threads share, or -1 */
-    int thread_from; /* the outermost of them, or -1: that of all loops */
-    int parts;       /* that they are cut into, 0: none */
-    int64_t copies;  /* of a store and of a reduce's terms */
-    Kernel *joined;  /* of what kernel_lower() makes: a kernel of its own, or NULL */
-    Opt *opts;       /* what made it */
+    /* GPUs: BIND, TRIGGER. */
+    int items;   /* of a group; 0: nothing is bound */
+    int sharing; /* of these, how many have parts of the same sums (split-K in a group); 0: none */
+    Trigger trigger; /* when the next kernel may begin */
+    /* An axis of terms that neighbours join without memory, or -1; all such have one extent. */
+    int warp;
+    int cluster; /* the axis of terms that groups of a cluster share, or -1 */
+    /* THREAD: the loops from thread_from (-1: the outermost) to thread are one, cut into `parts`
+     * chunks (0: none). */
+    int thread;
+    int thread_from;
+    int parts;
+    int64_t copies; /* of a store and of a reduce's terms, by UPCAST and UNROLL */
+    Kernel *joined; /* JOIN: of what kernel_lower() makes: a kernel of its own, or NULL */
+    Opt *opts;      /* what made the nest, in order */
     int nopt;
 } Nest;
 
 Nest *nest_new(const Kernel *, const Target *);
 Nest *nest_clone(const Nest *);
 void nest_free(Nest *);
-/* Does what the opt says, or gives the reason why not: then the nest is as it was. The reason lives as long as it. */
+/* Does what the opt says, or gives the reason why not: then the nest is as it was. The reason lives
+ * as long as it. */
 const char *opt_apply(Nest *, const Opt *);
-/* The same for an axis by its name (of an opt that takes a list: the list), or the loop that is left of a range of nest->k; false:
- * it cannot be done. */
+/* The same without the sentence, false: it cannot be done. For an axis by its name (of an opt that
+ * takes a list: the list), or for the loop that is left of a range of nest->k. */
 bool nest_opt(Nest *, OptKind, const char *axis, int64_t amount);
 bool nest_opt_range(Nest *, OptKind, Node *range, int64_t amount);
-/* Why the nest cannot be computed with the layouts that the kernel's arguments have, or NULL.  For when all opts are known:
- * lanes may be stored two apart, if a later opt makes copies of what lies between. */
+/* Why the nest cannot be computed with the layouts that the kernel's arguments have, or NULL. For
+ * when all opts are known: lanes may be stored two apart, if a later opt makes copies of what lies
+ * between. */
 const char *nest_check(const Nest *);
-/* Of it what does not hang on how arguments lie: on a GPU places have room. */
+/* The part of nest_check() that asks nothing of layouts: on a GPU places have room. */
 const char *nest_fits(const Nest *);
 /* The kernel's opts become those of the nest. */
 void nest_keep(const Nest *, Kernel *);
@@ -125,11 +174,12 @@ void nest_keep(const Nest *, Kernel *);
 int nest_find(const Nest *, const char *name, size_t length);
 /* The loop that is left of an axis: itself, or the outermost part. */
 int nest_loop(const Nest *, int axis);
-/* Its name, of a range of nest->k. */
+/* The name of the loop that is left of a range of nest->k. */
 const char *nest_loop_name(const Nest *, Node *range);
-/* A list of names for an opt that takes one, with that of the axis behind. */
+/* "i0 i1" and the axis r0: "i0 i1 r0", for an opt that takes a list. */
 const char *nest_and_name(Nest *, const char *names, int axis);
-/* Where an axis stands in the order of those that are left; behind all of them if it is not among them. */
+/* Where an axis stands in the order of those that are left; behind all of them if it is not among
+ * them. */
 int nest_position(const Nest *, int axis);
 /* Does a loop over results run for each block of terms of a sum (PARTIAL)? */
 bool nest_in_partial(const Nest *, int axis);
@@ -142,78 +192,98 @@ int nest_root(const Nest *, Node *range);
 
 /* ---- lowered: loop nests one after the other ------------------------------------------------- */
 
+/* A loop of a loop nest. */
 typedef struct {
     const char *name;
     Node *range;
     Bound bound;
     bool scanned; /* carries the accumulators of SCANs from one iteration to the next */
 } TileAxis;
-/* What fills a place at once (STAGE .. move tma): a box of the buffer, in which the first axis lies side by side. */
+/* STAGE .. move tma: the piece of a buffer that one copy brings into a place.
+ *
+ *     of a[1000][512] in f16, rows 64 i to 64 i + 63 and terms 128 r to 128 r + 127:
+ *     at = {128 r, 64 i}   extent = {512, 1000}   stride = {1, 512}   size = {64, 64}   count = 2
+ *
+ * Axes are counted from the one that lies side by side. A line has 128 bytes, here 64 elements, so
+ * two boxes are asked for. */
 enum { MAX_BOX = 5 };
 typedef struct {
     int rank, arg, place;
     Node *at[MAX_BOX]; /* where it begins: counters of iterations, each times a constant */
-    int64_t extent[MAX_BOX], stride[MAX_BOX]; /* of the buffer; what is beyond is zero */
-    int64_t size[MAX_BOX];                    /* the first one of a run of 128 bytes ... */
-    int64_t count;                            /* ... so many times, one box after the other */
-    int64_t offset;                           /* of the buffer's first element */
-    int64_t elements;                         /* of all */
-    const char *why;                          /* it cannot be done so, or NULL */
+    int64_t extent[MAX_BOX], stride[MAX_BOX]; /* of the buffer, in elements; beyond it are zeros */
+    int64_t size[MAX_BOX]; /* of the box; the first one of a run of 128 bytes ... */
+    int64_t count;         /* ... so many times, one box after the other */
+    int64_t offset;        /* of the buffer's first element */
+    int64_t elements;      /* of all */
+    const char *why;       /* it cannot be done so, or NULL */
 } Box;
-/* A loop nest.  Its stores are straight-line copies of the kernel's; they share the loops. */
+/* A loop nest: loops over results, inside of them loops over terms, and stores, of which UPCAST
+ * made straight-line copies. (A tile in the field's sense, the results that are computed together,
+ * is what its copies and lanes cover.)
+ *
+ *     for axis[0] .. axis[naxis - 1]            over results
+ *         for fill[..]                          what fills a place, before it is read
+ *         for reduce[0] .. reduce[nreduce - 1]  over terms
+ *         store[0] .. store[nstore - 1]         the copies */
 typedef struct {
     Node **store;
     int nstore;
-    TileAxis *axis; /* output loops, outermost first */
+    TileAxis *axis; /* over results, outermost first */
     int naxis;
-    TileAxis *reduce;
+    TileAxis *reduce; /* over terms */
     int nreduce;
-    TileAxis *fill; /* loops that fill places */
+    TileAxis *fill; /* that fill places */
     int nfill;
-    Node *lane; /* RANGE over the lanes of a vector, or NULL */
-    Node *four; /* RANGE over four terms of a sum (DOT), or NULL */
-    int lanes;
-    const Tc *tc; /* a matrix unit computes here, or NULL: */
-    Node *fragment
-        [TC_AXES]; /* RANGEs over the rows, columns and terms of its fragments; the rows are the innermost loop too */
-    Node *
-        quad; /* RANGE over the four lanes that share a row of sums, if rows of them stay in registers; or NULL */
-    Node *
-        across; /* BIND warp of what is reduced: RANGE over the items, neighbours, that join their parts without memory; or NULL */
-    int part;   /* only the first so many lanes are loaded and stored; 0: all */
-    /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
-     * one (which then is the last axis if tail_beside), inside all others.  0: none. */
+    /* What is no loop: RANGEs that stand for all of their values at once, or NULL. */
+    Node *lane; /* over the lanes of a vector */
+    Node *four; /* over four terms of a sum (DOT) */
+    int lanes;  /* of the vector */
+    /* The matrix unit that computes here, or NULL: then over the rows, columns and terms of its
+     * fragments.  Its rows are the innermost loop of the stores too. */
+    const Tc *tc;
+    Node *fragment[TC_AXES];
+    /* Over the four lanes that share a row of sums, if rows stay in registers (attention). */
+    Node *quad;
+    /* BIND warp of terms: over the items, neighbours, that join their parts without memory. */
+    Node *across;
+    int part; /* only the first so many lanes are loaded and stored (REST_LANES); 0: all */
+    /* REST_BESIDE: the end of a row that fills no vector. The stores from `ntail` on run in a loop
+     * of their own beside the innermost one (which then is the last axis if tail_beside), inside
+     * all others. 0: there is none. */
     int ntail;
     bool tail_beside;
     TileAxis tail; /* range NULL: one element, no loop */
-    /* THREAD: `fused` axes, inside of the first `uncut` ones, are one loop, of which parts begin..end of `parts` are run; without
-     * any the last part runs all.  parts 0: no THREAD. */
+    /* THREAD: `fused` axes, inside of the first `uncut` ones, are one loop, of which parts
+     * begin..end of `parts` are run; without any the last part runs all. parts 0: no THREAD. */
     int uncut, fused, parts;
-    Node *
-        prefetch; /* PREFETCH: the RANGE whose next iteration's part of this argument is asked for, or NULL */
+    /* PREFETCH: the RANGE whose next iteration's part of this argument is asked for, or NULL. */
+    Node *prefetch;
     int prefetched;
-    /* STAGE with depth: the RANGE whose iterations read what copies have filled, that of the iteration which is filled for (depth - 1
-     * later), or NULL */
+    /* STAGE with depth: iteration i of ahead_of reads what copies have filled, while those of
+     * iteration `ahead`, depth - 1 later, begin; NULL: nothing is ahead. */
     Node *ahead_of, *ahead;
     int depth;
-    Node *
-        cluster; /* BIND: RANGE of the groups that have parts of the same sums, or NULL; then ... */
-    int share; /* ... so many of an item's sums are stored by each, the first of them by the first */
+    /* BIND cluster, split-K between groups: the RANGE of the groups that have parts of the same
+     * sums, or NULL; then ... */
+    Node *cluster;
+    int share;  /* ... each stores so many of an item's sums, the first group the first; and */
     int joined; /* ... of which this place has what the others have summed */
     int items;  /* BIND: of a group, which share the tile's places; 0: nothing is bound */
-    Box *
-        box; /* by STAGE, or NULL: nothing is moved by boxes; then one more item asks for them, and ... */
+    /* STAGE .. move tma, by STAGE: the boxes; NULL: nothing is moved by boxes. Then one more item,
+     * the loader, asks for them. */
+    Box *box;
     int nbox;
-    int tokens; /* ... this place has two tokens for each of `depth` places: filled, and free again */
+    int tokens;      /* the place with two tokens (mbarriers) a stage: filled, and free again */
     Trigger trigger; /* TRIGGER */
-    int rests; /* where a unit that reads operands in places keeps what it needs of them besides (tc_rests()) */
+    int rests;       /* the place for what products in three need of columns besides (tc_rests()) */
 } Tile;
-/* Do several warpgroups have products in three? Then those of loaders are a warpgroup, which leaves its registers to them: a result has two sums. */
+/* Is the loader a whole warpgroup, which leaves its registers to the others?  Where several
+ * warpgroups multiply f32 in three products: an item then has two sums for each result. */
 static inline bool tile_gives_registers(const Tile *t)
 {
     return t->box && tc_rests(t->tc) && t->items > t->tc->lanes;
 }
-/* Items that are launched for a group. */
+/* Items that are launched for a group: those of the tile, and the loader. */
 static inline int tile_group(const Tile *t)
 {
     return t->items + (tile_gives_registers(t) ? t->tc->lanes : t->box != NULL);
@@ -224,31 +294,39 @@ typedef struct {
     int n;
 } Tiles;
 Tiles nest_lower(const Nest *);
-/* Of the nest that the kernel's own opts make, which were applied before: nothing is asked of the kernel again. */
+/* The same of the nest that the kernel's own opts make: they are replayed, and must have been
+ * applied before. */
 Tiles kernel_lower(const Kernel *);
-/* False: by its opts, which a nest without the loops that clear halos has taken, it would have more loops than there may be. */
+/* Are there no more loops than there may be, with those that clear halos?  The nest that took the
+ * opts did not have these. */
 bool kernel_has_room(const Kernel *);
-/* What PREFETCH of this tile asks for is read once: by a loop over terms. */
+/* Is what PREFETCH of this tile asks for read once, by a loop over terms? */
 bool tile_streams(const Tile *);
 void tiles_free(Tiles *);
-/* decompose.c: conversions become nodes of what the target has one function or instruction for. */
+/* decompose.c: conversions become single nodes where the target has one function or instruction:
+ * cast(clamp(round(x) + z)) becomes QUANTIZE. */
 void decompose(const Tiles *, bool gpu);
-/* Where argument `arg` of a lowered kernel lies in the memory of its places, in bytes: each begins a line of cache.  Of the
- * number of its arguments: all bytes.  narg: of the kernel itself. */
+/* Where argument `arg` of a lowered kernel lies in the memory of its places, in bytes: each begins
+ * a line of cache. Of the number of its arguments: all bytes. narg: of the kernel itself. */
 int64_t place_offset(const Kernel *, int narg, int arg);
 /* Bytes that its places need, for each part that may run beside others. */
 int64_t kernel_scratch(const Kernel *);
-/* Are so many bytes of places variables of the kernel? Then each thread has them once; else they lie in the arena, once for
- * each part. */
+/* Are so many bytes of places variables of the kernel? Then each thread has them once; else they
+ * lie in the arena, once for each part. */
 bool places_are_local(int64_t bytes, const Target *);
-/* interleave.c: of a tile's stores, with flat addresses, each two that write every other element between them become one,
- * with a second value behind its address; gives how many are left. */
+/* interleave.c: of a tile's stores, with flat addresses, each two that write every other element
+ * become one, with a second value behind its address: y[2 q] = a, y[2 q + 1] = b store the vectors
+ * a and b interleaved. Gives how many stores are left. */
 int join_stores(Context *, const Tile *, Node **store);
-/* rows.c: loads of lanes that lie apart, together with their neighbours, become loads of rows. */
+/* rows.c: loads of lanes that lie apart (x[i, lane] of a row-major x[lane, i]) become, with those
+ * of their neighbours, loads of rows that are transposed in registers. */
 void join_loads(Context *, const Tile *, int nstore, Node **store);
-/* first_lane.c: addresses of flat accesses as that of the first lane and the way to the others; roots: loads, stores. */
+/* first_lane.c: addresses of flat accesses as that of the first lane, and the way from there to the
+ * others; roots: loads, stores. */
 void split_lanes(Arena *, const Kernel *, Node *lane, int nroot, Node **roots);
-/* copies.c: of what fills the places of a GPU's matrix unit for later iterations addresses as a base and the way from there, gates as bits; roots: flat stores. */
+/* copies.c: what fills the places of a GPU's matrix unit for later iterations gets its addresses as
+ * a base, known before the loop, and the way from there, its gates as bits of one number; roots:
+ * flat stores. */
 void split_copies(Arena *, const Kernel *, const Tile *, int nroot, Node **roots);
 /* Where that is done: */
 static inline bool copies_apart(const Tc *u)
