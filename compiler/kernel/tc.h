@@ -1,17 +1,31 @@
-/* tc.h - matrix units (TC): what there is of them, and how their operands lie.
+/* tc.h - matrix units (TC): which blocks they multiply, and how operands have to lie for that.
  *
- * A unit multiplies fragments, blocks of two operands, and adds to a block of sums:
+ * A unit has fragments, blocks of constant size, and multiplies two of them into a third:
  *
- *     c[m][n] += a[m][k] b[k][n]        of constant extents
+ *     c[m][n] += a[m][k] b[k][n]          amx.i8: 16 x 16 sums of 64 terms;  mma.f16: 16 x 8 of 16
  *
- * TC takes an axis of results for the rows, another for the columns, and a reduced one for the terms.  A loop nest has a range
- * for each of the three that is no loop.  What moves with two of them is a fragment: a with rows and terms, b with terms and
- * columns, sums with rows and columns.  So a sum of products is the node that it always is,
+ * TC says which axes of a kernel its rows (m), columns (n) and terms (k) are: TC mma.f16 (i0.i;
+ * i1.i; r0.i). In the loop nest these three are RANGEs without a loop, and what moves with two of
+ * them is a fragment:
  *
- *     REDUCE(MUL(CAST(LOAD a), CAST(LOAD b)), loops..., terms)
+ *     a       moves with rows and terms
+ *     b       moves with columns and terms
+ *     sums    move with rows and columns
  *
- * whose accumulator is a fragment.  Sums leave through memory: a place that is filled with them (tc_lower.c), from which loops
- * over the rows read them in lanes along the columns. */
+ * So a sum of products is the node that it always is, and no op is new:
+ *
+ *     before    REDUCE(MUL(CAST(LOAD a), CAST(LOAD b)), r0)
+ *     after     REDUCE(MUL(CAST(LOAD a), CAST(LOAD b)), r0.o, terms)       accumulator: a fragment
+ *
+ * Where are fragments, and how do sums leave?  There are three kinds of units:
+ *
+ *     lanes 0      AMX: in tiles of the core. Sums leave through memory: a place that is filled
+ *                  with them (tc_lower.c), from which loops over the rows read them in lanes
+ *                  along the columns.
+ *     lanes 32     mma: in registers of a warp, a few elements of each in every item
+ *                  (tc_element()), which stores its own.
+ *     lanes 128    wgmma: sums as above, of a warpgroup; operands stay in the places that boxes
+ *                  have filled (tc_in_place()). */
 #ifndef TC_H
 #define TC_H
 
@@ -22,7 +36,7 @@ typedef enum {
 #include "units.def"
     TC_COUNT
 } TcId;
-/* Columns of units.def. */
+/* A unit: the columns of units.def, where they are explained. */
 typedef struct {
     const char *name, *feature;
     int m, n, k, group;
@@ -32,8 +46,9 @@ typedef struct {
 } Tc;
 extern const Tc tc_units[TC_COUNT];
 
+/* The three axes.  As the name of an operand: TC_ROWS is a, TC_COLUMNS is b, TC_TERMS the sums. */
 enum { TC_ROWS, TC_COLUMNS, TC_TERMS, TC_AXES };
-/* "amx.i8 (i0.i; i1.i; r0.i)" taken apart; names are not terminated. */
+/* The text of an opt, "amx.i8 (i0.i; i1.i; r0.i)", taken apart; names are not terminated. */
 typedef struct {
     const Tc *unit; /* NULL: there is none of this name */
     const char *axis[TC_AXES];
@@ -41,58 +56,81 @@ typedef struct {
 } TcText;
 bool tc_read(const char *text, TcText *);
 
-/* The products of a sum of products, first to last: how many, 0 if it is none or has more than `most`. */
+/* ---- does a unit take it? -------------------------------------------------------------------- */
+
+/* The products of what a REDUCE sums, a b + c d + ..., first to last: how many; 0 if it is
+ * something else or has more than `most`. */
 enum { TC_MOST_TERMS = 32 };
 int tc_terms(Node *body, Node **term, int most);
-bool tc_reads(ingot_dtype load, ingot_dtype wanted); /* bytes with a sign and without are alike */
-/* A cast from what one of these units (Target.units) multiplies to what it adds up? */
+/* Is a load of this type what a unit wants?  Bytes with a sign and without are alike. */
+bool tc_reads(ingot_dtype load, ingot_dtype wanted);
+/* Is it a cast from floats that one of these units (Target.units) multiplies to what that adds up:
+ * of f16 to f32? */
 bool tc_widens(unsigned units, const Node *wide);
-/* The loads of a product's operands if the unit takes them and a moves with range[TC_ROWS], b with range[TC_COLUMNS], both with
- * range[TC_TERMS]. */
+/* The loads of a product's operands, if the unit takes their types and they move as fragments do: a
+ * with range[TC_ROWS], b with range[TC_COLUMNS], both with range[TC_TERMS]. */
 bool tc_operands(const Tc *, Node *term, Node *const *range, Node **a, Node **b);
-/* A sum of products of loads without what its gates choose: the places that they are read from have it. */
+/* The sum without WHEREs, where(inside, a, 0) * b as a * b: what a gate chooses is in the places
+ * that the loads are read from. */
 Node *tc_bare(Context *, Node *body);
-/* What a load of a kernel is to be beyond the edges of what it reads, for all of its readers: of lanes' operands places have that in place of zero
- * (a zero point of bytes).  False: they want different numbers. */
+/* Which number is a load beyond the edges of what it reads?  Zero, or of quantised bytes the zero
+ * point, which a place then holds there. False: its readers want different ones. */
 bool tc_fill(const Kernel *, Node *load, int64_t *fill);
-/* Does a product have b first? */
+/* Does a product have b first, MUL(b, a)? */
 bool tc_turned(Node *term, Node *const *range);
-/* Whether a kernel's reduce is for the unit: over range[TC_TERMS], of such products only. */
+/* Is a kernel's reduce for the unit: over range[TC_TERMS], and of such products only? */
 bool tc_takes(const Tc *, Node *reduce, Node *const *range);
 
-/* Which element of a fragment a lane has: of operand TC_ROWS (a) row and term, of TC_COLUMNS (b) column and term, of TC_TERMS (the
- * sums) row and column. */
+/* ---- fragments in registers: who has which element? ------------------------------------------ */
+
+/* A lane has tc_per_lane() elements of each fragment. Of the sums of mma (16 x 8, four a lane) lane
+ * 5 has those of line 1, at 2 and 3, and of line 9, at 2 and 3:
+ *
+ *     line       of a, and of the sums: the row;  of b: the column
+ *     at         of a, and of b: the term;        of the sums: the column */
 typedef struct {
     int line, at;
 } TcElement;
 TcElement tc_element(const Tc *, int operand, int lane, int element);
 /* How many of an operand, or of sums, each lane has. */
 int tc_per_lane(const Tc *, int operand);
-/* So many of an item's sums each group of a cluster stores (the last may have fewer): of whole pairs, or better fours. */
+/* Groups of a cluster share the sums: each stores so many of an item's (the last may have fewer),
+ * whole pairs of them, or better fours. */
 int64_t tc_share(int64_t sums, int64_t groups);
-/* The same of sums with the lane as an expression. */
+/* tc_element() of sums, with the lane as an expression. */
 void tc_sum_element(Context *, const Tc *, Node *lane, int element, Node **row, Node **column);
-/* Rows of sums that become an operand a (tc_rows.c): of a row the two elements that a lane has in a fragment of sums are those of the terms
- * that it has to have there, so far apart.  For that the columns 0, 1, 2, 3 .. of a fragment may be elements 0, 4, 1, 5 .. of the row:
- * which a column is. */
+/* Attention: how do sums of one product become operand a of the next, in the registers where they
+ * are (tc_rows.c)?  Each lane has two neighbouring columns of a fragment of sums, and has to have
+ * two terms of a, which are tc_row_step() apart. Of f16 these are neighbours too: the step is 1. Of
+ * f32 it is 4: columns 0, 1, 2, 3, .. of a fragment are then elements 0, 4, 1, 5, .. of the row,
+ * which tc_row_column() says. */
 int tc_row_step(const Tc *);
 Node *tc_row_column(Context *, const Tc *, Node *column);
-/* Is an operand taken by lines alone, the terms of each side by side?  What turns blocks on their way into registers does so by 16 bits, and
- * registers have four bytes of a line each. */
+/* Has an operand to lie in lines, the terms of each side by side?  What turns blocks on their way
+ * into registers does so by 16 bits, and registers have four bytes of a line each: so bytes have
+ * to. */
 static inline bool tc_by_line(const Tc *u)
 {
     return u && u->lanes && u->a == INGOT_I8;
 }
-/* A fragment that lies in a place for the lanes of a group: line after line of terms (by_line), or term after term. */
+
+/* ---- fragments in memory: where do they lie? ------------------------------------------------- */
+
+/* A fragment in a place of a group:
+ *
+ *     by_line     element (line, term) is at first + line * pitch + term
+ *     else        at first + term * pitch + line
+ *
+ * of a unit that reads in place and not by line, in runs of lines that are `apart`. */
 typedef struct {
     Node *first;
     int64_t pitch;
-    int64_t
-        apart; /* of a fragment that is read where it lies: from a run of lines to the next, if not by line */
-    bool rows;    /* operand a: its lines are rows, of b columns */
-    bool halves;  /* its columns are the lines of both halves in turn (tc_row_step()) */
-    bool by_line; /* the terms of a line lie side by side */
+    int64_t apart; /* read in place, and not by line: from a run of lines to the next */
+    bool rows;     /* operand a: its lines are rows; of b columns */
+    bool halves;   /* columns 0, 1, 2 .. are lines 0, 4, 1 .. (tc_row_step()) */
+    bool by_line;  /* the terms of a line lie side by side */
 } LaneFragment;
+/* The fragment of a load with a flat address, for registers of lanes; false: it does not lie so. */
 bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
 /* In the registers of a lane, of any unit with lanes; of rows of attention that stay there, with all else of them. */
 enum { TC_MOST_SUMS = 128, TC_MOST_ROW = 160 };
@@ -102,12 +140,14 @@ enum { TC_PIECE = 16 };
 enum { TC_TOKENS = 1024 };
 /* Bytes of the runs of terms that follow each other in a place which a unit reads: what a box of copies has of a line. */
 enum { TC_RUN = 128 };
-/* Does a unit read its operands where they lie?  There such runs follow each other, so many elements each. */
+/* Does a unit read its operands where they lie?  Then they lie in runs of TC_RUN bytes, of tc_run()
+ * elements each. */
 static inline bool tc_in_place(const Tc *u)
 {
     return u && u->lanes > 32;
 }
-/* So many steps of a loop over terms may be straight-line code: where the items of a warp multiply once each. */
+/* How many steps of a loop over terms may be straight-line code?  More where the items of a warp
+ * multiply once each. */
 static inline int tc_straight(const Tc *u)
 {
     return u && u->lanes && u->products == 1 && !tc_in_place(u) ? 40 : 32;
@@ -121,13 +161,14 @@ static inline int tc_beside(const Tc *u)
 {
     return u->products > 1 ? 72 : tc_in_place(u) ? 40 : 56;
 }
-/* Elements of two fragments of b, of which such a unit keeps what is left for its further products, in a place that is each warpgroup's own; or
- * none. */
+/* f32 in three products: what the first one leaves of b (b - tf32(b)) has to lie in a place of each
+ * warpgroup's own, of so many elements, two fragments; 0: the unit needs none. */
 static inline int64_t tc_rests(const Tc *u)
 {
     return tc_in_place(u) && u->products > 1 ? (int64_t)2 * u->n * u->k : 0;
 }
-/* Registers of an item of as many warpgroups, if one more is there that keeps TC_LOADERS for each of its own. */
+/* How many registers has an item of so many warpgroups, if one more of loaders keeps TC_LOADERS for
+ * each of its own and gives away the rest?  Two: launched with 168 each, 240 then. */
 enum { TC_LOADERS = 24 };
 static inline int tc_registers(int64_t warpgroups)
 {
@@ -138,21 +179,23 @@ static inline int tc_registers(int64_t warpgroups)
     const int64_t launched = ALL / (warpgroups + 1) / UNIT * UNIT;
     return (int)((launched * (warpgroups + 1) - TC_LOADERS) / warpgroups / UNIT * UNIT);
 }
+/* The fragment of a load that a unit reads in place; false: it does not lie so. */
 bool tc_place_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
-/* Which of its lines a column is. */
+/* Which line of a fragment a column is (LaneFragment.halves). */
 static inline int tc_lane_line(const Tc *u, bool halves, int column)
 {
     return halves ? column / 2 + column % 2 * (u->n / 2) : column;
 }
-/* Element (line, term) of it, from its first. */
+/* Where element (line, term) of a fragment lies, counted from its first. */
 static inline int64_t tc_place_element(const LaneFragment *f, int64_t line, int64_t term)
 {
     return f->by_line ? line * f->pitch + term
                       : term * f->pitch + line % f->pitch + line / f->pitch * f->apart;
 }
 
-/* Where a fragment begins and how far its lines lie apart, in elements: the rows of a, each the terms side by side; the lines
- * of b, each [columns][group].  False if it does not lie so.  load: with a flat address. */
+/* The same of a unit without lanes (AMX): where a fragment begins and how far its lines lie apart,
+ * in elements. A line of a is a row, its terms side by side; a line of b is [columns][group]. False
+ * if it does not lie so. load: with a flat address. */
 bool tc_fragment(Context *, const Tc *, Node *const *range, Node *load, Node **first,
                  int64_t *pitch);
 
