@@ -1,6 +1,16 @@
 /* target.h - a target: a language that spells what kernels say, and a machine: what it can do at which cost.
  *
- * targets/ fills one in, or a target file does (docs/targets.md); no pass asks for a target by name. */
+ * targets/ fills one in, or a target file does (docs/targets.md); no pass asks for a target by name.
+ *
+ * Who reads what?
+ *
+ *     codegen/render/          words: what stands before a kernel, a pointer, a loop; a barrier
+ *     kernel/opt/, choose/     what it can: lanes, registers, units, items of a group
+ *     schedule/, cost/         what it costs: rates, levels of memory, a launch
+ *     codegen/bundle/, tools/  how its programs are built and run
+ *
+ * "c:x86-64-v4" is target_c, into which target_tune() has written 16 lanes, 32 registers and the
+ * flags of the C compiler. */
 #ifndef TARGET_H
 #define TARGET_H
 
