@@ -4,7 +4,8 @@
 In README.md and docs/*.md each file that `backticks` or a link name is one of the tree, or one that some source writes or includes;
 each `function()` is a word of some source. So is each file that the comments of C sources name. Of names that hold a placeholder
 (<name>, NAME, a bundle's model_) what is left is looked for. They tell of each option of the command line, matrix unit and status of
-a bundle, headings that links name are there, and there are as many operators as README.md says.
+a bundle, opt and folder of the compiler, headings that links name are there, and there are as many operators as README.md says.
+A file whose first line names one names itself. docs/architecture.md is what one reads first, and stays as short as that wants.
 """
 import os
 import pathlib
@@ -15,6 +16,7 @@ import sys
 TREE = pathlib.Path(__file__).resolve().parents[1]
 ENDINGS = r"\.(?:c|h|cpp|hpp|py|sh|mjs|def|md|cmake|html|toml)"
 NAME = re.compile(r"(?<![\w./%-])(?:\.\./)*((?:[\w*-]|<\w+>)(?:[\w.*/-]|<\w+>)*" + ENDINGS + r")(?![\w-])")
+SHORT = 3000  # words
 IN_COMMENTS = re.compile(r"(?<![\w./%>-])([a-z][\w-]*\.(?:c|h|py|sh|def))(?![\w-])")
 
 
@@ -52,7 +54,8 @@ def main():
 
     docs = "\n".join(t for f, t in text.items() if f == "README.md" or f.startswith("docs/") and f.endswith(".md"))
     told = {"compiler/tools/cli/cli_table.c": r'^    \{"(--?[\w-]+)"', "compiler/kernel/units.def": r'^UNIT\(\w+,\s+"([^"]+)"',
-            "runtime_min/igrt.h": r"^    (IGRT_ERR_\w+)"}
+            "runtime_min/igrt.h": r"^    (IGRT_ERR_\w+)", "compiler/kernel/opts.def": r'^OPT\(\w+, "(\w+)"',
+            "compiler/CMakeLists.txt": r"^ingot_room\((\w+)"}
     refused = set(re.findall(r"onnx_(\w+)\(Lowering \*n\)\n\{\n    return unsupported", code)) # they only say why
     domains = [d for d, lower in re.findall(r'^ONNX_OP\("([^"]*)",.* (\w+)\)$', text["importers/onnx/onnx_ops.def"], re.M) if lower not in refused]
     counted = {"operators (": len(domains) - domains.count("com.microsoft"), "of `ai.onnx.ml`": domains.count("ai.onnx.ml"),
@@ -60,6 +63,10 @@ def main():
     wrong = [f"README.md: there are {n} {what}" for what, n in counted.items() if f"{n} {what}" not in text["README.md"]]
     wrong += [f"{f}: {name} is not in README.md or docs" for f, form in told.items() for name in re.findall(form, text[f], re.M)
              if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", docs)]
+    first = {f: re.match(r"/\*(?:\n \*)? ([\w.]+\.(?:c|h|def)) - ", t) for f, t in text.items()}
+    wrong += [f"{f}: its first line says {m[1]}" for f, m in first.items() if m and m[1] != os.path.basename(f)]
+    long = len(text["docs/architecture.md"].split())
+    wrong += [f"docs/architecture.md: {long} words are more than {SHORT}"] if long > SHORT else []
     for f, t in text.items():
         if f == "README.md" or f.startswith("docs/") and f.endswith(".md"):
             parts = [(m.start(), m[1] or m[2]) for m in re.finditer(r"`([^`\n]+)`|\]\(([^)#:\s]+)", t)]
