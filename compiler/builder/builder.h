@@ -20,7 +20,7 @@ bool shape_is_empty(int rank, Node *const *dims);               /* some dim is t
 const char *shape_text(Context *, int rank, Node *const *dims); /* "[2, n, 3]", in the arena */
 const char *dim_text(Context *, Node *);
 
-/* ---- places.c: what the indices of a GATHER or UPDATE require of the sizes that they go into; false after an error. */
+/* ---- index_bounds.c: what the indices of a GATHER or UPDATE require of the sizes that they go into; false after an error. */
 bool index_places(Context *, Node *x, bool wraps);
 /* An axis of this size has elements wherever a shape has some. */
 bool require_place(Context *, Node *size, int rank, Node *const *dims, const char *what);

@@ -1,4 +1,4 @@
-/* places.c - are the places that indices speak of there?
+/* index_bounds.c - are the places that indices speak of there?
  *
  * Indices that are known now, numbers or integers of the run, are compared with the size of the axis that they go into.
  * Where both are numbers the answer is told now; where the run decides the size it becomes a requirement (require.c):

@@ -4,9 +4,9 @@
  *
  * Who reads what?
  *
- *     codegen/render/          words: what stands before a kernel, a pointer, a loop; a barrier
- *     kernel/opt/, choose/     what it can: lanes, registers, units, items of a group
- *     schedule/, cost/         what it costs: rates, levels of memory, a launch
+ *     codegen/render/          its `language` (language.h): words, patterns, functions
+ *     kernel/opt/, choose/     `machine`, what it can: lanes, registers, units, items of a group
+ *     schedule/, cost/         `machine`, what it costs: rates, levels of memory, a launch
  *     codegen/bundle/, tools/  how its programs are built and run
  *
  * "c:x86-64-v4" is target_c, into which target_tune() has written 16 lanes, 32 registers and the
