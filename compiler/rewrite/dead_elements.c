@@ -53,6 +53,8 @@ static bool inside_pad(const Node *pad, int axis, Span s, Span *inside)
     int64_t before;
     if (!idx_value(pad->src[1 + 2 * axis], &before))
         return false;
+    if (all.hi == MANY && s.hi != MANY && s.hi - before > pad->src[0]->shape[axis]->lo)
+        return false; /* the least source may end inside the span */
     inside->lo = s.lo > before ? s.lo - before : 0;
     inside->hi = s.hi == MANY || s.hi - before > all.hi ? all.hi : s.hi - before;
     return inside->lo < inside->hi;
