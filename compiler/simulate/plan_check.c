@@ -30,6 +30,73 @@ static CheckedKernel *checked(Checker *x, const Kernel *k)
     return ck;
 }
 
+/* ---- sizes that fit each other -------------------------------------------------------------------------- */
+
+static int64_t product(int rank, const int64_t *dims)
+{
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        n = sat_mul(n, dims[i]);
+    return n;
+}
+
+/* Along one axis, with the sources' sizes s and the node's own d. */
+static bool axis_fits(Checker *x, Node *n, int axis, const int64_t *d, const int64_t *s)
+{
+    switch (n->op) {
+    case OP_SHRINK: {
+        const int64_t begin = dim_value(x->ip, n->src[1 + 2 * axis]);
+        return begin >= 0 && begin + d[axis] <= s[axis];
+    }
+    case OP_PAD: {
+        const int64_t lo = dim_value(x->ip, n->src[1 + 2 * axis]),
+                      hi = dim_value(x->ip, n->src[2 + 2 * axis]);
+        return lo >= 0 && hi >= 0 && lo + s[axis] + hi == d[axis];
+    }
+    case OP_EXPAND: return s[axis] == 1 || s[axis] == d[axis];
+    case OP_PERMUTE: return s[((const Perm *)n->arg.ptr)->axis[axis]] == d[axis];
+    case OP_CONCAT: return axis == (int)n->arg.i || s[axis] == d[axis];
+    case OP_REDUCE: return reduce_axes(n) >> axis & 1 || s[axis] == d[axis];
+    default: return s[axis] == d[axis];
+    }
+}
+
+static bool node_fits(Checker *x, Node *n)
+{
+    const int64_t *d = element_dims(x->elements, n);
+    int64_t joined = 0;
+    for (int i = 0; i < n->rank; i++)
+        if (d[i] < 0)
+            return false;
+    if (n->op == OP_RESHAPE)
+        return product(n->rank, d) ==
+               product(n->src[0]->rank, element_dims(x->elements, n->src[0]));
+    const bool first = op_info[n->op].cls == MOVE && n->op != OP_CONCAT;
+    for (uint32_t i = 0; i < (first ? 1 : n->nsrc) && n->op != OP_GATHER && n->op != OP_UPDATE;
+         i++) {
+        Node *src = n->src[i];
+        if (src->rank != n->rank || src->dtype == INGOT_INDEX)
+            continue;
+        const int64_t *s = element_dims(x->elements, src);
+        for (int axis = 0; axis < n->rank; axis++)
+            if (!axis_fits(x, n, axis, d, s))
+                return false;
+        joined += n->op == OP_CONCAT ? s[n->arg.i] : 0;
+    }
+    return n->op != OP_CONCAT || joined == d[n->arg.i];
+}
+
+/* Integers that the data decide are drawn each by itself, and may be what no data can make of them. */
+static bool sizes_fit(Checker *x, const Step *s)
+{
+    for (int i = 0; i < s->nvalue && x->p->c->nvar; i++)
+        if (!node_fits(x, s->values[i]))
+            return false;
+    return true;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------ */
+
 /* Twice its share of what is left, for most take less. */
 static bool check_kernel(Checker *x, const Step *s)
 {
@@ -39,7 +106,7 @@ static bool check_kernel(Checker *x, const Step *s)
     share = share < MOST_OF_STEP ? share : MOST_OF_STEP;
     x->check->nstep++;
     x->nstep--;
-    const bool good = !ck->known || step_check(x, s, ck, share);
+    const bool good = !ck->known || !sizes_fit(x, s) || step_check(x, s, ck, share);
     x->left -= x->check->operations - before;
     return good;
 }
