@@ -28,7 +28,7 @@ bool option_dim(Options *o, const char *value)
     }
     if (!option_number(lo, dots ? (size_t)(dots - lo) : strlen(lo), &d.lo) ||
         (dots && !option_number(dots + 2, strlen(dots + 2), &d.hi)))
-        return wrong(o, "--dim", value, "a bound is no whole option_number within reach");
+        return wrong(o, "--dim", value, "a bound is no whole number within reach");
     if (!dots)
         d.hi = d.lo;
     if (d.hi < d.lo)
@@ -58,25 +58,25 @@ bool option_bind(Options *o, const char *value)
 bool option_max_ram(Options *o, const char *value)
 {
     return option_size(value, &o->compile.max_ram) ||
-           wrong(o, "--max-ram", value, "a option_number of bytes is wanted: 4096, 256k, 2M");
+           wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
 }
 
 bool option_max_vram(Options *o, const char *value)
 {
     return option_size(value, &o->compile.max_vram) ||
-           wrong(o, "--max-vram", value, "a option_number of bytes is wanted: 512M, 8G");
+           wrong(o, "--max-vram", value, "a number of bytes is wanted: 512M, 8G");
 }
 
 bool option_cache_bytes(Options *o, const char *value)
 {
     return option_size(value, &o->cache_bytes) ||
-           wrong(o, "--size", value, "a option_number of bytes is wanted: 500M, 2G");
+           wrong(o, "--size", value, "a number of bytes is wanted: 500M, 2G");
 }
 
 bool option_string_bytes(Options *o, const char *value)
 {
     return (option_size(value, &o->string_bytes) && o->string_bytes > 0) ||
-           wrong(o, "--string-bytes", value, "a option_number of bytes is wanted: 64, 4k");
+           wrong(o, "--string-bytes", value, "a number of bytes is wanted: 64, 4k");
 }
 
 /* INPUT=OUTPUT */
@@ -114,7 +114,7 @@ static bool threads(const char *text, size_t n, int *count)
 bool option_threads(Options *o, const char *value)
 {
     if (!threads(value, strlen(value), &o->threads))
-        return wrong(o, "--threads", value, "a option_number from 1 to 64 is wanted");
+        return wrong(o, "--threads", value, "a number from 1 to 64 is wanted");
     o->compile.threads = o->threads;
     return true;
 }
@@ -136,7 +136,7 @@ bool option_beam(Options *o, const char *value)
 {
     int64_t v;
     if (!option_number(value, strlen(value), &v) || v < 1 || v > 32)
-        return wrong(o, "--beam", value, "a option_number from 1 to 32 is wanted");
+        return wrong(o, "--beam", value, "a number from 1 to 32 is wanted");
     o->beam = (int)v;
     return true;
 }
@@ -145,7 +145,7 @@ bool option_lot(Options *o, const char *value)
 {
     int64_t v;
     if (!option_number(value, strlen(value), &v) || v > 200)
-        return wrong(o, "--lot", value, "a option_number up to 200 is wanted");
+        return wrong(o, "--lot", value, "a number up to 200 is wanted");
     o->lot = (int)v;
     return true;
 }
@@ -192,7 +192,7 @@ bool option_seconds(Options *o, const char *value)
     char *end;
     o->seconds = strtod(value, &end);
     if (!*value || *end || !(o->seconds >= 0 && o->seconds <= 3600))
-        return wrong(o, "--seconds", value, "a option_number from 0 to 3600 is wanted");
+        return wrong(o, "--seconds", value, "a number from 0 to 3600 is wanted");
     return true;
 }
 

@@ -71,7 +71,7 @@ ingot_status complain(ingot_status status, const char *format, ...)
     return status;
 }
 
-/* A whole option_number of at most 18 digits. */
+/* A whole number of at most 18 digits. */
 bool option_number(const char *text, size_t n, int64_t *out)
 {
     *out = 0;
