@@ -67,11 +67,13 @@ def main():
     opt = p.parse_args()
     libraries = {f.name[3:-2]: f for f in opt.build.rglob("libingot_*.a") if "CMakeFiles" not in f.parts and "_deps" not in f.parts
                  and not any(d.name in ("sanitized", "install") for d in f.parents)}
-    libraries.pop("ingot_static", None)
+    links = edges()
+    made = " ".join(f.read_text() for f in [*TREE.glob("CMakeLists.txt"), *TREE.glob("c*/**/CMakeLists.txt")])
+    kept = links.keys() - set(re.findall(r"add_library\((\w+) INTERFACE", made))  # others are of an older tree
+    libraries = {n: f for n, f in libraries.items() if n in kept}
     if not shutil.which("nm") or not libraries:
         print("skipped: no nm, or no libraries")
         return 77
-    links = edges()
     table = {name: names(f) for name, f in libraries.items()}
     upward = calls = 0
     for name, (has, lacks) in sorted(table.items()):
