@@ -105,6 +105,27 @@ static void test_sizes(void **state)
     }
 }
 
+/* Of parts whose sizes the data decide no choice is taken in which they are more than the whole. */
+static void test_counts(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_tensor *x = input(c, "x", 2, (int64_t[]){3, 6});
+    ingot_dim *zero = ingot_dim_const(c, 0), *six = ingot_dim_const(c, 6),
+              *m = ingot_dim_var(c, "m", 0, 3), *n = ingot_dim_var(c, "n", 0, 3);
+    ingot_output(c, "a", ingot_input(c, "a", INGOT_F32, 1, &m));
+    ingot_output(c, "b", ingot_input(c, "b", INGOT_F32, 1, &n));
+    ingot_output(c, "y", ingot_shrink(c, x, (ingot_dim *[]){zero, zero}, (ingot_dim *[]){m, six}));
+    ingot_output(c, "z", ingot_shrink(c, x, (ingot_dim *[]){m, zero}, (ingot_dim *[]){n, six}));
+    Plan *p = plan_of(c, "c", "auto");
+    PlanCheck check;
+    if (!plan_check(p, false, &check))
+        fail_msg("%s", check.fault);
+    assert_true(check.nchecked > 0);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 /* ---- planted faults ---------------------------------------------------------------------------------- */
 
 /* Is it found, and is this in what is told? */
@@ -279,10 +300,11 @@ static void test_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sound),    cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_operands), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_weights),  cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_places),   cmocka_unit_test(test_status),
+        cmocka_unit_test(test_sound),   cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_counts),  cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_kernels), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
