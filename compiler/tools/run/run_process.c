@@ -17,11 +17,7 @@ static pid_t spawn(const char *const *argv, const char *dir, const char *out)
 {
     pid_t pid;
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETPGROUP); /* a signal ends it with what it starts: pending.c */
     if (out)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
                                          0666);
@@ -29,12 +25,11 @@ static pid_t spawn(const char *const *argv, const char *dir, const char *out)
         posix_spawn_file_actions_addchdir_np(&actions, dir);
     pending_hold();
     int error =
-        posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)(uintptr_t)argv, environ);
+        posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
     if (!error)
         pending_program(pid);
     pending_release();
     posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
     if (!error)
         return pid;
     complain(INGOT_TOOL, "%s: cannot be started: %s", argv[0], strerror(error));
