@@ -126,6 +126,27 @@ static void test_counts(void **state)
     ingot_context_free(c);
 }
 
+/* Sums that the items of a group share, of more items than results, onto a value that dies there: those that store nothing read nothing
+ * of it either. What is read twice is computed before the store's condition. */
+static void test_in_place(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    const int64_t x[] = {49, 960}, w[] = {960, 160}, v[] = {160, 160};
+    ingot_tensor *y = ingot_matmul(c, input(c, "x", 2, x), weight(c, 2, w, -1));
+    for (int i = 0; i < 2; i++) {
+        ingot_tensor *s = ingot_matmul(c, input(c, i ? "a" : "b", 2, x), weight(c, 2, w, -0.5f));
+        y = ingot_add(c, y, s);
+        y = ingot_where(c, ingot_lt(c, y, ingot_scalar_f(c, INGOT_F32, 0)),
+                        ingot_mul(c, y, ingot_scalar_f(c, INGOT_F32, 0.25)), y);
+    }
+    ingot_output(c, "y", ingot_matmul(c, y, weight(c, 2, v, -1)));
+    static const char *const target[] = {"cuda:sm_80", "cuda:sm_90a", "opencl:dot8+subgroups32"};
+    for (size_t t = 0; t < sizeof target / sizeof *target; t++)
+        expect_sound(c, target[t], "auto");
+    ingot_context_free(c);
+}
+
 /* ---- planted faults ---------------------------------------------------------------------------------- */
 
 /* Is it found, and is this in what is told? */
@@ -300,11 +321,11 @@ static void test_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sound),   cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_counts),  cmocka_unit_test(test_operands),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_kernels), cmocka_unit_test(test_places),
-        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_sound),    cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_counts),   cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_operands), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_weights),  cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_places),   cmocka_unit_test(test_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
