@@ -147,6 +147,26 @@ static void test_in_place(void **state)
     ingot_context_free(c);
 }
 
+/* Of a concat that is written part by part, each the greatest of windows of the one before: what is reduced is read by all items. */
+static void test_parts(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    const int64_t size[] = {1, 128, 13, 13}, w[] = {128, 128, 1, 1}, v[] = {64, 384, 1, 1},
+                  window[] = {9, 9}, pads[] = {4, 4};
+    ingot_tensor *part[3] = {
+        ingot_relu(c, ingot_conv(c, input(c, "x", 4, size), weight(c, 4, w, -1), NULL, NULL, NULL,
+                                 NULL, NULL, 1))};
+    for (int i = 1; i < 3; i++)
+        part[i] = ingot_max_pool(c, part[i - 1], window, NULL, NULL, pads, pads);
+    ingot_output(c, "y",
+                 ingot_conv(c, ingot_concat(c, 3, part, 1), weight(c, 4, v, -0.5f), NULL, NULL,
+                            NULL, NULL, NULL, 1));
+    expect_sound(c, "cuda:sm_90a", "auto");
+    expect_sound(c, "opencl", "auto");
+    ingot_context_free(c);
+}
+
 /* ---- planted faults ---------------------------------------------------------------------------------- */
 
 /* Is it found, and is this in what is told? */
@@ -321,11 +341,12 @@ static void test_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sound),    cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_counts),   cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_operands), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_weights),  cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_places),   cmocka_unit_test(test_status),
+        cmocka_unit_test(test_sound),   cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_counts),  cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_parts),   cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_kernels), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

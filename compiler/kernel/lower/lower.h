@@ -169,6 +169,8 @@ int lower_inner_loops(const Lower *, const Piece *, const Node *, Node **range, 
 /* Does BIND share the terms of this reduce among the items of a group? What it is then. */
 bool lower_is_shared(const Lower *, const Node *);
 Node *lower_shared(Lower *, Piece *, Node *);
+/* A store that only those items do for which this holds. */
+Node *lower_store_only(Lower *, Node *store, Node *only);
 /* Before the loops are named; is the axis one that the items walk over; axes become what the walk says. */
 void shares_begin(Lower *, Piece *);
 bool lower_is_walked(const Piece *, int axis);

@@ -427,3 +427,35 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
     join_parts(&m, m.s->level, idx(q->c, 0), 1, m.s->parts, offset(q, p, m.pitch), state);
     return state[reduce_part(n)];
 }
+
+/* Of what a store writes, and reads where it writes it (takeover.c), the read; sums are others' too, and stay as they are. */
+static Node *read_only(Lower *q, Node *n, const Node *store, Node *only, Map *memo)
+{
+    Context *c = q->c;
+    if (n->op == OP_LOAD && n->src[0] == store->src[0] && n->nsrc + 1 == store->nsrc &&
+        !memcmp(n->src + 2, store->src + 3, (store->nsrc - 3) * sizeof *n->src))
+        return node_with_source(c, n, 1, node_alu2(c, OP_AND, INGOT_BOOL, only, n->src[1]));
+    if (!op_is_alu(n->op) || n->dtype == INGOT_INDEX)
+        return n;
+    const uint64_t key = (uint64_t)n->id + 1;
+    Node *known = map_get(memo, key), *src[MAX_ALU_SRC];
+    bool same = true;
+    for (uint32_t i = 0; i < n->nsrc && !known; i++) {
+        src[i] = read_only(q, n->src[i], store, only, memo);
+        same &= src[i] == n->src[i];
+    }
+    if (!known)
+        map_put(memo, key, (void *)(uintptr_t)(known = same ? n : node_with(c, n, src)));
+    return known;
+}
+
+/* A store that some of the items do. The others do not read there either: that would be a race, though they make no use of it. */
+Node *lower_store_only(Lower *q, Node *store, Node *only)
+{
+    Map memo = {0};
+    Node *value = read_only(q, store->src[2], store, only, &memo);
+    map_free(&memo);
+    store = node_with_source(q->c, store, 2, value);
+    return node_with_source(q->c, store, 1,
+                            node_alu2(q->c, OP_AND, INGOT_BOOL, only, store->src[1]));
+}

@@ -286,25 +286,6 @@ static Node *has_share(Lower *q, const Piece *p)
     return idx_eq(q->c, p->t.cluster, idx(q->c, number / p->t.share));
 }
 
-/* A store that some of the items do. What it writes is not read by the others either: that would be a race, though they make no use of it. */
-static Node *store_only(Lower *q, Node *store, Node *only)
-{
-    Context *c = q->c;
-    int n, count = 0;
-    Node *value = store->src[2], **order = graph_toposort(q->a, 1, &value, &n),
-         **from = NEWN(q->a, Node *, n + 1), **to = NEWN(q->a, Node *, n + 1);
-    for (int i = 0; i < n; i++) {
-        Node *t = order[i];
-        if (t->op != OP_LOAD || t->src[0]->op != OP_BUFFER || t->src[0]->arg.i >= q->k->narg ||
-            !q->k->args[t->src[0]->arg.i].written)
-            continue;
-        from[count] = t;
-        to[count++] = node_with_source(c, t, 1, node_alu2(c, OP_AND, INGOT_BOOL, only, t->src[1]));
-    }
-    store = node_with_source(c, store, 1, node_alu2(c, OP_AND, INGOT_BOOL, only, store->src[1]));
-    return count ? node_with_source(c, store, 2, substitute(c, value, count, from, to)) : store;
-}
-
 /* Every copy of one store: those of the first UPCAST are furthest apart. */
 static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
 {
@@ -334,7 +315,7 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
     Node *v = lower_node(q, p, store, &e);
     Node *only = p->t.cluster ? has_share(q, p) : p->walked;
     if (only)
-        v = store_only(q, v, only);
+        v = lower_store_only(q, v, only);
     vec_push(q->a, p->t.store, p->t.nstore, v);
 }
 
