@@ -26,14 +26,13 @@ def edges():
         if "build" in file.relative_to(TREE).parts or file.is_relative_to(TREE / "tests"):
             continue
         text = re.sub(r"#.*", "", file.read_text())
-        for room, others in re.findall(r"\bingot_(?:room|tool|codegen_room)\((\w+)\s+([^)$]*)\)", text):
-            links["ingot_" + room] |= {o if o.startswith("ingot_") else "ingot_" + o for o in others.split()}
+        rooms = re.findall(r"\bingot_room\((\w+)\s+([^)]*)\)", text)
+        for room, others in rooms:
+            links["ingot_" + room] |= {"ingot_" + o for o in others.split()}
         for name, others in re.findall(r"target_link_libraries\((ingot\w*)([^)]*)\)", text):
             links[name] |= set(re.findall(r"\bingot_\w+", others)) - {"ingot_flags"}
-    rooms = [r for r in re.findall(r"^ingot_room\((\w+)", (TREE / "compiler/CMakeLists.txt").read_text(), re.M)]
-    links["ingot_compiler"] |= {"ingot_" + r for r in rooms}
-    rooms = [r for r in re.findall(r"^ingot_codegen_room\((\w+)", (TREE / "codegen/CMakeLists.txt").read_text(), re.M)]
-    links["ingot_codegen"] |= {"ingot_" + r for r in rooms}
+            if "${rooms}" in others:
+                links[name] |= {"ingot_" + room for room, _ in rooms}
     return links
 
 
