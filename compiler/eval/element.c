@@ -217,7 +217,8 @@ static const Lanes *gather(Elements *q, Node *n, const Batch *at)
             int64_t *c = &to->x[i][k];
             *c = *c >= s[i] ? s[i] - 1 : *c;
             *c = *c < 0 ? 0 : *c;
-            if (index->error && index->error[k] > 0) { /* it may be another element */
+            /* it may be another element, or there is none */
+            if ((index->error && index->error[k] > 0) || s[i] == 0) {
                 error = error ? error : NEWN(q->frame->a, double, at->n + 1);
                 error[k] = INFINITY;
             }
