@@ -479,8 +479,9 @@ ingot_status command_bench(Options *o)
         if (trace && code)
             part_discard(trace);
         if (o->trace && !code && (!trace || !part_keep(trace, o->trace))) {
+            status = complain(INGOT_IO, "%s: cannot be written: %s", o->trace, strerror(errno));
             session_finish(&s, &m);
-            return complain(INGOT_IO, "%s: %s", o->trace, strerror(errno));
+            return status;
         }
         if (!code && !o->per_kernel)
             progress_begin("bench", o->seconds);
