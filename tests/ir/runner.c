@@ -210,7 +210,8 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
             verify(1, &k->sink, 1, "schedule");
             if (given)
                 add_opts(text, k, t);
-            sb_printf(got, render ? "" : "kernel %s\n", k->name);
+            if (!render)
+                sb_printf(got, "kernel %s\n", k->name);
             if (fuse)
                 text_print(got, 1, &k->sink);
             else if (linear)

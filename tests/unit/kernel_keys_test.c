@@ -17,6 +17,10 @@
 #include "compiler/plan/plan.h"
 #include "targets/targets.h"
 
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Winitializer-overrides" /* a row says what differs from PLAIN */
+#endif
+
 /* The keys, and the bits of those that are to be as those of the first row of the family. */
 enum {
     TEXT = 1 << 0,  /* of share.c, with layouts and opts */
