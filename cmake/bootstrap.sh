@@ -3,10 +3,13 @@
 # what it misses.
 #
 #   sh cmake/bootstrap.sh build    compiler, CMake and the libraries that ingot links
-#   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, what builds and runs WebAssembly, Chromium, Mesa (what runs WGSL), C libraries' headers for four machines, and Python with numpy and onnx:
-#                                  the system's where it has them, else a venv in build/venv.
-#                                  build/python is then the interpreter to use.
-#   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs; mingw and wine, for Windows
+#   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, what builds and
+#                                  runs WebAssembly, Chromium, Mesa (what runs WGSL), C libraries'
+#                                  headers for four machines, and Python with numpy and onnx: the
+#                                  system's where it has them, else a venv in build/venv, where
+#                                  ruff is, too. build/python is then the interpreter to use.
+#   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs; mingw and wine,
+#                                  for Windows
 set -eu
 cd "$(dirname "$0")/.."
 what=${1:-build}
@@ -105,4 +108,8 @@ if [ "$what" = tests ]; then
         chmod +x build/python.new
         mv -f build/python.new build/python
     fi
+    # what lays out the tree's Python; without it that part of tests/format.sh is skipped
+    ruff=$(sed -n 's/^required-version = "\(.*\)"/ruff\1/p' pyproject.toml)
+    [ -x build/venv/bin/python ] || python3 -m venv build/venv || true
+    build/venv/bin/python -m pip install -q "$ruff" || true
 fi

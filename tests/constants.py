@@ -7,6 +7,7 @@
 A named constant counts once, a number in an expression once in each file. Apart are bounds of arrays (in brackets of a declaration, the room
 that is allocated, a name that is such a bound) and rows of tables.
 """
+
 import pathlib
 import re
 import sys
@@ -17,45 +18,111 @@ MOST = 40
 
 # file, name or number: why it is no figure of a machine
 REASONS = {
-    ("choose/cpu.h", "MAX_ROWS"): "copies of a row: beyond, the code of a tile is too long for what it saves",
-    ("choose/cpu.h", "MAX_THREADS"): "loops are cut so that 2 to 16 threads have equal shares; what is cut may not depend on the machine",
+    (
+        "choose/cpu.h",
+        "MAX_ROWS",
+    ): "copies of a row: beyond, the code of a tile is too long for what it saves",
+    (
+        "choose/cpu.h",
+        "MAX_THREADS",
+    ): "loops are cut so that 2 to 16 threads have equal shares; what is cut may not depend on the machine",
     ("choose/cpu.h", "WRITTEN_OUT"): "C compilers: gcc writes out a loop of up to 200 instructions",
-    ("choose/cpu_amx.c", "9.2"): "cycles of a product of few rows: of the one matrix unit of CPUs that there is (amx)",
+    (
+        "choose/cpu_amx.c",
+        "9.2",
+    ): "cycles of a product of few rows: of the one matrix unit of CPUs that there is (amx)",
     ("choose/cpu_contraction.c", "LANES_FIRST"): "an order of loops: beyond any stride",
     ("choose/cpu_contraction.c", "PANELS_KEY"): "an order of loops: beyond those",
     ("choose/cpu_contraction.c", "BATCH_KEY"): "an order of loops: beyond these",
     ("choose/cpu_elementwise.c", "1e18"): "an order of loops: a stride that is not known",
-    ("choose/cpu_tile.c", "MANY_TERMS"): "of a sum, so that what begins and ends a tile is next to nothing beside it",
-    ("choose/gpu_attention.c", "WHOLE"): "registers of the kernel that is written, as NVRTC gives them",
-    ("choose/gpu_contraction.c", "ITEMS"): "the square of items that a block of results is divided among",
-    ("choose/gpu_contraction.c", "LEAST_WORK"): "operations: fewer are not worth the shape of a tile",
-    ("choose/gpu_contraction.c", "LEAST_PARTS"): "operations: fewer are not worth that items wait for each other",
-    ("choose/gpu_contraction.c", "MOST"): "terms of a window that are straight-line code: C compilers",
-    ("choose/gpu_mma.c", "MOST_SIDE"): "fragments that the search tries: more have no registers on any GPU",
+    (
+        "choose/cpu_tile.c",
+        "MANY_TERMS",
+    ): "of a sum, so that what begins and ends a tile is next to nothing beside it",
+    (
+        "choose/gpu_attention.c",
+        "WHOLE",
+    ): "registers of the kernel that is written, as NVRTC gives them",
+    (
+        "choose/gpu_contraction.c",
+        "ITEMS",
+    ): "the square of items that a block of results is divided among",
+    (
+        "choose/gpu_contraction.c",
+        "LEAST_WORK",
+    ): "operations: fewer are not worth the shape of a tile",
+    (
+        "choose/gpu_contraction.c",
+        "LEAST_PARTS",
+    ): "operations: fewer are not worth that items wait for each other",
+    (
+        "choose/gpu_contraction.c",
+        "MOST",
+    ): "terms of a window that are straight-line code: C compilers",
+    (
+        "choose/gpu_mma.c",
+        "MOST_SIDE",
+    ): "fragments that the search tries: more have no registers on any GPU",
     ("choose/gpu_mma.c", "LEAST_WORK"): "operations: fewer are not worth staging",
-    ("choose/gpu_mma.c", "OTHERS"): "registers of the kernel that is written: addresses and counters",
-    ("choose/gpu_reduce.c", "MOST_TERMS"): "loads of an item in straight-line code: the compiler asks for so many before it waits",
-    ("choose/gpu_wgmma.c", "NARROW"): "columns of the narrowest unit but one (units.def): it is never too wide",
-    ("choose/gpu_wgmma.c", "EVEN"): "turns: what a rest costs is one of so many, as much as a place is worth",
-    ("choose/pitch.c", "SHARE"): "a part of a product's time, measured beside what it is compared with: decides when gains are of one size",
+    (
+        "choose/gpu_mma.c",
+        "OTHERS",
+    ): "registers of the kernel that is written: addresses and counters",
+    (
+        "choose/gpu_reduce.c",
+        "MOST_TERMS",
+    ): "loads of an item in straight-line code: the compiler asks for so many before it waits",
+    (
+        "choose/gpu_wgmma.c",
+        "NARROW",
+    ): "columns of the narrowest unit but one (units.def): it is never too wide",
+    (
+        "choose/gpu_wgmma.c",
+        "EVEN",
+    ): "turns: what a rest costs is one of so many, as much as a place is worth",
+    (
+        "choose/pitch.c",
+        "SHARE",
+    ): "a part of a product's time, measured beside what it is compared with: decides when gains are of one size",
     ("rewrite/dot_signs.c", "MANY"): "uses that pay for a pass over the input",
     ("rewrite/group_sum.c", "LEAST"): "elements of a channel: fewer gain nothing",
-    ("rewrite/rewrite.c", "16"): "lanes from which on a word is unpacked sooner than its bytes: vectors of 512 bits have the instructions",
+    (
+        "rewrite/rewrite.c",
+        "16",
+    ): "lanes from which on a word is unpacked sooner than its bytes: vectors of 512 bits have the instructions",
     ("rewrite/transposed_conv.c", "MAX_PARTS"): "3x3x3 phases: more are that many kernels",
     ("rewrite/winograd_axes.c", "0xA7 << 56"): "a key of the memo: a tag beyond all ids",
     ("schedule/attention.c", "LEAST"): "rows of a fragment (units.def): all mma units have 16",
-    ("schedule/attention.c", "MOST_PART"): "a row's part that a warp's registers hold, by fragments of 8 keys",
+    (
+        "schedule/attention.c",
+        "MOST_PART",
+    ): "a row's part that a warp's registers hold, by fragments of 8 keys",
     ("schedule/fuse.c", "MANY"): "a count is cut off there: it may double with each node",
     ("schedule/fusion.c", "LEAST"): "operations: fewer are not worth a kernel of their own",
     ("schedule/merge.c", "REACH"): "kernels that are looked at: bounds the time of compiling",
-    ("schedule/merge.c", "ALL_AXES"): "axes of a kernel for which all orders are tried: bounds the time of compiling",
+    (
+        "schedule/merge.c",
+        "ALL_AXES",
+    ): "axes of a kernel for which all orders are tried: bounds the time of compiling",
     ("schedule/merge.c", "MANY"): "pairs from which on a hash pays: the time of compiling",
     ("schedule/provenance.c", "NAME_WORD"): "characters of a name's words, for readers",
     ("schedule/provenance.c", "NAME_BYTES"): "characters of a name, for readers",
-    ("schedule/readers.c", "MAX_STEPS"): "movements that are looked through: bounds the time of compiling",
-    ("schedule/readers.c", "MOST"): "terms of a row that one group walks: more are divided (FUSE would forbid it)",
-    ("schedule/readers.c", "MOST_TERMS"): "terms of a sum whose loads are under way at once, eight for each of 16 (gpu_reduce.c: MOST_TERMS)",
-    ("schedule/schedule.h", "MAX_BUFFERS"): "arguments of a kernel, which C compilers and drivers take",
+    (
+        "schedule/readers.c",
+        "MAX_STEPS",
+    ): "movements that are looked through: bounds the time of compiling",
+    (
+        "schedule/readers.c",
+        "MOST",
+    ): "terms of a row that one group walks: more are divided (FUSE would forbid it)",
+    (
+        "schedule/readers.c",
+        "MOST_TERMS",
+    ): "terms of a sum whose loads are under way at once, eight for each of 16 (gpu_reduce.c: MOST_TERMS)",
+    (
+        "schedule/schedule.h",
+        "MAX_BUFFERS",
+    ): "arguments of a kernel, which C compilers and drivers take",
     ("schedule/variants.c", "MORE"): "room of arrays that grow",
 }
 
@@ -69,19 +136,29 @@ def plain(text):
     return re.sub(r"^#(?!define \w+ )[^\n]*", blank, text, flags=re.M)
 
 
-NUMBER = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F]+(?:p[-+]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[uUlLfF]*(?!\w)(?:\s*<<\s*(\d+))?")
+NUMBER = re.compile(
+    r"(?<![\w.])(0[xX][0-9a-fA-F]+(?:p[-+]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[uUlLfF]*(?!\w)(?:\s*<<\s*(\d+))?"
+)
 
 
 def value(m):
     word = m[1]
-    x = float.fromhex(word) if word[:2] in ("0x", "0X") and "p" in word else int(word, 16) if word[:2] in ("0x", "0X") else float(word)
+    x = (
+        float.fromhex(word)
+        if word[:2] in ("0x", "0X") and "p" in word
+        else int(word, 16)
+        if word[:2] in ("0x", "0X")
+        else float(word)
+    )
     return x * 2 ** int(m[2]) if m[2] else x
 
 
 def bounds(text):
     """Names between the brackets of a declaration, or that say how much is allocated."""
     found = set()
-    for m in re.finditer(r"(?:\w\s+\**|,\s*\**)\w+\[([^\]\n]*)\](?:\[([^\]\n]*)\])?\s*(?:[,;=)]|$)", text, flags=re.M):
+    for m in re.finditer(
+        r"(?:\w\s+\**|,\s*\**)\w+\[([^\]\n]*)\](?:\[([^\]\n]*)\])?\s*(?:[,;=)]|$)", text, flags=re.M
+    ):
         found |= set(re.findall(r"\b[A-Z]\w+", f"{m[1]} {m[2]}"))
     for m in re.finditer(r"NEWN\(([^;]*)\)", text):
         found |= set(re.findall(r"\b[A-Z][A-Z_]+\b", m[1].split(",")[-1]))
@@ -98,17 +175,28 @@ def main():
             if re.fullmatch(r"[\s{}\d.,/+*-]+", line):  # a row of a table
                 continue
             for m in NUMBER.finditer(line):
-                if value(m) <= 8 or re.search(r"\[[^\]]*$", line[:m.start()]):
+                if value(m) <= 8 or re.search(r"\[[^\]]*$", line[: m.start()]):
                     continue
-                name = re.search(r"\b([A-Z]\w*)\s*=?\s*[-(]*$", line[:m.start()])
+                name = re.search(r"\b([A-Z]\w*)\s*=?\s*[-(]*$", line[: m.start()])
                 if name and name[1] in room:
                     continue
-                found.setdefault((f"{p.parent.name}/{p.name}", name[1] if name else m[0]), f"{at}: {p.read_text().splitlines()[at - 1].strip()}")
+                found.setdefault(
+                    (f"{p.parent.name}/{p.name}", name[1] if name else m[0]),
+                    f"{at}: {p.read_text().splitlines()[at - 1].strip()}",
+                )
     if "--list" in sys.argv:
         for (file, what), line in found.items():
             print(f"{file} {what}: {REASONS.get((file, what), '?')}\n    {line}")
-    bad = [f"{file}: {what} has no reason in tests/constants.py (line {line})" for (file, what), line in found.items() if (file, what) not in REASONS]
-    bad += [f"{file}: there is no {what}: its reason can go" for file, what in REASONS if (file, what) not in found]
+    bad = [
+        f"{file}: {what} has no reason in tests/constants.py (line {line})"
+        for (file, what), line in found.items()
+        if (file, what) not in REASONS
+    ]
+    bad += [
+        f"{file}: there is no {what}: its reason can go"
+        for file, what in REASONS
+        if (file, what) not in found
+    ]
     print(*bad, f"{len(found)} numbers above 8, at most {MOST}", sep="\n")
     return 1 if bad or len(found) > MOST else 0
 

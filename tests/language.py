@@ -4,6 +4,7 @@
 The renderer is one for all languages (codegen/render/language.h): its files have no word of CUDA's or OpenCL's in what they write, and
 those that every language goes through none of C's either, whose declarations, casts, choices and literals are in language_c.c.
 """
+
 import pathlib
 import re
 import sys

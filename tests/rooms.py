@@ -8,6 +8,7 @@ says, and what that brings. A static library that calls upwards may link all the
 object that it wants. So the names that each library lacks, as nm tells them, are looked for in those that it does not see.
 Prints each such name with both objects, and their number: 0 is what is wanted.
 """
+
 import argparse
 import collections
 import pathlib
@@ -48,7 +49,9 @@ def seen(links, name):
 
 def names(library):
     """What it defines and what it lacks, each with an object."""
-    text = subprocess.run(["nm", "-A", str(library)], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        ["nm", "-A", str(library)], capture_output=True, text=True, check=True
+    ).stdout
     has, lacks = {}, {}
     for line in text.splitlines():
         at, *words = line.rsplit(":", 1)[0].split(":")[-1], *line.rsplit(":", 1)[1].split()
@@ -60,15 +63,26 @@ def names(library):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--build", type=pathlib.Path, required=True)
     p.add_argument("-v", action="store_true", help="what each library sees")
     opt = p.parse_args()
-    libraries = {f.name[3:-2]: f for f in opt.build.rglob("libingot_*.a") if "CMakeFiles" not in f.parts and "_deps" not in f.parts
-                 and not any(d.name in ("sanitized", "install") for d in f.parents)}
+    libraries = {
+        f.name[3:-2]: f
+        for f in opt.build.rglob("libingot_*.a")
+        if "CMakeFiles" not in f.parts
+        and "_deps" not in f.parts
+        and not any(d.name in ("sanitized", "install") for d in f.parents)
+    }
     links = edges()
-    made = " ".join(f.read_text() for f in [*TREE.glob("CMakeLists.txt"), *TREE.glob("c*/**/CMakeLists.txt")])
-    kept = links.keys() - set(re.findall(r"add_library\((\w+) INTERFACE", made))  # others are of an older tree
+    made = " ".join(
+        f.read_text() for f in [*TREE.glob("CMakeLists.txt"), *TREE.glob("c*/**/CMakeLists.txt")]
+    )
+    kept = links.keys() - set(
+        re.findall(r"add_library\((\w+) INTERFACE", made)
+    )  # others are of an older tree
     libraries = {n: f for n, f in libraries.items() if n in kept}
     if not shutil.which("nm") or not libraries:
         print("skipped: no nm, or no libraries")
@@ -87,8 +101,12 @@ def main():
                 calls += 1
                 if other not in below:
                     upward += 1
-                    print(f"{name} ({lacks[wanted]}) calls {wanted}() of {other} ({there[wanted]}), which it does not see")
-    print(f"{len(table)} libraries, {calls} names that cross from one to another, {upward} of them upwards")
+                    print(
+                        f"{name} ({lacks[wanted]}) calls {wanted}() of {other} ({there[wanted]}), which it does not see"
+                    )
+    print(
+        f"{len(table)} libraries, {calls} names that cross from one to another, {upward} of them upwards"
+    )
     return upward > 0
 
 

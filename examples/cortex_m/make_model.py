@@ -6,6 +6,7 @@
 A sound is 49 frames of 10 bands. There are four "words": a tone that rises, one that falls, two beats, noise. Two convolutions with drawn
 weights make features of it, of which a layer that is fitted by least squares makes scores.
 """
+
 import pathlib
 import sys
 
@@ -25,11 +26,13 @@ def sounds(rng, n):
         at, width = rng.uniform(-4, 4), rng.uniform(0.7, 1.5)
         line = (frame + at) * BANDS / FRAMES
         if word == 0:
-            x[i] += 2 * np.exp(-((band - line) / width) ** 2)
+            x[i] += 2 * np.exp(-(((band - line) / width) ** 2))
         elif word == 1:
-            x[i] += 2 * np.exp(-((BANDS - band - line) / width) ** 2)
+            x[i] += 2 * np.exp(-(((BANDS - band - line) / width) ** 2))
         elif word == 2:
-            x[i] += 2 * np.exp(-((frame - 14 - at) / 3) ** 2) + 2 * np.exp(-((frame - 34 - at) / 3) ** 2)
+            x[i] += 2 * np.exp(-(((frame - 14 - at) / 3) ** 2)) + 2 * np.exp(
+                -(((frame - 34 - at) / 3) ** 2)
+            )
         else:
             x[i] += rng.normal(0, 0.8, (FRAMES, BANDS))
     return x.astype(np.float32).reshape(n, FRAMES * BANDS), label
@@ -49,33 +52,59 @@ class Builder:
 
     def fake(self, x, name, scale, zero=0):
         """QuantizeLinear and back."""
-        s, z = self.const(name + "_scale", np.float32(scale)), self.const(name + "_zero", np.int8(zero))
+        s, z = (
+            self.const(name + "_scale", np.float32(scale)),
+            self.const(name + "_zero", np.int8(zero)),
+        )
         q = self.node("QuantizeLinear", [x, s, z], name + "_q")
         return self.node("DequantizeLinear", [q, s, z], name + "_dq")
 
     def weight(self, name, w):
         scale = np.float32(np.abs(w).max() / 127)
         q = self.const(name, np.clip(np.rint(w / scale), -127, 127).astype(np.int8))
-        return self.node("DequantizeLinear", [q, self.const(name + "_scale", scale), self.const(name + "_zero", np.int8(0))], name + "_dq")
+        return self.node(
+            "DequantizeLinear",
+            [q, self.const(name + "_scale", scale), self.const(name + "_zero", np.int8(0))],
+            name + "_dq",
+        )
 
 
 def network(conv1, conv2, dense, bias):
     b = Builder()
     x = b.fake("sound", "in", 1 / 24)
-    x = b.node("Reshape", [x, b.const("shape", np.array([-1, 1, FRAMES, BANDS], np.int64))], "image")
+    x = b.node(
+        "Reshape", [x, b.const("shape", np.array([-1, 1, FRAMES, BANDS], np.int64))], "image"
+    )
     x = b.node("Conv", [x, b.weight("conv1_w", conv1)], "conv1", pads=[1, 1, 1, 1], strides=[2, 2])
     x = b.fake(b.node("Relu", [x], "relu1"), "a1", 1 / 12, -128)
     x = b.node("Conv", [x, b.weight("conv2_w", conv2)], "conv2", pads=[1, 1, 1, 1], strides=[2, 1])
     x = b.fake(b.node("Relu", [x], "relu2"), "a2", 1 / 8, -128)
-    x = b.fake(b.node("AveragePool", [x], "pool", kernel_shape=[4, 2], strides=[4, 2]), "a3", 1 / 24, -128)
+    x = b.fake(
+        b.node("AveragePool", [x], "pool", kernel_shape=[4, 2], strides=[4, 2]), "a3", 1 / 24, -128
+    )
     features = b.node("Flatten", [x], "features")
     outputs = [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", "f"])]
     if dense is not None:
-        x = b.fake(b.node("Gemm", [features, b.weight("dense_w", dense), b.const("dense_b", bias)], "dense", transB=1), "a4", 1 / 40)
+        x = b.fake(
+            b.node(
+                "Gemm",
+                [features, b.weight("dense_w", dense), b.const("dense_b", bias)],
+                "dense",
+                transB=1,
+            ),
+            "a4",
+            1 / 40,
+        )
         b.node("Softmax", [x], "word", axis=1)
         outputs = [helper.make_tensor_value_info("word", TensorProto.FLOAT, [1, WORDS])]
     n = "n" if dense is None else 1
-    graph = helper.make_graph(b.nodes, "kws", [helper.make_tensor_value_info("sound", TensorProto.FLOAT, [n, FRAMES * BANDS])], outputs, b.data)
+    graph = helper.make_graph(
+        b.nodes,
+        "kws",
+        [helper.make_tensor_value_info("sound", TensorProto.FLOAT, [n, FRAMES * BANDS])],
+        outputs,
+        b.data,
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
     onnx.checker.check_model(model)
     return model

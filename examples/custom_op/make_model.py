@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes FOLDER/model.onnx, a network with two operators of its own, and data in FOLDER/test_data_set_0.
 
-    python make_model.py FOLDER
+python make_model.py FOLDER
 """
+
 import pathlib
 import sys
 
@@ -26,12 +27,17 @@ nodes = [
     helper.make_node("Relu", ["b"], ["y"], "relu"),
 ]
 graph = helper.make_graph(
-    nodes, "custom_op",
+    nodes,
+    "custom_op",
     [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 8])],
     [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 6])],
-    [numpy_helper.from_array(m, "m"), numpy_helper.from_array(w, "w")])
-model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("acme.com", 1)],
-                          ir_version=8)
+    [numpy_helper.from_array(m, "m"), numpy_helper.from_array(w, "w")],
+)
+model = helper.make_model(
+    graph,
+    opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("acme.com", 1)],
+    ir_version=8,
+)
 onnx.save(model, str(folder / "model.onnx"))
 
 h = x @ m

@@ -9,6 +9,7 @@ written out in numpy: forward, backward and Adam fit on a page. Seeds are fixed.
     image 1x1x8x8 -> /16 -> conv 3x3, 8 -> relu -> conv 3x3, 16 -> relu -> maxpool 2
           -> flatten 256 -> dense 32 -> relu -> dense 10 -> softmax
 """
+
 import pathlib
 import sys
 
@@ -47,10 +48,16 @@ def he(*shape):
 
 
 def init():
-    return {"conv1.w": he(8, 1, 3, 3), "conv1.b": np.zeros(8, np.float32),
-            "conv2.w": he(16, 8, 3, 3), "conv2.b": np.zeros(16, np.float32),
-            "fc1.w": he(32, 256), "fc1.b": np.zeros(32, np.float32),
-            "fc2.w": he(10, 32), "fc2.b": np.zeros(10, np.float32)}
+    return {
+        "conv1.w": he(8, 1, 3, 3),
+        "conv1.b": np.zeros(8, np.float32),
+        "conv2.w": he(16, 8, 3, 3),
+        "conv2.b": np.zeros(16, np.float32),
+        "fc1.w": he(32, 256),
+        "fc1.b": np.zeros(32, np.float32),
+        "fc2.w": he(10, 32),
+        "fc2.b": np.zeros(10, np.float32),
+    }
 
 
 def forward(p, x):
@@ -88,17 +95,22 @@ def moved(x):
     n = len(x)
     turn, slant = RNG.uniform(-0.2, 0.2, n), RNG.uniform(-0.3, 0.3, n)
     wide, high = RNG.uniform(0.8, 1.2, n), RNG.uniform(0.9, 1.1, n)
-    to = np.stack([np.arange(8) - 3.5] * 8)                     # of each pixel, its column and row from the middle
-    row = (np.sin(turn)[:, None, None] * to + np.cos(turn)[:, None, None] * to.T) / high[:, None, None]
-    column = (np.cos(turn)[:, None, None] * to - np.sin(turn)[:, None, None] * to.T) / wide[:, None, None]
+    to = np.stack([np.arange(8) - 3.5] * 8)  # of each pixel, its column and row from the middle
+    row = (np.sin(turn)[:, None, None] * to + np.cos(turn)[:, None, None] * to.T) / high[
+        :, None, None
+    ]
+    column = (np.cos(turn)[:, None, None] * to - np.sin(turn)[:, None, None] * to.T) / wide[
+        :, None, None
+    ]
     column += slant[:, None, None] * row + 3.5 + RNG.uniform(-0.5, 0.5, n)[:, None, None]
     row += 3.5 + RNG.uniform(-0.3, 0.3, n)[:, None, None]
     p = np.pad(x[:, 0], ((0, 0), (2, 2), (2, 2)))
     row, column = np.clip(row + 2, 0, 10.999), np.clip(column + 2, 0, 10.999)
     r, c, each = row.astype(int), column.astype(int), np.arange(n)[:, None, None]
     v, h = row - r, column - c
-    out = ((1 - v) * ((1 - h) * p[each, r, c] + h * p[each, r, c + 1]) +
-           v * ((1 - h) * p[each, r + 1, c] + h * p[each, r + 1, c + 1]))
+    out = (1 - v) * ((1 - h) * p[each, r, c] + h * p[each, r, c + 1]) + v * (
+        (1 - h) * p[each, r + 1, c] + h * p[each, r + 1, c + 1]
+    )
     return np.clip(out * RNG.uniform(0.9, 1.3, n)[:, None, None], 0, 1)[:, None].astype(np.float32)
 
 
@@ -110,7 +122,7 @@ def train(x, label):
     for epoch in range(EPOCHS):
         order = RNG.permutation(len(x))
         for i in range(0, len(x), BATCH):
-            pick = order[i:i + BATCH]
+            pick = order[i : i + BATCH]
             step += 1
             for k, g in gradients(p, moved(x[pick]), label[pick]).items():
                 m[k] = 0.9 * m[k] + 0.1 * g
@@ -124,9 +136,23 @@ def export(p, path):
     n = helper.make_node
     nodes = [
         n("Mul", ["image", "sixteenth"], ["scaled"], "scale"),
-        n("Conv", ["scaled", "conv1.w", "conv1.b"], ["c1"], "conv1", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        n(
+            "Conv",
+            ["scaled", "conv1.w", "conv1.b"],
+            ["c1"],
+            "conv1",
+            kernel_shape=[3, 3],
+            pads=[1, 1, 1, 1],
+        ),
         n("Relu", ["c1"], ["r1"], "relu1"),
-        n("Conv", ["r1", "conv2.w", "conv2.b"], ["c2"], "conv2", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        n(
+            "Conv",
+            ["r1", "conv2.w", "conv2.b"],
+            ["c2"],
+            "conv2",
+            kernel_shape=[3, 3],
+            pads=[1, 1, 1, 1],
+        ),
         n("Relu", ["c2"], ["r2"], "relu2"),
         n("MaxPool", ["r2"], ["pool"], "pool", kernel_shape=[2, 2], strides=[2, 2]),
         n("Flatten", ["pool"], ["flat"], "flatten"),
@@ -138,16 +164,26 @@ def export(p, path):
     weights = [numpy_helper.from_array(np.float32(1 / 16), "sixteenth")]
     weights += [numpy_helper.from_array(w, k) for k, w in p.items()]
     graph = helper.make_graph(
-        nodes, "digits", [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 1, 8, 8])],
-        [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [1, 10])], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
-                              producer_name="examples/digits/train.py")
+        nodes,
+        "digits",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 1, 8, 8])],
+        [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [1, 10])],
+        weights,
+    )
+    model = helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+        producer_name="examples/digits/train.py",
+    )
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
 
 
 def main():
-    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent
+    out = (
+        pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent
+    )
     digits = load_digits()
     x = digits.images.astype(np.float32)[:, None]
     label = digits.target
@@ -158,7 +194,9 @@ def main():
     print(f"{(said == label[held]).mean():.1%} of {len(held)} held-out digits right")
     export(p, out / "digits.onnx")
     with (out / "samples.txt").open("w") as f:
-        f.write(f"# {SAMPLES} held-out pictures of scikit-learn's digits: the label, then 8 rows of 8 values 0..16\n")
+        f.write(
+            f"# {SAMPLES} held-out pictures of scikit-learn's digits: the label, then 8 rows of 8 values 0..16\n"
+        )
         for i in held[:SAMPLES]:
             f.write(f"{label[i]}\n")
             for row in digits.images[i].astype(int):

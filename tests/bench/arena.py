@@ -9,6 +9,7 @@ kind, and how long the compiler took. With =MB the arena may have that many mega
 With --presets the steps under each preset of --fuse; the status is 1 unless `all` has at least 20 % fewer than `auto` in
 half of the models.
 """
+
 import argparse
 import collections
 import json
@@ -21,7 +22,11 @@ import time
 
 def measure(ingot, model, flags):
     """inspect's JSON; bytes of C; seconds to compile."""
-    plan = json.loads(subprocess.run([ingot, "inspect", model, "--json", *flags], check=True, stdout=subprocess.PIPE).stdout)
+    plan = json.loads(
+        subprocess.run(
+            [ingot, "inspect", model, "--json", *flags], check=True, stdout=subprocess.PIPE
+        ).stdout
+    )
     with tempfile.TemporaryDirectory(prefix="ingot-arena-") as out:
         start = time.monotonic()
         subprocess.run([ingot, "compile", model, "-o", out, *flags], check=True)
@@ -38,7 +43,11 @@ def name_of(model):
 
 
 def steps_under(ingot, model, preset, flags):
-    plan = subprocess.run([ingot, "inspect", model, "--json", "--fuse", preset, *flags], check=True, stdout=subprocess.PIPE)
+    plan = subprocess.run(
+        [ingot, "inspect", model, "--json", "--fuse", preset, *flags],
+        check=True,
+        stdout=subprocess.PIPE,
+    )
     return len(json.loads(plan.stdout)["steps"])
 
 
@@ -54,23 +63,40 @@ def compare_presets(ingot, models, flags):
             failed += 1
             continue
         fewer += steps[2] <= 0.8 * steps[1]
-        print(f"{name_of(model):24} " + " ".join(f"{n:6}" for n in steps) + f"   {steps[2] / steps[1]:8.2f}", flush=True)
+        print(
+            f"{name_of(model):24} "
+            + " ".join(f"{n:6}" for n in steps)
+            + f"   {steps[2] / steps[1]:8.2f}",
+            flush=True,
+        )
     print(f"{fewer} of {len(models)} have at least 20 % fewer steps with all")
     return not failed and 2 * fewer >= len(models)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="+", metavar="MODEL[=MB]")
     parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
     parser.add_argument("--target", default="c")
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=V", help="as of ingot; for all models")
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=V", help="as of ingot; for all models"
+    )
     parser.add_argument("--presets", action="store_true", help="steps under each preset of --fuse")
     options = parser.parse_args()
     flags = ["--target", options.target] + [f for dim in options.dim for f in ("--dim", dim)]
     if options.presets:
-        return 0 if compare_presets(options.ingot.resolve(), [pathlib.Path(m) for m in options.models], flags) else 1
-    print(f"{'model':24} {'arena':>10} {'bar':>10} {'weights':>10} {'source':>9} {'seconds':>8}  steps")
+        return (
+            0
+            if compare_presets(
+                options.ingot.resolve(), [pathlib.Path(m) for m in options.models], flags
+            )
+            else 1
+        )
+    print(
+        f"{'model':24} {'arena':>10} {'bar':>10} {'weights':>10} {'source':>9} {'seconds':>8}  steps"
+    )
     failed = False
     for argument in options.models:
         path, _, bar = argument.partition("=")
@@ -86,8 +112,12 @@ def main():
         steps = collections.Counter(s["kind"] for s in plan["steps"])
         missed = limit is not None and arena > limit
         failed |= missed
-        print(f"{name:24} {arena:10} {limit if bar else '':>10} {plan['weights_bytes']:10} {source:9} {seconds:8.2f}  "
-              + ", ".join(f"{n} {kind}" for kind, n in sorted(steps.items())) + ("  MISSED" if missed else ""), flush=True)
+        print(
+            f"{name:24} {arena:10} {limit if bar else '':>10} {plan['weights_bytes']:10} {source:9} {seconds:8.2f}  "
+            + ", ".join(f"{n} {kind}" for kind, n in sorted(steps.items()))
+            + ("  MISSED" if missed else ""),
+            flush=True,
+        )
     return 1 if failed else 0
 
 

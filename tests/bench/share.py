@@ -12,6 +12,7 @@ With --bench the cases of that program that have a bar come first, so that one c
 convolutions beside what the core can do; --prepared: `bench --prepare --barred` has built them. Ends with 1 where one of those or a model
 is below its bar.
 """
+
 import argparse
 import json
 import pathlib
@@ -23,8 +24,25 @@ import sys
 def profile(ingot, model, target, seconds):
     """One run: peak in GFLOP/s, and its kernels by step."""
     data = model.parent / "test_data_set_0"
-    command = [ingot, "bench", model, "--target", target, "--threads", "1", "--seconds", str(seconds), "--per-kernel", "--json"]
-    out = subprocess.run(command + (["--data", data] if data.is_dir() else []), check=True, stdout=subprocess.PIPE, text=True).stdout
+    command = [
+        ingot,
+        "bench",
+        model,
+        "--target",
+        target,
+        "--threads",
+        "1",
+        "--seconds",
+        str(seconds),
+        "--per-kernel",
+        "--json",
+    ]
+    out = subprocess.run(
+        command + (["--data", data] if data.is_dir() else []),
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
     run = json.loads(out.strip().splitlines()[-1])
     return run["peak_gflops"], {k["step"]: k for k in run["kernels"]}
 
@@ -52,26 +70,42 @@ def show(model, peak, by_name, names, bar):
     """Prints a model's table; false if the kernels of these names are below the bar."""
     ms = operations = 0
     print(f"{model}: a core does {peak:.1f} GFLOP/s", flush=True)
-    for name, (steps, time, work, roof, share) in sorted(by_name.items(), key=lambda item: -item[1][1]):
+    for name, (steps, time, work, roof, share) in sorted(
+        by_name.items(), key=lambda item: -item[1][1]
+    ):
         if not re.search(names, name):
             continue
-        print(f"{name:40} {steps:4} {time:9.3f} ms {work / time:8.1f} GFLOP/s {share / time:6.1f} % of {roof}")
+        print(
+            f"{name:40} {steps:4} {time:9.3f} ms {work / time:8.1f} GFLOP/s {share / time:6.1f} % of {roof}"
+        )
         ms += time
         operations += work
     if not ms:
         return True
     share = 100 * operations / ms / peak
-    print(f"weighted by time: {share:.1f} % of the multiply-adds in {ms:.2f} ms" + (f"  bar {bar:g}" if bar else "") + ("  BELOW" if share < bar else ""))
+    print(
+        f"weighted by time: {share:.1f} % of the multiply-adds in {ms:.2f} ms"
+        + (f"  bar {bar:g}" if bar else "")
+        + ("  BELOW" if share < bar else "")
+    )
     return share >= bar
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ingot", type=pathlib.Path, required=True)
-    parser.add_argument("--bench", type=pathlib.Path, help="build/tests/bench: its cases that have a bar, before the models")
+    parser.add_argument(
+        "--bench",
+        type=pathlib.Path,
+        help="build/tests/bench: its cases that have a bar, before the models",
+    )
     parser.add_argument("--prepared", action="store_true", help="the cases have been built")
     parser.add_argument("--kernels", default="", help="a regular expression of names")
-    parser.add_argument("--bar", type=float, default=0, help="least share of the multiply-adds, in per cent")
+    parser.add_argument(
+        "--bar", type=float, default=0, help="least share of the multiply-adds, in per cent"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--target", default="c:native")
@@ -79,7 +113,9 @@ def main():
     args = parser.parse_args()
     good = True
     if args.bench:
-        command = [args.bench, "--barred", "--check", "--target", args.target] + (["--prepared"] if args.prepared else [])
+        command = [args.bench, "--barred", "--check", "--target", args.target] + (
+            ["--prepared"] if args.prepared else []
+        )
         good = subprocess.run(command).returncode == 0
     for model in args.models:
         peak, by_name = kernels_of(args.ingot, model, args.target, args.seconds, args.rounds)

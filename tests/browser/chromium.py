@@ -12,6 +12,7 @@
 The protocol goes through two pipes (--remote-debugging-pipe): JSON, each message ended by a zero
 byte. `page.errors` collects exceptions and console errors. Raises Missing where there is no Chromium.
 """
+
 import base64
 import contextlib
 import functools
@@ -26,9 +27,18 @@ import threading
 import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ("--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check", "--disable-gpu",
-         "--disable-extensions", "--disable-background-networking", "--disable-dev-shm-usage", "--hide-scrollbars",
-         "--force-device-scale-factor=1")
+FLAGS = (
+    "--headless=new",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-gpu",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--force-device-scale-factor=1",
+)
 
 
 class Missing(Exception):
@@ -40,7 +50,7 @@ class Failed(Exception):
 
 
 class Chromium:
-    def __init__(self, timeout=3600):     # of what hangs: a machine may be busy
+    def __init__(self, timeout=3600):  # of what hangs: a machine may be busy
         program = next(filter(None, map(shutil.which, NAMES)), None)
         if not program:
             raise Missing("there is no Chromium")
@@ -49,16 +59,22 @@ class Chromium:
         theirs_in, self.out = os.pipe()
         self.into, theirs_out = os.pipe()
 
-        def pipes():    # it reads from 3 and writes to 4; none of the copies may be one of the two
+        def pipes():  # it reads from 3 and writes to 4; none of the copies may be one of the two
             a, b = os.dup(theirs_in), os.dup(theirs_out)
             while a < 5 or b < 5:
                 a, b = os.dup(a), os.dup(b)
             os.dup2(a, 3)
             os.dup2(b, 4)
+
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-        self.process = subprocess.Popen([program, *FLAGS, *sandbox, f"--user-data-dir={self.folder.name}", "about:blank"],
-                                        preexec_fn=pipes, close_fds=False, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [program, *FLAGS, *sandbox, f"--user-data-dir={self.folder.name}", "about:blank"],
+            preexec_fn=pipes,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(theirs_in)
         os.close(theirs_out)
 
@@ -96,7 +112,7 @@ class Chromium:
             message["sessionId"] = session
         data = json.dumps(message).encode() + b"\0"
         while data:
-            data = data[os.write(self.out, data):]
+            data = data[os.write(self.out, data) :]
         until = time.monotonic() + self.timeout
         while True:
             answer = self.receive(until)
@@ -115,10 +131,18 @@ class Page:
     def __init__(self, browser, address, width, height, touch):
         self.browser = browser
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=touch,
+        )
         if touch:
             self.call("Emulation.setTouchEmulationEnabled", enabled=True)
         self.call("Page.navigate", url=address)
@@ -128,10 +152,14 @@ class Page:
 
     def value(self, expression):
         """What a JavaScript expression, which may be a promise, is in the page."""
-        said = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        said = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in said:
             details = said["exceptionDetails"]
-            raise Failed(f"{expression}: {details.get('exception', {}).get('description', details['text'])}")
+            raise Failed(
+                f"{expression}: {details.get('exception', {}).get('description', details['text'])}"
+            )
         return said["result"].get("value")
 
     def wait(self, condition, seconds=1800):
@@ -155,23 +183,35 @@ class Page:
             elif e["method"] == "Log.entryAdded" and what["entry"]["level"] == "error":
                 found.append(f"{what['entry']['text']} {what['entry'].get('url', '')}".strip())
             elif e["method"] == "Runtime.consoleAPICalled" and what["type"] == "error":
-                found.append(" ".join(str(a.get("value", a.get("description"))) for a in what["args"]))
+                found.append(
+                    " ".join(str(a.get("value", a.get("description"))) for a in what["args"])
+                )
         return found
 
     # -- input, as the system would send it; coordinates are those of the window, in CSS pixels
 
     def box(self, selector):
         """Left, top, width, height of an element, which is scrolled into view."""
-        return self.value(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'nearest'}});"
-                          "const r = e.getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()")
+        return self.value(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'nearest'}});"
+            "const r = e.getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()"
+        )
 
     def centre(self, selector):
         left, top, width, height = self.box(selector)
         return left + width / 2, top + height / 2
 
     def mouse(self, kind, x, y, pressed=False, **more):
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left" if pressed else "none",
-                  buttons=int(pressed and kind != "mouseReleased"), clickCount=int(kind != "mouseMoved"), **more)
+        self.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=x,
+            y=y,
+            button="left" if pressed else "none",
+            buttons=int(pressed and kind != "mouseReleased"),
+            clickCount=int(kind != "mouseMoved"),
+            **more,
+        )
 
     def move(self, x, y):
         self.mouse("mouseMoved", x, y)
@@ -180,7 +220,11 @@ class Page:
         """Pressed at the first point, moved through the others, let go."""
         if touch:
             for i, (x, y) in enumerate(points):
-                self.call("Input.dispatchTouchEvent", type="touchMove" if i else "touchStart", touchPoints=[{"x": x, "y": y}])
+                self.call(
+                    "Input.dispatchTouchEvent",
+                    type="touchMove" if i else "touchStart",
+                    touchPoints=[{"x": x, "y": y}],
+                )
             self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
             return
         self.mouse("mouseMoved", *points[0])
@@ -203,11 +247,17 @@ class Page:
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
-    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".wasm": "application/wasm", ".mjs": "text/javascript",
-                      ".js": "text/javascript"}
+    extensions_map = {
+        **http.server.SimpleHTTPRequestHandler.extensions_map,
+        ".wasm": "application/wasm",
+        ".mjs": "text/javascript",
+        ".js": "text/javascript",
+    }
 
     def end_headers(self):
-        self.send_header("Cache-Control", "no-store")   # else a file that is gone may be found in the browser's cache
+        self.send_header(
+            "Cache-Control", "no-store"
+        )  # else a file that is gone may be found in the browser's cache
         super().end_headers()
 
     def log_message(self, *_):
@@ -217,7 +267,9 @@ class Files(http.server.SimpleHTTPRequestHandler):
 @contextlib.contextmanager
 def serve(folder):
     """A folder's files over HTTP on this machine: the address, with a slash at its end."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Files, directory=str(folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/"

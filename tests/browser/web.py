@@ -8,6 +8,7 @@ finger; each has to be read. Clear, Escape, a tap, and drawing on after leaving 
 
 Exit status 77, skipped: there is no Chromium, or no clang for wasm.
 """
+
 import argparse
 import os
 import pathlib
@@ -23,26 +24,104 @@ BUILD = HERE.parents[1] / "examples/web/build.sh"
 
 # each stroke is a list of corners in percent of the box; the mouse goes from one to the next in small steps
 DIGITS = {
-    0: [[(50, 5), (30, 10), (18, 30), (15, 50), (18, 72), (30, 90), (50, 95), (70, 90), (82, 72), (85, 50), (82, 30), (70, 10), (50, 5)]],
+    0: [
+        [
+            (50, 5),
+            (30, 10),
+            (18, 30),
+            (15, 50),
+            (18, 72),
+            (30, 90),
+            (50, 95),
+            (70, 90),
+            (82, 72),
+            (85, 50),
+            (82, 30),
+            (70, 10),
+            (50, 5),
+        ]
+    ],
     1: [[(30, 25), (52, 5), (52, 95)]],
     2: [[(20, 25), (30, 10), (50, 5), (70, 12), (78, 28), (70, 48), (45, 72), (18, 95), (82, 95)]],
-    3: [[(20, 15), (40, 5), (65, 8), (75, 22), (70, 38), (45, 47), (70, 53), (80, 70), (70, 88), (45, 96), (20, 88)]],
+    3: [
+        [
+            (20, 15),
+            (40, 5),
+            (65, 8),
+            (75, 22),
+            (70, 38),
+            (45, 47),
+            (70, 53),
+            (80, 70),
+            (70, 88),
+            (45, 96),
+            (20, 88),
+        ]
+    ],
     4: [[(60, 5), (15, 65), (85, 65)], [(62, 40), (62, 95)]],
     5: [[(78, 6), (28, 6), (24, 45), (50, 38), (74, 48), (80, 68), (68, 88), (45, 95), (20, 88)]],
-    6: [[(65, 5), (40, 25), (25, 50), (22, 72), (32, 90), (52, 95), (72, 88), (78, 72), (70, 56), (50, 50), (32, 56), (24, 70)]],
+    6: [
+        [
+            (65, 5),
+            (40, 25),
+            (25, 50),
+            (22, 72),
+            (32, 90),
+            (52, 95),
+            (72, 88),
+            (78, 72),
+            (70, 56),
+            (50, 50),
+            (32, 56),
+            (24, 70),
+        ]
+    ],
     7: [[(18, 6), (82, 6), (60, 45), (45, 95)]],
-    8: [[(70, 15), (50, 5), (30, 12), (27, 28), (45, 44), (70, 60), (78, 78), (65, 93), (45, 95), (25, 86), (23, 70), (40, 53), (66, 35),
-         (72, 22), (70, 15)]],
-    9: [[(75, 28), (62, 10), (42, 6), (25, 18), (23, 35), (35, 50), (55, 50), (72, 38), (76, 22), (74, 50), (70, 95)]],
+    8: [
+        [
+            (70, 15),
+            (50, 5),
+            (30, 12),
+            (27, 28),
+            (45, 44),
+            (70, 60),
+            (78, 78),
+            (65, 93),
+            (45, 95),
+            (25, 86),
+            (23, 70),
+            (40, 53),
+            (66, 35),
+            (72, 22),
+            (70, 15),
+        ]
+    ],
+    9: [
+        [
+            (75, 28),
+            (62, 10),
+            (42, 6),
+            (25, 18),
+            (23, 35),
+            (35, 50),
+            (55, 50),
+            (72, 38),
+            (76, 22),
+            (74, 50),
+            (70, 95),
+        ]
+    ],
 }
-STEPS = 3   # moves from one corner to the next
+STEPS = 3  # moves from one corner to the next
 
 
 def path(corners, left, top, width, height):
     place = [(left + x * width / 100, top + y * height / 100) for x, y in corners]
     points = place[:1]
     for (ax, ay), (bx, by) in zip(place, place[1:]):
-        points += [(ax + (bx - ax) * k / STEPS, ay + (by - ay) * k / STEPS) for k in range(1, STEPS + 1)]
+        points += [
+            (ax + (bx - ax) * k / STEPS, ay + (by - ay) * k / STEPS) for k in range(1, STEPS + 1)
+        ]
     return points
 
 
@@ -51,13 +130,17 @@ def write(page, digit, share=(0.15, 0.1, 0.7, 0.8), touch=False):
     left, top, width, height = page.box("#paper")
     x, y, w, h = share
     for stroke in DIGITS[digit]:
-        page.drag(path(stroke, left + x * width, top + y * height, w * width, h * height), touch=touch)
+        page.drag(
+            path(stroke, left + x * width, top + y * height, w * width, h * height), touch=touch
+        )
     return said(page)
 
 
 def said(page):
     """After the next frame is drawn."""
-    return page.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(document.querySelector('#digit').value))))")
+    return page.value(
+        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(document.querySelector('#digit').value))))"
+    )
 
 
 def wrong(what, page):
@@ -72,7 +155,9 @@ def ready(browser, address, **more):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
     o = parser.parse_args()
     for tool in ("clang", "wasm-ld", "llvm-ar"):
@@ -84,10 +169,17 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as work:
         env = {k: v for k, v in os.environ.items() if k != "CC"}
-        done = subprocess.run(["sh", BUILD, work], env=dict(env, INGOT=str(o.ingot.resolve())), capture_output=True, text=True)
+        done = subprocess.run(
+            ["sh", BUILD, work],
+            env=dict(env, INGOT=str(o.ingot.resolve())),
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             sys.exit(f"build.sh: {done.stderr}")
-        os.utime(pathlib.Path(work) / "digits.wasm", (0, 0))    # so old that a browser may keep it, unless the server says otherwise
+        os.utime(
+            pathlib.Path(work) / "digits.wasm", (0, 0)
+        )  # so old that a browser may keep it, unless the server says otherwise
         try:
             with Chromium() as browser, serve(work) as address:
                 page = ready(browser, address)
@@ -96,19 +188,28 @@ def main():
                     if got != str(digit):
                         wrong(f"a {digit} is read as {got!r}", page)
                     page.click("#clear")
-                    if said(page) != "" or page.value("document.querySelector('#clear').disabled") is not True:
+                    if (
+                        said(page) != ""
+                        or page.value("document.querySelector('#clear').disabled") is not True
+                    ):
                         wrong("Clear does not clear", page)
                 for share in ((0.02, 0.02, 0.25, 0.3), (0.6, 0.5, 0.3, 0.45)):
                     if write(page, 3, share) != "3":
                         wrong(f"a 3 at {share} is read as {said(page)!r}", page)
                     page.key("Escape")
                 left, top, width, height = page.box("#paper")
-                page.drag([(left + width / 2, top + height / 2)])                                       # a dot is something too
+                page.drag([(left + width / 2, top + height / 2)])  # a dot is something too
                 if not said(page):
                     wrong("a dot is not read", page)
                 page.key("Escape")
-                page.drag([(left + width / 2, top + 20), (left + width / 2, top + height + 80), (left + width / 2, top + height - 20)])
-                page.move(left + 20, top + 20)                                                          # not pressed: draws nothing
+                page.drag(
+                    [
+                        (left + width / 2, top + 20),
+                        (left + width / 2, top + height + 80),
+                        (left + width / 2, top + height - 20),
+                    ]
+                )
+                page.move(left + 20, top + 20)  # not pressed: draws nothing
                 if said(page) != "1":
                     wrong(f"a line that leaves the paper is read as {said(page)!r}", page)
                 if page.errors:
@@ -118,7 +219,9 @@ def main():
                     wrong(f"a finger's 3 is read as {said(page)!r}", page)
                 (pathlib.Path(work) / "digits.wasm").unlink()
                 page = browser.page(address + "index.html")
-                page.wait("document.querySelector('#problem')?.textContent.includes('build.sh makes it')")
+                page.wait(
+                    "document.querySelector('#problem')?.textContent.includes('build.sh makes it')"
+                )
         except Missing as e:
             print(f"skipped: {e}")
             return 77

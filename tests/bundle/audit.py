@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """What `ingot audit` finds, and that it finds nothing in what ingot emits.
 
-    audit.py --ingot build/ingot [CHECK...]
+audit.py --ingot build/ingot [CHECK...]
 
-    planted     faults planted in a bundle: each is found, by its rule, with file and line
-    folder      loops that are bounded and loops that are not, in a folder that is no bundle
-    sizes       each comparison of a run-time size with its bounds, taken away
-    bundles     eight bundles, one with library kernels and sizes that the run decides, two of networks
-                written in C, for this machine and, where their headers are installed, three others
-    refused     no folder, no C in it, a machine without headers, no libclang: which nothing else needs
+planted     faults planted in a bundle: each is found, by its rule, with file and line
+folder      loops that are bounded and loops that are not, in a folder that is no bundle
+sizes       each comparison of a run-time size with its bounds, taken away
+bundles     eight bundles, one with library kernels and sizes that the run decides, two of networks
+            written in C, for this machine and, where their headers are installed, three others
+refused     no folder, no C in it, a machine without headers, no libclang: which nothing else needs
 """
+
 import json
 import os
 import pathlib
@@ -27,7 +28,9 @@ TRIPLES = ("aarch64-linux-gnu", "thumbv7em-none-eabi", "riscv32")
 
 def audit(ingot, folder, *flags):
     """(exit status, standard output, standard error)"""
-    done = subprocess.run([str(ingot), "audit", str(folder), *flags], text=True, capture_output=True)
+    done = subprocess.run(
+        [str(ingot), "audit", str(folder), *flags], text=True, capture_output=True
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -46,17 +49,32 @@ PLANTED = [
     ("heap", "#include <stdlib.h>\nvoid *planted(void)\n{\n    return malloc(8); @\n}"),
     ("call", "#include <stdio.h>\nvoid planted(void)\n{\n    puts(\"x\"); @\n}"),
     ("recursion", "int planted(int n)\n{\n    return n ? planted(n - 1) : 0; @\n}"),
-    ("recursion", "int other(int n);\nint planted(int n)\n{\n    return n ? other(n - 1) : 0;\n}\nint other(int n)\n{\n    return planted(n); @\n}"),
-    ("stack", "int planted(int n)\n{\n    char room[n]; @\n    room[n - 1] = 1;\n    return room[n - 1];\n}"),
-    ("stack", "int planted(int n)\n{\n    char *room = __builtin_alloca((unsigned)n); @\n    room[0] = 1;\n    return room[0];\n}"),
+    (
+        "recursion",
+        "int other(int n);\nint planted(int n)\n{\n    return n ? other(n - 1) : 0;\n}\nint other(int n)\n{\n    return planted(n); @\n}",
+    ),
+    (
+        "stack",
+        "int planted(int n)\n{\n    char room[n]; @\n    room[n - 1] = 1;\n    return room[n - 1];\n}",
+    ),
+    (
+        "stack",
+        "int planted(int n)\n{\n    char *room = __builtin_alloca((unsigned)n); @\n    room[0] = 1;\n    return room[0];\n}",
+    ),
     ("pointer", "int planted(int (*f)(int))\n{\n    return f(1); @\n}"),
     ("global", "int planted; @"),
     ("global", "int planted(void)\n{\n    static int calls; @\n    return ++calls;\n}"),
     ("loop", "void planted(volatile int *p)\n{\n    while (*p) @\n        ;\n}"),
-    ("loop", "int planted(int n)\n{\n    int s = 0;\n    for (int i = 0; i < n; i++) { @\n        s += i;\n        if (s & 1)\n            i--;\n    }\n    return s;\n}"),
+    (
+        "loop",
+        "int planted(int n)\n{\n    int s = 0;\n    for (int i = 0; i < n; i++) { @\n        s += i;\n        if (s & 1)\n            i--;\n    }\n    return s;\n}",
+    ),
     ("narrowing", "int planted(int64_t n)\n{\n    return n; @\n}"),
     ("diagnostic", "int planted(void)\n{\n    int nothing; @\n    return 0;\n}"),
-    ("jump", "int planted(int n)\n{\nagain:\n    if (n-- > 0)\n        goto again; @\n    return n;\n}"),
+    (
+        "jump",
+        "int planted(int n)\n{\nagain:\n    if (n-- > 0)\n        goto again; @\n    return n;\n}",
+    ),
     ("assembly", "void planted(void)\n{\n    __asm__ volatile(\"\"); @\n}"),
     ("variadic", "int planted(int n, ...) @\n{\n    return n;\n}"),
 ]
@@ -74,51 +92,76 @@ def planted(ingot, work):
         if (rule, file.name, at) not in [(f["rule"], f["file"], f["line"]) for f in found]:
             raise Wrong(f"{rule} at {file.name}:{at} is not found, but {found}:\n{fault}")
     # in a kernel: with its node
-    file.write_text(re.sub(r"\n{\n", "\n{\n    int64_t wide = (int64_t)(intptr_t)a0; int narrow = wide; (void)narrow;\n", text, count=1))
+    file.write_text(
+        re.sub(
+            r"\n{\n",
+            "\n{\n    int64_t wide = (int64_t)(intptr_t)a0; int narrow = wide; (void)narrow;\n",
+            text,
+            count=1,
+        )
+    )
     found = findings(ingot, out)
-    if len(found) != 1 or found[0]["rule"] != "narrowing" or "gemm" not in str(found[0]["node"]) or "k00" not in found[0]["function"]:
+    if (
+        len(found) != 1
+        or found[0]["rule"] != "narrowing"
+        or "gemm" not in str(found[0]["node"])
+        or "k00" not in found[0]["function"]
+    ):
         raise Wrong(f"the node is not told: {found}")
 
 
-GOOD = ["for (int i = 0; i < n; i++) s += i;",
-        "for (int i = n; i > 0; i -= 2) s += i;",
-        "for (int i = n; i-- > 0;) s += i;",
-        "for (unsigned u = (unsigned)n; u; u >>= 1) s++;",
-        "for (int i = 0; i * 4 + 3 < n && s < 9; i++) s += i;",
-        "int i; for (i = 0; n > i; ++i) s += i;",
-        "do { s++; } while (0);",
-        "for (int i = 0; i < p->n; i++) s += i;",
-        "int i = n; while (i-- > 0) s++;"]
-BAD = ["for (int i = 0; i < n; i++) n += s;",
-       "for (int i = 0; i < n;) s += i;",
-       "for (int i = 0; i < n; i--) s += i;",
-       "for (int i = 0; i < n || s; i++) s += i;",
-       "for (int i = 0; i < n; i++) change(&n);",
-       "for (int i = 0; i < n; i++) change(&i);",
-       "for (unsigned u = 0; u <= (unsigned)n; u++) s++;",
-       "for (int i = 0; i != n; i += 2) s++;",
-       "for (;;) if (s++) break;",
-       "do { s++; } while (s < n);",
-       "int i = n; while (i--) s++;",
-       "for (int i = 0; i < q->n; i++) q->n = s;",
-       "for (int i = 0; i < bound(s); i++) s++;"]
+GOOD = [
+    "for (int i = 0; i < n; i++) s += i;",
+    "for (int i = n; i > 0; i -= 2) s += i;",
+    "for (int i = n; i-- > 0;) s += i;",
+    "for (unsigned u = (unsigned)n; u; u >>= 1) s++;",
+    "for (int i = 0; i * 4 + 3 < n && s < 9; i++) s += i;",
+    "int i; for (i = 0; n > i; ++i) s += i;",
+    "do { s++; } while (0);",
+    "for (int i = 0; i < p->n; i++) s += i;",
+    "int i = n; while (i-- > 0) s++;",
+]
+BAD = [
+    "for (int i = 0; i < n; i++) n += s;",
+    "for (int i = 0; i < n;) s += i;",
+    "for (int i = 0; i < n; i--) s += i;",
+    "for (int i = 0; i < n || s; i++) s += i;",
+    "for (int i = 0; i < n; i++) change(&n);",
+    "for (int i = 0; i < n; i++) change(&i);",
+    "for (unsigned u = 0; u <= (unsigned)n; u++) s++;",
+    "for (int i = 0; i != n; i += 2) s++;",
+    "for (;;) if (s++) break;",
+    "do { s++; } while (s < n);",
+    "int i = n; while (i--) s++;",
+    "for (int i = 0; i < q->n; i++) q->n = s;",
+    "for (int i = 0; i < bound(s); i++) s++;",
+]
 
 
 def folder(ingot, work):
-    head = ["struct size { int n; };", "void change(int *);", "int bound(int);",
-            "void change(int *x) { *x = 0; }", "int bound(int x) { return x; }"]
+    head = [
+        "struct size { int n; };",
+        "void change(int *);",
+        "int bound(int);",
+        "void change(int *x) { *x = 0; }",
+        "int bound(int x) { return x; }",
+    ]
     for name, bodies in (("good", GOOD), ("bad", BAD)):
         place = work / name
         place.mkdir()
         lines = head[:]
         for k, body in enumerate(bodies):
-            lines += [f"int f{k}(int n, const struct size *p, struct size *q);",
-                      f"int f{k}(int n, const struct size *p, struct size *q) {{ int s = 0; (void)p, (void)q; {body} return s; }}"]
+            lines += [
+                f"int f{k}(int n, const struct size *p, struct size *q);",
+                f"int f{k}(int n, const struct size *p, struct size *q) {{ int s = 0; (void)p, (void)q; {body} return s; }}",
+            ]
         (place / "loops.c").write_text("\n".join(lines) + "\n")
         found = [f for f in findings(ingot, place) if f["rule"] == "loop"]
         want = [len(head) + 2 * k + 2 for k in range(len(bodies))] if name == "bad" else []
         if [f["line"] for f in found] != want:
-            raise Wrong(f"{name}: findings in lines {[f['line'] for f in found]}, wanted {want}: {found}")
+            raise Wrong(
+                f"{name}: findings in lines {[f['line'] for f in found]}, wanted {want}: {found}"
+            )
 
 
 def run_time(work):
@@ -141,14 +184,30 @@ def from_c(ingot, work, name):
         call(built / "example_mlp", out)
     else:
         weights = work / "weights.safetensors"
-        call(sys.executable, pathlib.Path(__file__).resolve().parents[2] / "examples" / "safetensors" / "make_weights.py", weights)
+        call(
+            sys.executable,
+            pathlib.Path(__file__).resolve().parents[2]
+            / "examples"
+            / "safetensors"
+            / "make_weights.py",
+            weights,
+        )
         call(built / "example_cnn", weights, out)
     return out
 
 
 def bundles(ingot, work):
     skipped = set()
-    for name in ("cnn", "quantized", "lstm", "attention", "index", "run_time", "mlp.c", "safetensors"):
+    for name in (
+        "cnn",
+        "quantized",
+        "lstm",
+        "attention",
+        "index",
+        "run_time",
+        "mlp.c",
+        "safetensors",
+    ):
         if name in ("mlp.c", "safetensors"):
             out = from_c(ingot, work, name)
         else:
@@ -172,7 +231,7 @@ def sizes(ingot, work):
     if len(at) < 4:
         raise Wrong(f"{len(at)} sizes are set")
     for i in at:
-        broken = lines[:i + 1] + lines[i + 3:]     # without the comparison and its return
+        broken = lines[: i + 1] + lines[i + 3 :]  # without the comparison and its return
         (out / "run_time.c").write_text("\n".join(broken))
         found = findings(ingot, out)
         if [(f["rule"], f["line"]) for f in found] != [("size", i + 1)]:
@@ -181,14 +240,23 @@ def sizes(ingot, work):
 
 def refused(ingot, work):
     (work / "empty").mkdir()
-    for path, flags, want, says in ((work / "nothing", (), IO, "no such folder"), (work / "empty", (), IO, "no .c file"),
-                                    (compile_model(ingot, work, "mlp"), ("--triple", "sparc-none"), USAGE, "--headers DIR")):
+    for path, flags, want, says in (
+        (work / "nothing", (), IO, "no such folder"),
+        (work / "empty", (), IO, "no .c file"),
+        (compile_model(ingot, work, "mlp"), ("--triple", "sparc-none"), USAGE, "--headers DIR"),
+    ):
         status, out, err = audit(ingot, path, *flags)
         if status != want or says not in err or out or len(err.splitlines()) != 1:
             raise Wrong(f"status {status}: {out}{err}")
     missing = {**os.environ, "INGOT_LIBCLANG": str(work / "libclang.so")}
-    done = subprocess.run([str(ingot), "audit", str(work / "mlp")], text=True, capture_output=True, env=missing)
-    if done.returncode != UNSUPPORTED or "libclang cannot be loaded" not in done.stderr or len(done.stderr.splitlines()) != 1:
+    done = subprocess.run(
+        [str(ingot), "audit", str(work / "mlp")], text=True, capture_output=True, env=missing
+    )
+    if (
+        done.returncode != UNSUPPORTED
+        or "libclang cannot be loaded" not in done.stderr
+        or len(done.stderr.splitlines()) != 1
+    ):
         raise Wrong(f"without libclang: status {done.returncode}: {done.stderr}")
     linked = subprocess.run(["ldd", str(ingot)], text=True, capture_output=True)
     if "libclang" in linked.stdout:

@@ -4,6 +4,7 @@ packages of --package.
 
     builds.py --ingot build/ingot
 """
+
 import argparse
 import os
 import pathlib
@@ -17,15 +18,30 @@ import xml.etree.ElementTree
 TREE = pathlib.Path(__file__).resolve().parents[2]
 MODEL = TREE / "examples/digits/digits.onnx"
 ARM = {  # what readelf says of the float ABI and the core
-    "cortex-m0+": ("v6S-M", False), "cortex-m3": ("v7", False), "cortex-m33": ("v8-M.mainline", True), "cortex-m4": ("v7E-M", True),
-    "cortex-m4-soft": ("v7E-M", False), "cortex-m55": ("v8.1-M.mainline", True), "cortex-m7": ("v7E-M", True)}
+    "cortex-m0+": ("v6S-M", False),
+    "cortex-m3": ("v7", False),
+    "cortex-m33": ("v8-M.mainline", True),
+    "cortex-m4": ("v7E-M", True),
+    "cortex-m4-soft": ("v7E-M", False),
+    "cortex-m55": ("v8.1-M.mainline", True),
+    "cortex-m7": ("v7E-M", True),
+}
 
 
 def call(*command, env=None, cwd=None, stdin=None):
     keep = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "MAKEFLAGS")}
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=cwd, input=stdin, env={**keep, **(env or {})})
+    done = subprocess.run(
+        [str(c) for c in command],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        input=stdin,
+        env={**keep, **(env or {})},
+    )
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        sys.exit(
+            f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        )
     return done.stdout + done.stderr
 
 
@@ -41,9 +57,15 @@ def microcontrollers(compile, work):
         said = call("make", "-C", out, "CFLAGS=-Os -Wall -Wextra -Werror")
         want("-pthread" not in said and not (out / "host").exists(), f"{machine}: {said}")
         attributes = call("arm-none-eabi-readelf", "-A", out / "digits.o")
-        want(re.search(r"Tag_CPU_arch: %s\s" % re.escape(core), attributes), f"{machine}: {attributes}")
+        want(
+            re.search(r"Tag_CPU_arch: %s\s" % re.escape(core), attributes),
+            f"{machine}: {attributes}",
+        )
         want(("VFP registers" in attributes) == hard, f"{machine}: the float ABI\n{attributes}")
-        want("digits_w_" in call("arm-none-eabi-nm", out / "libdigits.a"), f"{machine}: weights are no arrays")
+        want(
+            "digits_w_" in call("arm-none-eabi-nm", out / "libdigits.a"),
+            f"{machine}: weights are no arrays",
+        )
     if shutil.which("riscv64-unknown-elf-gcc"):
         out = work / "riscv"
         compile(out, "--target", "c:rv32imc")
@@ -55,13 +77,34 @@ def sections(compile, work):
     out = work / "sections"
     compile(out)
     attr = '__attribute__((section(\\"%s\\")))'
-    call("make", "-C", out, "CPPFLAGS=" + " ".join(
-        f"-D'DIGITS_{what}_ATTR={attr % name}'".replace('\\"', '"') for what, name in (("KERNELS", ".itcm"), ("WEIGHTS", ".qspi"))))
-    want(".itcm" in call("readelf", "-SW", out / "digits_kernels_0.o"), "kernels have no section of their own")
-    want(".qspi" in call("readelf", "-SW", out / "digits_weights.o"), "weights have no section of their own")
+    call(
+        "make",
+        "-C",
+        out,
+        "CPPFLAGS="
+        + " ".join(
+            f"-D'DIGITS_{what}_ATTR={attr % name}'".replace('\\"', '"')
+            for what, name in (("KERNELS", ".itcm"), ("WEIGHTS", ".qspi"))
+        ),
+    )
+    want(
+        ".itcm" in call("readelf", "-SW", out / "digits_kernels_0.o"),
+        "kernels have no section of their own",
+    )
+    want(
+        ".qspi" in call("readelf", "-SW", out / "digits_weights.o"),
+        "weights have no section of their own",
+    )
     names = re.findall(r" [TDBRCVW] (\S+)", call("nm", "-g", out / "libdigits.a"))
-    want(names and all(n.startswith("digits_") for n in names), f"names of others: {[n for n in names if not n.startswith('digits_')]}")
-    posix = [f.name for f in out.glob("*.[ch]") if re.search(r"#include <(unistd|sys/|fcntl|pthread|stdio|stdlib)", f.read_text())]
+    want(
+        names and all(n.startswith("digits_") for n in names),
+        f"names of others: {[n for n in names if not n.startswith('digits_')]}",
+    )
+    posix = [
+        f.name
+        for f in out.glob("*.[ch]")
+        if re.search(r"#include <(unistd|sys/|fcntl|pthread|stdio|stdlib)", f.read_text())
+    ]
     want(not posix, f"an operating system is asked for outside of host/: {posix}")
 
 
@@ -73,15 +116,41 @@ def two(compile, work):
         '#include "one/one.h"\n#include "other/other.h"\n#include <stdio.h>\nstatic unsigned char a[1 << 16] __attribute__((aligned(64)));\n'
         "int main(void)\n{\n    one_ctx x;\n    other_ctx y;\n"
         "    igrt_config c = {.struct_size = sizeof c, .arena = a, .arena_bytes = sizeof a};\n"
-        "    puts(igrt_status_text(one_init(&x, &c) ? 1 : other_init(&y, &c)));\n    return one_selftest(&x) || other_selftest(&y);\n}\n")
+        "    puts(igrt_status_text(one_init(&x, &c) ? 1 : other_init(&y, &c)));\n    return one_selftest(&x) || other_selftest(&y);\n}\n"
+    )
     files = [f for name in ("one", "other") for f in sorted((work / name).glob("*.c"))]
-    call("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o", work / "both", work / "main.c", *files, "-lm")
+    call(
+        "cc",
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-o",
+        work / "both",
+        work / "main.c",
+        *files,
+        "-lm",
+    )
     call(work / "both")
     # what the two headers declare for the linker is the models'
-    text = call("cc", "-E", "-P", "-x", "c", "-", cwd=work, stdin='#include "one/one.h"\n#include "other/other.h"\n')
+    text = call(
+        "cc",
+        "-E",
+        "-P",
+        "-x",
+        "c",
+        "-",
+        cwd=work,
+        stdin='#include "one/one.h"\n#include "other/other.h"\n',
+    )
     for _ in range(3):
         text = re.sub(r"\{[^{}]*\}", ";", text)
-    names = [re.search(r"\b(igrt_\w+)\(", s)[1] for s in text.split(";") if not re.match(r"\s*(static|typedef)\b", s) and re.search(r"\bigrt_\w+\(", s)]
+    names = [
+        re.search(r"\b(igrt_\w+)\(", s)[1]
+        for s in text.split(";")
+        if not re.match(r"\s*(static|typedef)\b", s) and re.search(r"\bigrt_\w+\(", s)
+    ]
     want("one_init(" in text and not names, f"names that two bundles share: {names}")
 
 
@@ -92,35 +161,77 @@ def windows(compile, work):
         return
     out = work / "windows"
     compile(out)
-    call("x86_64-w64-mingw32-gcc", "-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-I.", "-c", *sorted(p.name for p in out.glob("*.c")),
-         "host/igrt_weights.c", "host/igrt_pool.c", cwd=out)
+    call(
+        "x86_64-w64-mingw32-gcc",
+        "-std=c99",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-I.",
+        "-c",
+        *sorted(p.name for p in out.glob("*.c")),
+        "host/igrt_weights.c",
+        "host/igrt_pool.c",
+        cwd=out,
+    )
     if not os.environ.get("INGOT_ALL") or not shutil.which("wine"):
-        print(f"wine: skipped, {'there is none' if os.environ.get('INGOT_ALL') else 'tests/run.sh all has it'}")
+        print(
+            f"wine: skipped, {'there is none' if os.environ.get('INGOT_ALL') else 'tests/run.sh all has it'}"
+        )
         return
     show = TREE / "examples/digits/show.c"
     sources = sorted(p.name for p in out.glob("*.c"))
-    call("x86_64-w64-mingw32-gcc", "-std=c99", "-O2", "-static", "-I.", "-o", "show.exe", show, *sources, cwd=out)
+    call(
+        "x86_64-w64-mingw32-gcc",
+        "-std=c99",
+        "-O2",
+        "-static",
+        "-I.",
+        "-o",
+        "show.exe",
+        show,
+        *sources,
+        cwd=out,
+    )
     call("cc", "-std=c99", "-O2", "-I.", "-o", "show", show, *sources, "-lm", cwd=out)
     samples = TREE / "examples/digits/samples.txt"
-    said = [call(*program, samples, cwd=out, env={"WINEPREFIX": str(work / "wine"), "WINEDEBUG": "-all"}) for program in (["wine", "show.exe"], ["./show"])]
+    said = [
+        call(
+            *program, samples, cwd=out, env={"WINEPREFIX": str(work / "wine"), "WINEDEBUG": "-all"}
+        )
+        for program in (["wine", "show.exe"], ["./show"])
+    ]
     read = [re.findall(r"is an? \d|\d+ of \d+ right", text) for text in said]
     want(len(read[0]) > 12 and read[0] == read[1], f"Windows: {said}")
 
 
 # What the Microsoft C library's headers declare, as far as bundles need it.
 STUB_HEADERS = {
-    "stdint.h": "".join(f"typedef signed {kind} int{bits}_t;\ntypedef unsigned {kind} uint{bits}_t;\n#define INT{bits}_MAX {most}\n"
-                        f"#define INT{bits}_MIN (-INT{bits}_MAX - 1)\n#define UINT{bits}_MAX {all_bits}\n" for kind, bits, most, all_bits in (
-                            ("char", 8, "127", "255"), ("short", 16, "32767", "65535"), ("int", 32, "2147483647", "0xffffffffu"),
-                            ("long long", 64, "9223372036854775807LL", "0xffffffffffffffffULL"))) +
-    "typedef unsigned long long uintptr_t;\n#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n#define SIZE_MAX UINT64_MAX\n",
+    "stdint.h": "".join(
+        f"typedef signed {kind} int{bits}_t;\ntypedef unsigned {kind} uint{bits}_t;\n#define INT{bits}_MAX {most}\n"
+        f"#define INT{bits}_MIN (-INT{bits}_MAX - 1)\n#define UINT{bits}_MAX {all_bits}\n"
+        for kind, bits, most, all_bits in (
+            ("char", 8, "127", "255"),
+            ("short", 16, "32767", "65535"),
+            ("int", 32, "2147483647", "0xffffffffu"),
+            ("long long", 64, "9223372036854775807LL", "0xffffffffffffffffULL"),
+        )
+    )
+    + "typedef unsigned long long uintptr_t;\n#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n#define SIZE_MAX UINT64_MAX\n",
     "stddef.h": "typedef unsigned long long size_t;\ntypedef long long ptrdiff_t;\n#define NULL ((void *)0)\n",
     "string.h": "#include <stddef.h>\nvoid *memcpy(void *, const void *, size_t);\nvoid *memmove(void *, const void *, size_t);\n"
-                "void *memset(void *, int, size_t);\nint memcmp(const void *, const void *, size_t);\nsize_t strlen(const char *);\n",
-    "math.h": "#define NAN (0.0f / 0.0f)\n#define INFINITY (1e300 * 1e300)\n" +
-              "".join(f"double {f}(double);\nfloat {f}f(float);\n" for f in "fabs floor ceil sqrt exp log trunc rint nearbyint tanh erf expm1 log1p".split()) +
-              "".join(f"double {f}(double, double);\nfloat {f}f(float, float);\n" for f in "fmod pow copysign fmin fmax".split()) +
-              "double fma(double, double, double);\nfloat fmaf(float, float, float);\nfloat ldexpf(float, int);\n",
+    "void *memset(void *, int, size_t);\nint memcmp(const void *, const void *, size_t);\nsize_t strlen(const char *);\n",
+    "math.h": "#define NAN (0.0f / 0.0f)\n#define INFINITY (1e300 * 1e300)\n"
+    + "".join(
+        f"double {f}(double);\nfloat {f}f(float);\n"
+        for f in "fabs floor ceil sqrt exp log trunc rint nearbyint tanh erf expm1 log1p".split()
+    )
+    + "".join(
+        f"double {f}(double, double);\nfloat {f}f(float, float);\n"
+        for f in "fmod pow copysign fmin fmax".split()
+    )
+    + "double fma(double, double, double);\nfloat fmaf(float, float, float);\nfloat ldexpf(float, int);\n",
 }
 
 
@@ -134,8 +245,26 @@ def microsoft(compile, work):
     stub.mkdir()
     for name, text in STUB_HEADERS.items():
         (stub / name).write_text("#pragma once\n" + text)
-    call("clang", "--target=x86_64-pc-windows-msvc", "-fms-compatibility", "-fms-compatibility-version=19.20", "-nostdinc", f"-I{stub}", "-U__clang__",
-         "-D__attribute__(x)=@", "-std=c99", "-fsyntax-only", "-Wall", "-Wgnu", "-Wvla", "-Werror", "-Wno-unused-function", "-Wno-comment", *sorted(p.name for p in out.glob("*.c")), cwd=out)
+    call(
+        "clang",
+        "--target=x86_64-pc-windows-msvc",
+        "-fms-compatibility",
+        "-fms-compatibility-version=19.20",
+        "-nostdinc",
+        f"-I{stub}",
+        "-U__clang__",
+        "-D__attribute__(x)=@",
+        "-std=c99",
+        "-fsyntax-only",
+        "-Wall",
+        "-Wgnu",
+        "-Wvla",
+        "-Werror",
+        "-Wno-unused-function",
+        "-Wno-comment",
+        *sorted(p.name for p in out.glob("*.c")),
+        cwd=out,
+    )
 
 
 def installed(compile, work):
@@ -150,9 +279,13 @@ def installed(compile, work):
     want((prefix / "share/digits/digits.weights").exists(), "the weights are not installed")
     user = work / "user"
     user.mkdir()
-    (user / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.15)\nproject(u LANGUAGES C)\nfind_package(digits REQUIRED)\n"
-                                         "add_executable(u u.c)\ntarget_link_libraries(u PRIVATE digits::digits_model)\n")
-    (user / "u.c").write_text('#include "digits.h"\nint main(void) { return digits_init(0, 0) != IGRT_ERR_NULL; }\n')
+    (user / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.15)\nproject(u LANGUAGES C)\nfind_package(digits REQUIRED)\n"
+        "add_executable(u u.c)\ntarget_link_libraries(u PRIVATE digits::digits_model)\n"
+    )
+    (user / "u.c").write_text(
+        '#include "digits.h"\nint main(void) { return digits_init(0, 0) != IGRT_ERR_NULL; }\n'
+    )
     call("cmake", "-S", user, "-B", user / "b", f"-DCMAKE_PREFIX_PATH={prefix}")
     call("cmake", "--build", user / "b")
     call(user / "b/u")
@@ -193,23 +326,55 @@ def packages(compile, work):
         want(list((stub / "b").rglob("*.a")), f"{package}: no library")
         want(not (stub / "bundle/host").exists(), f"{package}: there is a driver")
     compile(work / "arduino", "--package", "arduino")
-    want("name=digits\n" in (work / "arduino/library.properties").read_text(), "arduino: library.properties")
+    want(
+        "name=digits\n" in (work / "arduino/library.properties").read_text(),
+        "arduino: library.properties",
+    )
     want(not list((work / "arduino").glob("*.c")), "arduino: sources beside src/")
-    (work / "sketch.cpp").write_text('#include <digits.h>\nvoid setup();\nvoid setup() { (void)digits_init(nullptr, nullptr); }\n')
+    (work / "sketch.cpp").write_text(
+        '#include <digits.h>\nvoid setup();\nvoid setup() { (void)digits_init(nullptr, nullptr); }\n'
+    )
     if shutil.which("c++"):
-        call("c++", "-std=gnu++11", "-Wall", "-Wextra", "-Werror", f"-I{work}/arduino/src", "-c", "-o", work / "s.o", work / "sketch.cpp")
-    call("cc", "-std=c99", "-Werror", "-c", *sorted((work / "arduino/src").glob("*.c")), cwd=work / "arduino/src")
+        call(
+            "c++",
+            "-std=gnu++11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            f"-I{work}/arduino/src",
+            "-c",
+            "-o",
+            work / "s.o",
+            work / "sketch.cpp",
+        )
+    call(
+        "cc",
+        "-std=c99",
+        "-Werror",
+        "-c",
+        *sorted((work / "arduino/src").glob("*.c")),
+        cwd=work / "arduino/src",
+    )
     compile(work / "cmsis", "--package", "cmsis")
-    files = [f.get("name") for f in xml.etree.ElementTree.parse(work / "cmsis/ingot.digits.pdsc").iter("file")]
+    files = [
+        f.get("name")
+        for f in xml.etree.ElementTree.parse(work / "cmsis/ingot.digits.pdsc").iter("file")
+    ]
     missing = [f for f in files if not (work / "cmsis" / f).exists()]
     there = {p.name for p in (work / "cmsis").glob("*.[ch]")}
     want(not missing and there <= set(files), f"cmsis: {missing} {there - set(files)}")
-    done = subprocess.run([compile.ingot, "compile", MODEL, "-o", work / "no", "--package", "conan"], capture_output=True, text=True)
+    done = subprocess.run(
+        [compile.ingot, "compile", MODEL, "-o", work / "no", "--package", "conan"],
+        capture_output=True,
+        text=True,
+    )
     want(done.returncode == 2 and "zephyr" in done.stderr, done.stderr)
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     ingot = p.parse_args().ingot
 
@@ -225,7 +390,10 @@ def main():
         out = work / "again"
         compile(out)
         compile(out, "--package", "cmsis")
-        want(not (out / "host").exists() and not (out / "Makefile").exists(), "an older bundle's files stay")
+        want(
+            not (out / "host").exists() and not (out / "Makefile").exists(),
+            "an older bundle's files stay",
+        )
     return 0
 
 

@@ -17,6 +17,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import os
 import subprocess
 import sys
@@ -35,16 +36,26 @@ OK, USAGE, INVALID, TOOL, IO, DIFFERS = 0, 2, 3, 5, 6, 7
 def model(work, nodes, inputs, outputs, weights=()):
     """The path of a model; inputs and outputs are (name, type, shape), weights arrays by name."""
     values = [[helper.make_tensor_value_info(*v) for v in list_] for list_ in (inputs, outputs)]
-    graph = helper.make_graph(nodes, "g", *values, [numpy_helper.from_array(v, k) for k, v in dict(weights).items()])
+    graph = helper.make_graph(
+        nodes, "g", *values, [numpy_helper.from_array(v, k) for k, v in dict(weights).items()]
+    )
     path = work / "m.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString())
+    path.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9
+        ).SerializeToString()
+    )
     return path
 
 
 def told(ingot, work, *command, status=OK, says=()):
     """What a command prints; it has to end with this status and say this."""
-    done = subprocess.run([str(c) for c in (ingot, *command)], text=True, capture_output=True,
-                          env={**os.environ, "INGOT_CACHE": str(work / "cache")})
+    done = subprocess.run(
+        [str(c) for c in (ingot, *command)],
+        text=True,
+        capture_output=True,
+        env={**os.environ, "INGOT_CACHE": str(work / "cache")},
+    )
     text = done.stdout + done.stderr
     if done.returncode != status or not all(s in text for s in says):
         raise Wrong(f"{command}: status {done.returncode}, wanted {status} and {says}\n{text}")
@@ -65,8 +76,15 @@ def save(work, name, array, pb=False):
 
 def beside(ingot, work):
     f = TensorProto.FLOAT
-    path = model(work, [helper.make_node("Log", ["x"], ["y"], "log"), helper.make_node("Cast", ["x"], ["n"], "cast", to=TensorProto.UINT8)],
-                 [("x", f, [2, 4])], [("y", f, [2, 4]), ("n", TensorProto.UINT8, [2, 4])])
+    path = model(
+        work,
+        [
+            helper.make_node("Log", ["x"], ["y"], "log"),
+            helper.make_node("Cast", ["x"], ["n"], "cast", to=TensorProto.UINT8),
+        ],
+        [("x", f, [2, 4])],
+        [("y", f, [2, 4]), ("n", TensorProto.UINT8, [2, 4])],
+    )
     x = np.array([[1, 2, 0, -1], [3, 4, 5, 6]], np.float32)
     with np.errstate(all="ignore"):
         y = np.log(x)
@@ -84,32 +102,42 @@ def beside(ingot, work):
         z = y.copy()
         z[at] = value
         return z
+
     top = float(np.log(np.float32(6)))
-    told(ingot, work, "run", path, "--data", data)      # nothing to compare with
+    told(ingot, work, "run", path, "--data", data)  # nothing to compare with
     for command in ("run", "verify"):
         run(y, says=["y beside", "output_0.npy"], command=command)
-        run(changed((1, 2), 2), DIFFERS, ["m.onnx: output 'y'", "output_0.npy", "[1,2] is 1.609", "wanted 2", "1 of 8"], command=command)
+        run(
+            changed((1, 2), 2),
+            DIFFERS,
+            ["m.onnx: output 'y'", "output_0.npy", "[1,2] is 1.609", "wanted 2", "1 of 8"],
+            command=command,
+        )
     run(y, pb=True, says=["output_0.pb"])
     run(changed((1, 0), y[1, 0] + 0.0005 * top))
     run(changed((1, 0), y[1, 0] + 0.002 * top), DIFFERS, ["[1,0]", "0.002 of the range"])
     run(changed((1, 0), y[1, 0] + 0.002 * top), flags=["--tolerance", "0.01"])
     run(changed((1, 0), y[1, 0] + 0.0005 * top), DIFFERS, flags=["--tolerance=1e-5"])
-    for at, value, says in (((0, 3), 1, "1 of 8 are nan on one side only"), ((1, 1), np.nan, "1 of 8 are nan on one side only"),
-                            ((0, 2), np.inf, "1 of 8 are infinite on one side only"), ((1, 1), np.inf, "infinite on one side only"),
-                            ((0, 2), -1e38, "infinite on one side only")):
+    for at, value, says in (
+        ((0, 3), 1, "1 of 8 are nan on one side only"),
+        ((1, 1), np.nan, "1 of 8 are nan on one side only"),
+        ((0, 2), np.inf, "1 of 8 are infinite on one side only"),
+        ((1, 1), np.inf, "infinite on one side only"),
+        ((0, 2), -1e38, "infinite on one side only"),
+    ):
         run(changed(at, value), DIFFERS, [says], flags=["--tolerance", "1e30"])
     run(y[:, :3], DIFFERS, ["f32[2,4] and not f32[2,3]"])
     run(y.astype(np.float64), DIFFERS, ["f32[2,4] and not f64[2,4]"])
     (data / "output_0.npy").write_bytes(b"\x93NUMPY")
     told(ingot, work, "run", path, "--data", data, status=INVALID, says=["output_0.npy"])
     save(work, "output_0", y)
-    for off, status in ((0, OK), (1, OK), (2, DIFFERS)):    # of a byte, one step is a rounding
+    for off, status in ((0, OK), (1, OK), (2, DIFFERS)):  # of a byte, one step is a rounding
         m = n.copy()
         m[1, 1] += off
         save(work, "output_1", m)
         told(ingot, work, "run", path, "--data", data, status=status, says=["output_1.npy"])
     save(work, "output_1", n)
-    save(work, "input_0", np.ones((2, 4), np.float32))      # all logarithms are zero
+    save(work, "input_0", np.ones((2, 4), np.float32))  # all logarithms are zero
     save(work, "output_1", np.ones((2, 4), np.uint8))
     zero = np.zeros((2, 4), np.float32)
     run(zero, says=["output_0.npy: equal"])
@@ -118,31 +146,67 @@ def beside(ingot, work):
     run(zero, says=["all wanted are zero", "0.0001"])
     save(work, "input_0", np.full((2, 4), 1.1, np.float32))
     run(zero, DIFFERS, ["all wanted are zero", "8 of 8"])
-    told(ingot, work, "run", path, "--data", data, "--tolerance", "much", status=USAGE, says=["--tolerance", "much"])
+    told(
+        ingot,
+        work,
+        "run",
+        path,
+        "--data",
+        data,
+        "--tolerance",
+        "much",
+        status=USAGE,
+        says=["--tolerance", "much"],
+    )
     print(f"{count} comparisons")
 
 
 def sums(ingot, work):
     rng = np.random.default_rng(24)
-    k, scale, i8, f = 1301, np.float32(2.0 ** -9), TensorProto.INT8, TensorProto.FLOAT
-    a, b = (rng.choice([-127, 126, 127], n, p=[0.02, 0.03, 0.95]).astype(np.int8) for n in ((5, k), (k, 33)))
+    k, scale, i8, f = 1301, np.float32(2.0**-9), TensorProto.INT8, TensorProto.FLOAT
+    a, b = (
+        rng.choice([-127, 126, 127], n, p=[0.02, 0.03, 0.95]).astype(np.int8)
+        for n in ((5, k), (k, 33))
+    )
     exact = a.astype(np.int64) @ b.astype(np.int64)
     if not (abs(exact) > 1 << 24).all() or (exact.astype(np.float32) == exact).all():
         raise Wrong("these sums prove nothing")
     by_row = (2.0 ** rng.integers(-9, -5, k)).astype(np.float32)
-    dequantized = [helper.make_node("DequantizeLinear", ["a", "s"], ["x"], "x"), helper.make_node("DequantizeLinear", ["b", "t"], ["w"], "w", axis=0),
-                   helper.make_node("MatMul", ["x", "w"], ["y"], "product")]
+    dequantized = [
+        helper.make_node("DequantizeLinear", ["a", "s"], ["x"], "x"),
+        helper.make_node("DequantizeLinear", ["b", "t"], ["w"], "w", axis=0),
+        helper.make_node("MatMul", ["x", "w"], ["y"], "product"),
+    ]
     rounded = exact.astype(np.float32) * scale * scale
     far = (a * by_row.astype(np.float64) @ b * scale).astype(np.float32)
-    cases = (([helper.make_node("MatMulInteger", ["a", "b"], ["y"], "product")], {}, TensorProto.INT32, exact.astype(np.int32), ()),
-             (dequantized, {"s": scale, "t": scale}, f, rounded, ()),
-             (dequantized, {"s": scale, "t": by_row}, f, far, ("--tolerance", "1e-5")))
+    cases = (
+        (
+            [helper.make_node("MatMulInteger", ["a", "b"], ["y"], "product")],
+            {},
+            TensorProto.INT32,
+            exact.astype(np.int32),
+            (),
+        ),
+        (dequantized, {"s": scale, "t": scale}, f, rounded, ()),
+        (dequantized, {"s": scale, "t": by_row}, f, far, ("--tolerance", "1e-5")),
+    )
     data = save(work, "input_0", a)
     for nodes, weights, kind, want, flags in cases:
         path = model(work, nodes, [("a", i8, [5, k])], [("y", kind, [5, 33])], {"b": b, **weights})
         save(work, "output_0", want)
         for target in ("c:c99", "c", "c:native"):
-            told(ingot, work, "run", path, "--data", data, "--target", target, *flags, says=["y beside"] if flags else ["output_0.npy: equal"])
+            told(
+                ingot,
+                work,
+                "run",
+                path,
+                "--data",
+                data,
+                "--target",
+                target,
+                *flags,
+                says=["y beside"] if flags else ["output_0.npy: equal"],
+            )
     print(f"{len(cases)} products of {k} terms, sums up to {abs(exact).max()}")
 
 
@@ -150,11 +214,16 @@ def half(ingot, work):
     """Networks of f16 and bf16, whose results are rounded differently in the program and in the interpreter."""
     rng = np.random.default_rng(1)
     for t in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
-        w = numpy_helper.to_array(helper.make_tensor("w", TensorProto.FLOAT, [64, 64], rng.standard_normal(4096) / 8))
+        w = numpy_helper.to_array(
+            helper.make_tensor("w", TensorProto.FLOAT, [64, 64], rng.standard_normal(4096) / 8)
+        )
         nodes = [helper.make_node("Cast", ["w"], ["h"], "cast", to=t)]
         at = "x"
         for i in range(3):
-            nodes += [helper.make_node("MatMul", [at, "h"], [f"p{i}"], f"product{i}"), helper.make_node("Tanh", [f"p{i}"], [f"t{i}"], f"tanh{i}")]
+            nodes += [
+                helper.make_node("MatMul", [at, "h"], [f"p{i}"], f"product{i}"),
+                helper.make_node("Tanh", [f"p{i}"], [f"t{i}"], f"tanh{i}"),
+            ]
             at = f"t{i}"
         path = model(work, nodes, [("x", t, [32, 64])], [(at, t, [32, 64])], {"w": w})
         text = told(ingot, work, "verify", path, says=["t2 beside the interpreter's: "])
@@ -166,16 +235,34 @@ def half(ingot, work):
 def rounded(ingot, work):
     """Scales leave a sum of integers; without that rewrite, and where there is none to do, there is nothing to tell."""
     f, rng = TensorProto.FLOAT, np.random.default_rng(1)
-    nodes = [helper.make_node("QuantizeLinear", ["x", "sx", "zx"], ["q"], "quantize"),
-             helper.make_node("DequantizeLinear", ["q", "sx", "zx"], ["d"], "widen"),
-             helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["v"], "weights"),
-             helper.make_node("MatMul", ["d", "v"], ["y"], "product")]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "sx", "zx"], ["q"], "quantize"),
+        helper.make_node("DequantizeLinear", ["q", "sx", "zx"], ["d"], "widen"),
+        helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["v"], "weights"),
+        helper.make_node("MatMul", ["d", "v"], ["y"], "product"),
+    ]
     small = {"sx": np.float32(0.013), "sw": np.float32(0.007), "zx": np.int8(3), "zw": np.int8(0)}
-    path = model(work, nodes, [("x", f, [3, 64])], [("y", f, [3, 64])],
-                 {"w": rng.integers(-127, 128, (64, 64)).astype(np.int8), **{k: np.asarray(v) for k, v in small.items()}})
+    path = model(
+        work,
+        nodes,
+        [("x", f, [3, 64])],
+        [("y", f, [3, 64])],
+        {
+            "w": rng.integers(-127, 128, (64, 64)).astype(np.int8),
+            **{k: np.asarray(v) for k, v in small.items()},
+        },
+    )
     says = "y of the rewritten graph beside that of the graph as it is asked for: "
     told(ingot, work, "verify", path, says=[says, "y beside the interpreter's: "])
-    if says in told(ingot, work, "verify", path, "--no-rewrite", "integer-sum", says=["y beside the interpreter's: "]):
+    if says in told(
+        ingot,
+        work,
+        "verify",
+        path,
+        "--no-rewrite",
+        "integer-sum",
+        says=["y beside the interpreter's: "],
+    ):
         raise Wrong("two graphs are told apart that are rounded alike")
     print("told, and not told")
 
@@ -183,9 +270,17 @@ def rounded(ingot, work):
 def selftest(ingot, work):
     f, rng = TensorProto.FLOAT, np.random.default_rng(1)
     w = rng.standard_normal((512, 512)).astype(np.float32) / 16
-    path = model(work, [helper.make_node("MatMul", ["x", "w"], ["p"], "product"), helper.make_node("Relu", ["p"], ["y"], "relu"),
-                        helper.make_node("ArgMax", ["y"], ["best"], "best", axis=1)],
-                 [("x", f, ["batch", 512])], [("y", f, ["batch", 512]), ("best", TensorProto.INT64, ["batch", 1])], {"w": w})
+    path = model(
+        work,
+        [
+            helper.make_node("MatMul", ["x", "w"], ["p"], "product"),
+            helper.make_node("Relu", ["p"], ["y"], "relu"),
+            helper.make_node("ArgMax", ["y"], ["best"], "best", axis=1),
+        ],
+        [("x", f, ["batch", 512])],
+        [("y", f, ["batch", 512]), ("best", TensorProto.INT64, ["batch", 1])],
+        {"w": w},
+    )
     dims = ["--dim", "batch=1..64"]
     bundle = work / "bundle"
 
@@ -195,8 +290,20 @@ def selftest(ingot, work):
 
     def wants(done, status, says):
         if done.returncode != status or says not in done.stdout + done.stderr:
-            raise Wrong(f"status {done.returncode}, not {status} and '{says}'\n{done.stdout}{done.stderr}")
-    told(ingot, work, "compile", path, "-o", bundle, *dims, says=["m.onnx", "no selftest", "million operations", "--selftest DIR"])
+            raise Wrong(
+                f"status {done.returncode}, not {status} and '{says}'\n{done.stdout}{done.stderr}"
+            )
+
+    told(
+        ingot,
+        work,
+        "compile",
+        path,
+        "-o",
+        bundle,
+        *dims,
+        says=["m.onnx", "no selftest", "million operations", "--selftest DIR"],
+    )
     wants(build(STRICT), 8, "no selftest")
     text = told(ingot, work, "compile", path, "-o", bundle, "--dim", "batch=2")
     if "selftest" in text:
@@ -206,10 +313,24 @@ def selftest(ingot, work):
     y = np.maximum(x @ w, 0)
     data = save(work, "input_0", x, pb=True)
     save(work, "output_0", y)
-    told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", data, status=IO, says=["output_1"])
+    told(
+        ingot,
+        work,
+        "compile",
+        path,
+        "-o",
+        bundle,
+        *dims,
+        "--selftest",
+        data,
+        status=IO,
+        says=["output_1"],
+    )
     save(work, "output_1", y.argmax(1)[:, None])
     for flags in (STRICT, SANITIZE):
-        if "no selftest" in told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", data):
+        if "no selftest" in told(
+            ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", data
+        ):
             raise Wrong("a note")
         wants(build(flags), 0, "ok")
     save(work, "output_0", y + 1)
@@ -218,8 +339,33 @@ def selftest(ingot, work):
     save(work, "output_0", y[:4])
     told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", data)
     wants(build(), 6, "expected")
-    told(ingot, work, "compile", path, "-o", bundle, "--dim", "batch=1..4", "--selftest", data, status=INVALID, says=["selftest", "'x'"])
-    told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", work / "nosuch", status=IO, says=["nosuch"])
+    told(
+        ingot,
+        work,
+        "compile",
+        path,
+        "-o",
+        bundle,
+        "--dim",
+        "batch=1..4",
+        "--selftest",
+        data,
+        status=INVALID,
+        says=["selftest", "'x'"],
+    )
+    told(
+        ingot,
+        work,
+        "compile",
+        path,
+        "-o",
+        bundle,
+        *dims,
+        "--selftest",
+        work / "nosuch",
+        status=IO,
+        says=["nosuch"],
+    )
     print("golden data: none, a formula's, a folder's")
 
 
@@ -231,24 +377,54 @@ def folded(ingot, work):
     keep = np.array([True, False, True, True])
     boxes = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11]]], np.float32)
     scores = np.array([[[0.9, 0.75, 0.6]]], np.float32)
-    nodes = [helper.make_node("Abs", ["m"], ["a"], "abs"), helper.make_node("NonZero", ["a"], ["places"], "nonzero"),
-             helper.make_node("Transpose", ["places"], ["at"], "turn"), helper.make_node("GatherND", ["x", "at"], ["y"], "gather"),
-             helper.make_node("Unique", ["v"], ["u", "first", "back", "many"], "unique"), helper.make_node("Gather", ["u", "k"], ["w"], "take"),
-             helper.make_node("TopK", ["u", "two"], ["best", "where"], "topk"),
-             helper.make_node("Compress", ["x", "keep"], ["z"], "compress", axis=1),
-             helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["chosen"], "nms")]
+    nodes = [
+        helper.make_node("Abs", ["m"], ["a"], "abs"),
+        helper.make_node("NonZero", ["a"], ["places"], "nonzero"),
+        helper.make_node("Transpose", ["places"], ["at"], "turn"),
+        helper.make_node("GatherND", ["x", "at"], ["y"], "gather"),
+        helper.make_node("Unique", ["v"], ["u", "first", "back", "many"], "unique"),
+        helper.make_node("Gather", ["u", "k"], ["w"], "take"),
+        helper.make_node("TopK", ["u", "two"], ["best", "where"], "topk"),
+        helper.make_node("Compress", ["x", "keep"], ["z"], "compress", axis=1),
+        helper.make_node(
+            "NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["chosen"], "nms"
+        ),
+    ]
     x = rng.standard_normal((3, 5)).astype(np.float32)
     places, u = np.argwhere(m), np.unique(v)
-    wanted = [x[m != 0], u[[0, -1]], np.sort(u)[::-1][:2], np.argsort(u)[::-1][:2], x[:, :4][:, keep], np.unique(v, return_counts=True)[1],
-              np.array([[0, 0, 0], [0, 0, 2]])]
+    wanted = [
+        x[m != 0],
+        u[[0, -1]],
+        np.sort(u)[::-1][:2],
+        np.argsort(u)[::-1][:2],
+        x[:, :4][:, keep],
+        np.unique(v, return_counts=True)[1],
+        np.array([[0, 0, 0], [0, 0, 2]]),
+    ]
     names = ["y", "w", "best", "where", "z", "many", "chosen"]
     types = [f, f, f, i, f, i, i]
-    path = model(work, nodes, [("x", f, [3, 5])], [(n, t, list(w.shape)) for n, t, w in zip(names, types, wanted)],
-                 {"m": m, "v": v, "k": np.array([0, -1]), "two": np.array([2]), "keep": keep, "boxes": boxes, "scores": scores,
-                  "most": np.array([5]), "iou": np.array([0.5], np.float32)})
+    path = model(
+        work,
+        nodes,
+        [("x", f, [3, 5])],
+        [(n, t, list(w.shape)) for n, t, w in zip(names, types, wanted)],
+        {
+            "m": m,
+            "v": v,
+            "k": np.array([0, -1]),
+            "two": np.array([2]),
+            "keep": keep,
+            "boxes": boxes,
+            "scores": scores,
+            "most": np.array([5]),
+            "iou": np.array([0.5], np.float32),
+        },
+    )
     bundle = work / "bundle"
     told(ingot, work, "compile", path, "-o", bundle)
-    if any((bundle / f"{name}.c").exists() for name in ("nonzero", "unique", "topk", "compress", "nms")):
+    if any(
+        (bundle / f"{name}.c").exists() for name in ("nonzero", "unique", "topk", "compress", "nms")
+    ):
         raise Wrong("a library kernel is left")
     if "_dims[" in (bundle / "model.h").read_text() or "sym[" in (bundle / "model.h").read_text():
         raise Wrong("a run-time dim is left")
@@ -256,9 +432,14 @@ def folded(ingot, work):
     for n, w in enumerate(wanted):
         save(work, f"output_{n}", w.astype(np.int64) if w.dtype.kind == "i" else w)
     told(ingot, work, "run", path, "--data", data, says=[f"{n} beside" for n in names])
-    for bad in (np.array([3, 4]), np.array([9])):           # TopK of more than there are: told, not crashed
-        path = model(work, [helper.make_node("TopK", ["v", "k"], ["b", "w"], "topk")], [("x", f, [1])], [("b", f, None)],
-                     {"v": v, "k": bad[:1] * 3})
+    for bad in (np.array([3, 4]), np.array([9])):  # TopK of more than there are: told, not crashed
+        path = model(
+            work,
+            [helper.make_node("TopK", ["v", "k"], ["b", "w"], "topk")],
+            [("x", f, [1])],
+            [("b", f, None)],
+            {"v": v, "k": bad[:1] * 3},
+        )
         told(ingot, work, "compile", path, "-o", work / "bad", status=INVALID, says=["topk"])
     print(f"{len(names)} results of constants")
 
@@ -272,9 +453,13 @@ def extremes(ingot, work):
         x[row, where] = np.nan
     x[11, 1:], x[12, :-1], x[13, 5] = -np.inf, np.inf, -np.inf
     nodes, outputs, want = [], [], []
-    for op, axis, last in [(op, axis, last) for op in ("ArgMax", "ArgMin") for axis in (0, 1) for last in (0, 1)]:
+    for op, axis, last in [
+        (op, axis, last) for op in ("ArgMax", "ArgMin") for axis in (0, 1) for last in (0, 1)
+    ]:
         name = f"y{len(nodes)}"
-        nodes.append(helper.make_node(op, ["x"], [name], name, axis=axis, select_last_index=last, keepdims=0))
+        nodes.append(
+            helper.make_node(op, ["x"], [name], name, axis=axis, select_last_index=last, keepdims=0)
+        )
         outputs.append((name, TensorProto.INT64, None))
         pick = np.argmax if op == "ArgMax" else np.argmin
         y = x.shape[axis] - 1 - pick(np.flip(x, axis), axis) if last else pick(x, axis)
@@ -310,7 +495,13 @@ def indices(ingot, work):
         """A model of ids and x, good for index and refused for each of bad with `says`; the same bytes with and without checks."""
         nonlocal count
         index = np.asarray(index)
-        path = model(work, nodes, [("ids", i, shape or list(index.shape)), ("x", f, list(x))], [("y", f, None)], {"table": table, **dict(weights)})
+        path = model(
+            work,
+            nodes,
+            [("ids", i, shape or list(index.shape)), ("x", f, list(x))],
+            [("y", f, None)],
+            {"table": table, **dict(weights)},
+        )
         data = save(work, "input_1", rng.standard_normal(x).astype(np.float32))
         save(work, "input_0", index)
         for target in ("c", "c:c99") if not count else ("c",):
@@ -329,33 +520,134 @@ def indices(ingot, work):
                 raise Wrong(f"{says}: other results with checks")
             count += 1
         return path, data
+
     far = (999999, -999999, 50, -51)
-    path, data = case([node("Gather", ["table", "ids"], ["e"], "emb"), node("Mul", ["e", "e"], ["y"], "square")], [[1, -50, 49], [7, 8, 9]], far,
-                      ["(status 13)", "node 'emb' (Gather): an index into axis 0", "-50..49"])
-    told(ingot, work, "run", path, "--data", data, status=TOOL, says=["node 'emb' (Gather)", "is -51", "-50..49"])
+    path, data = case(
+        [node("Gather", ["table", "ids"], ["e"], "emb"), node("Mul", ["e", "e"], ["y"], "square")],
+        [[1, -50, 49], [7, 8, 9]],
+        far,
+        ["(status 13)", "node 'emb' (Gather): an index into axis 0", "-50..49"],
+    )
+    told(
+        ingot,
+        work,
+        "run",
+        path,
+        "--data",
+        data,
+        status=TOOL,
+        says=["node 'emb' (Gather)", "is -51", "-50..49"],
+    )
     told(ingot, work, "verify", path, "--data", data, status=TOOL, says=["node 'emb' (Gather)"])
-    case([node("Gather", ["table", "ids"], ["y"], "emb")], [1, 2, 3, 4], far, ["'emb'", "-50..49"], shape=["n"], flags=["--dim", "n=0..9"])
-    case([node("GatherElements", ["x", "ids"], ["y"], "pick", axis=1)], [[0, 5, -6]] * 4, (6, -7), ["'pick' (GatherElements)", "axis 1", "-6..5"])
-    case([node("GatherND", ["x", "ids"], ["y"], "tuple")], [[0, 5], [3, -6]], (6, -7), ["'tuple' (GatherND)", "axis 1", "-6..5"])
-    case([node("ScatterElements", ["x", "ids", "v"], ["y"], "put", axis=0, reduction="add")], [[0, 3, -4]], (4, -5),
-         ["'put' (ScatterElements)", "axis 0", "-4..3"], {"v": np.ones((1, 3), np.float32)})
-    case([node("ScatterND", ["x", "ids", "v"], ["y"], "set")], [[0], [3]], (4, -5), ["'set' (ScatterND)", "-4..3"], {"v": np.ones((2, 6), np.float32)})
+    case(
+        [node("Gather", ["table", "ids"], ["y"], "emb")],
+        [1, 2, 3, 4],
+        far,
+        ["'emb'", "-50..49"],
+        shape=["n"],
+        flags=["--dim", "n=0..9"],
+    )
+    case(
+        [node("GatherElements", ["x", "ids"], ["y"], "pick", axis=1)],
+        [[0, 5, -6]] * 4,
+        (6, -7),
+        ["'pick' (GatherElements)", "axis 1", "-6..5"],
+    )
+    case(
+        [node("GatherND", ["x", "ids"], ["y"], "tuple")],
+        [[0, 5], [3, -6]],
+        (6, -7),
+        ["'tuple' (GatherND)", "axis 1", "-6..5"],
+    )
+    case(
+        [node("ScatterElements", ["x", "ids", "v"], ["y"], "put", axis=0, reduction="add")],
+        [[0, 3, -4]],
+        (4, -5),
+        ["'put' (ScatterElements)", "axis 0", "-4..3"],
+        {"v": np.ones((1, 3), np.float32)},
+    )
+    case(
+        [node("ScatterND", ["x", "ids", "v"], ["y"], "set")],
+        [[0], [3]],
+        (4, -5),
+        ["'set' (ScatterND)", "-4..3"],
+        {"v": np.ones((2, 6), np.float32)},
+    )
     # read by a sum and by a product of matrices, computed from data, and only where a pad does not fill
-    case([node("Gather", ["table", "ids"], ["e"], "emb"), node("ReduceSum", ["e", "zero"], ["y"], "sum", keepdims=0)], [3, 4, 5], far, ["'emb'"],
-         {"zero": np.array([0])})
-    case([node("Gather", ["table", "ids"], ["e"], "emb"), node("MatMul", ["e", "w"], ["y"], "product")], list(range(24)), far, ["'emb'"],
-         {"w": rng.standard_normal((16, 32)).astype(np.float32)})
-    case([node("ArgMax", ["x"], ["best"], "best", axis=1, keepdims=0), node("Add", ["best", "ids"], ["at"], "move"),
-          node("Gather", ["table", "at"], ["y"], "emb")], [0, 1, 2, 3], (), ["'emb'"])
-    case([node("Gather", ["table", "ids"], ["e"], "emb"), node("Pad", ["e", "pads"], ["y"], "pad")], [3, 4], far, ["'emb'"], {"pads": np.array([1, 0, 1, 0])})
-    body = helper.make_graph([node("Gather", ["table", "t"], ["row"], "inner"), node("Identity", ["c"], ["c2"])], "body",
-                             [helper.make_tensor_value_info(*v) for v in (("k", i, []), ("c", TensorProto.BOOL, []))],
-                             [helper.make_tensor_value_info(*v) for v in (("c2", TensorProto.BOOL, []), ("row", f, [16]))])
-    body = helper.make_graph([node("Gather", ["ids", "k"], ["t"], "outer"), *body.node], "body", body.input, body.output)
-    case([node("Loop", ["three", ""], ["y"], "loop", body=body)], [1, 2, 3], (50,), ["'inner' (Gather)"], {"three": np.array(3)})
+    case(
+        [
+            node("Gather", ["table", "ids"], ["e"], "emb"),
+            node("ReduceSum", ["e", "zero"], ["y"], "sum", keepdims=0),
+        ],
+        [3, 4, 5],
+        far,
+        ["'emb'"],
+        {"zero": np.array([0])},
+    )
+    case(
+        [
+            node("Gather", ["table", "ids"], ["e"], "emb"),
+            node("MatMul", ["e", "w"], ["y"], "product"),
+        ],
+        list(range(24)),
+        far,
+        ["'emb'"],
+        {"w": rng.standard_normal((16, 32)).astype(np.float32)},
+    )
+    case(
+        [
+            node("ArgMax", ["x"], ["best"], "best", axis=1, keepdims=0),
+            node("Add", ["best", "ids"], ["at"], "move"),
+            node("Gather", ["table", "at"], ["y"], "emb"),
+        ],
+        [0, 1, 2, 3],
+        (),
+        ["'emb'"],
+    )
+    case(
+        [node("Gather", ["table", "ids"], ["e"], "emb"), node("Pad", ["e", "pads"], ["y"], "pad")],
+        [3, 4],
+        far,
+        ["'emb'"],
+        {"pads": np.array([1, 0, 1, 0])},
+    )
+    body = helper.make_graph(
+        [node("Gather", ["table", "t"], ["row"], "inner"), node("Identity", ["c"], ["c2"])],
+        "body",
+        [helper.make_tensor_value_info(*v) for v in (("k", i, []), ("c", TensorProto.BOOL, []))],
+        [
+            helper.make_tensor_value_info(*v)
+            for v in (("c2", TensorProto.BOOL, []), ("row", f, [16]))
+        ],
+    )
+    body = helper.make_graph(
+        [node("Gather", ["ids", "k"], ["t"], "outer"), *body.node], "body", body.input, body.output
+    )
+    case(
+        [node("Loop", ["three", ""], ["y"], "loop", body=body)],
+        [1, 2, 3],
+        (50,),
+        ["'inner' (Gather)"],
+        {"three": np.array(3)},
+    )
     # indices that are known now
-    path = model(work, [node("Gather", ["table", "at"], ["y"], "emb")], [("x", f, [1])], [("y", f, None)], {"table": table, "at": np.array([1, 50])})
-    told(ingot, work, "compile", path, "-o", work / "bad", status=INVALID, says=["'emb'", "50", "axis 0"])
+    path = model(
+        work,
+        [node("Gather", ["table", "at"], ["y"], "emb")],
+        [("x", f, [1])],
+        [("y", f, None)],
+        {"table": table, "at": np.array([1, 50])},
+    )
+    told(
+        ingot,
+        work,
+        "compile",
+        path,
+        "-o",
+        work / "bad",
+        status=INVALID,
+        says=["'emb'", "50", "axis 0"],
+    )
     print(f"{count} bundles")
 
 
@@ -363,9 +655,22 @@ def empties(ingot, work):
     f, node, bundle = TensorProto.FLOAT, helper.make_node, work / "bundle"
     bundle.mkdir()
     for nodes, weights, least in (
-            ([node("Gather", ["x", "at"], ["g"], "last", axis=2), node("Relu", ["g"], ["y"])], {"at": np.array([-1])}, 1),
-            ([node("Pad", ["x", "pads"], ["y"], "edge", mode="edge")], {"pads": np.array([0, 0, 1, 1, 0, 0, 0, 1])}, 1),
-            ([node("GridSample", ["x", "grid"], ["y"], "grid", padding_mode="border")], {"grid": np.zeros((1, 2, 2, 2), np.float32)}, 0)):
+        (
+            [node("Gather", ["x", "at"], ["g"], "last", axis=2), node("Relu", ["g"], ["y"])],
+            {"at": np.array([-1])},
+            1,
+        ),
+        (
+            [node("Pad", ["x", "pads"], ["y"], "edge", mode="edge")],
+            {"pads": np.array([0, 0, 1, 1, 0, 0, 0, 1])},
+            1,
+        ),
+        (
+            [node("GridSample", ["x", "grid"], ["y"], "grid", padding_mode="border")],
+            {"grid": np.zeros((1, 2, 2, 2), np.float32)},
+            0,
+        ),
+    ):
         path = model(work, nodes, [("x", f, [1, 1, "n", 3])], [("y", f, None)], weights)
         told(ingot, work, "compile", path, "-o", bundle, "--dim", "n=0..8")
         make(bundle, compilers()[0], f"-O0 {SANITIZE[4:]} -Wall -Wextra -Werror")
@@ -376,4 +681,12 @@ def empties(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, rounded, sums, selftest, folded, extremes, indices, empties)}))
+    sys.exit(
+        main(
+            __doc__,
+            {
+                f.__name__: f
+                for f in (beside, half, rounded, sums, selftest, folded, extremes, indices, empties)
+            },
+        )
+    )

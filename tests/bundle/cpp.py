@@ -11,6 +11,7 @@ INGOT_ALL=1 takes every pair of a compiler and a standard, else the oldest with 
 
 Exit status 77, skipped: there is no Python with onnx, or no C++ compiler.
 """
+
 import itertools
 import os
 import pathlib
@@ -33,7 +34,9 @@ STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILERS = [c for c in ("g++", "clang++") if shutil.which(c)]
 C_COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
-PRIVATE = re.compile(r"_(kernels|weights|igrt|checks)\.h$|igrt_(bits|small|num|vec\w*|lib|case|gpu_\w+|text)\.h$|driver_(npy|session)\.h$")   # of the emitted C's own
+PRIVATE = re.compile(
+    r"_(kernels|weights|igrt|checks)\.h$|igrt_(bits|small|num|vec\w*|lib|case|gpu_\w+|text)\.h$|driver_(npy|session)\.h$"
+)  # of the emitted C's own
 # names that C++ has for itself, and one that comes twice
 NAMES = ("class", "new", "this", "x.1", "x_1", "template")
 
@@ -49,19 +52,45 @@ def named(work):
     """A model whose tensors have such names."""
     F = TensorProto.FLOAT
     nodes = [helper.make_node("Sum", list(NAMES), ["operator"])]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(n, F, [3]) for n in NAMES],
-                              [helper.make_tensor_value_info("operator", F, [3])])
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(n, F, [3]) for n in NAMES],
+        [helper.make_tensor_value_info("operator", F, [3])],
+    )
     path = work / "named.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    path.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ).SerializeToString()
+    )
     return path
 
 
 def headers(ingot, work):
-    files = [TREE / "compiler" / "ingot.h", TREE / "compiler" / "ingot_ops.h", TREE / "importers" / "onnx" / "ingot_onnx.h",
-             TREE / "importers" / "safetensors" / "safetensors.h"]
-    bundles = [compile_model(ingot, work, "lstm", out=work / "host", *()), compile_model(ingot, work, "mlp", "--target", "opencl", out=work / "cl"),
-               compile_model(ingot, work, "mlp", "--target", "cuda", out=work / "cuda"),
-               compile_model(ingot, work, "mlp", "--weights", "blob", "--memory", "fast=64", "--memory", "slow", out=work / "memories")]
+    files = [
+        TREE / "compiler" / "ingot.h",
+        TREE / "compiler" / "ingot_ops.h",
+        TREE / "importers" / "onnx" / "ingot_onnx.h",
+        TREE / "importers" / "safetensors" / "safetensors.h",
+    ]
+    bundles = [
+        compile_model(ingot, work, "lstm", out=work / "host", *()),
+        compile_model(ingot, work, "mlp", "--target", "opencl", out=work / "cl"),
+        compile_model(ingot, work, "mlp", "--target", "cuda", out=work / "cuda"),
+        compile_model(
+            ingot,
+            work,
+            "mlp",
+            "--weights",
+            "blob",
+            "--memory",
+            "fast=64",
+            "--memory",
+            "slow",
+            out=work / "memories",
+        ),
+    ]
     call(ingot, "compile", named(work), "-o", work / "named", "--name", "named")
     found = {}
     for bundle in [*bundles, work / "named"]:
@@ -71,20 +100,58 @@ def headers(ingot, work):
     files += found.values()
     commands = []
     for h in files:
-        where = [f"-I{d}" for d in (h.parent, h.parent.parent, TREE / "compiler", TREE / "importers")]
+        where = [
+            f"-I{d}" for d in (h.parent, h.parent.parent, TREE / "compiler", TREE / "importers")
+        ]
         hpp = h.suffix == ".hpp"
         for cc, std in pairs(COMPILERS, (17, 20) if hpp else ("98", "03", 11, 14, 17, 20)):
             for more in ([], ["-fno-exceptions"]) if hpp else ([],):
-                commands.append([cc, f"-std=c++{std}", *more, *STRICT, *where, "-x", "c++", "-fsyntax-only", "-include", h, "-"])
+                commands.append(
+                    [
+                        cc,
+                        f"-std=c++{std}",
+                        *more,
+                        *STRICT,
+                        *where,
+                        "-x",
+                        "c++",
+                        "-fsyntax-only",
+                        "-include",
+                        h,
+                        "-",
+                    ]
+                )
         if not hpp:
-            commands += [[cc, f"-std=c{std}", *STRICT, *where, "-x", "c", "-fsyntax-only", "-include", h, "-"]
-                         for cc, std in pairs(C_COMPILERS, (99, 11))]
+            commands += [
+                [
+                    cc,
+                    f"-std=c{std}",
+                    *STRICT,
+                    *where,
+                    "-x",
+                    "c",
+                    "-fsyntax-only",
+                    "-include",
+                    h,
+                    "-",
+                ]
+                for cc, std in pairs(C_COMPILERS, (99, 11))
+            ]
     for command in commands:
-        done = subprocess.run([str(c) for c in command], input="int main(void) { return 0; }\n", text=True, capture_output=True)
+        done = subprocess.run(
+            [str(c) for c in command],
+            input="int main(void) { return 0; }\n",
+            text=True,
+            capture_output=True,
+        )
         if done.returncode:
             raise Wrong(f"{' '.join(map(str, command))}:\n{done.stderr[:2000]}")
-    done = subprocess.run([COMPILERS[0], "-std=c++14", "-x", "c++", "-fsyntax-only", f"-I{work / 'named'}", "-"],
-                          input='#include "named.hpp"\n', text=True, capture_output=True)
+    done = subprocess.run(
+        [COMPILERS[0], "-std=c++14", "-x", "c++", "-fsyntax-only", f"-I{work / 'named'}", "-"],
+        input='#include "named.hpp"\n',
+        text=True,
+        capture_output=True,
+    )
     if "needs C++17" not in done.stderr:
         raise Wrong(f"C++14 is not told that it is too old: {done.stderr[:300]}")
     print(f"{len(files)} headers, {len(commands)} times")
@@ -202,19 +269,38 @@ def built(work, text, bundles, cc, std, *flags):
     source.write_text(text)
     binary = work / "program"
     libraries = [b / f"lib{b.name}.a" for b in bundles]
-    call(cc, f"-std=c++{std}", *STRICT, *flags, *[f"-I{b}" for b in bundles], "-o", binary, source, *libraries, "-lm", "-pthread")
+    call(
+        cc,
+        f"-std=c++{std}",
+        *STRICT,
+        *flags,
+        *[f"-I{b}" for b in bundles],
+        "-o",
+        binary,
+        source,
+        *libraries,
+        "-lm",
+        "-pthread",
+    )
     said = call(binary, cwd=work)
     if said.strip() != "good":
         raise Wrong(f"{cc} C++{std} {flags}: {said}")
 
 
 def program(ingot, work):
-    bundles = [compile_model(ingot, work, "mlp", "--weights", "blob"), compile_model(ingot, work, "cnn", "--memory", "fast=8k", "--memory", "slow")]
+    bundles = [
+        compile_model(ingot, work, "mlp", "--weights", "blob"),
+        compile_model(ingot, work, "cnn", "--memory", "fast=8k", "--memory", "slow"),
+    ]
     for b in bundles:
         call("make", "-s", "-C", b, f"lib{b.name}.a", "CFLAGS=-O1")
     n = 0
     ways = [(17, SANITIZE), (20, []), (17, ["-fno-exceptions"])]
-    for cc, (std, flags) in itertools.product(COMPILERS, ways) if ALL else [(COMPILERS[0], ways[0]), (COMPILERS[-1], ways[1]), (COMPILERS[0], ways[2])]:
+    for cc, (std, flags) in (
+        itertools.product(COMPILERS, ways)
+        if ALL
+        else [(COMPILERS[0], ways[0]), (COMPILERS[-1], ways[1]), (COMPILERS[0], ways[2])]
+    ):
         built(work, PROGRAM, bundles, cc, std, *flags)
         n += 1
     print(f"{n} programs")
@@ -268,13 +354,43 @@ int main()
 
 def shapes(ingot, work):
     F = TensorProto.FLOAT
-    nodes = [helper.make_node("Add", ["x", "x"], ["doubled"]), helper.make_node("ConcatFromSequence", ["s"], ["joined"], axis=0)]
-    sequence = helper.make_value_info("s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, [None, 3])))
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", F, ["n", 3]), sequence],
-                              [helper.make_tensor_value_info("doubled", F, ["n", 3]), helper.make_tensor_value_info("joined", F, [None, 3])])
-    (work / "shapes.onnx").write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["doubled"]),
+        helper.make_node("ConcatFromSequence", ["s"], ["joined"], axis=0),
+    ]
+    sequence = helper.make_value_info(
+        "s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, [None, 3]))
+    )
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", F, ["n", 3]), sequence],
+        [
+            helper.make_tensor_value_info("doubled", F, ["n", 3]),
+            helper.make_tensor_value_info("joined", F, [None, 3]),
+        ],
+    )
+    (work / "shapes.onnx").write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ).SerializeToString()
+    )
     out = work / "shapes"
-    call(ingot, "compile", work / "shapes.onnx", "-o", out, "--name", "shapes", "--dim", "n=0..4", "--dim", "s=1..2", "--dim", "s_0=1..4")
+    call(
+        ingot,
+        "compile",
+        work / "shapes.onnx",
+        "-o",
+        out,
+        "--name",
+        "shapes",
+        "--dim",
+        "n=0..4",
+        "--dim",
+        "s=1..2",
+        "--dim",
+        "s_0=1..4",
+    )
     call("make", "-s", "-C", out, "libshapes.a", "CFLAGS=-O1")
     for cc in COMPILERS if ALL else COMPILERS[:1]:
         built(work, SHAPES, [out], cc, 17, *SANITIZE)

@@ -9,6 +9,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import os
 import subprocess
 import sys
@@ -23,7 +24,12 @@ except ModuleNotFoundError as e:
     sys.exit(77)
 
 NODE, VALUE = helper.make_node, helper.make_tensor_value_info
-FLOAT, STRING, BOOL, INT64 = TensorProto.FLOAT, TensorProto.STRING, TensorProto.BOOL, TensorProto.INT64
+FLOAT, STRING, BOOL, INT64 = (
+    TensorProto.FLOAT,
+    TensorProto.STRING,
+    TensorProto.BOOL,
+    TensorProto.INT64,
+)
 
 TWICE = """#include <string.h>
 #include "model.h"
@@ -54,10 +60,17 @@ int main(void)
 
 
 def save(work, nodes, inputs, outputs, weights=()):
-    graph = helper.make_graph(nodes, "g", [VALUE(*v) for v in inputs], [VALUE(*v) for v in outputs],
-                              [numpy_helper.from_array(np.asarray(v), k) for k, v in dict(weights).items()])
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [VALUE(*v) for v in inputs],
+        [VALUE(*v) for v in outputs],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in dict(weights).items()],
+    )
     path = work / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path
+    )
     return path
 
 
@@ -77,17 +90,40 @@ def ran(model, work, inputs, outputs, *flags):
 
 
 def numbers(ingot, work):
-    body = helper.make_graph([NODE("RandomUniformLike", ["x"], ["u"]), NODE("Identity", ["c"], ["d"])], "b",
-                             [VALUE("i", INT64, []), VALUE("c", BOOL, [])], [VALUE("d", BOOL, []), VALUE("u", FLOAT, [4])])
-    path = save(work, [NODE("RandomNormal", [], ["a"], shape=[3, 5]), NODE("Loop", ["m", ""], ["l"], body=body)],
-                [("x", FLOAT, [4])], [("a", FLOAT, [3, 5]), ("l", FLOAT, [3, 4])], {"m": np.int64(3)})
+    body = helper.make_graph(
+        [NODE("RandomUniformLike", ["x"], ["u"]), NODE("Identity", ["c"], ["d"])],
+        "b",
+        [VALUE("i", INT64, []), VALUE("c", BOOL, [])],
+        [VALUE("d", BOOL, []), VALUE("u", FLOAT, [4])],
+    )
+    path = save(
+        work,
+        [NODE("RandomNormal", [], ["a"], shape=[3, 5]), NODE("Loop", ["m", ""], ["l"], body=body)],
+        [("x", FLOAT, [4])],
+        [("a", FLOAT, [3, 5]), ("l", FLOAT, [3, 4])],
+        {"m": np.int64(3)},
+    )
     model = build(ingot, work, path)
     bundle = work / "bundle"
     (work / "twice.c").write_text(TWICE)
-    call("gcc", *SANITIZE.split(), "-std=c11", f"-I{bundle}", work / "twice.c", bundle / "libmodel.a", "-lm", "-o", work / "twice")
+    call(
+        "gcc",
+        *SANITIZE.split(),
+        "-std=c11",
+        f"-I{bundle}",
+        work / "twice.c",
+        bundle / "libmodel.a",
+        "-lm",
+        "-o",
+        work / "twice",
+    )
     call(work / "twice")
     x = [np.zeros(4, np.float32)]
-    first, again, other = ran(model, work, x, 2), ran(model, work, x, 2), ran(model, work, x, 2, "--seed", "5")
+    first, again, other = (
+        ran(model, work, x, 2),
+        ran(model, work, x, 2),
+        ran(model, work, x, 2, "--seed", "5"),
+    )
     for a, b, c in zip(first, again, other):
         if not np.array_equal(a, b) or np.isin(a, c).any():
             raise Wrong(f"{a}\n{b}\n{c}")
@@ -95,9 +131,16 @@ def numbers(ingot, work):
         raise Wrong(f"iterations draw the same: {first[1]}")
     call(model, "--selftest", good=(0, 4))
     call(ingot, "verify", path, env={"INGOT_CACHE": str(work / "cache")})
-    seeded = save(work, [NODE("Neg", ["x"], ["y"]), NODE("RandomUniform", [], ["u"], shape=[2]),
-                         NODE("RandomUniform", [], ["a"], shape=[4], seed=3.0)],
-                  [("x", FLOAT, [4])], [("y", FLOAT, [4]), ("u", FLOAT, [2]), ("a", FLOAT, [4])])
+    seeded = save(
+        work,
+        [
+            NODE("Neg", ["x"], ["y"]),
+            NODE("RandomUniform", [], ["u"], shape=[2]),
+            NODE("RandomUniform", [], ["a"], shape=[4], seed=3.0),
+        ],
+        [("x", FLOAT, [4])],
+        [("y", FLOAT, [4]), ("u", FLOAT, [2]), ("a", FLOAT, [4])],
+    )
     model = build(ingot, work, seeded)
     # threefry((bits of 3.0f, 0), (0, 0)), and of that (i, 0)
     want = np.array([0.3473519, 0.534678, 0.91854584, 0.7514059], np.float32)
@@ -109,13 +152,19 @@ def numbers(ingot, work):
 
 
 def dropout(ingot, work):
-    path = save(work, [NODE("Dropout", ["x", "r", "t"], ["y", "m"])],
-                [("x", FLOAT, [50, 40]), ("r", FLOAT, []), ("t", BOOL, [])], [("y", FLOAT, [50, 40]), ("m", BOOL, [50, 40])])
+    path = save(
+        work,
+        [NODE("Dropout", ["x", "r", "t"], ["y", "m"])],
+        [("x", FLOAT, [50, 40]), ("r", FLOAT, []), ("t", BOOL, [])],
+        [("y", FLOAT, [50, 40]), ("m", BOOL, [50, 40])],
+    )
     model = build(ingot, work, path)
     x = np.arange(1, 2001, dtype=np.float32).reshape(50, 40)
     for ratio in (0.25, 0, 1):
         y, m = ran(model, work, [x, np.float32(ratio), np.array(True)], 2)
-        if abs(m.mean() - (1 - ratio)) > 0.05 or not np.allclose(y, np.where(m, x / max(1 - ratio, 0.1), 0)):
+        if abs(m.mean() - (1 - ratio)) > 0.05 or not np.allclose(
+            y, np.where(m, x / max(1 - ratio, 0.1), 0)
+        ):
             raise Wrong(f"ratio {ratio}: {m.mean()} pass, {y}")
         y, m = ran(model, work, [x, np.float32(ratio), np.array(False)], 2)
         if not m.all() or not np.array_equal(x, y):
@@ -125,9 +174,18 @@ def dropout(ingot, work):
 
 def words(ingot, work):
     text = np.array(["ab".encode(), b"", "日本".encode()])
-    path = save(work, [NODE("StringConcat", ["x", "k"], ["c"]), NODE("StringConcat", ["c", "x"], ["d"]),
-                       NODE("Concat", ["d", "k", "x"], ["y"], axis=0), NODE("Equal", ["x", "k"], ["e"])],
-                [("x", STRING, [3])], [("y", STRING, [9]), ("e", BOOL, [3])], {"k": np.array(["ab", "-", "é"], object)})
+    path = save(
+        work,
+        [
+            NODE("StringConcat", ["x", "k"], ["c"]),
+            NODE("StringConcat", ["c", "x"], ["d"]),
+            NODE("Concat", ["d", "k", "x"], ["y"], axis=0),
+            NODE("Equal", ["x", "k"], ["e"]),
+        ],
+        [("x", STRING, [3])],
+        [("y", STRING, [9]), ("e", BOOL, [3])],
+        {"k": np.array(["ab", "-", "é"], object)},
+    )
     model = build(ingot, work, path, "--string-bytes", "16")
     k = ["ab".encode(), b"-", "é".encode()]
     y, e = ran(model, work, [text], 2)
@@ -137,7 +195,12 @@ def words(ingot, work):
     env = {"INGOT_CACHE": str(work / "cache")}
     call(ingot, "verify", path, "--input", work / "in" / "input_0.npy", env=env)
     model = build(ingot, work, path, "--string-bytes", "4")
-    done = subprocess.run([model, work / "in", work / "out"], text=True, capture_output=True, env={**os.environ, **env})
+    done = subprocess.run(
+        [model, work / "in", work / "out"],
+        text=True,
+        capture_output=True,
+        env={**os.environ, **env},
+    )
     if done.returncode != 4 or "--string-bytes" not in done.stderr:
         raise Wrong(f"status {done.returncode}: {done.stderr}")
     print("made, compared, moved, and too long")

@@ -21,29 +21,50 @@ element of a fragment, what items swap, where a cluster's groups put what they g
 
 Exit status 77, skipped: there is no Python with onnx, or no C++ compiler.
 """
+
 import sys
 
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
     from run import HERE, Wrong, call, compilers, main, make
+
     sys.path.append(str(HERE.parent / "emulator"))
     import emulate
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-H, F, I, U, L = TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32
+H, F, I, U, L = (
+    TensorProto.FLOAT16,
+    TensorProto.FLOAT,
+    TensorProto.INT8,
+    TensorProto.UINT8,
+    TensorProto.INT32,
+)
 
 
 # -- models --------------------------------------------------------------------------------------
 
+
 def model(path, inputs, nodes, output, weights=()):
     """nodes: (op, sources, result, attributes); inputs and output: (name, type, shape)."""
-    made = [helper.make_node(op, sources, [result], **(more[0] if more else {})) for op, sources, result, *more in nodes]
-    graph = helper.make_graph(made, "g", [helper.make_tensor_value_info(*v) for v in inputs], [helper.make_tensor_value_info(*output)],
-                              [numpy_helper.from_array(w, name) for name, w in weights])
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
+    made = [
+        helper.make_node(op, sources, [result], **(more[0] if more else {}))
+        for op, sources, result, *more in nodes
+    ]
+    graph = helper.make_graph(
+        made,
+        "g",
+        [helper.make_tensor_value_info(*v) for v in inputs],
+        [helper.make_tensor_value_info(*output)],
+        [numpy_helper.from_array(w, name) for name, w in weights],
+    )
+    path.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+        ).SerializeToString()
+    )
     return path
 
 
@@ -52,16 +73,42 @@ class Pair:
 
     def __init__(self, ingot, work, name, target, made, tolerance, options=()):
         inputs, nodes, output, weights = made
-        self.name, self.tolerance, self.work, self.bundle, self.given = name, tolerance, work, work / f"{name}_{target[0:2]}", work / f"{name}_in"
-        path, c, out = model(work / f"{name}.onnx", inputs, nodes, output, weights), work / f"{name}_c", work / f"{name}_out_c"
+        self.name, self.tolerance, self.work, self.bundle, self.given = (
+            name,
+            tolerance,
+            work,
+            work / f"{name}_{target[0:2]}",
+            work / f"{name}_in",
+        )
+        path, c, out = (
+            model(work / f"{name}.onnx", inputs, nodes, output, weights),
+            work / f"{name}_c",
+            work / f"{name}_out_c",
+        )
         rng = np.random.default_rng(7)
         self.given.mkdir()
         for i, (_, dtype, shape) in enumerate(inputs):
             low = {I: -128, U: 0}.get(dtype)
-            x = rng.standard_normal(shape) if dtype == F else rng.integers(-8, 9, shape) / 8 if low is None else rng.integers(low, low + 256, shape)
+            x = (
+                rng.standard_normal(shape)
+                if dtype == F
+                else rng.integers(-8, 9, shape) / 8
+                if low is None
+                else rng.integers(low, low + 256, shape)
+            )
             np.save(self.given / f"input_{i}.npy", x.astype(helper.tensor_dtype_to_np_dtype(dtype)))
         for kind, bundle in (("c", c), (target, self.bundle)):
-            call(ingot, "compile", path, "-o", bundle, "--target", kind, "-q", *(options if kind == target else ()))
+            call(
+                ingot,
+                "compile",
+                path,
+                "-o",
+                bundle,
+                "--target",
+                kind,
+                "-q",
+                *(options if kind == target else ()),
+            )
             make(bundle, compilers()[0], "-O1")
         out.mkdir()
         call(c / "model", self.given, out)
@@ -72,15 +119,23 @@ class Pair:
         out = folder / order
         out.mkdir()
         call(self.bundle / "model", self.given, out, env=emulate.environment(folder, order))
-        error = abs(np.load(out / "output_0.npy").astype(np.float64) - self.expected).max() / abs(self.expected).max()
+        error = (
+            abs(np.load(out / "output_0.npy").astype(np.float64) - self.expected).max()
+            / abs(self.expected).max()
+        )
         if not error <= self.tolerance:
-            raise Wrong(f"{self.name}, {order}: {error:.1e} of the range from what C computes, more than {self.tolerance}")
+            raise Wrong(
+                f"{self.name}, {order}: {error:.1e} of the range from what C computes, more than {self.tolerance}"
+            )
         return error
 
 
 def beside(ingot, work, name, target, made, tolerance, wanted=(), options=()):
     """The bundle for the target, emulated: results, relative to the range; wanted: what the text has to have."""
-    pair, folder = Pair(ingot, work, name, target, made, tolerance, options), work / f"{name}_driver"
+    pair, folder = (
+        Pair(ingot, work, name, target, made, tolerance, options),
+        work / f"{name}_driver",
+    )
     text = emulate.driver(pair.bundle, folder)
     for want in wanted:
         if want not in text.split('extern "C"', 1)[1]:
@@ -90,38 +145,132 @@ def beside(ingot, work, name, target, made, tolerance, wanted=(), options=()):
 
 def some(*shape, dtype=np.float16):
     rng = np.random.default_rng(1)
-    return (rng.standard_normal(shape) if dtype == np.float32 else rng.integers(-4, 5, shape) / 4).astype(dtype)
+    return (
+        rng.standard_normal(shape) if dtype == np.float32 else rng.integers(-4, 5, shape) / 4
+    ).astype(dtype)
 
 
 def products(ingot, work):
     one = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
     two = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "q"), ("MatMul", ["q", "v"], "y")]
-    told = [beside(ingot, work, "halves", "cuda:sm_80", ([("x", H, [72, 64])], one, ("y", H, [72, 40]), [("w", some(64, 40))]), 2e-3, ["igrt_mma_dot_f16("]),
-            beside(ingot, work, "given", "cuda:sm_80", ([("x", H, [72, 64]), ("w", H, [64, 40])], one, ("y", H, [72, 40]), []), 2e-3, ["igrt_mma_dot_f16("]),
-            beside(ingot, work, "single", "cuda:sm_80", ([("x", F, [70, 72])], one, ("y", F, [70, 40]), [("w", some(72, 40, dtype=np.float32))]), 1e-6, ["igrt_mma_dot_tf32x3("]),
-            beside(ingot, work, "rows", "cuda:sm_80", ([("x", H, [72, 64])], two, ("y", H, [72, 40]), [("w", some(64, 53)), ("v", some(53, 40))]), 2e-3,
-                   ["igrt_copy_part_async_16("]),
-            beside(ingot, work, "wide", "cuda:sm_80", ([("x", H, [784, 64])], one, ("y", H, [784, 256]), [("w", some(64, 256))]), 2e-3, ["igrt_row_16(", "igrt_mma_b_two_"])]
+    told = [
+        beside(
+            ingot,
+            work,
+            "halves",
+            "cuda:sm_80",
+            ([("x", H, [72, 64])], one, ("y", H, [72, 40]), [("w", some(64, 40))]),
+            2e-3,
+            ["igrt_mma_dot_f16("],
+        ),
+        beside(
+            ingot,
+            work,
+            "given",
+            "cuda:sm_80",
+            ([("x", H, [72, 64]), ("w", H, [64, 40])], one, ("y", H, [72, 40]), []),
+            2e-3,
+            ["igrt_mma_dot_f16("],
+        ),
+        beside(
+            ingot,
+            work,
+            "single",
+            "cuda:sm_80",
+            (
+                [("x", F, [70, 72])],
+                one,
+                ("y", F, [70, 40]),
+                [("w", some(72, 40, dtype=np.float32))],
+            ),
+            1e-6,
+            ["igrt_mma_dot_tf32x3("],
+        ),
+        beside(
+            ingot,
+            work,
+            "rows",
+            "cuda:sm_80",
+            (
+                [("x", H, [72, 64])],
+                two,
+                ("y", H, [72, 40]),
+                [("w", some(64, 53)), ("v", some(53, 40))],
+            ),
+            2e-3,
+            ["igrt_copy_part_async_16("],
+        ),
+        beside(
+            ingot,
+            work,
+            "wide",
+            "cuda:sm_80",
+            ([("x", H, [784, 64])], one, ("y", H, [784, 256]), [("w", some(64, 256))]),
+            2e-3,
+            ["igrt_row_16(", "igrt_mma_b_two_"],
+        ),
+    ]
     print(", ".join(told))
 
 
 def residuals(dtype, rows, columns, terms=64, more=()):
     """A product that a second one is added to, in its memory, whose sum a third one takes and adds an operand to; with biases, and a value that is used twice."""
     number = np.float16 if dtype == H else np.float32
-    nodes = [("MatMul", ["x", "w"], "p"), ("MatMul", ["x", "v"], "q"), ("Add", ["q", "b"], "qb"), ("Add", ["qb", "p"], "r"), ("Relu", ["r"], "s"),
-             ("MatMul", ["s", "u"], "t"), ("Add", ["t", "z"], "a"), ("Sigmoid", ["a"], "g"), ("Mul", ["a", "g"], "y")]
-    weights = [("w", some(terms, columns, dtype=number)), ("v", some(terms, columns, dtype=number)[:, ::-1].copy()), ("u", some(columns, columns, dtype=number) / 8), ("b", some(columns, dtype=number))]
-    return [("x", dtype, [rows, terms]), ("z", dtype, [rows, columns])], nodes, ("y", dtype, [rows, columns]), weights
+    nodes = [
+        ("MatMul", ["x", "w"], "p"),
+        ("MatMul", ["x", "v"], "q"),
+        ("Add", ["q", "b"], "qb"),
+        ("Add", ["qb", "p"], "r"),
+        ("Relu", ["r"], "s"),
+        ("MatMul", ["s", "u"], "t"),
+        ("Add", ["t", "z"], "a"),
+        ("Sigmoid", ["a"], "g"),
+        ("Mul", ["a", "g"], "y"),
+    ]
+    weights = [
+        ("w", some(terms, columns, dtype=number)),
+        ("v", some(terms, columns, dtype=number)[:, ::-1].copy()),
+        ("u", some(columns, columns, dtype=number) / 8),
+        ("b", some(columns, dtype=number)),
+    ]
+    return (
+        [("x", dtype, [rows, terms]), ("z", dtype, [rows, columns])],
+        nodes,
+        ("y", dtype, [rows, columns]),
+        weights,
+    )
 
 
 def sums(ingot, work):
-    row, pair, single = ["igrt_row_of_16(a0", "igrt_row_turned("], ["igrt_pair_of_16("], ["igrt_pair_of_32(a0"]
-    told = [beside(ingot, work, "rows", "cuda:sm_80", residuals(H, 784, 256), 4e-3, row),
-            beside(ingot, work, "ends", "cuda:sm_80", residuals(H, 777, 256), 4e-3, row),
-            beside(ingot, work, "pairs", "cuda:sm_80", residuals(H, 72, 40), 4e-3, pair),
-            beside(ingot, work, "single", "cuda:sm_80", residuals(F, 777, 256), 4e-6, single),
-            beside(ingot, work, "boxes", "cuda:sm_90a", residuals(H, 400, 384, 512), 4e-3, [*row, "igrt_wgmma64_dot_f16<"]),
-            beside(ingot, work, "terms", "cuda:sm_90a", residuals(F, 400, 384, 256), 4e-6, [*single, "igrt_wgmma_dot_tf32x3("])]
+    row, pair, single = (
+        ["igrt_row_of_16(a0", "igrt_row_turned("],
+        ["igrt_pair_of_16("],
+        ["igrt_pair_of_32(a0"],
+    )
+    told = [
+        beside(ingot, work, "rows", "cuda:sm_80", residuals(H, 784, 256), 4e-3, row),
+        beside(ingot, work, "ends", "cuda:sm_80", residuals(H, 777, 256), 4e-3, row),
+        beside(ingot, work, "pairs", "cuda:sm_80", residuals(H, 72, 40), 4e-3, pair),
+        beside(ingot, work, "single", "cuda:sm_80", residuals(F, 777, 256), 4e-6, single),
+        beside(
+            ingot,
+            work,
+            "boxes",
+            "cuda:sm_90a",
+            residuals(H, 400, 384, 512),
+            4e-3,
+            [*row, "igrt_wgmma64_dot_f16<"],
+        ),
+        beside(
+            ingot,
+            work,
+            "terms",
+            "cuda:sm_90a",
+            residuals(F, 400, 384, 256),
+            4e-6,
+            [*single, "igrt_wgmma_dot_tf32x3("],
+        ),
+    ]
     print(", ".join(told))
 
 
@@ -129,136 +278,479 @@ def quantized(op, x, y, shape, dtypes, zeros, bias=(), **attributes):
     """A QLinearConv or QLinearMatMul from x to y, and its constants: types and zero points are of x, of the weights and of y."""
     rng, name = np.random.default_rng(2), {I: np.int8, U: np.uint8}
     low = {I: -128, U: 0}[dtypes[1]]
-    values = {"xs": np.float32(0.02), "w": rng.integers(low, low + 256, shape).astype(name[dtypes[1]]), "ws": np.float32(0.01), "ys": np.float32(0.7)}
-    values |= {key: name[dtype](zero) for key, dtype, zero in zip(("xz", "wz", "yz"), dtypes, zeros)}
+    values = {
+        "xs": np.float32(0.02),
+        "w": rng.integers(low, low + 256, shape).astype(name[dtypes[1]]),
+        "ws": np.float32(0.01),
+        "ys": np.float32(0.7),
+    }
+    values |= {
+        key: name[dtype](zero) for key, dtype, zero in zip(("xz", "wz", "yz"), dtypes, zeros)
+    }
     given = [f"{y}_{k}" for k in ("xs", "xz", "w", "ws", "wz", "ys", "yz")]
-    return (op, [x, *given, *(k for k, _ in bias)], y, attributes), [*((f"{y}_{k}", np.asarray(v)) for k, v in values.items()), *bias]
+    return (op, [x, *given, *(k for k, _ in bias)], y, attributes), [
+        *((f"{y}_{k}", np.asarray(v)) for k, v in values.items()),
+        *bias,
+    ]
 
 
 def byte_products(ingot, work):
     unit, told = "igrt_mma_dot_", []
-    for name, dtypes, zero, (m, k, n), target in (("bytes", (U, I, U), 7, (72, 64, 40), "cuda:sm_80"), ("signs", (I, I, I), -3, (70, 104, 40), "cuda:sm_90a")):
+    for name, dtypes, zero, (m, k, n), target in (
+        ("bytes", (U, I, U), 7, (72, 64, 40), "cuda:sm_80"),
+        ("signs", (I, I, I), -3, (70, 104, 40), "cuda:sm_90a"),
+    ):
         node, weights = quantized("QLinearMatMul", "x", "y", (k, n), dtypes, (zero, 0, 5))
-        told.append(beside(ingot, work, name, target, ([("x", dtypes[0], [m, k])], [node], ("y", dtypes[2], [m, n]), weights), 0, [unit]))
+        told.append(
+            beside(
+                ingot,
+                work,
+                name,
+                target,
+                ([("x", dtypes[0], [m, k])], [node], ("y", dtypes[2], [m, n]), weights),
+                0,
+                [unit],
+            )
+        )
     for name, dtypes in (("given", (I, U)), ("unsigned", (U, U))):
         node = ("MatMulInteger", ["x", "w"], "y")
-        told.append(beside(ingot, work, name, "cuda:sm_80", ([("x", dtypes[0], [72, 70]), ("w", dtypes[1], [70, 40])], [node], ("y", L, [72, 40]), []), 0, [unit]))
-    bias, edge = [("b", np.random.default_rng(3).integers(-999, 999, 32).astype(np.int32))], {"pads": [1, 1, 1, 1]}
-    node, weights = quantized("QLinearConv", "x", "y", (32, 3, 7, 7), (U, I, U), (0, 0, 5), bias, pads=[3, 3, 3, 3], strides=[2, 2])
-    told.append(beside(ingot, work, "image", "cuda:sm_80", ([("x", U, [1, 3, 11, 11])], [node], ("y", U, [1, 32, 6, 6]), weights), 0, [unit]))
-    for name, dtype, zero, channels, more, copy in (("window", I, 3, 32, edge, "igrt_copy_or_async_16("), ("narrow", U, 9, 24, edge | {"strides": [2, 2]}, "igrt_copy_or_async_8("),
-                                                    ("whole", U, 0, 32, edge, "igrt_copy_async_16(")):
-        first, of_first = quantized("QLinearConv", "x", "p", (channels, 16, 1, 1), (dtype, I, dtype), (1, 0, zero))
-        node, weights = quantized("QLinearConv", "p", "y", (32, channels, 3, 3), (dtype, I, dtype), (zero, 0, 5), bias, **more)
+        told.append(
+            beside(
+                ingot,
+                work,
+                name,
+                "cuda:sm_80",
+                (
+                    [("x", dtypes[0], [72, 70]), ("w", dtypes[1], [70, 40])],
+                    [node],
+                    ("y", L, [72, 40]),
+                    [],
+                ),
+                0,
+                [unit],
+            )
+        )
+    bias, edge = (
+        [("b", np.random.default_rng(3).integers(-999, 999, 32).astype(np.int32))],
+        {"pads": [1, 1, 1, 1]},
+    )
+    node, weights = quantized(
+        "QLinearConv",
+        "x",
+        "y",
+        (32, 3, 7, 7),
+        (U, I, U),
+        (0, 0, 5),
+        bias,
+        pads=[3, 3, 3, 3],
+        strides=[2, 2],
+    )
+    told.append(
+        beside(
+            ingot,
+            work,
+            "image",
+            "cuda:sm_80",
+            ([("x", U, [1, 3, 11, 11])], [node], ("y", U, [1, 32, 6, 6]), weights),
+            0,
+            [unit],
+        )
+    )
+    for name, dtype, zero, channels, more, copy in (
+        ("window", I, 3, 32, edge, "igrt_copy_or_async_16("),
+        ("narrow", U, 9, 24, edge | {"strides": [2, 2]}, "igrt_copy_or_async_8("),
+        ("whole", U, 0, 32, edge, "igrt_copy_async_16("),
+    ):
+        first, of_first = quantized(
+            "QLinearConv", "x", "p", (channels, 16, 1, 1), (dtype, I, dtype), (1, 0, zero)
+        )
+        node, weights = quantized(
+            "QLinearConv",
+            "p",
+            "y",
+            (32, channels, 3, 3),
+            (dtype, I, dtype),
+            (zero, 0, 5),
+            bias,
+            **more,
+        )
         size = 8 // more.get("strides", [1])[0] + 1
-        told.append(beside(ingot, work, name, "cuda:sm_80", ([("x", dtype, [1, 16, 9, 9])], [first, node], ("y", dtype, [1, 32, size, size]), [*of_first, *weights]), 0, [unit, copy]))
+        told.append(
+            beside(
+                ingot,
+                work,
+                name,
+                "cuda:sm_80",
+                (
+                    [("x", dtype, [1, 16, 9, 9])],
+                    [first, node],
+                    ("y", dtype, [1, 32, size, size]),
+                    [*of_first, *weights],
+                ),
+                0,
+                [unit, copy],
+            )
+        )
     for channels, copy in ((16, "igrt_copy_16("), (24, "igrt_copy_8("), (32, "igrt_copy_16(")):
-        node, weights = quantized("QLinearConv", "x", "y", (40, channels, 1, 1), (I, I, I), (-9, 0, 5))
-        told.append(beside(ingot, work, f"few{channels}", "cuda:sm_80", ([("x", I, [1, channels, 24, 24])], [node], ("y", I, [1, 40, 24, 24]), weights), 0, [unit, copy]))
-    first, of_first = quantized("QLinearConv", "x", "p", (32, 1, 3, 3), (I, I, I), (-9, 0, -128), group=32, **edge)
+        node, weights = quantized(
+            "QLinearConv", "x", "y", (40, channels, 1, 1), (I, I, I), (-9, 0, 5)
+        )
+        told.append(
+            beside(
+                ingot,
+                work,
+                f"few{channels}",
+                "cuda:sm_80",
+                ([("x", I, [1, channels, 24, 24])], [node], ("y", I, [1, 40, 24, 24]), weights),
+                0,
+                [unit, copy],
+            )
+        )
+    first, of_first = quantized(
+        "QLinearConv", "x", "p", (32, 1, 3, 3), (I, I, I), (-9, 0, -128), group=32, **edge
+    )
     node, weights = quantized("QLinearConv", "p", "y", (16, 32, 1, 1), (I, I, I), (-128, 0, 5))
-    told.append(beside(ingot, work, "apart", "cuda:sm_80", ([("x", I, [1, 32, 24, 24])], [first, node], ("y", I, [1, 16, 24, 24]), [*of_first, *weights]), 0, [unit]))
+    told.append(
+        beside(
+            ingot,
+            work,
+            "apart",
+            "cuda:sm_80",
+            (
+                [("x", I, [1, 32, 24, 24])],
+                [first, node],
+                ("y", I, [1, 16, 24, 24]),
+                [*of_first, *weights],
+            ),
+            0,
+            [unit],
+        )
+    )
     print(", ".join(told))
 
 
 def windows(ingot, work):
-    one = [("Conv", ["x", "w"], "p", PADS), ("Relu", ["p"], "q"), ("Conv", ["q", "w"], "r", PADS | {"strides": [2, 2]}), ("Add", ["r", "z"], "y")]
-    told = [beside(ingot, work, "window", "cuda:sm_80", ([("x", H, [1, 32, 9, 9]), ("z", H, [1, 32, 5, 5])], one, ("y", H, [1, 32, 5, 5]), [("w", some(32, 32, 3, 3))]), 2e-3,
-                   ["igrt_mma_dot_f16("]),
-            beside(ingot, work, "cluster", "cuda:sm_90a", WINDOWS, 3e-3,
-                   ["igrt_cluster_give<", "igrt_mma_b_two_"]),
-            beside(ingot, work, "single", "cuda:sm_80", ([("x", F, [1, 32, 9, 9]), ("z", F, [1, 32, 5, 5])], one, ("y", F, [1, 32, 5, 5]), [("w", some(32, 32, 3, 3, dtype=np.float32))]), 2e-6,
-                   ["igrt_mma_dot_tf32x3("])]
+    one = [
+        ("Conv", ["x", "w"], "p", PADS),
+        ("Relu", ["p"], "q"),
+        ("Conv", ["q", "w"], "r", PADS | {"strides": [2, 2]}),
+        ("Add", ["r", "z"], "y"),
+    ]
+    told = [
+        beside(
+            ingot,
+            work,
+            "window",
+            "cuda:sm_80",
+            (
+                [("x", H, [1, 32, 9, 9]), ("z", H, [1, 32, 5, 5])],
+                one,
+                ("y", H, [1, 32, 5, 5]),
+                [("w", some(32, 32, 3, 3))],
+            ),
+            2e-3,
+            ["igrt_mma_dot_f16("],
+        ),
+        beside(
+            ingot,
+            work,
+            "cluster",
+            "cuda:sm_90a",
+            WINDOWS,
+            3e-3,
+            ["igrt_cluster_give<", "igrt_mma_b_two_"],
+        ),
+        beside(
+            ingot,
+            work,
+            "single",
+            "cuda:sm_80",
+            (
+                [("x", F, [1, 32, 9, 9]), ("z", F, [1, 32, 5, 5])],
+                one,
+                ("y", F, [1, 32, 5, 5]),
+                [("w", some(32, 32, 3, 3, dtype=np.float32))],
+            ),
+            2e-6,
+            ["igrt_mma_dot_tf32x3("],
+        ),
+    ]
     print(", ".join(told))
 
 
 def attention(ingot, work):
     turn = [("Transpose", ["k"], "t", {"perm": [0, 2, 1]})]
-    rows = turn + [("MatMul", ["x", "t"], "s"), ("Add", ["s", "z"], "a"), ("Softmax", ["a"], "p"), ("MatMul", ["p", "v"], "y")]
+    rows = turn + [
+        ("MatMul", ["x", "t"], "s"),
+        ("Add", ["s", "z"], "a"),
+        ("Softmax", ["a"], "p"),
+        ("MatMul", ["p", "v"], "y"),
+    ]
     told = []
-    for name, dtype, tolerance, heads, queries, keys in (("halves", H, 3e-3, 2, 37, 37), ("single", F, 1e-5, 2, 64, 128)):
-        inputs = [("x", dtype, [heads, queries, 64]), ("k", dtype, [heads, keys, 64]), ("v", dtype, [heads, keys, 64]), ("z", dtype, [queries, keys])]
-        told.append(beside(ingot, work, name, "cuda:sm_80", (inputs, rows, ("y", dtype, [heads, queries, 64]), []), tolerance, ["igrt_mma_quad_max("]))
+    for name, dtype, tolerance, heads, queries, keys in (
+        ("halves", H, 3e-3, 2, 37, 37),
+        ("single", F, 1e-5, 2, 64, 128),
+    ):
+        inputs = [
+            ("x", dtype, [heads, queries, 64]),
+            ("k", dtype, [heads, keys, 64]),
+            ("v", dtype, [heads, keys, 64]),
+            ("z", dtype, [queries, keys]),
+        ]
+        told.append(
+            beside(
+                ingot,
+                work,
+                name,
+                "cuda:sm_80",
+                (inputs, rows, ("y", dtype, [heads, queries, 64]), []),
+                tolerance,
+                ["igrt_mma_quad_max("],
+            )
+        )
     print(", ".join(told))
 
 
 def vectors(ingot, work):
     product = [("MatMul", ["w", "x"], "y")]
-    told = [beside(ingot, work, "halves", "cuda:sm_80", ([("x", H, [1024]), ("w", H, [100, 1024])], product, ("y", H, [100]), []), 2e-3, ["igrt_run_u16("]),
-            beside(ingot, work, "single", "cuda:sm_80", ([("x", F, [1024]), ("w", F, [100, 1024])], product, ("y", F, [100]), []), 1e-6, ["igrt_run_f32("])]
+    told = [
+        beside(
+            ingot,
+            work,
+            "halves",
+            "cuda:sm_80",
+            ([("x", H, [1024]), ("w", H, [100, 1024])], product, ("y", H, [100]), []),
+            2e-3,
+            ["igrt_run_u16("],
+        ),
+        beside(
+            ingot,
+            work,
+            "single",
+            "cuda:sm_80",
+            ([("x", F, [1024]), ("w", F, [100, 1024])], product, ("y", F, [100]), []),
+            1e-6,
+            ["igrt_run_f32("],
+        ),
+    ]
     for name, dtype in (("signed", I), ("unsigned", U)):
-        node, weights = quantized("QLinearMatMul", "x", "y", (320, 72), (dtype, I, dtype), (3, 0, 5))
-        told.append(beside(ingot, work, name, "cuda:sm_75", ([("x", dtype, [1, 320])], [node], ("y", dtype, [1, 72]), weights), 0, ["igrt_dot_", "(__builtin_assume_aligned("]))
+        node, weights = quantized(
+            "QLinearMatMul", "x", "y", (320, 72), (dtype, I, dtype), (3, 0, 5)
+        )
+        told.append(
+            beside(
+                ingot,
+                work,
+                name,
+                "cuda:sm_75",
+                ([("x", dtype, [1, 320])], [node], ("y", dtype, [1, 72]), weights),
+                0,
+                ["igrt_dot_", "(__builtin_assume_aligned("],
+            )
+        )
     print(", ".join(told))
 
 
 def items(ingot, work):
     """A block of a network with depthwise windows and a scale of channels, and of one with norms."""
     pads = {"pads": [1, 1, 1, 1], "group": 48}
-    scale = [("GlobalAveragePool", ["d"], "m"), ("Conv", ["m", "u"], "h"), ("Relu", ["h"], "i"), ("Conv", ["i", "e"], "j"), ("Sigmoid", ["j"], "k"), ("Mul", ["d", "k"], "y")]
+    scale = [
+        ("GlobalAveragePool", ["d"], "m"),
+        ("Conv", ["m", "u"], "h"),
+        ("Relu", ["h"], "i"),
+        ("Conv", ["i", "e"], "j"),
+        ("Sigmoid", ["j"], "k"),
+        ("Mul", ["d", "k"], "y"),
+    ]
     block = [("Conv", ["x", "w"], "c", pads), ("Relu", ["c"], "d"), *scale]
-    weights = [("w", some(48, 1, 3, 3, dtype=np.float32)), ("u", some(8, 48, 1, 1, dtype=np.float32)), ("e", some(48, 8, 1, 1, dtype=np.float32))]
+    weights = [
+        ("w", some(48, 1, 3, 3, dtype=np.float32)),
+        ("u", some(8, 48, 1, 1, dtype=np.float32)),
+        ("e", some(48, 8, 1, 1, dtype=np.float32)),
+    ]
     norms = [("LayerNormalization", ["x", "g", "b"], "n"), ("Softmax", ["n"], "y")]
-    told = [beside(ingot, work, "block", "cuda:sm_90a", ([("x", F, [1, 48, 14, 14])], block, ("y", F, [1, 48, 14, 14]), weights), 1e-5),
-            beside(ingot, work, "norms", "cuda:sm_90a", ([("x", F, [5, 200])], norms, ("y", F, [5, 200]), [("g", some(200, dtype=np.float32)), ("b", some(200, dtype=np.float32))]), 1e-5,
-                   ["__syncthreads();"])]
+    told = [
+        beside(
+            ingot,
+            work,
+            "block",
+            "cuda:sm_90a",
+            ([("x", F, [1, 48, 14, 14])], block, ("y", F, [1, 48, 14, 14]), weights),
+            1e-5,
+        ),
+        beside(
+            ingot,
+            work,
+            "norms",
+            "cuda:sm_90a",
+            (
+                [("x", F, [5, 200])],
+                norms,
+                ("y", F, [5, 200]),
+                [("g", some(200, dtype=np.float32)), ("b", some(200, dtype=np.float32))],
+            ),
+            1e-5,
+            ["__syncthreads();"],
+        ),
+    ]
     print(", ".join(told))
 
 
 ONE = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
 HALVES = [("x", H, [384, 512])], ONE, ("y", H, [384, 384]), [("w", some(512, 384) / 8)]
-SINGLE = [("x", F, [384, 256])], ONE, ("y", F, [384, 384]), [("w", some(256, 384, dtype=np.float32))]
+SINGLE = (
+    [("x", F, [384, 256])],
+    ONE,
+    ("y", F, [384, 384]),
+    [("w", some(256, 384, dtype=np.float32))],
+)
 TURNED = [("x", F, [192, 1536]), ("w", F, [1536, 192])], ONE, ("y", F, [192, 192]), []
-HEADS = ([("x", F, [4, 384, 16]), ("v", F, [4, 16, 64])], [("MatMul", ["x", "v"], "h"), ("Transpose", ["h"], "t", {"perm": [1, 0, 2]}), ("Reshape", ["t", "s"], "r"), ("Gemm", ["r", "w"], "y", {"transB": 1})],
-         ("y", F, [384, 384]), [("s", np.array([384, 256])), ("w", some(384, 256, dtype=np.float32))])
+HEADS = (
+    [("x", F, [4, 384, 16]), ("v", F, [4, 16, 64])],
+    [
+        ("MatMul", ["x", "v"], "h"),
+        ("Transpose", ["h"], "t", {"perm": [1, 0, 2]}),
+        ("Reshape", ["t", "s"], "r"),
+        ("Gemm", ["r", "w"], "y", {"transB": 1}),
+    ],
+    ("y", F, [384, 384]),
+    [("s", np.array([384, 256])), ("w", some(384, 256, dtype=np.float32))],
+)
 NORMS = [("x", F, [5, 200])], [("Softmax", ["x"], "y")], ("y", F, [5, 200]), []
 COPIES = [("x", H, [72, 256])], ONE, ("y", H, [72, 40]), [("w", some(256, 40))]
 PADS = {"pads": [1, 1, 1, 1]}
-WINDOWS = ([("x", H, [1, 256, 7, 7])], [("Conv", ["x", "w"], "p", PADS), ("Relu", ["p"], "q"), ("Conv", ["q", "v"], "r", PADS), ("Relu", ["r"], "y")],
-           ("y", H, [1, 256, 7, 7]), [("w", some(256, 256, 3, 3)), ("v", some(256, 256, 3, 3) / 16)])
+WINDOWS = (
+    [("x", H, [1, 256, 7, 7])],
+    [
+        ("Conv", ["x", "w"], "p", PADS),
+        ("Relu", ["p"], "q"),
+        ("Conv", ["q", "v"], "r", PADS),
+        ("Relu", ["r"], "y"),
+    ],
+    ("y", H, [1, 256, 7, 7]),
+    [("w", some(256, 256, 3, 3)), ("v", some(256, 256, 3, 3) / 16)],
+)
 
 
 def boxes(ingot, work):
-    told = [beside(ingot, work, "halves", "cuda:sm_90a", HALVES, 2e-3, ["igrt_box_2(", "igrt_wgmma64_dot_f16<"]),
-            beside(ingot, work, "single", "cuda:sm_90a", SINGLE, 2e-6, ["igrt_box_2(", "igrt_wgmma_dot_tf32x3("]),
-            beside(ingot, work, "turned", "cuda:sm_90a", TURNED, 2e-6, ["_copy_1536x192(", "igrt_wgmma_dot_tf32x3("]),
-            beside(ingot, work, "heads", "cuda:sm_90a", HEADS, 2e-6, ["JOIN r0 r1", "igrt_wgmma_dot_tf32x3("])]
-    for name, dtypes, (m, k, n) in (("signs", (I, I, I), (384, 512, 384)), ("bytes", (U, I, U), (400, 576, 400))):
+    told = [
+        beside(
+            ingot,
+            work,
+            "halves",
+            "cuda:sm_90a",
+            HALVES,
+            2e-3,
+            ["igrt_box_2(", "igrt_wgmma64_dot_f16<"],
+        ),
+        beside(
+            ingot,
+            work,
+            "single",
+            "cuda:sm_90a",
+            SINGLE,
+            2e-6,
+            ["igrt_box_2(", "igrt_wgmma_dot_tf32x3("],
+        ),
+        beside(
+            ingot,
+            work,
+            "turned",
+            "cuda:sm_90a",
+            TURNED,
+            2e-6,
+            ["_copy_1536x192(", "igrt_wgmma_dot_tf32x3("],
+        ),
+        beside(
+            ingot,
+            work,
+            "heads",
+            "cuda:sm_90a",
+            HEADS,
+            2e-6,
+            ["JOIN r0 r1", "igrt_wgmma_dot_tf32x3("],
+        ),
+    ]
+    for name, dtypes, (m, k, n) in (
+        ("signs", (I, I, I), (384, 512, 384)),
+        ("bytes", (U, I, U), (400, 576, 400)),
+    ):
         node, weights = quantized("QLinearMatMul", "x", "y", (k, n), dtypes, (0, 0, 5))
-        told.append(beside(ingot, work, name, "cuda:sm_90a", ([("x", dtypes[0], [m, k])], [node], ("y", dtypes[2], [m, n]), weights), 0, ["igrt_box_2(", "igrt_wgmma64_dot_"]))
+        told.append(
+            beside(
+                ingot,
+                work,
+                name,
+                "cuda:sm_90a",
+                ([("x", dtypes[0], [m, k])], [node], ("y", dtypes[2], [m, n]), weights),
+                0,
+                ["igrt_box_2(", "igrt_wgmma64_dot_"],
+            )
+        )
     print(", ".join(told))
 
 
 # Models, the tolerance, and what of the text becomes what else.
 FAULTS = {
-    ("halves", "cuda:sm_90a"): (HALVES, 2e-3, {
-        "a place that is taken for filled": ("tokens, iteration % depth), iteration / depth & 1);\n    asm volatile(\"wgmma.fence",
-                                             "tokens, iteration % depth), ~(iteration / depth) & 1);\n    asm volatile(\"wgmma.fence"),
-        "a place that is taken for free": ("(iteration / depth & 1) ^ 1);", "iteration / depth & 1);"),
-        "a place freed before its products are done": ("wgmma.wait_group.sync.aligned 1;", ""),
-        "sums read before the products are done": ("wgmma.wait_group.sync.aligned 0;", ""),
-        "no fence before products": ("wgmma.fence.sync.aligned;", ""),
-        "no fence of tokens": ("fence.mbarrier_init.release.cluster;", ""),
-        "atoms that lie elsewhere": ("(1024 >> 4) << 32", "(512 >> 4) << 32"),
-        "no swizzle": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
-        "bytes that no box brings": ('"r"(bytes)', '"r"(bytes + 16)'),
-    }),
-    ("single", "cuda:sm_90a"): (SINGLE, 2e-6, {
-        "no fence of memory": ("fence.proxy.async.shared::cta;", ""),
-        "no barrier of the warpgroup": ("bar.sync %0, 128;", ""),
-        "rests of one block": ("rests += iteration % 2 * (32 * N);", ""),
-        "rows of another warp": ("/ 32 % 4 * 16", "/ 32 % 2 * 16"),
-    }),
-    ("sums", "cuda:sm_80"): (residuals(H, 784, 256), 4e-3, {
-        "each item's loads from one block": ("*(const uint4 *)(from + 6 * q)", "*(const uint4 *)from"),
-        "a swap of other items": ("y = __shfl_xor_sync(0xffffffffu, y, 2);", "y = __shfl_xor_sync(0xffffffffu, y, 1);"),
-    }),
+    ("halves", "cuda:sm_90a"): (
+        HALVES,
+        2e-3,
+        {
+            "a place that is taken for filled": (
+                "tokens, iteration % depth), iteration / depth & 1);\n    asm volatile(\"wgmma.fence",
+                "tokens, iteration % depth), ~(iteration / depth) & 1);\n    asm volatile(\"wgmma.fence",
+            ),
+            "a place that is taken for free": (
+                "(iteration / depth & 1) ^ 1);",
+                "iteration / depth & 1);",
+            ),
+            "a place freed before its products are done": ("wgmma.wait_group.sync.aligned 1;", ""),
+            "sums read before the products are done": ("wgmma.wait_group.sync.aligned 0;", ""),
+            "no fence before products": ("wgmma.fence.sync.aligned;", ""),
+            "no fence of tokens": ("fence.mbarrier_init.release.cluster;", ""),
+            "atoms that lie elsewhere": ("(1024 >> 4) << 32", "(512 >> 4) << 32"),
+            "no swizzle": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
+            "bytes that no box brings": ('"r"(bytes)', '"r"(bytes + 16)'),
+        },
+    ),
+    ("single", "cuda:sm_90a"): (
+        SINGLE,
+        2e-6,
+        {
+            "no fence of memory": ("fence.proxy.async.shared::cta;", ""),
+            "no barrier of the warpgroup": ("bar.sync %0, 128;", ""),
+            "rests of one block": ("rests += iteration % 2 * (32 * N);", ""),
+            "rows of another warp": ("/ 32 % 4 * 16", "/ 32 % 2 * 16"),
+        },
+    ),
+    ("sums", "cuda:sm_80"): (
+        residuals(H, 784, 256),
+        4e-3,
+        {
+            "each item's loads from one block": (
+                "*(const uint4 *)(from + 6 * q)",
+                "*(const uint4 *)from",
+            ),
+            "a swap of other items": (
+                "y = __shfl_xor_sync(0xffffffffu, y, 2);",
+                "y = __shfl_xor_sync(0xffffffffu, y, 1);",
+            ),
+        },
+    ),
     ("norms", "cuda:sm_80"): (NORMS, 1e-5, {"no barrier": ("__syncthreads();", "")}),
-    ("copies", "cuda:sm_80"): (COPIES, 2e-3, {
-        "no wait for copies": ("cp.async.wait_group", "cp.async.nothing"),
-        "no barrier": ("__syncthreads();", ""),
-    }),
-    ("windows", "cuda:sm_90a"): (WINDOWS, 3e-3, {"no barrier of the cluster": ("barrier.cluster.wait.acquire.aligned;", "")}),
+    ("copies", "cuda:sm_80"): (
+        COPIES,
+        2e-3,
+        {
+            "no wait for copies": ("cp.async.wait_group", "cp.async.nothing"),
+            "no barrier": ("__syncthreads();", ""),
+        },
+    ),
+    ("windows", "cuda:sm_90a"): (
+        WINDOWS,
+        3e-3,
+        {"no barrier of the cluster": ("barrier.cluster.wait.acquire.aligned;", "")},
+    ),
 }
 
 
@@ -268,7 +760,11 @@ def faults(ingot, work):
         pair = Pair(ingot, work, name, target, made, tolerance)
         for i, (what, (old, new)) in enumerate(plans.items()):
             folder = work / f"{name}_fault{i}"
-            if old not in emulate.driver(pair.bundle, folder, lambda text: text.replace(old, new) + f"/* {old} */" * (old in text)):
+            if old not in emulate.driver(
+                pair.bundle,
+                folder,
+                lambda text: text.replace(old, new) + f"/* {old} */" * (old in text),
+            ):
                 raise Wrong(f"{name}: no {old} in the text")
             try:
                 for order in emulate.ORDERS:
@@ -284,20 +780,29 @@ def branches(ingot, work):
     from onnx.reference import ReferenceEvaluator
     from on_device import decides
     import onnx
+
     rng, told = np.random.default_rng(3), []
-    inputs = [(rng.standard_normal((4, 16)) + shift).astype(np.float32) for shift in (-1, 0, 1, -0.3)]
+    inputs = [
+        (rng.standard_normal((4, 16)) + shift).astype(np.float32) for shift in (-1, 0, 1, -0.3)
+    ]
     for kind in ("if", "loop", "nested"):
         path, bundle, folder = decides(kind, work), work / kind, work / f"{kind}_driver"
         wanted = [ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})[0] for x in inputs]
         call(ingot, "compile", path, "-o", bundle, "--target", "cuda:sm_80", "-q")
         make(bundle, compilers()[0], "-O1")
         emulate.driver(bundle, folder)
-        for driver in ("13000", "12030"):   # nodes of the graph; the host asks
+        for driver in ("13000", "12030"):  # nodes of the graph; the host asks
             for i, (x, want) in enumerate(zip(inputs, wanted)):
                 given = work / f"{kind}_{driver}_{i}"
                 given.mkdir()
                 np.save(given / "input_0.npy", x)
-                call(bundle / "model", given, given, env=emulate.environment(folder, emulate.ORDERS[i % 2]) | {"CUDA_STUB_DRIVER": driver})
+                call(
+                    bundle / "model",
+                    given,
+                    given,
+                    env=emulate.environment(folder, emulate.ORDERS[i % 2])
+                    | {"CUDA_STUB_DRIVER": driver},
+                )
                 error = abs(np.load(given / "output_0.npy") - want).max() / abs(want).max()
                 if not error <= 1e-5:
                     raise Wrong(f"{kind}, driver {driver}, input {i}: {error:.1e} of the range")
@@ -309,4 +814,20 @@ if __name__ == "__main__":
     if not emulate.CXX:
         print("skipped: no C++ compiler")
         sys.exit(77)
-    sys.exit(main(__doc__, {"products": products, "sums": sums, "bytes": byte_products, "windows": windows, "attention": attention, "vectors": vectors, "items": items, "boxes": boxes, "branches": branches, "faults": faults}))
+    sys.exit(
+        main(
+            __doc__,
+            {
+                "products": products,
+                "sums": sums,
+                "bytes": byte_products,
+                "windows": windows,
+                "attention": attention,
+                "vectors": vectors,
+                "items": items,
+                "boxes": boxes,
+                "branches": branches,
+                "faults": faults,
+            },
+        )
+    )

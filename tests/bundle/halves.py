@@ -14,6 +14,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import os
 import pathlib
 import shutil
@@ -32,7 +33,9 @@ except ModuleNotFoundError as e:
 
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = "cuda:sm_90+c"
-VECTORS = "cuda:sm_90+c:x86-64-v3"  # weights of products lie in panels, in other ones than on the GPU
+VECTORS = (
+    "cuda:sm_90+c:x86-64-v3"  # weights of products lie in panels, in other ones than on the GPU
+)
 DEVICE, CONFIG, BUILD = 16, 2, 17
 
 # PROGRAM TARGET GPU FLAGS: which half runs and what y is of each context, "-" where nothing is asked; two contexts, the second one on C
@@ -104,7 +107,19 @@ def program(ingot, model, out, *flags, cc="cc", cflags="-O1 -std=c11", target=TA
     (out / "program").mkdir()
     (out / "program/program.c").write_text(text)
     sources = sorted(out.glob("*.c")) + sorted(out.glob("*.S")) + [out / "program/program.c"]
-    call(cc, *cflags.split(), "-I.", "-I", out, *sources, "-o", out / "program/run", "-lm", "-ldl", cwd=out)
+    call(
+        cc,
+        *cflags.split(),
+        "-I.",
+        "-I",
+        out,
+        *sources,
+        "-o",
+        out / "program/run",
+        "-lm",
+        "-ldl",
+        cwd=out,
+    )
     return out / "program/run"
 
 
@@ -117,7 +132,9 @@ def driver(work):
 
 
 def lines(run, *words, env=None, weights=None):
-    return call(run, *(words or ("-", "-", "0")), *([weights] if weights else []), env=env).splitlines()
+    return call(
+        run, *(words or ("-", "-", "0")), *([weights] if weights else []), env=env
+    ).splitlines()
 
 
 def numbers(line):
@@ -147,10 +164,23 @@ def by_numpy():
 
 def chosen(ingot, work):
     run = program(ingot, mlp(work), work / "out")
-    alone = program(ingot, mlp(work), work / "alone", target="c",
-                    text=PROGRAM.replace("model_target(&ctx[k % 2])", '"c"').replace('config.target = i ? "c" :', 'config.user = i ? NULL :'))
+    alone = program(
+        ingot,
+        mlp(work),
+        work / "alone",
+        target="c",
+        text=PROGRAM.replace("model_target(&ctx[k % 2])", '"c"').replace(
+            'config.target = i ? "c" :', 'config.user = i ? NULL :'
+        ),
+    )
     stub = driver(work)
-    want(not any((pathlib.Path(d) / "libcuda.so.1").exists() for d in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")), "there is a driver here")
+    want(
+        not any(
+            (pathlib.Path(d) / "libcuda.so.1").exists()
+            for d in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")
+        ),
+        "there is a driver here",
+    )
 
     # no driver: C, in both contexts
     got, same = lines(run), lines(alone)
@@ -163,41 +193,102 @@ def chosen(ingot, work):
     (work / "data").mkdir()
     np.save(work / "data/input_0.npy", np.zeros((4, 20), np.float32))
     stub_less = {"LD_LIBRARY_PATH": ""}
-    for env, words, says in ((stub_less, (), "by C: there is no CUDA driver"), (stub_less, ("--target", "cuda"), "status 16): there is no CUDA driver"), (stub_less, ("--target", "c"), None),
-                             (stub, (), None), (stub, ("--gpu", "7"), "status 16): there is no GPU, or not the one"),
-                             (stub | {"CUDA_STUB_FAIL": "cuMemAlloc", "CUDA_STUB_ERROR": "2"}, (), "by C: the GPU has too little memory free"),
-                             (stub | {"CUDA_STUB_FAIL": "cuMemAlloc", "CUDA_STUB_ERROR": "2"}, ("--target", "cuda"), "status 16): the GPU has too little memory free"),
-                             (stub | {"CUDA_STUB_FAIL": "cuModuleLoadDataEx", "CUDA_STUB_ERROR": "209"}, (), "by C: the kernels are not compiled for this GPU"),
-                             (stub | {"CUDA_STUB_FAIL": "cuStreamCreate"}, (), "by C: a call of the CUDA driver failed")):
-        done = subprocess.run([work / "out/model", *words, work / "data", work / "y"], capture_output=True, text=True, env=os.environ | env)
-        want(done.stderr.count("\n") == (says is not None) and (says or "") in done.stderr and (done.returncode == 0) == ("status" not in (says or "")),
-             f"{env}, {words}: status {done.returncode}: {done.stderr}")
-    for words, status in ((("cuda", "-", "0"), DEVICE), (("-", "0", "0"), DEVICE), (("-", "-", "2"), DEVICE), (("c", "0", "0"), CONFIG),
-                          (("c", "-", "2"), CONFIG), (("opencl", "-", "0"), CONFIG), (("", "-", "0"), CONFIG)):
-        want(lines(run, *words) == [f"init {status}"], f"without a driver, {words}: {lines(run, *words)}")
+    for env, words, says in (
+        (stub_less, (), "by C: there is no CUDA driver"),
+        (stub_less, ("--target", "cuda"), "status 16): there is no CUDA driver"),
+        (stub_less, ("--target", "c"), None),
+        (stub, (), None),
+        (stub, ("--gpu", "7"), "status 16): there is no GPU, or not the one"),
+        (
+            stub | {"CUDA_STUB_FAIL": "cuMemAlloc", "CUDA_STUB_ERROR": "2"},
+            (),
+            "by C: the GPU has too little memory free",
+        ),
+        (
+            stub | {"CUDA_STUB_FAIL": "cuMemAlloc", "CUDA_STUB_ERROR": "2"},
+            ("--target", "cuda"),
+            "status 16): the GPU has too little memory free",
+        ),
+        (
+            stub | {"CUDA_STUB_FAIL": "cuModuleLoadDataEx", "CUDA_STUB_ERROR": "209"},
+            (),
+            "by C: the kernels are not compiled for this GPU",
+        ),
+        (stub | {"CUDA_STUB_FAIL": "cuStreamCreate"}, (), "by C: a call of the CUDA driver failed"),
+    ):
+        done = subprocess.run(
+            [work / "out/model", *words, work / "data", work / "y"],
+            capture_output=True,
+            text=True,
+            env=os.environ | env,
+        )
+        want(
+            done.stderr.count("\n") == (says is not None)
+            and (says or "") in done.stderr
+            and (done.returncode == 0) == ("status" not in (says or "")),
+            f"{env}, {words}: status {done.returncode}: {done.stderr}",
+        )
+    for words, status in (
+        (("cuda", "-", "0"), DEVICE),
+        (("-", "0", "0"), DEVICE),
+        (("-", "-", "2"), DEVICE),
+        (("c", "0", "0"), CONFIG),
+        (("c", "-", "2"), CONFIG),
+        (("opencl", "-", "0"), CONFIG),
+        (("", "-", "0"), CONFIG),
+    ):
+        want(
+            lines(run, *words) == [f"init {status}"],
+            f"without a driver, {words}: {lines(run, *words)}",
+        )
 
     # a driver: the GPU's half in the first context, C in the second
     def with_driver(*words, **env):
         (work / "log").unlink(missing_ok=True)
         return lines(run, *words, env=stub | env), logged(work)
+
     for words in (("-", "-", "0"), ("cuda", "-", "0"), ("-", "1", "0"), ("-", "-", "2")):
         told, stages = with_driver(*words)
-        want([t[:3] for t in told[::2]] == ["cud", "cud"] and told[1::2] == got[1::2], f"with a driver, {words}: {told}")
+        want(
+            [t[:3] for t in told[::2]] == ["cud", "cud"] and told[1::2] == got[1::2],
+            f"with a driver, {words}: {told}",
+        )
         want([t.split()[1] for t in told] == ["0"] * 4, f"with a driver, {words}: {told}")
         names, called = [s[0] for s in stages], [s[1] for s in stages]
-        want(names == ["init", "init of C", "run", "run of C", "run", "run of C", "deinit", "deinit"], f"{words}: {names}")
+        want(
+            names
+            == ["init", "init of C", "run", "run of C", "run", "run of C", "deinit", "deinit"],
+            f"{words}: {names}",
+        )
         want(called[1] == called[3] == called[5] == called[7] == [], f"C asks the driver: {stages}")
-        want("cuStreamBeginCapture" in called[0] and "cuGraphLaunch" in called[2], f"{words}: the GPU's half: {stages}")
-        want(called[0].count("cuMemAlloc") == called[6].count("cuMemFree"), f"{words}: memory is not let go: {stages}")
+        want(
+            "cuStreamBeginCapture" in called[0] and "cuGraphLaunch" in called[2],
+            f"{words}: the GPU's half: {stages}",
+        )
+        want(
+            called[0].count("cuMemAlloc") == called[6].count("cuMemFree"),
+            f"{words}: memory is not let go: {stages}",
+        )
     told, stages = with_driver("c", "-", "0")
-    want(told == got and not any(c for _, c in stages), f"asked for C, with a driver: {told} {stages}")
+    want(
+        told == got and not any(c for _, c in stages),
+        f"asked for C, with a driver: {told} {stages}",
+    )
     want(with_driver("-", "7", "0")[0] == [f"init {DEVICE}"], "a GPU 7 was found")
 
     # what is there cannot run it: C, unless the GPU was asked for; nothing stays behind on it
-    for fail, status in (("cuInit", DEVICE), ("cuDeviceGet", DEVICE), ("cuModuleLoadDataEx", BUILD), ("cuGraphInstantiateWithFlags", DEVICE)):
+    for fail, status in (
+        ("cuInit", DEVICE),
+        ("cuDeviceGet", DEVICE),
+        ("cuModuleLoadDataEx", BUILD),
+        ("cuGraphInstantiateWithFlags", DEVICE),
+    ):
         told, stages = with_driver("-", "-", "0", CUDA_STUB_FAIL=fail)
         want(told == got, f"where {fail} fails: {told}")
-        want(stages[0][1].count("cuMemAlloc") == stages[0][1].count("cuMemFree"), f"where {fail} fails: {stages[0]}")
+        want(
+            stages[0][1].count("cuMemAlloc") == stages[0][1].count("cuMemFree"),
+            f"where {fail} fails: {stages[0]}",
+        )
         for words in (("cuda", "-", "0"), ("-", "0", "0")):
             told = with_driver(*words, CUDA_STUB_FAIL=fail)[0]
             want(told == [f"init {status}"], f"where {fail} fails, {words}: {told}")
@@ -211,14 +302,23 @@ def strict(ingot, work):
     for cc in compilers():
         make(out, cc, STRICT)
         call(out / "model", "--selftest")
-        call(out / "model", "--selftest", "--target", "cuda", env=stub, good=(6,))   # a driver that computes nothing
+        call(
+            out / "model", "--selftest", "--target", "cuda", env=stub, good=(6,)
+        )  # a driver that computes nothing
     (out / "program.c").write_text(PROGRAM)
     sources = [*sorted(out.glob("*.c"))]
     for cc in compilers():
         run = work / f"run_{cc}"
         call(cc, *SANITIZE.split(), "-std=c11", "-I", out, *sources, "-o", run, "-lm", "-ldl")
         for env in ({}, stub, stub | {"CUDA_STUB_FAIL": "cuModuleLoadDataEx"}):
-            told = lines(run, "-", "-", "0", weights=out / "model.weights", env=env | {"ASAN_OPTIONS": "detect_leaks=0"})
+            told = lines(
+                run,
+                "-",
+                "-",
+                "0",
+                weights=out / "model.weights",
+                env=env | {"ASAN_OPTIONS": "detect_leaks=0"},
+            )
             want(len(told) == 4 and all(t.split()[1] == "0" for t in told), f"{cc}, {env}: {told}")
     print("gcc, clang" if len(compilers()) > 1 else compilers()[0])
 
@@ -228,12 +328,23 @@ def embedding(work):
     rng = np.random.default_rng(3)
     table = rng.standard_normal((500, 64)).astype(np.float32)
     w = rng.standard_normal((64, 96)).astype(np.float32)
-    nodes = [helper.make_node("Gather", ["table", "i"], ["h"]), helper.make_node("MatMul", ["h", "w"], ["y"])]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("i", TensorProto.INT64, [32])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [32, 96])],
-                              [numpy_helper.from_array(table, "table"), numpy_helper.from_array(w, "w")])
+    nodes = [
+        helper.make_node("Gather", ["table", "i"], ["h"]),
+        helper.make_node("MatMul", ["h", "w"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, [32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [32, 96])],
+        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(w, "w")],
+    )
     path = work / "embedding.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    path.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ).SerializeToString()
+    )
     return path, table, w
 
 
@@ -247,9 +358,16 @@ def weights(ingot, work):
 
     model, table, w = embedding(work)
     out = work / "shared"
-    told = subprocess.run([ingot, "compile", model, "-o", out, "--target", VECTORS, "--weights", "blob"], capture_output=True, text=True)
+    told = subprocess.run(
+        [ingot, "compile", model, "-o", out, "--target", VECTORS, "--weights", "blob"],
+        capture_output=True,
+        text=True,
+    )
     size = (out / "model.weights").stat().st_size
-    want(told.returncode == 0 and table.nbytes + w.nbytes < size < 2 * table.nbytes, f"{size} bytes of weights, of a table of {table.nbytes}: {told.stderr}")
+    want(
+        told.returncode == 0 and table.nbytes + w.nbytes < size < 2 * table.nbytes,
+        f"{size} bytes of weights, of a table of {table.nbytes}: {told.stderr}",
+    )
     want(f"of which both read {table.nbytes}" in told.stderr, told.stderr)
     index = np.arange(32) * 15
     data = work / "data"
@@ -258,10 +376,17 @@ def weights(ingot, work):
     make(out, "cc", "-O1")
     call(out / "model", data, work / "y")
     y = np.load(work / "y/output_0.npy")
-    want(np.abs(y - table[index].astype(np.float64) @ w).max() < 1e-4, "what is looked up in weights of both halves")
+    want(
+        np.abs(y - table[index].astype(np.float64) @ w).max() < 1e-4,
+        "what is looked up in weights of both halves",
+    )
     whole, stub = (out / "model.weights").read_bytes(), driver(work)
-    for at, cpu, gpu in ((0, 0, 3), (size // 2, 3, 3), (size - 1, 3, 0)):   # weights of the GPU's half, of both, of the half for C
-        (out / "model.weights").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+    for at, cpu, gpu in (
+        (0, 0, 3),
+        (size // 2, 3, 3),
+        (size - 1, 3, 0),
+    ):  # weights of the GPU's half, of both, of the half for C
+        (out / "model.weights").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         call(out / "model", data, work / "y", good=(cpu,))
         call(out / "model", data, work / "y", env=stub, good=(gpu,))
     print(f"arrays, a file, linked in; {size} bytes for two halves of {table.nbytes} + {w.nbytes}")
@@ -296,23 +421,43 @@ int main(int argc, char **argv)
 
 def sizes(ingot, work):
     value = helper.make_tensor_value_info
-    nodes = [helper.make_node("Concat", ["past", "row"], ["present"], axis=0), helper.make_node("ReduceSum", ["present", "first"], ["y"], keepdims=0),
-             helper.make_node("Add", ["x", "x"], ["z"])]
+    nodes = [
+        helper.make_node("Concat", ["past", "row"], ["present"], axis=0),
+        helper.make_node("ReduceSum", ["present", "first"], ["y"], keepdims=0),
+        helper.make_node("Add", ["x", "x"], ["z"]),
+    ]
     f = TensorProto.FLOAT
-    graph = helper.make_graph(nodes, "g", [value("row", f, [1, 4]), value("past", f, ["past", 4]), value("x", f, ["n", 4])],
-                              [value("y", f, [4]), value("present", f, ["next", 4]), value("z", f, ["n", 4])],
-                              [numpy_helper.from_array(np.int64([0]), "first")])
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [value("row", f, [1, 4]), value("past", f, ["past", 4]), value("x", f, ["n", 4])],
+        [value("y", f, [4]), value("present", f, ["next", 4]), value("z", f, ["n", 4])],
+        [numpy_helper.from_array(np.int64([0]), "first")],
+    )
     model = work / "grows.onnx"
-    model.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    model.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ).SerializeToString()
+    )
     flags = ("--dim", "past=0..5", "--dim", "n=1..8", "--state", "past=present")
     run = program(ingot, model, work / "out", *flags, text=GROWS)
     told = call(run).splitlines()
     sums = [f"0 {i + 1} {i + 1} {4 * (i + 1)} {i + 1} {2 * (1 + i)} none" for i in range(6)]
-    want(told[:6] == sums and told[6].split()[0] == told[7].split()[0] == "10" and told[7].endswith("fault"), "\n".join(told))
+    want(
+        told[:6] == sums
+        and told[6].split()[0] == told[7].split()[0] == "10"
+        and told[7].endswith("fault"),
+        "\n".join(told),
+    )
     want(told[8].split()[:2] == ["0", "1"], "\n".join(told))
     stub = driver(work)
     told = [t.split() for t in call(run, env=stub).splitlines()]
-    want([t[:2] for t in told[:6]] == [["0", str(i + 1)] for i in range(6)] and told[6][0] == told[7][0] == "10", f"on the GPU's half: {told}")
+    want(
+        [t[:2] for t in told[:6]] == [["0", str(i + 1)] for i in range(6)]
+        and told[6][0] == told[7][0] == "10",
+        f"on the GPU's half: {told}",
+    )
     print("both halves count rows")
 
 
@@ -352,23 +497,39 @@ def built(ingot, work):
     call("cmake", "--install", work / "b", "--prefix", prefix)
     user = work / "user"
     user.mkdir()
-    (user / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.15)\nproject(u LANGUAGES C CXX)\nfind_package(model REQUIRED)\n"
-                                         "add_executable(u u.c)\ntarget_link_libraries(u PRIVATE model::model_model)\n"
-                                         "add_executable(v v.cpp)\ntarget_compile_features(v PRIVATE cxx_std_17)\n"
-                                         "target_link_libraries(v PRIVATE model::model_model)\n")
-    (user / "u.c").write_text('#include "model.h"\nint main(void) { return model_init(0, 0) != IGRT_ERR_NULL; }\n')
+    (user / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.15)\nproject(u LANGUAGES C CXX)\nfind_package(model REQUIRED)\n"
+        "add_executable(u u.c)\ntarget_link_libraries(u PRIVATE model::model_model)\n"
+        "add_executable(v v.cpp)\ntarget_compile_features(v PRIVATE cxx_std_17)\n"
+        "target_link_libraries(v PRIVATE model::model_model)\n"
+    )
+    (user / "u.c").write_text(
+        '#include "model.h"\nint main(void) { return model_init(0, 0) != IGRT_ERR_NULL; }\n'
+    )
     (user / "v.cpp").write_text(CPP)
-    call("cmake", "-S", user, "-B", user / "b", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+    call(
+        "cmake",
+        "-S",
+        user,
+        "-B",
+        user / "b",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror",
+    )
     call("cmake", "--build", user / "b")
     call(user / "b/u")
     told = call(user / "b/v", cwd=out).split()
     want(told == ["c", str(DEVICE)], f"from C++: {told}")
     sys.path.insert(0, str(HERE.parent.parent / "compiler/tools/python"))
     import ingot as binding
+
     x = np.float32(np.arange(80) % 13 / 4 - 1).reshape(4, 20)
     for target in (None, "c"):
         m = binding.Model(out, target=target)
-        want(m.target == "c" and np.abs(m(x).ravel() - by_numpy()).max() < 1e-6, f"from Python, target={target}: {m.target}")
+        want(
+            m.target == "c" and np.abs(m(x).ravel() - by_numpy()).max() < 1e-6,
+            f"from Python, target={target}: {m.target}",
+        )
     try:
         binding.Model(out, target="cuda")
         raise Wrong("from Python: there is a GPU")
@@ -387,19 +548,55 @@ def decided(ingot, work):
     want(a == c, f"{[f for f in a if a[f] != c.get(f)]} differ by the decisions that were saved")
     # each half is what a bundle for its target is: the same kernels, names apart
     for target, name in (("cuda:sm_90", "model_cuda"), ("c", "model_c")):
-        call(ingot, "compile", model, "-o", work / name, "--target", target, "--name", name, "--weights", "blob")
+        call(
+            ingot,
+            "compile",
+            model,
+            "-o",
+            work / name,
+            "--target",
+            target,
+            "--name",
+            name,
+            "--weights",
+            "blob",
+        )
         for file in (work / name).glob(f"{name}_kernels*"):
-            want(file.read_bytes() == (work / "a" / file.name).read_bytes(), f"{file.name} differs from that of --target {target}")
-    refused = ((("compile", "-o", work / "no", "--target", "c+cuda"), 2, "c+cuda"), (("compile", "-o", work / "no", "--target", "cuda+opencl"), 2, "opencl"),
-               (("compile", "-o", work / "no", "--target", TARGET, "--max-vram", "1k"), 4, "--max-vram"),
-               (("compile", "-o", work / "no", "--target", TARGET, "--max-ram", "64"), 4, "--max-ram"),
-               (("inspect", "--target", TARGET), 2, "give one of them: cuda:sm_90 or c"), (("verify", "--target", TARGET), 2, "give one of them"),
-               (("compile", "-o", work / "no", "--target", "cuda+c:nothing"), 2, "c:nothing"))
+            want(
+                file.read_bytes() == (work / "a" / file.name).read_bytes(),
+                f"{file.name} differs from that of --target {target}",
+            )
+    refused = (
+        (("compile", "-o", work / "no", "--target", "c+cuda"), 2, "c+cuda"),
+        (("compile", "-o", work / "no", "--target", "cuda+opencl"), 2, "opencl"),
+        (("compile", "-o", work / "no", "--target", TARGET, "--max-vram", "1k"), 4, "--max-vram"),
+        (("compile", "-o", work / "no", "--target", TARGET, "--max-ram", "64"), 4, "--max-ram"),
+        (("inspect", "--target", TARGET), 2, "give one of them: cuda:sm_90 or c"),
+        (("verify", "--target", TARGET), 2, "give one of them"),
+        (("compile", "-o", work / "no", "--target", "cuda+c:nothing"), 2, "c:nothing"),
+    )
     for (command, *words), status, says in refused:
-        done = subprocess.run([ingot, command, model, *words], capture_output=True, text=True, env=os.environ | {"INGOT_CACHE": str(work / "cache")})
-        want(done.returncode == status and says in done.stderr and not (work / "no").exists(), f"{command} {words}: status {done.returncode}: {done.stderr}")
+        done = subprocess.run(
+            [ingot, command, model, *words],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"INGOT_CACHE": str(work / "cache")},
+        )
+        want(
+            done.returncode == status and says in done.stderr and not (work / "no").exists(),
+            f"{command} {words}: status {done.returncode}: {done.stderr}",
+        )
     # run and bench build both
-    told = call(ingot, "bench", model, "--target", TARGET, "--seconds", "0.01", env={"INGOT_CACHE": str(work / "cache")})
+    told = call(
+        ingot,
+        "bench",
+        model,
+        "--target",
+        TARGET,
+        "--seconds",
+        "0.01",
+        env={"INGOT_CACHE": str(work / "cache")},
+    )
     want('"target": "c"' in told, told)
     print("equal bytes; refusals")
 
@@ -410,14 +607,28 @@ def opencl(ingot, work):
     shutil.rmtree(work / "pocl", ignore_errors=True)
     told = lines(run, env=env)
     device = told[0].split()[0] == "opencl"
-    want(len(told) == 4 and all(t.split()[1] == "0" for t in told) and told[1].split()[0] == "c", f"{told}")
-    want((lines(run, "opencl", "-", "0", env=env) == [f"init {DEVICE}"]) == (not device), "asked for OpenCL")
+    want(
+        len(told) == 4 and all(t.split()[1] == "0" for t in told) and told[1].split()[0] == "c",
+        f"{told}",
+    )
+    want(
+        (lines(run, "opencl", "-", "0", env=env) == [f"init {DEVICE}"]) == (not device),
+        "asked for OpenCL",
+    )
     make(work / "out", "cc", "-O1")
     call(work / "out/model", "--selftest", env=env)
     call(work / "out/model", "--selftest", "--target", "c", env=env)
     print("on an OpenCL device" if device else "there is no OpenCL device: by C")
 
 
-CHECKS = {"chosen": chosen, "strict": strict, "weights": weights, "sizes": sizes, "built": built, "decided": decided, "opencl": opencl}
+CHECKS = {
+    "chosen": chosen,
+    "strict": strict,
+    "weights": weights,
+    "sizes": sizes,
+    "built": built,
+    "decided": decided,
+    "opencl": opencl,
+}
 if __name__ == "__main__":
     sys.exit(main(__doc__, CHECKS))

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Names that would break out of what they are written into, through every file that is emitted, in every language.
 
-    hostile.py --ingot build/ingot
+hostile.py --ingot build/ingot
 
-    c          bundles as C and C++ by gcc and clang with all warnings: weights in each way, sizes, states, custom operators, a
-               selftest, halves for a GPU, kernels for OpenCL and CUDA; what run and verify say
-    builds     make -n, cmake and the packages' files
-    told       the report's page, JSON, Graphviz, dumps, .sched (saved and read again), audit
+c          bundles as C and C++ by gcc and clang with all warnings: weights in each way, sizes, states, custom operators, a
+           selftest, halves for a GPU, kernels for OpenCL and CUDA; what run and verify say
+builds     make -n, cmake and the packages' files
+told       the report's page, JSON, Graphviz, dumps, .sched (saved and read again), audit
 """
+
 import collections
 import html.parser
 import json
@@ -26,13 +27,110 @@ from run import Wrong, call, main
 
 # What a name may have in it; the placeholder becomes bytes that are no UTF-8.
 NOT_UTF8 = "ZZNOTUTF8ZZ"
-HOSTILE = ["*/ int broken; /*", "//", "\n#error broken\n", "\r\nbroken", '"; broken("', "'broken'", "back\\", "\\", "\\\n", "??/", "??)", "é??)",
-           "ééé)", "</script><script>broken()</script>", "<!--", "-->", "]]>", "&lt;&amp;", "%s%n%d", "${HOME}", "$(shell touch broken)", "`touch broken`",
-           "@broken@", "#", "# broken", ";", "a=b", "a:b", "a,b", "[0]", "{", "}", "..", "../../broken", "/", " ", "\t", "\x01\x1b[31m\x7f", "日本語", "\u202e\u2028\u2029", "😀",
-           NOT_UTF8, "L" * 5000, "x y", "x_y", "x-y", "x.y", "X_Y", "1", "0x", "_", "__", "int", "for", "restrict", "inline", "_Bool", "class",
-           "namespace", "template", "operator", "this", "new", "delete", "and", "not", "auto", "typeof", "kernel", "global", "__global__",
-           "main", "NULL", "EOF", "errno", "stdin", "assert", "true", "bool", "std", "igrt", "in", "out", "ctx", "config", "model", "arena", "weights",
-           "struct_size", "inputs", "outputs", "size", "dims", "x_dims", "memcpy", "M_PI", "I", "linux", "unix", "__LINE__", "_Pragma", "defined"]
+HOSTILE = [
+    "*/ int broken; /*",
+    "//",
+    "\n#error broken\n",
+    "\r\nbroken",
+    '"; broken("',
+    "'broken'",
+    "back\\",
+    "\\",
+    "\\\n",
+    "??/",
+    "??)",
+    "é??)",
+    "ééé)",
+    "</script><script>broken()</script>",
+    "<!--",
+    "-->",
+    "]]>",
+    "&lt;&amp;",
+    "%s%n%d",
+    "${HOME}",
+    "$(shell touch broken)",
+    "`touch broken`",
+    "@broken@",
+    "#",
+    "# broken",
+    ";",
+    "a=b",
+    "a:b",
+    "a,b",
+    "[0]",
+    "{",
+    "}",
+    "..",
+    "../../broken",
+    "/",
+    " ",
+    "\t",
+    "\x01\x1b[31m\x7f",
+    "日本語",
+    "\u202e\u2028\u2029",
+    "😀",
+    NOT_UTF8,
+    "L" * 5000,
+    "x y",
+    "x_y",
+    "x-y",
+    "x.y",
+    "X_Y",
+    "1",
+    "0x",
+    "_",
+    "__",
+    "int",
+    "for",
+    "restrict",
+    "inline",
+    "_Bool",
+    "class",
+    "namespace",
+    "template",
+    "operator",
+    "this",
+    "new",
+    "delete",
+    "and",
+    "not",
+    "auto",
+    "typeof",
+    "kernel",
+    "global",
+    "__global__",
+    "main",
+    "NULL",
+    "EOF",
+    "errno",
+    "stdin",
+    "assert",
+    "true",
+    "bool",
+    "std",
+    "igrt",
+    "in",
+    "out",
+    "ctx",
+    "config",
+    "model",
+    "arena",
+    "weights",
+    "struct_size",
+    "inputs",
+    "outputs",
+    "size",
+    "dims",
+    "x_dims",
+    "memcpy",
+    "M_PI",
+    "I",
+    "linux",
+    "unix",
+    "__LINE__",
+    "_Pragma",
+    "defined",
+]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wtrigraphs", "-Wcomment", "-Wno-psabi"]
 
 
@@ -46,18 +144,31 @@ def info(name, *shape):
 
 
 def weight(name, *shape):
-    return numpy_helper.from_array(np.random.default_rng(1).standard_normal(shape).astype(np.float32), name)
+    return numpy_helper.from_array(
+        np.random.default_rng(1).standard_normal(shape).astype(np.float32), name
+    )
 
 
 def save(path, graph, domains=()):
     """With every text that the format has; placeholders are replaced by as many bytes."""
     text = "*/ ??/ </script> \n \" \\ é " + NOT_UTF8
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), *(helper.make_opsetid(d, 1) for d in domains)], ir_version=8)
-    model.doc_string = model.producer_name = model.producer_version = model.domain = graph.doc_string = graph.name = text
+    model = helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("", 18), *(helper.make_opsetid(d, 1) for d in domains)],
+        ir_version=8,
+    )
+    model.doc_string = model.producer_name = model.producer_version = model.domain = (
+        graph.doc_string
+    ) = graph.name = text
     helper.set_model_props(model, {text: text})
     for item in (*graph.node, *graph.input, *graph.output, *graph.initializer):
         item.doc_string = text
-    path.write_bytes(model.SerializeToString().replace(NOT_UTF8.encode(), b"\xff\xfe\xc0\x80 \xed\xa0\x80\xf8(".ljust(len(NOT_UTF8), b"\x80")[:len(NOT_UTF8)]))
+    path.write_bytes(
+        model.SerializeToString().replace(
+            NOT_UTF8.encode(),
+            b"\xff\xfe\xc0\x80 \xed\xa0\x80\xf8(".ljust(len(NOT_UTF8), b"\x80")[: len(NOT_UTF8)],
+        )
+    )
     return path
 
 
@@ -69,11 +180,34 @@ def every(path):
         inputs.append(info(name, 2, 4))
         outputs.append(info(y, 2, 4))
         data.append(weight(w, 4, 4))
-        nodes += [helper.make_node("MatMul", [name, w], [h], name=name), helper.make_node(("Tanh", "Softmax", "Relu")[i % 3], [h], [y], name="" if i % 7 == 0 else name + "/" + y)]
+        nodes += [
+            helper.make_node("MatMul", [name, w], [h], name=name),
+            helper.make_node(
+                ("Tanh", "Softmax", "Relu")[i % 3],
+                [h],
+                [y],
+                name="" if i % 7 == 0 else name + "/" + y,
+            ),
+        ]
     return save(path, helper.make_graph(nodes, "g", inputs, outputs, data))
 
 
-DIMS = ["*/", "??)", "é??/", '"', "back\\", "new\nline", "</script>", "int", "x y", "x_y", "%s", "${x}", "日", "L" * 400]
+DIMS = [
+    "*/",
+    "??)",
+    "é??/",
+    '"',
+    "back\\",
+    "new\nline",
+    "</script>",
+    "int",
+    "x y",
+    "x_y",
+    "%s",
+    "${x}",
+    "日",
+    "L" * 400,
+]
 
 
 def sized(path):
@@ -82,9 +216,17 @@ def sized(path):
     for i, name in enumerate(DIMS):
         inputs.append(info(f"x{name}", name, 3))
         outputs.append(info(f"y{name}", None, None))
-        nodes += [helper.make_node("Concat", [f"x{name}", f"x{DIMS[i - 1]}"], [f"h{name}"], name=f"n{name}", axis=0),
-                  helper.make_node("ReduceSum", [f"h{name}", "axes"], [f"y{name}"], name=f"m{name}", keepdims=1)]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(np.array([0], np.int64), "axes")])
+        nodes += [
+            helper.make_node(
+                "Concat", [f"x{name}", f"x{DIMS[i - 1]}"], [f"h{name}"], name=f"n{name}", axis=0
+            ),
+            helper.make_node(
+                "ReduceSum", [f"h{name}", "axes"], [f"y{name}"], name=f"m{name}", keepdims=1
+            ),
+        ]
+    graph = helper.make_graph(
+        nodes, "g", inputs, outputs, [numpy_helper.from_array(np.array([0], np.int64), "axes")]
+    )
     return save(path, graph), [w for name in DIMS for w in ("--dim", f"{name}=1..9")]
 
 
@@ -104,57 +246,131 @@ def foreign(path, folder):
     for i, domain in enumerate(domains):
         op, file = f"O{i}" + HOSTILE[i], folder / f"f{i}.c"
         file.write_text(SOURCE % f"f{i}")
-        nodes.append(helper.make_node(op, [y], [f"h{i}{HOSTILE[i]}"], name=HOSTILE[-i], domain=domain, beta=2.0))
+        nodes.append(
+            helper.make_node(
+                op, [y], [f"h{i}{HOSTILE[i]}"], name=HOSTILE[-i], domain=domain, beta=2.0
+            )
+        )
         y = nodes[-1].output[0]
         words += ["--op", f"{domain}:{op}={file}"]
-    nodes += [helper.make_node("Add", [y, '"??)\n*/'], ["é??/"], name="??/"), helper.make_node("Neg", ["é??/"], ["y*/"], name="\\")]
-    graph = helper.make_graph(nodes, "g", [info("x", 2, 4), info('"??)\n*/', 2, 4)], [info("y*/", 2, 4), info("é??/", 2, 4)], data)
+    nodes += [
+        helper.make_node("Add", [y, '"??)\n*/'], ["é??/"], name="??/"),
+        helper.make_node("Neg", ["é??/"], ["y*/"], name="\\"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [info("x", 2, 4), info('"??)\n*/', 2, 4)],
+        [info("y*/", 2, 4), info("é??/", 2, 4)],
+        data,
+    )
     return save(path, graph, domains), words + ["--state", '"??)\n*/=é??/']
 
 
 def models(work):
     sized_model, bounds = sized(work / "sized.onnx")
     foreign_model, words = foreign(work / "foreign.onnx", work)
-    return {"every": (every(work / "every.onnx"), []), "sized": (sized_model, bounds), "foreign": (foreign_model, words)}
+    return {
+        "every": (every(work / "every.onnx"), []),
+        "sized": (sized_model, bounds),
+        "foreign": (foreign_model, words),
+    }
 
 
 def plain(text, what):
     """Of a file or of what is printed: no control characters, which a terminal would obey."""
     found = re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", text)
-    want(not found, f"{what} has {found and found[0]}: {found and text[max(0, found.start() - 60):found.end() + 20]}")
+    want(
+        not found,
+        f"{what} has {found and found[0]}: {found and text[max(0, found.start() - 60) : found.end() + 20]}",
+    )
 
 
 def sources(bundle, lanes):
     """In ASCII, without trigraphs; as C, C++ and OpenCL, by both compilers."""
     for file in bundle.rglob("*"):
-        if file.suffix in (".c", ".h", ".hpp", ".cl", ".cu", ".S", ".txt", ".ld", ".yml", ".cmake") or file.name == "Makefile":
+        if (
+            file.suffix in (".c", ".h", ".hpp", ".cl", ".cu", ".S", ".txt", ".ld", ".yml", ".cmake")
+            or file.name == "Makefile"
+        ):
             plain(file.read_bytes(), file)
             want(file.read_bytes().isascii(), f"{file} is not ASCII")
             want("??" not in re.sub(r"\?\\\?", "", file.read_text()), f"{file} has a trigraph")
     texts = sorted(bundle.glob("*.c"))
     for cc in ("gcc", "clang"):
-        call(cc, "-std=c99", "-fsyntax-only", *WARNINGS, *(["-march=x86-64-v3"] if lanes else []), "-I", bundle, *texts)
+        call(
+            cc,
+            "-std=c99",
+            "-fsyntax-only",
+            *WARNINGS,
+            *(["-march=x86-64-v3"] if lanes else []),
+            "-I",
+            bundle,
+            *texts,
+        )
     for cxx in ("g++", "clang++") if shutil.which("clang++") else ("g++",):
-        call(cxx, "-std=c++17", "-fsyntax-only", *WARNINGS, "-I", bundle, "-x", "c++", "-include", "model.hpp", "/dev/null")
+        call(
+            cxx,
+            "-std=c++17",
+            "-fsyntax-only",
+            *WARNINGS,
+            "-I",
+            bundle,
+            "-x",
+            "c++",
+            "-include",
+            "model.hpp",
+            "/dev/null",
+        )
     for file in bundle.glob("*.cl"):
-        call("clang", "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only", "-Wtrigraphs", "-Wcomment", "-Werror", file)
+        call(
+            "clang",
+            "-x",
+            "cl",
+            "-cl-std=CL1.2",
+            "-Xclang",
+            "-finclude-default-header",
+            "-fsyntax-only",
+            "-Wtrigraphs",
+            "-Wcomment",
+            "-Werror",
+            file,
+        )
 
 
-WAYS = (["--target", "c", "--weights", "array"], ["--target", "c:c99", "--weights", "blob"], ["--target", "c:x86-64-v3", "--weights", "incbin", "-O0"],
-        ["--target", "opencl"], ["--target", "cuda:sm_80"], ["--target", "cuda:sm_80+c"], ["--fuse", "all", "--memory", "a=4M", "--memory", "b"])
+WAYS = (
+    ["--target", "c", "--weights", "array"],
+    ["--target", "c:c99", "--weights", "blob"],
+    ["--target", "c:x86-64-v3", "--weights", "incbin", "-O0"],
+    ["--target", "opencl"],
+    ["--target", "cuda:sm_80"],
+    ["--target", "cuda:sm_80+c"],
+    ["--fuse", "all", "--memory", "a=4M", "--memory", "b"],
+)
 
 
 def c(ingot, work):
     n = 0
     for name, (model, words) in models(work).items():
-        for i, way in enumerate(WAYS if name == "every" else WAYS[::2] if name == "sized" else WAYS[1::3]):
+        for i, way in enumerate(
+            WAYS if name == "every" else WAYS[::2] if name == "sized" else WAYS[1::3]
+        ):
             bundle = work / f"{name}{i}"
-            told = subprocess.run([ingot, "compile", model, "-o", bundle, *words, *way], capture_output=True, check=False)
+            told = subprocess.run(
+                [ingot, "compile", model, "-o", bundle, *words, *way],
+                capture_output=True,
+                check=False,
+            )
             want(told.returncode == 0, f"compile {name} {way}: {told.stderr[-2000:]}")
             plain(told.stdout + told.stderr, f"compile {name} {way}")
             sources(bundle, "c:x86-64-v3" in way)
             n += 1
-        told = subprocess.run([ingot, "verify", model, *words, "--target", "c", "-v"], capture_output=True, env=dict(os.environ, INGOT_CACHE=str(work / "cache")), check=False)
+        told = subprocess.run(
+            [ingot, "verify", model, *words, "--target", "c", "-v"],
+            capture_output=True,
+            env=dict(os.environ, INGOT_CACHE=str(work / "cache")),
+            check=False,
+        )
         want(told.returncode == 0, f"verify {name}: {told.stderr[-2000:]}")
         plain(told.stdout + told.stderr, f"verify {name}")
     print(f"{n} bundles")
@@ -183,6 +399,7 @@ def builds(ingot, work):
 
 class Page(html.parser.HTMLParser):
     """How many elements a page has, by tag."""
+
     def __init__(self, text):
         super().__init__()
         self.tags = collections.Counter()
@@ -195,19 +412,41 @@ class Page(html.parser.HTMLParser):
 def told(ingot, work):
     every_model = models(work)
     simple = work / "simple.onnx"
-    simple.write_bytes(helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [info("x", 4)], [info("y", 4)]),
-                                         opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString())
+    simple.write_bytes(
+        helper.make_model(
+            helper.make_graph(
+                [helper.make_node("Relu", ["x"], ["y"])], "g", [info("x", 4)], [info("y", 4)]
+            ),
+            opset_imports=[helper.make_opsetid("", 18)],
+            ir_version=8,
+        ).SerializeToString()
+    )
     call(ingot, "inspect", simple, "-o", work / "simple.html")
     usual = Page((work / "simple.html").read_text()).tags
     for name, (model, words) in every_model.items():
         call(ingot, "inspect", model, *words, "-o", work / "page.html")
         page = (work / "page.html").read_bytes().decode()
-        want(Page(page).tags == usual, f"{name}: the page has {Page(page).tags - usual} that no other page has")
+        want(
+            Page(page).tags == usual,
+            f"{name}: the page has {Page(page).tags - usual} that no other page has",
+        )
         for node in HOSTILE[::8]:
-            done = subprocess.run([ingot, "explain", model, node.replace(NOT_UTF8, "x"), *words], capture_output=True, check=False)
+            done = subprocess.run(
+                [ingot, "explain", model, node.replace(NOT_UTF8, "x"), *words],
+                capture_output=True,
+                check=False,
+            )
             plain(done.stdout + done.stderr, f"explain {name} {node}")
-        for what in (["--json"], ["--dot"], ["--dump", "graph"], ["--dump", "plan"], ["--dump", "kernels"]):
-            done = subprocess.run([ingot, "inspect", model, *words, *what], capture_output=True, check=False)
+        for what in (
+            ["--json"],
+            ["--dot"],
+            ["--dump", "graph"],
+            ["--dump", "plan"],
+            ["--dump", "kernels"],
+        ):
+            done = subprocess.run(
+                [ingot, "inspect", model, *words, *what], capture_output=True, check=False
+            )
             want(done.returncode == 0, f"inspect {name} {what}: {done.stderr[-1000:]}")
             plain(done.stdout + done.stderr, f"inspect {name} {what}")
             text = done.stdout.decode()
@@ -215,21 +454,46 @@ def told(ingot, work):
                 json.loads(text)
             if what == ["--dot"]:
                 outside = re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.S)
-                want('"' not in outside and "broken" not in outside, f"{name}: a name broke out of its string: {outside}")
+                want(
+                    '"' not in outside and "broken" not in outside,
+                    f"{name}: a name broke out of its string: {outside}",
+                )
         first, again = work / f"{name}_first", work / f"{name}_again"
         call(ingot, "compile", model, *words, "-o", first, "--save-sched", work / "s.sched", "-q")
         plain((work / "s.sched").read_bytes(), "the .sched")
-        done = subprocess.run([ingot, "compile", model, *words, "-o", again, "--sched", work / "s.sched"], capture_output=True, check=False)
-        want(done.returncode == 0 and b"warning" not in done.stderr, f"{name} by its .sched: {done.stderr[-1000:]}")
+        done = subprocess.run(
+            [ingot, "compile", model, *words, "-o", again, "--sched", work / "s.sched"],
+            capture_output=True,
+            check=False,
+        )
+        want(
+            done.returncode == 0 and b"warning" not in done.stderr,
+            f"{name} by its .sched: {done.stderr[-1000:]}",
+        )
         for file in first.rglob("*"):
             if file.is_file() and file.name != "ingot.manifest":
-                want(file.read_bytes() == (again / file.relative_to(first)).read_bytes(), f"{name}: by its .sched {file.name} is another")
+                want(
+                    file.read_bytes() == (again / file.relative_to(first)).read_bytes(),
+                    f"{name}: by its .sched {file.name} is another",
+                )
         call(ingot, "plan", "diff", work / "s.sched", work / "s.sched")
-        plain(subprocess.run([ingot, "audit", first], capture_output=True, check=False).stdout, "audit")
-        json.loads(subprocess.run([ingot, "audit", first, "--json"], capture_output=True, check=False).stdout)
+        plain(
+            subprocess.run([ingot, "audit", first], capture_output=True, check=False).stdout,
+            "audit",
+        )
+        json.loads(
+            subprocess.run(
+                [ingot, "audit", first, "--json"], capture_output=True, check=False
+            ).stdout
+        )
         manifest = (first / "ingot.manifest").read_bytes()
         plain(manifest, "the manifest")
-        plain(subprocess.run([ingot, "check", model, *words], capture_output=True, check=False).stdout, "check")
+        plain(
+            subprocess.run(
+                [ingot, "check", model, *words], capture_output=True, check=False
+            ).stdout,
+            "check",
+        )
     print("ok")
 
 

@@ -11,6 +11,7 @@
 The keys are told by -v; nothing is compiled, for the cache cannot be written.  Of what the compiler itself knows kernels and values by:
 tests/unit/kernel_keys_test.c, keys_test.c.  Exit status 77, skipped: there is no Python with onnx.
 """
+
 import os
 import re
 import subprocess
@@ -42,24 +43,70 @@ COUNTS = {
     "--sched": ["{}/a.sched", "{}/b.sched"],
 }
 # Several at once: lists have an end.
-TOGETHER = [("--dim", "n=3", "--dim", "m=3"), ("--dim", "n=3", "--bind", "s=1,2"), ("--dim", "n=3", "--state", "s=t"), ("--state", "s=t", "--bind", "s=u"),
-            ("--state", "s=u", "--bind", "s=t"), ("--sched", "{}/a.sched", "--threads", "2"), ("--sched", "{}/a.sched", "--threads", "3"),
-            ("--fuse", "none", "--prefer", "ram"), ("--dim", "n=3", "--dim", "n=1..8"), ("--dim", "n=1..8", "--dim", "n=3")]
+TOGETHER = [
+    ("--dim", "n=3", "--dim", "m=3"),
+    ("--dim", "n=3", "--bind", "s=1,2"),
+    ("--dim", "n=3", "--state", "s=t"),
+    ("--state", "s=t", "--bind", "s=u"),
+    ("--state", "s=u", "--bind", "s=t"),
+    ("--sched", "{}/a.sched", "--threads", "2"),
+    ("--sched", "{}/a.sched", "--threads", "3"),
+    ("--fuse", "none", "--prefer", "ram"),
+    ("--dim", "n=3", "--dim", "n=1..8"),
+    ("--dim", "n=1..8", "--dim", "n=3"),
+]
 # What the program is told when it runs, what is told of it, and how it comes into the cache.
-DOES_NOT = {"--data", "--input", "--output-dir", "--tolerance", "--interpret", "--threads", "--seconds", "--per-kernel", "--on-device", "--trace", "--json",
-            "--no-bind", "--no-cache", "--no-check", "-O2", "-q", "-v"}
-FREE = [("--threads", "2"), ("--no-bind",), ("--no-cache",), ("--no-check",), ("-O2",), ("--tolerance", "0.5")]
+DOES_NOT = {
+    "--data",
+    "--input",
+    "--output-dir",
+    "--tolerance",
+    "--interpret",
+    "--threads",
+    "--seconds",
+    "--per-kernel",
+    "--on-device",
+    "--trace",
+    "--json",
+    "--no-bind",
+    "--no-cache",
+    "--no-check",
+    "-O2",
+    "-q",
+    "-v",
+}
+FREE = [
+    ("--threads", "2"),
+    ("--no-bind",),
+    ("--no-cache",),
+    ("--no-check",),
+    ("-O2",),
+    ("--tolerance", "0.5"),
+]
 
 
 def model(work, name="m", dims=("n", "m"), scale=2.0, external=None):
     """z = x * scale + sum(y); t = u = 3 s."""
     F = TensorProto.FLOAT
-    weights = [numpy_helper.from_array(np.full((4,), scale, np.float32), "scale"), numpy_helper.from_array(np.float32(3), "three")]
-    nodes = [helper.make_node("Mul", ["x", "scale"], ["p"]), helper.make_node("ReduceSum", ["y"], ["q"], keepdims=0), helper.make_node("Add", ["p", "q"], ["z"]),
-             helper.make_node("Mul", ["s", "three"], ["t"]), helper.make_node("Neg", ["t"], ["u"])]
+    weights = [
+        numpy_helper.from_array(np.full((4,), scale, np.float32), "scale"),
+        numpy_helper.from_array(np.float32(3), "three"),
+    ]
+    nodes = [
+        helper.make_node("Mul", ["x", "scale"], ["p"]),
+        helper.make_node("ReduceSum", ["y"], ["q"], keepdims=0),
+        helper.make_node("Add", ["p", "q"], ["z"]),
+        helper.make_node("Mul", ["s", "three"], ["t"]),
+        helper.make_node("Neg", ["t"], ["u"]),
+    ]
     info = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "keys", [info("x", F, [dims[0], 4]), info("y", F, [dims[1], 4]), info("s", F, [1, 2])],
-                              [info("z", F, None), info("t", F, [1, 2]), info("u", F, [1, 2])], weights)
+    graph = helper.make_graph(
+        nodes,
+        "keys",
+        [info("x", F, [dims[0], 4]), info("y", F, [dims[1], 4]), info("s", F, [1, 2])],
+        [info("z", F, None), info("t", F, [1, 2]), info("u", F, [1, 2])],
+        weights,
+    )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     if external:
         onnx.external_data_helper.set_external_data(made.graph.initializer[0], external)
@@ -77,7 +124,9 @@ def prepare(work):
         np.save(work / f"{name}.npy", np.ones((rows, 4), np.float32))
     np.save(work / "s.npy", np.ones((1, 2), np.float32))
     for name, lanes in (("a", 4), ("b", 8)):
-        (work / f"{name}.target").write_text(f"cc = cc\nmachine = x86_64-linux-gnu\nlanes = {lanes}\n")
+        (work / f"{name}.target").write_text(
+            f"cc = cc\nmachine = x86_64-linux-gnu\nlanes = {lanes}\n"
+        )
         (work / f"{name}.sched").write_text(f"sched 2\ntarget c\n# {name}\n")
 
 
@@ -85,8 +134,20 @@ def key(ingot, work, *flags, file=None, command="run", y="y", cc="cc"):
     """The name of the folder of the cache."""
     flags = [f.replace("{}", str(work)) for f in flags if f]
     inputs = [work / "x.npy", work / f"{y}.npy", *([] if "--state" in flags else [work / "s.npy"])]
-    words = [ingot, command, file or work / "m.onnx", "-v", *flags, *(w for i in inputs for w in ("--input", i))]
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, env=dict(os.environ, INGOT_CACHE="/dev/null/cache", CC=cc))
+    words = [
+        ingot,
+        command,
+        file or work / "m.onnx",
+        "-v",
+        *flags,
+        *(w for i in inputs for w in ("--input", i)),
+    ]
+    done = subprocess.run(
+        [str(w) for w in words],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, INGOT_CACHE="/dev/null/cache", CC=cc),
+    )
     found = re.search(r"cache: /dev/null/cache/([0-9a-f]{32})$", done.stderr, re.M)
     if not found:
         raise Wrong(f"{' '.join(map(str, words))}: no key\n{done.stdout}{done.stderr}")
@@ -108,14 +169,16 @@ def options(ingot, work):
     for command in ("run", "verify", "bench"):
         told |= set(re.findall(r"^  (-[-\w]+)", call(ingot, command, "--help"), re.M))
     if told - {"--help", "-h"} != set(COUNTS) | DOES_NOT:
-        raise Wrong(f"not in the table, or no more there: {(told - {'--help', '-h'}) ^ (set(COUNTS) | DOES_NOT)}")
+        raise Wrong(
+            f"not in the table, or no more there: {(told - {'--help', '-h'}) ^ (set(COUNTS) | DOES_NOT)}"
+        )
     rows = [(), *((o, v) if v else (o,) for o, values in COUNTS.items() for v in values), *TOGETHER]
     keys = {" ".join(r): key(ingot, work, *r) for r in rows}
     all_differ(keys)
     for row in FREE:
         if key(ingot, work, *row) != keys[""]:
             raise Wrong(f"{row} has another key")
-    keys["bench"] = key(ingot, work, command="bench")       # its program does not check indices
+    keys["bench"] = key(ingot, work, command="bench")  # its program does not check indices
     for cc in ("cc -m32", "cc -Dnative", "/usr/bin/env cc"):
         keys[cc] = key(ingot, work, cc=cc)
     all_differ(keys)
@@ -124,20 +187,32 @@ def options(ingot, work):
 
 def files(ingot, work):
     prepare(work)
-    rows = {"model": ((), "m"), "beside": ((), "e"), "folder": ((), "d"), "sched": (("--sched", "{}/a.sched"), "m"),
-            "target": (("--target", "{}/a.target"), "m"), "function": (("--op", "a:F={}/f.c"), "m")}
+    rows = {
+        "model": ((), "m"),
+        "beside": ((), "e"),
+        "folder": ((), "d"),
+        "sched": (("--sched", "{}/a.sched"), "m"),
+        "target": (("--target", "{}/a.target"), "m"),
+        "function": (("--op", "a:F={}/f.c"), "m"),
+    }
     model(work)
     model(work, "e", external="e.bin")
     model(work, "d", external="folder/d.bin")
-    changes = {"model": lambda: model(work, scale=2.5), "beside": lambda: (work / "e.bin").write_bytes(b"12345678" * 3),
-               "folder": lambda: (work / "folder" / "d.bin").write_bytes(b"12345678" * 3), "sched": lambda: (work / "a.sched").write_text("sched 2\ntarget c\n# c\n"),
-               "target": lambda: (work / "a.target").write_text((work / "b.target").read_text()),
-               "function": lambda: (work / "f.c").write_text("float f(float x) { return -x; }\n")}
+    changes = {
+        "model": lambda: model(work, scale=2.5),
+        "beside": lambda: (work / "e.bin").write_bytes(b"12345678" * 3),
+        "folder": lambda: (work / "folder" / "d.bin").write_bytes(b"12345678" * 3),
+        "sched": lambda: (work / "a.sched").write_text("sched 2\ntarget c\n# c\n"),
+        "target": lambda: (work / "a.target").write_text((work / "b.target").read_text()),
+        "function": lambda: (work / "f.c").write_text("float f(float x) { return -x; }\n"),
+    }
     for what, (flags, name) in rows.items():
         was = [key(ingot, work, *flags, file=work / f"{name}.onnx") for _ in range(2)]
         changes[what]()
         if was[0] != was[1] or key(ingot, work, *flags, file=work / f"{name}.onnx") == was[0]:
-            raise Wrong(f"{what}: the key is {'the same' if was[0] == was[1] else 'another one each time'}")
+            raise Wrong(
+                f"{what}: the key is {'the same' if was[0] == was[1] else 'another one each time'}"
+            )
     compiler = work / "compiler"
     compiler.write_text("#!/bin/sh\nexec cc \"$@\"\n")
     compiler.chmod(0o755)
@@ -151,7 +226,10 @@ def files(ingot, work):
 def data(ingot, work):
     prepare(work)
     model(work)
-    fixed, both = model(work, "fixed", (3, 3)), {"3": key(ingot, work), "5": key(ingot, work, y="y5")}
+    fixed, both = (
+        model(work, "fixed", (3, 3)),
+        {"3": key(ingot, work), "5": key(ingot, work, y="y5")},
+    )
     all_differ({**both, "fixed": key(ingot, work, file=fixed)})
     print("sizes count")
 

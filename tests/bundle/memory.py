@@ -12,6 +12,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import json
 import re
 import subprocess
@@ -31,7 +32,9 @@ def dense_block(g):
     """Long lives, and slices of one buffer."""
     h = g.op("Relu", g.input("x", models.F, 1, 6, 13, 11))
     for i in range(4):
-        new = g.op("Relu", g.op("Conv", h, g.weight(5, 6 + 5 * i, 3, 3), g.weight(5), pads=[1, 1, 1, 1]))
+        new = g.op(
+            "Relu", g.op("Conv", h, g.weight(5, 6 + 5 * i, 3, 3), g.weight(5), pads=[1, 1, 1, 1])
+        )
         h = g.op("Concat", h, new, axis=1)
     g.output("y", g.op("Conv", h, g.weight(9, 26, 1, 1)), models.F, 1, 9, 13, 11)
 
@@ -85,7 +88,9 @@ def told(ingot, model, sizes):
     memories = whole["memories"]
     if [(m["name"], m["size"]) for m in memories] != [(n, s or None) for n, s in sizes]:
         raise Wrong(f"{model.name}: {memories}")
-    if sum(m["bytes"] for m in memories) != whole["arena_bytes"] or any(s and m["bytes"] > s for m, (_, s) in zip(memories, sizes)):
+    if sum(m["bytes"] for m in memories) != whole["arena_bytes"] or any(
+        s and m["bytes"] > s for m, (_, s) in zip(memories, sizes)
+    ):
         raise Wrong(f"{model.name}: {memories}, all together {whole['arena_bytes']} bytes")
     plan = call(ingot, "inspect", model, "--dump", "plan", *flags)
     for m in memories:
@@ -126,7 +131,9 @@ def spread(ingot, work):
             raise Wrong(f"{model.name}: {sizes}: the selftest fails")
     if sum(used) < 9:
         raise Wrong(f"only {sum(used)} times are all memories used")
-    print(f"{len(wanted)} models, {len(used)} times divided, {sum(used)} of them with tensors in each memory")
+    print(
+        f"{len(wanted)} models, {len(used)} times divided, {sum(used)} of them with tensors in each memory"
+    )
 
 
 def decided(ingot, work):
@@ -141,6 +148,7 @@ def decided(ingot, work):
         def compiled():
             call(ingot, "compile", model, "-o", work / "bundle", *flags, "--sched", file)
             return fingerprint(work / "bundle")
+
         call(ingot, "compile", model, "-o", work / "bundle", *flags, "--save-sched", file)
         first, saved = fingerprint(work / "bundle"), file.read_text()
         if compiled() != first or f" memory {sizes[0][0]} " not in saved:
@@ -152,9 +160,16 @@ def decided(ingot, work):
         make(work / "made", compilers()[0], "-O1")
         if outputs(work / "made", data, work / "out") != wanted:
             raise Wrong(f"{sizes}: other results")
-        for old, new, words in ((sizes[-1][0], sizes[0][0], "has no room"), (sizes[0][0], "nowhere", "there is no memory 'nowhere'")):
+        for old, new, words in (
+            (sizes[-1][0], sizes[0][0], "has no room"),
+            (sizes[0][0], "nowhere", "there is no memory 'nowhere'"),
+        ):
             file.write_text(saved.replace(f" memory {old} ", f" memory {new} "))
-            done = subprocess.run([ingot, "compile", model, "-o", work / "c", *flags, "--sched", file], text=True, capture_output=True)
+            done = subprocess.run(
+                [ingot, "compile", model, "-o", work / "c", *flags, "--sched", file],
+                text=True,
+                capture_output=True,
+            )
             if done.returncode != 2 or words not in done.stderr:
                 raise Wrong(f"{sizes}: status {done.returncode}: {done.stderr}")
         file.write_text(saved)
@@ -234,7 +249,9 @@ def preferred(ingot, work):
         make(bundle, compilers()[0], "-O1")
         y[what] = outputs(bundle, data, work / f"out_{what}")
     if not arena["ram"] < arena["time"] or y["ram"] != y["time"]:
-        raise Wrong(f"arena {arena['ram']} bytes with --prefer ram, {arena['time']} with --prefer time; same results: {y['ram'] == y['time']}")
+        raise Wrong(
+            f"arena {arena['ram']} bytes with --prefer ram, {arena['time']} with --prefer time; same results: {y['ram'] == y['time']}"
+        )
     print(f"arena {arena['ram']} bytes, not {arena['time']}")
 
 
@@ -245,7 +262,17 @@ def refused(ingot, work):
     call(ingot, "compile", model, "-o", bundle, *memory_flags(sizes), "--weights", "array")
     (work / "refused.c").write_text(REFUSED)
     sources = [p for p in bundle.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")]
-    call(compilers()[0], *STRICT.split(), "-I", bundle, work / "refused.c", *sources, "-o", work / "refused", "-lm")
+    call(
+        compilers()[0],
+        *STRICT.split(),
+        "-I",
+        bundle,
+        work / "refused.c",
+        *sources,
+        "-o",
+        work / "refused",
+        "-lm",
+    )
     said = call(work / "refused")
     if said != "all\n":
         raise Wrong(said)
@@ -253,4 +280,6 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (spread, decided, sanitized, preferred, refused)}))
+    sys.exit(
+        main(__doc__, {f.__name__: f for f in (spread, decided, sanitized, preferred, refused)})
+    )

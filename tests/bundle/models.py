@@ -1,4 +1,5 @@
 """Small models of varied kinds for the tests of bundles: build(NAME) gives the bytes of an .onnx file."""
+
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -7,6 +8,7 @@ F, I, H = TensorProto.FLOAT, TensorProto.INT64, TensorProto.FLOAT16
 
 class Graph:
     """Nodes and weights as they are asked for; names are numbered."""
+
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
         self.nodes, self.weights, self.inputs, self.outputs, self.count = [], [], [], [], 0
@@ -32,26 +34,41 @@ class Graph:
 
     def op(self, kind, *sources, n=1, **attributes):
         names = [f"{kind.lower()}{self.count}_{i}" for i in range(n)]
-        self.nodes.append(helper.make_node(kind, list(sources), names, f"{kind.lower()}_{self.count}", **attributes))
+        self.nodes.append(
+            helper.make_node(
+                kind, list(sources), names, f"{kind.lower()}_{self.count}", **attributes
+            )
+        )
         self.count += 1
         return names[0] if n == 1 else names
 
     def bytes(self):
         graph = helper.make_graph(self.nodes, "g", self.inputs, self.outputs, self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8
+        )
         return model.SerializeToString()
 
 
 def mlp(g):
     x = g.input("x", F, 4, 20)
     h = g.op("Relu", g.op("Gemm", x, g.weight(32, 20), g.weight(32), transB=1))
-    g.output("y", g.op("Softmax", g.op("Gemm", h, g.weight(10, 32), g.weight(10), transB=1)), F, 4, 10)
+    g.output(
+        "y", g.op("Softmax", g.op("Gemm", h, g.weight(10, 32), g.weight(10), transB=1)), F, 4, 10
+    )
 
 
 def cnn(g):
     x = g.input("image", F, 1, 3, 16, 16)
     h = g.op("Conv", x, g.weight(8, 3, 3, 3), g.weight(8), pads=[1, 1, 1, 1])
-    h = g.op("BatchNormalization", h, g.weight(8), g.weight(8), g.weight(8), g.const(np.full(8, 0.5), np.float32))
+    h = g.op(
+        "BatchNormalization",
+        h,
+        g.weight(8),
+        g.weight(8),
+        g.weight(8),
+        g.const(np.full(8, 0.5), np.float32),
+    )
     h = g.op("MaxPool", g.op("Relu", h), kernel_shape=[2, 2], strides=[2, 2])
     h = g.op("Conv", h, g.weight(8, 1, 3, 3), group=8, pads=[1, 1, 1, 1], strides=[2, 2])
     h = g.op("Clip", h, g.const(0, np.float32), g.const(6, np.float32))
@@ -61,6 +78,7 @@ def cnn(g):
 
 def halos(g):
     """Convolutions that read beyond edges: of branches, of loops, of 1 to 3 dimensions, uneven ones, ones that share."""
+
     def conv(x, out, inner, kernel, pads):
         return g.op("Conv", x, g.weight(out, inner, *kernel), g.weight(out), pads=pads)
 
@@ -69,22 +87,42 @@ def halos(g):
         value = op()
         body, g.nodes = g.nodes, nodes
         outputs = ["keep", value] if inputs else [value]
-        info = [helper.make_tensor_value_info(v, *((TensorProto.BOOL, []) if v == "keep" else (F, [2, 8, 6, 8]))) for v in outputs]
+        info = [
+            helper.make_tensor_value_info(
+                v, *((TensorProto.BOOL, []) if v == "keep" else (F, [2, 8, 6, 8]))
+            )
+            for v in outputs
+        ]
         return helper.make_graph(body, name, inputs, info)
 
     x = g.input("x", F, 2, 4, 6, 8)
     a = conv(g.op("Relu", x), 8, 4, (3, 3), [1, 1, 1, 1])
-    b = g.op("Add", conv(a, 8, 8, (3, 1), [2, 0, 0, 0]), conv(g.op("Relu", a), 8, 8, (5, 3), [2, 1, 2, 1]))
+    b = g.op(
+        "Add",
+        conv(a, 8, 8, (3, 1), [2, 0, 0, 0]),
+        conv(g.op("Relu", a), 8, 8, (5, 3), [2, 1, 2, 1]),
+    )
     big = g.op("Greater", g.op("ReduceSum", x, keepdims=0), g.const(0, np.float32))
-    c = g.op("If", big, then_branch=subgraph("then", [], lambda: g.op("Tanh", b)),
-             else_branch=subgraph("else", [], lambda: g.op("Sigmoid", b)))
+    c = g.op(
+        "If",
+        big,
+        then_branch=subgraph("then", [], lambda: g.op("Tanh", b)),
+        else_branch=subgraph("else", [], lambda: g.op("Sigmoid", b)),
+    )
     d = conv(c, 8, 8, (3, 3), [1, 1, 1, 1])
     state = helper.make_tensor_value_info("state", F, [2, 8, 6, 8])
-    inputs = [helper.make_tensor_value_info("i", I, []), helper.make_tensor_value_info("keep_in", TensorProto.BOOL, []), state]
+    inputs = [
+        helper.make_tensor_value_info("i", I, []),
+        helper.make_tensor_value_info("keep_in", TensorProto.BOOL, []),
+        state,
+    ]
 
     def body():
         g.nodes.append(helper.make_node("Identity", ["keep_in"], ["keep"]))
-        return conv(g.op("Tanh", conv("state", 8, 8, (1, 3), [0, 1, 0, 1])), 8, 8, (3, 3), [0, 2, 2, 0])
+        return conv(
+            g.op("Tanh", conv("state", 8, 8, (1, 3), [0, 1, 0, 1])), 8, 8, (3, 3), [0, 2, 2, 0]
+        )
+
     e = g.op("Loop", g.const(3, np.int64), "", d, body=subgraph("body", inputs, body))
     g.output("y", e, F, 2, 8, 6, 8)
     rows = g.op("Reshape", g.op("Relu", e), g.const([2, 8, 48], np.int64))
@@ -96,7 +134,9 @@ def halos(g):
 def attention(g):
     x = g.input("x", F, 2, 7, 12)
     q, k, v = (g.op("MatMul", x, g.weight(12, 12)) for _ in range(3))
-    scores = g.op("Mul", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 2, 1])), g.const(0.3, np.float32))
+    scores = g.op(
+        "Mul", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 2, 1])), g.const(0.3, np.float32)
+    )
     h = g.op("Add", x, g.op("MatMul", g.op("Softmax", scores, axis=-1), v))
     mean = g.op("ReduceMean", h, axes=[-1])
     centred = g.op("Sub", h, mean)
@@ -107,7 +147,9 @@ def attention(g):
 
 def lstm(g):
     x = g.input("x", F, 5, 2, 6)
-    y, h, c = g.op("LSTM", x, g.weight(1, 16, 6), g.weight(1, 16, 4), g.weight(1, 32), n=3, hidden_size=4)
+    y, h, c = g.op(
+        "LSTM", x, g.weight(1, 16, 6), g.weight(1, 16, 4), g.weight(1, 32), n=3, hidden_size=4
+    )
     g.output("y", y, F, 5, 1, 2, 4)
     g.output("h", h, F, 1, 2, 4)
     g.output("c", c, F, 1, 2, 4)
@@ -115,7 +157,15 @@ def lstm(g):
 
 def gru(g):
     x = g.input("x", F, 3, 1, 4)
-    y, h = g.op("GRU", x, g.weight(2, 15, 4), g.weight(2, 15, 5), n=2, hidden_size=5, direction="bidirectional")
+    y, h = g.op(
+        "GRU",
+        x,
+        g.weight(2, 15, 4),
+        g.weight(2, 15, 5),
+        n=2,
+        hidden_size=5,
+        direction="bidirectional",
+    )
     g.output("y", y, F, 3, 2, 1, 5)
     g.output("h", h, F, 2, 1, 5)
 
@@ -154,13 +204,18 @@ def resize(g):
 
 def compare(g):
     x, n = g.input("x", F, 4, 5), g.input("n", I, 4, 5)
-    where = g.op("Where", g.op("Greater", x, g.const(0.1, np.float32)), g.op("Exp", x), g.op("Erf", x))
+    where = g.op(
+        "Where", g.op("Greater", x, g.const(0.1, np.float32)), g.op("Exp", x), g.op("Erf", x)
+    )
     g.output("y", g.op("Mul", where, g.op("Cast", n, to=F)), F, 4, 5)
     g.output("best", g.op("ArgMax", x, axis=1, keepdims=0), I, 4)
     g.output("sums", g.op("CumSum", x, g.const(1, np.int64)), F, 4, 5)
 
 
-MODELS = {f.__name__: f for f in (mlp, cnn, halos, attention, lstm, gru, quantized, f16, index, resize, compare)}
+MODELS = {
+    f.__name__: f
+    for f in (mlp, cnn, halos, attention, lstm, gru, quantized, f16, index, resize, compare)
+}
 
 
 def build(name):

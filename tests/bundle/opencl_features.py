@@ -9,6 +9,7 @@ runs by C where the device lacks something unless OpenCL is asked for. opencl:na
 
 Exit status 77, skipped: no Python with onnx.
 """
+
 import argparse
 import os
 import pathlib
@@ -27,7 +28,18 @@ except ImportError as e:
     sys.exit(77)
 
 faults, told = [], []
-CLANG = ["clang", "-x", "cl", "-cl-std=CL3.0", "--target=spir64-unknown-unknown", "-Xclang", "-finclude-default-header", "-Xclang", "-cl-ext=+all", "-fsyntax-only"]
+CLANG = [
+    "clang",
+    "-x",
+    "cl",
+    "-cl-std=CL3.0",
+    "--target=spir64-unknown-unknown",
+    "-Xclang",
+    "-finclude-default-header",
+    "-Xclang",
+    "-cl-ext=+all",
+    "-fsyntax-only",
+]
 
 
 def want(good, what):
@@ -54,10 +66,22 @@ def products(g):
 SHUFFLE = "cl_khr_subgroup_shuffle; --target {} does without|the size of sub-groups is"
 
 #         model, features, what stands in its kernels, what is told where the device lacks one
-FORMS = [(halves, "fp16", "igrt_f32_to_f16(", "cl_khr_fp16; --target opencl does without"),
-         (rows, "subgroups32", "igrt_across_", SHUFFLE.format("opencl")),
-         (rows, "subgroups8+fp16", "igrt_across_", SHUFFLE.format("opencl:fp16") + "|cl_khr_fp16; --target opencl:subgroups8 does without"),
-         (products, "dot8", "= igrt_dot_u8_i8(", "cl_khr_integer_dot_product; --target opencl does without")]
+FORMS = [
+    (halves, "fp16", "igrt_f32_to_f16(", "cl_khr_fp16; --target opencl does without"),
+    (rows, "subgroups32", "igrt_across_", SHUFFLE.format("opencl")),
+    (
+        rows,
+        "subgroups8+fp16",
+        "igrt_across_",
+        SHUFFLE.format("opencl:fp16") + "|cl_khr_fp16; --target opencl:subgroups8 does without",
+    ),
+    (
+        products,
+        "dot8",
+        "= igrt_dot_u8_i8(",
+        "cl_khr_integer_dot_product; --target opencl does without",
+    ),
+]
 
 
 def run(*command, **options):
@@ -65,7 +89,9 @@ def run(*command, **options):
 
 
 def built(out, name):
-    made = run("make", "-s", "-C", out, "CFLAGS=-O1 -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Werror")
+    made = run(
+        "make", "-s", "-C", out, "CFLAGS=-O1 -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Werror"
+    )
     want(made.returncode == 0, f"{name}: {made.stderr}")
     return made.returncode == 0
 
@@ -108,16 +134,30 @@ def form(ingot, work, model, feature, text, missing):
 
 def native(ingot, work, model):
     out = work / f"{model.__name__}_native"
-    compiled = run(ingot, "compile", work / f"{model.__name__}.onnx", "-o", out, "--target", "opencl:native", "-q")
+    compiled = run(
+        ingot,
+        "compile",
+        work / f"{model.__name__}.onnx",
+        "-o",
+        out,
+        "--target",
+        "opencl:native",
+        "-q",
+    )
     if compiled.returncode:
-        return want(compiled.returncode == 4 and "no OpenCL device" in compiled.stderr, f"opencl:native: {compiled.stderr}")
+        return want(
+            compiled.returncode == 4 and "no OpenCL device" in compiled.stderr,
+            f"opencl:native: {compiled.stderr}",
+        )
     if built(out, "opencl:native"):
         selftest(out, "opencl:native", None)
 
 
 def with_c(ingot, work, model, features, missing):
     target, out = f"opencl:{features}+c", work / f"{model.__name__}_c"
-    compiled = run(ingot, "compile", work / f"{model.__name__}.onnx", "-o", out, "--target", target, "-q")
+    compiled = run(
+        ingot, "compile", work / f"{model.__name__}.onnx", "-o", out, "--target", target, "-q"
+    )
     want(compiled.returncode == 0, f"{target}: {compiled.stderr}")
     if compiled.returncode or not built(out, target):
         return
@@ -126,7 +166,9 @@ def with_c(ingot, work, model, features, missing):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ingot", required=True)
     ingot = pathlib.Path(parser.parse_args().ingot).resolve()
     with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +178,14 @@ def main():
             form(ingot, work, *f)
         for model in (halves, rows, products):
             native(ingot, work, model)
-        with_c(ingot, work, rows, "dot8+subgroups8", SHUFFLE.format("opencl:dot8") + "|cl_khr_integer_dot_product; --target opencl:subgroups8 does")
+        with_c(
+            ingot,
+            work,
+            rows,
+            "dot8+subgroups8",
+            SHUFFLE.format("opencl:dot8")
+            + "|cl_khr_integer_dot_product; --target opencl:subgroups8 does",
+        )
     print("\n".join(faults + told))
     return bool(faults)
 

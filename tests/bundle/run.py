@@ -17,6 +17,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import argparse
 import hashlib
 import json
@@ -51,10 +52,18 @@ class Wrong(Exception):
 
 
 def call(*command, cwd=None, env=None, good=(0,)):
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env=dict(os.environ, **(env or {})), text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        env=dict(os.environ, **(env or {})),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     if done.returncode not in good:
-        raise Wrong(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        raise Wrong(
+            f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}"
+        )
     return done.stdout
 
 
@@ -70,7 +79,13 @@ def compile_model(ingot, work, name, *flags, out=None):
 
 def make(bundle, cc, flags):
     call("make", "-s", "-C", bundle, "clean")
-    objects.make(bundle, cc, flags, lambda words: call(*words), f"LDFLAGS={flags if 'sanitize' in flags else ''}")
+    objects.make(
+        bundle,
+        cc,
+        flags,
+        lambda words: call(*words),
+        f"LDFLAGS={flags if 'sanitize' in flags else ''}",
+    )
 
 
 def compilers():
@@ -81,11 +96,15 @@ def compilers():
 
 
 def fingerprint(folder):
-    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
-            for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file()
+    }
 
 
 # -- the checks --------------------------------------------------------------------------------
+
 
 def identical(ingot, work):
     for name in models.MODELS:
@@ -96,10 +115,23 @@ def identical(ingot, work):
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(parents=True)
                 (folder / f"{name}.onnx").write_bytes(models.build(name))
-                call(ingot, "compile", f"{name}.onnx", "-o", "out", "--name", name, "--weights", weights, cwd=folder)
+                call(
+                    ingot,
+                    "compile",
+                    f"{name}.onnx",
+                    "-o",
+                    "out",
+                    "--name",
+                    name,
+                    "--weights",
+                    weights,
+                    cwd=folder,
+                )
                 prints.append(fingerprint(folder / "out"))
             if prints[0] != prints[1]:
-                raise Wrong(f"{name}: {[f for f in prints[0] if prints[0][f] != prints[1].get(f)]} differ")
+                raise Wrong(
+                    f"{name}: {[f for f in prints[0] if prints[0][f] != prints[1].get(f)]} differ"
+                )
     print(f"{len(models.MODELS)} models, twice each")
 
 
@@ -140,13 +172,26 @@ def together(ingot, work):
     source.write_text(TOGETHER)
     built = [("cc", "c", "incbin")] + [("tcc", "c:c99", "array")] * bool(shutil.which("tcc"))
     for cc, target, weights in built:
-        bundles = [compile_model(ingot, work, name, "--target", target, "--weights", how)
-                   for name, how in zip(("mlp", "cnn", "lstm"), ("array", weights, "array"))]
+        bundles = [
+            compile_model(ingot, work, name, "--target", target, "--weights", how)
+            for name, how in zip(("mlp", "cnn", "lstm"), ("array", weights, "array"))
+        ]
         archives = [b / f"lib{b.name}.a" for b in bundles]
         for bundle, archive in zip(bundles, archives):
             call("make", "-s", "-C", bundle, f"CC={cc}", "CFLAGS=-O1", archive.name)
-        call(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", program, source, *(f"-I{b}" for b in bundles), *archives,
-             "-lm")
+        call(
+            cc,
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            program,
+            source,
+            *(f"-I{b}" for b in bundles),
+            *archives,
+            "-lm",
+        )
         if call(program) != "all\n":
             raise Wrong(f"the program with three models of {target} under {cc} said something else")
         print(f"mlp, cnn (weights by {weights}) and lstm in one program, {target} under {cc}")
@@ -158,7 +203,11 @@ def runtime(ingot, work):
         bundle = compile_model(ingot, work, name)
         make(bundle, "cc", "-O2")
         objects = sorted(bundle.glob("*.o")) + sorted(bundle.glob("host/*.o"))
-        runtime = {p.stem for folder in ("", "lib") for p in (HERE.parents[1] / "runtime_min" / folder).glob("*.c")}
+        runtime = {
+            p.stem
+            for folder in ("", "lib")
+            for p in (HERE.parents[1] / "runtime_min" / folder).glob("*.c")
+        }
         ours = [o for o in objects if o.stem.removeprefix(name + "_") in runtime | {"igrt_pool"}]
         text = sum(int(line.split()[0]) for line in call("size", *ours).splitlines()[1:])
         worst = max(worst, text)
@@ -168,7 +217,9 @@ def runtime(ingot, work):
             wants = {line.split()[-1] for line in call("nm", "-u", o).splitlines() if line.split()}
             if (o.parent == bundle or o.stem == "igrt_pool") and wants & ALLOCATORS:
                 raise Wrong(f"{name}: {o.name} calls {wants & ALLOCATORS}")
-    print(f"at most {worst} bytes of runtime with cc -O2, library kernels and thread pool included; nothing allocates")
+    print(
+        f"at most {worst} bytes of runtime with cc -O2, library kernels and thread pool included; nothing allocates"
+    )
 
 
 def lanes_of(bundle, name, needed):
@@ -215,8 +266,8 @@ def sanitized(ingot, work):
     data = bytearray(blob.read_bytes())
     data[3] ^= 0x40
     blob.write_bytes(data)
-    call(work / "mlp" / "mlp", "--selftest", good=(3,))                     # the checksum
-    call(work / "mlp" / "mlp", "--no-checksum", "--selftest", good=(6,))    # the values
+    call(work / "mlp" / "mlp", "--selftest", good=(3,))  # the checksum
+    call(work / "mlp" / "mlp", "--no-checksum", "--selftest", good=(6,))  # the values
     print(f"{len(models.MODELS)} selftests under {cc} {SANITIZE}")
 
 
@@ -226,8 +277,20 @@ def shapes(ingot, work):
         cases = sorted(p.name for p in (work / "hard" / folder).iterdir())
         wanted = work / f"{folder}.txt"
         wanted.write_text("".join(f"{folder}/{c}\n" for c in cases))
-        print(call(sys.executable, HERE.parent / "onnx" / "run.py", "--ingot", ingot, *flags, "--baseline", wanted,
-                   work / "hard" / folder).strip().splitlines()[-1])
+        print(
+            call(
+                sys.executable,
+                HERE.parent / "onnx" / "run.py",
+                "--ingot",
+                ingot,
+                *flags,
+                "--baseline",
+                wanted,
+                work / "hard" / folder,
+            )
+            .strip()
+            .splitlines()[-1]
+        )
 
 
 def empty(ingot, work):
@@ -235,7 +298,17 @@ def empty(ingot, work):
     n = 0
     for case in sorted((work / "hard" / "dim").iterdir()):
         bundle = work / "empty" / case.name
-        call(ingot, "compile", case / "model.onnx", "-o", bundle, "--dim", "batch=1..8", "--name", "model")
+        call(
+            ingot,
+            "compile",
+            case / "model.onnx",
+            "-o",
+            bundle,
+            "--dim",
+            "batch=1..8",
+            "--name",
+            "model",
+        )
         make(bundle, compilers()[0], SANITIZE)
         for data in sorted(case.glob("test_data_set_*")):
             given, got = work / "in", work / "out"
@@ -246,7 +319,12 @@ def empty(ingot, work):
                 np.save(given / f"{f.stem}.npy", numpy_helper.to_array(onnx.load_tensor(f)))
             call(bundle / "model", "--poison", given, got)
             for f in data.glob("output_*.pb"):
-                if not np.allclose(np.load(got / f"{f.stem}.npy"), numpy_helper.to_array(onnx.load_tensor(f)), rtol=1e-4, atol=1e-5):
+                if not np.allclose(
+                    np.load(got / f"{f.stem}.npy"),
+                    numpy_helper.to_array(onnx.load_tensor(f)),
+                    rtol=1e-4,
+                    atol=1e-5,
+                ):
                     raise Wrong(f"{case.name}, {data.name}: {f.stem}")
             n += 1
     print(f"{n} runs of bundles under {compilers()[0]} {SANITIZE}")
@@ -260,27 +338,43 @@ def inspect(ingot, work):
     call(sys.executable, HERE / "hard_shapes.py", work / "hard")
     for model in (model, work / "halos.onnx", *(work / "hard" / "plain").glob("*/model.onnx")):
         told = json.loads(call(ingot, "inspect", model, "--json"))
-        if model.parent.name == "scales" and ([bool(s.get("scalars")) for s in told["steps"]] != [False, True, True, False, True, True] or
-                                              any(told["steps"][i]["name"] != told["steps"][i + 1]["name"] for i in (1, 4))):
+        if model.parent.name == "scales" and (
+            [bool(s.get("scalars")) for s in told["steps"]]
+            != [False, True, True, False, True, True]
+            or any(told["steps"][i]["name"] != told["steps"][i + 1]["name"] for i in (1, 4))
+        ):
             raise Wrong(f"{model}: layers that differ in scales are several kernels")
         for field in ("arena_bytes", "weights_bytes", "steps"):
             if field not in told:
                 raise Wrong(f"{model}: no {field}")
         for step in told["steps"]:
-            for field, kind in (("kind", str), ("name", str), ("source", list), ("opts", list), ("flops", int), ("bytes", int)):
+            for field, kind in (
+                ("kind", str),
+                ("name", str),
+                ("source", list),
+                ("opts", list),
+                ("flops", int),
+                ("bytes", int),
+            ):
                 if not isinstance(step.get(field), kind):
                     raise Wrong(f"{model}: {field} of {step}")
             for source in step["source"]:
                 if set(source) != {"node", "op"}:
                     raise Wrong(f"{model}: source {source}")
             kinds.add(step["kind"])
-    if not {"generated", "library", "if", "loop"} <= kinds <= {"generated", "library", "copy", "if", "loop"}:
+    if (
+        not {"generated", "library", "if", "loop"}
+        <= kinds
+        <= {"generated", "library", "copy", "if", "loop"}
+    ):
         raise Wrong(f"kinds {kinds}")
     told = json.loads(call(ingot, "inspect", work / "halos.onnx", "--json"))
     if any(s["kind"] == "generated" and not s["source"] for s in told["steps"]):
         raise Wrong("a halo has a step of its own")
     told = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--json"))
-    largest = max(s["flops"] for s in told["steps"])    # the first convolution; its input may be copied before
+    largest = max(
+        s["flops"] for s in told["steps"]
+    )  # the first convolution; its input may be copied before
     if told["weights_bytes"] < 4 * (8 * 27 + 8 * 9 + 40) or largest < 2 * 27 * 8 * 256:
         raise Wrong("sizes of cnn")
     print(f"steps of kinds {', '.join(sorted(kinds))}")
@@ -290,8 +384,10 @@ def cached(ingot, work):
     model = work / "cnn.onnx"
     compile_model(ingot, work, "cnn")
     np.save(work / "x.npy", np.ones((1, 3, 16, 16), np.float32))
-    counting = work / "counting.sh"     # a compiler that tells how often it was called to compile
-    counting.write_text(f'#!/bin/sh\ncase " $* " in *" -c "*) echo >>{work}/calls ;; esac\nexec cc "$@"\n')
+    counting = work / "counting.sh"  # a compiler that tells how often it was called to compile
+    counting.write_text(
+        f'#!/bin/sh\ncase " $* " in *" -c "*) echo >>{work}/calls ;; esac\nexec cc "$@"\n'
+    )
     counting.chmod(0o755)
     env, calls, told = {"INGOT_CACHE": str(work / "cache"), "CC": str(counting)}, [], []
     for _ in range(2):
@@ -301,18 +397,36 @@ def cached(ingot, work):
         raise Wrong(f"{told}")
     if not calls[0] or calls[1] > calls[0]:
         raise Wrong(f"compiled {calls[0]} files, then {calls[1] - calls[0]}")
-    env["CC"] = "false"     # another compiler: another entry, which cannot be built
+    env["CC"] = "false"  # another compiler: another entry, which cannot be built
     call(ingot, "run", model, "--input", work / "x.npy", env=env, good=(5,))
-    (work / "cc").symlink_to(shutil.which("cc"))        # found from here, whatever folder it then works in
+    (work / "cc").symlink_to(
+        shutil.which("cc")
+    )  # found from here, whatever folder it then works in
     (work / "tmp").mkdir()
     env.update(CC="./cc", TMPDIR=str(work / "tmp"))
-    if call(ingot, "run", model, "--input", work / "x.npy", env=env, cwd=work) != told[0] or list((work / "tmp").iterdir()):
+    if call(ingot, "run", model, "--input", work / "x.npy", env=env, cwd=work) != told[0] or list(
+        (work / "tmp").iterdir()
+    ):
         raise Wrong(f"under ./cc and $TMPDIR: {list((work / 'tmp').iterdir())} left")
-    call(ingot, "run", model, "--input", work / "x.npy", env={**env, "TMPDIR": str(work / "none")}, cwd=work, good=(6,))
-    strict = work / "strict.sh"     # a compiler that refuses a flag of another one
-    strict.write_text('#!/bin/sh\nfor word; do [ "$word" != -fno-predictive-commoning ] || exit 1; done\nexec cc "$@"\n')
+    call(
+        ingot,
+        "run",
+        model,
+        "--input",
+        work / "x.npy",
+        env={**env, "TMPDIR": str(work / "none")},
+        cwd=work,
+        good=(6,),
+    )
+    strict = work / "strict.sh"  # a compiler that refuses a flag of another one
+    strict.write_text(
+        '#!/bin/sh\nfor word; do [ "$word" != -fno-predictive-commoning ] || exit 1; done\nexec cc "$@"\n'
+    )
     strict.chmod(0o755)
-    if call(ingot, "run", model, "--input", work / "x.npy", env={**env, "CC": str(strict)}) != told[0]:
+    if (
+        call(ingot, "run", model, "--input", work / "x.npy", env={**env, "CC": str(strict)})
+        != told[0]
+    ):
         raise Wrong("under a compiler that knows no -fno-predictive-commoning")
     print(f"{calls[0]} files, then none")
 
@@ -322,7 +436,9 @@ def profiled(ingot, work):
     env = {"INGOT_CACHE": str(work / "cache")}
     flags = ("bench", work / "cnn.onnx", "--per-kernel", "--seconds", "0.1")
     told = json.loads(call(ingot, *flags, "--json", env=env))
-    steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))["steps"]
+    steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))[
+        "steps"
+    ]
     kernels = told["kernels"]
     if sorted(k["step"] for k in kernels) != [s["step"] for s in steps] or told["median_ms"] <= 0:
         raise Wrong(f"{told}")
@@ -330,31 +446,67 @@ def profiled(ingot, work):
         raise Wrong(f"not sorted: {kernels}")
     flops = {s["step"]: s["flops"] for s in steps}
     for k in kernels:
-        if abs(k["gflops"] * k["ms"] * 1e6 - flops[k["step"]]) > 0.01 * flops[k["step"]] + 1e6 * 1e-3 * k["ms"] + 1e3:
+        if (
+            abs(k["gflops"] * k["ms"] * 1e6 - flops[k["step"]])
+            > 0.01 * flops[k["step"]] + 1e6 * 1e-3 * k["ms"] + 1e3
+        ):
             raise Wrong(f"{k} of {flops[k['step']]} operations")
     table = call(ingot, *flags, env=env).splitlines()
-    if len(table) != len(steps) + 3 or json.loads(table[-1])["kernels"][0].keys() != kernels[0].keys():
+    if (
+        len(table) != len(steps) + 3
+        or json.loads(table[-1])["kernels"][0].keys() != kernels[0].keys()
+    ):
         raise Wrong("\n".join(table))
     # four products of bytes are one operation of a lane: the roof of dots is not that of multiply-adds
     compile_model(ingot, work, "quantized")
-    told = json.loads(call(ingot, "bench", work / "quantized.onnx", "--per-kernel", "--seconds", "0.01", "--json", "--target", "c", env=env))
-    dots = {s["name"] for s in json.loads(call(ingot, "inspect", work / "quantized.onnx", "--target", "c", "--json"))["steps"]
-            if any(o.startswith("DOT ") for o in s["opts"])}
+    told = json.loads(
+        call(
+            ingot,
+            "bench",
+            work / "quantized.onnx",
+            "--per-kernel",
+            "--seconds",
+            "0.01",
+            "--json",
+            "--target",
+            "c",
+            env=env,
+        )
+    )
+    dots = {
+        s["name"]
+        for s in json.loads(
+            call(ingot, "inspect", work / "quantized.onnx", "--target", "c", "--json")
+        )["steps"]
+        if any(o.startswith("DOT ") for o in s["opts"])
+    }
     for k in told["kernels"]:
-        if (k["roof"] == "dots") > (k["name"] in dots) or (k["roof"] == "operations" and k["name"] in dots):
+        if (k["roof"] == "dots") > (k["name"] in dots) or (
+            k["roof"] == "operations" and k["name"] in dots
+        ):
             raise Wrong(f"{k}: dots are in {dots}")
-    print(f"{len(kernels)} steps; {told['peak_gflops']} GFLOP/s, {told['cache_gbps']} and {told['memory_gbps']} GB/s")
+    print(
+        f"{len(kernels)} steps; {told['peak_gflops']} GFLOP/s, {told['cache_gbps']} and {told['memory_gbps']} GB/s"
+    )
 
 
 def cancelling(ingot, work):
     """Sums of x and -x: no digit of theirs is the naive form's, and all are as near as f32 can have them; one that is not is named."""
     g = models.Graph(1)
     x = g.input("x", models.F, 8, 2048)
-    g.output("y", g.op("ReduceSum", g.op("Concat", x, g.op("Neg", x), axis=1), g.const([1]), keepdims=0), models.F, 8)
+    g.output(
+        "y",
+        g.op("ReduceSum", g.op("Concat", x, g.op("Neg", x), axis=1), g.const([1]), keepdims=0),
+        models.F,
+        8,
+    )
     model, env = work / "cancel.onnx", {"INGOT_CACHE": str(work / "cancel")}
     model.write_bytes(g.bytes())
     told = call(ingot, "verify", "-v", model, env=env)
-    if not re.search(r"; \d are sums that cancel, as near as f32 can have them", told) or "differ," in told:
+    if (
+        not re.search(r"; \d are sums that cancel, as near as f32 can have them", told)
+        or "differ," in told
+    ):
         raise Wrong(f"sums that cancel: {told}")
     for source in next((work / "cancel").glob("*/model")).parent.glob("model_kernels_*.c"):
         text = source.read_text()
@@ -363,7 +515,9 @@ def cancelling(ingot, work):
             end = text.index("\n}\n", start.start())
             source.write_text(f"{text[:end]}\n    {start[1]}[1] += 0.1f;{text[end:]}")
             call("make", "-s", "-C", source.parent, "model")
-    done = subprocess.run([ingot, "verify", model], text=True, capture_output=True, env={**os.environ, **env})
+    done = subprocess.run(
+        [ingot, "verify", model], text=True, capture_output=True, env={**os.environ, **env}
+    )
     if done.returncode != 7 or "1 of 8 numbers differ" not in done.stderr:
         raise Wrong(f"a sum beyond rounding: status {done.returncode}\n{done.stdout}{done.stderr}")
 
@@ -380,24 +534,38 @@ def logging_compiler(work, name):
 
 def verified(ingot, work):
     """A kernel that is broken in the cache is named: step, kernel, file, source node, element and both values."""
-    g = models.Graph(3)     # rows of scores in places: the naive kernel, in more parts than there is room for, wrote beyond them
+    g = models.Graph(
+        3
+    )  # rows of scores in places: the naive kernel, in more parts than there is room for, wrote beyond them
     q, k = g.input("q", models.F, 2, 12, 8), g.input("k", models.F, 2, 8, 1100)
     q = g.op("MatMul", q, g.weight(2, 8, 8))
     x = g.op("MatMul", g.op("Softmax", g.op("MatMul", q, k)), g.weight(2, 1100, 8))
     g.output("y", g.op("Add", x, g.op("Tanh", q)), models.F, 2, 12, 8)
     (work / "rows.onnx").write_bytes(g.bytes())
-    call(ingot, "verify", work / "rows.onnx", "--target", "c:native", env={"INGOT_CACHE": str(work / "rows")})
+    call(
+        ingot,
+        "verify",
+        work / "rows.onnx",
+        "--target",
+        "c:native",
+        env={"INGOT_CACHE": str(work / "rows")},
+    )
     names = ("mlp", "lstm", "cnn")
     for name in names:
         (work / f"{name}.onnx").write_bytes(models.build(name))
-        env = {"INGOT_CACHE": str(work / ("cnn" if name == "cnn" else "cache")), "CC": logging_compiler(work, name)}
+        env = {
+            "INGOT_CACHE": str(work / ("cnn" if name == "cnn" else "cache")),
+            "CC": logging_compiler(work, name),
+        }
         told = call(ingot, "verify", work / f"{name}.onnx", env=env)
         if "beside their naive forms" not in told or "differ," in told:
             raise Wrong(f"{name}: {told}")
     drivers = [(work / f"{name}.log").read_text().count("host/driver.c") for name in names[:2]]
     if drivers[0] == 0 or drivers[1] != 0:
         raise Wrong(f"the driver is compiled once for all models of a cache: {drivers}")
-    steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))["steps"]
+    steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))[
+        "steps"
+    ]
     entry = next((work / "cnn").glob("*/model")).parent
     broken = 0
     for step in steps:
@@ -411,11 +579,20 @@ def verified(ingot, work):
         end = text.index("\n}\n", start.start())
         source.write_text(f"{text[:end]}\n    {start[1]}[1] += 3.0f;{text[end:]}")
         call("make", "-s", "-C", entry, "model")
-        done = subprocess.run([ingot, "verify", work / "cnn.onnx"], text=True, capture_output=True,
-                              env={**os.environ, **env})
+        done = subprocess.run(
+            [ingot, "verify", work / "cnn.onnx"],
+            text=True,
+            capture_output=True,
+            env={**os.environ, **env},
+        )
         wanted = f"cnn.onnx: step {step['step']}, {step['name']}, {source.name}, '{step['source'][0]['node']}'"
         lines = [line for line in done.stderr.splitlines() if ": step " in line]
-        if done.returncode != 7 or len(lines) != 1 or wanted not in lines[0] or "its naive form gives" not in lines[0]:
+        if (
+            done.returncode != 7
+            or len(lines) != 1
+            or wanted not in lines[0]
+            or "its naive form gives" not in lines[0]
+        ):
             raise Wrong(f"{wanted}: status {done.returncode}\n{done.stdout}{done.stderr}")
         source.write_text(text)
         broken += 1
@@ -439,7 +616,12 @@ def sized(op, shape, *axes):
     g = models.Graph(1)
     g.opset = 18
     g.input("x", models.F, *shape)
-    g.output("y", g.op(op, "x", g.const(axes, np.int64), keepdims=0), models.F, *[None] * (len(shape) - len(axes)))
+    g.output(
+        "y",
+        g.op(op, "x", g.const(axes, np.int64), keepdims=0),
+        models.F,
+        *[None] * (len(shape) - len(axes)),
+    )
     return g.bytes()
 
 
@@ -448,12 +630,28 @@ def interpreted_sizes(ingot, work, env):
     product, largest = work / "product.onnx", work / "largest.onnx"
     product.write_bytes(sized("ReduceProd", (8, 2, "n"), 0, 2))
     largest.write_bytes(sized("ReduceMax", (4, 3, "n"), 0))
-    np.save(work / "small.npy", models.Graph(4).rng.uniform(0.64, 0.70, (8, 2, 32)).astype(np.float32))
+    np.save(
+        work / "small.npy", models.Graph(4).rng.uniform(0.64, 0.70, (8, 2, 32)).astype(np.float32)
+    )
     np.save(work / "none.npy", np.zeros((4, 3, 0), np.float32))
-    for model, data, bounds, targets in ((product, "small.npy", "n=1..32", ("c", "c:cortex-a53", "c:x86-64-v4")),
-                                         (largest, "none.npy", "n=0..8", ("c", "opencl", "cuda:sm_80"))):
+    for model, data, bounds, targets in (
+        (product, "small.npy", "n=1..32", ("c", "c:cortex-a53", "c:x86-64-v4")),
+        (largest, "none.npy", "n=0..8", ("c", "opencl", "cuda:sm_80")),
+    ):
         for target in targets:
-            told = call(ingot, "verify", model, "--interpret", "--target", target, "--dim", bounds, "--input", work / data, env=env)
+            told = call(
+                ingot,
+                "verify",
+                model,
+                "--interpret",
+                "--target",
+                target,
+                "--dim",
+                bounds,
+                "--input",
+                work / data,
+                env=env,
+            )
             if "no fault" not in told or "differ," in told:
                 raise Wrong(f"{model.name} for {target}: {told}")
 
@@ -463,11 +661,20 @@ def interpreted(ingot, work):
     steps = 0
     env = {"INGOT_CACHE": str(work / "cache"), "CC": "false"}
     for name in (*models.MODELS, "in_place"):
-        (work / f"{name}.onnx").write_bytes(in_place() if name == "in_place" else models.build(name))
+        (work / f"{name}.onnx").write_bytes(
+            in_place() if name == "in_place" else models.build(name)
+        )
         for target in ("c:cortex-m4", "c:armv8-a", "c:x86-64-v4", "opencl", "cuda"):
-            told = call(ingot, "verify", work / f"{name}.onnx", "--interpret", "--target", target, env=env)
+            told = call(
+                ingot, "verify", work / f"{name}.onnx", "--interpret", "--target", target, env=env
+            )
             found = re.search(rf"interpreted for {target}: (\d+) steps, .* no fault", told)
-            if not found or "beside their naive forms" not in told or "differ," in told or "beside the interpreter's" not in told:
+            if (
+                not found
+                or "beside their naive forms" not in told
+                or "differ," in told
+                or "beside the interpreter's" not in told
+            ):
                 raise Wrong(f"{name} for {target}: {told}")
             steps += int(found[1])
     interpreted_sizes(ingot, work, env)
@@ -477,12 +684,30 @@ def interpreted(ingot, work):
     print(f"{steps} steps interpreted")
 
 
-CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, empty, inspect, cached, profiled, verified, interpreted)}
+CHECKS = {
+    f.__name__: f
+    for f in (
+        identical,
+        together,
+        runtime,
+        strict,
+        sanitized,
+        shapes,
+        empty,
+        inspect,
+        cached,
+        profiled,
+        verified,
+        interpreted,
+    )
+}
 
 
 def main(doc, checks):
     """The command line of a file of checks, by name."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
     parser.add_argument("checks", nargs="*", choices=[*checks, []])
     options = parser.parse_args()

@@ -13,6 +13,7 @@ Of each model, the share of entries of its .sched file that apply after
 
 Status 1 if less than 100, 95, 100, 100, 100 % do.
 """
+
 import argparse
 import pathlib
 import re
@@ -35,7 +36,7 @@ def floats(model):
     """Names of values known to be f32."""
     try:
         model = onnx.shape_inference.infer_shapes(model)
-    except Exception:           # beyond 2 GB, or operators of its own
+    except Exception:  # beyond 2 GB, or operators of its own
         pass
     values = list(model.graph.value_info) + list(model.graph.output)
     return {v.name for v in values if v.type.tensor_type.elem_type == FLOAT}
@@ -71,7 +72,12 @@ def middle(model):
     # be, and not behind DequantizeLinear, where it would make a product of floats of one of integers
     for at in range(len(nodes) // 2, len(nodes)):
         n = nodes[at]
-        if n.op_type not in ("Constant", "DequantizeLinear") and n.output[0] in known and n.input and not weights.issuperset(n.input):
+        if (
+            n.op_type not in ("Constant", "DequantizeLinear")
+            and n.output[0] in known
+            and n.input
+            and not weights.issuperset(n.input)
+        ):
             insert(model, at, "Tanh")
             return
     raise SystemExit("nothing in the middle")
@@ -104,8 +110,19 @@ def names(model):
 def order(model):
     """The last possible node first, as far as sources come before."""
     g = model.graph
-    left, known, out = list(g.node), {w.name for w in g.initializer} | {v.name for v in g.input} | {""}, []
-    inner = lambda n: {x for a in n.attribute if a.type == onnx.AttributeProto.GRAPH for s in subgraphs(a.g) for m in s.node for x in m.input}
+    left, known, out = (
+        list(g.node),
+        {w.name for w in g.initializer} | {v.name for v in g.input} | {""},
+        [],
+    )
+    inner = lambda n: {
+        x
+        for a in n.attribute
+        if a.type == onnx.AttributeProto.GRAPH
+        for s in subgraphs(a.g)
+        for m in s.node
+        for x in m.input
+    }
     made = {o for n in left for o in n.output}
     while left:
         for i in range(len(left) - 1, -1, -1):
@@ -124,14 +141,20 @@ def weights(model):
         for w in sub.initializer:
             if w.data_type == FLOAT and len(w.dims) > 1 and np.prod(w.dims) > 16:
                 x = numpy_helper.to_array(w)
-                w.CopyFrom(numpy_helper.from_array((x + 0.01 * rng.standard_normal(x.shape)).astype(np.float32), w.name))
+                w.CopyFrom(
+                    numpy_helper.from_array(
+                        (x + 0.01 * rng.standard_normal(x.shape)).astype(np.float32), w.name
+                    )
+                )
 
 
 CHANGES = {end: 100, middle: 95, names: 100, order: 100, weights: 100}
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     p.add_argument("--target", default="c:x86-64-v4")
     p.add_argument("models", nargs="+", type=pathlib.Path)
@@ -142,12 +165,31 @@ def main():
         with tempfile.TemporaryDirectory() as d:
             file, changed = pathlib.Path(d, "a.sched"), pathlib.Path(d, "model.onnx")
             ask = [o.ingot, "inspect", "--target", o.target, "--dump", "plan"]
-            subprocess.run([o.ingot, "compile", "--target", o.target, path, "-o", pathlib.Path(d, "out"), "--save-sched", file, "-q"], check=True)
+            subprocess.run(
+                [
+                    o.ingot,
+                    "compile",
+                    "--target",
+                    o.target,
+                    path,
+                    "-o",
+                    pathlib.Path(d, "out"),
+                    "--save-sched",
+                    file,
+                    "-q",
+                ],
+                check=True,
+            )
             for change, least in CHANGES.items():
                 model = onnx.load(path)
                 change(model)
                 onnx.save(model, changed)
-                done = subprocess.run([*ask, changed, "--sched", file, "-v"], text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                done = subprocess.run(
+                    [*ask, changed, "--sched", file, "-v"],
+                    text=True,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                )
                 found = re.search(r"(\d+) of (\d+) entries apply", done.stderr)
                 if done.returncode or not found:
                     sys.exit(f"{path}: {change.__name__}: {done.stderr}")

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """What --dim says, and what a run says of sizes that do not fit.
 
-    sizes.py --ingot build/ingot [CHECK...]
+sizes.py --ingot build/ingot [CHECK...]
 
-    told        every free dim is told in one message, with flags that can be pasted
-    equal       --dim a=b: one dim, checked at run time; without it, what the model makes equal is
-    bounded     --dim of a value and of a size inside: too large a one ends in a status with node and sizes
-    further     what is declared of an output bounds a size before it, through nodes that keep it; never a guess
-    derived     an output's shape tells the values of an input, from which sizes inside are computed
-    checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
+told        every free dim is told in one message, with flags that can be pasted
+equal       --dim a=b: one dim, checked at run time; without it, what the model makes equal is
+bounded     --dim of a value and of a size inside: too large a one ends in a status with node and sizes
+further     what is declared of an output bounds a size before it, through nodes that keep it; never a guess
+derived     an output's shape tells the values of an input, from which sizes inside are computed
+checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
+
 import re
 import shutil
 import subprocess
@@ -25,8 +26,14 @@ F, I = TensorProto.FLOAT, TensorProto.INT64
 def write(path, nodes, inputs, outputs, **weights):
     def info(name, kind, shape):
         return helper.make_tensor_value_info(name, kind, shape)
-    graph = helper.make_graph(nodes, "sizes", [info(*i) for i in inputs], [info(*o) for o in outputs],
-                              [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
+
+    graph = helper.make_graph(
+        nodes,
+        "sizes",
+        [info(*i) for i in inputs],
+        [info(*o) for o in outputs],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     path.write_bytes(model.SerializeToString())
     return path
@@ -34,22 +41,40 @@ def write(path, nodes, inputs, outputs, **weights):
 
 def product(work):
     """[n, k] x [l, 3], beside [p, 2]"""
-    return write(work / "product.onnx", [helper.make_node("MatMul", ["a", "b"], ["m"], name="mm"),
-                                         helper.make_node("Concat", ["m", "d"], ["z"], name="cat", axis=1)],
-                 [("a", F, ["n", "k"]), ("b", F, ["l", 3]), ("d", F, ["p", 2])], [("z", F, None)])
+    return write(
+        work / "product.onnx",
+        [
+            helper.make_node("MatMul", ["a", "b"], ["m"], name="mm"),
+            helper.make_node("Concat", ["m", "d"], ["z"], name="cat", axis=1),
+        ],
+        [("a", F, ["n", "k"]), ("b", F, ["l", 3]), ("d", F, ["p", 2])],
+        [("z", F, None)],
+    )
 
 
 def lengths(work):
-    return write(work / "lengths.onnx", [helper.make_node("Range", ["zero", "n", "one"], ["r"], name="count"),
-                                         helper.make_node("Mul", ["r", "n"], ["y"])],
-                 [("n", I, [])], [("y", I, None)], zero=np.int64(0), one=np.int64(1))
+    return write(
+        work / "lengths.onnx",
+        [
+            helper.make_node("Range", ["zero", "n", "one"], ["r"], name="count"),
+            helper.make_node("Mul", ["r", "n"], ["y"]),
+        ],
+        [("n", I, [])],
+        [("y", I, None)],
+        zero=np.int64(0),
+        one=np.int64(1),
+    )
 
 
 def refused(status, *command):
     """What a command that has to end with this status says."""
-    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        [str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     if done.returncode != status:
-        raise Wrong(f"{' '.join(map(str, command))}: status {done.returncode}, not {status}: {done.stderr}")
+        raise Wrong(
+            f"{' '.join(map(str, command))}: status {done.returncode}, not {status}: {done.stderr}"
+        )
     return done.stderr
 
 
@@ -92,12 +117,25 @@ def equal(ingot, work):
 
     def data(n, k, l, p):
         return [rng.standard_normal(s).astype(np.float32) for s in ((n, k), (l, 3), (p, 2))]
-    said = [("node 'mm' .MatMul.: .* is 5; it has to be 4", "node 'cat' .Concat.: .* is 2; it has to be 3"),
-            ("input 'b': the size of axis 0 is 5; it has to be 4", "input 'd': the size of axis 0 is 2; it has to be 3")]
+
+    said = [
+        (
+            "node 'mm' .MatMul.: .* is 5; it has to be 4",
+            "node 'cat' .Concat.: .* is 2; it has to be 3",
+        ),
+        (
+            "input 'b': the size of axis 0 is 5; it has to be 4",
+            "input 'd': the size of axis 0 is 2; it has to be 3",
+        ),
+    ]
     for flags, why in zip((("l=1..8", "p=1..8"), ("l=k", "p=n")), said):
-        program = built(ingot, model, *[f for d in ("n=1..8", "k=1..8", *flags) for f in ("--dim", d)])
+        program = built(
+            ingot, model, *[f for d in ("n=1..8", "k=1..8", *flags) for f in ("--dim", d)]
+        )
         good = data(3, 4, 4, 3)
-        if not np.allclose(run(program, good), np.concatenate([good[0] @ good[1], good[2]], 1), atol=1e-5):
+        if not np.allclose(
+            run(program, good), np.concatenate([good[0] @ good[1], good[2]], 1), atol=1e-5
+        ):
             raise Wrong("other values")
         wanted(why[0], run(program, data(3, 4, 5, 3), False))
         wanted(why[1], run(program, data(3, 4, 4, 2), False))
@@ -105,10 +143,15 @@ def equal(ingot, work):
 
 def bounded(ingot, work):
     model = lengths(work)
-    wanted("node 'count' .Range.: .*--dim r_0=lo..hi", refused(4, ingot, "compile", model, "-o", work / "none"))
-    for flag, said in (("n=0..16", "the value of 'n' is 17; it has to be in 0..16"),
-                       ("r_0=0..16", "node 'count' .Range.: the size of its result 'r' along axis 0 is 17"),
-                       ("r_0=9", "along axis 0 is 17; it has to be 9")):
+    wanted(
+        "node 'count' .Range.: .*--dim r_0=lo..hi",
+        refused(4, ingot, "compile", model, "-o", work / "none"),
+    )
+    for flag, said in (
+        ("n=0..16", "the value of 'n' is 17; it has to be in 0..16"),
+        ("r_0=0..16", "node 'count' .Range.: the size of its result 'r' along axis 0 is 17"),
+        ("r_0=9", "along axis 0 is 17; it has to be 9"),
+    ):
         program = built(ingot, model, "--dim", flag)
         if run(program, [np.int64(9)]).tolist() != [9 * i for i in range(9)]:
             raise Wrong("other values")
@@ -120,8 +163,16 @@ def further(ingot, work):
     node, opset = helper.make_node, [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
 
     def model(name, middle, *functions, **weights):
-        path = write(work / name, [*middle, node("Transpose", ["u"], ["y"])], [("n", I, [])], [("y", I, [5, 1])],
-                     zero=np.int64(0), one=np.int64(1), axes=np.array([0]), **weights)
+        path = write(
+            work / name,
+            [*middle, node("Transpose", ["u"], ["y"])],
+            [("n", I, [])],
+            [("y", I, [5, 1])],
+            zero=np.int64(0),
+            one=np.int64(1),
+            axes=np.array([0]),
+            **weights,
+        )
         m = onnx.load(path)
         m.functions.extend(functions)
         m.opset_import.append(opset[1])
@@ -130,45 +181,110 @@ def further(ingot, work):
 
     def function(name, nodes):
         return helper.make_function("own", name, ["a", "b", "c"], ["e"], nodes, opset)
-    count = function("count", [node("Range", ["b", "a", "c"], ["d"], name="inside"), node("Mul", ["d", "a"], ["e"])])
+
+    count = function(
+        "count",
+        [node("Range", ["b", "a", "c"], ["d"], name="inside"), node("Mul", ["d", "a"], ["e"])],
+    )
     keep = function("keep", [node("Add", ["a", "c"], ["d"]), node("Sub", ["d", "c"], ["e"])])
-    called = model("called.onnx", [node("count", ["n", "zero", "one"], ["r"], domain="own"),
-                                   node("keep", ["r", "zero", "one"], ["s"], domain="own"),
-                                   node("Unsqueeze", ["s", "axes"], ["u"])], count, keep)
-    branch = [helper.make_graph([node("Range", ["zero", "n", "one"], ["b"], name=w), node(op, ["b", "n"], [w + "b"])], w, [],
-                                [helper.make_tensor_value_info(w + "b", I, None)]) for w, op in (("then", "Mul"), ("else", "Add"))]
-    taken = model("taken.onnx", [node("Greater", ["n", "zero"], ["p"]),
-                                 node("If", ["p"], ["s"], then_branch=branch[0], else_branch=branch[1]),
-                                 node("Unsqueeze", ["s", "axes"], ["u"])])
+    called = model(
+        "called.onnx",
+        [
+            node("count", ["n", "zero", "one"], ["r"], domain="own"),
+            node("keep", ["r", "zero", "one"], ["s"], domain="own"),
+            node("Unsqueeze", ["s", "axes"], ["u"]),
+        ],
+        count,
+        keep,
+    )
+    branch = [
+        helper.make_graph(
+            [node("Range", ["zero", "n", "one"], ["b"], name=w), node(op, ["b", "n"], [w + "b"])],
+            w,
+            [],
+            [helper.make_tensor_value_info(w + "b", I, None)],
+        )
+        for w, op in (("then", "Mul"), ("else", "Add"))
+    ]
+    taken = model(
+        "taken.onnx",
+        [
+            node("Greater", ["n", "zero"], ["p"]),
+            node("If", ["p"], ["s"], then_branch=branch[0], else_branch=branch[1]),
+            node("Unsqueeze", ["s", "axes"], ["u"]),
+        ],
+    )
     for path, name in ((called, "inside"), (taken, "then")):
         program = built(ingot, path)
         if run(program, [np.int64(5)]).tolist() != [[5 * i] for i in range(5)]:
             raise Wrong("other values")
         for n in (4, 6, 500):
-            wanted(f"node '{name}' .Range.: the size of its result '.' along axis 0 is {n}; it has to be 5", run(program, [np.int64(n)], False))
+            wanted(
+                f"node '{name}' .Range.: the size of its result '.' along axis 0 is {n}; it has to be 5",
+                run(program, [np.int64(n)], False),
+            )
     # added to five elements it may have one or five
-    either = model("either.onnx", [node("Range", ["zero", "n", "one"], ["r"], name="count"), node("Add", ["r", "five"], ["s"]),
-                                   node("Unsqueeze", ["s", "axes"], ["u"])], five=np.arange(5))
-    wanted("node 'count' .Range.: .*--dim r_0=lo..hi", refused(4, ingot, "compile", either, "-o", work / "none"))
+    either = model(
+        "either.onnx",
+        [
+            node("Range", ["zero", "n", "one"], ["r"], name="count"),
+            node("Add", ["r", "five"], ["s"]),
+            node("Unsqueeze", ["s", "axes"], ["u"]),
+        ],
+        five=np.arange(5),
+    )
+    wanted(
+        "node 'count' .Range.: .*--dim r_0=lo..hi",
+        refused(4, ingot, "compile", either, "-o", work / "none"),
+    )
 
 
 def derived(ingot, work):
     """x is padded to max(6, n) and cropped to the middle n of it, which is declared; n by way of a branch, or not."""
     node = helper.make_node
-    keep = [helper.make_graph([node(op, ["n", "nothing"], [w])], w, [], [helper.make_tensor_value_info(w, I, [1])])
-            for w, op in (("kept", "Add"), ("less", "Sub"))]
+    keep = [
+        helper.make_graph(
+            [node(op, ["n", "nothing"], [w])], w, [], [helper.make_tensor_value_info(w, I, [1])]
+        )
+        for w, op in (("kept", "Add"), ("less", "Sub"))
+    ]
     for branch in (False, True):
-        first = [node("Greater", ["n", "nothing"], ["g"]), node("Squeeze", ["g"], ["p"]),
-                 node("If", ["p"], ["m"], then_branch=keep[0], else_branch=keep[1])] if branch else []
-        path = write(work / f"crop{branch}.onnx", first + [
-            node("Max", ["m" if branch else "n", "six"], ["wide"]), node("Sub", ["wide", "six"], ["more"]),
-            node("Div", ["more", "two"], ["before"]), node("Sub", ["more", "before"], ["after"]),
-            node("Concat", ["before", "after"], ["pads"], axis=0), node("Pad", ["x", "pads"], ["padded"], name="pad"),
-            node("Sub", ["wide", "n"], ["rest"]), node("Div", ["rest", "two"], ["start"]), node("Add", ["start", "n"], ["end"]),
-            node("Slice", ["padded", "start", "end"], ["y"], name="crop")],
-            [("x", F, [6]), ("n", I, [1])], [("y", F, [9])], six=np.array([6]), two=np.array([2]), nothing=np.array([0]))
+        first = (
+            [
+                node("Greater", ["n", "nothing"], ["g"]),
+                node("Squeeze", ["g"], ["p"]),
+                node("If", ["p"], ["m"], then_branch=keep[0], else_branch=keep[1]),
+            ]
+            if branch
+            else []
+        )
+        path = write(
+            work / f"crop{branch}.onnx",
+            first
+            + [
+                node("Max", ["m" if branch else "n", "six"], ["wide"]),
+                node("Sub", ["wide", "six"], ["more"]),
+                node("Div", ["more", "two"], ["before"]),
+                node("Sub", ["more", "before"], ["after"]),
+                node("Concat", ["before", "after"], ["pads"], axis=0),
+                node("Pad", ["x", "pads"], ["padded"], name="pad"),
+                node("Sub", ["wide", "n"], ["rest"]),
+                node("Div", ["rest", "two"], ["start"]),
+                node("Add", ["start", "n"], ["end"]),
+                node("Slice", ["padded", "start", "end"], ["y"], name="crop"),
+            ],
+            [("x", F, [6]), ("n", I, [1])],
+            [("y", F, [9])],
+            six=np.array([6]),
+            two=np.array([2]),
+            nothing=np.array([0]),
+        )
         if branch:
-            said = subprocess.run([str(ingot), "compile", str(path), "-o", str(work / "maybe")], text=True, stderr=subprocess.PIPE)
+            said = subprocess.run(
+                [str(ingot), "compile", str(path), "-o", str(work / "maybe")],
+                text=True,
+                stderr=subprocess.PIPE,
+            )
             if said.returncode:
                 wanted("--dim padded_0=lo..hi", said.stderr)
                 continue
@@ -176,7 +292,10 @@ def derived(ingot, work):
         if run(program, [x, np.array([9])]).tolist() != [0, 1, 2, 3, 4, 5, 6, 0, 0]:
             raise Wrong("other values")
         for n in (0, 4, 8, 10, 1000):
-            wanted(f"'padded' along axis 0 is {max(n, 6)}; it has to be 9", run(program, [x, np.array([n])], False))
+            wanted(
+                f"'padded' along axis 0 is {max(n, 6)}; it has to be 9",
+                run(program, [x, np.array([n])], False),
+            )
 
 
 def checked(ingot, work):
@@ -184,10 +303,21 @@ def checked(ingot, work):
     flags = "--dim n=1..8 --dim k=1..8 --dim l=1..8 --dim p=1..8".split()
     call(ingot, "check", model)
     call(ingot, "check", model, *flags)
-    wanted("the size of 'z' along axis 1 is 5; it has to be 4", refused(3, ingot, "check", model, *flags, "--dim", "z_1=4"))
-    wanted("they must be equal", refused(3, ingot, "check", model, "--dim", "n=2", "--dim", "k=3", "--dim", "l=4", "--dim", "p=n"))
+    wanted(
+        "the size of 'z' along axis 1 is 5; it has to be 4",
+        refused(3, ingot, "check", model, *flags, "--dim", "z_1=4"),
+    )
+    wanted(
+        "they must be equal",
+        refused(
+            3, ingot, "check", model, "--dim", "n=2", "--dim", "k=3", "--dim", "l=4", "--dim", "p=n"
+        ),
+    )
     wanted("--dim foo=3: no ", refused(2, ingot, "check", model, *flags, "--dim", "foo=3"))
-    wanted("--dim n=foo: no input has a free dim .foo.", refused(2, ingot, "check", model, *flags[2:], "--dim", "n=foo"))
+    wanted(
+        "--dim n=foo: no input has a free dim .foo.",
+        refused(2, ingot, "check", model, *flags[2:], "--dim", "n=foo"),
+    )
     wanted("given twice", refused(2, ingot, "check", model, *flags, "--dim", "n=3"))
 
 

@@ -11,6 +11,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import re
 import subprocess
 import sys
@@ -56,25 +57,60 @@ int main(void)
 
 # The cache after and before: what y is made of.
 KINDS = {
-    "one": ([NODE("ScatterND", ["past", "at", "row"], ["present"]), NODE("ReduceSum", ["present", "last"], ["y"], keepdims=0)],
-            lambda past, present: present.sum(1)),
-    "old": ([NODE("ScatterND", ["past", "at", "row"], ["present"]), NODE("Mul", ["past", "two"], ["twice"]),
-             NODE("Add", ["twice", "present"], ["both"]), NODE("ReduceSum", ["both", "last"], ["y"], keepdims=0)],
-            lambda past, present: (2 * past + present).sum(1)),
-    "between": ([NODE("ScatterND", ["past", "at", "row"], ["middle"]), NODE("ScatterND", ["middle", "zero_at", "row"], ["present"]),
-                 NODE("Sub", ["present", "middle"], ["d"]), NODE("ReduceSum", ["d", "last"], ["y"], keepdims=0)], None),
-    "chain": ([NODE("ScatterND", ["past", "at", "row"], ["middle"]), NODE("ScatterND", ["middle", "zero_at", "row"], ["present"]),
-               NODE("ReduceSum", ["present", "last"], ["y"], keepdims=0)], None),
+    "one": (
+        [
+            NODE("ScatterND", ["past", "at", "row"], ["present"]),
+            NODE("ReduceSum", ["present", "last"], ["y"], keepdims=0),
+        ],
+        lambda past, present: present.sum(1),
+    ),
+    "old": (
+        [
+            NODE("ScatterND", ["past", "at", "row"], ["present"]),
+            NODE("Mul", ["past", "two"], ["twice"]),
+            NODE("Add", ["twice", "present"], ["both"]),
+            NODE("ReduceSum", ["both", "last"], ["y"], keepdims=0),
+        ],
+        lambda past, present: (2 * past + present).sum(1),
+    ),
+    "between": (
+        [
+            NODE("ScatterND", ["past", "at", "row"], ["middle"]),
+            NODE("ScatterND", ["middle", "zero_at", "row"], ["present"]),
+            NODE("Sub", ["present", "middle"], ["d"]),
+            NODE("ReduceSum", ["d", "last"], ["y"], keepdims=0),
+        ],
+        None,
+    ),
+    "chain": (
+        [
+            NODE("ScatterND", ["past", "at", "row"], ["middle"]),
+            NODE("ScatterND", ["middle", "zero_at", "row"], ["present"]),
+            NODE("ReduceSum", ["present", "last"], ["y"], keepdims=0),
+        ],
+        None,
+    ),
 }
 
 
 def model(kind):
     nodes = [NODE("Reshape", ["pos", "one_one"], ["at"])] + KINDS[kind][0]
-    weights = {"one_one": np.int64([1, 1]), "last": np.int64([1]), "two": np.float32(2), "zero_at": np.int64([[0]])}
-    graph = helper.make_graph(nodes, "g", [VALUE("row", F, [1, WIDTH]), VALUE("pos", I, [1]), VALUE("past", F, [ROWS, WIDTH])],
-                              [VALUE("y", F, [ROWS]), VALUE("present", F, [ROWS, WIDTH])],
-                              [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    weights = {
+        "one_one": np.int64([1, 1]),
+        "last": np.int64([1]),
+        "two": np.float32(2),
+        "zero_at": np.int64([[0]]),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [VALUE("row", F, [1, WIDTH]), VALUE("pos", I, [1]), VALUE("past", F, [ROWS, WIDTH])],
+        [VALUE("y", F, [ROWS]), VALUE("present", F, [ROWS, WIDTH])],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    ).SerializeToString()
 
 
 def wanted(kind):
@@ -86,7 +122,13 @@ def wanted(kind):
         present = middle.copy()
         if kind in ("between", "chain"):
             present[0] = row
-        out.append((present - middle).sum(1) if kind == "between" else present.sum(1) if kind == "chain" else KINDS[kind][1](past, present))
+        out.append(
+            (present - middle).sum(1)
+            if kind == "between"
+            else present.sum(1)
+            if kind == "chain"
+            else KINDS[kind][1](past, present)
+        )
         past = present
     return np.concatenate(out)
 
@@ -97,23 +139,47 @@ def run_steps(ingot, work, kind):
     file.write_bytes(model(kind))
     call(ingot, "compile", file, "-o", bundle, "--state", "past=present")
     (work / "steps.c").write_text(PROGRAM)
-    call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", *SANITIZE.split(), "-I", bundle, work / "steps.c",
-         *sorted(bundle.glob("*.c")), "-lm", "-o", work / "steps")
+    call(
+        "cc",
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-psabi",
+        *SANITIZE.split(),
+        "-I",
+        bundle,
+        work / "steps.c",
+        *sorted(bundle.glob("*.c")),
+        "-lm",
+        "-o",
+        work / "steps",
+    )
     got = np.array(call(work / "steps").split(), np.float64)
     if got.shape != wanted(kind).shape or np.abs(got - wanted(kind)).max() > 1e-4:
         raise Wrong(f"{kind}: {got}, not {wanted(kind)}")
     call(ingot, "verify", file, "--state", "past=present", env={"INGOT_CACHE": str(work / "cache")})
     plan = call(ingot, "inspect", file, "--state", "past=present", "--dump", "plan")
     state = re.search(r"^buffer (b\d+) state", plan, flags=re.M)[1]
-    arena = sum(ROWS * WIDTH for line in re.findall(r"^buffer b\d+ arena f32.*", plan, flags=re.M) if f"[{ROWS},{WIDTH}]" in line)
-    return len(re.findall(rf"^  copy {state} ", plan, flags=re.M)), len(re.findall(rf"^  run \w+ {state} ", plan, flags=re.M)), arena
+    arena = sum(
+        ROWS * WIDTH
+        for line in re.findall(r"^buffer b\d+ arena f32.*", plan, flags=re.M)
+        if f"[{ROWS},{WIDTH}]" in line
+    )
+    return (
+        len(re.findall(rf"^  copy {state} ", plan, flags=re.M)),
+        len(re.findall(rf"^  run \w+ {state} ", plan, flags=re.M)),
+        arena,
+    )
 
 
 def row(ingot, work):
     for kind, writers in (("one", 1), ("chain", 2)):
         found = run_steps(ingot, work, kind)
         if found != (0, writers, 0):
-            raise Wrong(f"{kind}: copies, kernels that write the state, other elements of its size: {found}")
+            raise Wrong(
+                f"{kind}: copies, kernels that write the state, other elements of its size: {found}"
+            )
     print("1 and 2 rows a step")
 
 
@@ -158,60 +224,130 @@ int main(void)
 
 # How the rows come into the cache, and how many steps write all of it.
 APPENDS = {
-    "appended": ([NODE("Concat", ["past_k", "k"], ["present_k"], axis=1), NODE("Concat", ["past_v", "v"], ["present_v"], axis=1)], 0),
-    "read before": ([NODE("Concat", ["past_k", "k"], ["present_k"], axis=1), NODE("ReduceSum", ["past_v", "axis"], ["old"], keepdims=1),
-                     NODE("Add", ["v", "old"], ["new"]), NODE("Concat", ["past_v", "new"], ["present_v"], axis=1)], 0),
-    "in front": ([NODE("Concat", ["k", "past_k"], ["present_k"], axis=1), NODE("Concat", ["v", "past_v"], ["present_v"], axis=1)], 2),
+    "appended": (
+        [
+            NODE("Concat", ["past_k", "k"], ["present_k"], axis=1),
+            NODE("Concat", ["past_v", "v"], ["present_v"], axis=1),
+        ],
+        0,
+    ),
+    "read before": (
+        [
+            NODE("Concat", ["past_k", "k"], ["present_k"], axis=1),
+            NODE("ReduceSum", ["past_v", "axis"], ["old"], keepdims=1),
+            NODE("Add", ["v", "old"], ["new"]),
+            NODE("Concat", ["past_v", "new"], ["present_v"], axis=1),
+        ],
+        0,
+    ),
+    "in front": (
+        [
+            NODE("Concat", ["k", "past_k"], ["present_k"], axis=1),
+            NODE("Concat", ["v", "past_v"], ["present_v"], axis=1),
+        ],
+        2,
+    ),
 }
 
 
 def growing_model(kind):
     """Attention of one token over a cache of its own: [heads, past, width]."""
-    nodes = [NODE("Mul", ["x", "scale"], ["k"]), NODE("Tanh", ["x"], ["v"])] + APPENDS[kind][0] + [
-        NODE("Transpose", ["present_k"], ["t"], perm=[0, 2, 1]), NODE("MatMul", ["x", "t"], ["s"]), NODE("Softmax", ["s"], ["p"], axis=-1),
-        NODE("MatMul", ["p", "present_v"], ["y"])]
+    nodes = (
+        [NODE("Mul", ["x", "scale"], ["k"]), NODE("Tanh", ["x"], ["v"])]
+        + APPENDS[kind][0]
+        + [
+            NODE("Transpose", ["present_k"], ["t"], perm=[0, 2, 1]),
+            NODE("MatMul", ["x", "t"], ["s"]),
+            NODE("Softmax", ["s"], ["p"], axis=-1),
+            NODE("MatMul", ["p", "present_v"], ["y"]),
+        ]
+    )
     weights = {"scale": np.linspace(0.5, 2, WIDTH, dtype=np.float32), "axis": np.int64([1])}
     cache = lambda name, dim: VALUE(name, F, [HEADS, dim, WIDTH])
-    graph = helper.make_graph(nodes, "g", [VALUE("x", F, [HEADS, 1, WIDTH]), cache("past_k", "past"), cache("past_v", "past")],
-                              [VALUE("y", F, [HEADS, 1, WIDTH]), cache("present_k", "total"), cache("present_v", "total")],
-                              [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [VALUE("x", F, [HEADS, 1, WIDTH]), cache("past_k", "past"), cache("past_v", "past")],
+        [
+            VALUE("y", F, [HEADS, 1, WIDTH]),
+            cache("present_k", "total"),
+            cache("present_v", "total"),
+        ],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
 def growing_wanted(model):
     try:
         import onnxruntime
+
         onnxruntime.set_default_logger_severity(3)
         run = onnxruntime.InferenceSession(model.SerializeToString()).run
     except ModuleNotFoundError:
         from onnx.reference import ReferenceEvaluator
+
         run = ReferenceEvaluator(model).run
     k = v = np.zeros((HEADS, 0, WIDTH), np.float32)
     out = []
     for i in range(ROOM):
-        x = ((i * 5 + np.arange(HEADS * WIDTH) * 3) % 7 - 3).astype(np.float32).reshape(HEADS, 1, WIDTH) / 4
+        x = ((i * 5 + np.arange(HEADS * WIDTH) * 3) % 7 - 3).astype(np.float32).reshape(
+            HEADS, 1, WIDTH
+        ) / 4
         y, k, v = run(None, {"x": x, "past_k": k, "past_v": v})
         out.append(y.ravel())
     return np.concatenate(out + out)
 
 
 def grows(ingot, work):
-    flags = ("--dim", f"past=0..{ROOM - 1}", "--state", "past_k=present_k", "--state", "past_v=present_v")
+    flags = (
+        "--dim",
+        f"past=0..{ROOM - 1}",
+        "--state",
+        "past_k=present_k",
+        "--state",
+        "past_v=present_v",
+    )
     file = work / "model.onnx"
     for kind, (_, copies) in APPENDS.items():
         file.write_bytes(growing_model(kind).SerializeToString())
         call(ingot, "compile", file, "-o", work / kind, *flags)
         (work / "steps.c").write_text(GROWING)
-        call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", *SANITIZE.split(), "-I", work / kind, work / "steps.c",
-             *sorted((work / kind).glob("*.c")), "-lm", "-o", work / "steps")
-        got, want = np.array(call(work / "steps").split(), np.float64), growing_wanted(growing_model(kind))
+        call(
+            "cc",
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-psabi",
+            *SANITIZE.split(),
+            "-I",
+            work / kind,
+            work / "steps.c",
+            *sorted((work / kind).glob("*.c")),
+            "-lm",
+            "-o",
+            work / "steps",
+        )
+        got, want = (
+            np.array(call(work / "steps").split(), np.float64),
+            growing_wanted(growing_model(kind)),
+        )
         if got.shape != want.shape or np.abs(got - want).max() > 1e-5:
             raise Wrong(f"{kind}: {got}, not {want}")
         call(ingot, "verify", file, *flags, env={"INGOT_CACHE": str(work / "cache")})
         plan = call(ingot, "inspect", file, *flags, "--dump", "plan")
-        states = re.findall(rf"^buffer (b\d+) state f32\[{HEADS},{ROOM},{WIDTH}\]", plan, flags=re.M)
-        long = re.findall(r"^kernel (\w+) .*\n  axes[^+\n]*past", plan, flags=re.M)  # loops over all rows of their results
-        whole = [k for k, b in re.findall(r"^  run (\w+) (b\d+)", plan, flags=re.M) if b in states and k in long]
+        states = re.findall(
+            rf"^buffer (b\d+) state f32\[{HEADS},{ROOM},{WIDTH}\]", plan, flags=re.M
+        )
+        long = re.findall(
+            r"^kernel (\w+) .*\n  axes[^+\n]*past", plan, flags=re.M
+        )  # loops over all rows of their results
+        whole = [
+            k
+            for k, b in re.findall(r"^  run (\w+) (b\d+)", plan, flags=re.M)
+            if b in states and k in long
+        ]
         if len(states) != 2 or len(whole) != copies:
             raise Wrong(f"{kind}: {states}, written whole by {whole} in\n{plan}")
     print(", ".join(APPENDS))
@@ -219,25 +355,53 @@ def grows(ingot, work):
 
 def loop(ingot, work):
     body = helper.make_graph(
-        [NODE("Identity", ["keep"], ["go"]), NODE("Reshape", ["i", "one_one"], ["at"]), NODE("Cast", ["i"], ["f"], to=F),
-         NODE("Add", ["x", "f"], ["v"]), NODE("ScatterND", ["rows", "at", "v"], ["next"])],
-        "body", [VALUE("i", I, []), VALUE("keep", B, []), VALUE("rows", F, [ROWS, WIDTH])],
-        [VALUE("go", B, []), VALUE("next", F, [ROWS, WIDTH])])
-    graph = helper.make_graph([NODE("Loop", ["trip", "", "start"], ["y"], body=body)], "g",
-                              [VALUE("x", F, [1, WIDTH]), VALUE("start", F, [ROWS, WIDTH])], [VALUE("y", F, [ROWS, WIDTH])],
-                              [numpy_helper.from_array(np.int64(9), "trip"), numpy_helper.from_array(np.int64([1, 1]), "one_one")])
+        [
+            NODE("Identity", ["keep"], ["go"]),
+            NODE("Reshape", ["i", "one_one"], ["at"]),
+            NODE("Cast", ["i"], ["f"], to=F),
+            NODE("Add", ["x", "f"], ["v"]),
+            NODE("ScatterND", ["rows", "at", "v"], ["next"]),
+        ],
+        "body",
+        [VALUE("i", I, []), VALUE("keep", B, []), VALUE("rows", F, [ROWS, WIDTH])],
+        [VALUE("go", B, []), VALUE("next", F, [ROWS, WIDTH])],
+    )
+    graph = helper.make_graph(
+        [NODE("Loop", ["trip", "", "start"], ["y"], body=body)],
+        "g",
+        [VALUE("x", F, [1, WIDTH]), VALUE("start", F, [ROWS, WIDTH])],
+        [VALUE("y", F, [ROWS, WIDTH])],
+        [
+            numpy_helper.from_array(np.int64(9), "trip"),
+            numpy_helper.from_array(np.int64([1, 1]), "one_one"),
+        ],
+    )
     file = work / "model.onnx"
-    file.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    file.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ).SerializeToString()
+    )
     x, start = np.arange(WIDTH, dtype=np.float32)[None], -np.ones((ROWS, WIDTH), np.float32)
     np.save(work / "x.npy", x)
     np.save(work / "start.npy", start)
-    call(ingot, "run", file, "--input", work / "x.npy", "--input", work / "start.npy", "--output-dir", work,
-         env={"INGOT_CACHE": str(work / "cache")})
+    call(
+        ingot,
+        "run",
+        file,
+        "--input",
+        work / "x.npy",
+        "--input",
+        work / "start.npy",
+        "--output-dir",
+        work,
+        env={"INGOT_CACHE": str(work / "cache")},
+    )
     start[:9] = x + np.arange(9, dtype=np.float32)[:, None]
     if (np.load(work / "output_0.npy") != start).any():
         raise Wrong("other results")
     plan = call(ingot, "inspect", file, "--dump", "plan")
-    inside = plan[plan.index("  loop"):]
+    inside = plan[plan.index("  loop") :]
     if len(re.findall(r"^    (run|copy) ", inside, flags=re.M)) != 1:
         raise Wrong(f"an iteration does more than write a row:\n{inside}")
     print("one kernel an iteration")
@@ -247,16 +411,30 @@ def refused(ingot, work):
     file = work / "model.onnx"
     file.write_bytes(model("one"))
     grown = growing_model("appended")
-    for dim, change, words in (("past=1..4", lambda m: m, "begin at 0"), ("past=4", lambda m: m, "keeps its size")):
+    for dim, change, words in (
+        ("past=1..4", lambda m: m, "begin at 0"),
+        ("past=4", lambda m: m, "keeps its size"),
+    ):
         file.write_bytes(grown.SerializeToString())
-        done = subprocess.run([ingot, "compile", file, "-o", work / "o", "--dim", dim, "--state", "past_k=present_k"], text=True,
-                              capture_output=True)
+        done = subprocess.run(
+            [ingot, "compile", file, "-o", work / "o", "--dim", dim, "--state", "past_k=present_k"],
+            text=True,
+            capture_output=True,
+        )
         if done.returncode not in (2, 4) or words not in done.stderr:
             raise Wrong(f"--dim {dim}: status {done.returncode}: {done.stderr}")
     file.write_bytes(model("one"))
-    for flag, status, words in (("past=y", 4, "keeps its size"), ("pass=present", 2, "no input"), ("past=nothing", 2, "no output"),
-                                ("past", 2, "INPUT=OUTPUT")):
-        done = subprocess.run([ingot, "compile", file, "-o", work / "o", "--state", flag], text=True, capture_output=True)
+    for flag, status, words in (
+        ("past=y", 4, "keeps its size"),
+        ("pass=present", 2, "no input"),
+        ("past=nothing", 2, "no output"),
+        ("past", 2, "INPUT=OUTPUT"),
+    ):
+        done = subprocess.run(
+            [ingot, "compile", file, "-o", work / "o", "--state", flag],
+            text=True,
+            capture_output=True,
+        )
         if done.returncode != status or words not in done.stderr:
             raise Wrong(f"--state {flag}: status {done.returncode}: {done.stderr}")
     print("6 faults")

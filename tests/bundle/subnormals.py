@@ -9,6 +9,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import platform
 import subprocess
 import sys
@@ -29,9 +30,9 @@ def build(work):
     """Sums of subnormal products in a kernel that threads share, and beside it weights that are subnormal."""
     g = models.Graph(1)
     x = g.input("x", models.F, N, K)
-    y = g.op("MatMul", x, g.const(np.full((K, N), 2.0 ** -70), np.float32))
+    y = g.op("MatMul", x, g.const(np.full((K, N), 2.0**-70), np.float32))
     g.output("y", y, models.F, N, N)
-    tiny = g.const(np.where(np.arange(K) % 2, 1.0, -1.0) * 2.0 ** -130, np.float32)
+    tiny = g.const(np.where(np.arange(K) % 2, 1.0, -1.0) * 2.0**-130, np.float32)
     g.output("z", g.op("Add", x, tiny), models.F, N, K)
     g.output("l", g.op("Log", g.op("Max", x, tiny)), models.F, N, K)
     model = work / "model.onnx"
@@ -104,9 +105,21 @@ def flushed(ingot, work):
     for mode in MODES:
         bundle = work / mode
         call(ingot, "compile", model, "-o", bundle, "--weights", "array", "--subnormals", mode)
-        sources = [p for p in bundle.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")]
+        sources = [
+            p for p in bundle.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")
+        ]
         for cc in compilers():
-            call(cc, *STRICT.split(), "-I", bundle, work / "caller.c", *sources, "-o", work / "caller", "-lm")
+            call(
+                cc,
+                *STRICT.split(),
+                "-I",
+                bundle,
+                work / "caller.c",
+                *sources,
+                "-o",
+                work / "caller",
+                "-lm",
+            )
             told = call(work / "caller").splitlines()
             counts = f"{N * N} zeros, 0 sums" if mode == "flush" else f"0 zeros, {N * N} sums"
             if any(not t.startswith(f"{n} threads: {counts}, ") for n, t in zip((1, 4), told)):
@@ -122,15 +135,28 @@ def flushed(ingot, work):
 
 def weights(ingot, work):
     model = build(work)
-    np.save(work / "x.npy", np.full((N, K), 2.0 ** -140, np.float32))
+    np.save(work / "x.npy", np.full((N, K), 2.0**-140, np.float32))
     for mode in MODES:
         call(ingot, "compile", model, "-o", work / mode, "--weights", "blob", "--subnormals", mode)
         bits = np.frombuffer((work / mode / "model.weights").read_bytes(), np.uint32)
-        subnormal = int(np.sum((bits & 0x7f800000 == 0) & (bits & 0x7fffffff != 0)))
+        subnormal = int(np.sum((bits & 0x7F800000 == 0) & (bits & 0x7FFFFFFF != 0)))
         if (subnormal > 0) != (mode == "keep"):
             raise Wrong(f"{mode}: {subnormal} weights are subnormal")
-        call(ingot, "verify", model, "--input", work / "x.npy", "--subnormals", mode, env={"INGOT_CACHE": str(work / "cache")})
-    done = subprocess.run([ingot, "compile", model, "-o", work / "x", "--subnormals", "some"], text=True, capture_output=True)
+        call(
+            ingot,
+            "verify",
+            model,
+            "--input",
+            work / "x.npy",
+            "--subnormals",
+            mode,
+            env={"INGOT_CACHE": str(work / "cache")},
+        )
+    done = subprocess.run(
+        [ingot, "compile", model, "-o", work / "x", "--subnormals", "some"],
+        text=True,
+        capture_output=True,
+    )
     if done.returncode != 2 or "choose flush or keep" not in done.stderr:
         raise Wrong(f"status {done.returncode}: {done.stderr}")
     print("flushed or kept; verify agrees")

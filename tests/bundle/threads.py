@@ -9,6 +9,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import json
 import sys
 
@@ -21,14 +22,16 @@ except ModuleNotFoundError as e:
     sys.exit(77)
 
 THREADS = (2, 3, 7)
-TARGET = ("--target", "c:x86-64-v3")    # 8 lanes; any compiler builds them as vectors or as pairs
+TARGET = ("--target", "c:x86-64-v3")  # 8 lanes; any compiler builds them as vectors or as pairs
 
 
 def convolutions(g):
     """Odd sizes: every tile leaves a rest."""
     x = g.input("x", models.F, 1, 3, 37, 29)
     h = g.op("Relu", g.op("Conv", x, g.weight(27, 3, 3, 3), g.weight(27), pads=[1, 1, 1, 1]))
-    h = g.op("Relu", g.op("Conv", h, g.weight(27, 1, 5, 5), g.weight(27), group=27, pads=[2, 2, 2, 2]))
+    h = g.op(
+        "Relu", g.op("Conv", h, g.weight(27, 1, 5, 5), g.weight(27), group=27, pads=[2, 2, 2, 2])
+    )
     h = g.op("Conv", h, g.weight(35, 27, 3, 3), pads=[1, 1, 1, 1], strides=[2, 1])
     h = g.op("MaxPool", g.op("Sigmoid", h), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     g.output("y", h, models.F, 1, 35, 10, 15)
@@ -51,8 +54,11 @@ def batches(g):
     g.output("y", h, models.F, "batch", 21, 19, 23)
 
 
-MODELS = {"convolutions": (convolutions, (1, 3, 37, 29)), "rows": (rows, (3, 61, 53)),
-          "batches": (batches, (1, 5, 19, 23), (3, 5, 19, 23), (8, 5, 19, 23))}
+MODELS = {
+    "convolutions": (convolutions, (1, 3, 37, 29)),
+    "rows": (rows, (3, 61, 53)),
+    "batches": (batches, (1, 5, 19, 23), (3, 5, 19, 23), (8, 5, 19, 23)),
+}
 
 
 def compile_model(ingot, work, name, *flags):
@@ -94,7 +100,14 @@ def same(ingot, work):
         if here < 2:
             raise Wrong(f"{name}: {here} kernels can be cut")
         cut += here
-        call(ingot, "verify", work / f"{name}.onnx", *TARGET, *dims, env={"INGOT_CACHE": str(work / "cache")})
+        call(
+            ingot,
+            "verify",
+            work / f"{name}.onnx",
+            *TARGET,
+            *dims,
+            env={"INGOT_CACHE": str(work / "cache")},
+        )
         text = saved.read_text().splitlines()
         saved.write_text("".join(l + "\n" for l in text if "THREAD" not in l))
         bundle, inputs = compile_model(ingot, work, name, "--sched", saved)
@@ -176,9 +189,25 @@ def callers(ingot, work):
     bundle, _ = compile_model(ingot, work, "rows", "--weights", "array")
     (work / "callers.c").write_text(CALLERS)
     for flags in (["-O1"], ["-O1", "-g", "-fsanitize=thread"]):
-        sources = [p for p in bundle.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")]
-        call(compilers()[0], "-std=c99", *flags, "-mavx2", "-mfma", "-ffp-contract=off", "-I", bundle, work / "callers.c", *sources, "-o",
-             work / "callers", "-lm", "-pthread")
+        sources = [
+            p for p in bundle.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")
+        ]
+        call(
+            compilers()[0],
+            "-std=c99",
+            *flags,
+            "-mavx2",
+            "-mfma",
+            "-ffp-contract=off",
+            "-I",
+            bundle,
+            work / "callers.c",
+            *sources,
+            "-o",
+            work / "callers",
+            "-lm",
+            "-pthread",
+        )
         call(work / "callers")
     print("backwards, and two contexts at once")
 

@@ -4,6 +4,7 @@ whose layers repeat: they are loops of loops in the C, whose steps have the numb
 
     timeline.py --ingot build/ingot
 """
+
 import argparse
 import json
 import os
@@ -30,14 +31,26 @@ def unwritable(program, work, given):
     (work / "in").mkdir()
     np.save(work / "in" / "input_0.npy", given)
     (work / "places").write_text("0 -1 0 256\n")
-    for file, flags in (("t.json", ("--timeline", "t.json", "in")), ("steps", ("--trace", "places", "steps", "in", "out")), ("out/output_0.npy", ("in", "out"))):
+    for file, flags in (
+        ("t.json", ("--timeline", "t.json", "in")),
+        ("steps", ("--trace", "places", "steps", "in", "out")),
+        ("out/output_0.npy", ("in", "out")),
+    ):
         (work / file).unlink(missing_ok=True)
-        done = subprocess.run([program, *flags], cwd=work, capture_output=True, text=True, preexec_fn=small_files)
-        assert done.returncode == 5 and file in done.stderr and not (work / file).exists(), (flags, done, (work / file).exists())
+        done = subprocess.run(
+            [program, *flags], cwd=work, capture_output=True, text=True, preexec_fn=small_files
+        )
+        assert done.returncode == 5 and file in done.stderr and not (work / file).exists(), (
+            flags,
+            done,
+            (work / file).exists(),
+        )
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     ingot = p.parse_args().ingot
     with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +58,7 @@ def main():
         rng = np.random.default_rng(1)
         nodes, data, x = [], [], "x"
         given = wanted = rng.normal(size=(128, 256)).astype(np.float32)
-        for i in range(18): # three times six products and a softmax
+        for i in range(18):  # three times six products and a softmax
             w = (rng.normal(size=(256, 256)) / 16).astype(np.float32)
             data.append(numpy_helper.from_array(w, f"w{i}"))
             nodes.append(helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"]))
@@ -54,37 +67,90 @@ def main():
                 nodes.append(helper.make_node("Softmax", [x], [f"s{i}"]))
                 x, wanted = f"s{i}", np.exp(wanted - wanted.max(1, keepdims=True))
                 wanted /= wanted.sum(1, keepdims=True)
-        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", T.FLOAT, [128, 256])],
-                                  [helper.make_tensor_value_info(x, T.FLOAT, [128, 256])], data)
+        graph = helper.make_graph(
+            nodes,
+            "g",
+            [helper.make_tensor_value_info("x", T.FLOAT, [128, 256])],
+            [helper.make_tensor_value_info(x, T.FLOAT, [128, 256])],
+            data,
+        )
         (work / "data").mkdir()
         for name, value in (("input_0", given), ("output_0", wanted)):
-            (work / "data" / f"{name}.pb").write_bytes(numpy_helper.from_array(value, name).SerializeToString())
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(work / "m.onnx"))
+            (work / "data" / f"{name}.pb").write_bytes(
+                numpy_helper.from_array(value, name).SerializeToString()
+            )
+        onnx.save(
+            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+            str(work / "m.onnx"),
+        )
 
         def bench(path, threads):
-            return subprocess.run([ingot, "bench", work / "m.onnx", "--fuse", "none", "--seconds", "0.01", "--threads", str(threads), "--trace", path],
-                                  capture_output=True, text=True, env={**os.environ, "INGOT_CACHE": str(work / "cache")})
+            return subprocess.run(
+                [
+                    ingot,
+                    "bench",
+                    work / "m.onnx",
+                    "--fuse",
+                    "none",
+                    "--seconds",
+                    "0.01",
+                    "--threads",
+                    str(threads),
+                    "--trace",
+                    path,
+                ],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "INGOT_CACHE": str(work / "cache")},
+            )
 
         for threads in (1, 3):
             done = bench(work / "t.json", threads)
             if done.returncode:
                 sys.exit(done.stderr)
-            spans = [e for e in json.loads((work / "t.json").read_text())["traceEvents"] if e["ph"] == "X"]
+            spans = [
+                e
+                for e in json.loads((work / "t.json").read_text())["traceEvents"]
+                if e["ph"] == "X"
+            ]
             steps = [e for e in spans if e["cat"] == "step"]
             parts = [e for e in spans if e["cat"] == "part"]
-            assert [e["args"]["step"] for e in steps] == list(range(len(steps))) and len(steps) >= 6, steps
-            assert all(a["ts"] + a["dur"] <= b["ts"] + 0.002 for a, b in zip(steps, steps[1:])), "steps overlap"
+            assert [e["args"]["step"] for e in steps] == list(range(len(steps))) and len(
+                steps
+            ) >= 6, steps
+            assert all(a["ts"] + a["dur"] <= b["ts"] + 0.002 for a, b in zip(steps, steps[1:])), (
+                "steps overlap"
+            )
             assert bool(parts) == (threads > 1), f"{len(parts)} parts of {threads} threads"
             assert all(0 <= e["tid"] < threads for e in spans), {e["tid"] for e in spans}
             for part in parts:
                 step = steps[part["args"]["step"]]
                 assert part["name"] == step["name"], part
-                assert step["ts"] - 0.002 <= part["ts"] and part["ts"] + part["dur"] <= step["ts"] + step["dur"] + 0.002, (part, step)
+                assert (
+                    step["ts"] - 0.002 <= part["ts"]
+                    and part["ts"] + part["dur"] <= step["ts"] + step["dur"] + 0.002
+                ), (part, step)
             for step in {e["args"]["step"] for e in parts}:
                 numbers = sorted(e["args"]["part"] for e in parts if e["args"]["step"] == step)
                 assert numbers == list(range(len(numbers))), numbers
-            done = subprocess.run([ingot, "run", work / "m.onnx", "--fuse", "none", "--data", work / "data", "--threads", str(threads), "--tolerance", "1e-5"],
-                                  capture_output=True, text=True, env={**os.environ, "INGOT_CACHE": str(work / "cache")})
+            done = subprocess.run(
+                [
+                    ingot,
+                    "run",
+                    work / "m.onnx",
+                    "--fuse",
+                    "none",
+                    "--data",
+                    work / "data",
+                    "--threads",
+                    str(threads),
+                    "--tolerance",
+                    "1e-5",
+                ],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "INGOT_CACHE": str(work / "cache")},
+            )
             assert done.returncode == 0, done
         text = next((work / "cache").glob("*/model.c")).read_text()
         assert "for (int j" in text and len(steps) > 1.5 * text.count("RUN("), text

@@ -25,6 +25,7 @@ Nothing here depends on how fast or how busy the machine is: budgets are counted
 
 Exit status 77, skipped: there is no Python with onnx, or ingot has no SQLite.
 """
+
 import json
 import os
 import random
@@ -65,7 +66,10 @@ def in_a_row():
     h = g.input("image", models.F, 1, 8, 32, 32)
     for k in range(4):
         h = g.op("Relu", g.op("Conv", h, g.weight(16, 8 if not k else 16, 1, 1), g.weight(16)))
-        h = g.op("Relu", g.op("Conv", h, g.weight(16, 1, 3, 3), g.weight(16), pads=[1, 1, 1, 1], group=16))
+        h = g.op(
+            "Relu",
+            g.op("Conv", h, g.weight(16, 1, 3, 3), g.weight(16), pads=[1, 1, 1, 1], group=16),
+        )
     g.output("out", h, models.F, 1, 16, 32, 32)
     return g.bytes()
 
@@ -101,13 +105,30 @@ def environment(work):
 
 def tune(ingot, work, *flags, model=None, good=(0,), **more):
     environment(work)
-    done = subprocess.run([str(c) for c in (ingot, "tune", model or model_file(work), "--database", work / "tune.db", *flags)], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | more)
+    done = subprocess.run(
+        [
+            str(c)
+            for c in (
+                ingot,
+                "tune",
+                model or model_file(work),
+                "--database",
+                work / "tune.db",
+                *flags,
+            )
+        ],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | more,
+    )
     if "without SQLite" in done.stderr:
         print("skipped: no SQLite")
         sys.exit(77)
     if done.returncode not in good:
-        raise Wrong(f"tune {' '.join(map(str, flags))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        raise Wrong(
+            f"tune {' '.join(map(str, flags))}: status {done.returncode}\n{done.stdout}{done.stderr}"
+        )
     return done.stdout + done.stderr
 
 
@@ -157,12 +178,23 @@ def bundle(ingot, work, name, *flags, model=None):
 
 def everywhere(ingot, work):
     """What c:native is here, by a name that says the same on every machine; c:native where it has none."""
-    call(ingot, "compile", model_file(work), "-o", work / "named", *TARGET, "--save-sched", work / "named.sched")
+    call(
+        ingot,
+        "compile",
+        model_file(work),
+        "-o",
+        work / "named",
+        *TARGET,
+        "--save-sched",
+        work / "named.sched",
+    )
     return re.search(r"^target (\S+)$", (work / "named.sched").read_text(), re.M)[1]
 
 
 def sources(folder):
-    return {f.name: f.read_bytes() for f in folder.iterdir() if f.suffix in (".c", ".h", ".weights")}
+    return {
+        f.name: f.read_bytes() for f in folder.iterdir() if f.suffix in (".c", ".h", ".weights")
+    }
 
 
 def named(ingot, work):
@@ -170,28 +202,72 @@ def named(ingot, work):
     environment(work)
     model, here, file = model_file(work), everywhere(ingot, work), work / "named.sched"
     call(ingot, "compile", model, "-o", work / "there", "--target", here, "--sched", file)
-    if here == "c:native": # no machine of the list
+    if here == "c:native":  # no machine of the list
         return
     if sources(work / "named") != sources(work / "there"):
         raise Wrong(f"{here} is not what c:native is")
     call(ingot, "compile", model, "-o", work / "old", *TARGET, "--sched", file)
     file.write_text(file.read_text().replace(here, "c:native"))
-    done = subprocess.run([ingot, "compile", model, "-o", work / "old", *TARGET, "--sched", file], text=True, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        [ingot, "compile", model, "-o", work / "old", *TARGET, "--sched", file],
+        text=True,
+        stderr=subprocess.PIPE,
+    )
     if "its decisions" in done.stderr or sources(work / "named") != sources(work / "old"):
         raise Wrong(f"a file that says c:native is none for it: {done.stderr}")
     file.write_text(file.read_text().replace("c:native", "c:x86-64-v2+cache7m"))
     shape = [d.dim_value for d in onnx.load(model).graph.input[0].type.tensor_type.shape.dim]
     np.save(work / "x.npy", np.ones(shape, np.float32))
     for command in ("compile", "inspect", "run", "bench", "verify"):
-        flags = {"compile": ("-o", work / "other"), "inspect": ("--dump", "plan"), "run": ("--input", work / "x.npy"), "bench": ("--seconds", "0.01")}.get(command, ())
+        flags = {
+            "compile": ("-o", work / "other"),
+            "inspect": ("--dump", "plan"),
+            "run": ("--input", work / "x.npy"),
+            "bench": ("--seconds", "0.01"),
+        }.get(command, ())
         data = ("--no-cache",) if command in ("run", "bench", "verify") else ()
-        for target, status, text in (("c:native", 0, f"its decisions are for target 'c:x86-64-v2+cache7m', and this is '{here}'"),
-                                     ("opencl", 2, "it has no section for target 'opencl'")):
-            done = subprocess.run([str(c) for c in (ingot, command, model, *flags, *data, "--target", target, "--sched", file)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for target, status, text in (
+            (
+                "c:native",
+                0,
+                f"its decisions are for target 'c:x86-64-v2+cache7m', and this is '{here}'",
+            ),
+            ("opencl", 2, "it has no section for target 'opencl'"),
+        ):
+            done = subprocess.run(
+                [
+                    str(c)
+                    for c in (
+                        ingot,
+                        command,
+                        model,
+                        *flags,
+                        *data,
+                        "--target",
+                        target,
+                        "--sched",
+                        file,
+                    )
+                ],
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
             if done.returncode != status or text not in done.stderr:
                 raise Wrong(f"{command} --target {target}: {done.returncode} {done.stderr}")
-    for name in ("c:x86-64-v4+cache", "c:x86-64-v4+cache1q", "c:x86-64-v4+cache1mm", "c:+halves", "c:x86-64-v4+cache1m+halves", "c:native+cache1m"):
-        done = subprocess.run([ingot, "compile", model, "-o", work / "none", "--target", name], text=True, stderr=subprocess.PIPE)
+    for name in (
+        "c:x86-64-v4+cache",
+        "c:x86-64-v4+cache1q",
+        "c:x86-64-v4+cache1mm",
+        "c:+halves",
+        "c:x86-64-v4+cache1m+halves",
+        "c:native+cache1m",
+    ):
+        done = subprocess.run(
+            [ingot, "compile", model, "-o", work / "none", "--target", name],
+            text=True,
+            stderr=subprocess.PIPE,
+        )
         if done.returncode != 2 or "unknown" not in done.stderr:
             raise Wrong(f"{name}: {done.returncode} {done.stderr}")
     print(here)
@@ -199,28 +275,61 @@ def named(ingot, work):
 
 def ways(ingot, work):
     """As if the network had been faster with a convolution in fewer products."""
-    call(ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--save-sched", work / "saved")
-    line = next(one for one in (work / "saved").read_text().splitlines() if "recomputed as direct" in one and "conv_0" in one)
+    call(
+        ingot,
+        "compile",
+        model_file(work),
+        "-o",
+        work / "out",
+        *TARGET,
+        "--save-sched",
+        work / "saved",
+    )
+    line = next(
+        one
+        for one in (work / "saved").read_text().splitlines()
+        if "recomputed as direct" in one and "conv_0" in one
+    )
     with sqlite3.connect(work / "tune.db") as db:
-        if db.execute("UPDATE outcome SET text=? WHERE text NOT LIKE 'sched 2%' AND text NOT LIKE '#%'", (line.replace("recomputed as direct", "as winograd2") + "\n",)).rowcount < 1:
+        if (
+            db.execute(
+                "UPDATE outcome SET text=? WHERE text NOT LIKE 'sched 2%' AND text NOT LIKE '#%'",
+                (line.replace("recomputed as direct", "as winograd2") + "\n",),
+            ).rowcount
+            < 1
+        ):
             raise Wrong("what was found of the ways to compute values is not remembered")
     file = work / "ways.sched"
     tune(ingot, work, "-o", file, "--budget", "0")
     if "as winograd2" not in file.read_text():
         raise Wrong("the file does not say how the value is computed")
     here = bundle(ingot, work, "here", "--sched", file)
-    if here == bundle(ingot, work, "without") or here != bundle(ingot, work, "there", "--sched", file):
+    if here == bundle(ingot, work, "without") or here != bundle(
+        ingot, work, "there", "--sched", file
+    ):
         raise Wrong("the file does nothing, or another thing elsewhere")
     call(ingot, "verify", model_file(work), "--sched", file)
 
 
 def tuned(ingot, work):
     file = work / "tuned.sched"
-    timed(ingot, work, 3, "-o", file, "--beam", "2", "-v", told=("Conv conv_0: direct", "    winograd2 "))
+    timed(
+        ingot,
+        work,
+        3,
+        "-o",
+        file,
+        "--beam",
+        "2",
+        "-v",
+        told=("Conv conv_0: direct", "    winograd2 "),
+    )
     tune(ingot, work, "-o", work / "again.sched", "--budget", "0")
     if (work / "again.sched").read_text() != file.read_text():
         raise Wrong("the database knows another outcome")
-    if bundle(ingot, work, "here", "--sched", file) != bundle(ingot, work, "there", "--sched", file):
+    if bundle(ingot, work, "here", "--sched", file) != bundle(
+        ingot, work, "there", "--sched", file
+    ):
         raise Wrong("another bundle")
     call(ingot, "verify", model_file(work), "--sched", file)
     ways(ingot, work)
@@ -239,7 +348,9 @@ def steps(ingot, work):
         (work / "tune.db").unlink()
     if found[0] != found[1] or not any(e.get("ns", 0) > 0 for e in found[0][1]):
         raise Wrong(f"two searches differ, or timed nothing: {found[0]}\n{found[1]}")
-    if "INGOT_CLOCK=sun: 'steps' is wanted" not in tune(ingot, work, "-o", file, good=(2,), INGOT_CLOCK="sun"):
+    if "INGOT_CLOCK=sun: 'steps' is wanted" not in tune(
+        ingot, work, "-o", file, good=(2,), INGOT_CLOCK="sun"
+    ):
         raise Wrong("any clock is taken")
     print(f"{len(found[0][1])} entries, twice")
 
@@ -251,7 +362,9 @@ def shared(ingot, work):
     flags = ("--beam", "1", "-v", "-o", work / "x.sched")
     timed(ingot, work, 4, *flags, done=known)
     before = known()
-    text = timed(ingot, work, 4, *flags, told=("    winograd2 ",), done=known, model=model_file(work, "b"))
+    text = timed(
+        ingot, work, 4, *flags, told=("    winograd2 ",), done=known, model=model_file(work, "b")
+    )
     if before != known():
         raise Wrong(f"the convolution's other ways are timed again: {before} {known()}\n{text}")
     print(f"{len(before)} ways")
@@ -263,27 +376,65 @@ def threaded(ingot, work):
     targets = [line for line in file.read_text().splitlines() if line.startswith("target ")]
     if targets != [f"target {everywhere(ingot, work)}{threads}" for threads in ("", " threads 2")]:
         raise Wrong(f"not a section for each: {targets}")
-    with sqlite3.connect(work / "tune.db") as db:   # by how many threads the network was run counts for what came of it
-        if len({" threads 2\n" in text for text, in db.execute("SELECT text FROM outcome WHERE text LIKE 'sched 2%'")}) != 2:
+    with sqlite3.connect(
+        work / "tune.db"
+    ) as db:  # by how many threads the network was run counts for what came of it
+        if (
+            len(
+                {
+                    " threads 2\n" in text
+                    for (text,) in db.execute("SELECT text FROM outcome WHERE text LIKE 'sched 2%'")
+                }
+            )
+            != 2
+        ):
             raise Wrong("one thread's outcome stands for two")
     tune(ingot, work, "-o", work / "again.sched", "--budget", "0", "--threads", "1,2")
     if (work / "again.sched").read_text() != file.read_text():
         raise Wrong("the database knows another outcome")
-    call(ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--save-sched", work / "saved")
-    line = next(one for one in (work / "saved").read_text().splitlines() if "recomputed as direct" in one and "conv_0" in one)
+    call(
+        ingot,
+        "compile",
+        model_file(work),
+        "-o",
+        work / "out",
+        *TARGET,
+        "--save-sched",
+        work / "saved",
+    )
+    line = next(
+        one
+        for one in (work / "saved").read_text().splitlines()
+        if "recomputed as direct" in one and "conv_0" in one
+    )
     both = []
     for word, way in (("", "recomputed as direct"), (" threads 2", "as winograd2")):
-        both.append(f"sched 2\ntarget c:native{word}\n{line.replace('recomputed as direct', way)}\n")
+        both.append(
+            f"sched 2\ntarget c:native{word}\n{line.replace('recomputed as direct', way)}\n"
+        )
         (work / way.replace(" ", "_")).write_text(both[-1].replace(word, "") if word else both[-1])
     file.write_text("".join(reversed(both)))
-    direct, other = (bundle(ingot, work, "alone", "--sched", work / one) for one in ("recomputed_as_direct", "as_winograd2"))
-    taken = [bundle(ingot, work, "both", "--sched", file, *flags) for flags in ((), ("--threads", "1"), ("--threads", "2"), ("--threads", "8"))]
+    direct, other = (
+        bundle(ingot, work, "alone", "--sched", work / one)
+        for one in ("recomputed_as_direct", "as_winograd2")
+    )
+    taken = [
+        bundle(ingot, work, "both", "--sched", file, *flags)
+        for flags in ((), ("--threads", "1"), ("--threads", "2"), ("--threads", "8"))
+    ]
     if direct == other or taken != [direct, direct, other, other]:
         raise Wrong("another section is taken")
     call(ingot, "verify", model_file(work), "--sched", file, "--threads", "2")
     file.write_text("".join(both).replace("threads 2", "threads 0"))
-    done = subprocess.run([ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--sched", file], text=True, stderr=subprocess.PIPE)
-    if done.returncode != 2 or "threads.sched:5: 'target NAME threads N' is wanted" not in done.stderr:
+    done = subprocess.run(
+        [ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--sched", file],
+        text=True,
+        stderr=subprocess.PIPE,
+    )
+    if (
+        done.returncode != 2
+        or "threads.sched:5: 'target NAME threads N' is wanted" not in done.stderr
+    ):
         raise Wrong(f"a section for no threads: {done.returncode} {done.stderr}")
     print(f"{len(targets)} sections")
 
@@ -295,34 +446,75 @@ def planned(ingot, work, *flags, model):
 
 def decided(ingot, work):
     model, file = model_file(work, "c"), work / "decided.sched"
-    text = timed(ingot, work, 12, "-o", file, "--beam", "1", "--explain", told=("timed the other way round",), done=always, model=model)
-    about = [line for line in text.splitlines() if "Sigmoid" in line and line.endswith((", not stored", ", not recomputed"))]
+    text = timed(
+        ingot,
+        work,
+        12,
+        "-o",
+        file,
+        "--beam",
+        "1",
+        "--explain",
+        told=("timed the other way round",),
+        done=always,
+        model=model,
+    )
+    about = [
+        line
+        for line in text.splitlines()
+        if "Sigmoid" in line and line.endswith((", not stored", ", not recomputed"))
+    ]
     if len(about) != 1:
         raise Wrong(f"the sigmoid was not tried the other way round:\n{text}")
-    with sqlite3.connect(work / "tune.db") as db:   # as if that had been faster: not seen in the network, perhaps,
-        if db.execute("UPDATE region SET ns=base_ns/10, noise=0 WHERE name=?", (about[0].strip(),)).rowcount != 1:
+    with sqlite3.connect(
+        work / "tune.db"
+    ) as db:  # as if that had been faster: not seen in the network, perhaps,
+        if (
+            db.execute(
+                "UPDATE region SET ns=base_ns/10, noise=0 WHERE name=?", (about[0].strip(),)
+            ).rowcount
+            != 1
+        ):
             raise Wrong("what was timed is not remembered")
     tune(ingot, work, "-o", file, "--budget", "0", model=model)
-    with sqlite3.connect(work / "tune.db") as db:   # but as if it had been
-        if db.execute("UPDATE outcome SET text='# decisions that stand' WHERE text LIKE '# decisions that %'").rowcount != 1:
+    with sqlite3.connect(work / "tune.db") as db:  # but as if it had been
+        if (
+            db.execute(
+                "UPDATE outcome SET text='# decisions that stand' WHERE text LIKE '# decisions that %'"
+            ).rowcount
+            != 1
+        ):
             raise Wrong("what came of it in the network is not remembered")
     known = planned(ingot, work, "-o", file, "--budget", "0", model=model)
     if known:
         raise Wrong(f"{known} plans are made to see what is known")
-    with sqlite3.connect(work / "tune.db") as db:   # of another ingot, or another plan
-        if db.execute("UPDATE outcome SET key='of another ' || key WHERE text LIKE '# %, taken %' OR text='# no plan'").rowcount < 1:
+    with sqlite3.connect(work / "tune.db") as db:  # of another ingot, or another plan
+        if (
+            db.execute(
+                "UPDATE outcome SET key='of another ' || key WHERE text LIKE '# %, taken %' OR text='# no plan'"
+            ).rowcount
+            < 1
+        ):
             raise Wrong("what decisions change is not remembered")
-    if not planned(ingot, work, "-o", work / "anew.sched", "--budget", "0", model=model) or (work / "anew.sched").read_text() != file.read_text():
+    if (
+        not planned(ingot, work, "-o", work / "anew.sched", "--budget", "0", model=model)
+        or (work / "anew.sched").read_text() != file.read_text()
+    ):
         raise Wrong("what another ingot knew is believed, or the plans tell another thing")
     text = tune(ingot, work, "-o", file, "--budget", "0", "--explain", model=model)
     if "decided so" not in text or "timed the other way round" in text:
         raise Wrong(f"it is timed again, or does not stand:\n{text}")
     then = " stored  #" if "stored, not" in about[0] else " recomputed  #"
     lines = file.read_text().splitlines()
-    if not any(line.startswith("value ") and then in line for line in lines) or f"# {about[0].strip()}" not in file.read_text():
+    if (
+        not any(line.startswith("value ") and then in line for line in lines)
+        or f"# {about[0].strip()}" not in file.read_text()
+    ):
         raise Wrong("the file does not say how it is decided:\n" + "\n".join(lines))
     here = bundle(ingot, work, "here", "--sched", file, model=model)
-    if here == bundle(ingot, work, "without", model=model) or here != bundle(ingot, work, "there", "--sched", file, model=model):
+    if here == bundle(ingot, work, "without", model=model) or here != bundle(
+        ingot, work, "there", "--sched", file, model=model
+    ):
         raise Wrong("the file does nothing, or another thing elsewhere")
     call(ingot, "verify", model, "--sched", file)
     known = entries(ingot, work)
@@ -337,9 +529,15 @@ def layout_lines(saved):
     out = []
     for entry in saved.split("\nkernel ")[1:]:
         head, *rest = entry.splitlines()
-        arg = next((line for line in rest if line.startswith("  arg 0 layout ") and "permute" in line), None)
+        arg = next(
+            (line for line in rest if line.startswith("  arg 0 layout ") and "permute" in line),
+            None,
+        )
         if arg:
-            pads = " ".join(word for word in arg.split("#")[0].split()[3:] if word.startswith("pad(")) or "dense"
+            pads = (
+                " ".join(word for word in arg.split("#")[0].split()[3:] if word.startswith("pad("))
+                or "dense"
+            )
             out.append(f"kernel {head}\n  arg 0 layout {pads}\n  auto\n")
     return out[:2]
 
@@ -350,30 +548,72 @@ def chained(ingot, work):
     lines = layout_lines((work / "saved").read_text())
     if len(lines) != 2:
         raise Wrong("no two results that could lie otherwise")
-    timed(ingot, work, 12, "-o", file, "--beam", "1", done=lambda *_: rows(work, "SELECT * FROM outcome WHERE text LIKE '# chains of layouts%'"), model=model)
-    with sqlite3.connect(work / "tune.db") as db:   # as if the least sum had these two the other way round
-        n = db.execute("UPDATE outcome SET text=? WHERE text LIKE '# chains of layouts%'", ("# chains of layouts\n" + "".join(lines) + "\n",)).rowcount
+    timed(
+        ingot,
+        work,
+        12,
+        "-o",
+        file,
+        "--beam",
+        "1",
+        done=lambda *_: rows(work, "SELECT * FROM outcome WHERE text LIKE '# chains of layouts%'"),
+        model=model,
+    )
+    with sqlite3.connect(
+        work / "tune.db"
+    ) as db:  # as if the least sum had these two the other way round
+        n = db.execute(
+            "UPDATE outcome SET text=? WHERE text LIKE '# chains of layouts%'",
+            ("# chains of layouts\n" + "".join(lines) + "\n",),
+        ).rowcount
         db.execute("DELETE FROM region")
-        db.execute("DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'")
+        db.execute(
+            "DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'"
+        )
     if n < 1:
         raise Wrong("what should change together was not looked for")
-    text = timed(ingot, work, 12, "-o", file, "--beam", "1", "--explain", told=("layouts together",), model=model,
-                 done=lambda *_: rows(work, "SELECT * FROM region WHERE name LIKE 'layouts together%'"))
+    text = timed(
+        ingot,
+        work,
+        12,
+        "-o",
+        file,
+        "--beam",
+        "1",
+        "--explain",
+        told=("layouts together",),
+        model=model,
+        done=lambda *_: rows(work, "SELECT * FROM region WHERE name LIKE 'layouts together%'"),
+    )
     with sqlite3.connect(work / "tune.db") as db:
         db.execute("UPDATE region SET ns=base_ns, noise=0")
-        if db.execute("UPDATE region SET ns=base_ns/10 WHERE name LIKE 'layouts together%'").rowcount < 1:
+        if (
+            db.execute(
+                "UPDATE region SET ns=base_ns/10 WHERE name LIKE 'layouts together%'"
+            ).rowcount
+            < 1
+        ):
             raise Wrong(f"they were not timed:\n{text}")
-        db.execute("DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'")
+        db.execute(
+            "DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'"
+        )
     tune(ingot, work, "-o", file, "--budget", "0", model=model)
     with sqlite3.connect(work / "tune.db") as db:
-        if db.execute("UPDATE outcome SET text='# decisions that stand' WHERE text LIKE '# decisions that %'").rowcount < 1:
+        if (
+            db.execute(
+                "UPDATE outcome SET text='# decisions that stand' WHERE text LIKE '# decisions that %'"
+            ).rowcount
+            < 1
+        ):
             raise Wrong("what came of it in the network is not remembered")
     tune(ingot, work, "-o", file, "--budget", "0", model=model)
     keys = [line.split()[1] for line in lines]
     if not all(f"kernel {key}" in file.read_text() for key in keys):
         raise Wrong("the file does not speak of both:\n" + file.read_text())
     here = bundle(ingot, work, "here", "--sched", file, model=model)
-    if here == bundle(ingot, work, "without", model=model) or here != bundle(ingot, work, "there", "--sched", file, model=model):
+    if here == bundle(ingot, work, "without", model=model) or here != bundle(
+        ingot, work, "there", "--sched", file, model=model
+    ):
         raise Wrong("the file does nothing, or another thing elsewhere")
     call(ingot, "verify", model, "--sched", file)
     print("2 results")
@@ -396,26 +636,83 @@ def remote(work):
 
 def replayed(ingot, work):
     """As if a candidate were ten times as fast; a remote machine's word is not checked in the network."""
-    def others(ingot, work):   # than the compiler's own choice
-        return [e for e in entries(ingot, work) if e.get("verdict") == "right" and "ns" in e and "UPCAST" in e["opts"] and e["ns"] != e["base_ns"]]
 
-    timed(ingot, work, 2, *remote(work), "-o", work / "first.sched", "--beam", "2", "--kernels", "k01*", done=others)
+    def others(ingot, work):  # than the compiler's own choice
+        return [
+            e
+            for e in entries(ingot, work)
+            if e.get("verdict") == "right"
+            and "ns" in e
+            and "UPCAST" in e["opts"]
+            and e["ns"] != e["base_ns"]
+        ]
+
+    timed(
+        ingot,
+        work,
+        2,
+        *remote(work),
+        "-o",
+        work / "first.sched",
+        "--beam",
+        "2",
+        "--kernels",
+        "k01*",
+        done=others,
+    )
     known, best = entries(ingot, work), others(ingot, work)
     known[known.index(best[-1])]["ns"] = best[-1]["base_ns"] / 10
     (work / "edited").write_text("".join(json.dumps(e) + "\n" for e in known))
     (work / "tune.db").unlink()
-    tune(ingot, work, "--import", work / "edited", *remote(work), "-o", work / "won.sched", "--budget", "0")
+    tune(
+        ingot,
+        work,
+        "--import",
+        work / "edited",
+        *remote(work),
+        "-o",
+        work / "won.sched",
+        "--budget",
+        "0",
+    )
     text = (work / "won.sched").read_text()
-    if text.count("kernel ") != 1 or not all(opt in text for opt in best[-1]["opts"].split("; ") if opt.startswith("UPCAST")):
+    if text.count("kernel ") != 1 or not all(
+        opt in text for opt in best[-1]["opts"].split("; ") if opt.startswith("UPCAST")
+    ):
         raise Wrong(f"the winner is not in the file:\n{text}\n{best[-1]}")
-    without, here = bundle(ingot, work, "without"), bundle(ingot, work, "here", "--sched", work / "won.sched")
+    without, here = (
+        bundle(ingot, work, "without"),
+        bundle(ingot, work, "here", "--sched", work / "won.sched"),
+    )
     if without == here or here != bundle(ingot, work, "there", "--sched", work / "won.sched"):
         raise Wrong("the file does nothing, or another thing elsewhere")
     call(ingot, "verify", model_file(work), "--sched", work / "won.sched")
     # an equal kernel of another network
-    tune(ingot, work, *remote(work), "-o", work / "other.sched", "--budget", "0", model=model_file(work, "b"))
-    done = subprocess.run([ingot, "compile", model_file(work), "-o", work / "c", "--target", "c:x86-64-v2", "--sched", work / "won.sched"], text=True,
-                          stderr=subprocess.PIPE)
+    tune(
+        ingot,
+        work,
+        *remote(work),
+        "-o",
+        work / "other.sched",
+        "--budget",
+        "0",
+        model=model_file(work, "b"),
+    )
+    done = subprocess.run(
+        [
+            ingot,
+            "compile",
+            model_file(work),
+            "-o",
+            work / "c",
+            "--target",
+            "c:x86-64-v2",
+            "--sched",
+            work / "won.sched",
+        ],
+        text=True,
+        stderr=subprocess.PIPE,
+    )
     if everywhere(ingot, work) not in done.stderr or "c:x86-64-v2" not in done.stderr:
         raise Wrong(f"nothing is told of the other machine:\n{done.stderr}")
     print(best[-1]["opts"])
@@ -423,8 +720,23 @@ def replayed(ingot, work):
 
 def start(ingot, work, *flags):
     environment(work)
-    return subprocess.Popen([str(c) for c in (ingot, "tune", model_file(work), "--database", work / "tune.db", "-o", work / "out.sched", *flags)],
-                            stderr=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(
+        [
+            str(c)
+            for c in (
+                ingot,
+                "tune",
+                model_file(work),
+                "--database",
+                work / "tune.db",
+                "-o",
+                work / "out.sched",
+                *flags,
+            )
+        ],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def whole(work):
@@ -435,7 +747,11 @@ def whole(work):
 def cpu_of(pid):
     """Seconds of a core that a process had, with its children that have ended; as much as there is once it has ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return float("inf") if fields[0] == "Z" else sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return (
+        float("inf")
+        if fields[0] == "Z"
+        else sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    )
 
 
 def killed(ingot, work):
@@ -447,12 +763,15 @@ def killed(ingot, work):
     timed(ingot, work, 1, "--explain", "--kernels", "k01*")
     took, before = cpu() - began, trials(ingot, work)
     for i in range(30 if os.environ.get("INGOT_ALL") else 2):
-        tuner, until = start(ingot, work, "--budget", "60s", "--kernels", "k01*"), dice.uniform(0, took)
+        tuner, until = (
+            start(ingot, work, "--budget", "60s", "--kernels", "k01*"),
+            dice.uniform(0, took),
+        )
         while cpu_of(tuner.pid) < until:
             time.sleep(0.005)
         tuner.send_signal(signal.SIGKILL)
         tuner.wait()
-        if (work / "out.sched").exists():   # it had come to its end: the file is whole
+        if (work / "out.sched").exists():  # it had come to its end: the file is whole
             bundle(ingot, work, "whole", "--sched", work / "out.sched")
             (work / "out.sched").unlink()
         after = trials(ingot, work)
@@ -474,8 +793,19 @@ def counted(ingot, work):
         return
     flags = ("--target", "c:cortex-a72", "--remote", script, "--kernels", "k01*")
     tune(ingot, work, *flags, "--prepare", work / "candidates")
-    tune(ingot, work, *flags, "--measure", work / "candidates", "-o", work / "counted.sched", INGOT_CLOCK="")    # instructions are times
-    if not right(ingot, work) or rows(work, "SELECT cpu FROM machine") != [("instructions, by QEMU",)]:
+    tune(
+        ingot,
+        work,
+        *flags,
+        "--measure",
+        work / "candidates",
+        "-o",
+        work / "counted.sched",
+        INGOT_CLOCK="",
+    )  # instructions are times
+    if not right(ingot, work) or rows(work, "SELECT cpu FROM machine") != [
+        ("instructions, by QEMU",)
+    ]:
         raise Wrong(f"nothing was counted: {trials(ingot, work)}")
     print(f"{len(trials(ingot, work))} candidates")
 
@@ -485,8 +815,13 @@ def without_compiler(ingot, work, folder):
     before = trials(ingot, work)
     (work / "tune.db").unlink()
     environment(work)
-    done = subprocess.run([ingot, "tune", model_file(work), "--database", work / "tune.db", "--measure", folder], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, env={**os.environ, "CC": "/none/cc", "INGOT_CACHE": str(work / "none")})
+    done = subprocess.run(
+        [ingot, "tune", model_file(work), "--database", work / "tune.db", "--measure", folder],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "CC": "/none/cc", "INGOT_CACHE": str(work / "none")},
+    )
     if done.returncode or before.keys() != trials(ingot, work).keys():
         raise Wrong(f"candidates that are built are not timed: {done.returncode} {done.stdout}")
 
@@ -504,12 +839,14 @@ def elsewhere(ingot, work):
     runs = (work / "remote.sh.log").read_text().count("--only")
     tune(ingot, work, "--measure", folder, *remote(work), "-o", work / "m.sched")
     again = (work / "remote.sh.log").read_text().count("--only")
-    if again > runs + 1:   # one tells of the machine
+    if again > runs + 1:  # one tells of the machine
         raise Wrong("what is known was timed again")
     call(ingot, "compile", model_file(work), "-o", work / "c", *TARGET, "--sched", work / "m.sched")
     without_compiler(ingot, work, folder)
     (folder / "candidates.json").write_text('{"kernel": "0", "candidates": ["UPCAST i0 2"]}\n')
-    if "no kernel of this model" not in tune(ingot, work, "--measure", folder, *remote(work), good=(3,)):
+    if "no kernel of this model" not in tune(
+        ingot, work, "--measure", folder, *remote(work), good=(3,)
+    ):
         raise Wrong("another model's candidates")
     print(f"{runs} runs")
 
@@ -530,8 +867,25 @@ def refused(ingot, work):
     one_line(2, "with matrix units are tuned", "--target", "cuda:sm_75", "-o", work / "x")
     for flags in ("--kernels", "k0*"), ("--sched", work / "x"):
         one_line(2, "go with --prepare", "--target", "opencl", "--measure", work / "none", *flags)
-    one_line(6, "ways.json: cannot be read", "--target", "opencl", "--measure", work / "none", "--budget", "0")
-    one_line(2, "no kernel that can be tuned matches 'nothing'", "--kernels", "nothing", "-o", work / "x", *remote(work))
+    one_line(
+        6,
+        "ways.json: cannot be read",
+        "--target",
+        "opencl",
+        "--measure",
+        work / "none",
+        "--budget",
+        "0",
+    )
+    one_line(
+        2,
+        "no kernel that can be tuned matches 'nothing'",
+        "--kernels",
+        "nothing",
+        "-o",
+        work / "x",
+        *remote(work),
+    )
     one_line(6, "candidates.json: cannot be read", "--measure", work / "none", *remote(work))
     (work / "bad.json").write_text('{"target": "c"}\n')
     one_line(6, "none/x: No such file or directory", "-o", work / "none" / "x")
@@ -547,20 +901,47 @@ def silent(ingot, work):
     environment(work)
 
     def told(*flags, status=0):
-        done = subprocess.run([str(c) for c in (ingot, "tune", model_file(work), "--database", work / "tune.db", "-q", *flags)], text=True, capture_output=True)
+        done = subprocess.run(
+            [
+                str(c)
+                for c in (
+                    ingot,
+                    "tune",
+                    model_file(work),
+                    "--database",
+                    work / "tune.db",
+                    "-q",
+                    *flags,
+                )
+            ],
+            text=True,
+            capture_output=True,
+        )
         if done.returncode != status:
-            raise Wrong(f"tune -q {' '.join(map(str, flags))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+            raise Wrong(
+                f"tune -q {' '.join(map(str, flags))}: status {done.returncode}\n{done.stdout}{done.stderr}"
+            )
         return done.stdout, done.stderr
 
     file = work / "silent.sched"
     for flags in (("--budget", "2s", "-v"), ("--budget", "0", "--threads", "1,2")):
         out, faults = told("-o", file, "--beam", "1", "--explain", *flags)
-        if faults or "the compiler's choice:" not in out or not file.read_text().startswith("sched 2\n"):
+        if (
+            faults
+            or "the compiler's choice:" not in out
+            or not file.read_text().startswith("sched 2\n")
+        ):
             raise Wrong(f"tune -q {' '.join(flags)}: {faults}{out}{file.read_text()}")
-    for flags in (("--prepare", work / "candidates", "--kernels", "k01*"), ("--measure", work / "candidates", "--budget", "0")):
+    for flags in (
+        ("--prepare", work / "candidates", "--kernels", "k01*"),
+        ("--measure", work / "candidates", "--budget", "0"),
+    ):
         if told(*flags) != ("", ""):
             raise Wrong(f"tune -q {flags[0]} is not silent: {told(*flags)}")
-    if told("-o", work / "none" / "x", status=6) != ("", f"{work / 'none' / 'x'}: No such file or directory\n"):
+    if told("-o", work / "none" / "x", status=6) != (
+        "",
+        f"{work / 'none' / 'x'}: No such file or directory\n",
+    ):
         raise Wrong("tune -q tells no fault")
     print("4 runs")
 
@@ -573,10 +954,16 @@ def change(file, *statements):
 
 
 TRIAL = "INSERT INTO trial VALUES(1, 'k', 's', 'name', 'opts', 'right', {}, 1, 0, 1, 1)"
-DAMAGES = {   # of a database: what is told
-    "no column": (["ALTER TABLE trial RENAME COLUMN round TO rounds"], "no such column: trial.round"),
+DAMAGES = {  # of a database: what is told
+    "no column": (
+        ["ALTER TABLE trial RENAME COLUMN round TO rounds"],
+        "no such column: trial.round",
+    ),
     "no number": (["INSERT INTO machine VALUES(1, 'c', 'cpu', 'cc')", TRIAL.format("'soon'")], ""),
-    "no text": (["INSERT INTO machine VALUES(1, x'00', 'cpu', 'cc')"], "table machine: a value of another type"),
+    "no text": (
+        ["INSERT INTO machine VALUES(1, x'00', 'cpu', 'cc')"],
+        "table machine: a value of another type",
+    ),
     "another's": (["PRAGMA application_id=1"], "this is no database of ingot tune"),
     "later": (["PRAGMA user_version=1000"], "it was made by a later version of ingot"),
 }
@@ -589,7 +976,12 @@ def damaged(ingot, work):
     def told(what, wanted):
         before = file.read_bytes() if file.is_file() else None
         text = tune(ingot, work, "--budget", "0", "-o", work / "x", good=(6,))
-        if not text.startswith(f"{file}: ") or wanted not in text or "--database" not in text or text.count("\n") != 1:
+        if (
+            not text.startswith(f"{file}: ")
+            or wanted not in text
+            or "--database" not in text
+            or text.count("\n") != 1
+        ):
             raise Wrong(f"{what}: {text}")
         if before != (file.read_bytes() if file.is_file() else None) or (work / "x").exists():
             raise Wrong(f"{what}: a file was written")
@@ -597,7 +989,9 @@ def damaged(ingot, work):
     file.mkdir()
     told("a folder", "it is a folder")
     file.rmdir()
-    file.write_text("no database, but a text that is as long as the first page of one is wanted to be\n" * 20)
+    file.write_text(
+        "no database, but a text that is as long as the first page of one is wanted to be\n" * 20
+    )
     told("a text", "file is not a database")
     file.unlink()
     entries(ingot, work)
@@ -621,4 +1015,27 @@ def damaged(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, steps, shared, threaded, named, decided, chained, replayed, killed, counted, elsewhere, refused, silent, damaged)}))
+    sys.exit(
+        main(
+            __doc__,
+            {
+                f.__name__: f
+                for f in (
+                    tuned,
+                    steps,
+                    shared,
+                    threaded,
+                    named,
+                    decided,
+                    chained,
+                    replayed,
+                    killed,
+                    counted,
+                    elsewhere,
+                    refused,
+                    silent,
+                    damaged,
+                )
+            },
+        )
+    )

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Matrix units (TC): what is emitted for a machine with AMX, on one that need not have it.
 
-    units.py --ingot build/ingot [CHECK...]
+units.py --ingot build/ingot [CHECK...]
 
-    mma    products and convolutions of f16, of bytes, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
-           copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
-    batch  the same with a batch that only the run knows: as many kernels, by the same units, as for one image or text
-    vector a matrix times a vector: 16 bytes of a row at once
-    signs  products of bytes that both have a sign, where a unit wants one without: what is stored has none
-    neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction, and under QEMU the bundles compute the same
-    precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
-    amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are saved and replayed with the
-           same bytes, the interpreter of statements agrees, and the bundles compute the same with tiles in plain C
+mma    products and convolutions of f16, of bytes, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
+       copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
+batch  the same with a batch that only the run knows: as many kernels, by the same units, as for one image or text
+vector a matrix times a vector: 16 bytes of a row at once
+signs  products of bytes that both have a sign, where a unit wants one without: what is stored has none
+neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction, and under QEMU the bundles compute the same
+precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
+amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are saved and replayed with the
+       same bytes, the interpreter of statements agrees, and the bundles compute the same with tiles in plain C
 """
+
 import os
 import platform
 import shutil
@@ -33,23 +34,41 @@ TARGET = "c:sapphirerapids"
 def bf16(rng, *shape):
     """Small integers, whose upper halves are bf16."""
     bits = rng.integers(-3, 4, shape).astype(np.float32).view(np.uint32) >> 16
-    return helper.make_tensor("w", TensorProto.BFLOAT16, shape, bits.astype(np.uint16).tobytes(), raw=True)
+    return helper.make_tensor(
+        "w", TensorProto.BFLOAT16, shape, bits.astype(np.uint16).tobytes(), raw=True
+    )
 
 
 def model(path, dtype, a, b, nodes, y, weights, more=()):
     values = [helper.make_tensor_value_info(*v) for v in (("y", b, y), ("x", dtype, a), *more)]
     graph = helper.make_graph(nodes, "g", values[1:], values[:1], weights)
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
+    path.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+        ).SerializeToString()
+    )
     return path
 
 
 def quantized(rng, kind, shape, zero, **attributes):
     """A quantised operator and its weights: zero points of weights are zero, of results not."""
     columns = shape[0] if kind == "QLinearConv" else shape[1]
-    weights = {"w": rng.integers(-9, 10, shape).astype(np.int8), "xs": np.float32(0.02), "xz": type(zero)(0), "ws": np.full(columns, 0.01, np.float32),
-               "wz": np.zeros(columns, np.int8), "ys": np.float32(0.03), "yz": zero}
+    weights = {
+        "w": rng.integers(-9, 10, shape).astype(np.int8),
+        "xs": np.float32(0.02),
+        "xz": type(zero)(0),
+        "ws": np.full(columns, 0.01, np.float32),
+        "wz": np.zeros(columns, np.int8),
+        "ys": np.float32(0.03),
+        "yz": zero,
+    }
     x = "xt" if kind == "QLinearConv" else "x"
-    node = helper.make_node(kind, [x, "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["yt" if x == "xt" else "y"], **attributes)
+    node = helper.make_node(
+        kind,
+        [x, "xs", "xz", "w", "ws", "wz", "ys", "yz"],
+        ["yt" if x == "xt" else "y"],
+        **attributes,
+    )
     return node, [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()]
 
 
@@ -62,14 +81,64 @@ def made(work):
     node, weights = quantized(rng, "QLinearMatMul", (192, 96), np.uint8(7))
     yield model(work / "bytes.onnx", U8, [100, 192], U8, [node], [100, 96], weights), 6
     node, weights = quantized(rng, "QLinearConv", (32, 64, 3, 3), np.int8(3), pads=[1, 1, 1, 1])
-    yield model(work / "window.onnx", I8, [1, 14, 14, 64], I8, [*turned, node, *back], [1, 14, 14, 32], weights), 4
+    yield (
+        model(
+            work / "window.onnx",
+            I8,
+            [1, 14, 14, 64],
+            I8,
+            [*turned, node, *back],
+            [1, 14, 14, 32],
+            weights,
+        ),
+        4,
+    )
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     nodes2 = [*turned, helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]), *back]
-    yield model(work / "halves_window.onnx", B, [1, 14, 14, 32], B, nodes2, [1, 14, 14, 32], [bf16(rng, 32, 32, 3, 3)]), 4
-    nodes3 = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])]  # its result is stored otherwise than the model has it
-    yield model(work / "planes.onnx", B, [1, 32, 14, 14], B, nodes3, [1, 32, 14, 14], [bf16(rng, 32, 32, 3, 3)]), 4
-    chain = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["q"]), helper.make_node("MatMul", ["q", "v"], ["y"])]
-    yield model(work / "rows.onnx", B, [32, 32], B, chain, [32, 32], [bf16(rng, 32, 512), named(bf16(rng, 512, 32), "v")]), 4
+    yield (
+        model(
+            work / "halves_window.onnx",
+            B,
+            [1, 14, 14, 32],
+            B,
+            nodes2,
+            [1, 14, 14, 32],
+            [bf16(rng, 32, 32, 3, 3)],
+        ),
+        4,
+    )
+    nodes3 = [
+        helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
+    ]  # its result is stored otherwise than the model has it
+    yield (
+        model(
+            work / "planes.onnx",
+            B,
+            [1, 32, 14, 14],
+            B,
+            nodes3,
+            [1, 32, 14, 14],
+            [bf16(rng, 32, 32, 3, 3)],
+        ),
+        4,
+    )
+    chain = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("MatMul", ["q", "v"], ["y"]),
+    ]
+    yield (
+        model(
+            work / "rows.onnx",
+            B,
+            [32, 32],
+            B,
+            chain,
+            [32, 32],
+            [bf16(rng, 32, 512), named(bf16(rng, 512, 32), "v")],
+        ),
+        4,
+    )
     yield model(work / "given.onnx", B, [32, 64], B, nodes, [32, 32], [], [("w", B, [64, 32])]), 4
 
 
@@ -97,19 +166,56 @@ def amx(ingot, work):
         if ("layout pitch(2,544)  # bf16[32,1,512]" in sched.read_text()) != (path.stem == "rows"):
             raise Wrong(f"{path.stem}: how far apart rows of 1024 bytes begin: {sched.read_text()}")
         thrifty = work / "thrifty.sched"
-        call(ingot, "compile", path, "-o", again, "--target", TARGET, "--prefer", "ram", "--save-sched", thrifty)
+        call(
+            ingot,
+            "compile",
+            path,
+            "-o",
+            again,
+            "--target",
+            TARGET,
+            "--prefer",
+            "ram",
+            "--save-sched",
+            thrifty,
+        )
         if "pitch" in thrifty.read_text():
             raise Wrong(f"{path.stem}: a pitch where memory is dear")
         call(ingot, "compile", path, "-o", again, "--target", TARGET, "--sched", sched)
         if (again / "model_kernels_0.c").read_text() != text:
             raise Wrong(f"{path.stem}: another text with the opts that were saved")
-        interpreted = call(ingot, "verify", path, "--interpret", "--target", TARGET, env={"INGOT_CACHE": str(work / "cache")})
+        interpreted = call(
+            ingot,
+            "verify",
+            path,
+            "--interpret",
+            "--target",
+            TARGET,
+            env={"INGOT_CACHE": str(work / "cache")},
+        )
         if "no fault" not in interpreted or "beside the interpreter's: equal" not in interpreted:
             raise Wrong(interpreted)
-        for cc in compilers() if os.environ.get("INGOT_ALL") else compilers()[len(told) % len(compilers()):][:1]: # in turns
-            if subprocess.run([cc, "-march=sapphirerapids", "-E", "-"], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0:
+        for cc in (
+            compilers()
+            if os.environ.get("INGOT_ALL")
+            else compilers()[len(told) % len(compilers()) :][:1]
+        ):  # in turns
+            if (
+                subprocess.run(
+                    [cc, "-march=sapphirerapids", "-E", "-"],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                ).returncode
+                == 0
+            ):
                 emulated(first, cc)
-                call(cc, "-fsyntax-only", "-march=sapphirerapids", *STRICT.split(), first / "model_kernels_0.c")
+                call(
+                    cc,
+                    "-fsyntax-only",
+                    "-march=sapphirerapids",
+                    *STRICT.split(),
+                    first / "model_kernels_0.c",
+                )
         told.append(path.stem)
     print(", ".join(told))
 
@@ -127,44 +233,156 @@ def mma(ingot, work):
     """On machines without NVRTC the kernels stay source."""
     rng = np.random.default_rng(3)
     H, F = TensorProto.FLOAT16, TensorProto.FLOAT
-    product = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
-    window = [helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["p"], ["q"]),
-              helper.make_node("Conv", ["q", "w"], ["r"], pads=[1, 1, 1, 1], strides=[2, 2]), helper.make_node("Add", ["r", "z"], ["y"])]
+    product = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Relu", ["p"], ["y"]),
+    ]
+    window = [
+        helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("Conv", ["q", "w"], ["r"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Add", ["r", "z"], ["y"]),
+    ]
     more = [("z", H, [1, 32, 5, 5])]
-    rows = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["q"]), helper.make_node("MatMul", ["q", "v"], ["y"])]
+    rows = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("MatMul", ["q", "v"], ["y"]),
+    ]
     single = numpy_helper.from_array((rng.integers(-3, 4, (72, 40)) / 4).astype(np.float32), "w")
     part = [helper.make_node("Split", ["x"], list("qkv"), axis=1, num_outputs=3)]
-    part += [helper.make_node("Transpose", [f"{t}h"], [f"{t}t"], perm=perm) for t, perm in (("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2]))]
+    part += [
+        helper.make_node("Transpose", [f"{t}h"], [f"{t}t"], perm=perm)
+        for t, perm in (("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2]))
+    ]
     part[1:1] = [helper.make_node("Reshape", [t, "heads"], [f"{t}h"]) for t in "qkv"]
-    rest = [("MatMul", ["qt", "kt"], "s"), ("Add", ["s", "z"], "a"), ("Softmax", ["a"], "p"), ("MatMul", ["p", "vt"], "o")]
+    rest = [
+        ("MatMul", ["qt", "kt"], "s"),
+        ("Add", ["s", "z"], "a"),
+        ("Softmax", ["a"], "p"),
+        ("MatMul", ["p", "vt"], "o"),
+    ]
     attention = part + [helper.make_node(op, of, [to]) for op, of, to in rest]
-    attention += [helper.make_node("Transpose", ["o"], ["ot"], perm=[1, 0, 2]), helper.make_node("Reshape", ["ot", "flat"], ["y"])]
-    shapes = [numpy_helper.from_array(np.array(s), t) for t, s in (("heads", [37, 2, 16]), ("flat", [37, 32]))]
-    models = [(model(work / "attention.onnx", H, [37, 96], H, attention, [37, 32], shapes, [("z", H, [37, 37])]), "f32", "mma.f16", 2),
-              (model(work / "halves.onnx", H, [72, 64], H, product, [72, 40], [halves(rng, 64, 40)]), "f32", "mma.f16", 1),
-              (model(work / "window.onnx", H, [1, 32, 9, 9], H, window, [1, 32, 5, 5], [halves(rng, 32, 32, 3, 3)], more), "f32", "mma.f16", 1),
-              (model(work / "single.onnx", F, [70, 72], F, product, [70, 40], [single]), "tf32", "mma.tf32", 1),
-              (model(work / "narrow.onnx", F, [70, 72], F, product, [70, 40], [single]), "f16", "mma.f16", 0),
-              (model(work / "rows.onnx", H, [72, 64], H, rows, [72, 40], [halves(rng, 64, 53), named(halves(rng, 53, 40), "v")]), "f32", "mma.f16", 2),
-              (model(work / "blocks.onnx", H, [72, 64], H, rows, [72, 40], [halves(rng, 64, 518), named(halves(rng, 518, 40), "v")]), "f32", "mma.f16", 2)]
+    attention += [
+        helper.make_node("Transpose", ["o"], ["ot"], perm=[1, 0, 2]),
+        helper.make_node("Reshape", ["ot", "flat"], ["y"]),
+    ]
+    shapes = [
+        numpy_helper.from_array(np.array(s), t)
+        for t, s in (("heads", [37, 2, 16]), ("flat", [37, 32]))
+    ]
+    models = [
+        (
+            model(
+                work / "attention.onnx",
+                H,
+                [37, 96],
+                H,
+                attention,
+                [37, 32],
+                shapes,
+                [("z", H, [37, 37])],
+            ),
+            "f32",
+            "mma.f16",
+            2,
+        ),
+        (
+            model(work / "halves.onnx", H, [72, 64], H, product, [72, 40], [halves(rng, 64, 40)]),
+            "f32",
+            "mma.f16",
+            1,
+        ),
+        (
+            model(
+                work / "window.onnx",
+                H,
+                [1, 32, 9, 9],
+                H,
+                window,
+                [1, 32, 5, 5],
+                [halves(rng, 32, 32, 3, 3)],
+                more,
+            ),
+            "f32",
+            "mma.f16",
+            1,
+        ),
+        (
+            model(work / "single.onnx", F, [70, 72], F, product, [70, 40], [single]),
+            "tf32",
+            "mma.tf32",
+            1,
+        ),
+        (
+            model(work / "narrow.onnx", F, [70, 72], F, product, [70, 40], [single]),
+            "f16",
+            "mma.f16",
+            0,
+        ),
+        (
+            model(
+                work / "rows.onnx",
+                H,
+                [72, 64],
+                H,
+                rows,
+                [72, 40],
+                [halves(rng, 64, 53), named(halves(rng, 53, 40), "v")],
+            ),
+            "f32",
+            "mma.f16",
+            2,
+        ),
+        (
+            model(
+                work / "blocks.onnx",
+                H,
+                [72, 64],
+                H,
+                rows,
+                [72, 40],
+                [halves(rng, 64, 518), named(halves(rng, 518, 40), "v")],
+            ),
+            "f32",
+            "mma.f16",
+            2,
+        ),
+    ]
     (work / "quantized").mkdir()
-    models += [(path, "f32", "mma.i8", 1) for path, _ in made(work / "quantized") if path.stem in ("bytes", "window")]
+    models += [
+        (path, "f32", "mma.i8", 1)
+        for path, _ in made(work / "quantized")
+        if path.stem in ("bytes", "window")
+    ]
     told, sched = [], work / "opts.sched"
     for path, how, unit, least in models:
         first, again = path.with_suffix(""), path.with_suffix(".again")
         options = ["--target", "cuda:sm_80", "--precision", how]
         call(ingot, "compile", path, "-o", first, *options, "--save-sched", sched)
         text = (first / "model_kernels.cu").read_text()
-        if sched.read_text().count(f"TC {unit}") < least or (least and path.stem != "attention" and "depth" not in sched.read_text()):
+        if sched.read_text().count(f"TC {unit}") < least or (
+            least and path.stem != "attention" and "depth" not in sched.read_text()
+        ):
             raise Wrong(f"{path.stem}: not by the unit: {sched.read_text()}")
-        if path.stem == "attention" and (text.count('extern "C" __global__') != 1 or "= igrt_mma_quad_max(" not in text):
-            raise Wrong(f"attention is not one kernel whose rows are in registers: {sched.read_text()}")
-        if path.stem == "rows" and ("layout pitch(1,56)" not in sched.read_text() or sched.read_text().count("depth") != 4 or "igrt_copy_part_async_16(" not in text.split("model_k0")[-1]):
+        if path.stem == "attention" and (
+            text.count('extern "C" __global__') != 1 or "= igrt_mma_quad_max(" not in text
+        ):
+            raise Wrong(
+                f"attention is not one kernel whose rows are in registers: {sched.read_text()}"
+            )
+        if path.stem == "rows" and (
+            "layout pitch(1,56)" not in sched.read_text()
+            or sched.read_text().count("depth") != 4
+            or "igrt_copy_part_async_16(" not in text.split("model_k0")[-1]
+        ):
             raise Wrong(f"rows of 106 bytes are not copied by 16: {sched.read_text()}")
         call(ingot, "compile", path, "-o", again, *options, "--sched", sched)
         if (again / "model_kernels.cu").read_text() != text:
             raise Wrong(f"{path.stem}: another text with the opts that were saved")
-        interpreted = call(ingot, "verify", path, "--interpret", *options, env={"INGOT_CACHE": str(work / "cache")})
+        interpreted = call(
+            ingot, "verify", path, "--interpret", *options, env={"INGOT_CACHE": str(work / "cache")}
+        )
         if "no fault" not in interpreted:
             raise Wrong(interpreted)
         call(ingot, "compile", path, "-o", again, "--target", "cuda:sm_90", "--precision", how)
@@ -180,8 +398,13 @@ def vector(ingot, work):
     product = [helper.make_node("MatMul", ["w", "x"], ["y"])]
     row = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
     single = numpy_helper.from_array((rng.integers(-3, 4, (8192, 600)) / 4).astype(np.float32), "w")
-    models = [(model(work / "given.onnx", H, [1024], H, product, [600], [], [("w", H, [600, 1024])]), "u16"),
-              (model(work / "weights.onnx", F, [1, 8192], F, row, [1, 600], [single]), "f32")]
+    models = [
+        (
+            model(work / "given.onnx", H, [1024], H, product, [600], [], [("w", H, [600, 1024])]),
+            "u16",
+        ),
+        (model(work / "weights.onnx", F, [1, 8192], F, row, [1, 600], [single]), "f32"),
+    ]
     for path, kind in models:
         bundle = work / path.stem
         call(ingot, "compile", path, "-o", bundle, "--target", "cuda:sm_80")
@@ -191,13 +414,35 @@ def vector(ingot, work):
             raise Wrong(f"{path.stem}: not by 16 bytes: {text}")
         if "__ldg(" in whole:
             raise Wrong(f"{path.stem}: a load that does not heed what the kernel before writes")
-        interpreted = call(ingot, "verify", path, "--interpret", "--target", "cuda:sm_80", env={"INGOT_CACHE": str(work / "cache")})
+        interpreted = call(
+            ingot,
+            "verify",
+            path,
+            "--interpret",
+            "--target",
+            "cuda:sm_80",
+            env={"INGOT_CACHE": str(work / "cache")},
+        )
         if "no fault" not in interpreted:
             raise Wrong(interpreted)
-    rows = [("MatMul", ["x", "t"], "s"), ("Add", ["s", "z"], "a"), ("Softmax", ["a"], "p"), ("MatMul", ["p", "v"], "y")]
+    rows = [
+        ("MatMul", ["x", "t"], "s"),
+        ("Add", ["s", "z"], "a"),
+        ("Softmax", ["a"], "p"),
+        ("MatMul", ["p", "v"], "y"),
+    ]
     turn = [helper.make_node("Transpose", ["k"], ["t"], perm=[0, 2, 1])]
     more = [("k", F, [4, 128, 64]), ("v", F, [4, 128, 64]), ("z", F, [128, 128])]
-    path = model(work / "scores.onnx", F, [4, 128, 64], F, turn + [helper.make_node(op, of, [to]) for op, of, to in rows], [4, 128, 64], [], more)
+    path = model(
+        work / "scores.onnx",
+        F,
+        [4, 128, 64],
+        F,
+        turn + [helper.make_node(op, of, [to]) for op, of, to in rows],
+        [4, 128, 64],
+        [],
+        more,
+    )
     call(ingot, "compile", path, "-o", work / "scores", "--target", "cuda:sm_80")
     text = (work / "scores/model_kernels.cu").read_text()
     if "igrt_mma_quad_max(" not in text or "igrt_run_" in text:
@@ -209,30 +454,102 @@ def batch(ingot, work):
     """Groups of the grid count what the run has; the rest is as for one."""
     rng = np.random.default_rng(5)
     H = TensorProto.FLOAT16
-    window = [helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["p"], ["q"]),
-              helper.make_node("Conv", ["q", "w"], ["y"], pads=[1, 1, 1, 1], strides=[2, 2])]
-    product = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
+    window = [
+        helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("Conv", ["q", "w"], ["y"], pads=[1, 1, 1, 1], strides=[2, 2]),
+    ]
+    product = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Relu", ["p"], ["y"]),
+    ]
     parts = [helper.make_node("Split", ["x"], list("qkv"), axis=2, num_outputs=3)]
     parts += [helper.make_node("Reshape", [t, "heads"], [f"{t}h"]) for t in "qkv"]
-    parts += [helper.make_node("Transpose", [f"{t}h"], [f"{t}t"], perm=perm) for t, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3]))]
+    parts += [
+        helper.make_node("Transpose", [f"{t}h"], [f"{t}t"], perm=perm)
+        for t, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3]))
+    ]
     rest = [("MatMul", ["qt", "kt"], "s"), ("Softmax", ["s"], "p"), ("MatMul", ["p", "vt"], "o")]
     attention = parts + [helper.make_node(op, of, [to]) for op, of, to in rest]
-    attention += [helper.make_node("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]), helper.make_node("Reshape", ["ot", "flat"], ["y"])]
-    shapes = [numpy_helper.from_array(np.array(s), t) for t, s in (("heads", [0, 0, 2, 16]), ("flat", [0, 0, 32]))]
-    models = [(model(work / "window.onnx", H, ["n", 32, 9, 9], H, window, ["n", 32, 5, 5], [halves(rng, 32, 32, 3, 3)]), "cuda:sm_80"),
-              (model(work / "attention.onnx", H, ["n", 37, 96], H, attention, ["n", 37, 32], shapes), "cuda:sm_80"),
-              (model(work / "product.onnx", H, ["n", 128, 256], H, product, ["n", 128, 1536], [halves(rng, 256, 1536)]), "cuda:sm_90a")]
+    attention += [
+        helper.make_node("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["ot", "flat"], ["y"]),
+    ]
+    shapes = [
+        numpy_helper.from_array(np.array(s), t)
+        for t, s in (("heads", [0, 0, 2, 16]), ("flat", [0, 0, 32]))
+    ]
+    models = [
+        (
+            model(
+                work / "window.onnx",
+                H,
+                ["n", 32, 9, 9],
+                H,
+                window,
+                ["n", 32, 5, 5],
+                [halves(rng, 32, 32, 3, 3)],
+            ),
+            "cuda:sm_80",
+        ),
+        (
+            model(work / "attention.onnx", H, ["n", 37, 96], H, attention, ["n", 37, 32], shapes),
+            "cuda:sm_80",
+        ),
+        (
+            model(
+                work / "product.onnx",
+                H,
+                ["n", 128, 256],
+                H,
+                product,
+                ["n", 128, 1536],
+                [halves(rng, 256, 1536)],
+            ),
+            "cuda:sm_90a",
+        ),
+    ]
     told = []
     for path, target in models:
         units = []
         for sizes in ("n=1", "n=1..2"):
             sched, bundle = work / "opts.sched", work / path.stem
-            call(ingot, "compile", path, "-o", bundle, "--target", target, "--dim", sizes, "--save-sched", sched)
+            call(
+                ingot,
+                "compile",
+                path,
+                "-o",
+                bundle,
+                "--target",
+                target,
+                "--dim",
+                sizes,
+                "--save-sched",
+                sched,
+            )
             text = sched.read_text()
-            units.append(([line.split()[1] for line in text.splitlines() if line.startswith("  TC ")], text.count("\nkernel "), text.count("STAGE ")))
+            units.append(
+                (
+                    [line.split()[1] for line in text.splitlines() if line.startswith("  TC ")],
+                    text.count("\nkernel "),
+                    text.count("STAGE "),
+                )
+            )
         if units[0] != units[1] or not units[0][0]:
-            raise Wrong(f"{path.stem}: units, kernels and copies of one {units[0]}, of a number that the run knows {units[1]}")
-        interpreted = call(ingot, "verify", path, "--interpret", "--target", target, "--dim", "n=1..2", env={"INGOT_CACHE": str(work / "cache")})
+            raise Wrong(
+                f"{path.stem}: units, kernels and copies of one {units[0]}, of a number that the run knows {units[1]}"
+            )
+        interpreted = call(
+            ingot,
+            "verify",
+            path,
+            "--interpret",
+            "--target",
+            target,
+            "--dim",
+            "n=1..2",
+            env={"INGOT_CACHE": str(work / "cache")},
+        )
         if "no fault" not in interpreted:
             raise Wrong(interpreted)
         told.append(f"{path.stem} by {units[0][0][0]}")
@@ -248,23 +565,58 @@ def signs(ingot, work):
     first.input[0], first.output[0], second.input[0], second.output[0] = "x", "p", "p", "y"
     shape = [1, 32, 8, 8]
     product = [helper.make_node("MatMulInteger", ["x", "w"], ["y"])]
-    models = [(model(work / "window.onnx", I, shape, I, [first, second], shape, weights), "c:alderlake"),
-              (model(work / "product.onnx", I, [40, 64], TensorProto.INT32, product, [40, 48],
-                     [numpy_helper.from_array(rng.integers(-128, 128, (64, 48)).astype(np.int8), "w")]), "c:alderlake"),
-              (work / "window.onnx", "c:native"), (work / "product.onnx", "c:native")]
+    models = [
+        (model(work / "window.onnx", I, shape, I, [first, second], shape, weights), "c:alderlake"),
+        (
+            model(
+                work / "product.onnx",
+                I,
+                [40, 64],
+                TensorProto.INT32,
+                product,
+                [40, 48],
+                [numpy_helper.from_array(rng.integers(-128, 128, (64, 48)).astype(np.int8), "w")],
+            ),
+            "c:alderlake",
+        ),
+        (work / "window.onnx", "c:native"),
+        (work / "product.onnx", "c:native"),
+    ]
     for path, target in models:
         bundle, flips, sched = work / "signs", [], work / "opts.sched"
         for rules in ((), ("--no-rewrite", "signs"), ("--prefer", "ram")):
-            call(ingot, "compile", path, "-o", bundle, "--target", target, *rules, "--save-sched", sched)
+            call(
+                ingot,
+                "compile",
+                path,
+                "-o",
+                bundle,
+                "--target",
+                target,
+                *rules,
+                "--save-sched",
+                sched,
+            )
             flips.append((bundle / "model_kernels_0.c").read_text().count("flipped"))
         if target != "c:native" and (flips[0] or not flips[1] or flips[1] != flips[2]):
             raise Wrong(f"{path.stem}: signs are changed {flips} times")
-        call(ingot, "verify", path, *(["--interpret"] if target != "c:native" else []), "--target", target, env={"INGOT_CACHE": str(work / "cache")})
+        call(
+            ingot,
+            "verify",
+            path,
+            *(["--interpret"] if target != "c:native" else []),
+            "--target",
+            target,
+            env={"INGOT_CACHE": str(work / "cache")},
+        )
     print("products of i8")
 
 
 def neon(ingot, work):
-    tools = [shutil.which(t) for t in ("qemu-aarch64", "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump")]
+    tools = [
+        shutil.which(t)
+        for t in ("qemu-aarch64", "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump")
+    ]
     if not all(tools):
         print("skipped: there is no qemu-aarch64, or no aarch64-linux-gnu-gcc")
         return
@@ -275,8 +627,19 @@ def neon(ingot, work):
                 continue
             bundle = work / f"{path.stem}_{instruction}"
             call(ingot, "compile", path, "-o", bundle, "--target", target)
-            objects.make(bundle, "aarch64-linux-gnu-gcc", STRICT, lambda words: call(*words), "AR=aarch64-linux-gnu-ar", "LDFLAGS=-static", "model")
-            if instruction not in call(tools[2], "-d", bundle / "model_kernels_0.o") and path.stem == "bytes":
+            objects.make(
+                bundle,
+                "aarch64-linux-gnu-gcc",
+                STRICT,
+                lambda words: call(*words),
+                "AR=aarch64-linux-gnu-ar",
+                "LDFLAGS=-static",
+                "model",
+            )
+            if (
+                instruction not in call(tools[2], "-d", bundle / "model_kernels_0.o")
+                and path.stem == "bytes"
+            ):
                 raise Wrong(f"{bundle.name}: there is no {instruction}")
             if "selftest: ok" not in call(tools[0], "-cpu", "max", bundle / "model", "--selftest"):
                 raise Wrong(f"{bundle.name}: no selftest")
@@ -290,36 +653,82 @@ def precision(ingot, work):
         return
     rng = np.random.default_rng(2)
     F = TensorProto.FLOAT
-    x, w = rng.standard_normal((16, 576)).astype(np.float32), rng.standard_normal((576, 32)).astype(np.float32)
+    x, w = (
+        rng.standard_normal((16, 576)).astype(np.float32),
+        rng.standard_normal((576, 32)).astype(np.float32),
+    )
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
-    path = model(work / "m.onnx", F, [16, 576], F, nodes, [16, 32], [numpy_helper.from_array(w, "w")])
-    exact, error, products = x.astype(np.float64) @ w.astype(np.float64), {}, {"f32": 0, "bf16": 2, "bf16x3": 6, "bf16x6": 12}
+    path = model(
+        work / "m.onnx", F, [16, 576], F, nodes, [16, 32], [numpy_helper.from_array(w, "w")]
+    )
+    exact, error, products = (
+        x.astype(np.float64) @ w.astype(np.float64),
+        {},
+        {"f32": 0, "bf16": 2, "bf16x3": 6, "bf16x6": 12},
+    )
     (work / "in").mkdir()
     np.save(work / "in" / "input_0.npy", x)
     for how in ("f32", "bf16", "bf16x3", "bf16x6"):
         bundle = work / how
         call(ingot, "compile", path, "-o", bundle, "--target", TARGET, "--precision", how)
-        if (found := (bundle / "model_kernels_0.c").read_text().count("igrt_amx_dot_")) != products[how]:
+        if (found := (bundle / "model_kernels_0.c").read_text().count("igrt_amx_dot_")) != products[
+            how
+        ]:
             raise Wrong(f"{how}: {found} products of fragments, wanted {products[how]}")
         built(bundle, compilers()[0])
         (work / f"out{how}").mkdir()
         call(bundle / "model", work / "in", work / f"out{how}")
         y = np.load(work / f"out{how}" / "output_0.npy")
         error[how] = abs(y - exact).max() / abs(exact).max()
-    if not (1e-4 < error["bf16"] < 1e-2 and error["bf16x3"] <= 1e-5 and error["bf16x6"] <= error["f32"]):
+    if not (
+        1e-4 < error["bf16"] < 1e-2 and error["bf16x3"] <= 1e-5 and error["bf16x6"] <= error["f32"]
+    ):
         raise Wrong(str(error))
-    nodes = [helper.make_node("Transpose", ["x"], ["xt"], perm=[0, 3, 1, 2]), helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]),
-             helper.make_node("Transpose", ["yt"], ["y"], perm=[0, 2, 3, 1])]
-    window = model(work / "c.onnx", F, [1, 9, 9, 32], F, nodes, [1, 9, 9, 32],
-                   [numpy_helper.from_array(rng.standard_normal((32, 32, 3, 3)).astype(np.float32), "w")])
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["xt"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]),
+        helper.make_node("Transpose", ["yt"], ["y"], perm=[0, 2, 3, 1]),
+    ]
+    window = model(
+        work / "c.onnx",
+        F,
+        [1, 9, 9, 32],
+        F,
+        nodes,
+        [1, 9, 9, 32],
+        [numpy_helper.from_array(rng.standard_normal((32, 32, 3, 3)).astype(np.float32), "w")],
+    )
     call(ingot, "compile", window, "-o", work / "c", "--target", TARGET, "--precision", "bf16x3")
     if (work / "c" / "model_kernels_0.c").read_text().count("igrt_amx_dot_") < 6:
         raise Wrong("a convolution by bf16x3: not by the unit")
-    said = call(ingot, "verify", window, "--interpret", "--target", TARGET, "--precision", "bf16x3", env={"INGOT_CACHE": str(work / "cache")})
+    said = call(
+        ingot,
+        "verify",
+        window,
+        "--interpret",
+        "--target",
+        TARGET,
+        "--precision",
+        "bf16x3",
+        env={"INGOT_CACHE": str(work / "cache")},
+    )
     if "no fault" not in said:
         raise Wrong(said)
     print(", ".join(f"{k} {v:.1e}" for k, v in error.items()), "of the range")
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "batch": batch, "vector": vector, "neon": neon, "signs": signs, "precision": precision}))
+    sys.exit(
+        main(
+            __doc__,
+            {
+                "amx": amx,
+                "mma": mma,
+                "batch": batch,
+                "vector": vector,
+                "neon": neon,
+                "signs": signs,
+                "precision": precision,
+            },
+        )
+    )

@@ -10,6 +10,7 @@
 
 Exit status 77, skipped: there is no Python with onnx, or no clang for wasm with wasi-libc, or no Node.
 """
+
 import os
 import shutil
 import subprocess
@@ -33,8 +34,12 @@ def missing():
     for tool in ("node", "clang", "llvm-ar", "llvm-nm", "wasm-ld"):
         if not shutil.which(tool):
             return tool
-    done = subprocess.run(["clang", "--target=wasm32-wasi", "-x", "c", "-", "-o", "/dev/null"], input=EMPTY, text=True,
-                          capture_output=True)
+    done = subprocess.run(
+        ["clang", "--target=wasm32-wasi", "-x", "c", "-", "-o", "/dev/null"],
+        input=EMPTY,
+        text=True,
+        capture_output=True,
+    )
     return "wasi-libc" if done.returncode else None
 
 
@@ -65,7 +70,9 @@ def same(ingot, work):
         call(native / name, work / f"in-{name}", work / "out")
         want = results(work / "out")
         for target in TARGETS:
-            bundle = compile_model(ingot, work, name, "--target", f"c:{target}", out=work / f"{name}-{target}")
+            bundle = compile_model(
+                ingot, work, name, "--target", f"c:{target}", out=work / f"{name}-{target}"
+            )
             call("make", "-s", "-C", bundle, f"CFLAGS={FLAGS}")
             if name == "cnn" and vectors(bundle) != (target == "wasm32-simd128"):
                 raise Wrong(f"{name}, {target}: vectors: {vectors(bundle)}")
@@ -87,12 +94,17 @@ def weights(ingot, work):
     save_inputs(work / "in", "mlp")
     seen = set()
     for mode in ("array", "blob", "incbin"):
-        bundle = compile_model(ingot, work, "mlp", "--target", "c:wasm32", "--weights", mode, out=work / mode)
+        bundle = compile_model(
+            ingot, work, "mlp", "--target", "c:wasm32", "--weights", mode, out=work / mode
+        )
         call("make", "-s", "-C", bundle, f"CFLAGS={FLAGS}")
         here = bundle / "deep"
         here.mkdir()
-        for out, command in {work / "a": ["../run.mjs", "../../in", "../../a"], here / "b": ["../run.mjs", work / "in", "b"],
-                             work / "c": [bundle / "run.mjs", work / "in", work / "c"]}.items():
+        for out, command in {
+            work / "a": ["../run.mjs", "../../in", "../../a"],
+            here / "b": ["../run.mjs", work / "in", "b"],
+            work / "c": [bundle / "run.mjs", work / "in", work / "c"],
+        }.items():
             call("node", *command, cwd=here)
             seen.add((out / "output_0.npy").read_bytes())
             shutil.rmtree(out)
@@ -105,11 +117,25 @@ def freestanding(ingot, work):
     bundle = compile_model(ingot, work, "mlp", "--target", "c:wasm32-simd128", "--weights", "array")
     call("make", "-s", "-C", bundle, "libmlp.a")
     module = work / "mlp.wasm"
-    call("clang", "--target=wasm32-wasi", "-nostartfiles", "-Wl,--no-entry", "-Wl,--export=mlp_run", "-Wl,--export=mlp_init",
-         "-o", module, bundle / "libmlp.a", "-lm")
-    said = call("node", "-e", "const m = new WebAssembly.Module(require('fs').readFileSync(process.argv[1]));"
-                "console.log(WebAssembly.Module.imports(m).length, WebAssembly.Module.exports(m).map(e => e.name).sort().join())",
-                module).strip()
+    call(
+        "clang",
+        "--target=wasm32-wasi",
+        "-nostartfiles",
+        "-Wl,--no-entry",
+        "-Wl,--export=mlp_run",
+        "-Wl,--export=mlp_init",
+        "-o",
+        module,
+        bundle / "libmlp.a",
+        "-lm",
+    )
+    said = call(
+        "node",
+        "-e",
+        "const m = new WebAssembly.Module(require('fs').readFileSync(process.argv[1]));"
+        "console.log(WebAssembly.Module.imports(m).length, WebAssembly.Module.exports(m).map(e => e.name).sort().join())",
+        module,
+    ).strip()
     if said != "0 memory,mlp_init,mlp_run":
         raise Wrong(f"imports, exports: {said}")
     print(f"{module.stat().st_size} bytes")
@@ -121,18 +147,34 @@ def told(ingot, work):
     def said(status, words, *command):
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
         if done.returncode != status or words not in done.stderr or done.stderr.count("\n") != 1:
-            raise Wrong(f"{' '.join(map(str, command))}: status {done.returncode}, not {status}, '{words}': {done.stderr}")
+            raise Wrong(
+                f"{' '.join(map(str, command))}: status {done.returncode}, not {status}, '{words}': {done.stderr}"
+            )
+
     said(1, "make builds it", "node", bundle / "run.mjs", "--selftest")
     call("make", "-s", "-C", bundle)
     said(2, "No such file or directory", "node", bundle / "run.mjs", work, work / "out")
     save_inputs(work / "in", "mlp")
-    said(2, "`node run.mjs` runs it", ingot, "run", work / "mlp.onnx", "--target", "c:wasm32", "--input", work / "in/input_0.npy", "--no-cache")
+    said(
+        2,
+        "`node run.mjs` runs it",
+        ingot,
+        "run",
+        work / "mlp.onnx",
+        "--target",
+        "c:wasm32",
+        "--input",
+        work / "in/input_0.npy",
+        "--no-cache",
+    )
     print("3 mistakes")
 
 
-os.environ.pop("CC", None)      # the Makefile knows its compiler
+os.environ.pop("CC", None)  # the Makefile knows its compiler
 why = missing()
 if why:
     print(f"skipped: there is no {why}")
     sys.exit(77)
-sys.exit(main(__doc__, {"same": same, "weights": weights, "freestanding": freestanding, "told": told}))
+sys.exit(
+    main(__doc__, {"same": same, "weights": weights, "freestanding": freestanding, "told": told})
+)

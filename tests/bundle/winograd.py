@@ -14,6 +14,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import json
 import os
 import re
@@ -30,7 +31,9 @@ except ModuleNotFoundError as e:
 TARGET = ("--target", "c:x86-64-v3")
 
 
-def conv(shape, maps, kernel=3, pad=1, group=1, residual=False, dtype=models.F, dims=None, **attributes):
+def conv(
+    shape, maps, kernel=3, pad=1, group=1, residual=False, dtype=models.F, dims=None, **attributes
+):
     """Bias, residual and activation behind it."""
     g = models.Graph(3)
     rank = len(shape) - 2
@@ -39,7 +42,9 @@ def conv(shape, maps, kernel=3, pad=1, group=1, residual=False, dtype=models.F, 
     weights = [g.weight(maps, shape[1] // group, *kernel), g.weight(maps)]
     if dtype != models.F:
         weights = [g.op("Cast", w, to=dtype) for w in weights]
-    h = g.op("Conv", h, *weights, pads=[pad * (k // 2) for k in kernel] * 2, group=group, **attributes)
+    h = g.op(
+        "Conv", h, *weights, pads=[pad * (k // 2) for k in kernel] * 2, group=group, **attributes
+    )
     if residual:
         h = g.op("Add", h, x)
     g.output("y", g.op("Relu", h), dtype, *[None] * len(shape))
@@ -73,7 +78,9 @@ def asked_for(ingot, work, model, form, flags):
     """A file that asks for that form of every convolution, and nothing else; how many there are."""
     saved = work / "saved.sched"
     call(ingot, "compile", model, "-o", work / "direct", "--save-sched", saved, *flags)
-    lines = [line for line in saved.read_text().splitlines() if not re.match(r"kernel|  [a-zA-Z]", line)]
+    lines = [
+        line for line in saved.read_text().splitlines() if not re.match(r"kernel|  [a-zA-Z]", line)
+    ]
     text, n = re.subn(r" as \w+(  # reduce)", rf" as {form}\1", "\n".join(lines) + "\n")
     asked = work / f"{form}.sched"
     asked.write_text(text)
@@ -100,15 +107,28 @@ def kernels(ingot, work):
                 asked, n = asked_for(ingot, work, model, kind, (*target[:2], *dims_of(name)))
                 if n != 1:
                     raise Wrong(f"{name}: {n} convolutions can be {kind}")
-                call(ingot, "verify", model, "--sched", asked, "--tolerance", "1e-2" if name == "f16" else "2e-5",
-                     *target, *dims_of(name))
+                call(
+                    ingot,
+                    "verify",
+                    model,
+                    "--sched",
+                    asked,
+                    "--tolerance",
+                    "1e-2" if name == "f16" else "2e-5",
+                    *target,
+                    *dims_of(name),
+                )
     print(f"{len(forms)} forms")
 
 
 def exact(x, w, bias):
     h, wd = x.shape[2:]
     x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
-    y = sum(np.einsum("nchw,mc->nmhw", x[:, :, i:i + h, j:j + wd], w[:, :, i, j].astype(np.float64)) for i in range(3) for j in range(3))
+    y = sum(
+        np.einsum("nchw,mc->nmhw", x[:, :, i : i + h, j : j + wd], w[:, :, i, j].astype(np.float64))
+        for i in range(3)
+        for j in range(3)
+    )
     return np.maximum(y + bias.astype(np.float64)[None, :, None, None], 0)
 
 
@@ -117,18 +137,34 @@ BOUND = {"direct": 2e-6, "winograd2": 2e-6, "winograd4": 1e-5, "winograd2x1": 2e
 
 def error(ingot, work):
     told = []
-    for channels, size in ((64, 24), (256, 14), (512, 7))[:None if os.environ.get("INGOT_ALL") else 2]:
+    for channels, size in ((64, 24), (256, 14), (512, 7))[
+        : None if os.environ.get("INGOT_ALL") else 2
+    ]:
         model, x = work / "conv.onnx", work / "x.npy"
         form = dict(shape=(1, channels, size, size), maps=channels)
         model.write_bytes(conv(**form))
         rng = models.Graph(3)
-        w, b = (models.numpy_helper.to_array(t) for t in (rng.weight(channels, channels, 3, 3), rng.weight(channels)) and rng.weights)
+        w, b = (
+            models.numpy_helper.to_array(t)
+            for t in (rng.weight(channels, channels, 3, 3), rng.weight(channels)) and rng.weights
+        )
         data = np.abs(np.random.default_rng(4).standard_normal(form["shape"])).astype(np.float32)
         np.save(x, data)
         wanted, errors = exact(data, w, b), {}
         for kind in BOUND:
             asked, n = asked_for(ingot, work, model, kind, TARGET)
-            call(ingot, "run", model, "--input", x, "--output-dir", work / kind, "--sched", asked, *TARGET)
+            call(
+                ingot,
+                "run",
+                model,
+                "--input",
+                x,
+                "--output-dir",
+                work / kind,
+                "--sched",
+                asked,
+                *TARGET,
+            )
             got = np.load(next((work / kind).glob("output_0.npy")))
             errors[kind] = np.abs(got - wanted).max() / np.abs(wanted).max()
             if n != 1 or errors[kind] > BOUND[kind]:
@@ -142,7 +178,15 @@ def error(ingot, work):
 TIME = ("--prefer", "time")
 CHOSEN = (
     # along both axes the arena would be four times as large
-    ((1, 128, 28, 28), ((("--prefer", "ram"), "direct"), ((), "winograd2x1"), (TIME, "winograd2"), ((*TIME, "--precision", "1e-5"), "winograd4"))),
+    (
+        (1, 128, 28, 28),
+        (
+            (("--prefer", "ram"), "direct"),
+            ((), "winograd2x1"),
+            (TIME, "winograd2"),
+            ((*TIME, "--precision", "1e-5"), "winograd4"),
+        ),
+    ),
     # one row of tiles after the other takes a quarter more
     ((1, 64, 56, 56), ((("--prefer", "ram"), "direct"), ((), "winograd2"))),
     # it takes as long as its weights take to be read: 4/3 of the direct form's, not 16/9
@@ -153,7 +197,11 @@ CHOSEN = (
 
 
 def arena(work):
-    return int(re.search(r"_ARENA_BYTES\(threads\) \(\(size_t\)(\d+)", (work / "c" / "model.h").read_text()).group(1))
+    return int(
+        re.search(
+            r"_ARENA_BYTES\(threads\) \(\(size_t\)(\d+)", (work / "c" / "model.h").read_text()
+        ).group(1)
+    )
 
 
 def chosen(ingot, work):
@@ -171,10 +219,24 @@ def chosen(ingot, work):
             if TIME[1] not in more:
                 bytes_of[kind] = arena(work)
         if made.get("winograd4", 0) > made.get("winograd2", 0):
-            raise Wrong(f"{shape}: one kernel transforms tiles of 4 as it does those of 2: kernels of {made}")
+            raise Wrong(
+                f"{shape}: one kernel transforms tiles of 4 as it does those of 2: kernels of {made}"
+            )
         if bytes_of and max(bytes_of.values()) > 1.25 * bytes_of.get("direct", 0):
             raise Wrong(f"{shape}: arenas of {bytes_of}")
-        call(ingot, "compile", model, "-o", work / "c", "--sched", saved, "--save-sched", again, *flags, *more)
+        call(
+            ingot,
+            "compile",
+            model,
+            "-o",
+            work / "c",
+            "--sched",
+            saved,
+            "--save-sched",
+            again,
+            *flags,
+            *more,
+        )
         if saved.read_text() != again.read_text():
             raise Wrong(f"{shape}: what a file says again is not the same")
         call(ingot, "verify", model, *flags, *more)
@@ -186,8 +248,21 @@ def units(ingot, work):
     saved, model = work / "chosen.sched", work / "conv.onnx"
     model.write_bytes(conv((1, 128, 28, 28), 128, dtype=models.TensorProto.BFLOAT16))
     for target, fewer in (("c:x86-64-v4", True), ("c:sapphirerapids", False)):
-        call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, "--target", target, *TIME)
-        if (" as winograd" in saved.read_text()) != fewer or ("TC amx.bf16" in saved.read_text()) == fewer:
+        call(
+            ingot,
+            "compile",
+            model,
+            "-o",
+            work / "c",
+            "--save-sched",
+            saved,
+            "--target",
+            target,
+            *TIME,
+        )
+        if (" as winograd" in saved.read_text()) != fewer or (
+            "TC amx.bf16" in saved.read_text()
+        ) == fewer:
             raise Wrong(f"{target}: {saved.read_text()}")
     print("2 targets")
 
@@ -196,7 +271,9 @@ def inside(shape):
     """Between convolutions of 1x1."""
     g, (n, c, h, w) = models.Graph(3), shape
     y = g.op("Relu", g.op("Conv", g.input("x", models.F, n, 4, h, w), g.weight(c, 4, 1, 1)))
-    y = g.op("Relu", g.op("Add", g.op("Conv", y, g.weight(c, c, 3, 3), g.weight(c), pads=[1] * 4), y))
+    y = g.op(
+        "Relu", g.op("Add", g.op("Conv", y, g.weight(c, c, 3, 3), g.weight(c), pads=[1] * 4), y)
+    )
     g.output("y", g.op("Conv", y, g.weight(4, c, 1, 1)), models.F, n, 4, h, w)
     return g.bytes()
 
@@ -225,10 +302,16 @@ def fused(ingot, work):
     call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, *TARGET, *TIME)
     if saved.read_text().count(" as winograd2") != 2:
         raise Wrong("not both convolutions are winograd2")
-    lines = [line for line in saved.read_text().splitlines() if re.match("sched|target", line) or " as winograd2" in line]
+    lines = [
+        line
+        for line in saved.read_text().splitlines()
+        if re.match("sched|target", line) or " as winograd2" in line
+    ]
     saved.write_text("\n".join(lines) + "\n")
     call(ingot, "verify", model, *TARGET, *TIME, "--sched", saved, "--fuse", "all", "--interpret")
-    steps = lambda how: len(json.loads(call(ingot, "inspect", model, *TARGET, *TIME, "--fuse", how, "--json"))["steps"])
+    steps = lambda how: len(
+        json.loads(call(ingot, "inspect", model, *TARGET, *TIME, "--fuse", how, "--json"))["steps"]
+    )
     if steps("all") > 2 or steps("auto") <= steps("all"):
         raise Wrong(f"--fuse all: {steps('all')} steps of two convolutions, auto: {steps('auto')}")
 
@@ -238,11 +321,24 @@ def strips(ingot, work):
     for net in (block(64, 56, 56), normed(64, 112, 112)):
         model.write_bytes(net)
         call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, *TARGET)
-        call(ingot, "compile", model, "-o", work / "c", "--sched", saved, "--save-sched", again, *TARGET)
+        call(
+            ingot,
+            "compile",
+            model,
+            "-o",
+            work / "c",
+            "--sched",
+            saved,
+            "--save-sched",
+            again,
+            *TARGET,
+        )
         if saved.read_text().count(" as winograd2") != 2 or saved.read_text() != again.read_text():
             raise Wrong("what a file says again is not the same")
     # of the second: what lies whole is normed as a whole; the strips of each convolution are a loop
-    names = [s["name"] for s in json.loads(call(ingot, "inspect", model, *TARGET, "--json"))["steps"]]
+    names = [
+        s["name"] for s in json.loads(call(ingot, "inspect", model, *TARGET, "--json"))["steps"]
+    ]
     norms = sum("instancenormalization" in name for name in names)
     text = (work / "c" / "model.c").read_text()
     if norms > 12 or text.count("RUN(") > 0.6 * len(names):
@@ -253,7 +349,11 @@ def weights(ingot, work):
     model = work / "conv.onnx"
     for shape, many in (((1, 64, 112, 112), True), ((1, 512, 28, 28), False)):
         model.write_bytes(inside(shape))
-        n = len(json.loads(call(ingot, "inspect", model, "--target", "c:x86-64-v4", *TIME, "--json"))["steps"])
+        n = len(
+            json.loads(call(ingot, "inspect", model, "--target", "c:x86-64-v4", *TIME, "--json"))[
+                "steps"
+            ]
+        )
         if (n > 3 * 4) != many:
             raise Wrong(f"{shape}: {n} steps")
 
@@ -269,4 +369,18 @@ def left(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "units": units, "fused": fused, "strips": strips, "weights": weights, "left": left}))
+    sys.exit(
+        main(
+            __doc__,
+            {
+                "kernels": kernels,
+                "error": error,
+                "chosen": chosen,
+                "units": units,
+                "fused": fused,
+                "strips": strips,
+                "weights": weights,
+                "left": left,
+            },
+        )
+    )

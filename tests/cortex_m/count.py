@@ -8,6 +8,7 @@ Its outputs have to be those of the same source on this machine; floats may diff
 
 Needs qemu-system-arm and arm-none-eabi-gcc with newlib (Debian: qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi).
 """
+
 import argparse
 import json
 import pathlib
@@ -27,7 +28,9 @@ TICK = 40  # instructions: the timer has 25 MHz, an instruction takes a nanoseco
 def call(*command):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        sys.exit(
+            f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}"
+        )
     return done.stdout
 
 
@@ -35,7 +38,9 @@ def arguments(header):
     """C declarations of inputs and outputs, as memory of their own; inputs are a ramp. And statements that print the outputs."""
     text, dump = [], []
     for what, name in (("inputs", "in"), ("outputs", "out")):
-        body = re.search(r"typedef struct model_%s \{(.*?)\} model_%s;" % (what, what), header, re.S)[1]
+        body = re.search(
+            r"typedef struct model_%s \{(.*?)\} model_%s;" % (what, what), header, re.S
+        )[1]
         fields = re.findall(r"(?:const )?(\w+) \*(\w+); /\* .*?\[([\d,]*)\]", body)
         for kind, field, dims in fields:
             n = 1
@@ -45,21 +50,32 @@ def arguments(header):
             if what == "outputs":
                 dump.append(f'dump("{kind} ", {name}_{field}, sizeof {name}_{field});')
             if what == "inputs":
-                text.append(f"for (int i = 0; i < {n}; i++) {name}_{field}[i] = ({kind})(i * 7 % 11 - 5);")
-        text.append(f"model_{what} {name} = {{{', '.join(f'.{f} = {name}_{f}' for _, f, _ in fields)}}};")
+                text.append(
+                    f"for (int i = 0; i < {n}; i++) {name}_{field}[i] = ({kind})(i * 7 % 11 - 5);"
+                )
+        text.append(
+            f"model_{what} {name} = {{{', '.join(f'.{f} = {name}_{f}' for _, f, _ in fields)}}};"
+        )
     return [f"-DRUN_DECLARE={' '.join(text)}", f"-DRUN_DUMP={' '.join(dump)}"]
 
 
 def outputs(text):
     found = re.findall(r"^(float|\w+_t) ((?:[0-9a-f]{2})+)$", text, re.M)
-    return [struct.unpack(f"<{len(x) // 8}f", bytes.fromhex(x)) if kind == "float" else x for kind, x in found]
+    return [
+        struct.unpack(f"<{len(x) // 8}f", bytes.fromhex(x)) if kind == "float" else x
+        for kind, x in found
+    ]
 
 
 def same(got, want):
     if len(got) != len(want):
         return False
     for a, b in zip(got, want):
-        near = a == b if isinstance(a, str) else max(abs(x - y) for x, y in zip(a, b)) <= 1e-5 * max(map(abs, b))
+        near = (
+            a == b
+            if isinstance(a, str)
+            else max(abs(x - y) for x, y in zip(a, b)) <= 1e-5 * max(map(abs, b))
+        )
         if not near:
             return False
     return True
@@ -67,32 +83,84 @@ def same(got, want):
 
 def count(ingot, model, work, flags):
     out = work / "bundle"
-    call(ingot, "compile", model, "-o", out, "--target", "c:cortex-m4", "--weights", "array", *flags)
+    call(
+        ingot, "compile", model, "-o", out, "--target", "c:cortex-m4", "--weights", "array", *flags
+    )
     header = (out / "model.h").read_text()
-    sources = [p for p in out.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")] + [HERE / "start.c"]
+    sources = [
+        p for p in out.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")
+    ] + [HERE / "start.c"]
     elf, host = work / "run.elf", work / "host"
-    flags_of = ["-O2", "-std=c99", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections", "-I", out, "-I", BOARD, *arguments(header)]
+    flags_of = [
+        "-O2",
+        "-std=c99",
+        "-ffp-contract=off",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-I",
+        out,
+        "-I",
+        BOARD,
+        *arguments(header),
+    ]
     call("cc", *flags_of, "-o", host, *sources, "-lm")
     want = call(host)
-    call("arm-none-eabi-gcc", *CPU, *flags_of, "-nostartfiles", "--specs=nosys.specs", "-Wl,--gc-sections",
-         "-T", BOARD / "board.ld", "-o", elf, *sources, BOARD / "board.c", "-lm")
-    said = subprocess.run(["qemu-system-arm", "-M", "mps2-an386", "-nographic", "-icount", "shift=0", "-semihosting-config",
-                           "enable=on,target=native", "-kernel", str(elf)], capture_output=True, text=True, timeout=300)
+    call(
+        "arm-none-eabi-gcc",
+        *CPU,
+        *flags_of,
+        "-nostartfiles",
+        "--specs=nosys.specs",
+        "-Wl,--gc-sections",
+        "-T",
+        BOARD / "board.ld",
+        "-o",
+        elf,
+        *sources,
+        BOARD / "board.c",
+        "-lm",
+    )
+    said = subprocess.run(
+        [
+            "qemu-system-arm",
+            "-M",
+            "mps2-an386",
+            "-nographic",
+            "-icount",
+            "shift=0",
+            "-semihosting-config",
+            "enable=on,target=native",
+            "-kernel",
+            str(elf),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     said = said.stdout + said.stderr
     if "status 0" not in said:
         sys.exit(f"{model}: {said}")
     if not same(outputs(said), outputs(want)):
-        sys.exit(f"{model}: its outputs are not those of this machine: {outputs(said)} for {outputs(want)}")
+        sys.exit(
+            f"{model}: its outputs are not those of this machine: {outputs(said)} for {outputs(want)}"
+        )
     sizes = json.loads(call(ingot, "inspect", model, "--json", "--target", "c:cortex-m4", *flags))
     text = call("arm-none-eabi-size", elf).split("\n")[1].split()
-    return int(re.search(r"ticks (\d+)", said)[1]) * TICK, sizes["weights_bytes"], sizes["arena_bytes"], int(text[0]) + int(text[1])
+    return (
+        int(re.search(r"ticks (\d+)", said)[1]) * TICK,
+        sizes["weights_bytes"],
+        sizes["arena_bytes"],
+        int(text[0]) + int(text[1]),
+    )
 
 
 def other(command, function, work):
     """The instructions of another compiler's C, and the program's code and static memory; or why there are none."""
     code, elf = work / "other.c", work / "other.elf"
     try:
-        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [str(c) for c in command], capture_output=True, text=True, timeout=300
+        )
     except subprocess.TimeoutExpired:
         return "no code within 300 s"
     if done.returncode:
@@ -111,17 +179,57 @@ def other(command, function, work):
         text.append(f"static {kind.removeprefix('const ')} the_{name}[{n}];")
         if kind.startswith("const "):
             body += f"for (int i = 0; i < {n}; i++) the_{name}[i] = ({kind[6:]})(i * 7 % 11 - 5); "
-    text.append(f"int main(void) {{ {body} board_clock_start(); {function}({', '.join(names)}); "
-                'uint32_t ticks = board_clock(); board_say_number("ticks ", ticks); return 0; }')
+    text.append(
+        f"int main(void) {{ {body} board_clock_start(); {function}({', '.join(names)}); "
+        'uint32_t ticks = board_clock(); board_say_number("ticks ", ticks); return 0; }'
+    )
     (work / "run.c").write_text("\n".join(text))
-    built = subprocess.run(["arm-none-eabi-gcc", *CPU, "-O2", "-std=c99", "-w", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections",
-                            f"-I{work}", f"-I{BOARD}", "-nostartfiles", "--specs=nosys.specs", "-Wl,--gc-sections", "-T", str(BOARD / "board.ld"),
-                            "-o", str(elf), str(work / "run.c"), str(BOARD / "board.c"), "-lm"], capture_output=True, text=True)
+    built = subprocess.run(
+        [
+            "arm-none-eabi-gcc",
+            *CPU,
+            "-O2",
+            "-std=c99",
+            "-w",
+            "-ffp-contract=off",
+            "-ffunction-sections",
+            "-fdata-sections",
+            f"-I{work}",
+            f"-I{BOARD}",
+            "-nostartfiles",
+            "--specs=nosys.specs",
+            "-Wl,--gc-sections",
+            "-T",
+            str(BOARD / "board.ld"),
+            "-o",
+            str(elf),
+            str(work / "run.c"),
+            str(BOARD / "board.c"),
+            "-lm",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if built.returncode:
         return f"does not build: {built.stderr.strip().splitlines()[-1][:120]}"
     try:
-        said = subprocess.run(["qemu-system-arm", "-M", "mps2-an386", "-nographic", "-icount", "shift=0", "-semihosting-config",
-                               "enable=on,target=native", "-kernel", str(elf)], capture_output=True, text=True, timeout=300)
+        said = subprocess.run(
+            [
+                "qemu-system-arm",
+                "-M",
+                "mps2-an386",
+                "-nographic",
+                "-icount",
+                "shift=0",
+                "-semihosting-config",
+                "enable=on,target=native",
+                "-kernel",
+                str(elf),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
     except subprocess.TimeoutExpired:
         return "no end within 300 s"
     ticks = re.search(r"ticks (\d+)", said.stdout + said.stderr)
@@ -132,7 +240,9 @@ def other(command, function, work):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     p.add_argument("models", nargs="+", type=pathlib.Path)
     p.add_argument("--flag", action="append", default=[], help="of ingot compile")
@@ -146,12 +256,35 @@ def main():
         with tempfile.TemporaryDirectory() as work:
             n, weights, arena, flash = count(o.ingot, model, pathlib.Path(work), o.flag)
         name = model.parent.name if model.name == "model.onnx" else model.stem
-        print(f"{name}: {n / 1e6:.2f} million instructions, weights {weights}, arena {arena}, flash {flash}", flush=True)
-        for tool, function, command in ((o.onnx2c, "entry", [o.onnx2c, model]), (o.emx, "model", [
-                o.emx, "compile", "--model-name", "model", "--large-weight-threshold", "0", "--large-temp-threshold", "0", model])):
+        print(
+            f"{name}: {n / 1e6:.2f} million instructions, weights {weights}, arena {arena}, flash {flash}",
+            flush=True,
+        )
+        for tool, function, command in (
+            (o.onnx2c, "entry", [o.onnx2c, model]),
+            (
+                o.emx,
+                "model",
+                [
+                    o.emx,
+                    "compile",
+                    "--model-name",
+                    "model",
+                    "--large-weight-threshold",
+                    "0",
+                    "--large-temp-threshold",
+                    "0",
+                    model,
+                ],
+            ),
+        ):
             if tool:
                 with tempfile.TemporaryDirectory() as work:
-                    said = other(command + [f"{work}/other.c"] * (tool == o.emx), function, pathlib.Path(work))
+                    said = other(
+                        command + [f"{work}/other.c"] * (tool == o.emx),
+                        function,
+                        pathlib.Path(work),
+                    )
                 print(f"    {pathlib.Path(tool).name}: {said}", flush=True)
     return 0
 

@@ -20,6 +20,7 @@ One line of a table each, and all of it in the JSON:
 With --ready the programs of launch, cases and sanitizer are built where they are packed: there they run at once.
 --target c:native does what can be done without a GPU; with --small in seconds. Exit status: 0, or 1 if a result is wrong.
 """
+
 import argparse
 import concurrent.futures
 import json
@@ -122,40 +123,62 @@ int main(void)
 
 # ---- here ------------------------------------------------------------------------------------------
 
+
 def graph(nodes, inputs, outputs, weights=()):
     from onnx import helper
+
     values = [[helper.make_tensor_value_info(*v) for v in vs] for vs in (inputs, outputs)]
-    return helper.make_model(helper.make_graph(nodes, "g", *values, list(weights)), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return helper.make_model(
+        helper.make_graph(nodes, "g", *values, list(weights)),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
 
 
 def attention(n, heads, rows, width):
     """n of them, each with the last one's results as queries."""
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
+
     H, shape = TensorProto.FLOAT16, [1, heads, rows, width]
     nodes = [helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2])]
     for i in range(n):
         q, y = "q" if not i else f"y{i - 1}", "y" if i == n - 1 else f"y{i}"
-        nodes += [helper.make_node("MatMul", [q, "kt"], [f"s{i}"]), helper.make_node("Mul", [f"s{i}", "scale"], [f"t{i}"]),
-                  helper.make_node("Softmax", [f"t{i}"], [f"p{i}"], axis=-1), helper.make_node("MatMul", [f"p{i}", "v"], [y])]
-    scale = numpy_helper.from_array(np.float16(width ** -0.5), "scale")
+        nodes += [
+            helper.make_node("MatMul", [q, "kt"], [f"s{i}"]),
+            helper.make_node("Mul", [f"s{i}", "scale"], [f"t{i}"]),
+            helper.make_node("Softmax", [f"t{i}"], [f"p{i}"], axis=-1),
+            helper.make_node("MatMul", [f"p{i}", "v"], [y]),
+        ]
+    scale = numpy_helper.from_array(np.float16(width**-0.5), "scale")
     return graph(nodes, [(t, H, shape) for t in "qkv"], [("y", H, shape)], [scale])
 
 
 def vectors(n, rows, terms):
     from onnx import TensorProto, helper
+
     H = TensorProto.FLOAT16
     nodes = [helper.make_node("MatMul", [f"w{i}", "x"], [f"y{i}"]) for i in range(n)]
-    return graph(nodes, [("x", H, [terms]), *((f"w{i}", H, [rows, terms]) for i in range(n))], [(f"y{i}", H, [rows]) for i in range(n)])
+    return graph(
+        nodes,
+        [("x", H, [terms]), *((f"w{i}", H, [rows, terms]) for i in range(n))],
+        [(f"y{i}", H, [rows]) for i in range(n)],
+    )
 
 
 def chain(n):
     """Kernels of one element, that the last one has written."""
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
+
     names = ["x", *(f"h{i}" for i in range(n - 1)), "y"]
     nodes = [helper.make_node("Add", [x, "one"], [y]) for x, y in zip(names, names[1:])]
-    return graph(nodes, [("x", TensorProto.INT64, [1])], [("y", TensorProto.INT64, [1])], [numpy_helper.from_array(np.array([1]), "one")])
+    return graph(
+        nodes,
+        [("x", TensorProto.INT64, [1])],
+        [("y", TensorProto.INT64, [1])],
+        [numpy_helper.from_array(np.array([1]), "one")],
+    )
 
 
 def with_batch(model):
@@ -169,6 +192,7 @@ def with_batch(model):
 def kinds():
     """Small bundles of all kinds, for the sanitizer, and options that they are compiled with."""
     import models
+
     for name in models.MODELS:
         yield name, models.build(name), []
     for n, kind in ((256, "f16"), (512, "f16"), (200, "f32"), (512, "f32")):
@@ -178,6 +202,7 @@ def kinds():
     yield "chain", chain(4).SerializeToString(), ["--fuse", "none"]
     sys.path[:0] = [str(HERE.parent / "replay")]
     import zoo
+
     for name in ("resnet", "transformer", "qdq"):
         yield name, zoo.build(name), []
 
@@ -189,8 +214,23 @@ def save(folder, name, model, options=(), compiler=None):
     if compiler:
         with tempfile.TemporaryDirectory() as work:
             at = pathlib.Path(work)
-            (at / "model.onnx").write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
-            subprocess.run([compiler[0], "compile", at / "model.onnx", "-o", at / "out", "--target", compiler[1], "-q", *options], check=True)
+            (at / "model.onnx").write_bytes(
+                model if isinstance(model, bytes) else model.SerializeToString()
+            )
+            subprocess.run(
+                [
+                    compiler[0],
+                    "compile",
+                    at / "model.onnx",
+                    "-o",
+                    at / "out",
+                    "--target",
+                    compiler[1],
+                    "-q",
+                    *options,
+                ],
+                check=True,
+            )
             subprocess.run(["make", "-s", "-C", at / "out"], check=True)
             for file in (at / "out" / "model", *(at / "out").glob("*.weights")):
                 shutil.copy(file, to)
@@ -208,6 +248,7 @@ def pack_branches(to):
     import onnx
     from onnx.reference import ReferenceEvaluator
     from on_device import decides
+
     for kind in ("if", "loop", "nested"):
         with tempfile.TemporaryDirectory() as work:
             model = decides(kind, pathlib.Path(work)).read_bytes()
@@ -218,7 +259,10 @@ def pack_branches(to):
             data.mkdir()
             x = (rng.standard_normal((4, 16)) + shift).astype(np.float32)
             np.save(data / "input_0.npy", x)
-            np.save(data / "want.npy", ReferenceEvaluator(onnx.load_from_string(model)).run(None, {"x": x})[0])
+            np.save(
+                data / "want.npy",
+                ReferenceEvaluator(onnx.load_from_string(model)).run(None, {"x": x})[0],
+            )
 
 
 def pack_cases(to, args, compiler):
@@ -227,12 +271,30 @@ def pack_cases(to, args, compiler):
     for file in ("objects", "values", "drawn", "process", "run"):
         shutil.copy(HERE.parent / "onnx" / f"{file}.py", to / "onnx")
     shutil.copy(HERE.parent / "emulator" / "emulate.py", to / "onnx")
-    names = [name for name in pathlib.Path(args.list).read_text().split() if (pathlib.Path(args.cases) / name).is_dir()]
+    names = [
+        name
+        for name in pathlib.Path(args.list).read_text().split()
+        if (pathlib.Path(args.cases) / name).is_dir()
+    ]
     for name in random.Random(args.seed).sample(names, min(args.count, len(names))):
         shutil.copytree(pathlib.Path(args.cases) / name, to / "cases" / name)
     if compiler:
-        subprocess.run([sys.executable, to / "onnx" / "run.py", "--ingot", compiler[0], "--target", compiler[1], "--cflags", "-O1 -std=c99 -s", "--build-only", to / "programs",
-                        to / "cases"], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                to / "onnx" / "run.py",
+                "--ingot",
+                compiler[0],
+                "--target",
+                compiler[1],
+                "--cflags",
+                "-O1 -std=c99 -s",
+                "--build-only",
+                to / "programs",
+                to / "cases",
+            ],
+            check=True,
+        )
     for folder in ("cases", "programs"):
         if (to / folder).exists():
             with tarfile.open(to / f"{folder}.tar.xz", "w:xz") as file:
@@ -242,18 +304,30 @@ def pack_cases(to, args, compiler):
 
 def pack(args):
     import onnx
+
     to = pathlib.Path(args.dir)
     shutil.rmtree(to, ignore_errors=True)
     (to / "bin").mkdir(parents=True)
     for file in (args.ingot, *device.libraries(args.ingot)):
         shutil.copy(file, to / "bin")
-    for file in (__file__, device.__file__, HERE / "turns.py", HERE.parents[1] / "compiler/tools/python/ingot/abi.py"):
+    for file in (
+        __file__,
+        device.__file__,
+        HERE / "turns.py",
+        HERE.parents[1] / "compiler/tools/python/ingot/abi.py",
+    ):
         shutil.copy(file, to)
-    for n, kind in ((64, "f16"), (64, "f32")) if args.small else ((4096, "f16"), (8192, "f16"), (4096, "f32")):
+    for n, kind in (
+        ((64, "f16"), (64, "f32")) if args.small else ((4096, "f16"), (8192, "f16"), (4096, "f32"))
+    ):
         save(to / "models", f"product_{n}_{kind}", device.product(n, kind))
     sizes = {"attention": 2 if args.small else 20, "launch": 8 if args.small else 200}
     (to / "sizes.json").write_text(json.dumps(sizes))
-    save(to / "models", "attention", attention(sizes["attention"], *((2, 37, 32) if args.small else (12, 197, 64))))
+    save(
+        to / "models",
+        "attention",
+        attention(sizes["attention"], *((2, 37, 32) if args.small else (12, 197, 64))),
+    )
     save(to / "models", "vector", vectors(*((2, 64, 512) if args.small else (3, 4096, 32768))))
     ready = (pathlib.Path(args.ingot).resolve(), args.target) if args.ready else None
     save(to / "models", "launch", chain(sizes["launch"]), ["--fuse", "none"], ready)
@@ -263,8 +337,10 @@ def pack(args):
         save(to / "models", f"bounded_{name}", model, ["--dim", "batch=1..8"])
         for n in (1, 3, 8):
             shutil.copytree(to / "models" / f"bounded_{name}", to / "models" / f"fixed{n}_{name}")
-            (to / "models" / f"fixed{n}_{name}" / "options.json").write_text(json.dumps(["--dim", f"batch={n}"]))
-    for name, model, options in list(kinds())[:2 if args.small else None]:
+            (to / "models" / f"fixed{n}_{name}" / "options.json").write_text(
+                json.dumps(["--dim", f"batch={n}"])
+            )
+    for name, model, options in list(kinds())[: 2 if args.small else None]:
         save(to / "kinds", name, model, options, ready)
     pack_branches(to)
     if args.cases:
@@ -276,19 +352,35 @@ def pack(args):
 
 # ---- there -----------------------------------------------------------------------------------------
 
-TYPES = {"f16": "float16", "f32": "float32", "i64": "int64", "i32": "int32", "u8": "uint8", "i8": "int8", "bool": "bool"}
+TYPES = {
+    "f16": "float16",
+    "f32": "float32",
+    "i64": "int64",
+    "i32": "int32",
+    "u8": "uint8",
+    "i8": "int8",
+    "bool": "bool",
+}
 
 
 def described(model, what, batch=1):
     """What a bundle says of itself: lines "input  0: x f16[<=8,64]", as number, name, type and shape."""
     told = subprocess.run([model, "--help"], capture_output=True, text=True).stdout
-    for number, name, dtype, dims in re.findall(rf"^{what} +(\d+): (\S+) (\w+)\[(.*?)\]", told, re.M):
-        yield int(number), name, TYPES[dtype], [int(d) if d.isdigit() else batch for d in dims.split(",") if d]
+    for number, name, dtype, dims in re.findall(
+        rf"^{what} +(\d+): (\S+) (\w+)\[(.*?)\]", told, re.M
+    ):
+        yield (
+            int(number),
+            name,
+            TYPES[dtype],
+            [int(d) if d.isdigit() else batch for d in dims.split(",") if d],
+        )
 
 
 def inputs_of(folder, model, rng, batch=1):
     """Random ones, of a shape with this batch."""
     import numpy as np
+
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for number, _, dtype, shape in described(model, "input", batch):
@@ -304,17 +396,28 @@ class Machine:
     def __init__(self, args):
         self.args, self.began = args, time.time()
         self.work = pathlib.Path(args.work)
-        self.env = os.environ | {"LD_LIBRARY_PATH": f"{HERE / 'bin'}:{os.environ.get('LD_LIBRARY_PATH', '')}", "INGOT_CACHE": str(self.work / "cache")}
+        self.env = os.environ | {
+            "LD_LIBRARY_PATH": f"{HERE / 'bin'}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+            "INGOT_CACHE": str(self.work / "cache"),
+        }
         self.result, self.wrong = {"machine": device.machine()}, 0
 
     def call(self, *command, **how):
-        return subprocess.run([str(c) for c in command], capture_output=True, text=True, env=self.env, **how)
+        return subprocess.run(
+            [str(c) for c in command], capture_output=True, text=True, env=self.env, **how
+        )
 
     def tell(self, name, good=True, **figures):
         """A line of the table, and of the JSON."""
         self.result[name] = figures
         self.wrong += not good
-        print(f"{time.time() - self.began:6.1f} s  {name:24s} {'' if good else 'WRONG '}" + "  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures.items()), flush=True)
+        print(
+            f"{time.time() - self.began:6.1f} s  {name:24s} {'' if good else 'WRONG '}"
+            + "  ".join(
+                f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures.items()
+            ),
+            flush=True,
+        )
         pathlib.Path(self.args.out).write_text(json.dumps(self.result, indent=1) + "\n")
 
     def build(self, folder, name, *more):
@@ -327,7 +430,18 @@ class Machine:
         options = json.loads((folder / "options.json").read_text())
         if self.args.no_build:
             return name, (out / "model").exists(), "not built"
-        done = self.call(HERE / "bin" / "ingot", "compile", folder / "model.onnx", "-o", out, "--target", self.args.target, "-q", *options, *more)
+        done = self.call(
+            HERE / "bin" / "ingot",
+            "compile",
+            folder / "model.onnx",
+            "-o",
+            out,
+            "--target",
+            self.args.target,
+            "-q",
+            *options,
+            *more,
+        )
         if not done.returncode:
             done = self.call("make", "-s", "-C", out)
         return name, done.returncode == 0, done.stderr.strip()[-300:]
@@ -346,19 +460,31 @@ class Machine:
         """ms of the GPU's work alone."""
         where = [] if self.args.target.startswith("c:") else ["--on-device"]
         done = self.call(self.program(name), "--bench", seconds, data, *where)
-        return json.loads(done.stdout.splitlines()[-1])["median_ms"] if done.returncode == 0 else float("nan")
+        return (
+            json.loads(done.stdout.splitlines()[-1])["median_ms"]
+            if done.returncode == 0
+            else float("nan")
+        )
 
     def outputs(self, name, data, of="models"):
         import numpy as np
+
         out = self.work / f"out_{name}"
         done = self.call(self.program(name, of), data, out)
-        return [np.load(p) for p in sorted(out.glob("*.npy"))] if done.returncode == 0 else done.stderr
+        return (
+            [np.load(p) for p in sorted(out.glob("*.npy"))] if done.returncode == 0 else done.stderr
+        )
 
 
 def of_range(got, want):
     import numpy as np
+
     want, got = (np.asarray(a, np.float64) for a in (want, got))
-    return float(np.abs(got - want).max() / np.abs(want).max()) if got.shape == want.shape else float("inf")
+    return (
+        float(np.abs(got - want).max() / np.abs(want).max())
+        if got.shape == want.shape
+        else float("inf")
+    )
 
 
 def median(x):
@@ -368,6 +494,7 @@ def median(x):
 def torch_ms(torch, f, repeat):
     """A graph of it on a stream, ms a call."""
     import turns
+
     replay = turns.graph_of(torch, f, repeat)
     times = []
     for _ in range(10):
@@ -387,11 +514,17 @@ def beside_torch(m, torch, name, data, given, peer):
         return m.outputs(name, data), {"ours_ms": median(ms), "ours_least_ms": min(ms)}
     import turns
     import numpy as np
+
     stream = torch.cuda.Stream()
     inputs = [torch.from_numpy(v).cuda() for v in given]
-    made = [torch.from_numpy(np.zeros(shape, dtype)).cuda() for _, _, dtype, shape in described(m.program(name), "output")]
+    made = [
+        torch.from_numpy(np.zeros(shape, dtype)).cuda()
+        for _, _, dtype, shape in described(m.program(name), "output")
+    ]
     torch.cuda.synchronize()
-    bundle = turns.Bundle(m.library(name), stream.cuda_stream).bind(*([t.data_ptr() for t in of] for of in (inputs, made)))
+    bundle = turns.Bundle(m.library(name), stream.cuda_stream).bind(
+        *([t.data_ptr() for t in of] for of in (inputs, made))
+    )
     try:
         told = turns.beside(torch, bundle.run, lambda: peer(*inputs), stream)
     finally:
@@ -403,12 +536,22 @@ def products(m, torch, rng):
     for folder in sorted((HERE / "models").glob("product_*")):
         name, data, error = folder.name, m.work / f"in_{folder.name}", None
         x, w = inputs_of(data, m.program(name), rng)
-        outputs, figures = beside_torch(m, torch, name, data, (x, w), lambda a, b: torch.matmul(a, b))
+        outputs, figures = beside_torch(
+            m, torch, name, data, (x, w), lambda a, b: torch.matmul(a, b)
+        )
         if torch:
             a, b = (torch.from_numpy(v).cuda() for v in (x, w))
-            want = (a.double() @ b.double() if len(x) <= 4096 else a.float() @ b.float()).cpu().numpy()
+            want = (
+                (a.double() @ b.double() if len(x) <= 4096 else a.float() @ b.float()).cpu().numpy()
+            )
             error = of_range(outputs[0], want)
-        m.tell(name, good=error is None or error < 1e-2, **figures, flops=2 * len(x) ** 3 / figures["ours_ms"] * 1e3, error=error)
+        m.tell(
+            name,
+            good=error is None or error < 1e-2,
+            **figures,
+            flops=2 * len(x) ** 3 / figures["ours_ms"] * 1e3,
+            error=error,
+        )
         shutil.rmtree(data)
 
 
@@ -421,11 +564,21 @@ def heads(m, torch, rng):
         for _ in range(n):
             h = torch.nn.functional.scaled_dot_product_attention(h, b, c)
         return h
+
     outputs, ms = beside_torch(m, torch, "attention", data, (q, k, v), chained)
-    figures = {name.replace("_ms", "_us"): v / n * 1e3 for name, v in ms.items() if name.endswith("_ms")}
+    figures = {
+        name.replace("_ms", "_us"): v / n * 1e3 for name, v in ms.items() if name.endswith("_ms")
+    }
     if torch:
-        error = of_range(outputs[0], chained(*(torch.from_numpy(t).cuda() for t in (q, k, v))).float().cpu().numpy())
-        figures |= {name.replace("torch_by_ours", "ours_by_torch"): 1 / v for name, v in ms.items() if name.endswith("torch_by_ours")}
+        error = of_range(
+            outputs[0],
+            chained(*(torch.from_numpy(t).cuda() for t in (q, k, v))).float().cpu().numpy(),
+        )
+        figures |= {
+            name.replace("torch_by_ours", "ours_by_torch"): 1 / v
+            for name, v in ms.items()
+            if name.endswith("torch_by_ours")
+        }
     m.tell("attention", good=error is None or error < 2e-2, **figures, error=error)
 
 
@@ -436,6 +589,7 @@ def read_rate(torch):
     try:
         import triton
         import triton.language as tl
+
         globals()["tl"] = tl
 
         @triton.jit
@@ -445,9 +599,14 @@ def read_rate(torch):
             for i in range(turns):
                 s += tl.load(x + at + i * n)
             tl.store(y + tl.program_id(0), tl.sum(s))
+
         y = torch.empty(1 << 20, device="cuda")
         for n, turns in ((4096, 8), (8192, 4), (4096, 32)):
-            times.append(torch_ms(torch, lambda: read[(x.numel() // (n * turns),)](x, y, n, turns, num_warps=8), 4))
+            times.append(
+                torch_ms(
+                    torch, lambda: read[(x.numel() // (n * turns),)](x, y, n, turns, num_warps=8), 4
+                )
+            )
     except Exception as e:  # no Triton: torch's alone
         print(f"triton: {e}")
     return x.numel() * 4 / min(times) * 1e3
@@ -455,12 +614,18 @@ def read_rate(torch):
 
 def vector(m, torch, rng):
     import numpy as np
+
     data = m.work / "in_vector"
     x, *w = inputs_of(data, m.program("vector"), rng)
-    outputs, figures = beside_torch(m, torch, "vector", data, (x, *w), lambda x, *w: [torch.mv(a, x) for a in w])
+    outputs, figures = beside_torch(
+        m, torch, "vector", data, (x, *w), lambda x, *w: [torch.mv(a, x) for a in w]
+    )
     error = of_range(outputs[0][:64], w[0][:64].astype(np.float64) @ x.astype(np.float64))
     rate = sum(v.nbytes for v in w) / figures["ours_ms"] * 1e3
-    figures = {name: v / len(w) if name.endswith("_ms") else v for name, v in figures.items()} | {"bytes_a_second": rate, "error": error}
+    figures = {name: v / len(w) if name.endswith("_ms") else v for name, v in figures.items()} | {
+        "bytes_a_second": rate,
+        "error": error,
+    }
     if torch:
         figures["of_read_rate"] = rate / read_rate(torch)
     m.tell("vector", good=error < 1e-2, **figures)
@@ -469,13 +634,19 @@ def vector(m, torch, rng):
 
 def launches(m, rng):
     n, data = json.loads((HERE / "sizes.json").read_text())["launch"], m.work / "in_launch"
-    x, = inputs_of(data, m.program("launch"), rng)
+    (x,) = inputs_of(data, m.program("launch"), rng)
     right = bool((m.outputs("launch", data)[0] == x + n).all())
-    m.tell("launch", good=right, kernels=n, us_a_kernel=min(m.bench("launch", data) for _ in range(3)) / n * 1e3)
+    m.tell(
+        "launch",
+        good=right,
+        kernels=n,
+        us_a_kernel=min(m.bench("launch", data) for _ in range(3)) / n * 1e3,
+    )
 
 
 def bounded(m, rng):
     import numpy as np
+
     for folder in sorted((HERE / "models").glob("bounded_*")):
         name = folder.name.split("_", 1)[1]
         data = {n: m.work / f"in_{name}_{n}" for n in (1, 3, 8)}
@@ -483,7 +654,11 @@ def bounded(m, rng):
         for n in data:
             inputs_of(data[n], m.program(f"fixed{n}_{name}"), rng, n)
             want, got = m.outputs(f"fixed{n}_{name}", data[n]), m.outputs(folder.name, data[n])
-            errors.append(of_range(got[0], want[0]) if isinstance(got, list) and isinstance(want, list) else float("inf"))
+            errors.append(
+                of_range(got[0], want[0])
+                if isinstance(got, list) and isinstance(want, list)
+                else float("inf")
+            )
         ours = {k: [] for k in ("fixed", "bounded", "fixed8", "bounded8")}
         for _ in range(3):
             ours["fixed"].append(m.bench(f"fixed1_{name}", data[1]))
@@ -491,8 +666,17 @@ def bounded(m, rng):
             ours["fixed8"].append(m.bench(f"fixed8_{name}", data[8]))
             ours["bounded8"].append(m.bench(folder.name, data[8]))
         ms = {k: min(v) for k, v in ours.items()}
-        m.tell(folder.name, good=max(errors) < 1e-2, fixed_ms=ms["fixed"], bounded_ms=ms["bounded"], ratio=ms["bounded"] / ms["fixed"],
-               fixed8_ms=ms["fixed8"], bounded8_ms=ms["bounded8"], ratio8=ms["bounded8"] / ms["fixed8"], error=max(errors))
+        m.tell(
+            folder.name,
+            good=max(errors) < 1e-2,
+            fixed_ms=ms["fixed"],
+            bounded_ms=ms["bounded"],
+            ratio=ms["bounded"] / ms["fixed"],
+            fixed8_ms=ms["fixed8"],
+            bounded8_ms=ms["bounded8"],
+            ratio8=ms["bounded8"] / ms["fixed8"],
+            error=max(errors),
+        )
 
 
 def built_beside(m, bundle, name, text, *args):
@@ -500,51 +684,98 @@ def built_beside(m, bundle, name, text, *args):
     folder = bundle / "beside"
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.c").write_text(text)
-    done = m.call("cc", "-O1", "-I", bundle, folder / f"{name}.c", *bundle.glob("*.c"), "-o", folder / name, "-lm", "-ldl", "-lpthread")
+    done = m.call(
+        "cc",
+        "-O1",
+        "-I",
+        bundle,
+        folder / f"{name}.c",
+        *bundle.glob("*.c"),
+        "-o",
+        folder / name,
+        "-lm",
+        "-ldl",
+        "-lpthread",
+    )
     return done if done.returncode else m.call(folder / name, *args)
 
 
 def branches(m):
     import numpy as np
+
     for folder in sorted((HERE / "models").glob("branches_*")):
         errors = []
         for data in sorted(folder.glob("data_*")):
             got = m.outputs(folder.name, data)
-            errors.append(of_range(got[0], np.load(data / "want.npy")) if isinstance(got, list) else float("inf"))
+            errors.append(
+                of_range(got[0], np.load(data / "want.npy"))
+                if isinstance(got, list)
+                else float("inf")
+            )
             told = got if not isinstance(got, list) else ""
         if m.args.target.startswith("cuda"):
             done = built_beside(m, m.work / f"models_{folder.name}", "recorded", RECORDED)
             told += done.stdout + done.stderr
-        m.tell(folder.name, good=max(errors) < 1e-4, ms=m.bench(folder.name, folder / "data_0"), error=max(errors), told=told.strip()[-200:])
+        m.tell(
+            folder.name,
+            good=max(errors) < 1e-4,
+            ms=m.bench(folder.name, folder / "data_0"),
+            error=max(errors),
+            told=told.strip()[-200:],
+        )
 
 
 def contexts(m):
     import numpy as np
+
     for folder in sorted((HERE / "models").glob("fixed1_*")):
         bundle = m.work / f"models_{folder.name}"
         program = CONTEXTS
         for what, word in (("input", "IN"), ("output", "OUT")):
             _, name, dtype, shape = next(described(bundle / "model", what))
-            program = program.replace(f"{word}_BYTES", str(np.prod(shape) * np.dtype(dtype).itemsize)).replace(f"{word}_NAME", name)
+            program = program.replace(
+                f"{word}_BYTES", str(np.prod(shape) * np.dtype(dtype).itemsize)
+            ).replace(f"{word}_NAME", name)
         done = built_beside(m, bundle, "contexts", program, *sorted(bundle.glob("*.weights")))
-        m.tell(f"contexts_{folder.name[7:]}", good=done.returncode == 0, told=(done.stdout + done.stderr).strip()[-200:])
+        m.tell(
+            f"contexts_{folder.name[7:]}",
+            good=done.returncode == 0,
+            told=(done.stdout + done.stderr).strip()[-200:],
+        )
 
 
 def devices(m, rng):
     """Statuses of init: 0, or 16 with words."""
     data = m.work / "in_launch"
-    x, = inputs_of(data, m.program("launch"), rng)
+    (x,) = inputs_of(data, m.program("launch"), rng)
     uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", device.words("nvidia-smi", "-L"))
 
     def told(words=(), **env):
-        done = subprocess.run([str(w) for w in (m.program("launch"), *words, data, m.work / "out_devices")], capture_output=True, text=True, env=m.env | env)
+        done = subprocess.run(
+            [str(w) for w in (m.program("launch"), *words, data, m.work / "out_devices")],
+            capture_output=True,
+            text=True,
+            env=m.env | env,
+        )
         return done.returncode, done.stderr.strip()[-160:]
-    tries = {"0": (["--gpu", "0"], {}), **{u: (["--gpu", u], {}) for u in uuids}, **{u[:12]: (["--gpu", u[:12]], {}) for u in uuids}}
+
+    tries = {
+        "0": (["--gpu", "0"], {}),
+        **{u: (["--gpu", u], {}) for u in uuids},
+        **{u[:12]: (["--gpu", u[:12]], {}) for u in uuids},
+    }
     found = {name: told(words, **env) for name, (words, env) in tries.items()}
-    none = {"one too many": told(["--gpu", str(max(1, len(uuids)))]), "no such UUID": told(["--gpu", "GPU-00000000"]), "none": told(CUDA_VISIBLE_DEVICES="")}
-    good = all(code == 0 for code, _ in found.values()) and all(code and "status 16" in words for code, words in none.values())
+    none = {
+        "one too many": told(["--gpu", str(max(1, len(uuids)))]),
+        "no such UUID": told(["--gpu", "GPU-00000000"]),
+        "none": told(CUDA_VISIBLE_DEVICES=""),
+    }
+    good = all(code == 0 for code, _ in found.values()) and all(
+        code and "status 16" in words for code, words in none.values()
+    )
     try:
         import torch
+
         free, _ = torch.cuda.mem_get_info()
         taken = [torch.empty(free - (64 << 20), dtype=torch.uint8, device="cuda")]
         none["its memory taken"] = told()
@@ -563,11 +794,37 @@ def cases(m):
     if not (m.work / "cases").is_dir():
         return
     out, programs = m.work / "cases.json", m.work / "programs"
-    how = ["--programs", programs] if programs.is_dir() else ["--ingot", HERE / "bin" / "ingot", "--cflags", "-O1 -std=c99"]
-    done = m.call(sys.executable, HERE / "onnx" / "run.py", *how, "--target", m.args.target, "--jobs", min(12, os.cpu_count()), "--json", out, m.work / "cases")
+    how = (
+        ["--programs", programs]
+        if programs.is_dir()
+        else ["--ingot", HERE / "bin" / "ingot", "--cflags", "-O1 -std=c99"]
+    )
+    done = m.call(
+        sys.executable,
+        HERE / "onnx" / "run.py",
+        *how,
+        "--target",
+        m.args.target,
+        "--jobs",
+        min(12, os.cpu_count()),
+        "--json",
+        out,
+        m.work / "cases",
+    )
     rows = json.loads(out.read_text()) if out.exists() else []
-    bad = [f"{r['name']}: {r['status']} {r['reason']}"[:160] for r in rows if r["status"] not in ("passed", "refused")]
-    m.tell("cases", good=bool(rows) and not bad, cases=len(rows), passed=sum(r["status"] == "passed" for r in rows), refused=sum(r["status"] == "refused" for r in rows), bad=bad or done.stderr[-200:])
+    bad = [
+        f"{r['name']}: {r['status']} {r['reason']}"[:160]
+        for r in rows
+        if r["status"] not in ("passed", "refused")
+    ]
+    m.tell(
+        "cases",
+        good=bool(rows) and not bad,
+        cases=len(rows),
+        passed=sum(r["status"] == "passed" for r in rows),
+        refused=sum(r["status"] == "refused" for r in rows),
+        bad=bad or done.stderr[-200:],
+    )
 
 
 def sanitizer(m, rng, names):
@@ -583,8 +840,20 @@ def sanitizer(m, rng, names):
         left = min(m.args.sanitize_seconds, m.args.limit - (time.time() - m.began))
         if left < 1:
             return name, what, -1, "no time left"
-        done = m.call(tool, "--tool", what, "--error-exitcode", 9, m.program(name, "kinds"), data, m.work / f"out_{name}_{what}", timeout=left)
-        last = [line for line in done.stdout.splitlines() if "SUMMARY" in line] or done.stdout.splitlines()[-1:]
+        done = m.call(
+            tool,
+            "--tool",
+            what,
+            "--error-exitcode",
+            9,
+            m.program(name, "kinds"),
+            data,
+            m.work / f"out_{name}_{what}",
+            timeout=left,
+        )
+        last = [
+            line for line in done.stdout.splitlines() if "SUMMARY" in line
+        ] or done.stdout.splitlines()[-1:]
         return name, what, done.returncode, " ".join(last + done.stderr.splitlines()[-1:])[-160:]
 
     jobs = []
@@ -596,29 +865,61 @@ def sanitizer(m, rng, names):
             try:
                 name, what, code, last = job.result()
             except subprocess.TimeoutExpired as e:
-                name, what, code, last = pathlib.Path(e.cmd[5]).parent.name, e.cmd[2], -1, "no time left"
+                name, what, code, last = (
+                    pathlib.Path(e.cmd[5]).parent.name,
+                    e.cmd[2],
+                    -1,
+                    "no time left",
+                )
             clean += code == 0
             if code:
                 found[f"{name} {what}"] = last
-    m.tell("sanitizer", good=not [f for f in found.values() if "no time" not in f], bundles=len(names), clean=clean, of=len(jobs), found=found)
+    m.tell(
+        "sanitizer",
+        good=not [f for f in found.values() if "no time" not in f],
+        bundles=len(names),
+        clean=clean,
+        of=len(jobs),
+        found=found,
+    )
 
 
 # The bundles of a step, if not that of its name.
-NEEDS = {"products": "models/product_*", "bounded": "models/[bf]*_*", "contexts": "models/fixed1_*", "sanitizer": "kinds/*", "cases": "none", "devices": "models/launch", "branches": "models/branches_*"}
+NEEDS = {
+    "products": "models/product_*",
+    "bounded": "models/[bf]*_*",
+    "contexts": "models/fixed1_*",
+    "sanitizer": "kinds/*",
+    "cases": "none",
+    "devices": "models/launch",
+    "branches": "models/branches_*",
+}
 
 
 def run(args):
     import numpy as np
+
     m, rng = Machine(args), np.random.default_rng(1)
     try:
         import torch
+
         torch.backends.cuda.matmul.allow_tf32 = False
         torch = torch if torch.cuda.is_available() else None
     except ImportError:
         torch = None
     m.work.mkdir(parents=True, exist_ok=True)
-    steps = {"products": lambda: products(m, torch, rng), "attention": lambda: heads(m, torch, rng), "launch": lambda: launches(m, rng), "vector": lambda: vector(m, torch, rng),
-             "bounded": lambda: bounded(m, rng), "contexts": lambda: contexts(m), "branches": lambda: branches(m), "devices": lambda: devices(m, rng), "cases": lambda: cases(m), "sanitizer": lambda: sanitizer(m, rng, built)}
+    steps = {
+        "products": lambda: products(m, torch, rng),
+        "attention": lambda: heads(m, torch, rng),
+        "launch": lambda: launches(m, rng),
+        "vector": lambda: vector(m, torch, rng),
+        "bounded": lambda: bounded(m, rng),
+        "contexts": lambda: contexts(m),
+        "branches": lambda: branches(m),
+        "devices": lambda: devices(m, rng),
+        "cases": lambda: cases(m),
+        "sanitizer": lambda: sanitizer(m, rng, built),
+    }
     wanted = args.steps.split(",") if args.steps else list(steps)
     folders = sorted({f for step in wanted for f in HERE.glob(NEEDS.get(step, f"models/{step}"))})
     built = []
@@ -640,7 +941,9 @@ def run(args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     p = verbs.add_parser("pack")
     p.add_argument("dir")
@@ -649,7 +952,9 @@ def main():
     p.add_argument("--cases", metavar="DIR", help="of tests/onnx/cases.py")
     p.add_argument("--count", type=int, default=200, help="how many of them")
     p.add_argument("--seed", type=int, default=1, help="by which these are drawn")
-    p.add_argument("--list", default=HERE.parent / "onnx" / "expected.txt", metavar="FILE", help="of which")
+    p.add_argument(
+        "--list", default=HERE.parent / "onnx" / "expected.txt", metavar="FILE", help="of which"
+    )
     p.add_argument("--ready", action="store_true", help="build here what is small")
     p.add_argument("--target", default="cuda:sm_90a", help="for which")
     p.add_argument("--small", action="store_true", help="sizes for a look at the script itself")
@@ -657,11 +962,21 @@ def main():
     p.add_argument("--out", default="bars.json")
     p.add_argument("--work", default="/tmp/bars")
     p.add_argument("--target", default="cuda:sm_90a")
-    p.add_argument("--no-build", action="store_true", help="what lies in --work is that of an earlier run")
-    p.add_argument("--steps", help="only these: products,attention,launch,vector,bounded,contexts,branches,devices,cases,sanitizer")
+    p.add_argument(
+        "--no-build", action="store_true", help="what lies in --work is that of an earlier run"
+    )
+    p.add_argument(
+        "--steps",
+        help="only these: products,attention,launch,vector,bounded,contexts,branches,devices,cases,sanitizer",
+    )
     p.add_argument("--sanitize-seconds", type=float, default=60, help="that one look may take")
     p.add_argument("--sanitize-jobs", type=int, default=4, help="looks at a time")
-    p.add_argument("--limit", type=float, default=1e9, help="seconds in all, behind which the sanitizer looks at nothing more")
+    p.add_argument(
+        "--limit",
+        type=float,
+        default=1e9,
+        help="seconds in all, behind which the sanitizer looks at nothing more",
+    )
     args = parser.parse_args()
     return {"pack": pack, "run": run}[args.verb](args)
 

@@ -18,6 +18,7 @@ device for is told as skipped. The file is whole after every step, so a run that
 
 Exit status: 0, 1 if anything failed, 77 (skipped) where `pack` has no onnx.
 """
+
 import argparse
 import json
 import os
@@ -31,22 +32,26 @@ import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 SMALL = 16384  # bytes: a weight that stays in the file
-LIMIT = 64     # MiB
+LIMIT = 64  # MiB
 
 
 # ---- here ------------------------------------------------------------------------------------------
+
 
 def libraries(program):
     """What a bare machine may lack: all but libc's own."""
     text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     for line in text.splitlines():
         name, arrow, rest = line.strip().partition(" => ")
-        if arrow and not name.startswith(("libc.", "libm.", "libpthread.", "libdl.", "librt.", "ld-", "libgcc_s.")):
+        if arrow and not name.startswith(
+            ("libc.", "libm.", "libpthread.", "libdl.", "librt.", "ld-", "libgcc_s.")
+        ):
             yield rest.split(" (")[0]
 
 
 def tensors(graph):
     import onnx
+
     yield from graph.initializer
     for node in graph.node:
         for a in node.attribute:
@@ -61,22 +66,46 @@ def strip(model, small=SMALL):
     import numpy as np
     import onnx
     from onnx import numpy_helper
+
     fills, offset = [], 0
     for t in tensors(model.graph):
         value = numpy_helper.to_array(t)
-        if value.nbytes <= (small if value.dtype.kind == "f" else SMALL) or value.dtype.kind not in "fiu":
+        if (
+            value.nbytes <= (small if value.dtype.kind == "f" else SMALL)
+            or value.dtype.kind not in "fiu"
+        ):
             continue
-        fill = {"seed": zlib.crc32(t.name.encode()), "dtype": value.dtype.name, "shape": list(value.shape), "offset": offset}
+        fill = {
+            "seed": zlib.crc32(t.name.encode()),
+            "dtype": value.dtype.name,
+            "shape": list(value.shape),
+            "offset": offset,
+        }
         if value.dtype.kind == "f":
             wide = value.astype(np.float64)
-            fill |= {"mean": float(wide.mean()), "std": float(wide.std()), "positive": bool(value.min() >= 0)}
+            fill |= {
+                "mean": float(wide.mean()),
+                "std": float(wide.std()),
+                "positive": bool(value.min() >= 0),
+            }
         else:
             fill |= {"low": int(value.min()), "high": int(value.max())}
-        for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+        for field in (
+            "raw_data",
+            "float_data",
+            "int32_data",
+            "int64_data",
+            "double_data",
+            "uint64_data",
+        ):
             t.ClearField(field)
         t.data_location = onnx.TensorProto.EXTERNAL
         del t.external_data[:]
-        for key, word in (("location", "weights.bin"), ("offset", offset), ("length", value.nbytes)):
+        for key, word in (
+            ("location", "weights.bin"),
+            ("offset", offset),
+            ("length", value.nbytes),
+        ):
             t.external_data.add(key=key, value=str(word))
         fills.append(fill)
         offset += (value.nbytes + 63) // 64 * 64
@@ -86,14 +115,23 @@ def strip(model, small=SMALL):
 def zoo():
     sys.path[:0] = [str(HERE.parent / "replay"), str(HERE.parent / "bundle")]
     import zoo as models
+
     return {name: models.build(name) for name in ("resnet", "transformer", "qdq")}
 
 
 def product(n, kind):
     """y = x w, of n by n."""
     from onnx import TensorProto, helper
-    x, w, y = (helper.make_tensor_value_info(name, {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT}[kind], [n, n]) for name in "xwy")
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "product", [x, w], [y])
+
+    x, w, y = (
+        helper.make_tensor_value_info(
+            name, {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT}[kind], [n, n]
+        )
+        for name in "xwy"
+    )
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "product", [x, w], [y]
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -109,7 +147,10 @@ def pack(args):
     for file in (args.ingot, *libraries(args.ingot)):
         shutil.copy(file, to / "bin")
     shutil.copy(__file__, to / "device.py")
-    models = {p.parent.name if p.stem == "model" else p.stem: onnx.load(p) for p in map(pathlib.Path, args.models)}
+    models = {
+        p.parent.name if p.stem == "model" else p.stem: onnx.load(p)
+        for p in map(pathlib.Path, args.models)
+    }
     models = models or {name: onnx.load_from_string(text) for name, text in zoo().items()}
     for n in filter(None, args.products.split(",")):
         models |= {f"product_{int(n)}_{kind}": product(int(n), kind) for kind in ("f16", "f32")}
@@ -129,9 +170,11 @@ def pack(args):
 
 # ---- there -----------------------------------------------------------------------------------------
 
+
 def fill(folder):
     """Writes the weights that pack() left out."""
     import numpy as np
+
     fills = json.loads((folder / "fill.json").read_text())
     with open(folder / "weights.bin", "wb") as f:
         for w in fills:
@@ -157,11 +200,19 @@ def words(*command):
 def machine():
     cpu = dict(line.split(":", 1) for line in words("lscpu").splitlines() if ":" in line)
     flags = cpu.get("Flags", "").split()
-    return {"system": platform.platform(), "cpu": cpu.get("Model name", platform.processor()).strip(), "cores": os.cpu_count(),
-            "units": sorted(f for f in flags if f.startswith(("amx", "avx512", "avx2", "avx_vnni"))),
-            "gpus": words("nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader").splitlines(),
-            "opencl": sorted(p.stem for p in pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")),
-            "cc": words("cc", "--version").split("\n")[0]}
+    return {
+        "system": platform.platform(),
+        "cpu": cpu.get("Model name", platform.processor()).strip(),
+        "cores": os.cpu_count(),
+        "units": sorted(f for f in flags if f.startswith(("amx", "avx512", "avx2", "avx_vnni"))),
+        "gpus": words(
+            "nvidia-smi",
+            "--query-gpu=name,driver_version,memory.total,clocks.max.sm",
+            "--format=csv,noheader",
+        ).splitlines(),
+        "opencl": sorted(p.stem for p in pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")),
+        "cc": words("cc", "--version").split("\n")[0],
+    }
 
 
 def lacks(target, found):
@@ -178,19 +229,32 @@ def beside(path, threads, seconds):
     try:
         import numpy as np
         import onnxruntime as ort
+
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         rng = np.random.default_rng(0)
-        types = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(int32)": np.int32}
-        data = {i.name: rng.random([n if isinstance(n, int) else 1 for n in i.shape]).astype(types[i.type]) for i in session.get_inputs()}
+        types = {
+            "tensor(float)": np.float32,
+            "tensor(float16)": np.float16,
+            "tensor(int64)": np.int64,
+            "tensor(int32)": np.int32,
+        }
+        data = {
+            i.name: rng.random([n if isinstance(n, int) else 1 for n in i.shape]).astype(
+                types[i.type]
+            )
+            for i in session.get_inputs()
+        }
         times, end = [], time.perf_counter() + seconds
         while len(times) < 3 or time.perf_counter() < end:
             begin = time.perf_counter()
             session.run(None, data)
             times.append(time.perf_counter() - begin)
         return round(sorted(times)[len(times) // 2] * 1e3, 4)
-    except Exception:  # it is not installed, or does not take the model: then there is nothing beside ours
+    except (
+        Exception
+    ):  # it is not installed, or does not take the model: then there is nothing beside ours
         return None
 
 
@@ -198,8 +262,14 @@ def torch_product(n, kind, tf32):
     """What torch takes for a product on its GPU, in ms, the median of some, or None."""
     try:
         import torch
+
         torch.backends.cuda.matmul.allow_tf32 = tf32
-        x, w = (torch.randn(n, n, device="cuda", dtype={"f16": torch.float16, "f32": torch.float32}[kind]) for _ in range(2))
+        x, w = (
+            torch.randn(
+                n, n, device="cuda", dtype={"f16": torch.float16, "f32": torch.float32}[kind]
+            )
+            for _ in range(2)
+        )
         times = []
         for _ in range(30):
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -226,10 +296,17 @@ def run(args):
         if left <= 0:
             return None, "skipped: out of time"
         try:
-            done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env, timeout=left)
+            done = subprocess.run(
+                [str(c) for c in command], capture_output=True, text=True, env=env, timeout=left
+            )
         except subprocess.TimeoutExpired:
             return None, "skipped: out of time"
-        return done, "ok" if done.returncode == 0 else f"status {done.returncode}: {(done.stderr.strip().splitlines() or [''])[-1]}"
+        return (
+            done,
+            "ok"
+            if done.returncode == 0
+            else f"status {done.returncode}: {(done.stderr.strip().splitlines() or [''])[-1]}",
+        )
 
     def keep():
         part = out.with_suffix(".part")
@@ -252,15 +329,32 @@ def run(args):
                 name, _, how = target.partition("+")
                 what = ["--target", name, *(["--precision", how] if how else [])]
                 large = made and int(made[1]) > 1024
-                told["verify"] = "skipped: large" if large else call(ingot, "verify", model, *what)[1]
+                told["verify"] = (
+                    "skipped: large" if large else call(ingot, "verify", model, *what)[1]
+                )
                 where = [] if target.startswith("c:") or target == "c" else ["--on-device"]
                 if made and where and (ms := torch_product(int(made[1]), made[2], how == "tf32")):
                     told["torch_ms"] = ms
-                done, told["bench"] = call(ingot, "bench", model, *what, "--threads", args.threads, "--seconds", args.seconds, "--per-kernel", "--json", *where)
+                done, told["bench"] = call(
+                    ingot,
+                    "bench",
+                    model,
+                    *what,
+                    "--threads",
+                    args.threads,
+                    "--seconds",
+                    args.seconds,
+                    "--per-kernel",
+                    "--json",
+                    *where,
+                )
                 if told["bench"] == "ok":
                     told |= json.loads(done.stdout.splitlines()[-1])
                 failed += any(told[k].startswith("status") for k in ("verify", "bench"))
-            print(f"{folder.name:24s} {target:16s} {told['verify'][:60]:60s} {told.get('median_ms', '')}", flush=True)
+            print(
+                f"{folder.name:24s} {target:16s} {told['verify'][:60]:60s} {told.get('median_ms', '')}",
+                flush=True,
+            )
             keep()
         (folder / "weights.bin").unlink()
     keep()
@@ -269,13 +363,20 @@ def run(args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     p = verbs.add_parser("pack")
     p.add_argument("dir")
     p.add_argument("models", nargs="*", metavar="MODEL.onnx")
     p.add_argument("--ingot", default="build/ingot")
-    p.add_argument("--products", default="", metavar="N,N..", help="products of matrices of these sizes, of f16 and f32, too")
+    p.add_argument(
+        "--products",
+        default="",
+        metavar="N,N..",
+        help="products of matrices of these sizes, of f16 and f32, too",
+    )
     p.add_argument("--most", type=int, default=LIMIT, metavar="MIB")
     p = verbs.add_parser("run")
     p.add_argument("--out", default="result.json")

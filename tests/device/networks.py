@@ -13,6 +13,7 @@ by what they take. `wrong` is what is further off than the narrowest type in the
 
 Exit status: 0, 1 if a network is wrong or fails, 77 (skipped) where `pack` has no onnx.
 """
+
 import argparse
 import concurrent.futures
 import contextlib
@@ -37,10 +38,14 @@ LIMITS = {"f32": 1e-3, "f16": 3e-2, "bf16": 1e-1, "int8": 1e-1}
 
 # ---- here ------------------------------------------------------------------------------------------
 
+
 def narrowest(model):
     from onnx import TensorProto as T
+
     ops = {node.op_type for node in model.graph.node}
-    types = {t.data_type for t in device.tensors(model.graph)} | {v.type.tensor_type.elem_type for v in model.graph.input}
+    types = {t.data_type for t in device.tensors(model.graph)} | {
+        v.type.tensor_type.elem_type for v in model.graph.input
+    }
     if any("Linear" in op or "Integer" in op for op in ops):
         return "int8"
     return "bf16" if T.BFLOAT16 in types else "f16" if T.FLOAT16 in types else "f32"
@@ -55,6 +60,7 @@ def inputs_of(model, folder):
     import numpy as np
     import onnx
     from onnx import helper, numpy_helper
+
     weights = {t.name for t in model.graph.initializer}
     rng = np.random.default_rng(1)
     for i, value in enumerate(v for v in model.graph.input if v.name not in weights):
@@ -63,7 +69,11 @@ def inputs_of(model, folder):
             tensor = onnx.TensorProto.FromString(file.read_bytes())
         else:
             dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-            tensor = numpy_helper.from_array((rng.standard_normal if dtype.kind == "f" else lambda s: rng.integers(0, 2, s))(sizes(value)).astype(dtype))
+            tensor = numpy_helper.from_array(
+                (rng.standard_normal if dtype.kind == "f" else lambda s: rng.integers(0, 2, s))(
+                    sizes(value)
+                ).astype(dtype)
+            )
         tensor.name = value.name
         yield tensor
 
@@ -71,6 +81,7 @@ def inputs_of(model, folder):
 def as_model(tensors):
     """Tensors as weights of a model without nodes: what strips and fills weights does so with inputs."""
     from onnx import helper
+
     return helper.make_model(helper.make_graph([], "inputs", [], [], list(tensors)))
 
 
@@ -100,7 +111,11 @@ def pack(args):
         name = f"{path.parent.parent.name}_{name}" if name in order else name
         model = onnx.load(path)
         order.append(name)
-        put(to / "models" / name / "inputs", as_model(inputs_of(model, path.parent / "test_data_set_0")), name in whole)
+        put(
+            to / "models" / name / "inputs",
+            as_model(inputs_of(model, path.parent / "test_data_set_0")),
+            name in whole,
+        )
         (to / "models" / name / "kind.json").write_text(json.dumps(narrowest(model)))
         put(to / "models" / name / "model", model, name in whole)
     (to / "order.json").write_text(json.dumps(order))
@@ -114,6 +129,7 @@ def pack(args):
 
 # ---- there -----------------------------------------------------------------------------------------
 
+
 class Job:
     """A network on its way: its folder, the time it has, and what is told of it."""
 
@@ -121,19 +137,42 @@ class Job:
         self.name, self.args, self.end = name, args, end
         self.folder = pathlib.Path(args.work) / "models" / name
         self.model, self.data = self.folder / "model" / "model.onnx", self.folder / "data"
-        self.env = os.environ | {"LD_LIBRARY_PATH": f"{HERE / 'bin'}:{os.environ.get('LD_LIBRARY_PATH', '')}", "INGOT_CACHE": str(pathlib.Path(args.work) / "cache")}
+        self.env = os.environ | {
+            "LD_LIBRARY_PATH": f"{HERE / 'bin'}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+            "INGOT_CACHE": str(pathlib.Path(args.work) / "cache"),
+        }
         self.row = {"kind": json.loads((self.folder / "kind.json").read_text())}
 
     def ingot(self, verb, *command):
         """What came of it, or None; a sentence why goes into the row."""
         try:
-            done = subprocess.run([str(c) for c in (HERE / "bin" / "ingot", verb, self.model, "--data", self.data, *command)], capture_output=True, text=True, env=self.env,
-                                  timeout=max(0.01, self.end - time.time()))
+            done = subprocess.run(
+                [
+                    str(c)
+                    for c in (
+                        HERE / "bin" / "ingot",
+                        verb,
+                        self.model,
+                        "--data",
+                        self.data,
+                        *command,
+                    )
+                ],
+                capture_output=True,
+                text=True,
+                env=self.env,
+                timeout=max(0.01, self.end - time.time()),
+            )
         except subprocess.TimeoutExpired:
             self.row.setdefault("skipped", f"{verb}: no time left")
             return None
-        if done.returncode not in (0, 7):  # 7: results are others than wanted; how far off they are is looked at here
-            self.row.setdefault("failed", f"{verb}: status {done.returncode}: {done.stderr.strip()[-300:]}")
+        if done.returncode not in (
+            0,
+            7,
+        ):  # 7: results are others than wanted; how far off they are is looked at here
+            self.row.setdefault(
+                "failed", f"{verb}: status {done.returncode}: {done.stderr.strip()[-300:]}"
+            )
             return None
         return done
 
@@ -148,6 +187,7 @@ class Job:
         """Weights and inputs; gives the inputs by their names."""
         import onnx
         from onnx import numpy_helper
+
         for part in ("model", "inputs"):
             if (self.folder / part / "fill.json").stat().st_size > 2:
                 device.fill(self.folder / part)
@@ -161,18 +201,26 @@ class Job:
         """Outputs by ONNX Runtime, or by ingot's C."""
         try:
             import onnxruntime as ort
+
             options = ort.SessionOptions()
             options.intra_op_num_threads, options.log_severity_level = 1, 4
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-            return ort.InferenceSession(str(self.model), options, providers=["CPUExecutionProvider"]).run(None, feeds)
+            return ort.InferenceSession(
+                str(self.model), options, providers=["CPUExecutionProvider"]
+            ).run(None, feeds)
         except Exception as e:
             self.row["beside"] = f"c:native: {str(e)[:120]}"
         out = self.folder / "c"
-        return self.outputs(out) if self.ingot("run", "--output-dir", out, "--target", "c:native", "-q") else None
+        return (
+            self.outputs(out)
+            if self.ingot("run", "--output-dir", out, "--target", "c:native", "-q")
+            else None
+        )
 
     def outputs(self, folder):
         import onnx
         from onnx import numpy_helper
+
         files = sorted(folder.glob("output_*.pb"), key=lambda p: int(p.stem.split("_")[1]))
         return [numpy_helper.to_array(onnx.TensorProto.FromString(p.read_bytes())) for p in files]
 
@@ -181,15 +229,24 @@ class Job:
         want = self.wanted(self.fill())
         self.row["prepare_s"] = round(time.time() - began, 2)
         began, out = time.time(), self.folder / "out"
-        if self.ingot("run", "--output-dir", out, "--target", self.args.target, "-q") and want is not None:
+        if (
+            self.ingot("run", "--output-dir", out, "--target", self.args.target, "-q")
+            and want is not None
+        ):
             got = self.outputs(out)
-            self.row["errors"] = [error_of(g, w) for g, w in zip(got, want)] if len(got) == len(want) else [f"{len(got)} outputs for {len(want)}"]
+            self.row["errors"] = (
+                [error_of(g, w) for g, w in zip(got, want)]
+                if len(got) == len(want)
+                else [f"{len(got)} outputs for {len(want)}"]
+            )
         self.row["run_s"] = round(time.time() - began, 2)
 
     def bench(self):
         """Built first, beside others; then timed alone on the device."""
         what = ["--target", self.args.target, "--json", "-q"]
-        self.row["on_device"] = self.tried("bench", "--seconds", "0.001", "--on-device", *what)  # else steps of the host need inputs, or it is a CPU
+        self.row["on_device"] = self.tried(
+            "bench", "--seconds", "0.001", "--on-device", *what
+        )  # else steps of the host need inputs, or it is a CPU
         if self.row["on_device"]:
             what.append("--on-device")
         elif not self.ingot("bench", "--seconds", "0.001", *what):
@@ -198,11 +255,18 @@ class Job:
             done = self.ingot("bench", "--seconds", self.args.seconds, "--per-kernel", *what)
         if done:
             told = json.loads(done.stdout.splitlines()[-1])
-            self.row |= {"ms": told["median_ms"], "kernels": sorted(([k["ms"], k["name"]] for k in told.get("kernels", [])), reverse=True)}
+            self.row |= {
+                "ms": told["median_ms"],
+                "kernels": sorted(
+                    ([k["ms"], k["name"]] for k in told.get("kernels", [])), reverse=True
+                ),
+            }
 
     def wrong(self):
         limit = LIMITS[self.row["kind"]]
-        return "failed" in self.row or any(isinstance(e, str) or not e <= limit for e in self.row.get("errors", []))
+        return "failed" in self.row or any(
+            isinstance(e, str) or not e <= limit for e in self.row.get("errors", [])
+        )
 
 
 @contextlib.contextmanager
@@ -214,6 +278,7 @@ def alone(work):
 
 def error_of(got, want):
     import numpy as np
+
     want = np.asarray(want)
     if got.shape != want.shape:
         return f"shape {got.shape} for {want.shape}"
@@ -227,7 +292,9 @@ def error_of(got, want):
         return 0.0
     if not (np.isfinite(got[~same]) & np.isfinite(want[~same])).all():
         return f"{int((np.isfinite(got) != np.isfinite(want)).sum())} of {want.size} not finite on one side alone"
-    return float(np.abs(got - want)[~same].max() / max(np.abs(want[np.isfinite(want)]).max(), 1e-30))
+    return float(
+        np.abs(got - want)[~same].max() / max(np.abs(want[np.isfinite(want)]).max(), 1e-30)
+    )
 
 
 def network(name, args, end):
@@ -244,9 +311,15 @@ def network(name, args, end):
 
 
 def line(name, row):
-    errors = [e for e in row.get("errors", []) if isinstance(e, str)] or [f"{max(row['errors']):.2e}"] if row.get("errors") else []
-    return (f"{name:44s} {'WRONG ' if row['wrong'] else ''}{row['kind']:4s} error {errors[0] if errors else '-':9s} {row.get('ms', 0):9.4f} ms {'' if row.get('on_device', True) else 'with transfers'} {len(row.get('kernels', [])):4d} steps"
-            f"  {row.get('run_s', 0):5.1f} s  {row.get('failed', '')}{row.get('skipped', '')} {row.get('beside', '')}")
+    errors = (
+        [e for e in row.get("errors", []) if isinstance(e, str)] or [f"{max(row['errors']):.2e}"]
+        if row.get("errors")
+        else []
+    )
+    return (
+        f"{name:44s} {'WRONG ' if row['wrong'] else ''}{row['kind']:4s} error {errors[0] if errors else '-':9s} {row.get('ms', 0):9.4f} ms {'' if row.get('on_device', True) else 'with transfers'} {len(row.get('kernels', [])):4d} steps"
+        f"  {row.get('run_s', 0):5.1f} s  {row.get('failed', '')}{row.get('skipped', '')} {row.get('beside', '')}"
+    )
 
 
 def run(args):
@@ -255,9 +328,15 @@ def run(args):
     pathlib.Path(args.work).mkdir(parents=True, exist_ok=True)
     with tarfile.open(HERE / "models.tar.xz") as file:
         file.extractall(args.work)
-    names = [n for n in json.loads((HERE / "order.json").read_text()) if not args.filter or args.filter in n]
+    names = [
+        n
+        for n in json.loads((HERE / "order.json").read_text())
+        if not args.filter or args.filter in n
+    ]
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
-        for job in concurrent.futures.as_completed([pool.submit(network, n, args, began + args.limit) for n in names]):
+        for job in concurrent.futures.as_completed(
+            [pool.submit(network, n, args, began + args.limit) for n in names]
+        ):
             name, row = job.result()
             result["networks"][name] = row
             print(f"{time.time() - began:6.1f} {line(name, row)}", flush=True)
@@ -265,18 +344,24 @@ def run(args):
             part.write_text(json.dumps(result, indent=1) + "\n")
             part.replace(out)
     wrong = [n for n, row in result["networks"].items() if row["wrong"]]
-    print(f"{out}: {len(names)} networks, {len(wrong)} wrong {' '.join(wrong)}, {time.time() - began:.0f} s")
+    print(
+        f"{out}: {len(names)} networks, {len(wrong)} wrong {' '.join(wrong)}, {time.time() - began:.0f} s"
+    )
     return 1 if wrong else 0
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     p = verbs.add_parser("pack")
     p.add_argument("dir")
     p.add_argument("models", nargs="+", metavar="MODEL")
     p.add_argument("--ingot", default="build/ingot")
-    p.add_argument("--whole", default="", metavar="NAME,NAME", help="models that keep their weights and inputs")
+    p.add_argument(
+        "--whole", default="", metavar="NAME,NAME", help="models that keep their weights and inputs"
+    )
     p = verbs.add_parser("run")
     p.add_argument("--out", default="networks.json")
     p.add_argument("--work", default="/tmp/networks")

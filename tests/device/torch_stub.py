@@ -1,5 +1,6 @@
 """As much of torch as bars.py asks for, on the host, for runs by a driver that does nothing (tests/bundle/cuda_stub.c). An event is a tick, so times do not depend
 on the machine; trace has what was asked for, in order."""
+
 import contextlib
 import types
 
@@ -63,7 +64,18 @@ class Stream:
     cuda_stream = 64
 
 
-backends = types.SimpleNamespace(cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(allow_tf32=True)))
-nn = types.SimpleNamespace(functional=types.SimpleNamespace(scaled_dot_product_attention=lambda q, k, v: q))
-cuda = types.SimpleNamespace(is_available=lambda: True, synchronize=lambda: None, Event=Event, CUDAGraph=Graph, Stream=Stream,
-                             stream=lambda s: contextlib.nullcontext(), graph=lambda g: contextlib.nullcontext())
+backends = types.SimpleNamespace(
+    cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(allow_tf32=True))
+)
+nn = types.SimpleNamespace(
+    functional=types.SimpleNamespace(scaled_dot_product_attention=lambda q, k, v: q)
+)
+cuda = types.SimpleNamespace(
+    is_available=lambda: True,
+    synchronize=lambda: None,
+    Event=Event,
+    CUDAGraph=Graph,
+    Stream=Stream,
+    stream=lambda s: contextlib.nullcontext(),
+    graph=lambda g: contextlib.nullcontext(),
+)

@@ -8,6 +8,7 @@ one and of the other follow each other without a pause; who is first changes fro
 
 A product of matrices takes all the power that a GPU may have: without a pause its clock falls to what that feeds (H200: 1.4 GHz of 1.98), in bursts it does not.
 """
+
 import ctypes
 import pathlib
 import time
@@ -23,6 +24,7 @@ def median(x):
 
 class Bundle:
     """A context of a bundle: run() computes from memory on the device what it is bound to, in a stream."""
+
     def __init__(self, library, stream=None):
         self.library = ctypes.CDLL(str(pathlib.Path(library).resolve()))
         bundle = abi.Bundle.in_dll(self.library, "igrt_bundle")
@@ -30,10 +32,26 @@ class Bundle:
             raise RuntimeError(f"{library}: of another version of ingot")
         self.table, self.text = bundle.model.contents, bundle.status_text
         table, self.ready = self.table, False
-        self.memory = [ctypes.create_string_buffer(n + align) for n, align in ((table.ctx_bytes, 64), (table.arena_bytes(1), table.arena_align))]
-        self.context, arena = (ctypes.c_void_p(-(-ctypes.addressof(m) // a) * a) for m, a in zip(self.memory, (64, table.arena_align)))
-        self.config = abi.Config(ctypes.sizeof(abi.Config), arena.value, table.arena_bytes(1), threads=1, stream=stream, flags=ON_DEVICE)
-        self.given = [ctypes.create_string_buffer(max(1, n)) for n in (table.inputs_bytes, table.outputs_bytes)]
+        self.memory = [
+            ctypes.create_string_buffer(n + align)
+            for n, align in ((table.ctx_bytes, 64), (table.arena_bytes(1), table.arena_align))
+        ]
+        self.context, arena = (
+            ctypes.c_void_p(-(-ctypes.addressof(m) // a) * a)
+            for m, a in zip(self.memory, (64, table.arena_align))
+        )
+        self.config = abi.Config(
+            ctypes.sizeof(abi.Config),
+            arena.value,
+            table.arena_bytes(1),
+            threads=1,
+            stream=stream,
+            flags=ON_DEVICE,
+        )
+        self.given = [
+            ctypes.create_string_buffer(max(1, n))
+            for n in (table.inputs_bytes, table.outputs_bytes)
+        ]
         self.check(table.init(self.context, ctypes.byref(self.config)))
         self.ready = True
 
@@ -43,7 +61,9 @@ class Bundle:
 
     def bind(self, inputs, outputs):
         """Addresses on the device, in the order of the model."""
-        for memory, ios, addresses in zip(self.given, (self.table.inputs, self.table.outputs), (inputs, outputs)):
+        for memory, ios, addresses in zip(
+            self.given, (self.table.inputs, self.table.outputs), (inputs, outputs)
+        ):
             for i, address in enumerate(addresses):
                 ctypes.c_void_p.from_buffer(memory, ios[i].data_offset).value = address
         return self
@@ -90,7 +110,7 @@ def turns(torch, calls, stream, rounds=16, warm=4, block_ms=8, pause_s=0):
             n = repeats(torch, f, block_ms)
             blocks[name] = (graph_of(torch, f, n), 1, n) if graphed else (f, n, n)
         for i in range(rounds + warm):
-            order = list(blocks)[::1 if i % 2 else -1]
+            order = list(blocks)[:: 1 if i % 2 else -1]
             for name in order:
                 f, times, _ = blocks[name]
                 begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -113,8 +133,15 @@ def turns(torch, calls, stream, rounds=16, warm=4, block_ms=8, pause_s=0):
 def beside(torch, run, peer, stream):
     """Ours and torch's: median and least ms, and the median of the rounds' ratios, torch's time by ours; hot, without a pause, and cool, in bursts."""
     told = {}
-    for state, how in (("", {}), ("cool_", {"rounds": 10, "warm": 2, "block_ms": 5, "pause_s": 0.05})):
+    for state, how in (
+        ("", {}),
+        ("cool_", {"rounds": 10, "warm": 2, "block_ms": 5, "pause_s": 0.05}),
+    ):
         ms = turns(torch, {"ours": (run, False), "torch": (peer, True)}, stream, **how)
-        told |= {f"{state}{name}_{what}ms": of(times) for name, times in ms.items() for what, of in (("", median), ("least_", min))}
+        told |= {
+            f"{state}{name}_{what}ms": of(times)
+            for name, times in ms.items()
+            for what, of in (("", median), ("least_", min))
+        }
         told[f"{state}torch_by_ours"] = median([t / o for o, t in zip(ms["ours"], ms["torch"])])
     return told

@@ -2,6 +2,7 @@
 
 asm statements are calls of what they do (ptx.h, ptx_wgmma.h), items are fibers (items.h).
 """
+
 import functools
 import os
 import pathlib
@@ -12,10 +13,27 @@ import tempfile
 import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
-SOURCES = sorted([*HERE.glob("*.h"), *HERE.glob("*.cpp"), HERE / "emulate.py", HERE.parent / "bundle" / "cuda_stub.c"])
+SOURCES = sorted(
+    [
+        *HERE.glob("*.h"),
+        *HERE.glob("*.cpp"),
+        HERE / "emulate.py",
+        HERE.parent / "bundle" / "cuda_stub.c",
+    ]
+)
 CXX = next((cxx for cxx in ("clang++", "g++") if shutil.which(cxx)), None)
 # fortified, as what some distributions compile is
-FLAGS = ["-std=c++17", "-w", "-O1", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-ffp-contract=off", "-fPIC", "-I", HERE.parents[1] / "runtime_min"]
+FLAGS = [
+    "-std=c++17",
+    "-w",
+    "-O1",
+    "-U_FORTIFY_SOURCE",
+    "-D_FORTIFY_SOURCE=2",
+    "-ffp-contract=off",
+    "-fPIC",
+    "-I",
+    HERE.parents[1] / "runtime_min",
+]
 ORDERS = ("forward", "backward")
 KERNEL = re.compile(r'extern "C" __global__ ([^\n]*?)void (\w+)\(([^)]*)\)')
 lock = threading.Lock()
@@ -26,13 +44,16 @@ class Unbuilt(Exception):
 
 
 def call(*command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [str(c) for c in command], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     if done.returncode:
         raise Unbuilt(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
     return done.stdout
 
 
 # -- what all bundles share ----------------------------------------------------------------------
+
 
 class Common:
     """What runs kernels, and the driver's calls that do nothing, compiled; what kernels include (clang reads it precompiled: it takes longer
@@ -41,15 +62,26 @@ class Common:
     def __init__(self, folder):
         self.keeps = folder
         self.objects = []
-        for source in [*HERE.glob("*.cpp"), HERE.parent / "bundle" / "cuda_stub.c"]:    # the first that defines a call is it
+        for source in [
+            *HERE.glob("*.cpp"),
+            HERE.parent / "bundle" / "cuda_stub.c",
+        ]:  # the first that defines a call is it
             self.objects.append(pathlib.Path(folder.name) / f"{source.stem}.o")
-            call(*([CXX, *FLAGS] if source.suffix == ".cpp" else ["cc", "-fPIC"]), "-c", source, "-o", self.objects[-1])
+            call(
+                *([CXX, *FLAGS] if source.suffix == ".cpp" else ["cc", "-fPIC"]),
+                "-c",
+                source,
+                "-o",
+                self.objects[-1],
+            )
         self.included = ["-include", HERE / "ptx_wgmma.h"]
         if CXX == "clang++":
             header = pathlib.Path(folder.name) / "ptx_wgmma.pch"
             call(CXX, *FLAGS, "-x", "c++-header", HERE / "ptx_wgmma.h", "-o", header)
             self.included = ["-include-pch", header]
-        self.known = set(re.findall(r"\b(\w+)\(\s*const char \*", call(CXX, *FLAGS, "-E", HERE / "ptx_wgmma.h")))
+        self.known = set(
+            re.findall(r"\b(\w+)\(\s*const char \*", call(CXX, *FLAGS, "-E", HERE / "ptx_wgmma.h"))
+        )
 
 
 @functools.lru_cache(maxsize=None)
@@ -64,10 +96,19 @@ def common():
 
 # -- from CUDA to C++ ----------------------------------------------------------------------------
 
+
 def memory(text):
     """That of a group is not an item's own."""
-    text = re.sub(r"__shared__ __align__\(\d+\) ([\w ]+?) (\w+)\[(\d+)\];", r"\1 *const \2 = (\1 *)gpu::shared(sizeof(\1) * \3);", text)
-    return re.sub(r"extern __shared__ __align__\(\d+\) unsigned char (\w+)\[\];", r"unsigned char *const \1 = gpu::shared(0);", text)
+    text = re.sub(
+        r"__shared__ __align__\(\d+\) ([\w ]+?) (\w+)\[(\d+)\];",
+        r"\1 *const \2 = (\1 *)gpu::shared(sizeof(\1) * \3);",
+        text,
+    )
+    return re.sub(
+        r"extern __shared__ __align__\(\d+\) unsigned char (\w+)\[\];",
+        r"unsigned char *const \1 = gpu::shared(0);",
+        text,
+    )
 
 
 def closing(text, at):
@@ -94,32 +135,43 @@ def parts(text, between):
 
 
 def operands(section):
-    return [re.sub(r'^"[^"]*"\s*', "", p) for p in parts(section, ",") if p] if section.strip() else []
+    return (
+        [re.sub(r'^"[^"]*"\s*', "", p) for p in parts(section, ",") if p] if section.strip() else []
+    )
 
 
 def calls(text, known):
     """asm(text : outputs : inputs : clobbered) is a call of what the first instruction does, or a fault."""
     out, end = [], 0
     for m in re.finditer(r"\basm\s*(?:volatile\s*)?\(", text):
-        out.append(text[end:m.start()])
+        out.append(text[end : m.start()])
         end = closing(text, m.end())
-        sections = parts(text[m.end():end - 1], ":") + ["", ""]
+        sections = parts(text[m.end() : end - 1], ":") + ["", ""]
         words = "".join(re.findall(r'"([^"]*)"', sections[0])).strip()
         words = re.sub(r"^\{\s*(\.reg[^;]*;\s*)*(\w+:\s*)?", "", words)
         name, rest = re.match(r"([^\s;]*)(.*)", words, re.S).groups()
         name = re.sub(r"\W", "_", name) or "nothing"
         args = [f'"{rest}"', *operands(sections[1]), *operands(sections[2])]
-        out.append(f"ptx::{name}({', '.join(args)})" if name in known else f'gpu::fault("no emulation of {name}")')
+        out.append(
+            f"ptx::{name}({', '.join(args)})"
+            if name in known
+            else f'gpu::fault("no emulation of {name}")'
+        )
     return "".join(out) + text[end:]
 
 
 def entry(head, name, parameters):
     """Arguments as the driver gets them: an array of pointers to each."""
-    types = [re.sub(r"\w+$", "", p.replace("__restrict__", "").replace("__grid_constant__", "")).strip() for p in parts(parameters, ",")]
+    types = [
+        re.sub(r"\w+$", "", p.replace("__restrict__", "").replace("__grid_constant__", "")).strip()
+        for p in parts(parameters, ",")
+    ]
     values = ", ".join(f"*({t} *)args[{i}]" for i, t in enumerate(types))
     copies = ", ".join(f"(void *)new {t}(*({t} *)args[{i}])" for i, t in enumerate(types))
-    return (f"static void run_{name}(void **args)\n{{\n    {name}({values});\n}}\n"
-            f"static void **keep_{name}(void **args)\n{{\n    return new void *[{len(types)}]{{{copies}}};\n}}\n")
+    return (
+        f"static void run_{name}(void **args)\n{{\n    {name}({values});\n}}\n"
+        f"static void **keep_{name}(void **args)\n{{\n    return new void *[{len(types)}]{{{copies}}};\n}}\n"
+    )
 
 
 def row(head, name):
@@ -135,11 +187,25 @@ def driver(bundle, folder, change=lambda text: text):
     kernels = KERNEL.findall(text)
     rows = ", ".join([row(head, name) for head, name, _ in kernels] + ["{0, 0, 0, 1}"])
     source, kernel_source = folder / "before.cpp", folder / "kernels.cpp"
-    source.write_text(re.sub(r"^\s*#\s*include\s*<.*", "", memory(text), flags=re.M) + "".join(entry(*k) for k in kernels) + f"const gpu::Entry gpu::entries[] = {{{rows}}};\n")
+    source.write_text(
+        re.sub(r"^\s*#\s*include\s*<.*", "", memory(text), flags=re.M)
+        + "".join(entry(*k) for k in kernels)
+        + f"const gpu::Entry gpu::entries[] = {{{rows}}};\n"
+    )
     # the host's igrt_num.h is in its place
     words = calls(call(CXX, *FLAGS, "-DIGRT_NUM_H", "-E", "-P", source), made.known)
     kernel_source.write_text(words)
-    call(CXX, *FLAGS, *made.included, "-shared", "-Wl,--allow-multiple-definition", kernel_source, *made.objects, "-o", folder / "libcuda.so.1")
+    call(
+        CXX,
+        *FLAGS,
+        *made.included,
+        "-shared",
+        "-Wl,--allow-multiple-definition",
+        kernel_source,
+        *made.objects,
+        "-o",
+        folder / "libcuda.so.1",
+    )
     return text
 
 

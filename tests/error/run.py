@@ -8,6 +8,7 @@ what else the case asks for), leave nothing behind, and neither crash nor trip a
 messages.txt holds a case, its status and stderr must be exactly those; --bless rewrites that file.
 What must compile must also build, as C99 with warnings as errors.
 """
+
 import argparse
 import concurrent.futures
 import functools
@@ -27,19 +28,25 @@ from process import SETTINGS, call, crashed, first_line, sanitized  # noqa: E402
 
 COMPILE = ["compile", "{model}", "-o", "{out}"]
 CFLAGS = "-O1 -std=c99 -pedantic -Wall -Wextra -Werror"
-LINE = 2000                     # a message longer than this hides what it says
+LINE = 2000  # a message longer than this hides what it says
 
 
 def tree(folder):
     """Every path below the folder with its size, to see what a run leaves behind."""
-    return {str(p.relative_to(folder)): p.stat().st_size if p.is_file() else -1
-            for p in folder.rglob("*") if not p.is_symlink()}
+    return {
+        str(p.relative_to(folder)): p.stat().st_size if p.is_file() else -1
+        for p in folder.rglob("*")
+        if not p.is_symlink()
+    }
 
 
 def messages(err):
     """The message lines: not usage text, nor notes, which are indented."""
-    return [s for s in err.splitlines() if s.strip() and not s[0].isspace()
-            and not s.lower().startswith(("usage:", "try "))]
+    return [
+        s
+        for s in err.splitlines()
+        if s.strip() and not s[0].isspace() and not s.lower().startswith(("usage:", "try "))
+    ]
 
 
 def judge(case, corpus, pinned, opt):
@@ -53,6 +60,7 @@ def judge(case, corpus, pinned, opt):
         for k, v in words.items():
             arg = arg.replace(k, v)
         return arg
+
     custom = bool(case["args"]) or case["name"] == "usage_nothing"
     args = [fill(a) for a in (case["args"] if custom else COMPILE)]
     before = tree(home)
@@ -68,7 +76,9 @@ def judge(case, corpus, pinned, opt):
     elif done.timed_out:
         fault(f"still running after {took:.0f} s")
     elif done.rc not in case["status"]:
-        fault(f"status {done.rc}, not {' or '.join(map(str, case['status']))}: {first_line(done.err)}")
+        fault(
+            f"status {done.rc}, not {' or '.join(map(str, case['status']))}: {first_line(done.err)}"
+        )
     elif done.rc:
         lines = messages(done.err)
         if not case["damage"] and len(lines) != case["messages"]:
@@ -101,17 +111,29 @@ def judge(case, corpus, pinned, opt):
         elif case["build"]:
             for cc in opt.cc.split(","):
                 call(["make", "-s", "-C", out, "clean"], opt.timeout, opt.env)
-                made = objects.make(out, cc, CFLAGS, lambda words: call(words, opt.timeout, opt.env))
+                made = objects.make(
+                    out, cc, CFLAGS, lambda words: call(words, opt.timeout, opt.env)
+                )
                 if made.rc:
                     fault(f"the bundle does not build with {cc}: {first_line(made.err)}")
     shutil.rmtree(out, ignore_errors=True)
 
     if not custom and not faults and "model.onnx" in before | tree(folder):
-        check = call([opt.ingot, "check", "model.onnx"], opt.timeout, opt.env, cwd=folder, limit_mb=opt.limit_mb)
+        check = call(
+            [opt.ingot, "check", "model.onnx"],
+            opt.timeout,
+            opt.env,
+            cwd=folder,
+            limit_mb=opt.limit_mb,
+        )
         why = crashed(check) or (check.timed_out and "timed out")
         if why:
             fault(f"ingot check: {why}")
-    if case["name"] in pinned and not faults and pinned[case["name"]] != (done.rc, done.err.strip()):
+    if (
+        case["name"] in pinned
+        and not faults
+        and pinned[case["name"]] != (done.rc, done.err.strip())
+    ):
         rc, err = pinned[case["name"]]
         fault(f"not as pinned:\n      is   {done.rc} {done.err.strip()!r}\n      was  {rc} {err!r}")
     return faults, done.rc, done.err.strip()
@@ -126,13 +148,17 @@ def read_pinned(path):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", type=pathlib.Path, default=pathlib.Path("build/ingot"))
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     p.add_argument("--cc", default="gcc", help="C compiler, or several with commas")
     p.add_argument("--filter", metavar="REGEX")
     p.add_argument("--timeout", type=float, default=120)
-    p.add_argument("--limit-mb", type=int, default=4096, help="address space, when ingot is not sanitized")
+    p.add_argument(
+        "--limit-mb", type=int, default=4096, help="address space, when ingot is not sanitized"
+    )
     p.add_argument("--bless", action="store_true", help="pin the messages of the cases that pass")
     p.add_argument("-v", "--verbose", action="store_true")
     opt = p.parse_args()
@@ -149,7 +175,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ingot-error-") as scratch:
         corpus = pathlib.Path(scratch)
         opt.env.update(XDG_CACHE_HOME=scratch, HOME=scratch)
-        cases = [c for c in make_corpus.make(corpus / "c") if not opt.filter or re.search(opt.filter, c["name"])]
+        cases = [
+            c
+            for c in make_corpus.make(corpus / "c")
+            if not opt.filter or re.search(opt.filter, c["name"])
+        ]
         work = functools.partial(judge, corpus=corpus / "c", pinned=pinned, opt=opt)
         with concurrent.futures.ThreadPoolExecutor(opt.jobs) as pool:
             for case, (faults, rc, err) in zip(cases, pool.map(work, cases)):
@@ -163,10 +193,17 @@ def main():
                     kept.pop(case["name"], None)
                 else:
                     kept[case["name"]] = (rc, err)
-    print(f"{len(cases)} cases: {len(cases) - bad} passed, {bad} failed, {crashes} of them by a crash or a hang")
+    print(
+        f"{len(cases)} cases: {len(cases) - bad} passed, {bad} failed, {crashes} of them by a crash or a hang"
+    )
     if opt.bless:
-        pins.write_text("# The exact status and stderr of tests/error's cases; renewed by run.py --bless.\n" + "".join(
-            "\t".join((name, str(rc), err.replace("\n", "\\n"))) + "\n" for name, (rc, err) in sorted(kept.items())))
+        pins.write_text(
+            "# The exact status and stderr of tests/error's cases; renewed by run.py --bless.\n"
+            + "".join(
+                "\t".join((name, str(rc), err.replace("\n", "\\n"))) + "\n"
+                for name, (rc, err) in sorted(kept.items())
+            )
+        )
         return 0
     return 1 if bad else 0
 

@@ -16,6 +16,7 @@ right or fails with a status and a line that names node and sizes, and a model t
 ONNX Runtime, which gets the models without shapes, says what is right. Exit status 1 when there was a fault, 77
 without ONNX Runtime.
 """
+
 import argparse
 import pathlib
 import random
@@ -50,27 +51,52 @@ def scalar(v):
 
 class Case:
     """One operator: nodes, two values for each input, constants, flags of --dim; equal: dims that it makes equal."""
-    def __init__(self, op, inputs, first, second, weights=None, dims=(), free=None, outputs=1, **attributes):
+
+    def __init__(
+        self, op, inputs, first, second, weights=None, dims=(), free=None, outputs=1, **attributes
+    ):
         self.op, self.inputs, self.first, self.second = op, inputs, first, second
-        self.weights, self.dims, self.free, self.outputs, self.attributes = weights or {}, dims, free, outputs, attributes
+        self.weights, self.dims, self.free, self.outputs, self.attributes = (
+            weights or {},
+            dims,
+            free,
+            outputs,
+            attributes,
+        )
 
 
 def floats(r, *shape):
-    return np.array([r.uniform(-1, 1) for _ in range(int(np.prod(shape)))], np.float32).reshape(shape)
+    return np.array([r.uniform(-1, 1) for _ in range(int(np.prod(shape)))], np.float32).reshape(
+        shape
+    )
 
 
 # Each draws a case; names of tensors get a prefix. "" is an input that is left out.
 
+
 def range_(r):
     a, b = r.sample(range(2, 12), 2)
-    return Case("Range", ["z", "n", "s"], [scalar(a)], [scalar(b)], {"z": scalar(0), "s": scalar(r.choice((1, 2)))},
-                r.choice(["n=0..16", "y_0=0..16"]))
+    return Case(
+        "Range",
+        ["z", "n", "s"],
+        [scalar(a)],
+        [scalar(b)],
+        {"z": scalar(0), "s": scalar(r.choice((1, 2)))},
+        r.choice(["n=0..16", "y_0=0..16"]),
+    )
 
 
 def range_of_floats(r):
     a, b = r.sample(range(2, 12), 2)
     step = np.float32(r.choice((0.5, 0.7)))
-    return Case("Range", ["z", "n", "s"], [np.float32(a)], [np.float32(b)], {"z": np.float32(0.1), "s": step}, "y_0=0..32")
+    return Case(
+        "Range",
+        ["z", "n", "s"],
+        [np.float32(a)],
+        [np.float32(b)],
+        {"z": np.float32(0.1), "s": step},
+        "y_0=0..32",
+    )
 
 
 def reshape(r):
@@ -78,14 +104,25 @@ def reshape(r):
     r.shuffle(shapes)
     a = shapes[0]
     b = next(s for s in shapes[1:] if len(s) == len(a))
-    return Case("Reshape", ["x", "s"], [floats(r, 2, 12), ints(*a)], [floats(r, 2, 12), ints(*b)],
-                dims=" ".join(f"y_{i}=1..24" for i in range(len(a))))
+    return Case(
+        "Reshape",
+        ["x", "s"],
+        [floats(r, 2, 12), ints(*a)],
+        [floats(r, 2, 12), ints(*b)],
+        dims=" ".join(f"y_{i}=1..24" for i in range(len(a))),
+    )
 
 
 def expand(r):
     a, b = r.sample(range(2, 7), 2)
     x = floats(r, 3, 1)
-    return Case("Expand", ["x", "s"], [x, ints(a, 3, 2)], [x, ints(b, 1, 2)], dims=r.choice(["s=1..8", "y_0=0..8 y_2=0..8"]))
+    return Case(
+        "Expand",
+        ["x", "s"],
+        [x, ints(a, 3, 2)],
+        [x, ints(b, 1, 2)],
+        dims=r.choice(["s=1..8", "y_0=0..8 y_2=0..8"]),
+    )
 
 
 def constant_of_shape(r):
@@ -96,13 +133,26 @@ def constant_of_shape(r):
 def tile(r):
     a, b = r.sample(range(1, 5), 2)
     x = floats(r, 2, 3)
-    return Case("Tile", ["x", "k"], [x, ints(a, 2)], [x, ints(b, 2)], dims=r.choice(["k=1..4", "y_0=2..8 y_1=3..12"]))
+    return Case(
+        "Tile",
+        ["x", "k"],
+        [x, ints(a, 2)],
+        [x, ints(b, 2)],
+        dims=r.choice(["k=1..4", "y_0=2..8 y_1=3..12"]),
+    )
 
 
 def slice_(r):
     x = floats(r, 9, 4)
     a, b = r.sample([(1, 6, 1), (-3, 9, 1), (0, 9, 2), (8, 0, -3), (3, 3, 1), (-100, 100, 1)], 2)
-    return Case("Slice", ["x", "a", "e", "i", "s"], [x, *(ints(v) for v in a)], [x, *(ints(v) for v in b)], {"i": ints(0)}, "")
+    return Case(
+        "Slice",
+        ["x", "a", "e", "i", "s"],
+        [x, *(ints(v) for v in a)],
+        [x, *(ints(v) for v in b)],
+        {"i": ints(0)},
+        "",
+    )
 
 
 def topk(r):
@@ -114,26 +164,46 @@ def topk(r):
 def pad(r):
     x = floats(r, 4, 3)
     a, b = r.sample(range(0, 5), 2)
-    return Case("Pad", ["x", "p"], [x, ints(1, 0, a, 0)], [x, ints(1, 0, b, 0)], dims="y_0=4..12 y_1=3",
-                mode=r.choice(["constant", "edge"]))
+    return Case(
+        "Pad",
+        ["x", "p"],
+        [x, ints(1, 0, a, 0)],
+        [x, ints(1, 0, b, 0)],
+        dims="y_0=4..12 y_1=3",
+        mode=r.choice(["constant", "edge"]),
+    )
 
 
 def one_hot(r):
     a, b = r.sample(range(3, 8), 2)
-    return Case("OneHot", ["x", "d", "v"], [ints(0, 2, 1), scalar(a)], [ints(0, 2, 1), scalar(b)],
-                {"v": np.array([0, 1], np.float32)}, r.choice(["d=1..8", "y_1=1..8"]))
+    return Case(
+        "OneHot",
+        ["x", "d", "v"],
+        [ints(0, 2, 1), scalar(a)],
+        [ints(0, 2, 1), scalar(b)],
+        {"v": np.array([0, 1], np.float32)},
+        r.choice(["d=1..8", "y_1=1..8"]),
+    )
 
 
 def split(r):
     x = floats(r, 7, 2)
     a, b = r.sample(range(0, 8), 2)
-    return Case("Split", ["x", "s"], [x, ints(a, 7 - a)], [x, ints(b, 7 - b)], dims="", outputs=2, axis=0)
+    return Case(
+        "Split", ["x", "s"], [x, ints(a, 7 - a)], [x, ints(b, 7 - b)], dims="", outputs=2, axis=0
+    )
 
 
 def resize(r):
     x = floats(r, 1, 2, 4, 5)
     a, b = r.sample(range(2, 9), 2)
-    return Case("Resize", ["x", "", "", "s"], [x, ints(1, 2, a, 6)], [x, ints(1, 2, b, 6)], mode=r.choice(["nearest", "linear"]))
+    return Case(
+        "Resize",
+        ["x", "", "", "s"],
+        [x, ints(1, 2, a, 6)],
+        [x, ints(1, 2, b, 6)],
+        mode=r.choice(["nearest", "linear"]),
+    )
 
 
 def resize_by_scales(r):
@@ -170,7 +240,13 @@ def center_crop_pad(r):
 
 def window(r):
     a, b = r.sample(range(2, 12), 2)
-    return Case(r.choice(["HannWindow", "HammingWindow", "BlackmanWindow"]), ["n"], [scalar(a)], [scalar(b)], dims="n=1..16")
+    return Case(
+        r.choice(["HannWindow", "HammingWindow", "BlackmanWindow"]),
+        ["n"],
+        [scalar(a)],
+        [scalar(b)],
+        dims="n=1..16",
+    )
 
 
 def dft(r):
@@ -194,47 +270,131 @@ def loop(r):
     a, b = r.sample(range(1, 7), 2)
     info = helper.make_tensor_value_info
     body = helper.make_graph(
-        [helper.make_node("Add", ["c", "c"], ["d"]), helper.make_node("Identity", ["d"], ["e"]),
-         helper.make_node("Identity", ["g"], ["h"])], "body",
-        [info("i", TensorProto.INT64, []), info("g", TensorProto.BOOL, []), info("c", TensorProto.FLOAT, [2])],
-        [info("h", TensorProto.BOOL, []), info("d", TensorProto.FLOAT, [2]), info("e", TensorProto.FLOAT, [2])])
-    return Case("Loop", ["m", "t", "c"], [scalar(a), floats(r, 2)], [scalar(b), floats(r, 2)], {"t": np.array(True)},
-                r.choice(["m=0..8", "z_0=0..8"]), outputs=2, body=body)
+        [
+            helper.make_node("Add", ["c", "c"], ["d"]),
+            helper.make_node("Identity", ["d"], ["e"]),
+            helper.make_node("Identity", ["g"], ["h"]),
+        ],
+        "body",
+        [
+            info("i", TensorProto.INT64, []),
+            info("g", TensorProto.BOOL, []),
+            info("c", TensorProto.FLOAT, [2]),
+        ],
+        [
+            info("h", TensorProto.BOOL, []),
+            info("d", TensorProto.FLOAT, [2]),
+            info("e", TensorProto.FLOAT, [2]),
+        ],
+    )
+    return Case(
+        "Loop",
+        ["m", "t", "c"],
+        [scalar(a), floats(r, 2)],
+        [scalar(b), floats(r, 2)],
+        {"t": np.array(True)},
+        r.choice(["m=0..8", "z_0=0..8"]),
+        outputs=2,
+        body=body,
+    )
 
 
 # Free dims that the operator makes equal: the second data break it.
 
+
 def concat(r):
     a, b = r.sample(range(2, 7), 2)
-    return Case("Concat", ["x", "w"], [floats(r, a, 2), floats(r, a, 3)], [floats(r, a, 2), floats(r, b, 3)],
-                dims="n=1..8 m=1..8", free=[["n", 2], ["m", 3]], axis=1)
+    return Case(
+        "Concat",
+        ["x", "w"],
+        [floats(r, a, 2), floats(r, a, 3)],
+        [floats(r, a, 2), floats(r, b, 3)],
+        dims="n=1..8 m=1..8",
+        free=[["n", 2], ["m", 3]],
+        axis=1,
+    )
 
 
 def matmul(r):
     a, b = r.sample(range(2, 7), 2)
-    return Case("MatMul", ["x", "w"], [floats(r, 3, a), floats(r, a, 5)], [floats(r, 3, a), floats(r, b, 5)],
-                dims="n=1..8 m=1..8", free=[[3, "n"], ["m", 5]])
+    return Case(
+        "MatMul",
+        ["x", "w"],
+        [floats(r, 3, a), floats(r, a, 5)],
+        [floats(r, 3, a), floats(r, b, 5)],
+        dims="n=1..8 m=1..8",
+        free=[[3, "n"], ["m", 5]],
+    )
 
 
 def add(r):
     a, b = r.sample(range(2, 7), 2)
-    return Case("Add", ["x", "w"], [floats(r, a, 2), floats(r, a, 1)], [floats(r, a, 2), floats(r, b, 1)],
-                dims="n=2..8 m=2..8", free=[["n", 2], ["m", 1]])
+    return Case(
+        "Add",
+        ["x", "w"],
+        [floats(r, a, 2), floats(r, a, 1)],
+        [floats(r, a, 2), floats(r, b, 1)],
+        dims="n=2..8 m=2..8",
+        free=[["n", 2], ["m", 1]],
+    )
 
 
 def flat(r):
     a = r.choice((2, 4, 6))
-    return Case("Reshape", ["x", "s"], [floats(r, a, 3)], [floats(r, a + 1, 3)], {"s": ints(-1, 6)}, "n=1..8", free=[["n", 3]])
+    return Case(
+        "Reshape",
+        ["x", "s"],
+        [floats(r, a, 3)],
+        [floats(r, a + 1, 3)],
+        {"s": ints(-1, 6)},
+        "n=1..8",
+        free=[["n", 3]],
+    )
 
 
-CASES = [range_, range_of_floats, reshape, expand, constant_of_shape, tile, slice_, topk, pad, one_hot, split, resize,
-         resize_by_scales, unsqueeze, squeeze, reduce_, center_crop_pad, window, dft, stft, nonzero, loop, concat, matmul,
-         add, flat]
+CASES = [
+    range_,
+    range_of_floats,
+    reshape,
+    expand,
+    constant_of_shape,
+    tile,
+    slice_,
+    topk,
+    pad,
+    one_hot,
+    split,
+    resize,
+    resize_by_scales,
+    unsqueeze,
+    squeeze,
+    reduce_,
+    center_crop_pad,
+    window,
+    dft,
+    stft,
+    nonzero,
+    loop,
+    concat,
+    matmul,
+    add,
+    flat,
+]
 
 
 # What follows an operator that may be told its size by an output of the model.
-FURTHER = ("Range", "Reshape", "Expand", "ConstantOfShape", "Tile", "Pad", "OneHot", "HannWindow", "HammingWindow",
-           "BlackmanWindow")
+FURTHER = (
+    "Range",
+    "Reshape",
+    "Expand",
+    "ConstantOfShape",
+    "Tile",
+    "Pad",
+    "OneHot",
+    "HannWindow",
+    "HammingWindow",
+    "BlackmanWindow",
+)
 TAIL = ("Neg", "Mul", "Transpose", "Unsqueeze", "twice")
 
 
@@ -244,6 +404,7 @@ def tail(r, op):
 
 # -- models ---------------------------------------------------------------------------------------
 
+
 class Model:
     def __init__(self, cases, tails=None):
         self.cases, self.tails = cases, tails or [[] for _ in cases]
@@ -252,10 +413,19 @@ class Model:
         """Nodes that keep the axes of `last`; the name of what comes out."""
         for i, op in enumerate(self.tails[k]):
             more = {"Mul": [last], "Unsqueeze": [f"axis{k}"]}.get(op, [])
-            nodes.append(helper.make_node(op, [last] + more, [f"t{k}_{i}"], domain="own" if op == "twice" else ""))
+            nodes.append(
+                helper.make_node(
+                    op, [last] + more, [f"t{k}_{i}"], domain="own" if op == "twice" else ""
+                )
+            )
             last = f"t{k}_{i}"
         if "Unsqueeze" in self.tails[k]:
-            weights.append(numpy_helper.from_array(ints(1 if self.cases[k].op not in ("ConstantOfShape", "Range") else 0), f"axis{k}"))
+            weights.append(
+                numpy_helper.from_array(
+                    ints(1 if self.cases[k].op not in ("ConstantOfShape", "Range") else 0),
+                    f"axis{k}",
+                )
+            )
         return last
 
     def proto(self, shapes=None):
@@ -266,25 +436,67 @@ class Model:
             given = [n for n in case.inputs if n and n not in case.weights]
             for i, n in enumerate(given):
                 a = case.first[i]
-                dims = [d if isinstance(d, int) else f"{d}{k}" for d in case.free[i]] if case.free else a.shape
-                inputs.append(helper.make_tensor_value_info(name[n], helper.np_dtype_to_tensor_dtype(a.dtype), dims))
-            weights += [numpy_helper.from_array(np.asarray(v), name[n]) for n, v in case.weights.items()]
+                dims = (
+                    [d if isinstance(d, int) else f"{d}{k}" for d in case.free[i]]
+                    if case.free
+                    else a.shape
+                )
+                inputs.append(
+                    helper.make_tensor_value_info(
+                        name[n], helper.np_dtype_to_tensor_dtype(a.dtype), dims
+                    )
+                )
+            weights += [
+                numpy_helper.from_array(np.asarray(v), name[n]) for n, v in case.weights.items()
+            ]
             results = [f"{'yz'[i]}{k}" for i in range(case.outputs)]
-            nodes.append(helper.make_node(case.op, [name[n] for n in case.inputs], results, name=f"op{k}", **case.attributes))
+            nodes.append(
+                helper.make_node(
+                    case.op,
+                    [name[n] for n in case.inputs],
+                    results,
+                    name=f"op{k}",
+                    **case.attributes,
+                )
+            )
             last = self.follow(k, results[0], nodes, weights)
-            nodes.append(helper.make_node("Identity" if case.op in ("NonZero", "TopK") else "Neg", [last], [f"o{k}"]))
+            nodes.append(
+                helper.make_node(
+                    "Identity" if case.op in ("NonZero", "TopK") else "Neg", [last], [f"o{k}"]
+                )
+            )
             for r in [f"o{k}"] + results[1:]:
                 outputs.append(r)
             values += results[:1]
         types = self.types if shapes is not None else {}
 
         def declared(r):
-            return helper.make_tensor_value_info(r, types[r], (shapes or {}).get(r)) if r in types else onnx.ValueInfoProto(name=r)
-        graph = helper.make_graph(nodes, "sizes", inputs, [declared(r) for r in outputs], weights,
-                                  value_info=[declared(r) for r in values if shapes and r in shapes])
+            return (
+                helper.make_tensor_value_info(r, types[r], (shapes or {}).get(r))
+                if r in types
+                else onnx.ValueInfoProto(name=r)
+            )
+
+        graph = helper.make_graph(
+            nodes,
+            "sizes",
+            inputs,
+            [declared(r) for r in outputs],
+            weights,
+            value_info=[declared(r) for r in values if shapes and r in shapes],
+        )
         opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
-        twice = helper.make_function("own", "twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["c"]),
-                                                                    helper.make_node("Identity", ["c"], ["b"])], opsets[:1])
+        twice = helper.make_function(
+            "own",
+            "twice",
+            ["a"],
+            ["b"],
+            [
+                helper.make_node("Add", ["a", "a"], ["c"]),
+                helper.make_node("Identity", ["c"], ["b"]),
+            ],
+            opsets[:1],
+        )
         model = helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=[twice])
         return model, [i.name for i in inputs], outputs
 
@@ -295,12 +507,14 @@ class Model:
         """All results by name, or None where ONNX Runtime refuses the data."""
         model, names, outputs = self.proto()
         every = outputs + [v for k in range(len(self.cases)) for v in [f"y{k}"]]
-        for v in every[len(outputs):]:
+        for v in every[len(outputs) :]:
             model.graph.output.append(onnx.ValueInfoProto(name=v))
         options = ort.SessionOptions()
         options.log_severity_level = 4
         try:
-            session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            session = ort.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
             return dict(zip(every, session.run(None, dict(zip(names, self.data(second))))))
         except Exception:
             return None
@@ -328,7 +542,9 @@ class Judge:
         proto, _, _ = model.proto(shapes)
         folder.mkdir(parents=True)
         (folder / "model.onnx").write_bytes(proto.SerializeToString())
-        done = call([self.opt.ingot, "compile", folder / "model.onnx", "-o", folder / "out", *flags], 60)
+        done = call(
+            [self.opt.ingot, "compile", folder / "model.onnx", "-o", folder / "out", *flags], 60
+        )
         if done.rc:
             return None, f"{done.rc}: {done.err.strip()}"
         done = objects.make(folder / "out", "gcc", CFLAGS, lambda words: call(words, 120))
@@ -347,7 +563,10 @@ class Judge:
         done = call([program, data, out], 30)
         said = done.err.strip()
         if done.rc == 4 and "(status " in said and (" is " in said or "node '" in said):
-            return self.note("failed with a status", f"{where}: failed, but its results are known: {said}" if must and want else None)
+            return self.note(
+                "failed with a status",
+                f"{where}: failed, but its results are known: {said}" if must and want else None,
+            )
         if done.rc:
             return self.note("fault", f"{where}: exit status {done.rc}: {said}")
         if want is None:
@@ -355,23 +574,35 @@ class Judge:
         _, _, outputs = model.proto()
         for i, name in enumerate(outputs):
             got = np.load(out / f"output_{i}.npy")
-            if got.shape != want[name].shape or not np.allclose(got, want[name], rtol=1e-3, atol=1e-4):
-                return self.note("fault", f"{where}: output {name} is {got.shape}, not {want[name].shape}, or has other values")
+            if got.shape != want[name].shape or not np.allclose(
+                got, want[name], rtol=1e-3, atol=1e-4
+            ):
+                return self.note(
+                    "fault",
+                    f"{where}: output {name} is {got.shape}, not {want[name].shape}, or has other values",
+                )
         return self.note("right")
 
     def altered(self, model, shapes, name, flags, r, where, folder):
         """One declared shape is another: refused, failed, or right."""
-        program, said = self.build(model, {**shapes, name: altered(r, shapes[name])}, flags, self.work / folder)
+        program, said = self.build(
+            model, {**shapes, name: altered(r, shapes[name])}, flags, self.work / folder
+        )
         if program:
             self.run(program, model, (), False, where)
         else:
-            self.note("refused", None if said.startswith(("3:", "4:")) and "node '" in said else f"{where}: {said}")
+            self.note(
+                "refused",
+                None if said.startswith(("3:", "4:")) and "node '" in said else f"{where}: {said}",
+            )
 
     def further(self, number, model, r):
         """Only the outputs are declared."""
         where = f"model {number} ({', '.join(' '.join([c.op] + t) for c, t in zip(model.cases, model.tails))}), further"
         first = model.oracle()
-        model.types = {n: helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype) for n, v in first.items()}
+        model.types = {
+            n: helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype) for n, v in first.items()
+        }
         shapes = {n: list(v.shape) for n, v in first.items() if n.startswith("o")}
         program, said = self.build(model, shapes, [], self.work / f"{number}_further")
         if not program:
@@ -379,16 +610,31 @@ class Judge:
         self.run(program, model, (), True, where)
         for second in range(len(model.cases)):
             self.run(program, model, (second,), False, f"{where}, other data for {second}")
-        return self.altered(model, shapes, f"o{r.randrange(len(model.cases))}", [], r, f"{where}, altered", f"{number}_further_altered")
+        return self.altered(
+            model,
+            shapes,
+            f"o{r.randrange(len(model.cases))}",
+            [],
+            r,
+            f"{where}, altered",
+            f"{number}_further_altered",
+        )
 
     def judge(self, number, model, r):
         where = f"model {number} ({', '.join(c.op for c in model.cases)})"
         first = model.oracle()
         if first is None:
             return self.note("not drawn")
-        model.types = {n: helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype) for n, v in first.items()}
+        model.types = {
+            n: helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype) for n, v in first.items()
+        }
         shapes = {n: list(v.shape) for n, v in first.items()}
-        free = [f"{d.split('=')[0]}{k}={d.split('=')[1]}" for k, c in enumerate(model.cases) if c.free for d in c.dims.split()]
+        free = [
+            f"{d.split('=')[0]}{k}={d.split('=')[1]}"
+            for k, c in enumerate(model.cases)
+            if c.free
+            for d in c.dims.split()
+        ]
         flags = [f for d in free for f in ("--dim", d)]
         turns = [(k,) for k in range(len(model.cases))]
         program, said = self.build(model, shapes, flags, self.work / f"{number}_declared")
@@ -398,10 +644,20 @@ class Judge:
             self.run(program, model, (), True, f"{where}, as declared")
             for second in turns:
                 self.run(program, model, second, False, f"{where}, other data for {second[0]}")
-        self.altered(model, shapes, f"y{r.randrange(len(model.cases))}", flags, r, f"{where}, altered", f"{number}_altered")
+        self.altered(
+            model,
+            shapes,
+            f"y{r.randrange(len(model.cases))}",
+            flags,
+            r,
+            f"{where}, altered",
+            f"{number}_altered",
+        )
         some = [k for k, c in enumerate(model.cases) if c.op in FURTHER]
         if some:
-            self.further(number, Model([model.cases[k] for k in some], [model.tails[k] for k in some]), r)
+            self.further(
+                number, Model([model.cases[k] for k in some], [model.tails[k] for k in some]), r
+            )
         bounded = Model([c for c in model.cases if isinstance(c.dims, str)])
         if not bounded.cases:
             return None
@@ -413,7 +669,9 @@ class Judge:
                 flags += ["--dim", f"{tensor}{k}{'_' + axis if axis else ''}={value}"]
         bounded.types = {}
         want = bounded.oracle()
-        bounded.types = {n: helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype) for n, v in want.items()}
+        bounded.types = {
+            n: helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype) for n, v in want.items()
+        }
         program, said = self.build(bounded, {}, flags, self.work / f"{number}_bounded")
         if not program:
             return self.note("fault", f"{where}, bounded: it does not compile: {said}")
@@ -424,9 +682,16 @@ class Judge:
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", default="build/ingot")
-    p.add_argument("--n", type=int, default=(len(CASES) + 2) // 3, help="models; each operator comes once in the first ones")
+    p.add_argument(
+        "--n",
+        type=int,
+        default=(len(CASES) + 2) // 3,
+        help="models; each operator comes once in the first ones",
+    )
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--keep", type=pathlib.Path)
     opt = p.parse_args()

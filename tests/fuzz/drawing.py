@@ -1,4 +1,5 @@
 """A random ONNX graph in the making: its nodes, the values of its tensors, and which of them may be operands."""
+
 import random
 
 import numpy as np
@@ -15,6 +16,7 @@ MOST = 40000  # elements of a tensor
 class Model:
     """Nodes in order, the values of the inputs and initializers, the names of the outputs; the axes (input, axis) that
     have the free dim n, and its sizes."""
+
     def __init__(self, nodes, inputs, weights, outputs, free=(), sizes=()):
         self.nodes, self.inputs, self.weights, self.outputs = nodes, inputs, weights, outputs
         self.free, self.sizes = free, sizes
@@ -31,20 +33,34 @@ class Model:
             shape = ["n" if (name, i) in self.free else d for i, d in enumerate(a.shape)]
             if self.free and name in self.outputs:
                 shape = [None] * a.ndim
-            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), shape)
-        outputs = [info(o, known[o]) if o in known else onnx.ValueInfoProto(name=o) for o in self.outputs]
-        graph = helper.make_graph(self.nodes, "g", [info(k, a) for k, a in self.inputs.items()], outputs,
-                                  [numpy_helper.from_array(a, k) for k, a in self.weights.items()])
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+            return helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(a.dtype), shape
+            )
+
+        outputs = [
+            info(o, known[o]) if o in known else onnx.ValueInfoProto(name=o) for o in self.outputs
+        ]
+        graph = helper.make_graph(
+            self.nodes,
+            "g",
+            [info(k, a) for k, a in self.inputs.items()],
+            outputs,
+            [numpy_helper.from_array(a, k) for k, a in self.weights.items()],
+        )
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR
+        )
 
     def oracle(self, move=None):
         """The outputs by ONNX Runtime; with `move`, a generator of noise, of inputs moved a little."""
         inputs, weights = self.inputs, self.weights
         if move is not None:
+
             def moved(a):
                 if a.dtype != np.float32 or not a.size:
                     return a
                 return np.asarray(a * (1 + 3e-6 * move.uniform(-1, 1, a.shape)), np.float32)
+
             inputs = {k: moved(a) for k, a in inputs.items()}
             sizes = {k for n in self.nodes if n.op_type == "Resize" for k in n.input[2:]}
             weights = {k: a if k in sizes else moved(a) for k, a in weights.items()}
@@ -52,7 +68,9 @@ class Model:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         proto = Model(self.nodes, inputs, weights, self.outputs).proto({})
-        session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(
+            proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
         return dict(zip(self.outputs, session.run(self.outputs, inputs)))
 
     def lines(self):
@@ -111,8 +129,13 @@ class Drawing:
 
     def pick(self, low=0, high=8, kinds="f"):
         """An operand whose rank is in [low, high], mostly a new one; else a leaf."""
-        good = [k for k in self.fresh if low <= self.value[k].ndim <= high and self.value[k].dtype.kind in kinds
-                and self.value[k].dtype != np.float16]
+        good = [
+            k
+            for k in self.fresh
+            if low <= self.value[k].ndim <= high
+            and self.value[k].dtype.kind in kinds
+            and self.value[k].dtype != np.float16
+        ]
         if good and self.r.random() < 0.95:
             return good[-1] if self.r.random() < 0.6 else self.r.choice(good)
         shape = self.shape(self.r.randint(low, min(high, max(low, 4))))
@@ -123,7 +146,11 @@ class Drawing:
         return self.leaf(self.np.integers(0, 2, shape).astype(bool), False)
 
     def picture(self):
-        good = [k for k in self.fresh if 3 <= self.value[k].ndim <= 5 and self.value[k].dtype == np.float32]
+        good = [
+            k
+            for k in self.fresh
+            if 3 <= self.value[k].ndim <= 5 and self.value[k].dtype == np.float32
+        ]
         if good and self.r.random() < 0.85:
             return good[-1] if self.r.random() < 0.7 else self.r.choice(good)
         return self.image(self.r.choice((1, 2, 2, 2, 3)))
@@ -131,11 +158,15 @@ class Drawing:
     def other(self, x):
         """An operand that broadcasts with x: an earlier tensor of its shape, or a new leaf."""
         a = self.value[x]
-        same = [k for k in self.fresh if self.value[k].dtype == a.dtype and self.value[k].shape == a.shape and k != x]
+        same = [
+            k
+            for k in self.fresh
+            if self.value[k].dtype == a.dtype and self.value[k].shape == a.shape and k != x
+        ]
         if same and self.r.random() < 0.5:
             return self.r.choice(same)
         s = [1 if self.r.random() < 0.3 else d for d in a.shape]
-        s = s[self.r.randint(0, len(s)):] if self.r.random() < 0.4 else s
+        s = s[self.r.randint(0, len(s)) :] if self.r.random() < 0.4 else s
         if self.r.random() < 0.1:  # x itself is spread
             s = [self.r.choice((2, 3, 5)) if d == 1 else d for d in s]
         if a.dtype.kind == "i":
@@ -154,7 +185,9 @@ class Drawing:
     def add(self, op, inputs, nout=1, steps=False, **attributes):
         """Appends a node if its values are good; `steps`: it jumps, so its operands must be far from that."""
         attributes = {k: v for k, v in attributes.items() if v is not None}
-        node = helper.make_node(op, inputs, [self.name("t") for _ in range(nout)], self.name("n"), **attributes)
+        node = helper.make_node(
+            op, inputs, [self.name("t") for _ in range(nout)], self.name("n"), **attributes
+        )
         try:
             got = self.evaluate(node)
             if steps:
@@ -181,7 +214,9 @@ class Drawing:
 
     def finish(self):
         used = {i for n in self.nodes for i in n.input}
-        outputs = [o for n in self.nodes for o in n.output if o not in used or self.r.random() < 0.12]
+        outputs = [
+            o for n in self.nodes for o in n.output if o not in used or self.r.random() < 0.12
+        ]
         self.r.shuffle(outputs)
         inputs = {k: a for k, a in self.inputs.items() if k in used}
         weights = {k: a for k, a in self.weights.items() if k in used}

@@ -1,4 +1,5 @@
 """What random graphs are made of: each function adds nodes to a drawing, of operands that suit them."""
+
 import numpy as np
 from onnx import TensorProto
 
@@ -25,10 +26,22 @@ def conv(d):
     groups = r.choice([1, 1, 1, c] + [g for g in range(1, c + 1) if c % g == 0]) if c else 1
     out = groups * r.choice([m for m in CHANNELS if m * groups <= 40] or [1])
     kernel, strides, dilations, pads, auto = windows(d, n, (1, 1, 2, 3, 3, 3, 4, 5, 7))
-    w = d.leaf(d.normal(out, c // groups, *kernel, scale=1 / np.sqrt(max(1, c // groups * np.prod(kernel)))))
+    w = d.leaf(
+        d.normal(
+            out, c // groups, *kernel, scale=1 / np.sqrt(max(1, c // groups * np.prod(kernel)))
+        )
+    )
     bias = [d.leaf(d.normal(out))] if r.random() < 0.6 else []
-    return d.add("Conv", [x, w] + bias, group=groups, strides=strides, dilations=dilations, pads=pads, auto_pad=auto,
-                 kernel_shape=kernel if r.random() < 0.5 else None)
+    return d.add(
+        "Conv",
+        [x, w] + bias,
+        group=groups,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        auto_pad=auto,
+        kernel_shape=kernel if r.random() < 0.5 else None,
+    )
 
 
 def conv_transpose(d):
@@ -43,8 +56,16 @@ def conv_transpose(d):
     w = d.leaf(d.normal(c, out, *kernel, scale=1 / np.sqrt(max(1, c // groups))))
     bias = [d.leaf(d.normal(out * groups))] if r.random() < 0.5 else []
     more = [r.randint(0, s - 1) for s in strides] if r.random() < 0.4 else None
-    return d.add("ConvTranspose", [x, w] + bias, group=groups, strides=strides, dilations=dilations, pads=pads,
-                 auto_pad=auto, output_padding=more)
+    return d.add(
+        "ConvTranspose",
+        [x, w] + bias,
+        group=groups,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        auto_pad=auto,
+        output_padding=more,
+    )
 
 
 def pool(d):
@@ -55,16 +76,35 @@ def pool(d):
     kernel, strides, dilations, pads, auto = windows(d, n, (1, 2, 2, 3, 3, 5))
     ceil = d.r.randint(0, 1) if not auto else None
     reach = [(k - 1) * s + 1 for k, s in zip(kernel, dilations)]
-    padded = [v + (pads[i] + pads[i + n] if pads else 0) for i, v in enumerate(d.value[x].shape[2:])]
+    padded = [
+        v + (pads[i] + pads[i + n] if pads else 0) for i, v in enumerate(d.value[x].shape[2:])
+    ]
     if auto in (None, "VALID") and any(v < k for v, k in zip(padded, reach)):
         return None  # ONNX Runtime gives one value where the standard has none
     if auto and any(k < s for k, s in zip(kernel, strides)):
         return None  # ONNX Runtime pads by less than nothing
     if d.r.random() < 0.5:
-        return d.add("MaxPool", [x], kernel_shape=kernel, strides=strides, dilations=dilations, pads=pads, auto_pad=auto,
-                     ceil_mode=ceil)
-    return d.add("AveragePool", [x], kernel_shape=kernel, strides=strides, pads=pads, auto_pad=auto, ceil_mode=ceil,
-                 dilations=dilations if d.r.random() < 0.3 else None, count_include_pad=d.r.randint(0, 1))
+        return d.add(
+            "MaxPool",
+            [x],
+            kernel_shape=kernel,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            auto_pad=auto,
+            ceil_mode=ceil,
+        )
+    return d.add(
+        "AveragePool",
+        [x],
+        kernel_shape=kernel,
+        strides=strides,
+        pads=pads,
+        auto_pad=auto,
+        ceil_mode=ceil,
+        dilations=dilations if d.r.random() < 0.3 else None,
+        count_include_pad=d.r.randint(0, 1),
+    )
 
 
 def matmul(d):
@@ -105,7 +145,7 @@ def einsum(d):
     r = d.r
     x = d.pick(2, 4)
     a = d.value[x]
-    letters = "abcd"[:a.ndim]
+    letters = "abcd"[: a.ndim]
     size = dict(zip(letters, a.shape), n=r.choice((1, 2, 5, 7)))
     right = "".join(r.sample(letters, r.randint(1, a.ndim)) + (["n"] if r.random() < 0.7 else []))
     every = [c for c in letters + "n" if c in letters + right]
@@ -132,19 +172,53 @@ def binary(d):
 
 def unary(d):
     x = d.pick()
-    op = d.r.choice(("Relu", "Relu", "Sigmoid", "Erf", "Exp", "Tanh", "HardSwish", "HardSigmoid", "Clip", "LeakyRelu", "Elu",
-                     "Gelu", "Softplus", "Neg", "Abs", "Sqrt", "Log", "Sin", "Cos", "Floor", "Round", "Sign", "Mish",
-                     "Softsign", "Selu", "Reciprocal", "CumSum"))
+    op = d.r.choice(
+        (
+            "Relu",
+            "Relu",
+            "Sigmoid",
+            "Erf",
+            "Exp",
+            "Tanh",
+            "HardSwish",
+            "HardSigmoid",
+            "Clip",
+            "LeakyRelu",
+            "Elu",
+            "Gelu",
+            "Softplus",
+            "Neg",
+            "Abs",
+            "Sqrt",
+            "Log",
+            "Sin",
+            "Cos",
+            "Floor",
+            "Round",
+            "Sign",
+            "Mish",
+            "Softsign",
+            "Selu",
+            "Reciprocal",
+            "CumSum",
+        )
+    )
     if op == "Clip":
-        return d.add("Clip", [x, d.const(-0.5, np.float32), d.const(d.r.choice((0.75, 6.0)), np.float32)])
+        return d.add(
+            "Clip", [x, d.const(-0.5, np.float32), d.const(d.r.choice((0.75, 6.0)), np.float32)]
+        )
     if op in ("Sqrt", "Log", "Reciprocal"):
         x = d.add("Sigmoid", [x])
         return x and d.add(op, [x])
     if op == "CumSum":
         if not d.value[x].ndim:
             return None
-        return d.add("CumSum", [x, d.const(d.r.randrange(-d.value[x].ndim, d.value[x].ndim))],
-                     exclusive=d.r.randint(0, 1), reverse=d.r.randint(0, 1))
+        return d.add(
+            "CumSum",
+            [x, d.const(d.r.randrange(-d.value[x].ndim, d.value[x].ndim))],
+            exclusive=d.r.randint(0, 1),
+            reverse=d.r.randint(0, 1),
+        )
     return d.add(op, [x], steps=op in ("Floor", "Round", "Sign"))
 
 
@@ -159,9 +233,24 @@ def where(d):
 
 def normalise(d):
     r = d.r
-    op = r.choice(("Softmax", "LogSoftmax", "LayerNormalization", "BatchNormalization", "InstanceNormalization",
-                   "GroupNormalization", "LpNormalization", "LRN", "RMSNormalization"))
-    x = d.picture() if op in ("InstanceNormalization", "GroupNormalization", "LRN") else d.pick(1 if op != "BatchNormalization" else 2)
+    op = r.choice(
+        (
+            "Softmax",
+            "LogSoftmax",
+            "LayerNormalization",
+            "BatchNormalization",
+            "InstanceNormalization",
+            "GroupNormalization",
+            "LpNormalization",
+            "LRN",
+            "RMSNormalization",
+        )
+    )
+    x = (
+        d.picture()
+        if op in ("InstanceNormalization", "GroupNormalization", "LRN")
+        else d.pick(1 if op != "BatchNormalization" else 2)
+    )
     a = d.value[x]
     axis = r.randrange(-a.ndim, a.ndim)
     if op in ("Softmax", "LogSoftmax"):
@@ -170,14 +259,20 @@ def normalise(d):
         s = a.shape[axis:] if axis else a.shape
         if np.prod(s) < 2:
             return None
-        return d.add(op, [x, d.leaf(d.normal(*s))] + ([d.leaf(d.normal(*s))] if r.random() < 0.7 else []), axis=axis)
+        return d.add(
+            op,
+            [x, d.leaf(d.normal(*s))] + ([d.leaf(d.normal(*s))] if r.random() < 0.7 else []),
+            axis=axis,
+        )
     if op == "BatchNormalization":
         p = [d.normal(a.shape[1]) for _ in range(4)]
         p[3] = np.abs(p[3]) + 0.3
         return d.add(op, [x] + [d.leaf(v, r.random() < 0.9) for v in p])
     if op == "GroupNormalization":
         groups = r.choice([g for g in range(1, a.shape[1] + 1) if a.shape[1] % g == 0] or [1])
-        return d.add(op, [x, d.leaf(d.normal(a.shape[1])), d.leaf(d.normal(a.shape[1]))], num_groups=groups)
+        return d.add(
+            op, [x, d.leaf(d.normal(a.shape[1])), d.leaf(d.normal(a.shape[1]))], num_groups=groups
+        )
     if op == "InstanceNormalization":
         return d.add(op, [x, d.leaf(d.normal(a.shape[1])), d.leaf(d.normal(a.shape[1]))])
     if op == "LRN":
@@ -192,13 +287,32 @@ def reduce(d):
         axis = r.randrange(-a.ndim, a.ndim)
         if not a.shape[axis]:
             return None  # the standard does not say which of no elements is the largest
-        return d.add(r.choice(("ArgMax", "ArgMin")), [x], steps=True, axis=axis,
-                     keepdims=r.randint(0, 1), select_last_index=r.randint(0, 1))
-    op = r.choice(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
-                   "ReduceSumSquare", "ReduceLogSumExp"))
+        return d.add(
+            r.choice(("ArgMax", "ArgMin")),
+            [x],
+            steps=True,
+            axis=axis,
+            keepdims=r.randint(0, 1),
+            select_last_index=r.randint(0, 1),
+        )
+    op = r.choice(
+        (
+            "ReduceSum",
+            "ReduceMean",
+            "ReduceMax",
+            "ReduceMin",
+            "ReduceProd",
+            "ReduceL1",
+            "ReduceL2",
+            "ReduceSumSquare",
+            "ReduceLogSumExp",
+        )
+    )
     axes = sorted(r.sample(range(a.ndim), r.randint(0, a.ndim)))
     axes = [v - a.ndim if r.random() < 0.3 else v for v in axes]
-    return d.add(op, [x] + ([d.const(axes)] if axes or r.random() < 0.5 else []), keepdims=r.randint(0, 1))
+    return d.add(
+        op, [x] + ([d.const(axes)] if axes or r.random() < 0.5 else []), keepdims=r.randint(0, 1)
+    )
 
 
 def reshape(d):
@@ -226,7 +340,7 @@ def reshape(d):
         for _ in range(r.randint(0, 2)):
             if len(shape) > 1:
                 i = r.randrange(len(shape) - 1)
-                shape[i:i + 2] = [shape[i] * shape[i + 1]]
+                shape[i : i + 2] = [shape[i] * shape[i + 1]]
         shape = shape or [1]
     if a.size and r.random() < 0.5:
         shape[r.randrange(len(shape))] = -1
@@ -249,7 +363,9 @@ def pad(d):
         pads = [r.choice((0, 0, 1, -1, 2)) for _ in pads]
     if mode == "constant" and a.ndim > 2:
         pads[1] = pads[a.ndim + 1] = 0
-    value = [d.const(r.choice((0, 1, -2)), a.dtype)] if mode == "constant" and r.random() < 0.5 else []
+    value = (
+        [d.const(r.choice((0, 1, -2)), a.dtype)] if mode == "constant" and r.random() < 0.5 else []
+    )
     return d.add("Pad", [x, d.const(pads)] + value, mode=mode)
 
 
@@ -264,7 +380,7 @@ def slice_(d):
         lo = r.randint(0, max(0, n // 2))
         hi = r.choice((n, 2**31 - 1, r.randint(0, n), -1, n - 1))
         starts.append(lo if s > 0 else r.choice((n - 1, 2**31 - 1, n // 2)))
-        ends.append(hi if s > 0 else r.choice((-2**31, 0, lo)))
+        ends.append(hi if s > 0 else r.choice((-(2**31), 0, lo)))
     y = d.add("Slice", [x] + [d.const(v) for v in (starts, ends, axes, steps)])
     return y
 
@@ -273,8 +389,14 @@ def concat(d):
     x = d.pick(1, 5, "ffib")
     a, r = d.value[x], d.r
     axis = r.randrange(a.ndim)
-    fit = [k for k in d.fresh if d.value[k].dtype == a.dtype and d.value[k].ndim == a.ndim
-           and d.value[k].shape[:axis] + d.value[k].shape[axis + 1:] == a.shape[:axis] + a.shape[axis + 1:]]
+    fit = [
+        k
+        for k in d.fresh
+        if d.value[k].dtype == a.dtype
+        and d.value[k].ndim == a.ndim
+        and d.value[k].shape[:axis] + d.value[k].shape[axis + 1 :]
+        == a.shape[:axis] + a.shape[axis + 1 :]
+    ]
     parts = [r.choice(fit or [x]) for _ in range(r.randint(1, 3))] + [x]
     if a.dtype == np.float32 and r.random() < 0.5:
         s = list(a.shape)
@@ -323,7 +445,11 @@ def joined(d):
         parts = [k for k in parts if k]
         y = r.choice(parts)
         if r.random() < 0.7:
-            some = parts if r.random() < 0.6 else parts[r.randrange(len(parts)):] + r.choices(parts, k=r.randint(0, 2))
+            some = (
+                parts
+                if r.random() < 0.6
+                else parts[r.randrange(len(parts)) :] + r.choices(parts, k=r.randint(0, 2))
+            )
             y = d.add("Concat", some, axis=axis - (rank if r.random() < 0.3 else 0)) or y
             if r.random() < 0.3:
                 parts = [y]
@@ -362,17 +488,35 @@ def gather(d):
         i = np.stack([d.np.integers(0, v, (3,)) for v in a.shape[:k]], -1)
         return d.add("GatherND", [x, d.leaf(i, r.random() < 0.5)])
     i = d.np.integers(-n, n, r.choice(((), (1,), (3,), (2, 3), (7,))))
-    return d.add("Gather", [x, d.leaf(np.asarray(i, r.choice((np.int64, np.int32))), r.random() < 0.5)], axis=axis)
+    return d.add(
+        "Gather",
+        [x, d.leaf(np.asarray(i, r.choice((np.int64, np.int32))), r.random() < 0.5)],
+        axis=axis,
+    )
 
 
 def cast(d):
     x = d.pick(0, 6, "fffib")
     kind = d.value[x].dtype.kind
-    to = d.r.choice([TensorProto.INT64, TensorProto.FLOAT16, TensorProto.BOOL, TensorProto.INT32, TensorProto.UINT8,
-                     TensorProto.INT8, TensorProto.DOUBLE])
+    to = d.r.choice(
+        [
+            TensorProto.INT64,
+            TensorProto.FLOAT16,
+            TensorProto.BOOL,
+            TensorProto.INT32,
+            TensorProto.UINT8,
+            TensorProto.INT8,
+            TensorProto.DOUBLE,
+        ]
+    )
     if to in (TensorProto.UINT8, TensorProto.INT8) and kind == "f":
         to = TensorProto.INT64  # outside of the range it is anybody's guess
-    y = d.add("Cast", [x], to=to, steps=kind == "f" and to not in (TensorProto.FLOAT16, TensorProto.DOUBLE))
+    y = d.add(
+        "Cast",
+        [x],
+        to=to,
+        steps=kind == "f" and to not in (TensorProto.FLOAT16, TensorProto.DOUBLE),
+    )
     if y and d.r.random() < 0.4:
         y = d.add(d.r.choice(("Add", "Mul", "Neg", "Abs")), [y] * 2) or d.add("Neg", [y]) or y
     if y and d.r.random() < 0.8:
@@ -394,15 +538,21 @@ def special(d):
         where = r.choice(("asymmetric", "half_pixel", "align_corners"))
         if where == "align_corners" and any(v * s % 1 for v, s in zip(a.shape, scales)):
             return None  # a size that is no integer: ONNX Runtime rounds first
-        return d.add("Resize", [x, "", d.const(scales, np.float32)], mode=mode,
-                     coordinate_transformation_mode=where,
-                     nearest_mode=r.choice(("floor", "round_prefer_floor")) if mode == "nearest" else None)
+        return d.add(
+            "Resize",
+            [x, "", d.const(scales, np.float32)],
+            mode=mode,
+            coordinate_transformation_mode=where,
+            nearest_mode=r.choice(("floor", "round_prefer_floor")) if mode == "nearest" else None,
+        )
     if what == 3:
         return d.add("Trilu", [x], upper=r.randint(0, 1))
     n = a.shape[-1]
     if n < 2:
         return None
-    return d.add("TopK", [x, d.const([r.randint(1, n)])], 2, steps=True, axis=-1, largest=r.randint(0, 1))
+    return d.add(
+        "TopK", [x, d.const([r.randint(1, n)])], 2, steps=True, axis=-1, largest=r.randint(0, 1)
+    )
 
 
 def residual(d):
@@ -415,7 +565,12 @@ def residual(d):
     groups = r.choice((1, 1, c))
     k = r.choice((1, 3, 3, 5))
     w = d.leaf(d.normal(c, c // groups, *[k] * n, scale=1 / np.sqrt(c // groups * k**n)))
-    y = d.add("Conv", [x, w] + ([d.leaf(d.normal(c))] if r.random() < 0.5 else []), group=groups, pads=[k // 2] * 2 * n)
+    y = d.add(
+        "Conv",
+        [x, w] + ([d.leaf(d.normal(c))] if r.random() < 0.5 else []),
+        group=groups,
+        pads=[k // 2] * 2 * n,
+    )
     if y and r.random() < 0.5:
         p = [d.normal(c) for _ in range(3)] + [np.abs(d.normal(c)) + np.float32(0.3)]
         y = d.add("BatchNormalization", [y] + [d.leaf(v, True) for v in p])
@@ -429,7 +584,9 @@ def integers(d, shape, dtype, most=128):
     """Numbers around a zero point of their own: the whole type, or less of it."""
     lo, hi = np.iinfo(dtype).min, np.iinfo(dtype).max
     zero = d.r.choice((0, (lo + hi + 1) // 2, d.r.randint(lo, hi)))
-    return d.np.integers(max(lo, zero - most), min(hi, zero + most) + 1, shape).astype(dtype), dtype(zero)
+    return d.np.integers(max(lo, zero - most), min(hi, zero + most) + 1, shape).astype(
+        dtype
+    ), dtype(zero)
 
 
 def power(d, least, most):
@@ -447,9 +604,25 @@ def requantised(d, x, kind):
 def quantised(d):
     """Layers on numbers of 8 bits, exact in f32 (so is ONNX Runtime): any difference is a fault."""
     r, kinds = d.r, (np.uint8, np.int8)
-    what = r.choice(("conv", "conv", "conv", "matmul", "QLinearConv", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"))
+    what = r.choice(
+        (
+            "conv",
+            "conv",
+            "conv",
+            "matmul",
+            "QLinearConv",
+            "QLinearConv",
+            "QLinearMatMul",
+            "ConvInteger",
+            "MatMulInteger",
+        )
+    )
     small = 9 if what.endswith("Integer") else 128
-    shape = list(d.value[d.image(r.choice((1, 2, 2)))].shape) if "onv" in what else [r.choice(SIZES), r.choice((3, 4, 8, 12, 16, 31, 64, 100))]
+    shape = (
+        list(d.value[d.image(r.choice((1, 2, 2)))].shape)
+        if "onv" in what
+        else [r.choice(SIZES), r.choice((3, 4, 8, 12, 16, 31, 64, 100))]
+    )
     q, zero = integers(d, shape, r.choice(kinds), small)
     x, zero, scale = d.leaf(q, False), d.const(zero, q.dtype), d.const(power(d, -8, -2), np.float32)
     for layer in range(r.randint(1, 3)):
@@ -461,7 +634,9 @@ def quantised(d):
         more = {}
         if conv_like:
             n = a.ndim - 2
-            groups = r.choice([1, 1, channels] + [g for g in range(1, channels + 1) if channels % g == 0])
+            groups = r.choice(
+                [1, 1, channels] + [g for g in range(1, channels + 1) if channels % g == 0]
+            )
             out = groups * r.choice([m for m in CHANNELS if m * groups <= 40] or [1])
             kernel, strides, dilations, pads, _ = windows(d, n, (1, 1, 2, 3, 3, 4, 5))
             more = dict(group=groups, strides=strides, dilations=dilations, pads=pads)
@@ -474,7 +649,9 @@ def quantised(d):
         if per_channel and r.random() < 0.3:
             zeros = integers(d, [out], v.dtype.type)[0]
         w, wzero = d.leaf(v, True), d.leaf(np.asarray(zeros), True)
-        wscale = np.float32(2.0 ** d.np.integers(-10, -3, out)) if per_channel else power(d, -10, -4)
+        wscale = (
+            np.float32(2.0 ** d.np.integers(-10, -3, out)) if per_channel else power(d, -10, -4)
+        )
         wscale = d.leaf(np.asarray(wscale, np.float32), True)
         step = d.value[scale] * d.value[wscale]
         bias = d.np.integers(-3000, 3000, out).astype(np.int32)
@@ -484,8 +661,12 @@ def quantised(d):
         if what.startswith("QLinear"):
             top = d.const(np.float32(2.0 ** r.randint(-3, 4)), np.float32)
             to = d.const(r.randint(0, 100), r.choice(kinds))
-            y = d.add(what, [x, scale, zero, w, wscale, wzero, top, to] + ([d.leaf(bias, True)] if conv_like and r.random() < 0.7 else []),
-                      **more)
+            y = d.add(
+                what,
+                [x, scale, zero, w, wscale, wzero, top, to]
+                + ([d.leaf(bias, True)] if conv_like and r.random() < 0.7 else []),
+                **more,
+            )
             if not y:
                 return None
             x, scale, zero = y, top, to
@@ -509,6 +690,29 @@ def quantised(d):
     return d.add("DequantizeLinear", [x, scale, zero])
 
 
-OPS = {conv: 12, residual: 5, conv_transpose: 4, pool: 7, matmul: 9, attend: 2, einsum: 3, binary: 12, unary: 12, where: 3,
-       normalise: 7, reduce: 7, reshape: 6, transpose: 5, pad: 4, slice_: 5, concat: 6, split: 3, joined: 3, spread: 3,
-       gather: 3, cast: 4, special: 3, quantised: 5}
+OPS = {
+    conv: 12,
+    residual: 5,
+    conv_transpose: 4,
+    pool: 7,
+    matmul: 9,
+    attend: 2,
+    einsum: 3,
+    binary: 12,
+    unary: 12,
+    where: 3,
+    normalise: 7,
+    reduce: 7,
+    reshape: 6,
+    transpose: 5,
+    pad: 4,
+    slice_: 5,
+    concat: 6,
+    split: 3,
+    joined: 3,
+    spread: 3,
+    gather: 3,
+    cast: 4,
+    special: 3,
+    quantised: 5,
+}

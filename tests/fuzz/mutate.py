@@ -10,6 +10,7 @@ with no sanitizer's report, and leave no bundle unless the status is 0. `--build
 was accepted; with `--options` a target and options are drawn for each, too. Failures are kept with
 the seed in their name; mutation N of a seed is always the same.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -27,14 +28,50 @@ from onnx import AttributeProto as A
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
 from process import SETTINGS, call, crashed, first_line  # noqa: E402
 
-INTS = (0, 1, -1, 2, -2, 3, 5, 8, 9, 16, 17, 32, 64, 100, -100, 4096, 65536, 2**31 - 1, 2**31, -2**31, 2**32, 2**62,
-        -2**62, 2**63 - 1, -2**63)
+INTS = (
+    0,
+    1,
+    -1,
+    2,
+    -2,
+    3,
+    5,
+    8,
+    9,
+    16,
+    17,
+    32,
+    64,
+    100,
+    -100,
+    4096,
+    65536,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    2**32,
+    2**62,
+    -(2**62),
+    2**63 - 1,
+    -(2**63),
+)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e30, -1e30, 1e-40, float("nan"), float("inf"), float("-inf"))
-STRINGS = (b"", b"x", b"SAME_UPPER", b"VALID", b"linear", b"\xff\x00a", b"i,j->", b"...", b"a" * 5000)
+STRINGS = (
+    b"",
+    b"x",
+    b"SAME_UPPER",
+    b"VALID",
+    b"linear",
+    b"\xff\x00a",
+    b"i,j->",
+    b"...",
+    b"a" * 5000,
+)
 OK, DOCUMENTED = 0, (0, 3, 4)
 
 
 # -- structure --------------------------------------------------------------------------------
+
 
 def graphs(g):
     """The graph and those inside it."""
@@ -85,11 +122,11 @@ def spoil_tensor(r, t):
         size = {1: 4, 6: 4, 7: 8, 11: 8}.get(t.data_type, 1)
         at = r.randrange(len(t.raw_data) // size + 1) * size
         new = (r.choice(INTS) & (1 << 8 * size) - 1).to_bytes(size, "little")
-        t.raw_data = t.raw_data[:at] + new + t.raw_data[at + size:]
+        t.raw_data = t.raw_data[:at] + new + t.raw_data[at + size :]
     elif t.int64_data:
         spoil_list(r, t.int64_data, INTS)
     elif t.raw_data:
-        t.raw_data = t.raw_data[:r.randrange(len(t.raw_data))]
+        t.raw_data = t.raw_data[: r.randrange(len(t.raw_data))]
 
 
 def attribute_type(r, g):
@@ -107,7 +144,11 @@ def attribute_of_another(r, g):
 
 
 def names_of(g):
-    return [x for n in g.node for x in (*n.input, *n.output)] + [v.name for v in g.input] + ["", "nowhere"]
+    return (
+        [x for n in g.node for x in (*n.input, *n.output)]
+        + [v.name for v in g.input]
+        + ["", "nowhere"]
+    )
 
 
 def input_exchanged(r, g):
@@ -180,7 +221,11 @@ def input_to_weight(r, g):
     if count < 100000:
         size = {1: 4, 6: 4, 7: 8, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}.get(t.data_type, 1)
         kind = r.randrange(3)
-        one = bytes(size) if kind == 0 else (r.choice(INTS) & (1 << 8 * size) - 1).to_bytes(size, "little")
+        one = (
+            bytes(size)
+            if kind == 0
+            else (r.choice(INTS) & (1 << 8 * size) - 1).to_bytes(size, "little")
+        )
         t.raw_data = r.randbytes(size * count) if kind == 1 else one * count
 
 
@@ -202,10 +247,36 @@ def nodes_reversed(r, g):
     g.node.extend(nodes)
 
 
-STRUCTURE = (spoil_attribute, spoil_attribute, spoil_attribute, attribute_type, attribute_gone, attribute_of_another,
-             input_exchanged, input_gone, input_more, output_exchanged, output_more, declared_dim, declared_dim,
-             small_dim, small_dim, declared_rank, declared_type, declared_type, declared_not, weight, weight,
-             input_to_weight, input_to_weight, node_doubled, node_gone, node_op, node_op, nodes_reversed)
+STRUCTURE = (
+    spoil_attribute,
+    spoil_attribute,
+    spoil_attribute,
+    attribute_type,
+    attribute_gone,
+    attribute_of_another,
+    input_exchanged,
+    input_gone,
+    input_more,
+    output_exchanged,
+    output_more,
+    declared_dim,
+    declared_dim,
+    small_dim,
+    small_dim,
+    declared_rank,
+    declared_type,
+    declared_type,
+    declared_not,
+    weight,
+    weight,
+    input_to_weight,
+    input_to_weight,
+    node_doubled,
+    node_gone,
+    node_op,
+    node_op,
+    nodes_reversed,
+)
 OPS = []
 
 
@@ -215,7 +286,7 @@ def structure(r, data):
         if r.random() < 0.03:
             m.opset_import[0].version = r.choice((1, 5, 6, 7, 9, 10, 11, 13, 18, 21, 24, *INTS))
             continue
-        for _ in range(20):                 # until one finds something to spoil
+        for _ in range(20):  # until one finds something to spoil
             try:
                 r.choice(STRUCTURE)(r, r.choice(list(graphs(m.graph))))
                 break
@@ -225,6 +296,7 @@ def structure(r, data):
 
 
 # -- bytes ------------------------------------------------------------------------------------
+
 
 def damage_bytes(r, data):
     data = bytearray(data)
@@ -237,16 +309,17 @@ def damage_bytes(r, data):
         elif what == 2 and data:
             data[at] = r.choice((0, 1, 0x7F, 0x80, 0xFF, r.randrange(256)))
         elif what == 3:
-            del data[at:at + n]
+            del data[at : at + n]
         elif what == 4:
             data[at:at] = r.randbytes(n)
         else:
             to = r.randrange(len(data)) if data else 0
-            data[to:to] = data[at:at + n]
+            data[to:to] = data[at : at + n]
     return bytes(data)
 
 
 # -- runs -------------------------------------------------------------------------------------
+
 
 def mutation(pool, seed, i):
     r = random.Random(f"{seed}/{i}")
@@ -259,10 +332,20 @@ def drawn_options(seed, i):
     r = random.Random(f"{seed}/{i}/options")
     targets = "c c c:x86-64-v4 c:x86-64-v3 c:sapphirerapids c:c99 c:cortex-m4 opencl cuda:sm_80 cuda:sm_90a"
     asked = ["--target", r.choice(targets.split())]
-    for chance, flag in ((0.15, ("--fuse", "all")), (0.1, ("--fuse", "none")), (0.1, ("--prefer", "ram")),
-                         (0.1, ("--prefer", "time")), (0.1, ("--precision", "1e-5")), (0.05, ("-O0",)),
-                         (0.1, ("--save-sched", "saved.sched"))):
-        if r.random() < chance and flag[0] not in asked and not (flag[0] == "--save-sched" and "-O0" in asked):
+    for chance, flag in (
+        (0.15, ("--fuse", "all")),
+        (0.1, ("--fuse", "none")),
+        (0.1, ("--prefer", "ram")),
+        (0.1, ("--prefer", "time")),
+        (0.1, ("--precision", "1e-5")),
+        (0.05, ("-O0",)),
+        (0.1, ("--save-sched", "saved.sched")),
+    ):
+        if (
+            r.random() < chance
+            and flag[0] not in asked
+            and not (flag[0] == "--save-sched" and "-O0" in asked)
+        ):
             asked += flag
     return asked
 
@@ -272,7 +355,9 @@ def judge(i, pool, opt):
     asked = drawn_options(opt.seed, i) if opt.options else []
     work = pathlib.Path(tempfile.mkdtemp(prefix="m", dir=opt.work))
     (work / "model.onnx").write_bytes(data)
-    done = call([opt.ingot, "compile", "model.onnx", "-o", "out", *asked], opt.timeout, opt.env, cwd=work)
+    done = call(
+        [opt.ingot, "compile", "model.onnx", "-o", "out", *asked], opt.timeout, opt.env, cwd=work
+    )
     why = crashed(done)
     left = (work / "out").exists()
     if not why and done.timed_out:
@@ -285,7 +370,9 @@ def judge(i, pool, opt):
         why = f"status {done.rc}, but {'a' if left else 'no'} bundle"
     if not why and done.rc == OK and opt.build:
         cflags = "-O0 -w -std=c99 -pedantic-errors"
-        made = call(["make", "-s", "-C", work / "out", f"CFLAGS={cflags}"], 4 * opt.timeout, opt.env)
+        made = call(
+            ["make", "-s", "-C", work / "out", f"CFLAGS={cflags}"], 4 * opt.timeout, opt.env
+        )
         if made.rc and not made.timed_out:
             why = f"the bundle does not build: {first_line(made.err)}"
     if why and opt.keep:
@@ -298,8 +385,12 @@ def judge(i, pool, opt):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("dirs", nargs="+", type=pathlib.Path, metavar="DIR", help="model.onnx files below")
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument(
+        "dirs", nargs="+", type=pathlib.Path, metavar="DIR", help="model.onnx files below"
+    )
     p.add_argument("--ingot", type=pathlib.Path, required=True)
     p.add_argument("--count", type=int, default=2000)
     p.add_argument("--first", type=int, default=0, help="number of the first mutation")
@@ -307,7 +398,9 @@ def main():
     p.add_argument("--models", type=int, default=200, help="good models drawn, each at most 8 KB")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     p.add_argument("--timeout", type=float, default=120)
-    p.add_argument("--options", action="store_true", help="each with a target and options, drawn too")
+    p.add_argument(
+        "--options", action="store_true", help="each with a target and options, drawn too"
+    )
     p.add_argument("--build", action="store_true", help="compile the bundles, too")
     p.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="where failures go")
     opt = p.parse_args()
@@ -317,7 +410,9 @@ def main():
         sys.exit("mutate.py: no model found")
     files = random.Random(opt.seed).sample(files, min(opt.models, len(files)))
     pool = [(f.parent.name, f.read_bytes()) for f in files]
-    OPS.extend(sorted({n.op_type for _, data in pool for n in onnx.load_from_string(data).graph.node}))
+    OPS.extend(
+        sorted({n.op_type for _, data in pool for n in onnx.load_from_string(data).graph.node})
+    )
     status, faults = collections.Counter(), 0
     with tempfile.TemporaryDirectory(prefix="ingot-mutate-") as scratch:
         opt.work = scratch

@@ -18,6 +18,7 @@ What is wrong or crashes is made smaller: outputs are dropped, and nodes become 
 values, as long as the fault stays. The rest is told in one line a node, and left in --keep.
 Exit status 1 when there was a fault, 77 without ONNX Runtime.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -55,11 +56,14 @@ ort.set_default_logger_severity(4)
 
 # -- drawing -----------------------------------------------------------------------------------
 
+
 def draw(seed, only):
     ops = {f: n for f, n in OPS.items() if not only or f.__name__.strip("_") in only}
     while True:
         d = Drawing(seed)
-        d.fresh.append(d.image(d.r.choice((1, 2, 2, 2, 3))) if d.r.random() < 0.65 else d.pick(0, 4))
+        d.fresh.append(
+            d.image(d.r.choice((1, 2, 2, 2, 3))) if d.r.random() < 0.65 else d.pick(0, 4)
+        )
         want = d.r.randint(3, 15)
         for _ in range(4 * want):
             if len(d.nodes) >= want:
@@ -88,14 +92,22 @@ def bounded(model, seed):
                     got = [m.at(s).oracle() for s in sizes]
                 except Exception:
                     continue
-                plain = all(a.ndim == got[0][o].ndim and a.size <= MOST and np.isfinite(a.astype(np.float64)).all()
-                            for g in got for o, a in g.items())
-                if plain and all(a.size for a in got[-1].values()) == all(a.size for a in got[0].values()):
+                plain = all(
+                    a.ndim == got[0][o].ndim
+                    and a.size <= MOST
+                    and np.isfinite(a.astype(np.float64)).all()
+                    for g in got
+                    for o, a in g.items()
+                )
+                if plain and all(a.size for a in got[-1].values()) == all(
+                    a.size for a in got[0].values()
+                ):
                     return m
     return model
 
 
 # -- judging -----------------------------------------------------------------------------------
+
 
 def difference(got, want, half):
     """None, or how the two differ."""
@@ -112,13 +124,21 @@ def difference(got, want, half):
         span = np.abs(w).max(initial=0.0, where=np.isfinite(w)) or 1.0
         with np.errstate(all="ignore"):
             rtol, atol = (1e-2, 2e-3) if half else (1e-3, 1e-5)
-            zero = np.finfo(want.dtype).tiny if want.dtype.itemsize > 2 else 0  # what is subnormal: docs/numerics.md
-            bad = ~((np.abs(g - w) <= rtol * np.abs(w) + atol * span + zero) | (g == w) | (np.isnan(g) & np.isnan(w)))
+            zero = (
+                np.finfo(want.dtype).tiny if want.dtype.itemsize > 2 else 0
+            )  # what is subnormal: docs/numerics.md
+            bad = ~(
+                (np.abs(g - w) <= rtol * np.abs(w) + atol * span + zero)
+                | (g == w)
+                | (np.isnan(g) & np.isnan(w))
+            )
     if not bad.any():
         return None
     at = tuple(int(v[0]) for v in np.nonzero(np.atleast_1d(bad)))
-    return f"{int(bad.sum())} of {bad.size} values differ, first at {list(at)}: " \
-           f"{np.atleast_1d(got)[at]!s} for {np.atleast_1d(want)[at]!s}"
+    return (
+        f"{int(bad.sum())} of {bad.size} values differ, first at {list(at)}: "
+        f"{np.atleast_1d(got)[at]!s} for {np.atleast_1d(want)[at]!s}"
+    )
 
 
 def judge(model, want, opt, work):
@@ -131,22 +151,32 @@ def judge(model, want, opt, work):
     target = ["--target", opt.target] if opt.target != "c" else []
     if model.free:
         target += ["--dim", f"n={model.sizes[0]}..{model.sizes[-1]}"]
-    done = call([opt.ingot, "compile", file, "-o", bundle, *target, *opt.compile_arg], opt.timeout, opt.env)
+    done = call(
+        [opt.ingot, "compile", file, "-o", bundle, *target, *opt.compile_arg], opt.timeout, opt.env
+    )
     if done.timed_out:
         return "crash", "compile: timed out", []
     if crashed(done):
         return "crash", f"compile: {crashed(done)}", []
     if done.rc in (1, 4):
         named = any(re.search(rf"\b{n.name}\b", done.err) for n in model.nodes)
-        return ("refused" if named else "wrong"), first_line(done.err) + ("" if named else " (names no node)"), []
+        return (
+            ("refused" if named else "wrong"),
+            first_line(done.err) + ("" if named else " (names no node)"),
+            [],
+        )
     if done.rc:
         return "wrong", f"compile: status {done.rc}: {first_line(done.err)}", []
     flags = f"-O1 {MARCH.get(opt.target, '')} -std=c99 -Wall -Wextra -Wpedantic -Werror -Wno-psabi {opt.cflags}"
     flags += " " + SANITIZE if opt.sanitize else ""
     for cc in opt.cc.split(","):
         call(["make", "-s", "-C", bundle, "clean"], opt.timeout, opt.env)
-        foreign = [] if opt.target in MARCH else ["FLAGS=-std=c99 -ffp-contract=off -pthread -I."]  # of another machine: what C it has
-        done = objects.make(bundle, cc, flags, lambda words: call(words, opt.timeout, opt.env), *foreign)
+        foreign = (
+            [] if opt.target in MARCH else ["FLAGS=-std=c99 -ffp-contract=off -pthread -I."]
+        )  # of another machine: what C it has
+        done = objects.make(
+            bundle, cc, flags, lambda words: call(words, opt.timeout, opt.env), *foreign
+        )
         if done.rc:
             return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}", []
         for size in model.sizes or (None,):
@@ -168,9 +198,15 @@ def judge_run(model, want, opt, work):
         np.save(work / "in" / f"input_{i}.npy", np.asarray(a, order="C"))
     done = call([bundle / "model", work / "in", work / "out"], opt.timeout, opt.env)
     if done.rc or crashed(done):
-        return "crash", f"run: {'timed out' if done.timed_out else crashed(done) or first_line(done.err)}", []
+        return (
+            "crash",
+            f"run: {'timed out' if done.timed_out else crashed(done) or first_line(done.err)}",
+            [],
+        )
     half = any(a.dtype == np.float16 for a in want.values()) or any(
-        n.op_type == "Cast" and helper.get_attribute_value(n.attribute[0]) == TensorProto.FLOAT16 for n in model.nodes)
+        n.op_type == "Cast" and helper.get_attribute_value(n.attribute[0]) == TensorProto.FLOAT16
+        for n in model.nodes
+    )
     wrong = {}
     for i, o in enumerate(model.outputs):
         made = work / "out" / f"output_{i}.npy"
@@ -186,7 +222,12 @@ def judge_run(model, want, opt, work):
         moved = model.oracle(move)
         for o in list(firm):
             got = np.load(wrong[o][0]) if wrong[o][0].exists() else None
-            if got is None or got.shape != want[o].shape or got.dtype != want[o].dtype or not got.size:
+            if (
+                got is None
+                or got.shape != want[o].shape
+                or got.dtype != want[o].dtype
+                or not got.size
+            ):
                 continue
             g, w, m = (v.astype(np.float64) for v in (got, want[o], moved[o]))
             if np.abs(g - w).max() <= 3 * np.abs(m - w).max():
@@ -206,7 +247,12 @@ def pruned(nodes, model, values, outputs):
             need |= set(n.input)
     made = {o for n in kept for o in n.output}
     outputs = [o for o in dict.fromkeys(outputs) if o in made]
-    cut = {k: values[k] for n in kept for k in n.input if k and k not in made and k not in model.weights}
+    cut = {
+        k: values[k]
+        for n in kept
+        for k in n.input
+        if k and k not in made and k not in model.weights
+    }
     weights = {k: a for k, a in model.weights.items() if any(k in n.input for n in kept)}
     free = tuple(p for p in model.free if p[0] in cut)
     return Model(kept, cut, weights, outputs, free, model.sizes if free else ())
@@ -214,7 +260,9 @@ def pruned(nodes, model, values, outputs):
 
 def shrink(model, fault, wrong, opt, work):
     """The smallest model found that still has a fault of this kind."""
-    every = Model(model.nodes, model.inputs, model.weights, [o for n in model.nodes for o in n.output])
+    every = Model(
+        model.nodes, model.inputs, model.weights, [o for n in model.nodes for o in n.output]
+    )
     values = {**model.inputs, **model.weights, **every.oracle()}
     end = time.monotonic() + opt.shrink_s
 
@@ -239,7 +287,7 @@ def shrink(model, fault, wrong, opt, work):
         again = False
         for i in range(len(best.nodes)):
             for outputs in (best.outputs, list(best.nodes[i].input)):
-                m = pruned(best.nodes[:i] + best.nodes[i + 1:], best, values, outputs)
+                m = pruned(best.nodes[:i] + best.nodes[i + 1 :], best, values, outputs)
                 got = faulty(m) if 0 < len(m.nodes) < len(best.nodes) else None
                 if got:
                     best, why, again = m, got[0], True
@@ -301,14 +349,22 @@ def one(args):
         result = reader.recv()
     except EOFError:
         child.join()
-        result = {"name": f"{args[1].seed}/{args[0]}", "status": "skipped", "why": f"ONNX Runtime ended with status {child.exitcode}",
-                  "ops": [], "lines": [], "dims": False}
+        result = {
+            "name": f"{args[1].seed}/{args[0]}",
+            "status": "skipped",
+            "why": f"ONNX Runtime ended with status {child.exitcode}",
+            "ops": [],
+            "lines": [],
+            "dims": False,
+        }
     child.join()
     return result
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     a = p.add_argument
     a("--ingot", type=pathlib.Path, default=pathlib.Path("build/ingot"))
     a("--n", type=int, default=100)
@@ -352,8 +408,11 @@ def main():
     count = collections.Counter(r["status"] for r in results)
     ops = collections.Counter(o for r in results for o in r["ops"])
     dims = f"{sum(r['dims'] for r in results)} with a free dim, " if opt.dims else ""
-    print(f"{len(results)} graphs, {dims}{sum(ops.values())} nodes of {len(ops)} operators, --target {opt.target}: "
-          + ", ".join(f"{n} {s}" for s, n in sorted(count.items())) + f" ({time.monotonic() - began:.0f} s)")
+    print(
+        f"{len(results)} graphs, {dims}{sum(ops.values())} nodes of {len(ops)} operators, --target {opt.target}: "
+        + ", ".join(f"{n} {s}" for s, n in sorted(count.items()))
+        + f" ({time.monotonic() - began:.0f} s)"
+    )
     return 1 if any(count[s] for s in FAULTS) else 0
 
 

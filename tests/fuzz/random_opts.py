@@ -9,6 +9,7 @@ counted, what it does is run by the interpreter of linear IR on small integers, 
 (functions that round: within a tolerance), and of ten one is compiled and run too. Prints what is wrong, and last: applied A,
 refused R, wrong W. Exit status 1 if W is not 0.
 """
+
 import argparse
 import concurrent.futures
 import pathlib
@@ -23,7 +24,21 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def build_and_run(work, file, cc, flags):
     """Its output and exit status; SystemExit if it does not compile."""
     program = file.with_suffix("")
-    command = [*cc.split(), "-std=c99", "-O1", "-w", *flags, "-I", ROOT / "runtime_min", "-I", ROOT / "tests" / "fuzz", file, "-o", program, "-lm"]
+    command = [
+        *cc.split(),
+        "-std=c99",
+        "-O1",
+        "-w",
+        *flags,
+        "-I",
+        ROOT / "runtime_min",
+        "-I",
+        ROOT / "tests" / "fuzz",
+        file,
+        "-o",
+        program,
+        "-lm",
+    ]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{file}: the compiler's text does not compile\n{done.stderr[:4000]}")
@@ -33,10 +48,21 @@ def build_and_run(work, file, cc, flags):
 
 # Faults that the comparison has to find: what is changed in the text of a candidate, and by what.
 PLANTS = {
-    "a remainder dropped": lambda f: re.sub(r"(?<=\n)    for [^\n]*\{\n(?:     [^\n]*\n)*    \}\n\}\n$", "}\n", f) if f.count("\n    for ") > 1 else f,
+    "a remainder dropped": lambda f: (
+        re.sub(r"(?<=\n)    for [^\n]*\{\n(?:     [^\n]*\n)*    \}\n\}\n$", "}\n", f)
+        if f.count("\n    for ") > 1
+        else f
+    ),
     "an index that is off by one": lambda f: re.sub(r"(a0 \+ \(|a0\[)", r"\g<1>1 + ", f, count=1),
-    "a sum that does not start from nothing": lambda f: re.sub(r"( s\d+ = )(igrt_splat_f32x\d+\(0\.0f\)|0\.0f);", r"\g<1>1.0f + \g<2>;", f, count=1),
-    "a stride that is another's": lambda f: re.sub(r"(a1(?:\[| \+ \()[^;\n]*?\b[ir][a-z0-9_]*\*)(\d{2,})\b", lambda m: m[1] + str(int(m[2]) - 1), f, count=1),
+    "a sum that does not start from nothing": lambda f: re.sub(
+        r"( s\d+ = )(igrt_splat_f32x\d+\(0\.0f\)|0\.0f);", r"\g<1>1.0f + \g<2>;", f, count=1
+    ),
+    "a stride that is another's": lambda f: re.sub(
+        r"(a1(?:\[| \+ \()[^;\n]*?\b[ir][a-z0-9_]*\*)(\d{2,})\b",
+        lambda m: m[1] + str(int(m[2]) - 1),
+        f,
+        count=1,
+    ),
     "the last part left out": lambda f: f,
 }
 
@@ -54,7 +80,7 @@ def plant(folder, files, cc, flags):
                 wrong = text
                 for m in re.finditer(r"^static void k\d+_\d+\(.*?^\}\n", text, re.M | re.S):
                     if change(m[0]) != m[0]:
-                        wrong = text[:m.start()] + change(m[0]) + text[m.end():]
+                        wrong = text[: m.start()] + change(m[0]) + text[m.end() :]
                         break
             if wrong == text:
                 continue
@@ -69,17 +95,34 @@ def plant(folder, files, cc, flags):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True, help="tests/random_opts is built beside it")
     p.add_argument("--n", type=int, default=200, help="candidates")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--every", type=int, default=10, help="one of so many candidates is compiled and run as well")
+    p.add_argument(
+        "--every",
+        type=int,
+        default=10,
+        help="one of so many candidates is compiled and run as well",
+    )
     p.add_argument("--machine", default="native", help="as in --target c:MACHINE")
-    p.add_argument("--plain", action="store_true", help="without that machine's flags: kernels for another machine than this one")
+    p.add_argument(
+        "--plain",
+        action="store_true",
+        help="without that machine's flags: kernels for another machine than this one",
+    )
     p.add_argument("--cc", default="cc")
-    p.add_argument("--flags", default="", help="more flags, for example -fsanitize=address,undefined")
+    p.add_argument(
+        "--flags", default="", help="more flags, for example -fsanitize=address,undefined"
+    )
     p.add_argument("--jobs", type=int, default=2)
-    p.add_argument("--plant", action="store_true", help="plant faults into the candidates, which all have to be found")
+    p.add_argument(
+        "--plant",
+        action="store_true",
+        help="plant faults into the candidates, which all have to be found",
+    )
     p.add_argument("--keep", metavar="FOLDER", help="leave the programs there")
     o = p.parse_args()
     tool = pathlib.Path(o.ingot).resolve().parent / "tests" / "random_opts"
@@ -89,8 +132,24 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         every = 1 if o.plant else o.every
         files = max(2, o.n // 100 // every)
-        told = subprocess.run([tool, "--n", str(o.n), "--seed", str(o.seed), "--every", str(every), "--files", str(files), "--machine", o.machine, folder],
-                              capture_output=True, text=True)
+        told = subprocess.run(
+            [
+                tool,
+                "--n",
+                str(o.n),
+                "--seed",
+                str(o.seed),
+                "--every",
+                str(every),
+                "--files",
+                str(files),
+                "--machine",
+                o.machine,
+                folder,
+            ],
+            capture_output=True,
+            text=True,
+        )
         if told.returncode:
             raise SystemExit(f"{tool}: status {told.returncode}\n{told.stderr}")
         *faults, counts, flags = told.stdout.splitlines()
@@ -102,7 +161,9 @@ def main():
             print(f"{found} of {len(PLANTS)} planted faults found")
             return 0 if found == len(PLANTS) else 1
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-            runs = pool.map(lambda i: build_and_run(folder, folder / f"opts_{i}.c", o.cc, flags), range(files))
+            runs = pool.map(
+                lambda i: build_and_run(folder, folder / f"opts_{i}.c", o.cc, flags), range(files)
+            )
             for i, (out, status) in enumerate(runs):
                 print(out, end="")
                 wrong += out.count("wrong:")

@@ -2,6 +2,7 @@
 
 A case is one choice of all free dims. A node is drawn with a function of arrays, and has to be good in every case: so a
 graph is valid for the least and the greatest size, and what numpy makes of it is the oracle. Nothing but numpy is needed."""
+
 import random
 
 import numpy as np
@@ -17,25 +18,45 @@ LARGEST, FAINT, LEAST = 1e4, 1e-4, 1e-30
 class Model:
     """Nodes and their functions in order; values of the inputs, of each case; the initializers; names of the outputs; the
     bounds of free dims, and for each axis of an input its size or the name of its dim."""
+
     def __init__(self, nodes, functions, inputs, axes, weights, outputs, dims, cases):
-        self.nodes, self.functions, self.inputs, self.axes, self.weights = nodes, functions, inputs, axes, weights
+        self.nodes, self.functions, self.inputs, self.axes, self.weights = (
+            nodes,
+            functions,
+            inputs,
+            axes,
+            weights,
+        )
         self.outputs, self.dims, self.cases = outputs, dims, cases
 
     def proto(self):
         def info(name, a, shape):
-            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), shape)
+            return helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(a.dtype), shape
+            )
+
         known = self.values(0)
-        graph = helper.make_graph(self.nodes, "g", [info(k, a[0], self.axes[k]) for k, a in self.inputs.items()],
-                                  [info(o, known[o], [None] * known[o].ndim) for o in self.outputs],
-                                  [numpy_helper.from_array(a, k) for k, a in self.weights.items()])
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+        graph = helper.make_graph(
+            self.nodes,
+            "g",
+            [info(k, a[0], self.axes[k]) for k, a in self.inputs.items()],
+            [info(o, known[o], [None] * known[o].ndim) for o in self.outputs],
+            [numpy_helper.from_array(a, k) for k, a in self.weights.items()],
+        )
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR
+        )
 
     def values(self, case, move=None):
         """All tensors in this case; with `move`, a generator of noise, of inputs moved a little."""
         value = {**{k: a[case] for k, a in self.inputs.items()}, **self.weights}
         if move is not None:
-            value = {k: a if a.dtype != np.float32 else np.asarray(a * (1 + 3e-6 * move.uniform(-1, 1, a.shape)), np.float32)
-                     for k, a in value.items()}
+            value = {
+                k: a
+                if a.dtype != np.float32
+                else np.asarray(a * (1 + 3e-6 * move.uniform(-1, 1, a.shape)), np.float32)
+                for k, a in value.items()
+            }
         for node, function in zip(self.nodes, self.functions):
             value.update(zip(node.output, results(function, [value[k] for k in node.input if k])))
         return value
@@ -48,7 +69,9 @@ class Model:
         for k, a in self.inputs.items():
             yield f"input {k} {a[0].dtype}[{','.join(map(str, self.axes[k]))}]"
         for k, a in self.weights.items():
-            yield f"weight {k} {a.dtype}{list(a.shape)}" + (f" = {a.tolist()}" if a.size <= 8 else "")
+            yield f"weight {k} {a.dtype}{list(a.shape)}" + (
+                f" = {a.tolist()}" if a.size <= 8 else ""
+            )
         for n in self.nodes:
             args = ", ".join(f"{a.name}={helper.get_attribute_value(a)}" for a in n.attribute)
             mark = "".join(" *" for o in n.output if o in self.outputs)
@@ -76,8 +99,16 @@ class Model:
                     dims[f"{k}_{i}"] = (min(v.shape[i] for v in a), max(v.shape[i] for v in a))
                 elif not isinstance(axis, int):
                     dims[axis] = self.dims[axis]
-        return Model(nodes, [self.functions[i] for i in kept], inputs, axes, {k: a for k, a in self.weights.items() if k in read},
-                     [o for o in dict.fromkeys(outputs) if o in made], dims, self.cases)
+        return Model(
+            nodes,
+            [self.functions[i] for i in kept],
+            inputs,
+            axes,
+            {k: a for k, a in self.weights.items() if k in read},
+            [o for o in dict.fromkeys(outputs) if o in made],
+            dims,
+            self.cases,
+        )
 
 
 def axes_of(arrays, cases):
@@ -99,7 +130,7 @@ def results(function, operands):
 def drawn_dims(r):
     """Bounds of one or two free dims, and cases: the least, none or one, the lanes, one more, the greatest."""
     dims, sizes = {}, {}
-    for k in ("n", "m")[:r.choice((1, 1, 2))]:
+    for k in ("n", "m")[: r.choice((1, 1, 2))]:
         lanes = r.choice(LANES)
         lo = r.choice((0, 1, 1, 1, lanes))
         hi = max(lo + 1, r.choice((lanes, lanes + 1, 2 * lanes, 3 * lanes + 1)))
@@ -115,7 +146,14 @@ class Drawing:
         self.r = random.Random(seed)
         self.np = np.random.default_rng(self.r.getrandbits(32))
         self.dims, self.cases = drawn_dims(self.r)
-        self.nodes, self.functions, self.inputs, self.weights, self.value, self.axes = [], [], {}, {}, {}, {}
+        self.nodes, self.functions, self.inputs, self.weights, self.value, self.axes = (
+            [],
+            [],
+            {},
+            {},
+            {},
+            {},
+        )
         self.fresh = []  # names of tensors that may be operands, newest last
         self.count = 0
 
@@ -135,7 +173,9 @@ class Drawing:
         """Small integers, where sums are exact, or normal."""
         if dtype == np.float32:
             whole = self.r.random() < 0.4
-            return (self.np.integers(-4, 5, shape) if whole else self.np.standard_normal(shape)).astype(np.float32)
+            return (
+                self.np.integers(-4, 5, shape) if whole else self.np.standard_normal(shape)
+            ).astype(np.float32)
         if dtype == bool:
             return self.np.integers(0, 2, shape).astype(bool)
         return self.np.integers(0 if np.iinfo(dtype).min == 0 else -9, 10, shape).astype(dtype)
@@ -145,7 +185,9 @@ class Drawing:
 
     def input(self, axes, dtype=np.float32):
         k = self.name("x")
-        self.inputs[k] = self.value[k] = [self.random([c.get(v, v) for v in axes], dtype) for c in self.cases]
+        self.inputs[k] = self.value[k] = [
+            self.random([c.get(v, v) for v in axes], dtype) for c in self.cases
+        ]
         self.axes[k] = list(axes)
         self.fresh.append(k)
         return k
@@ -157,7 +199,10 @@ class Drawing:
             for k in self.dims:
                 if rank and self.r.random() < 0.8:
                     axes[self.r.randrange(rank)] = k
-            if np.prod([max(c.get(v, v) for c in self.cases) for v in axes], dtype=np.int64) <= MOST:
+            if (
+                np.prod([max(c.get(v, v) for c in self.cases) for v in axes], dtype=np.int64)
+                <= MOST
+            ):
                 return axes
 
     def pick(self, low=0, high=5, kinds="f"):
@@ -165,7 +210,9 @@ class Drawing:
         good = [k for k in self.fresh if low <= self.rank(k) <= high and self.kind(k) in kinds]
         if good and self.r.random() < 0.93:
             return good[-1] if self.r.random() < 0.5 else self.r.choice(good)
-        dtype = {"f": np.float32, "b": bool}.get(kinds[0], self.r.choice((np.int64, np.int32, np.int8, np.uint8)))
+        dtype = {"f": np.float32, "b": bool}.get(
+            kinds[0], self.r.choice((np.int64, np.int32, np.int8, np.uint8))
+        )
         return self.input(self.shape(self.r.randint(low, min(high, max(low, 4)))), dtype)
 
     # -- what is known of a tensor
@@ -192,7 +239,13 @@ class Drawing:
     def alike(self, x):
         """Other tensors with the type and, in all cases, the shape of x."""
         shapes = [a.shape for a in self.value[x]]
-        return [k for k in self.fresh if k != x and self.dtype(k) == self.dtype(x) and [a.shape for a in self.value[k]] == shapes]
+        return [
+            k
+            for k in self.fresh
+            if k != x
+            and self.dtype(k) == self.dtype(x)
+            and [a.shape for a in self.value[k]] == shapes
+        ]
 
     def twin(self, x):
         """An operand of the shape of x: an earlier one, or an input where that can be."""
@@ -205,8 +258,11 @@ class Drawing:
         """An operand that broadcasts with x."""
         if self.r.random() < 0.4:
             return self.twin(x)
-        axes = [1 if v is None or self.r.random() < 0.4 else v for v in axes_of(self.value[x], self.cases)]
-        axes = axes[self.r.randint(0, len(axes)):] if self.r.random() < 0.4 else axes
+        axes = [
+            1 if v is None or self.r.random() < 0.4 else v
+            for v in axes_of(self.value[x], self.cases)
+        ]
+        axes = axes[self.r.randint(0, len(axes)) :] if self.r.random() < 0.4 else axes
         if all(isinstance(v, int) for v in axes) and self.r.random() < 0.7:
             return self.const(self.random(axes, self.dtype(x).type), self.dtype(x))
         return self.input(axes, self.dtype(x).type)
@@ -214,8 +270,14 @@ class Drawing:
     # -- nodes
 
     def moved(self, arrays):
-        return [a if a.dtype.kind != "f" or not a.size else
-                np.where(a != 0, a + self.np.uniform(-1, 1, a.shape) * 1e-4 * np.abs(a).max(), 0).astype(a.dtype) for a in arrays]
+        return [
+            a
+            if a.dtype.kind != "f" or not a.size
+            else np.where(
+                a != 0, a + self.np.uniform(-1, 1, a.shape) * 1e-4 * np.abs(a).max(), 0
+            ).astype(a.dtype)
+            for a in arrays
+        ]
 
     def add(self, op, inputs, function, nout=1, steps=False, domain="", **attributes):
         """Appends a node if its values are good in every case; `steps`: it jumps, so its operands must be far from that."""
@@ -236,12 +298,23 @@ class Drawing:
                 size = np.abs(a.astype(np.float64))
                 if a.dtype.kind in "fiu" and a.size and not size.max() < LARGEST:
                     return None
-                if a.dtype.kind == "f" and size.any() and (size.max() < FAINT or size[size != 0].min() < LEAST):
+                if (
+                    a.dtype.kind == "f"
+                    and size.any()
+                    and (size.max() < FAINT or size[size != 0].min() < LEAST)
+                ):
                     return None  # the model may take it for zero, or what is left of larger numbers is rounding
             made.append(got)
         if len({tuple((a.ndim, a.dtype) for a in got) for got in made}) != 1:
             return None
-        node = helper.make_node(op, inputs, [self.name("t") for _ in range(nout)], self.name("n"), domain=domain or None, **attributes)
+        node = helper.make_node(
+            op,
+            inputs,
+            [self.name("t") for _ in range(nout)],
+            self.name("n"),
+            domain=domain or None,
+            **attributes,
+        )
         self.nodes.append(node)
         self.functions.append(function)
         for i, k in enumerate(node.output):
@@ -251,10 +324,19 @@ class Drawing:
 
     def finish(self):
         used = {i for n in self.nodes for i in n.input}
-        outputs = [o for n in self.nodes for o in n.output if o not in used or self.r.random() < 0.12]
+        outputs = [
+            o for n in self.nodes for o in n.output if o not in used or self.r.random() < 0.12
+        ]
         self.r.shuffle(outputs)
         inputs = {k: a for k, a in self.inputs.items() if k in used}
         named = {v for k in inputs for v in self.axes[k]}
-        return Model(self.nodes, self.functions, inputs, {k: self.axes[k] for k in inputs},
-                     {k: a for k, a in self.weights.items() if k in used}, outputs,
-                     {k: b for k, b in self.dims.items() if k in named}, self.cases)
+        return Model(
+            self.nodes,
+            self.functions,
+            inputs,
+            {k: self.axes[k] for k in inputs},
+            {k: a for k, a in self.weights.items() if k in used},
+            outputs,
+            {k: b for k, b in self.dims.items() if k in named},
+            self.cases,
+        )

@@ -16,6 +16,7 @@ its program run in all cases.
 What fails is made smaller, first the graph, then the flags, and told with its flags; --keep leaves model, data and command.
 Exit status 1 when there was a fault.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -37,11 +38,46 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
 import objects  # noqa: E402
 from process import SETTINGS, call, crashed, first_line  # noqa: E402
 
-TARGETS = ["c", "c:c99", "c:x86-64-v2", "c:x86-64-v3", "c:x86-64-v4", "c:x86-64-v4+vnni", "c:alderlake", "c:sapphirerapids", "c:armv8-a",
-           "c:armv8.2-a+dotprod", "c:armv8.6-a", "c:cortex-a53", "c:cortex-a72", "c:cortex-a76", "c:cortex-m0+", "c:cortex-m3",
-           "c:cortex-m33", "c:cortex-m4", "c:cortex-m4-soft", "c:cortex-m55", "c:cortex-m7", "c:rv32imc", "c:rv64gc", "c:wasm32",
-           "c:wasm32-simd128", "opencl", "opencl:fp16", "opencl:dot8", "opencl:subgroups16", "opencl:dot8+subgroups32", "cuda:sm_60",
-           "cuda:sm_70", "cuda:sm_75", "cuda:sm_80", "cuda:sm_86", "cuda:sm_89", "cuda:sm_90", "cuda:sm_90a"]
+TARGETS = [
+    "c",
+    "c:c99",
+    "c:x86-64-v2",
+    "c:x86-64-v3",
+    "c:x86-64-v4",
+    "c:x86-64-v4+vnni",
+    "c:alderlake",
+    "c:sapphirerapids",
+    "c:armv8-a",
+    "c:armv8.2-a+dotprod",
+    "c:armv8.6-a",
+    "c:cortex-a53",
+    "c:cortex-a72",
+    "c:cortex-a76",
+    "c:cortex-m0+",
+    "c:cortex-m3",
+    "c:cortex-m33",
+    "c:cortex-m4",
+    "c:cortex-m4-soft",
+    "c:cortex-m55",
+    "c:cortex-m7",
+    "c:rv32imc",
+    "c:rv64gc",
+    "c:wasm32",
+    "c:wasm32-simd128",
+    "opencl",
+    "opencl:fp16",
+    "opencl:dot8",
+    "opencl:subgroups16",
+    "opencl:dot8+subgroups32",
+    "cuda:sm_60",
+    "cuda:sm_70",
+    "cuda:sm_75",
+    "cuda:sm_80",
+    "cuda:sm_86",
+    "cuda:sm_89",
+    "cuda:sm_90",
+    "cuda:sm_90a",
+]
 SANITIZE = "-O0 -g1 -std=c99 -Wall -Wextra -Werror -Wno-psabi -fsanitize=address,undefined -fno-sanitize-recover=all"
 FAULTS = ("wrong", "crash")
 
@@ -64,14 +100,19 @@ def draw(seed, only):
 def drawn_flags(seed, sanitize):
     r = random.Random(f"{seed} flags")
     flags = ["--target", r.choice(["c", "c:c99", "c:native"] if sanitize else TARGETS)]
-    for chance, more in ((0.6, ("--fuse", r.choice(("none", "auto", "all", "all")))), (0.5, ("--prefer", r.choice(("ram", "time")))),
-                         (0.5, ("--threads", r.choice("234"))), (0.05, ("-O0",))):
+    for chance, more in (
+        (0.6, ("--fuse", r.choice(("none", "auto", "all", "all")))),
+        (0.5, ("--prefer", r.choice(("ram", "time")))),
+        (0.5, ("--threads", r.choice("234"))),
+        (0.05, ("-O0",)),
+    ):
         if r.random() < chance and not (sanitize and more[0] == "--threads"):
             flags += more
     return flags
 
 
 # -- judging -----------------------------------------------------------------------------------
+
 
 def outcome(done, model, what):
     """(status, why), or None where it went well."""
@@ -81,7 +122,9 @@ def outcome(done, model, what):
         return "crash", f"{what}: {crashed(done)}"
     if done.rc == 4:
         named = any(re.search(rf"\b{n.name}\b", done.err) for n in model.nodes)
-        return ("refused" if named else "wrong"), first_line(done.err) + ("" if named else " (names no node)")
+        return ("refused" if named else "wrong"), first_line(done.err) + (
+            "" if named else " (names no node)"
+        )
     return ("wrong", f"{what}: status {done.rc}: {first_line(done.err)}") if done.rc else None
 
 
@@ -105,7 +148,11 @@ def unstable(model, case, values, error):
         moved = model.values(case, move)
         for o in model.outputs:
             a, b = (np.asarray(v[o], np.float64) for v in (values, moved))
-            if a.shape != b.shape or a.size and np.abs(a - b).max() > error / 3 * (np.abs(a).max() or 1):
+            if (
+                a.shape != b.shape
+                or a.size
+                and np.abs(a - b).max() > error / 3 * (np.abs(a).max() or 1)
+            ):
                 return True
     return False
 
@@ -115,7 +162,16 @@ def verify(model, flags, case, opt, work):
     values = model.values(case)
     onnx.save(model.proto(), file)
     write_data(model, case, values, work / "data")
-    command = [opt.ingot, "verify", "--interpret", file, "--data", work / "data", *model.bounds(), *flags]
+    command = [
+        opt.ingot,
+        "verify",
+        "--interpret",
+        file,
+        "--data",
+        work / "data",
+        *model.bounds(),
+        *flags,
+    ]
     (work / "command").write_text(shlex.join(map(str, command)) + "\n")
     failed = outcome(call(command, opt.timeout, opt.env), model, "verify")
     error = re.search(r"largest error (\S+) of the range", failed[1]) if failed else None
@@ -134,7 +190,9 @@ def compile_and_run(model, flags, case, opt, work):
     if failed:
         return failed
     native = " -march=native" if "c:native" in flags else ""
-    done = objects.make(bundle, opt.cc, SANITIZE + native, lambda words: call(words, opt.timeout, opt.env))
+    done = objects.make(
+        bundle, opt.cc, SANITIZE + native, lambda words: call(words, opt.timeout, opt.env)
+    )
     if done.rc:
         return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}"
     for case in range(len(model.cases)):
@@ -144,11 +202,16 @@ def compile_and_run(model, flags, case, opt, work):
         (work / "out").mkdir()
         done = call([bundle / "model", work / "data", work / "out"], opt.timeout, opt.env)
         if done.rc or crashed(done):
-            return "crash", f"{sizes(model, case)}: run: {'timed out' if done.timed_out else crashed(done) or first_line(done.err)}"
+            return (
+                "crash",
+                f"{sizes(model, case)}: run: {'timed out' if done.timed_out else crashed(done) or first_line(done.err)}",
+            )
         for i, o in enumerate(model.outputs):
             error, why = difference(np.load(work / "out" / f"output_{i}.npy"), values[o])
             if why:
-                return "unstable" if unstable(model, case, values, error) else "wrong", f"{sizes(model, case)}: {o}: {why}"
+                return "unstable" if unstable(
+                    model, case, values, error
+                ) else "wrong", f"{sizes(model, case)}: {o}: {why}"
     return None
 
 
@@ -158,7 +221,11 @@ def difference(got, want):
         return np.inf, f"{got.dtype}{list(got.shape)} for {want.dtype}{list(want.shape)}"
     g, w = got.astype(np.float64), want.astype(np.float64)
     span = np.abs(w).max(initial=0) or 1
-    far = {2: 1e-2, 4: 1e-3, 8: 1e-6}[want.dtype.itemsize] * span if want.dtype.kind == "f" else want.dtype in (np.int8, np.uint8)
+    far = (
+        {2: 1e-2, 4: 1e-3, 8: 1e-6}[want.dtype.itemsize] * span
+        if want.dtype.kind == "f"
+        else want.dtype in (np.int8, np.uint8)
+    )
     bad = ~(np.abs(g - w) <= far)
     if not bad.any():
         return 0, None
@@ -169,7 +236,9 @@ def difference(got, want):
 
 def words_of(why):
     """What a message says beside names, numbers and places."""
-    return set(re.findall(r"[a-z]{3,}", re.sub(r"'[^']*'|\([^)]*\)|\[[^]]*\]|\bk\d+\w*|; at .*", "", why)))
+    return set(
+        re.findall(r"[a-z]{3,}", re.sub(r"'[^']*'|\([^)]*\)|\[[^]]*\]|\bk\d+\w*|; at .*", "", why))
+    )
 
 
 def shrink(model, flags, case, fault, run):
@@ -187,7 +256,13 @@ def shrink(model, flags, case, fault, run):
             got = run(m, flags, case)
         except Exception:
             return None
-        return got[1] if got and got[0] == fault[0] and 2 * len(words & words_of(got[1])) > len(words | words_of(got[1])) else None
+        return (
+            got[1]
+            if got
+            and got[0] == fault[0]
+            and 2 * len(words & words_of(got[1])) > len(words | words_of(got[1]))
+            else None
+        )
 
     for o in model.outputs if len(model.outputs) > 1 else ():
         m = model.pruned(None, [o], values)
@@ -209,7 +284,7 @@ def shrink(model, flags, case, fault, run):
                 break
     for option in [w for w in flags[2:] if w.startswith("-")]:
         i = flags.index(option)
-        fewer = flags[:i] + flags[i + (1 if option == "-O0" else 2):]
+        fewer = flags[:i] + flags[i + (1 if option == "-O0" else 2) :]
         got = faulty(best, fewer)
         if got:
             flags, why = fewer, got
@@ -229,14 +304,24 @@ def judged(args):
         cases = list(range(len(model.cases)))
         random.Random(f"{name} cases").shuffle(cases)
         run = compile_and_run if opt.sanitize else verify
-        for case in cases[:1 if opt.sanitize else opt.cases]:
+        for case in cases[: 1 if opt.sanitize else opt.cases]:
             failed = run(model, flags, case, opt, work)
             if failed:
                 break
-        result.update(status=failed[0] if failed else "passed", why=(failed[1] if failed else "").replace(str(work) + "/", ""))
+        result.update(
+            status=failed[0] if failed else "passed",
+            why=(failed[1] if failed else "").replace(str(work) + "/", ""),
+        )
         if failed and failed[0] in FAULTS:
-            small, flags, why = (model, flags, failed[1]) if opt.as_is else shrink(model, flags, case, failed, lambda m, f, c: run(m, f, c, opt, work))
-            result.update(lines=[why.replace(str(work) + "/", ""), f"{' '.join(model_flags(small, flags))}"] + list(small.lines()))
+            small, flags, why = (
+                (model, flags, failed[1])
+                if opt.as_is
+                else shrink(model, flags, case, failed, lambda m, f, c: run(m, f, c, opt, work))
+            )
+            result.update(
+                lines=[why.replace(str(work) + "/", ""), f"{' '.join(model_flags(small, flags))}"]
+                + list(small.lines())
+            )
             if opt.keep:
                 kept = opt.keep / name.replace("/", "-")
                 shutil.rmtree(kept, ignore_errors=True)
@@ -255,7 +340,9 @@ def model_flags(model, flags):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     a = p.add_argument
     a("--ingot", type=pathlib.Path, default=pathlib.Path("build/ingot"))
     a("--n", type=int, default=100)
@@ -289,13 +376,18 @@ def main():
             for r in workers.map(judged, [(i, opt) for i in numbers], chunksize=4):
                 results.append(r)
                 if r["status"] != "passed":
-                    print(f"{r['status']:8} {r['name']} ({' '.join(r['flags'])}): {r['why']}", flush=True)
+                    print(
+                        f"{r['status']:8} {r['name']} ({' '.join(r['flags'])}): {r['why']}",
+                        flush=True,
+                    )
                 if r["lines"]:
                     print("    " + "\n    ".join(r["lines"]), flush=True)
     count = collections.Counter(r["status"] for r in results)
     ops = collections.Counter(o for r in results for o in r["ops"])
-    print(f"seed {opt.seed}: {len(results)} graphs, {sum(ops.values())} nodes of {len(ops)} operators: "
-          + ", ".join(f"{n} {s}" for s, n in sorted(count.items())))
+    print(
+        f"seed {opt.seed}: {len(results)} graphs, {sum(ops.values())} nodes of {len(ops)} operators: "
+        + ", ".join(f"{n} {s}" for s, n in sorted(count.items()))
+    )
     return 1 if any(count[s] for s in FAULTS) else 0
 
 

@@ -1,4 +1,5 @@
 """What graphs of sized.py are made of: each function adds nodes, with what they mean in numpy, of operands that suit them."""
+
 import functools
 import math
 
@@ -22,13 +23,31 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-UNARY = {"Relu": lambda x: np.maximum(x, 0), "Sigmoid": sigmoid, "Tanh": np.tanh, "Neg": np.negative, "Abs": np.abs, "Exp": np.exp,
-         "Sin": np.sin, "Cos": np.cos, "Softplus": lambda x: np.log1p(np.exp(x)), "Softsign": lambda x: x / (1 + np.abs(x)),
-         "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "Erf": erf, "Elu": lambda x: np.where(x > 0, x, np.expm1(x)),
-         "LeakyRelu": lambda x: np.where(x >= 0, x, 0.01 * x)}
+UNARY = {
+    "Relu": lambda x: np.maximum(x, 0),
+    "Sigmoid": sigmoid,
+    "Tanh": np.tanh,
+    "Neg": np.negative,
+    "Abs": np.abs,
+    "Exp": np.exp,
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Softplus": lambda x: np.log1p(np.exp(x)),
+    "Softsign": lambda x: x / (1 + np.abs(x)),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "Erf": erf,
+    "Elu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "LeakyRelu": lambda x: np.where(x >= 0, x, 0.01 * x),
+}
 JUMPS = {"Floor": np.floor, "Ceil": np.ceil, "Round": np.rint, "Sign": np.sign}
 BINARY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
-COMPARE = {"Greater": np.greater, "Less": np.less, "GreaterOrEqual": np.greater_equal, "LessOrEqual": np.less_equal, "Equal": np.equal}
+COMPARE = {
+    "Greater": np.greater,
+    "Less": np.less,
+    "GreaterOrEqual": np.greater_equal,
+    "LessOrEqual": np.less_equal,
+    "Equal": np.equal,
+}
 
 
 def unary(d):
@@ -68,7 +87,9 @@ def number(d, x, per_channel=None):
     axis = per_channel if per_channel is not None else -1
     n = d.fixed(x, axis) if d.rank(x) else None
     if n and r.random() < 0.3:
-        return d.const(np.array([r.choice(NUMBERS) for _ in range(n)]).reshape([n] + [1] * (-axis - 1)), F)
+        return d.const(
+            np.array([r.choice(NUMBERS) for _ in range(n)]).reshape([n] + [1] * (-axis - 1)), F
+        )
     return d.const([r.choice(NUMBERS)] if r.random() < 0.3 else r.choice(NUMBERS), F)
 
 
@@ -76,7 +97,27 @@ def chain(d):
     """What two or more parts do with numbers of their own."""
     r, steps = d.r, []
     for _ in range(r.randint(1, 3)):
-        steps.append(r.choice(("Mul", "Add", "Add", "Sub", "Max", "Relu", "Div", "Slice", "Pad", "Clip", "LeakyRelu", "Gather", "Where", "Softmax", "CumSum")))
+        steps.append(
+            r.choice(
+                (
+                    "Mul",
+                    "Add",
+                    "Add",
+                    "Sub",
+                    "Max",
+                    "Relu",
+                    "Div",
+                    "Slice",
+                    "Pad",
+                    "Clip",
+                    "LeakyRelu",
+                    "Gather",
+                    "Where",
+                    "Softmax",
+                    "CumSum",
+                )
+            )
+        )
     return steps
 
 
@@ -115,7 +156,16 @@ def link(d, op, x):
         pads[axis], pads[rank + axis] = r.choice((0, 1, 2)), r.choice((0, 1))
         return padded(d, x, pads, "constant", r.choice((0.0, 0.0, 1.0, 3.0)))
     n = d.fixed(x, axis)
-    return d.add("Gather", [x, d.const([r.randrange(n) for _ in range(2)])], lambda a, i: np.take(a, i, axis), axis=axis) if n else x
+    return (
+        d.add(
+            "Gather",
+            [x, d.const([r.randrange(n) for _ in range(2)])],
+            lambda a, i: np.take(a, i, axis),
+            axis=axis,
+        )
+        if n
+        else x
+    )
 
 
 def twins(d):
@@ -149,7 +199,11 @@ def concat(d):
     r, x = d.r, d.pick(1, 4, "fffi")
     axis, parts = r.randrange(d.rank(x)), []
     axes = axes_but(d, x, axis)
-    fit = [k for k in d.fresh if d.dtype(k) == d.dtype(x) and d.rank(k) == d.rank(x) and axes_but(d, k, axis) == axes]
+    fit = [
+        k
+        for k in d.fresh
+        if d.dtype(k) == d.dtype(x) and d.rank(k) == d.rank(x) and axes_but(d, k, axis) == axes
+    ]
     for _ in range(r.choice((2, 3, 4, 4, 8, 8))):
         what = r.randrange(4)
         y = r.choice(fit or [x])
@@ -159,17 +213,26 @@ def concat(d):
         elif what == 1 and all(s is not None for s in known(d, x, axis)):
             sizes = known(d, x, axis)
             sizes[axis] = r.choice((1, 2, 3, 4, 8) + tuple(d.dims))
-            y = d.input(sizes, d.dtype(x).type) if r.random() < 0.7 or any(isinstance(s, str) for s in sizes) else d.const(d.random(sizes, d.dtype(x).type), d.dtype(x))
+            y = (
+                d.input(sizes, d.dtype(x).type)
+                if r.random() < 0.7 or any(isinstance(s, str) for s in sizes)
+                else d.const(d.random(sizes, d.dtype(x).type), d.dtype(x))
+            )
         elif what == 2:
             start = r.randint(0, 2)
             y = sliced(d, y, [start], [start + r.choice((1, 2, 100))], [axis], [1]) or y
         parts.append(y)
     rank = d.rank(x)
-    return d.add("Concat", parts, lambda *a: np.concatenate(a, axis), axis=axis - (rank if r.random() < 0.3 else 0))
+    return d.add(
+        "Concat",
+        parts,
+        lambda *a: np.concatenate(a, axis),
+        axis=axis - (rank if r.random() < 0.3 else 0),
+    )
 
 
 def axes_but(d, k, axis):
-    return [s.shape[:axis] + s.shape[axis + 1:] for s in d.value[k]]
+    return [s.shape[:axis] + s.shape[axis + 1 :] for s in d.value[k]]
 
 
 def known(d, x, axis):
@@ -186,7 +249,14 @@ def cumsum_of(d, x, axis):
         s = np.cumsum(b, axis, dtype=np.float64 if a.dtype == F else a.dtype)
         s = s - b if exclusive else s
         return (np.flip(s, axis) if reverse else s).astype(a.dtype)
-    return d.add("CumSum", [x, d.const(axis - (d.rank(x) if d.r.random() < 0.3 else 0))], function, exclusive=exclusive, reverse=reverse)
+
+    return d.add(
+        "CumSum",
+        [x, d.const(axis - (d.rank(x) if d.r.random() < 0.3 else 0))],
+        function,
+        exclusive=exclusive,
+        reverse=reverse,
+    )
 
 
 def scan(d):
@@ -203,6 +273,7 @@ def softmax(axis, log=False):
         e = np.exp(x - x.max(axis, keepdims=True))
         s = e.sum(axis, keepdims=True)
         return x - x.max(axis, keepdims=True) - np.log(s) if log else e / s
+
     return wide(function)
 
 
@@ -211,18 +282,39 @@ def normalise(d):
     rank, what = d.rank(x), r.randrange(5)
     axis = r.randrange(rank)
     if what <= 1:
-        return d.add(("Softmax", "LogSoftmax")[what], [x], softmax(axis, what), axis=axis - (rank if r.random() < 0.3 else 0))
+        return d.add(
+            ("Softmax", "LogSoftmax")[what],
+            [x],
+            softmax(axis, what),
+            axis=axis - (rank if r.random() < 0.3 else 0),
+        )
     if what == 2:
         p = r.choice((1, 2))
         y = d.add("Abs", [x], np.abs)
         y = y and d.add("Add", [y, d.const(0.5, F)], np.add)
-        return y and d.add("LpNormalization", [y], wide(lambda a: a / (np.abs(a)**p).sum(axis, keepdims=True)**(1 / p)), axis=axis, p=p)
+        return y and d.add(
+            "LpNormalization",
+            [y],
+            wide(lambda a: a / (np.abs(a) ** p).sum(axis, keepdims=True) ** (1 / p)),
+            axis=axis,
+            p=p,
+        )
     if what == 3 and rank >= 2 and d.fixed(x, 1):
         c = d.fixed(x, 1)
-        v = [d.const(d.np.standard_normal(c), F) for _ in range(3)] + [d.const(np.abs(d.np.standard_normal(c)) + 0.3, F)]
+        v = [d.const(d.np.standard_normal(c), F) for _ in range(3)] + [
+            d.const(np.abs(d.np.standard_normal(c)) + 0.3, F)
+        ]
         wider = [slice(None)] + [None] * (rank - 2)
-        return d.add("BatchNormalization", [x] + v, wide(lambda a, s, b, m, q: (a - m[tuple(wider)]) / np.sqrt(q[tuple(wider)] + 1e-5)
-                                                         * s[tuple(wider)] + b[tuple(wider)]))
+        return d.add(
+            "BatchNormalization",
+            [x] + v,
+            wide(
+                lambda a, s, b, m, q: (
+                    (a - m[tuple(wider)]) / np.sqrt(q[tuple(wider)] + 1e-5) * s[tuple(wider)]
+                    + b[tuple(wider)]
+                )
+            ),
+        )
     shape = [d.fixed(x, i) for i in range(axis, rank)]
     if None in shape or np.prod(shape) < 2:
         return None
@@ -232,13 +324,20 @@ def normalise(d):
     def function(a, s, b):
         c = a - a.mean(over, keepdims=True)
         return c / np.sqrt((c * c).mean(over, keepdims=True) + 1e-5) * s + b
+
     return d.add("LayerNormalization", [x, s, b], wide(function), axis=axis)
 
 
-REDUCE = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod,
-          "ReduceL1": lambda a, axis, keepdims: np.abs(a).sum(axis, keepdims=keepdims),
-          "ReduceL2": lambda a, axis, keepdims: np.sqrt((a * a).sum(axis, keepdims=keepdims)),
-          "ReduceSumSquare": lambda a, axis, keepdims: (a * a).sum(axis, keepdims=keepdims)}
+REDUCE = {
+    "ReduceSum": np.sum,
+    "ReduceMean": np.mean,
+    "ReduceMax": np.max,
+    "ReduceMin": np.min,
+    "ReduceProd": np.prod,
+    "ReduceL1": lambda a, axis, keepdims: np.abs(a).sum(axis, keepdims=keepdims),
+    "ReduceL2": lambda a, axis, keepdims: np.sqrt((a * a).sum(axis, keepdims=keepdims)),
+    "ReduceSumSquare": lambda a, axis, keepdims: (a * a).sum(axis, keepdims=keepdims),
+}
 
 
 def reduce(d):
@@ -247,12 +346,24 @@ def reduce(d):
     if r.random() < 0.15:
         axis, op = r.randrange(rank), r.choice(("ArgMax", "ArgMin"))
         f = np.argmax if op == "ArgMax" else np.argmin
-        return d.add(op, [x], lambda a: f(a, axis, keepdims=bool(keep)).astype(np.int64), steps=True, axis=axis, keepdims=keep)
+        return d.add(
+            op,
+            [x],
+            lambda a: f(a, axis, keepdims=bool(keep)).astype(np.int64),
+            steps=True,
+            axis=axis,
+            keepdims=keep,
+        )
     axes = tuple(r.sample(range(rank), r.randint(1, rank)))
     op = r.choice(list(REDUCE))
     if op == "ReduceMean" and any(0 in d.sizes(x, i) for i in axes):
         return None
-    return d.add(op, [x, d.const(axes)], lambda a, _: wide(lambda v: REDUCE[op](v, axis=axes, keepdims=bool(keep)))(a), keepdims=keep)
+    return d.add(
+        op,
+        [x, d.const(axes)],
+        lambda a, _: wide(lambda v: REDUCE[op](v, axis=axes, keepdims=bool(keep)))(a),
+        keepdims=keep,
+    )
 
 
 def sliced(d, x, starts, ends, axes, steps):
@@ -261,10 +372,15 @@ def sliced(d, x, starts, ends, axes, steps):
         for lo, hi, i, step in zip(s, e, ax, st):
             n = a.shape[i]
             lo, hi = lo + n if lo < 0 else lo, hi + n if hi < 0 else hi
-            lo, hi = (min(max(lo, 0), n), min(max(hi, 0), n)) if step > 0 else (min(max(lo, 0), n - 1), min(max(hi, -1), n - 1))
+            lo, hi = (
+                (min(max(lo, 0), n), min(max(hi, 0), n))
+                if step > 0
+                else (min(max(lo, 0), n - 1), min(max(hi, -1), n - 1))
+            )
             at[i] = np.arange(lo, hi, step) if n else np.arange(0)
             a = np.take(a, at[i], i)
         return a
+
     return d.add("Slice", [x] + [d.const(v) for v in (starts, ends, axes, steps)], function)
 
 
@@ -272,8 +388,16 @@ def slice_(d):
     r, x = d.r, d.pick(1, 5, "ffib")
     axes = r.sample(range(d.rank(x)), r.randint(1, d.rank(x)))
     steps = [r.choice((1, 1, 1, 2, 3, -1, -2)) for _ in axes]
-    starts = [r.choice((0, 0, 1, 2, -1, -3, 5)) if s > 0 else r.choice((2**31 - 1, -1, -2, 3)) for s in steps]
-    ends = [r.choice((2**31 - 1, 2**31 - 1, -1, 3, 4, 8)) if s > 0 else r.choice((-2**31, -2**31, 0, 1)) for s in steps]
+    starts = [
+        r.choice((0, 0, 1, 2, -1, -3, 5)) if s > 0 else r.choice((2**31 - 1, -1, -2, 3))
+        for s in steps
+    ]
+    ends = [
+        r.choice((2**31 - 1, 2**31 - 1, -1, 3, 4, 8))
+        if s > 0
+        else r.choice((-(2**31), -(2**31), 0, 1))
+        for s in steps
+    ]
     return sliced(d, x, starts, ends, axes, steps)
 
 
@@ -291,16 +415,34 @@ def padded(d, x, pads, mode, value=None):
             raise ValueError
         if mode == "reflect" and any(max(w) >= max(s, 1) for s, w in zip(a.shape, width)):
             raise ValueError
-        return np.pad(a, width, mode, **(dict(constant_values=v[0] if v else 0) if mode == "constant" else {}))
-    return d.add("Pad", [x, d.const(pads)] + ([d.const(value, d.dtype(x))] if value is not None else []), function, mode=mode)
+        return np.pad(
+            a, width, mode, **(dict(constant_values=v[0] if v else 0) if mode == "constant" else {})
+        )
+
+    return d.add(
+        "Pad",
+        [x, d.const(pads)] + ([d.const(value, d.dtype(x))] if value is not None else []),
+        function,
+        mode=mode,
+    )
 
 
 def pad(d):
     r, x = d.r, d.pick(1, 4, "ffi")
     mode = r.choice(("constant", "constant", "edge", "reflect", "wrap"))
-    few = (0, 0, 1, -1, 2, 3, -2) if mode == "constant" or r.random() < 0.1 and mode != "wrap" else (0, 0, 1, 2, 3)
+    few = (
+        (0, 0, 1, -1, 2, 3, -2)
+        if mode == "constant" or r.random() < 0.1 and mode != "wrap"
+        else (0, 0, 1, 2, 3)
+    )
     pads = [r.choice(few) for _ in range(2 * d.rank(x))]
-    return padded(d, x, pads, mode, r.choice((0, 1, -2, None)) if mode == "constant" and d.dtype(x) != np.uint8 else None)
+    return padded(
+        d,
+        x,
+        pads,
+        mode,
+        r.choice((0, 1, -2, None)) if mode == "constant" and d.dtype(x) != np.uint8 else None,
+    )
 
 
 def matmul(d):
@@ -328,13 +470,20 @@ def matmul(d):
 def windows(a, kernel, strides, dilations, pads, fill):
     """The operand under each tap of a window, stacked."""
     n = len(kernel)
-    a = np.pad(a, [(0, 0), (0, 0)] + [(pads[i], pads[n + i]) for i in range(n)], constant_values=fill)
-    out = [(a.shape[2 + i] - (kernel[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(n)]
+    a = np.pad(
+        a, [(0, 0), (0, 0)] + [(pads[i], pads[n + i]) for i in range(n)], constant_values=fill
+    )
+    out = [
+        (a.shape[2 + i] - (kernel[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(n)
+    ]
     if any(o < 1 for o in out):
         raise ValueError
     taps = []
     for tap in np.ndindex(*kernel):
-        at = [slice(t * g, t * g + (o - 1) * s + 1, s) for t, g, o, s in zip(tap, dilations, out, strides)]
+        at = [
+            slice(t * g, t * g + (o - 1) * s + 1, s)
+            for t, g, o, s in zip(tap, dilations, out, strides)
+        ]
         taps.append(a[(slice(None), slice(None), *at)])
     return np.stack(taps)
 
@@ -373,8 +522,16 @@ def conv(d):
         y = np.einsum("kngi...,goik->ngo...", taps, v)
         y = y.reshape(y.shape[0], out, *y.shape[3:])
         return y + b[0].reshape(-1, *[1] * n) if b else y
-    return d.add("Conv", [x, w] + ([d.weight(out)] if r.random() < 0.5 else []), wide(function), group=groups, strides=strides,
-                 dilations=dilations, pads=pads)
+
+    return d.add(
+        "Conv",
+        [x, w] + ([d.weight(out)] if r.random() < 0.5 else []),
+        wide(function),
+        group=groups,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+    )
 
 
 def pool(d):
@@ -388,15 +545,34 @@ def pool(d):
     kernel, strides, dilations, pads = drawn_window(d, n, False)
     pads = [min(p, k - 1) for p, k in zip(pads, kernel * 2)]
     if r.random() < 0.5:
-        return d.add("MaxPool", [x], wide(lambda a: windows(a, kernel, strides, dilations, pads, -np.inf).max(0)), kernel_shape=kernel,
-                     strides=strides, pads=pads)
+        return d.add(
+            "MaxPool",
+            [x],
+            wide(lambda a: windows(a, kernel, strides, dilations, pads, -np.inf).max(0)),
+            kernel_shape=kernel,
+            strides=strides,
+            pads=pads,
+        )
     include = r.randint(0, 1)
 
     def function(a):
         count = np.ones_like(a) if not include else None
         s = windows(a, kernel, strides, dilations, pads, 0).sum(0)
-        return s / (np.prod(kernel) if include else windows(count, kernel, strides, dilations, pads, 0).sum(0))
-    return d.add("AveragePool", [x], wide(function), kernel_shape=kernel, strides=strides, pads=pads, count_include_pad=include)
+        return s / (
+            np.prod(kernel)
+            if include
+            else windows(count, kernel, strides, dilations, pads, 0).sum(0)
+        )
+
+    return d.add(
+        "AveragePool",
+        [x],
+        wide(function),
+        kernel_shape=kernel,
+        strides=strides,
+        pads=pads,
+        count_include_pad=include,
+    )
 
 
 def reshape(d):
@@ -404,24 +580,33 @@ def reshape(d):
     rank, what = d.rank(x), r.randrange(6)
     if what == 0:
         axis = r.randint(0, rank)
-        return d.add("Flatten", [x], lambda a: a.reshape(math.prod(a.shape[:axis]), math.prod(a.shape[axis:])), axis=axis)
+        return d.add(
+            "Flatten",
+            [x],
+            lambda a: a.reshape(math.prod(a.shape[:axis]), math.prod(a.shape[axis:])),
+            axis=axis,
+        )
     if what == 1:
         axis = r.randint(0, rank)
         return d.add("Unsqueeze", [x, d.const([axis])], lambda a, _: np.expand_dims(a, axis))
     if what == 2:
         ones = [i for i in range(rank) if d.fixed(x, i) == 1]
-        return d.add("Squeeze", [x, d.const(ones[:1])], lambda a, _: np.squeeze(a, ones[0])) if ones else None
+        return (
+            d.add("Squeeze", [x, d.const(ones[:1])], lambda a, _: np.squeeze(a, ones[0]))
+            if ones
+            else None
+        )
     if what == 3:  # neighbours merged, all but one of them fixed
         i = r.randrange(max(1, rank - 1))
         shape = [0] * rank
-        shape[i:i + 2] = [-1]
+        shape[i : i + 2] = [-1]
         if i + 2 < rank and 0 in [s for k in range(i + 2, rank) for s in d.sizes(x, k)]:
             return None
         if i + 2 < rank:
             sizes = [d.fixed(x, k) for k in range(i + 2, rank)]
             if None in sizes:
                 return None
-            shape[i + 1:] = sizes
+            shape[i + 1 :] = sizes
     elif what == 4:  # one axis in two
         i = r.randrange(rank)
         n = d.fixed(x, i)
@@ -438,6 +623,7 @@ def reshape(d):
         if 0 in a.shape and -1 in s:
             raise ValueError  # what -1 stands for is anybody's guess
         return a.reshape([a.shape[i] if v == 0 else v for i, v in enumerate(s)])
+
     return d.add("Reshape", [x, d.const(shape)], function)
 
 
@@ -450,13 +636,23 @@ def by_shape(d, x):
     picked = d.add("Gather", [s, d.const([i])], lambda a, k: a[k], axis=0)
     d.fresh.pop()
     if r.random() < 0.4:
-        return d.add("Expand", [d.const(d.random((1,)), F), picked], lambda a, k: np.broadcast_to(a, k).copy())
+        return d.add(
+            "Expand",
+            [d.const(d.random((1,)), F), picked],
+            lambda a, k: np.broadcast_to(a, k).copy(),
+        )
     tail = [d.fixed(x, k) for k in range(rank) if k != i]
     if None in tail:
         return None
-    whole = d.add("Concat", [picked, d.const([math.prod(tail)])], lambda *a: np.concatenate(a), axis=0)
+    whole = d.add(
+        "Concat", [picked, d.const([math.prod(tail)])], lambda *a: np.concatenate(a), axis=0
+    )
     d.fresh.pop()
-    return d.add("Reshape", [x, whole], lambda a, k: a.reshape([a.shape[i] if v == 0 else v for i, v in enumerate(k)]))
+    return d.add(
+        "Reshape",
+        [x, whole],
+        lambda a, k: a.reshape([a.shape[i] if v == 0 else v for i, v in enumerate(k)]),
+    )
 
 
 def transpose(d):
@@ -474,8 +670,13 @@ def split(d):
         return None
     k = r.randint(2, min(n, 4))
     cut = sorted(r.randint(0, n) for _ in range(k - 1))
-    return d.add("Split", [x, d.const([b - a for a, b in zip([0] + cut, cut + [n])])],
-                 lambda a, _: tuple(np.split(a, cut, axis)), k, axis=axis)
+    return d.add(
+        "Split",
+        [x, d.const([b - a for a, b in zip([0] + cut, cut + [n])])],
+        lambda a, _: tuple(np.split(a, cut, axis)),
+        k,
+        axis=axis,
+    )
 
 
 def spread(d):
@@ -485,7 +686,11 @@ def spread(d):
         return d.add("Tile", [x, d.const(times)], np.tile)
     shape = [r.choice((1, 2, 4)) if d.fixed(x, i) == 1 else 1 for i in range(d.rank(x))]
     shape = [r.choice((1, 3))] * r.randint(0, 1) + shape
-    return d.add("Expand", [x, d.const(shape)], lambda a, s: np.broadcast_to(a, np.broadcast_shapes(a.shape, tuple(s))).copy())
+    return d.add(
+        "Expand",
+        [x, d.const(shape)],
+        lambda a, s: np.broadcast_to(a, np.broadcast_shapes(a.shape, tuple(s))).copy(),
+    )
 
 
 def gather(d):
@@ -494,7 +699,9 @@ def gather(d):
     least = min(d.sizes(x, axis))
     if not least:
         return None
-    i = d.np.integers(-least, least, r.choice(((), (1,), (3,), (4,), (2, 3), (8,)))).astype(r.choice((np.int64, np.int32)))
+    i = d.np.integers(-least, least, r.choice(((), (1,), (3,), (4,), (2, 3), (8,)))).astype(
+        r.choice((np.int64, np.int32))
+    )
     return d.add("Gather", [x, d.const(i, i.dtype)], lambda a, k: np.take(a, k, axis), axis=axis)
 
 
@@ -507,8 +714,16 @@ def where(d):
     return c and d.add("Where", [c, x, d.other(x)], np.where)
 
 
-CASTS = {TensorProto.INT64: np.int64, TensorProto.INT32: np.int32, TensorProto.BOOL: bool, TensorProto.FLOAT16: np.float16,
-         TensorProto.DOUBLE: np.float64, TensorProto.INT8: np.int8, TensorProto.UINT8: np.uint8, TensorProto.FLOAT: F}
+CASTS = {
+    TensorProto.INT64: np.int64,
+    TensorProto.INT32: np.int32,
+    TensorProto.BOOL: bool,
+    TensorProto.FLOAT16: np.float16,
+    TensorProto.DOUBLE: np.float64,
+    TensorProto.INT8: np.int8,
+    TensorProto.UINT8: np.uint8,
+    TensorProto.FLOAT: F,
+}
 
 
 def cast(d):
@@ -516,8 +731,18 @@ def cast(d):
     to = r.choice(list(CASTS))
     if CASTS[to] in (np.int8, np.uint8) and d.kind(x) == "f":
         to = TensorProto.INT32  # outside of the range it is anybody's guess
-    y = d.add("Cast", [x], lambda a: a.astype(CASTS[to]), steps=d.kind(x) == "f" and CASTS[to] not in (np.float16, np.float64, F), to=to)
-    return y and d.add("Cast", [y], lambda a: a.astype(F), to=TensorProto.FLOAT) if r.random() < 0.8 else y
+    y = d.add(
+        "Cast",
+        [x],
+        lambda a: a.astype(CASTS[to]),
+        steps=d.kind(x) == "f" and CASTS[to] not in (np.float16, np.float64, F),
+        to=to,
+    )
+    return (
+        y and d.add("Cast", [y], lambda a: a.astype(F), to=TensorProto.FLOAT)
+        if r.random() < 0.8
+        else y
+    )
 
 
 def quantised(d):
@@ -529,9 +754,18 @@ def quantised(d):
     def bytes_of(x):
         top = max(max(np.abs(a).max(initial=0) for a in d.value[x]), 0.01)
         scale, zero = F(2.0 ** np.ceil(np.log2(top / 100))), kind(r.randint(max(lo, -20), 120))
-        q = d.add("QuantizeLinear", [x, d.const(scale, F), d.const(zero, kind)],
-                  lambda a, s, z: np.clip(np.rint(a / s) + z, lo, hi).astype(kind), steps=True)
-        return q and d.add("DequantizeLinear", [q, *d.nodes[-1].input[1:]], lambda a, s, z: ((a.astype(F) - z) * s).astype(F))
+        q = d.add(
+            "QuantizeLinear",
+            [x, d.const(scale, F), d.const(zero, kind)],
+            lambda a, s, z: np.clip(np.rint(a / s) + z, lo, hi).astype(kind),
+            steps=True,
+        )
+        return q and d.add(
+            "DequantizeLinear",
+            [q, *d.nodes[-1].input[1:]],
+            lambda a, s, z: ((a.astype(F) - z) * s).astype(F),
+        )
+
     y = bytes_of(x)
     k = d.fixed(x, -1)
     if y and k and r.random() < 0.6 and d.rank(x) > 1:
@@ -559,6 +793,7 @@ def scatter(d):
         a = a.copy()
         a[i[:, 0]] = u
         return a
+
     return d.add("ScatterND", [x, d.const([[i] for i in rows]), d.input(sizes)], function)
 
 
@@ -568,5 +803,27 @@ def triangle(d):
     return d.add("Trilu", [x], np.triu if upper else np.tril, upper=upper)
 
 
-OPS = {twins: 14, unary: 8, binary: 9, concat: 10, scan: 7, normalise: 8, reduce: 8, slice_: 6, pad: 6, matmul: 6, conv: 5, pool: 3,
-       reshape: 7, transpose: 5, split: 3, spread: 4, gather: 5, where: 4, cast: 4, quantised: 4, scatter: 2, triangle: 2}
+OPS = {
+    twins: 14,
+    unary: 8,
+    binary: 9,
+    concat: 10,
+    scan: 7,
+    normalise: 8,
+    reduce: 8,
+    slice_: 6,
+    pad: 6,
+    matmul: 6,
+    conv: 5,
+    pool: 3,
+    reshape: 7,
+    transpose: 5,
+    split: 3,
+    spread: 4,
+    gather: 5,
+    where: 4,
+    cast: 4,
+    quantised: 4,
+    scatter: 2,
+    triangle: 2,
+}

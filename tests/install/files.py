@@ -13,6 +13,7 @@
 A library that is loaded first (LD_PRELOAD) stops ingot where a file is opened, or has the system refuse. Exit status 77, skipped: there is no Python with
 onnx.
 """
+
 import errno
 import os
 import pathlib
@@ -83,21 +84,38 @@ def want(good, what):
 def model(work):
     """A product with 128 KB of weights."""
     path = work / "m.onnx"
-    w = numpy_helper.from_array(np.random.default_rng(1).standard_normal((256, 128)).astype(np.float32), "w")
-    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [4, 256]), ("y", [4, 128]))]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", info[:1], info[1:], [w])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    w = numpy_helper.from_array(
+        np.random.default_rng(1).standard_normal((256, 128)).astype(np.float32), "w"
+    )
+    info = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("x", [4, 256]), ("y", [4, 128]))
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", info[:1], info[1:], [w]
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
     return path
 
 
 def shim(work):
     (work / "shim.c").write_text(SHIM)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", work / "shim.so", work / "shim.c", "-ldl"], check=True)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", work / "shim.so", work / "shim.c", "-ldl"], check=True
+    )
     return {"LD_PRELOAD": str(work / "shim.so"), "STOPPED": str(work / "stopped")}
 
 
 def run(*command, env=None, **more):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env={**os.environ, **(env or {})}, **more)
+    done = subprocess.run(
+        [str(c) for c in command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(env or {})},
+        **more,
+    )
     return done.returncode, done.stderr
 
 
@@ -126,7 +144,10 @@ def is_alive(pid):
 def ended(process, number, what):
     process.send_signal(number)
     process.wait()
-    want(process.returncode == -number, f"{what}: status {process.returncode} and not that of signal {number}")
+    want(
+        process.returncode == -number,
+        f"{what}: status {process.returncode} and not that of signal {number}",
+    )
 
 
 def signals(ingot, work):
@@ -134,29 +155,53 @@ def signals(ingot, work):
     here = work / "here"
     here.mkdir()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        process = subprocess.Popen([ingot, "compile", m, "-o", here / "a/b/out", "--save-sched", here / "s.sched", "--depfile", here / "d", "-q"],
-                                   env={**env, "STOP_AT": "model.c"})
+        process = subprocess.Popen(
+            [
+                ingot,
+                "compile",
+                m,
+                "-o",
+                here / "a/b/out",
+                "--save-sched",
+                here / "s.sched",
+                "--depfile",
+                here / "d",
+                "-q",
+            ],
+            env={**env, "STOP_AT": "model.c"},
+        )
         until((work / "stopped").exists, process)
         want(names(here), "nothing was begun")
         ended(process, number, "compile")
         (work / "stopped").unlink()
         want(names(here) == [], f"signal {number} left {names(here)}")
     compiler = work / "cc.sh"
-    compiler.write_text(f"#!/bin/sh\ncase \"$*\" in *fsyntax-only*) exit 0 ;; esac\necho $$ >{work}/pid.part\nmv {work}/pid.part {work}/pid\nexec sleep 600\n")
+    compiler.write_text(
+        f"#!/bin/sh\ncase \"$*\" in *fsyntax-only*) exit 0 ;; esac\necho $$ >{work}/pid.part\nmv {work}/pid.part {work}/pid\nexec sleep 600\n"
+    )
     compiler.chmod(0o755)
     np.save(work / "x.npy", np.zeros((4, 256), np.float32))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         for folder in ("cache", "tmp"):
             shutil.rmtree(work / folder, ignore_errors=True)
             (work / folder).mkdir()
-        process = subprocess.Popen([ingot, "run", m, "--input", work / "x.npy", "-q"],
-                                   env={**os.environ, "CC": str(compiler), "INGOT_CACHE": str(work / "cache"), "TMPDIR": str(work / "tmp")})
+        process = subprocess.Popen(
+            [ingot, "run", m, "--input", work / "x.npy", "-q"],
+            env={
+                **os.environ,
+                "CC": str(compiler),
+                "INGOT_CACHE": str(work / "cache"),
+                "TMPDIR": str(work / "tmp"),
+            },
+        )
         until((work / "pid").exists, process)
         ended(process, number, "run")
         pid = int((work / "pid").read_text())
         want(not is_alive(pid), f"signal {number}: the compiler goes on")
         (work / "pid").unlink()
-        left = [n for n in names(work / "cache") if "partial" in n or "model" in n] + names(work / "tmp")
+        left = [n for n in names(work / "cache") if "partial" in n or "model" in n] + names(
+            work / "tmp"
+        )
         want(not left, f"signal {number} left {left}")
 
 
@@ -173,19 +218,26 @@ def killed(ingot, work):
         parts = [n for n in names(here) if "partial" in n]
         # another one at the same time leaves what is written alone
         want(run(*command[:-3], "-q")[0] == 0, "a second process cannot write")
-        want([n for n in names(here) if n in parts] == parts, "a second process has removed what the first one writes")
+        want(
+            [n for n in names(here) if n in parts] == parts,
+            "a second process has removed what the first one writes",
+        )
         process.kill()
         process.wait()
         (work / "stopped").unlink()
         want(set(parts) <= set(names(here)), "what SIGKILL leaves is gone")
         want(run(*command)[0] == 0, "it does not compile beside what is left over")
-        want(not [n for n in names(here) if "partial" in n], f"left over: {[n for n in names(here) if 'partial' in n]}")
+        want(
+            not [n for n in names(here) if "partial" in n],
+            f"left over: {[n for n in names(here) if 'partial' in n]}",
+        )
 
 
 def limit(size):
     def set_it():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
     return set_it
 
 
@@ -197,34 +249,82 @@ def full(ingot, work):
     here.mkdir()
     (work / "xs").mkdir()
     np.save(work / "xs/input_0.npy", np.zeros((4, 256), np.float32))
-    cases = [(16 << 10, ["compile", m, "-o", here / "a/out", "--weights", "blob", "--save-sched", here / "s.sched", "--depfile", here / "d"]),
-             (16 << 10, ["inspect", m, "-o", here / "r.html"]),
-             (1 << 10, ["run", m, "--data", work / "xs", "--output-dir", here / "out"])]
+    cases = [
+        (
+            16 << 10,
+            [
+                "compile",
+                m,
+                "-o",
+                here / "a/out",
+                "--weights",
+                "blob",
+                "--save-sched",
+                here / "s.sched",
+                "--depfile",
+                here / "d",
+            ],
+        ),
+        (16 << 10, ["inspect", m, "-o", here / "r.html"]),
+        (1 << 10, ["run", m, "--data", work / "xs", "--output-dir", here / "out"]),
+    ]
     for size, command in cases:
         status, text = run(ingot, *quiet(command), env=cache, preexec_fn=limit(size))
-        want(status == IO and os.strerror(errno.EFBIG) in text, f"{command[0]}: status {status}: {text}")
+        want(
+            status == IO and os.strerror(errno.EFBIG) in text,
+            f"{command[0]}: status {status}: {text}",
+        )
         want(names(here) == [], f"{command[0]} left {names(here)}: {text}")
         want("partial" not in text, f"{command[0]}: a name that nobody knows: {text}")
-    for command in (["compile", m, "-o", here / "out", "--save-sched", "/dev/full"], ["compile", m, "-o", here / "out", "--depfile", "/dev/full"],
-                    ["inspect", m, "-o", "/dev/full"]):
+    for command in (
+        ["compile", m, "-o", here / "out", "--save-sched", "/dev/full"],
+        ["compile", m, "-o", here / "out", "--depfile", "/dev/full"],
+        ["inspect", m, "-o", "/dev/full"],
+    ):
         status, text = run(ingot, *quiet(command))
-        want(status == IO and os.strerror(errno.ENOSPC) in text and names(here) == [], f"{command}: status {status}, {names(here)}: {text}")
+        want(
+            status == IO and os.strerror(errno.ENOSPC) in text and names(here) == [],
+            f"{command}: status {status}, {names(here)}: {text}",
+        )
     disk = work / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True
+    ).returncode:
         print("a file system of 64 KB: skipped, it cannot be mounted")
         return
     try:
-        for command in (["compile", m, "-o", disk / "out", "--weights", "blob", "--save-sched", disk / "s.sched"],
-                        ["inspect", m, "-o", disk / "r.html"]):
+        for command in (
+            [
+                "compile",
+                m,
+                "-o",
+                disk / "out",
+                "--weights",
+                "blob",
+                "--save-sched",
+                disk / "s.sched",
+            ],
+            ["inspect", m, "-o", disk / "r.html"],
+        ):
             status, text = run(ingot, *quiet(command))
-            want(status == IO and os.strerror(errno.ENOSPC) in text, f"{command[0]}: status {status}: {text}")
+            want(
+                status == IO and os.strerror(errno.ENOSPC) in text,
+                f"{command[0]}: status {status}: {text}",
+            )
             want(names(disk) == [], f"{command[0]} left {names(disk)}")
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-        for command in (["compile", m, "-o", disk / "deeper/out"], ["compile", m, "-o", disk / "out"], ["inspect", m, "-o", disk / "r.html"],
-                        ["run", m, "--input", work / "x.npy", "--output-dir", disk / "out"]):
+        for command in (
+            ["compile", m, "-o", disk / "deeper/out"],
+            ["compile", m, "-o", disk / "out"],
+            ["inspect", m, "-o", disk / "r.html"],
+            ["run", m, "--input", work / "x.npy", "--output-dir", disk / "out"],
+        ):
             status, text = run(ingot, *quiet(command), env=cache)
-            want(status == IO and os.strerror(errno.EROFS) in text, f"{command}: status {status}: {text}")
+            want(
+                status == IO and os.strerror(errno.EROFS) in text,
+                f"{command}: status {status}: {text}",
+            )
     finally:
         subprocess.run(["umount", disk], check=True)
 
@@ -234,31 +334,70 @@ def told(ingot, work):
     here.mkdir()
     for number in (errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT):
         for out in ("out", "deeper/out"):
-            status, text = run(ingot, "compile", m, "-o", here / out, "-q", env={**env, "REFUSE": str(here), "REFUSE_ERRNO": str(number)})
-            want(status == IO and os.strerror(number) in text, f"{errno.errorcode[number]}: status {status}: {text}")
+            status, text = run(
+                ingot,
+                "compile",
+                m,
+                "-o",
+                here / out,
+                "-q",
+                env={**env, "REFUSE": str(here), "REFUSE_ERRNO": str(number)},
+            )
+            want(
+                status == IO and os.strerror(number) in text,
+                f"{errno.errorcode[number]}: status {status}: {text}",
+            )
     (here / "file").write_text("")
     long = "x" * 300
-    for out, words in ((here / long, errno.ENAMETOOLONG), (here / long / "out", errno.ENAMETOOLONG), (here / "file/out", errno.ENOTDIR)):
+    for out, words in (
+        (here / long, errno.ENAMETOOLONG),
+        (here / long / "out", errno.ENAMETOOLONG),
+        (here / "file/out", errno.ENOTDIR),
+    ):
         for command in (["compile", m, "-o", out], ["inspect", m, "-o", out]):
             status, text = run(ingot, *quiet(command))
             want(status == IO and os.strerror(words) in text, f"{command}: status {status}: {text}")
-    name = here / ("y" * 250)   # there is no room for more beside it, and none is needed
-    want(run(ingot, "compile", m, "-o", name, "--save-sched", here / ("z" * 250), "-q")[0] == 0, "a long name cannot be written")
-    want(len(names(here)) > 10 and not [n for n in names(here) if "partial" in n], "a long name leaves something")
+    name = here / ("y" * 250)  # there is no room for more beside it, and none is needed
+    want(
+        run(ingot, "compile", m, "-o", name, "--save-sched", here / ("z" * 250), "-q")[0] == 0,
+        "a long name cannot be written",
+    )
+    want(
+        len(names(here)) > 10 and not [n for n in names(here) if "partial" in n],
+        "a long name leaves something",
+    )
 
 
 def licences(ingot, work):
     m = model(work)
-    for flags in ([], ["--package", "zephyr"], ["--package", "arduino"], ["--package", "esp-idf"], ["--weights", "incbin"], ["--target", "cuda:sm_90+c:x86-64-v3"]):
+    for flags in (
+        [],
+        ["--package", "zephyr"],
+        ["--package", "arduino"],
+        ["--package", "esp-idf"],
+        ["--weights", "incbin"],
+        ["--target", "cuda:sm_90+c:x86-64-v3"],
+    ):
         out = work / "-".join(["out", *flags]).replace("/", "")
-        want(run(ingot, "compile", m, "-o", out, "-q", *flags)[0] == 0, f"{flags}: it does not compile")
+        want(
+            run(ingot, "compile", m, "-o", out, "-q", *flags)[0] == 0,
+            f"{flags}: it does not compile",
+        )
         for path in out.rglob("*"):
             if path.is_dir() or path.suffix in (".weights", ".manifest"):
                 continue
             first = path.read_text().split("\n")[0]
-            runtime = "igrt" in path.name and path.name != "model_igrt.h" or path.parent.name == "host" and path.name not in ("main.c", "table.c")
+            runtime = (
+                "igrt" in path.name
+                and path.name != "model_igrt.h"
+                or path.parent.name == "host"
+                and path.name not in ("main.c", "table.c")
+            )
             wanted = "MIT-0" if runtime else "LicenseRef-ModelOwner"
-            want(f"SPDX-License-Identifier: {wanted}" in first, f"{flags}: {path.name} begins with '{first}'")
+            want(
+                f"SPDX-License-Identifier: {wanted}" in first,
+                f"{flags}: {path.name} begins with '{first}'",
+            )
 
 
 if __name__ == "__main__":

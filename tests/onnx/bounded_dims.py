@@ -17,6 +17,7 @@ why it cannot, or the program says at a size which node does not allow it.
 Exit status 1 when a result was wrong, a bundle did not build, or something crashed; or when fewer than --least
 percent of the pairs passed.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -45,27 +46,81 @@ OPS = pathlib.Path(__file__).resolve().parents[2] / "importers" / "onnx" / "onnx
 
 # Inputs that say a shape, an axis or a count: constants in every model that an exporter writes.
 CONSTANT = {
-    "AffineGrid": [1], "BlackmanWindow": [0], "CenterCropPad": [1], "Col2Im": [1, 2], "ConstantOfShape": [0],
-    "CumProd": [1], "CumSum": [1], "DFT": [1, 2], "Dropout": [1, 2], "Expand": [1], "HammingWindow": [0], "HannWindow": [0],
-    "MaxUnpool": [2], "MelWeightMatrix": [0, 1, 2, 3, 4], "NonMaxSuppression": [2, 3, 4], "OneHot": [1], "Pad": [1, 2, 3],
-    "Range": [0, 1, 2], "Reshape": [1], "Resize": [1, 2, 3], "STFT": [1, 3], "Slice": [1, 2, 3, 4], "Split": [1],
-    "SplitToSequence": [1], "Squeeze": [1], "Tile": [1, 2], "TopK": [1], "Trilu": [1], "Unsqueeze": [1], "Upsample": [1],
-    "Loop": [0, 1], "SequenceAt": [1], "SequenceErase": [1], "SequenceInsert": [2],
-    **{f"Reduce{k}": [1] for k in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")},
+    "AffineGrid": [1],
+    "BlackmanWindow": [0],
+    "CenterCropPad": [1],
+    "Col2Im": [1, 2],
+    "ConstantOfShape": [0],
+    "CumProd": [1],
+    "CumSum": [1],
+    "DFT": [1, 2],
+    "Dropout": [1, 2],
+    "Expand": [1],
+    "HammingWindow": [0],
+    "HannWindow": [0],
+    "MaxUnpool": [2],
+    "MelWeightMatrix": [0, 1, 2, 3, 4],
+    "NonMaxSuppression": [2, 3, 4],
+    "OneHot": [1],
+    "Pad": [1, 2, 3],
+    "Range": [0, 1, 2],
+    "Reshape": [1],
+    "Resize": [1, 2, 3],
+    "STFT": [1, 3],
+    "Slice": [1, 2, 3, 4],
+    "Split": [1],
+    "SplitToSequence": [1],
+    "Squeeze": [1],
+    "Tile": [1, 2],
+    "TopK": [1],
+    "Trilu": [1],
+    "Unsqueeze": [1],
+    "Upsample": [1],
+    "Loop": [0, 1],
+    "SequenceAt": [1],
+    "SequenceErase": [1],
+    "SequenceInsert": [2],
+    **{
+        f"Reduce{k}": [1]
+        for k in (
+            "L1",
+            "L2",
+            "LogSum",
+            "LogSumExp",
+            "Max",
+            "Mean",
+            "Min",
+            "Prod",
+            "Sum",
+            "SumSquare",
+        )
+    },
 }
 CFLAGS = "-O0 -std=c99 -Wall -Wextra -Werror"
 # In every sample: (operator, input, axis) and a part of the case's name.
-ALWAYS = {("AveragePool", 0, 2): "3d_dilations_large_count_include_pad_is_0_ceil_mode_is_False", ("AveragePool", 0, 4): "ceil",
-          ("MaxPool", 0, 2): "ceil", ("Conv", 0, 2): "autopad_same", ("Resize", 0, 2): "", ("Split", 0, 0): "", ("CumSum", 0, 0): "",
-          ("LSTM", 0, 1): "", ("GRU", 2, 0): "batchwise", ("SpaceToDepth", 0, 2): "", ("Conv", 0, 1): ""}
-VARIANTS = 4        # models of a pair at most
-COUPLED = 6         # axes of one size that are tried together at most
+ALWAYS = {
+    ("AveragePool", 0, 2): "3d_dilations_large_count_include_pad_is_0_ceil_mode_is_False",
+    ("AveragePool", 0, 4): "ceil",
+    ("MaxPool", 0, 2): "ceil",
+    ("Conv", 0, 2): "autopad_same",
+    ("Resize", 0, 2): "",
+    ("Split", 0, 0): "",
+    ("CumSum", 0, 0): "",
+    ("LSTM", 0, 1): "",
+    ("GRU", 2, 0): "batchwise",
+    ("SpaceToDepth", 0, 2): "",
+    ("Conv", 0, 1): "",
+}
+VARIANTS = 4  # models of a pair at most
+COUPLED = 6  # axes of one size that are tried together at most
 
 
 # -- the cases that there are ------------------------------------------------------------------
 
+
 class Source:
     """A node case: its model, and the values of its first data set by name."""
+
     def __init__(self, folder):
         self.name = folder.name
         self.model = onnx.load(folder / "model.onnx")
@@ -77,15 +132,26 @@ class Source:
     def data(self):
         case = run.Case(self.folder)
         first = case.sets()[0]
-        feeds = {case.declared[0][n].name: values.load_pb(f, kind) for n, f, kind in case.inputs(first)}
+        feeds = {
+            case.declared[0][n].name: values.load_pb(f, kind) for n, f, kind in case.inputs(first)
+        }
         return feeds, [v for _, _, v in case.outputs(first)]
 
     def key(self):
         """What makes a case of an operator another one: all but its types and sizes."""
         g = self.model.graph
-        attributes = sorted(re.sub(rb"\s", b"", a.SerializeToString()) for a in self.node.attribute if a.name != "to")
+        attributes = sorted(
+            re.sub(rb"\s", b"", a.SerializeToString())
+            for a in self.node.attribute
+            if a.name != "to"
+        )
         ranks = [len(v.type.tensor_type.shape.dim) for v in list(g.input) + list(g.output)]
-        return (self.model.opset_import[0].version, tuple(attributes), tuple(bool(x) for x in self.node.input), tuple(ranks))
+        return (
+            self.model.opset_import[0].version,
+            tuple(attributes),
+            tuple(bool(x) for x in self.node.input),
+            tuple(ranks),
+        )
 
 
 def operators():
@@ -96,7 +162,9 @@ def operators():
 def sources(folders):
     """The cases of each operator, one of each key; of floats if there is one."""
     found = {op: {} for op in operators()}
-    for model in sorted(m for f in folders for m in f.rglob("node/*/model.onnx") if "_expanded" not in m.parent.name):
+    for model in sorted(
+        m for f in folders for m in f.rglob("node/*/model.onnx") if "_expanded" not in m.parent.name
+    ):
         s = Source(model.parent)
         if s.node is None:
             continue
@@ -112,6 +180,7 @@ def sources(folders):
 
 
 # -- one axis, free ----------------------------------------------------------------------------
+
 
 def grown(a, axis, size):
     """An array with another size along an axis: repeated, floats that are no integers a little larger each time."""
@@ -159,18 +228,23 @@ def forget(t):
 
 class Judge:
     """ONNX Runtime or the reference evaluator on one model."""
+
     def __init__(self, kind, model):
         self.outputs = [o.name for o in model.graph.output]
         if kind == "ort":
             import onnxruntime as ort
+
             options = ort.SessionOptions()
             options.log_severity_level = 4
             options.intra_op_num_threads = options.inter_op_num_threads = 1
-            session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            session = ort.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
             self.names = {i.name for i in session.get_inputs()}
             self.run = lambda feeds: session.run(None, feeds)
         else:
             from onnx.reference import ReferenceEvaluator
+
             evaluator = ReferenceEvaluator(model)
             self.names = {i.name for i in model.graph.input}
             self.run = lambda feeds: evaluator.run(None, feeds)
@@ -183,16 +257,21 @@ class Judge:
 
 class Bounding:
     """The models that one case gives."""
+
     def __init__(self, source):
         self.s = source
         model = onnx.ModelProto()
         model.CopyFrom(source.model)
         without_shapes(model.graph)
         feeds, self.wanted = source.data
-        wanted = [n for i, n in enumerate(source.node.input) if i in CONSTANT.get(source.node.op_type, ())]
+        wanted = [
+            n for i, n in enumerate(source.node.input) if i in CONSTANT.get(source.node.op_type, ())
+        ]
         self.consts = {k: feeds[k] for k in wanted if isinstance(feeds.get(k), np.ndarray)}
         self.feeds = {k: v for k, v in feeds.items() if k not in self.consts}
-        model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in self.consts.items())
+        model.graph.initializer.extend(
+            numpy_helper.from_array(v, k) for k, v in self.consts.items()
+        )
         kept = [i for i in model.graph.input if i.name not in self.consts]
         del model.graph.input[:]
         model.graph.input.extend(kept)
@@ -203,7 +282,11 @@ class Bounding:
         order = {n: i for i, n in reversed(list(enumerate(self.s.node.input)))}
         for v in self.model.graph.input:
             a = self.feeds.get(v.name)
-            if isinstance(a, np.ndarray) and v.name in order and v.type.WhichOneof("value") == "tensor_type":
+            if (
+                isinstance(a, np.ndarray)
+                and v.name in order
+                and v.type.WhichOneof("value") == "tensor_type"
+            ):
                 for axis, size in enumerate(a.shape):
                     if size:
                         yield v.name, order[v.name], axis
@@ -242,24 +325,39 @@ class Bounding:
         try:
             judge = Judge(self.judges[0], model)
             sets = [(f, judge(f)) for f in (self.sized(places, s) for s in reversed(sizes))]
-            for kind in self.judges[1:]:  # where the two have other shapes, the standard does not say
+            for kind in self.judges[
+                1:
+            ]:  # where the two have other shapes, the standard does not say
                 other = Judge(kind, model)
-                if any([np.shape(v) for v in other(f)] != [np.shape(v) for v in got] for f, got in sets):
+                if any(
+                    [np.shape(v) for v in other(f)] != [np.shape(v) for v in got] for f, got in sets
+                ):
                     return None
         except Exception:
             return None
         for _, outputs in sets:
             for got, first in zip(outputs, sets[0][1]):
-                if isinstance(got, np.ndarray) and (got.ndim != first.ndim or got.dtype != first.dtype):
+                if isinstance(got, np.ndarray) and (
+                    got.ndim != first.ndim or got.dtype != first.dtype
+                ):
                     return None  # no tensor has a rank that depends on the run
         return model, sets[::-1]
 
     def bounded(self, name, axis):
         """(model, data sets, places, sizes) with this axis free, or None."""
         size = self.feeds[name].shape[axis]
-        others = [(k, i) for k, a in self.feeds.items() if isinstance(a, np.ndarray)
-                  for i, s in enumerate(a.shape) if s == size and (k, i) != (name, axis)]
-        sets = [c for n in range(min(len(others), COUPLED) + 1) for c in itertools.combinations(others, n)]
+        others = [
+            (k, i)
+            for k, a in self.feeds.items()
+            if isinstance(a, np.ndarray)
+            for i, s in enumerate(a.shape)
+            if s == size and (k, i) != (name, axis)
+        ]
+        sets = [
+            c
+            for n in range(min(len(others), COUPLED) + 1)
+            for c in itertools.combinations(others, n)
+        ]
         sets = sets[:200] + ([tuple(others)] if len(others) > COUPLED else [])
         for sizes in size_choices(size):
             for coupled in sets:
@@ -294,6 +392,7 @@ def write(folder, model, sets):
 
 
 # -- all of them -------------------------------------------------------------------------------
+
 
 def pairs(found):
     """(operator, input, axis) -> its (source, input's name), the most different VARIANTS of them."""
@@ -336,22 +435,48 @@ def generate(item, work):
             made.append(folder)
         else:
             folder.mkdir(parents=True, exist_ok=True)
-        note.write_text(json.dumps({"judge": b.judges[0], "free": places, "sizes": sizes}) if got else "null")
+        note.write_text(
+            json.dumps({"judge": b.judges[0], "free": places, "sizes": sizes}) if got else "null"
+        )
     return made
 
 
 def options(argv):
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     a = p.add_argument
-    a("--cases", nargs="+", type=pathlib.Path, default=[pathlib.Path("build/onnx-cases")], metavar="DIR")
-    a("--work", type=pathlib.Path, default=pathlib.Path("build/bounded"), help="where the models are written, and found again")
+    a(
+        "--cases",
+        nargs="+",
+        type=pathlib.Path,
+        default=[pathlib.Path("build/onnx-cases")],
+        metavar="DIR",
+    )
+    a(
+        "--work",
+        type=pathlib.Path,
+        default=pathlib.Path("build/bounded"),
+        help="where the models are written, and found again",
+    )
     a("--ingot", type=pathlib.Path, default=pathlib.Path("build/ingot"))
     a("--jobs", type=int, default=os.cpu_count() or 2)
     a("--cc", default="gcc")
     a("--filter", metavar="REGEX", help="only operators that match")
-    a("--sample", type=int, metavar="N", help="only N pairs, drawn by --seed, and those of ALWAYS; one model of each")
+    a(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="only N pairs, drawn by --seed, and those of ALWAYS; one model of each",
+    )
     a("--seed", type=int, default=0)
-    a("--least", type=float, default=90, metavar="PERCENT", help="of the pairs that must pass, unless they are a sample")
+    a(
+        "--least",
+        type=float,
+        default=90,
+        metavar="PERCENT",
+        help="of the pairs that must pass, unless they are a sample",
+    )
     a("--cache", type=pathlib.Path, metavar="DIR")
     a("--keep", type=pathlib.Path, metavar="DIR")
     a("--sanitize", action="store_true")
@@ -364,8 +489,24 @@ def judged(folders, opt):
     results = opt.work / "results.json"
     listed = opt.work / "list.txt"
     listed.write_text("".join(f"{f.parent.name}/{f.name}\n" for f in folders))
-    args = [opt.work, "--ingot", opt.ingot, "--jobs", opt.jobs, "--cc", opt.cc, "--data-dims", "--list", listed,
-            "--atol", "1e-5", "--cflags", CFLAGS, "--json", results]
+    args = [
+        opt.work,
+        "--ingot",
+        opt.ingot,
+        "--jobs",
+        opt.jobs,
+        "--cc",
+        opt.cc,
+        "--data-dims",
+        "--list",
+        listed,
+        "--atol",
+        "1e-5",
+        "--cflags",
+        CFLAGS,
+        "--json",
+        results,
+    ]
     for name in ("cache", "keep"):
         args += [f"--{name}", getattr(opt, name)] if getattr(opt, name) else []
     args += ["--sanitize"] if opt.sanitize else []
@@ -385,13 +526,21 @@ def table(rows, out):
     per_op = collections.defaultdict(list)
     for row in rows:
         per_op[(row[0], row[1])].append(row)
-    print("| operator | pairs | passed | refused | wrong | what |\n|---|---|---|---|---|---|", file=out)
+    print(
+        "| operator | pairs | passed | refused | wrong | what |\n|---|---|---|---|---|---|",
+        file=out,
+    )
     for (domain, op), list_ in sorted(per_op.items(), key=lambda kv: kv[0][1]):
         worst = [max((s for s, _ in r[3]), key=RANK.index) for r in list_]
-        why = collections.OrderedDict((run.group(w), None) for r in list_ for s, w in r[3] if s != "passed")
+        why = collections.OrderedDict(
+            (run.group(w), None) for r in list_ for s, w in r[3] if s != "passed"
+        )
         n = collections.Counter(worst)
         what = "; ".join(why).replace("|", "\\|")
-        print(f"| {op} | {len(list_)} | {n['passed']} | {n['refused']} | {n['failed'] + n['crash']} | {what} |", file=out)
+        print(
+            f"| {op} | {len(list_)} | {n['passed']} | {n['refused']} | {n['failed'] + n['crash']} | {what} |",
+            file=out,
+        )
     return count
 
 
@@ -400,7 +549,10 @@ def main(argv=None):
     opt.work = opt.work.absolute()
     opt.work.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    stamp, text = opt.work / "stamp", f"{onnx.__version__} {hashlib.blake2b(pathlib.Path(__file__).read_bytes()).hexdigest()}"
+    stamp, text = (
+        opt.work / "stamp",
+        f"{onnx.__version__} {hashlib.blake2b(pathlib.Path(__file__).read_bytes()).hexdigest()}",
+    )
     if not stamp.exists() or stamp.read_text() != text:
         for d in opt.work.iterdir():
             if d.is_dir():
@@ -419,8 +571,11 @@ def main(argv=None):
     with concurrent.futures.ProcessPoolExecutor(opt.jobs) as pool:
         made = list(pool.map(functools.partial(generate, work=opt.work), items, chunksize=4))
     total = sum(len(m) for m in made)
-    print(f"{len(items)} pairs, {sum(1 for m in made if m)} of which a judge runs at three sizes: {total} models "
-          f"({time.monotonic() - began:.0f} s)", flush=True)
+    print(
+        f"{len(items)} pairs, {sum(1 for m in made if m)} of which a judge runs at three sizes: {total} models "
+        f"({time.monotonic() - began:.0f} s)",
+        flush=True,
+    )
     results = judged([f for m in made for f in m], opt)
     rows = []
     for (key, _), folders in zip(items, made):
@@ -436,8 +591,10 @@ def main(argv=None):
     worst = collections.Counter(max((s for s, _ in r[3]), key=RANK.index) for r in rows)
     passed = 100 * worst["passed"] / max(1, len(rows))
     wrong = worst["failed"] + worst["crash"]
-    print(f"{len(rows)} pairs of operator and axis: {worst['passed']} passed ({passed:.1f} %), {worst['refused']} refused, "
-          f"{wrong} wrong ({time.monotonic() - began:.0f} s)")
+    print(
+        f"{len(rows)} pairs of operator and axis: {worst['passed']} passed ({passed:.1f} %), {worst['refused']} refused, "
+        f"{wrong} wrong ({time.monotonic() - began:.0f} s)"
+    )
     return 1 if wrong or (opt.sample is None and passed < opt.least) else 0
 
 

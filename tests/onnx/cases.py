@@ -7,6 +7,7 @@ Node cases are computed by the package's own generators; what else it ships as f
 simple, pytorch-*) is copied beside them. What cannot be written is named and skipped. A second
 call finds the stamp of the same onnx version and returns at once.
 """
+
 import argparse
 import pathlib
 import shutil
@@ -35,8 +36,10 @@ def write(case, out):
     folder = out / case.kind / case.name
     files = {"model.onnx": case.model.SerializeToString()}
     for n, (inputs, outputs) in enumerate(case.data_sets):
-        for what, values, declared in (("input", inputs, case.model.graph.input),
-                                       ("output", outputs, case.model.graph.output)):
+        for what, values, declared in (
+            ("input", inputs, case.model.graph.input),
+            ("output", outputs, case.model.graph.output),
+        ):
             for i, (value, vi) in enumerate(zip(values, declared)):
                 files[f"test_data_set_{n}/{what}_{i}.pb"] = to_bytes(value, vi)
     for name, data in files.items():
@@ -58,7 +61,9 @@ def write_light(model, folder):
     for i, vi in enumerate(v for v in g.input if v.name not in weights):
         shape = [d.dim_value or 1 for d in vi.type.tensor_type.shape.dim]
         x = (np.arange(np.prod(shape)).reshape(shape) / np.prod(shape)).astype(np.float32)
-        (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(x, vi.name).SerializeToString())
+        (data / f"input_{i}.pb").write_bytes(
+            numpy_helper.from_array(x, vi.name).SerializeToString()
+        )
     for i in range(len(g.output)):
         shutil.copy(model.with_name(f"{model.stem}_output_{i}.pb"), data / f"output_{i}.pb")
 
@@ -75,14 +80,17 @@ def generate(out):
     warnings.simplefilter("ignore")
     import onnx.backend.test.case.model as models
     import onnx.backend.test.case.node as nodes
+
     n = 0
-    for case in {(c.kind, c.name): c for c in models.collect_testcases() + nodes.collect_testcases(None)}.values():
+    for case in {
+        (c.kind, c.name): c for c in models.collect_testcases() + nodes.collect_testcases(None)
+    }.values():
         if case.model is None or not case.data_sets:
             continue
         try:
             write(case, out)
             n += 1
-        except Exception as e:                  # one case the package cannot write is not our failure
+        except Exception as e:  # one case the package cannot write is not our failure
             shutil.rmtree(out / case.kind / case.name, ignore_errors=True)
             print(f"skipped {case.kind}/{case.name}: {e}", file=sys.stderr)
     shipped = pathlib.Path(onnx.__path__[0]) / "backend" / "test" / "data"
@@ -99,6 +107,8 @@ def generate(out):
 
 
 if __name__ == "__main__":
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("out_dir")
     print(generate(p.parse_args().out_dir), "cases")

@@ -20,6 +20,7 @@ Sigma is that of the statistic, which is looked at where it has a variance to sp
 variance, a variance of 1 for a count. What a node is told (probabilities, ratio) has to be known: an input of the
 model, an initializer or a constant. If it is not, the output is judged like one further down.
 """
+
 import math
 
 import numpy as np
@@ -29,7 +30,14 @@ from values import Mismatch, compare
 
 ENOUGH = 30
 SIGMAS = 5
-ALWAYS = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+ALWAYS = {
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+}
 NAMES = ALWAYS | {"Dropout"}
 
 
@@ -48,11 +56,16 @@ def all_nodes(nodes):
 def may_draw(model):
     """Whether a node may draw, for any data."""
     bodies = [model.graph.node, *(f.node for f in model.functions)]
-    return any(n.op_type in NAMES and (n.op_type != "Dropout" or len(n.input) > 2) for b in bodies for n in all_nodes(b))
+    return any(
+        n.op_type in NAMES and (n.op_type != "Dropout" or len(n.input) > 2)
+        for b in bodies
+        for n in all_nodes(b)
+    )
 
 
 class Drawn:
     """Of a model and the values of its inputs by name: the outputs that depend on drawn numbers, by `outputs`."""
+
     def __init__(self, model, inputs):
         self.known, self.functions = dict(inputs), {(f.domain, f.name): f for f in model.functions}
         for t in model.graph.initializer:
@@ -69,7 +82,7 @@ class Drawn:
                 elif "value_float" in value or "value_int" in value:
                     self.known[n.output[0]] = np.array(next(iter(value.values())))
         before = -1
-        while before != len(self.depends):          # nodes may come in any order
+        while before != len(self.depends):  # nodes may come in any order
             before = len(self.depends)
             for n in nodes:
                 if self.draws(n):
@@ -97,20 +110,31 @@ class Drawn:
         """In a branch, a body or a function that it calls; what decides it in there is not followed."""
         f = self.functions.get((node.domain, node.op_type))
         bodies = [g.node for g in inner_graphs(node)] + ([f.node] if f else [])
-        return any(n.op_type in ALWAYS or (n.op_type == "Dropout" and len(n.input) > 2) or self.calls_drawing(n)
-                   for b in bodies for n in all_nodes(b))
+        return any(
+            n.op_type in ALWAYS
+            or (n.op_type == "Dropout" and len(n.input) > 2)
+            or self.calls_drawing(n)
+            for b in bodies
+            for n in all_nodes(b)
+        )
 
     def calls_drawing(self, node):
         f = self.functions.get((node.domain, node.op_type))
-        return bool(f) and any(n.op_type in NAMES or self.calls_drawing(n) for n in all_nodes(f.node))
+        return bool(f) and any(
+            n.op_type in NAMES or self.calls_drawing(n) for n in all_nodes(f.node)
+        )
 
     def compare(self, name, got, want, results, **tolerance):
         """Raises Mismatch, or returns the largest error. results: those of the model's outputs by name."""
         if name not in self.outputs:
             return compare(got, want, **tolerance)
-        if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or \
-                got.dtype != want.dtype or got.shape != want.shape:
-            return compare(got, want, **tolerance)       # which says so
+        if (
+            not isinstance(got, np.ndarray)
+            or not isinstance(want, np.ndarray)
+            or got.dtype != want.dtype
+            or got.shape != want.shape
+        ):
+            return compare(got, want, **tolerance)  # which says so
         node = self.maker.get(name)
         rule = RULES.get(node.op_type) if node else None
         if got.size and not (rule and rule(self, node, name, got, results, tolerance)):
@@ -122,18 +146,25 @@ def o_is_drawn(node, drawn):
     """Whether a node's outputs depend on a drawn number."""
     if drawn.draws(node) or drawn.draws_inside(node):
         return True
-    read = set(node.input).union(*(n.input for g in inner_graphs(node) for n in all_nodes(g.node)),
-                                 *([o.name for o in g.output] for g in inner_graphs(node)))
-    if node.op_type == "Dropout" and len(node.input) > 1:       # it drops nothing: ratio and seed do not matter
+    read = set(node.input).union(
+        *(n.input for g in inner_graphs(node) for n in all_nodes(g.node)),
+        *([o.name for o in g.output] for g in inner_graphs(node)),
+    )
+    if (
+        node.op_type == "Dropout" and len(node.input) > 1
+    ):  # it drops nothing: ratio and seed do not matter
         read = {node.input[0]} | ({node.input[2]} if len(node.input) > 2 else set())
     return bool(read & drawn.depends)
 
 
 # -- rules: False where what the node is told is not known ----------------------------------------
 
+
 def within(what, seen, expected, sigma):
     if not abs(seen - expected) <= SIGMAS * sigma:
-        raise Mismatch(f"{what} is {seen:.6g}, {abs(seen - expected) / sigma:.1f} sigma from {expected:.6g}")
+        raise Mismatch(
+            f"{what} is {seen:.6g}, {abs(seen - expected) / sigma:.1f} sigma from {expected:.6g}"
+        )
 
 
 def attributes(node, **otherwise):
@@ -144,7 +175,12 @@ def moments(got, mean, variance, kurtosis):
     n, x = got.size, got.astype(np.float64)
     if n >= ENOUGH:
         within("its mean", float(x.mean()), mean, math.sqrt(variance / n))
-        within("its variance", float(((x - mean) ** 2).mean()), variance, variance * math.sqrt((kurtosis - 1) / n))
+        within(
+            "its variance",
+            float(((x - mean) ** 2).mean()),
+            variance,
+            variance * math.sqrt((kurtosis - 1) / n),
+        )
 
 
 def uniform(_, node, name, got, results, tolerance):
@@ -208,7 +244,9 @@ def dropout(drawn, node, name, got, results, tolerance):
     ratio, x = float(ratio), np.asarray(x)
     if name == node.output[0]:
         kept = got != 0
-        scaled = (x.astype(np.float64) / (1 - ratio)).astype(x.dtype) if ratio < 1 else np.zeros_like(x)
+        scaled = (
+            (x.astype(np.float64) / (1 - ratio)).astype(x.dtype) if ratio < 1 else np.zeros_like(x)
+        )
         compare(got, np.where(kept, scaled, got).astype(got.dtype), **tolerance)
         some = x != 0
     else:
@@ -220,8 +258,15 @@ def dropout(drawn, node, name, got, results, tolerance):
     return True
 
 
-RULES = {"Bernoulli": bernoulli, "Multinomial": multinomial, "RandomNormal": normal, "RandomNormalLike": normal,
-         "RandomUniform": uniform, "RandomUniformLike": uniform, "Dropout": dropout}
+RULES = {
+    "Bernoulli": bernoulli,
+    "Multinomial": multinomial,
+    "RandomNormal": normal,
+    "RandomNormalLike": normal,
+    "RandomUniform": uniform,
+    "RandomUniformLike": uniform,
+    "Dropout": dropout,
+}
 
 
 def further_down(got, want):
@@ -229,8 +274,12 @@ def further_down(got, want):
         return
     if np.isin(want, (0, 1)).all():
         share = (ones(got).mean() + ones(want).mean()) / 2
-        if 2 * got.size * share * (1 - share) >= 1:     # of a difference of two counts
-            within("the number of ones", float(ones(got).sum()), float(ones(want).sum()),
-                   math.sqrt(2 * got.size * share * (1 - share)))
+        if 2 * got.size * share * (1 - share) >= 1:  # of a difference of two counts
+            within(
+                "the number of ones",
+                float(ones(got).sum()),
+                float(ones(want).sum()),
+                math.sqrt(2 * got.size * share * (1 - share)),
+            )
     elif want.dtype.kind in "fc" and not np.isfinite(got[np.isfinite(want)]).all():
         raise Mismatch("it is not finite")

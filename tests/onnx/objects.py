@@ -7,6 +7,7 @@ ccache knows such sources too, but starts a process for each, and takes longer f
 
 $INGOT_KEPT_OBJECTS is the folder that keeps them; without it they are kept for one process.
 """
+
 import atexit
 import collections
 import functools
@@ -19,9 +20,11 @@ import shutil
 import subprocess
 import tempfile
 
-OTHER_FILES = re.compile(rb"\.incbin|#\s*(embed|include\s+[^\s\"<])")    # of a source that is not all that is compiled
-OFTEN = 3                       # to precompile a header takes as long as to read it twice
-seen = collections.Counter()    # precompiled headers that were wanted
+OTHER_FILES = re.compile(
+    rb"\.incbin|#\s*(embed|include\s+[^\s\"<])"
+)  # of a source that is not all that is compiled
+OFTEN = 3  # to precompile a header takes as long as to read it twice
+seen = collections.Counter()  # precompiled headers that were wanted
 
 
 @functools.lru_cache(maxsize=None)
@@ -66,8 +69,15 @@ def closure(bundle, source):
 def archiver():
     """ar with gcc's plugin and no other; "ar" where that is not known."""
     try:
-        plugin = subprocess.run(["gcc", "-print-file-name=liblto_plugin.so"], capture_output=True, text=True).stdout.strip()
-        if os.path.isabs(plugin) and not subprocess.run(["ar", "--plugin", plugin, "--version"], capture_output=True).returncode:
+        plugin = subprocess.run(
+            ["gcc", "-print-file-name=liblto_plugin.so"], capture_output=True, text=True
+        ).stdout.strip()
+        if (
+            os.path.isabs(plugin)
+            and not subprocess.run(
+                ["ar", "--plugin", plugin, "--version"], capture_output=True
+            ).returncode
+        ):
             return f"ar --plugin {plugin}"
     except OSError:
         pass
@@ -78,7 +88,12 @@ def archiver():
 def is_gcc(cc):
     """Whether the compiler takes x.h.gch where x.h is included."""
     try:
-        return "Free Software Foundation" in subprocess.run([*shlex.split(cc), "--version"], capture_output=True, text=True).stdout
+        return (
+            "Free Software Foundation"
+            in subprocess.run(
+                [*shlex.split(cc), "--version"], capture_output=True, text=True
+            ).stdout
+        )
     except OSError:
         return False
 
@@ -114,14 +129,25 @@ class Objects:
     def lay_headers(self):
         """Those that kernels include first, precompiled; whether there are any."""
         for laid in self.bundle.glob("*.gch"):
-            laid.unlink()       # of another compiler, or other flags
-        kernels = [(includes(f.read_bytes()) or [])[:1] for f in self.bundle.glob("*_kernels_*.c")] if is_gcc(self.compiler) else []
+            laid.unlink()  # of another compiler, or other flags
+        kernels = (
+            [(includes(f.read_bytes()) or [])[:1] for f in self.bundle.glob("*_kernels_*.c")]
+            if is_gcc(self.compiler)
+            else []
+        )
         for name in {first for names in kernels for first in names if first.startswith("igrt_")}:
             kept = self.kept(closure(self.bundle, self.bundle / name), ".gch")
             seen[kept] += 1
             if seen[kept] == OFTEN and not kept.exists():
                 part = kept.with_suffix(f".{os.getpid()}.{id(self)}")
-                command = [*shlex.split(f"{self.compiler} {self.flags}"), "-x", "c-header", name, "-o", part]
+                command = [
+                    *shlex.split(f"{self.compiler} {self.flags}"),
+                    "-x",
+                    "c-header",
+                    name,
+                    "-o",
+                    part,
+                ]
                 if subprocess.run(command, cwd=self.bundle, capture_output=True).returncode == 0:
                     part.rename(kept)
             if kept.exists():

@@ -27,6 +27,7 @@ scores change places, and f32 sums over a million elements have errors of their 
 Inputs are those of test_data_set_0 where it is there, else random numbers; free dims have the data's sizes, else 1, or
 what --dim says. Exit status 1 when something is wrong, refused or crashed, 77 without ONNX Runtime.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -51,8 +52,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import values  # noqa: E402
 from process import call, crashed, first_line  # noqa: E402
 
-LEVELS = {"none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL, "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-          "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
+LEVELS = {
+    "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
 
 
 def session(model, level="none", write=None):
@@ -63,10 +68,15 @@ def session(model, level="none", write=None):
     options.log_severity_level = 4
     if write:
         options.optimized_model_filepath = str(write)
-    return ort.InferenceSession(model if isinstance(model, bytes) else str(model), options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(
+        model if isinstance(model, bytes) else str(model),
+        options,
+        providers=["CPUExecutionProvider"],
+    )
 
 
 # -- inputs -------------------------------------------------------------------------------------
+
 
 def free_inputs(graph):
     weights = {t.name for t in graph.initializer}
@@ -76,10 +86,13 @@ def free_inputs(graph):
 def drawn(info, dims, rng):
     """Random numbers of an input's type and shape."""
     tensor = info.type.tensor_type
-    shape = [d.dim_value if d.HasField("dim_value") else dims.get(d.dim_param, 1) for d in tensor.shape.dim]
+    shape = [
+        d.dim_value if d.HasField("dim_value") else dims.get(d.dim_param, 1)
+        for d in tensor.shape.dim
+    ]
     dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
     if dtype == np.bool_:
-        return rng.random(shape) < .5
+        return rng.random(shape) < 0.5
     if dtype.kind in "iu":
         if "mask" in info.name.lower():
             return np.ones(shape, dtype)
@@ -94,14 +107,18 @@ def feeds_of(path, dims):
     out = {}
     for i, info in enumerate(inputs):
         file = data / f"input_{i}.pb"
-        out[info.name] = values.load_pb(file, "tensor_type") if file.exists() else drawn(info, dims, rng)
+        out[info.name] = (
+            values.load_pb(file, "tensor_type") if file.exists() else drawn(info, dims, rng)
+        )
     return out
 
 
 # -- forms --------------------------------------------------------------------------------------
 
+
 class Reader:
     """What quantize_static calibrates with."""
+
     def __init__(self, feeds):
         self.feeds = iter([feeds])
 
@@ -112,6 +129,7 @@ class Reader:
 def optimised(level):
     def write(source, target, feeds):
         session(source, level, target)
+
     return write
 
 
@@ -126,14 +144,29 @@ def standard(graph):
         x, y = n.input[0], n.output[0]
         if n.op_type == "Crop":
             left, top, right, bottom = attr["border"]
-            nodes.append(helper.make_node("Slice", [x], [y], n.name, axes=[2, 3], starts=[top, left], ends=[-bottom or 1 << 30, -right or 1 << 30]))
+            nodes.append(
+                helper.make_node(
+                    "Slice",
+                    [x],
+                    [y],
+                    n.name,
+                    axes=[2, 3],
+                    starts=[top, left],
+                    ends=[-bottom or 1 << 30, -right or 1 << 30],
+                )
+            )
             continue
-        scale, bias = (attr.get("scale", 1.0), np.reshape(attr["bias"], (1, -1, 1, 1))) if n.op_type == "ImageScaler" else (
-            attr.get("alpha", 1.0), attr.get("beta", 0.0))
+        scale, bias = (
+            (attr.get("scale", 1.0), np.reshape(attr["bias"], (1, -1, 1, 1)))
+            if n.op_type == "ImageScaler"
+            else (attr.get("alpha", 1.0), attr.get("beta", 0.0))
+        )
         for name, v in ((f"{y}/scale", scale), (f"{y}/bias", bias)):
             graph.initializer.append(numpy_helper.from_array(np.asarray(v, np.float32), name))
-        nodes += [helper.make_node("Mul", [x, f"{y}/scale"], [f"{y}/scaled"], f"{n.name}_scale"),
-                  helper.make_node("Add", [f"{y}/scaled", f"{y}/bias"], [y], n.name)]
+        nodes += [
+            helper.make_node("Mul", [x, f"{y}/scale"], [f"{y}/scaled"], f"{n.name}_scale"),
+            helper.make_node("Add", [f"{y}/scaled", f"{y}/bias"], [y], n.name),
+        ]
     del graph.node[:]
     graph.node.extend(nodes)
 
@@ -159,24 +192,33 @@ def quantised_statically(form):
     def write(source, target, feeds):
         from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
         from onnxruntime.quantization.shape_inference import quant_pre_process
+
         with tempfile.TemporaryDirectory() as tmp:
             wide, ready = pathlib.Path(tmp) / "wide.onnx", pathlib.Path(tmp) / "ready.onnx"
             modern(source, wide)
             quant_pre_process(str(wide), str(ready), skip_symbolic_shape=True)
             for per_channel in (True, False):  # of some models the quantiser can do the latter only
                 try:
-                    quantize_static(str(ready), str(target), Reader(feeds), per_channel=per_channel,
-                                    quant_format=QuantFormat.QDQ if form == "qdq" else QuantFormat.QOperator,
-                                    activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+                    quantize_static(
+                        str(ready),
+                        str(target),
+                        Reader(feeds),
+                        per_channel=per_channel,
+                        quant_format=QuantFormat.QDQ if form == "qdq" else QuantFormat.QOperator,
+                        activation_type=QuantType.QUInt8,
+                        weight_type=QuantType.QInt8,
+                    )
                     return
                 except ValueError:
                     if not per_channel:
                         raise
+
     return write
 
 
 def quantised_dynamically(source, target, feeds):
     from onnxruntime.quantization import QuantType, quantize_dynamic
+
     with tempfile.TemporaryDirectory() as tmp:
         wide = pathlib.Path(tmp) / "wide.onnx"
         modern(source, wide)
@@ -185,13 +227,20 @@ def quantised_dynamically(source, target, feeds):
 
 def quantised_in_4_bits(source, target, feeds):
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
     quantizer = MatMulNBitsQuantizer(onnx.load(source), block_size=32, is_symmetric=False)
     quantizer.process()
     onnx.save(quantizer.model.model, target)
 
 
-FORMS = {"basic": optimised("basic"), "extended": optimised("extended"), "qoperator": quantised_statically("qoperator"),
-         "qdq": quantised_statically("qdq"), "dynamic": quantised_dynamically, "nbits": quantised_in_4_bits}
+FORMS = {
+    "basic": optimised("basic"),
+    "extended": optimised("extended"),
+    "qoperator": quantised_statically("qoperator"),
+    "qdq": quantised_statically("qdq"),
+    "dynamic": quantised_dynamically,
+    "nbits": quantised_in_4_bits,
+}
 EIGHT_BITS = ("qoperator", "qdq", "dynamic")
 SELVES = ("opt", "1e-6", "f64")
 
@@ -211,11 +260,14 @@ def write_form(form, source, folder, feeds):
     data = folder / "data"
     data.mkdir()
     for i, info in enumerate(inputs):
-        (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(feeds[info.name], info.name).SerializeToString())
+        (data / f"input_{i}.pb").write_bytes(
+            numpy_helper.from_array(feeds[info.name], info.name).SerializeToString()
+        )
     return None
 
 
 # -- judging ------------------------------------------------------------------------------------
+
 
 def last_scale(graph, name):
     """The scale that an output was last quantised with, found upwards through its producers; None without one."""
@@ -227,7 +279,13 @@ def last_scale(graph, name):
         if node is None or id(node) in seen:
             continue
         seen.add(id(node))
-        at = {"DequantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6, "QGemm": 7, "QuantizeLinear": 1}.get(node.op_type)
+        at = {
+            "DequantizeLinear": 1,
+            "QLinearConv": 6,
+            "QLinearMatMul": 6,
+            "QGemm": 7,
+            "QuantizeLinear": 1,
+        }.get(node.op_type)
         if at is None and node.op_type.startswith("QLinear"):
             at = {"QLinearConcat": 0, "QLinearAdd": 6, "QLinearMul": 6}.get(node.op_type, 3)
         if at is not None and at < len(node.input) and node.input[at] in consts:
@@ -255,7 +313,7 @@ def allowed(graph, name, want, form):
     span = float(finite.max() - finite.min()) if finite.size else 0.0
     span = span or float(np.abs(finite).max(initial=0.0)) or 1.0
     if want.dtype.kind not in "f":
-        return 1.0 if form in EIGHT_BITS and want.dtype.itemsize == 1 else .5
+        return 1.0 if form in EIGHT_BITS and want.dtype.itemsize == 1 else 0.5
     if form in EIGHT_BITS:
         return max(last_scale(graph, name) or span / 255, 1e-4 * span) * 1.001
     return 1e-4 * span
@@ -263,11 +321,15 @@ def allowed(graph, name, want, form):
 
 def moved(model, rng):
     """The model with its float weights moved by 1e-6 of their values, but for those that decide shapes, and exponents."""
-    kept = {i for n in model.graph.node if n.op_type in ("Resize", "Upsample", "Pow") for i in n.input}
+    kept = {
+        i for n in model.graph.node if n.op_type in ("Resize", "Upsample", "Pow") for i in n.input
+    }
     for t in model.graph.initializer:
         if t.data_type == TensorProto.FLOAT and t.name not in kept:
             w = numpy_helper.to_array(t)
-            w = w * (1 - 1e-6 * np.abs(rng.standard_normal(w.shape)))      # towards zero: no mask becomes infinite
+            w = w * (
+                1 - 1e-6 * np.abs(rng.standard_normal(w.shape))
+            )  # towards zero: no mask becomes infinite
             t.CopyFrom(numpy_helper.from_array(w.astype(np.float32), t.name))
     return model.SerializeToString()
 
@@ -282,27 +344,49 @@ def wide_sums(model):
             wide = onnx.NodeProto()
             wide.CopyFrom(n)
             wide.input[0], wide.output[0] = f"{y}_wide_in", f"{y}_wide"
-            nodes += [helper.make_node("Cast", [x], [f"{y}_wide_in"], to=TensorProto.DOUBLE), wide,
-                      helper.make_node("Cast", [f"{y}_wide"], [y], to=TensorProto.FLOAT)]
-        elif n.op_type == "InstanceNormalization" and n.input[1] in weights and n.input[2] in weights:
+            nodes += [
+                helper.make_node("Cast", [x], [f"{y}_wide_in"], to=TensorProto.DOUBLE),
+                wide,
+                helper.make_node("Cast", [f"{y}_wide"], [y], to=TensorProto.FLOAT),
+            ]
+        elif (
+            n.op_type == "InstanceNormalization" and n.input[1] in weights and n.input[2] in weights
+        ):
+
             def v(name):
                 return f"{y}_wide_{name}"
+
             epsilon = next((a.f for a in n.attribute if a.name == "epsilon"), 1e-5)
             shape = (1, -1, 1, 1)
-            for name, w in (("s", weights[n.input[1]].reshape(shape)), ("b", weights[n.input[2]].reshape(shape)), ("e", np.array(epsilon))):
+            for name, w in (
+                ("s", weights[n.input[1]].reshape(shape)),
+                ("b", weights[n.input[2]].reshape(shape)),
+                ("e", np.array(epsilon)),
+            ):
                 graph.initializer.append(numpy_helper.from_array(w.astype(np.float64), v(name)))
-            for op, ins, out, more in (("Cast", [x], v("x"), {"to": TensorProto.DOUBLE}), ("GlobalMean", [v("x")], v("m"), {}),
-                                       ("Sub", [v("x"), v("m")], v("d"), {}), ("Mul", [v("d"), v("d")], v("q"), {}),
-                                       ("GlobalMean", [v("q")], v("v"), {}), ("Add", [v("v"), v("e")], v("ve"), {}),
-                                       ("Sqrt", [v("ve")], v("r"), {}), ("Div", [v("d"), v("r")], v("n"), {}),
-                                       ("Mul", [v("n"), v("s")], v("ns"), {}), ("Add", [v("ns"), v("b")], v("y"), {}),
-                                       ("Cast", [v("y")], y, {"to": TensorProto.FLOAT})):
-                if op == "GlobalMean":      # of images
-                    opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+            for op, ins, out, more in (
+                ("Cast", [x], v("x"), {"to": TensorProto.DOUBLE}),
+                ("GlobalMean", [v("x")], v("m"), {}),
+                ("Sub", [v("x"), v("m")], v("d"), {}),
+                ("Mul", [v("d"), v("d")], v("q"), {}),
+                ("GlobalMean", [v("q")], v("v"), {}),
+                ("Add", [v("v"), v("e")], v("ve"), {}),
+                ("Sqrt", [v("ve")], v("r"), {}),
+                ("Div", [v("d"), v("r")], v("n"), {}),
+                ("Mul", [v("n"), v("s")], v("ns"), {}),
+                ("Add", [v("ns"), v("b")], v("y"), {}),
+                ("Cast", [v("y")], y, {"to": TensorProto.FLOAT}),
+            ):
+                if op == "GlobalMean":  # of images
+                    opset = next(
+                        o.version for o in model.opset_import if o.domain in ("", "ai.onnx")
+                    )
                     if opset < 18:
                         more = {"axes": [2, 3]}
                     else:
-                        graph.initializer.append(numpy_helper.from_array(np.array([2, 3]), f"{out}_axes"))
+                        graph.initializer.append(
+                            numpy_helper.from_array(np.array([2, 3]), f"{out}_axes")
+                        )
                         ins = [*ins, f"{out}_axes"]
                     nodes.append(helper.make_node("ReduceMean", ins, [out], **more))
                 else:
@@ -318,9 +402,14 @@ def wide_sums(model):
 
 def selves(form, model, wanted, want, feeds, allow):
     """How far ONNX Runtime is from itself, by what was changed: {"opt": 0.3, ...}."""
+
     def far(other):
         return max((difference(o, w, s) for o, w, s in zip(other, want, allow) if s), default=0.0)
-    drawn = (session(moved(onnx.load(model), np.random.default_rng(seed))).run(wanted, feeds) for seed in range(3))
+
+    drawn = (
+        session(moved(onnx.load(model), np.random.default_rng(seed))).run(wanted, feeds)
+        for seed in range(3)
+    )
     own = {"opt": far(session(model, "all").run(wanted, feeds)), "1e-6": max(map(far, drawn))}
     try:
         wide = wide_sums(onnx.load(model))
@@ -341,8 +430,21 @@ def judged(form, folder, feeds, opt):
     except Exception as error:
         return "skipped", 0, {}, f"ONNX Runtime: {first_line(str(error))}"
     out = folder / "out"
-    done = call([opt.ingot, "run", model, "--data", folder / "data", "--output-dir", out, "--target", opt.target,
-                 *(f"--dim={d}" for d in opt.dim)], opt.timeout)
+    done = call(
+        [
+            opt.ingot,
+            "run",
+            model,
+            "--data",
+            folder / "data",
+            "--output-dir",
+            out,
+            "--target",
+            opt.target,
+            *(f"--dim={d}" for d in opt.dim),
+        ],
+        opt.timeout,
+    )
     if done.timed_out:
         return "slow", 0, {}, f"not done after {opt.timeout} s"
     if crashed(done):
@@ -356,7 +458,11 @@ def judged(form, folder, feeds, opt):
         if not plain:
             continue
         file = out / f"output_{i}.pb"
-        got = values.load_pb(file, "tensor_type") if file.exists() else values.load_npy(out / f"output_{i}", w)
+        got = (
+            values.load_pb(file, "tensor_type")
+            if file.exists()
+            else values.load_npy(out / f"output_{i}", w)
+        )
         worst = max(worst, difference(got, w, allow[i]))
     if worst <= 1:
         return "right", worst, {}, ""
@@ -403,11 +509,17 @@ def models(paths):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", default="build/ingot")
     p.add_argument("--forms", default=",".join(FORMS))
     p.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/ort-models"))
-    p.add_argument("--keep", action="store_true", help="leave the files in --work, and use those that are there")
+    p.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave the files in --work, and use those that are there",
+    )
     p.add_argument("--target", default="c:native")
     p.add_argument("--dim", action="append", default=[], help="NAME=N, as for ingot run")
     p.add_argument("--jobs", type=int, default=1)
@@ -419,9 +531,15 @@ def main():
         p.error(f"unknown form: {', '.join(sorted(unknown))}")
     logging.disable(logging.WARNING)
     ort.set_default_logger_severity(4)
-    print(f"{'model':28} {'form':10} {'status':9} {'ours':>9} " + " ".join(f"{'ort ' + k:>9}" for k in SELVES) + "  remark")
+    print(
+        f"{'model':28} {'form':10} {'status':9} {'ours':>9} "
+        + " ".join(f"{'ort ' + k:>9}" for k in SELVES)
+        + "  remark"
+    )
     with concurrent.futures.ThreadPoolExecutor(opt.jobs) as pool:
-        rows = [r for rows in pool.map(family, [(m, opt) for m in models(opt.models)]) for r in rows]
+        rows = [
+            r for rows in pool.map(family, [(m, opt) for m in models(opt.models)]) for r in rows
+        ]
     count = collections.Counter(r[2] for r in rows)
     print(", ".join(f"{n} {s}" for s, n in sorted(count.items())))
     return 1 if any(count[s] for s in ("wrong", "refused", "failed", "crash", "slow")) else 0

@@ -1,4 +1,5 @@
 """Child processes of the outside tests: run with a time and a memory limit, and judged."""
+
 import collections
 import math
 import os
@@ -6,25 +7,40 @@ import re
 import signal
 import subprocess
 
-REPORT = re.compile(r"ERROR: (Address|Leak|Memory|Undefined)\w*Sanitizer|runtime error:|Sanitizer: |SUMMARY: \w+Sanitizer")
+REPORT = re.compile(
+    r"ERROR: (Address|Leak|Memory|Undefined)\w*Sanitizer|runtime error:|Sanitizer: |SUMMARY: \w+Sanitizer"
+)
 INTERNAL = 70
 # what every child gets: one language, sanitizers that end it with a status of their own
-SETTINGS = {"LC_ALL": "C", "ASAN_OPTIONS": "exitcode=99:hard_rss_limit_mb=8192", "UBSAN_OPTIONS": "print_stacktrace=1"}
+SETTINGS = {
+    "LC_ALL": "C",
+    "ASAN_OPTIONS": "exitcode=99:hard_rss_limit_mb=8192",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
 
 Done = collections.namedtuple("Done", "rc out err timed_out")
 
 
-WAITS = 30    # times as long as what hangs takes a core, what waits for something may wait
+WAITS = 30  # times as long as what hangs takes a core, what waits for something may wait
 
 
 def call(args, timeout, env=None, cwd=None, limit_mb=0):
     """Runs a command in a process group of its own. timeout: seconds of a core that it has, and whatever it starts, each, so that a busy machine ends nobody; the
     group is ended as a whole after many times as long."""
     args = [str(a) for a in args]
-    limits = [f"ulimit -S -t {math.ceil(timeout)}"] + ([f"ulimit -v {limit_mb * 1024}"] if limit_mb else [])
+    limits = [f"ulimit -S -t {math.ceil(timeout)}"] + (
+        [f"ulimit -v {limit_mb * 1024}"] if limit_mb else []
+    )
     args = ["sh", "-c", f"{'; '.join(limits)}; exec \"$@\"", "sh", *args]
-    p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                         env=env, cwd=cwd, start_new_session=True)
+    p = subprocess.Popen(
+        args,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        cwd=cwd,
+        start_new_session=True,
+    )
     try:
         out, err = p.communicate(timeout=WAITS * timeout)
         late = p.returncode == -signal.SIGXCPU

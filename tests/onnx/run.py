@@ -30,6 +30,7 @@ cases whose inputs or outputs are no tensors are left out.
 
 Exit status 1 when something crashed or a case named in --baseline (with --all, any) does not pass.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -64,12 +65,14 @@ STATUSES = ("passed", "failed", "refused", "crash")
 
 class Stop(Exception):
     """A case ends here: its status, and why."""
+
     def __init__(self, status, reason):
         super().__init__(reason)
         self.status, self.reason = status, reason
 
 
 # -- what an exit says -------------------------------------------------------------------------
+
 
 def asked(done, stage):
     """Passes a good exit of ingot on; any other ends the case."""
@@ -99,6 +102,7 @@ def succeeded(done, stage):
 
 # -- one case ---------------------------------------------------------------------------------
 
+
 class Case:
     def __init__(self, folder):
         self.folder = folder
@@ -106,7 +110,9 @@ class Case:
         self.model = folder / "model.onnx"
 
     def sets(self):
-        return sorted(self.folder.glob("test_data_set_*"), key=lambda p: int(p.name.rsplit("_", 1)[1]))
+        return sorted(
+            self.folder.glob("test_data_set_*"), key=lambda p: int(p.name.rsplit("_", 1)[1])
+        )
 
     @functools.cached_property
     def declared(self):
@@ -150,7 +156,9 @@ class Case:
             elif kind == "tensor_type" and value is not None:
                 t = declared.tensor_type
                 ranked = t.HasField("shape")
-                dims = t.shape.dim if ranked else [None] * (value.ndim if vi.type != declared else 0)
+                dims = (
+                    t.shape.dim if ranked else [None] * (value.ndim if vi.type != declared else 0)
+                )
                 for axis, (dim, size) in enumerate(zip(dims, value.shape)):
                     if not ranked or not dim.HasField("dim_value") or dim.dim_value < 0:
                         name = dim.dim_param if ranked else ""
@@ -173,7 +181,10 @@ class Case:
         if not self.drawing:
             return None
         free = self.declared[0]
-        return Drawn(self.drawing, {free[n].name: values.load_pb(file, kind) for n, file, kind in self.inputs(data)})
+        return Drawn(
+            self.drawing,
+            {free[n].name: values.load_pb(file, kind) for n, file, kind in self.inputs(data)},
+        )
 
     def by_statistics(self):
         """Whether an output of a data set is judged by its distribution."""
@@ -189,8 +200,11 @@ class Case:
         real = self.folder.parent.parent / "real" / self.folder.name
         told = [f / "data.json" for f in (self.folder, real) if (f / "data.json").exists()]
         own = json.loads(told[0].read_text()) if told else {}
-        return {"rtol": own.get("rtol", opt.rtol), "atol": own.get("atol", opt.atol),
-                "of_range": opt.tolerance_range}
+        return {
+            "rtol": own.get("rtol", opt.rtol),
+            "atol": own.get("atol", opt.atol),
+            "of_range": opt.tolerance_range,
+        }
 
 
 def compared(case, data, opt, get):
@@ -218,7 +232,16 @@ def build_and_run(case, bundle, work, compiler, opt):
         leave(made, opt.build_only / case.name)
         return 0.0
     program = ["node", made / "run.mjs"] if opt.wasm else [made / "model"]
-    worst = max([0.0, *(run_on(data, case, program, env, work, opt) for env in environments(made, work, opt) for data in case.sets())])
+    worst = max(
+        [
+            0.0,
+            *(
+                run_on(data, case, program, env, work, opt)
+                for env in environments(made, work, opt)
+                for data in case.sets()
+            ),
+        ]
+    )
     shutil.rmtree(made)
     return worst
 
@@ -259,7 +282,11 @@ def run_on(data, case, program, env, work, opt):
 
 def digest(case, bundle, opt):
     h = hashlib.blake2b(opt.fingerprint.encode(), digest_size=20)
-    for root, pattern in ((bundle, "**/*"), (case.folder, "*.json"), (case.folder, "test_data_set_*/*")):
+    for root, pattern in (
+        (bundle, "**/*"),
+        (case.folder, "*.json"),
+        (case.folder, "test_data_set_*/*"),
+    ):
         for p in sorted(root.glob(pattern)):
             if p.is_file():
                 h.update(f"\0{p.relative_to(root)}\0{p.stat().st_size}\0".encode())
@@ -269,7 +296,15 @@ def digest(case, bundle, opt):
 
 def ready(case, work, opt):
     """A program that an earlier run has left, on every data set; the largest error."""
-    return max([0.0, *(run_on(data, case, [opt.programs / case.name / "model"], opt.env, work, opt) for data in case.sets())])
+    return max(
+        [
+            0.0,
+            *(
+                run_on(data, case, [opt.programs / case.name / "model"], opt.env, work, opt)
+                for data in case.sets()
+            ),
+        ]
+    )
 
 
 def ahead_of_time(case, work, opt):
@@ -277,7 +312,9 @@ def ahead_of_time(case, work, opt):
     args = [opt.ingot, "compile", case.model, "-o", bundle]
     if opt.target:
         args += ["--target", opt.target]
-    args += opt.compile_args + (case.sizes() if opt.data_dims else [])     # of a dim that is named twice the first counts
+    args += opt.compile_args + (
+        case.sizes() if opt.data_dims else []
+    )  # of a dim that is named twice the first counts
     asked(call(args, opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb_ingot), "compile")
     seen = opt.cache and opt.cache / "results" / f"{digest(case, bundle, opt)}.json"
     if seen and seen.exists():
@@ -309,13 +346,14 @@ def bound(case, work, opt):
             args += ["--target", opt.target]
         env = dict(opt.env, XDG_CACHE_HOME=str(work / "cache"), HOME=str(work))
         done = call(args, 2 * opt.timeout, env, cwd=work, limit_mb=opt.limit_mb_ingot)
-        if done.rc != DIFFERS:      # it judges by other rules than are used here
+        if done.rc != DIFFERS:  # it judges by other rules than are used here
             asked(done, "ingot run")
         kinds = [v.type.WhichOneof("value") for v in case.declared[2]]
 
         def get(n, _):
             file = out / f"output_{n}.pb"
             return values.load_pb(file, kinds[n]) if file.exists() else None
+
         worst = max(worst, compared(case, data, opt, get))
         shutil.rmtree(out, ignore_errors=True)
     return worst
@@ -323,7 +361,15 @@ def bound(case, work, opt):
 
 def interpreted(case, work, opt):
     """`ingot verify --interpret` on the data."""
-    args = [opt.ingot, "verify", case.model, "--interpret", "-q", "--target", opt.target or "c"] + opt.compile_args
+    args = [
+        opt.ingot,
+        "verify",
+        case.model,
+        "--interpret",
+        "-q",
+        "--target",
+        opt.target or "c",
+    ] + opt.compile_args
     for data in case.sets():
         given = ["--data", data]
         if case.by_statistics():
@@ -348,7 +394,11 @@ def attempt(step, case, opt):
         result = {"status": "failed", "reason": f"harness: {type(e).__name__}: {e}"}
     result["seconds"] = round(time.monotonic() - began, 3)
     # the paths of this run say nothing: a reason speaks of the bundle's files
-    for prefix, short in ((str(case.folder) + "/", ""), (str(work) + "/", ""), ("bundle-built/", "")):
+    for prefix, short in (
+        (str(case.folder) + "/", ""),
+        (str(work) + "/", ""),
+        ("bundle-built/", ""),
+    ):
         result["reason"] = result["reason"].replace(prefix, short)
     if opt.keep and result["status"] != "passed":
         result["kept"] = str(work)
@@ -358,7 +408,12 @@ def attempt(step, case, opt):
 
 
 def judge(case, opt):
-    result = {"name": case.name, **attempt(interpreted if opt.interpret else ready if opt.programs else ahead_of_time, case, opt)}
+    result = {
+        "name": case.name,
+        **attempt(
+            interpreted if opt.interpret else ready if opt.programs else ahead_of_time, case, opt
+        ),
+    }
     if opt.bind and result["status"] != "passed":
         result["bind"] = attempt(bound, case, opt)
     passed = "passed" in (result["status"], result.get("bind", {}).get("status"))
@@ -367,6 +422,7 @@ def judge(case, opt):
 
 
 # -- reporting --------------------------------------------------------------------------------
+
 
 def group(reason):
     """The reason without what is particular to a case, to count alike ones together."""
@@ -379,12 +435,17 @@ def group(reason):
 
 def table(results, out):
     """A summary, the reasons, and every case that did not pass, as Markdown."""
-    w = lambda *cells: print("| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in cells) + " |", file=out)  # noqa: E731
+    w = lambda *cells: print(
+        "| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in cells) + " |",
+        file=out,
+    )  # noqa: E731
     suites = collections.defaultdict(collections.Counter)
     for r in results:
         for row in (r["name"].split("/")[0], "all"):
             suites[row][r["status"]] += 1
-            suites[row]["bind"] += r["status"] == "passed" or r.get("bind", {}).get("status") == "passed"
+            suites[row]["bind"] += (
+                r["status"] == "passed" or r.get("bind", {}).get("status") == "passed"
+            )
             suites[row]["bind crash"] += r.get("bind", {}).get("status") == "crash"
     bind = any("bind" in r for r in results)
     extra = ["passed with bind", "crash with bind"] if bind else []
@@ -392,7 +453,12 @@ def table(results, out):
     w(*["---"] * (6 + len(extra)))
     for row in sorted(set(suites) - {"all"}) + ["all"]:
         c = suites[row]
-        w(row, *(c[s] for s in STATUSES), sum(c[s] for s in STATUSES), *([c["bind"], c["bind crash"]] if bind else []))
+        w(
+            row,
+            *(c[s] for s in STATUSES),
+            sum(c[s] for s in STATUSES),
+            *([c["bind"], c["bind crash"]] if bind else []),
+        )
     for status in STATUSES[:0:-1]:
         these = [r for r in results if r["status"] == status]
         if not these:
@@ -410,7 +476,11 @@ def table(results, out):
         w("---", "---", *(["---"] if bind else []))
         for r in these:
             b = r.get("bind", {})
-            w(r["name"], r["reason"], *([f"{b.get('status', '')} {b.get('reason', '')}".strip()] if bind else []))
+            w(
+                r["name"],
+                r["reason"],
+                *([f"{b.get('status', '')} {b.get('reason', '')}".strip()] if bind else []),
+            )
 
 
 def summary(results, seconds, out=sys.stdout):
@@ -444,6 +514,7 @@ def bless(path, results):
 
 # -- the run ----------------------------------------------------------------------------------
 
+
 def find_cases(dirs):
     found = {}
     for d in dirs:
@@ -456,22 +527,40 @@ def find_cases(dirs):
 
 
 def options(argv):
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     a = p.add_argument
     a("dirs", nargs="+", type=pathlib.Path, metavar="DIR")
     a("--ingot", type=pathlib.Path, default=pathlib.Path("build/ingot"))
     a("--jobs", type=int, default=os.cpu_count() or 2)
-    a("--cc", help="C compiler (gcc; for wasm clang), or several with commas: a case passes when it does with each")
+    a(
+        "--cc",
+        help="C compiler (gcc; for wasm clang), or several with commas: a case passes when it does with each",
+    )
     a("--cflags", default=CFLAGS)
     a("--sanitize", action="store_true", help="build the bundles with ASan and UBSan")
     a("--bind", action="store_true", help="try what did not pass again with `ingot run`")
-    a("--interpret", action="store_true", help="judge by `ingot verify --interpret`: for a target that this machine is not")
+    a(
+        "--interpret",
+        action="store_true",
+        help="judge by `ingot verify --interpret`: for a target that this machine is not",
+    )
     a("--emulate", action="store_true", help="run the kernels of a CUDA target without a GPU")
-    a("--build-only", type=pathlib.Path, metavar="DIR", help="leave the programs in DIR, run nothing")
+    a(
+        "--build-only",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="leave the programs in DIR, run nothing",
+    )
     a("--programs", type=pathlib.Path, metavar="DIR", help="run these, build nothing")
     a("--target", help="as ingot's --target")
     a("--dim", action="append", default=[], metavar="NAME=LO..HI", help="handed to ingot compile")
-    a("--data-dims", action="store_true", help="free dims that no --dim names get the sizes (or bounds) they have in the data")
+    a(
+        "--data-dims",
+        action="store_true",
+        help="free dims that no --dim names get the sizes (or bounds) they have in the data",
+    )
     a("--compile-arg", action="append", default=[], metavar="ARG", help="handed to ingot compile")
     a("--filter", metavar="REGEX", help="only cases whose suite/name matches")
     a("--list", type=pathlib.Path, metavar="FILE", help="only the cases named in FILE")
@@ -479,11 +568,31 @@ def options(argv):
     a("--seed", type=int, default=0)
     a("--rtol", type=float, default=1e-3)
     a("--atol", type=float, default=1e-7)
-    a("--tolerance-range", type=float, metavar="T", help="floats: largest error at most T of the output's range")
+    a(
+        "--tolerance-range",
+        type=float,
+        metavar="T",
+        help="floats: largest error at most T of the output's range",
+    )
     a("--timeout", type=float, default=240, help="seconds for each step of a case")
-    a("--limit-mb", type=int, default=8192, help="address space of what is not sanitized; 0 for no limit")
-    a("--cache", type=pathlib.Path, metavar="DIR", help="remember results by bundle, data and compiler")
-    a("--keep", type=pathlib.Path, metavar="DIR", help="leave the folders of what did not pass in DIR")
+    a(
+        "--limit-mb",
+        type=int,
+        default=8192,
+        help="address space of what is not sanitized; 0 for no limit",
+    )
+    a(
+        "--cache",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="remember results by bundle, data and compiler",
+    )
+    a(
+        "--keep",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="leave the folders of what did not pass in DIR",
+    )
     a("--out", type=pathlib.Path, metavar="FILE.md")
     a("--json", type=pathlib.Path, metavar="FILE.json")
     a("--baseline", type=pathlib.Path, metavar="FILE", help="cases that must pass, one a line")
@@ -503,7 +612,9 @@ def options(argv):
     opt.compile_args = [x for d in opt.dim for x in ("--dim", d)] + opt.compile_arg
     opt.env = dict(os.environ, **SETTINGS)
     opt.limit_mb_ingot = 0 if opt.programs or sanitized(opt.ingot) else opt.limit_mb
-    if opt.sanitize or opt.wasm or (opt.target or "c").split(":")[0] != "c":     # node maps more than it uses
+    if (
+        opt.sanitize or opt.wasm or (opt.target or "c").split(":")[0] != "c"
+    ):  # node maps more than it uses
         opt.limit_mb = 0
     for folder in ("build_only", "programs"):
         if getattr(opt, folder):
@@ -513,9 +624,22 @@ def options(argv):
         (opt.cache / "results").mkdir(parents=True, exist_ok=True)
     here = pathlib.Path(__file__).resolve().parent
     versions = [call([*shlex.split(c), "--version"], 10).out.splitlines()[0] for c in opt.cc]
-    sources = [here / f for f in ("run.py", "values.py", "drawn.py")] + (emulate.SOURCES if opt.emulate else [])
-    opt.fingerprint = repr([*(f.read_text() for f in sources), opt.cc, versions,
-                            opt.cflags, opt.sanitize, opt.target, opt.rtol, opt.atol, opt.tolerance_range])
+    sources = [here / f for f in ("run.py", "values.py", "drawn.py")] + (
+        emulate.SOURCES if opt.emulate else []
+    )
+    opt.fingerprint = repr(
+        [
+            *(f.read_text() for f in sources),
+            opt.cc,
+            versions,
+            opt.cflags,
+            opt.sanitize,
+            opt.target,
+            opt.rtol,
+            opt.atol,
+            opt.tolerance_range,
+        ]
+    )
     return opt
 
 
@@ -547,7 +671,11 @@ def main(argv=None):
                 results.append(r)
                 if opt.verbose:
                     told = r["reason"] or f"error {r['error']:.3g}"
-                    also = f"  [bind: {r['bind']['status']} {r['bind']['reason']}]" if "bind" in r else ""
+                    also = (
+                        f"  [bind: {r['bind']['status']} {r['bind']['reason']}]"
+                        if "bind" in r
+                        else ""
+                    )
                     print(f"{r['status']:8} {r['name']}: {told}{also}", flush=True)
                 elif len(results) % 200 == 0:
                     print(f"  {len(results)}/{len(cases)}", file=sys.stderr, flush=True)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The judge judged: what compare() must accept and reject, of drawn numbers too, that .npy keeps every value, and whom limits of time end."""
+
 import pathlib
 import tempfile
 import unittest
@@ -59,7 +60,12 @@ class Compare(unittest.TestCase):
             self.differ(np.array([1, 3], t), np.array([1, 2], t))
 
     def test_units_of_narrow_types(self):
-        for t, units in ((f16, 2), (bf16, 2), (ml_dtypes.float8_e5m2, 1), (ml_dtypes.float8_e4m3fn, 1)):
+        for t, units in (
+            (f16, 2),
+            (bf16, 2),
+            (ml_dtypes.float8_e5m2, 1),
+            (ml_dtypes.float8_e4m3fn, 1),
+        ):
             want = np.array([1.0, -2.0, 0.0], t)
             bits = want.view(f"u{want.dtype.itemsize}")
             self.same((bits + np.array(units, bits.dtype)).view(t), want)
@@ -89,12 +95,30 @@ class Compare(unittest.TestCase):
 
 class Npy(unittest.TestCase):
     def test_round_trip(self):
-        names = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2"]
+        names = [
+            "bfloat16",
+            "float8_e4m3fn",
+            "float8_e5m2",
+            "float8_e8m0fnu",
+            "float4_e2m1fn",
+            "int4",
+            "uint4",
+            "int2",
+        ]
         cases = [np.array([[1, -1]]).astype(getattr(ml_dtypes, n)) for n in names]
         cases += [np.arange(6, dtype=t).reshape(2, 3) for t in ("f4", "f8", "f2", "i1", "u8", "c8")]
-        cases += [np.array(True), np.zeros((0, 3), f32), np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-                  strings("", "zwölf"), strings(""), strings().reshape(0), strings("x").reshape(()),
-                  [], [np.ones(2), np.zeros(1)], None]
+        cases += [
+            np.array(True),
+            np.zeros((0, 3), f32),
+            np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+            strings("", "zwölf"),
+            strings(""),
+            strings().reshape(0),
+            strings("x").reshape(()),
+            [],
+            [np.ones(2), np.zeros(1)],
+            None,
+        ]
         with tempfile.TemporaryDirectory() as d:
             for i, v in enumerate(cases):
                 path = pathlib.Path(d) / str(i)
@@ -104,10 +128,16 @@ class Npy(unittest.TestCase):
 
 class Draws(unittest.TestCase):
     """One node, y = op(...), and w = Neg(x) beside it, which is exact."""
+
     def model(self, op, inputs, outputs="y", **attributes):
-        nodes = [helper.make_node(op, inputs.split(), outputs.split(), **attributes), helper.make_node("Neg", ["x"], ["w"]),
-                 helper.make_node("Identity", ["y"], ["v"])]
-        graph = helper.make_graph(nodes, "g", [], [onnx.ValueInfoProto(name=n) for n in outputs.split() + ["w", "v"]])
+        nodes = [
+            helper.make_node(op, inputs.split(), outputs.split(), **attributes),
+            helper.make_node("Neg", ["x"], ["w"]),
+            helper.make_node("Identity", ["y"], ["v"]),
+        ]
+        graph = helper.make_graph(
+            nodes, "g", [], [onnx.ValueInfoProto(name=n) for n in outputs.split() + ["w", "v"]]
+        )
         return helper.make_model(graph)
 
     def judge(self, good, op, inputs, known, y, want, name="y", results=None, **attributes):
@@ -131,20 +161,39 @@ class Draws(unittest.TestCase):
             self.judge(False, "Bernoulli", "x", {"x": p}, 2 * y, want, name)
             self.judge(False, "Bernoulli", "x", {"x": p}, y[1:], want, name)
             self.judge(False, "Bernoulli", "x", {"x": p}, y.astype(np.float64), want, name)
-        self.judge(False, "Bernoulli", "x", {"x": np.zeros(3, f32)}, np.array([0, 0, 1], f32), np.zeros(3, f32))
-        self.judge(False, "Bernoulli", "x", {"x": p}, p, -p, "w")          # nothing drawn: exact
+        self.judge(
+            False,
+            "Bernoulli",
+            "x",
+            {"x": np.zeros(3, f32)},
+            np.array([0, 0, 1], f32),
+            np.zeros(3, f32),
+        )
+        self.judge(False, "Bernoulli", "x", {"x": p}, p, -p, "w")  # nothing drawn: exact
 
     def test_numbers(self):
         r = np.random.default_rng(1)
         x = np.zeros(1000, f32)
         u, n = r.uniform(2, 6, 1000).astype(f32), r.normal(1, 2, 1000).astype(f32)
-        told = {"RandomUniformLike": (u, {"low": 2.0, "high": 6.0}), "RandomNormalLike": (n, {"mean": 1.0, "scale": 2.0})}
+        told = {
+            "RandomUniformLike": (u, {"low": 2.0, "high": 6.0}),
+            "RandomNormalLike": (n, {"mean": 1.0, "scale": 2.0}),
+        }
         for op, (y, attributes) in told.items():
             self.judge(True, op, "x", {"x": x}, y, y[::-1].copy(), **attributes)
             centre = f32(4 if op == "RandomUniformLike" else 1)
             for wrong in (y + f32(1), (y - centre) * f32(0.5) + centre, y * 0 + centre):
                 self.judge(False, op, "x", {"x": x}, wrong, y, **attributes)
-        self.judge(False, "RandomUniformLike", "x", {"x": x[:3]}, f32([2, 3, 7]), f32([2, 3, 4]), low=2.0, high=6.0)
+        self.judge(
+            False,
+            "RandomUniformLike",
+            "x",
+            {"x": x[:3]},
+            f32([2, 3, 7]),
+            f32([2, 3, 4]),
+            low=2.0,
+            high=6.0,
+        )
 
     def test_multinomial(self):
         x = np.log(np.array([[0.2, 0.8]], f32))
@@ -163,7 +212,7 @@ class Draws(unittest.TestCase):
         self.judge(False, "Dropout", "x r t", known, ~keep, keep, "z", {"y": y})
         for wrong in (y / 2, x * 4, np.zeros(400, f32)):
             self.judge(False, "Dropout", "x r t", known, wrong, y)
-        for other in ({"r": np.array(0, f32)}, {"t": np.array(False)}):    # nothing drawn: exact
+        for other in ({"r": np.array(0, f32)}, {"t": np.array(False)}):  # nothing drawn: exact
             self.judge(True, "Dropout", "x r t", {**known, **other}, x, x)
             self.judge(False, "Dropout", "x r t", {**known, **other}, y, x)
             self.judge(False, "Dropout", "x r t", {**known, **other}, y, x, "v")
@@ -171,6 +220,7 @@ class Draws(unittest.TestCase):
 
 class Processes(unittest.TestCase):
     """A limit is of time that a process has a core: what hangs is ended by it, what waits for others is not."""
+
     def test_hangs(self):
         done = process.call(["sh", "-c", "while :; do :; done"], 1)
         self.assertTrue(done.timed_out and process.crashed(done) is None)

@@ -7,6 +7,7 @@ Strings are object arrays of bytes.
     sequence    x/0.npy ...  a folder
     absent      no file
 """
+
 import pathlib
 
 import ml_dtypes
@@ -15,8 +16,16 @@ import onnx
 from onnx import numpy_helper
 
 # Below 16 bits a tolerance of "two units" is most of the range: narrower types get fewer.
-ULPS = {"float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e4m3fnuz": 1, "float8_e5m2": 1,
-        "float8_e5m2fnuz": 1, "float8_e8m0fnu": 0, "float4_e2m1fn": 0}
+ULPS = {
+    "float16": 2,
+    "bfloat16": 2,
+    "float8_e4m3fn": 1,
+    "float8_e4m3fnuz": 1,
+    "float8_e5m2": 1,
+    "float8_e5m2fnuz": 1,
+    "float8_e8m0fnu": 0,
+    "float4_e2m1fn": 0,
+}
 BITS = {"float4_e2m1fn": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 
 
@@ -25,6 +34,7 @@ class Mismatch(Exception):
 
 
 # -- protobuf ---------------------------------------------------------------------------------
+
 
 def _tensor(t):
     if t.data_type == onnx.TensorProto.STRING:
@@ -77,6 +87,7 @@ def load_pb(path, kind):
 
 # -- npy --------------------------------------------------------------------------------------
 
+
 def _to_plain(a):
     if a.dtype == object:
         flat = [x if isinstance(x, bytes) else str(x).encode() for x in a.ravel()]
@@ -96,7 +107,11 @@ def save_npy(path, value):
         for i, v in enumerate(value):
             save_npy(path / str(i), v)
         return
-    np.save(path.with_name(path.name + ".npy"), np.asarray(_to_plain(value), order="C"), allow_pickle=False)
+    np.save(
+        path.with_name(path.name + ".npy"),
+        np.asarray(_to_plain(value), order="C"),
+        allow_pickle=False,
+    )
 
 
 def load_npy(path, like):
@@ -106,8 +121,10 @@ def load_npy(path, like):
         items = sorted(path.iterdir(), key=lambda p: int(p.stem))
         kinds = like if isinstance(like, list) else []
         first = kinds[0] if kinds else None
-        return [load_npy(p.with_suffix(""), kinds[i] if i < len(kinds) else first)
-                for i, p in enumerate(items)]
+        return [
+            load_npy(p.with_suffix(""), kinds[i] if i < len(kinds) else first)
+            for i, p in enumerate(items)
+        ]
     file = path.with_name(path.name + ".npy")
     if not file.exists():
         return None
@@ -128,6 +145,7 @@ def load_npy(path, like):
 
 # -- comparison -------------------------------------------------------------------------------
 
+
 def _ordered(a):
     """Bit patterns as integers in the order of the values, neighbours one apart."""
     bits = BITS.get(a.dtype.name, a.dtype.itemsize * 8)
@@ -143,8 +161,10 @@ def _worst(bad, got, want, what):
     n = int(bad.sum())
     i = int(np.flatnonzero(bad.ravel())[0])
     at = list(int(k) for k in np.unravel_index(i, bad.shape))
-    return Mismatch(f"{n} of {bad.size} values differ, {what}first at {at}: "
-                    f"{got.ravel()[i]!s} for {want.ravel()[i]!s}")
+    return Mismatch(
+        f"{n} of {bad.size} values differ, {what}first at {at}: "
+        f"{got.ravel()[i]!s} for {want.ravel()[i]!s}"
+    )
 
 
 def _compare_array(got, want, rtol, atol, of_range):
@@ -159,14 +179,16 @@ def _compare_array(got, want, rtol, atol, of_range):
     name = want.dtype.name
     if want.dtype.kind == "O":
         # S pads with zero bytes: a trailing one is no part of the string
-        plain = [[(s if isinstance(s, bytes) else str(s).encode()).rstrip(b"\0") for s in a.ravel()]
-                 for a in (got, want)]
+        plain = [
+            [(s if isinstance(s, bytes) else str(s).encode()).rstrip(b"\0") for s in a.ravel()]
+            for a in (got, want)
+        ]
         bad = np.array([g != w for g, w in zip(*plain)]).reshape(want.shape)
         if bad.any():
             raise _worst(bad, got, want, "")
         return 0.0
     got, want = np.atleast_1d(got), np.atleast_1d(want)
-    if name not in ULPS and want.dtype.kind not in "fc":          # integers and bool: exact
+    if name not in ULPS and want.dtype.kind not in "fc":  # integers and bool: exact
         bad = got.astype(np.int64) != want.astype(np.int64) if name in BITS else got != want
         if bad.any():
             raise _worst(bad, got, want, "")
@@ -187,7 +209,8 @@ def _compare_array(got, want, rtol, atol, of_range):
             close = err <= atol + rtol * np.abs(w)
         if name in ULPS:
             close = (np.abs(_ordered(got) - _ordered(want)).reshape(got.shape) <= ULPS[name]) | (
-                close if want.dtype.itemsize > 1 else False)
+                close if want.dtype.itemsize > 1 else False
+            )
         bad = ~(same | (finite & close))
     worst = float(err[finite].max(initial=0.0))
     if bad.any():

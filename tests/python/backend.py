@@ -7,6 +7,7 @@ Every case of the installed onnx package is run: compiled for the sizes of its i
 shared library, called through NumPy arrays, and judged by the runner. Prints what did not pass and why, and the score; status 1 below
 --least. Without --ingot the installed package is tested.
 """
+
 import argparse
 import concurrent.futures
 import os
@@ -21,6 +22,7 @@ def cases(include):
     """The runner's cases for the CPU, by name."""
     import onnx.backend.test
     import ingot.onnx_backend
+
     test = onnx.backend.test.BackendTest(ingot.onnx_backend, __name__)
     for pattern in include:
         test.include(pattern)
@@ -49,7 +51,9 @@ def judge(name, include):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ingot", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--include", action="append", default=[])
@@ -57,7 +61,9 @@ def main():
     o = parser.parse_args()
     if o.ingot:
         os.environ["INGOT"] = str(o.ingot.resolve())
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(TREE / "compiler/tools/python"), os.environ.get("PYTHONPATH", "")])
+        os.environ["PYTHONPATH"] = os.pathsep.join(
+            [str(TREE / "compiler/tools/python"), os.environ.get("PYTHONPATH", "")]
+        )
         sys.path.insert(0, str(TREE / "compiler/tools/python"))
     try:
         names = sorted(cases(o.include))
@@ -75,9 +81,17 @@ def main():
             else:
                 passed += 1
             if sys.stderr.isatty():
-                print(f"\r{passed + len(bad) + len(skipped)} of {len(names)} ", end="", file=sys.stderr, flush=True)
+                print(
+                    f"\r{passed + len(bad) + len(skipped)} of {len(names)} ",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
     import onnx
-    print(f"onnx {onnx.__version__}: {passed} of {len(names)} cases pass, {len(bad)} do not, {len(skipped)} are skipped by the runner")
+
+    print(
+        f"onnx {onnx.__version__}: {passed} of {len(names)} cases pass, {len(bad)} do not, {len(skipped)} are skipped by the runner"
+    )
     return 1 if passed < o.least else 0
 
 

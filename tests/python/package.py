@@ -12,6 +12,7 @@
 
 Exit status 77, skipped: there is no Python with onnx, or no make.
 """
+
 import argparse
 import os
 import pathlib
@@ -63,18 +64,34 @@ def calls(work):
     x = ramp(1, 3, 16, 16)
     y = net(x)
     check(y.shape == (1, 5) and y.dtype == np.float32 and np.isfinite(y).all(), y)
-    check(np.array_equal(net(image=x), y) and np.array_equal(net.run({"image": x})["scores"], y), "by name")
+    check(
+        np.array_equal(net(image=x), y) and np.array_equal(net.run({"image": x})["scores"], y),
+        "by name",
+    )
     check(np.array_equal(net(x.tolist()), y), "lists")
     net.selftest()
-    check([str(t) for t in net.inputs + net.outputs] == ["'image' float32[1,3,16,16]", "'scores' float32[1,5]"], net.inputs)
+    check(
+        [str(t) for t in net.inputs + net.outputs]
+        == ["'image' float32[1,3,16,16]", "'scores' float32[1,5]"],
+        net.inputs,
+    )
     out = np.zeros((1, 5), np.float32)
-    check(np.shares_memory(net.run({"image": x}, out={"scores": out})["scores"], out) and np.array_equal(out, y), "out=")
+    check(
+        np.shares_memory(net.run({"image": x}, out={"scores": out})["scores"], out)
+        and np.array_equal(out, y),
+        "out=",
+    )
     check(np.array_equal(Model(work / "cnn", threads=3)(x), y), "threads")
-    ingot.compile(models.build("cnn"), work / "blob", name="cnn", weights="blob", memory=["fast=8k", "slow"])
+    ingot.compile(
+        models.build("cnn"), work / "blob", name="cnn", weights="blob", memory=["fast=8k", "slow"]
+    )
     shutil.move(work / "blob", work / "moved")
     moved = Model(str(work / "moved"))
     check(np.array_equal(moved(x), y), "blob, memories")
-    results, many = [], [threading.Thread(target=lambda: results.append(moved(x))) for _ in range(8)]
+    results, many = (
+        [],
+        [threading.Thread(target=lambda: results.append(moved(x))) for _ in range(8)],
+    )
     for t in many:
         t.start()
     for t in many:
@@ -83,65 +100,121 @@ def calls(work):
     # compiled anew in the same folder: built anew
     ingot.compile(models.build("mlp"), work / "cnn", name="mlp")
     check(Model(work / "cnn")(ramp(4, 20)).shape == (4, 10), "another model in the folder")
-    two = model([node("Split", ["x"], ["a", "b"], axis=0), node("Neg", ["b"], ["c"])], [info("x", F, [4, 2])],
-                [info("a", F, [2, 2]), info("c", F, [2, 2])])
+    two = model(
+        [node("Split", ["x"], ["a", "b"], axis=0), node("Neg", ["b"], ["c"])],
+        [info("x", F, [4, 2])],
+        [info("a", F, [2, 2]), info("c", F, [2, 2])],
+    )
     ingot.compile(two, work / "two")
     a, c = Model(work / "two")(ramp(4, 2))
     check(np.array_equal(a, ramp(4, 2)[:2]) and np.array_equal(c, -ramp(4, 2)[2:]), "two outputs")
 
 
 def copies(work):
-    large = model([node("Add", ["x", "x"], ["y"])], [info("x", F, [64, 1000])], [info("y", F, [64, 1000])])
+    large = model(
+        [node("Add", ["x", "x"], ["y"])], [info("x", F, [64, 1000])], [info("y", F, [64, 1000])]
+    )
     ingot.compile(large, work / "large")
     net = Model(work / "large")
-    seen = []       # the addresses that cross from Python to C
+    seen = []  # the addresses that cross from Python to C
     table = net._table
 
     def run(context, given, made):
         address = lambda struct: int.from_bytes(bytes(struct)[:8], sys.byteorder)
         seen[:] = [address(given), address(made)]
         return table.run(context, given, made)
-    net._table = type("Table", (), {"run": staticmethod(run), "inputs_bytes": table.inputs_bytes, "outputs_bytes": table.outputs_bytes,
-                                    "deinit": table.deinit, "fault": table.fault})
+
+    net._table = type(
+        "Table",
+        (),
+        {
+            "run": staticmethod(run),
+            "inputs_bytes": table.inputs_bytes,
+            "outputs_bytes": table.outputs_bytes,
+            "deinit": table.deinit,
+            "fault": table.fault,
+        },
+    )
     x = ramp(64, 1000)
     y = net(x)
     check(seen == [x.ctypes.data, y.ctypes.data], f"{seen}: {x.ctypes.data}, {y.ctypes.data}")
     wide = np.zeros((64, 2000), np.float32)
-    check(np.array_equal(net(wide[:, ::2]), wide[:, ::2]) and seen[0] != wide.ctypes.data, "not dense: copied")
+    check(
+        np.array_equal(net(wide[:, ::2]), wide[:, ::2]) and seen[0] != wide.ctypes.data,
+        "not dense: copied",
+    )
     x.flags.writeable = False
     check(np.array_equal(net(x), y), "an input that cannot be written")
 
 
 def dims(work):
-    ingot.compile(model([node("Add", ["x", "x"], ["y"]), node("Shape", ["x"], ["n"])], [info("x", F, ["batch", 3])],
-                        [info("y", F, ["batch", 3]), info("n", I, [2])]), work / "dims", dim={"batch": (0, 5)})
+    ingot.compile(
+        model(
+            [node("Add", ["x", "x"], ["y"]), node("Shape", ["x"], ["n"])],
+            [info("x", F, ["batch", 3])],
+            [info("y", F, ["batch", 3]), info("n", I, [2])],
+        ),
+        work / "dims",
+        dim={"batch": (0, 5)},
+    )
     net = Model(work / "dims")
     check(net.inputs[0].shape == ((0, 5), 3), net.inputs)
     for n in (0, 1, 5):
         y, shape = net(ramp(n, 3))
         check(np.array_equal(y, 2 * ramp(n, 3)) and shape.tolist() == [n, 3], n)
-    sequence = helper.make_value_info("s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, [None])))
-    ingot.compile(model([node("ConcatFromSequence", ["s"], ["y"], axis=0)], [sequence], [info("y", F, [None])]), work / "sequence",
-                  dim={"s": (1, 3), "s_0": (1, 4)})
+    sequence = helper.make_value_info(
+        "s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, [None]))
+    )
+    ingot.compile(
+        model(
+            [node("ConcatFromSequence", ["s"], ["y"], axis=0)], [sequence], [info("y", F, [None])]
+        ),
+        work / "sequence",
+        dim={"s": (1, 3), "s_0": (1, 4)},
+    )
     net = Model(work / "sequence")
     check(net.inputs[0].length == 3 and len(net.inputs[0].elements) == 3, net.inputs)
     check(np.array_equal(net([ramp(2), ramp(4)]), np.concatenate([ramp(2), ramp(4)])), "a sequence")
-    optional = helper.make_value_info("o", helper.make_optional_type_proto(helper.make_tensor_type_proto(F, [2])))
-    ingot.compile(model([node("OptionalHasElement", ["o"], ["y"])], [optional], [info("y", TensorProto.BOOL, [])]), work / "optional")
+    optional = helper.make_value_info(
+        "o", helper.make_optional_type_proto(helper.make_tensor_type_proto(F, [2]))
+    )
+    ingot.compile(
+        model(
+            [node("OptionalHasElement", ["o"], ["y"])],
+            [optional],
+            [info("y", TensorProto.BOOL, [])],
+        ),
+        work / "optional",
+    )
     net = Model(work / "optional")
-    check(net(None).item() is False and net().item() is False and net(ramp(2)).item() is True, "an optional")
-    text = model([node("Concat", ["a", "b"], ["y"], axis=0)], [info("a", S, [2]), info("b", S, [1])], [info("y", S, [3])])
+    check(
+        net(None).item() is False and net().item() is False and net(ramp(2)).item() is True,
+        "an optional",
+    )
+    text = model(
+        [node("Concat", ["a", "b"], ["y"], axis=0)],
+        [info("a", S, [2]), info("b", S, [1])],
+        [info("y", S, [3])],
+    )
     ingot.compile(text, work / "text")
     net = Model(work / "text")
     check(net(["x", "größer"], np.array(["z"], object)).tolist() == ["x", "größer", "z"], "strings")
-    for kind, dtype in ((TensorProto.BFLOAT16, ml_dtypes.bfloat16), (TensorProto.FLOAT16, np.float16),
-                        (TensorProto.INT4, ml_dtypes.int4), (TensorProto.UINT4, ml_dtypes.uint4), (TensorProto.FLOAT8E5M2, ml_dtypes.float8_e5m2)):
+    for kind, dtype in (
+        (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
+        (TensorProto.FLOAT16, np.float16),
+        (TensorProto.INT4, ml_dtypes.int4),
+        (TensorProto.UINT4, ml_dtypes.uint4),
+        (TensorProto.FLOAT8E5M2, ml_dtypes.float8_e5m2),
+    ):
         m = model([node("Identity", ["x"], ["y"])], [info("x", kind, [3])], [info("y", kind, [3])])
         m.opset_import[0].version = 21
         ingot.compile(m, work / dtype.__name__)
         x = np.array([1, 2, -3 if dtype is not ml_dtypes.uint4 else 3]).astype(dtype)
         y = Model(work / dtype.__name__)(x)
-        check(y.dtype == x.dtype and np.array_equal(y.astype(np.float32), x.astype(np.float32)), f"{dtype}: {y}")
+        check(
+            y.dtype == x.dtype and np.array_equal(y.astype(np.float32), x.astype(np.float32)),
+            f"{dtype}: {y}",
+        )
     # an LSTM's state is an output here; random numbers and their seed are a state of the context
     random = model([node("RandomUniform", [], ["y"], shape=[4])], [], [info("y", F, [4])])
     ingot.compile(random, work / "random")
@@ -156,8 +229,15 @@ def mistakes(work):
     ingot.compile(models.build("mlp"), work / "mlp", name="mlp", weights="blob")
     net = Model(work / "mlp")
     x = ramp(4, 20)
-    ingot.compile(model([node("Gather", ["x", "i"], ["y"])], [info("x", F, ["n", 2]), info("i", I, ["n"])], [info("y", F, ["n", 2])]),
-                  work / "gather", dim={"n": (1, 8)})
+    ingot.compile(
+        model(
+            [node("Gather", ["x", "i"], ["y"])],
+            [info("x", F, ["n", 2]), info("i", I, ["n"])],
+            [info("y", F, ["n", 2])],
+        ),
+        work / "gather",
+        dim={"n": (1, 8)},
+    )
     gather = Model(work / "gather")
     ingot.compile(models.build("mlp"), work / "mcu", target="c:cortex-m4")
     (work / "broken.onnx").write_bytes(models.build("mlp")[:100])
@@ -167,7 +247,11 @@ def mistakes(work):
     weights = work / "damaged" / "model.weights"
     Model(work / "damaged")
     unknown = model([node("Nonsense", ["x"], ["y"])], [info("x", F, [1])], [info("y", F, [1])])
-    complex_numbers = model([node("Identity", ["x"], ["y"])], [info("x", TensorProto.COMPLEX64, [3])], [info("y", TensorProto.COMPLEX64, [3])])
+    complex_numbers = model(
+        [node("Identity", ["x"], ["y"])],
+        [info("x", TensorProto.COMPLEX64, [3])],
+        [info("y", TensorProto.COMPLEX64, [3])],
+    )
     free = model([node("Neg", ["x"], ["y"])], [info("x", F, ["n"])], [info("y", F, ["n"])])
 
     def damage(change):
@@ -175,8 +259,13 @@ def mistakes(work):
         change(data)
         weights.write_bytes(data)
         return Model(work / "damaged")
+
     wanted = [
-        (ingot.RunError, "input 'x' float32[4,20] was given float64[4,20]", lambda: net(x.astype(np.float64))),
+        (
+            ingot.RunError,
+            "input 'x' float32[4,20] was given float64[4,20]",
+            lambda: net(x.astype(np.float64)),
+        ),
         (ingot.RunError, "input 'x' float32[4,20] was given float32[4,19]", lambda: net(x[:, :19])),
         (ingot.RunError, "input 'x' float32[4,20] was given float32[80]", lambda: net(x.ravel())),
         (ingot.RunError, "mlp: missing: 'x' float32[4,20]", lambda: net()),
@@ -184,29 +273,68 @@ def mistakes(work):
         (ingot.RunError, "2 inputs are given, and it has 1", lambda: net(x, x)),
         (ingot.RunError, "given twice", lambda: net(x, x=x)),
         (ingot.RunError, "there is no output 'z'", lambda: net.run({"x": x}, out={"z": x})),
-        (ingot.RunError, "dense writable array float32[4,10]", lambda: net.run({"x": x}, out={"y": np.zeros((4, 10))})),
-        (ingot.RunError, "input 'x' float32[1..8,2] was given float32[9,2]", lambda: gather(ramp(9, 2), np.zeros(9, np.int64))),
+        (
+            ingot.RunError,
+            "dense writable array float32[4,10]",
+            lambda: net.run({"x": x}, out={"y": np.zeros((4, 10))}),
+        ),
+        (
+            ingot.RunError,
+            "input 'x' float32[1..8,2] was given float32[9,2]",
+            lambda: gather(ramp(9, 2), np.zeros(9, np.int64)),
+        ),
         (ingot.RunError, "has to be", lambda: gather(ramp(3, 2), np.zeros(4, np.int64))),
-        (ingot.FileError, "cannot be opened", lambda: ingot.compile(work / "nothing.onnx", work / "out")),
-        (ingot.InvalidModel, "broken.onnx", lambda: ingot.compile(work / "broken.onnx", work / "out")),
-        (ingot.InvalidModel, "not an ONNX model", lambda: ingot.compile(b"PK\3\4 no model", work / "out")),
+        (
+            ingot.FileError,
+            "cannot be opened",
+            lambda: ingot.compile(work / "nothing.onnx", work / "out"),
+        ),
+        (
+            ingot.InvalidModel,
+            "broken.onnx",
+            lambda: ingot.compile(work / "broken.onnx", work / "out"),
+        ),
+        (
+            ingot.InvalidModel,
+            "not an ONNX model",
+            lambda: ingot.compile(b"PK\3\4 no model", work / "out"),
+        ),
         (ingot.Error, "Nonsense", lambda: ingot.compile(unknown, work / "out")),
         (ingot.Unsupported, "--dim n=", lambda: ingot.compile(free, work / "out")),
-        (ingot.Unsupported, "complex numbers are not compiled", lambda: ingot.compile(complex_numbers, work / "out")),
-        (ingot.UsageError, "c:nothing", lambda: ingot.compile(models.build("mlp"), work / "out", target="c:nothing")),
-        (ingot.UsageError, "--wieghts", lambda: ingot.compile(models.build("mlp"), work / "out", wieghts="blob")),
+        (
+            ingot.Unsupported,
+            "complex numbers are not compiled",
+            lambda: ingot.compile(complex_numbers, work / "out"),
+        ),
+        (
+            ingot.UsageError,
+            "c:nothing",
+            lambda: ingot.compile(models.build("mlp"), work / "out", target="c:nothing"),
+        ),
+        (
+            ingot.UsageError,
+            "--wieghts",
+            lambda: ingot.compile(models.build("mlp"), work / "out", wieghts="blob"),
+        ),
         (ingot.FileError, "full", lambda: ingot.compile(models.build("mlp"), work / "full")),
         (ingot.FileError, "no bundle", lambda: Model(work / "full")),
         (ingot.FileError, "no bundle", lambda: Model(work / "nothing")),
         (ingot.ToolError, "another machine", lambda: Model(work / "mcu")),
         (ingot.RunError, "checksum", lambda: damage(lambda d: d.__setitem__(9, d[9] ^ 1))),
-        (ingot.FileError, "but this model was built for", lambda: damage(lambda d: d.__delitem__(slice(64, None)))),
+        (
+            ingot.FileError,
+            "but this model was built for",
+            lambda: damage(lambda d: d.__delitem__(slice(64, None))),
+        ),
     ]
     for kind, text, act in wanted:
         try:
             act()
         except kind as e:
-            check(text in str(e) and (kind is ingot.UsageError or "\n" not in str(e)), f"{text!r}: {e}")
+            check(
+                text in str(e) and (kind is ingot.UsageError or "\n" not in str(e)),
+                f"{text!r}: {e}",
+            )
             continue
         raise AssertionError(f"no {kind.__name__}: {text}")
     check(not (work / "out").exists(), "nothing is left of what failed")
@@ -225,12 +353,28 @@ def mistakes(work):
 
 def options(work):
     from ingot.command import arguments
-    got = arguments(dict(name="n", dim={"batch": (1, 8), "seq": 128, "past": "batch"}, bind={"k": np.array([2, 3]), "t": 0.5}, opt_level=0,
-                         memory=["dtcm=64k", "sram"], max_ram=None, no_bind=True))
-    want = ("--name n --dim batch=1..8 --dim seq=128 --dim past=batch --bind k=2,3 --bind t=0.5 -O0 --memory dtcm=64k --memory sram "
-            "--no-bind").split()
+
+    got = arguments(
+        dict(
+            name="n",
+            dim={"batch": (1, 8), "seq": 128, "past": "batch"},
+            bind={"k": np.array([2, 3]), "t": 0.5},
+            opt_level=0,
+            memory=["dtcm=64k", "sram"],
+            max_ram=None,
+            no_bind=True,
+        )
+    )
+    want = (
+        "--name n --dim batch=1..8 --dim seq=128 --dim past=batch --bind k=2,3 --bind t=0.5 -O0 --memory dtcm=64k --memory sram "
+        "--no-bind"
+    ).split()
     check(got == want, got)
-    dynamic = model([node("Reshape", ["x", "shape"], ["y"])], [info("x", F, [6]), info("shape", I, [2])], [info("y", F, ["a", "b"])])
+    dynamic = model(
+        [node("Reshape", ["x", "shape"], ["y"])],
+        [info("x", F, [6]), info("shape", I, [2])],
+        [info("y", F, ["a", "b"])],
+    )
     ingot.compile(dynamic, work / "bound", bind={"shape": [2, 3]}, opt_level=0)
     check(Model(work / "bound")(ramp(6), np.array([2, 3])).shape == (2, 3), "bind")
     try:
@@ -247,9 +391,12 @@ def options(work):
 def runner(work):
     import onnx.backend.test
     import ingot.onnx_backend
+
     test = onnx.backend.test.BackendTest(ingot.onnx_backend, __name__)
-    test.include(r"^test_(reshape_extended|sequence_insert_at_back|range_float|gru_defaults|optional_has_element_optional|expand_dim_ch|cast_FLOAT_to_BFLOAT16|"
-                 r"identity_sequence|string_concat|argmax_default|Linear_no_bias|conv_with_strides_padding)\w*_cpu$")
+    test.include(
+        r"^test_(reshape_extended|sequence_insert_at_back|range_float|gru_defaults|optional_has_element_optional|expand_dim_ch|cast_FLOAT_to_BFLOAT16|"
+        r"identity_sequence|string_concat|argmax_default|Linear_no_bias|conv_with_strides_padding)\w*_cpu$"
+    )
     with open(os.devnull, "w") as quiet:
         result = unittest.TextTestRunner(quiet, verbosity=0).run(test.test_suite)
     ran = result.testsRun - len(result.skipped)
@@ -266,8 +413,12 @@ CHECKS = {f.__name__: f for f in (calls, copies, dims, mistakes, options, runner
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ingot", type=pathlib.Path, help="the program; else that of the installed package")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--ingot", type=pathlib.Path, help="the program; else that of the installed package"
+    )
     parser.add_argument("checks", nargs="*", choices=[*CHECKS, []])
     o = parser.parse_args()
     global ingot
@@ -275,6 +426,7 @@ def main():
         os.environ["INGOT"] = str(o.ingot.resolve())
         sys.path.insert(0, str(TREE / "compiler/tools/python"))
     import ingot
+
     if not shutil.which("make"):
         print("skipped: there is no make")
         return 77

@@ -8,6 +8,7 @@ What a plan says of weights are types and shapes, which of them are equal, and w
 not read); so tuned files of the model are those of the graph.  Integers are kept, and weights with no more than 64 different numbers.  Of the others one file is the external data:
 each begins a number later in it, and equal ones at the same number.
 """
+
 import lzma
 import math
 import pathlib
@@ -20,8 +21,8 @@ from onnx import numpy_helper
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "graphs"
 OPTIONS = FOLDER / "options.txt"
-NAMES = sorted(p.name[:-len(".onnx.xz")] for p in FOLDER.glob("*.onnx.xz"))
-KEPT, DATA, PERIOD = 64, "weights", 65521 # so that no two begin alike
+NAMES = sorted(p.name[: -len(".onnx.xz")] for p in FOLDER.glob("*.onnx.xz"))
+KEPT, DATA, PERIOD = 64, "weights", 65521  # so that no two begin alike
 SIZE = {onnx.TensorProto.FLOAT: 4, onnx.TensorProto.FLOAT16: 2}
 
 
@@ -46,9 +47,18 @@ def strip(model):
         if np.unique(value).size <= KEPT:
             continue
         key = t.data_type, value.tobytes()
-        for field in ("raw_data", "float_data", "int32_data", "external_data", "data_location", "doc_string"):
+        for field in (
+            "raw_data",
+            "float_data",
+            "int32_data",
+            "external_data",
+            "data_location",
+            "doc_string",
+        ):
             t.ClearField(field)
-        t.external_data.add(key="offset", value=str(SIZE[t.data_type] * place.setdefault(key, len(place))))
+        t.external_data.add(
+            key="offset", value=str(SIZE[t.data_type] * place.setdefault(key, len(place)))
+        )
     for message in (model, model.graph, *model.graph.node):
         message.ClearField("metadata_props")
         message.ClearField("doc_string")
@@ -85,9 +95,13 @@ def build(name, folder):
 def main(source, name, *of_ingot):
     FOLDER.mkdir(exist_ok=True)
     model = strip(onnx.load(source))
-    (FOLDER / f"{name}.onnx.xz").write_bytes(lzma.compress(model.SerializeToString(deterministic=True), preset=9))
+    (FOLDER / f"{name}.onnx.xz").write_bytes(
+        lzma.compress(model.SerializeToString(deterministic=True), preset=9)
+    )
     lines = OPTIONS.read_text().splitlines() if OPTIONS.exists() else []
-    lines = [x for x in lines if x.split(" ", 1)[0] != name] + ([shlex.join([name, *of_ingot])] if of_ingot else [])
+    lines = [x for x in lines if x.split(" ", 1)[0] != name] + (
+        [shlex.join([name, *of_ingot])] if of_ingot else []
+    )
     OPTIONS.write_text("".join(x + "\n" for x in sorted(lines)))
 
 

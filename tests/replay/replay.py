@@ -17,6 +17,7 @@ A line is: model, target, what (a kernel, "plan": buffers, layouts, opts and ste
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+
 import argparse
 import concurrent.futures
 import difflib
@@ -58,9 +59,26 @@ def pieces(ingot, model, target, options, data):
             out[name[1]] = text
     if data:
         with tempfile.TemporaryDirectory() as work:
-            if call(ingot, "compile", model, "-o", f"{work}/out", "--target", target, "--weights", "blob", *options) is None:
+            if (
+                call(
+                    ingot,
+                    "compile",
+                    model,
+                    "-o",
+                    f"{work}/out",
+                    "--target",
+                    target,
+                    "--weights",
+                    "blob",
+                    *options,
+                )
+                is None
+            ):
                 return {"refused": ""}
-            out["weights"] = "".join(hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(pathlib.Path(work, "out").glob("*.weights")))
+            out["weights"] = "".join(
+                hashlib.sha256(p.read_bytes()).hexdigest()
+                for p in sorted(pathlib.Path(work, "out").glob("*.weights"))
+            )
     return out
 
 
@@ -74,14 +92,21 @@ def tuned(work):
             model, options = graphs.build(file.stem, work), graphs.options(file.stem)
         else:
             continue
-        for target, threads in re.findall(r"^target (\S+)(?: threads (\d+))?$", file.read_text(), re.M):
+        for target, threads in re.findall(
+            r"^target (\S+)(?: threads (\d+))?$", file.read_text(), re.M
+        ):
             name = f"{file.stem}@{file.parent.name}" + (f"/{threads}" if threads else "")
-            jobs.append((name, model, target, [*options, "--sched", str(file), "--threads", threads or "1"]))
+            jobs.append(
+                (name, model, target, [*options, "--sched", str(file), "--threads", threads or "1"])
+            )
     return jobs
 
 
 def lines(name, target, found):
-    return [f"{name} {target} {what} {hashlib.sha256(text.encode()).hexdigest()[:12]}" for what, text in found.items()]
+    return [
+        f"{name} {target} {what} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        for what, text in found.items()
+    ]
 
 
 def tell(old, new):
@@ -102,16 +127,29 @@ def show(name, target, old, new, most):
     """The changed text, of each piece the first lines."""
     for what in sorted(set(old) & set(new)):
         if old[what] != new[what] and what != "weights":
-            diff = list(difflib.unified_diff(old[what].splitlines(), new[what].splitlines(), "before", "after", n=1, lineterm=""))
-            print(f"--- {name} {target} {what}", *diff[2:most + 2], sep="\n")
+            diff = list(
+                difflib.unified_diff(
+                    old[what].splitlines(),
+                    new[what].splitlines(),
+                    "before",
+                    "after",
+                    n=1,
+                    lineterm="",
+                )
+            )
+            print(f"--- {name} {target} {what}", *diff[2 : most + 2], sep="\n")
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     p.add_argument("--renew", action="store_true")
     p.add_argument("--against", metavar="OLD", help="another compiler")
-    p.add_argument("--models", nargs="*", default=[], metavar="FOLDER", help="folders of NAME/model.onnx")
+    p.add_argument(
+        "--models", nargs="*", default=[], metavar="FOLDER", help="folders of NAME/model.onnx"
+    )
     p.add_argument("--dim", action="append", default=[], help="as of ingot, for --models")
     p.add_argument("--tuned", action="store_true", help="tuned files only")
     p.add_argument("--filter", default="", metavar="WORD")
@@ -137,7 +175,9 @@ def main():
         jobs = [j for j in jobs if o.filter in j[0] and (not o.target or j[2] in o.target)]
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             has_data = lambda j: not o.models and j[0].split("@")[0] in zoo.NAMES
-            replay = lambda ingot: pool.map(lambda j: pieces(ingot, j[1], j[2], j[3], has_data(j)), jobs)
+            replay = lambda ingot: pool.map(
+                lambda j: pieces(ingot, j[1], j[2], j[3], has_data(j)), jobs
+            )
             new = list(replay(o.ingot))
             old = list(replay(o.against)) if o.against else None
     now = [x for j, n in zip(jobs, new) for x in lines(j[0], j[2], n)]
@@ -151,11 +191,15 @@ def main():
             show(j[0], j[2], a, b, o.lines)
     else:
         keep = {(j[0], j[2]) for j in jobs}
-        before = [x for x in HASHES.read_text().splitlines() if not part or tuple(x.split()[:2]) in keep]
+        before = [
+            x for x in HASHES.read_text().splitlines() if not part or tuple(x.split()[:2]) in keep
+        ]
     n = tell(before, now)
     print(f"{len(now)} hashes, {n} differences")
     if n and not o.against:
-        print("If that is what the change is to do: replay.py --renew, and commit hashes.txt with it.")
+        print(
+            "If that is what the change is to do: replay.py --renew, and commit hashes.txt with it."
+        )
     return 1 if n else 0
 
 

@@ -1,10 +1,11 @@
 """browser.py - reports in Chromium: tests/browser/chromium.py, with files in place of addresses, keys that write, and what was fetched.
 
-    with Browser() as b:
-        page = b.open("report.html", 1280, 800)
-        page.eval("document.title"); page.click("#search"); page.type("conv"); page.screenshot("x.png")
-        page.errors, page.fetched
+with Browser() as b:
+    page = b.open("report.html", 1280, 800)
+    page.eval("document.title"); page.click("#search"); page.type("conv"); page.screenshot("x.png")
+    page.errors, page.fetched
 """
+
 import pathlib
 import shutil
 import sys
@@ -27,14 +28,27 @@ class Browser(chromium.Chromium):
 
 class Page(chromium.Page):
     # virtual key and text of keys that are no letters
-    KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, ""), "Backspace": (8, ""), "ArrowLeft": (37, ""), "ArrowUp": (38, ""),
-            "ArrowRight": (39, ""), "ArrowDown": (40, ""), "Home": (36, ""), "End": (35, "")}
+    KEYS = {
+        "Enter": (13, "\r"),
+        "Tab": (9, ""),
+        "Escape": (27, ""),
+        "Backspace": (8, ""),
+        "ArrowLeft": (37, ""),
+        "ArrowUp": (38, ""),
+        "ArrowRight": (39, ""),
+        "ArrowDown": (40, ""),
+        "Home": (36, ""),
+        "End": (35, ""),
+    }
 
     def __init__(self, browser, path, width, height, dark):
         super().__init__(browser, "about:blank", width, height, width < 600)
         for domain in ("Network", "DOM"):
             self.call(f"{domain}.enable")
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
         address = pathlib.Path(path).resolve().as_uri()
         self.call("Page.navigate", url=address)
         until = time.monotonic() + browser.timeout
@@ -44,19 +58,28 @@ class Page(chromium.Page):
 
     @property
     def fetched(self):
-        return [e["params"]["request"]["url"] for e in self.browser.events
-                if e.get("sessionId") == self.session and e["method"] == "Network.requestWillBeSent"]
+        return [
+            e["params"]["request"]["url"]
+            for e in self.browser.events
+            if e.get("sessionId") == self.session and e["method"] == "Network.requestWillBeSent"
+        ]
 
     def eval(self, text):
         """As if somebody had asked for it by a click: the clipboard is open to it."""
-        said = self.call("Runtime.evaluate", expression=text, returnByValue=True, awaitPromise=True, userGesture=True)
+        said = self.call(
+            "Runtime.evaluate",
+            expression=text,
+            returnByValue=True,
+            awaitPromise=True,
+            userGesture=True,
+        )
         if "exceptionDetails" in said:
             d = said["exceptionDetails"]
             raise Failed(f"{text:.120}: {d.get('exception', {}).get('description', d['text'])}")
         return said["result"].get("value")
 
     def wait(self, condition, seconds=1800):
-        super().wait(f"Boolean({condition})", seconds)     # an element is no value
+        super().wait(f"Boolean({condition})", seconds)  # an element is no value
 
     def settle(self):
         """Two frames later."""
@@ -78,8 +101,14 @@ class Page(chromium.Page):
 
     def key(self, key, code=None):
         number, text = self.KEYS.get(key, (ord(key[0].upper()), key))
-        event = {"key": key, "windowsVirtualKeyCode": number, "code": code or (key if len(key) > 1 else "")}
-        self.call("Input.dispatchKeyEvent", type="keyDown", **event, **({"text": text} if text else {}))
+        event = {
+            "key": key,
+            "windowsVirtualKeyCode": number,
+            "code": code or (key if len(key) > 1 else ""),
+        }
+        self.call(
+            "Input.dispatchKeyEvent", type="keyDown", **event, **({"text": text} if text else {})
+        )
         self.call("Input.dispatchKeyEvent", type="keyUp", **event)
         self.settle()
 

@@ -7,6 +7,7 @@ Without models: digits and a model of hostile names; with INGOT_ALL=1 also every
 nodes. Of MODELs (files, or folders with model.onnx) the counts, the size and the first paint are checked.
 Exit status 77, skipped: there is no Chromium, or no Python with onnx.
 """
+
 import argparse
 import copy
 import json
@@ -51,7 +52,9 @@ def text(page, selector):
 
 
 def texts(page, selector):
-    return page.eval(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+    return page.eval(
+        f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)"
+    )
 
 
 def state(page):
@@ -64,7 +67,9 @@ def state(page):
 def counts(page, told):
     """All figures, lists and details against the JSON."""
     go(page, "overview")
-    figures = page.eval("Object.fromEntries([...document.querySelectorAll('[data-figure]')].map(e => [e.dataset.figure, e.firstChild.textContent]))")
+    figures = page.eval(
+        "Object.fromEntries([...document.querySelectorAll('[data-figure]')].map(e => [e.dataset.figure, e.firstChild.textContent]))"
+    )
     same("steps", figures["Steps"], str(len(told["steps"])))
     same("kernels", figures["Kernels"], str(told["kernels"]))
     same("nodes of the file", figures["Nodes in the file"], str(len(told["source"])))
@@ -73,19 +78,50 @@ def counts(page, told):
     same("stored", figures["stored"], str(sum(n["what"] == "stored" for n in told["notes"])))
     same("folded", figures["folded"], str(sum(t.get("folded", False) for t in told["tensors"])))
     go(page, "timeline")
-    rows = page.eval("[...document.querySelectorAll('#steptable tbody tr')].map(r => [+r.dataset.step, r.querySelector('.name').textContent])")
+    rows = page.eval(
+        "[...document.querySelectorAll('#steptable tbody tr')].map(r => [+r.dataset.step, r.querySelector('.name').textContent])"
+    )
     same("steps of the timeline", rows, [[s["step"], s["name"]] for s in told["steps"]])
-    same("bars", page.eval("document.querySelectorAll('#strip .strip button').length"), len(told["steps"]))
+    same(
+        "bars",
+        page.eval("document.querySelectorAll('#strip .strip button').length"),
+        len(told["steps"]),
+    )
     go(page, "kernels")
-    same("kernels listed", sorted(page.eval("[...document.querySelectorAll('#kernellist button')].map(b => b.dataset.kernel)")), sorted(k["name"] for k in told["kernel_list"]))
+    same(
+        "kernels listed",
+        sorted(
+            page.eval(
+                "[...document.querySelectorAll('#kernellist button')].map(b => b.dataset.kernel)"
+            )
+        ),
+        sorted(k["name"] for k in told["kernel_list"]),
+    )
     go(page, "memory")
     if "memories" not in told:
-        same("rectangles", page.eval("Arena.shown()"), sum(t["kind"] in ("arena", "state") and "base" not in t and t["first"] <= t["last"] and t["bytes"] > 0 for t in told["tensors"]))
+        same(
+            "rectangles",
+            page.eval("Arena.shown()"),
+            sum(
+                t["kind"] in ("arena", "state")
+                and "base" not in t
+                and t["first"] <= t["last"]
+                and t["bytes"] > 0
+                for t in told["tensors"]
+            ),
+        )
     if told["source"]:
         go(page, "graph")
-        if page.eval("document.getElementById('graphconstants').getAttribute('aria-pressed')") == "false":
+        if (
+            page.eval("document.getElementById('graphconstants').getAttribute('aria-pressed')")
+            == "false"
+        ):
             page.click("#graphconstants")
-        same("nodes of the graph", page.eval("GraphView.look().leaves"), len(told["source"]) + len(told["inputs"]) + len(told["outputs"]))
+        same(
+            "nodes of the graph",
+            page.eval("GraphView.look().leaves"),
+            len(told["source"]) + len(told["inputs"]) + len(told["outputs"]),
+        )
 
 
 def details(page, told, most=12):
@@ -112,6 +148,7 @@ def details(page, told, most=12):
 
 def planted(b, html, told):
     """Wrong facts in the page's data have to be found by the checks above."""
+
     def offset(data):
         t = next(t for t in data["tensors"] if t["kind"] == "arena" and "base" not in t)
         t["offset"] += 64
@@ -124,6 +161,7 @@ def planted(b, html, told):
 
     def code(data):
         data["kernel_list"][0]["code"] += " "
+
     page_text = html.read_text()
     head, _, rest = page_text.partition('<script type="application/json" id="data">')
     _, _, tail = rest.partition("</script>")
@@ -131,7 +169,13 @@ def planted(b, html, told):
         lie = copy.deepcopy(told)
         plant(lie)
         bad = html.with_name("lie.html")
-        bad.write_text(head + '<script type="application/json" id="data">' + json.dumps(lie).replace("<", "\\u003c") + "</script>" + tail)
+        bad.write_text(
+            head
+            + '<script type="application/json" id="data">'
+            + json.dumps(lie).replace("<", "\\u003c")
+            + "</script>"
+            + tail
+        )
         page = b.open(bad)
         try:
             counts(page, told)
@@ -155,27 +199,43 @@ def interactions(page, told, other):
         page.wait("!document.getElementById('found').hidden")
         same("what is found", text(page, "#found li .name"), node["node"])
         page.key("Enter")
-        same("after the search", [state(page)["view"], text(page, "#details h2")], ["graph", node["node"]])
+        same(
+            "after the search",
+            [state(page)["view"], text(page, "#details h2")],
+            ["graph", node["node"]],
+        )
 
     def click_node():
         page.eval("State.go({view: 'graph', kind: 'source', id: 2})")
-        page.eval("State.select(null)")     # its details go, and the graph has their room
+        page.eval("State.select(null)")  # its details go, and the graph has their room
         page.settle()
         x, y = page.eval("GraphView.at('source', 2)")
-        left, top = page.eval("(r => [r.x, r.y])(document.getElementById('graphcanvas').getBoundingClientRect())")
+        left, top = page.eval(
+            "(r => [r.x, r.y])(document.getElementById('graphcanvas').getBoundingClientRect())"
+        )
         page.click_at(left + x, top + y)
         same("the node under the mouse", text(page, "#details h2"), told["source"][2]["node"])
 
     def to_the_kernel_and_back():
         step = next(s for s in told["steps"] if s["kind"] == "generated" and s["source"])
-        at = next(i for i, n in enumerate(told["source"]) if (n["node"], n["op"]) == (step["source"][0]["node"], step["source"][0]["op"]))
+        at = next(
+            i
+            for i, n in enumerate(told["source"])
+            if (n["node"], n["op"]) == (step["source"][0]["node"], step["source"][0]["op"])
+        )
         go(page, "graph", "source", at)
         page.click("#details .actions button")
         name = state(page)["id"]
         same("its kernel", [state(page)["view"], text(page, "#kernelbody h2")], ["kernels", name])
-        if name not in {s["name"] for s in told["steps"] if any(o["node"] == told["source"][at]["node"] for o in s["source"])}:
+        if name not in {
+            s["name"]
+            for s in told["steps"]
+            if any(o["node"] == told["source"][at]["node"] for o in s["source"])
+        }:
             raise Wrong(f"{name} does not compute {told['source'][at]['node']}")
-        page.eval("[...document.querySelectorAll('#details .actions button')].find(b => b.textContent === 'In the graph').click()")
+        page.eval(
+            "[...document.querySelectorAll('#details .actions button')].find(b => b.textContent === 'In the graph').click()"
+        )
         page.settle()
         same("back", state(page)["view"], "graph")
         page.eval("history.back()")
@@ -185,10 +245,15 @@ def interactions(page, told, other):
 
     def hover_the_arena():
         go(page, "memory")
-        t = max((t for t in told["tensors"] if t["kind"] == "arena" and "base" not in t), key=lambda t: t["bytes"] * (t["last"] - t["first"] + 1))
+        t = max(
+            (t for t in told["tensors"] if t["kind"] == "arena" and "base" not in t),
+            key=lambda t: t["bytes"] * (t["last"] - t["first"] + 1),
+        )
         page.eval("document.getElementById('arenacanvas').scrollIntoView({block: 'nearest'})")
         x, y = page.eval(f"Arena.where({t['id']})")
-        left, top = page.eval("(r => [r.x, r.y])(document.getElementById('arenacanvas').getBoundingClientRect())")
+        left, top = page.eval(
+            "(r => [r.x, r.y])(document.getElementById('arenacanvas').getBoundingClientRect())"
+        )
         page.move(left + x, top + y)
         page.settle()
         tip = text(page, "#tip")
@@ -213,7 +278,11 @@ def interactions(page, told, other):
         if before == after or page.eval("document.documentElement.dataset.theme") != "dark":
             raise Wrong(f"the theme stays {before}")
         page.key("t")
-        same("back to the first theme", page.eval("getComputedStyle(document.body).backgroundColor"), before)
+        same(
+            "back to the first theme",
+            page.eval("getComputedStyle(document.body).backgroundColor"),
+            before,
+        )
 
     def keyboard():
         page.eval("document.getElementById('tab-overview').click()")
@@ -248,31 +317,70 @@ def interactions(page, told, other):
         word = told["steps"][1]["source"][0]["node"]
         page.click("#stepfilter")
         page.type(word)
-        wanted = [s["step"] for s in told["steps"] if word.lower() in " ".join([str(s["step"]), s["name"], *(f"{o['node']} {o['op']}" for o in s["source"])]).lower()]
-        same("steps of the filter", page.eval("[...document.querySelectorAll('#steptable tbody tr')].map(r => +r.dataset.step)"), wanted)
-        page.eval("(e => { e.value = ''; e.dispatchEvent(new Event('input')); })(document.getElementById('stepfilter'))")
-        page.eval("[...document.querySelectorAll('#steptable th button')].find(b => b.textContent === 'Time').click()")
+        wanted = [
+            s["step"]
+            for s in told["steps"]
+            if word.lower()
+            in " ".join(
+                [str(s["step"]), s["name"], *(f"{o['node']} {o['op']}" for o in s["source"])]
+            ).lower()
+        ]
+        same(
+            "steps of the filter",
+            page.eval(
+                "[...document.querySelectorAll('#steptable tbody tr')].map(r => +r.dataset.step)"
+            ),
+            wanted,
+        )
+        page.eval(
+            "(e => { e.value = ''; e.dispatchEvent(new Event('input')); })(document.getElementById('stepfilter'))"
+        )
+        page.eval(
+            "[...document.querySelectorAll('#steptable th button')].find(b => b.textContent === 'Time').click()"
+        )
         slowest = max(told["steps"], key=lambda s: (s.get("ms", s["roof_ms"]), -s["step"]))
-        same("the slowest step", page.eval("+document.querySelector('#steptable tbody tr').dataset.step"), slowest["step"])
+        same(
+            "the slowest step",
+            page.eval("+document.querySelector('#steptable tbody tr').dataset.step"),
+            slowest["step"],
+        )
         go(page, "kernels")
         page.click("#kernelfilter")
         page.type("k00")
-        same("kernels of the filter", texts(page, "#kernellist .mono"), [k["name"] for k in told["kernel_list"] if "k00" in k["name"]])
+        same(
+            "kernels of the filter",
+            texts(page, "#kernellist .mono"),
+            [k["name"] for k in told["kernel_list"] if "k00" in k["name"]],
+        )
 
     def passes():
         k = next(k for k in told["kernel_list"] if k["opts"])
         go(page, "passes", "kernel", k["name"])
-        lines = page.eval("[...document.querySelectorAll('#passtext .diff .add')].map(e => e.textContent.slice(1))")
+        lines = page.eval(
+            "[...document.querySelectorAll('#passtext .diff .add')].map(e => e.textContent.slice(1))"
+        )
         if not lines or any(line not in k["linear"].split("\n") for line in lines):
             raise Wrong(f"from loops to statements: {lines[:3]}")
 
     def diff():
         go(page, "compare")
         page.wait("document.getElementById('totals')")
-        shown = page.eval("Object.fromEntries([...document.querySelectorAll('#totals tr[data-total]')].map(r => [r.dataset.total, [...r.querySelectorAll('td.number')].map(c => c.textContent)]))")
-        same("arenas side by side", shown["Arena"][:2], [page.eval(f"Format.bytes({x['arena_bytes']})") for x in (told, other)])
-        same("steps side by side", shown["Steps"][:2], [f"{len(x['steps']):,}" for x in (told, other)])
-        row = page.eval("[...document.querySelectorAll('#pairs tbody tr')].findIndex(r => r.children[2].textContent.includes('opts'))")
+        shown = page.eval(
+            "Object.fromEntries([...document.querySelectorAll('#totals tr[data-total]')].map(r => [r.dataset.total, [...r.querySelectorAll('td.number')].map(c => c.textContent)]))"
+        )
+        same(
+            "arenas side by side",
+            shown["Arena"][:2],
+            [page.eval(f"Format.bytes({x['arena_bytes']})") for x in (told, other)],
+        )
+        same(
+            "steps side by side",
+            shown["Steps"][:2],
+            [f"{len(x['steps']):,}" for x in (told, other)],
+        )
+        row = page.eval(
+            "[...document.querySelectorAll('#pairs tbody tr')].findIndex(r => r.children[2].textContent.includes('opts'))"
+        )
         if row < 0:
             raise Wrong("no pair differs in its opts")
         page.click(f"#pairs tbody tr:nth-child({row + 1}) button")
@@ -284,9 +392,24 @@ def interactions(page, told, other):
         node = page.call("DOM.getDocument", depth=0)["root"]["nodeId"]
         field = page.call("DOM.querySelector", nodeId=node, selector="#otherfile")["nodeId"]
         page.call("DOM.setFileInputFiles", files=[str(path)], nodeId=field)
-        page.wait("document.querySelector('#totals tr[data-total=Arena] td:nth-child(4)').textContent === 'equal'")
+        page.wait(
+            "document.querySelector('#totals tr[data-total=Arena] td:nth-child(4)').textContent === 'equal'"
+        )
 
-    for f in (search, click_node, to_the_kernel_and_back, hover_the_arena, zoom, theme, keyboard, copy_source, filter_and_sort, passes, diff, another_file):
+    for f in (
+        search,
+        click_node,
+        to_the_kernel_and_back,
+        hover_the_arena,
+        zoom,
+        theme,
+        keyboard,
+        copy_source,
+        filter_and_sort,
+        passes,
+        diff,
+        another_file,
+    ):
         try:
             f()
         except browser.Failed as e:
@@ -318,7 +441,25 @@ def accessible(page, where):
     """Everything one can act on has a name; text can be told from what is behind it."""
     for n in page.call("Accessibility.getFullAXTree")["nodes"]:
         role = n.get("role", {}).get("value")
-        if role in ("button", "link", "tab", "textbox", "searchbox", "combobox", "checkbox", "slider", "image", "img", "application", "option") and not n.get("ignored") and not n.get("name", {}).get("value"):
+        if (
+            role
+            in (
+                "button",
+                "link",
+                "tab",
+                "textbox",
+                "searchbox",
+                "combobox",
+                "checkbox",
+                "slider",
+                "image",
+                "img",
+                "application",
+                "option",
+            )
+            and not n.get("ignored")
+            and not n.get("name", {}).get("value")
+        ):
             raise Wrong(f"{where}: a {role} has no name")
     weak = page.eval(CONTRAST)
     if weak:
@@ -327,7 +468,9 @@ def accessible(page, where):
 
 def printed(page):
     page.call("Emulation.setEmulatedMedia", media="print")
-    same("on paper", page.eval("getComputedStyle(document.getElementById('views')).display"), "none")
+    same(
+        "on paper", page.eval("getComputedStyle(document.getElementById('views')).display"), "none"
+    )
     page.call("Emulation.setEmulatedMedia", media="")
     if len(page.call("Page.printToPDF")["data"]) < 4000:
         raise Wrong("nothing is printed")
@@ -345,13 +488,34 @@ def hostile(work):
     """A model whose names would end scripts, strings and attributes, if anything took them for more than text."""
     import onnx
     from onnx import TensorProto, helper
-    names = ["</script><script>window.pwned=1</script>", "<img src=x onerror='window.pwned=2'>", "\"'&<b>\u2028\u2029\u00e9\u4e16", "<!--<script>", "a/</script>/b\\", "${window.pwned=3}`"]
+
+    names = [
+        "</script><script>window.pwned=1</script>",
+        "<img src=x onerror='window.pwned=2'>",
+        "\"'&<b>\u2028\u2029\u00e9\u4e16",
+        "<!--<script>",
+        "a/</script>/b\\",
+        "${window.pwned=3}`",
+    ]
     last, nodes = "x", []
     for i, name in enumerate(names):
-        nodes.append(helper.make_node("Relu" if i % 2 else "Sigmoid", [last], [f"y{i}" if i + 1 < len(names) else names[0]], name=name, doc_string=name))
+        nodes.append(
+            helper.make_node(
+                "Relu" if i % 2 else "Sigmoid",
+                [last],
+                [f"y{i}" if i + 1 < len(names) else names[0]],
+                name=name,
+                doc_string=name,
+            )
+        )
         last = nodes[-1].output[0]
     shape = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, names[0], [shape("x", TensorProto.FLOAT, [2, 3])], [shape(names[0], TensorProto.FLOAT, [2, 3])])
+    graph = helper.make_graph(
+        nodes,
+        names[0],
+        [shape("x", TensorProto.FLOAT, [2, 3])],
+        [shape(names[0], TensorProto.FLOAT, [2, 3])],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     path = work / "hostile.onnx"
     onnx.save(model, path)
@@ -362,6 +526,7 @@ def large(work, n=4000):
     """Thousands of nodes, in blocks with names of their own."""
     import onnx
     from onnx import TensorProto, helper
+
     nodes, last = [], "x"
     for i in range(n // 8):
         scope, start = f"/stage.{i // 40}/block.{i}", last
@@ -371,9 +536,16 @@ def large(work, n=4000):
         nodes.append(helper.make_node("Add", [last, start], [f"w{i}"], name=f"{scope}/Add"))
         last = f"w{i}"
     shape = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "g", [shape("x", TensorProto.FLOAT, [2, 3])], [shape(last, TensorProto.FLOAT, [2, 3])])
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [shape("x", TensorProto.FLOAT, [2, 3])],
+        [shape(last, TensorProto.FLOAT, [2, 3])],
+    )
     path = work / "large.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
     return path
 
 
@@ -403,13 +575,20 @@ def measure(b, ingot, model, work, flags):
     look = page.eval("GraphView.look()")
     quiet(page, model)
     name = model.parent.name if model.name == "model.onnx" else model.stem
-    print(f"{name}: {size} bytes, first paint {paint:.0f} ms, {look['leaves']} nodes, a frame {frame:.0f} ms, {whole:.0f} ms with {look['boxes']} boxes open, laid out in {look['laid']:.0f} ms", flush=True)
+    print(
+        f"{name}: {size} bytes, first paint {paint:.0f} ms, {look['leaves']} nodes, a frame {frame:.0f} ms, {whole:.0f} ms with {look['boxes']} boxes open, laid out in {look['laid']:.0f} ms",
+        flush=True,
+    )
     if size > MOST_BYTES or paint > MOST_PAINT_MS or frame > MOST_FRAME_MS or whole > MOST_FRAME_MS:
-        raise Wrong(f"{name}: more than {MOST_BYTES} bytes, {MOST_PAINT_MS} ms or {MOST_FRAME_MS} ms a frame")
+        raise Wrong(
+            f"{name}: more than {MOST_BYTES} bytes, {MOST_PAINT_MS} ms or {MOST_FRAME_MS} ms a frame"
+        )
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     p.add_argument("--flags", default="--target c:native")
     p.add_argument("models", nargs="*", type=pathlib.Path)
@@ -434,7 +613,10 @@ def main():
         (work / "other.json").write_text(json.dumps(other))
         (work / "same.json").write_text(json.dumps(told))
         call(a.ingot, "inspect", digits, "-o", html, "--diff", work / "other.json")
-        b.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+        b.call(
+            "Browser.grantPermissions",
+            permissions=["clipboardReadWrite", "clipboardSanitizedWrite"],
+        )
         page = b.open(html)
         page.other_file = work / "same.json"
         counts(page, told)
@@ -463,10 +645,13 @@ def main():
             same("a hostile name", text(page, "#details h2"), name)
         same("what a hostile name did", page.eval("String(window.pwned)"), "undefined")
         quiet(page, "hostile")
-        print(f"{len(done)} interactions, {len(VIEWS)} views in two sizes and themes, planted faults and hostile names: all as they should be")
+        print(
+            f"{len(done)} interactions, {len(VIEWS)} views in two sizes and themes, planted faults and hostile names: all as they should be"
+        )
         if os.environ.get("INGOT_ALL"):
             sys.path.insert(0, str(HERE.parent / "bundle"))
             import models
+
             for name in sorted(models.MODELS):
                 (work / f"{name}.onnx").write_bytes(models.build(name))
                 measure(b, a.ingot, work / f"{name}.onnx", work, ("--target", "c:native"))

@@ -5,6 +5,7 @@
 
 Without models: examples/digits and models of tests/bundle. Exit status 77, skipped: there is no Python with onnx.
 """
+
 import argparse
 import json
 import pathlib
@@ -15,9 +16,13 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
-NAMES = {"integer": lambda v: isinstance(v, int) and not isinstance(v, bool), "string": lambda v: isinstance(v, str),
-         "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool), "boolean": lambda v: isinstance(v, bool),
-         "dim": lambda v: isinstance(v, (int, str)) and not isinstance(v, bool)}
+NAMES = {
+    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "string": lambda v: isinstance(v, str),
+    "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+    "boolean": lambda v: isinstance(v, bool),
+    "dim": lambda v: isinstance(v, (int, str)) and not isinstance(v, bool),
+}
 
 
 class Wrong(Exception):
@@ -77,7 +82,12 @@ def check_object(schema, value, name, where):
 
 
 def overlap(a, b):
-    return a["first"] <= b["last"] and b["first"] <= a["last"] and a["offset"] < b["offset"] + b["bytes"] and b["offset"] < a["offset"] + a["bytes"]
+    return (
+        a["first"] <= b["last"]
+        and b["first"] <= a["last"]
+        and a["offset"] < b["offset"] + b["bytes"]
+        and b["offset"] < a["offset"] + a["bytes"]
+    )
 
 
 def check_facts(told):
@@ -86,7 +96,11 @@ def check_facts(told):
     steps = {s["step"]: s for s in told["steps"]}
     nodes = {n["id"]: n for n in told["nodes"]}
     kernels = {k["name"]: k for k in told["kernel_list"]}
-    if told["kernels"] != len(kernels) or len(tensors) != len(told["tensors"]) or len(steps) != len(told["steps"]):
+    if (
+        told["kernels"] != len(kernels)
+        or len(tensors) != len(told["tensors"])
+        or len(steps) != len(told["steps"])
+    ):
         raise Wrong("counts")
     for s in steps.values():
         missing = [t for t in s["tensors"] + s["reads"] + s["writes"] if t not in tensors]
@@ -95,35 +109,52 @@ def check_facts(told):
         if any(n not in nodes for n in s["nodes"]):
             raise Wrong(f"step {s['step']}: nodes that are in no graph")
         for t in s["reads"] + s["writes"]:
-            if not tensors[t]["first"] <= s["step"] <= tensors[t]["last"] and tensors[t]["kind"] in ("arena", "weight"):
+            if not tensors[t]["first"] <= s["step"] <= tensors[t]["last"] and tensors[t][
+                "kind"
+            ] in ("arena", "weight"):
                 raise Wrong(f"step {s['step']}: tensor {t} does not live there")
         if s["kind"] == "generated":
             k = kernels.get(s["name"])
-            if not k or s["step"] not in k["steps"] or k["opts"] != s["opts"] or len(k["args"]) != len(s["tensors"]):
+            if (
+                not k
+                or s["step"] not in k["steps"]
+                or k["opts"] != s["opts"]
+                or len(k["args"]) != len(s["tensors"])
+            ):
                 raise Wrong(f"step {s['step']}: kernel {s['name']}")
             # a node that a kernel computes has its origin among the kernel's, unless it is made of numbers alone
             names = {(o["node"], o["op"]) for o in s["source"]}
-            known = [told["origins"][o] for n in s["nodes"] if "origin" in nodes[n] for o in [nodes[n]["origin"], *nodes[n].get("also", [])]]
+            known = [
+                told["origins"][o]
+                for n in s["nodes"]
+                if "origin" in nodes[n]
+                for o in [nodes[n]["origin"], *nodes[n].get("also", [])]
+            ]
             if names - {(o["node"], o["op"]) for o in known} and s["nodes"]:
                 raise Wrong(f"step {s['step']}: its nodes are not those of {sorted(names)}")
     for k in kernels.values():
-        if k["steps"] != [s["step"] for s in told["steps"] if s["kind"] == "generated" and s["name"] == k["name"]]:
+        if k["steps"] != [
+            s["step"] for s in told["steps"] if s["kind"] == "generated" and s["name"] == k["name"]
+        ]:
             raise Wrong(f"{k['name']}: steps {k['steps']}")
         for i, arg in enumerate(k["args"]):
             if (arg["read"] or arg["written"]) and not re.search(rf"\ba{i}\b", k["code"]):
                 raise Wrong(f"{k['name']}: its text has no a{i}")
-    chains = {}         # tensors that follow one another in place
+    chains = {}  # tensors that follow one another in place
 
     def leader(t):
         while t in chains:
             t = chains[t]
         return t
+
     for n in told["notes"]:
         if n["pass"] == "memplan" and n["what"] == "in place":
             chains[n["tensor"]] = n["of"]
     placed = [t for t in told["tensors"] if t["kind"] == "arena" and "base" not in t and t["bytes"]]
     for i, a in enumerate(placed):
-        limit = told["memories"][a["memory"]]["bytes"] if "memories" in told else told["arena_bytes"]
+        limit = (
+            told["memories"][a["memory"]]["bytes"] if "memories" in told else told["arena_bytes"]
+        )
         if a["offset"] + a["bytes"] > limit:
             raise Wrong(f"tensor {a['id']} ends outside of its memory")
         for b in placed[:i]:
@@ -133,7 +164,9 @@ def check_facts(told):
         if not {*g["results"], *g["nodes"]} <= set(nodes):
             raise Wrong(f"graph {g['pass']}: nodes that are not there")
     alive = [sum(t["bytes"] for t in placed if t["first"] <= s <= t["last"]) for s in steps]
-    if alive and (told["peak"]["bytes"] != max(alive) or told["peak"]["bytes"] > told["arena_bytes"]):
+    if alive and (
+        told["peak"]["bytes"] != max(alive) or told["peak"]["bytes"] > told["arena_bytes"]
+    ):
         raise Wrong(f"peak {told['peak']}, {max(alive)} bytes are alive")
 
 
@@ -146,9 +179,13 @@ def check_bundle(ingot, model, told, work):
         if body not in text:
             raise Wrong(f"{model}: {k['name']} is not in the bundle as it was told")
     header = (work / "bundle" / "model.h").read_text()
-    if "memories" not in told and not re.search(rf"#define MODEL_ARENA_BYTES.*\b{told['arena_bytes']}\b", header) and told["arena_bytes"]:
+    if (
+        "memories" not in told
+        and not re.search(rf"#define MODEL_ARENA_BYTES.*\b{told['arena_bytes']}\b", header)
+        and told["arena_bytes"]
+    ):
         raise Wrong(f"{model}: MODEL_ARENA_BYTES is not {told['arena_bytes']}")
-    run = (work / "bundle" / "model_run.c")
+    run = work / "bundle" / "model_run.c"
     if run.exists():
         text = run.read_text()
     calls = re.findall(r"model_(k\d+\w*)\(", text)
@@ -158,9 +195,18 @@ def check_bundle(ingot, model, told, work):
 
 def planted(told):
     """Wrong facts that have to be found."""
+
     def offset(t):
-        a, b = next((x, y) for x in t["tensors"] for y in t["tensors"] if x["id"] < y["id"] and x["kind"] == y["kind"] == "arena"
-                    and x["first"] <= y["last"] and y["first"] <= x["last"] and x["offset"] != y["offset"])
+        a, b = next(
+            (x, y)
+            for x in t["tensors"]
+            for y in t["tensors"]
+            if x["id"] < y["id"]
+            and x["kind"] == y["kind"] == "arena"
+            and x["first"] <= y["last"]
+            and y["first"] <= x["last"]
+            and x["offset"] != y["offset"]
+        )
         b["offset"] = a["offset"]
 
     def nodes(t):
@@ -174,6 +220,7 @@ def planted(told):
 
     def peak(t):
         t["peak"]["bytes"] += 64
+
     for plant in (offset, nodes, steps, opts, peak):
         lie = json.loads(json.dumps(told))
         plant(lie)
@@ -185,13 +232,18 @@ def planted(told):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     p.add_argument("models", nargs="*")
     a = p.parse_args()
     schema = read_schema()
     with tempfile.TemporaryDirectory() as work:
-        work, found = pathlib.Path(work), [TREE / "examples" / "digits" / "digits.onnx", *map(pathlib.Path, a.models)]
+        work, found = (
+            pathlib.Path(work),
+            [TREE / "examples" / "digits" / "digits.onnx", *map(pathlib.Path, a.models)],
+        )
         if not a.models:
             sys.path.insert(0, str(HERE.parent / "bundle"))
             try:
@@ -203,7 +255,13 @@ def main():
                 (work / f"{name}.onnx").write_bytes(models.build(name))
                 found.append(work / f"{name}.onnx")
         for model in found:
-            for flags in ((), ("--target", "c:native"), ("-O0",), ("--target", "opencl"), ("--memory", "dtcm=8k", "--memory", "sram")):
+            for flags in (
+                (),
+                ("--target", "c:native"),
+                ("-O0",),
+                ("--target", "opencl"),
+                ("--memory", "dtcm=8k", "--memory", "sram"),
+            ):
                 told = json.loads(call(a.ingot, "inspect", model, "--json", *flags))
                 try:
                     check_object(schema, told, "report", "report")
@@ -218,7 +276,9 @@ def main():
         told = json.loads(call(a.ingot, "inspect", found[0], "--json", "--assembly"))
         planted(told)
         check_object(schema, told, "report", "report")
-        print(f"{len(found)} models are as docs/report.md says, and agree with themselves and their bundles")
+        print(
+            f"{len(found)} models are as docs/report.md says, and agree with themselves and their bundles"
+        )
     return 0
 
 

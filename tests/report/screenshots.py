@@ -6,6 +6,7 @@ the window or overlaps.
 
 MODEL is a file, or a folder that holds model.onnx. Exit status 77, skipped: there is no Chromium.
 """
+
 import argparse
 import pathlib
 import subprocess
@@ -42,7 +43,9 @@ def faults(page):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     p.add_argument("--out", required=True, type=pathlib.Path)
     p.add_argument("--views", default=",".join(VIEWS))

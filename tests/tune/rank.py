@@ -15,6 +15,7 @@ near by the first ten of the bare estimate is told too. Of candidates whose esti
 which no more than ten were timed says nothing, and a kernel that another model has too is counted once. --half picks every other kernel,
 by its figures: what is fitted to one half is judged by the other one.
 """
+
 import argparse
 import re
 import subprocess
@@ -90,7 +91,9 @@ def behind(rows, pick=searched):
 
 
 def call(*command):
-    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        [str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
     return done.stdout
@@ -100,7 +103,9 @@ def explain(o, model):
     tune = [o.ingot, "tune", model, "--database", o.database, "--target", o.target, *o.flags]
     if not o.folder:
         return call(*tune, "--explain", "-v", "--budget", "0")
-    folder = Path(o.folder) / (Path(model).parent.name if Path(model).stem == "model" else Path(model).stem)
+    folder = Path(o.folder) / (
+        Path(model).parent.name if Path(model).stem == "model" else Path(model).stem
+    )
     if not (folder / "candidates.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
         call(*tune, "--prepare", folder, "--lot", o.lot)
@@ -108,15 +113,26 @@ def explain(o, model):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     p.add_argument("--database", required=True)
     p.add_argument("--target", default="c:native")
     p.add_argument("--folder", help="of programs of candidates, one a model")
-    p.add_argument("--lot", type=int, default=16, help="with --folder: so many more of each kernel, by lot")
-    p.add_argument("--seconds", type=int, default=60, help="with --folder: to time those of a model")
+    p.add_argument(
+        "--lot", type=int, default=16, help="with --folder: so many more of each kernel, by lot"
+    )
+    p.add_argument(
+        "--seconds", type=int, default=60, help="with --folder: to time those of a model"
+    )
     p.add_argument("--half", type=int, choices=(0, 1), help="of the kernels")
-    p.add_argument("--flags", type=str.split, default=[], help="more for ingot tune: '--dim batch=1 --threads 1'")
+    p.add_argument(
+        "--flags",
+        type=str.split,
+        default=[],
+        help="more for ingot tune: '--dim batch=1 --threads 1'",
+    )
     p.add_argument("models", nargs="+", metavar="MODEL")
     o = p.parse_args()
     near = plain = timed = few = 0
@@ -124,7 +140,11 @@ def main():
     for model in o.models:
         for name, figures, noise, rows in kernels(explain(o, model)):
             key = (figures, tuple(sorted(r[1] for r in rows)))
-            if key in known or not rows or (o.half is not None and zlib.crc32(figures.encode()) % 2 != o.half):
+            if (
+                key in known
+                or not rows
+                or (o.half is not None and zlib.crc32(figures.encode()) % 2 != o.half)
+            ):
                 continue
             known.add(key)
             if len(rows) <= TEN:
@@ -133,7 +153,9 @@ def main():
             rho = spearman([r[0] for r in rows], [r[1] for r in rows])
             off = behind(rows)
             good = off <= max(0.03, noise)
-            print(f"{name:40} {len(rows):4} timed  {rho:6.2f}  best of ten {100 * off:5.1f} % behind{'' if good else '  far'}  noise {100 * noise:.1f} %")
+            print(
+                f"{name:40} {len(rows):4} timed  {rho:6.2f}  best of ten {100 * off:5.1f} % behind{'' if good else '  far'}  noise {100 * noise:.1f} %"
+            )
             near, timed = near + good, timed + len(rows)
             plain += behind(rows, list) <= max(0.03, noise)
             each.append(rho)
@@ -144,8 +166,10 @@ def main():
         sys.exit("no kernel has more than ten candidates timed")
     each.sort()
     quarter = [each[len(each) * i // 4] for i in (1, 2, 3)]
-    print(f"{timed} candidates of {len(each)} kernels: {near} near ({100 * near / len(each):.1f} %; {plain} by the bare estimate); coefficient {sum(each) / len(each):.2f} on average, "
-          f"quartiles {quarter[0]:.2f} {quarter[1]:.2f} {quarter[2]:.2f}, all together {spearman(cycles, times):.2f}; {few} kernels with ten or fewer left out")
+    print(
+        f"{timed} candidates of {len(each)} kernels: {near} near ({100 * near / len(each):.1f} %; {plain} by the bare estimate); coefficient {sum(each) / len(each):.2f} on average, "
+        f"quartiles {quarter[0]:.2f} {quarter[1]:.2f} {quarter[2]:.2f}, all together {spearman(cycles, times):.2f}; {few} kernels with ten or fewer left out"
+    )
 
 
 if __name__ == "__main__":

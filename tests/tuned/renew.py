@@ -8,6 +8,7 @@ Other files of the CPU stay.  A file is taken if with it the graph without weigh
 other machines is the graph; and if its target says on every machine what it is: c:x86-64-v4+vnni, not c:native, which `ingot tune` writes no more.
 What free dims a network has is asked of its data (test_data_set_0), and kept in tests/replay/graphs/options.txt.
 """
+
 import argparse
 import pathlib
 import re
@@ -39,13 +40,27 @@ def dims(folder):
 
 
 def dump(ingot, model, target, threads, sched, options):
-    command = [ingot, "inspect", model, "--target", target, "--threads", threads, "--sched", sched, *options, "--dump"]
+    command = [
+        ingot,
+        "inspect",
+        model,
+        "--target",
+        target,
+        "--threads",
+        threads,
+        "--sched",
+        sched,
+        *options,
+        "--dump",
+    ]
     texts = []
     for what in ("plan", "kernels"):
         done = subprocess.run([str(c) for c in (*command, what)], capture_output=True, text=True)
         if done.returncode:
             raise ValueError(done.stderr.strip().splitlines()[-1])
-        texts.append(re.sub(r"^(kernel \S+) [0-9a-f]{16}$", r"\1", done.stdout, flags=re.M)) # of the weights
+        texts.append(
+            re.sub(r"^(kernel \S+) [0-9a-f]{16}$", r"\1", done.stdout, flags=re.M)
+        )  # of the weights
     return texts
 
 
@@ -63,11 +78,17 @@ def check(ingot, model, name, sched, options, work):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", required=True)
     p.add_argument("--cpu", required=True, metavar="NAME", help="folder in tests/tuned")
-    p.add_argument("--models", required=True, type=pathlib.Path, metavar="FOLDER", help="of NAME/model.onnx")
-    p.add_argument("--scheds", type=pathlib.Path, metavar="FOLDER", help="of NAME.sched, as tuned before")
+    p.add_argument(
+        "--models", required=True, type=pathlib.Path, metavar="FOLDER", help="of NAME/model.onnx"
+    )
+    p.add_argument(
+        "--scheds", type=pathlib.Path, metavar="FOLDER", help="of NAME.sched, as tuned before"
+    )
     p.add_argument("--filter", default="", metavar="WORD")
     p.add_argument("--target", default="c:native")
     p.add_argument("--threads", default="1,2")
@@ -76,13 +97,33 @@ def main():
     o = p.parse_args()
     ingot, bad = pathlib.Path(o.ingot).resolve(), 0
     (HERE / o.cpu).mkdir(exist_ok=True)
-    for folder in sorted(m.parent for m in o.models.glob("*/model.onnx") if o.filter in m.parent.name):
+    for folder in sorted(
+        m.parent for m in o.models.glob("*/model.onnx") if o.filter in m.parent.name
+    ):
         name, model, options = folder.name, folder / "model.onnx", dims(folder)
         with tempfile.TemporaryDirectory() as work:
             sched = o.scheds / f"{name}.sched" if o.scheds else pathlib.Path(work, f"{name}.sched")
             if not o.scheds:
-                command = [ingot, "tune", model, "-o", sched, "--target", o.target, "--threads", o.threads, "--budget", o.budget, *options]
-                subprocess.run([str(c) for c in (*command, *(["--database", o.database] if o.database else []))])
+                command = [
+                    ingot,
+                    "tune",
+                    model,
+                    "-o",
+                    sched,
+                    "--target",
+                    o.target,
+                    "--threads",
+                    o.threads,
+                    "--budget",
+                    o.budget,
+                    *options,
+                ]
+                subprocess.run(
+                    [
+                        str(c)
+                        for c in (*command, *(["--database", o.database] if o.database else []))
+                    ]
+                )
             if not sched.exists():
                 why = "there is no such file"
             else:
@@ -97,7 +138,9 @@ def main():
                 continue
             shutil.copyfile(sched, HERE / o.cpu / f"{name}.sched")
             print(f"{name}: {len(sched.read_text().splitlines())} lines", *options)
-    subprocess.run([sys.executable, str(REPLAY / "replay.py"), "--ingot", str(ingot), "--renew"], check=True)
+    subprocess.run(
+        [sys.executable, str(REPLAY / "replay.py"), "--ingot", str(ingot), "--renew"], check=True
+    )
     return 1 if bad else 0
 
 

@@ -9,8 +9,31 @@
 
 Whatever fails raises an ingot.Error with the one line that the command line would print. docs/python.md has the rest.
 """
-from .command import Error, FileError, InternalError, InvalidModel, ToolError, Unsupported, UsageError, compile, executable
+
+from .command import (
+    Error,
+    FileError,
+    InternalError,
+    InvalidModel,
+    ToolError,
+    Unsupported,
+    UsageError,
+    compile,
+    executable,
+)
 from .model import Model, RunError, Tensor
 
-__all__ = ["Error", "FileError", "InternalError", "InvalidModel", "Model", "RunError", "Tensor", "ToolError", "Unsupported",
-           "UsageError", "compile", "executable"]
+__all__ = [
+    "Error",
+    "FileError",
+    "InternalError",
+    "InvalidModel",
+    "Model",
+    "RunError",
+    "Tensor",
+    "ToolError",
+    "Unsupported",
+    "UsageError",
+    "compile",
+    "executable",
+]

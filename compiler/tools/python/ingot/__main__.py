@@ -1,4 +1,5 @@
 """python -m ingot: the command line."""
+
 import os
 import sys
 

@@ -2,6 +2,7 @@
 
 It is a program of its own and no extension module, so one package serves every version of Python, and a fault of the compiler
 does not end the interpreter."""
+
 import os
 import pathlib
 import shutil
@@ -11,46 +12,60 @@ import tempfile
 
 class Error(Exception):
     """What the compiler said; status is its exit status (`ingot --help`)."""
+
     status = None
 
 
 class UsageError(Error):
     """An option is wrong."""
+
     status = 2
 
 
 class InvalidModel(Error):
     """The model file is broken."""
+
     status = 3
 
 
 class Unsupported(Error):
     """A valid model that is not supported."""
+
     status = 4
 
 
 class ToolError(Error):
     """A program that ingot calls failed: the C compiler, make."""
+
     status = 5
 
 
 class FileError(Error):
     """A file cannot be read or written."""
+
     status = 6
 
 
 class InternalError(Error):
     """A fault of the compiler."""
+
     status = 70
 
 
-ERRORS = {e.status: e for e in (UsageError, InvalidModel, Unsupported, ToolError, FileError, InternalError)}
+ERRORS = {
+    e.status: e
+    for e in (UsageError, InvalidModel, Unsupported, ToolError, FileError, InternalError)
+}
 
 
 def executable():
     """The ingot program: $INGOT, the one of this package, or that of the PATH."""
     here = pathlib.Path(__file__).resolve().parent / "bin" / "ingot"
-    for program in (os.environ.get("INGOT"), here if here.exists() else None, shutil.which("ingot")):
+    for program in (
+        os.environ.get("INGOT"),
+        here if here.exists() else None,
+        shutil.which("ingot"),
+    ):
         if program:
             return str(program)
     raise Error("there is no ingot program: neither $INGOT nor one on the PATH")
@@ -60,7 +75,7 @@ def text(value):
     """A value of an option as the command line has it: (1, 8) is 1..8 where bounds are wanted, else 1,8."""
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
-    if hasattr(value, "tolist"):            # an array
+    if hasattr(value, "tolist"):  # an array
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return ",".join(map(text, value))
@@ -95,8 +110,14 @@ def arguments(options):
 def call(command, errors=None):
     """Runs a program; what it said on standard error. errors: the exception for each exit status, of ingot itself."""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                              errors="replace")
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+        )
     except OSError as e:
         raise ToolError(f"{command[0]}: {e.strerror}") from None
     if done.returncode:
@@ -124,11 +145,15 @@ def compile(model, out, **options):
             file.write_bytes(model)
             model = file
         try:
-            said = call([executable(), "compile", os.fspath(model), "-o", str(out), *arguments(options)], ERRORS)
+            said = call(
+                [executable(), "compile", os.fspath(model), "-o", str(out), *arguments(options)],
+                ERRORS,
+            )
         except Error as e:
             raise type(e)(str(e).replace(f"{work}{os.sep}", "")) from None
     for line in said.splitlines():
         if ": warning: " in line:
             import warnings
+
             warnings.warn(line, stacklevel=2)
     return out

@@ -1,5 +1,6 @@
 """A compiled model as a Python object: the bundle as a shared library, called through ctypes. Tensors are NumPy arrays, which the
 model reads and writes where they lie."""
+
 import ctypes
 import dataclasses
 import functools
@@ -17,6 +18,7 @@ from .command import Error, FileError, ToolError, call
 
 class RunError(Error):
     """The model refused its inputs, or its data; status is an igrt_status (docs/abi.md)."""
+
     def __init__(self, message, status=None):
         super().__init__(message)
         self.status = status
@@ -26,12 +28,13 @@ class RunError(Error):
 class Tensor:
     """An input or output. shape: a number for each dim, or (least, greatest) where it is known at run time only. A sequence
     holds at most `length` of it (None: it is no sequence); optional: it may be None."""
+
     name: str
     dtype: np.dtype
     shape: tuple
     length: int = None
     optional: bool = False
-    elements: tuple = ()    # of a sequence: each one's Tensor
+    elements: tuple = ()  # of a sequence: each one's Tensor
 
     def __str__(self):
         dims = ",".join(f"{d[0]}..{d[1]}" if isinstance(d, tuple) else str(d) for d in self.shape)
@@ -40,13 +43,14 @@ class Tensor:
 
 class Port:
     """A tensor of the interface: its place in the struct of inputs or outputs."""
+
     def __init__(self, io):
         self.name = io.name.decode(errors="replace")
         self.number, self.rank = io.dtype, io.rank
         self.data_offset, self.dims_offset = io.data_offset, io.dims_offset
         self.dynamic = io.dims_offset != abi.NO_MEMBER
-        self.greatest = tuple(io.max_dims[:io.rank])
-        self.least = tuple(io.min_dims[:io.rank]) if self.dynamic else self.greatest
+        self.greatest = tuple(io.max_dims[: io.rank])
+        self.least = tuple(io.min_dims[: io.rank]) if self.dynamic else self.greatest
         self.dtype = np.dtype(abi.NUMPY[io.dtype])
 
     def tensor(self, **more):
@@ -66,7 +70,9 @@ class Port:
                 raise self.misfit(x)
         else:
             x = np.asarray(value, self.dtype)
-        if x.ndim != self.rank or not all(lo <= d <= hi for lo, d, hi in zip(self.least, x.shape, self.greatest)):
+        if x.ndim != self.rank or not all(
+            lo <= d <= hi for lo, d, hi in zip(self.least, x.shape, self.greatest)
+        ):
             raise self.misfit(x)
         if self.number in abi.WIDENED:
             x = x.astype(abi.WIDENED[self.number])
@@ -82,7 +88,9 @@ class Port:
         n = math.prod(dims)
         x = room.reshape(-1)[:n]
         if self.number == abi.STRING:
-            texts = [ctypes.string_at(int(p)).decode(errors="surrogateescape") if p else "" for p in x]
+            texts = [
+                ctypes.string_at(int(p)).decode(errors="surrogateescape") if p else "" for p in x
+            ]
             x = np.array(texts + [None], object)[:-1]
         elif self.number in abi.WIDENED:
             x = x.astype(self.dtype)
@@ -91,6 +99,7 @@ class Port:
 
 class Struct:
     """<model>_inputs or <model>_outputs, and what its pointers point to."""
+
     def __init__(self, nbytes):
         self.memory = ctypes.create_string_buffer(max(1, nbytes))
         self.keep = []
@@ -103,12 +112,15 @@ class Struct:
 
     def point(self, port, x):
         if port.number == abi.STRING and x.dtype == object:
-            texts = [t if isinstance(t, bytes) else str(t).encode(errors="surrogateescape") for t in x.ravel()]
+            texts = [
+                t if isinstance(t, bytes) else str(t).encode(errors="surrogateescape")
+                for t in x.ravel()
+            ]
             pointers = (ctypes.c_char_p * max(1, len(texts)))(*texts)
             self.keep += [texts, pointers]
             address = ctypes.addressof(pointers)
         else:
-            if not x.size:      # a pointer of its own: that of nothing may be any
+            if not x.size:  # a pointer of its own: that of nothing may be any
                 x = np.zeros(1, x.dtype)
             self.keep.append(x)
             address = x.ctypes.data
@@ -117,15 +129,16 @@ class Struct:
 
 class Side:
     """The inputs or the outputs: plain tensors, sequences and optionals in the model's order."""
+
     def __init__(self, ios, n, groups, ngroup):
         self.ports = [Port(ios[i]) for i in range(n)]
-        self.slots = []         # (Tensor, ports, group or None)
+        self.slots = []  # (Tensor, ports, group or None)
         at, k = 0, 0
         while at < n or k < ngroup:
             if k < ngroup and groups[k].first == at:
                 g = groups[k]
                 k += 1
-                ports = self.ports[at:at + g.n]
+                ports = self.ports[at : at + g.n]
                 at += g.n
                 optional = g.present_offset != abi.NO_MEMBER
                 name, length = g.name.decode(errors="replace"), None
@@ -133,8 +146,15 @@ class Side:
                     length = len(ports)
                 first = ports[0].tensor() if ports else Tensor(name, np.dtype(np.float32), ())
                 elements = tuple(p.tensor() for p in ports) if length is not None else ()
-                self.slots.append((dataclasses.replace(first, name=name, length=length, optional=optional, elements=elements),
-                                   ports, (g.length_offset, g.present_offset)))
+                self.slots.append(
+                    (
+                        dataclasses.replace(
+                            first, name=name, length=length, optional=optional, elements=elements
+                        ),
+                        ports,
+                        (g.length_offset, g.present_offset),
+                    )
+                )
             else:
                 self.slots.append((self.ports[at].tensor(), [self.ports[at]], None))
                 at += 1
@@ -145,14 +165,16 @@ def aligned(nbytes, align):
     """An array of bytes that begins at a multiple of align."""
     memory = np.empty(nbytes + align, np.uint8)
     at = -memory.ctypes.data % align
-    return memory[at:at + nbytes]
+    return memory[at : at + nbytes]
 
 
 def manifest(folder):
     try:
         lines = (folder / "ingot.manifest").read_text().splitlines()
     except OSError:
-        raise FileError(f"{folder}: no bundle: there is no ingot.manifest; ingot.compile writes one") from None
+        raise FileError(
+            f"{folder}: no bundle: there is no ingot.manifest; ingot.compile writes one"
+        ) from None
     return [name for name in lines[1:] if name]
 
 
@@ -164,11 +186,23 @@ def build(folder, cflags):
     except OSError:
         goal = None
     if not goal:
-        raise ToolError(f"{folder}: this bundle is for another machine, or a device: its Makefile has no shared library")
+        raise ToolError(
+            f"{folder}: this bundle is for another machine, or a device: its Makefile has no shared library"
+        )
     library = folder / goal[1]
     newest = max((folder / name).stat().st_mtime_ns for name in names if (folder / name).exists())
     if not library.exists() or library.stat().st_mtime_ns < newest:
-        call(["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}", f"CFLAGS={cflags}", library.name])
+        call(
+            [
+                "make",
+                "-s",
+                "-C",
+                str(folder),
+                f"-j{os.cpu_count() or 1}",
+                f"CFLAGS={cflags}",
+                library.name,
+            ]
+        )
     return library
 
 
@@ -196,7 +230,9 @@ class Model:
         except (OSError, ValueError) as e:
             raise ToolError(f"{library}: {e}") from None
         if not bundle.fits():
-            raise ToolError(f"{library}: of another version of ingot (ABI {bundle.abi}, here {abi.VERSION}); compile it again")
+            raise ToolError(
+                f"{library}: of another version of ingot (ABI {bundle.abi}, here {abi.VERSION}); compile it again"
+            )
         self._bundle, self._table = bundle, bundle.model.contents
         table = self._table
         self.name = table.name.decode()
@@ -218,26 +254,39 @@ class Model:
         if threads > 1:
             self._pool = aligned(self._bundle.pool_bytes, 64)
             self._pool[:] = 0
-            config.threads = self._library.igrt_pool_start(ctypes.c_void_p(self._pool.ctypes.data), threads)
+            config.threads = self._library.igrt_pool_start(
+                ctypes.c_void_p(self._pool.ctypes.data), threads
+            )
             config.parallel_for = ctypes.cast(self._library.igrt_pool_for, ctypes.c_void_p).value
             config.parallel_user = self._pool.ctypes.data
-            self._stop = functools.partial(self._library.igrt_pool_stop, ctypes.c_void_p(self._pool.ctypes.data))
+            self._stop = functools.partial(
+                self._library.igrt_pool_stop, ctypes.c_void_p(self._pool.ctypes.data)
+            )
         if table.n_memories:
-            self._arena = [aligned(max(64, table.memory_bytes[i]), table.arena_align) for i in range(table.n_memories)]
-            self._memories = (abi.Memory * table.n_memories)(*((a.ctypes.data, a.nbytes) for a in self._arena))
+            self._arena = [
+                aligned(max(64, table.memory_bytes[i]), table.arena_align)
+                for i in range(table.n_memories)
+            ]
+            self._memories = (abi.Memory * table.n_memories)(
+                *((a.ctypes.data, a.nbytes) for a in self._arena)
+            )
             config.memory, config.n_memories = self._memories, table.n_memories
         else:
             self._arena = aligned(table.arena_bytes(config.threads), table.arena_align)
             config.arena, config.arena_bytes = self._arena.ctypes.data, self._arena.nbytes
         if table.weights_file:
             path = folder / table.weights_file.decode()
-            try:        # mapped, page by page as it is read
-                self._weights = np.memmap(path, np.uint8, "r") if table.weights_bytes else np.zeros(1, np.uint8)
+            try:  # mapped, page by page as it is read
+                self._weights = (
+                    np.memmap(path, np.uint8, "r") if table.weights_bytes else np.zeros(1, np.uint8)
+                )
             except (OSError, ValueError) as e:
                 raise FileError(f"{path}: {e}") from None
             config.weights, config.weights_bytes = self._weights.ctypes.data, table.weights_bytes
             if self._weights.nbytes < table.weights_bytes:
-                raise FileError(f"{path}: {self._weights.nbytes} bytes, but this model was built for {table.weights_bytes}")
+                raise FileError(
+                    f"{path}: {self._weights.nbytes} bytes, but this model was built for {table.weights_bytes}"
+                )
         self._check(table.init(self._address, ctypes.byref(config)))
         self._ready = True
 
@@ -266,8 +315,16 @@ class Model:
         if fault and fault.what:
             message += f": {fault.what.decode(errors='replace')}"
             if fault.least or fault.greatest or fault.value:
-                wanted = fault.least if fault.least == fault.greatest else f"between {fault.least} and {fault.greatest}"
-                message += f" is {fault.value}; it has to be {wanted}" if fault.least <= fault.greatest else ""
+                wanted = (
+                    fault.least
+                    if fault.least == fault.greatest
+                    else f"between {fault.least} and {fault.greatest}"
+                )
+                message += (
+                    f" is {fault.value}; it has to be {wanted}"
+                    if fault.least <= fault.greatest
+                    else ""
+                )
         raise RunError(message, status)
 
     # -- one run ---------------------------------------------------------------------------------
@@ -285,7 +342,9 @@ class Model:
             return None
         values = list(value) if value is not None else []
         if len(values) > len(ports):
-            raise RunError(f"input {tensor.name!r}: a sequence of {len(values)}, and there is room for {len(ports)}")
+            raise RunError(
+                f"input {tensor.name!r}: a sequence of {len(values)}, and there is room for {len(ports)}"
+            )
         struct.put(ctypes.c_int64, length_offset, len(values))
         for port, x in zip(ports, values):
             self._fill_one(struct, port, x)
@@ -305,10 +364,19 @@ class Model:
             x = out
             if out is None:
                 x = port.room()
-            elif not isinstance(out, np.ndarray) or out.dtype != port.dtype or port.number in abi.WIDENED or out.dtype == object \
-                    or not out.flags.c_contiguous or not out.flags.writeable or out.shape != port.greatest:
+            elif (
+                not isinstance(out, np.ndarray)
+                or out.dtype != port.dtype
+                or port.number in abi.WIDENED
+                or out.dtype == object
+                or not out.flags.c_contiguous
+                or not out.flags.writeable
+                or out.shape != port.greatest
+            ):
                 wanted = f"{port.dtype}[{','.join(map(str, port.greatest))}]"
-                raise RunError(f"output {tensor.name!r}: out has to be a dense writable array {wanted}, the greatest shape")
+                raise RunError(
+                    f"output {tensor.name!r}: out has to be a dense writable array {wanted}, the greatest shape"
+                )
             struct.point(port, x)
             rooms.append(x)
         return rooms
@@ -317,8 +385,13 @@ class Model:
         tensor, ports, group = slot
 
         def one(port, room):
-            dims = struct.get(ctypes.c_int64, port.dims_offset, port.rank) if port.dynamic else port.greatest
+            dims = (
+                struct.get(ctypes.c_int64, port.dims_offset, port.rank)
+                if port.dynamic
+                else port.greatest
+            )
             return port.result(room, dims)
+
         if not group:
             return one(ports[0], rooms[0])
         length_offset, present_offset = group
@@ -326,7 +399,9 @@ class Model:
             return None
         if length_offset == abi.NO_MEMBER:
             return one(ports[0], rooms[0])
-        return [one(p, r) for p, r in zip(ports[:struct.get(ctypes.c_int64, length_offset)[0]], rooms)]
+        return [
+            one(p, r) for p, r in zip(ports[: struct.get(ctypes.c_int64, length_offset)[0]], rooms)
+        ]
 
     def _run(self, values, out):
         given, made = Struct(self._table.inputs_bytes), Struct(self._table.outputs_bytes)
@@ -341,7 +416,9 @@ class Model:
         """Inputs in order, or by name; the output, or a tuple of several."""
         names = [t.name for t in self.inputs]
         if len(values) > len(names):
-            raise RunError(f"{self.name}: {len(values)} inputs are given, and it has {len(names)}: {', '.join(names)}")
+            raise RunError(
+                f"{self.name}: {len(values)} inputs are given, and it has {len(names)}: {', '.join(names)}"
+            )
         taken = dict(zip(names, values))
         for name in named:
             if name in taken:
@@ -352,10 +429,15 @@ class Model:
     def run(self, inputs, out=None):
         """Inputs by name; outputs by name. out: arrays to write into, of the outputs' greatest shapes."""
         names, out = [t.name for t in self.inputs], dict(out or {})
-        for what, known, got in (("input", names, inputs), ("output", [t.name for t in self.outputs], out)):
+        for what, known, got in (
+            ("input", names, inputs),
+            ("output", [t.name for t in self.outputs], out),
+        ):
             for name in got:
                 if name not in known:
-                    raise RunError(f"{self.name}: there is no {what} {name!r}; there are: {', '.join(known)}")
+                    raise RunError(
+                        f"{self.name}: there is no {what} {name!r}; there are: {', '.join(known)}"
+                    )
         missing = [str(t) for t in self.inputs if t.name not in inputs and not t.optional]
         if missing:
             raise RunError(f"{self.name}: missing: {', '.join(missing)}")

@@ -6,6 +6,7 @@
 A model is compiled when it is run, for the sizes of the inputs: those that its file leaves open are known then. Where the values of
 small inputs decide a shape (the target of a Reshape) it is compiled for these values. Bundles are kept as long as the prepared model.
 """
+
 import hashlib
 import pathlib
 import tempfile
@@ -17,7 +18,7 @@ from onnx.backend.base import Backend, BackendRep, Device, DeviceType
 from . import command
 from .model import Model
 
-LARGEST_BIND = 64   # elements of an input that may decide shapes
+LARGEST_BIND = 64  # elements of an input that may decide shapes
 
 
 def sizes(infos, values):
@@ -38,7 +39,11 @@ def sizes(infos, values):
                     seen.setdefault(f"{info.name}[{i}]_{axis}", []).append(n)
         elif kind == "tensor_type" and value is not None:
             ranked = declared.tensor_type.HasField("shape")
-            dims = declared.tensor_type.shape.dim if ranked else [None] * (np.ndim(value) if info.type != declared else 0)
+            dims = (
+                declared.tensor_type.shape.dim
+                if ranked
+                else [None] * (np.ndim(value) if info.type != declared else 0)
+            )
             for axis, (dim, n) in enumerate(zip(dims, np.shape(value))):
                 if not ranked or not dim.HasField("dim_value") or dim.dim_value < 0:
                     seen.setdefault(ranked and dim.dim_param or f"{info.name}_{axis}", []).append(n)
@@ -68,12 +73,16 @@ class Prepared(BackendRep):
         file = pathlib.Path(self.folder.name) / "model.onnx"
         file.write_bytes(model.SerializeToString())
         self.file, self.bundles, self.needed = file, {}, None
-        weights = {t.name for t in model.graph.initializer} | {t.values.name for t in model.graph.sparse_initializer}
+        weights = {t.name for t in model.graph.initializer} | {
+            t.values.name for t in model.graph.sparse_initializer
+        }
         self.inputs = [v for v in model.graph.input if v.name not in weights]
 
     def bundle(self, dims, binds):
         """Compiled for these sizes and values, and loaded."""
-        values = [(k, v.dtype.str, v.shape, v.tolist()) for k, v in sorted(binds.items())]  # without elements, lists of all shapes are equal
+        values = [
+            (k, v.dtype.str, v.shape, v.tolist()) for k, v in sorted(binds.items())
+        ]  # without elements, lists of all shapes are equal
         key = hashlib.sha256(repr((sorted(dims.items()), values)).encode()).hexdigest()[:16]
         if key not in self.bundles:
             out = pathlib.Path(self.folder.name) / key
@@ -130,10 +139,18 @@ class IngotBackend(Backend):
     def run_node(cls, node, inputs, device="CPU", outputs_info=None, opset_version=None, **kwargs):
         """A model of this one node, which has the types of the inputs; its outputs' types are inferred."""
         names = [n for n in node.input if n]
-        infos = [onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(np.asarray(x).dtype), np.shape(x))
-                 for n, x in zip(names, inputs)]
-        graph = onnx.helper.make_graph([node], node.op_type, infos, [onnx.ValueInfoProto(name=n) for n in node.output if n])
-        opset = onnx.helper.make_opsetid(node.domain, opset_version or onnx.defs.onnx_opset_version())
+        infos = [
+            onnx.helper.make_tensor_value_info(
+                n, onnx.helper.np_dtype_to_tensor_dtype(np.asarray(x).dtype), np.shape(x)
+            )
+            for n, x in zip(names, inputs)
+        ]
+        graph = onnx.helper.make_graph(
+            [node], node.op_type, infos, [onnx.ValueInfoProto(name=n) for n in node.output if n]
+        )
+        opset = onnx.helper.make_opsetid(
+            node.domain, opset_version or onnx.defs.onnx_opset_version()
+        )
         model = onnx.helper.make_model(graph, opset_imports=[opset])
         model = onnx.shape_inference.infer_shapes(model)
         return cls.run_model(model, inputs, device, **kwargs)
