@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bundle_gpu.h"
+#include "lowered.h"
 
 enum {
     MOST_RECORDED = 10000 /* launches: the driver has some memory for each, and takes its time */
@@ -193,11 +194,10 @@ static void look_at_kernel(const Bundle *b, int i)
 {
     const Kernel *k = b->p->kernels[i];
     Gpu *g = b->gpu;
-    Tiles tiles = kernel_lower(k);
-    g->asked[i] = gpu_shared(tiles.k, k->narg, b->target);
-    g->across[i] = tiles.tile[0].across != NULL;
+    const Tiles *tiles = &kernel_lowered(k, true)->tiles;
+    g->asked[i] = gpu_shared(tiles->k, k->narg, b->target);
+    g->across[i] = tiles->tile[0].across != NULL;
     g->shared |= g->asked[i] > 0;
-    tiles_free(&tiles);
 }
 
 void gpu_prepare(Bundle *b)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bundle_gpu.h"
+#include "lowered.h"
 
 /* unit * n[0] * n[1] ..., constants multiplied out. */
 static void product(StrBuf *sb, Bundle *b, int64_t unit, int n, Node *const *factor)
@@ -130,19 +131,18 @@ void gpu_steps(Writer *w, const char *steps)
  * group. */
 static void items(StrBuf *sb, Bundle *b, const Kernel *k)
 {
-    Tiles tiles = kernel_lower(k);
-    if (!k->serial && (tiles.n != 1 || tiles.tile[0].lanes > 1))
+    const Tiles *tiles = &kernel_lowered(k, true)->tiles;
+    if (!k->serial && (tiles->n != 1 || tiles->tile[0].lanes > 1))
         BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
     Node *extent[INGOT_MAX_RANK * 2];
     int n = 0;
-    const Tile *t = &tiles.tile[0];
+    const Tile *t = &tiles->tile[0];
     for (int i = 0; !k->serial && i < t->naxis; i++)
         if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned)
             extent[n++] = t->axis[i].range->src[0];
     int group = k->serial ? 0 : tile_group(t);
     product(sb, b, group ? group : 1, n, extent);
-    sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles.k, k->narg, b->target));
-    tiles_free(&tiles);
+    sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles->k, k->narg, b->target));
 }
 
 static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
@@ -157,11 +157,11 @@ static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
 static void maps(Writer *w, const Step *s, const Kernel *k)
 {
     Bundle *b = w->b;
-    Tiles tiles = kernel_lower(k);
+    const Tiles *tiles = &kernel_lowered(k, true)->tiles;
     for (int i = 0, box = 0; i < k->nopt; i++) {
         if (!k->opts[i].tma)
             continue;
-        const Box *x = &tiles.tile[0].box[box++];
+        const Box *x = &tiles->tile[0].box[box++];
         const int64_t bytes = element_bytes(k->args[x->arg].dtype);
         line(w, "igrt_gpu_map m%d;", x->arg);
         open_gpu(w, "make_map");
@@ -172,7 +172,6 @@ static void maps(Writer *w, const Step *s, const Kernel *k)
         numbers(w, x->rank, x->size, 1);
         sb_puts(&w->sb, "));\n");
     }
-    tiles_free(&tiles);
 }
 
 /* The step, by this kernel. */

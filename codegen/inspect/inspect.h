@@ -65,8 +65,8 @@ Step **plan_steps(const Plan *, Arena *); /* by number; steps that only check in
 /* inspect_expr.c: what a kernel computes, in terms of its arguments: "a0[i0] = max(sum(r0: a1[i0, r0] * a2[r0]), 0)". */
 void kernel_expression(StrBuf *, const Kernel *);
 /* The loops around its stores, after its opts; the linear statements that are then rendered. */
-void kernel_nest(StrBuf *, const Kernel *);
-void kernel_linear(StrBuf *, const Kernel *);
+void kernel_nest(StrBuf *, const Kernel *, bool gpu);
+void kernel_linear(StrBuf *, const Kernel *, bool gpu);
 
 /* The parts of the JSON, each with its comma at the end. */
 void inspect_graphs(StrBuf *, const Inspection *);
@@ -89,6 +89,6 @@ extern const RuntimeFile report_files[];
 void report_page(StrBuf *, const char *json, const char *other);
 
 /* inspect_verbose.c: what -v, -vv ... tell. */
-void plan_tell(const Plan *, int verbose);
+void plan_tell(const Plan *, bool gpu, int verbose);
 
 #endif

@@ -155,20 +155,14 @@ static void say_buffer(Explain *e, const char *word, const Buffer *b)
 
 /* ---- steps --------------------------------------------------------------------------------------- */
 
-static void say_text(Explain *e, const char *word, void (*print)(StrBuf *, const Kernel *),
-                     const Kernel *k)
+/* A text of lines, which is used up. */
+static void say_text(Explain *e, const char *word, StrBuf *sb)
 {
-    StrBuf sb = {0};
-    print(&sb, k);
-    while (sb.len && sb.data[sb.len - 1] == '\n')
-        sb.data[--sb.len] = 0;
-    say_line(e, word, sb.data ? sb.data : "");
-    sb_free(&sb);
-}
-
-static void print_ir(StrBuf *sb, const Kernel *k)
-{
-    text_print_names(sb, k->c, 1, &k->sink);
+    while (sb->len && sb->data[sb->len - 1] == '\n')
+        sb->data[--sb->len] = 0;
+    say_line(e, word, sb->data ? sb->data : "");
+    sb_free(sb);
+    *sb = (StrBuf){0};
 }
 
 static void say_opts(Explain *e, const Kernel *k)
@@ -186,23 +180,30 @@ static void say_opts(Explain *e, const Kernel *k)
 
 static void say_kernel(Explain *e, const Kernel *k)
 {
-    say_text(e, "computes", kernel_expression, k);
+    const bool gpu = e->x->t->gpu;
+    StrBuf sb = {0};
+    kernel_expression(&sb, k);
+    say_text(e, "computes", &sb);
     say_opts(e, k);
     if (k->choice)
         say_format(e, ".sched", "kernel %016llx %d", (unsigned long long)k->choice->key,
                    k->choice->nth);
-    if (e->verbose >= 1)
-        say_text(e, "loops", kernel_nest, k);
-    if (e->verbose >= 2)
-        say_text(e, "statements", kernel_linear, k);
-    if (e->verbose >= 3) {
-        StrBuf sb = {0};
-        render_kernel(&sb, e->x->t, k, k->name);
-        say_line(e, "code", sb.data);
-        sb_free(&sb);
+    if (e->verbose >= 1) {
+        kernel_nest(&sb, k, gpu);
+        say_text(e, "loops", &sb);
     }
-    if (e->verbose >= 4)
-        say_text(e, "ir", print_ir, k);
+    if (e->verbose >= 2) {
+        kernel_linear(&sb, k, gpu);
+        say_text(e, "statements", &sb);
+    }
+    if (e->verbose >= 3) {
+        render_kernel(&sb, e->x->t, k, k->name);
+        say_text(e, "code", &sb);
+    }
+    if (e->verbose >= 4) {
+        text_print_names(&sb, k->c, 1, &k->sink);
+        say_text(e, "ir", &sb);
+    }
 }
 
 static void say_origins(Explain *e, const Step *s)

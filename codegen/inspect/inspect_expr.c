@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "inspect.h"
-#include "linear.h"
+#include "lowered.h"
 
 typedef struct {
     StrBuf *sb;
@@ -286,18 +286,17 @@ static void put_nest(Printer *p, const Tile *t)
     sb_puts(p->sb, "\n");
 }
 
-void kernel_nest(StrBuf *sb, const Kernel *k)
+void kernel_nest(StrBuf *sb, const Kernel *k, bool gpu)
 {
-    Tiles tiles = kernel_lower(k);
-    Printer p = {.sb = sb, .k = tiles.k, .a = arena_new()};
-    for (int i = 0; i < tiles.n; i++) {
+    const Tiles *tiles = &kernel_lowered(k, gpu)->tiles;
+    Printer p = {.sb = sb, .k = tiles->k, .a = arena_new()};
+    for (int i = 0; i < tiles->n; i++) {
         sb_puts(sb, i ? "\n" : "");
-        tile_names(&p, &tiles.tile[i]);
-        put_nest(&p, &tiles.tile[i]);
+        tile_names(&p, &tiles->tile[i]);
+        put_nest(&p, &tiles->tile[i]);
     }
     map_free(&p.name);
     arena_free(p.a);
-    tiles_free(&tiles);
 }
 
 /* ---- its linear statements ----------------------------------------------------------------------- */
@@ -312,9 +311,9 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     Node *n = s->node;
     sb_printf(p->sb, "%*s", 2 * s->depth, "");
     switch (s->kind) {
-    case STMT_ITEM: break;
+    case STMT_ITEM:
     case STMT_LOOP:
-        sb_puts(p->sb, "loop ");
+        sb_puts(p->sb, s->kind == STMT_ITEM ? "item " : "loop ");
         put_expr(p, n, WEAKEST);
         sb_puts(p->sb, " < ");
         put_expr(p, n->src[0], WEAKEST);
@@ -387,21 +386,20 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     sb_puts(p->sb, "\n");
 }
 
-void kernel_linear(StrBuf *sb, const Kernel *k)
+void kernel_linear(StrBuf *sb, const Kernel *k, bool gpu)
 {
-    Tiles tiles = kernel_lower(k);
-    Printer p = {.sb = sb, .k = tiles.k, .a = arena_new()};
-    for (int i = 0; i < tiles.n; i++) {
-        Linear l = {.arena = p.a};
+    const Lowered *lowered = kernel_lowered(k, gpu);
+    const Tiles *tiles = &lowered->tiles;
+    Printer p = {.sb = sb, .k = tiles->k, .a = arena_new()};
+    for (int i = 0; i < tiles->n; i++) {
+        const Linear *l = &lowered->linear[i];
         map_free(&p.name);
         p.name = (Map){0};
         p.nname = 0;
-        tile_names(&p, &tiles.tile[i]);
-        linearize(&l, tiles.k, &tiles.tile[i]);
-        for (int j = 0; j < l.n; j++)
-            put_statement(&p, &l, &l.stmt[j]);
+        tile_names(&p, &tiles->tile[i]);
+        for (int j = 0; j < l->n; j++)
+            put_statement(&p, l, &l->stmt[j]);
     }
     map_free(&p.name);
     arena_free(p.a);
-    tiles_free(&tiles);
 }

@@ -146,9 +146,9 @@ static void kernel(StrBuf *sb, const Inspection *x, const Kernel *k)
     text_of(sb, "expression", &text);
     text_print_names(&text, k->c, 1, &k->sink);
     text_of(sb, "ir", &text);
-    kernel_nest(&text, k);
+    kernel_nest(&text, k, x->t->gpu);
     text_of(sb, "nest", &text);
-    kernel_linear(&text, k);
+    kernel_linear(&text, k, x->t->gpu);
     text_of(sb, "linear", &text);
     render_kernel(&text, x->t, k, k->name);
     text_of(sb, "code", &text);

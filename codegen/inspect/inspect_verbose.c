@@ -63,7 +63,7 @@ static void tell_notes(const Plan *p)
     sb_free(&sb);
 }
 
-static void tell_kernel(const Plan *p, const Kernel *k, int verbose)
+static void tell_kernel(const Plan *p, const Kernel *k, bool gpu, int verbose)
 {
     StrBuf sb = {0};
     sb_printf(&sb, "%s\n", k->name);
@@ -73,18 +73,18 @@ static void tell_kernel(const Plan *p, const Kernel *k, int verbose)
         opt_print(&sb, &k->opts[i]);
     }
     sb_puts(&sb, k->nopt ? "\n" : "");
-    kernel_nest(&sb, k);
+    kernel_nest(&sb, k, gpu);
     if (verbose >= 3 && k->choice && k->choice->tried)
         sb_puts(&sb, k->choice->tried);
     if (verbose >= 4) {
         text_print_names(&sb, k->c, 1, &k->sink);
-        kernel_linear(&sb, k);
+        kernel_linear(&sb, k, gpu);
     }
     tell(p->c, &sb);
     sb_free(&sb);
 }
 
-void plan_tell(const Plan *p, int verbose)
+void plan_tell(const Plan *p, bool gpu, int verbose)
 {
     if (!verbose)
         return;
@@ -94,6 +94,6 @@ void plan_tell(const Plan *p, int verbose)
         tell_notes(p);
     for (int i = 0; i < p->nkernel && verbose >= 2; i++)
         if (!p->kernels[i]->check)
-            tell_kernel(p, p->kernels[i], verbose);
+            tell_kernel(p, p->kernels[i], gpu, verbose);
     arena_free(a);
 }

@@ -48,7 +48,7 @@ void parts_end(Render *r, const Parts *p, const char *pattern)
     Part part[MAX_PARTS] = {{0}};
     const size_t from = p->at[0], n = sb->len - from;
     sb_puts(sb, ""); /* there is text, if none was written */
-    char *text = arena_alloc(r->l.arena, n + 1);
+    char *text = arena_alloc(r->arena, n + 1);
     memcpy(text, sb->data + from, n);
     for (int i = 0; i < p->n; i++) {
         const size_t end = i + 1 < p->n ? p->at[i + 1] : sb->len;

@@ -206,7 +206,7 @@ static void name_value(Render *r, Node *n, int depth)
 {
     struct Seen s = {n->id, depth};
     r->number[n->id] = r->nvalue++;
-    vec_push(r->l.arena, r->seen, r->nseen, s);
+    vec_push(r->arena, r->seen, r->nseen, s);
 }
 
 /* What stood in a loop ends with it: the address of a first lane may need a name that comes later. */
@@ -432,7 +432,7 @@ static void group_item(Render *r)
 static void name_axes(Render *r, const TileAxis *axes, int n)
 {
     for (int i = 0; i < n; i++) {
-        char *name = arena_strdup(r->l.arena, axes[i].name);
+        char *name = arena_strdup(r->arena, axes[i].name);
         for (char *p = name; *p; p++)
             *p = *p == '.' ? '_' : *p;
         map_put(&r->names, (uint64_t)axes[i].range->id + 1, name);
@@ -569,11 +569,10 @@ static void render_tile(Render *r, const Tile *tile)
     name_axes(r, tile->fill, tile->nfill);
     if (tile->tail.range)
         name_axes(r, &tile->tail, 1);
-    linearize(&r->l, r->k, tile);
     r->needs |= tile->lane ? NEED_VEC : 0;
-    r->number = NEWN(r->l.arena, int, r->l.nknown);
-    r->kept = NEWN(r->l.arena, int, r->l.nknown);
-    r->beside = NEWN(r->l.arena, Beside, r->l.nknown);
+    r->number = NEWN(r->arena, int, r->l.nknown);
+    r->kept = NEWN(r->arena, int, r->l.nknown);
+    r->beside = NEWN(r->arena, Beside, r->l.nknown);
     name_constants(r, tile);
     statements(r, tile);
     map_free(&r->splats);
@@ -595,8 +594,9 @@ static bool goes_beside(const Tile *main, const Tile *rest)
 
 /* Loop nests one after the other.  A remainder that goes over the same blocks as the first comes part by part, while what both read is in
  * the cache: for (int64_t part = begin; part < end; part++) { .. }. */
-static void render_tiles(Render *r, Arena *a, const Kernel *k, const Tiles *tiles)
+static void render_tiles(Render *r, const Kernel *k, const Lowered *lowered)
 {
+    const Tiles *tiles = &lowered->tiles;
     bool beside = false;
     for (int i = 1; i < tiles->n && kernel_parts(k); i++)
         beside |= goes_beside(&tiles->tile[0], &tiles->tile[i]);
@@ -608,7 +608,7 @@ static void render_tiles(Render *r, Arena *a, const Kernel *k, const Tiles *tile
             bool first = !beside || !i || goes_beside(&tiles->tile[0], &tiles->tile[i]);
             if (first != !turn)
                 continue;
-            r->l = (Linear){.arena = a, .items = r->t->gpu && !tiles->k->serial};
+            r->l = lowered->linear[i];
             render_tile(r, &tiles->tile[i]);
         }
         if (!turn && beside)
@@ -620,16 +620,15 @@ static void render_tiles(Render *r, Arena *a, const Kernel *k, const Tiles *tile
 unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
 {
     Arena *a = arena_new();
-    Tiles tiles = kernel_lower(k);
-    decompose(&tiles, t->gpu);
-    Render r = {.sb = sb, .t = t, .lang = t->language, .k = tiles.k, .narg = k->narg, .l.arena = a};
-    r.lang->head(&r, k, &tiles, function_name);
-    if (r.lang->begin && tiles.k->serial)
+    const Lowered *lowered = kernel_lowered(k, t->gpu);
+    Render r = {
+        .arena = a, .sb = sb, .t = t, .lang = t->language, .k = lowered->tiles.k, .narg = k->narg};
+    r.lang->head(&r, k, &lowered->tiles, function_name);
+    if (r.lang->begin && r.k->serial)
         sb_printf(sb, "    %s\n", r.lang->begin);
-    render_tiles(&r, a, k, &tiles);
+    render_tiles(&r, k, lowered);
     put(&r, r.lang->end);
     map_free(&r.names);
-    tiles_free(&tiles);
     arena_free(a);
     return r.needs;
 }

@@ -4,14 +4,15 @@
 #define RENDER_H
 
 #include "language.h"
-#include "linear.h"
+#include "lowered.h"
 
 struct Render {
+    Arena *arena; /* of this rendering */
     StrBuf *sb;
     const Target *t;
     const Language *lang; /* the target's */
     const Kernel *k;
-    Linear l;
+    Linear l;    /* that of the tile which is written */
     Map names;   /* RANGE id -> its axis' name in C */
     int *number; /* by id: N of the name vN; -1 where no such name can be seen */
     int *kept;   /* by id of a fragment: N of the name pN under which it is kept, or -1 */

@@ -192,7 +192,7 @@ static void load_beside(Render *r, Node *const *load, int n, const Stmt *s)
     if (row) {
         Row turned = {.number = r->nvalue, .store = s};
         memcpy((void *)turned.load, (void *)load, sizeof turned.load);
-        vec_push(r->l.arena, r->row, r->nrow, turned);
+        vec_push(r->arena, r->row, r->nrow, turned);
     }
     r->nvalue++;
 }

@@ -173,7 +173,7 @@ static void sum_terms(Render *r, Node *n, Terms *terms)
         if (is_named(r, n))
             break;
     }
-    vec_push(r->l.arena, terms->term, terms->n, n);
+    vec_push(r->arena, terms->term, terms->n, n);
 }
 
 /* a*240 + b*30 + c - 9: largest stride first, the constant last, as one would write it. */

@@ -87,10 +87,10 @@ static const Splat *splat_of(Render *r, Node *n)
 {
     Splat *s = map_get(&r->splats, (uint64_t)n->id + 1);
     if (!s) {
-        s = NEW(r->l.arena, Splat);
+        s = NEW(r->arena, Splat);
         *s = (Splat){.n = n, .number = -1};
         map_put(&r->splats, (uint64_t)n->id + 1, s);
-        vec_push(r->l.arena, r->splat, r->nsplat, s);
+        vec_push(r->arena, r->splat, r->nsplat, s);
     }
     s->uses++;
     return s;

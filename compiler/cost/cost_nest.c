@@ -30,8 +30,7 @@
 
 #include "cost_nest.h"
 #include "kernel.h"
-#include "linear.h"
-#include "nest.h"
+#include "lowered.h"
 
 enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
 #define FIT 0.6 /* of a level of cache that one kernel's data may fill */
@@ -88,7 +87,7 @@ typedef struct {
     const Kernel *k;
     const Target *t;
     Estimate *out;
-    Linear *l;
+    const Linear *l;
     double trips[MAX_DEPTH], times[MAX_DEPTH]; /* of the loops open; iterations of all down to it */
     Node *range[MAX_DEPTH];
     Body body[MAX_DEPTH + 1];
@@ -605,19 +604,24 @@ static void find_live(Count *q)
         }
 }
 
-static void count_tile(Count *q, const Kernel *k, const Tile *tile)
+/* A GPU's items have a loop each here: what they do together. */
+static void count_tile(Count *q, const Kernel *k, const Linear *l)
 {
-    Linear l = {.arena = q->a};
-    linearize(&l, k, tile);
-    q->l = &l;
+    const Tile *tile = l->tile;
+    int items = 0;
+    q->l = l;
     q->depth = 0;
     q->naccess = q->nnest = 0;
     q->seen = NEWN(q->a, uint32_t, k->c->nnode + 4096);
     q->now = 0;
     q->body[0] = (Body){.first = 0};
     find_live(q);
-    for (int i = 0; i < l.n; i++) {
-        Stmt *s = &l.stmt[i];
+    while (items < l->n && l->stmt[items].kind == STMT_ITEM)
+        items++;
+    for (int i = items; i-- > 0;) /* the innermost comes first */
+        open_loop(q, l->stmt[i].node);
+    for (int i = items; i < l->n; i++) {
+        const Stmt *s = &l->stmt[i];
         q->now++;
         q->out->statements++;
         switch (s->kind) {
@@ -653,6 +657,8 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
         if (inside && q->through[i] > now->through)
             now->through = q->through[i];
     }
+    for (int i = 0; i < items; i++)
+        close_loop(q);
     end_body(q);
     add_traffic(q);
 }
@@ -661,19 +667,18 @@ Estimate cost_nest(const Kernel *k, const Target *t)
 {
     Estimate e = {0};
     Arena *a = arena_new();
-    Tiles tiles = kernel_lower(k);
+    const Lowered *lowered = kernel_lowered(k, t->gpu);
     Count *q = NEW(a, Count);
-    *q = (Count){.k = tiles.k, .t = t, .out = &e, .a = a};
+    *q = (Count){.k = lowered->tiles.k, .t = t, .out = &e, .a = a};
     q->access = NEWN(a, Access, MAX_ACCESSES);
-    for (int i = 0; i < tiles.n; i++)
-        count_tile(q, tiles.k, &tiles.tile[i]);
+    for (int i = 0; i < lowered->tiles.n; i++)
+        count_tile(q, q->k, &lowered->linear[i]);
     for (int i = 0; i < 3 && t->machine.level[i].bytes > 0; i++)
         e.memory += (q->ahead ? ahead[i] : 1) * e.traffic[i] * estimate_weights.byte[i];
-    e.pieces = PIECE * tiles.n;
+    e.pieces = PIECE * lowered->tiles.n;
     const double most = fmax(e.issue, e.memory), least = e.issue + e.memory - most,
                  part = most > 0 ? least / most : 0;
     e.cycles = most * sqrt(sqrt(1 + part * part * part * part)) + e.loops + e.pieces;
-    tiles_free(&tiles);
     arena_free(a);
     return e;
 }

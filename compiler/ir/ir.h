@@ -312,6 +312,7 @@ struct Context {
     void (*progress)(double share); /* of the interpreter, or NULL */
     Requires require;               /* what has to hold in every run */
     Node *poison;
+    struct Context *along; /* freed with this one: that of what a kernel was lowered to; or NULL */
     bool keep_subnormals;
     ingot_precision precision;
     bool one_product; /* of what --precision splits */

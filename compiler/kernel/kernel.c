@@ -62,6 +62,7 @@ Kernel *kernel_copy(const Kernel *old)
     k->scalars = NEWN(c->arena, Scalar, k->nscalar + 1);
     for (int i = 0; i < k->nscalar; i++)
         k->scalars[i] = old->scalars[i];
+    k->lowered = NULL;
     k->opts = NULL;
     k->vars = NULL;
     k->nopt = k->nvar = 0;

@@ -78,6 +78,9 @@ struct NestKernel {
     int8_t *in_lanes; /* by axis: 1: it can become lanes, -1: it cannot, 0: not asked yet */
 };
 int nest_root_of(const Kernel *, Node *range);
+/* nest.c: the loop nests of a kernel with its opts, which are replayed, and must have been applied
+ * before.  lowered.h has what is kept of them. */
+Tiles kernel_lower(const Kernel *);
 
 /* ---- prefetch.c ---------------------------------------------------------------------------------- */
 

@@ -157,12 +157,13 @@ struct Kernel {
     Scalar *scalars;
     bool any_sign; /* of its target: see there */
     bool serial; /* stores may collide (scatter): iterations run in order, one work item on a GPU */
-    uint64_t hash;        /* of its canonical text: equal kernels are emitted once */
-    Choice *choice;       /* the record of what is decided for it; NULL where nothing is */
-    bool check;           /* of a STEP_INDEX */
-    char name[96];        /* k07_conv_1x64x56x56; set by the plan */
-    int64_t flops, bytes; /* at the upper bounds */
-    int64_t scratch;      /* bytes of the places that a part of it needs, see nest.h */
+    uint64_t hash;           /* of its canonical text: equal kernels are emitted once */
+    Choice *choice;          /* the record of what is decided for it; NULL where nothing is */
+    bool check;              /* of a STEP_INDEX */
+    char name[96];           /* k07_conv_1x64x56x56; set by the plan */
+    int64_t flops, bytes;    /* at the upper bounds */
+    int64_t scratch;         /* bytes of the places that a part of it needs, see nest.h */
+    struct Lowered *lowered; /* its statements, once they were asked for (lowered.h), or NULL */
 };
 
 /* address.c: the roots with every coordinate tuple replaced by one offset in elements. */

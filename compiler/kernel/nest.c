@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernel.h"
+#include "lowered.h"
 
 static NestKernel *shared_new(Kernel *k)
 {
@@ -144,6 +145,7 @@ Opt opt_copy(Arena *a, const Opt *o)
 
 void nest_keep(const Nest *n, Kernel *k)
 {
+    kernel_drop_lowered(k);
     k->opts = NULL;
     k->nopt = 0;
     for (int i = 0; i < n->nopt; i++)

@@ -19,7 +19,7 @@
  * blocks without a loop. Opts name axes, so a list of opts can be read and replayed.
  *
  *     a kernel's opts --opt_apply()--> Nest      nest_check(): does it fit the layouts?
- *                     --nest_lower()--> Tiles    --linearize()--> statements
+ *                     --nest_lower()--> Tiles    --linearize()--> statements (lowered.h)
  *
  * opt_apply() is the one place that carries out an opt. nest_lower() puts the leaves in place of
  * the ranges, once: i0 becomes 4 i0.o + copy, and each remainder a Tile of its own behind the
@@ -294,9 +294,6 @@ typedef struct {
     int n;
 } Tiles;
 Tiles nest_lower(const Nest *);
-/* The same of the nest that the kernel's own opts make: they are replayed, and must have been
- * applied before. */
-Tiles kernel_lower(const Kernel *);
 /* Are there no more loops than there may be, with those that clear halos?  The nest that took the
  * opts did not have these. */
 bool kernel_has_room(const Kernel *);

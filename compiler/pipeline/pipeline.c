@@ -4,6 +4,7 @@
  *     variants, schedule                   which values are stored, by which kernels
  *     copied inputs, layouts, optimise     how they lie, and how loops run
  *     share, memplan                       equal kernels are one; where every buffer lies
+ *     lower                                their statements
  *
  * What a .sched file says takes part in each: values_match() and variants_apply() before the schedule, optimise() per kernel. */
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include "codegen.h"
 #include "decisions.h"
 #include "language.h"
+#include "lowered.h"
 #include "pipeline.h"
 #include "targets.h"
 
@@ -256,11 +258,15 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         verify_kernels(p, "memplan");
     }
     ready = ready && can_be_said(p, t);
+    for (int i = 0; ready && i < p->nkernel; i++)
+        (void)kernel_lowered(p->kernels[i], t->gpu);
+    if (ready)
+        passed(k, "lower");
     if (ready && o->save_sched)
         save(p, o, &record);
     sb_free(&record);
     if (ready) {
-        plan_tell(p, o->verbose);
+        plan_tell(p, t->gpu, o->verbose);
         return p;
     }
     plan_free(p);

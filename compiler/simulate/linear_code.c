@@ -634,17 +634,15 @@ LinearCode *linear_code(Arena *a, const LinearKernel *lk)
     return c;
 }
 
-LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
+LinearKernel *linear_kernel(Arena *a, const Lowered *l)
 {
+    const Tiles *tiles = &l->tiles;
     LinearKernel *lk = NEW(a, LinearKernel);
     *lk = (LinearKernel){
-        .arena = a, .k = tiles->k, .n = tiles->n, .narg = narg, .items = gpu && !tiles->k->serial};
-    decompose(tiles, gpu);
+        .arena = a, .k = tiles->k, .n = tiles->n, .narg = l->narg, .items = l->items};
     lk->tile = NEWN(a, Linear, tiles->n + 1);
     for (int i = 0; i < tiles->n; i++) {
-        lk->tile[i].arena = a;
-        lk->tile[i].items = lk->items;
-        linearize(&lk->tile[i], tiles->k, &tiles->tile[i]);
+        lk->tile[i] = l->linear[i];
         lk->group = lk->items ? tiles->tile[i].items : 0;
         const Node *across = tiles->tile[i].across;
         lk->warp = across ? (int)across->hi + 1 : 1;

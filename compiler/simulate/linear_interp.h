@@ -15,7 +15,7 @@
 #ifndef LINEAR_INTERP_H
 #define LINEAR_INTERP_H
 
-#include "linear.h"
+#include "lowered.h"
 
 /* ---- linear_memory.c ------------------------------------------------------------------------ */
 
@@ -57,8 +57,8 @@ typedef struct {
     int parts;
     struct LinearCode *code; /* made when it runs */
 } LinearKernel;
-/* narg: of the kernel before it was lowered.  The tiles have to live as long. */
-LinearKernel *linear_kernel(Arena *, const Tiles *, int narg, bool gpu);
+/* What was lowered has to live as long. */
+LinearKernel *linear_kernel(Arena *, const Lowered *);
 
 /* ---- linear_exec.c -------------------------------------------------------------------------- */
 

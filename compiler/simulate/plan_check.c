@@ -213,10 +213,8 @@ bool plan_check(const Plan *p, bool gpu, PlanCheck *check)
     for (size_t i = 0; i < x.lowered.cap; i++)
         if (x.lowered.value[i]) {
             CheckedKernel *ck = x.lowered.value[i];
-            if (ck->form.lk)
-                tiles_free(&ck->form.tiles);
-            if (ck->plain.lk)
-                tiles_free(&ck->plain.tiles);
+            lowered_free(ck->form.own);
+            lowered_free(ck->plain.own);
             arena_free(ck->a);
         }
     map_free(&x.lowered);

@@ -17,8 +17,8 @@ typedef struct {
     LinearInterp m;
     ShadowMemory **memory; /* by Plan.memories */
     ShadowMemory **own;    /* by buffer: of weights, inputs, outputs and locals */
-    struct Lowered {
-        Tiles tiles;
+    struct Interpreted {
+        Lowered *own; /* that nobody else has asked for, or NULL */
         LinearKernel *lk;
     } * kernel, *naive; /* by Plan.kernels */
 } PlanRun;
@@ -165,12 +165,10 @@ static LinearKernel *lowered(PlanRun *r, const Kernel *k, bool naive)
     int i = 0;
     while (r->p->kernels[i] != k)
         i++;
-    struct Lowered *l = naive ? &r->naive[i] : &r->kernel[i];
+    struct Interpreted *l = naive ? &r->naive[i] : &r->kernel[i];
     if (!l->lk) {
-        Kernel plain = *k;
-        plain.nopt = naive ? 0 : k->nopt;
-        l->tiles = kernel_lower(&plain);
-        l->lk = linear_kernel(r->a, &l->tiles, k->narg, r->x->gpu && !naive);
+        l->own = naive ? lower_naive(k) : NULL;
+        l->lk = linear_kernel(r->a, naive ? l->own : kernel_lowered(k, r->x->gpu));
     }
     return l->lk;
 }
@@ -470,8 +468,8 @@ bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value 
     PlanRun r = {.x = x, .p = p, .a = a, .ip = interp_new(p->c)};
     r.memory = NEWN(a, ShadowMemory *, p->nmemory + 1);
     r.own = NEWN(a, ShadowMemory *, p->nbuffer + 1);
-    r.kernel = NEWN(a, struct Lowered, p->nkernel + 1);
-    r.naive = NEWN(a, struct Lowered, p->nkernel + 1);
+    r.kernel = NEWN(a, struct Interpreted, p->nkernel + 1);
+    r.naive = NEWN(a, struct Interpreted, p->nkernel + 1);
     for (int i = 0; i < p->nmemory; i++)
         r.memory[i] = shadow_new(a, p->memories[i].bytes, cell_of(p, i));
     for (int i = 0; i < p->nbuffer; i++)
@@ -484,10 +482,8 @@ bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value 
     const bool good = run_block(&r, &p->main) && take_outputs(&r, out);
     igrt_fp_restore(mode);
     for (int i = 0; i < p->nkernel; i++) {
-        if (r.kernel[i].lk)
-            tiles_free(&r.kernel[i].tiles);
-        if (r.naive[i].lk)
-            tiles_free(&r.naive[i].tiles);
+        lowered_free(r.kernel[i].own);
+        lowered_free(r.naive[i].own);
     }
     interp_free(r.ip);
     return good;

@@ -391,10 +391,8 @@ static LinearKernel *lowered(Checker *x, const Kernel *k, CheckedKernel *ck, boo
 {
     CheckedForm *f = plain ? &ck->plain : &ck->form;
     if (!f->lk) {
-        Kernel as = *k;
-        as.nopt = plain ? 0 : k->nopt;
-        f->tiles = kernel_lower(&as);
-        f->lk = linear_kernel(ck->a, &f->tiles, k->narg, x->gpu && !plain);
+        f->own = plain ? lower_naive(k) : NULL;
+        f->lk = linear_kernel(ck->a, plain ? f->own : kernel_lowered(k, x->gpu));
     }
     return f->lk;
 }

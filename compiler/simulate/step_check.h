@@ -23,7 +23,7 @@ typedef struct {
 } Checker;
 
 typedef struct {
-    Tiles tiles;
+    Lowered *own;     /* that nobody else has asked for, or NULL */
     LinearKernel *lk; /* NULL: not made yet */
 } CheckedForm;
 

@@ -298,8 +298,8 @@ static int64_t elements_of(const Case *x, const KernelArg *arg)
 }
 
 /* The fault that the run ends with, or "". */
-static void interpret(const Case *x, const Judge *j, const Tiles *tiles, bool gpu,
-                      ShadowMemory **got, char fault[1024], Arena *a)
+static void interpret(const Case *x, const Judge *j, const Lowered *lowered, ShadowMemory **got,
+                      char fault[1024], Arena *a)
 {
     LinearInterp m = {.backwards = true};
     LinearArg arg[MAX_KERNEL_ARGS] = {{0}};
@@ -312,7 +312,7 @@ static void interpret(const Case *x, const Judge *j, const Tiles *tiles, bool gp
         if (k->read)
             shadow_given(got[i], 0, bytes);
     }
-    (void)linear_run(&m, linear_kernel(a, tiles, x->k->narg, gpu), arg, x->var, NULL);
+    (void)linear_run(&m, linear_kernel(a, lowered), arg, x->var, NULL);
     memcpy(fault, m.fault, sizeof m.fault);
 }
 
@@ -324,9 +324,9 @@ static Judge judge_new(const Case *x, const Target *t)
         fill(x->k->c, &x->k->args[i], j.first[i]);
     }
     Nest *n = nest_new(x->k, t);
-    Tiles tiles = nest_lower(n);
-    interpret(x, &j, &tiles, false, j.want, j.naive, j.a);
-    tiles_free(&tiles);
+    Lowered *lowered = lower_nest(n, false);
+    interpret(x, &j, lowered, j.want, j.naive, j.a);
+    lowered_free(lowered);
     nest_free(n);
     return j;
 }
@@ -339,11 +339,11 @@ static double apart(const Case *x, int arg)
 }
 
 /* What is wrong with loop nests of the kernel, or "". */
-static void judge(const Case *x, const Judge *j, const Tiles *tiles, bool gpu, char fault[1024])
+static void judge(const Case *x, const Judge *j, const Lowered *lowered, char fault[1024])
 {
     Arena *a = arena_new();
     ShadowMemory *got[MAX_KERNEL_ARGS];
-    interpret(x, j, tiles, gpu, got, fault, a);
+    interpret(x, j, lowered, got, fault, a);
     for (int i = 0; i < x->k->narg && !*fault; i++)
         (void)linear_same(x->k, i, &(LinearArg){.memory = got[i]},
                           &(LinearArg){.memory = j->want[i]}, apart(x, i), fault);
@@ -352,20 +352,20 @@ static void judge(const Case *x, const Judge *j, const Tiles *tiles, bool gpu, c
 
 static void judge_nest(const Case *x, const Judge *j, const Nest *n, char fault[1024])
 {
-    Tiles tiles = nest_lower(n);
-    judge(x, j, &tiles, false, fault);
-    tiles_free(&tiles);
+    Lowered *lowered = lower_nest(n, false);
+    judge(x, j, lowered, fault);
+    lowered_free(lowered);
 }
 
 /* The kernel as the program of a GPU's work items. */
 static void judge_items(const Case *x, const Judge *j, const Target *t, char fault[1024])
 {
     Nest *n = nest_new(x->k, t);
-    Tiles tiles = nest_lower(n);
+    Lowered *lowered = lower_nest(n, true);
     *fault = 0;
-    if (tiles.n == 1)
-        judge(x, j, &tiles, true, fault);
-    tiles_free(&tiles);
+    if (lowered->tiles.n == 1)
+        judge(x, j, lowered, fault);
+    lowered_free(lowered);
     nest_free(n);
 }
 

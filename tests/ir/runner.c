@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "codegen/render/codegen.h"
-#include "compiler/kernel/linear.h"
+#include "compiler/kernel/lowered.h"
 #include "compiler/pipeline/pipeline.h"
 #include "targets/targets.h"
 
@@ -133,11 +133,9 @@ static void print_linear(StrBuf *sb, const Kernel *k)
     static const char *const word[] = {"item", "loop", "parts",  "end",
                                        "let",  "acc",  "update", "store"};
     Arena *a = arena_new();
-    Tiles tiles = kernel_lower(k);
-    decompose(&tiles, false);
-    for (int i = 0; i < tiles.n; i++) {
-        Linear l = {.arena = a};
-        linearize(&l, tiles.k, &tiles.tile[i]);
+    const Lowered *lowered = kernel_lowered(k, false);
+    for (int i = 0; i < lowered->tiles.n; i++) {
+        const Linear l = lowered->linear[i];
         Node **shown = NULL;
         int nshown = 0;
         for (int j = 0; j < l.n; j++)
@@ -146,7 +144,7 @@ static void print_linear(StrBuf *sb, const Kernel *k)
         StrBuf nodes = {0};
         text_print(&nodes, nshown, shown);
         char *number = strstr(nodes.data, "return"); /* what each statement's node is there */
-        sb_printf(sb, "tile %d lanes %d\n", i, tiles.tile[i].lanes);
+        sb_printf(sb, "tile %d lanes %d\n", i, l.tile->lanes);
         for (int j = 0; j < l.n; j++) {
             sb_printf(sb, "%*s%s", 4 * l.stmt[j].depth + 4, "", word[l.stmt[j].kind]);
             if (l.stmt[j].node) {
@@ -159,7 +157,6 @@ static void print_linear(StrBuf *sb, const Kernel *k)
         sb_printf(sb, "%.*s", (int)(strstr(nodes.data, "return") - nodes.data), nodes.data);
         sb_free(&nodes);
     }
-    tiles_free(&tiles);
     arena_free(a);
 }
 

@@ -17,7 +17,7 @@ typedef struct {
     Context *c;
     Plan *p;
     Nest *nest;
-    Tiles tiles;
+    Lowered *lowered;
     Arena *a;
     LinearKernel *lk;
     LinearArg arg[8];
@@ -128,14 +128,14 @@ static inline void run_lower(Run *r, bool gpu)
 {
     if (nest_check(r->nest))
         fail_msg("%s", nest_check(r->nest));
-    r->tiles = nest_lower(r->nest);
-    r->lk = linear_kernel(r->a, &r->tiles, r->nest->k->narg, gpu);
+    r->lowered = lower_nest(r->nest, gpu);
+    r->lk = linear_kernel(r->a, r->lowered);
     run_give(r);
 }
 
 static inline void run_free(Run *r)
 {
-    tiles_free(&r->tiles);
+    lowered_free(r->lowered);
     nest_free(r->nest);
     plan_free(r->p);
     ingot_context_free(r->c);

@@ -180,7 +180,8 @@ static void store_at(Run *r, Node *offset)
     Linear *l = &r->lk->tile[0];
     Stmt *s = &l->stmt[find(l, STMT_STORE, 0)];
     Node *src[] = {s->node->src[0], s->node->src[1], s->node->src[2], offset};
-    s->node = node_make(r->tiles.k->c, OP_STORE, s->node->dtype, s->node->arg, 4, src, 0, NULL);
+    s->node =
+        node_make(r->lowered->tiles.k->c, OP_STORE, s->node->dtype, s->node->arg, 4, src, 0, NULL);
 }
 
 static void a_remainder_dropped(void **state)
@@ -198,14 +199,14 @@ static void an_index_swapped(void **state)
 {
     (void)state;
     Run r = prepare(product, "", false);
-    Context *c = r.tiles.k->c;
-    const Tile *t = &r.tiles.tile[0];
+    Context *c = r.lowered->tiles.k->c;
+    const Tile *t = &r.lowered->tiles.tile[0];
     store_at(&r, idx_add(c, idx_mul(c, t->axis[1].range, idx(c, N)), t->axis[0].range));
     expect(&r, product,
            "writes a0, element 1850 of its 1850, outside of the buffer; at i0 = 0, i1 = 37");
     r = prepare(product, "", false);
-    c = r.tiles.k->c;
-    t = &r.tiles.tile[0];
+    c = r.lowered->tiles.k->c;
+    t = &r.lowered->tiles.tile[0];
     store_at(&r, idx_add(c, idx_mul(c, t->axis[1].range, idx(c, M)), t->axis[0].range));
     expect(&r, product, "a0[0,1] has another value");
 }
@@ -242,9 +243,9 @@ static void a_thread_cut_through_a_reduce(void **state)
     cut.fused = 1;
     cut.parts = r.lk->parts = 4;
     l->tile = &cut;
-    l->fused = idx(r.tiles.k->c, K);
+    l->fused = idx(r.lowered->tiles.k->c, K);
     l->inner = NEWN(r.a, Node *, 1);
-    l->inner[0] = idx(r.tiles.k->c, 1);
+    l->inner[0] = idx(r.lowered->tiles.k->c, 1);
     l->stmt[find(l, STMT_LOOP, find(l, STMT_ACC, 0))] = (Stmt){.kind = STMT_PARTS};
     l->stmt[find(l, STMT_END, 0)].node = NULL;
     expect(&r, product, "uses an accumulator (reduce f32) that has 10 of its 40 terms");
@@ -289,11 +290,11 @@ static void races(void **state)
 {
     (void)state;
     Run r = prepare(product, "THREAD i0 4", false);
-    store_at(&r, r.tiles.tile[0].axis[1].range);
+    store_at(&r, r.lowered->tiles.tile[0].axis[1].range);
     expect(&r, product,
            "a race: writes a0[0,0], which another part writes; at i0 = 9, i1 = 0; in part 1");
     r = prepare(product, "", true);
-    store_at(&r, r.tiles.tile[0].axis[0].range);
+    store_at(&r, r.lowered->tiles.tile[0].axis[0].range);
     expect(&r, product, "a race: writes a0[0,0], which another work item writes");
     r = prepare(product, "THREAD i0 4", false); /* in place, where others read */
     for (int i = 0; i < r.lk->narg; i++)
@@ -377,7 +378,7 @@ static void a_place_not_filled(void **state)
     expect(&r, product, "");
     r = prepare(product, opts, false);
     Linear *l = &r.lk->tile[0];
-    Context *c = r.tiles.k->c;
+    Context *c = r.lowered->tiles.k->c;
     Stmt *fill = &l->stmt[find(l, STMT_STORE, 0)];
     Node *n = fill->node, *from = l->tile->fill[0].range, *to = idx(c, 0);
     assert_int_equal(n->src[0]->arg.i, r.lk->narg);
@@ -458,7 +459,7 @@ static void no_form(void **state)
     r = prepare(product, "", false);
     Linear *l = &r.lk->tile[0];
     int store = find(l, STMT_STORE, 0);
-    Context *c = r.tiles.k->c;
+    Context *c = r.lowered->tiles.k->c;
     Node *n = l->stmt[store].node, *value = n->src[2];
     Node *keep = node_make(c, OP_KEEP, value->dtype, (Arg){0}, 1, &value, 0, NULL);
     Node *src[] = {n->src[0], n->src[1], keep, n->src[3]};

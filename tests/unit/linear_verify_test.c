@@ -31,15 +31,15 @@ static Run statements(ingot_tensor *(*model)(Context *))
     Target t = *target_find("c");
     Context *c = ingot_context_new(NULL, NULL);
     Run r = run_new(c, model(c), &t);
-    r.tiles = nest_lower(r.nest);
-    r.lk = linear_kernel(r.a, &r.tiles, r.nest->k->narg, false);
+    r.lowered = lower_nest(r.nest, false);
+    r.lk = linear_kernel(r.a, r.lowered);
     return r;
 }
 
 static const char *refused(Run *r)
 {
     int at = -1;
-    return linear_verify(r->a, &r->lk->tile[0], r->tiles.k, &at);
+    return linear_verify(r->a, &r->lk->tile[0], r->lowered->tiles.k, &at);
 }
 
 /* Statements that load the first element of the only argument with these dims, and in how many loops each stands. */
@@ -51,7 +51,7 @@ static int loads_of(const Run *r, int64_t least, int *at)
         const Node *load = l->stmt[i].node;
         if (l->stmt[i].kind != STMT_LET || load->op != OP_LOAD || !idx_is(load->src[2], 0))
             continue;
-        const KernelArg *arg = &r->tiles.k->args[load->src[0]->arg.i];
+        const KernelArg *arg = &r->lowered->tiles.k->args[load->src[0]->arg.i];
         if (arg->dims[0]->lo == least && arg->dims[0]->hi == 4)
             at[n++] = i;
     }

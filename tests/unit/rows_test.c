@@ -154,14 +154,14 @@ static void joins(void **state)
     for (int what = 0; what < 2; what++) {
         Run r = prepare(INGOT_F16, parts);
         Linear *l = &r.lk->tile[0];
-        const Tile *t = r.tiles.tile;
+        const Tile *t = r.lowered->tiles.tile;
         bool planted = false;
         for (int i = 0; i < l->n && !planted; i++) {
             Node *n = l->stmt[i].node, *part = NULL;
             planted = l->stmt[i].kind == STMT_STORE && n->src[0]->arg.i == 7; /* the maxima */
             for (int j = 0; j < t->naxis; j++)
                 part = strcmp(t->axis[j].name, "r1.o") ? part : t->axis[j].range;
-            Context *c = r.tiles.k->c;
+            Context *c = r.lowered->tiles.k->c;
             if (planted && what)
                 part = node_alu2(c, OP_LT, INGOT_BOOL, part, idx(c, 2));
             if (planted)

@@ -161,7 +161,7 @@ static void elements_swapped(void **state)
     for (int what = 0; what < 2; what++) {
         Run r = prepare(&halves, of_warps);
         Linear *l = &r.lk->tile[0];
-        Context *c = r.tiles.k->c;
+        Context *c = r.lowered->tiles.k->c;
         for (int i = 0; i < l->n; i++) {
             Stmt *s = &l->stmt[i];
             if (!what && s->kind == STMT_STORE && s->node->arg.i < 2) {
@@ -479,9 +479,9 @@ static void bytes_wrong(void **state)
         if (!from || from->op != OP_LOAD || !from->arg.i)
             continue;
         assert_int_equal(from->arg.i, -7);
-        Node *zero = node_make(r.tiles.k->c, OP_LOAD, from->dtype, (Arg){0}, (int)from->nsrc,
-                               from->src, 0, NULL);
-        s->node = node_with_source(r.tiles.k->c, s->node, 2, zero);
+        Node *zero = node_make(r.lowered->tiles.k->c, OP_LOAD, from->dtype, (Arg){0},
+                               (int)from->nsrc, from->src, 0, NULL);
+        s->node = node_with_source(r.lowered->tiles.k->c, s->node, 2, zero);
         found++;
     }
     assert_true(found > 0);

@@ -353,10 +353,10 @@ static void boxes_misplaced(void **state)
     (void)state;
     for (int what = 0; what < 3; what++) {
         Run r = prepare(&halves, of_boxes);
-        Tile *t = &r.tiles.tile[0];
+        Tile *t = &r.lowered->tiles.tile[0];
         Box *b = &t->box[0];
         if (what == 0)
-            b->at[0] = idx(r.tiles.k->c, 0);
+            b->at[0] = idx(r.lowered->tiles.k->c, 0);
         else if (what == 1)
             b->stride[1] += 8;
         else

@@ -12,7 +12,7 @@
 
 #include "codegen/render/codegen.h"
 #include "compiler/ingot_ops.h"
-#include "compiler/kernel/nest.h"
+#include "compiler/kernel/lowered.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/plan/plan.h"
 #include "targets/targets.h"
@@ -86,14 +86,12 @@ static void tell(const char *name, const Step *s)
 {
     static const char *const kind[] = {[BUF_INPUT] = "input", [BUF_OUTPUT] = "output"};
     const Kernel *k = s->kernel;
-    Tiles tiles = kernel_lower(k);
-    printf("%s %s %lld", name, k->name, (long long)groups(&tiles, k));
+    printf("%s %s %lld", name, k->name, (long long)groups(&kernel_lowered(k, true)->tiles, k));
     for (int i = 0, n = 0; i < s->nbuf; i++)
         if (kernel_has_param(k, i))
             printf("%s %s %d %lld", n++ ? "," : "", kind[s->bufs[i]->kind], s->bufs[i]->slot,
                    (long long)(s->bufs[i]->bytes / dtype_info[s->bufs[i]->dtype].bytes));
     printf("\n");
-    tiles_free(&tiles);
 }
 
 static Plan *planned(ingot_context *c, Arena *a, ingot_tensor *y, Target *t)

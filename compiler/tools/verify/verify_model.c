@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "choose.h"
-#include "nest.h"
+#include "lowered.h"
 #include "plan_interp.h"
 #include "targets.h"
 #include "verify.h"
@@ -129,6 +129,7 @@ static void drop_opts(Plan *p, const Target *t)
     for (int i = 0; i < p->nkernel; i++) {
         Kernel *k = p->kernels[i];
         const int64_t parts = kernel_parts(k), room = k->scratch * (parts ? parts : 1);
+        kernel_drop_lowered(k);
         k->nopt = 0;
         side_by_side(k, t);
         if (room && kernel_scratch(k) > room) /* places of several results at a time */
