@@ -1,4 +1,5 @@
-/* compiler.h - everything that codegen/, targets/ and the tools see of the compiler, in the order in which it is built up. */
+/* compiler.h - everything that codegen/, targets/ and the tools see of the compiler, in the order
+ * in which it is built up. */
 #ifndef COMPILER_H
 #define COMPILER_H
 

@@ -64,18 +64,20 @@ typedef enum {
 
 typedef void (*ingot_sink)(void *user, ingot_level, const char *message);
 
-/* sink may be NULL: messages are dropped; `message` is the sink's during the call only. A context and what belongs to it are
- * for one thread at a time; several contexts know nothing of each other. */
+/* sink may be NULL: messages are dropped; `message` is the sink's during the call only. A context
+ * and what belongs to it are for one thread at a time; several contexts know nothing of each
+ * other. */
 ingot_context *ingot_context_new(ingot_sink, void *user);
 /* With all tensors, dims and memory of it. */
 void ingot_context_free(ingot_context *);
 /* The gravest status reported so far (the first of equals). */
 ingot_status ingot_context_status(const ingot_context *);
-/* Subnormal numbers are zeros (docs/numerics.md), in the interpreter, in folded constants and in what is emitted, unless
- * they are kept: to be said before the graph is built. */
+/* Subnormal numbers are zeros (docs/numerics.md), in the interpreter, in folded constants and in
+ * what is emitted, unless they are kept: to be said before the graph is built. */
 void ingot_keep_subnormals(ingot_context *, bool keep);
-/* What matrix products and convolutions of f32 multiply: f32, or numbers of bf16, f16 or tf32 for machines that multiply those faster; or f32
- * in forms of fewer products whose error may be 1e-5 of the range (docs/numerics.md).  To be said before the graph is built. */
+/* What matrix products and convolutions of f32 multiply: f32, or numbers of bf16, f16 or tf32 for
+ * machines that multiply those faster; or f32 in forms of fewer products whose error may be 1e-5 of
+ * the range (docs/numerics.md).  To be said before the graph is built. */
 typedef enum {
     INGOT_PRECISION_F32,
     INGOT_PRECISION_BF16,
@@ -87,7 +89,8 @@ typedef enum {
 } ingot_precision;
 void ingot_set_precision(ingot_context *, ingot_precision);
 ingot_precision ingot_precision_of(const ingot_context *);
-/* Products of several parts are to be one of longer operands, not a sum of products: units of GPUs take those. */
+/* Products of several parts are to be one of longer operands, not a sum of products: units of GPUs
+ * take those. */
 void ingot_set_one_product(ingot_context *, bool);
 bool ingot_one_product(const ingot_context *);
 int ingot_error_count(const ingot_context *); /* errors reported so far */
@@ -96,7 +99,8 @@ int ingot_error_count(const ingot_context *); /* errors reported so far */
  * Messages and emitted comments carry them.  Strings are copied; NULL means none. */
 void ingot_set_file(ingot_context *, const char *file);
 void ingot_set_origin(ingot_context *, const char *node_name, const char *op_type);
-/* A node of the file that a model comes from, for reports; nothing is made of it. Texts are borrowed as long as the context. */
+/* A node of the file that a model comes from, for reports; nothing is made of it. Texts are
+ * borrowed as long as the context. */
 typedef struct {
     const char *name;
     ingot_tensor *tensor; /* NULL: no tensor, or not known */
@@ -124,14 +128,17 @@ void *ingot_alloc(ingot_context *, size_t bytes);
 
 /* ---- dims ---------------------------------------------------------------------------- */
 
-/* Arithmetic is exact while bounds fit 64 bits, and saturates beyond. A tensor in place of a dim is an error. */
+/* Arithmetic is exact while bounds fit 64 bits, and saturates beyond. A tensor in place of a dim is
+ * an error. */
 ingot_dim *ingot_dim_const(ingot_context *, int64_t);
-/* A run-time integer with inclusive bounds; equal names are the same integer (bounds must agree). */
+/* A run-time integer with inclusive bounds; equal names are the same integer (bounds must
+ * agree). */
 ingot_dim *ingot_dim_var(ingot_context *, const char *name, int64_t lo, int64_t hi);
 ingot_dim *ingot_dim_add(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_sub(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_mul(ingot_context *, ingot_dim *, ingot_dim *);
-/* Rounded down, and what is left then, with the sign of the divisor; by the constant 0 they are errors. */
+/* Rounded down, and what is left then, with the sign of the divisor; by the constant 0 they are
+ * errors. */
 ingot_dim *ingot_dim_div(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_mod(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_min(ingot_context *, ingot_dim *, ingot_dim *);
@@ -140,9 +147,10 @@ bool ingot_dim_is_const(ingot_dim *, int64_t *value); /* value may be NULL */
 bool ingot_dim_equal(ingot_dim *, ingot_dim *);       /* provably equal */
 int64_t ingot_dim_lo(ingot_dim *);                    /* sound bounds of its value */
 int64_t ingot_dim_hi(ingot_dim *);
-/* What only the run can tell.  The emitted model checks it as soon as the integers in it are known, before anything
- * that may rely on it is computed; a run in which it does not hold ends in IGRT_ERR_SHAPE and names the node,
- * `what` and the sizes.  What is known to hold costs nothing; what is known not to hold is an error now.
+/* What only the run can tell.  The emitted model checks it as soon as the integers in it are known,
+ * before anything that may rely on it is computed; a run in which it does not hold ends in
+ * IGRT_ERR_SHAPE and names the node, `what` and the sizes.  What is known to hold costs nothing;
+ * what is known not to hold is an error now.
  * what: a noun phrase for value, like "the size of axis 1 of its result"; copied. */
 /* least <= value <= greatest; false after an error. */
 bool ingot_require(ingot_context *, ingot_dim *value, ingot_dim *least, ingot_dim *greatest,
@@ -180,25 +188,28 @@ ingot_tensor *ingot_assuming(ingot_context *, ingot_tensor *t, ingot_tensor *fro
 bool ingot_const_float(ingot_context *, ingot_tensor *, double *out);
 /* True where the tensor depends on no input, state or run-time dim. */
 bool ingot_is_const(ingot_tensor *);
-/* Evaluate a constant tensor now, dense row-major into `out` (numel * dtype bytes). For small ones. */
+/* Evaluate a constant tensor now, dense row-major into `out` (numel * dtype bytes). For small
+ * ones. */
 bool ingot_const_data(ingot_context *, ingot_tensor *, void *out, size_t bytes);
 
 /* ---- leaves -------------------------------------------------------------------------- */
 
-/* A model input, declared in order; name is kept for the emitted API (copied). No two have the same. */
+/* A model input, declared in order; name is kept for the emitted API (copied). No two have the
+ * same. */
 ingot_tensor *ingot_input(ingot_context *, const char *name, ingot_dtype, int rank,
                           ingot_dim *const *dims);
 /* Declare a model output, in order.  The same tensor may be several outputs. */
 void ingot_output(ingot_context *, const char *name, ingot_tensor *);
-/* What the last axis of that output stands for: the n classes of a model, by name or by number (the other list is NULL). They
- * are told in model.h and in reports. */
+/* What the last axis of that output stands for: the n classes of a model, by name or by number (the
+ * other list is NULL). They are told in model.h and in reports. */
 void ingot_output_classes(ingot_context *, const char *output, int n, const char *const *name,
                           const int64_t *number);
-/* Sequences and optionals of the emitted interface are groups of plain tensors: the next n inputs (or outputs)
- * are the elements of `name`.  length: how many of them are there, 0..n; NULL: no sequence, n is 1.  present: 1 or
- * 0; NULL: no optional.  An input group's length and present are constants, or variables of ingot_dim_var that
- * the caller of the model sets.  An element that may be absent (ingot_group_here is not 1) has that as its first
- * dim, which the interface does not show: its shape is [here, dims...]. */
+/* Sequences and optionals of the emitted interface are groups of plain tensors: the next n inputs
+ * (or outputs) are the elements of `name`.  length: how many of them are there, 0..n; NULL: no
+ * sequence, n is 1.  present: 1 or 0; NULL: no optional.  An input group's length and present are
+ * constants, or variables of ingot_dim_var that the caller of the model sets.  An element that may
+ * be absent (ingot_group_here is not 1) has that as its first dim, which the interface does not
+ * show: its shape is [here, dims...]. */
 void ingot_input_group(ingot_context *, const char *name, int n, ingot_dim *length,
                        ingot_dim *present);
 void ingot_output_group(ingot_context *, const char *name, int n, ingot_dim *length,
@@ -209,7 +220,8 @@ ingot_dim *ingot_group_here(ingot_context *, int i, ingot_dim *length, ingot_dim
  * long as the context (a mapped file, or ingot_alloc).  name is for comments and may be NULL. */
 ingot_tensor *ingot_data(ingot_context *, const char *name, ingot_dtype, int rank,
                          const int64_t *dims, const void *bytes);
-/* Constants of rank 0: a number that the type has not is wrapped (integers) or rounded (floats) to it. */
+/* Constants of rank 0: a number that the type has not is wrapped (integers) or rounded (floats) to
+ * it. */
 ingot_tensor *ingot_scalar_i(ingot_context *, ingot_dtype, int64_t);
 ingot_tensor *ingot_scalar_f(ingot_context *, ingot_dtype, double);
 /* A 64-bit signed scalar holding a dim's value (ONNX Shape is a stack of these). */
@@ -219,8 +231,8 @@ ingot_tensor *ingot_from_dims(ingot_context *, int n, ingot_dim *const *dims);
 /* Tensor of the given shape whose value is its coordinate along `axis`, of type i64. */
 ingot_tensor *ingot_iota(ingot_context *, int rank, ingot_dim *const *dims, int axis);
 /* A scalar integer tensor, known at run time only, as a dim bounded lo..hi; the value is read by
- * a step of the program, and one outside the bounds is an error status of the emitted model.  The same tensor
- * with the same bounds is the same dim. */
+ * a step of the program, and one outside the bounds is an error status of the emitted model.  The
+ * same tensor with the same bounds is the same dim. */
 ingot_dim *ingot_read_dim(ingot_context *, ingot_tensor *, const char *name, int64_t lo,
                           int64_t hi);
 /* A state tensor: lives in the context between runs, zero after reset; updated to `next` at the
@@ -228,10 +240,11 @@ ingot_dim *ingot_read_dim(ingot_context *, ingot_tensor *, const char *name, int
 ingot_tensor *ingot_state(ingot_context *, const char *name, ingot_dtype, int rank,
                           const int64_t *dims);
 void ingot_state_next(ingot_context *, ingot_tensor *state, ingot_tensor *next);
-/* A state that grows: a dim that is no constant is a variable of ingot_dim_var, from 0 on, its length.  That is 0 after
- * reset, and after a run what the next value has there; several states may share it.  A run in which it is beyond its
- * upper bound ends in IGRT_ERR_DIM.  The memory is that of the longest next value; where the next value is a concat of the
- * state and what is appended, only that is written. */
+/* A state that grows: a dim that is no constant is a variable of ingot_dim_var, from 0 on, its
+ * length.  That is 0 after reset, and after a run what the next value has there; several states may
+ * share it.  A run in which it is beyond its upper bound ends in IGRT_ERR_DIM.  The memory is that
+ * of the longest next value; where the next value is a concat of the state and what is appended,
+ * only that is written. */
 ingot_tensor *ingot_growing_state(ingot_context *, const char *name, ingot_dtype, int rank,
                                   ingot_dim *const *dims);
 
@@ -245,7 +258,8 @@ ingot_tensor *ingot_growing_state(ingot_context *, const char *name, ingot_dtype
     INGOT_FUNCTION(V) V(neg) V(abs) V(sign) V(reciprocal) V(floor) V(ceil) V(trunc) V(round)     \
     V(isnan) V(not) V(bitnot)
 /* div: IEEE for floats, truncating for integers.  mod: sign of the divisor (Python);
- * fmod: sign of the dividend (C).  Comparisons give bool.  and/or/xor are bitwise (on bool: logical). */
+ * fmod: sign of the dividend (C).  Comparisons give bool.  and/or/xor are bitwise (on bool:
+ * logical). */
 #define INGOT_BINARY(V)                                                                          \
     V(add) V(sub) V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl)   \
     V(shr) V(eq) V(ne) V(lt) V(le) V(gt) V(ge)
@@ -257,7 +271,8 @@ INGOT_UNARY(INGOT_DECLARE)
     ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *, ingot_tensor *);
 INGOT_BINARY(INGOT_DECLARE)
 #undef INGOT_DECLARE
-/* cond ? a : b, element by element: cond is bool, a and b are of one dtype; all three are broadcast together. */
+/* cond ? a : b, element by element: cond is bool, a and b are of one dtype; all three are broadcast
+ * together. */
 ingot_tensor *ingot_where(ingot_context *, ingot_tensor *cond, ingot_tensor *a, ingot_tensor *b);
 /* Conversion by the rules of docs/numerics.md; saturate matters for float8 destinations only. */
 ingot_tensor *ingot_cast(ingot_context *, ingot_tensor *, ingot_dtype);
@@ -276,7 +291,8 @@ ingot_tensor *ingot_like(ingot_context *, ingot_tensor *x, double); /* scalar of
 /* ---- movement ------------------------------------------------------------------------
  * Arrays have one entry for each axis of x, unless a rank says how many; axes count from 0. */
 
-/* The same elements in row-major order; their number may not change (where only the run knows it, the run checks). */
+/* The same elements in row-major order; their number may not change (where only the run knows it,
+ * the run checks). */
 ingot_tensor *ingot_reshape(ingot_context *, ingot_tensor *, int rank, ingot_dim *const *dims);
 ingot_tensor *ingot_reshape_c(ingot_context *, ingot_tensor *, int rank, const int64_t *dims);
 /* Axis i of the result is axis perm[i] of x; each comes once. */
@@ -294,7 +310,8 @@ ingot_tensor *ingot_pad_c(ingot_context *, ingot_tensor *, const int64_t *lo, co
 ingot_tensor *ingot_shrink(ingot_context *, ingot_tensor *, ingot_dim *const *begin,
                            ingot_dim *const *size);
 ingot_tensor *ingot_flip(ingot_context *, ingot_tensor *, unsigned axes); /* bit i: axis i */
-/* Composed movement. A new axis of size 1, which is number `axis` of the result; an axis of size 1 that goes. */
+/* Composed movement. A new axis of size 1, which is number `axis` of the result; an axis of size 1
+ * that goes. */
 ingot_tensor *ingot_unsqueeze(ingot_context *, ingot_tensor *, int axis);
 ingot_tensor *ingot_squeeze(ingot_context *, ingot_tensor *, int axis);
 /* Axes from..to-1 become one; where there are none, one of size 1. */
@@ -310,7 +327,8 @@ ingot_tensor *ingot_stack(ingot_context *, int n, ingot_tensor *const *, int axi
 /* All of x so many times along each axis. */
 ingot_tensor *ingot_tile(ingot_context *, ingot_tensor *, ingot_dim *const *repeats);
 /* Windows: axis `axis` of size n becomes two axes (out, k) with element x[out*stride + k*dilation];
- * k goes to the end of the shape, out = (n - dilation (k - 1) - 1) / stride + 1.  Padding is the caller's. */
+ * k goes to the end of the shape, out = (n - dilation (k - 1) - 1) / stride + 1.  Padding is the
+ * caller's. */
 ingot_tensor *ingot_window(ingot_context *, ingot_tensor *, int axis, int64_t k, int64_t stride,
                            int64_t dilation);
 
@@ -322,32 +340,37 @@ typedef enum {
     INGOT_REDUCE_COUNT
 } ingot_reduce_op;
 
-/* axes: bit i is axis i; they are gone from the shape, or, by keepdims, of size 1.  Integers wrap; floats accumulate in
- * docs/numerics.md's type.  An empty reduction gives the monoid's identity. */
+/* axes: bit i is axis i; they are gone from the shape, or, by keepdims, of size 1.  Integers wrap;
+ * floats accumulate in docs/numerics.md's type.  An empty reduction gives the monoid's identity. */
 ingot_tensor *ingot_reduce(ingot_context *, ingot_reduce_op, ingot_tensor *, unsigned axes,
                            bool keepdims);
-/* y[.., i, ..] = x[.., 0, ..] op ... op x[.., i, ..], in this order, along an axis of x (from 0). */
+/* y[.., i, ..] = x[.., 0, ..] op ... op x[.., i, ..], in this order, along an axis of x (from
+ * 0). */
 ingot_tensor *ingot_scan(ingot_context *, ingot_reduce_op, ingot_tensor *x, int axis);
 ingot_tensor *ingot_sum(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
 /* The sum by the number of elements. */
 ingot_tensor *ingot_mean(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
-/* Index (i64) of the first (or last) greatest, or least, element along an axis, which has some; a NaN is the extreme. */
+/* Index (i64) of the first (or last) greatest, or least, element along an axis, which has some; a
+ * NaN is the extreme. */
 ingot_tensor *ingot_argmax(ingot_context *, ingot_tensor *, int axis, bool keepdims, bool last);
 ingot_tensor *ingot_argmin(ingot_context *, ingot_tensor *, int axis, bool keepdims, bool last);
-/* out[c] = x[i0[c], i1[c], ...]: one integer tensor per axis of x, broadcast together to the result's shape.  Indices
- * are clamped into range (no negative wrap here: ONNX's is in ingot_wrap_index). */
+/* out[c] = x[i0[c], i1[c], ...]: one integer tensor per axis of x, broadcast together to the
+ * result's shape.  Indices are clamped into range (no negative wrap here: ONNX's is in
+ * ingot_wrap_index). */
 ingot_tensor *ingot_gather(ingot_context *, ingot_tensor *x, ingot_tensor *const *index);
-/* Says of a gather or an update that its indices are those of the model: in a bundle that checks, one from data that is out of
- * range ends the run. Those that are known now are checked now, or required to be in range where a size is known to the run only.
+/* Says of a gather or an update that its indices are those of the model: in a bundle that checks,
+ * one from data that is out of range ends the run. Those that are known now are checked now, or
+ * required to be in range where a size is known to the run only.
  * wraps: they went through ingot_wrap_index. Returns its argument, or poison. */
 ingot_tensor *ingot_index_checked(ingot_context *, ingot_tensor *, bool wraps);
-/* x gathered along one axis, which becomes the axes of the index, a tensor of integers of any shape (numpy take; negatives wrap). */
+/* x gathered along one axis, which becomes the axes of the index, a tensor of integers of any shape
+ * (numpy take; negatives wrap). */
 ingot_tensor *ingot_take(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);
 ingot_tensor *ingot_wrap_index(ingot_context *, ingot_tensor *index,
                                ingot_dim *size); /* i < 0 ? i + size : i */
 typedef enum { INGOT_SET, INGOT_ADD, INGOT_MUL, INGOT_MAX, INGOT_MIN } ingot_update_op;
-/* A copy of x in which, for every c in row-major order, out[i0[c], i1[c], ...] is combined with v[c];
- * v and all indices are broadcast together.  Updates outside x are dropped. */
+/* A copy of x in which, for every c in row-major order, out[i0[c], i1[c], ...] is combined with
+ * v[c]; v and all indices are broadcast together.  Updates outside x are dropped. */
 ingot_tensor *ingot_update(ingot_context *, ingot_update_op, ingot_tensor *x, ingot_tensor *v,
                            ingot_tensor *const *index);
 /* Ask that this value be stored rather than recomputed by its readers. */
@@ -373,18 +396,21 @@ void ingot_region_end(ingot_context *, ingot_region *, int n, ingot_tensor *cons
 /* for (i = 0; i < trip && cond; i++) (cond, carried..., scan...) = body(i, cond, carried...)
  * The body's params, in order: i (scalar i64), cond (scalar bool), carried values.  Its results:
  * cond, the carried values' next ones (same dtype and shape), then scan values.
- * trip: a dim (its upper bound sizes the scan outputs), or NULL for "while cond"; then nscan must be 0.
- * cond: scalar bool or NULL for true.  out: ncarried final values, then nscan stacked values of shape
- * [iterations, ...]; `iterations` equals trip when the body never clears cond, else a run-time dim. */
+ * trip: a dim (its upper bound sizes the scan outputs), or NULL for "while cond"; then nscan must
+ * be 0.
+ * cond: scalar bool or NULL for true.  out: ncarried final values, then nscan stacked values of
+ * shape [iterations, ...]; `iterations` equals trip when the body never clears cond, else a
+ * run-time dim. */
 void ingot_loop(ingot_context *, ingot_dim *trip, ingot_tensor *cond, int ncarried,
                 ingot_tensor *const *carried, ingot_region *body, int nscan, ingot_tensor **out);
-/* out[i] = cond ? then_results[i] : else_results[i], i < n; only the branch taken is run.  cond: scalar bool. The branches are regions
- * without params, with n results each, of equal dtypes and shapes. */
+/* out[i] = cond ? then_results[i] : else_results[i], i < n; only the branch taken is run.  cond:
+ * scalar bool. The branches are regions without params, with n results each, of equal dtypes and
+ * shapes. */
 void ingot_if(ingot_context *, ingot_tensor *cond, ingot_region *then_branch,
               ingot_region *else_branch, int n, ingot_tensor **out);
 
-/* A library kernel (runtime_min/lib/NAME.c). Output i has dtype, rank and dims; dims may be run-time
- * integers made by ingot_call_count, which the kernel sets. */
+/* A library kernel (runtime_min/lib/NAME.c). Output i has dtype, rank and dims; dims may be
+ * run-time integers made by ingot_call_count, which the kernel sets. */
 typedef struct {
     ingot_dtype dtype;
     int rank;
@@ -400,7 +426,8 @@ typedef struct {
     const double *floats;
     ingot_dim *const *counts; /* from ingot_call_count, in the order the kernel writes them */
     size_t scratch_bytes;     /* planned in the arena */
-    int n_kept; /* the last so many outputs are what others point into: they stay to the end of the run */
+    /* the last so many outputs are what others point into: they stay to the end of the run */
+    int n_kept;
     const struct ingot_custom_op *custom; /* ingot_custom() sets it; NULL: a library kernel */
 } ingot_call_desc;
 ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo,
@@ -408,8 +435,10 @@ ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo,
 /* out: n_out tensors, or NULL where there are only counts. */
 void ingot_call(ingot_context *, const ingot_call_desc *, ingot_tensor **out);
 
-/* A custom operator: a C function of the user's, whose declaration and comment say what it takes (docs/custom_ops.md).
- * function NULL: the file's only one. The file is read by the first use, which tells what is wrong with it. */
+/* A custom operator: a C function of the user's, whose declaration and comment say what it takes
+ * (docs/custom_ops.md).
+ * function NULL: the file's only one. The file is read by the first use, which tells what is wrong
+ * with it. */
 typedef struct ingot_custom_op ingot_custom_op;
 typedef struct {
     const char *name;
@@ -454,32 +483,37 @@ typedef struct {
     const char *source;     /* model file named in comments (its base name is used) */
     const char *sched;      /* a .sched file whose decisions replace the compiler's; NULL = none */
     const char *save_sched; /* where to write the decisions; NULL = nowhere */
-    const ingot_memory *
-        memories; /* in order of preference; a tensor lies in the first one that has room and use for it */
+    /* in order of preference; a tensor lies in the first one that has room and use for it */
+    const ingot_memory *memories;
     int nmemory; /* 0: one memory, the arena */
-    /* Golden data of <model>_selftest, by number of input and output; NULL: made by a formula where that is quick. */
+    /* Golden data of <model>_selftest, by number of input and output; NULL: made by a formula where
+     * that is quick. */
     const ingot_value *selftest_in, *selftest_out;
     bool no_selftest; /* none in the bundle */
-    const char *
-        fuse; /* "auto", "none": every value is stored, "all": in as few kernels as may be; NULL: auto */
+    /* "auto", "none": every value is stored, "all": in as few kernels as may be; NULL: auto */
+    const char *fuse;
     const char *no_rewrite; /* names of graph rewrites that are not done, "a,b"; NULL: all are */
-    /* Build files: "cmake", "make", "zephyr", "esp-idf", "arduino", "cmsis"; NULL: cmake and make. */
+    /* Build files: "cmake", "make", "zephyr", "esp-idf", "arduino", "cmsis"; NULL: cmake and
+     * make. */
     const char *package;
     const char *prefer; /* "ram" or "time": what is dear; NULL: as the target has it */
-    int threads; /* of a .sched file's sections for one target, the one that is for so many; 0: one */
+    /* of a .sched file's sections for one target, the one that is for so many; 0: one */
+    int threads;
     int64_t max_vram; /* bytes of a GPU's memory; 0 = no limit */
-    bool
-        no_check; /* what is written is not looked at before, a few results of each step beside the graph */
+    /* what is written is not looked at before, a few results of each step beside the graph */
+    bool no_check;
 } ingot_options;
 
-/* Write the bundle into `dir` (created; an existing bundle is replaced, a folder that holds something else is not; nothing is left on
- * failure). */
+/* Write the bundle into `dir` (created; an existing bundle is replaced, a folder that holds
+ * something else is not; nothing is left on failure). */
 ingot_status ingot_compile(ingot_context *, const ingot_options *, const char *dir);
-/* Text of the "graph", of the "plan" or of all "kernels", for people and tests; free() it. NULL on failure. */
+/* Text of the "graph", of the "plan" or of all "kernels", for people and tests; free() it. NULL on
+ * failure. */
 char *ingot_dump(ingot_context *, const ingot_options *, const char *pass);
 /* The plan as JSON (arena, weights, steps; docs/report.md); free() it. NULL on failure. */
 char *ingot_inspect_json(ingot_context *, const ingot_options *);
-/* Reference interpreter: run the graph on given inputs, one value for each in their order.  Outputs are allocated in the context. */
+/* Reference interpreter: run the graph on given inputs, one value for each in their order.  Outputs
+ * are allocated in the context. */
 ingot_status ingot_interpret(ingot_context *, int n_in, const ingot_value *in, int n_out,
                              ingot_value *out);
 

@@ -2,8 +2,8 @@
  * ingot.h.  Included by ingot.h; nothing here touches the compiler's internals, and anything a
  * user could write himself belongs here or in his own code.
  *
- * Shapes are written [N, C, H, W]; axis arguments may be negative where said so.  Results have the first operand's
- * dtype unless said otherwise; what does not fit together is an error (ingot.h). */
+ * Shapes are written [N, C, H, W]; axis arguments may be negative where said so.  Results have the
+ * first operand's dtype unless said otherwise; what does not fit together is an error (ingot.h). */
 #if !defined(INGOT_H)
 #include "ingot.h" /* includes this file in its place */
 #elif !defined(INGOT_OPS_H)
@@ -64,8 +64,9 @@ ingot_tensor *ingot_hardmax(ingot_context *, ingot_tensor *, int axis);
 ingot_tensor *ingot_logsumexp(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
 
 /* n-d convolution: x [N, C, d...], w [M, C/group, k...], b [M] or NULL; arrays have one entry per
- * spatial axis, or are NULL: strides and dilations of 1, no padding; pads_lo/pads_hi are zeros added before and after.  [N, M, o...] with
- * o = (pads_lo + d + pads_hi - dilation (k - 1) - 1) / stride + 1, rounded down. */
+ * spatial axis, or are NULL: strides and dilations of 1, no padding; pads_lo/pads_hi are zeros
+ * added before and after.  [N, M, o...] with o = (pads_lo + d + pads_hi - dilation (k - 1) - 1) /
+ * stride + 1, rounded down. */
 ingot_tensor *ingot_conv(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
                          const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
                          const int64_t *pads_hi, int64_t group);
@@ -75,21 +76,23 @@ ingot_tensor *ingot_conv_transpose(ingot_context *, ingot_tensor *x, ingot_tenso
                                    ingot_tensor *b, const int64_t *strides,
                                    const int64_t *dilations, const int64_t *pads_lo,
                                    const int64_t *pads_hi, const int64_t *out_pads, int64_t group);
-/* Pooling over the axes 2..rank-1, for which arrays have an entry each; sizes, and NULL, as of a convolution.  count_pads: the average is by the
- * size of the window, else by what of it is in x. */
+/* Pooling over the axes 2..rank-1, for which arrays have an entry each; sizes, and NULL, as of a
+ * convolution.  count_pads: the average is by the size of the window, else by what of it is in
+ * x. */
 ingot_tensor *ingot_max_pool(ingot_context *, ingot_tensor *x, const int64_t *kernel,
                              const int64_t *strides, const int64_t *dilations,
                              const int64_t *pads_lo, const int64_t *pads_hi);
 ingot_tensor *ingot_avg_pool(ingot_context *, ingot_tensor *x, const int64_t *kernel,
                              const int64_t *strides, const int64_t *dilations,
                              const int64_t *pads_lo, const int64_t *pads_hi, bool count_pads);
-/* The same with extra_hi more padding after pads_hi that is never counted (ceil mode); may be NULL. */
+/* The same with extra_hi more padding after pads_hi that is never counted (ceil mode); may be
+ * NULL. */
 ingot_tensor *ingot_avg_pool_ceil(ingot_context *, ingot_tensor *x, const int64_t *kernel,
                                   const int64_t *strides, const int64_t *dilations,
                                   const int64_t *pads_lo, const int64_t *pads_hi,
                                   const int64_t *extra_hi, bool count_pads);
-/* Where max_pool found its values: flat i64 positions in x, in row-major order or with the spatial axes
- * in reverse order. */
+/* Where max_pool found its values: flat i64 positions in x, in row-major order or with the spatial
+ * axes in reverse order. */
 ingot_tensor *ingot_max_pool_indices(ingot_context *, ingot_tensor *x, const int64_t *kernel,
                                      const int64_t *strides, const int64_t *dilations,
                                      const int64_t *pads_lo, const int64_t *pads_hi,
@@ -101,7 +104,8 @@ ingot_tensor *ingot_lp_pool(ingot_context *, ingot_tensor *x, double p, const in
 ingot_tensor *ingot_lp_reduce(ingot_context *, ingot_tensor *x, double p, unsigned axes,
                               bool keepdims);
 
-/* Normalisations.  Statistics in f32 or wider. scale / bias may be NULL; they broadcast to x's shape. */
+/* Normalisations.  Statistics in f32 or wider. scale / bias may be NULL; they broadcast to x's
+ * shape. */
 /* (x - mean) / sqrt(var + eps) * scale + bias, each [C], of axis 1. */
 ingot_tensor *ingot_batch_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale,
                                ingot_tensor *bias, ingot_tensor *mean, ingot_tensor *var,
@@ -109,7 +113,8 @@ ingot_tensor *ingot_batch_norm(ingot_context *, ingot_tensor *x, ingot_tensor *s
 /* The same with the mean and variance over the axes from `axis` on, which may be negative. */
 ingot_tensor *ingot_layer_norm(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale,
                                ingot_tensor *bias, double eps);
-/* Also gives the mean and 1 / sqrt(var + eps), in the wide dtype, size 1 along the axes; may be NULL. */
+/* Also gives the mean and 1 / sqrt(var + eps), in the wide dtype, size 1 along the axes; may be
+ * NULL. */
 ingot_tensor *ingot_layer_norm_stats(ingot_context *, ingot_tensor *x, int axis,
                                      ingot_tensor *scale, ingot_tensor *bias, double eps,
                                      ingot_tensor **mean, ingot_tensor **inv_std);
@@ -132,22 +137,24 @@ ingot_tensor *ingot_lrn(ingot_context *, ingot_tensor *x, int64_t size, double a
 
 /* Positions (i64 [rank, n]) of the nonzero elements in row-major order; n is a run-time dim. */
 ingot_tensor *ingot_nonzero(ingot_context *, ingot_tensor *);
-/* The slices along axis (-1: the elements, [n]) whose entry of condition, a list of bool, is true; n is a run-time dim. Beyond the list's
- * end there are none. */
+/* The slices along axis (-1: the elements, [n]) whose entry of condition, a list of bool, is true;
+ * n is a run-time dim. Beyond the list's end there are none. */
 ingot_tensor *ingot_compress(ingot_context *, ingot_tensor *x, ingot_tensor *condition, int axis);
-/* out: the different slices along axis (-1: elements), index of the first of each, for each of x's its place
- * among them, how often each comes. */
+/* out: the different slices along axis (-1: elements), index of the first of each, for each of x's
+ * its place among them, how often each comes. */
 void ingot_unique(ingot_context *, ingot_tensor *, int axis, bool sorted, ingot_tensor *out[4]);
-/* ONNX NonMaxSuppression: i64 [count, 3] of (batch, class, box); all but boxes and scores may be NULL. */
+/* ONNX NonMaxSuppression: i64 [count, 3] of (batch, class, box); all but boxes and scores may be
+ * NULL. */
 ingot_tensor *ingot_nms(ingot_context *, ingot_tensor *boxes, ingot_tensor *scores,
                         ingot_tensor *most_per_class, ingot_tensor *iou, ingot_tensor *least_score,
                         bool centered);
 ingot_tensor *ingot_det(ingot_context *, ingot_tensor *); /* [..., n, n] -> [...] */
-/* The k greatest (or smallest) along an axis (may be negative), sorted; ties by index. out[0] values, out[1] i64 indices. */
+/* The k greatest (or smallest) along an axis (may be negative), sorted; ties by index. out[0]
+ * values, out[1] i64 indices. */
 void ingot_topk(ingot_context *, ingot_tensor *, ingot_dim *k, int axis, bool largest,
                 ingot_tensor *out[2]);
 
-/* ---- random numbers (build/random.c): others in each run; of *seed, or of config.seed if seed is NULL --------- */
+/* ---- random numbers (build/random.c): others in each run; of *seed, or of config.seed if seed is NULL --- */
 
 /* In [0, 1); d: f16, bf16, f32 or f64. */
 ingot_tensor *ingot_random_uniform(ingot_context *, ingot_dtype d, int rank, ingot_dim *const *dims,
@@ -156,17 +163,20 @@ ingot_tensor *ingot_random_uniform(ingot_context *, ingot_dtype d, int rank, ing
 ingot_tensor *ingot_random_normal(ingot_context *, ingot_dtype d, int rank, ingot_dim *const *dims,
                                   const uint64_t *seed);
 
-/* ---- strings: tensors of pointers to bytes that end in a zero; `bytes`: room for the text of each on average -- */
+/* ---- strings: tensors of pointers to bytes that end in a zero; `bytes`: room for the text of each
+ * on average -- */
 
 ingot_tensor *ingot_strings(ingot_context *, int rank, const int64_t *dims,
                             const char *const *v); /* a constant; copies them */
 ingot_tensor *ingot_string_equal(ingot_context *, ingot_tensor *,
                                  ingot_tensor *); /* broadcasting */
 ingot_tensor *ingot_string_concat(ingot_context *, ingot_tensor *, ingot_tensor *, int64_t bytes);
-/* [n] or [1, n] without the stopwords (NULL: none), in lower (1) or upper (2) case; runtime_min/lib/string_normalize.c */
+/* [n] or [1, n] without the stopwords (NULL: none), in lower (1) or upper (2) case;
+ * runtime_min/lib/string_normalize.c */
 ingot_tensor *ingot_string_normalize(ingot_context *, ingot_tensor *, ingot_tensor *stopwords,
                                      int to_case, bool case_sensitive, int64_t bytes);
-/* out: the pieces [..., most], i64 how many of each; delimiter "": white space; most_splits < 0: any number */
+/* out: the pieces [..., most], i64 how many of each; delimiter "": white space; most_splits < 0:
+ * any number */
 void ingot_string_split(ingot_context *, ingot_tensor *, const char *delimiter, int64_t most_splits,
                         int64_t bytes, ingot_tensor *out[2]);
 /* Whether a program of runtime_min/lib/regex_match.c, of n numbers, matches the whole string. */
@@ -174,7 +184,7 @@ ingot_tensor *ingot_regex_match(ingot_context *, ingot_tensor *, int64_t n, cons
 /* i64: where each element stands among keys, an ascending list of its type; -1: nowhere. */
 ingot_tensor *ingot_lookup(ingot_context *, ingot_tensor *, ingot_tensor *keys);
 
-/* ---- gathers, scatters, coordinates ----------------------------------------------------------- */
+/* ---- gathers, scatters, coordinates ---------------------------------------------------------- */
 
 /* GatherElements, ScatterElements: index has x's rank; negative indices wrap. */
 ingot_tensor *ingot_gather_elements(ingot_context *, ingot_tensor *x, ingot_tensor *index,
@@ -192,8 +202,8 @@ ingot_tensor *ingot_one_hot(ingot_context *, ingot_tensor *index, ingot_dim *dep
 ingot_tensor *ingot_trilu(ingot_context *, ingot_tensor *x, ingot_dim *k, bool upper);
 /* start + i step for i in 0..n-1: [n], in the dtype of both. */
 ingot_tensor *ingot_range(ingot_context *, ingot_dim *n, ingot_tensor *start, ingot_tensor *step);
-/* Running sums, products, maxima ... (ingot_scan), computed in f32 for the narrow floats. exclusive: without the element
- * itself (sums and products); reverse: from the end. */
+/* Running sums, products, maxima ... (ingot_scan), computed in f32 for the narrow floats.
+ * exclusive: without the element itself (sums and products); reverse: from the end. */
 ingot_tensor *ingot_cumulate(ingot_context *, ingot_reduce_op, ingot_tensor *x, int axis,
                              bool exclusive, bool reverse);
 ingot_tensor *ingot_cumsum(ingot_context *, ingot_tensor *x, int axis, bool exclusive,
@@ -202,23 +212,26 @@ ingot_tensor *ingot_cumsum(ingot_context *, ingot_tensor *x, int axis, bool excl
 ingot_tensor *ingot_depth_to_space(ingot_context *, ingot_tensor *x, int64_t block, bool crd);
 ingot_tensor *ingot_space_to_depth(ingot_context *, ingot_tensor *x, int64_t block);
 
-/* ---- attention, recurrences, resizing ---------------------------------------------------------- */
+/* ---- attention, recurrences, resizing -------------------------------------------------------- */
 
-/* softmax(q k^T scale + mask) v; q [batch, heads, s, size], k and v [batch, kv_heads, t, size], heads a
- * multiple of kv_heads.  mask (or NULL) broadcasts to [batch, heads, s, t]: bool (true: seen) or numbers
- * to add.  scale 0: 1 / sqrt(size).  causal: query i sees keys up to i + t - s.  A query that sees nothing gives
- * zeros. */
+/* softmax(q k^T scale + mask) v; q [batch, heads, s, size], k and v [batch, kv_heads, t, size],
+ * heads a multiple of kv_heads.  mask (or NULL) broadcasts to [batch, heads, s, t]: bool (true:
+ * seen) or numbers to add.  scale 0: 1 / sqrt(size).  causal: query i sees keys up to i + t - s.  A
+ * query that sees nothing gives zeros. */
 ingot_tensor *ingot_attention(ingot_context *, ingot_tensor *q, ingot_tensor *k, ingot_tensor *v,
                               ingot_tensor *mask, double scale, bool causal);
-/* Its parts, for what comes between: q k^T scale, [batch, heads, s, t] in f32 at least; p v, in p's dtype. */
+/* Its parts, for what comes between: q k^T scale, [batch, heads, s, t] in f32 at least; p v, in p's
+ * dtype. */
 ingot_tensor *ingot_attention_scores(ingot_context *, ingot_tensor *q, ingot_tensor *k,
                                      double scale);
 ingot_tensor *ingot_attention_values(ingot_context *, ingot_tensor *p, ingot_tensor *v);
-/* bool [s, t]: query i, at place i + first, sees `left` keys before its place and `right` behind it; -1 (of one of
- * them): all.  first is i64, a scalar or [batch, 1, 1, 1], which gives [batch, 1, s, t]. */
+/* bool [s, t]: query i, at place i + first, sees `left` keys before its place and `right` behind
+ * it; -1 (of one of them): all.  first is i64, a scalar or [batch, 1, 1, 1], which gives [batch, 1,
+ * s, t]. */
 ingot_tensor *ingot_band(ingot_context *, ingot_dim *s, ingot_dim *t, ingot_tensor *first,
                          int64_t left, int64_t right);
-/* Rotary embedding of the last axis by cos, sin [..., R/2], broadcast; pairs (i, i + R/2) or (2i, 2i + 1). */
+/* Rotary embedding of the last axis by cos, sin [..., R/2], broadcast; pairs (i, i + R/2) or (2i,
+ * 2i + 1). */
 ingot_tensor *ingot_rotary(ingot_context *, ingot_tensor *x, ingot_tensor *cos, ingot_tensor *sin,
                            bool interleaved);
 /* A function of x and two numbers; ingot_hard_sigmoid() is one. */
@@ -244,12 +257,13 @@ typedef struct {
                                    (reset * h) r^T + rb */
     bool input_forget;      /* LSTM: f = 1 - i */
     ingot_tensor *peephole; /* LSTM: of i, o and f, [3 * hidden] */
-    /* LSTM: x w^T, or h r^T if recurrent, unless it is ingot_linear()'s, for weights that are kept in another form:
-     * w and r may then have any dtype. */
+    /* LSTM: x w^T, or h r^T if recurrent, unless it is ingot_linear()'s, for weights that are kept
+     * in another form: w and r may then have any dtype. */
     ingot_tensor *(*product)(ingot_context *, void *user, ingot_tensor *x, bool recurrent);
     void *user;
 } ingot_recurrence;
-/* x [length, batch, input]; out: all states [length, batch, hidden], the last state, and (LSTM) the last cell. */
+/* x [length, batch, input]; out: all states [length, batch, hidden], the last state, and (LSTM) the
+ * last cell. */
 void ingot_lstm(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor *out[3]);
 void ingot_gru(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor *out[2]);
 void ingot_rnn(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor *out[2]);
@@ -263,7 +277,8 @@ typedef enum {
     INGOT_COORDS_ALIGN_CORNERS,
     INGOT_COORDS_ASYMMETRIC,
     INGOT_COORDS_TF_HALF_PIXEL_FOR_NN,
-    INGOT_COORDS_TF_CROP_AND_RESIZE /* the part of the axis from roi_start to roi_end, where 0 to 1 is all of it */
+    /* the part of the axis from roi_start to roi_end, where 0 to 1 is all of it */
+    INGOT_COORDS_TF_CROP_AND_RESIZE
 } ingot_resize_coords;
 typedef enum {
     INGOT_NEAREST_PREFER_FLOOR,
@@ -282,12 +297,14 @@ typedef struct {
     bool exclude_outside; /* taps outside weigh nothing; else the edge is repeated */
     double roi_start, roi_end;
 } ingot_resize_axis;
-/* Where element o of the result lies among `in` elements; NAN outside of them in a crop, where the value that
- * ingot_resize() gives means nothing. */
+/* Where element o of the result lies among `in` elements; NAN outside of them in a crop, where the
+ * value that ingot_resize() gives means nothing. */
 double ingot_resize_source(const ingot_resize_axis *, int64_t in, int64_t o);
-/* Whether it repeats every element `scale` times, whatever their number: nearest neighbours at a whole ratio. */
+/* Whether it repeats every element `scale` times, whatever their number: nearest neighbours at a
+ * whole ratio. */
 bool ingot_resize_repeats(const ingot_resize_axis *);
-/* The axis has a size that is known when compiling, unless ingot_resize_repeats(): then `size` is not looked at. */
+/* The axis has a size that is known when compiling, unless ingot_resize_repeats(): then `size` is
+ * not looked at. */
 ingot_tensor *ingot_resize(ingot_context *, ingot_tensor *x, int axis, const ingot_resize_axis *);
 
 #endif

@@ -131,9 +131,10 @@ uint64_t igrt_fp_flush(void)
     return mode;
 }
 
-/* Some parts at a time: what is read again for each part (weights, inside of which rows are cut) is read once for all of them.
- * Of a thread's share the first tasks are long and the last ones short: who is through with his own takes what is left of one
- * that is held up, and all end together but for a sixteenth of a share. */
+/* Some parts at a time: what is read again for each part (weights, inside of which rows are cut) is
+ * read once for all of them. Of a thread's share the first tasks are long and the last ones short:
+ * who is through with his own takes what is left of one that is held up, and all end together but
+ * for a sixteenth of a share. */
 enum { TASKS = 7, SHARE = 16 };
 static const int begins[TASKS] = {0, 4, 8, 11, 13, 14, 15}; /* in sixteenths */
 

@@ -1,9 +1,10 @@
 /*
  * igrt.h - the runtime that ships with a compiled model.
  *
- * Every emitted bundle contains this file, below a line on its licence. It declares what all models share: status
- * codes, element types, the configuration handed to <model>_init, the calling convention of the
- * library kernels and the checksum of the weights. docs/abi.md is the prose of this header.
+ * Every emitted bundle contains this file, below a line on its licence. It declares what all models
+ * share: status codes, element types, the configuration handed to <model>_init, the calling
+ * convention of the library kernels and the checksum of the weights. docs/abi.md is the prose of
+ * this header.
  *
  * C99. No allocation, no stdio, no globals that change.
  */
@@ -74,14 +75,14 @@ static inline const char *igrt_status_text(igrt_status status)
     return "unknown status";
 }
 
-/* What made init or the last run of a context fail, where it was a number or the device; of a bundle for a GPU and for C that runs by C, why
- * it does not run on the GPU: <model>_ctx.fault. */
+/* What made init or the last run of a context fail, where it was a number or the device; of a
+ * bundle for a GPU and for C that runs by C, why it does not run on the GPU: <model>_ctx.fault. */
 typedef struct igrt_fault {
-    const char *
-        what; /* that number: "node 'r' (Range): the size of axis 0 of its result"; NULL: nothing to tell */
+    /* that number: "node 'r' (Range): the size of axis 0 of its result"; NULL: nothing to tell */
+    const char *what;
     int64_t value; /* what it was */
-    int64_t least,
-        greatest; /* what it may be; least > greatest: there is no such number, what says it all */
+    /* what it may be; least > greatest: there is no such number, what says it all */
+    int64_t least, greatest;
 } igrt_fault;
 
 /* ---- element types ----------------------------------------------------------------------- */
@@ -159,8 +160,9 @@ typedef void (*igrt_profile_fn)(void *user, int step, const char *name, uint64_t
 
 /* igrt_config.flags */
 #define IGRT_SKIP_CHECKSUM 1u /* do not read the weights at init just to check them */
-/* Of GPU bundles: what run is given is memory on the device (CUDA: a CUdeviceptr as a pointer, OpenCL: a cl_mem), and run returns when
- * everything is enqueued in the stream. Init gives IGRT_ERR_CONFIG where a step of the host needs the data. */
+/* Of GPU bundles: what run is given is memory on the device (CUDA: a CUdeviceptr as a pointer,
+ * OpenCL: a cl_mem), and run returns when everything is enqueued in the stream. Init gives
+ * IGRT_ERR_CONFIG where a step of the host needs the data. */
 #define IGRT_ON_DEVICE 2u
 
 /* One of the memories of a model that was compiled for several (--memory). */
@@ -193,10 +195,11 @@ typedef struct igrt_config {
         *memory; /* in place of the arena, by <MODEL>_MEMORY_<NAME>; init copies the list */
     int n_memories;
     uint64_t seed; /* of random numbers; read at init and reset */
-    /* Of GPU bundles, where device and stream are NULL: which GPU, "1" the second one, or how its UUID begins ("GPU-5a3c..", or 8 digits
-     * of it and more); NULL: the first. */
+    /* Of GPU bundles, where device and stream are NULL: which GPU, "1" the second one, or how its
+     * UUID begins ("GPU-5a3c..", or 8 digits of it and more); NULL: the first. */
     const char *gpu;
-    /* Of bundles for a GPU and for C: which half runs, "cuda" or "c"; NULL: that of the GPU where it can, else that of C. */
+    /* Of bundles for a GPU and for C: which half runs, "cuda" or "c"; NULL: that of the GPU where
+     * it can, else that of C. */
     const char *target;
 } igrt_config;
 
@@ -253,8 +256,9 @@ typedef struct igrt_tensor {
 /* ---- functions --------------------------------------------------------------------------- */
 
 /*
- * Of the emitted sources alone. Each model has these under names of its own, which <model>_igrt.h gives them; so whoever includes
- * <model>.h sees none of them, and several models fit into one program.
+ * Of the emitted sources alone. Each model has these under names of its own, which <model>_igrt.h
+ * gives them; so whoever includes <model>.h sees none of them, and several models fit into one
+ * program.
  */
 #if defined(IGRT_FUNCTIONS) && !defined(IGRT_FUNCTIONS_H)
 #define IGRT_FUNCTIONS_H
@@ -280,18 +284,18 @@ igrt_status igrt_weights_check(const igrt_config *config, uint64_t sum);
 /* The same for the memories, n of them; one of 0 bytes may be absent. */
 igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align);
 
-/* Does n parts: some at a time through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
- * the calling thread, whose floating-point mode every part has. */
+/* Does n parts: some at a time through config.parallel_for if there is one, threads > 1 and n > 1,
+ * else all at once in the calling thread, whose floating-point mode every part has. */
 void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n);
 
 /* Subnormal numbers. */
 
 /*
- * Arithmetic on numbers below the smallest normal one takes most processors a hundred times as long.
- * <model>_run has them flushed: results and operands that are subnormal are zeros of the same sign,
- * in f32 and f64, by the processor's own mode (MXCSR of x86-64, FPCR of aarch64, FPSCR of 32-bit Arm).
- * The mode belongs to a thread. Where there is none, or the compiler is neither gcc nor clang, these
- * do nothing.
+ * Arithmetic on numbers below the smallest normal one takes most processors a hundred times as
+ * long. <model>_run has them flushed: results and operands that are subnormal are zeros of the same
+ * sign, in f32 and f64, by the processor's own mode (MXCSR of x86-64, FPCR of aarch64, FPSCR of
+ * 32-bit Arm). The mode belongs to a thread. Where there is none, or the compiler is neither gcc
+ * nor clang, these do nothing.
  */
 
 /* The floating-point mode of the calling thread; 0 where it cannot be had. */

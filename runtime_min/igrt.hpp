@@ -1,8 +1,8 @@
 /*
  * igrt.hpp - what the C++ headers of all models share: spans, memory, errors. C++17, header only.
  *
- * Errors are exceptions (igrt::error), unless IGRT_NO_EXCEPTIONS is defined or the compiler has none:
- * then every function returns the status, and a model that could not be made is false.
+ * Errors are exceptions (igrt::error), unless IGRT_NO_EXCEPTIONS is defined or the compiler has
+ * none: then every function returns the status, and a model that could not be made is false.
  */
 #ifndef IGRT_HPP
 #define IGRT_HPP
@@ -35,7 +35,8 @@
 namespace igrt
 {
 
-/* Elements that lie side by side and belong to somebody else: made of arrays, vectors, std::span, or a pointer and a number. */
+/* Elements that lie side by side and belong to somebody else: made of arrays, vectors, std::span,
+ * or a pointer and a number. */
 template <class T> class span
 {
   public:

@@ -1,8 +1,9 @@
 /*
- * igrt_across.h - what neighbours among the items of a group have together, without memory: all of them get the sum, the largest or the least.
+ * igrt_across.h - what neighbours among the items of a group have together, without memory: all of
+ * them get the sum, the largest or the least.
  *
- * A power of two of them, in one sub-group (OpenCL's cl_khr_subgroup_shuffle) or warp (CUDA); joined as a tree, neighbours first.
- * igrt_num.h comes before.
+ * A power of two of them, in one sub-group (OpenCL's cl_khr_subgroup_shuffle) or warp (CUDA);
+ * joined as a tree, neighbours first. igrt_num.h comes before.
  */
 #ifndef IGRT_ACROSS_H
 #define IGRT_ACROSS_H

@@ -1,20 +1,25 @@
 /*
  * igrt_amx.h - AMX: a matrix unit of x86-64 with eight tiles of up to 16 rows of 64 bytes.
  *
- *     igrt_amx_begin(&tiles, sums, a, rows, terms)   the shapes: tiles 0..sums-1 hold sums, the next `a` operands of `rows` rows, all
- *                                                    others operands of terms / 4 lines; terms: bytes of a row of a
+ *     igrt_amx_begin(&tiles, sums, a, rows, terms)   the shapes: tiles 0..sums-1 hold sums, the
+ *                                                    next `a` operands of `rows` rows, all
+ *                                                    others operands of terms / 4 lines; terms:
+ *                                                        bytes of a row of a
  *     igrt_amx_load(&tiles, n, p, pitch)             tile n from lines that lie pitch bytes apart
  *     igrt_amx_store(&tiles, n, p, pitch)
  *     igrt_amx_zero(&tiles, n)
- *     igrt_amx_dot_i8_u8(&tiles, c, a, b)            c += a b: i32 sums of products of bytes; _bf16_bf16: f32 sums
+ *     igrt_amx_dot_i8_u8(&tiles, c, a, b)            c += a b: i32 sums of products of bytes;
+ *                                                    _bf16_bf16: f32 sums
  *     igrt_amx_end(&tiles)
  *
  * A process has to be let use the tiles: igrt_cpu_lacks() asks for them.
  *
- * a is [rows][terms], b [terms / 4][16 columns][4 bytes]: four terms of bytes, or two of bf16.  Numbers of tiles are literals.
+ * a is [rows][terms], b [terms / 4][16 columns][4 bytes]: four terms of bytes, or two of bf16.
+ * Numbers of tiles are literals.
  *
- * With -DIGRT_EMULATE_AMX, or where the compiler's machine has no AMX, the same in plain C, with the same bits.  Of bf16 the unit
- * sums even and odd terms apart, without infinities in between being told, and takes subnormal numbers as zeros.
+ * With -DIGRT_EMULATE_AMX, or where the compiler's machine has no AMX, the same in plain C, with
+ * the same bits.  Of bf16 the unit sums even and odd terms apart, without infinities in between
+ * being told, and takes subnormal numbers as zeros.
  */
 #ifndef IGRT_AMX_H
 #define IGRT_AMX_H

@@ -1,5 +1,6 @@
 /*
- * igrt_bits.h - the language that the numbers of a model are written in, the bits of floats, rounding to odd, f16 and bf16.
+ * igrt_bits.h - the language that the numbers of a model are written in, the bits of floats,
+ * rounding to odd, f16 and bf16.
  */
 #ifndef IGRT_BITS_H
 #define IGRT_BITS_H
@@ -176,7 +177,8 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
 #endif
 }
 
-/* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload (on CUDA it is 0x7fff, of --target opencl:fp16 the device's own). */
+/* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload (on
+ * CUDA it is 0x7fff, of --target opencl:fp16 the device's own). */
 IGRT_INLINE uint16_t igrt_f32_to_f16(float x)
 {
 #if defined(__CUDA_ARCH__)

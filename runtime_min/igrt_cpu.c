@@ -7,8 +7,8 @@
 enum { EAX, EBX, ECX, EDX };
 enum { F1, F7, F7_1, F81, FUNCTIONS };
 
-/* What the system saves of a thread, as bits of XCR0: without that an instruction faults, whatever CPUID says of it. ZMM: masks, the
- * upper halves of 512 bits, and registers 16 to 31. */
+/* What the system saves of a thread, as bits of XCR0: without that an instruction faults, whatever
+ * CPUID says of it. ZMM: masks, the upper halves of 512 bits, and registers 16 to 31. */
 enum { XMM, YMM, ZMM, TILES, APX, STATES };
 static const uint32_t saved_as[STATES] = {0, 6, 0xe6, 0x60000, 0x80000};
 

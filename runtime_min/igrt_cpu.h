@@ -1,27 +1,29 @@
 /*
  * igrt_cpu.h - which instructions the processor has, beside those that every one of its kind has.
  *
- * A feature is a bit of a mask. A file that is compiled for a machine (-march, -mcpu) may hold the instructions of IGRT_CPU_BUILT
- * anywhere, so what is needed is asked from outside of it, by a file that is compiled for any machine:
+ * A feature is a bit of a mask. A file that is compiled for a machine (-march, -mcpu) may hold the
+ * instructions of IGRT_CPU_BUILT anywhere, so what is needed is asked from outside of it, by a file
+ * that is compiled for any machine:
  *
- *     model.c        const uint64_t model_cpu_needs = IGRT_CPU_BUILT;                     a number, no code
+ *     model.c        const uint64_t model_cpu_needs = IGRT_CPU_BUILT;                     a number,
+ *                    no code
  *     model_init.c   if (igrt_cpu_lacks(model_cpu_needs)) return IGRT_ERR_FEATURE;
  *
- * On x86 CPUID tells, and XGETBV which registers the system saves; on aarch64 Linux. Elsewhere nothing can be asked, and nothing is
- * lacking.
+ * On x86 CPUID tells, and XGETBV which registers the system saves; on aarch64 Linux. Elsewhere
+ * nothing can be asked, and nothing is lacking.
  *
- * In the lists is what compilers emit by themselves and what kernels call by name; not what needs an intrinsic that no kernel has
- * (AES, random numbers), which a virtual machine may well hide. The order is the one in which they are told of: a level's largest
- * vectors first.
+ * In the lists is what compilers emit by themselves and what kernels call by name; not what needs
+ * an intrinsic that no kernel has (AES, random numbers), which a virtual machine may well hide. The
+ * order is the one in which they are told of: a level's largest vectors first.
  */
 #ifndef IGRT_CPU_H
 #define IGRT_CPU_H
 
 #include "igrt.h"
 
-/* X(enumerator suffix, name, what compilers define, function of CPUID (F7_1: 7, subfunction 1; F81: 0x80000001), register,
- * bit, what the system has to save).
- * Intel's Software Developer's Manual, volume 2A, CPUID; AMD64 Architecture Programmer's Manual, volume 3, appendix E. */
+/* X(enumerator suffix, name, what compilers define, function of CPUID (F7_1: 7, subfunction 1; F81:
+ * 0x80000001), register, bit, what the system has to save). Intel's Software Developer's Manual,
+ * volume 2A, CPUID; AMD64 Architecture Programmer's Manual, volume 3, appendix E. */
 #define IGRT_CPU_X86_LIST(X)                                                       \
     X(AMX_TILE, "amx_tile", __AMX_TILE__, F7, EDX, 24, TILES)                      \
     X(AMX_INT8, "amx_int8", __AMX_INT8__, F7, EDX, 25, TILES)                      \
@@ -64,7 +66,8 @@
     X(TBM, "tbm", __TBM__, F81, ECX, 21, XMM)                                      \
     X(APX, "apx_f", __APX_F__, F7_1, EDX, 21, APX)
 
-/* X(enumerator suffix, name, what compilers define, AT_HWCAP or AT_HWCAP2, 0, bit, 0). Linux, arch/arm64/include/uapi/asm/hwcap.h. */
+/* X(enumerator suffix, name, what compilers define, AT_HWCAP or AT_HWCAP2, 0, bit, 0). Linux,
+ * arch/arm64/include/uapi/asm/hwcap.h. */
 #define IGRT_CPU_ARM64_LIST(X)                                                   \
     X(SME, "sme", __ARM_FEATURE_SME, HWCAP2, 0, 23, 0)                           \
     X(SVE2, "sve2", __ARM_FEATURE_SVE2, HWCAP2, 0, 1, 0)                         \
@@ -100,7 +103,8 @@ enum {
         IGRT_CPU_COUNT
 };
 
-/* 1 of what is defined as 1, whose text is a character long; 0 of what is not defined, whose text is its name. */
+/* 1 of what is defined as 1, whose text is a character long; 0 of what is not defined, whose text
+ * is its name. */
 #define IGRT_CPU_TEXT(x) #x
 #define IGRT_CPU_SPELL(value) IGRT_CPU_TEXT(value)
 #define IGRT_CPU_FLAG(macro) (sizeof IGRT_CPU_SPELL(macro) == 2)
@@ -119,7 +123,8 @@ enum {
 /* What the file that has this in it is compiled for: a constant expression. */
 #define IGRT_CPU_BUILT ((UINT64_C(0) IGRT_CPU_LIST(IGRT_CPU_BIT)) & ~IGRT_CPU_NOT_USED)
 
-/* Of a function: compiled for any x86-64, whatever the flags of its file. None is in a hurry: they are small. */
+/* Of a function: compiled for any x86-64, whatever the flags of its file. None is in a hurry: they
+ * are small. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #define IGRT_CPU_ANY \
     __attribute__((cold, target("no-sse3,no-bmi,no-bmi2,no-lzcnt,no-popcnt,no-movbe")))
@@ -139,7 +144,8 @@ extern "C" {
 /* What the processor has and the system lets programs use; all bits where nothing can be asked. */
 IGRT_CPU_ANY uint64_t igrt_cpu_features(void);
 
-/* Which of the wanted ones cannot be used: 0, all can. Asks Linux for the tiles of AMX where they are wanted: a process has to. */
+/* Which of the wanted ones cannot be used: 0, all can. Asks Linux for the tiles of AMX where they
+ * are wanted: a process has to. */
 IGRT_CPU_ANY uint64_t igrt_cpu_lacks(uint64_t wanted);
 
 /* "avx512_vnni": the name of a bit, from 0; NULL after the last. */
@@ -153,7 +159,8 @@ IGRT_CPU_ANY static inline const char *igrt_cpu_name(int bit)
     return bit < 0 || bit >= IGRT_CPU_COUNT ? NULL : names[bit];
 }
 
-/* IGRT_OK, or IGRT_ERR_FEATURE: then fault->what has the first of those that are lacking, and fault->value the mask of all. */
+/* IGRT_OK, or IGRT_ERR_FEATURE: then fault->what has the first of those that are lacking, and
+ * fault->value the mask of all. */
 IGRT_CPU_ANY static inline igrt_status igrt_cpu_check(uint64_t needs, igrt_fault *fault)
 {
     const uint64_t lacks = igrt_cpu_lacks(needs);

@@ -197,7 +197,8 @@ const char *igrt_cu_why(const igrt_cu *cu)
 
 /* ---- time -------------------------------------------------------------------------------- */
 
-/* Where the driver has no such waits, or the device no such memory, times have the host's share in them. */
+/* Where the driver has no such waits, or the device no such memory, times have the host's share in
+ * them. */
 static void make_gate(igrt_cu *cu)
 {
     void *word = NULL;
@@ -496,8 +497,9 @@ igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds)
 /* ---- branches ---------------------------------------------------------------------------- */
 
 /*
- * The kernel that tells a graph what a condition is: of one branch, or of both. What it calls is the driver's own, as printf is: a module
- * with it is not one of the model's, for an older driver would not load it.
+ * The kernel that tells a graph what a condition is: of one branch, or of both. What it calls is
+ * the driver's own, as printf is: a module with it is not one of the model's, for an older driver
+ * would not load it.
  */
 static const char decide[] =
     ".version 7.0\n"
@@ -564,7 +566,8 @@ static int ask(igrt_cu *cu, uint64_t then, uint64_t other, igrt_cu_ptr condition
     return cu->cuLaunchKernel(cu->decide, 1, 1, 1, 1, 1, 1, 0, cu->stream, args, NULL);
 }
 
-/* A node behind what the capture has, and it is the last one now; the graph of what it decides about. */
+/* A node behind what the capture has, and it is the last one now; the graph of what it decides
+ * about. */
 static int add_branch(igrt_cu *cu, int type, uint64_t handle, void **body)
 {
     void *graph = NULL, *node = NULL, **bodies;

@@ -24,8 +24,9 @@ extern "C" {
 typedef uint64_t igrt_cu_ptr;    /* CUdeviceptr */
 typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
 
-/* Kernels, copies and the order between them, to be launched as one; cleared: there is none. node has room for as many kernels as there will
- * be, for igrt_cu_update_begin(); NULL: there is no update. */
+/* Kernels, copies and the order between them, to be launched as one; cleared: there is none. node
+ * has room for as many kernels as there will be, for igrt_cu_update_begin(); NULL: there is no
+ * update. */
 typedef struct igrt_cu_graph {
     void *ready, *recorded; /* CUgraphExec, and the CUgraph that it was made of */
     void **node;
@@ -35,8 +36,9 @@ typedef struct igrt_cu_graph {
 
 /* Steps that a graph has behind a condition, while they are recorded: to a stream of their own. */
 typedef struct igrt_cu_branch {
-    void *outside,
-        *other; /* the stream around them; the graph of the steps where the condition does not hold, or NULL */
+    /* the stream around them; the graph of the steps where the condition does not hold, or
+     * NULL */
+    void *outside, *other;
     uint64_t handle; /* of what says whether a loop goes on */
 } igrt_cu_branch;
 enum { IGRT_CU_BRANCHES = 8 }; /* inside one another, at most */
@@ -108,7 +110,8 @@ typedef struct igrt_cu {
     void *library, *context, *stream;
     void *begin, *end; /* events of igrt_cu_time_begin and igrt_cu_time_end */
     int begins;        /* time does, at what is enqueued next */
-    /* What is timed waits on the device until all of it is enqueued: for this word, seen from there at gate_at, to be gate_value. */
+    /* What is timed waits on the device until all of it is enqueued: for this word, seen from there
+     * at gate_at, to be gate_value. */
     volatile uint32_t *gate;
     igrt_cu_ptr gate_at;
     uint32_t gate_value;
@@ -133,13 +136,14 @@ typedef struct {
     uint64_t word[16];
 } __attribute__((aligned(64))) igrt_cu_map;
 
-/* Boxes of elements of 2 or 4 bytes, zero beyond the ends; the first axis lies side by side, the others so many bytes apart. Its 128 bytes
- * in a box are swizzled. IGRT_ERR_DEVICE, too, where the driver has no such maps. */
+/* Boxes of elements of 2 or 4 bytes, zero beyond the ends; the first axis lies side by side, the
+ * others so many bytes apart. Its 128 bytes in a box are swizzled. IGRT_ERR_DEVICE, too, where the
+ * driver has no such maps. */
 igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes, int rank,
                              const uint64_t *extent, const uint64_t *stride, const uint64_t *box);
 
-/* Opens the driver. context NULL: the primary context of a device, which one as igrt_config.gpu says it; stream NULL: a stream of our
- * own. On failure nothing stays open. */
+/* Opens the driver. context NULL: the primary context of a device, which one as igrt_config.gpu
+ * says it; stream NULL: a stream of our own. On failure nothing stays open. */
 igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream, const char *which);
 
 /* Releases what igrt_cu_open made; harmless on a cleared struct. */
@@ -153,9 +157,10 @@ const char *igrt_cu_why(const igrt_cu *cu);
 igrt_status igrt_cu_module(igrt_cu *cu, const void *image, void **module, char *log,
                            size_t log_bytes);
 
-/* A kernel; shared_bytes of dynamic shared memory beyond 48 KB are allowed for here. One that is compiled for sm_90 or later begins with
- * griddepcontrol.wait: from now on launches begin when the kernel before ends, not when its end is known (programmatic dependent launch),
- * where the driver records that (12.3 and later). */
+/* A kernel; shared_bytes of dynamic shared memory beyond 48 KB are allowed for here. One that is
+ * compiled for sm_90 or later begins with griddepcontrol.wait: from now on launches begin when the
+ * kernel before ends, not when its end is known (programmatic dependent launch), where the driver
+ * records that (12.3 and later). */
 igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned shared_bytes,
                            void **kernel);
 
@@ -175,7 +180,8 @@ igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes);
 /* Waits until all that was enqueued is done. */
 igrt_status igrt_cu_finish(igrt_cu *cu);
 
-/* Device time between the two calls, without that of enqueuing it where the driver can; end waits. Not inside a capture. */
+/* Device time between the two calls, without that of enqueuing it where the driver can; end waits.
+ * Not inside a capture. */
 igrt_status igrt_cu_time_begin(igrt_cu *cu);
 igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds);
 
@@ -184,19 +190,24 @@ igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds);
 igrt_status igrt_cu_capture_begin(igrt_cu *cu, igrt_cu_graph *graph);
 igrt_status igrt_cu_capture_end(igrt_cu *cu);
 
-/* The same kernels again, with other arguments and other numbers of groups: what is enqueued between the two does not run, but is what the
- * graph's kernels do from now on. End fails where it was not the same kernels, or the driver cannot: then it is to be captured anew. */
+/* The same kernels again, with other arguments and other numbers of groups: what is enqueued
+ * between the two does not run, but is what the graph's kernels do from now on. End fails where it
+ * was not the same kernels, or the driver cannot: then it is to be captured anew. */
 igrt_status igrt_cu_update_begin(igrt_cu *cu, igrt_cu_graph *graph);
 igrt_status igrt_cu_update_end(igrt_cu *cu);
 igrt_status igrt_cu_replay(igrt_cu *cu, const igrt_cu_graph *graph);
 
-/* Steps behind a condition, a byte on the device: where *holds is set, they are to be enqueued next. Inside a capture they become a part of the
- * graph, which asks itself each time it runs; else the host asks, and waits for the answer.
+/* Steps behind a condition, a byte on the device: where *holds is set, they are to be enqueued
+ * next. Inside a capture they become a part of the graph, which asks itself each time it runs; else
+ * the host asks, and waits for the answer.
  *
- *     if (condition) A; else B    igrt_cu_if(.., both, &holds); if (holds) A; igrt_cu_else(.., &holds); if (!holds) B; igrt_cu_end_if(..)
- *     while (condition) A         for (i = 0;; i++) { igrt_cu_while(.., i, &holds); if (!holds) break; A; }
+ *     if (condition) A; else B    igrt_cu_if(.., both, &holds); if (holds) A; igrt_cu_else(..,
+ *                                 &holds); if (!holds) B; igrt_cu_end_if(..)
+ *     while (condition) A         for (i = 0;; i++) { igrt_cu_while(.., i, &holds); if (!holds)
+ *                                 break; A; }
  *
- * Inside a capture both A and B are enqueued, once each. Without B, both is 0 and there is no igrt_cu_else. */
+ * Inside a capture both A and B are enqueued, once each. Without B, both is 0 and there is no
+ * igrt_cu_else. */
 igrt_status igrt_cu_if(igrt_cu *cu, igrt_cu_ptr condition, int both, unsigned char *holds);
 igrt_status igrt_cu_else(igrt_cu *cu, unsigned char *holds);
 igrt_status igrt_cu_end_if(igrt_cu *cu);

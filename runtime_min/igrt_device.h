@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Is it the GPU of this number and UUID?  Up to 7 digits are a number; of a UUID there are 8 and more, by hyphens apart or not. */
+/* Is it the GPU of this number and UUID?  Up to 7 digits are a number; of a UUID there are 8 and
+ * more, by hyphens apart or not. */
 static inline int igrt_is_device(const char *which, int number, const unsigned char uuid[16])
 {
     static const char digits[] = "0123456789abcdef";

@@ -1,11 +1,13 @@
 /*
  * igrt_dot.h - sums of four products of bytes: igrt_dot_<x>_<w>(x, w, s) is
  *
- *     s + x[0] w[0] + x[1] w[1] + x[2] w[2] + x[3] w[3]         of i8 or u8 each, in i32, modulo 2^32
+ *     s + x[0] w[0] + x[1] w[1] + x[2] w[2] + x[3] w[3]         of i8 or u8 each, in i32, modulo
+ *                                                               2^32
  *
- * An igrt_i8x4 or igrt_u8x4 is four neighbours in memory, of any alignment.  With the DSP instructions of ARMv7E-M (Cortex-M4,
- * M7) it is held as two pairs of 16 bits, bytes 0 and 2 and bytes 1 and 3, and a dot is two SMLAD.  Pairs are made where they
- * stand (volatile): a compiler that makes those of later dots first has no registers left for them. OpenCL devices have dot() by
+ * An igrt_i8x4 or igrt_u8x4 is four neighbours in memory, of any alignment.  With the DSP
+ * instructions of ARMv7E-M (Cortex-M4, M7) it is held as two pairs of 16 bits, bytes 0 and 2 and
+ * bytes 1 and 3, and a dot is two SMLAD.  Pairs are made where they stand (volatile): a compiler
+ * that makes those of later dots first has no registers left for them. OpenCL devices have dot() by
  * cl_khr_integer_dot_product, NVIDIA's GPUs dp4a.
  */
 #ifndef IGRT_DOT_H

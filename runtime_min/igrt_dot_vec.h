@@ -5,9 +5,10 @@
  *     igrt_splat_i8x4_i32xN(x)             the same four in all lanes
  *     igrt_dot_u8_i8_i32xN(x, w, s)        lane by lane what igrt_dot_u8_i8 gives
  *
- * AVX-512 VNNI and AVX-VNNI multiply u8 with i8; an i8 x with i8 w is (x + 128) w - 128 w there.  SSE2, AVX2 and AVX-512BW without
- * them multiply pairs of i16 (pmaddwd): bytes 0 and 2, bytes 1 and 3 of a lane, of any sign.  NEON multiplies bytes to i16; with
- * DOTPROD it has dots of two i8 and of two u8, with I8MM of u8 and i8: without, u8 x is (x - 128) + 128.
+ * AVX-512 VNNI and AVX-VNNI multiply u8 with i8; an i8 x with i8 w is (x + 128) w - 128 w there.
+ * SSE2, AVX2 and AVX-512BW without them multiply pairs of i16 (pmaddwd): bytes 0 and 2, bytes 1 and
+ * 3 of a lane, of any sign.  NEON multiplies bytes to i16; with DOTPROD it has dots of two i8 and
+ * of two u8, with I8MM of u8 and i8: without, u8 x is (x - 128) + 128.
  */
 #ifndef IGRT_DOT_VEC_H
 #define IGRT_DOT_VEC_H
@@ -32,7 +33,8 @@
         memcpy(&t, &x, 4);                                                     \
         return igrt_splat_i32x##N(t);                                          \
     }
-/* x + 128 of each, as u8: igrt_dot_u8_i8 of it is the i8 dot, and 128 times the sum of the other bytes. */
+/* x + 128 of each, as u8: igrt_dot_u8_i8 of it is the i8 dot, and 128 times the sum of the other
+ * bytes. */
 #define IGRT_FLIPPED(N)                                                          \
     IGRT_VEC igrt_i32x##N igrt_splat_flipped_i8x4_i32x##N(igrt_i8x4 x)           \
     {                                                                            \

@@ -24,7 +24,8 @@ static inline void igrt_gpu_explain(const igrt_gpu *g, igrt_status status, igrt_
         *fault = (igrt_fault){.what = igrt_cu_why(g), .value = g->error, .greatest = -1};
 }
 
-/* The program: the first of n images (cubins, PTX) that is for this device. What becomes of subnormal numbers they say themselves. */
+/* The program: the first of n images (cubins, PTX) that is for this device. What becomes of
+ * subnormal numbers they say themselves. */
 static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *image, int n, int flush,
                                         void **program)
 {
@@ -59,8 +60,8 @@ static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t 
 }
 
 /* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
- * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share memory, 0: none do; shared: bytes of it
- * that the kernel has not asked for itself. */
+ * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share
+ * memory, 0: none do; shared: bytes of it that the kernel has not asked for itself. */
 static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int group,
                                           unsigned shared, int nmem, int nint, int n, void **args)
 {
@@ -77,8 +78,8 @@ static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t ite
     return igrt_cu_launch(g, kernel, grid, block, shared, args);
 }
 
-/* What boxes of memory are taken out of: of so many axes, the first of which lies side by side, extents in elements of 2 bytes, strides in
- * bytes. A launch takes it as an argument. */
+/* What boxes of memory are taken out of: of so many axes, the first of which lies side by side,
+ * extents in elements of 2 bytes, strides in bytes. A launch takes it as an argument. */
 typedef igrt_cu_map igrt_gpu_map;
 static inline igrt_status igrt_gpu_make_map(igrt_gpu *g, igrt_gpu_map *map, igrt_gpu_mem mem,
                                             size_t offset, int bytes, int rank,
@@ -134,8 +135,9 @@ static inline igrt_status igrt_gpu_time_end(igrt_gpu *g, uint64_t *nanoseconds)
     return igrt_cu_time_end(g, nanoseconds);
 }
 
-/* What is enqueued between begin and end does not run, but becomes a record, which play enqueues as one launch. One that there is already is
- * of the same steps: between update's begin and end it gets what has changed in them; where end fails, it is to be recorded anew. */
+/* What is enqueued between begin and end does not run, but becomes a record, which play enqueues as
+ * one launch. One that there is already is of the same steps: between update's begin and end it
+ * gets what has changed in them; where end fails, it is to be recorded anew. */
 typedef igrt_cu_graph igrt_gpu_record;
 static inline igrt_status igrt_gpu_record_begin(igrt_gpu *g, igrt_gpu_record *record)
 {

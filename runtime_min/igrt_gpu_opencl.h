@@ -76,7 +76,8 @@ static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t 
 }
 
 /* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
- * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share memory, 0: none do. */
+ * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share
+ * memory, 0: none do. */
 static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int group,
                                           unsigned shared, int nmem, int nint, int n, void **args)
 {
@@ -125,7 +126,8 @@ static inline igrt_status igrt_gpu_finish(igrt_gpu *g)
     return igrt_cl_finish(g);
 }
 
-/* The device's time between the two, in nanoseconds; 0: none, since a queue of the caller's may not tell. End waits. */
+/* The device's time between the two, in nanoseconds; 0: none, since a queue of the caller's may not
+ * tell. End waits. */
 static inline igrt_status igrt_gpu_time_begin(igrt_gpu *g)
 {
     (void)g;
@@ -138,7 +140,8 @@ static inline igrt_status igrt_gpu_time_end(igrt_gpu *g, uint64_t *nanoseconds)
     return igrt_cl_finish(g);
 }
 
-/* Steps behind a condition, a byte of mem: *holds is set where they, and not those of else, are to be enqueued. The host asks, and waits. */
+/* Steps behind a condition, a byte of mem: *holds is set where they, and not those of else, are to
+ * be enqueued. The host asks, and waits. */
 static inline igrt_status igrt_gpu_if(igrt_gpu *g, igrt_gpu_mem mem, size_t offset, int both,
                                       unsigned char *holds)
 {

@@ -1,34 +1,47 @@
 /*
- * igrt_mma.h - CUDA: products of fragments that the 32 items of a warp have together (mma.sync, sm_80 and later).
+ * igrt_mma.h - CUDA: products of fragments that the 32 items of a warp have together (mma.sync,
+ * sm_80 and later).
  *
- *     igrt_mma_a_lines_16(p, pitch)     a [16 rows][terms] of 16 bits, the terms of a row side by side
+ *     igrt_mma_a_lines_16(p, pitch)     a [16 rows][terms] of 16 bits, the terms of a row side by
+ *                                       side
  *     igrt_mma_a_terms_16(p, pitch)     the same from [terms][16 rows]
  *     igrt_mma_b_lines_16(p, pitch)     b [terms][8 columns] from [8 columns][terms]
  *     igrt_mma_b_terms_16(p, pitch)     the same from [terms][8 columns]
  *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms; _lines_8 of bytes, 32 terms
- *     igrt_mma_b_two_lines_16(&x, &y, p, pitch)    b of eight columns, and of the eight that follow; _terms_16, _lines_32
- *     igrt_mma_b_halves_32(p, pitch)    b whose columns 0, 1, 2 .. are lines 0, 4, 1, 5 .. of [8 columns][terms]
- *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _tf32, which does not read the last 13 bits of f32; _tf32x3, which does
+ *     igrt_mma_b_two_lines_16(&x, &y, p, pitch)    b of eight columns, and of the eight that
+ *                                                  follow; _terms_16, _lines_32
+ *     igrt_mma_b_halves_32(p, pitch)    b whose columns 0, 1, 2 .. are lines 0, 4, 1, 5 .. of [8
+ *                                       columns][terms]
+ *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _tf32, which does not read the last 13
+ *                                       bits of f32; _tf32x3, which does
  *
- *     igrt_mma_dot_i8_u8(&c, a, b)      of bytes, each operand with a sign or without, to sums of i32 modulo 2^32
+ *     igrt_mma_dot_i8_u8(&c, a, b)      of bytes, each operand with a sign or without, to sums of
+ *                                       i32 modulo 2^32
  *
- *     igrt_mma_a_of_f16(x, ...)         a of the elements that the item has of it, as they are numbered there; _bf16, _f32
+ *     igrt_mma_a_of_f16(x, ...)         a of the elements that the item has of it, as they are
+ *                                       numbered there; _bf16, _f32
  *     igrt_mma_quad_max(x), _add(x)     of the four items that have the same rows
  *
  *     igrt_two_16(to, x, y)             two neighbouring elements; _8; _32 of f32, _i32
- *     igrt_row_16(to, given, ...)         four pairs of a row of sums, eight columns apart, from each of the four items that share it; not if !given
- *     igrt_pair_of_16(from, given)      the way back: two neighbours, _32 of f32; igrt_row_of_16(from, given) eight of one block for each of
- *                                       the four items, which igrt_row_turned() makes those of its columns; zeros if they are not given
+ *     igrt_row_16(to, given, ...)         four pairs of a row of sums, eight columns apart, from
+ *                                         each of the four items that share it; not if !given
+ *     igrt_pair_of_16(from, given)      the way back: two neighbours, _32 of f32;
+ *                                       igrt_row_of_16(from, given) eight of one block for each of
+ *                                       the four items, which igrt_row_turned() makes those of its
+ *                                       columns; zeros if they are not given
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
  *     igrt_copy_async_16(...)           the same, under way until it is waited for
- *     igrt_copy_part_16(to, from, n), igrt_copy_part_async_16(...)   only n of the 16 bytes are given, an even number
- *     igrt_copy_or_16(to, from, given, four), igrt_copy_or_async_16(...)   bytes, those of `four` again and again if they are not given
+ *     igrt_copy_part_16(to, from, n), igrt_copy_part_async_16(...)   only n of the 16 bytes are
+ *         given, an even number
+ *     igrt_copy_or_16(to, from, given, four), igrt_copy_or_async_16(...)   bytes, those of `four`
+ *         again and again if they are not given
  *     igrt_copy_commit()                the item's copies since the last one are a group
  *     igrt_copy_wait(n)                 until all but its last n groups are done
  *
- * Lines lie in memory of the group, pitch elements apart, each beginning at a multiple of 16 bytes. If 16 times an odd number of bytes lie
- * between lines, eight of them are in banks of their own. All items of a warp call a function together. Which elements an item has
- * of a fragment: PTX ISA, "Matrix fragments for mma.m16n8k16", "m16n8k32".
+ * Lines lie in memory of the group, pitch elements apart, each beginning at a multiple of 16 bytes.
+ * If 16 times an odd number of bytes lie between lines, eight of them are in banks of their own.
+ * All items of a warp call a function together. Which elements an item has of a fragment: PTX ISA,
+ * "Matrix fragments for mma.m16n8k16", "m16n8k32".
  */
 typedef struct {
     uint32_t v[4];
@@ -43,7 +56,8 @@ typedef struct {
     int32_t v[4];
 } igrt_mma_c_i32;
 
-/* Blocks of eight lines of 16 bytes each: item 8 i + j of a warp gives where line j of block i lies. */
+/* Blocks of eight lines of 16 bytes each: item 8 i + j of a warp gives where line j of block i
+ * lies. */
 #define IGRT_LDMATRIX(name, type, shape, list, ...)                              \
     static __device__ __forceinline__ type name(const void *p)                   \
     {                                                                            \
@@ -100,7 +114,8 @@ static __device__ __forceinline__ igrt_mma_b igrt_mma_b_lines_8(const void *p, i
     return igrt_mma_two((const char *)p + lane % 8 * pitch + lane / 8 % 2 * 16);
 }
 
-/* Of two neighbouring blocks of columns: the lanes of the second half say where the second one lies. */
+/* Of two neighbouring blocks of columns: the lanes of the second half say where the second one
+ * lies. */
 #define IGRT_MMA_B_TWO(name, type, load, offset)                                               \
     static __device__ __forceinline__ void igrt_mma_b_two_##name(igrt_mma_b *x, igrt_mma_b *y, \
                                                                  const type *p, int pitch)     \
@@ -227,7 +242,8 @@ IGRT_MMA_DOT(u8_i8, "u8.s8")
 IGRT_MMA_DOT(u8_u8, "u8.u8")
 #undef IGRT_MMA_DOT
 
-/* No farther from zero than the largest number that tf32 reads whole, so that infinity less this is infinity, and NaN stays it. */
+/* No farther from zero than the largest number that tf32 reads whole, so that infinity less this is
+ * infinity, and NaN stays it. */
 static __device__ __forceinline__ float igrt_mma_bounded(float x)
 {
     const float most = __uint_as_float(0x7f7fe000u);
@@ -240,7 +256,8 @@ static __device__ __forceinline__ float igrt_mma_bounded(float x)
 #endif
 }
 
-/* What is left of x behind the bits that tf32 reads, of the same sign; of what tf32 reads of that the nearest, or sums become less. */
+/* What is left of x behind the bits that tf32 reads, of the same sign; of what tf32 reads of that
+ * the nearest, or sums become less. */
 static __device__ __forceinline__ float igrt_mma_rest(float x)
 {
     const float rest = x - igrt_mma_bounded(__uint_as_float(__float_as_uint(x) & 0xffffe000u));
@@ -256,8 +273,9 @@ static __device__ __forceinline__ uint32_t igrt_mma_split(uint32_t *x)
     return __float_as_uint(whole - near);
 }
 
-/* f32 by three products, the small ones first, to a sum of their own: the unit rounds toward zero what it adds to. The rests of one operand
- * have either sign: so no product is left out that has one sign in all terms. */
+/* f32 by three products, the small ones first, to a sum of their own: the unit rounds toward zero
+ * what it adds to. The rests of one operand have either sign: so no product is left out that has
+ * one sign in all terms. */
 static __device__ __forceinline__ void igrt_mma_dot_tf32x3(igrt_mma_c *c, igrt_mma_a a,
                                                            igrt_mma_b b)
 {
@@ -315,12 +333,14 @@ static __device__ __forceinline__ uint32_t igrt_pair_16(uint16_t x, uint16_t y)
     return x | (uint32_t)y << 16;
 }
 
-/* Items 4 i + q of a warp have columns 2 q and 2 q + 1 of four blocks of eight, or all of block q. */
+/* Items 4 i + q of a warp have columns 2 q and 2 q + 1 of four blocks of eight, or all of block
+ * q. */
 typedef struct {
     uint32_t v[4];
 } igrt_row;
 
-/* One of both becomes the other, as 4 x 4 are transposed: what item q has as p comes to item p as q. */
+/* One of both becomes the other, as 4 x 4 are transposed: what item q has as p comes to item p as
+ * q. */
 static __device__ __forceinline__ igrt_row igrt_row_turned(igrt_row r)
 {
     const int q = (int)threadIdx.x % 4;
@@ -406,7 +426,8 @@ IGRT_COPY_PART(8, uint16_t, "ca")
 IGRT_COPY_PART(16, uint16_t, "cg")
 #undef IGRT_COPY_PART
 
-/* The same, and bytes that are none of what is copied where nothing is given: those the item stores itself. */
+/* The same, and bytes that are none of what is copied where nothing is given: those the item stores
+ * itself. */
 #define IGRT_COPY_OR(bytes, type, ...)                                                            \
     static __device__ __forceinline__ void igrt_copy_or_##bytes(void *to, const void *from,       \
                                                                 int given, uint32_t four)         \

@@ -3,8 +3,9 @@
  *
  * The emitted kernels call these functions, and so does the compiler's reference interpreter: that
  * is why both give the same bits. docs/numerics.md is the contract in prose. Nothing here depends
- * on compiler flags, except that -ffast-math is not supported; where the processor flushes subnormal
- * numbers (igrt.h), arithmetic and comparisons take them for zeros, and casts by bits keep them.
+ * on compiler flags, except that -ffast-math is not supported; where the processor flushes
+ * subnormal numbers (igrt.h), arithmetic and comparisons take them for zeros, and casts by bits
+ * keep them.
  *
  * A conversion from an unsigned to a signed type of the same width relies on two's complement
  * wrap, which C99 leaves to the implementation and gcc, clang and MSVC all define.
@@ -340,8 +341,9 @@ IGRT_INLINE float igrt_top_byte_f32(int32_t x, int shift)
     return (float)(int32_t)((uint32_t)x << shift & 0xff000000u);
 }
 
-/* x rounded (halves to even), moved by `zero` and held within lo..hi; lo of a NaN.  All three are of 16 bits, with a sign or without:
- * what is clamped first is so small that an addition leaves no bits behind the point. */
+/* x rounded (halves to even), moved by `zero` and held within lo..hi; lo of a NaN.  All three are
+ * of 16 bits, with a sign or without: what is clamped first is so small that an addition leaves no
+ * bits behind the point. */
 IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t hi)
 {
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__ARM_FP)
@@ -453,10 +455,12 @@ IGRT_INLINE double igrt_muladd_f64(double x, double y, double z)
 }
 
 #ifndef __OPENCL_C_VERSION__
-/* x / by of a constant `by` between 2^-40 and 2^40, without the branch of a division: high and low are the two parts of 1 / by, high toward zero, so
- * that both have one sign and zeros and infinities need nothing of their own. Rounded once, but for at most a few of the 2^23 significands that x
- * can have, and within one unit in the last place below 2^-100 [Brisebarre, Muller, Raina, "Accelerating correctly rounded floating-point
- * division when the divisor is known in advance", 2004]. */
+/* x / by of a constant `by` between 2^-40 and 2^40, without the branch of a division: high and low
+ * are the two parts of 1 / by, high toward zero, so that both have one sign and zeros and
+ * infinities need nothing of their own. Rounded once, but for at most a few of the 2^23
+ * significands that x can have, and within one unit in the last place below 2^-100 [Brisebarre,
+ * Muller, Raina, "Accelerating correctly rounded floating-point division when the divisor is known
+ * in advance", 2004]. */
 IGRT_INLINE float igrt_quotient_f32(float x, float high, float low)
 {
     return fmaf(x, high, x * low);

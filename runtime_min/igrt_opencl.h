@@ -6,8 +6,8 @@
  * caller keeps; nothing is allocated on the host. OpenCL 1.2. Handles are the cl_... handles, as
  * void pointers.
  *
- * Every function that returns a status returns IGRT_OK, IGRT_ERR_DEVICE, IGRT_ERR_BUILD or IGRT_ERR_FEATURE; igrt_cl.error then has
- * the cl_int. One igrt_cl belongs to one thread at a time.
+ * Every function that returns a status returns IGRT_OK, IGRT_ERR_DEVICE, IGRT_ERR_BUILD or
+ * IGRT_ERR_FEATURE; igrt_cl.error then has the cl_int. One igrt_cl belongs to one thread at a time.
  */
 #ifndef IGRT_OPENCL_H
 #define IGRT_OPENCL_H
@@ -70,7 +70,9 @@ typedef struct igrt_cl {
     int owns_queue; /* the context too */
     int profiling;  /* events have times */
     int exact;      /* f32 division and square root can be correctly rounded */
-    int language; /* what kernels are compiled as: 3 is OpenCL C 3.0, of which what was required may be a feature; else as the driver does */
+    /* what kernels are compiled as: 3 is OpenCL C 3.0, of which what was required may be a feature;
+     * else as the driver does */
+    int language;
     int32_t error; /* of the last call that failed; 0 if the loader itself is missing */
 #define IGRT_X(result, name, parameters) result(*name) parameters;
     IGRT_CL_FUNCTIONS(IGRT_X)
@@ -79,22 +81,25 @@ typedef struct igrt_cl {
 
 /*
  * Opens the loader and takes, in this order: the given in-order queue with its device and context;
- * the given device; of the GPUs of all platforms that which igrt_config.gpu says; the same of devices of any kind. With profile set a
- * queue made here has times. On failure nothing stays open.
+ * the given device; of the GPUs of all platforms that which igrt_config.gpu says; the same of
+ * devices of any kind. With profile set a queue made here has times. On failure nothing stays open.
  */
 igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, const char *which, int profile);
 
 /* Does the device tell of an extension of this name? */
 int igrt_cl_has(igrt_cl *cl, const char *extension);
 
-/* How many items a sub-group has, by what drivers tell of a device: of several sizes that of its vectors, else the most; 0: they do not tell. */
+/* How many items a sub-group has, by what drivers tell of a device: of several sizes that of its
+ * vectors, else the most; 0: they do not tell. */
 int igrt_cl_subgroup(igrt_cl *cl);
 
-/* Kernels are to be compiled with this extension. IGRT_ERR_FEATURE, and fault->what is lacks, if the device does not have it. */
+/* Kernels are to be compiled with this extension. IGRT_ERR_FEATURE, and fault->what is lacks, if
+ * the device does not have it. */
 igrt_status igrt_cl_require(igrt_cl *cl, const char *extension, igrt_fault *fault,
                             const char *lacks);
 
-/* The same if sub-groups of the kernel, of which the work-group size is fixed, are not of a multiple of so many items. */
+/* The same if sub-groups of the kernel, of which the work-group size is fixed, are not of a
+ * multiple of so many items. */
 igrt_status igrt_cl_require_subgroups(igrt_cl *cl, void *kernel, int items, igrt_fault *fault);
 
 /* Releases what igrt_cl_open made; harmless on a cleared struct. */
@@ -109,7 +114,8 @@ igrt_status igrt_cl_build(igrt_cl *cl, const char *const *source, int n, const c
 
 igrt_status igrt_cl_kernel(igrt_cl *cl, void *program, const char *name, void **kernel);
 
-/* Device memory, at least one byte; filled from data, if not NULL, and then read-only for kernels. */
+/* Device memory, at least one byte; filled from data, if not NULL, and then read-only for
+ * kernels. */
 igrt_status igrt_cl_buffer(igrt_cl *cl, size_t bytes, const void *data, void **buffer);
 
 /* A part of a buffer. offset is a multiple of IGRT_CL_ALIGN; parts may overlap. */

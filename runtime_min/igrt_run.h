@@ -1,9 +1,10 @@
 /*
  * igrt_run.h - one of the elements that fill 16 bytes.
  *
- * A loop that is unrolled asks for each of them in turn: the loads of all are equal, and become one, of 16 bytes since the empty asm wants all
- * of them. It is a plain load: what kernels that are still at work when this one begins write is seen behind the wait for them
- * (griddepcontrol.wait) by such loads, not by those of what no kernel writes (__ldg).
+ * A loop that is unrolled asks for each of them in turn: the loads of all are equal, and become
+ * one, of 16 bytes since the empty asm wants all of them. It is a plain load: what kernels that are
+ * still at work when this one begins write is seen behind the wait for them (griddepcontrol.wait)
+ * by such loads, not by those of what no kernel writes (__ldg).
  */
 static __device__ __forceinline__ uint16_t igrt_run_u16(const uint16_t *run, int i)
 {

@@ -37,8 +37,8 @@ IGRT_INLINE float igrt_small_value(uint32_t code, int mbits, int bias)
 }
 
 /*
- * f32 -> such a format, with the sign on top of 8 bits: `largest` is the code of its largest value, `over` what is beyond it
- * unless values saturate, `nan` a NaN.
+ * f32 -> such a format, with the sign on top of 8 bits: `largest` is the code of its largest value,
+ * `over` what is beyond it unless values saturate, `nan` a NaN.
  */
 IGRT_INLINE uint8_t igrt_small_signed(float x, int saturate, int mbits, int bias, uint32_t largest,
                                       uint32_t over, uint32_t nan)

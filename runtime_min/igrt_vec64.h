@@ -1,10 +1,10 @@
 /*
  * igrt_vec64.h - lanes of 64 bits: igrt_vec.h on vectors of 4 and 8 lanes of f64 and i64.
  *
- * The functions are igrt_<op>_f64xN and igrt_<op>_i64xN and give, lane by lane, what igrt_<op>_f64 and
- * igrt_<op>_i64 of igrt_num.h give, bit for bit; what belongs to the C library is called lane by
- * lane.  A mask is the i32 vector of as many lanes, as in igrt_vec.h, so that a condition on f32 can
- * choose between numbers of 64 bits and the other way round.
+ * The functions are igrt_<op>_f64xN and igrt_<op>_i64xN and give, lane by lane, what igrt_<op>_f64
+ * and igrt_<op>_i64 of igrt_num.h give, bit for bit; what belongs to the C library is called lane
+ * by lane.  A mask is the i32 vector of as many lanes, as in igrt_vec.h, so that a condition on f32
+ * can choose between numbers of 64 bits and the other way round.
  */
 #ifndef IGRT_VEC64_H
 #define IGRT_VEC64_H
@@ -102,7 +102,7 @@ IGRT_LOAD_ROWS(8, f64x8, f64, double)
 IGRT_LOAD_ROWS(4, i64x4, i64, int64_t)
 IGRT_LOAD_ROWS(8, i64x8, i64, int64_t)
 
-/* ---- integers, which wrap --------------------------------------------------------------------- */
+/* ---- integers, which wrap -------------------------------------------------------------------- */
 
 #define IGRT_INT64(N, NAME, OP)                                                 \
     IGRT_VEC igrt_i64x##N igrt_##NAME##_i64x##N(igrt_i64x##N x, igrt_i64x##N y) \
@@ -127,7 +127,7 @@ IGRT_LOAD_ROWS(8, i64x8, i64, int64_t)
 IGRT_INTS64(4)
 IGRT_INTS64(8)
 
-/* ---- f64 ------------------------------------------------------------------------------------------ */
+/* ---- f64 ------------------------------------------------------------------------------------- */
 
 #define IGRT_PICK64(N, m, a, b) \
     ((igrt_f64x##N)(((igrt_i64x##N)(a) & (m)) | ((igrt_i64x##N)(b) & ~(m))))
@@ -223,7 +223,7 @@ IGRT_NATIVE3(f64, 8, muladd, (x * y + z))
 IGRT_SIMPLE64(4)
 IGRT_SIMPLE64(8)
 
-/* ---- all lanes into one: lane i with lane i + N/2, then so on with the halves -------------------- */
+/* ---- all lanes into one: lane i with lane i + N/2, then so on with the halves ---------------- */
 
 #define IGRT_ACROSS64(N, T, E, NAME, OP)                 \
     IGRT_VEC E igrt_##NAME##_##T##x##N(igrt_##T##x##N v) \
@@ -247,9 +247,10 @@ IGRT_SIMPLE64(8)
 IGRT_ACROSS64_ALL(4)
 IGRT_ACROSS64_ALL(8)
 
-/* ---- conversions ----------------------------------------------------------------------------------- */
+/* ---- conversions ----------------------------------------------------------------------------- */
 
-/* igrt_cvt_<from>_<to>, and igrt_low_<from>_i32xN: the low 32 bits of a float -> i64, which saturates. */
+/* igrt_cvt_<from>_<to>, and igrt_low_<from>_i32xN: the low 32 bits of a float -> i64, which
+ * saturates. */
 #define IGRT_CVT64(N, FROM, TO)                                                      \
     IGRT_VEC igrt_##TO##x##N igrt_cvt_##FROM##x##N##_##TO##x##N(igrt_##FROM##x##N x) \
     {                                                                                \

@@ -7,9 +7,10 @@
 #include "igrt_vec_narrow.h"
 
 /*
- * igrt_load_step_f32xN(p, step) loads p[0], p[step], p[2 step], ...; igrt_load_mask_f32xN(a, at, step, m) loads
- * a[at], a[at + step], ... where the mask is set, and zeros elsewhere: what is not chosen may lie
- * outside of all there is. Both for what is narrower in memory too, igrt_load_step_i8_i32xN().
+ * igrt_load_step_f32xN(p, step) loads p[0], p[step], p[2 step], ...; igrt_load_mask_f32xN(a, at,
+ * step, m) loads a[at], a[at + step], ... where the mask is set, and zeros elsewhere: what is not
+ * chosen may lie outside of all there is. Both for what is narrower in memory too,
+ * igrt_load_step_i8_i32xN().
  */
 #define IGRT_LANES_APART(NAME, E, N, R, LOAD)                                        \
     IGRT_VEC R igrt_load_step_##NAME##x##N(const E *p, ptrdiff_t step)               \
@@ -44,7 +45,8 @@ IGRT_WIDE_APART(f32, float, 4)
 IGRT_WIDE_APART(i32, int32_t, 4)
 IGRT_WIDE_APART(i32, int32_t, 8)
 IGRT_WIDE_APART(i32, int32_t, 16)
-/* Two apart: the even ones of the first N, and the odd ones of those that end with the last lane. */
+/* Two apart: the even ones of the first N, and the odd ones of those that end with the last
+ * lane. */
 #define IGRT_EVEN8(a, b) IGRT_SHUFFLE(8, a, b, 0, 2, 4, 6, 9, 11, 13, 15)
 #define IGRT_EVEN16(a, b) \
     IGRT_SHUFFLE(16, a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)

@@ -1,5 +1,6 @@
 /*
- * igrt_vec_f32.h - f32 lanes: arithmetic, comparisons, rounding, all lanes into one, and conversions to and from i32.
+ * igrt_vec_f32.h - f32 lanes: arithmetic, comparisons, rounding, all lanes into one, and
+ * conversions to and from i32.
  */
 #ifndef IGRT_VEC_F32_H
 #define IGRT_VEC_F32_H
@@ -439,8 +440,9 @@ IGRT_CONVERT(16)
         y = igrt_below_f32x##N(y, igrt_splat_f32x##N((float)(hi - zero))) + 12582912.0f;  \
         return (igrt_i32x##N)y - (0x4b400000 - zero);                                     \
     }
-/* igrt_digit_f32: the bits stay where they are in the significand of 2^(23 - shift), whose last bit is worth 2^-shift; what is taken
- * away from that is exact.  Bits that reach beyond the significand are moved down before. */
+/* igrt_digit_f32: the bits stay where they are in the significand of 2^(23 - shift), whose last bit
+ * is worth 2^-shift; what is taken away from that is exact.  Bits that reach beyond the significand
+ * are moved down before. */
 #define IGRT_BITS_OR(N, x, mask, bits) (((x)&igrt_splat_i32x##N(mask)) | igrt_splat_i32x##N(bits))
 #define IGRT_BITS_OR_4(x, mask, bits) IGRT_BITS_OR(4, x, mask, bits)
 #define IGRT_BITS_OR_8(x, mask, bits) IGRT_BITS_OR(8, x, mask, bits)

@@ -8,8 +8,8 @@
 
 /*
  * i32 lanes wrap. Lanes that hold a narrower integer are wrapped to it by igrt_wrap_<type>; those
- * that hold f16 or bf16 are rounded by igrt_round_<type>. igrt_low_f32xN_i32xN gives the low 32 bits
- * of the integer: of f32 -> i64, which saturates.
+ * that hold f16 or bf16 are rounded by igrt_round_<type>. igrt_low_f32xN_i32xN gives the low 32
+ * bits of the integer: of f32 -> i64, which saturates.
  */
 #define IGRT_INT2(N, NAME, OP)                                                  \
     IGRT_VEC igrt_i32x##N igrt_##NAME##_i32x##N(igrt_i32x##N x, igrt_i32x##N y) \

@@ -1,8 +1,9 @@
 /*
  * igrt_vec_narrow.h - what is narrower in memory than in lanes.
  *
- * Integers of 8 and 16 bits are widened to i32 lanes by igrt_load_<type>_i32xN; igrt_store_<type>_i32xN keeps the low bits. f16 and
- * bf16 in memory are f32 lanes; a store rounds to nearest even.
+ * Integers of 8 and 16 bits are widened to i32 lanes by igrt_load_<type>_i32xN;
+ * igrt_store_<type>_i32xN keeps the low bits. f16 and bf16 in memory are f32 lanes; a store rounds
+ * to nearest even.
  */
 #ifndef IGRT_VEC_NARROW_H
 #define IGRT_VEC_NARROW_H
@@ -115,7 +116,8 @@ IGRT_NARROWS(u8, uint8_t)
 IGRT_NARROWS(i16, int16_t)
 IGRT_NARROWS(u16, uint16_t)
 
-/* The machine's instruction does the same, but that it takes numbers below the smallest normal one for zeros. */
+/* The machine's instruction does the same, but that it takes numbers below the smallest normal one
+ * for zeros. */
 #if defined(__AVX512BF16__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define IGRT_BF16_MACHINE(N, P, HALF, STORE)                    \
     IGRT_VEC int igrt_bf16_f32x##N(uint16_t *p, igrt_f32x##N x) \

@@ -7,11 +7,12 @@
 #include "igrt_vec_narrow.h"
 
 /*
- * igrt_load_rows_f32xN(t, p, step, rows, columns): of `rows` rows that begin `step` apart the first `columns` elements, transposed:
- * lane i of t[j] is p[i step + j], 0 from the last row on. t has room for N.
+ * igrt_load_rows_f32xN(t, p, step, rows, columns): of `rows` rows that begin `step` apart the first
+ * `columns` elements, transposed: lane i of t[j] is p[i step + j], 0 from the last row on. t has
+ * room for N.
  *
- * A matrix is transposed by log2 N perfect shuffles of its vectors, each of which rotates the bits of an element's place
- * (row, column) by one.
+ * A matrix is transposed by log2 N perfect shuffles of its vectors, each of which rotates the bits
+ * of an element's place (row, column) by one.
  */
 #define IGRT_SHUFFLE_ROWS(N, a, b, i)                 \
     b[2 * (i)] = IGRT_FIRST##N(a[i], a[(i) + N / 2]); \

@@ -1,39 +1,56 @@
 /*
- * igrt_wgmma.h - CUDA, sm_90a: products that the 128 items of a warpgroup have together (wgmma), of operands that lie in memory of the
- * group, and the copies that bring boxes of a buffer there.
+ * igrt_wgmma.h - CUDA, sm_90a: products that the 128 items of a warpgroup have together (wgmma), of
+ * operands that lie in memory of the group, and the copies that bring boxes of a buffer there.
  *
- *     igrt_wgmma_lines(p)            an operand at p: lines of terms, 128 bytes from one to the next
- *     igrt_wgmma_terms(p, apart)     terms of lines: 64 lines of a term side by side, the next 64 lines `apart` elements behind
- *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta, tb: a, b are terms of lines; _bf16; 128, 64
- *     igrt_wgmma256_dot_i8_u8(&c, a, b)          the same of bytes with a sign and without, in any combination: 32 terms, lines of terms
- *     igrt_wgmma_dot_tf32x3(&c, a, b, rests, tokens, iteration, depth)    the same of f32, 64 rows by the columns of c by 32 terms, lines of
- *                                    terms, 32 elements from one to the next; rests: two blocks like b, the warpgroup's own
+ *     igrt_wgmma_lines(p)            an operand at p: lines of terms, 128 bytes from one to the
+ *                                    next
+ *     igrt_wgmma_terms(p, apart)     terms of lines: 64 lines of a term side by side, the next 64
+ *                                    lines `apart` elements behind
+ *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta,
+ *                                                tb: a, b are terms of lines; _bf16; 128, 64
+ *     igrt_wgmma256_dot_i8_u8(&c, a, b)          the same of bytes with a sign and without, in any
+ *                                                combination: 32 terms, lines of terms
+ *     igrt_wgmma_dot_tf32x3(&c, a, b, rests, tokens, iteration, depth)    the same of f32, 64 rows
+ *                                    by the columns of c by 32 terms, lines of terms, 32 elements
+ *                                    from one to the next; rests: two blocks like b, the
+ *                                    warpgroup's own
  *
  *     igrt_is_loader(items)          the one item beyond the group's, which has the copies made
  *     igrt_is_beside_loader(items)   its warpgroup, if there is a whole one
- *     igrt_give_registers<n>()       by all items of a warpgroup, which has n registers each from now on;
+ *     igrt_give_registers<n>()       by all items of a warpgroup, which has n registers each from
+ *                                    now on;
  *     igrt_take_registers<n>()       the same, of another that waits until so many have been given
- *     igrt_box_2(to, &map, token, x, y)    a box of the map at x, y; bytes that arrive are counted by the token; _3, _4, _5
+ *     igrt_box_2(to, &map, token, x, y)    a box of the map at x, y; bytes that arrive are counted
+ *                                          by the token; _3, _4, _5
  *
- * Places are filled for later iterations. For each there are two tokens, which the sides wait for in turn:
+ * Places are filled for later iterations. For each there are two tokens, which the sides wait for
+ * in turn:
  *
  *     igrt_tokens_begin(tokens, depth, warpgroups)   by all items, before anything else
- *     igrt_claim(tokens, iteration, depth, bytes)    the loader: until the place of this iteration is free; so many bytes will fill it
+ *     igrt_claim(tokens, iteration, depth, bytes)    the loader: until the place of this iteration
+ *                                                    is free; so many bytes will fill it
  *     igrt_filled(tokens, iteration, depth)          the others: until it is filled
- *     igrt_release(tokens, iteration, depth)         their products of the iteration before are done, and its place is free
- *     igrt_free(tokens, iteration, depth)            the same where these products have been waited for already, by _dot_tf32x3
- *     igrt_wgmma_done(&c, tokens, iteration, depth)  all of their products are done, the last of them of this iteration; the sums c may be read
+ *     igrt_release(tokens, iteration, depth)         their products of the iteration before are
+ *                                                    done, and its place is free
+ *     igrt_free(tokens, iteration, depth)            the same where these products have been waited
+ *                                                    for already, by _dot_tf32x3
+ *     igrt_wgmma_done(&c, tokens, iteration, depth)  all of their products are done, the last of
+ *         them of this iteration; the sums c may be read
  *
  * Groups of a cluster that have parts of the same sums:
  *
- *     igrt_cluster_begin()           by all items, before anything else: the group's memory is there
+ *     igrt_cluster_begin()           by all items, before anything else: the group's memory is
+ *                                    there
  *     igrt_cluster_there()           until that of all groups is, but of those that have ended
- *     igrt_cluster_meet()            all items of all groups come here, and see what they have written
- *     igrt_cluster_give<n, share, items, groups>(sums, place, first)    n of an item's sums, from number `first` on: the first `share` of them
- *                                    go to the first group's place, and so on, those of this one excepted
+ *     igrt_cluster_meet()            all items of all groups come here, and see what they have
+ *                                    written
+ *     igrt_cluster_give<n, share, items, groups>(sums, place, first)    n of an item's sums, from
+ *                                    number `first` on: the first `share` of them go to the first
+ *                                    group's place, and so on, those of this one excepted
  *     igrt_cluster_take<...>(...)    to the group's own share what the others have given is added
  *
- * Lines of 128 bytes are swizzled by copies and products alike. Which elements an item has of the sums: PTX ISA, "wgmma.m64nNk16".
+ * Lines of 128 bytes are swizzled by copies and products alike. Which elements an item has of the
+ * sums: PTX ISA, "wgmma.m64nNk16".
  */
 typedef uint64_t igrt_wgmma_operand;
 typedef struct {
@@ -68,7 +85,8 @@ typedef struct __align__(64)
 }
 igrt_map;
 
-/* Where it lies, in units of 16 bytes; from 64 lines to the next, and from eight lines to the next; swizzle of 128 bytes. */
+/* Where it lies, in units of 16 bytes; from 64 lines to the next, and from eight lines to the next;
+ * swizzle of 128 bytes. */
 static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_at(const void *p, int apart)
 {
     return (uint64_t)(((uint32_t)__cvta_generic_to_shared(p) & 0x3ffffu) >> 4) |
@@ -153,7 +171,7 @@ IGRT_WGMMA_DOTS(u8, u8, "u8", "u8")
 #undef IGRT_WGMMA_DOTS
 #undef IGRT_WGMMA_BYTES
 
-/* ---- f32 by three products of what tf32 reads ------------------------------------------------------ */
+/* ---- f32 by three products of what tf32 reads ------------------------------------------------ */
 
 static __device__ __forceinline__ uint32_t igrt_token(uint64_t *tokens, int i);
 static __device__ __forceinline__ void igrt_token_wait(uint32_t token, int phase);
@@ -164,7 +182,8 @@ static __device__ __forceinline__ void igrt_warpgroup_meet(void)
     asm volatile("bar.sync %0, 128;" : : "r"(1 + (int)threadIdx.x / 128) : "memory");
 }
 
-/* Of an operand, in memory of the same group as `own`: an operand does not say of which group of a cluster it is. */
+/* Of an operand, in memory of the same group as `own`: an operand does not say of which group of a
+ * cluster it is. */
 static __device__ __forceinline__ void *igrt_wgmma_memory(igrt_wgmma_operand x, const void *own)
 {
     const uint32_t group = (uint32_t)__cvta_generic_to_shared(own) & ~0x3ffffu;
@@ -214,7 +233,8 @@ IGRT_WGMMA_TF32(128, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68
                 IGRT_PART_32(0), IGRT_PART_32(32))
 #undef IGRT_WGMMA_TF32
 
-/* The products before, for which the warpgroup has waited; behind a loop, as below in igrt_wgmma_done(). */
+/* The products before, for which the warpgroup has waited; behind a loop, as below in
+ * igrt_wgmma_done(). */
 template <int N>
 static __device__ __forceinline__ void igrt_wgmma_add(igrt_wgmma_two<N> *c, uint64_t *tokens,
                                                       int iteration, int depth)
@@ -227,8 +247,9 @@ static __device__ __forceinline__ void igrt_wgmma_add(igrt_wgmma_two<N> *c, uint
     }
 }
 
-/* Small products first, to sums of their own: the unit rounds toward zero what it adds to. While operands are taken apart the products of the
- * iteration before are under way, which read the rests of another block. */
+/* Small products first, to sums of their own: the unit rounds toward zero what it adds to. While
+ * operands are taken apart the products of the iteration before are under way, which read the rests
+ * of another block. */
 template <int N>
 static __device__ __forceinline__ void
 igrt_wgmma_dot_tf32x3(igrt_wgmma_two<N> *c, igrt_wgmma_operand a, igrt_wgmma_operand b,
@@ -275,7 +296,7 @@ igrt_wgmma_dot_tf32x3(igrt_wgmma_two<N> *c, igrt_wgmma_operand a, igrt_wgmma_ope
 #undef IGRT_32_63
 #undef IGRT_64_127
 
-/* ---- tokens ------------------------------------------------------------------------------------ */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ uint32_t igrt_token(uint64_t *tokens, int i)
 {
@@ -373,9 +394,10 @@ static __device__ __forceinline__ void igrt_changed(int32_t *x)
     asm volatile("" : "+r"(*x));
 }
 
-/* Products change the sums behind the compilers' backs until the wait ends, and reads that are no memory's go before it: the sums are
- * said to be changed here, which the compiler of C heeds; and the token, which has come, is waited for again, since ptxas moves
- * arithmetic before a wait for products, but not out of what follows a loop. */
+/* Products change the sums behind the compilers' backs until the wait ends, and reads that are no
+ * memory's go before it: the sums are said to be changed here, which the compiler of C heeds; and
+ * the token, which has come, is waited for again, since ptxas moves arithmetic before a wait for
+ * products, but not out of what follows a loop. */
 template <typename Sums>
 static __device__ __forceinline__ void igrt_wgmma_done(Sums *c, uint64_t *tokens, int iteration,
                                                        int depth)
@@ -395,7 +417,7 @@ static __device__ __forceinline__ void igrt_wgmma_done(igrt_wgmma_two<N> *c, uin
     igrt_wgmma_add(c, tokens, iteration, depth);
 }
 
-/* ---- clusters ------------------------------------------------------------------------------------ */
+/* ---- clusters -------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ void igrt_cluster_begin(void)
 {
@@ -420,7 +442,8 @@ static __device__ __forceinline__ uint32_t igrt_cluster_rank(void)
     return rank;
 }
 
-/* Neighbours that are given at once, and where item 0 has them of the group of this rank, whose share begins at 0 (of the one it is given to). */
+/* Neighbours that are given at once, and where item 0 has them of the group of this rank, whose
+ * share begins at 0 (of the one it is given to). */
 template <int SHARE, int ITEMS> struct igrt_cluster_part {
     enum { WIDTH = SHARE % 4 ? 2 : 4 };
     static __device__ __forceinline__ float *at(float *place, int rank, int number)
@@ -490,7 +513,7 @@ static __device__ __forceinline__ void igrt_cluster_take(float *sums, float *pla
     }
 }
 
-/* ---- boxes ------------------------------------------------------------------------------------- */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
 #define IGRT_BOX(n, at, parameters, ...)                                                         \
     static __device__ __forceinline__ void igrt_box_##n(void *to, const igrt_map *map,           \

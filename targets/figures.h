@@ -1,4 +1,5 @@
-/* figures.h - what machines of a kind have in common; machines.def and gpus.def have what is each one's own. */
+/* figures.h - what machines of a kind have in common; machines.def and gpus.def have what is each
+ * one's own. */
 #ifndef FIGURES_H
 #define FIGURES_H
 
@@ -14,7 +15,8 @@
 /* One without caches: loops are blocked for those of an application core, which costs nothing. */
 #define CORE_SMALL CORE_FIGURES, .level = {{0, 4}}, .line = 32
 
-/* Of any GPU, in whatever language: some hundred units of 32 lanes, seldom full. What products take was measured on an H100. */
+/* Of any GPU, in whatever language: some hundred units of 32 lanes, seldom full. What products take
+ * was measured on an H100. */
 #define GPU_FIGURES                                                                             \
     .turned = 3500, .start = 1500, .shared_rate = 128,                                          \
     .warp_products = {.iteration = 150,                                                         \

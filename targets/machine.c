@@ -27,7 +27,8 @@ typedef struct {
 #define CORE(name, ...) static const Machine name = {__VA_ARGS__};
 #include "machines.def"
 
-/* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it traps. */
+/* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it
+ * traps. */
 #define WASM "--target=wasm32-wasi"
 #define WASM_LINK "-Wl,--stack-first -Wl,-z,stack-size=1048576"
 
@@ -42,8 +43,9 @@ static const Cpu machines[] = {
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
-/* Does the processor that the compiler runs on take vectors of 512 bits as two of 256?  AMD64 Architecture Programmer's Manual,
- * volume 3, CPUID function 8000_001A: the width of its arithmetic. */
+/* Does the processor that the compiler runs on take vectors of 512 bits as two of 256?  AMD64
+ * Architecture Programmer's Manual, volume 3, CPUID function 8000_001A: the width of its
+ * arithmetic. */
 static bool in_halves(void)
 {
 #if defined(__x86_64__)
@@ -57,8 +59,8 @@ static bool in_halves(void)
 #endif
 }
 
-/* Bytes of the largest cache of the processor that the compiler runs on, as CPUID tells it (Intel's function 4, AMD's 8000_001D have
- * one form); 0: it does not. */
+/* Bytes of the largest cache of the processor that the compiler runs on, as CPUID tells it (Intel's
+ * function 4, AMD's 8000_001D have one form); 0: it does not. */
 static double largest_cache(void)
 {
     double most = 0;
@@ -85,7 +87,8 @@ static Cpu native(void)
         m.lanes = 8;
     if (__builtin_cpu_supports("avx512f")) {
         m.flags = "-march=native -mprefer-vector-width=512";
-        if (in_halves()) /* it loads one vector a cycle; tuned for it, gcc reads one for each of its uses */
+        /* it loads one vector a cycle; tuned for it, gcc reads one for each of its uses */
+        if (in_halves())
             m.flags = "-march=native -mtune=generic -mprefer-vector-width=512";
         m.lanes = 16, m.registers = 32;
     }
@@ -112,8 +115,9 @@ const char *machine_name(int i)
     return !i ? "native" : i <= MACHINES ? machines[i - 1].name : NULL;
 }
 
-/* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time.  Where
- * two halves of a vector are multiplied one after the other, sums have units beside: other operations take as long as elsewhere. */
+/* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile,
+ * though not all of the time.  Where two halves of a vector are multiplied one after the other,
+ * sums have units beside: other operations take as long as elsewhere. */
 static void machine_rates(Machine *m, bool halves, bool prefer_ram)
 {
     const int lanes = m->lanes ? m->lanes : 1;
@@ -158,7 +162,8 @@ static bool is_of_this_kind(const Cpu *m)
 #endif
 }
 
-/* What "native" is here, as a name that says the same on every machine: "x86-64-v4+vnni+halves+cache260m".  NULL: it has none. */
+/* What "native" is here, as a name that says the same on every machine:
+ * "x86-64-v4+vnni+halves+cache260m".  NULL: it has none. */
 const char *native_name(Arena *a)
 {
     const Cpu m = native();
@@ -181,8 +186,8 @@ const char *native_name(Arena *a)
     return NULL;
 }
 
-/* "x86-64-v4+halves+cache260m": what "native" knows of a machine besides its instructions.  *n: characters of the name before these; false: it is no
- * such name. */
+/* "x86-64-v4+halves+cache260m": what "native" knows of a machine besides its instructions.  *n:
+ * characters of the name before these; false: it is no such name. */
 static bool beside_name(const char *machine, size_t *n, bool *halves, double *cache)
 {
     const char *at = strstr(machine, CACHE);

@@ -1,8 +1,9 @@
 /* nvrtc.c - CUDA C++ compiled offline by NVRTC, NVIDIA's compiler as a library.
  *
  * It is opened at run time, with declarations of our own, so that ingot builds and runs without it;
- * no GPU is needed. For a machine "sm_75" the result is a cubin for just that one, for "compute_75" PTX, which the driver
- * of any later GPU compiles when it loads it; without a machine PTX of the oldest architecture that this NVRTC knows. */
+ * no GPU is needed. For a machine "sm_75" the result is a cubin for just that one, for "compute_75"
+ * PTX, which the driver of any later GPU compiles when it loads it; without a machine PTX of the
+ * oldest architecture that this NVRTC knows. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* opencl_device.c - which features of opencl_features.def the OpenCL device has that a bundle would run on here. */
+/* opencl_device.c - which features of opencl_features.def the OpenCL device has that a bundle would
+ * run on here. */
 #include "igrt_opencl.h"
 
 #include "targets.h"

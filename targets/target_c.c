@@ -1,5 +1,5 @@
-/* target_c.c - C99 for any CPU. Where no machine is named there are vectors of 4 lanes, 16 of them: what
- * x86-64 and aarch64 have without flags, and what gcc and clang make scalars of elsewhere. */
+/* target_c.c - C99 for any CPU. Where no machine is named there are vectors of 4 lanes, 16 of them:
+ * what x86-64 and aarch64 have without flags, and what gcc and clang make scalars of elsewhere. */
 #include "language_c.h"
 #include "targets.h"
 

@@ -1,5 +1,5 @@
-/* target_file.c - a target in a file of its own: `ingot targets --probe` writes such files, `--target FILE` reads them
- * (docs/targets.md). Lines are "key = value" or begin with '#'. */
+/* target_file.c - a target in a file of its own: `ingot targets --probe` writes such files,
+ * `--target FILE` reads them (docs/targets.md). Lines are "key = value" or begin with '#'. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* target_opencl.c - OpenCL C 1.2.  A work item computes an element, or a tile of them (BIND).
  *
- * What goes beyond 1.2 is named by the target, "opencl:dot8+subgroups32": kernels then have other forms, and a bundle's init looks
- * whether its device has the extensions. */
+ * What goes beyond 1.2 is named by the target, "opencl:dot8+subgroups32": kernels then have other
+ * forms, and a bundle's init looks whether its device has the extensions. */
 #include <string.h>
 
 #include "language_c.h"

@@ -1,4 +1,5 @@
-/* audit.h - reads a folder of C and judges it by rules: what `ingot audit` does. docs/audit.md has the rules in prose. */
+/* audit.h - reads a folder of C and judges it by rules: what `ingot audit` does. docs/audit.md has
+ * the rules in prose. */
 #ifndef AUDIT_H
 #define AUDIT_H
 
@@ -66,7 +67,8 @@ typedef struct {
     const char *function, *node; /* NULL: none */
 } Finding;
 
-/* A call of a function of another name, or through a pointer of a type; or the address of a function. */
+/* A call of a function of another name, or through a pointer of a type; or the address of a
+ * function. */
 typedef struct {
     enum { EDGE_CALL, EDGE_POINTER, EDGE_ADDRESS } kind;
     const char *to;   /* key of the function; EDGE_POINTER: spelled type */

@@ -1,7 +1,8 @@
 /* audit_calls.c - the graph of calls: recursion, depth, and the way that takes most stack.
  *
- * A call through a pointer may reach every function whose address is taken with that type. config.parallel_for is the
- * caller's; it calls the tasks that it is given, so a function that takes an address may reach that function too. */
+ * A call through a pointer may reach every function whose address is taken with that type.
+ * config.parallel_for is the caller's; it calls the tasks that it is given, so a function that
+ * takes an address may reach that function too. */
 #include <string.h>
 
 #include "audit.h"

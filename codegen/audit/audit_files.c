@@ -1,7 +1,7 @@
 /* audit_files.c - the files of the folder, their hashes, and the comments that name kernels' nodes.
  *
- * In a bundle (it has an ingot.manifest) the folder host/ and the GPU hosts belong to the driver's side, <name>_selftest.c
- * to the selftest. In any other folder all files are held to all rules. */
+ * In a bundle (it has an ingot.manifest) the folder host/ and the GPU hosts belong to the driver's
+ * side, <name>_selftest.c to the selftest. In any other folder all files are held to all rules. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +115,8 @@ static const char *line_text(const Audit *a, const SourceFile *f, int line) /* f
     return arena_printf(a->a, "%.*s", (int)strcspn(p, "\n"), p);
 }
 
-/* Steps: the nearest comment that begins with a number and a colon. Kernels: the second line of the comment above. */
+/* Steps: the nearest comment that begins with a number and a colon. Kernels: the second line of the
+ * comment above. */
 const char *node_of(const Audit *a, const Function *f, int file, int line)
 {
     const SourceFile *s = &a->file[file];

@@ -1,14 +1,15 @@
-/* audit_loops.c - does every loop end? A loop is bounded if one of the conditions joined by && is a comparison of a counter
- * with a bound, the counter steps towards it in the loop's header and changes nowhere else, and nothing that the bound is
- * made of changes in the loop:
+/* audit_loops.c - does every loop end? A loop is bounded if one of the conditions joined by && is a
+ * comparison of a counter with a bound, the counter steps towards it in the loop's header and
+ * changes nowhere else, and nothing that the bound is made of changes in the loop:
  *
  *     for (int i = 0; i < n; i++)     i counts up; n may be an expression
  *     for (; i + 32 <= bytes; i += 32)
  *     for (int64_t i = n; i-- > 0;)   i counts down
  *     for (; u; u >>= 1)              as often as u has bits, if it is unsigned
  *
- * Everything else is a finding. Conditions are text as clang prints it; which variables change is known from the syntax tree,
- * by name: one of the same name in an inner block counts too, which errs on the safe side. */
+ * Everything else is a finding. Conditions are text as clang prints it; which variables change is
+ * known from the syntax tree, by name: one of the same name in an inner block counts too, which
+ * errs on the safe side. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,7 +316,8 @@ static bool steps_once(const Header *h, const char *v, size_t n)
     return writes_in(h->cond, v, n) + writes_in(h->step, v, n) == 1 && writes(h, v, n) == in_header;
 }
 
-/* The left side begins with a counter that steps towards the right side. *run_time: the bound is no constant. */
+/* The left side begins with a counter that steps towards the right side. *run_time: the bound is no
+ * constant. */
 static bool bounds(const Header *h, Comparison c, bool *run_time)
 {
     size_t n = word_length(c.left);

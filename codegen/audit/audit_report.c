@@ -1,4 +1,5 @@
-/* audit_report.c - what was checked, on which files, and what was found: as text to be kept, or as JSON. */
+/* audit_report.c - what was checked, on which files, and what was found: as text to be kept, or as
+ * JSON. */
 #include <stdlib.h>
 #include <string.h>
 

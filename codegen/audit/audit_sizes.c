@@ -1,12 +1,14 @@
-/* audit_sizes.c - sizes that the run decides lie in sym[]. Kernels' loops have them as bounds, so each has to be compared with
- * constants as soon as it is set, and the run has to end where it is outside:
+/* audit_sizes.c - sizes that the run decides lie in sym[]. Kernels' loops have them as bounds, so
+ * each has to be compared with constants as soon as it is set, and the run has to end where it is
+ * outside:
  *
  *     sym[SYM_N] = in->x_dims[0];
  *     if (igrt_outside(&ctx->fault, "...", sym[SYM_N], 1, 8))
  *         return IGRT_ERR_DIM;
  *
- * or it is the counter of a loop of the same function, which is bounded by what is known already. The syntax tree tells the lines in
- * which sym[] may change; what stands there is compared as text. */
+ * or it is the counter of a loop of the same function, which is bounded by what is known already.
+ * The syntax tree tells the lines in which sym[] may change; what stands there is compared as
+ * text. */
 #include <ctype.h>
 #include <string.h>
 

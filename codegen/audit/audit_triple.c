@@ -7,7 +7,8 @@
 
 enum { MAX_PLACES = 4 };
 
-/* By the start of the triple and a word in it; the first that fits. Headers of 64 and 32 bits are the same files. */
+/* By the start of the triple and a word in it; the first that fits. Headers of 64 and 32 bits are
+ * the same files. */
 static const struct {
     const char *arch, *word, *package;
     const char *place[MAX_PLACES];
@@ -44,7 +45,8 @@ static void argument(Audit *a, const char *text)
     vec_push(a->a, a->argument, a->nargument, text);
 }
 
-/* Bundles for one machine have its flags in the Makefile: every word of FLAGS and MACHINE that begins with -m. */
+/* Bundles for one machine have its flags in the Makefile: every word of FLAGS and MACHINE that
+ * begins with -m. */
 static void machine_arguments(Audit *a)
 {
     FILE *f = fopen(arena_printf(a->a, "%s/Makefile", a->o->dir), "r");

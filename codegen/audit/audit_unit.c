@@ -1,9 +1,11 @@
-/* audit_unit.c - one file through libclang: its diagnostics, and for each function what it calls, which loops it has, which
- * variables change. A function of a header is looked at in the first unit that includes it.
+/* audit_unit.c - one file through libclang: its diagnostics, and for each function what it calls,
+ * which loops it has, which variables change. A function of a header is looked at in the first unit
+ * that includes it.
  *
- * libclang's C interface has no operators. What it does have: a read of a variable lies within an implicit conversion (an
- * unexposed expression), an assignment, an increment or & does not. Conditions of loops are read from the function's text as
- * clang prints it, with macros expanded (audit_loops.c); loops are in the same order there. */
+ * libclang's C interface has no operators. What it does have: a read of a variable lies within an
+ * implicit conversion (an unexposed expression), an assignment, an increment or & does not.
+ * Conditions of loops are read from the function's text as clang prints it, with macros expanded
+ * (audit_loops.c); loops are in the same order there. */
 #include <string.h>
 
 #include "audit.h"

@@ -71,8 +71,8 @@ static void bundle_text(Bundle *b, const char *name, const StrBuf *text)
     sb_free(&sb);
 }
 
-/* Copies of the runtime are under MIT-0, and what is made of the user's model is the user's (LICENSE): a line at the top of each file
- * that may have comments. */
+/* Copies of the runtime are under MIT-0, and what is made of the user's model is the user's
+ * (LICENSE): a line at the top of each file that may have comments. */
 static void licence(StrBuf *sb, const char *name, bool runtime)
 {
     static const struct {
@@ -428,7 +428,8 @@ static const char *parent_of(Arena *a, const char *path)
     return !slash ? "." : slash == path ? "/" : arena_printf(a, "%.*s", (int)(slash - path), path);
 }
 
-/* The files, then all of them to where they belong. A signal in between leaves nothing; while they move it waits. */
+/* The files, then all of them to where they belong. A signal in between leaves nothing; while they
+ * move it waits. */
 static void write_files(Bundle *b, const char *path, DirKind kind)
 {
     const char *parent = parent_of(b->a, path);

@@ -12,8 +12,8 @@ typedef struct {
     const Buffer *b;
     const char *field; /* the member: a C identifier, or x[3] of a sequence */
     const char *dims;  /* that of its dims: x_dims, x_dims[3] */
-    bool
-        dynamic; /* some dim is known at run time only, or its neighbours have others: there is <dims> */
+    /* some dim is known at run time only, or its neighbours have others: there is <dims> */
+    bool dynamic;
     Node *here; /* of what may be absent: 1 or 0; NULL */
     int lead;   /* first dim of b that the interface shows: 1 where `here` is the first one */
 } Port;
@@ -67,8 +67,9 @@ struct Bundle {
     const char **files;  /* written so far */
     int nfile;
     bool failed;
-    /* bundle_halves.c: of one for a GPU and for C, what each has of its own, under names of its own: model_cuda, model_c. Ports, build files
-     * and what is asked of the C compiler are those of C; steps, kernels and contexts are the halves'. */
+    /* bundle_halves.c: of one for a GPU and for C, what each has of its own, under names of its
+     * own: model_cuda, model_c. Ports, build files and what is asked of the C compiler are those of
+     * C; steps, kernels and contexts are the halves'. */
     Bundle *half;          /* two of them; NULL: there is one target */
     Bundle *whole;         /* of a half, what it is one of; NULL */
     int64_t weights_at;    /* of a half: where its weights begin in the file of both */
@@ -122,7 +123,8 @@ void halves_header(
     const Bundle *);       /* what <name>.h has of the halves: the context, and which one runs */
 void halves_run(Bundle *); /* <name>.c */
 
-/* bundle_header.c, bundle_hpp.c, bundle_table.c, bundle_run.c, bundle_weights.c, bundle_kernels.c, bundle_build.c: a file or two each */
+/* bundle_header.c, bundle_hpp.c, bundle_table.c, bundle_run.c, bundle_weights.c, bundle_kernels.c,
+ * bundle_build.c: a file or two each */
 void bundle_header(Bundle *);
 void bundle_io_header(
     Bundle *); /* <name>_io.h: types that the interfaces of two halves have in common */

@@ -1,5 +1,5 @@
-/* bundle_address.c - where a buffer is, as the host side of a bundle spells it: (float *)(arena + 4096),
- * (const float *)(weights + 64), in->x, out->y. */
+/* bundle_address.c - where a buffer is, as the host side of a bundle spells it: (float *)(arena +
+ * 4096), (const float *)(weights + 64), in->x, out->y. */
 #include "bundle_writer.h"
 
 /* Elements of the C type in one element: a complex number is two. */

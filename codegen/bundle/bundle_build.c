@@ -1,6 +1,7 @@
 /* bundle_build.c - what builds the bundle: the runtime's sources, copied as they are and only those
- * that are needed, a Makefile and a CMakeLists.txt. What the model needs lies in the folder itself, what a program for an
- * operating system may want beside it (main, .npy files, threads, a file of weights) in host/. */
+ * that are needed, a Makefile and a CMakeLists.txt. What the model needs lies in the folder itself,
+ * what a program for an operating system may want beside it (main, .npy files, threads, a file of
+ * weights) in host/. */
 #include <string.h>
 
 #include "bundle.h"
@@ -80,7 +81,8 @@ static void need_includes(Bundle *b, FileList *list)
     }
 }
 
-/* Whether a line of C begins the definition of a function or a variable that the linker sees; then its name. */
+/* Whether a line of C begins the definition of a function or a variable that the linker sees; then
+ * its name. */
 static bool defined_name(const char *at, const char *eol, const char **name, size_t *n)
 {
     static const char lib[] = "IGRT_LIB(";
@@ -107,7 +109,8 @@ static bool defined_name(const char *at, const char *eol, const char **name, siz
     return *n > 5 && !strncmp(from, "igrt_", 5);
 }
 
-/* <name>_igrt.h: the runtime's functions under names of this model, so that two models need not share a runtime. */
+/* <name>_igrt.h: the runtime's functions under names of this model, so that two models need not
+ * share a runtime. */
 static void private_names(Bundle *b, const FileList *list)
 {
     StrBuf sb = {0};
@@ -238,7 +241,8 @@ static void sources(StrBuf *sb, const Bundle *b, bool (*wanted)(const Bundle *, 
     }
 }
 
-/* For which machine the C compiler builds: the target's choice, and no part of what a user sets as CFLAGS (bundle_machine.c divides them). */
+/* For which machine the C compiler builds: the target's choice, and no part of what a user sets as
+ * CFLAGS (bundle_machine.c divides them). */
 const char *machine_flags(const Bundle *b)
 {
     return b->target->flags ? b->target->flags : "";
@@ -388,7 +392,8 @@ static void cmake_install(StrBuf *sb, const Bundle *b)
     sb_puts(sb, "endif()\n");
 }
 
-/* A wasm program is cross-compiled and runs here all the same; any other one that is cross-compiled is left out. */
+/* A wasm program is cross-compiled and runs here all the same; any other one that is cross-compiled
+ * is left out. */
 static void cmake_driver(StrBuf *sb, const Bundle *b)
 {
     const char *n = b->name;

@@ -1,4 +1,5 @@
-/* bundle_dims.c - run-time integers as run() reads them off the inputs, checks them and gives those of the outputs. */
+/* bundle_dims.c - run-time integers as run() reads them off the inputs, checks them and gives those
+ * of the outputs. */
 #include "bundle_writer.h"
 
 /* A number of a group that the caller gives. */
@@ -24,8 +25,8 @@ static void group_in(Writer *w, const PortGroup *g, Node *value, const char *mem
     line(w, "    return IGRT_ERR_DIM;");
 }
 
-/* The first input dim that is just a variable sets it; then every bound and every dim is checked. What is absent
- * has the least dims, and is never read. */
+/* The first input dim that is just a variable sets it; then every bound and every dim is checked.
+ * What is absent has the least dims, and is never read. */
 void run_dims_in(Writer *w)
 {
     Bundle *b = w->b;

@@ -2,9 +2,9 @@
  *
  * The host code is the CPU's, step by step, with device memory in place of addresses. It is written
  * in the calls of igrt_gpu_<driver>.h, so one text serves every driver. All memory is made at init:
- * one device arena with a part for each planned place, and a buffer for each input, output and weight
- * that a kernel or a copy touches. Steps of the host (library kernels, conditions) get their operands
- * in the caller's arena, at the same offsets, and their results go back. */
+ * one device arena with a part for each planned place, and a buffer for each input, output and
+ * weight that a kernel or a copy touches. Steps of the host (library kernels, conditions) get their
+ * operands in the caller's arena, at the same offsets, and their results go back. */
 #include <string.h>
 
 #include "bundle_gpu.h"
@@ -77,7 +77,8 @@ static bool is_counted(const Step *s)
     return s->kind == STEP_LOOP && s->trip && !s->cond;
 }
 
-/* Are they the same whatever the counter of a loop is?  Then a record of them once is one of each iteration. */
+/* Are they the same whatever the counter of a loop is?  Then a record of them once is one of each
+ * iteration. */
 static bool are_alike(const Block *steps, const Node *counter)
 {
     int64_t v;
@@ -107,7 +108,8 @@ static bool is_branch(const Step *s)
            (!s->counter || are_alike(&s->body, s->counter));
 }
 
-/* Neither reads what the caller gives nor writes what it gets, on the host; inside of so many branches. */
+/* Neither reads what the caller gives nor writes what it gets, on the host; inside of so many
+ * branches. */
 static bool apart(const Target *t, const Block *steps, int inside)
 {
     for (int i = 0; i < steps->n; i++) {
@@ -453,8 +455,9 @@ void gpu_locals(Writer *w, unsigned needs)
         line(w, "igrt_gpu_mem *const mem = ctx->mem;");
 }
 
-/* record(): what is enqueued, as one launch; play(): that, or each step where the driver cannot. Sizes of run time change often, other memory
- * alone seldom: that is recorded anew, for kernels that get their arguments one by one are slower to follow each other (0.3 us each, H200). */
+/* record(): what is enqueued, as one launch; play(): that, or each step where the driver cannot.
+ * Sizes of run time change often, other memory alone seldom: that is recorded anew, for kernels
+ * that get their arguments one by one are slower to follow each other (0.3 us each, H200). */
 static void record_functions(StrBuf *sb, Bundle *b)
 {
     const bool sized = b->gpu->sized;
@@ -500,7 +503,8 @@ static void record_functions(StrBuf *sb, Bundle *b)
               b->name, sized ? " || memcmp(ctx->recorded, ctx->sym, sizeof ctx->recorded)" : "");
 }
 
-/* After enqueue(): record() and play() of what is enqueued, and bind() to memory that is the caller's. */
+/* After enqueue(): record() and play() of what is enqueued, and bind() to memory that is the
+ * caller's. */
 void gpu_apart_functions(StrBuf *sb, Bundle *b)
 {
     const Gpu *g = b->gpu;

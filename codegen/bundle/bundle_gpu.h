@@ -27,14 +27,18 @@ struct Gpu {
     bool shared;          /* some kernel's groups share what has to be asked for: */
     int64_t *asked;       /* bytes, by kernel */
     bool *across;         /* by kernel: neighbours join what they have */
-    int nown; /* kernels of the program; behind them a tuner's, which are programs of their own (bundle_gpu_ways.c); 0: there are none */
+    /* kernels of the program; behind them a tuner's, which are programs of their own
+     * (bundle_gpu_ways.c); 0: there are none */
+    int nown;
     int nhead; /* then: of the strings of program text, those above the kernels */
-    /* Or, by kernel, what it was compiled to, for each of so many machines; NULL: the compiler is not installed. */
+    /* Or, by kernel, what it was compiled to, for each of so many machines; NULL: the compiler is
+     * not installed. */
     StrBuf **image;
     int nimage;
 };
 
-/* bundle_gpu.c: whether a buffer has memory on the device; what its place in ctx->mem is called, and by number. */
+/* bundle_gpu.c: whether a buffer has memory on the device; what its place in ctx->mem is called,
+ * and by number. */
 bool gpu_on_device(const Bundle *, const Buffer *);
 const char *gpu_mem_of(Bundle *, const Buffer *);
 const char *gpu_mem_name(const Bundle *, int i);
@@ -47,12 +51,14 @@ void gpu_kernels_text(StrBuf *, Bundle *, Kernel *const *kernels, int n);
 void gpu_print_lines(StrBuf *, const char *text, int *n);
 /* image<n>[] */
 void gpu_print_image(StrBuf *, const Bundle *, int n, const char *machine, const StrBuf *image);
-/* The nth machine of the target's ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own: ""), or NULL. */
+/* The nth machine of the target's ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own: ""),
+ * or NULL. */
 const char *gpu_machine(const Bundle *, int nth);
 
 /* bundle_gpu_ways.c: how many kernels are in the program that init loads; 0: all are. */
 int gpu_own_kernels(const Bundle *);
-/* That program's images, how many; its status, and why it does not compile. The ways get theirs, or are left out. */
+/* That program's images, how many; its status, and why it does not compile. The ways get theirs, or
+ * are left out. */
 CompileStatus gpu_compile_ways(Bundle *, StrBuf *, int *n, StrBuf *why);
 void gpu_ways_header(StrBuf *, const Bundle *);
 void gpu_ways_programs(StrBuf *, Bundle *);

@@ -1,5 +1,6 @@
-/* bundle_gpu_kernels.c - the program that runs on the device: one text, <name>_kernels.cl or .cu, which is also inside <name>_kernels.c, as it
- * is, or compiled where the target can do that offline. */
+/* bundle_gpu_kernels.c - the program that runs on the device: one text, <name>_kernels.cl or .cu,
+ * which is also inside <name>_kernels.c, as it is, or compiled where the target can do that
+ * offline. */
 #include <string.h>
 
 #include "bundle_gpu.h"
@@ -69,7 +70,8 @@ void gpu_kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
     sb_free(&body);
 }
 
-/* The nth machine of the target's ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own: ""), or NULL. */
+/* The nth machine of the target's ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own: ""),
+ * or NULL. */
 const char *gpu_machine(const Bundle *b, int nth)
 {
     const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
@@ -99,7 +101,8 @@ void gpu_print_image(StrBuf *sb, const Bundle *b, int n, const char *machine, co
     sb_puts(sb, "\n};\n");
 }
 
-/* An image for each machine, in that order: how many. What the compiler said of the one that it did not take, and of which, is in why then. */
+/* An image for each machine, in that order: how many. What the compiler said of the one that it did
+ * not take, and of which, is in why then. */
 static CompileStatus images(StrBuf *sb, Bundle *b, const char *text, int *n, StrBuf *why)
 {
     CompileStatus status = COMPILE_DONE;
@@ -119,7 +122,8 @@ static CompileStatus images(StrBuf *sb, Bundle *b, const char *text, int *n, Str
     return status;
 }
 
-/* The program that init loads, without a tuner's other kernels: all text was rendered before, so what stands above is known. */
+/* The program that init loads, without a tuner's other kernels: all text was rendered before, so
+ * what stands above is known. */
 static void own_program(StrBuf *sb, Bundle *b)
 {
     Gpu *g = b->gpu;
@@ -156,9 +160,10 @@ static void kernel_header(Bundle *b)
     bundle_source(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
 }
 
-/* ---- all ----------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-/* Text, and what becomes of it where the target has a compiler: how many images; 0: the source itself has to do. */
+/* Text, and what becomes of it where the target has a compiler: how many images; 0: the source
+ * itself has to do. */
 static int compiled(StrBuf *text, StrBuf *sb, Bundle *b)
 {
     StrBuf why = {0};

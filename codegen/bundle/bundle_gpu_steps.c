@@ -1,4 +1,5 @@
-/* bundle_gpu_steps.c - steps that a GPU bundle enqueues: launches, copies, and transfers between the caller's memory and the device's. */
+/* bundle_gpu_steps.c - steps that a GPU bundle enqueues: launches, copies, and transfers between
+ * the caller's memory and the device's. */
 #include <string.h>
 
 #include "bundle_gpu.h"
@@ -127,8 +128,8 @@ void gpu_steps(Writer *w, const char *steps)
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
-/* Work items: elements of the kernel's output axes, or what BIND says, as the renderer takes them apart; and how many are a
- * group. */
+/* Work items: elements of the kernel's output axes, or what BIND says, as the renderer takes them
+ * apart; and how many are a group. */
 static void items(StrBuf *sb, Bundle *b, const Kernel *k)
 {
     const Tiles *tiles = &kernel_lowered(k, true)->tiles;
@@ -153,7 +154,8 @@ static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
     sb_puts(&w->sb, "}");
 }
 
-/* What boxes of an argument are taken out of, for STAGE .. move tma: igrt_gpu_map m1; TRY(igrt_gpu_make_map(gpu, &m1, ...)); */
+/* What boxes of an argument are taken out of, for STAGE .. move tma: igrt_gpu_map m1;
+ * TRY(igrt_gpu_make_map(gpu, &m1, ...)); */
 static void maps(Writer *w, const Step *s, const Kernel *k)
 {
     Bundle *b = w->b;

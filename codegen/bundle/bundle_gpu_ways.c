@@ -1,7 +1,9 @@
-/* bundle_gpu_ways.c - what a tuner's program tries for its steps: kernels behind all others, each a program of its own.
+/* bundle_gpu_ways.c - what a tuner's program tries for its steps: kernels behind all others, each a
+ * program of its own.
  *
- * Where the driver compiles, one is built when it is tried, and may be refused then. Where ingot does, all of them and the program of the
- * others are compiled at once, apart (compile_apart.c): one that does not compile is left out, with a warning, whatever the reason. */
+ * Where the driver compiles, one is built when it is tried, and may be refused then. Where ingot
+ * does, all of them and the program of the others are compiled at once, apart (compile_apart.c):
+ * one that does not compile is left out, with a warning, whatever the reason. */
 #include <string.h>
 
 #include "bundle_gpu.h"
@@ -26,7 +28,7 @@ int gpu_own_kernels(const Bundle *b)
     return 0;
 }
 
-/* ---- compiled here --------------------------------------------------------------------------------- */
+/* ---- compiled here --------------------------------------------------------------------------- */
 
 static int without(Kernel **list, int n, const Kernel *k)
 {
@@ -136,7 +138,7 @@ CompileStatus gpu_compile_ways(Bundle *b, StrBuf *sb, int *n, StrBuf *why)
     return status;
 }
 
-/* ---- written ------------------------------------------------------------------------------------------ */
+/* ---- written --------------------------------------------------------------------------------- */
 
 /* The host's compiler reads megabytes of a string ten times as fast as of a list of numbers. */
 static void string_of_image(StrBuf *sb, const StrBuf *image)

@@ -1,8 +1,9 @@
 /* bundle_halves.c - one interface for two targets: a GPU where there is one, and C.
  *
- * Each half is written as a bundle of its own, <name>_cuda and <name>_c, without the files that both share: the structs of inputs and outputs
- * (<name>_io.h), the runtime under its private names, the weights, golden vectors, driver and build files. A context has one of the two
- * halves' contexts; init makes it, and every other function goes on to it. */
+ * Each half is written as a bundle of its own, <name>_cuda and <name>_c, without the files that
+ * both share: the structs of inputs and outputs (<name>_io.h), the runtime under its private names,
+ * the weights, golden vectors, driver and build files. A context has one of the two halves'
+ * contexts; init makes it, and every other function goes on to it. */
 #include <string.h>
 
 #include "bundle.h"

@@ -235,7 +235,8 @@ static void print_class(StrBuf *sb, int64_t v)
                   v < 0 ? -(long long)v : (long long)v);
 }
 
-/* What the columns of outputs stand for: a number and a list that takes no room before somebody uses it. */
+/* What the columns of outputs stand for: a number and a list that takes no room before somebody
+ * uses it. */
 static void classes_macros(StrBuf *sb, const Bundle *b)
 {
     for (int i = 0; i < b->nout; i++) {

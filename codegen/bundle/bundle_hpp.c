@@ -1,5 +1,6 @@
-/* bundle_hpp.c - <name>.hpp, the interface of a compiled model for C++17: structs of spans, and a class that owns context,
- * arena and weights. It is a thin coat over <name>.h: a span's length is checked here, everything else there. */
+/* bundle_hpp.c - <name>.hpp, the interface of a compiled model for C++17: structs of spans, and a
+ * class that owns context, arena and weights. It is a thin coat over <name>.h: a span's length is
+ * checked here, everything else there. */
 #include "bundle.h"
 
 /* "float", "const float", "const char *const": what the spans of a port have. */

@@ -1,5 +1,6 @@
 /* bundle_kernels.c - <name>_kernels.h and <name>_kernels_N.c: the kernels, a limited number a file,
- * so that no compiler run is huge and make can run several; <name>_checks.c: those that only check. */
+ * so that no compiler run is huge and make can run several; <name>_checks.c: those that only
+ * check. */
 #include <string.h>
 
 #include "bundle.h"

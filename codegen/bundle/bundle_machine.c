@@ -1,8 +1,9 @@
 /* bundle_machine.c - which files of a bundle are compiled for which machine.
  *
- * A file that is compiled for one (-march, -mcpu) may hold its instructions anywhere. What runs before init has asked whether the
- * processor has them (runtime_min/igrt_cpu.h) is compiled without these flags: the driver, <name>_init.c, what asks; and of a bundle
- * for a GPU and for C all but the half for C. */
+ * A file that is compiled for one (-march, -mcpu) may hold its instructions anywhere. What runs
+ * before init has asked whether the processor has them (runtime_min/igrt_cpu.h) is compiled without
+ * these flags: the driver, <name>_init.c, what asks; and of a bundle for a GPU and for C all but
+ * the half for C. */
 #include <string.h>
 
 #include "bundle.h"

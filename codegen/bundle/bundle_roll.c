@@ -1,4 +1,5 @@
-/* bundle_roll.c - steps that are the same but for where their tensors lie are written once, in a loop.
+/* bundle_roll.c - steps that are the same but for where their tensors lie are written once, in a
+ * loop.
  *
  *     transform(strip at arena + 0)        for (int i = 0; i < 24; i++) {
  *     multiply(...)                            transform(strip at arena + 101376*i)
@@ -6,9 +7,10 @@
  *     multiply(...)                        }
  *     ...
  *
- * The plan has them one by one: whatever reads it (the interpreter, .sched files, the profile) knows of no loops. What a step
- * differs by are numbers; where each of them grows by the same from step to step, that is a loop. Loops of few steps are found
- * first, and are steps of the longer ones. */
+ * The plan has them one by one: whatever reads it (the interpreter, .sched files, the profile)
+ * knows of no loops. What a step differs by are numbers; where each of them grows by the same from
+ * step to step, that is a loop. Loops of few steps are found first, and are steps of the longer
+ * ones. */
 #include <string.h>
 
 #include "bundle_writer.h"
@@ -19,7 +21,8 @@ static const double COST_LOOP = 0.5; /* of the text of a loop, in steps */
 
 /* ---- of one step ---------------------------------------------------------------------------- */
 
-/* Kernels alone: what else there is comes once, or brings loops of its own. The size of a string is the target's. */
+/* Kernels alone: what else there is comes once, or brings loops of its own. The size of a string is
+ * the target's. */
 static bool can_roll(const Bundle *b, const Step *s)
 {
     for (int i = 0; i < s->nbuf; i++)

@@ -420,7 +420,8 @@ static void opening(StrBuf *sb, Bundle *b)
             "    } while (0)\n");
 }
 
-/* <name>_init.c: the other files may hold instructions that the processor lacks, so init lies in none of them. */
+/* <name>_init.c: the other files may hold instructions that the processor lacks, so init lies in
+ * none of them. */
 static void write_init(Bundle *b)
 {
     Writer w = {.b = b};

@@ -1,9 +1,11 @@
-/* bundle_selftest.c - golden vectors: <name>_selftest.c runs the model and compares samples of every output.
+/* bundle_selftest.c - golden vectors: <name>_selftest.c runs the model and compares samples of
+ * every output.
  *
- * Inputs and the wanted outputs are the caller's (ingot_options.selftest_in), or else the inputs are made by a formula and
- * the reference interpreter computes the outputs here. The latter is left out, with a note, where the interpreter would
- * take long, where inputs and outputs are large (they are static there, so the file costs memory only in programs that
- * call it), and for types that have no formula. */
+ * Inputs and the wanted outputs are the caller's (ingot_options.selftest_in), or else the inputs
+ * are made by a formula and the reference interpreter computes the outputs here. The latter is left
+ * out, with a note, where the interpreter would take long, where inputs and outputs are large (they
+ * are static there, so the file costs memory only in programs that call it), and for types that
+ * have no formula. */
 #include <math.h>
 #include <string.h>
 
@@ -247,8 +249,8 @@ static void storage(StrBuf *sb, const Port *port, const char *what, int i)
               (long long)(n ? n : 1));
 }
 
-/* What the interpreter computes has all rounded after every op, and sums in its order; what others computed may be rounded
- * elsewhere, and of 8 bits one off. */
+/* What the interpreter computes has all rounded after every op, and sums in its order; what others
+ * computed may be rounded elsewhere, and of 8 bits one off. */
 static double tolerance(const ingot_value *v, bool given)
 {
     bool byte = v->dtype == INGOT_I8 || v->dtype == INGOT_U8;

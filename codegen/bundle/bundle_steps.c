@@ -1,4 +1,5 @@
-/* bundle_steps.c - the steps of run(): calls of kernels and library kernels, copies, branches, loops, checks. */
+/* bundle_steps.c - the steps of run(): calls of kernels and library kernels, copies, branches,
+ * loops, checks. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* bundle_table.c - host/table.c, by which programs that were not written for this model know it: the driver, and other languages,
- * which load the model as a shared library; and host/main.c. */
+/* bundle_table.c - host/table.c, by which programs that were not written for this model know it:
+ * the driver, and other languages, which load the model as a shared library; and host/main.c. */
 #include "bundle.h"
 
 void memory_table(StrBuf *sb, const Bundle *b)

@@ -1,7 +1,8 @@
-/* bundle_weight_names.c - weights are named after the tensors of the model file that they are made of: w_layer1_0_conv1_weight.
+/* bundle_weight_names.c - weights are named after the tensors of the model file that they are made
+ * of: w_layer1_0_conv1_weight.
  *
- * Of several (a weight and its scale) it is the largest. A name that is taken gets a number: _2, _3. What is made of none is
- * called after the node that it is for. */
+ * Of several (a weight and its scale) it is the largest. A name that is taken gets a number: _2,
+ * _3. What is made of none is called after the node that it is for. */
 #include <string.h>
 
 #include "bundle.h"

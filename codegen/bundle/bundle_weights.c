@@ -54,8 +54,8 @@ static void forget_data(const Data *d)
         forget(d->bytes, d->bytes + d->nbytes);
 }
 
-/* user: where what is still in memory begins. A page may be a huge one, which goes as a whole or not
- * at all. */
+/* user: where what is still in memory begins. A page may be a huge one, which goes as a whole or
+ * not at all. */
 static void forget_read(const void *up_to, void *user)
 {
     const uint8_t **from = user, *to = (const uint8_t *)up_to - (uintptr_t)up_to % HUGE_PAGE;

@@ -4,8 +4,9 @@
 
 #include "bundle.h"
 
-/* bundle_roll.c: a step, or a loop over steps that are the same but for where their tensors lie. What differs from step to step
- * are numbers: of the step, of the first byte of each argument, of the scratch. In a loop each of them grows by its stride. */
+/* bundle_roll.c: a step, or a loop over steps that are the same but for where their tensors lie.
+ * What differs from step to step are numbers: of the step, of the first byte of each argument, of
+ * the scratch. In a loop each of them grows by its stride. */
 enum { MAX_ROLLED = 3 }; /* loops in loops */
 typedef struct Rolled Rolled;
 struct Rolled {
@@ -42,8 +43,8 @@ const char *memory_base(Bundle *, const Buffer *root);
 /* Where element `offset` (NULL: the first) of the buffer is on the host. Views may be nested. */
 void address(StrBuf *, Bundle *, const Buffer *, Node *offset, bool written);
 
-/* Whether it is known in bytes from the start of a memory; then the same without a type, arena + 4096, and how many of these bytes
- * the views say as constants. */
+/* Whether it is known in bytes from the start of a memory; then the same without a type, arena +
+ * 4096, and how many of these bytes the views say as constants. */
 bool is_bytes(const Bundle *, const Buffer *);
 void address_in_bytes(StrBuf *, Bundle *, const Buffer *);
 int64_t known_offset(const Buffer *);
@@ -51,15 +52,18 @@ int64_t c_element_bytes(ingot_dtype); /* of the C type in which addresses count 
 
 /* bundle_steps.c */
 void run_steps(Writer *, const Block *);
-/* Of each kernel that can be cut: its arguments as a struct, and the function that calls it for some of its parts. */
+/* Of each kernel that can be cut: its arguments as a struct, and the function that calls it for
+ * some of its parts. */
 void parts_functions(Writer *);
 /* The scalar bool, as the host sees it. */
 void condition(Writer *, const Buffer *cond);
-/* "igrt_outside(&ctx->fault, ", and the head of an if around it: least <= value <= greatest does not hold; what: is the value. */
+/* "igrt_outside(&ctx->fault, ", and the head of an if around it: least <= value <= greatest does
+ * not hold; what: is the value. */
 void open_outside(Writer *);
 void run_outside(Writer *, const char *what, Node *value, Node *least, Node *greatest);
 
-/* bundle_dims.c: of the inputs, before the steps; of the outputs and of states that grow, after them. */
+/* bundle_dims.c: of the inputs, before the steps; of the outputs and of states that grow, after
+ * them. */
 void run_dims_in(Writer *);
 void run_dims_out(Writer *);
 void run_lengths_out(Writer *);
@@ -68,7 +72,8 @@ void run_lengths_out(Writer *);
 void gpu_constants(StrBuf *, Bundle *);
 void gpu_functions(StrBuf *, Bundle *);
 void gpu_locals(Writer *, unsigned needs);
-/* Of run(): transfers, and the steps, whose text is given; or the calls of enqueue(), which has them where no step needs the host. */
+/* Of run(): transfers, and the steps, whose text is given; or the calls of enqueue(), which has
+ * them where no step needs the host. */
 void gpu_steps(Writer *, const char *steps);
 bool gpu_is_apart(const Bundle *);
 void gpu_apart_functions(StrBuf *, Bundle *);
@@ -78,7 +83,8 @@ void gpu_copy(Writer *, const Step *);
 void gpu_call_inputs(Writer *, const Step *);
 void gpu_call_outputs(Writer *, const Step *);
 bool gpu_on_host(const Buffer *); /* a condition that the host knows anyway */
-/* One that it does not: the branch; and what a loop asks before each iteration, into `cond<number>`. */
+/* One that it does not: the branch; and what a loop asks before each iteration, into
+ * `cond<number>`. */
 void gpu_branch(Writer *, const Step *);
 void gpu_condition(Writer *, const Step *);
 

@@ -1,8 +1,10 @@
 /* compile_apart.c - many programs compiled at once, each in a child process.
  *
- * A compiler that is a library may crash, or not come back, and takes the process along in which that happens: here that is a child's,
- * and the program is one that does not compile. A child answers through a pipe: a byte with the status, then the image or what the
- * compiler said. One that ended without an answer may have been short of memory, beside so many others: it is tried once more, by itself. */
+ * A compiler that is a library may crash, or not come back, and takes the process along in which
+ * that happens: here that is a child's, and the program is one that does not compile. A child
+ * answers through a pipe: a byte with the status, then the image or what the compiler said. One
+ * that ended without an answer may have been short of memory, beside so many others: it is tried
+ * once more, by itself. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -44,7 +46,7 @@ static void compile_here(const Children *all, Compilation *c)
     c->status = all->t->compile(&c->out, c->source, c->machine, all->flush);
 }
 
-/* ---- the child ----------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const char *data, size_t n)
 {
@@ -60,7 +62,8 @@ static bool write_all(int fd, const char *data, size_t n)
     return true;
 }
 
-/* Handlers are those of the parent, which goes on by itself after an interrupt: what is begun is compiled to its end. */
+/* Handlers are those of the parent, which goes on by itself after an interrupt: what is begun is
+ * compiled to its end. */
 static _Noreturn void answer(const Children *all, Compilation *c, int fd)
 {
 #ifdef __linux__
@@ -72,7 +75,7 @@ static _Noreturn void answer(const Children *all, Compilation *c, int fd)
     _exit(!good);
 }
 
-/* ---- the parent ------------------------------------------------------------------------------------ */
+/* ---- the parent ------------------------------------------------------------------------------ */
 
 /* False: there is no process, or no pipe, to be had. */
 static bool start(Children *all, Compilation *c)

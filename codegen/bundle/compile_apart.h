@@ -11,8 +11,9 @@ typedef struct {
     StrBuf out; /* the image; of one that failed what the compiler said, or how it ended */
 } Compilation;
 
-/* By the target's compiler (Target.compile), as many at a time as there are cores.  It forks: a process with other threads of its own, or one
- * that waits for all children itself, is none to call it from. */
+/* By the target's compiler (Target.compile), as many at a time as there are cores.  It forks: a
+ * process with other threads of its own, or one that waits for all children itself, is none to call
+ * it from. */
 void compile_apart(Arena *, const Target *, bool flush, Compilation *, int n);
 
 #endif

@@ -1,9 +1,11 @@
-/* custom_source.c - a user's source in the files of a bundle, as it is, behind defines that give its names a prefix.
+/* custom_source.c - a user's source in the files of a bundle, as it is, behind defines that give
+ * its names a prefix.
  *
- * An operator that is a step has a file of its own: what other files could see gets the model's prefix, and a function of
- * the library kernels' form calls it. A function of one element stands before the kernels that call it, in the same file,
- * where the C compiler can make it part of their loops; other sources may stand there too, so all of its names get a prefix
- * and its macros end with it. */
+ * An operator that is a step has a file of its own: what other files could see gets the model's
+ * prefix, and a function of the library kernels' form calls it. A function of one element stands
+ * before the kernels that call it, in the same file, where the C compiler can make it part of their
+ * loops; other sources may stand there too, so all of its names get a prefix and its macros end
+ * with it. */
 #include <string.h>
 
 #include "bundle_write.h"
@@ -132,7 +134,7 @@ static void source_text(StrBuf *sb, const CustomOp *op)
         sb_puts(sb, "\n");
 }
 
-/* ---- in a file with kernels ------------------------------------------------------------------- */
+/* ---- in a file with kernels ------------------------------------------------------------------ */
 
 /* A type whose name needs nothing of the source. */
 static bool is_plain(const char *type)
@@ -147,8 +149,9 @@ static bool is_plain(const char *type)
     return false;
 }
 
-/* static inline float m_swish(float, float): a first declaration that makes the function one of this file, to be
- * inlined. Without it, if its types are the source's own, the C compiler decides by size. */
+/* static inline float m_swish(float, float): a first declaration that makes the function one of
+ * this file, to be inlined. Without it, if its types are the source's own, the C compiler decides
+ * by size. */
 static void declare(StrBuf *sb, const CustomOp *op, const char *prefix)
 {
     const char *result = "";
@@ -231,8 +234,8 @@ static void one_element(StrBuf *sb, const CustomOp *op, const char *prefix, ingo
     sb_puts(sb, ");\n}\n");
 }
 
-/* Lane by lane, through arrays, as the functions of the C library are in igrt_vec.h. gcc makes a vector of such a loop, if
- * it has not unrolled it before (-O3). A condition is -1 or 0. */
+/* Lane by lane, through arrays, as the functions of the C library are in igrt_vec.h. gcc makes a
+ * vector of such a loop, if it has not unrolled it before (-O3). A condition is -1 or 0. */
 static void in_lanes(StrBuf *sb, const CustomOp *op, ingot_dtype to, int lanes)
 {
     const char *held = to == INGOT_BOOL ? "i32" : lane_type(to);
@@ -283,7 +286,7 @@ void custom_wrappers(StrBuf *sb, const CustomOp *op, const char *prefix, unsigne
             in_lanes(sb, op, to, lanes);
 }
 
-/* ---- a file of its own ------------------------------------------------------------------------ */
+/* ---- a file of its own ----------------------------------------------------------------------- */
 
 void custom_source(StrBuf *sb, const CustomOp *op, const char *model)
 {

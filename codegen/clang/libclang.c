@@ -1,8 +1,10 @@
 /* libclang.c - finds and loads libclang, and opens a file with it.
  *
- * The names that are tried: $INGOT_LIBCLANG and nothing else if that is set; the file that CMake found when ingot was built, its name without a folder (the loader looks
- * where it always does), then the names that distributions give it. Clang's own headers lie beside the library that was
- * really loaded, at lib/clang/VERSION/include; libclang seldom finds them itself when another program loads it. */
+ * The names that are tried: $INGOT_LIBCLANG and nothing else if that is set; the file that CMake
+ * found when ingot was built, its name without a folder (the loader looks where it always does),
+ * then the names that distributions give it. Clang's own headers lie beside the library that was
+ * really loaded, at lib/clang/VERSION/include; libclang seldom finds them itself when another
+ * program loads it. */
 #define _GNU_SOURCE
 #include "libclang.h"
 
@@ -39,7 +41,8 @@ static bool resources_in(const char *pattern)
     return good;
 }
 
-/* Debian has /usr/lib/x86_64-linux-gnu/libclang-14.so.14.0.6 and /usr/lib/llvm-14/lib/clang/14.0.6. */
+/* Debian has /usr/lib/x86_64-linux-gnu/libclang-14.so.14.0.6 and
+ * /usr/lib/llvm-14/lib/clang/14.0.6. */
 static void find_resources(void)
 {
     Dl_info info;

@@ -1,5 +1,6 @@
-/* libclang.h - libclang, loaded when a command first reads C: a start costs nothing, and ingot runs where there is none.
- * libclang.getCursorType() is clang_getCursorType(); libclang.def lists those that are called. */
+/* libclang.h - libclang, loaded when a command first reads C: a start costs nothing, and ingot runs
+ * where there is none. libclang.getCursorType() is clang_getCursorType(); libclang.def lists those
+ * that are called. */
 #ifndef LIBCLANG_H
 #define LIBCLANG_H
 
@@ -24,8 +25,9 @@ typedef struct {
     CXIndex index;
     CXTranslationUnit unit;
 } CUnit;
-/* text: what stands for the contents of the file, or NULL.  flags: CXTranslationUnit_*.  False: clang cannot read it
- * at all; otherwise its diagnostics say what is wrong.  cunit_close() in either case. */
+/* text: what stands for the contents of the file, or NULL.  flags: CXTranslationUnit_*.  False:
+ * clang cannot read it at all; otherwise its diagnostics say what is wrong.  cunit_close() in
+ * either case. */
 bool cunit_open(CUnit *, Arena *, const char *file, const struct CXUnsavedFile *text, int n,
                 const char *const *argument, unsigned flags);
 void cunit_close(CUnit *);

@@ -1,5 +1,6 @@
-/* custom.h - what the files of custom operators share: a user's C source is opened (custom_open.c), read by libclang
- * (custom_read.c) and called while compiling (custom_run.c). compiler/builder/custom.c uses it, custom_source.c emits it. */
+/* custom.h - what the files of custom operators share: a user's C source is opened (custom_open.c),
+ * read by libclang (custom_read.c) and called while compiling (custom_run.c).
+ * compiler/builder/custom.c uses it, custom_source.c emits it. */
 #ifndef CUSTOM_H
 #define CUSTOM_H
 

@@ -1,5 +1,5 @@
-/* custom_open.c - a custom operator as it is named: by a file and a function. Nothing is read before a node uses it, so
- * that what is wrong is told at that node. */
+/* custom_open.c - a custom operator as it is named: by a file and a function. Nothing is read
+ * before a node uses it, so that what is wrong is told at that node. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>

@@ -1,8 +1,9 @@
-/* custom_read.c - reads a custom operator's source by libclang: that it compiles, the function's declaration, and the
- * rules in the comment above it (docs/custom_ops.md).
+/* custom_read.c - reads a custom operator's source by libclang: that it compiles, the function's
+ * declaration, and the rules in the comment above it (docs/custom_ops.md).
  *
  *     pointer to const   input, in the order of the node's        n_x, x_dim0    sizes of tensor x
- *     pointer            output; named scratch; state[s] = ...    other names    attributes of the node */
+ *     pointer            output; named scratch; state[s] = ...    other names    attributes of the
+ *                                                                               node */
 #include <ctype.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static bool reader_fault(Reader *r, int line, const char *format, ...)
     return false;
 }
 
-/* ---- the translation unit --------------------------------------------------------------------- */
+/* ---- the translation unit -------------------------------------------------------------------- */
 
 static void check_diagnostics(Reader *r)
 {
@@ -152,7 +153,7 @@ static enum CXChildVisitResult look_at(CXCursor cursor, CXCursor parent, CXClien
     return CXChildVisit_Continue;
 }
 
-/* ---- the comment ------------------------------------------------------------------------------ */
+/* ---- the comment ----------------------------------------------------------------------------- */
 
 static const char *trimmed(Context *c, const char *s, const char *end)
 {
@@ -216,7 +217,7 @@ static void read_comment(Reader *r)
     }
 }
 
-/* ---- the declaration --------------------------------------------------------------------------- */
+/* ---- the declaration ------------------------------------------------------------------------- */
 
 /* What a tensor of such elements is; false: none. `long` has no size of its own. */
 static bool element_dtype(CXType type, ingot_dtype *out)

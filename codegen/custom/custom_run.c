@@ -1,7 +1,8 @@
-/* custom_run.c - the interpreter's call of a custom operator: the very source that a bundle gets, compiled by the
- * system's C compiler into a shared object. The call is made in a child process, whose fault is not the compiler's: its
- * results come back through shared memory, and it ends after a time. It has the floating-point mode of the
- * interpreter, in which subnormal numbers of f32 are zeros, as they are in a bundle. */
+/* custom_run.c - the interpreter's call of a custom operator: the very source that a bundle gets,
+ * compiled by the system's C compiler into a shared object. The call is made in a child process,
+ * whose fault is not the compiler's: its results come back through shared memory, and it ends after
+ * a time. It has the floating-point mode of the interpreter, in which subnormal numbers of f32 are
+ * zeros, as they are in a bundle. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

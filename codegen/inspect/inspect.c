@@ -1,4 +1,5 @@
-/* inspect.c - a plan and where it came from as JSON (docs/report.md), for people's tools, for tests and for the page. */
+/* inspect.c - a plan and where it came from as JSON (docs/report.md), for people's tools, for tests
+ * and for the page. */
 #include <string.h>
 
 #include "inspect.h"

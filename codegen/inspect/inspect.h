@@ -7,8 +7,8 @@
 
 /* What steps take, and what the machine could do. */
 typedef struct {
-    bool
-        measured; /* by `ingot bench`; else the machine is a nominal one, and times are what its roof allows */
+    /* by `ingot bench`; else the machine is a nominal one, and times are what its roof allows */
+    bool measured;
     int threads;
     double gflops, cache_gbps, memory_gbps; /* of one core */
     double *ms; /* by step; below zero: not measured. NULL without measurements */
@@ -30,8 +30,8 @@ extern const char *const instr_kind_name[INSTR_KINDS];
 typedef struct {
     const char *compiler; /* and its flags */
     const char *text;     /* of the innermost loop that computes most; NULL: there is no loop */
-    int count[INSTR_KINDS], total,
-        from_memory; /* in the loop; arithmetic with an operand in memory */
+    int count[INSTR_KINDS], total;
+    int from_memory; /* in the loop; arithmetic with an operand in memory */
     int function;    /* instructions in all */
 } Assembly;
 
@@ -46,10 +46,12 @@ typedef struct Inspection {
     Assembly **assembly; /* by kernel; NULL: none */
 } Inspection;
 
-/* inspect_times.c: what a nominal machine of the target does; the least time that it allows for a step, in ms. */
+/* inspect_times.c: what a nominal machine of the target does; the least time that it allows for a
+ * step, in ms. */
 Times times_nominal(const Target *);
 double times_roof_ms(const Times *, double flops, double bytes);
-/* What `ingot bench --per-kernel --json` told of this plan; false with *why if it is of another one. */
+/* What `ingot bench --per-kernel --json` told of this plan; false with *why if it is of another
+ * one. */
 bool times_read(Times *, const Plan *, const char *target, const char *text, Arena *,
                 const char **why);
 
@@ -62,7 +64,8 @@ bool step_writes(const Step *, int i);
 int64_t step_bytes(const Step *);
 Step **plan_steps(const Plan *, Arena *); /* by number; steps that only check indices too */
 
-/* inspect_expr.c: what a kernel computes, in terms of its arguments: "a0[i0] = max(sum(r0: a1[i0, r0] * a2[r0]), 0)". */
+/* inspect_expr.c: what a kernel computes, in terms of its arguments: "a0[i0] = max(sum(r0: a1[i0,
+ * r0] * a2[r0]), 0)". */
 void kernel_expression(StrBuf *, const Kernel *);
 /* The loops around its stores, after its opts; the linear statements that are then rendered. */
 void kernel_nest(StrBuf *, const Kernel *, bool gpu);
@@ -80,11 +83,12 @@ enum {
 void inspect_json(StrBuf *, const Inspection *);
 void inspect_dot(StrBuf *, const Inspection *); /* for Graphviz */
 
-/* inspect_explain.c: a node of the file, a step by number or kernel, or a tensor, in 40 lines (verbose: in as many as it takes);
- * false with names that are near. */
+/* inspect_explain.c: a node of the file, a step by number or kernel, or a tensor, in 40 lines
+ * (verbose: in as many as it takes); false with names that are near. */
 bool explain(StrBuf *, const Inspection *, const char *what, int verbose, StrBuf *near);
 
-/* report.c: the page with the data in it, and with another model's or plan's beside it (or NULL). */
+/* report.c: the page with the data in it, and with another model's or plan's beside it (or
+ * NULL). */
 extern const RuntimeFile report_files[];
 void report_page(StrBuf *, const char *json, const char *other);
 

@@ -1,4 +1,5 @@
-/* inspect_dot.c - a plan for Graphviz: steps in boxes, with the tensors that go from one to the next. */
+/* inspect_dot.c - a plan for Graphviz: steps in boxes, with the tensors that go from one to the
+ * next. */
 #include <string.h>
 
 #include "inspect.h"

@@ -1,4 +1,5 @@
-/* inspect_explain.c - one node, kernel or tensor in some 40 lines: where it went, what it costs, why it was stored or not. */
+/* inspect_explain.c - one node, kernel or tensor in some 40 lines: where it went, what it costs,
+ * why it was stored or not. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +87,7 @@ static double step_ms(const Explain *e, const Step *s)
                          (double)step_bytes(s));
 }
 
-/* ---- notes ------------------------------------------------------------------------------------ */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 static void say_note(Explain *e, const Note *n)
 {
@@ -121,7 +122,7 @@ static int say_notes_of(Explain *e, Node *node)
     return said;
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static const char *buffer_name(Arena *a, const Context *c, const Buffer *b)
 {
@@ -153,7 +154,7 @@ static void say_buffer(Explain *e, const char *word, const Buffer *b)
     sb_free(&sb);
 }
 
-/* ---- steps --------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* A text of lines, which is used up. */
 static void say_text(Explain *e, const char *word, StrBuf *sb)
@@ -249,7 +250,7 @@ static bool computes(const Step *s, Node *n)
     return false;
 }
 
-/* ---- a node of the file -------------------------------------------------------------------------- */
+/* ---- a node of the file ---------------------------------------------------------------------- */
 
 static bool same_origin(const Origin *o, const ingot_source_node *s)
 {
@@ -322,7 +323,7 @@ static void say_source(Explain *e, const ingot_source_node *s)
             "it is computed inside of the kernels above, for no reader would gain from memory");
 }
 
-/* ---- what is meant --------------------------------------------------------------------------------- */
+/* ---- what is meant --------------------------------------------------------------------------- */
 
 static bool holds(const char *text, const char *word)
 {

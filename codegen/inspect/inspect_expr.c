@@ -1,4 +1,5 @@
-/* inspect_expr.c - a kernel for people: what it computes, the loops that its opts made of it, its linear statements.
+/* inspect_expr.c - a kernel for people: what it computes, the loops that its opts made of it, its
+ * linear statements.
  *
  *     a0[i0, i1] = max(sum(r0, r1: a1[i0 + r0, i1 + r1] * a2[r0, r1]) + a3[i0], 0)
  *
@@ -194,7 +195,7 @@ static void put_store(Printer *p, Node *s, int coords)
     }
 }
 
-/* ---- the kernel as it was scheduled ----------------------------------------------------------- */
+/* ---- the kernel as it was scheduled ---------------------------------------------------------- */
 
 static void name_axes(Printer *p)
 {
@@ -241,7 +242,7 @@ void kernel_expression(StrBuf *sb, const Kernel *k)
     arena_free(p.a);
 }
 
-/* ---- its loops, after its opts ------------------------------------------------------------------ */
+/* ---- its loops, after its opts --------------------------------------------------------------- */
 
 static void tile_names(Printer *p, const Tile *t)
 {
@@ -299,7 +300,7 @@ void kernel_nest(StrBuf *sb, const Kernel *k, bool gpu)
     arena_free(p.a);
 }
 
-/* ---- its linear statements ----------------------------------------------------------------------- */
+/* ---- its linear statements ------------------------------------------------------------------- */
 
 static const char *new_name(Printer *p, char letter)
 {

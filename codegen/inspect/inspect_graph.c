@@ -1,5 +1,6 @@
-/* inspect_graph.c - the graph as JSON: the nodes of the model's file, and those of the compiler as they were imported
- * and rewritten.  Nodes never change, so that a number is the same node in both graphs. */
+/* inspect_graph.c - the graph as JSON: the nodes of the model's file, and those of the compiler as
+ * they were imported and rewritten.  Nodes never change, so that a number is the same node in both
+ * graphs. */
 #include <math.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ static void source_nodes(StrBuf *sb, const Context *c)
     sb_puts(sb, c->nsource ? "\n  ],\n" : "],\n");
 }
 
-/* ---- the compiler's ---------------------------------------------------------------------------- */
+/* ---- the compiler's -------------------------------------------------------------------------- */
 
 typedef struct {
     const Inspection *x;

@@ -1,4 +1,5 @@
-/* inspect_kernels.c - the kernels of a plan as JSON: what each computes, its loops, and its text after every pass. */
+/* inspect_kernels.c - the kernels of a plan as JSON: what each computes, its loops, and its text
+ * after every pass. */
 #include <string.h>
 
 #include "inspect.h"

@@ -205,7 +205,7 @@ void inspect_tensors(StrBuf *sb, const Inspection *x)
     arena_free(a);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void step(StrBuf *sb, const Inspection *x, const Step *s, int inside, bool other)
 {
@@ -265,7 +265,7 @@ void inspect_steps(StrBuf *sb, const Inspection *x)
     sb_puts(sb, "\n  ],\n");
 }
 
-/* ---- notes ------------------------------------------------------------------------------------ */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 void inspect_notes(StrBuf *sb, const Inspection *x)
 {

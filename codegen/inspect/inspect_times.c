@@ -1,8 +1,9 @@
-/* inspect_times.c - what the steps of a plan take: measured by `ingot bench`, or what a roof allows.
+/* inspect_times.c - what the steps of a plan take: measured by `ingot bench`, or what a roof
+ * allows.
  *
- * The roof of a step is the larger of its operations over the multiply-adds a second and its bytes over the bandwidth
- * (Williams, Waterman, Patterson: Roofline, CACM 2009).  Without measurements the machine is a nominal one: good for the
- * shares of a whole, not for milliseconds. */
+ * The roof of a step is the larger of its operations over the multiply-adds a second and its bytes
+ * over the bandwidth (Williams, Waterman, Patterson: Roofline, CACM 2009).  Without measurements
+ * the machine is a nominal one: good for the shares of a whole, not for milliseconds. */
 #include <string.h>
 
 #include "inspect.h"

@@ -1,5 +1,5 @@
-/* inspect_verbose.c - what -v, -vv, -vvv and -vvvv tell of a plan, as notes: its steps; its kernels; what was decided and
- * thought of; the nodes and statements of kernels. */
+/* inspect_verbose.c - what -v, -vv, -vvv and -vvvv tell of a plan, as notes: its steps; its
+ * kernels; what was decided and thought of; the nodes and statements of kernels. */
 #include <string.h>
 
 #include "inspect.h"

@@ -1,8 +1,8 @@
-/* report.c - the page in which a plan can be read: codegen/report/index.html with its scripts, its styles and the data
- * in it, as one file that fetches nothing.
+/* report.c - the page in which a plan can be read: codegen/report/index.html with its scripts, its
+ * styles and the data in it, as one file that fetches nothing.
  *
- * In JSON "<" stands in strings only.  There it is written \u003c, so that no name of a model's can end the script that
- * holds it. */
+ * In JSON "<" stands in strings only.  There it is written \u003c, so that no name of a model's can
+ * end the script that holds it. */
 #include <string.h>
 
 #include "inspect.h"

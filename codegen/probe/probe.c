@@ -1,9 +1,10 @@
 /* probe.c - a compiler is asked, a target file is written.
  *
- * `-dM -E` of an empty file prints all that a compiler defines by itself, which gcc and clang agree on, and from which follow
- * the types, the byte order, the float ABI and the vectors. `-dumpmachine` and `-print-file-name=include` tell what it
- * builds for and where its own headers lie. What of this ingot uses becomes keys that docs/targets.md lists; the others are
- * for whoever reads the file. */
+ * `-dM -E` of an empty file prints all that a compiler defines by itself, which gcc and clang agree
+ * on, and from which follow the types, the byte order, the float ABI and the vectors.
+ * `-dumpmachine` and `-print-file-name=include` tell what it builds for and where its own headers
+ * lie. What of this ingot uses becomes keys that docs/targets.md lists; the others are for whoever
+ * reads the file. */
 #include "probe.h"
 
 #include <errno.h>
@@ -108,7 +109,7 @@ static long number(const Probe *p, const char *name)
     return value ? strtol(value, NULL, 0) : 0;
 }
 
-/* ---- what follows ------------------------------------------------------------------------------ */
+/* ---- what follows ---------------------------------------------------------------------------- */
 
 typedef struct {
     const char *simd; /* its name */

@@ -1,10 +1,12 @@
-/* probe.h - asks a C compiler what its machine has: `ingot targets --probe "arm-none-eabi-gcc -mcpu=cortex-m55"`. */
+/* probe.h - asks a C compiler what its machine has: `ingot targets --probe "arm-none-eabi-gcc
+ * -mcpu=cortex-m55"`. */
 #ifndef PROBE_H
 #define PROBE_H
 
 #include "compiler.h"
 
-/* out: a target file (docs/targets.md).  command: a compiler and its flags, words apart; nothing else is run, and no shell.
+/* out: a target file (docs/targets.md).  command: a compiler and its flags, words apart; nothing
+ * else is run, and no shell.
  * problem: why there is none. */
 ingot_status probe(Arena *, const char *command, StrBuf *out, StrBuf *problem);
 
@@ -28,7 +30,8 @@ typedef struct {
 } Probe;
 
 const char *macro_of(const Probe *, const char *name); /* its value; NULL: it is not defined */
-/* probe_headers.c: the intrinsics that the compiler's headers declare under its macros; without libclang nothing. */
+/* probe_headers.c: the intrinsics that the compiler's headers declare under its macros; without
+ * libclang nothing. */
 void probe_headers(Probe *);
 
 #endif

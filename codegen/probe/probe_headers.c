@@ -1,7 +1,8 @@
 /* probe_headers.c - the intrinsics that a compiler's own headers declare, as libclang reads them.
  *
- * The macros are those of the compiler that was asked, so what its headers leave out for this machine is left out. gcc's
- * headers call builtins that clang has not; bodies are skipped, and a declaration is all that counts. */
+ * The macros are those of the compiler that was asked, so what its headers leave out for this
+ * machine is left out. gcc's headers call builtins that clang has not; bodies are skipped, and a
+ * declaration is all that counts. */
 #include "probe.h"
 
 #include <string.h>
@@ -39,7 +40,8 @@ typedef struct {
     bool has[NWANTED];
 } Seen;
 
-/* Functions, and macros that stand for them, of the compiler's folder; those that begin with __builtin are nobody's. */
+/* Functions, and macros that stand for them, of the compiler's folder; those that begin with
+ * __builtin are nobody's. */
 static enum CXChildVisitResult look(CXCursor cursor, CXCursor parent, CXClientData data)
 {
     (void)parent;
@@ -67,7 +69,8 @@ static enum CXChildVisitResult look(CXCursor cursor, CXCursor parent, CXClientDa
     return CXChildVisit_Continue;
 }
 
-/* The compiler's macros as text, and the header; freestanding, so that nothing of a C library is asked for. */
+/* The compiler's macros as text, and the header; freestanding, so that nothing of a C library is
+ * asked for. */
 static void source_of(const Probe *p, const char *header, StrBuf *sb)
 {
     for (int i = 0; i < p->nmacro; i++) {

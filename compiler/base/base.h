@@ -1,6 +1,7 @@
 /* base.h - what everything stands on: arenas, growing text and arrays, a hash map, files.
  *
- * Memory belongs to arenas by lifetime (a model's, a pass', a kernel's), which are freed as a whole. */
+ * Memory belongs to arenas by lifetime (a model's, a pass', a kernel's), which are freed as a
+ * whole. */
 #ifndef BASE_H
 #define BASE_H
 
@@ -101,26 +102,30 @@ int utf8_bytes(const char *);
 /* What a terminal shows: one line, without control characters and what is no UTF-8. */
 const char *printable(Arena *, const char *);
 
-/* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at first. */
+/* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at
+ * first. */
 const char *closer(const char *typed, const char *word, const char *so_far, int *best);
 
-/* file.c: files that have their name when they are complete; what was there is replaced, or stays (links and devices do in any case).
+/* file.c: files that have their name when they are complete; what was there is replaced, or stays
+   (links and devices do in any case).
    False, or NULL, with errno: then nothing is left. */
 typedef struct {
     FILE *out;
-    const char *path,
-        *part; /* part: where it is written; NULL: it is a device, written to as it is */
-    int error; /* the first one's errno */
+    const char *path;
+    const char *part; /* where it is written; NULL: it is a device, written to as it is */
+    int error;        /* the first one's errno */
 } OutFile;
 bool output_begin(OutFile *, Arena *, const char *path);
 bool output_put(OutFile *, const void *data, size_t bytes);
 bool output_end(OutFile *);
-/* The end in two steps, where several files are kept or none is: it is written and closed; it gets its name. Or it goes. */
+/* The end in two steps, where several files are kept or none is: it is written and closed; it gets
+ * its name. Or it goes. */
 bool output_written(OutFile *);
 bool output_keep(OutFile *);
 void output_drop(OutFile *);
 bool file_replace(Arena *, const char *path, const void *data, size_t bytes);
-/* The same of what others write: an empty file, or a folder, beside path, where nobody else makes anything; then one of the other two. */
+/* The same of what others write: an empty file, or a folder, beside path, where nobody else makes
+ * anything; then one of the other two. */
 const char *part_file(Arena *, const char *path);
 const char *part_folder(Arena *, const char *path);
 bool part_keep(const char *part, const char *path);
@@ -131,7 +136,8 @@ const char *part_shown(Arena *, const char *path);
 void parts_clean(Arena *, const char *path, bool all);
 /* A file inside of a part or of a temporary folder. */
 bool file_write(const char *path, const void *data, size_t bytes);
-/* A descriptor that holds the lock of a file or folder; -1 with errno: EWOULDBLOCK, another one does. */
+/* A descriptor that holds the lock of a file or folder; -1 with errno: EWOULDBLOCK, another one
+ * does. */
 int lock_path(const char *path);
 
 /* folder.c */
@@ -142,11 +148,12 @@ bool make_dirs(const char *dir);   /* with those above it; false, with errno: it
 /* How many characters of dir are folders that are there: what make_dirs() does not make. */
 size_t folders_there(const char *dir);
 void remove_empty(const char *dir, size_t there); /* those that it has made and that are empty */
-/* Moves what lies in a part into a folder that is there, in place of what has these names; then the part is gone. */
+/* Moves what lies in a part into a folder that is there, in place of what has these names; then the
+ * part is gone. */
 bool part_move(Arena *, const char *part, const char *dir);
 
-/* pending.c: what a signal that ends the process removes: a path, with the descriptor of its lock, or -1; and folders that are empty, down to so
-   many characters. And the programs that it ends. */
+/* pending.c: what a signal that ends the process removes: a path, with the descriptor of its lock,
+   or -1; and folders that are empty, down to so many characters. And the programs that it ends. */
 void pending_add(const char *path, int lock);
 void pending_folders(const char *dir, size_t keep);
 void pending_drop(const char *path);

@@ -1,9 +1,11 @@
-/* closer.c - the word that was meant, for messages: edit distance with swaps of neighbours (Damerau and Levenshtein). */
+/* closer.c - the word that was meant, for messages: edit distance with swaps of neighbours (Damerau
+ * and Levenshtein). */
 #include <string.h>
 
 #include "base.h"
 
-/* Number of letters to add, drop, change or swap with a neighbour to make x of y; 99 for long words. */
+/* Number of letters to add, drop, change or swap with a neighbour to make x of y; 99 for long
+ * words. */
 static int edits(const char *x, const char *y)
 {
     enum { MOST = 32 };

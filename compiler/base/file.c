@@ -1,7 +1,9 @@
-/* file.c - files and folders that are written as a whole: under a name beside the one that they get when they are complete.
+/* file.c - files and folders that are written as a whole: under a name beside the one that they get
+ * when they are complete.
  *
- * The name is PATH.partial-PROCESS-TIME. While the process lives it holds a lock on what is there (flock), and a signal that ends it removes it
- * (pending.c). What is not locked is left over from a process that was killed: whoever writes the same path next removes it. */
+ * The name is PATH.partial-PROCESS-TIME. While the process lives it holds a lock on what is there
+ * (flock), and a signal that ends it removes it (pending.c). What is not locked is left over from a
+ * process that was killed: whoever writes the same path next removes it. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -56,8 +58,8 @@ const char *part_shown(Arena *a, const char *path)
 
 /* ---- locks --------------------------------------------------------------------------------- */
 
-/* A descriptor of a file or folder that holds its lock until it is closed; -1 with errno: EWOULDBLOCK, another one holds it, or it is
- * gone or another user's. */
+/* A descriptor of a file or folder that holds its lock until it is closed; -1 with errno:
+ * EWOULDBLOCK, another one holds it, or it is gone or another user's. */
 int lock_path(const char *path)
 {
     struct stat opened, there;

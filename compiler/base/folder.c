@@ -1,7 +1,8 @@
 /* folder.c - folders of files that are nobody's but ours.
  *
- * A temporary folder is locked while its process lives, by a file descriptor that no program started by it inherits. One that
- * is not is left over from a process that was killed: the next one removes it. */
+ * A temporary folder is locked while its process lives, by a file descriptor that no program
+ * started by it inherits. One that is not is left over from a process that was killed: the next one
+ * removes it. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* json.c - JSON as RFC 8259 has it; a reader with a bound on depth, for files that anybody may have written. */
+/* json.c - JSON as RFC 8259 has it; a reader with a bound on depth, for files that anybody may have
+ * written. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,11 @@
-/* pending.c - what is not complete: files and folders under names of their own, and programs that were started for them.
+/* pending.c - what is not complete: files and folders under names of their own, and programs that
+ * were started for them.
  *
- * A signal that ends the process (SIGINT, SIGTERM, SIGHUP) ends these programs and removes these files first; the status is still
- * that of the signal. So the handler may call what POSIX calls async-signal-safe and nothing else: no allocation, no stdio, no
- * opendir(); the list is an array of fixed size, and what does not fit into it is left behind. Of a process that is killed (SIGKILL) all is left; the
- * locks that it held are gone, by which the next one knows (file.c). */
+ * A signal that ends the process (SIGINT, SIGTERM, SIGHUP) ends these programs and removes these
+ * files first; the status is still that of the signal. So the handler may call what POSIX calls
+ * async-signal-safe and nothing else: no allocation, no stdio, no opendir(); the list is an array
+ * of fixed size, and what does not fit into it is left behind. Of a process that is killed
+ * (SIGKILL) all is left; the locks that it held are gone, by which the next one knows (file.c). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -158,9 +160,9 @@ static void remove_at(int at, const char *name, int depth)
 {
     (void)depth;
     if (unlinkat(at, name, 0) && errno != ENOENT)
-        (void)unlinkat(
-            at, name,
-            AT_REMOVEDIR); /* if it is empty: no other system tells what is in it without allocating */
+        (void)unlinkat(at, name,
+                       /* if it is empty: no other system tells what is in it without allocating */
+                       AT_REMOVEDIR);
 }
 #endif
 

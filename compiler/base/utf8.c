@@ -1,4 +1,5 @@
-/* utf8.c - UTF-8 as RFC 3629 has it, and names as they may be printed: those of a model may hold any bytes. */
+/* utf8.c - UTF-8 as RFC 3629 has it, and names as they may be printed: those of a model may hold
+ * any bytes. */
 #include "base.h"
 
 int utf8_bytes(const char *text)

@@ -20,7 +20,8 @@ bool shape_is_empty(int rank, Node *const *dims);               /* some dim is t
 const char *shape_text(Context *, int rank, Node *const *dims); /* "[2, n, 3]", in the arena */
 const char *dim_text(Context *, Node *);
 
-/* ---- index_bounds.c: what the indices of a GATHER or UPDATE require of the sizes that they go into; false after an error. */
+/* ---- index_bounds.c: what the indices of a GATHER or UPDATE require of the sizes that they go
+ * into; false after an error. */
 bool index_places(Context *, Node *x, bool wraps);
 /* An axis of this size has elements wherever a shape has some. */
 bool require_place(Context *, Node *size, int rank, Node *const *dims, const char *what);
@@ -34,7 +35,8 @@ Node *dim_copy(Context *, Node *d, const char *what, int64_t lo,
 Node *with_shape(Context *, Node *x, Node *const *dims);
 
 /* ---- leaves.c */
-/* groups.c: whether input or output `slot`, x, is an element that may be absent: its first dim, or NULL. */
+/* groups.c: whether input or output `slot`, x, is an element that may be absent: its first dim, or
+ * NULL. */
 Node *group_here(Context *, const IoGroup *, int ngroup, int slot, Node *x);
 Node *uniform(Node *x); /* the scalar CONST behind a uniform tensor, or NULL */
 Node *uniform_make(Context *, Node *scalar, int rank, Node *const *dims);
@@ -47,7 +49,8 @@ bool const_is(Node *scalar,
 Node *broadcast_to(Context *, Node *x, int rank, Node *const *dims); /* checked already */
 /* The same movement of another x of the same shape; NULL: not of this op (GATHER, CONCAT, KEEP). */
 Node *move_again(Context *, Node *move, Node *x);
-/* (elementwise.c) The common shape of n tensors by numpy's rules. Reports; false if there is none. */
+/* (elementwise.c) The common shape of n tensors by numpy's rules. Reports; false if there is
+ * none. */
 bool broadcast_shape(Context *, const char *what, int n, Node *const *x, int *rank, Node **dims);
 
 static inline bool poisoned(Node *x)

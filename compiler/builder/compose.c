@@ -205,7 +205,8 @@ ingot_tensor *ingot_stack(ingot_context *c, int n, ingot_tensor *const *x, int a
     return ingot_concat(c, n, part, axis);
 }
 
-/* [a, b] -> [1, a, 1, b] -> [r, a, s, b] -> [r*a, s*b]; axes of size 1 or repeated once need no pair. */
+/* [a, b] -> [1, a, 1, b] -> [r, a, s, b] -> [r*a, s*b]; axes of size 1 or repeated once need no
+ * pair. */
 ingot_tensor *ingot_tile(ingot_context *c, ingot_tensor *x, ingot_dim *const *repeats)
 {
     Node *thin[2 * INGOT_MAX_RANK], *wide[2 * INGOT_MAX_RANK], *out[INGOT_MAX_RANK];

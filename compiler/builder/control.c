@@ -112,7 +112,7 @@ void ingot_region_end(ingot_context *c, ingot_region *r, int n, ingot_tensor *co
         region_captures(c, r, NULL);
 }
 
-/* ---- tuples -------------------------------------------------------------------------------------- */
+/* ---- tuples ---------------------------------------------------------------------------------- */
 
 static Node *tuple_make(Context *c, Op op, const void *arg, int nsrc, Node *const *src)
 {
@@ -160,7 +160,7 @@ static const char *type_text(Context *c, Node *x)
                         shape_text(c, x->rank, x->shape));
 }
 
-/* ---- loop -------------------------------------------------------------------------------------------- */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
 static bool loop_check(Context *c, Node *trip, Node *cond, int ncarried, Node *const *carried,
                        struct Region *body, int nscan)
@@ -268,7 +268,7 @@ void ingot_loop(ingot_context *c, ingot_dim *trip, ingot_tensor *cond, int ncarr
     }
 }
 
-/* ---- if ---------------------------------------------------------------------------------------------- */
+/* ---- if -------------------------------------------------------------------------------------- */
 
 void ingot_if(ingot_context *c, ingot_tensor *cond, ingot_region *then_branch,
               ingot_region *else_branch, int n, ingot_tensor **out)
@@ -330,7 +330,7 @@ void ingot_if(ingot_context *c, ingot_tensor *cond, ingot_region *then_branch,
     }
 }
 
-/* ---- library kernels ----------------------------------------------------------------------------------- */
+/* ---- library kernels ------------------------------------------------------------------------- */
 
 ingot_dim *ingot_call_count(ingot_context *c, const char *hint, int64_t lo, int64_t hi)
 {
@@ -368,8 +368,8 @@ static bool may_fold(const ingot_call_desc *d)
     return d->n_in && d->n_out && elements <= FOLD_ELEMENTS;
 }
 
-/* Results of constants are constants, and so are their counts: the interpreter calls the same kernel now.  One that fails
- * does so in the model. */
+/* Results of constants are constants, and so are their counts: the interpreter calls the same
+ * kernel now.  One that fails does so in the model. */
 static void fold_call(Context *c, const ingot_call_desc *d, ingot_tensor **out)
 {
     ingot_tensor *now[8];
@@ -443,8 +443,9 @@ void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
     fold_call(c, d, out);
 }
 
-/* The value is read by library kernel "readint": an integer in, a count out; ints: the kind of check
- * (0: a count out of bounds), least, greatest.  The step itself checks the bounds, for it can tell more. */
+/* The value is read by library kernel "readint": an integer in, a count out; ints: the kind of
+ * check (0: a count out of bounds), least, greatest.  The step itself checks the bounds, for it can
+ * tell more. */
 static Node *read_scalar(Context *c, Node *x, const char *name, int64_t lo, int64_t hi)
 {
     ingot_dim *count = ingot_call_count(c, name, lo, hi);

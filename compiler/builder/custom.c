@@ -1,8 +1,8 @@
 /* custom.c - a use of a custom operator: a C function of the user's becomes a call.
  *
- * The operator has been read (codegen/custom): here its parameters are held against a node's inputs, attributes and
- * outputs, its shape rules become dims, and its scratch bytes their upper bound. Whatever does not fit is told with the
- * line of the declaration, at the node. */
+ * The operator has been read (codegen/custom): here its parameters are held against a node's
+ * inputs, attributes and outputs, its shape rules become dims, and its scratch bytes their upper
+ * bound. Whatever does not fit is told with the line of the declaration, at the node. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -350,7 +350,7 @@ static void check_ranks(Use *u, const ingot_call_out *out, int nout)
                   most, u->op->function, CALL_RANK);
 }
 
-/* ---- the call --------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static void shapes(Use *u, ingot_call_out *out)
 {

@@ -155,7 +155,7 @@ static Node *alu(Context *c, const char *name, Op op, ingot_dtype d, int n, Node
     return constant ? fold_scalar(c, r) : r;
 }
 
-/* ---- unary ------------------------------------------------------------------------------------- */
+/* ---- unary ----------------------------------------------------------------------------------- */
 
 static Node *unary(Context *c, const char *name, Op op, int classes, Node *x)
 {
@@ -239,7 +239,7 @@ ingot_tensor *ingot_bitnot(ingot_context *c, ingot_tensor *x)
     return ingot_xor(c, x, node_const_i(c, (ingot_dtype)x->dtype, -1));
 }
 
-/* ---- binary ------------------------------------------------------------------------------------- */
+/* ---- binary ---------------------------------------------------------------------------------- */
 
 static Node *binary(Context *c, const char *name, Op op, int classes, bool compare, Node *a,
                     Node *b)
@@ -317,7 +317,7 @@ ingot_tensor *ingot_where(ingot_context *c, ingot_tensor *cond, ingot_tensor *a,
     return alu(c, "where", OP_WHERE, (ingot_dtype)a->dtype, 3, (Node *[]){cond, a, b});
 }
 
-/* ---- conversions ---------------------------------------------------------------------------------- */
+/* ---- conversions ----------------------------------------------------------------------------- */
 
 static bool is_float8(int d)
 {
@@ -378,7 +378,7 @@ ingot_tensor *ingot_bitcast(ingot_context *c, ingot_tensor *x, ingot_dtype d)
     return node_make(c, OP_BITCAST, d, (Arg){0}, 1, &x, x->rank, x->shape);
 }
 
-/* ---- with a constant ------------------------------------------------------------------------------ */
+/* ---- with a constant ------------------------------------------------------------------------- */
 
 ingot_tensor *ingot_add_c(ingot_context *c, ingot_tensor *x, double v)
 {

@@ -1,8 +1,9 @@
 /* groups.c - sequences and optionals of the emitted interface: groups of inputs or outputs.
  *
- * The graph knows plain tensors only.  A group says which of them are the elements of one sequence, and
- * how many are there; the bundle makes an array of pointers of it.  An element that may be absent has
- * a first dim of 1 or 0, so that nothing of it is read or written when it is not there. */
+ * The graph knows plain tensors only.  A group says which of them are the elements of one sequence,
+ * and how many are there; the bundle makes an array of pointers of it.  An element that may be
+ * absent has a first dim of 1 or 0, so that nothing of it is read or written when it is not
+ * there. */
 #include "builder.h"
 
 ingot_dim *ingot_group_here(ingot_context *c, int i, ingot_dim *length, ingot_dim *present)

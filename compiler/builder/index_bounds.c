@@ -1,14 +1,15 @@
 /* index_bounds.c - are the places that indices speak of there?
  *
- * Indices that are known now, numbers or integers of the run, are compared with the size of the axis that they go into.
- * Where both are numbers the answer is told now; where the run decides the size it becomes a requirement (require.c):
+ * Indices that are known now, numbers or integers of the run, are compared with the size of the
+ * axis that they go into. Where both are numbers the answer is told now; where the run decides the
+ * size it becomes a requirement (require.c):
  *
  *     x[-1], x: [N, 3]        N >= 1
  *     x[0, 4, -2]             N >= 5
  *     x[N - 1 - k]            N >= max(N - k, k + 1 - N)
  *
- * An index from data takes the nearest place that there is, so a gather that has elements needs an axis that has some.
- * Nothing is required of what has no elements in that run. */
+ * An index from data takes the nearest place that there is, so a gather that has elements needs an
+ * axis that has some. Nothing is required of what has no elements in that run. */
 #include <string.h>
 
 #include "builder.h"

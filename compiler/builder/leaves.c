@@ -238,7 +238,7 @@ void ingot_state_next(ingot_context *c, ingot_tensor *state, ingot_tensor *next)
     c->states[state->arg.i].next = next;
 }
 
-/* ---- constants -------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 /* One element in storage form as a CONST; NULL for types that have no scalar constants here. */
 static Node *element_const(Context *c, ingot_dtype d, const uint8_t *p)
@@ -363,7 +363,7 @@ ingot_tensor *ingot_iota(ingot_context *c, int rank, ingot_dim *const *dims, int
     return leaf_make(c, OP_IOTA, INGOT_I64, (Arg){.i = axis}, rank, dims);
 }
 
-/* ---- folding of scalars -------------------------------------------------------------------------- */
+/* ---- folding of scalars ---------------------------------------------------------------------- */
 
 /* A CONST in storage form; false for types without one here. */
 static bool const_store(Node *k, uint8_t out[8])

@@ -38,7 +38,7 @@ static Node *zeros(Context *c, Node *x, int rank, Node *const *dims)
     return uniform_make(c, node_const_zero(c, (ingot_dtype)x->dtype), rank, dims);
 }
 
-/* ---- reshape, expand ---------------------------------------------------------------------------- */
+/* ---- reshape, expand ------------------------------------------------------------------------- */
 
 static Node *reshape_checked(Context *c, Node *x, int rank, Node *const *dims)
 {
@@ -131,7 +131,7 @@ ingot_tensor *ingot_expand(ingot_context *c, ingot_tensor *x, int rank, ingot_di
     return broadcast_to(c, x, rank, dims);
 }
 
-/* ---- permute ----------------------------------------------------------------------------------- */
+/* ---- permute --------------------------------------------------------------------------------- */
 
 /* Permutations are interned, since nodes compare their arg by address.  The memo's key packs 16
  * axes of 4 bits; the rank tells (0) from (0, 1). */
@@ -188,7 +188,7 @@ ingot_tensor *ingot_permute(ingot_context *c, ingot_tensor *x, const int *perm)
     return node_make(c, OP_PERMUTE, (ingot_dtype)x->dtype, arg, 1, &base, x->rank, dims);
 }
 
-/* ---- pad, shrink, flip ---------------------------------------------------------------------------- */
+/* ---- pad, shrink, flip ----------------------------------------------------------------------- */
 
 static bool amounts_check(Context *c, const char *what, Node *x, Node *const *a, Node *const *b)
 {
@@ -364,7 +364,7 @@ ingot_tensor *ingot_flip(ingot_context *c, ingot_tensor *x, unsigned axes)
     return node_make(c, OP_FLIP, (ingot_dtype)x->dtype, (Arg){.i = axes}, 1, &x, x->rank, x->shape);
 }
 
-/* ---- again ---------------------------------------------------------------------------------------- */
+/* ---- again ----------------------------------------------------------------------------------- */
 
 Node *move_again(Context *c, Node *move, Node *x)
 {

@@ -18,8 +18,9 @@ int ops_dims(ingot_tensor *x, ingot_dim **dims);
 ingot_tensor *ops_channel(ingot_context *, ingot_tensor *x, int rank);
 /* reshape with the shape of another tensor */
 ingot_tensor *ops_reshape_like(ingot_context *, ingot_tensor *x, ingot_tensor *like);
-/* (precision.c) Operands of the products whose sum over an axis of each stands for one of f32, as the context's precision has
- * them; and one more of such products, in the wide dtype (sum: NULL, or those before). */
+/* (precision.c) Operands of the products whose sum over an axis of each stands for one of f32, as
+ * the context's precision has them; and one more of such products, in the wide dtype (sum: NULL, or
+ * those before). */
 enum { MOST_PRODUCTS = 6 };
 typedef struct {
     ingot_tensor *x[MOST_PRODUCTS], *w[MOST_PRODUCTS];
@@ -27,7 +28,8 @@ typedef struct {
 } Products;
 Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis);
 ingot_tensor *ops_products(ingot_context *, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w);
-/* (ops_conv.c) x [N, C, d...] with strides[i] - 1 zeros behind each element along spatial axis i. */
+/* (ops_conv.c) x [N, C, d...] with strides[i] - 1 zeros behind each element along spatial axis
+ * i. */
 ingot_tensor *ops_zeros_between(ingot_context *, ingot_tensor *x, const int64_t *strides);
 /* A checked, shared constant: i64 table of n entries, copied. */
 ingot_tensor *ops_table_i(ingot_context *, int64_t n, const int64_t *);

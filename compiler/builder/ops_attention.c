@@ -3,8 +3,9 @@
 
 #include "ops.h"
 
-/* Queries may have `per` times as many heads as keys (grouped-query attention): head h reads key head h / per. As the
- * heads of x [batch, heads, rows, columns] that read one key head: [batch, kv_heads, per, rows, columns]. */
+/* Queries may have `per` times as many heads as keys (grouped-query attention): head h reads key
+ * head h / per. As the heads of x [batch, heads, rows, columns] that read one key head: [batch,
+ * kv_heads, per, rows, columns]. */
 static ingot_tensor *grouped(ingot_context *c, const char *what, ingot_tensor *x, ingot_tensor *kv)
 {
     int64_t heads, kv_heads;
@@ -100,8 +101,8 @@ ingot_tensor *ingot_attention(ingot_context *c, ingot_tensor *q, ingot_tensor *k
 }
 
 /* Pairs (x1, x2) of the last axis are turned by an angle: (x1 cos - x2 sin, x2 cos + x1 sin) (Su et
- * al., 2021).  cos, sin [..., R/2] broadcast; pairs are (i, i + R/2), or (2i, 2i + 1) if interleaved;
- * elements from R on are left alone. */
+ * al., 2021).  cos, sin [..., R/2] broadcast; pairs are (i, i + R/2), or (2i, 2i + 1) if
+ * interleaved; elements from R on are left alone. */
 ingot_tensor *ingot_rotary(ingot_context *c, ingot_tensor *x, ingot_tensor *cos, ingot_tensor *sin,
                            bool interleaved)
 {

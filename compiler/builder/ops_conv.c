@@ -4,9 +4,9 @@
  *     w [M, C/G, k...]      ->         [1, G, M/G, C/G, 1..., k...]
  *     y = sum over (C/G, k...) of the product -> [N, M, o...]
  *
- * The transpose (ONNX ConvTranspose) adds x[i] * w[k] to y[i * stride + k * dilation - pad]: a convolution of x with
- * stride - 1 zeros between its elements, with the weights turned around. That says what it is; how it is computed, without
- * the zeros, is for rewrite/phases.c. */
+ * The transpose (ONNX ConvTranspose) adds x[i] * w[k] to y[i * stride + k * dilation - pad]: a
+ * convolution of x with stride - 1 zeros between its elements, with the weights turned around. That
+ * says what it is; how it is computed, without the zeros, is for rewrite/phases.c. */
 #include "ops.h"
 
 enum { MAX_SPATIAL = (INGOT_MAX_RANK - 4) / 2 };
@@ -67,8 +67,9 @@ static bool tap_used(int64_t size, int64_t results, int64_t at, int64_t stride)
     return first < results && at + first * stride < size;
 }
 
-/* A tap that lies beside x for each result adds nothing (a dilated window that is wider than the image): the first and the last ones that
- * do not go out of the weights, and what is around x is as much smaller. */
+/* A tap that lies beside x for each result adds nothing (a dilated window that is wider than the
+ * image): the first and the last ones that do not go out of the weights, and what is around x is as
+ * much smaller. */
 static ingot_tensor *without_unused_taps(ingot_context *c, ingot_tensor *x, ingot_tensor *w,
                                          const int64_t *strides, const int64_t *dilations,
                                          int64_t *lo, int64_t *hi)
@@ -173,9 +174,10 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
     return ingot_cast(c, y, d);
 }
 
-/* ---- transposed --------------------------------------------------------------------------------- */
+/* ---- transposed ------------------------------------------------------------------------------ */
 
-/* [N, C, d...] -> [N, C, d, 1, ...] -> [N, C, d, stride, ...] -> [N, C, d * stride, ...]: zeros behind each element */
+/* [N, C, d...] -> [N, C, d, 1, ...] -> [N, C, d, stride, ...] -> [N, C, d * stride, ...]: zeros
+ * behind each element */
 ingot_tensor *ops_zeros_between(ingot_context *c, ingot_tensor *x, const int64_t *strides)
 {
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};

@@ -3,7 +3,8 @@
  *
  * Operands are contracted from left to right.  For each pair both tensors are brought to a common
  * order of labels, [kept..., summed...], with size 1 where a label is missing; then multiplied and
- * summed over the tail.  A label is summed as soon as neither the output nor a later operand has it. */
+ * summed over the tail.  A label is summed as soon as neither the output nor a later operand has
+ * it. */
 #include <ctype.h>
 #include <string.h>
 

@@ -2,9 +2,10 @@
  * coordinates: one-hot, triangles, ranges, running sums, and the pixel shuffles. */
 #include "ops.h"
 
-/* ---- gather and scatter -------------------------------------------------------------------------- */
+/* ---- gather and scatter ---------------------------------------------------------------------- */
 
-/* Coordinates of `index`'s shape: its own along the other axes, its (wrapped) values along `axis`. */
+/* Coordinates of `index`'s shape: its own along the other axes, its (wrapped) values along
+ * `axis`. */
 static bool element_indices(ingot_context *c, const char *what, ingot_tensor *x,
                             ingot_tensor *index, int axis, ingot_tensor **at)
 {
@@ -45,8 +46,8 @@ ingot_tensor *ingot_scatter_elements(ingot_context *c, ingot_update_op op, ingot
     return ingot_index_checked(c, ingot_update(c, op, x, v, at), true);
 }
 
-/* The tuples index[..., k] address x's axes b .. b+k-1; axes before are batch, those after are whole
- * slices.  at[]: one index per axis of x over the shape index.shape[:-1] + x.shape[b+k:]. */
+/* The tuples index[..., k] address x's axes b .. b+k-1; axes before are batch, those after are
+ * whole slices.  at[]: one index per axis of x over the shape index.shape[:-1] + x.shape[b+k:]. */
 static bool tuple_indices(ingot_context *c, const char *what, ingot_tensor *x, ingot_tensor *index,
                           int batch, ingot_tensor **at)
 {
@@ -104,7 +105,7 @@ ingot_tensor *ingot_scatter_nd(ingot_context *c, ingot_update_op op, ingot_tenso
     return ingot_index_checked(c, ingot_update(c, op, x, v, at), true);
 }
 
-/* ---- from coordinates ---------------------------------------------------------------------------------- */
+/* ---- from coordinates ------------------------------------------------------------------------ */
 
 /* off everywhere but `on` at index[...] along a new axis of size depth; indices -depth..depth-1. */
 ingot_tensor *ingot_one_hot(ingot_context *c, ingot_tensor *index, ingot_dim *depth, int axis,
@@ -123,7 +124,8 @@ ingot_tensor *ingot_one_hot(ingot_context *c, ingot_tensor *index, ingot_dim *de
     return ingot_where(c, hot, on, off);
 }
 
-/* x where column >= row + k (upper) or column <= row + k (lower), 0 elsewhere, in the last two axes */
+/* x where column >= row + k (upper) or column <= row + k (lower), 0 elsewhere, in the last two
+ * axes */
 ingot_tensor *ingot_trilu(ingot_context *c, ingot_tensor *x, ingot_dim *k, bool upper)
 {
     if (ingot_is_poison(x) || ingot_is_poison(k))
@@ -184,7 +186,7 @@ ingot_tensor *ingot_cumsum(ingot_context *c, ingot_tensor *x, int axis, bool exc
     return ingot_cumulate(c, INGOT_REDUCE_ADD, x, axis, exclusive, reverse);
 }
 
-/* ---- pixel shuffles --------------------------------------------------------------------------------------- */
+/* ---- pixel shuffles -------------------------------------------------------------------------- */
 
 static bool shuffle_check(ingot_context *c, const char *what, ingot_tensor *x, int64_t block)
 {

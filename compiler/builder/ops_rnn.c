@@ -1,14 +1,16 @@
 /* ops_rnn.c - recurrent layers as loops: LSTM, GRU and plain RNN over x [length, batch, input].
  *
- * The input's share of all gates, x w^T + biases, is one matrix product outside of the loop; the body adds what
- * depends on the state:
+ * The input's share of all gates, x w^T + biases, is one matrix product outside of the loop; the
+ * body adds what depends on the state:
  *
  *     RNN    h' = f(xw + h r^T)                                         (Elman, 1990)
  *     GRU    z = f(.), r = f(.), n = g(xw + (r h) r^T), h' = (1 - z) n + z h   (Cho et al., 2014)
  *     LSTM   i = f(. + pi c), f = f(. + pf c), c' = f c + i g(.),
- *            o = f(. + po c'), h' = o h(c')                             (Hochreiter and Schmidhuber, 1997)
+ *            o = f(. + po c'), h' = o h(c')
+ *            (Hochreiter and Schmidhuber, 1997)
  *
- * Weights are [gates * hidden, ...] in the order that a string of letters gives, since frameworks disagree. */
+ * Weights are [gates * hidden, ...] in the order that a string of letters gives, since frameworks
+ * disagree. */
 #include <string.h>
 
 #include "ops.h"
@@ -67,7 +69,7 @@ static ingot_tensor *product(ingot_context *c, const ingot_recurrence *s, ingot_
                       : ingot_linear(c, x, recurrent ? s->r : s->w, NULL);
 }
 
-/* ---- the steps ---------------------------------------------------------------------------------- */
+/* ---- the steps ------------------------------------------------------------------------------- */
 
 static void rnn_step(ingot_context *c, const Layer *q, ingot_tensor *xw, ingot_tensor *const *state,
                      ingot_tensor **next)
@@ -113,7 +115,7 @@ static void lstm_step(ingot_context *c, const Layer *q, ingot_tensor *xw,
     next[0] = ingot_mul(c, o, activate(c, q, 2, next[1]));
 }
 
-/* ---- what all have in common -------------------------------------------------------------------- */
+/* ---- what all have in common ----------------------------------------------------------------- */
 
 /* Which rows each gate has; g is another name of c, n of h. */
 static bool find_gates(ingot_context *c, Layer *q)

@@ -1,4 +1,5 @@
-/* ops_softmax.c - the softmax family: subtract the greatest element, so that e^x cannot overflow. */
+/* ops_softmax.c - the softmax family: subtract the greatest element, so that e^x cannot
+ * overflow. */
 #include <math.h>
 
 #include "ops.h"

@@ -1,8 +1,9 @@
 /* ops_text.c - tensors of strings: pointers to bytes that end in a zero.
  *
- * Movement ops and where() copy pointers as they copy numbers.  Strings are compared and made by library
- * kernels.  Those that make some write the bytes into an output of their own, with room for `bytes` a
- * string on average, which is kept to the end of the run since pointers to it may be anywhere. */
+ * Movement ops and where() copy pointers as they copy numbers.  Strings are compared and made by
+ * library kernels.  Those that make some write the bytes into an output of their own, with room for
+ * `bytes` a string on average, which is kept to the end of the run since pointers to it may be
+ * anywhere. */
 #include <string.h>
 
 #include "ops.h"

@@ -1,17 +1,22 @@
-/* precision.c - f32 products of matrices by bf16 or f16, which matrix units multiply many times faster.
+/* precision.c - f32 products of matrices by bf16 or f16, which matrix units multiply many times
+ * faster.
  *
- * A number is a sum of numbers of bf16, each the rest that the ones before leave: x = h + l (+ 2^-17 x), or h + m + l (+ 2^-25 x).
- * The products of the parts that matter are the terms of one longer sum:
+ * A number is a sum of numbers of bf16, each the rest that the ones before leave: x = h + l (+
+ * 2^-17 x), or h + m + l (+ 2^-25 x). The products of the parts that matter are the terms of one
+ * longer sum:
  *
  *     bf16     h h
- *     bf16x3   l h + h h + h l                  Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, 2018
- *     bf16x6   l h + m h + m m + h m + h h + h l     Henry, Tang, Heinecke, Leveraging the bfloat16 Artificial Intelligence Datatype, 2019
+ *     bf16x3   l h + h h + h l                  Markidis et al., NVIDIA Tensor Core
+ *                                               Programmability, Performance & Precision, 2018
+ *     bf16x6   l h + m h + m m + h m + h h + h l     Henry, Tang, Heinecke, Leveraging the bfloat16
+ *                                                    Artificial Intelligence Datatype, 2019
  *
  *     tf32     x and w without their last 13 bits, as matrix units of GPUs read them
  *
- * What is summed is a sum of products then, each of two stored parts.  A unit's fragments are used again by the terms that share a
- * part, so these follow each other.  Where products are to have one term (ingot_one_product()) the parts are laid one behind the
- * other along the axis that is summed. */
+ * What is summed is a sum of products then, each of two stored parts.  A unit's fragments are used
+ * again by the terms that share a part, so these follow each other.  Where products are to have one
+ * term (ingot_one_product()) the parts are laid one behind the other along the axis that is
+ * summed. */
 #include "ops.h"
 
 enum { MOST_PARTS = 3 };

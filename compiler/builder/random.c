@@ -1,12 +1,13 @@
-/* random.c - random numbers from a counter: Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random
- * numbers: as easy as 1, 2, 3", SC 2011), composed of integer arithmetic, so that they are the same bits
- * everywhere.
+/* random.c - random numbers from a counter: Threefry-2x32 with 20 rounds (Salmon et al., "Parallel
+ * random numbers: as easy as 1, 2, 3", SC 2011), composed of integer arithmetic, so that they are
+ * the same bits everywhere.
  *
  *     (a, b) = threefry(key, counter)      both are two words of 32 bits
  *
- * The key of an operator is threefry of (seed, which operator, which run), and once more for each loop
- * around it, of the iteration; the counter is an element's place.  What runs differ by is a state tensor of
- * the model, u64 [seed, runs done], which begins as [config.seed, 0] after init and reset. */
+ * The key of an operator is threefry of (seed, which operator, which run), and once more for each
+ * loop around it, of the iteration; the counter is an element's place.  What runs differ by is a
+ * state tensor of the model, u64 [seed, runs done], which begins as [config.seed, 0] after init and
+ * reset. */
 #include "builder.h"
 
 typedef struct {
@@ -134,8 +135,8 @@ ingot_tensor *ingot_random_uniform(ingot_context *c, ingot_dtype d, int rank,
     return ingot_add(c, ingot_mul_c(c, ingot_cast(c, b.w[0], INGOT_F64), 1.0 / 4294967296.0), low);
 }
 
-/* Box and Muller's: sqrt(-2 log u) cos(2 pi v) with u in (0, 1], v in [0, 1); in f64, so that the last
- * bit of the C library's log and cos hardly ever shows in a narrower type. */
+/* Box and Muller's: sqrt(-2 log u) cos(2 pi v) with u in (0, 1], v in [0, 1); in f64, so that the
+ * last bit of the C library's log and cos hardly ever shows in a narrower type. */
 ingot_tensor *ingot_random_normal(ingot_context *c, ingot_dtype d, int rank, ingot_dim *const *dims,
                                   const uint64_t *seed)
 {

@@ -1,4 +1,5 @@
-/* reduce.c - reductions: monoids over a set of axes, running ones along an axis, means, arg max and min.
+/* reduce.c - reductions: monoids over a set of axes, running ones along an axis, means, arg max and
+ * min.
  *
  * A REDUCE node keeps its reduced axes as size 1; the public functions reshape them away.  Axes
  * of size 1 are not reduced (one element is its own sum), axes of size 0 give the identity. */
@@ -115,7 +116,8 @@ ingot_tensor *ingot_sum(ingot_context *c, ingot_tensor *x, unsigned axes, bool k
     return ingot_reduce(c, INGOT_REDUCE_ADD, x, axes, keepdims);
 }
 
-/* Sum / count, in f32 for the narrow floats: their sum may be out of range where the mean is not. */
+/* Sum / count, in f32 for the narrow floats: their sum may be out of range where the mean is
+ * not. */
 /* A sum over many elements in one chain loses digits: rows first, then their sums. */
 static Node *sum_rows(Context *c, Node *x, unsigned axes, bool keepdims, Node *count)
 {

@@ -1,7 +1,7 @@
 /* require.c - what only the run can tell about sizes: checks that become steps of the program.
  *
- * Where the rules of a model make two sizes equal that are different expressions to us (the batch of
- * one input and that of another, which are added), there is nothing to prove: one is taken for
+ * Where the rules of a model make two sizes equal that are different expressions to us (the batch
+ * of one input and that of another, which are added), there is nothing to prove: one is taken for
  * the other and the program checks it.  A requirement belongs to the region in which it is stated:
  * that of a branch is checked when the branch is taken. */
 #include <limits.h>

@@ -1,8 +1,9 @@
 /* choose.c - opts for every kernel of a plan, after layouts.c.
  *
  * A contraction's constant operands are stored as its loops read them; a weight wanted in two
- * layouts is stored twice, unless one is good enough for both (share_weights.c).  Where an operand or the result lies badly for the chosen lanes, a
- * copying kernel before or after lays it out again. */
+ * layouts is stored twice, unless one is good enough for both (share_weights.c).  Where an operand
+ * or the result lies badly for the chosen lanes, a copying kernel before or after lays it out
+ * again. */
 #include <string.h>
 
 #include "choose.h"
@@ -39,8 +40,9 @@ static Layout with_halo(const Layout *l, const Layout *then)
 
 static void optimise_block(Optimise *o, Block *b);
 
-/* Could lay_out() make these lanes contiguous? A result of which only a part is written cannot be copied whole, nor
- * what is read and written, nor what two accesses want in two ways; constants are not copied at all. */
+/* Could lay_out() make these lanes contiguous? A result of which only a part is written cannot be
+ * copied whole, nor what is read and written, nor what two accesses want in two ways; constants are
+ * not copied at all. */
 bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, const bool *free,
                  Node *lanes)
 {
@@ -80,7 +82,8 @@ static void layout_in_panels(Layout *l, int rank, int side, int at, int64_t bloc
     op->perm.axis[n] = (int8_t)(side + 1);
 }
 
-/* The axis of an access that lies side by side, of which a tile has whole vectors of rows; or -1. */
+/* The axis of an access that lies side by side, of which a tile has whole vectors of rows; or
+ * -1. */
 static int side_by_side(const Nest *nest, const View *v, Node *load, int64_t *rows)
 {
     const Kernel *k = nest->k;
@@ -100,8 +103,9 @@ static int side_by_side(const Nest *nest, const View *v, Node *load, int64_t *ro
     return -1;
 }
 
-/* Rows whose terms lie pages apart (a transposed matrix) are brought together, where many vectors of results read them again: in
- * panels of a few rows, so that what is copied goes from line to line as it lies. */
+/* Rows whose terms lie pages apart (a transposed matrix) are brought together, where many vectors
+ * of results read them again: in panels of a few rows, so that what is copied goes from line to
+ * line as it lies. */
 static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *lanes)
 {
     enum { VECTORS = 8 };
@@ -132,7 +136,8 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
     }
 }
 
-/* Rows along the lanes of a place begin at lines of the cache: [..][rows][i / 16][i % 16], of whole blocks. */
+/* Rows along the lanes of a place begin at lines of the cache: [..][rows][i / 16][i % 16], of whole
+ * blocks. */
 static void line_up(Layout *l, int rank, int axis, Node *size)
 {
     enum { BLOCK = WIDEST };
@@ -152,7 +157,8 @@ static void line_up(Layout *l, int rank, int axis, Node *size)
     op->perm.axis[at] = (int8_t)(axis + 1);
 }
 
-/* In the order in which the loops that fill the place read it, block after block, where there are whole blocks of lanes. */
+/* In the order in which the loops that fill the place read it, block after block, where there are
+ * whole blocks of lanes. */
 static void in_blocks(const Nest *nest, const View *v, Node *load, Node *lanes, int axis,
                       const Buffer *b, Layout *l)
 {
@@ -179,7 +185,8 @@ static bool is_place(const Kernel *k, const Node *range)
     return false;
 }
 
-/* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy of it. */
+/* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy
+ * of it. */
 static void choose_copies(const Step *s, const Nest *nest, Node *lanes)
 {
     const Kernel *k = nest->k;
@@ -216,7 +223,8 @@ static void lay_out_weights(Optimise *o, Step *s)
     }
 }
 
-/* And of copies, which have the halo of what they are copies of: gives the steps before and after. */
+/* And of copies, which have the halo of what they are copies of: gives the steps before and
+ * after. */
 static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
                           int *nafter)
 {
@@ -337,7 +345,8 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     }
 }
 
-/* A GPU's kernels keep the layouts that their buffers have, but for weights, and for what is copied. */
+/* A GPU's kernels keep the layouts that their buffers have, but for weights, and for what is
+ * copied. */
 static void optimise_gpu_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
                               int *nafter)
 {
@@ -392,7 +401,8 @@ static void optimise_block(Optimise *o, Block *b)
     *b = fresh;
 }
 
-/* The opts were chosen without the loops that clear a halo, which come last: with these there may be too many. */
+/* The opts were chosen without the loops that clear a halo, which come last: with these there may
+ * be too many. */
 static void leave_room(const Plan *p, Kernel *k)
 {
     if (!k->nopt || *k->axes[k->naxis - 1].name != 'h' || kernel_has_room(k))
@@ -406,7 +416,8 @@ static void leave_room(const Plan *p, Kernel *k)
     k->opts = NULL;
 }
 
-/* Memory for the places of a kernel that are not its own variables: parts may run side by side, each has its own. */
+/* Memory for the places of a kernel that are not its own variables: parts may run side by side,
+ * each has its own. */
 static void give_scratch(Plan *p, Step *s, const Target *t)
 {
     Kernel *k = s->kernel;

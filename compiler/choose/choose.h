@@ -1,4 +1,5 @@
-/* choose.h - what the files of compiler/choose share: layouts and opts that kernels get without search. */
+/* choose.h - what the files of compiler/choose share: layouts and opts that kernels get without
+ * search. */
 #ifndef CHOOSE_H
 #define CHOOSE_H
 
@@ -6,7 +7,8 @@
 #include "kernel.h"
 #include "optimise.h"
 
-/* decided.c: what was decided for a kernel, and holds for any other that says the same; a new one has no kernel yet. */
+/* decided.c: what was decided for a kernel, and holds for any other that says the same; a new one
+ * has no kernel yet. */
 typedef struct Decided {
     struct Decided *next;
     StrBuf says;
@@ -15,7 +17,8 @@ typedef struct Decided {
 } Decided;
 Decided *decided(Map *known, Arena *keep, const Step *, bool may_copy);
 void forget_decided(Map *known);
-/* pitch.c: rows of what matrix units read and write begin where this is fast, but for buffers that are kept as they are. */
+/* pitch.c: rows of what matrix units read and write begin where this is fast, but for buffers that
+ * are kept as they are. */
 void choose_pitches(Plan *, Step *const *kernel, int n, const bool *kept, const Target *);
 /* The same of a weight that a GPU's unit reads, behind what its layout does already. */
 void pitch_weight(const Buffer *, const Target *, Layout *);
@@ -24,36 +27,47 @@ bool reads_beyond(const Kernel *, Node *load);
 /* choose.c: whether copies may lay its buffers out for these lanes. */
 bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free,
                  Node *lanes);
-/* tc_layout.c: of the operand that moves with the columns of the nest's matrix unit; false: it cannot be laid out for it. */
+/* tc_layout.c: of the operand that moves with the columns of the nest's matrix unit; false: it
+ * cannot be laid out for it. */
 bool tc_layout(const Nest *, Node *load, Layout *);
-/* cpu_amx.c: opts and layouts of a contraction that a matrix unit of the target takes; false: nothing was done. */
+/* cpu_amx.c: opts and layouts of a contraction that a matrix unit of the target takes; false:
+ * nothing was done. */
 bool choose_tc_opts(Arena *, Nest **, const View *, const Buffer *const *bufs, bool may_copy,
                     Layout *want, Node **lanes);
-/* gpu_mma.c: of a contraction whose fragments the items of a warp multiply together; false: nothing was done. */
+/* gpu_mma.c: of a contraction whose fragments the items of a warp multiply together; false: nothing
+ * was done. */
 bool choose_mma_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Layout *want);
 /* gpu_attention.c: of one whose operands are rows of other sums; false: nothing was done. */
 bool choose_rows_opts(Nest **nest);
-/* gpu_contraction.c: opts on a GPU; the weights of a contraction may get a layout, in want[], by argument, and other operands copies (Choice). */
+/* gpu_contraction.c: opts on a GPU; the weights of a contraction may get a layout, in want[], by
+ * argument, and other operands copies (Choice). */
 void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Layout *want);
-/* gpu_reduce.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with at most so many items), and how it wants its weights;
+/* gpu_reduce.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with
+ * at most so many items), and how it wants its weights;
  * of a reduce of rows.  False: the nest is of no use. */
 bool parts_contraction(Nest *, const View *, int rows, int columns, int items, int fours);
-/* gpu_dot.c: DOT of an axis of terms, where the target has that and they are products of bytes: what is left of the axis, or -1. */
+/* gpu_dot.c: DOT of an axis of terms, where the target has that and they are products of bytes:
+ * what is left of the axis, or -1. */
 int fours_taken(Nest *, const View *, const Buffer *const *bufs, Node **four);
-/* Weights are wanted so that four terms lie side by side, and fours so along the columns; false: an operand lies otherwise. */
+/* Weights are wanted so that four terms lie side by side, and fours so along the columns; false: an
+ * operand lies otherwise. */
 bool fours_laid_out(const Nest *, const View *, const Buffer *const *bufs, Node *columns,
                     Node *four, Layout *want);
-/* The same of a matrix times a vector, rows of which lie along the terms or may be laid so: the axis of its terms, or -1. */
+/* The same of a matrix times a vector, rows of which lie along the terms or may be laid so: the
+ * axis of its terms, or -1. */
 int parts_vector(Nest *, const View *, const Buffer *const *bufs, int results);
 void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int rows, int columns,
                    Layout *want);
 bool parts_rows(Nest *, const View *, int64_t warp);
-/* Of a matrix that is turned, in copies that memory bounds: neighbours store neighbours, and each item has all of a sector of what it reads.  Where
- * caches hold all of it, more items are worth more. */
+/* Of a matrix that is turned, in copies that memory bounds: neighbours store neighbours, and each
+ * item has all of a sector of what it reads.  Where caches hold all of it, more items are worth
+ * more. */
 bool parts_turned(Nest *, const View *);
-/* Of a sum of products that results along further axes share, which the items walk over: the axis of its lanes, or -1. */
+/* Of a sum of products that results along further axes share, which the items walk over: the axis
+ * of its lanes, or -1. */
 int parts_walked(Nest *);
-/* cpu_contraction.c: whether a sum walks through many pages as it reads one term after the other. */
+/* cpu_contraction.c: whether a sum walks through many pages as it reads one term after the
+ * other. */
 enum { PANEL = 4 }; /* rows that are copied into panels are so many, or some times as many */
 /* f32 lanes of the widest vectors. */
 enum { WIDEST = 16 };
@@ -66,7 +80,8 @@ enum { MAX_LANES = 8 };
 bool staged_rows_opts(Arena *, Nest *, const Buffer *const *bufs, bool may_copy, Layout *want,
                       Node **lanes, int *nlanes);
 int64_t lanes_along(const Kernel *, const Target *, Node *range);
-/* packing.c: the order in which loops read a weight; false, and *l as it was, if its axes are not those of the loops. */
+/* packing.c: the order in which loops read a weight; false, and *l as it was, if its axes are not
+ * those of the loops. */
 typedef struct {
     Node *lanes;   /* the range that is in lanes */
     int64_t block; /* elements of it that one iteration takes */

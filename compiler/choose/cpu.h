@@ -9,20 +9,22 @@ enum { MAX_ROWS = 16, MAX_THREADS = 16 };
 
 /* ---- cpu_lanes.c ---------------------------------------------------------------------------- */
 
-/* lanes_along() for an extent that is given, and is not that of run time: 0 if it has no vector of 4. */
+/* lanes_along() for an extent that is given, and is not that of run time: 0 if it has no vector of
+ * 4. */
 int64_t lanes_for(const Kernel *, const Target *, Node *range, int64_t extent);
 /* How many rows of a tile may be taken along a range. */
 int64_t rows_of(Node *range);
-/* So little is computed along a range that it may be copied; there is a function along it, of which a vector takes a fraction of the time. */
+/* So little is computed along a range that it may be copied; there is a function along it, of which
+ * a vector takes a fraction of the time. */
 bool is_short(Arena *, const Kernel *, Node *range);
 bool has_function(Arena *, const Kernel *, Node *range);
 
-/* ---- cpu_contraction.c ---------------------------------------------------------------------------------- */
+/* ---- cpu_contraction.c ----------------------------------------------------------------------- */
 
 /* By argument: may this kernel choose how it lies? It is a weight that is loaded in one place. */
 void find_free(const Kernel *, const View *, const Buffer *const *bufs, bool *free);
 
-/* ---- cpu_elementwise.c ---------------------------------------------------------------------------- */
+/* ---- cpu_elementwise.c ----------------------------------------------------------------------- */
 
 /* A loop on its way to its place in the nest. */
 typedef struct {
@@ -44,22 +46,25 @@ bool whole_rows_opts(Arena *, Nest *, const View *);
 
 /* ---- cpu_reduce.c -------------------------------------------------------------------------- */
 
-/* Vectors side by side, at most `most`, that leave as many parts as what the sums read is worth: caches give it as fast in narrow strips. */
+/* Vectors side by side, at most `most`, that leave as many parts as what the sums read is worth:
+ * caches give it as fast in narrow strips. */
 int64_t vectors_for_parts(const Nest *, const View *, const Place *, int n, int64_t lanes,
                           int64_t most);
-/* SPLIT, ORDER and PARTIAL of sums over rows in lanes; false: nothing was done.  *at_once: of how many vectors side by side registers hold the sums,
- * which becomes a whole row where this is better, and one of at most `most`. */
+/* SPLIT, ORDER and PARTIAL of sums over rows in lanes; false: nothing was done.  *at_once: of how
+ * many vectors side by side registers hold the sums, which becomes a whole row where this is
+ * better, and one of at most `most`. */
 bool partial_opts(Arena *, Nest *, const View *, const Place *, int n, int64_t lanes, int64_t most,
                   int64_t *at_once);
 
 /* ---- cpu_tile.c ----------------------------------------------------------------------------- */
 
-/* The results of a contraction that are in registers at a time.  C compilers write out a loop of so many products: gcc's 200 instructions. */
+/* The results of a contraction that are in registers at a time.  C compilers write out a loop of so
+ * many products: gcc's 200 instructions. */
 enum { MAX_FOUR = 4, WRITTEN_OUT = 64 };
 typedef struct {
     Node *lanes, *rows; /* rows: NULL if no axis reuses the lanes' operand */
-    /* or NULL; where the lanes are a reduced axis, outputs over which the rows' operand is reused; where they are
-     * stored two apart, what lies between */
+    /* or NULL; where the lanes are a reduced axis, outputs over which the rows' operand is reused;
+     * where they are stored two apart, what lies between */
     Node *columns;
     int64_t width, vectors, nrows, ncolumns;
     int moves;            /* operands that have to be copied first */
@@ -73,20 +78,22 @@ typedef struct {
 /* Does the operand that the lanes move, of which there are panels, move along r too? */
 bool moves_lanes_operand(const View *, Node *lanes, Node *r);
 
-/* Is an iteration of r a block of rows (an image, a sentence) that uses all panels of weights often enough to have them come for it alone?
+/* Is an iteration of r a block of rows (an image, a sentence) that uses all panels of weights often
+ * enough to have them come for it alone?
  *
  *     panels outermost    W of weights comes once, X of rows with each panel
- *     blocks outermost    W comes with each block, whose rows stay near; its few tiles leave room to ask for the next panel meanwhile
+ *     blocks outermost    W comes with each block, whose rows stay near; its few tiles leave room
+ *                         to ask for the next panel meanwhile
  *
  * Where L2 holds either operand there is nothing to gain. */
 bool is_block_of_rows(const Kernel *, const View *, Node *lanes, Node *rows, Node *r,
                       const Target *);
 
-/* What so many multiply-adds for every load are worth: below ENOUGH the loads are what takes time; beyond, up to PLENTY, some of
- * them wait for a cache, and the fewer there are the less. */
+/* What so many multiply-adds for every load are worth: below ENOUGH the loads are what takes time;
+ * beyond, up to PLENTY, some of them wait for a cache, and the fewer there are the less. */
 double flow_of(double each, bool lanes);
-/* pair: what is interleaved with the lanes, or NULL; four: whether reduced axes are taken by fours (DOT); moves: operands that have to be
- * copied first, for these lanes. */
+/* pair: what is interleaved with the lanes, or NULL; four: whether reduced axes are taken by fours
+ * (DOT); moves: operands that have to be copied first, for these lanes. */
 RegisterTile pick_tile(const Kernel *, const View *, const Buffer *const *bufs, Node *lanes,
                        Node *pair, bool four, int moves, const Target *);
 RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *free, const Target *);

@@ -1,8 +1,9 @@
 /* cpu_amx.c - opts without search, for contractions that a matrix unit takes.
  *
- * Two by two fragments of sums share their operands, where there are so many: each step loads four and multiplies four times.
- * Blocks of columns are the outer loop, so that a panel of b stays near while all rows go by, unless all of b does; rows are
- * blocked for the second level of cache.  b is stored as the loops read it. */
+ * Two by two fragments of sums share their operands, where there are so many: each step loads four
+ * and multiplies four times. Blocks of columns are the outer loop, so that a panel of b stays near
+ * while all rows go by, unless all of b does; rows are blocked for the second level of cache.  b is
+ * stored as the loops read it. */
 #include <string.h>
 
 #include "choose.h"
@@ -81,7 +82,8 @@ static Node *first_product(const View *v)
     return tc_terms(v->dot->src[0], term, TC_MOST_TERMS) ? *term : v->dot->src[0];
 }
 
-/* An axis of other rows, of which two are computed at once, where those of the block are one fragment. */
+/* An axis of other rows, of which two are computed at once, where those of the block are one
+ * fragment. */
 static Node *other_rows(const View *v, const TileBlock *b)
 {
     Node *best = NULL, *x, *y;
@@ -108,7 +110,8 @@ static double bytes_of(const Kernel *k, const Node *load)
     return (double)layout_elements(&(Layout){0}, a->rank, a->dims) * dtype_info[a->dtype].bytes;
 }
 
-/* All loops that are left: batches, blocks of rows, columns, rows; the terms inside of what else is summed. */
+/* All loops that are left: batches, blocks of rows, columns, rows; the terms inside of what else is
+ * summed. */
 static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *far)
 {
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
@@ -192,7 +195,8 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
         nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->more), 2);
     if (columns > 1)
         nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->columns), 2);
-    /* blocks of rows, with all that is read of a, stay in the second level while all columns go by */
+    /* blocks of rows, with all that is read of a, stay in the second level while all columns go
+     * by */
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     (void)tc_operands(b->unit, first_product(v), range, &x, &y);
     double bytes = rows_bytes(n->k, v, b);
@@ -215,7 +219,8 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
     return true;
 }
 
-/* Layouts of a product's operands, for the weights in want[], of copies in copy[]: false if one lies badly and cannot be changed. */
+/* Layouts of a product's operands, for the weights in want[], of copies in copy[]: false if one
+ * lies badly and cannot be changed. */
 static bool lay_out_term(const Nest *n, Node *term, const Buffer *const *bufs, const TileBlock *b,
                          bool may_copy, Layout *want, Layout *copy)
 {
@@ -275,7 +280,8 @@ static bool fits(Arena *a, const Nest *n, const Layout *want, const Layout *copy
     return good;
 }
 
-/* A panel of weights serves all blocks of rows; the next one comes from memory meanwhile, unless all of them stay near. */
+/* A panel of weights serves all blocks of rows; the next one comes from memory meanwhile, unless
+ * all of them stay near. */
 static void prefetch_panel(Nest *n, const View *v, const Buffer *const *bufs, const TileBlock *b)
 {
     const NestAxis *columns = &n->axis[nest_loop(n, nest_root(n, b->columns))];

@@ -4,9 +4,10 @@
  *     e[q,j] -> place       lanes along j
  *     y[q,d]                lanes along d, `vectors` of them, for each of `rows` queries
  *
- * The rows are copies of the stores (UPCAST), so that both sums of products are tiles of rows x vectors in registers, and the places
- * hold that many rows.  Whatever is reduced along a row has its lanes there too, and weights lie as the lanes read them.  A window over
- * each channel, its normalisation and the product with a matrix behind it (ConvNeXt) are of this form too. */
+ * The rows are copies of the stores (UPCAST), so that both sums of products are tiles of rows x
+ * vectors in registers, and the places hold that many rows.  Whatever is reduced along a row has
+ * its lanes there too, and weights lie as the lanes read them.  A window over each channel, its
+ * normalisation and the product with a matrix behind it (ConvNeXt) are of this form too. */
 #include <math.h>
 
 #include "cpu.h"
@@ -163,7 +164,8 @@ static bool is_filling(const Kernel *k, const View *v, const Node *sum, const No
     return false;
 }
 
-/* What the sum's other operand moves with comes first, then the rows, which share it, then the lanes. */
+/* What the sum's other operand moves with comes first, then the rows, which share it, then the
+ * lanes. */
 static void order_loops(Nest *nest, const View *v, const Node *sum, const RowsTile *tile)
 {
     const char *names = "";

@@ -28,8 +28,8 @@ bool walks_pages(const Kernel *k, const View *v, Node *load, const Target *t)
     return pages > t->machine.pages;
 }
 
-/* Operands that are computed when the model runs lie as they were written: the panel that a tile's rows read again and again is
- * copied to a place of its own where it lies badly. */
+/* Operands that are computed when the model runs lie as they were written: the panel that a tile's
+ * rows read again and again is copied to a place of its own where it lies badly. */
 static bool wants_place(const Kernel *k, const View *v, const Buffer *const *bufs,
                         const RegisterTile *tile, Node *load, const Target *t)
 {
@@ -45,7 +45,8 @@ static bool wants_place(const Kernel *k, const View *v, const Buffer *const *buf
     return panel <= t->machine.far / 2 && (apart || walks_pages(k, v, load, t));
 }
 
-/* How many copies the lanes take: what lies apart along them, but not what comes out of a place that rows are transposed into. */
+/* How many copies the lanes take: what lies apart along them, but not what comes out of a place
+ * that rows are transposed into. */
 static int copies_of(const Kernel *k, const View *v, const Buffer *const *bufs,
                      const RegisterTile *tile, const Target *t)
 {
@@ -90,8 +91,8 @@ static bool is_large_weight(const Kernel *k, const Buffer *const *bufs, const No
     return bufs[arg]->kind == BUF_WEIGHT && bytes > t->machine.level[0].bytes;
 }
 
-/* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes ahead. Where a line is one product, the
- * core itself is as far ahead. */
+/* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes
+ * ahead. Where a line is one product, the core itself is as far ahead. */
 static bool prefetch_stream(Nest *nest, const Node *load)
 {
     const int arg = (int)load->src[0]->arg.i;
@@ -107,13 +108,15 @@ static bool prefetch_stream(Nest *nest, const Node *load)
     return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
 }
 
-/* The weights of a network come from memory in every run, panel after panel: the next one is asked for while the rows of results use
- * this one, where it has lines enough for their loops. Few weights are there before much of the kernel has run. */
+/* The weights of a network come from memory in every run, panel after panel: the next one is asked
+ * for while the rows of results use this one, where it has lines enough for their loops. Few
+ * weights are there before much of the kernel has run. */
 static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                           const RegisterTile *tile)
 {
     const Kernel *k = nest->k;
-    /* outside of the first: contractions side by side, each with weights of its own, or blocks of rows */
+    /* outside of the first: contractions side by side, each with weights of its own, or blocks of
+     * rows */
     int first = 0;
     while (first + 1 < nest->norder &&
            k->axes[nest->axis[nest->order[first]].root].range != tile->lanes)
@@ -156,7 +159,8 @@ static bool is_summed(const View *v, Node *load)
     return false;
 }
 
-/* Dots of scalars are so short that a loop's own instructions count: some iterations of the innermost one are written out. */
+/* Dots of scalars are so short that a loop's own instructions count: some iterations of the
+ * innermost one are written out. */
 static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
 {
     enum { MOST = 4 };
@@ -178,17 +182,18 @@ static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
         }
 }
 
-/* Does a C compiler keep the window of a tile in registers?  It does if it writes the loop over the taps out, and the sums leave it half of
- * the registers. */
+/* Does a C compiler keep the window of a tile in registers?  It does if it writes the loop over the
+ * taps out, and the sums leave it half of the registers. */
 static bool keeps_window(const RegisterTile *tile, int64_t taps, const Target *t)
 {
     const int64_t sums = tile->vectors * tile->nrows;
     return 2 * sums <= t->machine.registers && sums * taps <= WRITTEN_OUT;
 }
 
-/* A window that slides along the rows: its taps run innermost where each load serves few products, for then C compilers
- * load what neighbours have in common once.  A window of vectors saves loads in any case; one of scalars, which a product spreads over the
- * lanes as it loads them, only if it stays in registers: else a loop at least as long stays innermost. */
+/* A window that slides along the rows: its taps run innermost where each load serves few products,
+ * for then C compilers load what neighbours have in common once.  A window of vectors saves loads
+ * in any case; one of scalars, which a product spreads over the lanes as it loads them, only if it
+ * stays in registers: else a loop at least as long stays innermost. */
 static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *tile, Place *place,
                            int n, const Target *t)
 {
@@ -216,8 +221,9 @@ static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *ti
 /* Beyond any stride, and beyond that of blocks of rows. */
 static const double PANELS_KEY = 1e19, BATCH_KEY = 1e39;
 
-/* Does some loop over results read a panel of what moves with the lanes again?  Where rows are all in the tile, and what is left walks over
- * that operand, none does: an image's pixels in lanes, and the few maps that are made of them. */
+/* Does some loop over results read a panel of what moves with the lanes again?  Where rows are all
+ * in the tile, and what is left walks over that operand, none does: an image's pixels in lanes, and
+ * the few maps that are made of them. */
 static bool reads_panels_again(const View *v, const RegisterTile *tile)
 {
     bool again = false, walks = false;
@@ -240,7 +246,8 @@ static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile,
                        const Target *t)
 {
     double key = storage_stride(k, v->store[0], r);
-    if (tile->apart) { /* what the lanes load stays in cache while all that is made of it is written */
+    if (tile->apart) {
+        /* what the lanes load stays in cache while all that is made of it is written */
         for (int j = 0; j < v->nfactor; j++)
             if (depends_on(v->factor[j], tile->lanes) && depends_on(v->factor[j], r))
                 key += LANES_FIRST;
@@ -269,8 +276,9 @@ static Node *walked_operand(const View *v, const Buffer *const *bufs, Node *lane
     return walked;
 }
 
-/* Layouts of constants for the tile in these loops; false if one of them then lies badly for the lanes. What is only added (a bias,
- * rows that are looked up) is laid out if it does not lie along them: its order gains nothing else, and others may read it as it is. */
+/* Layouts of constants for the tile in these loops; false if one of them then lies badly for the
+ * lanes. What is only added (a bias, rows that are looked up) is laid out if it does not lie along
+ * them: its order gains nothing else, and others may read it as it is. */
 static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *tile,
                           const Place *place, int n, const bool *free, Layout *want)
 {
@@ -347,8 +355,8 @@ void find_free(const Kernel *k, const View *v, const Buffer *const *bufs, bool *
     }
 }
 
-/* What is interleaved with these lanes, or NULL; false if that cannot be done. Both share the operand that is in lanes,
- * and there are whole vectors only. */
+/* What is interleaved with these lanes, or NULL; false if that cannot be done. Both share the
+ * operand that is in lanes, and there are whole vectors only. */
 static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t, Node **pair)
 {
     *pair = interleaved(k, v->store[0], lanes);
@@ -484,7 +492,8 @@ static Nest *tiled_nest(const TileChoice *q, const Nest *nest, RegisterTile *til
     return NULL;
 }
 
-/* Is some operand that lies in rows read again by a loop over results, or laid out as the loops want it? */
+/* Is some operand that lies in rows read again by a loop over results, or laid out as the loops
+ * want it? */
 static bool reuses_rows(const View *v, const bool *free)
 {
     for (int i = 0; i < v->nfactor; i++) {

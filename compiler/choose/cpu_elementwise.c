@@ -1,5 +1,6 @@
-/* cpu_elementwise.c - kernels that are no contraction: loops in the order of storage, the innermost in lanes; squares of what is
- * written along one axis and read along another; blocks, rows that are reduced, scans. */
+/* cpu_elementwise.c - kernels that are no contraction: loops in the order of storage, the innermost
+ * in lanes; squares of what is written along one axis and read along another; blocks, rows that are
+ * reduced, scans. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,9 +43,9 @@ void order_opt(Nest *nest, const Place *p, int n)
 
 enum { BLOCK = 8 }; /* lines of a block in flight: not more than a set of the cache has ways */
 
-/* What is written along one axis and read along another moves in blocks, so that every line of cache is used while it is
- * there.  The last axes are those of the writes, of which short ones (the phases of a stride) stay whole inside of a block;
- * gives the number of places. */
+/* What is written along one axis and read along another moves in blocks, so that every line of
+ * cache is used while it is there.  The last axes are those of the writes, of which short ones (the
+ * phases of a stride) stay whole inside of a block; gives the number of places. */
 static int block_opts(Nest *nest, const View *v, Place *place, int n)
 {
     const Kernel *k = nest->k;
@@ -83,7 +84,8 @@ static int block_opts(Nest *nest, const View *v, Place *place, int n)
     return n;
 }
 
-/* The result lies in panels, blocks of the range in each of which other axes come first: elements of a block, or 0. */
+/* The result lies in panels, blocks of the range in each of which other axes come first: elements
+ * of a block, or 0. */
 static int64_t panel_of(const Kernel *k, const View *v, Node *range)
 {
     int64_t stride, block = WIDEST;
@@ -94,8 +96,9 @@ static int64_t panel_of(const Kernel *k, const View *v, Node *range)
     return block > 2 ? block : 0;
 }
 
-/* What is written along one axis and read along another: vectors of the former and as many copies along the latter are a
- * square whose rows are loaded and transposed in registers (rows.c).  Gives the number of places, 0: it is not so. */
+/* What is written along one axis and read along another: vectors of the former and as many copies
+ * along the latter are a square whose rows are loaded and transposed in registers (rows.c).  Gives
+ * the number of places, 0: it is not so. */
 static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
 {
     const Kernel *k = nest->k;
@@ -128,8 +131,8 @@ static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
 
 enum { CHEAP_OPS = 2, ACCUMULATORS = 4 };
 
-/* A reduce of next to nothing waits for its accumulator: it gets several.  count: of what is left of the axis; 0 if that is known at
- * run time only. */
+/* A reduce of next to nothing waits for its accumulator: it gets several.  count: of what is left
+ * of the axis; 0 if that is known at run time only. */
 static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t count)
 {
     int n, ops = 0;
@@ -150,7 +153,8 @@ static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t 
 
 enum { CHAINS = 8 };
 
-/* How many of the accesses walk rows that lie whole pages apart: their lines meet in one set of a cache, of which L1 has 8 to 12 ways. */
+/* How many of the accesses walk rows that lie whole pages apart: their lines meet in one set of a
+ * cache, of which L1 has 8 to 12 ways. */
 static int pages_apart(const Nest *nest, Node *const *access, int n, Node *rows)
 {
     int count = 0;
@@ -178,8 +182,9 @@ static void chains_opt(Nest *nest, const View *v, Node *rows)
 
 enum { NEAR_VECTORS = 8, FAR_VECTORS = 2 * NEAR_VECTORS, SPARE = 4 /* registers */ };
 
-/* What is reduced or scanned over an axis that lies further apart than the lanes: several vectors side by side, so that every
- * visit of a row reads whole lines of a page that the prefetcher sees, and no sum waits for itself. */
+/* What is reduced or scanned over an axis that lies further apart than the lanes: several vectors
+ * side by side, so that every visit of a row reads whole lines of a page that the prefetcher sees,
+ * and no sum waits for itself. */
 typedef struct {
     int64_t count, most; /* how many are good, and how many there may be */
 } SideBySide;
@@ -222,7 +227,8 @@ static void side_by_side_opt(Nest *nest, Node *last, int64_t count)
         nest_opt_range(nest, OPT_UPCAST, last, count);
 }
 
-/* What lies apart along the lanes lies side by side along another axis: its loop goes inside, and all of a line is used while it is there. */
+/* What lies apart along the lanes lies side by side along another axis: its loop goes inside, and
+ * all of a line is used while it is there. */
 static void read_lines(const Nest *nest, const View *v, Place *place, int n)
 {
     int64_t stride;
@@ -241,8 +247,8 @@ static void read_lines(const Nest *nest, const View *v, Place *place, int n)
     }
 }
 
-/* A row of one vector, which others follow (the channels of a group, and those of the next one): some of these are read at a time, or each
- * would read its part of every line. */
+/* A row of one vector, which others follow (the channels of a group, and those of the next one):
+ * some of these are read at a time, or each would read its part of every line. */
 static void groups_opt(Nest *nest, const View *v, const Place *place, int n, Node *last,
                        int64_t lanes)
 {
@@ -270,9 +276,9 @@ static void groups_opt(Nest *nest, const View *v, const Place *place, int n, Nod
     }
 }
 
-/* Neither what is stored nor what is reduced lies in vectors: lanes of results whose operands lie two apart (a stride) are
- * two loads; others are loaded one by one, which only much arithmetic is worth.  Else several sums at once, of which none waits
- * for itself. */
+/* Neither what is stored nor what is reduced lies in vectors: lanes of results whose operands lie
+ * two apart (a stride) are two loads; others are loaded one by one, which only much arithmetic is
+ * worth.  Else several sums at once, of which none waits for itself. */
 static void apart_opts(Arena *a, Nest *nest, const View *v, Place *place, int n, bool scan)
 {
     const Kernel *k = nest->k;
@@ -294,8 +300,8 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, Place *place, int n,
 
 enum { MAX_CASES = 8 };
 
-/* By how much to copy a range whose coordinate, or its remainder, says which one of several values it is: each copy is that
- * one alone, and what they are made of is computed once; else 0. */
+/* By how much to copy a range whose coordinate, or its remainder, says which one of several values
+ * it is: each copy is that one alone, and what they are made of is computed once; else 0. */
 static int64_t cases_along(const Node *const *order, int n, const Node *range)
 {
     int64_t extent, by = 0, d;
@@ -340,7 +346,8 @@ static void panels_opts(Nest *nest, Place *place, int n, int64_t lanes)
     place[at] = last;
 }
 
-/* Loops over results, outermost first; *scan: one of them is scanned, which is innermost and stays out. */
+/* Loops over results, outermost first; *scan: one of them is scanned, which is innermost and stays
+ * out. */
 static int places_of(const Nest *nest, const View *v, Place *place, bool *scan)
 {
     const Kernel *k = nest->k;
@@ -365,7 +372,8 @@ static int places_of(const Nest *nest, const View *v, Place *place, bool *scan)
     return n;
 }
 
-/* What is reduced over several axes is read as it lies: their loops, the innermost one last, as places behind those of results. */
+/* What is reduced over several axes is read as it lies: their loops, the innermost one last, as
+ * places behind those of results. */
 static int reduced_places(const Nest *nest, const View *v, Place *place, int n)
 {
     for (int i = 0; i < v->nreduce; i++) {
@@ -467,15 +475,17 @@ bool whole_rows_opts(Arena *a, Nest *nest, const View *v)
     return partial_opts(a, nest, v, place, n, lanes, s.most, &s.count);
 }
 
-/* Each copy reads and writes rows of its own: some vectors of one are neighbouring lines, and addresses are computed once for all. */
+/* Each copy reads and writes rows of its own: some vectors of one are neighbouring lines, and
+ * addresses are computed once for all. */
 static int64_t vectors_of_copies(Node *last, int64_t lanes)
 {
     enum { VECTORS = 4 };
     return range_extent(last) > 0 && range_extent(last) % (VECTORS * lanes) == 0 ? VECTORS : 1;
 }
 
-/* The loop that lanes run along: the innermost one, or, where all that it is in is reduced for each of them, another one that lies side by
- * side: the channels of pixels that are normalised one by one.  *lanes: how many; 0: along no loop, and this is the innermost one. */
+/* The loop that lanes run along: the innermost one, or, where all that it is in is reduced for each
+ * of them, another one that lies side by side: the channels of pixels that are normalised one by
+ * one.  *lanes: how many; 0: along no loop, and this is the innermost one. */
 static Node *lanes_place(Arena *a, const Nest *nest, const View *v, const Place *place, int n,
                          int64_t *lanes)
 {

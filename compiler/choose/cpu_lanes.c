@@ -14,7 +14,8 @@ int64_t lanes_for(const Kernel *k, const Target *t, Node *range, int64_t extent)
 
 enum { FEW = 4 };
 
-/* The lanes of a vector along an axis; of a size of run time, which may be far below its bound, at most a quarter of that. */
+/* The lanes of a vector along an axis; of a size of run time, which may be far below its bound, at
+ * most a quarter of that. */
 int64_t lanes_along(const Kernel *k, const Target *t, Node *range)
 {
     int64_t extent = range_extent(range);

@@ -1,11 +1,15 @@
-/* cpu_reduce.c - sums over rows that come from memory: rows that are read whole, with sums in a place (PARTIAL) or in registers.
+/* cpu_reduce.c - sums over rows that come from memory: rows that are read whole, with sums in a
+ * place (PARTIAL) or in registers.
  *
  *     y[i, k] = sum over r of x[i, r, k]
  *
- * With some accumulators in registers x comes in strips, a few lines of each row: memory sees short runs in many pages, and gives half of what it
- * has.  With the sums in a place of L1 rows come whole, and several at a time, so that there is one load and store of a sum for each block
- * of terms (Zen 4, f32 512^3, middle axis: 48 ms in strips of 8 vectors, 26 ms by 8 rows).  Short rows have an accumulator for all of their vectors (256 of
- * f32: 13.2 ms in strips, 7.6 in one, 12.8 with a place).  What caches hold comes as fast in strips, unless these are shorter than what the prefetcher sees. */
+ * With some accumulators in registers x comes in strips, a few lines of each row: memory sees short
+ * runs in many pages, and gives half of what it has.  With the sums in a place of L1 rows come
+ * whole, and several at a time, so that there is one load and store of a sum for each block of
+ * terms (Zen 4, f32 512^3, middle axis: 48 ms in strips of 8 vectors, 26 ms by 8 rows).  Short rows
+ * have an accumulator for all of their vectors (256 of f32: 13.2 ms in strips, 7.6 in one, 12.8
+ * with a place).  What caches hold comes as fast in strips, unless these are shorter than what the
+ * prefetcher sees. */
 #include "cpu.h"
 
 enum {
@@ -15,15 +19,16 @@ enum {
     LEAST_PARTS = 8             /* iterations that threads may share */
 };
 
-/* The results that one place holds: those of the loops from `first` on, of which the first one is in blocks of so many. */
+/* The results that one place holds: those of the loops from `first` on, of which the first one is
+ * in blocks of so many. */
 typedef struct {
     int first;
     int64_t units, block;
     bool alone; /* no loop is outside of them */
 } PartialRow;
 
-/* All reduces run over the same ranges, and every loop over results moves with them: nothing is read twice.  States of several values
- * take longer to join than to read. */
+/* All reduces run over the same ranges, and every loop over results moves with them: nothing is
+ * read twice.  States of several values take longer to join than to read. */
 static bool one_sweep(const View *v, const Place *place, int n)
 {
     for (int i = 0; i < n; i++)
@@ -55,7 +60,8 @@ static bool has_invariant_function(Arena *a, const Node *reduce, Node *rows, Nod
     return false;
 }
 
-/* Elements that the load reads, by the loops that it moves with; 0: some of them again (a window that slides). */
+/* Elements that the load reads, by the loops that it moves with; 0: some of them again (a window
+ * that slides). */
 static double elements_read(const Kernel *k, Node *load)
 {
     const KernelArg *arg = &k->args[load->src[0]->arg.i];
@@ -88,7 +94,8 @@ static int64_t place_room(const Machine *m)
     return (int64_t)m->near / 2;
 }
 
-/* Blocks of a row of so many units: what a place holds, threads have parts of, and pages are read whole for; 0: there is none. */
+/* Blocks of a row of so many units: what a place holds, threads have parts of, and pages are read
+ * whole for; 0: there is none. */
 static int64_t block_of(int64_t units, int64_t unit_bytes, int64_t outer, const Machine *m)
 {
     const int64_t room = place_room(m) / unit_bytes, most = room < units ? room : units;
@@ -104,7 +111,8 @@ static int64_t block_of(int64_t units, int64_t unit_bytes, int64_t outer, const 
     return best || (outer == 1 && most == units) ? best : most;
 }
 
-/* The loops over results outside of the lanes' that continue a row in memory belong to it, as far as the place has room. */
+/* The loops over results outside of the lanes' that continue a row in memory belong to it, as far
+ * as the place has room. */
 static PartialRow row_of_place(const Nest *nest, Node *load, const Place *place, int n,
                                int64_t lanes, int64_t bytes)
 {
@@ -149,7 +157,8 @@ static bool apply_row(Nest *nest, const PartialRow *r, const Place *place, int n
            nest_opt_range(nest, OPT_PARTIAL, range[own - 1], terms);
 }
 
-/* Elements side by side that the row's terms are read from: of what moves with the lanes and from row to row. */
+/* Elements side by side that the row's terms are read from: of what moves with the lanes and from
+ * row to row. */
 static Node *rows_read(const View *v, Node *rows, Node *last)
 {
     for (int i = 0; i < v->nload; i++)

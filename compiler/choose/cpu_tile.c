@@ -1,5 +1,6 @@
-/* cpu_tile.c - the register tile of a contraction, by a score: how full its vectors and rows are, what it loads for each
- * multiply-add, which caches that comes from, what has to be copied first. */
+/* cpu_tile.c - the register tile of a contraction, by a score: how full its vectors and rows are,
+ * what it loads for each multiply-add, which caches that comes from, what has to be copied
+ * first. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,8 +11,9 @@ static double used(int64_t extent, int64_t step)
     return (double)extent / (double)(ceil_div(extent, step) * step);
 }
 
-/* Over how many rows a vector from L2 has to be used; a block that stays in L1 beside the other operand fills half of it.
- * Vectors of narrow numbers may be more, as whole lines of the cache, two at most: what else an iteration does is done once for all of them. */
+/* Over how many rows a vector from L2 has to be used; a block that stays in L1 beside the other
+ * operand fills half of it. Vectors of narrow numbers may be more, as whole lines of the cache, two
+ * at most: what else an iteration does is done once for all of them. */
 enum { MAX_VECTORS = 4, L2_ROWS = 8 };
 
 static const double APART = 0.9;   /* of rows in pages of their own */
@@ -24,17 +26,20 @@ double flow_of(double each, bool lanes)
     return more <= 0 ? each : ENOUGH + (lanes ? WAIT * more : 0);
 }
 
-/* One in so many sums may have to leave its register: of a window that slides; of a tile in which each has so many others to wait for
- * that its way to L1 and back takes next to no time. That way begins anew in each tile: it pays for sums of many terms. */
+/* One in so many sums may have to leave its register: of a window that slides; of a tile in which
+ * each has so many others to wait for that its way to L1 and back takes next to no time. That way
+ * begins anew in each tile: it pays for sums of many terms. */
 enum { SPILL = 4, MANY_TERMS = 128 };
 
-/* A window that slides along the rows: neighbours along them are the innermost reduced loop's next iterations. */
+/* A window that slides along the rows: neighbours along them are the innermost reduced loop's next
+ * iterations. */
 typedef struct {
     int64_t step, taps; /* from row to row, in taps; of that loop. No taps: it is no such window */
     bool vectors;       /* its elements are loaded along the lanes */
 } Window;
 
-/* How far a row is from the one before it, in taps, which lie so far apart; 0: they have none in common, or it falls between taps. */
+/* How far a row is from the one before it, in taps, which lie so far apart; 0: they have none in
+ * common, or it falls between taps. */
 static int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps)
 {
     const bool common = apart && step % apart == 0 && llabs(step / apart) < taps;
@@ -100,7 +105,8 @@ bool is_block_of_rows(const Kernel *k, const View *v, Node *lanes, Node *rows, N
            operand_bytes(k, v, lanes, false) > t->machine.far;
 }
 
-/* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
+/* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of
+ * all products. */
 static double read_again(const Kernel *k, const View *v, Node *lanes, const Target *t)
 {
     const double bytes = t->machine.lanes ? operand_bytes(k, v, lanes, true) : 0;
@@ -112,7 +118,8 @@ static double read_again(const Kernel *k, const View *v, Node *lanes, const Targ
                : cost_bytes(bytes, INFINITY, t) / (2 * products / t->machine.rate[UNIT_TILE]);
 }
 
-/* Does the other operand lie side by side along the rows, its terms pages apart? Then it is copied into panels of them. */
+/* Does the other operand lie side by side along the rows, its terms pages apart? Then it is copied
+ * into panels of them. */
 static bool in_row_panels(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
                           Node *rows, const Target *t)
 {
@@ -125,7 +132,8 @@ static bool in_row_panels(const Kernel *k, const View *v, const Buffer *const *b
     return false;
 }
 
-/* Do the other operand's rows begin whole pages apart? Then what a step reads of them is in one set of L1. */
+/* Do the other operand's rows begin whole pages apart? Then what a step reads of them is in one set
+ * of L1. */
 static bool in_one_set(const Kernel *k, const View *v, Node *lanes, Node *rows, const Target *t)
 {
     int64_t stride;
@@ -150,8 +158,8 @@ static double row_stride(const Kernel *k, const View *v, Node *rows)
     return far;
 }
 
-/* Rows of other pages, where neighbours of another axis are not: each is a stream of its own, and what a thread makes of
- * several images is not what it reads next, of one. */
+/* Rows of other pages, where neighbours of another axis are not: each is a stream of its own, and
+ * what a thread makes of several images is not what it reads next, of one. */
 static bool lies_apart(const Kernel *k, const View *v, Node *rows, const Target *t)
 {
     const double far = row_stride(k, v, rows);
@@ -169,9 +177,9 @@ typedef struct {
     int64_t extent, width, ncolumns, registers, sums;
     int64_t narrow; /* bytes under a vector in a term, of an operand narrower than sums; or 0 */
     double block;   /* bytes of the lanes' operand under a vector, for all terms */
-    double
-        near; /* such a block that all rows read is in L2 beside the next one, and what is left of it is theirs; a larger one comes
-                     from further away for each tile */
+    /* such a block that all rows read is in L2 beside the next one, and what is left of it is
+     * theirs; a larger one comes from further away for each tile */
+    double near;
     double again, uses, terms;
     bool reuse, four, small, signs, pairs, integers;
 } TileSearch;
@@ -253,8 +261,9 @@ static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
 typedef struct {
     int64_t count;
     Window window;
-    bool panels, one_set, apart,
-        blocks; /* they are copied into panels; in_one_set(); lies_apart(); is_block_of_rows() of some axis */
+    /* they are copied into panels; in_one_set(); lies_apart(); is_block_of_rows() of some
+     * axis */
+    bool panels, one_set, apart, blocks;
 } Rows;
 
 static Rows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
@@ -270,15 +279,16 @@ static Rows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs
     return r;
 }
 
-/* Is the window loaded once for all of its rows and taps? So it is where each lane has weights of its own, which leave registers to it,
- * and a C compiler writes out the loop over the taps. */
+/* Is the window loaded once for all of its rows and taps? So it is where each lane has weights of
+ * its own, which leave registers to it, and a C compiler writes out the loop over the taps. */
 static bool loads_window_once(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
 {
     return !s->reuse && w->vectors && s->sums * vectors * m * s->ncolumns * w->taps <= WRITTEN_OUT;
 }
 
-/* How fast the products of a tile come, one after the other: by what is loaded for each, and how many do not wait for each other. Those of
- * a short window begin beside the last ones of the tile before. */
+/* How fast the products of a tile come, one after the other: by what is loaded for each, and how
+ * many do not wait for each other. Those of a short window begin beside the last ones of the tile
+ * before. */
 static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
 {
     enum { SUMS_OF_WINDOW = 8 };
@@ -306,7 +316,8 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
         score *= 2 * acc / (acc + wide + (double)each);
     if (s->integers) /* a product and a sum are two operations */
         score /= 2;
-    /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
+    /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows;
+     * bytes fast enough */
     if (!s->signs && !s->pairs && s->block * wide > s->t->machine.near / 2 && m < L2_ROWS)
         score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
     const double near = rows->blocks ? 2 * s->near : s->near;
@@ -329,7 +340,8 @@ static bool reused_rows(const View *v, Node *lanes, Node *rows)
     return rows != lanes && view_reuses(v, lanes, rows) && view_reuses(v, rows, NULL);
 }
 
-/* Rows that are too few to use a vector from L2 for: all of them, and some along a second axis (3x3 pixels are nine rows). */
+/* Rows that are too few to use a vector from L2 for: all of them, and some along a second axis (3x3
+ * pixels are nine rows). */
 static void add_columns(const Kernel *k, const View *v, const TileSearch *s, RegisterTile *best)
 {
     Node *rows = best->rows;
@@ -357,7 +369,8 @@ static void add_columns(const Kernel *k, const View *v, const TileSearch *s, Reg
         }
 }
 
-/* Does a window slide along r, whichever of the reduced axes its taps are?  Gives how many these are, or 0. */
+/* Does a window slide along r, whichever of the reduced axes its taps are?  Gives how many these
+ * are, or 0. */
 static int64_t taps_along(const Kernel *k, const View *v, Node *r)
 {
     for (int j = 0; j < v->nfactor; j++) {
@@ -372,9 +385,10 @@ static int64_t taps_along(const Kernel *k, const View *v, Node *r)
     return 0;
 }
 
-/* Windows that take steps, each lane with weights of its own: neighbours share little along a row, and as much from row to row, where it
- * comes from further away.  Few of both are written out whole (3x3 in steps of two, 96x56x56 results on a Zen 4: 112 us by rows of 14, 84 by
- * 2 of each of 3 rows); in steps of one nothing is gained. */
+/* Windows that take steps, each lane with weights of its own: neighbours share little along a row,
+ * and as much from row to row, where it comes from further away.  Few of both are written out whole
+ * (3x3 in steps of two, 96x56x56 results on a Zen 4: 112 us by rows of 14, 84 by 2 of each of 3
+ * rows); in steps of one nothing is gained. */
 static void add_window_rows(const Kernel *k, const View *v, const TileSearch *s, RegisterTile *best)
 {
     enum { ALONG = 2, ROWS = 3 };
@@ -444,8 +458,8 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
     return best;
 }
 
-/* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side by side, or are few, but
- * both operands do.  rows * columns results share their loads. */
+/* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side
+ * by side, or are few, but both operands do.  rows * columns results share their loads. */
 RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool *free,
                            const Target *t)
 {

@@ -1,7 +1,7 @@
 /* decided.c - equal kernels of a plan are decided once: the layers of a network repeat.
  *
- * What a kernel says is its text with its layouts, the names of its loops, and of what kind its buffers are; opts, wanted layouts and
- * copies follow from that and the target alone. */
+ * What a kernel says is its text with its layouts, the names of its loops, and of what kind its
+ * buffers are; opts, wanted layouts and copies follow from that and the target alone. */
 #include <string.h>
 
 #include "choose.h"

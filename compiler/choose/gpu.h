@@ -1,4 +1,5 @@
-/* gpu.h - a contraction as a product of matrices, for the units of GPUs: what gpu_mma.c and gpu_wgmma.c share. */
+/* gpu.h - a contraction as a product of matrices, for the units of GPUs: what gpu_mma.c and
+ * gpu_wgmma.c share. */
 #ifndef GPU_H
 #define GPU_H
 
@@ -9,7 +10,9 @@ enum {
     MMA_MOST_NTH = 16,  /* blocks that a tuner may ask for, */
     WGMMA_MOST_NTH = 4, /* and these after them */
     MMA_TURN =
-        8 /* blocks of rows that follow each other before the next columns: what they read is in L2 still */
+        /* blocks of rows that follow each other before the next columns: what they read is in L2
+         * still */
+    8
 };
 
 /* Numbers of candidates in the order of their times, the least first. */
@@ -48,24 +51,29 @@ int64_t mma_extent(const Nest *, const char *axis);
 int64_t mma_processors(const Target *, int64_t cluster);
 /* What an axis is made longer by (MASK), so that it is whole blocks. */
 bool mma_mask(Nest *, const char *axis, int64_t block);
-/* An axis in blocks, of which the last may be masked: names of what counts them (NULL: there is one) and of what is inside of one. */
+/* An axis in blocks, of which the last may be masked: names of what counts them (NULL: there is
+ * one) and of what is inside of one. */
 bool mma_divide(Nest *, const char *axis, int64_t block, const char **outer, const char **inner);
-/* Blocks of rows, if there are enough beside those of columns, in turns of MMA_TURN: names of what counts turns and of what is inside of one
- * (NULL: there are no turns). */
+/* Blocks of rows, if there are enough beside those of columns, in turns of MMA_TURN: names of what
+ * counts turns and of what is inside of one (NULL: there are no turns). */
 bool mma_turns(Nest *, const char *columns, const char **rows, const char **turn);
-/* Axes, of which some may be NULL, are what the grid, a group or a cluster counts; so are those that both operands move with. */
+/* Axes, of which some may be NULL, are what the grid, a group or a cluster counts; so are those
+ * that both operands move with. */
 bool mma_bind(Nest *, int n, const char *const *axis, int to);
 bool mma_bind_others(Nest *, const Part *others);
 /* What the product's axes are joined from becomes one axis each. */
 bool mma_join(Nest *, Product *);
-/* Both operands are staged at this loop over blocks of terms: ahead, if they lie so that they can be; false: not at all. */
+/* Both operands are staged at this loop over blocks of terms: ahead, if they lie so that they can
+ * be; false: not at all. */
 bool mma_stage(Nest **, const char *outer, int64_t depth);
 
-/* One more candidate.  It takes the place of that at position `of`, if it takes less time; of -1 a place of its own, or, if `most` have one
- * each, the last one's.  The number that it has then; -1: it has none. */
+/* One more candidate.  It takes the place of that at position `of`, if it takes less time; of -1 a
+ * place of its own, or, if `most` have one each, the last one's.  The number that it has then; -1:
+ * it has none. */
 int mma_rank(Ranking *, int of, double time, int most);
 
-/* gpu_wgmma.c: the same by a warpgroup's unit, if an estimate finds fewer cycles than those.  False: nothing was done. */
+/* gpu_wgmma.c: the same by a warpgroup's unit, if an estimate finds fewer cycles than those.
+ * False: nothing was done. */
 bool choose_wgmma_opts(Nest **, const Product *, const Extents *, double cycles);
 
 #endif

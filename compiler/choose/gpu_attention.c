@@ -1,13 +1,16 @@
-/* gpu_attention.c - opts of a kernel whose sums read rows of other sums, on a GPU whose lanes multiply fragments together: attention.
+/* gpu_attention.c - opts of a kernel whose sums read rows of other sums, on a GPU whose lanes
+ * multiply fragments together: attention.
  *
- * A group has some blocks of rows, and all that they share (keys, values) in places; rows stay in the registers of lanes (tc_rows.c), each
- * in those of one warp, or parts of it in those of several.  Values are not divided: the more groups, the more often what all rows share is
+ * A group has some blocks of rows, and all that they share (keys, values) in places; rows stay in
+ * the registers of lanes (tc_rows.c), each in those of one warp, or parts of it in those of
+ * several.  Values are not divided: the more groups, the more often what all rows share is
  * copied. */
 #include <math.h>
 
 #include "gpu.h"
 
-/* Two sums of products, the operand of the outer one that is read, and the ranges that they move with. */
+/* Two sums of products, the operand of the outer one that is read, and the ranges that they move
+ * with. */
 typedef struct {
     Node *inner, *outer, *stage, *value;
     Node *rows, *columns, *row, *along;
@@ -33,7 +36,8 @@ static bool find_sums(const View *v, Attention *at)
     return at->inner && at->outer;
 }
 
-/* Of the results the one range that rows move with and what they share does not, and that of the columns. */
+/* Of the results the one range that rows move with and what they share does not, and that of the
+ * columns. */
 static bool find_ranges(const Nest *n, const View *v, Attention *at)
 {
     Node *x = below_casts(at->inner->src[0]->src[0]), *y = below_casts(at->inner->src[0]->src[1]);
@@ -110,8 +114,9 @@ static int64_t rows_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
     return rows_copied(e, u, s) + (s->parts > 1 ? joined : 0);
 }
 
-/* Cycles that attention takes, but for what it begins with: copies flow into a processor, its warps take turns or each waits for itself, and
- * parts of rows are joined.  Measured on an H100 (12 heads, 64 to 197 rows). */
+/* Cycles that attention takes, but for what it begins with: copies flow into a processor, its warps
+ * take turns or each waits for itself, and parts of rows are joined.  Measured on an H100 (12
+ * heads, 64 to 197 rows). */
 static double rows_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, const Target *t)
 {
     enum { WHOLE = 72 }; /* registers, of more of which others are read anew */

@@ -1,8 +1,9 @@
 /* gpu_contraction.c - opts without search, for GPUs.
  *
- * A contraction's results are cut into blocks, one for a group of items: columns, along which the results lie side by side, and
- * rows, over which the columns' operand is used again.  Each item has a tile of accumulators.  Blocks of both operands go through
- * memory that the group shares, some terms of the sum at a time.  What fills no block is masked.
+ * A contraction's results are cut into blocks, one for a group of items: columns, along which the
+ * results lie side by side, and rows, over which the columns' operand is used again.  Each item has
+ * a tile of accumulators.  Blocks of both operands go through memory that the group shares, some
+ * terms of the sum at a time.  What fills no block is masked.
  *
  * Where that would be too few groups, gpu_reduce.c divides the terms among the items instead. */
 #include <string.h>
@@ -25,8 +26,8 @@ static int64_t blocks(int64_t extent, int64_t copies)
     return ceil_div(extent, ITEMS * copies);
 }
 
-/* An axis in blocks: which of them is the group's, and in a block first copies, then items; columns are taken by `side`
- * neighbours each. */
+/* An axis in blocks: which of them is the group's, and in a block first copies, then items; columns
+ * are taken by `side` neighbours each. */
 static bool block_axis(Nest *n, int axis, int64_t copies, int64_t side)
 {
     int64_t block = ITEMS * copies, extent = n->axis[axis].extent;
@@ -128,7 +129,8 @@ static bool alike(const View *v, Node *a, Node *b)
     return true;
 }
 
-/* Columns are as many axes as lie side by side, one after the other, and are read alike: a row of pixels is continued by the next. */
+/* Columns are as many axes as lie side by side, one after the other, and are read alike: a row of
+ * pixels is continued by the next. */
 static void join_columns(Nest *n, const View *v)
 {
     const Kernel *k = n->k;
@@ -154,8 +156,9 @@ static void join_columns(Nest *n, const View *v)
         nest_opt(n, OPT_JOIN, names, 0);
 }
 
-/* The terms of a window are one loop, all of which is straight-line code then: of two, a C compiler takes the bounds check of the outer
- * one for a reason to branch, and loads of different rows wait for each other. */
+/* The terms of a window are one loop, all of which is straight-line code then: of two, a C compiler
+ * takes the bounds check of the outer one for a reason to branch, and loads of different rows wait
+ * for each other. */
 static void join_window(Nest *n)
 {
     enum { MOST = 32 };
@@ -188,7 +191,8 @@ static bool continues(const Kernel *k, const View *v, Node *outer, Node *inner)
     return good;
 }
 
-/* Terms along two axes, of which one continues the other in both operands, are one row, of which more items can have a part. False: there are none. */
+/* Terms along two axes, of which one continues the other in both operands, are one row, of which
+ * more items can have a part. False: there are none. */
 static bool join_terms(Nest *n, const View *v)
 {
     const Node *sum = v->dot;
@@ -224,8 +228,8 @@ static bool is_vector(const Nest *n, const View *v, Node *range)
     return n->axis[nest_root(n, range)].extent > 1;
 }
 
-/* Are there operations, or terms of one sum that an item adds one after the other while all others wait, that are worth the wait of items for
- * each other? */
+/* Are there operations, or terms of one sum that an item adds one after the other while all others
+ * wait, that are worth the wait of items for each other? */
 static bool worth_parts(const Nest *n, const View *v)
 {
     int64_t terms = 1;
@@ -286,7 +290,8 @@ static bool tiles(Nest **tiled, const View *v, const Buffer *const *bufs, int ro
     return done;
 }
 
-/* The same of products of bytes, four at once; of what is no tile an item has a result. False: there are no such products. */
+/* The same of products of bytes, four at once; of what is no tile an item has a result. False:
+ * there are no such products. */
 static bool dots_of_tiles(Nest **dots, const View *v, const Buffer *const *bufs, int rows,
                           int columns, Layout *want)
 {

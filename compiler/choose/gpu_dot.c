@@ -1,4 +1,5 @@
-/* gpu_dot.c - DOT on GPUs: four terms of a sum of products of bytes at once, and how the bytes lie for that. */
+/* gpu_dot.c - DOT on GPUs: four terms of a sum of products of bytes at once, and how the bytes lie
+ * for that. */
 #include "cpu.h"
 
 int fours_taken(Nest *n, const View *v, const Buffer *const *bufs, Node **four)

@@ -1,9 +1,11 @@
-/* gpu_mma.c - opts without search, for contractions on a GPU whose items multiply fragments together (Tc.lanes).
+/* gpu_mma.c - opts without search, for contractions on a GPU whose items multiply fragments
+ * together (Tc.lanes).
  *
- * An implicit product of matrices: all axes of results that one operand alone moves with are one axis of rows, those of the other
- * one of columns, what is summed is one of terms.  A group has a block of results, each of its warps a part of it, as fragments in
- * registers; blocks of both operands are copied into places of the group ahead of their use.  Blocks are as large as there are still
- * enough of them for all processors. */
+ * An implicit product of matrices: all axes of results that one operand alone moves with are one
+ * axis of rows, those of the other one of columns, what is summed is one of terms.  A group has a
+ * block of results, each of its warps a part of it, as fragments in registers; blocks of both
+ * operands are copied into places of the group ahead of their use.  Blocks are as large as there
+ * are still enough of them for all processors. */
 #include <math.h>
 #include <string.h>
 
@@ -14,12 +16,13 @@ enum {
     LEAST_WORK = 1 << 18
 };
 
-/* A block of results and of terms, what a warp has of it, and how many blocks of terms are on their way or in use. */
+/* A block of results and of terms, what a warp has of it, and how many blocks of terms are on their
+ * way or in use. */
 typedef struct {
     int64_t rows, columns, terms, warp_rows, warp_columns, warp_terms, depth;
     int64_t groups; /* of a cluster, that have a part of the terms each */
-    bool
-        runs; /* of the terms that are innermost each has a block, and all of the others: a loop over them */
+    /* of the terms that are innermost each has a block, and all of the others: a loop over them */
+    bool runs;
 } TileSize;
 
 int64_t mma_extent(const Nest *n, const char *name)
@@ -48,8 +51,9 @@ int64_t mma_least(const Node *range)
     return extent >= 0 ? extent : least > 1 ? least : 1;
 }
 
-/* The axis along which results lie side by side is one of columns; what both operands move with are others, and so are axes whose
- * extent only the run knows: groups count them, and blocks are as if they were not there. */
+/* The axis along which results lie side by side is one of columns; what both operands move with are
+ * others, and so are axes whose extent only the run knows: groups count them, and blocks are as if
+ * they were not there. */
 static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product *p)
 {
     int64_t stride;
@@ -99,8 +103,9 @@ static void order_terms(const Kernel *k, Node *x, Part *terms)
     }
 }
 
-/* Rows in the order in which they lie in the operand that moves with them: joined, they are lines at one distance then, which boxes can bring. Those
- * of results may lie in another one: only columns are stored side by side. */
+/* Rows in the order in which they lie in the operand that moves with them: joined, they are lines
+ * at one distance then, which boxes can bring. Those of results may lie in another one: only
+ * columns are stored side by side. */
 static void order_rows(const Kernel *k, Node *x, Part *rows)
 {
     int64_t stride[MOST_RANGES];
@@ -188,7 +193,8 @@ bool mma_join(Nest *n, Product *p)
     return join_for(n, p, false);
 }
 
-/* Blocks of an axis are the grid's (of terms a loop), their parts warps, what is left fragments of `unit`, of terms a loop: names. */
+/* Blocks of an axis are the grid's (of terms a loop), their parts warps, what is left fragments of
+ * `unit`, of terms a loop: names. */
 typedef struct {
     const char *grid, *warp, *unit;
 } Parts;
@@ -246,7 +252,8 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early,
     return !early || nest_opt(n, OPT_PREFETCH, inner ? inner : outer, p->arg);
 }
 
-/* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each step. */
+/* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each
+ * step. */
 bool mma_stage(Nest **nest, const char *outer, int64_t depth)
 {
     const View v = kernel_view((*nest)->k);
@@ -286,7 +293,8 @@ static int64_t loops_of(const Extents *e, const TileSize *b)
     return ceil_div(e->terms, b->terms * b->groups);
 }
 
-/* No loop goes over blocks of terms: they come when a group begins, and nothing is to be ahead of. */
+/* No loop goes over blocks of terms: they come when a group begins, and nothing is to be ahead
+ * of. */
 static bool is_one_block(const Extents *e, const TileSize *b)
 {
     return !b->runs && e->terms <= b->terms * b->groups;
@@ -298,8 +306,8 @@ static bool is_straight(const Extents *e, const TileSize *b, const Tc *u)
     return loops_of(e, b) * (b->warp_terms / u->k) <= tc_straight(u);
 }
 
-/* Cycles that a product takes in such blocks: each part of a processor takes the longest of what it does at once, and an iteration waits
- * for what it reads. */
+/* Cycles that a product takes in such blocks: each part of a processor takes the longest of what it
+ * does at once, and an iteration waits for what it reads. */
 static double estimate(const Extents *e, const TileSize *b, const Tc *u, const Target *t,
                        bool gather)
 {
@@ -365,7 +373,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     return m->start + first + most + join + each * (double)(b->rows * b->columns) / w->stored;
 }
 
-/* Have the items registers for the fragments of two steps, with as many groups beside each other as there would be without? */
+/* Have the items registers for the fragments of two steps, with as many groups beside each other as
+ * there would be without? */
 static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Target *t)
 {
     enum { OTHERS = 40 }; /* registers of addresses and counters */
@@ -436,8 +445,8 @@ typedef struct {
     Ranking order;
 } Blocks;
 
-/* A block by all depths: the more copies are on their way, the less is waited for. Groups that share terms have few blocks of them each, so that
- * nearly all may be. */
+/* A block by all depths: the more copies are on their way, the less is waited for. Groups that
+ * share terms have few blocks of them each, so that nearly all may be. */
 static void rank_depths(Blocks *q, TileSize b)
 {
     enum { MOST = 4, MOST_OF_SHARES = 6 };
@@ -467,9 +476,10 @@ static void rank_groups(Blocks *q, TileSize b)
     }
 }
 
-/* Of all sizes of blocks that the unit and the GPU can do the one that takes the least; for the tuner (Target.nth) one of the next. They need
- * not be powers of two for products in three, which bound themselves, so that less of a last block that is empty shows; others are bound by
- * what comes. */
+/* Of all sizes of blocks that the unit and the GPU can do the one that takes the least; for the
+ * tuner (Target.nth) one of the next. They need not be powers of two for products in three, which
+ * bound themselves, so that less of a last block that is empty shows; others are bound by what
+ * comes. */
 static bool pick_block(const Extents *e, const Product *p, const Target *t, bool gather, bool meets,
                        TileSize *best, double *cycles)
 {
@@ -506,8 +516,9 @@ static bool pick_block(const Extents *e, const Product *p, const Target *t, bool
     return true;
 }
 
-/* Weights lie as their terms follow each other, those of a row or column side by side, and rows begin at multiples of 16 bytes. Terms of one
- * axis stay where they are, unless the unit takes them no other way, or word by word. */
+/* Weights lie as their terms follow each other, those of a row or column side by side, and rows
+ * begin at multiples of 16 bytes. Terms of one axis stay where they are, unless the unit takes them
+ * no other way, or word by word. */
 static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const Product *p,
                     Layout *want)
 {
@@ -555,8 +566,9 @@ typedef struct {
     bool may_copy;
 } Operands;
 
-/* Copies of operands with their terms side by side, the last of `terms` innermost: gives the bytes that they read and write; -1: one cannot be
- * copied, or none has to be.  Weights have what lay_out() gives them. */
+/* Copies of operands with their terms side by side, the last of `terms` innermost: gives the bytes
+ * that they read and write; -1: one cannot be copied, or none has to be.  Weights have what
+ * lay_out() gives them. */
 static int64_t turn_operands(const Nest *n, const Operands *o, const Part *terms, Layout *copy)
 {
     int64_t bytes = 0, stride;
@@ -580,7 +592,8 @@ static int64_t turn_operands(const Nest *n, const Operands *o, const Part *terms
     return bytes ? bytes : -1;
 }
 
-/* An operand that a warpgroup's unit takes no other way than with its terms side by side is copied so, where that takes less all the same. */
+/* An operand that a warpgroup's unit takes no other way than with its terms side by side is copied
+ * so, where that takes less all the same. */
 static bool turned_opts(Nest **nest, const Operands *o, const Product *p, const Extents *e,
                         double cycles)
 {
@@ -613,7 +626,8 @@ static bool can_meet(const Target *t, const Tc *u)
     return t->machine.units >> TC_WGMMA64_F16 & 1 && u->products == 1 && u->acc == INGOT_F32;
 }
 
-/* Blocks whose terms groups of a cluster share, if they take clearly less than those that one group has. */
+/* Blocks whose terms groups of a cluster share, if they take clearly less than those that one group
+ * has. */
 static void share_terms(const Extents *e, const Product *p, const Target *t, TileSize *best,
                         double cycles)
 {
@@ -639,7 +653,8 @@ static bool product_opts(Nest **nest, const Operands *o, Product p, const Extent
         return true;
     if (!gather && !t->nth)
         share_terms(e, &p, t, &b, cycles);
-    /* fragments that are loaded ahead are for a loop: of straight-line code compilers load them early themselves */
+    /* fragments that are loaded ahead are for a loop: of straight-line code compilers load them
+     * early themselves */
     const bool straight = p.unit->products == 1 && is_straight(e, &b, p.unit);
     const bool ahead = !straight && !is_one_block(e, &b) && has_room(e, &b, p.unit, t);
     if (!join_for(*nest, &p, b.runs) || !block_opts(*nest, &p, &b, ahead, &step) ||

@@ -1,8 +1,10 @@
-/* gpu_reduce.c - opts for GPUs where there are too few results to fill one: the items of a group share the terms of sums.
+/* gpu_reduce.c - opts for GPUs where there are too few results to fill one: the items of a group
+ * share the terms of sums.
  *
- * A small contraction (a convolution of one image, a matrix times a vector) has columns in the lanes, where its results and one
- * operand lie side by side; each item has copies along the rows, over which that operand is used again, and one of several
- * parts of the terms.  Operands come from the caches: no item waits for another before the sums are joined.
+ * A small contraction (a convolution of one image, a matrix times a vector) has columns in the
+ * lanes, where its results and one operand lie side by side; each item has copies along the rows,
+ * over which that operand is used again, and one of several parts of the terms.  Operands come from
+ * the caches: no item waits for another before the sums are joined.
  *
  * A reduce of rows (a mean, a softmax's sums) has all its terms side by side in the lanes. */
 #include <string.h>
@@ -70,7 +72,8 @@ static int divide(Nest *n, int axis, int64_t parts)
     return nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_LANE) ? outer : -1;
 }
 
-/* Inside of a block: copies of an item along the axis, beside each other or as far apart as there are lanes, and lanes. */
+/* Inside of a block: copies of an item along the axis, beside each other or as far apart as there
+ * are lanes, and lanes. */
 static int lanes_of(Nest *n, int at, int64_t lanes, int64_t copies, bool near)
 {
     if (copies > 1 && near) {
@@ -104,7 +107,8 @@ static int64_t tiles_of(const Shape *s, const int64_t extent[2])
     return n;
 }
 
-/* A warp is 8 items along columns and 4 along rows, or all along columns. Copies save loads; fewer are more groups. */
+/* A warp is 8 items along columns and 4 along rows, or all along columns. Copies save loads; fewer
+ * are more groups. */
 static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, int items,
                       const Machine *m)
 {
@@ -114,7 +118,8 @@ static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, in
                .parts = 1};
     while (s.lanes[COLUMNS] > 4 && s.lanes[COLUMNS] > extent[COLUMNS])
         s.lanes[COLUMNS] /= 2;
-    /* a matrix times a vector: as many groups as run beside each other, as long as each has terms for all of its items */
+    /* a matrix times a vector: as many groups as run beside each other, as long as each has terms
+     * for all of its items */
     while (flat && s.lanes[COLUMNS] > m->warp / 4 &&
            sat_mul(others, tiles_of(&s, extent)) < m->processors &&
            terms >= 2 * (m->group / s.lanes[COLUMNS]) * LEAST_TERMS)
@@ -135,8 +140,9 @@ static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, in
     return s;
 }
 
-/* Terms too few to be divided, and copies that leave too few items: with one for each result there are more that have work while
- * others wait. So it is with convolutions of each channel by its own window. */
+/* Terms too few to be divided, and copies that leave too few items: with one for each result there
+ * are more that have work while others wait. So it is with convolutions of each channel by its own
+ * window. */
 static bool is_idle(const Shape *s, const int64_t extent[2], int64_t others, const Machine *m)
 {
     int64_t items = s->lanes[COLUMNS] * s->lanes[ROWS];
@@ -240,8 +246,8 @@ static bool is_matrix_vector(const Nest *n, const View *v, int results, int sum)
     return v->nreduce == 1 && n->axis[results].extent > 0;
 }
 
-/* Items along the terms, each with 16 bytes of a row at a time, and along the results; rows that an item has, for which it reads the
- * vector once. */
+/* Items along the terms, each with 16 bytes of a row at a time, and along the results; rows that an
+ * item has, for which it reads the vector once. */
 typedef struct {
     int64_t along, down, rows;
 } Stream;
@@ -351,7 +357,8 @@ void parts_layouts(const Nest *n, const View *v, const Buffer *const *bufs, int 
     }
 }
 
-/* Does some reduce move with it? Else it is the row that all items of a group walk over when they know what they share. */
+/* Does some reduce move with it? Else it is the row that all items of a group walk over when they
+ * know what they share. */
 static bool is_of_reduces(const View *v, Node *range)
 {
     for (int i = 0; i < v->nreduce; i++)
@@ -360,7 +367,8 @@ static bool is_of_reduces(const View *v, Node *range)
     return false;
 }
 
-/* The parts of terms are items, of which so many neighbours are a warp that joins what it has; 1: none do. */
+/* The parts of terms are items, of which so many neighbours are a warp that joins what it has; 1:
+ * none do. */
 static bool bind_lanes(Nest *n, int axis, int64_t warp)
 {
     if (warp == 1)
@@ -374,7 +382,8 @@ static bool bind_lanes(Nest *n, int axis, int64_t warp)
     return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_WARP);
 }
 
-/* The terms of a reduce are divided among at most so many lanes, the last axes first; among how many. */
+/* The terms of a reduce are divided among at most so many lanes, the last axes first; among how
+ * many. */
 static int64_t bind_terms(Nest *n, const Node *r, int64_t most, int64_t warp)
 {
     int64_t bound = 1;
@@ -418,8 +427,8 @@ static Node *range_beside(const Kernel *k, const View *v, Node *access)
     return NULL;
 }
 
-/* A range along which some load lies side by side that moves with `stored` too, and does not lie side by side along that; *sector: so many of its elements
- * are one of memory. */
+/* A range along which some load lies side by side that moves with `stored` too, and does not lie
+ * side by side along that; *sector: so many of its elements are one of memory. */
 static Node *read_across(const Nest *n, const View *v, Node *stored, int64_t *sector)
 {
     for (int i = 0; i < v->nload; i++) {
@@ -431,7 +440,8 @@ static Node *read_across(const Nest *n, const View *v, Node *stored, int64_t *se
     return NULL;
 }
 
-/* A block of an axis is in a group, blocks are the grid's: gives what is inside of one, or -1, and its place in an order. */
+/* A block of an axis is in a group, blocks are the grid's: gives what is inside of one, or -1, and
+ * its place in an order. */
 static int ordered_block(Nest *n, const Node *range, int64_t size, const char **order)
 {
     const int axis = nest_root(n, range), at = in_grid(n, axis, size);
@@ -506,7 +516,8 @@ static bool bind_rows(Nest *n, const View *v, int inner, int64_t each)
     return true;
 }
 
-/* Items that are neighbours have neighbours of the results, behind which come the parts of the terms. */
+/* Items that are neighbours have neighbours of the results, behind which come the parts of the
+ * terms. */
 static bool order_lanes(Nest *n)
 {
     const char *order = "";
@@ -576,7 +587,7 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     return bound >= m->warp / 2 && bind_rows(n, v, inner, each) && (beside < 0 || order_lanes(n));
 }
 
-/* ---- results that share a sum ----------------------------------------------------------------------- */
+/* ---- results that share a sum ---------------------------------------------------------------- */
 
 static bool is_of_sum(const Nest *n, const View *v, int i)
 {
@@ -628,8 +639,9 @@ static bool bind_walked(Nest *n, const View *v, int64_t block)
     return walked;
 }
 
-/* Of each line of lanes an item has one result, or some, so that all groups run beside each other: what an item loads it stores before
- * it loads again.  All of them if the sum takes longer than that. */
+/* Of each line of lanes an item has one result, or some, so that all groups run beside each other:
+ * what an item loads it stores before it loads again.  All of them if the sum takes longer than
+ * that. */
 static int64_t walked_block(const Nest *n, const View *v, int64_t groups, int64_t lines)
 {
     if (n->axis[longest(n, v->dot)].extent > lines * MOST_TERMS)

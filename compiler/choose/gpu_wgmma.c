@@ -1,8 +1,10 @@
-/* gpu_wgmma.c - opts without search, for products of matrices whose fragments the items of a warpgroup multiply together.
+/* gpu_wgmma.c - opts without search, for products of matrices whose fragments the items of a
+ * warpgroup multiply together.
  *
- * Operands are read where they lie, so a block's results have all of the registers, and boxes bring operands there without any item's
- * doing.  What bounds such a product is the flow of operands into a processor: blocks are as large as the sums leave room for, as long
- * as there are enough of them. */
+ * Operands are read where they lie, so a block's results have all of the registers, and boxes bring
+ * operands there without any item's doing.  What bounds such a product is the flow of operands into
+ * a processor: blocks are as large as the sums leave room for, as long as there are enough of
+ * them. */
 #include <math.h>
 #include <string.h>
 
@@ -27,7 +29,8 @@ static int64_t place_bytes(const Tall *b)
     return (b->warps * b->unit->m + b->unit->n) * TC_RUN;
 }
 
-/* With what is kept of operands besides, what the groups of a cluster join their sums in, and the tokens. */
+/* With what is kept of operands besides, what the groups of a cluster join their sums in, and the
+ * tokens. */
 static int64_t shared_bytes(const Tall *b)
 {
     const int64_t rests = b->warps * tc_rests(b->unit) * dtype_info[b->unit->b].bytes;
@@ -35,7 +38,8 @@ static int64_t shared_bytes(const Tall *b)
            (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 + TC_TOKENS;
 }
 
-/* Of products in three an item has two sums of each of its results. Of several warpgroups, who have what the loaders leave them, they have to fit. */
+/* Of products in three an item has two sums of each of its results. Of several warpgroups, who have
+ * what the loaders leave them, they have to fit. */
 static bool has_registers(const Tall *b)
 {
     const int64_t sums = b->unit->m * b->unit->n / b->unit->lanes;
@@ -43,8 +47,8 @@ static bool has_registers(const Tall *b)
            2 * sums + tc_beside(b->unit) <= tc_registers(b->warps);
 }
 
-/* Cycles that a block's products over a line of terms take, with so many blocks beside each other. In three each warpgroup takes operands
- * apart before it multiplies, which little hides. */
+/* Cycles that a block's products over a line of terms take, with so many blocks beside each other.
+ * In three each warpgroup takes operands apart before it multiplies, which little hides. */
 static double line_cycles(const Tall *b, const GroupProducts *w, double beside)
 {
     const double hidden = 0.87;
@@ -101,8 +105,8 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
            s.each * (steps * step + (double)(rows * columns) / w->stored);
 }
 
-/* Those that are beside it what one warpgroup would take or another one spares: what is made of the sums. A quarter of a processor that has one
- * warp waits for each operation of it. */
+/* Those that are beside it what one warpgroup would take or another one spares: what is made of the
+ * sums. A quarter of a processor that has one warp waits for each operation of it. */
 static double finish(const Extents *e, const Tall *b, const Target *t)
 {
     const GroupProducts *w = &t->machine.group_products;
@@ -112,8 +116,8 @@ static double finish(const Extents *e, const Tall *b, const Target *t)
     return (double)(b->warps - 1) * w->group + s.each * (warps > 1 ? work : 2 * work);
 }
 
-/* As many lines of terms ahead as shared memory and the loop have. A long loop ends with a whole turn through its places (f32, 128 steps: 1.33 ms
- * with 4 of them, 1.47 with 5). */
+/* As many lines of terms ahead as shared memory and the loop have. A long loop ends with a whole
+ * turn through its places (f32, 128 steps: 1.33 ms with 4 of them, 1.47 with 5). */
 static int64_t depth_of(const Extents *e, Tall b, const Target *t)
 {
     const int64_t line = tc_run(b.unit->a), terms = e->terms / b.parts,
@@ -190,7 +194,8 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **ou
     return !part || nest_opt(n, OPT_BIND, part, BOUND_CLUSTER);
 }
 
-/* Few groups leave processors to those of the next kernel, which begin early and are in nobody's way. */
+/* Few groups leave processors to those of the next kernel, which begin early and are in nobody's
+ * way. */
 static void let_next_begin(Nest *n, const Extents *e, const Tall *b)
 {
     if (n->target->triggers && b->unit->products == 1 &&

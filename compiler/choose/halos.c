@@ -1,21 +1,24 @@
-/* halos.c - the kernel that writes a buffer first also zeroes its halo, in every run, since the bytes
- * may have been used by others.
+/* halos.c - the kernel that writes a buffer first also zeroes its halo, in every run, since the
+ * bytes may have been used by others.
  *
  * Each side of each axis is a slab, a store with loops of its own (h0, h1, ...) after the kernel's:
  * as deep as the halo, and as long as the storage before it is not cleared yet.  For rows of pixels
  *
- *     aaaaaaaa     a: above, one run     Slabs hold no element that the kernel itself writes, and none
- *     cxxxxxxd     b: below, one run     of what it loads: they may run in any order, and beside it.
+ *     aaaaaaaa     a: above, one run
+ *     cxxxxxxd     b: below, one run
  *     cxxxxxxd     c, d: a run a row
  *     bbbbbbbb
+ *
+ * Slabs hold no element that the kernel itself writes, and none of what it loads: they may run in
+ * any order, and beside it.
  *
  * Requires the kernels' final layouts and opts: no opt knows the loops of a halo. */
 #include "choose.h"
 
 typedef struct {
     Node *range;
-    int64_t extent,
-        stride; /* in elements of storage; -1 and INT64_MAX where one is known at run time only */
+    /* in elements of storage; -1 and INT64_MAX where one is known at run time only */
+    int64_t extent, stride;
 } Walk;
 
 /* By stride, the longest first. */
@@ -69,7 +72,8 @@ static Node *end_of(Kernel *k, Node *store, Walk *loop, int n)
     return node_make(c, OP_END, INGOT_BOOL, (Arg){0}, nend, end, 0, NULL);
 }
 
-/* Zeroes one side of an axis: of the axes before it the elements, of those after it the halo too. */
+/* Zeroes one side of an axis: of the axes before it the elements, of those after it the halo
+ * too. */
 static Node *clear_slab(Kernel *k, int arg, int axis, bool behind)
 {
     Context *c = k->c;
@@ -119,7 +123,8 @@ static void add_slabs(Kernel *k, int arg)
     k->sink = node_make(k->c, OP_SINK, INGOT_BOOL, (Arg){0}, nend, ends, 0, NULL);
 }
 
-/* Clears with the first step that writes b; after a branch or a loop that may not have run, with the next one too. */
+/* Clears with the first step that writes b; after a branch or a loop that may not have run, with
+ * the next one too. */
 static bool clear_first(Block *block, const Buffer *b)
 {
     for (int i = 0; i < block->n; i++) {

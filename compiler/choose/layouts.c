@@ -6,7 +6,8 @@
  * Elementwise and pooling kernels follow their neighbours.  What is read beyond its edges (the
  * padding of a convolution) gets a halo of zeros instead of bounds checks; halos.c clears it.
  *
- * Where a matrix unit has lines of terms brought to it, axes that a sum of products runs along follow each other.
+ * Where a matrix unit has lines of terms brought to it, axes that a sum of products runs along
+ * follow each other.
  *
  * What the model declares (inputs, outputs, state) and what other steps than kernels touch
  * stays dense. */
@@ -44,9 +45,10 @@ static bool const_extent(Node *range, int64_t *n)
     return idx_value(range->src[0], n);
 }
 
-/* ---- votes ------------------------------------------------------------------------------------ */
+/* ---- votes ----------------------------------------------------------------------------------- */
 
-/* A depthwise convolution: nothing that it reads is read again by another lane, and lanes along a row are nearly as good. */
+/* A depthwise convolution: nothing that it reads is read again by another lane, and lanes along a
+ * row are nearly as good. */
 static bool each_by_itself(const View *v, const Node *lanes)
 {
     bool all = v->nfactor > 1;
@@ -55,8 +57,8 @@ static bool each_by_itself(const View *v, const Node *lanes)
     return all;
 }
 
-/* The output range that should become lanes: the longest, but the maps of a group, if they fill a vector, before the groups, each of which reads
- * its own. */
+/* The output range that should become lanes: the longest, but the maps of a group, if they fill a
+ * vector, before the groups, each of which reads its own. */
 static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
 {
     Context *c = s->kernel->c;
@@ -107,8 +109,8 @@ static void vote(Layouts *x, const Step *s, Node *access, Node *range, double we
         x->vote[b->id][m.axis] += weight;
 }
 
-/* Is it better to walk an operand along this reduced axis, innermost in memory: it is longer, or (of integers, where that is
- * what they are for) can be taken by fours. */
+/* Is it better to walk an operand along this reduced axis, innermost in memory: it is longer, or
+ * (of integers, where that is what they are for) can be taken by fours. */
 static bool walks_better(const Node *dot, const Node *r, const Node *than, const Target *t)
 {
     bool fours = t->machine.dot && !dtype_is_float(dot->dtype), four = !((r->hi + 1) % 4);
@@ -119,7 +121,8 @@ static bool walks_better(const Node *dot, const Node *r, const Node *than, const
     return r->hi >= than->hi; /* of equals the last, which is innermost already */
 }
 
-/* Does the target have a matrix unit for such operands? of_lines: one that takes f32 whole, of lines of terms alone. */
+/* Does the target have a matrix unit for such operands? of_lines: one that takes f32 whole, of
+ * lines of terms alone. */
 static bool has_unit(const View *v, const Target *t, bool of_lines)
 {
     for (int i = 0; i < TC_COUNT; i++)
@@ -214,7 +217,7 @@ static void vote_followers(Layouts *x)
     }
 }
 
-/* ---- halos ------------------------------------------------------------------------------------- */
+/* ---- halos ----------------------------------------------------------------------------------- */
 
 enum { MAX_HALO = 8 };
 typedef struct {
@@ -277,8 +280,9 @@ bool reads_beyond(const Kernel *k, Node *load)
     return !node_is_const_i(load->src[1], 1) && is_edge_gate(k, load, &h);
 }
 
-/* What has to lie beyond the edges for the gate to be needless.  A load is zero there; but what is made of it may be
- * chosen by the same gate: gate ? (i32)load - 7 : 0 wants sevens, of integers, and so does gate ? (i32)load : 7.  *choice: that WHERE, or NULL. */
+/* What has to lie beyond the edges for the gate to be needless.  A load is zero there; but what is
+ * made of it may be chosen by the same gate: gate ? (i32)load - 7 : 0 wants sevens, of integers,
+ * and so does gate ? (i32)load : 7.  *choice: that WHERE, or NULL. */
 static int64_t wanted_fill(const Kernel *k, Node *load, Node **choice)
 {
     int n;
@@ -328,8 +332,8 @@ static double iterations(const Kernel *k, Node *e, bool all)
     return n;
 }
 
-/* Cycles that a load's gate takes: its conditions in the loops that they depend on, and a choice beside each operation of
- * the reduce. */
+/* Cycles that a load's gate takes: its conditions in the loops that they depend on, and a choice
+ * beside each operation of the reduce. */
 static double cost_of_gate(const Kernel *k, Node *load, const Target *t)
 {
     Node *part[MAX_CONJUNCTS];
@@ -420,9 +424,10 @@ static void drop_gates(Layouts *x, const Halo *halo)
     }
 }
 
-/* ---- lines of terms ----------------------------------------------------------------------------- */
+/* ---- lines of terms -------------------------------------------------------------------------- */
 
-/* The one axis of an operand that moves with this reduced range and with nothing else (it is no window's), whole; or -1. */
+/* The one axis of an operand that moves with this reduced range and with nothing else (it is no
+ * window's), whole; or -1. */
 static int axis_of_terms(const Step *s, const View *v, Node *operand, Node *range)
 {
     Context *c = s->kernel->c;
@@ -464,8 +469,8 @@ static bool takes_lines(const Target *t)
     return false;
 }
 
-/* Which axes of each buffer all products that read it have their terms along, for units that boxes bring lines of terms to; 0: there are none, or they
- * differ. */
+/* Which axes of each buffer all products that read it have their terms along, for units that boxes
+ * bring lines of terms to; 0: there are none, or they differ. */
 static unsigned *find_terms(const Layouts *x, int nbuffer, const Target *t)
 {
     unsigned *terms = NEWN(x->a, unsigned, nbuffer);
@@ -483,8 +488,9 @@ static unsigned *find_terms(const Layouts *x, int nbuffer, const Target *t)
     return terms;
 }
 
-/* Terms along several axes (heads of attention, and what each of them has) are one line if these axes follow each other, innermost. last: what is to be
- * innermost, or -1: what is so. False: it is none of them, or there is nothing to change. */
+/* Terms along several axes (heads of attention, and what each of them has) are one line if these
+ * axes follow each other, innermost. last: what is to be innermost, or -1: what is so. False: it is
+ * none of them, or there is nothing to change. */
 static bool line_up_terms(Buffer *b, unsigned terms, int last)
 {
     LayoutOp op = {.kind = LAYOUT_PERMUTE, .perm = {.n = b->rank}};
@@ -509,7 +515,7 @@ static bool line_up_terms(Buffer *b, unsigned terms, int last)
     return true;
 }
 
-/* ---- the record ------------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 static void record(Layouts *x, int nbuffer)
 {
@@ -527,7 +533,7 @@ static void record(Layouts *x, int nbuffer)
     }
 }
 
-/* ---- the pass ----------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 static void add_permute(Buffer *b, int last)
 {

@@ -8,7 +8,8 @@
 void copy_inputs(Plan *);
 /* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
 void choose_layouts(Plan *, const Target *);
-/* choose.c: opts for every kernel, layouts for its weights, copies where an operand is laid out badly. */
+/* choose.c: opts for every kernel, layouts for its weights, copies where an operand is laid out
+ * badly. */
 void optimise(Plan *, const Target *);
 /* share_weights.c: kernels that look up what another one multiplies read it as that one has it. */
 void share_weights(Plan *, const Target *);

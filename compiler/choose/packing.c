@@ -1,9 +1,11 @@
 /* packing.c - a weight in the order in which the loops of a contraction read it:
  *
- *     [axes of loops outside][blocks of lanes][other axes, as the loops run][lanes of a block][fours]
+ *     [axes of loops outside][blocks of lanes][other axes, as the loops run]
+ *         [lanes of a block][fours]
  *
- * A block is what one iteration of the loop over the lanes' axis takes, the last one is as long as what is left (CUT); outside of it are
- * contractions side by side.  So each step of the reduced axes reads one run of memory, which the next step continues. */
+ * A block is what one iteration of the loop over the lanes' axis takes, the last one is as long as
+ * what is left (CUT); outside of it are contractions side by side.  So each step of the reduced
+ * axes reads one run of memory, which the next step continues. */
 #include <string.h>
 
 #include "choose.h"

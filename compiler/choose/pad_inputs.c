@@ -1,8 +1,10 @@
-/* pad_inputs.c - what a contraction reads beyond its edges is given a border, inputs of the model too.
+/* pad_inputs.c - what a contraction reads beyond its edges is given a border, inputs of the model
+ * too.
  *
- * The caller's memory has no halo and lies as the model declares it.  A copy in the arena may have both, and costs one
- * pass over the input; without it every load of a convolution would check its coordinates.  The copy is a kernel like
- * others: layouts.c and the heuristic know nothing of it. */
+ * The caller's memory has no halo and lies as the model declares it.  A copy in the arena may have
+ * both, and costs one pass over the input; without it every load of a convolution would check its
+ * coordinates.  The copy is a kernel like others: layouts.c and the heuristic know nothing of
+ * it. */
 #include "choose.h"
 
 enum { MIN_READS = 8 }; /* operations an element, below which a copy does not pay */

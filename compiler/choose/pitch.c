@@ -1,22 +1,28 @@
-/* pitch.c - how far apart the rows of a stored value begin, where it is not as far as they are long.
+/* pitch.c - how far apart the rows of a stored value begin, where it is not as far as they are
+ * long.
  *
- * Matrix units read and write blocks of rows, and so do tiles of sums in registers, of up to 16 rows.  Two things make that slow, and some
- * elements behind each row mend both:
+ * Matrix units read and write blocks of rows, and so do tiles of sums in registers, of up to 16
+ * rows.  Two things make that slow, and some elements behind each row mend both:
  *
- *   f16[12,197,197]   394 bytes a row: on a GPU all copies of 16 bytes begin at multiples of 16, so none could be made of these
- *                     rows.  pitch(2,208): whole sectors of memory, if that takes little, or else multiples of 16 bytes.
- *   bf16[1024,1024]   2048 bytes a row: the index of a cache's set is a part of the address below 4096, so that the 32 rows which two
- *                     fragments have lie in 2 of 64 sets, and drive each other out.  pitch(1,1056): a line more.
- *   f32[197,3072]     three pages a row: the 11 rows of a tile lie in one set of 8 ways.  pitch(1,3088): 197x3072x768 takes 0.96 of the
- *                     time (Zen 4).
+ *   f16[12,197,197]   394 bytes a row: on a GPU all copies of 16 bytes begin at multiples of 16, so
+ *                     none could be made of these rows.  pitch(2,208): whole sectors of memory, if
+ *                     that takes little, or else multiples of 16 bytes.
+ *   bf16[1024,1024]   2048 bytes a row: the index of a cache's set is a part of the address below
+ *                     4096, so that the 32 rows which two fragments have lie in 2 of 64 sets, and
+ *                     drive each other out.  pitch(1,1056): a line more.
+ *   f32[197,3072]     three pages a row: the 11 rows of a tile lie in one set of 8 ways.
+ *                     pitch(1,3088): 197x3072x768 takes 0.96 of the time (Zen 4).
  *
- * What is behind a row belongs to nobody: nothing clears it, and whoever reads whole pieces of a row takes as much as there is (store_whole()).
- * Inputs and outputs stay as the model declares them.  Where memory is dear no row is longer than it has to be. */
+ * What is behind a row belongs to nobody: nothing clears it, and whoever reads whole pieces of a
+ * row takes as much as there is (store_whole()). Inputs and outputs stay as the model declares
+ * them.  Where memory is dear no row is longer than it has to be. */
 #include "cpu.h"
 
 enum {
     WAYS =
-        4, /* lines of a set that rows may have: others are for what is read beside, and what is loaded ahead */
+        /* lines of a set that rows may have: others are for what is read beside, and what is loaded
+         * ahead */
+    4,
     ROWS = 2 * MAX_ROWS, /* of a block: two fragments */
     SHARE = 16,          /* of a product's time that rows in few sets cost */
     READ = 2 * SHARE,    /* the same of a tile that reads them, */

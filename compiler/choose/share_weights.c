@@ -1,12 +1,12 @@
 /* share_weights.c - a weight that one kernel multiplies and another one looks up is stored once.
  *
  * A contraction stores its constant operand in the order in which its loops read it.  A kernel that
- * reads the same constant element by element, as an embedding is looked up whose transpose gives the
- * logits, can read it there too, each element from a line of its own.  It does where that takes little
- * beside the contraction, or is worth the bytes; else it has a copy that lies as it reads.
+ * reads the same constant element by element, as an embedding is looked up whose transpose gives
+ * the logits, can read it there too, each element from a line of its own.  It does where that takes
+ * little beside the contraction, or is worth the bytes; else it has a copy that lies as it reads.
  *
- * Requires the layouts of everything else. Leaves the layout in the arguments of such kernels and in
- * their records. */
+ * Requires the layouts of everything else. Leaves the layout in the arguments of such kernels and
+ * in their records. */
 #include "choose.h"
 
 typedef struct {

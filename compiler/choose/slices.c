@@ -1,8 +1,10 @@
-/* slices.c - a kernel that works on a slice of a buffer is given a pointer to the first element it may touch.  What then
- * remains in its text is the shape of the slice and the strides, so that kernels that write the parts of a concat side by
- * side, or read the parts of a split, are the same kernel.
+/* slices.c - a kernel that works on a slice of a buffer is given a pointer to the first element it
+ * may touch.  What then remains in its text is the shape of the slice and the strides, so that
+ * kernels that write the parts of a concat side by side, or read the parts of a split, are the same
+ * kernel.
  *
- * After layouts, which tell how far that element is; only where every constructor of the layout keeps distances. */
+ * After layouts, which tell how far that element is; only where every constructor of the layout
+ * keeps distances. */
 #include <string.h>
 
 #include "choose.h"

@@ -1,8 +1,10 @@
 /* tc_layout.c - an operand as a matrix unit's loops read it:
  *
- *     [blocks of columns][other axes, as the loops run][blocks of terms][fragments of a block][terms / group][columns][group]
+ *     [blocks of columns][other axes, as the loops run][blocks of terms][fragments of a
+ *         block][terms / group][columns][group]
  *
- * A block of columns is what the copies of an iteration take: each step reads one run of memory, which the next step continues. */
+ * A block of columns is what the copies of an iteration take: each step reads one run of memory,
+ * which the next step continues. */
 #include <string.h>
 
 #include "choose.h"

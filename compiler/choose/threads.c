@@ -1,38 +1,44 @@
 /* threads.c - which loops of a kernel several threads share.
  *
- * Only loops over outputs are cut, between two iterations, and how often is decided here: nothing that is computed
- * depends on how many threads there are.  The outermost loop is the best: what the loops inside of it use again and again
- * (a block of weights, a row) stays with one thread.  Where it is short it is taken together with the next ones,
- * so that consecutive parts still share a block, but no further than to equal shares.  Small kernels stay whole.
+ * Only loops over outputs are cut, between two iterations, and how often is decided here: nothing
+ * that is computed depends on how many threads there are.  The outermost loop is the best: what the
+ * loops inside of it use again and again (a block of weights, a row) stays with one thread.  Where
+ * it is short it is taken together with the next ones, so that consecutive parts still share a
+ * block, but no further than to equal shares.  Small kernels stay whole.
  *
- * What a thread reads that others have written comes from their caches, line by line, and so do weights that all read.  Where
- * panels of weights are the outermost loop, both cuts are possible (W bytes of weights, X of the other operand, R of results, T threads):
+ * What a thread reads that others have written comes from their caches, line by line, and so do
+ * weights that all read.  Where panels of weights are the outermost loop, both cuts are possible (W
+ * bytes of weights, X of the other operand, R of results, T threads):
  *
- *     panels     each thread reads all of X, and what it makes of each row goes to other threads: R / T
+ *     panels     each thread reads all of X, and what it makes of each row goes to other threads: R
+ *                / T
  *     rows       each thread has its rows in all layers, and reads all of W
  *
- * so the loops over rows are cut, inside of those over panels, where (T - 1) W < (T - 1) X + R.  Where rows are outermost it is the other
- * way round, but for blocks of them that each go over all panels.  In one thread nothing changes. */
+ * so the loops over rows are cut, inside of those over panels, where (T - 1) W < (T - 1) X + R.
+ * Where rows are outermost it is the other way round, but for blocks of them that each go over all
+ * panels.  In one thread nothing changes. */
 #include "cpu.h"
 
 enum {
     ENOUGH =
-        7 *
-        MAX_THREADS, /* iterations to divide: the shares of 2..16 threads differ by a seventh at most */
+        /* iterations to divide: the shares of 2..16 threads differ by a seventh at most */
+    7 * MAX_THREADS,
     MAX_PARTS = 8 * MAX_THREADS,
     THREADS = 8,  /* that bytes and shares are counted for */
     FEW_PARTS = 8 /* where each has places of its own, of so many bytes of L2 in all: */
 };
 static const double PLACES = 1.5;
 
-/* Nanoseconds on one core, very roughly: half of its multiply-adds, and caches that give 8 bytes. */
+/* Nanoseconds on one core, very roughly: half of its multiply-adds, and caches that give 8
+ * bytes. */
 static double estimate(const Kernel *k, const Target *t)
 {
     return (double)k->flops / (t->machine.lanes ? 2.0 * t->machine.lanes : 2.0) +
            (double)k->bytes / 8;
 }
 
-/* Would loop `i` of those over outputs, if it is one with those outside of it, repeat a reduce that stands between them? */
+/* Would loop `i` of those over outputs, if it is one with those outside of it, repeat a reduce that
+ * stands between them? */
 static bool repeats(const Nest *nest, const int *loop, int nloop, int i)
 {
     int n;
@@ -86,11 +92,14 @@ static int64_t count_parts(int64_t iterations, int64_t most)
     return most;
 }
 
-/* Loops over results, outermost first; those that are one, from .. end - 1, and how often it runs. */
+/* Loops over results, outermost first; those that are one, from .. end - 1, and how often it
+ * runs. */
 typedef struct {
     const Nest *nest;
     int *loop, nloop;
-    int most; /* so many may be cut: down to the first that a place is filled in, and not what runs in order */
+    /* so many may be cut: down to the first that a place is filled in, and not what runs in
+     * order */
+    int most;
     int from, end;
     int64_t iterations;
     int64_t parts; /* that are possible */
@@ -109,8 +118,8 @@ static bool has_loop_of_root(const Cut *c, int root, int from, int end)
     return has;
 }
 
-/* Would one more loop only cost? Of those that are one, all but the first are divided for, and what does not depend on the inner ones is computed
- * for each of their iterations. */
+/* Would one more loop only cost? Of those that are one, all but the first are divided for, and what
+ * does not depend on the inner ones is computed for each of their iterations. */
 static bool is_enough(const Cut *c)
 {
     const int64_t parts = count_parts(c->iterations, c->parts);
@@ -184,7 +193,8 @@ static int64_t result_bytes(const Kernel *k)
     return bytes;
 }
 
-/* Does an iteration have a loop over terms, beside which it costs nothing to find out where it is along each loop that is cut? */
+/* Does an iteration have a loop over terms, beside which it costs nothing to find out where it is
+ * along each loop that is cut? */
 static bool has_loop_over_terms(const Nest *n)
 {
     for (int i = 0; i < n->norder; i++)
@@ -193,8 +203,8 @@ static bool has_loop_over_terms(const Nest *n)
     return false;
 }
 
-/* Are the outermost loops over blocks of rows, of which each goes over panels of the other operand (is_block_of_rows())? What a block reads then
- * stays with the thread that has it. */
+/* Are the outermost loops over blocks of rows, of which each goes over panels of the other operand
+ * (is_block_of_rows())? What a block reads then stays with the thread that has it. */
 static bool has_blocks_of_rows(const Cut *c, int from)
 {
     const Kernel *k = c->nest->k;

@@ -4,7 +4,8 @@
 
 #include "nest.h"
 
-/* The layout in which the loops of the nest read a weight in order; false if there is none.  base: the kernel. */
+/* The layout in which the loops of the nest read a weight in order; false if there is none.  base:
+ * the kernel. */
 bool weight_layout(const Nest *, int arg, Layout *);
 
 #endif

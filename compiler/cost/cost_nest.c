@@ -5,25 +5,29 @@
  *     issue = max(multiply-adds / 2, loads, stores, all / 5, latency of what waits for itself)
  *             + the time that a vector which is live there and has no register is waited for
  *
- * and each iteration counts a little more for its branch.  Vectors that live through a loop which does not touch them (sums of
- * another loop) are put aside once, not in each iteration.
+ * and each iteration counts a little more for its branch.  Vectors that live through a loop which
+ * does not touch them (sums of another loop) are put aside once, not in each iteration.
  *
- * An innermost loop of few iterations and few statements is none any more once the C compiler has written it out, and what
- * two of its iterations load is loaded once then: of a window of three, 14 pixels wide, 16 of 42 loads are left.  It
- * does that up to about PEELED operations (by what gcc 12 made of 240 convolutions).
+ * An innermost loop of few iterations and few statements is none any more once the C compiler has
+ * written it out, and what two of its iterations load is loaded once then: of a window of three, 14
+ * pixels wide, 16 of 42 loads are left.  It does that up to about PEELED operations (by what gcc 12
+ * made of 240 convolutions).
  *
- * Memory: an access at loops l1 .. ln (outermost first) touches F(d) bytes in the loops inside of depth d.  Let d be the
- * outermost depth whose footprint, of all accesses together, fits a level.  Then an iteration of the loop around them finds
- * there what the one before it has touched, and a run of that loop brings in each of its lines once:
+ * Memory: an access at loops l1 .. ln (outermost first) touches F(d) bytes in the loops inside of
+ * depth d.  Let d be the outermost depth whose footprint, of all accesses together, fits a level.
+ * Then an iteration of the loop around them finds there what the one before it has touched, and a
+ * run of that loop brings in each of its lines once:
  *
  *     traffic = F(d - 1) times the iterations outside of that loop
  *
- * so that in c[i,j] += a[i,k] * b[k,j] with k innermost and too long, a line of a[] comes once for all of its elements.  Where
- * loops and copies walk over the same places (a window and what it slides along), these count once.
+ * so that in c[i,j] += a[i,k] * b[k,j] with k innermost and too long, a line of a[] comes once for
+ * all of its elements.  Where loops and copies walk over the same places (a window and what it
+ * slides along), these count once.
  *
- * Both go on at once, and the longer one hides most of the other: cycles = (issue^4 + memory^4)^(1/4).  The weights below rank
- * 7,500 candidates of 188 kernels on a Zen 4, and 5,500 of 138 on an Emerald Rapids (tests/tune/rank.py); most may be twice
- * or half of what they are without doing so any worse. */
+ * Both go on at once, and the longer one hides most of the other: cycles = (issue^4 +
+ * memory^4)^(1/4).  The weights below rank 7,500 candidates of 188 kernels on a Zen 4, and 5,500 of
+ * 138 on an Emerald Rapids (tests/tune/rank.py); most may be twice or half of what they are without
+ * doing so any worse. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +107,7 @@ typedef struct {
     bool ahead;             /* PREFETCH: what comes from beyond L2 is not waited for */
 } Count;
 
-/* ---- operations ------------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static double registers_of(const Count *q, const Node *n)
 {
@@ -158,7 +162,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* More places of an access: n of them, and each again so many times, a stride further each time.  Those that it has already are not more. */
+/* More places of an access: n of them, and each again so many times, a stride further each time.
+ * Those that it has already are not more. */
 static void add_places(Count *q, Access *x, int n, const double *place, double stride, int trips)
 {
     const int had = (int)x->copies, all = had + n * trips;
@@ -226,8 +231,9 @@ static void add_access(Count *q, Node *n)
         q->access[q->naccess++] = x;
 }
 
-/* Instructions of a load or a store: of lanes that lie apart one each, and half of one to put it beside the others; of rows one each,
- * and one each in each of log2(lanes) steps that transpose them. */
+/* Instructions of a load or a store: of lanes that lie apart one each, and half of one to put it
+ * beside the others; of rows one each, and one each in each of log2(lanes) steps that transpose
+ * them. */
 static void count_moved(Count *q, Node *n, double *moved)
 {
     double step = lane_step(q, n);
@@ -317,9 +323,10 @@ static void count_update(Count *q, const Stmt *s)
     count_node(q, x, false);
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
-/* Is a sum added to in one iteration after the other?  Of a loop that was written out it is there when the iteration ends. */
+/* Is a sum added to in one iteration after the other?  Of a loop that was written out it is there
+ * when the iteration ends. */
 static bool is_carried(const Count *q, const Body *b)
 {
     int n = 0;
@@ -376,7 +383,8 @@ static void open_loop(Count *q, Node *range)
     q->body[++q->depth] = (Body){.first = q->naccess};
 }
 
-/* n places that lie a step apart, each followed by `trips` - 1 others that lie `stride` apart: how many there are. */
+/* n places that lie a step apart, each followed by `trips` - 1 others that lie `stride` apart: how
+ * many there are. */
 static double slide(double n, double *step, double trips, double stride)
 {
     if (stride <= 0 || trips <= 1)
@@ -396,7 +404,8 @@ static double slide(double n, double *step, double trips, double stride)
     return apart ? n + ratio * (trips - 1) : trips + ratio * (n - 1);
 }
 
-/* The iterations of the innermost loop, written out, are part of the loop around it: loads of the same place become one. */
+/* The iterations of the innermost loop, written out, are part of the loop around it: loads of the
+ * same place become one. */
 static void peel_loop(Count *q)
 {
     Body *around = &q->body[q->depth - 1];
@@ -438,7 +447,7 @@ static void close_loop(Count *q)
     q->body[--q->depth].loops = true;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct {
     double step, n;
@@ -489,8 +498,8 @@ static int common_loops(const Loops *a, const Loops *b)
     return d;
 }
 
-/* Bytes that an iteration of the first d loops of a nest touches, by all accesses inside of them, those of its other inner loops (a
- * rest beside its vectors) too. */
+/* Bytes that an iteration of the first d loops of a nest touches, by all accesses inside of them,
+ * those of its other inner loops (a rest beside its vectors) too. */
 static double touched_bytes(const Count *q, const Loops *n, int d)
 {
     double all = 0;
@@ -523,7 +532,7 @@ static void add_traffic(Count *q)
         }
 }
 
-/* ---- registers ------------------------------------------------------------------------------------------ */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 typedef struct {
     int first, last; /* statements between which a name is live */

@@ -4,11 +4,13 @@
 
 #include "target.h"
 
-/* What a kernel with its opts is estimated to take: cycles of one core, and what they are made of. */
+/* What a kernel with its opts is estimated to take: cycles of one core, and what they are made
+ * of. */
 typedef struct {
     double cycles;
-    double
-        issue; /* operations, loads and stores at the rates of the core, with latency and what registers cannot hold */
+    /* operations, loads and stores at the rates of the core, with latency and what registers cannot
+     * hold */
+    double issue;
     double memory; /* lines that move between levels of memory */
     double loops;  /* loops entered and counted */
     double pieces; /* code of vectors and of rests to begin with */

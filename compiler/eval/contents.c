@@ -2,11 +2,12 @@
  *
  * Models compute shapes with tensors: Shape, Gather, Concat, arithmetic, Reshape.  One element of
  * such a tensor is followed through the graph down to dims and constants.  Elements are memoised
- * per (node, number of the element) in Context.memo, for the life of the context, and the walk keeps
- * its own stack, so a question asked for every Reshape of a large model costs what is new in it.
+ * per (node, number of the element) in Context.memo, for the life of the context, and the walk
+ * keeps its own stack, so a question asked for every Reshape of a large model costs what is new in
+ * it.
  *
- * An element is an INDEX node (integers, and whole numbers as floats that hold them exactly), a BOOL
- * node, or a CONST (other floats).  The context's poison stands for "depends on data". */
+ * An element is an INDEX node (integers, and whole numbers as floats that hold them exactly), a
+ * BOOL node, or a CONST (other floats).  The context's poison stands for "depends on data". */
 #include "interp.h"
 
 #include <math.h>
@@ -273,7 +274,7 @@ static Node *alu_element(Search *s, Node *n, int64_t at)
     return r;
 }
 
-/* ---- movement, gather, reduce, update ----------------------------------------------------------- */
+/* ---- movement, gather, reduce, update -------------------------------------------------------- */
 
 static Node *pad_element(Search *s, Node *n, const int64_t *sd, int64_t *x)
 {
@@ -502,7 +503,7 @@ static Node *find(Context *c, Node *n, int64_t at)
     return r ? r : map_get(&c->memo, memo_key(n, at));
 }
 
-/* ---- the public questions -------------------------------------------------------------------------- */
+/* ---- the public questions -------------------------------------------------------------------- */
 
 int ingot_contents(ingot_context *c, ingot_tensor *x, ingot_dim **out, int max)
 {

@@ -1,7 +1,9 @@
-/* element.c - elements of values of the graph, on demand: in lanes, by recursion over what they are made of.
+/* element.c - elements of values of the graph, on demand: in lanes, by recursion over what they are
+ * made of.
  *
- * A batch is a list of coordinates; a movement makes another one of it, and a reduction one that has its terms too.  A value is computed
- * once for a batch, and a reduction once for its coordinates, whoever asks. */
+ * A batch is a list of coordinates; a movement makes another one of it, and a reduction one that
+ * has its terms too.  A value is computed once for a batch, and a reduction once for its
+ * coordinates, whoever asks. */
 #include "element.h"
 
 #include <math.h>
@@ -108,7 +110,7 @@ static Lanes *lanes_new(Elements *x, const Node *n, int count)
     return l;
 }
 
-/* ---- movement ------------------------------------------------------------------------------------- */
+/* ---- movement -------------------------------------------------------------------------------- */
 
 static void reshape(const Node *n, const int64_t *d, const int64_t *s, const Batch *at, Batch *to)
 {
@@ -266,7 +268,7 @@ static const Lanes *concat(Elements *q, Node *n, const Batch *at)
     return out;
 }
 
-/* ---- values --------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* What is in storage form, as it is held here. */
 static Lanes *held(Elements *q, const Node *n, int count, const void *stored)

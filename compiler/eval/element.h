@@ -1,7 +1,9 @@
-/* element.h - single elements of a value of the graph, on demand: what a step is to give, of which a check asks for a few.
+/* element.h - single elements of a value of the graph, on demand: what a step is to give, of which
+ * a check asks for a few.
  *
- * An element is computed down to what lies in memory, which whoever asks knows.  Floats are computed in double, with a bound of how far
- * rounding may move whoever computes the same in the graph's types, in whatever order. */
+ * An element is computed down to what lies in memory, which whoever asks knows.  Floats are
+ * computed in double, with a bound of how far rounding may move whoever computes the same in the
+ * graph's types, in whatever order. */
 #ifndef ELEMENT_H
 #define ELEMENT_H
 
@@ -11,8 +13,8 @@ typedef struct Elements Elements;
 struct Elements {
     Context *c;
     Interp *ip; /* that knows the run-time integers */
-    /* A value that lies in memory, in storage form, at so many coordinates; false: it does not.  part: of CALL, LOOP, IF.  -1: what lies
-     * where the UPDATE n is stored, before it is. */
+    /* A value that lies in memory, in storage form, at so many coordinates; false: it does not.
+     * part: of CALL, LOOP, IF.  -1: what lies where the UPDATE n is stored, before it is. */
     bool (*leaf)(void *user, Node *n, int part, int lanes, int64_t *const *at, void *out);
     /* A value that is a run-time integer, or NULL. */
     Node *(*integer)(void *user, Node *n);
@@ -23,7 +25,8 @@ struct Elements {
     struct ElementState *state;
 };
 
-/* Floats as double, anything else in storage form; error: by lane, or NULL: it is exact; INFINITY: nothing is known. */
+/* Floats as double, anything else in storage form; error: by lane, or NULL: it is exact; INFINITY:
+ * nothing is known. */
 typedef struct {
     void *v;
     double *error;
@@ -31,8 +34,8 @@ typedef struct {
 
 Elements *elements_new(Arena *, Context *, Interp *);
 void elements_free(Elements *);
-/* The value n at so many coordinates: root: where it is computed, though it may lie in memory.  False: unknown.  What it gives lives until
- * the next call. */
+/* The value n at so many coordinates: root: where it is computed, though it may lie in memory.
+ * False: unknown.  What it gives lives until the next call. */
 bool elements_of(Elements *, Node *n, bool root, int lanes, int64_t *const *at, Lanes *out);
 
 /* ---- for element_*.c ------------------------------------------------------------------------- */
@@ -63,7 +66,8 @@ static inline size_t element_bytes_of(const Node *n)
 {
     return dtype_is_float(n->dtype) ? sizeof(double) : elem_bytes((ingot_dtype)n->dtype);
 }
-/* element_error.c: how far the result y may be off, of operands a that may be off by ea (NULL: exact); all as double. */
+/* element_error.c: how far the result y may be off, of operands a that may be off by ea (NULL:
+ * exact); all as double. */
 void element_error(const Node *, int n, const double *const *a, const double *const *ea,
                    const double *y, double *e);
 double element_eps(ingot_dtype);

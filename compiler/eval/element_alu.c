@@ -1,4 +1,5 @@
-/* element_alu.c - elementwise operations of elements on demand: of floats in double, with what rounding may do to them. */
+/* element_alu.c - elementwise operations of elements on demand: of floats in double, with what
+ * rounding may do to them. */
 #include "element.h"
 
 #include <math.h>

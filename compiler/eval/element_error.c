@@ -1,9 +1,11 @@
-/* element_error.c - how far rounding may move the result of an operation, whose operands it has moved already.
+/* element_error.c - how far rounding may move the result of an operation, whose operands it has
+ * moved already.
  *
- *     |fl(f(a + d)) - f(a)| <= |f'(a)| |d| + eps |f(a)|        where f is smooth as far as d reaches
+ *     |fl(f(a + d)) - f(a)| <= |f'(a)| |d| + eps |f(a)|
+ *         where f is smooth as far as d reaches
  *
- * (N. Higham, Accuracy and Stability of Numerical Algorithms, chapter 3).  What jumps (a comparison, a floor) may be on either side of the
- * jump.  INFINITY: nothing is known. */
+ * (N. Higham, Accuracy and Stability of Numerical Algorithms, chapter 3).  What jumps (a
+ * comparison, a floor) may be on either side of the jump.  INFINITY: nothing is known. */
 #include "element.h"
 
 #include <float.h>

@@ -1,4 +1,5 @@
-/* element_reduce.c - elements of reductions, running ones too, and of what is updated: over all terms, so many at a time. */
+/* element_reduce.c - elements of reductions, running ones too, and of what is updated: over all
+ * terms, so many at a time. */
 #include "element.h"
 
 #include <math.h>
@@ -251,7 +252,7 @@ const Lanes *element_reduce(Elements *q, Node *n, const Batch *at)
     return out;
 }
 
-/* ---- updates -------------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 /* Of an element that an update writes: v, or what both are together. */
 static void combine(const Node *n, size_t size, char *to, double *e, const char *v, double ev)

@@ -195,7 +195,7 @@ Value *value_need(Interp *ip, Node *n)
     return v;
 }
 
-/* ---- dims and run-time integers ---------------------------------------------------------------- */
+/* ---- dims and run-time integers -------------------------------------------------------------- */
 
 /* One operation on scalar integers; only for INDEX and BOOL over them. */
 static int64_t scalar_alu(Interp *ip, Node *n)
@@ -235,7 +235,7 @@ void node_dims(Interp *ip, Node *n, int64_t *dims)
     }
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------ */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 typedef struct {
     Node *node;
@@ -364,7 +364,8 @@ static bool is_leaf(Op op)
     return op == OP_INPUT || op == OP_DATA || op == OP_STATE || op == OP_PARAM;
 }
 
-/* Of a custom function whole tensors are computed, by one call of what the C compiler made of it. */
+/* Of a custom function whole tensors are computed, by one call of what the C compiler made of
+ * it. */
 static bool always_stored(Op op)
 {
     return op == OP_CUSTOM || is_leaf(op) || op == OP_REDUCE || op == OP_SCAN || op == OP_UPDATE ||
@@ -508,7 +509,7 @@ static void cut_and_order(Walk *w)
     }
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------------ */
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
 static bool leaf_eval(Interp *ip, Node *n)
 {

@@ -27,8 +27,9 @@ void store_const(Node *, void *out);             /* a CONST in storage form */
 
 /* ---- interp_coord.c: coordinates as numbers ------------------------------------------------
  * A Space is the box of root coordinates that a region is evaluated over.  A Lin is an exact
- * linear form c + sum k*var over the box's axes and over atoms, where atom = floor(lin / div) mod `mod`, or
- * clamp(lin, 0, mod - 1).  Reshapes make atoms; most of them turn out to be linear and vanish. */
+ * linear form c + sum k*var over the box's axes and over atoms, where atom = floor(lin / div) mod
+ * `mod`, or clamp(lin, 0, mod - 1).  Reshapes make atoms; most of them turn out to be linear and
+ * vanish. */
 typedef struct {
     int var; /* < rank: an axis; else atom number var - rank */
     int64_t k;

@@ -196,7 +196,8 @@ static bool alu_bool(Op op, size_t n, void *out, int nin, const void *const *in)
 COMPLEX_ALU(c64, float)
 COMPLEX_ALU(c128, double)
 
-/* Integers of less than a byte: in the byte type, then wrapped; only a shift right sees the width. */
+/* Integers of less than a byte: in the byte type, then wrapped; only a shift right sees the
+ * width. */
 static bool alu_sub_byte(ingot_dtype t, Op op, size_t n, void *out, int nin, const void *const *in)
 {
     const bool is_signed = t == INGOT_I4 || t == INGOT_I2;

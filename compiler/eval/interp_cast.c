@@ -79,7 +79,8 @@ static void widen(ingot_dtype t, size_t n, const void *in, Block256 *b)
     }
 }
 
-/* One destination, four sources.  FI, FU, FF, FD convert an int64_t x, uint64_t x, float x, double x. */
+/* One destination, four sources.  FI, FU, FF, FD convert an int64_t x, uint64_t x, float x, double
+ * x. */
 #define NARROW(ID, C, FI, FU, FF, FD)        \
     case INGOT_##ID: {                       \
         C *p = out;                          \

@@ -118,7 +118,7 @@ static void assign_lanes(Prog *p, int nroot, const int *roots, int lanes)
     }
 }
 
-/* ---- coordinates of a block --------------------------------------------------------------------- */
+/* ---- coordinates of a block ------------------------------------------------------------------ */
 
 /* The coordinate along each used axis of points first .. first+n-1 of the kept (or reduced) box. */
 static void axis_lanes(Prog *p, bool reduced, int64_t first, int n)
@@ -220,7 +220,7 @@ static void coordinates(Prog *p, Part part, int n)
         use_part(p, &p->use[i], part, n);
 }
 
-/* ---- instructions --------------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 #define COPY_RUN(SIZE, C)               \
     case SIZE: {                        \

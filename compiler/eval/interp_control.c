@@ -49,7 +49,7 @@ bool requires_hold(Interp *ip, const Requires *r)
     return true;
 }
 
-/* ---- if ------------------------------------------------------------------------------------------ */
+/* ---- if -------------------------------------------------------------------------------------- */
 
 bool if_eval(Interp *ip, Node *n)
 {
@@ -64,7 +64,7 @@ bool if_eval(Interp *ip, Node *n)
     return true;
 }
 
-/* ---- loop ---------------------------------------------------------------------------------------- */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
 /* Append one iteration's value to a stacked one, which has room for `most`. */
 static void stack_push(Interp *ip, Value **stack, int level, const Value *v, int64_t i,
@@ -158,7 +158,7 @@ bool loop_eval(Interp *ip, Node *n)
     return true;
 }
 
-/* ---- library kernels ------------------------------------------------------------------------------- */
+/* ---- library kernels ------------------------------------------------------------------------- */
 
 static bool describe(Interp *ip, const char *name, const Value *v, igrt_tensor *t)
 {

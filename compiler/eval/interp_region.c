@@ -266,7 +266,7 @@ static int move(Prog *p, Node *n, int from)
     return p->ncoords - 1;
 }
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static int add(Prog *p, Node *n, int at);
 
@@ -356,7 +356,7 @@ int prog_add(Prog *p, Node *n)
     return add(p, n, 0);
 }
 
-/* ---- sinks: what happens to the lanes of a root ---------------------------------------------------- */
+/* ---- sinks: what happens to the lanes of a root ---------------------------------------------- */
 
 static void sink_store(Prog *p, int n, const char *const *regs)
 {
@@ -615,8 +615,8 @@ bool update_eval(Interp *ip, Node *n, Value *out)
 
 typedef struct {
     Value *out;
-    int64_t inner, out_inner,
-        at; /* elements of the part, of the whole, before the part, per outer point */
+    int64_t inner, out_inner;
+    int64_t at; /* elements of the part, of the whole, before the part, per outer point */
 } Slot;
 
 static void sink_concat(Prog *p, int n, const char *const *regs)

@@ -39,8 +39,8 @@ typedef struct {
  * lin->c + inner[i] + outer[j] + mixed[j*ninner + i]. */
 typedef struct {
     const Lin *lin;
-    bool has_o, has_r, has_m,
-        linear; /* linear: kept part is the row-major number of the kept point */
+    bool has_o, has_r, has_m;
+    bool linear; /* linear: kept part is the row-major number of the kept point */
     bool load;
     int64_t *o, *r, *m;
     int nrun;

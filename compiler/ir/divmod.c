@@ -61,7 +61,8 @@ bool poly_in_bucket(const Poly *p, int64_t d, int64_t *q)
            !__builtin_sub_overflow(p->k, v, &v);
 }
 
-/* p = rem + d * quot, |coefficients of rem| < d, and the least value of rem (if known) in [0, d). */
+/* p = rem + d * quot, |coefficients of rem| < d, and the least value of rem (if known) in [0,
+ *     d). */
 static bool split_multiples(const Poly *p, int64_t d, Poly *quot, Poly *rem)
 {
     poly_split(p, d, quot, rem);

@@ -130,8 +130,8 @@ static Bounds dtype_bounds(int d)
     return (Bounds){dtype_least(d), (int64_t)dtype_most(d)};
 }
 
-/* |e| is max(e, -e), and what reflects at an edge is min(e, k - e): of two terms with a constant sum one is at most
- * half of it, the other one at least. */
+/* |e| is max(e, -e), and what reflects at an edge is min(e, k - e): of two terms with a constant
+ * sum one is at most half of it, the other one at least. */
 static bool fixed_sum(Node *a, Node *b, int64_t *sum)
 {
     Poly p;
@@ -151,7 +151,8 @@ static Bounds bounds_index(Context *c, Node *n)
         if (n->arg.i >= 0 && n->arg.i < c->nvar)
             return (Bounds){c->vars[n->arg.i].lo, c->vars[n->arg.i].hi};
         return (Bounds){INT64_MIN, INT64_MAX};
-    case OP_RANGE: /* of a loop that may not run, nothing is known before it does: its counter is no constant */
+    /* of a loop that may not run, nothing is known before it does: its counter is no constant */
+    case OP_RANGE:
         return (Bounds){0, s[0]->hi == INT64_MAX ? INT64_MAX
                                                  : max64(s[0]->hi, 1 + (s[0]->lo < 1)) - 1};
     case OP_ADD: return (Bounds){lo_add(s[0]->lo, s[1]->lo), hi_add(s[0]->hi, s[1]->hi)};

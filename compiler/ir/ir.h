@@ -1,7 +1,9 @@
-/* ir.h - nodes, the context that they are interned in, and what makes, asks, walks and evaluates them.
+/* ir.h - nodes, the context that they are interned in, and what makes, asks, walks and evaluates
+ * them.
  *
- * One type for both levels (docs/architecture.md): tensors without memory, and the loops, loads and stores of a kernel.  Equal
- * nodes are the same pointer; sources have smaller ids than what they are sources of. */
+ * One type for both levels (docs/architecture.md): tensors without memory, and the loops, loads and
+ * stores of a kernel.  Equal nodes are the same pointer; sources have smaller ids than what they
+ * are sources of. */
 #ifndef IR_H
 #define IR_H
 
@@ -22,9 +24,11 @@ typedef struct {
     int cost;
     int lanes; /* bits of the widest float */
 } OpInfo;
-/* An op of so high a cost, beside 1 of an addition, is a function: vectors take a fraction of its time, and it is not computed again lightly. */
+/* An op of so high a cost, beside 1 of an addition, is a function: vectors take a fraction of its
+ * time, and it is not computed again lightly. */
 enum { COST_FUNCTION = 16 };
-/* How deep a pass looks below a node: as deep as a graph ever is between what ends a search; where each level is looked at again for what reads it. */
+/* How deep a pass looks below a node: as deep as a graph ever is between what ends a search; where
+ * each level is looked at again for what reads it. */
 enum { DEPTH_ANY = 64, DEPTH_SOME = 24, DEPTH_FEW = 16 };
 extern const OpInfo op_info[OP_COUNT];
 Op op_named(const char *text); /* which has to be one */
@@ -80,8 +84,8 @@ struct Node {
     uint32_t nsrc;
     uint32_t id; /* dense, in order of creation; sources have smaller ids; indexes side tables */
     uint32_t context; /* for asserts: number of the context that made it */
-    bool
-        numbers; /* made of numbers and coordinates alone: what needed it first says nothing of who else does */
+    /* made of numbers and coordinates alone: what needed it first says nothing of who else does */
+    bool numbers;
     uint16_t depth;     /* of what it is made of, up to UINT16_MAX; a leaf's is 0 */
     int32_t last_range; /* greatest number of a RANGE that it is made of; INT32_MIN: of none */
     Arg arg;
@@ -333,12 +337,14 @@ context_child(Context *parent); /* a fresh graph for one kernel: same sink and v
 /* ---- node.c: interning and the constructors that every level uses ---------------------- */
 /* Of whom asked for a node, the first; NULL: none. */
 const Origin *node_origin(const Context *, const Node *);
-/* Others ask for a node that there is already; so does a rewrite that is being tried. A few hundred of them are kept. */
+/* Others ask for a node that there is already; so does a rewrite that is being tried. A few hundred
+ * of them are kept. */
 void origins_add(Context *, const Node *, const OriginList *more);
 void making_found(struct Making *, Node *);
-/* < 0: a stands before b in sums, products and conditions.  By what they are (the last loop that they need, how deep
- * they are, then what is computed, from the sources up) and not by which was made first: a context that has seen other plans, or
- * another part of this one, gives the same order. */
+/* < 0: a stands before b in sums, products and conditions.  By what they are (the last loop that
+ * they need, how deep they are, then what is computed, from the sources up) and not by which was
+ * made first: a context that has seen other plans, or another part of this one, gives the same
+ * order. */
 int node_order(const Node *a, const Node *b);
 Node *node_make(Context *, Op, ingot_dtype, Arg, int nsrc, Node *const *src, int rank,
                 Node *const *shape);
@@ -362,7 +368,8 @@ static inline int quantize_least(int64_t arg)
 {
     return (int)((arg - quantize_most(arg)) / (65536 * 4));
 }
-/* Arg of a DIGIT, and what it holds: a mask of the lowest bits, 16 at most, and a number of 20 bits and a sign. */
+/* Arg of a DIGIT, and what it holds: a mask of the lowest bits, 16 at most, and a number of 20 bits
+ * and a sign. */
 static inline int64_t digit_arg(int mask, int less)
 {
     return (int64_t)less * 65536 + mask;
@@ -384,9 +391,10 @@ Node *node_cast(Context *, Node *, ingot_dtype); /* from or to INDEX too */
 Node *monoid_identity(Context *, ingot_reduce_op, ingot_dtype);
 Op monoid_op(ingot_reduce_op);
 
-/* ---- monoid.c: reductions, whatever the size of their state --------------------------------------
- * A REDUCE of a state has the state of one element as its first sources and gives one of its values; what gives the
- * others are its siblings, which share its loops.  A plain reduction is that of a state of one value. */
+/* ---- monoid.c: reductions, whatever the size of their state -------------------------------------
+ * A REDUCE of a state has the state of one element as its first sources and gives one of its
+ * values; what gives the others are its siblings, which share its loops.  A plain reduction is that
+ * of a state of one value. */
 enum { MAX_STATE = 4 };
 typedef enum {
     MONOID_PLAIN_ = INGOT_REDUCE_COUNT - 1,
@@ -425,7 +433,8 @@ static inline uint32_t reduce_ranges(const Node *n)
 {
     return n->op == OP_REDUCE ? reduce_size(n) : n->nsrc;
 }
-/* The ranges that are its own, of a REDUCE or STAGE of a kernel: what reads it does not depend on them. */
+/* The ranges that are its own, of a REDUCE or STAGE of a kernel: what reads it does not depend on
+ * them. */
 static inline Node *const *own_ranges(const Node *n, int *count)
 {
     uint32_t first = n->op == OP_STAGE ? 1 : reduce_ranges(n);
@@ -446,9 +455,11 @@ Node *reduce_sibling(Context *, Node *reduce, int part);
 Node *reduce_identity(Context *, const Node *reduce);
 /* What two states are together, in any order. */
 void monoid_join(Context *, int monoid, Node *const *a, Node *const *b, Node **out);
-/* A state over the elements of a range, made of plain reductions: of lanes, of which each has a state. */
+/* A state over the elements of a range, made of plain reductions: of lanes, of which each has a
+ * state. */
 void monoid_block(Context *, int monoid, Node *const *x, Node *range, Node **out);
-/* The state after an element of a kernel's REDUCE (of more than one value); before it they are PARAMs with the reduce's sources. */
+/* The state after an element of a kernel's REDUCE (of more than one value); before it they are
+ * PARAMs with the reduce's sources. */
 void reduce_step(Context *, Node *reduce, Node **out);
 Node *node_custom(Context *, const CustomUse *, ingot_dtype, int nsrc, Node *const *src);
 /* Copy n with other sources, through the simplifying constructors. */
@@ -468,7 +479,7 @@ const CustomUse *custom_use(Context *, const CustomOp *, const int64_t *ints, co
 /* The same as a step of its own: a call of the function on whole tensors. */
 Node *custom_call(Context *, Node *custom);
 
-/* ---- gather.c: whether the indices of a GATHER or UPDATE are data, to be checked ----------------- */
+/* ---- gather.c: whether the indices of a GATHER or UPDATE are data, to be checked ------------- */
 typedef enum { INDEX_TRUSTED, INDEX_PLAIN, INDEX_WRAPS } IndexCheck;
 IndexCheck index_check_of(Context *, Node *);
 
@@ -509,9 +520,11 @@ static inline bool idx_is(const Node *n, int64_t value) /* is the constant */
 }
 bool idx_value(const Node *, int64_t *); /* is a constant; the value may be asked for by NULL */
 bool idx_provably_equal(Context *, Node *, Node *);
-/* The number of the element at these coordinates, row-major: ((at[0] dims[1] + at[1]) dims[2] + at[2]) .. */
+/* The number of the element at these coordinates, row-major: ((at[0] dims[1] + at[1]) dims[2] +
+ * at[2]) .. */
 Node *idx_flat(Context *, int n, Node *const *dims, Node *const *at);
-/* Numbers that no loop of a kernel has: of ranges that stand for one while something is found out, or replaced, and of those that lowering adds. */
+/* Numbers that no loop of a kernel has: of ranges that stand for one while something is found out,
+ * or replaced, and of those that lowering adds. */
 enum {
     RANGE_ADDED = 1 << 20,
     RANGE_TURN = 1 << 21,
@@ -519,10 +532,12 @@ enum {
     RANGE_ASKED = 1 << 25  /* where does an element lie? */
 };
 Node *range_new(Context *, int axis, Node *extent);
-/* The integer behind a value of integer dtype: strips casts, pushes through + - * where; NULL if some
- * intermediate might not fit.  So that gathers with computed indices become plain coordinates. */
+/* The integer behind a value of integer dtype: strips casts, pushes through + - * where; NULL if
+ * some intermediate might not fit.  So that gathers with computed indices become plain
+ * coordinates. */
 Node *idx_from_value(Context *, Node *value);
-/* e with every `from` node replaced by `to` (n pairs), re-simplified; memo by the caller's Map or NULL. */
+/* e with every `from` node replaced by `to` (n pairs), re-simplified; memo by the caller's Map or
+ * NULL. */
 Node *substitute(Context *, Node *e, int n, Node *const *from, Node *const *to);
 /* e simplified under the assumption that `cond` holds. */
 Node *simplify_given(Context *, Node *e, Node *cond);
@@ -547,8 +562,9 @@ static inline int64_t ceil_div(int64_t extent, int64_t block)
 }
 
 /* ---- movement.c: coordinates of a movement node's source from those of its result ------- */
-/* In: coords[n->rank]; out: src_coords[src rank] and *valid (BOOL; ANDed by the caller).  For RESHAPE, PERMUTE,
- * EXPAND, PAD, SHRINK, FLIP, KEEP.  (GATHER needs values, CONCAT chooses a source: their callers handle them.) */
+/* In: coords[n->rank]; out: src_coords[src rank] and *valid (BOOL; ANDed by the caller).  For
+ * RESHAPE, PERMUTE, EXPAND, PAD, SHRINK, FLIP, KEEP.  (GATHER needs values, CONCAT chooses a
+ * source: their callers handle them.) */
 void movement_coords(Context *, Node *n, Node *const *coords, Node **src_coords, Node **valid);
 
 /* ---- text.c, verify.c ------------------------------------------------------------------ */
@@ -562,7 +578,8 @@ Node **text_parse(Context *, const char *text, int *nroot, char *error, size_t e
 void verify(int nroot, Node *const *roots, int level, const char *after);
 /* Post-order walk without recursion: every node reachable from roots, sources first. In arena. */
 Node **graph_toposort(Arena *, int nroot, Node *const *roots, int *n);
-/* Whether a dim is decided by this very call, by a count that it reports: the call itself knows no more than its bound. */
+/* Whether a dim is decided by this very call, by a count that it reports: the call itself knows no
+ * more than its bound. */
 bool call_decides(const Call *, const Node *dim);
 
 /* ---- interp.c: the oracle -------------------------------------------------------------- */

@@ -1,15 +1,16 @@
 /* monoid.c - reductions whose state is several values.
  *
- * A monoid has a state of k values, an identity, and an expression that joins two states.  max has one value; the
- * argument of a maximum has two, the maximum and its index:
+ * A monoid has a state of k values, an identity, and an expression that joins two states.  max has
+ * one value; the argument of a maximum has two, the maximum and its index:
  *
  *     join((v, i), (w, j)) = w > v, or w == v and j < i ? (w, j) : (v, i)
  *
- * An element is a state too.  A kernel joins one after the other (reduce_step), the parts of a sum that was divided
- * (monoid_join), and what the lanes of a vector have by the block form: plain reductions that give the state of many at
- * once (monoid_block),
+ * An element is a state too.  A kernel joins one after the other (reduce_step), the parts of a sum
+ * that was divided (monoid_join), and what the lanes of a vector have by the block form: plain
+ * reductions that give the state of many at once (monoid_block),
  *
- *     v = max over lanes of v[lane],  i = min over lanes of (v[lane] == v ? i[lane] : the largest integer)
+ *     v = max over lanes of v[lane]
+ *     i = min over lanes of (v[lane] == v ? i[lane] : the largest integer)
  *
  * A NaN is the greatest and the least of all. */
 #include <math.h>
@@ -40,7 +41,7 @@ Node *reduce_sibling(Context *c, Node *n, int part)
                      (int)n->nsrc, n->src, n->rank, n->shape);
 }
 
-/* ---- the greatest, the least ------------------------------------------------------------------- */
+/* ---- the greatest, the least ----------------------------------------------------------------- */
 
 static bool is_greatest(int monoid)
 {
@@ -128,7 +129,7 @@ static void block_extreme(Context *c, int monoid, Node *const *x, Node *range, N
     out[1] = plain_reduce(c, index, node_where(c, hit, x[1], none), range);
 }
 
-/* ---- all --------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 Node *reduce_identity(Context *c, const Node *n)
 {

@@ -343,7 +343,8 @@ static Node *alu_bool(Context *c, Op op, Node *const *s)
     }
 }
 
-/* Sums with numbers, modulo 2^32 (or 2^64): (x - a) + b, and the same behind a choice, (g ? x : a) + b. */
+/* Sums with numbers, modulo 2^32 (or 2^64): (x - a) + b, and the same behind a choice, (g ? x : a)
+ * + b. */
 static Node *alu_number(Context *c, Op op, ingot_dtype d, Node *x, Node *k)
 {
     bool sum = op == OP_ADD || op == OP_SUB;

@@ -1,9 +1,12 @@
 /* origins.c - what a rule makes is of the nodes of the model that it replaces.
  *
- *     round((a * s + b) / t)   ->   round(a * (s / t) + b / t)        round, /: QuantizeLinear; +: Add; *: DequantizeLinear
+ *     round((a * s + b) / t)
+ *         -> round(a * (s / t) + b / t)        round, /: QuantizeLinear; +: Add; *:
+ *            DequantizeLinear
  *
- * A new node takes the origins of those that are gone, of the same op and made of the same things: the new sum is of Add.  What has
- * no like is of what the result was of; and the result is of those that are gone without a like. */
+ * A new node takes the origins of those that are gone, of the same op and made of the same things:
+ * the new sum is of Add.  What has no like is of what the result was of; and the result is of those
+ * that are gone without a like. */
 #include "ir.h"
 
 enum { MAX_NODES = 192, MAX_READ = 64, SLOT_BITS = 10, SLOTS = 1 << SLOT_BITS };
@@ -43,7 +46,8 @@ static void add(Nodes *s, Node *t)
     s->slot[at] = (uint8_t)s->n;
 }
 
-/* Which bits they are made of, until none changes any more; where a source stands is looked up once. */
+/* Which bits they are made of, until none changes any more; where a source stands is looked up
+ * once. */
 static void find_bits(Nodes *s, const Nodes *read)
 {
     Arena *a = arena_new();
@@ -85,7 +89,8 @@ void making_found(Making *m, Node *n)
         m->found[m->nfound++] = n;
 }
 
-/* What was asked for and is part of the result: new nodes, and those that there were, but not below the old one. */
+/* What was asked for and is part of the result: new nodes, and those that there were, but not below
+ * the old one. */
 static void find_made(const Making *m, const Nodes *below, Node *now, Nodes *made)
 {
     Nodes found = {.n = 0};

@@ -1,9 +1,9 @@
 /* prove.c - proofs that one integer expression never exceeds another.
  *
- * Bounds alone cannot show i * N + j < M * N for i < M, j < N: the extents are symbolic.  Here every
- * range (and run-time integer, remainder, quotient, min, max) that occurs with a factor of known
- * sign is driven to the end that makes the expression smallest, newest first, until the bounds of
- * what is left decide:
+ * Bounds alone cannot show i * N + j < M * N for i < M, j < N: the extents are symbolic.  Here
+ * every range (and run-time integer, remainder, quotient, min, max) that occurs with a factor of
+ * known sign is driven to the end that makes the expression smallest, newest first, until the
+ * bounds of what is left decide:
  *
  *     M*N - 1 - i*N - j   ->  (j = N-1)  M*N - N - i*N  ->  (i = M-1)  0
  *
@@ -71,7 +71,8 @@ static int sign_of(Context *c, const Poly *p, int steps)
 }
 
 /* The next expression that is nowhere above e and no longer has the atom where it was; NULL if the
- * atom cannot be driven to an end.  *second: for min and max, another one; *both: both must hold. */
+ * atom cannot be driven to an end.  *second: for min and max, another one; *both: both must
+ * hold. */
 static Node *drive(Context *c, const Poly *p, Node *atom, int steps, Node **second, bool *both)
 {
     Poly with, without;

@@ -4,8 +4,8 @@
  *     x/b%a * b*q + x%b * q        ->  x%(a*b) * q
  *     min(x, y)*q + max(x, y)*q    ->  x*q + y*q
  *
- * This is what makes a reshape there and back the identity.  Every rule removes a division or an extreme, so
- * repeating until nothing changes ends. */
+ * This is what makes a reshape there and back the identity.  Every rule removes a division or an
+ * extreme, so repeating until nothing changes ends. */
 #include "symbolic.h"
 
 /* p without terms i and j, plus scale * e. */

@@ -247,7 +247,8 @@ Node *idx_from_value(Context *c, Node *value)
     Node *few[FEW_NODES], **done = few, *as[FEW_NODES], **integer = as; /* sources first: by id */
     int ndone = 1, room = FEW_NODES;
     done[0] = value;
-    /* What is reachable through transparent nodes: those with the greatest ids have been looked through. */
+    /* What is reachable through transparent nodes: those with the greatest ids have been looked
+     * through. */
     for (int left = 1; left > 0;) {
         Node *n = done[--left];
         for (uint32_t i = 0; i < n->nsrc && transparent(n); i++) {

@@ -36,7 +36,8 @@ bool poly_in_bucket(const Poly *, int64_t d, int64_t *q);
 void poly_bounds(const Poly *, int64_t *lo, int64_t *hi);
 /* Atoms of a product, in node_order(); -1 if there are too many. */
 int mono_factors(Node *base, Node **factor);
-/* The product without the factors in `by`; false if `by` does not divide it.  *out NULL stands for 1. */
+/* The product without the factors in `by`; false if `by` does not divide it.  *out NULL stands for
+ * 1. */
 bool mono_divide(Context *, Node *base, Node *by, Node **out);
 Node *mono_mul(Context *, Node *a, Node *b); /* NULL stands for 1; NULL if too long */
 

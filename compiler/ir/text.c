@@ -10,7 +10,8 @@
  *
  * A shape follows the dtype unless the rank is 0; then what the op's arg holds, then the sources.
  * INDEX and BOOL constants stand where they are used; dims that only repeat the shape are left out
- * (text.h).  Regions of LOOP and IF are indented blocks.  text_parse() gives back the same nodes. */
+ * (text.h).  Regions of LOOP and IF are indented blocks.  text_parse() gives back the same
+ * nodes. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -283,7 +284,7 @@ static bool repeats_shape(Node *n, int before)
 
 static void put_node(Printer *p, Node *n, int indent);
 
-/* ---- the walk ---------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 /* Prints root and all that its line needs. */
 static void put_tree(Printer *p, Node *root, int indent)

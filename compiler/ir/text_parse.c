@@ -29,7 +29,7 @@ static bool fault(Parser *p, const char *what)
     return false;
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------ */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static void blanks(Parser *p)
 {
@@ -166,7 +166,7 @@ static const char *string(Parser *p)
     return s;
 }
 
-/* ---- references ---------------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------------ */
 
 static bool at_ref(Parser *p)
 {
@@ -239,7 +239,7 @@ static Node **keep(Parser *p, Node *const *nodes, int n)
     return copy;
 }
 
-/* ---- args ------------------------------------------------------------------------------------------ */
+/* ---- args ------------------------------------------------------------------------------------ */
 
 /* A node whose arg is behind a pointer, while it is being read. */
 typedef struct {
@@ -579,7 +579,7 @@ static void parse_arg(Parser *p, Draft *d)
     }
 }
 
-/* ---- lines and blocks ---------------------------------------------------------------------------------- */
+/* ---- lines and blocks ------------------------------------------------------------------------ */
 
 static void parse_lines(Parser *p);
 

@@ -82,7 +82,7 @@ static int64_t elements(Node *n)
     return product == INT64_MAX ? -1 : product;
 }
 
-/* ---- leaves ---------------------------------------------------------------------------------------- */
+/* ---- leaves ---------------------------------------------------------------------------------- */
 
 static void check_leaf(const Check *v, Node *n)
 {
@@ -117,7 +117,7 @@ static void check_leaf(const Check *v, Node *n)
     }
 }
 
-/* ---- elementwise ------------------------------------------------------------------------------------ */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 static bool all_of(Node *n, uint32_t from, int dtype)
 {
@@ -168,7 +168,7 @@ static void check_alu(const Check *v, Node *n)
         RULE(is_integer(n->dtype), "an op on integers");
 }
 
-/* ---- movement ------------------------------------------------------------------------------------------ */
+/* ---- movement -------------------------------------------------------------------------------- */
 
 static void check_pad(const Check *v, Node *n)
 {
@@ -260,7 +260,7 @@ static void check_move(const Check *v, Node *n)
     }
 }
 
-/* ---- reduce, memory ------------------------------------------------------------------------------------- */
+/* ---- reduce, memory -------------------------------------------------------------------------- */
 
 static void check_reduce(const Check *v, Node *n)
 {
@@ -360,7 +360,7 @@ static void check_memory(const Check *v, Node *n)
     }
 }
 
-/* ---- control -------------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static int tuple_size(Node *n)
 {
@@ -412,7 +412,7 @@ static void check_control(const Check *v, Node *n)
     }
 }
 
-/* ---- all nodes -------------------------------------------------------------------------------------------- */
+/* ---- all nodes ------------------------------------------------------------------------------- */
 
 static void check_node(const Check *v, Node *n)
 {

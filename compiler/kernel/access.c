@@ -10,7 +10,8 @@ int64_t range_extent(const Node *range)
     return idx_value(range->src[0], &n) ? n : -1;
 }
 
-/* seen: by id from the range's on, of nodes below which it is not; NULL: few nodes are looked at, at most *left. */
+/* seen: by id from the range's on, of nodes below which it is not; NULL: few nodes are looked at,
+ * at most *left. */
 static bool finds(Node *e, Node *range, bool *seen, int *left)
 {
     if (e == range)
@@ -116,8 +117,9 @@ Move access_move(Context *c, Node *access, Node *range)
     return m;
 }
 
-/* The same from the coordinates, one after the other: nothing is built. False where that is not plain to see: sizes known at run
- * time only, a quotient that moves. lanes: or 0; within blocks that the layout cuts the range into, if they are whole vectors of these. */
+/* The same from the coordinates, one after the other: nothing is built. False where that is not
+ * plain to see: sizes known at run time only, a quotient that moves. lanes: or 0; within blocks
+ * that the layout cuts the range into, if they are whole vectors of these. */
 static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, int64_t lanes,
                          int64_t *stride)
 {
@@ -299,7 +301,8 @@ bool view_slides(const View *v, Node *range)
     return false;
 }
 
-/* Is there an axis along which nothing is read where something is written? So it is of slices of one concat. */
+/* Is there an axis along which nothing is read where something is written? So it is of slices of
+ * one concat. */
 static bool reads_beside(const Kernel *k, int arg)
 {
     int n;
@@ -321,7 +324,8 @@ static bool reads_beside(const Kernel *k, int arg)
     return false;
 }
 
-/* What one part writes, no other may read: then only views of other elements share memory with it. */
+/* What one part writes, no other may read: then only views of other elements share memory with
+ * it. */
 bool can_be_cut(const Kernel *k)
 {
     for (int i = 0; i < k->narg; i++)

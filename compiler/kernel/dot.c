@@ -1,7 +1,7 @@
 /* dot.c - which reduced axes of contractions of bytes can be taken by fours (DOT).
  *
- * A sum of products of two loads of i8 or u8, each widened to i32, whose terms along the axis lie side by side in memory, or may
- * be laid so: then four of them are one operation of igrt_dot.h. */
+ * A sum of products of two loads of i8 or u8, each widened to i32, whose terms along the axis lie
+ * side by side in memory, or may be laid so: then four of them are one operation of igrt_dot.h. */
 #include "kernel.h"
 
 static bool is_byte(Node *n)

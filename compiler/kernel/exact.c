@@ -1,7 +1,7 @@
 /* exact.c - is every result of a kernel exact, if what it reads are small whole numbers?
  *
- * Sums, products and comparisons of floats that hold small integers round nowhere: then any order of a sum gives the same bits,
- * and two forms of a kernel can be compared bit for bit. */
+ * Sums, products and comparisons of floats that hold small integers round nowhere: then any order
+ * of a sum gives the same bits, and two forms of a kernel can be compared bit for bit. */
 #include <math.h>
 
 #include "kernel.h"

@@ -1,7 +1,7 @@
 /* join.c - several axes of results become one, of which they are quotients and remainders.
  *
- * That is a change of the kernel's expression, the only one that an opt makes: everything after it sees a kernel with fewer
- * axes. */
+ * That is a change of the kernel's expression, the only one that an opt makes: everything after it
+ * sees a kernel with fewer axes. */
 #include <string.h>
 
 #include "kernel.h"
@@ -31,8 +31,8 @@ int join_axes(const Kernel *k, const char *names, int *axis, int most)
     return n;
 }
 
-/* The expression with other ranges; where one of several is a loop that have become one, so that they are expressions of it, that
- * one is the loop. */
+/* The expression with other ranges; where one of several is a loop that have become one, so that
+ * they are expressions of it, that one is the loop. */
 static Node *rebuilt(Context *c, Node *sink, int n, Node *const *from, Node *const *to,
                      Node *joined)
 {

@@ -142,8 +142,9 @@ int64_t kernel_bytes(const Kernel *k)
     return bytes;
 }
 
-/* How often each of the n nodes is computed, at the upper bounds of run-time dims: the product of the extents of the
- * ranges that it depends on (as bit sets), for a REDUCE with those that it reduces. */
+/* How often each of the n nodes is computed, at the upper bounds of run-time dims: the product of
+ * the extents of the ranges that it depends on (as bit sets), for a REDUCE with those that it
+ * reduces. */
 int64_t *kernel_iterations(const Kernel *k, Arena *a, int n, Node *const *order)
 {
     int64_t *times = NEWN(a, int64_t, n);

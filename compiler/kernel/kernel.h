@@ -31,48 +31,57 @@ typedef struct {
 /* Iterations of a RANGE; -1: known at run time only. */
 int64_t range_extent(const Node *range);
 bool depends_on(Node *e, Node *range);
-/* Whether a value differs along a range: what a reduce makes of it depends on its range, but does not move with it.  moving():
- * of all nodes of an order in which sources come first, by id. */
+/* Whether a value differs along a range: what a reduce makes of it depends on its range, but does
+ * not move with it.  moving(): of all nodes of an order in which sources come first, by id. */
 bool moves_with(Arena *, Node *value, Node *range);
 bool *moving(Arena *, Node *const *order, int n, Node *range);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
-/* Or that of neighbours in a block, where the layout has the range in blocks of whole vectors of so many lanes. */
+/* Or that of neighbours in a block, where the layout has the range in blocks of whole vectors of so
+ * many lanes. */
 bool vector_stride(const Kernel *, Node *access, Node *range, int64_t lanes, int64_t *stride);
 /* access.c: the only access to an argument below a node, if it is read once there, or NULL. */
 Node *only_load(Arena *, const Node *below, int64_t arg);
 View kernel_view(const Kernel *);
-/* Some factor of the sum moves with one range, but not with the other (or NULL): it is used again along that. */
+/* Some factor of the sum moves with one range, but not with the other (or NULL): it is used again
+ * along that. */
 bool view_reuses(const View *, Node *moves, Node *stays);
-/* Some factor is read where a coordinate of the results and the range are added up: it is one of a window. */
+/* Some factor is read where a coordinate of the results and the range are added up: it is one of a
+ * window. */
 bool view_slides(const View *, Node *range);
 
 bool lane_op(const Node *); /* lanes.c: can it be computed in lanes, if its operands are? */
-/* lanes.c: of the widest value that moves with the range, 4 or 8; how many lanes it may therefore have. */
+/* lanes.c: of the widest value that moves with the range, 4 or 8; how many lanes it may therefore
+ * have. */
 int lane_bytes(const Kernel *, Node *range);
 int lanes_most(const Kernel *, Node *range, const Target *);
 /* lanes.c: does a coordinate advance by as much from each lane to the next, within 32 bits? */
 bool lane_ramp(Context *, Node *e, Node *range, int64_t *step);
 
-/* interleave.c: the axis of two elements that lie between those of range as the store writes them, or NULL. */
+/* interleave.c: the axis of two elements that lie between those of range as the store writes them,
+ * or NULL. */
 Node *interleaved(const Kernel *, Node *store, Node *range);
 /* dot.c: of every sum that DOT can take by fours the longest such axis; gives how many. */
 bool dot_possible(const Kernel *, const View *, Node *range, const bool *free);
 int dot_axes(const Kernel *, const View *, const bool *free, Node **axis, int max);
 
-/* lanes.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
+/* lanes.c: whether all that depends on range can be computed in its lanes, if only the buffers lie
+ * as this needs. */
 bool lanes_possible(Arena *, const Kernel *, Node *range);
-/* join.c: the axes with these names, a space between them: how many, or -1; the kernel in which they are one. */
+/* join.c: the axes with these names, a space between them: how many, or -1; the kernel in which
+ * they are one. */
 int join_axes(const Kernel *, const char *names, int *axis, int most);
 Kernel *kernel_join(const Kernel *, const int *axis, int n);
-/* nest.c: the nest is one of this kernel from now on, a copy that it owns; no opt but JOINs was done. */
+/* nest.c: the nest is one of this kernel from now on, a copy that it owns; no opt but JOINs was
+ * done. */
 void nest_replace(Nest *, Kernel *);
 bool fits_lanes(Arena *, const Kernel *, Node *range, int64_t lanes, const bool *free, int *moves,
                 int64_t *apart);
 
 bool can_be_cut(const Kernel *);
 
-/* nest.c: what clones of a nest share: their copy of the kernel, and what was found out about it. */
+/* nest.c: what clones of a nest share: their copy of the kernel, and what was found out about
+ * it. */
 struct NestKernel {
     int users;
     int8_t *in_lanes; /* by axis: 1: it can become lanes, -1: it cannot, 0: not asked yet */
@@ -82,11 +91,11 @@ int nest_root_of(const Kernel *, Node *range);
  * before.  lowered.h has what is kept of them. */
 Tiles kernel_lower(const Kernel *);
 
-/* ---- prefetch.c ---------------------------------------------------------------------------------- */
+/* ---- prefetch.c ------------------------------------------------------------------------------ */
 
 enum { MAX_PREFETCH = 4 };
-/* What the tile asks for in each iteration of the innermost of the loops that the argument is read in: loads with flat addresses, of
- * which the values are of no use. */
+/* What the tile asks for in each iteration of the innermost of the loops that the argument is read
+ * in: loads with flat addresses, of which the values are of no use. */
 int prefetch_loads(Arena *, const Kernel *, const Tile *, int nroot, Node *const *root, Node **out,
                    Node **innermost);
 

@@ -1,12 +1,15 @@
-/* kernel_text.c - what a kernel is, as bytes: equal kernels have one text, and others have another one. Its hashes are what a
- * kernel is known by: in a plan, in a .sched file, in the tuner's database.
+/* kernel_text.c - what a kernel is, as bytes: equal kernels have one text, and others have another
+ * one. Its hashes are what a kernel is known by: in a plan, in a .sched file, in the tuner's
+ * database.
  *
- *     nodes, the sink last | its numbers | arguments, with layouts | opts | names of loops, where they are not the usual ones
+ *     nodes, the sink last | its numbers | arguments, with layouts | opts
+ *         | names of loops, where they are not the usual ones
  *
- * No part can be taken for another one, nor its end for something in it: nodes and numbers begin with a letter and an argument with its
- * type (a byte below '0'), an opt with a digit, a loop with '#'.  Lists without a length have one by what stands before them: a node
- * has so many sources, an argument so many dims, a permutation as many axes as there are.
- * tests/unit/keys_test.c has a row for each property that has to count. */
+ * No part can be taken for another one, nor its end for something in it: nodes and numbers begin
+ * with a letter and an argument with its type (a byte below '0'), an opt with a digit, a loop with
+ * '#'.  Lists without a length have one by what stands before them: a node has so many sources, an
+ * argument so many dims, a permutation as many axes as there are. tests/unit/keys_test.c has a row
+ * for each property that has to count. */
 #include <string.h>
 
 #include "kernels.h"
@@ -21,7 +24,7 @@ void dim_key(StrBuf *sb, Node *d)
         dim_key(sb, d->src[i]);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------ */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 enum { MAX_TEXT = 64 }; /* of an op's name, and a head */
 
@@ -60,7 +63,7 @@ static void text_of_nodes(StrBuf *sb, const Kernel *k, uint32_t *at, const bool 
     }
 }
 
-/* ---- arguments and opts ----------------------------------------------------------------------------- */
+/* ---- arguments and opts ---------------------------------------------------------------------- */
 
 static void text_of_layout(StrBuf *sb, const Layout *l)
 {
@@ -99,7 +102,7 @@ static void text_of_opt(StrBuf *sb, const Opt *o)
         sb_printf(sb, "depth %lld%s;", (long long)o->depth, o->tma ? " tma" : "");
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------ */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 typedef struct {
     Axis *axis;
@@ -126,8 +129,9 @@ static void add_loops(Axes *x, Node *end, char letter, int *number)
             add_axis(x, end->src[i], letter, number);
 }
 
-/* The loops of a kernel with the names that they have in most of them: i0, i1, .. as the END nests them, r0, r1, .. of reduces and
- * p0, p1, .. of places in the order of the nodes, h0, h1, .. of further ENDs. */
+/* The loops of a kernel with the names that they have in most of them: i0, i1, .. as the END nests
+ * them, r0, r1, .. of reduces and p0, p1, .. of places in the order of the nodes, h0, h1, .. of
+ * further ENDs. */
 static Axes usual_axes(Arena *a, const Kernel *k)
 {
     int n, ni = 0, nr = 0, np = 0, nh = 0;
@@ -155,7 +159,8 @@ static bool same_axis(const Axis *x, const Axis *y)
            x->scanned == y->scanned && !strcmp(x->name, y->name);
 }
 
-/* The order of loops and their names, which opts speak of, where they do not follow from the nodes. */
+/* The order of loops and their names, which opts speak of, where they do not follow from the
+ * nodes. */
 static void text_of_axes(StrBuf *sb, Arena *a, const Kernel *k)
 {
     const Axes usual = usual_axes(a, k);
@@ -170,7 +175,7 @@ static void text_of_axes(StrBuf *sb, Arena *a, const Kernel *k)
     }
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool *blank)
 {
@@ -184,8 +189,8 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
     text_of_axes(sb, a, k);
 }
 
-/* What a kernel's text has by name alone, for whoever compares it with those of other models: bounds of run-time sizes, functions
- * of the user's. */
+/* What a kernel's text has by name alone, for whoever compares it with those of other models:
+ * bounds of run-time sizes, functions of the user's. */
 static void text_around(StrBuf *sb, const Kernel *k)
 {
     int n;
@@ -216,4 +221,4 @@ uint64_t kernel_hash(const Kernel *k, uint64_t seed)
     return h;
 }
 
-/* ---- the record ------------------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------ */

@@ -1,7 +1,9 @@
-/* kernels.h - a kernel: an expression with its arguments, how they lie in memory, and the opts that its loops get.
+/* kernels.h - a kernel: an expression with its arguments, how they lie in memory, and the opts that
+ * its loops get.
  *
- * A kernel is an expression of the loop level in a context of its own: SINK of ENDs, which hold stores and the ranges that they
- * loop over.  Nothing changes it; nest.h is what opts make of its loops. */
+ * A kernel is an expression of the loop level in a context of its own: SINK of ENDs, which hold
+ * stores and the ranges that they loop over.  Nothing changes it; nest.h is what opts make of its
+ * loops. */
 #ifndef KERNELS_H
 #define KERNELS_H
 
@@ -9,8 +11,8 @@
 
 /* ---- layouts ------------------------------------------------------------------------------ */
 
-/* How logical coordinates become a storage offset (in elements): a list of constructors.  An empty list is
- * dense row-major in the buffer's dims. */
+/* How logical coordinates become a storage offset (in elements): a list of constructors.  An empty
+ * list is dense row-major in the buffer's dims. */
 typedef enum { LAYOUT_PERMUTE, LAYOUT_SPLIT, LAYOUT_CUT, LAYOUT_PAD, LAYOUT_PITCH } LayoutKind;
 typedef struct {
     LayoutKind kind;
@@ -31,7 +33,8 @@ bool layout_equal(const Layout *, const Layout *);
 int64_t layout_fill(const Layout *);
 /* Elements of the halo before and behind the axis. */
 void layout_halo(const Layout *, int axis, int64_t *lo, int64_t *hi);
-/* Which axes of the storage the blocks of a CUT are, and the elements inside of one; -1: there is none. */
+/* Which axes of the storage the blocks of a CUT are, and the elements inside of one; -1: there is
+ * none. */
 typedef struct {
     int blocks, inside;
 } LayoutCut;
@@ -40,19 +43,20 @@ typedef struct {
     int rank;
     int64_t d[INGOT_MAX_RANK * 2];
     LayoutCut cut;
-    int64_t size,
-        row; /* of a CUT: elements of the axis, and what there is for each of them in a block */
+    int64_t size; /* of a CUT: elements of the axis */
+    int64_t row;  /* and what there is for each of them in a block */
 } LayoutStorage;
 LayoutStorage layout_storage_of(const Layout *, int rank, const int64_t *dims);
 /* Axes of storage, and how many elements each has there, for dims that are constants. */
 int layout_storage(const Layout *, int rank, const int64_t *dims, int64_t *storage);
 /* That axis innermost, the others as they were, if there is room. */
 void layout_put_last(Layout *, int rank, int axis);
-/* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first.  src is read from
- * start to end; read (or NULL) is told now and then how far. */
+/* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first.  src is
+ * read from start to end; read (or NULL) is told now and then how far. */
 void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src,
                  void *dst, void (*read)(const void *up_to, void *user), void *user);
-/* The coordinates of the element that is stored there; false: none is, it is of a border.  For messages: it looks at all. */
+/* The coordinates of the element that is stored there; false: none is, it is of a border.  For
+ * messages: it looks at all. */
 int64_t layout_at(const Layout *, int rank, const int64_t *dims, const int64_t *coords);
 bool layout_find(const Layout *, int rank, const int64_t *dims, int64_t offset, int64_t *coords);
 /* The same for many elements: the storage is that of the layout and the dims. */
@@ -69,11 +73,11 @@ typedef enum {
 } OptKind;
 typedef struct {
     OptKind kind;
-    const char *
-        axis; /* its name; of ORDER the names, a space between them; of TC the unit and its axes (tc.h) */
+    /* its name; of ORDER the names, a space between them; of TC the unit and its axes (tc.h) */
+    const char *axis;
     int64_t amount; /* of ORDER 0, of BIND a Bound */
-    int64_t
-        depth; /* of STAGE: so many buffers, which copies fill ahead; 0: one, that is filled when it is read */
+    /* of STAGE: so many buffers, which copies fill ahead; 0: one, that is filled when it is read */
+    int64_t depth;
     bool tma; /* "move tma": a thread of its own has boxes of the argument copied at once */
 } Opt;
 /* Its text is all names, without an amount. */
@@ -102,7 +106,8 @@ typedef struct {
     uint64_t key; /* kernel_key(); of a copy: of the kernel that it serves */
     int nth, of;  /* which of how many steps of this key, in order; of a file: of 0, every one */
     uint64_t at;  /* key of the value that it stores; 0: none */
-    /* Of a step: what the file has as the key of that value, after changes of the graph; 0: nothing. */
+    /* Of a step: what the file has as the key of that value, after changes of the graph; 0:
+     * nothing. */
     uint64_t near;
     uint32_t form; /* hash of its axes and arguments */
     bool copy;     /* the step that copies argument copy_arg of that kernel */
@@ -131,10 +136,11 @@ typedef struct {
     Node *const *dims; /* in the kernel's context */
     Layout layout;
     bool read, written;
-    bool
-        early; /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
+    /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
+    bool early;
 } KernelArg;
-/* An argument that is a number, not the same in all steps of its kernel: PARAM i, without sources, in there (share.c). */
+/* An argument that is a number, not the same in all steps of its kernel: PARAM i, without sources,
+ * in there (share.c). */
 typedef struct {
     ingot_dtype dtype; /* of the PARAM: i32, f32, or what is held as that */
     double lo, hi;     /* the least and the greatest of the steps */
@@ -152,7 +158,8 @@ struct Kernel {
     KernelArg *args;
     Axis *axes; /* output axes outermost first, then reduce axes */
     Opt *opts;
-    /* Numbers of the run-time integers that it takes, in order: VARs have the same numbers here as in the model. */
+    /* Numbers of the run-time integers that it takes, in order: VARs have the same numbers here as
+     * in the model. */
     int *vars;
     Scalar *scalars;
     bool any_sign; /* of its target: see there */
@@ -174,27 +181,30 @@ const char *lane_type(ingot_dtype);
 bool lane_custom(ingot_dtype);
 /* nest.c: how many parts of it may run on different threads; 0: it cannot be cut. */
 int kernel_parts(const Kernel *);
-/* exact.c: whether its results are exact, in any order of sums, if what it reads are small whole numbers. */
+/* exact.c: whether its results are exact, in any order of sums, if what it reads are small whole
+ * numbers. */
 bool kernel_is_exact(const Kernel *);
 /* plain.c: whether it computes one element after the other, and why. */
 bool kernel_is_plain(const Kernel *);
 const char *plain_reason(Arena *, const Kernel *);
 
-/* kernel.c: what it computes, sources first: the sink is the last. What lies below its END alone are the first ones. */
+/* kernel.c: what it computes, sources first: the sink is the last. What lies below its END alone
+ * are the first ones. */
 Node *const *kernel_nodes(const Kernel *, int *n);
 Node *const *kernel_end_nodes(const Kernel *, int *n);
 /* kernel.c: vars again, after its addresses changed; loads and stores of each argument. */
 void kernel_find_vars(Kernel *);
 void kernel_accesses(const Kernel *, Arena *, int64_t *count);
-/* The same kernel in a new context: what is emitted follows from its expression, layouts and opts alone, not from what
- * was asked about it on the way.  The old one is freed. */
+/* The same kernel in a new context: what is emitted follows from its expression, layouts and opts
+ * alone, not from what was asked about it on the way.  The old one is freed. */
 Kernel *kernel_renew(Kernel *);
 Kernel *kernel_copy(const Kernel *);
-/* schedule/kernel_text.c: of its canonical text, layouts and opts included, of bounds of run-time sizes, and of functions of the
- * user's: what a kernel is known by beside those of other models. */
+/* schedule/kernel_text.c: of its canonical text, layouts and opts included, of bounds of run-time
+ * sizes, and of functions of the user's: what a kernel is known by beside those of other models. */
 uint64_t kernel_hash(const Kernel *, uint64_t seed);
-/* Everything that the emitted text depends on within one plan, in canonical order; not decided: what is computed, without layouts and
- * opts.  blank: the numbers of these nodes, by id, are left out, and that they are; or NULL. */
+/* Everything that the emitted text depends on within one plan, in canonical order; not decided:
+ * what is computed, without layouts and opts.  blank: the numbers of these nodes, by id, are left
+ * out, and that they are; or NULL. */
 void kernel_text(StrBuf *, Arena *, const Kernel *, bool decided, const bool *blank);
 
 int64_t kernel_bytes(const Kernel *); /* that it reads or writes, each element once; upper bounds */

@@ -1,9 +1,9 @@
 /* lanes.c - what can be computed in the lanes of vectors.
  *
- * A lane has 32 bits: f32, which also holds the smaller floats, or i32, which also holds the smaller
- * integers; or 64: f64 and i64, of which a register holds half as many.  A condition is a mask of
- * i32.  What is narrower in memory is widened by the load and rounded or wrapped by the store, as it
- * is outside of lanes. */
+ * A lane has 32 bits: f32, which also holds the smaller floats, or i32, which also holds the
+ * smaller integers; or 64: f64 and i64, of which a register holds half as many.  A condition is a
+ * mask of i32.  What is narrower in memory is widened by the load and rounded or wrapped by the
+ * store, as it is outside of lanes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,7 +126,8 @@ bool lane_custom(ingot_dtype d)
     return d == INGOT_BOOL || (lane_type(d) && dtype_info[d].bytes <= 4);
 }
 
-/* A function of the user's is called lane by lane, in a loop that the C compiler makes vectors of if it can. */
+/* A function of the user's is called lane by lane, in a loop that the C compiler makes vectors of
+ * if it can. */
 static bool custom_op(const Node *n)
 {
     bool good = lane_custom(n->dtype);
@@ -167,7 +168,8 @@ bool lane_op(const Node *n)
     return op_info[n->op].lanes >= (n->dtype == INGOT_F64 ? 64 : 32);
 }
 
-/* A function of coordinates: these may be what is compared, or become numbers, if they advance evenly along the lanes. */
+/* A function of coordinates: these may be what is compared, or become numbers, if they advance
+ * evenly along the lanes. */
 static bool takes_ramps(const Kernel *k, Node *t, Node *range)
 {
     bool ramps = t->op == OP_CAST || (t->op >= OP_EQ && t->op <= OP_LE);
@@ -179,10 +181,12 @@ static bool takes_ramps(const Kernel *k, Node *t, Node *range)
     return true;
 }
 
-/* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument) may be laid out as
- * this needs, and `moves` counts other accesses whose stride is not 1: can_lay_out() knows whether they can be copied.
- * lanes: how many, 0: not known.  apart: NULL, or what is loaded may lie apart; becomes the greatest such stride.  In a contraction, whose loads are to be
- * vectors, it may not, nor may a gate differ from lane to lane. */
+/* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument)
+ * may be laid out as this needs, and `moves` counts other accesses whose stride is not 1:
+ * can_lay_out() knows whether they can be copied.
+ * lanes: how many, 0: not known.  apart: NULL, or what is loaded may lie apart; becomes the
+ * greatest such stride.  In a contraction, whose loads are to be vectors, it may not, nor may a
+ * gate differ from lane to lane. */
 bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const bool *free, int *moves,
                 int64_t *apart)
 {

@@ -3,14 +3,14 @@
  * row-major.  Strides follow from dims, so only the outermost dim may be a run-time integer for
  * them to be constants.
  *
- * CUT is a SPLIT into blocks of which the last one is only as long as what is left.  It comes first, and what is inside of its
- * blocks stays behind them.  A block follows at once on the one before: an element of block o has strides as if its axis had
- * min(n, size - o n) elements.
+ * CUT is a SPLIT into blocks of which the last one is only as long as what is left.  It comes
+ * first, and what is inside of its blocks stays behind them.  A block follows at once on the one
+ * before: an element of block o has strides as if its axis had min(n, size - o n) elements.
  *
  *     f32[10,K] cut(0,4) permute(0,2,1)     [K][4] [K][4] [K][2]
  *
- * PITCH says how many elements an axis has in memory, of which those behind its own belong to nobody: nothing clears them, and
- * nothing but whole vectors of a row may reach into them.
+ * PITCH says how many elements an axis has in memory, of which those behind its own belong to
+ * nobody: nothing clears them, and nothing but whole vectors of a row may reach into them.
  *
  *     f16[5,197] pitch(1,200)               [5][197 and 3 more] */
 #include <string.h>

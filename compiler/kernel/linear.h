@@ -5,39 +5,53 @@
 #include "nest.h"
 
 typedef enum {
-    STMT_ITEM, /* node: RANGE, no loop: the number of the work item says which iteration this is; they come first, the innermost of all */
-    STMT_LOOP, /* node: RANGE */
+    /* node: RANGE, no loop: the number of the work item says which iteration this is; they come
+     * first, the innermost of all */
+    STMT_ITEM,
+    STMT_LOOP,   /* node: RANGE */
     STMT_PARTS,  /* node: NULL; the loop over the tile's fused axes, from part begin to part end */
     STMT_END,    /* node: RANGE, or NULL of STMT_PARTS */
     STMT_LET,    /* a named value */
     STMT_ACC,    /* node: REDUCE or SCAN; its accumulator gets the identity */
     STMT_UPDATE, /* node: REDUCE or SCAN; accumulator = combine(accumulator, value) */
     STMT_STORE,
-    STMT_KEEP, /* node: LOAD, a fragment, which is in `term`: for the products of the next iteration (last), or zeros before the first one */
+    /* node: LOAD, a fragment, which is in `term`: for the products of the next iteration (last), or
+     * zeros before the first one */
+    STMT_KEEP,
     STMT_PREFETCH, /* node: LOAD, whose line is asked for */
     STMT_COMMIT,   /* the copies since the last one are a group */
     STMT_WAIT,     /* until all but the last `count` groups of the item's copies are done */
-    STMT_LOADER, /* to its END: what one more item of the group does, and it alone; then it leaves */
+    /* to its END: what one more item of the group does, and it alone; then it leaves */
+    STMT_LOADER,
     STMT_CLAIM,  /* node: RANGE; the places of this iteration are free: boxes begin to fill them */
-    STMT_FILLED,  /* node: RANGE; the places of this iteration are filled */
-    STMT_RELEASE, /* node: RANGE; the warp's products of the iteration before are done, and its places free; NULL: all its products are done */
-    STMT_JOIN, /* node: REDUCE; each group of a cluster has then what all have summed of its share (Tile.share); several follow each other */
-    STMT_DEPEND, /* what was enqueued before the kernel is done: before that nothing is accessed but what is KernelArg.early */
-    STMT_NEXT,   /* the kernel that is enqueued behind this one may begin, and wait in its turn */
-    STMT_BARRIER /* all items of a group have come here, and see what the others have written to its places */
+    STMT_FILLED, /* node: RANGE; the places of this iteration are filled */
+    /* node: RANGE; the warp's products of the iteration before are done, and its places free; NULL:
+     * all its products are done */
+    STMT_RELEASE,
+    /* node: REDUCE; each group of a cluster has then what all have summed of its share
+     * (Tile.share); several follow each other */
+    STMT_JOIN,
+    /* what was enqueued before the kernel is done: before that nothing is accessed but what is
+     * KernelArg.early */
+    STMT_DEPEND,
+    STMT_NEXT, /* the kernel that is enqueued behind this one may begin, and wait in its turn */
+    /* all items of a group have come here, and see what the others have written to its places */
+    STMT_BARRIER
 } StmtKind;
 typedef struct {
     StmtKind kind;
     Node *node;
     int depth;
-    /* Where a matrix unit computes: of a LET, ACC or STORE of a fragment the tile that it is in; of an UPDATE those of the sums
-     * and of both operands. */
+    /* Where a matrix unit computes: of a LET, ACC or STORE of a fragment the tile that it is in; of
+     * an UPDATE those of the sums and of both operands. */
     int8_t tile[3];
-    /* Of an UPDATE that adds a term of several: which product of fragments, or dot; the last one is the last of an iteration. */
+    /* Of an UPDATE that adds a term of several: which product of fragments, or dot; the last one is
+     * the last of an iteration. */
     Node *term;
     bool last;
     bool kept; /* of an UPDATE: its fragments are those that were kept */
-    /* Of a LOOP: where it begins and ends, or NULL: 0, the range's extent.  With `from` it has one iteration or none. */
+    /* Of a LOOP: where it begins and ends, or NULL: 0, the range's extent.  With `from` it has one
+     * iteration or none. */
     Node *from, *upto;
     Node *zero; /* then none unless this is 0, or NULL */
     int count;
@@ -56,14 +70,15 @@ typedef struct {
     bool *named;     /* by node id: has a name; anything else is written inside its users */
     bool *vector;    /* by node id: has a value in every lane */
     bool *four;      /* by node id: is four values, of a dot */
-    int nsum,
-        nrows; /* of a matrix unit: tiles of sums, and of the operand that moves with rows, behind them */
-    uint8_t *
-        fragment; /* by node id: moves with rows, columns, terms of a matrix unit: bits 1 << TC_ROWS... */
+    /* of a matrix unit: tiles of sums, and of the operand that moves with rows, behind them */
+    int nsum, nrows;
+    /* by node id: moves with rows, columns, terms of a matrix unit: bits 1 << TC_ROWS... */
+    uint8_t *fragment;
     bool wide; /* some coordinate needs 64 bits */
 } Linear;
 
-/* pair_stores.c: whether b is the element behind a, and both can be stored together; such stores one after the other. */
+/* pair_stores.c: whether b is the element behind a, and both can be stored together; such stores
+ * one after the other. */
 bool are_neighbours(Context *, const Node *a, const Node *b);
 void pair_stores(Linear *, const Kernel *);
 void linearize(Linear *, const Kernel *, const Tile *);
@@ -75,11 +90,11 @@ static inline const Node *linear_buffer(const Node *access)
 }
 /* linearize_empty.c: may a run's sizes leave the loop without an iteration? */
 bool linear_may_be_empty(const Node *range);
-/* Does a load (of flat addresses) of `count` neighbours lie in its buffer wherever the counters that it moves with have values? False: not
- * proved. */
+/* Does a load (of flat addresses) of `count` neighbours lie in its buffer wherever the counters
+ * that it moves with have values? False: not proved. */
 bool linear_is_within(const Kernel *, const Tile *, const Node *load, int64_t count);
-/* linear_verify.c: no load stands outside of a loop that may have no iteration, of which it has not been proved that it may; NULL, or
- * what is wrong, with statement *at. */
+/* linear_verify.c: no load stands outside of a loop that may have no iteration, of which it has not
+ * been proved that it may; NULL, or what is wrong, with statement *at. */
 const char *linear_verify(Arena *, const Linear *, const Kernel *, int *at);
 static inline Bound tile_bound(const Tile *t, const Node *range)
 {
@@ -101,8 +116,8 @@ static inline bool is_horizontal(const Linear *l, Node *n)
     return n->op == OP_REDUCE && l->tile->lane && n->nsrc == 2 && n->src[1] == l->tile->lane;
 }
 
-/* REDUCE over neighbours among the items of a group: over those that have parts of the same sum, and over the four lanes that have a line
- * of a unit's sums together. */
+/* REDUCE over neighbours among the items of a group: over those that have parts of the same sum,
+ * and over the four lanes that have a line of a unit's sums together. */
 static inline bool is_across(const Linear *l, const Node *n)
 {
     return n->op == OP_REDUCE && l->tile->across && n->nsrc == 2 && n->src[1] == l->tile->across;
@@ -138,7 +153,8 @@ static inline Node *update_value(const Stmt *s)
     return s->term ? s->term : s->node->src[0];
 }
 
-/* The ranges of a REDUCE or an END that have loops: the terms that a matrix unit takes at once have none. */
+/* The ranges of a REDUCE or an END that have loops: the terms that a matrix unit takes at once have
+ * none. */
 static inline Node *const *loops_of(const Linear *l, Node *n, int *count)
 {
     int first = n->op == OP_END ? end_stores(n) : (int)reduce_ranges(n);
@@ -171,7 +187,8 @@ static inline bool is_loop(const Linear *l, Node *n)
     return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n) && !is_quad(l, n);
 }
 
-/* How many neighbours a store of a place brings there at once, from where they lie in the buffer. */
+/* How many neighbours a store of a place brings there at once, from where they lie in the
+ * buffer. */
 static inline int64_t store_chunk(const Node *n)
 {
     return n->op == OP_STORE && n->arg.i > 1 ? n->arg.i : 1;

@@ -1,4 +1,5 @@
-/* machine.h - what a machine can do, and at which cost: all that a pass knows of the machine that it plans for.
+/* machine.h - what a machine can do, and at which cost: all that a pass knows of the machine that
+ * it plans for.
  *
  * A figure of a machine stands here and nowhere else: passes ask `target->machine`. */
 #ifndef MACHINE_H
@@ -6,22 +7,24 @@
 
 #include <stdbool.h>
 
-/* How operations run: one by one, in the lanes of a loop, or as multiply-adds of a tile in registers. */
+/* How operations run: one by one, in the lanes of a loop, or as multiply-adds of a tile in
+ * registers. */
 typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNITS } Unit;
 enum { LEVELS = 4 }; /* of memory, at most */
-/* A level of memory: how many bytes it holds (0: all that there are), how many it gives in a cycle. */
+/* A level of memory: how many bytes it holds (0: all that there are), how many it gives in a
+ * cycle. */
 typedef struct {
     double bytes, rate;
 } Level;
 
 /* Cycles of products of matrices whose fragments a warp multiplies (choose/gpu_mma.c). */
 typedef struct {
-    double iteration; /* of the loop over blocks of terms, */
-    double step;      /* and of one of its steps, whatever is multiplied there */
-    double product,
-        product3; /* that a warp waits for a product of fragments; for the three of tf32x3 */
-    double split; /* an element of a fragment, into the two that those multiply */
-    double flow;  /* bytes that items copy into one processor in a cycle */
+    double iteration;     /* of the loop over blocks of terms, */
+    double step;          /* and of one of its steps, whatever is multiplied there */
+    double product;       /* that a warp waits for a product of fragments */
+    double product3;      /* for the three of tf32x3 */
+    double split;         /* an element of a fragment, into the two that those multiply */
+    double flow;          /* bytes that items copy into one processor in a cycle */
     double gather, issue; /* an element that an item gathers: the wait for it, of some that are on
                                 their way together; the instructions that it takes */
     double meet, member;  /* groups of a cluster, twice, and for each of them */
@@ -35,8 +38,8 @@ typedef struct {
 /* The same of those that the items of four warps multiply together (choose/gpu_wgmma.c). */
 typedef struct {
     double rate; /* products of 16 bits that a processor makes in a cycle */
-    double apart,
-        column; /* operands of products in three are taken apart: a line of terms, and each column */
+    /* operands of products in three are taken apart: a line of terms, and each column */
+    double apart, column;
     double begin3;  /* what these take beside, to begin and to end */
     double fill;    /* until the first boxes have come */
     double latency; /* of one box */
@@ -48,7 +51,8 @@ typedef struct {
     double group;  /* a further warpgroup begins and ends */
 } GroupProducts;
 
-/* The same of rows of attention that stay in registers between two products (choose/gpu_attention.c). */
+/* The same of rows of attention that stay in registers between two products
+ * (choose/gpu_attention.c). */
 typedef struct {
     double flow;              /* bytes that come into one processor in a cycle, copied ahead */
     double product, product3; /* instructions of a product: of one, and of three, of fragments */
@@ -69,8 +73,8 @@ typedef struct {
     double byte;      /* that a byte of memory is worth beside; 0: time alone counts */
 
     /* GPUs only */
-    double
-        turned; /* cycles that a kernel takes which only copies a value for another one, but for its bytes */
+    /* cycles that a kernel takes which only copies a value for another one, but for its bytes */
+    double turned;
     double start;       /* until a group multiplies, and after it */
     double shared_rate; /* bytes that the memory of a group gives in a cycle */
     WarpProducts warp_products;
@@ -102,8 +106,8 @@ typedef struct {
     int subgroup; /* neighbours in a group that hand each other values without memory; 0: none do */
 
     bool dot; /* igrt_dot_*() costs less than four products of bytes */
-    bool
-        any_sign; /* in lanes it multiplies bytes of any sign, not only those without one with others */
+    /* in lanes it multiplies bytes of any sign, not only those without one with others */
+    bool any_sign;
     bool pairs;           /* namely pairs of i16 that are made of them */
     bool joins_subgroups; /* GPUs: rows are reduced so unless a plan says otherwise */
     bool takes_fours; /* GPUs: products of bytes are summed by DOT unless a plan says otherwise */

@@ -1,4 +1,5 @@
-/* nest_check.c - does everything lie as the opts of a nest want it?  Asked once all of them are known. */
+/* nest_check.c - does everything lie as the opts of a nest want it?  Asked once all of them are
+ * known. */
 #include "linear.h"
 #include "opt.h"
 
@@ -25,8 +26,8 @@ static bool each_contiguous(const Kernel *k, const Tile *t, Arena *a)
     return true;
 }
 
-/* In every loop nest, what moves with the lanes moves by one element a lane, or two are interleaved; what a dot reads are four
- * neighbours, those of the next lane behind them. */
+/* In every loop nest, what moves with the lanes moves by one element a lane, or two are
+ * interleaved; what a dot reads are four neighbours, those of the next lane behind them. */
 static int strided_arg(const Tiles *tiles, Arena *a)
 {
     Context *c = tiles->k->c;
@@ -104,8 +105,9 @@ static const char *places_fit(const Nest *n)
                               (long long)bytes, n->target->machine.shared);
 }
 
-/* A product of a warpgroup has all of its sums in registers, or its compiler gives up: an item's share of the processor's, which are given by
- * eights to warpgroups of items, has to hold them with what else the product takes. */
+/* A product of a warpgroup has all of its sums in registers, or its compiler gives up: an item's
+ * share of the processor's, which are given by eights to warpgroups of items, has to hold them with
+ * what else the product takes. */
 static const char *sums_fit(const Nest *n, const Tile *t)
 {
     enum { EACH = 8, OTHERS = 26 };

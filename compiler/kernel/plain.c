@@ -1,4 +1,5 @@
-/* plain.c - why a kernel computes one element after the other, for who reads what `ingot compile` prints. */
+/* plain.c - why a kernel computes one element after the other, for who reads what `ingot compile`
+ * prints. */
 #include <string.h>
 
 #include "kernel.h"

@@ -1,6 +1,8 @@
-/* target.h - a target: a language that spells what kernels say, and a machine: what it can do at which cost.
+/* target.h - a target: a language that spells what kernels say, and a machine: what it can do at
+ * which cost.
  *
- * targets/ fills one in, or a target file does (docs/targets.md); no pass asks for a target by name.
+ * targets/ fills one in, or a target file does (docs/targets.md); no pass asks for a target by
+ * name.
  *
  * Who reads what?
  *
@@ -22,7 +24,8 @@ typedef enum {
     COMPILE_FAILED,
     COMPILE_ABSENT /* the compiler is not installed */
 } CompileStatus;
-/* What the device has to have, by the name that its language has for it; and what is told where it lacks that. */
+/* What the device has to have, by the name that its language has for it; and what is told where it
+ * lacks that. */
 typedef struct {
     const char *name, *lacks;
 } Extension;
@@ -36,11 +39,13 @@ struct Target {
     const char *link;    /* for the linker; NULL: none */
     const char *cc, *ar; /* what builds for this machine unless told; NULL: cc and ar */
     bool bare;           /* there is no operating system */
-    const char *
-        triple; /* as the compiler of a target file calls its machine: "arm-none-eabi"; else NULL */
-    bool wasm;  /* a program is a module, which run.mjs runs, and has one thread */
+    /* as the compiler of a target file calls its machine: "arm-none-eabi"; else NULL */
+    const char *triple;
+    bool wasm; /* a program is a module, which run.mjs runs, and has one thread */
     /* GPUs only */
-    int nth; /* for a tuner: of a contraction's blocks not the best by the estimate (0) but one of the others, from 1 */
+    /* for a tuner: of a contraction's blocks not the best by the estimate (0) but one of the
+     * others, from 1 */
+    int nth;
     const char *runtime; /* prefix of its types in runtime_min: "igrt_cl" */
     int branches;  /* in a run of which the host decides nothing: so many inside one another */
     bool triggers; /* a kernel may let the one that is enqueued behind it begin early (TRIGGER) */
@@ -52,7 +57,8 @@ struct Target {
         *extensions; /* that the device has to have, ended by a name of NULL; NULL: none */
     /* What a name has behind its colon; NULL, or why there is nothing of that name. */
     const char *(*tune)(Target *, Arena *, const char *machine, ingot_status *);
-    /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source.
+    /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes
+     * the source.
      * flush: subnormal numbers are zeros. */
     CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine, bool flush);
 };

@@ -77,8 +77,9 @@ static bool is_byte_of(ingot_dtype d, int64_t x)
     return d == INGOT_I8 ? x >= -128 && x <= 127 : d == INGOT_U8 && x >= 0 && x <= 255;
 }
 
-/* The load, or, of what lanes have in registers, the row that it is made of (then what they have: PACK).  What fills a place that lanes read asks
- * the gate; what is a number behind the same one, which is zero or a byte, needs no other. */
+/* The load, or, of what lanes have in registers, the row that it is made of (then what they have:
+ * PACK).  What fills a place that lanes read asks the gate; what is a number behind the same one,
+ * which is zero or a byte, needs no other. */
 static Node *load_below(const Tc *u, Node *n, bool *filled)
 {
     Node *gate = NULL, *below = n;
@@ -152,7 +153,8 @@ bool tc_turned(Node *term, Node *const *range)
     return depends_on(term->src[1], range[TC_ROWS]);
 }
 
-/* Of what lanes have packed the ranges stand behind it: it is made of other fragments, which moved with the same. */
+/* Of what lanes have packed the ranges stand behind it: it is made of other fragments, which moved
+ * with the same. */
 static bool moves(Node *x, Node *range)
 {
     bool found = false;
@@ -212,7 +214,7 @@ bool tc_fragment(Context *c, const Tc *u, Node *const *range, Node *load, Node *
            (line->op != OP_RANGE || range_stride(c, at, line, pitch));
 }
 
-/* ---- fragments in the registers of lanes ------------------------------------------------------- */
+/* ---- fragments in the registers of lanes ----------------------------------------------------- */
 
 /* Elements that a register of 32 bits has. */
 static int packed(const Tc *u, int operand)
@@ -220,9 +222,10 @@ static int packed(const Tc *u, int operand)
     return operand == TC_TERMS ? 1 : 4 / dtype_info[operand == TC_ROWS ? u->a : u->b].bytes;
 }
 
-/* Lane 4 g + t has of a rows g and g + 8, of b column g, and of both the terms of register t, and of the next four registers;
- * of sums rows g and g + 8, columns 2 t and 2 t + 1, and of the next eight columns.  A warpgroup's warps have 16 rows each.  (PTX ISA,
- * mma.m16n8k16, mma.m16n8k8, mma.m16n8k32 and wgmma.m64nNk16) */
+/* Lane 4 g + t has of a rows g and g + 8, of b column g, and of both the terms of register t, and
+ * of the next four registers; of sums rows g and g + 8, columns 2 t and 2 t + 1, and of the next
+ * eight columns.  A warpgroup's warps have 16 rows each.  (PTX ISA, mma.m16n8k16, mma.m16n8k8,
+ * mma.m16n8k32 and wgmma.m64nNk16) */
 TcElement tc_element(const Tc *u, int operand, int lane, int element)
 {
     const int g = lane % 32 / 4, t = lane % 4, w = packed(u, operand), in = element % w;
@@ -313,8 +316,8 @@ bool tc_lane_fragment(Context *c, Node *const *range, Node *load, LaneFragment *
            idx_is(idx_mod(c, f->first, idx(c, chunk)), 0);
 }
 
-/* Runs of 128 bytes, in whose eight chunks a unit finds what the copies have swizzled: a fragment begins at one of them, with its
- * lines at one of eight runs. */
+/* Runs of 128 bytes, in whose eight chunks a unit finds what the copies have swizzled: a fragment
+ * begins at one of them, with its lines at one of eight runs. */
 bool tc_place_fragment(Context *c, Node *const *range, Node *load, LaneFragment *f)
 {
     Node *at = load->src[first_coord(load)], *zero = idx(c, 0);

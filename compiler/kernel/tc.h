@@ -132,13 +132,16 @@ typedef struct {
 } LaneFragment;
 /* The fragment of a load with a flat address, for registers of lanes; false: it does not lie so. */
 bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
-/* In the registers of a lane, of any unit with lanes; of rows of attention that stay there, with all else of them. */
+/* In the registers of a lane, of any unit with lanes; of rows of attention that stay there, with
+ * all else of them. */
 enum { TC_MOST_SUMS = 128, TC_MOST_ROW = 160 };
-/* Bytes of the pieces that copies into places of a group have, and that lines of fragments are apart by. */
+/* Bytes of the pieces that copies into places of a group have, and that lines of fragments are
+ * apart by. */
 enum { TC_PIECE = 16 };
 /* Bytes of the tokens by which a place of a group is told to be full or free. */
 enum { TC_TOKENS = 1024 };
-/* Bytes of the runs of terms that follow each other in a place which a unit reads: what a box of copies has of a line. */
+/* Bytes of the runs of terms that follow each other in a place which a unit reads: what a box of
+ * copies has of a line. */
 enum { TC_RUN = 128 };
 /* Does a unit read its operands where they lie?  Then they lie in runs of TC_RUN bytes, of tc_run()
  * elements each. */
@@ -156,7 +159,8 @@ static inline int64_t tc_run(ingot_dtype d)
 {
     return TC_RUN / dtype_info[d].bytes;
 }
-/* Registers of an item beside its sums, where a unit with lanes multiplies: those of operands and of addresses. */
+/* Registers of an item beside its sums, where a unit with lanes multiplies: those of operands and
+ * of addresses. */
 static inline int tc_beside(const Tc *u)
 {
     return u->products > 1 ? 72 : tc_in_place(u) ? 40 : 56;

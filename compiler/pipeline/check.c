@@ -1,4 +1,5 @@
-/* check.c - before anything is written: some results of every step beside the graph (interp/plan_check.c). */
+/* check.c - before anything is written: some results of every step beside the graph
+ * (interp/plan_check.c). */
 #include "pipeline.h"
 #include "plan_check.h"
 

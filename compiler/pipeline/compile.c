@@ -57,7 +57,8 @@ static int heaviest_first(const void *x, const void *y)
     return p != q ? (p < q ? 1 : -1) : strcmp(a->name, b->name);
 }
 
-/* "out: 7 kernels, arena 7296 bytes, weights 39552 bytes"; then the heaviest kernels that have no fast form, and why. */
+/* "out: 7 kernels, arena 7296 bytes, weights 39552 bytes"; then the heaviest kernels that have no
+ * fast form, and why. */
 static void summary(Context *c, const Plan *p, const Target *t, const ingot_options *o,
                     const char *dir)
 {

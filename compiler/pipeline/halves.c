@@ -1,7 +1,9 @@
-/* halves.c - a bundle for two targets, "cuda:sm_90a+c:native": where there is a GPU, and where there is none.
+/* halves.c - a bundle for two targets, "cuda:sm_90a+c:native": where there is a GPU, and where
+ * there is none.
  *
- * Each target gets a plan of its own, of the graph as it was imported: what is rewritten for one is none of the other's. Of their weights
- * those that are equal are stored once (place_weights.c). bundle_write_halves() puts both under one interface. */
+ * Each target gets a plan of its own, of the graph as it was imported: what is rewritten for one is
+ * none of the other's. Of their weights those that are equal are stored once (place_weights.c).
+ * bundle_write_halves() puts both under one interface. */
 #include "codegen.h"
 #include "pipeline.h"
 

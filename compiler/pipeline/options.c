@@ -33,7 +33,8 @@ static bool name_is_good(Context *c, const char *name)
                         name);
 }
 
-/* Names are told apart in capitals too, and the last memory alone may be as large as it has to be. */
+/* Names are told apart in capitals too, and the last memory alone may be as large as it has to
+ * be. */
 static bool check_memories(Context *c, const ingot_options *o, const Target *t)
 {
     static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

@@ -6,7 +6,8 @@
  *     share, memplan                       equal kernels are one; where every buffer lies
  *     lower                                their statements
  *
- * What a .sched file says takes part in each: values_match() and variants_apply() before the schedule, optimise() per kernel. */
+ * What a .sched file says takes part in each: values_match() and variants_apply() before the
+ * schedule, optimise() per kernel. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>

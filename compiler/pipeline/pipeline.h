@@ -30,7 +30,8 @@ void passed(Clock *, const char *pass); /* -v: how long the pass took */
 Plan *pipeline_plan(Context *, const Target *, const ingot_options *, Clock *);
 /* check.c: steps beside the graph (plan_check()); false after a reported fault. */
 bool check_plan(Plan *, const Target *, const ingot_options *, Clock *);
-/* --save-sched: the file, if one is asked for, is written before the bundle, and has its name, or goes, with it; false after a reported error. */
+/* --save-sched: the file, if one is asked for, is written before the bundle, and has its name, or
+ * goes, with it; false after a reported error. */
 bool save_begin(Context *, OutFile *, const char *file, const char *text);
 bool save_end(Context *, OutFile *, const char *file, bool good);
 Plan *plan_saved(Plan *, const ingot_options *); /* where there is no bundle; or NULL */
@@ -41,7 +42,8 @@ Plan *plan_saved(Plan *, const ingot_options *); /* where there is no bundle; or
 ingot_status compile_halves(Context *, const ingot_options *, const char *const name[2],
                             const char *dir);
 
-/* compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in either case. */
+/* compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in
+ * either case. */
 bool inspection_make(Context *, const ingot_options *, Inspection *);
 void inspection_free(Inspection *);
 

@@ -1,7 +1,9 @@
-/* alternatives.c - decisions about values that were close: what could as well be stored or recomputed, merged or apart.
+/* alternatives.c - decisions about values that were close: what could as well be stored or
+ * recomputed, merged or apart.
  *
- * Both ways were estimated when it was decided (fusion.c), and an estimate is only that: where neither way takes more than some
- * times the other's cycles, a search tries both.  Each comes with the line of a .sched file that makes it the other way. */
+ * Both ways were estimated when it was decided (fusion.c), and an estimate is only that: where
+ * neither way takes more than some times the other's cycles, a search tries both.  Each comes with
+ * the line of a .sched file that makes it the other way. */
 #include "decisions.h"
 
 static bool is_close(const Fusion *f, double factor)

@@ -1,5 +1,6 @@
-/* best_fit.c - the packing of rectangles time x bytes: greedy best fit in several orders, each again with what ended highest in
- * front, of which the best is kept; and of several memories, which takes what.
+/* best_fit.c - the packing of rectangles time x bytes: greedy best fit in several orders, each
+ * again with what ended highest in front, of which the best is kept; and of several memories, which
+ * takes what.
  *
  * It is NP-hard; greedy by size comes close to the lower bound, at which it stops. */
 #include <stdlib.h>
@@ -50,9 +51,9 @@ static int by_offset(const void *x, const void *y)
     return (a->id > b->id) - (a->id < b->id);
 }
 
-/* Places the groups in the order given, each into the tightest gap between those already placed that
- * live at the same time, else on top. What would end above `room` is not placed but moved to the start of
- * `order`; *left counts it. Returns the height. */
+/* Places the groups in the order given, each into the tightest gap between those already placed
+ * that live at the same time, else on top. What would end above `room` is not placed but moved to
+ * the start of `order`; *left counts it. Returns the height. */
 static int64_t place(Memplan *m, Group **order, int n, int64_t room, int *left)
 {
     int64_t height = 0;
@@ -120,7 +121,8 @@ static int highest(Group *const *order, int n)
     return at;
 }
 
-/* Places all n groups in one memory, as low as can be found. Returns the height; above MAX_TENSOR_BYTES: it cannot be. */
+/* Places all n groups in one memory, as low as can be found. Returns the height; above
+ * MAX_TENSOR_BYTES: it cannot be. */
 static int64_t pack(Memplan *m, Group *const *group, int n)
 {
     static int (*const orders[])(const void *, const void *) = {by_size, by_time, by_duration};
@@ -158,8 +160,9 @@ static int64_t room(const Plan *p, int k)
     return k == p->state_memory ? limit - p->state_bytes : limit;
 }
 
-/* Each memory takes those that come first in `order`, as far as it has room; the last one takes what is left, and as
- * soon as all that is left goes into one, it goes there. Fills the memories' heights. */
+/* Each memory takes those that come first in `order`, as far as it has room; the last one takes
+ * what is left, and as soon as all that is left goes into one, it goes there. Fills the memories'
+ * heights. */
 static void fill_memories(Memplan *m, Group *const *order, int n, int64_t *height)
 {
     const Plan *p = m->p;
@@ -186,7 +189,8 @@ static void fill_memories(Memplan *m, Group *const *order, int n, int64_t *heigh
     }
 }
 
-/* The group of the last memory that ends highest among those which are small enough for another one; -1: there is none. */
+/* The group of the last memory that ends highest among those which are small enough for another
+ * one; -1: there is none. */
 static int to_move(const Plan *p, Group *const *order, int n)
 {
     int at = -1;
@@ -202,8 +206,8 @@ static int to_move(const Plan *p, Group *const *order, int n)
     return at;
 }
 
-/* Shares the groups out by gain; where the last memory does not hold what is left then, by whatever order works, each tried
- * again with what was too much in front. */
+/* Shares the groups out by gain; where the last memory does not hold what is left then, by whatever
+ * order works, each tried again with what was too much in front. */
 bool share_out(Memplan *m, Group **order, int n)
 {
     static int (*const orders[])(const void *, const void *) = {by_gain, by_size, by_time,

@@ -79,7 +79,8 @@ bool const_dims(const Buffer *b)
     return true;
 }
 
-/* Does e count from 0 to size - 1? A range does, and the digits of a number: 16 i + j with j < 16. */
+/* Does e count from 0 to size - 1? A range does, and the digits of a number: 16 i + j with j <
+ * 16. */
 static bool counts(const Kernel *k, Node *e, Node *size)
 {
     int64_t n, digit = 1, step, extent;

@@ -1,8 +1,9 @@
-/* decisions.c - what is decided about values: the lines of a file, which value of the graph each speaks of, and the record of
- * what has been decided in the end, in the same form.
+/* decisions.c - what is decided about values: the lines of a file, which value of the graph each
+ * speaks of, and the record of what has been decided in the end, in the same form.
  *
- * One line speaks of all values with its key, unless another one speaks of the nth of them.  Where the graph has
- * changed, keys_align() finds the line that was written for the most similar neighbourhood. */
+ * One line speaks of all values with its key, unless another one speaks of the nth of them.  Where
+ * the graph has changed, keys_align() finds the line that was written for the most similar
+ * neighbourhood. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ Preset values_preset(const Plan *p)
     return p->values ? p->values->preset : PRESET_AUTO;
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 static void count_equals(Values *v, Arena *a, uint32_t nnode)
 {
@@ -78,9 +79,10 @@ uint64_t value_key(const Plan *p, Node *n)
     return v && n->id < v->nkey ? v->key[n->id].full : 0;
 }
 
-/* Keys and lines of what a variant made: of what stands for a node that was there before, its own; of what lies
- * between, what it is within the variant, below the key of the node that was replaced: not in which order nodes were made,
- * for what several variants have in common is made by the first. */
+/* Keys and lines of what a variant made: of what stands for a node that was there before, its own;
+ * of what lies between, what it is within the variant, below the key of the node that was replaced:
+ * not in which order nodes were made, for what several variants have in common is made by the
+ * first. */
 void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
                    const char *const *variant)
 {
@@ -133,7 +135,7 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
         }
 }
 
-/* ---- the file ------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static bool hex(const char *word, int digits, uint64_t *x)
 {
@@ -289,7 +291,7 @@ uint64_t value_given_key(const Plan *p, int given)
     return p->values->given[given].key.full;
 }
 
-/* ---- the record ----------------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 void values_free(Plan *p)
 {
@@ -358,7 +360,8 @@ static double elements(Node *n)
     return count;
 }
 
-/* What lies in memory of it, and the operations between it and what is stored before, at upper bounds. */
+/* What lies in memory of it, and the operations between it and what is stored before, at upper
+ * bounds. */
 static void work_of(const Plan *p, Node *n, double *bytes, double *operations)
 {
     enum { MOST = 256 };
@@ -465,7 +468,8 @@ static void count_decided(const Values *v, Map *decided)
     }
 }
 
-/* A line for all values of a key would store those too about which nothing was decided: they lie within kernels. */
+/* A line for all values of a key would store those too about which nothing was decided: they lie
+ * within kernels. */
 static bool speaks_of_more(const Values *v, const Map *decided, const Node *n, const ValueChoice *c)
 {
     return c->stored == YES && (int)(uintptr_t)map_get(decided, v->key[n->id].full) < v->of[n->id];

@@ -1,4 +1,5 @@
-/* decisions.h - what is decided about the values of a graph, before there are kernels: given by a file, and recorded. */
+/* decisions.h - what is decided about the values of a graph, before there are kernels: given by a
+ * file, and recorded. */
 #ifndef DECISIONS_H
 #define DECISIONS_H
 
@@ -9,14 +10,15 @@ typedef struct {
     Key key;
     int nth, of; /* the nth of `of` values with this key; of 0: every one */
     Said stored; /* NO: recomputed by its readers */
-    Said
-        aliased; /* YES: written right into the concat of key `in`; NO: alone, in a buffer of its own */
+    /* YES: written right into the concat of key `in`; NO: alone, in a buffer of its own */
+    Said aliased;
     Said merged; /* YES: by the kernel that stores `with`; NO: apart, by a kernel of its own */
     uint64_t in, with;   /* keys, or 0 */
     const char *variant; /* NULL: unsaid */
     const char *memory;  /* of several, the one that it lies in; NULL: unsaid */
-    /* What was estimated where nobody had said: of storing it and of computing it in its readers; of a kernel of its own, and of
-     * the one that stores `beside`, by which it is merged or could be.  0: not asked. */
+    /* What was estimated where nobody had said: of storing it and of computing it in its readers;
+     * of a kernel of its own, and of the one that stores `beside`, by which it is merged or could
+     * be.  0: not asked. */
     Fusion stores, merges;
     uint64_t beside;
     int line; /* of the file */
@@ -35,8 +37,8 @@ Preset values_preset(const Plan *);
 bool value_line(Plan *, int line, int nword, char *const *word);
 /* All lines have been read: which value is which. */
 void values_match(Plan *);
-/* The graph has become another one. now[id]: what a node below nnode has become (NULL: itself); root[id]: of a
- * node from nnode on, which node's variant made it. */
+/* The graph has become another one. now[id]: what a node below nnode has become (NULL: itself);
+ * root[id]: of a node from nnode on, which node's variant made it. */
 void values_follow(Plan *, uint32_t nnode, Node *const *now, Node *const *root,
                    const char *const *variant);
 
@@ -52,9 +54,11 @@ void value_print(StrBuf *, const Plan *, Node *, const ValueChoice *);
 void value_note_memory(Plan *, Node *, const char *memory);
 void values_free(Plan *);                 /* what is not in the plan's arena */
 uint64_t value_key(const Plan *, Node *); /* 0: none */
-/* Number of the given choice that stands for this value (by its neighbourhood, if need be), or -1. */
+/* Number of the given choice that stands for this value (by its neighbourhood, if need be), or
+ * -1. */
 int value_match(const Plan *, Node *);
-/* Whether the file was written for another graph: then what no longer fits is left to the compiler, and is no fault. */
+/* Whether the file was written for another graph: then what no longer fits is left to the compiler,
+ * and is no fault. */
 bool values_changed(const Plan *);
 uint64_t value_given_key(const Plan *, int given);
 void values_print(StrBuf *, const Plan *);

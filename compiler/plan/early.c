@@ -1,14 +1,17 @@
-/* early.c - a step that frees more bytes of the arena than it takes runs early, where that makes the arena smaller.
+/* early.c - a step that frees more bytes of the arena than it takes runs early, where that makes
+ * the arena smaller.
  *
  *     gates = ...         2 KB                 gates = ...
  *     h = f(gates)                             h = f(gates)
  *     y = ...h...         a peak here    ->    c = g(gates)     gates end here
  *     c = g(gates)        gates end here       y = ...h...
  *
- * The order of steps is that in which the results need them, which says nothing of memory.  A kernel moves in front of others that
- * neither write what it reads or writes nor read what it writes.
+ * The order of steps is that in which the results need them, which says nothing of memory.  A
+ * kernel moves in front of others that neither write what it reads or writes nor read what it
+ * writes.
  *
- * Requires the final sizes of all buffers, and no step numbers yet. Leaves the order of the main steps. */
+ * Requires the final sizes of all buffers, and no step numbers yet. Leaves the order of the main
+ * steps. */
 #include "plan.h"
 
 static bool conflicts(const Step *s, const Step *t)

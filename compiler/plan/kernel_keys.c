@@ -1,4 +1,5 @@
-/* kernel_keys.c - by what key a file names a kernel: its text, which of the steps with that text it is, and the value that it stores. */
+/* kernel_keys.c - by what key a file names a kernel: its text, which of the steps with that text it
+ * is, and the value that it stores. */
 #include "decisions.h"
 #include "kernels.h"
 

@@ -4,9 +4,10 @@
  *     up(n, r)   = H(the sorted set of (user's op, operand number, up(user, r - 1)))
  *     key(n)     = H(down(n, 6), up(n, 6))
  *
- * Movement costs no radius: it comes and goes with the way a network is written down.  Run-time dims count by their
- * bounds, weights by type and shape, scalar constants by their bits.  Two places of a network with one key are equal as far
- * as anyone sees from there, and what is decided for one holds for both. */
+ * Movement costs no radius: it comes and goes with the way a network is written down.  Run-time
+ * dims count by their bounds, weights by type and shape, scalar constants by their bits.  Two
+ * places of a network with one key are equal as far as anyone sees from there, and what is decided
+ * for one holds for both. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,9 +24,9 @@ static uint64_t mix(uint64_t h, uint64_t x)
     return hash_bytes(h, &x, sizeof x);
 }
 
-/* ---- all nodes -------------------------------------------------------------------------------- */
+/* ---- all nodes ------------------------------------------------------------------------------- */
 
-/* ---- hashes ----------------------------------------------------------------------------------- */
+/* ---- hashes ---------------------------------------------------------------------------------- */
 
 /* What is hashed again and again. */
 typedef struct {
@@ -221,7 +222,7 @@ Key key_inside(const Key *of, uint64_t name, uint64_t inner)
     return k;
 }
 
-/* ---- alignment ---------------------------------------------------------------------------------- */
+/* ---- alignment ------------------------------------------------------------------------------- */
 
 static uint64_t key_at(const Key *k, int level)
 {

@@ -1,6 +1,6 @@
-/* liveness.c - how many bytes of the arena are in use while each step runs, before the memory plan gives them places: what lies
- * there from the first step that names a buffer to the last one.  More bytes cost RAM only where they make the greatest
- * of these sums greater. */
+/* liveness.c - how many bytes of the arena are in use while each step runs, before the memory plan
+ * gives them places: what lies there from the first step that names a buffer to the last one.  More
+ * bytes cost RAM only where they make the greatest of these sums greater. */
 #include "plan.h"
 
 static void live_at(Lives *l, const Buffer *b, int step)

@@ -2,20 +2,21 @@
  *
  *   1. accesses   which steps read and write each buffer, by depth-first step number; a view counts
  *                 for its base
- *   2. liveness   [first, last] of its accesses, stretched over every loop that it enters or leaves;
- *                 to the end where strings point into it
+ *   2. liveness   [first, last] of its accesses, stretched over every loop that it enters or
+ *                 leaves; to the end where strings point into it
  *   3. in place   a result takes the bytes of an operand that dies in the same step, where the
  *                 kernel reads that operand only at the element it writes
- *   4. packing    states first, never shared; then greedy best fit in several orders (the packing of
- *                 rectangles time x bytes is NP-hard; greedy by size comes close to the lower bound),
- *                 each again with what ended highest in front; the best of all is kept
+ *   4. packing    states first, never shared; then greedy best fit in several orders (the packing
+ *                 of rectangles time x bytes is NP-hard; greedy by size comes close to the lower
+ *                 bound), each again with what ended highest in front; the best of all is kept
  *   5. memories   of several, each but the last takes what gains most by lying there: accesses
- *                 to each of its bytes, by how long it is held; what finds no room goes on to the next. What a file
- *                 says of a value counts before that
+ *                 to each of its bytes, by how long it is held; what finds no room goes on to the
+ *                 next. What a file says of a value counts before that
  *   6. weights    place_weights.c
  *
- * Requires step numbers, Buffer.bytes, and the memories' limits. Leaves memory, offset, first, last of
- * all buffers, and the sizes in the plan. Inputs and outputs belong to the caller and have no place. */
+ * Requires step numbers, Buffer.bytes, and the memories' limits. Leaves memory, offset, first, last
+ * of all buffers, and the sizes in the plan. Inputs and outputs belong to the caller and have no
+ * place. */
 #include <string.h>
 
 #include "memplan.h"
@@ -134,8 +135,8 @@ static void liveness(Memplan *m)
 
 /* ---- what is accessed most ----------------------------------------------------------------- */
 
-/* Adds the bytes that the steps load and store, by buffer. A kernel does so as its expression says, for each element
- * that it computes; other steps touch each byte once. */
+/* Adds the bytes that the steps load and store, by buffer. A kernel does so as its expression says,
+ * for each element that it computes; other steps touch each byte once. */
 static void count_accesses(Memplan *m, const Block *block, double times, double *bytes)
 {
     for (int i = 0; i < block->n; i++) {
@@ -168,7 +169,7 @@ static void find_gains(Memplan *m)
     }
 }
 
-/* ---- placing ---------------------------------------------------------------------------------------- */
+/* ---- placing --------------------------------------------------------------------------------- */
 
 static bool align_up(int64_t *x, int64_t align)
 {
@@ -233,7 +234,8 @@ static bool place_states(Memplan *m)
     return true;
 }
 
-/* What a file says of the value that a buffer holds; copies of it, which come later, are free. False after a fault. */
+/* What a file says of the value that a buffer holds; copies of it, which come later, are free.
+ * False after a fault. */
 static bool find_wanted(Memplan *m)
 {
     Plan *p = m->p;

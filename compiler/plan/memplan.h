@@ -49,9 +49,11 @@ static inline int leader(const Memplan *m, int i)
 
 /* takeover.c: results join the chains of operands whose bytes they take. */
 void take_over(Memplan *);
-/* best_fit.c: memory and offset of each group, and the heights of the memories; false: more than there may be. */
+/* best_fit.c: memory and offset of each group, and the heights of the memories; false: more than
+ * there may be. */
 bool share_out(Memplan *, Group **order, int n);
-/* place_weights.c: offsets of those that steps read, n of them in the order of their first use; false: more than there may be. */
+/* place_weights.c: offsets of those that steps read, n of them in the order of their first use;
+ * false: more than there may be. */
 bool weights_place(Plan *, int n, Buffer **weight);
 
 #endif

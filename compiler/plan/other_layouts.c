@@ -1,13 +1,16 @@
-/* other_layouts.c - layouts that results could have beside those that layouts.c gave them, for a search.
+/* other_layouts.c - layouts that results could have beside those that layouts.c gave them, for a
+ * search.
  *
- * Of each result the other end: what lies otherwise than the model has it could lie as the model has it, and what does lie so could have its
- * longest other axis innermost.  The border stays.  What reads it, and how its kernels' loops run, is left to the heuristic. */
+ * Of each result the other end: what lies otherwise than the model has it could lie as the model
+ * has it, and what does lie so could have its longest other axis innermost.  The border stays.
+ * What reads it, and how its kernels' loops run, is left to the heuristic. */
 #include "kernel.h"
 #include "plan.h"
 
 enum { LEAST = 8 }; /* of elements along an axis that may be innermost */
 
-/* The last axis of storage that has more than one element; false: there is none, or blocks are taken apart. */
+/* The last axis of storage that has more than one element; false: there is none, or blocks are
+ * taken apart. */
 static bool innermost_axis(const Buffer *b, const Layout *l, int *axis)
 {
     const Perm *perm = NULL;

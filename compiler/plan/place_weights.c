@@ -1,7 +1,8 @@
-/* place_weights.c - where the constants of a plan lie in its file: in the order of their first use, equal ones once.
+/* place_weights.c - where the constants of a plan lie in its file: in the order of their first use,
+ * equal ones once.
  *
- * Two plans of one graph may have one file. What is equal in both lies in the middle of it, so that each plan's weights are without
- * gaps, and offsets are those from where its own begin:
+ * Two plans of one graph may have one file. What is equal in both lies in the middle of it, so that
+ * each plan's weights are without gaps, and offsets are those from where its own begin:
  *
  *     of the first alone | of both | of the second alone
  *     <------- the first's -------->
@@ -34,7 +35,8 @@ static bool same_weight(const Buffer *a, const Buffer *b)
            (x->bytes == y->bytes || !memcmp(x->bytes, y->bytes, x->nbytes));
 }
 
-/* Only the start of the data is hashed: that tells nearly all apart without reading the whole file. */
+/* Only the start of the data is hashed: that tells nearly all apart without reading the whole
+ * file. */
 static uint64_t weight_key(const Buffer *b)
 {
     uint64_t h = hash_bytes((uint64_t)b->dtype, &b->bytes, sizeof b->bytes);

@@ -1,13 +1,13 @@
 /* plan.h - a plan: the steps of a run, the buffers that they read and write, and where these lie.
  *
- * schedule/ makes it of a graph, choose/ decides on layouts and opts, memplan.c gives every buffer its place; what is
- * emitted, explained, saved and replayed is read from here. */
+ * schedule/ makes it of a graph, choose/ decides on layouts and opts, memplan.c gives every buffer
+ * its place; what is emitted, explained, saved and replayed is read from here. */
 #ifndef PLAN_H
 #define PLAN_H
 
 #include "target.h"
 
-/* ---- buffers, steps ------------------------------------------------------------------------------ */
+/* ---- buffers, steps -------------------------------------------------------------------------- */
 
 typedef enum {
     BUF_INPUT,
@@ -51,12 +51,13 @@ typedef struct {
 typedef struct {
     Node *node;
     bool copy; /* it lies in memory already, elsewhere */
-    Buffer *
-        buffer; /* where it is stored, and where in there it begins, by axis; NULL: it is all of it */
+    /* where it is stored, and where in there it begins, by axis; NULL: it is all of it */
+    Buffer *buffer;
     Node *const *at;
 } Stored;
 
-/* Where a value of the graph lies once a step has put it there: as a rule, in a buffer, of which it may be a part. */
+/* Where a value of the graph lies once a step has put it there: as a rule, in a buffer, of which it
+ * may be a part. */
 typedef struct {
     Node *node; /* of several values at once (CALL, LOOP, IF) what gives them, */
     int part;   /* and which of them */
@@ -99,8 +100,8 @@ struct Step {
     Kernel *kernel;        /* shared by equal steps */
     const Choice *choice;  /* KERNEL, after kernel_share(): its record; NULL: nothing is decided */
     const double *scalars; /* KERNEL: its scalar arguments, Kernel.nscalar of them */
-    /* KERNEL, of a tuner's program for a GPU: the same by other opts. Which of them runs, <model>_way[number] says: 0 the kernel, 1 the first of
-     * these. */
+    /* KERNEL, of a tuner's program for a GPU: the same by other opts. Which of them runs,
+     * <model>_way[number] says: 0 the kernel, 1 the first of these. */
     Kernel **way;
     int nway;
     const Call *call;
@@ -117,23 +118,28 @@ struct Step {
     bool wraps;        /* INDEX: what was below zero counts from the end already */
     Block body, other; /* LOOP body or IF then; IF else */
 };
-/* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the arena. */
+/* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the
+ * arena. */
 typedef struct {
     const char *name; /* NULL: the arena */
     int64_t limit;    /* its size; 0: as large as it has to be */
-    /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the last). */
+    /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the
+     * last). */
     int64_t bytes;
 } Memory;
-/* A run-time dim's source: sym[var] = input's dims[axis] (first occurrence sets, later ones check). */
+/* A run-time dim's source: sym[var] = input's dims[axis] (first occurrence sets, later ones
+ * check). */
 typedef struct {
     int input, axis;
     Node *dim; /* the declared dim: VAR sets, anything else is checked */
 } DimSource;
-/* Cycles of the two ways to have something: in a kernel of its own, and in another one. 0: not asked. */
+/* Cycles of the two ways to have something: in a kernel of its own, and in another one. 0: not
+ * asked. */
 typedef struct {
     double apart, together;
 } Fusion;
-/* What a pass decided about a value, and why: for who reads a plan (inspect.c); no pass reads it. */
+/* What a pass decided about a value, and why: for who reads a plan (inspect.c); no pass reads
+ * it. */
 typedef struct {
     const char *pass, *what, *why; /* "fuse", "stored", "several kernels read it" */
     Node *node;                    /* of the model's graph, or NULL */
@@ -173,15 +179,16 @@ typedef struct {
     Buffer **input, **output, **state;
 } Plan;
 
-/* ---- from a graph to a plan ------------------------------------------------------------------------- */
+/* ---- from a graph to a plan ------------------------------------------------------------------ */
 
 Plan *plan_new(Context *);
 void plan_note(Plan *, Note);
 void plan_free(Plan *);
 /* Offsets, memories, weights_bytes; false after a reported error. */
 bool memplan(Plan *, int64_t align);
-/* place_weights.c: of two plans of one graph, whose weights are to lie in one file: those that are equal come last in the first plan's and
- * first in the second one's, in one order.  How many bytes these are. */
+/* place_weights.c: of two plans of one graph, whose weights are to lie in one file: those that are
+ * equal come last in the first plan's and first in the second one's, in one order.  How many bytes
+ * these are. */
 int64_t weights_join(Plan *first, Plan *second);
 /* The bytes of all inputs and outputs. */
 int64_t plan_given_bytes(const Plan *);
@@ -192,15 +199,17 @@ void kernel_keys(Plan *); /* kernel_keys.c: starts the record: what kernel every
 Step **kernel_steps(const Plan *, Arena *, int *n);
 void plan_print(StrBuf *, Plan *);           /* the whole plan, for people */
 void sched_origin(StrBuf *, const Origin *); /* "Conv conv_0" */
-/* What is decided about values, once they have their places; about kernels, before equal ones are shared. */
+/* What is decided about values, once they have their places; about kernels, before equal ones are
+ * shared. */
 void sched_print_values(StrBuf *, const Plan *, const char *target);
 const char *sched_target(Arena *, const char *target); /* one word, for the line of a section */
 void sched_print_kernels(StrBuf *, const Plan *);
-/* The entry of a step after kernel_share(), with these opts and layouts (by argument; NULL: as the record has it); only: for
- * this step, not for every one of its kernel. */
+/* The entry of a step after kernel_share(), with these opts and layouts (by argument; NULL: as the
+ * record has it); only: for this step, not for every one of its kernel. */
 void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt, const Opt *opts,
                       const Layout *const *layout);
-/* An entry that says this layout of an argument, and leaves the rest to the compiler; only: as above. */
+/* An entry that says this layout of an argument, and leaves the rest to the compiler; only: as
+ * above. */
 void sched_print_layout(StrBuf *, const Plan *, const Step *, bool only, int arg, const Layout *);
 /* decisions.c: values of the graph that can be computed in another way than the graph has it. */
 typedef struct {
@@ -220,12 +229,13 @@ typedef struct {
     Fusion cost;           /* where that was estimated */
     const Origin *origin;  /* or NULL */
 } Alternative;
-/* alternatives.c: what is stored or merged, where neither way was estimated to take more than `factor` times what the other
- * takes; equal values once. */
+/* alternatives.c: what is stored or merged, where neither way was estimated to take more than
+ * `factor` times what the other takes; equal values once. */
 int plan_alternatives(Arena *, const Plan *, double factor, Alternative **out);
 /* other_layouts.c: layouts of what kernels write; equal kernels once. */
 int plan_other_layouts(Arena *, const Plan *, Alternative **out);
-/* sched_parse.c: fills Plan.given and values, from the section for this target, which has another name too ("c:native"); false after a reported error. */
+/* sched_parse.c: fills Plan.given and values, from the section for this target, which has another
+ * name too ("c:native"); false after a reported error. */
 bool sched_parse(Plan *, const char *file, const char *target, const char *also, int threads);
 /* One constructor of a layout, "split(1,16)"; false: it is none. */
 bool sched_layout_op(const char *word, LayoutOp *);
@@ -238,18 +248,21 @@ void sched_error(const Plan *, int line, const char *, ...) __attribute__((forma
 const Choice *choice_given(const Plan *, const Choice *);
 /* The same, if it says more than layouts of results. */
 const Choice *choice_of_opts(const Plan *, const Choice *);
-/* Tells of entries that speak of nothing in this model; false, after an error, if none speaks of anything. */
+/* Tells of entries that speak of nothing in this model; false, after an error, if none speaks of
+ * anything. */
 bool choices_report(const Plan *);
 
-/* ---- compiler/kernel: layouts and opts for its kernels ------------------------------------------------ */
+/* ---- compiler/kernel: layouts and opts for its kernels --------------------------------------- */
 
 /* A kernel that copies a tensor for another step. */
 void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
-/* liveness.c: of the steps of a block the first and the last that name a buffer; first < 0: none does. */
+/* liveness.c: of the steps of a block the first and the last that name a buffer; first < 0: none
+ * does. */
 typedef struct {
     int first, last;
 } Life;
-/* Those of all buffers that have bytes of their own, by id, and how many bytes of the arena are in use in each of n steps. */
+/* Those of all buffers that have bytes of their own, by id, and how many bytes of the arena are in
+ * use in each of n steps. */
 typedef struct {
     Life *of;
     double *bytes;
@@ -264,14 +277,15 @@ void buffer_layout_changed(Buffer *); /* its size in bytes again */
 
 /* ---- compiler/rewrite: algebra on the tensor graph, before anything is stored --------------- */
 
-/* sched_apply.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */
+/* sched_apply.c: what a .sched file says takes the place of the heuristic's choice; faults go to
+ * sched_error(). */
 Choice *choice_copy(Plan *, const Kernel *of,
                     int arg); /* a record for the step that copies its argument */
 const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n, const bool *fixed);
 bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
 bool replay_opts(const Plan *, Kernel *, const Target *, const Choice *);
-/* copies.c: a buffer like another but for its kind and layout, of weights one that exists if there is; a step that copies
- * one of constant dims, for a step like `like`. */
+/* copies.c: a buffer like another but for its kind and layout, of weights one that exists if there
+ * is; a step that copies one of constant dims, for a step like `like`. */
 Buffer *buffer_twin(Plan *, Buffer *, BufferKind, const Layout *);
 Step *copy_step(Plan *, Buffer *dst, Buffer *src, const Step *like);
 bool const_dims(const Buffer *); /* copies.c: no size is known at run time only */

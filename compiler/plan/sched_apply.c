@@ -1,9 +1,9 @@
 /* sched_apply.c - what a .sched file says is checked and takes the place of the heuristic's choice.
  *
  * An entry decides everything of its kernel: a layout that it does not name is dense, an opt that
- * it does not name is not done.  Of an `auto` entry what it does not name is the heuristic's, as are kernels without an entry.  What may be
- * chosen is what the heuristic may choose: the layout of a buffer that the kernel is the first to
- * write, of its weights, and of copies of its operands. */
+ * it does not name is not done.  Of an `auto` entry what it does not name is the heuristic's, as
+ * are kernels without an entry.  What may be chosen is what the heuristic may choose: the layout of
+ * a buffer that the kernel is the first to write, of its weights, and of copies of its operands. */
 #include <string.h>
 
 #include "decisions.h"
@@ -11,8 +11,8 @@
 
 enum { MAX_PAD = 8, MAX_PITCH = 256 };
 
-/* An entry for this very step, for its kernel, or for one that stored the same value with the same loops and arguments
- * before the graph changed. */
+/* An entry for this very step, for its kernel, or for one that stored the same value with the same
+ * loops and arguments before the graph changed. */
 const Choice *choice_given(const Plan *p, const Choice *c)
 {
     Choice *best = NULL;
@@ -38,7 +38,8 @@ const Choice *choice_of_opts(const Plan *p, const Choice *c)
     return g && !g->automatic ? g : NULL;
 }
 
-/* A file of which less than one line in so many applies is another model's: what two networks have in common are a few small kernels. */
+/* A file of which less than one line in so many applies is another model's: what two networks have
+ * in common are a few small kernels. */
 enum { LEAST_SHARE = 8 };
 
 bool choices_report(const Plan *p)
@@ -81,7 +82,7 @@ Choice *choice_copy(Plan *p, const Kernel *of, int arg)
     return c;
 }
 
-/* ---- layouts ------------------------------------------------------------------------------------- */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
 /* What the ops of a layout so far have made of the axes. */
 typedef struct {
@@ -251,7 +252,7 @@ const Layout **replay_layouts(const Plan *p, Arena *a, Step *const *kernel, int 
     return layout;
 }
 
-/* ---- a kernel -------------------------------------------------------------------------------------- */
+/* ---- a kernel -------------------------------------------------------------------------------- */
 
 /* The argument is not written, or whole. */
 static bool covered(const Kernel *k, int arg)

@@ -83,7 +83,7 @@ static bool hash(const char *word, uint64_t *v)
     return !word[16];
 }
 
-/* ---- layouts ------------------------------------------------------------------------------------- */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
 /* name(3,1,...) */
 static int constructor(const char *word, const char *name, int64_t *v, int max)
@@ -168,7 +168,7 @@ static bool layout(Parse *q, int from, Layout *l)
     return l->n > 0;
 }
 
-/* ---- lines --------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* kernel HASH [only I of N] [copy ARG] [at VALUE form HASH] */
 static bool kernel_line(Parse *q)
@@ -406,8 +406,8 @@ static bool is_nearer(int x, int y, int threads)
     return few != also ? few : few ? x > y : x < y;
 }
 
-/* The section for a target: its own, or else the first for its language; of several those for so many threads.  Without a name:
- * there are others only; NULL: there are none. */
+/* The section for a target: its own, or else the first for its language; of several those for so
+ * many threads.  Without a name: there are others only; NULL: there are none. */
 static const Section *section_for(const Parse *q, FILE *f, int threads)
 {
     const char *target = q->target;

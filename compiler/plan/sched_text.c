@@ -1,5 +1,5 @@
-/* sched_text.c - the plan as text, in the grammars of docs/sched.md: the whole of it for people, and
- * the record of what was decided, which sched_parse.c reads back. */
+/* sched_text.c - the plan as text, in the grammars of docs/sched.md: the whole of it for people,
+ * and the record of what was decided, which sched_parse.c reads back. */
 #include <string.h>
 
 #include "decisions.h"
@@ -103,7 +103,7 @@ void plan_print(StrBuf *sb, Plan *p)
     print_block(sb, p->c, &p->main, 1);
 }
 
-/* ---- the record ------------------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 /* In one line, whatever the names of the model's nodes are. */
 void sched_origin(StrBuf *sb, const Origin *o)

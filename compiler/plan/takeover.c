@@ -1,10 +1,13 @@
-/* takeover.c - a result takes the bytes of an operand that dies in the step that makes it, where the kernel reads each element just
- * where it writes: the addresses count, not the shapes or layouts that lead to them.
+/* takeover.c - a result takes the bytes of an operand that dies in the step that makes it, where
+ * the kernel reads each element just where it writes: the addresses count, not the shapes or
+ * layouts that lead to them.
  *
- * Requires Buffer.first and .last. Leaves the groups of such buffers in one chain, and one argument of their kernel for both. */
+ * Requires Buffer.first and .last. Leaves the groups of such buffers in one chain, and one argument
+ * of their kernel for both. */
 #include "memplan.h"
 
-/* Where in its argument's memory an access lies, in elements; NULL: in one with a halo, which has an owner who clears it. */
+/* Where in its argument's memory an access lies, in elements; NULL: in one with a halo, which has
+ * an owner who clears it. */
 static Node *offset_of(const Kernel *k, int arg, Node *const *coords)
 {
     const KernelArg *a = &k->args[arg];
@@ -76,7 +79,8 @@ static int takeover(Memplan *m, const Step *s, int *out)
 }
 
 /* The kernel as it is when argument `in` is the same memory as argument `out`: one parameter, read
- * and written. (Two that alias would break `restrict`.) What it reads there is what its store names. */
+ * and written. (Two that alias would break `restrict`.) What it reads there is what its store
+ * names. */
 static void merge_args(Arena *a, Kernel *k, int in, int out)
 {
     Node *store = k->sink->src[0]->src[0];

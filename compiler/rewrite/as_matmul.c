@@ -1,9 +1,11 @@
 /* as_matmul.c - a convolution of 1x1 windows is a product of matrices.
  *
- *     sum over c of x[n, c, h, w] * k[m, c]   ->   sum over c of x[n, c, hw] * k[m, c], and hw is h and w again
+ *     sum over c of x[n, c, h, w] * k[m, c]
+ *         -> sum over c of x[n, c, hw] * k[m, c], and hw is h and w again
  *
- * Neighbouring axes become one where one operand varies along both and the other along neither: loops and tiles then run
- * over h and w without a border between rows.  Elementwise readers follow, so that what is stored has the joined axis. */
+ * Neighbouring axes become one where one operand varies along both and the other along neither:
+ * loops and tiles then run over h and w without a border between rows.  Elementwise readers follow,
+ * so that what is stored has the joined axis. */
 #include "rewrite.h"
 
 Node *compact_of(Node *f)
@@ -78,7 +80,8 @@ Node *as_matmul(Rewrite *r, Node *n, bool try)
     return ingot_reshape(c, sum, n->rank, n->shape);
 }
 
-/* The axis that is two in n, a reshaped sum of as_matmul() or what is made of one; -1: it is none. */
+/* The axis that is two in n, a reshaped sum of as_matmul() or what is made of one; -1: it is
+ * none. */
 static int split_axis(Node *n)
 {
     if (n->op != OP_RESHAPE)

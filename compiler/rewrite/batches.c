@@ -2,10 +2,11 @@
  *
  *     f(x)   ->   concat(f(x[0:2]), f(x[2:4]), f(x[4:6]), f(x[6:8]))
  *
- * A layer of eight images writes what the next one reads from memory again; of two images it is in the cache.  What a network makes of a part
- * of the rows of its inputs, dead_elements.c finds; parts have equal kernels, whose text is there once, and take the same memory one after the other.
- * Weights are read for each part, and a part keeps fewer cores busy: parts are as large as the cache allows, and there are none where
- * less than half of the bytes stays away from memory.
+ * A layer of eight images writes what the next one reads from memory again; of two images it is in
+ * the cache.  What a network makes of a part of the rows of its inputs, dead_elements.c finds;
+ * parts have equal kernels, whose text is there once, and take the same memory one after the other.
+ * Weights are read for each part, and a part keeps fewer cores busy: parts are as large as the
+ * cache allows, and there are none where less than half of the bytes stays away from memory.
  *
  * Requires results whose first axes have one size.  Leaves concats of results. */
 #include <math.h>
@@ -27,8 +28,8 @@ static int64_t rows_of_results(const Context *c)
 }
 
 typedef struct {
-    double *value,
-        *weight; /* bytes of values that a later sum reads; of weights, and of inputs that all rows share */
+    /* bytes of values that a later sum reads; of weights, and of inputs that all rows share */
+    double *value, *weight;
     int nvalue, nweight;
 } Traffic;
 
@@ -49,8 +50,8 @@ static Traffic traffic_of(Arena *a, const Context *c, int n, Node *const *order,
     return f;
 }
 
-/* Bytes that come from memory where rows are computed in so many parts: values that are written and read, unless a cache has them by
- * then, and weights. */
+/* Bytes that come from memory where rows are computed in so many parts: values that are written and
+ * read, unless a cache has them by then, and weights. */
 static double from_memory(const Traffic *f, int64_t parts, double cache)
 {
     double values = 0, weights = 0;
@@ -61,7 +62,8 @@ static double from_memory(const Traffic *f, int64_t parts, double cache)
     return values + weights * (weights > cache ? (double)parts : 1);
 }
 
-/* How many parts leave the least, no more than half of what there is without; the fewest of these. */
+/* How many parts leave the least, no more than half of what there is without; the fewest of
+ * these. */
 static int64_t best_parts(const Traffic *f, int64_t rows, double cache)
 {
     int64_t best = 1;

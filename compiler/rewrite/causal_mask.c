@@ -1,10 +1,12 @@
-/* causal_mask.c - stored numbers that are one above a diagonal and another up to it are a comparison of coordinates.
+/* causal_mask.c - stored numbers that are one above a diagonal and another up to it are a
+ * comparison of coordinates.
  *
  *     [[0 -inf -inf] [0 0 -inf] [0 0 0]]  ->  where(column <= row, 0, -inf)
  *
- * Exporters evaluate causal masks, and models store them as buffers for their longest sequence.  As a comparison a mask takes no memory, is
- * cut without a copy, and tells where rows end (kernel/lower/mask_bounds.c). The lowest float stands for minus
- * infinity; of other finite ones nothing is known to end. */
+ * Exporters evaluate causal masks, and models store them as buffers for their longest sequence.  As
+ * a comparison a mask takes no memory, is cut without a copy, and tells where rows end
+ * (kernel/lower/mask_bounds.c). The lowest float stands for minus infinity; of other finite ones
+ * nothing is known to end. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -2,12 +2,14 @@
  *
  *     shrink(f(x))  ->  f(shrink(x))        where all that reads f(x) reads this part of it
  *
- * A network that classifies reads one row of its last layer; a crop reads the middle of an image.  From the results to the
- * inputs, each value is asked for a span along every axis: the least one that has all that its readers ask for.  Then the graph
- * is made again, each value as large as its spans; who reads less of it shrinks it.  Elements are computed as before, only fewer.
+ * A network that classifies reads one row of its last layer; a crop reads the middle of an image.
+ * From the results to the inputs, each value is asked for a span along every axis: the least one
+ * that has all that its readers ask for.  Then the graph is made again, each value as large as its
+ * spans; who reads less of it shrinks it.  Elements are computed as before, only fewer.
  *
- * A span passes wherever an element along an axis needs one element of the source's axis; where it needs all of them, or the
- * amount is known at run time only, the source is asked for as a whole.  So is all that the bodies of loops and branches read.
+ * A span passes wherever an element along an axis needs one element of the source's axis; where it
+ * needs all of them, or the amount is known at run time only, the source is asked for as a whole.
+ * So is all that the bodies of loops and branches read.
  *
  * The same makes what computes some rows of the results alone (roots_part()), for batches.c. */
 #include <string.h>
@@ -15,7 +17,8 @@
 #include "builder.h"
 #include "rewrite.h"
 
-/* lo <= coordinate < hi; of an axis whose size the run knows: hi is MANY where it is asked for as a whole. */
+/* lo <= coordinate < hi; of an axis whose size the run knows: hi is MANY where it is asked for as a
+ * whole. */
 typedef struct {
     int64_t lo, hi;
 } Span;
@@ -46,7 +49,8 @@ static int same_axis(Node *reshape, int axis)
     return below >= 0 && reshape->src[0]->shape[below] == reshape->shape[axis] ? below : -1;
 }
 
-/* What a PAD's source is asked for, if s is of its result; false: nothing of it, or where it lies is not known. */
+/* What a PAD's source is asked for, if s is of its result; false: nothing of it, or where it lies
+ * is not known. */
 static bool inside_pad(const Node *pad, int axis, Span s, Span *inside)
 {
     const Span all = whole(pad->src[0], axis);
@@ -80,7 +84,8 @@ static bool passes(Node *t, int axis, Span s)
     }
 }
 
-/* The axis of a GATHER's result whose coordinate is that of this axis of its source; -1: there is none. */
+/* The axis of a GATHER's result whose coordinate is that of this axis of its source; -1: there is
+ * none. */
 static int gathered_axis(const Node *t, int axis)
 {
     const Node *index = t->src[1 + axis];
@@ -88,7 +93,8 @@ static int gathered_axis(const Node *t, int axis)
     return k >= 0 && t->src[0]->shape[axis] == t->shape[k] ? k : -1;
 }
 
-/* Bounds of an index tensor, of which `own` is asked for; false: it is more than sums and multiples of coordinates. */
+/* Bounds of an index tensor, of which `own` is asked for; false: it is more than sums and multiples
+ * of coordinates. */
 static bool index_span(Node *n, const Span *own, Span *s)
 {
     Span x, y;
@@ -356,7 +362,8 @@ bool demand(Context *c)
     return any;
 }
 
-/* Each sum, and what is not made of elements alone, is of no more than this share, or serves all parts. */
+/* Each sum, and what is not made of elements alone, is of no more than this share, or serves all
+ * parts. */
 static bool divides(const Demand *d, int nroot, Node *const *roots, const GraphPart *p)
 {
     int n;

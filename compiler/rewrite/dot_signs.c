@@ -2,9 +2,10 @@
  *
  *     sum of (i32)x * w  ->  sum of ((i32)x' - 128) * w        x' = x + 128, as u8, of i8 x
  *
- * A unit that multiplies bytes without a sign with bytes that have one (Target.any_sign) would add 128 to each x in the loop, and
- * take 128 w away again.  What is stored is x' instead: it is as large, whoever makes x makes it as fast, and the 128 leave the
- * sum as a zero point does (zero_point.c).  A zero point of -128, as that of results of a ReLU, is then none. */
+ * A unit that multiplies bytes without a sign with bytes that have one (Target.any_sign) would add
+ * 128 to each x in the loop, and take 128 w away again.  What is stored is x' instead: it is as
+ * large, whoever makes x makes it as fast, and the 128 leave the sum as a zero point does
+ * (zero_point.c).  A zero point of -128, as that of results of a ReLU, is then none. */
 #include "rewrite.h"
 
 /* The innermost cast of i8 that f moves elements of, less a number or not. */
@@ -54,7 +55,8 @@ bool used_again(Node *n, Node *f)
     return uses_of(n, f) >= MANY;
 }
 
-/* Nothing else reads the bytes: else they would be stored in both ways.  Those of an input are, by one step before all products. */
+/* Nothing else reads the bytes: else they would be stored in both ways.  Those of an input are, by
+ * one step before all products. */
 static bool stored_for_this(Rewrite *r, Node *f)
 {
     Node *cast = signed_bytes(f), *x = cast->src[0];

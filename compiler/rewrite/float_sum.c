@@ -2,9 +2,9 @@
  *
  *     sum of a * b  ->  (i32)(sum of (f32)a * (f32)b)
  *
- * Vectors have a multiply-add of f32, and none of i32.  As long as no partial sum is beyond 2^24 each of them is a number
- * of f32, whatever the order: the result is the same.  What a dot takes by fours (igrt_dot.h) stays a sum of integers, and so
- * does what may become larger. */
+ * Vectors have a multiply-add of f32, and none of i32.  As long as no partial sum is beyond 2^24
+ * each of them is a number of f32, whatever the order: the result is the same.  What a dot takes by
+ * fours (igrt_dot.h) stays a sum of integers, and so does what may become larger. */
 #include <float.h>
 #include <math.h>
 

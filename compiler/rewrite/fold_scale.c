@@ -1,12 +1,14 @@
-/* fold_scale.c - a constant scale and shift behind a sum of products are part of its weights and of its bias.
+/* fold_scale.c - a constant scale and shift behind a sum of products are part of its weights and of
+ * its bias.
  *
- *     (sum of x * w) * a          ->  sum of x * (w * a)        a does not vary along the sum, nor where w does not
+ *     (sum of x * w) * a
+ *         -> sum of x * (w * a)        a does not vary along the sum, nor where w does not
  *     (sum + b) * a               ->  sum' + b * a
  *     (sum + b) + c               ->  sum + (b + c)
  *
- * for constants w, a, b, c: batch normalisation behind a convolution, the alpha of a product.  The sum may have been moved
- * before it is scaled.  Weights that lie in memory as something narrower stay so, and so does what somebody else reads too:
- * it would be computed, or stored, twice. */
+ * for constants w, a, b, c: batch normalisation behind a convolution, the alpha of a product.  The
+ * sum may have been moved before it is scaled.  Weights that lie in memory as something narrower
+ * stay so, and so does what somebody else reads too: it would be computed, or stored, twice. */
 #include "rewrite.h"
 
 /* The compact form of a constant operand; NULL: it is none, or read by others too. */
@@ -17,10 +19,10 @@ static Node *own_constant(Rewrite *r, Node *n)
     return read_once(r, n) || scalar_of(n) ? compact_of(n) : NULL;
 }
 
-/* ---- moving a scale back to what was moved --------------------------------------------------------- */
+/* ---- moving a scale back to what was moved --------------------------------------------------- */
 
-/* The scale of a reshaped tensor as one of its source.  Axes that become others do so in groups: in each, the scale varies
- * along all axes or along none. */
+/* The scale of a reshaped tensor as one of its source.  Axes that become others do so in groups: in
+ * each, the scale varies along all axes or along none. */
 static Node *before_reshape(Context *c, Node *move, Node *k)
 {
     Node *x = move->src[0], *dims[INGOT_MAX_RANK], *full[INGOT_MAX_RANK];
@@ -56,7 +58,8 @@ static Node *before_reshape(Context *c, Node *move, Node *k)
     return ingot_reshape(c, ingot_expand(c, k, move->rank, full), x->rank, dims);
 }
 
-/* The scale k of what `move` gives (compact: along each axis its size, or 1) as one of its source; NULL: it is none. */
+/* The scale k of what `move` gives (compact: along each axis its size, or 1) as one of its source;
+ * NULL: it is none. */
 static Node *before_move(Context *c, Node *move, Node *k)
 {
     Node *x = move->src[0], *ones[INGOT_MAX_RANK];
@@ -91,7 +94,7 @@ static Node *before_move(Context *c, Node *move, Node *k)
     }
 }
 
-/* ---- what takes a scale ------------------------------------------------------------------------------ */
+/* ---- what takes a scale ---------------------------------------------------------------------- */
 
 /* Weights as wide as they are in memory, that nobody else reads. */
 static bool is_plain_weight(Rewrite *r, Node *w, ingot_dtype d, int depth)
@@ -187,7 +190,7 @@ Node *fold_scale(Rewrite *r, Node *n)
     return NULL;
 }
 
-/* ---- shifts -------------------------------------------------------------------------------------------- */
+/* ---- shifts ---------------------------------------------------------------------------------- */
 
 static bool is_moved_sum(const Node *n)
 {

@@ -4,9 +4,9 @@
 
 #include "target.h"
 
-/* The model's outputs and states become those of the rewritten graph.  Doing it again changes nothing.
- * The target says what sums of integers are made of (NULL: of integers).  off: names of rules that are
- * not applied, "a,b"; or NULL.  True if floats are rounded at other places now. */
+/* The model's outputs and states become those of the rewritten graph.  Doing it again changes
+ * nothing. The target says what sums of integers are made of (NULL: of integers).  off: names of
+ * rules that are not applied, "a,b"; or NULL.  True if floats are rounded at other places now. */
 bool graph_rewrite(Context *, const Target *, const char *off);
 const char *rewrite_name(int i); /* of the rules; NULL behind the last */
 /* For languages that cannot call C: elementwise custom operators become steps of their own. */

@@ -3,14 +3,15 @@
  *     x [N, C, H, W] -> [N, G, C / G * H * W]:  sum over the last axis
  *         = sum over C / G of [N, G, C / G] <- [N, C] = sum over H, W
  *
- * Pixels often lie with their channels side by side.  A group has a few of these, which fill no vector; all channels of a pixel fill
- * some, and what is left for the groups is short. */
+ * Pixels often lie with their channels side by side.  A group has a few of these, which fill no
+ * vector; all channels of a pixel fill some, and what is left for the groups is short. */
 #include "builder.h"
 #include "rewrite.h"
 
 enum { LEAST = 64 /* elements of a channel: else there is nothing to gain */ };
 
-/* x has the axes of s up to `axis`; there its channels, of which the last axis of s has so many with all that is behind them; 0: no. */
+/* x has the axes of s up to `axis`; there its channels, of which the last axis of s has so many
+ * with all that is behind them; 0: no. */
 static int64_t channels_of_group(const Node *x, const Node *s, int axis)
 {
     int64_t c, g, all, behind = 1, size;

@@ -1,6 +1,7 @@
 /* identity.c - arithmetic that changes nothing, and powers that are products.
  *
- * Only what holds for every bit pattern: x * 1, x - 0, x + -0.0, but not x + 0.0, which makes 0.0 of -0.0. */
+ * Only what holds for every bit pattern: x * 1, x - 0, x + -0.0, but not x + 0.0, which makes 0.0
+ * of -0.0. */
 #include <math.h>
 
 #include "builder.h"
@@ -45,8 +46,8 @@ Node *identity(Rewrite *r, Node *n)
     }
 }
 
-/* x ^ 1 -> x, x ^ 2 -> x * x: both are rounded once.  x ^ 3 -> x * x * x is rounded twice, within what functions of lanes may be
- * off; of narrow floats, of which that is much, in f32. */
+/* x ^ 1 -> x, x ^ 2 -> x * x: both are rounded once.  x ^ 3 -> x * x * x is rounded twice, within
+ * what functions of lanes may be off; of narrow floats, of which that is much, in f32. */
 Node *small_power(Rewrite *r, Node *n)
 {
     Node *x = n->src[0], *k = uniform(n->src[1]);
@@ -62,7 +63,8 @@ Node *small_power(Rewrite *r, Node *n)
     return narrow ? ingot_cast(r->c, cube, (ingot_dtype)n->dtype) : cube;
 }
 
-/* A row of numbers that is shaped is a constant of that shape: then its axes are known to whoever lays it out. */
+/* A row of numbers that is shaped is a constant of that shape: then its axes are known to whoever
+ * lays it out. */
 Node *shaped_constant(Rewrite *r, Node *n)
 {
     Node *x = n->src[0];

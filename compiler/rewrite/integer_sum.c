@@ -2,10 +2,11 @@
  *
  *     sum of (float)x * s * (float)w * t  ->  (float)(sum of x * w) * s * t
  *
- * where x and w are integers (of a quantised network: a number less its zero point) and the scales do not vary along the
- * sum.  What is summed are then integers, exactly, and what lies in memory can be as narrow as it was in the file.  Where
- * something else varies along the sum (weights alone are integers), or i32 is too narrow for it, the scales leave all
- * the same and the sum stays one of floats.
+ * where x and w are integers (of a quantised network: a number less its zero point) and the scales
+ * do not vary along the sum.  What is summed are then integers, exactly, and what lies in memory
+ * can be as narrow as it was in the file.  Where something else varies along the sum (weights alone
+ * are integers), or i32 is too narrow for it, the scales leave all the same and the sum stays one
+ * of floats.
  *
  * A product is taken apart into factors, down through what only moves elements. */
 #include <math.h>
@@ -15,8 +16,8 @@
 
 enum { MAX_FACTORS = 8 };
 
-/* Integers have the shape of the sum's operand.  What is not is compact: along each axis it has the size of the operand's, or 1
- * if it does not vary there. */
+/* Integers have the shape of the sum's operand.  What is not is compact: along each axis it has the
+ * size of the operand's, or 1 if it does not vary there. */
 typedef struct {
     Node *node;
     bool integer;
@@ -87,7 +88,8 @@ static bool size_before(Node *n, int axis, int64_t *size)
     return true;
 }
 
-/* Which axes of the reshaped tensor are this axis of its source: one or, where it is taken apart (groups), n of them?  The first; -1: none. */
+/* Which axes of the reshaped tensor are this axis of its source: one or, where it is taken apart
+ * (groups), n of them?  The first; -1: none. */
 static int reshaped_axes(Node *move, int axis, int *n)
 {
     int64_t before, here, size, part;
@@ -168,7 +170,7 @@ Node *compact_form(Rewrite *r, Node *n)
     return x ? moved_compact(r->c, n, x) : NULL;
 }
 
-/* ---- taking a product apart ------------------------------------------------------------------- */
+/* ---- taking a product apart ------------------------------------------------------------------ */
 
 static bool add_factor(Product *p, Node *n, bool integer)
 {
@@ -202,7 +204,7 @@ static bool take_apart(Product *p, Node *n)
     return true;
 }
 
-/* ---- the sum ------------------------------------------------------------------------------------ */
+/* ---- the sum --------------------------------------------------------------------------------- */
 
 static Node *times(Context *c, Node *a, Node *b)
 {

@@ -1,10 +1,12 @@
 /* join_products.c - products of one operand by several weights are one product.
  *
- *     x wq + bq,  x wk + bk,  x wv + bv     ->     x [wq wk wv] + [bq bk bv], of which each is a part
+ *     x wq + bq,  x wk + bk,  x wv + bv
+ *         -> x [wq wk wv] + [bq bk bv], of which each is a part
  *
- * Where a kernel takes as long to begin as to compute, and more columns keep more processors at work, one product is done before three
- * are.  What follows on all of them alike (a bias, a cast) is done of the whole.  Nothing else may be computed of one alone: its results
- * would have to be stored once more before a matrix unit multiplies them. */
+ * Where a kernel takes as long to begin as to compute, and more columns keep more processors at
+ * work, one product is done before three are.  What follows on all of them alike (a bias, a cast)
+ * is done of the whole.  Nothing else may be computed of one alone: its results would have to be
+ * stored once more before a matrix unit multiplies them. */
 #include <string.h>
 
 #include "keys.h"
@@ -12,7 +14,8 @@
 
 enum { MOST = 8 };
 
-/* A sum of products by weights that vary along `axis` of the products, where the other operand does not. */
+/* A sum of products by weights that vary along `axis` of the products, where the other operand does
+ * not. */
 typedef struct {
     Node *sum, *x, *w; /* operands: as large as they are along each axis, or 1 */
     int axis, side;    /* which factor w is */
@@ -136,7 +139,8 @@ static int same_axis(Context *c, const Node *a, int axis, const Node *b)
     return -1;
 }
 
-/* Which operand of an elementwise node follows on `from`, where the other one is constant; -1: none. */
+/* Which operand of an elementwise node follows on `from`, where the other one is constant; -1:
+ * none. */
 static int followed(const Node *n, const Node *from)
 {
     if (n->nsrc != 2 ||
@@ -261,7 +265,7 @@ static void find_groups(Join *q)
     }
 }
 
-/* ---- what becomes of them -------------------------------------------------------------------------- */
+/* ---- what becomes of them -------------------------------------------------------------------- */
 
 /* Constants one after the other, in front of what moves and widens all of them alike. */
 static Node *concat_constants(Context *c, int n, Node *const *k, int axis)

@@ -1,11 +1,13 @@
 /* pad_dot.c - a sum of products of bytes becomes one that is taken by fours.
  *
- *     sum over k < 7 of x[2 i + k] * w[k]   ->   sum over k < 8 of x[2 i + k] * w'[k]       w' = w, and then 0
+ *     sum over k < 7 of x[2 i + k] * w[k]
+ *         -> sum over k < 8 of x[2 i + k] * w'[k]       w' = w, and then 0
  *
- * A unit for bytes adds four products at once (igrt_dot.h), of neighbours: where no axis of the sum is a multiple of four (three
- * channels, windows of 3 or 7) its terms would be multiplied one by one, as floats.  One axis is rounded up.  What is read of x beyond it
- * are its neighbours, or the border of its buffer (layouts.c), and is multiplied by zero.  More than half of what the unit computes is wanted
- * then: it is as many times faster as four times that. */
+ * A unit for bytes adds four products at once (igrt_dot.h), of neighbours: where no axis of the sum
+ * is a multiple of four (three channels, windows of 3 or 7) its terms would be multiplied one by
+ * one, as floats.  One axis is rounded up.  What is read of x beyond it are its neighbours, or the
+ * border of its buffer (layouts.c), and is multiplied by zero.  More than half of what the unit
+ * computes is wanted then: it is as many times faster as four times that. */
 #include <string.h>
 
 #include "eval.h"
@@ -13,7 +15,8 @@
 
 enum { FEWEST = 3, MANY_USES = 8 };
 
-/* What lies behind a tensor along an axis where no movement puts anything there; NULL: it cannot be made longer. */
+/* What lies behind a tensor along an axis where no movement puts anything there; NULL: it cannot be
+ * made longer. */
 typedef Node *Behind(Rewrite *, Node *, int axis, int64_t more);
 
 static Node *padded_behind(Rewrite *r, Node *n, int axis, int64_t more)
@@ -23,7 +26,8 @@ static Node *padded_behind(Rewrite *r, Node *n, int axis, int64_t more)
     return ingot_pad_c(r->c, n, lo, hi, 0);
 }
 
-/* Bytes that are computed, and so stored, in an order that their readers choose, where there is room for a border? */
+/* Bytes that are computed, and so stored, in an order that their readers choose, where there is
+ * room for a border? */
 static bool stored_bytes(Node *x)
 {
     while (x->dtype == INGOT_I32 && op_is_alu(x->op))
@@ -56,7 +60,7 @@ static Node *zeros_behind(Rewrite *r, Node *n, int axis, int64_t more)
     return w ? ingot_cast(r->c, w, INGOT_I32) : NULL;
 }
 
-/* ---- tensors that are longer along an axis ------------------------------------------------------ */
+/* ---- tensors that are longer along an axis --------------------------------------------------- */
 
 /* An index tensor with these dims: arithmetic on coordinates goes on as it began. */
 static Node *indices(Context *c, Node *t, int rank, Node *const *dims)
@@ -98,7 +102,8 @@ static Node *longer_gather(Rewrite *r, Node *n, Node *const *dims, Behind *behin
     return src[0] ? ingot_gather(c, src[0], src + 1) : NULL;
 }
 
-/* n, and more behind it along the axis: its neighbours there, where n is a part of something. NULL: it cannot be. */
+/* n, and more behind it along the axis: its neighbours there, where n is a part of something. NULL:
+ * it cannot be. */
 static Node *longer(Rewrite *r, Node *n, int axis, int64_t more, Behind *behind)
 {
     Context *c = r->c;
@@ -130,14 +135,15 @@ static Node *longer(Rewrite *r, Node *n, int axis, int64_t more, Behind *behind)
     }
 }
 
-/* ---- the rule ------------------------------------------------------------------------------------- */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
 static int64_t rounded_up(int64_t extent)
 {
     return (extent + 3) / 4 * 4;
 }
 
-/* Are neighbours along the axis neighbours of what is stored?  window: others along the same axis of that are for other results. */
+/* Are neighbours along the axis neighbours of what is stored?  window: others along the same axis
+ * of that are for other results. */
 static bool walks(Rewrite *r, Node *x, int axis, bool *window)
 {
     Context *c = r->c;
@@ -162,8 +168,9 @@ static bool walks(Rewrite *r, Node *x, int axis, bool *window)
     return moves == 1;
 }
 
-/* The axis of the sum along which to take fours, or -1: one that is no window, for then what is stored lies as its writer has it too;
- * of several that of which the least is added, the last of equals. */
+/* The axis of the sum along which to take fours, or -1: one that is no window, for then what is
+ * stored lies as its writer has it too; of several that of which the least is added, the last of
+ * equals. */
 static int axis_of_fours(Rewrite *r, Node *n, Node *x, Node *w)
 {
     Node *compact = compact_form(r, w);

@@ -1,11 +1,13 @@
-/* requantize.c - between a sum of integers and the integer it becomes there is one factor and one summand.
+/* requantize.c - between a sum of integers and the integer it becomes there is one factor and one
+ * summand.
  *
  *     round((float)s * a / b)             ->  round((float)s * (a / b))
- *     round(((float)s * a + c) / b)       ->  round((float)s * (a / b) + c / b)        and so with max and min of numbers
+ *     round(((float)s * a + c) / b)
+ *         -> round((float)s * (a / b) + c / b)        and so with max and min of numbers
  *
- * for a number b > 0 and constant a and c, whose quotients are evaluated when the model is compiled.  s is an integer of the
- * network; what is computed of anything else (an input that is quantised) is divided as the model asks for.  What differs:
- * docs/numerics.md. */
+ * for a number b > 0 and constant a and c, whose quotients are evaluated when the model is
+ * compiled.  s is an integer of the network; what is computed of anything else (an input that is
+ * quantised) is divided as the model asks for.  What differs: docs/numerics.md. */
 #include "rewrite.h"
 
 bool is_constant(Node *n, int depth)
@@ -25,7 +27,8 @@ static Node *quotient(Context *c, Node *k, Node *by)
     return spread ? moved(c, k, quotient(c, k->src[0], by)) : ingot_div(c, k, by);
 }
 
-/* n / by, with a division of constants only; NULL: n is not made of integers. *integer: some are in it. */
+/* n / by, with a division of constants only; NULL: n is not made of integers. *integer: some are in
+ * it. */
 static Node *divided(Context *c, Node *n, Node *by, int depth, bool *integer)
 {
     if (depth > DEPTH_SOME || n->dtype != INGOT_F32)

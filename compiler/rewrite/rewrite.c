@@ -1,8 +1,10 @@
-/* rewrite.c - the rules of rewrites.def, applied to a model's graph from its leaves up until none applies any more.
+/* rewrite.c - the rules of rewrites.def, applied to a model's graph from its leaves up until none
+ * applies any more.
  *
- * A rewritten graph asks for the same function; where its arithmetic is another one, docs/numerics.md has the rule.
- * A node whose sources changed is made again: movement through the builder, which joins two of a kind; a loop or
- * branch with bodies that have been rewritten too (rewrite_control.c). */
+ * A rewritten graph asks for the same function; where its arithmetic is another one,
+ * docs/numerics.md has the rule. A node whose sources changed is made again: movement through the
+ * builder, which joins two of a kind; a loop or branch with bodies that have been rewritten too
+ * (rewrite_control.c). */
 #include <string.h>
 
 #include "builder.h"

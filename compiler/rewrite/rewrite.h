@@ -1,4 +1,5 @@
-/* rewrite.h - what the files of compiler/rewrite share: algebra on the tensor graph, before anything is stored. */
+/* rewrite.h - what the files of compiler/rewrite share: algebra on the tensor graph, before
+ * anything is stored. */
 #ifndef REWRITE_H
 #define REWRITE_H
 
@@ -6,7 +7,8 @@
 #include "cost.h"
 #include "graph_rewrite.h"
 
-/* Copies of a part of the network that a rule makes, at most: each is that much code, and time to compile it. */
+/* Copies of a part of the network that a rule makes, at most: each is that much code, and time to
+ * compile it. */
 enum { MOST_PIECES = 32 };
 
 typedef struct Rewrite Rewrite;
@@ -31,26 +33,30 @@ struct Rewrite {
     bool rounds;    /* a rule applied that rounds otherwise than the graph asks for */
     Node *visiting; /* of the graph before this pass */
     Node *(*apply)(Rewrite *, Node *renewed); /* or NULL: it stays */
-    /* what stands for a node of the graph before this pass, or NULL: the same of what its sources became */
+    /* what stands for a node of the graph before this pass, or NULL: the same of what its sources
+     * became */
     Node *(*renew)(Rewrite *, Node *);
     void *user;
     const Target *target; /* of variants: what they are to be fast on */
-    double
-        ram; /* bytes that the largest product takes with its operands: what a variant may take more is a part */
+    /* bytes that the largest product takes with its operands: what a variant may take more is a
+     * part */
+    double ram;
     Map strips; /* strips.c: nodes that are made in strips */
-    Map summed; /* and those of the graph before this pass that a sum reads, whatever their axes are called */
+    /* and those of the graph before this pass that a sum reads, whatever their axes are called */
+    Map summed;
 };
 
 /* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */
 bool rewrite_pass(Rewrite *);
-/* rewrite.c: what the model's graph is made for: outputs, next states, and what sets a run-time dim. */
+/* rewrite.c: what the model's graph is made for: outputs, next states, and what sets a run-time
+ * dim. */
 Node **rewrite_roots(Context *, Arena *, int *nroot);
 
 /* rewrite.c: what became of a node; of all below the roots. */
 Node *rewritten(const Rewrite *, Node *);
 void rewrite_below(Rewrite *, int nroot, Node *const *roots);
-/* rewrite.c: it is read once, in the graph before this pass or in what stands for that by now. What is made of it twice would
- * be computed, or stored, twice. */
+/* rewrite.c: it is read once, in the graph before this pass or in what stands for that by now. What
+ * is made of it twice would be computed, or stored, twice. */
 bool read_once(Rewrite *, Node *);
 /* rewrite_control.c: a LOOP or IF. */
 Node *renewed_control(Rewrite *, Node *);
@@ -84,11 +90,14 @@ Node *signs(Rewrite *, Node *reduce); /* dot_signs.c */
 Node *fours(Rewrite *, Node *reduce); /* pad_dot.c: of i32 */
 
 Node *float_sum(Rewrite *, Node *reduce); /* float_sum.c: of i32 */
-/* float_sum.c: bytes that are widened and moved; zero: perhaps with a zero point that leaves again, (pad of (x - z)) + z. */
+/* float_sum.c: bytes that are widened and moved; zero: perhaps with a zero point that leaves again,
+ * (pad of (x - z)) + z. */
 bool is_byte(Node *, bool zero);
-/* float_sum.c: are along some axis a multiple of four of the product's factors weights, and bytes all? */
+/* float_sum.c: are along some axis a multiple of four of the product's factors weights, and bytes
+ * all? */
 bool takes_dot(Rewrite *, Node *product, unsigned axes);
-/* dot_signs.c: in how many products of the reduce does each element of a factor take part, other windows aside; are they many? */
+/* dot_signs.c: in how many products of the reduce does each element of a factor take part, other
+ * windows aside; are they many? */
 int64_t uses_of(Node *reduce, Node *factor);
 bool used_again(Node *reduce, Node *factor);
 Node *requantize(Rewrite *, Node *round); /* requantize.c */
@@ -106,46 +115,53 @@ Node *scalar_of(Node *n);
 Node *moved(Context *, Node *move, Node *x);
 /* integer_sum.c: it only moves elements (of its first source). */
 bool is_move(Node *);
-/* integer_sum.c: what is moved, with the axes of n: along each it has n's size, or 1 if it does not vary there; NULL if
- * it cannot be brought into that form. */
+/* integer_sum.c: what is moved, with the axes of n: along each it has n's size, or 1 if it does not
+ * vary there; NULL if it cannot be brought into that form. */
 Node *compact_form(Rewrite *, Node *n);
 
 /* as_matmul.c: what is repeated along the axes where a factor does not vary. */
 Node *compact_of(Node *factor);
 /* as_matmul.c: of a REDUCE; try: only whether it can be done. */
 Node *as_matmul(Rewrite *, Node *reduce, bool try);
-/* as_matmul.c: an elementwise node whose operand has become one, in the shape of that; NULL: it has none. */
+/* as_matmul.c: an elementwise node whose operand has become one, in the shape of that; NULL: it has
+ * none. */
 Node *joined_elementwise(Rewrite *, Node *);
 
 /* winograd_axes.c: an index tensor at coordinates; NULL: it is more than arithmetic on them. */
 Node *index_at(Context *, Node *, Node *const *at, int depth);
-/* winograd_axes.c: where x at these coordinates lies below all that moves it: gives that, its coordinates, and whether it is inside. */
+/* winograd_axes.c: where x at these coordinates lies below all that moves it: gives that, its
+ * coordinates, and whether it is inside. */
 Node *source_of(Context *, Node *x, Node *const *coords, Node **at, Node **inside);
 
 /* winograd.c: of a REDUCE, in tiles of 2 and of 4 results; of 2 along the first axis of two. */
 Node *winograd2(Rewrite *, Node *reduce, bool try);
 Node *winograd4(Rewrite *, Node *reduce, bool try);
 Node *winograd2x1(Rewrite *, Node *reduce, bool try);
-/* winograd_time.c: of a REDUCE that can be done so, by the time of the direct form; INFINITY: it is not to be done unasked. */
+/* winograd_time.c: of a REDUCE that can be done so, by the time of the direct form; INFINITY: it is
+ * not to be done unasked. */
 double winograd2_time(Rewrite *, Node *reduce);
 double winograd4_time(Rewrite *, Node *reduce);
 double winograd2x1_time(Rewrite *, Node *reduce);
-/* winograd_time.c: bytes of a sum of products and of its operands, where these are stored; 0: it is none. */
+/* winograd_time.c: bytes of a sum of products and of its operands, where these are stored; 0: it is
+ * none. */
 double product_ram(Node *);
 
 /* strips.c: a concat, of parts that fit; nothing is left of it in the context but its node. */
 Node *concat_of(Context *, int n, Node *const *part, int axis);
-/* strips.c: a concat that is to be made part by part; a node that reads such a one as parts of its own, or NULL. */
+/* strips.c: a concat that is to be made part by part; a node that reads such a one as parts of its
+ * own, or NULL. */
 Node *strips(Rewrite *, int n, Node *const *part, int axis);
 Node *in_strips(Rewrite *, Node *);
 void find_summed(Rewrite *, int n, Node *const *nodes);
 /* strips.c: is it computed, element by element, of what some sum reads too? */
 bool reads_summed(const Rewrite *, const Node *);
-/* strips.c: of these nodes, the parts of such concats; a second pass, whose strips are those, has each of them stored. */
+/* strips.c: of these nodes, the parts of such concats; a second pass, whose strips are those, has
+ * each of them stored. */
 void strip_parts(const Rewrite *, int n, Node *const *nodes, Map *parts);
 Node *kept_part(Rewrite *, Node *);
 
-/* dead_elements.c: no value of the model's graph is larger than what is read of it; whether one was. */
+/* dead_elements.c: no value of the model's graph is larger than what is read of it; whether one
+ * was. */
 bool demand(Context *);
 /* A part of values: lo <= i < hi along this axis. */
 typedef struct {
@@ -163,7 +179,8 @@ bool bands(Context *, const Target *);
 
 /* scale_products.c: of any node; itself if that is no REDUCE with scales. */
 Node *scale_products(Rewrite *, Node *);
-/* join_products.c: products of one operand by several weights, in the model's graph; whether there were any. */
+/* join_products.c: products of one operand by several weights, in the model's graph; whether there
+ * were any. */
 bool join_products(Context *);
 
 /* value_range.c: bounds of all elements of an integer tensor; false: none are known. */

@@ -1,8 +1,8 @@
 /* rewrite_control.c - loops and branches whose bodies or sources have been rewritten.
  *
- * A body refers to what it captures by the nodes themselves.  Sources come first, so these have been rewritten when a
- * loop is met; its body then is rewritten against them, and what it captures is found anew: a rule may have
- * looked through a captured value to what that is made of. */
+ * A body refers to what it captures by the nodes themselves.  Sources come first, so these have
+ * been rewritten when a loop is met; its body then is rewritten against them, and what it captures
+ * is found anew: a rule may have looked through a captured value to what that is made of. */
 #include <string.h>
 
 #include "rewrite.h"

@@ -1,9 +1,11 @@
-/* scale_products.c - a number that all products of a sum are multiplied by is multiplied once, behind it.
+/* scale_products.c - a number that all products of a sum are multiplied by is multiplied once,
+ * behind it.
  *
  *     sum of (x * a) * (y * b)   ->   (sum of x * y) * (a * b)
  *
- * for numbers a, b, in front of what moves and widens the operands: attention that scales queries, or both queries and keys.  A matrix
- * unit reads operands as they are stored, so a scaled one is a kernel of its own; behind the sum it is part of another. */
+ * for numbers a, b, in front of what moves and widens the operands: attention that scales queries,
+ * or both queries and keys.  A matrix unit reads operands as they are stored, so a scaled one is a
+ * kernel of its own; behind the sum it is part of another. */
 #include "rewrite.h"
 
 typedef struct {

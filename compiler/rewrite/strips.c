@@ -1,9 +1,11 @@
-/* strips.c - a value that is made in strips along one axis, of which each is finished before the next begins.
+/* strips.c - a value that is made in strips along one axis, of which each is finished before the
+ * next begins.
  *
  *     relu(concat(a, b) + c)   ->   concat(relu(a + c[first rows]), relu(b + c[other rows]))
  *
- * What it takes to make a strip stays near while it is made; the same memory serves the next one.  Elementwise readers, and what
- * only names the axes otherwise, go into the strips: what is stored are their results, in one buffer, each as soon as it can be. */
+ * What it takes to make a strip stays near while it is made; the same memory serves the next one.
+ * Elementwise readers, and what only names the axes otherwise, go into the strips: what is stored
+ * are their results, in one buffer, each as soon as it can be. */
 #include <string.h>
 
 #include "rewrite.h"
@@ -160,7 +162,7 @@ Node *in_strips(Rewrite *r, Node *n)
     return strips(r, (int)x->nsrc, part, axis);
 }
 
-/* ---- stored one after the other --------------------------------------------------------------- */
+/* ---- stored one after the other -------------------------------------------------------------- */
 
 void strip_parts(const Rewrite *r, int n, Node *const *nodes, Map *parts)
 {

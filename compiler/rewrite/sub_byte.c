@@ -1,15 +1,20 @@
 /* sub_byte.c - weights of 4 or 2 bits lie two or four in a byte, and bytes four in a word.
  *
- * A constant has an element a byte. What a sum of products reads of it along the axis of the sum is packed:
+ * A constant has an element a byte. What a sum of products reads of it along the axis of the sum is
+ * packed:
  *
- *     (float)w[k, n]  ->  (float)(p[k / 2, n] >> 4 (k % 2) & 15) - 8        p[k, n] = w[2 k, n] + 8 | w[2 k + 1, n] + 8 << 4
+ *     (float)w[k, n]
+ *         -> (float)(p[k / 2, n] >> 4 (k % 2) & 15) - 8        p[k, n] = w[2 k, n] + 8 | w[2 k + 1,
+ *            n] + 8 << 4
  *
- * so that a byte is read once for two terms, and what lies side by side across the sum still does: those are lanes.  The
- * 8 makes signed numbers digits; of unsigned ones there is none.  The numbers are the same, bit by bit.
+ * so that a byte is read once for two terms, and what lies side by side across the sum still does:
+ * those are lanes.  The 8 makes signed numbers digits; of unsigned ones there is none.  The numbers
+ * are the same, bit by bit.
  *
- * Bytes with a sign that are multiplied once each (a matrix times a vector) take longer to become floats than to come from memory: a
- * load that widens them is two operations for each vector.  Words are loaded as they are, and one operation brings a byte to the top of its
- * word, where it is worth 2^24 times as much:
+ * Bytes with a sign that are multiplied once each (a matrix times a vector) take longer to become
+ * floats than to come from memory: a load that widens them is two operations for each vector.
+ * Words are loaded as they are, and one operation brings a byte to the top of its word, where it is
+ * worth 2^24 times as much:
  *
  *     (float)w[k, n]  ->  (float)(p[k / 4, n] << 8 (k % 4) & 0xff000000) * 2^-24
  *
@@ -23,8 +28,8 @@
 
 enum { TOP = 3 * CHAR_BIT }; /* where the first byte of a word begins */
 
-/* How constants of a type are packed: digits of so many bits, in words of a type. No bits: not at all. Of a word of 32 bits digits are
- * taken with their sign, at the top. */
+/* How constants of a type are packed: digits of so many bits, in words of a type. No bits: not at
+ * all. Of a word of 32 bits digits are taken with their sign, at the top. */
 typedef struct {
     int bits;
     ingot_dtype word;
@@ -56,8 +61,9 @@ static int64_t step_of(Node *n, int axis)
     return step;
 }
 
-/* The words: `outer` times `count` elements along the axis, of which each is `inner` numbers; a word's first byte has its lowest bits,
- * and the first digit is the lowest of a byte, and the highest of a longer word. */
+/* The words: `outer` times `count` elements along the axis, of which each is `inner` numbers; a
+ * word's first byte has its lowest bits, and the first digit is the lowest of a byte, and the
+ * highest of a longer word. */
 static const void *packed(Context *c, const int8_t *from, Digits d, int bias, int64_t outer,
                           int64_t count, int64_t inner)
 {
@@ -75,7 +81,8 @@ static const void *packed(Context *c, const int8_t *from, Digits d, int bias, in
     return to;
 }
 
-/* The bytes of words, each of which is there once for each of its bytes, in the shape of w and times 2^24. */
+/* The bytes of words, each of which is there once for each of its bytes, in the shape of w and
+ * times 2^24. */
 static Node *top_bytes(Context *c, Node *words, Node *byte, Node *w)
 {
     Node *x = ingot_shl(c, words, ingot_cast(c, ingot_mul_c(c, byte, 8), INGOT_I32));
@@ -137,7 +144,8 @@ typedef struct {
     bool top;    /* it became bytes at the top of words */
 } Way;
 
-/* n is the cast of a constant: is that one of digits, or of bytes that are multiplied once, as floats? */
+/* n is the cast of a constant: is that one of digits, or of bytes that are multiplied once, as
+ * floats? */
 static bool is_packed(const Way *way, const Node *n)
 {
     const Node *w = n->op == OP_CAST ? n->src[0] : NULL;

@@ -1,13 +1,17 @@
 /* tile_graph.c - rows of images whose values no cache holds are computed one band after the other.
  *
- *     y = g(f(x))   ->   concat(g(f(x[rows 0..])), g(f(x[rows k - 1..])), ...)     where f(x) is large, x and y are not
+ *     y = g(f(x))
+ *         -> concat(g(f(x[rows 0..])), g(f(x[rows k - 1..])), ...)     where f(x) is large, x and y
+ *            are not
  *
- * What a layer writes of an image of 640x640 comes from memory when the next one reads it; of a band of its rows it is in the cache.  Values that all
- * goes through are the borders between which that is done: small ones, with what is large between two of them.  A band takes some rows more of f(x)
- * than its share, those that windows of two bands share, so bands are as high as the cache allows, and there are none where these rows take
- * longer than what memory takes beyond arithmetic.
+ * What a layer writes of an image of 640x640 comes from memory when the next one reads it; of a
+ * band of its rows it is in the cache.  Values that all goes through are the borders between which
+ * that is done: small ones, with what is large between two of them.  A band takes some rows more of
+ * f(x) than its share, those that windows of two bands share, so bands are as high as the cache
+ * allows, and there are none where these rows take longer than what memory takes beyond arithmetic.
  *
- * Requires that nothing is in parts along another axis (batches.c).  Leaves concats of what is stored. */
+ * Requires that nothing is in parts along another axis (batches.c).  Leaves concats of what is
+ * stored. */
 #include <math.h>
 
 #include "builder.h"
@@ -93,7 +97,8 @@ static double time_of(const Bands *b, const Node *sum)
     return 2 * node_elements(sum->src[0]) / b->t->machine.rate[UNIT_TILE];
 }
 
-/* Cycles by which a sum is done sooner if it, and who reads it, find its elements in the cache: none where arithmetic takes longer than memory. */
+/* Cycles by which a sum is done sooner if it, and who reads it, find its elements in the cache:
+ * none where arithmetic takes longer than memory. */
 static double saved_of(const Bands *b, Node *sum)
 {
     const double bytes = 2 * node_bytes(sum), time = time_of(b, sum);
@@ -154,7 +159,8 @@ static Node *in_bands(const Bands *b, const Stretch *s, int axis, int64_t rows, 
     return pays(b, s, n, part) ? concat_of(b->c, (int)n, part, axis) : NULL;
 }
 
-/* y in as many bands as it takes that their values are in the cache; NULL: that can not be, or does not pay. */
+/* y in as many bands as it takes that their values are in the cache; NULL: that can not be, or does
+ * not pay. */
 static Node *banded(const Bands *b, const Stretch *s)
 {
     const Node *y = s->y;

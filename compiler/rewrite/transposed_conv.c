@@ -1,19 +1,21 @@
 /* transposed_conv.c - a transposed convolution without the zeros between the elements of x.
  *
- * What is asked for is a convolution of stride 1 whose operand has zeros between its elements (ops_conv.c).  All outputs
- * at a distance of a multiple of the stride, a phase, meet the same weights, and the others meet zeros:
+ * What is asked for is a convolution of stride 1 whose operand has zeros between its elements
+ * (ops_conv.c).  All outputs at a distance of a multiple of the stride, a phase, meet the same
+ * weights, and the others meet zeros:
  *
  *     y[stride * q + e] = sum over j of x[q + shift - step * j] * w[first + every * j]
  *
- * That is a convolution of stride 1 with some of the weights, turned around. Neighbouring phases whose
- * weights are as many and neighbours too are the channels of one; the results are laid side by side
- * along an axis of their own behind q. */
+ * That is a convolution of stride 1 with some of the weights, turned around. Neighbouring phases
+ * whose weights are as many and neighbours too are the channels of one; the results are laid side
+ * by side along an axis of their own behind q. */
 #include "ops.h"
 #include "rewrite.h"
 
 enum { MAX_SPATIAL = (INGOT_MAX_RANK - 4) / 2 };
 
-/* Neighbouring phases e .. e + n - 1 of an axis; phase e + t has the weights first + t + every * j. */
+/* Neighbouring phases e .. e + n - 1 of an axis; phase e + t has the weights first + t + every *
+ * j. */
 typedef struct {
     int64_t n, first, taps, shift;
 } Run;
@@ -72,7 +74,8 @@ static void find_runs(Context *c, Spatial *a)
     }
 }
 
-/* The weights of the runs that the parts stand at: [G, M/G, C/G, k...] -> [G * phases... * M/G, C/G, taps...], turned around. */
+/* The weights of the runs that the parts stand at: [G, M/G, C/G, k...] -> [G * phases... * M/G,
+ * C/G, taps...], turned around. */
 static Node *run_weights(Context *c, const Transposed *t)
 {
     Node *w = t->w;
@@ -155,7 +158,7 @@ static Node *all_phases(Context *c, Transposed *t, int i)
     return ingot_concat(c, a->nrun, part, 4 + 2 * i);
 }
 
-/* ---- the rule ------------------------------------------------------------------------------------- */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
 /* Zeros behind the elements of some spatial axes, each of which has one of its own behind it. */
 static bool puts_zeros(Node *pad, int spatial, int64_t *stride)
@@ -192,7 +195,8 @@ static bool add_ends(Context *c, Node *n, int spatial, int64_t *lo, int64_t *hi)
     return true;
 }
 
-/* A sum of products of windows of x, with zeros between, and of weights: what is found must give the same node. */
+/* A sum of products of windows of x, with zeros between, and of weights: what is found must give
+ * the same node. */
 static bool find_transposed(Context *c, Node *n, int side, Transposed *t)
 {
     Node *product = n->src[0], *f = product->src[side], *w, *padded = NULL, *dims[INGOT_MAX_RANK];
@@ -245,7 +249,8 @@ static bool find_transposed(Context *c, Node *n, int side, Transposed *t)
     return same == n;
 }
 
-/* Each part is a kernel. Where there would be many, of large strides with dilations, dilated weights are better. */
+/* Each part is a kernel. Where there would be many, of large strides with dilations, dilated
+ * weights are better. */
 enum { MAX_PARTS = 27 };
 
 static int64_t find_parts(Context *c, Transposed *t)

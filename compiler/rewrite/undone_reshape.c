@@ -2,11 +2,13 @@
  *
  *     reshape(f(reshape(x), m), shape of x)  ->  f(x, reshape(m))
  *
- * Exporters write a normalisation of groups as one of instances: [N, C, H, W] becomes [N, groups, C / groups * H * W] and back.  What is
- * stored has the axes of x then, so that layouts, lanes and loops may be those of its channels and pixels.  Those are more axes than between
- * the two: the other way round, what has them would lose them.  And what was joined has to be
- * what m is made of: rows of a layer normalisation are as good with their pixels counted through.  Of a value that no convolution or product
- * makes, whose channels lie one behind the other, a group is one run, which is best read so. */
+ * Exporters write a normalisation of groups as one of instances: [N, C, H, W] becomes [N, groups, C
+ * / groups * H * W] and back.  What is stored has the axes of x then, so that layouts, lanes and
+ * loops may be those of its channels and pixels.  Those are more axes than between the two: the
+ * other way round, what has them would lose them.  And what was joined has to be what m is made of:
+ * rows of a layer normalisation are as good with their pixels counted through.  Of a value that no
+ * convolution or product makes, whose channels lie one behind the other, a group is one run, which
+ * is best read so. */
 #include "builder.h"
 #include "rewrite.h"
 
@@ -52,8 +54,8 @@ static bool is_one(const Node *x, int axis)
     return axis < x->rank && idx_is(x->shape[axis], 1);
 }
 
-/* Bit i: axis i of x is no axis of `apart`, which has the same elements in others: runs of axes of both that have as many.  Axes of
- * one element are of no run. */
+/* Bit i: axis i of x is no axis of `apart`, which has the same elements in others: runs of axes of
+ * both that have as many.  Axes of one element are of no run. */
 static unsigned joined_axes(const Node *x, const Node *apart)
 {
     unsigned joined = 0;

@@ -1,10 +1,11 @@
-/* unpack.c - what is unpacked from the bits of one value, digit by digit, is one expression of the digit's number.
+/* unpack.c - what is unpacked from the bits of one value, digit by digit, is one expression of the
+ * digit's number.
  *
  *     stack of (x & 15), (x >> 4 & 15)  ->  x >> 4 i & 15, at i = 0, 1
  *
- * Weights of 4 bits come as bytes that the graph takes apart so, since most formats have no smaller type.  A stack is
- * stored, or folded into a byte an element; the expression leaves in memory what the file has, and is computed where the
- * weights are read. */
+ * Weights of 4 bits come as bytes that the graph takes apart so, since most formats have no smaller
+ * type.  A stack is stored, or folded into a byte an element; the expression leaves in memory what
+ * the file has, and is computed where the weights are read. */
 #include "builder.h"
 #include "rewrite.h"
 

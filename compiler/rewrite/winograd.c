@@ -2,18 +2,20 @@
  *
  * m neighbouring results of a window of 3 take m + 2 products in place of 3 m:
  *
- *     y[m t + e] = sum over a of A[e,a] * ( sum over c of (sum over i of B[a,i] x[m t + i]) * (sum over k of G[a,k] w[k]) )
+ *     y[m t + e] = sum over a of A[e,a] * ( sum over c of (sum over i of B[a,i] x[m t + i]) * (sum
+ *         over k of G[a,k] w[k]) )
  *
- * and along two axes (m + 2)^2 in place of 9 m^2.  B, G and A are small and constant: the rows of B and A are chosen by a
- * coordinate, so that copies along that axis (UPCAST) are what each row adds up and nothing else.  What is left is three
- * kernels: x transformed; products of matrices, one for each a; their results transformed back.
+ * and along two axes (m + 2)^2 in place of 9 m^2.  B, G and A are small and constant: the rows of B
+ * and A are chosen by a coordinate, so that copies along that axis (UPCAST) are what each row adds
+ * up and nothing else.  What is left is three kernels: x transformed; products of matrices, one for
+ * each a; their results transformed back.
  *
  *     x [B, R, o.., C, k..] -> v [a, B, R tiles, C]
  *     w [B, M, C, k..]      -> u [a, B, M, C]            when the model is compiled
  *     sum over C            -> [a, B, R tiles, M] -> y [B, R, o.., M]
  *
- * Along one axis of two (2x1) the taps of the other one are summed beside C: fewer products than in the direct form, and
- * fewer weights to read than in the form along both. */
+ * Along one axis of two (2x1) the taps of the other one are summed beside C: fewer products than in
+ * the direct form, and fewer weights to read than in the form along both. */
 #include <string.h>
 
 #include "winograd.h"
@@ -41,7 +43,7 @@ const Form form4 = {
           {0, 0, 1}},
     .a = {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};
 
-/* ---- transforms ----------------------------------------------------------------------------------- */
+/* ---- transforms ------------------------------------------------------------------------------ */
 
 static Node *plus(Context *c, Node *a, double sign, Node *b)
 {
@@ -56,7 +58,8 @@ static Node *times(Context *c, double x, Node *d)
     return size == 1 ? d : ingot_mul_c(c, d, size);
 }
 
-/* The terms of a row at first, first + step .. times a sign, those that are added before those that are taken away. */
+/* The terms of a row at first, first + step .. times a sign, those that are added before those that
+ * are taken away. */
 static Node *terms(Context *c, int n, Node *const *d, const double *row, int first, int step,
                    double sign)
 {
@@ -87,7 +90,8 @@ static Node *point_row(Context *c, int n, Node *const *d, const double *row)
     return even < 0 && odd > 0 ? plus(c, o, even, e) : plus(c, plus(c, NULL, even, e), odd, o);
 }
 
-/* What belongs to p and to -p are neighbours: their sums and differences are the same in all rows. */
+/* What belongs to p and to -p are neighbours: their sums and differences are the same in all
+ * rows. */
 static Node *result_row(Context *c, int n, Node *const *d, const double *row)
 {
     Node *sum = row[0] != 0 ? d[0] : NULL;
@@ -113,7 +117,7 @@ static Node *chosen(Context *c, int axis, int n, Node *const *row)
     return y;
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static Node *size_of(Context *c, const Axes *s, Node *x, AxisGroup group)
 {
@@ -154,7 +158,8 @@ static Node *element(Context *c, Node *x, int axis, int64_t i)
     return elements(c, x, at);
 }
 
-/* Every element is read at many points: what is computed from a value that is there as a whole is computed once, and stored. */
+/* Every element is read at many points: what is computed from a value that is there as a whole is
+ * computed once, and stored. */
 static Node *stored(Rewrite *r, Node *x)
 {
     if (op_is_alu(x->op))
@@ -182,7 +187,8 @@ static Node *unrolled(Context *c, Node *x, int out, int tap)
     return ingot_gather(c, x, index);
 }
 
-/* x as [B, R, tiles, m.., C, taps..], a pair of axes for each window; of one that is not transformed, what it slides over. */
+/* x as [B, R, tiles, m.., C, taps..], a pair of axes for each window; of one that is not
+ * transformed, what it slides over. */
 static Node *tiled(Rewrite *r, const Axes *s, const Form *f)
 {
     int perm[INGOT_MAX_RANK], n = 0;
@@ -292,7 +298,8 @@ static Node *transformed_w(Context *c, const Axes *s, const Form *f)
     return concat_of(c, parts, part, 0);
 }
 
-/* [points, B, R tiles, M, 1] back to [B, R, out.., M]; of so many results along the first window. */
+/* [points, B, R tiles, M, 1] back to [B, R, out.., M]; of so many results along the first
+ * window. */
 static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *product,
                               int64_t results)
 {
@@ -402,7 +409,7 @@ static Node *strip(Rewrite *r, const Axes *s, const Form *f, Node *x, Node *u, i
     return transformed_back(c, s, f, multiplied(r, s, f, v, u), results);
 }
 
-/* ---- the rewrite ------------------------------------------------------------------------------------ */
+/* ---- the rewrite ----------------------------------------------------------------------------- */
 
 static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
 {

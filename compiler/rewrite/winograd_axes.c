@@ -1,11 +1,12 @@
 /* winograd_axes.c - windows of three taps in a sum of products, and what its axes are.
  *
- * A window is known by its coordinates: what is read at (o + 1, k) is what is read at (o, k + 1). */
+ * A window is known by its coordinates: what is read at (o + 1, k) is what is read at (o, k +
+ * 1). */
 #include <string.h>
 
 #include "winograd.h"
 
-/* ---- windows ------------------------------------------------------------------------------------ */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 Node *index_at(Context *c, Node *t, Node *const *at, int depth)
 {
@@ -81,7 +82,7 @@ static bool is_window(Context *c, Node *x, int out, int tap)
     return true;
 }
 
-/* ---- the product ---------------------------------------------------------------------------------- */
+/* ---- the product ----------------------------------------------------------------------------- */
 
 static bool moves_with(Node *f, int axis)
 {

@@ -1,12 +1,14 @@
-/* winograd_time.c - how long a convolution in fewer products takes, by the time of the direct one, and what memory it may take.
+/* winograd_time.c - how long a convolution in fewer products takes, by the time of the direct one,
+ * and what memory it may take.
  *
- * The time is that of the products, with weights that come from memory, and of the bytes that lie between the three kernels. */
+ * The time is that of the products, with weights that come from memory, and of the bytes that lie
+ * between the three kernels. */
 #include <math.h>
 
 #include "tc.h"
 #include "winograd.h"
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static double extent(const Axes *s, Node *x, AxisGroup group)
 {
@@ -52,21 +54,24 @@ double product_ram(Node *n)
     return bytes;
 }
 
-/* What may lie between the kernels: with it the largest product of the model takes a quarter more. */
+/* What may lie between the kernels: with it the largest product of the model takes a quarter
+ * more. */
 static double room_for(const Rewrite *r, Node *n)
 {
     const double MORE = 1.25;
     return MORE * r->ram - product_ram(n);
 }
 
-/* As a part of the largest product's memory: how much more it takes than that if so many bytes lie between the kernels. */
+/* As a part of the largest product's memory: how much more it takes than that if so many bytes lie
+ * between the kernels. */
 static double growth_of(const Rewrite *r, Node *n, double live)
 {
     double more = product_ram(n) + live - r->ram;
     return more > 0 ? more / r->ram : 0;
 }
 
-/* Does a matrix unit multiply these operands as they are?  It is many times as fast as what would multiply their transforms. */
+/* Does a matrix unit multiply these operands as they are?  It is many times as fast as what would
+ * multiply their transforms. */
 static bool unit_takes(const Target *t, const Axes *s)
 {
     const Node *x = s->x, *w = s->w;
@@ -77,9 +82,10 @@ static bool unit_takes(const Target *t, const Axes *s)
     return tc_widens(t->machine.units, x) && tc_widens(t->machine.units, w);
 }
 
-/* ---- how long it takes --------------------------------------------------------------------------- */
+/* ---- how long it takes ----------------------------------------------------------------------- */
 
-/* Products: how many terms and weights there are; of one result, how many terms; how many results share weights. */
+/* Products: how many terms and weights there are; of one result, how many terms; how many results
+ * share weights. */
 typedef struct {
     double terms, weights, summed, rows;
 } Work;
@@ -102,10 +108,11 @@ static Work work_of(const Axes *s, const Form *f)
     return w;
 }
 
-/* Cycles of products, two operations a term, and of their weights, which come from memory meanwhile.  A panel of them, for the lanes
- * of a vector or two, serves all rows of results; if L2 does not hold it beside the next one, it comes again for each tile of rows.
- * All weights come again for each further strip, from memory if no cache holds them beside its `live` bytes; from a cache they
- * come in time, or take longer than the products. */
+/* Cycles of products, two operations a term, and of their weights, which come from memory
+ * meanwhile.  A panel of them, for the lanes of a vector or two, serves all rows of results; if L2
+ * does not hold it beside the next one, it comes again for each tile of rows. All weights come
+ * again for each further strip, from memory if no cache holds them beside its `live` bytes; from a
+ * cache they come in time, or take longer than the products. */
 static double products(const Target *t, const Work *w, double strips, double live)
 {
     enum { VECTORS = 2, TILE_ROWS = 8 };
@@ -120,8 +127,8 @@ static double products(const Target *t, const Work *w, double strips, double liv
     return fmax(time, fmax(memory, cached)) + fmin(time, memory) * APART;
 }
 
-/* In strips of so many rows of tiles.  What lies between the kernels takes as long as the transforms read it or write it; lines that
- * are written are fetched before. */
+/* In strips of so many rows of tiles.  What lies between the kernels takes as long as the
+ * transforms read it or write it; lines that are written are fetched before. */
 static double fewer_time(const Target *t, const Axes *s, const Form *f, int64_t rows)
 {
     const int64_t tiles = rows_of_tiles(s, f, 0);
@@ -134,7 +141,8 @@ static double fewer_time(const Target *t, const Axes *s, const Form *f, int64_t 
 
 enum { FAR = 4 }; /* times what L2 holds */
 
-/* Rows of strips of one size, but for the last, between whose kernels lie no more bytes than that. */
+/* Rows of strips of one size, but for the last, between whose kernels lie no more bytes than
+ * that. */
 static int64_t rows_within(const Axes *s, const Form *f, double most)
 {
     const double row = bytes_between(s, f);
@@ -144,8 +152,9 @@ static int64_t rows_within(const Axes *s, const Form *f, double most)
     return ceil_div(tiles, ceil_div(tiles, rows));
 }
 
-/* What is near stays in L2; what would not be far from it stays whole, if there is room for it, and strips are as large as there is
- * room for if reading weights again for smaller ones takes longer than what comes from further away. */
+/* What is near stays in L2; what would not be far from it stays whole, if there is room for it, and
+ * strips are as large as there is room for if reading weights again for smaller ones takes longer
+ * than what comes from further away. */
 int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
 {
     const double room = room_for(r, n), all = bytes_between(s, f) * (double)rows_of_tiles(s, f, 0);
@@ -156,7 +165,8 @@ int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
                                                                                          : near;
 }
 
-/* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time beside. */
+/* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time
+ * beside. */
 static double winograd_time(Rewrite *r, Node *n, const Form *f)
 {
     const Target *t = r->target;

@@ -2,13 +2,15 @@
  *
  *     sum of (x - z) * w  ->  (sum of x * w) - z * (sum of w)       of a constant w
  *
- * What lies in memory is then multiplied as it lies there: nothing is subtracted in the loop, and a unit that multiplies
- * bytes can be used.  The last sum is evaluated when the model is compiled.  Padding was added behind the
- * subtraction and stood for zeros; behind (pad of (x - z)) + z it stands for z, which is what the border of x's buffer is
- * filled with (layouts.c).  A zero point that the run computes leaves the same way; there the padded bytes are stored.
+ * What lies in memory is then multiplied as it lies there: nothing is subtracted in the loop, and a
+ * unit that multiplies bytes can be used.  The last sum is evaluated when the model is compiled.
+ * Padding was added behind the subtraction and stood for zeros; behind (pad of (x - z)) + z it
+ * stands for z, which is what the border of x's buffer is filled with (layouts.c).  A zero point
+ * that the run computes leaves the same way; there the padded bytes are stored.
  *
- * Zero points of weights are subtracted when the model is compiled, if what is left fits into bytes.  Weights without a sign
- * that leave more lose a half of their range instead, and a sum of x, which all of them share, makes up for it:
+ * Zero points of weights are subtracted when the model is compiled, if what is left fits into
+ * bytes.  Weights without a sign that leave more lose a half of their range instead, and a sum of
+ * x, which all of them share, makes up for it:
  *
  *     sum of x * (w - z)  ->  (sum of x * w') + (128 - z) * (sum of x)       w' = w - 128, as i8
  *
@@ -37,7 +39,8 @@ Node *scalar_of(Node *n)
     return number && number->op == OP_CONST ? number : NULL;
 }
 
-/* The number, as i32, that is subtracted where f moves elements of x - z (or x + -z) for an x of few bits; NULL: none is. */
+/* The number, as i32, that is subtracted where f moves elements of x - z (or x + -z) for an x of
+ * few bits; NULL: none is. */
 static Node *zero_of(Context *c, Node *f)
 {
     while (is_move(f))
@@ -63,8 +66,8 @@ bool is_weight(Node *n)
     return n->op == OP_DATA;
 }
 
-/* Weights less their zero points as i8, if that is where all of them lie: a form that is folded when the model is compiled.  NULL:
- * they have none, or do not. */
+/* Weights less their zero points as i8, if that is where all of them lie: a form that is folded
+ * when the model is compiled.  NULL: they have none, or do not. */
 static Node *narrow_weight(Rewrite *r, Node *w)
 {
     Context *c = r->c;
@@ -87,7 +90,8 @@ static Node *narrow_weight(Rewrite *r, Node *w)
     return fits ? ingot_cast(c, ingot_cast(c, w, INGOT_I8), INGOT_I32) : NULL;
 }
 
-/* The sum of w over the axes, of size 1 wherever w does not vary, as compact shows; NULL if that cannot be said. */
+/* The sum of w over the axes, of size 1 wherever w does not vary, as compact shows; NULL if that
+ * cannot be said. */
 static Node *sum_of(Rewrite *r, Node *w, Node *compact, unsigned axes)
 {
     int64_t times = 1, extent;
@@ -109,7 +113,8 @@ static Node *sum_of(Rewrite *r, Node *w, Node *compact, unsigned axes)
     return ingot_mul(r->c, compact, node_const_i(r->c, INGOT_I32, (int32_t)times));
 }
 
-/* Weights without a sign less numbers: as i8, 128 less; *rest: what these are too small by.  NULL: they are none. */
+/* Weights without a sign less numbers: as i8, 128 less; *rest: what these are too small by.  NULL:
+ * they are none. */
 static Node *lowered_weight(Context *c, Node *w, Node **rest)
 {
     if (is_move(w)) {
@@ -124,7 +129,8 @@ static Node *lowered_weight(Context *c, Node *w, Node **rest)
     return ingot_cast(c, ingot_cast(c, ingot_sub(c, w->src[0], half), INGOT_I8), INGOT_I32);
 }
 
-/* The sum of x * w, of weights that leave more than i8 holds; NULL: it stays, for nothing multiplies bytes. */
+/* The sum of x * w, of weights that leave more than i8 holds; NULL: it stays, for nothing
+ * multiplies bytes. */
 static Node *with_lowered_weights(Rewrite *r, Node *n, Node *x, Node *w)
 {
     Context *c = r->c;
@@ -166,7 +172,8 @@ Node *narrow_weights(Rewrite *r, Node *n)
     return NULL;
 }
 
-/* (f padded with zeros) + z, of a z that the run computes: the bytes themselves, and where they are padded they are stored so. */
+/* (f padded with zeros) + z, of a z that the run computes: the bytes themselves, and where they are
+ * padded they are stored so. */
 static Node *with_zero(Context *c, Node *f, Node *z)
 {
     if (f->op == OP_PAD) {

@@ -4,10 +4,11 @@
  *     e = exp(s - max over j of s)
  *     y = sum over j of (e / sum over j of e) v[j,d]
  *
- * s is as large as both of its operands are long.  But whoever computes y[i,d], for all d, needs a row of s only, which
- * lies in a place near by, as does the row of e.  What is asked for is the form, not the operators: a sum (s) that
- * is read along its last axis by reduces and by elementwise operations on rows, of which comes one operand of a sum of products
- * over the same axis (y).  Nothing between the two is stored: s and what the products read have a place for their rows
+ * s is as large as both of its operands are long.  But whoever computes y[i,d], for all d, needs a
+ * row of s only, which lies in a place near by, as does the row of e.  What is asked for is the
+ * form, not the operators: a sum (s) that is read along its last axis by reduces and by elementwise
+ * operations on rows, of which comes one operand of a sum of products over the same axis (y).
+ * Nothing between the two is stored: s and what the products read have a place for their rows
  * (STAGE, rangeify.c). */
 #include "fusion.h"
 #include "tc.h"
@@ -145,7 +146,8 @@ static bool all_inside(const Rows *r)
     return r->sum != NULL;
 }
 
-/* The factors of the products that change along the row: what is the same for all of it leaves the sum (rangeify.c). */
+/* The factors of the products that change along the row: what is the same for all of it leaves the
+ * sum (rangeify.c). */
 static Node *core_of(const Rows *r, Node *n)
 {
     while (n->op == OP_MUL || n->op == OP_DIV) {
@@ -202,8 +204,9 @@ static double most_along(Node *dim)
     return dim->hi < 1 ? 1 : (double)dim->hi;
 }
 
-/* The rows of a block, in both of their places, stay near. What all rows of a matrix share, keys * (terms + columns) elements, comes
- * again for each block: that may take as long as the multiply-adds, and what it takes to store the rows and to read them. */
+/* The rows of a block, in both of their places, stay near. What all rows of a matrix share, keys *
+ * (terms + columns) elements, comes again for each block: that may take as long as the
+ * multiply-adds, and what it takes to store the rows and to read them. */
 static bool fits(const Rows *r, Node *products)
 {
     const Target *t = r->s->target;
@@ -246,7 +249,8 @@ static bool is_read(Sched *s, const Node *x, ingot_dtype type)
     return base->dtype == type && !is_computed(s, (Node *)(uintptr_t)base);
 }
 
-/* Rows of each matrix, and what lies along a row (keys), its terms, and the columns of the results. */
+/* Rows of each matrix, and what lies along a row (keys), its terms, and the columns of the
+ * results. */
 typedef struct {
     int64_t rows, keys, terms, columns;
 } RowSizes;
@@ -276,7 +280,8 @@ static bool row_sizes(const Rows *r, const Node *products, RowSizes *z)
     return true;
 }
 
-/* Enough of them, for the registers of lanes and the memory of a group.  A warp has rows of MOST_PART; of longer ones a part. */
+/* Enough of them, for the registers of lanes and the memory of a group.  A warp has rows of
+ * MOST_PART; of longer ones a part. */
 static bool sizes_fit(const RowSizes *z, int64_t bytes, const Target *t)
 {
     enum { LEAST = 16, PAD = 2 * TC_PIECE, PARTS = 2 };
@@ -311,8 +316,9 @@ static bool lanes_join(const Rows *r)
     return true;
 }
 
-/* On a GPU the rows stay in the registers of lanes that multiply fragments together (tc_rows.c): whatever is made of rows of sums, and of
- * the results.  Operands of both products are read as they lie, but for the row, which is rounded to their type. */
+/* On a GPU the rows stay in the registers of lanes that multiply fragments together (tc_rows.c):
+ * whatever is made of rows of sums, and of the results.  Operands of both products are read as they
+ * lie, but for the row, which is rounded to their type. */
 static bool fits_registers(const Rows *r, Node *products)
 {
     Sched *s = r->s;

@@ -1,7 +1,9 @@
-/* cast_side.c - on which side of a cast a value is stored, and what of constants is computed in every run: bytes against operations.
+/* cast_side.c - on which side of a cast a value is stored, and what of constants is computed in
+ * every run: bytes against operations.
  *
- * What lies in memory is as narrow as it can be where bytes are dear (Target.byte) or where narrow numbers are what is
- * multiplied (bytes of a dot, halves of a matrix unit).  Elsewhere a byte counts as long as it takes to fetch it. */
+ * What lies in memory is as narrow as it can be where bytes are dear (Target.byte) or where narrow
+ * numbers are what is multiplied (bytes of a dot, halves of a matrix unit).  Elsewhere a byte
+ * counts as long as it takes to fetch it. */
 #include <math.h>
 
 #include "fusion.h"
@@ -15,8 +17,8 @@ static bool is_uniform(Node *n)
     return n->op == OP_CONST;
 }
 
-/* A dot multiplies bytes: integers that are widened, for its sum, are best as narrow as they are. So are the floats that a
- * matrix unit multiplies. */
+/* A dot multiplies bytes: integers that are widened, for its sum, are best as narrow as they are.
+ * So are the floats that a matrix unit multiplies. */
 bool is_for_dot(const Sched *s, Node *wide)
 {
     if (dtype_is_int(wide->dtype))
@@ -32,8 +34,8 @@ bool keeps_narrow(const Sched *s, Node *wide)
     return s->target->machine.byte > 0 || is_for_dot(s, wide);
 }
 
-/* Is it worth so many operations whenever an element is read, to have it in memory as this one and not as that? A byte
- * less has not to be fetched, and may be worth something by itself. */
+/* Is it worth so many operations whenever an element is read, to have it in memory as this one and
+ * not as that? A byte less has not to be fetched, and may be worth something by itself. */
 bool narrow_pays(const Sched *s, Node *narrow, Node *wide, int cost)
 {
     const Target *t = s->target;
@@ -42,7 +44,8 @@ bool narrow_pays(const Sched *s, Node *narrow, Node *wide, int cost)
                                       saved * (cost_bytes(1, INFINITY, t) + t->machine.byte);
 }
 
-/* What n is made of by casts and little arithmetic with numbers, where that has fewer bytes: the narrow side. */
+/* What n is made of by casts and little arithmetic with numbers, where that has fewer bytes: the
+ * narrow side. */
 Node *narrow_side(Sched *s, Node *n)
 {
     Node *best = n, *wide = n;
@@ -79,8 +82,8 @@ bool is_widened(Sched *s, Node *n, int cost)
     return (moves_elements(n) || number || n->op == OP_CAST) && below->widened;
 }
 
-/* Is a constant that grows when it is folded read faster than it is computed, each time? Beside others it has half of a
- * level of memory. */
+/* Is a constant that grows when it is folded read faster than it is computed, each time? Beside
+ * others it has half of a level of memory. */
 bool fold_pays(Sched *s, Node *n, double bytes, double leaves)
 {
     const Target *t = s->target;
@@ -91,7 +94,8 @@ bool fold_pays(Sched *s, Node *n, double bytes, double leaves)
            cost_bytes(leaves, 2 * leaves, t) + cost_ops(&r, t);
 }
 
-/* Is a constant made of fewer bytes computed where it is read, rather than in every run beforehand? */
+/* Is a constant made of fewer bytes computed where it is read, rather than in every run
+ * beforehand? */
 bool unpacking_pays(Sched *s, Node *n, double bytes, double leaves)
 {
     const Target *t = s->target;

@@ -1,14 +1,16 @@
 /* concat_in_place.c - the kernel that makes a part of a concat writes it right there.
  *
- * A stored value may have a home: a place in the buffer of another one.  Its kernel writes there and its readers read
- * there, so that nothing is left to be copied.  The last concat first, since it may be the longest:
+ * A stored value may have a home: a place in the buffer of another one.  Its kernel writes there
+ * and its readers read there, so that nothing is left to be copied.  The last concat first, since
+ * it may be the longest:
  *
- *   - a concat whose parts lie side by side in one buffer already is a view of it: those of a dense block, each longer
- *     than the one before, are all in the last one
- *   - else what it contains whole, as one part or as several (a split that is joined again), has its home in it
+ *   - a concat whose parts lie side by side in one buffer already is a view of it: those of a dense
+ *     block, each longer than the one before, are all in the last one
+ *   - else what it contains whole, as one part or as several (a split that is joined again), has
+ *     its home in it
  *
- * Results of a block and what calls and control steps read have buffers of their own.  A value in several concats has
- * its home in one of them; the others get a copy (schedule_store.c).
+ * Results of a block and what calls and control steps read have buffers of their own.  A value in
+ * several concats has its home in one of them; the others get a copy (schedule_store.c).
  *
  * Requires fuse(). Leaves Info.home and Info.home_at. */
 #include "fusion.h"
@@ -108,7 +110,8 @@ static void set_home(const Homes *h, Node *t, Node *home, Node *const *at)
         i->home_at[d] = at[d];
 }
 
-/* Not a dim that some step of the model sets: the parts would have to know where to write before it is known. */
+/* Not a dim that some step of the model sets: the parts would have to know where to write before it
+ * is known. */
 static bool known_early(Context *c, Node *dim)
 {
     bool known = dim->op != OP_VAR || !c->vars[dim->arg.i].setter;

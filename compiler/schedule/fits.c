@@ -1,7 +1,7 @@
 /* fits.c - does one kernel hold all that a value is made of?
  *
- * A region (region.c) knows, but it is walked at coordinates, again for each value that is asked about.  Most of the time
- * something simpler says enough, from what is cheap to what is exact:
+ * A region (region.c) knows, but it is walked at coordinates, again for each value that is asked
+ * about.  Most of the time something simpler says enough, from what is cheap to what is exact:
  *
  *     1. what the sources have, added up, kept with each value while the graph is walked
  *     2. each node of an elementwise expression once, and each buffer behind it
@@ -30,8 +30,8 @@ static void add_reads(Extent *all, int buffers, const Node *one)
     all->buffers += buffers;
 }
 
-/* A region has no more than those of its sources together: what two of them share is counted once, and what one of them
- * computes once is computed once there. */
+/* A region has no more than those of its sources together: what two of them share is counted once,
+ * and what one of them computes once is computed once there. */
 Extent extent_most(Sched *s, Node *n)
 {
     Extent most = {.nodes = !only_moves(n)};
@@ -93,7 +93,8 @@ static void count_operand(Sched *s, Count *q, Node *x)
     }
 }
 
-/* Elementwise nodes run at the coordinates of their result, however many of them read one: each counts once. */
+/* Elementwise nodes run at the coordinates of their result, however many of them read one: each
+ * counts once. */
 static Extent each_once(Sched *s, Node *n)
 {
     Count q = {.ntodo = 0};

@@ -40,8 +40,8 @@ bool is_computed(Sched *s, Node *n)
     return !info_of(s, n)->stored && !is_leaf(s, n);
 }
 
-/* A part of a constant that others multiply: a kernel of its own can read it in whatever layout those want (share_weights.c),
- * where that takes little beside reading all of the constant. */
+/* A part of a constant that others multiply: a kernel of its own can read it in whatever layout
+ * those want (share_weights.c), where that takes little beside reading all of the constant. */
 static bool is_looked_up(Sched *s, Node *n)
 {
     const Target *t = s->target;
@@ -65,7 +65,8 @@ static bool is_copied(Sched *s, Node *n, Node *const *uses)
 
 enum { MOVE_OPS = 4 }; /* that take the time of a store or a load, and its part of a loop */
 
-/* Is a row of it computed once, into a place of the kernel that stays near, rather than in each loop over the row that reads it? */
+/* Is a row of it computed once, into a place of the kernel that stays near, rather than in each
+ * loop over the row that reads it? */
 static bool stage_pays(Sched *s, Node *n)
 {
     const Info *i = info_of(s, n);
@@ -136,8 +137,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     return NULL;
 }
 
-/* --fuse all: computed again wherever it is read, if a kernel can be that large; a reduce too, as long as recompute_limit.c finds
- * that bearable. */
+/* --fuse all: computed again wherever it is read, if a kernel can be that large; a reduce too, as
+ * long as recompute_limit.c finds that bearable. */
 static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
 {
     Info *i = info_of(s, n);
@@ -267,8 +268,9 @@ static void analyse(Sched *s, Node *n)
         i->leaves = bytes; /* what is made of it is compared with it */
 }
 
-/* What is stored, and of what could have been: reduces, what several readers compute, that of which another is stored in its
- * place (which would be in memory when a file is read, and tell otherwise), and what the file speaks of. */
+/* What is stored, and of what could have been: reduces, what several readers compute, that of which
+ * another is stored in its place (which would be in memory when a file is read, and tell
+ * otherwise), and what the file speaks of. */
 static void record(Sched *s, Node *n)
 {
     const Info *i = info_of(s, n);
@@ -302,7 +304,8 @@ static void store_as(Sched *s, Node *const *order, Node *n, int last, const char
         analyse(s, order[j]);
 }
 
-/* A kernel that stores t repeats more than it should: values of it get kernels of their own, which may do so again. */
+/* A kernel that stores t repeats more than it should: values of it get kernels of their own, which
+ * may do so again. */
 static void bound_repeats(Sched *s, Node *const *order, Node *t, Node *const *uses)
 {
     Node **kernel = NULL, *root = t;
@@ -335,7 +338,8 @@ static Node *largest_operand(Sched *s, Node *term)
     return most;
 }
 
-/* What is stored where t would be: what is narrow; what t repeats the elements of; an operand of a term of a sum. */
+/* What is stored where t would be: what is narrow; what t repeats the elements of; an operand of a
+ * term of a sum. */
 static Node *stored_for(Sched *s, Node *t, Node *const *uses)
 {
     if (info_of(s, t)->root)

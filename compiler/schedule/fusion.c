@@ -1,16 +1,16 @@
 /* fusion.c - together in one kernel, or apart?
  *
- * Two passes ask it.  fuse.c: is a value computed by its readers, or by a kernel of its own that stores it?  merge.c: are
- * two kernels that store different values one?  They are answered alike:
+ * Two passes ask it.  fuse.c: is a value computed by its readers, or by a kernel of its own that
+ * stores it?  merge.c: are two kernels that store different values one?  They are answered alike:
  *
- *     1. may it be?  Each pass knows what its kind of fusion forbids (of values must_store()); what one kernel may hold is the
- *        same (region_fits()).
+ *     1. may it be?  Each pass knows what its kind of fusion forbids (of values must_store()); what
+ *        one kernel may hold is the same (region_fits()).
  *     2. what does the plan's file say of it (decisions.c), and what the preset?
- *     3. what takes more time: what being apart costs beyond being together, or the other way round?  In cycles, of the regions
- *        of region.c: what only one of the two ways has.
+ *     3. what takes more time: what being apart costs beyond being together, or the other way
+ *        round?  In cycles, of the regions of region.c: what only one of the two ways has.
  *
- * and the answer goes into the same record, which a file may change.  concat_in_place.c asks the first two alone: to lie in a concat takes no
- * time. */
+ * and the answer goes into the same record, which a file may change.  concat_in_place.c asks the
+ * first two alone: to lie in a concat takes no time. */
 #include <string.h>
 
 #include "fusion.h"
@@ -48,7 +48,7 @@ const char *must_store(Sched *s, Node *n, Node *const *uses)
     return NULL;
 }
 
-/* ---- a value and its readers ------------------------------------------------------------------------ */
+/* ---- a value and its readers ----------------------------------------------------------------- */
 
 enum { WALKED = 8 }; /* results for which a group has an element, at least, if there are so many */
 
@@ -60,9 +60,10 @@ static double times_computed(const Readers *r)
     return r->times > WALKED * r->kernels ? r->times / WALKED : r->kernels;
 }
 
-/* Storing takes a kernel, a write, and a read by every reader; computing it in its readers takes its operations as often as
- * they read it. Where it takes the place of what dies there, it is no matter of memory, but of time alone: then it counts, too,
- * that products take an operand from memory as it is, spread over the lanes, and one that is computed has to be spread. */
+/* Storing takes a kernel, a write, and a read by every reader; computing it in its readers takes
+ * its operations as often as they read it. Where it takes the place of what dies there, it is no
+ * matter of memory, but of time alone: then it counts, too, that products take an operand from
+ * memory as it is, spread over the lanes, and one that is computed has to be spread. */
 bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *readers, Fusion *f)
 {
     const Target *t = s->target;
@@ -90,7 +91,8 @@ bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *reader
     return arithmetic <= 0 || fusion_pays(f);
 }
 
-/* Sums of products that a GPU's groups divide among them: a kernel has one such sum, and no other reduce. */
+/* Sums of products that a GPU's groups divide among them: a kernel has one such sum, and no other
+ * reduce. */
 bool is_for_groups(Sched *s, Node *n)
 {
     enum { LEAST = 1 << 10 }; /* operations */
@@ -121,7 +123,7 @@ bool fusion_of_company(Sched *s, Node *n, Node *reader, Fusion *f)
     return fusion_pays(f);
 }
 
-/* ---- two kernels ------------------------------------------------------------------------------------ */
+/* ---- two kernels ----------------------------------------------------------------------------- */
 
 /* What both kernels compute. */
 Region region_of_steps(Sched *s, Arena *a, const Step *into, const Step *from)
@@ -132,8 +134,9 @@ Region region_of_steps(Sched *s, Arena *a, const Step *into, const Step *from)
     return region_of_all(s, into->nstored + from->nstored, all);
 }
 
-/* One kernel launches once and reads once what both read.  Where others run between the two, what the later one makes lies
- * in memory meanwhile: it is fetched from the level that holds what those touch too, and the arena may grow. */
+/* One kernel launches once and reads once what both read.  Where others run between the two, what
+ * the later one makes lies in memory meanwhile: it is fetched from the level that holds what those
+ * touch too, and the arena may grow. */
 Fusion fusion_of_steps(Sched *s, Arena *a, const Block *b, int i, int j, const Region *both)
 {
     const Target *t = s->target;

@@ -13,12 +13,15 @@ typedef struct {
     bool walked;        /* a GPU's group has each element once for some of its results */
 } Readers;
 
-/* fusion.c: what the plan's file says about something (YES: together), or else the preset; UNSAID: what takes less time. */
+/* fusion.c: what the plan's file says about something (YES: together), or else the preset; UNSAID:
+ * what takes less time. */
 Said fusion_wanted(const Plan *, Said file);
 bool fusion_pays(const Fusion *);
-/* Why a kernel has to store n, whatever a preset or a file says; NULL: its readers may compute it. */
+/* Why a kernel has to store n, whatever a preset or a file says; NULL: its readers may compute
+ * it. */
 const char *must_store(Sched *, Node *n, Node *const *uses);
-/* Of a value that its readers compute, and of a sum of products that would stand beside another reduce of its reader's. */
+/* Of a value that its readers compute, and of a sum of products that would stand beside another
+ * reduce of its reader's. */
 bool fusion_of_value(Sched *, Node *, Node *const *uses, const Readers *, Fusion *);
 bool fusion_of_company(Sched *, Node *sum, Node *reader, Fusion *);
 /* Of the kernels of steps `into` and, later, `from`, in which so many others run meanwhile. */

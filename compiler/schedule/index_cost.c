@@ -1,10 +1,12 @@
-/* index_cost.c - what it takes to compute a tensor that is made of coordinates alone: an index table, a mask.
+/* index_cost.c - what it takes to compute a tensor that is made of coordinates alone: an index
+ * table, a mask.
  *
- * Its expression is simplified with the loops that read it, so that most of it is gone: a slice of an IOTA is one more
- * term of an address, a division by a number that divides the extent splits the loop (split.c).  What is
- * left is computed wherever it is read, one element at a time:
+ * Its expression is simplified with the loops that read it, so that most of it is gone: a slice of
+ * an IOTA is one more term of an address, a division by a number that divides the extent splits the
+ * loop (split.c).  What is left is computed wherever it is read, one element at a time:
  *
- *     min(i, 6 - i)  of an i below 9      two operations of axis 0: the difference is a term of an address
+ *     min(i, 6 - i)  of an i below 9      two operations of axis 0: the difference is a term of an
+ *                                         address
  *     (i + 5) % 7                         one remainder
  *     i / 2          of an i below 8      none
  *
@@ -42,7 +44,8 @@ static bool is_made_of_coordinates(Sched *s, Node *root)
     return true;
 }
 
-/* Does it stay where an address is a sum of strides times loops, and a condition is a question of where one is? */
+/* Does it stay where an address is a sum of strides times loops, and a condition is a question of
+ * where one is? */
 static bool stays(const Node *e)
 {
     int64_t d, extent;

@@ -1,5 +1,5 @@
-/* kernel_finish.c - a finished loop nest becomes a Kernel: it is copied into a context of its own with
- * buffers and ranges renumbered by first use.  Equal kernels then have equal text, whatever
+/* kernel_finish.c - a finished loop nest becomes a Kernel: it is copied into a context of its own
+ * with buffers and ranges renumbered by first use.  Equal kernels then have equal text, whatever
  * tensors they came from, and are emitted once (share.c). */
 #include <string.h>
 
@@ -90,7 +90,8 @@ static void estimate(Kernel *k, Arena *a)
     k->bytes = kernel_bytes(k);
 }
 
-/* Output axes i0, i1, ... outermost first; reduced ones r0, r1, ... as their reduces nest them; p0, p1, ... of staged values. */
+/* Output axes i0, i1, ... outermost first; reduced ones r0, r1, ... as their reduces nest them; p0,
+ * p1, ... of staged values. */
 static void name_axes(Copy *q, Node *const *out, int nout)
 {
     Kernel *k = q->k;

@@ -5,13 +5,15 @@
  * together.  Elementwise kernels over one operand read it once.  Which loop of one is which of the
  * other follows from the accesses to that operand, whatever order their results are stored in.
  *
- * That is fusion sideways, as fuse.c is along the edges of the graph, and fusion.c answers both: this file says which kernels
- * are candidates, what forbids it, and how two become one.  It comes after lowering since three things are known by then only:
- * which loops two kernels have in common (coordinates that were simplified), what runs between them, and in which buffers their
- * results lie.
+ * That is fusion sideways, as fuse.c is along the edges of the graph, and fusion.c answers both:
+ * this file says which kernels are candidates, what forbids it, and how two become one.  It comes
+ * after lowering since three things are known by then only: which loops two kernels have in common
+ * (coordinates that were simplified), what runs between them, and in which buffers their results
+ * lie.
  *
- * What is legal is more than what pays: kernels that do not wait for each other and store results of the same extents may
- * share their loops over these, whatever they read and reduce (--fuse all). */
+ * What is legal is more than what pays: kernels that do not wait for each other and store results
+ * of the same extents may share their loops over these, whatever they read and reduce (--fuse
+ * all). */
 #include <string.h>
 
 #include "fusion.h"
@@ -48,7 +50,7 @@ static bool ordered(const Step *s, const Step *late)
     return false;
 }
 
-/* ---- which loop is which ------------------------------------------------------------------------ */
+/* ---- which loop is which --------------------------------------------------------------------- */
 
 static int axis_of(const Kernel *k, const Node *range)
 {
@@ -103,7 +105,8 @@ static int collect(Arena *a, const Kernel *k, int op, Node ***out)
     return count;
 }
 
-/* By id: equal for expressions that are equal but for their ranges, and for which buffers they read. */
+/* By id: equal for expressions that are equal but for their ranges, and for which buffers they
+ * read. */
 static uint64_t *forms_of(Arena *a, const Kernel *k)
 {
     int n;
@@ -133,7 +136,8 @@ static bool may_unify(const uint64_t *my_form, const Node *mine, const uint64_t 
     return same;
 }
 
-/* The largest variable that both read alike decides which loop is which; gives its elements, or 0. */
+/* The largest variable that both read alike decides which loop is which; gives its elements, or
+ * 0. */
 static int64_t pair_by_operand(Match *m)
 {
     Node **mine, **its;
@@ -200,9 +204,10 @@ static void unpair(Match *m)
     m->operand_bytes = 0;
 }
 
-/* ---- what is worth it ------------------------------------------------------------------------------ */
+/* ---- what is worth it ------------------------------------------------------------------------ */
 
-/* One END and plain stores: that much is needed. Worth it: for each store at most one sum of products. */
+/* One END and plain stores: that much is needed. Worth it: for each store at most one sum of
+ * products. */
 static bool mergeable(Arena *a, const Step *s, bool all, bool *contraction)
 {
     if (s->kind != STEP_KERNEL || s->kernel->serial || s->kernel->sink->nsrc != 1 ||
@@ -238,7 +243,7 @@ static bool meet(const Step *into, const Step *from)
     return false;
 }
 
-/* ---- joining ------------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 /* An expression of m->from, in the context of m->into. */
 static Node *import(const Match *m, Node *root, const int *arg)
@@ -350,7 +355,7 @@ static void join(Match *m, Plan *p)
     ingot_context_free(m->from->kernel->c);
 }
 
-/* ---- the pass ---------------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 /* What the file says: whether they are one kernel. */
 static Said said_of(const Plan *p, const ValueChoice *given, const Step *into)

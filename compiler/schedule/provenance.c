@@ -1,10 +1,11 @@
 /* provenance.c - which nodes of the model a kernel computes, and which of them it is named after.
  *
- * A node of the graph may have been asked for by several nodes of the model: two convolutions pad the same tensor, two
- * branches take the same sum.  In a kernel that computes the one convolution, the padding is of that one: a node is of those
- * among its origins that what reads it there is of too.  Where they have none in common, a node of the model ends,
- * and it is the result of all its origins.  And where a kernel ends within a convolution, having moved elements for it and
- * nothing else, it computes nothing of it. */
+ * A node of the graph may have been asked for by several nodes of the model: two convolutions pad
+ * the same tensor, two branches take the same sum.  In a kernel that computes the one convolution,
+ * the padding is of that one: a node is of those among its origins that what reads it there is of
+ * too.  Where they have none in common, a node of the model ends, and it is the result of all its
+ * origins.  And where a kernel ends within a convolution, having moved elements for it and nothing
+ * else, it computes nothing of it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,14 +46,14 @@ static void find_readers(Sched *s)
     }
 }
 
-/* ---- origins of a step ---------------------------------------------------------------------------- */
+/* ---- origins of a step ----------------------------------------------------------------------- */
 
 void step_origins(Sched *s, Step *step, const Node *n)
 {
     step_origin_list(s->arena, step, s->c->origins[n->id]);
 }
 
-/* ---- members of a region -------------------------------------------------------------------------- */
+/* ---- members of a region --------------------------------------------------------------------- */
 
 static bool is_read(Sched *s, const Node *t)
 {
@@ -61,7 +62,8 @@ static bool is_read(Sched *s, const Node *t)
            op_info[t->op].cls == CONTROL || t->dtype == INGOT_INDEX;
 }
 
-/* Oldest first, and so sources before what reads them: Shell's sort, for they were found nearly in the other order. */
+/* Oldest first, and so sources before what reads them: Shell's sort, for they were found nearly in
+ * the other order. */
 static void sort_by_id(Member *m, int n)
 {
     for (int i = 0, j = n - 1; i < j; i++, j--) {
@@ -201,7 +203,7 @@ static void drop_others(Members *m)
     }
 }
 
-/* ---- the heaviest --------------------------------------------------------------------------------- */
+/* ---- the heaviest ---------------------------------------------------------------------------- */
 
 /* Operations of one node; movement is a little, so that what only moves has a name too. */
 static double operations_of(const Node *n)
@@ -276,7 +278,7 @@ void step_join(Arena *a, Step *into, const Step *from)
         into->heaviest = from->heaviest;
 }
 
-/* ---- names ---------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void lower_word(StrBuf *sb, const char *word)
 {
@@ -302,7 +304,8 @@ static const Node *output_of(const Context *c, const Heaviest *h)
     return h->value;
 }
 
-/* k07_conv_1x64x56x56: number, operator and shape of what most of its work is for; n: known at run time. */
+/* k07_conv_1x64x56x56: number, operator and shape of what most of its work is for; n: known at run
+ * time. */
 void kernel_name(const Context *c, Kernel *k, int number, const Step *step)
 {
     StrBuf sb = {0};

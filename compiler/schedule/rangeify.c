@@ -3,8 +3,8 @@
  * coordinates at every movement op; what remains is a scalar expression over ranges.
  *
  * A pad adds a condition to the gate of everything below it: loads read only where their gate
- * holds, so no out-of-bounds address is ever formed.  Below an expand those conditions stay that still
- * speak of its source's coordinates. */
+ * holds, so no out-of-bounds address is ever formed.  Below an expand those conditions stay that
+ * still speak of its source's coordinates. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,8 +108,8 @@ static bool varies(const Node *n, int nrange, Node *const *range)
     return false;
 }
 
-/* Factors of a sum's terms that are the same for all of them: e c v and (e / c) v become e v, and *outside what the sum is
- * multiplied by, c or 1 / c; NULL: there are none. */
+/* Factors of a sum's terms that are the same for all of them: e c v and (e / c) v become e v, and
+ * *outside what the sum is multiplied by, c or 1 / c; NULL: there are none. */
 static Node *take_factors(Context *c, Node *term, int nrange, Node *const *range, Node **outside)
 {
     if (term->op != OP_MUL && term->op != OP_DIV)
@@ -222,8 +222,8 @@ static int conditions_of(Arena *a, Node *gate, Condition **out, int n)
     return n;
 }
 
-/* What of the gate can keep something at these coordinates inside of its edges: a value that is the same for a whole row is
- * not computed for each element of the row, because some lie outside. */
+/* What of the gate can keep something at these coordinates inside of its edges: a value that is the
+ * same for a whole row is not computed for each element of the row, because some lie outside. */
 static Node *gate_at(Context *c, Node *gate, int rank, Node *const *at)
 {
     if (gate->op == OP_CONST)

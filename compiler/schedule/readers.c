@@ -1,7 +1,8 @@
-/* readers.c - who reads a value, how often, and how: what it would take to compute it there (fusion.c), or whether that can
- * be at all (fuse.c).
+/* readers.c - who reads a value, how often, and how: what it would take to compute it there
+ * (fusion.c), or whether that can be at all (fuse.c).
  *
- * Readers look through movement: what only moves elements is computed by whoever reads it in turn. */
+ * Readers look through movement: what only moves elements is computed by whoever reads it in
+ * turn. */
 #include "fusion.h"
 #include "tc.h"
 
@@ -15,7 +16,7 @@ static double readings(Node *n, Node *t)
     return all > 0 ? node_elements(t) / all : 1;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Axes that an EXPAND repeats. */
 unsigned expanded_axes(Node *n)
@@ -42,7 +43,8 @@ bool is_trailing(Node *n, unsigned axes)
     return axes != 0;
 }
 
-/* Rows of a GPU are shared by the items of a group (gpu_reduce.c): there are terms for many, and it is known how many. */
+/* Rows of a GPU are shared by the items of a group (gpu_reduce.c): there are terms for many, and it
+ * is known how many. */
 static bool row_of_group(const Node *n, unsigned axes, const Machine *m)
 {
     enum { MOST = 1 << 16 };
@@ -56,8 +58,9 @@ static bool row_of_group(const Node *n, unsigned axes, const Machine *m)
     return terms >= m->warp && terms <= MOST;
 }
 
-/* A reduce over rows, expanded over the same rows, costs one more loop over each row and no memory: softmax and the
- * norms are one kernel.  Is this reader of n such an expansion, or a step on the way to one? */
+/* A reduce over rows, expanded over the same rows, costs one more loop over each row and no memory:
+ * softmax and the norms are one kernel.  Is this reader of n such an expansion, or a step on the
+ * way to one? */
 static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
 {
     if (!s->fuse_rows || i->rows == ~0u)
@@ -91,8 +94,9 @@ static Node *next_reader(Sched *s, int nregion, Node *const *region, Node *const
     return next;
 }
 
-/* Do all readers of n belong to one elementwise region of n's shape that ends in a single node? Then n is
- * computed once by that node's kernel, whatever the number of readers.  (x * sigmoid(x), residual sums.) */
+/* Do all readers of n belong to one elementwise region of n's shape that ends in a single node?
+ * Then n is computed once by that node's kernel, whatever the number of readers.  (x * sigmoid(x),
+ * residual sums.) */
 static bool diamond(Sched *s, Node *n, Node *const *uses)
 {
     enum { MAX_REGION = 32 };
@@ -125,7 +129,7 @@ static bool diamond(Sched *s, Node *n, Node *const *uses)
     return false;
 }
 
-/* ---- how often ------------------------------------------------------------------------------------ */
+/* ---- how often ------------------------------------------------------------------------------- */
 
 /* Is t a term of a reduce, or is one made of it element by element, in so many steps? */
 static bool is_reduced(Sched *s, Node *t, Node *const *uses, int steps)
@@ -140,7 +144,8 @@ static bool is_reduced(Sched *s, Node *t, Node *const *uses, int steps)
     return reduced;
 }
 
-/* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those computes it. */
+/* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those
+ * computes it. */
 static void look_through(Sched *s, Node *n, double times, Node *const *uses, int moves, Readers *r)
 {
     Info *i = info_of(s, n);
@@ -183,7 +188,8 @@ static Node *sum_below(Sched *s, Node *n)
                : NULL;
 }
 
-/* Is n the only operand with a reduce of all that reads it, which is elementwise, behind axes that are repeated? */
+/* Is n the only operand with a reduce of all that reads it, which is elementwise, behind axes that
+ * are repeated? */
 static bool only_repeated(Sched *s, Node *n, Node *const *uses, int moves, bool repeated)
 {
     const Info *i = info_of(s, n);
@@ -206,9 +212,10 @@ static bool only_repeated(Sched *s, Node *n, Node *const *uses, int moves, bool 
     return i->nuse > 0;
 }
 
-/* A small sum of products, which elementwise readers repeat along further axes: on a GPU the items of a group share its terms, and
- * walk over what reads it (gpu_reduce.c), if what each loads for it is under way at once.  What is made of the sum each item
- * computes again: on a device that may be a processor's cores (of OpenCL, which tells no units) that takes longer than a kernel. */
+/* A small sum of products, which elementwise readers repeat along further axes: on a GPU the items
+ * of a group share its terms, and walk over what reads it (gpu_reduce.c), if what each loads for it
+ * is under way at once.  What is made of the sum each item computes again: on a device that may be
+ * a processor's cores (of OpenCL, which tells no units) that takes longer than a kernel. */
 static bool is_walked(Sched *s, Node *n, Node *const *uses)
 {
     enum { MOST_TERMS = 128 };
@@ -234,7 +241,9 @@ Readers readers_of(Sched *s, Node *n, Node *const *uses)
     else
         look_through(s, n, 1, uses, MAX_MOVES, &r);
     r.rows &= i->rows || !steps || i->nuse == 1;
-    if (r.rows) /* a sum over a row is one for all of the row; an element is computed in each loop over the row */
+    /* a sum over a row is one for all of the row; an element is computed in each loop over the
+     * row */
+    if (r.rows)
         r.times = i->rows ? i->nuse : 1;
     if (r.rows)
         r.kernels = 1;
@@ -261,8 +270,9 @@ static bool dies_by(Sched *s, Node *v, const Node *n, Node *const *uses, int ste
     return dies;
 }
 
-/* Is n, of which t is a part, made element by element of a stored value as large, which dies in its kernel? Then it is stored
- * in place of that (memplan.c): in lines that are at hand already, and in no more memory. */
+/* Is n, of which t is a part, made element by element of a stored value as large, which dies in its
+ * kernel? Then it is stored in place of that (memplan.c): in lines that are at hand already, and in
+ * no more memory. */
 static bool takes_place_at(Sched *s, Node *n, const Node *t, Node *const *uses, int steps)
 {
     bool found = false;
@@ -282,9 +292,10 @@ bool takes_place(Sched *s, Node *n, Node *const *uses)
     return takes_place_at(s, n, n, uses, MAX_STEPS);
 }
 
-/* ---- in sums of products --------------------------------------------------------------------------- */
+/* ---- in sums of products --------------------------------------------------------------------- */
 
-/* A term of a sum of products: there are as many as the sum has operations, and no machine keeps them. */
+/* A term of a sum of products: there are as many as the sum has operations, and no machine keeps
+ * them. */
 bool is_term(Sched *s, Node *n, Node *const *uses)
 {
     const Info *i = info_of(s, n);

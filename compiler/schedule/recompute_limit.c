@@ -1,14 +1,15 @@
 /* recompute_limit.c - what --fuse all computes again, and where it stops.
  *
- * Without a bound, a convolution whose operand is computed where it is read takes its terms as often as its window has
- * elements, and what two layers share is computed by both, with all that those are made of in turn.  So the operations of
- * each kernel (region.c) are compared with those of the nodes that no kernel before has computed.  The difference is repeated:
+ * Without a bound, a convolution whose operand is computed where it is read takes its terms as
+ * often as its window has elements, and what two layers share is computed by both, with all that
+ * those are made of in turn.  So the operations of each kernel (region.c) are compared with those
+ * of the nodes that no kernel before has computed.  The difference is repeated:
  *
- *     of all kernels up to any place of the network no more than MOST_AGAIN times what the nodes up to there take, each
- *     computed once
+ *     of all kernels up to any place of the network no more than MOST_AGAIN times what the nodes up
+ *     to there take, each computed once
  *
- * A kernel that would go beyond has to leave a value to another one: that of which storing spares most, and no term of a sum
- * of products. */
+ * A kernel that would go beyond has to leave a value to another one: that of which storing spares
+ * most, and no term of a sum of products. */
 #include <math.h>
 
 #include "fusion.h"
@@ -59,8 +60,9 @@ static bool computes_indices(Sched *s, const Node *n)
     return cost > 0;
 }
 
-/* Readers look through movement: so what is stored is the least of what only moves its elements, windows and repeated rows not
- * among it, and before those in another order; but not before indices that each reading would compute again. */
+/* Readers look through movement: so what is stored is the least of what only moves its elements,
+ * windows and repeated rows not among it, and before those in another order; but not before indices
+ * that each reading would compute again. */
 Node *before_moves(Sched *s, Node *n)
 {
     Node *least = n;

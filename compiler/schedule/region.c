@@ -1,20 +1,23 @@
 /* region.c - what it takes to run a region of the graph as one kernel, before there is a loop nest.
  *
- * A region is a node and all below it that no kernel has stored.  It is walked as the kernel will be: a node at certain
- * coordinates is computed once, however many read it there, and again wherever the coordinates are others.  So each axis
- * has a symbol: a loop of the result, a loop of a reduce, or something made of those by a movement.
+ * A region is a node and all below it that no kernel has stored.  It is walked as the kernel will
+ * be: a node at certain coordinates is computed once, however many read it there, and again
+ * wherever the coordinates are others.  So each axis has a symbol: a loop of the result, a loop of
+ * a reduce, or something made of those by a movement.
  *
  *     y[i,j] = x[i,j] / sum over k of x[i,k]        i, j: loops of y;  k: one of the reduce
  *
- * reads x at (i,j) and at (i,k); the sum depends on i alone, so that it is computed outside of j: I times, of K terms.
+ * reads x at (i,j) and at (i,k); the sum depends on i alone, so that it is computed outside of j: I
+ * times, of K terms.
  *
  * Time, in cycles, is that of memory or that of arithmetic, whichever is longer:
  *
- *     max(bytes, each once / bandwidth of the level that holds them all, operations / rate, by unit) + launch
+ *     max(bytes, each once / bandwidth of the level that holds them all, operations / rate, by
+ *         unit) + launch
  *
- * Operations are weighed by ops.def and counted at the upper bounds of run-time sizes.  Sums of products
- * are tiled for registers; beside another reduce they run element by element, as does a reduce inside
- * of another one's loop. */
+ * Operations are weighed by ops.def and counted at the upper bounds of run-time sizes.  Sums of
+ * products are tiled for registers; beside another reduce they run element by element, as does a
+ * reduce inside of another one's loop. */
 #include <string.h>
 
 #include "schedule.h"
@@ -71,7 +74,7 @@ static Coord new_loop(Walk *w, Node *dim)
     return (Coord){hash_join(OF_LOOP, (uint64_t)i) | 1, UINT64_C(1) << i};
 }
 
-/* ---- coordinates ------------------------------------------------------------------------------ */
+/* ---- coordinates ----------------------------------------------------------------------------- */
 
 static Coord derived(Coord x, uint64_t how, uint64_t what)
 {
@@ -141,7 +144,7 @@ static void moved(Node *t, const Coord *at, Coord *to)
         }
 }
 
-/* ---- the walk --------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 static void push(Walk *w, const Item *from, Node *n, const Coord *at)
 {
@@ -167,8 +170,8 @@ static uint64_t loops_of(const Item *x)
     return loops;
 }
 
-/* The loops that something runs in which depends on these: those around it, up to the innermost one of them.  A work
- * item has all loops of the result. */
+/* The loops that something runs in which depends on these: those around it, up to the innermost one
+ * of them.  A work item has all loops of the result. */
 static uint64_t inside_of(const Walk *w, const Item *x, uint64_t loops)
 {
     uint64_t on = loops & x->around, below = 0;
@@ -404,7 +407,7 @@ bool region_fits(const Region *r)
     return !r->huge && r->nodes <= MAX_NODES && r->buffers <= MAX_BUFFERS;
 }
 
-/* ---- the estimate ------------------------------------------------------------------------------- */
+/* ---- the estimate ---------------------------------------------------------------------------- */
 
 double cost_ops(const Region *r, const Target *t)
 {

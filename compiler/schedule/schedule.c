@@ -100,8 +100,8 @@ static bool all_set(Sched *s, Node *n)
     return set;
 }
 
-/* Check what can be checked by now: before any step that may rely on it, since who mixes two sizes reads tensors of
- * both, and a tensor comes after its size. */
+/* Check what can be checked by now: before any step that may rely on it, since who mixes two sizes
+ * reads tensors of both, and a tensor comes after its size. */
 static void check_ready(Scope *at, const Requires *r, bool *done)
 {
     Sched *s = at->s;
@@ -118,8 +118,8 @@ static void check_ready(Scope *at, const Requires *r, bool *done)
     }
 }
 
-/* Schedule what is needed for n results, and the requirements of the block.  dest[i]: where result i must be, or NULL:
- * anywhere. */
+/* Schedule what is needed for n results, and the requirements of the block.  dest[i]: where result
+ * i must be, or NULL: anywhere. */
 void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest,
                     const Requires *require)
 {
@@ -194,10 +194,10 @@ void schedule_end(Scope *at)
     }
 }
 
-/* ---- the plan --------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
-/* The dims of a state's buffer: of one that grows the greatest that its next value has, so that its rows stay in their
- * places. */
+/* The dims of a state's buffer: of one that grows the greatest that its next value has, so that its
+ * rows stay in their places. */
 static Node *const *state_room(Sched *s, const StateTensor *state)
 {
     Node *n = state->node;

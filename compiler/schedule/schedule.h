@@ -5,7 +5,8 @@
 #include "cost.h"
 #include "plan_schedule.h"
 
-/* Operations of a tensor made of coordinates alone that stay once its index expression is simplified. */
+/* Operations of a tensor made of coordinates alone that stay once its index expression is
+ * simplified. */
 typedef struct {
     int n;
     struct {
@@ -14,7 +15,8 @@ typedef struct {
     } op[32];
 } CoordOps;
 
-/* How large a region is: the nodes that it computes, the buffers that it reads, the loops of its reduces. */
+/* How large a region is: the nodes that it computes, the buffers that it reads, the loops of its
+ * reduces. */
 typedef struct {
     int nodes, buffers, loops;
     const Node *one; /* what it reads, if that is one value alone */
@@ -40,8 +42,8 @@ typedef struct {
     bool needed;      /* some kernel of the block reads it */
     bool root;        /* a result of the block, or what a control step reads: never inlined only */
     unsigned pending; /* axes that a REDUCE below has made 1 and nothing has expanded yet */
-    unsigned
-        rows; /* axes over which such a result has been expanded again: it is the same for a whole row */
+    /* axes over which such a result has been expanded again: it is the same for a whole row */
+    unsigned rows;
     unsigned staged; /* its row lies in a place of its kernel: these axes of it, 0: none do */
     bool in_rows;    /* attention.c: it stays in the kernel of a sum over its rows, */
     bool sums_rows;  /* and this is that sum, or the one that the row is made of */
@@ -74,13 +76,14 @@ typedef struct {
     uint32_t ninfo;
     int opt_level;
     bool check; /* indices from data get steps that check them */
-    bool
-        fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
+    /* reduces over rows may be repeated by their readers: not where each element is a work item */
+    bool fuse_rows;
     const Target *target;
     double operations; /* fuse.c: of the block so far, each value computed once */
     double repeated;   /* recompute_limit.c: and what its kernels compute beyond these */
     int naxis;         /* RANGE numbers used so far */
-    /* provenance.c: by node id the last reader, of the nodes that there were when the schedule began */
+    /* provenance.c: by node id the last reader, of the nodes that there were when the schedule
+     * began */
     Reader *readers;
     uint32_t *last_reader, nreader, ngraph;
 } Sched;
@@ -99,18 +102,21 @@ static inline Info *info_of(Sched *s, const Node *n)
 /* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
 void fuse(Sched *, int n, Node **order);
 
-/* attention.c: are rows of this sum, and all that is made of them up to another sum, to stay in the kernel of the latter? */
+/* attention.c: are rows of this sum, and all that is made of them up to another sum, to stay in the
+ * kernel of the latter? */
 bool stage_rows(Sched *, Node *, int norder, Node *const *order, Node *const *uses);
 
 bool is_computed(Sched *, Node *); /* by its readers: it lies in no memory */
 bool is_leaf(Sched *, Node *);     /* in memory before any kernel of the block runs */
 
-/* recompute_limit.c: operations of a node by itself; what the kernel that stores root has to leave to another one, or NULL. */
+/* recompute_limit.c: operations of a node by itself; what the kernel that stores root has to leave
+ * to another one, or NULL. */
 double node_operations(Sched *, Node *);
 Node *repeats_too_much(Sched *, Node *root, Node *const *uses);
 Node *before_moves(Sched *, Node *);
 
-/* region.c: what a kernel would be that computes values from what lies in memory: its work, without the bytes that it writes. */
+/* region.c: what a kernel would be that computes values from what lies in memory: its work, without
+ * the bytes that it writes. */
 typedef struct {
     double ops[UNITS]; /* weighed as ops.def says, at the upper bounds of run-time sizes */
     double bytes;      /* that it reads, each once */
@@ -120,7 +126,8 @@ typedef struct {
 } Region;
 Region region_of(Sched *, Node *root);
 Region region_to_fit(Sched *, Node *root); /* huge where it cannot fit: for region_fits() alone */
-/* The same of several values, none of which is made of another: what all of them read is read once. */
+/* The same of several values, none of which is made of another: what all of them read is read
+ * once. */
 Region region_of_all(Sched *, int n, const Stored *);
 /* What one kernel may hold: it is to stay readable, and its loops are bits of a set. */
 enum { MAX_NODES = 256, MAX_BUFFERS = 24, MAX_LOOPS = 64 };
@@ -140,8 +147,8 @@ int coord_cost(Sched *, Node *);
 /* concat_in_place.c: what of it lies in whose buffer. */
 void find_homes(Sched *, int n, Node **order);
 
-/* update_in_place.c: whether next is an UPDATE of leaf, or several, and nothing else that the roots need reads leaf or what lies
- * between; then those in between are to lie where leaf lies. */
+/* update_in_place.c: whether next is an UPDATE of leaf, or several, and nothing else that the roots
+ * need reads leaf or what lies between; then those in between are to lie where leaf lies. */
 bool dies_in_updates(Sched *, Node *leaf, Node *next, int nroot, Node *const *roots);
 /* Whether next is leaf with something behind it, along one axis. */
 bool is_appended_to(const Node *leaf, const Node *next);
@@ -149,9 +156,9 @@ void place_updates(Sched *, Node *next, Buffer *);
 
 /* rangeify.c */
 typedef struct {
-    Node *index, *size,
-        *gate; /* loop-level expressions of the nest; the index before it is clamped */
-    Node *t;   /* GATHER or UPDATE */
+    Node *index, *size;
+    Node *gate; /* loop-level expressions of the nest; the index before it is clamped */
+    Node *t;    /* GATHER or UPDATE */
     int axis;
 } IndexUse;
 
@@ -190,7 +197,8 @@ Buffer *buffer_new(Sched *, BufferKind, ingot_dtype, int rank, Node *const *dims
 
 /* split.c: ranges that its expression divides by a constant become two each. */
 void nest_split(Nest *);
-/* split_operands.c: both operands of a sum of products are arguments of their own, of one buffer too. */
+/* split_operands.c: both operands of a sum of products are arguments of their own, of one buffer
+ * too. */
 void nest_part_operands(Nest *);
 
 void step_origins(Sched *, Step *, const Node *);

@@ -20,13 +20,15 @@ typedef struct {
 /* schedule.c: a step behind those of the block; its operands. */
 Step *schedule_step(Scope *, StepKind);
 void schedule_step_bufs(Sched *, Step *, int n, Buffer *const *bufs);
-/* Schedules what is needed for n results, and the requirements of the block.  dest[i]: where result i must be, or NULL: anywhere. */
+/* Schedules what is needed for n results, and the requirements of the block.  dest[i]: where result
+ * i must be, or NULL: anywhere. */
 void schedule_block(Scope *, int n, Node *const *results, Buffer *const *dest, const Requires *);
 /* Values of a block are forgotten behind it. */
 void schedule_end(Scope *);
 
-/* schedule_store.c: one kernel stores t at a place: computed, down to what is stored, for the node `root`, or (NULL) copied from where
- * it lies.  Or with as many kernels as an update or a concat takes. */
+/* schedule_store.c: one kernel stores t at a place: computed, down to what is stored, for the node
+ * `root`, or (NULL) copied from where it lies.  Or with as many kernels as an update or a concat
+ * takes. */
 void schedule_store(Scope *, Node *t, Node *root, Place out);
 void schedule_into(Scope *, Node *t, Place out);
 /* Where t lies from now on; a new buffer in the arena. */
@@ -36,7 +38,8 @@ Buffer *schedule_arena(Scope *, Node *t);
 /* A buffer that holds t and nothing else, for steps that read memory (calls, conditions). */
 Buffer *schedule_buffer(Scope *, Node *t);
 
-/* schedule_control.c: the steps of a node that is stored; a step that copies a buffer into another. */
+/* schedule_control.c: the steps of a node that is stored; a step that copies a buffer into
+ * another. */
 void schedule_node(Scope *, Node *t);
 Step *schedule_copy(Scope *, Buffer *dst, Node *dst_offset, Buffer *src);
 

@@ -1,5 +1,5 @@
-/* schedule_store.c - stored values become kernels that write their places: in a buffer of their own, in their home, or where an update or
- * a concat has them. */
+/* schedule_store.c - stored values become kernels that write their places: in a buffer of their
+ * own, in their home, or where an update or a concat has them. */
 #include <string.h>
 
 #include "schedule_scope.h"
@@ -28,7 +28,8 @@ static int free_ranges(Arena *a, Node *value, Node **out, int max)
     return count;
 }
 
-/* A step before the kernel that uses the index: the greatest one that is out of range, or INT64_MIN. */
+/* A step before the kernel that uses the index: the greatest one that is out of range, or
+ * INT64_MIN. */
 static void check_step(Scope *at, const Nest *user, const IndexUse *u)
 {
     Sched *s = at->s;

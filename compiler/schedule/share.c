@@ -1,11 +1,14 @@
-/* share.c - equal kernels become one, and so do kernels that are equal but for numbers that they compute with.
+/* share.c - equal kernels become one, and so do kernels that are equal but for numbers that they
+ * compute with.
  *
- *     y = quantize(sum * 0.0209863f + b)      y = quantize(sum * c0 + b), called with c0 = 0.0209863f
+ *     y = quantize(sum * 0.0209863f + b)      y = quantize(sum * c0 + b), called with c0 =
+ *                                             0.0209863f
  *     y = quantize(sum * 0.0585613f + b)                                  and with c0 = 0.0585613f
  *
- * These numbers (the scales and zero points of a quantised network, the slopes and offsets of others) become the scalar arguments of the
- * one kernel, a PARAM without sources each.  What the text of a kernel, its opts or its lanes may follow from is none of them:
- * bounds, zeros, what a division by which is a product, what coordinates are made of. */
+ * These numbers (the scales and zero points of a quantised network, the slopes and offsets of
+ * others) become the scalar arguments of the one kernel, a PARAM without sources each.  What the
+ * text of a kernel, its opts or its lanes may follow from is none of them: bounds, zeros, what a
+ * division by which is a product, what coordinates are made of. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -70,7 +73,7 @@ static void share_block(Plan *p, Map *known, Block *b)
     }
 }
 
-/* ---- equal but for numbers ------------------------------------------------------------------------ */
+/* ---- equal but for numbers ------------------------------------------------------------------- */
 
 /* Kernels of one form: with the same text, once the numbers that may be arguments are left out. */
 typedef struct Form {
@@ -115,7 +118,8 @@ static bool takes_any(const Node *user, uint32_t operand)
     }
 }
 
-/* The constants of a kernel that may be arguments, in the order of its text; blank: which nodes they are. */
+/* The constants of a kernel that may be arguments, in the order of its text; blank: which nodes
+ * they are. */
 static Node **numbers_of(Arena *a, const Kernel *k, bool *blank, int *count)
 {
     int n;
@@ -289,7 +293,7 @@ static void share_forms(Plan *p)
     arena_free(a);
 }
 
-/* ---- names ---------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void number_block(Plan *p, Block *b, int *kernels)
 {

@@ -1,9 +1,9 @@
 /* split.c - an axis that its readers take apart becomes two.
  *
- * A reshape that joins axes (heads and their channels, say) leaves a range of the product's extent that is
- * divided again wherever a buffer is read: r / 64 selects the head, r % 64 the channel.  With
- * r = 64 o + i the quotient is o and the remainder i, so that addresses become sums again: lanes can run
- * along i, and reads along o and i have strides. */
+ * A reshape that joins axes (heads and their channels, say) leaves a range of the product's extent
+ * that is divided again wherever a buffer is read: r / 64 selects the head, r % 64 the channel.
+ * With r = 64 o + i the quotient is o and the remainder i, so that addresses become sums again:
+ * lanes can run along i, and reads along o and i have strides. */
 #include <string.h>
 
 #include "schedule.h"

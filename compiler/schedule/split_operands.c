@@ -1,7 +1,9 @@
-/* split_operands.c - queries, keys and values that lie in one buffer are arguments of their own of the kernel that multiplies them.
+/* split_operands.c - queries, keys and values that lie in one buffer are arguments of their own of
+ * the kernel that multiplies them.
  *
- * A place is filled with what a kernel reads of an argument (STAGE).  Where operands of matrix units come from one buffer, each at
- * coordinates of its own, they are read as if there were one for each. */
+ * A place is filled with what a kernel reads of an argument (STAGE).  Where operands of matrix
+ * units come from one buffer, each at coordinates of its own, they are read as if there were one
+ * for each. */
 #include "schedule.h"
 #include "tc.h"
 

@@ -1,13 +1,16 @@
-/* update_in_place.c - values that change a few elements of a state, or of what a loop carries, are computed where that lies.
+/* update_in_place.c - values that change a few elements of a state, or of what a loop carries, are
+ * computed where that lies.
  *
  *     state' = update(... update(state, row, at) ..., row2, at2)
  *
- * If nothing else reads the state, nor what lies between, it dies there: only the rows are written, and who reads state'
- * reads the state's buffer.  Otherwise state' has a buffer of its own, and is copied at the end.
+ * If nothing else reads the state, nor what lies between, it dies there: only the rows are written,
+ * and who reads state' reads the state's buffer.  Otherwise state' has a buffer of its own, and is
+ * copied at the end.
  *
  *     state' = concat(... concat(state, rows) ..., rows2)
  *
- * A state that grows has room for the rows to come, which nobody reads before: whoever else reads the state may. */
+ * A state that grows has room for the rows to come, which nobody reads before: whoever else reads
+ * the state may. */
 #include "schedule.h"
 
 static int count_readers(int n, Node *const *order, Node *x, int nroot, Node *const *roots)

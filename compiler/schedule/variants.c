@@ -1,7 +1,8 @@
 /* variants.c - algebraic variants: the graph with those that a plan's decisions ask for.
  *
- * They come last, on the canonical graph, and belong to one plan: variants_apply() keeps the model's roots, and
- * roots_restore() gives them back, so that the next plan starts from the same graph. */
+ * They come last, on the canonical graph, and belong to one plan: variants_apply() keeps the
+ * model's roots, and roots_restore() gives them back, so that the next plan starts from the same
+ * graph. */
 #include <math.h>
 #include <string.h>
 
@@ -67,7 +68,8 @@ static bool note_node(Made *m, const Node *t, Node *of, const char *name)
     return true;
 }
 
-/* All from here down to the graph is of the variant, whether the context has had it before or not. */
+/* All from here down to the graph is of the variant, whether the context has had it before or
+ * not. */
 static void note_made(Made *m, const Context *c, Node *made, Node *of, const char *name)
 {
     int n = 0;
@@ -82,11 +84,13 @@ static void note_made(Made *m, const Context *c, Node *made, Node *of, const cha
     }
 }
 
-/* The variant of a node that its decision asks for, or the fastest one; NULL: it stays. *any: there are some. */
+/* The variant of a node that its decision asks for, or the fastest one; NULL: it stays. *any: there
+ * are some. */
 static const Variant *chosen(const Made *m, Rewrite *r, Node *n, bool *any)
 {
     const double MUCH_FASTER = 5. / 6;
-    /* what is faster takes more kernels, and is made in strips so that it stays near what reads it next */
+    /* what is faster takes more kernels, and is made in strips so that it stays near what reads it
+     * next */
     const bool as_it_is = values_preset(m->p) != PRESET_AUTO;
     const ValueChoice *given = value_given(m->p, r->visiting);
     const char *name = given ? given->variant : NULL;
@@ -134,7 +138,8 @@ static Node *apply_variant(Rewrite *r, Node *n)
     return now;
 }
 
-/* The parts of strips are stored: what stood for a node of the first graph, and what was made, has become another one. */
+/* The parts of strips are stored: what stood for a node of the first graph, and what was made, has
+ * become another one. */
 static void keep_parts(Rewrite *r, Made *m)
 {
     Context *c = r->c;

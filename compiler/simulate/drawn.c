@@ -1,7 +1,8 @@
 /* drawn.c - contents of buffers, element by element: constants have their own, all else is drawn.
  *
- * Floats are k/512 in -1..1, which f16 holds too, and bf16 k/64; integers are small, so that many are indices. What is drawn follows from
- * the value of the graph, so that two buffers with one value agree, and a buffer that is another one's does not. */
+ * Floats are k/512 in -1..1, which f16 holds too, and bf16 k/64; integers are small, so that many
+ * are indices. What is drawn follows from the value of the graph, so that two buffers with one
+ * value agree, and a buffer that is another one's does not. */
 #include "drawn.h"
 
 #include <math.h>

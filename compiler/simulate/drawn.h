@@ -1,4 +1,5 @@
-/* drawn.h - what buffers hold when a step is checked by itself: numbers that follow from the value and the element, wherever it lies. */
+/* drawn.h - what buffers hold when a step is checked by itself: numbers that follow from the value
+ * and the element, wherever it lies. */
 #ifndef DRAWN_H
 #define DRAWN_H
 
@@ -14,7 +15,8 @@ typedef struct {
     struct Content **content; /* by buffer */
 } Drawn;
 Drawn *drawn_new(Arena *, const Plan *, Interp *);
-/* The element that is stored there in a buffer, counted in elements of storage; false: it is of a border, and holds what that does. */
+/* The element that is stored there in a buffer, counted in elements of storage; false: it is of a
+ * border, and holds what that does. */
 bool drawn_stored(Drawn *, const Buffer *, int64_t at, void *out);
 /* The element with these coordinates in the buffer; of a value that lies nowhere. */
 void drawn_element(Drawn *, const Buffer *, const int64_t *coord, void *out);

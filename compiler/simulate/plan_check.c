@@ -1,4 +1,5 @@
-/* plan_check.c - all steps of a plan beside the graph, with some choices of its run-time integers. */
+/* plan_check.c - all steps of a plan beside the graph, with some choices of its run-time
+ * integers. */
 #include "plan_check.h"
 
 #include "step_check.h"
@@ -30,7 +31,7 @@ static CheckedKernel *checked(Checker *x, const Kernel *k)
     return ck;
 }
 
-/* ---- sizes that fit each other -------------------------------------------------------------------------- */
+/* ---- sizes that fit each other --------------------------------------------------------------- */
 
 static int64_t product(int rank, const int64_t *dims)
 {
@@ -86,7 +87,8 @@ static bool node_fits(Checker *x, Node *n)
     return n->op != OP_CONCAT || joined == d[n->arg.i];
 }
 
-/* Integers that the data decide are drawn each by itself, and may be what no data can make of them. */
+/* Integers that the data decide are drawn each by itself, and may be what no data can make of
+ * them. */
 static bool sizes_fit(Checker *x, const Step *s)
 {
     for (int i = 0; i < s->nvalue && x->p->c->nvar; i++)
@@ -95,7 +97,7 @@ static bool sizes_fit(Checker *x, const Step *s)
     return true;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Twice its share of what is left, for most take less. */
 static bool check_kernel(Checker *x, const Step *s)
@@ -125,7 +127,7 @@ static bool check_block(Checker *x, const Block *b)
     return good;
 }
 
-/* ---- run-time integers -------------------------------------------------------------------------------- */
+/* ---- run-time integers ----------------------------------------------------------------------- */
 
 static int64_t choice(const Var *v, int which)
 {

@@ -1,4 +1,5 @@
-/* plan_check.h - every step of a plan beside the graph, at a few of its results: what a compiler looks at before it hands anything out. */
+/* plan_check.h - every step of a plan beside the graph, at a few of its results: what a compiler
+ * looks at before it hands anything out. */
 #ifndef PLAN_CHECK_H
 #define PLAN_CHECK_H
 

@@ -1,8 +1,9 @@
-/* plan_interp.c - the steps of a plan, one after the other, as a bundle's run() has them: kernels by linear_exec.c, library
- * kernels by the functions that ship with a bundle.
+/* plan_interp.c - the steps of a plan, one after the other, as a bundle's run() has them: kernels
+ * by linear_exec.c, library kernels by the functions that ship with a bundle.
  *
- * Every buffer is where the memory plan has put it, so a buffer that lies on another one, or is updated where it lies, is
- * judged too: with its first step, its bytes are taken to be written by nobody. */
+ * Every buffer is where the memory plan has put it, so a buffer that lies on another one, or is
+ * updated where it lies, is judged too: with its first step, its bytes are taken to be written by
+ * nobody. */
 #include "plan_interp.h"
 
 #include <string.h>
@@ -25,8 +26,8 @@ typedef struct {
 
 typedef struct {
     ShadowMemory *m;
-    int64_t at,
-        size; /* of the buffer, in bytes; of a view that moves, to the end of what it is in */
+    int64_t at;
+    int64_t size; /* of the buffer, in bytes; of a view that moves, to the end of what it is in */
 } Spot;
 
 static bool fault(PlanRun *r, const Step *s, const char *format, ...)
@@ -52,7 +53,7 @@ static int64_t number(PlanRun *r, Node *n)
     return dim_value(r->ip, n);
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Subnormal weights become zeros when a bundle is written. */
 static void flush(ShadowMemory *m)
@@ -132,7 +133,8 @@ static const Buffer *below(const PlanRun *r, const Buffer *b)
     return NULL;
 }
 
-/* The bytes of an arena's buffer whose life begins are nobody's; or those of what the step reads last. */
+/* The bytes of an arena's buffer whose life begins are nobody's; or those of what the step reads
+ * last. */
 static bool begin_life(PlanRun *r, const Step *s)
 {
     for (int i = 0; i < r->p->nbuffer; i++) {
@@ -158,7 +160,7 @@ static bool all_written(PlanRun *r, const Step *s, const Spot *at, int64_t bytes
     return true;
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 static LinearKernel *lowered(PlanRun *r, const Kernel *k, bool naive)
 {
@@ -262,7 +264,7 @@ static bool step_kernel(PlanRun *r, const Step *s)
     return good;
 }
 
-/* ---- other steps ------------------------------------------------------------------------------------ */
+/* ---- other steps ----------------------------------------------------------------------------- */
 
 static igrt_tensor describe(PlanRun *r, const Step *s, int i, Spot *spot)
 {
@@ -423,7 +425,7 @@ static bool run_block(PlanRun *r, const Block *b)
     return true;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void give_inputs(PlanRun *r, const ingot_value *in)
 {

@@ -1,4 +1,5 @@
-/* plan_interp.h - a whole plan by the interpreter of linear IR: every step on the memory that the plan gives it. */
+/* plan_interp.h - a whole plan by the interpreter of linear IR: every step on the memory that the
+ * plan gives it. */
 #ifndef PLAN_INTERP_H
 #define PLAN_INTERP_H
 
@@ -10,8 +11,8 @@ typedef struct PlanInterp {
     bool gpu;
     bool naive;   /* the kernels without opts alone */
     int64_t most; /* instructions; 0: any number */
-    /* Is told before each step; and after each kernel what it has made of one of its buffers, and what it makes of it without
-     * opts, on the same operands.  NULL: not asked. */
+    /* Is told before each step; and after each kernel what it has made of one of its buffers, and
+     * what it makes of it without opts, on the same operands.  NULL: not asked. */
     void (*before)(void *user, const Step *);
     void (*wrote)(void *user, const Step *, const Buffer *, const unsigned char *got,
                   const unsigned char *naive);
@@ -20,7 +21,8 @@ typedef struct PlanInterp {
     char fault[1200]; /* the first, or "" */
 } PlanInterp;
 
-/* in: dense, one for each input of the model; out: data in the arena.  States are zero.  False after a fault: x->done is x->most if that was why. */
+/* in: dense, one for each input of the model; out: data in the arena.  States are zero.  False
+ * after a fault: x->done is x->most if that was why. */
 bool plan_interpret(PlanInterp *, Arena *, const ingot_value *in, ingot_value *out);
 
 #endif

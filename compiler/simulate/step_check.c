@@ -1,10 +1,11 @@
-/* step_check.c - one step beside the graph: a few iterations of its kernel's statements, on operands that are drawn, and what they have
- * written beside what the graph says of these elements.
+/* step_check.c - one step beside the graph: a few iterations of its kernel's statements, on
+ * operands that are drawn, and what they have written beside what the graph says of these elements.
  *
  *     statements, loops sampled -> elements written        the step's buffers, layouts, numbers
  *     the value that is stored there -> the same elements   the graph, down to what the step reads
  *
- * The two meet in nothing but what the buffers hold, which follows from the values that lie there. */
+ * The two meet in nothing but what the buffers hold, which follows from the values that lie
+ * there. */
 #include "step_check.h"
 
 #include <math.h>
@@ -12,8 +13,9 @@
 
 #include "igrt_num.h"
 
-/* Results of a step, of a further step of the same kernel; how many writes are remembered; a kernel is heavy from so many operations on;
- * what a float may be off beyond what its error says, as a share: 2^-18. */
+/* Results of a step, of a further step of the same kernel; how many writes are remembered; a kernel
+ * is heavy from so many operations on; what a float may be off beyond what its error says, as a
+ * share: 2^-18. */
 enum { RESULTS = 64, AGAIN = 8, KEPT = 1024, HEAVY = 50 * 1000, SLACK_BITS = 18 };
 
 typedef struct {
@@ -53,7 +55,7 @@ static bool fault(const Run *r, const char *format, ...)
     return false;
 }
 
-/* ---- memory --------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static bool in_memory(const Buffer *b)
 {
@@ -152,7 +154,7 @@ static void wrote(void *user, int arg, int64_t first, int64_t n)
     }
 }
 
-/* ---- what the graph says ------------------------------------------------------------------------------ */
+/* ---- what the graph says --------------------------------------------------------------------- */
 
 static bool is_read(const Run *r, int arg)
 {
@@ -162,7 +164,8 @@ static bool is_read(const Run *r, int arg)
     return false;
 }
 
-/* The argument by which the step reads what lies in that buffer, or in a copy of it; -1: it does not. */
+/* The argument by which the step reads what lies in that buffer, or in a copy of it; -1: it does
+ * not. */
 static int argument_of(const Run *r, const Buffer *b)
 {
     b = buffer_root(b);
@@ -246,7 +249,7 @@ static Node *integer(void *user, Node *n)
     return NULL;
 }
 
-/* ---- beside each other --------------------------------------------------------------------------------- */
+/* ---- beside each other ----------------------------------------------------------------------- */
 
 static bool agrees(ingot_dtype t, const void *got, const void *want, double error, double *g,
                    double *w)
@@ -385,7 +388,7 @@ static bool compare_all(Run *r, int most)
     return true;
 }
 
-/* ---- a run -------------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static LinearKernel *lowered(Checker *x, const Kernel *k, CheckedKernel *ck, bool plain)
 {

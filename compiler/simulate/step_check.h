@@ -32,8 +32,8 @@ typedef struct CheckedKernel {
     bool known;              /* there is an interpreter for it */
     CheckedForm form, plain; /* with its opts, and without */
     bool seen;               /* some step of it has been looked at, with these run-time integers */
-    bool
-        heavy; /* a tile takes long: of further steps, whose statements are the same, the plain form is run */
+    /* a tile takes long: of further steps, whose statements are the same, the plain form is run */
+    bool heavy;
 } CheckedKernel;
 
 /* False: what is wrong is in the fault. most: operations for it. */

@@ -8,7 +8,8 @@ void board_say(const char *text);
 void board_say_number(const char *before, uint32_t value); /* and a newline */
 void board_leave(int status);                              /* ends QEMU */
 
-/* Ticks of a timer of 25 MHz. With -icount shift=0 an instruction takes a nanosecond, so a tick is 40 instructions. */
+/* Ticks of a timer of 25 MHz. With -icount shift=0 an instruction takes a nanosecond, so a tick is
+ * 40 instructions. */
 void board_clock_start(void);
 uint32_t board_clock(void); /* since then */
 

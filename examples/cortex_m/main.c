@@ -1,5 +1,6 @@
-/* main.c - keyword spotting on a Cortex-M4F: the golden sound that is inside of the model has to be heard as the
- * word it is; then one run is timed. Everything is static: the arena, the context, inputs and outputs. */
+/* main.c - keyword spotting on a Cortex-M4F: the golden sound that is inside of the model has to be
+ * heard as the word it is; then one run is timed. Everything is static: the arena, the context,
+ * inputs and outputs. */
 #include "board.h"
 #include "kws.h"
 

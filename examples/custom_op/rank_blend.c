@@ -1,4 +1,5 @@
-/* rank_blend.c - each row of x in ascending order, weighted: an operator with two inputs and scratch. */
+/* rank_blend.c - each row of x in ascending order, weighted: an operator with two inputs and
+ * scratch. */
 #include <stdint.h>
 #include <string.h>
 

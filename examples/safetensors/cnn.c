@@ -45,7 +45,8 @@ static ingot_tensor *load(ingot_context *c, const ingot_safetensors *file, const
     }
     for (size_t i = 0; i < rank; i++)
         dims[i] = (int64_t)t->shape[i];
-    /* Half-precision checkpoints are computed in f32: the cast is done while the bundle is written. */
+    /* Half-precision checkpoints are computed in f32: the cast is done while the bundle is
+     * written. */
     return ingot_cast(c, ingot_data(c, name, dtype, (int)rank, dims, t->data), INGOT_F32);
 }
 

@@ -1,16 +1,20 @@
-/* count.c - a plugin of qemu-user: the time of a thread is the number of instructions that it has executed.
+/* count.c - a plugin of qemu-user: the time of a thread is the number of instructions that it has
+ * executed.
  *
- * What clock_gettime(CLOCK_THREAD_CPUTIME_ID) writes is replaced, one instruction being one nanosecond: programs that take
- * times by it, as ./tune_run does, tell counts, which are the same on every machine and in every run.
+ * What clock_gettime(CLOCK_THREAD_CPUTIME_ID) writes is replaced, one instruction being one
+ * nanosecond: programs that take times by it, as ./tune_run does, tell counts, which are the same
+ * on every machine and in every run.
  *
- * The structure lies in the program's memory, which is that of QEMU from guest_base on: -B 0 makes it 0.
+ * The structure lies in the program's memory, which is that of QEMU from guest_base on: -B 0 makes
+ * it 0.
  *
  *     cc -O2 -shared -fPIC -o count.so count.c
  *     qemu-aarch64 -B 0 -plugin ./count.so PROGRAM */
 #include <stddef.h>
 #include <stdint.h>
 
-/* What QEMU has for plugins, whose header few systems install: https://www.qemu.org/docs/master/devel/tcg-plugins.html */
+/* What QEMU has for plugins, whose header few systems install:
+ * https://www.qemu.org/docs/master/devel/tcg-plugins.html */
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);

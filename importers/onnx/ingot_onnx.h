@@ -71,18 +71,20 @@ typedef struct {
     int n_dims;
     const ingot_onnx_bind *binds;
     int n_binds;
-    int64_t
-        string_bytes; /* room for the text of each string that the model makes, on average; 0: INGOT_ONNX_STRING_BYTES */
+    /* room for the text of each string that the model makes, on average; 0:
+     * INGOT_ONNX_STRING_BYTES */
+    int64_t string_bytes;
 } ingot_onnx_options;
 
-/** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the standard's. */
+/** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the
+ * standard's. */
 typedef struct {
     const char *name;
     ingot_custom_op *op;
 } ingot_onnx_op;
 
-/** An input and an output that are one tensor in the context, which lives from run to run: zero at first, then what the
- * run before has made of it. */
+/** An input and an output that are one tensor in the context, which lives from run to run: zero at
+ * first, then what the run before has made of it. */
 typedef struct {
     const char *input, *output;
 } ingot_onnx_state;
@@ -92,8 +94,8 @@ ingot_onnx *ingot_onnx_open(ingot_context *, const char *path);
 /** Unmaps; to be called after the context is freed. NULL is allowed. */
 void ingot_onnx_close(ingot_onnx *);
 
-/** The files that were read: the model is number 0, then its external data as far as it has been used. NULL: no more.
- * They stay until the model is closed. */
+/** The files that were read: the model is number 0, then its external data as far as it has been
+ * used. NULL: no more. They stay until the model is closed. */
 const char *ingot_onnx_file(const ingot_onnx *, int i);
 
 /** Inputs that are not initializers, and outputs, in the file's order. */
@@ -105,8 +107,8 @@ const ingot_onnx_io *ingot_onnx_output(const ingot_onnx *, int i);
 /** These operators are the user's; to be said before the model is checked. The list is borrowed. */
 void ingot_onnx_set_ops(ingot_onnx *, const ingot_onnx_op *, int n);
 
-/** These inputs and outputs become states: they are no longer among the model's inputs and outputs, whose numbers change. To
- * be said first. The list is borrowed. False after an error. */
+/** These inputs and outputs become states: they are no longer among the model's inputs and outputs,
+ * whose numbers change. To be said first. The list is borrowed. False after an error. */
 bool ingot_onnx_set_states(ingot_onnx *, const ingot_onnx_state *, int n);
 
 /** Reports every node that no lowering exists for, before any work. True if there is none. */

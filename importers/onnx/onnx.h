@@ -68,7 +68,8 @@ struct Packed {
     bool full;                   /* n is final: what is inserted finds room, or the run fails */
 };
 
-/* The names visible to a list of nodes. A subgraph sees the names around it, a function does not. */
+/* The names visible to a list of nodes. A subgraph sees the names around it, a function does
+ * not. */
 typedef struct Scope Scope;
 struct Scope {
     Scope *outer;
@@ -155,8 +156,8 @@ const char *attr_string(Lowering *, const char *name, const char *otherwise);
 bool attr_is(Lowering *, const char *name, const char *otherwise, const char *value);
 /* The number of entries, -1 if the attribute is missing. */
 int attr_ints(Lowering *, const char *name, const int64_t **out);
-/* A list with `count` entries from `least` to INT32_MAX, one for each axis of a window, say; all `otherwise` if it is missing. False after an
- * error. */
+/* A list with `count` entries from `least` to INT32_MAX, one for each axis of a window, say; all
+ * `otherwise` if it is missing. False after an error. */
 bool attr_each(Lowering *, const char *name, int count, int64_t otherwise, int64_t least,
                int64_t *out);
 int attr_floats(Lowering *, const char *name, const float **out);
@@ -173,7 +174,8 @@ bool axes_in(Lowering *, const int64_t *axes, int n, int rank, unsigned *out);
 
 /* NULL if it is left out. */
 ingot_tensor *optional_in(const Lowering *, int input);
-/* False and an error where an input of the list is left out: one that is needed after others that are not. */
+/* False and an error where an input of the list is left out: one that is needed after others that
+ * are not. */
 bool inputs_needed(Lowering *, int count, const int *list);
 
 /* The input as integers that are known now: their number, or -1 after an error. Lists of up to
@@ -196,7 +198,7 @@ bool declared_dims(const Scope *, const char *name, int rank, int64_t *dims);
 /* What the file declares output i to be, if all of its dims are numbers. */
 bool declared_shape(Lowering *, int output, int *rank, int64_t *dims);
 
-/* ---- onnx_group.c: sequences and optionals as inputs and outputs of the model ----------------- */
+/* ---- onnx_group.c: sequences and optionals as inputs and outputs of the model ---------------- */
 
 /* NULL after an error. */
 Value *group_input(Model *, const ingot_onnx_io *);
@@ -206,11 +208,12 @@ const ingot_onnx_dim *free_bounds(Model *, const char *input, const char *name);
 /* onnx_dims.c: that dim; NULL and an error if the options do not tell. */
 ingot_dim *free_dim(Model *, const char *input, const char *name);
 
-/* ---- onnx_packed.c: sequences whose length only the run knows --------------------------------- */
+/* ---- onnx_packed.c: sequences whose length only the run knows -------------------------------- */
 
 /* A list of `count` items, still to be filled in. */
 Value *value_sequence(ingot_context *, int count, ingot_dtype);
-/* The elements of an input: x[i] is [here[i], dims...], or [dims...] where here[i] is 1. list: their type and number. */
+/* The elements of an input: x[i] is [here[i], dims...], or [dims...] where here[i] is 1. list:
+ * their type and number. */
 Value *packed_input(ingot_context *, const Value *list, ingot_tensor *const *x,
                     ingot_dim *const *here, ingot_dim *length, int rank, const int64_t *lo,
                     const int64_t *hi);
@@ -224,12 +227,14 @@ Value *packed_grow(ingot_context *, const Value *, int n, const int64_t *box, co
 ingot_tensor *packed_at(ingot_context *, const Value *, ingot_tensor *place);
 /* x before that place; NULL: at the end. */
 Value *packed_insert(ingot_context *, const Value *, ingot_tensor *x, ingot_tensor *place);
-/* Integers of x i64[count] that the run knows, as dims of 0..hi[k], or 0..most where hi is NULL; others end the run. */
+/* Integers of x i64[count] that the run knows, as dims of 0..hi[k], or 0..most where hi is NULL;
+ * others end the run. */
 void packed_read_dims(ingot_context *, ingot_tensor *x, int count, const int64_t *hi, int64_t most,
                       ingot_dim **out);
 /* All elements along one axis, or stacked at a new one. */
 ingot_tensor *packed_concat(ingot_context *, const Value *, int axis, bool new_axis);
-/* x in pieces of `step` elements along an axis, which is least..most (NULL: 1), and a rest. NULL after an error. */
+/* x in pieces of `step` elements along an axis, which is least..most (NULL: 1), and a rest. NULL
+ * after an error. */
 Value *packed_split(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *step, int64_t least,
                     int64_t most, bool keep);
 /* i64[n, rank] */
@@ -240,7 +245,7 @@ Value *packed_from_rows(ingot_context *, const Value *like, int n, ingot_tensor 
 /* Without the element at that place; NULL: the last. */
 Value *packed_erase(ingot_context *, const Value *, ingot_tensor *place);
 
-/* ---- onnx_form.c: what a value is in both branches, or in all iterations ---------------------- */
+/* ---- onnx_form.c: what a value is in both branches, or in all iterations --------------------- */
 
 /* The form of a value; NULL if a sequence has none. */
 Value *form_of(ingot_context *, const Value *);
@@ -270,7 +275,8 @@ ingot_dim *own_size_at_run_time(Lowering *, int output, int axis, int rank, ingo
 /* A run in which it is not d fails. False after an error. */
 bool size_is(Lowering *, int output, int axis, ingot_tensor *value, ingot_dim *d);
 ingot_tensor *unbounded_size(Lowering *, int output, int axis); /* the error */
-/* The dims that an input lists, as far as they are known; NULL: entry k is decided by the data. False after an error. */
+/* The dims that an input lists, as far as they are known; NULL: entry k is decided by the data.
+ * False after an error. */
 bool entries_in(Lowering *, int input, int *rank, ingot_dim **dims);
 /* Every dim has to be at least 0; false and an error where one is not. */
 bool dims_positive(Lowering *, int rank, ingot_dim *const *dims);
@@ -285,7 +291,8 @@ int list_size(Lowering *, int input);
 
 /* ---- onnx_implied.c: what the file says of a size further down ------------------------------- */
 
-/* What is declared for a value that has the size of output i, of that rank, along an axis; -1: nothing. */
+/* What is declared for a value that has the size of output i, of that rank, along an axis; -1:
+ * nothing. */
 int64_t implied_size(Lowering *, int output, int axis, int rank);
 
 /* ---- onnx_told.c: what the declared outputs tell of the values of inputs --------------------- */
@@ -324,7 +331,8 @@ ingot_tensor *inverse_root(Lowering *, ingot_dim *size);
 
 /* ---- onnx_nn.c ------------------------------------------------------------------------------- */
 
-/* (a - zero) (b - zero) in i32; zero points may be NULL, one number, or a vector of a's rows, of b's columns. */
+/* (a - zero) (b - zero) in i32; zero points may be NULL, one number, or a vector of a's rows, of
+ * b's columns. */
 ingot_tensor *integer_product(Lowering *, ingot_tensor *a, ingot_tensor *b, ingot_tensor *zero_a,
                               ingot_tensor *zero_b);
 
@@ -332,13 +340,15 @@ ingot_tensor *integer_product(Lowering *, ingot_tensor *a, ingot_tensor *b, ingo
 
 /* Scores [N, classes] after the post_transform of that name. */
 ingot_tensor *ml_transformed(Lowering *, ingot_tensor *y, const char *how);
-/* How many labels the node has: the list of integers of that name, or classlabels_strings. -1: neither. */
+/* How many labels the node has: the list of integers of that name, or classlabels_strings. -1:
+ * neither. */
 int ml_label_count(Lowering *, const char *ints);
 /* The label of the class that each row is of; the number of the class if there are none. */
 ingot_tensor *ml_labels(Lowering *, const char *ints, ingot_tensor *which);
 /* The input as rows of f32: a vector is one row. NULL after an error. */
 ingot_tensor *ml_rows(Lowering *);
-/* A list attribute as [rows, columns]; one of the two may be -1, and follows. NULL after an error. */
+/* A list attribute as [rows, columns]; one of the two may be -1, and follows. NULL after an
+ * error. */
 ingot_tensor *ml_matrix(Lowering *, const char *name, int64_t rows, int64_t columns);
 /* One score of two classes: [1 - s, s], or the logistic function of [-s, s]. */
 ingot_tensor *ml_second_class(Lowering *, ingot_tensor *s, const char *how);
@@ -352,9 +362,11 @@ ingot_tensor *dequantized(Lowering *, ingot_tensor *x, ingot_tensor *scale, ingo
 /* u8 by the range of all of x, as DynamicQuantizeLinear does it. */
 ingot_tensor *quantized_by_range(Lowering *, ingot_tensor *x, ingot_tensor **scale,
                                  ingot_tensor **zero);
-/* The nearest integer (halves to even) of that type's range; x is f32, or f64 for types of 32 bits and more. */
+/* The nearest integer (halves to even) of that type's range; x is f32, or f64 for types of 32 bits
+ * and more. */
 ingot_tensor *rounded_to_integer(Lowering *, ingot_tensor *x, ingot_dtype to);
-/* One entry for `block` elements of x along the axis: each is repeated, the last block may be short. */
+/* One entry for `block` elements of x along the axis: each is repeated, the last block may be
+ * short. */
 ingot_tensor *spread_blocks(Lowering *, ingot_tensor *p, ingot_tensor *x, int axis, int64_t block);
 
 /* ---- onnx_ms_quant.c ------------------------------------------------------------------------- */
@@ -424,7 +436,8 @@ const ingot_onnx_bind *find_bind(const Model *, const char *name); /* onnx_impor
 
 /* Is that the name of a free dim of an input? */
 bool is_free_dim(const Model *, const char *name);
-/* Every --dim can mean something; every free dim is told. False and an error for each that is not. */
+/* Every --dim can mean something; every free dim is told. False and an error for each that is
+ * not. */
 bool dim_options_good(Model *);
 bool free_dims_given(Model *, ingot_status fault);
 /* The sizes of a bound input are those that --dim gives its free dims; false and an error. */

@@ -160,7 +160,8 @@ ingot_tensor *onnx_attention(Lowering *n)
 
 /* ---- FlexAttention -------------------------------------------------------------------------- */
 
-/* x through a subgraph attribute that keeps its shape; x itself if it is left out. NULL after an error. */
+/* x through a subgraph attribute that keeps its shape; x itself if it is left out. NULL after an
+ * error. */
 static ingot_tensor *modified(Lowering *n, const char *name, ingot_tensor *x)
 {
     Value *in, *out;

@@ -1,9 +1,11 @@
 /*
- * onnx_dims.c - what --dim says: sizes and bounds of free dims of inputs, and whether every option means something.
+ * onnx_dims.c - what --dim says: sizes and bounds of free dims of inputs, and whether every option
+ * means something.
  *
- * An option names a free dim (by the file's name, or x_0), the value of an integer tensor, or the size of a tensor along an axis
- * (TENSOR_AXIS; onnx_size.c does what it says). One that could do nothing is an error, and all errors are told at once: a name
- * that nothing has, an axis that the file fixes, an axis that is a free dim of another name.
+ * An option names a free dim (by the file's name, or x_0), the value of an integer tensor, or the
+ * size of a tensor along an axis (TENSOR_AXIS; onnx_size.c does what it says). One that could do
+ * nothing is an error, and all errors are told at once: a name that nothing has, an axis that the
+ * file fixes, an axis that is a free dim of another name.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -162,7 +164,8 @@ static bool is_value(const Model *m, const char *name)
     return false;
 }
 
-/* "x_2" -> "x" and 2; NULL: it does not end so. What stands in brackets behind it is left out: "x[1]_2". */
+/* "x_2" -> "x" and 2; NULL: it does not end so. What stands in brackets behind it is left out:
+ * "x[1]_2". */
 static const char *tensor_of(Model *m, const char *name, int *axis)
 {
     const char *bar = strrchr(name, '_');

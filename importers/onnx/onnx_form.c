@@ -1,10 +1,12 @@
 /*
- * onnx_form.c - the form that a value has in both branches of an If, or in all iterations of a Loop.
+ * onnx_form.c - the form that a value has in both branches of an If, or in all iterations of a
+ * Loop.
  *
- * A branch may give a sequence of two tensors, the other an empty one or one of a length that the run
- * decides; an optional may be there in one of them only. Their common form has room for the longest
- * sequence and the largest element, and a presence that is known at run time. A form is a Value whose
- * tensors do not matter; a sequence's has rows, its rank is -1 as long as nothing is known of its elements.
+ * A branch may give a sequence of two tensors, the other an empty one or one of a length that the
+ * run decides; an optional may be there in one of them only. Their common form has room for the
+ * longest sequence and the largest element, and a presence that is known at run time. A form is a
+ * Value whose tensors do not matter; a sequence's has rows, its rank is -1 as long as nothing is
+ * known of its elements.
  */
 #include <string.h>
 

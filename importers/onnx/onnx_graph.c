@@ -231,7 +231,8 @@ static void order_use_around(Order *o, size_t node, const char *name, const Defi
     order_use(o, node, name);
 }
 
-/* All that n and its subgraphs read and do not define. The depth is bounded by that of the file's messages. */
+/* All that n and its subgraphs read and do not define. The depth is bounded by that of the file's
+ * messages. */
 static void order_uses(Order *o, size_t node, const Onnx__NodeProto *n, const Defined *around)
 {
     for (size_t i = 0; i < n->n_input; i++)

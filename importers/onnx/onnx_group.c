@@ -1,12 +1,12 @@
 /*
  * onnx_group.c - sequences and optionals as inputs and outputs of the model.
  *
- * The emitted interface has an array of tensors for a sequence, of as many as there may be, with the
- * number of those that are there (ingot_input_group). Bounds come from the options by name: `x` is the
- * length of the sequence x, `x_0`, `x_1`... are the dims of its elements where the file does not give
- * them another name, `x[2]_0` is that of one element. A name bounds the dims of elements and does not
- * make them equal: elements may differ. A sequence of a known length is a list of tensors; otherwise its elements become rows of one
- * tensor (Packed).
+ * The emitted interface has an array of tensors for a sequence, of as many as there may be, with
+ * the number of those that are there (ingot_input_group). Bounds come from the options by name: `x`
+ * is the length of the sequence x, `x_0`, `x_1`... are the dims of its elements where the file does
+ * not give them another name, `x[2]_0` is that of one element. A name bounds the dims of elements
+ * and does not make them equal: elements may differ. A sequence of a known length is a list of
+ * tensors; otherwise its elements become rows of one tensor (Packed).
  */
 #include <stdio.h>
 #include <string.h>

@@ -28,8 +28,9 @@ static int pad_like(Lowering *n, ingot_tensor **x, ingot_tensor *other, ingot_te
     return count;
 }
 
-/* One branch as a region whose results are the leaves of *out, values of those forms; NULL after an error. With `other`,
- * the leaves of the other branch, they are padded and followed by their dims. */
+/* One branch as a region whose results are the leaves of *out, values of those forms; NULL after an
+ * error. With `other`, the leaves of the other branch, they are padded and followed by their
+ * dims. */
 static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value *const *form,
                                    Value **out, ingot_tensor *const *other)
 {

@@ -31,7 +31,7 @@ typedef struct {
     int64_t size; /* the answer, or -1 */
 } Walk;
 
-/* ---- what is known of a value ----------------------------------------------------------------- */
+/* ---- what is known of a value ---------------------------------------------------------------- */
 
 static Trace *trace_new(Walk *w, const char *name, int rank)
 {
@@ -61,7 +61,7 @@ static Lowering peek(Walk *w, const Onnx__NodeProto *node)
         .c = w->model->c, .model = w->model, .proto = node, .scope = w->scope, .version = 1};
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* All inputs broadcast, or the shape of the first. */
 static const char *const broadcasting[] = {
@@ -211,7 +211,7 @@ static void trace_constant(Walk *w, const Onnx__NodeProto *node)
         t->axis[a] = e->dims[a] == 1 ? ONE : OTHER;
 }
 
-/* ---- the way down ---------------------------------------------------------------------------------- */
+/* ---- the way down ---------------------------------------------------------------------------- */
 
 /* Is the value declared, and is the axis in question one of its axes? */
 static void conclude(Walk *w, const char *name)

@@ -65,7 +65,8 @@ static void report_line(void *user, const char *message)
         ingot_set_file(m->c, m->file->path);
 }
 
-/* The type of the tensors that a value is or holds: a tensor, a sequence of tensors, or an optional of one of these. */
+/* The type of the tensors that a value is or holds: a tensor, a sequence of tensors, or an optional
+ * of one of these. */
 static const Onnx__TypeProto *tensor_type(const Onnx__TypeProto *t, ingot_onnx_io *io)
 {
     io->kind = INGOT_ONNX_TENSOR;
@@ -264,8 +265,9 @@ static bool checkable_domain(const char *domain)
     return strcmp(domain, "") == 0 || strcmp(domain, "ai.onnx") == 0;
 }
 
-/* Imports: each domain once; the standard one within what we know, or little above. Few operators change
- * from one opset to the next, and mostly by a type or an attribute, which the check of each node finds. */
+/* Imports: each domain once; the standard one within what we know, or little above. Few operators
+ * change from one opset to the next, and mostly by a type or an attribute, which the check of each
+ * node finds. */
 static bool check_opsets(Model *m, size_t n, Onnx__OperatorSetIdProto **opset)
 {
     bool ok = true;

@@ -1,9 +1,10 @@
 /*
- * onnx_kind.c - what else than an ONNX model people give to a compiler of models, and what to do with it.
+ * onnx_kind.c - what else than an ONNX model people give to a compiler of models, and what to do
+ * with it.
  *
- * Most kinds tell themselves by their first bytes, which no ONNX model can begin with. Zip files are told apart by the names in
- * their directory. Other formats of protobuf begin like ONNX models: they are looked at only after a file turned out not to be
- * one.
+ * Most kinds tell themselves by their first bytes, which no ONNX model can begin with. Zip files
+ * are told apart by the names in their directory. Other formats of protobuf begin like ONNX models:
+ * they are looked at only after a file turned out not to be one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +135,8 @@ static bool ends_with(const uint8_t *name, size_t len, const char *ending)
     return len >= n && !memcmp(name + len - n, ending, n);
 }
 
-/* Is there a name with that ending in the directory at `at`? Entries are 46 bytes, the name, and two more fields. */
+/* Is there a name with that ending in the directory at `at`? Entries are 46 bytes, the name, and
+ * two more fields. */
 static bool directory_has(const MapFile *m, size_t at, const char *ending)
 {
     for (int i = 0; i < MAX_NAMES && at + 46 <= m->len; i++) {
@@ -149,8 +151,8 @@ static bool directory_has(const MapFile *m, size_t at, const char *ending)
     return false;
 }
 
-/* Where the directory begins, by the record at the end of the file (22 bytes and a comment, or what a file beyond 4 GB has
- * before that); 0: not found. */
+/* Where the directory begins, by the record at the end of the file (22 bytes and a comment, or what
+ * a file beyond 4 GB has before that); 0: not found. */
 static size_t directory_at(const MapFile *m)
 {
     for (size_t back = 22; back <= m->len && back < 22 + 65536; back++) {
@@ -303,8 +305,9 @@ const char *onnx_other_protobuf(const MapFile *m)
         return "a program of PaddlePaddle (.pdmodel): paddle2onnx converts it";
     if (f.number != 1 || f.bytes || !field_next(&f) || f.number != 2 || !f.bytes)
         return NULL;
-    /* A version, then a message: the first graph of a SavedModel, or what a Core ML model says of itself, whose network has
-     * a number of three digits. ONNX has the name of its producer there. */
+    /* A version, then a message: the first graph of a SavedModel, or what a Core ML model says of
+     * itself, whose network has a number of three digits. ONNX has the name of its producer
+     * there. */
     Field inner = field_first(f.bytes, (size_t)f.value);
     bool message = field_next(&inner) && inner.bytes && f.bytes[0] == 0x0a && !is_word(&f);
     while (field_next(&f))

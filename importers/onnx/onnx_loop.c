@@ -1,8 +1,8 @@
 /*
  * onnx_loop.c - Loop.
  *
- * What it carries has to keep its type and shape. A loop that carries something else (a tensor that grows, a sequence) is
- * unrolled, if the number of its iterations is known.
+ * What it carries has to keep its type and shape. A loop that carries something else (a tensor that
+ * grows, a sequence) is unrolled, if the number of its iterations is known.
  */
 #include <string.h>
 
@@ -73,8 +73,8 @@ static bool slices(const Onnx__GraphProto *g)
     return false;
 }
 
-/* l->trip, of a loop that its condition ends: in an iteration that is known, or after it at most where nothing else is asked
- * for: the size of a stacked output is, the bound of a slice is not. */
+/* l->trip, of a loop that its condition ends: in an iteration that is known, or after it at most
+ * where nothing else is asked for: the size of a stacked output is, the bound of a slice is not. */
 static bool loop_counted(Lowering *n, LoopNode *l)
 {
     ingot_dim *most = NULL, *count;
@@ -247,8 +247,8 @@ static Value *inner_sequence(Value *v)
     return s->kind == VALUE_SEQUENCE ? s : NULL;
 }
 
-/* Sequences and optionals get forms that hold before and after each iteration: tried until nothing changes. False
- * after an error. */
+/* Sequences and optionals get forms that hold before and after each iteration: tried until nothing
+ * changes. False after an error. */
 static bool loop_forms(Lowering *n, LoopNode *l)
 {
     enum { TRIALS = 6 };
@@ -293,8 +293,8 @@ static bool loop_forms(Lowering *n, LoopNode *l)
     return false;
 }
 
-/* A run fails whose loop would go on after the bound of its iterations. last: the condition after the
- * last one; stacked: an output. */
+/* A run fails whose loop would go on after the bound of its iterations. last: the condition after
+ * the last one; stacked: an output. */
 static bool loop_ended(Lowering *n, const LoopNode *l, ingot_tensor *last, ingot_tensor *stacked)
 {
     ingot_tensor *trip = ingot_from_dim(n->c, l->trip);
@@ -316,9 +316,9 @@ static ingot_tensor *loop_counts(Lowering *n, const LoopNode *l, int i, ingot_te
 
 enum { MAX_AGAIN = 4 };
 
-/* Carried value i begins with the rank that the body gives one element. What is not read before it is written may begin as
- * anything: of the type that the body gives, where that is known outside and the first iteration runs. Whether it is
- * another one now. */
+/* Carried value i begins with the rank that the body gives one element. What is not read before it
+ * is written may begin as anything: of the type that the body gives, where that is known outside
+ * and the first iteration runs. Whether it is another one now. */
 static bool loop_begin_as(Lowering *n, LoopNode *l, int i, Value *given)
 {
     int64_t dims[INGOT_MAX_RANK];
@@ -344,7 +344,8 @@ static bool loop_begin_as(Lowering *n, LoopNode *l, int i, Value *given)
     return true;
 }
 
-/* What the body reads: the counter, the condition, carried values as parameters of the region like `carried`. */
+/* What the body reads: the counter, the condition, carried values as parameters of the region like
+ * `carried`. */
 static void loop_params(Lowering *n, LoopNode *l, ingot_region *r, int leaves,
                         ingot_tensor *const *carried, Value **in)
 {
@@ -362,7 +363,8 @@ static void loop_params(Lowering *n, LoopNode *l, ingot_region *r, int leaves,
     }
 }
 
-/* The loop over the region, whose results are the node's: carried values in leaves, what is scanned. */
+/* The loop over the region, whose results are the node's: carried values in leaves, what is
+ * scanned. */
 static ingot_tensor *loop_close(Lowering *n, LoopNode *l, ingot_region *r, int leaves,
                                 ingot_tensor **carried, Value **out)
 {
@@ -445,7 +447,8 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
     return loop_close(n, l, r, leaves, carried, out + 1);
 }
 
-/* Which of the carried values stay as they are, and which count. from: the number that each had in the file. */
+/* Which of the carried values stay as they are, and which count. from: the number that each had in
+ * the file. */
 static void loop_vars(Lowering *n, LoopNode *l, int *from)
 {
     const int all = l->n_carried;

@@ -1,9 +1,11 @@
 /*
- * onnx_loop_vars.c - what a Loop carries and need not: values that its body hands on as they are, integers that count its
- * iterations; and how often it runs when its condition compares such a count with a bound.
+ * onnx_loop_vars.c - what a Loop carries and need not: values that its body hands on as they are,
+ * integers that count its iterations; and how often it runs when its condition compares such a
+ * count with a bound.
  *
- * Exporters of while loops carry everything: weights, the length, the place where the loop is.  What is decided here needs
- * few nodes of the body, of a few types; these are evaluated alone, for an iteration of a known number.
+ * Exporters of while loops carry everything: weights, the length, the place where the loop is.
+ * What is decided here needs few nodes of the body, of a few types; these are evaluated alone, for
+ * an iteration of a known number.
  */
 #include <math.h>
 #include <string.h>
@@ -47,7 +49,7 @@ static int input_of(const Onnx__GraphProto *g, const char *name)
     return -1;
 }
 
-/* ---- values that stay ------------------------------------------------------------------------- */
+/* ---- values that stay ------------------------------------------------------------------------ */
 
 const Onnx__GraphProto *loop_sorted(Lowering *n, const Onnx__GraphProto *body, int *n_carried,
                                     int *from)
@@ -100,7 +102,7 @@ bool loop_reads(const Onnx__GraphProto *body, int i_carried)
     return reads(body, body->input[2 + i_carried]->name);
 }
 
-/* ---- values that count ------------------------------------------------------------------------ */
+/* ---- values that count ----------------------------------------------------------------------- */
 
 typedef struct {
     const Onnx__GraphProto *body;
@@ -220,7 +222,7 @@ int64_t loop_step(Lowering *n, const Onnx__GraphProto *body, int i_carried, Valu
     return next[1] - next[0] == 1 && next[2] - next[0] == FAR ? next[0] : 0;
 }
 
-/* ---- conditions that compare a count ---------------------------------------------------------- */
+/* ---- conditions that compare a count --------------------------------------------------------- */
 
 typedef struct {
     Lowering *n;
@@ -304,7 +306,8 @@ static const char *truth_of(const Counting *l, const char *name)
     return name;
 }
 
-/* After how many iterations `name` is false, if what ends the loop is *exact; else it may end before. */
+/* After how many iterations `name` is false, if what ends the loop is *exact; else it may end
+ * before. */
 static ingot_dim *condition(const Counting *l, const char *name, int depth, bool *exact)
 {
     enum { MAX_DEPTH = 8 };

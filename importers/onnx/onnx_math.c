@@ -141,7 +141,8 @@ ingot_tensor *onnx_pow(Lowering *n)
     return ingot_pow(n->c, X, as(n, power, dtype));
 }
 
-/* A count that is negative or the width or more leaves zeros; to the right of a negative number, ones. */
+/* A count that is negative or the width or more leaves zeros; to the right of a negative number,
+ * ones. */
 ingot_tensor *onnx_bitshift(Lowering *n)
 {
     const char *direction = attr_string(n, "direction", "");

@@ -209,8 +209,8 @@ static bool classes(Lowering *n, List *keys, List *values)
     return true;
 }
 
-/* The value of the key that equals an element of x; a table of values by the place in the sorted keys, what
- * stands for any other last. */
+/* The value of the key that equals an element of x; a table of values by the place in the sorted
+ * keys, what stands for any other last. */
 static ingot_tensor *mapped(Lowering *n, ingot_tensor *x, List keys, List values,
                             ingot_tensor *otherwise)
 {
@@ -259,8 +259,8 @@ ingot_tensor *onnx_category_mapper(Lowering *n)
 
 /* ---- features as numbers --------------------------------------------------------------------- */
 
-/* One more axis: 1 where the element is that category; one in no list is beyond the last. Numbers are compared as
- * integers. */
+/* One more axis: 1 where the element is that category; one in no list is beyond the last. Numbers
+ * are compared as integers. */
 ingot_tensor *onnx_one_hot_encoder(Lowering *n)
 {
     const int64_t *ints;
@@ -361,8 +361,8 @@ ingot_tensor *onnx_feature_vectorizer(Lowering *n)
     return ingot_concat(n->c, n->n_in, parts, 1);
 }
 
-/* A list of maps from classes to numbers, one a row. C has no type for them: it stays the tensor of the numbers, and the classes
- * are told beside it. */
+/* A list of maps from classes to numbers, one a row. C has no type for them: it stays the tensor of
+ * the numbers, and the classes are told beside it. */
 ingot_tensor *onnx_zip_map(Lowering *n)
 {
     const int64_t *number = NULL;

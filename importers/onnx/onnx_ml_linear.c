@@ -3,8 +3,8 @@
  *
  *     score = x w^T + b        [N, features] -> [N, classes]
  *
- * Scores are f32, whatever type the rows have. What post_transform makes of them is as ONNX Runtime has it: one
- * score that is all there is stays as it is.
+ * Scores are f32, whatever type the rows have. What post_transform makes of them is as ONNX Runtime
+ * has it: one score that is all there is stays as it is.
  */
 #include <math.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 
 /* ---- scores and labels, of trees too --------------------------------------------------------- */
 
-/* The inverse of the normal distribution by Winitzki's formula of the inverse of erf, with the numbers of ONNX Runtime:
- * probit(p) = sqrt(2) erfinv(2 p - 1), erfinv(x) = sign(x) sqrt(sqrt(v^2 - l / a) - v), v = 2 / (pi a) + l / 2,
- * l = log(1 - x^2), a = 0.147 */
+/* The inverse of the normal distribution by Winitzki's formula of the inverse of erf, with the
+ * numbers of ONNX Runtime: probit(p) = sqrt(2) erfinv(2 p - 1), erfinv(x) = sign(x) sqrt(sqrt(v^2 -
+ * l / a) - v), v = 2 / (pi a) + l / 2, l = log(1 - x^2), a = 0.147 */
 static ingot_tensor *probit(Lowering *n, ingot_tensor *p)
 {
     ingot_context *c = n->c;

@@ -1,20 +1,27 @@
 /*
- * onnx_ml_svm.c - support vector machines (ai.onnx.ml), of which libsvm's numbers are the attributes.
+ * onnx_ml_svm.c - support vector machines (ai.onnx.ml), of which libsvm's numbers are the
+ * attributes.
  *
- *     K(x, v)      x.v, (gamma x.v + coef0)^degree, tanh(gamma x.v + coef0) or exp(-gamma |x - v|^2)
- *     regression   y = sum over vectors v of weight[v] K(x, v) + rho             [N, features] -> [N, 1]
+ *     K(x, v)      x.v, (gamma x.v + coef0)^degree, tanh(gamma x.v + coef0) or exp(-gamma |x -
+ *                  v|^2)
+ *     regression   y = sum over vectors v of weight[v] K(x, v) + rho             [N, features]
+ *         -> [N, 1]
  *     classes      s(i, j) = sum over the vectors v of class i of weight[j - 1][v] K(x, v)
- *                          + sum over those of class j of weight[i][v] K(x, v) + rho(i, j),    i < j
- *                  is a vote for i where it is above 0, else for j; most votes win, the first class of several.
+ *                          + sum over those of class j of weight[i][v] K(x, v) + rho(i, j),    i <
+ *                              j
+ *                  is a vote for i where it is above 0, else for j; most votes win, the first class
+ *                      of several.
  *
- * The scores are those of the pairs, or probabilities of the classes if the file has what makes them (prob_a, prob_b):
- * a logistic function gives r(i, j), the probability of i among i and j; those of the classes are the p that
+ * The scores are those of the pairs, or probabilities of the classes if the file has what makes
+ * them (prob_a, prob_b): a logistic function gives r(i, j), the probability of i among i and j;
+ * those of the classes are the p that
  *
  *     minimises  sum over i < j of (r(j, i) p(i) - r(i, j) p(j))^2  where  sum of p = 1
  *
- * found class after class, again and again, until it changes little (Wu, Lin, Weng, "Probability estimates for multi-class
- * classification by pairwise coupling", JMLR 2004, algorithm 2; libsvm's multiclass_probability). It stops early, as
- * ONNX Runtime does: its results are off by up to a thousandth, so another way to the minimum would differ from them.
+ * found class after class, again and again, until it changes little (Wu, Lin, Weng, "Probability
+ * estimates for multi-class classification by pairwise coupling", JMLR 2004, algorithm 2; libsvm's
+ * multiclass_probability). It stops early, as ONNX Runtime does: its results are off by up to a
+ * thousandth, so another way to the minimum would differ from them.
  */
 #include <string.h>
 
@@ -160,8 +167,8 @@ static int64_t said_by_second(int64_t i, int64_t j, int64_t classes)
     return j * (classes - 1) + i;
 }
 
-/* [N, pairs] out of K(x, v) [N, vectors]: of each class the sums of its vectors with each row of weights, then those two of
- * each pair. */
+/* [N, pairs] out of K(x, v) [N, vectors]: of each class the sums of its vectors with each row of
+ * weights, then those two of each pair. */
 static ingot_tensor *pair_scores(Lowering *n, const Machine *m, ingot_tensor *k)
 {
     ingot_context *c = n->c;
@@ -204,7 +211,8 @@ static ingot_tensor *elected(Lowering *n, const Machine *m, ingot_tensor *score)
     return ingot_argmax(n->c, sum, 1, false, false);
 }
 
-/* r [N, classes, classes] of the pairs' scores: r(j, i) = 1 - r(i, j); what stands in the diagonal is 0. */
+/* r [N, classes, classes] of the pairs' scores: r(j, i) = 1 - r(i, j); what stands in the diagonal
+ * is 0. */
 static ingot_tensor *pair_probabilities(Lowering *n, const Machine *m, ingot_tensor *score)
 {
     ingot_context *c = n->c;
@@ -233,8 +241,8 @@ static ingot_tensor *column(Lowering *n, ingot_tensor *x, ingot_tensor *t)
     return ingot_take(n->c, x, ingot_unsqueeze(n->c, t, 0), 1);
 }
 
-/* One round over all classes: p(t) is made the best one beside the others, and all are scaled to a sum of 1. q p and p q p
- * follow without being computed anew. */
+/* One round over all classes: p(t) is made the best one beside the others, and all are scaled to a
+ * sum of 1. q p and p q p follow without being computed anew. */
 static ingot_tensor *coupled_round(Lowering *n, int64_t classes, ingot_tensor *q, ingot_tensor *p,
                                    ingot_tensor *qp, ingot_tensor *pqp)
 {
@@ -309,7 +317,8 @@ static ingot_tensor *linear_machine(Lowering *n, const Machine *m, ingot_tensor 
     *which = ingot_argmax(n->c, s, 1, false, false);
     if (m->classes != 2 || m->n_rho != 1 || m->prob_a)
         return s;
-    /* As ONNX Runtime has it: a greatest score above 0, or of 1/2 where no weight is negative, is the second class. */
+    /* As ONNX Runtime has it: a greatest score above 0, or of 1/2 where no weight is negative, is
+     * the second class. */
     bool positive = true;
     for (int64_t i = 0; i < count; i++)
         positive &= v[i] >= 0;

@@ -3,8 +3,9 @@
  *
  *     y = softmax(scale q k^T + bias + mask) v          per head, [batch, heads, sequence, size]
  *
- * Unlike the standard's, masks are finite: a key that is padding gets 'mask_filter_value' (-10000) added, one that comes
- * later than its query the least f32, and a query without any key gives the mean of what is left.
+ * Unlike the standard's, masks are finite: a key that is padding gets 'mask_filter_value' (-10000)
+ * added, one that comes later than its query the least f32, and a query without any key gives the
+ * mean of what is left.
  */
 #include <math.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static bool times(Lowering *n, ingot_dim *d, ingot_dim *batch, int64_t factor, i
     return ingot_dim_equal(d, v);
 }
 
-/* bool [batch, 1, 1, keys] from lengths: [batch] ends, then maybe [batch] beginnings, or what packed sequences have. */
+/* bool [batch, 1, 1, keys] from lengths: [batch] ends, then maybe [batch] beginnings, or what
+ * packed sequences have. */
 static ingot_tensor *seen_by_length(Lowering *n, ingot_tensor *mask, ingot_dim *batch,
                                     ingot_dim *keys)
 {
@@ -47,8 +49,8 @@ static ingot_tensor *seen_by_length(Lowering *n, ingot_tensor *mask, ingot_dim *
     return both ? ingot_and(n->c, seen, ingot_ge(n->c, at, part[1])) : seen;
 }
 
-/* bool, broadcast to [batch, heads, sequence, keys]. Forms: lengths; [batch, keys]; [batch, sequence, keys];
- * [batch, 1, most, most], of which the rows from `past` on count. */
+/* bool, broadcast to [batch, heads, sequence, keys]. Forms: lengths; [batch, keys]; [batch,
+ * sequence, keys]; [batch, 1, most, most], of which the rows from `past` on count. */
 static ingot_tensor *seen_by_mask(Lowering *n, const Heads *h, ingot_dim *past, ingot_dim *keys)
 {
     ingot_tensor *mask = h->mask;
@@ -220,8 +222,8 @@ static ingot_tensor *packed_entry(Lowering *n, ingot_tensor *x, int64_t i)
     return ingot_is_poison(x) ? x : ingot_permute(n->c, x, perm);
 }
 
-/* An input [batch, sequence, heads size] (or with its heads apart already) as heads, its part of the bias added, which
- * begins at *at. NULL after an error. */
+/* An input [batch, sequence, heads size] (or with its heads apart already) as heads, its part of
+ * the bias added, which begins at *at. NULL after an error. */
 static ingot_tensor *with_bias(Lowering *n, ingot_tensor *x, int64_t heads, ingot_tensor *bias,
                                int64_t *at)
 {

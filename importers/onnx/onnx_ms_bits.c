@@ -3,8 +3,8 @@
  *
  *     weight[n, k] = (packed[n, k] - zero[n, k / block]) scale[n, k / block]
  *
- * A byte holds its first element in the lowest bits (MatMulBnb4: in the highest). The weights are unpacked by arithmetic
- * on the constants, so how they are kept is the compiler's business.
+ * A byte holds its first element in the lowest bits (MatMulBnb4: in the highest). The weights are
+ * unpacked by arithmetic on the constants, so how they are kept is the compiler's business.
  */
 #include "onnx.h"
 
@@ -93,8 +93,8 @@ ingot_tensor *onnx_ms_matmul_nbits(Lowering *n)
 
 /* ---- MatMulBnb4 ----------------------------------------------------------------------------- */
 
-/* The values of 4 bits: 0 is FP4 (a sign, two bits of exponent, one of mantissa), 1 is NF4, quantiles of the normal
- * distribution (Dettmers et al., QLoRA, 2023). */
+/* The values of 4 bits: 0 is FP4 (a sign, two bits of exponent, one of mantissa), 1 is NF4,
+ * quantiles of the normal distribution (Dettmers et al., QLoRA, 2023). */
 static const double bnb4_values[2][16] = {
     {0, 0.005208333333, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25, 0, -0.005208333333,
      -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25},

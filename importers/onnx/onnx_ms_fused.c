@@ -1,6 +1,6 @@
 /*
- * onnx_ms_fused.c - com.microsoft: what ONNX Runtime's optimiser makes of a product or convolution and what follows
- * it, the same on channels-last tensors, and its activations.
+ * onnx_ms_fused.c - com.microsoft: what ONNX Runtime's optimiser makes of a product or convolution
+ * and what follows it, the same on channels-last tensors, and its activations.
  *
  *     FusedConv    y = f(conv(x, w) + b + z)          FusedGemm    y = f(alpha A' B' + beta C)
  *     FusedMatMul  y = alpha A' B'
@@ -14,7 +14,8 @@
 
 /* ---- activations after a product ------------------------------------------------------------ */
 
-/* f(x) of the attribute 'activation' with its numbers, of which the first n_given are told; x itself without one. */
+/* f(x) of the attribute 'activation' with its numbers, of which the first n_given are told; x
+ * itself without one. */
 static ingot_tensor *activated(Lowering *n, ingot_tensor *x, int n_given, const float *given)
 {
     static const struct {
@@ -132,8 +133,8 @@ ingot_tensor *onnx_ms_fused_gemm(Lowering *n)
     return ingot_is_poison(y) ? y : activated(n, y, count, given);
 }
 
-/* An operand with its axes in matmul's order: `batch` says that its rows are axis 0, before the batches; `swap` that
- * the last two axes change places. A vector stays. */
+/* An operand with its axes in matmul's order: `batch` says that its rows are axis 0, before the
+ * batches; `swap` that the last two axes change places. A vector stays. */
 static ingot_tensor *operand(Lowering *n, ingot_tensor *x, bool batch, bool swap)
 {
     int rank = ingot_rank(x), perm[INGOT_MAX_RANK];

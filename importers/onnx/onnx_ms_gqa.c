@@ -1,8 +1,9 @@
 /*
  * onnx_ms_gqa.c - com.microsoft: GroupQueryAttention and RotaryEmbedding.
  *
- * Queries of `num_heads` heads read keys and values of `kv_num_heads`. The caches are [batch, kv heads, rows, size];
- * sequence b of the batch has seqlens_k[b] + 1 keys in all, the last of which are this run's:
+ * Queries of `num_heads` heads read keys and values of `kv_num_heads`. The caches are [batch, kv
+ * heads, rows, size]; sequence b of the batch has seqlens_k[b] + 1 keys in all, the last of which
+ * are this run's:
  *
  *     first[b]   = 0 in a prompt (all keys are new), else seqlens_k[b] + 1 - sequence length
  *     present[b] = past[b] up to row first[b], then the new rows, then zeros
@@ -44,7 +45,8 @@ typedef struct {
 
 /* ---- rotation ------------------------------------------------------------------------------- */
 
-/* Positions i64 [batch or 1, sequence] of one number or of a list of them; `one`: counted on from it. */
+/* Positions i64 [batch or 1, sequence] of one number or of a list of them; `one`: counted on from
+ * it. */
 static ingot_tensor *positions(Lowering *n, ingot_tensor *given, ingot_dim *sequence, bool one)
 {
     if (!one)
@@ -55,7 +57,8 @@ static ingot_tensor *positions(Lowering *n, ingot_tensor *given, ingot_dim *sequ
     return ingot_unsqueeze(n->c, at, 0);
 }
 
-/* x [batch, heads, sequence, size], turned by the caches' angles at positions [batch or 1, sequence]. */
+/* x [batch, heads, sequence, size], turned by the caches' angles at positions [batch or 1,
+ * sequence]. */
 static ingot_tensor *rotated(Lowering *n, ingot_tensor *x, ingot_tensor *at, ingot_tensor *cos,
                              ingot_tensor *sin, bool interleaved)
 {
@@ -257,7 +260,8 @@ static ingot_tensor *present(Lowering *n, const Grouped *g, ingot_tensor *past, 
 
 /* ---- the operator --------------------------------------------------------------------------- */
 
-/* [batch or 1, heads or 1, sequence, total], with zeros for the rows of the caches behind the total. */
+/* [batch or 1, heads or 1, sequence, total], with zeros for the rows of the caches behind the
+ * total. */
 static ingot_tensor *bias_of_rows(Lowering *n, ingot_tensor *bias, ingot_dim *rows)
 {
     ingot_dim *none = dim(n, 0), *lo[] = {none, none, none, none}, *hi[] = {none, none, none, none};

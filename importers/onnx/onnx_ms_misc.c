@@ -1,5 +1,6 @@
 /*
- * onnx_ms_misc.c - com.microsoft: operators that the standard took over later, or that are one line.
+ * onnx_ms_misc.c - com.microsoft: operators that the standard took over later, or that are one
+ * line.
  */
 #include <string.h>
 

@@ -2,7 +2,8 @@
  * onnx_ms_quant.c - com.microsoft: operators on 8-bit numbers.
  *
  *     QLinear...               y = quantize(f(dequantize(a), dequantize(b)))
- *     QGemm                    y = quantize(alpha scale a scale b (A' B' + C)), or the number itself
+ *     QGemm                    y = quantize(alpha scale a scale b (A' B' + C)), or the number
+ *                              itself
  *     DynamicQuantizeMatMul    A in 8 bits by its own range, then the product of integers
  *
  * Sums are of integers in i32; every value is rounded to 8 bits once.

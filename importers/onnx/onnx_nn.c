@@ -67,8 +67,9 @@ ingot_tensor *onnx_matmul_integer(Lowering *n)
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
-/* SAME: ceil(size / stride) results, the odd pad at the end (UPPER) or the beginning. The last window begins at the
- * last multiple of the stride before the end, so what it needs behind it is extent - 1 - (size - 1) % stride. */
+/* SAME: ceil(size / stride) results, the odd pad at the end (UPPER) or the beginning. The last
+ * window begins at the last multiple of the stride before the end, so what it needs behind it is
+ * extent - 1 - (size - 1) % stride. */
 static void window_same(Lowering *n, Window *w, int i, ingot_dim *size, bool upper)
 {
     ingot_dim *last =
@@ -178,7 +179,8 @@ void window_ceil(Lowering *n, ingot_tensor *x, const Window *w, int64_t *more, i
         ingot_dim *need = ingot_dim_mod(n->c, ingot_dim_sub(n->c, zero, span), stride);
         if (ingot_dim_lo(span) < 0 ||
             w->hi[i] + ingot_dim_hi(w->run_hi[i]) > window_extent(w, i) - w->stride[i]) {
-            /* the last window's number: rounded up, or that of the last to start before `begin` ends */
+            /* the last window's number: rounded up, or that of the last to start before `begin`
+             * ends */
             ingot_dim *rest =
                 ingot_dim_add(n->c, ingot_dim_max(n->c, span, zero), dim(n, w->stride[i] - 1));
             ingot_dim *last = ingot_dim_div(n->c, ingot_dim_sub(n->c, begin, one), stride);

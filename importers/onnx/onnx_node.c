@@ -24,8 +24,9 @@ static const Lowering *undecided_if(const Lowering *n)
     return NULL;
 }
 
-/* What does not fit in a branch that need not be taken is no fault of the model: an exported network chooses by a size or a rate
- * which part of it suits the input, and the other part need not. */
+/* What does not fit in a branch that need not be taken is no fault of the model: an exported
+ * network chooses by a size or a rate which part of it suits the input, and the other part need
+ * not. */
 ingot_tensor *fault(Lowering *n, const char *format, ...)
 {
     va_list ap;

@@ -122,8 +122,8 @@ ingot_tensor *onnx_lrn(Lowering *n)
                      attr_float(n, "beta", 0.75), attr_float(n, "bias", 1));
 }
 
-/* In training: what a mask keeps, over 1 - ratio; else the identity, and a mask of ones. Training before
- * opset 12, which attributes decided, is not known here: those models are for inference. */
+/* In training: what a mask keeps, over 1 - ratio; else the identity, and a mask of ones. Training
+ * before opset 12, which attributes decided, is not known here: those models are for inference. */
 ingot_tensor *onnx_dropout(Lowering *n)
 {
     ingot_tensor *training = n->version >= 12 ? optional_in(n, 2) : NULL, *y = X, *keep = NULL;

@@ -6,9 +6,9 @@
  *     length  0..n          rows beyond it hold anything
  *
  * n and the box are bounds that are known when compiling. Everything is composed of the builder's
- * operations; a place or a size that decides a shape is read by a step of the program, which fails if
- * it is out of bounds. Appending writes one row, so that in a loop, where the sequence dies, nothing
- * else moves.
+ * operations; a place or a size that decides a shape is read by a step of the program, which fails
+ * if it is out of bounds. Appending writes one row, so that in a loop, where the sequence dies,
+ * nothing else moves.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ Value *value_sequence(ingot_context *c, int count, ingot_dtype dtype)
     return v;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static ingot_dim *number(ingot_context *c, int64_t v)
 {
@@ -137,7 +137,8 @@ ingot_tensor *packed_element(ingot_context *c, const Value *v, int i)
     return element_at(c, v->packed, number(c, i));
 }
 
-/* A place that counts from the end where it is negative as a dim of 0..hi; one that is not below `end` ends the run. */
+/* A place that counts from the end where it is negative as a dim of 0..hi; one that is not below
+ * `end` ends the run. */
 static ingot_dim *place_of(ingot_context *c, const Packed *p, ingot_tensor *place, ingot_dim *end,
                            int64_t hi)
 {
@@ -197,7 +198,8 @@ Value *packed_grow(ingot_context *c, const Value *v, int n, const int64_t *box, 
     return out;
 }
 
-/* What a row is where `place` is j: x put there and the others moved up; all of it elementwise over [n, ...]. */
+/* What a row is where `place` is j: x put there and the others moved up; all of it elementwise over
+ * [n, ...]. */
 static ingot_tensor *insert_row(ingot_context *c, ingot_tensor *rows, ingot_tensor *x,
                                 ingot_dim *place)
 {
@@ -282,10 +284,10 @@ Value *packed_erase(ingot_context *c, const Value *v, ingot_tensor *place)
     return with_rows(c, v, v->n, rows, sizes, length);
 }
 
-/* ---- whole sequences ---------------------------------------------------------------------------- */
+/* ---- whole sequences ------------------------------------------------------------------------- */
 
-/* The dims that all elements have, read at run time where they are not known; other ones end the run. The axis `but`
- * may differ. */
+/* The dims that all elements have, read at run time where they are not known; other ones end the
+ * run. The axis `but` may differ. */
 static void common_dims(ingot_context *c, const Value *v, int but, ingot_dim **out)
 {
     const Packed *p = v->packed;
@@ -329,8 +331,8 @@ static ingot_tensor *stacked(ingot_context *c, const Value *v, int axis, ingot_d
     return ingot_permute(c, ingot_shrink(c, p->rows, begin, size), perm);
 }
 
-/* Elements of several sizes one after another along an axis: place k belongs to element j(k), of which as many end at or
- * before k as come before it. */
+/* Elements of several sizes one after another along an axis: place k belongs to element j(k), of
+ * which as many end at or before k as come before it. */
 static ingot_tensor *concat_unequal(ingot_context *c, const Value *v, int axis,
                                     ingot_dim *const *common)
 {
@@ -390,7 +392,7 @@ Value *packed_from_rows(ingot_context *c, const Value *like, int n, ingot_tensor
                      all_equal(p) ? NULL : grow(c, sizes, n, &width), length);
 }
 
-/* ---- pieces of a tensor ------------------------------------------------------------------------- */
+/* ---- pieces of a tensor ---------------------------------------------------------------------- */
 
 /* Element [j, ..., k, ...] of the result is x[..., j step + k, ...]. */
 static ingot_tensor *pieces(ingot_context *c, ingot_tensor *x, int axis, ingot_tensor *step,
@@ -459,7 +461,7 @@ Value *packed_split(ingot_context *c, ingot_tensor *x, int axis, ingot_tensor *s
     return v;
 }
 
-/* ---- from lists --------------------------------------------------------------------------------- */
+/* ---- from lists ------------------------------------------------------------------------------ */
 
 static ingot_tensor *rows_of(ingot_context *c, int n, ingot_tensor **row, ingot_dtype dtype,
                              int rank, const int64_t *dims)
@@ -472,7 +474,8 @@ static ingot_tensor *rows_of(ingot_context *c, int n, ingot_tensor **row, ingot_
     return ingot_expand(c, ingot_cast(c, ingot_scalar_i(c, INGOT_I32, 0), dtype), 1 + rank, all);
 }
 
-/* Rows of all elements, and of their sizes where those are not the same for all.  length: NULL, there are as many as rows. */
+/* Rows of all elements, and of their sizes where those are not the same for all.  length: NULL,
+ * there are as many as rows. */
 static Value *packed_of_rows(ingot_context *c, Value *v, ingot_tensor **row, ingot_tensor **size,
                              ingot_dim *length)
 {

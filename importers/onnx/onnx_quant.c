@@ -2,7 +2,8 @@
  * onnx_quant.c - ONNX operators on quantized numbers: QuantizeLinear and its inverse,
  * QLinearMatMul and QLinearConv.
  *
- *     quantize:    y = saturate(round(x / scale) + zero point), halves to even; the type's least number of a NaN
+ *     quantize:    y = saturate(round(x / scale) + zero point), halves to even; the type's least
+ *                  number of a NaN
  *     dequantize:  x = (y - zero point) * scale
  *
  * Zero points are subtracted in i32 and products accumulate in i32, so no integer is ever rounded;

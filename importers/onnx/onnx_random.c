@@ -120,7 +120,8 @@ ingot_tensor *onnx_bernoulli(Lowering *n)
     return dtype_attr(n, &dtype) ? as(n, ingot_lt(n->c, u, p), dtype) : ingot_poison(n->c);
 }
 
-/* The number of classes whose cumulative probability, out of exp(x), lies at or below a uniform number. */
+/* The number of classes whose cumulative probability, out of exp(x), lies at or below a uniform
+ * number. */
 ingot_tensor *onnx_multinomial(Lowering *n)
 {
     ingot_dtype dtype = INGOT_I32;

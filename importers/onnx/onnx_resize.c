@@ -1,7 +1,7 @@
 /*
- * onnx_resize.c - ONNX Resize and Upsample: which axes, by how much, and what counts as outside. An axis of which all is
- * known when compiling is ingot_resize()'s; where a size, a scale or the region is known to the run only, its formulas
- * are built as a graph.
+ * onnx_resize.c - ONNX Resize and Upsample: which axes, by how much, and what counts as outside. An
+ * axis of which all is known when compiling is ingot_resize()'s; where a size, a scale or the
+ * region is known to the run only, its formulas are built as a graph.
  */
 #include <math.h>
 #include <string.h>
@@ -15,8 +15,8 @@ typedef struct {
     double extrapolation;
 } Style;
 
-/* One axis: its size in and out, out / in as the file gives it, and the region of interest. What only the run knows
- * are f64 scalars; they are NULL where the number beside them is known. */
+/* One axis: its size in and out, out / in as the file gives it, and the region of interest. What
+ * only the run knows are f64 scalars; they are NULL where the number beside them is known. */
 typedef struct {
     bool resized;
     ingot_dim *in, *out;
@@ -71,7 +71,8 @@ static ingot_tensor *inside_region(Lowering *n, const ingot_resize_axis *r, int 
     return align_axis(n, const_f64(n, INGOT_BOOL, 1, &r->size, inside), axis, ingot_rank(X));
 }
 
-/* The axis as ingot_resize() takes it; false if the run has to tell something. A whole ratio needs no size. */
+/* The axis as ingot_resize() takes it; false if the run has to tell something. A whole ratio needs
+ * no size. */
 static bool known_axis(const Style *s, const Axis *a, ingot_resize_axis *r)
 {
     int64_t in;
@@ -85,7 +86,7 @@ static bool known_axis(const Style *s, const Axis *a, ingot_resize_axis *r)
            ingot_resize_repeats(r);
 }
 
-/* ---- what only the run knows ------------------------------------------------------------------ */
+/* ---- what only the run knows ----------------------------------------------------------------- */
 
 static ingot_tensor *float_entry(Lowering *n, int input, int64_t k)
 {
@@ -169,8 +170,8 @@ static ingot_tensor *take_clamped(Lowering *n, ingot_tensor *x, ingot_tensor *pl
     return ingot_take(n->c, x, as(n, place, INGOT_I64), axis);
 }
 
-/* The number of taps and the offset of the first from the element left of the place; the least scale that the sizes
- * allow decides it. */
+/* The number of taps and the offset of the first from the element left of the place; the least
+ * scale that the sizes allow decides it. */
 static double tap_span(const Style *s, const Axis *a, int *first)
 {
     double scale = a->scale, support = s->axis.mode == INGOT_RESIZE_CUBIC ? 2 : 1;
@@ -236,10 +237,11 @@ static ingot_tensor *run_inside(Lowering *n, const Style *s, int axis, const Axi
     return align_axis(n, inside, axis, ingot_rank(X));
 }
 
-/* ---- all axes --------------------------------------------------------------------------------- */
+/* ---- all axes -------------------------------------------------------------------------------- */
 
-/* Integers that are interpolated are rounded, as the standard's reference does it; but linearly and without antialias they are
- * cut off, as ONNX Runtime does it, which has no other way for the rest. */
+/* Integers that are interpolated are rounded, as the standard's reference does it; but linearly and
+ * without antialias they are cut off, as ONNX Runtime does it, which has no other way for the
+ * rest. */
 static bool rounds(Lowering *n, const Style *s)
 {
     return !is_float(X) && s->axis.mode != INGOT_RESIZE_NEAREST &&
@@ -347,8 +349,8 @@ static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, cons
     return true;
 }
 
-/* Scales that are data of the run: whether they make what the file declares is checked then, with f32
- * products. A region of interest stretches them. False after an error. */
+/* Scales that are data of the run: whether they make what the file declares is checked then, with
+ * f32 products. A region of interest stretches them. False after an error. */
 static bool use_run_scales(Lowering *n, Axis *axes, const int *list, int count, int input,
                            bool crop, const int64_t *out)
 {
@@ -378,7 +380,8 @@ static ingot_tensor *ratio_f64(Lowering *n, ingot_tensor *a, ingot_dim *b)
     return ingot_div(n->c, as(n, a, INGOT_F64), dim_f64(n, b));
 }
 
-/* Sizes stretch each axis, or scale all by one factor that makes none larger, or none smaller. want: a dim each. */
+/* Sizes stretch each axis, or scale all by one factor that makes none larger, or none smaller.
+ * want: a dim each. */
 static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, ingot_dim *const *want)
 {
     const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");

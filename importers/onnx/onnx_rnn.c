@@ -1,9 +1,9 @@
 /*
- * onnx_rnn.c - ONNX RNN, GRU and LSTM: what the attributes and inputs say of each direction, for the op library's
- * layers.
+ * onnx_rnn.c - ONNX RNN, GRU and LSTM: what the attributes and inputs say of each direction, for
+ * the op library's layers.
  *
- * Inputs are X [T, N, I], and with an entry a direction W, R, B, the initial states [D, N, H] and the peepholes.
- * Outputs are Y [T, D, N, H] and the last states [D, N, H]. Layout 1 puts N first.
+ * Inputs are X [T, N, I], and with an entry a direction W, R, B, the initial states [D, N, H] and
+ * the peepholes. Outputs are Y [T, D, N, H] and the last states [D, N, H]. Layout 1 puts N first.
  */
 #include <string.h>
 
@@ -58,8 +58,8 @@ static bool same_name(const char *given, const char *lower)
     return *given == *lower;
 }
 
-/* Those of all directions, `acts` of each. The lists activation_alpha and activation_beta have entries only for
- * functions that take one. */
+/* Those of all directions, `acts` of each. The lists activation_alpha and activation_beta have
+ * entries only for functions that take one. */
 static bool read_activations(Lowering *n, int acts, int directions, ingot_recurrence *layer)
 {
     const char *const *names;
@@ -228,12 +228,12 @@ ingot_tensor *onnx_lstm(Lowering *n)
     return lower(n, ingot_lstm, "iofc", 3, 2, NULL);
 }
 
-/* ---- com.microsoft.DynamicQuantizeLSTM: 8-bit weights, transposed ----------------------------- */
+/* ---- com.microsoft.DynamicQuantizeLSTM: 8-bit weights, transposed ---------------------------- */
 
 enum { W_SCALE = 8, W_ZERO, R_SCALE, R_ZERO };
 
-/* The weights of one direction: [W, R], each [input or hidden, 4 hidden]; scales and zero points are one number or a
- * row. */
+/* The weights of one direction: [W, R], each [input or hidden, 4 hidden]; scales and zero points
+ * are one number or a row. */
 typedef struct {
     Lowering *n;
     ingot_tensor *weight[2], *scale[2], *zero[2];

@@ -58,7 +58,8 @@ typedef struct {
     ingot_tensor *start, *end, *step;
 } RunSlice;
 
-/* ceil((end - start) / step), at least 0, both of them clamped: 0..size upwards, -1..size-1 downwards. */
+/* ceil((end - start) / step), at least 0, both of them clamped: 0..size upwards, -1..size-1
+ * downwards. */
 static ingot_tensor *slice_length(Lowering *n, RunSlice *s, ingot_tensor *size)
 {
     ingot_context *c = n->c;
@@ -73,8 +74,8 @@ static ingot_tensor *slice_length(Lowering *n, RunSlice *s, ingot_tensor *size)
     return ingot_max(c, ingot_neg(c, span), zero);
 }
 
-/* Element i along an axis is x[start + i step]. Which entry is an axis' may be known at run time only: each axis then
- * asks all entries. */
+/* Element i along an axis is x[start + i step]. Which entry is an axis' may be known at run time
+ * only: each axis then asks all entries. */
 ingot_tensor *slice_at_run_time(Lowering *n)
 {
     ingot_context *c = n->c;

@@ -68,7 +68,8 @@ static Taps axis_taps(Lowering *n, const Sampling *s, ingot_tensor *grid, ingot_
     if (nearest)
         x = ingot_round(n->c, x);
     if (s->padding == PAD_BORDER) {
-        /* A cubic's taps are held at the border, not the place between them: from two steps outside on all are the same. */
+        /* A cubic's taps are held at the border, not the place between them: from two steps outside
+         * on all are the same. */
         double reach = is_cubic ? 2 : 0;
         x = ingot_max(n->c, x, like(n, x, -reach));
         x = ingot_min(n->c, x, ingot_add_c(n->c, last, reach));

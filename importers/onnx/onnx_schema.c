@@ -2,8 +2,9 @@
  * onnx_schema.c - what the standard allows a node to have: attributes by name, inputs by type.
  *
  * onnx_schemas.def holds each operator of the standard, all of its versions united: this catches
- * what no version allows, with a message of its own, before a lowering sees the node. onnx_ms_schemas.def
- * does so for ONNX Runtime's own operators; those of other domains are not looked at.
+ * what no version allows, with a message of its own, before a lowering sees the node.
+ * onnx_ms_schemas.def does so for ONNX Runtime's own operators; those of other domains are not
+ * looked at.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /*
  * onnx_sequence.c - ONNX operators on sequences and optionals.
  *
- * A sequence whose length is known is a list of tensors: operators rearrange it and build nothing. Where
- * a place in it is known at run time only, or its length, its elements become rows of one tensor
- * (onnx_packed.c).
+ * A sequence whose length is known is a list of tensors: operators rearrange it and build nothing.
+ * Where a place in it is known at run time only, or its length, its elements become rows of one
+ * tensor (onnx_packed.c).
  */
 #include <string.h>
 
@@ -57,8 +57,8 @@ static bool place_in(Lowering *n, int input, int length, int size, int *place)
     return true;
 }
 
-/* The sequence as rows if its length or the place in it, an input, is known at run time only; NULL if not. A list
- * whose elements have several ranks cannot. */
+/* The sequence as rows if its length or the place in it, an input, is known at run time only; NULL
+ * if not. A list whose elements have several ranks cannot. */
 static const Value *as_packed(Lowering *n, const Value *s, int input)
 {
     const int64_t *known;

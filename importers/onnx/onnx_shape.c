@@ -1,7 +1,7 @@
 /*
- * onnx_shape.c - ONNX operators that rearrange and repeat tensors: Reshape, Transpose, Concat, Split, Pad, Tile
- * and their kin. Shapes are lists of dims, which may depend on run-time dims; what the data decide has bounds
- * (onnx_size.c) and is read by the run.
+ * onnx_shape.c - ONNX operators that rearrange and repeat tensors: Reshape, Transpose, Concat,
+ * Split, Pad, Tile and their kin. Shapes are lists of dims, which may depend on run-time dims; what
+ * the data decide has bounds (onnx_size.c) and is read by the run.
  */
 #include <stdio.h>
 #include <string.h>
@@ -69,8 +69,8 @@ static bool reshape_at_run_time(Lowering *n, int rank, ingot_dim **dims)
     return size_is(n, 0, left, size[left], dims[left]);
 }
 
-/* What the -1 stands for. Sizes that the input has too go, so that it follows from the others where those may be 0: [n, 91, 4] as
- * [n, -1]. NULL: it does not. */
+/* What the -1 stands for. Sizes that the input has too go, so that it follows from the others where
+ * those may be 0: [n, 91, 4] as [n, -1]. NULL: it does not. */
 static ingot_dim *left_of_reshape(Lowering *n, int rank, ingot_dim *const *dims, int unknown)
 {
     ingot_dim *all = dim(n, 1), *others = dim(n, 1);
@@ -160,8 +160,8 @@ ingot_tensor *onnx_transpose(Lowering *n)
     return ingot_permute(n->c, X, perm);
 }
 
-/* Axes that only the run knows: the shape is the one that the file declares, and the run compares it with what the axes
- * make of the input's. False: nothing is declared, or the axes are known. */
+/* Axes that only the run knows: the shape is the one that the file declares, and the run compares
+ * it with what the axes make of the input's. False: nothing is declared, or the axes are known. */
 static bool declared_reshape(Lowering *n, int input, bool squeeze, ingot_tensor **y)
 {
     ingot_context *c = n->c;
@@ -283,8 +283,8 @@ ingot_tensor *onnx_flatten(Lowering *n)
 
 /* ---- repeating ------------------------------------------------------------------------------ */
 
-/* The size of an axis of Expand's result: d is that of the input, entry the target's, of which 1 keeps d. NULL after an
- * error. */
+/* The size of an axis of Expand's result: d is that of the input, entry the target's, of which 1
+ * keeps d. NULL after an error. */
 static ingot_dim *expanded(Lowering *n, int axis, int rank, ingot_dim *d, ingot_dim *entry,
                            ingot_tensor *value)
 {
@@ -333,7 +333,8 @@ ingot_tensor *onnx_expand(Lowering *n)
     return ingot_expand(n->c, X, rank, dims);
 }
 
-/* How often axis a of size d is repeated, which entry a decides when the model runs. NULL after an error. */
+/* How often axis a of size d is repeated, which entry a decides when the model runs. NULL after an
+ * error. */
 static ingot_dim *repeats_at_run_time(Lowering *n, int a, ingot_dim *d)
 {
     int64_t size, lo, hi;

@@ -1,16 +1,18 @@
 /*
  * onnx_size.c - sizes that only the run knows.
  *
- * What decides a size (a limit of Range, the shape of a Reshape) may be computed by the model itself.
- * Such a size is read when the model runs. Its buffer has to have a bound now, which comes from
+ * What decides a size (a limit of Range, the shape of a Reshape) may be computed by the model
+ * itself. Such a size is read when the model runs. Its buffer has to have a bound now, which comes
+ * from
  *
- *   --dim TENSOR=lo..hi    the value of a tensor: whatever is computed from it is then an expression
+ *   --dim TENSOR=lo..hi    the value of a tensor: whatever is computed from it is then an
+ *                          expression
  *   --dim TENSOR_AXIS=lo..hi   the size of any tensor along an axis
  *   the shape that the file declares, if it is a number: often the size that an exporter has seen,
  *                          so it is compared with what is computed, and a run in which they differ
  *                          ends with a status
- *   the shape that it declares further down, of a value that has the same size (onnx_implied.c), or of an
- *                          output that an input tells the shape of (onnx_told.c)
+ *   the shape that it declares further down, of a value that has the same size (onnx_implied.c), or
+ *                          of an output that an input tells the shape of (onnx_told.c)
  *   the operator           a slice is no longer than what it is cut from
  */
 #include <stdio.h>
@@ -23,7 +25,7 @@ enum { MAX_VALUES = 64 }; /* elements of a tensor whose value is bounded */
 /* What nobody bounds is read in these; a dim holds more than any tensor has elements. */
 static const int64_t any = INT64_C(1) << 48;
 
-/* ---- what the command line says --------------------------------------------------------------- */
+/* ---- what the command line says -------------------------------------------------------------- */
 
 const ingot_onnx_dim *dim_option(Model *m, const char *name)
 {
@@ -107,7 +109,7 @@ ingot_tensor *bounded(Model *m, const char *name, ingot_tensor *t)
     return t;
 }
 
-/* ---- one size ----------------------------------------------------------------------------------- */
+/* ---- one size -------------------------------------------------------------------------------- */
 
 bool declared_dims(const Scope *s, const char *name, int rank, int64_t *dims)
 {
@@ -230,7 +232,7 @@ ingot_tensor *unbounded_size(Lowering *n, int output, int axis)
         name, axis, name, axis);
 }
 
-/* ---- lists of sizes ------------------------------------------------------------------------------- */
+/* ---- lists of sizes -------------------------------------------------------------------------- */
 
 ingot_dim *entry_dim(Lowering *n, int input, int64_t k)
 {

@@ -1,7 +1,9 @@
-/* onnx_source.c - what reports tell of a node: names, attributes as text, and the groups it stands in.
+/* onnx_source.c - what reports tell of a node: names, attributes as text, and the groups it stands
+ * in.
  *
- * The groups are what the exporter says: torch.onnx writes a list of module names beside each node ("['', 'encoder',
- * 'encoder.layer.0', 'matmul']"), older exporters put them into the node's name ("/encoder/layer.0/MatMul"). */
+ * The groups are what the exporter says: torch.onnx writes a list of module names beside each node
+ * ("['', 'encoder', 'encoder.layer.0', 'matmul']"), older exporters put them into the node's name
+ * ("/encoder/layer.0/MatMul"). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /*
- * onnx_state.c - inputs and outputs that are one tensor, which lives in the context from run to run.
+ * onnx_state.c - inputs and outputs that are one tensor, which lives in the context from run to
+ * run.
  *
- * A decoder's cache comes in and goes out again, with a row more.  As a state it stays where it is: a free dim of the input is
- * its length, which is 0 at first and grows.
+ * A decoder's cache comes in and goes out again, with a row more.  As a state it stays where it is:
+ * a free dim of the input is its length, which is 0 at first and grows.
  */
 #include <string.h>
 

@@ -333,7 +333,8 @@ bool onnx_tensor_read(OnnxFile *file, const Onnx__TensorProto *proto, const char
     return true;
 }
 
-/* Element i of integers of 1, 2, 4 or 8 bytes: the standard's are i64, ONNX Runtime takes shorter ones too. */
+/* Element i of integers of 1, 2, 4 or 8 bytes: the standard's are i64, ONNX Runtime takes shorter
+ * ones too. */
 static int64_t index_at(const OnnxTensor *indices, uint64_t i)
 {
     size_t width = indices->elem_bytes;
@@ -352,7 +353,8 @@ static bool is_index_type(int32_t dtype)
            dtype == ONNX__TENSOR_PROTO__DATA_TYPE__INT8;
 }
 
-/* The place in the dense tensor of the i-th of nnz indices, which are linear or a row of coordinates; -1: outside. */
+/* The place in the dense tensor of the i-th of nnz indices, which are linear or a row of
+ * coordinates; -1: outside. */
 static int64_t dense_place(const OnnxTensor *indices, uint64_t i, const int64_t *dims, size_t rank,
                            uint64_t count)
 {

@@ -2,8 +2,9 @@
  * onnx_text.c - ONNX operators on strings, and TfIdfVectorizer: how often each n-gram of a pool
  * occurs.
  *
- * N-grams of strings become those of integers: the places of the words in the sorted pool. The n-grams of one length are compared with all windows of the input at once. A skip count s
- * lets the elements of an n-gram be up to s + 1 places apart, equally spaced.
+ * N-grams of strings become those of integers: the places of the words in the sorted pool. The
+ * n-grams of one length are compared with all windows of the input at once. A skip count s lets the
+ * elements of an n-gram be up to s + 1 places apart, equally spaced.
  */
 #include <string.h>
 

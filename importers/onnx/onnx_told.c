@@ -34,7 +34,7 @@ typedef struct {
     int depth;
 } Walk;
 
-/* ---- names ------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static const Onnx__NodeProto *producer(const Level **level, const char *name, size_t *output)
 {
@@ -114,7 +114,7 @@ static bool is_op(const Onnx__NodeProto *node, const char *op)
     return strcmp(node->op_type, op) == 0;
 }
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void tell_input(Walk *w, const char *name, int64_t k, int64_t v)
 {
@@ -177,7 +177,7 @@ static void tell_value(Walk *w, const Level *level, const char *name, int64_t k,
     w->depth--;
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------ */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static void tell_shape(Walk *w, const Level *level, const char *name, int rank,
                        const int64_t *dims);

@@ -483,7 +483,8 @@ static bool ensemble_read(Lowering *n, Ensemble *e)
     return false;
 }
 
-/* Node i asks whether x is in a set: x = a, or else x = b, or else ..; value: where the set begins; next: the first node that is free. */
+/* Node i asks whether x is in a set: x = a, or else x = b, or else ..; value: where the set begins;
+ * next: the first node that is free. */
 static bool member_tests(Lowering *n, Trees *t, const Sets *sets, int64_t i, int64_t *value,
                          int64_t *next)
 {

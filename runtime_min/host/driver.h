@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-/* igrt_io.dims_offset of a tensor whose dims are all fixed; an igrt_group's offset of a member that is not there. */
+/* igrt_io.dims_offset of a tensor whose dims are all fixed; an igrt_group's offset of a member that
+ * is not there. */
 #define IGRT_NO_DIMS ((size_t)-1)
 
 /* One input or output. Use designated initialisers: fields may be added at the end. */
@@ -30,8 +31,8 @@ typedef struct igrt_io {
     int optional;                    /* an input whose file may be absent: its pointer is NULL */
 } igrt_io;
 
-/* A sequence, an optional, or both: elements first..first+n-1 of the inputs or outputs. On disk a sequence is a
- * folder of 0.npy, 1.npy, ...; what is absent has no file. */
+/* A sequence, an optional, or both: elements first..first+n-1 of the inputs or outputs. On disk a
+ * sequence is a folder of 0.npy, 1.npy, ...; what is absent has no file. */
 typedef struct igrt_group {
     const char *name;
     int first, n;
@@ -61,15 +62,17 @@ typedef struct igrt_model {
     const igrt_fault *(*fault)(const void *ctx);    /* of the last run; NULL: not known */
     const igrt_group *input_groups, *output_groups; /* in order */
     int n_input_groups, n_output_groups;
-    /* Of a GPU bundle; NULL: of a CPU. Makes memory on the device, filled from data if not NULL; of 0 bytes: lets go of *memory. */
+    /* Of a GPU bundle; NULL: of a CPU. Makes memory on the device, filled from data if not NULL; of
+     * 0 bytes: lets go of *memory. */
     igrt_status (*memory)(void *ctx, size_t bytes, const void *data, void **memory);
     igrt_status (*wait)(void *ctx);         /* until all that run has enqueued is done */
     const char *(*target)(const void *ctx); /* which half runs; NULL: the bundle has one target */
     const char *(*cpu_name)(int bit);       /* igrt_cpu_name(); NULL: init asks for no processor */
 } igrt_model;
 
-/* A bundle as a shared library, lib<name>.so, is loaded by programs in other languages through this one symbol, which has all
- * that they need; sizes, so that they can compare the structs that they declare. host/table.c defines it. */
+/* A bundle as a shared library, lib<name>.so, is loaded by programs in other languages through this
+ * one symbol, which has all that they need; sizes, so that they can compare the structs that they
+ * declare. host/table.c defines it. */
 typedef struct igrt_table {
     int abi; /* IGRT_ABI_VERSION */
     size_t model_bytes, io_bytes, group_bytes, config_bytes, pool_bytes;

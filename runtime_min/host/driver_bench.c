@@ -1,5 +1,6 @@
 /*
- * driver_bench.c - how long the model takes: as a whole, step by step, and as a timeline of its threads.
+ * driver_bench.c - how long the model takes: as a whole, step by step, and as a timeline of its
+ * threads.
  */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
@@ -143,7 +144,8 @@ int driver_bench(Session *s)
     return status;
 }
 
-/* Of a model that is slow fewer runs tell as much: what disturbs one of its steps is short beside it. */
+/* Of a model that is slow fewer runs tell as much: what disturbs one of its steps is short beside
+ * it. */
 int driver_profile(Session *s)
 {
     enum { LEAST_RUNS = 3, MOST_RUNS = 10 };

@@ -33,7 +33,8 @@ typedef struct Place {
     size_t offset, bytes;
 } Place;
 
-/* --trace: the bytes of each place go to a file after its step; --follow: then others take their place. */
+/* --trace: the bytes of each place go to a file after its step; --follow: then others take their
+ * place. */
 typedef struct Trace {
     FILE *to, *from;
     Place *place;
@@ -101,7 +102,8 @@ int driver_run(Session *s);
 int driver_open_trace(Session *s);
 void driver_trace_step(void *user, int step, const char *name, uint64_t nanoseconds);
 
-/* driver_bench.c: times, of the model, of its steps, of its threads; what the model calls for them. */
+/* driver_bench.c: times, of the model, of its steps, of its threads; what the model calls for
+ * them. */
 uint64_t driver_now(void *user);
 void driver_note_step(void *user, int step, const char *name, uint64_t nanoseconds);
 int driver_bench(Session *s);

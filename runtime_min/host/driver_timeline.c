@@ -1,8 +1,10 @@
 /*
- * driver_timeline.c - records the steps of a run by the hooks of igrt_config and of the pool, and writes them for a viewer.
+ * driver_timeline.c - records the steps of a run by the hooks of igrt_config and of the pool, and
+ * writes them for a viewer.
  *
- * Steps come from the profile hook, after each of them, and the parts of a step that is shared out from the pool, before and after each.
- * Each thread writes to a row of its own, so nothing is locked.
+ * Steps come from the profile hook, after each of them, and the parts of a step that is shared out
+ * from the pool, before and after each. Each thread writes to a row of its own, so nothing is
+ * locked.
  */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L

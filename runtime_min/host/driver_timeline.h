@@ -1,5 +1,6 @@
 /*
- * driver_timeline.h - one run as a timeline: when each step ran, and each part of it in which thread.
+ * driver_timeline.h - one run as a timeline: when each step ran, and each part of it in which
+ * thread.
  */
 #ifndef IGRT_DRIVER_TIMELINE_H
 #define IGRT_DRIVER_TIMELINE_H
@@ -30,7 +31,8 @@ typedef struct igrt_timeline {
 /* Sets clock and profile of a config, and watches its pool, which has been started. */
 void igrt_timeline_attach(igrt_timeline *t, igrt_pool *pool, igrt_config *config);
 
-/* Writes what was recorded as Chrome's trace events (chrome://tracing, ui.perfetto.dev); 0 if that failed. */
+/* Writes what was recorded as Chrome's trace events (chrome://tracing, ui.perfetto.dev); 0 if that
+ * failed. */
 int igrt_timeline_write(const igrt_timeline *t, const char *model, const char *path);
 void igrt_timeline_free(igrt_timeline *t);
 

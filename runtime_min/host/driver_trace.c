@@ -1,5 +1,6 @@
 /*
- * driver_trace.c - what each step has written goes to a file, and what another run has written may take its place.
+ * driver_trace.c - what each step has written goes to a file, and what another run has written may
+ * take its place.
  */
 #include "driver_session.h"
 

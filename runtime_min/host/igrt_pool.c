@@ -1,19 +1,24 @@
 /*
- * igrt_pool.c - a fixed pool of workers. Each has a share of consecutive tasks, so that it meets again in its cache what it
- * wrote in the round before; who is through with his own takes from the others'.
+ * igrt_pool.c - a fixed pool of workers. Each has a share of consecutive tasks, so that it meets
+ * again in its cache what it wrote in the round before; who is through with his own takes from the
+ * others'.
  *
- * A round costs what lines of the cache take from core to core, so each thread looks at as few as can be, and no line is written by all:
+ * A round costs what lines of the cache take from core to core, so each thread looks at as few as
+ * can be, and no line is written by all:
  *
- *     caller      share 1: task, arg, open        worker 1 waits for open of its own share, and for nothing else
+ *     caller      share 1: task, arg, open        worker 1 waits for open of its own share, and for
+ *                 nothing else
  *                 share 2: task, arg, open        worker 2 ...
  *                 its own share; what is left of the others'
  *     worker k    its own share; done += tasks; what is left of the others'; done += tasks
  *     caller      waits until all `done` together are the tasks that were asked for
  *
- * `open` is the next task and the end of the share in one word, and a task is taken by adding one to it: who takes a task knows that its
- * round is on, and so may read `task` and `arg`, however late it comes. A worker that wakes when all tasks are taken is not waited for.
- * Idle workers spin for some microseconds, because the next step of a model usually follows at once, and then sleep on a
- * condition. The counters are accessed by the __atomic builtins of gcc and clang (C99 has no atomics).
+ * `open` is the next task and the end of the share in one word, and a task is taken by adding one
+ * to it: who takes a task knows that its round is on, and so may read `task` and `arg`, however
+ * late it comes. A worker that wakes when all tasks are taken is not waited for. Idle workers spin
+ * for some microseconds, because the next step of a model usually follows at once, and then sleep
+ * on a condition. The counters are accessed by the __atomic builtins of gcc and clang (C99 has no
+ * atomics).
  */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
@@ -76,7 +81,8 @@ static int is_called(const igrt_pool_worker *me)
            __atomic_load_n(&me->pool->stop, __ATOMIC_SEQ_CST);
 }
 
-/* Who has slept spins again, even if others have done its share meanwhile: it is to be awake when the next round comes. */
+/* Who has slept spins again, even if others have done its share meanwhile: it is to be awake when
+ * the next round comes. */
 static void await_tasks(igrt_pool_worker *me)
 {
     igrt_pool *pool = me->pool;
@@ -160,7 +166,8 @@ static uint64_t tasks_done(const igrt_pool *pool)
     return done;
 }
 
-/* Tasks first .. first + n - 1; shares of n / threads, rounded up or down, of which the caller's is never empty. */
+/* Tasks first .. first + n - 1; shares of n / threads, rounded up or down, of which the caller's is
+ * never empty. */
 static void do_round(igrt_pool *pool, igrt_task_fn task, void *arg, int64_t first, int64_t n)
 {
     const int threads = pool->threads;

@@ -33,7 +33,8 @@ typedef struct igrt_pool igrt_pool;
 /* Task i begins (end is 0) or has ended (1). */
 typedef void (*igrt_watch_fn)(void *user, int64_t i, int worker, int end);
 
-/* What one thread writes while others read it lies two lines of the cache away from everything else: one is fetched with its neighbour. */
+/* What one thread writes while others read it lies two lines of the cache away from everything
+ * else: one is fetched with its neighbour. */
 #define IGRT_POOL_APART 128
 
 /* A thread, and its share of a round: tasks of consecutive numbers, from `first` on. */
@@ -56,8 +57,8 @@ struct igrt_pool {
     int threads; /* the caller of igrt_pool_for included */
     int stop;
     int sleepers; /* workers that wait on the condition */
-    igrt_watch_fn
-        watch; /* called around every task, in its thread; NULL: none. To be set between rounds */
+    /* called around every task, in its thread; NULL: none. To be set between rounds */
+    igrt_watch_fn watch;
     void *watch_user;
     igrt_pool_worker worker[IGRT_POOL_MAX];
     uint64_t asked; /* tasks of all rounds up to this one; apart from what workers read */

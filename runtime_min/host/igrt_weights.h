@@ -8,10 +8,11 @@
  *     ...
  *     igrt_weights_close(&w);      after the last context that uses it
  *
- * On POSIX igrt_weights_open() maps the file: pages are read when they are used, and processes share them. igrt_weights_read()
- * reads it, on Linux into memory of huge pages, which costs the process the bytes and saves it looking for pages: where weights
- * come from memory in every run, it is faster; what is more than a quarter of the machine's memory it maps. Elsewhere both read.
- * The checksum is <model>_init's part.
+ * On POSIX igrt_weights_open() maps the file: pages are read when they are used, and processes
+ * share them. igrt_weights_read() reads it, on Linux into memory of huge pages, which costs the
+ * process the bytes and saves it looking for pages: where weights come from memory in every run, it
+ * is faster; what is more than a quarter of the machine's memory it maps. Elsewhere both read. The
+ * checksum is <model>_init's part.
  */
 #ifndef IGRT_WEIGHTS_H
 #define IGRT_WEIGHTS_H

@@ -1,4 +1,5 @@
-/* igrt_case.h - which characters have another case, Unicode 14.0.0; renewed by runtime_min/igrt_case.py.
+/* igrt_case.h - which characters have another case, Unicode 14.0.0; renewed by
+ * runtime_min/igrt_case.py.
  *
  * CASE_RUN(first, last, step, difference): each of first, first + step, .. last becomes itself +
  * difference. Characters whose other case is several characters (ß, ŉ) stay as they are. */

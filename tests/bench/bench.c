@@ -1,13 +1,15 @@
 /* bench.c - kernels of odd shapes beside what one core of this machine can do.
  *
- *     bench [--filter TEXT] [--barred] [--dir DIR] [--seconds S] [--target T] [--check] [--prepare | --prepared]
+ *     bench [--filter TEXT] [--barred] [--dir DIR] [--seconds S] [--target T] [--check] [--prepare
+ *         | --prepared]
  *
- * Every case (bench_cases.c) is built through the public API, compiled, built with the flags that bundles get, compared
- * with the interpreter, and timed in one thread by its own driver; the multiply-adds and the bandwidth of the core are
- * measured beside it, in turns: the best of each counts, so that a clock that falls or a neighbour does not pass for a share.
- * A case may be judged by the time of the one before.  --barred leaves out the cases without a bar; with --check a share below
- * the case's bar is a failure.  --prepare does everything but the timing, --prepared only that.  What the interpreter gave stays
- * in DIR for the next time. */
+ * Every case (bench_cases.c) is built through the public API, compiled, built with the flags that
+ * bundles get, compared with the interpreter, and timed in one thread by its own driver; the
+ * multiply-adds and the bandwidth of the core are measured beside it, in turns: the best of each
+ * counts, so that a clock that falls or a neighbour does not pass for a share. A case may be judged
+ * by the time of the one before.  --barred leaves out the cases without a bar; with --check a share
+ * below the case's bar is a failure.  --prepare does everything but the timing, --prepared only
+ * that.  What the interpreter gave stays in DIR for the next time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +61,7 @@ static void graph_free(Graph *g)
     arena_free(g->a);
 }
 
-/* ---- results ------------------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static double element(ingot_dtype d, const void *data, size_t i)
 {
@@ -97,7 +99,8 @@ static double difference(const Value *got, const Value *want)
     return scale > 0 ? worst / scale : worst;
 }
 
-/* What the interpreter gives, kept in a file: it takes a second for every 200 million operations. */
+/* What the interpreter gives, kept in a file: it takes a second for every 200 million
+ * operations. */
 static bool expected(Graph *g, const char *file, Value *want)
 {
     ingot_status status;
@@ -135,7 +138,7 @@ static bool result_is_good(const Case *k, Graph *g, const char *dir)
     return d >= 0 && d <= limit;
 }
 
-/* ---- one case ----------------------------------------------------------------------------------- */
+/* ---- one case -------------------------------------------------------------------------------- */
 
 static const char *case_dir(Arena *a, const Asked *o, const Case *k)
 {

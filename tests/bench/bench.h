@@ -16,8 +16,9 @@ typedef struct {
     double scale; /* of the random numbers, f32 ones; 0: 1 */
 } Graph;
 
-/* What is scarce: a share of the multiply-adds of one core (of f32, of f64: half as many, of bytes), or of its bandwidth from
- * memory; or the time that the case before took, of which this one's is judged. */
+/* What is scarce: a share of the multiply-adds of one core (of f32, of f64: half as many, of
+ * bytes), or of its bandwidth from memory; or the time that the case before took, of which this
+ * one's is judged. */
 typedef enum { OF_FLOPS, OF_DOUBLES, OF_DOTS, OF_BYTES, AS_BEFORE } Scarce;
 
 /* p: the case's numbers.  Declares one output; gives the floating-point operations. */

@@ -45,7 +45,7 @@ static void output(Graph *g, ingot_tensor *y)
     ingot_output(g->c, "y", y);
 }
 
-/* ---- contractions ------------------------------------------------------------------------------ */
+/* ---- contractions ---------------------------------------------------------------------------- */
 
 enum { A_T = 1, B_T = 2, B_CONST = 4 };
 
@@ -74,7 +74,8 @@ static double matmul(Graph *g, const int64_t *p)
     return 2.0 * (double)(p[0] * p[1] * p[2] * p[3]);
 }
 
-/* [1,n] x [n,n] weights of p[1] bits, which lie in bytes: (digit - 8) * scale, a scale for 32 of a row */
+/* [1,n] x [n,n] weights of p[1] bits, which lie in bytes: (digit - 8) * scale, a scale for 32 of a
+ * row */
 static double matvec_of_digits(Graph *g, const int64_t *p)
 {
     int64_t n = p[0], bits = p[1], per = 8 / bits;
@@ -92,7 +93,8 @@ static double matvec_of_digits(Graph *g, const int64_t *p)
     return 2.0 * (double)(n * n);
 }
 
-/* [1,k] x [k,n] of f32, whose weights lie as the type p[2]; of integers with a scale for each column */
+/* [1,k] x [k,n] of f32, whose weights lie as the type p[2]; of integers with a scale for each
+ * column */
 static double matvec_of(Graph *g, const int64_t *p)
 {
     ingot_dtype d = (ingot_dtype)p[2];
@@ -112,8 +114,8 @@ static double einsum(Graph *g, const int64_t *p)
     return 2.0 * (double)(p[0] * p[1] * p[2] * p[3] * p[4]);
 }
 
-/* spatial rank, channels in, out, size, kernel, stride, dilation, groups; then: transposed, binary exponent
- * that all numbers are scaled by; padded so that stride 1 keeps the size */
+/* spatial rank, channels in, out, size, kernel, stride, dilation, groups; then: transposed, binary
+ * exponent that all numbers are scaled by; padded so that stride 1 keeps the size */
 static double conv(Graph *g, const int64_t *p)
 {
     int rank = (int)p[0];
@@ -174,7 +176,8 @@ static double conv_inside(Graph *g, const int64_t *p)
                           4 * out * last * last);
 }
 
-/* A convolution of 3x3 over each half of the channels: the halves are slices of one value. channels, size */
+/* A convolution of 3x3 over each half of the channels: the halves are slices of one value.
+ * channels, size */
 static double conv_of_slices(Graph *g, const int64_t *p)
 {
     int64_t half = p[0] / 2, one[2] = {1, 1}, none[2] = {0};
@@ -271,8 +274,8 @@ static ingot_tensor *in_windows(Graph *g, ingot_tensor *x, int64_t size, int64_t
                   DIMS(size, size, channels));
 }
 
-/* Three blocks of attention in windows, of which the second one's are shifted, after a norm of their input.
- * size of the image and of a window, channels, heads */
+/* Three blocks of attention in windows, of which the second one's are shifted, after a norm of
+ * their input. size of the image and of a window, channels, heads */
 static double windows(Graph *g, const int64_t *p)
 {
     int64_t size = p[0], side = p[1], channels = p[2];
@@ -288,7 +291,7 @@ static double windows(Graph *g, const int64_t *p)
     return 3.0 * (double)(size * size * channels) * (double)(24 * channels + 4 * side * side);
 }
 
-/* ---- rows, windows, movement ---------------------------------------------------------------------- */
+/* ---- rows, windows, movement ----------------------------------------------------------------- */
 
 static ingot_tensor *cube(Graph *g, const int64_t *p)
 {
@@ -371,7 +374,7 @@ static double permute(Graph *g, const int64_t *p)
     return 0;
 }
 
-/* ---- the list --------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 /* clang-format off */
 const Case cases[] = {

@@ -1,7 +1,9 @@
-/* cuda_stub.c - a libcuda.so.1 that does nothing and writes down what it is asked, a line a call, to $CUDA_STUB_LOG: what the host
- * side of a bundle does, and in which order, without a GPU. Memory is the host's. $CUDA_STUB_FAIL names a call that fails: always, or the
- * time that $CUDA_STUB_AT says, from 1; $CUDA_STUB_ERROR is what it returns then. With $CUDA_STUB_US, and loaded before all others ($LD_PRELOAD), it keeps the clock: time is what
- * graphs take, each kernel of them 1 to 16 times so many microseconds by a hash of its name. $CUDA_STUB_CRASH names a kernel that ends the
+/* cuda_stub.c - a libcuda.so.1 that does nothing and writes down what it is asked, a line a call,
+ * to $CUDA_STUB_LOG: what the host side of a bundle does, and in which order, without a GPU. Memory
+ * is the host's. $CUDA_STUB_FAIL names a call that fails: always, or the time that $CUDA_STUB_AT
+ * says, from 1; $CUDA_STUB_ERROR is what it returns then. With $CUDA_STUB_US, and loaded before all
+ * others ($LD_PRELOAD), it keeps the clock: time is what graphs take, each kernel of them 1 to 16
+ * times so many microseconds by a hash of its name. $CUDA_STUB_CRASH names a kernel that ends the
  * process when it is recorded. */
 #define _GNU_SOURCE
 #pragma GCC diagnostic ignored "-Wunused-parameter"

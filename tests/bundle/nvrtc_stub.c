@@ -1,5 +1,7 @@
-/* nvrtc_stub.c - a libnvrtc.so that compiles nothing: what a bundle's writer does with what a compiler says. $NVRTC_STUB_FAIL is what a source
- * must not have: of one that has it the log says so; one that has $NVRTC_STUB_CRASH ends the process. Any other becomes an image of a few bytes. */
+/* nvrtc_stub.c - a libnvrtc.so that compiles nothing: what a bundle's writer does with what a
+ * compiler says. $NVRTC_STUB_FAIL is what a source must not have: of one that has it the log says
+ * so; one that has $NVRTC_STUB_CRASH ends the process. Any other becomes an image of a few
+ * bytes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* start.c - one run of a model on QEMU's mps2-an386, a Cortex-M4F (examples/cortex_m/board.h): its status, the ticks it takes,
- * and its outputs. Without __arm__ it is a program of the host that tells what the outputs are to be. */
+/* start.c - one run of a model on QEMU's mps2-an386, a Cortex-M4F (examples/cortex_m/board.h): its
+ * status, the ticks it takes, and its outputs. Without __arm__ it is a program of the host that
+ * tells what the outputs are to be. */
 #include "board.h"
 #include "model.h"
 

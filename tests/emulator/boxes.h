@@ -1,4 +1,5 @@
-/* boxes.h - what a tensor map is here: cuTensorMapEncodeTiled() makes it, cp.async.bulk.tensor reads it. */
+/* boxes.h - what a tensor map is here: cuTensorMapEncodeTiled() makes it, cp.async.bulk.tensor
+ * reads it. */
 #ifndef EMULATOR_BOXES_H
 #define EMULATOR_BOXES_H
 
@@ -16,7 +17,8 @@ struct Map {
 };
 static_assert(sizeof(Map) <= MAP_BYTES, "a map has so many bytes");
 
-/* Of the 16 bytes that lie at an address, where swizzling by 128 bytes puts them: bits 4 to 6, by those above. */
+/* Of the 16 bytes that lie at an address, where swizzling by 128 bytes puts them: bits 4 to 6, by
+ * those above. */
 static inline uint32_t swizzled(uint32_t address)
 {
     return address ^ (address >> 7 & 7) << 4;

@@ -1,4 +1,5 @@
-/* cuda.h - what CUDA kernels are written in, for the host: what emulate.py makes of an emitted .cu includes it. */
+/* cuda.h - what CUDA kernels are written in, for the host: what emulate.py makes of an emitted .cu
+ * includes it. */
 #ifndef EMULATOR_CUDA_H
 #define EMULATOR_CUDA_H
 
@@ -86,7 +87,8 @@ uint32_t address(const void *shared); /* of a cluster's memory: which group's, a
 unsigned char *at(uint32_t address);
 [[noreturn]] void fault(const char *why);
 
-/* A kernel, called with pointers to its arguments; pointers to copies of these; groups of a cluster. */
+/* A kernel, called with pointers to its arguments; pointers to copies of these; groups of a
+ * cluster. */
 struct Entry {
     const char *name;
     void (*run)(void **args);

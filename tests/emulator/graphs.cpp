@@ -1,5 +1,5 @@
-/* graphs.cpp - the driver's graphs: nodes that run one after the other, each time the graph is launched, some behind a condition. Nothing is
- * let go: a program that is tested ends soon. */
+/* graphs.cpp - the driver's graphs: nodes that run one after the other, each time the graph is
+ * launched, some behind a condition. Nothing is let go: a program that is tested ends soon. */
 #include "graphs.h"
 
 #include <map>

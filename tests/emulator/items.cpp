@@ -1,9 +1,11 @@
 /* items.cpp - the items of a group, and of all groups of a cluster, are fibers of one thread.
  *
- * A warp runs until all of its items wait for others; then the next one does. So a warp is as far ahead of the others as barriers let it be, and
- * what is read before it is written, or overwritten before it is read, is NaN or another's value. With $EMULATED_ORDER=backward the last warp
- * and the last item are first, and what happens asynchronously does so at once, not when it is waited for: whichever of two items needs the
- * other one, one of both orders has it too early. Memory of a group begins as NaN.
+ * A warp runs until all of its items wait for others; then the next one does. So a warp is as far
+ * ahead of the others as barriers let it be, and what is read before it is written, or overwritten
+ * before it is read, is NaN or another's value. With $EMULATED_ORDER=backward the last warp and the
+ * last item are first, and what happens asynchronously does so at once, not when it is waited for:
+ * whichever of two items needs the other one, one of both orders has it too early. Memory of a
+ * group begins as NaN.
  *
  * What a GPU would answer with undefined results is told, and ends the process: fault(). */
 #undef _FORTIFY_SOURCE /* its longjmp() goes nowhere but up the same stack */

@@ -1,4 +1,5 @@
-/* items.h - items, groups, and what they wait for: fibers of one thread, a warp after the other (items.cpp). */
+/* items.h - items, groups, and what they wait for: fibers of one thread, a warp after the other
+ * (items.cpp). */
 #ifndef EMULATOR_ITEMS_H
 #define EMULATOR_ITEMS_H
 

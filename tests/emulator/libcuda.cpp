@@ -1,4 +1,5 @@
-/* libcuda.cpp - the calls of a driver that runs kernels on the host, in the place of those that cuda_stub.c writes down. */
+/* libcuda.cpp - the calls of a driver that runs kernels on the host, in the place of those that
+ * cuda_stub.c writes down. */
 #include "boxes.h"
 #include "graphs.h"
 #include "items.h"
@@ -74,7 +75,8 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
     return enqueue(stream, [=] { memset((void *)(uintptr_t)to, value, bytes); });
 }
 
-/* What it asks for is in the driver's reference: addresses and strides of 16 bytes, boxes of at most 256, lines of at most what is swizzled. */
+/* What it asks for is in the driver's reference: addresses and strides of 16 bytes, boxes of at
+ * most 256, lines of at most what is swizzled. */
 int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extent,
                            const uint64_t *stride, const unsigned *box, const unsigned *step,
                            int interleave, int swizzle, int, int fill)

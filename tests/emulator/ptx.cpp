@@ -87,7 +87,7 @@ void byte_products(int32_t *c, const Slot &mine, bool a_signed, bool b_signed)
                              (uint32_t)(a[i < 2 ? g : g + 8][k] * b[k][2 * t + i % 2]));
 }
 
-/* ---- copies that are waited for ------------------------------------------------------------------ */
+/* ---- copies that are waited for -------------------------------------------------------------- */
 
 static void finish(const Copy &c)
 {
@@ -120,7 +120,7 @@ void wait_for_copies(int left)
             finish(c);
 }
 
-/* ---- clusters -------------------------------------------------------------------------------------- */
+/* ---- clusters -------------------------------------------------------------------------------- */
 
 /* All items have arrived but those that have ended, which nobody waits for. */
 static void settle_cluster()

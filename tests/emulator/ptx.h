@@ -1,6 +1,8 @@
-/* ptx.h - what asm statements do: asm("mma.sync... {%0, ..}" : "+f"(x) : "r"(a)) has become ptx::mma_sync...(" {%0, ..}", x, a).
+/* ptx.h - what asm statements do: asm("mma.sync... {%0, ..}" : "+f"(x) : "r"(a)) has become
+ * ptx::mma_sync...(" {%0, ..}", x, a).
  *
- * PTX ISA, "Matrix fragments for mma.m16n8k16" and on. What is copied asynchronously is there when it is waited for. */
+ * PTX ISA, "Matrix fragments for mma.m16n8k16" and on. What is copied asynchronously is there when
+ * it is waited for. */
 #ifndef EMULATOR_PTX_H
 #define EMULATOR_PTX_H
 

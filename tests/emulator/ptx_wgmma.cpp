@@ -1,9 +1,11 @@
-/* ptx_wgmma.cpp - tokens, boxes and products of a warpgroup, by the PTX ISA: "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup Level
- * Matrix Multiply-Accumulate", "Strides" (of canonical layouts with swizzle of 128 bytes), "Async proxy".
+/* ptx_wgmma.cpp - tokens, boxes and products of a warpgroup, by the PTX ISA: "mbarrier",
+ * "cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Multiply-Accumulate", "Strides" (of
+ * canonical layouts with swizzle of 128 bytes), "Async proxy".
  *
- * What is asynchronous happens when somebody waits for it, or ($EMULATED_ORDER=backward) as soon as it may: a warp's rows of a product when the
- * warp asks for it, whatever the other three do. Sums under way are NaN. Products read memory as the async proxy sees it: what items write is
- * there behind fence.proxy.async. */
+ * What is asynchronous happens when somebody waits for it, or ($EMULATED_ORDER=backward) as soon as
+ * it may: a warp's rows of a product when the warp asks for it, whatever the other three do. Sums
+ * under way are NaN. Products read memory as the async proxy sees it: what items write is there
+ * behind fence.proxy.async. */
 #include "ptx_wgmma.h"
 
 #include "boxes.h"
@@ -67,7 +69,7 @@ static Units &units()
     return *now->group->units;
 }
 
-/* ---- tokens ---------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 void begin_token(uint32_t token, int arrivals)
 {
@@ -179,7 +181,7 @@ void box(uint32_t to, const void *map, uint32_t token, const int *place, int ran
         t.boxes.push_back(b);
 }
 
-/* ---- products -------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 static unsigned in_warpgroup()
 {
@@ -197,8 +199,8 @@ static uint32_t field(uint64_t descriptor, int bit)
     return (uint32_t)(descriptor >> bit & 0x3fff) << 4;
 }
 
-/* Element k of a line: terms lie side by side, 128 bytes of them in a line, eight lines in an atom; turned, 64 lines lie side by side, and
- * eight terms are an atom. */
+/* Element k of a line: terms lie side by side, 128 bytes of them in a line, eight lines in an atom;
+ * turned, 64 lines lie side by side, and eight terms are an atom. */
 static float element(uint64_t descriptor, bool turned, Terms terms, bool has_sign, int line, int k)
 {
     const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
@@ -345,7 +347,7 @@ void wait_for_products(int left)
     }
 }
 
-/* ---- the group --------------------------------------------------------------------------------------- */
+/* ---- the group ------------------------------------------------------------------------------- */
 
 /* What a warp has written, once all of its items have come here. */
 void fence_memory()

@@ -1,4 +1,5 @@
-/* ptx_wgmma.h - sm_90a: asm of tokens (mbarrier), boxes (cp.async.bulk.tensor) and products of a warpgroup (wgmma). */
+/* ptx_wgmma.h - sm_90a: asm of tokens (mbarrier), boxes (cp.async.bulk.tensor) and products of a
+ * warpgroup (wgmma). */
 #ifndef EMULATOR_PTX_WGMMA_H
 #define EMULATOR_PTX_WGMMA_H
 
@@ -6,8 +7,8 @@
 
 namespace gpu
 {
-/* c, of columns / 2 sums an item, += or = a b, of 64 rows; a lies in memory, or (of_rows) has 4 words in each item; of bytes, which have a sign or
- * none, sums are integers. */
+/* c, of columns / 2 sums an item, += or = a b, of 64 rows; a lies in memory, or (of_rows) has 4
+ * words in each item; of bytes, which have a sign or none, sums are integers. */
 struct Product {
     int columns;
     Terms terms;
@@ -110,7 +111,8 @@ template <class T> static inline uint64_t word_of(T x)
     return (uint64_t)x;
 }
 
-/* Operands are sums, which lie side by side, and `last` more; the text ends so, %d being the number of the first of these. */
+/* Operands are sums, which lie side by side, and `last` more; the text ends so, %d being the number
+ * of the first of these. */
 template <int SUMS, int LAST, class Sum, class... T>
 static inline void operands(const char *rest, const char *ends, uint64_t *last, Sum &first,
                             T &&...more)

@@ -1,6 +1,7 @@
 /*
- * fuzz_sched.c - libFuzzer target: any bytes as a .sched file of a small model, down to its kernels, and as JSON. Begin with what
- * the model's own file says: with a name in $SEED it is written there. SEED=corpus/seed fuzz_sched corpus
+ * fuzz_sched.c - libFuzzer target: any bytes as a .sched file of a small model, down to its
+ * kernels, and as JSON. Begin with what the model's own file says: with a name in $SEED it is
+ * written there. SEED=corpus/seed fuzz_sched corpus
  */
 #define _GNU_SOURCE
 #include <stdio.h>

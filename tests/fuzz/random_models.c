@@ -1,4 +1,5 @@
-/* random_models.c - small models of random sizes: each a form that opts meet, products and windows, rows and reduces, movement and masks. */
+/* random_models.c - small models of random sizes: each a form that opts meet, products and windows,
+ * rows and reduces, movement and masks. */
 #include <math.h>
 #include <string.h>
 
@@ -157,7 +158,8 @@ static void convolution(Context *c)
     out(c, ingot_relu(c, y));
 }
 
-/* Two windows over one image, which may share their loops: what is around it is zero for the first one alone. */
+/* Two windows over one image, which may share their loops: what is around it is zero for the first
+ * one alone. */
 static void windows(Context *c)
 {
     const int64_t ci = 16 + size(16), n = 4 + random_below(8), k = 2 + random_below(2),

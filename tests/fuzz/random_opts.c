@@ -1,16 +1,17 @@
-/* random_opts.c - kernels in their naive form and with random opts: the two are run by the interpreter of linear IR, and are
- * compared by C programs too.
+/* random_opts.c - kernels in their naive form and with random opts: the two are run by the
+ * interpreter of linear IR, and are compared by C programs too.
  *
  *     random_opts --n CANDIDATES --seed S --every E --files F OUT
  *
- * Every candidate runs on the same data as its kernel without opts, parts in reverse order; what differs, what is written by one
- * of the two only, and every fault that the interpreter tells of is printed as wrong.  One of E candidates is written to
- * OUT/opts_0.c ... OUT/opts_<F-1>.c as well, each a program that does the same with what a C compiler makes of them.
- * The data are small integers, so that sums are exact in any order and results are equal bit for
- * bit (of a zero but for its sign: a sum without a loop does not start from +0); kernels of
- * functions that round (exp, division, ...) are given a tolerance.  Opts come from
- * opt_apply(): what it refuses is counted, what it does must be right.  random_opts.h is what the
- * programs share; random_opts.py builds and runs them. */
+ * Every candidate runs on the same data as its kernel without opts, parts in reverse order; what
+ * differs, what is written by one of the two only, and every fault that the interpreter tells of is
+ * printed as wrong.  One of E candidates is written to OUT/opts_0.c ... OUT/opts_<F-1>.c as well,
+ * each a program that does the same with what a C compiler makes of them. The data are small
+ * integers, so that sums are exact in any order and results are equal bit for bit (of a zero but
+ * for its sign: a sum without a loop does not start from +0); kernels of functions that round (exp,
+ * division, ...) are given a tolerance.  Opts come from opt_apply(): what it refuses is counted,
+ * what it does must be right.  random_opts.h is what the programs share; random_opts.py builds and
+ * runs them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 
 enum { MAX_KERNELS = 512, MAX_KERNEL_ARGS = 40, TRIES = 12, MAX_OPTS = 6 };
 
-/* ---- kernels ----------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 typedef struct {
     Kernel *k;      /* naive */
@@ -66,7 +67,7 @@ static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
     return n;
 }
 
-/* ---- opts --------------------------------------------------------------------------------------- */
+/* ---- opts ------------------------------------------------------------------------------------ */
 
 static int applied, refused;
 
@@ -130,8 +131,8 @@ static void random_opt(Nest *n)
     }
 }
 
-/* STAGE: some argument, at an axis of which a loop inside reads it again; PREFETCH: what the next iteration of some loop over
- * results reads of it. */
+/* STAGE: some argument, at an axis of which a loop inside reads it again; PREFETCH: what the next
+ * iteration of some loop over results reads of it. */
 static void random_argument(Nest *n, OptKind kind)
 {
     Opt o = {.kind = kind, .amount = random_below((uint32_t)n->k->narg)};
@@ -142,7 +143,8 @@ static void random_argument(Nest *n, OptKind kind)
     }
 }
 
-/* PARTIAL: loops over terms stand outside of the last loops over results, and each of them may take its sums to a place. */
+/* PARTIAL: loops over terms stand outside of the last loops over results, and each of them may take
+ * its sums to a place. */
 static void random_partial(Nest *n)
 {
     static const int64_t amount[] = {2, 3, 4, 8};
@@ -202,7 +204,7 @@ static Nest *candidate(const Case *x, const Target *t)
     return NULL;
 }
 
-/* ---- judged by the interpreter ------------------------------------------------------------------- */
+/* ---- judged by the interpreter --------------------------------------------------------------- */
 
 /* What a kernel without opts makes of small integers. */
 typedef struct {
@@ -239,8 +241,9 @@ static int64_t index_at(const Node *n, Node *const *range, const int64_t *at, in
     }
 }
 
-/* Which stored elements are the argument's own, of one that is read and has a halo; NULL: it has none, or its size is not known.  All
- * others hold what the halo is filled with, as in a network: loops leave it out. */
+/* Which stored elements are the argument's own, of one that is read and has a halo; NULL: it has
+ * none, or its size is not known.  All others hold what the halo is filled with, as in a network:
+ * loops leave it out. */
 static bool *own_elements(Context *c, const KernelArg *arg)
 {
     Node *range[INGOT_MAX_RANK];
@@ -369,7 +372,7 @@ static void judge_items(const Case *x, const Judge *j, const Target *t, char fau
     nest_free(n);
 }
 
-/* ---- programs ------------------------------------------------------------------------------------ */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static char kind_letter(ingot_dtype d)
 {

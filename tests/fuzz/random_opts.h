@@ -1,4 +1,5 @@
-/* random_opts.h - what the programs of random_opts.c share: data, and the comparison of two runs. */
+/* random_opts.h - what the programs of random_opts.c share: data, and the comparison of two
+ * runs. */
 #ifndef RANDOM_OPTS_H
 #define RANDOM_OPTS_H
 

@@ -14,10 +14,12 @@
  *     rewrite            what its outputs become, but by the rules of a line "# off power,identity"
  *     fuse               its kernels as expressions, naive
  *     fuse gpu           the same where each element is a work item
- *     opts TARGET        the plan that the heuristic makes: layouts, opts, steps; with a line "# preset all" as few kernels as
- *                        may be
- *     linearize          statements of its kernels, with the opts that lines "# opt VECTOR i0 4" give
- *     render TARGET      text of its kernels, by the heuristic or with the opts that such lines give
+ *     opts TARGET        the plan that the heuristic makes: layouts, opts, steps; with a line "#
+ *                        preset all" as few kernels as may be
+ *     linearize          statements of its kernels, with the opts that lines "# opt VECTOR i0 4"
+ *                        give
+ *     render TARGET      text of its kernels, by the heuristic or with the opts that such lines
+ *                        give
  *
  * Printing what was parsed and parsing that again must give the same nodes, in any case.  With
  * --renew the expectation is rewritten by what was got. */

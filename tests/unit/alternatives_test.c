@@ -1,4 +1,5 @@
-/* alternatives_test.c - what could be decided otherwise: each alternative comes with the line by which it is so, and nothing else. */
+/* alternatives_test.c - what could be decided otherwise: each alternative comes with the line by
+ * which it is so, and nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -158,7 +159,8 @@ static const Layout *layout_of(const Plan *p, uint64_t key, int *nopt)
     return NULL;
 }
 
-/* The first convolution's result lies as the model has it: with its border, and with opts that the compiler chose for that. */
+/* The first convolution's result lies as the model has it: with its border, and with opts that the
+ * compiler chose for that. */
 static void another_layout(void **state)
 {
     (void)state;
@@ -186,7 +188,8 @@ static void another_layout(void **state)
     plan_free(other);
 }
 
-/* Of two equal kernels the second one writes what the caller reads, as the model has it: the line speaks of the first alone. */
+/* Of two equal kernels the second one writes what the caller reads, as the model has it: the line
+ * speaks of the first alone. */
 static void where_it_is_chosen(void **state)
 {
     (void)state;

@@ -80,7 +80,7 @@ static void dims_of(const int64_t *v, int n, ingot_dim **out)
         out[i] = ingot_dim_const(c, v[i]);
 }
 
-/* ---- the steps: each changes the array and the tensor alike ------------------------------------ */
+/* ---- the steps: each changes the array and the tensor alike ---------------------------------- */
 
 static ingot_tensor *step_reshape(Array *a, ingot_tensor *x)
 {

@@ -1,4 +1,5 @@
-/* build_library_test.c - values of the op library against plain C loops, through the interpreter. */
+/* build_library_test.c - values of the op library against plain C loops, through the
+ * interpreter. */
 #include "build_test.h"
 
 static void test_activations(void **state)

@@ -1,8 +1,8 @@
-/* build_test.c - the builder: shapes, broadcasting, what it refuses and in which words, what it simplifies, control flow and run-time
- * dims. */
+/* build_test.c - the builder: shapes, broadcasting, what it refuses and in which words, what it
+ * simplifies, control flow and run-time dims. */
 #include "build_test.h"
 
-/* ---- shapes and errors -------------------------------------------------------------------------- */
+/* ---- shapes and errors ----------------------------------------------------------------------- */
 
 static void test_dims(void **state)
 {
@@ -79,7 +79,7 @@ static void test_origin_in_messages(void **state)
                  "net.onnx: node 'layer1' (Conv): conv: x has 3 channels");
 }
 
-/* ---- algebra at construction ------------------------------------------------------------------------ */
+/* ---- algebra at construction ----------------------------------------------------------------- */
 
 static void test_identities(void **state)
 {
@@ -118,7 +118,7 @@ static void test_empty(void **state)
     assert_int_equal(messages, 0);
 }
 
-/* ---- movement ------------------------------------------------------------------------------------------ */
+/* ---- movement -------------------------------------------------------------------------------- */
 
 static void test_movement(void **state)
 {
@@ -180,7 +180,7 @@ static void test_reduce(void **state)
     near(run_f(ingot_cast(c, ingot_mean(c, h, 1, false), INGOT_F32)), (float[]){50000}, 1, 1e-3f);
 }
 
-/* ---- control flow ------------------------------------------------------------------------------------------ */
+/* ---- control flow ---------------------------------------------------------------------------- */
 
 static void test_loop(void **state)
 {
@@ -274,7 +274,7 @@ static void test_library(void **state)
     assert_true(ingot_is_poison(n)); /* two elements are no dim */
 }
 
-/* ---- run-time dims -------------------------------------------------------------------------------------------- */
+/* ---- run-time dims --------------------------------------------------------------------------- */
 
 static void test_symbolic(void **state)
 {
@@ -298,7 +298,7 @@ static void test_symbolic(void **state)
     equal_i(out[1].data, 1, DIMS(36));
 }
 
-/* ---- requirements ------------------------------------------------------------------------------------------------- */
+/* ---- requirements ---------------------------------------------------------------------------- */
 
 /* x [n, 4] and y [4, m], of which the model needs n and m to be equal. */
 static ingot_status run_required(int64_t n, int64_t m, ingot_value *out)

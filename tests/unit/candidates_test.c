@@ -1,4 +1,5 @@
-/* candidates_test.c - which opts are a candidate of a kernel: those that leave room for the loops that clear a halo, which opts know nothing of. */
+/* candidates_test.c - which opts are a candidate of a kernel: those that leave room for the loops
+ * that clear a halo, which opts know nothing of. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,8 @@ static ingot_tensor *window(Fixture *f, ingot_tensor *x, int number)
                       NULL, NULL, NULL, (int64_t[]){1, 1, 1}, (int64_t[]){1, 1, 1}, 1);
 }
 
-/* Two convolutions, of which the second reads beyond the edges of what the first one stores: the first clears its halo. */
+/* Two convolutions, of which the second reads beyond the edges of what the first one stores: the
+ * first clears its halo. */
 static TuneKernel *open_halo(Fixture *f)
 {
     ingot_status status;
@@ -79,7 +81,8 @@ static void close_halo(Fixture *f)
     free(f->weights);
 }
 
-/* Takes the axes in halves, one after the other, as often as the nest without halos can be cut: so many cuts at most. */
+/* Takes the axes in halves, one after the other, as often as the nest without halos can be cut: so
+ * many cuts at most. */
 static int halve(const TuneKernel *k, int most, char *text, size_t bytes)
 {
     Nest *n = nest_clone(k->base);

@@ -1,4 +1,5 @@
-/* compile_apart_test.c - programs compiled in child processes: what the compiler gives comes back, and its faults stay with the one program. */
+/* compile_apart_test.c - programs compiled in child processes: what the compiler gives comes back,
+ * and its faults stay with the one program. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

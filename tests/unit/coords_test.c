@@ -199,7 +199,7 @@ static void random_movement(void **unused)
     }
 }
 
-/* ---- symbolic shapes --------------------------------------------------------------------------------- */
+/* ---- symbolic shapes ------------------------------------------------------------------------- */
 
 enum { CHAIN = 6 };
 /* The dims of x in another grouping: neighbours joined at random, ones put in. */

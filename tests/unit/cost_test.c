@@ -1,4 +1,5 @@
-/* cost_region(): each node of a region once, a reduce at its full length, bytes by the level that holds them. */
+/* cost_region(): each node of a region once, a reduce at its full length, bytes by the level that
+ * holds them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,8 +78,8 @@ static void a_product_at_its_full_length(void **state)
     assert_true(r.bytes == 4.0 * (ROWS * DEPTH + DEPTH * COLUMNS));
 }
 
-/* A row's greatest number is found once a row where there is a loop over rows, and for each element where each is a
- * work item. */
+/* A row's greatest number is found once a row where there is a loop over rows, and for each element
+ * where each is a work item. */
 static void rows(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What the processor has, by a table in place of CPUID (of HWCAP): no feature without its bit, none that the system does not save. */
+/* What the processor has, by a table in place of CPUID (of HWCAP): no feature without its bit, none
+ * that the system does not save. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 #include "igrt_cpu.h"
 
 #if defined(__x86_64__)
-/* Registers of functions 0, 1, 7.0, 7.1, 0x80000000, 0x80000001; beyond the greatest one a processor repeats another's. */
+/* Registers of functions 0, 1, 7.0, 7.1, 0x80000000, 0x80000001; beyond the greatest one a
+ * processor repeats another's. */
 static struct {
     uint32_t basic, extended, subs; /* the greatest ones */
     uint32_t one[4], seven[2][4], more[4];

@@ -1,6 +1,7 @@
-/* estimate_test.c - what cost_nest() counts of a kernel whose figures are known: lines of weights that L1 does not hold come
- * again for each tile of rows, all vectors of them, and for the rows that are left; the sums of one loop need
- * no registers in another; and rows of an image that several taps of a window read are loaded once where its loops are written out. */
+/* estimate_test.c - what cost_nest() counts of a kernel whose figures are known: lines of weights
+ * that L1 does not hold come again for each tile of rows, all vectors of them, and for the rows
+ * that are left; the sums of one loop need no registers in another; and rows of an image that
+ * several taps of a window read are loaded once where its loops are written out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +119,8 @@ static void all_vectors_come_again(void **state)
     close_products(&f);
 }
 
-/* 56 rows by fives: the one that is left has a loop of its own, behind that of eleven tiles, and reads all weights once more. */
+/* 56 rows by fives: the one that is left has a loop of its own, behind that of eleven tiles, and
+ * reads all weights once more. */
 static void the_rest_is_one_loop_of_two(void **state)
 {
     (void)state;
@@ -154,8 +156,8 @@ static TuneKernel *kernel_of_sum(const Fixture *f)
     return found;
 }
 
-/* Of n rows of results at once n + 2 rows of the image, three times; of eight the loops are too long to be written out, and each
- * tap loads its own. */
+/* Of n rows of results at once n + 2 rows of the image, three times; of eight the loops are too
+ * long to be written out, and each tap loads its own. */
 static void taps_share_rows(void **state)
 {
     (void)state;

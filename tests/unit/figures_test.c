@@ -1,6 +1,8 @@
-/* figures_test.c - each figure of a machine decides something: with another one the plan of a model is another one.
+/* figures_test.c - each figure of a machine decides something: with another one the plan of a model
+ * is another one.
  *
- *     figures_test          as the table says: which model, for which target, and by how much more the figure is
+ *     figures_test          as the table says: which model, for which target, and by how much more
+ *                           the figure is
  *     figures_test find     prints such rows, and the figures that none was found for */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +18,7 @@
 #include "compiler/pipeline/pipeline.h"
 #include "targets/targets.h"
 
-/* ---- models --------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 static ingot_tensor *input(Context *c, const char *name, ingot_dtype d, int rank, const int64_t *n)
 {
@@ -116,7 +118,7 @@ static ingot_tensor *build(Context *c, Model m)
     return NULL;
 }
 
-/* ---- figures ---------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 typedef enum { DOUBLE, INT, BITS, BOOL } Kind;
 typedef struct {
@@ -274,7 +276,7 @@ static char *plan_of(Arena *a, Model m, const char *target, const Figure *f, dou
     return text;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name;

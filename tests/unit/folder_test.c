@@ -1,4 +1,5 @@
-/* folder_test.c - temporary folders: a process that is killed leaves one, and the next process removes it. */
+/* folder_test.c - temporary folders: a process that is killed leaves one, and the next process
+ * removes it. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
-/* homes_test.c - which values are written right into the concats that contain them: by the number of kernels and of
- * buffers in the schedule.  That the values are right is what tests/onnx and tests/fuzz judge. */
+/* homes_test.c - which values are written right into the concats that contain them: by the number
+ * of kernels and of buffers in the schedule.  That the values are right is what tests/onnx and
+ * tests/fuzz judge. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

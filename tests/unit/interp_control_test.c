@@ -1,4 +1,5 @@
-/* interp_control_test.c - control flow, run-time dims and contents of shape tensors in the reference interpreter. */
+/* interp_control_test.c - control flow, run-time dims and contents of shape tensors in the
+ * reference interpreter. */
 #include "interp_test.h"
 
 static ingot_value value(ingot_dtype t, const void *p, int rank, int64_t d0, int64_t d1)
@@ -166,7 +167,7 @@ static void counts(void **state)
     assert_int_equal(v, 0 + 1 + 2 + 3 + 4);
 }
 
-/* ---- contents ---------------------------------------------------------------------------------------- */
+/* ---- contents -------------------------------------------------------------------------------- */
 
 static void contents(void **state)
 {

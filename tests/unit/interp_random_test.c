@@ -1,4 +1,5 @@
-/* interp_random_test.c - random graphs in the reference interpreter against a plain recursive "value at these coordinates". */
+/* interp_random_test.c - random graphs in the reference interpreter against a plain recursive
+ * "value at these coordinates". */
 #include "interp_test.h"
 
 static uint64_t seed;

@@ -1,4 +1,5 @@
-/* interp_test.c - the reference interpreter against formulas written out here: each class of op, each dtype. */
+/* interp_test.c - the reference interpreter against formulas written out here: each class of op,
+ * each dtype. */
 #include "interp_test.h"
 
 /* ---- elementwise ----------------------------------------------------------------------------- */
@@ -280,7 +281,7 @@ static void casts(void **state)
     }
 }
 
-/* ---- reduce, update, composition ------------------------------------------------------------------ */
+/* ---- reduce, update, composition ------------------------------------------------------------- */
 
 static void reduces(void **state)
 {

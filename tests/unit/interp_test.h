@@ -1,4 +1,5 @@
-/* interp_test.h - a context for each test of the interpreter, constants that are not folded, and values. */
+/* interp_test.h - a context for each test of the interpreter, constants that are not folded, and
+ * values. */
 #ifndef INTERP_TEST_H
 #define INTERP_TEST_H
 

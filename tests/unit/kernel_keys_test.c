@@ -1,7 +1,8 @@
-/* kernel_keys_test.c - what kernels are known by: for each property that makes another kernel of one, a row.
+/* kernel_keys_test.c - what kernels are known by: for each property that makes another kernel of
+ * one, a row.
  *
- * Every row is made twice, which gives equal keys; no two rows have an equal one, but where the row says that a key leaves its property
- * out on purpose. */
+ * Every row is made twice, which gives equal keys; no two rows have an equal one, but where the row
+ * says that a key leaves its property out on purpose. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,7 +142,7 @@ static const Row rows[] = {
 /* clang-format on */
 enum { ROWS = sizeof rows / sizeof *rows, KEYS = 5 };
 
-/* ---- kernels by hand ------------------------------------------------------------------------------ */
+/* ---- kernels by hand ------------------------------------------------------------------------- */
 
 static Node *product(Kernel *k, const Row *r, Node *x)
 {
@@ -236,7 +237,7 @@ static Kernel *kernel_of(Context *parent, const Row *r)
     return k;
 }
 
-/* ---- their keys ----------------------------------------------------------------------------------- */
+/* ---- their keys ------------------------------------------------------------------------------ */
 
 typedef struct {
     StrBuf key[KEYS]; /* in the order of the bits */
@@ -361,7 +362,7 @@ static void test_functions(void **state)
     free_keys(&y);
 }
 
-/* ---- what is joined --------------------------------------------------------------------------------- */
+/* ---- what is joined -------------------------------------------------------------------------- */
 
 /* x op a + b, and y op c + d: so many kernels, with so many numbers as arguments. */
 static const struct {

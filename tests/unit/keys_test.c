@@ -1,5 +1,6 @@
-/* keys_test.c - keys of values stay where the graph stays, and lists of them are paired where it changed; whatever makes another value
- * of one makes another key.  What kernels are known by: kernel_keys_test.c. */
+/* keys_test.c - keys of values stay where the graph stays, and lists of them are paired where it
+ * changed; whatever makes another value of one makes another key.  What kernels are known by:
+ * kernel_keys_test.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,8 @@ static Node *conv(Context *c, Change how, Node *x)
     return ingot_conv(c, x, weight(c, how, 4), weight(c, how, 1), NULL, NULL, one, one, 1);
 }
 
-/* Two branches a block, added; every third block is wider inside, so that not all places are equal. */
+/* Two branches a block, added; every third block is wider inside, so that not all places are
+ * equal. */
 static Node *block(Context *c, Change how, Node *x, int number)
 {
     Node *left = NULL, *right = NULL;
@@ -142,7 +144,8 @@ static void test_align(void **state)
     arena_free(a);
 }
 
-/* Values without a difference in sight have one key; far away from both ends all layers are equal. */
+/* Values without a difference in sight have one key; far away from both ends all layers are
+ * equal. */
 static void test_equal_places(void **state)
 {
     (void)state;
@@ -163,7 +166,7 @@ static void test_equal_places(void **state)
     arena_free(a);
 }
 
-/* ---- one property each ----------------------------------------------------------------------------- */
+/* ---- one property each ----------------------------------------------------------------------- */
 
 /* f(x), of what kind and with which argument. */
 typedef struct {

@@ -1,5 +1,5 @@
-/* layout_test.c - where elements are written (layout_pack) and where kernels look for them (layout_offset) is one place for
- * each, inside of the storage. */
+/* layout_test.c - where elements are written (layout_pack) and where kernels look for them
+ * (layout_offset) is one place for each, inside of the storage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

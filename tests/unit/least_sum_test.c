@@ -77,7 +77,8 @@ static void least_of_all(void **state)
     }
 }
 
-/* More in common than a state holds: those that weigh least stay as they are, and nothing else does. */
+/* More in common than a state holds: those that weigh least stay as they are, and nothing else
+ * does. */
 static double all_or_nothing(void *user, int step, const bool *way)
 {
     (void)step;

@@ -422,8 +422,8 @@ static void parallel(void **state)
         calls = 0;
         const int n =
             1 +
-            round *
-                2; /* seven tasks of a thread at most, and all of them where its share has 16 parts */
+            /* seven tasks of a thread at most, and all of them where its share has 16 parts */
+            round * 2;
         igrt_parallel(&c, count_parts, &calls, n);
         assert_in_range(calls, n <= 28 ? n : n < 64 ? 16 : 28, n <= 28 ? n : 28);
     }

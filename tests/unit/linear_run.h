@@ -1,5 +1,5 @@
-/* linear_run.h - a kernel with opts, its statements and what they run on, for tests of the interpreter of linear IR.  To be
- * included behind cmocka.h. */
+/* linear_run.h - a kernel with opts, its statements and what they run on, for tests of the
+ * interpreter of linear IR.  To be included behind cmocka.h. */
 #ifndef LINEAR_RUN_H
 #define LINEAR_RUN_H
 
@@ -164,8 +164,8 @@ typedef struct {
     int n;
 } Wanted;
 
-/* Of a kernel with these opts: what is printed can be read again, the text has what is wanted, up to one without text, and the values
- * are those of the kernel without opts. */
+/* Of a kernel with these opts: what is printed can be read again, the text has what is wanted, up
+ * to one without text, and the values are those of the kernel without opts. */
 static inline void run_expect_all(Run r, Run naive, const char *opts, const Wanted *wanted)
 {
     StrBuf printed = {0}, text = {0};

@@ -1,5 +1,5 @@
-/* linear_test.c - the interpreter of linear IR: what it makes of sound statements, and that it finds what was planted into
- * them. */
+/* linear_test.c - the interpreter of linear IR: what it makes of sound statements, and that it
+ * finds what was planted into them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,8 @@ static ingot_tensor *row_sums(Context *c)
     return ingot_sum(c, variable(c, "x", M, N), 2, false);
 }
 
-/* Every other place of a window has no element of x, and those behind the last element end the loops over terms. */
+/* Every other place of a window has no element of x, and those behind the last element end the
+ * loops over terms. */
 static ingot_tensor *widened(Context *c)
 {
     static const int64_t two[] = {2, 2}, one[] = {1, 1}, zero[] = {0, 0}, before[] = {3, 0};
@@ -133,7 +134,8 @@ static void sound(void **state)
     expect(&walked, scaled_rows, "");
 }
 
-/* So many work items as an expression of a run-time size says, of which a statement has the name too. */
+/* So many work items as an expression of a run-time size says, of which a statement has the name
+ * too. */
 static ingot_tensor *rows_of_some(Context *c)
 {
     ingot_dim *n = ingot_dim_var(c, "n", 1, 5), *dim[] = {n, idx(c, 3)};
@@ -156,7 +158,7 @@ static void items_of_an_expression(void **state)
     }
 }
 
-/* ---- planted faults --------------------------------------------------------------------------------- */
+/* ---- planted faults -------------------------------------------------------------------------- */
 
 static int find(const Linear *l, StmtKind kind, int from)
 {
@@ -310,7 +312,8 @@ static const char *const blocks = "MASK i0 8, MASK i1 8, SPLIT i0 8, SPLIT i1 8,
                                   "i0.o 1, BIND i1.o 1, BIND i0.i 2, "
                                   "BIND i1.i 2, STAGE r0.o 1, STAGE r0.o 2";
 
-/* Without one barrier after the other: an item reads what another has not filled, or fills what it still reads. */
+/* Without one barrier after the other: an item reads what another has not filled, or fills what it
+ * still reads. */
 static void each_barrier(ingot_tensor *(*model)(Context *), const char *opts, int items, int least)
 {
     Run r = prepare(model, opts, true);
@@ -387,8 +390,8 @@ static void a_place_not_filled(void **state)
     expect(&r, product, "which nothing has written; at i0.o = 0, i1.o = 0, r0 = 1");
 }
 
-/* What is in lanes lies a row apart: a place is filled with rows that are transposed in registers, the last ones of which begin before the
- * end of those before. */
+/* What is in lanes lies a row apart: a place is filled with rows that are transposed in registers,
+ * the last ones of which begin before the end of those before. */
 static void a_place_of_rows(void **state)
 {
     (void)state;
@@ -406,7 +409,8 @@ static void a_place_of_rows(void **state)
     }
 }
 
-/* Loops that read a place end at a mask, those that fill it do not: what is behind the mask is no element of x there either. */
+/* Loops that read a place end at a mask, those that fill it do not: what is behind the mask is no
+ * element of x there either. */
 static void a_place_behind_a_mask(void **state)
 {
     (void)state;
@@ -419,7 +423,8 @@ static void a_place_behind_a_mask(void **state)
     }
 }
 
-/* ((x w) u) (x w): a plan of three kernels; the second buffer on the first one, which the third kernel reads too. */
+/* ((x w) u) (x w): a plan of three kernels; the second buffer on the first one, which the third
+ * kernel reads too. */
 static void a_buffer_on_a_live_one(void **state)
 {
     (void)state;

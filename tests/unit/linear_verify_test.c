@@ -1,4 +1,5 @@
-/* linear_verify_test.c - loads stay inside of loops that may have no iteration, and one that was taken out is refused. */
+/* linear_verify_test.c - loads stay inside of loops that may have no iteration, and one that was
+ * taken out is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +43,8 @@ static const char *refused(Run *r)
     return linear_verify(r->a, &r->lk->tile[0], r->lowered->tiles.k, &at);
 }
 
-/* Statements that load the first element of the only argument with these dims, and in how many loops each stands. */
+/* Statements that load the first element of the only argument with these dims, and in how many
+ * loops each stands. */
 static int loads_of(const Run *r, int64_t least, int *at)
 {
     const Linear *l = &r->lk->tile[0];

@@ -9,7 +9,8 @@
 
 #include "targets/targets.h"
 
-/* A processor that multiplies half a vector at once takes twice as long for products; for all else, and from memory, as long. */
+/* A processor that multiplies half a vector at once takes twice as long for products; for all else,
+ * and from memory, as long. */
 static void halves(void **state)
 {
     (void)state;
@@ -32,7 +33,8 @@ static void by_name(void **state)
     assert_memory_equal(t.machine.rate, named.machine.rate, sizeof t.machine.rate);
 }
 
-/* What "native" is here has a name, which says the same; such names have their figures behind them, in order. */
+/* What "native" is here has a name, which says the same; such names have their figures behind them,
+ * in order. */
 static void everywhere(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* memplan_test.c - the memory planner on hand-made and on random plans: no two buffers that are alive
- * at the same time may share a byte. */
+/* memplan_test.c - the memory planner on hand-made and on random plans: no two buffers that are
+ * alive at the same time may share a byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,7 +156,8 @@ static void in_place_where_allowed(void **state)
     }
 }
 
-/* out[i][0][j] = f(in[i][j]), both column by column; with a halo, or one row by row, the bytes are others. */
+/* out[i][0][j] = f(in[i][j]), both column by column; with a halo, or one row by row, the bytes are
+ * others. */
 static void in_place_where_bytes_are_the_same(void **state)
 {
     Context *c = *state;
@@ -322,8 +323,8 @@ static void memory(Plan *p, const char *name, int64_t limit)
     vec_push(p->arena, p->memories, p->nmemory, m);
 }
 
-/* The last reader of something large does not wait until its own result is wanted, but for what it needs and for whom it
- * disturbs. */
+/* The last reader of something large does not wait until its own result is wanted, but for what it
+ * needs and for whom it disturbs. */
 static void last_reader_runs_early(void **state)
 {
     Context *c = *state;
@@ -373,7 +374,8 @@ static void hot_first(void **state)
     plan_free(p);
 }
 
-/* What is read most fits into both memories, the other one into the first alone: it has to give way. */
+/* What is read most fits into both memories, the other one into the first alone: it has to give
+ * way. */
 static void hot_gives_way(void **state)
 {
     Context *c = *state;

@@ -232,7 +232,8 @@ static void refusals_beside_a_row(void **state)
     ingot_context_free(c);
 }
 
-/* Sums of a row in a place: loops over results run for each block of terms, of which the last two of 50 are added behind. */
+/* Sums of a row in a place: loops over results run for each block of terms, of which the last two
+ * of 50 are added behind. */
 static void sums_in_a_place(void **state)
 {
     (void)state;
@@ -273,7 +274,8 @@ static void sums_in_a_place(void **state)
     ingot_context_free(c);
 }
 
-/* Results behind the last whole block, of whose number only the run knows, have sums in a place too: no more than there are. */
+/* Results behind the last whole block, of whose number only the run knows, have sums in a place
+ * too: no more than there are. */
 static void sums_of_a_rest(void **state)
 {
     (void)state;
@@ -348,7 +350,8 @@ static void rows_without_rest(void **state)
     ingot_context_free(c);
 }
 
-/* The items of a group share the terms of a sum: 40 = 5 parts of 8, of rows in blocks and columns in lanes. */
+/* The items of a group share the terms of a sum: 40 = 5 parts of 8, of rows in blocks and columns
+ * in lanes. */
 static void parts_of_sums(void **state)
 {
     (void)state;

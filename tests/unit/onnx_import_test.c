@@ -333,7 +333,7 @@ static void unsupported_nodes_are_told_at_once(void **state)
     assert_null(strstr(messages, "missing"));
 }
 
-/* ---- opsets and attributes --------------------------------------------------------------------- */
+/* ---- opsets and attributes ------------------------------------------------------------------- */
 
 static void opsets_are_checked(void **state)
 {
@@ -379,7 +379,7 @@ static void dtypes_of_outputs_are_checked(void **state)
     assert_refused(model_of(g), INGOT_INVALID, "the file declares f32");
 }
 
-/* ---- inputs and dims --------------------------------------------------------------------------- */
+/* ---- inputs and dims ------------------------------------------------------------------------- */
 
 /* x [batch, 2, 3] -> [batch, 6] by way of Shape, Gather, Concat and Reshape. */
 static Onnx__ModelProto *flattener(const char *dims)
@@ -509,7 +509,7 @@ static void optional_inputs_may_be_left_out(void **state)
     assert_true(y[0] == 0 && y[1] == -2);
 }
 
-/* ---- functions and subgraphs --------------------------------------------------------------------- */
+/* ---- functions and subgraphs ----------------------------------------------------------------- */
 
 static Onnx__FunctionProto *function(const char *name, const char *inputs, const char *outputs)
 {

@@ -1,5 +1,6 @@
-/* opencl_test.c - what devices of OpenCL have beyond 1.2: the names of targets, sums that neighbours join without memory, bytes that are
- * multiplied by fours; as opts, which are printed, lowered, interpreted beside the kernel without opts and written as text. */
+/* opencl_test.c - what devices of OpenCL have beyond 1.2: the names of targets, sums that
+ * neighbours join without memory, bytes that are multiplied by fours; as opts, which are printed,
+ * lowered, interpreted beside the kernel without opts and written as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +72,7 @@ static ingot_tensor *input(Context *c, const char *name, ingot_dtype d, int64_t 
                                        (ingot_dim *)(uintptr_t)idx(c, columns)});
 }
 
-/* ---- sub-groups ---------------------------------------------------------------------------------- */
+/* ---- sub-groups ------------------------------------------------------------------------------ */
 
 static ingot_tensor *sum_of_rows(Context *c)
 {
@@ -151,7 +152,7 @@ static void refused(void **state)
     run_free(&r);
 }
 
-/* ---- fours --------------------------------------------------------------------------------------- */
+/* ---- fours ----------------------------------------------------------------------------------- */
 
 static ingot_tensor *bytes(Context *c)
 {

@@ -1,4 +1,5 @@
-/* places_test.c - indices that are known now, against sizes that only the run knows: what is required, and of what sizes. */
+/* places_test.c - indices that are known now, against sizes that only the run knows: what is
+ * required, and of what sizes. */
 #include "build_test.h"
 
 #include "compiler/compiler.h"

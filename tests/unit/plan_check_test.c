@@ -1,5 +1,5 @@
-/* plan_check_test.c - steps of a plan beside the graph: sound plans pass, with all of their steps looked at; what was planted into a plan
- * is found, and told as a fault of the compiler. */
+/* plan_check_test.c - steps of a plan beside the graph: sound plans pass, with all of their steps
+ * looked at; what was planted into a plan is found, and told as a fault of the compiler. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static void test_sound(void **state)
         }
 }
 
-/* ---- sizes that the run decides --------------------------------------------------------------------- */
+/* ---- sizes that the run decides -------------------------------------------------------------- */
 
 static void test_sizes(void **state)
 {
@@ -116,7 +116,8 @@ static void expect_sound_where_known(Context *c)
     plan_free(p);
 }
 
-/* Data decide whether a row is one of x, of which there may be none: what it would be then is nobody's claim. */
+/* Data decide whether a row is one of x, of which there may be none: what it would be then is
+ * nobody's claim. */
 static void test_none(void **state)
 {
     (void)state;
@@ -149,8 +150,9 @@ static void test_counts(void **state)
     ingot_context_free(c);
 }
 
-/* Sums that the items of a group share, of more items than results, onto a value that dies there: those that store nothing read nothing
- * of it either. What is read twice is computed before the store's condition. */
+/* Sums that the items of a group share, of more items than results, onto a value that dies there:
+ * those that store nothing read nothing of it either. What is read twice is computed before the
+ * store's condition. */
 static void test_in_place(void **state)
 {
     (void)state;
@@ -170,7 +172,8 @@ static void test_in_place(void **state)
     ingot_context_free(c);
 }
 
-/* Of a concat that is written part by part, each the greatest of windows of the one before: what is reduced is read by all items. */
+/* Of a concat that is written part by part, each the greatest of windows of the one before: what is
+ * reduced is read by all items. */
 static void test_parts(void **state)
 {
     (void)state;
@@ -190,7 +193,7 @@ static void test_parts(void **state)
     ingot_context_free(c);
 }
 
-/* ---- planted faults ---------------------------------------------------------------------------------- */
+/* ---- planted faults -------------------------------------------------------------------------- */
 
 /* Is it found, and is this in what is told? */
 static void expect_fault(const Plan *p, const char *told)
@@ -328,7 +331,7 @@ static void test_places(void **state)
     ingot_context_free(c);
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------ */
+/* ---- what is told ---------------------------------------------------------------------------- */
 
 static void keep(void *user, ingot_level level, const char *message)
 {

@@ -1,8 +1,11 @@
-/* plans_test.c - many plans in one process: a plan leaves nothing behind, and two of a model are the same.
+/* plans_test.c - many plans in one process: a plan leaves nothing behind, and two of a model are
+ * the same.
  *
- *     plans_test                           20 plans of resnet50, built here; one of attention, that stores no scores; and plans in
- *                                          a context that has made others before
- *     plans_test MODEL.onnx N [TARGET]     so many of a model without run-time dims; prints ms and bytes */
+ *     plans_test                           20 plans of resnet50, built here; one of attention, that
+ *                                          stores no scores; and plans in a context that has made
+ *                                          others before
+ *     plans_test MODEL.onnx N [TARGET]     so many of a model without run-time dims; prints ms and
+ *                                          bytes */
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +31,7 @@ enum {
     IMAGE = 224
 };
 
-/* ---- resnet50 ------------------------------------------------------------------------------------ */
+/* ---- resnet50 -------------------------------------------------------------------------------- */
 
 static void *bytes; /* of the largest weight; all share them */
 
@@ -78,7 +81,7 @@ static void resnet50(Context *c)
         ingot_linear(c, x, weight(c, 2, (int64_t[]){1000, 2048}), weight(c, 1, (int64_t[]){1000})));
 }
 
-/* ---- plans ------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 /* Of this process, whatever else runs. */
 static double now_ms(void)
@@ -88,8 +91,8 @@ static double now_ms(void)
 
 enum { PROBE = 16 };
 
-/* Where the model's context goes on to allocate (it does so here, PROBE bytes), how many nodes it has, and what the
- * process has allocated. */
+/* Where the model's context goes on to allocate (it does so here, PROBE bytes), how many nodes it
+ * has, and what the process has allocated. */
 typedef struct {
     uintptr_t arena;
     size_t nodes, heap;
@@ -115,7 +118,8 @@ static char *text_of(Plan *p)
     return sb.data;
 }
 
-/* The first plans leave memory in the context that the next ones find there; ms of each of the others. */
+/* The first plans leave memory in the context that the next ones find there; ms of each of the
+ * others. */
 static double many_plans(Context *c, int n, const char *target, Held *after_two, Held *after_all)
 {
     ingot_options o = {.struct_size = sizeof o, .target = target};
@@ -196,7 +200,7 @@ static void rows_of_attention(void **state)
     ingot_context_free(c);
 }
 
-/* ---- after other plans ------------------------------------------------------------------------------ */
+/* ---- after other plans ----------------------------------------------------------------------- */
 
 static const char *const way[] = {"direct", "winograd2", "winograd4", "winograd2x1"};
 enum { WAYS = sizeof way / sizeof *way };

@@ -1,5 +1,5 @@
-/* points.h - for tests that evaluate integer expressions at every point: a seeded generator, a space of
- * ranges and run-time integers, and the value of every node at the present point. */
+/* points.h - for tests that evaluate integer expressions at every point: a seeded generator, a
+ * space of ranges and run-time integers, and the value of every node at the present point. */
 #ifndef POINTS_H
 #define POINTS_H
 

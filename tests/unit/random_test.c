@@ -1,5 +1,5 @@
-/* random_test.c - random numbers: the builder's Threefry against a plain one, which is held to the vectors of
- * its authors, and the interpreter's numbers of the first run. */
+/* random_test.c - random numbers: the builder's Threefry against a plain one, which is held to the
+ * vectors of its authors, and the interpreter's numbers of the first run. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,8 +13,8 @@
 
 enum { LAYERS = 150, WIDTH = 4 };
 
-/* Layers with a scale behind each product and after each activation: a layer's scale is folded whatever became of the
- * layers below, and a network of any depth comes to rest. */
+/* Layers with a scale behind each product and after each activation: a layer's scale is folded
+ * whatever became of the layers below, and a network of any depth comes to rest. */
 static void test_deep(void **state)
 {
     (void)state;
@@ -46,7 +46,8 @@ static void test_deep(void **state)
 
 enum { BATCH = 8, ROWS = 24, COLUMNS = 16 };
 
-/* Layers of a batch: products, a maximum of each row that the next product reads, and windows of each row alone. */
+/* Layers of a batch: products, a maximum of each row that the next product reads, and windows of
+ * each row alone. */
 static Node *layers(Context *c, float *weights)
 {
     ingot_dim *dims[] = {ingot_dim_const(c, BATCH), ingot_dim_const(c, ROWS),
@@ -101,7 +102,8 @@ static void test_batches(void **state)
 
 enum { TALL = 96, WIDE = 4, CHANNELS = 8, TAPS = 9 };
 
-/* A large value between two small ones, by windows one row or two apart, and what all of the second is read by. */
+/* A large value between two small ones, by windows one row or two apart, and what all of the second
+ * is read by. */
 static void image_layers(Context *c, const float *weights, int64_t stride)
 {
     const int64_t pad[] = {1, 1}, strides[] = {stride, 1};
@@ -133,8 +135,9 @@ static int parts_of_concats(const Context *c)
     return parts;
 }
 
-/* Bands of rows that the cache holds, with the numbers of the whole; none where it holds all, where that is not asked for, where arithmetic
- * takes longer than memory, or more kernels longer than that saves. */
+/* Bands of rows that the cache holds, with the numbers of the whole; none where it holds all, where
+ * that is not asked for, where arithmetic takes longer than memory, or more kernels longer than
+ * that saves. */
 enum { PAYS, OFF, SLOW, MANY_KERNELS, BAND_CASES };
 
 static void check_bands(int64_t stride, int fit, int which)

@@ -1,5 +1,6 @@
-/* rows_test.c - rows of sums that stay in the registers of lanes, by opts: attention without what is transcendental, so that all values are
- * exact.  Interpreted beside the kernel without opts and written as text; barriers, waits and joins left out. */
+/* rows_test.c - rows of sums that stay in the registers of lanes, by opts: attention without what
+ * is transcendental, so that all values are exact.  Interpreted beside the kernel without opts and
+ * written as text; barriers, waits and joins left out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,7 +148,8 @@ static Node *with_gate(Context *c, Node *store, Node *gate)
     return node_with(c, store, src);
 }
 
-/* What is joined of a row: one lane of a line stores what all four have, or each of them does; all warps store theirs, or one does not. */
+/* What is joined of a row: one lane of a line stores what all four have, or each of them does; all
+ * warps store theirs, or one does not. */
 static void joins(void **state)
 {
     (void)state;

@@ -98,7 +98,7 @@ static void raw_show(StrBuf *sb, const Raw *r)
     }
 }
 
-/* ---- random expressions ------------------------------------------------------------------------ */
+/* ---- random expressions ---------------------------------------------------------------------- */
 
 static void random_leaves(Space *s, bool symbolic)
 {
@@ -306,7 +306,7 @@ static void random_substitutions(void **unused)
     }
 }
 
-/* ---- results that must be reached ------------------------------------------------------------------ */
+/* ---- results that must be reached ------------------------------------------------------------ */
 
 #define K(v) idx(c, v)
 #define ADD(a, b) idx_add(c, a, b)

@@ -1,5 +1,6 @@
-/* tc_test.c - matrix units: products by opts, which are applied, printed, lowered, interpreted beside the kernel without opts and
- * written as text; opts that cannot be done; tiles that hold something else than what is read. */
+/* tc_test.c - matrix units: products by opts, which are applied, printed, lowered, interpreted
+ * beside the kernel without opts and written as text; opts that cannot be done; tiles that hold
+ * something else than what is read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* text_test.c - the library kernels on strings, and regular expressions: compiled and matched against what Python's
- * re.fullmatch says of the same strings. */
+/* text_test.c - the library kernels on strings, and regular expressions: compiled and matched
+ * against what Python's re.fullmatch says of the same strings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The tuner's clock, which may count steps, and limits of child processes, which are times of a core: a busy machine ends nobody. */
+/* The tuner's clock, which may count steps, and limits of child processes, which are times of a
+ * core: a busy machine ends nobody. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -458,7 +458,8 @@ static void quantize(void **state)
     }
 }
 
-/* Digits of up to 16 bits at every place of a word, those that a significand holds and those beyond it. */
+/* Digits of up to 16 bits at every place of a word, those that a significand holds and those beyond
+ * it. */
 static void digit(void **state)
 {
     static const int mask[] = {1, 3, 15, 255, 1023, 65535}, less[] = {0, 8, -3, 128, 65535};

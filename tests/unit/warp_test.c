@@ -1,5 +1,6 @@
-/* warp_test.c - products that the items of a warp have together, by opts, which are applied, printed, lowered, interpreted beside the
- * kernel without opts and written as text; barriers left out, fragments taken for others. */
+/* warp_test.c - products that the items of a warp have together, by opts, which are applied,
+ * printed, lowered, interpreted beside the kernel without opts and written as text; barriers left
+ * out, fragments taken for others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -343,7 +344,8 @@ static void fragments_ahead(void **state)
     }
 }
 
-/* Copies of a later iteration begin at the last step of this one, behind the barrier: ahead of it others read what they fill. */
+/* Copies of a later iteration begin at the last step of this one, behind the barrier: ahead of it
+ * others read what they fill. */
 static void copies_of_the_next(void **state)
 {
     (void)state;
@@ -404,7 +406,8 @@ static void waits(void **state)
     }
 }
 
-/* Warps have parts of the terms, and join their sums in a place: an order of terms that the kernel without opts does not have. */
+/* Warps have parts of the terms, and join their sums in a place: an order of terms that the kernel
+ * without opts does not have. */
 static void terms_of_warps(void **state)
 {
     (void)state;
@@ -442,7 +445,8 @@ static const char bytes_padded_opts[] =
     "TC mma.i8 (i0_i1.i.i; i2.i; r0)\nBIND i0_i1.o grid\nBIND i2.o warp\n"
     "STAGE r1_r2 1 depth 4\nSTAGE r1_r2 2 depth 4\n";
 
-/* Bytes: w whose terms lie far apart is turned on its way into the place; beyond the edges of x places have what the model has there. */
+/* Bytes: w whose terms lie far apart is turned on its way into the place; beyond the edges of x
+ * places have what the model has there. */
 static void products_of_bytes(void **state)
 {
     (void)state;

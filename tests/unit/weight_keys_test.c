@@ -1,4 +1,5 @@
-/* weight_keys_test.c - constants that are equal have one place in the file, and those that differ in anything have two: a row for each property. */
+/* weight_keys_test.c - constants that are equal have one place in the file, and those that differ
+ * in anything have two: a row for each property. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

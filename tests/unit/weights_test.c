@@ -1,4 +1,5 @@
-/* What lies in weights: a table that is looked up and multiplied once, numbers of 4 and 2 bits several in a byte. */
+/* What lies in weights: a table that is looked up and multiplied once, numbers of 4 and 2 bits
+ * several in a byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

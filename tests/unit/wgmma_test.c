@@ -1,6 +1,7 @@
-/* wgmma_test.c - products that the items of a warpgroup have together, of operands that boxes of the buffers are copied to: by opts, which
- * are applied, printed, lowered, interpreted beside the kernel without opts and written as text; what the loading item and the warps say
- * to each other left out, or said at another time. */
+/* wgmma_test.c - products that the items of a warpgroup have together, of operands that boxes of
+ * the buffers are copied to: by opts, which are applied, printed, lowered, interpreted beside the
+ * kernel without opts and written as text; what the loading item and the warps say to each other
+ * left out, or said at another time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +89,8 @@ static const char of_boxes[] =
     "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma64.f16 (i0.i; i1; r0.i.i)\nBIND i0.o warp\n"
     "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n";
 
-/* Lines of terms and terms of lines; more terms than places, or fewer; copies, and warps along the columns; ends that fill no block. */
+/* Lines of terms and terms of lines; more terms than places, or fewer; copies, and warps along the
+ * columns; ends that fill no block. */
 static void products_of_boxes(void **state)
 {
     (void)state;
@@ -177,7 +179,8 @@ static const char of_rests[] =
     "SPLIT i0 64\nSPLIT i1 48\nSPLIT r0 32\nTC wgmma48.tf32x3 (i0.i; i1.i; r0.i)\nBIND i0.o "
     "warp\nBIND i1.o grid\nSTAGE r0.o 1 depth 3 move tma\nSTAGE r0.o 2 depth 3 move tma\n";
 
-/* f32 by three products: warpgroups with rests of their own, groups with parts of the terms, ends that fill no block. */
+/* f32 by three products: warpgroups with rests of their own, groups with parts of the terms, ends
+ * that fill no block. */
 static void products_in_three(void **state)
 {
     (void)state;
@@ -240,7 +243,8 @@ static void sums_of_warpgroups(void **state)
     run_free(&r);
 }
 
-/* What is said of products in three is left out, as of others; of 32 bits no unit reads terms of lines; one sum is all that a warpgroup has. */
+/* What is said of products in three is left out, as of others; of 32 bits no unit reads terms of
+ * lines; one sum is all that a warpgroup has. */
 static void faults_of_three(void **state)
 {
     (void)state;
@@ -304,7 +308,8 @@ static void joins_left_out(void **state)
     run_free(&r);
 }
 
-/* What is said is left out, or said before the products it is about, or a copy is of another box: what is wrong then. */
+/* What is said is left out, or said before the products it is about, or a copy is of another box:
+ * what is wrong then. */
 static void tokens_left_out(void **state)
 {
     (void)state;

@@ -1,12 +1,15 @@
-/* kernels.c - kernels as WGSL: element by element, a tiled product, a reduction of rows; wgsl.py gives them to a compiler and runs them.
+/* kernels.c - kernels as WGSL: element by element, a tiled product, a reduction of rows; wgsl.py
+ * gives them to a compiler and runs them.
  *
  *     wgsl_kernels DIR
  *
- * writes NAME.wgsl for each network below, which is one kernel, and a line on it to the standard output:
+ * writes NAME.wgsl for each network below, which is one kernel, and a line on it to the standard
+ * output:
  *
  *     rows k00_softmax_20x300 20 output 0 6000, input 0 6000
  *
- * its name, the kernel's, how many groups are launched, and what each binding is: kind, number, elements. */
+ * its name, the kernel's, how many groups are launched, and what each binding is: kind, number,
+ * elements. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,10 @@
-/* wgsl.c - WGSL (WebGPU's shading language, W3C) as a language of kernels: no pointers, conditions that are no integers, numbers of 32
- * bits, one text a kernel, whose arguments and shared memory are variables of the module.
+/* wgsl.c - WGSL (WebGPU's shading language, W3C) as a language of kernels: no pointers, conditions
+ * that are no integers, numbers of 32 bits, one text a kernel, whose arguments and shared memory
+ * are variables of the module.
  *
- * It is the proof that Language (codegen/render/language.h) has all that a language differs in: nothing but this file was written for it.
- * There is no runtime for it, so it is no target of `ingot compile`. */
+ * It is the proof that Language (codegen/render/language.h) has all that a language differs in:
+ * nothing but this file was written for it. There is no runtime for it, so it is no target of
+ * `ingot compile`. */
 #include <math.h>
 
 #include "codegen/render/render.h"
@@ -71,7 +73,8 @@ static void print_f32(StrBuf *sb, double v)
     sb_puts(sb, "f");
 }
 
-/* Neither infinity nor NaN is a constant of WGSL, and the largest f32 in decimal is rounded to one. */
+/* Neither infinity nor NaN is a constant of WGSL, and the largest f32 in decimal is rounded to
+ * one. */
 static void number(StrBuf *sb, double v, ingot_dtype d)
 {
     (void)d;

@@ -6,7 +6,7 @@
 
 enum { MAX_RANGES = 64 /* of a loop nest: linearize() counts them in the bits of a word */ };
 
-/* ---- opt_apply.c ------------------------------------------------------------------------------------ */
+/* ---- opt_apply.c ----------------------------------------------------------------------------- */
 
 /* A refusal, which lives as long as the nest. */
 const char *opt_refuse(Nest *, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -23,10 +23,11 @@ bool opt_is_output(const Nest *, int axis);
 int opt_ranges(const Nest *);
 /* With so many more there would be more than there may be: the refusal, or NULL. */
 const char *opt_no_room(Nest *, const Opt *, int more);
-/* opt_partial.c: of these, of the loops that begin sums of a place, and of those that add to them. */
+/* opt_partial.c: of these, of the loops that begin sums of a place, and of those that add to
+ * them. */
 int opt_ranges_of_rows(const Nest *);
 
-/* ---- one kind each: NULL, or why it cannot be done ---------------------------------------------------- */
+/* ---- one kind each: NULL, or why it cannot be done ------------------------------------------- */
 
 const char *opt_split(Nest *, const Opt *, int axis);
 const char *opt_copies(Nest *, const Opt *, int axis); /* UPCAST, UNROLL */
@@ -43,13 +44,14 @@ const char *opt_join(Nest *, const Opt *);
 const char *opt_order(Nest *, const Opt *);
 const char *opt_thread(Nest *, const Opt *, int axis);
 
-/* ---- what they ask of each other ---------------------------------------------------------------------- */
+/* ---- what they ask of each other ------------------------------------------------------------- */
 
 /* opt_split.c: the axis becomes an outer and an inner one, and perhaps one of what remains. */
 Split *opt_divide(Nest *, const Opt *, int axis, AxisForm inner, RestForm);
 /* opt_split.c: was the axis, or what it is a part of, unrolled with a rest? */
 bool opt_has_rest(const Nest *, int axis);
-/* opt_split.c: can what is left of an axis of terms be a reduce of its own?  Would n copies along the axis be more than there may be? */
+/* opt_split.c: can what is left of an axis of terms be a reduce of its own?  Would n copies along
+ * the axis be more than there may be? */
 bool opt_rest_is_alone(const Nest *, int axis);
 bool opt_too_many_copies(const Nest *, int axis, int64_t n);
 /* opt_vector.c: can the kernel's axis become lanes? */

@@ -1,7 +1,8 @@
 /* opt_apply.c - an opt is carried out, or refused.
  *
- * The heuristic, .sched files, the tuner and kernel_lower() all come here.  An opt changes what a Nest says of the kernel's loops,
- * never the kernel's expression; a refusal changes nothing and is a sentence for whoever wrote the opt:
+ * The heuristic, .sched files, the tuner and kernel_lower() all come here.  An opt changes what a
+ * Nest says of the kernel's loops, never the kernel's expression; a refusal changes nothing and is
+ * a sentence for whoever wrote the opt:
  *
  *     UPCAST i1 4       i1 < 10 becomes i1.o < 2 and four copies; i1.r has the last two
  *     UPCAST i7 4       "the kernel has no axis 'i7': it has i0 i1 r0"

@@ -105,7 +105,8 @@ static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *
     return NULL;
 }
 
-/* Groups that run together have a part of the terms each, and join their sums in memory of the first of them. */
+/* Groups that run together have a part of the terms each, and join their sums in memory of the
+ * first of them. */
 static const char *bind_cluster(Nest *n, const Opt *o, int axis)
 {
     enum { MOST = 8 };

@@ -1,4 +1,5 @@
-/* opt_order.c - JOIN, ORDER and THREAD: which loops there are, in which order, and which of them threads share. */
+/* opt_order.c - JOIN, ORDER and THREAD: which loops there are, in which order, and which of them
+ * threads share. */
 #include <string.h>
 
 #include "opt.h"

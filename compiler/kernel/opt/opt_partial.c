@@ -1,4 +1,5 @@
-/* opt_partial.c - PARTIAL: loops over results inside of a loop over terms, whose sums lie in a place. */
+/* opt_partial.c - PARTIAL: loops over results inside of a loop over terms, whose sums lie in a
+ * place. */
 #include "opt.h"
 
 /* A loop or copies of results that are, for this axis of terms, inside of its loop. */
@@ -9,7 +10,8 @@ static bool is_inside(const Nest *n, int axis, int of)
     return left && (x->form != AXIS_LOOP || nest_position(n, of) > nest_position(n, axis));
 }
 
-/* Of the sums of a reduce along the axes that are inside: bytes; -1: an extent is known at run time only.  loop: whether one is a loop. */
+/* Of the sums of a reduce along the axes that are inside: bytes; -1: an extent is known at run time
+ * only.  loop: whether one is a loop. */
 static int64_t bytes_of_row(const Nest *n, Node *reduce, int axis, bool *loop)
 {
     int64_t bytes = 0;

@@ -97,8 +97,8 @@ const char *opt_split(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
-/* Can what is left of an axis that is unrolled be a reduce of its own?  It is the one loop of every reduce over it, and no other
- * UNROLL has such a rest there. */
+/* Can what is left of an axis that is unrolled be a reduce of its own?  It is the one loop of every
+ * reduce over it, and no other UNROLL has such a rest there. */
 bool opt_rest_is_alone(const Nest *n, int axis)
 {
     Node *range = n->k->axes[n->axis[axis].root].range;
@@ -138,8 +138,9 @@ static Node *filled_along(const Nest *n, Arena *a, int root)
     BUG("a staged axis without a place");
 }
 
-/* How many copies there are of what is stored (place < 0) or of what fills the place along an axis of the kernel, if there were
- * `more` along another: other places have copies of their own, and an axis that the place does not move with makes none of it. */
+/* How many copies there are of what is stored (place < 0) or of what fills the place along an axis
+ * of the kernel, if there were `more` along another: other places have copies of their own, and an
+ * axis that the place does not move with makes none of it. */
 static int64_t copies_of(const Nest *n, int place, int axis, int64_t more)
 {
     int64_t copies = 1;
@@ -209,7 +210,7 @@ const char *opt_copies(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
-/* ---- DOT ---------------------------------------------------------------------------------------------- */
+/* ---- DOT ------------------------------------------------------------------------------------- */
 
 static bool sums_bytes(const Nest *n, int axis)
 {

@@ -136,7 +136,7 @@ const char *opt_stage(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
-/* ---- PREFETCH ------------------------------------------------------------------------------------------ */
+/* ---- PREFETCH -------------------------------------------------------------------------------- */
 
 /* Of operands whose fragments items have in registers: those of the next step. */
 static const char *prefetch_fragments(Nest *n, const Opt *o, int axis)

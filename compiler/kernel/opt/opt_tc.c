@@ -12,8 +12,9 @@ static const char *unit_names(Nest *n, unsigned of)
     return *all ? all + 1 : "none";
 }
 
-/* How many fragments it takes at once: all sums, and of the operands what the order of the copies needs.  The first UPCAST is
- * outermost: of the operand that moves with it one is there at a time, of the other all that are used again. */
+/* How many fragments it takes at once: all sums, and of the operands what the order of the copies
+ * needs.  The first UPCAST is outermost: of the operand that moves with it one is there at a time,
+ * of the other all that are used again. */
 static int64_t fragments_at_once(const Nest *n, int sums)
 {
     int64_t copies[2] = {1, 1}, all = 1;
@@ -34,7 +35,8 @@ static int64_t fragments_at_once(const Nest *n, int sums)
     return sums * all + 1 + (outer >= 0 && copies[outer] > 1 ? inner : 1);
 }
 
-/* The sums that the unit would take; why not, if it takes none, or if some other sum runs over the same terms in copies. */
+/* The sums that the unit would take; why not, if it takes none, or if some other sum runs over the
+ * same terms in copies. */
 static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, int *sums)
 {
     Arena *a = arena_new();
@@ -57,7 +59,7 @@ static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, 
         n->axis[axis[1]].name);
 }
 
-/* ---- rows of sums that stay in registers ------------------------------------------------------------ */
+/* ---- rows of sums that stay in registers ----------------------------------------------------- */
 
 /* What a warp has of an axis along a row: all, or a block, of which the others have one each. */
 static int along_row(const Nest *n, int root)
@@ -66,7 +68,8 @@ static int along_row(const Nest *n, int root)
     return split >= 0 && n->split[split].kind == OPT_SPLIT ? n->split[split].inner : root;
 }
 
-/* The axes along which a row of the unit's sums runs: all that places or reduces have, but the terms of these sums. */
+/* The axes along which a row of the unit's sums runs: all that places or reduces have, but the
+ * terms of these sums. */
 static void mark_rows(Nest *n, const Tc *u, const int *axis)
 {
     Arena *a = arena_new();

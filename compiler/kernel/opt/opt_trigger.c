@@ -1,7 +1,8 @@
 /* opt_trigger.c - TRIGGER: when the kernel that is enqueued behind this one may begin.
  *
- * Its groups then take what this one leaves free of the processors, get ready and wait for all that is before them, so nothing changes but
- * time: a launch is hidden, and the constants that it multiplies come meanwhile.  Too early, they are in the way of groups of this one. */
+ * Its groups then take what this one leaves free of the processors, get ready and wait for all that
+ * is before them, so nothing changes but time: a launch is hidden, and the constants that it
+ * multiplies come meanwhile.  Too early, they are in the way of groups of this one. */
 #include <string.h>
 
 #include "opt.h"

@@ -32,7 +32,8 @@ bool opt_in_lanes(const Nest *n, int axis)
     return *known > 0;
 }
 
-/* Are there reduces, and none that depends on the range? A loop nest of its own for a remainder would repeat them. */
+/* Are there reduces, and none that depends on the range? A loop nest of its own for a remainder
+ * would repeat them. */
 static bool shares_rows(const Nest *n, int axis)
 {
     Arena *a = arena_new();
@@ -60,8 +61,9 @@ static int innermost(const Nest *n)
     return last;
 }
 
-/* What fills no vector: of 8 elements and more a part of a vector, the smallest that holds it: 27 = 16 + the first 11 of 16,
- * 21 = 16 + the first 5 of 8; of one element, or beside vectors of 4, a loop. */
+/* What fills no vector: of 8 elements and more a part of a vector, the smallest that holds it: 27 =
+ * 16 + the first 11 of 16, 21 = 16 + the first 5 of 8; of one element, or beside vectors of 4, a
+ * loop. */
 static RestForm rest_of_vector(const Nest *n, const Opt *o, int axis, int *lanes)
 {
     const NestAxis *x = &n->axis[axis];

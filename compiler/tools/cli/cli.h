@@ -12,7 +12,8 @@
 
 typedef enum { CLI_NONE, CLI_FILE, CLI_FOLDER } CliPath;
 
-/* One form of an option. Several rows of one flag are ways to use it: the first one is how it is parsed. */
+/* One form of an option. Several rows of one flag are ways to use it: the first one is how it is
+ * parsed. */
 typedef struct {
     const char *flag, *value; /* "--name", "NAME"; NULL: it takes none */
     unsigned on;              /* Command.bit of those that have it */
@@ -87,7 +88,7 @@ ingot_status command_manual(Options *);
 /* run_assembly.c: the innermost loops of all kernels, as far as there is a compiler. */
 ingot_status times_of_file(const Options *, struct Inspection *); /* cli_inspect.c: --times */
 
-/* ---- machine_peak.c: what one core does a second ----------------------------------------------- */
+/* ---- machine_peak.c: what one core does a second --------------------------------------------- */
 
 /* ---- run, bench and verify: one model with its inputs, and the program it becomes ----------- */
 

@@ -1,4 +1,5 @@
-/* cli_explain.c - explain: where a node of the file went, what it costs, why it was stored or not. */
+/* cli_explain.c - explain: where a node of the file went, what it costs, why it was stored or
+ * not. */
 #include "cli.h"
 #include "inspect.h"
 

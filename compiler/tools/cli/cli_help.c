@@ -1,4 +1,5 @@
-/* cli_help.c - the tables of cli_table.c as help, as manual pages (man's macros) and as completion of bash, zsh and fish. */
+/* cli_help.c - the tables of cli_table.c as help, as manual pages (man's macros) and as completion
+ * of bash, zsh and fish. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,7 +215,7 @@ ingot_status command_manual(Options *o)
     return INGOT_OK;
 }
 
-/* ---- completion ------------------------------------------------------------------------------- */
+/* ---- completion ------------------------------------------------------------------------------ */
 
 /* The words that an option takes; NULL: any. */
 static const char *choices(Arena *a, const CliOption *p)

@@ -1,7 +1,7 @@
 /* cli_plan.c - `ingot plan diff A.sched B.sched`: what two plans decide otherwise, in words.
  *
- * The files are compared as text: entries are paired by their keys, and sizes are read from the comments that
- * --save-sched writes, so that no model is needed. */
+ * The files are compared as text: entries are paired by their keys, and sizes are read from the
+ * comments that --save-sched writes, so that no model is needed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ static ingot_status read_plan(File *f, const char *path)
                  : complain(INGOT_USAGE, "%s: this is no .sched file of version 2", path);
 }
 
-/* ---- words -------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static bool says(const Entry *e, const char *word)
 {

@@ -1,5 +1,5 @@
-/* cli_table.c - the commands and their options. What is parsed, the help, the manual and the completion of shells are all
- * made from these two tables. */
+/* cli_table.c - the commands and their options. What is parsed, the help, the manual and the
+ * completion of shells are all made from these two tables. */
 #include <stddef.h>
 #include <string.h>
 

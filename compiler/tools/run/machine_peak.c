@@ -1,7 +1,8 @@
 /* machine_peak.c - what one core of this machine can do: measured, not looked up.
  *
  * A small C program, built with the flags that bundles get, tells how many multiply-adds a
- * second a core does, of f32 and of u8 with i8 (0: there is no instruction for them), and how fast it reads 16 KB, 256 KB, 4 MB and what is larger than any cache: four levels, by size. */
+ * second a core does, of f32 and of u8 with i8 (0: there is no instruction for them), and how fast
+ * it reads 16 KB, 256 KB, 4 MB and what is larger than any cache: four levels, by size. */
 #include "run.h"
 
 static const char roof_source[] =
@@ -59,7 +60,8 @@ static const char roof_source[] =
     "int main(void)\n{\n    size_t big = 192u << 20;\n    float *p = aligned_alloc(2u << 20, "
     "big);\n    "
     "if (!p) return 1;\n"
-    /* as the program of a bundle has its weights and tensors: in pages of 4 KB a core may read half as fast */
+    /* as the program of a bundle has its weights and tensors: in pages of 4 KB a core may read half
+     * as fast */
     "#if defined(MADV_HUGEPAGE)\n    madvise(p, big, MADV_HUGEPAGE);\n#endif\n"
     "    memset(p, 0, big);\n    double f = 0, d = 0, l1 = 0, c = 0, l3 = 0, m = 0, x;\n    for "
     "(int i = "

@@ -1,4 +1,5 @@
-/* run.h - what commands share that run a model: options, messages, tensors in files, programs and the cache. */
+/* run.h - what commands share that run a model: options, messages, tensors in files, programs and
+ * the cache. */
 #ifndef RUN_H
 #define RUN_H
 #include <signal.h>
@@ -79,7 +80,8 @@ struct Value {
     Value *item;
     int nitem;
 };
-/* By the name's end: .pb or .npy. Data lives in the arena. False after a message, *status says why. */
+/* By the name's end: .pb or .npy. Data lives in the arena. False after a message, *status says
+ * why. */
 bool value_read(Arena *, const char *path, Value *, ingot_status *status);
 bool value_write(Arena *, const char *path, const char *name, const Value *, ingot_status *status);
 /* A tensor out of an open file. */
@@ -102,8 +104,9 @@ typedef struct {
     size_t beyond;    /* finite ones further away than the limit; strings that differ */
     size_t nan, inf;  /* that are nan, or this infinity, on one side only */
     double tolerance; /* a share of the range, */
-    double
-        range; /* which is the largest magnitude that is wanted; 0: the tolerance is that of the error itself */
+    /* which is the largest magnitude that is wanted; 0: the tolerance is that of the error
+     * itself */
+    double range;
     double limit;     /* of the error */
     double error;     /* the largest */
     size_t at;        /* the worst element, */
@@ -126,8 +129,8 @@ void input_print(StrBuf *, const ingot_onnx_io *);
 /* Builds the graph. values (by input, or NULL) give free dims their size; inputs with bound[i] are
  * bound to theirs. */
 ingot_status model_build(Model *, const Options *, const Value *values, const bool *bound);
-/* run_progress.c: of what takes long, how far it is. seconds: that it takes, or 0; then the share that is done is told now
- * and then, or nothing is known of it. */
+/* run_progress.c: of what takes long, how far it is. seconds: that it takes, or 0; then the share
+ * that is done is told now and then, or nothing is known of it. */
 void progress_quiet(bool);
 bool progress_is_quiet(void); /* -q was said */
 void progress_begin(const char *what, double seconds);
@@ -151,10 +154,12 @@ Target machine_target(Arena *, const char *target);
 const char *runs_elsewhere(Arena *, const char *target);
 /* The words of the C compiler for a target and those that bundles get, ended by NULL. */
 const char *const *compiler_words(Arena *, const char *target);
-/* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine; check: with -DMODEL_CHECK=1. */
+/* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine;
+ * check: with -DMODEL_CHECK=1. */
 ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose);
-/* Compiles dir/kernels_N.c to dir/kernels_N.s; false, silently, if there is no compiler for the target. */
+/* Compiles dir/kernels_N.c to dir/kernels_N.s; false, silently, if there is no compiler for the
+ * target. */
 bool compile_to_assembly(Arena *, const char *dir, int n, const char *target);
 void assembly_make(const Options *, struct Inspection *);
 typedef struct {
@@ -189,25 +194,27 @@ ingot_status session_prepare(Session *, Model *, bool may_invent);
 ingot_status session_run(Session *); /* fills out */
 ingot_status session_outputs(Session *,
                              const char *folder); /* from where a program wrote them, in work */
-/* The outputs beside the wanted ones, each told; INGOT_DIFFERS if one is further away than the tolerance. */
+/* The outputs beside the wanted ones, each told; INGOT_DIFFERS if one is further away than the
+ * tolerance. */
 ingot_status session_compare(const Session *);
 ingot_status driver_failed(const Session *, int code); /* what the status of the program says */
 void session_finish(Session *, Model *);
 /* run_cache.c: s->entry is a folder of the cache that holds the program of the model. */
 ingot_status session_find_entry(Session *, const Model *);
 const char *this_processor(Arena *); /* what a C compiler that is told -march=native goes by */
-/* run_key.c: of all that goes into a program but the data; then with what they decide: sizes, and values of inputs that are bound. */
+/* run_key.c: of all that goes into a program but the data; then with what they decide: sizes, and
+ * values of inputs that are bound. */
 typedef struct {
     uint64_t a, b;
 } CacheKey;
 ingot_status cache_key(const Session *, CacheKey *);
 CacheKey cache_key_data(const Session *, CacheKey, bool bound);
-/* run_objects.c: whether a source of a bundle ("host/driver.c") is the same in all; the folder of the cache for the objects of
- * those, by the compiler's words, or NULL. */
+/* run_objects.c: whether a source of a bundle ("host/driver.c") is the same in all; the folder of
+ * the cache for the objects of those, by the compiler's words, or NULL. */
 bool object_is_shared(const char *source);
 const char *objects_folder(Arena *, const char *const *words, int n);
-/* The header of that folder to be included before all else where a source takes it, if it is precompiled; whether that is worth a try;
- * the try. */
+/* The header of that folder to be included before all else where a source takes it, if it is
+ * precompiled; whether that is worth a try; the try. */
 const char *objects_head(Arena *, const char *folder);
 bool objects_head_wanted(Arena *, const char *folder);
 void objects_precompile(Arena *, const char *folder, const char *const *words, int n);
@@ -228,17 +235,19 @@ typedef struct {
     pid_t pid;
     FILE *out;
 } Child;
-/* In a folder, or where this one is (NULL); quiet: its messages are dropped; most: seconds of a core that it has, and whatever it starts, each; 0: an hour. */
+/* In a folder, or where this one is (NULL); quiet: its messages are dropped; most: seconds of a
+ * core that it has, and whatever it starts, each; 0: an hour. */
 bool child_start(Child *, const char *const *argv, const char *dir, bool piped, bool quiet,
                  int most);
-/* A line of its output without the newline, in the arena; NULL: it has ended, or nothing came while it had a core for so many seconds, or in
- * `waits` times as long (*late: then it still runs). */
+/* A line of its output without the newline, in the arena; NULL: it has ended, or nothing came while
+ * it had a core for so many seconds, or in `waits` times as long (*late: then it still runs). */
 char *child_line(Child *, Arena *, double seconds, int waits, bool *late);
 /* Its exit status, or 128 + signal; after so many seconds it is killed (then 128 + SIGKILL). */
 int child_end(Child *, double seconds);
 /* Whether it has ended, with which status; waits for nothing. */
 bool child_has_ended(Child *, int *code);
-/* Seconds since any fixed moment, by which budgets are counted; where steps are counted in their place, every question is one. */
+/* Seconds since any fixed moment, by which budgets are counted; where steps are counted in their
+ * place, every question is one. */
 double seconds_now(void);
 /* Whether steps are counted ($INGOT_CLOCK=steps): then times are estimates. */
 bool clock_is_steps(void);
@@ -248,9 +257,11 @@ const char *clock_unknown(void);
 void clock_pass(double seconds);
 /* Of the machine, whatever budgets are counted by. */
 double machine_seconds(void);
-/* What hangs takes its core: limits are seconds of that, so that a busy machine ends nobody.  One that waits for something has so many times as long. */
+/* What hangs takes its core: limits are seconds of that, so that a busy machine ends nobody.  One
+ * that waits for something has so many times as long. */
 enum { CHILD_WAITS = 40 };
-/* What a part of the search took: of the clock, and of all cores, in child processes that have ended too. */
+/* What a part of the search took: of the clock, and of all cores, in child processes that have
+ * ended too. */
 typedef struct {
     double seconds, cpu;
 } Spent;

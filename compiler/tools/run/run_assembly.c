@@ -1,8 +1,10 @@
-/* run_assembly.c - what the system's C compiler makes of the kernels: their innermost loops, instructions by kind.
+/* run_assembly.c - what the system's C compiler makes of the kernels: their innermost loops,
+ * instructions by kind.
  *
- * The kernels are written to a folder as in a bundle, and compiled with the flags of `ingot bench` and -S.  In the text
- * of a function a jump backwards closes a loop; one that no other loop is in is innermost.  Of those, the one with the
- * most arithmetic is shown. Knows x86-64 and AArch64; elsewhere the text is shown and all is counted as arithmetic. */
+ * The kernels are written to a folder as in a bundle, and compiled with the flags of `ingot bench`
+ * and -S.  In the text of a function a jump backwards closes a loop; one that no other loop is in
+ * is innermost.  Of those, the one with the most arithmetic is shown. Knows x86-64 and AArch64;
+ * elsewhere the text is shown and all is counted as arithmetic. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -233,7 +235,7 @@ static Assembly *describe(Arena *a, const Function *f, const char *compiler)
     return s;
 }
 
-/* ---- the compiler ----------------------------------------------------------------------------- */
+/* ---- the compiler ---------------------------------------------------------------------------- */
 
 static bool put_file(Arena *a, const char *dir, const char *name, const void *data, size_t bytes)
 {

@@ -1,8 +1,9 @@
 /* run_bench.c - bench --per-kernel: every step's time beside what this machine could do.
  *
- * The roofline is that of one core (machine_peak.c); of GPUs rates are told, and no share of a roof.  A step's bound is the larger of its operations over
- * the multiply-adds (of dots of bytes a lane does four at once) and its bytes over the bandwidth (Williams, Waterman,
- * Patterson: Roofline, CACM 2009). */
+ * The roofline is that of one core (machine_peak.c); of GPUs rates are told, and no share of a
+ * roof.  A step's bound is the larger of its operations over the multiply-adds (of dots of bytes a
+ * lane does four at once) and its bytes over the bandwidth (Williams, Waterman, Patterson:
+ * Roofline, CACM 2009). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +72,8 @@ static int slowest_first(const void *a, const void *b)
     return x->ms != y->ms ? (x->ms < y->ms ? 1 : -1) : x->step - y->step;
 }
 
-/* The level that holds so many bytes: of its size twice over, since the levels around it are 16 times as large. */
+/* The level that holds so many bytes: of its size twice over, since the levels around it are 16
+ * times as large. */
 static double level_of(const Roof *r, double bytes, int threads, const char **name)
 {
     static const char *const names[] = {"L1", "L2", "L3", "memory"};

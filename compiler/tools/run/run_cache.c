@@ -1,8 +1,9 @@
 /* run_cache.c - compiled models are kept: the folder of the cache that holds a model's program.
  *
- * A cache entry is a bundle with its program, named by a hash of all that went into it (run_key.c): the model's
- * bytes, external data beside it, options, dims and bound values, this compiler, the C compiler. What
- * cannot be compiled ahead of time may be with some inputs bound to their values; which is remembered. */
+ * A cache entry is a bundle with its program, named by a hash of all that went into it (run_key.c):
+ * the model's bytes, external data beside it, options, dims and bound values, this compiler, the C
+ * compiler. What cannot be compiled ahead of time may be with some inputs bound to their values;
+ * which is remembered. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -86,7 +87,8 @@ static bool plans(Session *s, const bool *bound)
     return p != NULL;
 }
 
-/* The smallest set we can find, greedily, that lets the model be compiled; false if there is none. */
+/* The smallest set we can find, greedily, that lets the model be compiled; false if there is
+ * none. */
 static bool choose_binds(Session *s, const Model *m)
 {
     int n = 0;

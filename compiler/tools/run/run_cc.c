@@ -1,4 +1,5 @@
-/* run_cc.c - the C compiler: which it is, for which machine, and the programs that it builds of bundles, on all cores. */
+/* run_cc.c - the C compiler: which it is, for which machine, and the programs that it builds of
+ * bundles, on all cores. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@ const char *c_compiler(void)
 
 enum { MAX_WORDS = 64 };
 
-/* What kernels are built with.  A compiler that does not know gcc's flag may refuse it: it is asked. */
+/* What kernels are built with.  A compiler that does not know gcc's flag may refuse it: it is
+ * asked. */
 #define OPTIMISED "-O3", FLAG_OF_GCC, "-ffp-contract=off", "-w"
 
 /* $CC may hold flags: "ccache gcc -m32". */
@@ -35,7 +37,8 @@ static int words(Arena *a, const char *text, const char **argv)
     return n;
 }
 
-/* Does the compiler that these words begin with take the flag?  It is asked with an empty source. */
+/* Does the compiler that these words begin with take the flag?  It is asked with an empty
+ * source. */
 static bool is_taken(const char *const *cc, int n, const char *flag)
 {
     const char *argv[MAX_WORDS] = {"sh", "-c", "exec \"$@\" >/dev/null 2>&1", "sh"};
@@ -151,7 +154,8 @@ Target machine_target(Arena *a, const char *target)
     return t;
 }
 
-/* The words of the C compiler for it: $CC, else what its file names, else cc; and what it is told about the machine. */
+/* The words of the C compiler for it: $CC, else what its file names, else cc; and what it is told
+ * about the machine. */
 static int compiler_for(Arena *a, const char *target, const char **argv)
 {
     const Target t = machine_target(a, target);

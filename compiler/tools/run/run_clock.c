@@ -1,8 +1,10 @@
 /* run_clock.c - the time that budgets are counted in.
  *
- * It is the machine's, unless $INGOT_CLOCK says "steps": then each question is a millisecond later than the one before, what would take long takes what
- * is said of it (clock_pass()), and what candidates and networks are told to take is what they are estimated to.  So a search is the same on every
- * machine, however busy that is: tests set it.  Whoever waits for another program (run_child.c) goes by the machine's. */
+ * It is the machine's, unless $INGOT_CLOCK says "steps": then each question is a millisecond later
+ * than the one before, what would take long takes what is said of it (clock_pass()), and what
+ * candidates and networks are told to take is what they are estimated to.  So a search is the same
+ * on every machine, however busy that is: tests set it.  Whoever waits for another program
+ * (run_child.c) goes by the machine's. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,9 +1,9 @@
 /* run_compare.c - how far values are from the wanted ones.
  *
- * An error is told as it is and as a share of the range, which is the largest magnitude among the wanted values; the
- * tolerance is such a share.  Three cases have no such error: nan has to meet nan and infinity the same infinity, which
- * no tolerance excuses; and where all that is wanted is zero, there is no range, and the error itself is held to the
- * tolerance. */
+ * An error is told as it is and as a share of the range, which is the largest magnitude among the
+ * wanted values; the tolerance is such a share.  Three cases have no such error: nan has to meet
+ * nan and infinity the same infinity, which no tolerance excuses; and where all that is wanted is
+ * zero, there is no range, and the error itself is held to the tolerance. */
 #include <math.h>
 #include <string.h>
 

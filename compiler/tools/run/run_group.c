@@ -1,5 +1,6 @@
-/* run_group.c - sequences and optionals in files: .pb (a serialized SequenceProto or OptionalProto), or as the
- * driver of bundles has them: a folder of .npy files, and no file for what is absent. */
+/* run_group.c - sequences and optionals in files: .pb (a serialized SequenceProto or
+ * OptionalProto), or as the driver of bundles has them: a folder of .npy files, and no file for
+ * what is absent. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

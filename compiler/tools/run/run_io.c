@@ -1,7 +1,7 @@
 /* run_io.c - tensors in files: .pb (a serialized TensorProto) and .npy (numpy.lib.format 1 to 3).
  *
- * In .npy files types that numpy lacks are raw bytes, as the driver of bundles has them: V2 for bf16,
- * V1 for 8-bit floats and for everything of less than 8 bits, one element a byte. */
+ * In .npy files types that numpy lacks are raw bytes, as the driver of bundles has them: V2 for
+ * bf16, V1 for 8-bit floats and for everything of less than 8 bits, one element a byte. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
-/* run_key.c - what a folder of the cache is named by: a hash of all that went into the program that lies there.
+/* run_key.c - what a folder of the cache is named by: a hash of all that went into the program that
+ * lies there.
  *
- * What goes in has a name of its own, and a length: nothing of one option can be taken for something of another one, nor one list's end
- * for the next one's beginning.  tests/bundle/keys.py knows of every option of `ingot run` whether it has to count, and that it does. */
+ * What goes in has a name of its own, and a length: nothing of one option can be taken for
+ * something of another one, nor one list's end for the next one's beginning.  tests/bundle/keys.py
+ * knows of every option of `ingot run` whether it has to count, and that it does. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdlib.h>
@@ -67,7 +69,8 @@ static const uint8_t *varint_text(const uint8_t *at, const uint8_t *end, size_t 
     return NULL;
 }
 
-/* Files that tensors of the model say they lie in, wherever that is: {key: "location", value: "weights/layer1.bin"}. */
+/* Files that tensors of the model say they lie in, wherever that is: {key: "location", value:
+ * "weights/layer1.bin"}. */
 static void key_locations(CacheKey *k, Arena *a, const char *dir, const MapFile *map)
 {
     static const char entry[] = "\x0a\x08"
@@ -85,7 +88,8 @@ static void key_locations(CacheKey *k, Arena *a, const char *dir, const MapFile 
     }
 }
 
-/* And those beside the model that its bytes mention, in whatever order these entries are written. */
+/* And those beside the model that its bytes mention, in whatever order these entries are
+ * written. */
 static void key_neighbours(CacheKey *k, Arena *a, const char *model, const MapFile *map)
 {
     if (!memmem(map->data, map->len, "location", 8))
@@ -105,7 +109,7 @@ static void key_neighbours(CacheKey *k, Arena *a, const char *model, const MapFi
         free((void *)list);
 }
 
-/* ---- the C compiler and the machine ----------------------------------------------------------- */
+/* ---- the C compiler and the machine ---------------------------------------------------------- */
 
 /* "ccache gcc -m32": the programs that it names. */
 static void key_compiler(CacheKey *k, Arena *a, const char *words)
@@ -136,7 +140,7 @@ static void key_machine(CacheKey *k, Arena *a, const char *target)
         key_text(k, "device", opencl_native(a));
 }
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static void key_lists(CacheKey *k, const Options *o)
 {
@@ -204,7 +208,7 @@ ingot_status cache_key(const Session *s, CacheKey *k)
     return key_options(k, s->o);
 }
 
-/* ---- what the data decides ---------------------------------------------------------------------- */
+/* ---- what the data decides ------------------------------------------------------------------- */
 
 static void key_shape(CacheKey *k, const Value *v)
 {

@@ -36,7 +36,8 @@ static int find_input(const Model *m, const char *name)
     return -1;
 }
 
-/* Whether --dim may name a size of this input: a free dim, the length of a sequence, the presence of an optional. */
+/* Whether --dim may name a size of this input: a free dim, the length of a sequence, the presence
+ * of an optional. */
 static bool input_has_dim(const ingot_onnx_io *io, const char *name)
 {
     size_t len = strlen(io->name);

@@ -1,10 +1,11 @@
-/* run_objects.c - objects of the sources that are alike in every program: the driver and what it stands on, of host/. They are
- * compiled once for a C compiler and its flags, and kept in a folder of the cache; the programs that follow are linked with them.
- * Beside them lie the headers of vector kernels, precompiled: a compiler that reads those of its machine takes as long for them as
+/* run_objects.c - objects of the sources that are alike in every program: the driver and what it
+ * stands on, of host/. They are compiled once for a C compiler and its flags, and kept in a folder
+ * of the cache; the programs that follow are linked with them. Beside them lie the headers of
+ * vector kernels, precompiled: a compiler that reads those of its machine takes as long for them as
  * for most kernels.
  *
- * The folder is named by a hash of the compiler, its flags, the processor that a flag like -march=native means, and all these
- * sources: what lies in it is never out of date. */
+ * The folder is named by a hash of the compiler, its flags, the processor that a flag like
+ * -march=native means, and all these sources: what lies in it is never out of date. */
 #define _XOPEN_SOURCE 700
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,8 +78,8 @@ const char *objects_head(Arena *a, const char *folder)
     if (!head || access(arena_printf(a, "%s.gch", head), R_OK))
         return NULL;
     (void)setenv(
-        "CCACHE_SLOPPINESS", /* it lies in a folder that is never changed: else ccache keeps no such object */
-        "pch_defines,time_macros,include_file_mtime,include_file_ctime", 0);
+        /* it lies in a folder that is never changed: else ccache keeps no such object */
+        "CCACHE_SLOPPINESS", "pch_defines,time_macros,include_file_mtime,include_file_ctime", 0);
     return head;
 }
 

@@ -1,8 +1,9 @@
-/* run_progress.c - what takes more than two seconds tells how far it is, and how long it will go on.
+/* run_progress.c - what takes more than two seconds tells how far it is, and how long it will go
+ * on.
  *
- * On a terminal that is one line, written anew; elsewhere a line after 2, 4, 8 ... seconds, then every minute. A thread of
- * its own tells it, so that whoever works or waits need not. Nothing is told with -q, nor where the clock counts steps (docs/tune.md): then nothing
- * takes long. */
+ * On a terminal that is one line, written anew; elsewhere a line after 2, 4, 8 ... seconds, then
+ * every minute. A thread of its own tells it, so that whoever works or waits need not. Nothing is
+ * told with -q, nor where the clock counts steps (docs/tune.md): then nothing takes long. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     const char *what;
-    double began, told, share,
-        seconds; /* share: that is done, or below 0; seconds: that it takes, or 0 */
+    double began, told, share;
+    double seconds; /* share: that is done, or below 0; seconds: that it takes, or 0 */
     bool quiet, running, stop, terminal, shown;
 } p = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 

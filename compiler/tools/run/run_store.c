@@ -1,7 +1,8 @@
-/* run_store.c - the folders of the cache: where they are, how large, which was used last, and which have to go.
+/* run_store.c - the folders of the cache: where they are, how large, which was used last, and which
+ * have to go.
  *
- * A folder's time of change is that of its last use. One that was used within the last minutes is left alone: a program may be
- * starting there. */
+ * A folder's time of change is that of its last use. One that was used within the last minutes is
+ * left alone: a program may be starting there. */
 #define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <fcntl.h>
@@ -55,7 +56,8 @@ static int by_use(const void *x, const void *y)
                               : strcmp(a->path, b->path);
 }
 
-/* What lies in the cache and looks as if this program had put it there, least recently used first. */
+/* What lies in the cache and looks as if this program had put it there, least recently used
+ * first. */
 static Entry *entries(Arena *a, int *n, int64_t *bytes)
 {
     Entry *list = NULL;

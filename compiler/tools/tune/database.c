@@ -1,4 +1,5 @@
-/* database.c - what candidates came to, for whoever meets the same kernel again: SQLite, in WAL mode.
+/* database.c - what candidates came to, for whoever meets the same kernel again: SQLite, in WAL
+ * mode.
  *
  *     machine   target with its flags, CPU, compiler
  *     trial     a candidate of a kernel on a machine: opts, verdict, times
@@ -6,12 +7,13 @@
  *     region    kernels in the place of others, in a network: times of both
  *     outcome   by what the kernels alone came to: what of it is faster in their network too
  *
- * A kernel is known by its canonical text and the layouts of its arguments, and what that has by name alone (kernel_hash()); a
- * candidate by the text that is emitted for it:
- * when the compiler writes it otherwise, it is another one.  Every write is one transaction, so that a process may end at
- * any instant and several may write.
+ * A kernel is known by its canonical text and the layouts of its arguments, and what that has by
+ * name alone (kernel_hash()); a candidate by the text that is emitted for it: when the compiler
+ * writes it otherwise, it is another one.  Every write is one transaction, so that a process may
+ * end at any instant and several may write.
  *
- * A file that is no such database, or a damaged one, is read through and left as it is: who asked is told what is wrong. */
+ * A file that is no such database, or a damaged one, is read through and left as it is: who asked
+ * is told what is wrong. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -439,7 +441,7 @@ bool database_keep_outcome(Database *d, const char *key, const char *text)
     return done(d, s);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static const char *const members[] = {"target", "cpu",  "compiler", "kernel",
                                       "source", "name", "opts",     "verdict"};
@@ -486,7 +488,8 @@ bool database_export(Database *d, StrBuf *sb)
                        "BY r.machine, r.kernel");
 }
 
-/* {"target": .., "cpu": .., "compiler": .., "kernel": .., "region": name, "ns": .., "base_ns": .., "noise": ..} */
+/* {"target": .., "cpu": .., "compiler": .., "kernel": .., "region": name, "ns": .., "base_ns": ..,
+ * "noise": ..} */
 static bool import_region(Database *d, const Json *j, const char *key, int64_t machine)
 {
     const char *text[] = {key, json_text(json_member(j, "region"), "")};

@@ -6,7 +6,7 @@
 
 const char *const verdict_name[] = {"untimed", "right", "wrong", "crashed", "hung", "refused"};
 
-/* ---- candidates -------------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 /* "VECTOR i0 16; UPCAST i2 8; arg 3 split(0,32) permute(0,2,1)" */
 static const char *text_of(TuneKernel *k, const Candidate *c)
@@ -143,7 +143,7 @@ Candidate *candidate_add(TuneKernel *k, Candidate *c)
     return c;
 }
 
-/* ---- from text ------------------------------------------------------------------------------------ */
+/* ---- from text ------------------------------------------------------------------------------- */
 
 static bool read_layout(const char *text, Layout *l)
 {
@@ -209,7 +209,7 @@ Candidate *candidate_read(TuneKernel *k, const char *text)
     return c;
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* Without what clears halos, which has loops that no opt knows. */
 static Kernel *loops_of(const Kernel *k)

@@ -1,9 +1,12 @@
-/* least_sum.c - two ways each for many things, so that a sum over steps is least, where what a step takes depends on few of them.
+/* least_sum.c - two ways each for many things, so that a sum over steps is least, where what a step
+ * takes depends on few of them.
  *
- * Dynamic programming in the order of the steps: a state is the way of each thing that steps before and behind have in common, and
- * a thing is decided once no step behind depends on it: for each state of the others its better way is kept.  (Bellman 1957;
- * elimination of variables: Bertele and Brioschi, Nonserial Dynamic Programming, 1972.)  So the result is the least of all
- * 2^n, at a cost of steps * 2^(things in common).  Where more than MOST_LIVE things are in common, those that weigh least stay as they are. */
+ * Dynamic programming in the order of the steps: a state is the way of each thing that steps before
+ * and behind have in common, and a thing is decided once no step behind depends on it: for each
+ * state of the others its better way is kept.  (Bellman 1957;
+ * elimination of variables: Bertele and Brioschi, Nonserial Dynamic Programming, 1972.)  So the
+ * result is the least of all 2^n, at a cost of steps * 2^(things in common).  Where more than
+ * MOST_LIVE things are in common, those that weigh least stay as they are. */
 #include <string.h>
 
 #include "tune.h"

@@ -1,7 +1,8 @@
 /* measure.c - a folder of candidates becomes verdicts and times.
  *
- * A candidate may be more than the C compiler takes, end its process, or never come back.  The program tells which one it
- * is at; whoever did not come back is left out of the next run, until the rest is through. */
+ * A candidate may be more than the C compiler takes, end its process, or never come back.  The
+ * program tells which one it is at; whoever did not come back is left out of the next run, until
+ * the rest is through. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ enum { MAX_WORDS = 96, MAX_FILES = 4096, MOST_IN_FILE = 4, NO_CASE = 1 << 30 };
 enum { COMPILE_SECONDS = 90 };
 static const double first_seconds = 240, line_seconds = 60;
 
-/* ---- building ----------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 typedef struct {
     Child child;
@@ -137,7 +138,8 @@ static int list_sources(Arena *a, const char *dir, char ***file)
     return n;
 }
 
-/* A job that is free, or has ended now; with `all`, once none runs any more.  Those that failed mark their candidates. */
+/* A job that is free, or has ended now; with `all`, once none runs any more.  Those that failed
+ * mark their candidates. */
 static Job *free_job(Measure *m, Arena *a, const char *dir, Job *job, int max, const TuneCaseOf *of,
                      int ncase, int chunk, bool all, int *good)
 {
@@ -169,7 +171,8 @@ static Job *free_job(Measure *m, Arena *a, const char *dir, Job *job, int max, c
     }
 }
 
-/* Whether all files became objects; what did not is marked.  -1: what no candidate is to blame for. */
+/* Whether all files became objects; what did not is marked.  -1: what no candidate is to blame
+ * for. */
 static int compile_all(Measure *m, Arena *a, const char *dir, char **file, int n,
                        const TuneCaseOf *of, int ncase, int chunk)
 {
@@ -272,7 +275,7 @@ bool measure_build(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of,
     return false;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 typedef struct {
     Measure *m;

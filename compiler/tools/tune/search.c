@@ -1,13 +1,14 @@
 /* search.c - the beam: rounds of a few candidates, estimated in hundreds and timed in dozens.
  *
  *     members = the heuristic's
- *     round:    neighbours of the members, estimated; the best few by (estimate * time / estimate of the member),
- *               built into one program with the heuristic's and the members, and timed beside one another;
- *               members = the fastest that are right
+ *     round:    neighbours of the members, estimated; the best few by (estimate * time / estimate
+ *               of the member), built into one program with the heuristic's and the members, and
+ *               timed beside one another; members = the fastest that are right
  *     end:      two rounds that gained no more than noise, nothing new, or the deadline
  *
- * A round of several kernels is built at once, so that all cores have work; what is timed is timed alone.
- * Whatever the database knows is not timed again, so that a search that was cut off goes on where it was. */
+ * A round of several kernels is built at once, so that all cores have work; what is timed is timed
+ * alone. Whatever the database knows is not timed again, so that a search that was cut off goes on
+ * where it was. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,7 +92,8 @@ static int members_of(Hunt *h, int beam, Candidate **out)
     return n;
 }
 
-/* Neighbours of a member, with what they should take by the member's time; of very many a part, by lot. */
+/* Neighbours of a member, with what they should take by the member's time; of very many a part, by
+ * lot. */
 static void expand(Hunt *h, Candidate *from, int most)
 {
     Tiling *t;
@@ -137,8 +139,8 @@ static uint64_t innermost(const Candidate *c)
     return all | 1;
 }
 
-/* The best that nobody has timed; of those that compute the same innermost a few only, for what the estimate says of these is
- * right or wrong for all of them. */
+/* The best that nobody has timed; of those that compute the same innermost a few only, for what the
+ * estimate says of these is right or wrong for all of them. */
 static int pick(Hunt *h, Candidate **out, int most)
 {
     TuneKernel *k = h->k;
@@ -170,7 +172,7 @@ static int pick(Hunt *h, Candidate **out, int most)
     return picked;
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 /* What is next to the members, and of that what is to be timed; none: the search has ended. */
 static void plan_round(Hunt *h)
@@ -263,7 +265,7 @@ static bool time_round(Search *s, Hunt **hunt, int n)
     return good;
 }
 
-/* ---- the search ---------------------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 /* A round that takes as long as the one before it has to fit. */
 static bool search_ends(const Search *s, double last)
@@ -271,8 +273,8 @@ static bool search_ends(const Search *s, double last)
     return (s->stopped && *s->stopped) || seconds_now() + last >= s->deadline;
 }
 
-/* Rounds are dealt out as seats are to parties by D'Hondt: the next one is that of the kernel which may gain most time in the
- * network for each round that it has had. */
+/* Rounds are dealt out as seats are to parties by D'Hondt: the next one is that of the kernel which
+ * may gain most time in the network for each round that it has had. */
 static Hunt *next_hunt(Hunt *hunt, int n)
 {
     Hunt *next = NULL;
@@ -353,7 +355,8 @@ bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
     return good;
 }
 
-/* Of those that were estimated and are not in the list yet, so many by lot; one whose code is another one's is none. */
+/* Of those that were estimated and are not in the list yet, so many by lot; one whose code is
+ * another one's is none. */
 static int draw(Hunt *h, Candidate **list, int n, int most)
 {
     TuneKernel *k = h->k;

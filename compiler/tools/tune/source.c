@@ -1,4 +1,5 @@
-/* source.c - candidates as C: a folder with a program that checks and times them (harness/tune_main.c).
+/* source.c - candidates as C: a folder with a program that checks and times them
+ * (harness/tune_main.c).
  *
  *     case_0.c      kernel 0: its naive form, how its weights are packed, what its arguments are
  *     case_0_1.c    the second few of its candidates
@@ -211,9 +212,10 @@ static void put_arg_row(StrBuf *sb, const Source *s, int i)
               packed && kernel_has_param(k->naive, i) ? s->nvariant[i] : 1, i, i);
 }
 
-/* ---- what may differ ----------------------------------------------------------------------------------- */
+/* ---- what may differ ------------------------------------------------------------------------- */
 
-/* Floats are rounded to whole numbers: of what is nearly the same, the results may differ by one. */
+/* Floats are rounded to whole numbers: of what is nearly the same, the results may differ by
+ * one. */
 static bool makes_integers(const Kernel *k)
 {
     Arena *a = arena_new();
@@ -230,14 +232,15 @@ static bool makes_integers(const Kernel *k)
     return integers;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static const char *function_of(const Source *s, int i)
 {
     return arena_printf(s->t->a, "case_%d_k%d", s->number, i);
 }
 
-/* As in a bundle: functions that whoever calls them cannot see into, or the compiler would make others of them. */
+/* As in a bundle: functions that whoever calls them cannot see into, or the compiler would make
+ * others of them. */
 static void put_candidates(Source *s, int first, int n)
 {
     StrBuf body = {0}, sb = {0};

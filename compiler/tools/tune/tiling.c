@@ -1,13 +1,14 @@
 /* tiling.c - cuts of axes and an order of loops, that are changed one at a time.
  *
- * Opts name axes as the opts before have left them (i0.o.o), so that a list of opts with one left out means nothing.  A
- * tiling says the same by what loops are part of; the names come from the nest when it is applied. */
+ * Opts name axes as the opts before have left them (i0.o.o), so that a list of opts with one left
+ * out means nothing.  A tiling says the same by what loops are part of; the names come from the
+ * nest when it is applied. */
 #include <string.h>
 
 #include "choose.h"
 #include "tune.h"
 
-/* ---- between nests and tilings ----------------------------------------------------------------- */
+/* ---- between nests and tilings --------------------------------------------------------------- */
 
 static int axis_of(const Nest *n, LoopRef l)
 {
@@ -97,7 +98,7 @@ Nest *tiling_apply(const Nest *base, const Tiling *t)
     return NULL;
 }
 
-/* ---- neighbours ---------------------------------------------------------------------------------- */
+/* ---- neighbours ------------------------------------------------------------------------------ */
 
 typedef struct {
     Arena *a;

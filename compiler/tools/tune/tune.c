@@ -1,5 +1,5 @@
-/* tune.c - `ingot tune`: time is divided among kernels by what they take in the network, each is searched, what wins
- * is confirmed in the network, and the outcome is written as a .sched file. */
+/* tune.c - `ingot tune`: time is divided among kernels by what they take in the network, each is
+ * searched, what wins is confirmed in the network, and the outcome is written as a .sched file. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <signal.h>
@@ -12,7 +12,8 @@
 #include "tune_command.h"
 
 enum { WIDTH = 12 };
-/* Of the network: what takes less is not searched, nor are the cheapest that together take no more than REST. */
+/* Of the network: what takes less is not searched, nor are the cheapest that together take no more
+ * than REST. */
 #define SMALL 0.002
 #define REST 0.05
 
@@ -24,7 +25,7 @@ static void stop(int signal_number)
     stopped = 1;
 }
 
-/* ---- the database ------------------------------------------------------------------------------- */
+/* ---- the database ---------------------------------------------------------------------------- */
 
 static const char *database_file(const Options *o)
 {
@@ -75,7 +76,7 @@ static ingot_status import_database(const Options *o, Database *d)
     return INGOT_OK;
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------ */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 bool step_matches(const Step *s, const char *pattern)
 {
@@ -101,7 +102,8 @@ static int dearest_first(const void *a, const void *b)
     return strcmp(x->hash, y->hash);
 }
 
-/* Searched are the dearest of those that are asked for; of the others the file says what the database knows. */
+/* Searched are the dearest of those that are asked for; of the others the file says what the
+ * database knows. */
 static ingot_status choose_kernels(Tune *t)
 {
     double all = 0, so_far = 0;
@@ -124,7 +126,7 @@ static ingot_status choose_kernels(Tune *t)
     return INGOT_OK;
 }
 
-/* ---- the model ---------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 static ingot_status check_target(Tune *t)
 {
@@ -246,7 +248,7 @@ static ingot_status find_machine(Tune *t)
     return INGOT_OK;
 }
 
-/* ---- the search ------------------------------------------------------------------------------------------ */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 static double gain_of(const TuneKernel *k)
 {
@@ -342,7 +344,7 @@ static ingot_status search_all(Tune *t)
     return INGOT_OK;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static ingot_status write_file(const Options *o, const StrBuf *text)
 {
@@ -391,7 +393,7 @@ static ingot_status finish(Tune *t)
     return status;
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static ingot_status check_usage(const Options *o)
 {
@@ -416,7 +418,8 @@ static ingot_status check_usage(const Options *o)
     return INGOT_OK;
 }
 
-/* Candidates that were prepared are timed, and that is all, but for what --explain tells of them: no compiler is wanted. */
+/* Candidates that were prepared are timed, and that is all, but for what --explain tells of them:
+ * no compiler is wanted. */
 static bool measures_only(const Tune *t)
 {
     return t->o->measure && !t->o->output && !t->target.gpu;
@@ -507,8 +510,9 @@ static ingot_status tune_model(Tune *t)
     return status == INGOT_OK ? finish(t) : status;
 }
 
-/* A section of the file: the network run by so many threads.  said: the section that was written just now, where what is known of it is
- * to be said; what has to be confirmed for that may take until then. */
+/* A section of the file: the network run by so many threads.  said: the section that was written
+ * just now, where what is known of it is to be said; what has to be confirmed for that may take
+ * until then. */
 static ingot_status tune_for(Options o, int threads, const char *said, double until, Database *d,
                              StrBuf *text)
 {
@@ -537,7 +541,8 @@ static ingot_status tune_for(Options o, int threads, const char *said, double un
     return status;
 }
 
-/* All sections; with time to search, the file is written after each.  *said: what was written of each; not NULL: a second time, by what is known. */
+/* All sections; with time to search, the file is written after each.  *said: what was written of
+ * each; not NULL: a second time, by what is known. */
 static ingot_status tune_sections(const Options *all, double budget, const char ***said,
                                   double until, bool explain, Database *d)
 {
@@ -559,7 +564,8 @@ static ingot_status tune_sections(const Options *all, double budget, const char 
     return status;
 }
 
-/* What is timed for one section, those before it know only afterwards: the file is what the database says in the end. */
+/* What is timed for one section, those before it know only afterwards: the file is what the
+ * database says in the end. */
 static ingot_status tune_all(const Options *o, Database *d)
 {
     struct sigaction act = {.sa_handler = stop};

@@ -1,11 +1,13 @@
-/* tune.h - search for the opts of kernels: candidates, what they are estimated and measured to cost, and what is
- * remembered of that.
+/* tune.h - search for the opts of kernels: candidates, what they are estimated and measured to
+ * cost, and what is remembered of that.
  *
  *     plan --tune_kernels()--> kernels, equal ones once
- *     kernel --search()--> candidates --estimate()--> the best few --cases_write()--> C --measure()--> times --> database
+ *     kernel --search()--> candidates --estimate()--> the best few --cases_write()--> C
+ *         --measure()--> times --> database
  *
- * A candidate is a Tiling: how axes are taken apart, in which order the loops run, and what is placed or asked for ahead.  It starts from the heuristic's, is
- * changed one step at a time, and becomes opts again by opt_apply(), which alone knows what can be done. */
+ * A candidate is a Tiling: how axes are taken apart, in which order the loops run, and what is
+ * placed or asked for ahead.  It starts from the heuristic's, is changed one step at a time, and
+ * becomes opts again by opt_apply(), which alone knows what can be done. */
 #ifndef TUNE_H
 #define TUNE_H
 
@@ -17,8 +19,8 @@
 /* ---- tiling.c ------------------------------------------------------------------------------- */
 
 enum { MAX_CUTS = 16, MAX_LOOPS = 40, MAX_PLACED = 4 };
-/* A loop of a nest, by what it is part of: an axis of the kernel (root), or the inner part that SPLIT number of - 1 made
- * of it.  Of either the outermost part that later cuts left. */
+/* A loop of a nest, by what it is part of: an axis of the kernel (root), or the inner part that
+ * SPLIT number of - 1 made of it.  Of either the outermost part that later cuts left. */
 typedef struct {
     int root, of;
 } LoopRef;
@@ -45,16 +47,17 @@ typedef struct {
 
 /* False if the nest has more than a tiling holds. */
 bool tiling_of(const Nest *, Tiling *);
-/* A clone of `base` (a nest without opts) with them, THREAD included; NULL if they cannot be done. */
+/* A clone of `base` (a nest without opts) with them, THREAD included; NULL if they cannot be
+ * done. */
 Nest *tiling_apply(const Nest *base, const Tiling *);
 /* All tilings that one change makes of this one, most of which cannot be done. */
 int tiling_neighbours(Arena *, const Nest *base, const Tiling *, Tiling **out);
 
-/* ---- weight_layout.c -------------------------------------------------------------------------- */
+/* ---- weight_layout.c ------------------------------------------------------------------------- */
 
-/* ---- cost_nest.c ------------------------------------------------------------------------------- */
+/* ---- cost_nest.c ----------------------------------------------------------------------------- */
 
-/* ---- least_sum.c ------------------------------------------------------------------------------ */
+/* ---- least_sum.c ----------------------------------------------------------------------------- */
 
 /* n things, each of which can be in two ways. */
 typedef struct {
@@ -68,7 +71,7 @@ typedef struct {
 /* The ways for which the sum over all steps is least, and that sum. */
 double least_sum(const LeastSum *, bool *way);
 
-/* ---- kernels.c: what is to be tuned ------------------------------------------------------------ */
+/* ---- kernels.c: what is to be tuned ---------------------------------------------------------- */
 
 typedef enum {
     UNTIMED,
@@ -87,8 +90,8 @@ typedef struct {
     int nopt;
     const Layout **layout; /* by argument; NULL: as the kernel has it */
     const char *text;      /* its opts and layouts in one line */
-    uint64_t
-        source; /* hash of the emitted function, by candidate_source(): equal ones are timed once */
+    /* hash of the emitted function, by candidate_source(): equal ones are timed once */
+    uint64_t source;
     Estimate estimate;
     double predicted; /* ns, by the time of what it was made from */
     Verdict verdict;
@@ -134,7 +137,8 @@ typedef struct {
 /* Of a plan, whose kernels have the heuristic's opts, and the decisions that it was made with. */
 void tune_kernels(Tuning *, Plan *, const Target *, const char *values);
 void tune_free(Tuning *);
-/* A candidate out of opts, or of a tiling; NULL if it cannot be done.  In the arena of the kernel. */
+/* A candidate out of opts, or of a tiling; NULL if it cannot be done.  In the arena of the
+ * kernel. */
 Candidate *candidate_of(TuneKernel *, const Tiling *);
 /* The kernel that is emitted for it, in a context of its own. */
 Kernel *candidate_kernel(const TuneKernel *, const Candidate *);

@@ -1,7 +1,8 @@
-/* tune_apart.c - candidates built on one day and timed on another, or elsewhere: --prepare and --measure.
+/* tune_apart.c - candidates built on one day and timed on another, or elsewhere: --prepare and
+ * --measure.
  *
- * The folder holds the program of candidates (tune/source.c) and candidates.json, a line a case: the kernel's key and
- * its candidates.  A case that the database knows is not timed again. */
+ * The folder holds the program of candidates (tune/source.c) and candidates.json, a line a case:
+ * the kernel's key and its candidates.  A case that the database knows is not timed again. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

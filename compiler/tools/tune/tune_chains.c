@@ -1,16 +1,20 @@
 /* tune_chains.c - results whose layouts change together, though none of them is worth it alone.
  *
- *     conv -> a -> depthwise -> b -> conv      a alone: its reader and its writer work across lines; a and b: neither does
+ *     conv
+ *         -> a -> depthwise -> b -> conv      a alone: its reader and its writer work across lines;
+ *            a and b: neither does
  *
- * Each layout that was tried alone (tune_decisions.c) is or is not the other way round.  What a step takes depends on those that
- * change it:
+ * Each layout that was tried alone (tune_decisions.c) is or is not the other way round.  What a
+ * step takes depends on those that change it:
  *
- *     none, or one of them      known: the plan as it is, or the one with that layout alone; in milliseconds where it was timed
+ *     none, or one of them      known: the plan as it is, or the one with that layout alone; in
+ *                               milliseconds where it was timed
  *     all of them               the plan with all layouts the other way round
  *     some                      the sum of what each of them adds
  *
- * least_sum() finds the layouts with which all steps together take least.  What is the other way round then, and hangs together by
- * steps, is a chain: a decision like the others, which is built, timed and confirmed like them. */
+ * least_sum() finds the layouts with which all steps together take least.  What is the other way
+ * round then, and hangs together by steps, is a chain: a decision like the others, which is built,
+ * timed and confirmed like them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +32,7 @@ typedef struct {
     const double *cycles; /* and as it is */
 } Chains;
 
-/* ---- what a step takes ----------------------------------------------------------------------------------- */
+/* ---- what a step takes ----------------------------------------------------------------------- */
 
 /* Milliseconds for each cycle of the estimate: as measured of the step as it is. */
 static double ms_of_cycle(const Chains *x, int step)
@@ -36,7 +40,8 @@ static double ms_of_cycle(const Chains *x, int step)
     return x->cycles[step] > 0 ? x->base->ms[step] / x->cycles[step] : 0;
 }
 
-/* Steps that each layout changes, and what they take then: as it was timed, divided as estimated. */
+/* Steps that each layout changes, and what they take then: as it was timed, divided as
+ * estimated. */
 static void find_changes_of(Chains *x, int i)
 {
     Arena *a = x->base->t->a;
@@ -72,7 +77,7 @@ static double ms_under(void *user, int step, const bool *other)
     return changed > 1 && changed == n ? x->all[step] * ms_of_cycle(x, step) : sum;
 }
 
-/* ---- chains ------------------------------------------------------------------------------------------------ */
+/* ---- chains ---------------------------------------------------------------------------------- */
 
 static bool share_step(const Chains *x, int a, int b)
 {

@@ -1,17 +1,20 @@
 /* tune_changes.c - what a decision of the plan changes when it is taken the other way round.
  *
- *     the plan as it is, and the plan with the decision's lines     steps that only one of them has; cycles of both, by cost_nest()
+ *     the plan as it is, and the plan with the decision's lines     steps that only one of them
+ *                                                                   has; cycles of both, by
+ *                                                                   cost_nest()
  *
- * A plan of a large network takes seconds, so what it told is remembered: in the database, by the program of the network as it is (its entry in
- * the cache is named by all that a plan depends on: model, dims, target, decisions, and this ingot) and the lines.  What takes part
- * in a network that is built needs its plan again (changes_complete()). */
+ * A plan of a large network takes seconds, so what it told is remembered: in the database, by the
+ * program of the network as it is (its entry in the cache is named by all that a plan depends on:
+ * model, dims, target, decisions, and this ingot) and the lines.  What takes part in a network that
+ * is built needs its plan again (changes_complete()). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "inspect.h"
 #include "tune_command.h"
 
-/* ---- beside another plan --------------------------------------------------------------------------- */
+/* ---- beside another plan --------------------------------------------------------------------- */
 
 /* What a step is, in any plan of this graph. */
 static uint64_t step_id(const Step *s)
@@ -124,7 +127,7 @@ double *step_cycles(const Steps *base, const Plan *p)
     return cycles;
 }
 
-/* ---- remembered ---------------------------------------------------------------------------------------- */
+/* ---- remembered ------------------------------------------------------------------------------ */
 
 /* "# 0123..: 1234.5 cycles for 1300, 2 put, taken 17 18" */
 static const char no_plan[] = "# no plan", form[] = "# %s: %.17g cycles for %.17g, %d put, taken";

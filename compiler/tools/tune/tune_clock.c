@@ -1,6 +1,8 @@
-/* tune_clock.c - what networks take where steps are counted (tune/clock.c): a cycle of the estimate is a nanosecond.
+/* tune_clock.c - what networks take where steps are counted (tune/clock.c): a cycle of the estimate
+ * is a nanosecond.
  *
- * The program runs all the same, in the caller: one that fails is found.  Its steps are those of the plan that it was built from. */
+ * The program runs all the same, in the caller: one that fails is found.  Its steps are those of
+ * the plan that it was built from. */
 #include <string.h>
 
 #include "inspect.h"

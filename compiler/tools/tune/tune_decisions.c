@@ -1,18 +1,22 @@
-/* tune_decisions.c - decisions of the plan that are tried the other way round in the network: what is stored or merged where that
- * was close (plan/alternatives.c), and how results lie (other_layouts.c).
+/* tune_decisions.c - decisions of the plan that are tried the other way round in the network: what
+ * is stored or merged where that was close (plan/alternatives.c), and how results lie
+ * (other_layouts.c).
  *
  * Both are decided before there are kernels.  Of each:
  *
- *     the plan with the decision the other way round, beside the plan as it is: the kernels that it takes away, and puts there
+ *     the plan with the decision the other way round, beside the plan as it is: the kernels that it
+ *     takes away, and puts there
  *     cost_nest() of both           what it puts there takes FAR longer: not built
- *     into one network              decisions that change other kernels each; its steps are timed in turns with those of the network as it is
+ *     into one network              decisions that change other kernels each; its steps are timed
+ *                                   in turns with those of the network as it is
  *     layouts that go together      by the times of each alone (tune_chains.c): one decision
- *     what is faster, by more       goes into the network together: its kernels are compared with their naive form, and the network has to
+ *     what is faster, by more       goes into the network together: its kernels are compared with
+ *                                   their naive form, and the network has to
  *     than the noise                be faster as a whole
  *
- * Then again, from the plan that this gives: of decisions that change the same kernels the best is taken first.
- * The database knows both sets of kernels and their times: equal places are timed once, in whatever network, and a search that was
- * cut off goes on. */
+ * Then again, from the plan that this gives: of decisions that change the same kernels the best is
+ * taken first. The database knows both sets of kernels and their times: equal places are timed
+ * once, in whatever network, and a search that was cut off goes on. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +33,7 @@ enum { TURNS = 3, ROUNDS = 4 }; /* an even and an odd one each */
 #define ESTIMATING 10 /* seconds, where the file is to say what is known: of what that is */
 #define TELL 5        /* seconds between two lines of progress */
 
-/* ---- what could be otherwise ---------------------------------------------------------------------------- */
+/* ---- what could be otherwise ----------------------------------------------------------------- */
 
 static double sum_taken(const Decision *d, const double *ms)
 {
@@ -61,8 +65,8 @@ static void add_decision(const Steps *base, Decision d)
         vec_push(t->a, t->decision, t->ndecision, d);
 }
 
-/* Lines that make no plan, since it has no such value any more, are none to try.  What the database does not know takes a plan: after
- * the end none is made, *cut is true then. */
+/* Lines that make no plan, since it has no such value any more, are none to try.  What the database
+ * does not know takes a plan: after the end none is made, *cut is true then. */
 static ingot_status look_at(const Steps *base, Decision d, double end, bool *cut)
 {
     const Known known = changes_known(base, &d);
@@ -147,7 +151,7 @@ static ingot_status add_chains(const Steps *base, double end)
     return status;
 }
 
-/* ---- in the network ---------------------------------------------------------------------------------- */
+/* ---- in the network -------------------------------------------------------------------------- */
 
 static bool meet(const Decision *a, const Decision *b)
 {
@@ -353,7 +357,7 @@ static ingot_status time_all(const Steps *base, double end)
     return INGOT_OK;
 }
 
-/* ---- what is kept -------------------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 static int most_gained_first(const void *a, const void *b)
 {
@@ -390,7 +394,8 @@ static double sum_of(const double *ms, int n)
     return sum;
 }
 
-/* Faster as a whole?  The sum of all steps, each at its best, tells a thousandth, which whole runs do not on a machine that others use. */
+/* Faster as a whole?  The sum of all steps, each at its best, tells a thousandth, which whole runs
+ * do not on a machine that others use. */
 static ingot_status compare_sums(Tune *t, const char *entry, int nstep, bool *faster)
 {
     const int n = t->plan->nstep;
@@ -441,7 +446,8 @@ static const char *with_comments(const Tune *t, Decision *const *d, int n)
     return sb_take(&sb, t->a);
 }
 
-/* Whether the winners, if there are any, stand as a whole; what the database knows of it is not timed again. */
+/* Whether the winners, if there are any, stand as a whole; what the database knows of it is not
+ * timed again. */
 static ingot_status take_winners(Tune *t, bool *took)
 {
     static const char kept[] = "# decisions that stand", none[] = "# decisions that do not";
@@ -510,7 +516,7 @@ ingot_status network_decisions(Tune *t)
     return status;
 }
 
-/* ---- --explain ------------------------------------------------------------------------------------------ */
+/* ---- --explain ------------------------------------------------------------------------------- */
 
 void explain_decisions(const Tune *t)
 {

@@ -1,14 +1,18 @@
-/* tune_gpu.c - `ingot tune` for a GPU: which kernel of several computes each step is found out in the network.
+/* tune_gpu.c - `ingot tune` for a GPU: which kernel of several computes each step is found out in
+ * the network.
  *
- * What a kernel takes by itself tells little where it runs for microseconds between others, with what they leave in the caches and, on CUDA, while
- * theirs are launched. So one program has the network with several kernels for each step (tune_gpu_candidates.c), and tries them where they are:
- * on CUDA one in the whole network, on OpenCL those of several groups, each by the time of its own steps (harness/tune_ways.c). It is built without a
- * device, and goes on where it was cut off:
+ * What a kernel takes by itself tells little where it runs for microseconds between others, with
+ * what they leave in the caches and, on CUDA, while theirs are launched. So one program has the
+ * network with several kernels for each step (tune_gpu_candidates.c), and tries them where they
+ * are: on CUDA one in the whole network, on OpenCL those of several groups, each by the time of its
+ * own steps (harness/tune_ways.c). It is built without a device, and goes on where it was cut off:
  *
- *     ways.json     the target, and the file that the user named; then a line a group of equal steps: its name, and entries of the file, first
- *                   that of what is there: the compiler's choice, or the file's ("stays": it is written though nothing won)
+ *     ways.json     the target, and the file that the user named; then a line a group of equal
+ *                   steps: its name, and entries of the file, first that of what is there: the
+ *                   compiler's choice, or the file's ("stays": it is written though nothing won)
  *     times.json    what the program has found out so far (tune_times.c)
- *     model         the program; its weights are those of the model as it is compiled where the device is */
+ *     model         the program; its weights are those of the model as it is compiled where the
+ *                   device is */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +31,7 @@ const char *ways_path(const Tune *t, const char *dir, const char *name)
     return arena_printf(t->a, "%s/%s", dir, name);
 }
 
-/* ---- the program --------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static ingot_status write_text(const Tune *t, const char *path, StrBuf *text)
 {
@@ -119,7 +123,8 @@ static const RuntimeFile *ways_file(const char *name)
     return f;
 }
 
-/* The driver's way to time a model becomes a part of the tuner's, beside what is particular to the target. */
+/* The driver's way to time a model becomes a part of the tuner's, beside what is particular to the
+ * target. */
 static ingot_status put_harness(const Tune *t, const char *dir)
 {
     const char *from = ways_path(t, dir, "host/driver_bench.c"),
@@ -154,7 +159,8 @@ static ingot_status write_program(Ways *w, const ingot_options *o, const char *d
     return status == INGOT_OK ? write_list(w, dir) : status;
 }
 
-/* One launch of kernels, which can be recorded: nothing of it is the host's, or of a size that the run knows. */
+/* One launch of kernels, which can be recorded: nothing of it is the host's, or of a size that the
+ * run knows. */
 static bool is_recorded(const Plan *p)
 {
     bool good = !p->c->nvar;
@@ -204,7 +210,7 @@ static ingot_status prepare_ways(Tune *t, const char *dir)
     return status;
 }
 
-/* ---- on the device ----------------------------------------------------------------------------------- */
+/* ---- on the device --------------------------------------------------------------------------- */
 
 /* The weights of the model as it is compiled here take the place of those that did not travel. */
 static ingot_status link_weights(const Tune *t, const char *dir)
@@ -268,10 +274,11 @@ static ingot_status confirm_file(Tune *t, const StrBuf *text)
     return status == INGOT_OK ? network_right(t, entry) : status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Other kernels beside what the file says (t->o->compile.sched), on this machine, for so many seconds.  Where none of them won and there are more,
- * they go on until `left` is over: neighbours of what won are only for who has winners.  *spent: how long was measured. */
+/* Other kernels beside what the file says (t->o->compile.sched), on this machine, for so many
+ * seconds.  Where none of them won and there are more, they go on until `left` is over: neighbours
+ * of what won are only for who has winners.  *spent: how long was measured. */
 static ingot_status tune_round(Tune *t, const char *dir, double seconds, double left, StrBuf *text,
                                int *won, double *spent)
 {
@@ -293,8 +300,9 @@ static ingot_status tune_round(Tune *t, const char *dir, double seconds, double 
     return status;
 }
 
-/* All of it here: candidates, their times, and, where the driver compiles them, which leaves time for few, neighbours of what has won: half of the
- * time is for them, and what the first round has left of its own.  If a second round fails, or is stopped, what the first has found stays. */
+/* All of it here: candidates, their times, and, where the driver compiles them, which leaves time
+ * for few, neighbours of what has won: half of the time is for them, and what the first round has
+ * left of its own.  If a second round fails, or is stopped, what the first has found stays. */
 static ingot_status tune_here(Tune *t, int *won)
 {
     const char *own = t->o->compile.sched;
@@ -339,7 +347,8 @@ static ingot_status tune_here(Tune *t, int *won)
     return status;
 }
 
-/* All of it here, or a part of it: --prepare wants no device, nor does what came of times that were taken (--measure with a budget of 0). */
+/* All of it here, or a part of it: --prepare wants no device, nor does what came of times that were
+ * taken (--measure with a budget of 0). */
 ingot_status tune_on_gpu(Tune *t)
 {
     const Options *o = t->o;

@@ -1,9 +1,12 @@
-/* tune_gpu_candidates.c - by which opts the kernels of a network on a GPU could be computed otherwise: what a tuner tries.
+/* tune_gpu_candidates.c - by which opts the kernels of a network on a GPU could be computed
+ * otherwise: what a tuner tries.
  *
- * Where the driver compiles (OpenCL) those of tune_tiles.c.  Where ingot does (CUDA), of a contraction the blocks that come next in the order of the estimate (Target.nth), of which those of a warpgroup's unit have an order of
- * their own; and neighbours of the compiler's choice, which differ from it in one opt: when the next kernel may begin, how many copies
- * are on their way, fragments loaded ahead or not, an amount doubled or halved.  Layouts stay: so all of them work on the same memory, and any
- * kernel of one step can stand beside any of another. */
+ * Where the driver compiles (OpenCL) those of tune_tiles.c.  Where ingot does (CUDA), of a
+ * contraction the blocks that come next in the order of the estimate (Target.nth), of which those
+ * of a warpgroup's unit have an order of their own; and neighbours of the compiler's choice, which
+ * differ from it in one opt: when the next kernel may begin, how many copies are on their way,
+ * fragments loaded ahead or not, an amount doubled or halved.  Layouts stay: so all of them work on
+ * the same memory, and any kernel of one step can stand beside any of another. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +19,7 @@ enum { BLOCKS = 9 /* of the order of the estimate, of those that warps multiply 
 #define SMALL 0.004 /* of the network's work: what has less is tried in fewer ways */
 enum { FEW_WAYS = 6 };
 
-/* ---- groups ------------------------------------------------------------------------------------ */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static bool can_have_ways(const Step *s)
 {
@@ -91,7 +94,7 @@ static double share_of(const Ways *w, const WayGroup *g)
     return work_of(g) / all;
 }
 
-/* ---- a way --------------------------------------------------------------------------------------- */
+/* ---- a way ----------------------------------------------------------------------------------- */
 
 /* The kernel by these opts; NULL: it cannot be done. */
 static Kernel *kernel_by(const Kernel *k, const Target *t, int nopt, const Opt *opts)
@@ -147,7 +150,7 @@ void ways_add(Ways *w, WayGroup *g, int nopt, const Opt *opts)
         put_into_plan(w->plan, g, made);
 }
 
-/* ---- neighbours ------------------------------------------------------------------------------------ */
+/* ---- neighbours ------------------------------------------------------------------------------ */
 
 static int copy_opts(const Kernel *k, OptKind but, Opt *out)
 {
@@ -205,7 +208,7 @@ static void try_amounts(Ways *w, WayGroup *g)
         }
 }
 
-/* ---- blocks of the estimate's order ------------------------------------------------------------------ */
+/* ---- blocks of the estimate's order ---------------------------------------------------------- */
 
 static bool same_layouts(const Step *a, const Step *b)
 {
@@ -239,7 +242,7 @@ static ingot_status try_plan(Ways *w, int nth)
     return status;
 }
 
-/* ---- all -------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* Of matrix units, and of launches that overlap. */
 static ingot_status try_units(Ways *w)
@@ -275,7 +278,8 @@ static bool is_grouped(const Ways *w, const Step *s)
     return grouped;
 }
 
-/* What the user's file says beside the groups' kernels: it stays.  Of steps with one key and several kernels each has an entry of its own. */
+/* What the user's file says beside the groups' kernels: it stays.  Of steps with one key and
+ * several kernels each has an entry of its own. */
 static void keep_rest(Ways *w)
 {
     StrBuf sb = {0}, values = {0};

@@ -1,4 +1,5 @@
-/* tune_gpu_candidates.h - what the files share that tune for a GPU: the ways in which steps can be computed, and the folder of the program that has them. */
+/* tune_gpu_candidates.h - what the files share that tune for a GPU: the ways in which steps can be
+ * computed, and the folder of the program that has them. */
 #ifndef TUNE_GPU_CANDIDATES_H
 #define TUNE_GPU_CANDIDATES_H
 
@@ -23,8 +24,9 @@ typedef struct {
     Plan *plan;
     WayGroup *group;
     int ngroup;
-    const char *
-        rest; /* of the file that the user named: what it says of values, and of kernels that are in no group */
+    /* of the file that the user named: what it says of values, and of kernels that are in no
+     * group */
+    const char *rest;
 } Ways;
 
 /* One more way of a group, unless it is there, or there is no room, or it cannot be done. */
@@ -40,7 +42,8 @@ void ways_keep_written(Ways *);
 extern const char ways_list[], ways_times[];
 const char *ways_path(const Tune *, const char *dir, const char *name);
 
-/* tune_times.c: the section of the file that comes of what was timed so far, with how many winners, and what is to be told of it.
+/* tune_times.c: the section of the file that comes of what was timed so far, with how many winners,
+ * and what is to be told of it.
  * untried: ways that were not tried so far, of those that there are. */
 ingot_status tune_gpu_collect(Tune *, const char *dir, StrBuf *text, int *won, int *untried);
 

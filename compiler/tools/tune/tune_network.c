@@ -1,7 +1,8 @@
 /* tune_network.c - kernels within their network: what each takes there, before and after.
  *
- * A candidate that wins in a loop of its own may lose among the others.  Both programs, with the compiler's own choices and
- * with the winners, run in turns, and of each kernel the times of its steps are compared. */
+ * A candidate that wins in a loop of its own may lose among the others.  Both programs, with the
+ * compiler's own choices and with the winners, run in turns, and of each kernel the times of its
+ * steps are compared. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ ingot_status network_profile(Tune *t)
     return INGOT_OK;
 }
 
-/* ---- can it be replayed? ---------------------------------------------------------------------------- */
+/* ---- can it be replayed? --------------------------------------------------------------------- */
 
 ingot_status network_write(const char *file, const StrBuf *text)
 {
@@ -147,7 +148,7 @@ static void drop_unreplayed(Tune *t, const char *file)
     }
 }
 
-/* ---- is it faster? ------------------------------------------------------------------------------------- */
+/* ---- is it faster? --------------------------------------------------------------------------- */
 
 ingot_status network_build(Tune *t, const char *file, const char **entry)
 {
@@ -201,7 +202,8 @@ static bool bench(Tune *t, const char *entry, double *ms)
     return took > 0;
 }
 
-/* When confirming is to end.  With a budget of 0 all that is known is confirmed, however long that takes. */
+/* When confirming is to end.  With a budget of 0 all that is known is confirmed, however long that
+ * takes. */
 static double end_of(const Tune *t)
 {
     return t->again ? t->until : t->o->budget <= 0 ? INFINITY : t->began.seconds + t->o->budget;
@@ -263,7 +265,8 @@ ingot_status network_take(Tune *t, const char *lines)
     return status == INGOT_OK ? network_profile(t) : status;
 }
 
-/* By which the database knows what the winner of a kernel, in the place of the compiler's choice, takes in networks. */
+/* By which the database knows what the winner of a kernel, in the place of the compiler's choice,
+ * takes in networks. */
 static const char *winner_key(const Tune *t, const TuneKernel *k)
 {
     return text_key(t, "winner, ",
@@ -319,7 +322,8 @@ static bool has_time(const Tune *t)
     return seconds_now() + t->building + 2 * BENCHES * fmax(BENCH, t->profiling / 2) <= end_of(t);
 }
 
-/* *whole: the network with all winners was compared, which is not done where that is a second build for which there is no time. */
+/* *whole: the network with all winners was compared, which is not done where that is a second build
+ * for which there is no time. */
 static ingot_status confirm(Tune *t, StrBuf *text, bool *whole)
 {
     const char *file = arena_printf(t->a, "%s/try.sched", t->dir), *entry = NULL;
@@ -361,7 +365,7 @@ void set_deadline(Tune *t)
     t->deadline = fmax(end, seconds_now() + FOR_KERNELS * budget);
 }
 
-/* ---- remembered ----------------------------------------------------------------------------------------- */
+/* ---- remembered ------------------------------------------------------------------------------ */
 
 const char *text_key(const Tune *t, const char *what, const char *text)
 {
@@ -410,7 +414,8 @@ bool network_late(const Tune *t)
     return t->again && seconds_now() > t->until;
 }
 
-/* What was found with too little time to compare all is remembered beside what was compared: it counts where no time is given. */
+/* What was found with too little time to compare all is remembered beside what was compared: it
+ * counts where no time is given. */
 static const char *short_key(const Tune *t, const char *key)
 {
     return text_key(t, "in a short time, ", key);

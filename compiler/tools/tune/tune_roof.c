@@ -1,7 +1,8 @@
 /* tune_roof.c - what kernels may gain, by what one core of this machine can do (machine_peak.c).
  *
- * Rounds go to the kernels that may gain most: their time in the network, less what the machine allows.  A kernel that multiplies at nearly the
- * rate of the core is not searched; the database keeps that, so that the next run leaves the same ones alone. */
+ * Rounds go to the kernels that may gain most: their time in the network, less what the machine
+ * allows.  A kernel that multiplies at nearly the rate of the core is not searched; the database
+ * keeps that, so that the next run leaves the same ones alone. */
 #include <math.h>
 #include <string.h>
 

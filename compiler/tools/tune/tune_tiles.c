@@ -1,19 +1,22 @@
 /* tune_tiles.c - what a tuner tries of a kernel for a GPU without matrix units.
  *
- * Tiles: an item has so many copies along the rows of results and along their columns (neighbours in memory), and no memory is shared; of rows,
- * items are neighbours in a group. It is what a device with caches and vectors of its own may like better than groups that share
- * their operands; the compiler's choice is made for one with many small processors.
+ * Tiles: an item has so many copies along the rows of results and along their columns (neighbours
+ * in memory), and no memory is shared; of rows, items are neighbours in a group. It is what a
+ * device with caches and vectors of its own may like better than groups that share their operands;
+ * the compiler's choice is made for one with many small processors.
  *
- * Neighbours of the compiler's choice: one opt otherwise.  An amount doubled, halved or gone (with what is said of the blocks that it makes), an
- * operand that is no longer copied, or that is; two loops the other way round; items of a group as groups. */
+ * Neighbours of the compiler's choice: one opt otherwise.  An amount doubled, halved or gone (with
+ * what is said of the blocks that it makes), an operand that is no longer copied, or that is; two
+ * loops the other way round; items of a group as groups. */
 #include <string.h>
 
 #include "choose.h"
 #include "tune_gpu_candidates.h"
 
-/* ---- lists of opts ------------------------------------------------------------------------------- */
+/* ---- lists of opts --------------------------------------------------------------------------- */
 
-/* Names of a list with what is said of axis `of` changed: of.GONE and its parts are named no more, of.KEPT is called as the axis was. */
+/* Names of a list with what is said of axis `of` changed: of.GONE and its parts are named no more,
+ * of.KEPT is called as the axis was. */
 static const char *rename_parts(Arena *a, const char *names, const char *of, const char *gone,
                                 const char *kept)
 {
@@ -36,7 +39,8 @@ static const char *rename_parts(Arena *a, const char *names, const char *of, con
     return sb.len ? sb_take(&sb, a) : "";
 }
 
-/* Without opt i, which takes an axis apart: blocks of a SPLIT are the whole, of an UPCAST's copies one is left. */
+/* Without opt i, which takes an axis apart: blocks of a SPLIT are the whole, of an UPCAST's copies
+ * one is left. */
 static int without_split(Arena *a, const Kernel *k, int i, Opt *out)
 {
     const Opt *o = &k->opts[i];
@@ -66,7 +70,7 @@ static bool is_mask_of(const Opt *mask, const Opt *o)
     return mask->kind == OPT_MASK && mask->amount == o->amount && !strcmp(mask->axis, o->axis);
 }
 
-/* ---- neighbours ------------------------------------------------------------------------------------ */
+/* ---- neighbours ------------------------------------------------------------------------------ */
 
 typedef struct {
     Ways *w;
@@ -204,9 +208,10 @@ static Neighbours find_neighbours(Ways *w, const WayGroup *g)
     return x;
 }
 
-/* ---- tiles ------------------------------------------------------------------------------------------- */
+/* ---- tiles ----------------------------------------------------------------------------------- */
 
-/* Copies of an item along rows and columns, and of the terms of a sum; joined: columns are all axes that lie side by side. */
+/* Copies of an item along rows and columns, and of the terms of a sum; joined: columns are all axes
+ * that lie side by side. */
 typedef struct {
     int rows, columns, terms;
     bool joined, apart; /* apart: items are numbered through, and no group has a shape */
@@ -276,7 +281,8 @@ static int columns_of(const Nest *n, const View *v)
     return last;
 }
 
-/* The longest other axis, of those along which an operand is used again, where there are such; -1: there is none. */
+/* The longest other axis, of those along which an operand is used again, where there are such; -1:
+ * there is none. */
 static int rows_of(const Nest *n, const View *v, int columns)
 {
     int best = -1;
@@ -354,9 +360,10 @@ static void add_tile(Ways *w, WayGroup *g, const Shape *s)
     ingot_context_free(copy->c);
 }
 
-/* ---- all ----------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-/* Beside what the compiler chose, two tiles for each of its neighbours; beside what a file says, which was found so, all neighbours first. */
+/* Beside what the compiler chose, two tiles for each of its neighbours; beside what a file says,
+ * which was found so, all neighbours first. */
 void ways_of_tiles(Ways *w, WayGroup *g)
 {
     if (g->nway == g->most)

@@ -1,7 +1,8 @@
-/* tune_times.c - what a GPU's program of several kernels for each step has found out: read, told (--explain), and written as a file.
+/* tune_times.c - what a GPU's program of several kernels for each step has found out: read, told
+ * (--explain), and written as a file.
  *
- * A folder has ways.json, which tune_gpu.c has written, and times.json, to which the program adds lines (harness/tune_ways.c). Neither is
- * changed here, and no device is wanted. */
+ * A folder has ways.json, which tune_gpu.c has written, and times.json, to which the program adds
+ * lines (harness/tune_ways.c). Neither is changed here, and no device is wanted. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "json.h"
 #include "tune_gpu_candidates.h"
 
-/* ---- times.json ---------------------------------------------------------------------------------- */
+/* ---- times.json ------------------------------------------------------------------------------ */
 
 /* The next line of a file of ours, or NULL; at is behind it then. */
 static const Json *next_line(const Tune *t, const char **at)
@@ -28,10 +29,11 @@ enum { WAY_UNTRIED = -1, WAY_BEGUN = -2 /* the program ended while it ran */ };
 typedef struct {
     int taken;    /* the way that was taken last */
     int *verdict; /* by way; below zero: it was not tried to the end */
-    double *
-        ratio; /* by way: its time to that of what was there when it was tried last; 0: not known */
+    /* by way: its time to that of what was there when it was tried last; 0: not known */
+    double *ratio;
 } GroupTimes;
-/* By group; and the network's times, 0 if they are not known: it is faster in three of four turns (low: by so much). */
+/* By group; and the network's times, 0 if they are not known: it is faster in three of four turns
+ * (low: by so much). */
 typedef struct {
     GroupTimes *group;
     int tried;
@@ -108,9 +110,10 @@ static bool is_faster(const ProgramTimes *x)
     return x->us <= 0 || (x->us < x->was && x->low > 0);
 }
 
-/* ---- the folder ----------------------------------------------------------------------------------- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
-/* What stands in a folder: what is there (the compiler's choice, or that of a file), and what was found out. */
+/* What stands in a folder: what is there (the compiler's choice, or that of a file), and what was
+ * found out. */
 typedef struct {
     const Json **group;
     int n;
@@ -152,7 +155,7 @@ static ingot_status read_folder(const Tune *t, const char *dir, Folder *f)
     return INGOT_OK;
 }
 
-/* ---- what is told of it ---------------------------------------------------------------------------- */
+/* ---- what is told of it ---------------------------------------------------------------------- */
 
 /* Entries of one step each (only) have the same opts: those of the first do. */
 static void explain_entry(const char *what, const char *entry)
@@ -209,9 +212,10 @@ static void explain_group(const Folder *f, int group)
     }
 }
 
-/* ---- the file --------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
-/* The section of the file: entries of what is otherwise than the compiler has it; beside a file of the user's, all that it says. */
+/* The section of the file: entries of what is otherwise than the compiler has it; beside a file of
+ * the user's, all that it says. */
 static void print_section(const Tune *t, const Folder *f, StrBuf *text, int *won)
 {
     *won = 0;
@@ -226,7 +230,8 @@ static void print_section(const Tune *t, const Folder *f, StrBuf *text, int *won
     }
 }
 
-/* A build with the file has these kernels: what it says can be done, and all of it is said of this model. */
+/* A build with the file has these kernels: what it says can be done, and all of it is said of this
+ * model. */
 static ingot_status check_file(const Tune *t, const char *dir, const StrBuf *text)
 {
     const char *file = ways_path(t, dir, "best.sched");

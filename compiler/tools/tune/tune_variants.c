@@ -1,11 +1,14 @@
-/* tune_variants.c - in which way values are computed (rewrite/variants.def): measured in the network.
+/* tune_variants.c - in which way values are computed (rewrite/variants.def): measured in the
+ * network.
  *
- * A variant is other kernels, other buffers and other neighbours, so it is no matter of one kernel.  The network is built once for each
- * way, with all values that can be done so, and profiled; the steps whose work is for a node of the model are what its value
- * takes.  Each value takes the way that was the fastest, and the network with all of these has to be faster than without.
+ * A variant is other kernels, other buffers and other neighbours, so it is no matter of one
+ * kernel.  The network is built once for each way, with all values that can be done so, and
+ * profiled; the steps whose work is for a node of the model are what its value takes.  Each value
+ * takes the way that was the fastest, and the network with all of these has to be faster than
+ * without.
  *
- * The database knows what each way took of the time of the kernels that compute the value now, so equal layers of another network are not
- * timed again. */
+ * The database knows what each way took of the time of the kernels that compute the value now, so
+ * equal layers of another network are not timed again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +67,8 @@ static void find_groups(Ways *w)
     }
 }
 
-/* Of the last of the values: what several have in common (a transform's matrices, a padded operand) is the first one's too. */
+/* Of the last of the values: what several have in common (a transform's matrices, a padded operand)
+ * is the first one's too. */
 static int value_of(const Ways *w, const Step *s)
 {
     for (int i = w->n; i-- > 0;)
@@ -109,7 +113,7 @@ static ingot_status add_times(Ways *w, const Plan *p, const char *entry, const b
     return INGOT_OK;
 }
 
-/* ---- remembered ------------------------------------------------------------------------------------------- */
+/* ---- remembered ------------------------------------------------------------------------------ */
 
 /* By value that others are decided with: hashes of the kernels that compute them. */
 static void add_kernels(const Ways *w, const Block *b, StrBuf *of)
@@ -125,7 +129,8 @@ static void add_kernels(const Ways *w, const Block *b, StrBuf *of)
     }
 }
 
-/* By which the database knows what each value takes by the kernels of this plan in the place of those of the network as it is. */
+/* By which the database knows what each value takes by the kernels of this plan in the place of
+ * those of the network as it is. */
 static const char **way_keys(const Ways *w, const Plan *p)
 {
     StrBuf *of = NEWN(w->t->a, StrBuf, w->n + 1);
@@ -141,7 +146,8 @@ static const char **way_keys(const Ways *w, const Plan *p)
     return key;
 }
 
-/* Whether the database knows this way of all these values, as a share of what they take as they are. */
+/* Whether the database knows this way of all these values, as a share of what they take as they
+ * are. */
 static bool read_times(Ways *w, const bool *of, const char *const *key, int way)
 {
     for (int i = 0; i < w->n; i++) {
@@ -169,7 +175,7 @@ static ingot_status keep_times(const Ways *w, const bool *of, const char *const 
     return INGOT_OK;
 }
 
-/* ---- a way -------------------------------------------------------------------------------------------------- */
+/* ---- a way ----------------------------------------------------------------------------------- */
 
 /* Lines that give values a way: of each group its own, NULL for what the compiler chooses. */
 static char *lines_of(const Ways *w, const char *const *way)

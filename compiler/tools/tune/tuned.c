@@ -1,4 +1,5 @@
-/* tuned.c - the outcome of a search as a .sched file (docs/sched.md): only what differs from the heuristic. */
+/* tuned.c - the outcome of a search as a .sched file (docs/sched.md): only what differs from the
+ * heuristic. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

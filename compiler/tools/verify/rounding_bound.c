@@ -1,12 +1,15 @@
 /* rounding_bound.c - how far two ways to compute one element may be apart by rounding alone.
  *
- * A sum that nearly cancels is far from what another order of its terms gives, as a share of what is left:
+ * A sum that nearly cancels is far from what another order of its terms gives, as a share of what
+ * is left:
  *
- *     |fl(sum) - sum| <= n eps (|t1| + .. + |tn|)        about sqrt(n) eps where errors have either sign
+ *     |fl(sum) - sum| <= n eps (|t1| + .. + |tn|)        about sqrt(n) eps where errors have either
+ *                                                        sign
  *
- * (N. Higham, Accuracy and Stability of Numerical Algorithms, chapter 4).  So where an element of a step differs by more
- * than others may, what its kernel computes is evaluated for this element, in double and with a running bound of the error, on
- * what lay in memory before the step.  Memory is what the program handed out after each step (side_by_side.c).
+ * (N. Higham, Accuracy and Stability of Numerical Algorithms, chapter 4).  So where an element of a
+ * step differs by more than others may, what its kernel computes is evaluated for this element, in
+ * double and with a running bound of the error, on what lay in memory before the step.  Memory is
+ * what the program handed out after each step (side_by_side.c).
  *
  * A kernel or an op that there is no bound for explains nothing. */
 #include <math.h>
@@ -27,7 +30,8 @@ typedef struct Late {
     struct Late *next;
 } Late;
 
-/* An argument as it lies in memory before the step: from its first element on, of a root of so many bytes. */
+/* An argument as it lies in memory before the step: from its first element on, of a root of so many
+ * bytes. */
 typedef struct {
     const unsigned char *bytes;
     int64_t dim[INGOT_MAX_RANK], from, room;
@@ -68,7 +72,7 @@ void rounding_free(Rounding *r)
     r->step_arena = NULL;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static const unsigned char *weight(Rounding *r, const Buffer *b)
 {
@@ -97,7 +101,8 @@ static const unsigned char *root_bytes(Rounding *r, const Buffer *root)
     return r->own[root->id];
 }
 
-/* The same of any buffer; *from: its first element, *room: bytes of all that it is a view of. NULL: its place moves, too. */
+/* The same of any buffer; *from: its first element, *room: bytes of all that it is a view of. NULL:
+ * its place moves, too. */
 static const unsigned char *bytes_of(Rounding *r, const Buffer *b, int64_t *from, int64_t *room)
 {
     int64_t at;
@@ -111,8 +116,8 @@ static const unsigned char *bytes_of(Rounding *r, const Buffer *b, int64_t *from
     return root_bytes(r, b);
 }
 
-/* A step reads what there was before it, whatever it writes: its bytes come to their place with the next step, or when it
- * runs again. */
+/* A step reads what there was before it, whatever it writes: its bytes come to their place with the
+ * next step, or when it runs again. */
 static void step_begins(Rounding *r, const Step *step)
 {
     for (Late *l = r->late; l; l = l->next)
@@ -173,7 +178,7 @@ static double element_of(const Operand *o, const KernelArg *a, const int64_t *co
     return v;
 }
 
-/* ---- an expression ---------------------------------------------------------------------------------- */
+/* ---- an expression --------------------------------------------------------------------------- */
 
 static double eps(ingot_dtype d)
 {
@@ -329,7 +334,7 @@ static Bounded eval(Rounding *r, const Step *s, Node *n)
     return r->unknown ? (Bounded){0, 0} : alu(r, n, x);
 }
 
-/* ---- an element ------------------------------------------------------------------------------------ */
+/* ---- an element ------------------------------------------------------------------------------ */
 
 /* The counters of the loops in which this store writes these coordinates; false: in none. */
 static bool loops_at(Rounding *r, const Node *store, int rank, const int64_t *coord)

@@ -1,10 +1,11 @@
 /* side_by_side.c - every step of a compiled model beside the naive form of the same step.
  *
- * Both programs come from one plan: the same steps, buffers and layouts; one has the opts, the other has not.
- * After each step a program hands out what it wrote (the driver's --trace), and the one with opts goes on with what the
- * naive one wrote (--follow). So both arenas stay the same, every kernel is judged on the same inputs as its naive
- * form, and a fault is told where it is made and not where it ends up. The naive program runs as it would alone: what it gives
- * in the end is the result of all naive kernels. */
+ * Both programs come from one plan: the same steps, buffers and layouts; one has the opts, the
+ * other has not. After each step a program hands out what it wrote (the driver's --trace), and the
+ * one with opts goes on with what the naive one wrote (--follow). So both arenas stay the same,
+ * every kernel is judged on the same inputs as its naive form, and a fault is told where it is made
+ * and not where it ends up. The naive program runs as it would alone: what it gives in the end is
+ * the result of all naive kernels. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +79,8 @@ static bool kernel_rounds(Arena *a, const Kernel *k)
     return false;
 }
 
-/* Where a buffer lies; of a view that moves (in a loop) or that begins at a slice, the whole of what it is a view of. */
+/* Where a buffer lies; of a view that moves (in a loop) or that begins at a slice, the whole of
+ * what it is a view of. */
 static Place place_of(const Buffer *b)
 {
     int64_t offset = 0, at;

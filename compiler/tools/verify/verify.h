@@ -6,18 +6,20 @@
 #include "run.h"
 
 ingot_status command_verify(Options *); /* verify_model.c */
-/* Each kernel of the session's program beside its naive form, step by step (lockstep()); INGOT_DIFFERS if one differs. */
+/* Each kernel of the session's program beside its naive form, step by step (lockstep());
+ * INGOT_DIFFERS if one differs. */
 ingot_status verify_beside_naive(const Session *, const char *out);
-/* rounding_bound.c: how far an element of a step's result may be from what another order of the same sums gives, or 0. */
+/* rounding_bound.c: how far an element of a step's result may be from what another order of the
+ * same sums gives, or 0. */
 typedef struct Rounding Rounding;
 Rounding *rounding_new(const Session *, const Plan *, Arena *);
 void rounding_free(Rounding *);
 /* The step wrote these bytes there; before it is asked about. */
 void rounding_wrote(Rounding *, const Step *, const Buffer *, int64_t offset, const char *bytes);
 double rounding_bound(Rounding *, const Step *, const Buffer *, size_t element);
-/* side_by_side.c: runs the program beside its naive twin (the same plan without opts, in a folder of its own) on the same
- * inputs, step by step; tells the steps that differ, or with -v all. INGOT_DIFFERS if one does. The outputs of the twin are
- * left in a folder `out` in work. */
+/* side_by_side.c: runs the program beside its naive twin (the same plan without opts, in a folder
+ * of its own) on the same inputs, step by step; tells the steps that differ, or with -v all.
+ * INGOT_DIFFERS if one does. The outputs of the twin are left in a folder `out` in work. */
 ingot_status lockstep(const Session *, const Plan *, const char *twin, const char *out);
 ingot_status interpreter_failed(const Session *, const struct PlanInterp *); /* after a message */
 ingot_status lockstep_interpreted(const Session *, struct PlanInterp *, const ingot_value *in,

@@ -1,4 +1,5 @@
-/* verify_model.c - the compiled model against the reference interpreter, kernel by kernel where it has opts. */
+/* verify_model.c - the compiled model against the reference interpreter, kernel by kernel where it
+ * has opts. */
 #include <string.h>
 #include <time.h>
 
@@ -19,8 +20,8 @@ static ingot_value *values_of(const Session *s)
     return in;
 }
 
-/* What the interpreter makes of the inputs: of the graph as it was asked for, or rewritten as it is compiled; rounds:
- * whether that rounds at other places. */
+/* What the interpreter makes of the inputs: of the graph as it was asked for, or rewritten as it is
+ * compiled; rounds: whether that rounds at other places. */
 static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_value *want,
                               bool *rounds)
 {
@@ -39,7 +40,8 @@ static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_
     return status;
 }
 
-/* Sums in the same order: only what is kept in f32 where the interpreter rounds makes a difference. */
+/* Sums in the same order: only what is kept in f32 where the interpreter rounds makes a
+ * difference. */
 static double one_order(ingot_dtype d)
 {
     return d == INGOT_F32 || d == INGOT_C64 ? 1e-4 : tolerance_of(d);
@@ -77,8 +79,8 @@ static ingot_status compare_graphs(const Session *s, const ingot_value *rewritte
     return status;
 }
 
-/* Prints how far the outputs are from the interpreter's.  Numbers are judged if they are to be near; what is nan or infinite
- * on one side only always is. */
+/* Prints how far the outputs are from the interpreter's.  Numbers are judged if they are to be
+ * near; what is nan or infinite on one side only always is. */
 static ingot_status compare_outputs(const Session *s, const char *of, const ingot_value *want,
                                     bool judge)
 {
@@ -99,8 +101,9 @@ static ingot_status compare_outputs(const Session *s, const char *of, const ingo
     return status;
 }
 
-/* A few results at a time, as many as leave no remainder, and in parts for threads: each sum is as it was, but does not wait
- * for itself alone. Places are planned for the parts of the other kernel: one that has some stays whole. */
+/* A few results at a time, as many as leave no remainder, and in parts for threads: each sum is as
+ * it was, but does not wait for itself alone. Places are planned for the parts of the other kernel:
+ * one that has some stays whole. */
 static void side_by_side(Kernel *k, const Target *t)
 {
     static const int some[] = {4, 5, 6, 7, 8, 3, 2};
@@ -123,7 +126,8 @@ static void side_by_side(Kernel *k, const Target *t)
     nest_free(n);
 }
 
-/* Kernels without opts (but for these), but where and in which layout the others have their operands. */
+/* Kernels without opts (but for these), but where and in which layout the others have their
+ * operands. */
 static void drop_opts(Plan *p, const Target *t)
 {
     for (int i = 0; i < p->nkernel; i++) {
@@ -172,8 +176,9 @@ ingot_status verify_beside_naive(const Session *s, const char *out)
     return status;
 }
 
-/* Every kernel beside its naive form, then the naive forms together beside the interpreter. Differences of rounding in
- * the one are small, and the other has hardly any; so both are judged strictly, however much the network amplifies them. */
+/* Every kernel beside its naive form, then the naive forms together beside the interpreter.
+ * Differences of rounding in the one are small, and the other has hardly any; so both are judged
+ * strictly, however much the network amplifies them. */
 static ingot_status verify_kernels(Session *s, const ingot_value *want)
 {
     const ingot_status differ = verify_beside_naive(s, "naive");
@@ -187,7 +192,7 @@ static ingot_status verify_kernels(Session *s, const ingot_value *want)
     return differ == INGOT_OK ? status : differ;
 }
 
-/* ---- without a program ----------------------------------------------------------------------------- */
+/* ---- without a program ----------------------------------------------------------------------- */
 
 /* Every few seconds. */
 static void tell_progress(void *user, const Step *step)
@@ -220,7 +225,8 @@ static ingot_status compare_naive(const Session *s, const Plan *p, const ingot_v
     return compare_outputs(&naive, " of the naive kernels", want, true);
 }
 
-/* The kernels' statements, with opts and without, by the interpreter; then the outputs beside those of the graph's. */
+/* The kernels' statements, with opts and without, by the interpreter; then the outputs beside those
+ * of the graph's. */
 static ingot_status verify_interpreted(Session *s, const ingot_value *want, bool gpu)
 {
     Model m;

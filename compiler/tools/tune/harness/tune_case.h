@@ -1,4 +1,5 @@
-/* tune_case.h - kernels with several candidates for how they are computed, as tune_main.c runs them. */
+/* tune_case.h - kernels with several candidates for how they are computed, as tune_main.c runs
+ * them. */
 #ifndef TUNE_CASE_H
 #define TUNE_CASE_H
 
@@ -7,10 +8,11 @@
 typedef void TunePack(void *stored, const void *dense);
 typedef void TuneRun(void *const *arg);
 
-/* An argument of a kernel.  A weight may be stored in several ways, one of which each candidate reads. */
+/* An argument of a kernel.  A weight may be stored in several ways, one of which each candidate
+ * reads. */
 typedef struct {
-    char
-        kind; /* of an element: f f32, d f64, h f16, B bf16, b bool, q 8-bit float, i signed, u unsigned */
+    /* of an element: f f32, d f64, h f16, B bf16, b bool, q 8-bit float, i signed, u unsigned */
+    char kind;
     int size; /* its bytes */
     int read, written, weight;
     int fill;              /* what lies in the borders */

@@ -1,14 +1,17 @@
-/* tune_main.c - runs candidates beside the naive form of their kernel, then times them beside one another.
+/* tune_main.c - runs candidates beside the naive form of their kernel, then times them beside one
+ * another.
  *
  *     tune_run [--seconds S] [--only CASE] [--skip CASE.CANDIDATE] [--check]
  *
- * A line of JSON at a time: {"begin": [case, candidate]} before the first runs of each, so that whoever reads knows which
- * one did not come back; then which are right, then the times.
+ * A line of JSON at a time: {"begin": [case, candidate]} before the first runs of each, so that
+ * whoever reads knows which one did not come back; then which are right, then the times.
  *
- * Candidates take turns, one run each, all on one core; the first one, which is to be beaten, is there twice, and how far
- * those two are apart is noise.  Memory is as the network has it, whichever candidate ran before: weights are where a run of
- * the network leaves them that touches so much other memory (in the last cache, or in none); results go to places that were
- * used as long ago as the arena is large; operands were written just before; all of it lies in huge pages where there are any.
+ * Candidates take turns, one run each, all on one core; the first one, which is to be beaten, is
+ * there twice, and how far those two are apart is noise.  Memory is as the network has it,
+ * whichever candidate ran before: weights are where a run of the network leaves them that touches
+ * so much other memory (in the last cache, or in none); results go to places that were used as long
+ * ago as the arena is large; operands were written just before; all of it lies in huge pages where
+ * there are any.
  */
 #define _GNU_SOURCE
 #include "tune_case.h"
@@ -64,7 +67,7 @@ static void *allocate(size_t bytes)
     return p;
 }
 
-/* ---- data ------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static uint32_t seed;
 
@@ -93,7 +96,8 @@ static float half_value(uint16_t h)
     return s * (e ? ldexpf(m + 1024.0f, e - 25) : ldexpf(m, -24));
 }
 
-/* Set 0 holds small integers, set 1 floats in -1 .. 1 and all bytes, set 2 larger numbers with zeros among them. */
+/* Set 0 holds small integers, set 1 floats in -1 .. 1 and all bytes, set 2 larger numbers with
+ * zeros among them. */
 static void put_element(unsigned char *p, const TuneArg *a, int set)
 {
     const uint32_t r = random_bits();
@@ -156,7 +160,7 @@ static double number(const unsigned char *p, const TuneArg *a)
     return (double)v;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct {
     const TuneCase *c;
@@ -194,8 +198,9 @@ static double without(double all, double own, double most)
     return all < own ? 0 : all - own < most ? all - own : most;
 }
 
-/* Reading 1.5 times the bytes of a cache leaves nothing in it of what was there.  That takes too long of a cache of 43 MB and more (stream_limit): what
- * a larger one has is timed from it, even where the network comes from memory. */
+/* Reading 1.5 times the bytes of a cache leaves nothing in it of what was there.  That takes too
+ * long of a cache of 43 MB and more (stream_limit): what a larger one has is timed from it, even
+ * where the network comes from memory. */
 static void make_others(Memory *m, double weights, double activations)
 {
     const double cache = 1.5 * last_cache(), most = cache < stream_limit ? cache : stream_limit;
@@ -290,7 +295,7 @@ static void arguments(const Memory *m, int set, const TuneCandidate *k, void **a
         arg[i] = m->at[set][i][k ? k->variant[i] : 0];
 }
 
-/* ---- right? -------------------------------------------------------------------------------------------- */
+/* ---- right? ---------------------------------------------------------------------------------- */
 
 #define TOLERANCE 1e-4 /* of the largest value: what the order of a sum makes */
 
@@ -299,7 +304,8 @@ static double slack_of(char kind)
     return kind == 'h' ? 0x1p-10 : kind == 'B' ? 0x1p-7 : 0;
 }
 
-/* The largest difference, as a share of the largest value; of what may not differ at all INFINITY. */
+/* The largest difference, as a share of the largest value; of what may not differ at all
+ * INFINITY. */
 static double compare(const Memory *m, const TuneArg *a, const unsigned char *got,
                       const unsigned char *want, size_t n, int data)
 {
@@ -380,7 +386,7 @@ static double judge(Memory *m, int candidate, int data)
     return guards_are_whole(m) ? worst : INFINITY;
 }
 
-/* ---- how fast? ------------------------------------------------------------------------------------------ */
+/* ---- how fast? ------------------------------------------------------------------------------- */
 
 typedef struct {
     int number; /* of the candidate */
@@ -412,8 +418,8 @@ static void touch_part(const Memory *m, int set, const TuneCandidate *k, Part pa
     }
 }
 
-/* What the network does between two runs of the kernel, for the first `n` sets.  Where its weights are before does not matter then, nor which
- * of their layouts other candidates have read. */
+/* What the network does between two runs of the kernel, for the first `n` sets.  Where its weights
+ * are before does not matter then, nor which of their layouts other candidates have read. */
 static void run_others(const Memory *m, const TuneCandidate *k, int n)
 {
     for (int i = 0; i < n; i++)
@@ -426,7 +432,8 @@ static void run_others(const Memory *m, const TuneCandidate *k, int n)
         touch_part(m, i, k, OPERANDS);
 }
 
-/* Of this thread alone, without the time in which others had its core; now() where that is not told. */
+/* Of this thread alone, without the time in which others had its core; now() where that is not
+ * told. */
 static double own_time(void)
 {
     struct timespec t;
@@ -456,7 +463,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Others on the machine only ever add time: a low part of the samples is nearest to what a run takes. */
+/* Others on the machine only ever add time: a low part of the samples is nearest to what a run
+ * takes. */
 static double quantile(const double *ns, int n, double q)
 {
     double sorted[MAX_RUNS];
@@ -467,8 +475,8 @@ static double quantile(const double *ns, int n, double q)
 
 #define LOW 0.2
 
-/* What a candidate takes: its time beside that of the first one in the rounds that both were in.  One that was slow left early, and a machine
- * is not as fast then as later, when few are left. */
+/* What a candidate takes: its time beside that of the first one in the rounds that both were in.
+ * One that was slow left early, and a machine is not as fast then as later, when few are left. */
 static double time_beside(const Timed *t, const Timed *first)
 {
     const double then = quantile(first->ns, t->n, LOW);
@@ -535,7 +543,7 @@ static void time_case(int number, Memory *m, Timed *t, int n, double seconds)
     fflush(stdout);
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static int is_skipped(int c, int j)
 {

@@ -1,23 +1,30 @@
-/* tune_ways.c - which kernel of several computes each step of a network on a GPU: timed where it runs, among all others.
+/* tune_ways.c - which kernel of several computes each step of a network on a GPU: timed where it
+ * runs, among all others.
  *
- * In the place of driver_bench.c, in a bundle whose steps have several kernels each (Step.way): ./model --bench SECONDS IN. Begins with the
- * compiler's kernels. One group of equal steps after the other, or several at once (ways_device.h: AT_ONCE), takes another kernel, and the network
- * with these and that without run in turns: what is faster in most turns stays, and the next one is tried beside it. So launches that overlap, and
- * what is in the caches, are as they will be.  What has more of the network's time is tried in more ways before the others are tried in a second;
+ * In the place of driver_bench.c, in a bundle whose steps have several kernels each (Step.way):
+ * ./model --bench SECONDS IN. Begins with the compiler's kernels. One group of equal steps after
+ * the other, or several at once (ways_device.h: AT_ONCE), takes another kernel, and the network
+ * with these and that without run in turns: what is faster in most turns stays, and the next one is
+ * tried beside it. So launches that overlap, and what is in the caches, are as they will be.  What
+ * has more of the network's time is tried in more ways before the others are tried in a second;
  * where a step has no time of its own (not BY_STEP), all groups count the same.
  *
  * What is particular to a driver is in ways_device.h, which is ways_cuda.h or ways_opencl.h.
  *
- * times.json, in the folder where it runs, gets a line before and after each: a run that was cut off, or ended by a kernel that is at fault, goes
- * on behind what is there.  A line that was cut off counts as none.
+ * times.json, in the folder where it runs, gets a line before and after each: a run that was cut
+ * off, or ended by a kernel that is at fault, goes on behind what is there.  A line that was cut
+ * off counts as none.
  *
  *     {"try": [sweep, group, way]}
- *     {"done": [sweep, group, way], "verdict": "runs"}     by itself, to its end (BY_STEP): it is not timed yet
+ *     {"done": [sweep, group, way], "verdict": "runs"}     by itself, to its end (BY_STEP): it is
+ *                                                          not timed yet
  *     {"done": [sweep, group, way], "verdict": "taken", "us": 240.1, "was_us": 242.8}
  *     {"network_us": 236.0, "was_us": 249.2, "low": 0.0412, "turns": 15}
  *
- * Verdicts are "taken", "left" (not faster), "slow" (so much so by itself that its results were not looked at), "wrong" and "failed".
- * us: of a run of the network, or (BY_STEP) of the group's steps in it; low: what three of four turns gain at least, as a share. */
+ * Verdicts are "taken", "left" (not faster), "slow" (so much so by itself that its results were not
+ * looked at), "wrong" and "failed".
+ * us: of a run of the network, or (BY_STEP) of the group's steps in it; low: what three of four
+ * turns gain at least, as a share. */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -40,7 +47,8 @@
 #include "ways_results.h"
 
 enum { SWEEPS = 2, SHORT_TURNS = 3, LAST_TURNS = 15, AGAIN = 3 };
-/* Times that a way ran and was not timed, since the process ended: once maybe by another one of its set, then by itself. */
+/* Times that a way ran and was not timed, since the process ended: once maybe by another one of its
+ * set, then by itself. */
 enum { MOST_BROKEN = 2 };
 static const double turn_us = 1000; /* what takes less is not judged by one run */
 #define TOO_SLOW 1.5
@@ -50,7 +58,8 @@ typedef struct {
     Record record;
 } Form;
 
-/* A group beside another form of the network: medians; of what is gained in a turn, as a share, the lower quartile and the median. */
+/* A group beside another form of the network: medians; of what is gained in a turn, as a share, the
+ * lower quartile and the median. */
 typedef struct {
     double us, was, low, mid;
 } Beside;
@@ -85,10 +94,11 @@ typedef struct {
 extern int model_way[];
 int driver_bench(Session *);
 
-/* ---- the clock ---------------------------------------------------------------------------------- */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
-/* Where $INGOT_CLOCK says "steps" (docs/tune.md), what is tried is counted in the place of seconds, and times are made up from the names of ways: what
- * is found is the same on every machine, however busy. */
+/* Where $INGOT_CLOCK says "steps" (docs/tune.md), what is tried is counted in the place of seconds,
+ * and times are made up from the names of ways: what is found is the same on every machine, however
+ * busy. */
 enum { OF_A_TRY = 100000000 /* nanoseconds */, PATIENT = 40 };
 static uint64_t counted;
 
@@ -103,7 +113,8 @@ static uint64_t ways_now(void)
     return counts_steps() ? counted : driver_now(NULL);
 }
 
-/* 8 to 15 microseconds for each step that runs, by a hash (FNV-1a) of its group's number and its way. */
+/* 8 to 15 microseconds for each step that runs, by a hash (FNV-1a) of its group's number and its
+ * way. */
 static double made_up_us(int step)
 {
     const unsigned part[] = {(unsigned)step_group[step], (unsigned)model_way[step], 0};
@@ -152,7 +163,8 @@ static void note_done(Chain *c, int sweep, int g, int w, const char *verdict, do
     c->tried[sweep][g][w] = 1;
 }
 
-/* It ran by itself: unless a line says what came of it, the process ended before it was timed, and it is tried again. */
+/* It ran by itself: unless a line says what came of it, the process ended before it was timed, and
+ * it is tried again. */
 static void note_runs(Chain *c, int sweep, int g, int w)
 {
     if (++c->broken[g][w] >= MOST_BROKEN || !c->tried[sweep][g][w])
@@ -230,7 +242,8 @@ static double make_up_times(Chain *c)
     return all;
 }
 
-/* Microseconds of a run, of some that follow each other; < 0: it failed. by_step: what each group has of it goes to step_us too. */
+/* Microseconds of a run, of some that follow each other; < 0: it failed. by_step: what each group
+ * has of it goes to step_us too. */
 static double time_runs(Chain *c, int runs, int by_step)
 {
     const void *user = c->ctx->config.user;
@@ -267,7 +280,8 @@ static void swap_forms(Chain *c, Form *other)
     set_ways(c);
 }
 
-/* Records the network by these ways, and runs it where that takes a run; what ran before goes to *was. */
+/* Records the network by these ways, and runs it where that takes a run; what ran before goes to
+ * *was. */
 static int record_ways(Chain *c, const int *ways, Form *was)
 {
     memset(was, 0, sizeof *was);
@@ -298,7 +312,7 @@ static int is_right(Chain *c)
     return run_on_host(c) && results_agree(c->s, c->wanted);
 }
 
-/* ---- one beside the other ---------------------------------------------------------------------- */
+/* ---- one beside the other -------------------------------------------------------------------- */
 
 static double sorted_at(const double *x, int n, int at)
 {
@@ -317,7 +331,8 @@ static Beside beside_of(const double *us, const double *base, int n)
                     sorted_at(gained, n, n / 2)};
 }
 
-/* After few turns: nothing is left that may win, or all of it wins by so much that more turns tell nothing new. */
+/* After few turns: nothing is left that may win, or all of it wins by so much that more turns tell
+ * nothing new. */
 static int is_decided(Try *t, int n)
 {
     int open = 0, clear = BY_STEP;
@@ -335,8 +350,8 @@ static int count_runs(const Chain *c, double us)
     return counts_steps() || runs < least ? least : runs > RUNS ? RUNS : runs;
 }
 
-/* What runs, and *was, in turns: at least `few` of them, and `most` unless it is clear before. False: a run failed. by_step: by the
- * times of each one's group, else by that of the whole. */
+/* What runs, and *was, in turns: at least `few` of them, and `most` unless it is clear before.
+ * False: a run failed. by_step: by the times of each one's group, else by that of the whole. */
 static int in_turns(Chain *c, Form *was, int few, int most, int by_step, Try *t, int n)
 {
     double us[AT_ONCE][LAST_TURNS], base[AT_ONCE][LAST_TURNS], about = c->us;
@@ -366,7 +381,7 @@ static int in_turns(Chain *c, Form *was, int few, int most, int by_step, Try *t,
     return 1;
 }
 
-/* ---- a few at once --------------------------------------------------------------------------------- */
+/* ---- a few at once --------------------------------------------------------------------------- */
 
 static const char *verdict_of(const Try *t)
 {
@@ -386,7 +401,8 @@ static void tell_verdict(Chain *c, int sweep, const Try *t, const char *verdict)
          sweep, t->group, t->way, verdict, t->b.us, t->b.was);
 }
 
-/* The network with all of these runs, and gives what the compiler's gives. What ran before is in *was then, whatever came of it. */
+/* The network with all of these runs, and gives what the compiler's gives. What ran before is in
+ * *was then, whatever came of it. */
 static const char *form_of(Chain *c, const Try *t, int n, Form *was)
 {
     int ways[GROUPS];
@@ -407,8 +423,9 @@ static int run_form_before(Chain *c, Form *was, int failed)
     return !failed || (run_on_device(c) && wait_for(c));
 }
 
-/* A step's kernel is there, and, where steps have times of their own, runs by itself to its end: NULL. Its results are looked at later,
- * together with those of others, unless it is far too slow. */
+/* A step's kernel is there, and, where steps have times of their own, runs by itself to its end:
+ * NULL. Its results are looked at later, together with those of others, unless it is far too
+ * slow. */
 static const char *fault_alone(Chain *c, Try *t)
 {
     char only[GROUPS] = {0};
@@ -503,7 +520,7 @@ static int try_set(Chain *c, int sweep, Try *t, int n, uint64_t deadline)
     return good;
 }
 
-/* ---- which ------------------------------------------------------------------------------------------- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 /* Of those that were close, once more beside what the others have become; and the compiler's. */
 static int is_again(const Chain *c, int g, int w)
@@ -527,8 +544,9 @@ static int is_in(const Try *t, int n, int g)
     return 0;
 }
 
-/* Of each group the first way that was not tried; groups by what they have of the network for each way that was (D'Hondt). One that ran when the
- * process ended is tried alone: so the others of a set are not lost by one that is at fault. */
+/* Of each group the first way that was not tried; groups by what they have of the network for each
+ * way that was (D'Hondt). One that ran when the process ended is tried alone: so the others of a
+ * set are not lost by one that is at fault. */
 static int next_new(const Chain *c, Try *t)
 {
     int n = 0;
@@ -607,7 +625,7 @@ static int time_all_taken(Chain *c)
     return IGRT_EXIT_OK;
 }
 
-/* ---- begin ------------------------------------------------------------------------------------- */
+/* ---- begin ----------------------------------------------------------------------------------- */
 
 /* Structs like the driver's, with memory on the device: inputs are there. */
 static int make_device_io(Chain *c)

@@ -1,10 +1,12 @@
-/* ways_cuda.h - what tune_ways.c asks of a CUDA device: the network is recorded as one launch, and the records run in turns. */
+/* ways_cuda.h - what tune_ways.c asks of a CUDA device: the network is recorded as one launch, and
+ * the records run in turns. */
 #ifndef WAYS_CUDA_H
 #define WAYS_CUDA_H
 
 #include "../igrt_gpu_cuda.h"
 
-/* One group at a time, since what is timed is the whole: launches overlap, and a kernel has no time of its own. */
+/* One group at a time, since what is timed is the whole: launches overlap, and a kernel has no time
+ * of its own. */
 enum {
     AT_ONCE = 1,
     BY_STEP = 0,

@@ -1,7 +1,9 @@
-/* ways_opencl.h - what tune_ways.c asks of an OpenCL device: kernels are enqueued one by one, and each step has a time of its own.
+/* ways_opencl.h - what tune_ways.c asks of an OpenCL device: kernels are enqueued one by one, and
+ * each step has a time of its own.
  *
- * So many groups can take another kernel at once, and each is judged by the time of its own steps.  The driver compiles: a kernel is a
- * program of its own, built when it is tried, and one that the driver refuses is no fault of the others. */
+ * So many groups can take another kernel at once, and each is judged by the time of its own steps.
+ * The driver compiles: a kernel is a program of its own, built when it is tried, and one that the
+ * driver refuses is no fault of the others. */
 #ifndef WAYS_OPENCL_H
 #define WAYS_OPENCL_H
 

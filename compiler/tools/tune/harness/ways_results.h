@@ -1,4 +1,5 @@
-/* ways_results.h - a network's results beside those of the compiler's kernels, which tune_ways.c keeps. */
+/* ways_results.h - a network's results beside those of the compiler's kernels, which tune_ways.c
+ * keeps. */
 #ifndef WAYS_RESULTS_H
 #define WAYS_RESULTS_H
 
