@@ -21,7 +21,6 @@ const Kernels = (() => {
       case 'ORDER': return 'the loops, outermost first';
       case 'PARTIAL': return `${amount} terms along ${axis}${of} are added at a time to sums that lie in memory, of all results of the loops inside`;
       case 'THREAD': return `threads share ${amount} parts of ${axis}${of}`;
-      case 'PADTO': return `${axis}${of} is padded to a multiple of ${amount}`;
       default: return '';
     }
   }

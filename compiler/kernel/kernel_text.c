@@ -90,7 +90,7 @@ static void text_of_argument(StrBuf *sb, const KernelArg *arg, bool decided)
 static void text_of_opt(StrBuf *sb, const Opt *o)
 {
     bool all = opt_is_list(o->kind);
-    sb_number(sb, (int)o->kind);
+    sb_puts(sb, opt_name[o->kind]); /* the same when opts are added */
     sb_puts(sb, " ");
     sb_puts(sb, all ? "" : o->axis);
     sb_puts(sb, " ");

@@ -206,7 +206,7 @@ def windows(compile, work):
     want(len(read[0]) > 12 and read[0] == read[1], f"Windows: {said}")
 
 
-# What the Microsoft C library's headers declare, as far as bundles need it.
+# What the Microsoft C library's headers declare, as far as bundles need it; of math.h all that an op may call.
 STUB_HEADERS = {
     "stdint.h": "".join(
         f"typedef signed {kind} int{bits}_t;\ntypedef unsigned {kind} uint{bits}_t;\n#define INT{bits}_MAX {most}\n"
@@ -225,11 +225,14 @@ STUB_HEADERS = {
     "math.h": "#define NAN (0.0f / 0.0f)\n#define INFINITY (1e300 * 1e300)\n"
     + "".join(
         f"double {f}(double);\nfloat {f}f(float);\n"
-        for f in "fabs floor ceil sqrt exp log trunc rint nearbyint tanh erf expm1 log1p".split()
+        for f in (
+            "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor lgamma log log10 "
+            "log1p log2 logb nearbyint rint round sin sinh sqrt tan tanh tgamma trunc"
+        ).split()
     )
     + "".join(
         f"double {f}(double, double);\nfloat {f}f(float, float);\n"
-        for f in "fmod pow copysign fmin fmax".split()
+        for f in "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder".split()
     )
     + "double fma(double, double, double);\nfloat fmaf(float, float, float);\nfloat ldexpf(float, int);\n",
 }

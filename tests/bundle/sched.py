@@ -19,7 +19,7 @@ import sys
 
 try:
     import models
-    from run import Wrong, call, fingerprint, main
+    from run import HERE, Wrong, call, fingerprint, main
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -503,6 +503,11 @@ def copied_on_gpu(ingot, work):
     call(ingot, "verify", model, *target, "--sched", file, env={"INGOT_CACHE": str(work / "cache")})
 
 
+OPTS = ", ".join(
+    re.findall(
+        r'^OPT\(\w+, "(\w+)"', (HERE.parents[1] / "compiler/kernel/opts.def").read_text(), re.M
+    )
+)
 FAULTS = {
     "unknown axis": ([("UPCAST i2 8", "UPCAST i7 8")], "no axis 'i7'"),
     "axis of an order": ([("ORDER i0.o i1", "ORDER i0 i1")], "no axis 'i0'"),
@@ -538,7 +543,6 @@ FAULTS = {
     "terms of a step": ([("UPCAST i2 8", "UNROLL r1 2")], "3 elements"),
     "one block": ([("  ORDER i0 i1\n", "  SPLIT i1 16\n")], "16 elements"),
     "blocks of a sum": ([("UPCAST i2 8", "SPLIT r0 2")], "is reduced"),
-    "reserved opt": ([("UPCAST i2 8", "PADTO i2 8")], "carried out"),
     "no permutation": ([("permute(0,2,3,1)", "permute(0,2,2,1)")], "is wanted"),
     "permutation of other axes": ([("permute(0,2,3,1)", "permute(0,2,1)")], "names 3 axes"),
     "layout of a result of the model": (
@@ -557,7 +561,7 @@ FAULTS = {
     "value without a key": ([("kernel ", "value 0123 stored\nkernel ")], "value KEY"),
     "kernel twice": (None, "already"),
     "word": ([("UPCAST i2 8", "UPCASTS i2 8")], "UPCASTS"),
-    "unknown word": ([("UPCAST i2 8", "UPCASTS i2 8")], "PREFETCH, PARTIAL, TRIGGER) is wanted"),
+    "unknown word": ([("UPCAST i2 8", "UPCASTS i2 8")], f"an opt ({OPTS}) is wanted"),
     "trigger of nothing": ([("UPCAST i2 8", "TRIGGER")], "TRIGGER waited|summed is wanted"),
     "depth of nothing": (
         [("UPCAST i2 8", "STAGE i2 1 depth")],

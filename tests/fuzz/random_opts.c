@@ -111,8 +111,9 @@ static void random_opt(Nest *n)
     static const int64_t amount[] = {2, 3, 4, 5, 6, 7, 8, 16, 20, 24};
     static const OptKind kind[] = {OPT_SPLIT,  OPT_UPCAST, OPT_UPCAST, OPT_UNROLL, OPT_VECTOR,
                                    OPT_VECTOR, OPT_DOT,    OPT_ORDER,  OPT_THREAD};
-    Opt o = {
-        .kind = kind[random_below(9)], .axis = random_axis(n), .amount = amount[random_below(10)]};
+    Opt o = {.kind = kind[random_below(sizeof kind / sizeof *kind)],
+             .axis = random_axis(n),
+             .amount = amount[random_below(sizeof amount / sizeof *amount)]};
     if (o.kind == OPT_VECTOR)
         o.amount = INT64_C(4) << random_below(3);
     if (o.kind == OPT_DOT)

@@ -172,7 +172,6 @@ static void refusals(void **state)
     refusal(n, OPT_THREAD, "i0.o..i0.i", 4, "no loop around");
     refusal(n, OPT_THREAD, "i7..i0.i", 4, "no axis 'i7'");
     refusal(n, OPT_THREAD, "i0.o..i7", 4, "no axis 'i7'");
-    refusal(n, OPT_PADTO, "i0.i", 4, "carried out");
     refusal(n, OPT_THREAD, "i0.i", 4, NULL);
     refusal(n, OPT_UNROLL, "r0", 4, "comes last");
     nest_free(n);

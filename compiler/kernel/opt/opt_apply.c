@@ -12,9 +12,7 @@
  *     opt_split.c   SPLIT UPCAST UNROLL DOT      opt_partial.c   PARTIAL
  *     opt_vector.c  VECTOR                       opt_bind.c      BIND MASK
  *     opt_order.c   ORDER JOIN THREAD            opt_tc.c        TC
- *     opt_stage.c   STAGE PREFETCH               opt_trigger.c   TRIGGER
- *
- * PADTO is reserved: it has no file, and is refused. */
+ *     opt_stage.c   STAGE PREFETCH               opt_trigger.c   TRIGGER */
 #include <string.h>
 
 #include "opt.h"
@@ -119,16 +117,6 @@ static const char *apply(Nest *n, const Opt *o)
         return opt_refuse(n, "%s %s: after TC come only ORDER%s, PREFETCH and %s",
                           opt_name[o->kind], o->axis, n->tc->lanes ? ", BIND" : "",
                           n->tc->lanes ? "STAGE" : "THREAD");
-    bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
-                o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD ||
-                o->kind == OPT_STAGE || o->kind == OPT_MASK || o->kind == OPT_BIND ||
-                o->kind == OPT_PREFETCH || o->kind == OPT_PARTIAL;
-    if (!done)
-        return opt_refuse(
-            n,
-            "%s: only JOIN, MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, TC, ORDER, PARTIAL, "
-            "PREFETCH, STAGE, BIND, TRIGGER and THREAD are carried out yet",
-            opt_name[o->kind]);
     const char *dots = o->kind == OPT_THREAD ? strstr(o->axis, "..") : NULL;
     const char *name = dots ? dots + 2 : o->axis;
     int axis = nest_find(n, name, strlen(name));
@@ -170,7 +158,9 @@ static const char *apply(Nest *n, const Opt *o)
     case OPT_VECTOR: return opt_vector(n, o, axis);
     case OPT_DOT: return opt_dot(n, o, axis);
     case OPT_SPLIT: return opt_split(n, o, axis);
-    default: return opt_copies(n, o, axis);
+    case OPT_UPCAST:
+    case OPT_UNROLL: return opt_copies(n, o, axis);
+    default: return opt_refuse(n, "%s: nothing carries it out", opt_name[o->kind]);
     }
 }
 
