@@ -121,6 +121,11 @@ def axes_of(arrays, cases):
     return axes
 
 
+def wide(function):
+    """Computed in f64, rounded to f32 once."""
+    return lambda *a: np.asarray(function(*[np.asarray(v, np.float64) for v in a]), np.float32)
+
+
 def results(function, operands):
     with np.errstate(all="ignore"):
         made = function(*operands)

@@ -24,6 +24,7 @@ except ImportError as missing:
 
 RNG = np.random.default_rng(1)
 NODE, VALUE = helper.make_node, helper.make_tensor_value_info
+MS = "com.microsoft"
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 
@@ -34,6 +35,10 @@ def floats(*shape):
 def ints(dtype, *shape):
     lo, hi = np.iinfo(dtype).min, np.iinfo(dtype).max
     return RNG.integers(lo, hi, shape, endpoint=True).astype(dtype)
+
+
+def scalar(dtype, v):
+    return np.array(v, dtype)
 
 
 class Cases:

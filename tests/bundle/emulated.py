@@ -1,0 +1,124 @@
+"""What the checks of emulator.py share: small models, and a bundle in the emulator beside the same in C."""
+
+import sys
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+from run import HERE, Wrong, call, compilers, make
+
+sys.path.append(str(HERE.parent / "emulator"))
+import emulate  # noqa: E402
+
+H, F, I, U, L = (
+    TensorProto.FLOAT16,
+    TensorProto.FLOAT,
+    TensorProto.INT8,
+    TensorProto.UINT8,
+    TensorProto.INT32,
+)
+
+
+# -- models --------------------------------------------------------------------------------------
+
+
+def model(path, inputs, nodes, output, weights=()):
+    """nodes: (op, sources, result, attributes); inputs and output: (name, type, shape)."""
+    made = [
+        helper.make_node(op, sources, [result], **(more[0] if more else {}))
+        for op, sources, result, *more in nodes
+    ]
+    graph = helper.make_graph(
+        made,
+        "g",
+        [helper.make_tensor_value_info(*v) for v in inputs],
+        [helper.make_tensor_value_info(*output)],
+        [numpy_helper.from_array(w, name) for name, w in weights],
+    )
+    path.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+        ).SerializeToString()
+    )
+    return path
+
+
+class Pair:
+    """The bundle for a target, and what the same model in C gives."""
+
+    def __init__(self, ingot, work, name, target, made, tolerance, options=()):
+        inputs, nodes, output, weights = made
+        self.name, self.tolerance, self.work, self.bundle, self.given = (
+            name,
+            tolerance,
+            work,
+            work / f"{name}_{target[0:2]}",
+            work / f"{name}_in",
+        )
+        path, c, out = (
+            model(work / f"{name}.onnx", inputs, nodes, output, weights),
+            work / f"{name}_c",
+            work / f"{name}_out_c",
+        )
+        rng = np.random.default_rng(7)
+        self.given.mkdir()
+        for i, (_, dtype, shape) in enumerate(inputs):
+            low = {I: -128, U: 0}.get(dtype)
+            x = (
+                rng.standard_normal(shape)
+                if dtype == F
+                else rng.integers(-8, 9, shape) / 8
+                if low is None
+                else rng.integers(low, low + 256, shape)
+            )
+            np.save(self.given / f"input_{i}.npy", x.astype(helper.tensor_dtype_to_np_dtype(dtype)))
+        for kind, bundle in (("c", c), (target, self.bundle)):
+            call(
+                ingot,
+                "compile",
+                path,
+                "-o",
+                bundle,
+                "--target",
+                kind,
+                "-q",
+                *(options if kind == target else ()),
+            )
+            make(bundle, compilers()[0], "-O1")
+        out.mkdir()
+        call(c / "model", self.given, out)
+        self.expected = np.load(out / "output_0.npy").astype(np.float64)
+
+    def run(self, folder, order):
+        """Errors of the range, by the driver of the folder."""
+        out = folder / order
+        out.mkdir()
+        call(self.bundle / "model", self.given, out, env=emulate.environment(folder, order))
+        error = (
+            abs(np.load(out / "output_0.npy").astype(np.float64) - self.expected).max()
+            / abs(self.expected).max()
+        )
+        if not error <= self.tolerance:
+            raise Wrong(
+                f"{self.name}, {order}: {error:.1e} of the range from what C computes, more than {self.tolerance}"
+            )
+        return error
+
+
+def beside(ingot, work, name, target, made, tolerance, wanted=(), options=()):
+    """The bundle for the target, emulated: results, relative to the range; wanted: what the text has to have."""
+    pair, folder = (
+        Pair(ingot, work, name, target, made, tolerance, options),
+        work / f"{name}_driver",
+    )
+    text = emulate.driver(pair.bundle, folder)
+    for want in wanted:
+        if want not in text.split('extern "C"', 1)[1]:
+            raise Wrong(f"{name}: no {want} in the kernels")
+    return f"{name} {max(pair.run(folder, order) for order in emulate.ORDERS):.0e}"
+
+
+def some(*shape, dtype=np.float16):
+    rng = np.random.default_rng(1)
+    return (
+        rng.standard_normal(shape) if dtype == np.float32 else rng.integers(-4, 5, shape) / 4
+    ).astype(dtype)
