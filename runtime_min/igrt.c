@@ -138,14 +138,14 @@ uint64_t igrt_fp_flush(void)
 enum { TASKS = 7, SHARE = 16 };
 static const int begins[TASKS] = {0, 4, 8, 11, 13, 14, 15}; /* in sixteenths */
 
-typedef struct Parts {
+typedef struct PartsTask {
     igrt_parts_fn run;
     const void *arg;
     int64_t n, threads; /* 0: each part is a task */
     uint64_t fp_mode;
-} Parts;
+} PartsTask;
 
-static int64_t first_part(const Parts *parts, int64_t i)
+static int64_t first_part(const PartsTask *parts, int64_t i)
 {
     if (!parts->threads)
         return i;
@@ -155,7 +155,7 @@ static int64_t first_part(const Parts *parts, int64_t i)
 
 static void run_parts(void *task, int64_t i, int worker)
 {
-    const Parts *parts = task;
+    const PartsTask *parts = task;
     const uint64_t before = igrt_fp_mode();
     const int64_t begin = first_part(parts, i), end = first_part(parts, i + 1);
     (void)worker;
@@ -168,7 +168,7 @@ static void run_parts(void *task, int64_t i, int worker)
 void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n)
 {
     const int64_t most = (int64_t)TASKS * config->threads;
-    Parts parts = {run, arg, n, n > most ? config->threads : 0, igrt_fp_mode()};
+    PartsTask parts = {run, arg, n, n > most ? config->threads : 0, igrt_fp_mode()};
     if (config->parallel_for && config->threads > 1 && n > 1)
         config->parallel_for(config->parallel_user, run_parts, &parts, n > most ? most : n);
     else

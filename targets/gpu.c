@@ -11,9 +11,9 @@ typedef struct {
     const char *name, *arch;
     int processors, close, cluster, shared, l2;
     double l2_rate, rate;
-} Gpu;
+} GpuModel;
 
-static const Gpu gpus[] = {
+static const GpuModel gpus[] = {
 #define GPU(...) {__VA_ARGS__},
 #include "gpus.def"
 };
@@ -24,7 +24,7 @@ const char *gpu_name(int i)
     return i < GPUS ? gpus[i].name : NULL;
 }
 
-static const Gpu *find_gpu(const char *name, size_t n)
+static const GpuModel *find_gpu(const char *name, size_t n)
 {
     for (int i = 0; i < GPUS; i++)
         if (strlen(gpus[i].name) == n && !strncmp(gpus[i].name, name, n))
@@ -34,7 +34,7 @@ static const Gpu *find_gpu(const char *name, size_t n)
 
 const char *gpu_arch(const char *name)
 {
-    const Gpu *g = find_gpu(name, strlen(name));
+    const GpuModel *g = find_gpu(name, strlen(name));
     return g ? g->arch : name;
 }
 
@@ -47,9 +47,9 @@ static int number_of(const char *arch)
 }
 
 /* The architecture whose figures one of such a number has: the last of them that is not later. */
-static const Gpu *class_of(int sm)
+static const GpuModel *class_of(int sm)
 {
-    const Gpu *best = &gpus[0];
+    const GpuModel *best = &gpus[0];
     for (int i = 0; i < GPUS; i++)
         if (!strcmp(gpus[i].name, gpus[i].arch) && number_of(gpus[i].arch) <= sm)
             best = &gpus[i];
@@ -71,7 +71,7 @@ static unsigned units_of(const char *arch, int least)
     return units;
 }
 
-static void take_figures(Machine *m, const Gpu *g)
+static void take_figures(Machine *m, const GpuModel *g)
 {
     const int known = m->processors;
     for (int i = 0; i < UNITS; i++)
@@ -88,12 +88,12 @@ void gpu_tune(Machine *m, Arena *a, const char *machine)
 {
     enum { DP4A = 61 }; /* products of bytes by fours */
     const char *arch = "";
-    const Gpu *least = NULL;
+    const GpuModel *least = NULL;
     int sm = INT_MAX;
     for (const char *at = machine; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
         const char *name = arena_printf(a, "%.*s", (int)strcspn(at, "+"), at),
                    *own = gpu_arch(name);
-        const Gpu *known = find_gpu(name, strlen(name));
+        const GpuModel *known = find_gpu(name, strlen(name));
         arch = arena_printf(a, *arch ? "%s+%s" : "%s%s", arch, own);
         if (number_of(own) < sm) {
             sm = number_of(own);

@@ -46,7 +46,7 @@ typedef enum {
     PART_SELFTEST, /* its tensors may be static variables */
     PART_HOST,     /* the command-line driver: diagnostic, narrowing, recursion, stack, jump */
     PART_COUNT
-} Part;
+} AuditPart;
 
 typedef struct {
     const char *name, *path;
@@ -55,7 +55,7 @@ typedef struct {
     const char **line; /* where each begins */
     int nline;
     char sha256[65];
-    Part part;
+    AuditPart part;
     bool unit; /* a .c file */
     bool read; /* clang has read it, as a unit or as a header of one */
 } SourceFile;
@@ -151,7 +151,7 @@ const char *clang_version(Arena *);
 /* audit_rules.c */
 void finding_add(Audit *, Rule, int file, int line, int column, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-bool rule_holds(Rule, Part);
+bool rule_holds(Rule, AuditPart);
 Function *function_by_key(const Audit *, const char *key);
 void function_put(Audit *, Function *);
 void calls_judge(Audit *); /* what is called, and through which pointers */

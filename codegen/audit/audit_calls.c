@@ -11,7 +11,7 @@ typedef struct {
     Function *f;
     int edge, taken; /* the next edge; of one through a pointer, the next candidate */
     int64_t most;
-} Frame;
+} CallFrame;
 
 enum { NEW_ONE, OPEN, DONE };
 
@@ -45,7 +45,7 @@ static bool within(const Audit *a, const Function *from, const Function *to)
 }
 
 /* The next function that may be called; NULL: no more. */
-static Function *next_callee(const Audit *a, const Taken *t, Frame *s, const Edge **by)
+static Function *next_callee(const Audit *a, const Taken *t, CallFrame *s, const Edge **by)
 {
     while (s->edge < s->f->nedge) {
         const Edge *e = *by = &s->f->edge[s->edge];
@@ -75,7 +75,7 @@ static int index_of(const Audit *a, const Function *f)
     return -1;
 }
 
-static void returned(const Audit *a, Frame *s, const Function *callee)
+static void returned(const Audit *a, CallFrame *s, const Function *callee)
 {
     if (callee->depth + 1 > s->f->depth)
         s->f->depth = callee->depth + 1;
@@ -88,7 +88,7 @@ static void returned(const Audit *a, Frame *s, const Function *callee)
 void graph_judge(Audit *a)
 {
     Taken t = taken_functions(a);
-    Frame *stack = NEWN(a->a, Frame, a->nfunction + 1);
+    CallFrame *stack = NEWN(a->a, CallFrame, a->nfunction + 1);
     Map state = {
         0}; /* by key: a function's own address once it is open, the table's once it is done */
     for (int i = 0; i < a->nfunction; i++) {
@@ -97,9 +97,9 @@ void graph_judge(Audit *a)
             continue;
         a->function[i]->depth = 1;
         map_put(&state, (uint64_t)(uintptr_t)a->function[i], &stack[0]);
-        stack[n++] = (Frame){.f = a->function[i]};
+        stack[n++] = (CallFrame){.f = a->function[i]};
         while (n) {
-            Frame *s = &stack[n - 1];
+            CallFrame *s = &stack[n - 1];
             const Edge *e;
             Function *callee = next_callee(a, &t, s, &e);
             if (!callee) {
@@ -112,7 +112,7 @@ void graph_judge(Audit *a)
             if (!callee->depth) {
                 callee->depth = 1;
                 map_put(&state, (uint64_t)(uintptr_t)callee, &stack[0]);
-                stack[n++] = (Frame){.f = callee};
+                stack[n++] = (CallFrame){.f = callee};
             } else if (map_get(&state, (uint64_t)(uintptr_t)callee) == a) {
                 returned(a, s, callee);
             } else if (!callee->recursive) {

@@ -14,7 +14,7 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && !strcmp(s + n - m, end);
 }
 
-static Part part_of(const char *name, bool bundle)
+static AuditPart part_of(const char *name, bool bundle)
 {
     static const char *const host[] = {"_igrt_opencl.c", "_igrt_cuda.c", "igrt_opencl.h",
                                        "igrt_cuda.h"};

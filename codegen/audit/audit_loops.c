@@ -404,9 +404,9 @@ static void split_header(Header *h, const char *open, const char *end)
 void loops_judge(Audit *a, Function *f, const char *text)
 {
     int next = 0, ndo = 0, depth = 0;
-    struct Do {
+    struct DoLoop {
         int loop, depth;
-    } *dos = NEWN(a->a, struct Do, f->nloop);
+    } *dos = NEWN(a->a, struct DoLoop, f->nloop);
     for (const char *p = text; *p;) {
         if (*p == '"' || *p == '\'') {
             p = behind_literal(p);
@@ -421,7 +421,7 @@ void loops_judge(Audit *a, Function *f, const char *text)
         bool is_for = n == 3 && !memcmp(p, "for", 3), is_while = n == 5 && !memcmp(p, "while", 5);
         const char *open = p + n + strspn(p + n, " ");
         if (n == 2 && !memcmp(p, "do", 2) && next < f->nloop)
-            dos[ndo++] = (struct Do){next++, depth};
+            dos[ndo++] = (struct DoLoop){next++, depth};
         if ((is_for || is_while) && *open == '(') {
             const char *end = closing(open);
             bool tail = is_while && ndo && dos[ndo - 1].depth == depth && *end && end[1] == ';';

@@ -107,7 +107,7 @@ static bool in_list(const char *name, const char *const *list, size_t n)
 
 /* ---- rules and parts ------------------------------------------------------------------------ */
 
-bool rule_holds(Rule rule, Part part)
+bool rule_holds(Rule rule, AuditPart part)
 {
     switch (rule) {
     case RULE_diagnostic:

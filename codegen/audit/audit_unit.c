@@ -18,12 +18,12 @@ typedef struct {
     Function *f;
     CXFile last; /* the file seen last, and which of the folder's it is */
     int last_index;
-} Reader;
+} UnitReader;
 
-typedef struct Walk Walk;
-struct Walk {
-    Reader *r;
-    const Walk *up;
+typedef struct CursorWalk CursorWalk;
+struct CursorWalk {
+    UnitReader *r;
+    const CursorWalk *up;
     enum CXCursorKind kind; /* of the cursor whose children are walked */
     int nth;                /* child */
     int loop;
@@ -38,37 +38,37 @@ const char *clang_version(Arena *a)
 
 typedef struct {
     int file, line, column; /* file -1: not of the folder */
-} Place;
+} SourcePlace;
 
-static Place place_of(Reader *r, CXSourceLocation at)
+static SourcePlace place_of(UnitReader *r, CXSourceLocation at)
 {
     CXFile file;
     unsigned line, column;
     libclang.getFileLocation(at, &file, &line, &column, NULL);
     if (!file)
-        return (Place){-1, 0, 0};
+        return (SourcePlace){-1, 0, 0};
     if (file != r->last) {
         CXString name = libclang.getFileName(file);
         r->last = file;
         r->last_index = file_by_path(r->a, libclang.getCString(name));
         libclang.disposeString(name);
     }
-    return (Place){r->last_index, (int)line, (int)column};
+    return (SourcePlace){r->last_index, (int)line, (int)column};
 }
 
-static Place place_of_cursor(Reader *r, CXCursor c)
+static SourcePlace place_of_cursor(UnitReader *r, CXCursor c)
 {
     return place_of(r, libclang.getCursorLocation(c));
 }
 
 /* Functions of one name in two units are two if they are static. */
-static const char *key_of(Reader *r, CXCursor function)
+static const char *key_of(UnitReader *r, CXCursor function)
 {
     Arena *a = r->a->a;
     const char *name = clang_text(a, libclang.getCursorSpelling(function));
     if (libclang.Cursor_getStorageClass(function) != CX_SC_Static)
         return name;
-    Place p = place_of_cursor(r, function);
+    SourcePlace p = place_of_cursor(r, function);
     return p.file < 0 ? name : arena_printf(a, "%s@%s", name, r->a->file[p.file].name);
 }
 
@@ -89,7 +89,7 @@ static bool is_unsigned(CXType t)
     return t.kind >= CXType_Bool && t.kind <= CXType_UInt128;
 }
 
-static const char *function_type(Reader *r, CXType t)
+static const char *function_type(UnitReader *r, CXType t)
 {
     t = libclang.getCanonicalType(t);
     if (t.kind == CXType_Pointer)
@@ -106,16 +106,16 @@ static enum CXChildVisitResult first_child(CXCursor c, CXCursor parent, CXClient
     return CXChildVisit_Break;
 }
 
-static void see_call(Walk *w, CXCursor c)
+static void see_call(CursorWalk *w, CXCursor c)
 {
-    Reader *r = w->r;
-    Place p = place_of_cursor(r, c);
+    UnitReader *r = w->r;
+    SourcePlace p = place_of_cursor(r, c);
     CXCursor to = libclang.getCursorReferenced(c);
     Edge e = {.line = p.line, .column = p.column};
     if (to.kind == CXCursor_FunctionDecl) {
         e.kind = EDGE_CALL;
         e.to = key_of(r, to);
-        Place home = place_of_cursor(r, to);
+        SourcePlace home = place_of_cursor(r, to);
         if (home.file < 0) {
             CXFile file;
             libclang.getFileLocation(libclang.getCursorLocation(to), &file, NULL, NULL, NULL);
@@ -132,7 +132,7 @@ static void see_call(Walk *w, CXCursor c)
 }
 
 /* Is it the array of run-time sizes, where it is not just read? */
-static bool changes_sizes(const Walk *w, CXCursor variable)
+static bool changes_sizes(const CursorWalk *w, CXCursor variable)
 {
     CXString name = libclang.getCursorSpelling(variable);
     CXType t = libclang.getCanonicalType(libclang.getCursorType(variable));
@@ -150,18 +150,18 @@ static bool changes_sizes(const Walk *w, CXCursor variable)
 }
 
 /* The use of a name: of a function that is not called, of a variable that may change here. */
-static void see_use(Walk *w, CXCursor c)
+static void see_use(CursorWalk *w, CXCursor c)
 {
-    Reader *r = w->r;
+    UnitReader *r = w->r;
     Audit *a = r->a;
     CXCursor to = libclang.getCursorReferenced(c);
-    const Walk *up = w;
+    const CursorWalk *up = w;
     if (to.kind == CXCursor_FunctionDecl) {
         while (up->up && (up->kind == CXCursor_UnexposedExpr || up->kind == CXCursor_ParenExpr))
             up = up->up;
         if (up->kind == CXCursor_CallExpr && up->nth == 0)
             return;
-        Place p = place_of_cursor(r, c);
+        SourcePlace p = place_of_cursor(r, c);
         Edge e = {EDGE_ADDRESS, key_of(r, to), function_type(r, libclang.getCursorType(to)),
                   p.line,       p.column,      false};
         if (r->f)
@@ -171,7 +171,7 @@ static void see_use(Walk *w, CXCursor c)
     if (to.kind != CXCursor_VarDecl && to.kind != CXCursor_ParmDecl)
         return;
     if (to.kind == CXCursor_VarDecl && place_of_cursor(r, to).file < 0) {
-        Place p = place_of_cursor(r, c);
+        SourcePlace p = place_of_cursor(r, c);
         if (p.file >= 0 && !clang_is_const(libclang.getCursorType(to)))
             finding_add(a, RULE_global, p.file, p.line, p.column,
                         "'%s' is a variable of the C library",
@@ -180,7 +180,7 @@ static void see_use(Walk *w, CXCursor c)
     if (!r->f)
         return;
     if (changes_sizes(w, to)) {
-        Place p = place_of_cursor(r, c);
+        SourcePlace p = place_of_cursor(r, c);
         vec_push(a->a, r->f->size_line, r->f->nsize, p.line);
     }
     while (up->up && (up->kind == CXCursor_ParenExpr || up->kind == CXCursor_MemberRefExpr))
@@ -191,11 +191,11 @@ static void see_use(Walk *w, CXCursor c)
     vec_push(a->a, r->f->write, r->f->nwrite, write);
 }
 
-static void see_variable(Walk *w, CXCursor c)
+static void see_variable(CursorWalk *w, CXCursor c)
 {
-    Reader *r = w->r;
+    UnitReader *r = w->r;
     Audit *a = r->a;
-    Place p = place_of_cursor(r, c);
+    SourcePlace p = place_of_cursor(r, c);
     CXType t = libclang.getCursorType(c);
     const char *name = clang_text(a->a, libclang.getCursorSpelling(c));
     if (p.file < 0)
@@ -229,10 +229,10 @@ static bool is_called(const char *name, const char *runtime)
     return n >= m && !strcmp(name + n - m, runtime) && (n == m || name[n - m - 1] == '_');
 }
 
-static int see_loop(Walk *w, CXCursor c)
+static int see_loop(CursorWalk *w, CXCursor c)
 {
-    Reader *r = w->r;
-    Place p = place_of_cursor(r, c);
+    UnitReader *r = w->r;
+    SourcePlace p = place_of_cursor(r, c);
     CLoop l = {.parent = w->loop, .line = p.line, .column = p.column};
     l.kind = c.kind == CXCursor_ForStmt     ? LOOP_FOR
              : c.kind == CXCursor_WhileStmt ? LOOP_WHILE
@@ -244,10 +244,10 @@ static int see_loop(Walk *w, CXCursor c)
 static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData data)
 {
     (void)parent;
-    Walk *w = data;
-    Reader *r = w->r;
+    CursorWalk *w = data;
+    UnitReader *r = w->r;
     w->nth++;
-    Walk down = {r, w, c.kind, -1, w->loop};
+    CursorWalk down = {r, w, c.kind, -1, w->loop};
     switch (c.kind) {
     case CXCursor_CallExpr:
         if (r->f)
@@ -263,13 +263,13 @@ static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData d
         break;
     case CXCursor_GotoStmt:
     case CXCursor_IndirectGotoStmt: {
-        Place p = place_of_cursor(r, c);
+        SourcePlace p = place_of_cursor(r, c);
         finding_add(r->a, RULE_jump, p.file, p.line, p.column, "goto");
         break;
     }
     case CXCursor_GCCAsmStmt:
     case CXCursor_MSAsmStmt: {
-        Place p = place_of_cursor(r, c);
+        SourcePlace p = place_of_cursor(r, c);
         static const char *const may[] = {"igrt_fp_mode", "igrt_fp_restore", "igrt_cpu_id",
                                           "igrt_cpu_xcr0", "igrt_cpu_tiles"};
         bool known = false;
@@ -291,7 +291,7 @@ static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData d
 
 /* ---- declarations of a file ---------------------------------------------------------------- */
 
-static void read_function(Reader *r, CXCursor c, Place p)
+static void read_function(UnitReader *r, CXCursor c, SourcePlace p)
 {
     Audit *a = r->a;
     const char *key = key_of(r, c);
@@ -322,7 +322,7 @@ static void read_function(Reader *r, CXCursor c, Place p)
                       clang_text(a->a, libclang.getTypeSpelling(t)), is_unsigned(t)};
         vec_push(a->a, f->variable, f->nvariable, v);
     }
-    Walk w = {r, NULL, c.kind, -1, -1};
+    CursorWalk w = {r, NULL, c.kind, -1, -1};
     libclang.visitChildren(c, visit, &w);
     if (f->nloop && rule_holds(RULE_loop, a->file[p.file].part)) {
         CXPrintingPolicy policy = libclang.getCursorPrintingPolicy(c);
@@ -337,7 +337,7 @@ static void read_function(Reader *r, CXCursor c, Place p)
 }
 
 /* Names of function types that the ABI has: typedefs igrt_*_fn of igrt.h. */
-static void read_typedef(Reader *r, CXCursor c, Place p)
+static void read_typedef(UnitReader *r, CXCursor c, SourcePlace p)
 {
     Audit *a = r->a;
     const char *name = clang_text(a->a, libclang.getCursorSpelling(c));
@@ -363,8 +363,8 @@ static bool holds_numbers(CXCursor c)
 static enum CXChildVisitResult visit_top(CXCursor c, CXCursor parent, CXClientData data)
 {
     (void)parent;
-    Reader *r = data;
-    Place p = place_of_cursor(r, c);
+    UnitReader *r = data;
+    SourcePlace p = place_of_cursor(r, c);
     if (p.file < 0)
         return CXChildVisit_Continue;
     r->a->file[p.file].read = true;
@@ -373,9 +373,9 @@ static enum CXChildVisitResult visit_top(CXCursor c, CXCursor parent, CXClientDa
     if (c.kind == CXCursor_TypedefDecl)
         read_typedef(r, c, p);
     if (c.kind == CXCursor_VarDecl) {
-        Walk w = {r, NULL, CXCursor_TranslationUnit, -1, -1};
+        CursorWalk w = {r, NULL, CXCursor_TranslationUnit, -1, -1};
         see_variable(&w, c);
-        Walk down = {r, &w, c.kind, -1, -1};
+        CursorWalk down = {r, &w, c.kind, -1, -1};
         if (!holds_numbers(c))
             libclang.visitChildren(c, visit, &down);
     }
@@ -395,7 +395,7 @@ static bool is_narrowing(const char *option)
 }
 
 /* False if the file could not be read by clang at all. */
-static bool diagnostics(Reader *r, StrBuf *problem)
+static bool diagnostics(UnitReader *r, StrBuf *problem)
 {
     Audit *a = r->a;
     for (unsigned i = 0, n = libclang.getNumDiagnostics(r->unit); i < n; i++) {
@@ -403,7 +403,7 @@ static bool diagnostics(Reader *r, StrBuf *problem)
         enum CXDiagnosticSeverity severity = libclang.getDiagnosticSeverity(d);
         const char *text = clang_text(a->a, libclang.getDiagnosticSpelling(d));
         const char *option = clang_text(a->a, libclang.getDiagnosticOption(d, NULL));
-        Place p = place_of(r, libclang.getDiagnosticLocation(d));
+        SourcePlace p = place_of(r, libclang.getDiagnosticLocation(d));
         libclang.disposeDiagnostic(d);
         if (severity == CXDiagnostic_Ignored || severity == CXDiagnostic_Note)
             continue;
@@ -426,7 +426,7 @@ bool unit_read(Audit *a, int file, StrBuf *problem)
     CUnit unit;
     bool ok = cunit_open(&unit, a->a, a->file[file].path, NULL, a->nargument, a->argument,
                          CXTranslationUnit_KeepGoing);
-    Reader r = {.a = a, .unit = unit.unit, .file = file};
+    UnitReader r = {.a = a, .unit = unit.unit, .file = file};
     if (!ok)
         sb_printf(problem, "%s: libclang cannot read it for the triple %s", a->file[file].name,
                   a->o->triple);

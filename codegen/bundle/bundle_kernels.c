@@ -9,7 +9,7 @@ enum { KERNELS_PER_FILE = 50, BYTES_PER_FILE = 200000 };
 
 /* Functions of the user's that the kernels of a file call, and what these kernels need. */
 typedef struct {
-    struct Function {
+    struct CustomFunction {
         const CustomOp *op;
         unsigned needs;
     } * of;
@@ -116,7 +116,7 @@ static void find_functions(Bundle *b, const Kernel *k, unsigned needs, Functions
         while (at < all->n && all->of[at].op != op)
             at++;
         if (op && at == all->n)
-            vec_push(b->a, all->of, all->n, ((struct Function){op, 0}));
+            vec_push(b->a, all->of, all->n, ((struct CustomFunction){op, 0}));
         if (op)
             all->of[at].needs |= needs;
     }

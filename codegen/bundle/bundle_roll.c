@@ -145,17 +145,17 @@ static Rolled loop_of(const Bundle *b, const Rolled *item, int period, int count
 typedef struct {
     double cost; /* of all from here to the end */
     int period, count;
-} Way;
+} RollChoice;
 
 /* With loops of at most `longest` items where they are shorter. */
 static const Rolled *roll_once(const Bundle *b, const Rolled *item, int *n, int longest)
 {
-    Way *way = NEWN(b->a, Way, *n + 1);
+    RollChoice *way = NEWN(b->a, RollChoice, *n + 1);
     int *equal = NEWN(b->a, int,
                       (size_t)longest + 1), /* by period: items from here on that come again */
         *evenly = NEWN(b->a, int, (size_t)longest + 1); /* and once more, as far away */
     for (int i = *n - 1; i >= 0; i--) {
-        way[i] = (Way){item[i].cost + way[i + 1].cost, 1, 1};
+        way[i] = (RollChoice){item[i].cost + way[i + 1].cost, 1, 1};
         double body = 0;
         int depth = 0;
         for (int p = 1; p <= longest && i + p < *n; p++) {
@@ -171,7 +171,7 @@ static const Rolled *roll_once(const Bundle *b, const Rolled *item, int *n, int 
                 continue;
             cost += way[i + p * count].cost;
             if (cost < way[i].cost)
-                way[i] = (Way){cost, p, count};
+                way[i] = (RollChoice){cost, p, count};
         }
     }
     Rolled *out = NEWN(b->a, Rolled, *n);

@@ -24,7 +24,7 @@ typedef struct {
     const uint8_t *bytes; /* in the buffer's layout */
     Interp *interp;       /* owner of the bytes of a recipe */
     void *packed;         /* or of those that a layout has moved */
-} Value;
+} WeightValue;
 
 static int64_t dense_dims(const Buffer *w, int64_t *dims)
 {
@@ -66,7 +66,7 @@ static void forget_read(const void *up_to, void *user)
 }
 
 /* The buffer's layout applied to the dense tensor, which is dropped. */
-static void pack(const Buffer *w, Value *v)
+static void pack(const Buffer *w, WeightValue *v)
 {
     int64_t dims[INGOT_MAX_RANK];
     dense_dims(w, dims);
@@ -82,9 +82,9 @@ static void pack(const Buffer *w, Value *v)
     v->bytes = v->packed;
 }
 
-static Value value_open(Bundle *b, const Buffer *w)
+static WeightValue value_open(Bundle *b, const Buffer *w)
 {
-    Value v = {0};
+    WeightValue v = {0};
     int64_t dims[INGOT_MAX_RANK];
     if (w->node->op == OP_DATA) {
         const Data *d = w->node->arg.ptr;
@@ -103,14 +103,14 @@ static Value value_open(Bundle *b, const Buffer *w)
     return v;
 }
 
-static void value_close(Value *v, const Buffer *w)
+static void value_close(WeightValue *v, const Buffer *w)
 {
     free(v->packed);
     if (v->interp)
         interp_free(v->interp);
     if (w->node->op == OP_DATA)
         forget_data(w->node->arg.ptr);
-    *v = (Value){0};
+    *v = (WeightValue){0};
 }
 
 /* Whether the elements, f32 or pairs of them, are to be flushed. */
@@ -131,7 +131,7 @@ static void flush(uint8_t *bytes, size_t n)
 }
 
 /* The same in a copy of a value that lies in the model's file. */
-static void value_flush(Value *v, const Buffer *w)
+static void value_flush(WeightValue *v, const Buffer *w)
 {
     if (!v->packed && (v->packed = malloc((size_t)w->bytes + 1)))
         v->bytes = memcpy(v->packed, v->bytes, (size_t)w->bytes);
@@ -251,7 +251,7 @@ static void write_arrays(Bundle *b)
     unsigned needs = 0;
     for (int i = 0; i < b->nweight && !b->failed; i++) {
         const Buffer *w = b->weight[i];
-        Value v = value_open(b, w);
+        WeightValue v = value_open(b, w);
         if (v.bytes && flushes(b, w))
             value_flush(&v, w);
         if (v.bytes) {
@@ -353,7 +353,7 @@ static void write_blob(Bundle *b)
     igrt_sum_begin(&o.sum);
     for (int i = 0; i < b->nweight && !b->failed && !o.error; i++) {
         const Buffer *w = b->weight[i];
-        Value v = value_open(b, w);
+        WeightValue v = value_open(b, w);
         blob_add(&o, NULL, w->offset - o.written, false);
         if (v.bytes)
             blob_add(&o, v.bytes, w->bytes, flushes(b, w));

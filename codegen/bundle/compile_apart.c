@@ -25,12 +25,12 @@ typedef struct {
     int fd;
     double until; /* 0: without end */
     Compilation *c;
-} Child;
+} CompileChild;
 
 typedef struct {
     const Target *t;
     bool flush;
-    Child child[MOST_CHILDREN];
+    CompileChild child[MOST_CHILDREN];
     int n, most;
 } Children;
 
@@ -92,14 +92,14 @@ static bool start(Children *all, Compilation *c)
         return false;
     }
     pending_program(pid);
-    all->child[all->n++] = (Child){pid, fd[0], c->most > 0 ? seconds() + c->most : 0, c};
+    all->child[all->n++] = (CompileChild){pid, fd[0], c->most > 0 ? seconds() + c->most : 0, c};
     return true;
 }
 
 /* What came through the pipe is all that comes. False: it is no answer. */
 static bool end(Children *all, int at, bool late)
 {
-    const Child child = all->child[at];
+    const CompileChild child = all->child[at];
     StrBuf *out = &child.c->out, image = {0};
     int code = 0;
     all->child[at] = all->child[--all->n];
@@ -140,7 +140,7 @@ static Compilation *wait_for_one(Children *all, bool *answered)
         }
         const int ready = poll(p, (nfds_t)all->n, left > 0 ? (int)(left * 1e3) + 1 : 0);
         for (int i = 0; i < all->n; i++) {
-            Child *child = &all->child[i];
+            CompileChild *child = &all->child[i];
             Compilation *c = child->c;
             char piece[1 << 16];
             if (ready > 0 && p[i].revents) {

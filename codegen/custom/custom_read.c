@@ -19,7 +19,7 @@ typedef struct {
     StrBuf names; /* of functions that could be meant */
     int nname;
     const char *only; /* the one */
-} Reader;
+} SourceReader;
 
 static int line_at(CXSourceLocation at)
 {
@@ -33,9 +33,9 @@ static int line_of(CXCursor cursor)
     return line_at(libclang.getCursorLocation(cursor));
 }
 
-static bool reader_fault(Reader *r, int line, const char *format, ...)
+static bool reader_fault(SourceReader *r, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static bool reader_fault(Reader *r, int line, const char *format, ...)
+static bool reader_fault(SourceReader *r, int line, const char *format, ...)
 {
     StrBuf sb = {0};
     va_list ap;
@@ -51,7 +51,7 @@ static bool reader_fault(Reader *r, int line, const char *format, ...)
 
 /* ---- the translation unit -------------------------------------------------------------------- */
 
-static void check_diagnostics(Reader *r)
+static void check_diagnostics(SourceReader *r)
 {
     for (unsigned i = 0; i < libclang.getNumDiagnostics(r->unit) && r->ok; i++) {
         CXDiagnostic d = libclang.getDiagnostic(r->unit, i);
@@ -65,7 +65,7 @@ static void check_diagnostics(Reader *r)
 /* The bundle gets this one file: what it includes has to be there too. */
 static void check_include(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data)
 {
-    Reader *r = data;
+    SourceReader *r = data;
     if (depth == 1 &&
         !libclang.Location_isInSystemHeader(libclang.getLocation(r->unit, file, 1, 1)))
         reader_fault(r, line_at(stack[0]),
@@ -75,7 +75,7 @@ static void check_include(CXFile file, CXSourceLocation *stack, unsigned depth, 
 }
 
 /* Contexts and threads share what is static; a bundle has nothing of the kind. */
-static bool outlives(Reader *r, CXCursor cursor, CXCursor parent)
+static bool outlives(SourceReader *r, CXCursor cursor, CXCursor parent)
 {
     bool local = libclang.getCursorKind(parent) != CXCursor_TranslationUnit;
     if (libclang.getCursorKind(cursor) != CXCursor_VarDecl ||
@@ -106,7 +106,7 @@ static bool is_identifier(const char *s)
 static enum CXChildVisitResult look_at_name(CXCursor cursor, CXCursor parent, CXClientData data)
 {
     (void)parent;
-    Reader *r = data;
+    SourceReader *r = data;
     CustomOp *op = r->op;
     const char *name = clang_text(r->c->arena, libclang.getCursorSpelling(cursor));
     enum CXCursorKind kind = libclang.getCursorKind(cursor);
@@ -127,7 +127,7 @@ static enum CXChildVisitResult look_at_name(CXCursor cursor, CXCursor parent, CX
 
 static enum CXChildVisitResult look_at(CXCursor cursor, CXCursor parent, CXClientData data)
 {
-    Reader *r = data;
+    SourceReader *r = data;
     Context *c = r->c;
     enum CXCursorKind kind = libclang.getCursorKind(cursor);
     if (!libclang.Location_isFromMainFile(libclang.getCursorLocation(cursor)))
@@ -165,7 +165,7 @@ static const char *trimmed(Context *c, const char *s, const char *end)
 }
 
 /* "out[y] = in[x]", "scratch = 4*n_x", "elementwise"; other lines are prose. */
-static void read_line(Reader *r, const char *s, const char *end, int line)
+static void read_line(SourceReader *r, const char *s, const char *end, int line)
 {
     static const char *const words[] = {"out[", "state[", "scratch", "default["};
     while (s < end && (isspace((unsigned char)*s) || *s == '*' || *s == '/'))
@@ -206,7 +206,7 @@ static void read_line(Reader *r, const char *s, const char *end, int line)
     }
 }
 
-static void read_comment(Reader *r)
+static void read_comment(SourceReader *r)
 {
     const char *text = clang_text(r->c->arena, libclang.Cursor_getRawCommentText(r->function));
     int line = line_at(libclang.getRangeStart(libclang.Cursor_getCommentRange(r->function)));
@@ -264,7 +264,7 @@ static const CustomRule *rule_named(const CustomOp *op, int kind, const char *na
     return NULL;
 }
 
-static void read_pointer(Reader *r, CustomParam *p, CXType pointee)
+static void read_pointer(SourceReader *r, CustomParam *p, CXType pointee)
 {
     CustomOp *op = r->op;
     bool constant = libclang.isConstQualifiedType(pointee) != 0;
@@ -314,7 +314,7 @@ static bool read_size(CustomOp *op, CustomParam *p)
     return false;
 }
 
-static void read_scalar(Reader *r, CustomParam *p, CXType type)
+static void read_scalar(SourceReader *r, CustomParam *p, CXType type)
 {
     CustomOp *op = r->op;
     enum CXTypeKind kind = libclang.getCanonicalType(type).kind;
@@ -343,7 +343,7 @@ static void read_scalar(Reader *r, CustomParam *p, CXType type)
 }
 
 /* A function of elements: those that have no default are inputs. */
-static void read_element(Reader *r, CustomParam *p, CXType type)
+static void read_element(SourceReader *r, CustomParam *p, CXType type)
 {
     CustomOp *op = r->op;
     if (rule_named(op, CUSTOM_DEFAULT_RULE, p->name)) {
@@ -367,7 +367,7 @@ static const char *type_spelling(Context *c, CXType type)
     return constant ? s + 6 : s;
 }
 
-static void read_result(Reader *r)
+static void read_result(SourceReader *r)
 {
     CustomOp *op = r->op;
     CXType type = libclang.getCursorResultType(r->function);
@@ -392,7 +392,7 @@ static void read_result(Reader *r)
                      op->function);
 }
 
-static void read_function(Reader *r)
+static void read_function(SourceReader *r)
 {
     CustomOp *op = r->op;
     int n = libclang.Cursor_getNumArguments(r->function);
@@ -448,7 +448,7 @@ static bool is_kind(const CustomOp *op, const char *name, CustomKind kind)
 }
 
 /* Rules are about parameters that there are. */
-static void check_rules(Reader *r)
+static void check_rules(SourceReader *r)
 {
     const CustomOp *op = r->op;
     bool scratch = false;
@@ -477,7 +477,7 @@ static void check_rules(Reader *r)
                          op->function);
 }
 
-static void find_function(Reader *r)
+static void find_function(SourceReader *r)
 {
     CustomOp *op = r->op;
     CXCursor all = libclang.getTranslationUnitCursor(r->unit);
@@ -500,7 +500,7 @@ static void find_function(Reader *r)
 bool custom_read(Context *c, CustomOp *op)
 {
     static const char *const arguments[] = {"-x", "c", "-std=c99", "-fparse-all-comments"};
-    Reader r = {.c = c, .op = op, .ok = true};
+    SourceReader r = {.c = c, .op = op, .ok = true};
     struct CXUnsavedFile source = {op->file, op->text, op->bytes}; /* what the bundle will have */
     CUnit unit;
     if (!cunit_open(&unit, c->arena, op->file, &source, (int)(sizeof arguments / sizeof *arguments),

@@ -76,17 +76,17 @@ typedef struct {
     Map origin; /* hash of an origin's text -> its number + 1 */
     const Origin **origins;
     int norigin;
-} Graph;
+} ModelGraph;
 
-static void collect(Graph *g, int nroot, Node *const *roots, int inside);
+static void collect(ModelGraph *g, int nroot, Node *const *roots, int inside);
 
-static void collect_region(Graph *g, const struct Region *r, int inside)
+static void collect_region(ModelGraph *g, const struct Region *r, int inside)
 {
     collect(g, r->nresult, r->result, inside);
 }
 
 /* Depth is bounded by that of the file's messages. */
-static void collect(Graph *g, int nroot, Node *const *roots, int inside)
+static void collect(ModelGraph *g, int nroot, Node *const *roots, int inside)
 {
     int n;
     Node **order = graph_toposort(g->a, nroot, roots, &n);
@@ -106,7 +106,7 @@ static void collect(Graph *g, int nroot, Node *const *roots, int inside)
     }
 }
 
-static int origin_number(Graph *g, const Origin *o)
+static int origin_number(ModelGraph *g, const Origin *o)
 {
     uint64_t key = hash_bytes(hash_bytes(1, o->node, strlen(o->node)), o->op, strlen(o->op));
     int at = (int)(intptr_t)map_get(&g->origin, key);
@@ -162,7 +162,7 @@ static void arg_text(StrBuf *sb, const Context *c, Node *n)
     }
 }
 
-static void graph_node(StrBuf *sb, Graph *g, Node *n, int inside)
+static void graph_node(StrBuf *sb, ModelGraph *g, Node *n, int inside)
 {
     const Context *c = g->x->p->c;
     sb_printf(sb, "{\"id\": %u, \"op\": \"%s\", \"type\": ", n->id, op_info[n->op].text);
@@ -217,10 +217,10 @@ static Node **results(const Inspection *x, Arena *a, int *n)
 }
 
 /* The nodes below the results, as numbers. */
-static void graph(StrBuf *sb, const Inspection *x, Graph *all, const char *pass, int nroot,
+static void graph(StrBuf *sb, const Inspection *x, ModelGraph *all, const char *pass, int nroot,
                   Node *const *roots)
 {
-    Graph g = {.x = x, .a = all->a, .seen = NEWN(all->a, bool, x->p->c->nnode + 1)};
+    ModelGraph g = {.x = x, .a = all->a, .seen = NEWN(all->a, bool, x->p->c->nnode + 1)};
     collect(&g, nroot, roots, -1);
     sb_printf(sb, "    {\"pass\": \"%s\", \"results\": [", pass);
     for (int i = 0; i < nroot; i++)
@@ -241,7 +241,7 @@ void inspect_graphs(StrBuf *sb, const Inspection *x)
 {
     Context *c = x->p->c;
     Arena *a = arena_new();
-    Graph g = {.x = x, .a = a, .seen = NEWN(a, bool, c->nnode + 1)};
+    ModelGraph g = {.x = x, .a = a, .seen = NEWN(a, bool, c->nnode + 1)};
     int n;
     Node **now = results(x, a, &n);
     source_nodes(sb, c);

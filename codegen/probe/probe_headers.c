@@ -38,14 +38,14 @@ typedef struct {
     Map names;
     int n;
     bool has[NWANTED];
-} Seen;
+} HeaderNames;
 
 /* Functions, and macros that stand for them, of the compiler's folder; those that begin with
  * __builtin are nobody's. */
 static enum CXChildVisitResult look(CXCursor cursor, CXCursor parent, CXClientData data)
 {
     (void)parent;
-    Seen *s = data;
+    HeaderNames *s = data;
     enum CXCursorKind kind = libclang.getCursorKind(cursor);
     bool macro = kind == CXCursor_MacroDefinition && libclang.Cursor_isMacroFunctionLike(cursor);
     if (kind != CXCursor_FunctionDecl && !macro)
@@ -91,7 +91,7 @@ static void read_header(Probe *p, const char *header, bool *has)
     source_of(p, header, &sb);
     struct CXUnsavedFile text = {"ingot-probe.c", sb.data, sb.len};
     CUnit unit;
-    Seen seen = {.p = p};
+    HeaderNames seen = {.p = p};
     if (cunit_open(&unit, p->a, "ingot-probe.c", &text, (int)(sizeof arguments / sizeof *arguments),
                    arguments,
                    CXTranslationUnit_KeepGoing | CXTranslationUnit_SkipFunctionBodies |

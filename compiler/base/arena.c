@@ -13,9 +13,9 @@ typedef struct Block_ {
     size_t size, used;
     size_t mapped; /* bytes, header included, that are pages of their own; 0: they are the heap's */
     _Alignas(16) unsigned char bytes[];
-} Chunk;
+} ArenaBlock;
 struct Arena {
-    Chunk *chunk; /* the first one lies behind the arena: most passes need no other */
+    ArenaBlock *chunk; /* the first one lies behind the arena: most passes need no other */
     size_t total;
 };
 enum { OUT_OF_MEMORY = 71 }; /* exit status */
@@ -29,16 +29,16 @@ static void *must(void *p)
     exit(OUT_OF_MEMORY);
 }
 
-static Chunk *first_chunk(Arena *a)
+static ArenaBlock *first_chunk(Arena *a)
 {
-    return (Chunk *)(void *)(a + 1);
+    return (ArenaBlock *)(void *)(a + 1);
 }
 
 Arena *arena_new(void)
 {
     Arena *a = must(malloc(sizeof *a + sizeof *a->chunk + FIRST_CHUNK));
     *a = (Arena){.chunk = first_chunk(a), .total = FIRST_CHUNK};
-    *a->chunk = (Chunk){.size = FIRST_CHUNK};
+    *a->chunk = (ArenaBlock){.size = FIRST_CHUNK};
     return a;
 }
 
@@ -46,8 +46,8 @@ void arena_free(Arena *a)
 {
     if (!a)
         return;
-    for (Chunk *c = a->chunk; c;) {
-        Chunk *next = c->next;
+    for (ArenaBlock *c = a->chunk; c;) {
+        ArenaBlock *next = c->next;
         if (c->mapped)
             (void)munmap(c, c->mapped);
         else if (c != first_chunk(a))
@@ -62,7 +62,7 @@ void *arena_alloc(Arena *a, size_t bytes)
     if (bytes > SIZE_MAX / 2)
         must(NULL);
     bytes = (bytes + 15) & ~(size_t)15;
-    Chunk *c = a->chunk;
+    ArenaBlock *c = a->chunk;
     if (c->size - c->used < bytes) {
         /* Chunks double up to 1 MiB, so that a kernel's small arena stays small. */
         size_t size = c->size < SECOND_CHUNK ? SECOND_CHUNK : c->size * 2;
@@ -70,8 +70,8 @@ void *arena_alloc(Arena *a, size_t bytes)
             size = GREATEST_CHUNK;
         if (size < bytes)
             size = bytes;
-        Chunk *fresh = must(malloc(sizeof *fresh + size));
-        *fresh = (Chunk){.size = size};
+        ArenaBlock *fresh = must(malloc(sizeof *fresh + size));
+        *fresh = (ArenaBlock){.size = size};
         a->total += size;
         if (bytes > size / 2 && c->size - c->used > size / 8) { /* keep the roomier one in front */
             fresh->next = c->next;
@@ -91,12 +91,12 @@ void *arena_sparse(Arena *a, size_t bytes)
 {
     if (bytes < GREATEST_CHUNK / 16 || bytes > SIZE_MAX / 2)
         return arena_alloc(a, bytes);
-    const size_t all = sizeof(Chunk) + bytes;
-    Chunk *c =
+    const size_t all = sizeof(ArenaBlock) + bytes;
+    ArenaBlock *c =
         mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (c == MAP_FAILED)
         return arena_alloc(a, bytes);
-    *c = (Chunk){.next = a->chunk->next, .size = bytes, .used = bytes, .mapped = all};
+    *c = (ArenaBlock){.next = a->chunk->next, .size = bytes, .used = bytes, .mapped = all};
     a->chunk->next = c; /* behind the one in front, which has room */
     return c->bytes;
 }

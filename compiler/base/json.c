@@ -44,14 +44,14 @@ typedef struct {
     Arena *a;
     const char *at, *why;
     int depth;
-} Reader;
+} JsonReader;
 
-static void space(Reader *r)
+static void space(JsonReader *r)
 {
     r->at += strspn(r->at, " \t\r\n");
 }
 
-static bool is(Reader *r, char c)
+static bool is(JsonReader *r, char c)
 {
     space(r);
     if (*r->at != c)
@@ -60,14 +60,14 @@ static bool is(Reader *r, char c)
     return true;
 }
 
-static bool bad(Reader *r, const char *why)
+static bool bad(JsonReader *r, const char *why)
 {
     if (!r->why)
         r->why = why;
     return false;
 }
 
-static bool hex4(Reader *r, unsigned *out)
+static bool hex4(JsonReader *r, unsigned *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++, r->at++) {
@@ -94,7 +94,7 @@ static void put_utf8(StrBuf *sb, unsigned c)
     sb_write(sb, b, n);
 }
 
-static bool read_escape(Reader *r, StrBuf *sb)
+static bool read_escape(JsonReader *r, StrBuf *sb)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     char c = *r->at++;
@@ -116,7 +116,7 @@ static bool read_escape(Reader *r, StrBuf *sb)
     return true;
 }
 
-static const char *read_string(Reader *r)
+static const char *read_string(JsonReader *r)
 {
     StrBuf sb = {0};
     bool ok = true;
@@ -135,9 +135,9 @@ static const char *read_string(Reader *r)
     return out;
 }
 
-static bool read_value(Reader *r, Json *v);
+static bool read_value(JsonReader *r, Json *v);
 
-static bool read_items(Reader *r, Json *v, char end)
+static bool read_items(JsonReader *r, Json *v, char end)
 {
     Json **last = &v->item;
     if (++r->depth > MAX_DEPTH)
@@ -159,7 +159,7 @@ static bool read_items(Reader *r, Json *v, char end)
     return true;
 }
 
-static bool read_value(Reader *r, Json *v)
+static bool read_value(JsonReader *r, Json *v)
 {
     static const struct {
         const char *text;
@@ -195,7 +195,7 @@ static bool read_value(Reader *r, Json *v)
 
 const Json *json_read(Arena *a, const char *text, const char **why)
 {
-    Reader r = {.a = a, .at = text};
+    JsonReader r = {.a = a, .at = text};
     Json *v = NEW(a, Json);
     bool ok = read_value(&r, v);
     if (ok)

@@ -116,18 +116,18 @@ typedef struct {
     unsigned short bytes;
     unsigned char type;
     char name[];
-} Entry;
+} DirEntry;
 
 static void remove_at(int at, const char *name, int depth);
 
 /* What is in the folder. False: there was nothing. */
 static bool empty_folder(int fd, int depth)
 {
-    _Alignas(Entry) char list[1024];
+    _Alignas(DirEntry) char list[1024];
     bool any = false;
     for (long n; (n = syscall(SYS_getdents64, fd, list, sizeof list)) > 0;)
         for (long i = 0; i < n;) {
-            const Entry *e = (const Entry *)(const void *)(list + i);
+            const DirEntry *e = (const DirEntry *)(const void *)(list + i);
             const bool dots =
                 e->name[0] == '.' && (!e->name[1] || (e->name[1] == '.' && !e->name[2]));
             if (!dots)

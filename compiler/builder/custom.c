@@ -25,11 +25,11 @@ typedef struct {
     const CustomRule *rule; /* being evaluated */
     const char *at;         /* in its text */
     bool failed;
-} Use;
+} CustomInputs;
 
-static void use_fault(Use *u, int line, const char *format, ...)
+static void use_fault(CustomInputs *u, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void use_fault(Use *u, int line, const char *format, ...)
+static void use_fault(CustomInputs *u, int line, const char *format, ...)
 {
     StrBuf sb = {0};
     va_list ap;
@@ -60,13 +60,13 @@ static const CustomRule *rule_find(const CustomOp *op, int kind, const char *nam
 
 /* ---- expressions: numbers, n_x, x_dim0, integer attributes, + - * / % ( ) ------------------- */
 
-static void blanks(Use *u)
+static void blanks(CustomInputs *u)
 {
     while (*u->at == ' ' || *u->at == '\t')
         u->at++;
 }
 
-static bool accept(Use *u, char c)
+static bool accept(CustomInputs *u, char c)
 {
     blanks(u);
     if (*u->at != c)
@@ -76,7 +76,7 @@ static bool accept(Use *u, char c)
 }
 
 /* n_x or x_dim0 of an input that need not be a parameter; NULL: the name is something else. */
-static Node *size_named(Use *u, const char *name, size_t n)
+static Node *size_named(CustomInputs *u, const char *name, size_t n)
 {
     for (int i = 0; i < u->op->nparam; i++) {
         const CustomParam *p = &u->op->param[i];
@@ -105,9 +105,9 @@ static Node *size_named(Use *u, const char *name, size_t n)
     return NULL;
 }
 
-static Node *expression(Use *u, int depth);
+static Node *expression(CustomInputs *u, int depth);
 
-static Node *operand(Use *u, int depth)
+static Node *operand(CustomInputs *u, int depth)
 {
     blanks(u);
     const char *start = u->at;
@@ -139,7 +139,7 @@ static Node *operand(Use *u, int depth)
     return idx(u->c, 1);
 }
 
-static Node *term(Use *u, int depth)
+static Node *term(CustomInputs *u, int depth)
 {
     Node *e = operand(u, depth);
     while (!u->failed) {
@@ -160,7 +160,7 @@ static Node *term(Use *u, int depth)
     return e;
 }
 
-static Node *expression(Use *u, int depth)
+static Node *expression(CustomInputs *u, int depth)
 {
     Node *e = term(u, depth);
     while (!u->failed) {
@@ -174,13 +174,13 @@ static Node *expression(Use *u, int depth)
     return e;
 }
 
-static void rule_begin(Use *u, const CustomRule *r)
+static void rule_begin(CustomInputs *u, const CustomRule *r)
 {
     u->rule = r;
     u->at = r->text;
 }
 
-static void rule_end(Use *u)
+static void rule_end(CustomInputs *u)
 {
     blanks(u);
     if (*u->at)
@@ -189,7 +189,7 @@ static void rule_end(Use *u)
 }
 
 /* in[x], or [expression, expression ...] */
-static void rule_shape(Use *u, const CustomRule *r, ingot_call_out *out)
+static void rule_shape(CustomInputs *u, const CustomRule *r, ingot_call_out *out)
 {
     rule_begin(u, r);
     blanks(u);
@@ -225,7 +225,7 @@ static void rule_shape(Use *u, const CustomRule *r, ingot_call_out *out)
 
 /* ---- what the node gives -------------------------------------------------------------------- */
 
-static void check_counts(Use *u, int n_in, int n_out)
+static void check_counts(CustomInputs *u, int n_in, int n_out)
 {
     const CustomOp *op = u->op;
     if (n_in != op->nin)
@@ -236,7 +236,7 @@ static void check_counts(Use *u, int n_in, int n_out)
                   n_out);
 }
 
-static void check_types(Use *u)
+static void check_types(CustomInputs *u)
 {
     for (int i = 0; i < u->op->nin && !u->failed; i++) {
         const CustomParam *p = custom_param(u->op, CUSTOM_INPUT, i);
@@ -247,7 +247,7 @@ static void check_types(Use *u)
     }
 }
 
-static void take_attribute(Use *u, const ingot_attribute *a)
+static void take_attribute(CustomInputs *u, const ingot_attribute *a)
 {
     const CustomParam *p = param_find(u->op, a->name, strlen(a->name));
     if (!p || (p->kind != CUSTOM_INT && p->kind != CUSTOM_FLOAT)) {
@@ -281,7 +281,7 @@ static void take_attribute(Use *u, const ingot_attribute *a)
 }
 
 /* Those that the node leaves out have what the comment says: default[beta] = 1. */
-static void take_default(Use *u, const CustomParam *p)
+static void take_default(CustomInputs *u, const CustomParam *p)
 {
     const CustomRule *r = rule_find(u->op, CUSTOM_DEFAULT_RULE, p->name);
     char *end = NULL;
@@ -301,7 +301,7 @@ static void take_default(Use *u, const CustomParam *p)
         use_fault(u, r->line, "default[%s]: '%s' is no number for '%s'", p->name, r->text, p->type);
 }
 
-static void take_attributes(Use *u, int n, const ingot_attribute *attr)
+static void take_attributes(CustomInputs *u, int n, const ingot_attribute *attr)
 {
     for (int i = 0; i < n && !u->failed; i++)
         take_attribute(u, &attr[i]);
@@ -314,7 +314,7 @@ static void take_attributes(Use *u, int n, const ingot_attribute *attr)
 }
 
 /* Sizes that are parameters are within the tensors' rank, and fit in their type. */
-static void check_sizes(Use *u, const ingot_call_out *out)
+static void check_sizes(CustomInputs *u, const ingot_call_out *out)
 {
     for (int i = 0; i < u->op->nparam && !u->failed; i++) {
         const CustomParam *p = &u->op->param[i];
@@ -338,7 +338,7 @@ static void check_sizes(Use *u, const ingot_call_out *out)
     }
 }
 
-static void check_ranks(Use *u, const ingot_call_out *out, int nout)
+static void check_ranks(CustomInputs *u, const ingot_call_out *out, int nout)
 {
     int most = 0;
     for (int i = 0; i < u->op->nin && !u->failed; i++)
@@ -352,7 +352,7 @@ static void check_ranks(Use *u, const ingot_call_out *out, int nout)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-static void shapes(Use *u, ingot_call_out *out)
+static void shapes(CustomInputs *u, ingot_call_out *out)
 {
     const CustomOp *op = u->op;
     for (int i = 0; i < op->nout && !u->failed; i++) {
@@ -373,7 +373,7 @@ static void shapes(Use *u, ingot_call_out *out)
 }
 
 /* A state is an input and an output: its tensor, and what it is in the next run. */
-static void states(Use *u, Node **in, ingot_call_out *out)
+static void states(CustomInputs *u, Node **in, ingot_call_out *out)
 {
     for (int i = 0; i < u->op->nstate && !u->failed; i++) {
         const CustomParam *p = custom_param(u->op, CUSTOM_STATE, i);
@@ -399,7 +399,7 @@ static void states(Use *u, Node **in, ingot_call_out *out)
     }
 }
 
-static size_t scratch_bytes(Use *u)
+static size_t scratch_bytes(CustomInputs *u)
 {
     const CustomRule *r = rule_find(u->op, CUSTOM_SCRATCH_RULE, NULL);
     if (!r)
@@ -469,8 +469,8 @@ void ingot_custom(ingot_context *c, ingot_custom_op *op, int n_in, ingot_tensor 
         op->stage = op->read(c, op) ? CUSTOM_READ : CUSTOM_BROKEN;
     if (op->stage == CUSTOM_BROKEN) /* the first use has told why */
         return;
-    Use *u = NEW(c->arena, Use);
-    *u = (Use){.c = c, .op = op, .in = in};
+    CustomInputs *u = NEW(c->arena, CustomInputs);
+    *u = (CustomInputs){.c = c, .op = op, .in = in};
     int nin = op->nin + op->nstate, nout = op->nout + op->nstate;
     Node **src = NEWN(c->arena, Node *, nin + 1), **made = NEWN(c->arena, Node *, nout + 1);
     ingot_call_out *to = NEWN(c->arena, ingot_call_out, nout + 1);

@@ -16,11 +16,11 @@ typedef struct {
     ingot_tensor *x;
     int n;
     int label[2 * INGOT_MAX_RANK]; /* characters, or ELLIPSIS + i counted from the last axis */
-} Term;
+} EinsumTerm;
 
 /* Parses one term up to ',', '-' or the end.  rank: of the operand, or -1 for the output, whose
  * "..." stands for `dots` axes.  Returns the number of axes behind "...", or -1 on a bad term. */
-static int parse_term(const char **at, int rank, int dots, Term *t)
+static int parse_term(const char **at, int rank, int dots, EinsumTerm *t)
 {
     const char *s = *at;
     int named = 0, seen = 0;
@@ -50,7 +50,7 @@ static int parse_term(const char **at, int rank, int dots, Term *t)
     return seen ? dots : 0;
 }
 
-static int find(const Term *t, int label)
+static int find(const EinsumTerm *t, int label)
 {
     for (int i = 0; i < t->n; i++)
         if (t->label[i] == label)
@@ -59,9 +59,9 @@ static int find(const Term *t, int label)
 }
 
 /* x[.., i, .., i, ..] -> the diagonal, with the label once. */
-static void take_diagonals(ingot_context *c, Term *t)
+static void take_diagonals(ingot_context *c, EinsumTerm *t)
 {
-    Term u = {.n = 0};
+    EinsumTerm u = {.n = 0};
     ingot_dim *dims[INGOT_MAX_RANK];
     ingot_tensor *index[INGOT_MAX_RANK];
     for (int i = 0; i < t->n; i++)
@@ -85,7 +85,7 @@ static void take_diagonals(ingot_context *c, Term *t)
 }
 
 /* t's axes in the order of `order`, size 1 where it has no such label. */
-static ingot_tensor *align(ingot_context *c, const Term *t, int n, const int *order)
+static ingot_tensor *align(ingot_context *c, const EinsumTerm *t, int n, const int *order)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     int perm[INGOT_MAX_RANK], k = 0;
@@ -99,13 +99,14 @@ static ingot_tensor *align(ingot_context *c, const Term *t, int n, const int *or
 }
 
 /* a * b (b may be NULL), summed over the labels for which keep[] is false. */
-static bool contract(ingot_context *c, const Term *a, const Term *b, const bool *keep, Term *out)
+static bool contract(ingot_context *c, const EinsumTerm *a, const EinsumTerm *b, const bool *keep,
+                     EinsumTerm *out)
 {
     int order[4 * INGOT_MAX_RANK], n = 0, kept = 0;
     bool seen[LABELS] = {false};
     for (int pass = 0; pass < 2; pass++) { /* the kept ones, then the summed ones */
         for (int side = 0; side < 2; side++) {
-            const Term *t = side ? b : a;
+            const EinsumTerm *t = side ? b : a;
             for (int i = 0; t && i < t->n; i++) {
                 int label = t->label[i];
                 if (keep[label] != (pass == 0) || seen[label])
@@ -131,7 +132,7 @@ static bool contract(ingot_context *c, const Term *a, const Term *b, const bool 
     return !ingot_is_poison(out->x);
 }
 
-static void implicit_output(const Term *t, int n, int dots, Term *out)
+static void implicit_output(const EinsumTerm *t, int n, int dots, EinsumTerm *out)
 {
     int count[LABELS] = {0};
     out->n = 0;
@@ -151,7 +152,7 @@ ingot_tensor *ingot_einsum(ingot_context *c, const char *equation, int n,
     const char *at = equation;
     if (n < 1)
         return ingot_error(c, INGOT_INVALID, "einsum '%s' of no operands", equation);
-    Term *t = ingot_alloc(c, (size_t)n * sizeof *t), out = {.n = 0};
+    EinsumTerm *t = ingot_alloc(c, (size_t)n * sizeof *t), out = {.n = 0};
     int dots = 0;
     for (int i = 0; i < n; i++) {
         if (ingot_is_poison(operands[i]))
@@ -180,10 +181,10 @@ ingot_tensor *ingot_einsum(ingot_context *c, const char *equation, int n,
         if (ingot_is_poison(t[i].x))
             return t[i].x;
     }
-    Term acc = t[0];
+    EinsumTerm acc = t[0];
     for (int i = n == 1 ? 0 : 1; i < n; i++) {
         bool keep[LABELS] = {false};
-        Term next;
+        EinsumTerm next;
         for (int k = 0; k < out.n; k++)
             keep[out.label[k]] = true;
         for (int j = i + 1; j < n; j++)

@@ -19,20 +19,20 @@ enum { MAX_GATES = 4, MAX_ACTS = 3 };
 
 typedef struct Layer Layer;
 /* The next states from this step's xw [batch, gates * hidden]; next[1] is the cell of an LSTM. */
-typedef void StepFn(ingot_context *, const Layer *, ingot_tensor *xw, ingot_tensor *const *state,
-                    ingot_tensor **next);
+typedef void LayerStepFn(ingot_context *, const Layer *, ingot_tensor *xw,
+                         ingot_tensor *const *state, ingot_tensor **next);
 typedef ingot_tensor *PlainFn(ingot_context *, ingot_tensor *);
 
 /* What tells the layers apart. */
 typedef struct {
     const char *name, *gates; /* a letter a gate */
     int states;
-    StepFn *step;
+    LayerStepFn *step;
     PlainFn *usual[MAX_ACTS]; /* the activations unless told */
-} Kind;
+} LayerKind;
 
 struct Layer {
-    const Kind *kind;
+    const LayerKind *kind;
     const ingot_recurrence *set;
     int64_t hidden;
     int place[MAX_GATES];     /* of each gate's rows, in multiples of hidden */
@@ -199,8 +199,8 @@ static ingot_tensor *at_step(ingot_context *c, ingot_tensor *x, ingot_tensor *t)
 }
 
 /* out: all states, the last ones. */
-static void run(ingot_context *c, const Kind *kind, ingot_tensor *x, const ingot_recurrence *set,
-                ingot_tensor **out)
+static void run(ingot_context *c, const LayerKind *kind, ingot_tensor *x,
+                const ingot_recurrence *set, ingot_tensor **out)
 {
     Layer q = {.kind = kind, .set = set};
     ingot_tensor *const given[] = {set->state, set->cell};
@@ -241,19 +241,19 @@ static void run(ingot_context *c, const Kind *kind, ingot_tensor *x, const ingot
 void ingot_lstm(ingot_context *c, ingot_tensor *x, const ingot_recurrence *set,
                 ingot_tensor *out[3])
 {
-    static const Kind lstm = {
+    static const LayerKind lstm = {
         "lstm", "ifoc", 2, lstm_step, {ingot_sigmoid, ingot_tanh, ingot_tanh}};
     run(c, &lstm, x, set, out);
 }
 
 void ingot_gru(ingot_context *c, ingot_tensor *x, const ingot_recurrence *set, ingot_tensor *out[2])
 {
-    static const Kind gru = {"gru", "zrh", 1, gru_step, {ingot_sigmoid, ingot_tanh}};
+    static const LayerKind gru = {"gru", "zrh", 1, gru_step, {ingot_sigmoid, ingot_tanh}};
     run(c, &gru, x, set, out);
 }
 
 void ingot_rnn(ingot_context *c, ingot_tensor *x, const ingot_recurrence *set, ingot_tensor *out[2])
 {
-    static const Kind rnn = {"rnn", "h", 1, rnn_step, {ingot_tanh}};
+    static const LayerKind rnn = {"rnn", "h", 1, rnn_step, {ingot_tanh}};
     run(c, &rnn, x, set, out);
 }

@@ -24,15 +24,15 @@ typedef struct {
     ingot_dtype type;
     int parts, n;
     int x[MOST_PRODUCTS], w[MOST_PRODUCTS]; /* which part: 0 is the first */
-} Terms;
-static const Terms terms_of[] = {
+} SplitTerms;
+static const SplitTerms terms_of[] = {
     [INGOT_PRECISION_BF16] = {INGOT_BF16, 1, 1, {0}, {0}},
     [INGOT_PRECISION_F16] = {INGOT_F16, 1, 1, {0}, {0}},
     [INGOT_PRECISION_BF16X3] = {INGOT_BF16, 2, 3, {1, 0, 0}, {0, 0, 1}},
     [INGOT_PRECISION_BF16X6] = {INGOT_BF16, 3, 6, {2, 1, 1, 0, 0, 0}, {0, 0, 1, 1, 0, 2}},
 };
 
-static void split(ingot_context *c, ingot_tensor *x, const Terms *t, ingot_tensor **part)
+static void split(ingot_context *c, ingot_tensor *x, const SplitTerms *t, ingot_tensor **part)
 {
     for (int i = 0; i < t->parts; i++) {
         part[i] = ingot_cast(c, x, t->type);
@@ -41,7 +41,7 @@ static void split(ingot_context *c, ingot_tensor *x, const Terms *t, ingot_tenso
 }
 
 /* The parts that the terms have, one behind the other. */
-static ingot_tensor *laid(ingot_context *c, ingot_tensor **part, int axis, const Terms *t,
+static ingot_tensor *laid(ingot_context *c, ingot_tensor **part, int axis, const SplitTerms *t,
                           const int *which)
 {
     ingot_tensor *all[MOST_PRODUCTS];
@@ -81,7 +81,7 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
         out.w[0] = cut(c, w);
         return out;
     }
-    const Terms *t = &terms_of[p];
+    const SplitTerms *t = &terms_of[p];
     ingot_tensor *xs[MOST_PARTS], *ws[MOST_PARTS];
     split(c, x, t, xs);
     split(c, w, t, ws);

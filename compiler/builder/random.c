@@ -12,7 +12,7 @@
 
 typedef struct {
     Node *w[2]; /* u32, broadcasting */
-} Pair;
+} ThreefryPair;
 
 static Node *u32(Context *c, int64_t v)
 {
@@ -24,7 +24,7 @@ static Node *rotate(Context *c, Node *x, int by)
     return ingot_or(c, ingot_shl(c, x, u32(c, by)), ingot_shr(c, x, u32(c, 32 - by)));
 }
 
-static Pair threefry(Context *c, Pair key, Pair x)
+static ThreefryPair threefry(Context *c, ThreefryPair key, ThreefryPair x)
 {
     static const int by[8] = {13, 15, 26, 6, 17, 29, 16, 24};
     Node *parity = ingot_xor(c, ingot_xor(c, key.w[0], key.w[1]), u32(c, 0x1bd11bda));
@@ -44,10 +44,10 @@ static Pair threefry(Context *c, Pair key, Pair x)
 }
 
 /* The low and high half of a u64. */
-static Pair halves(Context *c, Node *x)
+static ThreefryPair halves(Context *c, Node *x)
 {
     Node *high = ingot_shr(c, x, ingot_scalar_i(c, INGOT_U64, 32));
-    return (Pair){{ingot_cast(c, x, INGOT_U32), ingot_cast(c, high, INGOT_U32)}};
+    return (ThreefryPair){{ingot_cast(c, x, INGOT_U32), ingot_cast(c, high, INGOT_U32)}};
 }
 
 /* u64 [seed, runs done]; the first use makes it. */
@@ -64,17 +64,18 @@ static Node *state_of(Context *c)
     return c->random;
 }
 
-static Pair state_word(Context *c, int i)
+static ThreefryPair state_word(Context *c, int i)
 {
     Node *w = ingot_slice(c, state_of(c), 0, idx(c, i), idx(c, 1), 1);
     return halves(c, ingot_reshape(c, w, 0, NULL));
 }
 
-static Pair key_of(Context *c, const uint64_t *seed)
+static ThreefryPair key_of(Context *c, const uint64_t *seed)
 {
-    Pair run = state_word(c, 1), key;
+    ThreefryPair run = state_word(c, 1), key;
     if (seed) {
-        key = (Pair){{u32(c, (int64_t)(*seed & UINT32_MAX)), u32(c, (int64_t)(*seed >> 32))}};
+        key =
+            (ThreefryPair){{u32(c, (int64_t)(*seed & UINT32_MAX)), u32(c, (int64_t)(*seed >> 32))}};
         run.w[1] = u32(c, 0);
     } else {
         key = state_word(c, 0);
@@ -91,13 +92,14 @@ static Pair key_of(Context *c, const uint64_t *seed)
 }
 
 /* 64 random bits an element. */
-static Pair bits_of(Context *c, int rank, Node *const *dims, const uint64_t *seed)
+static ThreefryPair bits_of(Context *c, int rank, Node *const *dims, const uint64_t *seed)
 {
     Node *n = idx(c, 1);
     for (int a = 0; a < rank; a++)
         n = ingot_dim_mul(c, n, dims[a]);
     Node *place = ingot_reshape(c, ingot_iota(c, 1, &n, 0), rank, dims);
-    return threefry(c, key_of(c, seed), (Pair){{ingot_cast(c, place, INGOT_U32), u32(c, 0)}});
+    return threefry(c, key_of(c, seed),
+                    (ThreefryPair){{ingot_cast(c, place, INGOT_U32), u32(c, 0)}});
 }
 
 /* The upper `bits` of a word as a number in [0, 1). */
@@ -122,7 +124,7 @@ ingot_tensor *ingot_random_uniform(ingot_context *c, ingot_dtype d, int rank,
 {
     if (!random_check(c, d, rank, dims))
         return c->poison;
-    Pair b = bits_of(c, rank, dims, seed);
+    ThreefryPair b = bits_of(c, rank, dims, seed);
     if (d != INGOT_F64) /* as many bits as the type has */
         return ingot_cast(c,
                           fraction(c, b.w[0],
@@ -142,7 +144,7 @@ ingot_tensor *ingot_random_normal(ingot_context *c, ingot_dtype d, int rank, ing
 {
     if (!random_check(c, d, rank, dims))
         return c->poison;
-    Pair b = bits_of(c, rank, dims, seed);
+    ThreefryPair b = bits_of(c, rank, dims, seed);
     Node *u = ingot_add_c(c, ingot_cast(c, b.w[0], INGOT_F64), 1),
          *v = ingot_cast(c, b.w[1], INGOT_F64);
     u = ingot_log(c, ingot_mul_c(c, u, 1.0 / 4294967296.0));

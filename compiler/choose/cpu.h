@@ -32,13 +32,13 @@ typedef struct {
     int level;  /* how many reduces it lies inside of */
     bool inner; /* the inner part of a block */
     double key;
-} Place;
+} LoopPlace;
 
 /* Outermost first: by level, then by key, the greatest first. */
-void sort_places(Place *, int n);
+void sort_places(LoopPlace *, int n);
 /* Elements between neighbours along a range, or more than any stride where that is not known. */
 double storage_stride(const Kernel *, Node *access, Node *range);
-void order_opt(Nest *, const Place *, int n);
+void order_opt(Nest *, const LoopPlace *, int n);
 /* What is no contraction. */
 void plain_opts(Arena *, Nest *, const View *);
 /* Sums over rows, of products too, that are read whole (PARTIAL); false: the nest is of no use. */
@@ -48,13 +48,13 @@ bool whole_rows_opts(Arena *, Nest *, const View *);
 
 /* Vectors side by side, at most `most`, that leave as many parts as what the sums read is worth:
  * caches give it as fast in narrow strips. */
-int64_t vectors_for_parts(const Nest *, const View *, const Place *, int n, int64_t lanes,
+int64_t vectors_for_parts(const Nest *, const View *, const LoopPlace *, int n, int64_t lanes,
                           int64_t most);
 /* SPLIT, ORDER and PARTIAL of sums over rows in lanes; false: nothing was done.  *at_once: of how
  * many vectors side by side registers hold the sums, which becomes a whole row where this is
  * better, and one of at most `most`. */
-bool partial_opts(Arena *, Nest *, const View *, const Place *, int n, int64_t lanes, int64_t most,
-                  int64_t *at_once);
+bool partial_opts(Arena *, Nest *, const View *, const LoopPlace *, int n, int64_t lanes,
+                  int64_t most, int64_t *at_once);
 
 /* ---- cpu_tile.c ----------------------------------------------------------------------------- */
 

@@ -77,10 +77,10 @@ typedef struct {
     bool may_copy, *free;
     RowLanes *vector; /* what has lanes */
     int nvector;
-} Operands;
+} AttentionOperands;
 
 /* Can lanes run along it, after copies of operands that lie otherwise if need be? */
-static bool can_be_lanes(const Operands *o, Node *range, int64_t width)
+static bool can_be_lanes(const AttentionOperands *o, Node *range, int64_t width)
 {
     int moves;
     int64_t extent;
@@ -90,14 +90,14 @@ static bool can_be_lanes(const Operands *o, Node *range, int64_t width)
            (!moves || (o->may_copy && can_lay_out(k, &o->v, o->bufs, o->free, range)));
 }
 
-static void in_lanes(Operands *o, Node *range, int64_t width)
+static void in_lanes(AttentionOperands *o, Node *range, int64_t width)
 {
     const RowLanes lanes = {range, width};
     if (nest_opt_range(o->nest, OPT_VECTOR, range, width))
         vec_push(o->a, o->vector, o->nvector, lanes);
 }
 
-static void unroll_lanes(Operands *o, OptKind kind, Node *range, int64_t vectors)
+static void unroll_lanes(AttentionOperands *o, OptKind kind, Node *range, int64_t vectors)
 {
     nest_opt_range(o->nest, kind, range, vectors);
     for (int i = 0; i < o->nvector; i++)
@@ -105,7 +105,7 @@ static void unroll_lanes(Operands *o, OptKind kind, Node *range, int64_t vectors
 }
 
 /* Lanes along a row, where it is reduced or a place is filled with it. */
-static bool row_lanes(Operands *o, Node *range, int64_t width)
+static bool row_lanes(AttentionOperands *o, Node *range, int64_t width)
 {
     bool good = can_be_lanes(o, range, width);
     if (good)
@@ -114,7 +114,7 @@ static bool row_lanes(Operands *o, Node *range, int64_t width)
 }
 
 /* Weights lie as the lanes and the loops read them; false: one of them cannot. */
-static bool lay_out_rows(const Operands *o, Layout *want)
+static bool lay_out_rows(const AttentionOperands *o, Layout *want)
 {
     const Kernel *k = o->nest->k;
     const View *v = &o->v;
@@ -186,12 +186,12 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
                       Node **lanes, int *nlanes)
 {
     const Kernel *k = nest->k;
-    Operands o = {.a = a,
-                  .nest = nest,
-                  .v = kernel_view(k),
-                  .bufs = bufs,
-                  .may_copy = may_copy,
-                  .free = NEWN(a, bool, k->narg)};
+    AttentionOperands o = {.a = a,
+                           .nest = nest,
+                           .v = kernel_view(k),
+                           .bufs = bufs,
+                           .may_copy = may_copy,
+                           .free = NEWN(a, bool, k->narg)};
     const View *v = &o.v;
     find_free(k, v, bufs, o.free);
     Node *staged, *sum = sum_of_rows(v, &staged);

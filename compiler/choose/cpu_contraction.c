@@ -161,7 +161,7 @@ static bool is_summed(const View *v, Node *load)
 
 /* Dots of scalars are so short that a loop's own instructions count: some iterations of the
  * innermost one are written out. */
-static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
+static void unroll_dots(Nest *nest, const LoopPlace *place, int nout, int n)
 {
     enum { MOST = 4 };
     int at = -1, loops = 0;
@@ -194,8 +194,8 @@ static bool keeps_window(const RegisterTile *tile, int64_t taps, const Target *t
  * for then C compilers load what neighbours have in common once.  A window of vectors saves loads
  * in any case; one of scalars, which a product spreads over the lanes as it loads them, only if it
  * stays in registers: else a loop at least as long stays innermost. */
-static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *tile, Place *place,
-                           int n, const Target *t)
+static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *tile,
+                           LoopPlace *place, int n, const Target *t)
 {
     enum { TAPS = 8, FEW_VECTORS = 2 };
     int64_t row, tap;
@@ -211,7 +211,7 @@ static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *ti
         if (!vectors && !keeps_window(tile, extent, t) &&
             range_extent(place[n - 1].range) >= extent)
             return;
-        Place taps = place[i];
+        LoopPlace taps = place[i];
         memmove(place + i, place + i + 1, (size_t)(n - 1 - i) * sizeof *place);
         place[n - 1] = taps;
         return;
@@ -280,7 +280,7 @@ static Node *walked_operand(const View *v, const Buffer *const *bufs, Node *lane
  * lanes. What is only added (a bias, rows that are looked up) is laid out if it does not lie along
  * them: its order gains nothing else, and others may read it as it is. */
 static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *tile,
-                          const Place *place, int n, const bool *free, Layout *want)
+                          const LoopPlace *place, int n, const bool *free, Layout *want)
 {
     Node *loop[INGOT_MAX_RANK * 4];
     bool fits = true;
@@ -311,17 +311,17 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
                              const RegisterTile *tile, const bool *free, Layout *want)
 {
     const Kernel *k = nest->k;
-    Place place[INGOT_MAX_RANK * 4];
+    LoopPlace place[INGOT_MAX_RANK * 4];
     int n = 0, nout;
     for (int i = 0; i < v->nrange; i++)
-        place[n++] =
-            (Place){.range = v->range[i], .key = loop_key(k, v, tile, v->range[i], nest->target)};
+        place[n++] = (LoopPlace){.range = v->range[i],
+                                 .key = loop_key(k, v, tile, v->range[i], nest->target)};
     sort_places(place, n);
     nout = n;
     Node *walked = walked_operand(v, bufs, tile->lanes);
     for (uint32_t i = 1; i < v->dot->nsrc; i++) {
         Node *r = v->dot->src[i];
-        place[n++] = (Place){.range = r, .key = storage_stride(k, walked, r)};
+        place[n++] = (LoopPlace){.range = r, .key = storage_stride(k, walked, r)};
     }
     sort_places(place + nout, n - nout);
     if (walked)

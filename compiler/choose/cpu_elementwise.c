@@ -6,7 +6,7 @@
 
 #include "cpu.h"
 
-void sort_places(Place *p, int n)
+void sort_places(LoopPlace *p, int n)
 {
     for (int i = 1; i < n; i++)
         for (int j = i; j > 0; j--) {
@@ -14,7 +14,7 @@ void sort_places(Place *p, int n)
                                                       : p[j].key > p[j - 1].key;
             if (!outer)
                 break;
-            Place t = p[j];
+            LoopPlace t = p[j];
             p[j] = p[j - 1];
             p[j - 1] = t;
         }
@@ -29,7 +29,7 @@ double storage_stride(const Kernel *k, Node *access, Node *range)
 }
 
 /* The loops that are left, in this order. */
-void order_opt(Nest *nest, const Place *p, int n)
+void order_opt(Nest *nest, const LoopPlace *p, int n)
 {
     const char *names = "";
     for (int i = 0; i < n; i++) {
@@ -46,7 +46,7 @@ enum { BLOCK = 8 }; /* lines of a block in flight: not more than a set of the ca
 /* What is written along one axis and read along another moves in blocks, so that every line of
  * cache is used while it is there.  The last axes are those of the writes, of which short ones (the
  * phases of a stride) stay whole inside of a block; gives the number of places. */
-static int block_opts(Nest *nest, const View *v, Place *place, int n)
+static int block_opts(Nest *nest, const View *v, LoopPlace *place, int n)
 {
     const Kernel *k = nest->k;
     int other = -1, cut = n - 1;
@@ -65,14 +65,14 @@ static int block_opts(Nest *nest, const View *v, Place *place, int n)
     if (other < 0 || range_extent(place[cut].range) < 2 * BLOCK)
         return n;
     /* [read] .. [write] [tail] -> .. [read.o] [write.o] [write.i] [tail] [read.i] */
-    Place read = place[other], write = place[cut], tail[INGOT_MAX_RANK * 2];
+    LoopPlace read = place[other], write = place[cut], tail[INGOT_MAX_RANK * 2];
     int ntail = n - 1 - cut;
     memcpy(tail, place + cut + 1, (size_t)ntail * sizeof *place);
     nest_opt_range(nest, OPT_SPLIT, read.range, BLOCK);
     nest_opt_range(nest, OPT_SPLIT, write.range, BLOCK);
     memmove(place + other, place + other + 1, (size_t)(cut - other - 1) * sizeof *place);
     n = cut - 1;
-    const Place *const from[] = {&read, &write, &write, &read};
+    const LoopPlace *const from[] = {&read, &write, &write, &read};
     for (int i = 0; i < 4; i++) {
         if (i == 3) {
             memcpy(place + n, tail, (size_t)ntail * sizeof *place);
@@ -99,7 +99,7 @@ static int64_t panel_of(const Kernel *k, const View *v, Node *range)
 /* What is written along one axis and read along another: vectors of the former and as many copies
  * along the latter are a square whose rows are loaded and transposed in registers (rows.c).  Gives
  * the number of places, 0: it is not so. */
-static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
+static int rows_opts(Arena *a, Nest *nest, const View *v, LoopPlace *place, int n)
 {
     const Kernel *k = nest->k;
     Node *last = place[n - 1].range, *read = NULL;
@@ -123,7 +123,7 @@ static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
     if (!nest_opt_range(nest, OPT_VECTOR, last, lanes) ||
         !nest_opt_range(nest, OPT_UPCAST, read, columns))
         return 0;
-    Place p = place[at];
+    LoopPlace p = place[at];
     memmove(place + at, place + at + 1, (size_t)(n - 2 - at) * sizeof *place);
     place[n - 2] = p;
     return n;
@@ -229,7 +229,7 @@ static void side_by_side_opt(Nest *nest, Node *last, int64_t count)
 
 /* What lies apart along the lanes lies side by side along another axis: its loop goes inside, and
  * all of a line is used while it is there. */
-static void read_lines(const Nest *nest, const View *v, Place *place, int n)
+static void read_lines(const Nest *nest, const View *v, LoopPlace *place, int n)
 {
     int64_t stride;
     for (int i = n - 2; i >= 0; i--) {
@@ -240,7 +240,7 @@ static void read_lines(const Nest *nest, const View *v, Place *place, int n)
                      (access_stride(nest->k, v->load[j], place[i].range, &stride) && stride == 1);
         if (!inside)
             continue;
-        const Place p = place[i];
+        const LoopPlace p = place[i];
         memmove(place + i, place + i + 1, (size_t)(n - 1 - i) * sizeof *place);
         place[n - 1] = p;
         return;
@@ -249,7 +249,7 @@ static void read_lines(const Nest *nest, const View *v, Place *place, int n)
 
 /* A row of one vector, which others follow (the channels of a group, and those of the next one):
  * some of these are read at a time, or each would read its part of every line. */
-static void groups_opt(Nest *nest, const View *v, const Place *place, int n, Node *last,
+static void groups_opt(Nest *nest, const View *v, const LoopPlace *place, int n, Node *last,
                        int64_t lanes)
 {
     enum { LINES = 4 };
@@ -279,7 +279,7 @@ static void groups_opt(Nest *nest, const View *v, const Place *place, int n, Nod
 /* Neither what is stored nor what is reduced lies in vectors: lanes of results whose operands lie
  * two apart (a stride) are two loads; others are loaded one by one, which only much arithmetic is
  * worth.  Else several sums at once, of which none waits for itself. */
-static void apart_opts(Arena *a, Nest *nest, const View *v, Place *place, int n, bool scan)
+static void apart_opts(Arena *a, Nest *nest, const View *v, LoopPlace *place, int n, bool scan)
 {
     const Kernel *k = nest->k;
     Node *last = place[n - 1].range;
@@ -335,10 +335,10 @@ static int64_t case_opts(Arena *a, Nest *nest, const View *v)
 }
 
 /* Panels one after the other, a few at a time if rows are read along them. */
-static void panels_opts(Nest *nest, Place *place, int n, int64_t lanes)
+static void panels_opts(Nest *nest, LoopPlace *place, int n, int64_t lanes)
 {
     enum { SIDE_BY_SIDE = 4 * WIDEST };
-    Place last = place[n - 1];
+    LoopPlace last = place[n - 1];
     if (lanes && range_extent(last.range) >= SIDE_BY_SIDE)
         nest_opt_range(nest, OPT_UPCAST, last.range, SIDE_BY_SIDE / lanes);
     int at = lanes ? 0 : n - 2; /* before the rows that are transposed */
@@ -348,7 +348,7 @@ static void panels_opts(Nest *nest, Place *place, int n, int64_t lanes)
 
 /* Loops over results, outermost first; *scan: one of them is scanned, which is innermost and stays
  * out. */
-static int places_of(const Nest *nest, const View *v, Place *place, bool *scan)
+static int places_of(const Nest *nest, const View *v, LoopPlace *place, bool *scan)
 {
     const Kernel *k = nest->k;
     int n = 0;
@@ -359,7 +359,7 @@ static int places_of(const Nest *nest, const View *v, Place *place, bool *scan)
             continue;
         }
         place[n] =
-            (Place){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
+            (LoopPlace){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
         if (panel_of(k, v, v->range[i]))
             place[n].key = 1;
         /* what some reduce does not depend on goes inside of it, or it would run again and again */
@@ -374,7 +374,7 @@ static int places_of(const Nest *nest, const View *v, Place *place, bool *scan)
 
 /* What is reduced over several axes is read as it lies: their loops, the innermost one last, as
  * places behind those of results. */
-static int reduced_places(const Nest *nest, const View *v, Place *place, int n)
+static int reduced_places(const Nest *nest, const View *v, LoopPlace *place, int n)
 {
     for (int i = 0; i < v->nreduce; i++) {
         int own, first = n;
@@ -392,7 +392,8 @@ static int reduced_places(const Nest *nest, const View *v, Place *place, int n)
         if (known || !load || n + own > INGOT_MAX_RANK * 4)
             continue;
         for (int j = 0; j < own; j++)
-            place[n++] = (Place){.range = range[j], .key = storage_stride(nest->k, load, range[j])};
+            place[n++] =
+                (LoopPlace){.range = range[j], .key = storage_stride(nest->k, load, range[j])};
         sort_places(place + first, own);
         bool as_it_was = true;
         for (int j = 0; j < own; j++)
@@ -403,7 +404,7 @@ static int reduced_places(const Nest *nest, const View *v, Place *place, int n)
 }
 
 /* The axis of a reduce whose loop is the innermost one. */
-static Node *innermost_of(const Node *reduce, const Place *place, int n)
+static Node *innermost_of(const Node *reduce, const LoopPlace *place, int n)
 {
     int own;
     Node *const *range = own_ranges(reduce, &own), *inner = range[own - 1];
@@ -414,7 +415,7 @@ static Node *innermost_of(const Node *reduce, const Place *place, int n)
 }
 
 /* Sums in so few vectors that they would wait for themselves. */
-static void chained_opts(Arena *a, Nest *nest, const View *v, const Place *place, int n,
+static void chained_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *place, int n,
                          int64_t vectors)
 {
     for (int i = 0; i < v->nreduce && vectors < ACCUMULATORS; i++) {
@@ -424,8 +425,8 @@ static void chained_opts(Arena *a, Nest *nest, const View *v, const Place *place
 }
 
 /* Rows that are reduced: their innermost axis in lanes; `last` has so many lanes already. */
-static bool reduced_opts(Arena *a, Nest *nest, const View *v, const Place *place, int n, Node *last,
-                         int64_t lanes)
+static bool reduced_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *place, int n,
+                         Node *last, int64_t lanes)
 {
     const Kernel *k = nest->k;
     const Target *t = nest->target;
@@ -462,7 +463,7 @@ static void staged_opts(Arena *a, Nest *nest, int64_t lanes)
 
 bool whole_rows_opts(Arena *a, Nest *nest, const View *v)
 {
-    Place place[INGOT_MAX_RANK * 2];
+    LoopPlace place[INGOT_MAX_RANK * 2];
     bool scan;
     int n = places_of(nest, v, place, &scan), moves;
     Node *last = n ? place[n - 1].range : NULL;
@@ -486,7 +487,7 @@ static int64_t vectors_of_copies(Node *last, int64_t lanes)
 /* The loop that lanes run along: the innermost one, or, where all that it is in is reduced for each
  * of them, another one that lies side by side: the channels of pixels that are normalised one by
  * one.  *lanes: how many; 0: along no loop, and this is the innermost one. */
-static Node *lanes_place(Arena *a, const Nest *nest, const View *v, const Place *place, int n,
+static Node *lanes_place(Arena *a, const Nest *nest, const View *v, const LoopPlace *place, int n,
                          int64_t *lanes)
 {
     int moves;
@@ -506,7 +507,7 @@ static Node *lanes_place(Arena *a, const Nest *nest, const View *v, const Place 
 
 void plain_opts(Arena *a, Nest *nest, const View *v)
 {
-    Place place[INGOT_MAX_RANK * 4];
+    LoopPlace place[INGOT_MAX_RANK * 4];
     bool scan;
     int n = places_of(nest, v, place, &scan);
     const int64_t copies = case_opts(a, nest, v);

@@ -29,7 +29,7 @@ typedef struct {
 
 /* All reduces run over the same ranges, and every loop over results moves with them: nothing is
  * read twice.  States of several values take longer to join than to read. */
-static bool one_sweep(const View *v, const Place *place, int n)
+static bool one_sweep(const View *v, const LoopPlace *place, int n)
 {
     for (int i = 0; i < n; i++)
         if (place[i].level)
@@ -113,7 +113,7 @@ static int64_t block_of(int64_t units, int64_t unit_bytes, int64_t outer, const 
 
 /* The loops over results outside of the lanes' that continue a row in memory belong to it, as far
  * as the place has room. */
-static PartialRow row_of_place(const Nest *nest, Node *load, const Place *place, int n,
+static PartialRow row_of_place(const Nest *nest, Node *load, const LoopPlace *place, int n,
                                int64_t lanes, int64_t bytes)
 {
     const Machine *m = &nest->target->machine;
@@ -135,7 +135,7 @@ static PartialRow row_of_place(const Nest *nest, Node *load, const Place *place,
 }
 
 /* SPLIT, ORDER and PARTIAL; false: some of it cannot be done. */
-static bool apply_row(Nest *nest, const PartialRow *r, const Place *place, int n,
+static bool apply_row(Nest *nest, const PartialRow *r, const LoopPlace *place, int n,
                       const Node *reduce, int64_t terms)
 {
     const int loop = nest_loop(nest, nest_root(nest, place[r->first].range));
@@ -177,8 +177,8 @@ static bool is_behind(const Kernel *k, Node *load, const Target *t, int levels)
     return true;
 }
 
-int64_t vectors_for_parts(const Nest *nest, const View *v, const Place *place, int n, int64_t lanes,
-                          int64_t most)
+int64_t vectors_for_parts(const Nest *nest, const View *v, const LoopPlace *place, int n,
+                          int64_t lanes, int64_t most)
 {
     if (!n || !one_sweep(v, place, n))
         return most;
@@ -198,7 +198,7 @@ int64_t vectors_for_parts(const Nest *nest, const View *v, const Place *place, i
     return vectors;
 }
 
-bool partial_opts(Arena *a, Nest *nest, const View *v, const Place *place, int n, int64_t lanes,
+bool partial_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *place, int n, int64_t lanes,
                   int64_t most, int64_t *at_once)
 {
     if (!n || !one_sweep(v, place, n))

@@ -36,7 +36,7 @@ enum { SPILL = 4, MANY_TERMS = 128 };
 typedef struct {
     int64_t step, taps; /* from row to row, in taps; of that loop. No taps: it is no such window */
     bool vectors;       /* its elements are loaded along the lanes */
-} Window;
+} SlidingWindow;
 
 /* How far a row is from the one before it, in taps, which lie so far apart; 0: they have none in
  * common, or it falls between taps. */
@@ -47,7 +47,7 @@ static int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps)
 }
 
 /* C compilers keep what they have loaded of such a window in registers. */
-static Window window_along(const Kernel *k, const View *v, Node *lanes, Node *rows)
+static SlidingWindow window_along(const Kernel *k, const View *v, Node *lanes, Node *rows)
 {
     for (int j = 0; j < v->nfactor; j++) {
         int64_t step, inner = 0, extent = 0, stride;
@@ -61,9 +61,9 @@ static Window window_along(const Kernel *k, const View *v, Node *lanes, Node *ro
             }
         const int64_t taps = step_in_taps(step, inner, extent);
         if (taps)
-            return (Window){taps, extent, depends_on(v->factor[j], lanes)};
+            return (SlidingWindow){taps, extent, depends_on(v->factor[j], lanes)};
     }
-    return (Window){0};
+    return (SlidingWindow){0};
 }
 
 bool moves_lanes_operand(const View *v, Node *lanes, Node *r)
@@ -260,19 +260,19 @@ static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
 /* What the rows of a tile are. */
 typedef struct {
     int64_t count;
-    Window window;
+    SlidingWindow window;
     /* they are copied into panels; in_one_set(); lies_apart(); is_block_of_rows() of some
      * axis */
     bool panels, one_set, apart, blocks;
-} Rows;
+} TileRows;
 
-static Rows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
-                       Node *rows, const Target *t)
+static TileRows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                           Node *rows, const Target *t)
 {
-    Rows r = {.count = rows_of(rows),
-              .window = window_along(k, v, lanes, rows),
-              .panels = in_row_panels(k, v, bufs, lanes, rows, t),
-              .apart = lies_apart(k, v, rows, t)};
+    TileRows r = {.count = rows_of(rows),
+                  .window = window_along(k, v, lanes, rows),
+                  .panels = in_row_panels(k, v, bufs, lanes, rows, t),
+                  .apart = lies_apart(k, v, rows, t)};
     r.one_set = !r.panels && in_one_set(k, v, lanes, rows, t);
     for (int i = 0; i < v->nrange; i++)
         r.blocks |= is_block_of_rows(k, v, lanes, rows, v->range[i], t);
@@ -281,7 +281,8 @@ static Rows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs
 
 /* Is the window loaded once for all of its rows and taps? So it is where each lane has weights of
  * its own, which leave registers to it, and a C compiler writes out the loop over the taps. */
-static bool loads_window_once(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
+static bool loads_window_once(const TileSearch *s, int64_t vectors, int64_t m,
+                              const SlidingWindow *w)
 {
     return !s->reuse && w->vectors && s->sums * vectors * m * s->ncolumns * w->taps <= WRITTEN_OUT;
 }
@@ -289,7 +290,7 @@ static bool loads_window_once(const TileSearch *s, int64_t vectors, int64_t m, c
 /* How fast the products of a tile come, one after the other: by what is loaded for each, and how
  * many do not wait for each other. Those of a short window begin beside the last ones of the tile
  * before. */
-static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
+static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const SlidingWindow *w)
 {
     enum { SUMS_OF_WINDOW = 8 };
     const double rows = (double)(m * s->ncolumns), wide = (double)(s->sums * vectors),
@@ -303,7 +304,7 @@ static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const Win
 }
 
 /* m rows at a time. */
-static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const Rows *rows)
+static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const TileRows *rows)
 {
     const int64_t each = m * s->ncolumns;
     const double acc = (double)(s->sums * vectors * each), wide = (double)(s->sums * vectors);
@@ -358,7 +359,7 @@ static void add_columns(const Kernel *k, const View *v, const TileSearch *s, Reg
                 continue;
             for (int64_t c = 2; c <= nc && c * nr <= MAX_ROWS && has_registers(s, vectors, c * nr);
                  c++) {
-                const double score = tile_score(s, vectors, c * nr, &(Rows){.count = nc * nr});
+                const double score = tile_score(s, vectors, c * nr, &(TileRows){.count = nc * nr});
                 if (score > best->score * 1.001) {
                     best->columns = v->range[i];
                     best->ncolumns = c;
@@ -393,7 +394,7 @@ static void add_window_rows(const Kernel *k, const View *v, const TileSearch *s,
 {
     enum { ALONG = 2, ROWS = 3 };
     Node *rows = best->rows;
-    const Window w = rows ? window_along(k, v, best->lanes, rows) : (Window){0};
+    const SlidingWindow w = rows ? window_along(k, v, best->lanes, rows) : (SlidingWindow){0};
     if (!s->t->machine.lanes || s->reuse || best->columns || best->vectors > 1 || s->sums > 1 ||
         !w.vectors || w.step < 2 || rows_of(rows) < ALONG)
         return;
@@ -433,8 +434,8 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
             Node *rows = i >= 0 ? v->range[i] : NULL;
             if ((pair && rows == pair) || (rows && !reused_rows(v, lanes, rows)))
                 continue;
-            Rows r = rows && t->machine.lanes ? rows_along(k, v, bufs, lanes, rows, t)
-                                              : (Rows){.count = rows ? rows_of(rows) : 1};
+            TileRows r = rows && t->machine.lanes ? rows_along(k, v, bufs, lanes, rows, t)
+                                                  : (TileRows){.count = rows ? rows_of(rows) : 1};
             r.blocks &= !four && !pair;
             for (int64_t m = 1; m <= r.count && m <= (t->machine.lanes ? MAX_ROWS : 4); m++) {
                 const int64_t each = m * s.ncolumns; /* of a vector */

@@ -28,12 +28,12 @@ typedef struct {
     const char *of[MOST_RANGES]; /* their names */
     int n;
     const char *name;
-} Part;
+} JoinedAxis;
 
 typedef struct {
     const Tc *unit;
     int64_t arg; /* of an operand */
-    Part rows, columns, terms, others;
+    JoinedAxis rows, columns, terms, others;
 } Product;
 
 /* Its extents. */
@@ -60,7 +60,7 @@ bool mma_turns(Nest *, const char *columns, const char **rows, const char **turn
 /* Axes, of which some may be NULL, are what the grid, a group or a cluster counts; so are those
  * that both operands move with. */
 bool mma_bind(Nest *, int n, const char *const *axis, int to);
-bool mma_bind_others(Nest *, const Part *others);
+bool mma_bind_others(Nest *, const JoinedAxis *others);
 /* What the product's axes are joined from becomes one axis each. */
 bool mma_join(Nest *, Product *);
 /* Both operands are staged at this loop over blocks of terms: ahead, if they lie so that they can

@@ -36,7 +36,7 @@ int64_t mma_processors(const Target *t, int64_t cluster)
     return cluster > 2 ? t->machine.close : t->machine.processors;
 }
 
-static bool add_range(const Kernel *k, Part *p, Node *range)
+static bool add_range(const Kernel *k, JoinedAxis *p, Node *range)
 {
     if (p->n == MOST_RANGES)
         return false;
@@ -74,13 +74,13 @@ static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product
     if (access_stride(k, v->store[0], last, &stride) && stride == 1)
         return true;
     last = p->rows.range[p->rows.n - 1];
-    Part rows = p->rows;
+    JoinedAxis rows = p->rows;
     p->rows = p->columns;
     p->columns = rows;
     return access_stride(k, v->store[0], last, &stride) && stride == 1;
 }
 
-static void swap_ranges(Part *p, int i, int j)
+static void swap_ranges(JoinedAxis *p, int i, int j)
 {
     Node *r = p->range[i];
     const char *name = p->of[i];
@@ -91,7 +91,7 @@ static void swap_ranges(Part *p, int i, int j)
 }
 
 /* The terms that lie side by side in an operand, whose layout is given, are last. */
-static void order_terms(const Kernel *k, Node *x, Part *terms)
+static void order_terms(const Kernel *k, Node *x, JoinedAxis *terms)
 {
     int64_t stride;
     for (int i = 0; i < terms->n; i++) {
@@ -106,7 +106,7 @@ static void order_terms(const Kernel *k, Node *x, Part *terms)
 /* Rows in the order in which they lie in the operand that moves with them: joined, they are lines
  * at one distance then, which boxes can bring. Those of results may lie in another one: only
  * columns are stored side by side. */
-static void order_rows(const Kernel *k, Node *x, Part *rows)
+static void order_rows(const Kernel *k, Node *x, JoinedAxis *rows)
 {
     int64_t stride[MOST_RANGES];
     for (int i = 0; i < rows->n; i++)
@@ -122,7 +122,7 @@ static void order_rows(const Kernel *k, Node *x, Part *rows)
 }
 
 /* The first so many of its axes. */
-static bool join(Nest *n, Part *p, int count)
+static bool join(Nest *n, JoinedAxis *p, int count)
 {
     const char *names = "";
     for (int i = 0; i < count; i++)
@@ -173,7 +173,7 @@ bool mma_bind(Nest *n, int count, const char *const *axis, int to)
     return true;
 }
 
-bool mma_bind_others(Nest *n, const Part *others)
+bool mma_bind_others(Nest *n, const JoinedAxis *others)
 {
     for (int i = 0; i < others->n; i++)
         if (range_extent(others->range[i]) != 1 &&
@@ -197,9 +197,9 @@ bool mma_join(Nest *n, Product *p)
  * `unit`, of terms a loop: names. */
 typedef struct {
     const char *grid, *warp, *unit;
-} Parts;
+} AxisLevels;
 static bool divide(Nest *n, const char *axis, int64_t block, int64_t of_warp, int64_t unit,
-                   Parts *p)
+                   AxisLevels *p)
 {
     const char *copies;
     if (!mma_divide(n, axis, block, &p->grid, &p->unit) ||
@@ -212,7 +212,7 @@ static bool divide(Nest *n, const char *axis, int64_t block, int64_t of_warp, in
 /* early: the fragments of the next step are loaded before the products of this one. */
 static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early, const char **step)
 {
-    Parts rows, columns;
+    AxisLevels rows, columns;
     const Tc *u = p->unit;
     const char *outer = p->terms.name, *terms = outer, *inner, *part, *turn, *share = NULL;
     if (b->runs) {
@@ -522,7 +522,7 @@ static bool pick_block(const Extents *e, const Product *p, const Target *t, bool
 static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const Product *p,
                     Layout *want)
 {
-    const Part *terms = &p->terms;
+    const JoinedAxis *terms = &p->terms;
     const bool whole = dtype_info[p->unit->a].bytes != 2;
     for (int i = 0; i < v->nfactor; i++) {
         int arg = (int)v->factor[i]->src[0]->arg.i;
@@ -564,12 +564,13 @@ typedef struct {
     const View *v;
     const Buffer *const *bufs;
     bool may_copy;
-} Operands;
+} MmaOperands;
 
 /* Copies of operands with their terms side by side, the last of `terms` innermost: gives the bytes
  * that they read and write; -1: one cannot be copied, or none has to be.  Weights have what
  * lay_out() gives them. */
-static int64_t turn_operands(const Nest *n, const Operands *o, const Part *terms, Layout *copy)
+static int64_t turn_operands(const Nest *n, const MmaOperands *o, const JoinedAxis *terms,
+                             Layout *copy)
 {
     int64_t bytes = 0, stride;
     for (int i = 0; i < o->v->nfactor; i++) {
@@ -594,7 +595,7 @@ static int64_t turn_operands(const Nest *n, const Operands *o, const Part *terms
 
 /* An operand that a warpgroup's unit takes no other way than with its terms side by side is copied
  * so, where that takes less all the same. */
-static bool turned_opts(Nest **nest, const Operands *o, const Product *p, const Extents *e,
+static bool turned_opts(Nest **nest, const MmaOperands *o, const Product *p, const Extents *e,
                         double cycles)
 {
     const double gain = 0.9; /* estimates of two forms are not that close */
@@ -639,7 +640,8 @@ static void share_terms(const Extents *e, const Product *p, const Target *t, Til
 }
 
 /* gather: element by element. */
-static bool product_opts(Nest **nest, const Operands *o, Product p, const Extents *e, bool gather)
+static bool product_opts(Nest **nest, const MmaOperands *o, Product p, const Extents *e,
+                         bool gather)
 {
     const Target *t = (*nest)->target;
     TileSize b = {0};
@@ -669,7 +671,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
 {
     const Kernel *k = (*nest)->k;
     View v = kernel_view(k);
-    const Operands operands = {a, &v, bufs, may_copy};
+    const MmaOperands operands = {a, &v, bufs, may_copy};
     Node *term[TC_MOST_TERMS];
     if (!v.dot || v.nstore != 1 || v.nreduce != 1 || v.nfactor != 2 || k->flops < LEAST_WORK ||
         tc_terms(v.dot->src[0], term, TC_MOST_TERMS) != 1)

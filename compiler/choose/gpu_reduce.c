@@ -96,10 +96,10 @@ static int lanes_of(Nest *n, int at, int64_t lanes, int64_t copies, bool near)
 /* Lanes and copies of an item along columns and rows, and how many parts the terms are in. */
 typedef struct {
     int64_t lanes[2], copies[2], parts;
-} Shape;
+} ReduceShape;
 enum { COLUMNS, ROWS };
 
-static int64_t tiles_of(const Shape *s, const int64_t extent[2])
+static int64_t tiles_of(const ReduceShape *s, const int64_t extent[2])
 {
     int64_t n = 1;
     for (int i = 0; i < 2; i++)
@@ -109,13 +109,13 @@ static int64_t tiles_of(const Shape *s, const int64_t extent[2])
 
 /* A warp is 8 items along columns and 4 along rows, or all along columns. Copies save loads; fewer
  * are more groups. */
-static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, int items,
-                      const Machine *m)
+static ReduceShape shape_of(const int64_t extent[2], int64_t others, int64_t terms, int items,
+                            const Machine *m)
 {
     bool flat = extent[ROWS] < 8;
-    Shape s = {.lanes = {flat ? m->warp : m->warp / 4, flat ? 1 : 4},
-               .copies = {flat ? 1 : MOST_COPIES, flat ? 1 : MOST_COPIES},
-               .parts = 1};
+    ReduceShape s = {.lanes = {flat ? m->warp : m->warp / 4, flat ? 1 : 4},
+                     .copies = {flat ? 1 : MOST_COPIES, flat ? 1 : MOST_COPIES},
+                     .parts = 1};
     while (s.lanes[COLUMNS] > 4 && s.lanes[COLUMNS] > extent[COLUMNS])
         s.lanes[COLUMNS] /= 2;
     /* a matrix times a vector: as many groups as run beside each other, as long as each has terms
@@ -143,7 +143,7 @@ static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, in
 /* Terms too few to be divided, and copies that leave too few items: with one for each result there
  * are more that have work while others wait. So it is with convolutions of each channel by its own
  * window. */
-static bool is_idle(const Shape *s, const int64_t extent[2], int64_t others, const Machine *m)
+static bool is_idle(const ReduceShape *s, const int64_t extent[2], int64_t others, const Machine *m)
 {
     int64_t items = s->lanes[COLUMNS] * s->lanes[ROWS];
     return s->parts == 1 && s->copies[COLUMNS] * s->copies[ROWS] > 1 &&
@@ -151,7 +151,7 @@ static bool is_idle(const Shape *s, const int64_t extent[2], int64_t others, con
 }
 
 /* An axis of results: blocks are the grid's. The axis of its lanes, or -1. */
-static int block(Nest *n, const Shape *s, int axis, int along)
+static int block(Nest *n, const ReduceShape *s, int axis, int along)
 {
     int at = in_grid(n, axis, s->lanes[along] * s->copies[along]);
     return at < 0 ? -1 : lanes_of(n, at, s->lanes[along], s->copies[along], along == ROWS);
@@ -181,7 +181,7 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items,
     }
     const int terms = n->axis[sum].root;
     const bool window = view_slides(v, n->k->axes[terms].range); /* its few terms are not divided */
-    Shape s =
+    ReduceShape s =
         shape_of(extent, others, window ? 1 : n->axis[sum].extent, items, &n->target->machine);
     if (is_idle(&s, extent, others, &n->target->machine))
         return false;
@@ -537,11 +537,11 @@ static bool order_lanes(Nest *n)
 typedef struct {
     int64_t terms, rows;
     bool walked;
-} Rows;
+} ReducedRows;
 
-static Rows rows_of(const Nest *n, const View *v)
+static ReducedRows rows_of(const Nest *n, const View *v)
 {
-    Rows s = {.terms = 1, .rows = 1};
+    ReducedRows s = {.terms = 1, .rows = 1};
     const Node *r = v->reduce[0];
     for (int i = 0; i < v->nrange; i++) {
         const int64_t most = n->axis[nest_root(n, v->range[i])].most;
@@ -564,7 +564,7 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
         if (v->reduce[i]->nsrc != v->reduce[0]->nsrc)
             return false;
     const Machine *m = &n->target->machine;
-    const Rows s = rows_of(n, v);
+    const ReducedRows s = rows_of(n, v);
     if ((s.rows > items_at_once(m) && !s.walked) || s.terms < m->warp || s.terms == INT64_MAX)
         return false;
     const int beside = side_by_side(n, v);

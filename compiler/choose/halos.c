@@ -19,14 +19,14 @@ typedef struct {
     Node *range;
     /* in elements of storage; -1 and INT64_MAX where one is known at run time only */
     int64_t extent, stride;
-} Walk;
+} HaloLoop;
 
 /* By stride, the longest first. */
-static void sort_loops(Walk *l, int n)
+static void sort_loops(HaloLoop *l, int n)
 {
     for (int i = 1; i < n; i++)
         for (int j = i; j > 0 && l[j - 1].stride < l[j].stride; j--) {
-            Walk t = l[j];
+            HaloLoop t = l[j];
             l[j] = l[j - 1];
             l[j - 1] = t;
         }
@@ -49,7 +49,7 @@ static Node *add_axis(Kernel *k, Node *extent)
 }
 
 /* Loops over storage that lies side by side become one. */
-static Node *end_of(Kernel *k, Node *store, Walk *loop, int n)
+static Node *end_of(Kernel *k, Node *store, HaloLoop *loop, int n)
 {
     Context *c = k->c;
     Node *from[INGOT_MAX_RANK], *to[INGOT_MAX_RANK], *end[INGOT_MAX_RANK + 1];
@@ -82,7 +82,7 @@ static Node *clear_slab(Kernel *k, int arg, int axis, bool behind)
         node_make(c, OP_BUFFER, a->dtype, (Arg){.i = arg}, 0, NULL, 0, NULL), node_bool(c, true),
         layout_fill(&a->layout) ? node_const_i(c, a->dtype, layout_fill(&a->layout))
                                 : node_const_zero(c, a->dtype)};
-    Walk loop[INGOT_MAX_RANK];
+    HaloLoop loop[INGOT_MAX_RANK];
     int n = 0;
     for (int i = 0; i < a->rank; i++) {
         int64_t lo, hi;
@@ -94,7 +94,7 @@ static Node *clear_slab(Kernel *k, int arg, int axis, bool behind)
         Node *r = range_new(c, RANGE_ADDED + i, extent);
         src[3 + i] = idx_add(c, r, first);
         if (r->op == OP_RANGE)
-            loop[n++] = (Walk){.range = r};
+            loop[n++] = (HaloLoop){.range = r};
     }
     Node *store = node_make(c, OP_STORE, a->dtype, (Arg){0}, 3 + a->rank, src, 0, NULL);
     for (int i = 0; i < n; i++)

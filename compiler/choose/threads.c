@@ -103,14 +103,14 @@ typedef struct {
     int from, end;
     int64_t iterations;
     int64_t parts; /* that are possible */
-} Cut;
+} ThreadCut;
 
-static const NestAxis *loop_axis(const Cut *c, int i)
+static const NestAxis *loop_axis(const ThreadCut *c, int i)
 {
     return &c->nest->axis[c->loop[i]];
 }
 
-static bool has_loop_of_root(const Cut *c, int root, int from, int end)
+static bool has_loop_of_root(const ThreadCut *c, int root, int from, int end)
 {
     bool has = false;
     for (int i = from; i < end; i++)
@@ -120,7 +120,7 @@ static bool has_loop_of_root(const Cut *c, int root, int from, int end)
 
 /* Would one more loop only cost? Of those that are one, all but the first are divided for, and what
  * does not depend on the inner ones is computed for each of their iterations. */
-static bool is_enough(const Cut *c)
+static bool is_enough(const ThreadCut *c)
 {
     const int64_t parts = count_parts(c->iterations, c->parts);
     return c->iterations >= ENOUGH ||
@@ -129,7 +129,7 @@ static bool is_enough(const Cut *c)
 }
 
 /* From this loop on, as many as it takes. */
-static void cut_from(Cut *c, int from)
+static void cut_from(ThreadCut *c, int from)
 {
     c->from = c->end = from;
     c->iterations = 1;
@@ -149,7 +149,7 @@ static bool is_balanced(int64_t iterations)
 }
 
 /* Bytes of the arguments that are read, of which these loops do not say where. */
-static int64_t bytes_beside(const Cut *c, int from, int end)
+static int64_t bytes_beside(const ThreadCut *c, int from, int end)
 {
     const Kernel *k = c->nest->k;
     int n;
@@ -170,7 +170,7 @@ static int64_t bytes_beside(const Cut *c, int from, int end)
 }
 
 /* How far apart the first results are that two iterations of the widest of these loops write. */
-static double result_stride(const Cut *c, int from, int end)
+static double result_stride(const ThreadCut *c, int from, int end)
 {
     const Kernel *k = c->nest->k;
     double most = 0;
@@ -205,7 +205,7 @@ static bool has_loop_over_terms(const Nest *n)
 
 /* Are the outermost loops over blocks of rows, of which each goes over panels of the other operand
  * (is_block_of_rows())? What a block reads then stays with the thread that has it. */
-static bool has_blocks_of_rows(const Cut *c, int from)
+static bool has_blocks_of_rows(const ThreadCut *c, int from)
 {
     const Kernel *k = c->nest->k;
     Node *block = k->axes[loop_axis(c, 0)->root].range, *lanes = NULL;
@@ -228,7 +228,7 @@ static bool has_blocks_of_rows(const Cut *c, int from)
 }
 
 /* The loops inside of the outermost ones, those over another axis, if that moves fewer bytes. */
-static bool cut_inside(Cut *c)
+static bool cut_inside(ThreadCut *c)
 {
     const Nest *n = c->nest;
     int from = 0;
@@ -278,11 +278,11 @@ void choose_threads(Nest *nest)
             !nest_in_partial(nest, nest->order[i]))
             loop[nloop++] = nest->order[i];
     }
-    Cut c = {.nest = nest,
-             .loop = loop,
-             .nloop = nloop,
-             .most = loops_to_cut(nest, loop, nloop),
-             .parts = most_parts(nest, ns)};
+    ThreadCut c = {.nest = nest,
+                   .loop = loop,
+                   .nloop = nloop,
+                   .most = loops_to_cut(nest, loop, nloop),
+                   .parts = most_parts(nest, ns)};
     if (!cut_inside(&c))
         cut_from(&c, 0);
     Opt o = {.kind = OPT_THREAD, .amount = count_parts(c.iterations, c.parts)};

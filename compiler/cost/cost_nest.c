@@ -68,7 +68,7 @@ typedef struct {
     double lanes, lane_step;  /* that lie apart: how many, by how many bytes; 1: none do */
     double *at;           /* bytes, ascending: accesses with the same strides, all counters zero */
     double copies, apart; /* how many these are, and how near to one another */
-} Access;
+} LoopAccess;
 
 typedef struct {
     double fma, load, store, alu, slow;
@@ -96,7 +96,7 @@ typedef struct {
     Node *range[MAX_DEPTH];
     Body body[MAX_DEPTH + 1];
     int depth;
-    Access *access;
+    LoopAccess *access;
     int naccess;
     Loops *nest;
     int nnest;
@@ -164,7 +164,8 @@ static int ascending(const void *a, const void *b)
 
 /* More places of an access: n of them, and each again so many times, a stride further each time.
  * Those that it has already are not more. */
-static void add_places(Count *q, Access *x, int n, const double *place, double stride, int trips)
+static void add_places(Count *q, LoopAccess *x, int n, const double *place, double stride,
+                       int trips)
 {
     const int had = (int)x->copies, all = had + n * trips;
     double *at = NEWN(q->a, double, all);
@@ -192,7 +193,7 @@ static void add_access(Count *q, Node *n)
     Context *c = q->k->c;
     Node *at = n->src[first_coord(n)];
     int bytes = bytes_of_element(n);
-    Access x = {
+    LoopAccess x = {
         .arg = (int)n->src[0]->arg.i, .store = n->op == OP_STORE, .depth = q->depth, .lanes = 1};
     x.nest = nest_of(q);
     x.bytes = bytes;
@@ -218,7 +219,7 @@ static void add_access(Count *q, Node *n)
     (void)idx_value(substitute(c, at, counters, counter, zero), &first);
     const double place = (double)first * bytes;
     for (int i = 0; i < q->naccess; i++) {
-        Access *o = &q->access[i];
+        LoopAccess *o = &q->access[i];
         if (o->arg != x.arg || o->nest != x.nest || o->bytes != x.bytes || o->lanes != x.lanes ||
             o->lane_step != x.lane_step ||
             memcmp(o->stride, x.stride, (size_t)x.depth * sizeof *x.stride))
@@ -414,7 +415,7 @@ static void peel_loop(Count *q)
     double before = 0, after = 0;
     const int depth = --q->depth, into_nest = nest_of(q);
     for (int i = b->first; i < q->naccess; i++) {
-        Access *x = &q->access[i];
+        LoopAccess *x = &q->access[i];
         const double wide = x->lanes * fmax(1, x->bytes / 64);
         before += x->store ? 0 : wide * x->copies * trips;
         if (x->stride[depth] != 0)
@@ -451,25 +452,25 @@ static void close_loop(Count *q)
 
 typedef struct {
     double step, n;
-} Walk;
+} StrideCount;
 
 /* The shortest steps first. */
-static void add_walk(Walk *w, int *n, double step, double count)
+static void add_walk(StrideCount *w, int *n, double step, double count)
 {
     if (step <= 0 || count <= 1)
         return;
     int at = (*n)++;
     for (; at > 0 && w[at - 1].step > step; at--)
         w[at] = w[at - 1];
-    w[at] = (Walk){step, count};
+    w[at] = (StrideCount){step, count};
 }
 
 /* Bytes of lines that an access touches in its loops from depth d on, each place once. */
-static double footprint(const Count *q, const Access *x, int d)
+static double footprint(const Count *q, const LoopAccess *x, int d)
 {
     const double *trips = q->nest[x->nest].trips,
                  line = q->t->machine.line > 0 ? q->t->machine.line : 64;
-    Walk w[MAX_DEPTH + 2];
+    StrideCount w[MAX_DEPTH + 2];
     int n = 0, first = 0;
     add_walk(w, &n, x->apart, x->copies);
     add_walk(w, &n, x->lanes > 1 ? x->lane_step : 0, x->lanes);
@@ -537,9 +538,9 @@ static void add_traffic(Count *q)
 typedef struct {
     int first, last; /* statements between which a name is live */
     int *touch, n;   /* those that make, change or use it, in order */
-} Span;
+} LiveSpan;
 
-static void use(const Count *q, Span *span, Node *n, int at, const int *loop_end)
+static void use(const Count *q, LiveSpan *span, Node *n, int at, const int *loop_end)
 {
     if (n->id < q->l->nknown && span[n->id].first >= 0) {
         /* used in a loop that began after it: to the end of the outermost such loop */
@@ -554,7 +555,7 @@ static void use(const Count *q, Span *span, Node *n, int at, const int *loop_end
         use(q, span, n->src[i], at, loop_end);
 }
 
-static bool touched(const Span *s, int from, int to)
+static bool touched(const LiveSpan *s, int from, int to)
 {
     int low = 0, high = s->n;
     while (low < high) { /* the first at or behind `from` */
@@ -571,7 +572,7 @@ static bool touched(const Span *s, int from, int to)
 static void find_live(Count *q)
 {
     const Linear *l = q->l;
-    Span *span = NEWN(q->a, Span, l->nknown + 1);
+    LiveSpan *span = NEWN(q->a, LiveSpan, l->nknown + 1);
     int *loop_end = NEWN(q->a, int, l->n + 1), *open = NEWN(q->a, int, l->n + 1), nopen = 0;
     int *begin = NEWN(q->a, int, l->n + 1),
         *end = NEWN(q->a, int, l->n + 1); /* of the loop around */
@@ -597,7 +598,7 @@ static void find_live(Count *q)
             use(q, span, n->src[j], i, loop_end);
         if (n->id < l->nknown && l->vector[n->id]) {
             if ((kind == STMT_LET || kind == STMT_ACC) && span[n->id].first < 0) {
-                span[n->id] = (Span){.first = i, .last = i};
+                span[n->id] = (LiveSpan){.first = i, .last = i};
                 vec_push(q->a, span[n->id].touch, span[n->id].n, i);
             }
             if (kind == STMT_UPDATE)
@@ -679,7 +680,7 @@ Estimate cost_nest(const Kernel *k, const Target *t)
     const Lowered *lowered = kernel_lowered(k, t->gpu);
     Count *q = NEW(a, Count);
     *q = (Count){.k = lowered->tiles.k, .t = t, .out = &e, .a = a};
-    q->access = NEWN(a, Access, MAX_ACCESSES);
+    q->access = NEWN(a, LoopAccess, MAX_ACCESSES);
     for (int i = 0; i < lowered->tiles.n; i++)
         count_tile(q, q->k, &lowered->linear[i]);
     for (int i = 0; i < 3 && t->machine.level[i].bytes > 0; i++)

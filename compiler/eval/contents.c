@@ -22,13 +22,13 @@ enum { MAX_FOLLOW = 4096 };
 typedef struct {
     Node *n;
     int64_t at;
-} Item;
+} ElementAt;
 typedef struct {
     Context *c;
     Arena *arena;
-    Item *stack;
+    ElementAt *stack;
     int depth, room;
-} Search;
+} ContentsSearch;
 
 static uint64_t memo_key(Node *n, int64_t at)
 {
@@ -95,7 +95,7 @@ static Node *element_const(Context *c, Node *n)
 }
 
 /* The element if it is known, else NULL, and it will be found before the asker is asked again. */
-static Node *need(Search *s, Node *n, int64_t at)
+static Node *need(ContentsSearch *s, Node *n, int64_t at)
 {
     if (n->op == OP_CONST)
         return element_const(s->c, n);
@@ -105,13 +105,13 @@ static Node *need(Search *s, Node *n, int64_t at)
     if (known)
         return known;
     if (s->depth == s->room) {
-        Item *room = NEWN(s->arena, Item, 2 * s->room + 64);
+        ElementAt *room = NEWN(s->arena, ElementAt, 2 * s->room + 64);
         if (s->depth)
             memcpy(room, s->stack, (size_t)s->depth * sizeof *room);
         s->stack = room;
         s->room = 2 * s->room + 64;
     }
-    s->stack[s->depth++] = (Item){n, at};
+    s->stack[s->depth++] = (ElementAt){n, at};
     return NULL;
 }
 
@@ -240,7 +240,7 @@ static Node *float_alu(Context *c, Node *n, Node *const *x)
     return int_alu(c, n, y);
 }
 
-static Node *alu_element(Search *s, Node *n, int64_t at)
+static Node *alu_element(ContentsSearch *s, Node *n, int64_t at)
 {
     Context *c = s->c;
     Node *x[3];
@@ -276,7 +276,7 @@ static Node *alu_element(Search *s, Node *n, int64_t at)
 
 /* ---- movement, gather, reduce, update -------------------------------------------------------- */
 
-static Node *pad_element(Search *s, Node *n, const int64_t *sd, int64_t *x)
+static Node *pad_element(ContentsSearch *s, Node *n, const int64_t *sd, int64_t *x)
 {
     for (int i = 0; i < n->rank; i++) {
         int64_t lo;
@@ -291,7 +291,7 @@ static Node *pad_element(Search *s, Node *n, const int64_t *sd, int64_t *x)
     return need(s, n->src[0], ravel(n->rank, sd, x));
 }
 
-static Node *concat_element(Search *s, Node *n, const int64_t *d, int64_t *x)
+static Node *concat_element(ContentsSearch *s, Node *n, const int64_t *d, int64_t *x)
 {
     const int axis = (int)n->arg.i;
     for (uint32_t k = 0; k < n->nsrc; k++) {
@@ -306,7 +306,7 @@ static Node *concat_element(Search *s, Node *n, const int64_t *d, int64_t *x)
     return s->c->poison;
 }
 
-static Node *gather_element(Search *s, Node *n, const int64_t *sd, int64_t at)
+static Node *gather_element(ContentsSearch *s, Node *n, const int64_t *sd, int64_t at)
 {
     int64_t x[INGOT_MAX_RANK];
     const int rank = n->src[0]->rank;
@@ -339,7 +339,7 @@ static Node *combine(Context *c, Op op, ingot_dtype t, Node *a, Node *b)
     return r && (t == INGOT_BOOL || fits(t, r)) ? r : c->poison;
 }
 
-static Node *reduce_element(Search *s, Node *n, const int64_t *sd, const int64_t *x)
+static Node *reduce_element(ContentsSearch *s, Node *n, const int64_t *sd, const int64_t *x)
 {
     Context *c = s->c;
     const ingot_dtype t = (ingot_dtype)n->dtype;
@@ -374,7 +374,7 @@ static Node *reduce_element(Search *s, Node *n, const int64_t *sd, const int64_t
     return missing ? NULL : acc;
 }
 
-static Node *update_element(Search *s, Node *n, const int64_t *d, int64_t at)
+static Node *update_element(ContentsSearch *s, Node *n, const int64_t *d, int64_t at)
 {
     Context *c = s->c;
     static const Op ops[] = {OP_CAST, OP_ADD, OP_MUL, OP_MAX, OP_MIN};
@@ -408,7 +408,7 @@ static Node *update_element(Search *s, Node *n, const int64_t *d, int64_t at)
 }
 
 /* A constant that cannot be followed element by element: the interpreter evaluates all of it. */
-static Node *evaluate(Search *s, Node *n, int64_t numel, int64_t at)
+static Node *evaluate(ContentsSearch *s, Node *n, int64_t numel, int64_t at)
 {
     if (n->op == OP_POISON || numel > MAX_FOLLOW || dtype_info[n->dtype].kind == 's' ||
         !ingot_is_const(n))
@@ -425,7 +425,7 @@ static Node *evaluate(Search *s, Node *n, int64_t numel, int64_t at)
     return e ? e : s->c->poison;
 }
 
-static Node *element(Search *s, Node *n, int64_t at)
+static Node *element(ContentsSearch *s, Node *n, int64_t at)
 {
     Context *c = s->c;
     int64_t d[INGOT_MAX_RANK] = {0}, sd[INGOT_MAX_RANK] = {0}, x[INGOT_MAX_RANK], numel, count;
@@ -485,10 +485,10 @@ static Node *element(Search *s, Node *n, int64_t at)
 /* The element, or poison. */
 static Node *find(Context *c, Node *n, int64_t at)
 {
-    Search s = {.c = c, .arena = arena_new()};
+    ContentsSearch s = {.c = c, .arena = arena_new()};
     Node *r = need(&s, n, at);
     while (s.depth > 0) {
-        const Item top = s.stack[s.depth - 1];
+        const ElementAt top = s.stack[s.depth - 1];
         const int depth = s.depth;
         Node *e = map_get(&c->memo, memo_key(top.n, top.at));
         if (!e) {

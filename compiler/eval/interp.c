@@ -84,7 +84,7 @@ bool interp_fail(Interp *ip, ingot_status status, const char *format, ...)
 
 static Arena *scope_arena(Interp *ip, int level)
 {
-    Scope *s = &ip->scope[level];
+    EvalScope *s = &ip->scope[level];
     if (!s->arena)
         s->arena = arena_new();
     return s->arena;
@@ -92,12 +92,12 @@ static Arena *scope_arena(Interp *ip, int level)
 
 static void remember(Interp *ip, Node *n, int level)
 {
-    Scope *s = &ip->scope[level];
+    EvalScope *s = &ip->scope[level];
     vec_push(scope_arena(ip, level), s->trail, s->ntrail, n->id);
     ip->level[n->id] = (uint8_t)level;
 }
 
-static void value_drop(Value *v)
+static void value_drop(EvalValue *v)
 {
     if (v->own)
         arena_free(v->own);
@@ -109,7 +109,7 @@ static void value_drop(Value *v)
 /* Forget everything that depends on the scope. */
 void scope_clear(Interp *ip, int depth)
 {
-    Scope *s = &ip->scope[depth];
+    EvalScope *s = &ip->scope[depth];
     for (size_t i = 0; i < s->ntrail; i++) {
         const uint32_t id = s->trail[i];
         if (ip->value[id])
@@ -121,7 +121,7 @@ void scope_clear(Interp *ip, int depth)
         if (ip->var_level[i] == depth)
             ip->var_set[i] = 0;
     arena_free(s->arena);
-    *s = (Scope){0};
+    *s = (EvalScope){0};
 }
 
 void interp_set_var(Interp *ip, int var, int64_t x)
@@ -147,22 +147,22 @@ void interp_bind(Interp *ip, Node *leaf, const void *data)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-Value *value_of(Interp *ip, Node *n)
+EvalValue *value_of(Interp *ip, Node *n)
 {
     return n->id < ip->cap ? ip->value[n->id] : NULL;
 }
 
-void *value_data(Value *v)
+void *value_data(EvalValue *v)
 {
     return (void *)(uintptr_t)v->data;
 }
 
-Value *value_new(Interp *ip, int level, ingot_dtype t, int rank, const int64_t *dims)
+EvalValue *value_new(Interp *ip, int level, ingot_dtype t, int rank, const int64_t *dims)
 {
     enum { SMALL = 2048 };
     Arena *a = scope_arena(ip, level);
-    Value *v = NEW(a, Value);
-    *v = (Value){.rank = rank, .dtype = t, .n = 1, .level = level};
+    EvalValue *v = NEW(a, EvalValue);
+    *v = (EvalValue){.rank = rank, .dtype = t, .n = 1, .level = level};
     for (int i = 0; i < rank; i++) {
         v->dims[i] = dims[i];
         v->n *= dims[i];
@@ -174,15 +174,15 @@ Value *value_new(Interp *ip, int level, ingot_dtype t, int rank, const int64_t *
     return v;
 }
 
-void value_set(Interp *ip, Node *n, Value *v)
+void value_set(Interp *ip, Node *n, EvalValue *v)
 {
     ip->value[n->id] = v;
     remember(ip, n, v->level);
 }
 
-Value *value_need(Interp *ip, Node *n)
+EvalValue *value_need(Interp *ip, Node *n)
 {
-    Value *v = value_of(ip, n);
+    EvalValue *v = value_of(ip, n);
     if (v)
         return v;
     if (n->op != OP_CONST && !ip->has_num[n->id])
@@ -220,7 +220,7 @@ int64_t dim_value(Interp *ip, Node *n)
         return ip->num[n->id];
     if (n->op == OP_VAR)
         return ip->var[n->arg.i];
-    const Value *v = value_of(ip, n);
+    const EvalValue *v = value_of(ip, n);
     if (v)
         return load_int(v->dtype, v->data);
     return scalar_alu(ip, n);
@@ -245,7 +245,7 @@ typedef struct {
     int next_free; /* list of values to drop after a position */
     int region;    /* nodes of its region so far */
     bool stored, forced, scalar, uniform, affine;
-} Entry;
+} EvalEntry;
 
 typedef struct {
     Node *node;
@@ -255,11 +255,11 @@ typedef struct {
 typedef struct {
     Interp *ip;
     Arena *arena;
-    Entry *entry;
+    EvalEntry *entry;
     int n;
     Visit *stack;
     int depth, room;
-} Walk;
+} EvalOrder;
 
 /* What must be known before n: sources, dims, the setter of a run-time integer.  NULL at the end;
  * n itself stands for "none in this place". */
@@ -319,7 +319,7 @@ static int level_of(Interp *ip, Node *n)
     return level;
 }
 
-static void push(Walk *w, Node *n)
+static void push(EvalOrder *w, Node *n)
 {
     Interp *ip = w->ip;
     if (is_known(ip, n) || ip->stamp[n->id] == ip->epoch)
@@ -335,7 +335,7 @@ static void push(Walk *w, Node *n)
     w->stack[w->depth++] = (Visit){n, 0};
 }
 
-static void visit(Walk *w, Node *root)
+static void visit(EvalOrder *w, Node *root)
 {
     Interp *ip = w->ip;
     push(w, root);
@@ -350,11 +350,11 @@ static void visit(Walk *w, Node *root)
         ip->slot[n->id] = (uint32_t)w->n;
         ip->level[n->id] = (uint8_t)level_of(ip, n);
         vec_push(w->arena, w->entry, w->n,
-                 ((Entry){.node = n, .pos = w->n, .last = -1, .next_free = -1}));
+                 ((EvalEntry){.node = n, .pos = w->n, .last = -1, .next_free = -1}));
     }
 }
 
-static Entry *entry_of(Walk *w, Node *n)
+static EvalEntry *entry_of(EvalOrder *w, Node *n)
 {
     return w->ip->stamp[n->id] == w->ip->epoch ? &w->entry[w->ip->slot[n->id]] : NULL;
 }
@@ -372,22 +372,22 @@ static bool always_stored(Op op)
            op == OP_CONCAT || op == OP_CALL || op == OP_LOOP || op == OP_IF || op == OP_PROJ;
 }
 
-static bool can_store(const Entry *e)
+static bool can_store(const EvalEntry *e)
 {
     return !e->scalar && e->node->op != OP_CONST;
 }
 
 /* Facts that follow from the sources, in order. */
-static void facts(Walk *w)
+static void facts(EvalOrder *w)
 {
     for (int i = 0; i < w->n; i++) {
-        Entry *e = &w->entry[i];
+        EvalEntry *e = &w->entry[i];
         Node *n = e->node;
         bool scalar = n->rank == 0 && (n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) &&
                       op_is_alu(n->op) && n->op != OP_CUSTOM;
         bool uniform = true, affine = true;
         for (uint32_t k = 0; k < n->nsrc; k++) {
-            const Entry *s = entry_of(w, n->src[k]);
+            const EvalEntry *s = entry_of(w, n->src[k]);
             const bool index = is_small_index(n->src[k]);
             scalar &= s ? s->scalar : index;
             if (k > 0 && op_info[n->op].cls == MOVE)
@@ -409,7 +409,7 @@ static void facts(Walk *w)
                                                ((n->op == OP_ADD || n->op == OP_SUB) && affine)));
         if (integer && n->op == OP_MUL && affine)
             for (uint32_t k = 0; k < 2; k++) {
-                const Entry *s = entry_of(w, n->src[k]);
+                const EvalEntry *s = entry_of(w, n->src[k]);
                 e->affine |= s ? s->uniform : is_small_index(n->src[k]);
             }
         e->stored = always_stored((Op)n->op);
@@ -417,10 +417,10 @@ static void facts(Walk *w)
 }
 
 /* Is this gather pure movement, that is, are all its indices linear in the coordinates? */
-static bool gather_moves(Walk *w, Node *n)
+static bool gather_moves(EvalOrder *w, Node *n)
 {
     for (uint32_t k = 1; k < n->nsrc; k++) {
-        const Entry *s = entry_of(w, n->src[k]);
+        const EvalEntry *s = entry_of(w, n->src[k]);
         if (!s || !s->affine)
             return false;
     }
@@ -436,10 +436,10 @@ static bool repeats(Node *n)
 }
 
 /* Which sources must be stored, and how often each is read, readers first. */
-static void count_uses(Walk *w)
+static void count_uses(EvalOrder *w)
 {
     for (int i = w->n - 1; i >= 0; i--) {
-        Entry *e = &w->entry[i];
+        EvalEntry *e = &w->entry[i];
         Node *n = e->node;
         const bool moves = op_info[n->op].cls == MOVE && n->op != OP_CONCAT;
         const bool plain_gather = n->op == OP_GATHER && gather_moves(w, n);
@@ -456,7 +456,7 @@ static void count_uses(Walk *w)
         e->stored &= can_store(e);
         const int own = e->stored || !(moves || e->uses >= 2) ? 1 : e->uses;
         for (uint32_t k = 0; k < n->nsrc; k++) {
-            Entry *s = entry_of(w, n->src[k]);
+            EvalEntry *s = entry_of(w, n->src[k]);
             if (!s)
                 continue;
             /* a linear index becomes coordinates, its values are not looked at */
@@ -478,13 +478,13 @@ static void count_uses(Walk *w)
 }
 
 /* Cut regions that get too large, then find the last reader of every stored value. */
-static void cut_and_order(Walk *w)
+static void cut_and_order(EvalOrder *w)
 {
     for (int i = 0; i < w->n; i++) {
-        Entry *e = &w->entry[i];
+        EvalEntry *e = &w->entry[i];
         e->region = 1;
         for (uint32_t k = 0; k < e->node->nsrc; k++) {
-            const Entry *s = entry_of(w, e->node->src[k]);
+            const EvalEntry *s = entry_of(w, e->node->src[k]);
             if (s && !s->stored)
                 e->region += s->region;
         }
@@ -499,10 +499,10 @@ static void cut_and_order(Walk *w)
         e->stored |= can_store(e);
     }
     for (int i = w->n - 1; i >= 0; i--) {
-        Entry *e = &w->entry[i];
+        EvalEntry *e = &w->entry[i];
         const int reader = e->stored || e->scalar ? e->pos : e->last;
         for (uint32_t k = 0; k < e->node->nsrc; k++) {
-            Entry *s = entry_of(w, e->node->src[k]);
+            EvalEntry *s = entry_of(w, e->node->src[k]);
             if (s && s->last < reader)
                 s->last = reader;
         }
@@ -528,14 +528,14 @@ static bool leaf_eval(Interp *ip, Node *n)
     }
     const size_t size = elem_bytes(t), align = size > 8 ? 8 : size;
     if (!data || (uintptr_t)data % align) { /* mapped files keep no alignment */
-        Value *v = value_new(ip, level, t, n->rank, dims);
+        EvalValue *v = value_new(ip, level, t, n->rank, dims);
         if (data)
             memcpy(value_data(v), data, (size_t)v->n * size);
         value_set(ip, n, v);
         return true;
     }
-    Value *v = NEW(scope_arena(ip, level), Value);
-    *v = (Value){.data = data, .rank = n->rank, .dtype = t, .n = 1, .level = level};
+    EvalValue *v = NEW(scope_arena(ip, level), EvalValue);
+    *v = (EvalValue){.data = data, .rank = n->rank, .dtype = t, .n = 1, .level = level};
     for (int i = 0; i < n->rank; i++) {
         v->dims[i] = dims[i];
         v->n *= dims[i];
@@ -546,10 +546,10 @@ static bool leaf_eval(Interp *ip, Node *n)
 
 static bool proj_eval(Interp *ip, Node *n)
 {
-    const Value *tuple = value_of(ip, n->src[0]);
+    const EvalValue *tuple = value_of(ip, n->src[0]);
     if (!tuple || n->arg.i >= tuple->nelem)
         BUG("projection %lld of a tuple of %d", (long long)n->arg.i, tuple ? tuple->nelem : 0);
-    Value *v = NEW(scope_arena(ip, tuple->level), Value);
+    EvalValue *v = NEW(scope_arena(ip, tuple->level), EvalValue);
     *v = *tuple->elem[n->arg.i];
     v->own = NULL; /* the tuple's, which lives as long as the scope: release() leaves it alone */
     v->level = tuple->level;
@@ -575,7 +575,7 @@ static bool node_eval(Interp *ip, Node *n)
         return interp_fail(ip, INGOT_BUG, "interpreter: %s at tensor level", op_info[n->op].text);
     int64_t dims[INGOT_MAX_RANK];
     node_dims(ip, n, dims);
-    Value *v = value_new(ip, ip->level[n->id], (ingot_dtype)n->dtype, n->rank, dims);
+    EvalValue *v = value_new(ip, ip->level[n->id], (ingot_dtype)n->dtype, n->rank, dims);
     const bool ok = n->op == OP_UPDATE   ? update_eval(ip, n, v)
                     : n->op == OP_CONCAT ? concat_eval(ip, n, v)
                     : n->op == OP_CUSTOM ? custom_eval(ip, n, v)
@@ -600,7 +600,7 @@ static bool scalar_eval(Interp *ip, Node *n)
 
 static void release(Interp *ip, Node *n)
 {
-    Value *v = ip->value[n->id];
+    EvalValue *v = ip->value[n->id];
     if (!v || v->level != ip->depth || !v->own) /* outer values stay for the next iteration */
         return;
     value_drop(v);
@@ -620,12 +620,12 @@ static double work_of(const Node *n)
 static bool eval_all(Interp *ip, int nroot, Node *const *roots)
 {
     grow(ip);
-    Walk w = {.ip = ip, .arena = arena_new()};
+    EvalOrder w = {.ip = ip, .arena = arena_new()};
     ip->epoch++;
     for (int i = 0; i < nroot; i++)
         visit(&w, roots[i]);
     for (int i = 0; i < nroot; i++) {
-        Entry *e = entry_of(&w, roots[i]);
+        EvalEntry *e = entry_of(&w, roots[i]);
         if (e)
             e->forced = true;
     }
@@ -633,7 +633,7 @@ static bool eval_all(Interp *ip, int nroot, Node *const *roots)
     count_uses(&w);
     cut_and_order(&w);
     for (int i = 0; i < nroot; i++) {
-        Entry *e = entry_of(&w, roots[i]);
+        EvalEntry *e = entry_of(&w, roots[i]);
         if (e)
             e->last = w.n; /* kept */
     }
@@ -641,7 +641,7 @@ static bool eval_all(Interp *ip, int nroot, Node *const *roots)
     for (int i = 0; i < w.n; i++)
         head[i] = -1;
     for (int i = 0; i < w.n; i++) {
-        Entry *e = &w.entry[i];
+        EvalEntry *e = &w.entry[i];
         if (e->stored && e->last >= 0 && e->last < w.n) {
             e->next_free = head[e->last];
             head[e->last] = i;
@@ -652,7 +652,7 @@ static bool eval_all(Interp *ip, int nroot, Node *const *roots)
     for (int i = 0; i < w.n && tell; i++)
         all += w.entry[i].stored ? work_of(w.entry[i].node) : 0;
     for (int i = 0; i < w.n && !ip->failed; i++) {
-        Entry *e = &w.entry[i];
+        EvalEntry *e = &w.entry[i];
         if (tell && e->stored && all > 0) {
             ip->c->progress(done / all);
             done += work_of(e->node);
@@ -682,7 +682,7 @@ const void *interp_eval(Interp *ip, Node *n, int64_t *dims)
     ip->failed = false;
     if (!eval_roots(ip, 1, &n))
         return NULL;
-    Value *v = value_need(ip, n);
+    EvalValue *v = value_need(ip, n);
     for (int i = 0; dims && i < v->rank; i++)
         dims[i] = v->dims[i];
     return v->data;

@@ -26,23 +26,23 @@ int64_t load_int(ingot_dtype, const void *in);   /* integers, bool, INDEX */
 void store_const(Node *, void *out);             /* a CONST in storage form */
 
 /* ---- interp_coord.c: coordinates as numbers ------------------------------------------------
- * A Space is the box of root coordinates that a region is evaluated over.  A Lin is an exact
+ * A Space is the box of root coordinates that a region is evaluated over.  A LinearForm is an exact
  * linear form c + sum k*var over the box's axes and over atoms, where atom = floor(lin / div) mod
  * `mod`, or clamp(lin, 0, mod - 1).  Reshapes make atoms; most of them turn out to be linear and
  * vanish. */
 typedef struct {
     int var; /* < rank: an axis; else atom number var - rank */
     int64_t k;
-} Term;
+} LinearTerm;
 typedef struct {
     int64_t c, lo, hi; /* sound bounds over the whole box */
     uint32_t deps;     /* axes that it depends on */
     int n;
-    Term t[];
-} Lin;
+    LinearTerm t[];
+} LinearForm;
 typedef struct {
-    const Lin *of, *at; /* at: index into table */
-    int64_t div, mod;   /* mod 0: none */
+    const LinearForm *of, *at; /* at: index into table */
+    int64_t div, mod;          /* mod 0: none */
     bool clamp;
     const int64_t *table; /* values over the box of deps, or NULL: computed lane by lane */
     uint32_t deps;
@@ -58,19 +58,19 @@ typedef struct {
     Atom **atom;
     int natom;
 } Space;
-const Lin *lin_const(Space *, int64_t);
-const Lin *lin_axis(Space *, int axis);
-const Lin *lin_sum(Space *, int64_t c, int n, const Lin *const *,
-                   const int64_t *k); /* c + sum k*lin */
-const Lin *lin_divmod(Space *, const Lin *, int64_t div,
-                      int64_t mod);                    /* floor(l / div) mod `mod` */
-const Lin *lin_clamp(Space *, const Lin *, int64_t n); /* to 0 .. n-1; n > 0 */
+const LinearForm *lin_const(Space *, int64_t);
+const LinearForm *lin_axis(Space *, int axis);
+const LinearForm *lin_sum(Space *, int64_t c, int n, const LinearForm *const *,
+                          const int64_t *k); /* c + sum k*lin */
+const LinearForm *lin_divmod(Space *, const LinearForm *, int64_t div,
+                             int64_t mod);                           /* floor(l / div) mod `mod` */
+const LinearForm *lin_clamp(Space *, const LinearForm *, int64_t n); /* to 0 .. n-1; n > 0 */
 int64_t atom_apply(const Atom *, int64_t x);
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-typedef struct Value Value;
-struct Value {
+typedef struct EvalValue EvalValue;
+struct EvalValue {
     const void *data;
     Arena *own; /* freed with the value; NULL: borrowed, or in its scope's arena */
     int rank;
@@ -79,7 +79,7 @@ struct Value {
     ingot_dtype dtype;
     int level; /* scope it belongs to */
     int nelem; /* a tuple: its elements */
-    Value **elem;
+    EvalValue **elem;
 };
 
 /* A scope is one iteration of a loop: values that depend on it are dropped at its end, others
@@ -88,19 +88,19 @@ typedef struct {
     Arena *arena;    /* small values, value headers */
     uint32_t *trail; /* ids of nodes with a value or an integer of this level */
     size_t ntrail;
-} Scope;
+} EvalScope;
 
 #define MAX_DEPTH 32
 
 struct Interp {
     Context *c;
     Arena *arena;
-    Scope scope[MAX_DEPTH + 1];
+    EvalScope scope[MAX_DEPTH + 1];
     int depth;
     bool failed;
     /* by node id */
     uint32_t cap;
-    Value **value;
+    EvalValue **value;
     int64_t *num; /* integer of a scalar INDEX (or BOOL over INDEX) node */
     uint8_t *has_num;
     uint8_t *level; /* scope depth that the node depends on; valid while it has a value */
@@ -118,25 +118,25 @@ struct Interp {
 bool interp_fail(Interp *, ingot_status, const char *, ...) __attribute__((format(printf, 3, 4)));
 /* Evaluate several nodes; their values stay until their scope ends. */
 bool eval_roots(Interp *, int n, Node *const *roots);
-Value *value_of(Interp *, Node *);
-Value *value_new(Interp *, int level, ingot_dtype, int rank, const int64_t *dims); /* zeroed */
-void value_set(Interp *, Node *, Value *);
-Value *value_need(Interp *, Node *); /* of a root or a source of control flow, constants too */
-void *value_data(Value *);
+EvalValue *value_of(Interp *, Node *);
+EvalValue *value_new(Interp *, int level, ingot_dtype, int rank, const int64_t *dims); /* zeroed */
+void value_set(Interp *, Node *, EvalValue *);
+EvalValue *value_need(Interp *, Node *); /* of a root or a source of control flow, constants too */
+void *value_data(EvalValue *);
 int64_t dim_value(Interp *, Node *); /* of a dim whose variables are known */
 void node_dims(Interp *, Node *, int64_t *dims);
 void var_assign(Interp *, int var, int64_t, int level);
 void scope_clear(Interp *, int depth);
 
 /* interp_region.c: compute one stored value from those it reads. */
-bool region_eval(Interp *, Node *, Value *out);
-bool update_eval(Interp *, Node *, Value *out);
-bool concat_eval(Interp *, Node *, Value *out);
+bool region_eval(Interp *, Node *, EvalValue *out);
+bool update_eval(Interp *, Node *, EvalValue *out);
+bool concat_eval(Interp *, Node *, EvalValue *out);
 
 /* interp_control.c */
 bool requires_hold(Interp *, const Requires *);
 bool call_eval(Interp *, Node *);
-bool custom_eval(Interp *, Node *, Value *out);
+bool custom_eval(Interp *, Node *, EvalValue *out);
 bool loop_eval(Interp *, Node *);
 bool if_eval(Interp *, Node *);
 

@@ -11,7 +11,7 @@
 
 enum { BLOCK = 256 };
 
-typedef enum { CARRY_I64, CARRY_U64, CARRY_F32, CARRY_F64 } Carrier;
+typedef enum { CARRY_I64, CARRY_U64, CARRY_F32, CARRY_F64 } CastCarrier;
 typedef union {
     int64_t i[BLOCK];
     uint64_t u[BLOCK];
@@ -19,7 +19,7 @@ typedef union {
     double d[BLOCK];
 } Block256;
 
-static Carrier carrier_of(ingot_dtype t)
+static CastCarrier carrier_of(ingot_dtype t)
 {
     if (t == INGOT_U64)
         return CARRY_U64;
@@ -118,7 +118,8 @@ static void widen(ingot_dtype t, size_t n, const void *in, Block256 *b)
            igrt_f32_to_##T(igrt_u64_to_f32_odd(x), sat), igrt_f32_to_##T(x, sat), \
            igrt_f64_to_##T(x, sat))
 
-static void narrow(ingot_dtype t, int64_t flags, Carrier k, size_t n, const Block256 *b, void *out)
+static void narrow(ingot_dtype t, int64_t flags, CastCarrier k, size_t n, const Block256 *b,
+                   void *out)
 {
     const int sat = !(flags & 1), mode = (int)(flags >> 1 & 3);
     switch (t) {
@@ -175,7 +176,7 @@ static void narrow(ingot_dtype t, int64_t flags, Carrier k, size_t n, const Bloc
 }
 
 /* Where the source is NaN. */
-static void put_least(ingot_dtype t, Carrier k, size_t n, const Block256 *b, char *out)
+static void put_least(ingot_dtype t, CastCarrier k, size_t n, const Block256 *b, char *out)
 {
     for (size_t i = 0; i < n; i++)
         if (k == CARRY_F32 ? b->f[i] != b->f[i] : k == CARRY_F64 && b->d[i] != b->d[i])
@@ -197,7 +198,7 @@ void alu_cast(ingot_dtype to, ingot_dtype from, int64_t flags, size_t n, void *o
         return;
     }
     Block256 b;
-    const Carrier k = carrier_of(from);
+    const CastCarrier k = carrier_of(from);
     for (size_t done = 0; done < n; done += BLOCK) {
         const size_t m = n - done < BLOCK ? n - done : BLOCK;
         widen(from, m, (const char *)in + done * elem_bytes(from), &b);

@@ -33,7 +33,7 @@ static int64_t *longs(Prog *p, int n)
 }
 
 /* Is the kept part of u the row-major number of the kept point? */
-static bool is_linear(const Prog *p, const Use *u)
+static bool is_linear(const Prog *p, const LaneUse *u)
 {
     int64_t stride = 1;
     int matched = 0, terms = 0;
@@ -53,7 +53,7 @@ static bool is_linear(const Prog *p, const Use *u)
     return matched == terms;
 }
 
-static void use_prepare(Prog *p, Use *u, int ob, int rb)
+static void use_prepare(Prog *p, LaneUse *u, int ob, int rb)
 {
     for (int i = 0; i < u->lin->n; i++) {
         const uint32_t deps = var_deps(p, u->lin->t[i].var);
@@ -73,12 +73,12 @@ static void use_prepare(Prog *p, Use *u, int ob, int rb)
     if (u->has_m)
         u->m = longs(p, ob * rb);
     if (u->load)
-        u->run = NEWN(p->arena, Run, ob > rb ? ob : rb);
+        u->run = NEWN(p->arena, LaneRun, ob > rb ? ob : rb);
 }
 
-static int atom_use(Prog *p, const Lin *l)
+static int atom_use(Prog *p, const LinearForm *l)
 {
-    const Use u = {.lin = l};
+    const LaneUse u = {.lin = l};
     vec_push(p->arena, p->use, p->nuse, u);
     return p->nuse - 1;
 }
@@ -142,14 +142,14 @@ static void axis_lanes(Prog *p, bool reduced, int64_t first, int n)
     }
 }
 
-typedef enum { PART_O, PART_R, PART_M } Part;
+typedef enum { PART_O, PART_R, PART_M } ChunkPart;
 
-static Part part_of(const Prog *p, uint32_t deps)
+static ChunkPart part_of(const Prog *p, uint32_t deps)
 {
     return is_kept(p, deps) ? PART_O : is_reduced(p, deps) ? PART_R : PART_M;
 }
 
-static void use_part(Prog *p, Use *u, Part part, int n)
+static void use_part(Prog *p, LaneUse *u, ChunkPart part, int n)
 {
     int64_t *to = part == PART_O ? u->o : part == PART_R ? u->r : u->m;
     if (part == PART_M && !u->has_m)
@@ -172,7 +172,7 @@ static void use_part(Prog *p, Use *u, Part part, int n)
     }
 }
 
-static void find_runs(Use *u, const int64_t *x, int n)
+static void find_runs(LaneUse *u, const int64_t *x, int n)
 {
     u->nrun = 0;
     for (int i = 0; i < n;) {
@@ -180,13 +180,13 @@ static void find_runs(Use *u, const int64_t *x, int n)
         int j = i + 1;
         while (j < n && x[j] - x[j - 1] == stride)
             j++;
-        u->run[u->nrun++] = (Run){i, j - i, x[i], stride};
+        u->run[u->nrun++] = (LaneRun){i, j - i, x[i], stride};
         i = j;
     }
 }
 
 /* The value of u for every lane of the chunk. */
-static void use_lanes(const Prog *p, const Use *u, int64_t *x)
+static void use_lanes(const Prog *p, const LaneUse *u, int64_t *x)
 {
     for (int r = 0; r < p->rb; r++) {
         const int64_t base = u->lin->c + u->r[r];
@@ -197,9 +197,9 @@ static void use_lanes(const Prog *p, const Use *u, int64_t *x)
         x[i] += u->m[i];
 }
 
-static void atom_lanes(Prog *p, const Atom *a, Part part, int n)
+static void atom_lanes(Prog *p, const Atom *a, ChunkPart part, int n)
 {
-    const Use *u = &p->use[a->use];
+    const LaneUse *u = &p->use[a->use];
     if (part == PART_M)
         use_lanes(p, u, a->lane);
     for (int i = 0; i < n && part != PART_M; i++)
@@ -208,7 +208,7 @@ static void atom_lanes(Prog *p, const Atom *a, Part part, int n)
         a->lane[i] = a->table ? a->table[a->lane[i]] : atom_apply(a, a->lane[i]);
 }
 
-static void coordinates(Prog *p, Part part, int n)
+static void coordinates(Prog *p, ChunkPart part, int n)
 {
     for (int i = 0; i < p->space.natom; i++) { /* an atom's form only has atoms before it */
         const Atom *a = p->space.atom[i];
@@ -314,7 +314,7 @@ static void load_offsets(Prog *p, const Instr *in, char *out, const uint8_t *mas
 
 static void do_load(Prog *p, const Instr *in, char *out, const uint8_t *mask)
 {
-    const Use *u = &p->use[in->use];
+    const LaneUse *u = &p->use[in->use];
     const size_t size = elem_bytes(p->reg[in->out].dtype);
     if (mask || u->has_m) {
         use_lanes(p, u, p->offset);
@@ -330,7 +330,7 @@ static void do_load(Prog *p, const Instr *in, char *out, const uint8_t *mask)
             continue;
         }
         for (int k = 0; k < u->nrun; k++) {
-            const Run *r = &u->run[k];
+            const LaneRun *r = &u->run[k];
             copy_run(size, to + (size_t)r->start * size, base + r->base * (int64_t)size, r->len,
                      r->stride);
         }

@@ -11,18 +11,18 @@ static bool truth(Interp *ip, Node *n)
     return load_int(INGOT_BOOL, value_need(ip, n)->data) != 0;
 }
 
-static Value *copy_of(Interp *ip, int level, const Value *v)
+static EvalValue *copy_of(Interp *ip, int level, const EvalValue *v)
 {
-    Value *r = value_new(ip, level, v->dtype, v->rank, v->dims);
+    EvalValue *r = value_new(ip, level, v->dtype, v->rank, v->dims);
     memcpy(value_data(r), v->data, (size_t)v->n * elem_bytes(v->dtype));
     return r;
 }
 
-static Value *tuple_new(Interp *ip, Node *n, int nelem)
+static EvalValue *tuple_new(Interp *ip, Node *n, int nelem)
 {
-    Value *t = value_new(ip, ip->level[n->id], INGOT_BOOL, 0, NULL);
+    EvalValue *t = value_new(ip, ip->level[n->id], INGOT_BOOL, 0, NULL);
     t->nelem = nelem;
-    t->elem = NEWN(ip->scope[t->level].arena, Value *, nelem + 1);
+    t->elem = NEWN(ip->scope[t->level].arena, EvalValue *, nelem + 1);
     return t;
 }
 
@@ -57,7 +57,7 @@ bool if_eval(Interp *ip, Node *n)
     const struct Region *r = truth(ip, n->src[0]) ? branch->then_branch : branch->else_branch;
     if (!requires_hold(ip, &r->require) || !eval_roots(ip, r->nresult, r->result))
         return false;
-    Value *tuple = tuple_new(ip, n, r->nresult);
+    EvalValue *tuple = tuple_new(ip, n, r->nresult);
     for (int i = 0; i < r->nresult; i++)
         tuple->elem[i] = copy_of(ip, tuple->level, value_need(ip, r->result[i]));
     value_set(ip, n, tuple);
@@ -67,7 +67,7 @@ bool if_eval(Interp *ip, Node *n)
 /* ---- loop ------------------------------------------------------------------------------------ */
 
 /* Append one iteration's value to a stacked one, which has room for `most`. */
-static void stack_push(Interp *ip, Value **stack, int level, const Value *v, int64_t i,
+static void stack_push(Interp *ip, EvalValue **stack, int level, const EvalValue *v, int64_t i,
                        int64_t most)
 {
     if (!*stack) {
@@ -82,7 +82,7 @@ static void stack_push(Interp *ip, Value **stack, int level, const Value *v, int
 }
 
 /* A stacked value of no iterations. */
-static Value *stack_empty(Interp *ip, int level, Node *result)
+static EvalValue *stack_empty(Interp *ip, int level, Node *result)
 {
     int64_t dims[INGOT_MAX_RANK] = {0};
     if (eval_roots(ip, result->rank, result->shape))
@@ -100,8 +100,8 @@ bool loop_eval(Interp *ip, Node *n)
     if (outer == MAX_DEPTH)
         return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: loops are nested more than %d deep",
                            MAX_DEPTH);
-    Value *tuple = tuple_new(ip, n, nc + loop->nscan);
-    Value **now = tuple->elem, **next = NEWN(ip->scope[outer].arena, Value *, nc + 1);
+    EvalValue *tuple = tuple_new(ip, n, nc + loop->nscan);
+    EvalValue **now = tuple->elem, **next = NEWN(ip->scope[outer].arena, EvalValue *, nc + 1);
     for (int k = 0; k < nc; k++) {
         now[k] = copy_of(ip, outer, value_need(ip, n->src[1 + k]));
         next[k] = copy_of(ip, outer, now[k]);
@@ -119,7 +119,7 @@ bool loop_eval(Interp *ip, Node *n)
         if (requires_hold(ip, &body->require) && eval_roots(ip, body->nresult, body->result)) {
             go = truth(ip, body->result[0]);
             for (int k = 0; k < nc; k++) {
-                const Value *v = value_need(ip, body->result[1 + k]);
+                const EvalValue *v = value_need(ip, body->result[1 + k]);
                 if (v->n != next[k]->n) {
                     interp_fail(ip, INGOT_INVALID,
                                 "interpreter: carried value %d of a loop changes its shape", k);
@@ -132,7 +132,7 @@ bool loop_eval(Interp *ip, Node *n)
                            value_need(ip, body->result[1 + nc + k]), i, trip);
         }
         for (int k = 0; k < nc; k++) {
-            Value *v = now[k];
+            EvalValue *v = now[k];
             now[k] = next[k];
             next[k] = v;
         }
@@ -144,7 +144,7 @@ bool loop_eval(Interp *ip, Node *n)
     if (ip->failed)
         return false;
     for (int k = 0; k < loop->nscan; k++) {
-        Value **s = &tuple->elem[nc + k];
+        EvalValue **s = &tuple->elem[nc + k];
         if (!*s)
             *s = stack_empty(ip, outer, body->result[1 + nc + k]);
         if ((*s)->dims[0] > 0)
@@ -160,12 +160,12 @@ bool loop_eval(Interp *ip, Node *n)
 
 /* ---- library kernels ------------------------------------------------------------------------- */
 
-static bool describe(Interp *ip, const char *name, const Value *v, igrt_tensor *t)
+static bool describe(Interp *ip, const char *name, const EvalValue *v, igrt_tensor *t)
 {
     if (v->rank > IGRT_MAX_RANK)
         return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: %s on a tensor of rank %d", name,
                            v->rank);
-    *t = (igrt_tensor){.data = value_data((Value *)(uintptr_t)v), .rank = v->rank};
+    *t = (igrt_tensor){.data = value_data((EvalValue *)(uintptr_t)v), .rank = v->rank};
     t->dtype = (igrt_dtype)(v->dtype + 1); /* both lists have one order; igrt_dtype starts at 1 */
     for (int i = 0; i < v->rank; i++)
         t->dims[i] = v->dims[i];
@@ -184,12 +184,12 @@ static bool function_run(Interp *ip, const CustomOp *op, const igrt_tensor *in, 
 }
 
 /* OP_CUSTOM: its elements in a row, whatever the rank. */
-bool custom_eval(Interp *ip, Node *n, Value *out)
+bool custom_eval(Interp *ip, Node *n, EvalValue *out)
 {
     const CustomUse *use = n->arg.ptr;
     igrt_tensor in[MAX_ALU_SRC], to;
     for (uint32_t k = 0; k <= n->nsrc; k++) {
-        Value row = k < n->nsrc ? *value_need(ip, n->src[k]) : *out;
+        EvalValue row = k < n->nsrc ? *value_need(ip, n->src[k]) : *out;
         row.rank = 1;
         row.dims[0] = row.n;
         describe(ip, use->op->name, &row, k < n->nsrc ? &in[k] : &to);
@@ -197,7 +197,7 @@ bool custom_eval(Interp *ip, Node *n, Value *out)
     return function_run(ip, use->op, in, (int)n->nsrc, &to, 1, use->ints, use->floats, NULL, 0);
 }
 
-static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, int64_t *counts)
+static bool call_run(Interp *ip, Node *n, const Call *call, EvalValue *const *out, int64_t *counts)
 {
     Arena *a = ip->scope[ip->depth].arena;
     const LibFn fn = call->custom ? NULL : lib_find(call->name);
@@ -227,7 +227,7 @@ static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, i
 bool call_eval(Interp *ip, Node *n)
 {
     const Call *call = n->arg.ptr;
-    Value *tuple = tuple_new(ip, n, call->n_out);
+    EvalValue *tuple = tuple_new(ip, n, call->n_out);
     const int level = tuple->level;
     int64_t *counts = NEWN(ip->scope[level].arena, int64_t, call->n_count + 1);
     for (int k = 0; k < call->n_count; k++) /* buffers have room for the greatest counts */
@@ -248,7 +248,7 @@ bool call_eval(Interp *ip, Node *n)
         var_assign(ip, (int)call->counts[k]->arg.i, counts[k], level);
     }
     for (int k = 0; k < call->n_out; k++) {
-        Value *v = tuple->elem[k];
+        EvalValue *v = tuple->elem[k];
         v->n = 1;
         for (int i = 0; i < v->rank; i++) {
             v->dims[i] = dim_value(ip, call->out[k].dims[i]);

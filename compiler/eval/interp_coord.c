@@ -12,9 +12,9 @@
 
 #include "igrt_num.h"
 
-static const Lin *lin_make(Space *sp, int64_t c, int n, const Term *t)
+static const LinearForm *lin_make(Space *sp, int64_t c, int n, const LinearTerm *t)
 {
-    Lin *l = arena_alloc(sp->arena, sizeof *l + (size_t)n * sizeof *t);
+    LinearForm *l = arena_alloc(sp->arena, sizeof *l + (size_t)n * sizeof *t);
     l->c = l->lo = l->hi = c;
     l->n = n;
     for (int i = 0; i < n; i++) {
@@ -29,23 +29,23 @@ static const Lin *lin_make(Space *sp, int64_t c, int n, const Term *t)
     return l;
 }
 
-const Lin *lin_const(Space *sp, int64_t c)
+const LinearForm *lin_const(Space *sp, int64_t c)
 {
     return lin_make(sp, c, 0, NULL);
 }
 
-const Lin *lin_axis(Space *sp, int axis)
+const LinearForm *lin_axis(Space *sp, int axis)
 {
-    const Term t = {axis, 1};
+    const LinearTerm t = {axis, 1};
     return lin_make(sp, 0, sp->ext[axis] > 1, &t);
 }
 
-const Lin *lin_sum(Space *sp, int64_t c, int n, const Lin *const *l, const int64_t *k)
+const LinearForm *lin_sum(Space *sp, int64_t c, int n, const LinearForm *const *l, const int64_t *k)
 {
     int total = 0, m = 0;
     for (int i = 0; i < n; i++)
         total += l[i]->n;
-    Term *t = NEWN(sp->arena, Term, total + 1);
+    LinearTerm *t = NEWN(sp->arena, LinearTerm, total + 1);
     for (int i = 0; i < n; i++) {
         c += k[i] * l[i]->c;
         for (int j = 0; j < l[i]->n; j++) {
@@ -53,7 +53,7 @@ const Lin *lin_sum(Space *sp, int64_t c, int n, const Lin *const *l, const int64
             while (at < m && t[at].var != l[i]->t[j].var)
                 at++;
             if (at == m)
-                t[m++] = (Term){l[i]->t[j].var, 0};
+                t[m++] = (LinearTerm){l[i]->t[j].var, 0};
             t[at].k += k[i] * l[i]->t[j].k;
         }
     }
@@ -73,7 +73,7 @@ static int64_t table_at(const Atom *a, const int64_t *x)
 }
 
 /* Value of l at the root coordinates x; every atom below has a table. */
-static int64_t lin_at(const Space *sp, const Lin *l, const int64_t *x)
+static int64_t lin_at(const Space *sp, const LinearForm *l, const int64_t *x)
 {
     int64_t s = l->c;
     for (int i = 0; i < l->n; i++) {
@@ -93,7 +93,7 @@ int64_t atom_apply(const Atom *a, int64_t x)
 
 /* Enumerate floor(l / div) mod `mod` over the axes that l depends on: a linear form if it is one,
  * else the atom's table.  NULL and no table if there are too many points. */
-static const Lin *enumerate(Space *sp, Atom *a)
+static const LinearForm *enumerate(Space *sp, Atom *a)
 {
     int axis[INGOT_MAX_RANK], n = 0;
     int64_t points = 1;
@@ -104,7 +104,7 @@ static const Lin *enumerate(Space *sp, Atom *a)
             if (points > sp->table_limit)
                 return NULL;
         }
-    Term t[INGOT_MAX_RANK] = {{0, 0}};
+    LinearTerm t[INGOT_MAX_RANK] = {{0, 0}};
     int64_t x[INGOT_MAX_RANK] = {0}, *table = NEWN(sp->arena, int64_t, points), stride = points;
     for (int64_t p = 0; p < points; p++) {
         table[p] = atom_apply(a, lin_at(sp, a->of, x));
@@ -116,7 +116,7 @@ static const Lin *enumerate(Space *sp, Atom *a)
     }
     for (int i = 0; i < n; i++) {
         stride /= sp->ext[axis[i]];
-        t[i] = (Term){axis[i], stride};
+        t[i] = (LinearTerm){axis[i], stride};
     }
     a->at = lin_make(sp, 0, n, t);
     a->table = table;
@@ -131,7 +131,7 @@ static const Lin *enumerate(Space *sp, Atom *a)
     for (int i = 0; i < n; i++) {
         const int64_t k = table[a->at->t[i].k] - c;
         if (k)
-            t[m++] = (Term){axis[i], k};
+            t[m++] = (LinearTerm){axis[i], k};
     }
     memset(x, 0, sizeof x);
     for (int64_t p = 0; p < points; p++) {
@@ -149,39 +149,40 @@ static const Lin *enumerate(Space *sp, Atom *a)
     return lin_make(sp, c, m, t);
 }
 
-static bool lin_equal(const Lin *a, const Lin *b)
+static bool lin_equal(const LinearForm *a, const LinearForm *b)
 {
     return a->c == b->c && a->n == b->n && memcmp(a->t, b->t, (size_t)a->n * sizeof *a->t) == 0;
 }
 
-static const Lin *lin_atom(Space *sp, const Lin *l, int64_t div, int64_t mod, bool clamp)
+static const LinearForm *lin_atom(Space *sp, const LinearForm *l, int64_t div, int64_t mod,
+                                  bool clamp)
 {
     for (int i = 0; i < sp->natom; i++)
         if (sp->atom[i]->div == div && sp->atom[i]->mod == mod && sp->atom[i]->clamp == clamp &&
             lin_equal(sp->atom[i]->of, l)) {
-            const Term t = {sp->rank + i, 1};
+            const LinearTerm t = {sp->rank + i, 1};
             return lin_make(sp, 0, 1, &t);
         }
     Atom *a = NEW(sp->arena, Atom);
     *a = (Atom){.of = l, .div = div, .mod = mod, .clamp = clamp, .deps = l->deps, .use = -1};
     a->lo = mod ? 0 : igrt_floordiv_i64(l->lo, div);
     a->hi = mod ? mod - 1 : igrt_floordiv_i64(l->hi, div);
-    const Lin *linear = enumerate(sp, a);
+    const LinearForm *linear = enumerate(sp, a);
     if (linear)
         return linear;
     vec_push(sp->arena, sp->atom, sp->natom, a);
-    const Term t = {sp->rank + sp->natom - 1, 1};
+    const LinearTerm t = {sp->rank + sp->natom - 1, 1};
     return lin_make(sp, 0, 1, &t);
 }
 
 /* l without the terms (and the part of the constant) that d divides; those divided by d in *q. */
-static const Lin *lin_rest(Space *sp, const Lin *l, int64_t d, const Lin **q)
+static const LinearForm *lin_rest(Space *sp, const LinearForm *l, int64_t d, const LinearForm **q)
 {
-    Term *rest = NEWN(sp->arena, Term, 2 * l->n + 1), *quotient = rest + l->n;
+    LinearTerm *rest = NEWN(sp->arena, LinearTerm, 2 * l->n + 1), *quotient = rest + l->n;
     int nrest = 0, nquotient = 0;
     for (int i = 0; i < l->n; i++) {
         if (l->t[i].k % d == 0)
-            quotient[nquotient++] = (Term){l->t[i].var, l->t[i].k / d};
+            quotient[nquotient++] = (LinearTerm){l->t[i].var, l->t[i].k / d};
         else
             rest[nrest++] = l->t[i];
     }
@@ -190,9 +191,9 @@ static const Lin *lin_rest(Space *sp, const Lin *l, int64_t d, const Lin **q)
     return lin_make(sp, l->c - c * d, nrest, rest);
 }
 
-const Lin *lin_divmod(Space *sp, const Lin *l, int64_t div, int64_t mod)
+const LinearForm *lin_divmod(Space *sp, const LinearForm *l, int64_t div, int64_t mod)
 {
-    const Lin *q, *rest;
+    const LinearForm *q, *rest;
     if (div != 1) {
         /* floor((div*q + r) / div) = q where 0 <= r < div */
         rest = lin_rest(sp, l, div, &q);
@@ -211,7 +212,7 @@ const Lin *lin_divmod(Space *sp, const Lin *l, int64_t div, int64_t mod)
     return lin_atom(sp, l, 1, mod, false);
 }
 
-const Lin *lin_clamp(Space *sp, const Lin *l, int64_t n)
+const LinearForm *lin_clamp(Space *sp, const LinearForm *l, int64_t n)
 {
     return l->lo >= 0 && l->hi < n ? l : lin_atom(sp, l, 1, n, true);
 }

@@ -54,12 +54,12 @@ static int emit(Prog *p, Instr in, ingot_dtype t)
     return in.out;
 }
 
-static int use_of(Prog *p, const Lin *l)
+static int use_of(Prog *p, const LinearForm *l)
 {
     for (int i = 0; i < p->nuse; i++)
         if (p->use[i].lin == l)
             return i;
-    const Use u = {.lin = l};
+    const LaneUse u = {.lin = l};
     vec_push(p->arena, p->use, p->nuse, u);
     return p->nuse - 1;
 }
@@ -103,7 +103,7 @@ static void row_major(int rank, const int64_t *dims, int64_t *stride)
     }
 }
 
-static int emit_load(Prog *p, const Value *v, const Coords *at)
+static int emit_load(Prog *p, const EvalValue *v, const Coords *at)
 {
     int64_t stride[INGOT_MAX_RANK];
     row_major(v->rank, v->dims, stride);
@@ -124,8 +124,8 @@ static Coords *coords_new(Prog *p, int rank, int mask)
 }
 
 /* Dims whose products agree are flattened and split together, the others stay apart. */
-static void reshape_coords(Prog *p, int nd, const int64_t *d, const Lin *const *x, int ns,
-                           const int64_t *s, const Lin **out)
+static void reshape_coords(Prog *p, int nd, const int64_t *d, const LinearForm *const *x, int ns,
+                           const int64_t *s, const LinearForm **out)
 {
     for (int i = 0, j = 0; j < ns;) {
         if (s[j] == 1) {
@@ -144,7 +144,7 @@ static void reshape_coords(Prog *p, int nd, const int64_t *d, const Lin *const *
             else
                 BUG("reshape changes the number of elements");
         }
-        const Lin *flat = x[i0];
+        const LinearForm *flat = x[i0];
         if (i - i0 > 1) {
             int64_t stride[INGOT_MAX_RANK];
             row_major(i - i0, d + i0, stride);
@@ -181,10 +181,10 @@ static void pad_coords(Prog *p, Node *n, const int64_t *s, const Coords *at, Coo
 static int move(Prog *p, Node *n, int from);
 
 /* The value of an integer node at `from` as a linear form; NULL if it is not plainly one. */
-static const Lin *lin_value(Prog *p, Node *n, int from)
+static const LinearForm *lin_value(Prog *p, Node *n, int from)
 {
     const int64_t plus[2] = {1, 1}, minus[2] = {1, -1};
-    const Lin *x[2];
+    const LinearForm *x[2];
     switch (n->op) {
     case OP_IOTA: return p->coords[from]->x[n->arg.i];
     case OP_CONST:
@@ -233,7 +233,7 @@ static int move(Prog *p, Node *n, int from)
     node_dims(p->ip, x, s);
     const int64_t one = 1, minus = -1;
     for (int i = 0; i < x->rank && n->op != OP_RESHAPE && n->op != OP_PAD; i++) {
-        const Lin *l = NULL;
+        const LinearForm *l = NULL;
         if (n->op == OP_PERMUTE) {
             out->x[((const Perm *)n->arg.ptr)->axis[i]] = at->x[i];
             continue;
@@ -273,9 +273,9 @@ static int add(Prog *p, Node *n, int at);
 static int add_gather(Prog *p, Node *n, int at)
 {
     Node *x = n->src[0];
-    const Value *v = value_of(p->ip, x);
+    const EvalValue *v = value_of(p->ip, x);
     bool linear = true;
-    const Lin *l[INGOT_MAX_RANK];
+    const LinearForm *l[INGOT_MAX_RANK];
     for (int i = 0; i < x->rank; i++)
         linear &= (l[i] = lin_value(p, n->src[1 + i], at)) != NULL;
     if (linear || x->op == OP_CONST)
@@ -288,7 +288,7 @@ static int add_gather(Prog *p, Node *n, int at)
     in.in = NEWN(p->arena, int, v->rank);
     in.dim = NEWN(p->arena, int64_t, v->rank);
     in.stride = NEWN(p->arena, int64_t, v->rank);
-    const Lin *offset[INGOT_MAX_RANK];
+    const LinearForm *offset[INGOT_MAX_RANK];
     int64_t k[INGOT_MAX_RANK];
     int noffset = 0;
     for (int i = 0; i < v->rank; i++) {
@@ -307,7 +307,7 @@ static int add_gather(Prog *p, Node *n, int at)
 
 static int add_new(Prog *p, Node *n, int at)
 {
-    const Value *v = value_of(p->ip, n);
+    const EvalValue *v = value_of(p->ip, n);
     if (v)
         return emit_load(p, v, p->coords[at]);
     if (n->op == OP_CONST || (n->dtype == INGOT_INDEX && n->rank == 0))
@@ -360,7 +360,7 @@ int prog_add(Prog *p, Node *n)
 
 static void sink_store(Prog *p, int n, const char *const *regs)
 {
-    Value *v = p->user;
+    EvalValue *v = p->user;
     const size_t size = elem_bytes(v->dtype);
     memcpy((char *)value_data(v) + (size_t)p->o0 * size, regs[0], (size_t)n * size);
 }
@@ -371,7 +371,7 @@ typedef struct {
     ingot_dtype from, compute;
     char *acc;  /* one per kept point of the block */
     char *wide; /* the chunk in the compute type */
-    Value *out;
+    EvalValue *out;
 } Fold;
 
 static void sink_fold(Prog *p, int n, const char *const *regs)
@@ -406,7 +406,7 @@ typedef struct {
     ingot_dtype value, index;
     char *best;     /* as they are stored */
     int64_t *first; /* the index */
-    Value *out;
+    EvalValue *out;
 } Extreme;
 
 static int compare(const Extreme *s, const char *a, const char *b)
@@ -451,7 +451,7 @@ static void sink_extreme(Prog *p, int n, const char *const *regs)
 }
 
 /* A state of several values, over at least one element. */
-static void state_eval(Prog *p, Node *n, Value *out)
+static void state_eval(Prog *p, Node *n, EvalValue *out)
 {
     const int monoid = reduce_monoid(n);
     Extreme s = {.greatest = monoid == MONOID_ARGMAX || monoid == MONOID_ARGMAX_LAST,
@@ -470,7 +470,7 @@ typedef struct {
     Op op;
     ingot_reduce_op monoid;
     char *acc; /* one per kept point of the block */
-    Value *out;
+    EvalValue *out;
     int64_t length, inner; /* of the scanned axis; elements from one to the next along it */
 } Scan;
 
@@ -493,7 +493,7 @@ static void sink_scan(Prog *p, int n, const char *const *regs)
     }
 }
 
-static void scan_eval(Interp *ip, Node *n, Value *out)
+static void scan_eval(Interp *ip, Node *n, EvalValue *out)
 {
     const uint32_t axes = reduce_axes(n);
     Prog *p = prog_new(ip, out->rank, out->dims, axes);
@@ -510,7 +510,7 @@ static void scan_eval(Interp *ip, Node *n, Value *out)
     prog_free(p);
 }
 
-bool region_eval(Interp *ip, Node *n, Value *out)
+bool region_eval(Interp *ip, Node *n, EvalValue *out)
 {
     if (out->n == 0)
         return true;
@@ -559,7 +559,7 @@ bool region_eval(Interp *ip, Node *n, Value *out)
 
 typedef struct {
     Node *node;
-    Value *out;
+    EvalValue *out;
     int64_t stride[INGOT_MAX_RANK];
 } Scatter;
 
@@ -591,10 +591,10 @@ static void sink_update(Prog *p, int n, const char *const *regs)
 }
 
 /* out holds a zeroed value of n's shape. */
-bool update_eval(Interp *ip, Node *n, Value *out)
+bool update_eval(Interp *ip, Node *n, EvalValue *out)
 {
     Node *x = n->src[0];
-    const Value *old = value_need(ip, x);
+    const EvalValue *old = value_need(ip, x);
     if (out->n == 0)
         return true;
     memcpy(value_data(out), old->data, (size_t)out->n * elem_bytes(out->dtype));
@@ -614,7 +614,7 @@ bool update_eval(Interp *ip, Node *n, Value *out)
 }
 
 typedef struct {
-    Value *out;
+    EvalValue *out;
     int64_t inner, out_inner;
     int64_t at; /* elements of the part, of the whole, before the part, per outer point */
 } Slot;
@@ -631,7 +631,7 @@ static void sink_concat(Prog *p, int n, const char *const *regs)
     }
 }
 
-bool concat_eval(Interp *ip, Node *n, Value *out)
+bool concat_eval(Interp *ip, Node *n, EvalValue *out)
 {
     if (out->n == 0)
         return true;

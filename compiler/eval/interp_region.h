@@ -10,9 +10,9 @@
 
 enum { LANES = 1024 };
 
-typedef enum { DO_FILL, DO_LOAD, DO_IOTA, DO_ALU, DO_MASK, DO_PAD, DO_GATHER } InstrKind;
+typedef enum { DO_FILL, DO_LOAD, DO_IOTA, DO_ALU, DO_MASK, DO_PAD, DO_GATHER } RegionInstrKind;
 typedef struct {
-    InstrKind kind;
+    RegionInstrKind kind;
     Node *node;
     int out;          /* register */
     int nin, *in;     /* ALU, PAD, GATHER: registers; MASK: uses */
@@ -33,23 +33,23 @@ typedef struct {
 typedef struct {
     int start, len;
     int64_t base, stride;
-} Run;
+} LaneRun;
 
-/* A Lin that is needed for every lane.  Lane j*ninner + i of a chunk has the value
+/* A LinearForm that is needed for every lane.  Lane j*ninner + i of a chunk has the value
  * lin->c + inner[i] + outer[j] + mixed[j*ninner + i]. */
 typedef struct {
-    const Lin *lin;
+    const LinearForm *lin;
     bool has_o, has_r, has_m;
     bool linear; /* linear: kept part is the row-major number of the kept point */
     bool load;
     int64_t *o, *r, *m;
     int nrun;
-    Run *run; /* inner[] as arithmetic progressions */
-} Use;
+    LaneRun *run; /* inner[] as arithmetic progressions */
+} LaneUse;
 
 typedef struct {
     int rank;
-    const Lin *x[INGOT_MAX_RANK];
+    const LinearForm *x[INGOT_MAX_RANK];
     int mask; /* register or -1 */
 } Coords;
 
@@ -70,7 +70,7 @@ struct Region_ {
     int ninstr;
     Reg *reg;
     int nreg;
-    Use *use;
+    LaneUse *use;
     int nuse, nplain; /* the first nplain ones are the instructions', the others the atoms' */
     Map value, moved; /* (node, coords) -> register + 1;  (movement node, coords) -> coords + 1 */
     /* running */

@@ -85,7 +85,7 @@ static bool interpret(Interp *ip, int n_in, const ingot_value *in, int n_out, in
     if (!eval_roots(ip, n_out, roots))
         return false;
     for (int i = 0; i < n_out; i++) {
-        const Value *v = value_need(ip, roots[i]);
+        const EvalValue *v = value_need(ip, roots[i]);
         const size_t bytes = (size_t)v->n * elem_bytes(v->dtype);
         void *data = ingot_alloc(c, bytes ? bytes : 1);
         memcpy(data, v->data, bytes);

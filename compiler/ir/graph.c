@@ -7,22 +7,22 @@
 typedef struct {
     Node *node;
     uint32_t next;
-} Frame;
+} WalkFrame;
 
 typedef struct {
-    Frame *stack;
+    WalkFrame *stack;
     uint64_t *seen; /* bits by id */
     Node **order;
     size_t depth, deepest, n, room;
     Arena *scratch; /* NULL: what there is at first has been enough */
-} Walk;
+} GraphWalk;
 
-static inline Arena *scratch_of(Walk *w)
+static inline Arena *scratch_of(GraphWalk *w)
 {
     return w->scratch ? w->scratch : (w->scratch = arena_new());
 }
 
-static inline void append(Walk *w, Node *t)
+static inline void append(GraphWalk *w, Node *t)
 {
     if (w->n == w->room) {
         w->order = vec_grow(scratch_of(w), (void *)w->order, w->room, sizeof *w->order);
@@ -32,7 +32,7 @@ static inline void append(Walk *w, Node *t)
 }
 
 /* Seen for the first time: a leaf is in order at once, others once their sources are. */
-static inline void enter(Walk *w, Node *t)
+static inline void enter(GraphWalk *w, Node *t)
 {
     w->seen[t->id / 64] |= UINT64_C(1) << (t->id % 64);
     if (!t->nsrc) {
@@ -40,15 +40,15 @@ static inline void enter(Walk *w, Node *t)
         return;
     }
     if (w->depth == w->deepest) {
-        Frame *grown = NEWN(scratch_of(w), Frame, w->deepest * 2);
+        WalkFrame *grown = NEWN(scratch_of(w), WalkFrame, w->deepest * 2);
         memcpy((void *)grown, (void *)w->stack, w->depth * sizeof *grown);
         w->stack = grown;
         w->deepest *= 2;
     }
-    w->stack[w->depth++] = (Frame){t, 0};
+    w->stack[w->depth++] = (WalkFrame){t, 0};
 }
 
-static inline bool is_seen(const Walk *w, const Node *t)
+static inline bool is_seen(const GraphWalk *w, const Node *t)
 {
     return w->seen[t->id / 64] >> (t->id % 64) & 1;
 }
@@ -59,10 +59,10 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
 {
     /* most graphs are a kernel's: a few hundred nodes, walked thousands of times */
     enum { DEPTH = 64, WORDS = 512, NODES = 256 };
-    Frame stack[DEPTH];
+    WalkFrame stack[DEPTH];
     uint64_t bits[WORDS];
     Node *order[NODES];
-    Walk w = {.stack = stack, .seen = bits, .order = order, .deepest = DEPTH, .room = NODES};
+    GraphWalk w = {.stack = stack, .seen = bits, .order = order, .deepest = DEPTH, .room = NODES};
     uint32_t top = 0;
     for (int i = 0; i < nroot; i++)
         if (roots[i]->id >= top)
@@ -76,7 +76,7 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
         if (!is_seen(&w, roots[i]))
             enter(&w, roots[i]);
         while (w.depth) {
-            Frame *f = &w.stack[w.depth - 1];
+            WalkFrame *f = &w.stack[w.depth - 1];
             Node *t = f->node;
             uint32_t next = f->next;
             while (next < t->nsrc && is_seen(&w, t->src[next]))
@@ -120,9 +120,9 @@ typedef struct {
     bool *seen;
     Node **node;
     int n;
-} Nodes;
+} NodeList;
 
-static void add_below(Nodes *all, int nroot, Node *const *roots)
+static void add_below(NodeList *all, int nroot, Node *const *roots)
 {
     int n;
     Node **order = graph_toposort(all->a, nroot, roots, &n);
@@ -153,7 +153,7 @@ int node_regions(Node *n, const struct Region **r)
 
 Node **graph_nodes(Arena *a, const Context *c, int *n)
 {
-    Nodes all = {.a = a, .seen = NEWN(a, bool, c->nnode + 1)};
+    NodeList all = {.a = a, .seen = NEWN(a, bool, c->nnode + 1)};
     int nroot = 0;
     Node **roots = NEWN(a, Node *, c->noutput + c->nstate + c->nvar + 1);
     for (int i = 0; i < c->noutput; i++)

@@ -17,9 +17,9 @@ typedef struct {
     uint64_t of[MAX_NODES];
     int n;
     uint8_t slot[SLOTS]; /* place + 1; linear probing */
-} Nodes;
+} NodeTable;
 
-static unsigned slot_of(const Nodes *s, const Node *t)
+static unsigned slot_of(const NodeTable *s, const Node *t)
 {
     unsigned at = (t->id * 0x9E3779B1u) >> (32 - SLOT_BITS); /* by Fibonacci's hash */
     while (s->slot[at] && s->node[s->slot[at] - 1] != t)
@@ -27,7 +27,7 @@ static unsigned slot_of(const Nodes *s, const Node *t)
     return at;
 }
 
-static int place(const Nodes *s, const Node *t)
+static int place(const NodeTable *s, const Node *t)
 {
     return s->slot[slot_of(s, t)] - 1;
 }
@@ -37,7 +37,7 @@ static bool counts(const Node *t)
     return t->dtype != INGOT_INDEX && op_info[t->op].cls != LEAF && !t->numbers;
 }
 
-static void add(Nodes *s, Node *t)
+static void add(NodeTable *s, Node *t)
 {
     unsigned at = slot_of(s, t);
     if (s->n == MAX_NODES || s->slot[at])
@@ -48,7 +48,7 @@ static void add(Nodes *s, Node *t)
 
 /* Which bits they are made of, until none changes any more; where a source stands is looked up
  * once. */
-static void find_bits(Nodes *s, const Nodes *read)
+static void find_bits(NodeTable *s, const NodeTable *read)
 {
     Arena *a = arena_new();
     int **inside = NEWN(a, int *, s->n + 1);
@@ -91,9 +91,9 @@ void making_found(Making *m, Node *n)
 
 /* What was asked for and is part of the result: new nodes, and those that there were, but not below
  * the old one. */
-static void find_made(const Making *m, const Nodes *below, Node *now, Nodes *made)
+static void find_made(const Making *m, const NodeTable *below, Node *now, NodeTable *made)
 {
-    Nodes found = {.n = 0};
+    NodeTable found = {.n = 0};
     for (int i = 0; i < m->nfound; i++)
         if (place(below, m->found[i]) < 0)
             add(&found, m->found[i]);
@@ -107,7 +107,7 @@ static void find_made(const Making *m, const Nodes *below, Node *now, Nodes *mad
         }
 }
 
-static void walk(Nodes *s, const Nodes *end)
+static void walk(NodeTable *s, const NodeTable *end)
 {
     for (int i = 0; i < s->n; i++)
         for (uint32_t k = 0; k < s->node[i]->nsrc; k++)
@@ -121,7 +121,7 @@ void making_end(Making *m, Node *old, Node *now)
     c->making = NULL;
     if (now == old)
         return;
-    Nodes below = {.n = 0}, made = {.n = 0}, read = {.n = 0}, gone = {.n = 0};
+    NodeTable below = {.n = 0}, made = {.n = 0}, read = {.n = 0}, gone = {.n = 0};
     add(&below, old);
     if (m->nfound)
         walk(&below, NULL);

@@ -36,7 +36,7 @@ typedef struct {
     Arena *scratch;
     Map number; /* node id + 1 -> number */
     int n;
-} Printer;
+} TextPrinter;
 
 /* ---- what must be printed before a node ---------------------------------------------------- */
 
@@ -69,14 +69,14 @@ static Node *dependency(Node *n, uint32_t i)
     return NULL;
 }
 
-static bool printed(const Printer *p, Node *n)
+static bool printed(const TextPrinter *p, Node *n)
 {
     return text_inline(n) || map_get(&p->number, (uint64_t)n->id + 1);
 }
 
 /* ---- one line -------------------------------------------------------------------------------- */
 
-static void put_ref(Printer *p, Node *n)
+static void put_ref(TextPrinter *p, Node *n)
 {
     if (!n)
         sb_puts(p->sb, "none");
@@ -88,7 +88,7 @@ static void put_ref(Printer *p, Node *n)
         sb_printf(p->sb, "%%%d", (int)(intptr_t)map_get(&p->number, (uint64_t)n->id + 1));
 }
 
-static void put_refs(Printer *p, int n, Node *const *nodes)
+static void put_refs(TextPrinter *p, int n, Node *const *nodes)
 {
     for (int i = 0; i < n; i++) {
         sb_puts(p->sb, " ");
@@ -96,7 +96,7 @@ static void put_refs(Printer *p, int n, Node *const *nodes)
     }
 }
 
-static void put_list(Printer *p, char open, int n, Node *const *nodes, char close)
+static void put_list(TextPrinter *p, char open, int n, Node *const *nodes, char close)
 {
     sb_printf(p->sb, "%c", open);
     for (int i = 0; i < n; i++) {
@@ -107,7 +107,7 @@ static void put_list(Printer *p, char open, int n, Node *const *nodes, char clos
     sb_printf(p->sb, "%c", close);
 }
 
-static void put_string(Printer *p, const char *s)
+static void put_string(TextPrinter *p, const char *s)
 {
     sb_puts(p->sb, " \"");
     while (*s) {
@@ -121,7 +121,7 @@ static void put_string(Printer *p, const char *s)
     sb_puts(p->sb, "\"");
 }
 
-static void put_double(Printer *p, uint64_t bits)
+static void put_double(TextPrinter *p, uint64_t bits)
 {
     union {
         uint64_t bits;
@@ -133,7 +133,7 @@ static void put_double(Printer *p, uint64_t bits)
         sb_printf(p->sb, "bits:0x%016" PRIx64, bits);
 }
 
-static void put_const(Printer *p, Node *n)
+static void put_const(TextPrinter *p, Node *n)
 {
     sb_puts(p->sb, " ");
     if (dtype_is_float(n->dtype))
@@ -144,7 +144,7 @@ static void put_const(Printer *p, Node *n)
         sb_printf(p->sb, "bits:0x%016" PRIx64, n->arg.bits);
 }
 
-static void put_var(Printer *p, Node *n)
+static void put_var(TextPrinter *p, Node *n)
 {
     sb_printf(p->sb, " @%" PRId64, n->arg.i);
     const Var *v = p->c && n->arg.i >= 0 && n->arg.i < p->c->nvar ? &p->c->vars[n->arg.i] : NULL;
@@ -155,7 +155,7 @@ static void put_var(Printer *p, Node *n)
         sb_printf(p->sb, " %s", text_var_kind[v->kind]);
 }
 
-static void put_data(Printer *p, const Data *d)
+static void put_data(TextPrinter *p, const Data *d)
 {
     if (d->name)
         put_string(p, d->name);
@@ -167,7 +167,7 @@ static void put_data(Printer *p, const Data *d)
     }
 }
 
-static void put_attributes(Printer *p, int nint, const int64_t *ints, int nfloat,
+static void put_attributes(TextPrinter *p, int nint, const int64_t *ints, int nfloat,
                            const double *floats)
 {
     sb_puts(p->sb, " ints(");
@@ -186,7 +186,7 @@ static void put_attributes(Printer *p, int nint, const int64_t *ints, int nfloat
     sb_puts(p->sb, ")");
 }
 
-static void put_call(Printer *p, const Call *call)
+static void put_call(TextPrinter *p, const Call *call)
 {
     put_string(p, call->name);
     put_attributes(p, call->n_int, call->ints, call->n_float, call->floats);
@@ -202,7 +202,7 @@ static void put_call(Printer *p, const Call *call)
         sb_printf(p->sb, " kept=%d", call->n_kept);
 }
 
-static void put_axes(Printer *p, int64_t mask)
+static void put_axes(TextPrinter *p, int64_t mask)
 {
     const char *comma = "";
     sb_puts(p->sb, "{");
@@ -214,7 +214,7 @@ static void put_axes(Printer *p, int64_t mask)
     sb_puts(p->sb, "}");
 }
 
-static void put_arg(Printer *p, Node *n)
+static void put_arg(TextPrinter *p, Node *n)
 {
     switch (n->op) {
     case OP_CONST: put_const(p, n); return;
@@ -282,29 +282,29 @@ static bool repeats_shape(Node *n, int before)
     return true;
 }
 
-static void put_node(Printer *p, Node *n, int indent);
+static void put_node(TextPrinter *p, Node *n, int indent);
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 /* Prints root and all that its line needs. */
-static void put_tree(Printer *p, Node *root, int indent)
+static void put_tree(TextPrinter *p, Node *root, int indent)
 {
     typedef struct {
         Node *node;
         uint32_t next;
-    } Frame;
+    } PrintFrame;
     if (printed(p, root))
         return;
-    Frame *stack = NULL;
+    PrintFrame *stack = NULL;
     int depth = 0;
-    vec_push(p->scratch, stack, depth, ((Frame){root, 0}));
+    vec_push(p->scratch, stack, depth, ((PrintFrame){root, 0}));
     while (depth) {
-        Frame *f = &stack[depth - 1];
+        PrintFrame *f = &stack[depth - 1];
         Node *d = dependency(f->node, f->next);
         if (d) {
             f->next++;
             if (!printed(p, d))
-                vec_push(p->scratch, stack, depth, ((Frame){d, 0}));
+                vec_push(p->scratch, stack, depth, ((PrintFrame){d, 0}));
             continue;
         }
         Node *n = f->node;
@@ -314,7 +314,7 @@ static void put_tree(Printer *p, Node *root, int indent)
     }
 }
 
-static void put_region(Printer *p, const struct Region *r, int indent)
+static void put_region(TextPrinter *p, const struct Region *r, int indent)
 {
     sb_puts(p->sb, " {\n");
     for (int i = 0; i < r->nparam; i++)
@@ -330,7 +330,7 @@ static void put_region(Printer *p, const struct Region *r, int indent)
     sb_printf(p->sb, "\n%*s}", indent, "");
 }
 
-static void put_node(Printer *p, Node *n, int indent)
+static void put_node(TextPrinter *p, Node *n, int indent)
 {
     int number = ++p->n, before = text_before_dims(n->op);
     map_put(&p->number, (uint64_t)n->id + 1, (void *)(intptr_t)number);
@@ -355,7 +355,7 @@ static void put_node(Printer *p, Node *n, int indent)
 
 void text_print_names(StrBuf *sb, const Context *c, int nroot, Node *const *roots)
 {
-    Printer p = {.sb = sb, .c = c, .scratch = arena_new()};
+    TextPrinter p = {.sb = sb, .c = c, .scratch = arena_new()};
     for (int i = 0; i < nroot; i++)
         put_tree(&p, roots[i], 0);
     sb_puts(sb, "return");

@@ -107,9 +107,9 @@ static void text_of_opt(StrBuf *sb, const Opt *o)
 typedef struct {
     Axis *axis;
     int n;
-} Axes;
+} AxisList;
 
-static void add_axis(Axes *x, Node *range, char letter, int *number)
+static void add_axis(AxisList *x, Node *range, char letter, int *number)
 {
     for (int i = 0; i < x->n; i++)
         if (x->axis[i].range == range)
@@ -122,7 +122,7 @@ static void add_axis(Axes *x, Node *range, char letter, int *number)
 }
 
 /* Those of an END's loops that are no other's. */
-static void add_loops(Axes *x, Node *end, char letter, int *number)
+static void add_loops(AxisList *x, Node *end, char letter, int *number)
 {
     for (uint32_t i = (uint32_t)end_stores(end); i < end->nsrc; i++)
         if (end->src[i]->op == OP_RANGE)
@@ -132,11 +132,11 @@ static void add_loops(Axes *x, Node *end, char letter, int *number)
 /* The loops of a kernel with the names that they have in most of them: i0, i1, .. as the END nests
  * them, r0, r1, .. of reduces and p0, p1, .. of places in the order of the nodes, h0, h1, .. of
  * further ENDs. */
-static Axes usual_axes(Arena *a, const Kernel *k)
+static AxisList usual_axes(Arena *a, const Kernel *k)
 {
     int n, ni = 0, nr = 0, np = 0, nh = 0;
     Node *const *order = kernel_nodes(k, &n);
-    Axes x = {.axis = NEWN(a, Axis, n)};
+    AxisList x = {.axis = NEWN(a, Axis, n)};
     add_loops(&x, k->sink->src[0], 'i', &ni);
     for (int staged = 0; staged < 2; staged++)
         for (int i = 0; i < n; i++) {
@@ -163,7 +163,7 @@ static bool same_axis(const Axis *x, const Axis *y)
  * nodes. */
 static void text_of_axes(StrBuf *sb, Arena *a, const Kernel *k)
 {
-    const Axes usual = usual_axes(a, k);
+    const AxisList usual = usual_axes(a, k);
     bool same = usual.n == k->naxis;
     for (int i = 0; i < k->naxis && same; i++)
         same = same_axis(&usual.axis[i], &k->axes[i]);

@@ -80,17 +80,17 @@ bool weights_place(Plan *p, int n, Buffer **weight)
 /* ---- of two plans ---------------------------------------------------------------------------- */
 
 /* A weight that has bytes of a plan's file, or several that are equal. */
-typedef struct Placed Placed;
-struct Placed {
+typedef struct PlacedWeight PlacedWeight;
+struct PlacedWeight {
     Buffer *b;
-    int64_t from, to; /* where it was, and is to be */
-    Placed *other;    /* the equal one of the other plan, or NULL */
+    int64_t from, to;    /* where it was, and is to be */
+    PlacedWeight *other; /* the equal one of the other plan, or NULL */
 };
 
 typedef struct {
-    Placed *of;
+    PlacedWeight *of;
     int n;
-    Map at; /* where it was, plus one -> Placed */
+    Map at; /* where it was, plus one -> PlacedWeight */
 } PlacedList;
 
 static bool has_place(const Buffer *b)
@@ -101,19 +101,19 @@ static bool has_place(const Buffer *b)
 /* In the order in which they lie. */
 static int by_place(const void *x, const void *y)
 {
-    const Placed *a = x, *b = y;
+    const PlacedWeight *a = x, *b = y;
     return (a->from > b->from) - (a->from < b->from);
 }
 
 static PlacedList placed_of(Arena *a, const Plan *p)
 {
-    PlacedList list = {.of = NEWN(a, Placed, p->nbuffer + 1)};
+    PlacedList list = {.of = NEWN(a, PlacedWeight, p->nbuffer + 1)};
     for (int i = 0; i < p->nbuffer; i++) {
         Buffer *b = p->buffers[i];
         if (!has_place(b) || map_get(&list.at, (uint64_t)b->offset + 1))
             continue;
         map_put(&list.at, (uint64_t)b->offset + 1, b);
-        list.of[list.n++] = (Placed){.b = b, .from = b->offset};
+        list.of[list.n++] = (PlacedWeight){.b = b, .from = b->offset};
     }
     qsort(list.of, (size_t)list.n, sizeof *list.of, by_place);
     for (int i = 0; i < list.n; i++)
@@ -128,7 +128,7 @@ static void find_equal(PlacedList *first, PlacedList *second)
     for (int i = 0; i < first->n; i++)
         map_put(&seen, weight_key(first->of[i].b), &first->of[i]);
     for (int i = 0; i < second->n; i++) {
-        Placed *same = map_get(&seen, weight_key(second->of[i].b));
+        PlacedWeight *same = map_get(&seen, weight_key(second->of[i].b));
         if (!same || same->other || !same_weight(same->b, second->of[i].b))
             continue;
         same->other = &second->of[i];
@@ -150,7 +150,7 @@ static void move_weights(Plan *p, PlacedList *list, int64_t bytes)
     for (int i = 0; i < p->nbuffer; i++) {
         Buffer *b = p->buffers[i];
         if (has_place(b))
-            b->offset = ((const Placed *)map_get(&list->at, (uint64_t)b->offset + 1))->to;
+            b->offset = ((const PlacedWeight *)map_get(&list->at, (uint64_t)b->offset + 1))->to;
         else if (b->kind == BUF_WEIGHT && !b->base) /* of no bytes */
             b->offset = 0;
     }

@@ -21,23 +21,23 @@
  * whole. */
 typedef struct {
     int64_t lo, hi;
-} Span;
+} CoordSpan;
 static const int64_t MANY = INT64_MAX;
 
 typedef struct {
     Arena *a;
-    Span **of; /* by id, a span per axis; NULL: it has not been asked for */
+    CoordSpan **of; /* by id, a span per axis; NULL: it has not been asked for */
     uint32_t nnode;
     const Node *kept; /* is there as a whole; or NULL */
 } Demand;
 
-static Span whole(const Node *n, int axis)
+static CoordSpan whole(const Node *n, int axis)
 {
     int64_t size;
-    return (Span){0, idx_value(n->shape[axis], &size) ? size : MANY};
+    return (CoordSpan){0, idx_value(n->shape[axis], &size) ? size : MANY};
 }
 
-static bool is_whole(const Node *n, int axis, Span s)
+static bool is_whole(const Node *n, int axis, CoordSpan s)
 {
     return s.lo == 0 && s.hi == whole(n, axis).hi;
 }
@@ -51,9 +51,9 @@ static int same_axis(Node *reshape, int axis)
 
 /* What a PAD's source is asked for, if s is of its result; false: nothing of it, or where it lies
  * is not known. */
-static bool inside_pad(const Node *pad, int axis, Span s, Span *inside)
+static bool inside_pad(const Node *pad, int axis, CoordSpan s, CoordSpan *inside)
 {
-    const Span all = whole(pad->src[0], axis);
+    const CoordSpan all = whole(pad->src[0], axis);
     int64_t before;
     if (!idx_value(pad->src[1 + 2 * axis], &before))
         return false;
@@ -65,9 +65,9 @@ static bool inside_pad(const Node *pad, int axis, Span s, Span *inside)
 }
 
 /* Can t be made of a part of its sources along this axis? */
-static bool passes(Node *t, int axis, Span s)
+static bool passes(Node *t, int axis, CoordSpan s)
 {
-    Span inside;
+    CoordSpan inside;
     switch (t->op) {
     case OP_RESHAPE: return same_axis(t, axis) >= 0;
     case OP_PAD: return inside_pad(t, axis, s, &inside);
@@ -95,42 +95,43 @@ static int gathered_axis(const Node *t, int axis)
 
 /* Bounds of an index tensor, of which `own` is asked for; false: it is more than sums and multiples
  * of coordinates. */
-static bool index_span(Node *n, const Span *own, Span *s)
+static bool index_span(Node *n, const CoordSpan *own, CoordSpan *s)
 {
-    Span x, y;
+    CoordSpan x, y;
     Node *same = n;
     while (same->op == OP_EXPAND || same->op == OP_RESHAPE)
         same = same->src[0];
     if (same->op == OP_CONST)
         n = same;
     switch (n->op) {
-    case OP_CONST: *s = (Span){n->arg.i, n->arg.i + 1}; return true;
+    case OP_CONST: *s = (CoordSpan){n->arg.i, n->arg.i + 1}; return true;
     case OP_IOTA: *s = own[n->arg.i]; return s->hi != MANY;
     case OP_ADD:
     case OP_MUL:
         if (!index_span(n->src[0], own, &x) || !index_span(n->src[1], own, &y) || x.lo < 0 ||
             y.lo < 0)
             return false;
-        *s = n->op == OP_ADD ? (Span){x.lo + y.lo, x.hi + y.hi - 1}
-                             : (Span){x.lo * y.lo, (x.hi - 1) * (y.hi - 1) + 1};
+        *s = n->op == OP_ADD ? (CoordSpan){x.lo + y.lo, x.hi + y.hi - 1}
+                             : (CoordSpan){x.lo * y.lo, (x.hi - 1) * (y.hi - 1) + 1};
         return true;
     default: return false;
     }
 }
 
 /* Where the windows of a GATHER lie, of which `own` is asked for. */
-static bool window_span(const Node *t, const Span *own, int axis, Span *s)
+static bool window_span(const Node *t, const CoordSpan *own, int axis, CoordSpan *s)
 {
     return index_span(t->src[1 + axis], own, s) && s->lo >= 0 && s->hi <= whole(t->src[0], axis).hi;
 }
 
 /* What t, of which `own` is asked for, asks for of the axis of a source. */
-static Span span_below(const Demand *d, Node *t, const Span *own, uint32_t source, int axis)
+static CoordSpan span_below(const Demand *d, Node *t, const CoordSpan *own, uint32_t source,
+                            int axis)
 {
     const Node *x = t->src[source];
-    const Span all = whole(x, axis);
+    const CoordSpan all = whole(x, axis);
     int64_t begin;
-    Span inside;
+    CoordSpan inside;
     switch (t->op) {
     case OP_RESHAPE:
         for (int i = 0; i < t->rank; i++)
@@ -147,11 +148,11 @@ static Span span_below(const Demand *d, Node *t, const Span *own, uint32_t sourc
     case OP_SHRINK:
         if (!idx_value(t->src[1 + 2 * axis], &begin) || own[axis].hi == MANY)
             return all;
-        return (Span){own[axis].lo + begin, own[axis].hi + begin};
+        return (CoordSpan){own[axis].lo + begin, own[axis].hi + begin};
     case OP_FLIP:
         if (!(t->arg.i >> axis & 1) || all.hi == MANY)
             return own[axis];
-        return (Span){all.hi - own[axis].hi, all.hi - own[axis].lo};
+        return (CoordSpan){all.hi - own[axis].hi, all.hi - own[axis].lo};
     case OP_GATHER:
         if (!source && gathered_axis(t, axis) >= 0)
             return own[gathered_axis(t, axis)];
@@ -165,11 +166,11 @@ static Span span_below(const Demand *d, Node *t, const Span *own, uint32_t sourc
 }
 
 /* The least spans that have what was asked for before and s. */
-static void ask(Demand *d, const Node *n, const Span *s)
+static void ask(Demand *d, const Node *n, const CoordSpan *s)
 {
-    Span *own = d->of[n->id];
+    CoordSpan *own = d->of[n->id];
     if (!own) {
-        own = d->of[n->id] = NEWN(d->a, Span, n->rank + 1);
+        own = d->of[n->id] = NEWN(d->a, CoordSpan, n->rank + 1);
         memcpy(own, s, (size_t)n->rank * sizeof *s);
         return;
     }
@@ -181,7 +182,7 @@ static void ask(Demand *d, const Node *n, const Span *s)
 
 static void ask_for_all(Demand *d, const Node *n)
 {
-    Span all[INGOT_MAX_RANK];
+    CoordSpan all[INGOT_MAX_RANK];
     for (int i = 0; i < n->rank; i++)
         all[i] = whole(n, i);
     ask(d, n, all);
@@ -224,11 +225,11 @@ static bool find_spans(Demand *d, int nroot, Node *const *roots, const GraphPart
     for (int i = 0; i < nroot; i++) {
         ask_for_all(d, roots[i]);
         if (p)
-            d->of[roots[i]->id][p->axis] = (Span){p->lo, p->hi};
+            d->of[roots[i]->id][p->axis] = (CoordSpan){p->lo, p->hi};
     }
     for (int i = n; i-- > 0;) {
         Node *t = order[i];
-        Span *own = d->of[t->id], below[INGOT_MAX_RANK];
+        CoordSpan *own = d->of[t->id], below[INGOT_MAX_RANK];
         for (int axis = 0; axis < t->rank; axis++) {
             if (t == d->kept || !passes(t, axis, own[axis]))
                 own[axis] = whole(t, axis);
@@ -255,7 +256,7 @@ static bool is_part(const Demand *d, const Node *n)
 static Node *size_of(Rewrite *r, Node *t, int axis)
 {
     const Demand *d = r->user;
-    const Span s = d->of[t->id][axis];
+    const CoordSpan s = d->of[t->id][axis];
     return is_whole(t, axis, s) ? t->shape[axis] : idx(r->c, s.hi - s.lo);
 }
 
@@ -265,7 +266,8 @@ static Node *source_part(Rewrite *r, Node *t, uint32_t source)
     const Demand *d = r->user;
     Node *x = t->src[source], *now = rewritten(r, x), *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
     for (int axis = 0; axis < x->rank; axis++) {
-        const Span s = span_below(d, t, d->of[t->id], source, axis), there = d->of[x->id][axis];
+        const CoordSpan s = span_below(d, t, d->of[t->id], source, axis),
+                        there = d->of[x->id][axis];
         const bool all = s.lo == there.lo && s.hi == there.hi;
         begin[axis] = idx(r->c, s.lo - there.lo);
         size[axis] = all ? now->shape[axis] : idx(r->c, s.hi - s.lo);
@@ -278,8 +280,8 @@ static Node *part_of_pad(Rewrite *r, Node *t, Node *x)
     const Demand *d = r->user;
     Node *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
     for (int axis = 0; axis < t->rank; axis++) {
-        const Span s = d->of[t->id][axis];
-        Span inside;
+        const CoordSpan s = d->of[t->id][axis];
+        CoordSpan inside;
         int64_t before;
         lo[axis] = t->src[1 + 2 * axis];
         hi[axis] = t->src[2 + 2 * axis];
@@ -353,7 +355,7 @@ static Node *renew_part(Rewrite *r, Node *t)
 bool demand(Context *c)
 {
     Arena *a = arena_new();
-    Demand d = {.a = a, .nnode = c->nnode, .of = NEWN(a, Span *, c->nnode + 1)};
+    Demand d = {.a = a, .nnode = c->nnode, .of = NEWN(a, CoordSpan *, c->nnode + 1)};
     Rewrite r = {.c = c, .a = a, .renew = renew_part, .user = &d};
     int nroot;
     Node **roots = rewrite_roots(c, a, &nroot);
@@ -370,7 +372,7 @@ static bool divides(const Demand *d, int nroot, Node *const *roots, const GraphP
     Node **order = graph_toposort(d->a, nroot, roots, &n);
     bool *above = NEWN(d->a, bool, d->nnode + 1); /* of what is kept */
     for (int i = 0; i < nroot; i++) {
-        const Span own = d->of[roots[i]->id][p->axis];
+        const CoordSpan own = d->of[roots[i]->id][p->axis];
         if (own.lo != p->lo || own.hi != p->hi)
             return false;
     }
@@ -386,7 +388,7 @@ static bool divides(const Demand *d, int nroot, Node *const *roots, const GraphP
             op_info[t->op].cls == LEAF)
             continue;
         for (int axis = 0; axis < t->rank; axis++) {
-            const Span all = whole(t, axis), own = d->of[t->id][axis];
+            const CoordSpan all = whole(t, axis), own = d->of[t->id][axis];
             share *= is_whole(t, axis, own) ? 1 : (double)(own.hi - own.lo) / (double)all.hi;
         }
         if (share > p->share + 1e-9)
@@ -398,7 +400,8 @@ static bool divides(const Demand *d, int nroot, Node *const *roots, const GraphP
 bool roots_part(Context *c, Arena *a, int nroot, Node *const *roots, const GraphPart *p,
                 Node **part)
 {
-    Demand d = {.a = a, .nnode = c->nnode, .of = NEWN(a, Span *, c->nnode + 1), .kept = p->kept};
+    Demand d = {
+        .a = a, .nnode = c->nnode, .of = NEWN(a, CoordSpan *, c->nnode + 1), .kept = p->kept};
     if (!find_spans(&d, nroot, roots, p) || !divides(&d, nroot, roots, p))
         return false;
     Rewrite r = {.c = c,

@@ -26,7 +26,7 @@ typedef struct {
     Rewrite *r;
     Factor factor[MAX_FACTORS];
     int n;
-} Product;
+} FactorList;
 
 /* ---- integers that are held as floats ------------------------------------------------------ */
 
@@ -172,7 +172,7 @@ Node *compact_form(Rewrite *r, Node *n)
 
 /* ---- taking a product apart ------------------------------------------------------------------ */
 
-static bool add_factor(Product *p, Node *n, bool integer)
+static bool add_factor(FactorList *p, Node *n, bool integer)
 {
     if (p->n == MAX_FACTORS)
         return false;
@@ -180,7 +180,7 @@ static bool add_factor(Product *p, Node *n, bool integer)
     return true;
 }
 
-static bool take_apart(Product *p, Node *n)
+static bool take_apart(FactorList *p, Node *n)
 {
     Context *c = p->r->c;
     if (!has_integer(n, 0)) {
@@ -212,7 +212,7 @@ static Node *times(Context *c, Node *a, Node *b)
 }
 
 /* Is no sum of this many products outside of i32? */
-static bool fits_i32(const Product *p, double terms)
+static bool fits_i32(const FactorList *p, double terms)
 {
     double most = terms;
     for (int i = 0; i < p->n; i++) {
@@ -226,7 +226,7 @@ static bool fits_i32(const Product *p, double terms)
 Node *integer_sum(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    Product p = {.r = r};
+    FactorList p = {.r = r};
     unsigned axes = reduce_axes(n);
     if (n->dtype != INGOT_F32 || reduce_monoid(n) != INGOT_REDUCE_ADD ||
         !has_integer(n->src[0], 0) || !take_apart(&p, n->src[0]))

@@ -22,20 +22,20 @@ typedef struct {
     Node *end;         /* what follows on it, as on the others */
     int end_axis;
     int group, first; /* which result of the joint axis is its first */
-} Part;
+} JointProduct;
 
 typedef struct {
     Node *end; /* what became of it; NULL: not yet */
-} Group;
+} JointGroup;
 
 typedef struct {
     Context *c;
     Arena *a;
     Node **user; /* of node id: from first[id] on */
     int *first, *count;
-    Part *part;
+    JointProduct *part;
     int npart, ngroup;
-    Group *group;
+    JointGroup *group;
     Map of; /* id + 1 of an end -> place in part, + 1 */
 } Join;
 
@@ -100,7 +100,7 @@ static void find_sums(Join *q, int n, Node *const *nodes)
             (users(q, product, &count), count > 1))
             continue;
         for (int side = 0; side < 2; side++) {
-            Part p = {.sum = t, .end = t, .side = side, .group = -1};
+            JointProduct p = {.sum = t, .end = t, .side = side, .group = -1};
             p.x = compact_of(product->src[1 - side]);
             p.w = compact_of(product->src[side]);
             if (!is_constant(p.w, 0) || is_constant(p.x, 0))
@@ -152,7 +152,7 @@ static int followed(const Node *n, const Node *from)
 }
 
 /* The next node that follows on all parts of a group alike becomes their end. */
-static bool follow(Join *q, Part *const *part, int n)
+static bool follow(Join *q, JointProduct *const *part, int n)
 {
     Node *next[MOST];
     int axis = -1, at = -1;
@@ -225,12 +225,12 @@ static bool only_multiplied(const Join *q, const Node *n, int depth)
 static void find_groups(Join *q)
 {
     for (int i = 0; i < q->npart; i++) {
-        Part *p = &q->part[i], *member[MOST];
+        JointProduct *p = &q->part[i], *member[MOST];
         int n = 0, at = 0;
         if (p->group >= 0)
             continue;
         for (int j = i; j < q->npart && n < MOST; j++) {
-            Part *o = &q->part[j];
+            JointProduct *o = &q->part[j];
             bool known = o->group >= 0;
             for (int m = 0; m < n; m++)
                 known |= member[m]->sum == o->sum;
@@ -261,7 +261,7 @@ static void find_groups(Join *q)
                     (void *)(uintptr_t)(member[m] - q->part + 1));
         }
         if (good)
-            vec_push(q->a, q->group, q->ngroup, ((Group){NULL}));
+            vec_push(q->a, q->group, q->ngroup, ((JointGroup){NULL}));
     }
 }
 
@@ -312,7 +312,8 @@ static Node *spread(Context *c, Node *n, const Node *like, int axis, Node *size)
 }
 
 /* What follows on all sums, of the joint one. */
-static Node *joint_end(Join *q, Node *y, Part *const *part, int n, const Node *end, int *axis)
+static Node *joint_end(Join *q, Node *y, JointProduct *const *part, int n, const Node *end,
+                       int *axis)
 {
     Context *c = q->c;
     if (end == part[0]->sum) {
@@ -364,13 +365,13 @@ static Node *joint_end(Join *q, Node *y, Part *const *part, int n, const Node *e
 static Node *joint_product(Rewrite *r, Join *q, int group)
 {
     Context *c = q->c;
-    Part *part[MOST] = {NULL};
+    JointProduct *part[MOST] = {NULL};
     Node *w[MOST], *both[2];
     int n = 0, axis;
     for (int i = 0; i < q->npart; i++)
         if (q->part[i].group == group)
             part[n++] = &q->part[i];
-    const Part *p = part[0];
+    const JointProduct *p = part[0];
     for (int i = 0; i < n; i++)
         w[i] = rewritten(r, part[i]->w);
     Node *weights = concat_constants(c, n, w, p->axis), *x = rewritten(r, p->x);
@@ -387,8 +388,8 @@ static Node *joined_part(Rewrite *r, Node *n)
     const int at = (int)(uintptr_t)map_get(&q->of, (uint64_t)r->visiting->id + 1);
     if (!at)
         return n;
-    const Part *p = &q->part[at - 1];
-    Group *g = &q->group[p->group];
+    const JointProduct *p = &q->part[at - 1];
+    JointGroup *g = &q->group[p->group];
     if (!g->end)
         g->end = joint_product(r, q, p->group);
     Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];

@@ -15,9 +15,9 @@ typedef struct {
     Op op;
     Node *(*apply)(Rewrite *, Node *);
     bool rounds;
-} Rule;
+} RewriteRule;
 
-static const Rule rules[] = {
+static const RewriteRule rules[] = {
 #define REWRITE(name, op, function, rounds) {name, OP_##op, function, rounds},
 #include "rewrites.def"
 };

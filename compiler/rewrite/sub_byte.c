@@ -142,11 +142,11 @@ typedef struct {
     bool once;   /* numbers of f32 are multiplied, and nothing reads one again */
     bool floats; /* what is below is moved, and then cast to f32 */
     bool top;    /* it became bytes at the top of words */
-} Way;
+} PathFacts;
 
 /* n is the cast of a constant: is that one of digits, or of bytes that are multiplied once, as
  * floats? */
-static bool is_packed(const Way *way, const Node *n)
+static bool is_packed(const PathFacts *way, const Node *n)
 {
     const Node *w = n->op == OP_CAST ? n->src[0] : NULL;
     if (!w || w->op != OP_DATA || !digits_of(w->dtype).bits)
@@ -156,7 +156,7 @@ static bool is_packed(const Way *way, const Node *n)
 }
 
 /* n with a constant below it packed along the axis, or NULL. */
-static Node *repacked(Rewrite *r, Node *n, int axis, Way *way, int depth)
+static Node *repacked(Rewrite *r, Node *n, int axis, PathFacts *way, int depth)
 {
     if (depth > DEPTH_ANY || axis < 0 || idx_is(n->shape[axis], 1))
         return NULL;
@@ -179,7 +179,7 @@ static Node *repacked(Rewrite *r, Node *n, int axis, Way *way, int depth)
     memcpy((void *)src, n->src, n->nsrc * sizeof *src);
     uint32_t operands = op_is_alu(n->op) ? n->nsrc : 1;
     for (uint32_t i = 0; i < operands; i++) {
-        Way below = *way;
+        PathFacts below = *way;
         Node *x = repacked(r, n->src[i], axis, &below, depth + 1);
         if (!x || ingot_is_poison(x))
             continue;
@@ -200,7 +200,7 @@ Node *sub_byte(Rewrite *r, Node *n)
         continue;
     if (below_casts(n->src[0])->op != OP_MUL)
         return NULL;
-    Way way = {.once = n->dtype == INGOT_F32 && n->src[0]->op == OP_MUL};
+    PathFacts way = {.once = n->dtype == INGOT_F32 && n->src[0]->op == OP_MUL};
     Node *x = repacked(r, n->src[0], axis, &way, 0);
     x = x ? node_make(r->c, OP_REDUCE, (ingot_dtype)n->dtype, n->arg, 1, &x, n->rank, n->shape)
           : NULL;

@@ -18,13 +18,13 @@ enum { MAX_SPATIAL = (INGOT_MAX_RANK - 4) / 2 };
  * j. */
 typedef struct {
     int64_t n, first, taps, shift;
-} Run;
+} PhaseRun;
 typedef struct {
     int64_t kernel, stride, dilation, pad_lo, pad_hi;
     int64_t every, step; /* from one weight of a phase to the next, and from one element of x */
     int64_t more;        /* q has the size of x and this */
     int64_t cut;         /* elements after the last wanted one */
-    Run *run;
+    PhaseRun *run;
     int nrun;
 } Spatial;
 typedef struct {
@@ -32,7 +32,7 @@ typedef struct {
     int64_t group, maps; /* of a group */
     Spatial axis[MAX_SPATIAL];
     int n;
-    const Run *at[MAX_SPATIAL]; /* of each axis, while the parts are built */
+    const PhaseRun *at[MAX_SPATIAL]; /* of each axis, while the parts are built */
 } Transposed;
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -55,17 +55,17 @@ static void find_runs(Context *c, Spatial *a)
     a->step = d / common;
     a->more = -floor_div(-after, s) - 1;
     a->cut = (a->more + 1) * s - after;
-    a->run = NEWN(c->arena, Run, s);
+    a->run = NEWN(c->arena, PhaseRun, s);
     a->nrun = 0;
     for (int64_t e = 0; e < s; e++) {
-        Run r = {.n = 1};
+        PhaseRun r = {.n = 1};
         while (r.first < a->every && (e + pad_lo - r.first * d) % s)
             r.first++;
         if (r.first < a->every && r.first < a->kernel) {
             r.taps = ceil_div(a->kernel - r.first, a->every);
             r.shift = (e + pad_lo - r.first * d) / s;
         }
-        Run *before = a->nrun ? &a->run[a->nrun - 1] : NULL;
+        PhaseRun *before = a->nrun ? &a->run[a->nrun - 1] : NULL;
         if (before && before->taps == r.taps &&
             (!r.taps || (before->shift == r.shift && before->first + before->n == r.first)))
             before->n++;
@@ -82,7 +82,7 @@ static Node *run_weights(Context *c, const Transposed *t)
     int perm[INGOT_MAX_RANK], nperm = 0;
     for (int i = 0; i < t->n; i++) {
         const Spatial *a = &t->axis[i];
-        const Run *r = t->at[i];
+        const PhaseRun *r = t->at[i];
         Node *dims[INGOT_MAX_RANK];
         int at = 3 + 2 * i, rank = ops_dims(w, dims);
         int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
@@ -123,7 +123,7 @@ static Node *run_part(Context *c, const Transposed *t)
     perm[2] = 2 + t->n;
     for (int i = 0; i < t->n; i++) {
         const Spatial *a = &t->axis[i];
-        const Run *r = t->at[i];
+        const PhaseRun *r = t->at[i];
         empty |= !r->taps;
         step[i] = a->step;
         lo[i] = a->step * (r->taps - 1) - r->shift;

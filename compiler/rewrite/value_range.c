@@ -6,23 +6,23 @@
 
 typedef struct {
     double lo, hi;
-} Bounds;
+} ValueRange;
 
-static bool of_type(ingot_dtype d, Bounds *b)
+static bool of_type(ingot_dtype d, ValueRange *b)
 {
     if (d != INGOT_BOOL && !dtype_is_int(d))
         return false;
-    *b = (Bounds){(double)dtype_least(d), (double)dtype_most(d)};
+    *b = (ValueRange){(double)dtype_least(d), (double)dtype_most(d)};
     return true;
 }
 
-static Bounds corners(double a, double b, double c, double d)
+static ValueRange corners(double a, double b, double c, double d)
 {
-    return (Bounds){fmin(fmin(a, b), fmin(c, d)), fmax(fmax(a, b), fmax(c, d))};
+    return (ValueRange){fmin(fmin(a, b), fmin(c, d)), fmax(fmax(a, b), fmax(c, d))};
 }
 
 /* What the bytes of a file are. */
-static void of_bytes(Node *n, Bounds *b)
+static void of_bytes(Node *n, ValueRange *b)
 {
     const Data *data = n->arg.ptr;
     if (!data->bytes || !data->nbytes || (n->dtype != INGOT_I8 && n->dtype != INGOT_U8))
@@ -35,12 +35,12 @@ static void of_bytes(Node *n, Bounds *b)
         lo = v < lo ? v : lo;
         hi = v > hi ? v : hi;
     }
-    *b = (Bounds){(double)lo - flip, (double)hi - flip};
+    *b = (ValueRange){(double)lo - flip, (double)hi - flip};
 }
 
-static bool bounds_of(Node *n, int depth, Bounds *b)
+static bool bounds_of(Node *n, int depth, ValueRange *b)
 {
-    Bounds type, x, y;
+    ValueRange type, x, y;
     if (!of_type((ingot_dtype)n->dtype, &type))
         return false;
     *b = type;
@@ -58,12 +58,12 @@ static bool bounds_of(Node *n, int depth, Bounds *b)
     case OP_KEEP: return bounds_of(n->src[0], depth + 1, b);
     case OP_PAD:
         (void)bounds_of(n->src[0], depth + 1, b);
-        *b = (Bounds){fmin(b->lo, 0), fmax(b->hi, 0)};
+        *b = (ValueRange){fmin(b->lo, 0), fmax(b->hi, 0)};
         break;
     case OP_CONCAT:
         (void)bounds_of(n->src[0], depth + 1, b);
         for (uint32_t i = 1; i < n->nsrc && bounds_of(n->src[i], depth + 1, &x); i++)
-            *b = (Bounds){fmin(b->lo, x.lo), fmax(b->hi, x.hi)};
+            *b = (ValueRange){fmin(b->lo, x.lo), fmax(b->hi, x.hi)};
         break;
     case OP_CAST:
         if (bounds_of(n->src[0], depth + 1, &x))
@@ -76,20 +76,20 @@ static bool bounds_of(Node *n, int depth, Bounds *b)
     case OP_MIN:
         if (!bounds_of(n->src[0], depth + 1, &x) || !bounds_of(n->src[1], depth + 1, &y))
             break;
-        *b = n->op == OP_ADD   ? (Bounds){x.lo + y.lo, x.hi + y.hi}
-             : n->op == OP_SUB ? (Bounds){x.lo - y.hi, x.hi - y.lo}
+        *b = n->op == OP_ADD   ? (ValueRange){x.lo + y.lo, x.hi + y.hi}
+             : n->op == OP_SUB ? (ValueRange){x.lo - y.hi, x.hi - y.lo}
              : n->op == OP_MUL ? corners(x.lo * y.lo, x.lo * y.hi, x.hi * y.lo, x.hi * y.hi)
-             : n->op == OP_MAX ? (Bounds){fmax(x.lo, y.lo), fmax(x.hi, y.hi)}
-                               : (Bounds){fmin(x.lo, y.lo), fmin(x.hi, y.hi)};
+             : n->op == OP_MAX ? (ValueRange){fmax(x.lo, y.lo), fmax(x.hi, y.hi)}
+                               : (ValueRange){fmin(x.lo, y.lo), fmin(x.hi, y.hi)};
         break;
     case OP_AND: /* with what is not negative */
         if (bounds_of(n->src[1], depth + 1, &y) && y.lo >= 0)
-            *b = (Bounds){0, y.hi};
+            *b = (ValueRange){0, y.hi};
         break;
     case OP_SHR:
         if (bounds_of(n->src[0], depth + 1, &x) && bounds_of(n->src[1], depth + 1, &y) &&
             x.lo >= 0 && y.lo == y.hi && y.lo >= 0 && y.lo < (double)(CHAR_BIT * sizeof(int64_t)))
-            *b = (Bounds){0, floor(ldexp(x.hi, -(int)y.lo))};
+            *b = (ValueRange){0, floor(ldexp(x.hi, -(int)y.lo))};
         break;
     default: break;
     }
@@ -100,7 +100,7 @@ static bool bounds_of(Node *n, int depth, Bounds *b)
 
 bool value_range(Node *n, double *lo, double *hi)
 {
-    Bounds b;
+    ValueRange b;
     if (!bounds_of(n, 0, &b))
         return false;
     *lo = b.lo;

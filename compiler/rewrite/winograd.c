@@ -24,8 +24,8 @@
 #define TILE_OF_2                                                                             \
     .tile = 2, .points = 4, .b = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}}, \
     .g = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}}, .a = {{1, 1, 1, 0}, {0, 1, -1, -1}}
-const Form form2 = {TILE_OF_2, .windows = 2}, form2x1 = {TILE_OF_2, .windows = 1};
-const Form form4 = {
+const WinogradForm form2 = {TILE_OF_2, .windows = 2}, form2x1 = {TILE_OF_2, .windows = 1};
+const WinogradForm form4 = {
     .tile = 4,
     .points = 6,
     .windows = 2,
@@ -119,7 +119,7 @@ static Node *chosen(Context *c, int axis, int n, Node *const *row)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-static Node *size_of(Context *c, const Axes *s, Node *x, AxisGroup group)
+static Node *size_of(Context *c, const ProductAxes *s, Node *x, AxisGroup group)
 {
     Node *size = idx(c, 1);
     for (int i = 0; i < s->n[group]; i++)
@@ -128,7 +128,7 @@ static Node *size_of(Context *c, const Axes *s, Node *x, AxisGroup group)
 }
 
 /* All axes, group after group; gives how many there are. */
-static int axes_in_order(const Axes *s, const AxisGroup *order, int *perm)
+static int axes_in_order(const ProductAxes *s, const AxisGroup *order, int *perm)
 {
     int n = 0;
     for (int g = 0; g < GROUPS; g++)
@@ -189,7 +189,7 @@ static Node *unrolled(Context *c, Node *x, int out, int tap)
 
 /* x as [B, R, tiles, m.., C, taps..], a pair of axes for each window; of one that is not
  * transformed, what it slides over. */
-static Node *tiled(Rewrite *r, const Axes *s, const Form *f)
+static Node *tiled(Rewrite *r, const ProductAxes *s, const WinogradForm *f)
 {
     int perm[INGOT_MAX_RANK], n = 0;
     Node *dims[INGOT_MAX_RANK], *x = stored(r, s->x);
@@ -223,7 +223,7 @@ static Node *tiled(Rewrite *r, const Axes *s, const Form *f)
 }
 
 /* v [points.., B, R, tiles.., C] of tiled() */
-static Node *transformed_x(Context *c, const Axes *s, const Form *f, Node *x)
+static Node *transformed_x(Context *c, const ProductAxes *s, const WinogradForm *f, Node *x)
 {
     Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK];
     int nw = transformed_windows(s, f), n = 0, sum = 2 + 2 * s->n[OUT];
@@ -264,7 +264,7 @@ static Node *transformed_x(Context *c, const Axes *s, const Form *f, Node *x)
 }
 
 /* u [points, B, M, C, taps that are not transformed]; each part is computed for itself. */
-static Node *transformed_w(Context *c, const Axes *s, const Form *f)
+static Node *transformed_w(Context *c, const ProductAxes *s, const WinogradForm *f)
 {
     int perm[INGOT_MAX_RANK], nw = transformed_windows(s, f), rank = 3 + s->n[OUT];
     Node *dims[INGOT_MAX_RANK], *one[INGOT_MAX_RANK], *part[MAX_POINTS * MAX_POINTS];
@@ -300,8 +300,8 @@ static Node *transformed_w(Context *c, const Axes *s, const Form *f)
 
 /* [points, B, R tiles, M, 1] back to [B, R, out.., M]; of so many results along the first
  * window. */
-static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *product,
-                              int64_t results)
+static Node *transformed_back(Context *c, const ProductAxes *s, const WinogradForm *f,
+                              Node *product, int64_t results)
 {
     int nw = transformed_windows(s, f), n = 0;
     Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK], *t[MAX_POINTS], *m[MAX_POINTS],
@@ -343,7 +343,7 @@ static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *pr
 }
 
 /* [B, R, out.., M] with the axes of the reduce. */
-static Node *in_place_of(Context *c, const Axes *s, Node *n, Node *y)
+static Node *in_place_of(Context *c, const ProductAxes *s, Node *n, Node *y)
 {
     int order[INGOT_MAX_RANK], perm[INGOT_MAX_RANK];
     Node *dims[INGOT_MAX_RANK];
@@ -356,7 +356,7 @@ static Node *in_place_of(Context *c, const Axes *s, Node *n, Node *y)
 }
 
 /* [points, B, R tiles, M, 1] */
-static Node *multiplied(Rewrite *r, const Axes *s, const Form *f, Node *v, Node *u)
+static Node *multiplied(Rewrite *r, const ProductAxes *s, const WinogradForm *f, Node *v, Node *u)
 {
     Context *c = r->c;
     const int nw = transformed_windows(s, f), slid = s->n[OUT] - nw, maps = 3 + slid,
@@ -396,8 +396,8 @@ static Node *multiplied(Rewrite *r, const Axes *s, const Form *f, Node *v, Node 
 }
 
 /* Rows of tiles from first on, up to as many results along the first window. */
-static Node *strip(Rewrite *r, const Axes *s, const Form *f, Node *x, Node *u, int64_t first,
-                   int64_t results)
+static Node *strip(Rewrite *r, const ProductAxes *s, const WinogradForm *f, Node *x, Node *u,
+                   int64_t first, int64_t results)
 {
     Context *c = r->c;
     Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
@@ -411,10 +411,10 @@ static Node *strip(Rewrite *r, const Axes *s, const Form *f, Node *x, Node *u, i
 
 /* ---- the rewrite ----------------------------------------------------------------------------- */
 
-static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
+static Node *winograd(Rewrite *r, Node *n, bool try, const WinogradForm *f)
 {
     Context *c = r->c;
-    const Axes *s = winograd_axes(r, n);
+    const ProductAxes *s = winograd_axes(r, n);
     if (!s || (f->windows == 1 && s->n[OUT] == 1))
         return NULL;
     if (try)

@@ -10,9 +10,9 @@ typedef struct {
     int tile, points; /* m and m + 2 */
     int windows;      /* so many are transformed; the taps of another one are summed as they are */
     double b[MAX_POINTS][MAX_POINTS], g[MAX_POINTS][TAPS], a[MAX_TILE][MAX_POINTS];
-} Form;
+} WinogradForm;
 
-extern const Form form2, form4, form2x1; /* winograd.c */
+extern const WinogradForm form2, form4, form2x1; /* winograd.c */
 
 typedef enum {
     BATCH, /* both operands move with it */
@@ -26,23 +26,23 @@ typedef enum {
 } AxisGroup;
 
 /* The axes of the product, by what moves with them. */
-typedef struct Axes {
+typedef struct ProductAxes {
     Node *x, *w; /* its operands, of size 1 along axes that they do not move with */
     int axis[GROUPS][INGOT_MAX_RANK], n[GROUPS];
-} Axes;
+} ProductAxes;
 
 /* winograd_axes.c: of a REDUCE; NULL: it is no sum of products over windows of three. */
-const Axes *winograd_axes(Rewrite *, Node *reduce);
+const ProductAxes *winograd_axes(Rewrite *, Node *reduce);
 /* winograd_axes.c: along a window, how many results and rows of tiles. */
-int64_t results_of(const Axes *, int window);
-int64_t rows_of_tiles(const Axes *, const Form *, int window);
+int64_t results_of(const ProductAxes *, int window);
+int64_t rows_of_tiles(const ProductAxes *, const WinogradForm *, int window);
 /* winograd_axes.c: how many windows are transformed; results of a tile along a window. */
-int transformed_windows(const Axes *, const Form *);
-int tile_along(const Form *, int window);
+int transformed_windows(const ProductAxes *, const WinogradForm *);
+int tile_along(const WinogradForm *, int window);
 /* winograd_axes.c: this product is one of those that a form consists of. */
 void no_window(Rewrite *, Node *reduce);
 
 /* winograd_time.c: how many rows of tiles are made at once. */
-int64_t rows_of_strip(const Rewrite *, Node *reduce, const Axes *, const Form *);
+int64_t rows_of_strip(const Rewrite *, Node *reduce, const ProductAxes *, const WinogradForm *);
 
 #endif

@@ -89,12 +89,12 @@ static bool moves_with(Node *f, int axis)
     return !idx_is(f->shape[axis], 1);
 }
 
-static void put_axis(Axes *s, AxisGroup group, int axis)
+static void put_axis(ProductAxes *s, AxisGroup group, int axis)
 {
     s->axis[group][s->n[group]++] = axis;
 }
 
-static void drop_axis(Axes *s, AxisGroup group, int i)
+static void drop_axis(ProductAxes *s, AxisGroup group, int i)
 {
     int *axis = s->axis[group];
     s->n[group]--;
@@ -102,7 +102,7 @@ static void drop_axis(Axes *s, AxisGroup group, int i)
 }
 
 /* The row that makes a window with what is summed; -1: none. */
-static int window_of(Context *c, const Axes *s, int tap)
+static int window_of(Context *c, const ProductAxes *s, int tap)
 {
     for (int o = 0; o < s->n[ROW]; o++)
         if (is_window(c, s->x, s->axis[ROW][o], tap))
@@ -110,7 +110,7 @@ static int window_of(Context *c, const Axes *s, int tap)
     return -1;
 }
 
-static bool sort_axes(Context *c, Node *n, Axes *s)
+static bool sort_axes(Context *c, Node *n, ProductAxes *s)
 {
     Node *product = n->src[0];
     unsigned reduced = reduce_axes(n);
@@ -147,14 +147,15 @@ static bool has_taps(Node *n)
     return some;
 }
 
-static bool sort_product(Context *c, Node *n, Axes *s)
+static bool sort_product(Context *c, Node *n, ProductAxes *s)
 {
     Node *product = n->src[0];
-    *s = (Axes){0};
+    *s = (ProductAxes){0};
     if (!is_sum_of_products(n) || n->dtype != INGOT_F32 || !has_taps(n))
         return false;
     for (int side = 0; side < 2; side++) {
-        Axes one = {.x = compact_of(product->src[side]), .w = compact_of(product->src[1 - side])};
+        ProductAxes one = {.x = compact_of(product->src[side]),
+                           .w = compact_of(product->src[1 - side])};
         if (!is_constant(one.w, 0) || is_constant(one.x, 0) || !sort_axes(c, n, &one))
             continue;
         *s = one;
@@ -163,7 +164,7 @@ static bool sort_product(Context *c, Node *n, Axes *s)
     return false;
 }
 
-static const Axes none;
+static const ProductAxes none;
 
 static uint64_t key_of(const Node *n)
 {
@@ -176,37 +177,37 @@ void no_window(Rewrite *r, Node *n)
 }
 
 /* Several variants look at it, in every plan. */
-const Axes *winograd_axes(Rewrite *r, Node *n)
+const ProductAxes *winograd_axes(Rewrite *r, Node *n)
 {
     const uint64_t key = key_of(n);
-    const Axes *known = map_get(&r->c->memo, key);
+    const ProductAxes *known = map_get(&r->c->memo, key);
     if (!known) {
-        Axes *s = NEW(r->c->arena, Axes);
+        ProductAxes *s = NEW(r->c->arena, ProductAxes);
         known = sort_product(r->c, n, s) ? s : &none;
         map_put(&r->c->memo, key, (void *)(uintptr_t)known);
     }
     return known == &none ? NULL : known;
 }
 
-int64_t results_of(const Axes *s, int window)
+int64_t results_of(const ProductAxes *s, int window)
 {
     int64_t size = 0;
     (void)idx_value(s->x->shape[s->axis[OUT][window]], &size);
     return size;
 }
 
-int64_t rows_of_tiles(const Axes *s, const Form *f, int window)
+int64_t rows_of_tiles(const ProductAxes *s, const WinogradForm *f, int window)
 {
     int tile = tile_along(f, window);
     return ceil_div(results_of(s, window), tile);
 }
 
-int transformed_windows(const Axes *s, const Form *f)
+int transformed_windows(const ProductAxes *s, const WinogradForm *f)
 {
     return s->n[OUT] < f->windows ? s->n[OUT] : f->windows;
 }
 
-int tile_along(const Form *f, int window)
+int tile_along(const WinogradForm *f, int window)
 {
     return window < f->windows ? f->tile : 1;
 }

@@ -10,7 +10,7 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static double extent(const Axes *s, Node *x, AxisGroup group)
+static double extent(const ProductAxes *s, Node *x, AxisGroup group)
 {
     double size = 1;
     for (int i = 0; i < s->n[group]; i++)
@@ -19,7 +19,7 @@ static double extent(const Axes *s, Node *x, AxisGroup group)
 }
 
 /* What lies in memory between the three kernels, of one row of tiles. */
-static double bytes_between(const Axes *s, const Form *f)
+static double bytes_between(const ProductAxes *s, const WinogradForm *f)
 {
     double row = sizeof(float) * extent(s, s->x, BATCH) * extent(s, s->x, ROW) *
                  (extent(s, s->x, SUM) + extent(s, s->w, MAP));
@@ -72,7 +72,7 @@ static double growth_of(const Rewrite *r, Node *n, double live)
 
 /* Does a matrix unit multiply these operands as they are?  It is many times as fast as what would
  * multiply their transforms. */
-static bool unit_takes(const Target *t, const Axes *s)
+static bool unit_takes(const Target *t, const ProductAxes *s)
 {
     const Node *x = s->x, *w = s->w;
     while (is_move(x))
@@ -91,9 +91,9 @@ typedef struct {
 } Work;
 
 /* The direct form transforms nothing. */
-static const Form direct = {.tile = 1};
+static const WinogradForm direct = {.tile = 1};
 
-static Work work_of(const Axes *s, const Form *f)
+static Work work_of(const ProductAxes *s, const WinogradForm *f)
 {
     Work w = {.weights = extent(s, s->x, BATCH) * extent(s, s->w, MAP),
               .summed = extent(s, s->x, SUM),
@@ -129,7 +129,7 @@ static double products(const Target *t, const Work *w, double strips, double liv
 
 /* In strips of so many rows of tiles.  What lies between the kernels takes as long as the
  * transforms read it or write it; lines that are written are fetched before. */
-static double fewer_time(const Target *t, const Axes *s, const Form *f, int64_t rows)
+static double fewer_time(const Target *t, const ProductAxes *s, const WinogradForm *f, int64_t rows)
 {
     const int64_t tiles = rows_of_tiles(s, f, 0);
     const double row = bytes_between(s, f), live = row * (double)rows,
@@ -143,7 +143,7 @@ enum { FAR = 4 }; /* times what L2 holds */
 
 /* Rows of strips of one size, but for the last, between whose kernels lie no more bytes than
  * that. */
-static int64_t rows_within(const Axes *s, const Form *f, double most)
+static int64_t rows_within(const ProductAxes *s, const WinogradForm *f, double most)
 {
     const double row = bytes_between(s, f);
     const int64_t tiles = rows_of_tiles(s, f, 0), least = ceil_div(tiles, MOST_PIECES);
@@ -155,7 +155,7 @@ static int64_t rows_within(const Axes *s, const Form *f, double most)
 /* What is near stays in L2; what would not be far from it stays whole, if there is room for it, and
  * strips are as large as there is room for if reading weights again for smaller ones takes longer
  * than what comes from further away. */
-int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
+int64_t rows_of_strip(const Rewrite *r, Node *n, const ProductAxes *s, const WinogradForm *f)
 {
     const double room = room_for(r, n), all = bytes_between(s, f) * (double)rows_of_tiles(s, f, 0);
     const int64_t near = rows_within(s, f, fmin(room, r->target->machine.far)),
@@ -167,10 +167,11 @@ int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
 
 /* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time
  * beside. */
-static double winograd_time(Rewrite *r, Node *n, const Form *f)
+static double winograd_time(Rewrite *r, Node *n, const WinogradForm *f)
 {
     const Target *t = r->target;
-    const Axes *s = t->gpu || !t->machine.lanes || t->machine.byte > 0 ? NULL : winograd_axes(r, n);
+    const ProductAxes *s =
+        t->gpu || !t->machine.lanes || t->machine.byte > 0 ? NULL : winograd_axes(r, n);
     if (!s || (f->windows == 1 && s->n[OUT] == 1) || unit_takes(t, s))
         return INFINITY;
     const int64_t rows = rows_of_strip(r, n, s, f);

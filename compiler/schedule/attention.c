@@ -19,24 +19,24 @@ typedef enum {
     ROW,   /* an element for each of the row, as s has them */
     ONE,   /* one value for the row */
     MOVED, /* the row's elements, at other coordinates */
-} Kind;
+} RowKind;
 
 typedef struct {
     Node *n;
-    Kind kind;
+    RowKind kind;
     int axis; /* the one that the row lies along */
-} Member;
+} RowMember;
 
 typedef struct {
     Sched *s;
     Node *const *order, *const *uses;
     int norder;
-    Member member[MAX_MEMBERS];
+    RowMember member[MAX_MEMBERS];
     int nmember;
     Node *sum; /* y */
-} Rows;
+} AttentionRows;
 
-static const Member *member_of(const Rows *r, const Node *n)
+static const RowMember *member_of(const AttentionRows *r, const Node *n)
 {
     for (int i = 0; i < r->nmember; i++)
         if (r->member[i].n == n)
@@ -87,15 +87,15 @@ static bool is_sum_over(const Node *t, int axis)
 }
 
 /* What a reader makes of the row: false if that is nothing that a kernel of rows can hold. */
-static bool take(Rows *r, Node *t)
+static bool take(AttentionRows *r, Node *t)
 {
-    Member m = {.n = t, .axis = -1};
+    RowMember m = {.n = t, .axis = -1};
     int last = r->member[0].axis;
     bool alu = op_is_alu(t->op) && t->op != OP_CUSTOM, found = false;
     if (info_of(r->s, t)->root && t != r->sum)
         return false;
     for (uint32_t j = 0; j < t->nsrc; j++) {
-        const Member *x = member_of(r, t->src[j]);
+        const RowMember *x = member_of(r, t->src[j]);
         if (!x)
             continue;
         if (found && (x->kind != m.kind || x->axis != m.axis))
@@ -133,7 +133,7 @@ static bool take(Rows *r, Node *t)
     return true;
 }
 
-static bool all_inside(const Rows *r)
+static bool all_inside(const AttentionRows *r)
 {
     for (int i = 0; i < r->nmember; i++) {
         const Info *f = info_of(r->s, r->member[i].n);
@@ -148,13 +148,13 @@ static bool all_inside(const Rows *r)
 
 /* The factors of the products that change along the row: what is the same for all of it leaves the
  * sum (rangeify.c). */
-static Node *core_of(const Rows *r, Node *n)
+static Node *core_of(const AttentionRows *r, Node *n)
 {
     while (n->op == OP_MUL || n->op == OP_DIV) {
         int one = -1;
         for (int j = 0; j < 2; j++) {
             const Node *x = n->src[j];
-            const Member *m = x->op == OP_EXPAND ? member_of(r, x->src[0]) : NULL;
+            const RowMember *m = x->op == OP_EXPAND ? member_of(r, x->src[0]) : NULL;
             if (m && m->kind == ONE)
                 one = j;
         }
@@ -166,11 +166,11 @@ static Node *core_of(const Rows *r, Node *n)
 }
 
 /* The row that the products read: in front of what moves it. */
-static Node *operand_of(const Rows *r)
+static Node *operand_of(const AttentionRows *r)
 {
     Node *n = r->sum->src[0];
     for (;;) {
-        const Member *m = member_of(r, n);
+        const RowMember *m = member_of(r, n);
         if (m && m->kind == ROW)
             return n;
         uint32_t j = 0;
@@ -183,7 +183,7 @@ static Node *operand_of(const Rows *r)
 enum { FEW_ROWS = 4, BLOCK_ROWS = 8 };
 
 /* The sum of products below, which only elementwise operations and movement stand behind. */
-static Node *products_below(const Rows *r)
+static Node *products_below(const AttentionRows *r)
 {
     Node *n = r->member[0].n;
     while (n->op != OP_REDUCE) {
@@ -207,7 +207,7 @@ static double most_along(Node *dim)
 /* The rows of a block, in both of their places, stay near. What all rows of a matrix share, keys *
  * (terms + columns) elements, comes again for each block: that may take as long as the
  * multiply-adds, and what it takes to store the rows and to read them. */
-static bool fits(const Rows *r, Node *products)
+static bool fits(const AttentionRows *r, Node *products)
 {
     const Target *t = r->s->target;
     Node *s = r->member[0].n, *y = r->sum;
@@ -256,7 +256,7 @@ typedef struct {
 } RowSizes;
 
 /* False: not all of them are known. */
-static bool row_sizes(const Rows *r, const Node *products, RowSizes *z)
+static bool row_sizes(const AttentionRows *r, const Node *products, RowSizes *z)
 {
     const Node *s = r->member[0].n, *factors = products->src[0];
     const int axis = r->member[0].axis;
@@ -304,7 +304,7 @@ static bool has_lanes_unit(const Target *t, ingot_dtype type)
 }
 
 /* What is reduced along a row, the lanes that have it join: maxima and sums of f32. */
-static bool lanes_join(const Rows *r)
+static bool lanes_join(const AttentionRows *r)
 {
     for (int m = 0; m < r->nmember; m++) {
         const Node *x = r->member[m].n;
@@ -319,7 +319,7 @@ static bool lanes_join(const Rows *r)
 /* On a GPU the rows stay in the registers of lanes that multiply fragments together (tc_rows.c):
  * whatever is made of rows of sums, and of the results.  Operands of both products are read as they
  * lie, but for the row, which is rounded to their type. */
-static bool fits_registers(const Rows *r, Node *products)
+static bool fits_registers(const AttentionRows *r, Node *products)
 {
     Sched *s = r->s;
     RowSizes z;
@@ -340,11 +340,11 @@ static bool fits_registers(const Rows *r, Node *products)
 bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *uses)
 {
     Info *i = info_of(s, n);
-    Rows r = {.s = s, .order = order, .uses = uses, .norder = norder};
+    AttentionRows r = {.s = s, .order = order, .uses = uses, .norder = norder};
     if (!s->fuse_rows || !i->has_reduce || i->nuse < 2 || i->rows || i->pending || n->rank < 2 ||
         !dtype_is_float(n->dtype))
         return false;
-    r.member[r.nmember++] = (Member){n, ROW, n->rank - 1};
+    r.member[r.nmember++] = (RowMember){n, ROW, n->rank - 1};
     for (int at = i->order + 1; at < norder && at < i->order + MAX_NODES && !all_inside(&r); at++) {
         bool reads = false;
         for (uint32_t j = 0; j < order[at]->nsrc; j++)

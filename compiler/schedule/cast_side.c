@@ -89,7 +89,7 @@ bool fold_pays(Sched *s, Node *n, double bytes, double leaves)
     const Target *t = s->target;
     if (is_for_dot(s, n))
         return false;
-    Region r = region_of(s, n);
+    RegionWork r = region_of(s, n);
     return cost_bytes(bytes, 2 * bytes, t) + (bytes - leaves) * t->machine.byte <
            cost_bytes(leaves, 2 * leaves, t) + cost_ops(&r, t);
 }

@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
     Node *of;
     Node *at[INGOT_MAX_RANK];
-} Spot;
+} SliceSpot;
 
 static bool is_made_here(const Homes *h, Node *t)
 {
@@ -34,7 +34,7 @@ static bool is_made_here(const Homes *h, Node *t)
 }
 
 /* False unless t is a stored value or a slice of one. */
-static bool locate(const Homes *h, Node *t, bool at_home, Spot *x)
+static bool locate(const Homes *h, Node *t, bool at_home, SliceSpot *x)
 {
     Context *c = h->s->c;
     int rank = t->rank;
@@ -55,7 +55,7 @@ static bool locate(const Homes *h, Node *t, bool at_home, Spot *x)
     }
 }
 
-static bool same_spot(const Homes *h, const Spot *x, const Spot *y)
+static bool same_spot(const Homes *h, const SliceSpot *x, const SliceSpot *y)
 {
     bool same = x->of == y->of;
     for (int d = 0; d < x->of->rank && same; d++)
@@ -64,13 +64,13 @@ static bool same_spot(const Homes *h, const Spot *x, const Spot *y)
 }
 
 /* The number of parts from `first` on that lie side by side, at *x. */
-static uint32_t run(const Homes *h, Node *concat, uint32_t first, bool at_home, Spot *x)
+static uint32_t run(const Homes *h, Node *concat, uint32_t first, bool at_home, SliceSpot *x)
 {
     Context *c = h->s->c;
     int axis = (int)concat->arg.i;
     if (!locate(h, concat->src[first], at_home, x))
         return 1;
-    Spot end = *x, next;
+    SliceSpot end = *x, next;
     uint32_t i = first + 1;
     for (; i < concat->nsrc; i++) {
         end.at[axis] = idx_add(c, end.at[axis], concat->src[i - 1]->shape[axis]);
@@ -120,7 +120,7 @@ static bool known_early(Context *c, Node *dim)
     return known;
 }
 
-static bool whole(const Homes *h, Node *t, const Spot *x, Node *const *size)
+static bool whole(const Homes *h, Node *t, const SliceSpot *x, Node *const *size)
 {
     bool all = true;
     for (int d = 0; d < t->rank && all; d++)
@@ -138,7 +138,7 @@ static void take_in(const Homes *h, Node *concat)
         size[d] = concat->shape[d];
     }
     for (uint32_t i = 0, n; i < concat->nsrc; i += n) {
-        Spot x = {0};
+        SliceSpot x = {0};
         n = run(h, concat, i, false, &x);
         size[axis] = idx(c, 0);
         for (uint32_t j = i; j < i + n; j++)
@@ -165,7 +165,7 @@ void find_homes(Sched *s, int n, Node **order)
         bool early = true;
         for (int d = 0; d < t->rank && early; d++)
             early = known_early(s->c, t->shape[d]);
-        Spot x;
+        SliceSpot x;
         if (!info_of(s, t)->home && run(&h, t, 0, true, &x) == t->nsrc && x.of != t)
             set_home(&h, t, x.of, x.at);
         else if (early)

@@ -60,9 +60,9 @@ typedef struct {
     Node *todo[MAX_NODES + 1];
     int ntodo;
     Extent all; /* .one is not kept */
-} Count;
+} ExtentWalk;
 
-static bool first_time(Count *q, const Node *n)
+static bool first_time(ExtentWalk *q, const Node *n)
 {
     const uint64_t key = (uint64_t)n->id + 1;
     if (map_get(&q->seen, key))
@@ -72,7 +72,7 @@ static bool first_time(Count *q, const Node *n)
 }
 
 /* An operand at the coordinates of what reads it. */
-static void count_operand(Sched *s, Count *q, Node *x)
+static void count_operand(Sched *s, ExtentWalk *q, Node *x)
 {
     if (is_number(x) || !first_time(q, x))
         return;
@@ -97,7 +97,7 @@ static void count_operand(Sched *s, Count *q, Node *x)
  * counts once. */
 static Extent each_once(Sched *s, Node *n)
 {
-    Count q = {.ntodo = 0};
+    ExtentWalk q = {.ntodo = 0};
     while (only_moves(n) && is_computed(s, n->src[0]))
         n = n->src[0];
     if (n->op == OP_REDUCE) { /* its operand is computed in the same loops, all of it */
@@ -132,7 +132,7 @@ bool extent_fits(Sched *s, Node *n)
         *most = (Extent){once.nodes, once.buffers, once.loops, most->one};
         return true;
     }
-    Region r = region_to_fit(s, n);
+    RegionWork r = region_to_fit(s, n);
     if (!r.huge)
         *most = (Extent){r.nodes, r.buffers, r.loops, NULL};
     return region_fits(&r);

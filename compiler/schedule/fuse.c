@@ -45,7 +45,7 @@ bool is_computed(Sched *s, Node *n)
 static bool is_looked_up(Sched *s, Node *n)
 {
     const Target *t = s->target;
-    Region r = region_of(s, n);
+    RegionWork r = region_of(s, n);
     double shared = r.shared;
     return shared > 0 &&
            cost_region(&r, t) + cost_stored(n, t) <= cost_bytes(shared, shared, t) / LITTLE;

@@ -68,7 +68,7 @@ bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *reader
 {
     const Target *t = s->target;
     double bytes = node_bytes(n), kernels = readers->kernels;
-    Region apart = region_of(s, n), inlined = apart;
+    RegionWork apart = region_of(s, n), inlined = apart;
     if (info_of(s, n)->has_reduce && (readers->rows || readers->reduced)) { /* no tile there */
         inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_TILE];
         inlined.ops[UNIT_TILE] = 0;
@@ -111,11 +111,11 @@ bool fusion_of_company(Sched *s, Node *n, Node *reader, Fusion *f)
     }
     if (!company)
         return true;
-    Region own = region_of(s, n), together = region_of(s, reader);
+    RegionWork own = region_of(s, n), together = region_of(s, reader);
     if (is_for_groups(s, n) && together.ops[UNIT_TILE] >= 1.5 * own.ops[UNIT_TILE])
         return false;
     i->stored = true;
-    Region apart = region_of(s, reader);
+    RegionWork apart = region_of(s, reader);
     i->stored = false;
     const Target *t = s->target;
     *f = (Fusion){.apart = cost_region(&own, t) + cost_stored(n, t) + cost_region(&apart, t),
@@ -126,7 +126,7 @@ bool fusion_of_company(Sched *s, Node *n, Node *reader, Fusion *f)
 /* ---- two kernels ----------------------------------------------------------------------------- */
 
 /* What both kernels compute. */
-Region region_of_steps(Sched *s, Arena *a, const Step *into, const Step *from)
+RegionWork region_of_steps(Sched *s, Arena *a, const Step *into, const Step *from)
 {
     Stored *all = NEWN(a, Stored, into->nstored + from->nstored);
     memcpy(all, into->stored, (size_t)into->nstored * sizeof *all);
@@ -137,12 +137,12 @@ Region region_of_steps(Sched *s, Arena *a, const Step *into, const Step *from)
 /* One kernel launches once and reads once what both read.  Where others run between the two, what
  * the later one makes lies in memory meanwhile: it is fetched from the level that holds what those
  * touch too, and the arena may grow. */
-Fusion fusion_of_steps(Sched *s, Arena *a, const Block *b, int i, int j, const Region *both)
+Fusion fusion_of_steps(Sched *s, Arena *a, const Block *b, int i, int j, const RegionWork *both)
 {
     const Target *t = s->target;
     const Step *first = b->step[i], *second = b->step[j];
-    Region into = region_of_all(s, first->nstored, first->stored),
-           from = region_of_all(s, second->nstored, second->stored);
+    RegionWork into = region_of_all(s, first->nstored, first->stored),
+               from = region_of_all(s, second->nstored, second->stored);
     double twice = into.bytes + from.bytes - both->bytes;
     double gain = t->machine.launch + cost_bytes(twice, both->bytes, t);
     double made = 0, taken = 0, between = 0;

@@ -25,8 +25,8 @@ const char *must_store(Sched *, Node *n, Node *const *uses);
 bool fusion_of_value(Sched *, Node *, Node *const *uses, const Readers *, Fusion *);
 bool fusion_of_company(Sched *, Node *sum, Node *reader, Fusion *);
 /* Of the kernels of steps `into` and, later, `from`, in which so many others run meanwhile. */
-Fusion fusion_of_steps(Sched *, Arena *, const Block *, int into, int from, const Region *both);
-Region region_of_steps(Sched *, Arena *, const Step *, const Step *);
+Fusion fusion_of_steps(Sched *, Arena *, const Block *, int into, int from, const RegionWork *both);
+RegionWork region_of_steps(Sched *, Arena *, const Step *, const Step *);
 
 /* readers.c: of a value. uses: consumers of the nodes of the block, Info.iuse.. */
 Readers readers_of(Sched *, Node *, Node *const *uses);

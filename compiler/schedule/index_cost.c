@@ -107,7 +107,7 @@ const CoordOps *coord_ops(Sched *s, Node *n)
         return i->coords;
     Context *c = s->c;
     Arena *a = arena_new();
-    Nest *k = NEW(a, Nest);
+    StoreNest *k = NEW(a, StoreNest);
     Node *at[INGOT_MAX_RANK];
     k->s = s;
     for (int d = 0; d < n->rank; d++)

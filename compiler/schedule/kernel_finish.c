@@ -7,21 +7,21 @@
 
 typedef struct {
     Kernel *k;
-    Nest *nest;
+    StoreNest *nest;
     Node **copy;  /* by position in the walk */
     Map position; /* node id -> position + 1 */
     int *number;  /* BUFFER number of the nest -> of the kernel, or -1 */
     Buffer **bufs;
     int nrange;
-} Copy;
+} NestCopy;
 
-static Node *copied(Copy *q, Node *n)
+static Node *copied(NestCopy *q, Node *n)
 {
     void *at = map_get(&q->position, (uint64_t)n->id + 1);
     return at ? q->copy[(uintptr_t)at - 1] : NULL;
 }
 
-static Node *copy_node(Copy *q, Node *n)
+static Node *copy_node(NestCopy *q, Node *n)
 {
     Context *c = q->k->c;
     Node *src[INGOT_MAX_RANK * 4];
@@ -92,7 +92,7 @@ static void estimate(Kernel *k, Arena *a)
 
 /* Output axes i0, i1, ... outermost first; reduced ones r0, r1, ... as their reduces nest them; p0,
  * p1, ... of staged values. */
-static void name_axes(Copy *q, Node *const *out, int nout)
+static void name_axes(NestCopy *q, Node *const *out, int nout)
 {
     Kernel *k = q->k;
     k->axes = NEWN(k->c->arena, Axis, q->nrange);
@@ -130,7 +130,7 @@ static void name_axes(Copy *q, Node *const *out, int nout)
         }
 }
 
-Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
+Kernel *kernel_finish(StoreNest *nest, Buffer ***bufs, int *nbuf)
 {
     Sched *s = nest->s;
     /* the ranges are sources of the end, so that an iteration nothing depends on still counts */
@@ -143,7 +143,7 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
     k->c = c;
     k->serial = nest->serial;
     k->any_sign = s->target && s->target->machine.any_sign;
-    Copy q = {.k = k, .nest = nest};
+    NestCopy q = {.k = k, .nest = nest};
     Arena *scratch = arena_new();
     q.number = NEWN(scratch, int, nest->nbuf);
     q.bufs = NEWN(scratch, Buffer *, nest->nbuf);

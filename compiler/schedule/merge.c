@@ -415,7 +415,7 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     bool asked = given && given->merged == YES; /* by the file: it may be as large as one likes */
     if (!paired)
         return false;
-    Region both = region_of_steps(q, a, m.into, m.from);
+    RegionWork both = region_of_steps(q, a, m.into, m.from);
     if (!asked && !region_fits(&both))
         return false;
     Fusion cost = {0, 0};

@@ -17,12 +17,12 @@ enum { NAME_WORD = 24, NAME_BYTES = 60 };
 typedef struct {
     Node *n;
     const OriginList *of; /* of those that read it; then of itself */
-} Member;
+} RegionMember;
 
 typedef struct {
     Sched *s;
     Arena *a;
-    Member *member; /* sources first */
+    RegionMember *member; /* sources first */
     int nmember;
     Node **seen; /* what has a place: Info.member */
     int nseen;
@@ -64,10 +64,10 @@ static bool is_read(Sched *s, const Node *t)
 
 /* Oldest first, and so sources before what reads them: Shell's sort, for they were found nearly in
  * the other order. */
-static void sort_by_id(Member *m, int n)
+static void sort_by_id(RegionMember *m, int n)
 {
     for (int i = 0, j = n - 1; i < j; i++, j--) {
-        const Member x = m[i];
+        const RegionMember x = m[i];
         m[i] = m[j];
         m[j] = x;
     }
@@ -76,7 +76,7 @@ static void sort_by_id(Member *m, int n)
         gap = 5 * gap + 2;
     for (; gap; gap /= 5)
         for (int i = gap; i < n; i++) {
-            const Member x = m[i];
+            const RegionMember x = m[i];
             int j = i;
             for (; j >= gap && m[j - gap].n->id > x.n->id; j -= gap)
                 m[j] = m[j - gap];
@@ -99,7 +99,7 @@ static void find_members(Members *m, Node *root)
         Node *t = m->seen[i];
         if (t != root && is_read(m->s, t))
             continue;
-        vec_push(m->a, m->member, m->nmember, ((Member){t, NULL}));
+        vec_push(m->a, m->member, m->nmember, ((RegionMember){t, NULL}));
         for (uint32_t k = 0; k < t->nsrc; k++) {
             int *place = t->src[k]->dtype == INGOT_INDEX ? NULL : place_of(m, t->src[k]);
             if (!place || *place)
@@ -142,7 +142,7 @@ static const OriginList *with(Arena *a, const OriginList *list, const OriginList
 static void find_origins(Members *m)
 {
     for (int i = m->nmember - 1; i >= 0; i--) {
-        Member *x = &m->member[i];
+        RegionMember *x = &m->member[i];
         const OriginList *all = m->s->c->origins[x->n->id], *both = NULL;
         for (const OriginList *l = all; l; l = l->rest)
             if (has(x->of, l->origin))
@@ -220,7 +220,7 @@ static void find_heaviest(Members *m, Step *step)
     Heaviest *sum = NULL;
     int nsum = 0, best = 0;
     for (int i = m->nmember - 1; i >= 0; i--) {
-        const Member *x = &m->member[i];
+        const RegionMember *x = &m->member[i];
         const OriginList *l = x->of;
         do {
             uint64_t key = (uint64_t)(uintptr_t)(l ? (const void *)l->origin : (const void *)x->n);

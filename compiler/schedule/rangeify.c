@@ -37,7 +37,7 @@ Buffer *weight_buffer(Sched *s, Node *n)
     return info_of(s, n)->buffer;
 }
 
-Node *nest_buffer(Nest *k, Buffer *b)
+Node *nest_buffer(StoreNest *k, Buffer *b)
 {
     int i = 0;
     while (i < k->nbuf && k->bufs[i] != b)
@@ -50,7 +50,7 @@ Node *nest_buffer(Nest *k, Buffer *b)
     return node_make(k->s->c, OP_BUFFER, b->dtype, (Arg){.i = i}, 0, NULL, 0, NULL);
 }
 
-Node *load_value(Nest *k, Buffer *b, Node *const *at, Node *const *coords, Node *gate)
+Node *load_value(StoreNest *k, Buffer *b, Node *const *at, Node *const *coords, Node *gate)
 {
     Node *src[INGOT_MAX_RANK + 2] = {nest_buffer(k, b), gate};
     for (int i = 0; i < b->rank; i++)
@@ -131,7 +131,7 @@ static Node *take_factors(Context *c, Node *term, int nrange, Node *const *range
     return node_alu2(c, OP_MUL, term->dtype, src[0], src[1]);
 }
 
-static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
+static Node *lower_reduce(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Node *x = t->src[0], *inner[INGOT_MAX_RANK] = {NULL}, *src[INGOT_MAX_RANK + MAX_STATE];
@@ -165,7 +165,7 @@ static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
 }
 
 /* The value that a kernel stores; the loop over the axis is one of those over outputs. */
-static Node *lower_scan(Nest *k, Node *t, Node *const *coords, Node *gate)
+static Node *lower_scan(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     int axis = 0;
     while (!((uint64_t)t->arg.i >> (8 + axis) & 1))
@@ -177,7 +177,7 @@ static Node *lower_scan(Nest *k, Node *t, Node *const *coords, Node *gate)
 }
 
 /* Constants are no data: what the file holds was checked by the builder. */
-static bool reads_data(const Nest *k, Node *e)
+static bool reads_data(const StoreNest *k, Node *e)
 {
     int n;
     Node **order = graph_toposort(k->s->arena, 1, &e, &n);
@@ -187,7 +187,7 @@ static bool reads_data(const Nest *k, Node *e)
     return false;
 }
 
-void note_index(Nest *k, Node *t, int axis, Node *index, Node *gate)
+void note_index(StoreNest *k, Node *t, int axis, Node *index, Node *gate)
 {
     Context *c = k->s->c;
     Node *size = t->src[0]->shape[axis];
@@ -258,7 +258,7 @@ static Node *gate_at(Context *c, Node *gate, int rank, Node *const *at)
     return all ? gate : needed;
 }
 
-static Node *lower_gather(Nest *k, Node *t, Node *const *coords, Node *gate)
+static Node *lower_gather(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Node *x = t->src[0], *at[INGOT_MAX_RANK], *some = gate;
@@ -273,7 +273,7 @@ static Node *lower_gather(Nest *k, Node *t, Node *const *coords, Node *gate)
     return lower_value(k, x, at, some);
 }
 
-static Node *lower_move(Nest *k, Node *t, Node *const *coords, Node *gate)
+static Node *lower_move(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Node *at[INGOT_MAX_RANK], *valid = node_bool(c, true);
@@ -290,15 +290,15 @@ static Node *lower_move(Nest *k, Node *t, Node *const *coords, Node *gate)
     return node_where(c, valid, v, zero(c, t->dtype));
 }
 
-static Node *lower_computed(Nest *k, Node *t, Node *const *coords, Node *gate);
+static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *gate);
 
 /* Of the axes that it is staged along it has ranges of its own, whoever reads it. */
-static Node *lower_staged(Nest *k, Node *t, Node *const *coords, Node *gate)
+static Node *lower_staged(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     unsigned axes = info_of(k->s, t)->staged;
     Node *inner[INGOT_MAX_RANK] = {NULL}, *src[1 + 2 * INGOT_MAX_RANK];
-    Staged *s = k->staged;
+    StagedValue *s = k->staged;
     for (; s; s = s->next) {
         bool same = s->t == t;
         for (int i = 0; i < t->rank && same; i++)
@@ -307,8 +307,8 @@ static Node *lower_staged(Nest *k, Node *t, Node *const *coords, Node *gate)
             break;
     }
     if (!s) {
-        s = NEW(k->s->arena, Staged);
-        *s = (Staged){.t = t};
+        s = NEW(k->s->arena, StagedValue);
+        *s = (StagedValue){.t = t};
         for (int i = 0; i < t->rank; i++) {
             s->at[i] = inner[i] = coords[i];
             if (!(axes >> i & 1))
@@ -330,7 +330,7 @@ static Node *lower_staged(Nest *k, Node *t, Node *const *coords, Node *gate)
     return n == 1 ? src[0] : node_make(c, OP_STAGE, t->dtype, (Arg){.i = s->n}, n, src, 0, NULL);
 }
 
-static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
+static Node *lower_fresh(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Info *i = info_of(k->s, t);
@@ -361,7 +361,7 @@ static Node *as_index(Context *c, Node *n)
     return v && v->lo > -(INT64_C(1) << bits) && v->hi < INT64_C(1) << bits ? v : NULL;
 }
 
-static Node *lower_computed(Nest *k, Node *t, Node *const *coords, Node *gate)
+static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Info *i = info_of(k->s, t);
@@ -410,14 +410,14 @@ static Node *lower_computed(Nest *k, Node *t, Node *const *coords, Node *gate)
     }
 }
 
-typedef struct Lowered {
-    struct Lowered *next;
+typedef struct LoweredValue {
+    struct LoweredValue *next;
     Node *t, *gate, *value;
     Node *coords[];
-} Lowered;
+} LoweredValue;
 
 /* Fused regions are at most DEPTH_ANY deep (fuse.c), so recursion is bounded. */
-Node *lower_value(Nest *k, Node *t, Node *const *coords, Node *gate)
+Node *lower_value(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     if (t->dtype == INGOT_INDEX && t->rank == 0)
         return t; /* dims */
@@ -425,14 +425,14 @@ Node *lower_value(Nest *k, Node *t, Node *const *coords, Node *gate)
     for (int i = 0; i < t->rank; i++)
         h = hash_join(h, coords[i]->id);
     h |= 1;
-    Lowered *head = map_get(&k->memo, h);
-    for (Lowered *e = head; e; e = e->next)
+    LoweredValue *head = map_get(&k->memo, h);
+    for (LoweredValue *e = head; e; e = e->next)
         if (e->t == t && e->gate == gate &&
             !memcmp(e->coords, coords, (size_t)t->rank * sizeof *coords))
             return e->value;
     Node *v = lower_fresh(k, t, coords, gate);
-    Lowered *e = arena_alloc(k->s->arena, sizeof *e + (size_t)t->rank * sizeof *coords);
-    *e = (Lowered){.next = head, .t = t, .gate = gate, .value = v};
+    LoweredValue *e = arena_alloc(k->s->arena, sizeof *e + (size_t)t->rank * sizeof *coords);
+    *e = (LoweredValue){.next = head, .t = t, .gate = gate, .value = v};
     memcpy((void *)e->coords, coords, (size_t)t->rank * sizeof *coords);
     map_put(&k->memo, h, e);
     return v;

@@ -43,7 +43,7 @@ static int computed_by(Sched *s, Node *root, Node **out)
 
 static double operations(Sched *s, Node *root, bool *fits)
 {
-    Region r = region_of(s, root);
+    RegionWork r = region_of(s, root);
     double ops = 0;
     *fits = !r.huge;
     for (int u = 0; u < UNITS; u++)

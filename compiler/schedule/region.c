@@ -37,21 +37,21 @@ typedef struct {
     int reduces;     /* how many of them belong to reduces, one inside of the other */
     bool product;    /* it is a term of a sum of products */
     Coord at[INGOT_MAX_RANK];
-} Item;
+} RegionItem;
 
 typedef struct {
     Sched *s;
     Arena *a;
-    Region *out;
+    RegionWork *out;
     double extent[MAX_LOOPS];
     int nloop, noutput; /* the first ones are the result's */
     Map seen, read;
-    Item *stack;
+    RegionItem *stack;
     int nstack, room, nitem, most; /* items that compute; how many of them are followed */
     int nmove; /* and those that move elements: coordinates, of which nothing is left to run */
     double products; /* operations of sums of products */
     int nother;      /* reduces that are none */
-} Walk;
+} RegionWalk;
 
 /* What a coordinate is named after, beside nodes. */
 enum { OF_ALL = 1, OF_LOOP, OF_VALUE, OF_INDEX };
@@ -61,7 +61,7 @@ static double size_of(Node *dim)
     return dim->hi < 1 ? 1 : (double)dim->hi;
 }
 
-static Coord new_loop(Walk *w, Node *dim)
+static Coord new_loop(RegionWalk *w, Node *dim)
 {
     if (idx_is(dim, 1))
         return (Coord){CONSTANT, 0};
@@ -146,15 +146,15 @@ static void moved(Node *t, const Coord *at, Coord *to)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static void push(Walk *w, const Item *from, Node *n, const Coord *at)
+static void push(RegionWalk *w, const RegionItem *from, Node *n, const Coord *at)
 {
     if (w->nstack == w->room) {
-        Item *more = NEWN(w->a, Item, 2 * w->room);
+        RegionItem *more = NEWN(w->a, RegionItem, 2 * w->room);
         memcpy(more, w->stack, (size_t)w->nstack * sizeof *more);
         w->stack = more;
         w->room *= 2;
     }
-    Item *x = &w->stack[w->nstack++];
+    RegionItem *x = &w->stack[w->nstack++];
     x->n = n;
     x->around = from->around;
     x->reduces = from->reduces;
@@ -162,7 +162,7 @@ static void push(Walk *w, const Item *from, Node *n, const Coord *at)
     memcpy(x->at, at, (size_t)n->rank * sizeof *at);
 }
 
-static uint64_t loops_of(const Item *x)
+static uint64_t loops_of(const RegionItem *x)
 {
     uint64_t loops = 0;
     for (int i = 0; i < x->n->rank; i++)
@@ -172,7 +172,7 @@ static uint64_t loops_of(const Item *x)
 
 /* The loops that something runs in which depends on these: those around it, up to the innermost one
  * of them.  A work item has all loops of the result. */
-static uint64_t inside_of(const Walk *w, const Item *x, uint64_t loops)
+static uint64_t inside_of(const RegionWalk *w, const RegionItem *x, uint64_t loops)
 {
     uint64_t on = loops & x->around, below = 0;
     if (!w->s->fuse_rows || w->s->target->gpu)
@@ -183,12 +183,12 @@ static uint64_t inside_of(const Walk *w, const Item *x, uint64_t loops)
     return x->around & below;
 }
 
-static uint64_t inside(const Walk *w, const Item *x)
+static uint64_t inside(const RegionWalk *w, const RegionItem *x)
 {
     return inside_of(w, x, loops_of(x));
 }
 
-static double iterations(const Walk *w, uint64_t loops)
+static double iterations(const RegionWalk *w, uint64_t loops)
 {
     double n = 1;
     for (int i = 0; i < w->nloop; i++)
@@ -197,7 +197,7 @@ static double iterations(const Walk *w, uint64_t loops)
     return n;
 }
 
-static bool is_known(Walk *w, const Item *x)
+static bool is_known(RegionWalk *w, const RegionItem *x)
 {
     uint64_t key = hash_join(x->n->id, OF_VALUE);
     if (x->n->op == OP_REDUCE && reduce_size(x->n) > 1) /* its siblings are computed with it */
@@ -212,7 +212,7 @@ static bool is_known(Walk *w, const Item *x)
     return false;
 }
 
-static void count_ops(Walk *w, const Item *x, double ops)
+static void count_ops(RegionWalk *w, const RegionItem *x, double ops)
 {
     if (x->reduces > 1)
         w->out->ops[UNIT_SCALAR] += ops;
@@ -223,7 +223,7 @@ static void count_ops(Walk *w, const Item *x, double ops)
 }
 
 /* What is stored: of it no more than there is, each element once. */
-static void read_stored(Walk *w, const Item *x)
+static void read_stored(RegionWalk *w, const RegionItem *x)
 {
     double all = node_bytes(x->n),
            some = iterations(w, inside(w, x)) * dtype_info[x->n->dtype].bytes;
@@ -243,7 +243,7 @@ static bool is_product(Node *t)
            tc_terms(below_casts(t->src[0]), term, TC_MOST_TERMS) > 0;
 }
 
-static void visit_reduce(Walk *w, Item *x)
+static void visit_reduce(RegionWalk *w, RegionItem *x)
 {
     Node *t = x->n, *from = t->src[0];
     unsigned axes = reduce_axes(t);
@@ -271,7 +271,7 @@ int index_cost(Sched *s, Node *index)
 }
 
 /* The loops that an index runs in: what is expanded depends on fewer than its reader does. */
-static uint64_t index_loops(const Walk *w, Item x, Node *index)
+static uint64_t index_loops(const RegionWalk *w, RegionItem x, Node *index)
 {
     Coord at[INGOT_MAX_RANK];
     x.n = index;
@@ -284,7 +284,7 @@ static uint64_t index_loops(const Walk *w, Item x, Node *index)
     return inside_of(w, &x, loops_of(&x));
 }
 
-static void visit_gather(Walk *w, const Item *x)
+static void visit_gather(RegionWalk *w, const RegionItem *x)
 {
     Node *t = x->n, *from = t->src[0];
     Coord at[INGOT_MAX_RANK];
@@ -305,7 +305,7 @@ static void visit_gather(Walk *w, const Item *x)
 }
 
 /* What is made of coordinates is simplified with the loops: some of it stays (index_cost.c). */
-static void visit_coordinates(Walk *w, const Item *x, const CoordOps *ops)
+static void visit_coordinates(RegionWalk *w, const RegionItem *x, const CoordOps *ops)
 {
     for (int i = 0; i < ops->n; i++) {
         uint64_t loops = 0;
@@ -316,12 +316,12 @@ static void visit_coordinates(Walk *w, const Item *x, const CoordOps *ops)
     }
 }
 
-static void visit(Walk *w, Node *root)
+static void visit(RegionWalk *w, Node *root)
 {
-    const Item *top = &w->stack[--w->nstack];
+    const RegionItem *top = &w->stack[--w->nstack];
     Node *t = top->n;
-    Item x;
-    memcpy(&x, top, offsetof(Item, at) + (size_t)t->rank * sizeof *x.at);
+    RegionItem x;
+    memcpy(&x, top, offsetof(RegionItem, at) + (size_t)t->rank * sizeof *x.at);
     Coord at[INGOT_MAX_RANK];
     if (t->dtype == INGOT_INDEX || t->op == OP_CONST || is_known(w, &x))
         return;
@@ -358,15 +358,15 @@ static void visit(Walk *w, Node *root)
     }
 }
 
-static Region walk_region(Sched *s, int n, const Stored *stored, int most)
+static RegionWork walk_region(Sched *s, int n, const Stored *stored, int most)
 {
-    Region r = {0};
-    Item some[32];
+    RegionWork r = {0};
+    RegionItem some[32];
     const int room = sizeof some / sizeof *some;
-    Walk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = room, .most = most};
+    RegionWalk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = room, .most = most};
     for (int k = 0; k < n && !r.huge; k++) {
         Node *root = stored[k].node;
-        Item outside = {.n = root};
+        RegionItem outside = {.n = root};
         Coord at[INGOT_MAX_RANK];
         for (int i = 0; i < root->rank; i++) {
             at[i] = new_loop(&w, root->shape[i]);
@@ -386,30 +386,30 @@ static Region walk_region(Sched *s, int n, const Stored *stored, int most)
     return r;
 }
 
-Region region_of_all(Sched *s, int n, const Stored *stored)
+RegionWork region_of_all(Sched *s, int n, const Stored *stored)
 {
     enum { MAX_ITEMS = 4 * MAX_NODES };
     return walk_region(s, n, stored, MAX_ITEMS);
 }
 
-Region region_of(Sched *s, Node *root)
+RegionWork region_of(Sched *s, Node *root)
 {
     return region_of_all(s, 1, &(Stored){.node = root});
 }
 
-Region region_to_fit(Sched *s, Node *root)
+RegionWork region_to_fit(Sched *s, Node *root)
 {
     return walk_region(s, 1, &(Stored){.node = root}, MAX_NODES + 1);
 }
 
-bool region_fits(const Region *r)
+bool region_fits(const RegionWork *r)
 {
     return !r->huge && r->nodes <= MAX_NODES && r->buffers <= MAX_BUFFERS;
 }
 
 /* ---- the estimate ---------------------------------------------------------------------------- */
 
-double cost_ops(const Region *r, const Target *t)
+double cost_ops(const RegionWork *r, const Target *t)
 {
     double cycles = 0;
     for (int i = 0; i < UNITS; i++)
@@ -417,7 +417,7 @@ double cost_ops(const Region *r, const Target *t)
     return cycles;
 }
 
-double cost_region(const Region *r, const Target *t)
+double cost_region(const RegionWork *r, const Target *t)
 {
     double memory = cost_bytes(r->bytes, r->bytes, t), arithmetic = cost_ops(r, t);
     return (memory > arithmetic ? memory : arithmetic) + t->machine.launch;

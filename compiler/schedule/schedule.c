@@ -11,7 +11,7 @@
 
 /* ---- steps ------------------------------------------------------------------------------ */
 
-Step *schedule_step(Scope *at, StepKind kind)
+Step *schedule_step(BlockScope *at, StepKind kind)
 {
     Sched *s = at->s;
     Step *step = NEW(s->arena, Step);
@@ -32,14 +32,14 @@ void schedule_step_bufs(Sched *s, Step *step, int n, Buffer *const *bufs)
 /* ---- blocks -------------------------------------------------------------------------------- */
 
 typedef struct {
-    Scope *at;
+    BlockScope *at;
     Node **order;
     int n;
     Node **stack;
     int nstack;
     Arena *a;       /* of the walk alone */
     uint8_t *state; /* by id */
-} Walk;
+} ScheduleWalk;
 
 enum { UNSEEN, BELOW, DONE }; /* what is below it is walked; it is in order, or needs no step */
 
@@ -51,7 +51,7 @@ static bool has_value(Sched *s, Node *n)
 
 /* Nodes of the block in order of evaluation, sources first; stops at values that exist already.  A
  * run-time integer that a step sets depends on that step. */
-static void walk_block(Walk *w, Node *root)
+static void walk_block(ScheduleWalk *w, Node *root)
 {
     Sched *s = w->at->s;
     Arena *a = w->a;
@@ -102,7 +102,7 @@ static bool all_set(Sched *s, Node *n)
 
 /* Check what can be checked by now: before any step that may rely on it, since who mixes two sizes
  * reads tensors of both, and a tensor comes after its size. */
-static void check_ready(Scope *at, const Requires *r, bool *done)
+static void check_ready(BlockScope *at, const Requires *r, bool *done)
 {
     Sched *s = at->s;
     for (int i = 0; i < r->n; i++) {
@@ -120,11 +120,11 @@ static void check_ready(Scope *at, const Requires *r, bool *done)
 
 /* Schedule what is needed for n results, and the requirements of the block.  dest[i]: where result
  * i must be, or NULL: anywhere. */
-void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest,
+void schedule_block(BlockScope *at, int n, Node *const *results, Buffer *const *dest,
                     const Requires *require)
 {
     Sched *s = at->s;
-    Walk w = {.at = at, .a = arena_new()};
+    ScheduleWalk w = {.at = at, .a = arena_new()};
     w.state = NEWN(w.a, uint8_t, s->c->nnode);
     bool *checked = NEWN(s->arena, bool, require->n + 1);
     for (int i = 0; i < require->n; i++) {
@@ -171,7 +171,7 @@ void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest,
             if (results[j] == t && dest[j] && (!to || dest[j]->kind == BUF_STATE))
                 to = dest[j];
         if (to) {
-            schedule_into(at, t, (Place){to, NULL});
+            schedule_into(at, t, (StoredPlace){to, NULL});
             schedule_set_buffer(at, t, to);
         } else {
             schedule_node(at, t);
@@ -181,10 +181,10 @@ void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest,
     }
     for (int j = 0; j < n && dest; j++)
         if (dest[j] && info_of(s, results[j])->buffer != dest[j])
-            schedule_into(at, results[j], (Place){dest[j], NULL});
+            schedule_into(at, results[j], (StoredPlace){dest[j], NULL});
 }
 
-void schedule_end(Scope *at)
+void schedule_end(BlockScope *at)
 {
     for (int i = 0; i < at->nmade; i++) {
         info_of(at->s, at->made[i])->buffer = NULL;
@@ -211,7 +211,7 @@ static Node *const *state_room(Sched *s, const StateTensor *state)
     return dims;
 }
 
-static void declare_inputs(Sched *s, Scope *at)
+static void declare_inputs(Sched *s, BlockScope *at)
 {
     Plan *p = s->plan;
     Context *c = s->c;
@@ -283,7 +283,7 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
                  .fuse_rows = opt_level > 0,
                  .target = target,
                  .ngraph = c->nnode};
-    Scope at = {.s = s, .block = &p->main};
+    BlockScope at = {.s = s, .block = &p->main};
     declare_inputs(s, &at);
     check_dims_known(s);
     int nout = c->noutput, n = nout + c->nstate;
@@ -315,7 +315,7 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
             if (!dest[nout + i] || dest[nout + i] == p->state[i])
                 continue;
             else if (c->states[i].grows)
-                schedule_store(&at, results[nout + i], NULL, (Place){p->state[i], NULL});
+                schedule_store(&at, results[nout + i], NULL, (StoredPlace){p->state[i], NULL});
             else
                 schedule_copy(&at, p->state[i], idx(c, 0), dest[nout + i]);
     }

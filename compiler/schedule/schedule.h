@@ -123,21 +123,22 @@ typedef struct {
     int nodes, buffers, loops;
     double shared; /* bytes of constants of which it reads a part, and others read all */
     bool huge;     /* more than was followed */
-} Region;
-Region region_of(Sched *, Node *root);
-Region region_to_fit(Sched *, Node *root); /* huge where it cannot fit: for region_fits() alone */
+} RegionWork;
+RegionWork region_of(Sched *, Node *root);
+RegionWork region_to_fit(Sched *,
+                         Node *root); /* huge where it cannot fit: for region_fits() alone */
 /* The same of several values, none of which is made of another: what all of them read is read
  * once. */
-Region region_of_all(Sched *, int n, const Stored *);
+RegionWork region_of_all(Sched *, int n, const Stored *);
 /* What one kernel may hold: it is to stay readable, and its loops are bits of a set. */
 enum { MAX_NODES = 256, MAX_BUFFERS = 24, MAX_LOOPS = 64 };
-bool region_fits(const Region *);
+bool region_fits(const RegionWork *);
 /* fits.c: the most that n's region has, by what its sources have; whether it is sure to fit. */
 Extent extent_most(Sched *, Node *);
 bool extent_fits(Sched *, Node *);
 /* Cycles: of the operations alone, of the kernel. */
-double cost_ops(const Region *, const Target *);
-double cost_region(const Region *, const Target *);
+double cost_ops(const RegionWork *, const Target *);
+double cost_region(const RegionWork *, const Target *);
 int index_cost(Sched *, Node *index); /* operations to keep a gather's index inside */
 
 /* index_cost.c: NULL if n is not made of coordinates alone; their sum. */
@@ -163,15 +164,15 @@ typedef struct {
 } IndexUse;
 
 /* A value in a place: the same for all readers with these coordinates of its other axes. */
-typedef struct Staged {
-    struct Staged *next;
+typedef struct StagedValue {
+    struct StagedValue *next;
     Node *t, *stage[1 + INGOT_MAX_RANK]; /* the value, then its ranges */
     int n;
     Node *at[INGOT_MAX_RANK];
-} Staged;
+} StagedValue;
 
 typedef struct {
-    Staged *staged;
+    StagedValue *staged;
     Node *store;       /* in the model's context */
     Buffer *bufs[512]; /* by BUFFER number */
     int nbuf;
@@ -183,23 +184,23 @@ typedef struct {
     IndexUse *use; /* indices from data, to be checked */
     int nuse;
     Node *root; /* the node being computed: its own buffer is not read */
-} Nest;
+} StoreNest;
 /* The value of t at coords where gate holds, as a loop-level expression. */
-Node *lower_value(Nest *, Node *t, Node *const *coords, Node *gate);
-Node *nest_buffer(Nest *, Buffer *);
+Node *lower_value(StoreNest *, Node *t, Node *const *coords, Node *gate);
+Node *nest_buffer(StoreNest *, Buffer *);
 /* A load from buffer b of a value that begins there at `at`; NULL: at its first element. */
-Node *load_value(Nest *, Buffer *b, Node *const *at, Node *const *coords, Node *gate);
+Node *load_value(StoreNest *, Buffer *b, Node *const *at, Node *const *coords, Node *gate);
 /* Notes an index of t's source for a check, if it is data that may be out of range. */
-void note_index(Nest *, Node *t, int axis, Node *index, Node *gate);
+void note_index(StoreNest *, Node *t, int axis, Node *index, Node *gate);
 /* A weight, stored once per node. */
 Buffer *weight_buffer(Sched *, Node *);
 Buffer *buffer_new(Sched *, BufferKind, ingot_dtype, int rank, Node *const *dims, Node *node);
 
 /* split.c: ranges that its expression divides by a constant become two each. */
-void nest_split(Nest *);
+void nest_split(StoreNest *);
 /* split_operands.c: both operands of a sum of products are arguments of their own, of one buffer
  * too. */
-void nest_part_operands(Nest *);
+void nest_part_operands(StoreNest *);
 
 void step_origins(Sched *, Step *, const Node *);
 /* The nodes that a kernel computes of a value that it stores, and what they are for. */
@@ -214,6 +215,6 @@ void kernel_name(const Context *, Kernel *, int number, const Step *);
 void merge_kernels(Sched *);
 
 /* kernel_finish.c: the finished nest, copied into a context of its own. */
-Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
+Kernel *kernel_finish(StoreNest *, Buffer ***bufs, int *nbuf);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "schedule_scope.h"
 
-static void schedule_call(Scope *at, Node *t)
+static void schedule_call(BlockScope *at, Node *t)
 {
     Sched *s = at->s;
     const Call *call = t->arg.ptr;
@@ -32,7 +32,7 @@ static void schedule_call(Scope *at, Node *t)
     vec_push(s->arena, at->made, at->nmade, t);
 }
 
-Step *schedule_copy(Scope *at, Buffer *dst, Node *dst_offset, Buffer *src)
+Step *schedule_copy(BlockScope *at, Buffer *dst, Node *dst_offset, Buffer *src)
 {
     Sched *s = at->s;
     Step *step = schedule_step(at, STEP_COPY);
@@ -55,7 +55,7 @@ static void set_integer(Sched *s, Node *param, Node *integer)
 
 /* (cond, carried..., scan...) live in buffers; the body computes the next ones apart and copies
  * them over at its end, so that every read of an iteration sees the old values. */
-static void schedule_loop(Scope *at, Node *t)
+static void schedule_loop(BlockScope *at, Node *t)
 {
     Sched *s = at->s;
     Context *c = s->c;
@@ -69,11 +69,11 @@ static void schedule_loop(Scope *at, Node *t)
     bool cond_read = loop->has_cond;
     if (cond_read) {
         cond = schedule_arena(at, body->param[1]);
-        schedule_into(at, t->src[0], (Place){cond, NULL});
+        schedule_into(at, t->src[0], (StoredPlace){cond, NULL});
     }
     for (int i = 0; i < nc; i++) {
         tuple[i] = schedule_arena(at, body->param[2 + i]);
-        schedule_into(at, t->src[1 + i], (Place){tuple[i], NULL});
+        schedule_into(at, t->src[1 + i], (StoredPlace){tuple[i], NULL});
     }
     for (int i = 0; i < loop->nscan; i++) {
         Node *r = body->result[1 + nc + i], **dims = NEWN(s->arena, Node *, r->rank + 1);
@@ -90,7 +90,7 @@ static void schedule_loop(Scope *at, Node *t)
     step->cond = cond;
     step->iterations = loop->iterations != loop->trip ? loop->iterations : NULL;
 
-    Scope inner = {.s = s, .block = &step->body};
+    BlockScope inner = {.s = s, .block = &step->body};
     set_integer(s, body->param[0], loop->counter);
     vec_push(s->arena, inner.made, inner.nmade, body->param[0]);
     if (cond) {
@@ -139,7 +139,7 @@ static void schedule_loop(Scope *at, Node *t)
     vec_push(s->arena, at->made, at->nmade, t);
 }
 
-static void schedule_if(Scope *at, Node *t)
+static void schedule_if(BlockScope *at, Node *t)
 {
     Sched *s = at->s;
     const If *branch = t->arg.ptr;
@@ -156,7 +156,7 @@ static void schedule_if(Scope *at, Node *t)
     step->cond = cond;
     for (int side = 0; side < 2; side++) {
         struct Region *r = side ? branch->else_branch : branch->then_branch;
-        Scope inner = {.s = s, .block = side ? &step->other : &step->body};
+        BlockScope inner = {.s = s, .block = side ? &step->other : &step->body};
         schedule_block(&inner, branch->n, r->result, tuple, &r->require);
         schedule_end(&inner);
     }
@@ -165,7 +165,7 @@ static void schedule_if(Scope *at, Node *t)
     vec_push(s->arena, at->made, at->nmade, t);
 }
 
-void schedule_node(Scope *at, Node *t)
+void schedule_node(BlockScope *at, Node *t)
 {
     switch (t->op) {
     case OP_CALL: schedule_call(at, t); break;

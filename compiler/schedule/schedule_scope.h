@@ -9,38 +9,39 @@ typedef struct {
     Block *block;
     Node **made; /* nodes that got a buffer in this block */
     int nmade;
-} Scope;
+} BlockScope;
 
 /* Where a value lies: in this buffer, from these coordinates on (NULL: it is all of it). */
 typedef struct {
     Buffer *buffer;
     Node *const *at;
-} Place;
+} StoredPlace;
 
 /* schedule.c: a step behind those of the block; its operands. */
-Step *schedule_step(Scope *, StepKind);
+Step *schedule_step(BlockScope *, StepKind);
 void schedule_step_bufs(Sched *, Step *, int n, Buffer *const *bufs);
 /* Schedules what is needed for n results, and the requirements of the block.  dest[i]: where result
  * i must be, or NULL: anywhere. */
-void schedule_block(Scope *, int n, Node *const *results, Buffer *const *dest, const Requires *);
+void schedule_block(BlockScope *, int n, Node *const *results, Buffer *const *dest,
+                    const Requires *);
 /* Values of a block are forgotten behind it. */
-void schedule_end(Scope *);
+void schedule_end(BlockScope *);
 
 /* schedule_store.c: one kernel stores t at a place: computed, down to what is stored, for the node
  * `root`, or (NULL) copied from where it lies.  Or with as many kernels as an update or a concat
  * takes. */
-void schedule_store(Scope *, Node *t, Node *root, Place out);
-void schedule_into(Scope *, Node *t, Place out);
+void schedule_store(BlockScope *, Node *t, Node *root, StoredPlace out);
+void schedule_into(BlockScope *, Node *t, StoredPlace out);
 /* Where t lies from now on; a new buffer in the arena. */
-void schedule_set_buffer(Scope *, Node *t, Buffer *);
+void schedule_set_buffer(BlockScope *, Node *t, Buffer *);
 void schedule_placed(Sched *, Node *t, int n, Buffer *const *tuple); /* all that t gives */
-Buffer *schedule_arena(Scope *, Node *t);
+Buffer *schedule_arena(BlockScope *, Node *t);
 /* A buffer that holds t and nothing else, for steps that read memory (calls, conditions). */
-Buffer *schedule_buffer(Scope *, Node *t);
+Buffer *schedule_buffer(BlockScope *, Node *t);
 
 /* schedule_control.c: the steps of a node that is stored; a step that copies a buffer into
  * another. */
-void schedule_node(Scope *, Node *t);
-Step *schedule_copy(Scope *, Buffer *dst, Node *dst_offset, Buffer *src);
+void schedule_node(BlockScope *, Node *t);
+Step *schedule_copy(BlockScope *, Buffer *dst, Node *dst_offset, Buffer *src);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "schedule_scope.h"
 
-static Node *store_node(Nest *k, Place out, Node *gate, Node *value, Node *const *coords)
+static Node *store_node(StoreNest *k, StoredPlace out, Node *gate, Node *value, Node *const *coords)
 {
     Buffer *b = out.buffer;
     Node *src[INGOT_MAX_RANK + 3] = {nest_buffer(k, b), gate, value};
@@ -30,14 +30,14 @@ static int free_ranges(Arena *a, Node *value, Node **out, int max)
 
 /* A step before the kernel that uses the index: the greatest one that is out of range, or
  * INT64_MIN. */
-static void check_step(Scope *at, const Nest *user, const IndexUse *u)
+static void check_step(BlockScope *at, const StoreNest *user, const IndexUse *u)
 {
     Sched *s = at->s;
     Context *c = s->c;
     Node *yes = node_bool(c, true), *none = node_const_i(c, INGOT_I64, INT64_MIN);
     Node *fits = bool_and(c, idx_le(c, idx(c, 0), u->index), idx_lt(c, u->index, u->size));
     Node *bad = bool_and(c, u->gate, bool_not(c, fits));
-    Nest *k = NEW(s->arena, Nest);
+    StoreNest *k = NEW(s->arena, StoreNest);
     k->s = s;
     memcpy(k->bufs, user->bufs, sizeof k->bufs);
     k->nbuf = user->nbuf;
@@ -47,8 +47,9 @@ static void check_step(Scope *at, const Nest *user, const IndexUse *u)
     Node *worst =
         n ? node_make(c, OP_REDUCE, INGOT_I64, (Arg){.i = INGOT_REDUCE_MAX}, 1 + n, src, 0, NULL)
           : src[0];
-    k->store = store_node(k, (Place){buffer_new(s, BUF_LOCAL, INGOT_I64, 0, NULL, u->t), NULL}, yes,
-                          worst, NULL);
+    k->store =
+        store_node(k, (StoredPlace){buffer_new(s, BUF_LOCAL, INGOT_I64, 0, NULL, u->t), NULL}, yes,
+                   worst, NULL);
     Step *step = schedule_step(at, STEP_INDEX);
     Buffer **bufs;
     step->name = "check";
@@ -61,7 +62,7 @@ static void check_step(Scope *at, const Nest *user, const IndexUse *u)
     schedule_step_bufs(s, step, n, bufs);
 }
 
-static void nest_end(Scope *at, Nest *k, Node *origin, Place out)
+static void nest_end(BlockScope *at, StoreNest *k, Node *origin, StoredPlace out)
 {
     for (int i = 0; i < k->nuse; i++)
         check_step(at, k, &k->use[i]);
@@ -87,7 +88,7 @@ static void nest_end(Scope *at, Nest *k, Node *origin, Place out)
     map_free(&k->memo);
 }
 
-static void nest_ranges(Nest *k, int rank, Node *const *dims, Node **coords)
+static void nest_ranges(StoreNest *k, int rank, Node *const *dims, Node **coords)
 {
     Context *c = k->s->c;
     for (int i = 0; i < rank; i++) {
@@ -98,12 +99,12 @@ static void nest_ranges(Nest *k, int rank, Node *const *dims, Node **coords)
 }
 
 /* One kernel: out = t. */
-void schedule_store(Scope *at, Node *t, Node *root, Place out)
+void schedule_store(BlockScope *at, Node *t, Node *root, StoredPlace out)
 {
     Sched *s = at->s;
     if (dims_bound(t->rank, t->shape) == 0)
         return;
-    Nest *k = NEW(s->arena, Nest);
+    StoreNest *k = NEW(s->arena, StoreNest);
     k->s = s;
     k->root = root;
     Node *coords[INGOT_MAX_RANK], *yes = node_bool(s->c, true);
@@ -124,7 +125,7 @@ static Op update_op(int64_t how)
 }
 
 /* out = x; then, in order, out[index] = v (or combined with what is there). */
-static void store_update(Scope *at, Node *t, Place out)
+static void store_update(BlockScope *at, Node *t, StoredPlace out)
 {
     Sched *s = at->s;
     Context *c = s->c;
@@ -135,7 +136,7 @@ static void store_update(Scope *at, Node *t, Place out)
         schedule_store(at, x, t, out);
     if (dims_bound(v->rank, v->shape) == 0 || dims_bound(x->rank, x->shape) == 0)
         return;
-    Nest *k = NEW(s->arena, Nest);
+    StoreNest *k = NEW(s->arena, StoreNest);
     k->s = s;
     k->root = t;
     k->serial = true;
@@ -158,7 +159,7 @@ static void store_update(Scope *at, Node *t, Place out)
 }
 
 /* Is t, a stored value or a slice of one, at that place already? */
-static bool lies_at(Sched *s, Node *t, Place place)
+static bool lies_at(Sched *s, Node *t, StoredPlace place)
 {
     Node *at[INGOT_MAX_RANK];
     for (int i = 0; i < t->rank; i++)
@@ -174,7 +175,7 @@ static bool lies_at(Sched *s, Node *t, Place place)
     return same;
 }
 
-static void store_concat(Scope *at, Node *t, Place out)
+static void store_concat(BlockScope *at, Node *t, StoredPlace out)
 {
     Context *c = at->s->c;
     int axis = (int)t->arg.i;
@@ -182,7 +183,7 @@ static void store_concat(Scope *at, Node *t, Place out)
     for (int i = 0; i < t->rank; i++)
         to[i] = out.at ? out.at[i] : idx(c, 0);
     for (uint32_t i = 0; i < t->nsrc; i++) {
-        Place part = {out.buffer, to};
+        StoredPlace part = {out.buffer, to};
         if (!lies_at(at->s, t->src[i], part))
             schedule_store(at, t->src[i], t, part);
         to[axis] = idx_add(c, to[axis], t->src[i]->shape[axis]);
@@ -190,7 +191,7 @@ static void store_concat(Scope *at, Node *t, Place out)
 }
 
 /* Compute t into `out` with kernels of its own. */
-void schedule_into(Scope *at, Node *t, Place out)
+void schedule_into(BlockScope *at, Node *t, StoredPlace out)
 {
     Info *i = info_of(at->s, t);
     if (i->buffer || i->foldable) {
@@ -212,7 +213,7 @@ void schedule_placed(Sched *s, Node *t, int n, Buffer *const *tuple)
                  ((Placement){.node = t, .part = i, .buffer = tuple[i]}));
 }
 
-static void set_place(Scope *at, Node *t, Place place)
+static void set_place(BlockScope *at, Node *t, StoredPlace place)
 {
     Plan *p = at->s->plan;
     vec_push(p->arena, p->placed, p->nplaced,
@@ -222,18 +223,18 @@ static void set_place(Scope *at, Node *t, Place place)
     vec_push(at->s->arena, at->made, at->nmade, t);
 }
 
-void schedule_set_buffer(Scope *at, Node *t, Buffer *b)
+void schedule_set_buffer(BlockScope *at, Node *t, Buffer *b)
 {
-    set_place(at, t, (Place){b, NULL});
+    set_place(at, t, (StoredPlace){b, NULL});
 }
 
-Buffer *schedule_arena(Scope *at, Node *t)
+Buffer *schedule_arena(BlockScope *at, Node *t)
 {
     return buffer_new(at->s, BUF_ARENA, t->dtype, t->rank, t->shape, t);
 }
 
 /* Where t is to be stored: in a buffer of its own, or in its home. */
-static Place place_of(Scope *at, Node *t)
+static StoredPlace place_of(BlockScope *at, Node *t)
 {
     Sched *s = at->s;
     Node **shift = NULL;
@@ -252,7 +253,7 @@ static Place place_of(Scope *at, Node *t)
         shift[d] = idx_add(s->c, shift[d], i->at[d]);
     if (!i->buffer && !i->shared)
         i->shared = schedule_arena(at, t);
-    return (Place){i->buffer ? i->buffer : i->shared, shift};
+    return (StoredPlace){i->buffer ? i->buffer : i->shared, shift};
 }
 
 /* Is it all of the buffer? A state that grows, and what is in its home, are not. */
@@ -265,21 +266,21 @@ static bool fills(Sched *s, Node *t, const Buffer *b)
 }
 
 /* A buffer that holds t and nothing else, for steps that read memory (calls, conditions). */
-Buffer *schedule_buffer(Scope *at, Node *t)
+Buffer *schedule_buffer(BlockScope *at, Node *t)
 {
     Info *i = info_of(at->s, t);
     if (i->buffer && fills(at->s, t, i->buffer))
         return i->buffer;
     if (i->buffer) {
         Buffer *copy = schedule_arena(at, t);
-        schedule_store(at, t, NULL, (Place){copy, NULL});
+        schedule_store(at, t, NULL, (StoredPlace){copy, NULL});
         return copy;
     }
     if (t->op == OP_PROJ && info_of(at->s, t->src[0])->tuple)
         return info_of(at->s, t->src[0])->tuple[t->arg.i];
     if (t->op == OP_DATA || i->foldable)
         return weight_buffer(at->s, t);
-    Place place = place_of(at, t);
+    StoredPlace place = place_of(at, t);
     schedule_into(at, t, place);
     set_place(at, t, place);
     return place.buffer;

@@ -76,12 +76,12 @@ static void share_block(Plan *p, Map *known, Block *b)
 /* ---- equal but for numbers ------------------------------------------------------------------- */
 
 /* Kernels of one form: with the same text, once the numbers that may be arguments are left out. */
-typedef struct Form {
-    struct Form *next;
+typedef struct KernelForm {
+    struct KernelForm *next;
     StrBuf text;
     Kernel **kernel;
     int n;
-} Form;
+} KernelForm;
 
 static double number_value(Node *k)
 {
@@ -141,7 +141,7 @@ static Node **numbers_of(Arena *a, const Kernel *k, bool *blank, int *count)
     return number;
 }
 
-static void find_form(Arena *a, Map *forms, Form ***list, int *nlist, Kernel *k)
+static void find_form(Arena *a, Map *forms, KernelForm ***list, int *nlist, Kernel *k)
 {
     StrBuf text = {0};
     bool *blank = NEWN(a, bool, k->c->nnode);
@@ -150,14 +150,14 @@ static void find_form(Arena *a, Map *forms, Form ***list, int *nlist, Kernel *k)
     if (!n)
         return;
     uint64_t hash = add_text(&text, a, k, blank);
-    Form *first = map_get(forms, hash), *f = first;
+    KernelForm *first = map_get(forms, hash), *f = first;
     while (f && (f->text.len != text.len || memcmp(f->text.data, text.data, text.len) != 0))
         f = f->next;
     if (f) {
         sb_free(&text);
     } else {
-        f = NEW(a, Form);
-        *f = (Form){.next = first, .text = text};
+        f = NEW(a, KernelForm);
+        *f = (KernelForm){.next = first, .text = text};
         map_put(forms, hash, f);
         vec_push(a, *list, *nlist, f);
     }
@@ -203,7 +203,7 @@ typedef struct {
 } Merged;
 
 /* The numbers that differ, and no others, are arguments. */
-static void merge_form(Plan *p, Arena *a, Map *merged, const Form *f)
+static void merge_form(Plan *p, Arena *a, Map *merged, const KernelForm *f)
 {
     Node ***number = NEWN(a, Node **, f->n), **constant = NULL;
     int n = 0, nscalar = 0, nconstant = 0;
@@ -262,7 +262,7 @@ static void share_forms(Plan *p)
 {
     Arena *a = arena_new();
     Map forms = {0}, merged = {0}, known = {0};
-    Form **form = NULL;
+    KernelForm **form = NULL;
     int nform = 0;
     for (int i = 0; i < p->nkernel; i++)
         find_form(a, &forms, &form, &nform, p->kernels[i]);

@@ -74,7 +74,8 @@ static Node *split_in(Context *c, Arena *a, int n, Node *const *order, Node *ran
     return to;
 }
 
-static void split_range(Nest *k, Arena *a, int n, Node *const *order, Node *range, int64_t inner)
+static void split_range(StoreNest *k, Arena *a, int n, Node *const *order, Node *range,
+                        int64_t inner)
 {
     Context *c = k->s->c;
     int64_t extent;
@@ -94,7 +95,7 @@ static void split_range(Nest *k, Arena *a, int n, Node *const *order, Node *rang
         }
 }
 
-void nest_split(Nest *k)
+void nest_split(StoreNest *k)
 {
     enum { MAX_AXES = INGOT_MAX_RANK * 2 };
     Arena *a = arena_new();

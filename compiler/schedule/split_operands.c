@@ -39,7 +39,7 @@ static Node *operand_beside(Arena *a, Node *store)
     return NULL;
 }
 
-void nest_part_operands(Nest *k)
+void nest_part_operands(StoreNest *k)
 {
     Sched *s = k->s;
     Context *c = s->c;

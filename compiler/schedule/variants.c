@@ -32,14 +32,14 @@ typedef struct {
     const char **name;
     Node **stack;
     uint32_t cap;
-} Made;
+} VariantNodes;
 
-static void make_room(Made *m, uint32_t n)
+static void make_room(VariantNodes *m, uint32_t n)
 {
     enum { MORE = 1024 };
     if (n <= m->cap)
         return;
-    const Made old = *m;
+    const VariantNodes old = *m;
     m->cap = n + n / 8 + MORE;
     m->outside = NEWN(m->a, bool, m->cap);
     m->root = NEWN(m->a, Node *, m->cap);
@@ -52,14 +52,14 @@ static void make_room(Made *m, uint32_t n)
     }
 }
 
-static void set_outside(Made *m, const Node *n)
+static void set_outside(VariantNodes *m, const Node *n)
 {
     make_room(m, n->id + 1);
     m->outside[n->id] = true;
 }
 
 /* Of the variant, for the first time? */
-static bool note_node(Made *m, const Node *t, Node *of, const char *name)
+static bool note_node(VariantNodes *m, const Node *t, Node *of, const char *name)
 {
     if (t->dtype == INGOT_INDEX || m->root[t->id] || m->outside[t->id])
         return false;
@@ -70,7 +70,7 @@ static bool note_node(Made *m, const Node *t, Node *of, const char *name)
 
 /* All from here down to the graph is of the variant, whether the context has had it before or
  * not. */
-static void note_made(Made *m, const Context *c, Node *made, Node *of, const char *name)
+static void note_made(VariantNodes *m, const Context *c, Node *made, Node *of, const char *name)
 {
     int n = 0;
     make_room(m, c->nnode);
@@ -86,7 +86,7 @@ static void note_made(Made *m, const Context *c, Node *made, Node *of, const cha
 
 /* The variant of a node that its decision asks for, or the fastest one; NULL: it stays. *any: there
  * are some. */
-static const Variant *chosen(const Made *m, Rewrite *r, Node *n, bool *any)
+static const Variant *chosen(const VariantNodes *m, Rewrite *r, Node *n, bool *any)
 {
     const double MUCH_FASTER = 5. / 6;
     /* what is faster takes more kernels, and is made in strips so that it stays near what reads it
@@ -115,7 +115,7 @@ static const Variant *chosen(const Made *m, Rewrite *r, Node *n, bool *any)
 
 static Node *variant_of(Rewrite *r, Node *n)
 {
-    Made *m = r->user;
+    VariantNodes *m = r->user;
     Node *old = r->visiting, *made;
     bool any;
     const Variant *v = chosen(m, r, n, &any);
@@ -140,7 +140,7 @@ static Node *apply_variant(Rewrite *r, Node *n)
 
 /* The parts of strips are stored: what stood for a node of the first graph, and what was made, has
  * become another one. */
-static void keep_parts(Rewrite *r, Made *m)
+static void keep_parts(Rewrite *r, VariantNodes *m)
 {
     Context *c = r->c;
     Rewrite then = {.c = c, .a = m->a, .apply = kept_part};
@@ -167,7 +167,7 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
     Context *c = p->c;
     *keep = roots_keep(c, p->arena);
     Arena *a = arena_new();
-    Made m = {.p = p, .a = a};
+    VariantNodes m = {.p = p, .a = a};
     make_room(&m, c->nnode);
     Rewrite r = {.c = c, .a = a, .apply = apply_variant, .user = &m, .target = t};
     int n;

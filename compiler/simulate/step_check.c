@@ -34,10 +34,10 @@ typedef struct {
     Written *written; /* some of them, evenly chosen */
     int nwritten;
     int64_t count, stride; /* how many there were; of so many one is kept */
-} Run;
+} CheckRun;
 
-static bool fault(const Run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fault(const Run *r, const char *format, ...)
+static bool fault(const CheckRun *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fault(const CheckRun *r, const char *format, ...)
 {
     const Step *s = r->s;
     StrBuf sb = {0};
@@ -63,7 +63,7 @@ static bool in_memory(const Buffer *b)
 }
 
 /* Of an operand that the result lies on (takeover.c) the kernel reads the result's argument. */
-static void find_sources(Run *r)
+static void find_sources(CheckRun *r)
 {
     for (int i = 0; i < r->k->narg; i++) {
         const KernelArg *a = &r->k->args[i];
@@ -79,7 +79,7 @@ static void find_sources(Run *r)
     }
 }
 
-static int64_t elements_of_arg(const Run *r, int i)
+static int64_t elements_of_arg(const CheckRun *r, int i)
 {
     const KernelArg *a = &r->k->args[i];
     int64_t from, most = layout_elements(&a->layout, a->rank, a->dims);
@@ -98,7 +98,7 @@ static int64_t elements_of_arg(const Run *r, int i)
 }
 
 /* Each argument has a memory of its own, and those that lie on each other one together. */
-static void give_memory(Run *r)
+static void give_memory(CheckRun *r)
 {
     const Kernel *k = r->k;
     for (int i = 0; i < k->narg; i++) {
@@ -120,7 +120,7 @@ static void give_memory(Run *r)
 
 static bool draw(void *user, int arg, int64_t first, int64_t n)
 {
-    Run *r = user;
+    CheckRun *r = user;
     if (r->source[arg] < 0)
         return false;
     const Buffer *b = r->s->bufs[r->source[arg]];
@@ -138,7 +138,7 @@ static bool draw(void *user, int arg, int64_t first, int64_t n)
 /* Of few all are kept; of many every other one, every fourth .. */
 static void wrote(void *user, int arg, int64_t first, int64_t n)
 {
-    Run *r = user;
+    CheckRun *r = user;
     for (int64_t i = first; i < first + n; i++, r->count++) {
         if (r->count % r->stride)
             continue;
@@ -156,7 +156,7 @@ static void wrote(void *user, int arg, int64_t first, int64_t n)
 
 /* ---- what the graph says --------------------------------------------------------------------- */
 
-static bool is_read(const Run *r, int arg)
+static bool is_read(const CheckRun *r, int arg)
 {
     for (int i = 0; i < r->k->narg; i++)
         if (r->source[i] == arg)
@@ -166,7 +166,7 @@ static bool is_read(const Run *r, int arg)
 
 /* The argument by which the step reads what lies in that buffer, or in a copy of it; -1: it does
  * not. */
-static int argument_of(const Run *r, const Buffer *b)
+static int argument_of(const CheckRun *r, const Buffer *b)
 {
     b = buffer_root(b);
     for (int i = 0; i < r->k->narg; i++)
@@ -182,8 +182,8 @@ static int argument_of(const Run *r, const Buffer *b)
     return -1;
 }
 
-static void contents(Run *r, const Buffer *b, Node *const *begin, int lanes, int64_t *const *at,
-                     char *out)
+static void contents(CheckRun *r, const Buffer *b, Node *const *begin, int lanes,
+                     int64_t *const *at, char *out)
 {
     const size_t size = elem_bytes(b->dtype);
     int64_t first[INGOT_MAX_RANK] = {0}, coord[INGOT_MAX_RANK];
@@ -197,7 +197,7 @@ static void contents(Run *r, const Buffer *b, Node *const *begin, int lanes, int
 }
 
 /* What an UPDATE changes lies where it is stored. */
-static bool before_update(Run *r, const Node *n, int lanes, int64_t *const *at, void *out)
+static bool before_update(CheckRun *r, const Node *n, int lanes, int64_t *const *at, void *out)
 {
     for (int i = 0; i < r->s->nstored && r->k->serial; i++)
         if (r->s->stored[i].node == n) {
@@ -209,7 +209,7 @@ static bool before_update(Run *r, const Node *n, int lanes, int64_t *const *at, 
 
 static bool leaf(void *user, Node *n, int part, int lanes, int64_t *const *at, void *out)
 {
-    Run *r = user;
+    CheckRun *r = user;
     const Checker *x = r->x;
     if (part < 0)
         return before_update(r, n, lanes, at, out);
@@ -242,7 +242,7 @@ static bool leaf(void *user, Node *n, int part, int lanes, int64_t *const *at, v
 
 static Node *integer(void *user, Node *n)
 {
-    const Checker *x = ((Run *)user)->x;
+    const Checker *x = ((CheckRun *)user)->x;
     for (int i = (int)(uintptr_t)map_get(&x->placed, (uint64_t)n->id + 1); i; i = x->next[i - 1])
         if (!x->p->placed[i - 1].buffer)
             return x->p->placed[i - 1].integer;
@@ -268,7 +268,8 @@ static bool agrees(ingot_dtype t, const void *got, const void *want, double erro
 }
 
 /* The results of one stored value. */
-static bool compare_some(Run *r, const Stored *st, int n, const Written *sample, int64_t *const *at)
+static bool compare_some(CheckRun *r, const Stored *st, int n, const Written *sample,
+                         int64_t *const *at)
 {
     Checker *x = r->x;
     Lanes want;
@@ -298,7 +299,7 @@ static bool compare_some(Run *r, const Stored *st, int n, const Written *sample,
 }
 
 /* One by itself shows what they take; then as many as there are operations for. */
-static bool compare(Run *r, const Stored *st, int n, const Written *sample, int64_t *const *at)
+static bool compare(CheckRun *r, const Stored *st, int n, const Written *sample, int64_t *const *at)
 {
     Elements *e = r->x->elements;
     const int64_t before = e->left;
@@ -322,7 +323,7 @@ static bool compare(Run *r, const Stored *st, int n, const Written *sample, int6
 }
 
 /* Whose element it is: coordinates in the value that is stored there. */
-static bool belongs(Run *r, const Stored *st, const Written *w, int64_t *own)
+static bool belongs(CheckRun *r, const Stored *st, const Written *w, int64_t *own)
 {
     int64_t coord[INGOT_MAX_RANK], from;
     const Buffer *b = drawn_root(r->x->drawn, r->s->bufs[w->arg], &from);
@@ -339,7 +340,7 @@ static bool belongs(Run *r, const Stored *st, const Written *w, int64_t *own)
 }
 
 /* Of a copy that another step asked for: it is what it is a copy of. */
-static bool compare_copy(Run *r, const Written *w)
+static bool compare_copy(CheckRun *r, const Written *w)
 {
     const Buffer *b = r->s->bufs[w->arg];
     int64_t coord[INGOT_MAX_RANK];
@@ -358,7 +359,7 @@ static bool compare_copy(Run *r, const Written *w)
     return true;
 }
 
-static bool compare_all(Run *r, int most)
+static bool compare_all(CheckRun *r, int most)
 {
     const Step *s = r->s;
     const int n = r->nwritten < most ? r->nwritten : most;
@@ -406,7 +407,7 @@ static bool run(Checker *x, const Step *s, LinearKernel *lk, SampleWhich which, 
 {
     const Kernel *k = s->kernel;
     Arena *a = arena_new();
-    Run r = {.x = x, .s = s, .k = k, .a = a, .stride = 1};
+    CheckRun r = {.x = x, .s = s, .k = k, .a = a, .stride = 1};
     r.memory = NEWN(a, ShadowMemory *, k->narg + 1);
     r.arg = NEWN(a, LinearArg, k->narg + 1);
     r.source = NEWN(a, int, k->narg + 1);

@@ -180,10 +180,10 @@ bool scope_initializers(Model *m, Scope *s, const Onnx__GraphProto *g)
 
 /* ---- order ---------------------------------------------------------------------------------- */
 
-typedef struct Edge {
+typedef struct NodeEdge {
     size_t to;
-    struct Edge *next;
-} Edge;
+    struct NodeEdge *next;
+} NodeEdge;
 
 /* A depth-first walk in the given order: nodes that are in a right order stay as they are. */
 typedef struct {
@@ -192,7 +192,7 @@ typedef struct {
     Onnx__NodeProto **node;
     Names producer; /* name -> &index[node] */
     size_t *index;
-    Edge **uses; /* per node: the nodes it needs; while walking: those not yet looked at */
+    NodeEdge **uses; /* per node: the nodes it needs; while walking: those not yet looked at */
 } Order;
 
 static void order_use(Order *o, size_t node, const char *name)
@@ -200,8 +200,8 @@ static void order_use(Order *o, size_t node, const char *name)
     const size_t *from = names_get(&o->producer, name);
     if (!from)
         return;
-    Edge *e = ingot_alloc(o->model->c, sizeof *e);
-    *e = (Edge){*from, o->uses[node]};
+    NodeEdge *e = ingot_alloc(o->model->c, sizeof *e);
+    *e = (NodeEdge){*from, o->uses[node]};
     o->uses[node] = e;
 }
 
@@ -264,7 +264,7 @@ static bool order_walk(Order *o, Onnx__NodeProto **sorted)
         state[root] = OPEN;
         while (depth) {
             size_t at = stack[depth - 1];
-            Edge *e = o->uses[at];
+            NodeEdge *e = o->uses[at];
             if (!e) {
                 state[at] = DONE;
                 sorted[done++] = o->node[at];

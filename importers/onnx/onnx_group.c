@@ -19,7 +19,7 @@ enum { DEFAULT_LENGTH = 8 }; /* of a sequence of which nothing is said, at most 
 typedef struct {
     int rank;
     int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
-} Bounds;
+} DimBounds;
 
 static const char *numbered(Model *m, const char *format, const char *name, int i)
 {
@@ -38,7 +38,7 @@ static const char *presence_name(Model *m, const char *name)
 }
 
 /* Where the file declares no rank, there are as many dims as options for them. */
-static bool bounds_of(Model *m, const ingot_onnx_io *io, Bounds *b)
+static bool bounds_of(Model *m, const ingot_onnx_io *io, DimBounds *b)
 {
     b->rank = io->rank;
     if (io->rank < 0)
@@ -68,7 +68,7 @@ static bool bounds_of(Model *m, const ingot_onnx_io *io, Bounds *b)
 
 /* One tensor of a group: [here, dims...] without the first if it is there in any case. */
 static ingot_tensor *element_input(Model *m, const ingot_onnx_io *io, const char *name,
-                                   const Bounds *b, ingot_dim *here)
+                                   const DimBounds *b, ingot_dim *here)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     int rank = 0;
@@ -98,7 +98,7 @@ static ingot_tensor *if_here(ingot_context *c, ingot_tensor *x, ingot_dim *here)
 
 static Value *sequence_input(Model *m, const ingot_onnx_io *io, ingot_dim *present)
 {
-    Bounds b;
+    DimBounds b;
     const ingot_onnx_dim otherwise = {.name = io->name, .hi = DEFAULT_LENGTH};
     const ingot_onnx_dim *given = dim_option(m, io->name);
     bool usual = !given && io->rank >= 0;
@@ -156,7 +156,7 @@ Value *group_input(Model *m, const ingot_onnx_io *io)
     if (io->sequence) {
         inner = sequence_input(m, io, present);
     } else {
-        Bounds b;
+        DimBounds b;
         if (!bounds_of(m, io, &b))
             return NULL;
         ingot_input_group(c, io->name, 1, NULL, present);

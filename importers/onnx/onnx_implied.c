@@ -21,30 +21,30 @@ enum { ONE = -1, OTHER = -2 }; /* axes that are 1, and those of which nothing is
 typedef struct {
     int rank;
     int axis[INGOT_MAX_RANK];
-} Trace;
+} AxisTrace;
 
 typedef struct {
     Model *model;
     Scope *scope; /* whose values are known; NULL: of a function that is called */
-    Names traces; /* Trace */
+    Names traces; /* AxisTrace */
     int axis;
     int64_t size; /* the answer, or -1 */
-} Walk;
+} ImpliedWalk;
 
 /* ---- what is known of a value ---------------------------------------------------------------- */
 
-static Trace *trace_new(Walk *w, const char *name, int rank)
+static AxisTrace *trace_new(ImpliedWalk *w, const char *name, int rank)
 {
-    Trace *t = ingot_alloc(w->model->c, sizeof *t);
+    AxisTrace *t = ingot_alloc(w->model->c, sizeof *t);
     t->rank = rank;
     names_put(w->model->c, &w->traces, name, t);
     return t;
 }
 
 /* That of a name which has been met, or of a tensor that has been made. NULL: nothing is known. */
-static const Trace *trace_of(Walk *w, const char *name)
+static const AxisTrace *trace_of(ImpliedWalk *w, const char *name)
 {
-    Trace *t = names_get(&w->traces, name);
+    AxisTrace *t = names_get(&w->traces, name);
     Value *v = t || !w->scope ? NULL : scope_find(w->model, w->scope, name);
     if (t || !v || v->kind != VALUE_TENSOR || !v->tensor || ingot_is_poison(v->tensor))
         return t;
@@ -55,7 +55,7 @@ static const Trace *trace_of(Walk *w, const char *name)
 }
 
 /* A Lowering of a node that is only looked at. */
-static Lowering peek(Walk *w, const Onnx__NodeProto *node)
+static Lowering peek(ImpliedWalk *w, const Onnx__NodeProto *node)
 {
     return (Lowering){
         .c = w->model->c, .model = w->model, .proto = node, .scope = w->scope, .version = 1};
@@ -103,15 +103,15 @@ static int joined(int a, int b)
     return a == ONE ? b : b == ONE || a == b ? a : OTHER;
 }
 
-static void trace_broadcast(Walk *w, const Onnx__NodeProto *node)
+static void trace_broadcast(ImpliedWalk *w, const Onnx__NodeProto *node)
 {
-    Trace t = {0};
+    AxisTrace t = {0};
     for (size_t i = 0; i < node->n_input; i++) {
-        const Trace *in = node->input[i][0] ? trace_of(w, node->input[i]) : &t;
+        const AxisTrace *in = node->input[i][0] ? trace_of(w, node->input[i]) : &t;
         if (!in)
             return;
         int rank = in->rank > t.rank ? in->rank : t.rank;
-        Trace both = {.rank = rank};
+        AxisTrace both = {.rank = rank};
         for (int a = 0; a < rank; a++) {
             int x = a - (rank - t.rank), y = a - (rank - in->rank);
             both.axis[a] = joined(x < 0 ? ONE : t.axis[x], y < 0 ? ONE : in->axis[y]);
@@ -121,14 +121,14 @@ static void trace_broadcast(Walk *w, const Onnx__NodeProto *node)
     *trace_new(w, node->output[0], t.rank) = t;
 }
 
-static void trace_transpose(Walk *w, const Onnx__NodeProto *node, const Trace *in)
+static void trace_transpose(ImpliedWalk *w, const Onnx__NodeProto *node, const AxisTrace *in)
 {
     const int64_t *perm;
     Lowering n = peek(w, node);
     int count = attr_ints(&n, "perm", &perm);
     if (n.failed || (count >= 0 && count != in->rank))
         return;
-    Trace *t = trace_new(w, node->output[0], in->rank);
+    AxisTrace *t = trace_new(w, node->output[0], in->rank);
     for (int a = 0; a < in->rank; a++) {
         int64_t from = count < 0 ? in->rank - 1 - a : perm[a] + (perm[a] < 0 ? in->rank : 0);
         t->axis[a] = from >= 0 && from < in->rank ? in->axis[from] : OTHER;
@@ -136,7 +136,7 @@ static void trace_transpose(Walk *w, const Onnx__NodeProto *node, const Trace *i
 }
 
 /* The axes of Squeeze and Unsqueeze; -1 if they are not known by now. */
-static int known_axes(Walk *w, const Onnx__NodeProto *node, int64_t *list)
+static int known_axes(ImpliedWalk *w, const Onnx__NodeProto *node, int64_t *list)
 {
     const int64_t *attr;
     Lowering n = peek(w, node);
@@ -154,7 +154,8 @@ static int known_axes(Walk *w, const Onnx__NodeProto *node, int64_t *list)
     return count;
 }
 
-static void trace_squeeze(Walk *w, const Onnx__NodeProto *node, const Trace *in, bool squeeze)
+static void trace_squeeze(ImpliedWalk *w, const Onnx__NodeProto *node, const AxisTrace *in,
+                          bool squeeze)
 {
     int64_t list[INGOT_MAX_RANK];
     unsigned axes = 0;
@@ -167,7 +168,7 @@ static void trace_squeeze(Walk *w, const Onnx__NodeProto *node, const Trace *in,
             return;
         axes |= 1u << a;
     }
-    Trace *t = trace_new(w, node->output[0], squeeze ? rank - count : rank);
+    AxisTrace *t = trace_new(w, node->output[0], squeeze ? rank - count : rank);
     for (int a = 0, narrow = 0; a < rank; a++) {
         bool listed = axes >> a & 1;
         if (squeeze && !listed)
@@ -178,13 +179,13 @@ static void trace_squeeze(Walk *w, const Onnx__NodeProto *node, const Trace *in,
 }
 
 /* All axes but one are those of all inputs. */
-static void trace_concat(Walk *w, const Onnx__NodeProto *node)
+static void trace_concat(ImpliedWalk *w, const Onnx__NodeProto *node)
 {
     Lowering n = peek(w, node);
     int64_t axis = attr_int(&n, "axis", 1);
-    Trace t = {.rank = -1};
+    AxisTrace t = {.rank = -1};
     for (size_t i = 0; i < node->n_input; i++) {
-        const Trace *in = trace_of(w, node->input[i]);
+        const AxisTrace *in = trace_of(w, node->input[i]);
         if (!in)
             continue;
         if (t.rank < 0)
@@ -199,14 +200,14 @@ static void trace_concat(Walk *w, const Onnx__NodeProto *node)
     *trace_new(w, node->output[0], t.rank) = t;
 }
 
-static void trace_constant(Walk *w, const Onnx__NodeProto *node)
+static void trace_constant(ImpliedWalk *w, const Onnx__NodeProto *node)
 {
     Lowering n = peek(w, node);
     const OnnxTensor *e = attr_has(&n, "value") ? attr_elements(&n, "value") : NULL;
     bool scalar = attr_has(&n, "value_int") || attr_has(&n, "value_float");
     if (n.failed || (!e && !scalar) || (e && e->rank > INGOT_MAX_RANK))
         return;
-    Trace *t = trace_new(w, node->output[0], e ? (int)e->rank : 0);
+    AxisTrace *t = trace_new(w, node->output[0], e ? (int)e->rank : 0);
     for (int a = 0; a < t->rank; a++)
         t->axis[a] = e->dims[a] == 1 ? ONE : OTHER;
 }
@@ -214,10 +215,10 @@ static void trace_constant(Walk *w, const Onnx__NodeProto *node)
 /* ---- the way down ---------------------------------------------------------------------------- */
 
 /* Is the value declared, and is the axis in question one of its axes? */
-static void conclude(Walk *w, const char *name)
+static void conclude(ImpliedWalk *w, const char *name)
 {
     int64_t dims[INGOT_MAX_RANK];
-    const Trace *t = names_get(&w->traces, name);
+    const AxisTrace *t = names_get(&w->traces, name);
     if (!t || !w->scope || w->size >= 0 || !declared_dims(w->scope, name, t->rank, dims))
         return;
     for (int a = 0; a < t->rank && w->size < 0; a++)
@@ -225,30 +226,30 @@ static void conclude(Walk *w, const char *name)
             w->size = dims[a];
 }
 
-static void walk_nodes(Walk *w, size_t n_node, Onnx__NodeProto **node, int depth);
+static void walk_nodes(ImpliedWalk *w, size_t n_node, Onnx__NodeProto **node, int depth);
 
 /* What a called function does to the shapes of its inputs. */
-static void trace_call(Walk *w, const Onnx__NodeProto *node, const Onnx__FunctionProto *f,
+static void trace_call(ImpliedWalk *w, const Onnx__NodeProto *node, const Onnx__FunctionProto *f,
                        int depth)
 {
-    Walk in = {.model = w->model, .axis = w->axis, .size = -1};
+    ImpliedWalk in = {.model = w->model, .axis = w->axis, .size = -1};
     if (depth >= ONNX_MAX_NESTING || node->n_output > f->n_output)
         return;
     for (size_t i = 0; i < f->n_input && i < node->n_input; i++) {
-        const Trace *t = node->input[i][0] ? trace_of(w, node->input[i]) : NULL;
+        const AxisTrace *t = node->input[i][0] ? trace_of(w, node->input[i]) : NULL;
         if (t)
             *trace_new(&in, f->input[i], t->rank) = *t;
     }
     walk_nodes(&in, f->n_node, f->node, depth + 1);
     for (size_t i = 0; i < node->n_output; i++) {
-        const Trace *t = names_get(&in.traces, f->output[i]);
+        const AxisTrace *t = names_get(&in.traces, f->output[i]);
         if (t && node->output[i][0])
             *trace_new(w, node->output[i], t->rank) = *t;
     }
 }
 
 /* Attributes of a called function's node that its call decides. */
-static bool is_open(const Walk *w, const Onnx__NodeProto *node)
+static bool is_open(const ImpliedWalk *w, const Onnx__NodeProto *node)
 {
     for (size_t i = 0; !w->scope && i < node->n_attribute; i++)
         if (node->attribute[i]->ref_attr_name && node->attribute[i]->ref_attr_name[0])
@@ -256,11 +257,12 @@ static bool is_open(const Walk *w, const Onnx__NodeProto *node)
     return false;
 }
 
-static void trace_node(Walk *w, const Onnx__NodeProto *node, int depth)
+static void trace_node(ImpliedWalk *w, const Onnx__NodeProto *node, int depth)
 {
     const char *op = node->op_type;
     const Onnx__FunctionProto *f = function_find(w->model, node);
-    const Trace *first = node->n_input && node->input[0][0] ? trace_of(w, node->input[0]) : NULL;
+    const AxisTrace *first =
+        node->n_input && node->input[0][0] ? trace_of(w, node->input[0]) : NULL;
     if (f) {
         trace_call(w, node, f, depth);
         return;
@@ -283,7 +285,7 @@ static void trace_node(Walk *w, const Onnx__NodeProto *node, int depth)
 }
 
 /* Files whose nodes come in another order are followed as far as the order goes. */
-static void walk_nodes(Walk *w, size_t n_node, Onnx__NodeProto **node, int depth)
+static void walk_nodes(ImpliedWalk *w, size_t n_node, Onnx__NodeProto **node, int depth)
 {
     for (size_t i = 0; i < n_node && w->size < 0; i++) {
         trace_node(w, node[i], depth);
@@ -307,17 +309,17 @@ static const char *outer_name(const Scope *s, const char *name)
 }
 
 /* Outwards: what has been traced, and leaves the function or the branch, goes on around it. */
-static void walk_scope(Walk *w)
+static void walk_scope(ImpliedWalk *w)
 {
     walk_nodes(w, w->scope->n_node, w->scope->node, 0);
     const Lowering *node = w->scope->caller ? w->scope->caller : w->scope->branch_of;
     if (!node || w->size >= 0)
         return;
-    Walk out = {.model = w->model, .scope = node->scope, .axis = w->axis, .size = -1};
+    ImpliedWalk out = {.model = w->model, .scope = node->scope, .axis = w->axis, .size = -1};
     bool any = false;
     for (size_t k = 0; k < w->traces.cap; k++) {
         const char *name = w->traces.key[k], *outer = name ? outer_name(w->scope, name) : NULL;
-        const Trace *t = outer ? w->traces.value[k] : NULL;
+        const AxisTrace *t = outer ? w->traces.value[k] : NULL;
         bool has = false;
         for (int a = 0; t && a < t->rank; a++)
             has |= t->axis[a] == w->axis;
@@ -334,10 +336,10 @@ static void walk_scope(Walk *w)
 
 int64_t implied_size(Lowering *n, int output, int axis, int rank)
 {
-    Walk w = {.model = n->model, .scope = n->scope, .axis = axis, .size = -1};
+    ImpliedWalk w = {.model = n->model, .scope = n->scope, .axis = axis, .size = -1};
     if (output >= n->n_out || !n->proto->output[output][0])
         return -1;
-    Trace *t = trace_new(&w, n->proto->output[output], rank);
+    AxisTrace *t = trace_new(&w, n->proto->output[output], rank);
     for (int a = 0; a < rank; a++)
         t->axis[a] = a;
     walk_scope(&w);

@@ -225,9 +225,9 @@ typedef struct {
     const uint8_t *p, *end;
     uint64_t number, value; /* value: of a varint, or the length of bytes */
     const uint8_t *bytes;
-} Field;
+} MessageField;
 
-static bool varint(Field *f, uint64_t *v)
+static bool varint(MessageField *f, uint64_t *v)
 {
     *v = 0;
     for (int shift = 0; shift < 64 && f->p < f->end; shift += 7) {
@@ -238,7 +238,7 @@ static bool varint(Field *f, uint64_t *v)
     return false;
 }
 
-static bool field_next(Field *f)
+static bool field_next(MessageField *f)
 {
     uint64_t tag;
     if (!varint(f, &tag))
@@ -258,18 +258,18 @@ static bool field_next(Field *f)
     return true;
 }
 
-static Field field_first(const uint8_t *p, size_t len)
+static MessageField field_first(const uint8_t *p, size_t len)
 {
-    return (Field){.p = p, .end = p + len};
+    return (MessageField){.p = p, .end = p + len};
 }
 
 /* Those of the message in a field; none where it is a number. */
-static Field field_within(const Field *f)
+static MessageField field_within(const MessageField *f)
 {
-    return f->bytes ? field_first(f->bytes, (size_t)f->value) : (Field){0};
+    return f->bytes ? field_first(f->bytes, (size_t)f->value) : (MessageField){0};
 }
 
-static bool is_word(const Field *f)
+static bool is_word(const MessageField *f)
 {
     for (uint64_t i = 0; f->bytes && i < f->value; i++)
         if (f->bytes[i] < ' ' || f->bytes[i] > '~')
@@ -278,24 +278,24 @@ static bool is_word(const Field *f)
 }
 
 /* A node of a TensorFlow graph: its name (1) and operator (2). */
-static bool is_tensorflow_node(const Field *node)
+static bool is_tensorflow_node(const MessageField *node)
 {
-    Field f = field_within(node);
+    MessageField f = field_within(node);
     return node->bytes && field_next(&f) && f.number == 1 && is_word(&f) && field_next(&f) &&
            f.number == 2 && is_word(&f);
 }
 
 /* A block of a Paddle program: its number (1) and that of the block around it (2). */
-static bool is_paddle_block(const Field *block)
+static bool is_paddle_block(const MessageField *block)
 {
-    Field f = field_within(block);
+    MessageField f = field_within(block);
     return block->bytes && field_next(&f) && f.number == 1 && !f.bytes && field_next(&f) &&
            f.number == 2 && !f.bytes;
 }
 
 const char *onnx_other_protobuf(const MapFile *m)
 {
-    Field f = field_first(m->data, m->len);
+    MessageField f = field_first(m->data, m->len);
     if (!field_next(&f))
         return NULL;
     if (f.number == 1 && is_tensorflow_node(&f))
@@ -308,7 +308,7 @@ const char *onnx_other_protobuf(const MapFile *m)
     /* A version, then a message: the first graph of a SavedModel, or what a Core ML model says of
      * itself, whose network has a number of three digits. ONNX has the name of its producer
      * there. */
-    Field inner = field_first(f.bytes, (size_t)f.value);
+    MessageField inner = field_first(f.bytes, (size_t)f.value);
     bool message = field_next(&inner) && inner.bytes && f.bytes[0] == 0x0a && !is_word(&f);
     while (field_next(&f))
         if (f.number >= 200 && f.number < 1000 && f.bytes)

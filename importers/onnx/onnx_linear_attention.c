@@ -46,11 +46,11 @@ typedef struct {
     int64_t group;
     ingot_dim *d_k;
     ingot_tensor *scale;
-} Linear;
+} LinearAttention;
 
 /* The next state, and o_t [B, Hq, d_v]. */
-static ingot_tensor *linear_step(Lowering *n, const Linear *l, ingot_tensor *state, ingot_tensor *t,
-                                 ingot_tensor **o)
+static ingot_tensor *linear_step(Lowering *n, const LinearAttention *l, ingot_tensor *state,
+                                 ingot_tensor *t, ingot_tensor **o)
 {
     ingot_tensor *q = column_at(n, l->q, t), *k = column_at(n, l->k, t), *v = column_at(n, l->v, t);
     ingot_tensor *decay = column_at(n, l->decay, t), *beta = column_at(n, l->beta, t);
@@ -67,7 +67,7 @@ static ingot_tensor *linear_step(Lowering *n, const Linear *l, ingot_tensor *sta
     return state;
 }
 
-static bool linear_inputs(Lowering *n, Linear *l)
+static bool linear_inputs(Lowering *n, LinearAttention *l)
 {
     int64_t hq = attr_int(n, "q_num_heads", 0), hk = attr_int(n, "kv_num_heads", 0), last = 0, size;
     const char *rule = attr_string(n, "update_rule", "gated_delta");
@@ -106,7 +106,7 @@ static bool linear_inputs(Lowering *n, Linear *l)
 ingot_tensor *onnx_linear_attention(Lowering *n)
 {
     static const int perm[] = {1, 0, 2, 3};
-    Linear l = {0};
+    LinearAttention l = {0};
     ingot_tensor *past = optional_in(n, 3), *result[3], *out[2];
     if (!linear_inputs(n, &l))
         return ingot_poison(n->c);

@@ -106,16 +106,16 @@ typedef struct {
     const char *text;
     uint64_t number;
     int64_t at;
-} Key;
+} LabelKey;
 
-static int compare_keys(const Key *a, const Key *b)
+static int compare_keys(const LabelKey *a, const LabelKey *b)
 {
     return a->text ? strcmp(a->text, b->text) : (a->number > b->number) - (a->number < b->number);
 }
 
 static int compare_places(const void *a, const void *b)
 {
-    const Key *x = a, *y = b;
+    const LabelKey *x = a, *y = b;
     int c = compare_keys(x, y);
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
@@ -123,7 +123,7 @@ static int compare_places(const void *a, const void *b)
 /* Sorts keys, and values with them; of equal keys the last counts. Their new number. */
 static int64_t sort_keys(Lowering *n, List *keys, List *values)
 {
-    Key *key = ingot_alloc(n->c, ((size_t)keys->n + 1) * sizeof *key);
+    LabelKey *key = ingot_alloc(n->c, ((size_t)keys->n + 1) * sizeof *key);
     /* elements may be unaligned in the file */
     size_t a = list_step(keys), b = list_step(values), bytes = (size_t)keys->n * a;
     void *copy = ingot_alloc(n->c, bytes + 1);
@@ -131,8 +131,8 @@ static int64_t sort_keys(Lowering *n, List *keys, List *values)
     igrt_tensor t = {
         .data = copy, .dtype = (igrt_dtype)(keys->dtype + 1), .rank = 1, .dims = {keys->n}};
     for (int64_t i = 0; i < keys->n; i++)
-        key[i] = keys->dtype == INGOT_STRING ? (Key){((const char *const *)copy)[i], 0, i}
-                                             : (Key){NULL, igrt_lib_key(&t, i), i};
+        key[i] = keys->dtype == INGOT_STRING ? (LabelKey){((const char *const *)copy)[i], 0, i}
+                                             : (LabelKey){NULL, igrt_lib_key(&t, i), i};
     qsort(key, (size_t)keys->n, sizeof *key, compare_places);
     char *k = ingot_alloc(n->c, bytes + 1), *v = ingot_alloc(n->c, (size_t)(keys->n + 1) * b);
     int64_t count = 0;

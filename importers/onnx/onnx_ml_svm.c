@@ -86,12 +86,12 @@ typedef struct {
     const int64_t *of_class;         /* how many vectors are of each class */
     const float *rho, *prob_a, *prob_b;
     int n_rho;
-} Machine;
+} SvmModel;
 
-static bool machine_read(Lowering *n, Machine *m)
+static bool machine_read(Lowering *n, SvmModel *m)
 {
     const float *w;
-    *m = (Machine){.classes = ml_label_count(n, "classlabels_ints")};
+    *m = (SvmModel){.classes = ml_label_count(n, "classlabels_ints")};
     int counts = attr_ints(n, "vectors_per_class", &m->of_class),
         n_a = attr_floats(n, "prob_a", &m->prob_a), n_b = attr_floats(n, "prob_b", &m->prob_b);
     m->pairs = m->classes * (m->classes - 1) / 2;
@@ -147,7 +147,7 @@ static ingot_tensor *floats_1d(Lowering *n, const float *v, int64_t count)
 /* For all pairs i < j in order: which of the two is `first`, by f(i, j). */
 typedef int64_t PairFn(int64_t i, int64_t j, int64_t classes);
 
-static ingot_tensor *of_pairs(Lowering *n, const Machine *m, PairFn *fn)
+static ingot_tensor *of_pairs(Lowering *n, const SvmModel *m, PairFn *fn)
 {
     int64_t *list = ingot_alloc(n->c, ((size_t)m->pairs + 1) * sizeof *list), e = 0;
     for (int64_t i = 0; i < m->classes; i++)
@@ -169,7 +169,7 @@ static int64_t said_by_second(int64_t i, int64_t j, int64_t classes)
 
 /* [N, pairs] out of K(x, v) [N, vectors]: of each class the sums of its vectors with each row of
  * weights, then those two of each pair. */
-static ingot_tensor *pair_scores(Lowering *n, const Machine *m, ingot_tensor *k)
+static ingot_tensor *pair_scores(Lowering *n, const SvmModel *m, ingot_tensor *k)
 {
     ingot_context *c = n->c;
     int64_t rows = m->classes - 1, at = 0;
@@ -190,7 +190,7 @@ static ingot_tensor *pair_scores(Lowering *n, const Machine *m, ingot_tensor *k)
 }
 
 /* The class with most votes. */
-static ingot_tensor *elected(Lowering *n, const Machine *m, ingot_tensor *score)
+static ingot_tensor *elected(Lowering *n, const SvmModel *m, ingot_tensor *score)
 {
     int64_t classes = m->classes, e = 0;
     if (classes == 2)
@@ -213,7 +213,7 @@ static ingot_tensor *elected(Lowering *n, const Machine *m, ingot_tensor *score)
 
 /* r [N, classes, classes] of the pairs' scores: r(j, i) = 1 - r(i, j); what stands in the diagonal
  * is 0. */
-static ingot_tensor *pair_probabilities(Lowering *n, const Machine *m, ingot_tensor *score)
+static ingot_tensor *pair_probabilities(Lowering *n, const SvmModel *m, ingot_tensor *score)
 {
     ingot_context *c = n->c;
     int64_t size = m->classes, e = 0;
@@ -271,7 +271,7 @@ static ingot_tensor *coupled_round(Lowering *n, int64_t classes, ingot_tensor *q
 }
 
 /* p [N, classes] of r; a row that has come near enough stays. */
-static ingot_tensor *coupled(Lowering *n, const Machine *m, ingot_tensor *r)
+static ingot_tensor *coupled(Lowering *n, const SvmModel *m, ingot_tensor *r)
 {
     ingot_context *c = n->c;
     int64_t classes = m->classes, dims[2] = {classes, classes};
@@ -304,7 +304,7 @@ static ingot_tensor *coupled(Lowering *n, const Machine *m, ingot_tensor *r)
 }
 
 /* No vectors: a linear function of each class, and one number added to all. */
-static ingot_tensor *linear_machine(Lowering *n, const Machine *m, ingot_tensor *x,
+static ingot_tensor *linear_machine(Lowering *n, const SvmModel *m, ingot_tensor *x,
                                     ingot_tensor **which)
 {
     const float *v;
@@ -330,7 +330,7 @@ static ingot_tensor *linear_machine(Lowering *n, const Machine *m, ingot_tensor 
 }
 
 /* Scores of the pairs, or probabilities of the classes. */
-static ingot_tensor *vector_machine(Lowering *n, const Machine *m, ingot_tensor *x,
+static ingot_tensor *vector_machine(Lowering *n, const SvmModel *m, ingot_tensor *x,
                                     ingot_tensor **which)
 {
     int64_t features = -1;
@@ -346,7 +346,7 @@ static ingot_tensor *vector_machine(Lowering *n, const Machine *m, ingot_tensor 
 
 ingot_tensor *onnx_svm_classifier(Lowering *n)
 {
-    Machine m;
+    SvmModel m;
     ingot_tensor *x = ml_rows(n), *which = NULL;
     const char *how = attr_string(n, "post_transform", "NONE");
     if (!x || !machine_read(n, &m))

@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     int32_t first, last;
-} Pair;
+} CharRange;
 
 typedef struct {
     bool fold, lines, dot_newline; /* (?i) (?m) (?s) */
@@ -34,14 +34,14 @@ typedef struct {
 typedef struct {
     const char *at, *fault;
     Instruction *code;
-    Pair *pair;
+    CharRange *pair;
     int n, n_pair, depth;
     Flags flags;
-} Parser;
+} RegexParser;
 
-static bool alternatives(Parser *);
+static bool alternatives(RegexParser *);
 
-static bool wrong(Parser *p, const char *why)
+static bool wrong(RegexParser *p, const char *why)
 {
     if (!p->fault)
         p->fault = why;
@@ -50,7 +50,7 @@ static bool wrong(Parser *p, const char *why)
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
-static bool emit(Parser *p, int32_t op, int32_t a, int32_t b)
+static bool emit(RegexParser *p, int32_t op, int32_t a, int32_t b)
 {
     if (p->n >= MAX_CODE)
         return wrong(p, "it is too large");
@@ -59,7 +59,7 @@ static bool emit(Parser *p, int32_t op, int32_t a, int32_t b)
 }
 
 /* Makes room for one instruction at `at`; jumps into what moves follow it. */
-static bool insert(Parser *p, int at, Instruction x)
+static bool insert(RegexParser *p, int at, Instruction x)
 {
     if (!emit(p, x.op, x.a, x.b))
         return false;
@@ -74,7 +74,7 @@ static bool insert(Parser *p, int at, Instruction x)
 }
 
 /* Appends a copy of the instructions from..to. */
-static bool repeat(Parser *p, int from, int to)
+static bool repeat(RegexParser *p, int from, int to)
 {
     int by = p->n - from;
     for (int i = from; i < to; i++) {
@@ -88,16 +88,16 @@ static bool repeat(Parser *p, int from, int to)
 
 /* ---- classes of characters ------------------------------------------------------------------ */
 
-static bool add_pair(Parser *p, int32_t first, int32_t last)
+static bool add_pair(RegexParser *p, int32_t first, int32_t last)
 {
     if (p->n_pair >= MAX_PAIRS)
         return wrong(p, "its classes are too large");
-    p->pair[p->n_pair++] = (Pair){first, last};
+    p->pair[p->n_pair++] = (CharRange){first, last};
     return true;
 }
 
 /* A range, and with (?i) the other cases of its characters. */
-static bool add_range(Parser *p, int32_t first, int32_t last)
+static bool add_range(RegexParser *p, int32_t first, int32_t last)
 {
     if (!add_pair(p, first, last))
         return false;
@@ -113,7 +113,7 @@ static bool add_range(Parser *p, int32_t first, int32_t last)
 }
 
 /* Pairs in `text`, such as "azAZ"; outside: all but these, which are in order. */
-static bool add_class(Parser *p, const char *text, bool outside)
+static bool add_class(RegexParser *p, const char *text, bool outside)
 {
     int32_t next = 0;
     for (; *text; text += 2) {
@@ -168,7 +168,7 @@ static int digit_of(char c)
                                   : 99;
 }
 
-static bool number(Parser *p, int base, int most, int32_t *out)
+static bool number(RegexParser *p, int base, int most, int32_t *out)
 {
     int n = 0;
     for (*out = 0; n < most && digit_of(*p->at) < base; n++, p->at++)
@@ -178,7 +178,7 @@ static bool number(Parser *p, int base, int most, int32_t *out)
 }
 
 /* What follows a backslash, if it is one character. */
-static bool escaped(Parser *p, int32_t *out)
+static bool escaped(RegexParser *p, int32_t *out)
 {
     static const char from[] = "afnrtv", to[] = "\a\f\n\r\t\v";
     char c = *p->at;
@@ -207,7 +207,7 @@ static bool escaped(Parser *p, int32_t *out)
 }
 
 /* Within [ ]: a class's name, or one character in *out. */
-static bool class_item(Parser *p, bool *is_class, int32_t *out)
+static bool class_item(RegexParser *p, bool *is_class, int32_t *out)
 {
     *is_class = true;
     if (p->at[0] == '[' && p->at[1] == ':') {
@@ -235,7 +235,7 @@ static bool class_item(Parser *p, bool *is_class, int32_t *out)
     return true;
 }
 
-static bool bracket(Parser *p)
+static bool bracket(RegexParser *p)
 {
     int from = p->n_pair;
     bool outside = *p->at == '^';
@@ -266,13 +266,13 @@ static bool bracket(Parser *p)
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-static bool literal(Parser *p, int32_t c)
+static bool literal(RegexParser *p, int32_t c)
 {
     int from = p->n_pair;
     return add_range(p, c, c) && emit(p, RANGES, from, p->n_pair - from);
 }
 
-static bool dot(Parser *p)
+static bool dot(RegexParser *p)
 {
     int from = p->n_pair;
     if (p->flags.dot_newline)
@@ -281,7 +281,7 @@ static bool dot(Parser *p)
 }
 
 /* (?flags) and (?flags:; p->at is behind the question mark. *open: a group follows. */
-static bool group_flags(Parser *p, bool *open)
+static bool group_flags(RegexParser *p, bool *open)
 {
     bool on = true;
     for (;; p->at++) {
@@ -299,7 +299,7 @@ static bool group_flags(Parser *p, bool *open)
 }
 
 /* p->at is behind the parenthesis. */
-static bool group(Parser *p)
+static bool group(RegexParser *p)
 {
     Flags outer = p->flags;
     if (p->at[0] == '?') {
@@ -328,7 +328,7 @@ static bool group(Parser *p)
     return *p->at++ == ')' || wrong(p, "a ')' is missing");
 }
 
-static bool backslash(Parser *p)
+static bool backslash(RegexParser *p)
 {
     int from = p->n_pair;
     int32_t c = *p->at;
@@ -352,7 +352,7 @@ static bool backslash(Parser *p)
     }
 }
 
-static bool atom(Parser *p)
+static bool atom(RegexParser *p)
 {
     char c = *p->at;
     switch (c) {
@@ -371,23 +371,23 @@ static bool atom(Parser *p)
 
 /* ---- repetitions ---------------------------------------------------------------------------- */
 
-static bool star(Parser *p, int from)
+static bool star(RegexParser *p, int from)
 {
     return insert(p, from, (Instruction){FORK, from + 1, p->n + 2}) && emit(p, JUMP, from, 0);
 }
 
-static bool plus(Parser *p, int from)
+static bool plus(RegexParser *p, int from)
 {
     return emit(p, FORK, from, p->n + 1);
 }
 
-static bool maybe(Parser *p, int from)
+static bool maybe(RegexParser *p, int from)
 {
     return insert(p, from, (Instruction){FORK, from + 1, p->n + 1});
 }
 
 /* {least,most} of the piece that begins at `from`; most -1: any number */
-static bool counted(Parser *p, int from, int32_t least, int32_t most)
+static bool counted(RegexParser *p, int from, int32_t least, int32_t most)
 {
     int to = p->n, begin = from;
     for (int32_t i = 1; i < least; i++) {
@@ -426,7 +426,7 @@ static bool is_counted(const char *s)
     return n && *s == '}';
 }
 
-static bool repetition(Parser *p, int from)
+static bool repetition(RegexParser *p, int from)
 {
     for (bool again = false;; again = true) {
         int32_t least = 0, most = -1;
@@ -460,7 +460,7 @@ static bool repetition(Parser *p, int from)
     }
 }
 
-static bool sequence(Parser *p)
+static bool sequence(RegexParser *p)
 {
     while (*p->at && *p->at != '|' && *p->at != ')') {
         int from = p->n;
@@ -472,7 +472,7 @@ static bool sequence(Parser *p)
     return true;
 }
 
-static bool alternatives(Parser *p)
+static bool alternatives(RegexParser *p)
 {
     int from = p->n;
     if (!sequence(p))
@@ -493,7 +493,7 @@ static bool alternatives(Parser *p)
 int regex_compile(ingot_context *c, const char *pattern, const int32_t **program,
                   const char **fault)
 {
-    Parser p = {.at = pattern};
+    RegexParser p = {.at = pattern};
     p.code = ingot_alloc(c, MAX_CODE * sizeof *p.code);
     p.pair = ingot_alloc(c, MAX_PAIRS * sizeof *p.pair);
     if (alternatives(&p) && *p.at)

@@ -22,7 +22,7 @@ typedef struct {
     ingot_dim *in, *out;
     double scale, roi_start, roi_end;
     ingot_tensor *run_scale, *run_start, *run_end;
-} Axis;
+} ResizeAxis;
 
 /* The position of an attribute's text in a list that NULL ends, -1 after an error. */
 static int one_of(Lowering *n, const char *attribute, const char *otherwise,
@@ -73,7 +73,7 @@ static ingot_tensor *inside_region(Lowering *n, const ingot_resize_axis *r, int 
 
 /* The axis as ingot_resize() takes it; false if the run has to tell something. A whole ratio needs
  * no size. */
-static bool known_axis(const Style *s, const Axis *a, ingot_resize_axis *r)
+static bool known_axis(const Style *s, const ResizeAxis *a, ingot_resize_axis *r)
 {
     int64_t in;
     *r = s->axis;
@@ -100,7 +100,7 @@ static ingot_tensor *run_or(Lowering *n, ingot_tensor *run, double known)
 }
 
 /* ingot_resize_source() of all elements. */
-static ingot_tensor *run_place(Lowering *n, const Style *s, const Axis *a)
+static ingot_tensor *run_place(Lowering *n, const Style *s, const ResizeAxis *a)
 {
     ingot_context *c = n->c;
     ingot_tensor *x = as(n, ingot_iota(c, 1, &a->out, 0), INGOT_F64), *one = f64(n, 1);
@@ -163,7 +163,7 @@ static ingot_tensor *run_nearest(Lowering *n, const Style *s, ingot_tensor *at)
 
 /* x[place] along an axis, places outside being those of the border. */
 static ingot_tensor *take_clamped(Lowering *n, ingot_tensor *x, ingot_tensor *place, int axis,
-                                  const Axis *a)
+                                  const ResizeAxis *a)
 {
     ingot_tensor *last = ingot_add_c(n->c, dim_f64(n, a->in), -1);
     place = ingot_min(n->c, ingot_max_c(n->c, place, 0), last);
@@ -172,7 +172,7 @@ static ingot_tensor *take_clamped(Lowering *n, ingot_tensor *x, ingot_tensor *pl
 
 /* The number of taps and the offset of the first from the element left of the place; the least
  * scale that the sizes allow decides it. */
-static double tap_span(const Style *s, const Axis *a, int *first)
+static double tap_span(const Style *s, const ResizeAxis *a, int *first)
 {
     double scale = a->scale, support = s->axis.mode == INGOT_RESIZE_CUBIC ? 2 : 1;
     if (a->run_scale)
@@ -186,7 +186,8 @@ static double tap_span(const Style *s, const Axis *a, int *first)
 }
 
 /* ingot_resize() as a graph. */
-static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis, const Axis *a)
+static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis,
+                              const ResizeAxis *a)
 {
     enum { MAX_RUN_TAPS = 64 };
     ingot_context *c = n->c;
@@ -230,7 +231,7 @@ static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int 
 }
 
 /* The same of the run's region of interest. */
-static ingot_tensor *run_inside(Lowering *n, const Style *s, int axis, const Axis *a)
+static ingot_tensor *run_inside(Lowering *n, const Style *s, int axis, const ResizeAxis *a)
 {
     ingot_tensor *at = run_place(n, s, a), *last = ingot_add_c(n->c, dim_f64(n, a->in), -1);
     ingot_tensor *inside = ingot_and(n->c, ingot_ge(n->c, at, f64(n, 0)), ingot_le(n->c, at, last));
@@ -257,13 +258,13 @@ static ingot_tensor *interpolated(Lowering *n, const Style *s)
               rounds(n, s) && ingot_dtype_bytes(ingot_dtype_of(X)) > 2 ? INGOT_F64 : INGOT_F32);
 }
 
-static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes)
+static ingot_tensor *resize(Lowering *n, const Style *s, const ResizeAxis *axes)
 {
     bool crop = s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
     bool whole = s->axis.mode == INGOT_RESIZE_NEAREST && !crop;
     ingot_tensor *y = whole ? X : interpolated(n, s), *inside = NULL;
     for (int i = 0; i < ingot_rank(X) && !ingot_is_poison(y); i++) {
-        const Axis *a = &axes[i];
+        const ResizeAxis *a = &axes[i];
         ingot_resize_axis r;
         ingot_tensor *ok = NULL;
         int64_t in = 0;
@@ -299,11 +300,11 @@ static int listed_axes(Lowering *n, int *list)
     return n->failed ? -1 : count < 0 ? rank : count;
 }
 
-static void axes_start(Lowering *n, Axis *axes)
+static void axes_start(Lowering *n, ResizeAxis *axes)
 {
     for (int a = 0; a < ingot_rank(X); a++) {
         ingot_dim *size = ingot_shape(X, a);
-        axes[a] = (Axis){.in = size, .out = size, .scale = 1, .roi_end = 1};
+        axes[a] = (ResizeAxis){.in = size, .out = size, .scale = 1, .roi_end = 1};
     }
 }
 
@@ -325,7 +326,7 @@ static ingot_dim *scaled_size(Lowering *n, ingot_dim *in, double scale)
     return k < 0 ? ingot_dim_div(n->c, out, dim(n, INT64_C(1) << -k)) : out;
 }
 
-static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, const double *v,
+static bool use_scales(Lowering *n, ResizeAxis *axes, const int *list, int count, const double *v,
                        int n_v)
 {
     if (n_v != count) {
@@ -333,7 +334,7 @@ static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, cons
         return false;
     }
     for (int i = 0; i < count; i++) {
-        Axis *a = &axes[list[i]];
+        ResizeAxis *a = &axes[list[i]];
         if (!(v[i] > 0 && v[i] < 1e9)) {
             fault(n, "scale %d is %g", i, v[i]);
             return false;
@@ -351,7 +352,7 @@ static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, cons
 
 /* Scales that are data of the run: whether they make what the file declares is checked then, with
  * f32 products. A region of interest stretches them. False after an error. */
-static bool use_run_scales(Lowering *n, Axis *axes, const int *list, int count, int input,
+static bool use_run_scales(Lowering *n, ResizeAxis *axes, const int *list, int count, int input,
                            bool crop, const int64_t *out)
 {
     ingot_context *c = n->c;
@@ -366,7 +367,7 @@ static bool use_run_scales(Lowering *n, Axis *axes, const int *list, int count, 
             return false;
     }
     for (int i = 0; i < count; i++) {
-        Axis *a = &axes[list[i]];
+        ResizeAxis *a = &axes[list[i]];
         a->out = dim(n, out[list[i]]);
         a->run_scale = float_entry(n, input, i);
         a->resized = !dim_is(a->in, 1) || !dim_is(a->out, 1);
@@ -382,7 +383,8 @@ static ingot_tensor *ratio_f64(Lowering *n, ingot_tensor *a, ingot_dim *b)
 
 /* Sizes stretch each axis, or scale all by one factor that makes none larger, or none smaller.
  * want: a dim each. */
-static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, ingot_dim *const *want)
+static bool use_sizes(Lowering *n, ResizeAxis *axes, const int *list, int count,
+                      ingot_dim *const *want)
 {
     const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
     bool stretch = strcmp(policy, "stretch") == 0, smaller = strcmp(policy, "not_larger") == 0,
@@ -390,7 +392,7 @@ static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, ingot
     double factor = 0;
     ingot_tensor *run = NULL;
     for (int i = 0; i < count; i++) {
-        Axis *a = &axes[list[i]];
+        ResizeAxis *a = &axes[list[i]];
         int64_t in = 0, size;
         if (ingot_dim_hi(a->in) < 1 || ingot_dim_hi(want[i]) < 0 ||
             ingot_dim_lo(want[i]) > INT32_MAX) {
@@ -412,7 +414,7 @@ static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, ingot
         run = !run ? scale : smaller ? ingot_min(n->c, run, scale) : ingot_max(n->c, run, scale);
     }
     for (int i = 0; i < count; i++) {
-        Axis *a = &axes[list[i]];
+        ResizeAxis *a = &axes[list[i]];
         int64_t in = 0;
         a->resized = true;
         if (!stretch && known) {
@@ -443,7 +445,7 @@ static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, ingot
 }
 
 /* Sizes that are data of the run, which checks that they make what the file declares. */
-static bool use_run_sizes(Lowering *n, Axis *axes, const int *list, int count, int input,
+static bool use_run_sizes(Lowering *n, ResizeAxis *axes, const int *list, int count, int input,
                           const int64_t *out)
 {
     const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
@@ -476,7 +478,7 @@ static bool use_run_sizes(Lowering *n, Axis *axes, const int *list, int count, i
 }
 
 /* The region of interest of a crop: all starts, then all ends. */
-static bool use_region(Lowering *n, Axis *axes, const int *list, int count)
+static bool use_region(Lowering *n, ResizeAxis *axes, const int *list, int count)
 {
     const double *v = NULL;
     int64_t length = -1;
@@ -489,7 +491,7 @@ static bool use_region(Lowering *n, Axis *axes, const int *list, int count)
     if (ingot_is_const(n->in[1]) && floats_in(n, 1, &v) < 0)
         return false;
     for (int i = 0; i < count; i++) {
-        Axis *a = &axes[list[i]];
+        ResizeAxis *a = &axes[list[i]];
         a->roi_start = v ? v[i] : 0;
         a->roi_end = v ? v[i + count] : 1;
         a->run_start = v ? NULL : float_entry(n, 1, i);
@@ -508,7 +510,7 @@ static bool declared_result(Lowering *n, int64_t *out)
 
 ingot_tensor *onnx_resize(Lowering *n)
 {
-    Axis axes[INGOT_MAX_RANK];
+    ResizeAxis axes[INGOT_MAX_RANK];
     ingot_dim *known[INGOT_MAX_RANK], *const *want = NULL;
     int64_t declared[INGOT_MAX_RANK];
     int list[INGOT_MAX_RANK], count = listed_axes(n, list), n_v;
@@ -554,7 +556,7 @@ ingot_tensor *onnx_resize(Lowering *n)
 
 ingot_tensor *onnx_upsample(Lowering *n)
 {
-    Axis axes[INGOT_MAX_RANK];
+    ResizeAxis axes[INGOT_MAX_RANK];
     int list[INGOT_MAX_RANK], n_v, rank = ingot_rank(X);
     int64_t declared[INGOT_MAX_RANK];
     double made[INGOT_MAX_RANK];

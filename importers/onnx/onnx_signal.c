@@ -153,12 +153,12 @@ typedef struct {
     int64_t n;            /* the length, or a bound of it */
     ingot_tensor *length; /* a scalar i64, if only the run knows the length; else NULL */
     bool inverse;         /* sign of the exponent */
-} Plan;
+} FourierPlan;
 
 /* cos or sin of sign 2 pi (row column mod length) / length, [rows, columns]; rows from the length
  * on are zero. */
-static ingot_tensor *table(Lowering *n, const Plan *p, int64_t rows, int64_t columns, bool sine,
-                           ingot_dtype dtype)
+static ingot_tensor *table(Lowering *n, const FourierPlan *p, int64_t rows, int64_t columns,
+                           bool sine, ingot_dtype dtype)
 {
     ingot_dim *dims[2] = {dim(n, rows), dim(n, columns)};
     ingot_tensor *length = p->length ? p->length : i64(n, p->n);
@@ -186,7 +186,7 @@ static int64_t divisor(int64_t size, bool inverse)
 }
 
 /* The first `bins` elements of the transform along the last axis. */
-static Complex transform(Lowering *n, Plan plan, Complex x, int64_t bins)
+static Complex transform(Lowering *n, FourierPlan plan, Complex x, int64_t bins)
 {
     ingot_dtype dtype = ingot_dtype_of(x.re);
     int64_t p = plan.length ? plan.n : divisor(plan.n, plan.inverse),
@@ -197,7 +197,8 @@ static Complex transform(Lowering *n, Plan plan, Complex x, int64_t bins)
         return both(n, times(n, x, ingot_matmul, cosine, sine), stored, NULL);
     }
     /* x[q n1 + n2], y[k1 + p k2]: over n1, turned by k1 n2, over n2 */
-    Plan inner = {.n = p, .inverse = plan.inverse}, outer = {.n = q, .inverse = plan.inverse};
+    FourierPlan inner = {.n = p, .inverse = plan.inverse},
+                outer = {.n = q, .inverse = plan.inverse};
     x = both(n, both(n, x, split_last, (int64_t[]){p, q}), swap_last, NULL);
     x = transform(n, inner, x, p);
     x = times(n, x, ingot_mul, table(n, &plan, q, p, false, dtype),
@@ -272,7 +273,7 @@ static ingot_tensor *dft_along(Lowering *n, int axis, int64_t size)
         return ingot_poison(n->c);
     x = both(n, x, axis_last, &axis);
     x = inverse && onesided ? mirror(n, x, size) : both(n, x, resize_last, &size);
-    Plan plan = {.n = size, .inverse = inverse};
+    FourierPlan plan = {.n = size, .inverse = inverse};
     x = transform(n, plan, x, onesided && !inverse ? size / 2 + 1 : size);
     if (inverse) {
         x.re = ingot_mul_c(n->c, x.re, 1.0 / (double)size);
@@ -378,7 +379,7 @@ static ingot_tensor *frame(Lowering *n, ingot_tensor *x, const void *how)
 }
 
 /* What is declared is what the run computes: frames, and their length. */
-static bool stft_checks(Lowering *n, bool onesided, const Frames *f, const Plan *p,
+static bool stft_checks(Lowering *n, bool onesided, const Frames *f, const FourierPlan *p,
                         const int64_t *dims)
 {
     ingot_context *c = n->c;
@@ -395,7 +396,7 @@ static bool stft_checks(Lowering *n, bool onesided, const Frames *f, const Plan 
 }
 
 /* Step, number and size of the frames, and the plan of their transform. False after an error. */
-static bool stft_plan(Lowering *n, bool onesided, Frames *f, Plan *p)
+static bool stft_plan(Lowering *n, bool onesided, Frames *f, FourierPlan *p)
 {
     int64_t dims[INGOT_MAX_RANK];
     int rank;
@@ -428,7 +429,7 @@ ingot_tensor *onnx_stft(Lowering *n)
     ingot_tensor *x = X, *window = input(n, 2);
     bool onesided = attr_int(n, "onesided", 1) != 0;
     Frames f;
-    Plan plan = {0};
+    FourierPlan plan = {0};
     Complex s;
     if (ingot_rank(x) == 2)
         x = ingot_unsqueeze(n->c, x, 2);

@@ -101,19 +101,19 @@ unsigned onnx_dtype_bits(int32_t dtype)
 }
 
 /* Where a decode is, for its messages. */
-typedef struct Reader {
+typedef struct TensorReader {
     OnnxFile *file;
     const char *where;
-} Reader;
+} TensorReader;
 
-static bool fail(const Reader *r, const char *why)
+static bool fail(const TensorReader *r, const char *why)
 {
     import_error(&r->file->sink, "%s: %s: cannot be read: %s", r->file->path, r->where, why);
     return false;
 }
 
 /* Product of dims. False: a negative dim, or more elements than 2^63 - 1. */
-static bool count_elements(const Reader *r, const int64_t *dims, size_t rank, uint64_t *count)
+static bool count_elements(const TensorReader *r, const int64_t *dims, size_t rank, uint64_t *count)
 {
     bool empty = false;
     for (size_t i = 0; i < rank; i++) {
@@ -131,7 +131,7 @@ static bool count_elements(const Reader *r, const int64_t *dims, size_t rank, ui
 }
 
 /* Bytes of count elements, packed. False: more than the address space. */
-static bool packed_bytes(const Reader *r, uint64_t count, unsigned bits, uint64_t *bytes)
+static bool packed_bytes(const TensorReader *r, uint64_t count, unsigned bits, uint64_t *bytes)
 {
     uint64_t per_byte = bits < 8 ? 8 / bits : 1;
     uint64_t each = bits < 8 ? 1 : bits / 8;
@@ -155,7 +155,7 @@ static uint8_t packed_element(uint8_t byte, uint64_t i, const TypeInfo *info)
 }
 
 /* Gives out->data from bytes in the form of raw_data, whose length has been checked. */
-static bool from_raw(const Reader *r, Span raw, const TypeInfo *info, OnnxTensor *out)
+static bool from_raw(const TensorReader *r, Span raw, const TypeInfo *info, OnnxTensor *out)
 {
     bool expand = info->bits < 8;
     if (out->dtype == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL)
@@ -177,7 +177,7 @@ static bool from_raw(const Reader *r, Span raw, const TypeInfo *info, OnnxTensor
 }
 
 /* int32_data of types below 32 bits. Either sign convention is fine, other values are not. */
-static bool from_int32(const Reader *r, const Onnx__TensorProto *proto, const TypeInfo *info,
+static bool from_int32(const TensorReader *r, const Onnx__TensorProto *proto, const TypeInfo *info,
                        OnnxTensor *out)
 {
     size_t width = info->bits == 16 ? 2 : 1;
@@ -204,7 +204,8 @@ static bool from_int32(const Reader *r, const Onnx__TensorProto *proto, const Ty
     return true;
 }
 
-static bool uint32_from_uint64(const Reader *r, const Onnx__TensorProto *proto, OnnxTensor *out)
+static bool uint32_from_uint64(const TensorReader *r, const Onnx__TensorProto *proto,
+                               OnnxTensor *out)
 {
     uint8_t *to = onnx_file_alloc(r->file, proto->n_uint64_data * 4);
     if (!to)
@@ -219,7 +220,7 @@ static bool uint32_from_uint64(const Reader *r, const Onnx__TensorProto *proto, 
     return true;
 }
 
-static bool from_list(const Reader *r, const Onnx__TensorProto *proto, const TypeInfo *info,
+static bool from_list(const TensorReader *r, const Onnx__TensorProto *proto, const TypeInfo *info,
                       OnnxTensor *out)
 {
     size_t bytes = (size_t)out->count * out->elem_bytes;
@@ -246,8 +247,8 @@ static bool from_list(const Reader *r, const Onnx__TensorProto *proto, const Typ
 /* ---- reading ----------------------------------------------------------------------------- */
 
 /* Finds the source, and checks that there is one and that its size is that of the dims. */
-static bool read_elements(const Reader *r, const Onnx__TensorProto *proto, const TypeInfo *info,
-                          OnnxTensor *out)
+static bool read_elements(const TensorReader *r, const Onnx__TensorProto *proto,
+                          const TypeInfo *info, OnnxTensor *out)
 {
     const size_t lengths[N_CARRIERS] = {
         [CARRIER_FLOAT] = proto->n_float_data,   [CARRIER_INT32] = proto->n_int32_data,
@@ -310,7 +311,7 @@ static bool read_elements(const Reader *r, const Onnx__TensorProto *proto, const
 bool onnx_tensor_read(OnnxFile *file, const Onnx__TensorProto *proto, const char *where,
                       OnnxTensor *out)
 {
-    Reader r = {file, where};
+    TensorReader r = {file, where};
     *out = (OnnxTensor){
         .name = proto->name, .dtype = proto->data_type, .rank = proto->n_dims, .dims = proto->dims};
     const TypeInfo *info = type_info(proto->data_type);
@@ -375,7 +376,7 @@ static int64_t dense_place(const OnnxTensor *indices, uint64_t i, const int64_t 
 bool onnx_tensor_read_sparse(OnnxFile *file, const Onnx__SparseTensorProto *proto,
                              const char *where, OnnxTensor *out)
 {
-    Reader r = {file, where};
+    TensorReader r = {file, where};
     OnnxTensor values, indices;
     uint64_t count = 0;
     *out = (OnnxTensor){0};

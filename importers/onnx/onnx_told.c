@@ -14,10 +14,10 @@
 enum { MOST_ELEMENTS = 64, MOST_NODES = 64 }; /* elements of an input; nodes on a way */
 
 /* A list of nodes, and the one around it. */
-typedef struct Level {
-    const struct Level *outer;
+typedef struct GraphLevel {
+    const struct GraphLevel *outer;
     const Onnx__GraphProto *graph;
-} Level;
+} GraphLevel;
 
 typedef struct Told {
     struct Told *next;
@@ -32,11 +32,11 @@ typedef struct {
     Scope *scope; /* that of the main graph */
     Told *told;
     int depth;
-} Walk;
+} ToldWalk;
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static const Onnx__NodeProto *producer(const Level **level, const char *name, size_t *output)
+static const Onnx__NodeProto *producer(const GraphLevel **level, const char *name, size_t *output)
 {
     for (; *level; *level = (*level)->outer)
         for (size_t i = 0; i < (*level)->graph->n_node; i++) {
@@ -48,7 +48,7 @@ static const Onnx__NodeProto *producer(const Level **level, const char *name, si
     return NULL;
 }
 
-static ingot_tensor *known_tensor(Walk *w, const char *name)
+static ingot_tensor *known_tensor(ToldWalk *w, const char *name)
 {
     Value *v = name[0] ? scope_find(w->model, w->scope, name) : NULL;
     return v && v->kind == VALUE_TENSOR && v->tensor && !ingot_is_poison(v->tensor) ? v->tensor
@@ -56,7 +56,7 @@ static ingot_tensor *known_tensor(Walk *w, const char *name)
 }
 
 /* The integers that a name stands for, if they are constants; -1. */
-static int known_list(Walk *w, const Level *level, const char *name, int64_t *list)
+static int known_list(ToldWalk *w, const GraphLevel *level, const char *name, int64_t *list)
 {
     size_t output;
     int count;
@@ -87,7 +87,7 @@ static int known_list(Walk *w, const Level *level, const char *name, int64_t *li
     return count;
 }
 
-static int64_t known_length(Walk *w, const Level *level, const char *name)
+static int64_t known_length(ToldWalk *w, const GraphLevel *level, const char *name)
 {
     int64_t count, list[INGOT_MAX_RANK];
     ingot_tensor *t = known_tensor(w, name);
@@ -97,7 +97,7 @@ static int64_t known_length(Walk *w, const Level *level, const char *name)
 }
 
 /* The branch that is taken, if that is known. */
-static const Onnx__GraphProto *branch_taken(Walk *w, const Onnx__NodeProto *node)
+static const Onnx__GraphProto *branch_taken(ToldWalk *w, const Onnx__NodeProto *node)
 {
     int64_t taken;
     int count;
@@ -116,7 +116,7 @@ static bool is_op(const Onnx__NodeProto *node, const char *op)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static void tell_input(Walk *w, const char *name, int64_t k, int64_t v)
+static void tell_input(ToldWalk *w, const char *name, int64_t k, int64_t v)
 {
     int64_t count;
     ingot_tensor *x = known_tensor(w, name);
@@ -141,7 +141,7 @@ static void tell_input(Walk *w, const char *name, int64_t k, int64_t v)
 }
 
 /* Element k of a list is v. */
-static void tell_value(Walk *w, const Level *level, const char *name, int64_t k, int64_t v)
+static void tell_value(ToldWalk *w, const GraphLevel *level, const char *name, int64_t k, int64_t v)
 {
     size_t output;
     const Onnx__NodeProto *node = producer(&level, name, &output);
@@ -172,23 +172,23 @@ static void tell_value(Walk *w, const Level *level, const char *name, int64_t k,
     } else if (is_op(node, "If")) {
         const Onnx__GraphProto *g = branch_taken(w, node);
         if (g && output < g->n_output)
-            tell_value(w, &(Level){level, g}, g->output[output]->name, k, v);
+            tell_value(w, &(GraphLevel){level, g}, g->output[output]->name, k, v);
     }
     w->depth--;
 }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-static void tell_shape(Walk *w, const Level *level, const char *name, int rank,
+static void tell_shape(ToldWalk *w, const GraphLevel *level, const char *name, int rank,
                        const int64_t *dims);
 
 /* From start to start + length: an entry of length is the size of its axis. */
-static void tell_slice(Walk *w, const Level *level, const Onnx__NodeProto *node, int rank,
+static void tell_slice(ToldWalk *w, const GraphLevel *level, const Onnx__NodeProto *node, int rank,
                        const int64_t *dims)
 {
     size_t output;
     int64_t axes[INGOT_MAX_RANK], before[INGOT_MAX_RANK];
-    const Level *at = level;
+    const GraphLevel *at = level;
     if (node->n_input < 3 || (node->n_input > 4 && node->input[4][0]))
         return;
     bool all = node->n_input < 4 || !node->input[3][0];
@@ -210,8 +210,8 @@ static void tell_slice(Walk *w, const Level *level, const Onnx__NodeProto *node,
         tell_shape(w, level, node->input[0], rank, before);
 }
 
-static void tell_squeezed(Walk *w, const Level *level, const Onnx__NodeProto *node, int rank,
-                          const int64_t *dims)
+static void tell_squeezed(ToldWalk *w, const GraphLevel *level, const Onnx__NodeProto *node,
+                          int rank, const int64_t *dims)
 {
     int64_t axes[INGOT_MAX_RANK], wide[INGOT_MAX_RANK];
     unsigned set = 0;
@@ -230,7 +230,8 @@ static void tell_squeezed(Walk *w, const Level *level, const Onnx__NodeProto *no
 }
 
 /* A value has these dims, -1 where nothing is told. */
-static void tell_shape(Walk *w, const Level *level, const char *name, int rank, const int64_t *dims)
+static void tell_shape(ToldWalk *w, const GraphLevel *level, const char *name, int rank,
+                       const int64_t *dims)
 {
     size_t output;
     const Onnx__NodeProto *node = producer(&level, name, &output);
@@ -251,13 +252,13 @@ static void tell_shape(Walk *w, const Level *level, const char *name, int rank, 
     else if (is_op(node, "If")) {
         const Onnx__GraphProto *g = branch_taken(w, node);
         if (g && output < g->n_output)
-            tell_shape(w, &(Level){level, g}, g->output[output]->name, rank, dims);
+            tell_shape(w, &(GraphLevel){level, g}, g->output[output]->name, rank, dims);
     }
     w->depth--;
 }
 
 /* The input as it is told to be. */
-static ingot_tensor *told_input(Walk *w, const Told *t)
+static ingot_tensor *told_input(ToldWalk *w, const Told *t)
 {
     ingot_context *c = w->model->c;
     ingot_tensor *part[MOST_ELEMENTS];
@@ -275,10 +276,10 @@ static ingot_tensor *told_input(Walk *w, const Told *t)
 ingot_tensor *as_told(Lowering *n, ingot_tensor *value)
 {
     const Onnx__GraphProto *g = n->model->file->model->graph;
-    Walk w = {.model = n->model, .scope = n->scope};
+    ToldWalk w = {.model = n->model, .scope = n->scope};
     while (w.scope->outer || w.scope->caller)
         w.scope = w.scope->outer ? w.scope->outer : w.scope->caller->scope;
-    Level main = {NULL, g};
+    GraphLevel main = {NULL, g};
     for (int i = 0; i < n->model->n_outputs; i++) {
         const ingot_onnx_io *io = &n->model->outputs[i];
         if (io->kind == INGOT_ONNX_TENSOR && io->rank >= 0)

@@ -11,12 +11,12 @@
 typedef struct {
     ingot_tensor *rate, *t;         /* t: as a float, of the rate's type */
     ingot_tensor *x, *g, *state[2]; /* g with the gradient of the norm */
-} Step;
+} OptimizerStep;
 
 /* Reads step i of `count`; x, g and the states are lists of `count` tensors. */
-static Step step_in(Lowering *n, int i, int count, int n_state)
+static OptimizerStep step_in(Lowering *n, int i, int count, int n_state)
 {
-    Step s = {.rate = reshape_scalar(n, n->in[0]), .x = n->in[2 + i]};
+    OptimizerStep s = {.rate = reshape_scalar(n, n->in[0]), .x = n->in[2 + i]};
     s.t = as(n, reshape_scalar(n, n->in[1]), ingot_dtype_of(s.rate));
     ingot_tensor *decay = ingot_mul_c(n->c, s.x, attr_float(n, "norm_coefficient", 0));
     s.g = ingot_add(n->c, decay, n->in[2 + count + i]);
@@ -31,9 +31,9 @@ static ingot_tensor *less(Lowering *n, ingot_tensor *x, ingot_tensor *y)
     return ingot_sub(n->c, x, as(n, y, ingot_dtype_of(x)));
 }
 
-typedef ingot_tensor *StepFn(Lowering *, const Step *, ingot_tensor **state);
+typedef ingot_tensor *OptimizerFn(Lowering *, const OptimizerStep *, ingot_tensor **state);
 
-static ingot_tensor *each(Lowering *n, int n_state, StepFn *fn)
+static ingot_tensor *each(Lowering *n, int n_state, OptimizerFn *fn)
 {
     int lists = 2 + n_state, count = (n->n_in - 2) / lists;
     if (n->n_in < 2 + lists || (n->n_in - 2) % lists || n->n_out > count * (1 + n_state))
@@ -43,7 +43,7 @@ static ingot_tensor *each(Lowering *n, int n_state, StepFn *fn)
             return fault(n, "input %d is missing", i);
     for (int i = 0; i < count; i++) {
         ingot_tensor *state[2];
-        Step s = step_in(n, i, count, n_state);
+        OptimizerStep s = step_in(n, i, count, n_state);
         ingot_tensor *x = fn(n, &s, state);
         if (i < n->n_out)
             n->out[i] = x;
@@ -55,7 +55,7 @@ static ingot_tensor *each(Lowering *n, int n_state, StepFn *fn)
 }
 
 /* h' = h + g^2, x' = x - r / (1 + t decay) g / (sqrt(h') + epsilon) */
-static ingot_tensor *adagrad(Lowering *n, const Step *s, ingot_tensor **state)
+static ingot_tensor *adagrad(Lowering *n, const OptimizerStep *s, ingot_tensor **state)
 {
     ingot_tensor *slow =
         ingot_add_c(n->c, ingot_mul_c(n->c, s->t, attr_float(n, "decay_factor", 0)), 1);
@@ -80,7 +80,7 @@ static ingot_tensor *bias(Lowering *n, double base, ingot_tensor *t)
 
 /* v' = a v + (1 - a) g, h' = b h + (1 - b) g^2,
  * x' = x - r sqrt(1 - b^t) / (1 - a^t) v' / (sqrt(h') + epsilon) */
-static ingot_tensor *adam(Lowering *n, const Step *s, ingot_tensor **state)
+static ingot_tensor *adam(Lowering *n, const OptimizerStep *s, ingot_tensor **state)
 {
     double a = attr_float(n, "alpha", 0.9), b = attr_float(n, "beta", 0.999);
     ingot_tensor *square = ingot_mul(n->c, s->g, s->g);
@@ -103,7 +103,7 @@ ingot_tensor *onnx_adam(Lowering *n)
 }
 
 /* v' = a v + (t > 0 ? b : 1) g, x' = x - r v', Nesterov's: x - r (g + a v') */
-static ingot_tensor *momentum(Lowering *n, const Step *s, ingot_tensor **state)
+static ingot_tensor *momentum(Lowering *n, const OptimizerStep *s, ingot_tensor **state)
 {
     double a = attr_float(n, "alpha", 0);
     ingot_tensor *later = ingot_gt(n->c, s->t, like(n, s->t, 0));

@@ -18,11 +18,11 @@
 #define X n->in[0]
 
 enum { MAX_DEPTH = 256 };
-typedef enum { LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF } Mode;
+typedef enum { LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF } BranchMode;
 
 typedef struct {
     int64_t n, n_roots, n_targets;
-    Mode *mode;
+    BranchMode *mode;
     int64_t *feature, *yes, *no, *missing, *root;
     double *split;
     double *weight;    /* [n, n_targets] */
@@ -88,7 +88,7 @@ static int trees_depth(Lowering *n, const Trees *t)
     return (int)most;
 }
 
-static ingot_tensor *compare(Lowering *n, Mode mode, ingot_tensor *x, ingot_tensor *v)
+static ingot_tensor *compare(Lowering *n, BranchMode mode, ingot_tensor *x, ingot_tensor *v)
 {
     switch (mode) {
     case LEQ: return ingot_le(n->c, x, v);
@@ -111,7 +111,7 @@ static ingot_tensor *test(Lowering *n, const Trees *t, ingot_tensor *at, ingot_t
     for (int m = LEQ; m < MEMBER; m++) {
         if (!(used >> m & 1))
             continue;
-        ingot_tensor *is = compare(n, (Mode)m, x, v);
+        ingot_tensor *is = compare(n, (BranchMode)m, x, v);
         y = y ? ingot_where(n->c, ingot_eq(n->c, mode, ingot_scalar_i(n->c, INGOT_I64, m)), is, y)
               : is;
     }
@@ -204,20 +204,20 @@ static ingot_tensor *trees_run(Lowering *n, Trees *t, const char *how)
 
 typedef struct {
     int64_t tree, node, at;
-} Key;
+} TreeKey;
 
 static int key_order(const void *a, const void *b)
 {
-    const Key *x = a, *y = b;
+    const TreeKey *x = a, *y = b;
     if (x->tree != y->tree)
         return x->tree < y->tree ? -1 : 1;
     return (x->node > y->node) - (x->node < y->node);
 }
 
-static int64_t key_find(const Key *keys, int64_t count, int64_t tree, int64_t node)
+static int64_t key_find(const TreeKey *keys, int64_t count, int64_t tree, int64_t node)
 {
-    Key want = {tree, node, 0};
-    const Key *k = bsearch(&want, keys, (size_t)count, sizeof *keys, key_order);
+    TreeKey want = {tree, node, 0};
+    const TreeKey *k = bsearch(&want, keys, (size_t)count, sizeof *keys, key_order);
     return k ? k->at : -1;
 }
 
@@ -243,13 +243,13 @@ static const float *floats_of(Lowering *n, const char *name, int64_t count)
     return list;
 }
 
-static bool mode_read(Lowering *n, const char *text, Mode *mode)
+static bool mode_read(Lowering *n, const char *text, BranchMode *mode)
 {
     static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
                                         "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
     for (int i = 0; i < COUNT(names); i++)
         if (strcmp(names[i], text) == 0 && i != MEMBER) {
-            *mode = (Mode)i;
+            *mode = (BranchMode)i;
             return true;
         }
     fault(n, "a node has the mode '%.50s'", text);
@@ -257,7 +257,7 @@ static bool mode_read(Lowering *n, const char *text, Mode *mode)
 }
 
 /* weights of leaves: <kind>_treeids, _nodeids, _ids, _weights */
-static bool read_weights(Lowering *n, Trees *t, const Key *keys, const char *kind)
+static bool read_weights(Lowering *n, Trees *t, const TreeKey *keys, const char *kind)
 {
     char name[4][32];
     static const char *const parts[] = {"treeids", "nodeids", "ids", "weights"};
@@ -301,10 +301,10 @@ static bool read_lists(Lowering *n, Trees *t, int64_t n_targets, const char *kin
         fault(n, "its attribute 'nodes_modes' has not %d entries", count);
     if (n->failed)
         return false;
-    Key *keys = room(n, count, sizeof *keys);
+    TreeKey *keys = room(n, count, sizeof *keys);
     bool *child = room(n, count, sizeof *child);
     for (int i = 0; i < count; i++)
-        keys[i] = (Key){tree[i], ids[i], i};
+        keys[i] = (TreeKey){tree[i], ids[i], i};
     qsort(keys, (size_t)count, sizeof *keys, key_order);
     for (int i = 0; i < count; i++) {
         if (!mode_read(n, modes[i], &t->mode[i]))
@@ -522,7 +522,7 @@ static bool ensemble_nodes(Lowering *n, const Ensemble *e, Trees *t)
             fault(n, "a node has the mode %g", e->mode[i]);
             return false;
         }
-        t->mode[i] = (Mode)e->mode[i];
+        t->mode[i] = (BranchMode)e->mode[i];
         t->feature[i] = e->feature[i];
         t->missing[i] = e->missing && e->missing[i];
         t->yes[i] = child_of(n, e->yes[i], e->yes_leaf[i], e->inner, e->leaves);

@@ -181,7 +181,7 @@ ingot_tensor *onnx_col2im(Lowering *n)
 /* The four pixels around a place and their weights; index: [.., y, x] of the pixels. */
 typedef struct {
     ingot_tensor *weight[4], *y[4], *x[4];
-} Corners;
+} PixelCorners;
 
 /* floor(at) and at - floor(at) */
 static ingot_tensor *split_at(Lowering *n, ingot_tensor *at, ingot_tensor **fraction)
@@ -196,12 +196,12 @@ static ingot_tensor *rest_of(Lowering *n, ingot_tensor *x)
     return ingot_sub(n->c, like(n, x, 1), x);
 }
 
-static Corners corners(Lowering *n, ingot_tensor *y, ingot_tensor *x)
+static PixelCorners corners(Lowering *n, ingot_tensor *y, ingot_tensor *x)
 {
     ingot_tensor *fy, *fx, *y0 = split_at(n, y, &fy), *x0 = split_at(n, x, &fx);
     ingot_tensor *wy[2] = {rest_of(n, fy), fy}, *wx[2] = {rest_of(n, fx), fx};
     ingot_tensor *py[2] = {y0, ingot_add_c(n->c, y0, 1)}, *px[2] = {x0, ingot_add_c(n->c, x0, 1)};
-    Corners c;
+    PixelCorners c;
     for (int i = 0; i < 4; i++) {
         c.weight[i] = ingot_mul(n->c, wy[i / 2], wx[i % 2]);
         c.y[i] = py[i / 2];
@@ -304,7 +304,7 @@ ingot_tensor *onnx_roi_align(Lowering *n)
     ingot_tensor *ok[2], *has[2], *x = widen(n, X), *y = NULL;
     ingot_tensor *at_y = roi_clamp(n, &h, 0, &ok[0], &has[0]);
     ingot_tensor *at_x = roi_clamp(n, &w, 1, &ok[1], &has[1]);
-    Corners c = corners(n, at_y, at_x);
+    PixelCorners c = corners(n, at_y, at_x);
     ingot_tensor *index[4] = {align_axis(n, as(n, n->in[2], INGOT_I64), 0, 6), NULL, NULL, NULL};
     ingot_dim *channels = ingot_shape(X, 1);
     index[1] = align_axis(n, ingot_iota(n->c, 1, &channels, 0), 1, 6);
@@ -371,7 +371,7 @@ static ingot_tensor *deform_read(Lowering *n, const Deform *d, ingot_tensor *x,
     memcpy(seven, dims, sizeof seven);
     for (int a = 0; a < 3; a++)
         index[a] = align_axis(n, ingot_iota(n->c, 1, &seven[a], 0), a, 7);
-    Corners c = corners(n, deform_places(n, d, offset, 0), deform_places(n, d, offset, 1));
+    PixelCorners c = corners(n, deform_places(n, d, offset, 0), deform_places(n, d, offset, 1));
     for (int i = 0; i < 4; i++) {
         ingot_tensor *ok = ingot_and(n->c, within(n, c.y[i], dims[3]), within(n, c.x[i], dims[4]));
         ingot_tensor *weight = ingot_where(n->c, ok, c.weight[i], like(n, c.weight[i], 0));

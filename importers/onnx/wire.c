@@ -50,14 +50,14 @@ enum {
     FIELD_MAPPED_BYTES = 536870911
 };
 
-typedef struct Frame {
+typedef struct MessageFrame {
     const ProtobufCMessageDescriptor *desc;
     size_t end;       /* in the input */
     size_t length_at; /* in the output; the root has none */
     uint64_t seen;    /* bit i: the i-th field of desc, if it is a message or raw_data */
-} Frame;
+} MessageFrame;
 
-typedef struct Walk {
+typedef struct WireWalk {
     const uint8_t *in;
     size_t pos;
     uint8_t *out;
@@ -65,15 +65,15 @@ typedef struct Walk {
     bool known_only;
     WireError *err;
     size_t depth;
-    Frame stack[WIRE_MAX_DEPTH];
-} Walk;
+    MessageFrame stack[WIRE_MAX_DEPTH];
+} WireWalk;
 
 /* One tag and value as read. */
-typedef struct Field {
+typedef struct WireField {
     uint32_t number;
     unsigned wire;
     size_t tag_at, value_at, len; /* the value's bytes, without the length in front of them */
-} Field;
+} WireField;
 
 IMPORT_PRINTF(2, 3) static bool fail(WireError *err, const char *fmt, ...)
 {
@@ -86,7 +86,7 @@ IMPORT_PRINTF(2, 3) static bool fail(WireError *err, const char *fmt, ...)
 
 /* ---- output ------------------------------------------------------------------------------ */
 
-static bool reserve(Walk *w, size_t more)
+static bool reserve(WireWalk *w, size_t more)
 {
     if (more > INT32_MAX - w->out_len)
         return fail(w->err, "the message is larger than 2 GiB, its large weights not counted");
@@ -103,7 +103,7 @@ static bool reserve(Walk *w, size_t more)
     return true;
 }
 
-static bool put_bytes(Walk *w, const uint8_t *bytes, size_t n)
+static bool put_bytes(WireWalk *w, const uint8_t *bytes, size_t n)
 {
     if (!reserve(w, n))
         return false;
@@ -113,7 +113,7 @@ static bool put_bytes(Walk *w, const uint8_t *bytes, size_t n)
     return true;
 }
 
-static bool put_varint(Walk *w, uint64_t v)
+static bool put_varint(WireWalk *w, uint64_t v)
 {
     uint8_t buf[MAX_VARINT];
     size_t n = 0;
@@ -124,7 +124,7 @@ static bool put_varint(Walk *w, uint64_t v)
     return put_bytes(w, buf, n);
 }
 
-static bool put_fixed64(Walk *w, uint32_t number, uint64_t v)
+static bool put_fixed64(WireWalk *w, uint32_t number, uint64_t v)
 {
     uint8_t buf[8];
     for (int i = 0; i < 8; i++)
@@ -132,7 +132,7 @@ static bool put_fixed64(Walk *w, uint32_t number, uint64_t v)
     return put_varint(w, (uint64_t)number << 3 | WIRE_64) && put_bytes(w, buf, sizeof buf);
 }
 
-static void patch_length(Walk *w, const Frame *f)
+static void patch_length(WireWalk *w, const MessageFrame *f)
 {
     size_t len = w->out_len - f->length_at - PADDED_LENGTH;
     for (int i = 0; i < PADDED_LENGTH; i++)
@@ -158,7 +158,7 @@ static bool get_varint(const uint8_t *in, size_t *pos, size_t end, uint64_t *v)
 }
 
 /* Reads tag, length and extent of the next field; the position is left after its value. */
-static bool get_field(Walk *w, const Frame *f, Field *field)
+static bool get_field(WireWalk *w, const MessageFrame *f, WireField *field)
 {
     const char *message = f->desc->short_name;
     uint64_t tag = 0, len = 0;
@@ -235,7 +235,8 @@ static bool packed_is_sound(const uint8_t *in, size_t pos, size_t len, unsigned 
 }
 
 /* Wire type, packed lists, strings, and that what can be there once is there once. */
-static bool check_field(Walk *w, Frame *f, const Field *field, const ProtobufCFieldDescriptor *fd)
+static bool check_field(WireWalk *w, MessageFrame *f, const WireField *field,
+                        const ProtobufCFieldDescriptor *fd)
 {
     const char *message = f->desc->short_name;
     unsigned wire = declared_wire(fd);
@@ -267,7 +268,7 @@ static bool check_field(Walk *w, Frame *f, const Field *field, const ProtobufCFi
 
 /* ---- the walk ---------------------------------------------------------------------------- */
 
-static bool enter(Walk *w, const Field *field, const ProtobufCFieldDescriptor *fd)
+static bool enter(WireWalk *w, const WireField *field, const ProtobufCFieldDescriptor *fd)
 {
     if (w->depth == WIRE_MAX_DEPTH)
         return fail(w->err, "%s: messages are nested more than %d deep", fd->name, WIRE_MAX_DEPTH);
@@ -275,15 +276,15 @@ static bool enter(Walk *w, const Field *field, const ProtobufCFieldDescriptor *f
     size_t length_at = w->out_len;
     if (!put_bytes(w, open_length, sizeof open_length))
         return false;
-    w->stack[w->depth++] = (Frame){
+    w->stack[w->depth++] = (MessageFrame){
         .desc = fd->descriptor, .end = field->value_at + field->len, .length_at = length_at};
     w->pos = field->value_at;
     return true;
 }
 
-static bool copy_field(Walk *w, Frame *f)
+static bool copy_field(WireWalk *w, MessageFrame *f)
 {
-    Field field = {0};
+    WireField field = {0};
     if (!get_field(w, f, &field))
         return false;
     const ProtobufCFieldDescriptor *fd =
@@ -317,11 +318,11 @@ bool wire_slim(Span message, const ProtobufCMessageDescriptor *root, bool known_
 {
     *slim = (WireSlim){0};
     *err = (WireError){0};
-    Walk w = {.in = message.data, .known_only = known_only, .err = err};
-    w.stack[w.depth++] = (Frame){.desc = root, .end = message.len};
+    WireWalk w = {.in = message.data, .known_only = known_only, .err = err};
+    w.stack[w.depth++] = (MessageFrame){.desc = root, .end = message.len};
     bool ok = reserve(&w, 1); /* an empty message, too, is a buffer */
     while (ok && w.depth > 0) {
-        Frame *f = &w.stack[w.depth - 1];
+        MessageFrame *f = &w.stack[w.depth - 1];
         err->offset = w.pos;
         if (w.pos < f->end) {
             ok = copy_field(&w, f);

@@ -30,7 +30,7 @@ int driver_fail(int status, const char *format, ...)
 enum { MOST_READ = 1 << 30 };
 
 /* The weights file that lies beside the executable. */
-static int open_weights(Session *s, const char *argv0)
+static int open_weights(DriverSession *s, const char *argv0)
 {
     const igrt_model *m = s->model;
     char path[PATH_BYTES];
@@ -62,7 +62,7 @@ static int open_weights(Session *s, const char *argv0)
 }
 
 /* A block of exactly the bytes that the model asks for: a sanitizer sees what goes beyond. */
-static void *allocate_block(const Session *s, size_t bytes)
+static void *allocate_block(const DriverSession *s, size_t bytes)
 {
     void *p = driver_allocate(bytes, s->model->arena_align);
     if (!p)
@@ -74,7 +74,7 @@ static void *allocate_block(const Session *s, size_t bytes)
 }
 
 /* The arena, or the memories that it is divided among. */
-static int allocate_arena(Session *s)
+static int allocate_arena(DriverSession *s)
 {
     const igrt_model *m = s->model;
     if (!m->n_memories) {
@@ -130,7 +130,7 @@ static int explain_cpu(const igrt_model *m, const igrt_fault *f, char *out, size
     return n > 0;
 }
 
-static int start(Session *s, const char *argv0)
+static int start(DriverSession *s, const char *argv0)
 {
     const igrt_model *m = s->model;
     int status = open_weights(s, argv0);
@@ -175,7 +175,7 @@ static int start(Session *s, const char *argv0)
     return IGRT_EXIT_OK;
 }
 
-int driver_run(Session *s)
+int driver_run(DriverSession *s)
 {
     igrt_status ret = s->model->run(s->ctx, s->inputs, s->outputs);
     char why[512];
@@ -203,7 +203,7 @@ int driver_run(Session *s)
     return driver_fail(IGRT_EXIT_MODEL, "run: %s (status %d)", igrt_status_text(ret), (int)ret);
 }
 
-static int selftest(Session *s)
+static int selftest(DriverSession *s)
 {
     const igrt_status ret = s->model->selftest ? s->model->selftest(s->ctx) : IGRT_ERR_NO_SELFTEST;
     if (ret == IGRT_ERR_NO_SELFTEST)
@@ -217,9 +217,9 @@ static int selftest(Session *s)
     return IGRT_EXIT_OK;
 }
 
-static int work(Session *s, const char *argv0)
+static int work(DriverSession *s, const char *argv0)
 {
-    const Options *o = s->options;
+    const DriverOptions *o = s->options;
     if (o->mode == MODE_PROFILE) {
         s->config.clock = driver_now;
         s->config.profile = driver_note_step;
@@ -256,7 +256,7 @@ static int work(Session *s, const char *argv0)
     return status == IGRT_EXIT_OK ? driver_write_outputs(s) : status;
 }
 
-static void finish(Session *s)
+static void finish(DriverSession *s)
 {
     const igrt_model *m = s->model;
     if (s->ready)
@@ -285,8 +285,8 @@ static void finish(Session *s)
 
 int igrt_driver_main(int argc, char **argv, const igrt_model *model)
 {
-    static Session session; /* large: it holds the pool */
-    Options options = {.mode = MODE_RUN, .threads = 1};
+    static DriverSession session; /* large: it holds the pool */
+    DriverOptions options = {.mode = MODE_RUN, .threads = 1};
     the_model = model;
     memset(&session, 0, sizeof session);
 #if defined(__wasi__) /* starts in /, and is told where its user is */

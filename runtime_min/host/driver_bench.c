@@ -49,7 +49,7 @@ static int compare_times(const void *a, const void *b)
 }
 
 /* Inputs and outputs go to the device, or (back: without what is in them) are let go of there. */
-static int move_to_device(Session *s, int back)
+static int move_to_device(DriverSession *s, int back)
 {
     const igrt_model *m = s->model;
     igrt_status status = IGRT_OK;
@@ -84,7 +84,7 @@ static int move_to_device(Session *s, int back)
                                            igrt_status_text(status), (int)status);
 }
 
-static int wait_for_device(Session *s)
+static int wait_for_device(DriverSession *s)
 {
     const igrt_status status = s->model->wait(s->ctx);
     return status == IGRT_OK ? IGRT_EXIT_OK
@@ -96,7 +96,7 @@ enum {
     RUNS_IN_FLIGHT = 20
 }; /* of bench, with memory on the device: then the device never waits for the host */
 
-int driver_bench(Session *s)
+int driver_bench(DriverSession *s)
 {
     const int device = (s->config.flags & IGRT_ON_DEVICE) != 0, runs = device ? RUNS_IN_FLIGHT : 1;
     size_t n = 0, room = 1024;
@@ -146,7 +146,7 @@ int driver_bench(Session *s)
 
 /* Of a model that is slow fewer runs tell as much: what disturbs one of its steps is short beside
  * it. */
-int driver_profile(Session *s)
+int driver_profile(DriverSession *s)
 {
     enum { LEAST_RUNS = 3, MOST_RUNS = 10 };
     const Profile *p = &s->profile;
@@ -170,7 +170,7 @@ int driver_profile(Session *s)
 }
 
 /* The last of three runs, when caches and threads are warm. */
-int driver_timeline(Session *s)
+int driver_timeline(DriverSession *s)
 {
     int status = IGRT_EXIT_OK;
     for (int i = 0; i < 3 && status == IGRT_EXIT_OK; i++) {

@@ -80,7 +80,7 @@ static int tensor_path(char *path, const char *dir, const char *stem, int number
                           : driver_fail(IGRT_EXIT_USAGE, "%s: the path is too long", dir);
 }
 
-static int read_input(Session *s, const char *path, const igrt_io *io)
+static int read_input(DriverSession *s, const char *path, const igrt_io *io)
 {
     int64_t dims[IGRT_MAX_RANK] = {0};
     void *data;
@@ -94,7 +94,7 @@ static int read_input(Session *s, const char *path, const igrt_io *io)
 }
 
 /* The files of a sequence's folder, up to the first that is missing. */
-static int read_sequence(Session *s, const Argument *a, int number)
+static int read_sequence(DriverSession *s, const Argument *a, int number)
 {
     char path[PATH_BYTES];
     int64_t length = 0;
@@ -115,7 +115,7 @@ static int read_sequence(Session *s, const Argument *a, int number)
     return IGRT_EXIT_OK;
 }
 
-int driver_read_inputs(Session *s)
+int driver_read_inputs(DriverSession *s)
 {
     char path[PATH_BYTES];
     Cursor at = {0, 0};
@@ -141,7 +141,7 @@ int driver_read_inputs(Session *s)
     return IGRT_EXIT_OK;
 }
 
-int driver_allocate_outputs(Session *s)
+int driver_allocate_outputs(DriverSession *s)
 {
     for (int i = 0; i < s->model->n_outputs; i++) {
         const igrt_io *io = &s->model->outputs[i];
@@ -183,7 +183,7 @@ void driver_drop(const char *path)
         unlink(path);
 }
 
-static int write_output(const Session *s, const char *path, const igrt_io *io)
+static int write_output(const DriverSession *s, const char *path, const igrt_io *io)
 {
     int64_t dims[IGRT_MAX_RANK] = {0};
     driver_dims(s->outputs, io, dims);
@@ -194,7 +194,7 @@ static int write_output(const Session *s, const char *path, const igrt_io *io)
 }
 
 /* Into the folder `path`; what an earlier run has left there goes. */
-static int write_sequence(const Session *s, const char *path, const Argument *a, int number,
+static int write_sequence(const DriverSession *s, const char *path, const Argument *a, int number,
                           int absent)
 {
     char file[PATH_BYTES];
@@ -212,7 +212,7 @@ static int write_sequence(const Session *s, const char *path, const Argument *a,
     return status;
 }
 
-int driver_write_outputs(const Session *s)
+int driver_write_outputs(const DriverSession *s)
 {
     char path[PATH_BYTES];
     Cursor at = {0, 0};

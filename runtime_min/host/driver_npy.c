@@ -115,12 +115,12 @@ void *driver_allocate(size_t bytes, size_t align)
 /* ---- reading .npy ------------------------------------------------------------------------ */
 
 /* A parsed header. */
-typedef struct Npy {
+typedef struct NpyHeader {
     char descr[16]; /* "<f4" */
     int fortran;
     int rank;
     int64_t dims[IGRT_MAX_RANK];
-} Npy;
+} NpyHeader;
 
 /* Just after the colon of a key of the header's dict; NULL if the key is not there. */
 static const char *find_key(const char *header, const char *key)
@@ -142,7 +142,7 @@ static int bad_header(const char *path, const char *why)
     return driver_fail(IGRT_EXIT_INPUT, "%s: not a readable .npy file: %s", path, why);
 }
 
-static int parse_header(const char *path, const char *header, Npy *npy)
+static int parse_header(const char *path, const char *header, NpyHeader *npy)
 {
     const char *descr = find_key(header, "descr"), *order = find_key(header, "fortran_order");
     const char *shape = find_key(header, "shape");
@@ -184,7 +184,7 @@ static int parse_header(const char *path, const char *header, Npy *npy)
     }
 }
 
-static int read_header(const char *path, FILE *f, Npy *npy)
+static int read_header(const char *path, FILE *f, NpyHeader *npy)
 {
     unsigned char h[12];
     if (fread(h, 1, 10, f) != 10 || memcmp(h, "\x93NUMPY", 6))
@@ -214,7 +214,7 @@ static int read_header(const char *path, FILE *f, Npy *npy)
 }
 
 /* Whether the file's type is the declared one. */
-static int same_type(const Npy *npy, igrt_dtype dtype)
+static int same_type(const NpyHeader *npy, igrt_dtype dtype)
 {
     const char order = npy->descr[0], *name = npy->descr + 1;
     if (dtype == IGRT_STRING)
@@ -226,7 +226,7 @@ static int same_type(const Npy *npy, igrt_dtype dtype)
     return !strcmp(name, dtype_descr(dtype));
 }
 
-static int check_shape(const char *path, const Npy *npy, const igrt_io *io)
+static int check_shape(const char *path, const NpyHeader *npy, const igrt_io *io)
 {
     char has[256], wants[256];
     /* one element is a scalar, whatever its dims */
@@ -244,7 +244,7 @@ static int check_shape(const char *path, const Npy *npy, const igrt_io *io)
 }
 
 /* Column-major to row-major. */
-static void transpose(char *to, const char *from, const Npy *npy, size_t item)
+static void transpose(char *to, const char *from, const NpyHeader *npy, size_t item)
 {
     int64_t at[IGRT_MAX_RANK] = {0};
     const size_t n = npy_count(npy->dims, npy->rank);
@@ -296,7 +296,7 @@ static void *string_pointers(char *text, size_t n, size_t width)
 int npy_read(const char *path, const igrt_io *io, void **data, int64_t *dims)
 {
     char text[256];
-    Npy npy = {.rank = 0};
+    NpyHeader npy = {.rank = 0};
     *data = NULL;
     FILE *f = fopen(path, "rb");
     if (!f)

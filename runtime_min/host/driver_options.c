@@ -56,7 +56,7 @@ static int usage_error(const char *argv0, const char *why, const char *what)
     return driver_fail(IGRT_EXIT_USAGE, "%s%s (%s --help tells more)", why, what, argv0);
 }
 
-int driver_options(int argc, char **argv, const igrt_model *model, Options *o)
+int driver_options(int argc, char **argv, const igrt_model *model, DriverOptions *o)
 {
     const char *place[2] = {NULL, NULL};
     int n = 0;

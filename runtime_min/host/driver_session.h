@@ -13,10 +13,10 @@
 
 enum { PATH_BYTES = 4096 };
 
-typedef enum Mode { MODE_RUN, MODE_BENCH, MODE_PROFILE, MODE_SELFTEST } Mode;
+typedef enum DriverMode { MODE_RUN, MODE_BENCH, MODE_PROFILE, MODE_SELFTEST } DriverMode;
 
-typedef struct Options {
-    Mode mode;
+typedef struct DriverOptions {
+    DriverMode mode;
     int threads;
     double seconds;
     unsigned flags;
@@ -25,22 +25,22 @@ typedef struct Options {
     const char *gpu, *target;
     const char *in, *out;
     const char *places, *trace, *follow, *timeline; /* files, or NULL */
-} Options;
+} DriverOptions;
 
 /* What a step writes, as the file of places tells: bytes of the arena, or of an output. */
-typedef struct Place {
+typedef struct TracePlace {
     int step, output; /* output -1: the arena */
     size_t offset, bytes;
-} Place;
+} TracePlace;
 
 /* --trace: the bytes of each place go to a file after its step; --follow: then others take their
  * place. */
-typedef struct Trace {
+typedef struct DriverTrace {
     FILE *to, *from;
-    Place *place;
+    TracePlace *place;
     int n;
     int failed;
-} Trace;
+} DriverTrace;
 
 /* The steps of one run, as the profile callback sees them. */
 typedef struct Profile {
@@ -52,9 +52,9 @@ typedef struct Profile {
 } Profile;
 
 /* Everything the driver holds while it runs. */
-typedef struct Session {
+typedef struct DriverSession {
     const igrt_model *model;
-    const Options *options;
+    const DriverOptions *options;
     igrt_pool pool;
     igrt_config config;
     igrt_memory *memory;
@@ -63,9 +63,9 @@ typedef struct Session {
     igrt_timeline timeline;
     int ready; /* init was done */
     int ran;   /* once at least */
-    Trace trace;
+    DriverTrace trace;
     Profile profile;
-} Session;
+} DriverSession;
 
 /* driver_io.c: a file that could not be written whole goes; devices and pipes stay. */
 void driver_drop(const char *path);
@@ -91,27 +91,27 @@ int driver_next_input(const igrt_model *m, Cursor *at, Argument *a);
 int driver_next_output(const igrt_model *m, Cursor *at, Argument *a);
 
 /* Files to and from memory; exit statuses. */
-int driver_read_inputs(Session *s);
-int driver_allocate_outputs(Session *s);
-int driver_write_outputs(const Session *s);
+int driver_read_inputs(DriverSession *s);
+int driver_allocate_outputs(DriverSession *s);
+int driver_write_outputs(const DriverSession *s);
 
 /* driver.c: the model runs once; exit status. */
-int driver_run(Session *s);
+int driver_run(DriverSession *s);
 
 /* driver_trace.c: opens the files; what the model calls after each step. */
-int driver_open_trace(Session *s);
+int driver_open_trace(DriverSession *s);
 void driver_trace_step(void *user, int step, const char *name, uint64_t nanoseconds);
 
 /* driver_bench.c: times, of the model, of its steps, of its threads; what the model calls for
  * them. */
 uint64_t driver_now(void *user);
 void driver_note_step(void *user, int step, const char *name, uint64_t nanoseconds);
-int driver_bench(Session *s);
-int driver_profile(Session *s);
-int driver_timeline(Session *s);
+int driver_bench(DriverSession *s);
+int driver_profile(DriverSession *s);
+int driver_timeline(DriverSession *s);
 
 /* driver_options.c: the command line; exit status. */
-int driver_options(int argc, char **argv, const igrt_model *model, Options *o);
+int driver_options(int argc, char **argv, const igrt_model *model, DriverOptions *o);
 void driver_help(FILE *f, const igrt_model *m, const char *argv0);
 
 #endif

@@ -31,7 +31,7 @@ static uint64_t step_clock(void *user)
     return t->last;
 }
 
-static igrt_span *add_span(igrt_row *row)
+static igrt_span *add_span(igrt_timeline_row *row)
 {
     if (row->n == row->room) {
         const size_t room = row->room ? 2 * row->room : 256;
@@ -47,7 +47,7 @@ static igrt_span *add_span(igrt_row *row)
 static void watch_task(void *user, int64_t i, int worker, int end)
 {
     igrt_timeline *t = user;
-    igrt_row *row = &t->row[worker];
+    igrt_timeline_row *row = &t->row[worker];
     if (!end) {
         row->begin = now();
         return;
@@ -66,7 +66,7 @@ static void step_done(void *user, int step, const char *name, uint64_t nanosecon
     if (!t->recording)
         return;
     for (int w = 0; w < IGRT_POOL_MAX; w++) {
-        igrt_row *row = &t->row[w];
+        igrt_timeline_row *row = &t->row[w];
         for (; row->open < row->n; row->open++) {
             row->span[row->open].name = name;
             row->span[row->open].step = step;
@@ -110,7 +110,7 @@ int igrt_timeline_write(const igrt_timeline *t, const char *model, const char *p
             "{\"name\": \"%s\"}}",
             model);
     for (int w = 0; w < IGRT_POOL_MAX; w++) {
-        const igrt_row *row = &t->row[w];
+        const igrt_timeline_row *row = &t->row[w];
         if (row->n)
             fprintf(f,
                     ",\n{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", "

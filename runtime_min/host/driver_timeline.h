@@ -16,16 +16,16 @@ typedef struct igrt_span {
 } igrt_span;
 
 /* What one thread has done. */
-typedef struct igrt_row {
+typedef struct igrt_timeline_row {
     igrt_span *span;
     uint64_t begin;       /* of the task that is running */
     size_t n, room, open; /* open: the first part whose step is not known yet */
-} igrt_row;
+} igrt_timeline_row;
 
 typedef struct igrt_timeline {
     int recording, failed; /* failed: there was no memory for all of it */
     uint64_t last;         /* moment of the clock of steps */
-    igrt_row row[IGRT_POOL_MAX];
+    igrt_timeline_row row[IGRT_POOL_MAX];
 } igrt_timeline;
 
 /* Sets clock and profile of a config, and watches its pool, which has been started. */

@@ -9,19 +9,19 @@
 #include <string.h>
 
 /* A line for each place: step, output or -1, offset, bytes. */
-int driver_open_trace(Session *s)
+int driver_open_trace(DriverSession *s)
 {
-    const Options *o = s->options;
-    Trace *t = &s->trace;
+    const DriverOptions *o = s->options;
+    DriverTrace *t = &s->trace;
     FILE *f = fopen(o->places, "r");
     long long at[4];
     while (f && fscanf(f, "%lld %lld %lld %lld", &at[0], &at[1], &at[2], &at[3]) == 4) {
-        Place *grown =
+        TracePlace *grown =
             t->n % 64 ? t->place : realloc(t->place, (size_t)(t->n + 64) * sizeof *grown);
         if (!grown)
             break;
         t->place = grown;
-        t->place[t->n++] = (Place){(int)at[0], (int)at[1], (size_t)at[2], (size_t)at[3]};
+        t->place[t->n++] = (TracePlace){(int)at[0], (int)at[1], (size_t)at[2], (size_t)at[3]};
     }
     const int whole = f && feof(f);
     if (f)
@@ -37,7 +37,7 @@ int driver_open_trace(Session *s)
     return IGRT_EXIT_OK;
 }
 
-static char *place_data(const Session *s, const Place *p)
+static char *place_data(const DriverSession *s, const TracePlace *p)
 {
     const igrt_io *io;
     size_t room;
@@ -54,11 +54,11 @@ static char *place_data(const Session *s, const Place *p)
 
 void driver_trace_step(void *user, int step, const char *name, uint64_t nanoseconds)
 {
-    Session *s = user;
-    Trace *t = &s->trace;
+    DriverSession *s = user;
+    DriverTrace *t = &s->trace;
     (void)name, (void)nanoseconds;
     for (int i = 0; i < t->n && !t->failed; i++) {
-        const Place *p = &t->place[i];
+        const TracePlace *p = &t->place[i];
         char *data = p->step == step ? place_data(s, p) : NULL;
         if (p->step != step)
             continue;

@@ -41,16 +41,16 @@ int igrt_text_encode(int32_t c, char out[4])
 
 /* ---- cases ---------------------------------------------------------------------------------- */
 
-typedef struct Run {
+typedef struct CaseRun {
     int32_t first, last, step, difference;
-} Run;
+} CaseRun;
 
 #define CASE_RUN(first, last, step, difference) {first, last, step, difference},
-static const Run lower[] = {CASE_LOWER(CASE_RUN)};
-static const Run upper[] = {CASE_UPPER(CASE_RUN)};
+static const CaseRun lower[] = {CASE_LOWER(CASE_RUN)};
+static const CaseRun upper[] = {CASE_UPPER(CASE_RUN)};
 
 /* The runs are in order and do not overlap: the first that ends at or after c decides. */
-static int32_t mapped(const Run *run, int n, int32_t c)
+static int32_t mapped(const CaseRun *run, int n, int32_t c)
 {
     int lo = 0, hi = n;
     for (int step = 0; lo < hi && step < 32; step++) { /* each halves what is left */

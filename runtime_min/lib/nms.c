@@ -15,27 +15,27 @@
  */
 #include "igrt_lib.h"
 
-typedef struct Candidate {
+typedef struct ScoredBox {
     float score;
     int64_t box;
-} Candidate;
+} ScoredBox;
 
-typedef struct Corners {
+typedef struct BoxCorners {
     float y1, x1, y2, x2;
-} Corners;
+} BoxCorners;
 
-static Corners corners(const float *b, int centered)
+static BoxCorners corners(const float *b, int centered)
 {
     if (centered) {
         const float w = b[2] * 0.5f, h = b[3] * 0.5f;
-        return (Corners){b[1] - h, b[0] - w, b[1] + h, b[0] + w};
+        return (BoxCorners){b[1] - h, b[0] - w, b[1] + h, b[0] + w};
     }
-    return (Corners){igrt_min_f32(b[0], b[2]), igrt_min_f32(b[1], b[3]), igrt_max_f32(b[0], b[2]),
-                     igrt_max_f32(b[1], b[3])};
+    return (BoxCorners){igrt_min_f32(b[0], b[2]), igrt_min_f32(b[1], b[3]),
+                        igrt_max_f32(b[0], b[2]), igrt_max_f32(b[1], b[3])};
 }
 
 /* Intersection over union > threshold; boxes without area overlap nothing. */
-static int overlap(const Corners *a, const Corners *b, float threshold)
+static int overlap(const BoxCorners *a, const BoxCorners *b, float threshold)
 {
     const float h = igrt_min_f32(a->y2, b->y2) - igrt_max_f32(a->y1, b->y1);
     const float w = igrt_min_f32(a->x2, b->x2) - igrt_max_f32(a->x1, b->x1);
@@ -47,15 +47,15 @@ static int overlap(const Corners *a, const Corners *b, float threshold)
     return both / (area_a + area_b - both) > threshold;
 }
 
-static int after(const Candidate *a, const Candidate *b)
+static int after(const ScoredBox *a, const ScoredBox *b)
 {
     return a->score != b->score ? a->score < b->score : a->box > b->box;
 }
 
 /* A heap with the next candidate on top. */
-static void sink(Candidate *heap, int64_t i, int64_t n)
+static void sink(ScoredBox *heap, int64_t i, int64_t n)
 {
-    const Candidate item = heap[i];
+    const ScoredBox item = heap[i];
     for (int level = 0; level < 64; level++) { /* of the heap */
         int64_t child = 2 * i + 1;
         if (child >= n)
@@ -87,7 +87,7 @@ IGRT_LIB(nms)
     const int64_t *most = optional(in, nin, 2);
     const float *iou = optional(in, nin, 3), *least = optional(in, nin, 4);
     const float threshold = iou ? *iou : 0.0f;
-    Candidate *heap = scratch;
+    ScoredBox *heap = scratch;
     int64_t *y = out->data, count = 0;
     for (int64_t b = 0; b < in[1].dims[0]; b++) {
         const float *boxes = (const float *)in[0].data + b * n * 4;
@@ -97,18 +97,18 @@ IGRT_LIB(nms)
             int64_t left = 0;
             for (int64_t i = 0; i < n; i++)
                 if (scores[i] == scores[i] && (!least || scores[i] > *least))
-                    heap[left++] = (Candidate){scores[i], i};
+                    heap[left++] = (ScoredBox){scores[i], i};
             for (int64_t i = left / 2; i-- > 0;)
                 sink(heap, i, left);
             for (int64_t tried = 0; tried < n && left > 0 && count - begin < (most ? *most : 0);
                  tried++) {
                 const int64_t box = heap[0].box;
-                const Corners mine = corners(boxes + 4 * box, attr_i[0] != 0);
+                const BoxCorners mine = corners(boxes + 4 * box, attr_i[0] != 0);
                 heap[0] = heap[--left];
                 sink(heap, 0, left ? left : 1);
                 int keep = 1;
                 for (int64_t t = begin; t < count && keep; t++) {
-                    const Corners other = corners(boxes + 4 * y[3 * t + 2], attr_i[0] != 0);
+                    const BoxCorners other = corners(boxes + 4 * y[3 * t + 2], attr_i[0] != 0);
                     keep = !overlap(&mine, &other, threshold);
                 }
                 if (!keep)

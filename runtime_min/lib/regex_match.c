@@ -23,12 +23,12 @@
 enum { MATCH, JUMP, FORK, RANGES, OUTSIDE, AT };
 enum { AT_BEGIN, AT_END, AT_LINE_BEGIN, AT_LINE_END, AT_EDGE, AT_NO_EDGE };
 
-typedef struct Machine {
+typedef struct RegexMachine {
     const int32_t *code;
     int32_t n;
     int32_t *seen;  /* by instruction: the step at which it was reached last */
     int32_t *stack; /* at most n: an instruction is marked when it is pushed */
-} Machine;
+} RegexMachine;
 
 static int is_word(int32_t c)
 {
@@ -51,8 +51,8 @@ static int holds(int32_t what, int32_t before, int32_t after)
 }
 
 /* Adds instruction `from` to the list, and all that it leads to without a character. */
-static int32_t reach(const Machine *m, int32_t from, int32_t step, int32_t before, int32_t after,
-                     int32_t *list, int32_t count)
+static int32_t reach(const RegexMachine *m, int32_t from, int32_t step, int32_t before,
+                     int32_t after, int32_t *list, int32_t count)
 {
     int32_t depth = 0;
     if (m->seen[from] == step)
@@ -79,7 +79,7 @@ static int32_t reach(const Machine *m, int32_t from, int32_t step, int32_t befor
     return count;
 }
 
-static int takes(const Machine *m, const int32_t *i, int32_t c)
+static int takes(const RegexMachine *m, const int32_t *i, int32_t c)
 {
     const int32_t *range = m->code + i[1];
     for (int32_t k = 0; k < i[2]; k++)
@@ -93,7 +93,7 @@ static int32_t peek(const char *s)
     return *s ? igrt_text_next(&s) : NONE;
 }
 
-static int matches(const Machine *m, const char *s, int32_t *now, int32_t *next)
+static int matches(const RegexMachine *m, const char *s, int32_t *now, int32_t *next)
 {
     int32_t step = 0;
     for (int32_t i = 0; i < m->n; i++)
@@ -129,7 +129,7 @@ IGRT_LIB(regex_match)
     if (scratch_bytes < IGRT_REGEX_MATCH_SCRATCH(n))
         return IGRT_ERR_SCRATCH;
     int32_t *room = scratch;
-    const Machine m = {program + 1, n, room, room + n};
+    const RegexMachine m = {program + 1, n, room, room + n};
     const int64_t count = igrt_lib_numel(in, 0, in->rank);
     const char *const *x = in->data;
     uint8_t *y = out->data;

@@ -17,20 +17,20 @@
 #include "igrt_lib.h"
 
 /* Smaller is better: keys are complemented for the largest. */
-typedef struct Item {
+typedef struct RankedItem {
     uint64_t key;
     int64_t index;
-} Item;
+} RankedItem;
 
-static int worse(const Item *a, const Item *b)
+static int worse(const RankedItem *a, const RankedItem *b)
 {
     return a->key != b->key ? a->key > b->key : a->index > b->index;
 }
 
 /* Sinks heap[i] in a heap of n with the worst on top. */
-static void sink(Item *heap, int64_t i, int64_t n)
+static void sink(RankedItem *heap, int64_t i, int64_t n)
 {
-    const Item item = heap[i];
+    const RankedItem item = heap[i];
     for (int level = 0; level < 64; level++) { /* of the heap */
         int64_t child = 2 * i + 1;
         if (child >= n)
@@ -46,22 +46,22 @@ static void sink(Item *heap, int64_t i, int64_t n)
 }
 
 /* The k best of n elements that start at `base` and lie `step` apart, best first. */
-static void select_best(const igrt_tensor *x, int64_t base, int64_t step, int64_t n, Item *heap,
-                        int64_t k, uint64_t flip)
+static void select_best(const igrt_tensor *x, int64_t base, int64_t step, int64_t n,
+                        RankedItem *heap, int64_t k, uint64_t flip)
 {
     for (int64_t i = 0; i < k; i++)
-        heap[i] = (Item){igrt_lib_key(x, base + i * step) ^ flip, i};
+        heap[i] = (RankedItem){igrt_lib_key(x, base + i * step) ^ flip, i};
     for (int64_t i = k / 2; i-- > 0;)
         sink(heap, i, k);
     for (int64_t i = k; i < n; i++) {
-        const Item item = {igrt_lib_key(x, base + i * step) ^ flip, i};
+        const RankedItem item = {igrt_lib_key(x, base + i * step) ^ flip, i};
         if (k && worse(&heap[0], &item)) {
             heap[0] = item;
             sink(heap, 0, k);
         }
     }
     for (int64_t last = k - 1; last > 0; last--) {
-        const Item item = heap[0];
+        const RankedItem item = heap[0];
         heap[0] = heap[last];
         heap[last] = item;
         sink(heap, 0, last);
@@ -95,7 +95,7 @@ IGRT_LIB(topk)
     const unsigned char *x = in->data;
     unsigned char *values = out->data;
     int64_t *indices = nout == 2 ? out[1].data : NULL;
-    Item *heap = scratch;
+    RankedItem *heap = scratch;
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             const int64_t base = o * n * inner + i;

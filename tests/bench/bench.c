@@ -48,14 +48,14 @@ static void sink_to_stderr(void *user, ingot_level level, const char *message)
     say("%s", message);
 }
 
-static bool graph_build(const Case *k, Graph *g, double *flops)
+static bool graph_build(const BenchCase *k, BenchGraph *g, double *flops)
 {
-    *g = (Graph){.c = ingot_context_new(sink_to_stderr, NULL), .a = arena_new()};
+    *g = (BenchGraph){.c = ingot_context_new(sink_to_stderr, NULL), .a = arena_new()};
     *flops = k->build(g, k->p);
     return !ingot_error_count(g->c);
 }
 
-static void graph_free(Graph *g)
+static void graph_free(BenchGraph *g)
 {
     ingot_context_free(g->c);
     arena_free(g->a);
@@ -83,7 +83,7 @@ static double element(ingot_dtype d, const void *data, size_t i)
 }
 
 /* The largest difference over the largest magnitude; -1 if they are not of one shape. */
-static double difference(const Value *got, const Value *want)
+static double difference(const HostTensor *got, const HostTensor *want)
 {
     double worst = 0, scale = 0;
     if (got->dtype != want->dtype || got->rank != want->rank ||
@@ -101,7 +101,7 @@ static double difference(const Value *got, const Value *want)
 
 /* What the interpreter gives, kept in a file: it takes a second for every 200 million
  * operations. */
-static bool expected(Graph *g, const char *file, Value *want)
+static bool expected(BenchGraph *g, const char *file, HostTensor *want)
 {
     ingot_status status;
     ingot_value in[MAX_INPUTS], out;
@@ -114,7 +114,7 @@ static bool expected(Graph *g, const char *file, Value *want)
     }
     if (ingot_interpret(g->c, g->nin, in, 1, &out) != INGOT_OK)
         return false;
-    *want = (Value){
+    *want = (HostTensor){
         .dtype = out.dtype, .rank = out.rank, .count = 1, .data = (void *)(uintptr_t)out.data};
     for (int i = 0; i < out.rank; i++)
         want->count *= (size_t)(want->dims[i] = out.dims[i]);
@@ -122,10 +122,10 @@ static bool expected(Graph *g, const char *file, Value *want)
     return value_write(g->a, file, "", want, &status);
 }
 
-static bool result_is_good(const Case *k, Graph *g, const char *dir)
+static bool result_is_good(const BenchCase *k, BenchGraph *g, const char *dir)
 {
     ingot_status status;
-    Value got, want;
+    HostTensor got, want;
     const char *argv[] = {arena_printf(g->a, "%s/model", dir), arena_printf(g->a, "%s/in", dir),
                           arena_printf(g->a, "%s/out", dir), NULL};
     if (process_run(argv) ||
@@ -140,7 +140,7 @@ static bool result_is_good(const Case *k, Graph *g, const char *dir)
 
 /* ---- one case -------------------------------------------------------------------------------- */
 
-static const char *case_dir(Arena *a, const Asked *o, const Case *k)
+static const char *case_dir(Arena *a, const Asked *o, const BenchCase *k)
 {
     char *dir = arena_printf(a, "%s/%s", o->dir, k->name);
     for (char *p = dir + strlen(o->dir) + 1; *p; p++)
@@ -149,9 +149,9 @@ static const char *case_dir(Arena *a, const Asked *o, const Case *k)
     return dir;
 }
 
-static bool prepare(const Asked *o, const Case *k)
+static bool prepare(const Asked *o, const BenchCase *k)
 {
-    Graph g;
+    BenchGraph g;
     double flops;
     bool ok = graph_build(k, &g, &flops);
     const char *dir = case_dir(g.a, o, k);
@@ -175,7 +175,7 @@ static bool prepare(const Asked *o, const Case *k)
 static double result_bytes(Arena *a, const char *dir)
 {
     ingot_status status;
-    Value v;
+    HostTensor v;
     return value_read(a, arena_printf(a, "%s/out/output_0.npy", dir), &v, &status) ? (double)v.bytes
                                                                                    : 0;
 }
@@ -213,11 +213,11 @@ static bool time_beside_roof(Arena *a, const Asked *o, const char *dir, Roof *ro
 }
 
 /* before: milliseconds of the case before, or 0; becomes this one's. */
-static bool measure(const Asked *o, const Case *k, double *before)
+static bool measure(const Asked *o, const BenchCase *k, double *before)
 {
     static const char *const unit[] = {"% flops", "% flops of f64", "% operations on bytes",
                                        "% bytes", "% of the case before"};
-    Graph g;
+    BenchGraph g;
     Roof roof;
     double flops, ms = 0;
     bool ok = graph_build(k, &g, &flops);
@@ -247,7 +247,7 @@ static bool measure(const Asked *o, const Case *k, double *before)
     return ok;
 }
 
-static bool case_is_asked(const Asked *o, const Case *k)
+static bool case_is_asked(const Asked *o, const BenchCase *k)
 {
     return strstr(k->name, o->filter) && (!o->barred || k->bar > 0 || k[1].of == AS_BEFORE);
 }
@@ -299,13 +299,13 @@ int main(int argc, char **argv)
     }
     Arena *a = arena_new();
     bool ok = !o.prepare || roof_build(a, o.dir, o.target);
-    for (const Case *k = cases; k->name && o.prepare; k++)
+    for (const BenchCase *k = cases; k->name && o.prepare; k++)
         if (case_is_asked(&o, k))
             ok &= prepare(&o, k);
     if (o.time)
         printf("%-34s %9s %9s %9s %9s %7s\n", "", "ms", "GFLOP/s", "GB/s", "peak", "share");
     double before = 0;
-    for (const Case *k = cases; k->name && o.time; k++)
+    for (const BenchCase *k = cases; k->name && o.time; k++)
         if (case_is_asked(&o, k))
             ok &= measure(&o, k, &before);
     arena_free(a);

@@ -10,11 +10,11 @@ enum { MAX_INPUTS = 4 };
 typedef struct {
     ingot_context *c;
     Arena *a;
-    Value in[MAX_INPUTS];
+    HostTensor in[MAX_INPUTS];
     int nin;
     double bytes; /* inputs and weights, each once */
     double scale; /* of the random numbers, f32 ones; 0: 1 */
-} Graph;
+} BenchGraph;
 
 /* What is scarce: a share of the multiply-adds of one core (of f32, of f64: half as many, of
  * bytes), or of its bandwidth from memory; or the time that the case before took, of which this
@@ -22,14 +22,14 @@ typedef struct {
 typedef enum { OF_FLOPS, OF_DOUBLES, OF_DOTS, OF_BYTES, AS_BEFORE } Scarce;
 
 /* p: the case's numbers.  Declares one output; gives the floating-point operations. */
-typedef double Build(Graph *, const int64_t *p);
+typedef double BuildCase(BenchGraph *, const int64_t *p);
 typedef struct {
     const char *name;
-    Build *build;
+    BuildCase *build;
     int64_t p[10];
     Scarce of;
     double bar; /* least share, in per cent; 0: none */
-} Case;
-extern const Case cases[]; /* ended by a NULL name */
+} BenchCase;
+extern const BenchCase cases[]; /* ended by a NULL name */
 
 #endif

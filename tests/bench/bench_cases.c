@@ -10,10 +10,10 @@
         __VA_ARGS__                                                              \
     }
 
-static Value *random_value(Graph *g, Value *v, ingot_dtype d, int rank, const int64_t *dims,
-                           uint64_t seed)
+static HostTensor *random_value(BenchGraph *g, HostTensor *v, ingot_dtype d, int rank,
+                                const int64_t *dims, uint64_t seed)
 {
-    *v = (Value){.dtype = d, .rank = rank};
+    *v = (HostTensor){.dtype = d, .rank = rank};
     for (int i = 0; i < rank; i++)
         v->dims[i] = dims[i];
     value_random(g->a, v, seed);
@@ -23,7 +23,7 @@ static Value *random_value(Graph *g, Value *v, ingot_dtype d, int rank, const in
     return v;
 }
 
-static ingot_tensor *input(Graph *g, ingot_dtype d, int rank, const int64_t *dims)
+static ingot_tensor *input(BenchGraph *g, ingot_dtype d, int rank, const int64_t *dims)
 {
     ingot_dim *dim[INGOT_MAX_RANK];
     for (int i = 0; i < rank; i++)
@@ -33,14 +33,14 @@ static ingot_tensor *input(Graph *g, ingot_dtype d, int rank, const int64_t *dim
     return ingot_input(g->c, name, d, rank, dim);
 }
 
-static ingot_tensor *weight(Graph *g, ingot_dtype d, int rank, const int64_t *dims)
+static ingot_tensor *weight(BenchGraph *g, ingot_dtype d, int rank, const int64_t *dims)
 {
-    Value v;
+    HostTensor v;
     random_value(g, &v, d, rank, dims, 77);
     return ingot_data(g->c, NULL, d, rank, dims, v.data);
 }
 
-static void output(Graph *g, ingot_tensor *y)
+static void output(BenchGraph *g, ingot_tensor *y)
 {
     ingot_output(g->c, "y", y);
 }
@@ -49,7 +49,7 @@ static void output(Graph *g, ingot_tensor *y)
 
 enum { A_T = 1, B_T = 2, B_CONST = 4 };
 
-static ingot_tensor *matrix(Graph *g, ingot_dtype d, int64_t batch, int64_t m, int64_t n,
+static ingot_tensor *matrix(BenchGraph *g, ingot_dtype d, int64_t batch, int64_t m, int64_t n,
                             bool transposed, bool constant)
 {
     int64_t dims[3] = {batch, transposed ? n : m, transposed ? m : n};
@@ -60,7 +60,7 @@ static ingot_tensor *matrix(Graph *g, ingot_dtype d, int64_t batch, int64_t m, i
 }
 
 /* [b,m,k] x [b,k,n]; then flags, element type */
-static double matmul(Graph *g, const int64_t *p)
+static double matmul(BenchGraph *g, const int64_t *p)
 {
     ingot_dtype d = (ingot_dtype)p[5] ? (ingot_dtype)p[5] : INGOT_F32;
     ingot_tensor *a = matrix(g, d, p[0], p[1], p[2], p[4] & A_T, false);
@@ -76,7 +76,7 @@ static double matmul(Graph *g, const int64_t *p)
 
 /* [1,n] x [n,n] weights of p[1] bits, which lie in bytes: (digit - 8) * scale, a scale for 32 of a
  * row */
-static double matvec_of_digits(Graph *g, const int64_t *p)
+static double matvec_of_digits(BenchGraph *g, const int64_t *p)
 {
     int64_t n = p[0], bits = p[1], per = 8 / bits;
     ingot_tensor *b = weight(g, INGOT_U8, DIMS(n, n / per)), *digit[8];
@@ -95,7 +95,7 @@ static double matvec_of_digits(Graph *g, const int64_t *p)
 
 /* [1,k] x [k,n] of f32, whose weights lie as the type p[2]; of integers with a scale for each
  * column */
-static double matvec_of(Graph *g, const int64_t *p)
+static double matvec_of(BenchGraph *g, const int64_t *p)
 {
     ingot_dtype d = (ingot_dtype)p[2];
     ingot_tensor *w = ingot_cast(g->c, weight(g, d, DIMS(p[0], p[1])), INGOT_F32);
@@ -106,7 +106,7 @@ static double matvec_of(Graph *g, const int64_t *p)
 }
 
 /* abcd,bdce->aeb of sizes a b c d e */
-static double einsum(Graph *g, const int64_t *p)
+static double einsum(BenchGraph *g, const int64_t *p)
 {
     ingot_tensor *x[2] = {input(g, INGOT_F32, DIMS(p[0], p[1], p[2], p[3])),
                           input(g, INGOT_F32, DIMS(p[1], p[3], p[2], p[4]))};
@@ -116,7 +116,7 @@ static double einsum(Graph *g, const int64_t *p)
 
 /* spatial rank, channels in, out, size, kernel, stride, dilation, groups; then: transposed, binary
  * exponent that all numbers are scaled by; padded so that stride 1 keeps the size */
-static double conv(Graph *g, const int64_t *p)
+static double conv(BenchGraph *g, const int64_t *p)
 {
     int rank = (int)p[0];
     int64_t in = p[1], out = p[2], size = p[3], kernel = p[4], stride = p[5], dilation = p[6],
@@ -146,7 +146,7 @@ static double conv(Graph *g, const int64_t *p)
 }
 
 /* Transposed: [in, out, k, k] weights, `size` times the stride after it. */
-static ingot_tensor *transposed(Graph *g, ingot_tensor *x, const int64_t *p)
+static ingot_tensor *transposed(BenchGraph *g, ingot_tensor *x, const int64_t *p)
 {
     int64_t strides[2] = {p[5], p[5]}, one[2] = {1, 1}, none[2] = {0},
             pad[2] = {(p[4] - 1) / 2, (p[4] - 1) / 2};
@@ -155,7 +155,7 @@ static ingot_tensor *transposed(Graph *g, ingot_tensor *x, const int64_t *p)
 }
 
 /* The same convolution between others of 1x1, as in a network: its operands lie as it likes. */
-static double conv_inside(Graph *g, const int64_t *p)
+static double conv_inside(BenchGraph *g, const int64_t *p)
 {
     int64_t in = p[1], out = p[2], size = p[3], one[2] = {1, 1}, none[2] = {0},
             pad[2] = {(p[4] - 1) / 2, (p[4] - 1) / 2};
@@ -178,7 +178,7 @@ static double conv_inside(Graph *g, const int64_t *p)
 
 /* A convolution of 3x3 over each half of the channels: the halves are slices of one value.
  * channels, size */
-static double conv_of_slices(Graph *g, const int64_t *p)
+static double conv_of_slices(BenchGraph *g, const int64_t *p)
 {
     int64_t half = p[0] / 2, one[2] = {1, 1}, none[2] = {0};
     ingot_tensor *x = input(g, INGOT_F32, DIMS(1, 4, p[1], p[1])), *y[2];
@@ -197,7 +197,7 @@ static double conv_of_slices(Graph *g, const int64_t *p)
 }
 
 /* Two layers x + norm(x) w: a sum that the next norm and the next sum read. rows, size */
-static double residual(Graph *g, const int64_t *p)
+static double residual(BenchGraph *g, const int64_t *p)
 {
     ingot_tensor *x = input(g, INGOT_F32, DIMS(p[0], p[1])),
                  *one = weight(g, INGOT_F32, DIMS(p[1]));
@@ -210,7 +210,7 @@ static double residual(Graph *g, const int64_t *p)
 }
 
 /* heads, tokens, size, causal: then what counts is what is not masked */
-static double attention(Graph *g, const int64_t *p)
+static double attention(BenchGraph *g, const int64_t *p)
 {
     int64_t scores = p[3] ? p[1] * (p[1] + 1) / 2 : p[1] * p[1];
     ingot_tensor *t[3];
@@ -221,7 +221,7 @@ static double attention(Graph *g, const int64_t *p)
 }
 
 /* The image's rows and columns go round by so many. */
-static ingot_tensor *roll(Graph *g, ingot_tensor *x, int64_t by, int64_t size)
+static ingot_tensor *roll(BenchGraph *g, ingot_tensor *x, int64_t by, int64_t size)
 {
     for (int axis = 0; axis < 2 && by; axis++) {
         int64_t cut[3] = {0, by < 0 ? size + by : by, size};
@@ -234,26 +234,26 @@ static ingot_tensor *roll(Graph *g, ingot_tensor *x, int64_t by, int64_t size)
     return x;
 }
 
-static ingot_tensor *linear(Graph *g, ingot_tensor *x, int64_t in, int64_t out)
+static ingot_tensor *linear(BenchGraph *g, ingot_tensor *x, int64_t in, int64_t out)
 {
     ingot_tensor *w = weight(g, INGOT_F32, DIMS(in, out));
     return ingot_add(g->c, ingot_matmul(g->c, x, ingot_mul_c(g->c, w, 0.1)),
                      weight(g, INGOT_F32, DIMS(out)));
 }
 
-static ingot_tensor *normed(Graph *g, ingot_tensor *x, int64_t channels)
+static ingot_tensor *normed(BenchGraph *g, ingot_tensor *x, int64_t channels)
 {
     return ingot_layer_norm(g->c, x, -1, weight(g, INGOT_F32, DIMS(channels)),
                             weight(g, INGOT_F32, DIMS(channels)), 1e-5);
 }
 
-static ingot_tensor *shaped(Graph *g, ingot_tensor *x, int rank, const int64_t *dims)
+static ingot_tensor *shaped(BenchGraph *g, ingot_tensor *x, int rank, const int64_t *dims)
 {
     return ingot_reshape_c(g->c, x, rank, dims);
 }
 
 /* Attention of n heads in windows of side x side pixels of an image. */
-static ingot_tensor *in_windows(Graph *g, ingot_tensor *x, int64_t size, int64_t side,
+static ingot_tensor *in_windows(BenchGraph *g, ingot_tensor *x, int64_t size, int64_t side,
                                 int64_t channels, int64_t n)
 {
     int64_t across = size / side, d = channels / n;
@@ -276,7 +276,7 @@ static ingot_tensor *in_windows(Graph *g, ingot_tensor *x, int64_t size, int64_t
 
 /* Three blocks of attention in windows, of which the second one's are shifted, after a norm of
  * their input. size of the image and of a window, channels, heads */
-static double windows(Graph *g, const int64_t *p)
+static double windows(BenchGraph *g, const int64_t *p)
 {
     int64_t size = p[0], side = p[1], channels = p[2];
     ingot_tensor *x = normed(g, input(g, INGOT_F32, DIMS(size, size, channels)), channels);
@@ -293,7 +293,7 @@ static double windows(Graph *g, const int64_t *p)
 
 /* ---- rows, windows, movement ----------------------------------------------------------------- */
 
-static ingot_tensor *cube(Graph *g, const int64_t *p)
+static ingot_tensor *cube(BenchGraph *g, const int64_t *p)
 {
     int rank = 0;
     while (rank < 4 && p[rank])
@@ -301,13 +301,13 @@ static ingot_tensor *cube(Graph *g, const int64_t *p)
     return input(g, INGOT_F32, rank, p);
 }
 
-static double softmax(Graph *g, const int64_t *p)
+static double softmax(BenchGraph *g, const int64_t *p)
 {
     output(g, ingot_softmax(g->c, cube(g, p), -1));
     return 0;
 }
 
-static double layer_norm(Graph *g, const int64_t *p)
+static double layer_norm(BenchGraph *g, const int64_t *p)
 {
     ingot_tensor *x = cube(g, p), *scale = weight(g, INGOT_F32, DIMS(p[1])),
                  *bias = weight(g, INGOT_F32, DIMS(p[1]));
@@ -315,7 +315,7 @@ static double layer_norm(Graph *g, const int64_t *p)
     return 0;
 }
 
-static double group_norm(Graph *g, const int64_t *p)
+static double group_norm(BenchGraph *g, const int64_t *p)
 {
     ingot_tensor *x = cube(g, p), *scale = weight(g, INGOT_F32, DIMS(p[1])),
                  *bias = weight(g, INGOT_F32, DIMS(p[1]));
@@ -324,31 +324,31 @@ static double group_norm(Graph *g, const int64_t *p)
 }
 
 /* p[4]: axes */
-static double sum(Graph *g, const int64_t *p)
+static double sum(BenchGraph *g, const int64_t *p)
 {
     output(g, ingot_sum(g->c, cube(g, p), (unsigned)p[4], false));
     return 0;
 }
 
-static double argmax(Graph *g, const int64_t *p)
+static double argmax(BenchGraph *g, const int64_t *p)
 {
     output(g, ingot_argmax(g->c, cube(g, p), 1, false, false));
     return 0;
 }
 
-static double cumsum(Graph *g, const int64_t *p)
+static double cumsum(BenchGraph *g, const int64_t *p)
 {
     output(g, ingot_cumsum(g->c, cube(g, p), (int)p[4], false, false));
     return 0;
 }
 
-static double gelu(Graph *g, const int64_t *p)
+static double gelu(BenchGraph *g, const int64_t *p)
 {
     output(g, ingot_gelu(g->c, cube(g, p), false));
     return 0;
 }
 
-static double max_pool(Graph *g, const int64_t *p)
+static double max_pool(BenchGraph *g, const int64_t *p)
 {
     int64_t k[2] = {3, 3}, s[2] = {2, 2}, d[2] = {1, 1}, pad[2] = {1, 1};
     output(g, ingot_max_pool(g->c, cube(g, p), k, s, d, pad, pad));
@@ -356,7 +356,7 @@ static double max_pool(Graph *g, const int64_t *p)
 }
 
 /* rows, of n; then: n is known at run time only */
-static double max_of_rows(Graph *g, const int64_t *p)
+static double max_of_rows(BenchGraph *g, const int64_t *p)
 {
     ingot_dim *dim[2] = {ingot_dim_const(g->c, p[0]), p[2] ? ingot_dim_var(g->c, "n", 1, 2 * p[1])
                                                            : ingot_dim_const(g->c, p[1])};
@@ -367,7 +367,7 @@ static double max_of_rows(Graph *g, const int64_t *p)
 }
 
 /* p[4..6]: the permutation */
-static double permute(Graph *g, const int64_t *p)
+static double permute(BenchGraph *g, const int64_t *p)
 {
     int perm[3] = {(int)p[4], (int)p[5], (int)p[6]};
     output(g, ingot_contiguous(g->c, ingot_permute(g->c, cube(g, p), perm)));
@@ -377,7 +377,7 @@ static double permute(Graph *g, const int64_t *p)
 /* ---- the list -------------------------------------------------------------------------------- */
 
 /* clang-format off */
-const Case cases[] = {
+const BenchCase cases[] = {
     {"matmul 997x1013x991",             matmul,      {1, 997, 1013, 991},              OF_FLOPS, 88},
     {"einsum abcd,bdce->aeb",           einsum,      {96, 24, 32, 64, 104},            OF_FLOPS, 25},
     {"einsum of primes",                einsum,      {97, 23, 31, 61, 103},            OF_FLOPS, 25},

@@ -7,7 +7,7 @@
 
 typedef struct {
     int bad;
-} Program;
+} StubProgram;
 
 static const char image[] = "image", fault[] = "error: the stub does not take this kernel";
 
@@ -39,7 +39,7 @@ int nvrtcCreateProgram(void **program, const char *source, const char *name, int
                        const char *const *headers, const char *const *names)
 {
     const char *fail = getenv("NVRTC_STUB_FAIL"), *crash = getenv("NVRTC_STUB_CRASH");
-    Program *p = malloc(sizeof *p);
+    StubProgram *p = malloc(sizeof *p);
     (void)name, (void)n, (void)headers, (void)names;
     *program = p;
     if (!p)
@@ -53,7 +53,7 @@ int nvrtcCreateProgram(void **program, const char *source, const char *name, int
 int nvrtcCompileProgram(void *program, int n, const char *const *options)
 {
     (void)n, (void)options;
-    return ((Program *)program)->bad ? 6 : 0;
+    return ((StubProgram *)program)->bad ? 6 : 0;
 }
 
 int nvrtcGetProgramLogSize(void *program, size_t *bytes)

@@ -33,10 +33,10 @@ typedef struct {
     int nheuristic;
     bool exact;
     int64_t var[64]; /* values of its run-time integers */
-} Case;
+} OptsCase;
 
 /* The kernels of a model, with layouts for the target or as they were declared. */
-static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
+static int kernels_of(Context *c, const Target *t, OptsCase *out, int n, int most)
 {
     bool decided = random_below(4) != 0;
     Plan *p = schedule(c, 2, t);
@@ -51,7 +51,7 @@ static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
     kernel_share(p);
     for (int i = 0; i < p->nkernel && n < most; i++) {
         Kernel *k = p->kernels[i];
-        Case x = {.exact = kernel_is_exact(k)};
+        OptsCase x = {.exact = kernel_is_exact(k)};
         x.k = kernel_copy(k);
         x.heuristic = x.k->opts;
         x.nheuristic = x.k->nopt;
@@ -173,7 +173,7 @@ static void random_partial(Nest *n)
 }
 
 /* Some opts of its own, or those of the heuristic with one changed; NULL: nothing could be done. */
-static Nest *candidate(const Case *x, const Target *t)
+static Nest *candidate(const OptsCase *x, const Target *t)
 {
     Nest *n = nest_new(x->k, t);
     for (int i = 0; i < TRIES; i++) {
@@ -287,7 +287,7 @@ static void fill(Context *c, const KernelArg *arg, unsigned char *p)
 }
 
 /* Elements that there are: a dense buffer of a run-time size may be a caller's, and has no more. */
-static int64_t elements_of(const Case *x, const KernelArg *arg)
+static int64_t elements_of(const OptsCase *x, const KernelArg *arg)
 {
     int64_t n = 1;
     if (arg->layout.n)
@@ -302,7 +302,7 @@ static int64_t elements_of(const Case *x, const KernelArg *arg)
 }
 
 /* The fault that the run ends with, or "". */
-static void interpret(const Case *x, const Judge *j, const Lowered *lowered, ShadowMemory **got,
+static void interpret(const OptsCase *x, const Judge *j, const Lowered *lowered, ShadowMemory **got,
                       char fault[1024], Arena *a)
 {
     LinearInterp m = {.backwards = true};
@@ -320,7 +320,7 @@ static void interpret(const Case *x, const Judge *j, const Lowered *lowered, Sha
     memcpy(fault, m.fault, sizeof m.fault);
 }
 
-static Judge judge_new(const Case *x, const Target *t)
+static Judge judge_new(const OptsCase *x, const Target *t)
 {
     Judge j = {.a = arena_new()};
     for (int i = 0; i < x->k->narg; i++) {
@@ -336,14 +336,14 @@ static Judge judge_new(const Case *x, const Target *t)
 }
 
 /* What rounds is rounded in another order. */
-static double apart(const Case *x, int arg)
+static double apart(const OptsCase *x, int arg)
 {
     ingot_dtype d = x->k->args[arg].dtype;
     return x->exact ? 0 : d == INGOT_F16 ? 2e-3 : d == INGOT_BF16 ? 2e-2 : 1e-4;
 }
 
 /* What is wrong with loop nests of the kernel, or "". */
-static void judge(const Case *x, const Judge *j, const Lowered *lowered, char fault[1024])
+static void judge(const OptsCase *x, const Judge *j, const Lowered *lowered, char fault[1024])
 {
     Arena *a = arena_new();
     ShadowMemory *got[MAX_KERNEL_ARGS];
@@ -354,7 +354,7 @@ static void judge(const Case *x, const Judge *j, const Lowered *lowered, char fa
     arena_free(a);
 }
 
-static void judge_nest(const Case *x, const Judge *j, const Nest *n, char fault[1024])
+static void judge_nest(const OptsCase *x, const Judge *j, const Nest *n, char fault[1024])
 {
     Lowered *lowered = lower_nest(n, false);
     judge(x, j, lowered, fault);
@@ -362,7 +362,7 @@ static void judge_nest(const Case *x, const Judge *j, const Nest *n, char fault[
 }
 
 /* The kernel as the program of a GPU's work items. */
-static void judge_items(const Case *x, const Judge *j, const Target *t, char fault[1024])
+static void judge_items(const OptsCase *x, const Judge *j, const Target *t, char fault[1024])
 {
     Nest *n = nest_new(x->k, t);
     Lowered *lowered = lower_nest(n, true);
@@ -387,8 +387,8 @@ static char kind_letter(ingot_dtype d)
     }
 }
 
-static void put_call(StrBuf *sb, const Case *x, const char *name, const char *buffers, int parts,
-                     int64_t scratch)
+static void put_call(StrBuf *sb, const OptsCase *x, const char *name, const char *buffers,
+                     int parts, int64_t scratch)
 {
     const char *separator = "";
     sb_printf(sb, parts ? "        %s(" : "    %s(", name);
@@ -422,7 +422,7 @@ static void put_opts(StrBuf *sb, const Nest *n)
 }
 
 /* The kernel without opts, as a function of the program. */
-static void put_naive(StrBuf *sb, const Case *x, int number, const Target *t)
+static void put_naive(StrBuf *sb, const OptsCase *x, int number, const Target *t)
 {
     char name[64];
     snprintf(name, sizeof name, "k%d_naive", number);
@@ -430,8 +430,8 @@ static void put_naive(StrBuf *sb, const Case *x, int number, const Target *t)
     render_kernel(sb, t, x->k, name);
 }
 
-static void put_candidate(StrBuf *sb, StrBuf *calls, const Case *x, const Nest *m, const char *name,
-                          const Target *t)
+static void put_candidate(StrBuf *sb, StrBuf *calls, const OptsCase *x, const Nest *m,
+                          const char *name, const Target *t)
 {
     Kernel *k = kernel_copy(x->k);
     nest_keep(m, k);
@@ -452,7 +452,7 @@ static void put_candidate(StrBuf *sb, StrBuf *calls, const Case *x, const Nest *
 }
 
 /* Runs of the argument's own elements and of what is around them, in turn. */
-static bool put_runs(StrBuf *sb, const Case *x, int number, int i)
+static bool put_runs(StrBuf *sb, const OptsCase *x, int number, int i)
 {
     const KernelArg *arg = &x->k->args[i];
     bool *own = own_elements(x->k->c, arg), last = true;
@@ -471,7 +471,7 @@ static bool put_runs(StrBuf *sb, const Case *x, int number, int i)
     return true;
 }
 
-static void put_test(StrBuf *sb, const Case *x, int number, const StrBuf *calls)
+static void put_test(StrBuf *sb, const OptsCase *x, int number, const StrBuf *calls)
 {
     char name[64];
     bool around[MAX_KERNEL_ARGS];
@@ -494,7 +494,7 @@ static void put_test(StrBuf *sb, const Case *x, int number, const StrBuf *calls)
 
 static int candidates, compiled, wrong;
 
-static void tell(const Case *x, const Nest *n, const char *fault)
+static void tell(const OptsCase *x, const Nest *n, const char *fault)
 {
     StrBuf sb = {0};
     if (n)
@@ -505,7 +505,7 @@ static void tell(const Case *x, const Nest *n, const char *fault)
 }
 
 /* n candidates of a kernel; whether the program has any of them. */
-static bool try_case(StrBuf *sb, const Case *x, int number, int n, int every, const Target *t)
+static bool try_case(StrBuf *sb, const OptsCase *x, int number, int n, int every, const Target *t)
 {
     StrBuf calls = {0};
     char name[64], fault[1024];
@@ -575,7 +575,7 @@ int main(int argc, char **argv)
         return 2;
     }
     random_seed(seed);
-    static Case cases[MAX_KERNELS];
+    static OptsCase cases[MAX_KERNELS];
     Context *context[MAX_KERNELS];
     int ncontext = 0,
         wanted = n < MAX_KERNELS ? (n < 80 ? n : 80 + (n - 80) / 40) : MAX_KERNELS / 2;

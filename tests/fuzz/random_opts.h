@@ -20,7 +20,7 @@ typedef struct {
     int size;
     const int *runs; /* NULL, or how many elements are data, how many lie around them, .. -1 */
     int around;      /* what these are */
-} Arg;
+} ArgData;
 
 static unsigned char *now[MAX_ARGS], *want[MAX_ARGS];
 static uint32_t seed;
@@ -32,7 +32,7 @@ static int small(int range)
 }
 
 /* Integers from -3 to 3, of what may be an index from 0 to 3. */
-static void fill(unsigned char *p, const Arg *a)
+static void fill(unsigned char *p, const ArgData *a)
 {
     const int *run = a->runs;
     int left = run ? *run : -1;
@@ -74,7 +74,7 @@ static inline void *places(size_t bytes)
 }
 
 /* The same bytes for every run. */
-static void start(unsigned char **p, const Arg *a, int n)
+static void start(unsigned char **p, const ArgData *a, int n)
 {
     seed = 12345;
     for (int i = 0; i < n; i++) {
@@ -86,7 +86,7 @@ static void start(unsigned char **p, const Arg *a, int n)
     }
 }
 
-static double number(const unsigned char *p, const Arg *a, size_t i)
+static double number(const unsigned char *p, const ArgData *a, size_t i)
 {
     float f;
     double d;
@@ -100,7 +100,7 @@ static double number(const unsigned char *p, const Arg *a, size_t i)
     }
 }
 
-static int same_numbers(const unsigned char *p, const unsigned char *q, const Arg *a, int exact)
+static int same_numbers(const unsigned char *p, const unsigned char *q, const ArgData *a, int exact)
 {
     double most = exact ? 0 : a->kind == 'h' ? 2e-3 : a->kind == 'B' ? 2e-2 : 1e-4;
     if (!strchr("fdhB", a->kind) || memcmp(p, q, GUARD) != 0 ||
@@ -115,7 +115,7 @@ static int same_numbers(const unsigned char *p, const unsigned char *q, const Ar
 }
 
 /* 1, after a line that says so, if the two runs differ. */
-static int judge(const Arg *a, int n, int exact, const char *what)
+static int judge(const ArgData *a, int n, int exact, const char *what)
 {
     for (int i = 0; i < n; i++) {
         if (!memcmp(now[i], want[i], a[i].bytes + 2 * GUARD) ||

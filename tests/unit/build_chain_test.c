@@ -19,7 +19,7 @@ typedef struct {
     int rank;
     int64_t dim[MAX_RANK + 1];
     int64_t *v;
-} Array;
+} DenseArray;
 
 static ingot_context *c;
 static char trail[2048], last[1024];
@@ -37,7 +37,7 @@ static int64_t pick(int64_t lo, int64_t hi) /* inclusive */
     return lo + (int64_t)((seed >> 33) % (uint64_t)(hi - lo + 1));
 }
 
-static int64_t numel(const Array *a)
+static int64_t numel(const DenseArray *a)
 {
     int64_t n = 1;
     for (int i = 0; i < a->rank; i++)
@@ -45,19 +45,19 @@ static int64_t numel(const Array *a)
     return n;
 }
 
-static void allocate(Array *a)
+static void allocate(DenseArray *a)
 {
     a->v = ingot_alloc(c, (size_t)numel(a) * sizeof *a->v + 8);
 }
 
 /* i as coordinates; and back */
-static void unflatten(const Array *a, int64_t i, int64_t *at)
+static void unflatten(const DenseArray *a, int64_t i, int64_t *at)
 {
     for (int k = a->rank; k-- > 0; i /= a->dim[k])
         at[k] = i % a->dim[k];
 }
 
-static int64_t flatten(const Array *a, const int64_t *at)
+static int64_t flatten(const DenseArray *a, const int64_t *at)
 {
     int64_t i = 0;
     for (int k = 0; k < a->rank; k++)
@@ -82,7 +82,7 @@ static void dims_of(const int64_t *v, int n, ingot_dim **out)
 
 /* ---- the steps: each changes the array and the tensor alike ---------------------------------- */
 
-static ingot_tensor *step_reshape(Array *a, ingot_tensor *x)
+static ingot_tensor *step_reshape(DenseArray *a, ingot_tensor *x)
 {
     int64_t n = numel(a);
     a->rank = 0;
@@ -97,9 +97,9 @@ static ingot_tensor *step_reshape(Array *a, ingot_tensor *x)
     return ingot_reshape_c(c, x, a->rank, a->dim);
 }
 
-static ingot_tensor *step_permute(Array *a, ingot_tensor *x)
+static ingot_tensor *step_permute(DenseArray *a, ingot_tensor *x)
 {
-    Array b = *a;
+    DenseArray b = *a;
     int perm[MAX_RANK];
     for (int i = 0; i < a->rank; i++)
         perm[i] = i;
@@ -122,9 +122,9 @@ static ingot_tensor *step_permute(Array *a, ingot_tensor *x)
     return ingot_permute(c, x, perm);
 }
 
-static ingot_tensor *step_pad(Array *a, ingot_tensor *x)
+static ingot_tensor *step_pad(DenseArray *a, ingot_tensor *x)
 {
-    Array b = *a;
+    DenseArray b = *a;
     int64_t lo[MAX_RANK], hi[MAX_RANK], value = pick(0, 1) * 7;
     for (int i = 0; i < a->rank; i++) {
         lo[i] = pick(-1, 2);
@@ -151,12 +151,12 @@ static ingot_tensor *step_pad(Array *a, ingot_tensor *x)
 }
 
 /* x[begin::step] along each axis; covers shrink and flip */
-static ingot_tensor *step_slice(Array *a, ingot_tensor *x)
+static ingot_tensor *step_slice(DenseArray *a, ingot_tensor *x)
 {
     int axis = (int)pick(0, a->rank - 1);
     int64_t n = a->dim[axis], begin = pick(0, n - 1), step = pick(1, 3) * (pick(0, 1) * 2 - 1);
     int64_t most = step > 0 ? (n - 1 - begin) / step + 1 : begin / -step + 1;
-    Array b = *a;
+    DenseArray b = *a;
     b.dim[axis] = pick(1, most);
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
@@ -170,10 +170,10 @@ static ingot_tensor *step_slice(Array *a, ingot_tensor *x)
                        step);
 }
 
-static ingot_tensor *step_flip(Array *a, ingot_tensor *x)
+static ingot_tensor *step_flip(DenseArray *a, ingot_tensor *x)
 {
     unsigned axes = (unsigned)pick(0, (1 << a->rank) - 1);
-    Array b = *a;
+    DenseArray b = *a;
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
         int64_t at[MAX_RANK] = {0};
@@ -186,11 +186,11 @@ static ingot_tensor *step_flip(Array *a, ingot_tensor *x)
     return ingot_flip(c, x, axes);
 }
 
-static ingot_tensor *step_tile(Array *a, ingot_tensor *x)
+static ingot_tensor *step_tile(DenseArray *a, ingot_tensor *x)
 {
     int64_t repeats[MAX_RANK];
     ingot_dim *r[MAX_RANK];
-    Array b = *a;
+    DenseArray b = *a;
     for (int i = 0; i < a->rank; i++) {
         repeats[i] = pick(1, 2);
         b.dim[i] *= repeats[i];
@@ -210,10 +210,10 @@ static ingot_tensor *step_tile(Array *a, ingot_tensor *x)
     return ingot_tile(c, x, r);
 }
 
-static ingot_tensor *step_concat(Array *a, ingot_tensor *x)
+static ingot_tensor *step_concat(DenseArray *a, ingot_tensor *x)
 {
     int axis = (int)pick(0, a->rank - 1);
-    Array b = *a;
+    DenseArray b = *a;
     b.dim[axis] *= 2;
     if (numel(&b) > MAX_ELEMENTS)
         return x;
@@ -229,11 +229,11 @@ static ingot_tensor *step_concat(Array *a, ingot_tensor *x)
     return ingot_concat(c, 2, (ingot_tensor *[]){x, ingot_neg(c, x)}, axis);
 }
 
-static ingot_tensor *step_take(Array *a, ingot_tensor *x)
+static ingot_tensor *step_take(DenseArray *a, ingot_tensor *x)
 {
     int axis = (int)pick(0, a->rank - 1);
     int64_t n = pick(1, 4), *index = ingot_alloc(c, (size_t)n * sizeof *index);
-    Array b = *a;
+    DenseArray b = *a;
     b.dim[axis] = n;
     for (int64_t i = 0; i < n; i++)
         index[i] = pick(-a->dim[axis], a->dim[axis] - 1);
@@ -248,12 +248,12 @@ static ingot_tensor *step_take(Array *a, ingot_tensor *x)
     return ingot_take(c, x, ingot_data(c, NULL, INGOT_I64, 1, &n, index), axis);
 }
 
-static ingot_tensor *step_window(Array *a, ingot_tensor *x)
+static ingot_tensor *step_window(DenseArray *a, ingot_tensor *x)
 {
     int axis = (int)pick(0, a->rank - 1);
     int64_t k = pick(1, 3), stride = pick(1, 3), dilation = pick(1, 2);
     int64_t room = a->dim[axis] - dilation * (k - 1) - 1;
-    Array b = *a;
+    DenseArray b = *a;
     if (room < 0 || a->rank == MAX_RANK)
         return x;
     b.dim[axis] = room / stride + 1;
@@ -269,11 +269,11 @@ static ingot_tensor *step_window(Array *a, ingot_tensor *x)
     return ingot_window(c, x, axis, k, stride, dilation);
 }
 
-static ingot_tensor *step_reduce(Array *a, ingot_tensor *x)
+static ingot_tensor *step_reduce(DenseArray *a, ingot_tensor *x)
 {
     unsigned axes = (unsigned)pick(0, (1 << a->rank) - 1);
     bool max = pick(0, 1), keep = pick(0, 1);
-    Array b = *a;
+    DenseArray b = *a;
     for (int i = 0; i < a->rank; i++)
         if (axes >> i & 1)
             b.dim[i] = 1;
@@ -298,11 +298,11 @@ static ingot_tensor *step_reduce(Array *a, ingot_tensor *x)
 }
 
 /* x + iota, with one axis broadcast */
-static ingot_tensor *step_add(Array *a, ingot_tensor *x)
+static ingot_tensor *step_add(DenseArray *a, ingot_tensor *x)
 {
     ingot_dim *dims[MAX_RANK];
     int axis = (int)pick(0, a->rank - 1);
-    Array b = *a;
+    DenseArray b = *a;
     allocate(&b);
     for (int64_t i = 0; i < numel(a); i++) {
         int64_t at[MAX_RANK] = {0};
@@ -317,7 +317,7 @@ static ingot_tensor *step_add(Array *a, ingot_tensor *x)
 
 static const struct {
     const char *name;
-    ingot_tensor *(*run)(Array *, ingot_tensor *);
+    ingot_tensor *(*run)(DenseArray *, ingot_tensor *);
 } steps[] = {
     {"reshape", step_reshape}, {"permute", step_permute}, {"pad", step_pad},
     {"slice", step_slice},     {"flip", step_flip},       {"tile", step_tile},
@@ -332,7 +332,7 @@ static void test_chains(void **state)
         c = ingot_context_new(sink, NULL);
         seed = (uint64_t)chain * 977;
         trail[0] = last[0] = 0;
-        Array a = {.rank = (int)pick(1, 3)};
+        DenseArray a = {.rank = (int)pick(1, 3)};
         for (int i = 0; i < a.rank; i++)
             a.dim[i] = pick(1, 5);
         allocate(&a);

@@ -31,9 +31,9 @@ typedef struct {
     Target target;
     Plan *plan;
     Tuning tuning;
-} Fixture;
+} CandidatesFixture;
 
-static ingot_tensor *window(Fixture *f, ingot_tensor *x, int number)
+static ingot_tensor *window(CandidatesFixture *f, ingot_tensor *x, int number)
 {
     float *w = &f->weights[number * WEIGHTS];
     for (int i = 0; i < WEIGHTS; i++) /* equal ones would be one constant */
@@ -46,12 +46,12 @@ static ingot_tensor *window(Fixture *f, ingot_tensor *x, int number)
 
 /* Two convolutions, of which the second reads beyond the edges of what the first one stores: the
  * first clears its halo. */
-static TuneKernel *open_halo(Fixture *f)
+static TuneKernel *open_halo(CandidatesFixture *f)
 {
     ingot_status status;
     ingot_dim *dims[RANK];
-    *f = (Fixture){.c = ingot_context_new(NULL, NULL),
-                   .weights = calloc(2 * WEIGHTS, sizeof *f->weights)};
+    *f = (CandidatesFixture){.c = ingot_context_new(NULL, NULL),
+                             .weights = calloc(2 * WEIGHTS, sizeof *f->weights)};
     for (int i = 0; i < RANK; i++)
         dims[i] = ingot_dim_const(f->c, (int64_t[]){1, CHANNELS, SIDE, SIDE, SIDE}[i]);
     ingot_tensor *x = ingot_input(f->c, "x", INGOT_F32, RANK, dims);
@@ -73,7 +73,7 @@ static TuneKernel *open_halo(Fixture *f)
     return NULL;
 }
 
-static void close_halo(Fixture *f)
+static void close_halo(CandidatesFixture *f)
 {
     tune_free(&f->tuning);
     plan_free(f->plan);
@@ -110,7 +110,7 @@ static int halve(const TuneKernel *k, int most, char *text, size_t bytes)
 static void loops_of_halos_count(void **state)
 {
     (void)state;
-    Fixture f;
+    CandidatesFixture f;
     TuneKernel *k = open_halo(&f);
     bool fits = true;
     int least = 0;

@@ -47,7 +47,7 @@ static int element(const Array *a, const int64_t *at)
     return a->at[k];
 }
 
-static Node *move_node(Space *s, Op op, Arg arg, Node *x, int nextra, const int64_t *extra,
+static Node *move_node(PointSpace *s, Op op, Arg arg, Node *x, int nextra, const int64_t *extra,
                        int rank, const int64_t *dim)
 {
     Node *src[1 + 2 * INGOT_MAX_RANK] = {x}, *shape[INGOT_MAX_RANK];
@@ -77,7 +77,7 @@ static int random_dims(int64_t n, int64_t *dim)
     return rank;
 }
 
-static Node *random_move(Space *s, Node *x, const Array *a, Array *out)
+static Node *random_move(PointSpace *s, Node *x, const Array *a, Array *out)
 {
     int64_t dim[INGOT_MAX_RANK], extra[2 * INGOT_MAX_RANK] = {0}, at[INGOT_MAX_RANK],
                                            from[INGOT_MAX_RANK];
@@ -150,7 +150,7 @@ static void random_movement(void **unused)
     static const int64_t sizes[] = {1, 2, 3, 4, 6, 8, 7, 12};
     for (int seed = 0; seed < 6000; seed++) {
         state = (uint64_t)seed * 49979687 + 11;
-        Space s = space_new();
+        PointSpace s = space_new();
         int64_t dim[4];
         int rank = 1 + pick(3);
         for (int i = 0; i < rank; i++)
@@ -203,7 +203,7 @@ static void random_movement(void **unused)
 
 enum { CHAIN = 6 };
 /* The dims of x in another grouping: neighbours joined at random, ones put in. */
-static int regroup(Space *s, Node *x, Node **dim)
+static int regroup(PointSpace *s, Node *x, Node **dim)
 {
     int rank = 0;
     for (int i = 0; i < x->rank; i++) {
@@ -217,7 +217,7 @@ static int regroup(Space *s, Node *x, Node **dim)
     return rank;
 }
 
-static Node *symbolic_move(Space *s, Node *x, int original, Node *const *dims)
+static Node *symbolic_move(PointSpace *s, Node *x, int original, Node *const *dims)
 {
     Context *c = s->c;
     Node *src[1 + 2 * INGOT_MAX_RANK] = {x}, *dim[INGOT_MAX_RANK];
@@ -265,7 +265,7 @@ static void symbolic_chains(void **unused)
     (void)unused;
     for (int seed = 0; seed < 3000; seed++) {
         state = (uint64_t)seed * 6700417 + 17;
-        Space s = space_new();
+        PointSpace s = space_new();
         Context *c = s.c;
         Node *vars[] = {var(&s, pick(2), 3), var(&s, pick(2), 2)}, *dims[3], *at[INGOT_MAX_RANK];
         int rank = 2 + pick(2), n = 0, nroot = 0;
@@ -323,7 +323,7 @@ static void symbolic_chains(void **unused)
 static void reshape_there_and_back(void **unused)
 {
     (void)unused;
-    Space s = space_new();
+    PointSpace s = space_new();
     Context *c = s.c;
     Node *n = var(&s, 1, 9);
     Node *dims[] = {n, idx(c, 2), idx(c, 3), idx(c, 8), idx(c, 1)},

@@ -47,7 +47,7 @@ static Node *input(const char *name, int64_t rows, int64_t columns)
     return ingot_input(c, name, INGOT_F32, 2, d);
 }
 
-static double all_ops(const Region *r)
+static double all_ops(const RegionWork *r)
 {
     double n = 0;
     for (int u = 0; u < UNITS; u++)
@@ -62,7 +62,7 @@ static void each_node_once(void **state)
     Node *x = input("x", ROWS, COLUMNS);
     for (int i = 0; i < 4; i++)
         x = ingot_mul(c, x, x);
-    Region r = region_of(s, x);
+    RegionWork r = region_of(s, x);
     assert_true(r.ops[UNIT_VECTOR] == 4.0 * ROWS * COLUMNS && all_ops(&r) == r.ops[UNIT_VECTOR]);
     assert_true(r.bytes == 4.0 * ROWS * COLUMNS);
     assert_int_equal(r.buffers, 1);
@@ -72,7 +72,7 @@ static void a_product_at_its_full_length(void **state)
 {
     (void)state;
     Node *x = input("x", ROWS, DEPTH), *y = input("y", DEPTH, COLUMNS);
-    Region r = region_of(s, ingot_matmul(c, x, y));
+    RegionWork r = region_of(s, ingot_matmul(c, x, y));
     assert_true(r.ops[UNIT_TILE] == 2.0 * ROWS * DEPTH * COLUMNS);
     assert_true(all_ops(&r) == r.ops[UNIT_TILE]);
     assert_true(r.bytes == 4.0 * (ROWS * DEPTH + DEPTH * COLUMNS));
@@ -87,7 +87,7 @@ static void rows(void **state)
     Node *most = ingot_reduce(c, INGOT_REDUCE_MAX, x, 2, true);
     Node *y = ingot_sub(c, x, ingot_expand(c, most, 2, x->shape));
     double most_cost = op_info[OP_REDUCE].cost;
-    Region r = region_of(s, y);
+    RegionWork r = region_of(s, y);
     assert_true(all_ops(&r) == (1 + most_cost) * ROWS * COLUMNS);
     assert_true(r.bytes == 4.0 * ROWS * COLUMNS);
     s->fuse_rows = false;
@@ -102,7 +102,7 @@ static void a_product_in_company(void **state)
     Node *x = input("x", ROWS, DEPTH), *y = input("y", DEPTH, COLUMNS),
          *z = input("z", ROWS, COLUMNS);
     Node *row = ingot_expand(c, ingot_reduce(c, INGOT_REDUCE_MAX, z, 2, true), 2, z->shape);
-    Region r = region_of(s, ingot_add(c, ingot_matmul(c, x, y), row));
+    RegionWork r = region_of(s, ingot_add(c, ingot_matmul(c, x, y), row));
     assert_true(r.ops[UNIT_TILE] == 0 && r.ops[UNIT_SCALAR] == 2.0 * ROWS * DEPTH * COLUMNS);
 }
 
@@ -112,7 +112,7 @@ static void what_is_read(void **state)
     (void)state;
     Node *x = input("x", ROWS, COLUMNS), *e = ingot_exp(c, x);
     Node *part = ingot_slice(c, e, 0, idx(c, 4), idx(c, 8), 1);
-    Region r = region_of(s, ingot_neg(c, part));
+    RegionWork r = region_of(s, ingot_neg(c, part));
     assert_true(r.bytes == 4.0 * 8 * COLUMNS);
     assert_true(all_ops(&r) == (1 + op_info[OP_EXP].cost) * 8.0 * COLUMNS);
     info_of(s, e)->stored = true;
@@ -127,7 +127,7 @@ static void several_values(void **state)
     Node *x = input("x", ROWS, DEPTH), *y = input("y", DEPTH, COLUMNS),
          *z = input("z", DEPTH, COLUMNS);
     Stored all[] = {{ingot_matmul(c, x, y), false}, {ingot_matmul(c, x, z), false}};
-    Region r = region_of_all(s, 2, all);
+    RegionWork r = region_of_all(s, 2, all);
     assert_true(all_ops(&r) == 2 * 2.0 * ROWS * DEPTH * COLUMNS);
     assert_true(r.bytes == 4.0 * (ROWS * DEPTH + 2 * DEPTH * COLUMNS));
     assert_int_equal(r.buffers, 3);
@@ -145,7 +145,7 @@ static void memory_or_arithmetic(void **state)
                 .machine.level = {{1000, 8}, {0, 2}},
                 .machine.line = 64,
                 .machine.launch = 7};
-    Region r = {.ops = {5, 100, 400}, .bytes = 800};
+    RegionWork r = {.ops = {5, 100, 400}, .bytes = 800};
     assert_true(cost_region(&r, &t) == 100 + 7); /* 800 / 8 */
     r.bytes = 1600;
     assert_true(cost_region(&r, &t) == 800 + 7); /* 1600 / 2: it does not fit */

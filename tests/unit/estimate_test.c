@@ -24,9 +24,9 @@ typedef struct {
     Target target;
     Plan *plan;
     Tuning tuning;
-} Fixture;
+} EstimateFixture;
 
-static ingot_tensor *product(Fixture *f, const char *name)
+static ingot_tensor *product(EstimateFixture *f, const char *name)
 {
     ingot_dim *dims[2] = {ingot_dim_const(f->c, ROWS), ingot_dim_const(f->c, TERMS)};
     return ingot_matmul(
@@ -35,7 +35,7 @@ static ingot_tensor *product(Fixture *f, const char *name)
 }
 
 /* The kernels of a network with this result. */
-static void plan_result(Fixture *f, ingot_tensor *x)
+static void plan_result(EstimateFixture *f, ingot_tensor *x)
 {
     ingot_status status;
     ingot_output(f->c, "z", x);
@@ -46,16 +46,16 @@ static void plan_result(Fixture *f, ingot_tensor *x)
     tune_kernels(&f->tuning, f->plan, &f->target, NULL);
 }
 
-static void make_weights(Fixture *f, int n)
+static void make_weights(EstimateFixture *f, int n)
 {
     f->weights = calloc((size_t)n, sizeof *f->weights);
     for (int i = 0; i < n; i++) /* equal ones would be one constant */
         f->weights[i] = (float)(i % 7);
 }
 
-static void open_products(Fixture *f, int n)
+static void open_products(EstimateFixture *f, int n)
 {
-    *f = (Fixture){.c = ingot_context_new(NULL, NULL)};
+    *f = (EstimateFixture){.c = ingot_context_new(NULL, NULL)};
     make_weights(f, TERMS * COLUMNS);
     ingot_tensor *x = product(f, "x");
     if (n > 1)
@@ -67,9 +67,9 @@ static void open_products(Fixture *f, int n)
 enum { IMAGES = 32, SIDE = 64, TAPS = 3 };
 
 /* A window of 3x3 over each of several images. */
-static void open_windows(Fixture *f)
+static void open_windows(EstimateFixture *f)
 {
-    *f = (Fixture){.c = ingot_context_new(NULL, NULL)};
+    *f = (EstimateFixture){.c = ingot_context_new(NULL, NULL)};
     make_weights(f, IMAGES * TAPS * TAPS);
     const int64_t side = SIDE + TAPS - 1, dims[4] = {1, IMAGES, side, side};
     ingot_dim *dim[4];
@@ -81,7 +81,7 @@ static void open_windows(Fixture *f)
                               NULL, NULL, NULL, NULL, NULL, IMAGES));
 }
 
-static void close_products(Fixture *f)
+static void close_products(EstimateFixture *f)
 {
     tune_free(&f->tuning);
     plan_free(f->plan);
@@ -90,7 +90,7 @@ static void close_products(Fixture *f)
 }
 
 /* The compiler's tile, of so many rows by so many vectors. */
-static Estimate estimate_tile(Fixture *f, int64_t rows, int64_t vectors)
+static Estimate estimate_tile(EstimateFixture *f, int64_t rows, int64_t vectors)
 {
     TuneKernel *k = f->tuning.kernel[0];
     Tiling t = k->candidate[0]->tiling;
@@ -108,7 +108,7 @@ static Estimate estimate_tile(Fixture *f, int64_t rows, int64_t vectors)
 static void all_vectors_come_again(void **state)
 {
     (void)state;
-    Fixture f;
+    EstimateFixture f;
     open_products(&f, 1);
     const double weights = sizeof(float) * TERMS * COLUMNS;
     Estimate of7 = estimate_tile(&f, 7, 4), of4 = estimate_tile(&f, 4, 4);
@@ -124,7 +124,7 @@ static void all_vectors_come_again(void **state)
 static void the_rest_is_one_loop_of_two(void **state)
 {
     (void)state;
-    Fixture f;
+    EstimateFixture f;
     open_products(&f, 1);
     const double weights = sizeof(float) * TERMS * COLUMNS;
     Estimate of5 = estimate_tile(&f, 5, 4);
@@ -136,7 +136,7 @@ static void the_rest_is_one_loop_of_two(void **state)
 static void sums_of_two_loops(void **state)
 {
     (void)state;
-    Fixture f;
+    EstimateFixture f;
     open_products(&f, 2);
     Estimate e = estimate_tile(&f, 7, 4);
     assert_true(e.spills < 0.01 * e.operations);
@@ -144,7 +144,7 @@ static void sums_of_two_loops(void **state)
 }
 
 /* Beside it there are copies from and to the layout that the model declares. */
-static TuneKernel *kernel_of_sum(const Fixture *f)
+static TuneKernel *kernel_of_sum(const EstimateFixture *f)
 {
     TuneKernel *found = NULL;
     for (int i = 0; i < f->tuning.n; i++) {
@@ -161,7 +161,7 @@ static TuneKernel *kernel_of_sum(const Fixture *f)
 static void taps_share_rows(void **state)
 {
     (void)state;
-    Fixture f;
+    EstimateFixture f;
     open_windows(&f);
     TuneKernel *k = kernel_of_sum(&f);
     Candidate *of4 = candidate_read(k, "VECTOR i0 16; UPCAST i1 4"),

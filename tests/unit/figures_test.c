@@ -82,9 +82,9 @@ typedef enum {
     WINDOW_DEEP,
     ATTENTION_TF32,
     MODELS
-} Model;
+} FigureModel;
 
-static ingot_tensor *build(Context *c, Model m)
+static ingot_tensor *build(Context *c, FigureModel m)
 {
     switch (m) {
     case HALVES: return product(c, INGOT_F16, 2048, 1536, 1024);
@@ -120,11 +120,11 @@ static ingot_tensor *build(Context *c, Model m)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-typedef enum { DOUBLE, INT, BITS, BOOL } Kind;
+typedef enum { DOUBLE, INT, BITS, BOOL } FigureKind;
 typedef struct {
     const char *name;
     size_t at, size;
-    Kind kind;
+    FigureKind kind;
 } Figure;
 #define FIGURE(path)                                                \
     {                                                               \
@@ -252,7 +252,7 @@ static void change(Machine *m, const Figure *f, double factor)
     }
 }
 
-static char *plan_of(Arena *a, Model m, const char *target, const Figure *f, double factor)
+static char *plan_of(Arena *a, FigureModel m, const char *target, const Figure *f, double factor)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Target t;
@@ -280,12 +280,12 @@ static char *plan_of(Arena *a, Model m, const char *target, const Figure *f, dou
 
 typedef struct {
     const char *name;
-    Model model;
+    FigureModel model;
     const char *target;
     double factor;
-} Row;
+} FigureRow;
 
-static const Row rows[] = {
+static const FigureRow rows[] = {
     {"rate[UNIT_SCALAR]", ATTENTION, "c:c99", 4},
     {"rate[UNIT_VECTOR]", HALVES, "c:x86-64-v4", 0.0625},
     {"rate[UNIT_TILE]", HALVES_SMALL, "c:x86-64-v4", 1000},
@@ -371,7 +371,7 @@ static const Row rows[] = {
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
-static const Row *row_of(const char *name)
+static const FigureRow *row_of(const char *name)
 {
     for (int i = 0; i < NROWS; i++)
         if (!strcmp(rows[i].name, name))
@@ -391,7 +391,7 @@ static void each_decides(void **state)
 {
     (void)state;
     for (int i = 0; i < ALL; i++) {
-        const Row *r = row_of(figures[i].name);
+        const FigureRow *r = row_of(figures[i].name);
         if (!decides(figures[i].name))
             continue;
         if (!r)
@@ -441,8 +441,8 @@ static void find(void)
                 for (int j = 0; j < tries && !found; j++) {
                     Arena *a = arena_new();
                     if (!was[m][t])
-                        was[m][t] = plan_of(kept, (Model)m, targets_of[t], NULL, 1);
-                    found = strcmp(was[m][t], plan_of(a, (Model)m, targets_of[t], &figures[i],
+                        was[m][t] = plan_of(kept, (FigureModel)m, targets_of[t], NULL, 1);
+                    found = strcmp(was[m][t], plan_of(a, (FigureModel)m, targets_of[t], &figures[i],
                                                       factors[j])) != 0;
                     if (found)
                         printf("{\"%s\", %d, \"%s\", %g},\n", figures[i].name, m, targets_of[t],

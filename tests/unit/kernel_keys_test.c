@@ -52,7 +52,7 @@ typedef struct {
     const char *source;
     Scalar scalar; /* in the place of the factor */
     int family;
-} Row;
+} KernelKeyRow;
 
 #define PLAIN .factor = 2, .term = 3, .dtype = INGOT_F32, .n = 4, .m = 6, .op = OP_MUL
 #define SUM PLAIN, .sums = true, .family = 1
@@ -63,7 +63,7 @@ typedef struct {
 #define CUSTOM PLAIN, .custom = "op_a" /* of one kind, not of the plain one's */
 
 /* clang-format off */
-static const Row rows[] = {
+static const KernelKeyRow rows[] = {
     {"plain", 0, PLAIN},
     {"another number", BLANK | FORM, PLAIN, .factor = 5},
     {"another term", BLANK | FORM, PLAIN, .term = 5},
@@ -144,7 +144,7 @@ enum { ROWS = sizeof rows / sizeof *rows, KEYS = 5 };
 
 /* ---- kernels by hand ------------------------------------------------------------------------- */
 
-static Node *product(Kernel *k, const Row *r, Node *x)
+static Node *product(Kernel *k, const KernelKeyRow *r, Node *x)
 {
     Node *factor = r->scalar.dtype
                        ? node_make(k->c, OP_PARAM, r->scalar.dtype, (Arg){.i = 0}, 0, NULL, 0, NULL)
@@ -167,7 +167,7 @@ static void add_axis(Kernel *k, Node *range, const char *name, bool reduced, boo
     snprintf(x->name, sizeof x->name, "%s", name);
 }
 
-static void turn_axes(Kernel *k, const Row *r)
+static void turn_axes(Kernel *k, const KernelKeyRow *r)
 {
     Axis *x = &k->axes[r->sums ? 2 : 0], was = x[0];
     if (r->renamed) {
@@ -180,7 +180,7 @@ static void turn_axes(Kernel *k, const Row *r)
     }
 }
 
-static Kernel *kernel_of(Context *parent, const Row *r)
+static Kernel *kernel_of(Context *parent, const KernelKeyRow *r)
 {
     Context *c = context_child(parent);
     Kernel *k = NEW(c->arena, Kernel);
@@ -253,7 +253,7 @@ static void blank_numbers(const Kernel *k, bool *blank)
     }
 }
 
-static Keys keys_of(const Row *r)
+static Keys keys_of(const KernelKeyRow *r)
 {
     Keys out = {0};
     Context *c = ingot_context_new(NULL, NULL);
@@ -294,15 +294,15 @@ static bool same(const StrBuf *x, const StrBuf *y)
     return x->len == y->len && !memcmp(x->data, y->data, x->len);
 }
 
-static const Row *head_of(const Row *r)
+static const KernelKeyRow *head_of(const KernelKeyRow *r)
 {
-    const Row *head = rows;
+    const KernelKeyRow *head = rows;
     while (head->family != r->family)
         head++;
     return head;
 }
 
-static bool to_be_same(const Row *x, const Row *y, int key)
+static bool to_be_same(const KernelKeyRow *x, const KernelKeyRow *y, int key)
 {
     return x->family == y->family && (x == head_of(x) || x->same >> key & 1) &&
            (y == head_of(y) || y->same >> key & 1);
@@ -339,7 +339,7 @@ static void test_table(void **state)
 static void test_seeds(void **state)
 {
     (void)state;
-    const Row plain = {"", 0, PLAIN}, serial = {"", 0, PLAIN, .serial = true};
+    const KernelKeyRow plain = {"", 0, PLAIN}, serial = {"", 0, PLAIN, .serial = true};
     Context *c = ingot_context_new(NULL, NULL);
     Kernel *x = kernel_of(c, &plain), *y = kernel_of(c, &serial);
     for (uint64_t i = 0; i < 4; i++)
@@ -354,7 +354,8 @@ static void test_seeds(void **state)
 static void test_functions(void **state)
 {
     (void)state;
-    const Row was = {"", 0, CUSTOM, .source = "x + 1"}, is = {"", 0, CUSTOM, .source = "x + 2"};
+    const KernelKeyRow was = {"", 0, CUSTOM, .source = "x + 1"},
+                       is = {"", 0, CUSTOM, .source = "x + 2"};
     Keys x = keys_of(&was), y = keys_of(&is);
     for (int i = 0; i < KEYS; i++)
         assert_int_equal(same(&x.key[i], &y.key[i]), i != 4);

@@ -15,17 +15,17 @@
 enum { LAYERS = 10, CHANNELS = 4 };
 
 /* What is different from the plain network. */
-typedef enum { PLAIN, TAIL, MIDDLE, NAMES, ORDER, WEIGHTS } Change;
+typedef enum { PLAIN, TAIL, MIDDLE, NAMES, ORDER, WEIGHTS } NetworkChange;
 
 static float data[2][CHANNELS * CHANNELS * 9];
 
-static Node *weight(Context *c, Change how, int rank)
+static Node *weight(Context *c, NetworkChange how, int rank)
 {
     int64_t dims[] = {CHANNELS, CHANNELS, 3, 3};
     return ingot_data(c, how == NAMES ? "other" : "w", INGOT_F32, rank, dims, data[how == WEIGHTS]);
 }
 
-static Node *conv(Context *c, Change how, Node *x)
+static Node *conv(Context *c, NetworkChange how, Node *x)
 {
     int64_t one[] = {1, 1};
     return ingot_conv(c, x, weight(c, how, 4), weight(c, how, 1), NULL, NULL, one, one, 1);
@@ -33,7 +33,7 @@ static Node *conv(Context *c, Change how, Node *x)
 
 /* Two branches a block, added; every third block is wider inside, so that not all places are
  * equal. */
-static Node *block(Context *c, Change how, Node *x, int number)
+static Node *block(Context *c, NetworkChange how, Node *x, int number)
 {
     Node *left = NULL, *right = NULL;
     for (int i = 0; i < 2; i++)
@@ -48,7 +48,7 @@ static Node *block(Context *c, Change how, Node *x, int number)
     return ingot_add(c, left, right);
 }
 
-static Context *network(Change how)
+static Context *network(NetworkChange how)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Node *dims[4];
@@ -85,7 +85,7 @@ static int keys_of(Arena *a, Context *c, Key *out, Node **node)
     return count;
 }
 
-static double percent_kept(Change how)
+static double percent_kept(NetworkChange how)
 {
     enum { MAX = 1000 };
     static Key saved[MAX], present[MAX];

@@ -18,18 +18,18 @@ typedef struct {
     double cost[STEPS][1 << EACH];
     bool changes[THINGS][STEPS], *by_thing[THINGS];
     double weight[THINGS];
-} Case;
+} LeastSumCase;
 
 static double cost_of(void *user, int step, const bool *way)
 {
-    const Case *c = user;
+    const LeastSumCase *c = user;
     int state = 0;
     for (int i = 0; i < c->n[step]; i++)
         state |= way[c->on[step][i]] << i;
     return c->cost[step][state];
 }
 
-static void make_case(Case *c)
+static void make_case(LeastSumCase *c)
 {
     memset(c, 0, sizeof *c);
     for (int i = 0; i < THINGS; i++)
@@ -47,7 +47,7 @@ static void make_case(Case *c)
     }
 }
 
-static double sum_of(Case *c, const bool *way)
+static double sum_of(LeastSumCase *c, const bool *way)
 {
     double sum = 0;
     for (int step = 0; step < STEPS; step++)
@@ -60,7 +60,7 @@ static void least_of_all(void **state)
     (void)state;
     srand(3);
     for (int round = 0; round < ROUNDS; round++) {
-        Case c;
+        LeastSumCase c;
         bool way[THINGS], found[THINGS];
         double least = 1e300;
         make_case(&c);

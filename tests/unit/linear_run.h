@@ -23,12 +23,12 @@ typedef struct {
     LinearArg arg[8];
     LinearInterp m;
     const Target *t;
-} Run;
+} NestRun;
 
 /* The nest of the one kernel of a model that has the output y, as it is planned for that target. */
-static inline Run run_planned(Context *c, ingot_tensor *y, const Target *t, const Target *plan)
+static inline NestRun run_planned(Context *c, ingot_tensor *y, const Target *t, const Target *plan)
 {
-    Run r = {.c = c, .a = arena_new()};
+    NestRun r = {.c = c, .a = arena_new()};
     Target *own = NEW(r.a, Target);
     *own = *t;
     r.t = own;
@@ -42,7 +42,7 @@ static inline Run run_planned(Context *c, ingot_tensor *y, const Target *t, cons
 }
 
 /* As it is planned for the target's kin of that name. */
-static inline Run run_new(Context *c, ingot_tensor *y, const Target *t)
+static inline NestRun run_new(Context *c, ingot_tensor *y, const Target *t)
 {
     return run_planned(c, y, t, target_find(t->name));
 }
@@ -92,7 +92,7 @@ static inline void run_opts(Nest *n, const char *opts)
 }
 
 /* Small integers, of which every sum is exact. */
-static inline void run_give(Run *r)
+static inline void run_give(NestRun *r)
 {
     const Kernel *k = r->lk->k;
     for (int i = 0; i < r->lk->narg; i++) {
@@ -124,7 +124,7 @@ static inline void run_give(Run *r)
 }
 
 /* Its opts are known: statements, and what they run on. */
-static inline void run_lower(Run *r, bool gpu)
+static inline void run_lower(NestRun *r, bool gpu)
 {
     if (nest_check(r->nest))
         fail_msg("%s", nest_check(r->nest));
@@ -133,7 +133,7 @@ static inline void run_lower(Run *r, bool gpu)
     run_give(r);
 }
 
-static inline void run_free(Run *r)
+static inline void run_free(NestRun *r)
 {
     lowered_free(r->lowered);
     nest_free(r->nest);
@@ -143,7 +143,7 @@ static inline void run_free(Run *r)
 }
 
 /* Runs it beside the kernel without opts, which ends: "", or what is wrong. */
-static inline const char *run_wrong(Run *r, Run naive)
+static inline const char *run_wrong(NestRun *r, NestRun naive)
 {
     static char fault[1024];
     if (!linear_run(&naive.m, naive.lk, naive.arg, NULL, NULL))
@@ -166,7 +166,7 @@ typedef struct {
 
 /* Of a kernel with these opts: what is printed can be read again, the text has what is wanted, up
  * to one without text, and the values are those of the kernel without opts. */
-static inline void run_expect_all(Run r, Run naive, const char *opts, const Wanted *wanted)
+static inline void run_expect_all(NestRun r, NestRun naive, const char *opts, const Wanted *wanted)
 {
     StrBuf printed = {0}, text = {0};
     for (int i = 0; i < r.nest->nopt; i++) {
@@ -197,7 +197,8 @@ static inline void run_expect_all(Run r, Run naive, const char *opts, const Want
     run_free(&r);
 }
 
-static inline void run_expect(Run r, Run naive, const char *opts, const char *product, int products)
+static inline void run_expect(NestRun r, NestRun naive, const char *opts, const char *product,
+                              int products)
 {
     run_expect_all(r, naive, opts, (const Wanted[]){{product, products}, {NULL, 0}});
 }

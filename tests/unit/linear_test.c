@@ -24,12 +24,12 @@ static int64_t elements(const Kernel *k, int i)
 }
 
 /* opts: "VECTOR i1 8, UPCAST i0 4" */
-static Run prepare(ingot_tensor *(*model)(Context *), const char *opts, bool gpu)
+static NestRun prepare(ingot_tensor *(*model)(Context *), const char *opts, bool gpu)
 {
     Target t = *target_find(gpu ? "opencl" : "c");
     assert_true(gpu || target_tune(&t, "x86-64-v4"));
     Context *c = ingot_context_new(NULL, NULL);
-    Run r = run_new(c, model(c), &t);
+    NestRun r = run_new(c, model(c), &t);
     run_opts(r.nest, opts);
     run_lower(&r, gpu);
     return r;
@@ -89,12 +89,12 @@ static const char *const walks = "MASK r0 3, SPLIT r0 14, BIND r0.o 2, MASK i1 1
                                  "BIND i1.o 1, MASK i0 8, SPLIT i0 8, BIND i0.o 1, BIND i0.i 2";
 
 /* Runs it and compares it with the kernel without opts: "", or what is wrong. */
-static const char *wrong(Run *r, ingot_tensor *(*model)(Context *))
+static const char *wrong(NestRun *r, ingot_tensor *(*model)(Context *))
 {
     return run_wrong(r, prepare(model, "", r->t->gpu));
 }
 
-static void expect(Run *r, ingot_tensor *(*model)(Context *), const char *sentence)
+static void expect(NestRun *r, ingot_tensor *(*model)(Context *), const char *sentence)
 {
     const char *fault = wrong(r, model);
     if (*sentence ? !strstr(fault, sentence) : *fault)
@@ -113,24 +113,24 @@ static void sound(void **state)
                                        "VECTOR i1 8, ORDER i1.o i0 r0, PREFETCH r0 2",
                                        "SPLIT i0 5, UPCAST i1 7, THREAD i0.o 3"};
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
-        Run r = prepare(product, opts[i], false);
+        NestRun r = prepare(product, opts[i], false);
         r.m.backwards = true;
         expect(&r, product, "");
     }
-    Run rows = prepare(softmax, "VECTOR i1 16", false),
-        scans = prepare(sums, "VECTOR i1 16", false);
+    NestRun rows = prepare(softmax, "VECTOR i1 16", false),
+            scans = prepare(sums, "VECTOR i1 16", false);
     assert_true(linear_run(&rows.m, rows.lk, rows.arg, NULL, NULL));
     run_free(&rows);
     expect(&scans, sums, "");
-    Run lanes = prepare(row_sums, "VECTOR r0 8", false);
+    NestRun lanes = prepare(row_sums, "VECTOR r0 8", false);
     expect(&lanes, row_sums, "");
-    Run rest = prepare(row_sums, "VECTOR r0 4, UNROLL r0.o 3", false);
+    NestRun rest = prepare(row_sums, "VECTOR r0 4, UNROLL r0.o 3", false);
     expect(&rest, row_sums, "");
-    Run items = prepare(product, "", true);
+    NestRun items = prepare(product, "", true);
     expect(&items, product, "");
-    Run parts = prepare(row_sums, "BIND i0 1, SPLIT r0 10, BIND r0.i 2", true);
+    NestRun parts = prepare(row_sums, "BIND i0 1, SPLIT r0 10, BIND r0.i 2", true);
     expect(&parts, row_sums, "");
-    Run walked = prepare(scaled_rows, walks, true);
+    NestRun walked = prepare(scaled_rows, walks, true);
     expect(&walked, scaled_rows, "");
 }
 
@@ -148,7 +148,7 @@ static void items_of_an_expression(void **state)
 {
     (void)state;
     for (int64_t n = 1; n <= 5; n++) {
-        Run r = prepare(rows_of_some, "", true);
+        NestRun r = prepare(rows_of_some, "", true);
         if (!linear_run(&r.m, r.lk, r.arg, &n, NULL))
             fail_msg("%s", r.m.fault);
         const int64_t written = n < 3 ? n - 1 : 2; /* rows of 3 */
@@ -177,7 +177,7 @@ static void move_up(Linear *l, int from, int to)
 }
 
 /* What a store writes, at another offset. */
-static void store_at(Run *r, Node *offset)
+static void store_at(NestRun *r, Node *offset)
 {
     Linear *l = &r->lk->tile[0];
     Stmt *s = &l->stmt[find(l, STMT_STORE, 0)];
@@ -189,7 +189,7 @@ static void store_at(Run *r, Node *offset)
 static void a_remainder_dropped(void **state)
 {
     (void)state;
-    Run r = prepare(product, "VECTOR i1 16, UPCAST i0 4", false);
+    NestRun r = prepare(product, "VECTOR i1 16, UPCAST i0 4", false);
     r.lk->n--;
     expect(&r, product, "a0[36,48] is not written");
     r = prepare(product, "VECTOR i1 16, UPCAST i0 4", false);
@@ -200,7 +200,7 @@ static void a_remainder_dropped(void **state)
 static void an_index_swapped(void **state)
 {
     (void)state;
-    Run r = prepare(product, "", false);
+    NestRun r = prepare(product, "", false);
     Context *c = r.lowered->tiles.k->c;
     const Tile *t = &r.lowered->tiles.tile[0];
     store_at(&r, idx_add(c, idx_mul(c, t->axis[1].range, idx(c, N)), t->axis[0].range));
@@ -216,7 +216,7 @@ static void an_index_swapped(void **state)
 static void a_let_moved_out_of_its_loop(void **state)
 {
     (void)state;
-    Run r = prepare(product, "UPCAST i0 4", false);
+    NestRun r = prepare(product, "UPCAST i0 4", false);
     Linear *l = &r.lk->tile[0];
     int inner = find(l, STMT_LOOP, find(l, STMT_ACC, 0)), let = find(l, STMT_LET, inner);
     move_up(l, let, inner);
@@ -226,7 +226,7 @@ static void a_let_moved_out_of_its_loop(void **state)
 static void a_value_used_outside_of_its_loop(void **state)
 {
     (void)state;
-    Run r = prepare(product, "UPCAST i0 4", false);
+    NestRun r = prepare(product, "UPCAST i0 4", false);
     Linear *l = &r.lk->tile[0];
     int end = find(l, STMT_END, 0);
     move_up(l, end, find(l, STMT_UPDATE, 0)); /* the loop ends before its sums are added to */
@@ -236,7 +236,7 @@ static void a_value_used_outside_of_its_loop(void **state)
 static void a_thread_cut_through_a_reduce(void **state)
 {
     (void)state;
-    Run r = prepare(product, "", false);
+    NestRun r = prepare(product, "", false);
     Linear *l = &r.lk->tile[0];
     Tile cut = *l->tile;
     TileAxis axis[] = {cut.reduce[0], cut.axis[0], cut.axis[1]};
@@ -256,7 +256,7 @@ static void a_thread_cut_through_a_reduce(void **state)
 static void an_accumulator_not_reset(void **state)
 {
     (void)state;
-    Run r = prepare(product, "", false);
+    NestRun r = prepare(product, "", false);
     Linear *l = &r.lk->tile[0];
     int acc = find(l, STMT_ACC, 0);
     move_up(l, acc, acc - 1);
@@ -271,7 +271,7 @@ static void an_accumulator_not_reset(void **state)
 static void a_sum_read_too_soon(void **state)
 {
     (void)state;
-    Run r = prepare(product, "", false);
+    NestRun r = prepare(product, "", false);
     Linear *l = &r.lk->tile[0];
     move_up(l, find(l, STMT_STORE, 0), find(l, STMT_END, 0));
     expect(&r, product, "has 1 of its 40 terms; at i0 = 0, i1 = 0, r0 = 0");
@@ -280,7 +280,7 @@ static void a_sum_read_too_soon(void **state)
 static void a_scan_out_of_order(void **state)
 {
     (void)state;
-    Run r = prepare(sums, "", false);
+    NestRun r = prepare(sums, "", false);
     Linear *l = &r.lk->tile[0];
     int update = find(l, STMT_UPDATE, 0);
     vec_push(r.a, l->stmt, l->n, l->stmt[update]);
@@ -291,7 +291,7 @@ static void a_scan_out_of_order(void **state)
 static void races(void **state)
 {
     (void)state;
-    Run r = prepare(product, "THREAD i0 4", false);
+    NestRun r = prepare(product, "THREAD i0 4", false);
     store_at(&r, r.lowered->tiles.tile[0].axis[1].range);
     expect(&r, product,
            "a race: writes a0[0,0], which another part writes; at i0 = 9, i1 = 0; in part 1");
@@ -316,7 +316,7 @@ static const char *const blocks = "MASK i0 8, MASK i1 8, SPLIT i0 8, SPLIT i1 8,
  * still reads. */
 static void each_barrier(ingot_tensor *(*model)(Context *), const char *opts, int items, int least)
 {
-    Run r = prepare(model, opts, true);
+    NestRun r = prepare(model, opts, true);
     int barriers = 0;
     assert_int_equal(r.lk->group, items);
     for (int i = 0; i < r.lk->tile[0].n; i++)
@@ -349,7 +349,7 @@ static void a_barrier_left_out(void **state)
 static void a_load_before_the_barrier(void **state)
 {
     (void)state;
-    Run r =
+    NestRun r =
         prepare(scaled_rows, "SPLIT r0 20, BIND r0.o 2, BIND i0 1, SPLIT i1 2, BIND i1.o 1", true);
     const Linear *l = &r.lk->tile[0];
     const int barrier = find(l, STMT_BARRIER, 0);
@@ -363,7 +363,7 @@ static void a_load_before_the_barrier(void **state)
 static void nothing_written(void **state)
 {
     (void)state;
-    Run r = prepare(softmax, "VECTOR i1 16", false);
+    NestRun r = prepare(softmax, "VECTOR i1 16", false);
     for (int i = 0; i < r.lk->narg; i++)
         shadow_forget(r.arg[i].memory, 20 * 4, 4);
     assert_false(linear_run(&r.m, r.lk, r.arg, NULL, NULL));
@@ -376,7 +376,7 @@ static void a_place_not_filled(void **state)
 {
     (void)state;
     const char *opts = "VECTOR i1 16, UPCAST i0 4, STAGE i0.o 1";
-    Run r = prepare(product, opts, false);
+    NestRun r = prepare(product, opts, false);
     assert_true(r.lk->k->narg > r.lk->narg);
     expect(&r, product, "");
     r = prepare(product, opts, false);
@@ -399,7 +399,7 @@ static void a_place_of_rows(void **state)
         "VECTOR i1 16, UPCAST i0 3, ORDER i1.o i0.o r0, STAGE i1.o 2",
         "VECTOR i1 8, UPCAST i0 3, UPCAST i1.o 3, ORDER i1.o.o i0.o r0, STAGE i1.o.o 2"};
     for (int i = 0; i < 2; i++) {
-        Run r = prepare(product_of_rows, opts[i], false);
+        NestRun r = prepare(product_of_rows, opts[i], false);
         const Linear *l = &r.lk->tile[0];
         bool rows = false;
         for (int j = 0; j < find(l, STMT_ACC, 0); j++)
@@ -418,7 +418,7 @@ static void a_place_behind_a_mask(void **state)
         "ORDER i2 i1 i0 r2 r0 r1, STAGE i2 1", "ORDER i1 i2 i0 r0 r1 r2, STAGE i1 1",
         "UPCAST i2 2, UNROLL r1 2, ORDER i1 i2.o i0 r0 r1.o r2, STAGE i1 1"};
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
-        Run r = prepare(widened, opts[i], false);
+        NestRun r = prepare(widened, opts[i], false);
         expect(&r, widened, "");
     }
 }
@@ -458,7 +458,7 @@ static void a_buffer_on_a_live_one(void **state)
 static void no_form(void **state)
 {
     (void)state;
-    Run r = prepare(product, "", false);
+    NestRun r = prepare(product, "", false);
     r.lk->tile[0].stmt[0].kind = (StmtKind)77;
     expect(&r, product, "(unknown): there is no form for");
     r = prepare(product, "", false);

@@ -27,17 +27,17 @@ static ingot_tensor *scaled_softmax(Context *c)
     return ingot_softmax(c, scaled(c), 0);
 }
 
-static Run statements(ingot_tensor *(*model)(Context *))
+static NestRun statements(ingot_tensor *(*model)(Context *))
 {
     Target t = *target_find("c");
     Context *c = ingot_context_new(NULL, NULL);
-    Run r = run_new(c, model(c), &t);
+    NestRun r = run_new(c, model(c), &t);
     r.lowered = lower_nest(r.nest, false);
     r.lk = linear_kernel(r.a, r.lowered);
     return r;
 }
 
-static const char *refused(Run *r)
+static const char *refused(NestRun *r)
 {
     int at = -1;
     return linear_verify(r->a, &r->lk->tile[0], r->lowered->tiles.k, &at);
@@ -45,7 +45,7 @@ static const char *refused(Run *r)
 
 /* Statements that load the first element of the only argument with these dims, and in how many
  * loops each stands. */
-static int loads_of(const Run *r, int64_t least, int *at)
+static int loads_of(const NestRun *r, int64_t least, int *at)
 {
     const Linear *l = &r->lk->tile[0];
     int n = 0;
@@ -60,7 +60,7 @@ static int loads_of(const Run *r, int64_t least, int *at)
     return n;
 }
 
-static void load_first(Run *r, int at)
+static void load_first(NestRun *r, int at)
 {
     Linear *l = &r->lk->tile[0];
     Stmt s = l->stmt[at];
@@ -72,7 +72,7 @@ static void load_first(Run *r, int at)
 static void what_is_there_leaves_its_loop(void **state)
 {
     (void)state;
-    Run r = statements(scaled);
+    NestRun r = statements(scaled);
     int at[8];
     assert_null(refused(&r));
     assert_int_equal(loads_of(&r, 1, at), 1);
@@ -85,7 +85,7 @@ static void what_is_there_leaves_its_loop(void **state)
 static void what_may_not_be_there_is_refused_before_it(void **state)
 {
     (void)state;
-    Run r = statements(scaled);
+    NestRun r = statements(scaled);
     int at[8];
     assert_int_equal(loads_of(&r, 0, at), 1);
     load_first(&r, at[0]);
@@ -103,7 +103,7 @@ static void what_may_not_be_there_is_refused_before_it(void **state)
 static void each_reader_loads_for_itself(void **state)
 {
     (void)state;
-    Run r = statements(scaled_softmax);
+    NestRun r = statements(scaled_softmax);
     int at[8];
     assert_null(refused(&r));
     assert_int_equal(loads_of(&r, 1, at), 1);

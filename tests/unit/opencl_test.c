@@ -45,13 +45,13 @@ static void features_by_name(void **state)
     arena_free(a);
 }
 
-static Run prepare(ingot_tensor *(*model)(Context *), const char *target, const char *opts)
+static NestRun prepare(ingot_tensor *(*model)(Context *), const char *target, const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Arena *a = arena_new();
     Target t;
     assert_null(made(&t, a, target));
-    Run r = run_new(c, model(c), &t);
+    NestRun r = run_new(c, model(c), &t);
     arena_free(a);
     run_opts(r.nest, opts);
     run_lower(&r, true);
@@ -123,7 +123,7 @@ static void rows_of_two_sums(void **state)
            "igrt_across_", 1);
 }
 
-static Nest *nest_of(ingot_tensor *(*model)(Context *), const char *target, Run *r)
+static Nest *nest_of(ingot_tensor *(*model)(Context *), const char *target, NestRun *r)
 {
     *r = prepare(model, target, "");
     return r->nest;
@@ -132,7 +132,7 @@ static Nest *nest_of(ingot_tensor *(*model)(Context *), const char *target, Run 
 static void refused(void **state)
 {
     (void)state;
-    Run r;
+    NestRun r;
     refusal(nest_of(largest_of_rows, "opencl", &r), "BIND r0 warp", "no sub-groups");
     run_free(&r);
     refusal(nest_of(largest_of_rows, "opencl:subgroups32", &r), "BIND r0 warp", "up to 32 parts");
@@ -191,7 +191,7 @@ static void bytes_by_fours(void **state)
 static void bytes_that_lie_apart(void **state)
 {
     (void)state;
-    Run r;
+    NestRun r;
     run_opts(nest_of(bytes_apart, "opencl:dot8", &r), "DOT r0 4\n");
     const char *why = nest_check(r.nest);
     assert_true(why && strstr(why, "does not lie contiguously"));

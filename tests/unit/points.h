@@ -40,7 +40,7 @@ typedef struct {
     int n;
     Node *leaf[LEAVES];
     int64_t value[LEAVES];
-} Space;
+} PointSpace;
 
 static inline int64_t node_value(Node *n, const int64_t *v)
 {
@@ -69,7 +69,7 @@ typedef struct {
     int64_t *v; /* by id */
 } Program;
 
-static inline Program program(Space *s, int nroot, Node *const *roots)
+static inline Program program(PointSpace *s, int nroot, Node *const *roots)
 {
     Program p;
     p.order = graph_toposort(s->m, nroot, roots, &p.n);
@@ -78,7 +78,7 @@ static inline Program program(Space *s, int nroot, Node *const *roots)
 }
 
 /* Values of all nodes at the present point, checked against their bounds. */
-static inline void run(Space *s, Program *p)
+static inline void run(PointSpace *s, Program *p)
 {
     for (int i = 0; i < s->n; i++)
         p->v[s->leaf[i]->id] = s->value[i];
@@ -93,7 +93,7 @@ static inline void run(Space *s, Program *p)
     }
 }
 
-static inline Node *var(Space *s, int64_t lo, int64_t hi)
+static inline Node *var(PointSpace *s, int64_t lo, int64_t hi)
 {
     Context *c = s->c;
     Var v = {.name = arena_printf(c->arena, "n%d", c->nvar), .lo = lo, .hi = hi};
@@ -104,13 +104,13 @@ static inline Node *var(Space *s, int64_t lo, int64_t hi)
 }
 
 /* A RANGE node even where range_new would give the constant 0. */
-static inline Node *range(Space *s, Node *extent)
+static inline Node *range(PointSpace *s, Node *extent)
 {
     Node *r = node_make(s->c, OP_RANGE, INGOT_INDEX, (Arg){.i = s->n}, 1, &extent, 0, NULL);
     return s->leaf[s->n++] = r;
 }
 
-static inline int64_t extent_value(Space *s, int leaf)
+static inline int64_t extent_value(PointSpace *s, int leaf)
 {
     if (s->leaf[leaf]->src[0]->op == OP_CONST)
         return s->leaf[leaf]->src[0]->arg.i;
@@ -132,7 +132,7 @@ static inline int64_t extent_value(Space *s, int leaf)
 
 /* Odometer: sets leaf i (to its next value if `step`) and all after it; false when there is no
  * further point.  An extent over earlier VARs may be 0, which sends it back. */
-static inline bool turn(Space *s, int i, bool step)
+static inline bool turn(PointSpace *s, int i, bool step)
 {
     while (i < s->n) {
         bool is_var = s->leaf[i]->op == OP_VAR;
@@ -146,23 +146,23 @@ static inline bool turn(Space *s, int i, bool step)
     return true;
 }
 
-static inline bool first(Space *s)
+static inline bool first(PointSpace *s)
 {
     return turn(s, 0, false);
 }
 
-static inline bool advance(Space *s)
+static inline bool advance(PointSpace *s)
 {
     return s->n > 0 && turn(s, s->n - 1, true);
 }
 
-static inline Space space_new(void)
+static inline PointSpace space_new(void)
 {
-    Space s = {.c = ingot_context_new(NULL, NULL), .m = arena_new()};
+    PointSpace s = {.c = ingot_context_new(NULL, NULL), .m = arena_new()};
     return s;
 }
 
-static inline void space_free(Space *s)
+static inline void space_free(PointSpace *s)
 {
     arena_free(s->m);
     ingot_context_free(s->c);

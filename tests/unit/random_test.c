@@ -14,9 +14,9 @@
 
 typedef struct {
     uint32_t w[2];
-} Pair;
+} Words;
 
-static Pair threefry(Pair key, Pair x)
+static Words threefry(Words key, Words x)
 {
     static const int by[8] = {13, 15, 26, 6, 17, 29, 16, 24};
     const uint32_t k[3] = {key.w[0], key.w[1], key.w[0] ^ key.w[1] ^ 0x1bd11bda};
@@ -44,7 +44,7 @@ static void known_answers(void **state)
         {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xc4923a9c, 0x483df7a0},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
-        const Pair y = threefry((Pair){{v[i][2], v[i][3]}}, (Pair){{v[i][0], v[i][1]}});
+        const Words y = threefry((Words){{v[i][2], v[i][3]}}, (Words){{v[i][0], v[i][1]}});
         assert_int_equal(y.w[0], v[i][4]);
         assert_int_equal(y.w[1], v[i][5]);
     }
@@ -64,10 +64,10 @@ static void eval(ingot_context *c, ingot_tensor *x, void *out, size_t bytes)
     interp_free(ip);
 }
 
-static Pair bits(uint64_t seed, uint32_t operator, uint32_t i)
+static Words bits(uint64_t seed, uint32_t operator, uint32_t i)
 {
-    const Pair key = threefry((Pair){{(uint32_t)seed, (uint32_t)(seed >> 32)}}, (Pair){{0, operator}});
-    return threefry(key, (Pair){{i, 0}});
+    const Words key = threefry((Words){{(uint32_t)seed, (uint32_t)(seed >> 32)}}, (Words){{0, operator}});
+    return threefry(key, (Words){{i, 0}});
 }
 
 static void uniform_numbers(void **state)
@@ -83,7 +83,7 @@ static void uniform_numbers(void **state)
     eval(c, ingot_random_uniform(c, INGOT_F32, 2, dims, NULL), f[2], sizeof f[2]);
     eval(c, ingot_random_uniform(c, INGOT_F64, 2, dims, &seed), d, sizeof d);
     for (uint32_t i = 0; i < N; i++) {
-        const Pair b = bits(seed, 0, i);
+        const Words b = bits(seed, 0, i);
         assert_true(f[0][i] == (float)(b.w[0] >> 8) / 16777216.0f);
         assert_true(d[i] ==
                     (double)b.w[0] / 4294967296.0 + (double)(b.w[1] >> 11) / 9007199254740992.0);
@@ -125,10 +125,10 @@ static void in_a_loop(void **state)
     static float f[N];
     eval(c, out, f, sizeof f);
     for (uint32_t i = 0; i < 200; i++) {
-        const Pair key = threefry(threefry((Pair){{0, 0}}, (Pair){{0, 1}}), (Pair){{i, 0}});
+        const Words key = threefry(threefry((Words){{0, 0}}, (Words){{0, 1}}), (Words){{i, 0}});
         for (uint32_t k = 0; k < N / 200; k++)
             assert_true(f[i * (N / 200) + k] ==
-                        (float)(threefry(key, (Pair){{k, 0}}).w[0] >> 8) / 16777216.0f);
+                        (float)(threefry(key, (Words){{k, 0}}).w[0] >> 8) / 16777216.0f);
     }
     ingot_context_free(c);
 }

@@ -36,21 +36,21 @@ static ingot_tensor *result(Context *c, ingot_dtype d, int64_t keys)
     return ingot_matmul(c, ingot_cast(c, p, d), v);
 }
 
-static Run prepare_keys(ingot_dtype d, int64_t keys, const char *opts)
+static NestRun prepare_keys(ingot_dtype d, int64_t keys, const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Arena *a = arena_new();
     Target t;
     ingot_status status;
     assert_null(target_make(&t, a, "cuda:sm_80", &status));
-    Run r = run_planned(c, result(c, d, keys), &t, NULL);
+    NestRun r = run_planned(c, result(c, d, keys), &t, NULL);
     arena_free(a);
     run_opts(r.nest, opts);
     run_lower(&r, true);
     return r;
 }
 
-static Run prepare(ingot_dtype d, const char *opts)
+static NestRun prepare(ingot_dtype d, const char *opts)
 {
     return prepare_keys(d, KEYS, opts);
 }
@@ -106,7 +106,7 @@ static void parts_of_rows(void **state)
 static void long_rows(void **state)
 {
     (void)state;
-    Run r = prepare_keys(INGOT_F16, LONG, "");
+    NestRun r = prepare_keys(INGOT_F16, LONG, "");
     assert_true(choose_rows_opts(&r.nest));
     run_free(&r);
 }
@@ -119,7 +119,7 @@ static void left_out(void **state)
     for (int how = 0; how < 2; how++) {
         int faults = 1;
         for (int left = 0; left < faults; left++) {
-            Run r = prepare(INGOT_F16, opts[how]);
+            NestRun r = prepare(INGOT_F16, opts[how]);
             Linear *l = &r.lk->tile[0];
             int at = -1;
             faults = 0;
@@ -154,7 +154,7 @@ static void joins(void **state)
 {
     (void)state;
     for (int what = 0; what < 2; what++) {
-        Run r = prepare(INGOT_F16, parts);
+        NestRun r = prepare(INGOT_F16, parts);
         Linear *l = &r.lk->tile[0];
         const Tile *t = r.lowered->tiles.tile;
         bool planted = false;
@@ -182,7 +182,7 @@ static void joins(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    Run r = prepare(INGOT_F16, ALONG(MASKED) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\n");
+    NestRun r = prepare(INGOT_F16, ALONG(MASKED) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\n");
     Nest *n = nest_clone(r.nest);
     refusal(n, "SPLIT p0 16", NULL);
     refusal(n, "TC mma.f16 (i0.i; p0.i; r0)", "is not all of rows of 16");

@@ -100,7 +100,7 @@ static void raw_show(StrBuf *sb, const Raw *r)
 
 /* ---- random expressions ---------------------------------------------------------------------- */
 
-static void random_leaves(Space *s, bool symbolic)
+static void random_leaves(PointSpace *s, bool symbolic)
 {
     static const int extents[] = {1, 2, 3, 4, 5, 6, 7, 8, 12};
     Context *c = s->c;
@@ -122,9 +122,9 @@ static void random_leaves(Space *s, bool symbolic)
     }
 }
 
-static Raw *random_expr(Space *s, int depth);
+static Raw *random_expr(PointSpace *s, int depth);
 
-static Raw *random_divisor(Space *s)
+static Raw *random_divisor(PointSpace *s)
 {
     static const int divisors[] = {1, 2, 2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16, 24, -3, -4};
     Raw *leaf = raw(s->m, OP_RANGE, pick(s->n), NULL, NULL, NULL);
@@ -137,7 +137,7 @@ static Raw *random_divisor(Space *s)
     return raw(s->m, OP_CONST, divisors[pick(16)], NULL, NULL, NULL);
 }
 
-static Raw *random_cond(Space *s, int depth)
+static Raw *random_cond(PointSpace *s, int depth)
 {
     Arena *m = s->m;
     static const Op compare[] = {OP_LT, OP_LE, OP_EQ, OP_LT};
@@ -150,7 +150,7 @@ static Raw *random_cond(Space *s, int depth)
                NULL);
 }
 
-static Raw *random_expr(Space *s, int depth)
+static Raw *random_expr(PointSpace *s, int depth)
 {
     Arena *m = s->m;
     if (depth <= 0 || pick(8) == 0) {
@@ -185,7 +185,7 @@ static Raw *random_expr(Space *s, int depth)
     }
 }
 
-static const char *describe(Space *s, const Raw *r)
+static const char *describe(PointSpace *s, const Raw *r)
 {
     StrBuf sb = {0};
     raw_show(&sb, r);
@@ -197,7 +197,7 @@ static const char *describe(Space *s, const Raw *r)
     return sb.data; /* read by a failing test only, so never freed */
 }
 
-static void check_same(Space *s, const Raw *r, Node *e)
+static void check_same(PointSpace *s, const Raw *r, Node *e)
 {
     Program p = program(s, 1, &e);
     for (bool more = first(s); more; more = advance(s)) {
@@ -213,7 +213,7 @@ static void random_expressions(void **unused)
     (void)unused;
     for (int seed = 0; seed < 12000; seed++) {
         state = (uint64_t)seed * 7919 + 1;
-        Space s = space_new();
+        PointSpace s = space_new();
         random_leaves(&s, seed & 1);
         Raw *r = seed % 5 == 4 ? random_cond(&s, 3) : random_expr(&s, 2 + pick(4));
         check_same(&s, r, raw_build(s.c, r, s.leaf));
@@ -228,7 +228,7 @@ static void rebuilding_is_stable(void **unused)
     int changed = 0;
     for (int seed = 0; seed < 3000; seed++) {
         state = (uint64_t)seed * 104729 + 5;
-        Space s = space_new();
+        PointSpace s = space_new();
         random_leaves(&s, seed & 1);
         Raw *r = random_expr(&s, 4);
         Node *e = raw_build(s.c, r, s.leaf), *old = s.leaf[s.n - 1];
@@ -247,7 +247,7 @@ static void random_assumptions(void **unused)
     (void)unused;
     for (int seed = 0; seed < 4000; seed++) {
         state = (uint64_t)seed * 15485863 + 3;
-        Space s = space_new();
+        PointSpace s = space_new();
         random_leaves(&s, seed & 1);
         Raw *r = seed % 4 ? random_expr(&s, 3) : random_cond(&s, 2), *q = random_cond(&s, 2);
         Node *e = raw_build(s.c, r, s.leaf), *cond = raw_build(s.c, q, s.leaf);
@@ -269,7 +269,7 @@ static void random_substitutions(void **unused)
     (void)unused;
     for (int seed = 0; seed < 2000; seed++) {
         state = (uint64_t)seed * 32452843 + 9;
-        Space s = space_new();
+        PointSpace s = space_new();
         random_leaves(&s, false);
         Raw *r = random_expr(&s, 4);
         Node *e = raw_build(s.c, r, s.leaf);
@@ -279,7 +279,7 @@ static void random_substitutions(void **unused)
         old = range(&s, idx(s.c, n));
         Node *from = s.leaf[0];
         e = substitute(s.c, e, 1, &from, &old);
-        Space t = {.c = s.c, .m = s.m};
+        PointSpace t = {.c = s.c, .m = s.m};
         Node *outer = range(&t, idx(s.c, n / 2)), *inner;
         t.n = 20 - 19;
         inner = node_make(s.c, OP_RANGE, INGOT_INDEX, (Arg){.i = 50}, 1, (Node *[]){idx(s.c, 2)}, 0,
@@ -319,7 +319,7 @@ static void random_substitutions(void **unused)
 static void constants_and_terms(void **unused)
 {
     (void)unused;
-    Space s = space_new();
+    PointSpace s = space_new();
     Context *c = s.c;
     Node *i = range(&s, K(8)), *j = range(&s, K(4)), *x = range(&s, K(100));
     same(ADD(i, K(0)), i);
@@ -351,7 +351,7 @@ static void constants_and_terms(void **unused)
 static void divisions(void **unused)
 {
     (void)unused;
-    Space s = space_new();
+    PointSpace s = space_new();
     Context *c = s.c;
     Node *i = range(&s, K(8)), *j = range(&s, K(4)), *k = range(&s, K(3)), *x = range(&s, K(100));
     same(DIV(ADD(MUL(i, K(4)), j), K(4)), i);
@@ -379,7 +379,7 @@ static void divisions(void **unused)
 static void symbolic_extents(void **unused)
 {
     (void)unused;
-    Space s = space_new();
+    PointSpace s = space_new();
     Context *c = s.c;
     Node *n = var(&s, 0, 64), *m = var(&s, 1, 16);
     Node *i = range(&s, K(8)), *j = range(&s, n), *k = range(&s, m);
@@ -411,7 +411,7 @@ static void symbolic_extents(void **unused)
 static void conditions(void **unused)
 {
     (void)unused;
-    Space s = space_new();
+    PointSpace s = space_new();
     Context *c = s.c;
     Node *i = range(&s, K(8)), *j = range(&s, K(4)), *x = range(&s, K(100));
     Node *yes = node_bool(c, true), *no = node_bool(c, false);
@@ -447,7 +447,7 @@ static void conditions(void **unused)
 static void integers_behind_values(void **unused)
 {
     (void)unused;
-    Space s = space_new();
+    PointSpace s = space_new();
     Context *c = s.c;
     Node *i = range(&s, K(8)), *n = var(&s, 1, 100);
     Node *v = node_cast(c, i, INGOT_I64), *w = node_cast(c, SUB(i, K(4)), INGOT_I32);

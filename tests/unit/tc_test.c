@@ -19,12 +19,12 @@ typedef struct {
     ingot_dtype a, b;
     int64_t m, n, k;
     int window; /* of a convolution, whose results are [m][m]; 0: a product of matrices */
-} Model;
+} TcProduct;
 
-static const Model bytes = {INGOT_U8, INGOT_I8, 37, 80, 192, 0};
-static const Model small_floats = {INGOT_BF16, INGOT_BF16, 32, 64, 64, 0};
-static const Model tall = {INGOT_BF16, INGOT_BF16, 128, 48, 64, 0};
-static const Model convolution = {INGOT_I8, INGOT_I8, 14, 32, 64, 3};
+static const TcProduct bytes = {INGOT_U8, INGOT_I8, 37, 80, 192, 0};
+static const TcProduct small_floats = {INGOT_BF16, INGOT_BF16, 32, 64, 64, 0};
+static const TcProduct tall = {INGOT_BF16, INGOT_BF16, 128, 48, 64, 0};
+static const TcProduct convolution = {INGOT_I8, INGOT_I8, 14, 32, 64, 3};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
 {
@@ -34,7 +34,7 @@ static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, 
     return ingot_input(c, name, d, n, size);
 }
 
-static ingot_tensor *result(Context *c, const Model *m)
+static ingot_tensor *result(Context *c, const TcProduct *m)
 {
     ingot_dtype sum = dtype_is_float(m->a) ? INGOT_F32 : INGOT_I32;
     if (m->window) {
@@ -52,12 +52,12 @@ static ingot_tensor *result(Context *c, const Model *m)
 }
 
 /* An opt a line.  b is laid out for the unit if there is one. */
-static Run prepare(const Model *m, const char *opts)
+static NestRun prepare(const TcProduct *m, const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Target t = *target_find("c");
     assert_true(target_tune(&t, "sapphirerapids"));
-    Run r = run_new(c, result(c, m), &t);
+    NestRun r = run_new(c, result(c, m), &t);
     run_opts(r.nest, opts);
     const Kernel *k = r.nest->k;
     View v = kernel_view(k);
@@ -69,7 +69,7 @@ static Run prepare(const Model *m, const char *opts)
     return r;
 }
 
-static void expect(const Model *m, const char *opts, int products)
+static void expect(const TcProduct *m, const char *opts, int products)
 {
     run_expect(prepare(m, opts), prepare(m, ""), opts, "igrt_amx_dot_", products);
 }
@@ -115,7 +115,7 @@ static void panels_ahead(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    Run r = prepare(&bytes, "");
+    NestRun r = prepare(&bytes, "");
     Nest *n = nest_new(r.p->kernels[0], r.t);
     refusal(n, "TC amx.i4 (i0; i1; r0)", "there are amx.i8 amx.bf16");
     refusal(n, "TC amx.i8 (i0; i1)", "is wanted");
@@ -150,8 +150,9 @@ static void refusals(void **state)
 static void lost_fragments(void **state)
 {
     (void)state;
-    Run r = prepare(&bytes, "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 64\nUPCAST i0.o 2\nUPCAST i1.o 2\n"
-                            "TC amx.i8 (i0.i; i1.i; r0.i)\n");
+    NestRun r =
+        prepare(&bytes, "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 64\nUPCAST i0.o 2\nUPCAST i1.o 2\n"
+                        "TC amx.i8 (i0.i; i1.i; r0.i)\n");
     Linear *l = &r.lk->tile[0];
     int8_t *last = NULL;
     for (int i = 0; i < l->n; i++)

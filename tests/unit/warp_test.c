@@ -23,20 +23,22 @@ typedef struct {
     bool constant; /* w is there before anything is enqueued */
     int border;    /* around x, as the convolution has it */
     int fill;      /* what that is */
-} Model;
+} WarpProduct;
 
-static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80", false, 0, 0};
-static const Model deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80", false, 0, 0};
-static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80", false, 0, 0};
-static const Model constant = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_90", true, 0, 0};
-static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 0, 0};
-static const Model padded = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 1, 0};
-static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80", false, 0, 0};
-static const Model bytes = {INGOT_I8, 64, 48, 128, 0, false, "cuda:sm_80", false, 0, 0};
-static const Model bytes_turned = {INGOT_U8, 50, 40, 112, 0, true, "cuda:sm_80", false, 0, 0};
-static const Model bytes_padded = {INGOT_I8, 8, 16, 32, 3, false, "cuda:sm_90", false, 1, -7};
-static const Model bytes_few = {INGOT_I8, 50, 40, 24, 0, true, "cuda:sm_80", false, 0, 0};
-static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80", false, 0, 0};
+static const WarpProduct halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80", false, 0, 0};
+static const WarpProduct deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80", false, 0, 0};
+static const WarpProduct halves_turned = {INGOT_F16, 50,           40,    56, 0,
+                                          true,      "cuda:sm_80", false, 0,  0};
+static const WarpProduct constant = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_90", true, 0, 0};
+static const WarpProduct convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 0, 0};
+static const WarpProduct padded = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 1, 0};
+static const WarpProduct singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80", false, 0, 0};
+static const WarpProduct bytes = {INGOT_I8, 64, 48, 128, 0, false, "cuda:sm_80", false, 0, 0};
+static const WarpProduct bytes_turned = {INGOT_U8, 50, 40, 112, 0, true, "cuda:sm_80", false, 0, 0};
+static const WarpProduct bytes_padded = {INGOT_I8, 8, 16, 32, 3, false, "cuda:sm_90", false, 1, -7};
+static const WarpProduct bytes_few = {INGOT_I8, 50, 40, 24, 0, true, "cuda:sm_80", false, 0, 0};
+static const WarpProduct small_floats = {INGOT_BF16, 32,           32,    48, 0,
+                                         false,      "cuda:sm_80", false, 0,  0};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
 {
@@ -47,7 +49,7 @@ static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, 
     return ingot_cast(c, ingot_input(c, name, d, n, size), byte ? INGOT_I32 : INGOT_F32);
 }
 
-static ingot_tensor *result(Context *c, const Model *m)
+static ingot_tensor *result(Context *c, const WarpProduct *m)
 {
     const int64_t one[] = {1, 1}, none[] = {0, 0}, border[] = {0, 0, m->border, m->border};
     if (m->window) {
@@ -71,14 +73,14 @@ static ingot_tensor *result(Context *c, const Model *m)
 }
 
 /* An opt a line.  The terms of both operands lie side by side in a convolution. */
-static Run prepare(const Model *m, const char *opts)
+static NestRun prepare(const WarpProduct *m, const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Arena *a = arena_new();
     Target t;
     ingot_status status;
     assert_null(target_make(&t, a, m->target, &status));
-    Run r = run_new(c, result(c, m), &t);
+    NestRun r = run_new(c, result(c, m), &t);
     arena_free(a);
     run_opts(r.nest, opts);
     const Kernel *k = r.nest->k;
@@ -93,7 +95,7 @@ static Run prepare(const Model *m, const char *opts)
     return r;
 }
 
-static void expect(const Model *m, const char *opts, int products)
+static void expect(const WarpProduct *m, const char *opts, int products)
 {
     run_expect(prepare(m, opts), prepare(m, ""), opts, "igrt_mma_dot_", products);
 }
@@ -138,7 +140,7 @@ static void barriers_of_warps(void **state)
     (void)state;
     int barriers = 1;
     for (int left = 0; left < barriers; left++) {
-        Run r = prepare(&halves, of_warps);
+        NestRun r = prepare(&halves, of_warps);
         Linear *l = &r.lk->tile[0];
         int at = -1;
         barriers = 0;
@@ -160,7 +162,7 @@ static void elements_swapped(void **state)
 {
     (void)state;
     for (int what = 0; what < 2; what++) {
-        Run r = prepare(&halves, of_warps);
+        NestRun r = prepare(&halves, of_warps);
         Linear *l = &r.lk->tile[0];
         Context *c = r.lowered->tiles.k->c;
         for (int i = 0; i < l->n; i++) {
@@ -215,7 +217,7 @@ static void gates_are_bits(void **state)
         "SPLIT r0 16\nTC mma.f16 (i0_i1.i.i; i2.i; r0.i)\nBIND i0_i1.o grid\nBIND i2.o warp\n"
         "ORDER r1_r2 r0.o\nSTAGE r1_r2 1 depth 4\nSTAGE r1_r2 2 depth 4\n";
     expect(&padded, opts, 2);
-    Run r = prepare(&padded, opts);
+    NestRun r = prepare(&padded, opts);
     const Linear *l = &r.lk->tile[0];
     int bits = 0, known = 0;
     for (int i = 0; i < l->n; i++) {
@@ -260,7 +262,7 @@ static void constants_come_early(void **state)
 {
     (void)state;
     for (int what = 0; what < 3; what++) {
-        Run r = prepare(what ? &constant : &halves, ahead);
+        NestRun r = prepare(what ? &constant : &halves, ahead);
         Linear *l = &r.lk->tile[0];
         const int at = find_kind(l, STMT_DEPEND);
         assert_true(at < l->n && !brings(l, at, 1));
@@ -285,13 +287,13 @@ static void next_begins(void **state)
         snprintf(opts, sizeof opts, "%sTRIGGER %s\n", ahead, summed ? "summed" : "waited");
         run_expect(prepare(&constant, opts), prepare(&constant, ""), opts, "igrt_before_others();",
                    1);
-        Run r = prepare(&constant, opts);
+        NestRun r = prepare(&constant, opts);
         const Linear *l = &r.lk->tile[0];
         const int at = find_kind(l, STMT_NEXT), sum = find_kind(l, STMT_UPDATE);
         assert_true(at < l->n && find_kind(l, STMT_DEPEND) < at && (sum < at) == summed);
         run_free(&r);
     }
-    Run r = prepare(&constant, "");
+    NestRun r = prepare(&constant, "");
     refusal(r.nest, "TRIGGER summed", "whose operands STAGE brings ahead");
     refusal(r.nest, "TRIGGER never", "TRIGGER waited or TRIGGER summed");
     refusal(r.nest, "TRIGGER waited", NULL);
@@ -322,7 +324,7 @@ static void fragments_ahead(void **state)
         "PREFETCH r0.o 1\nSTAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
         4);
     for (int what = 0; what < 4; what++) {
-        Run r = prepare(&halves, early);
+        NestRun r = prepare(&halves, early);
         Linear *l = &r.lk->tile[0];
         int at = -1;
         for (int i = 0; i < l->n; i++) {
@@ -349,7 +351,7 @@ static void fragments_ahead(void **state)
 static void copies_of_the_next(void **state)
 {
     (void)state;
-    Run r = prepare(&deep, early);
+    NestRun r = prepare(&deep, early);
     Linear *l = &r.lk->tile[0];
     int wait = -1, first = -1, end = -1;
     for (int i = 0; i < l->n; i++) {
@@ -381,7 +383,7 @@ static void waits(void **state)
 {
     (void)state;
     for (int what = 0, more = 1; more; what++) {
-        Run r = prepare(&halves, ahead);
+        NestRun r = prepare(&halves, ahead);
         Linear *l = &r.lk->tile[0];
         int barriers = 0, at = -1;
         for (int i = 0; i < l->n; i++) {
@@ -475,7 +477,7 @@ static void bytes_wrong(void **state)
 {
     (void)state;
     int found = 0;
-    Run r = prepare(&bytes_padded, bytes_padded_opts);
+    NestRun r = prepare(&bytes_padded, bytes_padded_opts);
     Linear *l = &r.lk->tile[0];
     for (int i = 0; i < l->n; i++) {
         Stmt *s = &l->stmt[i];
@@ -514,7 +516,7 @@ static void bytes_wrong(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    Run r = prepare(&halves, "");
+    NestRun r = prepare(&halves, "");
     Nest *n = nest_new(r.p->kernels[0], r.t);
     refusal(n, "BIND i0 warp", "TC comes before");
     refusal(n, "SPLIT i0 8", NULL);

@@ -21,12 +21,12 @@ typedef struct {
     int at; /* of the word that is another one; 0: none */
     Layout layout;
     bool recipe; /* not what lies in the model's file, but what is made of it */
-} Row;
+} WeightKeyRow;
 
 #define PLAIN .dtype = INGOT_F32, .rank = 2, .dims = {32, 64}
 #define SPLIT(size) .layout = {.n = 1, .op = {{LAYOUT_SPLIT, .axis = 1, .a = size}}}
 
-static const Row rows[] = {
+static const WeightKeyRow rows[] = {
     {"plain", true, PLAIN},
     {"other extents", true, .dtype = INGOT_F32, .rank = 2, .dims = {64, 32}},
     {"another rank", true, .dtype = INGOT_F32, .rank = 1, .dims = {WORDS}},
@@ -39,7 +39,7 @@ static const Row rows[] = {
     {"a recipe", false, PLAIN, .recipe = true},
 };
 /* Beside the one with a layout. */
-static const Row laid_out[] = {
+static const WeightKeyRow laid_out[] = {
     {"the same layout", true, PLAIN, SPLIT(16)},
     {"another one", false, PLAIN, SPLIT(8)},
     {"of another shape", false, .dtype = INGOT_F32, .rank = 2, .dims = {64, 32}, SPLIT(16)},
@@ -49,7 +49,7 @@ static const Row laid_out[] = {
 
 static float words[WORDS * 2];
 
-static Buffer *weight(Context *c, const Row *r)
+static Buffer *weight(Context *c, const WeightKeyRow *r)
 {
     Buffer *b = NEW(c->arena, Buffer);
     Node **dims = NEWN(c->arena, Node *, 2);
@@ -70,7 +70,7 @@ static Buffer *weight(Context *c, const Row *r)
     return b;
 }
 
-static void compare(const Row *plain, const Row *other, int n)
+static void compare(const WeightKeyRow *plain, const WeightKeyRow *other, int n)
 {
     for (int i = 0; i < n; i++) {
         Context *c = ingot_context_new(NULL, NULL);

@@ -20,23 +20,23 @@ typedef struct {
     int64_t batch, m, n, k;
     bool turned; /* w is [n][k] */
     bool aside;  /* x is [k][m] */
-} Model;
+} WgmmaProduct;
 
-static const Model halves = {INGOT_F16, 1, 128, 64, 192, false, false};
-static const Model halves_turned = {INGOT_F16, 1, 128, 64, 128, true, false};
-static const Model both_turned = {INGOT_F16, 1, 64, 128, 128, true, true};
-static const Model wide = {INGOT_BF16, 1, 64, 256, 128, false, false};
-static const Model deep = {INGOT_F16, 1, 64, 64, 256, false, false};
-static const Model both_sides = {INGOT_F16, 1, 128, 128, 128, false, false};
-static const Model tall = {INGOT_F16, 1, 256, 256, 128, false, false};
-static const Model uneven = {INGOT_F16, 1, 72, 136, 152, false, false};
-static const Model singles = {INGOT_F32, 1, 128, 96, 128, true, false};
-static const Model singles_uneven = {INGOT_F32, 1, 72, 100, 152, true, false};
-static const Model singles_turned = {INGOT_F32, 1, 128, 96, 128, false, false};
-static const Model bytes = {INGOT_I8, 1, 128, 64, 384, true, false};
-static const Model bytes_uneven = {INGOT_U8, 1, 72, 136, 208, true, false};
-static const Model bytes_turned = {INGOT_I8, 1, 128, 64, 256, false, false};
-static const Model batched = {INGOT_F16, 3, 100, 72, 72, true, false};
+static const WgmmaProduct halves = {INGOT_F16, 1, 128, 64, 192, false, false};
+static const WgmmaProduct halves_turned = {INGOT_F16, 1, 128, 64, 128, true, false};
+static const WgmmaProduct both_turned = {INGOT_F16, 1, 64, 128, 128, true, true};
+static const WgmmaProduct wide = {INGOT_BF16, 1, 64, 256, 128, false, false};
+static const WgmmaProduct deep = {INGOT_F16, 1, 64, 64, 256, false, false};
+static const WgmmaProduct both_sides = {INGOT_F16, 1, 128, 128, 128, false, false};
+static const WgmmaProduct tall = {INGOT_F16, 1, 256, 256, 128, false, false};
+static const WgmmaProduct uneven = {INGOT_F16, 1, 72, 136, 152, false, false};
+static const WgmmaProduct singles = {INGOT_F32, 1, 128, 96, 128, true, false};
+static const WgmmaProduct singles_uneven = {INGOT_F32, 1, 72, 100, 152, true, false};
+static const WgmmaProduct singles_turned = {INGOT_F32, 1, 128, 96, 128, false, false};
+static const WgmmaProduct bytes = {INGOT_I8, 1, 128, 64, 384, true, false};
+static const WgmmaProduct bytes_uneven = {INGOT_U8, 1, 72, 136, 208, true, false};
+static const WgmmaProduct bytes_turned = {INGOT_I8, 1, 128, 64, 256, false, false};
+static const WgmmaProduct batched = {INGOT_F16, 3, 100, 72, 72, true, false};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int64_t batch, int64_t n,
                             int64_t m)
@@ -54,7 +54,7 @@ static ingot_tensor *turned(Context *c, ingot_tensor *x, bool flat)
     return ingot_permute(c, x, flat ? (int[]){1, 0} : (int[]){0, 2, 1});
 }
 
-static Run prepare(const Model *m, const char *opts)
+static NestRun prepare(const WgmmaProduct *m, const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Arena *a = arena_new();
@@ -68,19 +68,19 @@ static Run prepare(const Model *m, const char *opts)
         tensor(c, "w", m->type, m->batch, m->turned ? m->n : m->k, m->turned ? m->k : m->n);
     x = m->aside ? turned(c, x, flat) : x;
     w = m->turned ? turned(c, w, flat) : w;
-    Run r = run_new(c, ingot_cast(c, ingot_relu(c, ingot_matmul(c, x, w)), m->type), &t);
+    NestRun r = run_new(c, ingot_cast(c, ingot_relu(c, ingot_matmul(c, x, w)), m->type), &t);
     arena_free(a);
     run_opts(r.nest, opts);
     run_lower(&r, true);
     return r;
 }
 
-static void expect(const Model *m, const char *opts, const char *product, int products)
+static void expect(const WgmmaProduct *m, const char *opts, const char *product, int products)
 {
     run_expect(prepare(m, opts), prepare(m, ""), opts, product, products);
 }
 
-static void expect_all(const Model *m, const char *opts, const Wanted *wanted)
+static void expect_all(const WgmmaProduct *m, const char *opts, const Wanted *wanted)
 {
     run_expect_all(prepare(m, opts), prepare(m, ""), opts, wanted);
 }
@@ -141,7 +141,7 @@ static void products_of_bytes(void **state)
            "r0.i 32\nTC wgmma128.i8 (i0.i; i1.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
            "STAGE r0.o 1 depth 3 move tma\nSTAGE r0.o 2 depth 3 move tma\n",
            "igrt_wgmma128_dot_u8_u8(", 1);
-    Run r = prepare(&bytes_turned, "");
+    NestRun r = prepare(&bytes_turned, "");
     Nest *n = nest_new(r.p->kernels[0], r.t);
     static const char *const opts[] = {"SPLIT i0 64",
                                        "SPLIT r0 128",
@@ -227,7 +227,7 @@ static void sums_of_warpgroups(void **state)
                                        "BIND i1.o grid",
                                        "STAGE r0.o 1 depth 2 move tma",
                                        "STAGE r0.o 2 depth 2 move tma"};
-    Run r = prepare(&tall, "");
+    NestRun r = prepare(&tall, "");
     Nest *few = nest_new(r.p->kernels[0], r.t), *many = nest_clone(few);
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
         refusal(few, opts[i], NULL);
@@ -255,7 +255,7 @@ static void faults_of_three(void **state)
                  {STMT_FILLED, "which nothing has written"},
                  {STMT_RELEASE, "waits here for what does not come"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        Run r = prepare(&singles, of_rests);
+        NestRun r = prepare(&singles, of_rests);
         Linear *l = &r.lk->tile[0];
         int at = 0;
         while (at < l->n && l->stmt[at].kind != wrong[i].kind)
@@ -269,7 +269,7 @@ static void faults_of_three(void **state)
         run_free(&r);
     }
     static const char *const opts[] = {"SPLIT i0 64", "SPLIT i1 48", "SPLIT r0 32"};
-    Run r = prepare(&singles_turned, "");
+    NestRun r = prepare(&singles_turned, "");
     Nest *n = nest_new(r.p->kernels[0], r.t);
     for (int i = 0; i < 3; i++)
         assert_null(run_opt(n, opts[i]));
@@ -294,7 +294,7 @@ static void faults_of_three(void **state)
 static void joins_left_out(void **state)
 {
     (void)state;
-    Run r = prepare(&deep, of_clusters);
+    NestRun r = prepare(&deep, of_clusters);
     Linear *l = &r.lk->tile[0];
     int at = 0;
     while (at < l->n && l->stmt[at].kind != STMT_JOIN)
@@ -326,7 +326,7 @@ static void tokens_left_out(void **state)
         {STMT_RELEASE, 1, false, "uses sums of products that nobody has waited for"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        Run r = prepare(&halves, of_boxes);
+        NestRun r = prepare(&halves, of_boxes);
         Linear *l = &r.lk->tile[0];
         int at = -1, loop = -1, found = 0;
         for (int j = 0; j < l->n; j++) {
@@ -357,7 +357,7 @@ static void boxes_misplaced(void **state)
 {
     (void)state;
     for (int what = 0; what < 3; what++) {
-        Run r = prepare(&halves, of_boxes);
+        NestRun r = prepare(&halves, of_boxes);
         Tile *t = &r.lowered->tiles.tile[0];
         Box *b = &t->box[0];
         if (what == 0)
@@ -376,7 +376,7 @@ static void boxes_misplaced(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    Run r = prepare(&both_sides, "");
+    NestRun r = prepare(&both_sides, "");
     Nest *n = nest_new(r.p->kernels[0], r.t);
     static const char *const good[] = {"SPLIT i0 64", "SPLIT i1 64", "SPLIT r0 64",
                                        "SPLIT r0.i 16"};

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-static ingot_value *values(Arena *a, int n, const Value *v)
+static ingot_value *values(Arena *a, int n, const HostTensor *v)
 {
     ingot_value *out = NEWN(a, ingot_value, n + 1);
     for (int i = 0; i < n; i++) {
@@ -15,7 +15,7 @@ static ingot_value *values(Arena *a, int n, const Value *v)
 }
 
 /* --selftest DIR: the bundle holds the inputs and outputs that lie there. */
-static ingot_status read_selftest(Options *o, const Model *m)
+static ingot_status read_selftest(Options *o, const LoadedModel *m)
 {
     Session s = {.o = o, .a = o->a};
     o->data = o->selftest;
@@ -49,7 +49,7 @@ static void make_dependency(StrBuf *sb, const char *path)
 }
 
 /* --depfile: the manifest is older than what it was made from. */
-static ingot_status write_depfile(const Options *o, const Model *m, OutFile *f)
+static ingot_status write_depfile(const Options *o, const LoadedModel *m, OutFile *f)
 {
     StrBuf sb = {0};
     make_word(&sb, o->output);
@@ -72,7 +72,7 @@ ingot_status command_compile(Options *o)
 {
     if (!o->output)
         return complain(INGOT_USAGE, "ingot compile: -o DIR is missing");
-    Model m;
+    LoadedModel m;
     ingot_status status = model_open(&m, o, false);
     if (status == INGOT_OK && o->selftest)
         status = read_selftest(o, &m);

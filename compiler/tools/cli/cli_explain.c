@@ -20,7 +20,7 @@ static ingot_status print_explanation(Options *o, const Inspection *x)
 
 ingot_status command_explain(Options *o)
 {
-    Model m;
+    LoadedModel m;
     Inspection x = {0};
     if (!o->node || !*o->node)
         return complain(INGOT_USAGE, "ingot explain: the name of a node is missing");

@@ -85,7 +85,7 @@ static ingot_status check_flags(const Options *o)
 
 ingot_status command_inspect(Options *o)
 {
-    Model m;
+    LoadedModel m;
     Inspection x = {0};
     ingot_status status = check_flags(o);
     if (status != INGOT_OK)

@@ -8,8 +8,8 @@
 
 #include "cli.h"
 
-typedef struct Entry {
-    struct Entry *next;
+typedef struct PlanEntry {
+    struct PlanEntry *next;
     const char *key;     /* "value 0123.. only 1 of 2": what it speaks of */
     const char *said;    /* of a value: "stored alone" */
     const char *comment; /* of its first line */
@@ -17,11 +17,11 @@ typedef struct Entry {
     int nbody;
     bool value, paired;
     double bytes, operations;
-} Entry;
+} PlanEntry;
 typedef struct {
     Arena *a;
-    Entry *entry[1 << 12]; /* by hash of section and key */
-    Entry **list;
+    PlanEntry *entry[1 << 12]; /* by hash of section and key */
+    PlanEntry **list;
     int n;
 } File;
 
@@ -30,9 +30,9 @@ static unsigned slot(const char *key)
     return (unsigned)(hash_bytes(0, key, strlen(key)) & 0xfff);
 }
 
-static Entry *find_entry(const File *f, const char *key)
+static PlanEntry *find_entry(const File *f, const char *key)
 {
-    Entry *e = f->entry[slot(key)];
+    PlanEntry *e = f->entry[slot(key)];
     while (e && strcmp(e->key, key))
         e = e->next;
     return e;
@@ -50,7 +50,7 @@ static double number_before(const char *comment, const char *unit)
 }
 
 /* The words of a value's or kernel's line: those that tell which, and what is said of it. */
-static void split_words(File *f, Entry *e, char *text, const char *section)
+static void split_words(File *f, PlanEntry *e, char *text, const char *section)
 {
     StrBuf key = {0}, said = {0};
     int skip = 0, keep = 2;
@@ -81,7 +81,7 @@ static ingot_status read_plan(File *f, const char *path)
         return complain(INGOT_IO, "%s: %s", path, strerror(errno));
     char line[4096];
     const char *section = "";
-    Entry *now = NULL;
+    PlanEntry *now = NULL;
     bool known = false;
     while (fgets(line, sizeof line, in)) {
         line[strcspn(line, "\r\n")] = 0;
@@ -95,7 +95,7 @@ static ingot_status read_plan(File *f, const char *path)
             section = arena_strdup(f->a, at + 7);
             now = NULL;
         } else if (!strncmp(at, "value ", 6) || !strncmp(at, "kernel ", 7)) {
-            now = NEW(f->a, Entry);
+            now = NEW(f->a, PlanEntry);
             now->value = *at == 'v';
             now->comment = comment ? comment + strspn(comment, " ") : "";
             now->bytes = number_before(now->comment, " bytes");
@@ -121,7 +121,7 @@ static ingot_status read_plan(File *f, const char *path)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static bool says(const Entry *e, const char *word)
+static bool says(const PlanEntry *e, const char *word)
 {
     size_t n = strlen(word);
     for (const char *at = e ? e->said : ""; (at = strstr(at, word)); at += n)
@@ -130,14 +130,14 @@ static bool says(const Entry *e, const char *word)
     return false;
 }
 
-static const char *variant_of(Arena *a, const Entry *e)
+static const char *variant_of(Arena *a, const PlanEntry *e)
 {
     const char *at = e ? strstr(e->said, "as ") : NULL;
     return at ? arena_printf(a, "%.*s", (int)strcspn(at + 3, " "), at + 3) : "direct";
 }
 
 /* What a change of one value means. */
-static void tell(Arena *a, const Entry *x, const Entry *y)
+static void tell(Arena *a, const PlanEntry *x, const PlanEntry *y)
 {
     if (!x || !y) {
         printf("%s: only the %s file speaks of it\n", x ? x->comment : y->comment,
@@ -166,7 +166,7 @@ static void tell(Arena *a, const Entry *x, const Entry *y)
     printf("\n");
 }
 
-static bool has_line(const Entry *e, const char *line)
+static bool has_line(const PlanEntry *e, const char *line)
 {
     for (int i = 0; i < e->nbody; i++)
         if (!strcmp(e->body[i], line))
@@ -175,11 +175,11 @@ static bool has_line(const Entry *e, const char *line)
 }
 
 /* Whether they differ; prints how. */
-static bool tell_kernel(const Entry *x, const Entry *y)
+static bool tell_kernel(const PlanEntry *x, const PlanEntry *y)
 {
     bool head = false;
     for (int side = 0; side < 2; side++) {
-        const Entry *of = side ? y : x, *other = side ? x : y;
+        const PlanEntry *of = side ? y : x, *other = side ? x : y;
         for (int i = 0; i < of->nbody; i++) {
             if (has_line(other, of->body[i]))
                 continue;
@@ -213,8 +213,8 @@ ingot_status command_plan(Options *o)
     }
     int values = 0, kernels = 0;
     for (int i = 0; i < f[0].n; i++) {
-        const Entry *x = f[0].list[i];
-        Entry *y = find_entry(&f[1], x->key);
+        const PlanEntry *x = f[0].list[i];
+        PlanEntry *y = find_entry(&f[1], x->key);
         if (y)
             y->paired = true;
         if (x->value && (!y || strcmp(x->said, y->said))) {
@@ -228,7 +228,7 @@ ingot_status command_plan(Options *o)
         }
     }
     for (int i = 0; i < f[1].n; i++) {
-        const Entry *y = f[1].list[i];
+        const PlanEntry *y = f[1].list[i];
         if (y->paired)
             continue;
         if (y->value)

@@ -12,7 +12,7 @@
 
 ingot_status command_check(Options *o)
 {
-    Model m;
+    LoadedModel m;
     ingot_status status = model_open(&m, o, false);
     bool whole = o->ndim || o->nbind;
     if (status == INGOT_OK && whole)

@@ -40,11 +40,11 @@ static bool read_data(Session *s, const ingot_onnx_io *io, int i, ingot_status *
 
 #define MOST_RANDOM 0x1p32 /* elements */
 
-static bool random_input(Session *s, const Model *m, int i, ingot_status *status)
+static bool random_input(Session *s, const LoadedModel *m, int i, ingot_status *status)
 {
     const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
-    Value *v = &s->in[i];
-    *v = (Value){.dtype = io->dtype, .rank = io->rank};
+    HostTensor *v = &s->in[i];
+    *v = (HostTensor){.dtype = io->dtype, .rank = io->rank};
     double elements = 1;
     bool known = io->rank >= 0 && io->kind == INGOT_ONNX_TENSOR && io->dtype != INGOT_STRING;
     for (int a = 0; a < io->rank && known; a++) {
@@ -73,16 +73,16 @@ static bool random_input(Session *s, const Model *m, int i, ingot_status *status
 }
 
 /* A type that numpy has no name for is the declared one. */
-static void name_type(Value *v, ingot_dtype declared)
+static void name_type(HostTensor *v, ingot_dtype declared)
 {
     if (v->raw && dtype_info[v->dtype].bytes == dtype_info[declared].bytes)
         v->dtype = declared;
 }
 
-static bool check_value(const Session *s, const Model *m, int i, ingot_status *status)
+static bool check_value(const Session *s, const LoadedModel *m, int i, ingot_status *status)
 {
     const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
-    Value *v = &s->in[i];
+    HostTensor *v = &s->in[i];
     if (value_is_group(v)) {
         for (int k = 0; k < v->nitem; k++) {
             name_type(&v->item[k], io->dtype);
@@ -117,7 +117,7 @@ static bool check_value(const Session *s, const Model *m, int i, ingot_status *s
 }
 
 /* Outputs that lie beside the inputs are what the model should give. */
-static ingot_status read_wanted(Session *s, const Model *m)
+static ingot_status read_wanted(Session *s, const LoadedModel *m)
 {
     ingot_status status = INGOT_OK;
     bool npy, ok = true;
@@ -141,7 +141,7 @@ static ingot_status read_wanted(Session *s, const Model *m)
 }
 
 /* --input NAME=FILE stands for that input, the others are in order; false after a message. */
-static bool order_inputs(Session *s, const Model *m)
+static bool order_inputs(Session *s, const LoadedModel *m)
 {
     const char **file = NEWN(s->a, const char *, s->nin + 1);
     for (int pass = 0; pass < 2; pass++)
@@ -173,15 +173,15 @@ static bool order_inputs(Session *s, const Model *m)
     return true;
 }
 
-ingot_status session_read(Session *s, const Model *m, bool may_invent)
+ingot_status session_read(Session *s, const LoadedModel *m, bool may_invent)
 {
     ingot_status status = INGOT_OK;
     bool ok = true;
     s->nin = ingot_onnx_input_count(m->onnx);
     s->nout = ingot_onnx_output_count(m->onnx);
-    s->in = NEWN(s->a, Value, s->nin + 1);
-    s->out = NEWN(s->a, Value, s->nout + 1);
-    s->want = NEWN(s->a, Value, s->nout + 1);
+    s->in = NEWN(s->a, HostTensor, s->nin + 1);
+    s->out = NEWN(s->a, HostTensor, s->nout + 1);
+    s->want = NEWN(s->a, HostTensor, s->nout + 1);
     s->want_file = NEWN(s->a, const char *, s->nout + 1);
     s->out_name = NEWN(s->a, const char *, s->nout + 1);
     s->bound = NEWN(s->a, bool, s->nin + 1);
@@ -289,8 +289,8 @@ ingot_status session_outputs(Session *s, const char *folder)
     return status;
 }
 
-static bool compare_one(const Session *s, int i, const char *which, const Value *got,
-                        const Value *want)
+static bool compare_one(const Session *s, int i, const char *which, const HostTensor *got,
+                        const HostTensor *want)
 {
     StrBuf sb = {0};
     Difference d = value_compare(s->a, got, want, s->o->tolerance);
@@ -309,7 +309,7 @@ ingot_status session_compare(const Session *s)
 {
     bool good = true;
     for (int i = 0; i < s->nout; i++) {
-        const Value *got = &s->out[i], *want = &s->want[i];
+        const HostTensor *got = &s->out[i], *want = &s->want[i];
         if (!s->want_file[i])
             continue;
         if (got->absent != want->absent || got->sequence != want->sequence ||
@@ -329,7 +329,7 @@ ingot_status session_compare(const Session *s)
 }
 
 /* Opens the model, reads the inputs, and has the program ready. */
-ingot_status session_prepare(Session *s, Model *m, bool may_invent)
+ingot_status session_prepare(Session *s, LoadedModel *m, bool may_invent)
 {
     if (!s->o->compile.target)
         s->o->compile.target = "c:native"; /* the program runs here */
@@ -343,14 +343,14 @@ ingot_status session_prepare(Session *s, Model *m, bool may_invent)
     return status;
 }
 
-void session_finish(Session *s, Model *m)
+void session_finish(Session *s, LoadedModel *m)
 {
     if (s->work)
         remove_tree(s->work);
     model_close(m);
 }
 
-static void print_element(const Value *v, size_t i)
+static void print_element(const HostTensor *v, size_t i)
 {
     const uint8_t *p = (const uint8_t *)v->data + i * (v->count ? v->bytes / v->count : 0);
     float f;
@@ -375,7 +375,7 @@ static void print_element(const Value *v, size_t i)
     printf(" %lld", (long long)n);
 }
 
-static void print_output(const char *name, const char *which, const Value *v)
+static void print_output(const char *name, const char *which, const HostTensor *v)
 {
     printf("%s%s: %s[", name, which, dtype_info[v->dtype].name);
     for (int d = 0; d < v->rank; d++)
@@ -389,7 +389,7 @@ static void print_output(const char *name, const char *which, const Value *v)
 static void print_outputs(const Session *s)
 {
     for (int i = 0; i < s->nout; i++) {
-        const Value *v = &s->out[i];
+        const HostTensor *v = &s->out[i];
         if (v->absent)
             printf("%s: absent\n", s->out_name[i]);
         else if (v->sequence)
@@ -437,7 +437,7 @@ static ingot_status write_outputs(const Session *s, const char *dir)
 ingot_status command_run(Options *o)
 {
     Session s = {.o = o, .a = o->a, .check = true};
-    Model m;
+    LoadedModel m;
     ingot_status status = session_prepare(&s, &m, false);
     if (status == INGOT_OK)
         status = session_run(&s);
@@ -454,7 +454,7 @@ ingot_status command_run(Options *o)
 ingot_status command_bench(Options *o)
 {
     Session s = {.o = o, .a = o->a};
-    Model m;
+    LoadedModel m;
     const char *target = o->compile.target ? o->compile.target : "c:native";
     if (o->on_device && !machine_target(o->a, target).gpu)
         return complain(INGOT_USAGE, "--on-device: %s is no GPU", target);

@@ -67,8 +67,8 @@ void sink(void *quiet, ingot_level, const char *message);
 extern char sink_errors[];
 bool option_size(const char *text, int64_t *bytes); /* 4096, 256k, 2M */
 
-typedef struct Value Value;
-struct Value {
+typedef struct HostTensor HostTensor;
+struct HostTensor {
     ingot_dtype dtype;
     int rank;
     int64_t dims[INGOT_MAX_RANK];
@@ -77,24 +77,25 @@ struct Value {
     bool raw;      /* numpy has no name for the type: it may be any of this width */
     bool sequence; /* its tensors are in item */
     bool absent;   /* an optional that is not there */
-    Value *item;
+    HostTensor *item;
     int nitem;
 };
 /* By the name's end: .pb or .npy. Data lives in the arena. False after a message, *status says
  * why. */
-bool value_read(Arena *, const char *path, Value *, ingot_status *status);
-bool value_write(Arena *, const char *path, const char *name, const Value *, ingot_status *status);
+bool value_read(Arena *, const char *path, HostTensor *, ingot_status *status);
+bool value_write(Arena *, const char *path, const char *name, const HostTensor *,
+                 ingot_status *status);
 /* A tensor out of an open file. */
-bool value_decode(Arena *, OnnxFile *, const Onnx__TensorProto *, const char *path, Value *,
+bool value_decode(Arena *, OnnxFile *, const Onnx__TensorProto *, const char *path, HostTensor *,
                   ingot_status *status);
 /* Reproducible values: small integers, floats in -1..1. */
-void value_random(Arena *, Value *, uint64_t seed);
-bool value_is_group(const Value *); /* no plain tensor */
+void value_random(Arena *, HostTensor *, uint64_t seed);
+bool value_is_group(const HostTensor *); /* no plain tensor */
 /* stem.pb, or stem.npy or the folder stem (*npy). */
-bool group_read(Arena *, const char *stem, const ingot_onnx_io *, Value *, bool *npy,
+bool group_read(Arena *, const char *stem, const ingot_onnx_io *, HostTensor *, bool *npy,
                 ingot_status *status);
-bool group_write_npy(Arena *, const char *stem, const Value *, ingot_status *status);
-bool group_write_pb(Arena *, const char *path, const char *name, bool optional, const Value *,
+bool group_write_npy(Arena *, const char *stem, const HostTensor *, ingot_status *status);
+bool group_write_pb(Arena *, const char *path, const char *name, bool optional, const HostTensor *,
                     ingot_status *status);
 typedef struct {
     bool shape; /* another type or shape: nothing else is known */
@@ -113,22 +114,23 @@ typedef struct {
     double got, want; /* and what is there */
 } Difference;
 double tolerance_of(ingot_dtype); /* a share of the range */
-Difference value_compare(Arena *, const Value *got, const Value *want,
+Difference value_compare(Arena *, const HostTensor *got, const HostTensor *want,
                          double tolerance); /* negative: tolerance_of() */
 bool difference_is_good(const Difference *);
-void difference_print(StrBuf *, const Difference *, const Value *got, const Value *want);
+void difference_print(StrBuf *, const Difference *, const HostTensor *got, const HostTensor *want);
 typedef struct {
     ingot_context *c;
     ingot_onnx *onnx;
-} Model;
+} LoadedModel;
 /* Opens the file. */
-ingot_status model_open(Model *, const Options *, bool quiet);
-void model_close(Model *);
+ingot_status model_open(LoadedModel *, const Options *, bool quiet);
+void model_close(LoadedModel *);
 /* "input 'x' is f32[batch,3]" */
 void input_print(StrBuf *, const ingot_onnx_io *);
 /* Builds the graph. values (by input, or NULL) give free dims their size; inputs with bound[i] are
  * bound to theirs. */
-ingot_status model_build(Model *, const Options *, const Value *values, const bool *bound);
+ingot_status model_build(LoadedModel *, const Options *, const HostTensor *values,
+                         const bool *bound);
 /* run_progress.c: of what takes long, how far it is. seconds: that it takes, or 0; then the share
  * that is done is told now and then, or nothing is known of it. */
 void progress_quiet(bool);
@@ -175,8 +177,8 @@ typedef struct {
     Options *o;
     Arena *a;
     int nin, nout;
-    Value *in, *out;
-    Value *want; /* outputs that lie beside the inputs; data NULL: that one does not */
+    HostTensor *in, *out;
+    HostTensor *want; /* outputs that lie beside the inputs; data NULL: that one does not */
     const char **want_file;
     const char **out_name; /* printable */
     ingot_dtype *out_dtype;
@@ -188,9 +190,9 @@ typedef struct {
     char *work;        /* folder of the run's .npy files */
 } Session;
 /* run.c: reads or (may_invent) makes up the inputs, and reads the wanted outputs. */
-ingot_status session_read(Session *, const Model *, bool may_invent);
+ingot_status session_read(Session *, const LoadedModel *, bool may_invent);
 /* The same, and has the program ready. */
-ingot_status session_prepare(Session *, Model *, bool may_invent);
+ingot_status session_prepare(Session *, LoadedModel *, bool may_invent);
 ingot_status session_run(Session *); /* fills out */
 ingot_status session_outputs(Session *,
                              const char *folder); /* from where a program wrote them, in work */
@@ -198,9 +200,9 @@ ingot_status session_outputs(Session *,
  * tolerance. */
 ingot_status session_compare(const Session *);
 ingot_status driver_failed(const Session *, int code); /* what the status of the program says */
-void session_finish(Session *, Model *);
+void session_finish(Session *, LoadedModel *);
 /* run_cache.c: s->entry is a folder of the cache that holds the program of the model. */
-ingot_status session_find_entry(Session *, const Model *);
+ingot_status session_find_entry(Session *, const LoadedModel *);
 const char *this_processor(Arena *); /* what a C compiler that is told -march=native goes by */
 /* run_key.c: of all that goes into a program but the data; then with what they decide: sizes, and
  * values of inputs that are bound. */

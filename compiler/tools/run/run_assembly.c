@@ -19,10 +19,10 @@ enum { MAX_LOOP_TEXT = 1 << 15, KERNELS_PER_FILE = 12 };
 typedef struct {
     const char *start; /* of the mnemonic; "*x": anywhere in it */
     InstrKind kind;
-} Rule;
+} MnemonicRule;
 
 /* The first that fits. */
-static const Rule rules[] = {
+static const MnemonicRule rules[] = {
     {"*fmadd", INSTR_MULTIPLY_ADD},
     {"*fnmadd", INSTR_MULTIPLY_ADD},
     {"*fmsub", INSTR_MULTIPLY_ADD},
@@ -125,22 +125,22 @@ static InstrKind kind_of(const char *line, const char *end)
 typedef struct {
     const char *at, *end; /* without leading space */
     bool label;
-} Line;
+} AssemblyLine;
 
 typedef struct {
-    Line *line;
+    AssemblyLine *line;
     int n;
-} Function;
+} AssemblyFunction;
 
-static bool is_instruction(const Line *l)
+static bool is_instruction(const AssemblyLine *l)
 {
     return !l->label && *l->at != '.' && *l->at != '#' && *l->at != '/' && l->at < l->end;
 }
 
 /* The lines of function `name`, from its label to .size. */
-static Function find_function(Arena *a, const char *text, const char *name)
+static AssemblyFunction find_function(Arena *a, const char *text, const char *name)
 {
-    Function f = {0};
+    AssemblyFunction f = {0};
     const char *at = text, *label = arena_printf(a, "\n%s:", name);
     at = strstr(at, label);
     if (!at)
@@ -148,7 +148,7 @@ static Function find_function(Arena *a, const char *text, const char *name)
     at += strlen(label);
     while (*at) {
         const char *stop = at + strcspn(at, "\n");
-        Line l = {at + strspn(at, " \t"), stop, false};
+        AssemblyLine l = {at + strspn(at, " \t"), stop, false};
         if (l.at < stop && !strncmp(l.at, ".size", 5))
             break;
         l.label = l.at < stop && l.at == at && stop[-1] == ':';
@@ -160,9 +160,9 @@ static Function find_function(Arena *a, const char *text, const char *name)
 }
 
 /* The earlier line that this one jumps to, or -1. */
-static int jumps_back(const Function *f, int i)
+static int jumps_back(const AssemblyFunction *f, int i)
 {
-    const Line *l = &f->line[i];
+    const AssemblyLine *l = &f->line[i];
     if (!is_instruction(l) || kind_of(l->at, l->end) != INSTR_BRANCH || !strncmp(l->at, "call", 4))
         return -1;
     const char *word = l->end;
@@ -176,7 +176,7 @@ static int jumps_back(const Function *f, int i)
     return -1;
 }
 
-static int arithmetic(const Function *f, int from, int to)
+static int arithmetic(const AssemblyFunction *f, int from, int to)
 {
     int n = 0;
     for (int i = from; i <= to; i++)
@@ -188,7 +188,7 @@ static int arithmetic(const Function *f, int from, int to)
 }
 
 /* Innermost loops are those whose last jump back is the first one behind their label. */
-static bool find_loop(const Function *f, int *from, int *to)
+static bool find_loop(const AssemblyFunction *f, int *from, int *to)
 {
     int most = -1, last_end = -1;
     for (int i = 0; i < f->n; i++) {
@@ -207,7 +207,7 @@ static bool find_loop(const Function *f, int *from, int *to)
     return most >= 0;
 }
 
-static Assembly *describe(Arena *a, const Function *f, const char *compiler)
+static Assembly *describe(Arena *a, const AssemblyFunction *f, const char *compiler)
 {
     Assembly *s = NEW(a, Assembly);
     StrBuf text = {0};
@@ -217,7 +217,7 @@ static Assembly *describe(Arena *a, const Function *f, const char *compiler)
         s->function += is_instruction(&f->line[i]);
     bool loop = find_loop(f, &from, &to);
     for (int i = from; i <= to; i++) {
-        const Line *l = &f->line[i];
+        const AssemblyLine *l = &f->line[i];
         if (!is_instruction(l) && !l->label)
             continue;
         if (text.len < MAX_LOOP_TEXT)
@@ -284,7 +284,7 @@ void assembly_make(const Options *o, Inspection *x)
     for (int i = 0; i < nfile && ok; i++) {
         const char *text = read_text(o->a, arena_printf(o->a, "%s/kernels_%d.s", work, i));
         for (int k = 0; text && k < x->p->nkernel; k++) {
-            Function f = find_function(o->a, text, x->p->kernels[k]->name);
+            AssemblyFunction f = find_function(o->a, text, x->p->kernels[k]->name);
             if (f.n)
                 x->assembly[k] = describe(o->a, &f, compiler);
         }

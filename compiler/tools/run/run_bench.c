@@ -19,12 +19,12 @@ typedef struct {
     double flops, bytes;
     bool dots;         /* four products of bytes are one operation of a lane */
     const char *level; /* what the roof is: operations, or the bandwidth of a level of memory */
-} Line;
+} BenchLine;
 
 /* Operations and bytes of every step of the plan. */
-static bool read_steps(Session *s, Line *line, int n)
+static bool read_steps(Session *s, BenchLine *line, int n)
 {
-    Model m;
+    LoadedModel m;
     Plan *p = NULL;
     if (model_open(&m, s->o, true) == INGOT_OK &&
         model_build(&m, s->o, s->in, s->bound) == INGOT_OK)
@@ -44,7 +44,7 @@ static bool read_steps(Session *s, Line *line, int n)
 }
 
 /* The driver's table: "step ms % name". Keeps the best of several. */
-static int read_profile(Arena *a, char *text, Line **line, int n)
+static int read_profile(Arena *a, char *text, BenchLine **line, int n)
 {
     for (char *at = text; at && *at;) {
         char *end = strchr(at, '\n'), name[256];
@@ -55,7 +55,7 @@ static int read_profile(Arena *a, char *text, Line **line, int n)
         if (sscanf(at, "%d %lf %lf %255s", &step, &ms, &share, name) == 4) {
             for (i = 0; i < n && (*line)[i].step != step; i++)
                 ;
-            Line l = {.step = step, .name = arena_strdup(a, name), .ms = ms};
+            BenchLine l = {.step = step, .name = arena_strdup(a, name), .ms = ms};
             if (i == n)
                 vec_push(a, *line, n, l);
             else if (ms < (*line)[i].ms)
@@ -68,7 +68,7 @@ static int read_profile(Arena *a, char *text, Line **line, int n)
 
 static int slowest_first(const void *a, const void *b)
 {
-    const Line *x = a, *y = b;
+    const BenchLine *x = a, *y = b;
     return x->ms != y->ms ? (x->ms < y->ms ? 1 : -1) : x->step - y->step;
 }
 
@@ -87,13 +87,13 @@ static double level_of(const Roof *r, double bytes, int threads, const char **na
 }
 
 /* r: NULL of a GPU, whose roof is not known. */
-static void rate(Line *line, int n, const Roof *r, int threads)
+static void rate(BenchLine *line, int n, const Roof *r, int threads)
 {
     double sum = 0;
     for (int i = 0; i < n; i++)
         sum += line[i].ms;
     for (int i = 0; i < n; i++) {
-        Line *l = &line[i];
+        BenchLine *l = &line[i];
         double ms = l->ms > 0 ? l->ms : 1e-6;
         l->gflops = l->flops / ms * 1e-6;
         l->gbytes = l->bytes / ms * 1e-6;
@@ -109,7 +109,7 @@ static void rate(Line *line, int n, const Roof *r, int threads)
     qsort(line, (size_t)n, sizeof *line, slowest_first);
 }
 
-static void print_table(const Line *line, int n, const Roof *r)
+static void print_table(const BenchLine *line, int n, const Roof *r)
 {
     if (r)
         printf(
@@ -129,7 +129,8 @@ static void print_table(const Line *line, int n, const Roof *r)
 }
 
 /* The driver's line, and what was measured here at its end. */
-static void print_json(const char *told, const Line *line, int n, const Roof *r, const char *target)
+static void print_json(const char *told, const BenchLine *line, int n, const Roof *r,
+                       const char *target)
 {
     printf("%.*s, \"target\": \"%s\", ", (int)strcspn(told, "}\n"), told, target);
     if (r)
@@ -151,7 +152,7 @@ static void print_json(const char *told, const Line *line, int n, const Roof *r,
 int bench_kernels(Session *s, const char *const *profile, const char *const *bench)
 {
     const char *out = arena_printf(s->a, "%s/told.txt", s->work);
-    Line *line = NULL;
+    BenchLine *line = NULL;
     Roof roof;
     int n = 0;
     progress_begin("bench, every step", 0);

@@ -35,7 +35,7 @@ static int64_t size_limit(void)
 /* Compile, build, and move to its place in the cache. */
 static ingot_status make_entry(Session *s, const char *entry, const bool *bound, bool quiet)
 {
-    Model m;
+    LoadedModel m;
     ingot_status status = model_open(&m, s->o, quiet);
     if (status == INGOT_OK)
         status = model_build(&m, s->o, s->in, bound);
@@ -70,7 +70,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
 }
 
 /* Inputs that may decide shapes: lists and scalars. */
-static bool may_bind(const Value *v)
+static bool may_bind(const HostTensor *v)
 {
     return !value_is_group(v) && v->rank <= 1 && v->count <= 64 && v->dtype != INGOT_STRING;
 }
@@ -78,7 +78,7 @@ static bool may_bind(const Value *v)
 /* Whether the model can be planned with these inputs bound. */
 static bool plans(Session *s, const bool *bound)
 {
-    Model m;
+    LoadedModel m;
     Plan *p = NULL;
     if (model_open(&m, s->o, true) == INGOT_OK && model_build(&m, s->o, s->in, bound) == INGOT_OK)
         p = plan_make(m.c, &s->o->compile);
@@ -89,7 +89,7 @@ static bool plans(Session *s, const bool *bound)
 
 /* The smallest set we can find, greedily, that lets the model be compiled; false if there is
  * none. */
-static bool choose_binds(Session *s, const Model *m)
+static bool choose_binds(Session *s, const LoadedModel *m)
 {
     int n = 0;
     for (int i = 0; i < s->nin; i++) {
@@ -108,7 +108,7 @@ static bool choose_binds(Session *s, const Model *m)
     return true;
 }
 
-static void say_binds(const Session *s, const Model *m)
+static void say_binds(const Session *s, const LoadedModel *m)
 {
     StrBuf sb = {0};
     for (int i = 0; i < s->nin; i++)
@@ -147,7 +147,7 @@ static bool cached(const Session *s, const char *entry)
     return there;
 }
 
-ingot_status session_find_entry(Session *s, const Model *m)
+ingot_status session_find_entry(Session *s, const LoadedModel *m)
 {
     CacheKey base;
     ingot_status status = cache_key(s, &base);

@@ -33,7 +33,7 @@ static bool is_complex(ingot_dtype d)
 }
 
 /* The real numbers of a value: a complex number is two. */
-static const double *numbers_of(Arena *a, const Value *v, size_t n)
+static const double *numbers_of(Arena *a, const HostTensor *v, size_t n)
 {
     double *number = NEWN(a, double, n + 1);
     ingot_dtype part = v->dtype == INGOT_C64    ? INGOT_F32
@@ -43,7 +43,7 @@ static const double *numbers_of(Arena *a, const Value *v, size_t n)
     return number;
 }
 
-static void compare_strings(Difference *d, const Value *got, const Value *want)
+static void compare_strings(Difference *d, const HostTensor *got, const HostTensor *want)
 {
     char *const *a = got->data, *const *b = want->data;
     for (size_t i = 0; i < d->count; i++)
@@ -65,7 +65,7 @@ static bool same_kind(Difference *d, double got, double want)
     return true;
 }
 
-static void compare_numbers(Arena *a, Difference *d, const Value *got, const Value *want)
+static void compare_numbers(Arena *a, Difference *d, const HostTensor *got, const HostTensor *want)
 {
     size_t width = d->count ? want->bytes / d->count : 0;
     bool exact =
@@ -94,7 +94,7 @@ static void compare_numbers(Arena *a, Difference *d, const Value *got, const Val
     }
 }
 
-Difference value_compare(Arena *a, const Value *got, const Value *want, double tolerance)
+Difference value_compare(Arena *a, const HostTensor *got, const HostTensor *want, double tolerance)
 {
     ingot_dtype t = want->dtype;
     Difference d = {.count = want->count * (is_complex(t) ? 2 : 1),
@@ -123,7 +123,7 @@ bool difference_is_good(const Difference *d)
 
 /* ---- telling ----------------------------------------------------------------------------- */
 
-static void print_type(StrBuf *sb, const Value *v)
+static void print_type(StrBuf *sb, const HostTensor *v)
 {
     sb_printf(sb, "%s[", dtype_info[v->dtype].name);
     for (int i = 0; i < v->rank; i++)
@@ -132,7 +132,7 @@ static void print_type(StrBuf *sb, const Value *v)
 }
 
 /* "[0,3]" of element `at`. */
-static void print_place(StrBuf *sb, const Value *v, size_t at)
+static void print_place(StrBuf *sb, const HostTensor *v, size_t at)
 {
     size_t n = v->count;
     sb_puts(sb, "[");
@@ -153,7 +153,8 @@ static void print_error(StrBuf *sb, const Difference *d)
         sb_printf(sb, "all wanted are zero, largest error %.3g", d->error);
 }
 
-void difference_print(StrBuf *sb, const Difference *d, const Value *got, const Value *want)
+void difference_print(StrBuf *sb, const Difference *d, const HostTensor *got,
+                      const HostTensor *want)
 {
     if (d->shape) {
         print_type(sb, got);

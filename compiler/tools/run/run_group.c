@@ -8,7 +8,7 @@
 
 #include "run.h"
 
-bool value_is_group(const Value *v)
+bool value_is_group(const HostTensor *v)
 {
     return v->sequence || v->absent;
 }
@@ -27,10 +27,10 @@ static bool wrong(const char *path, const char *what, ingot_status *status)
 /* ---- reading ----------------------------------------------------------------------------- */
 
 static bool pb_sequence(Arena *a, OnnxFile *f, const Onnx__SequenceProto *s, const char *path,
-                        Value *v, ingot_status *status)
+                        HostTensor *v, ingot_status *status)
 {
-    *v = (Value){.sequence = true, .nitem = s ? (int)s->n_tensor_values : 0};
-    v->item = NEWN(a, Value, v->nitem + 1);
+    *v = (HostTensor){.sequence = true, .nitem = s ? (int)s->n_tensor_values : 0};
+    v->item = NEWN(a, HostTensor, v->nitem + 1);
     if (s && (s->n_sequence_values || s->n_optional_values || s->n_map_values ||
               s->n_sparse_tensor_values))
         return wrong(path, "a sequence of something else than tensors, which is not supported",
@@ -41,7 +41,7 @@ static bool pb_sequence(Arena *a, OnnxFile *f, const Onnx__SequenceProto *s, con
     return true;
 }
 
-static bool pb_group(Arena *a, const char *path, const ingot_onnx_io *io, Value *v,
+static bool pb_group(Arena *a, const char *path, const ingot_onnx_io *io, HostTensor *v,
                      ingot_status *status)
 {
     ImportSink sink = {tell, status};
@@ -57,16 +57,16 @@ static bool pb_group(Arena *a, const char *path, const ingot_onnx_io *io, Value 
     else if (!io->sequence && o->tensor_value)
         ok = value_decode(a, f, o->tensor_value, path, v, status);
     else
-        *v = (Value){.absent = true, .sequence = io->sequence, .dtype = io->dtype};
+        *v = (HostTensor){.absent = true, .sequence = io->sequence, .dtype = io->dtype};
     onnx_file_close(f);
     return ok;
 }
 
-bool group_read(Arena *a, const char *stem, const ingot_onnx_io *io, Value *v, bool *npy,
+bool group_read(Arena *a, const char *stem, const ingot_onnx_io *io, HostTensor *v, bool *npy,
                 ingot_status *status)
 {
     const char *pb = arena_printf(a, "%s.pb", stem), *file = arena_printf(a, "%s.npy", stem);
-    *v = (Value){.sequence = io->sequence, .dtype = io->dtype};
+    *v = (HostTensor){.sequence = io->sequence, .dtype = io->dtype};
     *npy = access(pb, F_OK) != 0;
     if (!*npy)
         return pb_group(a, pb, io, v, status);
@@ -78,7 +78,7 @@ bool group_read(Arena *a, const char *stem, const ingot_onnx_io *io, Value *v, b
     if (!io->sequence)
         return value_read(a, file, v, status);
     for (;;) {
-        Value one;
+        HostTensor one;
         const char *path = arena_printf(a, "%s/%d.npy", stem, v->nitem);
         if (access(path, F_OK))
             return true;
@@ -90,7 +90,7 @@ bool group_read(Arena *a, const char *stem, const ingot_onnx_io *io, Value *v, b
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-bool group_write_npy(Arena *a, const char *stem, const Value *v, ingot_status *status)
+bool group_write_npy(Arena *a, const char *stem, const HostTensor *v, ingot_status *status)
 {
     if (v->absent)
         return true;
@@ -129,7 +129,8 @@ static void put_kind(StrBuf *sb, const char *name, int kind)
 }
 
 /* The tensor as a serialized TensorProto in field 3, by way of a file. */
-static bool put_tensor(Arena *a, StrBuf *sb, const char *path, const Value *v, ingot_status *status)
+static bool put_tensor(Arena *a, StrBuf *sb, const char *path, const HostTensor *v,
+                       ingot_status *status)
 {
     const char *part = arena_printf(a, "%s.part.pb", path);
     MapFile map;
@@ -148,8 +149,8 @@ static bool put_tensor(Arena *a, StrBuf *sb, const char *path, const Value *v, i
 
 enum { KIND_NOTHING = 0, KIND_TENSOR = 1, KIND_SEQUENCE = 3 };
 
-bool group_write_pb(Arena *a, const char *path, const char *name, bool optional, const Value *v,
-                    ingot_status *status)
+bool group_write_pb(Arena *a, const char *path, const char *name, bool optional,
+                    const HostTensor *v, ingot_status *status)
 {
     StrBuf sb = {0}, inner = {0};
     bool ok = true;

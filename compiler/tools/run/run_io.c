@@ -46,9 +46,9 @@ typedef struct {
     const char *descr, *order, *shape;
     const char *data;
     size_t bytes, width; /* of all elements, and of one */
-} Npy;
+} NpyFile;
 
-static bool npy_shape(const char *p, Value *v)
+static bool npy_shape(const char *p, HostTensor *v)
 {
     v->rank = 0;
     v->count = 1;
@@ -71,7 +71,7 @@ static bool npy_shape(const char *p, Value *v)
 }
 
 /* Strings of n bytes padded with zeros become char pointers. */
-static void unpack_strings(Arena *a, Value *v, const char *text, size_t width)
+static void unpack_strings(Arena *a, HostTensor *v, const char *text, size_t width)
 {
     char **list = NEWN(a, char *, v->count + 1);
     for (size_t i = 0; i < v->count; i++) {
@@ -83,7 +83,7 @@ static void unpack_strings(Arena *a, Value *v, const char *text, size_t width)
 }
 
 /* Elements that lie column-major, the first axis innermost. */
-static void *row_major(Arena *a, const Value *v, const char *from, size_t width)
+static void *row_major(Arena *a, const HostTensor *v, const char *from, size_t width)
 {
     char *to = arena_array(a, v->count + 1, width ? width : 1);
     int64_t at[INGOT_MAX_RANK] = {0};
@@ -98,7 +98,7 @@ static void *row_major(Arena *a, const Value *v, const char *from, size_t width)
     return to;
 }
 
-static const char *npy_header(Arena *a, const MapFile *map, Npy *npy)
+static const char *npy_header(Arena *a, const MapFile *map, NpyFile *npy)
 {
     const uint8_t *h = map->data;
     if (map->len < 10 || memcmp(h, "\x93NUMPY", 6))
@@ -132,7 +132,7 @@ static const char *npy_header(Arena *a, const MapFile *map, Npy *npy)
 }
 
 /* The element type that the header names; its width with it. */
-static bool npy_element(Npy *npy, Value *v)
+static bool npy_element(NpyFile *npy, HostTensor *v)
 {
     const char *descr = npy->descr;
     if (!strncmp(descr, "'|S", 3)) {
@@ -153,10 +153,10 @@ static bool npy_element(Npy *npy, Value *v)
     return false;
 }
 
-static bool npy_parse(Arena *a, const MapFile *map, const char *path, Value *v,
+static bool npy_parse(Arena *a, const MapFile *map, const char *path, HostTensor *v,
                       ingot_status *status)
 {
-    Npy npy = {0};
+    NpyFile npy = {0};
     const char *why = npy_header(a, map, &npy);
     if (why)
         return fault(status, INGOT_INVALID, path, why);
@@ -187,7 +187,7 @@ static bool npy_parse(Arena *a, const MapFile *map, const char *path, Value *v,
     return true;
 }
 
-static bool npy_read(Arena *a, const char *path, Value *v, ingot_status *status)
+static bool npy_read(Arena *a, const char *path, HostTensor *v, ingot_status *status)
 {
     MapFile map;
     const char *why = mapfile_open(&map, path);
@@ -198,7 +198,7 @@ static bool npy_read(Arena *a, const char *path, Value *v, ingot_status *status)
     return ok;
 }
 
-static size_t string_width(const Value *v)
+static size_t string_width(const HostTensor *v)
 {
     size_t width = 1;
     char *const *list = v->data;
@@ -207,7 +207,7 @@ static size_t string_width(const Value *v)
     return width;
 }
 
-static bool npy_write(Arena *a, const char *path, const Value *v, ingot_status *status)
+static bool npy_write(Arena *a, const char *path, const HostTensor *v, ingot_status *status)
 {
     StrBuf sb = {0};
     bool strings = v->dtype == INGOT_STRING;
@@ -255,11 +255,11 @@ static void tell(void *status, const char *message)
     *(ingot_status *)status = complain(INGOT_INVALID, "%s", message);
 }
 
-bool value_decode(Arena *a, OnnxFile *f, const Onnx__TensorProto *proto, const char *path, Value *v,
-                  ingot_status *status)
+bool value_decode(Arena *a, OnnxFile *f, const Onnx__TensorProto *proto, const char *path,
+                  HostTensor *v, ingot_status *status)
 {
     OnnxTensor t;
-    *v = (Value){0};
+    *v = (HostTensor){0};
     bool ok = onnx_tensor_read(f, proto, "tensor", &t);
     if (ok && (!ingot_onnx_dtype(t.dtype, &v->dtype) || t.rank > INGOT_MAX_RANK))
         ok =
@@ -284,7 +284,7 @@ bool value_decode(Arena *a, OnnxFile *f, const Onnx__TensorProto *proto, const c
     return ok;
 }
 
-static bool pb_read(Arena *a, const char *path, Value *v, ingot_status *status)
+static bool pb_read(Arena *a, const char *path, HostTensor *v, ingot_status *status)
 {
     ImportSink s = {tell, status};
     OnnxFile *f = onnx_file_load_value(path, ONNX_TENSOR, &s);
@@ -302,7 +302,7 @@ static int32_t onnx_type(ingot_dtype d)
     return 0;
 }
 
-static bool pb_write(Arena *a, const char *path, const char *name, const Value *v,
+static bool pb_write(Arena *a, const char *path, const char *name, const HostTensor *v,
                      ingot_status *status)
 {
     OnnxTensor t = {.name = name,
@@ -333,9 +333,9 @@ static bool pb_write(Arena *a, const char *path, const char *name, const Value *
 
 /* ---- both -------------------------------------------------------------------------------- */
 
-bool value_read(Arena *a, const char *path, Value *v, ingot_status *status)
+bool value_read(Arena *a, const char *path, HostTensor *v, ingot_status *status)
 {
-    *v = (Value){0};
+    *v = (HostTensor){0};
     if (access(path, R_OK))
         return fault(status, INGOT_IO, path, strerror(errno));
     if (ends_with(path, ".pb"))
@@ -345,7 +345,8 @@ bool value_read(Arena *a, const char *path, Value *v, ingot_status *status)
                : fault(status, INGOT_USAGE, path, "the name ends in neither .npy nor .pb");
 }
 
-bool value_write(Arena *a, const char *path, const char *name, const Value *v, ingot_status *status)
+bool value_write(Arena *a, const char *path, const char *name, const HostTensor *v,
+                 ingot_status *status)
 {
     return ends_with(path, ".pb") ? pb_write(a, path, name, v, status)
                                   : npy_write(a, path, v, status);
@@ -360,7 +361,7 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-void value_random(Arena *a, Value *v, uint64_t seed)
+void value_random(Arena *a, HostTensor *v, uint64_t seed)
 {
     int width = dtype_info[v->dtype].bytes;
     v->count = 1;

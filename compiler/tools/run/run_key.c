@@ -210,7 +210,7 @@ ingot_status cache_key(const Session *s, CacheKey *k)
 
 /* ---- what the data decides ------------------------------------------------------------------- */
 
-static void key_shape(CacheKey *k, const Value *v)
+static void key_shape(CacheKey *k, const HostTensor *v)
 {
     key_number(k, "dtype", v->dtype);
     key_add(k, "shape", v->dims, (size_t)v->rank * sizeof v->dims[0]);
@@ -219,7 +219,7 @@ static void key_shape(CacheKey *k, const Value *v)
 CacheKey cache_key_data(const Session *s, CacheKey k, bool bound)
 {
     for (int i = 0; i < s->nin; i++) {
-        const Value *v = &s->in[i];
+        const HostTensor *v = &s->in[i];
         key_number(&k, "sequence", v->sequence);
         key_number(&k, "items", v->nitem);
         key_number(&k, "absent", v->absent);

@@ -4,7 +4,7 @@
 
 #include "run.h"
 
-ingot_status model_open(Model *m, const Options *o, bool quiet)
+ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
 {
     m->c = ingot_context_new(sink, quiet ? (void *)m : o->quiet ? sink_errors : NULL);
     ingot_keep_subnormals(m->c, o->keep_subnormals);
@@ -22,13 +22,13 @@ ingot_status model_open(Model *m, const Options *o, bool quiet)
     return good ? INGOT_OK : ingot_context_status(m->c);
 }
 
-void model_close(Model *m)
+void model_close(LoadedModel *m)
 {
     ingot_context_free(m->c);
     ingot_onnx_close(m->onnx);
 }
 
-static int find_input(const Model *m, const char *name)
+static int find_input(const LoadedModel *m, const char *name)
 {
     for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++)
         if (!strcmp(ingot_onnx_input(m->onnx, i)->name, name))
@@ -61,7 +61,7 @@ static bool input_has_dim(const ingot_onnx_io *io, const char *name)
            end[1] < '0' + INGOT_MAX_RANK && !end[2];
 }
 
-static bool dim_exists(const Model *m, const char *name)
+static bool dim_exists(const LoadedModel *m, const char *name)
 {
     for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++)
         if (input_has_dim(ingot_onnx_input(m->onnx, i), name))
@@ -126,7 +126,8 @@ static bool misfits(const char *text, int64_t n, const ingot_onnx_io *io)
     return false;
 }
 
-static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, ingot_onnx_bind *b)
+static bool bind_from_text(LoadedModel *m, const char *text, const ingot_onnx_io *io,
+                           ingot_onnx_bind *b)
 {
     int64_t room = 1 + (int64_t)strlen(text),
             *dims = ingot_alloc(m->c, INGOT_MAX_RANK * sizeof *dims);
@@ -152,7 +153,7 @@ static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, 
 }
 
 /* What a dim or a bind that no input has may have been meant to name; NULL: nothing is near. */
-static const char *near_name(const Model *m, const char *typed, bool binds)
+static const char *near_name(const LoadedModel *m, const char *typed, bool binds)
 {
     const char *near = NULL;
     int best = 3;
@@ -173,7 +174,7 @@ typedef struct {
     int ndim, nbind;
 } Given;
 
-static bool given_by_flags(Model *m, const Options *o, Given *g)
+static bool given_by_flags(LoadedModel *m, const Options *o, Given *g)
 {
     for (int i = 0; i < o->ndim; i++)
         vec_push(m->c->arena, g->dim, g->ndim, o->dim[i]);
@@ -218,7 +219,7 @@ static bool has_bind(const Given *g, const char *name)
 }
 
 /* A size that the data has; a name that the data uses twice gets bounds. */
-static void note_dim(Model *m, Given *g, int nflag, const char *name, int64_t size)
+static void note_dim(LoadedModel *m, Given *g, int nflag, const char *name, int64_t size)
 {
     for (int i = 0; i < g->ndim; i++) {
         ingot_onnx_dim *d = &g->dim[i];
@@ -235,10 +236,11 @@ static void note_dim(Model *m, Given *g, int nflag, const char *name, int64_t si
 }
 
 /* Length, presence and dims of a sequence or an optional; of each element of its own. */
-static void note_group(Model *m, Given *g, int nflag, const ingot_onnx_io *io, const Value *v)
+static void note_group(LoadedModel *m, Given *g, int nflag, const ingot_onnx_io *io,
+                       const HostTensor *v)
 {
     Arena *a = m->c->arena;
-    const Value *item = v->sequence ? v->item : v;
+    const HostTensor *item = v->sequence ? v->item : v;
     int n = v->absent ? 0 : v->sequence ? v->nitem : 1;
     if (io->kind == INGOT_ONNX_OPTIONAL)
         note_dim(m, g, nflag, arena_printf(a, "%s_present", io->name), !v->absent);
@@ -259,7 +261,7 @@ static void note_group(Model *m, Given *g, int nflag, const ingot_onnx_io *io, c
             note_dim(m, g, nflag, io->dim_names[k], 0);
 }
 
-static void given_by_data(Model *m, const Value *values, const bool *bound, Given *g)
+static void given_by_data(LoadedModel *m, const HostTensor *values, const bool *bound, Given *g)
 {
     int nflag = g->ndim;
     for (int i = 0; values && i < ingot_onnx_input_count(m->onnx); i++) {
@@ -282,7 +284,7 @@ static void given_by_data(Model *m, const Value *values, const bool *bound, Give
 }
 
 /* After a failure: which --dim may be misspelt. */
-static void suggest_dims(const Model *m, const Options *o)
+static void suggest_dims(const LoadedModel *m, const Options *o)
 {
     for (int i = 0; i < o->ndim; i++) {
         const char *near =
@@ -292,7 +294,8 @@ static void suggest_dims(const Model *m, const Options *o)
     }
 }
 
-ingot_status model_build(Model *m, const Options *o, const Value *values, const bool *bound)
+ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *values,
+                         const bool *bound)
 {
     Given g = {0};
     if (!given_by_flags(m, o, &g))

@@ -37,7 +37,7 @@ typedef struct {
     const char *path;
     int64_t bytes;
     time_t used;
-} Entry;
+} StoreEntry;
 
 static int64_t counted; /* nftw() hands its callback nothing */
 
@@ -51,22 +51,22 @@ static int count_file(const char *path, const struct stat *st, int type, struct 
 
 static int by_use(const void *x, const void *y)
 {
-    const Entry *a = x, *b = y;
+    const StoreEntry *a = x, *b = y;
     return a->used != b->used ? (a->used > b->used) - (a->used < b->used)
                               : strcmp(a->path, b->path);
 }
 
 /* What lies in the cache and looks as if this program had put it there, least recently used
  * first. */
-static Entry *entries(Arena *a, int *n, int64_t *bytes)
+static StoreEntry *entries(Arena *a, int *n, int64_t *bytes)
 {
-    Entry *list = NULL;
+    StoreEntry *list = NULL;
     const char *root = cache_root(a);
     DIR *d = opendir(root);
     *n = 0;
     *bytes = 0;
     for (struct dirent *f; d && (f = readdir(d));) {
-        Entry e = {.path = arena_printf(a, "%s/%s", root, f->d_name)};
+        StoreEntry e = {.path = arena_printf(a, "%s/%s", root, f->d_name)};
         struct stat st;
         if (strspn(f->d_name, "0123456789abcdef") < 32 || lstat(e.path, &st))
             continue;
@@ -85,7 +85,7 @@ static Entry *entries(Arena *a, int *n, int64_t *bytes)
 }
 
 /* Removes the oldest until the limit is kept; what is young only if all are told to go. */
-static int64_t shrink(Entry *list, int n, int64_t bytes, int64_t limit, const char *keep,
+static int64_t shrink(StoreEntry *list, int n, int64_t bytes, int64_t limit, const char *keep,
                       bool young)
 {
     time_t now = time(NULL);
@@ -103,7 +103,7 @@ void cache_limit(Arena *a, const char *entry, int64_t limit)
 {
     int n;
     int64_t bytes;
-    Entry *list = entries(a, &n, &bytes);
+    StoreEntry *list = entries(a, &n, &bytes);
     shrink(list, n, bytes, limit, entry, false);
 }
 
@@ -111,7 +111,7 @@ ingot_status command_cache(Options *o)
 {
     int n, left = 0;
     int64_t bytes;
-    Entry *list = entries(o->a, &n, &bytes);
+    StoreEntry *list = entries(o->a, &n, &bytes);
     if (o->clear || o->cache_bytes)
         bytes = shrink(list, n, bytes, o->clear ? 0 : o->cache_bytes, NULL, true);
     for (int i = 0; i < n; i++)

@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     int thing, beside[MOST_LIVE], nbeside;
     bool *better;
-} Decided;
+} SettledThing;
 
 static void find_spans(Table *t)
 {
@@ -68,7 +68,7 @@ static uint32_t with_bit(uint32_t state, int bit, bool set)
     return (state & below) | (uint32_t)set << bit | (state & ~below) << 1;
 }
 
-static void decide(Table *t, int bit, Decided *out)
+static void decide(Table *t, int bit, SettledThing *out)
 {
     out->thing = t->live[bit];
     for (int i = bit; i + 1 < t->nlive; i++)
@@ -106,7 +106,7 @@ double least_sum(const LeastSum *sum, bool *way)
 {
     Table t = {.sum = sum, .a = arena_new(), .way = way};
     t.least = NEWN(t.a, double, (size_t)1 << MOST_LIVE);
-    Decided *done = NEWN(t.a, Decided, sum->n + 1);
+    SettledThing *done = NEWN(t.a, SettledThing, sum->n + 1);
     int ndone = 0;
     memset(way, 0, (size_t)sum->n * sizeof *way);
     find_spans(&t);
@@ -118,7 +118,7 @@ double least_sum(const LeastSum *sum, bool *way)
                 decide(&t, i, &done[ndone++]);
     }
     while (ndone-- > 0) { /* those beside it were decided later, and are known */
-        const Decided *d = &done[ndone];
+        const SettledThing *d = &done[ndone];
         uint32_t state = 0;
         for (int i = 0; i < d->nbeside; i++)
             state |= (uint32_t)way[d->beside[i]] << i;

@@ -107,11 +107,11 @@ static bool link_program(const Measure *m, Arena *a, const char *dir, char *cons
 typedef struct {
     char *name;
     off_t bytes;
-} SourceFile;
+} SizedFile;
 
 static int largest_first(const void *a, const void *b)
 {
-    const SourceFile *x = a, *y = b;
+    const SizedFile *x = a, *y = b;
     return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes)
                                 : strcmp(x->name, y->name);
 }
@@ -120,12 +120,12 @@ static int largest_first(const void *a, const void *b)
 static int list_sources(Arena *a, const char *dir, char ***file)
 {
     DIR *d = opendir(dir);
-    SourceFile *all = NULL;
+    SizedFile *all = NULL;
     int n = 0, count = 0;
     for (struct dirent *e; d && (e = readdir(d)) && n < MAX_FILES;) {
         struct stat st;
         if (ends_with(e->d_name, ".c") && !stat(arena_printf(a, "%s/%s", dir, e->d_name), &st)) {
-            SourceFile f = {arena_strdup(a, e->d_name), st.st_size};
+            SizedFile f = {arena_strdup(a, e->d_name), st.st_size};
             vec_push(a, all, n, f);
         }
     }
@@ -283,14 +283,14 @@ typedef struct {
     int n;
     int at_case, at; /* the candidate that began last; -1: the naive kernel */
     bool done, timed;
-} Told;
+} CandidateTimes;
 
-static Candidate *candidate_at(const Told *t, int c, int j)
+static Candidate *candidate_at(const CandidateTimes *t, int c, int j)
 {
     return c >= 0 && c < t->n && j >= 0 && j < t->of[c].n ? t->of[c].candidate[j] : NULL;
 }
 
-static void take_line(Told *t, Arena *a, const char *line)
+static void take_line(CandidateTimes *t, Arena *a, const char *line)
 {
     const char *why;
     const Json *j = json_read(a, line, &why);
@@ -361,7 +361,7 @@ static bool run_case(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *o
         if (of[number].candidate[i]->verdict > RIGHT)
             vec_push(t->a, skip, nskip, arena_printf(t->a, "%d.%d", number, i));
     for (;;) {
-        Told told = {.m = m, .of = of, .n = n, .at_case = -1, .at = -2};
+        CandidateTimes told = {.m = m, .of = of, .n = n, .at_case = -1, .at = -2};
         Child c;
         bool late = false;
         const char *const *argv = run_words(m, t->a, dir, number, check_only, skip, nskip);

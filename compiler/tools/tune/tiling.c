@@ -106,9 +106,9 @@ typedef struct {
     const Tiling *from;
     Tiling *out;
     int n;
-} Change;
+} TilingChange;
 
-static void add_tiling(Change *c, const Tiling *t)
+static void add_tiling(TilingChange *c, const Tiling *t)
 {
     vec_push(c->a, c->out, c->n, *t);
 }
@@ -192,7 +192,7 @@ static const int64_t *amounts(OptKind kind)
                                 : blocks;
 }
 
-static void change_amounts(Change *c)
+static void change_amounts(TilingChange *c)
 {
     for (int i = 0; i < c->from->ncut; i++) {
         const Cut *cut = &c->from->cut[i];
@@ -208,7 +208,7 @@ static void change_amounts(Change *c)
 }
 
 /* Two amounts of copies at once: a register tile has two sides. */
-static void change_tiles(Change *c)
+static void change_tiles(TilingChange *c)
 {
     for (int i = 0; i < c->from->ncut; i++)
         for (int j = i + 1; j < c->from->ncut; j++) {
@@ -227,7 +227,7 @@ static void change_tiles(Change *c)
 }
 
 /* Copies of an axis that has none yet, blocks of one that has no more than one size of them. */
-static void add_cuts(Change *c)
+static void add_cuts(TilingChange *c)
 {
     const Kernel *k = c->base->k;
     for (int root = 0; root < k->naxis; root++) {
@@ -265,7 +265,7 @@ static void add_cuts(Change *c)
 }
 
 /* Lanes along another axis, of all widths; the copies of the axes stay. */
-static void move_lanes(Change *c)
+static void move_lanes(TilingChange *c)
 {
     const Kernel *k = c->base->k;
     int now = -1;
@@ -286,7 +286,7 @@ static void move_lanes(Change *c)
 }
 
 /* Each loop elsewhere; loops over outputs and over terms stay apart. */
-static void change_order(Change *c)
+static void change_order(TilingChange *c)
 {
     const Kernel *k = c->base->k;
     for (int from = 0; from < c->from->norder; from++)
@@ -307,7 +307,7 @@ static void change_order(Change *c)
 }
 
 /* One less, one at another loop, one of another argument. */
-static void change_places(Change *c)
+static void change_places(TilingChange *c)
 {
     const Kernel *k = c->base->k;
     for (int i = 0; i < c->from->nplaced; i++) {
@@ -335,7 +335,7 @@ static void change_places(Change *c)
 }
 
 /* A loop over terms outside of one over results, by so many terms at a time; or by others. */
-static void add_partials(Change *c)
+static void add_partials(TilingChange *c)
 {
     static const int64_t rows[] = {4, 8, 16, 0};
     const Tiling *t = c->from;
@@ -363,7 +363,7 @@ static void add_partials(Change *c)
 
 int tiling_neighbours(Arena *a, const Nest *base, const Tiling *from, Tiling **out)
 {
-    Change c = {.a = a, .base = base, .from = from};
+    TilingChange c = {.a = a, .base = base, .from = from};
     change_amounts(&c);
     change_tiles(&c);
     add_cuts(&c);

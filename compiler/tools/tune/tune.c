@@ -184,7 +184,7 @@ ingot_status tune_plan(Tune *t, const char *sched, const char *values)
     return INGOT_OK;
 }
 
-ingot_status plan_anew(const Tune *t, const char *sched, int nth, Model *m, Plan **p)
+ingot_status plan_anew(const Tune *t, const char *sched, int nth, LoadedModel *m, Plan **p)
 {
     ingot_options o = t->o->compile;
     o.sched = sched ? sched : o.sched;

@@ -37,7 +37,7 @@ static NetworkEstimate *find_estimate(const Tune *t, const char *entry)
 
 ingot_status network_note(Tune *t, const char *file, const char *entry)
 {
-    Model m;
+    LoadedModel m;
     Plan *p;
     if (find_estimate(t, entry))
         return INGOT_OK;

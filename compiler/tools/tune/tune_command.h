@@ -28,9 +28,9 @@ typedef struct {
 typedef struct {
     Options *o;
     Arena *a;
-    Session s;    /* of the network with the compiler's own choices; not with --remote */
-    Model opened; /* what `s` runs */
-    Model m;      /* what is planned and tuned */
+    Session s;          /* of the network with the compiler's own choices; not with --remote */
+    LoadedModel opened; /* what `s` runs */
+    LoadedModel m;      /* what is planned and tuned */
     Plan *plan;
     Target target;
     Tuning t;
@@ -74,7 +74,7 @@ ingot_status tune_plan(Tune *, const char *sched, const char *values);
 bool step_matches(const Step *, const char *pattern);
 /* The plan of the model as it is opened anew, by a file (NULL: by what the user named) and with the
  * nth of all blocks. */
-ingot_status plan_anew(const Tune *, const char *sched, int nth, Model *, Plan **);
+ingot_status plan_anew(const Tune *, const char *sched, int nth, LoadedModel *, Plan **);
 
 /* tune_network.c: times of the network's steps go to the kernels. */
 ingot_status network_profile(Tune *);

@@ -50,7 +50,7 @@ static int kernel_number(const Plan *p, const Kernel *k)
 }
 
 /* ways.h: which steps are a group, how many ways each has, and by which kernel of the context. */
-static ingot_status write_table(const Ways *w, const char *dir)
+static ingot_status write_table(const GpuCandidates *w, const char *dir)
 {
     StrBuf sb = {0};
     int *group = NEWN(w->t->a, int, w->plan->nstep + 1);
@@ -85,7 +85,7 @@ static ingot_status write_table(const Ways *w, const char *dir)
     return write_text(w->t, ways_path(w->t, dir, "ways.h"), &sb);
 }
 
-static ingot_status write_list(const Ways *w, const char *dir)
+static ingot_status write_list(const GpuCandidates *w, const char *dir)
 {
     StrBuf sb = {0};
     const char *own = w->rest ? read_text(w->t->a, w->t->o->compile.sched) : NULL;
@@ -145,7 +145,7 @@ static ingot_status put_harness(const Tune *t, const char *dir)
     return INGOT_OK;
 }
 
-static ingot_status write_program(Ways *w, const ingot_options *o, const char *dir)
+static ingot_status write_program(GpuCandidates *w, const ingot_options *o, const char *dir)
 {
     ingot_status status = plan_write(w->plan, o, dir);
     ways_keep_written(w);
@@ -170,7 +170,7 @@ static bool is_recorded(const Plan *p)
 }
 
 /* Beside the compiler's own. */
-static int count_ways(const Ways *w)
+static int count_ways(const GpuCandidates *w)
 {
     int n = 0;
     for (int i = 0; i < w->ngroup; i++)
@@ -180,7 +180,7 @@ static int count_ways(const Ways *w)
 
 static ingot_status prepare_ways(Tune *t, const char *dir)
 {
-    Ways w = {.t = t};
+    GpuCandidates w = {.t = t};
     ingot_options o = t->o->compile;
     o.name = NULL;
     o.no_selftest = true;

@@ -54,7 +54,7 @@ static bool has_entry(const char *text, const Choice *c)
     return false;
 }
 
-static void find_groups(Ways *w)
+static void find_groups(GpuCandidates *w)
 {
     Arena *a = w->t->a;
     for (int i = 0; i < w->plan->main.n; i++) {
@@ -86,7 +86,7 @@ static double work_of(const WayGroup *g)
 }
 
 /* as the network's share. */
-static double share_of(const Ways *w, const WayGroup *g)
+static double share_of(const GpuCandidates *w, const WayGroup *g)
 {
     double all = 0;
     for (int i = 0; i < w->ngroup; i++)
@@ -116,7 +116,7 @@ static Kernel *kernel_by(const Kernel *k, const Target *t, int nopt, const Opt *
     return NULL;
 }
 
-static const char *entry_of(const Ways *w, const WayGroup *g, int nopt, const Opt *opts)
+static const char *entry_of(const GpuCandidates *w, const WayGroup *g, int nopt, const Opt *opts)
 {
     StrBuf sb = {0};
     for (int i = 0; i < (g->only ? g->nstep : 1); i++)
@@ -132,7 +132,7 @@ static void put_into_plan(Plan *p, WayGroup *g, Kernel *k)
         vec_push(p->arena, g->step[i]->way, g->step[i]->nway, k);
 }
 
-void ways_add(Ways *w, WayGroup *g, int nopt, const Opt *opts)
+void ways_add(GpuCandidates *w, WayGroup *g, int nopt, const Opt *opts)
 {
     const Kernel *k = g->step[0]->kernel;
     if (g->nway == g->most)
@@ -161,7 +161,7 @@ static int copy_opts(const Kernel *k, OptKind but, Opt *out)
     return n;
 }
 
-static void try_triggers(Ways *w, WayGroup *g)
+static void try_triggers(GpuCandidates *w, WayGroup *g)
 {
     static const char *const when[] = {NULL, "waited", "summed"};
     const Kernel *k = g->step[0]->kernel;
@@ -175,7 +175,7 @@ static void try_triggers(Ways *w, WayGroup *g)
 }
 
 /* More or fewer copies on their way; fragments are loaded ahead, or not. */
-static void try_depths(Ways *w, WayGroup *g)
+static void try_depths(GpuCandidates *w, WayGroup *g)
 {
     const Kernel *k = g->step[0]->kernel;
     Opt *o = NEWN(w->t->a, Opt, k->nopt + 1);
@@ -193,7 +193,7 @@ static void try_depths(Ways *w, WayGroup *g)
     ways_add(w, g, copy_opts(k, OPT_PREFETCH, o), o);
 }
 
-static void try_amounts(Ways *w, WayGroup *g)
+static void try_amounts(GpuCandidates *w, WayGroup *g)
 {
     const Kernel *k = g->step[0]->kernel;
     Opt *o = NEWN(w->t->a, Opt, k->nopt + 1);
@@ -219,10 +219,10 @@ static bool same_layouts(const Step *a, const Step *b)
 }
 
 /* What the plan with the nth of all blocks has for these steps. */
-static ingot_status try_plan(Ways *w, int nth)
+static ingot_status try_plan(GpuCandidates *w, int nth)
 {
     Tune *t = w->t;
-    Model m;
+    LoadedModel m;
     Plan *p;
     const ingot_status status = plan_anew(t, NULL, nth, &m, &p);
     for (int i = 0; i < w->ngroup && p; i++) {
@@ -245,7 +245,7 @@ static ingot_status try_plan(Ways *w, int nth)
 /* ---- all ------------------------------------------------------------------------------------- */
 
 /* Of matrix units, and of launches that overlap. */
-static ingot_status try_units(Ways *w)
+static ingot_status try_units(GpuCandidates *w)
 {
     ingot_status status = INGOT_OK;
     for (int i = 0; i < w->ngroup; i++)
@@ -262,7 +262,7 @@ static ingot_status try_units(Ways *w)
 }
 
 /* Is a kernel asked for (--kernels)? */
-static bool is_asked(const Ways *w, const WayGroup *g)
+static bool is_asked(const GpuCandidates *w, const WayGroup *g)
 {
     bool asked = false;
     for (int i = 0; i < g->nstep; i++)
@@ -270,7 +270,7 @@ static bool is_asked(const Ways *w, const WayGroup *g)
     return asked;
 }
 
-static bool is_grouped(const Ways *w, const Step *s)
+static bool is_grouped(const GpuCandidates *w, const Step *s)
 {
     bool grouped = false;
     for (int i = 0; i < w->ngroup && !grouped; i++)
@@ -280,7 +280,7 @@ static bool is_grouped(const Ways *w, const Step *s)
 
 /* What the user's file says beside the groups' kernels: it stays.  Of steps with one key and
  * several kernels each has an entry of its own. */
-static void keep_rest(Ways *w)
+static void keep_rest(GpuCandidates *w)
 {
     StrBuf sb = {0}, values = {0};
     sched_print_values(&values, w->plan, w->t->o->compile.target);
@@ -304,7 +304,7 @@ static void keep_rest(Ways *w)
     w->rest = sb_take(&sb, w->t->a);
 }
 
-ingot_status ways_make(Ways *w)
+ingot_status ways_make(GpuCandidates *w)
 {
     const bool tiles = driver_compiles(&w->t->target);
     int asked = 0;
@@ -341,7 +341,7 @@ static bool still_has(const Step *s, const Kernel *way)
     return has;
 }
 
-void ways_keep_written(Ways *w)
+void ways_keep_written(GpuCandidates *w)
 {
     for (int i = 0; i < w->ngroup; i++) {
         WayGroup *g = &w->group[i];

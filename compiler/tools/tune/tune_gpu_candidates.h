@@ -27,16 +27,16 @@ typedef struct {
     /* of the file that the user named: what it says of values, and of kernels that are in no
      * group */
     const char *rest;
-} Ways;
+} GpuCandidates;
 
 /* One more way of a group, unless it is there, or there is no room, or it cannot be done. */
-void ways_add(Ways *, WayGroup *, int nopt, const Opt *opts);
+void ways_add(GpuCandidates *, WayGroup *, int nopt, const Opt *opts);
 /* tune_tiles.c: all that is tried of a group where there are no matrix units. */
-void ways_of_tiles(Ways *, WayGroup *);
+void ways_of_tiles(GpuCandidates *, WayGroup *);
 /* Of a plan, whose steps get the kernels (Step.way). */
-ingot_status ways_make(Ways *);
+ingot_status ways_make(GpuCandidates *);
 /* After the program is written: the ways that steps still have. */
-void ways_keep_written(Ways *);
+void ways_keep_written(GpuCandidates *);
 
 /* tune_gpu.c: files of the folder. */
 extern const char ways_list[], ways_times[];

@@ -115,7 +115,7 @@ static bool same_steps(const Block *b, const uint64_t *want, int n)
 /* Whether a build with the file gives these kernels and leaves the others alone. */
 static bool replays(Tune *t, const char *file)
 {
-    Model m;
+    LoadedModel m;
     Plan *p;
     if (write_try(t, file) != INGOT_OK)
         return false;
@@ -227,14 +227,14 @@ ingot_status network_right(const Tune *t, const char *entry)
     Session was = t->s, is = t->s;
     bool good = true;
     is.entry = entry;
-    is.out = NEWN(t->a, Value, is.nout + 1);
+    is.out = NEWN(t->a, HostTensor, is.nout + 1);
     ingot_status status = session_run(&was);
     if (status == INGOT_OK)
         status = session_run(&is);
     if (status != INGOT_OK)
         return status;
     for (int i = 0; i < was.nout && good; i++) {
-        const Value *x = &is.out[i], *y = &was.out[i];
+        const HostTensor *x = &is.out[i], *y = &was.out[i];
         const Difference d = value_compare(t->a, x, y, WIDER * tolerance_of(y->dtype));
         good = value_is_group(y) || difference_is_good(&d);
     }

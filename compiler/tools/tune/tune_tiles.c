@@ -73,7 +73,7 @@ static bool is_mask_of(const Opt *mask, const Opt *o)
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
 typedef struct {
-    Ways *w;
+    GpuCandidates *w;
     const Kernel *k; /* the compiler's */
     Opt *o;          /* room for one list */
     struct OptList {
@@ -196,7 +196,7 @@ static void find_stages(Neighbours *x)
     ingot_context_free(copy->c);
 }
 
-static Neighbours find_neighbours(Ways *w, const WayGroup *g)
+static Neighbours find_neighbours(GpuCandidates *w, const WayGroup *g)
 {
     Neighbours x = {.w = w, .k = g->step[0]->kernel};
     x.o = NEWN(w->t->a, Opt, x.k->nopt + 2);
@@ -215,8 +215,8 @@ static Neighbours find_neighbours(Ways *w, const WayGroup *g)
 typedef struct {
     int rows, columns, terms;
     bool joined, apart; /* apart: items are numbered through, and no group has a shape */
-} Shape;
-static const Shape shapes[] = {
+} ItemShape;
+static const ItemShape shapes[] = {
     {16, 1, 1, 0, 0}, {1, 16, 1, 0, 0}, {16, 4, 1, 0, 0}, {8, 1, 1, 0, 0},  {8, 8, 1, 0, 0},
     {16, 1, 1, 0, 1}, {4, 16, 1, 0, 0}, {16, 2, 1, 1, 0}, {1, 8, 1, 0, 0},  {32, 2, 1, 0, 0},
     {1, 1, 8, 0, 0},  {32, 1, 1, 0, 0}, {16, 4, 1, 1, 0}, {4, 4, 1, 0, 0},  {1, 1, 1, 0, 1},
@@ -323,7 +323,7 @@ static bool join_columns(Nest *n, const Kernel *of)
     return any;
 }
 
-static bool make_tile(Nest *n, const Kernel *of, const Shape *s)
+static bool make_tile(Nest *n, const Kernel *of, const ItemShape *s)
 {
     if (s->joined && !join_columns(n, of))
         return false;
@@ -344,7 +344,7 @@ static bool make_tile(Nest *n, const Kernel *of, const Shape *s)
     return s->apart || bind_items(n, &v, n->axis[columns].extent > 1 || rows < 0 ? columns : rows);
 }
 
-static void add_tile(Ways *w, WayGroup *g, const Shape *s)
+static void add_tile(GpuCandidates *w, WayGroup *g, const ItemShape *s)
 {
     Kernel *copy = kernel_copy(g->step[0]->kernel);
     copy->nopt = 0;
@@ -364,7 +364,7 @@ static void add_tile(Ways *w, WayGroup *g, const Shape *s)
 
 /* Beside what the compiler chose, two tiles for each of its neighbours; beside what a file says,
  * which was found so, all neighbours first. */
-void ways_of_tiles(Ways *w, WayGroup *g)
+void ways_of_tiles(GpuCandidates *w, WayGroup *g)
 {
     if (g->nway == g->most)
         return;

@@ -235,7 +235,7 @@ static void print_section(const Tune *t, const Folder *f, StrBuf *text, int *won
 static ingot_status check_file(const Tune *t, const char *dir, const StrBuf *text)
 {
     const char *file = ways_path(t, dir, "best.sched");
-    Model m;
+    LoadedModel m;
     Plan *p = NULL;
     ingot_status status = network_write(file, text);
     if (status != INGOT_OK)

@@ -28,15 +28,15 @@ enum { NWAY = sizeof way_name / sizeof *way_name, TURNS = 3 };
 typedef struct {
     const VariantOf *first;
     double ms[NWAY + 1]; /* in the network as it is, and in each way; 0: not tried */
-} Group;
+} DecisionGroup;
 
 typedef struct {
     Tune *t;
     VariantOf *value;
     int n;
-    int *group; /* by value: the number of the first one that is decided with it */
-    Group *of;  /* by value; of the first of each */
-} Ways;
+    int *group;        /* by value: the number of the first one that is decided with it */
+    DecisionGroup *of; /* by value; of the first of each */
+} VariantChoices;
 
 /* Tiles of 4 results are less exact, and are for those who ask for them. */
 static bool is_exact_enough(const Tune *t, int way)
@@ -49,10 +49,10 @@ static bool go_together(const VariantOf *a, const VariantOf *b)
     return a->key == b->key || (a->origin && a->origin == b->origin);
 }
 
-static void find_groups(Ways *w)
+static void find_groups(VariantChoices *w)
 {
     w->group = NEWN(w->t->a, int, w->n + 1);
-    w->of = NEWN(w->t->a, Group, w->n + 1);
+    w->of = NEWN(w->t->a, DecisionGroup, w->n + 1);
     for (int i = 0; i < w->n; i++) {
         int first = i;
         for (int j = 0; j < i; j++)
@@ -69,7 +69,7 @@ static void find_groups(Ways *w)
 
 /* Of the last of the values: what several have in common (a transform's matrices, a padded operand)
  * is the first one's too. */
-static int value_of(const Ways *w, const Step *s)
+static int value_of(const VariantChoices *w, const Step *s)
 {
     for (int i = w->n; i-- > 0;)
         for (int j = 0; j < s->norigin; j++)
@@ -78,7 +78,7 @@ static int value_of(const Ways *w, const Step *s)
     return -1;
 }
 
-static void add_steps(Ways *w, const Block *b, const double *ms, int way)
+static void add_steps(VariantChoices *w, const Block *b, const double *ms, int way)
 {
     for (int i = 0; i < b->n; i++) {
         const Step *s = b->step[i];
@@ -91,7 +91,7 @@ static void add_steps(Ways *w, const Block *b, const double *ms, int way)
 }
 
 /* Can further turns show that one of these values gains by this way? */
-static bool is_open(const Ways *w, const bool *of, int way)
+static bool is_open(const VariantChoices *w, const bool *of, int way)
 {
     bool open = false;
     for (int i = 0; i < w->n; i++)
@@ -100,7 +100,8 @@ static bool is_open(const Ways *w, const bool *of, int way)
 }
 
 /* of: the values that are computed so; NULL: of the network as it is. */
-static ingot_status add_times(Ways *w, const Plan *p, const char *entry, const bool *of, int way)
+static ingot_status add_times(VariantChoices *w, const Plan *p, const char *entry, const bool *of,
+                              int way)
 {
     double *ms = NEWN(w->t->a, double, p->nstep + 1);
     for (int i = 0; i < TURNS && (!i || !of || is_open(w, of, way)); i++) {
@@ -116,7 +117,7 @@ static ingot_status add_times(Ways *w, const Plan *p, const char *entry, const b
 /* ---- remembered ------------------------------------------------------------------------------ */
 
 /* By value that others are decided with: hashes of the kernels that compute them. */
-static void add_kernels(const Ways *w, const Block *b, StrBuf *of)
+static void add_kernels(const VariantChoices *w, const Block *b, StrBuf *of)
 {
     for (int i = 0; i < b->n; i++) {
         const Step *s = b->step[i];
@@ -131,7 +132,7 @@ static void add_kernels(const Ways *w, const Block *b, StrBuf *of)
 
 /* By which the database knows what each value takes by the kernels of this plan in the place of
  * those of the network as it is. */
-static const char **way_keys(const Ways *w, const Plan *p)
+static const char **way_keys(const VariantChoices *w, const Plan *p)
 {
     StrBuf *of = NEWN(w->t->a, StrBuf, w->n + 1);
     const char **key = NEWN(w->t->a, const char *, w->n + 1);
@@ -148,7 +149,7 @@ static const char **way_keys(const Ways *w, const Plan *p)
 
 /* Whether the database knows this way of all these values, as a share of what they take as they
  * are. */
-static bool read_times(Ways *w, const bool *of, const char *const *key, int way)
+static bool read_times(VariantChoices *w, const bool *of, const char *const *key, int way)
 {
     for (int i = 0; i < w->n; i++) {
         double was, is, noise;
@@ -161,10 +162,11 @@ static bool read_times(Ways *w, const bool *of, const char *const *key, int way)
     return true;
 }
 
-static ingot_status keep_times(const Ways *w, const bool *of, const char *const *key, int way)
+static ingot_status keep_times(const VariantChoices *w, const bool *of, const char *const *key,
+                               int way)
 {
     for (int i = 0; i < w->n; i++) {
-        const Group *u = &w->of[i];
+        const DecisionGroup *u = &w->of[i];
         const char *name = arena_printf(w->t->a, "%s: %s, not %s",
                                         u->first->origin ? u->first->origin->node : "a value",
                                         way_name[way - 1], u->first->now);
@@ -178,7 +180,7 @@ static ingot_status keep_times(const Ways *w, const bool *of, const char *const 
 /* ---- a way ----------------------------------------------------------------------------------- */
 
 /* Lines that give values a way: of each group its own, NULL for what the compiler chooses. */
-static char *lines_of(const Ways *w, const char *const *way)
+static char *lines_of(const VariantChoices *w, const char *const *way)
 {
     StrBuf sb = {0};
     Map said = {0};
@@ -195,7 +197,7 @@ static char *lines_of(const Ways *w, const char *const *way)
 }
 
 /* What a value came to be computed as; the context is the same, and so are its nodes. */
-static bool took(Arena *a, const Plan *p, const Ways *w, const char *name, bool *of)
+static bool took(Arena *a, const Plan *p, const VariantChoices *w, const char *name, bool *of)
 {
     VariantOf *now;
     bool any = false;
@@ -209,7 +211,7 @@ static bool took(Arena *a, const Plan *p, const Ways *w, const char *name, bool 
 }
 
 /* The network with all that can be done in this way. */
-static ingot_status try_way(Ways *w, int way)
+static ingot_status try_way(VariantChoices *w, int way)
 {
     Tune *t = w->t;
     const char **name = NEWN(t->a, const char *, w->n + 1), *entry,
@@ -244,13 +246,13 @@ static ingot_status try_way(Ways *w, int way)
 }
 
 /* The fastest way of each group, where that is worth it. */
-static char *choose_ways(const Ways *w)
+static char *choose_ways(const VariantChoices *w)
 {
     const Tune *t = w->t;
     const char **name = NEWN(t->a, const char *, w->n + 1);
     double gain = 0;
     for (int i = 0; i < w->n; i++) {
-        const Group *u = &w->of[i];
+        const DecisionGroup *u = &w->of[i];
         double least = u->ms[0] * (1 - GAIN);
         if (w->group[i] != i)
             continue;
@@ -274,7 +276,7 @@ static char *choose_ways(const Ways *w)
 /* Lines of the file, "" if the compiler's choices stay; *all: there was time for every way. */
 static ingot_status search_ways(Tune *t, const char **lines, bool *all)
 {
-    Ways w = {.t = t};
+    VariantChoices w = {.t = t};
     const char *file = arena_printf(t->a, "%s/variants.sched", t->dir), *entry;
     double was, is, began = seconds_now(), built = t->profiling;
     *lines = "";

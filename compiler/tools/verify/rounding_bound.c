@@ -36,7 +36,7 @@ typedef struct {
     const unsigned char *bytes;
     int64_t dim[INGOT_MAX_RANK], from, room;
     bool known;
-} Operand;
+} BoundOperand;
 
 struct Rounding {
     const Session *s;
@@ -46,7 +46,7 @@ struct Rounding {
     const unsigned char **own; /* by buffer: weights, inputs, outputs */
     Late *late;                /* what the step at hand has written */
     const Step *step;
-    Operand **operand; /* by argument, once one is asked for */
+    BoundOperand **operand; /* by argument, once one is asked for */
     int64_t visits;
     bool unknown; /* something has no bound */
     Node *range[MOST_RANGES];
@@ -151,14 +151,14 @@ void rounding_wrote(Rounding *r, const Step *step, const Buffer *b, int64_t offs
 }
 
 /* What the argument was before the step. */
-static const Operand *operand_of(Rounding *r, const Step *s, int arg)
+static const BoundOperand *operand_of(Rounding *r, const Step *s, int arg)
 {
     const KernelArg *a = &s->kernel->args[arg];
     if (!r->operand)
-        r->operand = NEWN(r->step_arena, Operand *, s->kernel->narg + 1);
+        r->operand = NEWN(r->step_arena, BoundOperand *, s->kernel->narg + 1);
     if (r->operand[arg])
         return r->operand[arg];
-    Operand *o = r->operand[arg] = NEW(r->step_arena, Operand);
+    BoundOperand *o = r->operand[arg] = NEW(r->step_arena, BoundOperand);
     for (int i = 0; i < a->rank; i++)
         if (!idx_value(a->dims[i], &o->dim[i]))
             return o;
@@ -168,7 +168,7 @@ static const Operand *operand_of(Rounding *r, const Step *s, int arg)
 }
 
 /* The element with these coordinates; NAN beyond what a slice is cut from. */
-static double element_of(const Operand *o, const KernelArg *a, const int64_t *coords)
+static double element_of(const BoundOperand *o, const KernelArg *a, const int64_t *coords)
 {
     const int64_t each = element_bytes(a->dtype),
                   at = o->from + layout_at(&a->layout, a->rank, o->dim, coords);
@@ -214,7 +214,7 @@ static Bounded load(Rounding *r, const Step *s, Node *n)
     if (!whole(r, s, n->src[1]))
         return (Bounded){0, 0};
     const KernelArg *a = &s->kernel->args[n->src[0]->arg.i];
-    const Operand *o = operand_of(r, s, (int)n->src[0]->arg.i);
+    const BoundOperand *o = operand_of(r, s, (int)n->src[0]->arg.i);
     int64_t at[INGOT_MAX_RANK];
     for (int i = 0; i < a->rank && o->known; i++) {
         at[i] = whole(r, s, n->src[first_coord(n) + i]);

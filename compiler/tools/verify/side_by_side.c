@@ -32,12 +32,12 @@ typedef struct {
     double worst, got, want; /* a share of the largest value; of the worst element */
     size_t at, ndiffer;      /* where it is stored; elements beyond the tolerance, */
     size_t nrounded;         /* but for these, which are as near as their sums can be known */
-} Place;
+} StepResult;
 
 typedef struct {
     const Session *s;
     const Plan *p;
-    Place *place;
+    StepResult *place;
     int n;
     char *bytes[2]; /* of the place at hand: the program's, the naive one's */
     double *number[2];
@@ -81,7 +81,7 @@ static bool kernel_rounds(Arena *a, const Kernel *k)
 
 /* Where a buffer lies; of a view that moves (in a loop) or that begins at a slice, the whole of
  * what it is a view of. */
-static Place place_of(const Buffer *b)
+static StepResult place_of(const Buffer *b)
 {
     int64_t offset = 0, at;
     const Buffer *root = b;
@@ -92,7 +92,8 @@ static Place place_of(const Buffer *b)
     }
     if ((root->kind == BUF_OUTPUT && offset) || offset + b->bytes > root->bytes)
         return place_of(root);
-    return (Place){.buffer = b, .offset = root->kind == BUF_OUTPUT ? 0 : root->offset + offset};
+    return (StepResult){.buffer = b,
+                        .offset = root->kind == BUF_OUTPUT ? 0 : root->offset + offset};
 }
 
 static void add_places(Lockstep *l, const Block *b)
@@ -102,7 +103,7 @@ static void add_places(Lockstep *l, const Block *b)
         const Step *s = b->step[i];
         int first = l->n;
         for (int j = 0; j < s->nbuf; j++) {
-            Place p = place_of(s->bufs[j]);
+            StepResult p = place_of(s->bufs[j]);
             bool known = !writes(s, j) || !p.buffer->bytes ||
                          p.buffer->dtype == INGOT_STRING; /* pointers are a process's own */
             for (int k = first; k < l->n; k++)
@@ -122,7 +123,7 @@ static ingot_status write_places(const Lockstep *l, const char *path)
 {
     FILE *f = fopen(path, "w");
     for (int i = 0; f && i < l->n; i++) {
-        const Place *p = &l->place[i];
+        const StepResult *p = &l->place[i];
         const Buffer *root = buffer_root(p->buffer);
         fprintf(f, "%d %d %lld %lld\n", p->step->number, root->kind == BUF_OUTPUT ? root->slot : -1,
                 (long long)p->offset, (long long)p->buffer->bytes);
@@ -171,7 +172,8 @@ static double rounding(ingot_dtype d)
 }
 
 /* A sum of terms that nearly cancel is far from what another order of them gives. */
-static bool is_rounding(Lockstep *l, const Place *p, size_t ndiffer, size_t i, double difference)
+static bool is_rounding(Lockstep *l, const StepResult *p, size_t ndiffer, size_t i,
+                        double difference)
 {
     enum { MANY = 1000 }; /* are no exceptions */
     return ndiffer < MANY && isfinite(difference) &&
@@ -195,9 +197,10 @@ static double scale_of(Lockstep *l, const Buffer *b)
 typedef struct {
     double scale;
     size_t ndiffer, nrounded;
-} Run;
+} StepRun;
 
-static void compare_number(Lockstep *l, Place *p, Run *run, size_t at, double got, double want)
+static void compare_number(Lockstep *l, StepResult *p, StepRun *run, size_t at, double got,
+                           double want)
 {
     const ingot_dtype type = p->buffer->dtype;
     const bool exact = !dtype_is_float(type) && dtype_info[type].kind != 'c';
@@ -219,14 +222,14 @@ static void compare_number(Lockstep *l, Place *p, Run *run, size_t at, double go
     }
 }
 
-static void compare(Lockstep *l, Place *p)
+static void compare(Lockstep *l, StepResult *p)
 {
     const Buffer *b = p->buffer;
     p->runs++;
     rounding_wrote(l->rounding, p->step, b, p->offset, l->bytes[l->leader]);
     if (!memcmp(l->bytes[0], l->bytes[1], (size_t)b->bytes))
         return;
-    Run run = {.scale = scale_of(l, b)};
+    StepRun run = {.scale = scale_of(l, b)};
     for (size_t from = 0, n; from < numbers(b); from += n) {
         (void)to_numbers(b, l->bytes[0], from, l->number[0]);
         n = to_numbers(b, l->bytes[1], from, l->number[1]);
@@ -239,7 +242,7 @@ static void compare(Lockstep *l, Place *p)
         p->nrounded = run.nrounded;
 }
 
-static bool place_is_good(const Place *p)
+static bool place_is_good(const StepResult *p)
 {
     return p->ndiffer <= (p->rounds ? 1 + numbers(p->buffer) / ROUNDED : 0);
 }
@@ -363,7 +366,7 @@ static const char *kernel_file(const Session *s, const char *kernel)
 }
 
 /* "step 12, k07_conv (model_kernels_1.c), 'conv1' (Conv): ..." */
-static void tell(const Lockstep *l, const Place *p, bool good)
+static void tell(const Lockstep *l, const StepResult *p, bool good)
 {
     const Step *s = p->step;
     StrBuf sb = {0};
@@ -397,10 +400,10 @@ static void tell(const Lockstep *l, const Place *p, bool good)
 
 static ingot_status report(const Lockstep *l)
 {
-    const Place *worst = NULL;
+    const StepResult *worst = NULL;
     int bad = 0, ran = 0;
     for (int i = 0; i < l->n; i++) {
-        const Place *p = &l->place[i];
+        const StepResult *p = &l->place[i];
         bool good = place_is_good(p);
         if (!good || l->s->o->compile.verbose)
             tell(l, p, good);

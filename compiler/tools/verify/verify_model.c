@@ -22,7 +22,7 @@ static ingot_value *values_of(const Session *s)
 
 /* What the interpreter makes of the inputs: of the graph as it was asked for, or rewritten as it is
  * compiled; rounds: whether that rounds at other places. */
-static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_value *want,
+static ingot_status interpret(const Session *s, LoadedModel *m, bool rewritten, ingot_value *want,
                               bool *rounds)
 {
     ingot_status status = model_build(m, s->o, s->in, s->bound);
@@ -47,9 +47,10 @@ static double one_order(ingot_dtype d)
     return d == INGOT_F32 || d == INGOT_C64 ? 1e-4 : tolerance_of(d);
 }
 
-static Value tensor_of(const ingot_value *v)
+static HostTensor tensor_of(const ingot_value *v)
 {
-    Value w = {.dtype = v->dtype, .rank = v->rank, .count = 1, .data = (void *)(uintptr_t)v->data};
+    HostTensor w = {
+        .dtype = v->dtype, .rank = v->rank, .count = 1, .data = (void *)(uintptr_t)v->data};
     memcpy(w.dims, v->dims, sizeof w.dims);
     for (int a = 0; a < w.rank; a++)
         w.count *= (size_t)w.dims[a];
@@ -100,7 +101,7 @@ static bool any_jumps(Arena *a, const Context *c)
  * judged unless something in the graph makes much of little. */
 static ingot_status compare_graphs(const Session *s, const ingot_value *rewritten, bool rounds)
 {
-    Model m;
+    LoadedModel m;
     bool ignored;
     ingot_value *asked = NEWN(s->a, ingot_value, s->nout + 1);
     ingot_status status = model_open(&m, s->o, true);
@@ -108,7 +109,7 @@ static ingot_status compare_graphs(const Session *s, const ingot_value *rewritte
         status = interpret(s, &m, false, asked, &ignored);
     const bool judge = status == INGOT_OK && !(rounds && any_jumps(s->a, m.c));
     for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
-        Value x = tensor_of(&rewritten[i]), y = tensor_of(&asked[i]);
+        HostTensor x = tensor_of(&rewritten[i]), y = tensor_of(&asked[i]);
         Difference d = value_compare(s->a, &x, &y, tolerance_of(x.dtype));
         StrBuf sb = {0};
         difference_print(&sb, &d, &x, &y);
@@ -133,7 +134,7 @@ static ingot_status compare_outputs(const Session *s, const char *of, const ingo
 {
     ingot_status status = INGOT_OK;
     for (int i = 0; i < s->nout; i++) {
-        Value w = tensor_of(&want[i]);
+        HostTensor w = tensor_of(&want[i]);
         Difference d = value_compare(s->a, &s->out[i], &w, one_order(w.dtype));
         StrBuf sb = {0};
         difference_print(&sb, &d, &s->out[i], &w);
@@ -189,7 +190,7 @@ static void drop_opts(Plan *p, const Target *t)
 }
 
 /* The plan of the compiled model, and the program of its naive twin in a folder of its own. */
-static ingot_status build_twin(const Session *s, Model *m, Plan **plan, const char *folder)
+static ingot_status build_twin(const Session *s, LoadedModel *m, Plan **plan, const char *folder)
 {
     ingot_options o = s->o->compile;
     o.name = NULL;
@@ -212,7 +213,7 @@ static ingot_status build_twin(const Session *s, Model *m, Plan **plan, const ch
 
 ingot_status verify_beside_naive(const Session *s, const char *out)
 {
-    Model m;
+    LoadedModel m;
     Plan *p = NULL;
     const char *folder = arena_printf(s->a, "%s/twin", s->work);
     ingot_status status = build_twin(s, &m, &p, folder);
@@ -232,7 +233,7 @@ static ingot_status verify_kernels(Session *s, const ingot_value *want)
     if (differ != INGOT_OK && differ != INGOT_DIFFERS)
         return differ;
     Session twin = *s;
-    twin.out = NEWN(s->a, Value, s->nout + 1);
+    twin.out = NEWN(s->a, HostTensor, s->nout + 1);
     ingot_status status = session_outputs(&twin, "naive");
     if (status == INGOT_OK)
         status = compare_outputs(&twin, " of the naive kernels", want, true);
@@ -266,7 +267,7 @@ static ingot_status compare_naive(const Session *s, const Plan *p, const ingot_v
     if (!plan_interpret(&x, s->a, values_of(s), out))
         return interpreter_failed(s, &x);
     Session naive = *s;
-    naive.out = NEWN(s->a, Value, s->nout + 1);
+    naive.out = NEWN(s->a, HostTensor, s->nout + 1);
     for (int i = 0; i < s->nout; i++)
         naive.out[i] = tensor_of(&out[i]);
     return compare_outputs(&naive, " of the naive kernels", want, true);
@@ -276,7 +277,7 @@ static ingot_status compare_naive(const Session *s, const Plan *p, const ingot_v
  * of the graph's. */
 static ingot_status verify_interpreted(Session *s, const ingot_value *want, bool gpu)
 {
-    Model m;
+    LoadedModel m;
     ingot_status status = model_open(&m, s->o, true);
     if (status == INGOT_OK)
         status = model_build(&m, s->o, s->in, s->bound);
@@ -303,7 +304,7 @@ static ingot_status verify_interpreted(Session *s, const ingot_value *want, bool
 }
 
 /* Model and inputs alone: nothing is compiled. */
-static ingot_status prepare_inputs(Session *s, Model *m)
+static ingot_status prepare_inputs(Session *s, LoadedModel *m)
 {
     if (!s->o->compile.target)
         s->o->compile.target = "c:native";
@@ -314,7 +315,7 @@ static ingot_status prepare_inputs(Session *s, Model *m)
 ingot_status command_verify(Options *o)
 {
     Session s = {.o = o, .a = o->a, .check = true};
-    Model m;
+    LoadedModel m;
     const char *target = o->compile.target ? o->compile.target : "c:native";
     const char *half[2];
     if (target_halves(o->a, target, half))

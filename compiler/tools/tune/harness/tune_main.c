@@ -172,7 +172,7 @@ typedef struct {
     size_t nothers, arena;         /* bytes of it; of these, since its results' places were used */
     unsigned char *want[MAX_ARGS]; /* what the naive kernel makes of the data that are there */
     int nset;
-} Memory;
+} CaseMemory;
 
 /* Bytes of the largest cache, as Linux tells it; 32 MB where it does not. */
 static double last_cache(void)
@@ -201,7 +201,7 @@ static double without(double all, double own, double most)
 /* Reading 1.5 times the bytes of a cache leaves nothing in it of what was there.  That takes too
  * long of a cache of 43 MB and more (stream_limit): what a larger one has is timed from it, even
  * where the network comes from memory. */
-static void make_others(Memory *m, double weights, double activations)
+static void make_others(CaseMemory *m, double weights, double activations)
 {
     const double cache = 1.5 * last_cache(), most = cache < stream_limit ? cache : stream_limit;
     m->nothers = (size_t)without(m->c->span, weights + activations, most);
@@ -211,7 +211,7 @@ static void make_others(Memory *m, double weights, double activations)
 }
 
 /* Buffers lie one behind the other, at odd multiples of a line, as they may in an arena. */
-static void make_memory(Memory *m, const TuneCase *c)
+static void make_memory(CaseMemory *m, const TuneCase *c)
 {
     size_t all = 0, activations = 0, weights = 0;
     m->c = c;
@@ -240,7 +240,7 @@ static void make_memory(Memory *m, const TuneCase *c)
     }
 }
 
-static void free_memory(Memory *m)
+static void free_memory(CaseMemory *m)
 {
     free(m->block);
     free(m->others);
@@ -262,7 +262,7 @@ static void fill_stored(unsigned char *p, const TuneArg *a, size_t n)
 }
 
 /* Operands of one set of memory; results are the same bytes every time. */
-static void fill_set(Memory *m, int set, int data)
+static void fill_set(CaseMemory *m, int set, int data)
 {
     const TuneCase *c = m->c;
     seed = 12345u + 977u * (unsigned)data;
@@ -289,7 +289,7 @@ static void fill_set(Memory *m, int set, int data)
     }
 }
 
-static void arguments(const Memory *m, int set, const TuneCandidate *k, void **arg)
+static void arguments(const CaseMemory *m, int set, const TuneCandidate *k, void **arg)
 {
     for (int i = 0; i < m->c->narg; i++)
         arg[i] = m->at[set][i][k ? k->variant[i] : 0];
@@ -306,7 +306,7 @@ static double slack_of(char kind)
 
 /* The largest difference, as a share of the largest value; of what may not differ at all
  * INFINITY. */
-static double compare(const Memory *m, const TuneArg *a, const unsigned char *got,
+static double compare(const CaseMemory *m, const TuneArg *a, const unsigned char *got,
                       const unsigned char *want, size_t n, int data)
 {
     double scale = 0, worst = 0;
@@ -336,7 +336,7 @@ static double compare(const Memory *m, const TuneArg *a, const unsigned char *go
                                                                       : worst;
 }
 
-static int guards_are_whole(const Memory *m)
+static int guards_are_whole(const CaseMemory *m)
 {
     for (int i = 0; i < m->c->narg; i++)
         for (int v = 0; v < m->c->arg[i].variants; v++)
@@ -348,7 +348,7 @@ static int guards_are_whole(const Memory *m)
 }
 
 /* Results as they are before a run. */
-static void clear_results(Memory *m)
+static void clear_results(CaseMemory *m)
 {
     for (int i = 0; i < m->c->narg; i++)
         if (m->c->arg[i].written)
@@ -356,7 +356,7 @@ static void clear_results(Memory *m)
 }
 
 /* With a set of data in place: what the naive kernel makes of it. */
-static void naive(Memory *m)
+static void naive(CaseMemory *m)
 {
     void *arg[MAX_ARGS];
     arguments(m, 0, NULL, arg);
@@ -369,7 +369,7 @@ static void naive(Memory *m)
 }
 
 /* At or below TOLERANCE it is right. */
-static double judge(Memory *m, int candidate, int data)
+static double judge(CaseMemory *m, int candidate, int data)
 {
     void *arg[MAX_ARGS];
     double worst = 0;
@@ -405,10 +405,10 @@ static void touch(const unsigned char *p, size_t bytes)
     sink = sum;
 }
 
-typedef enum { WEIGHTS, RESULTS, OPERANDS } Part;
+typedef enum { WEIGHTS, RESULTS, OPERANDS } CasePart;
 
 /* Of a set, in the layouts that the candidate has. */
-static void touch_part(const Memory *m, int set, const TuneCandidate *k, Part part)
+static void touch_part(const CaseMemory *m, int set, const TuneCandidate *k, CasePart part)
 {
     for (int i = 0; i < m->c->narg; i++) {
         const TuneArg *a = &m->c->arg[i];
@@ -420,7 +420,7 @@ static void touch_part(const Memory *m, int set, const TuneCandidate *k, Part pa
 
 /* What the network does between two runs of the kernel, for the first `n` sets.  Where its weights
  * are before does not matter then, nor which of their layouts other candidates have read. */
-static void run_others(const Memory *m, const TuneCandidate *k, int n)
+static void run_others(const CaseMemory *m, const TuneCandidate *k, int n)
 {
     for (int i = 0; i < n; i++)
         touch_part(m, i, k, WEIGHTS);
@@ -445,7 +445,7 @@ static double own_time(void)
 }
 
 /* Nanoseconds of a run, on average of `repeat` runs in a set each. */
-static double run(Memory *m, int candidate, int repeat)
+static double run(CaseMemory *m, int candidate, int repeat)
 {
     void *arg[MAX_SETS][MAX_ARGS];
     run_others(m, m->c->candidate[candidate], repeat);
@@ -493,7 +493,7 @@ static double halves_apart(const Timed *t)
     return n[1] && a > 0 ? fabs(a - b) / a : 1;
 }
 
-static void time_case(int number, Memory *m, Timed *t, int n, double seconds)
+static void time_case(int number, CaseMemory *m, Timed *t, int n, double seconds)
 {
     for (int s = 1; s < m->nset; s++)
         for (int i = 0; i < m->c->narg; i++)
@@ -564,7 +564,7 @@ static void tell_begin(int number, int candidate)
 static void run_case(int number, double seconds, int check_only)
 {
     static double worst[MAX_CANDIDATES]; /* NAN: it is left out */
-    static Memory memory;
+    static CaseMemory memory;
     static Timed timed[MAX_CANDIDATES + 1];
     const TuneCase *c = tune_cases[number];
     int n = 0;

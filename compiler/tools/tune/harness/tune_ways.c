@@ -56,18 +56,18 @@ static const double turn_us = 1000; /* what takes less is not judged by one run 
 typedef struct {
     int way[GROUPS]; /* that run; below zero: none does */
     Record record;
-} Form;
+} NetworkForm;
 
 /* A group beside another form of the network: medians; of what is gained in a turn, as a share, the
  * lower quartile and the median. */
 typedef struct {
     double us, was, low, mid;
-} Beside;
+} GroupGain;
 
 typedef struct {
     int group, way;
     int open; /* it may still win */
-    Beside b;
+    GroupGain b;
     int steps; /* of the group, for each that was timed */
 } Try;
 
@@ -76,7 +76,7 @@ typedef struct {
     model_ctx *ctx;
     void *device_in, *device_out; /* the structs, with memory on the device */
     void **wanted;                /* outputs of the compiler's kernels */
-    Form now;                     /* what runs; its record is the context's */
+    NetworkForm now;              /* what runs; its record is the context's */
     const char *only;             /* by group: its steps are all that run; NULL: every step does */
     int one;                      /* then: of each group one step, since a run takes long */
     int taken[GROUPS];            /* ways */
@@ -271,9 +271,9 @@ static double time_runs(Chain *c, int runs, int by_step)
     return good ? us : -1;
 }
 
-static void swap_forms(Chain *c, Form *other)
+static void swap_forms(Chain *c, NetworkForm *other)
 {
-    const Form mine = c->now;
+    const NetworkForm mine = c->now;
     memcpy(c->now.way, other->way, sizeof c->now.way);
     memcpy(other->way, mine.way, sizeof other->way);
     device_swap(c->ctx, &other->record);
@@ -282,7 +282,7 @@ static void swap_forms(Chain *c, Form *other)
 
 /* Records the network by these ways, and runs it where that takes a run; what ran before goes to
  * *was. */
-static int record_ways(Chain *c, const int *ways, Form *was)
+static int record_ways(Chain *c, const int *ways, NetworkForm *was)
 {
     memset(was, 0, sizeof *was);
     memcpy(was->way, ways, sizeof was->way);
@@ -322,13 +322,13 @@ static double sorted_at(const double *x, int n, int at)
     return sorted[at];
 }
 
-static Beside beside_of(const double *us, const double *base, int n)
+static GroupGain beside_of(const double *us, const double *base, int n)
 {
     double gained[LAST_TURNS];
     for (int i = 0; i < n; i++)
         gained[i] = 1 - us[i] / base[i];
-    return (Beside){sorted_at(us, n, n / 2), sorted_at(base, n, n / 2), sorted_at(gained, n, n / 4),
-                    sorted_at(gained, n, n / 2)};
+    return (GroupGain){sorted_at(us, n, n / 2), sorted_at(base, n, n / 2),
+                       sorted_at(gained, n, n / 4), sorted_at(gained, n, n / 2)};
 }
 
 /* After few turns: nothing is left that may win, or all of it wins by so much that more turns tell
@@ -352,7 +352,7 @@ static int count_runs(const Chain *c, double us)
 
 /* What runs, and *was, in turns: at least `few` of them, and `most` unless it is clear before.
  * False: a run failed. by_step: by the times of each one's group, else by that of the whole. */
-static int in_turns(Chain *c, Form *was, int few, int most, int by_step, Try *t, int n)
+static int in_turns(Chain *c, NetworkForm *was, int few, int most, int by_step, Try *t, int n)
 {
     double us[AT_ONCE][LAST_TURNS], base[AT_ONCE][LAST_TURNS], about = c->us;
     for (int i = 0; i < n; i++)
@@ -403,7 +403,7 @@ static void tell_verdict(Chain *c, int sweep, const Try *t, const char *verdict)
 
 /* The network with all of these runs, and gives what the compiler's gives. What ran before is in
  * *was then, whatever came of it. */
-static const char *form_of(Chain *c, const Try *t, int n, Form *was)
+static const char *form_of(Chain *c, const Try *t, int n, NetworkForm *was)
 {
     int ways[GROUPS];
     memcpy(ways, c->taken, sizeof ways);
@@ -416,7 +416,7 @@ static const char *form_of(Chain *c, const Try *t, int n, Form *was)
 }
 
 /* What ran before runs again. False: the device does not do any more. */
-static int run_form_before(Chain *c, Form *was, int failed)
+static int run_form_before(Chain *c, NetworkForm *was, int failed)
 {
     swap_forms(c, was);
     device_free(c->ctx, &was->record);
@@ -453,7 +453,7 @@ static const char *fault_alone(Chain *c, Try *t)
     set_ways(c);
     if (!good || !slow)
         return good ? NULL : "failed";
-    t->b = (Beside){.us = us, .was = base};
+    t->b = (GroupGain){.us = us, .was = base};
     return "slow";
 }
 
@@ -461,7 +461,7 @@ static const char *fault_alone(Chain *c, Try *t)
 static int try_all(Chain *c, int sweep, Try *t, int n)
 {
     char only[GROUPS] = {0};
-    Form was;
+    NetworkForm was;
     int won = 0;
     const char *fault = form_of(c, t, n, &was);
     for (int i = 0; i < n && BY_STEP && !sweep; i++)
@@ -608,7 +608,7 @@ static int time_all_taken(Chain *c)
 {
     static const int none[GROUPS];
     Try all = {.open = 1};
-    Form was;
+    NetworkForm was;
     const int turns = c->us > slow_us ? 7 : LAST_TURNS;
     if (BY_STEP && !memcmp(c->taken, none, sizeof none))
         return IGRT_EXIT_OK;
@@ -689,7 +689,7 @@ int driver_bench(Session *s)
 {
     static Chain chain;
     Chain *c = &chain;
-    Form was;
+    NetworkForm was;
     const uint64_t deadline = ways_now() + (uint64_t)(s->options->seconds * 1e9);
     *c = (Chain){.s = s, .ctx = s->ctx};
     for (int g = 0; g < GROUPS; g++)
