@@ -70,6 +70,8 @@ void kernel_expression(StrBuf *, const Kernel *);
 /* The loops around its stores, after its opts; the linear statements that are then rendered. */
 void kernel_nest(StrBuf *, const Kernel *, bool gpu);
 void kernel_linear(StrBuf *, const Kernel *, bool gpu);
+/* What a pass of its lowering (lowered.h) leaves, under its name. */
+void kernel_after(StrBuf *, const Kernel *, bool gpu, int pass);
 
 /* The parts of the JSON, each with its comma at the end. */
 void inspect_graphs(StrBuf *, const Inspection *);

@@ -168,6 +168,8 @@ static void put_whole(Printer *p, Node *n, int around)
         sb_puts(p->sb, n->dtype == INGOT_INDEX ? "int" : dtype_info[n->dtype].name);
         break;
     case OP_BITCAST: sb_printf(p->sb, "bits_%s", dtype_info[n->dtype].name); break;
+    case OP_BUFFER: sb_printf(p->sb, "box of a%lld", (long long)n->arg.i); return;
+    case OP_PROJ: sb_printf(p->sb, "element %lld of ", (long long)n->arg.i); break;
     default: sb_puts(p->sb, op_info[n->op].text); break;
     }
     sb_puts(p->sb, "(");
@@ -254,8 +256,16 @@ static void tile_names(Printer *p, const Tile *t)
         set_name(p, t->fill[i].range, t->fill[i].name);
     if (t->tail.range)
         set_name(p, t->tail.range, t->tail.name);
+    static const char *const fragment[TC_AXES] = {"row", "column", "term"};
+    for (int i = 0; i < TC_AXES && t->tc; i++)
+        if (t->fragment[i] && !name_of(p, t->fragment[i]))
+            set_name(p, t->fragment[i], fragment[i]);
     if (t->lane)
         set_name(p, t->lane, "lane");
+    if (t->four)
+        set_name(p, t->four, "four");
+    if (t->quad)
+        set_name(p, t->quad, "quad");
 }
 
 static void put_loop(Printer *p, const TileAxis *x, int depth, const char *what)
@@ -287,9 +297,8 @@ static void put_nest(Printer *p, const Tile *t)
     sb_puts(p->sb, "\n");
 }
 
-void kernel_nest(StrBuf *sb, const Kernel *k, bool gpu)
+static void put_nests(StrBuf *sb, const Tiles *tiles)
 {
-    const Tiles *tiles = &kernel_lowered(k, gpu)->tiles;
     Printer p = {.sb = sb, .k = tiles->k, .a = arena_new()};
     for (int i = 0; i < tiles->n; i++) {
         sb_puts(sb, i ? "\n" : "");
@@ -300,11 +309,36 @@ void kernel_nest(StrBuf *sb, const Kernel *k, bool gpu)
     arena_free(p.a);
 }
 
+void kernel_nest(StrBuf *sb, const Kernel *k, bool gpu)
+{
+    put_nests(sb, &kernel_lowered(k, gpu)->tiles);
+}
+
 /* ---- its linear statements ------------------------------------------------------------------- */
 
 static const char *new_name(Printer *p, char letter)
 {
     return arena_printf(p->a, "%c%d", letter, p->nname++);
+}
+
+/* "loop r0 < 8", or where it begins elsewhere "loop ahead = r0 + 3 < min(r0 + 4, 8) if r1 - 7 == 0". */
+static void put_loop_statement(Printer *p, const Stmt *s)
+{
+    sb_puts(p->sb, s->kind == STMT_ITEM ? "item " : s->kind == STMT_FILL ? "fill " : "loop ");
+    put_expr(p, s->node, WEAKEST);
+    if (s->from) {
+        sb_puts(p->sb, " = ");
+        put_expr(p, s->from, WEAKEST);
+    }
+    if (s->kind == STMT_FILL)
+        return;
+    sb_puts(p->sb, " < ");
+    put_expr(p, s->upto ? s->upto : s->node->src[0], WEAKEST);
+    if (s->zero) {
+        sb_puts(p->sb, " if ");
+        put_expr(p, s->zero, WEAKEST);
+        sb_puts(p->sb, " == 0");
+    }
 }
 
 static void put_statement(Printer *p, const Linear *l, const Stmt *s)
@@ -314,11 +348,7 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     switch (s->kind) {
     case STMT_ITEM:
     case STMT_LOOP:
-        sb_puts(p->sb, s->kind == STMT_ITEM ? "item " : "loop ");
-        put_expr(p, n, WEAKEST);
-        sb_puts(p->sb, " < ");
-        put_expr(p, n->src[0], WEAKEST);
-        break;
+    case STMT_FILL: put_loop_statement(p, s); break;
     case STMT_PARTS: sb_printf(p->sb, "loop over parts begin..end of %d", l->tile->parts); break;
     case STMT_END: sb_puts(p->sb, "end"); break;
     case STMT_LET: {
@@ -352,13 +382,17 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         sb_puts(p->sb, sign ? infix[op].text : ", ");
         put_expr(p, update_value(s), sign ? infix[op].binds + 1 : WEAKEST);
         sb_puts(p->sb, sign ? "" : ")");
+        sb_puts(p->sb, s->kept ? "  of what was kept" : "");
         break;
     }
     case STMT_KEEP:
         sb_puts(p->sb, s->last ? "keep " : "keep zeros for ");
         put_expr(p, n, WEAKEST);
         break;
-    case STMT_STORE: put_store(p, n, 1); break;
+    case STMT_STORE:
+        sb_puts(p->sb, s->async ? "async " : "");
+        put_store(p, n, 1);
+        break;
     case STMT_PREFETCH:
         sb_puts(p->sb, "prefetch ");
         put_expr(p, n, WEAKEST);
@@ -387,20 +421,53 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     sb_puts(p->sb, "\n");
 }
 
-void kernel_linear(StrBuf *sb, const Kernel *k, bool gpu)
+static void put_statements(StrBuf *sb, const Lowered *l)
 {
-    const Lowered *lowered = kernel_lowered(k, gpu);
-    const Tiles *tiles = &lowered->tiles;
-    Printer p = {.sb = sb, .k = tiles->k, .a = arena_new()};
-    for (int i = 0; i < tiles->n; i++) {
-        const Linear *l = &lowered->linear[i];
+    Printer p = {.sb = sb, .k = l->tiles.k, .a = arena_new()};
+    for (int i = 0; i < l->tiles.n; i++) {
         map_free(&p.name);
         p.name = (Map){0};
         p.nname = 0;
-        tile_names(&p, &tiles->tile[i]);
-        for (int j = 0; j < l->n; j++)
-            put_statement(&p, l, &l->stmt[j]);
+        tile_names(&p, &l->tiles.tile[i]);
+        for (int j = 0; j < l->linear[i].n; j++)
+            put_statement(&p, &l->linear[i], &l->linear[i].stmt[j]);
     }
     map_free(&p.name);
     arena_free(p.a);
+}
+
+void kernel_linear(StrBuf *sb, const Kernel *k, bool gpu)
+{
+    put_statements(sb, kernel_lowered(k, gpu));
+}
+
+/* The stores of a loop nest that has no statements yet. */
+static void put_stores(StrBuf *sb, const Tiles *tiles)
+{
+    Printer p = {.sb = sb, .k = tiles->k, .a = arena_new()};
+    for (int i = 0; i < tiles->n; i++) {
+        const Tile *t = &tiles->tile[i];
+        tile_names(&p, t);
+        for (int j = 0; j < t->nstore; j++) {
+            put_store(&p, t->store[j], (int)t->store[j]->nsrc - 3);
+            sb_puts(sb, "\n");
+        }
+    }
+    map_free(&p.name);
+    arena_free(p.a);
+}
+
+void kernel_after(StrBuf *sb, const Kernel *k, bool gpu, int pass)
+{
+    Lowered *l = lower_kernel(k, gpu, pass);
+    sb_printf(sb, "%s after %s%s\n", k->name, lower_pass[pass].name,
+              l->changed[pass] ? "" : ", which had nothing to do");
+    if (l->linear)
+        put_statements(sb, l);
+    else {
+        put_nests(sb, &l->tiles);
+        put_stores(sb, &l->tiles);
+    }
+    sb_puts(sb, "\n");
+    lowered_free(l);
 }

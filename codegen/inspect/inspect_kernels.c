@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "inspect.h"
+#include "lowered.h"
 
 const char *const instr_kind_name[INSTR_KINDS] = {
     [INSTR_MULTIPLY_ADD] = "multiply-add",
@@ -126,6 +127,20 @@ static void sched_key(StrBuf *sb, const Kernel *k)
                   k->choice->nth, k->choice->copy ? " copy" : "");
 }
 
+/* Which of the passes of its lowering changed something. */
+static void passes(StrBuf *sb, const Lowered *l)
+{
+    const char *comma = "";
+    sb_puts(sb, ",\n     \"passes\": [");
+    for (int i = 0; i < LOWER_PASSES; i++) {
+        if (!l->changed[i])
+            continue;
+        sb_printf(sb, "%s\"%s\"", comma, lower_pass[i].name);
+        comma = ", ";
+    }
+    sb_puts(sb, "]");
+}
+
 static void kernel(StrBuf *sb, const Inspection *x, const Kernel *k)
 {
     const char *comma = "";
@@ -149,6 +164,7 @@ static void kernel(StrBuf *sb, const Inspection *x, const Kernel *k)
     text_of(sb, "ir", &text);
     kernel_nest(&text, k, x->t->gpu);
     text_of(sb, "nest", &text);
+    passes(sb, kernel_lowered(k, x->t->gpu));
     kernel_linear(&text, k, x->t->gpu);
     text_of(sb, "linear", &text);
     render_kernel(&text, x->t, k, k->name);

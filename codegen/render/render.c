@@ -356,6 +356,7 @@ void render_statement(Render *r, const Stmt *s)
         if (r->lang->prefetch)
             r->lang->prefetch(r, n);
         break;
+    case STMT_FILL: /* passes have taken it */
     case STMT_JOIN:
     case STMT_LOADER:
     case STMT_CLAIM:

@@ -21,6 +21,10 @@ typedef enum {
     STMT_PREFETCH, /* node: LOAD, whose line is asked for */
     STMT_COMMIT,   /* the copies since the last one are a group */
     STMT_WAIT,     /* until all but the last `count` groups of the item's copies are done */
+    /* node: RANGE, `from` its value; to its END: what fills places for that iteration, when all
+     * items have come here, and before any goes on. Passes make copies ahead of it
+     * (lower/passes.h) */
+    STMT_FILL,
     /* to its END: what one more item of the group does, and it alone; then it leaves */
     STMT_LOADER,
     STMT_CLAIM,  /* node: RANGE; the places of this iteration are free: boxes begin to fill them */

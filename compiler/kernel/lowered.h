@@ -1,12 +1,13 @@
 /* lowered.h - a kernel as it is written: loop nests, and the statements of each. Made once and kept.
  *
  *     Kernel, opts --nest_lower()--> loop nests --decompose()--> --linearize()--> statements
+ *                  --passes--> statements as they are written
  *
  * Who asks for it?  The renderer writes the statements, the interpreter runs them, the check runs
  * some, the estimate counts them, reports print them, and a GPU's launch takes its groups and boxes
  * from the loop nest.  All ask kernel_lowered(), so what was checked is what is written:
  *
- *     pipeline: lower            every kernel of the plan, behind kernel_share()
+ *     pipeline.c                 every kernel of the plan, pass after pass, behind kernel_share()
  *     kernel_lowered(k, gpu)     what was made then; made now for a kernel of no plan (a tuner's
  *                                candidate, a test's)
  *
@@ -18,6 +19,7 @@
 
 #include "linear.h"
 
+enum { LOWER_PASSES = 9 };
 typedef struct Lowered Lowered;
 struct Lowered {
     Tiles tiles;
@@ -27,15 +29,31 @@ struct Lowered {
     bool items;     /* then: not all iterations are run by one work item (Kernel.serial) */
     int nopt;       /* of what was lowered, which must not have changed since ... */
     uint64_t of;    /* ... nor its kernel_hash(), which debug builds look at */
+    int passed;     /* so many of the passes are done */
+    bool changed[LOWER_PASSES]; /* which of them changed something */
 };
 
+/* What a kernel goes through, in this order; debug builds verify the statements after each.
+ * lower/passes.h has what those from statements to statements are about, and each its own file. */
+typedef struct {
+    const char *name, *makes;
+    void (*run)(Lowered *);                       /* of a whole kernel, or NULL: */
+    void (*statements)(Linear *, const Kernel *); /* of each loop nest; NULL: none is left to do */
+} LowerPass;
+extern const LowerPass lower_pass[LOWER_PASSES];
+/* The pass of that name, or -1. */
+int lower_pass_find(const char *name);
+
+/* A kernel goes through the passes up to this one, if it has not yet. */
+void kernel_lower_pass(Kernel *, bool gpu, int pass);
 /* The statements of a kernel with its opts, which it keeps. */
 const Lowered *kernel_lowered(const Kernel *, bool gpu);
 /* The kernel is about to change. */
 void kernel_drop_lowered(Kernel *);
-/* Those of a nest, and of a kernel without its opts, the oracle beside which opts are judged: the
- * caller's, and freed by it. */
+/* Those of a nest, those that a kernel has after a pass, and those without its opts, the oracle beside
+ * which opts are judged: the caller's, and freed by it. */
 Lowered *lower_nest(const Nest *, bool gpu);
+Lowered *lower_kernel(const Kernel *, bool gpu, int pass);
 Lowered *lower_naive(const Kernel *);
 void lowered_free(Lowered *);
 

@@ -8,6 +8,7 @@
 
 #include "codegen.h"
 #include "inspect.h"
+#include "lowered.h"
 #include "pipeline.h"
 #include "targets.h"
 
@@ -158,30 +159,54 @@ char *ingot_inspect_json(ingot_context *c, const ingot_options *options)
     return sb.data;
 }
 
-/* pass: "graph" (as built), "plan" (docs/sched.md), "kernels" (as they are emitted). */
+/* What can be dumped, in the order of the passes. */
+static const char *const dumps[] = {"graph", "plan", "kernels"};
+enum { DUMP_GRAPH, DUMP_PLAN, DUMP_KERNELS, DUMPS };
+
+static int dump_find(Context *c, const char *what)
+{
+    for (int i = 0; i < DUMPS; i++)
+        if (!strcmp(what, dumps[i]))
+            return i;
+    const int pass = lower_pass_find(what);
+    if (pass >= 0)
+        return DUMPS + pass;
+    StrBuf known = {0};
+    for (int i = 0; i < LOWER_PASSES; i++)
+        sb_printf(&known, "%s, ", lower_pass[i].name);
+    option_wrong(c, "--dump '%.80s': choose graph, plan, %sor kernels", what, known.data);
+    sb_free(&known);
+    return -1;
+}
+
+/* What: "graph" (as built), "plan" (docs/sched.md), "kernels" (as they are emitted), or what one of the
+ * passes of lowering leaves, by its name (lowered.h). */
 char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pass)
 {
     StrBuf sb = {0};
-    if (!strcmp(pass, "graph")) {
+    const int what = dump_find(c, pass);
+    if (what < 0)
+        return NULL;
+    if (what == DUMP_GRAPH) {
         Node **roots = NEWN(c->arena, Node *, c->noutput + 1);
         for (int i = 0; i < c->noutput; i++)
             roots[i] = c->outputs[i].node;
         text_print(&sb, c->noutput, roots);
         return sb.data;
     }
-    if (strcmp(pass, "plan") && strcmp(pass, "kernels")) {
-        option_wrong(c, "--dump '%.80s': choose graph, plan or kernels", pass);
-        return NULL;
-    }
     ingot_options o = options_complete(c, options);
     Arena *a = arena_new();
     const Target *t = options_check(c, &o, a);
     Clock k = clock_start(c, &o);
     Plan *p = t ? plan_saved(pipeline_plan(c, t, &o, &k), &o) : NULL;
-    if (p && !strcmp(pass, "plan"))
+    if (p && what == DUMP_PLAN)
         plan_print(&sb, p);
-    for (int i = 0; p && i < p->nkernel && strcmp(pass, "plan"); i++)
-        render_kernel(&sb, t, p->kernels[i], p->kernels[i]->name);
+    for (int i = 0; p && i < p->nkernel && what > DUMP_PLAN; i++) {
+        if (what == DUMP_KERNELS)
+            render_kernel(&sb, t, p->kernels[i], p->kernels[i]->name);
+        else
+            kernel_after(&sb, p->kernels[i], t->gpu, what - DUMPS);
+    }
     plan_free(p);
     arena_free(a);
     return sb.data;

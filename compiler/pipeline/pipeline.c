@@ -4,7 +4,7 @@
  *     variants, schedule                   which values are stored, by which kernels
  *     copied inputs, layouts, optimise     how they lie, and how loops run
  *     share, memplan                       equal kernels are one; where every buffer lies
- *     lower                                their statements
+ *     nest_lower .. pair_stores            their statements (lowered.c lists these passes)
  *
  * What a .sched file says takes part in each: values_match() and variants_apply() before the
  * schedule, optimise() per kernel. */
@@ -259,10 +259,11 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         verify_kernels(p, "memplan");
     }
     ready = ready && can_be_said(p, t);
-    for (int i = 0; ready && i < p->nkernel; i++)
-        (void)kernel_lowered(p->kernels[i], t->gpu);
-    if (ready)
-        passed(k, "lower");
+    for (int pass = 0; ready && pass < LOWER_PASSES; pass++) {
+        for (int i = 0; i < p->nkernel; i++)
+            kernel_lower_pass(p->kernels[i], t->gpu, pass);
+        passed(k, lower_pass[pass].name);
+    }
     if (ready && o->save_sched)
         save(p, o, &record);
     sb_free(&record);

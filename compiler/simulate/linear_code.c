@@ -542,6 +542,7 @@ static void statement(Build *q, const Stmt *s)
     case STMT_WAIT: code_add(q, DO_WAIT, (Operand){0, 1, INGOT_INDEX})->arg = s->count; return;
     case STMT_BARRIER: code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_JOIN: join(q, s); return;
+    case STMT_FILL: break; /* passes have taken it */
     case STMT_LOADER: loader(q); return;
     case STMT_CLAIM: token(q, DO_CLAIM, n); return;
     case STMT_FILLED: token(q, DO_FILLED, n); return;

@@ -24,13 +24,13 @@ const char *linear_range_name(const Tile *t, Node *range)
 void linear_tell(StrBuf *sb, const Kernel *k, const StmtPlace *s)
 {
     static const char *const word[] = {
-        [STMT_ITEM] = "item",         [STMT_LOOP] = "loop",     [STMT_PARTS] = "parts",
-        [STMT_END] = "end",           [STMT_LET] = "let",       [STMT_ACC] = "acc",
-        [STMT_UPDATE] = "update",     [STMT_STORE] = "store",   [STMT_BARRIER] = "barrier",
-        [STMT_PREFETCH] = "prefetch", [STMT_COMMIT] = "commit", [STMT_WAIT] = "wait",
-        [STMT_LOADER] = "loader",     [STMT_CLAIM] = "claim",   [STMT_FILLED] = "filled",
-        [STMT_RELEASE] = "release",   [STMT_KEEP] = "keep",     [STMT_JOIN] = "join",
-        [STMT_DEPEND] = "depend",     [STMT_NEXT] = "next"};
+        [STMT_ITEM] = "item",         [STMT_LOOP] = "loop",       [STMT_PARTS] = "parts",
+        [STMT_END] = "end",           [STMT_LET] = "let",         [STMT_ACC] = "acc",
+        [STMT_UPDATE] = "update",     [STMT_STORE] = "store",     [STMT_BARRIER] = "barrier",
+        [STMT_PREFETCH] = "prefetch", [STMT_COMMIT] = "commit",   [STMT_WAIT] = "wait",
+        [STMT_FILL] = "fill",         [STMT_LOADER] = "loader",   [STMT_CLAIM] = "claim",
+        [STMT_FILLED] = "filled",     [STMT_RELEASE] = "release", [STMT_KEEP] = "keep",
+        [STMT_JOIN] = "join",         [STMT_DEPEND] = "depend",   [STMT_NEXT] = "next"};
     sb_printf(sb, "%s: ", *k->name ? k->name : "a kernel");
     if (!s->stmt) {
         sb_printf(sb, "the work items of loop nest %d", s->tile);

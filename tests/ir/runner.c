@@ -16,6 +16,8 @@
  *     fuse gpu           the same where each element is a work item
  *     opts TARGET        the plan that the heuristic makes: layouts, opts, steps; with a line "#
  *                        preset all" as few kernels as may be
+ *     lower TARGET       what each pass of lowering makes of its kernels, with lines "# opt VECTOR
+ *                        i0 4"; those that have nothing to do are named
  *     linearize          statements of its kernels, with the opts that lines "# opt VECTOR i0 4"
  *                        give
  *     render TARGET      text of its kernels, by the heuristic or with the opts that such lines
@@ -106,27 +108,54 @@ static void declare(Context *c, int n, Node **roots)
     arena_free(a);
 }
 
+/* What follows its name: "i0 4", a list of axes, "i0 grid", or "r0 1 depth 2 move tma". */
+static Opt read_opt(OptKind kind, const char *text, char axis[80])
+{
+    Opt o = {.kind = kind, .axis = axis};
+    char word[16];
+    long long amount = 0, depth = 0;
+    if (opt_is_list(kind)) {
+        (void)sscanf(text, " %79[^\n]", axis);
+        return o;
+    }
+    (void)sscanf(text, "%79s %lld depth %lld", axis, &amount, &depth);
+    o.amount = amount;
+    o.depth = depth;
+    o.tma = sscanf(text, "%*s %*d depth %*d move %15s", word) == 1 && !strcmp(word, "tma");
+    for (int level = BOUND_GRID; kind == OPT_BIND && level < BOUND_COUNT; level++)
+        if (sscanf(text, "%*s %15s", word) == 1 && !strcmp(word, bound_name[level]))
+            o.amount = level;
+    return o;
+}
+
 /* "# opt UPCAST i0 4", of every kernel. */
 static void add_opts(const char *text, Kernel *k, const Target *t)
 {
     Nest *n = nest_new(k, t);
     char word[16], axis[80];
-    long long amount;
     for (const char *at = text; (at = strstr(at, "# opt ")); at++) {
-        bool list = sscanf(at, "# opt %15s %79[^\n]", word, axis) == 2 &&
-                    (!strcmp(word, "ORDER") || !strcmp(word, "TC"));
-        amount = 0;
-        if (list || sscanf(at, "# opt %15s %15s %lld", word, axis, &amount) == 3)
-            for (int kind = 0; kind < OPT_COUNT; kind++)
-                if (!strcmp(word, opt_name[kind])) {
-                    Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
-                    const char *why = opt_apply(n, &o);
-                    if (why)
-                        fprintf(stderr, "%s\n", why);
-                }
+        (void)sscanf(at, "# opt %15s", word);
+        for (int kind = 0; kind < OPT_COUNT; kind++)
+            if (!strcmp(word, opt_name[kind])) {
+                const Opt o = read_opt((OptKind)kind, at + 6 + strlen(word), axis);
+                const char *why = opt_apply(n, &o);
+                if (why)
+                    fprintf(stderr, "%s\n", why);
+            }
     }
     nest_keep(n, k);
     nest_free(n);
+}
+
+/* The kernel after each pass that changed something. */
+static void print_passes(StrBuf *sb, const Kernel *k, bool gpu)
+{
+    const Lowered *l = kernel_lowered(k, gpu);
+    for (int i = 0; i < LOWER_PASSES; i++)
+        if (l->changed[i])
+            kernel_after(sb, k, gpu, i);
+        else
+            sb_printf(sb, "%s has nothing to do\n\n", lower_pass[i].name);
 }
 
 /* loop %3 { let %5 ... }, then the nodes. */
@@ -170,7 +199,8 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
     bool fuse = !strncmp(pass, "fuse", 4), opts = !strncmp(pass, "opts ", 5);
     bool rewrite = !strncmp(pass, "rewrite", 7);
     bool linear = !strcmp(pass, "linearize"), render = !strncmp(pass, "render ", 7);
-    if (!fuse && !opts && !linear && !render && !rewrite)
+    bool lower = !strncmp(pass, "lower ", 6);
+    if (!fuse && !opts && !linear && !render && !rewrite && !lower)
         return false;
     declare(c, n, roots);
     if (rewrite) {
@@ -188,7 +218,7 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
         return true;
     }
     bool given = strstr(text, "# opt ") != NULL;
-    const char *machine = opts || render ? name + 1 : linear ? "c:x86-64-v4" : "c";
+    const char *machine = opts || render || lower ? name + 1 : linear ? "c:x86-64-v4" : "c";
     Target tuned, *t = &tuned;
     ingot_status made;
     if (target_make(t, c->arena, machine, &made))
@@ -213,6 +243,8 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
                 sb_printf(got, "kernel %s\n", k->name);
             if (fuse)
                 text_print(got, 1, &k->sink);
+            else if (lower)
+                print_passes(got, k, t->gpu);
             else if (linear)
                 print_linear(got, k);
             else

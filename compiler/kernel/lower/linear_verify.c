@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "linearize.h"
+#include "passes.h"
 
 /* What a statement reads of another one. */
 typedef struct {
@@ -133,9 +134,9 @@ static void read_statements(Verify *q)
         const Stmt *s = &l->stmt[i];
         q->open[i] = open;
         walk_statement(q, i);
-        if (s->kind == STMT_LOOP || s->kind == STMT_PARTS || s->kind == STMT_LOADER)
+        if (stmt_opens(s))
             block[nblock++] = (struct Block){open, nnamed};
-        if (s->kind == STMT_LOOP && s->node && linear_may_be_empty(s->node))
+        if ((s->kind == STMT_LOOP || s->kind == STMT_FILL) && linear_may_be_empty(s->node))
             open |= lin_bit(s->node);
         for (int j = t->uncut; s->kind == STMT_PARTS && j < t->uncut + t->fused; j++)
             open |= linear_may_be_empty(t->axis[j].range) ? lin_bit(t->axis[j].range) : 0;

@@ -144,97 +144,22 @@ static bool is_result(const Lin *q, const Node *store)
 static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, bool before,
                       int depth);
 
-/* Of copies: those of what does not depend on what was enqueued earlier, the others, or all. */
-typedef enum { EARLY = 1, LATE = 2, ALL = EARLY | LATE } Copies;
-
-/* Their places by position: how many, and in `fill` which, in order. */
-static int fills_ahead(const Lin *q, Copies which, int *fill)
+/* What fills places for the iteration that begins; pipeline_copies() or producer() sees to it that this is
+ * done ahead. */
+static void emit_fill(Lin *q, uint64_t open, int depth)
 {
-    int n = 0;
+    const Tile *t = q->l->tile;
+    const uint64_t own = lin_bit(t->ahead);
+    lin_add(q, STMT_FILL, t->ahead, depth)->from = t->ahead_of;
+    emit_some(q, open | own, own, NULL, false, depth + 1);
     for (int i = 0; i < q->n; i++)
-        if (is_fill_ahead(q->l, q->order[i]) && which & (q->depends[i] ? LATE : EARLY))
-            fill[n++] = i;
-    return n;
-}
-
-/* What is copied for the iteration `ahead`. */
-static void emit_ahead(Lin *q, uint64_t open, Copies which, int depth)
-{
-    const uint64_t own = lin_bit(q->l->tile->ahead);
-    Arena *a = arena_new();
-    int *fill = NEWN(a, int, q->n), n = fills_ahead(q, which, fill);
-    emit_some(q, open | own, own, which == ALL ? NULL : needed_by(q, a, fill, n, fill[n - 1]),
-              false, depth);
-    for (int i = 0; i < n; i++)
-        if (!q->done[fill[i]])
-            emit_reduce(q, fill[i], open | own, 0, NULL, depth);
+        if (is_fill_ahead(q->l, q->order[i]) && !q->done[i])
+            emit_reduce(q, i, open | own, 0, NULL, depth + 1);
     lin_forget(q, own);
     for (int i = 0; i < q->n; i++)
         if (is_fill_ahead(q->l, q->order[i]))
             q->done[i] = false;
-    arena_free(a);
-}
-
-static bool fills_some_early(const Lin *q)
-{
-    Arena *a = arena_new();
-    int *fill = NEWN(a, int, q->n);
-    const bool some = fills_ahead(q, EARLY, fill) && fills_ahead(q, LATE, fill);
-    arena_free(a);
-    return some;
-}
-
-/* Before a loop the copies of its first iterations begin, a group each; the places may still be read. Constants come first: they are on
- * their way while the kernel waits for the one before, and are there when the first group is. */
-static void emit_before_loop(Lin *q, uint64_t open, int depth)
-{
-    Node *f = q->l->tile->ahead, *most = idx(q->c, q->l->tile->depth - 1);
-    const bool early = fills_some_early(q);
-    lin_add(q, STMT_BARRIER, NULL, depth);
-    for (int late = !early; late < 2; late++) {
-        lin_add(q, STMT_LOOP, f, depth)->upto = idx_min(q->c, most, f->src[0]);
-        emit_ahead(q, open, !early ? ALL : late ? LATE : EARLY, depth + 1);
-        if (late)
-            lin_add(q, STMT_COMMIT, NULL, depth + 1);
-        lin_add(q, STMT_END, f, depth);
-    }
-}
-
-/* In each iteration its own copies are waited for, by all items. */
-static void emit_wait(Lin *q, int depth)
-{
-    lin_add(q, STMT_WAIT, NULL, depth)->count = q->l->tile->depth - 2;
-    lin_add(q, STMT_BARRIER, NULL, depth);
-}
-
-/* Those of a later one begin, into the place that all have read in the iteration before: where the loops inside, if this stands in any,
- * are at their last iteration. All warps have just come from a barrier in the first one, and have nothing to multiply yet but what they
- * kept: copies would keep them from loading more. */
-static void emit_later(Lin *q, Node *const *inside, int n, uint64_t open, int depth)
-{
-    const Tile *t = q->l->tile;
-    Node *later = idx_add(q->c, t->ahead_of, idx(q->c, t->depth - 1)), *zero = idx(q->c, 0);
-    for (int i = 0; i < n; i++)
-        zero = idx_add(q->c, zero,
-                       idx_sub(q->c, inside[i], idx_add(q->c, inside[i]->src[0], idx(q->c, -1))));
-    Stmt *s = lin_add(q, STMT_LOOP, t->ahead, depth);
-    s->zero = n ? zero : NULL;
-    s->from = later;
-    s->upto = idx_min(q->c, idx_add(q->c, later, idx(q->c, 1)), t->ahead->src[0]);
-    emit_ahead(q, open, ALL, depth + 1);
     lin_add(q, STMT_END, t->ahead, depth);
-}
-
-/* The item that has boxes copied goes through all iterations by itself, as far as places are free. */
-static void emit_loader(Lin *q, uint64_t open, int depth)
-{
-    Node *f = q->l->tile->ahead;
-    lin_add(q, STMT_LOADER, NULL, depth);
-    lin_add(q, STMT_LOOP, f, depth + 1);
-    lin_add(q, STMT_CLAIM, f, depth + 2);
-    emit_ahead(q, open, ALL, depth + 2);
-    lin_add(q, STMT_END, f, depth + 1);
-    lin_add(q, STMT_END, NULL, depth);
 }
 
 /* How many dots each of a group's sums adds in an iteration; 1: all at once, or one. */
@@ -329,9 +254,6 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     }
     for (int i = 0; i < n; i++)
         lin_done(q, group[i], open);
-    const bool boxes = q->l->tile->box && is_products(q->l, t);
-    if (boxes)
-        emit_loader(q, open, depth);
     Arena *a = arena_new();
     const bool *inside = needed_by(q, a, group, n, group[n - 1]);
     const int each = dots_each(q, group, n);
@@ -341,32 +263,17 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     bool sum = is_loop(q->l, t);
     for (int i = 0; i < n && sum; i++)
         lin_add_sum(q, q->order[group[i]], depth);
-    const bool keeps = keeps_fragments(q->l, t);
-    if (keeps)
-        lin_keep_fragments(q, group, n, false, depth);
     uint64_t inner = open, own = 0;
     const bool begun = is_fill(t) && lin_is_under_way(q, t);
     const bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t);
     if (together)
         barrier(q, t, depth);
-    int waits = -1; /* the loop in which copies are waited for */
     for (int j = 0; j < nloop; j++) {
-        bool ahead = is_products(q->l, t) && loop[j] == q->l->tile->ahead_of;
-        if (ahead && !boxes)
-            emit_before_loop(q, inner, depth + j);
         lin_add(q, STMT_LOOP, loop[j], depth + j);
         own |= lin_bit(loop[j]);
         inner |= lin_bit(loop[j]);
-        if (ahead && boxes)
-            lin_add(q, STMT_FILLED, loop[j], depth + j + 1);
-        if (ahead && !boxes) {
-            waits = j;
-            emit_wait(q, depth + j + 1);
-        }
-        if (ahead && !boxes && !keeps) {
-            emit_later(q, NULL, 0, inner, depth + j + 1);
-            lin_add(q, STMT_COMMIT, NULL, depth + j + 1);
-        }
+        if (is_products(q->l, t) && loop[j] == q->l->tile->ahead_of)
+            emit_fill(q, inner, depth + j + 1);
         if (each > 1 && j == nloop - 1)
             emit_dots(q, group, n, each, inner, own, depth + nloop);
         else
@@ -376,36 +283,20 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
             if (!(q->set[lin_position(q, q->ahead[i])] & ~inner))
                 lin_add(q, STMT_PREFETCH, q->ahead[i], depth + j + 1);
     }
-    if (keeps && waits >= 0) /* behind what this iteration loads, which so is under way first */
-        emit_later(q, loop + waits + 1, nloop - waits - 1, inner, depth + nloop);
     if (is_products(q->l, t) && !nloop && !alone)
         emit_products(q, group, n, open, must, depth);
     else if (is_products(q->l, t))
         lin_add_products(q, group, n, depth + nloop);
-    if (keeps)
-        lin_keep_fragments(q, group, n, true, depth + nloop);
     for (int i = 0; i < n; i++) {
         Node *g = q->order[group[i]];
         if (sum && each == 1 && !is_products(q->l, g))
             lin_add(q, STMT_UPDATE, g, depth + nloop);
         for (int j = 0; !sum && j < end_stores(g); j++)
-            lin_add_fill(q, g->src[j], begun || q->l->tile->depth, depth + nloop);
+            lin_add_fill(q, g->src[j], begun || (q->l->tile->depth && !is_fill_ahead(q->l, g)),
+                         depth + nloop);
     }
-    for (int j = nloop; j-- > 0;) {
-        if (boxes && loop[j] == q->l->tile->ahead_of)
-            lin_add(q, STMT_RELEASE, loop[j], depth + j + 1);
-        if (keeps && j == waits)
-            lin_add(q, STMT_COMMIT, NULL, depth + j + 1);
+    for (int j = nloop; j-- > 0;)
         lin_add(q, STMT_END, loop[j], depth + j);
-    }
-    if (keeps)
-        lin_add_products(q, group, n, depth);
-    if (boxes)
-        lin_add(q, STMT_RELEASE, NULL, depth);
-    if (q->l->tile->trigger == TRIGGER_SUMMED && q->l->tile->ahead && is_products(q->l, t))
-        lin_add(q, STMT_NEXT, NULL, depth);
-    for (int i = 0; i < n && q->l->tile->cluster && is_products(q->l, t); i++)
-        lin_add(q, STMT_JOIN, q->order[group[i]], depth);
     if (begun)
         lin_begin_copies(q, t, depth);
     else if (together)
@@ -629,56 +520,6 @@ static void emit_tile(Lin *q)
         lin_add(q, STMT_END, NULL, --depth);
 }
 
-/* What accesses anything that is not there before the kernels before have ended, with all that is made of it. */
-static void find_depends(Lin *q)
-{
-    q->depends = NEWN(q->l->arena, bool, q->n);
-    for (int i = 0; i < q->n; i++) {
-        const Node *t = q->order[i];
-        q->depends[i] = t->op == OP_BUFFER && !q->k->args[t->arg.i].early;
-        for (uint32_t j = 0; j < t->nsrc; j++)
-            q->depends[i] |= q->depends[lin_position(q, t->src[j])];
-    }
-}
-
-static void insert(Linear *l, int at, StmtKind kind)
-{
-    vec_push(l->arena, l->stmt, l->n, ((Stmt){.kind = kind}));
-    memmove(&l->stmt[at + 1], &l->stmt[at], (size_t)(l->n - 1 - at) * sizeof *l->stmt);
-    l->stmt[at] = (Stmt){.kind = kind};
-}
-
-/* Before the outermost loop that has the first such access. */
-static void depend(Lin *q)
-{
-    Linear *l = q->l;
-    int open = 0, first = 0, at = 0;
-    for (; at < l->n; at++) {
-        const Stmt *s = &l->stmt[at];
-        if (!open)
-            first = at;
-        open += s->kind == STMT_LOOP || s->kind == STMT_LOADER;
-        open -= s->kind == STMT_END;
-        const bool accesses =
-            s->kind == STMT_LET || s->kind == STMT_UPDATE || s->kind == STMT_STORE;
-        if (accesses && q->depends[lin_position(q, s->node)])
-            break;
-    }
-    insert(l, first++, STMT_DEPEND);
-    if (l->tile->trigger == TRIGGER_WAITED)
-        insert(l, first, STMT_NEXT);
-}
-
-static void verify_statements(const Lin *q)
-{
-    int at;
-    Arena *a = arena_new();
-    const char *wrong = INGOT_VERIFY ? linear_verify(a, q->l, q->k, &at) : NULL;
-    if (wrong)
-        BUG("%s, statement %d: %s", q->k->name, at, wrong);
-    arena_free(a);
-}
-
 /* What renderers and the interpreter ask of a node, by its id. */
 static void tell_nodes(const Lin *q)
 {
@@ -713,13 +554,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     fuse_extents(l, k->c);
     const int nstate = find_order(&q, k, &known);
     find_tables(&q, nstate, known);
-    find_depends(&q);
     emit_tile(&q);
-    if (l->items)
-        depend(&q);
     tell_nodes(&q);
     map_free(&q.at);
-    if (tile->tc && tile->tc->lanes)
-        pair_stores(l, k);
-    verify_statements(&q);
 }

@@ -57,8 +57,6 @@ typedef struct {
     bool *
         early; /* a load of an argument, for what reads a place: under way while items wait for that */
     bool *base; /* of an address of what fills a place: a pointer is made of it */
-    bool *
-        depends; /* on what was enqueued earlier: it accesses an argument that is not KernelArg.early, or its sources do */
     uint8_t *fragment;
     Map at;                               /* node id -> position + 1 */
     uint64_t out;                         /* all output ranges */
@@ -162,7 +160,5 @@ void lin_add_products(Lin *, const int *group, int n, int depth);
 bool lin_is_under_way(const Lin *, Node *fill);
 void lin_begin_copies(Lin *, Node *fill, int depth);
 void lin_wait_for_copies(Lin *, const bool *needed, int depth);
-/* All fragments of these sums, once: zeros, or what has been loaded in this iteration. */
-void lin_keep_fragments(Lin *, const int *group, int n, bool loaded, int depth);
 
 #endif

@@ -108,7 +108,7 @@ static int distinct(Node *const *fragment, int n)
     return count;
 }
 
-/* Of fragments that have names; of those that were kept, if any are. */
+/* Of fragments that have names. */
 static void add_lane_products(Lin *q, const int *group, int n, int depth)
 {
     for (int i = 0; i < n; i++) {
@@ -118,28 +118,6 @@ static void add_lane_products(Lin *q, const int *group, int n, int depth)
             Stmt *s = lin_add(q, STMT_UPDATE, sum, depth);
             s->term = term[j];
             s->last = j == nterm - 1;
-            s->kept = keeps_fragments(q->l, sum);
-        }
-    }
-}
-
-void lin_keep_fragments(Lin *q, const int *group, int n, bool loaded, int depth)
-{
-    const Tile *t = q->l->tile;
-    const int first = q->l->n;
-    for (int i = 0; i < n; i++) {
-        Node *term[TC_MOST_TERMS], *x[2];
-        int nterm = tc_terms(q->order[group[i]]->src[0], term, TC_MOST_TERMS);
-        for (int j = 0; j < 2 * nterm; j++) {
-            bool known = !tc_operands(t->tc, term[j / 2], t->fragment, &x[0], &x[1]);
-            for (int s = first; s < q->l->n && !known; s++)
-                known = q->l->stmt[s].node == x[j % 2];
-            if (known)
-                continue;
-            bool turned = tc_turned(term[j / 2], t->fragment);
-            Stmt *s = lin_add(q, STMT_KEEP, x[j % 2], depth);
-            s->term = term[j / 2]->src[(j % 2) ^ (int)turned];
-            s->last = loaded;
         }
     }
 }

@@ -2,26 +2,135 @@
  *
  * Requires opts that fit the kernel (nest_check()), and for kernel_lowered() that it is not changed
  * any more. */
-#include "lowered.h"
-#include "kernel.h"
+#include <string.h>
 
-static Lowered *lower_tiles(Tiles tiles, int narg, bool gpu)
+#include "lowered.h"
+#include "passes.h"
+
+/* ---- the passes ------------------------------------------------------------------------------ */
+
+static void decompose_all(Lowered *l)
 {
-    Arena *a = tiles.k->c->arena;
-    Lowered *l = NEW(a, Lowered);
-    *l = (Lowered){.tiles = tiles, .narg = narg, .gpu = gpu, .items = gpu && !tiles.k->serial};
-    decompose(&tiles, gpu);
-    l->linear = NEWN(a, Linear, tiles.n + 1);
-    for (int i = 0; i < tiles.n; i++) {
+    decompose(&l->tiles, l->gpu);
+}
+
+static void linearize_all(Lowered *l)
+{
+    const Tiles *t = &l->tiles;
+    Arena *a = t->k->c->arena;
+    l->linear = NEWN(a, Linear, t->n + 1);
+    for (int i = 0; i < t->n; i++) {
         l->linear[i] = (Linear){.arena = a, .items = l->items};
-        linearize(&l->linear[i], tiles.k, &tiles.tile[i]);
+        linearize(&l->linear[i], t->k, &t->tile[i]);
     }
+}
+
+const LowerPass lower_pass[LOWER_PASSES] = {
+    {"nest_lower", "loop nests, of the opts", NULL, NULL},
+    {"decompose", "conversions as the target has them", decompose_all, NULL},
+    {"linearize", "statements", linearize_all, NULL},
+    {"keep_fragments", "PREFETCH: products of what was loaded before", NULL, keep_fragments},
+    {"pipeline_copies", "STAGE .. depth: copies ahead", NULL, pipeline_copies},
+    {"producer", "STAGE .. move tma: an item that has boxes copied", NULL, producer},
+    {"cluster_sums", "BIND cluster: groups join their sums", NULL, cluster_sums},
+    {"trigger", "when this kernel and the next one begin", NULL, trigger},
+    {"pair_stores", "neighbours are stored together", NULL, pair_stores},
+};
+
+int lower_pass_find(const char *name)
+{
+    for (int i = 0; i < LOWER_PASSES; i++)
+        if (!strcmp(lower_pass[i].name, name))
+            return i;
+    return -1;
+}
+
+/* Nodes that a pass has made have no names. */
+static void know_nodes(Linear *l, uint32_t n)
+{
+    bool **const table[] = {&l->named, &l->vector, &l->four};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        bool *more = NEWN(l->arena, bool, n);
+        memcpy(more, *table[i], l->nknown * sizeof *more);
+        *table[i] = more;
+    }
+    uint8_t *more = NEWN(l->arena, uint8_t, n);
+    memcpy(more, l->fragment, l->nknown * sizeof *more);
+    l->fragment = more;
+    l->nknown = n;
+}
+
+static void verify_statements(const Lowered *l, const char *after)
+{
+    for (int i = 0; INGOT_VERIFY && l->linear && i < l->tiles.n; i++) {
+        int at;
+        Arena *a = arena_new();
+        const char *wrong = linear_verify(a, &l->linear[i], l->tiles.k, &at);
+        if (wrong)
+            BUG("%s, statement %d after %s: %s", l->tiles.k->name, at, after, wrong);
+        arena_free(a);
+    }
+}
+
+/* False: the pass had nothing to do. */
+static bool change_statements(Linear *l, const Kernel *k, const LowerPass *pass)
+{
+    Arena *a = arena_new();
+    const int n = l->n;
+    Stmt *was = NEWN(a, Stmt, n + 1);
+    memcpy(was, l->stmt, (size_t)n * sizeof *was);
+    pass->statements(l, k);
+    bool changed = l->n != n;
+    for (int i = 0; i < n && !changed; i++)
+        changed = l->stmt[i].node != was[i].node || l->stmt[i].kept != was[i].kept;
+    if (k->c->nnode > l->nknown)
+        know_nodes(l, k->c->nnode);
+    arena_free(a);
+    return changed;
+}
+
+static void run_next(Lowered *l)
+{
+    const LowerPass *pass = &lower_pass[l->passed];
+    bool *changed = &l->changed[l->passed++];
+    const uint32_t nnode = l->tiles.k->c->nnode;
+    if (pass->run)
+        pass->run(l);
+    *changed = l->tiles.k->c->nnode > nnode || pass->run == linearize_all;
+    for (int i = 0; pass->statements && i < l->tiles.n; i++)
+        *changed |= change_statements(&l->linear[i], l->tiles.k, pass);
+    verify_statements(l, pass->name);
+}
+
+/* ---- what is kept ------------------------------------------------------------------------------ */
+
+static Lowered *lower_begin(Tiles tiles, int narg, bool gpu)
+{
+    Lowered *l = NEW(tiles.k->c->arena, Lowered);
+    *l = (Lowered){.tiles = tiles,
+                   .narg = narg,
+                   .gpu = gpu,
+                   .items = gpu && !tiles.k->serial,
+                   .passed = 1,
+                   .changed = {true}};
+    return l;
+}
+
+static Lowered *lower_upto(Lowered *l, int pass)
+{
+    while (l->passed <= pass)
+        run_next(l);
     return l;
 }
 
 Lowered *lower_nest(const Nest *n, bool gpu)
 {
-    return lower_tiles(nest_lower(n), n->k->narg, gpu);
+    return lower_upto(lower_begin(nest_lower(n), n->k->narg, gpu), LOWER_PASSES - 1);
+}
+
+Lowered *lower_kernel(const Kernel *k, bool gpu, int pass)
+{
+    return lower_upto(lower_begin(kernel_lower(k), k->narg, gpu), pass);
 }
 
 Lowered *lower_naive(const Kernel *k)
@@ -29,7 +138,7 @@ Lowered *lower_naive(const Kernel *k)
     Kernel naive = *k;
     naive.nopt = 0;
     naive.opts = NULL;
-    return lower_tiles(kernel_lower(&naive), k->narg, false);
+    return lower_kernel(&naive, false, LOWER_PASSES - 1);
 }
 
 void lowered_free(Lowered *l)
@@ -45,13 +154,12 @@ void kernel_drop_lowered(Kernel *k)
     k->c->along = NULL;
 }
 
-const Lowered *kernel_lowered(const Kernel *kernel, bool gpu)
+void kernel_lower_pass(Kernel *k, bool gpu, int pass)
 {
-    Kernel *k = (Kernel *)(uintptr_t)kernel; /* what it keeps is no part of what it says */
     Lowered *l = k->lowered;
     const uint64_t of = INGOT_VERIFY ? kernel_hash(k, 0) : 0;
     if (!l) {
-        l = k->lowered = lower_tiles(kernel_lower(k), k->narg, gpu);
+        l = k->lowered = lower_begin(kernel_lower(k), k->narg, gpu);
         l->of = of;
         l->nopt = k->nopt;
         k->c->along = l->tiles.k->c;
@@ -60,5 +168,12 @@ const Lowered *kernel_lowered(const Kernel *kernel, bool gpu)
         BUG("%s: changed after it was lowered", k->name);
     if (l->gpu != gpu)
         BUG("%s: is a work item's program, and is none", k->name);
-    return l;
+    (void)lower_upto(l, pass);
+}
+
+const Lowered *kernel_lowered(const Kernel *kernel, bool gpu)
+{
+    Kernel *k = (Kernel *)(uintptr_t)kernel; /* what it keeps is no part of what it says */
+    kernel_lower_pass(k, gpu, LOWER_PASSES - 1);
+    return k->lowered;
 }

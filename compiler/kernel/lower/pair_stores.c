@@ -30,7 +30,8 @@ static bool reads(const Linear *l, const Node *n, const Node *buffer, bool top)
 
 void pair_stores(Linear *l, const Kernel *k)
 {
-    for (int i = 0; i < l->n; i++) {
+    const Tc *unit = l->tile->tc;
+    for (int i = 0; i < l->n && unit && unit->lanes; i++) {
         const Stmt first = l->stmt[i];
         int j = i + 1;
         if (first.kind != STMT_STORE || first.node->op != OP_STORE)

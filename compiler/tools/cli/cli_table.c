@@ -66,7 +66,8 @@ const CliOption cli_options[] = {
     {"--assembly", NULL, INSPECT, "with --json: what the C compiler makes of the innermost loops", SET(assembly)},
     {"--no-assembly", NULL, INSPECT, "with -o: not that", SET(no_assembly)},
     {"--json", NULL, AUDIT, "the same for programs", SET(json)},
-    {"--dump", "WHAT", INSPECT, "the graph, the plan, or the text of all kernels", WORD(dump), .choices = "graph plan kernels"},
+    {"--dump", "WHAT", INSPECT, "the graph, the plan, what a pass makes of all kernels, or their text", WORD(dump),
+     .choices = "graph plan nest_lower decompose linearize keep_fragments pipeline_copies producer cluster_sums trigger pair_stores kernels"},
     {"--target", "T", MODEL | TUNE, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
      "c:native for what runs here. A name with a '/' or of the form X.target is a file (docs/targets.md). cuda:sm_90a+c:native: the GPU's where there is one, else C's (compile, "
      "run, bench)", WORD(compile.target), .choices = "@targets"},
@@ -172,7 +173,7 @@ const Command cli_commands[] = {
      "list every operator that is not supported",
      "With --dim or --bind every node is built, and the shapes are checked too.",
      "ingot check model.onnx --dim batch=1..8\n"},
-    {"inspect", command_inspect, INSPECT, "MODEL.onnx", "-o FILE.html | --json | --dot | --dump graph|plan|kernels",
+    {"inspect", command_inspect, INSPECT, "MODEL.onnx", "-o FILE.html | --json | --dot | --dump graph|plan|PASS|kernels",
      "what a model becomes: a page to read, JSON, Graphviz, text", NULL,
      "ingot inspect resnet18.onnx -o report.html\n"
      "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"

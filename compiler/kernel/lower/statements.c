@@ -1,0 +1,102 @@
+/* statements.c - what passes do with a list of statements: find, insert, take out. */
+#include <string.h>
+
+#include "passes.h"
+
+void stmt_insert(Linear *l, int at, const Stmt *s, int n)
+{
+    for (int i = 0; i < n; i++)
+        vec_push(l->arena, l->stmt, l->n, s[i]);
+    memmove(&l->stmt[at + n], &l->stmt[at], (size_t)(l->n - n - at) * sizeof *l->stmt);
+    memcpy(&l->stmt[at], s, (size_t)n * sizeof *s);
+}
+
+void stmt_remove(Linear *l, int at, int n)
+{
+    l->n -= n;
+    memmove(&l->stmt[at], &l->stmt[at + n], (size_t)(l->n - at) * sizeof *l->stmt);
+}
+
+bool stmt_opens(const Stmt *s)
+{
+    return s->kind == STMT_LOOP || s->kind == STMT_PARTS || s->kind == STMT_LOADER ||
+           s->kind == STMT_FILL;
+}
+
+int stmt_end(const Linear *l, int at)
+{
+    int open = 0;
+    do {
+        open += stmt_opens(&l->stmt[at]) - (l->stmt[at].kind == STMT_END);
+        at++;
+    } while (open);
+    return at - 1;
+}
+
+void stmt_put_async(Stmt *s, int n, int depth)
+{
+    const int deeper = n ? depth + 1 - s[0].depth : 0;
+    for (int i = 0; i < n; i++) {
+        s[i].depth += deeper;
+        s[i].async |= s[i].kind == STMT_STORE && store_chunk(s[i].node) > 1;
+    }
+}
+
+/* The loop over this range that a statement stands in, or -1. */
+static int loop_around(const Linear *l, int at, const Node *range)
+{
+    int inside = 0;
+    while (at-- > 0) {
+        const Stmt *s = &l->stmt[at];
+        if (s->kind == STMT_END)
+            inside++;
+        else if (stmt_opens(s) && inside)
+            inside--;
+        else if (s->kind == STMT_LOOP && s->node == range)
+            return at;
+    }
+    return -1;
+}
+
+bool sum_loops(const Linear *l, int from, SumLoops *p)
+{
+    for (int i = from; i < l->n; i++) {
+        const Stmt *s = &l->stmt[i];
+        int n = 0;
+        Node *const *loop =
+            s->kind == STMT_UPDATE && is_products(l, s->node) ? loops_of(l, s->node, &n) : NULL;
+        const int at = n ? loop_around(l, i, loop[0]) : -1;
+        if (at < 0)
+            continue;
+        *p = (SumLoops){.first = at, .loop = at, .end = stmt_end(l, at)};
+        while (p->first &&
+               (l->stmt[p->first - 1].kind == STMT_ACC || l->stmt[p->first - 1].kind == STMT_KEEP))
+            p->first--;
+        p->behind = p->end + 1;
+        while (p->behind < l->n &&
+               (l->stmt[p->behind].kept ||
+                (l->stmt[p->behind].kind == STMT_RELEASE && !l->stmt[p->behind].node)))
+            p->behind++;
+        return true;
+    }
+    return false;
+}
+
+bool *depends_on_earlier(Arena *a, const Linear *l, const Kernel *k)
+{
+    Node **root = NEWN(a, Node *, l->n + 1);
+    int nroot = 0, n;
+    for (int i = 0; i < l->n; i++)
+        if (l->stmt[i].node)
+            root[nroot++] = l->stmt[i].node;
+    Node **order = graph_toposort(a, nroot, root, &n);
+    bool *depends = NEWN(a, bool, k->c->nnode + 1);
+    for (int i = 0; i < n; i++) {
+        const Node *t = order[i];
+        bool some = t->op == OP_BUFFER && !k->args[t->arg.i].early;
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            some |= depends[t->src[j]->id];
+        depends[t->id] = some;
+    }
+    return depends;
+}

@@ -1,0 +1,46 @@
+/* trigger.c - kernels of a GPU overlap: when does this one wait for those before it, and when may the
+ * one behind it begin (TRIGGER; programmatic dependent launch)?
+ *
+ *     let v0 = a2[..]          a constant: nothing to wait for
+ *     depend                   before the outermost loop with the first access to what is none
+ *     next                     TRIGGER waited: the next kernel may begin, and wait in its turn
+ *     loop r
+ *         s += a1[..] * v0
+ *     end
+ *     next                     or TRIGGER summed: when the sums of products are done
+ *     store s */
+#include "passes.h"
+
+/* Where the outermost loop with the first such access begins. */
+static int first_access(const Linear *l, const bool *depends)
+{
+    int open = 0, first = 0;
+    for (int at = 0; at < l->n; at++) {
+        const Stmt *s = &l->stmt[at];
+        if (!open)
+            first = at;
+        open += s->kind == STMT_LOOP || s->kind == STMT_LOADER;
+        open -= s->kind == STMT_END;
+        const bool accesses =
+            s->kind == STMT_LET || s->kind == STMT_UPDATE || s->kind == STMT_STORE;
+        if (accesses && depends[s->node->id])
+            break;
+    }
+    return first;
+}
+
+void trigger(Linear *l, const Kernel *k)
+{
+    if (!l->items)
+        return;
+    SumLoops p = {0};
+    while (l->tile->trigger == TRIGGER_SUMMED && l->tile->ahead && sum_loops(l, p.behind, &p)) {
+        stmt_insert(l, p.behind, &(Stmt){.kind = STMT_NEXT, .depth = l->stmt[p.loop].depth}, 1);
+        p.behind++;
+    }
+    Arena *a = arena_new();
+    const int at = first_access(l, depends_on_earlier(a, l, k));
+    arena_free(a);
+    const Stmt begin[] = {{.kind = STMT_DEPEND}, {.kind = STMT_NEXT}};
+    stmt_insert(l, at, begin, 1 + (l->tile->trigger == TRIGGER_WAITED));
+}
