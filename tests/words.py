@@ -25,7 +25,6 @@ ALIKE = {
     "igrt_gpu_mem": "as igrt_gpu",
     "Access": "the verdict of linear_code.h is to have a name of its own",
     "Block": "of one function in linear_verify.c",
-    "Copies": "members of lower.h's record, and in linearize.c",
     "Made": "members of lower.h's record, and in places_bulk.c",
     "Row": "render.h's, and lower_partial.c's",
     "Shared": "members of lower.h's record, and in places_shared.c",

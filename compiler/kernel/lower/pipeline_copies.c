@@ -34,10 +34,10 @@
 typedef struct {
     Stmt *stmt;
     int n;
-} Body;
+} FillBody;
 
 /* Behind what fills one place, from `at` on. */
-static int fill_end(const Body *b, int at)
+static int fill_end(const FillBody *b, int at)
 {
     int open = 0;
     do {
@@ -56,7 +56,7 @@ static void mark_sources(bool *needed, const Node *n)
         mark_sources(needed, n->src[i]);
 }
 
-static bool stores_late(const Body *b, int from, int to, const bool *depends)
+static bool stores_late(const FillBody *b, int from, int to, const bool *depends)
 {
     bool late = false;
     for (int i = from; i < to; i++)
@@ -65,9 +65,10 @@ static bool stores_late(const Body *b, int from, int to, const bool *depends)
 }
 
 /* What fills places with constants (late: with anything else), and what that is made of. */
-static Body some_fills(Arena *a, const Kernel *k, const Body *all, const bool *depends, bool late)
+static FillBody some_fills(Arena *a, const Kernel *k, const FillBody *all, const bool *depends,
+                           bool late)
 {
-    Body some = {NEWN(a, Stmt, all->n + 1), 0};
+    FillBody some = {NEWN(a, Stmt, all->n + 1), 0};
     bool *needed = NEWN(a, bool, k->c->nnode + 1), *taken = NEWN(a, bool, all->n + 1);
     for (int i = 0, to; i < all->n; i = to) {
         to = fill_end(all, i);
@@ -86,7 +87,7 @@ static Body some_fills(Arena *a, const Kernel *k, const Body *all, const bool *d
 }
 
 /* A loop over `ahead` with this body: statements in `out`, how many. */
-static int loop_ahead(Stmt *out, Stmt loop, const Body *b, bool commits)
+static int loop_ahead(Stmt *out, Stmt loop, const FillBody *b, bool commits)
 {
     int n = 0;
     out[n++] = loop;
@@ -100,13 +101,13 @@ static int loop_ahead(Stmt *out, Stmt loop, const Body *b, bool commits)
 }
 
 /* Before the sum's loop. */
-static int first_copies(Arena *a, const Linear *l, const Kernel *k, const Body *all, int depth,
+static int first_copies(Arena *a, const Linear *l, const Kernel *k, const FillBody *all, int depth,
                         Stmt *out)
 {
     const Tile *t = l->tile;
     const bool *depends = depends_on_earlier(a, l, k);
-    const Body early = some_fills(a, k, all, depends, false),
-               late = some_fills(a, k, all, depends, true);
+    const FillBody early = some_fills(a, k, all, depends, false),
+                   late = some_fills(a, k, all, depends, true);
     const Stmt loop = {.kind = STMT_LOOP,
                        .node = t->ahead,
                        .depth = depth,
@@ -147,7 +148,7 @@ static void pipeline_fill(Linear *l, const Kernel *k, int fill)
 {
     Arena *a = arena_new();
     const int end = stmt_end(l, fill), loop = fill - 1, depth = l->stmt[loop].depth;
-    Body all = {NEWN(a, Stmt, end - fill), end - fill - 1};
+    FillBody all = {NEWN(a, Stmt, end - fill), end - fill - 1};
     memcpy(all.stmt, &l->stmt[fill + 1], (size_t)all.n * sizeof *all.stmt);
     stmt_remove(l, fill, end + 1 - fill);
     Stmt *out = NEWN(a, Stmt, 2 * all.n + 8);
