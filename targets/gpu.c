@@ -1,4 +1,5 @@
-/* gpu.c - figures of GPUs of NVIDIA's, by their architecture or by name. */
+/* gpu.c - figures of GPUs of NVIDIA's, by their architecture or by name, or as the driver tells
+ * them of a device. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ enum { GPUS = sizeof gpus / sizeof *gpus };
 
 const char *gpu_name(int i)
 {
-    return i < GPUS ? gpus[i].name : NULL;
+    return !i ? "native" : i <= GPUS ? gpus[i - 1].name : NULL;
 }
 
 static const GpuModel *find_gpu(const char *name, size_t n)
@@ -103,4 +104,68 @@ void gpu_tune(Machine *m, Arena *a, const char *machine)
     take_figures(m, least);
     m->units = units_of(arch, sm);
     m->dot = m->takes_fours = sm >= DP4A;
+}
+
+/* ---- the device that is here ----------------------------------------------------------------- */
+
+/* "sm_89"; of an architecture whose units are its own alone the name that has them: "sm_90a". */
+static const char *arch_of(Arena *a, const CudaDevice *d)
+{
+    const char *name = arena_printf(a, "sm_%d%d", d->major, d->minor);
+    const char *own = arena_printf(a, "%sa", name);
+    for (int i = 0; i < TC_COUNT; i++)
+        if (!strcmp(tc_units[i].feature, own))
+            return own;
+    return name;
+}
+
+/* The GPU of gpus.def that has what the driver tells; NULL: none of them has. */
+static const GpuModel *row_of(const CudaDevice *d, const char *arch)
+{
+    for (int i = 0; i < GPUS; i++)
+        if (strcmp(gpus[i].name, gpus[i].arch) != 0 && !strcmp(gpus[i].arch, arch) &&
+            gpus[i].processors == d->processors && gpus[i].shared == d->shared >> 10 &&
+            gpus[i].l2 == d->l2 >> 20)
+            return &gpus[i];
+    return NULL;
+}
+
+const char *gpu_device_name(Arena *a, const CudaDevice *d)
+{
+    const GpuModel *g = row_of(d, arch_of(a, d));
+    return g ? g->name : NULL;
+}
+
+/* What is told is the device's; what is not is that of its architecture, by processors where all
+ * of them have a part in it. */
+const char *gpu_device_tune(Machine *m, Arena *a, const CudaDevice *d)
+{
+    const char *arch = arch_of(a, d), *known = gpu_device_name(a, d);
+    gpu_tune(m, a, known ? known : arch);
+    if (known)
+        return known;
+    const double share = (double)d->processors / m->processors;
+    /* of the bytes of a data sheet, by kernels of all kinds: an H100's 700 of 1700 */
+    const double reached = 0.41;
+    const bool clusters = d->clusters && m->cluster > 1;
+    for (int i = 0; i < UNITS; i++)
+        m->rate[i] *= share;
+    m->close = clusters ? (int)(m->close * share) : d->processors;
+    m->cluster = clusters ? m->cluster : 1;
+    m->processors = d->processors;
+    m->level[0] = (Level){d->l2 ? d->l2 : m->level[0].bytes, m->level[0].rate * share};
+    m->level[1].rate = d->memory_khz && d->bus_bits && d->khz
+                           ? reached * 2 * d->memory_khz * (d->bus_bits / 8.) / d->khz
+                           : m->level[1].rate * share;
+    m->shared = d->shared ? d->shared : m->shared;
+    m->shared_static = d->shared_static ? d->shared_static : m->shared_static;
+    m->file = d->file ? d->file : m->file;
+    m->items = d->items && d->items < m->items ? d->items : m->items;
+    return arch;
+}
+
+const char *gpu_native_name(Arena *a)
+{
+    CudaDevice d;
+    return cuda_device(&d) ? gpu_device_name(a, &d) : NULL;
 }

@@ -33,7 +33,6 @@ typedef struct {
 #define WASM_LINK "-Wl,--stack-first -Wl,-z,stack-size=1048576"
 
 #define HALVES "+halves"
-#define CACHE "+cache"
 
 #define AMX (1u << TC_AMX_I8 | 1u << TC_AMX_BF16)
 
@@ -57,24 +56,6 @@ static bool in_halves(void)
 #else
     return false;
 #endif
-}
-
-/* Bytes of the largest cache of the processor that the compiler runs on, as CPUID tells it (Intel's
- * function 4, AMD's 8000_001D have one form); 0: it does not. */
-static double largest_cache(void)
-{
-    double most = 0;
-#if defined(__x86_64__)
-    const unsigned leaf[] = {4, 0x8000001D};
-    unsigned a, b, c, d;
-    for (unsigned i = 0; i < 8; i++)
-        if (__get_cpuid_count(leaf[__builtin_cpu_is("amd") != 0], i, &a, &b, &c, &d) && a & 31) {
-            const double ways = (b >> 22) + 1, parts = (b >> 12 & 1023) + 1, line = (b & 4095) + 1,
-                         bytes = ways * parts * line * ((double)c + 1);
-            most = bytes > most ? bytes : most;
-        }
-#endif
-    return most;
 }
 
 /* "native": the processor that the compiler runs on. */
@@ -162,14 +143,130 @@ static bool is_of_this_kind(const Cpu *m)
 #endif
 }
 
+/* ---- what is behind a name ------------------------------------------------------------------- */
+
+/* What "native" knows of a machine besides its instructions, as far as it is not what the table
+ * has: 0; third: -1. */
+typedef struct {
+    bool halves;
+    double first, second, third, cache; /* bytes; third: 0 where there is no such level */
+    double ways, line;
+} Extras;
+
+/* In the order in which a name has them: "x86-64-v4+halves+first48k+ways12+second2m+cache260m". */
+static const struct {
+    const char *word;
+    size_t at;
+    bool bytes;
+} beside_words[] = {
+    {"+first", offsetof(Extras, first), true}, {"+ways", offsetof(Extras, ways), false},
+    {"+line", offsetof(Extras, line), false},  {"+second", offsetof(Extras, second), true},
+    {"+third", offsetof(Extras, third), true}, {"+cache", offsetof(Extras, cache), true},
+};
+enum { BESIDE_WORDS = sizeof beside_words / sizeof *beside_words };
+static const Extras as_in_table = {.third = -1};
+
+/* What of the caches of this machine is not as the table says.  Of a third level, which cores
+ * share, there is no more to one of them than the table says. */
+static Extras beside_native(const Machine *core)
+{
+    const Caches c = native_caches();
+    Extras b = as_in_table;
+    b.halves = in_halves();
+    b.cache = c.most;
+    if (!core->level[0].bytes || !c.bytes[0] || !c.bytes[1])
+        return b;
+    b.first = c.bytes[0] != core->level[0].bytes ? c.bytes[0] : 0;
+    b.second = c.bytes[1] != core->level[1].bytes ? c.bytes[1] : 0;
+    b.third = c.bytes[2] < core->level[2].bytes ? c.bytes[2] : -1;
+    b.ways = c.ways && c.ways != core->ways ? c.ways : 0;
+    b.line = c.line && c.line != core->line ? c.line : 0;
+    return b;
+}
+
+static void beside_print(StrBuf *sb, const Extras *b)
+{
+    enum { KILO = 1 << 10, MEGA = 1 << 20 };
+    sb_puts(sb, b->halves ? HALVES : "");
+    for (int i = 0; i < BESIDE_WORDS; i++) {
+        double x, none;
+        memcpy(&x, (const char *)b + beside_words[i].at, sizeof x);
+        memcpy(&none, (const char *)&as_in_table + beside_words[i].at, sizeof none);
+        if (x == none)
+            continue;
+        if (!beside_words[i].bytes)
+            sb_printf(sb, "%s%.0f", beside_words[i].word, x);
+        else if (fmod(x, MEGA) == 0 && x)
+            sb_printf(sb, "%s%.0fm", beside_words[i].word, x / MEGA);
+        else
+            sb_printf(sb, "%s%.0fk", beside_words[i].word, x / KILO);
+    }
+}
+
+/* The same read: *n is how many characters of the name are before it; false: it is no such name. */
+static bool beside_read(const char *name, size_t *n, Extras *b)
+{
+    const char *at = name + strlen(name);
+    *b = as_in_table;
+    for (int i = 0; i < BESIDE_WORDS; i++) {
+        const char *found = strstr(name, beside_words[i].word);
+        at = found && found < at ? found : at;
+    }
+    const char *end = at;
+    for (int i = 0; i < BESIDE_WORDS; i++) {
+        const size_t word = strlen(beside_words[i].word);
+        if (strncmp(end, beside_words[i].word, word) != 0)
+            continue;
+        end += word;
+        if (*end < '0' || *end > '9')
+            return false;
+        char *next;
+        double x = strtod(end, &next);
+        if (beside_words[i].bytes) {
+            if (*next != 'k' && *next != 'm')
+                return false;
+            x *= *next == 'm' ? 1 << 20 : 1 << 10;
+            next++;
+        }
+        memcpy((char *)b + beside_words[i].at, &x, sizeof x);
+        end = next;
+    }
+    *n = (size_t)(at - name);
+    b->halves = *n > strlen(HALVES) && !strncmp(at - strlen(HALVES), HALVES, strlen(HALVES));
+    *n -= b->halves ? strlen(HALVES) : 0;
+    return !*end;
+}
+
+/* Loops are blocked for what a cache holds, where that is less than what they are blocked for
+ * elsewhere. */
+static void take_beside(Machine *m, const Extras *b)
+{
+    m->cache = b->cache;
+    if (!m->level[0].bytes)
+        return;
+    if (b->first > 0)
+        m->level[0].bytes = b->first;
+    if (b->second > 0)
+        m->level[1].bytes = b->second;
+    if (b->third > 0)
+        m->level[2].bytes = b->third;
+    if (b->third == 0) { /* behind the second is memory */
+        m->level[2] = m->level[3];
+        m->level[3] = (Level){0};
+    }
+    m->near = fmin(m->near, m->level[0].bytes);
+    m->far = fmin(m->far, m->level[1].bytes);
+    if (b->ways > 0)
+        m->ways = (int)b->ways;
+    if (b->line > 0)
+        m->line = (int)b->line;
+}
+
 /* What "native" is here, as a name that says the same on every machine:
- * "x86-64-v4+vnni+halves+cache260m".  NULL: it has none. */
+ * "x86-64-v4+vnni+halves+cache32m".  NULL: it has none. */
 const char *native_name(Arena *a)
 {
     const Cpu m = native();
-    enum { KILO = 1 << 10, MEGA = 1 << 20 };
-    const double cache = largest_cache();
-    const bool whole = fmod(cache, MEGA) == 0;
     for (int i = 0; i < MACHINES; i++) {
         const Cpu *x = &machines[i];
         const bool same = x->lanes == m.lanes && x->registers == m.registers && x->dot == m.dot &&
@@ -178,45 +275,26 @@ const char *native_name(Arena *a)
         if (!m.lanes || !same || !is_of_this_kind(x))
             continue;
         StrBuf sb = {0};
-        sb_printf(&sb, "%s%s", x->name, in_halves() ? HALVES : "");
-        if (cache > 0)
-            sb_printf(&sb, CACHE "%.0f%c", cache / (whole ? MEGA : KILO), whole ? 'm' : 'k');
+        const Extras beside = beside_native(m.core);
+        sb_puts(&sb, x->name);
+        beside_print(&sb, &beside);
         return sb_take(&sb, a);
     }
     return NULL;
 }
 
-/* "x86-64-v4+halves+cache260m": what "native" knows of a machine besides its instructions.  *n:
- * characters of the name before these; false: it is no such name. */
-static bool beside_name(const char *machine, size_t *n, bool *halves, double *cache)
-{
-    const char *at = strstr(machine, CACHE);
-    char *end = NULL;
-    *cache = 0;
-    *n = at ? (size_t)(at - machine) : strlen(machine);
-    if (at) {
-        *cache = strtod(at + strlen(CACHE), &end) * (1 << 10);
-        *cache *= *end == 'm' ? 1 << 10 : 1;
-        if (!strchr("0123456789", at[strlen(CACHE)]) || (*end != 'k' && *end != 'm') || end[1])
-            return false;
-    }
-    *halves =
-        *n > strlen(HALVES) && !strncmp(machine + *n - strlen(HALVES), HALVES, strlen(HALVES));
-    *n -= *halves ? strlen(HALVES) : 0;
-    return true;
-}
-
 bool target_tune(Target *t, const char *machine)
 {
     Cpu m = {0};
+    Extras beside;
     size_t n;
-    bool halves;
-    double cache;
-    if (!beside_name(machine, &n, &halves, &cache))
+    if (!beside_read(machine, &n, &beside))
         return false;
     const bool here = !strcmp(machine, "native");
-    if (here)
+    if (here) {
         m = native();
+        beside = beside_native(m.core);
+    }
     for (int i = 0; i < MACHINES; i++)
         if (strlen(machines[i].name) == n && !strncmp(machine, machines[i].name, n))
             m = machines[i];
@@ -238,7 +316,7 @@ bool target_tune(Target *t, const char *machine)
         t->ar = "llvm-ar";
         t->link = WASM_LINK;
     }
-    t->machine.cache = here ? largest_cache() : cache;
-    machine_rates(&t->machine, here ? in_halves() : halves, m.prefer_ram);
+    take_beside(&t->machine, &beside);
+    machine_rates(&t->machine, beside.halves, m.prefer_ram);
     return m.name != NULL;
 }

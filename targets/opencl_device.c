@@ -1,10 +1,29 @@
-/* opencl_device.c - which features of opencl_features.def the OpenCL device has that a bundle would
- * run on here. */
+/* opencl_device.c - which features of opencl_features.def the OpenCL device has that a bundle
+ * would run on here, and which figures. */
 #include "igrt_opencl.h"
 
 #include "targets.h"
 
-const char *opencl_native(Arena *a)
+/* CL_DEVICE_.. (cl.h) */
+enum {
+    MAX_COMPUTE_UNITS = 0x1002,
+    MAX_WORK_GROUP_SIZE = 0x1004,
+    GLOBAL_MEM_CACHELINE_SIZE = 0x101D,
+    GLOBAL_MEM_CACHE_SIZE = 0x101E,
+    LOCAL_MEM_SIZE = 0x1023
+};
+
+/* A number of 4 or of 8 bytes; 0: the driver does not tell it. */
+static int64_t ask(igrt_cl *cl, uint32_t what, bool wide)
+{
+    uint32_t small = 0;
+    uint64_t large = 0;
+    const int32_t e = wide ? cl->clGetDeviceInfo(cl->device, what, sizeof large, &large, NULL)
+                           : cl->clGetDeviceInfo(cl->device, what, sizeof small, &small, NULL);
+    return e ? 0 : wide ? (int64_t)large : (int64_t)small;
+}
+
+const char *opencl_native(Arena *a, OpenclDevice *device)
 {
     igrt_cl cl;
     const char *all = "", *last = NULL;
@@ -21,6 +40,12 @@ const char *opencl_native(Arena *a)
         else
             all = arena_printf(a, *all ? "%s+%s" : "%s%s", all, f->name);
     }
+    if (device)
+        *device = (OpenclDevice){.processors = ask(&cl, MAX_COMPUTE_UNITS, false),
+                                 .items = ask(&cl, MAX_WORK_GROUP_SIZE, sizeof(size_t) == 8),
+                                 .shared = ask(&cl, LOCAL_MEM_SIZE, true),
+                                 .cache = ask(&cl, GLOBAL_MEM_CACHE_SIZE, true),
+                                 .line = ask(&cl, GLOBAL_MEM_CACHELINE_SIZE, false)};
     igrt_cl_close(&cl);
     return !last ? all : arena_printf(a, *all ? "%s+%s" : "%s%s", all, last);
 }

@@ -1,12 +1,25 @@
 /* target_cuda.c - CUDA C++, as NVRTC compiles it. */
+#include <string.h>
+
 #include "igrt_cuda.h"
 #include "language_c.h"
 #include "targets.h"
 
 const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *status)
 {
-    (void)status;
-    gpu_tune(&t->machine, a, machine);
+    CudaDevice d;
+    t->archs = machine;
+    if (strcmp(machine, "native") != 0) {
+        gpu_tune(&t->machine, a, machine);
+        return NULL;
+    }
+    if (!cuda_device(&d)) {
+        *status = INGOT_UNSUPPORTED;
+        return "there is no CUDA device here (libcuda.so.1 and a GPU)";
+    }
+    const char *known = gpu_device_name(a, &d);
+    t->archs = gpu_device_tune(&t->machine, a, &d);
+    t->base = arena_printf(a, "%s:%s", t->name, known ? known : t->archs);
     return NULL;
 }
 

@@ -78,14 +78,43 @@ static void require(Target *t, Arena *a, Extension *extension, const OpenclFeatu
         t->features = arena_printf(a, "%s%s", t->features ? t->features : "", f->define);
 }
 
+/* What is told is the device's. Rates of all compute units, and of the memory that feeds them, are
+ * by their number. */
+void opencl_device_tune(Machine *m, const OpenclDevice *d)
+{
+    const int64_t most = 1024; /* items of a group, in any form of kernel */
+    if (d->processors > 0 && d->processors < 1 << 16) {
+        const double share = (double)d->processors / m->processors;
+        for (int i = 0; i < UNITS; i++)
+            m->rate[i] *= share;
+        for (int i = 0; i < LEVELS; i++)
+            m->level[i].rate *= share;
+        m->processors = m->close = (int)d->processors;
+    }
+    if (d->items > 0)
+        m->items = (int)(d->items < most ? d->items : most);
+    if (d->shared > 0)
+        m->shared = m->shared_static = (int)(d->shared < 1 << 20 ? d->shared : 1 << 20);
+    if (d->cache > 0)
+        m->level[0].bytes = (double)d->cache;
+    if (d->line >= 8 && d->line <= 4096)
+        m->line = (int)d->line;
+}
+
 const char *opencl_tune(Target *t, Arena *a, const char *features, ingot_status *status)
 {
     Extension *extension = NEWN(a, Extension, FEATURES + 1);
-    if (!strcmp(features, "native"))
-        features = opencl_native(a);
+    OpenclDevice device = {0};
+    const bool native = !strcmp(features, "native");
+    if (native)
+        features = opencl_native(a, &device);
     if (!features) {
         *status = INGOT_UNSUPPORTED;
         return "there is no OpenCL device here (libOpenCL.so.1 and a driver)";
+    }
+    if (native) {
+        opencl_device_tune(&t->machine, &device);
+        t->base = arena_printf(a, *features ? "%s:%s" : "%s%s", t->name, features);
     }
     for (const char *at = features; *at;) {
         const OpenclFeature *f = next_feature(&at);

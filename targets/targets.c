@@ -21,7 +21,7 @@ static const Target *find_language(const char *name, size_t n)
 
 const Target *target_find(const char *name)
 {
-    return target_is_file(name) ? find_language("c", 1) : find_language(name, strcspn(name, ":"));
+    return target_is_file(name) ? NULL : find_language(name, strcspn(name, ":"));
 }
 
 bool target_halves(Arena *a, const char *name, const char *half[2])
@@ -65,8 +65,10 @@ static const char *unknown(Arena *a, const char *name)
 
 const char *target_everywhere(Arena *a, const char *name)
 {
-    const char *here = strcmp(name, "c:native") ? NULL : native_name(a);
-    return here ? arena_printf(a, "c:%s", here) : name;
+    const char *here = !strcmp(name, "c:native")      ? native_name(a)
+                       : !strcmp(name, "cuda:native") ? gpu_native_name(a)
+                                                      : NULL;
+    return here ? arena_printf(a, "%.*s:%s", (int)strcspn(name, ":"), name, here) : name;
 }
 
 const char *target_make(Target *t, Arena *a, const char *name, ingot_status *status)

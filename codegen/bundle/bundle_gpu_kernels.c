@@ -74,8 +74,7 @@ void gpu_kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
  * or NULL. */
 const char *gpu_machine(const Bundle *b, int nth)
 {
-    const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
-    const char *machine = colon ? colon + 1 : "ptx";
+    const char *machine = b->target->archs ? b->target->archs : "ptx";
     for (int i = 0; i < nth && machine; i++) {
         machine = strchr(machine, '+');
         machine = machine ? machine + 1 : NULL;

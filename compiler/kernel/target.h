@@ -41,11 +41,14 @@ struct Target {
     bool bare;           /* there is no operating system */
     /* as the compiler of a target file calls its machine: "arm-none-eabi"; else NULL */
     const char *triple;
+    /* what a target file begins with, or what "native" is, but for figures; else NULL */
+    const char *base;
     bool wasm; /* a program is a module, which run.mjs runs, and has one thread */
     /* GPUs only */
     /* for a tuner: of a contraction's blocks not the best by the estimate (0) but one of the
      * others, from 1 */
     int nth;
+    const char *archs;   /* that compile() is called for: "sm_90a+ptx"; NULL: for any */
     const char *runtime; /* prefix of its types in runtime_min: "igrt_cl" */
     int branches;  /* in a run of which the host decides nothing: so many inside one another */
     bool triggers; /* a kernel may let the one that is enqueued behind it begin early (TRIGGER) */

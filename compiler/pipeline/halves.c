@@ -57,6 +57,11 @@ ingot_status compile_halves(Context *c, const ingot_options *o, const char *cons
     Clock k = clock_start(c, o);
     for (int i = 0; i < 2 && ready; i++) {
         half[i].target = options_check(c, half[i].o, a);
+        if (i && half[i].target && half[i].target->gpu) {
+            context_report(c, INGOT_ERROR, INGOT_USAGE,
+                           "--target '%s': behind the '+' a target for C is wanted", o->target);
+            half[i].target = NULL;
+        }
         roots_restore(c, &imported);
         half[i].p = half[i].target ? pipeline_plan(c, half[i].target, half[i].o, &k) : NULL;
         ready = half[i].p != NULL &&

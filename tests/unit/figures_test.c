@@ -120,109 +120,13 @@ static ingot_tensor *build(Context *c, FigureModel m)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-typedef enum { DOUBLE, INT, BITS, BOOL } FigureKind;
-typedef struct {
-    const char *name;
-    size_t at, size;
-    FigureKind kind;
-} Figure;
-#define FIGURE(path)                                                \
-    {                                                               \
-#path, offsetof(Machine, path), sizeof((Machine *)0)->path, \
-            _Generic(((Machine *)0)->path, double                   \
-                     : DOUBLE, int                                  \
-                     : INT, unsigned                                \
-                     : BITS, bool                                   \
-                     : BOOL)                                        \
-    }
-
-static const Figure figures[] = {
-    FIGURE(rate[UNIT_SCALAR]),
-    FIGURE(rate[UNIT_VECTOR]),
-    FIGURE(rate[UNIT_TILE]),
-    FIGURE(level[0].bytes),
-    FIGURE(level[0].rate),
-    FIGURE(level[1].bytes),
-    FIGURE(level[1].rate),
-    FIGURE(level[2].bytes),
-    FIGURE(level[2].rate),
-    FIGURE(level[3].bytes),
-    FIGURE(level[3].rate),
-    FIGURE(cache),
-    FIGURE(near),
-    FIGURE(far),
-    FIGURE(launch),
-    FIGURE(part_ns),
-    FIGURE(byte),
-    FIGURE(turned),
-    FIGURE(start),
-    FIGURE(shared_rate),
-    FIGURE(warp_products.iteration),
-    FIGURE(warp_products.step),
-    FIGURE(warp_products.product),
-    FIGURE(warp_products.product3),
-    FIGURE(warp_products.split),
-    FIGURE(warp_products.flow),
-    FIGURE(warp_products.gather),
-    FIGURE(warp_products.issue),
-    FIGURE(warp_products.meet),
-    FIGURE(warp_products.member),
-    FIGURE(warp_products.crowded),
-    FIGURE(warp_products.given),
-    FIGURE(warp_products.join),
-    FIGURE(warp_products.stored),
-    FIGURE(warp_products.address),
-    FIGURE(group_products.rate),
-    FIGURE(group_products.apart),
-    FIGURE(group_products.column),
-    FIGURE(group_products.begin3),
-    FIGURE(group_products.fill),
-    FIGURE(group_products.latency),
-    FIGURE(group_products.flow),
-    FIGURE(group_products.flow_all),
-    FIGURE(group_products.stored),
-    FIGURE(group_products.given),
-    FIGURE(group_products.finish),
-    FIGURE(group_products.group),
-    FIGURE(row_products.flow),
-    FIGURE(row_products.product),
-    FIGURE(row_products.product3),
-    FIGURE(row_products.wait),
-    FIGURE(row_products.wait3),
-    FIGURE(row_products.others),
-    FIGURE(row_products.waited),
-    FIGURE(row_products.join),
-    FIGURE(line),
-    FIGURE(ways),
-    FIGURE(page),
-    FIGURE(pages),
-    FIGURE(lanes),
-    FIGURE(registers),
-    FIGURE(sums),
-    FIGURE(chains),
-    FIGURE(spills),
-    FIGURE(units),
-    FIGURE(processors),
-    FIGURE(close),
-    FIGURE(cluster),
-    FIGURE(quarters),
-    FIGURE(warp),
-    FIGURE(file),
-    FIGURE(item_registers),
-    FIGURE(group),
-    FIGURE(access),
-    FIGURE(sector),
-    FIGURE(items),
-    FIGURE(shared),
-    FIGURE(shared_static),
-    FIGURE(subgroup),
-    FIGURE(dot),
-    FIGURE(any_sign),
-    FIGURE(pairs),
-    FIGURE(joins_subgroups),
-    FIGURE(takes_fours),
-};
-enum { ALL = sizeof figures / sizeof *figures };
+static int figure_count(void)
+{
+    int n = 0;
+    while (figures[n].key)
+        n++;
+    return n;
+}
 
 /* Of a figure more by the factor; of bits none; of what is so or not the other. */
 static void change(Machine *m, const Figure *f, double factor)
@@ -233,18 +137,18 @@ static void change(Machine *m, const Figure *f, double factor)
     unsigned bits = 0;
     bool no;
     switch (f->kind) {
-    case DOUBLE:
+    case FIGURE_DOUBLE:
         memcpy(&x, at, sizeof x);
         x = x != 0 ? x * factor : factor;
         memcpy(at, &x, sizeof x);
         break;
-    case INT:
+    case FIGURE_INT:
         memcpy(&n, at, sizeof n);
         n = n * factor < 1 ? 1 : (int)(n * factor);
         memcpy(at, &n, sizeof n);
         break;
-    case BITS: memcpy(at, &bits, sizeof bits); break;
-    case BOOL:
+    case FIGURE_UNITS: memcpy(at, &bits, sizeof bits); break;
+    case FIGURE_BOOL:
         memcpy(&no, at, sizeof no);
         no = !no;
         memcpy(at, &no, sizeof no);
@@ -252,16 +156,11 @@ static void change(Machine *m, const Figure *f, double factor)
     }
 }
 
-static char *plan_of(Arena *a, FigureModel m, const char *target, const Figure *f, double factor)
+static char *plan_for(Arena *a, FigureModel m, Target t, const char *target)
 {
     Context *c = ingot_context_new(NULL, NULL);
-    Target t;
-    ingot_status status;
-    assert_null(target_make(&t, a, target, &status));
     if (m != ATTENTION_TF32) /* --precision */
         t.machine.units &= ~(1u << TC_MMA_TF32);
-    if (f)
-        change(&t.machine, f, factor);
     ingot_output(c, "y", build(c, m));
     const ingot_options given = {.struct_size = sizeof given, .target = target},
                         o = options_complete(c, &given);
@@ -274,6 +173,16 @@ static char *plan_of(Arena *a, FigureModel m, const char *target, const Figure *
     plan_free(p);
     ingot_context_free(c);
     return text;
+}
+
+static char *plan_of(Arena *a, FigureModel m, const char *target, const Figure *f, double factor)
+{
+    Target t;
+    ingot_status status;
+    assert_null(target_make(&t, a, target, &status));
+    if (f)
+        change(&t.machine, f, factor);
+    return plan_for(a, m, t, target);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -390,18 +299,49 @@ static bool decides(const char *name)
 static void each_decides(void **state)
 {
     (void)state;
-    for (int i = 0; i < ALL; i++) {
-        const FigureRow *r = row_of(figures[i].name);
-        if (!decides(figures[i].name))
+    for (int i = 0; i < figure_count(); i++) {
+        const FigureRow *r = row_of(figures[i].path);
+        if (!decides(figures[i].path))
             continue;
         if (!r)
-            fail_msg("%s: no model is known that it changes", figures[i].name);
+            fail_msg("%s: no model is known that it changes", figures[i].path);
         Arena *a = arena_new();
         if (!strcmp(plan_of(a, r->model, r->target, NULL, 1),
                     plan_of(a, r->model, r->target, &figures[i], r->factor)))
-            fail_msg("%s: the plan is as it was", figures[i].name);
+            fail_msg("%s: the plan is as it was", figures[i].path);
         arena_free(a);
     }
+}
+
+static char *plan_with(Arena *a, FigureModel m, const char *target, const Figure *f, double x)
+{
+    Target t;
+    ingot_status status;
+    assert_null(target_make(&t, a, target, &status));
+    assert_null(figure_read(&t.machine, a, f, arena_printf(a, "%.17g", x)));
+    return figures_wrong(&t.machine, t.gpu) ? "none" : plan_for(a, m, t, target);
+}
+
+/* A target file may say the least and the most of each figure: there is some plan then, too. */
+static void at_their_bounds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target;
+        FigureModel model[2];
+    } tried[] = {{"c:x86-64-v4", {SINGLES_SMALL, ROWS}}, {"cuda:sm_90a", {HALVES, ATTENTION}}};
+    for (int i = 0; i < figure_count(); i++)
+        for (int t = 0; t < 2; t++)
+            for (int n = 0; n < 4; n++) {
+                const Figure *f = &figures[i];
+                const double x = n & 1 ? f->most : f->least;
+                if (f->kind == FIGURE_UNITS || f->kind == FIGURE_BOOL || !figure_is_of(f, t))
+                    continue;
+                Arena *a = arena_new();
+                if (!*plan_with(a, tried[t].model[n / 2], tried[t].target, f, x))
+                    fail_msg("%s = %g: there is no plan for %s", f->key, x, tried[t].target);
+                arena_free(a);
+            }
 }
 
 /* No byte of Machine is without a figure, but for what the last one leaves of eight. */
@@ -410,7 +350,7 @@ static void all_are_here(void **state)
     (void)state;
     static unsigned char known[sizeof(Machine)];
     size_t without = 0;
-    for (int i = 0; i < ALL; i++)
+    for (int i = 0; i < figure_count(); i++)
         memset(known + figures[i].at, 1, figures[i].size);
     for (size_t i = 0; i < sizeof known; i++)
         without += !known[i];
@@ -431,11 +371,11 @@ static void find(void)
     enum { TARGETS = sizeof targets_of / sizeof *targets_of, FACTORS = 8 };
     static char *was[MODELS][TARGETS];
     Arena *kept = arena_new();
-    for (int i = 0; i < ALL; i++) {
-        bool found = row_of(figures[i].name) || !decides(figures[i].name);
-        const int tries = figures[i].kind == BITS || figures[i].kind == BOOL ? 1
-                          : figures[i].kind == INT                           ? 6
-                                                                             : FACTORS;
+    for (int i = 0; i < figure_count(); i++) {
+        bool found = row_of(figures[i].path) || !decides(figures[i].path);
+        const int tries = figures[i].kind == FIGURE_UNITS || figures[i].kind == FIGURE_BOOL ? 1
+                          : figures[i].kind == FIGURE_INT                                   ? 6
+                                                          : FACTORS;
         for (int t = 0; t < TARGETS && !found; t++)
             for (int m = 0; m < MODELS && !found; m++)
                 for (int j = 0; j < tries && !found; j++) {
@@ -445,12 +385,12 @@ static void find(void)
                     found = strcmp(was[m][t], plan_of(a, (FigureModel)m, targets_of[t], &figures[i],
                                                       factors[j])) != 0;
                     if (found)
-                        printf("{\"%s\", %d, \"%s\", %g},\n", figures[i].name, m, targets_of[t],
+                        printf("{\"%s\", %d, \"%s\", %g},\n", figures[i].path, m, targets_of[t],
                                factors[j]);
                     arena_free(a);
                 }
         if (!found)
-            printf("none: %s\n", figures[i].name);
+            printf("none: %s\n", figures[i].path);
         (void)fflush(stdout);
     }
     arena_free(kept);
@@ -459,6 +399,7 @@ static void find(void)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_decides),
+                                       cmocka_unit_test(at_their_bounds),
                                        cmocka_unit_test(all_are_here)};
     if (argc > 1 && !strcmp(argv[1], "find")) {
         find();

@@ -123,6 +123,8 @@ const CliOption cli_options[] = {
      .path = CLI_FOLDER},
     {"--probe", "CC FLAGS..", TARGETS, "asks a C compiler what its machine has, and prints that as a target file, for --target FILE "
      "(docs/targets.md)", WORD(probe)},
+    {"--machine", "T", TARGETS, "prints a target as such a file, with all figures of its machine: c:native, cuda:native and opencl:native as they "
+     "are found here", WORD(machine), .choices = "@targets"},
     {"--budget", "TIME", TUNE, "how long to search: 90s, 10m (default), 2h; 0: only what the database knows", .take = option_budget},
     {"--beam", "N", TUNE, "how many candidates of a kernel are gone on from (default 4)", .take = option_beam},
     {"--kernels", "PATTERN", TUNE, "only kernels whose name, or a node's that they compute, matches: k07*, *conv1*", WORD(kernels)},
@@ -189,7 +191,7 @@ const Command cli_commands[] = {
      "loops without a bound, variables that outlive a call, conversions that lose bits (docs/audit.md). Exit status 7 if "
      "there is anything.",
      "ingot audit out --triple thumbv7em-none-eabi > audit.txt\n"},
-    {"targets", command_targets, TARGETS, NULL, "[--probe \"CC FLAGS..\"]", "what can be emitted",
+    {"targets", command_targets, TARGETS, NULL, "[--probe \"CC FLAGS..\" | --machine T]", "what can be emitted",
      "With --probe the compiler named is run, as `CC FLAGS.. -dM -E`, `-dumpmachine` and `-print-file-name=include`; nothing else is.",
      "ingot targets --probe \"arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb\" >m55.target\n"
      "ingot compile kws.onnx -o out --target m55.target\n"},

@@ -38,10 +38,27 @@ static ingot_status probe_compiler(Options *o)
     return status;
 }
 
+static ingot_status print_machine(Options *o)
+{
+    StrBuf out = {0};
+    ingot_status status = INGOT_OK;
+    const char *why = target_print(&out, o->a, o->machine, &status);
+    if (why && target_is_file(o->machine)) /* which the reason names */
+        complain(status, "ingot: --machine %s", why);
+    else if (why)
+        complain(status, "ingot: --machine '%.80s': %s", o->machine, why);
+    else
+        fputs(out.data, stdout);
+    sb_free(&out);
+    return status;
+}
+
 ingot_status command_targets(Options *o)
 {
     if (o->probe)
         return probe_compiler(o);
+    if (o->machine)
+        return print_machine(o);
     for (int i = 0; targets[i]; i++) {
         printf("%s", targets[i]->name);
         for (int k = 0; target_machine(targets[i], k); k++)

@@ -39,7 +39,7 @@ typedef struct {
     int nmemory;
     const char *dump;
     const char *triple, *headers;    /* of audit */
-    const char *probe;               /* of targets */
+    const char *probe, *machine;     /* of targets */
     const char *times, *diff, *node; /* of inspect and explain */
     bool dot, assembly, no_assembly;
     int explain_verbose;

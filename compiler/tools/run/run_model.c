@@ -3,14 +3,21 @@
 #include <string.h>
 
 #include "run.h"
+#include "targets.h"
+
+/* Of two targets the first is a GPU's. */
+static bool is_for_gpu(Arena *a, const char *target)
+{
+    const char *half[2];
+    return target_halves(a, target, half) || machine_target(a, target).gpu;
+}
 
 ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
 {
     m->c = ingot_context_new(sink, quiet ? (void *)m : o->quiet ? sink_errors : NULL);
     ingot_keep_subnormals(m->c, o->keep_subnormals);
     ingot_set_precision(m->c, o->precision);
-    ingot_set_one_product(m->c, o->compile.target && (!strncmp(o->compile.target, "cuda", 4) ||
-                                                      !strncmp(o->compile.target, "opencl", 6)));
+    ingot_set_one_product(m->c, o->compile.target && is_for_gpu(o->a, o->compile.target));
     m->onnx = ingot_onnx_open(m->c, o->model);
     ingot_onnx_op *ops = ingot_alloc(m->c, ((size_t)o->nop + 1) * sizeof *ops);
     for (int i = 0; i < o->nop; i++)
