@@ -31,10 +31,7 @@ ALIKE = {
     "Use": "linear_thread.h's, and linear_verify.c's",
 }
 # Functions that are to be divided
-LONG = (
-    "gpu_functions opening write_table render_statement choose_gpu_opts emit_reduce apply run at "
-    "load_through_shared analyse schedule_loop"
-).split()
+LONG = "render_statement emit_reduce run load_through_shared".split()
 
 
 def plain(text):

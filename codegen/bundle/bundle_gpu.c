@@ -335,26 +335,28 @@ static void extensions(StrBuf *sb, const Target *t)
                   e->name, e->lacks);
 }
 
-/* start(): everything on the device is made; release(): and let go. */
-void gpu_functions(StrBuf *sb, Bundle *b)
+static void arena_parts(StrBuf *sb, const Gpu *g)
+{
+    if (!g->npart)
+        return;
+    sb_puts(sb, "\n/* parts of the arena, in the order of ctx->mem */\n"
+                "static const struct {\n    size_t offset, bytes;\n} part[] = {\n");
+    for (int i = 1; i <= g->npart; i++)
+        sb_printf(sb, "    {%lld, %lld},\n", (long long)g->mem[i].key, (long long)g->mem[i].bytes);
+    sb_puts(sb, "};\nenum { PARTS = sizeof part / sizeof part[0] };\n");
+}
+
+/* The head of start(): what release() looks at is nothing yet. */
+static void start_context(StrBuf *sb, const Bundle *b)
 {
     const Gpu *g = b->gpu;
-    const char *n = b->name, *u = b->upper;
     bool blob = false;
     for (int i = 0; i < g->nmem; i++)
         blob |= g->mem[i].kind == BUF_WEIGHT && b->mode != WEIGHTS_ARRAY;
-    if (g->npart) {
-        sb_puts(sb, "\n/* parts of the arena, in the order of ctx->mem */\n"
-                    "static const struct {\n    size_t offset, bytes;\n} part[] = {\n");
-        for (int i = 1; i <= g->npart; i++)
-            sb_printf(sb, "    {%lld, %lld},\n", (long long)g->mem[i].key,
-                      (long long)g->mem[i].bytes);
-        sb_puts(sb, "};\nenum { PARTS = sizeof part / sizeof part[0] };\n");
-    }
     sb_printf(sb,
               "\nstatic igrt_status start(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
               "    igrt_gpu_mem *const mem = ctx->mem;\n",
-              n);
+              b->name);
     if (blob)
         sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
     sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
@@ -372,6 +374,13 @@ void gpu_functions(StrBuf *sb, Bundle *b)
                     "        memset(gpu, 0, sizeof *gpu);\n"
                     "        return IGRT_ERR_CONFIG; /* steps of the host need the inputs */\n"
                     "    }\n");
+}
+
+/* The device is opened, the program loaded and its kernels found. */
+static void start_kernels(StrBuf *sb, const Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    const char *n = b->name, *u = b->upper;
     if (g->shared) {
         sb_printf(sb, "    static const unsigned shared[%s_KERNELS] = {", u);
         for (int i = 0; i < b->p->nkernel; i++)
@@ -397,6 +406,12 @@ void gpu_functions(StrBuf *sb, Bundle *b)
                       "    TRY(igrt_gpu_require_subgroups(gpu, ctx->kernel[%d], %d, "
                       "&ctx->fault));\n",
                       i, b->target->machine.subgroup);
+}
+
+/* The arena and its parts, inputs and outputs unless the caller has them there, weights. */
+static void start_memory(StrBuf *sb, Bundle *b)
+{
+    const Gpu *g = b->gpu;
     sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
               (long long)g->mem[0].bytes);
     if (g->npart)
@@ -419,7 +434,11 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         if (g->apart && i == g->npart + g->nio)
             sb_puts(sb, "    }\n");
     }
-    sb_puts(sb, "    return IGRT_OK;\n}\n");
+}
+
+static void release_function(StrBuf *sb, const Bundle *b)
+{
+    const Gpu *g = b->gpu;
     StrBuf before = {0};
     if (g->records)
         sb_puts(&before, "    igrt_gpu_free_record(gpu, &ctx->record);\n");
@@ -432,7 +451,7 @@ void gpu_functions(StrBuf *sb, Bundle *b)
               "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n%s"
               "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
               "        igrt_gpu_free(gpu, ctx->mem[i]);\n",
-              n, before.data ? before.data : "", g->npart ? "PARTS" : "0");
+              b->name, before.data ? before.data : "", g->npart ? "PARTS" : "0");
     sb_free(&before);
     if (g->npart)
         sb_puts(
@@ -443,8 +462,19 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_printf(sb,
                   "    for (int i = 0; i < %s_KERNELS; i++)\n        igrt_gpu_free_kernel(gpu, "
                   "ctx->kernel[i]);\n",
-                  u);
+                  b->upper);
     sb_puts(sb, "    igrt_gpu_close(gpu, ctx->program);\n    memset(ctx, 0, sizeof *ctx);\n}\n");
+}
+
+/* start(): everything on the device is made; release(): and let go. */
+void gpu_functions(StrBuf *sb, Bundle *b)
+{
+    arena_parts(sb, b->gpu);
+    start_context(sb, b);
+    start_kernels(sb, b);
+    start_memory(sb, b);
+    sb_puts(sb, "    return IGRT_OK;\n}\n");
+    release_function(sb, b);
 }
 
 void gpu_locals(Writer *w, unsigned needs)

@@ -336,7 +336,7 @@ static void lib_prototypes(StrBuf *sb, const Bundle *b, Map *seen, const Block *
     }
 }
 
-static void opening(StrBuf *sb, Bundle *b)
+static void run_includes(StrBuf *sb, const Bundle *b)
 {
     sb_printf(sb, "/*\n * %s.c - the steps of ", b->name);
     print_comment_text(sb, b->source);
@@ -366,26 +366,11 @@ static void opening(StrBuf *sb, Bundle *b)
             "them. */\nextern const uint64_t %s_cpu_needs;\n"
             "const uint64_t %s_cpu_needs = IGRT_CPU_BUILT;\n",
             b->name, b->name, b->name);
-    Map seen = {0};
-    StrBuf libs = {0};
-    lib_prototypes(&libs, b, &seen, &b->p->main);
-    if (libs.len)
-        sb_printf(sb, "\n/* library kernels */\n%s", libs.data);
-    sb_free(&libs);
-    map_free(&seen);
-    if (b->nsym) {
-        sb_puts(sb, "\n/* places in ctx->sym */\nenum {\n");
-        for (int i = 0; i < b->c->nvar; i++) {
-            char name[VAR_NAME_BYTES + 8];
-            if (b->sym[i] >= 0)
-                sb_printf(sb, "    %s = %d,\n", sym_name(b, i, name), b->sym[i]);
-        }
-        sb_puts(sb, "};\n");
-    }
-    if (b->all_needs & NEED_WEIGHTS)
-        weight_offsets(sb, b);
-    if (b->gpu)
-        gpu_constants(sb, b);
+}
+
+/* done(), DONE() and RUN(): what steps say when they are done, and how threads share one. */
+static void step_macros(StrBuf *sb, const Bundle *b)
+{
     if (b->all_needs & NEED_PROFILE)
         sb_printf(
             sb,
@@ -418,6 +403,32 @@ static void opening(StrBuf *sb, Bundle *b)
             "        igrt_parallel(&ctx->config, kernel, &args, parts);                        \\\n"
             "        DONE(step, #kernel);                                                      \\\n"
             "    } while (0)\n");
+}
+
+static void opening(StrBuf *sb, Bundle *b)
+{
+    run_includes(sb, b);
+    Map seen = {0};
+    StrBuf libs = {0};
+    lib_prototypes(&libs, b, &seen, &b->p->main);
+    if (libs.len)
+        sb_printf(sb, "\n/* library kernels */\n%s", libs.data);
+    sb_free(&libs);
+    map_free(&seen);
+    if (b->nsym) {
+        sb_puts(sb, "\n/* places in ctx->sym */\nenum {\n");
+        for (int i = 0; i < b->c->nvar; i++) {
+            char name[VAR_NAME_BYTES + 8];
+            if (b->sym[i] >= 0)
+                sb_printf(sb, "    %s = %d,\n", sym_name(b, i, name), b->sym[i]);
+        }
+        sb_puts(sb, "};\n");
+    }
+    if (b->all_needs & NEED_WEIGHTS)
+        weight_offsets(sb, b);
+    if (b->gpu)
+        gpu_constants(sb, b);
+    step_macros(sb, b);
 }
 
 /* <name>_init.c: the other files may hold instructions that the processor lacks, so init lies in

@@ -81,34 +81,31 @@ static void group_table(StrBuf *sb, const Bundle *b, const PortGroup *groups, in
     sb_puts(sb, "};\n");
 }
 
-static void write_table(Bundle *b)
+static void table_includes(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool asks)
 {
-    StrBuf sb = {0};
-    const char *n = b->name, *u = b->upper;
-    const Bundle *gpu = gpu_part(b);
-    const char *member = b->half ? "of.gpu.gpu" : "gpu";
-    const bool asks = bundle_asks_machine(b->half ? &b->half[1] : b);
+    const char *n = b->name;
     sb_printf(
-        &sb,
+        sb,
         "/* table.c - what %s is, for programs that were not written for it: igrt_bundle. */\n"
         "#include <stddef.h>\n\n%s#include \"driver.h\"\n#include \"igrt_pool.h\"\n#include "
         "\"%s.h\"\n%s",
         n, gpu || asks ? arena_printf(b->a, "#include \"%s_igrt.h\"\n", n) : "", n,
         gpu ? arena_printf(b->a, "#include \"igrt_gpu_%s.h\"\n", gpu->target->name) : "");
     if (asks)
-        sb_puts(&sb, "#include \"igrt_cpu.h\"\n");
-    io_table(&sb, b, b->in, b->nin, "inputs");
-    io_table(&sb, b, b->out, b->nout, "outputs");
-    group_table(&sb, b, b->in_group, b->nin_group, "inputs");
-    group_table(&sb, b, b->out_group, b->nout_group, "outputs");
-    if (b->memory)
-        memory_table(&sb, b);
-    else
-        sb_printf(&sb,
+        sb_puts(sb, "#include \"igrt_cpu.h\"\n");
+}
+
+/* The model's functions, as the table has them: of contexts without a type. */
+static void table_calls(StrBuf *sb, const Bundle *b, const Bundle *gpu)
+{
+    const char *n = b->name, *u = b->upper;
+    const char *member = b->half ? "of.gpu.gpu" : "gpu";
+    if (!b->memory)
+        sb_printf(sb,
                   "\nstatic size_t arena_bytes(int threads)\n{\n    (void)threads;\n"
                   "    return %s_ARENA_BYTES(threads);\n}\n",
                   u);
-    sb_printf(&sb,
+    sb_printf(sb,
               "\nstatic igrt_status init(void *ctx, const igrt_config *config)\n{\n"
               "    return %s_init(ctx, config);\n}\n"
               "\nstatic igrt_status run(void *ctx, const void *in, void *out)\n{\n"
@@ -116,12 +113,12 @@ static void write_table(Bundle *b)
               "\nstatic igrt_status reset(void *ctx)\n{\n    return %s_reset(ctx);\n}\n",
               n, n, n);
     if (b->half)
-        sb_printf(&sb,
+        sb_printf(sb,
                   "\nstatic const char *target(const void *ctx)\n{\n"
                   "    return %s_target(ctx);\n}\n",
                   n);
     if (gpu) /* of halves only what asks for a GPU calls these */
-        sb_printf(&sb,
+        sb_printf(sb,
                   "\nstatic igrt_status memory(void *ctx, size_t bytes, const void *data, void "
                   "**memory)\n{\n"
                   "    igrt_gpu *const gpu = &((%s_ctx *)ctx)->%s;\n"
@@ -135,13 +132,20 @@ static void write_table(Bundle *b)
                   "    return igrt_gpu_finish(&((%s_ctx *)ctx)->%s);\n}\n",
                   n, member, n, member);
     if (b->has_selftest)
-        sb_printf(&sb,
+        sb_printf(sb,
                   "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n",
                   n);
-    sb_printf(&sb,
+    sb_printf(sb,
               "\nstatic void deinit(void *ctx)\n{\n    %s_deinit(ctx);\n}\n"
               "\nstatic const igrt_fault *fault(const void *ctx)\n{\n"
-              "    return &((const %s_ctx *)ctx)->fault;\n}\n"
+              "    return &((const %s_ctx *)ctx)->fault;\n}\n",
+              n, n);
+}
+
+static void model_record(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool asks)
+{
+    const char *n = b->name, *u = b->upper;
+    sb_printf(sb,
               "\nstatic const igrt_model model = {\n"
               "    .name = \"%s\",\n"
               "    .inputs = %s,\n    .n_inputs = %d,\n"
@@ -151,22 +155,22 @@ static void write_table(Bundle *b)
               "    .outputs_bytes = sizeof(%s_outputs),\n"
               "    .arena_align = %s_ARENA_ALIGN,\n"
               "%s",
-              n, n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n,
-              n, n, u,
+              n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n, n, n,
+              u,
               b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof "
                           "memory_bytes / sizeof *memory_bytes,\n"
                         : "    .arena_bytes = arena_bytes,\n");
     if (b->nin_group)
-        sb_printf(&sb, "    .input_groups = inputs_groups,\n    .n_input_groups = %d,\n",
+        sb_printf(sb, "    .input_groups = inputs_groups,\n    .n_input_groups = %d,\n",
                   b->nin_group);
     if (b->nout_group)
-        sb_printf(&sb, "    .output_groups = outputs_groups,\n    .n_output_groups = %d,\n",
+        sb_printf(sb, "    .output_groups = outputs_groups,\n    .n_output_groups = %d,\n",
                   b->nout_group);
     if (b->mode == WEIGHTS_BLOB)
-        sb_printf(&sb,
+        sb_printf(sb,
                   "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n",
                   n, u);
-    sb_printf(&sb,
+    sb_printf(sb,
               "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n  "
               "  .fault = fault,\n%s%s%s};\n"
               "\nconst igrt_table igrt_bundle = {\n"
@@ -182,6 +186,22 @@ static void write_table(Bundle *b)
               gpu ? "    .memory = memory,\n    .wait = wait,\n" : "",
               b->half ? "    .target = target,\n" : "",
               asks ? "    .cpu_name = igrt_cpu_name,\n" : "");
+}
+
+static void write_table(Bundle *b)
+{
+    StrBuf sb = {0};
+    const Bundle *gpu = gpu_part(b);
+    const bool asks = bundle_asks_machine(b->half ? &b->half[1] : b);
+    table_includes(&sb, b, gpu, asks);
+    io_table(&sb, b, b->in, b->nin, "inputs");
+    io_table(&sb, b, b->out, b->nout, "outputs");
+    group_table(&sb, b, b->in_group, b->nin_group, "inputs");
+    group_table(&sb, b, b->out_group, b->nout_group, "outputs");
+    if (b->memory)
+        memory_table(&sb, b);
+    table_calls(&sb, b, gpu);
+    model_record(&sb, b, gpu, asks);
     bundle_file(b, "host/table.c", &sb);
 }
 

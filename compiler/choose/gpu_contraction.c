@@ -305,6 +305,48 @@ static bool dots_of_tiles(Nest **dots, const View *v, const Buffer *const *bufs,
     return true;
 }
 
+/* What is no sum of products: a warp for each row, terms in parts that stand the other way round, or
+ * items as the results are stored. */
+static void choose_plain_opts(Nest **nest, const View *v)
+{
+    const Target *t = (*nest)->target;
+    bool done = false;
+    for (int warp = t->machine.joins_subgroups ? t->machine.subgroup : 1; warp && !done;
+         warp = warp > 1) {
+        Nest *rows = nest_clone(*nest);
+        done = keep(nest, rows, parts_rows(rows, v, warp) && !nest_fits(rows));
+    }
+    if (!done && t->machine.units) {
+        Nest *turned = nest_clone(*nest);
+        done = keep(nest, turned, parts_turned(turned, v) && !nest_fits(turned));
+    }
+    if (!done && t->machine.units)
+        (void)order_as_stored(*nest, v);
+}
+
+/* The axes of a tile: columns lie side by side in the result, along rows some factor is used
+ * again; -1: there is none. */
+static void tile_axes(const Nest *n, const View *v, int *rows, int *columns)
+{
+    const Kernel *k = n->k;
+    *rows = *columns = -1;
+    int64_t stride;
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if ((n->axis[axis].extent >= ITEMS || is_vector(n, v, v->range[i])) &&
+            access_stride(k, v->store[0], v->range[i], &stride) && stride == 1)
+            *columns = axis;
+    }
+    for (int i = 0; i < v->nrange && *columns >= 0; i++) {
+        int axis = nest_root(n, v->range[i]);
+        Node *c = k->axes[*columns].range;
+        if (axis != *columns && n->axis[axis].extent >= LEAST_ROWS &&
+            view_reuses(v, c, v->range[i]) &&
+            (*rows < 0 || n->axis[axis].extent > n->axis[*rows].extent))
+            *rows = axis;
+    }
+}
+
 void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
 {
     View v = kernel_view((*nest)->k);
@@ -322,23 +364,11 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
         v = kernel_view((*nest)->k);
     }
     if (!v.dot) {
-        const Target *t = (*nest)->target;
-        bool done = false;
-        for (int warp = t->machine.joins_subgroups ? t->machine.subgroup : 1; warp && !done;
-             warp = warp > 1) {
-            Nest *rows = nest_clone(*nest);
-            done = keep(nest, rows, parts_rows(rows, &v, warp) && !nest_fits(rows));
-        }
-        if (!done && t->machine.units) {
-            Nest *turned = nest_clone(*nest);
-            done = keep(nest, turned, parts_turned(turned, &v) && !nest_fits(turned));
-        }
-        if (!done && t->machine.units)
-            (void)order_as_stored(*nest, &v);
+        choose_plain_opts(nest, &v);
         return;
     }
     Nest *tiled = nest_clone(*nest);
-    int columns = tiled->target->machine.units ? parts_walked(tiled) : -1, rows = -1;
+    int columns = tiled->target->machine.units ? parts_walked(tiled) : -1, rows;
     if (keep(nest, tiled, columns >= 0 && !nest_fits(tiled))) {
         v = kernel_view((*nest)->k);
         parts_layouts(*nest, &v, bufs, -1, columns, want);
@@ -350,22 +380,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     join_columns(tiled, &v);
     const Kernel *k = tiled->k;
     v = kernel_view(k);
-    columns = -1;
-    int64_t stride;
-    for (int i = 0; i < v.nrange; i++) {
-        int axis = nest_root(tiled, v.range[i]);
-        if ((tiled->axis[axis].extent >= ITEMS || is_vector(tiled, &v, v.range[i])) &&
-            access_stride(k, v.store[0], v.range[i], &stride) && stride == 1)
-            columns = axis;
-    }
-    for (int i = 0; i < v.nrange && columns >= 0; i++) {
-        int axis = nest_root(tiled, v.range[i]);
-        Node *c = k->axes[columns].range;
-        if (axis != columns && tiled->axis[axis].extent >= LEAST_ROWS &&
-            view_reuses(&v, c, v.range[i]) &&
-            (rows < 0 || tiled->axis[axis].extent > tiled->axis[rows].extent))
-            rows = axis;
-    }
+    tile_axes(tiled, &v, &rows, &columns);
     if (columns >= 0 && rows < 0) {
         Nest *one = nest_clone(tiled);
         const int terms = parts_vector(one, &v, bufs, columns);

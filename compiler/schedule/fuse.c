@@ -185,6 +185,28 @@ static double lines(const Sched *s, double bytes)
     return ceil(bytes / s->target->machine.line);
 }
 
+/* Whether n is evaluated when the model is compiled, or stored wider than it is; compute: more than
+ * movement is saved. Readers see through movement; steps that read memory do not. */
+static void analyse_constant(Sched *s, Node *n, bool compute)
+{
+    Info *i = info_of(s, n);
+    bool may_fold = i->constant && (compute || i->root) && i->leaves > 0 && n->op != OP_CONST &&
+                    n->dtype != INGOT_INDEX;
+    const double bytes = may_fold ? node_bytes(n) : 0;
+    may_fold &= bytes > 0;
+    bool shrinks = may_fold && lines(s, bytes) <= lines(s, i->leaves);
+    bool unpacked = may_fold && !i->has_reduce && unpacking_pays(s, n, bytes, i->leaves);
+    i->foldable =
+        may_fold && (shrinks || ((!unpacked || 2 * bytes <= s->target->machine.level[0].bytes) &&
+                                 fold_pays(s, n, bytes, i->leaves)));
+    i->widened = !i->has_reduce && (is_widened(s, n, i->cost) || (unpacked && !i->foldable));
+    if (i->foldable)
+        i->why = shrinks ? "a constant, and no larger than what it is made of"
+                         : "a small constant that takes longer to compute than to read";
+    if (i->foldable && bytes < i->leaves)
+        i->leaves = bytes; /* what is made of it is compared with it */
+}
+
 /* What n's fused expression costs, given that its sources are decided. */
 static void analyse(Sched *s, Node *n)
 {
@@ -250,22 +272,7 @@ static void analyse(Sched *s, Node *n)
     i->most = extent_most(s, n);
     i->depth = depth + 1;
     i->has_reduce = reduce;
-    /* Readers see through movement; steps that read memory do not. */
-    bool may_fold = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST &&
-                    n->dtype != INGOT_INDEX;
-    const double bytes = may_fold ? node_bytes(n) : 0;
-    may_fold &= bytes > 0;
-    bool shrinks = may_fold && lines(s, bytes) <= lines(s, leaves);
-    bool unpacked = may_fold && !reduce && unpacking_pays(s, n, bytes, leaves);
-    i->foldable =
-        may_fold && (shrinks || ((!unpacked || 2 * bytes <= s->target->machine.level[0].bytes) &&
-                                 fold_pays(s, n, bytes, leaves)));
-    i->widened = !reduce && (is_widened(s, n, i->cost) || (unpacked && !i->foldable));
-    if (i->foldable)
-        i->why = shrinks ? "a constant, and no larger than what it is made of"
-                         : "a small constant that takes longer to compute than to read";
-    if (i->foldable && bytes < leaves)
-        i->leaves = bytes; /* what is made of it is compared with it */
+    analyse_constant(s, n, compute);
 }
 
 /* What is stored, and of what could have been: reduces, what several readers compute, that of which

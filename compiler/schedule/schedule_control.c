@@ -53,21 +53,16 @@ static void set_integer(Sched *s, Node *param, Node *integer)
              ((Placement){.node = param, .integer = integer}));
 }
 
-/* (cond, carried..., scan...) live in buffers; the body computes the next ones apart and copies
- * them over at its end, so that every read of an iteration sees the old values. */
-static void schedule_loop(BlockScope *at, Node *t)
+/* The buffers of what a loop carries and of what it collects, and of its condition (or NULL): with
+ * what they hold before the first iteration. */
+static Buffer *loop_buffers(BlockScope *at, Node *t, Buffer **tuple)
 {
     Sched *s = at->s;
-    Context *c = s->c;
     const Loop *loop = t->arg.ptr;
     struct Region *body = loop->body;
-    int nc = loop->ncarried, ntuple = nc + loop->nscan;
-    Buffer **tuple = NEWN(s->arena, Buffer *, ntuple + 1), *cond = NULL;
-    for (uint32_t i = 1 + (uint32_t)nc; i < t->nsrc; i++) /* captures */
-        if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
-            (void)schedule_buffer(at, t->src[i]);
-    bool cond_read = loop->has_cond;
-    if (cond_read) {
+    int nc = loop->ncarried;
+    Buffer *cond = NULL;
+    if (loop->has_cond) {
         cond = schedule_arena(at, body->param[1]);
         schedule_into(at, t->src[0], (StoredPlace){cond, NULL});
     }
@@ -82,6 +77,63 @@ static void schedule_loop(BlockScope *at, Node *t)
             dims[1 + d] = r->shape[d];
         tuple[nc + i] = buffer_new(s, BUF_ARENA, r->dtype, r->rank + 1, dims, t);
     }
+    return cond;
+}
+
+/* The body: results that are not those of before are computed apart, then copied to where the next
+ * iteration reads them, or to their place in what is collected. */
+static void loop_results(BlockScope *inner, const Loop *loop, Buffer *cond, Buffer **tuple)
+{
+    Sched *s = inner->s;
+    Context *c = s->c;
+    struct Region *body = loop->body;
+    int nc = loop->ncarried, nresult = body->nresult;
+    Buffer **next = NEWN(s->arena, Buffer *, nresult);
+    for (int i = 0; i < nresult; i++) {
+        bool unchanged = (i == 0 && (!cond || body->result[0] == body->param[1])) ||
+                         (i >= 1 && i <= nc && body->result[i] == body->param[1 + i]);
+        bool in_place =
+            i >= 1 && i <= nc &&
+            dies_in_updates(s, body->param[1 + i], body->result[i], nresult, body->result);
+        if (!unchanged)
+            next[i] = in_place ? tuple[i - 1] : schedule_arena(inner, body->result[i]);
+    }
+    int nwanted = 0;
+    Node **wanted = NEWN(s->arena, Node *, nresult);
+    Buffer **dest = NEWN(s->arena, Buffer *, nresult);
+    for (int i = 0; i < nresult; i++)
+        if (next[i]) {
+            wanted[nwanted] = body->result[i];
+            dest[nwanted++] = next[i];
+        }
+    schedule_block(inner, nwanted, wanted, dest, &body->require);
+    for (int i = 0; i < nresult; i++) {
+        if (!next[i] || (i >= 1 && i <= nc && next[i] == tuple[i - 1]))
+            continue;
+        Node *offset = idx(c, 0);
+        Buffer *to = i == 0 ? cond : tuple[i - 1];
+        if (i > nc) {
+            offset = loop->counter;
+            for (int j = 0; j < body->result[i]->rank; j++)
+                offset = idx_mul(c, offset, body->result[i]->shape[j]);
+        }
+        schedule_copy(inner, to, offset, next[i]);
+    }
+}
+
+/* (cond, carried..., scan...) live in buffers; the body computes the next ones apart and copies
+ * them over at its end, so that every read of an iteration sees the old values. */
+static void schedule_loop(BlockScope *at, Node *t)
+{
+    Sched *s = at->s;
+    const Loop *loop = t->arg.ptr;
+    struct Region *body = loop->body;
+    int nc = loop->ncarried, ntuple = nc + loop->nscan;
+    Buffer **tuple = NEWN(s->arena, Buffer *, ntuple + 1);
+    for (uint32_t i = 1 + (uint32_t)nc; i < t->nsrc; i++) /* captures */
+        if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
+            (void)schedule_buffer(at, t->src[i]);
+    Buffer *cond = loop_buffers(at, t, tuple);
     Step *step = schedule_step(at, STEP_LOOP);
     step->name = "loop";
     step_origins(s, step, t);
@@ -96,43 +148,12 @@ static void schedule_loop(BlockScope *at, Node *t)
     if (cond) {
         schedule_set_buffer(&inner, body->param[1], cond);
     } else {
-        set_integer(s, body->param[1], idx(c, 1));
+        set_integer(s, body->param[1], idx(s->c, 1));
         vec_push(s->arena, inner.made, inner.nmade, body->param[1]);
     }
     for (int i = 0; i < nc; i++)
         schedule_set_buffer(&inner, body->param[2 + i], tuple[i]);
-    int nresult = body->nresult;
-    Buffer **next = NEWN(s->arena, Buffer *, nresult);
-    for (int i = 0; i < nresult; i++) {
-        bool unchanged = (i == 0 && (!cond || body->result[0] == body->param[1])) ||
-                         (i >= 1 && i <= nc && body->result[i] == body->param[1 + i]);
-        bool in_place =
-            i >= 1 && i <= nc &&
-            dies_in_updates(s, body->param[1 + i], body->result[i], nresult, body->result);
-        if (!unchanged)
-            next[i] = in_place ? tuple[i - 1] : schedule_arena(&inner, body->result[i]);
-    }
-    int nwanted = 0;
-    Node **wanted = NEWN(s->arena, Node *, nresult);
-    Buffer **dest = NEWN(s->arena, Buffer *, nresult);
-    for (int i = 0; i < nresult; i++)
-        if (next[i]) {
-            wanted[nwanted] = body->result[i];
-            dest[nwanted++] = next[i];
-        }
-    schedule_block(&inner, nwanted, wanted, dest, &body->require);
-    for (int i = 0; i < nresult; i++) {
-        if (!next[i] || (i >= 1 && i <= nc && next[i] == tuple[i - 1]))
-            continue;
-        Node *offset = idx(c, 0);
-        Buffer *to = i == 0 ? cond : tuple[i - 1];
-        if (i > nc) {
-            offset = loop->counter;
-            for (int j = 0; j < body->result[i]->rank; j++)
-                offset = idx_mul(c, offset, body->result[i]->shape[j]);
-        }
-        schedule_copy(&inner, to, offset, next[i]);
-    }
+    loop_results(&inner, loop, cond, tuple);
     schedule_end(&inner);
     schedule_placed(s, t, ntuple, tuple);
     info_of(s, t)->tuple = tuple;

@@ -24,6 +24,31 @@ static int64_t arg_dim(Node *n, int i)
     return v;
 }
 
+static int64_t at(Node *n, const int64_t *x);
+
+/* Of a REDUCE: over all elements of its source whose other coordinates are x. */
+static int64_t reduced_at(Node *n, const int64_t *x)
+{
+    Node *s = n->src[0];
+    int64_t y[INGOT_MAX_RANK] = {0}, acc = 0, count = 1;
+    const int64_t axes = n->arg.i >> 8;
+    for (int i = 0; i < s->rank; i++)
+        count *= axes >> i & 1 ? dim(s, i) : 1;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t rest = k;
+        for (int i = s->rank - 1; i >= 0; i--) {
+            y[i] = x[i];
+            if (axes >> i & 1) {
+                y[i] = rest % dim(s, i);
+                rest /= dim(s, i);
+            }
+        }
+        const int64_t v = at(s, y);
+        acc = (n->arg.i & 0xff) == INGOT_REDUCE_ADD ? acc + v : k == 0 || v > acc ? v : acc;
+    }
+    return acc;
+}
+
 /* All test values are i64. */
 static int64_t at(Node *n, const int64_t *x)
 {
@@ -93,25 +118,7 @@ static int64_t at(Node *n, const int64_t *x)
             y[n->arg.i] -= dim(n->src[k], (int)n->arg.i);
         }
         break;
-    case OP_REDUCE: {
-        int64_t acc = 0, count = 1;
-        const int64_t axes = n->arg.i >> 8;
-        for (int i = 0; i < s->rank; i++)
-            count *= axes >> i & 1 ? dim(s, i) : 1;
-        for (int64_t k = 0; k < count; k++) {
-            int64_t rest = k;
-            for (int i = s->rank - 1; i >= 0; i--) {
-                y[i] = x[i];
-                if (axes >> i & 1) {
-                    y[i] = rest % dim(s, i);
-                    rest /= dim(s, i);
-                }
-            }
-            const int64_t v = at(s, y);
-            acc = (n->arg.i & 0xff) == INGOT_REDUCE_ADD ? acc + v : k == 0 || v > acc ? v : acc;
-        }
-        return acc;
-    }
+    case OP_REDUCE: return reduced_at(n, x);
     default: break;
     }
     fail_msg("op %s in a random graph", op_info[n->op].text);

@@ -89,6 +89,28 @@ const char *opt_no_room(Nest *n, const Opt *o, int more)
                    : NULL;
 }
 
+/* The axis that an opt names, which has a loop; or why it has none. THREAD may name several, a..b:
+ * the last one. */
+static const char *loop_of(Nest *n, const Opt *o, int *axis)
+{
+    const char *dots = o->kind == OPT_THREAD ? strstr(o->axis, "..") : NULL;
+    const char *name = dots ? dots + 2 : o->axis;
+    *axis = nest_find(n, name, strlen(name));
+    if (*axis < 0)
+        return opt_no_axis(n, "", name, strlen(name));
+    if (n->axis[*axis].scanned)
+        return opt_refuse(
+            n,
+            "%s %s: the axis is scanned: its loop runs in order, each element continues the last",
+            opt_name[o->kind], o->axis);
+    if (n->axis[*axis].extent == 1)
+        return opt_refuse(n, "no loop is left of axis '%s'", o->axis);
+    if (n->axis[*axis].bound && o->kind != OPT_STAGE)
+        return opt_refuse(n, "%s %s: the axis is bound: its iterations are no loop",
+                          opt_name[o->kind], o->axis);
+    return NULL;
+}
+
 static const char *apply(Nest *n, const Opt *o)
 {
     if (n->k->serial)
@@ -117,21 +139,10 @@ static const char *apply(Nest *n, const Opt *o)
         return opt_refuse(n, "%s %s: after TC come only ORDER%s, PREFETCH and %s",
                           opt_name[o->kind], o->axis, n->tc->lanes ? ", BIND" : "",
                           n->tc->lanes ? "STAGE" : "THREAD");
-    const char *dots = o->kind == OPT_THREAD ? strstr(o->axis, "..") : NULL;
-    const char *name = dots ? dots + 2 : o->axis;
-    int axis = nest_find(n, name, strlen(name));
-    if (axis < 0)
-        return opt_no_axis(n, "", name, strlen(name));
-    if (n->axis[axis].scanned)
-        return opt_refuse(
-            n,
-            "%s %s: the axis is scanned: its loop runs in order, each element continues the last",
-            opt_name[o->kind], o->axis);
-    if (n->axis[axis].extent == 1)
-        return opt_refuse(n, "no loop is left of axis '%s'", o->axis);
-    if (n->axis[axis].bound && o->kind != OPT_STAGE)
-        return opt_refuse(n, "%s %s: the axis is bound: its iterations are no loop",
-                          opt_name[o->kind], o->axis);
+    int axis;
+    const char *why = loop_of(n, o, &axis);
+    if (why)
+        return why;
     if (o->kind == OPT_THREAD)
         return opt_on_gpu(n) ? opt_refuse(n, "THREAD %s: a GPU has BIND", o->axis)
                              : opt_thread(n, o, axis);
@@ -151,7 +162,7 @@ static const char *apply(Nest *n, const Opt *o)
             "%s %s: what remains of %s is computed beside its vectors: no axis of results "
             "is taken apart after that",
             opt_name[o->kind], o->axis, n->axis[n->row].name);
-    const char *why = opt_no_room(n, o, 6);
+    why = opt_no_room(n, o, 6);
     if (why)
         return why;
     switch (o->kind) {
