@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Numbers above 8 in the passes that choose, schedule and rewrite: figures of machines belong in Machine (compiler/kernel/machine.h), not here.
+"""Numbers above 8 in the passes that choose, schedule and rewrite: figures of machines belong in
+Machine (compiler/kernel/machine.h), not here.
 
-    constants.py            fails if there are more than MOST, or one of no reason, or a reason of no number
+    constants.py            fails if there are more than MOST, or one of no reason, or a reason of
+                            no number
     constants.py --list     prints them
 
-A named constant counts once, a number in an expression once in each file. Apart are bounds of arrays (in brackets of a declaration, the room
-that is allocated, a name that is such a bound) and rows of tables.
+A named constant counts once, a number in an expression once in each file. Apart are bounds of
+arrays (in brackets of a declaration, the room that is allocated, a name that is such a bound) and
+rows of tables.
 """
 
 import pathlib
@@ -128,7 +131,8 @@ REASONS = {
 
 
 def plain(text):
-    """Without comments, strings and lines of the preprocessor but for constants; lines stay where they are."""
+    """Without comments, strings and lines of the preprocessor but for constants; lines stay where
+    they are."""
     blank = lambda m: re.sub(r"[^\n]", " ", m.group())
     text = re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.S)
     text = re.sub(r'"(\\.|[^"\\\n])*"' + r"|'(\\.|[^'\\\n])+'", blank, text)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Do docs and comments speak of what there is?
 
-In README.md and docs/*.md each file that `backticks` or a link name is one of the tree, or one that some source writes or includes;
-each `function()` is a word of some source. So is each file that the comments of C sources name. Of names that hold a placeholder
-(<name>, NAME, a bundle's model_) what is left is looked for. They tell of each option of the command line, matrix unit and status of
-a bundle, opt and folder of the compiler, headings that links name are there, and there are as many operators as README.md says.
-A file whose first line names one names itself. docs/architecture.md is what one reads first, and stays as short as that wants.
+In README.md and docs/*.md each file that `backticks` or a link name is one of the tree, or one that
+some source writes or includes; each `function()` is a word of some source. So is each file that the
+comments of C sources name. Of names that hold a placeholder (<name>, NAME, a bundle's model_) what
+is left is looked for. They tell of each option of the command line, matrix unit and status of a
+bundle, opt and folder of the compiler, headings that links name are there, and there are as many
+operators as README.md says. A file whose first line names one names itself. docs/architecture.md is
+what one reads first, and stays as short as that wants.
 """
 
 import os

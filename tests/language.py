@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Is what a language spells in its record alone?
 
-The renderer is one for all languages (codegen/render/language.h): its files have no word of CUDA's or OpenCL's in what they write, and
-those that every language goes through none of C's either, whose declarations, casts, choices and literals are in language_c.c.
+The renderer is one for all languages (codegen/render/language.h): its files have no word of CUDA's
+or OpenCL's in what they write, and those that every language goes through none of C's either, whose
+declarations, casts, choices and literals are in language_c.c.
 """
 
 import pathlib

@@ -3,9 +3,10 @@
 
     rooms.py --build build [-v]
 
-The libraries of the tree lie on top of each other; what a library may see is what target_link_libraries() of the CMake files
-says, and what that brings. A static library that calls upwards may link all the same, where something else has brought the
-object that it wants. So the names that each library lacks, as nm tells them, are looked for in those that it does not see.
+The libraries of the tree lie on top of each other; what a library may see is what
+target_link_libraries() of the CMake files says, and what that brings. A static library that calls
+upwards may link all the same, where something else has brought the object that it wants. So the
+names that each library lacks, as nm tells them, are looked for in those that it does not see.
 Prints each such name with both objects, and their number: 0 is what is wanted.
 """
 

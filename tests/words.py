@@ -35,7 +35,8 @@ LONG = "render_statement emit_reduce run load_through_shared".split()
 
 
 def plain(text):
-    """Comments, strings and lines of the preprocessor become spaces: what is left stays in place."""
+    """Comments, strings and lines of the preprocessor become spaces: what is left stays in
+    place."""
 
     def blank(m):
         return re.sub(r"[^\n]", " ", m[0])

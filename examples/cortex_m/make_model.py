@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""A keyword-spotting network small enough to be trained here, quantised to 8 bits as QDQ: DIR/model.onnx and DIR/test_data_set_0.
+"""A keyword-spotting network small enough to be trained here, quantised to 8 bits as QDQ:
+DIR/model.onnx and DIR/test_data_set_0.
 
     make_model.py DIR
 
-A sound is 49 frames of 10 bands. There are four "words": a tone that rises, one that falls, two beats, noise. Two convolutions with drawn
-weights make features of it, of which a layer that is fitted by least squares makes scores.
+A sound is 49 frames of 10 bands. There are four "words": a tone that rises, one that falls, two
+beats, noise. Two convolutions with drawn weights make features of it, of which a layer that is
+fitted by least squares makes scores.
 """
 
 import pathlib

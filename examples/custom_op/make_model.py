@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes FOLDER/model.onnx, a network with two operators of its own, and data in FOLDER/test_data_set_0.
+"""Writes FOLDER/model.onnx, a network with two operators of its own, and data in
+FOLDER/test_data_set_0.
 
 python make_model.py FOLDER
 """

@@ -91,7 +91,8 @@ def gradients(p, x, label):
 
 
 def moved(x):
-    """The pictures as other hands would write them: turned, slanted, narrower, moved by parts of a pixel, lighter."""
+    """The pictures as other hands would write them: turned, slanted, narrower, moved by parts of a
+    pixel, lighter."""
     n = len(x)
     turn, slant = RNG.uniform(-0.2, 0.2, n), RNG.uniform(-0.3, 0.3, n)
     wide, high = RNG.uniform(0.8, 1.2, n), RNG.uniform(0.9, 1.1, n)

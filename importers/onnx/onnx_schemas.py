@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Renews the .def files from operator schemas: those of the onnx package, and ONNX Runtime's own, of which only what
-onnx_ops.def names.
+"""Renews the .def files from operator schemas: those of the onnx package, and ONNX Runtime's own,
+of which only what onnx_ops.def names.
 
     onnx_schemas.py > onnx_schemas.def
     onnx_schemas.py --microsoft > onnx_ms_schemas.def       needs onnxruntime
@@ -48,7 +48,8 @@ CLASSES = {  # from wide to narrow: the first that fits is taken
 
 
 def words(types):
-    """One input: classes and types joined by '+'; * where it may be something else than a tensor."""
+    """One input: classes and types joined by '+'; * where it may be something else than a
+    tensor."""
     types = {t.removeprefix("tensor(").removesuffix(")") for t in types}
     if any("(" in t for t in types):
         return "*"

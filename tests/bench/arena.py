@@ -4,10 +4,10 @@
     arena.py --ingot build/ingot [--target c:native] MODEL.onnx[=MB] ...
     arena.py --ingot build/ingot --presets MODEL.onnx ...
 
-One line a model: bytes of the arena (its inputs and outputs apart) and of the weights, of the emitted C, the steps by
-kind, and how long the compiler took. With =MB the arena may have that many megabytes (1e6): the status is 1 if one has more.
-With --presets the steps under each preset of --fuse; the status is 1 unless `all` has at least 20 % fewer than `auto` in
-half of the models.
+One line a model: bytes of the arena (its inputs and outputs apart) and of the weights, of the
+emitted C, the steps by kind, and how long the compiler took. With =MB the arena may have that many
+megabytes (1e6): the status is 1 if one has more. With --presets the steps under each preset of
+--fuse; the status is 1 unless `all` has at least 20 % fewer than `auto` in half of the models.
 """
 
 import argparse

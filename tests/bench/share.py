@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """How much of one core's multiply-adds, or of the bandwidth that feeds it, a model's kernels reach.
 
-    share.py --ingot build/ingot [--bench build/tests/bench [--prepared]] [--kernels conv] [--bar 88] [--rounds 3] [--seconds 1]
-             [--target c:native] MODEL.onnx ...
+    share.py --ingot build/ingot [--bench build/tests/bench [--prepared]] [--kernels conv] [--bar
+             88] [--rounds 3] [--seconds 1] [--target c:native] MODEL.onnx ...
 
-One line a kernel, equal ones joined: steps, milliseconds, GFLOP/s, and the share of the roof that is nearer to it; then what the named kernels
-reach of the multiply-adds, weighted by their time. Kernels and roof are measured in turns (`ingot bench --per-kernel`, --rounds times), and the
-best of each counts. Operations are those that the kernel does: of a convolution in fewer products, of these.
+One line a kernel, equal ones joined: steps, milliseconds, GFLOP/s, and the share of the roof that
+is nearer to it; then what the named kernels reach of the multiply-adds, weighted by their time.
+Kernels and roof are measured in turns (`ingot bench --per-kernel`, --rounds times), and the best of
+each counts. Operations are those that the kernel does: of a convolution in fewer products, of
+these.
 
-With --bench the cases of that program that have a bar come first, so that one command shows products, vectors, windows and a network's
-convolutions beside what the core can do; --prepared: `bench --prepare --barred` has built them. Ends with 1 where one of those or a model
-is below its bar.
+With --bench the cases of that program that have a bar come first, so that one command shows
+products, vectors, windows and a network's convolutions beside what the core can do; --prepared:
+`bench --prepare --barred` has built them. Ends with 1 where one of those or a model is below its
+bar.
 """
 
 import argparse
@@ -48,7 +51,8 @@ def profile(ingot, model, target, seconds):
 
 
 def kernels_of(ingot, model, target, seconds, rounds):
-    """The best of some runs: peak in GFLOP/s; by name, [steps, ms, 1e6 operations, roof, share of it * ms]"""
+    """The best of some runs: peak in GFLOP/s; by name, [steps, ms, 1e6 operations, roof, share of
+    it * ms]"""
     peak, steps = 0.0, {}
     for _ in range(rounds):
         now, kernels = profile(ingot, model, target, seconds)

@@ -10,7 +10,8 @@
         page.screenshot("page.png")
 
 The protocol goes through two pipes (--remote-debugging-pipe): JSON, each message ended by a zero
-byte. `page.errors` collects exceptions and console errors. Raises Missing where there is no Chromium.
+byte. `page.errors` collects exceptions and console errors. Raises Missing where there is no
+Chromium.
 """
 
 import base64

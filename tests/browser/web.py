@@ -3,8 +3,9 @@
 
     web.py --ingot build/ingot
 
-A headless Chromium gets real input events: the ten digits are drawn by the mouse, a large 3 and a small one in a corner, a 3 by a
-finger; each has to be read. Clear, Escape, a tap, and drawing on after leaving the paper work; a missing module is told of.
+A headless Chromium gets real input events: the ten digits are drawn by the mouse, a large 3 and a
+small one in a corner, a 3 by a finger; each has to be read. Clear, Escape, a tap, and drawing on
+after leaving the paper work; a missing module is told of.
 
 Exit status 77, skipped: there is no Chromium, or no clang for wasm.
 """
@@ -22,7 +23,8 @@ from chromium import Chromium, Failed, Missing, serve
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "examples/web/build.sh"
 
-# each stroke is a list of corners in percent of the box; the mouse goes from one to the next in small steps
+# each stroke is a list of corners in percent of the box; the mouse goes from one to the next in
+# small steps
 DIGITS = {
     0: [
         [

@@ -178,7 +178,8 @@ def run_time(work):
 
 
 def from_c(ingot, work, name):
-    """The bundle of a network written in C, one with weights from safetensors: the programs of examples/, beside ingot."""
+    """The bundle of a network written in C, one with weights from safetensors: the programs of
+    examples/, beside ingot."""
     out, built = work / name.replace(".", "_"), pathlib.Path(ingot).resolve().parent / "examples"
     if name == "mlp.c":
         call(built / "example_mlp", out)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A bundle in other people's builds: for microcontrollers by its Makefile alone, two in one program, installed by its CMake, and in the
-packages of --package.
+"""A bundle in other people's builds: for microcontrollers by its Makefile alone, two in one
+program, installed by its CMake, and in the packages of --package.
 
     builds.py --ingot build/ingot
 """
@@ -155,7 +155,8 @@ def two(compile, work):
 
 
 def windows(compile, work):
-    """mingw's C compiler takes the model, the threads' header and the reader of weights; wine runs the program."""
+    """mingw's C compiler takes the model, the threads' header and the reader of weights; wine runs
+    the program."""
     if not shutil.which("x86_64-w64-mingw32-gcc"):
         print("windows: skipped, there is no x86_64-w64-mingw32-gcc")
         return
@@ -239,7 +240,8 @@ STUB_HEADERS = {
 
 
 def microsoft(compile, work):
-    """A bundle of c:c99 in a compiler that has neither `restrict`, attributes, arrays of variable length nor any other word of gcc's."""
+    """A bundle of c:c99 in a compiler that has neither `restrict`, attributes, arrays of variable
+    length nor any other word of gcc's."""
     if not shutil.which("clang"):
         print("microsoft: skipped, there is no clang")
         return

@@ -3,17 +3,25 @@
 
     checks.py --ingot build/ingot [CHECK...]    all checks unless some are named
 
-    beside      `ingot run` and `verify` compare with outputs beside the inputs: errors, nan, infinity, zeros, shapes
+    beside      `ingot run` and `verify` compare with outputs beside the inputs: errors, nan,
+                infinity, zeros, shapes
     half        `ingot verify` judges 16-bit floats
-    rounded     where a rewrite rounds at other places, `verify` prints what that makes of the outputs
-    selftest    a bundle without golden data has a status for that, and compile a note; --selftest DIR gives it some
-    folded      library kernels of constants run when the model is compiled: no call is left, and no run-time dim
-    sums        sums of integers beyond 2^24, which f32 has not all of: exact where the graph is of integers; rounded once where
-                it asks for f32; rounded at each term where a scale varies along the sum
-    extremes    the index of the greatest and the least, first and last: ties, NaN, infinities, in vectors and beside them
-    indices     -DMODEL_CHECK=1: an index from data that is out of range ends the run, with node and value; in loops,
-                fused and vectorised kernels, scatters; in a release the results are defined
-    empties     an axis that is empty in a run: what takes an element of it ends the run, and nothing is read beside the buffers
+    rounded     where a rewrite rounds at other places, `verify` prints what that makes of the
+                outputs
+    selftest    a bundle without golden data has a status for that, and compile a note; --selftest
+                DIR gives it some
+    folded      library kernels of constants run when the model is compiled: no call is left, and no
+                run-time dim
+    sums        sums of integers beyond 2^24, which f32 has not all of: exact where the graph is of
+                integers; rounded once where it asks for f32; rounded at each term where a scale
+                varies along the sum
+    extremes    the index of the greatest and the least, first and last: ties, NaN, infinities, in
+                vectors and beside them
+    indices     -DMODEL_CHECK=1: an index from data that is out of range ends the run, with node and
+                value; in loops, fused and vectorised kernels, scatters; in a release the results
+                are defined
+    empties     an axis that is empty in a run: what takes an element of it ends the run, and
+                nothing is read beside the buffers
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -211,7 +219,8 @@ def sums(ingot, work):
 
 
 def half(ingot, work):
-    """Networks of f16 and bf16, whose results are rounded differently in the program and in the interpreter."""
+    """Networks of f16 and bf16, whose results are rounded differently in the program and in the
+    interpreter."""
     rng = np.random.default_rng(1)
     for t in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
         w = numpy_helper.to_array(
@@ -233,7 +242,8 @@ def half(ingot, work):
 
 
 def rounded(ingot, work):
-    """Scales leave a sum of integers; without that rewrite, and where there is none to do, there is nothing to tell."""
+    """Scales leave a sum of integers; without that rewrite, and where there is none to do, there is
+    nothing to tell."""
     f, rng = TensorProto.FLOAT, np.random.default_rng(1)
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "sx", "zx"], ["q"], "quantize"),
@@ -492,7 +502,8 @@ def indices(ingot, work):
     flags_of = (STRICT, f"-O0 {SANITIZE[4:]} -Wall -Wextra -Werror")
 
     def case(nodes, index, bad, says, weights=(), shape=None, x=(4, 6), flags=()):
-        """A model of ids and x, good for index and refused for each of bad with `says`; the same bytes with and without checks."""
+        """A model of ids and x, good for index and refused for each of bad with `says`; the same
+        bytes with and without checks."""
         nonlocal count
         index = np.asarray(index)
         path = model(
@@ -573,7 +584,8 @@ def indices(ingot, work):
         ["'set' (ScatterND)", "-4..3"],
         {"v": np.ones((2, 6), np.float32)},
     )
-    # read by a sum and by a product of matrices, computed from data, and only where a pad does not fill
+    # read by a sum and by a product of matrices, computed from data, and only where a pad does not
+    # fill
     case(
         [
             node("Gather", ["table", "ids"], ["e"], "emb"),

@@ -3,11 +3,14 @@
 
     cpp.py --ingot build/ingot
 
-    headers     every header that a user may include, alone: C99 and C11, C++98 to C++20, g++ and clang++, without a warning
-    program     <name>.hpp: containers, moves, two models, weights from a file, memories; mistakes are told, by exceptions and without
+    headers     every header that a user may include, alone: C99 and C11, C++98 to C++20, g++ and
+                clang++, without a warning
+    program     <name>.hpp: containers, moves, two models, weights from a file, memories; mistakes
+                are told, by exceptions and without
     shapes      run-time dims, sequences and optionals through <name>.hpp
 
-INGOT_ALL=1 takes every pair of a compiler and a standard, else the oldest with g++ and the newest with clang++.
+INGOT_ALL=1 takes every pair of a compiler and a standard, else the oldest with g++ and the newest
+with clang++.
 
 Exit status 77, skipped: there is no Python with onnx, or no C++ compiler.
 """

@@ -3,10 +3,14 @@
 
     cpu.py --ingot build/ingot [CHECK...]        all checks unless some are named
 
-    for_any     what runs before init has asked holds no instruction of the target's, by make, by CMake and in `ingot run`, for one target and two
-    older       x86-64-v3 and -v4 on a Nehalem: init says what is missing, and so do the driver and selftest (qemu-x86_64)
-    newer       the same programs where there is everything (qemu-x86_64 -cpu max; without QEMU, here)
-    arm         armv8.2-a+dotprod on a Cortex-A53 and on a Cortex-A76 (qemu-aarch64, aarch64-linux-gnu-gcc)
+    for_any     what runs before init has asked holds no instruction of the target's, by make, by
+                CMake and in `ingot run`, for one target and two
+    older       x86-64-v3 and -v4 on a Nehalem: init says what is missing, and so do the driver and
+                selftest (qemu-x86_64)
+    newer       the same programs where there is everything (qemu-x86_64 -cpu max; without QEMU,
+                here)
+    arm         armv8.2-a+dotprod on a Cortex-A53 and on a Cortex-A76 (qemu-aarch64,
+                aarch64-linux-gnu-gcc)
     packages    --package leaves flags to the build, whatever the target
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -27,7 +31,8 @@ import objects
 FEATURE = 22
 X86 = platform.machine() == "x86_64"
 V3 = ("avx2", "fma", "f16c", "avx", "bmi1", "bmi2", "lzcnt", "movbe")
-# VEX and EVEX instructions begin with v, others that x86-64 lacks have names of their own; verr, verw are old.
+# VEX and EVEX instructions begin with v, others that x86-64 lacks have names of their own; verr,
+# verw are old.
 NEW = re.compile(
     r"^\s*[0-9a-f]+:\t(v(?!err|erw)\w+|andn|bextr|blsi|blsmsk|blsr|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|lzcnt|movbe|popcnt|tile\w+)\b",
     re.M,

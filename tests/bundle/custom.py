@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Custom operators (docs/custom_ops.md): examples/custom_op compiled, verified, run and linked beside itself; states,
-sizes known at run time and folding; functions of one element within kernels; and wrong uses, each of which ends in one message with file, line and node.
+"""Custom operators (docs/custom_ops.md): examples/custom_op compiled, verified, run and linked
+beside itself; states, sizes known at run time and folding; functions of one element within kernels;
+and wrong uses, each of which ends in one message with file, line and node.
 
     custom.py --ingot build/ingot
 """
@@ -146,7 +147,8 @@ def example(ingot, work):
 
 
 def kinds(ingot, work):
-    """A state, dims by expressions, several outputs and types; a source whose content changes; folding."""
+    """A state, dims by expressions, several outputs and types; a source whose content changes;
+    folding."""
     source = work / "kinds.c"
     source.write_text("""#include <stdbool.h>
 #include <stdint.h>
@@ -222,7 +224,8 @@ void f(const int32_t *x, int64_t n_x, int32_t k, int64_t *y, bool *big, int64_t 
     expect("crash", done.returncode == 5 and "signal" in done.stderr, done)
 
 
-# Functions of one element, of every type that lanes hold and of some that they do not; names and macros of both files clash.
+# Functions of one element, of every type that lanes hold and of some that they do not; names and
+# macros of both files clash.
 FIRST = """#include <stdbool.h>
 #include <stdint.h>
 #define N 3

@@ -3,9 +3,11 @@
 
     drawn.py --ingot build/ingot [CHECK...]     all checks unless some are named
 
-    numbers     each run draws others; a reset, another process and verify draw the same; --seed changes those of no seed
+    numbers     each run draws others; a reset, another process and verify draw the same; --seed
+                changes those of no seed
     dropout     training_mode known at run time only: what the mask keeps is scaled, or all passes
-    words       string tensors as inputs, outputs and constants; --string-bytes too small is a status; verify agrees
+    words       string tensors as inputs, outputs and constants; --string-bytes too small is a
+                status; verify agrees
 
 Exit status 77, skipped: there is no Python with onnx.
 """

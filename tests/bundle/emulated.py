@@ -1,4 +1,5 @@
-"""What the checks of emulator.py share: small models, and a bundle in the emulator beside the same in C."""
+"""What the checks of emulator.py share: small models, and a bundle in the emulator beside the same
+in C."""
 
 import sys
 
@@ -105,7 +106,8 @@ class Pair:
 
 
 def beside(ingot, work, name, target, made, tolerance, wanted=(), options=()):
-    """The bundle for the target, emulated: results, relative to the range; wanted: what the text has to have."""
+    """The bundle for the target, emulated: results, relative to the range; wanted: what the text
+    has to have."""
     pair, folder = (
         Pair(ingot, work, name, target, made, tolerance, options),
         work / f"{name}_driver",

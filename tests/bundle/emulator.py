@@ -1,21 +1,28 @@
 #!/usr/bin/env python3
-"""The text of CUDA kernels, run without a GPU: what a whole bundle computes beside the same model in C.
+"""The text of CUDA kernels, run without a GPU: what a whole bundle computes beside the same model
+in C.
 
     emulator.py --ingot build/ingot [CHECK...]
 
-An emitted .cu becomes C++ (tests/emulator/), and runs from the first item on and from the last. The interpreter of statements knows what the
-statements mean; this finds what the text and the headers that it calls (igrt_mma.h, igrt_wgmma.h, igrt_run.h) make of them: which item has which
-element of a fragment, what items swap, where a cluster's groups put what they give, which phase of a token is waited for.
+An emitted .cu becomes C++ (tests/emulator/), and runs from the first item on and from the last. The
+interpreter of statements knows what the statements mean; this finds what the text and the headers
+that it calls (igrt_mma.h, igrt_wgmma.h, igrt_run.h) make of them: which item has which element of a
+fragment, what items swap, where a cluster's groups put what they give, which phase of a token is
+waited for.
 
-    products   of f16, bf16 and f32 by mma.sync, with operands by rows and by columns, and lines that are no multiple of 16 bytes
-    bytes      products and convolutions of i8 and u8 by mma.sync, whose results are those of C to the bit: with signs and without, zero points that
-               windows are padded with, operands by rows and by columns
-    sums       what is added to products of mma.sync and of warpgroups: in memory of its own and in the result's, with ends that fill no block
+    products   of f16, bf16 and f32 by mma.sync, with operands by rows and by columns, and lines
+               that are no multiple of 16 bytes
+    bytes      products and convolutions of i8 and u8 by mma.sync, whose results are those of C to
+               the bit: with signs and without, zero points that windows are padded with, operands
+               by rows and by columns
+    sums       what is added to products of mma.sync and of warpgroups: in memory of its own and in
+               the result's, with ends that fill no block
     windows    convolutions, by groups of a cluster that share the terms, too
     attention  rows of scores in registers, of f16 and f32
     vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a
     boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32
-    branches   an If, a Loop that ends by a condition, one inside the other: as nodes of a graph, and where the host asks
+    branches   an If, a Loop that ends by a condition, one inside the other: as nodes of a graph,
+               and where the host asks
     faults     a wait, a fence, a phase, a barrier that is not as it should be: each is found
     items      norms, softmax, pools, depthwise windows, a small sum that results share
 
@@ -97,7 +104,8 @@ def products(ingot, work):
 
 
 def residuals(dtype, rows, columns, terms=64, more=()):
-    """A product that a second one is added to, in its memory, whose sum a third one takes and adds an operand to; with biases, and a value that is used twice."""
+    """A product that a second one is added to, in its memory, whose sum a third one takes and adds
+    an operand to; with biases, and a value that is used twice."""
     number = np.float16 if dtype == H else np.float32
     nodes = [
         ("MatMul", ["x", "w"], "p"),
@@ -158,7 +166,8 @@ def sums(ingot, work):
 
 
 def quantized(op, x, y, shape, dtypes, zeros, bias=(), **attributes):
-    """A QLinearConv or QLinearMatMul from x to y, and its constants: types and zero points are of x, of the weights and of y."""
+    """A QLinearConv or QLinearMatMul from x to y, and its constants: types and zero points are of
+    x, of the weights and of y."""
     rng, name = np.random.default_rng(2), {I: np.int8, U: np.uint8}
     low = {I: -128, U: 0}[dtypes[1]]
     values = {
@@ -435,7 +444,8 @@ def vectors(ingot, work):
 
 
 def items(ingot, work):
-    """A block of a network with depthwise windows and a scale of channels, and of one with norms."""
+    """A block of a network with depthwise windows and a scale of channels, and of one with
+    norms."""
     pads = {"pads": [1, 1, 1, 1], "group": 48}
     scale = [
         ("GlobalAveragePool", ["d"], "m"),

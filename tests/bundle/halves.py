@@ -3,13 +3,17 @@
 
     halves.py --ingot build/ingot [CHECK...]     all checks unless some are named
 
-    chosen      which half runs: the GPU's where there is one (cuda_stub.c, which writes calls down, is the driver), else that of C, which gives
-                the bytes of a bundle for C; who asks for a GPU that there is not gets a status; several contexts in one program
-    strict      builds without a warning as C99 under gcc and clang; under sanitizers, with a driver and without
-    weights     as arrays, as a file and linked in: the same results; what both halves read is in the file once
+    chosen      which half runs: the GPU's where there is one (cuda_stub.c, which writes calls down,
+                is the driver), else that of C, which gives the bytes of a bundle for C; who asks
+                for a GPU that there is not gets a status; several contexts in one program
+    strict      builds without a warning as C99 under gcc and clang; under sanitizers, with a driver
+                and without
+    weights     as arrays, as a file and linked in: the same results; what both halves read is in
+                the file once
     sizes       run-time dims and a state that grows, in either half
     built       by CMake, from C++, as a shared library from Python
-    decided     the same bytes from the same input, and from the decisions that were saved; what is refused
+    decided     the same bytes from the same input, and from the decisions that were saved; what is
+                refused
     opencl      the same with OpenCL, on whatever device there is
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -38,7 +42,8 @@ VECTORS = (
 )
 DEVICE, CONFIG, BUILD = 16, 2, 17
 
-# PROGRAM TARGET GPU FLAGS: which half runs and what y is of each context, "-" where nothing is asked; two contexts, the second one on C
+# PROGRAM TARGET GPU FLAGS: which half runs and what y is of each context, "-" where nothing is
+# asked; two contexts, the second one on C
 PROGRAM = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -324,7 +329,8 @@ def strict(ingot, work):
 
 
 def embedding(work):
-    """A table that is looked up: it lies as it is, on whatever machine; and a product, whose weights do not."""
+    """A table that is looked up: it lies as it is, on whatever machine; and a product, whose
+    weights do not."""
     rng = np.random.default_rng(3)
     table = rng.standard_normal((500, 64)).astype(np.float32)
     w = rng.standard_normal((64, 96)).astype(np.float32)

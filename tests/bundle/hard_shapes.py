@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes small models of the shapes that are hard for a compiler ahead of time, with data, as cases.
+"""Writes small models of the shapes that are hard for a compiler ahead of time, with data, as
+cases.
 
     hard_shapes.py OUT      OUT/dim/NAME, OUT/plain/NAME: model.onnx and test_data_set_N/
 
 dim/    a run-time dim: to be compiled with --dim batch=1..8
-plain/  loops with carried values and a condition, branches, sizes that the data decides, layers that share a kernel
+plain/  loops with carried values and a condition, branches, sizes that the data decides, layers
+that share a kernel
 """
 
 import pathlib
@@ -137,8 +139,8 @@ def batch_conv(out):
 
 
 def batch_blocks(out):
-    """Axes of 4 and 8 elements for each of a batch: whole vectors and copies fill them, and nothing is left. Rows of elements that are
-    repeated, where what is left reads one element or none."""
+    """Axes of 4 and 8 elements for each of a batch: whole vectors and copies fill them, and nothing
+    is left. Rows of elements that are repeated, where what is left reads one element or none."""
     k, double = np.arange(1, 9, dtype=np.float32), TensorProto.DOUBLE
 
     def softmax(v, axis):
@@ -319,7 +321,8 @@ def tiles(out):
 
 
 def wide(out):
-    """A product with so many results that a GPU's groups have tiles of them, whose operands they share; nothing fills a block."""
+    """A product with so many results that a GPU's groups have tiles of them, whose operands they
+    share; nothing fills a block."""
     a, b = whole(1509, 17), whole(17, 1481)
     write(
         out,
@@ -333,7 +336,8 @@ def wide(out):
 
 
 def rows(out):
-    """Few results of many terms each, which the items of a GPU's groups share: sums, maxima and their places, a product with one row."""
+    """Few results of many terms each, which the items of a GPU's groups share: sums, maxima and
+    their places, a product with one row."""
     x, w = whole(6, 1000), whole(512, 100)
     v = whole(1, 512)
     nodes = [
@@ -362,7 +366,8 @@ def rows(out):
 
 
 def scales(out):
-    """Layers that are equal but for the scales and zero points they are quantised with: one kernel, whose arguments these are."""
+    """Layers that are equal but for the scales and zero points they are quantised with: one kernel,
+    whose arguments these are."""
     h = whole(2, 16) * np.float32(8)
     x, nodes, weights = h.copy(), [], []
     for i, (scale, zero) in enumerate(((0.5, 3), (2, 120), (16, 77), (32, 90), (64, 100))):
@@ -410,8 +415,9 @@ def scales(out):
 
 
 def numbers(out):
-    """Parts that are equal but for their numbers, and some whose numbers are of another kind: zeros, which are no arguments; one number twice, where others
-    have two; divisors by which a division is a product; zero points."""
+    """Parts that are equal but for their numbers, and some whose numbers are of another kind:
+    zeros, which are no arguments; one number twice, where others have two; divisors by which a
+    division is a product; zero points."""
     kinds = [
         (
             ("Mul", "Add"),

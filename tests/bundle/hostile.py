@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Names that would break out of what they are written into, through every file that is emitted, in every language.
+"""Names that would break out of what they are written into, through every file that is emitted, in
+every language.
 
 hostile.py --ingot build/ingot
 
-c          bundles as C and C++ by gcc and clang with all warnings: weights in each way, sizes, states, custom operators, a
-           selftest, halves for a GPU, kernels for OpenCL and CUDA; what run and verify say
+c          bundles as C and C++ by gcc and clang with all warnings: weights in each way, sizes,
+           states, custom operators, a selftest, halves for a GPU, kernels for OpenCL and CUDA; what
+           run and verify say
 builds     make -n, cmake and the packages' files
 told       the report's page, JSON, Graphviz, dumps, .sched (saved and read again), audit
 """
@@ -173,7 +175,8 @@ def save(path, graph, domains=()):
 
 
 def every(path):
-    """Each name as an input's, a node's, an initializer's and an output's; few sizes, so that kernels are shared."""
+    """Each name as an input's, a node's, an initializer's and an output's; few sizes, so that
+    kernels are shared."""
     nodes, inputs, outputs, data = [], [], [], []
     for i, name in enumerate(HOSTILE):
         h, y, w = name + "\u00a0h", name + "'", name + "w"
@@ -240,7 +243,8 @@ float %s(float x, float beta)
 
 
 def foreign(path, folder):
-    """A state, and operators of domains and types with such names, each computed by a C function; the words that say so."""
+    """A state, and operators of domains and types with such names, each computed by a C function;
+    the words that say so."""
     nodes, data, words, y = [], [], [], "x"
     domains = ["*/", "??/.com", "é??)", '"; #error', "new\nline", "back\\", "%s"]
     for i, domain in enumerate(domains):

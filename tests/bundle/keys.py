@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""What the cache of `ingot run` knows programs by: whatever makes another program makes another key, and nothing else does.
+"""What the cache of `ingot run` knows programs by: whatever makes another program makes another
+key, and nothing else does.
 
     keys.py --ingot build/ingot [CHECK...]      all checks unless some are named
 
-    options   every option of run, verify and bench either counts, and then each value of it has a key of its own, or is known not to
-    files     a changed byte of the model, of what lies beside it or in a folder, of a .sched file, a target file, a function's source; a C compiler
-              behind another program
+    options   every option of run, verify and bench either counts, and then each value of it has a
+              key of its own, or is known not to
+    files     a changed byte of the model, of what lies beside it or in a folder, of a .sched file,
+              a target file, a function's source; a C compiler behind another program
     data      sizes that free dims take from the data
 
-The keys are told by -v; nothing is compiled, for the cache cannot be written.  Of what the compiler itself knows kernels and values by:
-tests/unit/kernel_keys_test.c, keys_test.c.  Exit status 77, skipped: there is no Python with onnx.
+The keys are told by -v; nothing is compiled, for the cache cannot be written.  Of what the compiler
+itself knows kernels and values by: tests/unit/kernel_keys_test.c, keys_test.c.  Exit status 77,
+skipped: there is no Python with onnx.
 """
 
 import os
@@ -26,7 +29,8 @@ except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-# Options by which the program is another one, with values that are all different; {}: the folder of the test.
+# Options by which the program is another one, with values that are all different; {}: the folder of
+# the test.
 COUNTS = {
     "--target": ["c", "c:c99", "c:x86-64-v3", "{}/a.target", "{}/b.target"],
     "--dim": ["n=3", "n=1..3", "n=1..8", "n=m", "n=k", "m=3", "m=n", "m=1..3"],

@@ -3,9 +3,11 @@
 
     large.py --ingot build/ingot
 
-A residual network with random weights is written, compiled twice from different working directories and once more with
-its weights packed for x86-64-v3, where kernels ask for them ahead, and built with cc. Prints the figures; exit status 1 if compile and cc together take more
-than 20 s of a processor, if the compiler's peak memory is above 1.5 times the file, or if the folders differ; 77, skipped, without onnx.
+A residual network with random weights is written, compiled twice from different working directories
+and once more with its weights packed for x86-64-v3, where kernels ask for them ahead, and built
+with cc. Prints the figures; exit status 1 if compile and cc together take more than 20 s of a
+processor, if the compiler's peak memory is above 1.5 times the file, or if the folders differ; 77,
+skipped, without onnx.
 """
 
 import argparse

@@ -3,12 +3,15 @@
 
     memory.py --ingot build/ingot
 
-    spread      two and three memories, too small for all: the results are those of one arena, byte for byte, in any
-                number of threads; what the tools tell of the memories is right
-    decided     the memory of each value is in the .sched file: replayed to the same bytes, changed by hand and back, refused
-    sanitized   nothing beyond the end of any of them, each a heap block of just its size, is touched
+    spread      two and three memories, too small for all: the results are those of one arena, byte
+                for byte, in any number of threads; what the tools tell of the memories is right
+    decided     the memory of each value is in the .sched file: replayed to the same bytes, changed
+                by hand and back, refused
+    sanitized   nothing beyond the end of any of them, each a heap block of just its size, is
+                touched
     refused     init tells that a memory is missing, too small or misaligned
-    preferred   the arena is smaller with --prefer ram than with --prefer time, and the results are the same
+    preferred   the arena is smaller with --prefer ram than with --prefer time, and the results are
+                the same
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -40,7 +43,8 @@ def dense_block(g):
 
 
 def edges(g):
-    """A halo is a fifth of a small image, where the arena is fullest, and spares few checks: a window has four elements."""
+    """A halo is a fifth of a small image, where the arena is fullest, and spares few checks: a
+    window has four elements."""
     h = g.op("Relu", g.input("x", models.F, 1, 32, 12, 12))
     h = g.op("AveragePool", g.op("Exp", h), kernel_shape=[2, 2], pads=[1, 1, 0, 0], strides=[2, 2])
     g.output("y", g.op("Relu", h), models.F, 1, 32, 6, 6)
@@ -74,7 +78,8 @@ def memory_flags(sizes):
 
 
 def divisions(ingot, model):
-    """Lists of (name, size), none of which holds all: halves, and a quarter and a half beside the rest."""
+    """Lists of (name, size), none of which holds all: halves, and a quarter and a half beside the
+    rest."""
     arena = json.loads(call(ingot, "inspect", model, "--json"))["arena_bytes"]
     if arena >= 256:
         yield (("dtcm", arena // 2), ("sram", 0))

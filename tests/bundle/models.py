@@ -1,4 +1,5 @@
-"""Small models of varied kinds for the tests of bundles: build(NAME) gives the bytes of an .onnx file."""
+"""Small models of varied kinds for the tests of bundles: build(NAME) gives the bytes of an .onnx
+file."""
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -77,7 +78,8 @@ def cnn(g):
 
 
 def halos(g):
-    """Convolutions that read beyond edges: of branches, of loops, of 1 to 3 dimensions, uneven ones, ones that share."""
+    """Convolutions that read beyond edges: of branches, of loops, of 1 to 3 dimensions, uneven
+    ones, ones that share."""
 
     def conv(x, out, inner, kernel, pads):
         return g.op("Conv", x, g.weight(out, inner, *kernel), g.weight(out), pads=pads)

@@ -3,8 +3,10 @@
 
 names.py --ingot build/ingot
 
-provenance   every kernel computes what is told and nothing else: of fused, shared, merged and quantised ones
-kernels      named after the heaviest node and its shape; identifiers, none twice, not too long; the same from run to run
+provenance   every kernel computes what is told and nothing else: of fused, shared, merged and
+             quantised ones
+kernels      named after the heaviest node and its shape; identifiers, none twice, not too long; the
+             same from run to run
 weights      named after the initializers that they are made of
 """
 
@@ -148,7 +150,8 @@ def attention(path):
 
 
 def residual(path):
-    """Two wide convolutions and what was before them; each is computed in fewer products, in strips."""
+    """Two wide convolutions and what was before them; each is computed in fewer products, in
+    strips."""
     data = [tensor("w1", 64, 64, 3, 3), tensor("w2", 64, 64, 3, 3)]
     nodes = [
         node("MaxPool", "pool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
@@ -232,7 +235,8 @@ def kernels(ingot, work):
         for s in steps(ingot, attention(work / "attention.onnx"), "--target", "c:x86-64-v3")
     ]
     want("matmul_32x64" in names[0], f"{names}")
-    # equal kernels are one, named after the first; what is moved for a convolution is no convolution
+    # equal kernels are one, named after the first; what is moved for a convolution is no
+    # convolution
     data = [tensor("w1", 8, 8, 3, 3), tensor("w2", 8, 8, 3, 3)]
     twice = save(
         work / "twice.onnx",

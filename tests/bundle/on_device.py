@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The host side of GPU bundles: what init and run ask of the driver, and memory that is the caller's.
+"""The host side of GPU bundles: what init and run ask of the driver, and memory that is the
+caller's.
 
     on_device.py --ingot build/ingot
 
-CUDA: with cuda_stub.c in the driver's place, which writes the calls down. Init uploads weights and records the steps; a run is one launch;
-with memory of the device a run neither allocates nor waits, and where the sizes are others, what is recorded gets these: nothing is
-recorded again. Whichever call fails, at whatever time, all that was made is let go. OpenCL: on
-whatever device there is, results in the caller's buffers are those of a run on the host.
+CUDA: with cuda_stub.c in the driver's place, which writes the calls down. Init uploads weights and
+records the steps; a run is one launch; with memory of the device a run neither allocates nor waits,
+and where the sizes are others, what is recorded gets these: nothing is recorded again. Whichever
+call fails, at whatever time, all that was made is let go. OpenCL: on whatever device there is,
+results in the caller's buffers are those of a run on the host.
 
 Exit status 77, skipped: no Python with onnx.
 """
@@ -22,6 +24,7 @@ import tempfile
 
 try:
     import models
+    from on_device_programs import CUDA, OPENCL
     from onnx import TensorProto, helper, numpy_helper
     import numpy as np
 except ImportError as e:
@@ -31,46 +34,6 @@ except ImportError as e:
 HERE = pathlib.Path(__file__).resolve().parent
 faults = []
 
-CUDA = """
-#include "model.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-static void mark(const char *text)
-{
-    FILE *f = fopen(getenv("CUDA_STUB_LOG"), "a");
-    fprintf(f, "== %s\\n", text);
-    fclose(f);
-}
-static uint64_t ticks(void *user) { (void)user; return 0; }
-static void step(void *user, int n, const char *name, uint64_t ns) { (void)user; (void)n; (void)name; (void)ns; }
-int main(int argc, char **argv)
-{
-    static char place[4][1 << 16], arena[1 << 16];
-    static model_ctx ctx;
-    model_config config = {.struct_size = sizeof config, .arena = (void *)(((uintptr_t)arena + 255) / 256 * 256), .arena_bytes = 1 << 15};
-    if (argc > 1 && strstr(argv[1], "device")) config.flags |= IGRT_ON_DEVICE;
-    config.gpu = getenv("WHICH_GPU");
-    if (argc > 1 && strstr(argv[1], "profile")) config.clock = ticks, config.profile = step;
-    mark("init");
-    memset(&ctx, 0xa5, sizeof ctx);
-    model_status status = model_init(&ctx, &config);
-    const int made = status == IGRT_OK;
-    model_inputs in = {IN};
-    model_outputs out = {OUT};
-    for (int i = 0; status == IGRT_OK && i < 3; i++) {
-        in.x = (const void *)place[i / 2 * 2]; /* the third run has others */
-        out.y = (void *)place[i / 2 * 2 + 1];
-        mark("run");
-        status = model_run(&ctx, &in, &out);
-    }
-    mark("end");
-    if (made) model_deinit(&ctx);
-    return (int)status;
-}
-"""
-
-# What a call makes, and the one that lets go of it.
 PAIRS = {
     "cuMemAlloc": "cuMemFree",
     "cuStreamCreate": "cuStreamDestroy",
@@ -79,43 +42,6 @@ PAIRS = {
     "cuStreamEndCapture": "cuGraphDestroy",
     "cuGraphInstantiateWithFlags": "cuGraphExecDestroy",
 }
-
-OPENCL = """
-#include "model_igrt.h"
-#include "model.h"
-#include "igrt_gpu_opencl.h"
-#include <stdio.h>
-int main(void)
-{
-    static float x[X], y[Y], z[Y];
-    static model_ctx host, device;
-    model_config config = {.struct_size = sizeof config};
-    for (int i = 0; i < X; i++) x[i] = (float)(i % 17) - 8;
-    model_status status = model_init(&host, &config);
-    if (status == IGRT_ERR_DEVICE) return 77;
-    model_inputs in = {.x = x};
-    model_outputs out = {.y = y};
-    if (status || (status = model_run(&host, &in, &out))) return (int)status;
-    config.stream = host.gpu.queue;
-    config.flags = IGRT_ON_DEVICE;
-    if ((status = model_init(&device, &config))) return (int)status;
-    for (int i = 0; i < 2; i++) {
-        igrt_gpu_mem a, b;
-        if (igrt_gpu_alloc(&device.gpu, sizeof x, x, &a) || igrt_gpu_alloc(&device.gpu, sizeof z, NULL, &b)) return 98;
-        in.x = (const float *)a;
-        out.y = (float *)b;
-        if ((status = model_run(&device, &in, &out))) return (int)status;
-        if (igrt_gpu_read(&device.gpu, b, 0, z, sizeof z, 1)) return 98;
-        for (int k = 0; k < Y; k++)
-            if (z[k] != y[k]) { printf("%d: %g, not %g\\n", k, (double)z[k], (double)y[k]); return 99; }
-        igrt_gpu_free(&device.gpu, a);
-        igrt_gpu_free(&device.gpu, b);
-    }
-    model_deinit(&device);
-    model_deinit(&host);
-    return 0;
-}
-"""
 
 
 def want(good, what):
@@ -210,8 +136,10 @@ def each_call_fails(program, stub, work, *args):
 
 
 def sizes_of_images(ingot, work):
-    """Images for two machines beside weights: a network of 27 kernels and 100 MB (ResNet-50) has to stay below 1.5 times its weights, so a kernel, in both
-    images and as the text that they are written as, below 1.9 MB; a sixth of that here, of the kinds of kernels that such a network has."""
+    """Images for two machines beside weights: a network of 27 kernels and 100 MB (ResNet-50) has to
+    stay below 1.5 times its weights, so a kernel, in both images and as the text that they are
+    written as, below 1.9 MB; a sixth of that here, of the kinds of kernels that such a network
+    has."""
     g = models.Graph(1)
     x = y = g.input("x", TensorProto.FLOAT, 1, 256, 28, 28)
     for i, (inside, outside, window) in enumerate(((256, 64, 1), (64, 64, 3), (64, 256, 1))):
@@ -440,7 +368,8 @@ def cuda(ingot, work):
 
         sizes_of_images(ingot, work)
 
-    # sizes of run time: the first run records its steps, runs of other sizes change what is recorded
+    # sizes of run time: the first run records its steps, runs of other sizes change what is
+    # recorded
     model = network(work / "sizes.onnx", ["n", 16])
     sized = (
         CUDA.replace("{IN}", "{.x = 0, .x_dims = {3, 16}}")
@@ -531,7 +460,8 @@ def cuda(ingot, work):
         f"boxes: status {status}, {init}, {runs}",
     )
 
-    # a loop whose iterations the host counts is recorded whole; one of sizes of run time is enqueued; neither waits
+    # a loop whose iterations the host counts is recorded whole; one of sizes of run time is
+    # enqueued; neither waits
     def recurrent(rows, *options):
         g = models.Graph(3)
         x = g.input("x", TensorProto.FLOAT, 5, rows, 8)
@@ -604,7 +534,8 @@ def cuda(ingot, work):
 
 
 def decides(kind, work):
-    """A model whose middle only the data decides about: an If, a Loop that ends by a condition, one inside the other."""
+    """A model whose middle only the data decides about: an If, a Loop that ends by a condition, one
+    inside the other."""
 
     def sub(name, nodes, inputs, outputs):
         return helper.make_graph(
@@ -684,7 +615,8 @@ def decides(kind, work):
 
 
 def branches(ingot, stub, work):
-    """What only the data decides is a part of the record; a driver that cannot record that is asked for the condition by the host."""
+    """What only the data decides is a part of the record; a driver that cannot record that is asked
+    for the condition by the host."""
     for kind, wanted in (
         ("if", {"if": 2, "while": 0, "body": 2}),
         ("loop", {"if": 0, "while": 1, "body": 1}),

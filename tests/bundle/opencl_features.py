@@ -3,9 +3,11 @@
 
     opencl_features.py --ingot build/ingot
 
-Each form is interpreted beside the naive kernels, compiled by clang with all extensions of OpenCL C 3.0 on, and run: on a device that lacks
-the extension init names it and the target that does without, on another one the selftest passes. So it is of a bundle of two halves, which
-runs by C where the device lacks something unless OpenCL is asked for. opencl:native asks for what the device found here has.
+Each form is interpreted beside the naive kernels, compiled by clang with all extensions of OpenCL C
+3.0 on, and run: on a device that lacks the extension init names it and the target that does
+without, on another one the selftest passes. So it is of a bundle of two halves, which runs by C
+where the device lacks something unless OpenCL is asked for. opencl:native asks for what the device
+found here has.
 
 Exit status 77, skipped: no Python with onnx.
 """

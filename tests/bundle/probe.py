@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Target files (docs/targets.md): what `ingot targets --probe` says of compilers, and what `--target FILE` makes of it.
+"""Target files (docs/targets.md): what `ingot targets --probe` says of compilers, and what
+`--target FILE` makes of it.
 
 probe.py --ingot build/ingot [CHECK...]
 
 compilers   gcc, clang and those for Arm and RISC-V that are installed: lanes, ABI, intrinsics
-kernels     a file of this machine gives the kernels that c:native gives, and runs; one for Arm builds
+kernels     a file of this machine gives the kernels that c:native gives, and runs; one for Arm
+            builds
 asked       the compiler named is run three times, with the words given, and nothing else is
 refused     no compiler, one that is none; broken files, each by its line
 """

@@ -4,16 +4,20 @@
     run.py --ingot build/ingot [CHECK...]       all checks unless some are named
 
     identical   two compiles from different working directories write the same bytes
-    together    three models link into one program, and all run; those of c:c99 also under tcc, if there is one
+    together    three models link into one program, and all run; those of c:c99 also under tcc, if
+                there is one
     runtime     the runtime is below 8 KB of code; no object but the driver's allocates
     strict      builds without a warning as C99 under gcc and clang, in vectors and (c:c99) without
     sanitized   the selftests pass under ASan and UBSan, and find a changed weight
     shapes      run-time dims, loops and counts that the data decides give the right values
-    empty       where a run's sizes leave loops without an iteration nothing is read behind a buffer, under ASan
+    empty       where a run's sizes leave loops without an iteration nothing is read behind a
+                buffer, under ASan
     inspect     `ingot inspect --json` has every field that tools rely on
     cached      a second `ingot run` compiles nothing
-    profiled    `ingot bench --per-kernel --json` tells time, rates and share of the roof of every step
-    verified    `ingot verify` names a broken kernel, its step, source, element and values; sums that cancel are told from it
+    profiled    `ingot bench --per-kernel --json` tells time, rates and share of the roof of every
+                step
+    verified    `ingot verify` names a broken kernel, its step, source, element and values; sums
+                that cancel are told from it
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -223,7 +227,8 @@ def runtime(ingot, work):
 
 
 def lanes_of(bundle, name, needed):
-    """The headers of lanes that lie in a bundle are those that its kernels include, and what these include; some are needed."""
+    """The headers of lanes that lie in a bundle are those that its kernels include, and what these
+    include; some are needed."""
     there = {p.name for p in bundle.glob("igrt_vec*.h")}
     reached, todo = set(), [*bundle.glob("*.c")]
     while todo:
@@ -457,7 +462,8 @@ def profiled(ingot, work):
         or json.loads(table[-1])["kernels"][0].keys() != kernels[0].keys()
     ):
         raise Wrong("\n".join(table))
-    # four products of bytes are one operation of a lane: the roof of dots is not that of multiply-adds
+    # four products of bytes are one operation of a lane: the roof of dots is not that of
+    # multiply-adds
     compile_model(ingot, work, "quantized")
     told = json.loads(
         call(
@@ -491,7 +497,8 @@ def profiled(ingot, work):
 
 
 def cancelling(ingot, work):
-    """Sums of x and -x: no digit of theirs is the naive form's, and all are as near as f32 can have them; one that is not is named."""
+    """Sums of x and -x: no digit of theirs is the naive form's, and all are as near as f32 can have
+    them; one that is not is named."""
     g = models.Graph(1)
     x = g.input("x", models.F, 8, 2048)
     g.output(
@@ -523,7 +530,8 @@ def cancelling(ingot, work):
 
 
 def logging_compiler(work, name):
-    """A C compiler that writes its words to a file of that name. One for all: an object is kept by its compiler."""
+    """A C compiler that writes its words to a file of that name. One for all: an object is kept by
+    its compiler."""
     script = work / "cc.sh"
     if not script.exists():  # its date is part of the key
         script.write_text(f'#!/bin/sh\necho "$@" >>{work}/$CC_LOG.log\nexec cc "$@"\n')
@@ -533,7 +541,8 @@ def logging_compiler(work, name):
 
 
 def verified(ingot, work):
-    """A kernel that is broken in the cache is named: step, kernel, file, source node, element and both values."""
+    """A kernel that is broken in the cache is named: step, kernel, file, source node, element and
+    both values."""
     g = models.Graph(
         3
     )  # rows of scores in places: the naive kernel, in more parts than there is room for, wrote beyond them
@@ -603,7 +612,8 @@ def verified(ingot, work):
 
 
 def in_place():
-    """The last sum, of many terms, is added to what it takes the place of: the items of a group read that, wait for each other, and one of them writes."""
+    """The last sum, of many terms, is added to what it takes the place of: the items of a group
+    read that, wait for each other, and one of them writes."""
     g = models.Graph(5)
     h = g.op("Tanh", g.op("MatMul", g.input("x", models.F, 12, 64), g.weight(64, 64)))
     y = g.op("MatMul", g.op("Tanh", g.op("MatMul", h, g.weight(64, 128))), g.weight(128, 64))
@@ -626,7 +636,8 @@ def sized(op, shape, *axes):
 
 
 def interpreted_sizes(ingot, work, env):
-    """None of an axis: a GPU has no work items then. Products below the smallest normal number: zero in every order."""
+    """None of an axis: a GPU has no work items then. Products below the smallest normal number:
+    zero in every order."""
     product, largest = work / "product.onnx", work / "largest.onnx"
     product.write_bytes(sized("ReduceProd", (8, 2, "n"), 0, 2))
     largest.write_bytes(sized("ReduceMax", (4, 3, "n"), 0))
@@ -657,7 +668,8 @@ def interpreted_sizes(ingot, work, env):
 
 
 def interpreted(ingot, work):
-    """What cannot run here is judged all the same, by the interpreter of statements: no compiler, no device."""
+    """What cannot run here is judged all the same, by the interpreter of statements: no compiler,
+    no device."""
     steps = 0
     env = {"INGOT_CACHE": str(work / "cache"), "CC": "false"}
     for name in (*models.MODELS, "in_place"):

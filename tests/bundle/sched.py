@@ -3,9 +3,11 @@
 
     sched.py --ingot build/ingot
 
-    same      an unedited file gives the same bytes, and is written again the same; a section for each target
+    same      an unedited file gives the same bytes, and is written again the same; a section for
+              each target
     edited    other tiles, orders and layouts take effect and give the interpreter's results
-    values    what is stored, merged, in a concat, computed in another way: changed by hand and back; a line less
+    values    what is stored, merged, in a concat, computed in another way: changed by hand and
+              back; a line less
     changed   a file goes on to apply when operators are added, names, order and weights change
     refused   what cannot be done ends in one line with file and line number, status 2
 
@@ -131,7 +133,8 @@ def saved_of(work, name):
 
 
 def network(changes=()):
-    """Three blocks of convolutions of 1x1 and 3x3 in concats, three products of one operand, a few ways to change it."""
+    """Three blocks of convolutions of 1x1 and 3x3 in concats, three products of one operand, a few
+    ways to change it."""
     g = models.Graph(5)
     if "weights" in changes:
         g.rng = models.np.random.default_rng(6)
@@ -207,7 +210,8 @@ def values(ingot, work):
 
 
 def edited_values(ingot, work, target):
-    """What is verified is what a machine without a GPU can run; for the others the text is compared."""
+    """What is verified is what a machine without a GPU can run; for the others the text is
+    compared."""
     model, file, cache = work / "net.onnx", work / "net.sched", {"INGOT_CACHE": str(work / "cache")}
     model.write_bytes(network())
     runs, edits = target == TARGET[1], 0
@@ -332,8 +336,8 @@ def edit(text, *changes):
     return text
 
 
-# The kernels of cnn: a convolution, its pooling, a depthwise convolution, means, and the last product. Edits start from
-# these decisions, whatever the compiler's own are today.
+# The kernels of cnn: a convolution, its pooling, a depthwise convolution, means, and the last
+# product. Edits start from these decisions, whatever the compiler's own are today.
 BASE = [
     """  ORDER i0 i1
 """,
@@ -481,7 +485,8 @@ TURNED = """  arg 2 copy permute(1,0)
 
 
 def copied_on_gpu(ingot, work):
-    """An operand whose terms do not lie side by side is copied so, for a unit that takes it no other way."""
+    """An operand whose terms do not lie side by side is copied so, for a unit that takes it no
+    other way."""
     from onnx import TensorProto, helper
 
     target, model, file = ("--target", "cuda:sm_90a"), work / "product.onnx", work / "product.sched"
@@ -577,7 +582,8 @@ FAULTS = {
 
 
 def full(ingot, work):
-    """Opts that leave no room for the loops that clear the halo of what a kernel stores: their line is told."""
+    """Opts that leave no room for the loops that clear the halo of what a kernel stores: their line
+    is told."""
     model, file = work / "windows.onnx", work / "windows.sched"
     g = models.Graph(3)
     h = g.input("x", models.F, 1, 16, 16, 16, 16)
@@ -614,7 +620,8 @@ def full(ingot, work):
 
 
 def another(ingot, work, good):
-    """A file of which nearly nothing speaks of the model is refused in a line; of one that speaks of most of it a line tells how much does not, and -v what."""
+    """A file of which nearly nothing speaks of the model is refused in a line; of one that speaks
+    of most of it a line tells how much does not, and -v what."""
     file, entries = work / "another.sched", good.count("\nkernel ") + good.count("\nvalue ")
     stray = lambda n: "".join(f"kernel {i:016x}\n  ORDER i0 i1\n" for i in range(1, n + 1))
     least = 7 * entries

@@ -43,7 +43,8 @@ def floats(model):
 
 
 def insert(model, at, op):
-    """Whoever reads the first output of node `at` reads op of it; an output of the model keeps its name."""
+    """Whoever reads the first output of node `at` reads op of it; an output of the model keeps its
+    name."""
     g = model.graph
     node = g.node[at]
     name = node.output[0]
@@ -68,8 +69,9 @@ def end(model):
 def middle(model):
     nodes, known = model.graph.node, floats(model)
     weights = {w.name for w in model.graph.initializer}
-    # what depends on an input and is no constant that is unpacked; between Conv and QuantizeLinear, as an activation would
-    # be, and not behind DequantizeLinear, where it would make a product of floats of one of integers
+    # what depends on an input and is no constant that is unpacked; between Conv and QuantizeLinear,
+    # as an activation would be, and not behind DequantizeLinear, where it would make a product of
+    # floats of one of integers
     for at in range(len(nodes) // 2, len(nodes)):
         n = nodes[at]
         if (

@@ -5,8 +5,10 @@ sizes.py --ingot build/ingot [CHECK...]
 
 told        every free dim is told in one message, with flags that can be pasted
 equal       --dim a=b: one dim, checked at run time; without it, what the model makes equal is
-bounded     --dim of a value and of a size inside: too large a one ends in a status with node and sizes
-further     what is declared of an output bounds a size before it, through nodes that keep it; never a guess
+bounded     --dim of a value and of a size inside: too large a one ends in a status with node and
+            sizes
+further     what is declared of an output bounds a size before it, through nodes that keep it; never
+            a guess
 derived     an output's shape tells the values of an input, from which sizes inside are computed
 checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
@@ -159,7 +161,8 @@ def bounded(ingot, work):
 
 
 def further(ingot, work):
-    """Range inside a function, and in a branch; its result goes through another function, and is then declared."""
+    """Range inside a function, and in a branch; its result goes through another function, and is
+    then declared."""
     node, opset = helper.make_node, [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
 
     def model(name, middle, *functions, **weights):
@@ -240,7 +243,8 @@ def further(ingot, work):
 
 
 def derived(ingot, work):
-    """x is padded to max(6, n) and cropped to the middle n of it, which is declared; n by way of a branch, or not."""
+    """x is padded to max(6, n) and cropped to the middle n of it, which is declared; n by way of a
+    branch, or not."""
     node = helper.make_node
     keep = [
         helper.make_graph(

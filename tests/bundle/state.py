@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Tensors that live in the context from run to run, and arrays that loops carry: only what changes is written.
+"""Tensors that live in the context from run to run, and arrays that loops carry: only what changes
+is written.
 
     state.py --ingot build/ingot [CHECK...]     all checks unless some are named
 
-    row       --state in=out: a step writes one row of its cache; five steps give what numpy gives, under sanitizers
+    row       --state in=out: a step writes one row of its cache; five steps give what numpy gives,
+              under sanitizers
     readers   who reads the old value as well, or what lies between two updates, gets it
-    grows     a cache with a row more after each run: only that row is written; against ONNX Runtime, or onnx's evaluator
+    grows     a cache with a row more after each run: only that row is written; against ONNX
+              Runtime, or onnx's evaluator
     loop      an array that a loop carries, of which an iteration changes a row
     refused   names and shapes that do not fit
 
@@ -134,7 +137,8 @@ def wanted(kind):
 
 
 def run_steps(ingot, work, kind):
-    """The plan's steps that write the state's buffer or copy, after the results have been compared."""
+    """The plan's steps that write the state's buffer or copy, after the results have been
+    compared."""
     file, bundle = work / "model.onnx", work / kind
     file.write_bytes(model(kind))
     call(ingot, "compile", file, "-o", bundle, "--state", "past=present")

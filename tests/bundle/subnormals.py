@@ -3,8 +3,8 @@
 
     subnormals.py --ingot build/ingot
 
-    flushed   they are zeros, or with --subnormals keep what they are, in one thread and in those of the caller, whose
-              floating-point mode is what it was before
+    flushed   they are zeros, or with --subnormals keep what they are, in one thread and in those of
+              the caller, whose floating-point mode is what it was before
     weights   none is in the weights, unless kept; kernels and interpreter agree (`ingot verify`)
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -27,7 +27,8 @@ MODES = ("flush", "keep")
 
 
 def build(work):
-    """Sums of subnormal products in a kernel that threads share, and beside it weights that are subnormal."""
+    """Sums of subnormal products in a kernel that threads share, and beside it weights that are
+    subnormal."""
     g = models.Graph(1)
     x = g.input("x", models.F, N, K)
     y = g.op("MatMul", x, g.const(np.full((K, N), 2.0**-70), np.float32))

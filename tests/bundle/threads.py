@@ -3,7 +3,8 @@
 
     threads.py --ingot build/ingot
 
-    same        1, 2, 3 and 7 threads give the same bytes, those of kernels that are not cut, and the interpreter's values
+    same        1, 2, 3 and 7 threads give the same bytes, those of kernels that are not cut, and
+                the interpreter's values
     callers     a parallel_for that goes backwards, and two contexts at the same time, give them too
     sanitized   ThreadSanitizer finds nothing
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`ingot bench --trace`: every step once, in order; parts of a step in the rows of the threads that did them, inside of it. Of a model
-whose layers repeat: they are loops of loops in the C, whose steps have the numbers of the plan and compute the same. What a bundle cannot write whole goes.
+"""`ingot bench --trace`: every step once, in order; parts of a step in the rows of the threads that
+did them, inside of it. Of a model whose layers repeat: they are loops of loops in the C, whose
+steps have the numbers of the plan and compute the same. What a bundle cannot write whole goes.
 
     timeline.py --ingot build/ingot
 """

@@ -1,27 +1,37 @@
 #!/usr/bin/env python3
-"""`ingot tune`: a search is checked, remembered, cut off at any instant, shared, and replayed to the same bytes.
+"""`ingot tune`: a search is checked, remembered, cut off at any instant, shared, and replayed to
+the same bytes.
 
     tune.py --ingot build/ingot
 
-    tuned      a search of a few steps writes a file that gives the same bytes anywhere and passes `ingot verify`; so does one that
-               says in which way values are computed
-    steps      by a clock that counts steps two searches are one: the same candidates, times and file; a clock of another kind is refused
+    tuned      a search of a few steps writes a file that gives the same bytes anywhere and passes
+               `ingot verify`; so does one that says in which way values are computed
+    steps      by a clock that counts steps two searches are one: the same candidates, times and
+               file; a clock of another kind is refused
     shared     what was timed of a layer in one network is not timed again in another
-    threaded   tuned for one thread and for two: a section of the file each, and a build takes the one for its threads
-    named      a file for c:native gives the same bytes by the name of what that is here, and every command tells of a file for another target
-    chained    layouts that change together (a chain made up in the database) are timed, and stand or not as one decision
-    replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
-    decided    what could as well be stored as computed again is timed both ways in the network, once; a file that says so (made up in the
-               database) is replayed to the same bytes and passes `ingot verify`
-    killed     kill -9 at 2 random instants (30 by `tests/run.sh all`), counted in the time that the search had a core: nothing that was timed is lost,
-               and the search goes on; two at once
-    counted    candidates timed by instructions, under qemu-aarch64, by the script of examples/tune_elsewhere (not where that is absent)
+    threaded   tuned for one thread and for two: a section of the file each, and a build takes the
+               one for its threads
+    named      a file for c:native gives the same bytes by the name of what that is here, and every
+               command tells of a file for another target
+    chained    layouts that change together (a chain made up in the database) are timed, and stand
+               or not as one decision
+    replayed   a winner (made up in the database) changes its kernel and nothing else; another
+               build's bytes are the same
+    decided    what could as well be stored as computed again is timed both ways in the network,
+               once; a file that says so (made up in the database) is replayed to the same bytes and
+               passes `ingot verify`
+    killed     kill -9 at 2 random instants (30 by `tests/run.sh all`), counted in the time that the
+               search had a core: nothing that was timed is lost, and the search goes on; two at
+               once
+    counted    candidates timed by instructions, under qemu-aarch64, by the script of
+               examples/tune_elsewhere (not where that is absent)
     elsewhere  candidates prepared, and timed by a command, in two pieces
     refused    wrong uses end in one line and their status
     silent     with -q only faults are told, and what --explain was asked for
     damaged    so does a database that is none, or is damaged: it is named, and stays as it is
 
-Nothing here depends on how fast or how busy the machine is: budgets are counted in steps (INGOT_CLOCK, docs/tune.md), and times are estimates.
+Nothing here depends on how fast or how busy the machine is: budgets are counted in steps
+(INGOT_CLOCK, docs/tune.md), and times are estimates.
 
 Exit status 77, skipped: there is no Python with onnx, or ingot has no SQLite.
 """
@@ -58,7 +68,8 @@ except ModuleNotFoundError as e:
 
 
 def named(ingot, work):
-    """A file for c:native gives the same bytes by the name of what that was; a target that it is not for is named, by each command."""
+    """A file for c:native gives the same bytes by the name of what that was; a target that it is
+    not for is named, by each command."""
     environment(work)
     model, here, file = model_file(work), everywhere(ingot, work), work / "named.sched"
     call(ingot, "compile", model, "-o", work / "there", "--target", here, "--sched", file)
@@ -481,7 +492,8 @@ def chained(ingot, work):
 
 # What --remote calls: the folder is copied, built there and run.
 def replayed(ingot, work):
-    """As if a candidate were ten times as fast; a remote machine's word is not checked in the network."""
+    """As if a candidate were ten times as fast; a remote machine's word is not checked in the
+    network."""
 
     def others(ingot, work):  # than the compiler's own choice
         return [

@@ -1,4 +1,5 @@
-"""Checks of tune.py that cut a search off, move it elsewhere, use it wrongly or damage its database."""
+"""Checks of tune.py that cut a search off, move it elsewhere, use it wrongly or damage its
+database."""
 
 import os
 import random
@@ -53,7 +54,8 @@ def whole(work):
 
 
 def cpu_of(pid):
-    """Seconds of a core that a process had, with its children that have ended; as much as there is once it has ended."""
+    """Seconds of a core that a process had, with its children that have ended; as much as there is
+    once it has ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (
         float("inf")

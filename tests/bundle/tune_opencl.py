@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""`ingot tune --target opencl`: kernels of a network are tried on whatever device there is, and what came of it is replayed.
+"""`ingot tune --target opencl`: kernels of a network are tried on whatever device there is, and
+what came of it is replayed.
 
     tune_opencl.py --ingot build/ingot
 
-    prepared   kernels and the program are made without a device; of --kernels those that match; beside a --sched file what that says stays
-    measured   in pieces, one of which is killed: nothing that was timed is lost; the file is the same without a device; builds with it are
-               the same anywhere, and right; --explain tells of every group; with -q only faults are told
-    faults     a kernel that the driver does not take, one that gives wrong results and one that ends the process are told, and not tried again; a
-               line that was cut off counts as none
-    rounds     a second round that fails leaves what the first has found; the file has what is otherwise than the compiler chose
+    prepared   kernels and the program are made without a device; of --kernels those that match;
+               beside a --sched file what that says stays
+    measured   in pieces, one of which is killed: nothing that was timed is lost; the file is the
+               same without a device; builds with it are the same anywhere, and right; --explain
+               tells of every group; with -q only faults are told
+    faults     a kernel that the driver does not take, one that gives wrong results and one that
+               ends the process are told, and not tried again; a line that was cut off counts as
+               none
+    rounds     a second round that fails leaves what the first has found; the file has what is
+               otherwise than the compiler chose
 
 Exit status 77, skipped: no Python with onnx, no SQLite, or no OpenCL device.
 """

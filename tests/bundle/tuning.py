@@ -1,4 +1,5 @@
-"""What the checks of `ingot tune` share: its models, and a search of one of them beside what it leaves."""
+"""What the checks of `ingot tune` share: its models, and a search of one of them beside what it
+leaves."""
 
 import json
 import os
@@ -140,7 +141,8 @@ def bundle(ingot, work, name, *flags, model=None):
 
 
 def everywhere(ingot, work):
-    """What c:native is here, by a name that says the same on every machine; c:native where it has none."""
+    """What c:native is here, by a name that says the same on every machine; c:native where it has
+    none."""
     call(
         ingot,
         "compile",

@@ -3,15 +3,19 @@
 
 units.py --ingot build/ingot [CHECK...]
 
-mma    products and convolutions of f16, of bytes, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
-       copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
-batch  the same with a batch that only the run knows: as many kernels, by the same units, as for one image or text
-vector a matrix times a vector: 16 bytes of a row at once
-signs  products of bytes that both have a sign, where a unit wants one without: what is stored has none
-neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction, and under QEMU the bundles compute the same
-precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
-amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are saved and replayed with the
-       same bytes, the interpreter of statements agrees, and the bundles compute the same with tiles in plain C
+mma    products and convolutions of f16, of bytes, and of f32 by --precision tf32 and f16, for GPUs
+       with tensor cores: the heuristic takes the unit, with copies ahead; its opts are saved and
+       replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
+batch  the same with a batch that only the run knows: as many kernels, by the same units, as for one
+image or text vector a matrix times a vector: 16 bytes of a row at once signs  products of bytes
+that both have a sign, where a unit wants one without: what is stored has none
+neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction,
+       and under QEMU the bundles compute the same
+precision  --precision: errors of products of f32 by one, three and six products of bf16, beside
+those of f32
+amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are
+       saved and replayed with the same bytes, the interpreter of statements agrees, and the bundles
+       compute the same with tiles in plain C
 """
 
 import os
@@ -391,8 +395,9 @@ def mma(ingot, work):
 
 
 def vector(ingot, work):
-    """A matrix times a vector: items along the terms, which come by 16 bytes, of what the caller gives and of weights that are large, which are laid so.
-    Where it is items that go along 16 bytes, and no loop, each loads its own element."""
+    """A matrix times a vector: items along the terms, which come by 16 bytes, of what the caller
+    gives and of weights that are large, which are laid so. Where it is items that go along 16
+    bytes, and no loop, each loads its own element."""
     rng = np.random.default_rng(6)
     H, F = TensorProto.FLOAT16, TensorProto.FLOAT
     product = [helper.make_node("MatMul", ["w", "x"], ["y"])]
@@ -557,7 +562,8 @@ def batch(ingot, work):
 
 
 def signs(ingot, work):
-    """x + 128 lies in memory, of an input and of what only a product reads; where memory is dear an input is not stored again."""
+    """x + 128 lies in memory, of an input and of what only a product reads; where memory is dear an
+    input is not stored again."""
     rng = np.random.default_rng(4)
     I = TensorProto.INT8
     first, weights = quantized(rng, "QLinearConv", (32, 32, 3, 3), np.int8(3), pads=[1, 1, 1, 1])

@@ -3,12 +3,16 @@
 
     wasm.py --ingot build/ingot
 
-    same        models for wasm32 and wasm32-simd128 give what the native bundle gives; vectors are v128 in the one only
-    weights     blob, array and incbin give the same bytes, from any folder, with relative and absolute paths
+    same        models for wasm32 and wasm32-simd128 give what the native bundle gives; vectors are
+                v128 in the one only
+    weights     blob, array and incbin give the same bytes, from any folder, with relative and
+                absolute paths
     freestanding  a model without its driver links to a module that imports nothing
-    told        what cannot work is said: `ingot run` of a wasm target, a missing module, a missing input
+    told        what cannot work is said: `ingot run` of a wasm target, a missing module, a missing
+                input
 
-Exit status 77, skipped: there is no Python with onnx, or no clang for wasm with wasi-libc, or no Node.
+Exit status 77, skipped: there is no Python with onnx, or no clang for wasm with wasi-libc, or no
+Node.
 """
 
 import os

@@ -3,11 +3,13 @@
 
     winograd.py --ingot build/ingot
 
-    kernels   of many forms: each kernel beside its naive form, and those beside the interpreter; for OpenCL too
+    kernels   of many forms: each kernel beside its naive form, and those beside the interpreter;
+              for OpenCL too
     error     beside sums in f64: docs/numerics.md has the bounds
     chosen    where it pays, in strips where it is large; a file has the last word
     units     not of what a matrix unit takes
-    fused     --fuse all: each of the points of a tile would be a sum of its own in the kernel of the next layer
+    fused     --fuse all: each of the points of a tile would be a sum of its own in the kernel of
+              the next layer
     strips    of two convolutions: values that both of them make are what a file says of each
     weights   that caches do not hold are not read again for each strip
     left      what cannot be done so stays direct
@@ -51,7 +53,8 @@ def conv(
     return g.bytes()
 
 
-# Whole tiles and ragged ones, borders, batches, one axis and two, groups, f16, sizes that the run decides.
+# Whole tiles and ragged ones, borders, batches, one axis and two, groups, f16, sizes that the run
+# decides.
 FORMS = {
     "even": dict(shape=(1, 16, 12, 16), maps=24),
     "odd": dict(shape=(1, 8, 7, 9), maps=16),
@@ -244,7 +247,8 @@ def chosen(ingot, work):
 
 
 def units(ingot, work):
-    """A matrix unit multiplies narrow operands as they are many times as fast as lanes multiply their transforms."""
+    """A matrix unit multiplies narrow operands as they are many times as fast as lanes multiply
+    their transforms."""
     saved, model = work / "chosen.sched", work / "conv.onnx"
     model.write_bytes(conv((1, 128, 28, 28), 128, dtype=models.TensorProto.BFLOAT16))
     for target, fewer in (("c:x86-64-v4", True), ("c:sapphirerapids", False)):

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Instructions that one run of a model takes on a Cortex-M4F, counted by QEMU (mps2-an386, -icount shift=0).
-Its outputs have to be those of the same source on this machine; floats may differ by what C libraries do.
+"""Instructions that one run of a model takes on a Cortex-M4F, counted by QEMU (mps2-an386, -icount
+shift=0). Its outputs have to be those of the same source on this machine; floats may differ by what
+C libraries do.
 
-    count.py --ingot build/ingot MODEL.onnx...     millions of instructions, bytes of weights, arena and code
-    count.py ... --onnx2c PROGRAM --emx PROGRAM    beside what these compilers make of the same file, under the same flags; one
-                                                   that does not take the model, or not in five minutes, is told
+    count.py --ingot build/ingot MODEL.onnx...     millions of instructions, bytes of weights, arena
+                                                   and code
+    count.py ... --onnx2c PROGRAM --emx PROGRAM    beside what these compilers make of the same
+                                                   file, under the same flags; one
+                                                   that does not take the model, or not in five
+                                                       minutes, is told
 
-Needs qemu-system-arm and arm-none-eabi-gcc with newlib (Debian: qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi).
+Needs qemu-system-arm and arm-none-eabi-gcc with newlib (Debian: qemu-system-arm gcc-arm-none-eabi
+libnewlib-arm-none-eabi).
 """
 
 import argparse
@@ -35,7 +40,8 @@ def call(*command):
 
 
 def arguments(header):
-    """C declarations of inputs and outputs, as memory of their own; inputs are a ramp. And statements that print the outputs."""
+    """C declarations of inputs and outputs, as memory of their own; inputs are a ramp. And
+    statements that print the outputs."""
     text, dump = [], []
     for what, name in (("inputs", "in"), ("outputs", "out")):
         body = re.search(
@@ -155,7 +161,8 @@ def count(ingot, model, work, flags):
 
 
 def other(command, function, work):
-    """The instructions of another compiler's C, and the program's code and static memory; or why there are none."""
+    """The instructions of another compiler's C, and the program's code and static memory; or why
+    there are none."""
     code, elf = work / "other.c", work / "other.elf"
     try:
         done = subprocess.run(

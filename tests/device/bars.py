@@ -1,24 +1,36 @@
 #!/usr/bin/env python3
-"""What kernels, launches and contexts of a CUDA bundle are worth beside torch and the memory, in one run on a machine with a GPU.
+"""What kernels, launches and contexts of a CUDA bundle are worth beside torch and the memory, in
+one run on a machine with a GPU.
 
-    bars.py pack DIR --ingot build/ingot [--cases ONNX-CASES] [--small] [RESNET.onnx...]     here: DIR is all that has to travel
-    DIR/bars.py run --out bars.json          there: needs numpy, a C compiler, CUDA's driver and NVRTC; torch to compare with
+    bars.py pack DIR --ingot build/ingot [--cases ONNX-CASES] [--small] [RESNET.onnx...]     here:
+        DIR is all that has to travel
+    DIR/bars.py run --out bars.json          there: needs numpy, a C compiler, CUDA's driver and
+                                             NVRTC; torch to compare with
 
 One line of a table each, and all of it in the JSON:
 
-    product         of matrices, f16 and f32, beside torch (TF32 off), in turns (turns.py): torch's time by ours
-    attention       a head's chain in one graph, beside torch's scaled_dot_product_attention, in turns: ours by torch's
-    vector          a matrix of f16 times a vector, several matrices in turn, beside torch's: bytes a second, as a share of what a plain kernel reads in this run
-    launch          what a kernel takes of a chain in which each reads the one element that the last has written
-    bounded         every RESNET with a batch of 1 to 8 that the run knows: batch 1 by that of a bundle for one image, results of 1, 3 and 8 compared
-    contexts        four, on streams of their own, in four threads: each run's result is that of one alone
-    branches        an If, a Loop that ends by a condition, both: recorded with the rest, where the driver can; results of ONNX's reference
-    devices         a GPU by its number and by its UUID; none, one too many, and one whose memory is taken: what a bundle says of it
+    product         of matrices, f16 and f32, beside torch (TF32 off), in turns (turns.py): torch's
+                    time by ours
+    attention       a head's chain in one graph, beside torch's scaled_dot_product_attention, in
+                    turns: ours by torch's
+    vector          a matrix of f16 times a vector, several matrices in turn, beside torch's: bytes
+                    a second, as a share of what a plain kernel reads in this run
+    launch          what a kernel takes of a chain in which each reads the one element that the last
+                    has written
+    bounded         every RESNET with a batch of 1 to 8 that the run knows: batch 1 by that of a
+                    bundle for one image, results of 1, 3 and 8 compared
+    contexts        four, on streams of their own, in four threads: each run's result is that of one
+                    alone
+    branches        an If, a Loop that ends by a condition, both: recorded with the rest, where the
+                    driver can; results of ONNX's reference
+    devices         a GPU by its number and by its UUID; none, one too many, and one whose memory is
+                    taken: what a bundle says of it
     cases           official ONNX cases, by tests/onnx/run.py
     sanitizer       compute-sanitizer's memcheck and racecheck of bundles of all kinds
 
-With --ready the programs of launch, cases and sanitizer are built where they are packed: there they run at once.
---target c:native does what can be done without a GPU; with --small in seconds. Exit status: 0, or 1 if a result is wrong.
+With --ready the programs of launch, cases and sanitizer are built where they are packed: there they
+run at once. --target c:native does what can be done without a GPU; with --small in seconds. Exit
+status: 0, or 1 if a result is wrong.
 """
 
 import argparse
@@ -131,7 +143,8 @@ TYPES = {
 
 
 def described(model, what, batch=1):
-    """What a bundle says of itself: lines "input  0: x f16[<=8,64]", as number, name, type and shape."""
+    """What a bundle says of itself: lines "input  0: x f16[<=8,64]", as number, name, type and
+    shape."""
     told = subprocess.run([model, "--help"], capture_output=True, text=True).stdout
     for number, name, dtype, dims in re.findall(
         rf"^{what} +(\d+): (\S+) (\w+)\[(.*?)\]", told, re.M
@@ -275,7 +288,8 @@ def torch_ms(torch, f, repeat):
 
 
 def beside_torch(m, torch, name, data, given, peer):
-    """What a bundle computes of arrays, and ms of a run, of torch's peer of the same arrays, both in turns; without torch ours alone, of a process of its own."""
+    """What a bundle computes of arrays, and ms of a run, of torch's peer of the same arrays, both
+    in turns; without torch ours alone, of a process of its own."""
     if not torch or not m.args.target.startswith("cuda"):
         ms = [m.bench(name, data) for _ in range(3)]
         return m.outputs(name, data), {"ours_ms": median(ms), "ours_least_ms": min(ms)}
@@ -350,7 +364,8 @@ def heads(m, torch, rng):
 
 
 def read_rate(torch):
-    """Bytes a second that a kernel reads which does nothing else: Triton's, and torch's sum; the best."""
+    """Bytes a second that a kernel reads which does nothing else: Triton's, and torch's sum; the
+    best."""
     x = torch.ones(1 << 30, device="cuda", dtype=torch.float32)
     times = [torch_ms(torch, lambda: x.sum(), 4)]
     try:

@@ -133,7 +133,8 @@ def save(folder, name, model, options=(), compiler=None):
 
 
 def pack_branches(to):
-    """With inputs by which branches are taken or not, loops run never or often, and what comes of them."""
+    """With inputs by which branches are taken or not, loops run never or often, and what comes of
+    them."""
     import numpy as np
     import onnx
     from onnx.reference import ReferenceEvaluator
@@ -156,7 +157,8 @@ def pack_branches(to):
 
 
 def pack_cases(to, args, compiler):
-    """Some of the cases, drawn by a seed, and what runs them; with a compiler their programs, in one file: they have most bytes in common."""
+    """Some of the cases, drawn by a seed, and what runs them; with a compiler their programs, in
+    one file: they have most bytes in common."""
     (to / "onnx").mkdir()
     for file in ("objects", "values", "drawn", "process", "run"):
         shutil.copy(HERE.parent / "onnx" / f"{file}.py", to / "onnx")

@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Tests and timings on a machine that has a device, but nothing to build with: no network, no room for a checkout.
+"""Tests and timings on a machine that has a device, but nothing to build with: no network, no room
+for a checkout.
 
     device.py pack DIR --ingot build/ingot [MODEL.onnx...]     here: DIR is all that has to travel
-    device.py pack DIR --products 1024,2048,4096 M/model.onnx  with products of matrices, of f16 and f32, too
-    DIR/device.py run --out result.json                        there: needs Python with numpy, a C compiler, the device's driver
+    device.py pack DIR --products 1024,2048,4096 M/model.onnx  with products of matrices, of f16 and
+    f32, too
+    DIR/device.py run --out result.json                        there: needs Python with numpy, a C
+                                                               compiler, the device's driver
 
-`pack` takes ingot with the libraries that it is linked to, and models without their large weights: of those stay mean and deviation,
-by which `run` fills them again, the same on every machine. Without MODEL it takes three of tests/replay's zoo. DIR has at most
-`--most` MiB.
+`pack` takes ingot with the libraries that it is linked to, and models without their large weights:
+of those stay mean and deviation, by which `run` fills them again, the same on every machine.
+Without MODEL it takes three of tests/replay's zoo. DIR has at most `--most` MiB.
 
-A target may have a precision, `cuda:sm_90+tf32`: what its products of f32 multiply. Products of matrices are timed beside those of torch, where
-it has a GPU, in turns; above 1024 they are not verified, since the interpreter would take minutes.
+A target may have a precision, `cuda:sm_90+tf32`: what its products of f32 multiply. Products of
+matrices are timed beside those of torch, where it has a GPU, in turns; above 1024 they are not
+verified, since the interpreter would take minutes.
 
-`run` verifies every model for every target (kernel by kernel, and beside the interpreter), times it with all its kernels, beside ONNX Runtime where
-that is installed, and writes one JSON: the machine, and by model and target status, median_ms and kernels. What there is no
-device for is told as skipped. The file is whole after every step, so a run that is cut off loses only the rest.
+`run` verifies every model for every target (kernel by kernel, and beside the interpreter), times it
+with all its kernels, beside ONNX Runtime where that is installed, and writes one JSON: the machine,
+and by model and target status, median_ms and kernels. What there is no device for is told as
+skipped. The file is whole after every step, so a run that is cut off loses only the rest.
 
 Exit status: 0, 1 if anything failed, 77 (skipped) where `pack` has no onnx.
 """
@@ -35,7 +40,7 @@ SMALL = 16384  # bytes: a weight that stays in the file
 LIMIT = 64  # MiB
 
 
-# ---- here ------------------------------------------------------------------------------------------
+# ---- here ----------------------------------------------------------------------------------------
 
 
 def libraries(program):
@@ -62,7 +67,8 @@ def tensors(graph):
 
 
 def strip(model, small=SMALL):
-    """Takes large weights out of a model (floats of more bytes than small): they become spans of a file that is not there yet. Gives what fills it."""
+    """Takes large weights out of a model (floats of more bytes than small): they become spans of a
+    file that is not there yet. Gives what fills it."""
     import numpy as np
     import onnx
     from onnx import numpy_helper
@@ -168,7 +174,7 @@ def pack(args):
     return 0
 
 
-# ---- there -----------------------------------------------------------------------------------------
+# ---- there ---------------------------------------------------------------------------------------
 
 
 def fill(folder):

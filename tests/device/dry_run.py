@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""device.py, bars.py, networks.py and the tuning of a network on a GPU without a device: packs, runs what was packed from another folder, and looks at the JSON.
+"""device.py, bars.py, networks.py and the tuning of a network on a GPU without a device: packs,
+runs what was packed from another folder, and looks at the JSON.
 
-A driver that does nothing (tests/bundle/cuda_stub.c), with times made up from the names of kernels, stands for the GPU when a network is tuned: prepared
-here, carried without its sources and weights, measured in two pieces of which one ends by a kernel that is at fault, then replayed.
+A driver that does nothing (tests/bundle/cuda_stub.c), with times made up from the names of kernels,
+stands for the GPU when a network is tuned: prepared here, carried without its sources and weights,
+measured in two pieces of which one ends by a kernel that is at fault, then replayed.
 
     dry_run.py --ingot build/ingot        status 77, skipped: no Python with onnx
 """
@@ -72,7 +74,8 @@ def functions(text):
 
 
 def refused(run, tune, work, groups, want):
-    """tune --prepare where the compiler of kernels does not take one, or ends by it: a way is left out, and nothing else; what is none of the ways ends it."""
+    """tune --prepare where the compiler of kernels does not take one, or ends by it: a way is left
+    out, and nothing else; what is none of the ways ends it."""
     (work / "nvrtc").mkdir()
     subprocess.run(
         [
@@ -372,7 +375,8 @@ def networks(ingot, work, want):
 
 
 def in_turns(ingot, work, want):
-    """bars.py's steps beside torch, by stubs of the driver and of torch: what they compute is nothing, what they are asked for is in turns."""
+    """bars.py's steps beside torch, by stubs of the driver and of torch: what they compute is
+    nothing, what they are asked for is in turns."""
     fakes, there = work / "fakes", work / "turns"
     fakes.mkdir()
     subprocess.run(

@@ -1,15 +1,23 @@
 #!/usr/bin/env python3
 """Whole networks on a device: what they give beside ONNX Runtime there, and what they take.
 
-    networks.py pack DIR --ingot build/ingot MODEL...        here: DIR is all that has to travel; MODEL is a file, or a folder of one and test_data_set_0
-    DIR/networks.py run --out networks.json                  there: needs Python with numpy, onnx and onnxruntime, a C compiler, the device's driver
+    networks.py pack DIR --ingot build/ingot MODEL...        here: DIR is all that has to travel;
+                                                             MODEL is a file, or a folder of one and
+                                                             test_data_set_0
+    DIR/networks.py run --out networks.json                  there: needs Python with numpy, onnx
+                                                             and onnxruntime, a C compiler, the
+                                                             device's driver
 
-`pack` leaves out large weights and inputs, as device.py does: of those stay what fills them again; --whole NAME,NAME takes models with all that is in them.
-`run` compiles all networks at once, one a core, in the order of `pack`: each gets its weights, is computed by ONNX Runtime on the CPU (where that does not take it, by
-ingot's C), then by `ingot run` on the device. Then, alone on the device, it is timed with all its kernels.
+`pack` leaves out large weights and inputs, as device.py does: of those stay what fills them again;
+--whole NAME,NAME takes models with all that is in them. `run` compiles all networks at once, one a
+core, in the order of `pack`: each gets its weights, is computed by ONNX Runtime on the CPU (where
+that does not take it, by ingot's C), then by `ingot run` on the device. Then, alone on the device,
+it is timed with all its kernels.
 
-A line each, and all of it in the JSON: the largest error as a share of the largest value of an output (of integers: the share of those that differ), ms, kernels
-by what they take. `wrong` is what is further off than the narrowest type in the network explains. The file is whole after every network.
+A line each, and all of it in the JSON: the largest error as a share of the largest value of an
+output (of integers: the share of those that differ), ms, kernels by what they take. `wrong` is what
+is further off than the narrowest type in the network explains. The file is whole after every
+network.
 
 Exit status: 0, 1 if a network is wrong or fails, 77 (skipped) where `pack` has no onnx.
 """
@@ -32,11 +40,12 @@ sys.path[:0] = [str(HERE)]
 import device  # noqa: E402
 
 FEW = 512  # bytes of a weight that stays
-# The largest error that is none, as a share of the range, by what the network has: sums of f32 in another order; roundings to 11, 8 bits, and to a quantum.
+# The largest error that is none, as a share of the range, by what the network has: sums of f32 in
+# another order; roundings to 11, 8 bits, and to a quantum.
 LIMITS = {"f32": 1e-3, "f16": 3e-2, "bf16": 1e-1, "int8": 1e-1}
 
 
-# ---- here ------------------------------------------------------------------------------------------
+# ---- here ----------------------------------------------------------------------------------------
 
 
 def narrowest(model):
@@ -79,7 +88,8 @@ def inputs_of(model, folder):
 
 
 def as_model(tensors):
-    """Tensors as weights of a model without nodes: what strips and fills weights does so with inputs."""
+    """Tensors as weights of a model without nodes: what strips and fills weights does so with
+    inputs."""
     from onnx import helper
 
     return helper.make_model(helper.make_graph([], "inputs", [], [], list(tensors)))
@@ -127,7 +137,7 @@ def pack(args):
     return 0
 
 
-# ---- there -----------------------------------------------------------------------------------------
+# ---- there ---------------------------------------------------------------------------------------
 
 
 class Job:

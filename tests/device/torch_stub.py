@@ -1,5 +1,6 @@
-"""As much of torch as bars.py asks for, on the host, for runs by a driver that does nothing (tests/bundle/cuda_stub.c). An event is a tick, so times do not depend
-on the machine; trace has what was asked for, in order."""
+"""As much of torch as bars.py asks for, on the host, for runs by a driver that does nothing
+(tests/bundle/cuda_stub.c). An event is a tick, so times do not depend on the machine; trace has
+what was asked for, in order."""
 
 import contextlib
 import types

@@ -1,12 +1,16 @@
-"""Bundles beside torch on one stream of one process, in turns: what heats the GPU or takes its power is the same for both.
+"""Bundles beside torch on one stream of one process, in turns: what heats the GPU or takes its
+power is the same for both.
 
-A bundle is loaded as a shared library (make libmodel.so) and runs on the caller's stream, with the caller's memory, without waiting. Blocks of some milliseconds of
-one and of the other follow each other without a pause; who is first changes from round to round, and each round has a ratio of its own:
+A bundle is loaded as a shared library (make libmodel.so) and runs on the caller's stream, with the
+caller's memory, without waiting. Blocks of some milliseconds of one and of the other follow each
+other without a pause; who is first changes from round to round, and each round has a ratio of its
+own:
 
     round 0   | ours ours ours .. | | theirs theirs ..  |
     round 1   | theirs theirs ..  | | ours ours ours .. |        | an event
 
-A product of matrices takes all the power that a GPU may have: without a pause its clock falls to what that feeds (H200: 1.4 GHz of 1.98), in bursts it does not.
+A product of matrices takes all the power that a GPU may have: without a pause its clock falls to
+what that feeds (H200: 1.4 GHz of 1.98), in bursts it does not.
 """
 
 import ctypes
@@ -23,7 +27,8 @@ def median(x):
 
 
 class Bundle:
-    """A context of a bundle: run() computes from memory on the device what it is bound to, in a stream."""
+    """A context of a bundle: run() computes from memory on the device what it is bound to, in a
+    stream."""
 
     def __init__(self, library, stream=None):
         self.library = ctypes.CDLL(str(pathlib.Path(library).resolve()))
@@ -102,8 +107,8 @@ def repeats(torch, f, block_ms):
 
 
 def turns(torch, calls, stream, rounds=16, warm=4, block_ms=8, pause_s=0):
-    """calls: by a name, what enqueues work in the stream, and whether a block of it is one graph. With a pause each block finds the GPU idle, and cool.
-    ms of a call by rounds, of each name."""
+    """calls: by a name, what enqueues work in the stream, and whether a block of it is one graph.
+    With a pause each block finds the GPU idle, and cool. ms of a call by rounds, of each name."""
     blocks, marks = {}, []
     with torch.cuda.stream(stream):
         for name, (f, graphed) in calls.items():
@@ -131,7 +136,8 @@ def turns(torch, calls, stream, rounds=16, warm=4, block_ms=8, pause_s=0):
 
 
 def beside(torch, run, peer, stream):
-    """Ours and torch's: median and least ms, and the median of the rounds' ratios, torch's time by ours; hot, without a pause, and cool, in bursts."""
+    """Ours and torch's: median and least ms, and the median of the rounds' ratios, torch's time by
+    ours; hot, without a pause, and cool, in bursts."""
     told = {}
     for state, how in (
         ("", {}),

@@ -1,4 +1,5 @@
-"""CUDA kernels without a GPU: an emitted .cu becomes C++, and with the driver's other calls (cuda_stub.c) the libcuda.so.1 that the bundle finds.
+"""CUDA kernels without a GPU: an emitted .cu becomes C++, and with the driver's other calls
+(cuda_stub.c) the libcuda.so.1 that the bundle finds.
 
 asm statements are calls of what they do (ptx.h, ptx_wgmma.h), items are fibers (items.h).
 """
@@ -56,8 +57,9 @@ def call(*command):
 
 
 class Common:
-    """What runs kernels, and the driver's calls that do nothing, compiled; what kernels include (clang reads it precompiled: it takes longer
-    than they do), as words of a command; the words that asm may begin with."""
+    """What runs kernels, and the driver's calls that do nothing, compiled; what kernels include
+    (clang reads it precompiled: it takes longer than they do), as words of a command; the words
+    that asm may begin with."""
 
     def __init__(self, folder):
         self.keeps = folder
@@ -141,7 +143,8 @@ def operands(section):
 
 
 def calls(text, known):
-    """asm(text : outputs : inputs : clobbered) is a call of what the first instruction does, or a fault."""
+    """asm(text : outputs : inputs : clobbered) is a call of what the first instruction does, or a
+    fault."""
     out, end = [], 0
     for m in re.finditer(r"\basm\s*(?:volatile\s*)?\(", text):
         out.append(text[end : m.start()])

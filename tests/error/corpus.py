@@ -132,7 +132,8 @@ def field(number, payload):
 
 
 def nested(depth, around, core):
-    """core wrapped `depth` times; around is the path of field numbers of one level, outermost first."""
+    """core wrapped `depth` times; around is the path of field numbers of one level, outermost
+    first."""
     parts, size = [core], len(core)
     for _ in range(depth):
         for number in reversed(around):

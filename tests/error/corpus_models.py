@@ -1,4 +1,5 @@
-"""Cases of make_corpus.py: models whose nodes, shapes, types or constants are not as they should be."""
+"""Cases of make_corpus.py: models whose nodes, shapes, types or constants are not as they should
+be."""
 
 import numpy as np
 import onnx

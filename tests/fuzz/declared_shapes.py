@@ -3,18 +3,18 @@
 
     declared_shapes.py --ingot build/ingot [--n 12] [--seed 1] [--keep DIR]
 
-A model has up to three operators whose results' sizes are decided by its inputs, each followed by an
-some that keep its axes, in an order of their own. It is compiled ahead of time, and its program run on two kinds
-of data:
+A model has up to three operators whose results' sizes are decided by its inputs, each followed by
+an some that keep its axes, in an order of their own. It is compiled ahead of time, and its program
+run on two kinds of data:
 
     declared   the file declares the sizes that the first data have (as exporters do), or others
     further    it declares them of the model's outputs only, right or wrong
     bounded    nothing is declared; --dim gives bounds of a value or of a size
 
-With the first data and their own sizes declared, here or further, and with bounds, results have to be right. Otherwise a run is
-right or fails with a status and a line that names node and sizes, and a model that is refused names a node.
-ONNX Runtime, which gets the models without shapes, says what is right. Exit status 1 when there was a fault, 77
-without ONNX Runtime.
+With the first data and their own sizes declared, here or further, and with bounds, results have to
+be right. Otherwise a run is right or fails with a status and a line that names node and sizes, and
+a model that is refused names a node. ONNX Runtime, which gets the models without shapes, says what
+is right. Exit status 1 when there was a fault, 77 without ONNX Runtime.
 """
 
 import argparse
@@ -50,7 +50,8 @@ def scalar(v):
 
 
 class Case:
-    """One operator: nodes, two values for each input, constants, flags of --dim; equal: dims that it makes equal."""
+    """One operator: nodes, two values for each input, constants, flags of --dim; equal: dims that
+    it makes equal."""
 
     def __init__(
         self, op, inputs, first, second, weights=None, dims=(), free=None, outputs=1, **attributes

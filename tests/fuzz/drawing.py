@@ -1,4 +1,5 @@
-"""A random ONNX graph in the making: its nodes, the values of its tensors, and which of them may be operands."""
+"""A random ONNX graph in the making: its nodes, the values of its tensors, and which of them may be
+operands."""
 
 import random
 
@@ -14,8 +15,8 @@ MOST = 40000  # elements of a tensor
 
 
 class Model:
-    """Nodes in order, the values of the inputs and initializers, the names of the outputs; the axes (input, axis) that
-    have the free dim n, and its sizes."""
+    """Nodes in order, the values of the inputs and initializers, the names of the outputs; the axes
+    (input, axis) that have the free dim n, and its sizes."""
 
     def __init__(self, nodes, inputs, weights, outputs, free=(), sizes=()):
         self.nodes, self.inputs, self.weights, self.outputs = nodes, inputs, weights, outputs
@@ -52,7 +53,8 @@ class Model:
         )
 
     def oracle(self, move=None):
-        """The outputs by ONNX Runtime; with `move`, a generator of noise, of inputs moved a little."""
+        """The outputs by ONNX Runtime; with `move`, a generator of noise, of inputs moved a
+        little."""
         inputs, weights = self.inputs, self.weights
         if move is not None:
 
@@ -183,7 +185,8 @@ class Drawing:
         return list(Model([node], values, {}, list(node.output)).oracle().values())
 
     def add(self, op, inputs, nout=1, steps=False, **attributes):
-        """Appends a node if its values are good; `steps`: it jumps, so its operands must be far from that."""
+        """Appends a node if its values are good; `steps`: it jumps, so its operands must be far
+        from that."""
         attributes = {k: v for k, v in attributes.items() if v is not None}
         node = helper.make_node(
             op, inputs, [self.name("t") for _ in range(nout)], self.name("n"), **attributes

@@ -1,4 +1,5 @@
-"""What random graphs are made of: each function adds nodes to a drawing, of operands that suit them."""
+"""What random graphs are made of: each function adds nodes to a drawing, of operands that suit
+them."""
 
 import numpy as np
 from onnx import TensorProto
@@ -422,7 +423,8 @@ def split(d):
 
 
 def joined(d):
-    """Dense blocks and the like: concats in longer ones, values in several, splits that are joined again."""
+    """Dense blocks and the like: concats in longer ones, values in several, splits that are joined
+    again."""
     x = d.pick(2, 5)
     r, rank = d.r, d.value[x].ndim
     axis = 1 if r.random() < 0.6 else r.randrange(rank)

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Damages good models, by seed, and hands them to `ingot compile`, which should be a sanitized build.
+"""Damages good models, by seed, and hands them to `ingot compile`, which should be a sanitized
+build.
 
-    mutate.py --ingot build-sanitize/ingot DIRS... [--count 2000] [--seed 0] [--models 200] [--keep DIR]
+    mutate.py --ingot build-sanitize/ingot DIRS... [--count 2000] [--seed 0] [--models 200] [--keep
+        DIR]
 
 Half of the damage is to structure (an attribute's value or type, dims, element types, inputs left
-out or exchanged, nodes doubled or moved, names, opsets, weights, huge integers), half to bytes. Each
-run must end in time with a documented status, with a message naming the file where it is no success,
-with no sanitizer's report, and leave no bundle unless the status is 0. `--build` also compiles what
-was accepted; with `--options` a target and options are drawn for each, too. Failures are kept with
-the seed in their name; mutation N of a seed is always the same.
+out or exchanged, nodes doubled or moved, names, opsets, weights, huge integers), half to bytes.
+Each run must end in time with a documented status, with a message naming the file where it is no
+success, with no sanitizer's report, and leave no bundle unless the status is 0. `--build` also
+compiles what was accepted; with `--options` a target and options are drawn for each, too. Failures
+are kept with the seed in their name; mutation N of a seed is always the same.
 """
 
 import argparse
@@ -328,7 +330,8 @@ def mutation(pool, seed, i):
 
 
 def drawn_options(seed, i):
-    """What a compile is asked for, beside the model; nothing of it may matter to whether it ends well."""
+    """What a compile is asked for, beside the model; nothing of it may matter to whether it ends
+    well."""
     r = random.Random(f"{seed}/{i}/options")
     targets = "c c c:x86-64-v4 c:x86-64-v3 c:sapphirerapids c:c99 c:cortex-m4 opencl cuda:sm_80 cuda:sm_90a"
     asked = ["--target", r.choice(targets.split())]

@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 """Draws random ONNX graphs by seed; compares the compiled bundle with ONNX Runtime.
 
-    random_graphs.py --ingot build/ingot --n 300 --seed 1 [--target c:native] [--ops joined,conv] [--sanitize] [--dims]
+    random_graphs.py --ingot build/ingot --n 300 --seed 1 [--target c:native] [--ops joined,conv]
+        [--sanitize] [--dims]
 
 Graph N of a seed is always the same: 3 to 15 nodes, as a chain with side branches, weights as
-initializers or as inputs, several outputs. A node that ONNX Runtime refuses, or that gives no finite
-values, is not drawn. With --dims one size of the inputs, where ONNX Runtime takes others, is known to the run only: the
-least, the greatest and one between are tried. Each model is compiled ahead of time, made by every compiler of --cc with
-all warnings being errors, and its program run on npy data:
+initializers or as inputs, several outputs. A node that ONNX Runtime refuses, or that gives no
+finite values, is not drawn. With --dims one size of the inputs, where ONNX Runtime takes others, is
+known to the run only: the least, the greatest and one between are tried. Each model is compiled
+ahead of time, made by every compiler of --cc with all warnings being errors, and its program run on
+npy data:
 
-    passed     |got - want| <= 1e-3 |want| + 1e-5 range (more where there are f16); integers and bool exact
+    passed     |got - want| <= 1e-3 |want| + 1e-5 range (more where there are f16); integers and
+               bool exact
     unstable   wrong, but ONNX Runtime's own outputs move as much when its inputs move by 3e-6
     refused    the compiler said that it cannot; the message must name a node, else it is a failure
     wrong, crash
 
-What is wrong or crashes is made smaller: outputs are dropped, and nodes become inputs that have their
-values, as long as the fault stays. The rest is told in one line a node, and left in --keep.
+What is wrong or crashes is made smaller: outputs are dropped, and nodes become inputs that have
+their values, as long as the fault stays. The rest is told in one line a node, and left in --keep.
 Exit status 1 when there was a fault, 77 without ONNX Runtime.
 """
 
@@ -76,7 +79,8 @@ def draw(seed, only):
 
 
 def bounded(model, seed):
-    """The model with a free dim: an axis of an input, and if need be all axes of its size; else as it is."""
+    """The model with a free dim: an axis of an input, and if need be all axes of its size; else as
+    it is."""
     r = random.Random(f"{seed} dims")
     axes = [(k, i) for k, a in model.inputs.items() for i, s in enumerate(a.shape) if s]
     r.shuffle(axes)
@@ -239,7 +243,8 @@ def judge_run(model, want, opt, work):
 
 
 def pruned(nodes, model, values, outputs):
-    """These nodes of a model, without what the outputs do not need; what is missing becomes an input."""
+    """These nodes of a model, without what the outputs do not need; what is missing becomes an
+    input."""
     need, kept = set(outputs), []
     for n in reversed(nodes):
         if need & set(n.output):

@@ -3,11 +3,12 @@
 
     random_opts.py --ingot build/ingot --n 2000 --seed 7
 
-Convolutions of all kinds, products, softmax, norms, attention, pooling, copies, gathers, scatters, narrow types and sizes of
-run time, with layouts as the compiler chooses them or as declared. Opts go through the compiler's opt_apply(): what it refuses is
-counted, what it does is run by the interpreter of linear IR on small integers, where every order of a sum gives the same bits
-(functions that round: within a tolerance), and of ten one is compiled and run too. Prints what is wrong, and last: applied A,
-refused R, wrong W. Exit status 1 if W is not 0.
+Convolutions of all kinds, products, softmax, norms, attention, pooling, copies, gathers, scatters,
+narrow types and sizes of run time, with layouts as the compiler chooses them or as declared. Opts
+go through the compiler's opt_apply(): what it refuses is counted, what it does is run by the
+interpreter of linear IR on small integers, where every order of a sum gives the same bits
+(functions that round: within a tolerance), and of ten one is compiled and run too. Prints what is
+wrong, and last: applied A, refused R, wrong W. Exit status 1 if W is not 0.
 """
 
 import argparse

@@ -1,7 +1,9 @@
-"""A random ONNX graph in the making whose sizes the run knows: every tensor's values at several sizes, by numpy.
+"""A random ONNX graph in the making whose sizes the run knows: every tensor's values at several
+sizes, by numpy.
 
-A case is one choice of all free dims. A node is drawn with a function of arrays, and has to be good in every case: so a
-graph is valid for the least and the greatest size, and what numpy makes of it is the oracle. Nothing but numpy is needed."""
+A case is one choice of all free dims. A node is drawn with a function of arrays, and has to be good
+in every case: so a graph is valid for the least and the greatest size, and what numpy makes of it
+is the oracle. Nothing but numpy is needed."""
 
 import random
 
@@ -16,8 +18,9 @@ LARGEST, FAINT, LEAST = 1e4, 1e-4, 1e-30
 
 
 class Model:
-    """Nodes and their functions in order; values of the inputs, of each case; the initializers; names of the outputs; the
-    bounds of free dims, and for each axis of an input its size or the name of its dim."""
+    """Nodes and their functions in order; values of the inputs, of each case; the initializers;
+    names of the outputs; the bounds of free dims, and for each axis of an input its size or the
+    name of its dim."""
 
     def __init__(self, nodes, functions, inputs, axes, weights, outputs, dims, cases):
         self.nodes, self.functions, self.inputs, self.axes, self.weights = (
@@ -78,7 +81,8 @@ class Model:
             yield f"{', '.join(n.output)} = {n.op_type}({', '.join(n.input)}) {args}{mark}"
 
     def pruned(self, dropped, outputs, values):
-        """Without a node and what the outputs do not need; what is missing becomes an input, whose value in each case is known."""
+        """Without a node and what the outputs do not need; what is missing becomes an input, whose
+        value in each case is known."""
         need, kept = set(outputs), []
         for i in reversed(range(len(self.nodes))):
             n = self.nodes[i]
@@ -133,7 +137,8 @@ def results(function, operands):
 
 
 def drawn_dims(r):
-    """Bounds of one or two free dims, and cases: the least, none or one, the lanes, one more, the greatest."""
+    """Bounds of one or two free dims, and cases: the least, none or one, the lanes, one more, the
+    greatest."""
     dims, sizes = {}, {}
     for k in ("n", "m")[: r.choice((1, 1, 2))]:
         lanes = r.choice(LANES)
@@ -285,7 +290,8 @@ class Drawing:
         ]
 
     def add(self, op, inputs, function, nout=1, steps=False, domain="", **attributes):
-        """Appends a node if its values are good in every case; `steps`: it jumps, so its operands must be far from that."""
+        """Appends a node if its values are good in every case; `steps`: it jumps, so its operands
+        must be far from that."""
         attributes = {k: v for k, v in attributes.items() if v is not None}
         made = []
         for case in range(len(self.cases)):
@@ -308,7 +314,8 @@ class Drawing:
                     and size.any()
                     and (size.max() < FAINT or size[size != 0].min() < LEAST)
                 ):
-                    return None  # the model may take it for zero, or what is left of larger numbers is rounding
+                    # the model may take it for zero, or what is left of larger numbers is rounding
+                    return None
             made.append(got)
         if len({tuple((a.ndim, a.dtype) for a in got) for got in made}) != 1:
             return None

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Draws random ONNX graphs with sizes that the run knows; each under one drawn target, preset and number of threads.
+"""Draws random ONNX graphs with sizes that the run knows; each under one drawn target, preset and
+number of threads.
 
-    sized_graphs.py --ingot build/ingot --n 500 --seed 1 [--ops twins,concat] [--sanitize] [--keep DIR]
+    sized_graphs.py --ingot build/ingot --n 500 --seed 1 [--ops twins,concat] [--sanitize] [--keep
+        DIR]
 
-Graph N of a seed is always the same: 3 to 14 nodes, one or two free dims, cases with none, one, as many as lanes, and one more
-(sized.py, sized_ops.py). `ingot verify --interpret` runs the kernels' statements for the target in one drawn case (--cases: so
-many), beside the reference interpreter and what numpy says. With --sanitize a bundle is compiled by gcc with ASan and UBSan, and
-its program run in all cases.
+Graph N of a seed is always the same: 3 to 14 nodes, one or two free dims, cases with none, one, as
+many as lanes, and one more (sized.py, sized_ops.py). `ingot verify --interpret` runs the kernels'
+statements for the target in one drawn case (--cases: so many), beside the reference interpreter and
+what numpy says. With --sanitize a bundle is compiled by gcc with ASan and UBSan, and its program
+run in all cases.
 
     passed     all equal within the tolerances of `ingot verify`
     unstable   not, but numpy's own outputs move as much when the inputs move by 3e-6
     refused    the compiler said that it cannot; the message must name a node, else it is a failure
     wrong, crash
 
-What fails is made smaller, first the graph, then the flags, and told with its flags; --keep leaves model, data and command.
-Exit status 1 when there was a fault.
+What fails is made smaller, first the graph, then the flags, and told with its flags; --keep leaves
+model, data and command. Exit status 1 when there was a fault.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""What graphs of sized.py are made of: each function adds nodes, with what they mean in numpy, of operands that suit them."""
+"""What graphs of sized.py are made of: each function adds nodes, with what they mean in numpy, of
+operands that suit them."""
 
 import functools
 import math
@@ -634,7 +635,8 @@ def cast(d):
 
 
 def quantised(d):
-    """Through bytes and back, with a layer between in half the cases. Scales are powers of two: ties are ties in every arithmetic."""
+    """Through bytes and back, with a layer between in half the cases. Scales are powers of two:
+    ties are ties in every arithmetic."""
     r, x = d.r, d.pick(1, 4)
     kind = r.choice((np.int8, np.uint8))
     lo, hi = np.iinfo(kind).min, np.iinfo(kind).max

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The command line as it tells of itself: help, manual pages and the completion of shells come from one table.
+"""The command line as it tells of itself: help, manual pages and the completion of shells come from
+one table.
 
     cli.py --ingot build/ingot
 
-Each option that a command's help names is taken, in its manual page and completed; what is misspelt is told what it may have been.
-groff, zsh and fish are asked where they are there.
+Each option that a command's help names is taken, in its manual page and completed; what is misspelt
+is told what it may have been. groff, zsh and fish are asked where they are there.
 """
 
 import argparse

@@ -3,15 +3,19 @@
 
     files.py --ingot build/ingot [CHECK...]       all checks unless some are named
 
-    signals     SIGTERM, SIGINT, SIGHUP in the middle of compile, and of run while the C compiler works, which is ended too; the status is the signal's
-    killed      what SIGKILL left is removed by the next command that writes there, and what another process is writing is not
-    full        a file that cannot be written to its end: compile with --save-sched and --depfile, run --output-dir, inspect -o, the cache; /dev/full;
-                with root also a file system of 64 KB
-    told        the system's own words for why: read-only, no permission, no room, quota, names that are too long, files in place of folders
+    signals     SIGTERM, SIGINT, SIGHUP in the middle of compile, and of run while the C compiler
+                works, which is ended too; the status is the signal's
+    killed      what SIGKILL left is removed by the next command that writes there, and what another
+                process is writing is not
+    full        a file that cannot be written to its end: compile with --save-sched and --depfile,
+                run --output-dir, inspect -o, the cache; /dev/full; with root also a file system of
+                64 KB
+    told        the system's own words for why: read-only, no permission, no room, quota, names that
+                are too long, files in place of folders
     licences    the first line of every emitted file
 
-A library that is loaded first (LD_PRELOAD) stops ingot where a file is opened, or has the system refuse. Exit status 77, skipped: there is no Python with
-onnx.
+A library that is loaded first (LD_PRELOAD) stops ingot where a file is opened, or has the system
+refuse. Exit status 77, skipped: there is no Python with onnx.
 """
 
 import errno

@@ -225,7 +225,8 @@ def main():
             "--dim",
             "batch=9999999999",
         )
-        # data of another name, none, or too little; folders that cannot be made; machines of another kind
+        # data of another name, none, or too little; folders that cannot be made; machines of
+        # another kind
         says(
             2,
             r"^sub\.onnx: --input q=x\.npy: the model has no input 'q'\n$",
@@ -327,7 +328,8 @@ def main():
                 "--input",
                 "y.npy",
             )
-        # what cannot be written: the reason, and nothing is left of it; links and devices stay what they are
+        # what cannot be written: the reason, and nothing is left of it; links and devices stay what
+        # they are
         says(2, r"^ingot plan: diff A\.sched B\.sched is missing\n", "plan")
         for flags in (
             ("inspect", DIGITS, "-o"),
@@ -389,8 +391,9 @@ def main():
             "-o",
             "out",
         )
-        # what takes long tells how far it is: lines, or one line of a terminal; the compiler waits until that was told. Silent with -q, and where the clock
-        # counts steps: there it takes longer than any of these wait
+        # what takes long tells how far it is: lines, or one line of a terminal; the compiler waits
+        # until that was told. Silent with -q, and where the clock counts steps: there it takes
+        # longer than any of these wait
         (work / "slow").write_text(
             '#!/bin/sh\ncase "$*" in *-c*) n=0; until [ -e "$0.told" ] || [ $n -ge $WAITS ]; do sleep 0.1; n=$((n + 1)); done; : >"$0.told" ;; esac\n'
             'exec cc "$@"\n'

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""An installed ingot in a project of somebody else's (examples/project), by find_package, by pkg-config and, with --all, by
-add_subdirectory; what is installed; what the libraries show.
+"""An installed ingot in a project of somebody else's (examples/project), by find_package, by
+pkg-config and, with --all, by add_subdirectory; what is installed; what the libraries show.
 
     project.py --build build [--all]      build: where ingot is built
 
-The project is copied out of the tree first. A model that changes, in its own file or in that of its weights, is compiled again; one
-that does not is not. With arm-none-eabi-gcc the model is built for a Cortex-M4 by a toolchain file.
+The project is copied out of the tree first. A model that changes, in its own file or in that of its
+weights, is compiled again; one that does not is not. With arm-none-eabi-gcc the model is built for
+a Cortex-M4 by a toolchain file.
 """
 
 import argparse

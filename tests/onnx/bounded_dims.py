@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 """Every operator with every axis of its inputs bounded: known at run time only, between two sizes.
 
-    bounded_dims.py --ingot build/ingot --cases build/onnx-cases --work build/bounded [--sample N] [--out FILE.md]
+    bounded_dims.py --ingot build/ingot --cases build/onnx-cases --work build/bounded [--sample N]
+        [--out FILE.md]
 
-Of the official node cases of one node, those of an operator that differ in attributes, version or ranks. One axis
-of one input at a time becomes the free dim `n`, and what the operator wants equal to it too: the fewest other axes
-of its size with which the judge runs the model at three sizes: the least, the greatest and an odd one between. The
-sizes are 1, .., twice the case's; or its own and more where it cannot be smaller; or multiples of its own. Inputs
-that say a shape (the second of Reshape) become initializers. What no judge runs is no case.
+Of the official node cases of one node, those of an operator that differ in attributes, version or
+ranks. One axis of one input at a time becomes the free dim `n`, and what the operator wants equal
+to it too: the fewest other axes of its size with which the judge runs the model at three sizes: the
+least, the greatest and an odd one between. The sizes are 1, .., twice the case's; or its own and
+more where it cannot be smaller; or multiples of its own. Inputs that say a shape (the second of
+Reshape) become initializers. What no judge runs is no case.
 
-The judge is ONNX Runtime, or else onnx's reference evaluator: whichever gives what the case itself expects; where
-both do, they must agree on the shapes. The models are compiled ahead of time with --dim n=LO..HI, and run at the
-three sizes (run.py). A pair of operator and axis passes if all of its models do; it is refused if the compiler says
-why it cannot, or the program says at a size which node does not allow it.
+The judge is ONNX Runtime, or else onnx's reference evaluator: whichever gives what the case itself
+expects; where both do, they must agree on the shapes. The models are compiled ahead of time with
+--dim n=LO..HI, and run at the three sizes (run.py). A pair of operator and axis passes if all of
+its models do; it is refused if the compiler says why it cannot, or the program says at a size which
+node does not allow it.
 
-Exit status 1 when a result was wrong, a bundle did not build, or something crashed; or when fewer than --least
-percent of the pairs passed.
+Exit status 1 when a result was wrong, a bundle did not build, or something crashed; or when fewer
+than --least percent of the pairs passed.
 """
 
 import argparse
@@ -183,7 +186,8 @@ def sources(folders):
 
 
 def grown(a, axis, size):
-    """An array with another size along an axis: repeated, floats that are no integers a little larger each time."""
+    """An array with another size along an axis: repeated, floats that are no integers a little
+    larger each time."""
     old = a.shape[axis]
     at = np.arange(size)
     b = np.take(a, at % old, axis)
@@ -194,7 +198,8 @@ def grown(a, axis, size):
 
 
 def size_choices(s):
-    """(sizes, what they are) for an axis of s elements: the least, the greatest, an odd one that is not s."""
+    """(sizes, what they are) for an axis of s elements: the least, the greatest, an odd one that is
+    not s."""
     top = max(2 * s, 7)
     yield sorted({1, top, next(k for k in range(top - 1, 0, -1) if k % 2 and k != s)})
     yield [s, next(k for k in range(s + 1, s + 3) if k % 2), s + 4]
@@ -395,7 +400,8 @@ def write(folder, model, sets):
 
 
 def pairs(found):
-    """(operator, input, axis) -> its (source, input's name), the most different VARIANTS of them."""
+    """(operator, input, axis) -> its (source, input's name), the most different VARIANTS of
+    them."""
     all_pairs = collections.defaultdict(list)
     for (domain, op), list_ in found.items():
         for s in list_:

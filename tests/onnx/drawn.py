@@ -1,24 +1,28 @@
 """What a model draws at random, and how results are judged that depend on it.
 
-Each generator draws other numbers, so such an output cannot be compared element by element. Which outputs these are
-is found anew for each data set, by following names from the nodes that draw: Bernoulli, Multinomial, RandomNormal,
-RandomUniform, their ...Like, and Dropout whose training_mode is true and whose ratio is not 0. Dropout that is told
-otherwise by an input, an initializer or a constant draws nothing. All other outputs are compared as usual.
+Each generator draws other numbers, so such an output cannot be compared element by element. Which
+outputs these are is found anew for each data set, by following names from the nodes that draw:
+Bernoulli, Multinomial, RandomNormal, RandomUniform, their ...Like, and Dropout whose training_mode
+is true and whose ratio is not 0. Dropout that is told otherwise by an input, an initializer or a
+constant draws nothing. All other outputs are compared as usual.
 
 An output that depends on a drawn number has the type and shape of the expected one, and is
 
     of RandomUniform    within low..high; mean and variance as told, within 5 sigma
-    of RandomNormal     no further than 10 sigma from the mean; mean and variance as told, within 5 sigma
-    of Bernoulli        zeros and ones, certain where the probability is 0 or 1; as many ones as told, within 5 sigma
+    of RandomNormal     no further than 10 sigma from the mean; mean and variance as told, within 5
+                        sigma
+    of Bernoulli        zeros and ones, certain where the probability is 0 or 1; as many ones as
+                        told, within 5 sigma
     of Multinomial      one of the classes; each as often as told, within 5 sigma
-    of Dropout          0 or the input's value over 1 - ratio, within the tolerance; as many zeros as told, within
-                        5 sigma; the mask is true where the value is kept
-    further down        zeros and ones where the expected one is, as many as there within 5 sigma; else finite where
-                        that one is finite
+    of Dropout          0 or the input's value over 1 - ratio, within the tolerance; as many zeros
+                        as told, within 5 sigma; the mask is true where the value is kept
+    further down        zeros and ones where the expected one is, as many as there within 5 sigma;
+                        else finite where that one is finite
 
-Sigma is that of the statistic, which is looked at where it has a variance to speak of: 30 numbers for a mean and a
-variance, a variance of 1 for a count. What a node is told (probabilities, ratio) has to be known: an input of the
-model, an initializer or a constant. If it is not, the output is judged like one further down.
+Sigma is that of the statistic, which is looked at where it has a variance to speak of: 30 numbers
+for a mean and a variance, a variance of 1 for a count. What a node is told (probabilities, ratio)
+has to be known: an input of the model, an initializer or a constant. If it is not, the output is
+judged like one further down.
 """
 
 import math
@@ -64,7 +68,8 @@ def may_draw(model):
 
 
 class Drawn:
-    """Of a model and the values of its inputs by name: the outputs that depend on drawn numbers, by `outputs`."""
+    """Of a model and the values of its inputs by name: the outputs that depend on drawn numbers, by
+    `outputs`."""
 
     def __init__(self, model, inputs):
         self.known, self.functions = dict(inputs), {(f.domain, f.name): f for f in model.functions}
@@ -107,7 +112,8 @@ class Drawn:
         return (training is None or bool(training)) and (ratio is None or float(ratio) != 0)
 
     def draws_inside(self, node):
-        """In a branch, a body or a function that it calls; what decides it in there is not followed."""
+        """In a branch, a body or a function that it calls; what decides it in there is not
+        followed."""
         f = self.functions.get((node.domain, node.op_type))
         bodies = [g.node for g in inner_graphs(node)] + ([f.node] if f else [])
         return any(
@@ -125,7 +131,8 @@ class Drawn:
         )
 
     def compare(self, name, got, want, results, **tolerance):
-        """Raises Mismatch, or returns the largest error. results: those of the model's outputs by name."""
+        """Raises Mismatch, or returns the largest error. results: those of the model's outputs by
+        name."""
         if name not in self.outputs:
             return compare(got, want, **tolerance)
         if (

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Writes ONNX cases of classical models (domain ai.onnx.ml), with ONNX Runtime's results as the truth.
+"""Writes ONNX cases of classical models (domain ai.onnx.ml), with ONNX Runtime's results as the
+truth.
 
-ml_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77 without ONNX Runtime
+ml_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77 without
+                           ONNX Runtime
 """
 
 import sys
@@ -32,7 +34,8 @@ class MlCases(Cases):
     domains = {ML: 1}
 
     def case(self, name, op, x, y="f", **attributes):
-        """One node of one input, or of a list of them; y: types of its outputs, a letter for each."""
+        """One node of one input, or of a list of them; y: types of its outputs, a letter for
+        each."""
         inputs = [(f"x{i}", v) for i, v in enumerate(x if isinstance(x, list) else [x])]
         outputs = [f"y{i}" for i in range(len(y))]
         node = NODE(op, [k for k, _ in inputs], outputs, domain=ML, **attributes)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes ONNX cases that the official suite lacks, with onnxruntime's results as the truth.
 
-    more_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77 without ONNX Runtime
+    more_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77
+                                 without ONNX Runtime
 
 Recurrent networks in every direction with lengths, states, peepholes and activations; quantized
 tensors by axis and by block; branches, loops and scans with captures; sequences; signals; boxes;
@@ -50,8 +51,9 @@ class Cases:
         self.options.intra_op_num_threads = 1  # quantised recurrences depend on it
 
     def add(self, name, nodes, inputs, opset, consts=(), types=None, wanted=None, truth=None):
-        """inputs: (name, value) pairs; consts become initializers; types: of outputs that do not follow; wanted: the
-        outputs, in place of the last node's; truth: gives the results, in place of ONNX Runtime."""
+        """inputs: (name, value) pairs; consts become initializers; types: of outputs that do not
+        follow; wanted: the outputs, in place of the last node's; truth: gives the results, in place
+        of ONNX Runtime."""
         nodes = nodes if isinstance(nodes, list) else [nodes]
         feeds = {k: np.asarray(v) for k, v in inputs}
         info = [
@@ -503,8 +505,9 @@ def samples(cases):
 
 
 def resized_integers(cases):
-    """Interpolated integers are rounded and stay in their range: by the standard's reference. With odd sizes of no common
-    factor nothing lies half way between two integers, and no place but the first beside one by a rounding error."""
+    """Interpolated integers are rounded and stay in their range: by the standard's reference. With
+    odd sizes of no common factor nothing lies half way between two integers, and no place but the
+    first beside one by a rounding error."""
 
     def by_reference(model, feeds):
         return ReferenceEvaluator(model).run(None, feeds)
@@ -615,7 +618,8 @@ def sparse_constants(cases):
 
 
 def outputs_again(cases):
-    """A value, and an input, that are outputs more than once, beside one whose name a second time might take."""
+    """A value, and an input, that are outputs more than once, beside one whose name a second time
+    might take."""
     nodes = [NODE("Relu", ["x"], ["y"]), NODE("Neg", ["y"], ["y_2"])]
     cases.add(
         "outputs_again", nodes, [("x", floats(3, 4))], 17, wanted=["y", "y_2", "x", "y", "x", "y"]

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Writes ONNX cases of ONNX Runtime's own operators (domain com.microsoft), with its results as the truth.
+"""Writes ONNX cases of ONNX Runtime's own operators (domain com.microsoft), with its results as the
+truth.
 
-    ms_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77 without ONNX Runtime
+    ms_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77 without
+                               ONNX Runtime
 
 Each operator with every optional input and attribute that its CPU kernel runs. Judged by
 run.py --data-dims --tolerance-range 1e-4 OUT_DIR.
@@ -43,7 +45,8 @@ class MsCases(Cases):
         types=None,
         **attributes,
     ):
-        """One node; inputs: name -> value, None for one left out; those named in consts are initializers."""
+        """One node; inputs: name -> value, None for one left out; those named in consts are
+        initializers."""
         names = [k if v is not None else "" for k, v in inputs.items()]
         out = outputs if isinstance(outputs, list) else [f"y{i}" for i in range(outputs)]
         node = NODE(op, names, out, domain=domain, **attributes)
@@ -58,7 +61,8 @@ class MsCases(Cases):
         )
 
     def free(self, name, nodes, dims, sets, consts=()):
-        """Dims that the run knows: of each input (numbers or names); a data set for each feed of sets."""
+        """Dims that the run knows: of each input (numbers or names); a data set for each feed of
+        sets."""
         types = {k: helper.np_dtype_to_tensor_dtype(v.dtype) for k, v in sets[0].items()}
         graph = helper.make_graph(
             nodes,

@@ -1,9 +1,12 @@
-"""Objects of bundles: what was compiled before, of the same sources by the same words, is laid into the bundles that follow as if make
-had made it. The runtime and the driver are alike in every bundle; so are the tables of models whose inputs and outputs are alike.
-The header that kernels include first is laid beside them as gcc precompiles it, once the same is seen again: reading it takes as
-long as most kernels. Likewise ar without the plugins that binutils finds for other compilers, which cost more than the archive.
+"""Objects of bundles: what was compiled before, of the same sources by the same words, is laid into
+the bundles that follow as if make had made it. The runtime and the driver are alike in every
+bundle; so are the tables of models whose inputs and outputs are alike. The header that kernels
+include first is laid beside them as gcc precompiles it, once the same is seen again: reading it
+takes as long as most kernels. Likewise ar without the plugins that binutils finds for other
+compilers, which cost more than the archive.
 
-ccache knows such sources too, but starts a process for each, and takes longer for what it does not know.
+ccache knows such sources too, but starts a process for each, and takes longer for what it does not
+know.
 
 $INGOT_KEPT_OBJECTS is the folder that keeps them; without it they are kept for one process.
 """
@@ -47,7 +50,8 @@ def includes(text):
 
 
 def closure(bundle, source):
-    """The source and the bundle's headers that it includes, in the end; None: that is not all that it is made of."""
+    """The source and the bundle's headers that it includes, in the end; None: that is not all that
+    it is made of."""
     seen, todo = {}, [source]
     while todo:
         file = todo.pop()

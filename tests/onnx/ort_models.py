@@ -1,31 +1,40 @@
 #!/usr/bin/env python3
-"""Judges ingot on what ONNX Runtime makes of a model: the files of its optimiser and of its quantisers.
+"""Judges ingot on what ONNX Runtime makes of a model: the files of its optimiser and of its
+quantisers.
 
-    ort_models.py --ingot build/ingot [--forms basic,extended,...] MODELS...      folders with model.onnx, or .onnx files
+    ort_models.py --ingot build/ingot [--forms basic,extended,...] MODELS...      folders with
+        model.onnx, or .onnx files
 
-Each float model is written again in these forms below --work, a folder of each form with its inputs:
+Each float model is written again in these forms below --work, a folder of each form with its
+inputs:
 
-    basic, extended   by the optimiser (SessionOptions.optimized_model_filepath); the level "all" depends on the machine
-    qoperator, qdq    quantize_static: 8 bits, weights per channel where it can, operators that are quantised or pairs around them
+    basic, extended   by the optimiser (SessionOptions.optimized_model_filepath); the level "all"
+                      depends on the machine
+    qoperator, qdq    quantize_static: 8 bits, weights per channel where it can, operators that are
+                      quantised or pairs around them
     dynamic           quantize_dynamic: weights in 8 bits, activations at run time
     nbits             MatMulNBits: weights of products in 4 bits, by blocks
 
-`ingot run` then runs each file, and so does ONNX Runtime, as it stands. They agree where no output differs by more than
-1e-4 of its range; in the 8-bit forms, by more than one step of the scale that the output was last quantised with. That is
-the unit of the table: up to 1 is "right".
+`ingot run` then runs each file, and so does ONNX Runtime, as it stands. They agree where no output
+differs by more than 1e-4 of its range; in the 8-bit forms, by more than one step of the scale that
+the output was last quantised with. That is the unit of the table: up to 1 is "right".
 
-What is over 1 is "unstable" if no implementation can be held to that bar, because ONNX Runtime is not within it of itself:
-it differs by more than 1 from itself, and by at least half as much as ingot does, when nothing is changed that may matter:
+What is over 1 is "unstable" if no implementation can be held to that bar, because ONNX Runtime is
+not within it of itself: it differs by more than 1 from itself, and by at least half as much as
+ingot does, when nothing is changed that may matter:
 
     opt    its optimiser is on (level all) instead of off
-    1e-6   its float weights are moved towards zero by about 1e-6 of their values, ten units in the last place (three draws)
+    1e-6   its float weights are moved towards zero by about 1e-6 of their values, ten units in the
+           last place (three draws)
     f64    InstanceNormalization, ReduceMean and ReduceSum are computed in f64
 
-In a deep network of 8 bits one value that falls to the other side of a half moves all that follow, boxes with almost equal
-scores change places, and f32 sums over a million elements have errors of their own. All else over 1 is "wrong".
+In a deep network of 8 bits one value that falls to the other side of a half moves all that follow,
+boxes with almost equal scores change places, and f32 sums over a million elements have errors of
+their own. All else over 1 is "wrong".
 
-Inputs are those of test_data_set_0 where it is there, else random numbers; free dims have the data's sizes, else 1, or
-what --dim says. Exit status 1 when something is wrong, refused or crashed, 77 without ONNX Runtime.
+Inputs are those of test_data_set_0 where it is there, else random numbers; free dims have the
+data's sizes, else 1, or what --dim says. Exit status 1 when something is wrong, refused or crashed,
+77 without ONNX Runtime.
 """
 
 import argparse
@@ -172,7 +181,8 @@ def standard(graph):
 
 
 def modern(source, target):
-    """As the quantisers want it: of an opset that knows scales by axis, no weights among the inputs, no old shapes."""
+    """As the quantisers want it: of an opset that knows scales by axis, no weights among the
+    inputs, no old shapes."""
     model = onnx.load(source)
     if all(t.data_type != TensorProto.FLOAT or not t.dims for t in model.graph.initializer):
         raise ValueError("the model has no weights in f32")
@@ -270,7 +280,8 @@ def write_form(form, source, folder, feeds):
 
 
 def last_scale(graph, name):
-    """The scale that an output was last quantised with, found upwards through its producers; None without one."""
+    """The scale that an output was last quantised with, found upwards through its producers; None
+    without one."""
     consts = {t.name: t for t in graph.initializer}
     maker = {o: n for n in graph.node for o in n.output}
     seen, queue = set(), collections.deque([name])
@@ -320,7 +331,8 @@ def allowed(graph, name, want, form):
 
 
 def moved(model, rng):
-    """The model with its float weights moved by 1e-6 of their values, but for those that decide shapes, and exponents."""
+    """The model with its float weights moved by 1e-6 of their values, but for those that decide
+    shapes, and exponents."""
     kept = {
         i for n in model.graph.node if n.op_type in ("Resize", "Upsample", "Pow") for i in n.input
     }

@@ -25,8 +25,9 @@ WAITS = 30  # times as long as what hangs takes a core, what waits for something
 
 
 def call(args, timeout, env=None, cwd=None, limit_mb=0):
-    """Runs a command in a process group of its own. timeout: seconds of a core that it has, and whatever it starts, each, so that a busy machine ends nobody; the
-    group is ended as a whole after many times as long."""
+    """Runs a command in a process group of its own. timeout: seconds of a core that it has, and
+    whatever it starts, each, so that a busy machine ends nobody; the group is ended as a whole
+    after many times as long."""
     args = [str(a) for a in args]
     limits = [f"ulimit -S -t {math.ceil(timeout)}"] + (
         [f"ulimit -v {limit_mb * 1024}"] if limit_mb else []

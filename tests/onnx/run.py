@@ -1,30 +1,34 @@
 #!/usr/bin/env python3
 """Judges ingot from outside, on folders of cases in the ONNX backend-test layout.
 
-    run.py --ingot build/ingot DIRS...          model.onnx, test_data_set_*/{input,output}_N.pb below DIRS
+    run.py --ingot build/ingot DIRS...          model.onnx, test_data_set_*/{input,output}_N.pb
+                                                below DIRS
 
 Ahead of time: `ingot compile` sees the model only; the bundle is built by make in a directory of
 its own, warnings being errors; its driver runs on the data; outputs are compared as the data's own
 runner does (rtol 1e-3, atol 1e-7, exact shapes and types; two units for 16-bit floats, one for 8,
 integers and strings exact). An output that depends on drawn numbers, which each generator draws
-otherwise, has to have type and shape, and what is known of its distribution: bounds, zeros and ones,
-mean, variance and counts within 5 sigma, for each operator as drawn.py says; what is drawn depends on
-the data set: Dropout that is not training, or whose ratio is 0, is exact. The summary says how many
-cases had such an output. With --bind, what did not pass is tried again by `ingot run --data`,
-which may bind inputs that decide shapes, and is counted apart.
+otherwise, has to have type and shape, and what is known of its distribution: bounds, zeros and
+ones, mean, variance and counts within 5 sigma, for each operator as drawn.py says; what is drawn
+depends on the data set: Dropout that is not training, or whose ratio is 0, is exact. The summary
+says how many cases had such an output. With --bind, what did not pass is tried again by `ingot run
+--data`, which may bind inputs that decide shapes, and is counted apart.
 
-With --build-only DIR what is built is left in DIR/suite/name, and nothing runs; with --programs DIR that is run, and nothing is built:
-on a machine that has the device, but not what the compiler needs.
+With --build-only DIR what is built is left in DIR/suite/name, and nothing runs; with --programs DIR
+that is run, and nothing is built: on a machine that has the device, but not what the compiler
+needs.
 
-With --emulate kernels of a CUDA target run without a GPU (tests/emulator/), from the first item on and from the last, and what
-is asynchronous once as late and once as early as it may be; both have to give the results.
+With --emulate kernels of a CUDA target run without a GPU (tests/emulator/), from the first item on
+and from the last, and what is asynchronous once as late and once as early as it may be; both have
+to give the results.
 
 With --interpret nothing is built: `ingot verify --interpret` runs the statements of the target's
 kernels, and tells unwritten elements, races and accesses outside of buffers too; its rule for what
-is equal holds (see its --help; drawn outputs are compared with the reference interpreter's only), and
-cases whose inputs or outputs are no tensors are left out.
+is equal holds (see its --help; drawn outputs are compared with the reference interpreter's only),
+and cases whose inputs or outputs are no tensors are left out.
 
-    passed    every data set agrees             refused   the compiler said that it cannot (status 4)
+    passed    every data set agrees             refused   the compiler said that it cannot (status
+                                                          4)
     failed    wrong output, or the bundle did not build or run, or a good model was called bad
     crash     a signal, a sanitizer report or an internal error, in the compiler or in the bundle
 
@@ -138,7 +142,8 @@ class Case:
                 yield n, vi.name, values.load_pb(file, vi.type.WhichOneof("value"))
 
     def sizes(self):
-        """A --dim for each free dim of the inputs, with the bounds of its sizes in the data sets."""
+        """A --dim for each free dim of the inputs, with the bounds of its sizes in the data
+        sets."""
         seen = {}
 
         def note(vi, declared, value):

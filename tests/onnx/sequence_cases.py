@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes cases of sequences and optionals whose length, places and sizes only the run knows, and of zero points that it computes.
+"""Writes cases of sequences and optionals whose length, places and sizes only the run knows, and of
+zero points that it computes.
 
     sequence_cases.py OUT_DIR        OUT_DIR/sequence/NAME/{model.onnx,test_data_set_N/...}
 
@@ -331,7 +332,8 @@ def loops(out):
 
 
 def whiles(out):
-    """Loops that exporters make of `while`: what stays is carried too, and the end is where a count meets a bound."""
+    """Loops that exporters make of `while`: what stays is carried too, and the end is where a count
+    meets a bound."""
 
     def const(name, v):
         return NODE("Constant", [], [name], value=numpy_helper.from_array(np.asarray(v)))
@@ -441,7 +443,8 @@ def whiles(out):
         [[np.array(2, np.float32)]],
     )
 
-    # what begins as anything, since nobody reads it before it is written; and one element that gets an axis
+    # what begins as anything, since nobody reads it before it is written; and one element that gets
+    # an axis
     body = graph(
         "body",
         [
@@ -550,7 +553,8 @@ def branches(out):
 
 
 def zero_points(out):
-    """Products of bytes with a zero point that the run computes; weights that leave more than a byte less theirs."""
+    """Products of bytes with a zero point that the run computes; weights that leave more than a
+    byte less theirs."""
     for name, kernel, pad, stride in (
         ("zero_point_conv", 3, 1, 1),
         ("zero_point_stride", 3, 1, 2),

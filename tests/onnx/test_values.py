@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The judge judged: what compare() must accept and reject, of drawn numbers too, that .npy keeps every value, and whom limits of time end."""
+"""The judge judged: what compare() must accept and reject, of drawn numbers too, that .npy keeps
+every value, and whom limits of time end."""
 
 import pathlib
 import tempfile
@@ -219,7 +220,8 @@ class Draws(unittest.TestCase):
 
 
 class Processes(unittest.TestCase):
-    """A limit is of time that a process has a core: what hangs is ended by it, what waits for others is not."""
+    """A limit is of time that a process has a core: what hangs is ended by it, what waits for
+    others is not."""
 
     def test_hangs(self):
         done = process.call(["sh", "-c", "while :; do :; done"], 1)

@@ -220,7 +220,8 @@ def _compare_array(got, want, rtol, atol, of_range):
 
 
 def compare(got, want, rtol=1e-3, atol=1e-7, of_range=None):
-    """Raises Mismatch, or returns the largest error (a share of the output's range with of_range)."""
+    """Raises Mismatch, or returns the largest error (a share of the output's range with
+    of_range)."""
     if want is None:
         if got is not None:
             raise Mismatch("a value where the optional is absent")

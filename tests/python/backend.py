@@ -3,9 +3,10 @@
 
     backend.py [--ingot build/ingot] [--jobs N] [--include REGEX]... [--least N]
 
-Every case of the installed onnx package is run: compiled for the sizes of its inputs and, where they decide shapes, for their values, built as a
-shared library, called through NumPy arrays, and judged by the runner. Prints what did not pass and why, and the score; status 1 below
---least. Without --ingot the installed package is tested.
+Every case of the installed onnx package is run: compiled for the sizes of its inputs and, where
+they decide shapes, for their values, built as a shared library, called through NumPy arrays, and
+judged by the runner. Prints what did not pass and why, and the score; status 1 below --least.
+Without --ingot the installed package is tested.
 """
 
 import argparse

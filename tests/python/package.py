@@ -3,10 +3,13 @@
 
     package.py --ingot build/ingot [CHECK...]
 
-    calls       positional and by name, out=, several outputs, threads, memories, states, a folder that was moved, one model twice
+    calls       positional and by name, out=, several outputs, threads, memories, states, a folder
+                that was moved, one model twice
     copies      dense arrays of the declared dtype are read and written where they lie
-    dims        sizes within bounds, empty ones, sequences, optionals, strings, types that NumPy lacks
-    mistakes    each raises the documented exception with one line that says what is wrong and what would be right
+    dims        sizes within bounds, empty ones, sequences, optionals, strings, types that NumPy
+                lacks
+    mistakes    each raises the documented exception with one line that says what is wrong and what
+                would be right
     options     keywords are the command line's options
     runner      the official ONNX runner drives ingot.onnx_backend (a part of its cases)
 

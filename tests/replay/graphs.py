@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Networks of the zoo as their exporters wrote them, without weights: tests/replay/graphs/NAME.onnx.xz.
+"""Networks of the zoo as their exporters wrote them, without weights:
+tests/replay/graphs/NAME.onnx.xz.
 
-    graphs.py MODEL.onnx NAME [OPTION...]    writes that of a model; the options of ingot that it needs (--dim batch=1) go to options.txt
-    build(NAME, FOLDER)                      FOLDER/NAME.onnx, with numbers in place of the weights; the same on every machine
+    graphs.py MODEL.onnx NAME [OPTION...]    writes that of a model; the options of ingot that it
+                                             needs (--dim batch=1) go to options.txt
+    build(NAME, FOLDER)                      FOLDER/NAME.onnx, with numbers in place of the weights;
+                                             the same on every machine
 
-What a plan says of weights are types and shapes, which of them are equal, and what is in them where that is simple (what is 0 or 1 throughout is not stored, what masks a triangle is
-not read); so tuned files of the model are those of the graph.  Integers are kept, and weights with no more than 64 different numbers.  Of the others one file is the external data:
-each begins a number later in it, and equal ones at the same number.
+What a plan says of weights are types and shapes, which of them are equal, and what is in them where
+that is simple (what is 0 or 1 throughout is not stored, what masks a triangle is not read); so
+tuned files of the model are those of the graph.  Integers are kept, and weights with no more than
+64 different numbers.  Of the others one file is the external data: each begins a number later in
+it, and equal ones at the same number.
 """
 
 import lzma
@@ -38,7 +43,8 @@ def tensors(graph):
 
 
 def strip(model):
-    """The model without the data of its weights: in their place is where they begin in the file of data."""
+    """The model without the data of its weights: in their place is where they begin in the file of
+    data."""
     place = {}
     for t in tensors(model.graph):
         if t.data_type not in SIZE or math.prod(t.dims) <= KEPT:

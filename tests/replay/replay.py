@@ -1,19 +1,26 @@
 #!/usr/bin/env python3
 """Process replay: what the compiler writes for a zoo of models, as hashes in a file of the tree.
 
-    replay.py --ingot build/ingot                  compares with hashes.txt and tells what changed; status 1 if anything did
-    replay.py --ingot build/ingot --renew          writes hashes.txt: its diff is what a change did to kernels
-    replay.py --ingot build/ingot --against OLD    compares with another compiler instead, and prints the changed text
+    replay.py --ingot build/ingot                  compares with hashes.txt and tells what changed;
+                                                   status 1 if anything did
+    replay.py --ingot build/ingot --renew          writes hashes.txt: its diff is what a change did
+                                                   to kernels
+    replay.py --ingot build/ingot --against OLD    compares with another compiler instead, and
+                                                   prints the changed text
 
-A change that is to alter nothing leaves every line as it is. One that is to alter something says so by its diff: which
-kernels of which models for which targets. `--models FOLDER...` replays other models too (FOLDER/NAME/model.onnx), with
---against; their hashes are not kept. `--filter WORD` takes part of the zoo, `--target T` some targets.
+A change that is to alter nothing leaves every line as it is. One that is to alter something says so
+by its diff: which kernels of which models for which targets. `--models FOLDER...` replays other
+models too (FOLDER/NAME/model.onnx), with --against; their hashes are not kept. `--filter WORD`
+takes part of the zoo, `--target T` some targets.
 
-Models with a tuned file for some CPU (tests/tuned/CPU/MODEL.sched, by `ingot tune`) are replayed with it too, as MODEL@CPU, and each of its sections for several threads as
-MODEL@CPU/THREADS: those of the zoo, and networks whose graphs are in the tree without their weights (graphs.py). `--tuned` replays nothing else; the files of other models are not
-replayed. tests/tuned/renew.py makes such files and graphs.
+Models with a tuned file for some CPU (tests/tuned/CPU/MODEL.sched, by `ingot tune`) are replayed
+with it too, as MODEL@CPU, and each of its sections for several threads as MODEL@CPU/THREADS: those
+of the zoo, and networks whose graphs are in the tree without their weights (graphs.py). `--tuned`
+replays nothing else; the files of other models are not replayed. tests/tuned/renew.py makes such
+files and graphs.
 
-A line is: model, target, what (a kernel, "plan": buffers, layouts, opts and steps, or "weights": the data), hash.
+A line is: model, target, what (a kernel, "plan": buffers, layouts, opts and steps, or "weights":
+the data), hash.
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -83,7 +90,8 @@ def pieces(ingot, model, target, options, data):
 
 
 def tuned(work):
-    """Of each section of each tuned file whose model there is: a job, on the target that it names."""
+    """Of each section of each tuned file whose model there is: a job, on the target that it
+    names."""
     jobs = []
     for file in sorted(TUNED.glob("*/*.sched")):
         if file.stem in zoo.NAMES:

@@ -1,4 +1,5 @@
-"""Models for process replay: those of tests/bundle and larger pieces of the kinds of network that there are.
+"""Models for process replay: those of tests/bundle and larger pieces of the kinds of network that
+there are.
 
 build(NAME)     the bytes of an .onnx file, the same on every machine
 """
@@ -139,7 +140,8 @@ def transformer(g):
 
 
 def sentences(g):
-    """Products of several sentences with weights that L2 does not hold, as neither does it all of their rows."""
+    """Products of several sentences with weights that L2 does not hold, as neither does it all of
+    their rows."""
     h = g.op("Relu", linear(g, g.input("x", F, 6, 128, 512), 512, 768))
     g.output("y", linear(g, h, 768, 512), F, 6, 128, 512)
 
@@ -272,7 +274,8 @@ def qlinear(g):
 
 
 def int4(g):
-    """Weights of 4 bits, two a byte, as they are unpacked where the file's format has no such type."""
+    """Weights of 4 bits, two a byte, as they are unpacked where the file's format has no such
+    type."""
     rows, columns, block = 64, 48, 16
     packed = g.const(g.rng.integers(0, 256, (columns, rows // 2)), np.uint8)
     low, high = (

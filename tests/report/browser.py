@@ -1,4 +1,5 @@
-"""browser.py - reports in Chromium: tests/browser/chromium.py, with files in place of addresses, keys that write, and what was fetched.
+"""browser.py - reports in Chromium: tests/browser/chromium.py, with files in place of addresses,
+keys that write, and what was fetched.
 
 with Browser() as b:
     page = b.open("report.html", 1280, 800)

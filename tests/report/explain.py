@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a terminal is told: `ingot explain`, -v to -vvvv, and times that were measured; what is refused, and how.
+"""What a terminal is told: `ingot explain`, -v to -vvvv, and times that were measured; what is
+refused, and how.
 
 explain.py --ingot build/ingot
 """

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The page of `ingot inspect -o` in headless Chromium: what it shows is what the JSON says, and what one does with it works.
+"""The page of `ingot inspect -o` in headless Chromium: what it shows is what the JSON says, and
+what one does with it works.
 
     report.py --ingot build/ingot [MODEL...]
 
-Without models: digits and a model of hostile names; with INGOT_ALL=1 also every model of tests/bundle and a graph of thousands of
-nodes. Of MODELs (files, or folders with model.onnx) the counts, the size and the first paint are checked.
+Without models: digits and a model of hostile names; with INGOT_ALL=1 also every model of
+tests/bundle and a graph of thousands of nodes. Of MODELs (files, or folders with model.onnx) the
+counts, the size and the first paint are checked.
 Exit status 77, skipped: there is no Chromium, or no Python with onnx.
 """
 
@@ -61,7 +63,7 @@ def state(page):
     return page.eval("State.get()")
 
 
-# ---- what is shown is what is so ---------------------------------------------------------------------
+# ---- what is shown is what is so -----------------------------------------------------------------
 
 
 def counts(page, told):
@@ -185,7 +187,7 @@ def planted(b, html, told):
         raise Wrong(f"a planted wrong fact is not found: {plant.__name__}")
 
 
-# ---- what one does -------------------------------------------------------------------------------------
+# ---- what one does -------------------------------------------------------------------------------
 
 
 def interactions(page, told, other):
@@ -420,7 +422,7 @@ def interactions(page, told, other):
     return done
 
 
-# ---- for everybody ---------------------------------------------------------------------------------------
+# ---- for everybody -------------------------------------------------------------------------------
 
 CONTRAST = """(() => {
   const rgb = c => { const m = c.match(/[\\d.]+/g).map(Number); return m.length > 3 && m[3] === 0 ? null : m; };
@@ -485,7 +487,8 @@ def quiet(page, where):
 
 
 def hostile(work):
-    """A model whose names would end scripts, strings and attributes, if anything took them for more than text."""
+    """A model whose names would end scripts, strings and attributes, if anything took them for more
+    than text."""
     import onnx
     from onnx import TensorProto, helper
 

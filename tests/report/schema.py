@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What `ingot inspect --json` prints is what docs/report.md says, and agrees with itself and with the emitted bundle.
+"""What `ingot inspect --json` prints is what docs/report.md says, and agrees with itself and with
+the emitted bundle.
 
     schema.py --ingot build/ingot [MODEL...]
 
-Without models: examples/digits and models of tests/bundle. Exit status 77, skipped: there is no Python with onnx.
+Without models: examples/digits and models of tests/bundle. Exit status 77, skipped: there is no
+Python with onnx.
 """
 
 import argparse
@@ -91,7 +93,8 @@ def overlap(a, b):
 
 
 def check_facts(told):
-    """What the JSON says in two places is the same, and no two tensors share bytes at the same time without a reason."""
+    """What the JSON says in two places is the same, and no two tensors share bytes at the same time
+    without a reason."""
     tensors = {t["id"]: t for t in told["tensors"]}
     steps = {s["step"]: s for s in told["steps"]}
     nodes = {n["id"]: n for n in told["nodes"]}
@@ -122,7 +125,8 @@ def check_facts(told):
                 or len(k["args"]) != len(s["tensors"])
             ):
                 raise Wrong(f"step {s['step']}: kernel {s['name']}")
-            # a node that a kernel computes has its origin among the kernel's, unless it is made of numbers alone
+            # a node that a kernel computes has its origin among the kernel's, unless it is made of
+            # numbers alone
             names = {(o["node"], o["op"]) for o in s["source"]}
             known = [
                 told["origins"][o]
@@ -171,7 +175,8 @@ def check_facts(told):
 
 
 def check_bundle(ingot, model, told, work):
-    """Names and arguments of the emitted kernels, and offsets in the arena, are those that were told."""
+    """Names and arguments of the emitted kernels, and offsets in the arena, are those that were
+    told."""
     call(ingot, "compile", model, "-o", work / "bundle")
     text = "".join(f.read_text() for f in sorted((work / "bundle").glob("model*.c")))
     for k in told["kernel_list"]:

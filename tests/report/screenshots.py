@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Pictures of reports, to be looked at: every view at 1280x800 and 390x844, light and dark; and whether anything is wider than
-the window or overlaps.
+"""Pictures of reports, to be looked at: every view at 1280x800 and 390x844, light and dark; and
+whether anything is wider than the window or overlaps.
 
-    screenshots.py --ingot build/ingot --out DIR [--views graph,kernels] [--flags "--target c:native"] MODEL...
+    screenshots.py --ingot build/ingot --out DIR [--views graph,kernels] [--flags "--target
+        c:native"] MODEL...
 
 MODEL is a file, or a folder that holds model.onnx. Exit status 77, skipped: there is no Chromium.
 """
@@ -17,7 +18,8 @@ import browser
 VIEWS = ("overview", "graph", "timeline", "memory", "kernels", "passes", "compare")
 SIZES = ((1280, 800), (390, 844))
 
-# What is cut off without a way to scroll to it, text over text in the frame, text too small to read.
+# What is cut off without a way to scroll to it, text over text in the frame, text too small to
+# read.
 FAULTS = """(() => {
   const out = [];
   if (document.documentElement.scrollWidth > innerWidth + 1) out.push('the page is ' + document.documentElement.scrollWidth + ' wide in a window of ' + innerWidth);

@@ -4,16 +4,19 @@
     rank.py --ingot build/ingot --database tune.db MODEL...
     rank.py --ingot build/ingot --database tune.db --folder DIR [--lot 16] [--seconds 60] MODEL...
 
-Times come from any search. That one times what its estimate thinks well of, which says little of the rest: with --folder, candidates of
-each model are built there (--prepare) with so many more by lot, timed (--measure) for so many seconds a model, and the network is not
-run. What is there is not built again; several folders, say of two estimates, may go into one database.
+Times come from any search. That one times what its estimate thinks well of, which says little of
+the rest: with --folder, candidates of each model are built there (--prepare) with so many more by
+lot, timed (--measure) for so many seconds a model, and the network is not run. What is there is not
+built again; several folders, say of two estimates, may go into one database.
 
-Of each kernel: how many were timed, Spearman's coefficient, how far the best of ten is behind the fastest, and how far apart equal
-programs were in its runs (noise). It is near when that is within 3 % or within the noise. The ten are those that a search of ten would
-time: the compiler's choice, and the best by estimate of which no more than two have the same innermost code (search.c). How many are
-near by the first ten of the bare estimate is told too. Of candidates whose estimates are equal the slower is counted first. A kernel of
-which no more than ten were timed says nothing, and a kernel that another model has too is counted once. --half picks every other kernel,
-by its figures: what is fitted to one half is judged by the other one.
+Of each kernel: how many were timed, Spearman's coefficient, how far the best of ten is behind the
+fastest, and how far apart equal programs were in its runs (noise). It is near when that is within 3
+% or within the noise. The ten are those that a search of ten would time: the compiler's choice, and
+the best by estimate of which no more than two have the same innermost code (search.c). How many are
+near by the first ten of the bare estimate is told too. Of candidates whose estimates are equal the
+slower is counted first. A kernel of which no more than ten were timed says nothing, and a kernel
+that another model has too is counted once. --half picks every other kernel, by its figures: what is
+fitted to one half is judged by the other one.
 """
 
 import argparse
@@ -50,7 +53,8 @@ def spearman(x, y):
 
 
 def kernels(text):
-    """(name, figures, noise, [(estimate, ratio, opts)]) of each kernel; figures: its operations and bytes, and what was timed."""
+    """(name, figures, noise, [(estimate, ratio, opts)]) of each kernel; figures: its operations and
+    bytes, and what was timed."""
     name, figures, noise, rows = None, "", 0.0, []
     for line in text.splitlines() + ["end"]:
         if line and line[0] != " ":
@@ -72,7 +76,8 @@ def innermost(opts):
 
 
 def searched(rows):
-    """Of rows in order: the compiler's choice, which the others' times are told by, and what else a search would time."""
+    """Of rows in order: the compiler's choice, which the others' times are told by, and what else a
+    search would time."""
     first = [r for r in rows if r[1] == 1.0][:1]
     alike = {}
     for r in rows:

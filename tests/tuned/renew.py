@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Tuned files of networks, for a CPU, into the tree: tests/tuned/CPU/NAME.sched, the network's graph (tests/replay/graphs.py), and the hashes of what comes of both.
+"""Tuned files of networks, for a CPU, into the tree: tests/tuned/CPU/NAME.sched, the network's
+graph (tests/replay/graphs.py), and the hashes of what comes of both.
 
-    renew.py --ingot build/ingot --cpu xeon-emeraldrapids --models ZOO --scheds DIR     takes DIR/NAME.sched of each ZOO/NAME/model.onnx
-    renew.py --ingot build/ingot --cpu xeon-emeraldrapids --models ZOO --budget 50s     tunes each, into one database (--database)
+    renew.py --ingot build/ingot --cpu xeon-emeraldrapids --models ZOO --scheds DIR     takes
+        DIR/NAME.sched of each ZOO/NAME/model.onnx
+    renew.py --ingot build/ingot --cpu xeon-emeraldrapids --models ZOO --budget 50s     tunes each,
+        into one database (--database)
 
-Other files of the CPU stay.  A file is taken if with it the graph without weights gives the plan and the kernels that the model gives, as what is replayed on
-other machines is the graph; and if its target says on every machine what it is: c:x86-64-v4+vnni, not c:native, which `ingot tune` writes no more.
-What free dims a network has is asked of its data (test_data_set_0), and kept in tests/replay/graphs/options.txt.
+Other files of the CPU stay.  A file is taken if with it the graph without weights gives the plan
+and the kernels that the model gives, as what is replayed on other machines is the graph; and if its
+target says on every machine what it is: c:x86-64-v4+vnni, not c:native, which `ingot tune` writes
+no more. What free dims a network has is asked of its data (test_data_set_0), and kept in
+tests/replay/graphs/options.txt.
 """
 
 import argparse

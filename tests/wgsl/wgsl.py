@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Does a compiler of WGSL take the kernels that tests/wgsl/wgsl.c spells, and do they compute what numpy does?
+"""Does a compiler of WGSL take the kernels that tests/wgsl/wgsl.c spells, and do they compute what
+numpy does?
 
     wgsl.py --kernels build/tests/wgsl_kernels [--keep DIR]
 
-naga comes with wgpu (PyPI: wgpu); a module is made, which it checks, on whatever adapter there is: Mesa's llvmpipe will do. Where wgpu or
-an adapter is missing the test is skipped.
+naga comes with wgpu (PyPI: wgpu); a module is made, which it checks, on whatever adapter there is:
+Mesa's llvmpipe will do. Where wgpu or an adapter is missing the test is skipped.
 """
 
 import argparse

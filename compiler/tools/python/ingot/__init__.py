@@ -2,12 +2,15 @@
 
     import ingot
 
-    ingot.compile("model.onnx", "out", dim={"batch": (1, 8)})   # what `ingot compile` does: a folder of C
-    model = ingot.Model("out")                                  # built by the system's C compiler, and loaded
+    ingot.compile("model.onnx", "out", dim={"batch": (1, 8)})   # what `ingot compile` does: a
+                                                                folder of C
+    model = ingot.Model("out")                                  # built by the system's C compiler,
+                                                                and loaded
     scores = model(pixels)                                      # NumPy arrays, read where they lie
     outputs = model.run({"image": pixels})                      # by name
 
-Whatever fails raises an ingot.Error with the one line that the command line would print. docs/python.md has the rest.
+Whatever fails raises an ingot.Error with the one line that the command line would print.
+docs/python.md has the rest.
 """
 
 from .command import (

@@ -1,5 +1,5 @@
-"""The structs of a bundle that cross to Python: igrt.h and host/driver.h, as ctypes. A bundle's library tells their sizes, which are
-compared when it is loaded."""
+"""The structs of a bundle that cross to Python: igrt.h and host/driver.h, as ctypes. A bundle's
+library tells their sizes, which are compared when it is loaded."""
 
 import ctypes
 from ctypes import (

@@ -1,7 +1,8 @@
-"""The ingot program, called as a user would: its options, messages and exit statuses are what is documented.
+"""The ingot program, called as a user would: its options, messages and exit statuses are what is
+documented.
 
-It is a program of its own and no extension module, so one package serves every version of Python, and a fault of the compiler
-does not end the interpreter."""
+It is a program of its own and no extension module, so one package serves every version of Python,
+and a fault of the compiler does not end the interpreter."""
 
 import os
 import pathlib
@@ -72,7 +73,8 @@ def executable():
 
 
 def text(value):
-    """A value of an option as the command line has it: (1, 8) is 1..8 where bounds are wanted, else 1,8."""
+    """A value of an option as the command line has it: (1, 8) is 1..8 where bounds are wanted, else
+    1,8."""
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
     if hasattr(value, "tolist"):  # an array
@@ -85,7 +87,8 @@ def text(value):
 
 
 def arguments(options):
-    """max_ram="256k", dim={"batch": (1, 8)}, memory=["dtcm=64k", "sram"], opt_level=0 as words of a command line."""
+    """max_ram="256k", dim={"batch": (1, 8)}, memory=["dtcm=64k", "sram"], opt_level=0 as words of a
+    command line."""
     words = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -108,7 +111,8 @@ def arguments(options):
 
 
 def call(command, errors=None):
-    """Runs a program; what it said on standard error. errors: the exception for each exit status, of ingot itself."""
+    """Runs a program; what it said on standard error. errors: the exception for each exit status,
+    of ingot itself."""
     try:
         done = subprocess.run(
             command,
@@ -129,12 +133,14 @@ def call(command, errors=None):
 def compile(model, out, **options):
     """Writes `model` as a folder of C: what `ingot compile model -o out` does. The folder's path.
 
-    model: the path of an ONNX file, its bytes, or an onnx.ModelProto. Options have the names of the command line:
+    model: the path of an ONNX file, its bytes, or an onnx.ModelProto. Options have the names of the
+    command line:
 
-        ingot.compile("m.onnx", "out", name="net", target="c:native", dim={"batch": (1, 8), "seq": 128},
-                      bind={"k": 5}, weights="blob", max_ram="256k", opt_level=0)
+        ingot.compile("m.onnx", "out", name="net", target="c:native", dim={"batch": (1, 8), "seq":
+                      128}, bind={"k": 5}, weights="blob", max_ram="256k", opt_level=0)
 
-    Warnings are issued as Python's. Raises InvalidModel, Unsupported, UsageError, FileError with the compiler's message.
+    Warnings are issued as Python's. Raises InvalidModel, Unsupported, UsageError, FileError with
+    the compiler's message.
     """
     out = pathlib.Path(out)
     with tempfile.TemporaryDirectory(prefix="ingot-") as work:

@@ -1,5 +1,5 @@
-"""A compiled model as a Python object: the bundle as a shared library, called through ctypes. Tensors are NumPy arrays, which the
-model reads and writes where they lie."""
+"""A compiled model as a Python object: the bundle as a shared library, called through ctypes.
+Tensors are NumPy arrays, which the model reads and writes where they lie."""
 
 import ctypes
 import dataclasses
@@ -26,8 +26,9 @@ class RunError(Error):
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An input or output. shape: a number for each dim, or (least, greatest) where it is known at run time only. A sequence
-    holds at most `length` of it (None: it is no sequence); optional: it may be None."""
+    """An input or output. shape: a number for each dim, or (least, greatest) where it is known at
+    run time only. A sequence holds at most `length` of it (None: it is no sequence); optional: it
+    may be None."""
 
     name: str
     dtype: np.dtype
@@ -61,7 +62,8 @@ class Port:
         return RunError(f"input {self.tensor()} was given {x.dtype}[{','.join(map(str, x.shape))}]")
 
     def array(self, value):
-        """The array that the model reads: the caller's own, unless it is no array, not dense, or of strings."""
+        """The array that the model reads: the caller's own, unless it is no array, not dense, or of
+        strings."""
         if self.number == abi.STRING:
             x = np.asarray(value, object)
         elif isinstance(value, (np.ndarray, np.generic)):
@@ -79,7 +81,8 @@ class Port:
         return np.require(x, requirements=["C", "A"])
 
     def room(self):
-        """An array for an output of the greatest dims; it has an element at least, since no pointer may be NULL."""
+        """An array for an output of the greatest dims; it has an element at least, since no pointer
+        may be NULL."""
         dtype = np.intp if self.number == abi.STRING else abi.WIDENED.get(self.number, self.dtype)
         return np.empty(max(1, math.prod(self.greatest)), dtype)
 
@@ -215,10 +218,12 @@ class Model:
         model.run({"x": x})                 # by name, a dict of outputs
         model.run({"x": x}, out={"y": y})   # written into an array of the caller's
 
-    The first Model of a folder builds lib<name>.so there with make and the C compiler ($CC). An input is read where it lies if it is a dense array of
-    the declared dtype; arrays of another dtype are refused, lists and scalars converted. An output is a view of memory
-    that this run allocated for its greatest shape. One Model is one context: a lock lets one thread run at a time. Of a bundle for a GPU and
-    for C (compile(target="cuda+c")) `target` says which half is to run, and afterwards which one does.
+    The first Model of a folder builds lib<name>.so there with make and the C compiler ($CC). An
+    input is read where it lies if it is a dense array of the declared dtype; arrays of another
+    dtype are refused, lists and scalars converted. An output is a view of memory that this run
+    allocated for its greatest shape. One Model is one context: a lock lets one thread run at a
+    time. Of a bundle for a GPU and for C (compile(target="cuda+c")) `target` says which half is to
+    run, and afterwards which one does.
     """
 
     def __init__(self, folder, threads=1, cflags="-O3", seed=0, target=None):
@@ -292,7 +297,8 @@ class Model:
 
     @property
     def target(self):
-        """Of a bundle for a GPU and for C which half runs, "cuda" or "c"; None: there is one target."""
+        """Of a bundle for a GPU and for C which half runs, "cuda" or "c"; None: there is one
+        target."""
         return self._table.target(self._address).decode() if self._table.target else None
 
     def __del__(self):
@@ -427,7 +433,8 @@ class Model:
         return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
 
     def run(self, inputs, out=None):
-        """Inputs by name; outputs by name. out: arrays to write into, of the outputs' greatest shapes."""
+        """Inputs by name; outputs by name. out: arrays to write into, of the outputs' greatest
+        shapes."""
         names, out = [t.name for t in self.inputs], dict(out or {})
         for what, known, got in (
             ("input", names, inputs),
@@ -450,6 +457,7 @@ class Model:
             self._check(self._table.reset(self._address))
 
     def selftest(self):
-        """Runs the golden vectors in the bundle; raises RunError where values differ, or there are none."""
+        """Runs the golden vectors in the bundle; raises RunError where values differ, or there are
+        none."""
         with self._lock:
             self._check(self._table.selftest(self._address) if self._table.selftest else 20)

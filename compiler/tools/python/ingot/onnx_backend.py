@@ -3,8 +3,9 @@
     import onnx.backend.test, ingot.onnx_backend
     onnx.backend.test.BackendTest(ingot.onnx_backend, __name__)
 
-A model is compiled when it is run, for the sizes of the inputs: those that its file leaves open are known then. Where the values of
-small inputs decide a shape (the target of a Reshape) it is compiled for these values. Bundles are kept as long as the prepared model.
+A model is compiled when it is run, for the sizes of the inputs: those that its file leaves open are
+known then. Where the values of small inputs decide a shape (the target of a Reshape) it is compiled
+for these values. Bundles are kept as long as the prepared model.
 """
 
 import hashlib
@@ -22,7 +23,8 @@ LARGEST_BIND = 64  # elements of an input that may decide shapes
 
 
 def sizes(infos, values):
-    """Options of --dim for what the file leaves open of the inputs: (least, greatest) in these values."""
+    """Options of --dim for what the file leaves open of the inputs: (least, greatest) in these
+    values."""
     seen = {}
 
     def note(info, declared, value):
@@ -54,7 +56,8 @@ def sizes(infos, values):
 
 
 def bound(infos, values, kinds):
-    """Options of --bind: small inputs whose elements have one of these kinds (numpy's dtype.kind)."""
+    """Options of --bind: small inputs whose elements have one of these kinds (numpy's
+    dtype.kind)."""
     found = {}
     for info, x in zip(infos, values):
         if info.type.WhichOneof("value") == "tensor_type" and x is not None:
@@ -137,7 +140,8 @@ class IngotBackend(Backend):
 
     @classmethod
     def run_node(cls, node, inputs, device="CPU", outputs_info=None, opset_version=None, **kwargs):
-        """A model of this one node, which has the types of the inputs; its outputs' types are inferred."""
+        """A model of this one node, which has the types of the inputs; its outputs' types are
+        inferred."""
         names = [n for n in node.input if n]
         infos = [
             onnx.helper.make_tensor_value_info(
