@@ -14,8 +14,9 @@ const char *var_name(const Context *, int var, char out[VAR_NAME_BYTES]);
 bool kernel_has_param(const Kernel *, int arg);
 /* Of a language of the C family:
  * "void model_k00_add_4(const float *restrict a0, float *restrict a1, int64_t n)", without a
- * final character. Parameter aN is argument N, cN its scalar argument N; a kernel that can be cut takes the first of its parts that it is to do, and
- * the one after the last: "int64_t begin, int64_t end". */
+ * final character. Parameter aN is argument N, cN its scalar argument N; a kernel that can be cut
+ * takes the first of its parts that it is to do, and the one after the last: "int64_t begin,
+ * int64_t end". */
 void kernel_prototype(StrBuf *, const Target *, const Kernel *, const char *function_name);
 /* Type of one element in emitted C; strings are pointers. */
 const char *c_type(ingot_dtype);
@@ -37,7 +38,8 @@ void print_shape(StrBuf *, const Context *, ingot_dtype, int rank, Node *const *
 
 /* ---- needs ---------------------------------------------------------------------------------- */
 
-/* What a text needs around it, of headers and of locals of its function: said while it is written. */
+/* What a text needs around it, of headers and of locals of its function: said while it is
+ * written. */
 typedef enum {
     NEED_MATH = 1 << 0,   /* NAN, INFINITY */
     NEED_NUM = 1 << 1,    /* igrt_num.h, or whatever includes it */
@@ -72,7 +74,8 @@ typedef enum {
 /* ---- render.c ----------------------------------------------------------------------------- */
 
 /* One kernel function as text, without the comment on top; what it needs. */
-/* Bytes that a group shares where a launch has to ask for them, or 0: a kernel as it was lowered, whose arguments are followed by places. */
+/* Bytes that a group shares where a launch has to ask for them, or 0: a kernel as it was lowered,
+ * whose arguments are followed by places. */
 int64_t gpu_shared(const Kernel *lowered, int narg, const Target *);
 unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
 
@@ -88,20 +91,22 @@ unsigned header_need(const char *file);
 
 /* ---- how kernels are compiled ---------------------------------------------------------------- */
 
-/* Predictive commoning (gcc's) carries what a window's next tap reads again from one iteration to the next: a copy for each row,
- * and scalars that have to be spread over the lanes anew, where a load does both for nothing. */
+/* Predictive commoning (gcc's) carries what a window's next tap reads again from one iteration to
+ * the next: a copy for each row, and scalars that have to be spread over the lanes anew, where a
+ * load does both for nothing. */
 #define FLAG_OF_GCC "-fno-predictive-commoning"
 
-/* bundle_machine.c: of a target's flags those that choose instructions, where a bundle asks at init whether they are there; and the
- * others, which all files are compiled with. */
+/* bundle_machine.c: of a target's flags those that choose instructions, where a bundle asks at init
+ * whether they are there; and the others, which all files are compiled with. */
 const char *flags_for_machine(Arena *, const Target *);
 const char *flags_for_all(Arena *, const Target *);
-/* Is the source of this bundle's folder compiled with the latter alone? halves: there is a half for a GPU. */
+/* Is the source of this bundle's folder compiled with the latter alone? halves: there is a half for
+ * a GPU. */
 bool source_is_for_any(Arena *, const char *name, bool halves, const char *file);
 
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 
-/* ---- pipeline/compile.c --------------------------------------------------------------------------- */
+/* ---- pipeline/compile.c ---------------------------------------------------------------------- */
 
 /* ---- runtime_files: the sources of runtime_min, inside the compiler ------------------------ */
 
@@ -111,7 +116,8 @@ typedef struct {
     size_t bytes;
 } RuntimeFile;
 extern const RuntimeFile runtime_files[];
-/* runtime_text.c: the file of a name, or NULL; its text; the one that a line includes, or NULL; its text with what it includes in place. */
+/* runtime_text.c: the file of a name, or NULL; its text; the one that a line includes, or NULL; its
+ * text with what it includes in place. */
 const RuntimeFile *runtime_file(const char *name, size_t n);
 const char *runtime_text(const char *name);
 const RuntimeFile *runtime_included(const char *line, size_t n);

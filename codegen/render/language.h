@@ -1,14 +1,16 @@
 /* language.h - how a target's language spells what kernels say.
  *
- * The renderer (render.c, render_expr.c, render_memory.c) walks the statements of a kernel and is one for all languages: what they spell
- * otherwise are the words and functions of this record.  targets/ has one for each; no file of render/ asks which one it is.
+ * The renderer (render.c, render_expr.c, render_memory.c) walks the statements of a kernel and is
+ * one for all languages: what they spell otherwise are the words and functions of this record.
+ * targets/ has one for each; no file of render/ asks which one it is.
  *
- * A word with parts is a pattern: "$0" is its first part, "$1" the second one, in any order.  Of `x < 3 ? y : 0` C's is
- * "($0 ? $1 : $2)", WGSL's "select($2, $1, $0)".
+ * A word with parts is a pattern: "$0" is its first part, "$1" the second one, in any order.  Of `x
+ * < 3 ? y : 0` C's is "($0 ? $1 : $2)", WGSL's "select($2, $1, $0)".
  *
- * C, OpenCL C and CUDA C++ are one family: language_c.h has what they share.  Vectors (render_lanes.c), products of bytes by fours
- * (render_dot.c) and matrix units (render_tc.c, render_beside.c) are functions of the runtime's headers, which this family alone
- * includes: a target of another language has a machine without them. */
+ * C, OpenCL C and CUDA C++ are one family: language_c.h has what they share.  Vectors
+ * (render_lanes.c), products of bytes by fours (render_dot.c) and matrix units (render_tc.c,
+ * render_beside.c) are functions of the runtime's headers, which this family alone includes: a
+ * target of another language has a machine without them. */
 #ifndef LANGUAGE_H
 #define LANGUAGE_H
 
@@ -18,26 +20,30 @@ typedef struct Render Render;
 typedef struct Language Language;
 typedef struct CWords CWords;
 struct Language {
-    /* What a kernel says that the language has no words for, a type for one: the model is refused with that.  NULL: it has them all. */
+    /* What a kernel says that the language has no words for, a type for one: the model is refused
+     * with that.  NULL: it has them all. */
     const char *(*lacks)(const Kernel *);
     /* ---- files and kernels ---- */
     const char *suffix; /* of kernel files: ".c", ".cl", ".cu" */
     /* What stands above the kernels of a GPU's file, which need this (Need). */
     void (*file)(StrBuf *, const Target *, unsigned needs);
-    /* A kernel up to its first statement: name, arguments, memory that its group shares or that it has for itself (the lowered kernel's
-     * arguments behind those of the kernel), how many items a group has.  Argument N is aN in statements, a scalar cN, a run-time integer
-     * what var_name() says. */
+    /* A kernel up to its first statement: name, arguments, memory that its group shares or that it
+     * has for itself (the lowered kernel's arguments behind those of the kernel), how many items a
+     * group has.  Argument N is aN in statements, a scalar cN, a run-time integer what var_name()
+     * says. */
     void (*head)(Render *, const Kernel *, const Tiles *lowered, const char *name);
     const char *end; /* and what is behind its last one */
     /* GPUs: numbers of this item's group, and of the item in there, as coordinates. */
     const char *group, *item;
     const char *work_item[2]; /* of the item among all; [1]: where that takes 64 bits */
-    /* CPUs: the loop over parts of a kernel that threads share; around loops that go part by part. */
+    /* CPUs: the loop over parts of a kernel that threads share; around loops that go part by
+     * part. */
     void (*parts)(Render *, int depth);
     const char *each_part, *end_part;
 
     /* ---- values ---- */
-    /* The type that holds a value: floats smaller than f32 are f32 then; of INGOT_INDEX that of coordinates, wide: of 64 bits. */
+    /* The type that holds a value: floats smaller than f32 are f32 then; of INGOT_INDEX that of
+     * coordinates, wide: of 64 bits. */
     const char *(*type)(ingot_dtype, bool wide);
     const char *constant, *variable; /* declared as type $0, name $1: "const $0 $1" */
     bool chains;                     /* float s0 = 0.0f, s1 = s0; declares two */
@@ -58,11 +64,12 @@ struct Language {
     const char
         *behind; /* element $2 behind element $1 of it, where that is worked out once for several */
     bool runs;   /* 16 bytes that an unrolled loop goes along are one load (igrt_run.h) */
-    /* An element as its value in an expression; the statement that stores the value of a STORE.  NULL: elements are of the type of
-     * their values, small floats of that of their bits. */
+    /* An element as its value in an expression; the statement that stores the value of a STORE.
+     * NULL: elements are of the type of their values, small floats of that of their bits. */
     void (*load)(Render *, Node *load, Node *at);
     void (*store)(Render *, Node *store, Node *at);
-    /* Several elements of a place from as many of a buffer, a STORE of a chunk; later: they are on their way (STMT_WAIT). */
+    /* Several elements of a place from as many of a buffer, a STORE of a chunk; later: they are on
+     * their way (STMT_WAIT). */
     void (*copy)(Render *, Node *store, bool later);
     void (*prefetch)(Render *, Node *load); /* or NULL */
 
@@ -77,10 +84,12 @@ struct Language {
     const CWords *c; /* of the C family; NULL: it is no such language */
 };
 
-/* ---- render.c: parts of text that a pattern puts in order -------------------------------------- */
+/* ---- render.c: parts of text that a pattern puts in order ------------------------------------ */
 
-/* For functions of a language, which render.h has more for.  Each part is what is written until the next one begins:
- *     Parts p = parts_begin(r);  .. the first part ..  parts_next(r, &p);  .. the second ..  parts_end(r, &p, "$1($0)"); */
+/* For functions of a language, which render.h has more for.  Each part is what is written until the
+ * next one begins:
+ *     Parts p = parts_begin(r);  .. the first part ..  parts_next(r, &p);  .. the second ..
+ *         parts_end(r, &p, "$1($0)"); */
 enum { MAX_PARTS = 3 };
 typedef struct {
     size_t at[MAX_PARTS];

@@ -97,9 +97,9 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     sb_puts(sb, *separator || kernel_parts(k) ? ")" : "void)");
 }
 
-/* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; of a group that is asked for more
- * float *const a3 = (float *)(void *)(shared + 4096); or
- * float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
+/* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; of a group that is asked for
+ * more float *const a3 = (float *)(void *)(shared + 4096); or float *const a3 = (float *)(void
+ * *)((char *)scratch + begin * 4096); */
 static void places(Render *r, const Kernel *k, bool group)
 {
     const bool asked = group && gpu_shared(r->k, k->narg, r->t) > 0;
@@ -147,8 +147,8 @@ static void aligned(Render *r, const Kernel *k)
     }
 }
 
-/* Groups that are to have registers beside each other: two, where one waits for what it takes apart while the other's products are made, if
- * their places fit too and the sums leave room. */
+/* Groups that are to have registers beside each other: two, where one waits for what it takes apart
+ * while the other's products are made, if their places fit too and the sums leave room. */
 static int groups_beside(const Tiles *tiles, const Kernel *k, const Target *t)
 {
     enum { SUMS = 24, ITEMS = 128 };
@@ -213,7 +213,8 @@ void c_file(StrBuf *sb, const Target *t, unsigned needs)
 
 /* ---- parts that threads share ---------------------------------------------------------------- */
 
-/* Where part `edge` of the loop begins: every part has as many iterations as any other, or one more. */
+/* Where part `edge` of the loop begins: every part has as many iterations as any other, or one
+ * more. */
 static void part_edge(Render *r, const char *edge, Node *extent)
 {
     int64_t n, parts = r->l.tile->parts;

@@ -12,9 +12,11 @@ struct CWords {
     const char *local_word; /* before the declaration of memory that a group shares */
     const char *lines_word; /* of that which boxes of a tensor are copied to */
     const char *group_word; /* of a kernel: how many items its groups have */
-    /* The same of one that may take all registers of a processor: told otherwise, its compiler waits for each fragment where it is used. */
+    /* The same of one that may take all registers of a processor: told otherwise, its compiler
+     * waits for each fragment where it is used. */
     const char *group_word_alone;
-    /* Of a kernel whose neighbours join what they have: of how many items its sub-groups are; or NULL. */
+    /* Of a kernel whose neighbours join what they have: of how many items its sub-groups are; or
+     * NULL. */
     const char *subgroup_word;
     const char *cluster_word; /* of how many groups its clusters are */
     const char *map_word;     /* the type of a parameter that says how a tensor lies */

@@ -26,7 +26,8 @@ struct Render {
     bool each_part; /* inside of a loop over the parts: this one ends where the next one begins */
     bool formed[2][OP_COUNT]; /* ops whose function on lanes is known to be there */
     bool bare;                /* the next expression stands alone: no parentheses around it */
-    Map splats; /* constants in all lanes: node id -> Splat; a tile that writes one often gives it a name */
+    /* constants in all lanes: node id -> Splat; a tile that writes one often gives it a name */
+    Map splats;
     struct Splat **splat;
     int nsplat;
     int narg;              /* of the kernel itself: what follows them are places */
@@ -36,7 +37,8 @@ struct Render {
     const Stmt *loaded, *stored; /* up to which the operands of stores have come; are used */
 };
 
-/* The vN that a load has come in, together with its neighbours, and which of them it is; -1: it has not. */
+/* The vN that a load has come in, together with its neighbours, and which of them it is; -1: it has
+ * not. */
 typedef struct Beside {
     int number, part;
 } Beside;
@@ -93,11 +95,12 @@ static inline bool is_narrow(ingot_dtype d)
     return d == INGOT_I4 || d == INGOT_U4 || d == INGOT_I2 || d == INGOT_U2;
 }
 
-/* ---- language.c -------------------------------------------------------------------------------- */
+/* ---- language.c ------------------------------------------------------------------------------ */
 
 /* Type and name, by a pattern of the language: constant or variable. */
 void render_declare(Render *, const char *pattern, const char *type, const char *name);
-/* "(float)(" or "f32("; gives what ends it.  binds: what follows is a name or a call, for which some languages need no parentheses. */
+/* "(float)(" or "f32("; gives what ends it.  binds: what follows is a name or a call, for which
+ * some languages need no parentheses. */
 const char *render_cast_begin(Render *, const char *type, bool binds);
 void render_number(Render *, double, ingot_dtype);
 void render_integer(Render *, int64_t, ingot_dtype);
@@ -115,7 +118,8 @@ void render_expr(Render *, Node *);
 /* Where nothing around it can bind: an argument, an index, a right-hand side. */
 void render_bare(Render *, Node *);
 void render_expr_as(Render *, Node *, bool alone);
-/* An operand of what is computed in lanes, or not: what is the same in all lanes is spread over them. */
+/* An operand of what is computed in lanes, or not: what is the same in all lanes is spread over
+ * them. */
 void render_operand(Render *, Node *, bool lanes, bool alone);
 void render_int(Render *, Node *);   /* bare, of the type of coordinates */
 void render_range(Render *, Node *); /* its name */
@@ -131,7 +135,8 @@ void render_spelled(Render *, const char *spelling, const char *type, Node *);
 /* ---- render_memory.c ------------------------------------------------------------------------ */
 
 void render_load(Render *, Node *);
-/* Where an access reads or writes: src[first], of which the part that is worked out once for several accesses is *base, or NULL. */
+/* Where an access reads or writes: src[first], of which the part that is worked out once for
+ * several accesses is *base, or NULL. */
 Node *render_way(Render *, Node *access, int first, Node **base);
 void render_store(Render *, Node *, bool async, int depth);
 void render_stored_value(Render *, Node *store);
@@ -159,11 +164,13 @@ void render_beside(Render *, const Node *);
 
 extern const char *const lane_spelling
     [OP_COUNT]; /* of floats: as Language.spelling, or the middle of a function's name */
-/* The type whose functions compute on d in lanes, as in igrt_<op>_<type>(): "f32x16"; conditions have those of floats. */
+/* The type whose functions compute on d in lanes, as in igrt_<op>_<type>(): "f32x16"; conditions
+ * have those of floats. */
 const char *render_lane_name(Render *, ingot_dtype d, char name[16]);
 /* An op whose form in lanes ops.def promises. */
 void render_lane_op(Render *, Node *);
-/* The file that has the function of an op on lanes of floats of 32 or 64 bits, and the function's name but for "xN"; NULL: none has. */
+/* The file that has the function of an op on lanes of floats of 32 or 64 bits, and the function's
+ * name but for "xN"; NULL: none has. */
 const char *lane_form(Op, int bits, char function[64]);
 void render_lane_cast(Render *, Node *);
 void render_splat(Render *, Node *);

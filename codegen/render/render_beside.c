@@ -1,16 +1,18 @@
-/* render_beside.c - what an item of a matrix unit has beside each other is stored together, and what is added to it, a residual for one, is
- * loaded together.
+/* render_beside.c - what an item of a matrix unit has beside each other is stored together, and
+ * what is added to it, a residual for one, is loaded together.
  *
- * An item has pairs of neighbouring sums: columns 2 q and 2 q + 1 of blocks of eight, where q is its number among the four that share a
- * row.  Two neighbours are one access.  Of f16 and bf16 that are four bytes; where the item has four blocks of a row side by side, the
- * four items turn their pairs, as a matrix of 4 x 4 is transposed, and each accesses the eight elements of one block:
+ * An item has pairs of neighbouring sums: columns 2 q and 2 q + 1 of blocks of eight, where q is
+ * its number among the four that share a row.  Two neighbours are one access.  Of f16 and bf16 that
+ * are four bytes; where the item has four blocks of a row side by side, the four items turn their
+ * pairs, as a matrix of 4 x 4 is transposed, and each accesses the eight elements of one block:
  *
  *              block 0  1  2  3                    block 0  1  2  3
  *     item 0         a  e  i  m           item 0         a  b  c  d  <- columns 0..7 of its block
  *     item 1         b  f  j  n    <->    item 1         e  f  g  h
  *
- * Loads go some stores ahead: a result may lie where the operand did, and then no compiler takes a load before a store that stands before
- * it; each line would wait for memory once the line before is done. */
+ * Loads go some stores ahead: a result may lie where the operand did, and then no compiler takes a
+ * load before a store that stands before it; each line would wait for memory once the line before
+ * is done. */
 #include "language_c.h"
 #include "render.h"
 
@@ -59,8 +61,8 @@ static int row_of(int i)
     return i / 2 % 2;
 }
 
-/* Whether elements at these coordinates are, four pairs eight columns apart, two rows of sums (0, 1, 4, 5, 8 .. and 2, 3, 6, 7 ..), each as
- * the item has its columns. */
+/* Whether elements at these coordinates are, four pairs eight columns apart, two rows of sums (0,
+ * 1, 4, 5, 8 .. and 2, 3, 6, 7 ..), each as the item has its columns. */
 static bool are_rows(const Render *r, Node *const at[ROWS_OF_STORES])
 {
     Context *c = r->k->c;
@@ -130,8 +132,9 @@ void render_beside(Render *r, const Node *n)
                   b.number, b.part / 2);
 }
 
-/* A load that lies as the results do, behind the gate of its store: all that a row has of it are given, or none. Where the kernel writes
- * too, it is the element that is stored, which no other store changes. */
+/* A load that lies as the results do, behind the gate of its store: all that a row has of it are
+ * given, or none. Where the kernel writes too, it is the element that is stored, which no other
+ * store changes. */
 static bool is_operand(Render *r, Node *load, const Node *store)
 {
     Context *c = r->k->c;
@@ -155,7 +158,8 @@ static bool is_let_before(const Render *r, const Node *n, const Stmt *from)
     return true;
 }
 
-/* The operands of a stored value that have not come yet, in order, of what gets no name before `from`; more than MOST_LOADS: too many. */
+/* The operands of a stored value that have not come yet, in order, of what gets no name before
+ * `from`; more than MOST_LOADS: too many. */
 static int find_operands(Render *r, Node *n, const Node *store, const Stmt *from, Node **load,
                          int count)
 {
@@ -208,7 +212,8 @@ typedef struct {
     int n;
 } Operands;
 
-/* Operand p of sixteen stores, if it lies as rows do: of both rows, or once if it is the same in both. */
+/* Operand p of sixteen stores, if it lies as rows do: of both rows, or once if it is the same in
+ * both. */
 static bool load_rows(Render *r, const Stmt *const *s, const Operands *of, int p)
 {
     Node *at[ROWS_OF_STORES], *load[2][ROW];
@@ -285,7 +290,8 @@ static void load_operands(Render *r, const Stmt *const *s, int n, const Stmt *fr
     }
 }
 
-/* Sixteen stores to results, or fewer if there are no more, and what is named for them: where they end. */
+/* Sixteen stores to results, or fewer if there are no more, and what is named for them: where they
+ * end. */
 static const Stmt *stores_from(const Render *r, const Stmt *s, const Stmt **store, int *n)
 {
     const Stmt *const end = r->l.stmt + r->l.n;

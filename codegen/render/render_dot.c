@@ -1,6 +1,8 @@
-/* render_dot.c - DOT: four products of bytes and their sum are a function of igrt_dot.h, or of igrt_dot_vec.h in lanes.
+/* render_dot.c - DOT: four products of bytes and their sum are a function of igrt_dot.h, or of
+ * igrt_dot_vec.h in lanes.
  *
- * Four neighbours in memory are a value of their own, igrt_i8x4; in lanes, one such value a lane, they are an i32 vector. */
+ * Four neighbours in memory are a value of their own, igrt_i8x4; in lanes, one such value a lane,
+ * they are an i32 vector. */
 #include "language_c.h"
 #include "render.h"
 
@@ -49,7 +51,8 @@ void render_four(Render *r, Node *n)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
     Context *c = r->k->c;
     Node *first = substitute(c, load->src[2], lanes ? 2 : 1, from, to);
-    /* buffers and places of a GPU begin at multiples of 16: compilers that are not told load byte by byte */
+    /* buffers and places of a GPU begin at multiples of 16: compilers that are not told load byte
+     * by byte */
     const bool word = r->lang->c->aligned && idx_is(idx_mod(c, first, idx(c, 4)), 0);
     put(r, "(");
     if (word)

@@ -104,7 +104,8 @@ static bool is_natural(Node *n)
     return n->src[0]->lo >= 0 && n->nsrc > 1 && n->src[1]->lo > 0;
 }
 
-/* Run-time sizes are parameters of 64 bits, also where coordinates, and all that is computed of them, have 32. */
+/* Run-time sizes are parameters of 64 bits, also where coordinates, and all that is computed of
+ * them, have 32. */
 static bool has_wide_size(Render *r, Node *n)
 {
     if (r->l.wide || n->dtype != INGOT_INDEX || is_named(r, n))

@@ -1,5 +1,5 @@
-/* render_lanes.c - vectors: igrt_<op>_f32x16() and igrt_<op>_i32x16() of igrt_vec.h, igrt_<op>_f64x8() of igrt_vec64.h.  A condition in lanes
- * is a mask of integers. */
+/* render_lanes.c - vectors: igrt_<op>_f32x16() and igrt_<op>_i32x16() of igrt_vec.h,
+ * igrt_<op>_f64x8() of igrt_vec64.h.  A condition in lanes is a mask of integers. */
 #include <string.h>
 
 #include "render.h"
@@ -114,7 +114,8 @@ void render_splat(Render *r, Node *n)
     put(r, ")");
 }
 
-/* Numbers are converted from one type of lanes to another, and wrapped or rounded to what a narrower type holds. */
+/* Numbers are converted from one type of lanes to another, and wrapped or rounded to what a
+ * narrower type holds. */
 void render_lane_cast(Render *r, Node *n)
 {
     Node *x = n->src[0];

@@ -1,8 +1,9 @@
-/* render_memory.c - loads, stores and conversions.  f16 and smaller floats are held as f32: they are
- * converted where they are loaded, stored and cast, and nowhere else. */
+/* render_memory.c - loads, stores and conversions.  f16 and smaller floats are held as f32: they
+ * are converted where they are loaded, stored and cast, and nowhere else. */
 #include "render.h"
 
-/* Of an address that is a base, which a pointer is made of, and the way from there: the way; base is NULL of others. */
+/* Of an address that is a base, which a pointer is made of, and the way from there: the way; base
+ * is NULL of others. */
 Node *render_way(Render *r, Node *n, int first, Node **base)
 {
     *base = n->op == OP_LOAD && !is_named(r, n->src[first]) ? copy_base(r->l.tile, n) : NULL;
@@ -31,7 +32,8 @@ static void element(Render *r, Node *n, int first)
     parts_end(r, &p, base ? r->lang->behind : r->lang->element);
 }
 
-/* The unrolled loop that goes along 16 bytes of an operand, of which this is one element; NULL: there is none. */
+/* The unrolled loop that goes along 16 bytes of an operand, of which this is one element; NULL:
+ * there is none. */
 static Node *run_of(const Render *r, const Node *n)
 {
     enum { RUN = 16 };
@@ -214,7 +216,8 @@ static void packed_load(Render *r, Node *n)
     put(r, end);
 }
 
-/* A small float as it is stored, of what is written where it is used: loads and casts do not take the way through f32. */
+/* A small float as it is stored, of what is written where it is used: loads and casts do not take
+ * the way through f32. */
 static bool render_packed(Render *r, Node *n)
 {
     if (is_named(r, n) || is_vector(r, n))

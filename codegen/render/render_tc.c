@@ -1,16 +1,18 @@
-/* render_tc.c - TC: fragments and their products are functions of the unit's header (igrt_amx.h), whose tiles have numbers.
+/* render_tc.c - TC: fragments and their products are functions of the unit's header (igrt_amx.h),
+ * whose tiles have numbers.
  *
  *     igrt_amx_load(&tiles, 4, a1 + (i0_o*16384 + r0_o*64), 1024);
  *     igrt_amx_dot_u8_i8(&tiles, 0, 4, 6);
  *
- * Those of a unit whose products several items have together (igrt_mma.h) are values with names, each item's elements of them:
+ * Those of a unit whose products several items have together (igrt_mma.h) are values with names,
+ * each item's elements of them:
  *
  *     const igrt_mma_a v7 = igrt_mma_a_lines_16(a3 + (i0_i_o*640 + r0_i_o*16), 40);
  *     igrt_mma_dot_f16(&s3, v7, v9);
  *     a0[...] = s3.v[1];
  *
- * A warpgroup's (igrt_wgmma.h) operands are said by where they lie. One more item than the group has asks for the boxes that fill these
- * places, and the two sides wait for each other by tokens:
+ * A warpgroup's (igrt_wgmma.h) operands are said by where they lie. One more item than the group
+ * has asks for the boxes that fill these places, and the two sides wait for each other by tokens:
  *
  *     if (igrt_is_loader(256)) {
  *         for (int ahead = 0; ahead < 64; ahead++) {
@@ -256,7 +258,7 @@ void render_two_fragments(Render *r, Node *load, int first)
     sb_printf(r->sb, ", %lld);\n", (long long)f.pitch);
 }
 
-/* ---- boxes ------------------------------------------------------------------------------------- */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
 /* Bytes that fill the places of an iteration. */
 static int64_t box_bytes(const Render *r)
@@ -277,7 +279,8 @@ static void token(Render *r, const char *what, Node *iteration)
     sb_printf(r->sb, ", %d", t->depth);
 }
 
-/* What groups of a cluster have of the same sums, all of which follow each other: each gets what the others have of its share. */
+/* What groups of a cluster have of the same sums, all of which follow each other: each gets what
+ * the others have of its share. */
 int render_joins(Render *r, const Stmt *s, int left)
 {
     const Tile *t = r->l.tile;
@@ -298,7 +301,8 @@ int render_joins(Render *r, const Stmt *s, int left)
     return n;
 }
 
-/* All sums of products before this statement are whole: said of each, or compilers read them before it. */
+/* All sums of products before this statement are whole: said of each, or compilers read them before
+ * it. */
 static void products_done(Render *r, const Stmt *s)
 {
     const Tile *t = r->l.tile;
@@ -324,7 +328,8 @@ int render_turns(const Tile *t)
     return t->depth % 2 ? 2 * t->depth : t->depth;
 }
 
-/* The item that has boxes copied; where its warpgroup leaves registers to the others, who take them behind it. */
+/* The item that has boxes copied; where its warpgroup leaves registers to the others, who take them
+ * behind it. */
 static void loader_begin(Render *r, int depth)
 {
     const Tile *t = r->l.tile;

@@ -305,8 +305,8 @@ static bool dots_of_tiles(Nest **dots, const View *v, const Buffer *const *bufs,
     return true;
 }
 
-/* What is no sum of products: a warp for each row, terms in parts that stand the other way round, or
- * items as the results are stored. */
+/* What is no sum of products: a warp for each row, terms in parts that stand the other way round,
+ * or items as the results are stored. */
 static void choose_plain_opts(Nest **nest, const View *v)
 {
     const Target *t = (*nest)->target;

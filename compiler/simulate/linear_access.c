@@ -1,5 +1,5 @@
-/* linear_access.c - loads, stores and copies of a thread: each is looked up in the shadow of its buffer's memory first, which knows what
- * was written, by whom, and what is under way. */
+/* linear_access.c - loads, stores and copies of a thread: each is looked up in the shadow of its
+ * buffer's memory first, which knows what was written, by whom, and what is under way. */
 #include <string.h>
 
 #include "interp.h"

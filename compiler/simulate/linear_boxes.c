@@ -1,7 +1,9 @@
-/* linear_boxes.c - boxes of buffers that one item has copied while the warps of its group multiply what has come.
+/* linear_boxes.c - boxes of buffers that one item has copied while the warps of its group multiply
+ * what has come.
  *
- * Tokens say who may go on: places are claimed, filled and released.  A copy may be done as soon as it has begun, and a product reads
- * until it has been waited for: whoever comes too early is told. */
+ * Tokens say who may go on: places are claimed, filled and released.  A copy may be done as soon as
+ * it has begun, and a product reads until it has been waited for: whoever comes too early is
+ * told. */
 #include <string.h>
 
 #include "linear_thread.h"
@@ -40,7 +42,8 @@ bool thread_box(Thread *t, const Do *d)
     return true;
 }
 
-/* Copies may be done as soon as they have begun, and no later than when somebody has waited for them. */
+/* Copies may be done as soon as they have begun, and no later than when somebody has waited for
+ * them. */
 static void land(Boxes *b, int64_t upto)
 {
     int left = 0;

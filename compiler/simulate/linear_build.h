@@ -1,4 +1,5 @@
-/* linear_build.h - what makes instructions of statements: linear_tell.c (faults), linear_value.c (values) and linear_code.c (statements). */
+/* linear_build.h - what makes instructions of statements: linear_tell.c (faults), linear_value.c
+ * (values) and linear_code.c (statements). */
 #ifndef LINEAR_BUILD_H
 #define LINEAR_BUILD_H
 
@@ -34,8 +35,9 @@ typedef struct {
         *count; /* by node id: where a name's value is, and how many terms an accumulator has; -1 */
     uint32_t *seen;
     int nseen;
-    int *kept,
-        *holds; /* by node id of a fragment: where what is kept of it lies, and whether there is any; or -1 */
+    /* by node id of a fragment: where what is kept of it lies, and whether there is any; or
+     * -1 */
+    int *kept, *holds;
     int counter
         [MAX_RANGES]; /* by number of a range: where its counter is; -1: its loop is not open */
     OpenBlock *block;
@@ -71,14 +73,14 @@ static inline bool code_in_lanes(const Build *q, const Node *n)
     return code_knows(q, n) && q->l->vector[n->id];
 }
 
-/* ---- linear_tell.c ---------------------------------------------------------------------------------- */
+/* ---- linear_tell.c --------------------------------------------------------------------------- */
 
 extern const char NO_AXIS[]; /* the name of a range that is none of an axis of the loop nest */
 const char *linear_range_name(const Tile *, Node *range);
 /* The first one of a kernel is kept. */
 void code_fault(Build *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- linear_value.c --------------------------------------------------------------------------------- */
+/* ---- linear_value.c -------------------------------------------------------------------------- */
 
 /* n elements of the frame. */
 Operand code_room(Build *, ingot_dtype, int n);
@@ -89,7 +91,8 @@ Operand code_constant(Build *, Node *, int lanes);
 Operand code_spread(Build *, Operand, int n);
 /* The instructions that compute a node, unless a name of it can be seen. */
 Operand code_value(Build *, Node *);
-/* The offset of an access in elements; in lanes (or by fours) that of the first, from where memory goes on. */
+/* The offset of an access in elements; in lanes (or by fours) that of the first, from where memory
+ * goes on. */
 Operand code_address(Build *, Node *offset, bool lanes, bool fours);
 /* Elements: of a value; along an axis of a fragment that it moves with. */
 int code_width(const Build *, const Node *);

@@ -1,7 +1,8 @@
-/* linear_exec.c - runs a kernel's statements: one thread after the other, each on the frame that the one before has left; which
- * one comes first changes nothing but in a race.
+/* linear_exec.c - runs a kernel's statements: one thread after the other, each on the frame that
+ * the one before has left; which one comes first changes nothing but in a race.
  *
- * The items of a group have frames of their own: each runs to the next barrier, and goes on when all have come there. */
+ * The items of a group have frames of their own: each runs to the next barrier, and goes on when
+ * all have come there. */
 #include <string.h>
 
 #include "igrt_num.h"
@@ -14,7 +15,7 @@ static bool is_held(const Thread *t, const Do *d)
            thread_fault(t, d, "uses tile %d, which does not hold what is wanted", (int)d->arg);
 }
 
-/* ---- values ----------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void spread(unsigned char *to, const unsigned char *from, size_t bytes, size_t all)
 {
@@ -153,7 +154,8 @@ static bool is_whole(const Thread *t, const Do *d)
                         (long long)count[0], (long long)want);
 }
 
-/* Each group gives what it has summed; when it runs again, it has its share of what all have given, and nothing else. */
+/* Each group gives what it has summed; when it runs again, it has its share of what all have given,
+ * and nothing else. */
 static void do_join(Thread *t, const Do *d)
 {
     float *all = (float *)(void *)(t->joined + d->out), *own = (float *)(void *)(t->f + d->out);
@@ -179,7 +181,7 @@ static int64_t sampled(const LinearSample *s, int64_t begin, int64_t end)
     return begin + (int64_t)(hash_bytes(s->seed, &n, sizeof n) % (uint64_t)n);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /* It goes on behind this instruction, with others. */
 static bool stop(Thread *t, int pc, Wait waits)
@@ -398,7 +400,8 @@ static bool run_warp(Thread *item, int lanes)
     return true;
 }
 
-/* One by one as far as each can go: the loader behind all others, then every warp from one token to the next. */
+/* One by one as far as each can go: the loader behind all others, then every warp from one token to
+ * the next. */
 static bool run_boxes(Thread *item, int n, int warp)
 {
     Boxes *b = item->boxes;

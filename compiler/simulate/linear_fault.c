@@ -1,4 +1,5 @@
-/* linear_fault.c - what is told when statements do what they must not: the statement, the element, the iteration, the thread. */
+/* linear_fault.c - what is told when statements do what they must not: the statement, the element,
+ * the iteration, the thread. */
 #include <stdarg.h>
 
 #include "linear_thread.h"

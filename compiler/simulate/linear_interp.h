@@ -1,17 +1,19 @@
-/* linear_interp.h - the interpreter of linear IR: runs the statements that linearize() makes of a kernel, on buffers in
- * memory, as the emitted text would, for any target, without a compiler or a device.
+/* linear_interp.h - the interpreter of linear IR: runs the statements that linearize() makes of a
+ * kernel, on buffers in memory, as the emitted text would, for any target, without a compiler or a
+ * device.
  *
- * Nothing is computed anew: a name is read as it was named, an accumulator as it is by then.  What the text would do
- * wrong is a fault, told with the kernel, the statement and the coordinates:
+ * Nothing is computed anew: a name is read as it was named, an accumulator as it is by then.  What
+ * the text would do wrong is a fault, told with the kernel, the statement and the coordinates:
  *
  *     a value outside of the loop that made it; an accumulator that has not all of its terms;
  *     an element that nothing has written, or that is none of the buffer's;
  *     a race: two threads at one element, of which one writes, and nothing orders them.
  *
- * A thread is a part of a kernel (THREAD), or a work item of a GPU.  Races are found by happens-before: every cell of memory
- * knows who wrote it last and who read it since, as an epoch, the clock of a thread.  So no order of threads has to be
- * tried.  A barrier advances the clocks that the items of a group have for the places that they share; of all other memory, what
- * the items of one group alone have read before it may be written behind it. */
+ * A thread is a part of a kernel (THREAD), or a work item of a GPU.  Races are found by
+ * happens-before: every cell of memory knows who wrote it last and who read it since, as an epoch,
+ * the clock of a thread.  So no order of threads has to be tried.  A barrier advances the clocks
+ * that the items of a group have for the places that they share; of all other memory, what the
+ * items of one group alone have read before it may be written behind it. */
 #ifndef LINEAR_INTERP_H
 #define LINEAR_INTERP_H
 
@@ -27,8 +29,8 @@ typedef struct {
     int64_t size;
     int cell, shift; /* bytes that share an epoch, 1 << shift: they are written and read together */
     Epoch *wrote, *read;
-    uint64_t *
-        within; /* of the readers: their group, and by how many barriers; 0: they are not of one group */
+    /* of the readers: their group, and by how many barriers; 0: they are not of one group */
+    uint64_t *within;
     uint8_t *busy; /* products that read it are under way: so many */
 } ShadowMemory;
 ShadowMemory *shadow_new(Arena *, int64_t size, int cell);
@@ -50,7 +52,9 @@ typedef struct {
         narg; /* narg: arguments that are given; those behind them are places, each thread's own */
     bool items;   /* a work item for each element of the outputs, or as BIND says */
     const Tc *tc; /* of which so many items come to each product together, or NULL */
-    int group; /* so many work items share the places, and wait for each other at barriers; 0: each is on its own */
+    /* so many work items share the places, and wait for each other at barriers; 0: each is on its
+     * own */
+    int group;
     bool loader; /* one more item has boxes copied */
     int warp;    /* so many items come to products, or to what they join, together; 1: none do */
     int cluster; /* so many groups have parts of the same sums; 1: none */
@@ -68,14 +72,14 @@ typedef struct {
     int64_t size; /* in elements; 0: as the layout says */
 } LinearArg;
 
-/* A few iterations in place of all: of each loop over outputs one is run, of a GPU's work items those of one group.  Loops over terms,
- * and those that fill places, run as they are. */
+/* A few iterations in place of all: of each loop over outputs one is run, of a GPU's work items
+ * those of one group.  Loops over terms, and those that fill places, run as they are. */
 typedef enum { SAMPLE_FIRST, SAMPLE_LAST, SAMPLE_DRAWN } SampleWhich;
 typedef struct {
     SampleWhich which;
     uint64_t seed; /* DRAWN: which iteration it is follows from this and from how many there are */
-    /* An argument is read, elements first..first+n-1, some of which nobody has written: they get what they hold.  False: they are none
-     * that may be read. */
+    /* An argument is read, elements first..first+n-1, some of which nobody has written: they get
+     * what they hold.  False: they are none that may be read. */
     bool (*draw)(void *user, int arg, int64_t first, int64_t n);
     void (*wrote)(void *user, int arg, int64_t first, int64_t n); /* is written now */
     void *user;
@@ -89,12 +93,12 @@ typedef struct {
     bool backwards;             /* threads run last to first */
     const LinearSample *sample; /* NULL: all is run */
 } LinearInterp;
-/* Runs a kernel on its arguments; var: values of its run-time integers, in the order of Kernel.vars; scalar: of Kernel.scalars, or
- * NULL: their least.  False after a fault. */
+/* Runs a kernel on its arguments; var: values of its run-time integers, in the order of
+ * Kernel.vars; scalar: of Kernel.scalars, or NULL: their least.  False after a fault. */
 bool linear_run(LinearInterp *, LinearKernel *, const LinearArg *arg, const int64_t *var,
                 const double *scalar);
-/* linear_same.c: has the argument been written where and as it should be?  Floats may be apart by this share of their value.  False: what
- * differs is in `fault`. */
+/* linear_same.c: has the argument been written where and as it should be?  Floats may be apart by
+ * this share of their value.  False: what differs is in `fault`. */
 bool linear_same(const Kernel *, int arg, const LinearArg *got, const LinearArg *want, double apart,
                  char fault[1024]);
 

@@ -1,7 +1,8 @@
-/* linear_memory.c - memory with shadow memory: for each cell who wrote it last, and who has read it since.
+/* linear_memory.c - memory with shadow memory: for each cell who wrote it last, and who has read it
+ * since.
  *
- * The shadow is that of FastTrack (Flanagan and Freund, 2009): an epoch for the last write, one for the last read, and a
- * mark where several threads have read. */
+ * The shadow is that of FastTrack (Flanagan and Freund, 2009): an epoch for the last write, one for
+ * the last read, and a mark where several threads have read. */
 #include <string.h>
 
 #include "linear_code.h"
@@ -62,7 +63,8 @@ bool shadow_written(const ShadowMemory *m, int64_t at)
     return m->wrote[at >> m->shift] != 0;
 }
 
-/* Threads of one launch are not ordered; what came before the launch happened before all of them. */
+/* Threads of one launch are not ordered; what came before the launch happened before all of
+ * them. */
 static bool happened_before(Epoch e, Epoch now)
 {
     return e >> 32 < now >> 32 || (uint32_t)e == (uint32_t)now;

@@ -1,11 +1,13 @@
-/* linear_products.c - what matrix units compute: products of blocks, in the order of terms that the unit has. */
+/* linear_products.c - what matrix units compute: products of blocks, in the order of terms that the
+ * unit has. */
 #include <string.h>
 
 #include "igrt_num.h"
 #include "interp.h"
 #include "linear_thread.h"
 
-/* Term after term: of integers in any order the same, of floats in that of AMX: pairs of terms are sums of their own. */
+/* Term after term: of integers in any order the same, of floats in that of AMX: pairs of terms are
+ * sums of their own. */
 void thread_products(const Thread *t, const Do *d)
 {
     const int columns = d->count, terms = d->from;
@@ -44,7 +46,8 @@ static void add_products(const Tc *u, Element *sum, const Element *x, const Elem
             sum->f += x[k].f * y[k].f;
 }
 
-/* The items of a warp have come to one product: their fragments are put together, multiplied, and taken apart again. */
+/* The items of a warp have come to one product: their fragments are put together, multiplied, and
+ * taken apart again. */
 void warp_products(const Thread *item, const Do *d)
 {
     const Tc *u = item->lk->tc;

@@ -1,7 +1,7 @@
 /* linear_value.c - values of linear IR as instructions on the frame.
  *
- * A name that cannot be seen is a fault, where a renderer would spell the value again; only the address of a first lane may be
- * spelled again, since it is none of the statements' nodes. */
+ * A name that cannot be seen is a fault, where a renderer would spell the value again; only the
+ * address of a first lane may be spelled again, since it is none of the statements' nodes. */
 #include "linear_build.h"
 
 Operand code_room(Build *q, ingot_dtype type, int n)
@@ -54,7 +54,7 @@ Operand code_spread(Build *q, Operand x, int n)
     return out;
 }
 
-/* ---- values ----------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 int code_fragment_extent(const Build *q, const Node *n, int axis)
 {

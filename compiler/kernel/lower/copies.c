@@ -1,16 +1,21 @@
-/* copies.c - the accesses of what fills a matrix unit's places for later iterations: addresses as a base and the way from there, gates as bits.
+/* copies.c - the accesses of what fills a matrix unit's places for later iterations: addresses as a
+ * base and the way from there, gates as bits.
  *
- *     a1[m*128 + (ahead % 3)*128 + (ahead / 3)*3584 - 3712]   ->   (a1 + m*128)[(ahead % 3)*128 + (ahead / 3)*3584 - 3712]
+ *     a1[m*128 + (ahead % 3)*128 + (ahead / 3)*3584 - 3712]
+ *         -> (a1 + m*128)[(ahead % 3)*128 + (ahead / 3)*3584 - 3712]
  *
- * The base is what does not move in the loops that fill a place, or that it is filled ahead of: it is known before them, and in straight-line
- * code what is left is a number in the instruction.
+ * The base is what does not move in the loops that fill a place, or that it is filled ahead of: it
+ * is known before them, and in straight-line code what is left is a number in the instruction.
  *
- *     1 <= y + ahead / 3 && y + ahead / 3 < 29 && ...   ->   bits & 1 << ahead,   bits = (1 <= y ? 511 : 504) & (y < 27 ? 511 : 63) & ...
+ *     1 <= y + ahead / 3 && y + ahead / 3 < 29 && ...
+ *         -> bits & 1 << ahead,   bits = (1 <= y ? 511 : 504) & (y < 27 ? 511 : 63) & ...
  *
- * A copy for a later iteration is behind a gate that differs with the place in a window, of which there are few: what each is, is
- * computed before the loop.  Most conditions hold for all places but those at an edge, so there are few of those, too.
+ * A copy for a later iteration is behind a gate that differs with the place in a window, of which
+ * there are few: what each is, is computed before the loop.  Most conditions hold for all places
+ * but those at an edge, so there are few of those, too.
  *
- * Where an item multiplies more than once its registers are all in use: there it stays as it is.  Requires flat addresses. */
+ * Where an item multiplies more than once its registers are all in use: there it stays as it is.
+ * Requires flat addresses. */
 #include <string.h>
 
 #include "kernel.h"

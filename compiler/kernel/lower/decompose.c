@@ -1,12 +1,17 @@
-/* decompose.c - conversions as the targets have them, on lowered loop nests, before they become statements.
+/* decompose.c - conversions as the targets have them, on lowered loop nests, before they become
+ * statements.
  *
- *     cast.i8 least(min(max(add(round(x), zero), -128), 127))  ->  quantize(x, zero), which holds it within -128..127
- *     cast.i8 least(min(max(x, -128), 127))                ->    the cast of min(where(-128 < x, x, -128), 127), which is no NaN
- *     cast.i8(min(max(x, 0), 100))                         ->    the cast, marked: its operand is within the type
+ *     cast.i8 least(min(max(add(round(x), zero), -128), 127))
+ *         -> quantize(x, zero), which holds it within -128..127
+ *     cast.i8 least(min(max(x, -128), 127))
+ *         -> the cast of min(where(-128 < x, x, -128), 127), which is no NaN
+ *     cast.i8(min(max(x, 0), 100))
+ *         -> the cast, marked: its operand is within the type
  *     add(cast.f32(and(shr(x, s), 15)), -8)                ->    digit(x, s), with mask 15, less 8
  *     cast.f32(and(shl(x, s), 0xff000000))                 ->    top-byte(x, s)
  *
- * A renderer writes these nodes and the interpreter of linear IR runs them: neither looks for what they are made of. */
+ * A renderer writes these nodes and the interpreter of linear IR runs them: neither looks for what
+ * they are made of. */
 #include <math.h>
 #include <string.h>
 
@@ -46,7 +51,8 @@ typedef struct {
     Node **fresh; /* by id: what stands for it */
 } Decompose;
 
-/* clamp(round(x) + zero, lo, hi) of f32, cast to an integer, of which nothing else reads what is between: one node, or NULL. */
+/* clamp(round(x) + zero, lo, hi) of f32, cast to an integer, of which nothing else reads what is
+ * between: one node, or NULL. */
 static Node *quantize(const Decompose *q, Node *cast)
 {
     Context *c = q->k->c;
@@ -76,7 +82,8 @@ static Node *alu(Context *c, Op op, Node *of, Node *a, Node *b, Node *d)
     return node_make(c, op, dtype, (Arg){0}, d ? 3 : 2, (Node *[]){a, b, d}, 0, NULL);
 }
 
-/* The operand of a cast, with the type's least number in the place of NaN: by the comparison that a lower bound is in any case. */
+/* The operand of a cast, with the type's least number in the place of NaN: by the comparison that a
+ * lower bound is in any case. */
 static Node *without_nan(const Decompose *q, Node *cast)
 {
     Context *c = q->k->c;
@@ -110,7 +117,8 @@ static Node *decompose_cast(const Decompose *q, Node *n)
                      NULL);
 }
 
-/* x + k, x - k of a constant whole k, of which nothing else reads what is below: x, and *less becomes k taken away; else n. */
+/* x + k, x - k of a constant whole k, of which nothing else reads what is below: x, and *less
+ * becomes k taken away; else n. */
 static Node *without_number(const Decompose *q, Node *n, double *less)
 {
     Node *k = n->op == OP_ADD || n->op == OP_SUB ? n->src[1] : NULL;

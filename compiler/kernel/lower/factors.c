@@ -1,10 +1,12 @@
 /* factors.c - factors leave the loops that they do not move with.
  *
- *     sum over a, b of x[a,b] * w[a,b] * s[a]   ->   sum over a of s[a] * (sum over b of x[a,b] * w[a,b])
+ *     sum over a, b of x[a,b] * w[a,b] * s[a]
+ *         -> sum over a of s[a] * (sum over b of x[a,b] * w[a,b])
  *
- * Weights of few bits have a scale for each block of terms: it is multiplied once a block, and what is left inside are products that
- * are added as they are made.  Each sum has an accumulator more, so this is for factors of which every copy of the sum has its own:
- * what several rows share is multiplied once for all of them where it is. */
+ * Weights of few bits have a scale for each block of terms: it is multiplied once a block, and what
+ * is left inside are products that are added as they are made.  Each sum has an accumulator more,
+ * so this is for factors of which every copy of the sum has its own: what several rows share is
+ * multiplied once for all of them where it is. */
 #include "lower.h"
 
 enum { MAX_FACTORS = 8, FEWEST_TERMS = 8 };

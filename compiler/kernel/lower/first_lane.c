@@ -1,8 +1,10 @@
-/* first_lane.c - the address of an access in lanes is that of its first lane, and how far the others are from it.
+/* first_lane.c - the address of an access in lanes is that of its first lane, and how far the
+ * others are from it.
  *
  *     a2[(i*64 + lane) + r*4096 + 16]   ->   a2[((i*64 + r*4096) + 16) + lane]
  *
- * So what several accesses have in common stands without the lanes, where it gets a name like that of any other access. */
+ * So what several accesses have in common stands without the lanes, where it gets a name like that
+ * of any other access. */
 #include <string.h>
 
 #include "kernel.h"

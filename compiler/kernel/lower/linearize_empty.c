@@ -1,19 +1,24 @@
 /* linearize_empty.c - what may leave a loop that may have no iteration.
  *
  *     for (r = 0; r < N % 8; r++)
- *         y[N/8*8 + r] *= s[(N/8*8 + r) / 16];       r < 8: this is s[N/16], which moves with no loop
+ *         y[N/8*8 + r] *= s[(N/8*8 + r) / 16];
  *
- * A value stands outside of the loops that it does not move with.  That is good for what can be computed for nothing, and for a
- * load of what is there in any case; but s[N/16] is there only if the loop has an iteration, and behind the end of s if N is 32.
- * What a loop shows, its coordinates need not show any more.
+ * (r < 8, so this is s[N/16], which moves with no loop.)
  *
- * So there is one rule: where a load stands, some statement that wants its value stands too, or is behind no more loops than such as
- * have an iteration; unless its address is proved to lie in the buffer wherever the counters that it moves with have values.  Readers in
- * several loops, each of which may be empty, load for themselves.  A sum is a statement that wants its terms where it adds them, and so
- * is what fills a place: these leave loops that they do not move with as a whole, what they load inside of their own loops.
+ * A value stands outside of the loops that it does not move with.  That is good for what can be
+ * computed for nothing, and for a load of what is there in any case; but s[N/16] is there only if
+ * the loop has an iteration, and behind the end of s if N is 32. What a loop shows, its coordinates
+ * need not show any more.
  *
- * Divisions by 0 give 0 (docs/numerics.md), and checks are steps of the plan: nothing else of a loop nest can fail.  linear_verify()
- * proves the rule for statements, whoever has made them. */
+ * So there is one rule: where a load stands, some statement that wants its value stands too, or is
+ * behind no more loops than such as have an iteration; unless its address is proved to lie in the
+ * buffer wherever the counters that it moves with have values.  Readers in several loops, each of
+ * which may be empty, load for themselves.  A sum is a statement that wants its terms where it adds
+ * them, and so is what fills a place: these leave loops that they do not move with as a whole, what
+ * they load inside of their own loops.
+ *
+ * Divisions by 0 give 0 (docs/numerics.md), and checks are steps of the plan: nothing else of a
+ * loop nest can fail.  linear_verify() proves the rule for statements, whoever has made them. */
 #include <string.h>
 
 #include "linearize.h"
@@ -64,7 +69,8 @@ bool linear_is_within(const Kernel *k, const Tile *t, const Node *load, int64_t 
     return last && lies_within(k->c, t, load->src[first_coord(load)], count, last);
 }
 
-/* All loops that may have no iteration; work items are none: which there is none of does nothing. */
+/* All loops that may have no iteration; work items are none: which there is none of does
+ * nothing. */
 static uint64_t find_empty(const Lin *q)
 {
     const Tile *t = q->l->tile;
@@ -78,7 +84,8 @@ static uint64_t find_empty(const Lin *q)
     return some;
 }
 
-/* The loops that what a node is made of stands in: a sum, or what fills a place, has its own ones. */
+/* The loops that what a node is made of stands in: a sum, or what fills a place, has its own
+ * ones. */
 static uint64_t loops_around(const Lin *q, int i)
 {
     int nloop;
@@ -89,7 +96,8 @@ static uint64_t loops_around(const Lin *q, int i)
     return set;
 }
 
-/* For each node, by position: in which loops that may have no iteration its value is wanted, by one or another of its readers. */
+/* For each node, by position: in which loops that may have no iteration its value is wanted, by one
+ * or another of its readers. */
 static LoopSets *find_wanted(Lin *q, uint64_t empty)
 {
     Arena *a = q->l->arena;

@@ -1,7 +1,8 @@
 /* linearize_sets.c - where each node of a tile can stand, and which have names.
  *
- * A node's position is the set of ranges that it depends on; a reduce and what fills a place have loops for some of those
- * of their sources. A node used once, at its user's own place, is written inside its user. */
+ * A node's position is the set of ranges that it depends on; a reduce and what fills a place have
+ * loops for some of those of their sources. A node used once, at its user's own place, is written
+ * inside its user. */
 #include "linearize.h"
 
 /* Sums and multiples of counters cost nothing: addressing modes and the C compiler see to them. */
@@ -20,7 +21,8 @@ static bool is_affine(Node *n)
     }
 }
 
-/* What a place begins with (STORE(AFTER(place, END), ...)) stands where the loops that go on with it do, and is done anew each time. */
+/* What a place begins with (STORE(AFTER(place, END), ...)) stands where the loops that go on with
+ * it do, and is done anew each time. */
 static void begin_beside(Lin *q, const Node *fill, uint64_t set)
 {
     for (int i = 0; i < end_stores(fill); i++) {
@@ -77,8 +79,8 @@ void lin_find_sets(Lin *q)
     }
 }
 
-/* The fused axes have one loop: their extents are written in what makes a coordinate of each out of its counter, that of
- * the outermost is not. What nothing is written with any more has no name. */
+/* The fused axes have one loop: their extents are written in what makes a coordinate of each out of
+ * its counter, that of the outermost is not. What nothing is written with any more has no name. */
 void lin_find_unused(Lin *q)
 {
     const Tile *tile = q->l->tile;

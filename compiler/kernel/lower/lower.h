@@ -19,21 +19,23 @@ typedef struct {
         int64_t n;
     } * copies; /* of stores */
     int ncopies;
-    Node **
-        fresh; /* by root: its range in the remainder of a reduce (tails of one loop nest share them) */
+    /* by root: its range in the remainder of a reduce (tails of one loop nest share them) */
+    Node **fresh;
     TileAxis *tail; /* loops of the remainders of reduces */
     int ntail;
-    Node ***
-        filled; /* by stage: the ranges of the loops that fill the place, by axis; NULL: nothing is staged here */
+    /* by stage: the ranges of the loops that fill the place, by axis; NULL: nothing is staged
+     * here */
+    Node ***filled;
     Node **begun;  /* PARTIAL: ranges of the loops that begin the sums of places */
     Node ***added; /* by split: of those that add to them; NULL: there are none yet */
     int row;       /* the axis of the rows that a matrix unit has, or -1 */
-    Node *
-        lane; /* of a unit whose products several items have together: which of them this is, or NULL */
+    /* of a unit whose products several items have together: which of them this is, or NULL */
+    Node *lane;
     int element; /* and which of its elements of a fragment is stored */
     Node *lines; /* with rows of sums in registers a lane is 4 lines + Tile.quad */
-    int line, copy,
-        column; /* of rows of sums in registers: which of the lane's lines, which fragment of the row, which of its columns */
+    /* of rows of sums in registers: which of the lane's lines, which fragment of the row, which
+     * of its columns */
+    int line, copy, column;
     struct Made { /* of them, what was made already */
         const Node *of;
         int line, copy, column;
@@ -88,19 +90,22 @@ typedef struct {
 
 /* nest_lower.c: the elements that the whole blocks of a split hold. */
 Node *lower_whole(Lower *, const Split *);
-/* Is there anything that they do not hold? Of run-time sizes that are known to be whole blocks (4 n rows by fours) there is nothing. */
+/* Is there anything that they do not hold? Of run-time sizes that are known to be whole blocks (4 n
+ * rows by fours) there is nothing. */
 bool lower_has_rest(Lower *, const Split *);
 
-/* ---- lower_node.c ------------------------------------------------------------------------------ */
+/* ---- lower_node.c ---------------------------------------------------------------------------- */
 
 /* The index along an axis, made of what is left of it in this loop nest. */
 Node *lower_index(Lower *, const Piece *, int axis);
-/* An environment that knows what the one outside knows (or NULL); values are set, then it is made ready. */
+/* An environment that knows what the one outside knows (or NULL); values are set, then it is made
+ * ready. */
 Env env_new(Lower *, const Env *outside);
 void env_ready(Lower *, Env *);
 /* A node of the kernel as it is in this loop nest. */
 Node *lower_node(Lower *, Piece *, Node *, Env *);
-/* Whether all axes of a node that MASK rounded up are where the kernel has elements; NULL: always. */
+/* Whether all axes of a node that MASK rounded up are where the kernel has elements; NULL:
+ * always. */
 Node *lower_inside(Lower *, Node *, const Env *);
 /* All terms of a reduce that are in this loop nest, or the item's: all values of the state. */
 void lower_terms(Lower *, Piece *, Node *, const Env *, Node **state);
@@ -108,7 +113,8 @@ void lower_terms(Lower *, Piece *, Node *, const Env *, Node **state);
 bool lower_is_over(const Lower *, const Node *, int axis);
 /* The next split of its axes, from *s on, that UNROLL makes here, or NULL. */
 const Split *lower_next_unroll(const Lower *, const Piece *, const Node *, int *s);
-/* The axes that are left of an axis in this loop nest; and of these the loops: added to leaf, range. */
+/* The axes that are left of an axis in this loop nest; and of these the loops: added to leaf,
+ * range. */
 void lower_leaves(const Piece *, int axis, int *leaf, int *n);
 void lower_loops(Lower *, const Piece *, int axis, Node **range, int *n);
 
@@ -119,14 +125,15 @@ void lower_blocks(Lower *, Piece *, Node *, const Env *, Node **state);
 void lower_reduce_over(Lower *, const Piece *, Node *, Node **body, Node **range, int nrange,
                        Node **state);
 
-/* factors.c: of the loops of a sum, in their order, those that are left around it when factors have left those that they do not move
- * with: the others are a sum inside of *body. */
+/* factors.c: of the loops of a sum, in their order, those that are left around it when factors have
+ * left those that they do not move with: the others are a sum inside of *body. */
 int lower_factored(Lower *, const Piece *, Node *sum, Node **body, Node **range, int nrange);
 
 /* In the order of the nest's loops. */
 void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 
-/* mask_bounds.c: made of run-time sizes and of the ranges of results, which no remainder beside them changes? */
+/* mask_bounds.c: made of run-time sizes and of the ranges of results, which no remainder beside
+ * them changes? */
 bool lower_known_outside(const Lower *, const Node *at);
 /* The least or the greatest value of all copies and lanes; NULL: it is not known. */
 Node *lower_extreme(Lower *, Piece *, Node *at, bool greatest);
@@ -135,7 +142,7 @@ void bound_masked_loops(Lower *, Piece *);
 /* pad_bounds.c: loops over a window end, and begin, where that leaves what it slides over. */
 void bound_padded_loops(Lower *, Piece *);
 
-/* ---- tc_lower.c --------------------------------------------------------------------------------- */
+/* ---- tc_lower.c ------------------------------------------------------------------------------ */
 
 /* After all splits: does the matrix unit of the nest compute in this loop nest? */
 void tc_begin(Lower *, Piece *);
@@ -146,9 +153,10 @@ Node *lower_fragments(Lower *, Piece *, Node *);
 /* Which of the copies of a sum this is, and how many there are. */
 int64_t tc_copy_number(const Lower *, const Piece *, Node *sum, int64_t *copies);
 
-/* ---- tc_rows.c ---------------------------------------------------------------------------------- */
+/* ---- tc_rows.c ------------------------------------------------------------------------------- */
 
-/* Rows of sums stay in registers here: the lanes' ranges, then each axis along a row is where `line`, `copy` and `column` say. */
+/* Rows of sums stay in registers here: the lanes' ranges, then each axis along a row is where
+ * `line`, `copy` and `column` say. */
 void rows_begin(Lower *, Piece *);
 /* A STAGE, a reduce of a nest that has them. */
 /* rows_terms: of a warp's part of the row, if warps share it. */
@@ -156,33 +164,36 @@ Node *rows_terms(Lower *, Piece *, Node *);
 Node *rows_stage(Lower *, Piece *, Node *);
 Node *rows_reduce(Lower *, Piece *, Node *);
 
-/* ---- lower_partial.c ---------------------------------------------------------------------------- */
+/* ---- lower_partial.c ------------------------------------------------------------------------- */
 
 /* Do the sums of this reduce lie in a place (PARTIAL)? What it is then. */
 bool lower_is_partial(const Lower *, const Node *);
 Node *lower_partial(Lower *, Piece *, Node *, const Env *);
-/* Of loops over its terms those that stay inside of what is added to a place, all if there is none: how many. */
+/* Of loops over its terms those that stay inside of what is added to a place, all if there is none:
+ * how many. */
 int lower_inner_loops(const Lower *, const Piece *, const Node *, Node **range, int n);
 
-/* ---- lower_shares.c ----------------------------------------------------------------------------- */
+/* ---- lower_shares.c -------------------------------------------------------------------------- */
 
 /* Does BIND share the terms of this reduce among the items of a group? What it is then. */
 bool lower_is_shared(const Lower *, const Node *);
 Node *lower_shared(Lower *, Piece *, Node *);
 /* A store that only those items do for which this holds. */
 Node *lower_store_only(Lower *, Node *store, Node *only);
-/* Before the loops are named; is the axis one that the items walk over; axes become what the walk says. */
+/* Before the loops are named; is the axis one that the items walk over; axes become what the walk
+ * says. */
 void shares_begin(Lower *, Piece *);
 bool lower_is_walked(const Piece *, int axis);
 void shares_walk(Lower *, Piece *);
 
-/* ---- places.c, places_shared.c, places_bulk.c, places_values.c ------------------------------------------------ */
+/* ---- places.c, places_shared.c, places_bulk.c, places_values.c ------------------------------- */
 
 /* Is the argument worth a place in this loop nest? */
 bool place_wanted(const Lower *, const Piece *, const Stage *);
 /* How many elements of a place an axis that is left takes. */
 int64_t place_extent(const Lower *, const Piece *, int axis);
-/* A store of what fills place `number` (of the nest's stages, then of the kernel's STAGEs, then of sums). */
+/* A store of what fills place `number` (of the nest's stages, then of the kernel's STAGEs, then of
+ * sums). */
 Node *place_store(Lower *, int number, Node *gate, Node *value, Node *at);
 /* One of what fills it after other loops have. */
 Node *place_store_after(Lower *, int number, Node *first, Node *value, Node *at);
@@ -190,11 +201,12 @@ Node *place_store_after(Lower *, int number, Node *first, Node *value, Node *at)
 Node *place_fill(Lower *, Node **fill, int nfill);
 /* What place `number` has at `at` when all of these have filled it. */
 Node *place_load(Lower *, int number, Node **end, int nend, Node *at);
-/* A load of the kernel and what it has become in this loop nest: as it is, or out of a place of this loop nest, or out of one
- * that the items of a group share. */
+/* A load of the kernel and what it has become in this loop nest: as it is, or out of a place of
+ * this loop nest, or out of one that the items of a group share. */
 Node *load_through_place(Lower *, Piece *, Node *n, Node *load);
 Node *load_through_shared(Lower *, Piece *, Node *n, Node *load);
-/* Or out of one that is filled by boxes of the buffer; as it is where the copies do not take it so: the tile's box says why. */
+/* Or out of one that is filled by boxes of the buffer; as it is where the copies do not take it so:
+ * the tile's box says why. */
 Node *load_through_box(Lower *, Piece *, Node *n, Node *load);
 /* The part of an axis' value that is inside of a place, or outside, and how far the former goes. */
 Node *place_part(Lower *, const Piece *, const Stage *, int axis, bool inside);

@@ -1,13 +1,15 @@
 /* lower_node.c - a kernel's expression in a loop nest.
  *
- * Every range of the kernel stands for an expression of the axes that are left of it.  A reduce whose axes were split is
- * rebuilt from the inside out:
+ * Every range of the kernel stands for an expression of the axes that are left of it.  A reduce
+ * whose axes were split is rebuilt from the inside out:
  *
- *     UNROLL   a reduce for each copy, joined by the monoid; of dots without lanes one, of the sum of the copies
+ *     UNROLL   a reduce for each copy, joined by the monoid; of dots without lanes one, of the sum
+ *              of the copies
  *     DOT      a reduce over four terms, inside of the others
  *     VECTOR   a reduce for each lane, joined over the lanes, then the terms that fill no vector
  *
- * Beyond the end of an axis that MASK rounded up nothing is loaded or stored, and a reduce has its identity. */
+ * Beyond the end of an axis that MASK rounded up nothing is loaded or stored, and a reduce has its
+ * identity. */
 #include <string.h>
 
 #include "lower.h"
@@ -71,7 +73,8 @@ static Node *masked(Lower *q, Node *n, Node *access, const Env *e)
                             node_alu2(q->c, OP_AND, INGOT_BOOL, access->src[1], inside));
 }
 
-/* Zero beyond the end of each of its ranges, since all of its factors are loads that move with it. */
+/* Zero beyond the end of each of its ranges, since all of its factors are loads that move with
+ * it. */
 static bool vanishes(const Lower *q, Node *term, Node *range)
 {
     if (term->op == OP_CAST)
@@ -208,8 +211,9 @@ static bool is_signed_byte(const Node *n)
     return n->op == OP_CAST && n->src[0]->op == OP_LOAD && n->src[0]->dtype == INGOT_I8;
 }
 
-/* Where lanes do not multiply pairs of any sign, bytes without a sign are multiplied with those that have one: x w = (x + 128) w - 128 w, modulo 2^32.  The sum of the
- * latter is the same for all rows that w is used for.  False: the product is not of two i8, or not of one row and a vector. */
+/* Where lanes do not multiply pairs of any sign, bytes without a sign are multiplied with those
+ * that have one: x w = (x + 128) w - 128 w, modulo 2^32.  The sum of the latter is the same for all
+ * rows that w is used for.  False: the product is not of two i8, or not of one row and a vector. */
 static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node **range, int nrange,
                          Node **out)
 {
@@ -263,8 +267,9 @@ static bool terms_of_block(Lower *q, Piece *p, Node *n, const Env *e, Node **bod
     return dot;
 }
 
-/* Dots of scalars have the accumulators that UPCAST makes, in registers of which there are few: the copies that UNROLL makes
- * of them, by split s and those after it, are added to one.  NULL: they are no dots, or have a rest. */
+/* Dots of scalars have the accumulators that UPCAST makes, in registers of which there are few: the
+ * copies that UNROLL makes of them, by split s and those after it, are added to one.  NULL: they
+ * are no dots, or have a rest. */
 static Node *unrolled_dots(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **range,
                            int *nrange)
 {
@@ -285,7 +290,8 @@ static Node *unrolled_dots(Lower *q, Piece *p, Node *n, const Env *e, int s, Nod
     return sum;
 }
 
-/* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy, and one for what is left. */
+/* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy,
+ * and one for what is left. */
 static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **out)
 {
     Node **range = NEWN(q->a, Node *, (int)n->nsrc + q->nest->nsplit), *body[MAX_STATE];

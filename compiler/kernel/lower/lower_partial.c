@@ -1,13 +1,16 @@
-/* lower_partial.c - sums that lie in a place, where loops over results run inside of the loop over terms (PARTIAL).
+/* lower_partial.c - sums that lie in a place, where loops over results run inside of the loop over
+ * terms (PARTIAL).
  *
- * With `ORDER i0 r0 i1`, `PARTIAL r0 4` the sums of a row are begun, added to by four terms at a time, and read:
+ * With `ORDER i0 r0 i1`, `PARTIAL r0 4` the sums of a row are begun, added to by four terms at a
+ * time, and read:
  *
  *     for i0:  for i1: p[i1] = 0
  *              for r0.o: for i1: p[i1] = p[i1] + (x[i0, 4 r0.o, i1] + ... + x[i0, 4 r0.o + 3, i1])
  *              for i1: y[i0, i1] = p[i1] + what fills no block of four
  *
- * What begins and what adds are loops that fill a place as any others do, over ranges of their own: copies (UPCAST) are loops there, and lanes stay
- * lanes.  The second store comes after the first loops, `STORE(AFTER(p, END), ...)`, and reads what they, or an iteration before, have stored. */
+ * What begins and what adds are loops that fill a place as any others do, over ranges of their own:
+ * copies (UPCAST) are loops there, and lanes stay lanes.  The second store comes after the first
+ * loops, `STORE(AFTER(p, END), ...)`, and reads what they, or an iteration before, have stored. */
 #include <string.h>
 
 #include "lower.h"
@@ -189,7 +192,8 @@ static Node *add_to_row(Lower *q, Piece *p, Node *n, const Env *e, const Row *r,
     return place_fill(q, end, nend);
 }
 
-/* The sums of a row, of which a loop nest of a rest may have so few that they need no loop: then they are registers' as any others. */
+/* The sums of a row, of which a loop nest of a rest may have so few that they need no loop: then
+ * they are registers' as any others. */
 static void sums_of_row(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
 {
     const Split *s = partial_of(q, n);

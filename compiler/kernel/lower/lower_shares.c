@@ -1,16 +1,18 @@
-/* lower_shares.c - sums that the items of a group share (BIND of a reduced axis to lanes, or of a matrix unit's to warps).
+/* lower_shares.c - sums that the items of a group share (BIND of a reduced axis to lanes, or of a
+ * matrix unit's to warps).
  *
- * Every item has the results of its lanes and copies, and of their terms the part that is its own along the reduced axes.  What
- * it has joined goes to a place of the group,
+ * Every item has the results of its lanes and copies, and of their terms the part that is its own
+ * along the reduced axes.  What it has joined goes to a place of the group,
  *
  *     place[part][result] = reduce over the terms of the part
  *
- * all items wait, and whoever reads a result joins its parts, some at a time (a tree) where there are many.  So the results of a
- * group belong to all of its items: they walk over them in the order in which they lie in the buffer, each item storing every
- * n-th.  Axes of results that no such sum depends on (the row that a softmax scales) are walked likewise.
+ * all items wait, and whoever reads a result joins its parts, some at a time (a tree) where there
+ * are many.  So the results of a group belong to all of its items: they walk over them in the order
+ * in which they lie in the buffer, each item storing every n-th.  Axes of results that no such sum
+ * depends on (the row that a softmax scales) are walked likewise.
  *
- * The parts of neighbours (BIND warp) become one before that: what they hold is joined by the hardware, as a tree, and the first of them
- * stores it.
+ * The parts of neighbours (BIND warp) become one before that: what they hold is joined by the
+ * hardware, as a tree, and the first of them stores it.
  *
  * The order in which terms are joined is that of the opts. */
 #include <string.h>
@@ -32,7 +34,7 @@ bool lower_is_shared(const Lower *q, const Node *n)
     return false;
 }
 
-/* ---- what a group's items walk over --------------------------------------------------------------- */
+/* ---- what a group's items walk over ---------------------------------------------------------- */
 
 /* Does a sum that items share depend on a range of results? */
 static bool shared_moves_with(Lower *q, Node *range)
@@ -129,7 +131,8 @@ void shares_begin(Lower *q, Piece *p)
         p->turn = range_new(q->c, p->next++, idx(q->c, ceil_div(elements, items)));
 }
 
-/* The results of the items: each axis that is walked becomes a digit of the number of the result in its group. */
+/* The results of the items: each axis that is walked becomes a digit of the number of the result in
+ * its group. */
 void shares_walk(Lower *q, Piece *p)
 {
     int64_t items = q->nest->items, elements = walk_elements(q, p);
@@ -151,7 +154,7 @@ void shares_walk(Lower *q, Piece *p)
             p->at[i] = p->part;
 }
 
-/* ---- the place ------------------------------------------------------------------------------------ */
+/* ---- the place ------------------------------------------------------------------------------- */
 
 /* A sum in the making. */
 typedef struct {
@@ -285,7 +288,8 @@ static void join_parts(NewShare *m, int level, Node *first, int64_t step, int64_
     }
 }
 
-/* What an item has of the results that the axes now say: of its own terms, above level 0 of some of the parts. */
+/* What an item has of the results that the axes now say: of its own terms, above level 0 of some of
+ * the parts. */
 static void store_state(NewShare *m, int level, int64_t parts)
 {
     Lower *q = m->q;
@@ -317,7 +321,8 @@ static void store_state(NewShare *m, int level, int64_t parts)
     }
 }
 
-/* Of rows of sums in registers one value for a row: a lane has it for each of its lines, as its three neighbours do. */
+/* Of rows of sums in registers one value for a row: a lane has it for each of its lines, as its
+ * three neighbours do. */
 static bool is_of_row(const NewShare *m)
 {
     const Nest *nest = m->q->nest;
@@ -428,7 +433,8 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
     return state[reduce_part(n)];
 }
 
-/* Of what a store writes, and reads where it writes it (takeover.c), the read; sums are others' too, and stay as they are. */
+/* Of what a store writes, and reads where it writes it (takeover.c), the read; sums are others'
+ * too, and stay as they are. */
 static Node *read_only(Lower *q, Node *n, const Node *store, Node *only, Map *memo)
 {
     Context *c = q->c;
@@ -449,7 +455,8 @@ static Node *read_only(Lower *q, Node *n, const Node *store, Node *only, Map *me
     return known;
 }
 
-/* A store that some of the items do. The others do not read there either: that would be a race, though they make no use of it. */
+/* A store that some of the items do. The others do not read there either: that would be a race,
+ * though they make no use of it. */
 Node *lower_store_only(Lower *q, Node *store, Node *only)
 {
     Map memo = {0};

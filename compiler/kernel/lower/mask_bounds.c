@@ -1,24 +1,26 @@
 /* mask_bounds.c - loops end where a mask leaves nothing.
  *
  *     s[j] = where(j <= i, x[j], -inf)        a row of scores, in a place; or the lowest float
- *     m    = max over j of s[j]               -inf is its identity; no x[j] is below the lowest float
+ *     m    = max over j of s[j]               -inf is its identity; no x[j] is
+ *                                             below the lowest float
  *     e[j] = exp(s[j] - m)                    0 beyond i, in a place
  *     y    = sum over j of e[j] v[j]          0 is its identity
  *
- * All loops over j end at i + 1, and at the next whole block of their copies and lanes.  A loop over a reduced range does so where its body,
- * evaluated for all j >= limit, is the identity: comparisons of coordinates are known there, and so is what they decide.  One that fills a
- * place does so if all that read the place do.  The limit may depend on the ranges of results; of the copies and lanes of a loop
- * nest, which share their loops, the greatest counts.
+ * All loops over j end at i + 1, and at the next whole block of their copies and lanes.  A loop
+ * over a reduced range does so where its body, evaluated for all j >= limit, is the identity:
+ * comparisons of coordinates are known there, and so is what they decide.  One that fills a place
+ * does so if all that read the place do.  The limit may depend on the ranges of results; of the
+ * copies and lanes of a loop nest, which share their loops, the greatest counts.
  *
- * What a mask leaves out is taken for finite (docs/numerics.md): 0 times an element that is never read is 0.  So a nest without
- * opts, which others are judged by, has all of its loops. */
+ * What a mask leaves out is taken for finite (docs/numerics.md): 0 times an element that is never
+ * read is 0.  So a nest without opts, which others are judged by, has all of its loops. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "lower.h"
 
-/* ---- what a value is beyond a limit ------------------------------------------------------------ */
+/* ---- what a value is beyond a limit ---------------------------------------------------------- */
 
 /* A comparison of coordinates as range has it: `beyond` from a limit on. */
 static bool threshold(Context *c, Node *compare, Node *range, Node **limit, bool *beyond)
@@ -51,8 +53,9 @@ enum {
     MOST_NODES = 2000
 }; /* looked at below a reduce: what is shared is looked at again for each use */
 
-/* Exporters write the lowest float for minus infinity.  e^(lowest - m) is 0 where m is another number: where something of the row
- * is not masked, which has to be a sum, or made of sums alone. */
+/* Exporters write the lowest float for minus infinity.  e^(lowest - m) is 0 where m is another
+ * number: where something of the row is not masked, which has to be a sum, or made of sums
+ * alone. */
 static bool is_lowest(const Node *n)
 {
     return n && n->op == OP_CONST && n->dtype == INGOT_F32 && node_float(n) == -(double)FLT_MAX;
@@ -106,7 +109,8 @@ static int condition_beyond(Context *c, Node *n, Node *range, Node *limit, int *
     return x == decides || y == decides ? decides : x < 0 || y < 0 ? -1 : !decides;
 }
 
-/* The constant, no NaN, that a value of floats is for range >= limit, if all that the mask leaves out is finite; NULL: none. */
+/* The constant, no NaN, that a value of floats is for range >= limit, if all that the mask leaves
+ * out is finite; NULL: none. */
 static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *left)
 {
     if (--*left < 0 || !dtype_is_float((ingot_dtype)n->dtype) || n->op == OP_REDUCE)
@@ -154,7 +158,8 @@ static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *le
     }
 }
 
-/* Some limit that a comparison below a value gives: it may be that of another mask, which then proves nothing. */
+/* Some limit that a comparison below a value gives: it may be that of another mask, which then
+ * proves nothing. */
 static Node *find_limit(Context *c, Node *n, Node *range, int *left)
 {
     Node *limit;
@@ -173,7 +178,7 @@ static Node *find_limit(Context *c, Node *n, Node *range, int *left)
     return NULL;
 }
 
-/* ---- which axes have a limit -------------------------------------------------------------------- */
+/* ---- which axes have a limit ----------------------------------------------------------------- */
 
 typedef struct {
     Node **limit;     /* by root: elements from it on count for nothing; NULL: none is known */
@@ -239,7 +244,8 @@ static bool has_copies_behind(const Lower *q, int root)
     return false;
 }
 
-/* Places end where all that read them do: a reader of the first that has none takes the limits away again. */
+/* Places end where all that read them do: a reader of the first that has none takes the limits away
+ * again. */
 static void limits_of_places(Lower *q, Limits *f)
 {
     bool changed = true;
@@ -270,7 +276,8 @@ static void limits_of_places(Lower *q, Limits *f)
     }
 }
 
-/* How many elements of its root one iteration of an axis stands for: the amounts of the splits that it is the outer part of. */
+/* How many elements of its root one iteration of an axis stands for: the amounts of the splits that
+ * it is the outer part of. */
 static int64_t step_of(const Nest *n, int axis)
 {
     for (int i = 0; i < n->nsplit; i++) {
@@ -323,7 +330,7 @@ static void find_granules(Lower *q, const Piece *p, Limits *f)
     }
 }
 
-/* ---- loops --------------------------------------------------------------------------------------- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 Node *lower_extreme(Lower *q, Piece *p, Node *at, bool greatest)
 {
@@ -376,7 +383,8 @@ static Node *bounded_loop(Lower *q, const Piece *p, const Limits *f, int root, i
     return count == range->src[0] ? NULL : range_new(q->c, (int)range->arg.i, count);
 }
 
-/* Is each iteration counted by a loop?  What is no loop any more, as it had one iteration, would run all the same. */
+/* Is each iteration counted by a loop?  What is no loop any more, as it had one iteration, would
+ * run all the same. */
 static bool all_loops(const Lower *q, const Piece *p, int root)
 {
     for (int i = 0; i < q->nest->nsplit; i++) {

@@ -3,9 +3,9 @@
  * The kernel is copied into a context of its own.  Every split is done in every loop nest that has
  * its axis: the whole blocks stay there, a remainder becomes a loop nest of its own behind the
  * others (or stays beside, see RestForm).  Then each range of the kernel is known as an expression
- * of the nest's axes, and the stores are rebuilt with them (lower_node.c), once for each copy that UPCAST makes:
- * copies share whatever they have in common because nodes are interned, and all their reduces run
- * in one loop. */
+ * of the nest's axes, and the stores are rebuilt with them (lower_node.c), once for each copy that
+ * UPCAST makes: copies share whatever they have in common because nodes are interned, and all their
+ * reduces run in one loop. */
 #include <string.h>
 
 #include "lower.h"
@@ -66,7 +66,7 @@ static Piece piece_copy(Lower *q, const Piece *like)
     return p;
 }
 
-/* ---- splits ---------------------------------------------------------------------------------------- */
+/* ---- splits ---------------------------------------------------------------------------------- */
 
 static void take_apart(Piece *p, const Split *s, Node *base, int outer, int inner)
 {
@@ -145,8 +145,8 @@ static void tail_loop(Lower *q, Piece *p, const char *name, Node *range)
         vec_push(q->a, p->tail, p->ntail, x);
 }
 
-/* The terms that fill no vector have loops of their own over the other axes of their reduces: what is known inside the first
- * ones ends with them. */
+/* The terms that fill no vector have loops of their own over the other axes of their reduces: what
+ * is known inside the first ones ends with them. */
 static void tail_of_reduce(Lower *q, Piece *p, const Split *s)
 {
     int n, root = q->nest->axis[s->axis].root;
@@ -208,7 +208,7 @@ static void do_splits(Lower *q)
     }
 }
 
-/* ---- loop nests ---------------------------------------------------------------------------------------- */
+/* ---- loop nests ------------------------------------------------------------------------------ */
 
 /* The lanes of a unit: lane 4 line + quad, if rows of sums stay in their registers. */
 static void name_lanes(Lower *q, Piece *p)
@@ -353,8 +353,9 @@ static bool is_among(const Lower *q, const Piece *p, int loop, int from, int end
     return among;
 }
 
-/* The loops of the first loop nest from the first to the last one that are named are cut; in those of remainders, those of them that are
- * left. What clears a halo has no such loop: it is cut in its outermost one. */
+/* The loops of the first loop nest from the first to the last one that are named are cut; in those
+ * of remainders, those of them that are left. What clears a halo has no such loop: it is cut in its
+ * outermost one. */
 static void share_among_threads(Lower *q)
 {
     const Piece *first = &q->piece[0];

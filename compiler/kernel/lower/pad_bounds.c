@@ -2,18 +2,22 @@
  *
  *     y[i] = sum over r, c of x[i s + r d - p, c] w[r, c]        x: n rows, and zeros around them
  *
- * A tap beside x adds nothing: of all r those count that have 0 <= i s + r d - p < n.  So the loop over r goes from
- * ceil((p - i s) / d) to ceil((n + p - i s) / d), within the window.  Of the copies and lanes of a loop nest, which share their loops, the
- * first one that begins and the last one that ends count.  Of images as small as their windows are wide (dilated ones, the last ones of a
- * network, the frames of a film) much of the work is left out: of 16 rows by taps 12 apart one half.
+ * A tap beside x adds nothing: of all r those count that have 0 <= i s + r d - p < n.  So the loop
+ * over r goes from ceil((p - i s) / d) to ceil((n + p - i s) / d), within the window.  Of the
+ * copies and lanes of a loop nest, which share their loops, the first one that begins and the last
+ * one that ends count.  Of images as small as their windows are wide (dilated ones, the last ones
+ * of a network, the frames of a film) much of the work is left out: of 16 rows by taps 12 apart one
+ * half.
  *
- * There have to be loops inside that are longer than it takes to find out; short ones are written out by C compilers, and should have
- * constant bounds.  What is left out is zero times a finite weight (docs/numerics.md): a nest without opts has all of its loops. */
+ * There have to be loops inside that are longer than it takes to find out; short ones are written
+ * out by C compilers, and should have constant bounds.  What is left out is zero times a finite
+ * weight (docs/numerics.md): a nest without opts has all of its loops. */
 #include "lower.h"
 
 enum { INSIDE = 16 /* iterations of the loops inside that are worth it */ };
 
-/* A factor of the term that is zero where its coordinate along *axis leaves the buffer, which moves with the range by *stride.
+/* A factor of the term that is zero where its coordinate along *axis leaves the buffer, which moves
+ * with the range by *stride.
  * NULL: there is none. */
 static const Node *padded_factor(const Lower *q, const Node *term, Node *range, int *axis,
                                  int64_t *stride)
@@ -60,7 +64,8 @@ static int64_t inside_of(const Lower *q, const Node *sum, int axis)
     return n;
 }
 
-/* Does each node that has the range of its own (kernels that became one share their loops) leave the image where the load does? */
+/* Does each node that has the range of its own (kernels that became one share their loops) leave
+ * the image where the load does? */
 static bool all_leave(const Lower *q, Node *const *order, int n, Node *range, const Node *load,
                       int axis)
 {

@@ -1,17 +1,18 @@
 /* places.c - what the loops inside of an axis read of an argument, in a place of its own (STAGE).
  *
- * A place stands between a load and its buffer: loops over what the axes inside of the STAGE's cover fill it, in the order in
- * which the loops then read it.
+ * A place stands between a load and its buffer: loops over what the axes inside of the STAGE's
+ * cover fill it, in the order in which the loops then read it.
  *
  *     LOAD(AFTER(place, END(STORE(place, value), ranges)), at)
  *
- * linearize() sees that the loops that fill run where all that their addresses depend on is known. */
+ * linearize() sees that the loops that fill run where all that their addresses depend on is
+ * known. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lower.h"
 
-/* ---- what all kinds of places share ------------------------------------------------------------- */
+/* ---- what all kinds of places share ---------------------------------------------------------- */
 
 static Node *place_buffer(Lower *q, int number, int dtype)
 {
@@ -126,7 +127,7 @@ int64_t kernel_scratch(const Kernel *k)
     return bytes;
 }
 
-/* ---- STAGE of an argument ------------------------------------------------------------------------- */
+/* ---- STAGE of an argument -------------------------------------------------------------------- */
 
 /* Do the lanes of this loop nest read neighbours? */
 static bool in_neighbours(const Lower *q, const Piece *p, Node *load)
@@ -140,8 +141,8 @@ static bool in_neighbours(const Lower *q, const Piece *p, Node *load)
     return true;
 }
 
-/* Is the argument worth a place in this loop nest? Not where no loop reads the same again, as in those of a few rows, unless
- * only a place has it in lanes. */
+/* Is the argument worth a place in this loop nest? Not where no loop reads the same again, as in
+ * those of a few rows, unless only a place has it in lanes. */
 bool place_wanted(const Lower *q, const Piece *p, const Stage *s)
 {
     const Nest *n = q->nest;
@@ -195,8 +196,9 @@ static Node *fill_range(Lower *q, Piece *p, int stage, int axis, int64_t size)
     return *fresh;
 }
 
-/* Lanes that do not lie side by side, of a loop that does: blocks of it, as many neighbours as there are lanes, are loaded as rows
- * and transposed in registers (rows.c).  Gives the loop's range, or NULL: element by element. */
+/* Lanes that do not lie side by side, of a loop that does: blocks of it, as many neighbours as
+ * there are lanes, are loaded as rows and transposed in registers (rows.c).  Gives the loop's
+ * range, or NULL: element by element. */
 static Node *neighbours_of(Lower *q, const Piece *p, Node *load, const int *leaf, int n)
 {
     int64_t stride, size;
@@ -212,8 +214,9 @@ static Node *neighbours_of(Lower *q, const Piece *p, Node *load, const int *leaf
     return NULL;
 }
 
-/* A load as the loops that fill its place have it, where these leaves are `as`. It is made of the kernel's anew: the nest's own loop may end at
- * a mask, inside of which a gate holds that does not in all that is filled. */
+/* A load as the loops that fill its place have it, where these leaves are `as`. It is made of the
+ * kernel's anew: the nest's own loop may end at a mask, inside of which a gate holds that does not
+ * in all that is filled. */
 static Node *filling_load(Lower *q, Piece *p, Node *n, const int *leaf, Node *const *as, int nleaf)
 {
     Env env = env_new(q, NULL);
@@ -276,7 +279,7 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
             if (count > 1)
                 loop[nloop++] = as;
             if (x ==
-                rows) /* the last block ends where the loop does, and shares some with the one before */
+                rows) /* the last block ends with the loop, and shares some with the one before */
                 block = as =
                     idx_min(q->c, idx_mul(q->c, as, idx(q->c, columns)), idx(q->c, size - columns));
             row = x == rows ? i : row;

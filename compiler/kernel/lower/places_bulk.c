@@ -1,11 +1,13 @@
-/* places_bulk.c - places that bulk copies fill (STAGE .. move tma): a box of the buffer at once, as its axes say.
+/* places_bulk.c - places that bulk copies fill (STAGE .. move tma): a box of the buffer at once, as
+ * its axes say.
  *
  * Such a place has runs of 128 bytes, of the axis that lies side by side in the buffer:
  *
  *     [its runs][the other axes, that with the longest stride outermost][run]
  *
- * What lies beyond the end of an axis is zero, so MASK needs no gate.  In a run the copies swap its eight chunks of 16 bytes (the
- * swizzle of 128 bytes), and the matrix unit swaps them back: nobody else reads there, and addresses here do not say so. */
+ * What lies beyond the end of an axis is zero, so MASK needs no gate.  In a run the copies swap its
+ * eight chunks of 16 bytes (the swizzle of 128 bytes), and the matrix unit swaps them back: nobody
+ * else reads there, and addresses here do not say so. */
 #include "lower.h"
 
 typedef struct {
@@ -18,7 +20,8 @@ static const char *refuse(Lower *q, const Box *b, const char *what)
     return arena_printf(q->a, "STAGE move tma: argument %d %s", b->arg, what);
 }
 
-/* The kernel's axes that the load moves with, and how far they go in the buffer: that which lies side by side is first. */
+/* The kernel's axes that the load moves with, and how far they go in the buffer: that which lies
+ * side by side is first. */
 static const char *find_axes(Lower *q, const Piece *p, Node *n, Made *m)
 {
     const KernelArg *a = &q->k->args[m->b.arg];

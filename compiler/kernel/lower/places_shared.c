@@ -1,9 +1,11 @@
 /* places_shared.c - places that the items of a group share.
  *
- * The items fill such a place together, in rounds of one element for each, and wait for each other before and after. */
+ * The items fill such a place together, in rounds of one element for each, and wait for each other
+ * before and after. */
 #include "lower.h"
 
-/* Is an axis that is left inside of the one that a place is staged at, or do the items of a group share it? */
+/* Is an axis that is left inside of the one that a place is staged at, or do the items of a group
+ * share it? */
 static bool inside_stage(const Lower *q, const Stage *s, int leaf)
 {
     const NestAxis *x = &q->nest->axis[leaf];
@@ -67,8 +69,9 @@ typedef struct {
     Node *whole; /* how many of them there are, where the first one is; NULL: all */
 } Chunk;
 
-/* Is a gate the same for all of a chunk, or for all but its last ones? So it is where what moves with them is compared with a number that
- * is the same for all: of a multiple of theirs whole chunks are less. */
+/* Is a gate the same for all of a chunk, or for all but its last ones? So it is where what moves
+ * with them is compared with a number that is the same for all: of a multiple of theirs whole
+ * chunks are less. */
 static bool gates_all(Lower *q, Node *gate, Node *inner, Chunk *x)
 {
     Node *zero = idx(q->c, 0), *size = idx(q->c, x->n);
@@ -91,8 +94,8 @@ static bool gates_all(Lower *q, Node *gate, Node *inner, Chunk *x)
     return true;
 }
 
-/* Are all elements of a chunk neighbours, where they come from and where they go to, from a multiple of its size on, and behind one
- * gate? inner: counts through them. */
+/* Are all elements of a chunk neighbours, where they come from and where they go to, from a
+ * multiple of its size on, and behind one gate? inner: counts through them. */
 static bool is_chunk(Lower *q, Chunk *x, Node *inner)
 {
     if (x->value->op != OP_LOAD)
@@ -127,7 +130,8 @@ static Node *load_or(Context *c, Node *load, int64_t x)
     return node_make(c, OP_LOAD, load->dtype, (Arg){.i = x}, (int)load->nsrc, load->src, 0, NULL);
 }
 
-/* Which elements of the load an item brings: in the order in which they lie in the buffer, `chunk` of them at once. */
+/* Which elements of the load an item brings: in the order in which they lie in the buffer, `chunk`
+ * of them at once. */
 static Chunk walk_place(Lower *q, Piece *p, const Shared *s, Node *n, int64_t chunk, Node *inner,
                         Node *e)
 {
@@ -168,7 +172,8 @@ static int64_t rounds_of(const Lower *q, const Shared *s, int64_t chunk)
     return ceil_div(elements, each);
 }
 
-/* So many rounds of copies for later iterations are no loop: what is known before the loop over those differs from round to round. */
+/* So many rounds of copies for later iterations are no loop: what is known before the loop over
+ * those differs from round to round. */
 enum { STRAIGHT = 8 };
 
 /* The number of what an item brings, in this round. */
@@ -216,8 +221,9 @@ static Chunk chunk_of(Lower *q, Piece *p, const Shared *s, Node *n)
     return walk_place(q, p, s, n, 1, NULL, number_of(q, p, s, 1, turn));
 }
 
-/* How far apart lines of a matrix unit's operand begin: an odd number of 16 bytes, so that eight of them lie in banks of their own;
- * of words that are read one by one, four lines of eight: an odd number of 32 bytes. */
+/* How far apart lines of a matrix unit's operand begin: an odd number of 16 bytes, so that eight of
+ * them lie in banks of their own; of words that are read one by one, four lines of eight: an odd
+ * number of 32 bytes. */
 static int64_t line_pitch(int64_t size, int64_t bytes, bool words)
 {
     int64_t unit = words ? 32 : 16, chunks = ceil_div(size * bytes, unit);
@@ -229,8 +235,9 @@ static bool by_fours(const Piece *p, int root)
     return p->sum[root].split && p->sum[root].split->kind == OPT_DOT;
 }
 
-/* Which of its axes a place has side by side: of a matrix unit's operands that along which they lie so in the buffer, or the terms of a unit that
- * takes lines alone; of bytes that are multiplied by fours (DOT) the terms. */
+/* Which of its axes a place has side by side: of a matrix unit's operands that along which they lie
+ * so in the buffer, or the terms of a unit that takes lines alone; of bytes that are multiplied by
+ * fours (DOT) the terms. */
 static int innermost(const Nest *nest, const Piece *p, const Shared *s)
 {
     for (int i = s->n; i-- > 0;)
@@ -245,8 +252,9 @@ static int innermost(const Nest *nest, const Piece *p, const Shared *s)
     return s->walk[0];
 }
 
-/* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements where the items that fill
- * it walk along another (innermost()), and by four where it is read by fours. */
+/* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements
+ * where the items that fill it walk along another (innermost()), and by four where it is read by
+ * fours. */
 Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
 {
     enum { APART = 4 };

@@ -1,6 +1,8 @@
-/* places_values.c - values that several loops of a kernel read, each in a place of its own (STAGE of the kernel's expression).
+/* places_values.c - values that several loops of a kernel read, each in a place of its own (STAGE
+ * of the kernel's expression).
  *
- * Loops over the STAGE's own ranges fill the place, wherever all that the value depends on is known. */
+ * Loops over the STAGE's own ranges fill the place, wherever all that the value depends on is
+ * known. */
 #include "lower.h"
 
 int staged_number(Lower *q, Node *value)
@@ -14,8 +16,8 @@ int staged_number(Lower *q, Node *value)
     return i;
 }
 
-/* Rows of a place that several copies of a store fill begin at lines of the cache, an odd number of them apart: those of a multiple of
- * 4 KB would all lie in one set. */
+/* Rows of a place that several copies of a store fill begin at lines of the cache, an odd number of
+ * them apart: those of a multiple of 4 KB would all lie in one set. */
 static Node *pitch_of(Lower *q, Node *n, Node *size)
 {
     enum { LINE = 64 };
@@ -25,7 +27,8 @@ static Node *pitch_of(Lower *q, Node *n, Node *size)
     return idx(q->c, (ceil_div(row * bytes, LINE) | 1) * LINE / bytes);
 }
 
-/* Where an element lies in its place: copies of stores, then its own ranges, then the lanes of another axis. */
+/* Where an element lies in its place: copies of stores, then its own ranges, then the lanes of
+ * another axis. */
 static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64_t *elements)
 {
     Node *offset = idx(q->c, 0);
@@ -82,7 +85,8 @@ static void fill_stores(Lower *q, Piece *p, Node *n, const Env *e, int s, int nu
 
 enum { MOST_STORES = 64, MOST_FILLS = 8 };
 
-/* Loops over the whole blocks fill the place, then those of what is left by split s or by one behind it. */
+/* Loops over the whole blocks fill the place, then those of what is left by split s or by one
+ * behind it. */
 static void fills_of(Lower *q, Piece *p, Node *n, const Env *e, int s, int number, Node **fill,
                      int *nfill)
 {

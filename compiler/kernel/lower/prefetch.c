@@ -1,12 +1,14 @@
 /* prefetch.c - what the next iteration of a loop reads is asked for while this one runs.
  *
- * A panel of weights that comes from memory is read by the first rows of results, and then again by all the others: memory is idle
- * meanwhile.  A matrix unit reads panels alike.  PREFETCH spreads the lines of the next panel over all iterations of the loops inside.  The panel has to lie
- * in one piece, from one iteration of the loop to the next, or of those around it, and its lines have to suffice for the iterations, or there is nothing
- * worth asking for; then the list is empty.
+ * A panel of weights that comes from memory is read by the first rows of results, and then again by
+ * all the others: memory is idle meanwhile.  A matrix unit reads panels alike.  PREFETCH spreads
+ * the lines of the next panel over all iterations of the loops inside.  The panel has to lie in one
+ * piece, from one iteration of the loop to the next, or of those around it, and its lines have to
+ * suffice for the iterations, or there is nothing worth asking for; then the list is empty.
  *
- * Weights that each run reads once, as a vector's products do, come as fast as memory is asked for them, and a core that computes with what it has looks a few
- * lines ahead: of a loop over terms PREFETCH asks for the lines that it reads some kilobytes later. */
+ * Weights that each run reads once, as a vector's products do, come as fast as memory is asked for
+ * them, and a core that computes with what it has looks a few lines ahead: of a loop over terms
+ * PREFETCH asks for the lines that it reads some kilobytes later. */
 #include "kernel.h"
 
 enum {
@@ -34,8 +36,8 @@ static bool has_var(const Node *n)
     return var;
 }
 
-/* Iterations of a loop; of a window that ends at the image's border (pad_bounds.c) those inside: at the border a few lines are not asked
- * for.  False: it is known at run time only. */
+/* Iterations of a loop; of a window that ends at the image's border (pad_bounds.c) those inside: at
+ * the border a few lines are not asked for.  False: it is known at run time only. */
 static bool iterations_of(const Node *range, int64_t *n)
 {
     *n = range->hi + 1;
@@ -53,7 +55,8 @@ static bool count_loop(Context *c, Node *range, Node **counter, int64_t *times)
     return true;
 }
 
-/* Adds to an address that starts at 0, and to that of the last iteration, what the range contributes. */
+/* Adds to an address that starts at 0, and to that of the last iteration, what the range
+ * contributes. */
 static bool add_range(Context *c, Node *load, Node *range, Node **at, int64_t *last)
 {
     int64_t stride, extent;

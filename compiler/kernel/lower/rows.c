@@ -1,11 +1,14 @@
-/* rows.c - lanes that lie apart, of which the neighbours are loaded too: rows that are transposed in registers.
+/* rows.c - lanes that lie apart, of which the neighbours are loaded too: rows that are transposed
+ * in registers.
  *
- *     y[j, i] = x[i, j], i in lanes, j by copies:      x[i, j] x[i, j + 1] x[i, j + 2] ...   loads of lane 0
- *                                                      x[i + 1, j] ...                       loads of lane 1
+ *     y[j, i] = x[i, j], i in lanes, j by copies:
+ *         x[i, j] x[i, j + 1] x[i, j + 2] ...   loads of lane 0
+ *         x[i + 1, j] ...                       loads of lane 1
  *
- * Copy by copy these would be elements from as many lines of cache as there are lanes, again for every copy.  Together they are
- * rows, a vector for every lane, and their transpose is what was wanted: one load that gives a vector for every copy, LOAD(buffer,
- * gate, offset, copies), and a PROJ of it where each of them was. */
+ * Copy by copy these would be elements from as many lines of cache as there are lanes, again for
+ * every copy.  Together they are rows, a vector for every lane, and their transpose is what was
+ * wanted: one load that gives a vector for every copy, LOAD(buffer, gate, offset, copies), and a
+ * PROJ of it where each of them was. */
 #include <stdlib.h>
 
 #include "kernel.h"

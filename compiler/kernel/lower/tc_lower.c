@@ -1,12 +1,16 @@
-/* tc_lower.c - a sum that a matrix unit takes (TC): its fragments fill a place, from which it is read row by row.
+/* tc_lower.c - a sum that a matrix unit takes (TC): its fragments fill a place, from which it is
+ * read row by row.
  *
- *     LOAD(AFTER(place, END(STORE(place, REDUCE(products, loops..., terms), [row][column]))), [row of the loop][lane])
+ *     LOAD(AFTER(place, END(STORE(place, REDUCE(products, loops..., terms), [row][column]))),
+ *          [row of the loop][lane])
  *
- * Of a unit whose products several items have together each item has some elements, as values that its stores take:
+ * Of a unit whose products several items have together each item has some elements, as values that
+ * its stores take:
  *
  *     PROJ(REDUCE(products, loops..., terms), element)
  *
- * Inside of the REDUCE the axes that the unit has are its ranges; outside the rows are the innermost loop, the columns lanes. */
+ * Inside of the REDUCE the axes that the unit has are its ranges; outside the rows are the
+ * innermost loop, the columns lanes. */
 #include <string.h>
 
 #include "lower.h"
@@ -22,7 +26,8 @@ static int row_axis(const Lower *q, const Piece *p)
     return p->at[rows] && p->at[rows]->op == OP_RANGE && p->at[rows]->hi < n->tc->m ? rows : -1;
 }
 
-/* Rows and columns are what the item has of a fragment of sums: copies, so many as it has elements. */
+/* Rows and columns are what the item has of a fragment of sums: copies, so many as it has
+ * elements. */
 bool tc_element_set(Lower *q, Piece *p, int element)
 {
     const Nest *n = q->nest;

@@ -1,21 +1,25 @@
-/* tc_rows.c - rows of sums that stay in the registers of lanes, with all that is made of a row: attention.
+/* tc_rows.c - rows of sums that stay in the registers of lanes, with all that is made of a row:
+ * attention.
  *
- *     s = sum over k of q[i,k] k[j,k]          the inner product, of a unit whose lanes have the sums
+ *     s = sum over k of q[i,k] k[j,k]          the inner product, of a unit whose lanes
+ *                                              have the sums
  *     m = max over j of s, e = exp(s - m), l = sum over j of e
  *     y = sum over j of e[j] v[j,d] / l        the outer one, of the same unit
  *
- * What a kernel has in places along a row (STAGE), and what it reduces along one, needs neither place nor loop here: a row is so many
- * fragments of sums, of each of which a lane has two lines and in both two columns (tc_element()),
+ * What a kernel has in places along a row (STAGE), and what it reduces along one, needs neither
+ * place nor loop here: a row is so many fragments of sums, of each of which a lane has two lines
+ * and in both two columns (tc_element()),
  *
  *     row = 8 line + lane / 4        j = 8 copy + 2 (lane % 4) + column
  *
- * (of units of 32 bits j = 8 copy + lane % 4 + 4 column: tc_row_step()) and the value at j is an expression of PROJ(the sum of fragment `copy`, 2 line + column): equal ones are one node.  A reduce joins what
- * the lane has, then the four lanes of a line:
+ * (of units of 32 bits j = 8 copy + lane % 4 + 4 column: tc_row_step()) and the value at j is an
+ * expression of PROJ(the sum of fragment `copy`, 2 line + column): equal ones are one node.  A
+ * reduce joins what the lane has, then the four lanes of a line:
  *
  *     REDUCE(values joined, quad)
  *
- * Warps may have a part of each row (BIND of its axes to warps): then what is reduced along it is joined in memory of the group, as any sum
- * that items share (lower_shares.c).
+ * Warps may have a part of each row (BIND of its axes to warps): then what is reduced along it is
+ * joined in memory of the group, as any sum that items share (lower_shares.c).
  *
  * Values that the lane has are what it has to have of an operand of the outer product (PACK). */
 #include <string.h>
@@ -61,7 +65,7 @@ void rows_begin(Lower *q, Piece *p)
     set_element(q, p, 0, 0, 0);
 }
 
-/* ---- what was made already, of fragments with line -1 -------------------------------------------------------------------------- */
+/* ---- what was made already, of fragments with line -1 ---------------------------------------- */
 
 static Node *made(const Piece *p, const Node *of, int line, int copy, int column)
 {
@@ -80,7 +84,7 @@ static Node *make(Lower *q, Piece *p, const Node *of, int line, int copy, int co
     return value;
 }
 
-/* ---- elements of rows ------------------------------------------------------------------------------- */
+/* ---- elements of rows ------------------------------------------------------------------------ */
 
 /* What all results know, with the indices that the axes have now. */
 static Env results_env(Lower *q, Piece *p)
@@ -110,7 +114,8 @@ Node *rows_stage(Lower *q, Piece *p, Node *n)
     return make(q, p, n->src[0], p->line, p->copy, p->column, lower_node(q, p, n->src[0], &in));
 }
 
-/* The value at the element that the axes are at, or what changes nothing beyond the end of the row. */
+/* The value at the element that the axes are at, or what changes nothing beyond the end of the
+ * row. */
 static Node *element_of(Lower *q, Piece *p, Node *value, Node *range, Node *identity)
 {
     const int root = nest_root_of(q->k, range);
@@ -165,7 +170,7 @@ static Node *reduce_along(Lower *q, Piece *p, Node *n)
         node_make(q->c, OP_REDUCE, n->dtype, reduce_arg(reduce_monoid(n), 0, 0), 2, src, 0, NULL));
 }
 
-/* ---- products --------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* Of the inner product the fragment of sums that the element is in. */
 static Node *inner_product(Lower *q, Piece *p, Node *n)
