@@ -23,15 +23,9 @@ ALIKE = {
     "Record": "ways_cuda.h or ways_opencl.h: a program has one of them",
     "igrt_gpu": "igrt_gpu_cuda.h or igrt_gpu_opencl.h: a bundle has one of them",
     "igrt_gpu_mem": "as igrt_gpu",
-    "Access": "the verdict of linear_code.h is to have a name of its own",
-    "Block": "of one function in linear_verify.c",
-    "Made": "members of lower.h's record, and in places_bulk.c",
-    "Row": "render.h's, and lower_partial.c's",
-    "Shared": "members of lower.h's record, and in places_shared.c",
-    "Use": "linear_thread.h's, and linear_verify.c's",
 }
 # Functions that are to be divided
-LONG = "render_statement emit_reduce run load_through_shared".split()
+LONG = ["render_statement", "emit_reduce"]
 
 
 def plain(text):

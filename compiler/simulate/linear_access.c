@@ -28,9 +28,9 @@ bool thread_access(const Thread *t, const Do *d, int64_t first, int64_t n, bool 
     const LinearSample *sample = d->arg < t->lk->narg ? t->m->sample : NULL;
     if (sample && write && sample->wrote)
         sample->wrote(sample->user, (int)d->arg, first, n);
-    Access how = begins  ? shadow_begin(a->memory, at, n * size, now, &where)
-                 : write ? shadow_write(a->memory, at, n * size, now, within, &where)
-                         : shadow_read(a->memory, at, n * size, now, within, &where);
+    AccessFault how = begins  ? shadow_begin(a->memory, at, n * size, now, &where)
+                      : write ? shadow_write(a->memory, at, n * size, now, within, &where)
+                              : shadow_read(a->memory, at, n * size, now, within, &where);
     if (how == ACCESS_UNWRITTEN && sample && sample->draw(sample->user, (int)d->arg, first, n))
         how = shadow_read(a->memory, at, n * size, now, within, &where);
     int64_t element = (where - a->at) / size;

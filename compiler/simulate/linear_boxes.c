@@ -64,7 +64,7 @@ static void use_done(Boxes *b, int warp, int but)
 {
     int left = 0;
     for (int i = 0; i < b->nuse; i++) {
-        const struct Use *u = &b->use[i];
+        const struct ProductUse *u = &b->use[i];
         if (u->warp == warp && u->group < b->groups[warp] - but)
             shadow_used(u->of, u->at, u->bytes);
         else
@@ -82,8 +82,9 @@ bool thread_use(const Thread *t, const Do *d, int arg, int64_t at, int64_t n)
     int64_t where = 0;
     if (at < 0 || at + n > a->size)
         return thread_fault_at(t, &read, "reads", at, ", outside of the buffer");
-    struct Use u = {a->memory, a->at + at * d->stored, n * d->stored, warp, t->boxes->groups[warp]};
-    const Access how = shadow_use(u.of, u.at, u.bytes, &where);
+    struct ProductUse u = {a->memory, a->at + at * d->stored, n * d->stored, warp,
+                           t->boxes->groups[warp]};
+    const AccessFault how = shadow_use(u.of, u.at, u.bytes, &where);
     if (how != ACCESS_GOOD)
         return thread_fault_at(t, &read, "reads", (where - a->at) / d->stored,
                                how == ACCESS_UNWRITTEN

@@ -145,22 +145,22 @@ typedef enum {
     ACCESS_READ_RACE,
     ACCESS_UNDER_WAY, /* a copy that nobody has waited for */
     ACCESS_BUSY       /* a product that nobody has waited for */
-} Access;
+} AccessFault;
 #define THREAD_SEVERAL UINT64_C(0xffffffff)
 /* where: the first byte of the cell that is at fault; within: the thread's group << 32 | barriers
  * that it has passed, or 0. */
-Access shadow_read(ShadowMemory *, int64_t at, int64_t size, Epoch now, uint64_t within,
-                   int64_t *where);
-Access shadow_write(ShadowMemory *, int64_t at, int64_t size, Epoch now, uint64_t within,
-                    int64_t *where);
+AccessFault shadow_read(ShadowMemory *, int64_t at, int64_t size, Epoch now, uint64_t within,
+                        int64_t *where);
+AccessFault shadow_write(ShadowMemory *, int64_t at, int64_t size, Epoch now, uint64_t within,
+                         int64_t *where);
 /* A copy that has begun: nothing may be read or written there; until it is done, by whoever waits
  * for it. */
-Access shadow_begin(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t *where);
+AccessFault shadow_begin(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t *where);
 void shadow_done(ShadowMemory *, int64_t at, int64_t size, Epoch now);
 /* The same for all who wait for a token. */
 void shadow_landed(ShadowMemory *, int64_t at, int64_t size);
 /* A product begins to read what has been written; until it is done. */
-Access shadow_use(ShadowMemory *, int64_t at, int64_t size, int64_t *where);
+AccessFault shadow_use(ShadowMemory *, int64_t at, int64_t size, int64_t *where);
 void shadow_used(ShadowMemory *, int64_t at, int64_t size);
 
 #endif

@@ -191,6 +191,99 @@ static bool stop(Thread *t, int pc, Wait waits)
     return true;
 }
 
+static void do_spread(Thread *t, const Do *d)
+{
+    spread(t->f + d->out, t->f + d->in[0], (size_t)d->from * (size_t)d->size,
+           (size_t)d->n * (size_t)d->size);
+}
+
+static void do_ramp(Thread *t, const Do *d)
+{
+    for (int i = 0; i < d->n; i++)
+        integer(t, d->out)[i] = *integer(t, d->in[0]) + i * d->arg;
+}
+
+static void do_start(Thread *t, const Do *d)
+{
+    memcpy(t->f + d->out, t->f + d->in[0], (size_t)d->n * (size_t)d->size);
+    integer(t, d->count)[0] = 0;
+    integer(t, d->count)[1] = *integer(t, d->in[1]);
+}
+
+static void do_update(Thread *t, const Do *d)
+{
+    unsigned char *out = t->f + d->out, *in = t->f + d->in[0];
+    if (d->n > 1 || d->type != INGOT_F32 || !f32_alu(t, d, out, in))
+        combine(d, (ingot_dtype)d->type, (size_t)d->n, out, out, in);
+}
+
+static bool do_term(Thread *t, const Do *d)
+{
+    if (*integer(t, d->count) == *integer(t, d->in[0]))
+        return true;
+    return thread_fault(t, d, "adds term %lld to a scan that has %lld",
+                        (long long)*integer(t, d->in[0]), (long long)*integer(t, d->count));
+}
+
+static void do_across(Thread *t, const Do *d)
+{
+    unsigned char *out = t->f + d->out;
+    for (int n = d->n / 2; n; n /= 2)
+        combine(d, (ingot_dtype)d->type, (size_t)n, out, out,
+                out + (size_t)n * elem_bytes(d->type));
+}
+
+/* Where it goes on: a loop has another iteration, or none; of a sample it has one. */
+static int do_loop(Thread *t, const Do *d, int pc)
+{
+    if (*integer(t, d->out) >= *integer(t, d->in[0]))
+        return d->to;
+    if (t->m->sample && d->one)
+        *integer(t, d->out) = sampled(t->m->sample, *integer(t, d->out), *integer(t, d->in[0]));
+    return pc;
+}
+
+static int do_next(Thread *t, const Do *d, int pc)
+{
+    if (t->m->sample && d->one)
+        return pc;
+    return ++*integer(t, d->out) < *integer(t, d->in[0]) ? d->to : pc;
+}
+
+/* Where the thread's chunk of a loop begins, or ends: by the part of all, of which there are arg. */
+static void do_share(Thread *t, const Do *d, int part)
+{
+    *integer(t, d->out) = *integer(t, part) * *integer(t, d->in[0]) / d->arg;
+}
+
+static void do_axis(Thread *t, const Do *d)
+{
+    *integer(t, d->out) = *integer(t, d->in[0]) / *integer(t, d->in[1]);
+    if (d->in[2] >= 0)
+        *integer(t, d->out) %= *integer(t, d->in[2]);
+}
+
+/* False: no item is launched. */
+static bool do_item(Thread *t, const Do *d)
+{
+    const int64_t n = *integer(t, d->in[0]), number = *integer(t, t->c->number);
+    if (!n)
+        return false;
+    if (t->m->sample && d->one) {
+        *integer(t, d->out) = sampled(t->m->sample, 0, n);
+        return true;
+    }
+    *integer(t, d->out) = number % n;
+    *integer(t, t->c->number) = number / n;
+    return true;
+}
+
+static void do_forget(Thread *t, const Do *d)
+{
+    ShadowMemory *place = t->arg[d->arg].memory;
+    shadow_forget(place, 0, place->size);
+}
+
 /* To its end, or to a barrier. */
 static bool run(Thread *t)
 {
@@ -211,67 +304,27 @@ static bool run(Thread *t)
         case DO_BITCAST: do_cast(t, d); break;
         case DO_CUSTOM: good = do_custom(t, d); break;
         case DO_COPY: memcpy(f + d->out, f + d->in[0], (size_t)d->n * (size_t)d->size); break;
-        case DO_SPREAD:
-            spread(f + d->out, f + d->in[0], (size_t)d->from * (size_t)d->size,
-                   (size_t)d->n * (size_t)d->size);
-            break;
+        case DO_SPREAD: do_spread(t, d); break;
         case DO_ZERO: memset(f + d->out, 0, (size_t)d->n * (size_t)d->size); break;
-        case DO_RAMP:
-            for (int i = 0; i < d->n; i++)
-                integer(t, d->out)[i] = *integer(t, d->in[0]) + i * d->arg;
-            break;
+        case DO_RAMP: do_ramp(t, d); break;
         case DO_LOAD: good = thread_load(t, d); break;
         case DO_STORE:
         case DO_STORE_TWO: good = thread_store(t, d); break;
-        case DO_START:
-            memcpy(f + d->out, f + d->in[0], (size_t)d->n * (size_t)d->size);
-            integer(t, d->count)[0] = 0;
-            integer(t, d->count)[1] = *integer(t, d->in[1]);
-            break;
-        case DO_UPDATE:
-            if (d->n > 1 || d->type != INGOT_F32 || !f32_alu(t, d, f + d->out, f + d->in[0]))
-                combine(d, (ingot_dtype)d->type, (size_t)d->n, f + d->out, f + d->out,
-                        f + d->in[0]);
-            break;
+        case DO_START: do_start(t, d); break;
+        case DO_UPDATE: do_update(t, d); break;
         case DO_COUNT: ++*integer(t, d->count); break;
-        case DO_TERM:
-            if (*integer(t, d->count) != *integer(t, d->in[0]))
-                return thread_fault(t, d, "adds term %lld to a scan that has %lld",
-                                    (long long)*integer(t, d->in[0]),
-                                    (long long)*integer(t, d->count));
-            break;
+        case DO_TERM: good = do_term(t, d); break;
         case DO_WHOLE: good = is_whole(t, d); break;
         case DO_FOURS: do_fours(t, d); break;
-        case DO_ACROSS:
-            for (int n = d->n / 2; n; n /= 2)
-                combine(d, (ingot_dtype)d->type, (size_t)n, f + d->out, f + d->out,
-                        f + d->out + (size_t)n * elem_bytes(d->type));
-            break;
+        case DO_ACROSS: do_across(t, d); break;
         case DO_SKIP: pc = f[d->in[0]] ? pc : d->to; break;
         case DO_SKIP_IF: pc = f[d->in[0]] ? d->to : pc; break;
         case DO_JUMP: pc = d->to; break;
-        case DO_LOOP:
-            pc = *integer(t, d->out) < *integer(t, d->in[0]) ? pc : d->to;
-            if (m->sample && d->one && pc != d->to)
-                *integer(t, d->out) =
-                    sampled(m->sample, *integer(t, d->out), *integer(t, d->in[0]));
-            break;
-        case DO_NEXT:
-            if (m->sample && d->one)
-                break;
-            pc = ++*integer(t, d->out) < *integer(t, d->in[0]) ? d->to : pc;
-            break;
-        case DO_FIRST:
-            *integer(t, d->out) = *integer(t, c->begin) * *integer(t, d->in[0]) / d->arg;
-            break;
-        case DO_LAST:
-            *integer(t, d->out) = *integer(t, c->end) * *integer(t, d->in[0]) / d->arg;
-            break;
-        case DO_AXIS:
-            *integer(t, d->out) = *integer(t, d->in[0]) / *integer(t, d->in[1]);
-            if (d->in[2] >= 0)
-                *integer(t, d->out) %= *integer(t, d->in[2]);
-            break;
+        case DO_LOOP: pc = do_loop(t, d, pc); break;
+        case DO_NEXT: pc = do_next(t, d, pc); break;
+        case DO_FIRST: do_share(t, d, c->begin); break;
+        case DO_LAST: do_share(t, d, c->end); break;
+        case DO_AXIS: do_axis(t, d); break;
         case DO_TAKE: integer(t, c->tiles)[d->arg] = d->to; break;
         case DO_HELD: good = is_held(t, d); break;
         case DO_LOAD_TILE: good = thread_load_tile(t, d); break;
@@ -284,24 +337,12 @@ static bool run(Thread *t)
         case DO_PRODUCTS_OF_LANES:
         case DO_PRODUCTS_IN_PLACE: return stop(t, pc, AT_PRODUCTS);
         case DO_PRODUCTS: thread_products(t, d); break;
-        case DO_FORGET: {
-            const ShadowMemory *place = t->arg[d->arg].memory;
-            shadow_forget(t->arg[d->arg].memory, 0, place->size);
-            break;
-        }
+        case DO_FORGET: do_forget(t, d); break;
         case DO_LAST_PART: pc = *integer(t, c->end) == d->arg ? pc : d->to; break;
-        case DO_ITEM: {
-            const int64_t n = *integer(t, d->in[0]), number = *integer(t, c->number);
-            if (!n) /* none is launched */
+        case DO_ITEM:
+            if (!do_item(t, d))
                 return true;
-            if (m->sample && d->one) {
-                *integer(t, d->out) = sampled(m->sample, 0, n);
-                break;
-            }
-            *integer(t, d->out) = number % n;
-            *integer(t, c->number) = number / n;
             break;
-        }
         case DO_ITEM_IS:
             if (*integer(t, c->number))
                 return true;

@@ -76,8 +76,8 @@ static bool behind_barrier(uint64_t read, uint64_t within)
     return read && read >> 32 == within >> 32 && read < within;
 }
 
-Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64_t within,
-                   int64_t *where)
+AccessFault shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64_t within,
+                        int64_t *where)
 {
     for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
         *where = i << m->shift;
@@ -94,8 +94,8 @@ Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64_
     return ACCESS_GOOD;
 }
 
-Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64_t within,
-                    int64_t *where)
+AccessFault shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64_t within,
+                         int64_t *where)
 {
     for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
         *where = i << m->shift;
@@ -113,9 +113,9 @@ Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64
     return ACCESS_GOOD;
 }
 
-Access shadow_begin(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
+AccessFault shadow_begin(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
 {
-    Access how = shadow_write(m, at, size, now, 0, where);
+    AccessFault how = shadow_write(m, at, size, now, 0, where);
     if (how == ACCESS_GOOD)
         shadow_done(m, at, size, UNDER_WAY);
     return how;
@@ -132,7 +132,7 @@ void shadow_landed(ShadowMemory *m, int64_t at, int64_t size)
     shadow_done(m, at, size, (Epoch)CLOCK_GIVEN << 32);
 }
 
-Access shadow_use(ShadowMemory *m, int64_t at, int64_t size, int64_t *where)
+AccessFault shadow_use(ShadowMemory *m, int64_t at, int64_t size, int64_t *where)
 {
     for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
         *where = i << m->shift;

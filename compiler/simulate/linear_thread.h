@@ -17,7 +17,7 @@ typedef struct {
         unsigned char *data;
     } * landing;
     int nlanding;
-    struct Use { /* bytes that products under way read */
+    struct ProductUse { /* bytes that products under way read */
         ShadowMemory *of;
         int64_t at, bytes;
         int warp, group;

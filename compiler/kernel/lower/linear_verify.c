@@ -123,10 +123,10 @@ static void read_statements(Verify *q)
 {
     const Linear *l = q->l;
     const Tile *t = l->tile;
-    struct Block {
+    struct OpenBlocks {
         uint64_t open;
         int nnamed;
-    } *block = NEWN(q->a, struct Block, l->n + 1);
+    } *block = NEWN(q->a, struct OpenBlocks, l->n + 1);
     int *was = NEWN(q->a, int, l->n + 1), nnamed = 0, nblock = 0;
     Node **named = NEWN(q->a, Node *, l->n + 1);
     uint64_t open = 0;
@@ -135,7 +135,7 @@ static void read_statements(Verify *q)
         q->open[i] = open;
         walk_statement(q, i);
         if (stmt_opens(s))
-            block[nblock++] = (struct Block){open, nnamed};
+            block[nblock++] = (struct OpenBlocks){open, nnamed};
         if ((s->kind == STMT_LOOP || s->kind == STMT_FILL) && linear_may_be_empty(s->node))
             open |= lin_bit(s->node);
         for (int j = t->uncut; s->kind == STMT_PARTS && j < t->uncut + t->fused; j++)

@@ -14,7 +14,7 @@ typedef struct {
         Node *base;         /* base + outer * amount + inner; outer or inner -1: none */
         int outer, inner;
     } * sum;
-    struct Copies {
+    struct StoreCopies {
         int axis;
         int64_t n;
     } * copies; /* of stores */

@@ -20,7 +20,7 @@ typedef struct {
     int *axis, n;
     bool loop; /* one of them has a loop here */
     Node **at; /* of those that run elsewhere now */
-} Row;
+} SumAxes;
 
 static const Split *partial_of(const Lower *q, const Node *n)
 {
@@ -62,11 +62,11 @@ static int outer_loops(Lower *q, const Piece *p, const Node *n, const Split *s, 
 }
 
 /* Loops over results in their order, copies, lanes. */
-static Row row_of(Lower *q, const Piece *p, Node *n, const Split *s)
+static SumAxes row_of(Lower *q, const Piece *p, Node *n, const Split *s)
 {
     const Nest *nest = q->nest;
-    Row r = {.axis = NEWN(q->a, int, 2 * nest->naxis + 1),
-             .at = NEWN(q->a, Node *, 2 * nest->naxis + 1)};
+    SumAxes r = {.axis = NEWN(q->a, int, 2 * nest->naxis + 1),
+                 .at = NEWN(q->a, Node *, 2 * nest->naxis + 1)};
     for (int i = nest_position(nest, s->outer) + 1; i < nest->norder; i++)
         if (p->at[nest->order[i]] && p->at[nest->order[i]]->op == OP_RANGE &&
             p->at[nest->order[i]] != p->t.lane)
@@ -90,7 +90,7 @@ static Row row_of(Lower *q, const Piece *p, Node *n, const Split *s)
 }
 
 /* Where a sum lies in its place, and how many there are. */
-static Node *offset_in_row(Lower *q, const Piece *p, const Row *r, int64_t *elements)
+static Node *offset_in_row(Lower *q, const Piece *p, const SumAxes *r, int64_t *elements)
 {
     Node *offset = idx(q->c, 0);
     *elements = 1;
@@ -110,7 +110,7 @@ static Node *extent_now(Lower *q, const Piece *p, int axis)
 }
 
 /* Loops over the row, by axis of the nest in `fresh`, added to loop. */
-static void enter_row(Lower *q, Piece *p, const Row *r, Node **fresh, const char *suffix,
+static void enter_row(Lower *q, Piece *p, const SumAxes *r, Node **fresh, const char *suffix,
                       Node **loop, int *nloop)
 {
     for (int i = 0; i < r->n; i++) {
@@ -127,7 +127,7 @@ static void enter_row(Lower *q, Piece *p, const Row *r, Node **fresh, const char
     }
 }
 
-static void leave_row(Piece *p, const Row *r)
+static void leave_row(Piece *p, const SumAxes *r)
 {
     for (int i = 0; i < r->n; i++)
         p->at[r->axis[i]] = r->at[i];
@@ -151,7 +151,7 @@ static void terms_of_row(Lower *q, Piece *p, Node *n, const Env *e, const Split 
 }
 
 /* The places' sums as they are begun: the loops that do it. */
-static Node *begin_row(Lower *q, Piece *p, Node *n, const Row *r, const int *place)
+static Node *begin_row(Lower *q, Piece *p, Node *n, const SumAxes *r, const int *place)
 {
     const int size = (int)reduce_size(n);
     Node **end = NEWN(q->a, Node *, size + r->n);
@@ -167,8 +167,8 @@ static Node *begin_row(Lower *q, Piece *p, Node *n, const Row *r, const int *pla
 }
 
 /* The loops that add all whole blocks. */
-static Node *add_to_row(Lower *q, Piece *p, Node *n, const Env *e, const Row *r, const int *place,
-                        Node *begun)
+static Node *add_to_row(Lower *q, Piece *p, Node *n, const Env *e, const SumAxes *r,
+                        const int *place, Node *begun)
 {
     const int size = (int)reduce_size(n);
     const Split *s = partial_of(q, n);
@@ -198,7 +198,7 @@ static void sums_of_row(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
 {
     const Split *s = partial_of(q, n);
     const int size = (int)reduce_size(n);
-    const Row r = row_of(q, p, n, s);
+    const SumAxes r = row_of(q, p, n, s);
     if (!r.loop) {
         Node **range = NEWN(q->a, Node *, q->nest->norder + 1);
         terms_of_row(q, p, n, e, s, state);

@@ -76,7 +76,7 @@ static void take_apart(Piece *p, const Split *s, Node *base, int outer, int inne
 
 static void add_copies(Lower *q, Piece *p, int axis, int64_t n)
 {
-    struct Copies c = {axis, n};
+    struct StoreCopies c = {axis, n};
     vec_push(q->a, p->copies, p->ncopies, c);
 }
 

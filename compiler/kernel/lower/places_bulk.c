@@ -13,7 +13,7 @@
 typedef struct {
     Box b;
     int root[MAX_BOX], n;
-} Made;
+} BoxAxes;
 
 static const char *refuse(Lower *q, const Box *b, const char *what)
 {
@@ -22,7 +22,7 @@ static const char *refuse(Lower *q, const Box *b, const char *what)
 
 /* The kernel's axes that the load moves with, and how far they go in the buffer: that which lies
  * side by side is first. */
-static const char *find_axes(Lower *q, const Piece *p, Node *n, Made *m)
+static const char *find_axes(Lower *q, const Piece *p, Node *n, BoxAxes *m)
 {
     const KernelArg *a = &q->k->args[m->b.arg];
     Node *at = layout_offset(q->c, &a->layout, a->rank, a->dims, n->src + first_coord(n));
@@ -56,7 +56,7 @@ static const char *find_axes(Lower *q, const Piece *p, Node *n, Made *m)
 }
 
 /* What the copies take: lines of 16 bytes, boxes of 256 elements along an axis. */
-static const char *judge(Lower *q, const Made *m, int64_t bytes)
+static const char *judge(Lower *q, const BoxAxes *m, int64_t bytes)
 {
     enum { LINE = 16, RUN = 128, MOST = 256 };
     const Box *b = &m->b;
@@ -78,7 +78,7 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
     if (number < 0 || !p->t.ahead)
         return load;
     const Stage *s = &q->nest->stage[number];
-    Made m = {.b = {.arg = s->arg, .place = q->nest->k->narg + number}};
+    BoxAxes m = {.b = {.arg = s->arg, .place = q->nest->k->narg + number}};
     const char *why = find_axes(q, p, n, &m);
     Box *b = &m.b;
     for (int i = 0; i < m.n; i++)

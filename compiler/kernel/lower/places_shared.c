@@ -120,7 +120,7 @@ typedef struct {
     int64_t size[INGOT_MAX_RANK * 4], pitch[INGOT_MAX_RANK * 4];
     int64_t slot; /* elements of one of several places, or 0 */
     int64_t fill; /* what is beyond the edges of the buffer */
-} Shared;
+} SharedPlace;
 
 /* The same load, which is x where its gate is false. */
 static Node *load_or(Context *c, Node *load, int64_t x)
@@ -132,8 +132,8 @@ static Node *load_or(Context *c, Node *load, int64_t x)
 
 /* Which elements of the load an item brings: in the order in which they lie in the buffer, `chunk`
  * of them at once. */
-static Chunk walk_place(Lower *q, Piece *p, const Shared *s, Node *n, int64_t chunk, Node *inner,
-                        Node *e)
+static Chunk walk_place(Lower *q, Piece *p, const SharedPlace *s, Node *n, int64_t chunk,
+                        Node *inner, Node *e)
 {
     Chunk x = {.n = chunk, .gate = node_bool(q->c, true), .to = idx(q->c, 0)};
     if (s->slot)
@@ -164,7 +164,7 @@ static Chunk walk_place(Lower *q, Piece *p, const Shared *s, Node *n, int64_t ch
     return x;
 }
 
-static int64_t rounds_of(const Lower *q, const Shared *s, int64_t chunk)
+static int64_t rounds_of(const Lower *q, const SharedPlace *s, int64_t chunk)
 {
     int64_t elements = 1, each = q->nest->items * chunk;
     for (int i = 0; i < s->n; i++)
@@ -177,7 +177,7 @@ static int64_t rounds_of(const Lower *q, const Shared *s, int64_t chunk)
 enum { STRAIGHT = 8 };
 
 /* The number of what an item brings, in this round. */
-static Node *number_of(Lower *q, Piece *p, const Shared *s, int64_t chunk, Node **turn)
+static Node *number_of(Lower *q, Piece *p, const SharedPlace *s, int64_t chunk, Node **turn)
 {
     int64_t rounds = rounds_of(q, s, chunk);
     Node *e = lower_item(q, p);
@@ -194,7 +194,7 @@ static Node *number_of(Lower *q, Piece *p, const Shared *s, int64_t chunk, Node 
 }
 
 /* Of a matrix unit's operands as many neighbours at once as are 16 bytes, if they may be. */
-static Chunk chunk_of(Lower *q, Piece *p, const Shared *s, Node *n)
+static Chunk chunk_of(Lower *q, Piece *p, const SharedPlace *s, Node *n)
 {
     enum { BYTES = 16, LEAST = 4 };
     Node **turn = &p->filled[s->stage][0], *zero = idx(q->c, 0);
@@ -238,7 +238,7 @@ static bool by_fours(const Piece *p, int root)
 /* Which of its axes a place has side by side: of a matrix unit's operands that along which they lie
  * so in the buffer, or the terms of a unit that takes lines alone; of bytes that are multiplied by
  * fours (DOT) the terms. */
-static int innermost(const Nest *nest, const Piece *p, const Shared *s)
+static int innermost(const Nest *nest, const Piece *p, const SharedPlace *s)
 {
     for (int i = s->n; i-- > 0;)
         if (by_fours(p, s->root[i]))
@@ -252,15 +252,46 @@ static int innermost(const Nest *nest, const Piece *p, const Shared *s)
     return s->walk[0];
 }
 
-/* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements
- * where the items that fill it walk along another (innermost()), and by four where it is read by
- * fours. */
-Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
+/* Sizes and pitches of a place: [reduced axes][axes of results], the last one longer by some
+ * elements where the items that fill it walk along another (innermost()), and by four where it is
+ * read by fours. Its elements. */
+static int64_t lay_out(Lower *q, const Piece *p, Node *n, SharedPlace *s)
 {
     enum { APART = 4 };
     const Nest *nest = q->nest;
-    Shared s = {.stage = nest_stage(nest, n->src[0]->arg.i)};
     int64_t stride[INGOT_MAX_RANK * 4], room = 1;
+    for (int i = 0; i < s->n; i++) {
+        s->size[i] = place_size(q, p, &nest->stage[s->stage], s->root[i]);
+        stride[i] = first_stride(q, n, q->k->axes[s->root[i]].range);
+        int at = i;
+        for (; at > 0 && stride[s->walk[at - 1]] > stride[i]; at--)
+            s->walk[at] = s->walk[at - 1];
+        s->walk[at] = i;
+    }
+    int order[INGOT_MAX_RANK * 4], norder = 0, last = innermost(nest, p, s);
+    order[norder++] = last; /* innermost first */
+    for (int i = s->n; i-- > 0;)
+        if (i != last)
+            order[norder++] = i;
+    for (int i = 0; i < s->n; i++) {
+        int64_t size = s->size[order[i]];
+        if (!i && nest->tc)
+            size =
+                line_pitch(size, dtype_info[n->dtype].bytes,
+                           dtype_info[n->dtype].bytes == 4 && !nest->axis[s->root[last]].reduced);
+        else if (!i && (s->walk[0] != last || by_fours(p, s->root[last])))
+            size += APART;
+        s->pitch[order[i]] = room;
+        room = sat_mul(room, size);
+    }
+    return room;
+}
+
+/* Memory that a group shares: items fill it, and a load reads it in place of the buffer. */
+Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
+{
+    const Nest *nest = q->nest;
+    SharedPlace s = {.stage = nest_stage(nest, n->src[0]->arg.i)};
     if (s.stage < 0)
         return load;
     if (nest->tc)
@@ -272,29 +303,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
                 s.root[s.n++] = i;
     if (!s.n)
         return load;
-    for (int i = 0; i < s.n; i++) {
-        s.size[i] = place_size(q, p, &nest->stage[s.stage], s.root[i]);
-        stride[i] = first_stride(q, n, q->k->axes[s.root[i]].range);
-        int at = i;
-        for (; at > 0 && stride[s.walk[at - 1]] > stride[i]; at--)
-            s.walk[at] = s.walk[at - 1];
-        s.walk[at] = i;
-    }
-    int order[INGOT_MAX_RANK * 4], norder = 0, last = innermost(nest, p, &s);
-    order[norder++] = last; /* innermost first */
-    for (int i = s.n; i-- > 0;)
-        if (i != last)
-            order[norder++] = i;
-    for (int i = 0; i < s.n; i++) {
-        int64_t size = s.size[order[i]];
-        if (!i && nest->tc)
-            size = line_pitch(size, dtype_info[n->dtype].bytes,
-                              dtype_info[n->dtype].bytes == 4 && !nest->axis[s.root[last]].reduced);
-        else if (!i && (s.walk[0] != last || by_fours(p, s.root[last])))
-            size += APART;
-        s.pitch[order[i]] = room;
-        room = sat_mul(room, size);
-    }
+    int64_t room = lay_out(q, p, n, &s);
     Node *at = idx(q->c, 0), *end[STRAIGHT + 2], *store;
     int nend = 0;
     const int axis = nest->stage[s.stage].axis, depth = p->t.depth;
