@@ -117,7 +117,7 @@ bool render_is_short(const Render *r, const Node *range, bool *rolled)
             later = 0;
         if (s->kind == STMT_LOOP && !later)
             terms = idx_value(s->node->src[0], &extent) ? sat_mul(terms, extent) : INT64_MAX;
-        if (r->l.tile->quad && s->kind == STMT_UPDATE && is_products(&r->l, s->node))
+        if (r->l.tile->quad && s->kind == STMT_UPDATE && s->reduce == REDUCE_PRODUCTS)
             products += r->l.tile->tc->products;
     } while (open && at < r->l.n);
     *rolled = sat_mul(terms, products) > PRODUCTS;
@@ -223,18 +223,18 @@ static bool fragment(Render *r, const Stmt *s)
     if (!r->l.tile->tc || !n)
         return false;
     if (r->l.tile->tc->lanes) { /* they have names */
-        bool sum = s->kind == STMT_UPDATE && is_products(&r->l, n);
+        bool sum = s->kind == STMT_UPDATE && s->reduce == REDUCE_PRODUCTS;
         if (sum)
             render_products(r, s);
         return sum;
     }
     if (s->kind == STMT_LET && r->l.fragment[n->id])
         render_fragment_load(r, n, s->tile[0]);
-    else if (s->kind == STMT_ACC && is_products(&r->l, n))
+    else if (s->kind == STMT_ACC && s->reduce == REDUCE_PRODUCTS)
         render_fragment_zero(r, s->tile[0]);
-    else if (s->kind == STMT_UPDATE && is_products(&r->l, n))
+    else if (s->kind == STMT_UPDATE && s->reduce == REDUCE_PRODUCTS)
         render_products(r, s);
-    else if (s->kind == STMT_STORE && is_products(&r->l, n->src[2]))
+    else if (s->kind == STMT_STORE && s->store == STORE_FRAGMENT)
         render_fragment_store(r, n, s->tile[0]);
     else
         return false;
@@ -349,7 +349,7 @@ void render_statement(Render *r, const Stmt *s)
         }
         sb_printf(r->sb, "p%d = v%d;\n", r->kept[n->id], r->number[n->id]);
         break;
-    case STMT_STORE: render_store(r, n, s->async, s->depth); break;
+    case STMT_STORE: render_store(r, s); break;
     case STMT_COMMIT: put(r, "igrt_copy_commit();\n"); break;
     case STMT_WAIT: sb_printf(r->sb, "igrt_copy_wait(%d);\n", s->count); break;
     case STMT_PREFETCH:
@@ -510,7 +510,7 @@ static void statements(Render *r, const Tile *tile)
         const Stmt *s = &r->l.stmt[i];
         if (tile->tc && tile->tc->lanes)
             render_operands_ahead(r, s);
-        if (s->kind == STMT_ACC && !(tile->tc && is_products(&r->l, s->node) && !tile->tc->lanes)) {
+        if (s->kind == STMT_ACC && !(s->reduce == REDUCE_PRODUCTS && !tile->tc->lanes)) {
             render_indent(r, s->depth);
             i += accumulators(r, s, r->l.stmt + r->l.n) - 1;
         } else if (s->kind == STMT_JOIN) {

@@ -138,7 +138,7 @@ void render_load(Render *, Node *);
 /* Where an access reads or writes: src[first], of which the part that is worked out once for
  * several accesses is *base, or NULL. */
 Node *render_way(Render *, Node *access, int first, Node **base);
-void render_store(Render *, Node *, bool async, int depth);
+void render_store(Render *, const Stmt *);
 void render_stored_value(Render *, Node *store);
 bool render_are_beside(const Render *, Node *a, Node *b);
 void render_two_fragments(Render *, Node *load, int first); /* with the one beside it */

@@ -433,6 +433,35 @@ static void alu(Render *r, Node *n)
     render_spelled(r, r->lang->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
 }
 
+/* A REDUCE that is one operation. */
+static void reduce_once(Render *r, Node *n)
+{
+    const char *monoid = op_info[monoid_op((ingot_reduce_op)reduce_monoid(n))].text;
+    switch (reduce_form(&r->l, n)) {
+    case REDUCE_DOT: {
+        char zero[32] = "0";
+        if (is_vector(r, n))
+            snprintf(zero, sizeof zero, "igrt_splat_i32x%d(0)", r->l.tile->lanes);
+        render_dot(r, n, zero);
+        return;
+    }
+    case REDUCE_ACROSS:
+        r->needs |= NEED_ACROSS;
+        sb_printf(r->sb, "igrt_across_%s_%s(", monoid, dtype_info[n->dtype].name);
+        render_bare(r, n->src[0]);
+        sb_printf(r->sb, ", %lld)", (long long)n->src[1]->hi + 1);
+        return;
+    case REDUCE_QUAD:
+        sb_printf(r->sb, "igrt_mma_quad_%s(", reduce_monoid(n) == INGOT_REDUCE_MAX ? "max" : "add");
+        render_bare(r, n->src[0]);
+        put(r, ")");
+        return;
+    case REDUCE_LANES: render_horizontal(r, n); return;
+    case REDUCE_LOOP:
+    case REDUCE_PRODUCTS: BUG("a sum whose accumulator cannot be seen here");
+    }
+}
+
 void render_expr_as(Render *r, Node *n, bool alone)
 {
     r->bare = false;
@@ -444,30 +473,8 @@ void render_expr_as(Render *r, Node *n, bool alone)
         render_four(r, n);
         return;
     }
-    if (is_dot(&r->l, n)) {
-        char zero[32] = "0";
-        if (is_vector(r, n))
-            snprintf(zero, sizeof zero, "igrt_splat_i32x%d(0)", r->l.tile->lanes);
-        render_dot(r, n, zero);
-        return;
-    }
-    if (is_across(&r->l, n)) {
-        r->needs |= NEED_ACROSS;
-        sb_printf(r->sb, "igrt_across_%s_%s(",
-                  op_info[monoid_op((ingot_reduce_op)reduce_monoid(n))].text,
-                  dtype_info[n->dtype].name);
-        render_bare(r, n->src[0]);
-        sb_printf(r->sb, ", %lld)", (long long)n->src[1]->hi + 1);
-        return;
-    }
-    if (is_quad(&r->l, n)) {
-        sb_printf(r->sb, "igrt_mma_quad_%s(", reduce_monoid(n) == INGOT_REDUCE_MAX ? "max" : "add");
-        render_bare(r, n->src[0]);
-        put(r, ")");
-        return;
-    }
     if (n->op == OP_REDUCE) {
-        render_horizontal(r, n);
+        reduce_once(r, n);
         return;
     }
     switch (n->op) {

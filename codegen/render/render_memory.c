@@ -344,23 +344,34 @@ static void store_one(Render *r, Node *n)
     put(r, ";\n");
 }
 
-void render_store(Render *r, Node *n, bool async, int depth)
+static void store_in_form(Render *r, const Stmt *s)
 {
-    if (is_vector(r, n)) {
-        render_lane_store(r, n);
+    Node *n = s->node;
+    switch (s->store) {
+    case STORE_BOX: render_box(r, box_of(&r->l, n), n, s->depth); break;
+    case STORE_CHUNK: r->lang->copy(r, n, s->async); break;
+    case STORE_LANES:
+    case STORE_TWO_LANES:
+    case STORE_FRAGMENT: break; /* render_lane_store(), render_fragment_store() */
+    case STORE_ONE:
+        if (r->lang->store)
+            r->lang->store(r, n, n->src[3]);
+        else
+            store_one(r, n);
+        break;
+    }
+}
+
+void render_store(Render *r, const Stmt *s)
+{
+    if (s->store == STORE_LANES || s->store == STORE_TWO_LANES) {
+        render_lane_store(r, s->node);
         return;
     }
-    const bool given = !node_is_const_i(n->src[1], 1);
+    const bool given = !node_is_const_i(s->node->src[1], 1);
     if (given)
-        render_then(r, n->src[1], depth);
-    if (box_of(&r->l, n))
-        render_box(r, box_of(&r->l, n), n, depth);
-    else if (store_chunk(n) > 1)
-        r->lang->copy(r, n, async);
-    else if (r->lang->store)
-        r->lang->store(r, n, n->src[3]);
-    else
-        store_one(r, n);
+        render_then(r, s->node->src[1], s->depth);
+    store_in_form(r, s);
     if (given)
-        render_end_then(r, depth);
+        render_end_then(r, s->depth);
 }

@@ -309,7 +309,7 @@ static void products_done(Render *r, const Stmt *s)
     Node *last = idx_add(r->k->c, t->ahead_of->src[0], idx(r->k->c, -1));
     bool again = false;
     for (const Stmt *sum = r->l.stmt; sum < s; sum++) {
-        if (sum->kind != STMT_ACC || !is_products(&r->l, sum->node))
+        if (sum->kind != STMT_ACC || sum->reduce != REDUCE_PRODUCTS)
             continue;
         if (again)
             render_indent(r, s->depth);

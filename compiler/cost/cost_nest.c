@@ -292,10 +292,10 @@ static void count_node(Count *q, Node *n, bool top)
             b->slow += cost * wide * 0.5;
         else
             b->alu += wide;
-    } else if (n->op == OP_REDUCE && is_horizontal(q->l, n)) {
+    } else if (reduce_form(q->l, n) == REDUCE_LANES) {
         b->alu += 2 * 4 + 2;
     }
-    if (n->op == OP_REDUCE && is_loop(q->l, n))
+    if (is_loop(q->l, n))
         return;
     count_sources(q, n);
 }

@@ -1,4 +1,25 @@
-/* linear.h - the linear form of a tile: statements in order, loops opened and closed. */
+/* linear.h - what does a loop nest do, in which order?
+ *
+ * A tile (nest.h) has stores, which are expressions of its axes, and says which of these are loops.
+ * Its linear form is a list of statements: loops that are opened and closed, values with names,
+ * accumulators. Renderers write a line or so for each.  Of a row of 8 sums, in vectors of 4 lanes:
+ *
+ *     a tile    for i0 < 2, reduce r0 < 32, 4 lanes:
+ *               a0[4 i0 + lane] = max(sum(r0: a1[r0] * a2[8 r0 + 4 i0 + lane]), 0)
+ *
+ *     loop i0 < 2                          STMT_LOOP
+ *       v0 = i0 * 4                        STMT_LET
+ *       s1 = 0                             STMT_ACC
+ *       loop r0 < 32                       STMT_LOOP
+ *         s1 = s1 + a1[r0] * a2[r0 * 8 + v0 + lane]    STMT_UPDATE
+ *       end                                STMT_END
+ *       a0[v0 + lane] = max(s1, 0)         STMT_STORE, of the form STORE_LANES
+ *     end                                  STMT_END
+ *
+ * (`ingot inspect --dump linearize` prints it so.)  Two kinds of nodes are spelled in several ways: a
+ * REDUCE may be a loop with an accumulator or one operation, and a STORE one element or many. Which
+ * of these it is follows from the ranges of the tile that it goes over; reduce_form() and
+ * store_form() are the two places that look, and a statement says it of itself. */
 #ifndef LINEAR_H
 #define LINEAR_H
 
@@ -42,8 +63,28 @@ typedef enum {
     /* all items of a group have come here, and see what the others have written to its places */
     STMT_BARRIER
 } StmtKind;
+/* What a REDUCE is, by what it goes over. */
+typedef enum {
+    REDUCE_LOOP,     /* any other range: an accumulator and loops, s = s + x */
+    REDUCE_PRODUCTS, /* the terms of a matrix unit: as well, but x is a product of fragments */
+    REDUCE_DOT,      /* Tile.four: one operation that adds four products of bytes (DOT) */
+    REDUCE_LANES,    /* Tile.lane: the lanes of a vector */
+    REDUCE_QUAD,     /* Tile.quad: the four lanes that have a row of a unit's sums together */
+    REDUCE_ACROSS    /* Tile.across: neighbours among the items of a group, without memory */
+} ReduceForm;
+/* What a STORE writes at once. */
+typedef enum {
+    STORE_ONE,       /* an element */
+    STORE_LANES,     /* those of all lanes */
+    STORE_TWO_LANES, /* those of two vectors in turn: src[4] is the other one (interleave.c) */
+    STORE_FRAGMENT,  /* a unit's sums, of a tile */
+    STORE_CHUNK,     /* neighbours of a buffer, into a place (store_chunk()) */
+    STORE_BOX        /* a box of a buffer, into a place (box_of()) */
+} StoreForm;
 typedef struct {
     StmtKind kind;
+    ReduceForm reduce; /* of an ACC, an UPDATE and a JOIN */
+    StoreForm store;   /* of a STORE */
     Node *node;
     int depth;
     /* Where a matrix unit computes: of a LET, ACC or STORE of a fragment the tile that it is in; of
@@ -114,28 +155,39 @@ static inline bool is_rows(const Node *n)
     return n->op == OP_LOAD && n->nsrc == 4;
 }
 
-/* REDUCE over the lanes of a vector. */
-static inline bool is_horizontal(const Linear *l, Node *n)
+static inline ReduceForm reduce_form(const Linear *l, const Node *n)
 {
-    return n->op == OP_REDUCE && l->tile->lane && n->nsrc == 2 && n->src[1] == l->tile->lane;
+    const Tile *t = l->tile;
+    const Node *over = n->op == OP_REDUCE ? n->src[n->nsrc - 1] : NULL;
+    if (over && t->tc && over == t->fragment[TC_TERMS])
+        return REDUCE_PRODUCTS;
+    if (!over || n->nsrc != 2)
+        return REDUCE_LOOP;
+    return over == t->four     ? REDUCE_DOT
+           : over == t->lane   ? REDUCE_LANES
+           : over == t->across ? REDUCE_ACROSS
+           : over == t->quad   ? REDUCE_QUAD
+                               : REDUCE_LOOP;
 }
-
-/* REDUCE over neighbours among the items of a group: over those that have parts of the same sum,
- * and over the four lanes that have a line of a unit's sums together. */
-static inline bool is_across(const Linear *l, const Node *n)
+/* REDUCE over four products. */
+static inline bool is_dot(const Linear *l, const Node *n)
 {
-    return n->op == OP_REDUCE && l->tile->across && n->nsrc == 2 && n->src[1] == l->tile->across;
+    return reduce_form(l, n) == REDUCE_DOT;
 }
+/* Over neighbours among the items of a group. */
 static inline bool is_quad(const Linear *l, const Node *n)
 {
-    return is_across(l, n) ||
-           (n->op == OP_REDUCE && l->tile->quad && n->nsrc == 2 && n->src[1] == l->tile->quad);
+    return reduce_form(l, n) == REDUCE_QUAD || reduce_form(l, n) == REDUCE_ACROSS;
 }
-
-/* REDUCE over four products. */
-static inline bool is_dot(const Linear *l, Node *n)
+/* A sum that a matrix unit takes. */
+static inline bool is_products(const Linear *l, const Node *n)
 {
-    return n->op == OP_REDUCE && l->tile->four && n->nsrc == 2 && n->src[1] == l->tile->four;
+    return reduce_form(l, n) == REDUCE_PRODUCTS;
+}
+/* A REDUCE that is a loop. */
+static inline bool is_loop(const Linear *l, const Node *n)
+{
+    return n->op == OP_REDUCE && reduce_form(l, n) <= REDUCE_PRODUCTS;
 }
 
 /* The dots of a sum of dots (UNROLL), first to last: how many, 0 if it is none. */
@@ -170,12 +222,6 @@ static inline Node *const *loops_of(const Linear *l, Node *n, int *count)
     return n->src + first;
 }
 
-/* A sum that a matrix unit takes. */
-static inline bool is_products(const Linear *l, Node *n)
-{
-    return n->op == OP_REDUCE && l->tile->tc && n->src[n->nsrc - 1] == l->tile->fragment[TC_TERMS];
-}
-
 /* Are the fragments of the next iteration loaded before the products of this one? */
 static inline bool keeps_fragments(const Linear *l, Node *n)
 {
@@ -183,12 +229,6 @@ static inline bool keeps_fragments(const Linear *l, Node *n)
     for (uint32_t i = reduce_ranges(n); n->op == OP_REDUCE && i < n->nsrc; i++)
         over |= n->src[i] == l->tile->prefetch;
     return over && is_products(l, n) && l->tile->tc->lanes;
-}
-
-/* A REDUCE that is a loop. */
-static inline bool is_loop(const Linear *l, Node *n)
-{
-    return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n) && !is_quad(l, n);
 }
 
 /* How many neighbours a store of a place brings there at once, from where they lie in the
@@ -213,6 +253,18 @@ static inline const Box *box_of(const Linear *l, const Node *n)
     while (b->place != n->src[0]->arg.i)
         b++;
     return b;
+}
+
+/* vector: of the lanes of a vector. */
+static inline StoreForm store_form(const Linear *l, const Node *n, bool vector)
+{
+    if (vector)
+        return n->nsrc > 4 ? STORE_TWO_LANES : STORE_LANES;
+    if (box_of(l, n))
+        return STORE_BOX;
+    if (store_chunk(n) > 1)
+        return STORE_CHUNK;
+    return is_products(l, n->src[2]) ? STORE_FRAGMENT : STORE_ONE;
 }
 
 /* Loops that fill a place. */

@@ -446,14 +446,15 @@ static void token(Build *q, DoKind kind, Node *iteration)
     code_add_from(q, kind, (Operand){0, 1, INGOT_INDEX}, at)->arg = q->l->tile->depth;
 }
 
-static void store(Build *q, Node *n, bool async)
+static void store(Build *q, const Stmt *s)
 {
     const Tile *t = q->l->tile;
-    if (box_of(q->l, n)) {
+    Node *n = s->node;
+    if (s->store == STORE_BOX) {
         box(q, n, box_of(q->l, n));
         return;
     }
-    bool lanes = code_in_lanes(q, n), two = n->nsrc > 4 && store_chunk(n) == 1;
+    const bool two = s->store == STORE_TWO_LANES, lanes = two || s->store == STORE_LANES;
     int skip = -1, w = lanes ? t->lanes : 1;
     if (!code_buffer_is_known(q, n))
         return;
@@ -474,8 +475,8 @@ static void store(Build *q, Node *n, bool async)
         skip = q->c->n;
         code_add_from(q, DO_SKIP, gate, gate);
     }
-    if (store_chunk(n) > 1) {
-        bring(q, n, async);
+    if (s->store == STORE_CHUNK) {
+        bring(q, n, s->async);
         if (skip >= 0)
             q->c->code[skip].to = q->c->n;
         return;
@@ -519,21 +520,21 @@ static void statement(Build *q, const Stmt *s)
         return;
     case STMT_ACC:
         start(q, n);
-        if (is_products(q->l, n) && !q->l->tile->tc->lanes)
+        if (s->reduce == REDUCE_PRODUCTS && !q->l->tile->tc->lanes)
             code_tile(q, DO_TAKE, s->tile[0], n);
         return;
     case STMT_UPDATE:
-        if (is_products(q->l, n))
+        if (s->reduce == REDUCE_PRODUCTS)
             products(q, s);
         else
             update(q, s);
         return;
     case STMT_KEEP: keep(q, s); return;
     case STMT_STORE:
-        if (is_products(q->l, n->src[2]))
+        if (s->store == STORE_FRAGMENT)
             store_fragment(q, s);
         else
-            store(q, n, s->async);
+            store(q, s);
         return;
     case STMT_PREFETCH: return; /* nothing is read */
     case STMT_NEXT: return;     /* whenever it begins, it waits */

@@ -428,24 +428,29 @@ static Operand ramp(Build *q, Node *n)
 static Operand reduce(Build *q, Node *n)
 {
     Operand x = code_value(q, n->src[0]);
-    if (is_dot(q->l, n)) {
+    switch (reduce_form(q->l, n)) {
+    case REDUCE_DOT: {
         Operand out = code_room(q, x.type, code_width(q, n));
         if (x.n != 4 * out.n || x.type != INGOT_I32 || reduce_monoid(n) != INGOT_REDUCE_ADD)
             code_fault(q, "there is no form for this sum of four terms");
         code_add_from(q, DO_FOURS, out, x);
         return out;
     }
-    if (is_quad(q->l, n)) {
+    case REDUCE_QUAD:
+    case REDUCE_ACROSS: {
         Do *d = code_add_from(q, DO_QUAD, code_room(q, x.type, 1), x);
         d->op = monoid_op((ingot_reduce_op)reduce_monoid(n));
         d->arg = n->src[1]->hi + 1;
         return (Operand){d->out, 1, x.type};
     }
-    if (is_horizontal(q->l, n)) {
+    case REDUCE_LANES: {
         x = copied(q, code_spread(q, x, q->l->tile->lanes));
         Do *d = code_add_from(q, DO_ACROSS, (Operand){x.at, x.n, x.type}, x);
         d->op = monoid_op((ingot_reduce_op)reduce_monoid(n));
         return (Operand){x.at, 1, x.type};
+    }
+    case REDUCE_LOOP:
+    case REDUCE_PRODUCTS: break;
     }
     code_fault(q, "uses a %s whose accumulator cannot be seen here", op_info[n->op].text);
     return x;

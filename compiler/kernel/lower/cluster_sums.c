@@ -21,12 +21,15 @@ void cluster_sums(Linear *l, const Kernel *k)
         const int first = p.behind, depth = l->stmt[p.loop].depth;
         for (int i = p.loop; i < p.end; i++) {
             Node *sum = l->stmt[i].node;
-            bool known = l->stmt[i].kind != STMT_UPDATE || !is_products(l, sum);
+            bool known = l->stmt[i].kind != STMT_UPDATE || l->stmt[i].reduce != REDUCE_PRODUCTS;
             for (int j = first; j < p.behind && !known; j++)
                 known = l->stmt[j].node == sum;
             if (!known)
-                stmt_insert(l, p.behind++, &(Stmt){.kind = STMT_JOIN, .node = sum, .depth = depth},
-                            1);
+                stmt_insert(
+                    l, p.behind++,
+                    &(Stmt){
+                        .kind = STMT_JOIN, .reduce = REDUCE_PRODUCTS, .node = sum, .depth = depth},
+                    1);
         }
     }
 }

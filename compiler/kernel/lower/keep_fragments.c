@@ -45,7 +45,7 @@ static void keep_of_loops(Linear *l, const SumLoops *p)
     int n = 0, last = p->loop;
     for (int i = p->loop; i < p->end; i++) {
         Stmt *s = &l->stmt[i];
-        if (s->kind != STMT_UPDATE || !is_products(l, s->node))
+        if (s->kind != STMT_UPDATE || s->reduce != REDUCE_PRODUCTS)
             continue;
         s->kept = true;
         product[n++] = *s;
@@ -66,7 +66,7 @@ void keep_fragments(Linear *l, const Kernel *k)
     SumLoops p = {0};
     while (sum_loops(l, p.behind, &p)) {
         int i = p.loop;
-        while (l->stmt[i].kind != STMT_UPDATE || !is_products(l, l->stmt[i].node))
+        while (l->stmt[i].kind != STMT_UPDATE || l->stmt[i].reduce != REDUCE_PRODUCTS)
             i++;
         if (keeps_fragments(l, l->stmt[i].node))
             keep_of_loops(l, &p);

@@ -105,7 +105,7 @@ static void walk_statement(Verify *q, int i)
                 walk(q, i, j ? s->zero : s->from, 1);
         return;
     case STMT_STORE:
-        box = box_of(q->l, s->node);
+        box = s->store == STORE_BOX ? box_of(q->l, s->node) : NULL;
         for (int j = 0; box && j < box->rank; j++)
             walk(q, i, box->at[j], 1);
         walk_sources(q, i, s->node);

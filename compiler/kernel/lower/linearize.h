@@ -88,6 +88,10 @@ static inline uint64_t lin_bit(const Node *range)
 static inline Stmt *lin_add(Lin *q, StmtKind kind, Node *n, int depth)
 {
     Stmt s = {.kind = kind, .node = n, .depth = depth};
+    if (kind == STMT_ACC || kind == STMT_UPDATE)
+        s.reduce = reduce_form(q->l, n);
+    if (kind == STMT_STORE)
+        s.store = store_form(q->l, n, q->vector[lin_position(q, n)]);
     vec_push(q->l->arena, q->l->stmt, q->l->n, s);
     return &q->l->stmt[q->l->n - 1];
 }

@@ -31,7 +31,7 @@ void lin_add_fill(Lin *q, Node *store, bool async, int depth)
 {
     Stmt *s = lin_add(q, STMT_STORE, store, depth);
     s->async = store_chunk(store) > 1 && async;
-    if (!is_products(q->l, store->src[2]))
+    if (s->store != STORE_FRAGMENT)
         return;
     s->tile[0] = (int8_t)tile_of(q, store->src[2]);
     q->stored++;

@@ -63,8 +63,9 @@ bool sum_loops(const Linear *l, int from, SumLoops *p)
     for (int i = from; i < l->n; i++) {
         const Stmt *s = &l->stmt[i];
         int n = 0;
-        Node *const *loop =
-            s->kind == STMT_UPDATE && is_products(l, s->node) ? loops_of(l, s->node, &n) : NULL;
+        Node *const *loop = s->kind == STMT_UPDATE && s->reduce == REDUCE_PRODUCTS
+                                ? loops_of(l, s->node, &n)
+                                : NULL;
         const int at = n ? loop_around(l, i, loop[0]) : -1;
         if (at < 0)
             continue;
