@@ -1,4 +1,23 @@
-/* lower.h - a loop nest in the making: what nest_lower.c, lower_node.c and places*.c share. */
+/* lower.h - how does a nest become loop nests?  What nest_lower.c, lower_node.c and places*.c share.
+ *
+ * A nest says for each axis of the kernel what opts made of it; its remainders are loop nests of
+ * their own. nest_lower() begins with one Piece, a loop nest in the making, whose axes are the
+ * kernel's, and goes through the splits in their order; each that has a remainder makes two of a
+ * piece.  Of UPCAST i0 4 on i0 < 37:
+ *
+ *     one piece       i0 < 37
+ *     two pieces      i0 = 4 i0.o + copy, i0.o < 9, 4 copies        i0 = 36
+ *
+ * Then the stores are built, a copy after the other: lower_node() rebuilds the kernel's expression,
+ * with lower_index() in place of each range.  Where the expression has more than indices, others
+ * take over, each in a file:
+ *
+ *     a sum                     lower_terms(): its blocks, then its remainder
+ *       of a matrix unit        lower_fragments() (tc_lower.c; rows in registers: tc_rows.c)
+ *       that items share        lower_shared() (lower_shares.c)
+ *       in blocks of terms      lower_partial() (lower_partial.c)
+ *     a load of what is staged  load_through_place(), .._shared(), .._box() (places*.c)
+ *     a value that is staged    lower_stage() (places_values.c) */
 #ifndef LOWER_H
 #define LOWER_H
 
