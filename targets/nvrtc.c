@@ -1,5 +1,7 @@
 /* nvrtc.c - CUDA C++ compiled offline by NVRTC, NVIDIA's compiler as a library.
  *
+ * $INGOT_NVRTC is its file, or any other word: then there is none, and kernels stay source.
+ *
  * It is opened at run time, with declarations of our own, so that ingot builds and runs without it;
  * no GPU is needed. For a machine "sm_75" the result is a cubin for just that one, for "compute_75"
  * PTX, which the driver of any later GPU compiles when it loads it; without a machine PTX of the
@@ -42,8 +44,9 @@ static bool nvrtc_open(Nvrtc *v)
 {
     static const char *const names[] = {"libnvrtc.so", INGOT_NVRTC, "libnvrtc.so.13",
                                         "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"};
-    void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
+    const char *told = getenv("INGOT_NVRTC");
+    void *library = told && *told ? dlopen(told, RTLD_NOW | RTLD_LOCAL) : NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !library && !(told && *told); i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     return library && find(library, "nvrtcVersion", &v->version) &&
            find(library, "nvrtcGetNumSupportedArchs", &v->num_archs) &&
