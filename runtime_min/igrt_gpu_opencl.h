@@ -44,13 +44,16 @@ static inline igrt_status igrt_gpu_require_subgroups(igrt_gpu *g, void *kernel, 
 static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, int flush,
                                         void **program)
 {
+    const char *const option[] = {g->exact ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
+                                  flush ? " -cl-denorms-are-zero" : "",
+                                  g->language == 3 ? " -cl-std=CL3.0" : ""};
     char options[128] = "";
-    if (g->exact)
-        strcat(options, " -cl-fp32-correctly-rounded-divide-sqrt");
-    if (flush)
-        strcat(options, " -cl-denorms-are-zero");
-    if (g->language == 3)
-        strcat(options, " -cl-std=CL3.0");
+    size_t length = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t more = strlen(option[i]);
+        memcpy(options + length, option[i], more);
+        length += more;
+    }
     return igrt_cl_build(g, text, n, options, program, NULL, 0);
 }
 

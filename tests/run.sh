@@ -113,6 +113,7 @@ installed() {
 
 if [ -n "$all" ]; then
     step python installed
+    step recipes "$python" tests/recipes/recipes.py --work build/recipes --apart
     step onnx-bind onnx --bind --out build/onnx-bind.md
     step onnx-native onnx --list $list --baseline $list --target c:native --cflags "-O1 -march=native -std=c99 -Wall -Wextra -Werror -Wno-psabi" --cc gcc,clang
     step onnx-c99 onnx --list $list --baseline $list --target c:c99

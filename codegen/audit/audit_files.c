@@ -14,15 +14,27 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && !strcmp(s + n - m, end);
 }
 
-static AuditPart part_of(const char *name, bool bundle)
+/* Is it what talks to a device, igrt_cuda.h or model_igrt_cuda.c?  Beside it lies igrt_gpu_cuda.h
+ * then, which calls it. */
+static bool is_of_device(const Audit *a, const char *name)
 {
-    static const char *const host[] = {"_igrt_opencl.c", "_igrt_cuda.c", "igrt_opencl.h",
-                                       "igrt_cuda.h"};
-    if (bundle && !strncmp(name, "host/", 5))
+    for (int i = 0; i < a->nfile; i++) {
+        const char *gpu = a->file[i].name;
+        if (strncmp(gpu, "igrt_gpu_", 9) || !ends_with(gpu, ".h"))
+            continue;
+        const char *device = gpu + 9;
+        const int n = (int)strlen(device) - 2;
+        if (ends_with(name, arena_printf(a->a, "igrt_%.*s.h", n, device)) ||
+            ends_with(name, arena_printf(a->a, "_igrt_%.*s.c", n, device)))
+            return true;
+    }
+    return false;
+}
+
+static AuditPart part_of(const Audit *a, const char *name, bool bundle)
+{
+    if (bundle && (!strncmp(name, "host/", 5) || is_of_device(a, name)))
         return PART_HOST;
-    for (size_t i = 0; bundle && i < sizeof host / sizeof *host; i++)
-        if (ends_with(name, host[i]))
-            return PART_HOST;
     return bundle && ends_with(name, "_selftest.c") ? PART_SELFTEST : PART_MODEL;
 }
 
@@ -90,7 +102,7 @@ ingot_status files_read(Audit *a, StrBuf *problem)
     }
     qsort(a->file, (size_t)a->nfile, sizeof *a->file, by_name);
     for (int i = 0; i < a->nfile; i++) {
-        a->file[i].part = part_of(a->file[i].name, bundle);
+        a->file[i].part = part_of(a, a->file[i].name, bundle);
         if (!read_file(a, &a->file[i])) {
             sb_printf(problem, "%s cannot be read", a->file[i].name);
             return INGOT_IO;

@@ -82,7 +82,7 @@ unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *fun
 /* ---- runtime_text.c ------------------------------------------------------------------------ */
 
 /* The runtime's headers that kernels need, none of which another one brings; how many. */
-enum { MAX_KERNEL_HEADERS = 11 };
+enum { MAX_KERNEL_HEADERS = 16 };
 int kernel_headers(unsigned needs, const char *file[MAX_KERNEL_HEADERS]);
 /* The #includes of a C file whose kernels need this. */
 void print_kernel_headers(StrBuf *, unsigned needs);

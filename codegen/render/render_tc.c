@@ -67,13 +67,15 @@ void render_tc_begin(Render *r)
                   t->items / t->tc->lanes);
         return;
     }
-    int line = 64 / t->tc->k; /* bytes of a term */
-    r->needs |= NEED_AMX;
+    const int term = dtype_info[t->tc->a].bytes;
+    char header[64];
+    snprintf(header, sizeof header, "%s.h", t->tc->spelling);
+    r->needs |= header_need(header);
     render_indent(r, 0);
     call(r, "begin");
     sb_printf(r->sb, ", %d, %d, %lld, %lld);\n", r->l.nsum, r->l.nrows,
               (long long)t->fragment[TC_ROWS]->hi + 1,
-              (long long)(t->fragment[TC_TERMS]->hi + 1) * line);
+              (long long)(t->fragment[TC_TERMS]->hi + 1) * term);
 }
 
 void render_tc_end(Render *r)

@@ -47,7 +47,7 @@ void runtime_whole(StrBuf *sb, const char *name)
 static const struct {
     const char *file;
     unsigned need, brings;
-} header_rows[MAX_KERNEL_HEADERS] = {
+} header_rows[] = {
     {"igrt_vec64.h", NEED_VEC64,
      NEED_VEC_ROWS | NEED_VEC_APART | NEED_VEC_NARROW | NEED_VEC | NEED_NUM},
     {"igrt_vec_rows.h", NEED_VEC_ROWS, NEED_VEC_NARROW | NEED_VEC | NEED_NUM},
@@ -62,11 +62,15 @@ static const struct {
     {"igrt_num.h", NEED_NUM, 0},
 };
 
+enum { HEADERS = sizeof header_rows / sizeof *header_rows };
+_Static_assert((int)HEADERS <= (int)MAX_KERNEL_HEADERS,
+               "codegen.h: MAX_KERNEL_HEADERS is too small");
+
 int kernel_headers(unsigned needs, const char *file[MAX_KERNEL_HEADERS])
 {
     unsigned brought = 0;
     int n = 0;
-    for (int i = 0; i < MAX_KERNEL_HEADERS; i++) {
+    for (int i = 0; i < HEADERS; i++) {
         const unsigned need = header_rows[i].need;
         if ((needs & need) != need || (brought & need) == need)
             continue;
@@ -88,7 +92,7 @@ void print_kernel_headers(StrBuf *sb, unsigned needs)
 
 unsigned header_need(const char *file)
 {
-    for (int i = 0; i < MAX_KERNEL_HEADERS; i++)
+    for (int i = 0; i < HEADERS; i++)
         if (!strcmp(header_rows[i].file, file))
             return header_rows[i].need;
     BUG("no kernel includes %s", file);
