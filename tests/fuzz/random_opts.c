@@ -478,7 +478,7 @@ static void put_test(StrBuf *sb, const OptsCase *x, int number, const StrBuf *ca
     snprintf(name, sizeof name, "k%d_naive", number);
     for (int i = 0; i < x->k->narg; i++)
         around[i] = put_runs(sb, x, number, i);
-    sb_printf(sb, "static int test_%d(void)\n{\n    static const Arg a[] = {", number);
+    sb_printf(sb, "static int test_%d(void)\n{\n    static const ArgData a[] = {", number);
     for (int i = 0; i < x->k->narg; i++) {
         const KernelArg *arg = &x->k->args[i];
         sb_printf(sb, "{%lld, '%c', %d, ", (long long)arg_bytes(arg), kind_letter(arg->dtype),

@@ -52,7 +52,7 @@ CANDIDATES = """/* Loops that run backwards are among what one change makes of t
 static void loops_run_backwards(void **state)
 {
     (void)state;
-    Fixture f;
+    CandidatesFixture f;
     TuneKernel *k = open_halo(&f);
     Tiling first, *near;
     assert_true(tiling_of(k->base, &first));
