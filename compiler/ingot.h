@@ -417,6 +417,18 @@ typedef struct {
     ingot_dim *dims[INGOT_MAX_RANK];
 } ingot_call_out;
 struct ingot_custom_op;
+/* What a call was given and gives, for its gradient (ingot_gradient()): gradient[i] is that of
+ * result i, NULL: none. */
+typedef struct {
+    int n_in, n_out;
+    ingot_tensor *const *in, *const *out, *const *gradient;
+    const int64_t *ints;
+    const double *floats;
+    const void *user;
+} ingot_call_values;
+/* Sets in_gradient[i], of the type and shape of operand i; left NULL, the operand has none. */
+typedef void ingot_call_gradient(ingot_context *, const ingot_call_values *,
+                                 ingot_tensor **in_gradient);
 typedef struct {
     const char *name; /* file runtime_min/lib/<name>.c, function igrt_lib_<name> */
     int n_in, n_out, n_int, n_float, n_count;
@@ -429,6 +441,8 @@ typedef struct {
     /* the last so many outputs are what others point into: they stay to the end of the run */
     int n_kept;
     const struct ingot_custom_op *custom; /* ingot_custom() sets it; NULL: a library kernel */
+    ingot_call_gradient *gradient;        /* NULL: it has none, and a path through it is an error */
+    const void *gradient_user;
 } ingot_call_desc;
 ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo,
                             int64_t hi); /* a fresh integer */
@@ -448,9 +462,40 @@ typedef struct {
 } ingot_attribute;
 /* Belongs to the context; the same file and function are the same operator. */
 ingot_custom_op *ingot_custom_open(ingot_context *, const char *file, const char *function);
+/* The gradient of that input (from 0) is what `gradient` makes of all inputs, all results and the
+ * gradients of all results, in this order, with the attributes of the operator that it has
+ * parameters for.  An input without one has no gradient: a path through it is an error
+ * (ingot_gradient()). */
+void ingot_custom_gradient(ingot_context *, ingot_custom_op *, int input,
+                           ingot_custom_op *gradient);
 /* Attributes are found by their names; out: n_out tensors. */
 void ingot_custom(ingot_context *, ingot_custom_op *, int n_in, ingot_tensor *const *in, int n_attr,
                   const ingot_attribute *attr, int n_out, ingot_tensor **out);
+
+/* ---- derivatives (docs/training.md) ---------------------------------------------------- */
+
+/* gx[i]: the gradient of the loss, a float tensor of one element, with respect to x[i], by reverse
+ * mode: a tensor of the type and shape of x[i], made of the same operations as any other, which may
+ * be differentiated again.  NULL: the loss does not depend on x[i], or only through comparisons;
+ * zeros: it does, but is flat (floor, sign).
+ *   x[i] are inputs, states, data or anything in between; a tensor whose elements are one constant
+ * is refused, since equal constants are one tensor.  An op without a rule between the loss and an
+ * x[i], and a path through integers, are errors that name the node; then all gx[i] are poison.
+ * Loops on the way get further results, so a graph is differentiated before it is compiled. */
+void ingot_gradient(ingot_context *, ingot_tensor *loss, int n, ingot_tensor *const *x,
+                    ingot_tensor **gx);
+typedef struct {
+    size_t struct_size;
+    /* ingot_round() and casts to integers have slope 1, not 0 (Bengio et al., arXiv:1308.3432) */
+    bool straight_through;
+} ingot_gradient_options;
+/* The same of the sum over i of the elements of y[i] gy[i], where gy[i] has y[i]'s type and shape;
+ * gy, or gy[i], NULL: ones.  options may be NULL. */
+void ingot_gradient_of(ingot_context *, const ingot_gradient_options *, int ny,
+                       ingot_tensor *const *y, ingot_tensor *const *gy, int nx,
+                       ingot_tensor *const *x, ingot_tensor **gx);
+/* x, as a constant for ingot_gradient(): no gradient passes. */
+ingot_tensor *ingot_stop(ingot_context *, ingot_tensor *x);
 
 #include "ingot_ops.h" /* the op library: convolution, norms, attention... all composition of the above */
 

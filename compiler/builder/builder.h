@@ -58,6 +58,15 @@ static inline bool poisoned(Node *x)
     return x->op == OP_POISON;
 }
 
+/* control.c: result i of a CALL, LOOP or IF. */
+Node *tuple_result(Context *, Node *tuple, int i);
+/* (control.c) What a value of the body was in each iteration of a LOOP, stacked: [iterations,
+ * ...].  The loop gives one more result than before, the last, which has no number yet that
+ * anybody knows. It has a bound on its iterations. */
+Node *loop_stacked(Context *, Node *loop, Node *inside);
+/* (control.c) The counter of a copy of the loop. */
+Node *loop_counter(Context *, const Loop *);
+
 /* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
 void region_captures(Context *, struct Region *, const bool *outside);
 

@@ -127,6 +127,23 @@ static Node *proj(Context *c, Node *tuple, int i, ingot_dtype d, int rank, Node 
     return node_make(c, OP_PROJ, d, (Arg){.i = i}, 1 + rank, src, rank, dims);
 }
 
+Node *tuple_result(Context *c, Node *t, int i)
+{
+    if (t->op == OP_CALL) {
+        const ingot_call_out *o = &((const Call *)t->arg.ptr)->out[i];
+        return proj(c, t, i, o->dtype, o->rank, o->dims);
+    }
+    const Loop *loop = t->op == OP_LOOP ? t->arg.ptr : NULL;
+    Node *x = loop ? loop->body->result[1 + i] : ((const If *)t->arg.ptr)->then_branch->result[i],
+         *dims[1 + INGOT_MAX_RANK];
+    bool stacked = loop && i >= loop->ncarried;
+    if (stacked)
+        dims[0] = loop->iterations;
+    for (int a = 0; a < x->rank; a++)
+        dims[a + stacked] = x->shape[a];
+    return proj(c, t, i, (ingot_dtype)x->dtype, x->rank + stacked, dims);
+}
+
 /* A run-time integer that a step sets; names are made unique by their number. */
 static Node *count_new(Context *c, const char *hint, VarKind kind, int64_t lo, int64_t hi)
 {
@@ -266,6 +283,32 @@ void ingot_loop(ingot_context *c, ingot_dim *trip, ingot_tensor *cond, int ncarr
         else
             out[ncarried + k] = proj(c, tuple, ncarried + k, d, 1 + v->rank, dims);
     }
+}
+
+Node *loop_counter(Context *c, const Loop *loop)
+{
+    return count_new(c, "i", VAR_LOOP, loop->counter->lo, loop->counter->hi);
+}
+
+Node *loop_stacked(Context *c, Node *t, Node *inside)
+{
+    Loop *loop = (Loop *)(uintptr_t)t->arg.ptr;
+    struct Region *body = loop->body;
+    int i = 1 + loop->ncarried;
+    while (i < body->nresult && body->result[i] != inside)
+        i++;
+    if (i == body->nresult) {
+        Node **more = NEWN(c->arena, Node *, body->nresult + 1);
+        memcpy((void *)more, (void *)body->result, (size_t)body->nresult * sizeof *more);
+        more[body->nresult++] = inside;
+        body->result = more;
+        loop->nscan++;
+    }
+    if (!loop->iterations) {
+        loop->iterations = count_new(c, "iterations", VAR_COUNT, 0, loop->trip->hi);
+        c->vars[loop->iterations->arg.i].setter = t;
+    }
+    return tuple_result(c, t, i - 1);
 }
 
 /* ---- if -------------------------------------------------------------------------------------- */
@@ -434,7 +477,9 @@ void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
                    .counts = copy(c, (const void *)d->counts, (size_t)d->n_count, sizeof(Node *)),
                    .scratch_bytes = d->scratch_bytes,
                    .n_kept = d->n_kept,
-                   .custom = d->custom};
+                   .custom = d->custom,
+                   .gradient = d->gradient,
+                   .gradient_user = d->gradient_user};
     Node *tuple = tuple_make(c, OP_CALL, call, d->n_in, d->in);
     for (int i = 0; i < d->n_count; i++)
         c->vars[d->counts[i]->arg.i].setter = tuple;

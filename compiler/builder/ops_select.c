@@ -83,6 +83,17 @@ ingot_tensor *ingot_compress(ingot_context *c, ingot_tensor *x, ingot_tensor *co
     return out;
 }
 
+/* What is taken gets its gradient back, by the indices; all others zero. */
+static void topk_gradient(ingot_context *c, const ingot_call_values *v, ingot_tensor **in_gradient)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    ingot_tensor *x = v->in[0], *g = v->gradient[0];
+    if (!g)
+        return;
+    ingot_tensor *zeros = ingot_expand(c, ingot_like(c, x, 0), ops_dims(x, dims), dims);
+    in_gradient[0] = ingot_scatter_elements(c, INGOT_ADD, zeros, v->out[1], g, (int)v->ints[0]);
+}
+
 void ingot_topk(ingot_context *c, ingot_tensor *x, ingot_dim *k, int axis, bool largest,
                 ingot_tensor *out[2])
 {
@@ -116,7 +127,8 @@ void ingot_topk(ingot_context *c, ingot_tensor *x, ingot_dim *k, int axis, bool 
                                   .ints = ints,
                                   .n_count = known ? 0 : 1,
                                   .counts = &n,
-                                  .scratch_bytes = (size_t)hi * 16},
+                                  .scratch_bytes = (size_t)hi * 16,
+                                  .gradient = topk_gradient},
                out);
 }
 

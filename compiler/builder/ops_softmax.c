@@ -4,12 +4,18 @@
 
 #include "ops.h"
 
+/* What is subtracted: the results do not depend on it, so no gradient passes. */
+static ingot_tensor *greatest(ingot_context *c, ingot_tensor *x, unsigned axes)
+{
+    return ingot_stop(c, ingot_reduce(c, INGOT_REDUCE_MAX, x, axes, true));
+}
+
 /* x - max(x), in the wide dtype, and e to that; or_zero: without a max of -inf. */
 static ingot_tensor *shifted(ingot_context *c, ingot_tensor *x, int axis, bool or_zero,
                              ingot_tensor **exps)
 {
     ingot_tensor *wide = ops_widen(c, x);
-    ingot_tensor *top = ingot_reduce(c, INGOT_REDUCE_MAX, wide, 1u << axis, true);
+    ingot_tensor *top = greatest(c, wide, 1u << axis);
     if (or_zero)
         top = ingot_where(c, ingot_eq(c, top, ingot_like(c, top, -INFINITY)), ingot_like(c, top, 0),
                           top);
@@ -70,7 +76,7 @@ ingot_tensor *ingot_logsumexp(ingot_context *c, ingot_tensor *x, unsigned axes, 
     if (ingot_is_poison(x))
         return x;
     ingot_tensor *wide = ops_widen(c, x);
-    ingot_tensor *top = ingot_reduce(c, INGOT_REDUCE_MAX, wide, axes, true);
+    ingot_tensor *top = greatest(c, wide, axes);
     ingot_tensor *diff = ingot_sub(c, top, top); /* NaN where infinite */
     top = ingot_where(c, ingot_isnan(c, diff), ingot_like(c, top, 0), top);
     ingot_tensor *e = ingot_exp(c, ingot_sub(c, wide, top));

@@ -130,6 +130,8 @@ typedef struct {
     size_t scratch_bytes;
     int n_kept;                           /* of the last outputs */
     const struct ingot_custom_op *custom; /* NULL: a library kernel */
+    ingot_call_gradient *gradient;        /* NULL: it has none */
+    const void *gradient_user;
 } Call;
 
 struct igrt_tensor;
@@ -187,7 +189,9 @@ struct ingot_custom_op {
     int (*run)(const struct ingot_custom_op *, const struct igrt_tensor *in, int nin,
                struct igrt_tensor *out, int nout, const int64_t *ints, const double *floats,
                void *scratch, size_t scratch_bytes, const char **why);
-    void *loaded; /* what run keeps */
+    void *loaded;                      /* what run keeps */
+    struct ingot_custom_op **gradient; /* by input: what computes its gradient, or NULL */
+    int ngradient;
 };
 typedef struct ingot_custom_op CustomOp;
 

@@ -10,6 +10,8 @@
 Node *identity(Rewrite *r, Node *n)
 {
     (void)r;
+    if (n->op == OP_BITCAST) /* the same bits, which ingot_stop() has made -> x */
+        return n->dtype == n->src[0]->dtype ? n->src[0] : NULL;
     Node *a = n->src[0], *b = n->src[1], *ka = uniform(a), *kb = uniform(b);
     bool f = dtype_is_float(n->dtype);
     double zero = f && n->op == OP_ADD ? -0.0 : 0;
