@@ -29,22 +29,22 @@ typedef struct {
     Node *move[DEPTH_FEW]; /* from the base to the factor: the last first */
     int nmove;
     int stack; /* number of a stacked result of the backward loop, or FORWARD_STACK, NO_STACK */
-} Factor;
+} StackedFactor;
 
 typedef struct {
     int target;
     Node *reduce;          /* the sum of products */
     Node *move[DEPTH_FEW]; /* from it to what is added: the last first */
     int nmove;
-    Factor factor[2];
-} Product;
+    StackedFactor factor[2];
+} StackedProduct;
 
 typedef struct {
     int target;
     Node *term;  /* what is added to what is carried */
     Node *carry; /* its parameter */
     bool first;  /* of its target */
-} Term;
+} CarriedTerm;
 
 typedef struct {
     Backward *b;
@@ -67,9 +67,9 @@ typedef struct {
     int nstack;
     Node **outer; /* stacks of the forward loop, that the body captures */
     int nouter;
-    Product *product;
+    StackedProduct *product;
     int nproduct;
-    Term *term;
+    CarriedTerm *term;
     int nterm;
 } Reverse;
 
@@ -218,9 +218,9 @@ static Node *lifted(Context *c, Node *move, Node *x)
 }
 
 /* Follows movement down to what is worth a stack. */
-static bool find_factor(Reverse *q, Node *x, Factor *f)
+static bool find_factor(Reverse *q, Node *x, StackedFactor *f)
 {
-    *f = (Factor){.base = x, .stack = NO_STACK};
+    *f = (StackedFactor){.base = x, .stack = NO_STACK};
     while (q->of[f->base->id] && is_liftable(f->base) && f->nmove < DEPTH_FEW) {
         f->move[f->nmove++] = f->base;
         f->base = f->base->src[0];
@@ -232,7 +232,7 @@ static bool find_factor(Reverse *q, Node *x, Factor *f)
 
 static bool find_product(Reverse *q, Node *term, int target)
 {
-    Product p = {.target = target};
+    StackedProduct p = {.target = target};
     Node *n = term;
     while ((n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND ||
             (n->op == OP_CAST && dtype_is_float(n->src[0]->dtype))) &&
@@ -249,7 +249,7 @@ static bool find_product(Reverse *q, Node *term, int target)
     if (p.factor[0].stack == NO_STACK && p.factor[1].stack == NO_STACK)
         return false;
     for (int i = 0; i < 2; i++) {
-        Factor *f = &p.factor[i];
+        StackedFactor *f = &p.factor[i];
         if (f->stack != 0)
             continue;
         f->stack = q->nstack;
@@ -273,7 +273,7 @@ static void find_terms(Reverse *q, Node *sum, int target, int *carry)
         }
         if (find_product(q, x, target))
             continue;
-        Term t = {.target = target, .term = x, .first = *carry < 0};
+        CarriedTerm t = {.target = target, .term = x, .first = *carry < 0};
         if (t.first) {
             Node *like = q->targets.node[target];
             ingot_dtype wide = dtype_info[like->dtype].compute;
@@ -391,7 +391,7 @@ static bool end_body(Reverse *q, int *ncarry)
 }
 
 /* A factor of all iterations in order, or what does not change. */
-static Node *whole_factor(Reverse *q, const Factor *f, Node *const *stacks)
+static Node *whole_factor(Reverse *q, const StackedFactor *f, Node *const *stacks)
 {
     if (f->stack == NO_STACK)
         return ingot_unsqueeze(q->c, f->base, 0);
@@ -402,7 +402,7 @@ static Node *whole_factor(Reverse *q, const Factor *f, Node *const *stacks)
     return x;
 }
 
-static Node *whole_product(Reverse *q, const Product *p, Node *const *stacks)
+static Node *whole_product(Reverse *q, const StackedProduct *p, Node *const *stacks)
 {
     Context *c = q->c;
     Node *n = p->reduce, *two[2];

@@ -25,10 +25,10 @@ typedef struct {
     int64_t taps;           /* 1: no window */
     int64_t copies, phases; /* of g that are summed; places side by side of which each is a sum */
     int64_t step;           /* between copies */
-} Fold;
+} AxisFold;
 
 /* Which of the two axes are the taps: the fewer, whose number has to be known. */
-static bool two_terms(const AffineView *v, int a, const int *axis, Fold *f)
+static bool two_terms(const AffineView *v, int a, const int *axis, AxisFold *f)
 {
     int64_t size[2] = {INT64_MAX, INT64_MAX};
     for (int i = 0; i < 2; i++)
@@ -44,10 +44,10 @@ static bool two_terms(const AffineView *v, int a, const int *axis, Fold *f)
     return true;
 }
 
-static bool find_fold(const AffineView *v, int a, Fold *f)
+static bool find_fold(const AffineView *v, int a, AxisFold *f)
 {
     int axis[2], n = view_terms(v, a, axis);
-    *f = (Fold){.out = -1, .tap = -1, .stride = 1, .apart = 1, .taps = 1};
+    *f = (AxisFold){.out = -1, .tap = -1, .stride = 1, .apart = 1, .taps = 1};
     f->copies = f->phases = f->step = 1;
     if (n > 2 || (n == 2 && !two_terms(v, a, axis, f)))
         return false;
@@ -59,7 +59,7 @@ static bool find_fold(const AffineView *v, int a, Fold *f)
 }
 
 /* All folds, if each axis of the view moves along one axis of x only. */
-static bool find_folds(const AffineView *v, Fold *f)
+static bool find_folds(const AffineView *v, AxisFold *f)
 {
     unsigned used = 0;
     int rank = v->x->rank;
@@ -100,7 +100,7 @@ static Node *forward_axes(Context *c, AffineView *v, Node *g)
 }
 
 /* [o of each axis of x, then the taps of each that has some] */
-static Node *sorted_axes(Context *c, const AffineView *v, const Fold *f, Node *g)
+static Node *sorted_axes(Context *c, const AffineView *v, const AxisFold *f, Node *g)
 {
     int perm[INGOT_MAX_RANK], n = 0, rank = 0;
     unsigned seen = 0;
@@ -137,7 +137,7 @@ static Node *zeros_behind(Context *c, Node *x, int axis, int64_t stride)
 }
 
 /* The taps of windows as copies and phases, each two axes; g gets room for the shifts. */
-static Node *split_taps(Context *c, const AffineView *v, Fold *f, Node *g)
+static Node *split_taps(Context *c, const AffineView *v, AxisFold *f, Node *g)
 {
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
     int rank = v->x->rank, n = rank, at = rank;
@@ -169,7 +169,7 @@ static Node *split_taps(Context *c, const AffineView *v, Fold *f, Node *g)
 }
 
 /* sum over copies q of g[.., o + step (copies - 1 - q), .., q, r] */
-static Node *sum_copies(Context *c, const AffineView *v, const Fold *f, Node *g)
+static Node *sum_copies(Context *c, const AffineView *v, const AxisFold *f, Node *g)
 {
     Node *dims[INGOT_MAX_RANK], *at[INGOT_MAX_RANK];
     int rank = v->x->rank, copy = rank;
@@ -197,7 +197,7 @@ static Node *sum_copies(Context *c, const AffineView *v, const Fold *f, Node *g)
 }
 
 /* The phases behind their o; then all has the places of x, from off on. */
-static Node *joined_phases(Context *c, const AffineView *v, const Fold *f, Node *g)
+static Node *joined_phases(Context *c, const AffineView *v, const AxisFold *f, Node *g)
 {
     int perm[INGOT_MAX_RANK], n = 0, tap = v->x->rank;
     Node *dims[INGOT_MAX_RANK], *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
@@ -221,14 +221,14 @@ static Node *joined_phases(Context *c, const AffineView *v, const Fold *f, Node 
 
 bool view_folds(const AffineView *v)
 {
-    Fold f[INGOT_MAX_RANK];
+    AxisFold f[INGOT_MAX_RANK];
     return find_folds(v, f);
 }
 
 Node *view_adjoint(Context *c, const AffineView *view, Node *g)
 {
     AffineView v = *view;
-    Fold f[INGOT_MAX_RANK];
+    AxisFold f[INGOT_MAX_RANK];
     g = forward_axes(c, &v, g);
     find_folds(&v, f);
     g = split_taps(c, &v, f, sorted_axes(c, &v, f, g));

@@ -63,11 +63,11 @@ static void branches(void **state)
 typedef struct {
     ingot_region *body;
     ingot_tensor *i, *cond, *carried[3];
-} Body;
+} LoopBody;
 
-static Body body_begin(ingot_context *c, int n, ingot_tensor *const *start)
+static LoopBody body_begin(ingot_context *c, int n, ingot_tensor *const *start)
 {
-    Body b = {.body = ingot_region_begin(c)};
+    LoopBody b = {.body = ingot_region_begin(c)};
     b.i = ingot_region_param(c, b.body, INGOT_I64, 0, NULL);
     b.cond = ingot_region_param(c, b.body, INGOT_BOOL, 0, NULL);
     for (int i = 0; i < n; i++)
@@ -79,7 +79,7 @@ static Body body_begin(ingot_context *c, int n, ingot_tensor *const *start)
 static ingot_tensor *f_steps(ingot_context *c, ingot_tensor *const *x)
 {
     ingot_tensor *out[2];
-    Body b = body_begin(c, 1, &Z);
+    LoopBody b = body_begin(c, 1, &Z);
     ingot_tensor *row = ingot_take(c, X, b.i, 0);
     ingot_tensor *s = ingot_tanh(c, ingot_add(c, ingot_matmul(c, b.carried[0], Y), row));
     ingot_region_end(c, b.body, 3, (ingot_tensor *[]){b.cond, s, ingot_mul(c, s, s)});
@@ -93,7 +93,7 @@ static ingot_tensor *f_captured(ingot_context *c, ingot_tensor *const *x)
 {
     ingot_tensor *start[2] = {X, ingot_expand(c, ingot_like(c, X, 2), 1, (ingot_dim *[]){k(c, 3)})};
     ingot_tensor *out[2];
-    Body b = body_begin(c, 2, start);
+    LoopBody b = body_begin(c, 2, start);
     ingot_tensor *p = b.carried[0], *q = b.carried[1];
     ingot_tensor *next = ingot_add(c, ingot_sin(c, ingot_mul(c, p, Y)), ingot_matmul(c, Z, p));
     next = ingot_add(c, ingot_mul(c, next, q), Y);
@@ -112,7 +112,7 @@ static ingot_tensor *steeper(ingot_context *c, ingot_tensor *p, ingot_tensor *y)
 static ingot_tensor *f_until(ingot_context *c, ingot_tensor *const *x)
 {
     ingot_tensor *out[2];
-    Body b = body_begin(c, 1, &X);
+    LoopBody b = body_begin(c, 1, &X);
     ingot_tensor *next = steeper(c, b.carried[0], Y);
     ingot_tensor *go = ingot_lt(c, total(c, next), ingot_scalar_f(c, INGOT_F64, 3));
     ingot_region_end(c, b.body, 2, (ingot_tensor *[]){go, next});
@@ -124,7 +124,7 @@ static ingot_tensor *f_until(ingot_context *c, ingot_tensor *const *x)
 static ingot_tensor *f_until_stacked(ingot_context *c, ingot_tensor *const *x)
 {
     ingot_tensor *out[2];
-    Body b = body_begin(c, 1, &X);
+    LoopBody b = body_begin(c, 1, &X);
     ingot_tensor *next = steeper(c, b.carried[0], Y);
     ingot_tensor *go = ingot_lt(c, total(c, next), ingot_scalar_f(c, INGOT_F64, 3));
     ingot_region_end(c, b.body, 3, (ingot_tensor *[]){go, next, ingot_mul(c, next, Y)});
@@ -136,9 +136,9 @@ static ingot_tensor *f_until_stacked(ingot_context *c, ingot_tensor *const *x)
 static ingot_tensor *f_nested(ingot_context *c, ingot_tensor *const *x)
 {
     ingot_tensor *out[1], *in[2];
-    Body b = body_begin(c, 1, &X);
+    LoopBody b = body_begin(c, 1, &X);
     ingot_tensor *start = ingot_sin(c, b.carried[0]);
-    Body q = body_begin(c, 1, &start);
+    LoopBody q = body_begin(c, 1, &start);
     ingot_tensor *t = ingot_cast(c, ingot_add(c, b.i, q.i), INGOT_F64);
     ingot_tensor *next =
         ingot_add(c, ingot_matmul(c, Y, q.carried[0]), ingot_mul(c, b.carried[0], t));
@@ -155,7 +155,7 @@ static ingot_tensor *f_nested(ingot_context *c, ingot_tensor *const *x)
 static ingot_tensor *f_branch_in_loop(ingot_context *c, ingot_tensor *const *x)
 {
     ingot_tensor *out[1], *chosen;
-    Body b = body_begin(c, 1, &X);
+    LoopBody b = body_begin(c, 1, &X);
     ingot_tensor *even = ingot_eq(c, ingot_mod(c, b.i, ingot_scalar_i(c, INGOT_I64, 2)),
                                   ingot_scalar_i(c, INGOT_I64, 0));
     ingot_region *yes = ingot_region_begin(c);
@@ -174,7 +174,7 @@ static ingot_tensor *f_branch_in_loop(ingot_context *c, ingot_tensor *const *x)
 static ingot_tensor *f_ops_in_loop(ingot_context *c, ingot_tensor *const *x)
 {
     ingot_tensor *out[1];
-    Body b = body_begin(c, 1, &X);
+    LoopBody b = body_begin(c, 1, &X);
     ingot_tensor *s = b.carried[0];
     ingot_tensor *product = ingot_reduce(c, INGOT_REDUCE_MUL, s, 2, true);
     ingot_tensor *scan = ingot_scan(c, INGOT_REDUCE_MUL, s, 1),
@@ -259,7 +259,7 @@ static void errors(void **state)
     ingot_context *c = ingot_context_new(keep_error, NULL);
     ingot_tensor *x = ingot_input(c, "x", INGOT_F64, 1, (ingot_dim *[]){k(c, 4)}), *out[1];
     /* nothing says how often */
-    Body b = body_begin(c, 1, &x);
+    LoopBody b = body_begin(c, 1, &x);
     ingot_tensor *next = ingot_mul_c(c, b.carried[0], 2);
     ingot_tensor *go = ingot_lt(c, total(c, next), ingot_scalar_f(c, INGOT_F64, 40));
     ingot_region_end(c, b.body, 2, (ingot_tensor *[]){go, next});

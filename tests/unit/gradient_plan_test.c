@@ -1,0 +1,238 @@
+/* gradient_plan_test.c - graphs of a loss and its gradients compile: their plans are sound, and what
+ * they compute, by the interpreter of statements, is what the graph does. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/render/codegen.h"
+#include "compiler/ingot_ops.h"
+#include "compiler/pipeline/pipeline.h"
+#include "compiler/simulate/plan_check.h"
+#include "compiler/simulate/plan_interp.h"
+
+enum { MOST_VALUES = 16 };
+
+/* A network while it is built: its inputs are the batch, then what is trained. */
+typedef struct {
+    Context *c;
+    ingot_tensor *in[MOST_VALUES], *g[MOST_VALUES];
+    int n;
+} Net;
+
+static char told[1200];
+
+static void keep_told(void *user, ingot_level level, const char *text)
+{
+    (void)user;
+    if (level == INGOT_ERROR)
+        snprintf(told, sizeof told, "%s", text);
+}
+
+static ingot_tensor *input(Net *q, int rank, const int64_t *size)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    char name[16];
+    for (int i = 0; i < rank; i++)
+        dims[i] = ingot_dim_const(q->c, size[i]);
+    snprintf(name, sizeof name, "x%d", q->n);
+    return q->in[q->n++] = ingot_input(q->c, name, INGOT_F32, rank, dims);
+}
+#define INPUT(...) \
+    input(q, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+
+/* The mean over rows of -log softmax(y)[row % classes]. */
+static ingot_tensor *cross_entropy(Context *c, ingot_tensor *y)
+{
+    ingot_dim *dims[2] = {ingot_shape(y, 0), ingot_shape(y, 1)};
+    ingot_tensor *row = ingot_iota(c, 2, dims, 0), *class = ingot_iota(c, 2, dims, 1);
+    ingot_tensor *hit = ingot_eq(c, ingot_mod(c, row, ingot_from_dim(c, dims[1])), class);
+    ingot_tensor *y_log = ingot_log_softmax(c, y, 1);
+    ingot_tensor *sum = ingot_sum(c, ingot_where(c, hit, y_log, ingot_like(c, y, 0)), 3, false);
+    return ingot_mul_c(c, sum, -1.0 / (double)ingot_dim_lo(dims[0]));
+}
+
+static ingot_tensor *mlp(Net *q)
+{
+    Context *c = q->c;
+    ingot_tensor *x = INPUT(8, 12), *w0 = INPUT(16, 12), *b0 = INPUT(16);
+    ingot_tensor *w1 = INPUT(5, 16), *b1 = INPUT(5);
+    x = ingot_gelu(c, ingot_linear(c, x, w0, b0), false);
+    return cross_entropy(c, ingot_linear(c, x, w1, b1));
+}
+
+static ingot_tensor *cnn(Net *q)
+{
+    static const int64_t one[2] = {1, 1}, two[2] = {2, 2}, three[2] = {3, 3};
+    Context *c = q->c;
+    ingot_tensor *x = INPUT(2, 3, 13, 13), *w0 = INPUT(8, 3, 3, 3), *b0 = INPUT(8);
+    ingot_tensor *w1 = INPUT(8, 1, 3, 3), *w2 = INPUT(6, 8, 3, 3), *w3 = INPUT(5, 24);
+    x = ingot_relu(c, ingot_conv(c, x, w0, b0, NULL, NULL, one, one, 1));
+    x = ingot_max_pool(c, x, three, two, NULL, one, one);
+    x = ingot_conv(c, x, w1, NULL, NULL, NULL, one, one, 8);
+    x = ingot_relu(c, ingot_conv(c, x, w2, NULL, two, NULL, one, one, 1));
+    x = ingot_avg_pool(c, x, two, two, NULL, NULL, NULL, true);
+    return cross_entropy(c, ingot_linear(c, ingot_flatten(c, x, 1, 4), w3, NULL));
+}
+
+static ingot_tensor *transformer(Net *q)
+{
+    Context *c = q->c;
+    ingot_tensor *x = INPUT(1, 6, 8), *wq = INPUT(8, 8), *wk = INPUT(8, 8), *wv = INPUT(8, 8);
+    ingot_tensor *scale = INPUT(8), *y[3], *w[3] = {wq, wk, wv};
+    for (int i = 0; i < 3; i++) {
+        y[i] = ingot_reshape_c(c, ingot_linear(c, x, w[i], NULL), 4, (int64_t[]){1, 6, 2, 4});
+        y[i] = ingot_transpose(c, y[i], 1, 2);
+    }
+    x = ingot_transpose(c, ingot_attention(c, y[0], y[1], y[2], NULL, 0, true), 1, 2);
+    x = ingot_layer_norm(c, ingot_reshape_c(c, x, 2, (int64_t[]){6, 8}), -1, scale, NULL, 1e-5);
+    return cross_entropy(c, x);
+}
+
+static ingot_tensor *lstm(Net *q)
+{
+    Context *c = q->c;
+    ingot_tensor *x = INPUT(4, 2, 3), *out[3];
+    ingot_recurrence r = {.w = INPUT(16, 3), .r = INPUT(16, 4), .b = INPUT(16)};
+    ingot_lstm(c, x, &r, out);
+    x = ingot_add(c, ingot_sum(c, out[0], 1, false), out[2]);
+    return cross_entropy(c, x);
+}
+
+/* Rows of a table, summed: its gradient is added to zeros at the rows' places. */
+static ingot_tensor *embedding(Net *q)
+{
+    static const int64_t at[6] = {3, 1, 3, 0, 1, 3}, six = 6;
+    Context *c = q->c;
+    ingot_tensor *table = INPUT(5, 8), *w = INPUT(7, 8);
+    ingot_tensor *x = ingot_take(c, table, ingot_data(c, NULL, INGOT_I64, 1, &six, at), 0);
+    return cross_entropy(c, ingot_linear(c, ingot_tanh(c, x), w, NULL));
+}
+
+static void build(Net *q, ingot_tensor *(*network)(Net *))
+{
+    char name[16];
+    q->c = ingot_context_new(keep_told, NULL);
+    ingot_tensor *loss = network(q);
+    ingot_output(q->c, "loss", loss);
+    ingot_gradient(q->c, loss, q->n, q->in, q->g);
+    for (int i = 0; i < q->n; i++) {
+        assert_non_null(q->g[i]);
+        if (ingot_is_poison(q->g[i]))
+            fail_msg("%s", told);
+        snprintf(name, sizeof name, "g%d", i);
+        ingot_output(q->c, name, q->g[i]);
+    }
+}
+
+static int64_t count_of(const ingot_value *v)
+{
+    int64_t n = 1;
+    for (int a = 0; a < v->rank; a++)
+        n *= v->dims[a];
+    return n;
+}
+
+static void fill(Net *q, ingot_value *in)
+{
+    uint32_t seed = 7;
+    for (int i = 0; i < q->n; i++) {
+        in[i] = (ingot_value){.rank = ingot_rank(q->in[i]), .dtype = INGOT_F32};
+        ingot_static_shape(q->in[i], in[i].dims);
+        float *v = NEWN(q->c->arena, float, count_of(&in[i]));
+        for (int64_t k = 0; k < count_of(&in[i]); k++) {
+            seed = seed * 1664525u + 1013904223u;
+            v[k] = (float)(int32_t)seed / 2147483648.0f;
+        }
+        in[i].data = v;
+    }
+}
+
+static void expect_near(const char *target, int i, const ingot_value *got, const ingot_value *want)
+{
+    const float *a = got->data, *b = want->data;
+    float most = 1e-3f;
+    for (int64_t k = 0; k < count_of(want); k++)
+        most = fmaxf(most, fabsf(b[k]));
+    for (int64_t k = 0; k < count_of(want); k++)
+        if (!(fabsf(a[k] - b[k]) <= 2e-5f * most))
+            fail_msg("%s: output %d, element %lld is %.9g, not %.9g", target, i, (long long)k,
+                     (double)a[k], (double)b[k]);
+}
+
+static void check_target(Net *q, const char *target, const ingot_value *in, const ingot_value *want)
+{
+    const bool gpu = !strncmp(target, "cuda", 4);
+    const ingot_options o = {.struct_size = sizeof o, .target = target};
+    ingot_value out[1 + MOST_VALUES];
+    Plan *p = plan_make(q->c, &o);
+    PlanCheck check;
+    if (!p)
+        fail_msg("%s: %s", target, told);
+    if (!plan_check(p, gpu, &check))
+        fail_msg("%s: %s", target, check.fault);
+    PlanInterp x = {.p = p, .gpu = gpu};
+    Arena *a = arena_new();
+    if (!plan_interpret(&x, a, in, out))
+        fail_msg("%s: %s", target, x.fault);
+    for (int i = 0; i <= q->n; i++)
+        expect_near(target, i, &out[i], &want[i]);
+    arena_free(a);
+    plan_free(p);
+}
+
+static void check_network(ingot_tensor *(*network)(Net *))
+{
+    static const char *const target[] = {"c", "c:x86-64-v3", "cuda:sm_80"};
+    ingot_value in[MOST_VALUES], want[1 + MOST_VALUES];
+    for (size_t t = 0; t < sizeof target / sizeof *target; t++) {
+        Net q = {.n = 0};
+        build(&q, network);
+        fill(&q, in);
+        assert_int_equal(ingot_interpret(q.c, q.n, in, 1 + q.n, want), INGOT_OK);
+        check_target(&q, target[t], in, want);
+        ingot_context_free(q.c);
+    }
+}
+
+static void test_mlp(void **state)
+{
+    (void)state;
+    check_network(mlp);
+}
+
+static void test_cnn(void **state)
+{
+    (void)state;
+    check_network(cnn);
+}
+
+static void test_transformer(void **state)
+{
+    (void)state;
+    check_network(transformer);
+}
+
+static void test_lstm(void **state)
+{
+    (void)state;
+    check_network(lstm);
+}
+
+static void test_embedding(void **state)
+{
+    (void)state;
+    check_network(embedding);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mlp), cmocka_unit_test(test_cnn), cmocka_unit_test(test_transformer),
+        cmocka_unit_test(test_lstm), cmocka_unit_test(test_embedding)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
