@@ -1,7 +1,7 @@
 /*
- * onnx_train.c - ONNX training operators: one step of Adagrad, Adam and Momentum.
+ * onnx_train.c - ONNX training operators: Gradient, and one step of Adagrad, Adam and Momentum.
  *
- * Inputs: the rate R, the number of steps done T, then all tensors, all gradients, and all states
+ * Inputs of a step: the rate R, the number of steps done T, then all tensors, all gradients, and all states
  * of the tensors (one list a state). Outputs: new tensors, then new states.
  */
 #include <string.h>
@@ -119,4 +119,53 @@ static ingot_tensor *momentum(Lowering *n, const OptimizerStep *s, ingot_tensor 
 ingot_tensor *onnx_momentum(Lowering *n)
 {
     return each(n, 1, momentum);
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+/* The tensor that a list names, which has to be that input: at other values than those of the
+ * graph its gradient is not known. NULL after an error. */
+static ingot_tensor *named_input(Lowering *n, const char *name, int input)
+{
+    Value *v = scope_find(n->model, n->scope, name);
+    if (!v || v->kind != VALUE_TENSOR)
+        fault(n, "there is no tensor '%s'", name);
+    else if (v->tensor != n->in[input])
+        unsupported(n, "input %d is not '%s' itself, but another tensor in its place", input, name);
+    else
+        return v->tensor;
+    return NULL;
+}
+
+/* dy/dx for each x of xs, of all elements of y together. */
+ingot_tensor *onnx_gradient(Lowering *n)
+{
+    const char *const *xs, *const *zs, *name = attr_string(n, "y", NULL);
+    int nx = attr_strings(n, "xs", &xs), nz = attr_strings(n, "zs", &zs);
+    nz = nz < 0 ? 0 : nz;
+    if (nx < 1 || !name || n->n_in != nx + nz || n->n_out > nx)
+        return fault(
+            n,
+            "it has %d inputs and %d outputs; with %d tensors in 'xs' and %d in 'zs' there "
+            "must be %d, and at most %d",
+            n->n_in, n->n_out, nx, nz, nx + nz, nx);
+    ingot_tensor **x = ingot_alloc(n->c, (size_t)nx * sizeof *x),
+                 **g = ingot_alloc(n->c, (size_t)nx * sizeof *g);
+    for (int i = 0; i < nx + nz; i++) {
+        ingot_tensor *t = named_input(n, i < nx ? xs[i] : zs[i - nx], i);
+        if (!t)
+            return ingot_poison(n->c);
+        if (i < nx)
+            x[i] = t;
+    }
+    Value *y = scope_find(n->model, n->scope, name);
+    if (!y || y->kind != VALUE_TENSOR)
+        return fault(n, "there is no tensor '%s'", name);
+    ingot_gradient_of(n->c, NULL, 1, &y->tensor, NULL, nx, x, g);
+    for (int i = 0; i < nx; i++) {
+        g[i] = g[i] ? g[i] : ingot_mul_c(n->c, x[i], 0);
+        if (i < n->n_out)
+            n->out[i] = g[i];
+    }
+    return g[0];
 }

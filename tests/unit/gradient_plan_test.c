@@ -22,6 +22,7 @@ typedef struct {
     Context *c;
     ingot_tensor *in[MOST_VALUES], *g[MOST_VALUES];
     int n;
+    bool free_batch; /* its size is the run's */
 } Net;
 
 static char told[1200];
@@ -39,6 +40,8 @@ static ingot_tensor *input(Net *q, int rank, const int64_t *size)
     char name[16];
     for (int i = 0; i < rank; i++)
         dims[i] = ingot_dim_const(q->c, size[i]);
+    if (q->n == 0 && q->free_batch)
+        dims[0] = ingot_dim_var(q->c, "batch", 1, 16);
     snprintf(name, sizeof name, "x%d", q->n);
     return q->in[q->n++] = ingot_input(q->c, name, INGOT_F32, rank, dims);
 }
@@ -53,7 +56,8 @@ static ingot_tensor *cross_entropy(Context *c, ingot_tensor *y)
     ingot_tensor *hit = ingot_eq(c, ingot_mod(c, row, ingot_from_dim(c, dims[1])), class);
     ingot_tensor *y_log = ingot_log_softmax(c, y, 1);
     ingot_tensor *sum = ingot_sum(c, ingot_where(c, hit, y_log, ingot_like(c, y, 0)), 3, false);
-    return ingot_mul_c(c, sum, -1.0 / (double)ingot_dim_lo(dims[0]));
+    ingot_tensor *rows = ingot_cast(c, ingot_from_dim(c, dims[0]), INGOT_F32);
+    return ingot_neg(c, ingot_div(c, sum, rows));
 }
 
 static ingot_tensor *mlp(Net *q)
@@ -142,7 +146,9 @@ static void fill(Net *q, ingot_value *in)
     uint32_t seed = 7;
     for (int i = 0; i < q->n; i++) {
         in[i] = (ingot_value){.rank = ingot_rank(q->in[i]), .dtype = INGOT_F32};
-        ingot_static_shape(q->in[i], in[i].dims);
+        for (int a = 0; a < in[i].rank; a++)
+            if (!ingot_dim_is_const(ingot_shape(q->in[i], a), &in[i].dims[a]))
+                in[i].dims[a] = 3;
         float *v = NEWN(q->c->arena, float, count_of(&in[i]));
         for (int64_t k = 0; k < count_of(&in[i]); k++) {
             seed = seed * 1664525u + 1013904223u;
@@ -185,12 +191,12 @@ static void check_target(Net *q, const char *target, const ingot_value *in, cons
     plan_free(p);
 }
 
-static void check_network(ingot_tensor *(*network)(Net *))
+static void check_network(ingot_tensor *(*network)(Net *), bool free_batch)
 {
     static const char *const target[] = {"c", "c:x86-64-v3", "cuda:sm_80"};
     ingot_value in[MOST_VALUES], want[1 + MOST_VALUES];
     for (size_t t = 0; t < sizeof target / sizeof *target; t++) {
-        Net q = {.n = 0};
+        Net q = {.free_batch = free_batch};
         build(&q, network);
         fill(&q, in);
         assert_int_equal(ingot_interpret(q.c, q.n, in, 1 + q.n, want), INGOT_OK);
@@ -202,31 +208,33 @@ static void check_network(ingot_tensor *(*network)(Net *))
 static void test_mlp(void **state)
 {
     (void)state;
-    check_network(mlp);
+    check_network(mlp, false);
+    check_network(mlp, true);
 }
 
 static void test_cnn(void **state)
 {
     (void)state;
-    check_network(cnn);
+    check_network(cnn, false);
+    check_network(cnn, true);
 }
 
 static void test_transformer(void **state)
 {
     (void)state;
-    check_network(transformer);
+    check_network(transformer, false);
 }
 
 static void test_lstm(void **state)
 {
     (void)state;
-    check_network(lstm);
+    check_network(lstm, false);
 }
 
 static void test_embedding(void **state)
 {
     (void)state;
-    check_network(embedding);
+    check_network(embedding, false);
 }
 
 int main(void)
