@@ -145,6 +145,12 @@ def main():
             continue
         if f.endswith(".md"):
             names += [
+                (at, m[0])
+                for at, part in parts
+                for m in re.finditer(r"(?<![\w-])--[a-z][\w-]+", part)
+                if not re.search(re.escape(m[0]) + r"(?![\w-])", code)
+            ]
+            names += [
                 (m.start(), f"heading {m[2]}")
                 for m in re.finditer(r"\]\(([^)#:\s]*)#([\w-]+)\)", t)
                 if m[2]
