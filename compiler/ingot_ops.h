@@ -154,7 +154,8 @@ ingot_tensor *ingot_det(ingot_context *, ingot_tensor *); /* [..., n, n] -> [...
 void ingot_topk(ingot_context *, ingot_tensor *, ingot_dim *k, int axis, bool largest,
                 ingot_tensor *out[2]);
 
-/* ---- random numbers (build/random.c): others in each run; of *seed, or of config.seed if seed is NULL --- */
+/* ---- random numbers (build/random.c) ---------------------------------------------------------
+ * Others in each run; of *seed, or of config.seed if seed is NULL. */
 
 /* In [0, 1); d: f16, bf16, f32 or f64. */
 ingot_tensor *ingot_random_uniform(ingot_context *, ingot_dtype d, int rank, ingot_dim *const *dims,
@@ -245,9 +246,9 @@ typedef struct {
     ingot_tensor *b, *rb;       /* biases of the two products, [gates * hidden] */
     ingot_tensor *state, *cell; /* before the first step, [batch, hidden]; cell: LSTM */
     ingot_tensor *lengths; /* [batch]: past its length a sequence keeps its state and gives zeros */
-    const char
-        *order; /* the gates' letters in the order of the rows: "ifoc" (or "ifgo", "iofc" ...); GRU
-                                   "zrh", or "rzn" */
+    /* the gates' letters in the order of the rows: "ifoc" (or "ifgo", "iofc" ...); GRU "zrh", or
+     * "rzn" */
+    const char *order;
     bool reverse;   /* from the last step to the first */
     bool last_only; /* all states are not wanted: out[0] is NULL */
     double clip;    /* gates are sums between -clip and clip, then a function; 0: no clip */

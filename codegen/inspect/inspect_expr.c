@@ -321,7 +321,8 @@ static const char *new_name(Printer *p, char letter)
     return arena_printf(p->a, "%c%d", letter, p->nname++);
 }
 
-/* "loop r0 < 8", or where it begins elsewhere "loop ahead = r0 + 3 < min(r0 + 4, 8) if r1 - 7 == 0". */
+/* "loop r0 < 8", or where it begins elsewhere "loop ahead = r0 + 3 < min(r0 + 4, 8) if r1 - 7 ==
+ * 0". */
 static void put_loop_statement(Printer *p, const Stmt *s)
 {
     sb_puts(p->sb, s->kind == STMT_ITEM ? "item " : s->kind == STMT_FILL ? "fill " : "loop ");

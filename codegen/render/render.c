@@ -1,5 +1,5 @@
-/* render.c - the one renderer: statements to text, for every language.  What differs between languages is in
- * Language: words, patterns, and functions for what takes more than these. */
+/* render.c - the one renderer: statements to text, for every language.  What differs between
+ * languages is in Language: words, patterns, and functions for what takes more than these. */
 #include <string.h>
 
 #include "render.h"
@@ -92,8 +92,9 @@ static void update(Render *r, const Stmt *stmt)
     }
 }
 
-/* A loop over the terms of a sum that is short with all loops in it, such as those over a window. Of rows in registers nothing else is a
- * loop: a product each must not be longer than what a processor keeps of its instructions. */
+/* A loop over the terms of a sum that is short with all loops in it, such as those over a window.
+ * Of rows in registers nothing else is a loop: a product each must not be longer than what a
+ * processor keeps of its instructions. */
 bool render_is_short(const Render *r, const Node *range, bool *rolled)
 {
     enum { PRODUCTS = 128 };
@@ -209,7 +210,8 @@ static void name_value(Render *r, Node *n, int depth)
     vec_push(r->arena, r->seen, r->nseen, s);
 }
 
-/* What stood in a loop ends with it: the address of a first lane may need a name that comes later. */
+/* What stood in a loop ends with it: the address of a first lane may need a name that comes
+ * later. */
 static void end_names(Render *r, int depth)
 {
     for (; r->nseen && r->seen[r->nseen - 1].depth > depth; r->nseen--)
@@ -283,10 +285,27 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
     return (int)(at - s);
 }
 
+/* How often the compiler is to write a loop's body out, where it is told at all. */
+static void unroll(Render *r, Node *n, int depth)
+{
+    bool rolled;
+    if (tc_rests(r->l.tile->tc) && n == r->l.tile->ahead_of) { /* where places lie is known then */
+        sb_printf(r->sb, "%s %d\n", r->lang->unroll, render_turns(r->l.tile));
+        render_indent(r, depth);
+    } else if (render_is_short(r, n, &rolled)) { /* so loads of several terms are under way */
+        put(r, r->lang->unroll);
+        put(r, rolled ? " 1\n" : "\n");
+        render_indent(r, depth);
+    }
+    if (r->l.tile->tc && gathers(r, n)) {
+        sb_printf(r->sb, "%s 8\n", r->lang->unroll);
+        render_indent(r, depth);
+    }
+}
+
 void render_statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
-    bool rolled;
     const char *order = s->kind == STMT_DEPEND ? r->lang->begin : r->lang->next;
     if ((s->kind == STMT_DEPEND || s->kind == STMT_NEXT) && !order)
         return;
@@ -299,21 +318,8 @@ void render_statement(Render *r, const Stmt *s)
             once(r, s);
             break;
         }
-        const bool rests = tc_rests(r->l.tile->tc) && n == r->l.tile->ahead_of;
-        if (r->lang->unroll && rests) { /* where places lie is known then */
-            sb_printf(r->sb, "%s %d\n", r->lang->unroll, render_turns(r->l.tile));
-            render_indent(r, s->depth);
-        } else if (r->lang->unroll &&
-                   render_is_short(r, n,
-                                   &rolled)) { /* with it loads of several terms are under way */
-            put(r, r->lang->unroll);
-            put(r, rolled ? " 1\n" : "\n");
-            render_indent(r, s->depth);
-        }
-        if (r->lang->unroll && r->l.tile->tc && gathers(r, n)) {
-            sb_printf(r->sb, "%s 8\n", r->lang->unroll);
-            render_indent(r, s->depth);
-        }
+        if (r->lang->unroll)
+            unroll(r, n, s->depth);
         loop(r, n, s->upto);
         break;
     case STMT_ITEM: break; /* they stand before all others */
@@ -371,7 +377,8 @@ void render_statement(Render *r, const Stmt *s)
     }
 }
 
-/* The axes with this binding out of the number in `name`, of which they take what they are from; the outermost is the last. */
+/* The axes with this binding out of the number in `name`, of which they take what they are from;
+ * the outermost is the last. */
 static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow)
 {
     for (const Stmt *s = r->l.stmt; s < r->l.stmt + r->l.n && s->kind == STMT_ITEM; s++) {
@@ -398,8 +405,8 @@ static void number_of_item(Render *r, const char *name, const char *number, bool
     sb_printf(r->sb, " = %s;\n", number);
 }
 
-/* GPU: one work item computes one element of the output; its number is taken apart into axes. Groups
- * are whole, so there may be items beyond the last. */
+/* GPU: one work item computes one element of the output; its number is taken apart into axes.
+ * Groups are whole, so there may be items beyond the last. */
 static void work_item(Render *r)
 {
     int64_t items = 1;
@@ -440,8 +447,8 @@ static void name_axes(Render *r, const TileAxis *axes, int n)
     }
 }
 
-/* Sixteen stores of a warpgroup's sums that are two rows of neighbours: what is named between them comes before. How many statements
- * they are, 0: they are none. */
+/* Sixteen stores of a warpgroup's sums that are two rows of neighbours: what is named between them
+ * comes before. How many statements they are, 0: they are none. */
 static int rows_of_stores(Render *r, const Stmt *s, int left)
 {
     const Stmt *store[ROWS_OF_STORES];
@@ -469,7 +476,8 @@ static int rows_of_stores(Render *r, const Stmt *s, int left)
     return are && render_rows_of_stores(r, store) ? count : 0;
 }
 
-/* Two neighbouring fragments of columns are loaded at once: the second one comes before its turn. */
+/* Two neighbouring fragments of columns are loaded at once: the second one comes before its
+ * turn. */
 static bool two_fragments(Render *r, const Stmt *s, int left)
 {
     const Tc *u = r->l.tile->tc;
@@ -530,7 +538,8 @@ static void statements(Render *r, const Tile *tile)
         render_tc_end(r);
 }
 
-/* Constants that are written in all lanes again and again get names: const igrt_f32x16 v0 = igrt_splat_f32x16(0.0f); */
+/* Constants that are written in all lanes again and again get names: const igrt_f32x16 v0 =
+ * igrt_splat_f32x16(0.0f); */
 static void name_constants(Render *r, const Tile *tile)
 {
     enum { OFTEN = 4 };
@@ -593,8 +602,9 @@ static bool goes_beside(const Tile *main, const Tile *rest)
            main->axis[0].range->src[0] == rest->axis[0].range->src[0];
 }
 
-/* Loop nests one after the other.  A remainder that goes over the same blocks as the first comes part by part, while what both read is in
- * the cache: for (int64_t part = begin; part < end; part++) { .. }. */
+/* Loop nests one after the other.  A remainder that goes over the same blocks as the first comes
+ * part by part, while what both read is in the cache: for (int64_t part = begin; part < end;
+ * part++) { .. }. */
 static void render_tiles(Render *r, const Kernel *k, const Lowered *lowered)
 {
     const Tiles *tiles = &lowered->tiles;

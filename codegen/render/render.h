@@ -162,8 +162,8 @@ void render_beside(Render *, const Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
 
-extern const char *const lane_spelling
-    [OP_COUNT]; /* of floats: as Language.spelling, or the middle of a function's name */
+/* Of floats: as Language.spelling, or the middle of a function's name. */
+extern const char *const lane_spelling[OP_COUNT];
 /* The type whose functions compute on d in lanes, as in igrt_<op>_<type>(): "f32x16"; conditions
  * have those of floats. */
 const char *render_lane_name(Render *, ingot_dtype d, char name[16]);

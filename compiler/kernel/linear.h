@@ -16,9 +16,9 @@
  *       a0[v0 + lane] = max(s1, 0)         STMT_STORE, of the form STORE_LANES
  *     end                                  STMT_END
  *
- * (`ingot inspect --dump linearize` prints it so.)  Two kinds of nodes are spelled in several ways: a
- * REDUCE may be a loop with an accumulator or one operation, and a STORE one element or many. Which
- * of these it is follows from the ranges of the tile that it goes over; reduce_form() and
+ * (`ingot inspect --dump linearize` prints it so.)  Two kinds of nodes are spelled in several ways:
+ * a REDUCE may be a loop with an accumulator or one operation, and a STORE one element or many.
+ * Which of these it is follows from the ranges of the tile that it goes over; reduce_form() and
  * store_form() are the two places that look, and a statement says it of itself. */
 #ifndef LINEAR_H
 #define LINEAR_H

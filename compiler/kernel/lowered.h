@@ -1,4 +1,5 @@
-/* lowered.h - a kernel as it is written: loop nests, and the statements of each. Made once and kept.
+/* lowered.h - a kernel as it is written: loop nests, and the statements of each. Made once and
+ * kept.
  *
  *     Kernel, opts --nest_lower()--> loop nests --decompose()--> --linearize()--> statements
  *                  --passes--> statements as they are written
@@ -50,8 +51,8 @@ void kernel_lower_pass(Kernel *, bool gpu, int pass);
 const Lowered *kernel_lowered(const Kernel *, bool gpu);
 /* The kernel is about to change. */
 void kernel_drop_lowered(Kernel *);
-/* Those of a nest, those that a kernel has after a pass, and those without its opts, the oracle beside
- * which opts are judged: the caller's, and freed by it. */
+/* Those of a nest, those that a kernel has after a pass, and those without its opts, the oracle
+ * beside which opts are judged: the caller's, and freed by it. */
 Lowered *lower_nest(const Nest *, bool gpu);
 Lowered *lower_kernel(const Kernel *, bool gpu, int pass);
 Lowered *lower_naive(const Kernel *);

@@ -179,8 +179,8 @@ static int dump_find(Context *c, const char *what)
     return -1;
 }
 
-/* What: "graph" (as built), "plan" (docs/sched.md), "kernels" (as they are emitted), or what one of the
- * passes of lowering leaves, by its name (lowered.h). */
+/* What: "graph" (as built), "plan" (docs/sched.md), "kernels" (as they are emitted), or what one of
+ * the passes of lowering leaves, by its name (lowered.h). */
 char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pass)
 {
     StrBuf sb = {0};

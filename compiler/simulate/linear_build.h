@@ -38,8 +38,8 @@ typedef struct {
     /* by node id of a fragment: where what is kept of it lies, and whether there is any; or
      * -1 */
     int *kept, *holds;
-    int counter
-        [MAX_RANGES]; /* by number of a range: where its counter is; -1: its loop is not open */
+    /* by number of a range: where its counter is; -1: its loop is not open */
+    int counter[MAX_RANGES];
     OpenBlock *block;
     int nblock;
     const OpenLoop *open;

@@ -1,7 +1,8 @@
-/* linear_code.c - statements of linear IR as instructions; what they cannot mean in any run is found here.
+/* linear_code.c - statements of linear IR as instructions; what they cannot mean in any run is
+ * found here.
  *
- * The rules are those of the text that render.c writes: a name can be seen from the statement that makes it to the end of
- * the loop that it stands in, the counter of a loop inside of it. */
+ * The rules are those of the text that render.c writes: a name can be seen from the statement that
+ * makes it to the end of the loop that it stands in, the counter of a loop inside of it. */
 #include <string.h>
 
 #include "linear_build.h"
@@ -66,7 +67,8 @@ static bool is_fill_range(const Build *q, const Node *range)
     return false;
 }
 
-/* The loops that fill a place begin: what it had before is not to be read again, if they alone write it. */
+/* The loops that fill a place begin: what it had before is not to be read again, if they alone
+ * write it. */
 static void forget_places(Build *q, const Stmt *s)
 {
     const Linear *l = q->l;
@@ -246,7 +248,8 @@ static void products_in_place(Build *q, const Stmt *s, Node *a, Node *b, Operand
         code_add(q, DO_COUNT, (Operand){0, 1, INGOT_INDEX})->count = q->count[n->id];
 }
 
-/* A fragment for the next iteration's products; before the first one there is none, and it is zero. */
+/* A fragment for the next iteration's products; before the first one there is none, and it is
+ * zero. */
 static void keep(Build *q, const Stmt *s)
 {
     Node *n = s->node;
@@ -552,7 +555,7 @@ static void statement(Build *q, const Stmt *s)
     code_fault(q, "there is no form for statements of kind %d", (int)s->kind);
 }
 
-/* ---- work items ------------------------------------------------------------------------------------- */
+/* ---- work items ------------------------------------------------------------------------------ */
 
 /* The number of a work item is taken apart, the innermost axis first. */
 static void work_item(Build *q)
@@ -574,7 +577,7 @@ static void work_item(Build *q)
     code_add(q, DO_ITEM_IS, (Operand){0, 1, INGOT_INDEX});
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 static void loop_nest(Build *q, int number)
 {

@@ -250,7 +250,8 @@ static int do_next(Thread *t, const Do *d, int pc)
     return ++*integer(t, d->out) < *integer(t, d->in[0]) ? d->to : pc;
 }
 
-/* Where the thread's chunk of a loop begins, or ends: by the part of all, of which there are arg. */
+/* Where the thread's chunk of a loop begins, or ends: by the part of all, of which there are
+ * arg. */
 static void do_share(Thread *t, const Do *d, int part)
 {
     *integer(t, d->out) = *integer(t, part) * *integer(t, d->in[0]) / d->arg;

@@ -19,7 +19,8 @@
 #include "targets/targets.h"
 
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Winitializer-overrides" /* a row says what differs from PLAIN */
+/* A row says what differs from PLAIN. */
+#pragma clang diagnostic ignored "-Winitializer-overrides"
 #endif
 
 /* The keys, and the bits of those that are to be as those of the first row of the family. */

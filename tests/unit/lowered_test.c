@@ -1,5 +1,5 @@
-/* lowered_test.c - a kernel keeps its statements until it changes; every pass of lowering leaves statements that hold, and can be
- * dumped by its name. */
+/* lowered_test.c - a kernel keeps its statements until it changes; every pass of lowering leaves
+ * statements that hold, and can be dumped by its name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* cluster_sums.c - BIND cluster of terms: groups of a cluster have parts of the same sums (split-K),
- * and each joins a share of them: it reads what the others have, over their shared memory, and stores
- * these results alone.
+/* cluster_sums.c - BIND cluster of terms: groups of a cluster have parts of the same sums
+ * (split-K), and each joins a share of them: it reads what the others have, over their shared
+ * memory, and stores these results alone.
  *
  *     loop r                       loop r
  *         s0 += ..                     s0 += ..

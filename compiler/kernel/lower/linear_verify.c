@@ -1,9 +1,12 @@
-/* linear_verify.c - proves of statements that no load is executed but where its value is wanted, or its address is known to be good.
+/* linear_verify.c - proves of statements that no load is executed but where its value is wanted, or
+ * its address is known to be good.
  *
- * Forwards: which loops that may have no iteration each statement stands in, and which names it reads.  Backwards: in which of these
- * loops a name is wanted, by one or another of its readers; what is added to a sum, and what is stored, is wanted where that is done.  If
- * none of a name's readers stands in the loops that it stands in itself, or in some more that have an iteration, it is computed for nobody
- * in some run: then what it loads has to lie in the buffer all the same, by what the simplifier proves (linear_is_within()).
+ * Forwards: which loops that may have no iteration each statement stands in, and which names it
+ * reads.  Backwards: in which of these loops a name is wanted, by one or another of its readers;
+ * what is added to a sum, and what is stored, is wanted where that is done.  If none of a name's
+ * readers stands in the loops that it stands in itself, or in some more that have an iteration, it
+ * is computed for nobody in some run: then what it loads has to lie in the buffer all the same, by
+ * what the simplifier proves (linear_is_within()).
  *
  * Nothing of what linearize() knows is asked for, but which nodes have names. */
 #include <string.h>

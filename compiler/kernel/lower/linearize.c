@@ -3,8 +3,9 @@
  * Each node is placed in the outermost loop nest where everything it depends on is known: its
  * position is the set of ranges it depends on.  So loop invariants leave their loops by
  * construction, and a reduce stands where its outer ranges are open, before the loops that do not
- * matter to it; likewise the loops that fill a place.  Reduces over the same ranges share their loops: the copies that UPCAST made.  A
- * node used once, at its user's own place, is written inside its user. */
+ * matter to it; likewise the loops that fill a place.  Reduces over the same ranges share their
+ * loops: the copies that UPCAST made.  A node used once, at its user's own place, is written inside
+ * its user. */
 #include <string.h>
 
 #include "linearize.h"
@@ -43,7 +44,8 @@ static bool has_siblings(const Node *t)
     return t->op == OP_REDUCE && reduce_size(t) > 1;
 }
 
-/* A state's values are computed together, each from what all were before: both stand before any of them in the order. */
+/* A state's values are computed together, each from what all were before: both stand before any of
+ * them in the order. */
 static void need_siblings(const Lin *q, Node *t, bool *needed)
 {
     Node *next[MAX_STATE];
@@ -113,8 +115,8 @@ static bool is_first_fill(const Lin *q, const Node *fill, int depth)
     return first;
 }
 
-/* The items of a group wait for each other before a place is filled, which they may still read, and after (fill NULL): places that are
- * filled one after the other have that in common. */
+/* The items of a group wait for each other before a place is filled, which they may still read, and
+ * after (fill NULL): places that are filled one after the other have that in common. */
 static void barrier(Lin *q, const Node *fill, int depth)
 {
     Linear *l = q->l;
@@ -144,8 +146,8 @@ static bool is_result(const Lin *q, const Node *store)
 static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, bool before,
                       int depth);
 
-/* What fills places for the iteration that begins; pipeline_copies() or producer() sees to it that this is
- * done ahead. */
+/* What fills places for the iteration that begins; pipeline_copies() or producer() sees to it that
+ * this is done ahead. */
 static void emit_fill(Lin *q, uint64_t open, int depth)
 {
     const Tile *t = q->l->tile;
@@ -177,7 +179,8 @@ static int dots_each(const Lin *q, const int *group, int n)
     return each;
 }
 
-/* The sums' dots, one of each after the other: what is loaded for them stands before them, for there are few registers. */
+/* The sums' dots, one of each after the other: what is loaded for them stands before them, for
+ * there are few registers. */
 static void emit_dots(Lin *q, const int *group, int n, int each, uint64_t open, uint64_t must,
                       int depth)
 {
@@ -204,7 +207,8 @@ static void emit_dots(Lin *q, const int *group, int n, int each, uint64_t open, 
     }
 }
 
-/* Products without a loop, those of the first operands of all sums first: before them stands what they want. */
+/* Products without a loop, those of the first operands of all sums first: before them stands what
+ * they want. */
 static void emit_products(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
 {
     for (int j = 0, left = 1; left; j++) {
@@ -387,7 +391,8 @@ static void fuse_extents(Linear *l, Context *c)
     }
 }
 
-/* The states of reduces, in the order of the graph: what follows on each value, and all of the values. */
+/* The states of reduces, in the order of the graph: what follows on each value, and all of the
+ * values. */
 static int find_states(Lin *q, Node **out, int max)
 {
     int n, count = 0;
@@ -412,8 +417,9 @@ static int find_states(Lin *q, Node **out, int max)
     return count;
 }
 
-/* The roots, and their nodes in order: of addresses in lanes what they have in common stands without the lanes; what stands in a
- * sum's loop is known before the sum, states' values before both. Gives the number of the latter, which are first in *known. */
+/* The roots, and their nodes in order: of addresses in lanes what they have in common stands
+ * without the lanes; what stands in a sum's loop is known before the sum, states' values before
+ * both. Gives the number of the latter, which are first in *known. */
 static int find_order(Lin *q, const Kernel *k, Node ***known)
 {
     enum { MAX_STATES = 512 };
@@ -446,7 +452,8 @@ static int find_order(Lin *q, const Kernel *k, Node ***known)
     return nstate;
 }
 
-/* What is known of the nodes: what they depend on, how often they are read, and where they are written. */
+/* What is known of the nodes: what they depend on, how often they are read, and where they are
+ * written. */
 static void find_tables(Lin *q, int nstate, Node *const *state)
 {
     Arena *a = q->l->arena;

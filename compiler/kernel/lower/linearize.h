@@ -1,4 +1,5 @@
-/* linearize.h - what the files of linearize.c share: a tile's nodes in order, with what is known of each by its position there. */
+/* linearize.h - what the files of linearize.c share: a tile's nodes in order, with what is known of
+ * each by its position there. */
 #ifndef LINEARIZE_H
 #define LINEARIZE_H
 
@@ -7,7 +8,8 @@
 
 enum { MAX_TILES = 32 };
 
-/* Sets of loops that may have no iteration: a value is wanted where all of one of them are open. None contains another one. */
+/* Sets of loops that may have no iteration: a value is wanted where all of one of them are open.
+ * None contains another one. */
 typedef struct {
     uint64_t *set;
     int n;
@@ -39,14 +41,14 @@ typedef struct {
     Context *c;
     const Kernel *k;
     Linear *l;
-    Node **
-        root; /* nstore stores, then the extents that the fused loop is written with, and loads of PREFETCH */
+    /* nstore stores, then the extents that the fused loop is written with, and loads of PREFETCH */
+    Node **root;
     int nroot, nstore;
     Node **order;
     int n;
     uint64_t *set; /* by position: ranges the node depends on, lanes apart */
-    /* by position: where a value is wanted, and one that has to stay there, since a load may fail elsewhere (linearize_empty.c);
-     * which loops were open where that was written */
+    /* by position: where a value is wanted, and one that has to stay there, since a load may fail
+     * elsewhere (linearize_empty.c); which loops were open where that was written */
     LoopSets *wanted;
     bool *kept;
     uint64_t *within;
@@ -54,8 +56,8 @@ typedef struct {
     int *uses;
     bool *done, *inlined, *vector, *four;
     bool *reads; /* something out of a place */
-    bool *
-        early; /* a load of an argument, for what reads a place: under way while items wait for that */
+    /* a load of an argument, for what reads a place: under way while items wait for that */
+    bool *early;
     bool *base; /* of an address of what fills a place: a pointer is made of it */
     uint8_t *fragment;
     Map at;                               /* node id -> position + 1 */
@@ -63,12 +65,15 @@ typedef struct {
     uint64_t tail;                        /* those of the rest of a row */
     Node *ahead[MAX_PREFETCH], *ahead_in; /* PREFETCH: loads, and the loop that they stand in */
     int nahead;
-    /* of a matrix unit: sums that are not stored yet, of which `stored` are; operands by tile, and when they were used */
+    /* of a matrix unit: sums that are not stored yet, of which `stored` are; operands by tile, and
+     * when they were used */
     Node *sum[MAX_TILES], *held[MAX_TILES];
     int nsum, stored, used[MAX_TILES], turn;
     bool late; /* what stands before its products is written now */
     Node *under_way
-        [MAX_TILES]; /* places whose copies have begun, in this order, and how many of them have been waited for */
+        /* places whose copies have begun, in this order, and how many of them have been waited
+         * for */
+        [MAX_TILES];
     int nunder_way, nwaited;
 } Lin;
 
@@ -109,8 +114,9 @@ static inline bool is_plain(const Node *n)
            n->op == OP_PARAM || n->op == OP_AFTER;
 }
 
-/* Can a node be written where these loops are open? In loops that the statements which are written have to move with (must, 0: none) there
- * may be what moves with no loop, and could not stand before this one. */
+/* Can a node be written where these loops are open? In loops that the statements which are written
+ * have to move with (must, 0: none) there may be what moves with no loop, and could not stand
+ * before this one. */
 static inline bool lin_fits(const Lin *q, int i, uint64_t open, uint64_t must)
 {
     if (q->set[i] & ~open)
@@ -139,7 +145,8 @@ static inline bool is_operand(const Lin *q, int p)
     return q->fragment[p] && q->order[p]->op == OP_LOAD && !q->l->tile->tc->lanes;
 }
 
-/* An operand of products without a loop is loaded, or packed, where the first of them wants it: there are many, and few registers. */
+/* An operand of products without a loop is loaded, or packed, where the first of them wants it:
+ * there are many, and few registers. */
 static inline bool is_late(const Lin *q, int p)
 {
     const Node *n = q->order[p];
@@ -150,17 +157,20 @@ static inline bool is_late(const Lin *q, int p)
 /* linearize_empty.c: Lin.wanted, Lin.kept. */
 void lin_find_kept(Lin *);
 
-/* linearize_sets.c: fills in the tables that are by position, and what is written inside its users. */
+/* linearize_sets.c: fills in the tables that are by position, and what is written inside its
+ * users. */
 void lin_find_sets(Lin *);
 void lin_find_unused(Lin *);
 void lin_find_inlined(Lin *);
 
-/* linearize_tc.c, of a matrix unit: an accumulator; what fills a place; the products of a group of sums, by position. */
+/* linearize_tc.c, of a matrix unit: an accumulator; what fills a place; the products of a group of
+ * sums, by position. */
 void lin_add_sum(Lin *, Node *sum, int depth);
 void lin_add_fill(Lin *, Node *store, bool async, int depth);
 void lin_add_products(Lin *, const int *group, int n, int depth);
-/* Does a place that is filled so hold nothing but fragments of a kernel whose rows stay in registers?  Then its copies go on while what
- * does not read it is computed: they begin, and products wait for those that they need. */
+/* Does a place that is filled so hold nothing but fragments of a kernel whose rows stay in
+ * registers?  Then its copies go on while what does not read it is computed: they begin, and
+ * products wait for those that they need. */
 bool lin_is_under_way(const Lin *, Node *fill);
 void lin_begin_copies(Lin *, Node *fill, int depth);
 void lin_wait_for_copies(Lin *, const bool *needed, int depth);

@@ -1,7 +1,8 @@
 /* linearize_tc.c - fragments of a matrix unit among the statements.
  *
- * A sum has a tile until it is stored. An operand is loaded where the products want it, into the tile that has not been used
- * for the longest time. Where the items of a warp have fragments in registers (lanes), these are values with names. */
+ * A sum has a tile until it is stored. An operand is loaded where the products want it, into the
+ * tile that has not been used for the longest time. Where the items of a warp have fragments in
+ * registers (lanes), these are values with names. */
 #include <string.h>
 
 #include "linearize.h"
@@ -73,12 +74,14 @@ void lin_wait_for_copies(Lin *q, const bool *needed, int depth)
     q->nwaited = last;
 }
 
-/* Operands have tiles behind the sums': some for those that move with rows, some for the others, for a tile's shape stays. */
+/* Operands have tiles behind the sums': some for those that move with rows, some for the others,
+ * for a tile's shape stays. */
 typedef struct {
     int first, n;
 } Pool;
 
-/* Loads a fragment unless some tile has it still; the one that has not been used for the longest time gives its tile. */
+/* Loads a fragment unless some tile has it still; the one that has not been used for the longest
+ * time gives its tile. */
 static int operand_tile(Lin *q, const Pool *pool, Node *load, int depth)
 {
     int at = pool->first;

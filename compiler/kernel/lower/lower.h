@@ -1,4 +1,5 @@
-/* lower.h - how does a nest become loop nests?  What nest_lower.c, lower_node.c and places*.c share.
+/* lower.h - how does a nest become loop nests?  What nest_lower.c, lower_node.c and places*.c
+ * share.
  *
  * A nest says for each axis of the kernel what opts made of it; its remainders are loop nests of
  * their own. nest_lower() begins with one Piece, a loop nest in the making, whose axes are the

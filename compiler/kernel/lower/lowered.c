@@ -102,7 +102,7 @@ static void run_next(Lowered *l)
     verify_statements(l, pass->name);
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------ */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 static Lowered *lower_begin(Tiles tiles, int narg, bool gpu)
 {

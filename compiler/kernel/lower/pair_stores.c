@@ -1,5 +1,6 @@
-/* pair_stores.c - neighbours that an item of a matrix unit has beside each other are stored one after the other, so that they can be stored
- * together: what the second one is made of stands before the first. */
+/* pair_stores.c - neighbours that an item of a matrix unit has beside each other are stored one
+ * after the other, so that they can be stored together: what the second one is made of stands
+ * before the first. */
 #include "kernel.h"
 #include "linear.h"
 

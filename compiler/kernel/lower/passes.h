@@ -1,8 +1,8 @@
 /* passes.h - what the passes from statements to statements share (lowered.h lists them).
  *
- * linearize() says what a kernel computes, in the order in which one item could do it.  What a GPU's
- * matrix units want besides is done to these statements, a pass each.  For a sum of products whose
- * operands are staged:
+ * linearize() says what a kernel computes, in the order in which one item could do it.  What a
+ * GPU's matrix units want besides is done to these statements, a pass each.  For a sum of products
+ * whose operands are staged:
  *
  *     s = 0                                  s = 0
  *     loop r                                 barrier
@@ -25,7 +25,7 @@
 #include "kernel.h"
 #include "linear.h"
 
-/* ---- statements.c ------------------------------------------------------------------------------ */
+/* ---- statements.c ---------------------------------------------------------------------------- */
 
 /* n statements stand before statement `at` from now on; n of them are gone. */
 void stmt_insert(Linear *, int at, const Stmt *, int n);
@@ -51,7 +51,7 @@ bool sum_loops(const Linear *, int from, SumLoops *);
  * kernel before has to be done? */
 bool *depends_on_earlier(Arena *, const Linear *, const Kernel *);
 
-/* ---- the passes, in their order ----------------------------------------------------------------- */
+/* ---- the passes, in their order -------------------------------------------------------------- */
 
 void keep_fragments(Linear *, const Kernel *);
 void pipeline_copies(Linear *, const Kernel *);

@@ -7,30 +7,33 @@
  *         end                        ->        commit
  *         .. a7[r % 4] ..                  end
  *     end                                  loop r
- *                                              wait 2                  all groups but two: r's are done,
+ *                                              wait 2                  all groups but two: r's are
+ *                                                  done,
  *                                              barrier                 those of all items
- *                                              loop ahead = r + 3      a later one begins, in the place that
- *                                                  store async ..      all have read in the iteration before
+ *                                              loop ahead = r + 3      a later one begins, in the
+ *                                                  place that
+ *                                                  store async ..      all have read in the
+ *                                                      iteration before
  *                                              end
  *                                              commit
  *                                              .. a7[r % 4] ..
  *                                          end
  *
  * Constants come first: they are on their way while the kernel waits for the one before it, and are
- * there when the first group is.  So where some places are filled with constants and others are not,
- * there are two loops before the sum's, of which the second one commits.
+ * there when the first group is.  So where some places are filled with constants and others are
+ * not, there are two loops before the sum's, of which the second one commits.
  *
- * Where fragments are kept (keep_fragments.c), those of a later iteration begin before the products:
- * all warps have just come from a barrier and have nothing to multiply yet but what they kept, and
- * copies would keep them from loading more.
+ * Where fragments are kept (keep_fragments.c), those of a later iteration begin before the
+ * products: all warps have just come from a barrier and have nothing to multiply yet but what they
+ * kept, and copies would keep them from loading more.
  *
  * What boxes fill is left to producer.c. */
 #include <string.h>
 
 #include "passes.h"
 
-/* The body of a STMT_FILL: what is named for all its places, and then what fills them, each in loops
- * of its own. */
+/* The body of a STMT_FILL: what is named for all its places, and then what fills them, each in
+ * loops of its own. */
 typedef struct {
     Stmt *stmt;
     int n;

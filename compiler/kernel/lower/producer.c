@@ -11,7 +11,8 @@
  *                                      loop r
  *                                          filled r               until they are filled
  *                                          s += a7[..] * ..
- *                                          release r              free again, once the products of the
+ *                                          release r              free again, once the products of
+ *                                                                 the
  *                                      end                        iteration before are done
  *                                      release all                all are
  *

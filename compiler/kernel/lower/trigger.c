@@ -1,5 +1,5 @@
-/* trigger.c - kernels of a GPU overlap: when does this one wait for those before it, and when may the
- * one behind it begin (TRIGGER; programmatic dependent launch)?
+/* trigger.c - kernels of a GPU overlap: when does this one wait for those before it, and when may
+ * the one behind it begin (TRIGGER; programmatic dependent launch)?
  *
  *     let v0 = a2[..]          a constant: nothing to wait for
  *     depend                   before the outermost loop with the first access to what is none

@@ -19,8 +19,8 @@ typedef struct {
     bool judged;
 } TuneCaseOf;
 extern const RuntimeFile tune_files[]; /* harness/ */
-extern const RuntimeFile ways_files
-    []; /* tune_ways.c, of a GPU's program, and what is particular to CUDA and to OpenCL */
+/* tune_ways.c, of a GPU's program, and what is particular to CUDA and to OpenCL. */
+extern const RuntimeFile ways_files[];
 extern const char tune_head[]; /* what files of candidates include first */
 /* Whether the program holds the case with this one too: of how a weight is stored there are some
  * ways at most. */

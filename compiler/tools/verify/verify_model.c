@@ -58,7 +58,8 @@ static HostTensor tensor_of(const ingot_value *v)
     return w;
 }
 
-/* Whether a small change of what it is given may make a large one of the result: of a float a step, or a choice between two of them. */
+/* Whether a small change of what it is given may make a large one of the result: of a float a step,
+ * or a choice between two of them. */
 static bool jumps(const Node *n)
 {
     const Node *x = n->nsrc ? n->src[0] : NULL;
@@ -97,8 +98,8 @@ static bool any_jumps(Arena *a, const Context *c)
     return false;
 }
 
-/* How far the rewritten graph's outputs are from those of the graph as it is asked for: nowhere, or by other roundings, which are
- * judged unless something in the graph makes much of little. */
+/* How far the rewritten graph's outputs are from those of the graph as it is asked for: nowhere, or
+ * by other roundings, which are judged unless something in the graph makes much of little. */
 static ingot_status compare_graphs(const Session *s, const ingot_value *rewritten, bool rounds)
 {
     LoadedModel m;
