@@ -1,8 +1,8 @@
 /*
  * onnx_train.c - ONNX training operators: Gradient, and one step of Adagrad, Adam and Momentum.
  *
- * Inputs of a step: the rate R, the number of steps done T, then all tensors, all gradients, and all states
- * of the tensors (one list a state). Outputs: new tensors, then new states.
+ * Inputs of a step: the rate R, the number of steps done T, then all tensors, all gradients, and
+ * all states of the tensors (one list a state). Outputs: new tensors, then new states.
  */
 #include <string.h>
 

@@ -1,10 +1,11 @@
 /* gradient_check.c - gradients of ONNX models of doubles, beside differences.
  *
- *     gradient_check NAME...      reads NAME.onnx, and NAME.in: the bytes of its inputs, in their order
+ *     gradient_check NAME...      reads NAME.onnx, and NAME.in: the bytes of its inputs, in their
+ *                                 order
  *
- * The loss is the sum of the elements of all float outputs, each with a weight of its own; along some
- * directions of all float inputs the gradient has to be what differences of the loss say.  For each
- * model a line: "NAME: right", "NAME: wrong, ..", or "NAME: error: .." with what was told. */
+ * The loss is the sum of the elements of all float outputs, each with a weight of its own; along
+ * some directions of all float inputs the gradient has to be what differences of the loss say.  For
+ * each model a line: "NAME: right", "NAME: wrong, ..", or "NAME: error: .." with what was told. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* gradient_plan_test.c - graphs of a loss and its gradients compile: their plans are sound, and what
- * they compute, by the interpreter of statements, is what the graph does. */
+/* gradient_plan_test.c - graphs of a loss and its gradients compile: their plans are sound, and
+ * what they compute, by the interpreter of statements, is what the graph does. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
