@@ -5,6 +5,8 @@ Machine (compiler/kernel/machine.h), not here.
     constants.py            fails if there are more than MOST, or one of no reason, or a reason of
                             no number
     constants.py --list     prints them
+    constants.py --apart    prints what is not counted: bounds, and numbers of the folders below,
+                            where a kernel's text and the estimates are made
 
 A named constant counts once, a number in an expression once in each file. Apart are bounds of
 arrays (in brackets of a declaration, the room that is allocated, a name that is such a bound) and
@@ -17,6 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("choose", "schedule", "rewrite")
+BELOW = ("cost", "kernel", "kernel/opt", "kernel/lower")
 MOST = 40
 
 # file, name or number: why it is no figure of a machine
@@ -169,10 +172,11 @@ def bounds(text):
     return found
 
 
-def main():
-    files = sorted(p for f in FOLDERS for p in (ROOT / "compiler" / f).glob("*.[ch]"))
+def numbers(folders):
+    """Two tables, (file, name or number) to its line: what counts; names of bounds, which do not."""
+    files = sorted(p for f in folders for p in (ROOT / "compiler" / f).glob("*.[ch]"))
     texts = {p: plain(p.read_text()) for p in files}
-    everywhere, found = set().union(*map(bounds, texts.values())), {}
+    everywhere, found, room_of = set().union(*map(bounds, texts.values())), {}, {}
     for p, text in texts.items():
         room = everywhere if p.suffix == ".h" else bounds(text)
         for at, line in enumerate(text.split("\n"), 1):
@@ -182,12 +186,19 @@ def main():
                 if value(m) <= 8 or re.search(r"\[[^\]]*$", line[: m.start()]):
                     continue
                 name = re.search(r"\b([A-Z]\w*)\s*=?\s*[-(]*$", line[: m.start()])
-                if name and name[1] in room:
-                    continue
-                found.setdefault(
-                    (f"{p.parent.name}/{p.name}", name[1] if name else m[0]),
+                (room_of if name and name[1] in room else found).setdefault(
+                    (str(p.relative_to(ROOT / "compiler")), name[1] if name else m[0]),
                     f"{at}: {p.read_text().splitlines()[at - 1].strip()}",
                 )
+    return found, room_of
+
+
+def main():
+    found, room = numbers(FOLDERS)
+    below, room_below = numbers(BELOW)
+    if "--apart" in sys.argv:
+        for table in (room, below, room_below):
+            print(*(f"{file} {what}: {line}" for (file, what), line in table.items()), sep="\n")
     if "--list" in sys.argv:
         for (file, what), line in found.items():
             print(f"{file} {what}: {REASONS.get((file, what), '?')}\n    {line}")
@@ -202,6 +213,9 @@ def main():
         if (file, what) not in found
     ]
     print(*bad, f"{len(found)} numbers above 8, at most {MOST}", sep="\n")
+    print(
+        f"apart: {len(room) + len(room_below)} bounds, {len(below)} numbers of {', '.join(BELOW)}"
+    )
     return 1 if bad or len(found) > MOST else 0
 
 
