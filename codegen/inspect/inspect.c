@@ -45,13 +45,17 @@ static void tensors(StrBuf *sb, const Plan *p, Buffer **list, int n, const char 
     sb_puts(sb, n ? "\n  ],\n" : "],\n");
 }
 
-/* Of --memory: its size as told (null: none), and what is used of it. */
+/* Of --memory, and of several devices: its size as told (null: none), and what is used of it. */
 static void memories(StrBuf *sb, const Plan *p)
 {
-    for (int i = 0; i < p->nmemory && p->memories[i].name; i++) {
+    for (int i = 0; i < p->nmemory && (p->memories[0].name || p->ndevice > 1); i++) {
         const Memory *m = &p->memories[i];
-        sb_printf(sb, "%s{\"name\": \"%s\", \"size\": ", i ? ",\n    " : "  \"memories\": [\n    ",
-                  m->name);
+        sb_printf(sb, "%s{\"name\": ", i ? ",\n    " : "  \"memories\": [\n    ");
+        if (m->name || !m->device)
+            json_string(sb, m->name ? m->name : "arena");
+        else
+            sb_printf(sb, "\"arena of device %d\"", m->device);
+        sb_printf(sb, ", \"device\": %d, \"size\": ", m->device);
         if (m->limit)
             sb_printf(sb, "%lld", (long long)m->limit);
         else

@@ -146,6 +146,8 @@ static void say_buffer(Explain *e, const char *word, const Buffer *b)
         sb_printf(&sb, " at %lld of %s, steps %d to %d", (long long)b->offset,
                   p->memories[b->memory].name ? p->memories[b->memory].name : "the arena", b->first,
                   b->last);
+    if (b->device)
+        sb_printf(&sb, ", device %d", b->device);
     if (b->layout.n) {
         sb_puts(&sb, ", layout");
         layout_print(&sb, &b->layout);

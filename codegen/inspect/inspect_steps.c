@@ -134,8 +134,8 @@ static void tensor(StrBuf *sb, const Inspection *x, const Buffer *b, int maker)
     sb_printf(sb, ", \"dtype\": \"%s\"", dtype_info[b->dtype].name);
     print_json_dims(sb, c, b->rank, b->dims);
     print_layout(sb, &b->layout);
-    sb_printf(sb, ", \"bytes\": %lld, \"first\": %d, \"last\": %d", (long long)b->bytes, b->first,
-              b->last);
+    sb_printf(sb, ", \"bytes\": %lld, \"first\": %d, \"last\": %d, \"device\": %d",
+              (long long)b->bytes, b->first, b->last, b->device);
     if (b->kind == BUF_ARENA || b->kind == BUF_STATE)
         sb_printf(sb, ", \"memory\": %d", b->memory);
     if (b->kind == BUF_ARENA || b->kind == BUF_STATE || b->kind == BUF_WEIGHT)
@@ -213,6 +213,7 @@ static void step(StrBuf *sb, const Inspection *x, const Step *s, int inside, boo
     int64_t bytes = step_bytes(s), flops = k ? k->flops : 0;
     sb_printf(sb, "{\"step\": %d, \"kind\": \"%s\", \"name\": ", s->number, step_kind(s));
     json_string(sb, k ? k->name : s->name);
+    sb_printf(sb, ", \"device\": %d", s->device);
     if (inside >= 0)
         sb_printf(sb, ", \"inside\": \"%d\"%s", inside, other ? ", \"branch\": \"else\"" : "");
     sb_puts(sb, ", \"source\": [");

@@ -65,6 +65,14 @@ static void verify_kernels(const Plan *p, const char *after)
         verify(1, &p->kernels[i]->sink, 1, after);
 }
 
+/* A step that reads what another device has is the compiler's fault. */
+static void verify_devices(Plan *p)
+{
+    const char *why = p->ndevice > 1 ? devices_fault(p->arena, p) : NULL;
+    if (why)
+        BUG("%s", why);
+}
+
 /* Fails, naming the tensors to blame: those of this memory, or of all (-1). */
 static bool too_much(const Plan *p, int memory, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -110,7 +118,7 @@ static bool fits_gpu(const Plan *p, int64_t limit)
 /* --memory and --max-ram */
 static bool fits(const Plan *p, int64_t limit)
 {
-    int last = p->nmemory - 1;
+    int last = memories_end(p, 0) - 1;
     const Memory *m = &p->memories[last];
     if (m->limit && m->bytes > m->limit)
         return too_much(p, last, "--memory '%s' of %lld bytes is %lld bytes too small for what %s",
@@ -145,6 +153,8 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
     values_begin(p, preset);
     if (o->sched && !sched_parse(p, o->sched, target_of(p, o), o->target ? o->target : "c",
                                  o->threads > 1 ? o->threads : 1))
+        return false;
+    if (!values_devices(p))
         return false;
     values_match(p);
     variants_apply(p, t, o->prefer && !strcmp(o->prefer, "time"), keep);
@@ -257,6 +267,7 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
                 (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));
         passed(k, "memplan");
         verify_kernels(p, "memplan");
+        verify_devices(p);
     }
     ready = ready && can_be_said(p, t);
     for (int pass = 0; ready && pass < LOWER_PASSES; pass++) {

@@ -168,8 +168,8 @@ static void fill_memories(Memplan *m, Group *const *order, int n, int64_t *heigh
     const Plan *p = m->p;
     Group **rest = NEWN(m->a, Group *, n + 1), **here = NEWN(m->a, Group *, n + 1);
     memcpy(rest, order, (size_t)n * sizeof *rest);
-    for (int k = 0; k < p->nmemory; k++) {
-        bool last = k + 1 == p->nmemory, all = last || most_alive(p, rest, n) <= room(p, k);
+    for (int k = m->from; k < m->end; k++) {
+        bool last = k + 1 == m->end, all = last || most_alive(p, rest, n) <= room(p, k);
         int left = 0, nhere = 0, nrest = 0;
         for (int i = 0; i < n; i++) {
             bool may = last || rest[i]->wanted < 0 || rest[i]->wanted == k;
@@ -191,15 +191,16 @@ static void fill_memories(Memplan *m, Group *const *order, int n, int64_t *heigh
 
 /* The group of the last memory that ends highest among those which are small enough for another
  * one; -1: there is none. */
-static int to_move(const Plan *p, Group *const *order, int n)
+static int to_move(const Memplan *m, Group *const *order, int n)
 {
+    const Plan *p = m->p;
     int at = -1;
     for (int i = 0; i < n; i++) {
         const Group *g = order[i];
         bool other = false;
-        for (int k = 0; k + 1 < p->nmemory; k++)
+        for (int k = m->from; k + 1 < m->end; k++)
             other |= g->bytes <= room(p, k);
-        if (other && g->wanted < 0 && g->memory == p->nmemory - 1 &&
+        if (other && g->wanted < 0 && g->memory == m->end - 1 &&
             (at < 0 || g->offset + g->bytes > order[at]->offset + order[at]->bytes))
             at = i;
     }
@@ -214,7 +215,7 @@ bool share_out(Memplan *m, Group **order, int n)
                                                                 by_duration};
     enum { ROUNDS = 10 };
     Plan *p = m->p;
-    int last = p->nmemory - 1;
+    int last = m->end - 1;
     Group *best = NEWN(m->a, Group, p->nbuffer + 1);
     int64_t *height = NEWN(m->a, int64_t, p->nmemory), most = INT64_MAX;
     for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
@@ -225,10 +226,10 @@ bool share_out(Memplan *m, Group **order, int n)
                 most = height[last];
                 for (int i = 0; i < n; i++)
                     best[order[i]->id] = *order[i];
-                for (int i = 0; i <= last; i++)
+                for (int i = m->from; i <= last; i++)
                     p->memories[i].bytes = height[i];
             }
-            at = to_move(p, order, n);
+            at = to_move(m, order, n);
             if (at >= 0)
                 raise_group(order, at);
         }

@@ -175,6 +175,8 @@ static bool said(ValueChoice *c, Arena *a, int n, char *const *word)
             c->variant = arena_strdup(a, word[++i]);
         else if (!strcmp(word[i], "memory") && more)
             c->memory = arena_strdup(a, word[++i]);
+        else if (!strcmp(word[i], "device") && more && small_number(word[i + 1], &c->device) && ++i)
+            c->placed = true;
         else
             return false;
     }
@@ -206,7 +208,7 @@ bool value_line(Plan *p, int line, int n, char *const *word)
         sched_error(p, line,
                     "value KEY [near KEYS] [only I of N] is wanted, and then stored or recomputed, "
                     "in KEY or "
-                    "alone, with KEY or apart, as VARIANT, memory NAME");
+                    "alone, with KEY or apart, as VARIANT, memory NAME, device N");
         return false;
     }
     for (int i = 0; i < v->ngiven; i++)
@@ -331,6 +333,8 @@ static void print_said(StrBuf *sb, const ValueChoice *c)
         sb_printf(sb, " as %s", c->variant);
     if (c->memory)
         sb_printf(sb, " memory %s", c->memory);
+    if (c->placed)
+        sb_printf(sb, " device %d", c->device);
 }
 
 static bool same_word(const char *a, const char *b)
@@ -342,7 +346,24 @@ static bool same_said(const ValueChoice *a, const ValueChoice *b)
 {
     return a->stored == b->stored && a->aliased == b->aliased && a->in == b->in &&
            a->merged == b->merged && a->with == b->with && same_word(a->variant, b->variant) &&
-           same_word(a->memory, b->memory);
+           same_word(a->memory, b->memory) && a->placed == b->placed && a->device == b->device;
+}
+
+bool values_devices(const Plan *p)
+{
+    const Values *v = p->values;
+    const int n = p->ndevice;
+    for (int i = 0; i < v->ngiven; i++) {
+        const ValueChoice *c = &v->given[i];
+        if (!c->placed || c->device < n)
+            continue;
+        sched_error(p, c->line,
+                    n > 1 ? "there is no device %d: the target has devices 0 to %d"
+                          : "there is no device %d: the target has device %d alone",
+                    c->device, n - 1);
+        return false;
+    }
+    return true;
 }
 
 void value_note_memory(Plan *p, Node *n, const char *memory)

@@ -16,6 +16,8 @@ typedef struct {
     uint64_t in, with;   /* keys, or 0 */
     const char *variant; /* NULL: unsaid */
     const char *memory;  /* of several, the one that it lies in; NULL: unsaid */
+    bool placed;         /* it is said which device computes it: */
+    int device;
     /* What was estimated where nobody had said: of storing it and of computing it in its readers;
      * of a kernel of its own, and of the one that stores `beside`, by which it is merged or could
      * be.  0: not asked. */
@@ -50,6 +52,9 @@ ValueChoice *value_record(Plan *, Node *);
 const ValueChoice *value_decided(const Plan *, const Node *);
 /* A line that says this of all values with its key. */
 void value_print(StrBuf *, const Plan *, Node *, const ValueChoice *);
+/* Every line that says which device computes a value knows one of the plan's; false after a fault.
+ */
+bool values_devices(const Plan *);
 /* The memory that a stored value was put into. */
 void value_note_memory(Plan *, Node *, const char *memory);
 void values_free(Plan *);                 /* what is not in the plan's arena */

@@ -179,24 +179,48 @@ static bool align_up(int64_t *x, int64_t align)
     return true;
 }
 
+int memories_from(const Plan *p, int device)
+{
+    int k = 0;
+    while (k < p->nmemory && p->memories[k].device < device)
+        k++;
+    return k;
+}
+
+int memories_end(const Plan *p, int device)
+{
+    return memories_from(p, device + 1);
+}
+
+/* All that lies on a device, in its memories: those of another one it does not reach. */
+static bool place_on(Memplan *m, int device, Group **order)
+{
+    const Plan *p = m->p;
+    int n = 0;
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        if (b->kind == BUF_ARENA && !b->base && b->last >= 0 && m->group[i].leader == i &&
+            b->device == device)
+            order[n++] = &m->group[i];
+    }
+    m->from = memories_from(p, device);
+    m->end = memories_end(p, device);
+    return share_out(m, order, n);
+}
+
 static bool place_all(Memplan *m)
 {
     Plan *p = m->p;
     Group **order = NEWN(m->a, Group *, p->nbuffer + 1);
     m->placed = NEWN(m->a, Group *, p->nbuffer + 1);
-    int n = 0;
-    for (int i = 0; i < p->nbuffer; i++) {
-        const Buffer *b = p->buffers[i];
-        if (b->kind == BUF_ARENA && !b->base && b->last >= 0 && m->group[i].leader == i)
-            order[n++] = &m->group[i];
-    }
     if (p->nmemory > 1)
         find_gains(m);
-    if (!share_out(m, order, n))
-        return false;
+    for (int device = 0; device < p->ndevice; device++)
+        if (!place_on(m, device, order))
+            return false;
     p->memories[p->state_memory].bytes += p->state_bytes;
     p->arena_bytes = 0;
-    for (int k = 0; k < p->nmemory; k++)
+    for (int k = 0; k < memories_end(p, 0); k++)
         p->arena_bytes = sat_add(p->arena_bytes, p->memories[k].bytes);
     for (int i = 0; i < p->nbuffer; i++) {
         Buffer *b = p->buffers[i];
@@ -226,7 +250,7 @@ static bool place_states(Memplan *m)
             return false;
     }
     p->state_bytes = at;
-    while (p->state_memory + 1 < p->nmemory && p->memories[p->state_memory].limit < at)
+    while (p->state_memory + 1 < memories_end(p, 0) && p->memories[p->state_memory].limit < at)
         p->state_memory++;
     for (int i = 0; i < p->nbuffer; i++)
         if (p->buffers[i]->kind == BUF_STATE)
@@ -255,6 +279,10 @@ static bool find_wanted(Memplan *m)
         if (k == p->nmemory) {
             sched_error(p, given->line, "there is no memory '%s': --memory says which there are",
                         given->memory);
+            good = false;
+        } else if (p->memories[k].device != b->device) {
+            sched_error(p, given->line, "memory '%s' is not of device %d, where this value lies",
+                        given->memory, b->device);
             good = false;
         } else if (g->wanted < 0) {
             g->wanted = k;
@@ -313,8 +341,9 @@ static bool too_large(Plan *p, const char *what, const char *name)
 bool memplan(Plan *p, int64_t align)
 {
     Memplan m = {.p = p, .a = p->arena, .align = align};
-    if (!p->nmemory)
-        vec_push(p->arena, p->memories, p->nmemory, ((Memory){.name = NULL}));
+    for (int device = 0; device < p->ndevice; device++)
+        if (memories_from(p, device) == memories_end(p, device))
+            vec_push(p->arena, p->memories, p->nmemory, ((Memory){.device = device}));
     m.use = NEWN(m.a, Usage, p->nbuffer + 1);
     m.group = NEWN(m.a, Group, p->nbuffer + 1);
     for (int i = 0; i < p->nbuffer; i++)

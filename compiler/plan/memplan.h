@@ -34,6 +34,7 @@ typedef struct {
     Group *group; /* by buffer */
     Step **loops;
     int nloop;
+    int from, end;   /* memories of the device at work */
     Group **placed;  /* of the packing at work, in order of offset */
     Buffer **weight; /* in order of first use */
     int nweight;
@@ -49,8 +50,8 @@ static inline int leader(const Memplan *m, int i)
 
 /* takeover.c: results join the chains of operands whose bytes they take. */
 void take_over(Memplan *);
-/* best_fit.c: memory and offset of each group, and the heights of the memories; false: more than
- * there may be. */
+/* best_fit.c: memory and offset of each group of the device at work, and the heights of its
+ * memories; false: more than there may be. */
 bool share_out(Memplan *, Group **order, int n);
 /* place_weights.c: offsets of those that steps read, n of them in the order of their first use;
  * false: more than there may be. */

@@ -73,6 +73,7 @@ Plan *plan_new(Context *c)
     Plan *p = NEW(a, Plan);
     p->c = c;
     p->arena = a;
+    p->ndevice = 1;
     return p;
 }
 

@@ -31,6 +31,7 @@ struct Buffer {
     const char *name;
     int64_t offset;    /* memplan.c: in its memory (state included) or in the weights */
     int memory;        /* memplan.c: ARENA and STATE: index in Plan.memories */
+    int device;        /* in whose memory it lies; 0: the host's, or that of the only device */
     Buffer *base;      /* a view: a slice of another buffer, or NULL */
     bool kept;         /* other buffers point into it: live to the end of the run */
     Node *base_offset; /* in elements (INDEX; may use VARs) */
@@ -85,6 +86,7 @@ struct Step {
     StepKind kind;
     int number;                  /* depth-first, from 0 */
     int first_inner, last_inner; /* numbers of the steps inside (IF, LOOP) */
+    int device; /* that runs it, on buffers of its own; COPY: that it brings something to */
     const char *name;
     const Origin **origins; /* source nodes, in order, no doubles */
     int norigin;
@@ -118,10 +120,11 @@ struct Step {
     bool wraps;        /* INDEX: what was below zero counts from the end already */
     Block body, other; /* LOOP body or IF then; IF else */
 };
-/* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the
- * arena. */
+/* A memory that buffers lie in, the caller's: one of --memory, or the only one of its device, which
+ * is called the arena. */
 typedef struct {
     const char *name; /* NULL: the arena */
+    int device;       /* which steps alone reach it; those of device 0 come first */
     int64_t limit;    /* its size; 0: as large as it has to be */
     /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the
      * last). */
@@ -166,10 +169,12 @@ typedef struct {
     int nkernel;
     DimSource *dim_sources;
     int ndim_source;
-    Memory *memories; /* in order of preference */
+    Memory *memories; /* by device, and in order of preference */
     int nmemory;
+    int ndevice;      /* at least 1 */
     int state_memory; /* memplan.c: all states are at the start of this one */
-    int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c; the arena: all memories */
+    /* memplan.c; the arena: all memories of device 0 */
+    int64_t arena_bytes, state_bytes, weights_bytes;
     bool verbose;
     const char *saved;      /* the text of --save-sched, or NULL */
     const char *sched_file; /* the decisions that were read from a file, or NULL */
@@ -190,6 +195,12 @@ bool memplan(Plan *, int64_t align);
  * equal come last in the first plan's and first in the second one's, in one order.  How many bytes
  * these are. */
 int64_t weights_join(Plan *first, Plan *second);
+/* Of a device the first of its memories, and the one behind its last. */
+int memories_from(const Plan *, int device);
+int memories_end(const Plan *, int device);
+/* devices.c: why some step reads or writes what another device has, and does more than copy it;
+ * NULL: none does. */
+const char *devices_fault(Arena *, const Plan *);
 /* The bytes of all inputs and outputs. */
 int64_t plan_given_bytes(const Plan *);
 /* Buffers of a memory (-1: of all) that are alive when it is tightest, largest first. */

@@ -17,6 +17,8 @@ static void print_buffer(StrBuf *sb, const Plan *p, const Buffer *b)
     const char *memory = p->memories[b->memory].name;
     if (memory && (b->kind == BUF_ARENA || b->kind == BUF_STATE))
         sb_printf(sb, " in %s", memory);
+    if (b->device)
+        sb_printf(sb, " device %d", b->device);
     sb_puts(sb, " layout");
     layout_print(sb, &b->layout);
     sb_puts(sb, "\n");
@@ -76,6 +78,8 @@ static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
                 print_index(sb, c, part[j]);
             }
         }
+        if (s->device)
+            sb_printf(sb, " device %d", s->device);
         sb_puts(sb, "\n");
         print_block(sb, c, &s->body, depth + 1);
         if (s->other.n) {
@@ -95,6 +99,9 @@ void plan_print(StrBuf *sb, Plan *p)
     for (int i = 0; i < p->nmemory; i++)
         if (p->memories[i].name)
             sb_printf(sb, "memory %s %lld\n", p->memories[i].name, (long long)p->memories[i].bytes);
+        else if (p->memories[i].device)
+            sb_printf(sb, "device %d arena %lld\n", p->memories[i].device,
+                      (long long)p->memories[i].bytes);
     for (int i = 0; i < p->nbuffer; i++)
         print_buffer(sb, p, p->buffers[i]);
     for (int i = 0; i < p->nkernel; i++)

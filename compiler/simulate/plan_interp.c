@@ -467,6 +467,11 @@ static bool take_outputs(PlanRun *r, ingot_value *out)
 bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value *out)
 {
     const Plan *p = x->p;
+    const char *why = devices_fault(a, p);
+    if (why) {
+        snprintf(x->fault, sizeof x->fault, "%s", why);
+        return false;
+    }
     PlanRun r = {.x = x, .p = p, .a = a, .ip = interp_new(p->c)};
     r.memory = NEWN(a, ShadowMemory *, p->nmemory + 1);
     r.own = NEWN(a, ShadowMemory *, p->nbuffer + 1);

@@ -564,6 +564,14 @@ FAULTS = {
     "kernel without a hash": ([("kernel ", "kernel 0123456789abcdef 0\nkernel ", 2)], "is wanted"),
     "value that is neither": ([("kernel ", "value 0123456789abcdef lost\nkernel ")], "recomputed"),
     "value without a key": ([("kernel ", "value 0123 stored\nkernel ")], "value KEY"),
+    "device of nothing": (
+        [("kernel ", "value 0123456789abcdef device 1\nkernel ")],
+        "there is no device 1: the target has device 0 alone",
+    ),
+    "device that is no number": (
+        [("kernel ", "value 0123456789abcdef device first\nkernel ")],
+        "device N",
+    ),
     "kernel twice": (None, "already"),
     "word": ([("UPCAST i2 8", "UPCASTS i2 8")], "UPCASTS"),
     "unknown word": ([("UPCAST i2 8", "UPCASTS i2 8")], f"an opt ({OPTS}) is wanted"),

@@ -15,11 +15,7 @@ enum { ALIGN = 64 };
 
 static Plan *plan_begin(Context *c)
 {
-    Arena *a = arena_new();
-    Plan *p = NEW(a, Plan);
-    p->c = c;
-    p->arena = a;
-    return p;
+    return plan_new(c);
 }
 
 static Buffer *buffer(Plan *p, BufferKind kind, int64_t bytes)
