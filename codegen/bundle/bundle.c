@@ -482,6 +482,12 @@ static ingot_status write_to(Bundle *b, const Half *half, int64_t shared, const 
 
 ingot_status bundle_write(Plan *p, const Target *target, const ingot_options *o, const char *dir)
 {
+    if (p->ndevice > 1)
+        return context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED,
+                              "--target '%s': bundles are for one device, and it has %d; the "
+                              "interpreter runs its plan",
+                              target->name, p->ndevice),
+               INGOT_UNSUPPORTED;
     Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = target, .o = o};
     return write_to(&b, NULL, 0, dir);
 }

@@ -186,7 +186,7 @@ void c_head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)
     places(r, k, gpu && tiles->tile[0].items);
     for (int i = 0; i < k->nopt; i++) {
         TcText tc;
-        if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc) && !tc.unit->lanes)
+        if (k->opts[i].kind == OPT_TC && tc_read(k->units, k->opts[i].axis, &tc) && !tc.unit->lanes)
             sb_printf(r->sb, "    %s_tiles tiles;\n", tc.unit->spelling);
     }
 }

@@ -630,6 +630,11 @@ static void render_tiles(Render *r, const Kernel *k, const Lowered *lowered)
 
 unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
 {
+    t = target_device(t, k->device);
+    if (!t->language) {
+        sb_printf(sb, "%s: %s has no language; the interpreter runs it\n", function_name, t->name);
+        return 0;
+    }
     Arena *a = arena_new();
     const Lowered *lowered = kernel_lowered(k, t->gpu);
     Render r = {

@@ -11,7 +11,7 @@
 
 typedef struct {
     Plan *p;
-    const Target *t;
+    const Target *all, *t; /* and the device whose step is at work */
     Arena *a;
     Map decided; /* hash of what a kernel says -> Decided */
 } Optimise;
@@ -388,10 +388,12 @@ static void optimise_block(Optimise *o, Block *b)
     for (int i = 0; i < b->n; i++) {
         Step *s = b->step[i], *before[MAX_ACCESS], *after[MAX_ACCESS];
         int nbefore = 0, nafter = 0;
+        o->t = target_device(o->all, s->device);
         if (s->kind == STEP_KERNEL)
             optimise_any(o, s, before, &nbefore, after, &nafter);
         optimise_block(o, &s->body);
         optimise_block(o, &s->other);
+        o->t = target_device(o->all, s->device);
         for (int j = 0; j < nbefore; j++)
             add_copy(o, &fresh, before[j]);
         vec_push(o->p->arena, fresh.step, fresh.n, s);
@@ -432,6 +434,7 @@ static void give_scratch(Plan *p, Step *s, const Target *t)
     Buffer *b = NEW(p->arena, Buffer);
     *b = (Buffer){
         .id = p->nbuffer, .kind = BUF_ARENA, .dtype = INGOT_U8, .rank = 1, .dims = dim, .slot = -1};
+    b->device = s->device;
     buffer_layout_changed(b);
     vec_push(p->arena, p->buffers, p->nbuffer, b);
     s->scratch = b;
@@ -445,7 +448,7 @@ static void finish_kernels(Plan *p, Block *b, const Target *t)
             if (!t->gpu) /* whose buffers begin where a device lets them */
                 point_at_slices(p, s);
             leave_room(p, s->kernel);
-            give_scratch(p, s, t);
+            give_scratch(p, s, target_device(t, s->device));
         }
         finish_kernels(p, &s->body, t);
         finish_kernels(p, &s->other, t);
@@ -454,7 +457,7 @@ static void finish_kernels(Plan *p, Block *b, const Target *t)
 
 void optimise(Plan *p, const Target *t)
 {
-    Optimise o = {.p = p, .t = t, .a = arena_new()};
+    Optimise o = {.p = p, .all = t, .t = t, .a = arena_new()};
     take_layouts(&p->main);
     if (!t->gpu)
         share_weights(p, t);

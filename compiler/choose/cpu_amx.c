@@ -305,9 +305,8 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
     enum { SHARE = 4 }; /* of the unit's speed that is still more than what vectors have */
     const Target *t = (*nest)->target;
     TileBlock best = {0};
-    for (int i = 0; i < TC_COUNT; i++) {
-        const Tc *u = &tc_units[i];
-        TileBlock b = t->machine.units >> i & 1 ? pick_block(v, u) : (TileBlock){0};
+    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));) {
+        TileBlock b = pick_block(v, u);
         if (b.rows && b.cycles * u->k <= SHARE && (!best.rows || b.cycles < best.cycles))
             best = b;
     }

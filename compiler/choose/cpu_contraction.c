@@ -524,7 +524,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     nest_free(rows);
     *nlanes = 0;
     memset(want, 0, (size_t)k->narg * sizeof *want);
-    if (v.dot && t->machine.units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes)) {
+    if (v.dot && has_units(&t->machine) &&
+        choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes)) {
         *nlanes = 1; /* along its columns: what is stored otherwise is copied */
         return;
     }

@@ -21,15 +21,15 @@ typedef struct {
     Arena *a;
     bool *fixed; /* by buffer */
     double (*vote)[INGOT_MAX_RANK];
-    Step **kernel; /* kernel steps in order */
-    int n;
+    Step **kernel; /* kernel steps of a device, in order */
+    int n, device;
 } Layouts;
 
 static void gather_steps(Layouts *x, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
         Step *s = b->step[i];
-        if (s->kind == STEP_KERNEL)
+        if (s->kind == STEP_KERNEL && s->device == x->device)
             vec_push(x->a, x->kernel, x->n, s);
         for (int j = 0; !s->kernel && j < s->nbuf; j++)
             x->fixed[s->bufs[j]->id] = true;
@@ -125,10 +125,10 @@ static bool walks_better(const Node *dot, const Node *r, const Node *than, const
  * lines of terms alone. */
 static bool has_unit(const View *v, const Target *t, bool of_lines)
 {
-    for (int i = 0; i < TC_COUNT; i++)
-        if (t->machine.units >> i & 1 && v->nfactor == 2 && (!of_lines || tc_rests(&tc_units[i])) &&
-            tc_reads((ingot_dtype)v->factor[0]->dtype, tc_units[i].a) &&
-            tc_reads((ingot_dtype)v->factor[1]->dtype, tc_units[i].b))
+    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
+        if (v->nfactor == 2 && (!of_lines || tc_rests(u)) &&
+            tc_reads((ingot_dtype)v->factor[0]->dtype, u->a) &&
+            tc_reads((ingot_dtype)v->factor[1]->dtype, u->b))
             return true;
     return false;
 }
@@ -463,8 +463,8 @@ static unsigned terms_of(const Step *s, const View *v, Node *operand)
 /* Has the target a unit that takes lines of terms? */
 static bool takes_lines(const Target *t)
 {
-    for (int i = 0; i < TC_COUNT; i++)
-        if (t->machine.units >> i & 1 && tc_rests(&tc_units[i]))
+    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
+        if (tc_rests(u))
             return true;
     return false;
 }
@@ -544,15 +544,16 @@ static void add_permute(Buffer *b, int last)
         layout_put_last(&b->layout, b->rank, last);
 }
 
-void choose_layouts(Plan *p, const Target *t)
+/* Of the buffers of a device: no other one's kernels read or write them. */
+static void layouts_on(Plan *p, const Target *t, int device)
 {
-    Layouts x = {.p = p, .a = arena_new()};
+    Layouts x = {.p = p, .a = arena_new(), .device = device};
     int nbuffer = p->nbuffer;
     x.fixed = NEWN(x.a, bool, nbuffer);
     x.vote = arena_array(x.a, (size_t)nbuffer, sizeof *x.vote);
     for (int i = 0; i < nbuffer; i++)
-        x.fixed[i] =
-            p->buffers[i]->kind != BUF_ARENA || p->buffers[i]->base || p->buffers[i]->rank < 1;
+        x.fixed[i] = p->buffers[i]->kind != BUF_ARENA || p->buffers[i]->base ||
+                     p->buffers[i]->rank < 1 || p->buffers[i]->device != device;
     gather_steps(&x, &p->main);
     vote_contractions(&x, t);
     vote_followers(&x);
@@ -592,4 +593,10 @@ void choose_layouts(Plan *p, const Target *t)
     choose_pitches(p, x.kernel, x.n, kept, t);
     record(&x, nbuffer);
     arena_free(x.a);
+}
+
+void choose_layouts(Plan *p, const Target *t)
+{
+    for (int device = 0; device < p->ndevice; device++)
+        layouts_on(p, target_device(t, device), device);
 }

@@ -65,8 +65,9 @@ static bool wanted(const Buffer *b, const Layout *l, const Target *t, LayoutOp *
     /* of a first level of cache: a page has so many lines */
     const int64_t all = t->machine.page / line < MAX_SETS ? t->machine.page / line : MAX_SETS;
     int sets = 0;
-    const int block = t->machine.units ? ROWS : MAX_ROWS, /* a tile may have all lines of a set */
-        ways = t->machine.units ? WAYS : t->machine.ways;
+    const int block =
+                  has_units(&t->machine) ? ROWS : MAX_ROWS, /* a tile may have all lines of a set */
+        ways = has_units(&t->machine) ? WAYS : t->machine.ways;
     for (int64_t i = 0; i < block && i < rows; i++) {
         bool *set = &used[i * row / line % all];
         sets += !*set;
@@ -84,11 +85,11 @@ static void count(Pitches *x, const Step *s, Node *access, double cycles)
 /* Does the target have a matrix unit for what the sum of products reads? */
 static bool has_unit(const View *v, const Target *t)
 {
-    for (int i = 0; i < TC_COUNT; i++) {
-        bool takes = t->machine.units >> i & 1;
+    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));) {
+        bool takes = true;
         for (int j = 0; j < v->nfactor && takes; j++)
-            takes = tc_reads((ingot_dtype)v->factor[j]->dtype, tc_units[i].a) ||
-                    tc_reads((ingot_dtype)v->factor[j]->dtype, tc_units[i].b);
+            takes = tc_reads((ingot_dtype)v->factor[j]->dtype, u->a) ||
+                    tc_reads((ingot_dtype)v->factor[j]->dtype, u->b);
         if (takes)
             return true;
     }
@@ -150,7 +151,7 @@ void pitch_weight(const Buffer *b, const Target *t, Layout *l)
 
 void choose_pitches(Plan *p, Step *const *kernel, int n, const bool *kept, const Target *t)
 {
-    if ((!t->machine.units && !t->machine.lanes) || t->machine.byte >= DEAR)
+    if ((!has_units(&t->machine) && !t->machine.lanes) || t->machine.byte >= DEAR)
         return;
     Pitches x = {.a = arena_new(), .t = t};
     x.gain = NEWN(x.a, double, p->nbuffer);

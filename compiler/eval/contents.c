@@ -454,7 +454,8 @@ static Node *element(ContentsSearch *s, Node *n, int64_t at)
         return c->poison;
     switch (n->op) {
     case OP_RESHAPE:
-    case OP_KEEP: return need(s, src, at);
+    case OP_KEEP:
+    case OP_COPY: return need(s, src, at);
     case OP_PAD: return pad_element(s, n, sd, x);
     case OP_GATHER: return gather_element(s, n, sd, at);
     case OP_REDUCE:

@@ -168,7 +168,7 @@ static Batch *move_batch(Elements *q, Node *n, const Batch *at)
 
 static const Batch *moved(Elements *q, Node *n, const Batch *at)
 {
-    if (n->op == OP_KEEP)
+    if (n->op == OP_KEEP || n->op == OP_COPY)
         return at;
     const uint64_t key = (uint64_t)n->id << 32 | at->number;
     Batch *to = map_get(&q->frame->moved, key);
@@ -352,7 +352,8 @@ static const Lanes *computed(Elements *q, Node *n, const Batch *at)
     case OP_EXPAND:
     case OP_SHRINK:
     case OP_FLIP:
-    case OP_KEEP: return element_value(q, n->src[0], moved(q, n, at));
+    case OP_KEEP:
+    case OP_COPY: return element_value(q, n->src[0], moved(q, n, at));
     case OP_REDUCE:
     case OP_SCAN: return element_reduce(q, n, at);
     case OP_UPDATE: return element_update(q, n, at);

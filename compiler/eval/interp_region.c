@@ -196,7 +196,8 @@ static const LinearForm *lin_value(Prog *p, Node *n, int from)
     case OP_EXPAND:
     case OP_SHRINK:
     case OP_FLIP:
-    case OP_KEEP: return lin_value(p, n->src[0], move(p, n, from));
+    case OP_KEEP:
+    case OP_COPY: return lin_value(p, n->src[0], move(p, n, from));
     default: break;
     }
     if (n->dtype == INGOT_INDEX)
@@ -246,7 +247,8 @@ static int move(Prog *p, Node *n, int from)
         case OP_FLIP:
             l = n->arg.i >> i & 1 ? lin_sum(&p->space, d[i] - 1, 1, &at->x[i], &minus) : at->x[i];
             break;
-        case OP_KEEP: l = at->x[i]; break;
+        case OP_KEEP:
+        case OP_COPY: l = at->x[i]; break;
         case OP_GATHER:
             l = lin_value(p, n->src[1 + i], from);
             if (!l)

@@ -323,8 +323,10 @@ struct Context {
     struct Context *along; /* freed with this one: that of what a kernel was lowered to; or NULL */
     bool keep_subnormals;
     ingot_precision precision;
-    bool one_product; /* of what --precision splits */
-    Map memo;         /* contents cache and such */
+    bool one_product;              /* of what --precision splits */
+    Map memo;                      /* contents cache and such */
+    const struct Target **targets; /* kernel/target.c: those from outside the tree */
+    int ntarget;
 };
 typedef struct Context Context;
 

@@ -133,6 +133,7 @@ void movement_coords(Context *c, Node *n, Node *const *coords, Node **src_coords
         }
         return;
     case OP_KEEP:
+    case OP_COPY:
         for (int i = 0; i < n->rank; i++)
             src_coords[i] = coords[i];
         return;

@@ -256,7 +256,8 @@ static void check_move(const Check *v, Node *n)
         return;
     case OP_GATHER: check_indices(v, n, 1, x, n); return;
     case OP_CONCAT: check_concat(v, n); return;
-    default: RULE(shapes_agree(n, x), "keep keeps the shape"); return;
+    case OP_COPY: RULE(n->arg.i >= 0, "a copy names a device"); /* fall through */
+    default: RULE(shapes_agree(n, x), "keep and copy keep the shape"); return;
     }
 }
 

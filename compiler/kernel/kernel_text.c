@@ -187,6 +187,8 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
     for (int i = 0; i < k->nopt && decided; i++)
         text_of_opt(sb, &k->opts[i]);
     text_of_axes(sb, a, k);
+    if (k->device)
+        sb_printf(sb, "device %d", k->device);
 }
 
 /* What a kernel's text has by name alone, for whoever compares it with those of other models:

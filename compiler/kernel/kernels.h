@@ -162,7 +162,9 @@ struct Kernel {
      * in the model. */
     int *vars;
     Scalar *scalars;
-    bool any_sign; /* of its target: see there */
+    bool any_sign;          /* of its target: see there */
+    const struct Tc *units; /* the same: Machine.own_units */
+    int device;             /* that runs it (Step.device) */
     bool serial; /* stores may collide (scatter): iterations run in order, one work item on a GPU */
     uint64_t hash;           /* of its canonical text: equal kernels are emitted once */
     Choice *choice;          /* the record of what is decided for it; NULL where nothing is */

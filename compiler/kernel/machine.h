@@ -69,6 +69,7 @@ typedef struct {
     double near, far; /* bytes that loops are blocked for, so that what they read again stays in the
                            first and in the second level */
     double launch;    /* of a kernel */
+    double link;      /* of a device beside the first: bytes of a copy there or back in a cycle */
     double part_ns;   /* nanoseconds of work, the least that is worth handing to another thread */
     double byte;      /* that a byte of memory is worth beside; 0: time alone counts */
 
@@ -80,6 +81,10 @@ typedef struct {
     WarpProducts warp_products;
     GroupProducts group_products;
     RowProducts row_products;
+
+    /* matrix units that no table has, beside `units`: records of its own (tc.h), ended by one
+     * without a name; NULL: none */
+    const struct Tc *own_units;
 
     int line;        /* bytes that move together */
     int ways;        /* lines of a set of the first level */
@@ -112,5 +117,10 @@ typedef struct {
     bool joins_subgroups; /* GPUs: rows are reduced so unless a plan says otherwise */
     bool takes_fours; /* GPUs: products of bytes are summed by DOT unless a plan says otherwise */
 } Machine;
+
+static inline bool has_units(const Machine *m)
+{
+    return m->units || m->own_units;
+}
 
 #endif

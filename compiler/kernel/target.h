@@ -44,6 +44,13 @@ struct Target {
     /* what a target file begins with, or what "native" is, but for figures; else NULL */
     const char *base;
     bool wasm; /* a program is a module, which run.mjs runs, and has one thread */
+    /* Devices beside this one, which is number 0: number 1 first, ended by NULL; NULL: it is the
+     * only one. Each is a target of its own, with a memory of its own (Machine.link); its language
+     * may be NULL: then the interpreter alone runs its kernels. */
+    const struct Target *const *devices;
+    /* Of such a device: whether it can compute this node of the graph; NULL: all that are no steps
+     * of their own. */
+    bool (*computes)(const Node *);
     /* GPUs only */
     /* for a tuner: of a contraction's blocks not the best by the estimate (0) but one of the
      * others, from 1 */
@@ -65,5 +72,22 @@ struct Target {
      * flush: subnormal numbers are zeros. */
     CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine, bool flush);
 };
+
+static inline int target_ndevice(const Target *t)
+{
+    int n = 1;
+    while (t->devices && t->devices[n - 1])
+        n++;
+    return n;
+}
+/* The device of this number. */
+static inline const Target *target_device(const Target *t, int device)
+{
+    return device ? t->devices[device - 1] : t;
+}
+
+/* From now on options of this context may name a target that the tree does not have; it is
+ * borrowed. */
+void target_add(Context *, const Target *);
 
 #endif

@@ -11,14 +11,41 @@ const Tc tc_units[TC_COUNT] = {
 #include "units.def"
 };
 
-/* name (a; b; c) */
-bool tc_read(const char *text, TcText *out)
+static bool is_listed(const Tc *u)
 {
+    return u >= tc_units && u < tc_units + TC_COUNT;
+}
+
+const Tc *tc_next(const Machine *m, const Tc *u)
+{
+    if (!u || is_listed(u)) {
+        for (int i = u ? (int)(u - tc_units) + 1 : 0; i < TC_COUNT; i++)
+            if (m->units >> i & 1)
+                return &tc_units[i];
+        u = m->own_units;
+    } else {
+        u++;
+    }
+    return u && u->name ? u : NULL;
+}
+
+bool tc_has(const Machine *m, const Tc *u)
+{
+    for (const Tc *x = NULL; (x = tc_next(m, x));)
+        if (x == u)
+            return true;
+    return false;
+}
+
+/* name (a; b; c) */
+bool tc_read(const Tc *own, const char *text, TcText *out)
+{
+    const Machine any = {.units = ~0u, .own_units = own};
     size_t n = strcspn(text, " (");
     *out = (TcText){0};
-    for (int i = 0; i < TC_COUNT; i++)
-        if (strlen(tc_units[i].name) == n && !memcmp(tc_units[i].name, text, n))
-            out->unit = &tc_units[i];
+    for (const Tc *u = NULL; (u = tc_next(&any, u));)
+        if (strlen(u->name) == n && !memcmp(u->name, text, n))
+            out->unit = u;
     const char *at = text + n + strspn(text + n, " ");
     for (int i = 0; i < TC_AXES; i++) {
         if (*at != (i ? ';' : '('))
@@ -53,11 +80,10 @@ bool tc_reads(ingot_dtype load, ingot_dtype wanted)
     return load == wanted || (wanted == INGOT_I8 && load == INGOT_U8);
 }
 
-bool tc_widens(unsigned units, const Node *wide)
+bool tc_widens(const Machine *m, const Node *wide)
 {
-    for (int i = 0; i < TC_COUNT && wide->op == OP_CAST; i++)
-        if (units >> i & 1 && dtype_is_float(tc_units[i].a) && wide->dtype == tc_units[i].acc &&
-            wide->src[0]->dtype == tc_units[i].a)
+    for (const Tc *u = NULL; wide->op == OP_CAST && (u = tc_next(m, u));)
+        if (dtype_is_float(u->a) && wide->dtype == u->acc && wide->src[0]->dtype == u->a)
             return true;
     return false;
 }
@@ -209,7 +235,7 @@ bool tc_fragment(Context *c, const Tc *u, Node *const *range, Node *load, Node *
     Node *inside = range_new(c, RANGE_ADDED + 1, idx(c, u->group));
     Node *both = idx_add(c, idx_mul(c, line, idx(c, u->group)), inside);
     at = substitute(c, at, 1, &range[TC_TERMS], &both);
-    return range_stride(c, at, inside, &step) && step == 1 &&
+    return (u->group == 1 || (range_stride(c, at, inside, &step) && step == 1)) &&
            range_stride(c, at, range[TC_COLUMNS], &along) && along == u->group &&
            (line->op != OP_RANGE || range_stride(c, at, line, pitch));
 }

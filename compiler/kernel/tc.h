@@ -37,7 +37,7 @@ typedef enum {
     TC_COUNT
 } TcId;
 /* A unit: the columns of units.def, where they are explained. */
-typedef struct {
+typedef struct Tc {
     const char *name, *feature;
     int m, n, k, group;
     ingot_dtype a, b, acc;
@@ -45,6 +45,9 @@ typedef struct {
     const char *spelling;
 } Tc;
 extern const Tc tc_units[TC_COUNT];
+/* The units of a machine, one after the other: NULL stands before the first and after the last. */
+const Tc *tc_next(const Machine *, const Tc *);
+bool tc_has(const Machine *, const Tc *);
 
 /* The three axes.  As the name of an operand: TC_ROWS is a, TC_COLUMNS is b, TC_TERMS the sums. */
 enum { TC_ROWS, TC_COLUMNS, TC_TERMS, TC_AXES };
@@ -54,7 +57,7 @@ typedef struct {
     const char *axis[TC_AXES];
     int length[TC_AXES];
 } TcText;
-bool tc_read(const char *text, TcText *);
+bool tc_read(const Tc *own, const char *text, TcText *); /* own: Machine.own_units */
 
 /* ---- does a unit take it? -------------------------------------------------------------------- */
 
@@ -64,9 +67,9 @@ enum { TC_MOST_TERMS = 32 };
 int tc_terms(Node *body, Node **term, int most);
 /* Is a load of this type what a unit wants?  Bytes with a sign and without are alike. */
 bool tc_reads(ingot_dtype load, ingot_dtype wanted);
-/* Is it a cast from floats that one of these units (Target.units) multiplies to what that adds up:
- * of f16 to f32? */
-bool tc_widens(unsigned units, const Node *wide);
+/* Is it a cast from floats that one of the machine's units multiplies to what that adds up: of f16
+ * to f32? */
+bool tc_widens(const Machine *, const Node *wide);
 /* The loads of a product's operands, if the unit takes their types and they move as fragments do: a
  * with range[TC_ROWS], b with range[TC_COLUMNS], both with range[TC_TERMS]. */
 bool tc_operands(const Tc *, Node *term, Node *const *range, Node **a, Node **b);

@@ -91,6 +91,19 @@ static bool package_is_known(Context *c, const char *name)
         c, "--package '%.80s': choose cmake, make, zephyr, esp-idf, arduino or cmsis", name);
 }
 
+/* One that was added to the context counts before those of the tree. */
+static const char *make_target(const Context *c, Target *t, Arena *a, const char *name,
+                               ingot_status *status)
+{
+    for (int i = 0; i < c->ntarget; i++)
+        if (!strcmp(c->targets[i]->name, name)) {
+            *t = *c->targets[i];
+            *status = INGOT_OK;
+            return NULL;
+        }
+    return target_make(t, a, name, status);
+}
+
 /* What the target's name stands for, in the arena; NULL after an error. */
 const Target *options_check(Context *c, const ingot_options *o, Arena *a)
 {
@@ -110,7 +123,7 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
     const char *name = o->target ? o->target : "c";
     Target *t = NEW(a, Target);
     ingot_status status;
-    const char *why = target_make(t, a, name, &status);
+    const char *why = make_target(c, t, a, name, &status);
     if (why) {
         const bool file = target_is_file(name); /* which the reason names */
         context_report(c, INGOT_ERROR, status, "--target%s%.80s%s: %s", file ? "" : " '",

@@ -1,7 +1,7 @@
 /* pipeline.c - the list of passes, from a graph to a plan:
  *
  *     custom calls, rewrite                what is computed
- *     variants, schedule                   which values are stored, by which kernels
+ *     variants, devices, schedule          which values are stored, by which kernels, where
  *     copied inputs, layouts, optimise     how they lie, and how loops run
  *     share, memplan                       equal kernels are one; where every buffer lies
  *     nest_lower .. pair_stores            their statements (lowered.c lists these passes)
@@ -211,8 +211,9 @@ static void save(Plan *p, const ingot_options *o, const StrBuf *kernels)
 static bool can_be_said(Plan *p, const Target *t)
 {
     bool good = true;
-    for (int i = 0; t->language->lacks && i < p->nkernel; i++) {
-        const char *what = t->language->lacks(p->kernels[i]);
+    for (int i = 0; i < p->nkernel; i++) {
+        const Language *l = target_device(t, p->kernels[i]->device)->language;
+        const char *what = l && l->lacks ? l->lacks(p->kernels[i]) : NULL;
         if (what)
             ingot_error(p->c, INGOT_UNSUPPORTED, "--target '%s': kernel %s: %s", t->name,
                         p->kernels[i]->name, what);
@@ -240,7 +241,10 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     Plan *p = plan_new(c);
     GraphRoots keep = {0};
     p->verbose = o->verbose > 0;
+    p->ndevice = target_ndevice(t);
     bool ready = o->naive || begin_decisions(p, t, o, &keep);
+    ready = ready && place_on_devices(p, t, &keep);
+    verify_graph(c, "devices");
     ready = ready && plan_schedule(p, opt_level(o), t);
     roots_restore(c, &keep);
     passed(k, "schedule");

@@ -8,7 +8,8 @@ Buffer *buffer_twin(Plan *p, Buffer *b, BufferKind kind, const Layout *l)
 {
     for (int i = 0; i < p->nbuffer && kind == BUF_WEIGHT; i++) {
         Buffer *o = p->buffers[i];
-        if (o->kind == BUF_WEIGHT && o->node == b->node && layout_equal(&o->layout, l))
+        if (o->kind == BUF_WEIGHT && o->node == b->node && o->device == b->device &&
+            layout_equal(&o->layout, l))
             return o;
     }
     Buffer *n = NEW(p->arena, Buffer);
@@ -30,6 +31,7 @@ Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
     Kernel *k = NEW(c->arena, Kernel);
     k->c = c;
     k->narg = 2;
+    k->device = like->device;
     k->args = NEWN(c->arena, KernelArg, 2);
     Node **dims = NEWN(c->arena, Node *, src->rank);
     Node *store[INGOT_MAX_RANK + 3], *load[INGOT_MAX_RANK + 2], *end[INGOT_MAX_RANK + 1];
@@ -62,6 +64,7 @@ Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
     Step *s = NEW(p->arena, Step);
     s->kind = STEP_KERNEL;
     s->name = "copy";
+    s->device = like->device;
     s->kernel = k;
     s->nbuf = 2;
     s->bufs = NEWN(p->arena, Buffer *, 2);

@@ -79,6 +79,7 @@ static bool passes(Node *t, int axis, CoordSpan s)
     case OP_SHRINK:
     case OP_GATHER:
     case OP_KEEP:
+    case OP_COPY:
     case OP_REDUCE: return true;
     default: return op_is_alu(t->op);
     }
@@ -160,7 +161,8 @@ static CoordSpan span_below(const Demand *d, Node *t, const CoordSpan *own, uint
     case OP_CONCAT: return axis == (int)t->arg.i ? all : own[axis];
     case OP_REDUCE:
     case OP_SCAN: return reduce_axes(t) >> axis & 1 ? all : own[axis];
-    case OP_KEEP: return own[axis];
+    case OP_KEEP:
+    case OP_COPY: return own[axis];
     default: return op_is_alu(t->op) ? own[axis] : all;
     }
 }

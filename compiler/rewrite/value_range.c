@@ -55,7 +55,8 @@ static bool bounds_of(Node *n, int depth, ValueRange *b)
     case OP_SHRINK:
     case OP_FLIP:
     case OP_GATHER:
-    case OP_KEEP: return bounds_of(n->src[0], depth + 1, b);
+    case OP_KEEP:
+    case OP_COPY: return bounds_of(n->src[0], depth + 1, b);
     case OP_PAD:
         (void)bounds_of(n->src[0], depth + 1, b);
         *b = (ValueRange){fmin(b->lo, 0), fmax(b->hi, 0)};

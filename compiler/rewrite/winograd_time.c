@@ -79,7 +79,7 @@ static bool unit_takes(const Target *t, const ProductAxes *s)
         x = x->src[0];
     while (is_move(w))
         w = w->src[0];
-    return tc_widens(t->machine.units, x) && tc_widens(t->machine.units, w);
+    return tc_widens(&t->machine, x) && tc_widens(&t->machine, w);
 }
 
 /* ---- how long it takes ----------------------------------------------------------------------- */

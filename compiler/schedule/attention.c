@@ -296,9 +296,8 @@ static bool sizes_fit(const RowSizes *z, int64_t bytes, const Target *t)
 
 static bool has_lanes_unit(const Target *t, ingot_dtype type)
 {
-    for (int i = 0; i < TC_COUNT; i++)
-        if ((t->machine.units >> i & 1) && tc_units[i].lanes == t->machine.warp &&
-            tc_units[i].a == type)
+    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
+        if (u->lanes == t->machine.warp && u->a == type)
             return true;
     return false;
 }

@@ -25,7 +25,7 @@ bool is_for_dot(const Sched *s, Node *wide)
         return s->target->machine.dot;
     for (; moves_elements(wide); wide = wide->src[0])
         ;
-    return tc_widens(s->target->machine.units, wide);
+    return tc_widens(&s->target->machine, wide);
 }
 
 /* Is what a cast widens stored before the cast? Where bytes are dear, or are what is multiplied. */

@@ -55,8 +55,8 @@ static bool is_looked_up(Sched *s, Node *n)
 static bool is_copied(Sched *s, Node *n, Node *const *uses)
 {
     bool lanes = false;
-    for (int i = 0; i < TC_COUNT && s->target->machine.units >> i; i++)
-        lanes |= (s->target->machine.units >> i & 1) && tc_units[i].lanes;
+    for (const Tc *u = NULL; (u = tc_next(&s->target->machine, u));)
+        lanes |= u->lanes > 0;
     bool wider =
         n->op == OP_CAST && dtype_info[n->dtype].bytes >= dtype_info[n->src[0]->dtype].bytes;
     return lanes && dtype_is_float(n->dtype) && !wider && !moves_elements(n) &&

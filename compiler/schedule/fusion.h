@@ -55,7 +55,7 @@ bool unpacking_pays(Sched *, Node *, double bytes, double leaves);
 /* Movement and GATHER: of its source, at other coordinates. */
 static inline bool moves_elements(const Node *n)
 {
-    return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP;
+    return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP && n->op != OP_COPY;
 }
 
 #endif

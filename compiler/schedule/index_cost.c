@@ -33,7 +33,7 @@ static bool is_made_of_coordinates(Sched *s, Node *root)
         if (known)
             continue;
         bool moves = op_info[t->op].cls == MOVE && t->op != OP_CONCAT && t->op != OP_KEEP &&
-                     t->op != OP_GATHER;
+                     t->op != OP_COPY && t->op != OP_GATHER;
         if ((!op_is_alu(t->op) && !moves) || t->op == OP_CUSTOM ||
             (t != root && !is_computed(s, t)) || nseen == MAX_PARTS || n + (int)t->nsrc > MAX_PARTS)
             return false;

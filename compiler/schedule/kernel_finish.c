@@ -130,6 +130,12 @@ static void name_axes(NestCopy *q, Node *const *out, int nout)
         }
 }
 
+static void take_machine(Kernel *k, const Machine *m)
+{
+    k->any_sign = m->any_sign;
+    k->units = m->own_units;
+}
+
 Kernel *kernel_finish(StoreNest *nest, Buffer ***bufs, int *nbuf)
 {
     Sched *s = nest->s;
@@ -142,7 +148,9 @@ Kernel *kernel_finish(StoreNest *nest, Buffer ***bufs, int *nbuf)
     Kernel *k = NEW(c->arena, Kernel);
     k->c = c;
     k->serial = nest->serial;
-    k->any_sign = s->target && s->target->machine.any_sign;
+    if (s->target)
+        take_machine(k, &target_device(s->target, nest->device)->machine);
+    k->device = nest->device;
     NestCopy q = {.k = k, .nest = nest};
     Arena *scratch = arena_new();
     q.number = NEWN(scratch, int, nest->nbuf);

@@ -391,6 +391,8 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     Said wanted = fusion_wanted(p, said_of(p, given, m.into));
     if (given && given->merged == NO)
         value_record(p, m.from->value)->merged = NO;
+    if (m.into->device != m.from->device)
+        return false;
     if (wanted == NO || (!all && !meet(m.into, m.from)) ||
         !mergeable(a, m.into, all, &contraction) || !mergeable(a, m.from, all, &other) ||
         (contraction != other && !all) || !equally_many(&m, all))

@@ -14,6 +14,9 @@ typedef struct {
     int n;
 } GraphRoots;
 void variants_apply(Plan *, const struct Target *, bool any_ram, GraphRoots *keep);
+/* place_devices.c: of a target with several devices, which computes what, and copies between them;
+ * keep: as above, or empty. False after a fault of the plan's file. */
+bool place_on_devices(Plan *, const struct Target *, GraphRoots *keep);
 GraphRoots roots_keep(const Context *, Arena *);
 void roots_restore(Context *, const GraphRoots *);
 

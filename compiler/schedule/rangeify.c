@@ -20,6 +20,7 @@ Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node 
     b->dims = dims;
     b->bytes = sat_mul(dims_bound(rank, dims), (int64_t)elem_bytes(dtype));
     b->node = node;
+    b->device = node && kind != BUF_WEIGHT ? info_of(s, node)->device : 0;
     b->slot = -1;
     b->id = s->plan->nbuffer;
     vec_push(s->arena, s->plan->buffers, s->plan->nbuffer, b);
@@ -37,9 +38,25 @@ Buffer *weight_buffer(Sched *s, Node *n)
     return info_of(s, n)->buffer;
 }
 
+/* Weights are data of every device that reads them: no step copies them. */
+static Buffer *weight_on(Sched *s, Buffer *b, int device)
+{
+    for (int i = 0; i < s->plan->nbuffer; i++) {
+        Buffer *o = s->plan->buffers[i];
+        if (o->kind == BUF_WEIGHT && o->node == b->node && o->device == device)
+            return o;
+    }
+    Buffer *own = buffer_new(s, BUF_WEIGHT, b->dtype, b->rank, b->dims, b->node);
+    own->name = b->name;
+    own->device = device;
+    return own;
+}
+
 Node *nest_buffer(StoreNest *k, Buffer *b)
 {
     int i = 0;
+    if (b->kind == BUF_WEIGHT && b->device != k->device)
+        b = weight_on(k->s, b, k->device);
     while (i < k->nbuf && k->bufs[i] != b)
         i++;
     if (i == k->nbuf) {
@@ -336,7 +353,9 @@ static Node *lower_fresh(StoreNest *k, Node *t, Node *const *coords, Node *gate)
     Info *i = info_of(k->s, t);
     if (i->scalar)
         return node_cast(c, i->scalar, t->dtype);
-    if (i->buffer && t != k->root)
+    const bool reached = i->buffer && (i->buffer->kind == BUF_WEIGHT ||
+                                       i->buffer->device == k->device || !i->constant);
+    if (reached && t != k->root) /* else each device computes it from numbers and weights */
         return load_value(k, i->buffer, i->at, coords, gate);
     if (i->staged && t != k->root && node_is_const_i(gate, 1))
         return lower_staged(k, t, coords, gate);
@@ -368,8 +387,12 @@ static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *ga
     Node *spelled = inline_constant(c, t);
     if (spelled)
         return spelled;
-    if (t->op == OP_DATA || i->foldable)
-        return load_value(k, weight_buffer(k->s, t), NULL, coords, gate);
+    if (t->op == OP_DATA || i->foldable) {
+        const bool first = !i->buffer;
+        Buffer *b = weight_buffer(k->s, t);
+        b->device = first ? k->device : b->device;
+        return load_value(k, b, NULL, coords, gate);
+    }
     if (op_is_alu(t->op)) {
         Node *src[MAX_ALU_SRC];
         for (uint32_t j = 0; j < t->nsrc; j++)
@@ -405,6 +428,7 @@ static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *ga
     case OP_PAD:
     case OP_SHRINK:
     case OP_FLIP:
+    case OP_COPY:
     case OP_KEEP: return lower_move(k, t, coords, gate);
     default: BUG("cannot lower %s", op_info[t->op].text);
     }

@@ -88,6 +88,20 @@ static void mark_root(Sched *s, Node *n)
     info_of(s, n)->root = true;
 }
 
+/* Which device has a value: what it is made of does, but for constants, which lie wherever they are
+ * read. */
+static int device_of(Sched *s, const Node *n)
+{
+    int device = 0;
+    if (n->op == OP_COPY)
+        return (int)n->arg.i;
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        const int of = n->src[i]->dtype == INGOT_INDEX ? 0 : info_of(s, n->src[i])->device;
+        device = of > device ? of : device;
+    }
+    return device;
+}
+
 /* ---- requirements --------------------------------------------------------------------------- */
 
 /* Whether no step that is to come sets an integer of this expression. */
@@ -142,13 +156,16 @@ void schedule_block(BlockScope *at, int n, Node *const *results, Buffer *const *
             walk_block(&w, g->present);
     }
     arena_free(w.a);
-    for (int i = 0; i < w.n; i++)
+    for (int i = 0; i < w.n; i++) {
         info_of(s, w.order[i])->root = false;
+        info_of(s, w.order[i])->device = device_of(s, w.order[i]);
+    }
     for (int i = 0; i < n; i++)
         mark_root(s, results[i]);
     for (int i = 0; i < w.n; i++) {
         Node *t = w.order[i];
-        bool reads_memory = t->op == OP_CALL || t->op == OP_LOOP || t->op == OP_IF;
+        bool reads_memory =
+            t->op == OP_CALL || t->op == OP_LOOP || t->op == OP_IF || t->op == OP_COPY;
         if (reads_memory)
             mark_root(s, t); /* it may be here for a run-time integer that it sets */
         for (uint32_t j = 0; reads_memory && j < t->nsrc; j++)

@@ -55,6 +55,8 @@ typedef struct {
     int loads;       /* buffers its fused expression reads */
     Extent most;     /* what its region has at most */
     int depth;
+    int device; /* that computes it: of a COPY arg.i, else that of what it is made of; of constants
+                   0 */
     int nuse, iuse; /* consumers inside the block: Sched.uses[iuse..iuse+nuse) */
     int order;      /* position in the block's topological order */
     int reader;     /* that of the last consumer that was counted */
@@ -184,10 +186,11 @@ typedef struct {
     IndexUse *use; /* indices from data, to be checked */
     int nuse;
     Node *root; /* the node being computed: its own buffer is not read */
+    int device; /* whose kernel it is */
 } StoreNest;
 /* The value of t at coords where gate holds, as a loop-level expression. */
 Node *lower_value(StoreNest *, Node *t, Node *const *coords, Node *gate);
-Node *nest_buffer(StoreNest *, Buffer *);
+Node *nest_buffer(StoreNest *, Buffer *); /* a weight: the nest's device has its own */
 /* A load from buffer b of a value that begins there at `at`; NULL: at its first element. */
 Node *load_value(StoreNest *, Buffer *b, Node *const *at, Node *const *coords, Node *gate);
 /* Notes an index of t's source for a check, if it is data that may be out of range. */

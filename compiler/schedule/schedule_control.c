@@ -37,6 +37,7 @@ Step *schedule_copy(BlockScope *at, Buffer *dst, Node *dst_offset, Buffer *src)
     Sched *s = at->s;
     Step *step = schedule_step(at, STEP_COPY);
     step->name = "copy";
+    step->device = dst->device;
     schedule_step_bufs(s, step, 2, (Buffer *[]){dst, src});
     step->dst_offset = dst_offset;
     step->src_offset = idx(s->c, 0);

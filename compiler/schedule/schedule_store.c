@@ -39,6 +39,7 @@ static void check_step(BlockScope *at, const StoreNest *user, const IndexUse *u)
     Node *bad = bool_and(c, u->gate, bool_not(c, fits));
     StoreNest *k = NEW(s->arena, StoreNest);
     k->s = s;
+    k->device = user->device;
     memcpy(k->bufs, user->bufs, sizeof k->bufs);
     k->nbuf = user->nbuf;
     Node *src[1 + 4 * INGOT_MAX_RANK] = {
@@ -59,6 +60,7 @@ static void check_step(BlockScope *at, const StoreNest *user, const IndexUse *u)
     step->wraps = index_check_of(c, u->t) == INDEX_WRAPS;
     step->kernel = kernel_finish(k, &bufs, &n);
     step->kernel->check = true;
+    step->device = k->device;
     schedule_step_bufs(s, step, n, bufs);
 }
 
@@ -70,6 +72,7 @@ static void nest_end(BlockScope *at, StoreNest *k, Node *origin, StoredPlace out
     Buffer **bufs;
     int n;
     step->value = origin;
+    step->device = k->device;
     step->stored = NEW(at->s->arena, Stored);
     step->stored[step->nstored++] =
         (Stored){.node = origin,
@@ -107,6 +110,7 @@ void schedule_store(BlockScope *at, Node *t, Node *root, StoredPlace out)
     StoreNest *k = NEW(s->arena, StoreNest);
     k->s = s;
     k->root = root;
+    k->device = out.buffer->device;
     Node *coords[INGOT_MAX_RANK], *yes = node_bool(s->c, true);
     nest_ranges(k, t->rank, t->shape, coords);
     Node *value = lower_value(k, t, coords, yes);
@@ -139,6 +143,7 @@ static void store_update(BlockScope *at, Node *t, StoredPlace out)
     StoreNest *k = NEW(s->arena, StoreNest);
     k->s = s;
     k->root = t;
+    k->device = out.buffer->device;
     k->serial = true;
     Node *coords[INGOT_MAX_RANK], *to[INGOT_MAX_RANK], *gate = node_bool(c, true);
     nest_ranges(k, v->rank, v->shape, coords);
@@ -198,7 +203,9 @@ void schedule_into(BlockScope *at, Node *t, StoredPlace out)
         schedule_store(at, t, NULL, out); /* a copy */
         return;
     }
-    if (t->op == OP_UPDATE)
+    if (t->op == OP_COPY)
+        (void)schedule_copy(at, out.buffer, idx(at->s->c, 0), schedule_buffer(at, t->src[0]));
+    else if (t->op == OP_UPDATE)
         store_update(at, t, out);
     else if (t->op == OP_CONCAT)
         store_concat(at, t, out);

@@ -45,8 +45,8 @@ void nest_part_operands(StoreNest *k)
     Context *c = s->c;
     int room = (int)(sizeof k->bufs / sizeof *k->bufs);
     bool lanes = false;
-    for (int i = 0; i < TC_COUNT; i++)
-        lanes |= s->target && (s->target->machine.units >> i & 1) && tc_units[i].lanes;
+    for (const Tc *u = NULL; s->target && (u = tc_next(&s->target->machine, u));)
+        lanes |= u->lanes > 0;
     if (!lanes)
         return;
     Arena *a = arena_new();

@@ -3,12 +3,11 @@
 
 #include "opt.h"
 
-static const char *unit_names(Nest *n, unsigned of)
+static const char *unit_names(Nest *n, const Machine *m)
 {
     const char *all = "";
-    for (int i = 0; i < TC_COUNT; i++)
-        if (of >> i & 1)
-            all = arena_printf(n->arena, "%s %s", all, tc_units[i].name);
+    for (const Tc *u = NULL; (u = tc_next(m, u));)
+        all = arena_printf(n->arena, "%s %s", all, u->name);
     return *all ? all + 1 : "none";
 }
 
@@ -125,9 +124,9 @@ static const char *inner_refused(Nest *n, const Opt *o, const Tc *u, const int *
 {
     const NestAxis *row = &n->axis[axis[TC_ROWS]], *column = &n->axis[axis[TC_COLUMNS]],
                    *term = &n->axis[axis[TC_TERMS]];
-    if (n->target && !(n->target->machine.units >> (u - tc_units) & 1))
+    if (n->target && !tc_has(&n->target->machine, u))
         return opt_refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
-                          unit_names(n, n->target->machine.units));
+                          unit_names(n, &n->target->machine));
     if (!u->lanes || tc_in_place(u) || n->inner || n->tc || n->items || n->nstage ||
         n->k->sink->nsrc != 1)
         return opt_refuse(n,
@@ -165,9 +164,9 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
 {
     const NestAxis *row = &n->axis[axis[TC_ROWS]], *column = &n->axis[axis[TC_COLUMNS]],
                    *term = &n->axis[axis[TC_TERMS]];
-    if (n->target && !(n->target->machine.units >> (u - tc_units) & 1))
+    if (n->target && !tc_has(&n->target->machine, u))
         return opt_refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
-                          unit_names(n, n->target->machine.units));
+                          unit_names(n, &n->target->machine));
     if (n->tc || n->lanes || n->dots || n->row >= 0 || n->nstage || n->k->sink->nsrc != 1)
         return opt_refuse(
             n,
@@ -227,10 +226,11 @@ const char *opt_tc(Nest *n, const Opt *o)
 {
     TcText text;
     int axis[TC_AXES], sums = 0;
-    bool good = tc_read(o->axis, &text);
+    const Machine any = {.units = ~0u, .own_units = n->k->units};
+    bool good = tc_read(n->k->units, o->axis, &text);
     if (!text.unit)
         return opt_refuse(n, "TC %s: there is no such unit: there are %s", o->axis,
-                          unit_names(n, ~0u));
+                          unit_names(n, &any));
     if (!good)
         return opt_refuse(n, "TC %s: TC %s (rows; columns; terms) is wanted, an axis each", o->axis,
                           text.unit->name);
