@@ -72,7 +72,7 @@ typedef struct {
 } Try;
 
 typedef struct {
-    Session *s;
+    DriverSession *s;
     model_ctx *ctx;
     void *device_in, *device_out; /* the structs, with memory on the device */
     void **wanted;                /* outputs of the compiler's kernels */
@@ -92,7 +92,7 @@ typedef struct {
 } Chain;
 
 extern int model_way[];
-int driver_bench(Session *);
+int driver_bench(DriverSession *);
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
@@ -630,7 +630,7 @@ static int time_all_taken(Chain *c)
 /* Structs like the driver's, with memory on the device: inputs are there. */
 static int make_device_io(Chain *c)
 {
-    Session *s = c->s;
+    DriverSession *s = c->s;
     const igrt_model *m = s->model;
     c->device_in = calloc(1, m->inputs_bytes);
     c->device_out = calloc(1, m->outputs_bytes);
@@ -685,7 +685,7 @@ static int load_taken(Chain *c)
     return 1;
 }
 
-int driver_bench(Session *s)
+int driver_bench(DriverSession *s)
 {
     static Chain chain;
     Chain *c = &chain;

@@ -33,7 +33,7 @@ static double element(const igrt_io *io, const void *data, size_t i)
 }
 
 /* Beside the compiler's kernels, but for how sums are rounded: of the largest value. */
-static int results_agree(const Session *s, void *const *wanted)
+static int results_agree(const DriverSession *s, void *const *wanted)
 {
     const igrt_model *m = s->model;
     for (int i = 0; i < m->n_outputs; i++) {
@@ -61,7 +61,7 @@ static int results_agree(const Session *s, void *const *wanted)
 }
 
 /* A copy of each output; exit status. */
-static int keep_results(const Session *s, void ***wanted)
+static int keep_results(const DriverSession *s, void ***wanted)
 {
     const igrt_model *m = s->model;
     *wanted = calloc((size_t)m->n_outputs + 1, sizeof **wanted);
