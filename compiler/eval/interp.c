@@ -97,8 +97,10 @@ static void remember(Interp *ip, Node *n, int level)
     ip->level[n->id] = (uint8_t)level;
 }
 
-static void value_drop(EvalValue *v)
+void value_drop(EvalValue *v)
 {
+    if (!v)
+        return;
     if (v->own)
         arena_free(v->own);
     v->own = NULL;

@@ -120,6 +120,7 @@ bool interp_fail(Interp *, ingot_status, const char *, ...) __attribute__((forma
 bool eval_roots(Interp *, int n, Node *const *roots);
 EvalValue *value_of(Interp *, Node *);
 EvalValue *value_new(Interp *, int level, ingot_dtype, int rank, const int64_t *dims); /* zeroed */
+void value_drop(EvalValue *); /* what it owns, and what its elements own; NULL: nothing */
 void value_set(Interp *, Node *, EvalValue *);
 EvalValue *value_need(Interp *, Node *); /* of a root or a source of control flow, constants too */
 void *value_data(EvalValue *);

@@ -141,8 +141,12 @@ bool loop_eval(Interp *ip, Node *n)
         scope_clear(ip, outer + 1);
         ip->depth = outer;
     }
-    if (ip->failed)
+    for (int k = 0; k < nc; k++)
+        value_drop(next[k]);
+    if (ip->failed) {
+        value_drop(tuple);
         return false;
+    }
     for (int k = 0; k < loop->nscan; k++) {
         EvalValue **s = &tuple->elem[nc + k];
         if (!*s)
@@ -238,8 +242,10 @@ bool call_eval(Interp *ip, Node *n)
             dims[i] = dim_value(ip, call->out[k].dims[i]);
         tuple->elem[k] = value_new(ip, level, call->out[k].dtype, call->out[k].rank, dims);
     }
-    if (!call_run(ip, n, call, tuple->elem, counts))
+    if (!call_run(ip, n, call, tuple->elem, counts)) {
+        value_drop(tuple);
         return false;
+    }
     for (int k = 0; k < call->n_count; k++) {
         const Var *v = &ip->c->vars[call->counts[k]->arg.i];
         if (counts[k] < v->lo || counts[k] > v->hi)

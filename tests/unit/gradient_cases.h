@@ -113,9 +113,11 @@ static inline ingot_context *built(const GradientCase *q, int order, bool gradie
     for (int i = 0; i < q->n; i++) {
         snprintf(name, sizeof name, "g%d", i);
         int64_t dims[INGOT_MAX_RANK];
+        ingot_dim *shape[INGOT_MAX_RANK];
+        for (int a = 0; a < q->rank[i]; a++)
+            shape[a] = ingot_shape(x[i], a);
         if (!g[i])
-            g[i] = ingot_expand(c, ingot_scalar_f(c, INGOT_F64, 0), q->rank[i],
-                                (ingot_dim *[]){ingot_shape(x[i], 0), ingot_shape(x[i], 1)});
+            g[i] = ingot_expand(c, ingot_scalar_f(c, INGOT_F64, 0), q->rank[i], shape);
         if (ingot_is_poison(g[i]))
             fail_msg("%s: %s", q->name, last_error);
         assert_int_equal(ingot_dtype_of(g[i]), INGOT_F64);

@@ -10,6 +10,7 @@
 
 #include "codegen/render/codegen.h"
 #include "compiler/ingot_ops.h"
+#include "compiler/kernel/lowered.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/simulate/plan_check.h"
 #include "targets/targets.h"
@@ -305,6 +306,7 @@ static void test_kernels(void **state)
     step_of(p, 1)->kernel = k[1];
     Node *dims[2] = {idx(k[0]->c, 2), idx(k[0]->c, 11)};
     k[0]->args[1].dims = dims;
+    kernel_drop_lowered(k[0]);
     expect_fault(p, "outside of the buffer");
     plan_free(p);
     ingot_context_free(c);
