@@ -69,5 +69,10 @@ Node *loop_counter(Context *, const Loop *);
 
 /* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
 void region_captures(Context *, struct Region *, const bool *outside);
+/* (control.c) By node: all that these roots are made of, and they themselves, which lie outside of
+ * a region that reads them. */
+bool *region_outside(Arena *, const Context *, int nroot, Node *const *root);
+/* (control.c) The sources of an IF: the condition, and what its branches capture, once each. */
+Node **if_sources(Arena *, Node *cond, const If *, int *n);
 
 #endif

@@ -25,15 +25,10 @@ Node *clone_of(const Clone *q, Node *n)
 /* What lies outside of a control node's regions: all that its sources have become is made of. */
 static bool *outside_regions(Clone *q, Node *control)
 {
-    int n;
     Node **src = NEWN(q->arena, Node *, control->nsrc + 1);
     for (uint32_t i = 0; i < control->nsrc; i++)
         src[i] = clone_of(q, control->src[i]);
-    Node **order = graph_toposort(q->arena, (int)control->nsrc, src, &n);
-    bool *outside = NEWN(q->arena, bool, q->c->nnode + 1);
-    for (int i = 0; i < n; i++)
-        outside[order[i]->id] = true;
-    return outside;
+    return region_outside(q->arena, q->c, (int)control->nsrc, src);
 }
 
 static struct Region *cloned_region(Clone *q, const struct Region *old, Node *control)
@@ -85,19 +80,8 @@ static Node *cloned_if(Clone *q, Node *t)
     *now = *(const If *)t->arg.ptr;
     now->then_branch = cloned_region(q, now->then_branch, t);
     now->else_branch = cloned_region(q, now->else_branch, t);
-    int nsrc = 0;
-    Node **src = NULL;
-    vec_push(q->arena, src, nsrc, clone_of(q, t->src[0]));
-    for (int side = 0; side < 2; side++) {
-        const struct Region *r = side ? now->else_branch : now->then_branch;
-        for (int i = 0; i < r->ncapture; i++) {
-            bool known = false;
-            for (int j = 1; j < nsrc; j++)
-                known |= src[j] == r->capture[i];
-            if (!known)
-                vec_push(q->arena, src, nsrc, r->capture[i]);
-        }
-    }
+    int nsrc;
+    Node **src = if_sources(q->arena, clone_of(q, t->src[0]), now, &nsrc);
     return cloned_tuple(q, t, now, src, nsrc);
 }
 

@@ -58,6 +58,16 @@ static bool is_param_of(const struct Region *r, Node *x)
     return false;
 }
 
+bool *region_outside(Arena *a, const Context *c, int nroot, Node *const *root)
+{
+    int n;
+    Node **order = graph_toposort(a, nroot, root, &n);
+    bool *outside = NEWN(a, bool, c->nnode + 1);
+    for (int i = 0; i < n; i++)
+        outside[order[i]->id] = true;
+    return outside;
+}
+
 void region_captures(Context *c, struct Region *r, const bool *outside)
 {
     Arena *a = arena_new();
@@ -313,6 +323,23 @@ Node *loop_stacked(Context *c, Node *t, Node *inside)
 
 /* ---- if -------------------------------------------------------------------------------------- */
 
+Node **if_sources(Arena *a, Node *cond, const If *f, int *n)
+{
+    const struct Region *const side[] = {f->then_branch, f->else_branch};
+    Node **src = NEWN(a, Node *, 1 + side[0]->ncapture + side[1]->ncapture);
+    *n = 0;
+    src[(*n)++] = cond;
+    for (int b = 0; b < 2; b++)
+        for (int k = 0; k < side[b]->ncapture; k++) {
+            bool twice = false;
+            for (int i = 0; b && i < side[0]->ncapture; i++)
+                twice |= side[0]->capture[i] == side[1]->capture[k];
+            if (!twice)
+                src[(*n)++] = side[b]->capture[k];
+        }
+    return src;
+}
+
 void ingot_if(ingot_context *c, ingot_tensor *cond, ingot_region *then_branch,
               ingot_region *else_branch, int n, ingot_tensor **out)
 {
@@ -355,17 +382,8 @@ void ingot_if(ingot_context *c, ingot_tensor *cond, ingot_region *then_branch,
     }
     If *node = NEW(c->arena, If);
     *node = (If){.then_branch = r[0], .else_branch = r[1], .n = n};
-    Node **src = NEWN(c->arena, Node *, 1 + r[0]->ncapture + r[1]->ncapture);
-    int nsrc = 0;
-    src[nsrc++] = cond;
-    for (int b = 0; b < 2; b++)
-        for (int k = 0; k < r[b]->ncapture; k++) {
-            bool twice = false;
-            for (int i = 0; b && i < r[0]->ncapture; i++)
-                twice |= r[0]->capture[i] == r[1]->capture[k];
-            if (!twice)
-                src[nsrc++] = r[b]->capture[k];
-        }
+    int nsrc;
+    Node **src = if_sources(c->arena, cond, node, &nsrc);
     Node *tuple = tuple_make(c, OP_IF, node, nsrc, src);
     for (int i = 0; i < n; i++) {
         Node *a = r[0]->result[i];

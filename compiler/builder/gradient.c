@@ -48,6 +48,17 @@ Node *gradient_sum(Context *c, Node *x, unsigned axes)
     return axes ? ingot_cast(c, ingot_sum(c, wide, axes, true), d) : x;
 }
 
+Node *gradient_place(Context *c, Node *x, Node *t, int axis)
+{
+    Node *dims[INGOT_MAX_RANK], *at[INGOT_MAX_RANK];
+    for (int a = 0, k = 0; a < x->rank; a++)
+        if (a != axis)
+            dims[k++] = x->shape[a];
+    for (int a = 0; a < x->rank; a++)
+        at[a] = a == axis ? t : ingot_iota(c, x->rank - 1, dims, a - (a > axis));
+    return ingot_gather(c, x, at);
+}
+
 Node *gradient_error(Backward *b, Node *n, const char *why)
 {
     b->failed = true;

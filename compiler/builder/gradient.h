@@ -61,6 +61,8 @@ bool gradient_inside(const Backward *outer, int nroot, Node *const *root, Node *
 /* How the root depends on these targets. */
 uint8_t gradient_path(const Backward *outer, Node *root, const Targets *);
 Node *gradient_zeros(Context *, Node *like);
+/* x[t] along an axis, which is gone; t is a scalar. */
+Node *gradient_place(Context *, Node *x, Node *t, int axis);
 /* Sum over axes, which stay with size 1: of narrow floats in f32. */
 Node *gradient_sum(Context *, Node *x, unsigned axes);
 

@@ -14,18 +14,14 @@
  * results. */
 static bool *outside_branch(Backward *b, Node *t, Node *const *g, int n)
 {
-    int nroot = 0, count;
+    int nroot = 0;
     Node **root = NEWN(b->arena, Node *, t->nsrc + (uint32_t)n + 1);
     for (uint32_t i = 0; i < t->nsrc; i++)
         root[nroot++] = t->src[i];
     for (int i = 0; i < n; i++)
         if (g[i])
             root[nroot++] = g[i];
-    Node **order = graph_toposort(b->arena, nroot, root, &count);
-    bool *outside = NEWN(b->arena, bool, b->c->nnode + 1);
-    for (int i = 0; i < count; i++)
-        outside[order[i]->id] = true;
-    return outside;
+    return region_outside(b->arena, b->c, nroot, root);
 }
 
 static ingot_region *branch_gradient(Backward *b, Node *t, const struct Region *branch,

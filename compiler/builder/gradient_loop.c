@@ -73,15 +73,6 @@ typedef struct {
     int nterm;
 } Reverse;
 
-/* x[t], of a stack; t is a scalar. */
-static Node *at_iteration(Context *c, Node *x, Node *t)
-{
-    Node *at[INGOT_MAX_RANK] = {t};
-    for (int a = 1; a < x->rank; a++)
-        at[a] = ingot_iota(c, x->rank - 1, x->shape + 1, a - 1);
-    return ingot_gather(c, x, at);
-}
-
 /* ---- what has a gradient --------------------------------------------------------------------- */
 
 /* A carried value is on a path if its start is, or what the body makes of others that are. */
@@ -142,7 +133,7 @@ static bool iteration_adjoint(Reverse *q)
     for (int k = nc; k < nresult; k++)
         if (g[k]) {
             root[nroot] = body->result[1 + k];
-            gr[nroot++] = at_iteration(c, g[k], q->at);
+            gr[nroot++] = gradient_place(c, g[k], q->at, 0);
         }
     return gradient_inside(q->b, nroot, root, gr, &q->targets, q->out);
 }
@@ -308,7 +299,7 @@ static void read_stacks(Reverse *q, Clone *now, int nroot, Node *const *root)
         if (x == body->param[0] || x == body->param[1])
             continue;
         if (is_kept(q, x)) {
-            clone_set(now, x, at_iteration(q->c, kept_stack(q, x), q->at));
+            clone_set(now, x, gradient_place(q->c, kept_stack(q, x), q->at, 0));
             continue;
         }
         for (uint32_t i = 0; i < x->nsrc; i++)
@@ -338,13 +329,9 @@ static Node *added_term(Context *c, const Clone *now, Node *carry, Node *term)
 /* Everything outside of the body: what was there before it, and the stacks. */
 static bool *outside_body(Reverse *q)
 {
-    int count;
-    Node **order = graph_toposort(q->a, q->nouter, q->outer, &count);
-    bool *outside = NEWN(q->a, bool, q->c->nnode + 1);
+    bool *outside = region_outside(q->a, q->c, q->nouter, q->outer);
     for (uint32_t i = 0; i < q->body->mark; i++)
         outside[i] = true;
-    for (int i = 0; i < count; i++)
-        outside[order[i]->id] = true;
     return outside;
 }
 

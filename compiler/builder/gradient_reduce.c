@@ -98,18 +98,6 @@ static Node *extreme_from_places(Context *c, Node *n, Node *g, int axis, bool gr
     return ingot_update(c, INGOT_ADD, gradient_zeros(c, x), g, at);
 }
 
-/* x[t] along an axis, which is gone; t is a scalar. */
-static Node *at_place(Context *c, Node *x, Node *t, int axis)
-{
-    Node *dims[INGOT_MAX_RANK], *at[INGOT_MAX_RANK];
-    for (int a = 0, k = 0; a < x->rank; a++)
-        if (a != axis)
-            dims[k++] = x->shape[a];
-    for (int a = 0; a < x->rank; a++)
-        at[a] = a == axis ? t : ingot_iota(c, x->rank - 1, dims, a - (a > axis));
-    return ingot_gather(c, x, at);
-}
-
 /* y_i = x_0 .. x_i.  With s_i = g_i + x_(i+1) s_(i+1), the sum over all later y of what they are
  * times beyond x_i, and p_i the product before x_i: g_x = p s. */
 static Node *product_from_end(Context *c, Node *n, Node *g, int axis)
@@ -122,10 +110,11 @@ static Node *product_from_end(Context *c, Node *n, Node *g, int axis)
     ingot_region *body = ingot_region_begin(c);
     Node *i = ingot_region_param(c, body, INGOT_I64, 0, NULL);
     Node *go = ingot_region_param(c, body, INGOT_BOOL, 0, NULL);
-    Node *start = gradient_zeros(c, at_place(c, g, ingot_scalar_i(c, INGOT_I64, 0), axis));
+    Node *start = gradient_zeros(c, gradient_place(c, g, ingot_scalar_i(c, INGOT_I64, 0), axis));
     Node *s = ingot_region_param_like(c, body, start);
     Node *t = ingot_sub(c, ingot_add_c(c, ingot_from_dim(c, size), -1), i);
-    s = ingot_add(c, at_place(c, g, t, axis), ingot_mul(c, at_place(c, next, t, axis), s));
+    s = ingot_add(c, gradient_place(c, g, t, axis),
+                  ingot_mul(c, gradient_place(c, next, t, axis), s));
     ingot_region_end(c, body, 3, (Node *[]){go, s, s});
     ingot_loop(c, size, NULL, 1, &start, body, 1, got);
     int perm[INGOT_MAX_RANK];

@@ -10,15 +10,10 @@
 /* Everything that lies outside: what the captured values are made of, and they themselves. */
 static bool *outside_of(Rewrite *r, Node *control)
 {
-    int n;
     Node **src = NEWN(r->a, Node *, control->nsrc + 1);
     for (uint32_t i = 0; i < control->nsrc; i++)
         src[i] = rewritten(r, control->src[i]);
-    Node **order = graph_toposort(r->a, (int)control->nsrc, src, &n);
-    bool *outside = NEWN(r->a, bool, r->c->nnode + 1);
-    for (int i = 0; i < n; i++)
-        outside[order[i]->id] = true;
-    return outside;
+    return region_outside(r->a, r->c, (int)control->nsrc, src);
 }
 
 /* The region, rewritten; itself if that changes nothing. */
@@ -74,22 +69,12 @@ static Node *renewed_if(Rewrite *r, Node *t)
     If now = *old;
     now.then_branch = renewed_region(r, old->then_branch, t);
     now.else_branch = renewed_region(r, old->else_branch, t);
-    int nsrc = 0;
-    Node **src = NULL;
-    vec_push(r->a, src, nsrc, rewritten(r, t->src[0]));
-    if (src[0] == t->src[0] && now.then_branch == old->then_branch &&
+    Node *cond = rewritten(r, t->src[0]);
+    if (cond == t->src[0] && now.then_branch == old->then_branch &&
         now.else_branch == old->else_branch)
         return t;
-    for (int side = 0; side < 2; side++) {
-        const struct Region *g = side ? now.else_branch : now.then_branch;
-        for (int i = 0; i < g->ncapture; i++) {
-            bool known = false;
-            for (int j = 1; j < nsrc; j++)
-                known |= src[j] == g->capture[i];
-            if (!known)
-                vec_push(r->a, src, nsrc, g->capture[i]);
-        }
-    }
+    int nsrc;
+    Node **src = if_sources(r->a, cond, &now, &nsrc);
     If *made = NEW(r->c->arena, If);
     *made = now;
     return tuple(r, t, made, src, nsrc);
