@@ -30,9 +30,9 @@
 /* n statements stand before statement `at` from now on; n of them are gone. */
 void stmt_insert(Linear *, int at, const Stmt *, int n);
 void stmt_remove(Linear *, int at, int n);
-/* What is ended by a STMT_END; the END of such a statement. */
+/* What is ended by a STMT_END; the END of such a statement, or another statement itself. */
 bool stmt_opens(const Stmt *);
-int stmt_end(const Linear *, int at);
+int stmt_end(const Stmt *, int at);
 /* n statements with another depth: they stand in a block that is opened at `depth`, and are copies
  * for which somebody has to wait, where they can be. */
 void stmt_put_async(Stmt *, int n, int depth);

@@ -39,17 +39,6 @@ typedef struct {
     int n;
 } FillBody;
 
-/* Behind what fills one place, from `at` on. */
-static int fill_end(const FillBody *b, int at)
-{
-    int open = 0;
-    do {
-        open += stmt_opens(&b->stmt[at]) - (b->stmt[at].kind == STMT_END);
-        at++;
-    } while (open);
-    return at;
-}
-
 static void mark_sources(bool *needed, const Node *n)
 {
     if (!n || needed[n->id])
@@ -74,7 +63,7 @@ static FillBody some_fills(Arena *a, const Kernel *k, const FillBody *all, const
     FillBody some = {NEWN(a, Stmt, all->n + 1), 0};
     bool *needed = NEWN(a, bool, k->c->nnode + 1), *taken = NEWN(a, bool, all->n + 1);
     for (int i = 0, to; i < all->n; i = to) {
-        to = fill_end(all, i);
+        to = stmt_end(all->stmt, i) + 1;
         if (all->stmt[i].kind == STMT_LET || stores_late(all, i, to, depends) != late)
             continue;
         for (int j = i; j < to; j++) {
@@ -133,7 +122,7 @@ static Stmt later_copies(const Linear *l, const Kernel *k, int loop, int at)
     int depth = l->stmt[loop].depth + 1;
     for (int i = loop + 1; i < at; i++) {
         const Stmt *s = &l->stmt[i];
-        if (s->kind != STMT_LOOP || stmt_end(l, i) < at)
+        if (s->kind != STMT_LOOP || stmt_end(l->stmt, i) < at)
             continue;
         zero = idx_add(c, zero ? zero : idx(c, 0),
                        idx_sub(c, s->node, idx_add(c, s->node->src[0], idx(c, -1))));
@@ -150,13 +139,13 @@ static Stmt later_copies(const Linear *l, const Kernel *k, int loop, int at)
 static void pipeline_fill(Linear *l, const Kernel *k, int fill)
 {
     Arena *a = arena_new();
-    const int end = stmt_end(l, fill), loop = fill - 1, depth = l->stmt[loop].depth;
+    const int end = stmt_end(l->stmt, fill), loop = fill - 1, depth = l->stmt[loop].depth;
     FillBody all = {NEWN(a, Stmt, end - fill), end - fill - 1};
     memcpy(all.stmt, &l->stmt[fill + 1], (size_t)all.n * sizeof *all.stmt);
     stmt_remove(l, fill, end + 1 - fill);
     Stmt *out = NEWN(a, Stmt, 2 * all.n + 8);
     const Stmt commit = {.kind = STMT_COMMIT, .depth = depth + 1};
-    int at = fill, last = stmt_end(l, loop);
+    int at = fill, last = stmt_end(l->stmt, loop);
     while (at < last && !l->stmt[at].kept)
         at++;
     const bool kept = at < last;

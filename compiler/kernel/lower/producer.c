@@ -39,14 +39,14 @@ static int loader(const Tile *t, const Stmt *body, int n, int depth, Stmt *out)
 static void produce(Linear *l, const SumLoops *p, int fill)
 {
     Arena *a = arena_new();
-    const int end = stmt_end(l, fill), loop = fill - 1, depth = l->stmt[p->loop].depth,
+    const int end = stmt_end(l->stmt, fill), loop = fill - 1, depth = l->stmt[p->loop].depth,
               n = end - fill - 1;
     Node *r = l->tile->ahead_of;
     Stmt *body = NEWN(a, Stmt, n + 1), *out = NEWN(a, Stmt, n + 8);
     memcpy(body, &l->stmt[fill + 1], (size_t)n * sizeof *body);
     stmt_insert(l, p->behind, &(Stmt){.kind = STMT_RELEASE, .depth = depth}, 1);
     const Stmt release = {.kind = STMT_RELEASE, .node = r, .depth = l->stmt[loop].depth + 1};
-    stmt_insert(l, stmt_end(l, loop), &release, 1);
+    stmt_insert(l, stmt_end(l->stmt, loop), &release, 1);
     l->stmt[fill] = release;
     l->stmt[fill].kind = STMT_FILLED;
     stmt_remove(l, fill + 1, end - fill);

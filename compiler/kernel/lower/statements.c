@@ -23,11 +23,11 @@ bool stmt_opens(const Stmt *s)
            s->kind == STMT_FILL;
 }
 
-int stmt_end(const Linear *l, int at)
+int stmt_end(const Stmt *s, int at)
 {
     int open = 0;
     do {
-        open += stmt_opens(&l->stmt[at]) - (l->stmt[at].kind == STMT_END);
+        open += stmt_opens(&s[at]) - (s[at].kind == STMT_END);
         at++;
     } while (open);
     return at - 1;
@@ -69,7 +69,7 @@ bool sum_loops(const Linear *l, int from, SumLoops *p)
         const int at = n ? loop_around(l, i, loop[0]) : -1;
         if (at < 0)
             continue;
-        *p = (SumLoops){.first = at, .loop = at, .end = stmt_end(l, at)};
+        *p = (SumLoops){.first = at, .loop = at, .end = stmt_end(l->stmt, at)};
         while (p->first &&
                (l->stmt[p->first - 1].kind == STMT_ACC || l->stmt[p->first - 1].kind == STMT_KEEP))
             p->first--;
