@@ -29,20 +29,14 @@ typedef struct {
     int (*attribute)(int *value, int which, int device);
 } CudaDriver;
 
-static bool find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static bool driver_open(CudaDriver *c)
 {
     void *library =
         dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* stays open: it likes no other end */
-    return library && find(library, "cuInit", &c->init) &&
-           find(library, "cuDeviceGetCount", &c->count) && find(library, "cuDeviceGet", &c->get) &&
-           find(library, "cuDeviceGetAttribute", &c->attribute);
+    return library && library_find(library, "cuInit", &c->init) &&
+           library_find(library, "cuDeviceGetCount", &c->count) &&
+           library_find(library, "cuDeviceGet", &c->get) &&
+           library_find(library, "cuDeviceGetAttribute", &c->attribute);
 }
 
 bool cuda_device(CudaDevice *d)

@@ -32,13 +32,6 @@ typedef struct {
     int (*destroy)(void **program);
 } Nvrtc;
 
-static bool find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 /* The library stays open: it is of a hundred megabytes, and there is no use in loading it twice. */
 static bool nvrtc_open(Nvrtc *v)
 {
@@ -48,18 +41,18 @@ static bool nvrtc_open(Nvrtc *v)
     void *library = told && *told ? dlopen(told, RTLD_NOW | RTLD_LOCAL) : NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !library && !(told && *told); i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library && find(library, "nvrtcVersion", &v->version) &&
-           find(library, "nvrtcGetNumSupportedArchs", &v->num_archs) &&
-           find(library, "nvrtcGetSupportedArchs", &v->archs) &&
-           find(library, "nvrtcCreateProgram", &v->create) &&
-           find(library, "nvrtcCompileProgram", &v->compile) &&
-           find(library, "nvrtcGetProgramLogSize", &v->log_size) &&
-           find(library, "nvrtcGetProgramLog", &v->log) &&
-           find(library, "nvrtcGetPTXSize", &v->ptx_size) &&
-           find(library, "nvrtcGetPTX", &v->ptx) &&
-           find(library, "nvrtcGetCUBINSize", &v->cubin_size) &&
-           find(library, "nvrtcGetCUBIN", &v->cubin) &&
-           find(library, "nvrtcDestroyProgram", &v->destroy);
+    return library && library_find(library, "nvrtcVersion", &v->version) &&
+           library_find(library, "nvrtcGetNumSupportedArchs", &v->num_archs) &&
+           library_find(library, "nvrtcGetSupportedArchs", &v->archs) &&
+           library_find(library, "nvrtcCreateProgram", &v->create) &&
+           library_find(library, "nvrtcCompileProgram", &v->compile) &&
+           library_find(library, "nvrtcGetProgramLogSize", &v->log_size) &&
+           library_find(library, "nvrtcGetProgramLog", &v->log) &&
+           library_find(library, "nvrtcGetPTXSize", &v->ptx_size) &&
+           library_find(library, "nvrtcGetPTX", &v->ptx) &&
+           library_find(library, "nvrtcGetCUBINSize", &v->cubin_size) &&
+           library_find(library, "nvrtcGetCUBIN", &v->cubin) &&
+           library_find(library, "nvrtcDestroyProgram", &v->destroy);
 }
 
 static int oldest_arch(const Nvrtc *v)

@@ -1,4 +1,5 @@
 /* targets.c - the list, and finding one by name. */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "targets.h"
@@ -92,4 +93,11 @@ const char *target_make(Target *t, Arena *a, const char *name, ingot_status *sta
     if (!why)
         *status = INGOT_OK;
     return why;
+}
+
+bool library_find(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
 }

@@ -110,6 +110,9 @@ const char *machine_name(int i);
 /* All of them, ended by NULL. */
 extern const Target *const targets[];
 
+/* targets.c: a function of a library that was opened by dlopen(), as a pointer to it; false: it has
+ * none of that name. */
+bool library_find(void *library, const char *name, void *function);
 /* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", to PTX for those since "compute_75", or else
  * for any GPU. */
 CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine, bool flush);
