@@ -31,6 +31,7 @@ from pathlib import Path
 
 try:
     import models
+    import tuning
     from run import Wrong, call, fingerprint, main
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -78,33 +79,8 @@ def model_file(work):
     return file
 
 
-def tune(ingot, work, *flags, good=(0,), **more):
-    env = os.environ | STEPS | {"INGOT_CACHE": str(work / "cache")} | more
-    done = subprocess.run(
-        [
-            str(c)
-            for c in (
-                ingot,
-                "tune",
-                model_file(work),
-                *TARGET,
-                "--database",
-                work / "tune.db",
-                *flags,
-            )
-        ],
-        text=True,
-        capture_output=True,
-        env=env,
-    )
-    if "without SQLite" in done.stderr:
-        print("skipped: no SQLite")
-        sys.exit(77)
-    if done.returncode not in good:
-        raise Wrong(
-            f"tune {' '.join(map(str, flags))}: status {done.returncode}\n{done.stdout}{done.stderr}"
-        )
-    return done.stdout + done.stderr
+def tune(ingot, work, *flags, **more):
+    return tuning.tune(ingot, work, *TARGET, *flags, model=model_file(work), **more)
 
 
 def groups(folder):
