@@ -16,6 +16,7 @@ typedef struct {
     Arena *a;
     Map name; /* node id + 1 -> text */
     int nname;
+    bool flat; /* addresses are: what is behind them says more of an access */
 } Printer;
 
 static const char *name_of(const Printer *p, Node *n)
@@ -109,14 +110,16 @@ static void put_where(Printer *p, Node *test, Node *yes, Node *no, int around)
 
 static void put_load(Printer *p, Node *n, int around)
 {
+    if (p->flat && is_rows(n))
+        sb_printf(p->sb, "%lld rows of ", (long long)n->src[3]->arg.i);
     if (is_yes(n->src[1])) {
-        put_access(p, n->src[0], n->src + 2, (int)n->nsrc - 2);
+        put_access(p, n->src[0], n->src + 2, p->flat ? 1 : (int)n->nsrc - 2);
         return;
     }
     sb_puts(p->sb, around > WEAKEST ? "(" : "");
     put_expr(p, n->src[1], TEST);
     sb_puts(p->sb, " ? ");
-    put_access(p, n->src[0], n->src + 2, (int)n->nsrc - 2);
+    put_access(p, n->src[0], n->src + 2, p->flat ? 1 : (int)n->nsrc - 2);
     sb_puts(p->sb, around > WEAKEST ? " : 0)" : " : 0");
 }
 
@@ -169,7 +172,10 @@ static void put_whole(Printer *p, Node *n, int around)
         break;
     case OP_BITCAST: sb_printf(p->sb, "bits_%s", dtype_info[n->dtype].name); break;
     case OP_BUFFER: sb_printf(p->sb, "box of a%lld", (long long)n->arg.i); return;
-    case OP_PROJ: sb_printf(p->sb, "element %lld of ", (long long)n->arg.i); break;
+    case OP_PROJ:
+        sb_printf(p->sb, "%s %lld of ", n->src[0]->op == OP_LOAD ? "row" : "element",
+                  (long long)n->arg.i);
+        break;
     default: sb_puts(p->sb, op_info[n->op].text); break;
     }
     sb_puts(p->sb, "(");
@@ -191,6 +197,10 @@ static void put_store(Printer *p, Node *s, int coords)
     put_access(p, s->src[0], s->src + 3, coords);
     sb_puts(p->sb, " = ");
     put_expr(p, s->src[2], WEAKEST);
+    if (p->flat && s->nsrc > 4 && store_chunk(s) == 1) { /* of lanes, with those of the first */
+        sb_puts(p->sb, ", ");
+        put_expr(p, s->src[4], WEAKEST);
+    }
     if (!is_yes(s->src[1])) {
         sb_puts(p->sb, "  if ");
         put_expr(p, s->src[1], WEAKEST);
@@ -422,16 +432,35 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     sb_puts(p->sb, "\n");
 }
 
+/* What fills the places that stores read, before these have statements of their own. */
+static void put_fills(Printer *p, int nstore, Node *const *store)
+{
+    int n;
+    Node **order = graph_toposort(p->a, nstore, store, &n);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; order[i]->op == OP_END && j < end_stores(order[i]); j++) {
+            Node *s = order[i]->src[j];
+            sb_puts(p->sb, "fill ");
+            put_store(p, s, p->flat ? 1 : (int)s->nsrc - 3);
+            sb_puts(p->sb, "\n");
+        }
+}
+
 static void put_statements(StrBuf *sb, const Lowered *l)
 {
-    Printer p = {.sb = sb, .k = l->tiles.k, .a = arena_new()};
+    Printer p = {.sb = sb, .k = l->tiles.k, .a = arena_new(), .flat = true};
     for (int i = 0; i < l->tiles.n; i++) {
         map_free(&p.name);
         p.name = (Map){0};
         p.nname = 0;
         tile_names(&p, &l->tiles.tile[i]);
-        for (int j = 0; j < l->linear[i].n; j++)
-            put_statement(&p, &l->linear[i], &l->linear[i].stmt[j]);
+        const Linear *s = &l->linear[i];
+        Node **store = NEWN(p.a, Node *, s->n + 1);
+        for (int j = 0; j < s->n; j++)
+            store[j] = s->stmt[j].node;
+        put_fills(&p, s->named ? 0 : s->n, store);
+        for (int j = 0; j < s->n; j++)
+            put_statement(&p, s, &s->stmt[j]);
     }
     map_free(&p.name);
     arena_free(p.a);
@@ -449,6 +478,7 @@ static void put_stores(StrBuf *sb, const Tiles *tiles)
     for (int i = 0; i < tiles->n; i++) {
         const Tile *t = &tiles->tile[i];
         tile_names(&p, t);
+        put_fills(&p, t->nstore, t->store);
         for (int j = 0; j < t->nstore; j++) {
             put_store(&p, t->store[j], (int)t->store[j]->nsrc - 3);
             sb_puts(sb, "\n");
@@ -463,12 +493,12 @@ void kernel_after(StrBuf *sb, const Kernel *k, bool gpu, int pass)
     Lowered *l = lower_kernel(k, gpu, pass);
     sb_printf(sb, "%s after %s%s\n", k->name, lower_pass[pass].name,
               l->changed[pass] ? "" : ", which had nothing to do");
-    if (l->linear)
-        put_statements(sb, l);
-    else {
+    if (pass < lower_pass_find("linearize"))
         put_nests(sb, &l->tiles);
+    if (pass < lower_pass_find("flatten"))
         put_stores(sb, &l->tiles);
-    }
+    else
+        put_statements(sb, l);
     sb_puts(sb, "\n");
     lowered_free(l);
 }

@@ -97,8 +97,8 @@ static int64_t panel_of(const Kernel *k, const View *v, Node *range)
 }
 
 /* What is written along one axis and read along another: vectors of the former and as many copies
- * along the latter are a square whose rows are loaded and transposed in registers (rows.c).  Gives
- * the number of places, 0: it is not so. */
+ * along the latter are a square whose rows are loaded and transposed in registers (join_loads.c).
+ * Gives the number of places, 0: it is not so. */
 static int rows_opts(Arena *a, Nest *nest, const View *v, LoopPlace *place, int n)
 {
     const Kernel *k = nest->k;

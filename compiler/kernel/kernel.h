@@ -58,7 +58,7 @@ int lanes_most(const Kernel *, Node *range, const Target *);
 /* lanes.c: does a coordinate advance by as much from each lane to the next, within 32 bits? */
 bool lane_ramp(Context *, Node *e, Node *range, int64_t *step);
 
-/* interleave.c: the axis of two elements that lie between those of range as the store writes them,
+/* join_stores.c: the axis of two elements that lie between those of range as the store writes them,
  * or NULL. */
 Node *interleaved(const Kernel *, Node *store, Node *range);
 /* dot.c: of every sum that DOT can take by fours the longest such axis; gives how many. */

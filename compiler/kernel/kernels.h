@@ -175,7 +175,7 @@ struct Kernel {
     struct Lowered *lowered; /* its statements, once they were asked for (lowered.h), or NULL */
 };
 
-/* address.c: the roots with every coordinate tuple replaced by one offset in elements. */
+/* flatten.c: the roots with every coordinate tuple replaced by one offset in elements. */
 void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node **flat);
 /* lanes.c: how a value of this type is held in a lane, "f32" or "i32"; NULL: it cannot be. */
 const char *lane_type(ingot_dtype);

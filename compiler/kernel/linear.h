@@ -16,10 +16,12 @@
  *       a0[v0 + lane] = max(s1, 0)         STMT_STORE, of the form STORE_LANES
  *     end                                  STMT_END
  *
- * (`ingot inspect --dump linearize` prints it so.)  Two kinds of nodes are spelled in several ways:
- * a REDUCE may be a loop with an accumulator or one operation, and a STORE one element or many.
- * Which of these it is follows from the ranges of the tile that it goes over; reduce_form() and
- * store_form() are the two places that look, and a statement says it of itself. */
+ * (`ingot inspect --dump linearize` prints it so.)  The list begins as the stores alone, which
+ * passes change before the loops are opened and values get names (lower/passes.h).  Two kinds of
+ * nodes are spelled in several ways: a REDUCE may be a loop with an accumulator or one operation,
+ * and a STORE one element or many. Which of these it is follows from the ranges of the tile that it
+ * goes over; reduce_form() and store_form() are the two places that look, and a statement says it
+ * of itself. */
 #ifndef LINEAR_H
 #define LINEAR_H
 
@@ -76,7 +78,7 @@ typedef enum {
 typedef enum {
     STORE_ONE,       /* an element */
     STORE_LANES,     /* those of all lanes */
-    STORE_TWO_LANES, /* those of two vectors in turn: src[4] is the other one (interleave.c) */
+    STORE_TWO_LANES, /* those of two vectors in turn: src[4] is the other one (join_stores.c) */
     STORE_FRAGMENT,  /* a unit's sums, of a tile */
     STORE_CHUNK,     /* neighbours of a buffer, into a place (store_chunk()) */
     STORE_BOX        /* a box of a buffer, into a place (box_of()) */
@@ -84,7 +86,7 @@ typedef enum {
 typedef struct {
     StmtKind kind;
     ReduceForm reduce; /* of an ACC, an UPDATE and a JOIN */
-    StoreForm store;   /* of a STORE */
+    StoreForm store;   /* of a STORE, from linearize() on */
     Node *node;
     int depth;
     /* Where a matrix unit computes: of a LET, ACC or STORE of a fragment the tile that it is in; of
@@ -122,11 +124,8 @@ typedef struct {
     bool wide; /* some coordinate needs 64 bits */
 } Linear;
 
-/* pair_stores.c: whether b is the element behind a, and both can be stored together; such stores
- * one after the other. */
+/* pair_stores.c: whether b is the element behind a, and both can be stored together. */
 bool are_neighbours(Context *, const Node *a, const Node *b);
-void pair_stores(Linear *, const Kernel *);
-void linearize(Linear *, const Kernel *, const Tile *);
 /* What is loaded from or stored to: a place also once it is filled. */
 static inline const Node *linear_buffer(const Node *access)
 {
@@ -138,6 +137,9 @@ bool linear_may_be_empty(const Node *range);
 /* Does a load (of flat addresses) of `count` neighbours lie in its buffer wherever the counters
  * that it moves with have values? False: not proved. */
 bool linear_is_within(const Kernel *, const Tile *, const Node *load, int64_t count);
+/* stores_verify.c: of the stores that there are before linearize(), each is what its tile and the
+ * passes so far make possible; NULL, or what is wrong, with statement *at. */
+const char *stores_verify(Arena *, const Linear *, const Kernel *, int *at);
 /* linear_verify.c: no load stands outside of a loop that may have no iteration, of which it has not
  * been proved that it may; NULL, or what is wrong, with statement *at. */
 const char *linear_verify(Arena *, const Linear *, const Kernel *, int *at);
@@ -149,7 +151,7 @@ static inline Bound tile_bound(const Tile *t, const Node *range)
     return BOUND_NOT;
 }
 
-/* A load of rows (rows.c), whose vectors are its PROJs. */
+/* A load of rows (join_loads.c), whose vectors are its PROJs. */
 static inline bool is_rows(const Node *n)
 {
     return n->op == OP_LOAD && n->nsrc == 4;

@@ -1,8 +1,8 @@
 /* lowered.h - a kernel as it is written: loop nests, and the statements of each. Made once and
  * kept.
  *
- *     Kernel, opts --nest_lower()--> loop nests --decompose()--> --linearize()--> statements
- *                  --passes--> statements as they are written
+ *     Kernel, opts --nest_lower()--> loop nests --decompose()--> --flatten()--> stores
+ *                  --passes--> --linearize()--> statements --passes--> those that are written
  *
  * Who asks for it?  The renderer writes the statements, the interpreter runs them, the check runs
  * some, the estimate counts them, reports print them, and a GPU's launch takes its groups and boxes
@@ -20,7 +20,7 @@
 
 #include "linear.h"
 
-enum { LOWER_PASSES = 9 };
+enum { LOWER_PASSES = 14 };
 typedef struct Lowered Lowered;
 struct Lowered {
     Tiles tiles;
@@ -38,8 +38,10 @@ struct Lowered {
  * lower/passes.h has what those from statements to statements are about, and each its own file. */
 typedef struct {
     const char *name, *makes;
-    void (*run)(Lowered *);                       /* of a whole kernel, or NULL: */
-    void (*statements)(Linear *, const Kernel *); /* of each loop nest; NULL: none is left to do */
+    /* Of a kernel's loop nests, or of the statements of each; false: there was nothing to do.  The
+     * first has neither: it makes the loop nests. */
+    bool (*nests)(const Tiles *, bool gpu);
+    bool (*statements)(Linear *, const Kernel *);
 } LowerPass;
 extern const LowerPass lower_pass[LOWER_PASSES];
 /* The pass of that name, or -1. */

@@ -302,7 +302,7 @@ bool tile_streams(const Tile *);
 void tiles_free(Tiles *);
 /* decompose.c: conversions become single nodes where the target has one function or instruction:
  * cast(clamp(round(x) + z)) becomes QUANTIZE. */
-void decompose(const Tiles *, bool gpu);
+bool decompose(const Tiles *, bool gpu);
 /* Where argument `arg` of a lowered kernel lies in the memory of its places, in bytes: each begins
  * a line of cache. Of the number of its arguments: all bytes. narg: of the kernel itself. */
 int64_t place_offset(const Kernel *, int narg, int arg);
@@ -311,21 +311,8 @@ int64_t kernel_scratch(const Kernel *);
 /* Are so many bytes of places variables of the kernel? Then each thread has them once; else they
  * lie in the arena, once for each part. */
 bool places_are_local(int64_t bytes, const Target *);
-/* interleave.c: of a tile's stores, with flat addresses, each two that write every other element
- * become one, with a second value behind its address: y[2 q] = a, y[2 q + 1] = b store the vectors
- * a and b interleaved. Gives how many stores are left. */
-int join_stores(Context *, const Tile *, Node **store);
-/* rows.c: loads of lanes that lie apart (x[i, lane] of a row-major x[lane, i]) become, with those
- * of their neighbours, loads of rows that are transposed in registers. */
-void join_loads(Context *, const Tile *, int nstore, Node **store);
-/* first_lane.c: addresses of flat accesses as that of the first lane, and the way from there to the
- * others; roots: loads, stores. */
-void split_lanes(Arena *, const Kernel *, Node *lane, int nroot, Node **roots);
-/* copies.c: what fills the places of a GPU's matrix unit for later iterations gets its addresses as
- * a base, known before the loop, and the way from there, its gates as bits of one number; roots:
- * flat stores. */
-void split_copies(Arena *, const Kernel *, const Tile *, int nroot, Node **roots);
-/* Where that is done: */
+/* split_copies.c: does what fills places for later iterations have its addresses as a base, known
+ * before the loop, and the way from there? */
 static inline bool copies_apart(const Tc *u)
 {
     return u && u->lanes && u->products == 1;

@@ -1,6 +1,6 @@
 /* nest_check.c - does everything lie as the opts of a nest want it?  Asked once all of them are
  * known. */
-#include "linear.h"
+#include "lower/passes.h"
 #include "opt.h"
 
 /* Does each access move so, one by one?  (Of two that are interleaved, neither does.) */
@@ -35,9 +35,11 @@ static int strided_arg(const Tiles *tiles, Arena *a)
         const Tile *t = &tiles->tile[i];
         if ((!t->lane && !t->four) || each_contiguous(tiles->k, t, a))
             continue;
-        Node **flat = NEWN(a, Node *, t->nstore);
-        flatten_addresses(a, tiles->k, t->nstore, t->store, flat);
-        int n, nstore = join_stores(c, t, flat);
+        Linear l = {.arena = a, .tile = t};
+        (void)flatten(&l, tiles->k);
+        (void)join_stores(&l, tiles->k);
+        int n, nstore;
+        Node **flat = stores_of(&l, a, &nstore);
         Node **order = graph_toposort(a, nstore, flat, &n);
         for (int j = 0; j < n; j++) {
             if (order[j]->op != OP_LOAD && order[j]->op != OP_STORE)

@@ -13,10 +13,11 @@
  * Tile.share says how many of an item's sums a group stores. */
 #include "passes.h"
 
-void cluster_sums(Linear *l, const Kernel *k)
+bool cluster_sums(Linear *l, const Kernel *k)
 {
     (void)k;
     SumLoops p = {0};
+    const int n = l->n;
     while (l->tile->cluster && sum_loops(l, p.behind, &p)) {
         const int first = p.behind, depth = l->stmt[p.loop].depth;
         for (int i = p.loop; i < p.end; i++) {
@@ -32,4 +33,5 @@ void cluster_sums(Linear *l, const Kernel *k)
                     1);
         }
     }
+    return l->n > n;
 }

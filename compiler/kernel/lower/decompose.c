@@ -209,10 +209,12 @@ static void decompose_tile(Arena *a, const Kernel *k, bool gpu, Tile *tile)
         tile->store[i] = q.fresh[tile->store[i]->id];
 }
 
-void decompose(const Tiles *tiles, bool gpu)
+bool decompose(const Tiles *tiles, bool gpu)
 {
     Arena *a = arena_new();
+    const uint32_t n = tiles->k->c->nnode;
     for (int i = 0; i < tiles->n; i++)
         decompose_tile(a, tiles->k, gpu, &tiles->tile[i]);
     arena_free(a);
+    return tiles->k->c->nnode > n;
 }

@@ -60,16 +60,20 @@ static void keep_of_loops(Linear *l, const SumLoops *p)
     arena_free(a);
 }
 
-void keep_fragments(Linear *l, const Kernel *k)
+bool keep_fragments(Linear *l, const Kernel *k)
 {
     (void)k;
     SumLoops p = {0};
+    bool changed = false;
     while (sum_loops(l, p.behind, &p)) {
         int i = p.loop;
         while (l->stmt[i].kind != STMT_UPDATE || l->stmt[i].reduce != REDUCE_PRODUCTS)
             i++;
-        if (keeps_fragments(l, l->stmt[i].node))
+        if (keeps_fragments(l, l->stmt[i].node)) {
             keep_of_loops(l, &p);
+            changed = true;
+        }
         (void)sum_loops(l, p.first, &p);
     }
+    return changed;
 }

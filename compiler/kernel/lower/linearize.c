@@ -1,4 +1,4 @@
-/* linearize.c - a tile's expressions become a list of statements.
+/* linearize.c - stores become statements with loops around them, and values with names.
  *
  * Each node is placed in the outermost loop nest where everything it depends on is known: its
  * position is the set of ranges it depends on.  So loop invariants leave their loops by
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "linearize.h"
+#include "passes.h"
 
 enum { MAX_DOTS = 64 }; /* that UNROLL makes */
 
@@ -417,22 +418,19 @@ static int find_states(Lin *q, Node **out, int max)
     return count;
 }
 
-/* The roots, and their nodes in order: of addresses in lanes what they have in common stands
- * without the lanes; what stands in a sum's loop is known before the sum, states' values before
- * both. Gives the number of the latter, which are first in *known. */
+/* The roots, and their nodes in order: what stands in a sum's loop is known before the sum, states'
+ * values before both. Gives the number of the latter, which are first in *known. */
 static int find_order(Lin *q, const Kernel *k, Node ***known)
 {
     enum { MAX_STATES = 512 };
     Linear *l = q->l;
     const Tile *tile = l->tile;
-    Node **stores = NEWN(l->arena, Node *, tile->nstore + tile->fused + 1 + MAX_PREFETCH);
-    flatten_addresses(l->arena, k, tile->nstore, tile->store, stores);
+    Node **stores = NEWN(l->arena, Node *, l->n + tile->fused + 1 + MAX_PREFETCH);
+    for (int i = 0; i < l->n; i++)
+        stores[i] = l->stmt[i].node;
     q->root = stores;
-    q->nroot = q->nstore = join_stores(k->c, tile, stores);
-    join_loads(k->c, tile, q->nstore, stores);
-    if (tile->lane && !tile->four && !tile->tc)
-        split_lanes(l->arena, k, tile->lane, q->nstore, stores);
-    split_copies(l->arena, k, tile, q->nstore, stores);
+    q->nroot = q->nstore = l->n;
+    l->n = 0;
     if (l->fused)
         stores[q->nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)
@@ -553,15 +551,15 @@ static void tell_nodes(const Lin *q)
     }
 }
 
-void linearize(Linear *l, const Kernel *k, const Tile *tile)
+bool linearize(Linear *l, const Kernel *k)
 {
     Lin q = {.c = k->c, .k = k, .l = l};
     Node **known;
-    l->tile = tile;
     fuse_extents(l, k->c);
     const int nstate = find_order(&q, k, &known);
     find_tables(&q, nstate, known);
     emit_tile(&q);
     tell_nodes(&q);
     map_free(&q.at);
+    return true;
 }

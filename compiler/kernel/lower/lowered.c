@@ -9,26 +9,15 @@
 
 /* ---- the passes ------------------------------------------------------------------------------ */
 
-static void decompose_all(Lowered *l)
-{
-    decompose(&l->tiles, l->gpu);
-}
-
-static void linearize_all(Lowered *l)
-{
-    const Tiles *t = &l->tiles;
-    Arena *a = t->k->c->arena;
-    l->linear = NEWN(a, Linear, t->n + 1);
-    for (int i = 0; i < t->n; i++) {
-        l->linear[i] = (Linear){.arena = a, .items = l->items};
-        linearize(&l->linear[i], t->k, &t->tile[i]);
-    }
-}
-
 const LowerPass lower_pass[LOWER_PASSES] = {
     {"nest_lower", "loop nests, of the opts", NULL, NULL},
-    {"decompose", "conversions as the target has them", decompose_all, NULL},
-    {"linearize", "statements", linearize_all, NULL},
+    {"decompose", "conversions as the target has them", decompose, NULL},
+    {"flatten", "statements: stores, with flat addresses", NULL, flatten},
+    {"join_stores", "lanes that are stored two apart", NULL, join_stores},
+    {"join_loads", "lanes that lie apart are rows, transposed in registers", NULL, join_loads},
+    {"split_lanes", "addresses of lanes as that of the first", NULL, split_lanes},
+    {"split_copies", "STAGE .. depth: addresses and gates of copies", NULL, split_copies},
+    {"linearize", "loops, and values with names", NULL, linearize},
     {"keep_fragments", "PREFETCH: products of what was loaded before", NULL, keep_fragments},
     {"pipeline_copies", "STAGE .. depth: copies ahead", NULL, pipeline_copies},
     {"producer", "STAGE .. move tma: an item that has boxes copied", NULL, producer},
@@ -62,43 +51,30 @@ static void know_nodes(Linear *l, uint32_t n)
 
 static void verify_statements(const Lowered *l, const char *after)
 {
-    for (int i = 0; INGOT_VERIFY && l->linear && i < l->tiles.n; i++) {
+    for (int i = 0; INGOT_VERIFY && i < l->tiles.n; i++) {
         int at;
         Arena *a = arena_new();
-        const char *wrong = linear_verify(a, &l->linear[i], l->tiles.k, &at);
+        const Linear *s = &l->linear[i];
+        const char *wrong =
+            s->named ? linear_verify(a, s, l->tiles.k, &at) : stores_verify(a, s, l->tiles.k, &at);
         if (wrong)
             BUG("%s, statement %d after %s: %s", l->tiles.k->name, at, after, wrong);
         arena_free(a);
     }
 }
 
-/* False: the pass had nothing to do. */
-static bool change_statements(Linear *l, const Kernel *k, const LowerPass *pass)
-{
-    Arena *a = arena_new();
-    const int n = l->n;
-    Stmt *was = NEWN(a, Stmt, n + 1);
-    memcpy(was, l->stmt, (size_t)n * sizeof *was);
-    pass->statements(l, k);
-    bool changed = l->n != n;
-    for (int i = 0; i < n && !changed; i++)
-        changed = l->stmt[i].node != was[i].node || l->stmt[i].kept != was[i].kept;
-    if (k->c->nnode > l->nknown)
-        know_nodes(l, k->c->nnode);
-    arena_free(a);
-    return changed;
-}
-
 static void run_next(Lowered *l)
 {
     const LowerPass *pass = &lower_pass[l->passed];
-    bool *changed = &l->changed[l->passed++];
-    const uint32_t nnode = l->tiles.k->c->nnode;
-    if (pass->run)
-        pass->run(l);
-    *changed = l->tiles.k->c->nnode > nnode || pass->run == linearize_all;
-    for (int i = 0; pass->statements && i < l->tiles.n; i++)
-        *changed |= change_statements(&l->linear[i], l->tiles.k, pass);
+    const Kernel *k = l->tiles.k;
+    bool changed = pass->nests && pass->nests(&l->tiles, l->gpu);
+    for (int i = 0; pass->statements && i < l->tiles.n; i++) {
+        Linear *s = &l->linear[i];
+        changed |= pass->statements(s, k);
+        if (s->named && k->c->nnode > s->nknown)
+            know_nodes(s, k->c->nnode);
+    }
+    l->changed[l->passed++] = changed;
     verify_statements(l, pass->name);
 }
 
@@ -112,7 +88,11 @@ static Lowered *lower_begin(Tiles tiles, int narg, bool gpu)
                    .gpu = gpu,
                    .items = gpu && !tiles.k->serial,
                    .passed = 1,
-                   .changed = {true}};
+                   .changed = {true},
+                   .linear = NEWN(tiles.k->c->arena, Linear, tiles.n + 1)};
+    for (int i = 0; i < tiles.n; i++)
+        l->linear[i] =
+            (Linear){.arena = tiles.k->c->arena, .tile = &l->tiles.tile[i], .items = l->items};
     return l;
 }
 

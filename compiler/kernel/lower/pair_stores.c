@@ -1,8 +1,7 @@
 /* pair_stores.c - neighbours that an item of a matrix unit has beside each other are stored one
  * after the other, so that they can be stored together: what the second one is made of stands
  * before the first. */
-#include "kernel.h"
-#include "linear.h"
+#include "passes.h"
 
 bool are_neighbours(Context *c, const Node *a, const Node *b)
 {
@@ -29,9 +28,10 @@ static bool reads(const Linear *l, const Node *n, const Node *buffer, bool top)
     return false;
 }
 
-void pair_stores(Linear *l, const Kernel *k)
+bool pair_stores(Linear *l, const Kernel *k)
 {
     const Tc *unit = l->tile->tc;
+    bool changed = false;
     for (int i = 0; i < l->n && unit && unit->lanes; i++) {
         const Stmt first = l->stmt[i];
         int j = i + 1;
@@ -47,5 +47,7 @@ void pair_stores(Linear *l, const Kernel *k)
             l->stmt[m] = l->stmt[m + 1];
         l->stmt[j - 1] = first;
         i = j;
+        changed = true;
     }
+    return changed;
 }

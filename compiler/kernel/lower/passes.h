@@ -1,8 +1,17 @@
 /* passes.h - what the passes from statements to statements share (lowered.h lists them).
  *
- * linearize() says what a kernel computes, in the order in which one item could do it.  What a
- * GPU's matrix units want besides is done to these statements, a pass each.  For a sum of products
- * whose operands are staged:
+ * The first statements of a loop nest are its stores alone, one behind the other; what they store
+ * are expressions, and the loops around them are the tile's.  What is to be loaded, stored and
+ * addressed otherwise is changed there, where nothing has a name yet.  Of y[j, i] = x[i, j] in four
+ * lanes along i, and four copies along j:
+ *
+ *     flatten      a0[lane] = a1[4 lane]          join_loads   a0[lane] = row 0 of a1[4 lane]
+ *                  a0[lane + 4] = a1[4 lane + 1]               a0[lane + 4] = row 1 of a1[4 lane]
+ *                  ..                                          ..
+ *
+ * linearize() opens the loops, and gives names to values: it says what a kernel computes, in the
+ * order in which one item could do it.  What a GPU's matrix units want besides is done to these
+ * statements, a pass each.  For a sum of products whose operands are staged:
  *
  *     s = 0                                  s = 0
  *     loop r                                 barrier
@@ -30,6 +39,11 @@
 /* n statements stand before statement `at` from now on; n of them are gone. */
 void stmt_insert(Linear *, int at, const Stmt *, int n);
 void stmt_remove(Linear *, int at, int n);
+/* Before linearize(): the stores; these are all of them; each load and store of theirs becomes what
+ * `change` makes of it, false: nothing was changed. */
+Node **stores_of(const Linear *, Arena *, int *n);
+void set_stores(Linear *, int n, Node *const *store);
+bool change_accesses(Linear *, Context *, Node *(*change)(Context *, const Tile *, Node *));
 /* What is ended by a STMT_END; the END of such a statement, or another statement itself. */
 bool stmt_opens(const Stmt *);
 int stmt_end(const Stmt *, int at);
@@ -51,12 +65,28 @@ bool sum_loops(const Linear *, int from, SumLoops *);
  * kernel before has to be done? */
 bool *depends_on_earlier(Arena *, const Linear *, const Kernel *);
 
-/* ---- the passes, in their order -------------------------------------------------------------- */
+/* ---- the passes, in their order: has it changed anything? ------------------------------------ */
 
-void keep_fragments(Linear *, const Kernel *);
-void pipeline_copies(Linear *, const Kernel *);
-void producer(Linear *, const Kernel *);
-void cluster_sums(Linear *, const Kernel *);
-void trigger(Linear *, const Kernel *);
+/* The tile's stores, with flat addresses. */
+bool flatten(Linear *, const Kernel *);
+/* Each two stores that write every other element become one, with a second value behind its
+ * address: y[2 q] = a, y[2 q + 1] = b store the vectors a and b interleaved. */
+bool join_stores(Linear *, const Kernel *);
+/* Loads of lanes that lie apart (x[i, lane] of a row-major x[lane, i]) become, with those of their
+ * neighbours, loads of rows that are transposed in registers. */
+bool join_loads(Linear *, const Kernel *);
+/* Addresses become that of the first lane, and the way from there to the others. */
+bool split_lanes(Linear *, const Kernel *);
+/* What fills the places of a GPU's matrix unit for later iterations gets its addresses as a base,
+ * known before the loop, and the way from there, its gates as bits of one number. */
+bool split_copies(Linear *, const Kernel *);
+bool linearize(Linear *, const Kernel *);
+bool keep_fragments(Linear *, const Kernel *);
+bool pipeline_copies(Linear *, const Kernel *);
+bool producer(Linear *, const Kernel *);
+bool cluster_sums(Linear *, const Kernel *);
+bool trigger(Linear *, const Kernel *);
+/* Neighbours that can be stored together (are_neighbours()) stand one after the other. */
+bool pair_stores(Linear *, const Kernel *);
 
 #endif

@@ -165,9 +165,13 @@ static void pipeline_fill(Linear *l, const Kernel *k, int fill)
     arena_free(a);
 }
 
-void pipeline_copies(Linear *l, const Kernel *k)
+bool pipeline_copies(Linear *l, const Kernel *k)
 {
+    bool changed = false;
     for (int i = 0; i < l->n && !l->tile->box; i++)
-        if (l->stmt[i].kind == STMT_FILL)
+        if (l->stmt[i].kind == STMT_FILL) {
             pipeline_fill(l, k, i);
+            changed = true;
+        }
+    return changed;
 }

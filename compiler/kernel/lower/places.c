@@ -197,7 +197,7 @@ static Node *fill_range(Lower *q, Piece *p, int stage, int axis, int64_t size)
 }
 
 /* Lanes that do not lie side by side, of a loop that does: blocks of it, as many neighbours as
- * there are lanes, are loaded as rows and transposed in registers (rows.c).  Gives the loop's
+ * there are lanes, are loaded as rows and transposed in registers (join_loads.c).  Gives the loop's
  * range, or NULL: element by element. */
 static Node *neighbours_of(Lower *q, const Piece *p, Node *load, const int *leaf, int n)
 {

@@ -54,10 +54,11 @@ static void produce(Linear *l, const SumLoops *p, int fill)
     arena_free(a);
 }
 
-void producer(Linear *l, const Kernel *k)
+bool producer(Linear *l, const Kernel *k)
 {
     (void)k;
     SumLoops p = {0};
+    bool changed = false;
     while (l->tile->box && sum_loops(l, p.behind, &p)) {
         int fill = p.loop;
         while (fill < p.end && l->stmt[fill].kind != STMT_FILL)
@@ -65,6 +66,8 @@ void producer(Linear *l, const Kernel *k)
         if (fill < p.end) {
             produce(l, &p, fill);
             p.behind = 0;
+            changed = true;
         }
     }
+    return changed;
 }

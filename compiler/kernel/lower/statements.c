@@ -17,6 +17,45 @@ void stmt_remove(Linear *l, int at, int n)
     memmove(&l->stmt[at], &l->stmt[at + n], (size_t)(l->n - at) * sizeof *l->stmt);
 }
 
+Node **stores_of(const Linear *l, Arena *a, int *n)
+{
+    Node **store = NEWN(a, Node *, l->n + 1);
+    *n = 0;
+    for (int i = 0; i < l->n; i++)
+        if (l->stmt[i].kind == STMT_STORE)
+            store[(*n)++] = l->stmt[i].node;
+    return store;
+}
+
+void set_stores(Linear *l, int n, Node *const *store)
+{
+    l->n = 0;
+    for (int i = 0; i < n; i++) {
+        const Stmt s = {.kind = STMT_STORE, .node = store[i]};
+        vec_push(l->arena, l->stmt, l->n, s);
+    }
+}
+
+bool change_accesses(Linear *l, Context *c, Node *(*change)(Context *, const Tile *, Node *))
+{
+    Arena *a = arena_new();
+    bool changed = false;
+    int n, nstore;
+    Node **store = stores_of(l, a, &nstore), **order = graph_toposort(a, nstore, store, &n),
+         **now = NEWN(a, Node *, c->nnode);
+    for (int i = 0; i < n; i++) {
+        Node *x = node_rebuilt(c, order[i], now);
+        now[order[i]->id] = x->op == OP_LOAD || x->op == OP_STORE ? change(c, l->tile, x) : x;
+    }
+    for (int i = 0; i < nstore; i++) {
+        changed |= now[store[i]->id] != store[i];
+        store[i] = now[store[i]->id];
+    }
+    set_stores(l, nstore, store);
+    arena_free(a);
+    return changed;
+}
+
 bool stmt_opens(const Stmt *s)
 {
     return s->kind == STMT_LOOP || s->kind == STMT_PARTS || s->kind == STMT_LOADER ||

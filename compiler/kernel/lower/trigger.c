@@ -29,10 +29,10 @@ static int first_access(const Linear *l, const bool *depends)
     return first;
 }
 
-void trigger(Linear *l, const Kernel *k)
+bool trigger(Linear *l, const Kernel *k)
 {
     if (!l->items)
-        return;
+        return false;
     SumLoops p = {0};
     while (l->tile->trigger == TRIGGER_SUMMED && l->tile->ahead && sum_loops(l, p.behind, &p)) {
         stmt_insert(l, p.behind, &(Stmt){.kind = STMT_NEXT, .depth = l->stmt[p.loop].depth}, 1);
@@ -43,4 +43,5 @@ void trigger(Linear *l, const Kernel *k)
     arena_free(a);
     const Stmt begin[] = {{.kind = STMT_DEPEND}, {.kind = STMT_NEXT}};
     stmt_insert(l, at, begin, 1 + (l->tile->trigger == TRIGGER_WAITED));
+    return true;
 }

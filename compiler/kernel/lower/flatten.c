@@ -1,7 +1,12 @@
-/* address.c - logical coordinates become storage offsets, through each buffer's layout.  Done
- * before linearising, so that the simplifier sees whole addresses and what it removes is not
- * given a name. */
-#include "target.h"
+/* flatten.c - logical coordinates become storage offsets, through each buffer's layout, and a loop
+ * nest's stores its first statements.
+ *
+ *     a0[i0.o, i1.o*16 + lane] = f32(a1[i0.o, i1.o*16 + lane])
+ *         -> a0[i0.o*640 + i1.o*16 + lane] = f32(a1[i0.o*640 + i1.o*16 + lane])
+ *
+ * So the simplifier sees whole addresses before anything gets a name.  linearize() opens the loops
+ * around these stores; the passes between the two change what is stored. */
+#include "passes.h"
 
 static Node *flat(Context *c, const Kernel *k, Node *n, Node *const *now)
 {
@@ -29,4 +34,13 @@ void flatten_addresses(Arena *a, const Kernel *k, int nroot, Node *const *roots,
     }
     for (int i = 0; i < nroot; i++)
         out[i] = now[roots[i]->id];
+}
+
+bool flatten(Linear *l, const Kernel *k)
+{
+    const Tile *t = l->tile;
+    Node **store = NEWN(l->arena, Node *, t->nstore + 1);
+    flatten_addresses(l->arena, k, t->nstore, t->store, store);
+    set_stores(l, t->nstore, store);
+    return true;
 }

@@ -1,17 +1,16 @@
-/* first_lane.c - the address of an access in lanes is that of its first lane, and how far the
+/* split_lanes.c - the address of an access in lanes is that of its first lane, and how far the
  * others are from it.
  *
  *     a2[(i*64 + lane) + r*4096 + 16]   ->   a2[((i*64 + r*4096) + 16) + lane]
  *
  * So what several accesses have in common stands without the lanes, where it gets a name like that
  * of any other access. */
-#include <string.h>
-
 #include "kernel.h"
-#include "nest.h"
+#include "passes.h"
 
-static Node *split_access(Context *c, Node *access, Node *lane)
+static Node *split_access(Context *c, const Tile *t, Node *access)
 {
+    Node *lane = t->lane;
     const int coord = first_coord(access);
     Node *at = access->src[coord], *zero = idx(c, 0), *part[2];
     int64_t step;
@@ -25,15 +24,8 @@ static Node *split_access(Context *c, Node *access, Node *lane)
                             node_make(c, OP_ADD, INGOT_INDEX, (Arg){0}, 2, part, 0, NULL));
 }
 
-void split_lanes(Arena *a, const Kernel *k, Node *lane, int nroot, Node **roots)
+bool split_lanes(Linear *l, const Kernel *k)
 {
-    Context *c = k->c;
-    int n;
-    Node **order = graph_toposort(a, nroot, roots, &n), **now = NEWN(a, Node *, c->nnode);
-    for (int i = 0; i < n; i++) {
-        Node *x = node_rebuilt(c, order[i], now);
-        now[order[i]->id] = x->op == OP_LOAD || x->op == OP_STORE ? split_access(c, x, lane) : x;
-    }
-    for (int i = 0; i < nroot; i++)
-        roots[i] = now[roots[i]->id];
+    const Tile *t = l->tile;
+    return t->lane && !t->four && !t->tc && change_accesses(l, k->c, split_access);
 }

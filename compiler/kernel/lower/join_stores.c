@@ -1,9 +1,13 @@
-/* interleave.c - lanes along an axis whose neighbours are stored two apart.
+/* join_stores.c - lanes along an axis whose neighbours are stored two apart.
+ *
+ *     a0[2 lane] = a
+ *     a0[2 lane + 1] = b     ->     a0[2 lane] = a, b
  *
  * The phases of a stride are written so: y[2 q + e].  Neither phase is contiguous, both together
  * are: with q in lanes and both e in one tile, the vectors of the two are interleaved on their way
  * to memory, and whole lines are written in the order that the reader wants. */
 #include "kernel.h"
+#include "passes.h"
 
 Node *interleaved(const Kernel *k, Node *store, Node *range)
 {
@@ -33,16 +37,19 @@ static bool one_behind(Context *c, const Node *a, const Node *b)
            idx_value(idx_sub(c, b->src[3], a->src[3]), &distance) && distance == 1;
 }
 
-int join_stores(Context *c, const Tile *t, Node **store)
+bool join_stores(Linear *l, const Kernel *k)
 {
-    int n = 0;
+    const Tile *t = l->tile;
+    Context *c = k->c;
+    int n = 0, nstore;
     if (!t->lane || t->part || t->ntail)
-        return t->nstore;
-    for (int i = 0; i < t->nstore; i++) {
+        return false;
+    Node **store = stores_of(l, l->arena, &nstore);
+    for (int i = 0; i < nstore; i++) {
         Node *a = store[i];
         if (!a || lane_stride(c, t, a) != 2)
             continue;
-        for (int j = 0; j < t->nstore; j++)
+        for (int j = 0; j < nstore; j++)
             if (one_behind(c, a, store[j])) {
                 Node *src[] = {a->src[0], a->src[1], a->src[2], a->src[3], store[j]->src[2]};
                 store[i] = node_make(c, OP_STORE, a->dtype, a->arg, 5, src, 0, NULL);
@@ -50,8 +57,9 @@ int join_stores(Context *c, const Tile *t, Node **store)
                 break;
             }
     }
-    for (int i = 0; i < t->nstore; i++)
+    for (int i = 0; i < nstore; i++)
         if (store[i])
             store[n++] = store[i];
-    return n;
+    set_stores(l, n, store);
+    return n < nstore;
 }

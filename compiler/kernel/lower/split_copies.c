@@ -1,5 +1,5 @@
-/* copies.c - the accesses of what fills a matrix unit's places for later iterations: addresses as a
- * base and the way from there, gates as bits.
+/* split_copies.c - the accesses of what fills a matrix unit's places for later iterations:
+ * addresses as a base and the way from there, gates as bits.
  *
  *     a1[m*128 + (ahead % 3)*128 + (ahead / 3)*3584 - 3712]
  *         -> (a1 + m*128)[(ahead % 3)*128 + (ahead / 3)*3584 - 3712]
@@ -16,10 +16,8 @@
  *
  * Where an item multiplies more than once its registers are all in use: there it stays as it is.
  * Requires flat addresses. */
-#include <string.h>
-
 #include "kernel.h"
-#include "nest.h"
+#include "passes.h"
 
 enum { BITS = 32, CONDITIONS = 8 };
 
@@ -140,19 +138,15 @@ static Node *test_bit(Context *c, const Tile *t, Node *load)
                             node_cast(c, node_alu2(c, OP_AND, INGOT_U32, bits, bit), INGOT_BOOL));
 }
 
-void split_copies(Arena *a, const Kernel *k, const Tile *t, int nroot, Node **roots)
+static Node *split_copy(Context *c, const Tile *t, Node *x)
 {
-    Context *c = k->c;
-    int n;
-    if (!copies_apart(t->tc) || !t->ahead || t->box)
-        return;
-    Node **order = graph_toposort(a, nroot, roots, &n), **now = NEWN(a, Node *, c->nnode);
-    for (int i = 0; i < n; i++) {
-        Node *x = node_rebuilt(c, order[i], now);
-        if (x->op == OP_LOAD && x->nsrc == 3 && x->src[0]->op == OP_BUFFER && in_fill(t, x->src[2]))
-            x = split_base(c, t, test_bit(c, t, x));
-        now[order[i]->id] = x;
-    }
-    for (int i = 0; i < nroot; i++)
-        roots[i] = now[roots[i]->id];
+    const bool copied =
+        x->op == OP_LOAD && x->nsrc == 3 && x->src[0]->op == OP_BUFFER && in_fill(t, x->src[2]);
+    return copied ? split_base(c, t, test_bit(c, t, x)) : x;
+}
+
+bool split_copies(Linear *l, const Kernel *k)
+{
+    const Tile *t = l->tile;
+    return copies_apart(t->tc) && t->ahead && !t->box && change_accesses(l, k->c, split_copy);
 }

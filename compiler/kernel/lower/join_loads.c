@@ -1,5 +1,5 @@
-/* rows.c - lanes that lie apart, of which the neighbours are loaded too: rows that are transposed
- * in registers.
+/* join_loads.c - lanes that lie apart, of which the neighbours are loaded too: rows that are
+ * transposed in registers.
  *
  *     y[j, i] = x[i, j], i in lanes, j by copies:
  *         x[i, j] x[i, j + 1] x[i, j + 2] ...   loads of lane 0
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "kernel.h"
+#include "passes.h"
 
 typedef struct {
     Node *load; /* NULL: taken */
@@ -70,21 +71,25 @@ static bool find_rows(Context *c, Arena *a, const Tile *t, Node *const *order, i
     return any;
 }
 
-void join_loads(Context *c, const Tile *t, int nstore, Node **store)
+bool join_loads(Linear *l, const Kernel *k)
 {
+    const Tile *t = l->tile;
+    Context *c = k->c;
     if (!t->lane || t->four)
-        return;
+        return false;
     Arena *a = arena_new();
-    int n;
-    Node **order = graph_toposort(a, nstore, store, &n), **by = NEWN(a, Node *, c->nnode);
-    if (find_rows(c, a, t, order, n, by)) {
-        for (int i = 0; i < n; i++) {
-            Node *from = order[i];
-            if (!by[from->id])
-                by[from->id] = node_rebuilt(c, from, by);
-        }
-        for (int i = 0; i < nstore; i++)
-            store[i] = by[store[i]->id];
+    int n, nstore;
+    Node **store = stores_of(l, a, &nstore), **order = graph_toposort(a, nstore, store, &n),
+         **by = NEWN(a, Node *, c->nnode);
+    const bool found = find_rows(c, a, t, order, n, by);
+    for (int i = 0; i < n && found; i++) {
+        Node *from = order[i];
+        if (!by[from->id])
+            by[from->id] = node_rebuilt(c, from, by);
     }
+    for (int i = 0; i < nstore && found; i++)
+        store[i] = by[store[i]->id];
+    set_stores(l, nstore, store);
     arena_free(a);
+    return found;
 }
