@@ -159,22 +159,28 @@ char *ingot_inspect_json(ingot_context *c, const ingot_options *options)
     return sb.data;
 }
 
-/* What can be dumped, in the order of the passes. */
-static const char *const dumps[] = {"graph", "plan", "kernels"};
-enum { DUMP_GRAPH, DUMP_PLAN, DUMP_KERNELS, DUMPS };
+enum { DUMP_GRAPH, DUMP_PLAN, DUMP_PASS, DUMP_KERNELS = DUMP_PASS + LOWER_PASSES };
+
+const char *dump_name(int i)
+{
+    return i == DUMP_GRAPH     ? "graph"
+           : i == DUMP_PLAN    ? "plan"
+           : i < DUMP_KERNELS  ? lower_pass[i - DUMP_PASS].name
+           : i == DUMP_KERNELS ? "kernels"
+                               : NULL;
+}
 
 static int dump_find(Context *c, const char *what)
 {
-    for (int i = 0; i < DUMPS; i++)
-        if (!strcmp(what, dumps[i]))
-            return i;
-    const int pass = lower_pass_find(what);
-    if (pass >= 0)
-        return DUMPS + pass;
     StrBuf known = {0};
-    for (int i = 0; i < LOWER_PASSES; i++)
-        sb_printf(&known, "%s, ", lower_pass[i].name);
-    option_wrong(c, "--dump '%.80s': choose graph, plan, %sor kernels", what, known.data);
+    for (int i = 0; dump_name(i); i++) {
+        if (!strcmp(what, dump_name(i))) {
+            sb_free(&known);
+            return i;
+        }
+        sb_printf(&known, "%s%s", i == DUMP_KERNELS ? " or " : i ? ", " : "", dump_name(i));
+    }
+    option_wrong(c, "--dump '%.80s': choose %s", what, known.data);
     sb_free(&known);
     return -1;
 }
@@ -201,11 +207,11 @@ char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pas
     Plan *p = t ? plan_saved(pipeline_plan(c, t, &o, &k), &o) : NULL;
     if (p && what == DUMP_PLAN)
         plan_print(&sb, p);
-    for (int i = 0; p && i < p->nkernel && what > DUMP_PLAN; i++) {
+    for (int i = 0; p && i < p->nkernel && what >= DUMP_PASS; i++) {
         if (what == DUMP_KERNELS)
             render_kernel(&sb, t, p->kernels[i], p->kernels[i]->name);
         else
-            kernel_after(&sb, p->kernels[i], t->gpu, what - DUMPS);
+            kernel_after(&sb, p->kernels[i], t->gpu, what - DUMP_PASS);
     }
     plan_free(p);
     arena_free(a);

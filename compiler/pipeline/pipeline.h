@@ -36,6 +36,12 @@ bool save_begin(Context *, OutFile *, const char *file, const char *text);
 bool save_end(Context *, OutFile *, const char *file, bool good);
 Plan *plan_saved(Plan *, const ingot_options *); /* where there is no bundle; or NULL */
 
+/* ---- compile.c ------------------------------------------------------------------------------- */
+
+/* What ingot_dump() knows, in order: the graph, the plan, each pass of lowering, kernels; NULL
+ * behind the last. */
+const char *dump_name(int i);
+
 /* ---- halves.c -------------------------------------------------------------------------------- */
 
 /* A bundle for a GPU and for C. */

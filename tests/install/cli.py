@@ -94,6 +94,7 @@ def main():
         check(bash("ingot", "com") == ["compile", "completion"], "bash: commands")
         check("--max-ram" in bash("ingot", "compile", "--m"), "bash: options")
         check(bash("ingot", "compile", "--weights", "b") == ["blob"], "bash: values")
+        check(bash("ingot", "inspect", "--dump", "join_l") == ["join_loads"], "bash: passes")
         check(
             "cortex-m4" in bash("ingot", "compile", "--target", "c", ":", "cor"), "bash: machines"
         )

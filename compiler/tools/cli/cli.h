@@ -22,7 +22,7 @@ typedef struct {
     size_t at;      /* which is there; neither: */
     bool (*take)(Options *,
                  const char *value); /* false after a message; without a value, the flag */
-    const char *choices; /* values, for shells; "@targets", "@rewrites": all there are */
+    const char *choices; /* values, for shells; "@targets", "@rewrites", "@dumps": all there are */
     CliPath path;
 } CliOption;
 extern const CliOption cli_options[]; /* ended by a flag of NULL */

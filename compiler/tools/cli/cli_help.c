@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "pipeline.h"
 #include "targets.h"
 
 enum { WIDTH = 100, COLUMN = 25 };
@@ -223,10 +224,11 @@ static const char *choices(Arena *a, const CliOption *p)
     if (!p->choices || *p->choices != '@')
         return p->choices;
     StrBuf sb = {0};
-    bool rules = !strcmp(p->choices, "@rewrites");
-    for (int i = 0; rules && rewrite_name(i); i++)
-        sb_printf(&sb, "%s%s", i ? " " : "", rewrite_name(i));
-    for (int i = 0; !rules && targets[i]; i++) {
+    const bool dumps = !strcmp(p->choices, "@dumps"), rules = !strcmp(p->choices, "@rewrites");
+    const char *(*name)(int) = dumps ? dump_name : rewrite_name;
+    for (int i = 0; (dumps || rules) && name(i); i++)
+        sb_printf(&sb, "%s%s", i ? " " : "", name(i));
+    for (int i = 0; !dumps && !rules && targets[i]; i++) {
         sb_printf(&sb, "%s%s", i ? " " : "", targets[i]->name);
         for (int k = 0; target_machine(targets[i], k); k++)
             sb_printf(&sb, " %s:%s", targets[i]->name, target_machine(targets[i], k));

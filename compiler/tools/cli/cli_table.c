@@ -67,7 +67,7 @@ const CliOption cli_options[] = {
     {"--no-assembly", NULL, INSPECT, "with -o: not that", SET(no_assembly)},
     {"--json", NULL, AUDIT, "the same for programs", SET(json)},
     {"--dump", "WHAT", INSPECT, "the graph, the plan, what a pass makes of all kernels, or their text", WORD(dump),
-     .choices = "graph plan nest_lower decompose linearize keep_fragments pipeline_copies producer cluster_sums trigger pair_stores kernels"},
+     .choices = "@dumps"},
     {"--target", "T", MODEL | TUNE, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
      "c:native for what runs here. A name with a '/' or of the form X.target is a file (docs/targets.md). cuda:sm_90a+c:native: the GPU's where there is one, else C's (compile, "
      "run, bench)", WORD(compile.target), .choices = "@targets"},
