@@ -34,5 +34,5 @@ const Target target_c = {
     .name = "c",
     .language = &c_language,
     .machine = {CORE_APPLICATION, .lanes = 4, .registers = 16, .dot = true, .any_sign = true,
-                .pairs = true, .rate = {2, 8, 12}, .byte = 2},
+                .pairs = true, .rate = {2, 8, 12, 100}, .byte = 2},
 };

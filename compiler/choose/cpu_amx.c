@@ -3,10 +3,16 @@
  * Two by two fragments of sums share their operands, where there are so many: each step loads four
  * and multiplies four times. Blocks of columns are the outer loop, so that a panel of b stays near
  * while all rows go by, unless all of b does; rows are blocked for the second level of cache.  b is
- * stored as the loops read it. */
+ * stored as the loops read it.
+ *
+ * A kernel may have several sums, each over terms of its own: of a block of a network that adds two
+ * convolutions, say. The unit takes all that have the rows and columns of the largest one. */
 #include <string.h>
 
 #include "choose.h"
+
+/* Of a byte that is copied to where the unit reads it: fours of elements that lie apart. */
+static const double COPY_CYCLES = 1;
 
 /* Cycles of a product by its rows. */
 static double product_cycles(int64_t rows)
@@ -45,12 +51,100 @@ typedef struct {
     const Tc *unit;
     Node *rows, *columns, *terms;
     Node *more; /* rows of another axis that are copies, or NULL: those of the same */
+    Node *sum[TC_MOST_REDUCED]; /* that the unit takes: the largest first, */
+    Node *own[TC_MOST_REDUCED]; /* and the axis of its terms */
+    int nsum;
     int64_t nrows, nterms;
     double cycles; /* of a product's share in one term of one element */
 } TileBlock;
 
+/* All products of a sum move alike: what is asked of one holds for the others. */
+static Node *first_of(const Node *sum)
+{
+    Node *term[TC_MOST_TERMS];
+    return tc_terms(sum->src[0], term, TC_MOST_TERMS) ? *term : sum->src[0];
+}
+
+static Node *first_product(const View *v)
+{
+    return first_of(v->dot);
+}
+
+/* Is it a sum of products for each row and column, which without the unit would be made element
+ * after element? */
+static bool fills_block(Node *reduce, const TileBlock *b)
+{
+    Node *term[TC_MOST_TERMS];
+    return reduce_size(reduce) == 1 && reduce_monoid(reduce) == INGOT_REDUCE_ADD &&
+           tc_terms(reduce->src[0], term, TC_MOST_TERMS) > 0 && depends_on(reduce, b->rows) &&
+           depends_on(reduce, b->columns);
+}
+
+/* The other sums of products: all of them the unit has to take, over terms of their own, so many at
+ * once. false: it does not. */
+static bool take_others(const View *v, TileBlock *b)
+{
+    b->sum[0] = v->dot;
+    b->own[0] = b->terms;
+    b->nsum = 1;
+    for (int i = 0; i < v->nreduce; i++) {
+        Node *r = v->reduce[i], *range[] = {b->rows, b->columns, b->terms};
+        if (r == v->dot || !fills_block(r, b) || tc_takes(b->unit, r, range))
+            continue;
+        Node *own = NULL;
+        for (uint32_t t = reduce_ranges(r); t < r->nsrc && !own; t++) {
+            range[TC_TERMS] = r->src[t];
+            bool good = tc_takes(b->unit, r, range) && range_extent(r->src[t]) % b->nterms == 0;
+            for (int j = 0; j < b->nsum; j++)
+                good &= b->own[j] != r->src[t];
+            own = good ? r->src[t] : NULL;
+        }
+        if (!own || b->nsum == TC_MOST_REDUCED)
+            return false;
+        b->sum[b->nsum] = r;
+        b->own[b->nsum++] = own;
+    }
+    return true;
+}
+
+static double bytes_of(const Kernel *k, const Node *load)
+{
+    const KernelArg *a = &k->args[load->src[0]->arg.i];
+    return (double)layout_elements(&(Layout){0}, a->rank, a->dims) * dtype_info[a->dtype].bytes;
+}
+
+/* Cycles of copies, for what the model computes and lies otherwise than the block reads or writes
+ * it. */
+static double copy_cycles(const Kernel *k, const View *v, const Buffer *const *bufs,
+                          const TileBlock *b)
+{
+    Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
+    int64_t stride;
+    double bytes = 0;
+    if (!tc_operands(b->unit, first_product(v), range, &x, &y))
+        return 0;
+    if (bufs[y->src[0]->arg.i]->kind != BUF_WEIGHT)
+        bytes += bytes_of(k, y);
+    if (!access_stride(k, x, b->terms, &stride) || stride != 1)
+        bytes += bytes_of(k, x);
+    for (int i = 0; i < v->nstore; i++)
+        if (!access_stride(k, v->store[i], b->columns, &stride) || stride != 1)
+            bytes += bytes_of(k, v->store[i]);
+    return bytes * COPY_CYCLES;
+}
+
+static double all_products(const View *v)
+{
+    double n = 1;
+    for (int i = 0; i < v->nrange; i++)
+        n *= (double)range_extent(v->range[i]);
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        n *= (double)range_extent(v->dot->src[i]);
+    return n;
+}
+
 /* The block of the unit that takes the least time. */
-static TileBlock pick_block(const View *v, const Tc *u)
+static TileBlock pick_block(const Kernel *k, const View *v, const Buffer *const *bufs, const Tc *u)
 {
     TileBlock best = {.unit = u};
     for (int i = 0; i < v->nrange; i++)
@@ -68,18 +162,18 @@ static TileBlock pick_block(const View *v, const Tc *u)
                 if (!terms || !rows)
                     continue;
                 cycles /= (double)(extent[0] * terms);
-                if (best.rows && cycles >= best.cycles * 0.999)
-                    continue;
-                best = (TileBlock){u, range[0], range[1], range[2], NULL, rows, terms, cycles};
+                TileBlock b = {.unit = u,
+                               .rows = range[0],
+                               .columns = range[1],
+                               .terms = range[2],
+                               .nrows = rows,
+                               .nterms = terms,
+                               .cycles = cycles};
+                b.cycles += copy_cycles(k, v, bufs, &b) / all_products(v);
+                if ((!best.rows || b.cycles < best.cycles * 0.999) && take_others(v, &b))
+                    best = b;
             }
     return best;
-}
-
-/* All products of a sum move alike: what is asked of one holds for the others. */
-static Node *first_product(const View *v)
-{
-    Node *term[TC_MOST_TERMS];
-    return tc_terms(v->dot->src[0], term, TC_MOST_TERMS) ? *term : v->dot->src[0];
 }
 
 /* An axis of other rows, of which two are computed at once, where those of the block are one
@@ -88,10 +182,13 @@ static Node *other_rows(const View *v, const TileBlock *b)
 {
     Node *best = NULL, *x, *y;
     for (int i = 0; i < v->nrange; i++) {
-        Node *r = v->range[i], *range[] = {r, b->columns, b->terms};
-        if (r != b->rows && r != b->columns && range_extent(r) > 1 && range_extent(r) % 2 == 0 &&
-            tc_operands(b->unit, first_product(v), range, &x, &y) &&
-            (!best || range_extent(r) > range_extent(best)))
+        Node *r = v->range[i];
+        bool good =
+            r != b->rows && r != b->columns && range_extent(r) > 1 && range_extent(r) % 2 == 0;
+        for (int j = 0; j < b->nsum && good; j++)
+            good = tc_operands(b->unit, first_of(b->sum[j]), (Node *[]){r, b->columns, b->own[j]},
+                               &x, &y);
+        if (good && (!best || range_extent(r) > range_extent(best)))
             best = r;
     }
     return best;
@@ -102,12 +199,6 @@ static const char *inner_name(const Nest *n, Node *range)
     int root = nest_root(n, range);
     return n->axis[root].split < 0 ? n->axis[root].name
                                    : n->axis[n->split[n->axis[root].split].inner].name;
-}
-
-static double bytes_of(const Kernel *k, const Node *load)
-{
-    const KernelArg *a = &k->args[load->src[0]->arg.i];
-    return (double)layout_elements(&(Layout){0}, a->rank, a->dims) * dtype_info[a->dtype].bytes;
 }
 
 /* All loops that are left: batches, blocks of rows, columns, rows; the terms inside of what else is
@@ -132,13 +223,15 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
             batch = arena_printf(n->arena, "%s%s ", batch, name);
         }
     }
-    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
-        Node *r = v->dot->src[i];
-        if (r != b->terms && range_extent(r) != 1)
-            sums = arena_printf(n->arena, "%s%s ", sums, nest_loop_name(n, r));
+    for (int j = 0; j < b->nsum; j++) {
+        for (uint32_t i = reduce_ranges(b->sum[j]); i < b->sum[j]->nsrc; i++) {
+            Node *r = b->sum[j]->src[i];
+            if (r != b->own[j] && range_extent(r) != 1)
+                sums = arena_printf(n->arena, "%s%s ", sums, nest_loop_name(n, r));
+        }
+        if (n->axis[nest_loop(n, nest_root(n, b->own[j]))].form == AXIS_LOOP)
+            sums = arena_printf(n->arena, "%s%s ", sums, nest_loop_name(n, b->own[j]));
     }
-    if (n->axis[nest_loop(n, nest_root(n, b->terms))].form == AXIS_LOOP)
-        sums = arena_printf(n->arena, "%s%s ", sums, nest_loop_name(n, b->terms));
     bool columns_last = bytes_of(n->k, y) <= n->target->machine.near;
     bool loop = n->axis[nest_loop(n, nest_root(n, b->columns))].form == AXIS_LOOP;
     column = loop ? arena_printf(n->arena, "%s ", column) : "";
@@ -150,20 +243,23 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
 }
 
 /* All that is read of a. */
-static double rows_bytes(const Kernel *k, const View *v, const TileBlock *b)
+static double rows_bytes(const Kernel *k, const TileBlock *b)
 {
-    Node *term[TC_MOST_TERMS], *x, *y, *seen[TC_MOST_TERMS],
-        *range[] = {b->rows, b->columns, b->terms};
-    int count = tc_terms(v->dot->src[0], term, TC_MOST_TERMS), n = 0;
+    Node *term[TC_MOST_TERMS], *x, *y, *seen[TC_MOST_REDUCED * TC_MOST_TERMS];
+    int n = 0;
     double bytes = 0;
-    for (int i = 0; i < count; i++) {
-        bool known = !tc_operands(b->unit, term[i], range, &x, &y);
-        for (int j = 0; j < n && !known; j++)
-            known = seen[j] == x;
-        if (known)
-            continue;
-        seen[n++] = x;
-        bytes += bytes_of(k, x);
+    for (int s = 0; s < b->nsum; s++) {
+        const int count = tc_terms(b->sum[s]->src[0], term, TC_MOST_TERMS);
+        for (int i = 0; i < count; i++) {
+            bool known =
+                !tc_operands(b->unit, term[i], (Node *[]){b->rows, b->columns, b->own[s]}, &x, &y);
+            for (int j = 0; j < n && !known; j++)
+                known = seen[j] == x;
+            if (known)
+                continue;
+            seen[n++] = x;
+            bytes += bytes_of(k, x);
+        }
     }
     return bytes;
 }
@@ -174,7 +270,7 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
     int64_t rows = range_extent(b->rows), blocks = rows / b->nrows;
     int64_t columns = range_extent(b->columns) / b->unit->n;
     const char *row = nest_loop_name(n, b->rows), *column = nest_loop_name(n, b->columns),
-               *term = nest_loop_name(n, b->terms);
+               *term = "";
     if (rows > b->nrows) {
         if (!nest_opt(n, OPT_SPLIT, row, b->nrows))
             return false;
@@ -185,10 +281,14 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
             return false;
         column = inner_name(n, b->columns);
     }
-    if (range_extent(b->terms) > b->nterms) {
-        if (!nest_opt(n, OPT_SPLIT, term, b->nterms))
-            return false;
-        term = inner_name(n, b->terms);
+    for (int i = 0; i < b->nsum; i++) {
+        const char *own = nest_loop_name(n, b->own[i]);
+        if (range_extent(b->own[i]) > b->nterms) {
+            if (!nest_opt(n, OPT_SPLIT, own, b->nterms))
+                return false;
+            own = inner_name(n, b->own[i]);
+        }
+        term = arena_printf(n->arena, "%s%s%s", term, i ? " " : "", own);
     }
     b->more = blocks > 1 ? b->rows : other_rows(v, b);
     if (b->more)
@@ -199,7 +299,7 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
      * by */
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     (void)tc_operands(b->unit, first_product(v), range, &x, &y);
-    double bytes = rows_bytes(n->k, v, b);
+    double bytes = rows_bytes(n->k, b);
     const NestAxis *loop = &n->axis[nest_loop(n, nest_root(n, b->rows))];
     const char *far = NULL;
     if (bytes > room && loop->form == AXIS_LOOP && loop->extent > 3) {
@@ -221,11 +321,11 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
 
 /* Layouts of a product's operands, for the weights in want[], of copies in copy[]: false if one
  * lies badly and cannot be changed. */
-static bool lay_out_term(const Nest *n, Node *term, const Buffer *const *bufs, const TileBlock *b,
-                         bool may_copy, Layout *want, Layout *copy)
+static bool lay_out_term(const Nest *n, Node *term, Node *own, const Buffer *const *bufs,
+                         const TileBlock *b, bool may_copy, Layout *want, Layout *copy)
 {
     const Kernel *k = n->k;
-    Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
+    Node *x, *y, *range[] = {b->rows, b->columns, own};
     (void)tc_operands(b->unit, term, range, &x, &y);
     int64_t arg = y->src[0]->arg.i, stride;
     Layout l;
@@ -235,24 +335,27 @@ static bool lay_out_term(const Nest *n, Node *term, const Buffer *const *bufs, c
         return false;
     *(bufs[arg]->kind == BUF_WEIGHT ? &want[arg] : &copy[arg]) = l;
     arg = x->src[0]->arg.i;
-    if (access_stride(k, x, b->terms, &stride) && stride == 1)
+    if (access_stride(k, x, own, &stride) && stride == 1)
         return true;
-    Move m = access_move(k->c, x, b->terms);
-    if (m.kind != MOVE_AXIS || m.stride != 1 || bufs[arg]->kind == BUF_WEIGHT || !may_copy ||
+    Move m = access_move(k->c, x, own);
+    const bool weight = bufs[arg]->kind == BUF_WEIGHT;
+    if (m.kind != MOVE_AXIS || m.stride != 1 || (!weight && !may_copy) ||
         only_load(n->arena, k->sink, arg) != x || k->args[arg].written)
         return false;
-    layout_put_last(&copy[arg], k->args[arg].rank, m.axis);
+    layout_put_last(weight ? &want[arg] : &copy[arg], k->args[arg].rank, m.axis);
     return true;
 }
 
-static bool lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const TileBlock *b,
-                    bool may_copy, Layout *want, Layout *copy)
+static bool lay_out(const Nest *n, const Buffer *const *bufs, const TileBlock *b, bool may_copy,
+                    Layout *want, Layout *copy)
 {
     Node *term[TC_MOST_TERMS];
-    int count = tc_terms(v->dot->src[0], term, TC_MOST_TERMS);
-    for (int i = 0; i < count; i++)
-        if (!lay_out_term(n, term[i], bufs, b, may_copy, want, copy))
-            return false;
+    for (int s = 0; s < b->nsum; s++) {
+        const int count = tc_terms(b->sum[s]->src[0], term, TC_MOST_TERMS);
+        for (int i = 0; i < count; i++)
+            if (!lay_out_term(n, term[i], b->own[s], bufs, b, may_copy, want, copy))
+                return false;
+    }
     return true;
 }
 
@@ -306,7 +409,7 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
     const Target *t = (*nest)->target;
     TileBlock best = {0};
     for (const Tc *u = NULL; (u = tc_next(&t->machine, u));) {
-        TileBlock b = pick_block(v, u);
+        TileBlock b = pick_block((*nest)->k, v, bufs, u);
         if (b.rows && b.cycles * u->k <= SHARE && (!best.rows || b.cycles < best.cycles))
             best = b;
     }
@@ -314,13 +417,13 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
         return false;
     Nest *tiled = nest_clone(*nest);
     Layout *copy = NEWN(a, Layout, tiled->k->narg), *weights = NEWN(a, Layout, tiled->k->narg);
-    bool good =
-        block_opts(tiled, v, &best) && lay_out(tiled, v, bufs, &best, may_copy, weights, copy);
+    bool good = block_opts(tiled, v, &best) && lay_out(tiled, bufs, &best, may_copy, weights, copy);
     int64_t stride;
     for (int j = 0; j < v->nstore && good; j++)
         good = (access_stride(tiled->k, v->store[j], best.columns, &stride) && stride == 1) ||
                (may_copy && covers(tiled->k, v->store[j]));
     good = good && fits(a, tiled, weights, copy);
+
     if (!good) {
         nest_free(tiled);
         return false;

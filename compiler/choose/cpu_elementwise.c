@@ -1,6 +1,7 @@
 /* cpu_elementwise.c - kernels that are no contraction: loops in the order of storage, the innermost
  * in lanes; squares of what is written along one axis and read along another; blocks, rows that are
  * reduced, scans. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,20 @@ double storage_stride(const Kernel *k, Node *access, Node *range)
     if (!access || !access_stride(k, access, range, &s))
         return 1e18;
     return (double)(s < 0 ? -s : s);
+}
+
+/* How far apart the first element along the range and the last one lie, a step: of what lies in
+ * blocks there is no stride, but a mean one. */
+static double mean_stride(const Kernel *k, Node *access, Node *range)
+{
+    const KernelArg *a = &k->args[access->src[0]->arg.i];
+    Node *at = layout_offset(k->c, &a->layout, a->rank, a->dims, access->src + first_coord(access));
+    Node *last = idx(k->c, range->hi), *first = idx(k->c, 0);
+    Node *way = idx_sub(k->c, substitute(k->c, at, 1, &range, &last),
+                        substitute(k->c, at, 1, &range, &first));
+    double far = fabs((double)way->hi) > fabs((double)way->lo) ? fabs((double)way->hi)
+                                                               : fabs((double)way->lo);
+    return range->hi > 0 && far > 0 ? far / (double)range->hi : 1e18;
 }
 
 /* The loops that are left, in this order. */
@@ -358,8 +373,11 @@ static int places_of(const Nest *nest, const View *v, LoopPlace *place, bool *sc
             *scan = true;
             continue;
         }
-        place[n] =
-            (LoopPlace){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
+        int64_t stride;
+        double key = storage_stride(k, v->store[0], v->range[i]);
+        if (!v->nreduce && !access_stride(k, v->store[0], v->range[i], &stride))
+            key = mean_stride(k, v->store[0], v->range[i]);
+        place[n] = (LoopPlace){.range = v->range[i], .key = key};
         if (panel_of(k, v, v->range[i]))
             place[n].key = 1;
         /* what some reduce does not depend on goes inside of it, or it would run again and again */

@@ -36,13 +36,21 @@ static void put(const Pieces *p, LayoutOp *order, int piece)
             order->perm.axis[order->perm.n++] = (int8_t)i;
 }
 
+/* The terms of the sum that multiplies what is loaded. */
+static int terms_of(const Nest *n, Node *load)
+{
+    for (int i = 0; i < n->ntc_more; i++)
+        if (depends_on(load, n->k->axes[n->axis[n->tc_more[i]].root].range))
+            return n->tc_more[i];
+    return n->tc_axis[TC_TERMS];
+}
+
 bool tc_layout(const Nest *n, Node *load, Layout *l)
 {
     enum { COLUMN = INGOT_MAX_RANK, FRAGMENT, LANE, TERM, LINE, GROUP };
     const Kernel *k = n->k;
     const KernelArg *arg = &k->args[load->src[0]->arg.i];
-    const int column = n->axis[n->tc_axis[TC_COLUMNS]].root,
-              term = n->axis[n->tc_axis[TC_TERMS]].root;
+    const int column = n->axis[n->tc_axis[TC_COLUMNS]].root, term = n->axis[terms_of(n, load)].root;
     Move c = access_move(k->c, load, k->axes[column].range);
     Move t = access_move(k->c, load, k->axes[term].range);
     int64_t columns, terms, step = n->axis[n->tc_axis[TC_TERMS]].extent, block = n->tc->n;

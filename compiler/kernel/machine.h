@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-/* How operations run: one by one, in the lanes of a loop, or as multiply-adds of a tile in
- * registers. */
-typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNITS } Unit;
+/* How operations run: one by one, in the lanes of a loop, as multiply-adds of a tile in registers,
+ * or as those of a core's matrix unit. */
+typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNIT_MATRIX, UNITS } Unit;
 enum { LEVELS = 4 }; /* of memory, at most */
 /* A level of memory: how many bytes it holds (0: all that there are), how many it gives in a
  * cycle. */

@@ -223,6 +223,20 @@ int nest_root(const Nest *n, Node *range)
     return nest_root_of(n->k, range);
 }
 
+int nest_tc_terms(const Nest *n, const Kernel *k, Node *sum)
+{
+    Node *range[TC_AXES];
+    for (int i = 0; i < TC_TERMS; i++)
+        range[i] = k->axes[n->axis[n->tc_axis[i]].root].range;
+    for (int i = 0; i <= n->ntc_more; i++) {
+        const int axis = i ? n->tc_more[i - 1] : n->tc_axis[TC_TERMS];
+        range[TC_TERMS] = k->axes[n->axis[axis].root].range;
+        if (tc_takes(n->tc, sum, range))
+            return axis;
+    }
+    return -1;
+}
+
 int kernel_parts(const Kernel *k)
 {
     for (int i = 0; i < k->nopt; i++)

@@ -126,6 +126,7 @@ typedef struct {
     /* TC: which unit, and which axes are the rows, columns and terms of its blocks; or NULL. */
     const Tc *tc;
     int tc_axis[TC_AXES];
+    int tc_more[TC_MOST_REDUCED - 1], ntc_more; /* terms of other sums that it takes */
     /* A second TC, of attention: its sums stay in registers and are an operand of the other's
      * products. */
     const Tc *inner;
@@ -185,6 +186,9 @@ int nest_position(const Nest *, int axis);
 bool nest_in_partial(const Nest *, int axis);
 /* What the last opt that took an axis apart made of it. */
 const Split *nest_last_split(const Nest *);
+/* The axis of the terms of a sum that the unit of the nest takes, or -1: it takes it not. The sum
+ * is of nest->k or of a copy. */
+int nest_tc_terms(const Nest *, const Kernel *, Node *sum);
 /* Which STAGE is that of an argument, or -1. */
 int nest_stage(const Nest *, int64_t arg);
 /* The axis that stands for a range of nest->k. */

@@ -37,7 +37,7 @@ bool tc_has(const Machine *m, const Tc *u)
     return false;
 }
 
-/* name (a; b; c) */
+/* name (a; b; c), where c may be several names */
 bool tc_read(const Tc *own, const char *text, TcText *out)
 {
     const Machine any = {.units = ~0u, .own_units = own};
@@ -47,10 +47,9 @@ bool tc_read(const Tc *own, const char *text, TcText *out)
         if (strlen(u->name) == n && !memcmp(u->name, text, n))
             out->unit = u;
     const char *at = text + n + strspn(text + n, " ");
-    for (int i = 0; i < TC_AXES; i++) {
-        if (*at != (i ? ';' : '('))
+    for (int i = 0; i < TC_NAMES && (i < TC_AXES || *at != ')'); i++) {
+        if (i < TC_AXES && *at++ != (i ? ';' : '('))
             return false;
-        at++;
         at += strspn(at, " ");
         out->axis[i] = at;
         out->length[i] = (int)strcspn(at, " ;()");
@@ -58,6 +57,7 @@ bool tc_read(const Tc *own, const char *text, TcText *out)
         at += strspn(at, " ");
         if (!out->length[i])
             return false;
+        out->n = i + 1;
     }
     return at[0] == ')' && !at[1];
 }

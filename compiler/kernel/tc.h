@@ -51,11 +51,19 @@ bool tc_has(const Machine *, const Tc *);
 
 /* The three axes.  As the name of an operand: TC_ROWS is a, TC_COLUMNS is b, TC_TERMS the sums. */
 enum { TC_ROWS, TC_COLUMNS, TC_TERMS, TC_AXES };
-/* The text of an opt, "amx.i8 (i0.i; i1.i; r0.i)", taken apart; names are not terminated. */
+/* Sums that one unit takes in a loop nest, each over terms of its own:
+ *
+ *     y[i,j] = sum over r0 of a[i,r0] b[r0,j] + sum over r1 of c[i,r1] d[r1,j]
+ *
+ * "amx.bf16 (i.i; j.i; r0.i r1.i)" names the terms of both. Rows and columns are those of y. */
+enum { TC_MOST_REDUCED = 4, TC_NAMES = TC_TERMS + TC_MOST_REDUCED };
+/* The text of an opt, "amx.i8 (i0.i; i1.i; r0.i)", taken apart; names are not terminated. Those of
+ * terms begin at TC_TERMS. */
 typedef struct {
     const Tc *unit; /* NULL: there is none of this name */
-    const char *axis[TC_AXES];
-    int length[TC_AXES];
+    const char *axis[TC_NAMES];
+    int length[TC_NAMES];
+    int n; /* names */
 } TcText;
 bool tc_read(const Tc *own, const char *text, TcText *); /* own: Machine.own_units */
 

@@ -71,8 +71,8 @@ bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *reader
     double bytes = node_bytes(n), kernels = readers->kernels;
     RegionWork apart = region_of(s, n), inlined = apart;
     if (info_of(s, n)->has_reduce && (readers->rows || readers->reduced)) { /* no tile there */
-        inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_TILE];
-        inlined.ops[UNIT_TILE] = 0;
+        inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_TILE] + inlined.ops[UNIT_MATRIX];
+        inlined.ops[UNIT_TILE] = inlined.ops[UNIT_MATRIX] = 0;
     }
     if (info_of(s, n)->has_reduce && readers->reduced && !readers->rows) { /* and no lanes */
         inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_VECTOR];
@@ -135,6 +135,14 @@ RegionWork region_of_steps(Sched *s, Arena *a, const Step *into, const Step *fro
     return region_of_all(s, into->nstored + from->nstored, all);
 }
 
+/* Where a matrix unit takes the products of one of them, but not those of both. */
+static double products_time(const RegionWork *r, const Target *t)
+{
+    return r->units ? r->ops[UNIT_TILE] / t->machine.rate[UNIT_TILE] +
+                          r->ops[UNIT_MATRIX] / t->machine.rate[UNIT_MATRIX]
+                    : 0;
+}
+
 /* One kernel launches once and reads once what both read.  Where others run between the two, what
  * the later one makes lies in memory meanwhile: it is fetched from the level that holds what those
  * touch too, and the arena may grow. */
@@ -156,10 +164,11 @@ Fusion fusion_of_steps(Sched *s, Arena *a, const Block *b, int i, int j, const R
     for (int k = i + 1; k < j; k++)
         between += b->step[k]->kernel ? (double)b->step[k]->kernel->bytes : 0;
     double later = cost_bytes(made, made + between, t) - cost_bytes(made, made, t);
+    double slower = products_time(both, t) - products_time(&into, t) - products_time(&from, t);
     double more = 0;
     if (t->machine.byte > 0) {
         const Lives lives = lives_of(a, s->plan, b);
         more = arena_growth(&lives, (Life){i, j - 1}, taken);
     }
-    return (Fusion){.apart = gain, .together = later + more * t->machine.byte};
+    return (Fusion){.apart = gain, .together = later + more * t->machine.byte + slower};
 }

@@ -16,11 +16,11 @@
  *         unit) + launch
  *
  * Operations are weighed by ops.def and counted at the upper bounds of run-time sizes.  Sums of
- * products are tiled for registers; beside another reduce they run element by element, as does a
- * reduce inside of another one's loop. */
+ * products are tiled for registers, or are a matrix unit's where a kernel stores one value; beside
+ * another reduce they run element by element, as does a reduce inside of another one's loop. */
 #include <string.h>
 
-#include "schedule.h"
+#include "fusion.h"
 #include "tc.h"
 
 enum { CONSTANT = 0 };
@@ -35,7 +35,8 @@ typedef struct {
     Node *n;
     uint64_t around; /* the loops; what begins later is further inside */
     int reduces;     /* how many of them belong to reduces, one inside of the other */
-    bool product;    /* it is a term of a sum of products */
+    bool product;    /* it is a term of a sum of products, */
+    bool matrix;     /* and of one that a matrix unit takes */
     Coord at[INGOT_MAX_RANK];
 } RegionItem;
 
@@ -49,8 +50,8 @@ typedef struct {
     RegionItem *stack;
     int nstack, room, nitem, most; /* items that compute; how many of them are followed */
     int nmove; /* and those that move elements: coordinates, of which nothing is left to run */
-    double products; /* operations of sums of products */
-    int nother;      /* reduces that are none */
+    double products, matrix; /* operations of sums of products; of those that a unit takes */
+    int nother;              /* reduces that are none */
 } RegionWalk;
 
 /* What a coordinate is named after, beside nodes. */
@@ -159,6 +160,7 @@ static void push(RegionWalk *w, const RegionItem *from, Node *n, const Coord *at
     x->around = from->around;
     x->reduces = from->reduces;
     x->product = from->product;
+    x->matrix = from->matrix;
     memcpy(x->at, at, (size_t)n->rank * sizeof *at);
 }
 
@@ -217,7 +219,7 @@ static void count_ops(RegionWalk *w, const RegionItem *x, double ops)
     if (x->reduces > 1)
         w->out->ops[UNIT_SCALAR] += ops;
     else if (x->product)
-        w->products += ops;
+        *(x->matrix ? &w->matrix : &w->products) += ops;
     else
         w->out->ops[UNIT_VECTOR] += ops;
 }
@@ -243,6 +245,44 @@ static bool is_product(Node *t)
            tc_terms(below_casts(t->src[0]), term, TC_MOST_TERMS) > 0;
 }
 
+static bool has_axes(Node *sum, const Tc *u)
+{
+    Node *from = sum->src[0];
+    const unsigned axes = reduce_axes(sum);
+    int rows = 0, columns = 0, terms = 0;
+    for (int i = 0; i < from->rank; i++) {
+        const int64_t n = from->shape[i]->hi;
+        if (axes >> i & 1) {
+            terms += n % u->group == 0 && n >= u->group;
+        } else {
+            rows += n > 1;
+            columns += n >= u->n && n % u->n == 0;
+        }
+    }
+    return terms && columns && rows > 1;
+}
+
+/* Does a matrix unit of the core multiply such operands, along axes that are long enough? */
+static bool is_for_matrix_unit(const Sched *s, Node *sum)
+{
+    Node *term[TC_MOST_TERMS], *side[2];
+    if (s->target->gpu || !has_units(&s->target->machine) ||
+        !tc_terms(sum->src[0], term, TC_MOST_TERMS))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        for (side[i] = term[0]->src[i]; moves_elements(side[i]); side[i] = side[i]->src[0])
+            ;
+        if (side[i]->op != OP_CAST)
+            return false;
+    }
+    for (const Tc *u = NULL; (u = tc_next(&s->target->machine, u));)
+        if (tc_reads((ingot_dtype)side[0]->src[0]->dtype, u->a) &&
+            tc_reads((ingot_dtype)side[1]->src[0]->dtype, u->b) && sum->dtype == u->acc &&
+            has_axes(sum, u))
+            return true;
+    return false;
+}
+
 static void visit_reduce(RegionWalk *w, RegionItem *x)
 {
     Node *t = x->n, *from = t->src[0];
@@ -258,6 +298,8 @@ static void visit_reduce(RegionWalk *w, RegionItem *x)
         }
     }
     x->product = is_product(t);
+    x->matrix = x->product && is_for_matrix_unit(w->s, t);
+    w->out->units += x->matrix;
     w->nother += !x->product;
     count_ops(w, x, (x->product ? 1 : op_info[OP_REDUCE].cost) * iterations(w, x->around));
     for (uint32_t i = 0; i < t->nsrc; i++)
@@ -378,6 +420,8 @@ static RegionWork walk_region(Sched *s, int n, const Stored *stored, int most)
             visit(&w, stored[k].copy ? NULL : root);
     }
     r.ops[w.nother ? UNIT_SCALAR : UNIT_TILE] += w.products;
+    /* the sums of several values would need more fragments than there are */
+    r.ops[w.nother ? UNIT_SCALAR : n > 1 && r.units > 1 ? UNIT_TILE : UNIT_MATRIX] += w.matrix;
     r.nodes = w.nitem;
     r.loops = w.nloop;
     map_free(&w.seen);
@@ -413,7 +457,8 @@ double cost_ops(const RegionWork *r, const Target *t)
 {
     double cycles = 0;
     for (int i = 0; i < UNITS; i++)
-        cycles += r->ops[i] / t->machine.rate[i];
+        if (r->ops[i] > 0) /* without such a unit there is no rate */
+            cycles += r->ops[i] / t->machine.rate[i];
     return cycles;
 }
 

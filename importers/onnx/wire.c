@@ -25,7 +25,7 @@
  *     out  0a LL LL LL LL LL | ............. mapped_offset mapped_bytes
  *             80 80 80 80 00  while open, then seven bits a byte, low bits first
  */
-#include "onnx_read.h"
+#include "importers.h"
 
 #include <stdarg.h>
 #include <stdio.h>

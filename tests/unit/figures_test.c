@@ -63,6 +63,21 @@ static ingot_tensor *attention(Context *c, ingot_dtype d, int64_t heads, int64_t
     return ingot_attention(c, x[0], x[1], x[2], NULL, 0, false);
 }
 
+/* Two products of one operand: queries and keys. */
+static ingot_tensor *pair(Context *c)
+{
+    ingot_tensor *x = ingot_cast(c, input(c, "x", INGOT_BF16, 2, (int64_t[]){128, 256}), INGOT_F32),
+                 *y[2];
+    for (int i = 0; i < 2; i++)
+        y[i] = ingot_matmul(c, x,
+                            ingot_cast(c,
+                                       input(c, (const char *const[]){"w", "v"}[i], INGOT_BF16, 2,
+                                             (int64_t[]){256, 256}),
+                                       INGOT_F32));
+    ingot_output(c, "z", y[1]);
+    return y[0];
+}
+
 typedef enum {
     HALVES,
     HALVES_SMALL,
@@ -81,6 +96,7 @@ typedef enum {
     SINGLES_ACROSS,
     WINDOW_DEEP,
     ATTENTION_TF32,
+    PAIR,
     MODELS
 } FigureModel;
 
@@ -113,6 +129,7 @@ static ingot_tensor *build(Context *c, FigureModel m)
                           (int64_t[]){1, 1}, (int64_t[]){1, 1}, (int64_t[]){1, 1},
                           (int64_t[]){1, 1}, 1);
     case ATTENTION_TF32: return attention(c, INGOT_F32, 12, 197, 64);
+    case PAIR: return pair(c);
     case MODELS: break;
     }
     return NULL;
@@ -198,6 +215,7 @@ static const FigureRow rows[] = {
     {"rate[UNIT_SCALAR]", ATTENTION, "c:c99", 4},
     {"rate[UNIT_VECTOR]", HALVES, "c:x86-64-v4", 0.0625},
     {"rate[UNIT_TILE]", HALVES_SMALL, "c:x86-64-v4", 1000},
+    {"rate[UNIT_MATRIX]", PAIR, "c:sapphirerapids", 0.0625},
     {"level[0].bytes", HALVES_SMALL, "c:x86-64-v4", 1000},
     {"level[0].rate", WINDOW, "c:x86-64-v4", 0.25},
     {"level[1].bytes", WINDOW, "c:x86-64-v4", 4},

@@ -19,12 +19,14 @@ typedef struct {
     ingot_dtype a, b;
     int64_t m, n, k;
     int window; /* of a convolution, whose results are [m][m]; 0: a product of matrices */
+    int64_t k2; /* terms of a second product, which is added; 0: there is none */
 } TcProduct;
 
-static const TcProduct bytes = {INGOT_U8, INGOT_I8, 37, 80, 192, 0};
-static const TcProduct small_floats = {INGOT_BF16, INGOT_BF16, 32, 64, 64, 0};
-static const TcProduct tall = {INGOT_BF16, INGOT_BF16, 128, 48, 64, 0};
-static const TcProduct convolution = {INGOT_I8, INGOT_I8, 14, 32, 64, 3};
+static const TcProduct bytes = {INGOT_U8, INGOT_I8, 37, 80, 192, 0, 0};
+static const TcProduct small_floats = {INGOT_BF16, INGOT_BF16, 32, 64, 64, 0, 0};
+static const TcProduct tall = {INGOT_BF16, INGOT_BF16, 128, 48, 64, 0, 0};
+static const TcProduct convolution = {INGOT_I8, INGOT_I8, 14, 32, 64, 3, 0};
+static const TcProduct two_sums = {INGOT_BF16, INGOT_BF16, 37, 64, 64, 0, 96};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
 {
@@ -32,6 +34,14 @@ static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, 
     for (int i = 0; i < n; i++)
         size[i] = (ingot_dim *)(uintptr_t)idx(c, dims[i]);
     return ingot_input(c, name, d, n, size);
+}
+
+static ingot_tensor *product(Context *c, const char *x_name, const char *w_name, const TcProduct *m,
+                             int64_t k, ingot_dtype sum)
+{
+    ingot_tensor *x = tensor(c, x_name, m->a, 2, (int64_t[]){m->m, k});
+    ingot_tensor *w = tensor(c, w_name, m->b, 2, (int64_t[]){k, m->n});
+    return ingot_matmul(c, ingot_cast(c, x, sum), ingot_cast(c, w, sum));
 }
 
 static ingot_tensor *result(Context *c, const TcProduct *m)
@@ -46,9 +56,10 @@ static ingot_tensor *result(Context *c, const TcProduct *m)
                        (int64_t[]){1, 1}, (int64_t[]){0, 0}, (int64_t[]){0, 0}, 1);
         return ingot_permute(c, x, (int[]){0, 2, 3, 1});
     }
-    ingot_tensor *x = tensor(c, "x", m->a, 2, (int64_t[]){m->m, m->k});
-    ingot_tensor *w = tensor(c, "w", m->b, 2, (int64_t[]){m->k, m->n});
-    return ingot_relu(c, ingot_matmul(c, ingot_cast(c, x, sum), ingot_cast(c, w, sum)));
+    ingot_tensor *y = product(c, "x", "w", m, m->k, sum);
+    if (m->k2)
+        y = ingot_add(c, y, product(c, "x2", "w2", m, m->k2, sum));
+    return ingot_relu(c, y);
 }
 
 /* An opt a line.  b is laid out for the unit if there is one. */
@@ -61,10 +72,9 @@ static NestRun prepare(const TcProduct *m, const char *opts)
     run_opts(r.nest, opts);
     const Kernel *k = r.nest->k;
     View v = kernel_view(k);
-    for (int i = 0; i < v.nfactor && r.nest->tc; i++)
-        if (depends_on(v.factor[i], k->axes[r.nest->axis[r.nest->tc_axis[TC_COLUMNS]].root].range))
-            assert_true(
-                tc_layout(r.nest, v.factor[i], &k->args[v.factor[i]->src[0]->arg.i].layout));
+    for (int i = 0; i < v.nload && r.nest->tc; i++)
+        if (depends_on(v.load[i], k->axes[r.nest->axis[r.nest->tc_axis[TC_COLUMNS]].root].range))
+            assert_true(tc_layout(r.nest, v.load[i], &k->args[v.load[i]->src[0]->arg.i].layout));
     run_lower(&r, false);
     return r;
 }
@@ -100,6 +110,32 @@ static void convolutions(void **state)
 {
     (void)state;
     expect(&convolution, "SPLIT i2 16\nUPCAST i0 2\nUPCAST i2.o 2\nTC amx.i8 (i1; i2.i; r0)\n", 4);
+}
+
+/* Two sums, whose fragments take turns: four of each, in the same tiles. Rows are 2 blocks of 16
+ * and one of 5, which are a loop nest of their own. */
+static void products_of_two_sums(void **state)
+{
+    (void)state;
+    const char *opts = "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nSPLIT r1 32\nUPCAST i0.o 2\n"
+                       "UPCAST i1.o 2\nTC amx.bf16 (i0.i; i1.i; r0.i r1.i)\n";
+    expect(&two_sums, opts, 2 * 4 + 2 * 2);
+    NestRun r = prepare(&two_sums, "");
+    Nest *n = nest_new(r.p->kernels[0], r.t);
+    refusal(n, "SPLIT i0 16", NULL);
+    refusal(n, "SPLIT i1 16", NULL);
+    refusal(n, "SPLIT r0 32", NULL);
+    Nest *other = nest_clone(n);
+    refusal(other, "SPLIT r1 16", NULL);
+    refusal(other, "TC amx.bf16 (i0.i; i1.i; r0.i r1.i)", "a reduced axis of 32 terms, as r0.i");
+    nest_free(other);
+    refusal(n, "SPLIT r1 32", NULL);
+    refusal(n, "TC amx.bf16 (i0.i; i1.i; r0.i r0.o)", "of the same axis as r0.i");
+    refusal(n, "TC amx.bf16 (i0.i; i1.i; r0.i i0.o)", "a reduced axis of 32 terms");
+    refusal(n, "TC amx.bf16 (i0.i; i1.i; r0.i r1.i)", NULL);
+    assert_non_null(strstr(nest_check(n), "does not lie as amx.bf16 takes it"));
+    nest_free(n);
+    run_free(&r);
 }
 
 /* A panel has 32 lines, which are asked for in 8 blocks of rows with 2 of terms each. */
@@ -169,9 +205,10 @@ static void lost_fragments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_bytes), cmocka_unit_test(products_of_small_floats),
-        cmocka_unit_test(convolutions),      cmocka_unit_test(panels_ahead),
-        cmocka_unit_test(refusals),          cmocka_unit_test(lost_fragments),
+        cmocka_unit_test(products_of_bytes),    cmocka_unit_test(products_of_small_floats),
+        cmocka_unit_test(convolutions),         cmocka_unit_test(panels_ahead),
+        cmocka_unit_test(products_of_two_sums), cmocka_unit_test(refusals),
+        cmocka_unit_test(lost_fragments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

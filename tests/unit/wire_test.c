@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "onnx_read.h"
+#include "importers.h"
 
 #include <stdlib.h>
 #include <string.h>

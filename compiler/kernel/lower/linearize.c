@@ -242,6 +242,19 @@ static void emit_products(Lin *q, const int *group, int n, uint64_t open, uint64
     }
 }
 
+/* Sums leave their tiles as soon as they are there, for the next ones. */
+static void emit_fragments(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
+                           const bool *needed, int depth)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = group[i] + 1; j < q->n; j++) {
+            Node *fill = q->order[j];
+            if (is_fill(fill) && fill->src[0]->src[2] == q->order[group[i]] && !q->done[j] &&
+                lin_fits(q, j, open, must) && (!needed || needed[j]))
+                emit_reduce(q, j, open, must, needed, depth);
+        }
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth)
@@ -302,6 +315,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     }
     for (int j = nloop; j-- > 0;)
         lin_add(q, STMT_END, loop[j], depth + j);
+    if (is_products(q->l, t) && !q->l->tile->tc->lanes)
+        emit_fragments(q, group, n, open, must, needed, depth);
     if (begun)
         lin_begin_copies(q, t, depth);
     else if (together)

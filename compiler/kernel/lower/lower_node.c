@@ -355,10 +355,7 @@ static void remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Spl
 /* Is it a sum that the matrix unit of this loop nest takes? */
 static bool for_unit(const Lower *q, const Piece *p, Node *n)
 {
-    Node *range[TC_AXES];
-    for (int i = 0; i < TC_AXES && p->t.tc; i++)
-        range[i] = q->k->axes[q->nest->axis[q->nest->tc_axis[i]].root].range;
-    return p->t.tc && tc_takes(p->t.tc, n, range);
+    return p->t.tc && nest_tc_terms(q->nest, q->k, n) >= 0;
 }
 
 void lower_terms(Lower *q, Piece *p, Node *n, const Env *e, Node **state)

@@ -67,7 +67,10 @@ void tc_begin(Lower *q, Piece *p)
         return;
     }
     int column = n->tc_axis[TC_COLUMNS], term = n->tc_axis[TC_TERMS], row = row_axis(q, p);
-    if (row < 0 || !p->at[column] || !p->at[term])
+    bool here = row >= 0 && p->at[column] && p->at[term];
+    for (int i = 0; i < n->ntc_more; i++)
+        here = here && p->at[n->tc_more[i]];
+    if (!here)
         return;
     p->row = row;
     p->t.tc = n->tc;
@@ -96,7 +99,7 @@ int64_t tc_copy_number(const Lower *q, const Piece *p, Node *sum, int64_t *copie
 static Node *fragment_sum(Lower *q, Piece *p, Node *n)
 {
     const int row = p->lane ? q->nest->tc_axis[TC_ROWS] : p->row;
-    const int axis[] = {row, q->nest->tc_axis[TC_COLUMNS], q->nest->tc_axis[TC_TERMS]};
+    const int axis[] = {row, q->nest->tc_axis[TC_COLUMNS], nest_tc_terms(q->nest, q->k, n)};
     Node *kept[TC_AXES], **src = NEWN(q->a, Node *, (int)n->nsrc + 3 * q->nest->nsplit + 2);
     int nrange = 0, kept_range = 0;
     for (int i = 0; i < TC_AXES; i++) {

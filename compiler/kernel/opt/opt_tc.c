@@ -34,28 +34,45 @@ static int64_t fragments_at_once(const Nest *n, int sums)
     return sums * all + 1 + (outer >= 0 && copies[outer] > 1 ? inner : 1);
 }
 
-/* The sums that the unit would take; why not, if it takes none, or if some other sum runs over the
- * same terms in copies. */
-static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, int *sums)
+/* Is the sum in every copy another one?  Its fragments take turns with those of the other sums, so
+ * they are as many. */
+static bool is_in_copies(const Nest *n, Node *sum)
+{
+    for (int i = 0; i < n->nsplit; i++)
+        if (n->split[i].kind == OPT_UPCAST &&
+            !depends_on(sum, n->k->axes[n->axis[n->split[i].axis].root].range))
+            return false;
+    return true;
+}
+
+/* The sums that the unit would take at once: of each of `n` axes of terms some, one after the
+ * other. Why not, if it takes none over one of them. */
+static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, int nterms,
+                           int *sums)
 {
     Arena *a = arena_new();
-    int count;
+    int count, of[TC_MOST_REDUCED] = {0}, bad = -1;
     Node *range[TC_AXES], **order = graph_toposort(a, 1, &n->k->sink, &count);
-    for (int i = 0; i < TC_AXES; i++)
-        range[i] = n->k->axes[n->axis[axis[i]].root].range;
     *sums = 0;
-    for (int i = 0; i < count; i++)
-        *sums += tc_takes(u, order[i], range);
+    for (int i = 0; i < TC_TERMS; i++)
+        range[i] = n->k->axes[n->axis[axis[i]].root].range;
+    for (int j = 0; j < nterms; j++) {
+        range[TC_TERMS] = n->k->axes[n->axis[axis[TC_TERMS + j]].root].range;
+        for (int i = 0; i < count; i++)
+            of[j] += tc_takes(u, order[i], range) && (nterms == 1 || is_in_copies(n, order[i]));
+        *sums = of[j] > *sums ? of[j] : *sums;
+        bad = of[j] && (of[j] == of[0] || nterms == 1) ? bad : j;
+    }
     arena_free(a);
-    if (*sums)
+    if (bad < 0)
         return NULL;
     return opt_refuse(
         n,
         "TC %s: no sum over %s is one of products of %s that move with %s, and %s that "
         "move with %s",
-        o->axis, n->axis[axis[2]].name, u->a == INGOT_I8 ? "bytes" : dtype_info[u->a].name,
-        n->axis[axis[0]].name, u->b == INGOT_I8 ? "bytes" : dtype_info[u->b].name,
-        n->axis[axis[1]].name);
+        o->axis, n->axis[axis[TC_TERMS + bad]].name,
+        u->a == INGOT_I8 ? "bytes" : dtype_info[u->a].name, n->axis[axis[0]].name,
+        u->b == INGOT_I8 ? "bytes" : dtype_info[u->b].name, n->axis[axis[1]].name);
 }
 
 /* ---- rows of sums that stay in registers ----------------------------------------------------- */
@@ -151,7 +168,7 @@ static const char *opt_inner(Nest *n, const Opt *o, const Tc *u, const int *axis
     int sums;
     const char *why = n->shared ? inner_refused(n, o, u, axis) : NULL;
     if (!why && n->shared)
-        why = tc_sums(n, o, u, axis, &sums);
+        why = tc_sums(n, o, u, axis, 1, &sums);
     if (why)
         return why;
     n->inner = u;
@@ -222,10 +239,28 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
     return NULL;
 }
 
+/* The terms of several sums: the unit has fragments of one form, which they take in turn. */
+static const char *more_refused(Nest *n, const Opt *o, const Tc *u, const int *axis, int nterms)
+{
+    if (u->lanes)
+        return opt_refuse(n, "TC %s: %s takes the terms of one sum", o->axis, u->name);
+    for (int i = 1; i < nterms; i++) {
+        const NestAxis *first = &n->axis[axis[TC_TERMS]], *x = &n->axis[axis[TC_TERMS + i]];
+        for (int j = 0; j < i; j++)
+            if (n->axis[axis[TC_TERMS + j]].root == x->root)
+                return opt_refuse(n, "TC %s: %s is of the same axis as %s", o->axis, x->name,
+                                  n->axis[axis[TC_TERMS + j]].name);
+        if (!x->reduced || x->staged || x->extent != first->extent)
+            return opt_refuse(n, "TC %s: %s has to be a reduced axis of %lld terms, as %s is",
+                              o->axis, x->name, (long long)first->extent, first->name);
+    }
+    return NULL;
+}
+
 const char *opt_tc(Nest *n, const Opt *o)
 {
     TcText text;
-    int axis[TC_AXES], sums = 0;
+    int axis[TC_NAMES], sums = 0;
     const Machine any = {.units = ~0u, .own_units = n->k->units};
     bool good = tc_read(n->k->units, o->axis, &text);
     if (!text.unit)
@@ -235,20 +270,24 @@ const char *opt_tc(Nest *n, const Opt *o)
         return opt_refuse(n, "TC %s: TC %s (rows; columns; terms) is wanted, an axis each", o->axis,
                           text.unit->name);
     const Tc *u = text.unit;
-    for (int i = 0; i < TC_AXES; i++) {
+    const int nterms = text.n - TC_TERMS;
+    for (int i = 0; i < text.n; i++) {
         axis[i] = nest_find(n, text.axis[i], (size_t)text.length[i]);
         if (axis[i] < 0)
             return opt_no_axis(n, "TC: ", text.axis[i], (size_t)text.length[i]);
     }
+    const char *why = nterms > 1 ? more_refused(n, o, u, axis, nterms) : NULL;
+    if (why)
+        return why;
     if (n->axis[axis[TC_COLUMNS]].staged)
         return opt_inner(n, o, u, axis);
-    const char *why = n->shared ? tc_refused(n, o, u, axis) : NULL;
+    why = n->shared ? tc_refused(n, o, u, axis) : NULL;
     if (!why && n->shared)
-        why = tc_sums(n, o, u, axis, &sums);
+        why = tc_sums(n, o, u, axis, nterms, &sums);
     if (why)
         return why;
     Nest tried = *n;
-    memcpy(tried.tc_axis, axis, sizeof axis);
+    memcpy(tried.tc_axis, axis, sizeof tried.tc_axis);
     int64_t fragments = fragments_at_once(&tried, sums);
     int64_t registers = u->lanes ? sat_mul(n->copies * sums, tc_per_lane(u, TC_TERMS)) : 0;
     if (registers > TC_MOST_SUMS)
@@ -262,13 +301,15 @@ const char *opt_tc(Nest *n, const Opt *o)
             "another order of them",
             o->axis, (long long)fragments, u->name, u->tiles);
     n->tc = u;
-    memcpy(n->tc_axis, axis, sizeof axis);
+    memcpy(n->tc_axis, axis, sizeof n->tc_axis);
+    n->ntc_more = nterms - 1;
+    memcpy(n->tc_more, axis + TC_AXES, sizeof n->tc_more);
     n->lanes = u->lanes ? 0 : u->n;
     n->items = u->lanes;
     for (int i = 0; i < n->naxis && n->inner; i++)
         if (n->axis[i].row || i == n->inner_axis[TC_TERMS])
             n->axis[i].form = AXIS_UNIT;
-    for (int i = 0; i < TC_AXES; i++)
+    for (int i = 0; i < text.n; i++)
         n->axis[axis[i]].form = i == TC_COLUMNS && !u->lanes ? AXIS_LANES : AXIS_UNIT;
     return NULL;
 }
