@@ -110,9 +110,10 @@ ingot_tensor *ingot_expand(ingot_context *c, ingot_tensor *x, int rank, ingot_di
     if (poisoned(x) || !shape_check(c, "expand", rank, dims))
         return c->poison;
     int missing = rank - x->rank;
-    bool ok = missing >= 0;
+    bool ok = missing >= 0, known = true;
     for (int i = 0; ok && i < x->rank; i++) {
         Node *d = x->shape[i], *to = dims[missing + i];
+        known = d->lo > 1 || d->hi < 1 || d->op == OP_CONST; /* it is not 1, whatever it is */
         ok = idx_is(d, 1) || d == to || idx_provably_equal(c, d, to);
         if (!ok && d->lo > 1 &&
             (d->op != OP_CONST || to->op != OP_CONST)) { /* no other size can be meant */
@@ -123,9 +124,10 @@ ingot_tensor *ingot_expand(ingot_context *c, ingot_tensor *x, int rank, ingot_di
         }
     }
     if (!ok)
-        return ingot_error(c, INGOT_INVALID,
-                           "expand of %s to %s: only dims of size 1 can be stretched",
-                           shape_text(c, x->rank, x->shape), shape_text(c, rank, dims));
+        return ingot_error(c, known ? INGOT_INVALID : INGOT_UNSUPPORTED,
+                           "expand of %s to %s: only dims of size 1 can be stretched%s",
+                           shape_text(c, x->rank, x->shape), shape_text(c, rank, dims),
+                           known ? "" : ", and whether it is 1 is not known when compiling");
     if (shape_is_empty(rank, dims))
         return zeros(c, x, rank, dims);
     return broadcast_to(c, x, rank, dims);

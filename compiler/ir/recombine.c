@@ -3,9 +3,11 @@
  *     x/d * d*q + x%d * q          ->  x*q
  *     x/b%a * b*q + x%b * q        ->  x%(a*b) * q
  *     min(x, y)*q + max(x, y)*q    ->  x*q + y*q
+ *     x*q - max(x + a, b)*q        ->  min(-a, x - b)*q       a, b constant; the same of min
  *
- * This is what makes a reshape there and back the identity.  Every rule removes a division or an
- * extreme, so repeating until nothing changes ends. */
+ * This is what makes a reshape there and back the identity, and by the last one the last 3 of n
+ * elements are no more than 3.  Every rule leaves fewer terms, divisions or extremes, so repeating
+ * until nothing changes ends. */
 #include "symbolic.h"
 
 /* p without terms i and j, plus scale * e. */
@@ -71,6 +73,20 @@ static bool join_extremes(Context *c, Poly *p, int i, int j)
            exchange(p, i, j, idx_add(c, least->src[0], least->src[1]), p->t[i].coef);
 }
 
+/* Term i is an extreme of x and a number, term j is x. */
+static bool join_clamped(Context *c, Poly *p, int i, int j)
+{
+    Node *e = p->t[i].base, *x = p->t[j].base;
+    const int64_t q = p->t[j].coef;
+    int64_t b;
+    Poly a;
+    if (p->t[i].coef != -q || !idx_fixed(e->src[1], &b) || !poly_of(&a, e->src[0]) || a.n != 1 ||
+        a.t[0].base != x || a.t[0].coef != 1 || a.k == INT64_MIN || b == INT64_MIN)
+        return false;
+    Node *rest = idx_sub(c, x, idx(c, b)), *most = idx(c, -a.k);
+    return exchange(p, i, j, e->op == OP_MAX ? idx_min(c, rest, most) : idx_max(c, rest, most), q);
+}
+
 bool poly_recombine(Context *c, Poly *p)
 {
     /* The checks divide, and dividing adds: what is nested deeper than this stays apart. */
@@ -80,9 +96,12 @@ bool poly_recombine(Context *c, Poly *p)
         return false;
     depth++;
     for (int i = 0; i < p->n && !changed; i++)
-        for (int j = 0; j < p->n && !changed; j++)
-            changed = (p->t[i].base->op == OP_MOD && j != i && join(c, p, i, j)) ||
-                      (p->t[i].base->op == OP_MIN && join_extremes(c, p, i, j));
+        for (int j = 0; j < p->n && !changed; j++) {
+            const int op = p->t[i].base->op;
+            changed = (op == OP_MOD && j != i && join(c, p, i, j)) ||
+                      (op == OP_MIN && join_extremes(c, p, i, j)) ||
+                      ((op == OP_MIN || op == OP_MAX) && j != i && join_clamped(c, p, i, j));
+        }
     depth--;
     return changed;
 }

@@ -345,6 +345,9 @@ static void constants_and_terms(void **unused)
     same(idx_min(c, x, idx_max(c, x, i)), x);
     same(ADD(idx_min(c, x, K(5)), SUB(idx_max(c, x, K(5)), K(5))), x);
     same(ADD(MUL(idx_min(c, x, i), K(3)), MUL(idx_max(c, i, x), K(3))), MUL(ADD(x, i), K(3)));
+    same(SUB(x, idx_max(c, SUB(x, K(3)), K(0))), idx_min(c, x, K(3)));
+    same(MUL(SUB(x, idx_min(c, ADD(x, K(2)), K(9))), K(5)),
+         MUL(idx_max(c, SUB(x, K(9)), K(-2)), K(5)));
     space_free(&s);
 }
 
