@@ -473,6 +473,7 @@ bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value 
         return false;
     }
     PlanRun r = {.x = x, .p = p, .a = a, .ip = interp_new(p->c)};
+    x->ip = r.ip;
     r.memory = NEWN(a, ShadowMemory *, p->nmemory + 1);
     r.own = NEWN(a, ShadowMemory *, p->nbuffer + 1);
     r.kernel = NEWN(a, struct Interpreted, p->nkernel + 1);
@@ -493,5 +494,6 @@ bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value 
         lowered_free(r.naive[i].own);
     }
     interp_free(r.ip);
+    x->ip = NULL;
     return good;
 }

@@ -645,9 +645,14 @@ def interpreted_sizes(ingot, work, env):
         work / "small.npy", models.Graph(4).rng.uniform(0.64, 0.70, (8, 2, 32)).astype(np.float32)
     )
     np.save(work / "none.npy", np.zeros((4, 3, 0), np.float32))
+    cancel = work / "cancel.onnx"  # as far apart as terms of their size allow
+    cancel.write_bytes(sized("ReduceSum", (8, "n"), 1))
+    terms = models.Graph(6).rng.standard_normal((8, 600)).astype(np.float32)
+    np.save(work / "cancel.npy", np.concatenate((terms, -terms), 1))
     for model, data, bounds, targets in (
         (product, "small.npy", "n=1..32", ("c", "c:cortex-a53", "c:x86-64-v4")),
         (largest, "none.npy", "n=0..8", ("c", "opencl", "cuda:sm_80")),
+        (cancel, "cancel.npy", "n=1..2000", ("c:x86-64-v4", "cuda:sm_80")),
     ):
         for target in targets:
             told = call(

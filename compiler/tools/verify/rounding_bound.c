@@ -15,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "interp.h"
 #include "verify.h"
 
 enum { MOST_VISITS = 200 * 1000 * 1000, MOST_RANGES = 64 };
@@ -50,8 +51,9 @@ struct Rounding {
     int64_t visits;
     bool unknown; /* something has no bound */
     Node *range[MOST_RANGES];
-    int64_t at[MOST_RANGES];
+    int64_t at[MOST_RANGES], extent[MOST_RANGES];
     int nrange;
+    Interp *own_sizes, *sizes; /* run-time integers: those that inputs show; of the run at hand */
 };
 
 Rounding *rounding_new(const Session *s, const Plan *p, Arena *a)
@@ -63,11 +65,23 @@ Rounding *rounding_new(const Session *s, const Plan *p, Arena *a)
     for (int i = 0; i < p->nmemory; i++)
         r->memory[i] = arena_alloc(a, (size_t)p->memories[i].bytes + 1);
     r->step_arena = arena_new();
+    r->sizes = r->own_sizes = interp_new(p->c);
+    for (int i = 0; i < p->ndim_source; i++) {
+        const DimSource *d = &p->dim_sources[i];
+        if (d->dim->op == OP_VAR && d->input < s->nin)
+            var_assign(r->sizes, (int)d->dim->arg.i, s->in[d->input].dims[d->axis], 0);
+    }
     return r;
+}
+
+void rounding_sizes(Rounding *r, Interp *of_run)
+{
+    r->sizes = of_run ? of_run : r->own_sizes;
 }
 
 void rounding_free(Rounding *r)
 {
+    interp_free(r->own_sizes);
     arena_free(r->step_arena);
     r->step_arena = NULL;
 }
@@ -85,6 +99,19 @@ static const unsigned char *weight(Rounding *r, const Buffer *b)
                     NULL);
     interp_free(ip);
     return data ? to : NULL;
+}
+
+/* An integer that depends on no loop of a kernel; false: on something that is not known. */
+static bool number(const Rounding *r, Node *n, int64_t *v)
+{
+    if (idx_value(n, v))
+        return true;
+    if (n->op == OP_VAR)
+        return r->sizes->var_set[n->arg.i] && (*v = dim_value(r->sizes, n), true);
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        if (!number(r, n->src[i], v))
+            return false;
+    return n->nsrc && op_is_alu(n->op) && (*v = dim_value(r->sizes, n), true);
 }
 
 /* Where the bytes of a root are, or NULL: nobody knows them. */
@@ -108,7 +135,7 @@ static const unsigned char *bytes_of(Rounding *r, const Buffer *b, int64_t *from
     int64_t at;
     *from = 0;
     for (; b->base; b = b->base) {
-        if (b->base_offset && !idx_value(b->base_offset, &at))
+        if (b->base_offset && !number(r, b->base_offset, &at))
             return NULL;
         *from += b->base_offset ? at : 0;
     }
@@ -160,7 +187,7 @@ static const BoundOperand *operand_of(Rounding *r, const Step *s, int arg)
         return r->operand[arg];
     BoundOperand *o = r->operand[arg] = NEW(r->step_arena, BoundOperand);
     for (int i = 0; i < a->rank; i++)
-        if (!idx_value(a->dims[i], &o->dim[i]))
+        if (!number(r, a->dims[i], &o->dim[i]))
             return o;
     o->bytes = bytes_of(r, s->bufs[arg], &o->from, &o->room);
     o->known = o->bytes && dtype_info[a->dtype].kind != 'c' && a->dtype != INGOT_STRING;
@@ -225,6 +252,16 @@ static Bounded load(Rounding *r, const Step *s, Node *n)
     return isnan(v) ? unknown(r) : (Bounded){v, 0};
 }
 
+/* The next of the ranges; its counter is 0. */
+static bool enter(Rounding *r, Node *range)
+{
+    if (r->nrange == MOST_RANGES || !number(r, range->src[0], &r->extent[r->nrange]))
+        return false;
+    r->range[r->nrange] = range;
+    r->at[r->nrange] = 0;
+    return true;
+}
+
 /* Each partial sum is rounded, and is no more than all terms are by their sizes. */
 static Bounded reduce(Rounding *r, const Step *s, Node *n)
 {
@@ -239,17 +276,14 @@ static Bounded reduce(Rounding *r, const Step *s, Node *n)
         (monoid != INGOT_REDUCE_ADD && monoid != INGOT_REDUCE_MAX && monoid != INGOT_REDUCE_MIN))
         return unknown(r);
     for (int i = first; i < (int)n->nsrc; i++, r->nrange++) {
-        int64_t extent;
-        if (r->nrange == MOST_RANGES || !idx_value(n->src[i]->src[0], &extent))
+        if (!enter(r, n->src[i]))
             return unknown(r);
-        r->range[r->nrange] = n->src[i];
-        r->at[r->nrange] = 0;
-        count *= extent;
+        count *= r->extent[r->nrange];
     }
     for (int64_t k = 0; k < count && !r->unknown; k++) {
         int64_t rest = k;
-        for (int i = r->nrange; i-- > from; rest /= r->range[i]->hi + 1)
-            r->at[i] = rest % (r->range[i]->hi + 1);
+        for (int i = r->nrange; i-- > from; rest /= r->extent[i])
+            r->at[i] = rest % r->extent[i];
         Bounded t = eval(r, s, n->src[0]);
         sizes += fabs(t.v);
         all.e = monoid == INGOT_REDUCE_ADD ? all.e + t.e : fmax(all.e, t.e);
@@ -319,6 +353,9 @@ static Bounded eval(Rounding *r, const Step *s, Node *n)
                                         : (Bounded){(double)n->arg.i, 0};
     if (n->op == OP_PARAM && !n->nsrc)
         return (Bounded){s->scalars[n->arg.i], 0};
+    int64_t v;
+    if (n->op == OP_VAR)
+        return number(r, n, &v) ? (Bounded){(double)v, 0} : unknown(r);
     if (n->op == OP_LOAD)
         return load(r, s, n);
     if (n->op == OP_REDUCE)
@@ -343,17 +380,16 @@ static bool loops_at(Rounding *r, const Node *store, int rank, const int64_t *co
     for (int i = 0; i < rank; i++) {
         Node *x = store->src[first_coord(store) + i];
         int64_t shift = 0, constant;
-        if (x->op == OP_ADD && idx_value(x->src[1], &shift))
+        if (x->op == OP_ADD && number(r, x->src[1], &shift))
             x = x->src[0];
-        if (idx_value(x, &constant)) {
+        if (number(r, x, &constant)) {
             if (constant + shift != coord[i])
                 return false;
             continue;
         }
-        if (x->op != OP_RANGE || coord[i] < shift || coord[i] - shift > x->hi ||
-            r->nrange == MOST_RANGES)
+        if (x->op != OP_RANGE || !enter(r, x) || coord[i] < shift ||
+            coord[i] - shift >= r->extent[r->nrange])
             return false;
-        r->range[r->nrange] = x;
         r->at[r->nrange++] = coord[i] - shift;
     }
     return true;
@@ -373,9 +409,9 @@ double rounding_bound(Rounding *r, const Step *s, const Buffer *b, size_t elemen
         int64_t dim[INGOT_MAX_RANK], coord[INGOT_MAX_RANK], from = 0;
         bool known = to == b || to->base == b;
         if (to != b && known && to->base_offset)
-            known = idx_value(to->base_offset, &from);
+            known = number(r, to->base_offset, &from);
         for (int d = 0; d < a->rank && known; d++)
-            known = idx_value(a->dims[d], &dim[d]);
+            known = number(r, a->dims[d], &dim[d]);
         if (!known || !layout_find(&a->layout, a->rank, dim, (int64_t)element - from, coord) ||
             !loops_at(r, store, a->rank, coord))
             continue;

@@ -43,6 +43,7 @@ typedef struct {
     double *number[2];
     int leader; /* whose bytes the next steps read */
     Rounding *rounding;
+    const PlanInterp *running; /* or NULL */
 } Lockstep;
 
 /* ---- places ------------------------------------------------------------------------------ */
@@ -469,6 +470,7 @@ static void interpreted(void *user, const Step *step, const Buffer *b, const uns
                         const unsigned char *naive)
 {
     Lockstep *l = user;
+    rounding_sizes(l->rounding, l->running->ip);
     for (int i = 0; i < l->n; i++)
         if (l->place[i].step == step && l->place[i].buffer == b) {
             memcpy(l->bytes[0], got, (size_t)b->bytes);
@@ -482,6 +484,7 @@ ingot_status lockstep_interpreted(const Session *s, PlanInterp *x, const ingot_v
 {
     Arena *a = arena_new();
     Lockstep l = lockstep_new(s, x->p, a);
+    l.running = x;
     x->wrote = interpreted;
     x->user = &l;
     bool good = plan_interpret(x, s->a, in, out);

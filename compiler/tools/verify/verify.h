@@ -14,6 +14,8 @@ ingot_status verify_beside_naive(const Session *, const char *out);
 typedef struct Rounding Rounding;
 Rounding *rounding_new(const Session *, const Plan *, Arena *);
 void rounding_free(Rounding *);
+/* Run-time integers as they are now; NULL: those that the inputs show, and no others are known. */
+void rounding_sizes(Rounding *, struct Interp *);
 /* The step wrote these bytes there; before it is asked about. */
 void rounding_wrote(Rounding *, const Step *, const Buffer *, int64_t offset, const char *bytes);
 double rounding_bound(Rounding *, const Step *, const Buffer *, size_t element);

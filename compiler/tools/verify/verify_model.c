@@ -294,7 +294,7 @@ static ingot_status verify_interpreted(Session *s, const ingot_value *want, bool
                s->o->compile.target, p->nstep, (double)x.done / MILLION);
     for (int i = 0; i < s->nout && status == INGOT_OK; i++)
         s->out[i] = tensor_of(&out[i]);
-    bool by_kernel = !gpu && !s->o->compile.naive;
+    const bool by_kernel = !s->o->compile.naive;
     if (status == INGOT_OK)
         status = compare_outputs(s, "", want, !by_kernel);
     if (status == INGOT_OK && by_kernel)
