@@ -51,17 +51,16 @@ class Model:
         )
 
     def values(self, case, move=None):
-        """All tensors in this case; with `move`, a generator of noise, of inputs moved a little."""
+        """All tensors in this case; with `move`, a generator of noise, of inputs moved a little, and
+        of what each node reads by the last bit of f32: as if each rounded at other places."""
         value = {**{k: a[case] for k, a in self.inputs.items()}, **self.weights}
         if move is not None:
-            value = {
-                k: a
-                if a.dtype != np.float32
-                else np.asarray(a * (1 + 3e-6 * move.uniform(-1, 1, a.shape)), np.float32)
-                for k, a in value.items()
-            }
+            value = {k: moved_by(a, 3e-6, move) for k, a in value.items()}
         for node, function in zip(self.nodes, self.functions):
-            value.update(zip(node.output, results(function, [value[k] for k in node.input if k])))
+            operands = [value[k] for k in node.input if k]
+            if move is not None:
+                operands = [moved_by(a, 2**-23, move) for a in operands]
+            value.update(zip(node.output, results(function, operands)))
         return value
 
     def bounds(self):
@@ -113,6 +112,13 @@ class Model:
             dims,
             self.cases,
         )
+
+
+def moved_by(a, share, move):
+    """Floats of 32 bits, each up to this share larger or smaller."""
+    if a.dtype != np.float32:
+        return a
+    return np.asarray(a * (1 + share * move.uniform(-1, 1, a.shape)), np.float32)
 
 
 def axes_of(arrays, cases):

@@ -12,7 +12,7 @@ what numpy says. With --sanitize a bundle is compiled by gcc with ASan and UBSan
 run in all cases.
 
     passed     all equal within the tolerances of `ingot verify`
-    unstable   not, but numpy's own outputs move as much when the inputs move by 3e-6
+    unstable   not, but numpy's own outputs move as much when inputs move by 3e-6, operands by a bit
     refused    the compiler said that it cannot; the message must name a node, else it is a failure
     wrong, crash
 

@@ -337,6 +337,15 @@ REDUCE = {
 }
 
 
+def any_order(a, axes):
+    """Whether no product of some of these overflows or vanishes in f32: what an order of factors
+    is free to make 0, infinite, or nan."""
+    size = np.log2(np.abs(a, dtype=np.float64), where=a != 0, out=np.zeros(a.shape))
+    return all(
+        np.abs(part(size, 0).sum(axes)).max(initial=0) < 100 for part in (np.maximum, np.minimum)
+    )
+
+
 def reduce(d):
     r, x = d.r, d.pick(1, 5)
     rank, keep = d.rank(x), r.randint(0, 1)
@@ -354,6 +363,8 @@ def reduce(d):
     axes = tuple(r.sample(range(rank), r.randint(1, rank)))
     op = r.choice(list(REDUCE))
     if op == "ReduceMean" and any(0 in d.sizes(x, i) for i in axes):
+        return None
+    if op == "ReduceProd" and not all(any_order(a, axes) for a in d.value[x]):
         return None
     return d.add(
         op,
