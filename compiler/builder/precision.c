@@ -58,16 +58,18 @@ static ingot_tensor *cut(ingot_context *c, ingot_tensor *x)
     return ingot_bitcast(c, bits, INGOT_F32);
 }
 
-/* Few products gain nothing: operands have to be split first. */
+/* Few products gain nothing: operands have to be split first. Units multiply terms in pairs, fours
+ * or eights. */
 static bool is_for_unit(ingot_context *c, ingot_tensor *x, ingot_tensor *w, int w_axis)
 {
-    enum { FEW = 16 };
+    enum { FEW = 16, STEP = 8 };
     ingot_precision p = ingot_precision_of(c);
     if (p == INGOT_PRECISION_F32 || p == INGOT_PRECISION_1E5 || ingot_is_poison(x) ||
         ingot_is_poison(w) || ingot_dtype_of(x) != INGOT_F32 || ingot_dtype_of(w) != INGOT_F32 ||
         !ingot_dim_is_const(ingot_shape(w, w_axis), NULL))
         return false;
-    return p == INGOT_PRECISION_TF32 || ingot_dim_lo(ingot_shape(w, w_axis)) % FEW == 0;
+    const int64_t terms = ingot_dim_lo(ingot_shape(w, w_axis));
+    return p == INGOT_PRECISION_TF32 || (terms >= FEW && terms % STEP == 0);
 }
 
 Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis)

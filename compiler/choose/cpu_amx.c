@@ -7,6 +7,7 @@
  *
  * A kernel may have several sums, each over terms of its own: of a block of a network that adds two
  * convolutions, say. The unit takes all that have the rows and columns of the largest one. */
+#include <math.h>
 #include <string.h>
 
 #include "choose.h"
@@ -154,13 +155,15 @@ static TileBlock pick_block(const Kernel *k, const View *v, const Buffer *const 
                 int64_t extent[] = {range_extent(range[0]), range_extent(range[1]),
                                     range_extent(range[2])};
                 double cycles = 0;
-                if (i == j || extent[0] < 2 || extent[1] < u->n || extent[1] % u->n ||
-                    extent[2] < 1 || !tc_takes(u, v->dot, range))
+                if (i == j || extent[0] < 2 || extent[1] < u->n || extent[2] < 1 ||
+                    !tc_takes(u, v->dot, range))
                     continue;
                 int64_t terms = best_terms(u, extent[2]),
                         rows = best_rows(extent[0], u->m, &cycles);
                 if (!terms || !rows)
                     continue;
+                const double blocks = ceil((double)extent[1] / u->n);
+                cycles *= blocks * u->n / (double)extent[1];
                 cycles /= (double)(extent[0] * terms);
                 TileBlock b = {.unit = u,
                                .rows = range[0],
@@ -276,7 +279,7 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
             return false;
         row = inner_name(n, b->rows);
     }
-    if (columns > 1) {
+    if (range_extent(b->columns) > b->unit->n) {
         if (!nest_opt(n, OPT_SPLIT, column, b->unit->n))
             return false;
         column = inner_name(n, b->columns);
@@ -331,7 +334,8 @@ static bool lay_out_term(const Nest *n, Node *term, Node *own, const Buffer *con
     Layout l;
     if (only_load(n->arena, k->sink, arg) != y || k->args[arg].written || !tc_layout(n, y, &l))
         return false;
-    if (bufs[arg]->kind != BUF_WEIGHT && !may_copy)
+    if (bufs[arg]->kind != BUF_WEIGHT &&
+        (!may_copy || range_extent(b->columns) % b->unit->n)) /* a copy brings no zeros */
         return false;
     *(bufs[arg]->kind == BUF_WEIGHT ? &want[arg] : &copy[arg]) = l;
     arg = x->src[0]->arg.i;

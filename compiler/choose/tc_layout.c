@@ -61,6 +61,12 @@ bool tc_layout(const Nest *n, Node *load, Layout *l)
         if (n->split[i].kind == OPT_UPCAST && n->axis[n->split[i].axis].root == column)
             block *= n->split[i].amount;
     *l = (Layout){0};
+    const int64_t part = columns % n->tc->n;
+    if (part) { /* zeros, which a block of fewer columns reads too */
+        l->op[l->n++] = (LayoutOp){.kind = LAYOUT_PAD, .axis = c.axis, .b = n->tc->n - part};
+        columns += n->tc->n - part;
+    }
+    block = columns % block ? n->tc->n : block;
     Pieces p = {.l = l, .n = arg->rank};
     for (int d = 0; d < arg->rank; d++)
         p.piece[d] = d == c.axis ? COLUMN : d == t.axis ? TERM : d;

@@ -26,6 +26,7 @@ static const TcProduct bytes = {INGOT_U8, INGOT_I8, 37, 80, 192, 0, 0};
 static const TcProduct small_floats = {INGOT_BF16, INGOT_BF16, 32, 64, 64, 0, 0};
 static const TcProduct tall = {INGOT_BF16, INGOT_BF16, 128, 48, 64, 0, 0};
 static const TcProduct convolution = {INGOT_I8, INGOT_I8, 14, 32, 64, 3, 0};
+static const TcProduct few_columns = {INGOT_BF16, INGOT_BF16, 37, 40, 64, 0, 0};
 static const TcProduct two_sums = {INGOT_BF16, INGOT_BF16, 37, 64, 64, 0, 96};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
@@ -138,6 +139,16 @@ static void products_of_two_sums(void **state)
     run_free(&r);
 }
 
+/* 40 columns: two blocks of 16, and one of which 8 are stored. */
+static void products_of_few_columns(void **state)
+{
+    (void)state;
+    expect(&few_columns,
+           "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nUPCAST i1.o 2\n"
+           "TC amx.bf16 (i0.i; i1.i; r0.i)\n",
+           2 * (2 + 1));
+}
+
 /* A panel has 32 lines, which are asked for in 8 blocks of rows with 2 of terms each. */
 static void panels_ahead(void **state)
 {
@@ -205,9 +216,13 @@ static void lost_fragments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_bytes),    cmocka_unit_test(products_of_small_floats),
-        cmocka_unit_test(convolutions),         cmocka_unit_test(panels_ahead),
-        cmocka_unit_test(products_of_two_sums), cmocka_unit_test(refusals),
+        cmocka_unit_test(products_of_bytes),
+        cmocka_unit_test(products_of_small_floats),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(panels_ahead),
+        cmocka_unit_test(products_of_two_sums),
+        cmocka_unit_test(products_of_few_columns),
+        cmocka_unit_test(refusals),
         cmocka_unit_test(lost_fragments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

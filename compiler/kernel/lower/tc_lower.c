@@ -75,10 +75,12 @@ void tc_begin(Lower *q, Piece *p)
     p->row = row;
     p->t.tc = n->tc;
     const int axis[] = {row, column, term};
+    const int lanes = p->t.lane ? p->t.lanes : n->tc->n; /* a part of the columns */
     for (int i = 0; i < TC_AXES; i++)
-        p->t.fragment[i] = range_new(q->c, p->next++, idx(q->c, p->at[axis[i]]->hi + 1));
-    p->t.lanes = n->tc->n;
-    p->t.lane = p->at[column] = range_new(q->c, p->next++, idx(q->c, n->tc->n));
+        p->t.fragment[i] = range_new(
+            q->c, p->next++, idx(q->c, i == TC_COLUMNS ? n->tc->n : p->at[axis[i]]->hi + 1));
+    p->t.lanes = lanes;
+    p->t.lane = p->at[column] = range_new(q->c, p->next++, idx(q->c, lanes));
 }
 
 int64_t tc_copy_number(const Lower *q, const Piece *p, Node *sum, int64_t *copies)

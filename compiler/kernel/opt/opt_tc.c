@@ -257,6 +257,21 @@ static const char *more_refused(Nest *n, const Opt *o, const Tc *u, const int *a
     return NULL;
 }
 
+/* What fills no block of columns has one of its own, of which only so many lanes are stored: the
+ * second operand has zeros behind its last column (tc_layout()). */
+static void part_of_columns(Nest *n, int column)
+{
+    for (int i = 0; i < n->nsplit; i++) {
+        Split *s = &n->split[i];
+        if (s->inner != column || s->form != REST_LOOP)
+            continue;
+        s->form = REST_LANES;
+        s->lanes = n->lanes;
+        while (s->lanes > 8 && s->lanes / 2 >= s->remaining)
+            s->lanes /= 2;
+    }
+}
+
 const char *opt_tc(Nest *n, const Opt *o)
 {
     TcText text;
@@ -309,6 +324,8 @@ const char *opt_tc(Nest *n, const Opt *o)
     for (int i = 0; i < n->naxis && n->inner; i++)
         if (n->axis[i].row || i == n->inner_axis[TC_TERMS])
             n->axis[i].form = AXIS_UNIT;
+    if (!u->lanes)
+        part_of_columns(n, axis[TC_COLUMNS]);
     for (int i = 0; i < text.n; i++)
         n->axis[axis[i]].form = i == TC_COLUMNS && !u->lanes ? AXIS_LANES : AXIS_UNIT;
     return NULL;
