@@ -240,6 +240,15 @@ ingot_dim *ingot_read_dim(ingot_context *, ingot_tensor *, const char *name, int
 ingot_tensor *ingot_state(ingot_context *, const char *name, ingot_dtype, int rank,
                           const int64_t *dims);
 void ingot_state_next(ingot_context *, ingot_tensor *state, ingot_tensor *next);
+/* A state that begins as constant data: weights that are to be trained. The same data may be the
+ * beginning of several. */
+ingot_tensor *ingot_state_from(ingot_context *, const char *name, ingot_tensor *begin);
+/* A model may have several functions over the same states and constants: a training step beside
+ * inference, a prefill beside the step of a decoder.  What is declared before the first call is
+ * <model>_run; inputs, outputs, next values of states and requirements that are declared from now
+ * on are those of <model>_<name>, until the next call.  A state that a function gives no next value
+ * stays as it is.  Inputs of one function are not to be used in another. */
+void ingot_function(ingot_context *, const char *name);
 /* A state that grows: a dim that is no constant is a variable of ingot_dim_var, from 0 on, its
  * length.  That is 0 after reset, and after a run what the next value has there; several states may
  * share it.  A run in which it is beyond its upper bound ends in IGRT_ERR_DIM.  The memory is that

@@ -236,6 +236,16 @@ typedef struct igrt_tensor {
     int64_t dims[IGRT_MAX_RANK]; /* an input: true dims; an output: bounds in, true dims out */
 } igrt_tensor;
 
+/* A state of a model: <model>_state(). */
+typedef struct igrt_state {
+    const char *name;
+    igrt_dtype dtype;
+    int rank;
+    int64_t dims[8];
+    void *data;
+    size_t bytes;
+} igrt_state;
+
 /*
  * Declares library kernel `name`. attr_i and attr_f are laid out as the comment on top of
  * lib/<name>.c says; scratch is planned in the arena (8-byte aligned); counts receives the values

@@ -279,16 +279,17 @@ static int by_offset(const void *x, const void *y)
 }
 
 /* The weights that some step uses, one for each place in the blob. */
-static void list_weights(Bundle *b)
+static void list_weights(Bundle *b, int nplan, Plan *const *plan)
 {
     int n = 0;
-    b->weight = NEWN(b->a, Buffer *, b->p->nbuffer + 1);
-    for (int i = 0; i < b->p->nbuffer; i++) {
-        Buffer *w = b->p->buffers[i];
-        if (w->kind == BUF_WEIGHT && !w->base && w->last >= 0)
-            b->weight[n++] = w;
-    }
-    qsort(b->weight, (size_t)n, sizeof *b->weight, by_offset);
+    for (int k = 0; k < nplan; k++)
+        for (int i = 0; i < plan[k]->nbuffer; i++) {
+            Buffer *w = plan[k]->buffers[i];
+            if (w->kind == BUF_WEIGHT && !w->base && w->last >= 0)
+                vec_push(b->a, b->weight, n, w);
+        }
+    if (n)
+        qsort(b->weight, (size_t)n, sizeof *b->weight, by_offset);
     for (int i = 0; i < n; i++) {
         Buffer *last = b->nweight ? b->weight[b->nweight - 1] : NULL;
         if (last && last->offset == b->weight[i]->offset && last->bytes && b->weight[i]->bytes)
@@ -366,13 +367,9 @@ static void refuse_complex(Bundle *b)
     }
 }
 
-void bundle_prepare(Bundle *b)
+void bundle_ports(Bundle *b)
 {
     const Context *c = b->c;
-    b->name = b->o->name ? b->o->name : "model";
-    b->upper = upper_case(b->a, b->name);
-    name_memories(b);
-    b->source = b->o->source ? base_name(b->o->source) : c->file ? base_name(c->file) : b->name;
     b->nin = c->ninput;
     b->nout = c->noutput;
     b->nin_group = c->ninput_group;
@@ -381,16 +378,35 @@ void bundle_prepare(Bundle *b)
                   &b->in_group, "input");
     b->out = ports(b, b->p->output, c->outputs, c->noutput, c->output_groups, c->noutput_group,
                    &b->out_group, "output");
+}
+
+static void prepare(Bundle *b, int nplan, Plan *const *plan)
+{
+    const Context *c = b->c;
+    b->name = b->o->name ? b->o->name : "model";
+    b->io = b->name;
+    b->entry = arena_printf(b->a, "%s_run", b->name);
+    b->kernel = b->p->kernels;
+    b->nkernel = b->p->nkernel;
+    b->upper = upper_case(b->a, b->name);
+    name_memories(b);
+    b->source = b->o->source ? base_name(b->o->source) : c->file ? base_name(c->file) : b->name;
+    bundle_ports(b);
     b->sym = NEWN(b->a, int, c->nvar + 1);
     for (int i = 0; i < c->nvar; i++)
         b->sym[i] = c->vars[i].folded ? -1 : b->nsym++;
     b->package = b->o->package ? b->o->package : "";
     b->folder = !strcmp(b->package, "arduino") ? "src/" : "";
     refuse_complex(b);
-    list_weights(b);
+    list_weights(b, nplan, plan);
     b->mode = weights_mode(b, b->nweight, b->p->weights_bytes);
     if (b->target->gpu)
         gpu_prepare(b);
+}
+
+void bundle_prepare(Bundle *b)
+{
+    prepare(b, 1, &b->p);
 }
 
 static void write_all(Bundle *b)
@@ -412,6 +428,7 @@ static void write_all(Bundle *b)
         halves_run(b);
     else
         bundle_run(b);
+    functions_run(b);
     bundle_main(b);
     bundle_build(b);
     StrBuf sb = {0};
@@ -453,13 +470,14 @@ static void write_files(Bundle *b, const char *path, DirKind kind)
     pending_release();
 }
 
-/* half: two of them, or NULL. */
-static ingot_status write_to(Bundle *b, const Half *half, int64_t shared, const char *dir)
+/* Of n functions; half: two of them, or NULL. */
+static ingot_status write_to(Bundle *b, int n, Plan *const *p, const Half *half, int64_t shared,
+                             const char *dir)
 {
     int errors = b->c->nerror;
     char *path = arena_strdup(b->a, dir);
-    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
-        path[n - 1] = 0;
+    for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--)
+        path[end - 1] = 0;
     parts_clean(b->a, path, false); /* of what was killed, whether there was a folder then or not */
     parts_clean(b->a, arena_printf(b->a, "%s/", path), false);
     DirKind kind = dir_kind(b->a, path);
@@ -471,7 +489,9 @@ static ingot_status write_to(Bundle *b, const Half *half, int64_t shared, const 
         bundle_fail(b, INGOT_IO,
                     "%s: holds other files than a bundle's; choose an empty or a new folder", path);
     if (!b->failed)
-        bundle_prepare(b);
+        prepare(b, n, p);
+    if (!b->failed && n > 1)
+        functions_prepare(b, n, p);
     if (!b->failed && half)
         halves_prepare(b, half, shared);
     if (!b->failed)
@@ -489,7 +509,14 @@ ingot_status bundle_write(Plan *p, const Target *target, const ingot_options *o,
                               target->name, p->ndevice),
                INGOT_UNSUPPORTED;
     Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = target, .o = o};
-    return write_to(&b, NULL, 0, dir);
+    return write_to(&b, 1, &p, NULL, 0, dir);
+}
+
+ingot_status bundle_write_functions(int n, Plan *const *p, const Target *target,
+                                    const ingot_options *o, const char *dir)
+{
+    Bundle b = {.p = p[0], .c = p[0]->c, .a = arena_new(), .target = target, .o = o};
+    return write_to(&b, n, p, NULL, 0, dir);
 }
 
 ingot_status bundle_write_halves(const Half half[2], int64_t shared, const ingot_options *o,
@@ -497,5 +524,5 @@ ingot_status bundle_write_halves(const Half half[2], int64_t shared, const ingot
 {
     Plan *p = half[1].p;
     Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = half[1].target, .o = o};
-    return write_to(&b, half, shared, dir);
+    return write_to(&b, 1, &p, half, shared, dir);
 }

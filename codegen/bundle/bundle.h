@@ -42,8 +42,15 @@ struct Bundle {
     const Target *target;
     const ingot_options *o;
     const char *name, *upper; /* model, MODEL */
-    const char *source;       /* base name of the model file */
-    const char *dir;          /* being written */
+    const char *io, *entry;   /* model_inputs, model_run(); of a further function model_prefill */
+    Kernel **kernel;          /* of all functions, equal ones once */
+    int nkernel;
+    /* bundle_functions.c: of each further function what it has of its own: a plan and ports. */
+    Bundle *function;
+    int nfunction;
+    Bundle *first;      /* of a further function: the model's first one; else NULL */
+    const char *source; /* base name of the model file */
+    const char *dir;    /* being written */
     Port *in, *out;
     int nin, nout;
     PortGroup *in_group, *out_group;
@@ -88,6 +95,7 @@ bool bundle_asks_machine(const Bundle *); /* bundle_machine.c: init does, in a f
 void bundle_fail(Bundle *, ingot_status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void bundle_prepare(Bundle *); /* names, ports, weights */
+void bundle_ports(Bundle *);   /* of the function that the context selects */
 WeightsMode weights_mode(const Bundle *, int nweight, int64_t bytes);
 char *upper_case(Arena *, const char *);
 void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
@@ -95,7 +103,7 @@ void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1'
 /* Of a half what both have: files, the runtime under its private names; else itself. */
 static inline Bundle *whole_of(Bundle *b)
 {
-    return b->whole ? b->whole : b;
+    return b->whole ? b->whole : b->first ? b->first : b;
 }
 
 static inline const char *whole_name(const Bundle *b)
@@ -116,6 +124,14 @@ static inline const Bundle *gpu_part(const Bundle *b)
 int64_t arena_bytes(const Bundle *);        /* of the caller's; of halves the greater one */
 int64_t weights_file_bytes(const Bundle *); /* with the weights of both halves */
 
+/* bundle_functions.c */
+void functions_prepare(Bundle *, int n, Plan *const *);
+void functions_header(StrBuf *, Bundle *); /* what <name>.h has of them */
+void functions_run(Bundle *);              /* <name>_<function>.c */
+void states_header(StrBuf *, const Bundle *);
+void states_run(StrBuf *, Bundle *);   /* <name>_state() */
+void states_begin(StrBuf *, Bundle *); /* of reset(): those that begin as data */
+
 /* bundle_halves.c */
 void halves_prepare(Bundle *, const Half half[2], int64_t shared);
 void halves_header(
@@ -134,6 +150,9 @@ void print_port(StrBuf *, const Bundle *, const Port *); /* "x" f32[1,3], in com
 void memory_table(StrBuf *, const Bundle *);             /* memory_bytes[] */
 const char *dtype_enum(ingot_dtype);                     /* F32 of IGRT_F32 */
 void bundle_run(Bundle *);
+void bundle_function(Bundle *);            /* the same of a further function */
+void io_structs(StrBuf *, const Bundle *); /* bundle_header.c: <io>_inputs, <io>_outputs */
+void ports_comment(StrBuf *, const Bundle *);
 void bundle_weights(Bundle *);
 /* "{1.0f, 2.5f}": the elements of a typed array; what they need */
 unsigned print_array(StrBuf *, ingot_dtype, const uint8_t *bytes, int64_t n);

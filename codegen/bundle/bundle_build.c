@@ -162,6 +162,8 @@ static void need_own(Bundle *b, FileList *list)
     for (int i = 0; i < nheader; i++)
         need(b, list, header[i]);
     need_calls(b, list, &b->p->main);
+    for (int i = 0; i < b->nfunction; i++)
+        need_calls(b, list, &b->function[i].p->main);
     if (bundle_asks_machine(b))
         need(b, list, "igrt_cpu.c");
 }

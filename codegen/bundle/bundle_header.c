@@ -140,11 +140,8 @@ static void length_functions(StrBuf *sb, const Bundle *b)
     }
 }
 
-static void opening(StrBuf *sb, const Bundle *b)
+void ports_comment(StrBuf *sb, const Bundle *b)
 {
-    sb_printf(sb, "/*\n * %s.h - ", b->name);
-    print_comment_text(sb, b->source);
-    sb_puts(sb, " as C, compiled by ingot.\n *\n * inputs\n");
     for (int i = 0; i < b->nin; i++) {
         sb_printf(sb, " *     %d  ", i);
         print_port(sb, b, &b->in[i]);
@@ -156,6 +153,14 @@ static void opening(StrBuf *sb, const Bundle *b)
         print_port(sb, b, &b->out[i]);
         sb_puts(sb, "\n");
     }
+}
+
+static void opening(StrBuf *sb, const Bundle *b)
+{
+    sb_printf(sb, "/*\n * %s.h - ", b->name);
+    print_comment_text(sb, b->source);
+    sb_puts(sb, " as C, compiled by ingot.\n *\n * inputs\n");
+    ports_comment(sb, b);
     states_comment(sb, b);
     bounds_comment(sb, b);
     sb_puts(
@@ -243,7 +248,7 @@ static void classes_macros(StrBuf *sb, const Bundle *b)
         const Classes *k = b->c->outputs[i].classes;
         if (!k)
             continue;
-        const char *upper = upper_case(b->a, arena_printf(b->a, "%s_%s", b->name, b->out[i].field));
+        const char *upper = upper_case(b->a, arena_printf(b->a, "%s_%s", b->io, b->out[i].field));
         sb_puts(sb, "\n/* What stands in the columns of \"");
         print_comment_text(sb, b->c->outputs[i].name);
         sb_printf(sb, "\": `static const %s x[] = %s_CLASS_LIST;`. */\n#define %s_CLASSES %d\n",
@@ -258,6 +263,17 @@ static void classes_macros(StrBuf *sb, const Bundle *b)
         }
         sb_puts(sb, "}\n");
     }
+}
+
+void io_structs(StrBuf *sb, const Bundle *b)
+{
+    const char *n = b->io;
+    sb_printf(sb, "\ntypedef struct %s_inputs {\n", n);
+    members(sb, b, b->in, b->nin, b->in_group, b->nin_group, "const ");
+    sb_printf(sb, "} %s_inputs;\n\ntypedef struct %s_outputs {\n", n, n);
+    members(sb, b, b->out, b->nout, b->out_group, b->nout_group, "");
+    sb_printf(sb, "} %s_outputs;\n", n);
+    classes_macros(sb, b);
 }
 
 /* What a caller fills in, and what it gets back. */
@@ -275,12 +291,7 @@ static void io_types(StrBuf *sb, const Bundle *b)
                   whole, n);
         return;
     }
-    sb_printf(sb, "\ntypedef struct %s_inputs {\n", n);
-    members(sb, b, b->in, b->nin, b->in_group, b->nin_group, "const ");
-    sb_printf(sb, "} %s_inputs;\n\ntypedef struct %s_outputs {\n", n, n);
-    members(sb, b, b->out, b->nout, b->out_group, b->nout_group, "");
-    sb_printf(sb, "} %s_outputs;\n", n);
-    classes_macros(sb, b);
+    io_structs(sb, b);
 }
 
 static void context_type(StrBuf *sb, const Bundle *b)
@@ -379,6 +390,8 @@ void bundle_header(Bundle *b)
     }
     declarations(&sb, b);
     length_functions(&sb, b);
+    states_header(&sb, b);
+    functions_header(&sb, b);
     guard_end(&sb);
     bundle_source(b, arena_printf(b->a, "%s.h", b->name), &sb);
 }

@@ -36,6 +36,8 @@ void kernel_comment(StrBuf *sb, const Bundle *b, const Kernel *k)
     const Step *first = NULL;
     int n = 0;
     find_steps(&b->p->main, k, &first, &n);
+    for (int i = 0; i < b->nfunction; i++) /* of equal kernels the first is written */
+        find_steps(&b->function[i].p->main, k, &first, &n);
     sb_printf(sb, "\n/* %s\n", k->name);
     if (first && first->norigin) {
         sb_puts(sb, " * ");
@@ -86,8 +88,8 @@ static void header(Bundle *b)
         b->name, b->upper, b->upper, b->upper, b->upper, b->upper);
     bool checks = false;
     for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < b->p->nkernel; i++) {
-            const Kernel *k = b->p->kernels[i];
+        for (int i = 0; i < b->nkernel; i++) {
+            const Kernel *k = b->kernel[i];
             if (k->check != (pass == 1))
                 continue;
             if (k->check && !checks)
@@ -165,9 +167,9 @@ static void checks(Bundle *b)
 {
     StrBuf sb = {0}, body = {0};
     unsigned needs = 0;
-    for (int i = 0; i < b->p->nkernel; i++)
-        if (b->p->kernels[i]->check)
-            needs |= one_kernel(&body, b, b->p->kernels[i]);
+    for (int i = 0; i < b->nkernel; i++)
+        if (b->kernel[i]->check)
+            needs |= one_kernel(&body, b, b->kernel[i]);
     if (!body.len)
         return;
     sb_printf(&sb,
@@ -185,7 +187,7 @@ static void checks(Bundle *b)
 
 void bundle_kernels(Bundle *b)
 {
-    if (!b->p->nkernel)
+    if (!b->nkernel)
         return;
     if (b->gpu) {
         gpu_kernels(b);
@@ -197,8 +199,8 @@ void bundle_kernels(Bundle *b)
         Functions called = {0};
         unsigned needs = 0;
         int n = 0;
-        for (int i = 0; i < b->p->nkernel && !b->failed; i++) {
-            const Kernel *k = b->p->kernels[i];
+        for (int i = 0; i < b->nkernel && !b->failed; i++) {
+            const Kernel *k = b->kernel[i];
             Functions own = {0};
             find_functions(b, k, 0, &own);
             if (k->check || (own.n > 0) != custom)

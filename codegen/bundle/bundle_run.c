@@ -134,13 +134,13 @@ static void function_run(Writer *w)
     Bundle *b = w->b;
     StrBuf *sb = &w->sb;
     const char *n = b->name,
-               *parameters =
-                   arena_printf(b->a, "%s_ctx *ctx, const %s_inputs *in, %s_outputs *out", n, n, n);
+               *parameters = arena_printf(b->a, "%s_ctx *ctx, const %s_inputs *in, %s_outputs *out",
+                                          n, b->io, b->io);
     const bool flush = !b->gpu && !b->c->keep_subnormals;
     if (flush)
         sb_printf(sb, "\nstatic %s_status run_steps(%s)\n{\n", n, parameters);
     else
-        sb_printf(sb, "\n%s_status %s_run(%s)\n{\n", n, n, parameters);
+        sb_printf(sb, "\n%s_status %s(%s)\n{\n", n, b->entry, parameters);
     w->depth = 1;
     null_checks(w);
     StrBuf before = *sb;
@@ -173,11 +173,11 @@ static void function_run(Writer *w)
     sb_puts(sb, "}\n");
     if (flush)
         sb_printf(sb,
-                  "\n%s_status %s_run(%s)\n{\n"
+                  "\n%s_status %s(%s)\n{\n"
                   "    const uint64_t mode = igrt_fp_flush(); /* subnormal numbers are zeros */\n"
                   "    const %s_status status = run_steps(ctx, in, out);\n"
                   "    igrt_fp_restore(mode);\n    return status;\n}\n",
-                  n, n, parameters, n);
+                  n, b->entry, parameters, n);
 }
 
 /* What init asks of config.arena. */
@@ -282,7 +282,7 @@ static void function_init(Writer *w)
 
 static void function_reset(Writer *w)
 {
-    const Bundle *b = w->b;
+    Bundle *b = w->b;
     const char *n = b->name;
     StrBuf *sb = &w->sb;
     sb_printf(
@@ -299,6 +299,7 @@ static void function_reset(Writer *w)
                   b->memory ? arena_printf(b->a, "memory[%s]", b->memory[b->p->state_memory].index)
                             : "arena",
                   (long long)b->p->state_bytes);
+    states_begin(sb, b);
     seed_state(sb, b);
     for (int i = 0; i < b->c->nvar; i++)
         if (b->c->vars[i].length) {
@@ -338,7 +339,7 @@ static void lib_prototypes(StrBuf *sb, const Bundle *b, Map *seen, const Block *
 
 static void run_includes(StrBuf *sb, const Bundle *b)
 {
-    sb_printf(sb, "/*\n * %s.c - the steps of ", b->name);
+    sb_printf(sb, "/*\n * %s.c - the steps of ", b->io);
     print_comment_text(sb, b->source);
     sb_printf(sb, ", in order. The kernels are in %s_kernels%s.\n */\n", b->name,
               b->gpu ? b->target->language->suffix : "_*.c");
@@ -352,14 +353,14 @@ static void run_includes(StrBuf *sb, const Bundle *b)
         sb_puts(sb, "#include \"igrt_cpu.h\"\n");
     if (b->gpu)
         sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
-    if (b->p->nkernel)
+    if (b->nkernel)
         sb_printf(sb, "#include \"%s_kernels.h\"\n", b->name);
     if (b->mode == WEIGHTS_ARRAY)
         sb_printf(sb, "#include \"%s_weights.h\"\n", b->name);
     if (b->mode == WEIGHTS_INCBIN && !bundle_asks_machine(b))
         sb_printf(sb, "extern const unsigned char %s_weights_blob[]; /* %s_weights.S */\n", b->name,
                   b->name);
-    if (bundle_asks_machine(b))
+    if (bundle_asks_machine(b) && !b->first)
         sb_printf(
             sb,
             "\n/* The instructions that this file and the kernels may hold: %s_init.c asks for "
@@ -468,6 +469,7 @@ void bundle_run(Bundle *b)
     else
         function_init(&w);
     function_reset(&w);
+    states_run(&w.sb, b);
     parts_functions(&w);
     function_run(&w);
     StrBuf all = {0};
@@ -475,4 +477,17 @@ void bundle_run(Bundle *b)
     sb_puts(&all, w.sb.data);
     sb_free(&w.sb);
     bundle_source(b, arena_printf(b->a, "%s.c", b->name), &all);
+}
+
+void bundle_function(Bundle *b)
+{
+    Writer w = {.b = b};
+    (void)needs_taken(b);
+    parts_functions(&w);
+    function_run(&w);
+    StrBuf all = {0};
+    opening(&all, b);
+    sb_puts(&all, w.sb.data);
+    sb_free(&w.sb);
+    bundle_source(b, arena_printf(b->a, "%s.c", b->io), &all);
 }

@@ -16,6 +16,9 @@ typedef struct {
  * the first ones of the second's. */
 ingot_status bundle_write_halves(const Half half[2], int64_t shared, const ingot_options *,
                                  const char *dir);
+/* Of n functions of one model: the context has them in this order, and selects the first. */
+ingot_status bundle_write_functions(int n, Plan *const *, const Target *, const ingot_options *,
+                                    const char *dir);
 /* custom_source.c: the C file of a custom operator, for the model of that name. */
 void custom_source(StrBuf *, const CustomOp *, const char *model);
 /* What kernels need that call functions of one element: their sources, of which every name has

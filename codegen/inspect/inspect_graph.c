@@ -150,8 +150,8 @@ static void arg_text(StrBuf *sb, const Context *c, Node *n)
         return;
     }
     case OP_INPUT:
-        if (n->arg.i >= 0 && n->arg.i < c->ninput)
-            sb_puts(sb, c->inputs[n->arg.i].name);
+        if (input_name(c, n))
+            sb_puts(sb, input_name(c, n));
         return;
     case OP_IF:
     case OP_LOOP: return;

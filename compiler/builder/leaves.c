@@ -76,8 +76,9 @@ ingot_tensor *ingot_input(ingot_context *c, const char *name, ingot_dtype d, int
     for (int i = 0; i < c->ninput; i++)
         if (!strcmp(c->inputs[i].name, name))
             return ingot_error(c, INGOT_INVALID, "two inputs are named '%s'", name);
+    const Arg number = {.i = c->ninput + (int64_t)c->function * FUNCTION_INPUTS};
     NamedNode in = {.name = arena_strdup(c->arena, name),
-                    .node = leaf_make(c, OP_INPUT, d, (Arg){.i = c->ninput}, rank, dims)};
+                    .node = leaf_make(c, OP_INPUT, d, number, rank, dims)};
     in.here = group_here(c, c->input_groups, c->ninput_group, c->ninput, in.node);
     vec_push(c->arena, c->inputs, c->ninput, in);
     return in.node;
@@ -236,6 +237,72 @@ void ingot_state_next(ingot_context *c, ingot_tensor *state, ingot_tensor *next)
     if (grows && !lengths_next(c, (Node *)(uintptr_t)state, (Node *)(uintptr_t)next))
         return;
     c->states[state->arg.i].next = next;
+}
+
+/* A constant as one piece of data, whatever it is made of. */
+static Node *as_data(Context *c, Node *x, const int64_t *dims)
+{
+    if (x->op == OP_DATA)
+        return x;
+    Data *data = NEW(c->arena, Data);
+    size_t bytes = elem_bytes((ingot_dtype)x->dtype);
+    for (int i = 0; i < x->rank; i++)
+        bytes *= (size_t)dims[i];
+    void *to = ingot_alloc(c, bytes + 1);
+    *data = (Data){.bytes = to, .nbytes = bytes};
+    if (!ingot_const_data(c, x, to, bytes))
+        return c->poison;
+    return leaf_make(c, OP_DATA, (ingot_dtype)x->dtype, (Arg){.ptr = data}, x->rank, x->shape);
+}
+
+ingot_tensor *ingot_state_from(ingot_context *c, const char *name, ingot_tensor *begin)
+{
+    int64_t dims[INGOT_MAX_RANK];
+    if (poisoned(begin))
+        return begin;
+    if (!ingot_is_const(begin) || !ingot_static_shape(begin, dims))
+        return ingot_error(c, INGOT_INVALID,
+                           "state '%s' begins as something that depends on an input, a state or a "
+                           "run-time dim; a constant is wanted",
+                           name ? name : "");
+    ingot_tensor *state = ingot_state(c, name, (ingot_dtype)begin->dtype, begin->rank, dims);
+    if (!poisoned(state) && !const_is(uniform((Node *)(uintptr_t)begin), 0))
+        c->states[state->arg.i].begin = as_data(c, (Node *)(uintptr_t)begin, dims);
+    return state;
+}
+
+/* Letters, digits and _, and no other thing that a bundle names <model>_<name>. */
+static bool names_function(const char *name)
+{
+    static const char *const taken[] = {"run",    "init",   "reset",   "selftest", "deinit",
+                                        "ctx",    "config", "inputs",  "status",   "outputs",
+                                        "target", "state",  "weights", "kernels"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (!strcmp(name, taken[i]))
+            return false;
+    return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name) &&
+           strlen(name) < 32;
+}
+
+void ingot_function(ingot_context *c, const char *name)
+{
+    if (!name || !names_function(name)) {
+        ingot_error(c, INGOT_INVALID,
+                    "function '%s': up to 31 small letters, digits and _ are wanted, and no name "
+                    "that every model has (run, init, state ..)",
+                    name ? name : "");
+        return;
+    }
+    for (int i = 0; i < c->nfunction; i++)
+        if (!strcmp(c->functions[i].name, name)) {
+            ingot_error(c, INGOT_INVALID, "two functions are named '%s'", name);
+            return;
+        }
+    if (c->region) {
+        ingot_error(c, INGOT_INVALID, "function '%s' begins inside a region", name);
+        return;
+    }
+    function_begin(c, name);
 }
 
 /* ---- constants ------------------------------------------------------------------------------- */

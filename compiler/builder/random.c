@@ -55,12 +55,12 @@ static Node *state_of(Context *c)
 {
     static const int64_t two = 2;
     static const uint64_t one_more[2] = {0, 1};
-    if (!c->random) {
+    if (!c->random)
         c->random = ingot_state(c, "random", INGOT_U64, 1, &two);
+    if (!c->states[c->random->arg.i].next) /* of each function that draws */
         ingot_state_next(
             c, c->random,
             ingot_add(c, c->random, ingot_data(c, NULL, INGOT_U64, 1, &two, one_more)));
-    }
     return c->random;
 }
 

@@ -523,9 +523,10 @@ static bool leaf_eval(Interp *ip, Node *n)
     node_dims(ip, n, dims);
     if (n->op == OP_DATA && !data)
         data = ((const Data *)n->arg.ptr)->bytes;
+    if (n->op == OP_STATE && !data && ip->c->states[n->arg.i].begin)
+        data = ((const Data *)ip->c->states[n->arg.i].begin->arg.ptr)->bytes;
     if (!data && n->op != OP_STATE) {
-        const char *name =
-            n->op == OP_INPUT && n->arg.i < ip->c->ninput ? ip->c->inputs[n->arg.i].name : NULL;
+        const char *name = n->op == OP_INPUT ? input_name(ip->c, n) : NULL;
         return interp_fail(ip, INGOT_USAGE, "interpreter: %s %s has no value", op_info[n->op].text,
                            name ? name : "");
     }

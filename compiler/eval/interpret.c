@@ -1,7 +1,8 @@
 /* interpret.c - ingot_interpret: the whole model on given inputs, by the reference interpreter.
  *
  * Run-time integers come from the inputs' dims: a dim that is a plain variable sets it, any other
- * is checked once all are set.  States are zero, or empty if they grow. */
+ * is checked once all are set.  States are as after reset: zero, or what they begin as, or empty if
+ * they grow. */
 #include "interp.h"
 
 #include <string.h>

@@ -269,8 +269,25 @@ typedef struct {
 typedef struct {
     const char *name;
     Node *node, *next;
-    bool grows; /* some dim of node is a length */
+    bool grows;  /* some dim of node is a length */
+    Node *begin; /* what it holds after reset, DATA; NULL: zeros */
 } StateTensor;
+
+/* function.c: what a function of the model has of its own while another one is selected.  Functions
+ * share states, constants and run-time integers. */
+typedef struct {
+    const char *name;
+    NamedNode *inputs, *outputs;
+    Node **bound;
+    int ninput, noutput;
+    IoGroup *input_groups, *output_groups;
+    int ninput_group, noutput_group;
+    Node **next; /* by state */
+    int nstate;
+    Node **length, **setter; /* by variable: Var.next, Var.setter */
+    int nvar;
+    Requires require;
+} ModelFunction;
 
 enum { FEW_IDX = 64 };
 struct Context {
@@ -308,8 +325,11 @@ struct Context {
     int ninput_group, noutput_group;
     StateTensor *states;
     int nstate;
-    Node *random; /* the state that random numbers come from (random.c), or NULL */
-    int nrandom;  /* draws without a seed of their own */
+    /* The first is "run"; inputs, outputs, next values and requirements are the selected one's. */
+    ModelFunction *functions;
+    int nfunction, function; /* 0, or more than one */
+    Node *random;            /* the state that random numbers come from (random.c), or NULL */
+    int nrandom;             /* draws without a seed of their own */
     CustomOp **customs;
     int ncustom;
     const CustomUse **custom_uses;
@@ -587,6 +607,21 @@ Node **graph_toposort(Arena *, int nroot, Node *const *roots, int *n);
 /* Whether a dim is decided by this very call, by a count that it reports: the call itself knows no
  * more than its bound. */
 bool call_decides(const Call *, const Node *dim);
+
+/* ---- function.c: several functions of one model -----------------------------------------------
+ */
+
+/* Inputs of further functions have numbers of their own, so that no two are one node. */
+enum { FUNCTION_INPUTS = 1 << 16 };
+/* What the context has of inputs, outputs and next values is that function's from now on; 0 is what
+ * there is if there are no others. */
+void function_select(Context *, int);
+/* A next one, which has nothing yet, selected. */
+void function_begin(Context *, const char *name);
+const char *function_name(const Context *);                 /* of the selected one */
+const char *input_name(const Context *, const Node *input); /* of the selected function, or NULL */
+/* The greatest bound that a next value of any function has along an axis of a state. */
+int64_t state_room_along(const Context *, int state, int axis);
 
 /* ---- interp.c: the oracle -------------------------------------------------------------- */
 

@@ -100,11 +100,22 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
     Arena *a = arena_new();
     const char *half[2];
     if (o.target && target_halves(a, o.target, half)) {
+        if (c->nfunction) {
+            (void)option_wrong(c, "--target '%s': a model of several functions is for one target",
+                               o.target);
+            arena_free(a);
+            return c->status;
+        }
         ingot_status status = compile_halves(c, &o, half, dir);
         arena_free(a);
         return status;
     }
     const Target *t = options_check(c, &o, a);
+    if (t && c->nfunction) {
+        ingot_status status = compile_functions(c, t, &o, dir);
+        arena_free(a);
+        return status;
+    }
     Clock k = clock_start(c, &o);
     Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;
     OutFile saved;

@@ -48,6 +48,11 @@ const char *dump_name(int i);
 ingot_status compile_halves(Context *, const ingot_options *, const char *const name[2],
                             const char *dir);
 
+/* ---- functions.c ----------------------------------------------------------------------------- */
+
+/* A bundle of several functions. */
+ingot_status compile_functions(Context *, const Target *, const ingot_options *, const char *dir);
+
 /* compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in
  * either case. */
 bool inspection_make(Context *, const ingot_options *, Inspection *);

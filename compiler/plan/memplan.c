@@ -350,6 +350,9 @@ bool memplan(Plan *p, int64_t align)
         if (p->buffers[i]->bytes < 0 || p->buffers[i]->bytes > MAX_TENSOR_BYTES)
             return too_large(p, "tensor", p->buffers[i]->name ? p->buffers[i]->name : "?");
     touch_block(&m, &p->main);
+    for (int i = 0; p->begin && i < p->c->nstate; i++)
+        if (p->begin[i])
+            touch(&m, p->begin[i], 0, true);
     liveness(&m);
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];

@@ -77,6 +77,30 @@ bool weights_place(Plan *p, int n, Buffer **weight)
     return fits;
 }
 
+bool weights_gather(int n, Plan *const *plan)
+{
+    Arena *a = arena_new();
+    Buffer **all = NULL;
+    int nall = 0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < plan[i]->nbuffer; k++) {
+            Buffer *b = plan[i]->buffers[k];
+            if (b->kind == BUF_WEIGHT && !b->base && b->last >= 0)
+                vec_push(a, all, nall, b);
+        }
+    const bool fits = weights_place(plan[0], nall, all);
+    for (int i = 0; i < n; i++) {
+        plan[i]->weights_bytes = plan[0]->weights_bytes;
+        for (int k = 0; k < plan[i]->nbuffer; k++) {
+            Buffer *b = plan[i]->buffers[k];
+            if (b->kind == BUF_WEIGHT && b->base)
+                b->offset = buffer_root(b)->offset;
+        }
+    }
+    arena_free(a);
+    return fits;
+}
+
 /* ---- of two plans ---------------------------------------------------------------------------- */
 
 /* A weight that has bytes of a plan's file, or several that are equal. */

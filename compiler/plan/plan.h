@@ -182,6 +182,7 @@ typedef struct {
     int ngiven;
     /* By slot.  An output that is an input, a weight or another output is copied. */
     Buffer **input, **output, **state;
+    Buffer **begin; /* by state: the weight that it is filled with, or NULL; no step reads it */
 } Plan;
 
 /* ---- from a graph to a plan ------------------------------------------------------------------ */
@@ -195,6 +196,9 @@ bool memplan(Plan *, int64_t align);
  * equal come last in the first plan's and first in the second one's, in one order.  How many bytes
  * these are. */
 int64_t weights_join(Plan *first, Plan *second);
+/* The same of n plans that each read the whole file: what is new in a plan lies behind what those
+ * before it have.  All get its length. */
+bool weights_gather(int n, Plan *const *);
 /* Of a device the first of its memories, and the one behind its last. */
 int memories_from(const Plan *, int device);
 int memories_end(const Plan *, int device);

@@ -9,10 +9,11 @@
 
 enum { MAX_WORDS = 64, MAX_ARGS = 512 };
 
-/* "target c:native threads 2" */
+/* "target c:native function prefill threads 2" */
 typedef struct {
-    char target[256]; /* as sched_target() has it */
-    int threads;      /* that it was tuned for; 1 where it says nothing */
+    char target[256];  /* as sched_target() has it */
+    int threads;       /* that it was tuned for; 1 where it says nothing */
+    char function[48]; /* of the model, "run" where it says nothing */
 } Section;
 
 typedef struct {
@@ -344,13 +345,17 @@ static const char *section_target(const Parse *q, const char *word)
 static bool section_line(Parse *q)
 {
     int64_t threads = 1;
-    if (q->n == 4 &&
-        (strcmp(q->word[2], "threads") != 0 || !whole(q->word[3], 64, &threads) || !threads)) {
-        sched_error(q->p, q->line, "'target NAME threads N' is wanted, N from 1 to 64");
+    const bool function = q->n >= 4 && !strcmp(q->word[2], "function");
+    const int at = function ? 4 : 2;
+    if (q->n != at && (q->n != at + 2 || strcmp(q->word[at], "threads") != 0 ||
+                       !whole(q->word[at + 1], 64, &threads) || !threads)) {
+        sched_error(q->p, q->line,
+                    "'target NAME [function NAME] threads N' is wanted, N from 1 to 64");
         return false;
     }
     q->now = NULL;
     q->skip = q->section && (strcmp(section_target(q, q->word[1]), q->section->target) ||
+                             strcmp(function ? q->word[3] : "run", function_name(q->p->c)) ||
                              threads != q->section->threads);
     return true;
 }
@@ -361,7 +366,7 @@ static bool line(Parse *q, bool *versioned)
         *versioned = true;
         return version_line(q);
     }
-    if (!strcmp(q->word[0], "target") && (q->n == 2 || q->n == 4))
+    if (!strcmp(q->word[0], "target") && (q->n == 2 || q->n == 4 || q->n == 6))
         return section_line(q);
     if (q->skip)
         return true;
@@ -415,15 +420,17 @@ static const Section *section_for(const Parse *q, FILE *f, int threads)
     Section *best = NULL;
     size_t language = strcspn(target, ":");
     while (fgets(text, sizeof text, f)) {
-        Section s = {.threads = 1};
-        if (sscanf(text, " target %4095s threads %d", word, &s.threads) < 1)
+        Section s = {.threads = 1, .function = "run"};
+        if (sscanf(text, " target %4095s function %47s threads %d", word, s.function, &s.threads) <
+                2 &&
+            sscanf(text, " target %4095s threads %d", word, &s.threads) < 1)
             continue;
         snprintf(s.target, sizeof s.target, "%s", section_target(q, word));
         const bool same =
             strcspn(s.target, ":") == language && !strncmp(s.target, target, language);
         if (!best)
             best = NEW(q->a, Section);
-        if (!same)
+        if (!same || strcmp(s.function, function_name(q->p->c)) != 0)
             continue;
         const bool again = !strcmp(s.target, best->target);
         if (again ? is_nearer(s.threads, best->threads, threads)
@@ -470,7 +477,10 @@ bool sched_parse(Plan *p, const char *file, const char *target, const char *also
         good = false;
     }
     if (good && q.section && !*q.section->target) {
-        sched_error(p, q.line, "it has no section for target '%s'", q.target);
+        sched_error(p, q.line,
+                    p->c->function ? "it has no section for target '%s' and function '%s'"
+                                   : "it has no section for target '%s'",
+                    q.target, function_name(p->c));
         good = false;
     }
     if (good && q.section && strcmp(q.section->target, q.target) != 0)

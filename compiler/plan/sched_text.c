@@ -233,7 +233,10 @@ const char *sched_target(Arena *a, const char *target)
 
 void sched_print_values(StrBuf *sb, const Plan *p, const char *target)
 {
-    sb_printf(sb, "sched 2\ntarget %s\n", sched_target(p->arena, target));
+    sb_printf(sb, "sched 2\ntarget %s", sched_target(p->arena, target));
+    if (p->c->function)
+        sb_printf(sb, " function %s", function_name(p->c));
+    sb_puts(sb, "\n");
     values_print(sb, p);
 }
 

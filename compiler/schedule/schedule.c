@@ -221,10 +221,8 @@ static Node *const *state_room(Sched *s, const StateTensor *state)
     if (!state->grows)
         return n->shape;
     Node **dims = NEWN(s->arena, Node *, n->rank + 1);
-    for (int i = 0; i < n->rank; i++) {
-        int64_t now = n->shape[i]->hi, then = state->next ? state->next->shape[i]->hi : 0;
-        dims[i] = idx(s->c, now > then ? now : then);
-    }
+    for (int i = 0; i < n->rank; i++)
+        dims[i] = idx(s->c, state_room_along(s->c, (int)n->arg.i, i));
     return dims;
 }
 
@@ -247,6 +245,7 @@ static void declare_inputs(Sched *s, BlockScope *at)
             }
     }
     p->state = NEWN(s->arena, Buffer *, c->nstate + 1);
+    p->begin = NEWN(s->arena, Buffer *, c->nstate + 1);
     for (int i = 0; i < c->nstate; i++) {
         Node *n = c->states[i].node;
         Buffer *b = buffer_new(s, BUF_STATE, n->dtype, n->rank, state_room(s, &c->states[i]), n);
@@ -254,7 +253,30 @@ static void declare_inputs(Sched *s, BlockScope *at)
         b->name = c->states[i].name;
         p->state[i] = b;
         schedule_set_buffer(at, n, b);
+        Node *begin =
+            c->function ? NULL : c->states[i].begin; /* the first function's plan has it */
+        p->begin[i] =
+            !begin ? NULL : buffer_new(s, BUF_WEIGHT, n->dtype, n->rank, begin->shape, begin);
     }
+}
+
+/* Which run-time dims the selected function has anything to do with. */
+static bool *dims_used(Sched *s)
+{
+    Context *c = s->c;
+    int n, nroot = 0;
+    Node **nodes = graph_nodes(s->arena, c, &n), **roots = NULL;
+    for (int i = 0; i < n; i++) {
+        for (int a = 0; a < nodes[i]->rank; a++)
+            vec_push(s->arena, roots, nroot, nodes[i]->shape[a]);
+        vec_push(s->arena, roots, nroot, nodes[i]);
+    }
+    bool *used = NEWN(s->arena, bool, c->nvar + 1);
+    Node **all = nroot ? graph_toposort(s->arena, nroot, roots, &n) : NULL;
+    for (int i = 0; all && i < n; i++)
+        if (all[i]->op == OP_VAR)
+            used[all[i]->arg.i] = true;
+    return used;
 }
 
 /* Every run-time dim of an input must be a plain integer somewhere, or nobody can know it. */
@@ -274,9 +296,10 @@ static void check_dims_known(Sched *s)
         if (g->present && g->present->op == OP_VAR)
             set[g->present->arg.i] = true;
     }
+    const bool *used = s->c->nfunction ? dims_used(s) : NULL;
     for (int v = 0; v < s->c->nvar; v++) {
         Var *var = &s->c->vars[v];
-        if (var->kind == VAR_DIM && !set[v])
+        if (var->kind == VAR_DIM && !set[v] && (!used || used[v]))
             ingot_error(s->c, INGOT_UNSUPPORTED,
                         "run-time dim '%s' is the size of no input's axis, so its value "
                         "cannot be known when the model runs",

@@ -464,6 +464,22 @@ static bool take_outputs(PlanRun *r, ingot_value *out)
     return true;
 }
 
+/* As they are after reset. */
+static void give_states(PlanRun *r)
+{
+    for (int i = 0; i < r->p->nbuffer; i++) {
+        const Buffer *b = r->p->buffers[i];
+        if (b->kind != BUF_STATE || b->base)
+            continue;
+        ShadowMemory *m = r->memory[b->memory];
+        const Node *begin = r->p->c->states[b->slot].begin;
+        const Data *data = begin ? begin->arg.ptr : NULL;
+        if (data)
+            memcpy(m->bytes + b->offset, data->bytes, data->nbytes);
+        shadow_given(m, b->offset, b->bytes);
+    }
+}
+
 bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value *out)
 {
     const Plan *p = x->p;
@@ -480,10 +496,7 @@ bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value 
     r.naive = NEWN(a, struct Interpreted, p->nkernel + 1);
     for (int i = 0; i < p->nmemory; i++)
         r.memory[i] = shadow_new(a, p->memories[i].bytes, cell_of(p, i));
-    for (int i = 0; i < p->nbuffer; i++)
-        if (p->buffers[i]->kind == BUF_STATE && !p->buffers[i]->base)
-            shadow_given(r.memory[p->buffers[i]->memory], p->buffers[i]->offset,
-                         p->buffers[i]->bytes);
+    give_states(&r);
     give_inputs(&r, in);
     const uint64_t mode =
         p->c->keep_subnormals ? igrt_fp_mode() : igrt_fp_flush(); /* the model's */

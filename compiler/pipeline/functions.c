@@ -1,0 +1,129 @@
+/* functions.c - a bundle of several functions over the same states (docs/functions.md).
+ *
+ * Each function gets a plan of its own, by the passes that a model of one function takes.  What
+ * they have in common falls out of how plans are made, or is joined here:
+ *
+ *     states       first in the arena, in the order of their declaration: at the same place in all
+ *     scratch      behind the states, one function at a time: the arena is that of the greediest
+ *     weights      one file; what is equal lies there once
+ *     kernels      equal text is one kernel (bundle_functions.c)
+ *     decisions    a section of the .sched file each */
+#include <string.h>
+
+#include "codegen.h"
+#include "pipeline.h"
+
+/* What a function reads has to be its own: another one's inputs are not there when it runs. */
+static bool inputs_own(Context *c)
+{
+    Arena *a = arena_new();
+    int n;
+    Node **nodes = graph_nodes(a, c, &n);
+    bool good = true;
+    for (int i = 0; i < n && good; i++)
+        if (nodes[i]->op == OP_INPUT && !input_name(c, nodes[i])) {
+            const int of = (int)(nodes[i]->arg.i / FUNCTION_INPUTS),
+                      number = (int)(nodes[i]->arg.i % FUNCTION_INPUTS);
+            ingot_error(c, INGOT_INVALID, "function '%s' reads input '%s' of function '%s'",
+                        c->functions[c->function].name, c->functions[of].inputs[number].name,
+                        c->functions[of].name);
+            good = false;
+        }
+    arena_free(a);
+    return good;
+}
+
+/* Scratch is shared, and states lie alike: anything else is a fault of the compiler. */
+static void share_memory(int n, Plan *const *p)
+{
+    for (int i = 1; i < n; i++) {
+        for (int k = 0; k < p[i]->c->nstate; k++)
+            if (p[i]->state[k]->offset != p[0]->state[k]->offset ||
+                p[i]->state[k]->bytes != p[0]->state[k]->bytes ||
+                p[i]->state[k]->memory != p[0]->state[k]->memory ||
+                !layout_equal(&p[i]->state[k]->layout, &p[0]->state[k]->layout))
+                BUG("functions with two places for state '%s'", p[i]->c->states[k].name);
+        for (int k = 0; k < p[0]->nmemory; k++)
+            if (p[i]->memories[k].bytes > p[0]->memories[k].bytes)
+                p[0]->memories[k].bytes = p[i]->memories[k].bytes;
+    }
+    p[0]->arena_bytes = 0;
+    for (int k = 0; k < p[0]->nmemory; k++)
+        p[0]->arena_bytes = sat_add(p[0]->arena_bytes, p[0]->memories[k].bytes);
+    for (int i = 1; i < n; i++) {
+        memcpy(p[i]->memories, p[0]->memories, (size_t)p[0]->nmemory * sizeof *p[0]->memories);
+        p[i]->arena_bytes = p[0]->arena_bytes;
+    }
+}
+
+/* --save-sched: each plan's section. */
+static bool save_all(Context *c, const ingot_options *o, int n, Plan *const *p, OutFile *f)
+{
+    StrBuf all = {0};
+    for (int i = 0; i < n && o->save_sched; i++)
+        sb_puts(&all, p[i]->saved);
+    const bool ok = save_begin(c, f, o->save_sched, all.data);
+    sb_free(&all);
+    return ok;
+}
+
+static void functions_summary(Context *c, int n, Plan *const *p, const char *dir)
+{
+    for (int i = 0; i < n; i++)
+        context_report(c, INGOT_NOTE, INGOT_OK, "%s: function '%s': %d kernels", dir,
+                       c->functions[i].name, p[i]->nkernel);
+    context_report(c, INGOT_NOTE, INGOT_OK,
+                   "%s: arena %lld bytes, of which states %lld bytes, weights %lld bytes", dir,
+                   (long long)p[0]->arena_bytes, (long long)p[0]->state_bytes,
+                   (long long)p[0]->weights_bytes);
+}
+
+static Plan *plan_of(Context *c, int i, const Target *t, const ingot_options *o, Clock *k)
+{
+    function_select(c, i);
+    Plan *p = inputs_own(c) ? pipeline_plan(c, t, o, k) : NULL;
+    if (!p || o->no_check || check_plan(p, t, o, k))
+        return p;
+    plan_free(p);
+    return NULL;
+}
+
+ingot_status compile_functions(Context *c, const Target *t, const ingot_options *o, const char *dir)
+{
+    const int n = c->nfunction;
+    if (t->gpu || target_ndevice(t) > 1) {
+        ingot_error(
+            c, INGOT_UNSUPPORTED,
+            "--target '%s': a model of several functions (%s, %s ..) is for C on one device "
+            "so far",
+            t->name, c->functions[0].name, c->functions[1].name);
+        return c->status;
+    }
+    Clock k = clock_start(c, o);
+    Plan **p = NEWN(c->arena, Plan *, n);
+    int made = 0;
+    while (made < n && (p[made] = plan_of(c, made, t, o, &k)))
+        made++;
+    function_select(c, 0);
+    OutFile saved;
+    bool ready = made == n;
+    if (ready)
+        share_memory(n, p);
+    if (ready && !weights_gather(n, p)) {
+        ingot_error(c, INGOT_UNSUPPORTED, "the weights of all functions need more than 2^40 bytes");
+        ready = false;
+    }
+    ready = ready && save_all(c, o, n, p, &saved);
+    ingot_status status = ready                   ? bundle_write_functions(n, p, t, o, dir)
+                          : c->status == INGOT_OK ? INGOT_BUG
+                                                  : c->status;
+    if (ready && !save_end(c, &saved, o->save_sched, status == INGOT_OK))
+        status = c->status;
+    if (ready)
+        passed(&k, "bundle");
+    if (status == INGOT_OK && o->summary)
+        functions_summary(c, n, p, dir);
+    for (int i = 0; i < made; i++)
+        plan_free(p[i]);
+    return status;
+}
