@@ -10,8 +10,8 @@
 #ifndef INGOT_IMPORTERS_ONNX_H
 #define INGOT_IMPORTERS_ONNX_H
 
-#include "importers.h"
 #include "ingot_onnx.h"
+#include "onnx_read.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -90,14 +90,14 @@ struct Scope {
 struct ingot_onnx {
     ingot_context *c;
     OnnxFile *file; /* malloc'd, and so is this struct: both outlive the context */
-    const ingot_onnx_options *options;
-    const ingot_onnx_op *ops;
+    const ingot_model_options *options;
+    const ingot_model_op *ops;
     int n_ops;
-    ingot_onnx_io *inputs, *outputs;
+    ingot_model_io *inputs, *outputs;
     int n_inputs, n_outputs;
-    const ingot_onnx_state
+    const ingot_model_state
         *states; /* onnx_state.c: inputs and outputs that are none of those above */
-    ingot_onnx_io *state_inputs;
+    ingot_model_io *state_inputs;
     ingot_tensor **state_tensors;
     int n_states;
     bool *dim_used; /* by option */
@@ -201,10 +201,10 @@ bool declared_shape(Lowering *, int output, int *rank, int64_t *dims);
 /* ---- onnx_group.c: sequences and optionals as inputs and outputs of the model ---------------- */
 
 /* NULL after an error. */
-Value *group_input(Model *, const ingot_onnx_io *);
-bool group_output(Model *, const ingot_onnx_io *, const Value *);
+Value *group_input(Model *, const ingot_model_io *);
+bool group_output(Model *, const ingot_model_io *, const Value *);
 /* What the options say of a free dim; NULL and an error if they do not tell. */
-const ingot_onnx_dim *free_bounds(Model *, const char *input, const char *name);
+const ingot_model_dim *free_bounds(Model *, const char *input, const char *name);
 /* onnx_dims.c: that dim; NULL and an error if the options do not tell. */
 ingot_dim *free_dim(Model *, const char *input, const char *name);
 
@@ -258,7 +258,7 @@ Value *form_take(ingot_context *, Value *, const Value *form);
 /* ---- onnx_size.c: sizes that only the run knows ---------------------------------------------- */
 
 /* What --dim says of that name, or NULL. */
-const ingot_onnx_dim *dim_option(Model *, const char *name);
+const ingot_model_dim *dim_option(Model *, const char *name);
 /* t, with the bounds that --dim gives its value and its sizes. */
 ingot_tensor *bounded(Model *, const char *name, ingot_tensor *t);
 /* What the file declares for an axis of output i, whose rank is known; -1: no number. */
@@ -430,7 +430,7 @@ bool declare_states(Model *, Scope *); /* onnx_state.c: before and after all nod
 bool update_states(Model *, Scope *);
 Value *scope_find(Model *, Scope *, const char *name);
 bool scope_define(Model *, Scope *, const char *name, Value *);
-const ingot_onnx_bind *find_bind(const Model *, const char *name); /* onnx_import.c */
+const ingot_model_bind *find_bind(const Model *, const char *name); /* onnx_import.c */
 
 /* ---- onnx_dims.c ----------------------------------------------------------------------------- */
 
@@ -441,7 +441,7 @@ bool is_free_dim(const Model *, const char *name);
 bool dim_options_good(Model *);
 bool free_dims_given(Model *, ingot_status fault);
 /* The sizes of a bound input are those that --dim gives its free dims; false and an error. */
-bool bind_fits_dims(Model *, const ingot_onnx_io *, const ingot_onnx_bind *);
+bool bind_fits_dims(Model *, const ingot_model_io *, const ingot_model_bind *);
 /* After all: every --dim was used. */
 bool dim_options_used(Model *);
 bool is_state_dim(const Model *, const char *name); /* onnx_state.c: of an input that is a state */

@@ -5,7 +5,7 @@
 
 #include "onnx.h"
 
-void ingot_onnx_set_ops(ingot_onnx *m, const ingot_onnx_op *ops, int n)
+void ingot_onnx_set_ops(ingot_onnx *m, const ingot_model_op *ops, int n)
 {
     m->ops = ops;
     m->n_ops = n;

@@ -26,9 +26,9 @@ bool is_free_dim(const Model *m, const char *name)
 }
 
 /* What --dim says of a dim, or of one that it says is the same. */
-static const ingot_onnx_dim *free_dim_option(Model *m, const char *name)
+static const ingot_model_dim *free_dim_option(Model *m, const char *name)
 {
-    const ingot_onnx_dim *d = dim_option(m, name);
+    const ingot_model_dim *d = dim_option(m, name);
     for (int i = 0; d && d->same_as && i < m->options->n_dims; i++)
         d = dim_option(m, d->same_as);
     return d && d->same_as ? NULL : d;
@@ -37,7 +37,7 @@ static const ingot_onnx_dim *free_dim_option(Model *m, const char *name)
 /* The name by which a free dim is known: that of the dim which --dim a=b says it equals. */
 static const char *dim_name(Model *m, const char *name)
 {
-    const ingot_onnx_dim *d = dim_option(m, name);
+    const ingot_model_dim *d = dim_option(m, name);
     for (int i = 0; d && d->same_as && i < m->options->n_dims; i++) {
         name = d->same_as;
         d = dim_option(m, name);
@@ -45,9 +45,9 @@ static const char *dim_name(Model *m, const char *name)
     return name;
 }
 
-const ingot_onnx_dim *free_bounds(Model *m, const char *input, const char *name)
+const ingot_model_dim *free_bounds(Model *m, const char *input, const char *name)
 {
-    const ingot_onnx_dim *d = free_dim_option(m, name);
+    const ingot_model_dim *d = free_dim_option(m, name);
     if (!d)
         ingot_error(m->c, INGOT_UNSUPPORTED,
                     "the dim '%s' of input '%s' is free: give its value or its bounds by "
@@ -58,7 +58,7 @@ const ingot_onnx_dim *free_bounds(Model *m, const char *input, const char *name)
 
 ingot_dim *free_dim(Model *m, const char *input, const char *name)
 {
-    const ingot_onnx_dim *d = free_bounds(m, input, name);
+    const ingot_model_dim *d = free_bounds(m, input, name);
     if (!d)
         return NULL;
     return d->lo == d->hi ? ingot_dim_const(m->c, d->lo)
@@ -85,7 +85,7 @@ bool free_dims_given(Model *m, ingot_status fault)
     char *list = ingot_alloc(m->c, 1), *flags = list, *more;
     int count = 0;
     for (int i = 0; i < m->n_inputs; i++) {
-        if (m->inputs[i].kind != INGOT_ONNX_TENSOR || find_bind(m, m->inputs[i].name))
+        if (m->inputs[i].kind != INGOT_MODEL_TENSOR || find_bind(m, m->inputs[i].name))
             continue;
         for (int a = 0; a < m->inputs[i].rank; a++) {
             const char *name = m->inputs[i].dim_names[a];
@@ -185,17 +185,17 @@ static bool is_group_part(const Model *m, const char *name)
 {
     for (int i = 0; i < m->n_inputs; i++) {
         size_t n = strlen(m->inputs[i].name);
-        if (m->inputs[i].kind != INGOT_ONNX_TENSOR && !strncmp(name, m->inputs[i].name, n) &&
+        if (m->inputs[i].kind != INGOT_MODEL_TENSOR && !strncmp(name, m->inputs[i].name, n) &&
             (!name[n] || name[n] == '[' || name[n] == '_'))
             return true;
     }
     return false;
 }
 
-static const ingot_onnx_io *tensor_input(const Model *m, const char *name)
+static const ingot_model_io *tensor_input(const Model *m, const char *name)
 {
     for (int i = 0; i < m->n_inputs; i++)
-        if (m->inputs[i].kind == INGOT_ONNX_TENSOR && !strcmp(m->inputs[i].name, name))
+        if (m->inputs[i].kind == INGOT_MODEL_TENSOR && !strcmp(m->inputs[i].name, name))
             return &m->inputs[i];
     for (int i = 0; i < m->n_states; i++)
         if (!strcmp(m->state_inputs[i].name, name))
@@ -206,7 +206,7 @@ static const ingot_onnx_io *tensor_input(const Model *m, const char *name)
 /* ---- options -------------------------------------------------------------------------------- */
 
 /* "--dim x_0=1..8" */
-static const char *dim_text(Model *m, const ingot_onnx_dim *d)
+static const char *dim_text(Model *m, const ingot_model_dim *d)
 {
     size_t room = strlen(d->name) + (d->same_as ? strlen(d->same_as) : 48) + 16;
     char *text = ingot_alloc(m->c, room);
@@ -220,7 +220,7 @@ static const char *dim_text(Model *m, const ingot_onnx_dim *d)
 }
 
 IMPORT_PRINTF(3, 4)
-static bool dim_fault(Model *m, const ingot_onnx_dim *d, const char *format, ...)
+static bool dim_fault(Model *m, const ingot_model_dim *d, const char *format, ...)
 {
     char why[512];
     va_list ap;
@@ -255,13 +255,13 @@ static const char *free_dim_list(Model *m)
 }
 
 /* Is that name a free dim? If not, an error says what it is. */
-static bool names_free_dim(Model *m, const ingot_onnx_dim *d, const char *name)
+static bool names_free_dim(Model *m, const ingot_model_dim *d, const char *name)
 {
     int axis;
     if (is_free_dim(m, name))
         return true;
     const char *tensor = tensor_of(m, name, &axis);
-    const ingot_onnx_io *io = tensor ? tensor_input(m, tensor) : NULL;
+    const ingot_model_io *io = tensor ? tensor_input(m, tensor) : NULL;
     if (io && axis < io->rank && io->dims[axis] >= 0)
         return dim_fault(m, d, "'%s' is no free dim: the file fixes it to %lld", name,
                          (long long)io->dims[axis]);
@@ -271,7 +271,7 @@ static bool names_free_dim(Model *m, const ingot_onnx_dim *d, const char *name)
 }
 
 /* TENSOR_AXIS of an input. */
-static bool input_axis_good(Model *m, const ingot_onnx_dim *d, const ingot_onnx_io *io, int axis)
+static bool input_axis_good(Model *m, const ingot_model_dim *d, const ingot_model_io *io, int axis)
 {
     if (io->rank < 0 || find_bind(m, io->name)) /* what is known of it is compared */
         return true;
@@ -288,7 +288,7 @@ static bool input_axis_good(Model *m, const ingot_onnx_dim *d, const ingot_onnx_
                      axis, io->name, (long long)io->dims[axis], free_dim_list(m));
 }
 
-static bool dim_option_good(Model *m, const ingot_onnx_dim *d)
+static bool dim_option_good(Model *m, const ingot_model_dim *d)
 {
     int axis = 0;
     if (d->same_as) {
@@ -302,7 +302,7 @@ static bool dim_option_good(Model *m, const ingot_onnx_dim *d)
     if (is_free_dim(m, d->name) || is_value(m, d->name) || is_group_part(m, d->name))
         return true;
     const char *tensor = tensor_of(m, d->name, &axis);
-    const ingot_onnx_io *io = tensor ? tensor_input(m, tensor) : NULL;
+    const ingot_model_io *io = tensor ? tensor_input(m, tensor) : NULL;
     if (io)
         return input_axis_good(m, d, io, axis);
     if (tensor && is_value(m, tensor))
@@ -313,10 +313,10 @@ static bool dim_option_good(Model *m, const ingot_onnx_dim *d)
                      free_dim_list(m));
 }
 
-bool bind_fits_dims(Model *m, const ingot_onnx_io *io, const ingot_onnx_bind *b)
+bool bind_fits_dims(Model *m, const ingot_model_io *io, const ingot_model_bind *b)
 {
     for (int a = 0; a < io->rank; a++) {
-        const ingot_onnx_dim *d = io->dims[a] < 0 ? free_dim_option(m, io->dim_names[a]) : NULL;
+        const ingot_model_dim *d = io->dims[a] < 0 ? free_dim_option(m, io->dim_names[a]) : NULL;
         if (d && (b->dims[a] < d->lo || b->dims[a] > d->hi))
             return dim_fault(m, d, "the value given for input '%s' has %lld elements along axis %d",
                              io->name, (long long)b->dims[a], a);
@@ -328,7 +328,7 @@ bool dim_options_good(Model *m)
 {
     bool ok = true;
     for (int i = 0; m->options && i < m->options->n_dims; i++) {
-        const ingot_onnx_dim *d = &m->options->dims[i];
+        const ingot_model_dim *d = &m->options->dims[i];
         ok &= dim_option_good(m, d);
         for (int k = 0; k < i; k++)
             if (!strcmp(m->options->dims[k].name, d->name)) {

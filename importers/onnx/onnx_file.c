@@ -1,17 +1,16 @@
 /*
  * onnx_file.c - loads ONNX files: models, and single values as test data has them.
  *
- * Mapped, checked and slimmed by the wire walk, then unpacked by protobuf-c; see importers.h for
+ * Mapped, checked and slimmed by the wire walk, then unpacked by protobuf-c; see onnx_read.h for
  * the picture. The OnnxFile owns the mapping, the unpacked message, every external file that was
  * needed so far (mapped once per location) and the memory of expanded tensors.
  *
  * External data (https://onnx.ai/onnx/repo-docs/ExternalData.html): key-value pairs, of which
  * `location` is a path relative to the model's folder, `offset` and `length` are decimal numbers.
  */
-#include "importers.h"
+#include "onnx_read.h"
 
 #include <stdalign.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,27 +25,6 @@ struct ExternalFile {
     char *location;
     MapFile map;
 };
-
-/* ---- messages ---------------------------------------------------------------------------- */
-
-void import_error(const ImportSink *sink, const char *fmt, ...)
-{
-    if (!sink || !sink->fn)
-        return;
-    char line[1024];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    if (n < 0)
-        return;
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    if ((size_t)n >= sizeof line)
-        memcpy(line + sizeof line - 4, "...", 4);
-    sink->fn(sink->user, line);
-}
 
 /* ---- loading ----------------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ static const char *presence_name(Model *m, const char *name)
 }
 
 /* Where the file declares no rank, there are as many dims as options for them. */
-static bool bounds_of(Model *m, const ingot_onnx_io *io, DimBounds *b)
+static bool bounds_of(Model *m, const ingot_model_io *io, DimBounds *b)
 {
     b->rank = io->rank;
     if (io->rank < 0)
@@ -56,7 +56,7 @@ static bool bounds_of(Model *m, const ingot_onnx_io *io, DimBounds *b)
             b->lo[a] = b->hi[a] = io->dims[a];
             continue;
         }
-        const ingot_onnx_dim *d = free_bounds(
+        const ingot_model_dim *d = free_bounds(
             m, io->name, io->rank < 0 ? numbered(m, "%s_%d", io->name, a) : io->dim_names[a]);
         if (!d)
             return false;
@@ -67,7 +67,7 @@ static bool bounds_of(Model *m, const ingot_onnx_io *io, DimBounds *b)
 }
 
 /* One tensor of a group: [here, dims...] without the first if it is there in any case. */
-static ingot_tensor *element_input(Model *m, const ingot_onnx_io *io, const char *name,
+static ingot_tensor *element_input(Model *m, const ingot_model_io *io, const char *name,
                                    const DimBounds *b, ingot_dim *here)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
@@ -76,7 +76,7 @@ static ingot_tensor *element_input(Model *m, const ingot_onnx_io *io, const char
         dims[rank++] = here;
     for (int a = 0; a < b->rank; a++) {
         const char *own = numbered(m, "%s_%d", name, a);
-        const ingot_onnx_dim *d = dim_option(m, own);
+        const ingot_model_dim *d = dim_option(m, own);
         int64_t lo = d && d->lo > b->lo[a] ? d->lo : b->lo[a],
                 hi = d && d->hi < b->hi[a] ? d->hi : b->hi[a];
         dims[rank++] = lo >= hi ? ingot_dim_const(m->c, hi) : ingot_dim_var(m->c, own, lo, hi);
@@ -96,11 +96,11 @@ static ingot_tensor *if_here(ingot_context *c, ingot_tensor *x, ingot_dim *here)
     return ingot_squeeze(c, ingot_pad(c, x, lo, hi), 0);
 }
 
-static Value *sequence_input(Model *m, const ingot_onnx_io *io, ingot_dim *present)
+static Value *sequence_input(Model *m, const ingot_model_io *io, ingot_dim *present)
 {
     DimBounds b;
-    const ingot_onnx_dim otherwise = {.name = io->name, .hi = DEFAULT_LENGTH};
-    const ingot_onnx_dim *given = dim_option(m, io->name);
+    const ingot_model_dim otherwise = {.name = io->name, .hi = DEFAULT_LENGTH};
+    const ingot_model_dim *given = dim_option(m, io->name);
     bool usual = !given && io->rank >= 0;
     given = usual ? &otherwise : free_bounds(m, io->name, io->name);
     if (!given || !bounds_of(m, io, &b))
@@ -137,7 +137,7 @@ static Value *sequence_input(Model *m, const ingot_onnx_io *io, ingot_dim *prese
     return packed_input(m->c, v, x, here, length, b.rank, b.lo, b.hi);
 }
 
-Value *group_input(Model *m, const ingot_onnx_io *io)
+Value *group_input(Model *m, const ingot_model_io *io)
 {
     ingot_context *c = m->c;
     ingot_dim *present = NULL;
@@ -146,9 +146,9 @@ Value *group_input(Model *m, const ingot_onnx_io *io)
                     io->name);
         return NULL;
     }
-    if (io->kind == INGOT_ONNX_OPTIONAL) {
+    if (io->kind == INGOT_MODEL_OPTIONAL) {
         const char *name = presence_name(m, io->name);
-        const ingot_onnx_dim *given = dim_option(m, name);
+        const ingot_model_dim *given = dim_option(m, name);
         int64_t lo = given && given->lo > 0, hi = given && given->hi < 1 ? 0 : 1;
         present = lo == hi ? ingot_dim_const(c, lo) : ingot_dim_var(c, name, lo, hi);
     }
@@ -177,9 +177,9 @@ Value *group_input(Model *m, const ingot_onnx_io *io)
 
 /* ---- outputs --------------------------------------------------------------------------------- */
 
-static bool dtype_fits(Model *m, const ingot_onnx_io *io, ingot_dtype dtype)
+static bool dtype_fits(Model *m, const ingot_model_io *io, ingot_dtype dtype)
 {
-    if (io->kind == INGOT_ONNX_OTHER || io->dtype == dtype)
+    if (io->kind == INGOT_MODEL_OTHER || io->dtype == dtype)
         return true;
     ingot_error(m->c, INGOT_INVALID, "the output '%s' holds %s, the file declares %s", io->name,
                 ingot_dtype_name(dtype), ingot_dtype_name(io->dtype));
@@ -200,7 +200,7 @@ static ingot_tensor *element_output(ingot_context *c, ingot_tensor *x, ingot_dim
     return ingot_shrink(c, x, begin, size);
 }
 
-static bool sequence_output(Model *m, const ingot_onnx_io *io, const Value *v, ingot_dim *present)
+static bool sequence_output(Model *m, const ingot_model_io *io, const Value *v, ingot_dim *present)
 {
     ingot_context *c = m->c;
     ingot_dim *length = v->packed ? v->packed->length : ingot_dim_const(c, v->n);
@@ -219,7 +219,7 @@ static bool sequence_output(Model *m, const ingot_onnx_io *io, const Value *v, i
 }
 
 /* What stands for the tensor of an optional that is never there. */
-static ingot_tensor *nothing(Model *m, const ingot_onnx_io *io)
+static ingot_tensor *nothing(Model *m, const ingot_model_io *io)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     for (int a = 0; a < io->rank; a++)
@@ -228,12 +228,12 @@ static ingot_tensor *nothing(Model *m, const ingot_onnx_io *io)
     return io->rank > 0 ? ingot_expand(m->c, zero, io->rank, dims) : zero;
 }
 
-bool group_output(Model *m, const ingot_onnx_io *io, const Value *v)
+bool group_output(Model *m, const ingot_model_io *io, const Value *v)
 {
     ingot_context *c = m->c;
     ingot_dim *present = NULL;
     bool sequence = io->sequence;
-    if (io->kind == INGOT_ONNX_OPTIONAL || v->kind == VALUE_OPTIONAL)
+    if (io->kind == INGOT_MODEL_OPTIONAL || v->kind == VALUE_OPTIONAL)
         present = v->kind != VALUE_OPTIONAL ? ingot_dim_const(c, 1)
                   : v->present              ? v->present
                                             : ingot_dim_const(c, v->n);

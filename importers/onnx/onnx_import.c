@@ -67,31 +67,31 @@ static void report_line(void *user, const char *message)
 
 /* The type of the tensors that a value is or holds: a tensor, a sequence of tensors, or an optional
  * of one of these. */
-static const Onnx__TypeProto *tensor_type(const Onnx__TypeProto *t, ingot_onnx_io *io)
+static const Onnx__TypeProto *tensor_type(const Onnx__TypeProto *t, ingot_model_io *io)
 {
-    io->kind = INGOT_ONNX_TENSOR;
+    io->kind = INGOT_MODEL_TENSOR;
     if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE) {
-        io->kind = INGOT_ONNX_OPTIONAL;
+        io->kind = INGOT_MODEL_OPTIONAL;
         t = t->optional_type->elem_type;
     }
     if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) {
-        io->kind = io->kind == INGOT_ONNX_TENSOR ? INGOT_ONNX_SEQUENCE : io->kind;
+        io->kind = io->kind == INGOT_MODEL_TENSOR ? INGOT_MODEL_SEQUENCE : io->kind;
         io->sequence = true;
         t = t->sequence_type->elem_type;
     }
     if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return t;
-    io->kind = INGOT_ONNX_OTHER;
+    io->kind = INGOT_MODEL_OTHER;
     return NULL;
 }
 
 /* False if the rank or a dim cannot be. */
-static bool describe(ingot_onnx *m, const Onnx__ValueInfoProto *info, ingot_onnx_io *io)
+static bool describe(ingot_onnx *m, const Onnx__ValueInfoProto *info, ingot_model_io *io)
 {
-    *io = (ingot_onnx_io){.name = info->name, .value = info->name, .rank = -1, .dtype = INGOT_F32};
+    *io = (ingot_model_io){.name = info->name, .value = info->name, .rank = -1, .dtype = INGOT_F32};
     const Onnx__TypeProto *t = tensor_type(info->type, io);
     if (!t || !ingot_onnx_dtype(t->tensor_type->elem_type, &io->dtype)) {
-        io->kind = INGOT_ONNX_OTHER;
+        io->kind = INGOT_MODEL_OTHER;
         return true;
     }
     const Onnx__TensorShapeProto *shape = t->tensor_type->shape;
@@ -138,7 +138,7 @@ static bool is_initializer(const Onnx__GraphProto *g, const char *name)
 }
 
 /* A list of maps (ZipMap) comes out as the tensor of their values. */
-static void take_maps(const Onnx__ValueInfoProto *info, ingot_onnx_io *io)
+static void take_maps(const Onnx__ValueInfoProto *info, ingot_model_io *io)
 {
     const Onnx__TypeProto *t = info->type;
     if (!t || t->value_case != ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE ||
@@ -150,7 +150,7 @@ static void take_maps(const Onnx__ValueInfoProto *info, ingot_onnx_io *io)
     t = t->map_type->value_type;
     if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
         ingot_onnx_dtype(t->tensor_type->elem_type, &io->dtype)) {
-        io->kind = INGOT_ONNX_TENSOR;
+        io->kind = INGOT_MODEL_TENSOR;
         io->sequence = false;
     }
 }
@@ -168,10 +168,10 @@ static bool is_output(const ingot_onnx *m, const char *name)
 }
 
 /* A value that is an output once more: y_2, y_3.. */
-static void name_again(ingot_onnx *m, ingot_onnx_io *io)
+static void name_again(ingot_onnx *m, ingot_model_io *io)
 {
     bool again = false;
-    for (ingot_onnx_io *other = m->outputs; other < io; other++)
+    for (ingot_model_io *other = m->outputs; other < io; other++)
         again |= !strcmp(other->name, io->value);
     if (!again)
         return;
@@ -243,7 +243,7 @@ int ingot_onnx_input_count(const ingot_onnx *m)
     return m->n_inputs;
 }
 
-const ingot_onnx_io *ingot_onnx_input(const ingot_onnx *m, int i)
+const ingot_model_io *ingot_onnx_input(const ingot_onnx *m, int i)
 {
     return &m->inputs[i];
 }
@@ -253,7 +253,7 @@ int ingot_onnx_output_count(const ingot_onnx *m)
     return m->n_outputs;
 }
 
-const ingot_onnx_io *ingot_onnx_output(const ingot_onnx *m, int i)
+const ingot_model_io *ingot_onnx_output(const ingot_onnx *m, int i)
 {
     return &m->outputs[i];
 }
@@ -414,7 +414,7 @@ bool ingot_onnx_check(ingot_onnx *m)
 
 /* ---- building ------------------------------------------------------------------------------- */
 
-const ingot_onnx_bind *find_bind(const Model *m, const char *name)
+const ingot_model_bind *find_bind(const Model *m, const char *name)
 {
     for (int i = 0; m->options && i < m->options->n_binds; i++)
         if (strcmp(m->options->binds[i].name, name) == 0)
@@ -422,7 +422,7 @@ const ingot_onnx_bind *find_bind(const Model *m, const char *name)
     return NULL;
 }
 
-static bool same_shape(const ingot_onnx_io *io, const ingot_onnx_bind *b)
+static bool same_shape(const ingot_model_io *io, const ingot_model_bind *b)
 {
     bool same = io->dtype == b->dtype && (io->rank < 0 || io->rank == b->rank);
     for (int a = 0; same && a < io->rank; a++)
@@ -431,11 +431,11 @@ static bool same_shape(const ingot_onnx_io *io, const ingot_onnx_bind *b)
 }
 
 /* Declares an input; its value, or NULL after an error. */
-static ingot_tensor *declare_input(Model *m, const ingot_onnx_io *io)
+static ingot_tensor *declare_input(Model *m, const ingot_model_io *io)
 {
-    const ingot_onnx_bind *b = find_bind(m, io->name);
+    const ingot_model_bind *b = find_bind(m, io->name);
     ingot_dim *dims[INGOT_MAX_RANK];
-    if (io->kind != INGOT_ONNX_TENSOR)
+    if (io->kind != INGOT_MODEL_TENSOR)
         return ingot_error(m->c, INGOT_UNSUPPORTED,
                            "the input '%s' is no tensor, which is not supported", io->name);
     if (b && !same_shape(io, b))
@@ -464,8 +464,8 @@ static bool declare_inputs(Model *m, Scope *s)
 {
     bool ok = true;
     for (int i = 0; i < m->n_inputs; i++) {
-        const ingot_onnx_io *io = &m->inputs[i];
-        bool group = io->kind == INGOT_ONNX_SEQUENCE || io->kind == INGOT_ONNX_OPTIONAL;
+        const ingot_model_io *io = &m->inputs[i];
+        bool group = io->kind == INGOT_MODEL_SEQUENCE || io->kind == INGOT_MODEL_OPTIONAL;
         Value *v = group ? group_input(m, io) : value_tensor(m->c, declare_input(m, io));
         ok &= v && !(v->tensor && ingot_is_poison(v->tensor)) && scope_define(m, s, io->name, v);
     }
@@ -484,7 +484,7 @@ static bool declare_inputs(Model *m, Scope *s)
 }
 
 /* False if a dim of the value and of the declaration are numbers and differ. */
-static bool output_fits(const ingot_onnx_io *io, ingot_tensor *t)
+static bool output_fits(const ingot_model_io *io, ingot_tensor *t)
 {
     int64_t v;
     if (io->rank < 0)
@@ -501,13 +501,13 @@ static bool declare_outputs(Model *m, Scope *s)
 {
     bool ok = true;
     for (int i = 0; i < m->n_outputs; i++) {
-        const ingot_onnx_io *io = &m->outputs[i];
+        const ingot_model_io *io = &m->outputs[i];
         Value *v = scope_find(m, s, io->value);
         if (!v) {
             ingot_error(m->c, INGOT_INVALID, "the output '%s' is defined nowhere", io->name);
             ok = false;
         } else if (v->kind == VALUE_SEQUENCE || v->kind == VALUE_OPTIONAL ||
-                   (v->kind == VALUE_TENSOR && io->kind == INGOT_ONNX_OPTIONAL)) {
+                   (v->kind == VALUE_TENSOR && io->kind == INGOT_MODEL_OPTIONAL)) {
             ok &= group_output(m, io, v);
         } else if (v->kind != VALUE_TENSOR) {
             ingot_error(m->c, INGOT_UNSUPPORTED,
@@ -515,7 +515,7 @@ static bool declare_outputs(Model *m, Scope *s)
             ok = false;
         } else if (ingot_is_poison(v->tensor)) {
             ok = false;
-        } else if (io->kind == INGOT_ONNX_TENSOR && io->dtype != ingot_dtype_of(v->tensor)) {
+        } else if (io->kind == INGOT_MODEL_TENSOR && io->dtype != ingot_dtype_of(v->tensor)) {
             ingot_error(m->c, INGOT_INVALID, "the output '%s' is %s, the file declares %s",
                         io->name, ingot_dtype_name(ingot_dtype_of(v->tensor)),
                         ingot_dtype_name(io->dtype));
@@ -531,7 +531,7 @@ static bool declare_outputs(Model *m, Scope *s)
     return ok;
 }
 
-bool ingot_onnx_build(ingot_onnx *m, const ingot_onnx_options *options)
+bool ingot_onnx_build(ingot_onnx *m, const ingot_model_options *options)
 {
     int errors = ingot_error_count(m->c);
     Scope *s = ingot_alloc(m->c, sizeof *s);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "importers.h"
+#include "onnx_read.h"
 
 enum { TEXT_BYTES = 4096, MAX_NAMES = 65536 }; /* how far a file is looked at */
 

@@ -27,7 +27,7 @@ static const int64_t any = INT64_C(1) << 48;
 
 /* ---- what the command line says -------------------------------------------------------------- */
 
-const ingot_onnx_dim *dim_option(Model *m, const char *name)
+const ingot_model_dim *dim_option(Model *m, const char *name)
 {
     for (int i = 0; m->options && i < m->options->n_dims; i++)
         if (strcmp(m->options->dims[i].name, name) == 0) {
@@ -38,7 +38,7 @@ const ingot_onnx_dim *dim_option(Model *m, const char *name)
 }
 
 /* TENSOR_AXIS, if it is no free dim of an input. */
-static const ingot_onnx_dim *axis_option(Model *m, const char *tensor, int axis)
+static const ingot_model_dim *axis_option(Model *m, const char *tensor, int axis)
 {
     char *name = ingot_alloc(m->c, strlen(tensor) + 16);
     sprintf(name, "%s_%d", tensor, axis);
@@ -47,7 +47,7 @@ static const ingot_onnx_dim *axis_option(Model *m, const char *tensor, int axis)
 
 /* The elements of an integer tensor become dims with these bounds. */
 static ingot_tensor *bound_value(Model *m, const char *name, ingot_tensor *t,
-                                 const ingot_onnx_dim *o)
+                                 const ingot_model_dim *o)
 {
     ingot_context *c = m->c;
     ingot_dim *dims[INGOT_MAX_RANK], *element[MAX_VALUES];
@@ -89,7 +89,7 @@ ingot_tensor *bounded(Model *m, const char *name, ingot_tensor *t)
 {
     if (!m->options || !m->options->n_dims || ingot_is_poison(t))
         return t;
-    const ingot_onnx_dim *o = is_free_dim(m, name) ? NULL : dim_option(m, name);
+    const ingot_model_dim *o = is_free_dim(m, name) ? NULL : dim_option(m, name);
     if (o)
         t = bound_value(m, name, t, o);
     for (int a = 0; !ingot_is_poison(t) && a < ingot_rank(t); a++) {
@@ -147,7 +147,7 @@ static const char *what_size(Lowering *n, int output, int axis)
 
 bool size_bounds(Lowering *n, int output, int axis, int rank, int64_t *lo, int64_t *hi)
 {
-    const ingot_onnx_dim *o = NULL;
+    const ingot_model_dim *o = NULL;
     if (output < n->n_out && n->proto->output[output][0])
         o = axis_option(n->model, n->proto->output[output], axis);
     *lo = o ? o->lo : declared_size(n, output, axis, rank);

@@ -9,7 +9,7 @@
 
 #include "onnx.h"
 
-static int find_io(const ingot_onnx_io *io, int n, const char *name)
+static int find_io(const ingot_model_io *io, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (!strcmp(io[i].name, name))
@@ -17,13 +17,13 @@ static int find_io(const ingot_onnx_io *io, int n, const char *name)
     return -1;
 }
 
-static void remove_io(ingot_onnx_io *io, int *n, int i)
+static void remove_io(ingot_model_io *io, int *n, int i)
 {
     memmove(io + i, io + i + 1, (size_t)(*n - i - 1) * sizeof *io);
     (*n)--;
 }
 
-bool ingot_onnx_set_states(ingot_onnx *m, const ingot_onnx_state *states, int n)
+bool ingot_onnx_set_states(ingot_onnx *m, const ingot_model_state *states, int n)
 {
     m->states = states;
     m->state_inputs = ingot_alloc(m->c, ((size_t)n + 1) * sizeof *m->state_inputs);
@@ -37,8 +37,8 @@ bool ingot_onnx_set_states(ingot_onnx *m, const ingot_onnx_state *states, int n)
                         in < 0 ? states[i].input : states[i].output);
             return false;
         }
-        const ingot_onnx_io *io = &m->inputs[in];
-        if (io->kind != INGOT_ONNX_TENSOR || io->rank < 0) {
+        const ingot_model_io *io = &m->inputs[in];
+        if (io->kind != INGOT_MODEL_TENSOR || io->rank < 0) {
             ingot_error(m->c, INGOT_UNSUPPORTED,
                         "--state %s=%s: '%s' is no tensor whose dims are declared", states[i].input,
                         states[i].output, io->name);
@@ -64,7 +64,7 @@ bool declare_states(Model *m, Scope *s)
 {
     bool ok = true;
     for (int i = 0; i < m->n_states; i++) {
-        const ingot_onnx_io *io = &m->state_inputs[i];
+        const ingot_model_io *io = &m->state_inputs[i];
         ingot_dim *dims[INGOT_MAX_RANK];
         bool known = true;
         for (int a = 0; a < io->rank && known; a++) {
@@ -83,7 +83,7 @@ bool declare_states(Model *m, Scope *s)
 bool update_states(Model *m, Scope *s)
 {
     for (int i = 0; i < m->n_states; i++) {
-        const ingot_onnx_state *pair = &m->states[i];
+        const ingot_model_state *pair = &m->states[i];
         Value *v = scope_find(m, s, pair->output);
         ingot_tensor *was = m->state_tensors[i];
         bool same = v && v->kind == VALUE_TENSOR && !ingot_is_poison(v->tensor) &&

@@ -16,7 +16,7 @@
  *
  * Dims and data have to agree exactly. Requires a little-endian host.
  */
-#include "importers.h"
+#include "onnx_read.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -431,7 +431,7 @@ static void put_varint(FILE *f, uint64_t v)
     putc((int)v, f);
 }
 
-static void put_bytes(FILE *f, unsigned field, const void *bytes, size_t len)
+void onnx_field_put(FILE *f, unsigned field, const void *bytes, size_t len)
 {
     put_varint(f, (uint64_t)field << 3 | 2);
     put_varint(f, len);
@@ -442,7 +442,7 @@ static void put_bytes(FILE *f, unsigned field, const void *bytes, size_t len)
 static void put_raw(FILE *f, const OnnxTensor *t, const TypeInfo *info)
 {
     if (info->bits >= 8) {
-        put_bytes(f, 9, t->data.data, t->data.len);
+        onnx_field_put(f, 9, t->data.data, t->data.len);
         return;
     }
     unsigned per_byte = 8u / info->bits, mask = (1u << info->bits) - 1;
@@ -456,23 +456,15 @@ static void put_raw(FILE *f, const OnnxTensor *t, const TypeInfo *info)
     }
 }
 
-bool onnx_tensor_save(const char *path, const char *shown, const OnnxTensor *t,
-                      const ImportSink *sink)
+bool onnx_tensor_put(FILE *f, const OnnxTensor *t)
 {
     const TypeInfo *info = type_info(t->dtype);
     uint64_t count = 1;
     for (size_t i = 0; i < t->rank; i++)
         count *= (uint64_t)t->dims[i];
     size_t width = info ? (info->bits + 7u) / 8u : 0;
-    if (!info || count != t->count || t->data.len != t->count * width) {
-        import_error(sink, "%s: cannot be written: its type, dims and data do not agree", shown);
+    if (!info || count != t->count || t->data.len != t->count * width)
         return false;
-    }
-    FILE *f = fopen(path, "wb");
-    if (!f) {
-        import_error(sink, "%s: cannot be written: %s", shown, strerror(errno));
-        return false;
-    }
     for (size_t i = 0; i < t->rank; i++) {
         put_varint(f, 1 << 3);
         put_varint(f, (uint64_t)t->dims[i]);
@@ -481,14 +473,9 @@ bool onnx_tensor_save(const char *path, const char *shown, const OnnxTensor *t,
     put_varint(f, (uint64_t)t->dtype);
     if (info->bits == 0)
         for (uint64_t i = 0; i < t->count; i++)
-            put_bytes(f, 6, t->strings[i].data, t->strings[i].len);
-    put_bytes(f, 8, t->name, strlen(t->name));
+            onnx_field_put(f, 6, t->strings[i].data, t->strings[i].len);
+    onnx_field_put(f, 8, t->name, strlen(t->name));
     if (info->bits)
         put_raw(f, t, info);
-    int error = ferror(f) ? errno : 0;
-    if (fclose(f) && !error)
-        error = errno;
-    if (error)
-        import_error(sink, "%s: cannot be written: %s", shown, strerror(error));
-    return !error;
+    return true;
 }

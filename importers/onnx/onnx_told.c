@@ -281,8 +281,8 @@ ingot_tensor *as_told(Lowering *n, ingot_tensor *value)
         w.scope = w.scope->outer ? w.scope->outer : w.scope->caller->scope;
     GraphLevel main = {NULL, g};
     for (int i = 0; i < n->model->n_outputs; i++) {
-        const ingot_onnx_io *io = &n->model->outputs[i];
-        if (io->kind == INGOT_ONNX_TENSOR && io->rank >= 0)
+        const ingot_model_io *io = &n->model->outputs[i];
+        if (io->kind == INGOT_MODEL_TENSOR && io->rank >= 0)
             tell_shape(&w, &main, io->name, io->rank, io->dims);
     }
     for (const Told *t = w.told; t; t = t->next)

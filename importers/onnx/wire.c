@@ -25,7 +25,7 @@
  *     out  0a LL LL LL LL LL | ............. mapped_offset mapped_bytes
  *             80 80 80 80 00  while open, then seven bits a byte, low bits first
  */
-#include "importers.h"
+#include "onnx_read.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -119,7 +119,7 @@ static bool expected(BenchGraph *g, const char *file, HostTensor *want)
     for (int i = 0; i < out.rank; i++)
         want->count *= (size_t)(want->dims[i] = out.dims[i]);
     want->bytes = want->count * ingot_dtype_bytes(out.dtype);
-    return value_write(g->a, file, "", want, &status);
+    return value_write(g->a, file, NULL, want, &status);
 }
 
 static bool result_is_good(const BenchCase *k, BenchGraph *g, const char *dir)
@@ -161,7 +161,7 @@ static bool prepare(const Asked *o, const BenchCase *k)
     ok = ok && make_dirs(arena_printf(g.a, "%s/in", dir));
     for (int i = 0; i < g.nin && ok; i++) {
         ingot_status status;
-        ok = value_write(g.a, arena_printf(g.a, "%s/in/input_%d.npy", dir, i), "", &g.in[i],
+        ok = value_write(g.a, arena_printf(g.a, "%s/in/input_%d.npy", dir, i), NULL, &g.in[i],
                          &status);
     }
     ok = ok && result_is_good(k, &g, dir);

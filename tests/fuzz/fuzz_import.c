@@ -27,13 +27,13 @@ static void sink(void *user, ingot_level level, const char *message)
 static void build(ingot_context *c, ingot_onnx *m)
 {
     enum { MAX_DIMS = 64 };
-    ingot_onnx_dim dims[MAX_DIMS];
-    ingot_onnx_options options = {.struct_size = sizeof options, .dims = dims};
+    ingot_model_dim dims[MAX_DIMS];
+    ingot_model_options options = {.struct_size = sizeof options, .dims = dims};
     for (int i = 0; i < ingot_onnx_input_count(m); i++) {
-        const ingot_onnx_io *io = ingot_onnx_input(m, i);
+        const ingot_model_io *io = ingot_onnx_input(m, i);
         for (int a = 0; a < io->rank && options.n_dims < MAX_DIMS; a++)
             if (io->dims[a] < 0)
-                dims[options.n_dims++] = (ingot_onnx_dim){io->dim_names[a], 2, 2};
+                dims[options.n_dims++] = (ingot_model_dim){io->dim_names[a], 2, 2};
     }
     if (ingot_onnx_check(m) && ingot_onnx_build(m, &options))
         free(ingot_dump(c, NULL, "kernels"));

@@ -5,7 +5,7 @@
  * tensors, functions), and touches each decoded byte so that the sanitizers see it. External data
  * is looked for in a folder that does not exist.
  */
-#include "importers.h"
+#include "onnx_read.h"
 
 #include <stdio.h>
 

@@ -19,7 +19,15 @@ import sys
 import tempfile
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-HEADERS = {"dtypes.def", "ingot.h", "ingot_onnx.h", "ingot_ops.h", "monoids.def", "safetensors.h"}
+HEADERS = {
+    "dtypes.def",
+    "ingot.h",
+    "ingot_model.h",
+    "ingot_onnx.h",
+    "ingot_ops.h",
+    "monoids.def",
+    "safetensors.h",
+}
 
 
 def call(*command, env=None, cwd=None, status=0):

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "importers.h"
 #include "ingot_onnx.h"
+#include "onnx_read.h"
 
 enum { MAX_VALUES = 64 };
 
@@ -152,9 +152,9 @@ static Outcome run_case(const char *dir, int binds, Result *r)
 {
     char path[2048];
     Datum in[MAX_VALUES] = {{0}}, want[MAX_VALUES] = {{0}};
-    ingot_onnx_dim dims[MAX_VALUES];
-    ingot_onnx_bind bound[MAX_VALUES];
-    ingot_onnx_options o = {.struct_size = sizeof o, .dims = dims, .binds = bound};
+    ingot_model_dim dims[MAX_VALUES];
+    ingot_model_bind bound[MAX_VALUES];
+    ingot_model_options o = {.struct_size = sizeof o, .dims = dims, .binds = bound};
     ingot_value values[MAX_VALUES], got[MAX_VALUES];
     Outcome outcome = FAILED;
     ingot_context *c = ingot_context_new(keep_first, r);
@@ -167,7 +167,7 @@ static Outcome run_case(const char *dir, int binds, Result *r)
         ok = false;
     }
     for (int i = 0; ok && i < n_in; i++) {
-        const ingot_onnx_io *io = ingot_onnx_input(m, i);
+        const ingot_model_io *io = ingot_onnx_input(m, i);
         ok = read_datum(&in[i], dir, "input", i, r);
         if (!ok)
             break;
@@ -178,10 +178,11 @@ static Outcome run_case(const char *dir, int binds, Result *r)
         memcpy(values[i].dims, in[i].dims, in[i].t.rank * sizeof *in[i].dims);
         for (int a = 0; a < io->rank && a < (int)in[i].t.rank && o.n_dims < MAX_VALUES; a++)
             if (io->dims[a] < 0)
-                dims[o.n_dims++] = (ingot_onnx_dim){io->dim_names[a], in[i].dims[a], in[i].dims[a]};
+                dims[o.n_dims++] =
+                    (ingot_model_dim){io->dim_names[a], in[i].dims[a], in[i].dims[a]};
         if (io->rank < 0 || (binds && small_input(&in[i], binds > 1)))
-            bound[o.n_binds++] = (ingot_onnx_bind){io->name, in[i].dtype, (int)in[i].t.rank,
-                                                   in[i].dims, in[i].bytes};
+            bound[o.n_binds++] = (ingot_model_bind){io->name, in[i].dtype, (int)in[i].t.rank,
+                                                    in[i].dims, in[i].bytes};
     }
     for (int i = 0; ok && i < n_out; i++)
         ok = read_datum(&want[i], dir, "output", i, r);

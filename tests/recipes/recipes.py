@@ -8,6 +8,7 @@ op       the cube root: interpreter, lanes, C of gcc and clang, OpenCL, CUDA, au
 opt      a loop that runs backwards: .sched, verify, the interpreter of statements, candidates, random ones
 rewrite  abs(-x): tests/ir, --no-rewrite
 target   OpenCL C by names of its own, with a language and a driver: compile, run, verify, the list, audit
+importer a text format with several networks and values of its own: compile, run, verify, check, inspect, --entry
 unit     a matrix unit for bytes: compile, run, verify
 
 A file that a recipe's test changes has to be one that the recipe names (tree.py). The copy and its build stay in the folder: what is the
@@ -21,6 +22,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "bundle")]
@@ -31,7 +33,7 @@ except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-RECIPES = ("op", "opt", "rewrite", "target", "unit")
+RECIPES = ("op", "opt", "rewrite", "target", "importer", "unit")
 
 
 def build(work, programs):
@@ -95,7 +97,7 @@ def main():
         for together in [[n] for n in names] if options.apart else [names]:
             follow(options.work.resolve(), together)
     except (checks.Wrong, tree.Unnamed, AssertionError) as e:
-        print(f"FAILED: {e}")
+        print(f"FAILED: {e or traceback.format_exc(limit=-1)}")
         return 1
     times = os.times()
     print(f"{times.children_user + times.children_system:.0f} s of CPU")

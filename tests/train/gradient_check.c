@@ -150,7 +150,7 @@ static bool build_check(ModelCheck *q)
 static bool check_model(const char *name)
 {
     char path[1000];
-    ingot_onnx_options o = {.struct_size = sizeof o};
+    ingot_model_options o = {.struct_size = sizeof o};
     ModelCheck q = {.c = ingot_context_new(keep, NULL)};
     told[0] = 0;
     snprintf(path, sizeof path, "%s.onnx", name);

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "importers.h"
 #include "ingot_onnx.h"
+#include "onnx_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,7 +195,7 @@ static void keep(void *user, ingot_level level, const char *message)
     snprintf(messages + used, sizeof messages - used, "%s\n", message);
 }
 
-static bool import(Onnx__ModelProto *m, const ingot_onnx_options *o)
+static bool import(Onnx__ModelProto *m, const ingot_model_options *o)
 {
     static char path[] = "/tmp/onnx_import_test.XXXXXX";
     static uint8_t bytes[1 << 17];
@@ -415,8 +415,8 @@ static void nameless_dims_get_names(void **state)
 static void dims_of_no_name_are_several(void **state)
 {
     (void)state;
-    const ingot_onnx_dim sizes[] = {{"x_1", 1, 4}, {"x_2", 1, 5}};
-    const ingot_onnx_options o = {.struct_size = sizeof o, .dims = sizes, .n_dims = 2};
+    const ingot_model_dim sizes[] = {{"x_1", 1, 4}, {"x_2", 1, 5}};
+    const ingot_model_options o = {.struct_size = sizeof o, .dims = sizes, .n_dims = 2};
     const float x[6] = {[5] = -7};
     const int64_t dims[] = {1, 2, 3};
     Onnx__GraphProto *g = new_graph();
@@ -431,8 +431,8 @@ static void dims_of_no_name_are_several(void **state)
 static void a_float_may_be_a_dim(void **state)
 {
     (void)state;
-    const ingot_onnx_dim size = {"size", 1, 4};
-    const ingot_onnx_options o = {.struct_size = sizeof o, .dims = &size, .n_dims = 1};
+    const ingot_model_dim size = {"size", 1, 4};
+    const ingot_model_options o = {.struct_size = sizeof o, .dims = &size, .n_dims = 1};
     const float x[3] = {[2] = 7};
     const int64_t dims[] = {3};
     Onnx__GraphProto *g = new_graph();
@@ -453,8 +453,8 @@ static void a_float_may_be_a_dim(void **state)
 static void free_dims_run_through_shapes(void **state)
 {
     (void)state;
-    const ingot_onnx_dim batch = {"batch", 1, 4};
-    const ingot_onnx_options o = {.struct_size = sizeof o, .dims = &batch, .n_dims = 1};
+    const ingot_model_dim batch = {"batch", 1, 4};
+    const ingot_model_options o = {.struct_size = sizeof o, .dims = &batch, .n_dims = 1};
     const float x[18] = {[17] = 7};
     const int64_t dims[] = {3, 2, 3};
     assert_true(import(flattener("batch 2 3"), &o));
@@ -479,8 +479,8 @@ static void inputs_may_be_bound(void **state)
 {
     (void)state;
     static const int64_t shape[] = {2, 1}, two[] = {2};
-    const ingot_onnx_bind bind = {"shape", INGOT_I64, 1, two, shape};
-    const ingot_onnx_options o = {.struct_size = sizeof o, .binds = &bind, .n_binds = 1};
+    const ingot_model_bind bind = {"shape", INGOT_I64, 1, two, shape};
+    const ingot_model_options o = {.struct_size = sizeof o, .binds = &bind, .n_binds = 1};
     Onnx__GraphProto *g = new_graph();
     input(g, "x", "2");
     APPEND(g->input, g->n_input, value("shape", 7, "2"));

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "importers.h"
+#include "onnx_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -31,7 +31,7 @@ typedef struct {
     const char *name;
     ingot_status (*run)(Options *);
     unsigned bit;
-    const char *operand;  /* "MODEL.onnx"; NULL: none */
+    const char *operand;  /* "MODEL"; NULL: none */
     const char *synopsis; /* options that come to mind first; a second operand (NODE) before them */
     const char *what;     /* in a line */
     const char *text;     /* more of it, or NULL */

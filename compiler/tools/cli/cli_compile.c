@@ -55,7 +55,7 @@ static ingot_status write_depfile(const Options *o, const LoadedModel *m, OutFil
     make_word(&sb, o->output);
     sb_puts(&sb, sb.len && sb.data[sb.len - 1] == '/' ? "ingot.manifest:" : "/ingot.manifest:");
     const char *file;
-    for (int i = 0; (file = ingot_onnx_file(m->onnx, i)); i++)
+    for (int i = 0; (file = ingot_model_file(m->file, i)); i++)
         make_dependency(&sb, file);
     for (int i = 0; i < o->nop; i++)
         make_dependency(&sb, o->op[i].file);

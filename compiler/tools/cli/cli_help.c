@@ -54,7 +54,7 @@ static void help_of_all(FILE *f)
         fprintf(f, "  %-3s%s\n", exits[i][0], exits[i][1]);
 }
 
-/* "ingot run MODEL.onnx --data DIR [options]" */
+/* "ingot run MODEL --data DIR [options]" */
 static void print_usage(FILE *f, const Command *c)
 {
     fprintf(f, "ingot %s", c->name);
@@ -246,6 +246,16 @@ static bool again(const CliOption *p, unsigned on)
 }
 
 /* What stands in place of the model: words, or how the file's name ends. */
+/* The endings of files that importers read, each behind some text: " .onnx .gguf". */
+static const char *model_endings(Arena *a, const char *before, const char *after)
+{
+    const char *list = "";
+    for (int i = 0; importers[i]; i++)
+        for (const char *const *e = importers[i]->endings; *e; e++)
+            list = arena_printf(a, "%s%s%s%s", list, before, *e, after);
+    return list;
+}
+
 static bool operand_is_words(const Command *c)
 {
     return c->operand && strchr(c->operand, '|');
@@ -312,9 +322,9 @@ static void bash(Arena *a)
            "    case $files in\n"
            "    folder) COMPREPLY+=($(compgen -d -- \"$word\")) ;;\n"
            "    file) COMPREPLY+=($(compgen -f -- \"$word\")) ;;\n"
-           "    model) COMPREPLY+=($(compgen -d -- \"$word\") $(compgen -f -X '!*.onnx' -- "
-           "\"$word\")) ;;\n"
-           "    esac\n}\ncomplete -o filenames -F _ingot ingot\n");
+           "    model) COMPREPLY+=($(compgen -d -- \"$word\")%s) ;;\n"
+           "    esac\n}\ncomplete -o filenames -F _ingot ingot\n",
+           model_endings(a, " $(compgen -f -X '!*", "' -- \"$word\")"));
 }
 
 /* Text between single quotes, in which zsh's _arguments finds no meaning of its own. */
@@ -375,8 +385,11 @@ static void zsh(Arena *a)
             command_names(stdout);
             printf(")'");
         } else if (c->operand) {
-            printf(!strcmp(c->operand, "DIR") ? " \\\n            '1:folder:_files -/'"
-                                              : " \\\n            '1:model:_files -g \"*.onnx\"'");
+            if (!strcmp(c->operand, "DIR"))
+                printf(" \\\n            '1:folder:_files -/'");
+            else
+                printf(" \\\n            '1:model:_files -g \"%s\"'",
+                       1 + model_endings(a, " *", ""));
         }
         printf("\n        ;;\n");
     }
@@ -438,8 +451,9 @@ static void fish(Arena *a)
             printf("'\n");
         } else if (c->operand) {
             printf("%s -a '(%s)'\n", when,
-                   !strcmp(c->operand, "DIR") ? "__fish_complete_directories"
-                                              : "__fish_complete_suffix .onnx");
+                   !strcmp(c->operand, "DIR")
+                       ? "__fish_complete_directories"
+                       : arena_printf(a, "__fish_complete_suffix%s", model_endings(a, " ", "")));
         }
     }
 }

@@ -15,7 +15,7 @@ static bool wrong(const Options *o, const char *flag, const char *value, const c
 bool option_dim(Options *o, const char *value)
 {
     const char *equals = strchr(value, '='), *dots = equals ? strstr(equals, "..") : NULL;
-    ingot_onnx_dim d = {0};
+    ingot_model_dim d = {0};
     if (!equals || equals == value || !equals[1])
         return wrong(o, "--dim", value, "NAME=N, NAME=LO..HI or NAME=OTHER is wanted");
     const char *lo = equals + 1;
@@ -85,7 +85,7 @@ bool option_state(Options *o, const char *value)
     const char *equals = strchr(value, '=');
     if (!equals || equals == value || !equals[1])
         return wrong(o, "--state", value, "INPUT=OUTPUT is wanted");
-    ingot_onnx_state s = {arena_printf(o->a, "%.*s", (int)(equals - value), value), equals + 1};
+    ingot_model_state s = {arena_printf(o->a, "%.*s", (int)(equals - value), value), equals + 1};
     vec_push(o->a, o->state, o->nstate, s);
     return true;
 }
@@ -357,8 +357,8 @@ bool options_parse(Options *o, int argc, char **argv, const Command *c)
     }
     if (c->operand && *c->operand != '[' && (!o->model || !*o->model))
         return complain(INGOT_USAGE, "ingot %s: %s is missing", o->command,
-                        !strcmp(c->operand, "MODEL.onnx") ? "the model file"
-                        : !strcmp(c->operand, "DIR")      ? "the folder"
+                        !strcmp(c->operand, "MODEL") ? "the model file"
+                        : !strcmp(c->operand, "DIR") ? "the folder"
                         : *c->synopsis ? arena_printf(o->a, "%s %s", c->operand, c->synopsis)
                                        : c->operand) == INGOT_OK;
     o->compile.source = o->model;

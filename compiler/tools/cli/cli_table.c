@@ -87,6 +87,7 @@ const CliOption cli_options[] = {
      .take = option_dim},
     {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "the size of any tensor along axis A is: for what the data decide",
      .take = option_dim},
+    {"--entry", "NAME", GRAPH | TUNE, "the network of this name, of a file that has several (default: the first)", WORD(entry)},
     {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "they are one tensor, which lives in the context from run to run; zeros at first",
      .take = option_state},
     {"--op", "D:TYPE=F.c[:FN]", GRAPH | TUNE, "nodes of type TYPE, domain D, call function FN of C file F.c "
@@ -149,17 +150,17 @@ const CliOption cli_options[] = {
 };
 
 const Command cli_commands[] = {
-    {"compile", command_compile, COMPILE, "MODEL.onnx", "-o DIR", "write a model as a folder of C", NULL,
+    {"compile", command_compile, COMPILE, "MODEL", "-o DIR", "write a model as a folder of C", NULL,
      "ingot compile resnet18.onnx -o out && make -C out && out/model IN OUT\n"
      "ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"
      "ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
-    {"run", command_run, RUN, "MODEL.onnx", "--data DIR | --input FILE... [--output-dir D]",
+    {"run", command_run, RUN, "MODEL", "--data DIR | --input FILE... [--output-dir D]",
      "compile into the cache, run, write the outputs",
      "Free dims take their size from the data. An index that is out of range in the data (of a Gather or Scatter) ends the "
      "run; docs/abi.md tells what a bundle does. The cache is $INGOT_CACHE, or ~/.cache/ingot.",
      "ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "ingot run add.onnx --input x.npy --input y.npy\n"},
-    {"verify", command_verify, VERIFY, "MODEL.onnx", "[--data DIR | --input FILE...]",
+    {"verify", command_verify, VERIFY, "MODEL", "[--data DIR | --input FILE...]",
      "check every kernel of the compiled model",
      "Runs every step beside the naive form of its kernel, on the same inputs, and the naive kernels beside the reference "
      "interpreter. Each step that differs is told with its kernel, its nodes and the worst element; -v tells all. Outputs "
@@ -169,18 +170,18 @@ const Command cli_commands[] = {
      "ingot verify resnet18.onnx\n"
      "ingot verify kws.onnx --target c:cortex-m4\n"
      "ingot verify digits.onnx --target cuda --interpret\n"},
-    {"bench", command_bench, BENCH, "MODEL.onnx", "[--data DIR] [--threads N] [--json]", "time the compiled model", NULL,
+    {"bench", command_bench, BENCH, "MODEL", "[--data DIR] [--threads N] [--json]", "time the compiled model", NULL,
      "ingot bench resnet18.onnx --threads 4 --json\n"},
-    {"check", command_check, CHECK, "MODEL.onnx", "[--dim NAME=LO..HI] [--bind NAME=V]",
+    {"check", command_check, CHECK, "MODEL", "[--dim NAME=LO..HI] [--bind NAME=V]",
      "list every operator that is not supported",
      "With --dim or --bind every node is built, and the shapes are checked too.",
      "ingot check model.onnx --dim batch=1..8\n"},
-    {"inspect", command_inspect, INSPECT, "MODEL.onnx", "-o FILE.html | --json | --dot | --dump graph|plan|PASS|kernels",
+    {"inspect", command_inspect, INSPECT, "MODEL", "-o FILE.html | --json | --dot | --dump graph|plan|PASS|kernels",
      "what a model becomes: a page to read, JSON, Graphviz, text", NULL,
      "ingot inspect resnet18.onnx -o report.html\n"
      "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"
      "ingot bench resnet18.onnx --per-kernel --json >times && ingot inspect resnet18.onnx --target c:native --times times -o report.html\n"},
-    {"explain", command_explain, EXPLAIN, "MODEL.onnx", "NODE", "where a node went, what it costs, why it was stored or not",
+    {"explain", command_explain, EXPLAIN, "MODEL", "NODE", "where a node went, what it costs, why it was stored or not",
      "NODE is the name of a node in the file, a kernel (k07), a step (12) or a tensor. Of a node: the steps that compute it, "
      "what was decided about its values and what that was estimated to cost.",
      "ingot explain resnet18.onnx /layer1/layer1.0/conv1/Conv --target c:native\n"
@@ -199,7 +200,7 @@ const Command cli_commands[] = {
      "Compares what --save-sched wrote, or what became of it by hand: values that are stored or not, merges, variants, layouts "
      "and opts, with the bytes and operations that this moves.",
      "ingot plan diff saved.sched edited.sched\n"},
-    {"tune", command_tune, TUNE, "[MODEL.onnx]", "-o model.sched [--budget 10m]", "search for faster kernels, by timing candidates",
+    {"tune", command_tune, TUNE, "[MODEL]", "-o model.sched [--budget 10m]", "search for faster kernels, by timing candidates",
      "Tries other tiles, lanes and orders of loops for each kernel, times them on this machine beside those that the compiler "
      "chose, checks them against the naive form, and writes what is faster in the whole network as a file for --sched. A database "
      "remembers what was tried: a search that was cut off goes on, and another model with equal kernels costs nothing (docs/tune.md).",

@@ -14,10 +14,10 @@ ingot_status command_check(Options *o)
 {
     LoadedModel m;
     ingot_status status = model_open(&m, o, false);
-    bool whole = o->ndim || o->nbind;
+    bool whole = o->ndim || o->nbind || (m.file && !ingot_model_has_check(m.file));
     if (status == INGOT_OK && whole)
         status = model_build(&m, o, NULL, NULL);
-    else if (status == INGOT_OK && !ingot_onnx_check(m.onnx))
+    else if (status == INGOT_OK && !ingot_model_check(m.file))
         status = ingot_context_status(m.c);
     if (status == INGOT_OK)
         printf("%s: every %s is supported\n", o->model, whole ? "node" : "operator");

@@ -10,19 +10,19 @@
 
 /* ---- inputs ------------------------------------------------------------------------------ */
 
-/* DIR/input_N.pb or .npy; *npy: the latter is there, and not the former. */
+/* DIR/input_N.pb, or what else importers have, or .npy; NULL: there is none. */
 static const char *data_file(const Session *s, const char *what, int i, bool *npy)
 {
-    const char *file = arena_printf(s->a, "%s/%s_%d.npy", s->o->data, what, i),
-               *pb = arena_printf(s->a, "%s/%s_%d.pb", s->o->data, what, i);
-    *npy = access(pb, F_OK) && !access(file, F_OK);
-    return *npy ? file : pb;
+    const char *stem = arena_printf(s->a, "%s/%s_%d", s->o->data, what, i),
+               *other = value_file(s->a, stem), *file = arena_printf(s->a, "%s.npy", stem);
+    *npy = !other && !access(file, F_OK);
+    return *npy ? file : other;
 }
 
-static bool read_data(Session *s, const ingot_onnx_io *io, int i, ingot_status *status)
+static bool read_data(Session *s, const ingot_model_io *io, int i, ingot_status *status)
 {
     bool npy;
-    if (io->kind != INGOT_ONNX_TENSOR) {
+    if (io->kind != INGOT_MODEL_TENSOR) {
         bool ok = group_read(s->a, arena_printf(s->a, "%s/input_%d", s->o->data, i), io, &s->in[i],
                              &npy, status);
         s->npy |= npy && !s->in[i].absent;
@@ -30,9 +30,9 @@ static bool read_data(Session *s, const ingot_onnx_io *io, int i, ingot_status *
     }
     const char *file = data_file(s, "input", i, &npy);
     s->npy |= npy;
-    if (access(file, F_OK)) {
-        *status = complain(INGOT_IO, "%s: there is neither an input_%d.pb nor an input_%d.npy",
-                           s->o->data, i, i);
+    if (!file) {
+        *status = complain(INGOT_IO, "%s: there is %s", s->o->data,
+                           value_forms(s->a, arena_printf(s->a, "input_%d", i)));
         return false;
     }
     return value_read(s->a, file, &s->in[i], status);
@@ -42,11 +42,11 @@ static bool read_data(Session *s, const ingot_onnx_io *io, int i, ingot_status *
 
 static bool random_input(Session *s, const LoadedModel *m, int i, ingot_status *status)
 {
-    const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+    const ingot_model_io *io = ingot_model_input(m->file, i);
     HostTensor *v = &s->in[i];
     *v = (HostTensor){.dtype = io->dtype, .rank = io->rank};
     double elements = 1;
-    bool known = io->rank >= 0 && io->kind == INGOT_ONNX_TENSOR && io->dtype != INGOT_STRING;
+    bool known = io->rank >= 0 && io->kind == INGOT_MODEL_TENSOR && io->dtype != INGOT_STRING;
     for (int a = 0; a < io->rank && known; a++) {
         v->dims[a] = io->dims[a];
         for (int k = 0; k < s->o->ndim && v->dims[a] < 0; k++)
@@ -81,7 +81,7 @@ static void name_type(HostTensor *v, ingot_dtype declared)
 
 static bool check_value(const Session *s, const LoadedModel *m, int i, ingot_status *status)
 {
-    const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+    const ingot_model_io *io = ingot_model_input(m->file, i);
     HostTensor *v = &s->in[i];
     if (value_is_group(v)) {
         for (int k = 0; k < v->nitem; k++) {
@@ -123,18 +123,13 @@ static ingot_status read_wanted(Session *s, const LoadedModel *m)
     bool npy, ok = true;
     for (int i = 0; i < s->nout && s->o->data && ok; i++) {
         const char *file = data_file(s, "output", i, &npy);
-        const ingot_onnx_io *io = ingot_onnx_output(m->onnx, i);
-        if (io->kind != INGOT_ONNX_TENSOR &&
-            !access(arena_printf(s->a, "%s/output_%d.pb", s->o->data, i), F_OK)) {
-            s->want_file[i] = arena_printf(s->a, "%s/output_%d.pb", s->o->data, i);
-            ok = group_read(s->a, arena_printf(s->a, "%s/output_%d", s->o->data, i), io,
-                            &s->want[i], &npy, &status);
-            continue;
-        }
-        if (access(file, F_OK) || io->kind != INGOT_ONNX_TENSOR)
+        const ingot_model_io *io = ingot_model_output(m->file, i);
+        if (!file || (npy && io->kind != INGOT_MODEL_TENSOR))
             continue;
         s->want_file[i] = file;
-        ok = value_read(s->a, file, &s->want[i], &status);
+        ok = value_read_as(s->a, file, io, &s->want[i], &status);
+        if (io->kind != INGOT_MODEL_TENSOR)
+            continue;
         name_type(&s->want[i], s->out_dtype[i]);
     }
     return status;
@@ -149,14 +144,14 @@ static bool order_inputs(Session *s, const LoadedModel *m)
             const char *given = s->o->input[k], *equals = strchr(given, '=');
             int named = -1;
             for (int i = 0; equals && i < s->nin; i++) {
-                const char *name = ingot_onnx_input(m->onnx, i)->name;
+                const char *name = ingot_model_input(m->file, i)->name;
                 if (strlen(name) == (size_t)(equals - given) && !memcmp(name, given, strlen(name)))
                     named = i;
             }
             if (named >= 0 && !pass) {
                 if (file[named])
                     return complain(INGOT_USAGE, "%s: input '%s' is given twice", s->o->model,
-                                    ingot_onnx_input(m->onnx, named)->name) == INGOT_OK;
+                                    ingot_model_input(m->file, named)->name) == INGOT_OK;
                 file[named] = equals + 1;
             }
             if (named >= 0 || !pass)
@@ -177,8 +172,10 @@ ingot_status session_read(Session *s, const LoadedModel *m, bool may_invent)
 {
     ingot_status status = INGOT_OK;
     bool ok = true;
-    s->nin = ingot_onnx_input_count(m->onnx);
-    s->nout = ingot_onnx_output_count(m->onnx);
+    s->data = ingot_model_importer(m->file)->data;
+    s->npy = !s->data;
+    s->nin = ingot_model_input_count(m->file);
+    s->nout = ingot_model_output_count(m->file);
     s->in = NEWN(s->a, HostTensor, s->nin + 1);
     s->out = NEWN(s->a, HostTensor, s->nout + 1);
     s->want = NEWN(s->a, HostTensor, s->nout + 1);
@@ -187,19 +184,19 @@ ingot_status session_read(Session *s, const LoadedModel *m, bool may_invent)
     s->bound = NEWN(s->a, bool, s->nin + 1);
     s->out_dtype = NEWN(s->a, ingot_dtype, s->nout + 1);
     for (int i = 0; i < s->nout; i++) {
-        s->out_name[i] = printable(s->a, ingot_onnx_output(m->onnx, i)->name);
-        s->out_dtype[i] = ingot_onnx_output(m->onnx, i)->dtype;
+        s->out_name[i] = printable(s->a, ingot_model_output(m->file, i)->name);
+        s->out_dtype[i] = ingot_model_output(m->file, i)->dtype;
     }
-    s->io = NEWN(s->a, ingot_onnx_io, s->nout + 1);
+    s->io = NEWN(s->a, ingot_model_io, s->nout + 1);
     for (int i = 0; i < s->nout; i++) {
-        s->io[i] = *ingot_onnx_output(m->onnx, i);
+        s->io[i] = *ingot_model_output(m->file, i);
         s->io[i].name = arena_strdup(s->a, s->io[i].name);
     }
     bool runs = !strcmp(s->o->command, "run") && s->o->data; /* sequences: from a folder only */
     bool judged = strcmp(s->o->command, "bench") != 0;
     for (int i = 0; i < s->nin + (judged ? s->nout : 0) && !runs; i++) {
-        const ingot_onnx_io *io = i < s->nin ? ingot_onnx_input(m->onnx, i) : &s->io[i - s->nin];
-        if (io->kind != INGOT_ONNX_TENSOR)
+        const ingot_model_io *io = i < s->nin ? ingot_model_input(m->file, i) : &s->io[i - s->nin];
+        if (io->kind != INGOT_MODEL_TENSOR)
             return complain(INGOT_UNSUPPORTED,
                             "%s: %s '%s' is no tensor; only `ingot run --data` takes such models",
                             s->o->model, i < s->nin ? "input" : "output", io->name);
@@ -222,7 +219,7 @@ ingot_status session_read(Session *s, const LoadedModel *m, bool may_invent)
             size_t n = strlen(s->o->input[i]);
             s->npy |= n > 4 && !strcmp(s->o->input[i] + n - 4, ".npy");
         } else {
-            ok = s->o->data ? read_data(s, ingot_onnx_input(m->onnx, i), i, &status)
+            ok = s->o->data ? read_data(s, ingot_model_input(m->file, i), i, &status)
                             : random_input(s, m, i, &status);
         }
         ok = ok && check_value(s, m, i, &status);
@@ -277,7 +274,7 @@ ingot_status session_outputs(Session *s, const char *folder)
     for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
         const char *stem = arena_printf(s->a, "%s/%s/output_%d", s->work, folder, i);
         bool npy;
-        if (s->io[i].kind != INGOT_ONNX_TENSOR) {
+        if (s->io[i].kind != INGOT_MODEL_TENSOR) {
             group_read(s->a, stem, &s->io[i], &s->out[i], &npy, &status);
             for (int k = 0; k < s->out[i].nitem; k++)
                 name_type(&s->out[i].item[k], s->out_dtype[i]);
@@ -404,13 +401,10 @@ static void print_outputs(const Session *s)
 static bool write_output(const Session *s, const char *dir, int i, ingot_status *status)
 {
     const char *stem = arena_printf(s->a, "%s/output_%d", dir, i);
-    const char *pb = arena_printf(s->a, "%s.pb", stem);
     if (s->npy)
         return group_write_npy(s->a, stem, &s->out[i], status);
-    if (s->io[i].kind == INGOT_ONNX_TENSOR)
-        return value_write(s->a, pb, s->io[i].name, &s->out[i], status);
-    return group_write_pb(s->a, pb, s->io[i].name, s->io[i].kind == INGOT_ONNX_OPTIONAL, &s->out[i],
-                          status);
+    return value_write(s->a, arena_printf(s->a, "%s%s", stem, s->data->ending), &s->io[i],
+                       &s->out[i], status);
 }
 
 /* All of them, or none. */

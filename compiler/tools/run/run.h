@@ -6,8 +6,7 @@
 #include <sys/types.h>
 
 #include "codegen.h"
-#include "importers.h"
-#include "ingot_onnx.h"
+#include "importer.h"
 #include "pipeline.h"
 
 enum { MOST_COUNTS = 8 }; /* of threads, that tune is for */
@@ -17,7 +16,7 @@ typedef struct {
 } CustomFlag;
 /* Everything that may be asked for; each command takes some of it (main.c has the table). */
 typedef struct {
-    const char *command, *model;
+    const char *command, *model, *entry;      /* --entry: which of its networks */
     const char *output;                       /* -o */
     const char *output_dir, *data, *selftest; /* folders */
     const char *depfile, *trace;
@@ -25,7 +24,7 @@ typedef struct {
     int64_t cache_bytes; /* --size */
     const char **input;  /* --input, one file each */
     int ninput;
-    ingot_onnx_dim *dim; /* --dim */
+    ingot_model_dim *dim; /* --dim */
     int ndim;
     const char **bind_name, **bind_text; /* --bind name=text */
     int nbind;
@@ -33,7 +32,7 @@ typedef struct {
     int nop;
     const char *more[2]; /* further operands, of plan */
     int nmore;
-    ingot_onnx_state *state; /* --state */
+    ingot_model_state *state; /* --state */
     int nstate;
     ingot_memory *memory; /* --memory */
     int nmemory;
@@ -67,36 +66,25 @@ void sink(void *quiet, ingot_level, const char *message);
 extern char sink_errors[];
 bool option_size(const char *text, int64_t *bytes); /* 4096, 256k, 2M */
 
-typedef struct HostTensor HostTensor;
-struct HostTensor {
-    ingot_dtype dtype;
-    int rank;
-    int64_t dims[INGOT_MAX_RANK];
-    size_t count, bytes;
-    void *data;    /* dense; strings: char pointers */
-    bool raw;      /* numpy has no name for the type: it may be any of this width */
-    bool sequence; /* its tensors are in item */
-    bool absent;   /* an optional that is not there */
-    HostTensor *item;
-    int nitem;
-};
-/* By the name's end: .pb or .npy. Data lives in the arena. False after a message, *status says
- * why. */
+/* By the name's end: .npy, or a form that an importer has (.pb). Data lives in the arena. False
+ * after a message, *status says why. */
 bool value_read(Arena *, const char *path, HostTensor *, ingot_status *status);
-bool value_write(Arena *, const char *path, const char *name, const HostTensor *,
+/* The same of what an input or output `like` is. */
+bool value_read_as(Arena *, const char *path, const ingot_model_io *like, HostTensor *,
+                   ingot_status *status);
+bool value_write(Arena *, const char *path, const ingot_model_io *like, const HostTensor *,
                  ingot_status *status);
-/* A tensor out of an open file. */
-bool value_decode(Arena *, OnnxFile *, const Onnx__TensorProto *, const char *path, HostTensor *,
-                  ingot_status *status);
+/* stem.pb, or what else importers have, if there is such a file; NULL. */
+const char *value_file(Arena *, const char *stem);
+/* "neither a STEM.pb nor a STEM.npy" */
+const char *value_forms(Arena *, const char *stem);
 /* Reproducible values: small integers, floats in -1..1. */
 void value_random(Arena *, HostTensor *, uint64_t seed);
 bool value_is_group(const HostTensor *); /* no plain tensor */
-/* stem.pb, or stem.npy or the folder stem (*npy). */
-bool group_read(Arena *, const char *stem, const ingot_onnx_io *, HostTensor *, bool *npy,
+/* A sequence or an optional: stem.pb, or stem.npy or the folder stem (*npy). */
+bool group_read(Arena *, const char *stem, const ingot_model_io *, HostTensor *, bool *npy,
                 ingot_status *status);
 bool group_write_npy(Arena *, const char *stem, const HostTensor *, ingot_status *status);
-bool group_write_pb(Arena *, const char *path, const char *name, bool optional, const HostTensor *,
-                    ingot_status *status);
 typedef struct {
     bool shape; /* another type or shape: nothing else is known */
     bool strings, complex;
@@ -120,13 +108,13 @@ bool difference_is_good(const Difference *);
 void difference_print(StrBuf *, const Difference *, const HostTensor *got, const HostTensor *want);
 typedef struct {
     ingot_context *c;
-    ingot_onnx *onnx;
+    ingot_model *file;
 } LoadedModel;
 /* Opens the file. */
 ingot_status model_open(LoadedModel *, const Options *, bool quiet);
 void model_close(LoadedModel *);
 /* "input 'x' is f32[batch,3]" */
-void input_print(StrBuf *, const ingot_onnx_io *);
+void input_print(StrBuf *, const ingot_model_io *);
 /* Builds the graph. values (by input, or NULL) give free dims their size; inputs with bound[i] are
  * bound to theirs. */
 ingot_status model_build(LoadedModel *, const Options *, const HostTensor *values,
@@ -182,12 +170,13 @@ typedef struct {
     const char **want_file;
     const char **out_name; /* printable */
     ingot_dtype *out_dtype;
-    ingot_onnx_io *io; /* the outputs as the model declares them */
+    ingot_model_io *io; /* the outputs as the model declares them */
     bool *bound;
-    bool check;        /* the program checks indices that are data */
-    bool npy;          /* inputs were .npy */
-    const char *entry; /* folder of the cache */
-    char *work;        /* folder of the run's .npy files */
+    bool check;           /* the program checks indices that are data */
+    bool npy;             /* inputs were .npy, as outputs are then */
+    const DataForm *data; /* as else they are */
+    const char *entry;    /* folder of the cache */
+    char *work;           /* folder of the run's .npy files */
 } Session;
 /* run.c: reads or (may_invent) makes up the inputs, and reads the wanted outputs. */
 ingot_status session_read(Session *, const LoadedModel *, bool may_invent);

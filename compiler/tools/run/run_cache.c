@@ -94,7 +94,7 @@ static bool choose_binds(Session *s, const LoadedModel *m)
     int n = 0;
     for (int i = 0; i < s->nin; i++) {
         s->bound[i] =
-            may_bind(&s->in[i]) && ingot_onnx_input(m->onnx, i)->kind == INGOT_ONNX_TENSOR;
+            may_bind(&s->in[i]) && ingot_model_input(m->file, i)->kind == INGOT_MODEL_TENSOR;
         n += s->bound[i];
     }
     if (!n || !plans(s, s->bound))
@@ -113,7 +113,7 @@ static void say_binds(const Session *s, const LoadedModel *m)
     StrBuf sb = {0};
     for (int i = 0; i < s->nin; i++)
         if (s->bound[i])
-            sb_printf(&sb, "%s'%s'", sb.len ? ", " : "", ingot_onnx_input(m->onnx, i)->name);
+            sb_printf(&sb, "%s'%s'", sb.len ? ", " : "", ingot_model_input(m->file, i)->name);
     note("  %s: compiled for these values of %s, which decide shapes", s->o->model,
          sb.data ? sb.data : "");
     sb_free(&sb);

@@ -1,4 +1,4 @@
-/* run_io.c - tensors in files: .pb (a serialized TensorProto) and .npy (numpy.lib.format 1 to 3).
+/* run_io.c - tensors in files: .npy (numpy.lib.format 1 to 3), and what importers have (.pb).
  *
  * In .npy files types that numpy lacks are raw bytes, as the driver of bundles has them: V2 for
  * bf16, V1 for 8-bit floats and for everything of less than 8 bits, one element a byte. */
@@ -248,108 +248,94 @@ static bool npy_write(Arena *a, const char *path, const HostTensor *v, ingot_sta
     return !error || fault(status, INGOT_IO, part_shown(a, path), strerror(error));
 }
 
-/* ---- .pb --------------------------------------------------------------------------------- */
+/* ---- forms of importers ------------------------------------------------------------------ */
 
-static void tell(void *status, const char *message)
+typedef struct {
+    Arena *a;
+    ingot_status *status;
+} ValueCaller;
+
+static void *value_alloc(void *user, size_t bytes)
 {
-    *(ingot_status *)status = complain(INGOT_INVALID, "%s", message);
+    return arena_alloc(((ValueCaller *)user)->a, bytes);
 }
 
-bool value_decode(Arena *a, OnnxFile *f, const Onnx__TensorProto *proto, const char *path,
-                  HostTensor *v, ingot_status *status)
+static void value_fault(void *user, ingot_status why, const char *message)
 {
-    OnnxTensor t;
-    *v = (HostTensor){0};
-    bool ok = onnx_tensor_read(f, proto, "tensor", &t);
-    if (ok && (!ingot_onnx_dtype(t.dtype, &v->dtype) || t.rank > INGOT_MAX_RANK))
-        ok =
-            fault(status, INGOT_UNSUPPORTED, path, "an element type or rank that is not supported");
-    if (ok) {
-        v->rank = (int)t.rank;
-        v->count = (size_t)t.count;
-        for (int i = 0; i < v->rank; i++)
-            v->dims[i] = t.dims[i];
-        v->bytes = v->count * t.elem_bytes;
-        v->data = arena_alloc(a, v->bytes + 1);
-        memcpy(v->data, t.data.data, v->bytes);
-    }
-    if (ok && v->dtype == INGOT_STRING) {
-        char **list = NEWN(a, char *, v->count + 1);
-        for (size_t i = 0; i < v->count; i++)
-            list[i] =
-                arena_printf(a, "%.*s", (int)t.strings[i].len, (const char *)t.strings[i].data);
-        v->data = (void *)list;
-        v->bytes = v->count * sizeof *list;
-    }
-    return ok;
+    *((ValueCaller *)user)->status = complain(why, "%s", message);
 }
 
-static bool pb_read(Arena *a, const char *path, HostTensor *v, ingot_status *status)
+/* The nth of all; NULL: no more. */
+static const DataForm *data_form(int nth)
 {
-    ImportSink s = {tell, status};
-    OnnxFile *f = onnx_file_load_value(path, ONNX_TENSOR, &s);
-    bool ok = f && value_decode(a, f, f->tensor, path, v, status);
-    onnx_file_close(f);
-    return ok;
+    for (int i = 0; importers[i]; i++)
+        for (const DataForm *f = importers[i]->data; f && f->ending; f++)
+            if (!nth--)
+                return f;
+    return NULL;
 }
 
-static int32_t onnx_type(ingot_dtype d)
+static const DataForm *form_of(const char *path)
 {
-    ingot_dtype found;
-    for (int32_t i = 1; i < 64; i++)
-        if (ingot_onnx_dtype(i, &found) && found == d)
-            return i;
-    return 0;
+    const DataForm *f;
+    for (int i = 0; (f = data_form(i)); i++)
+        if (ends_with(path, f->ending))
+            return f;
+    return NULL;
 }
 
-static bool pb_write(Arena *a, const char *path, const char *name, const HostTensor *v,
-                     ingot_status *status)
+const char *value_file(Arena *a, const char *stem)
 {
-    OnnxTensor t = {.name = name,
-                    .dtype = onnx_type(v->dtype),
-                    .rank = (size_t)v->rank,
-                    .dims = v->dims,
-                    .count = v->count,
-                    .elem_bytes = v->dtype == INGOT_STRING ? 0 : (size_t)dtype_info[v->dtype].bytes,
-                    .data = {v->data, v->bytes}};
-    if (v->dtype == INGOT_STRING) {
-        ProtobufCBinaryData *list = NEWN(a, ProtobufCBinaryData, v->count + 1);
-        for (size_t i = 0; i < v->count; i++) {
-            char *s = ((char **)v->data)[i];
-            list[i] = (ProtobufCBinaryData){strlen(s), (uint8_t *)s};
-        }
-        t.strings = list;
-        t.data = (Span){(const uint8_t *)"", 0};
+    const DataForm *f;
+    for (int i = 0; (f = data_form(i)); i++) {
+        const char *path = arena_printf(a, "%s%s", stem, f->ending);
+        if (!access(path, F_OK))
+            return path;
     }
-    *status = INGOT_IO;
-    ImportSink s = {tell, status};
-    if (onnx_tensor_save(path, part_shown(a, path), &t, &s)) {
-        *status = INGOT_OK;
-        return true;
-    }
-    *status = INGOT_IO;
-    return false;
+    return NULL;
+}
+
+const char *value_forms(Arena *a, const char *stem)
+{
+    const DataForm *f;
+    const char *list = "neither ";
+    for (int i = 0; (f = data_form(i)); i++)
+        list =
+            arena_printf(a, "%s%s%s%s%s", list, i ? ", " : "", *stem ? "an " : "", stem, f->ending);
+    return arena_printf(a, "%s nor %s%s.npy", list, *stem ? "an " : "", stem);
 }
 
 /* ---- both -------------------------------------------------------------------------------- */
 
-bool value_read(Arena *a, const char *path, HostTensor *v, ingot_status *status)
+bool value_read_as(Arena *a, const char *path, const ingot_model_io *like, HostTensor *v,
+                   ingot_status *status)
 {
+    ValueCaller caller = {a, status};
+    const DataForm *f = form_of(path);
     *v = (HostTensor){0};
     if (access(path, R_OK))
         return fault(status, INGOT_IO, path, strerror(errno));
-    if (ends_with(path, ".pb"))
-        return pb_read(a, path, v, status);
+    if (f)
+        return f->read(&(ValueUser){value_alloc, value_fault, &caller}, path, like, v);
     return ends_with(path, ".npy")
                ? npy_read(a, path, v, status)
-               : fault(status, INGOT_USAGE, path, "the name ends in neither .npy nor .pb");
+               : fault(status, INGOT_USAGE, path,
+                       arena_printf(a, "the name ends in %s", value_forms(a, "")));
 }
 
-bool value_write(Arena *a, const char *path, const char *name, const HostTensor *v,
+bool value_read(Arena *a, const char *path, HostTensor *v, ingot_status *status)
+{
+    return value_read_as(a, path, NULL, v, status);
+}
+
+bool value_write(Arena *a, const char *path, const ingot_model_io *like, const HostTensor *v,
                  ingot_status *status)
 {
-    return ends_with(path, ".pb") ? pb_write(a, path, name, v, status)
-                                  : npy_write(a, path, v, status);
+    ValueCaller caller = {a, status};
+    const DataForm *f = form_of(path);
+    return f ? f->write(&(ValueUser){value_alloc, value_fault, &caller}, path, part_shown(a, path),
+                        like, v)
+             : npy_write(a, path, v, status);
 }
 
 /* splitmix64 */

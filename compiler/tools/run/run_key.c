@@ -57,46 +57,29 @@ static void key_contents(CacheKey *k, const char *what, const char *path)
     mapfile_close(&map);
 }
 
-/* A length as protobuf writes it, at *at; the bytes behind it, or NULL. */
-static const uint8_t *varint_text(const uint8_t *at, const uint8_t *end, size_t *len)
+typedef struct {
+    CacheKey *k;
+    Arena *a;
+    const char *dir;
+} KeyPlace;
+
+/* A file that weights of the model lie in. */
+static void key_location(void *user, Span location)
 {
-    *len = 0;
-    for (int shift = 0; at < end && shift < 28; shift += 7) {
-        *len |= (size_t)(*at & 0x7f) << shift;
-        if (!(*at++ & 0x80))
-            return *len <= (size_t)(end - at) ? at : NULL;
-    }
-    return NULL;
+    const KeyPlace *p = user;
+    key_stamp(p->k, "external data",
+              arena_printf(p->a, "%s%.*s", p->dir, (int)location.len, (const char *)location.data));
 }
 
-/* Files that tensors of the model say they lie in, wherever that is: {key: "location", value:
- * "weights/layer1.bin"}. */
-static void key_locations(CacheKey *k, Arena *a, const char *dir, const MapFile *map)
-{
-    static const char entry[] = "\x0a\x08"
-                                "location\x12";
-    const uint8_t *at = map->data, *end = at + map->len, *before = NULL;
-    size_t len, len_before = 0;
-    while ((at = memmem(at, (size_t)(end - at), entry, sizeof entry - 1))) {
-        const uint8_t *text = varint_text(at += sizeof entry - 1, end, &len);
-        const bool again = text && before && len == len_before && !memcmp(text, before, len);
-        if (text && !again)
-            key_stamp(k, "external data",
-                      arena_printf(a, "%s%.*s", dir, (int)len, (const char *)text));
-        before = text;
-        len_before = len;
-    }
-}
-
-/* And those beside the model that its bytes mention, in whatever order these entries are
- * written. */
+/* The files that the model says its weights lie in, wherever that is, and those beside it that its
+ * bytes mention, in whatever order these entries are written. */
 static void key_neighbours(CacheKey *k, Arena *a, const char *model, const MapFile *map)
 {
-    if (!memmem(map->data, map->len, "location", 8))
-        return;
+    const Importer *by = importer_of(map);
     const char *slash = strrchr(model, '/');
     const char *dir = slash ? arena_printf(a, "%.*s", (int)(slash - model + 1), model) : "./";
-    key_locations(k, a, dir, map);
+    if (!by->mentions || !by->mentions(map, key_location, &(KeyPlace){k, a, dir}))
+        return;
     struct dirent **list;
     int n = scandir(dir, &list, NULL, alphasort);
     for (int i = 0; i < n; i++) {
@@ -166,6 +149,7 @@ static void key_lists(CacheKey *k, const Options *o)
         key_number(k, "hi", o->dim[i].hi);
         key_text(k, "same as", o->dim[i].same_as);
     }
+    key_text(k, "entry", o->entry);
     key_number(k, "states", o->nstate);
     for (int i = 0; i < o->nstate; i++) {
         key_text(k, "input", o->state[i].input);

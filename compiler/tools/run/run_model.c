@@ -18,37 +18,37 @@ ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
     ingot_keep_subnormals(m->c, o->keep_subnormals);
     ingot_set_precision(m->c, o->precision);
     ingot_set_one_product(m->c, o->compile.target && is_for_gpu(o->a, o->compile.target));
-    m->onnx = ingot_onnx_open(m->c, o->model);
-    ingot_onnx_op *ops = ingot_alloc(m->c, ((size_t)o->nop + 1) * sizeof *ops);
+    m->file = ingot_model_open(m->c, o->model);
+    ingot_model_op *ops = ingot_alloc(m->c, ((size_t)o->nop + 1) * sizeof *ops);
     for (int i = 0; i < o->nop; i++)
-        ops[i] = (ingot_onnx_op){o->op[i].name,
-                                 ingot_custom_open(m->c, o->op[i].file, o->op[i].function)};
-    if (m->onnx)
-        ingot_onnx_set_ops(m->onnx, ops, o->nop);
-    bool good = m->onnx && ingot_onnx_set_states(m->onnx, o->state, o->nstate);
+        ops[i] = (ingot_model_op){o->op[i].name,
+                                  ingot_custom_open(m->c, o->op[i].file, o->op[i].function)};
+    bool good = m->file && (!o->entry || ingot_model_set_entry(m->file, o->entry)) &&
+                ingot_model_set_ops(m->file, ops, o->nop) &&
+                ingot_model_set_states(m->file, o->state, o->nstate);
     return good ? INGOT_OK : ingot_context_status(m->c);
 }
 
 void model_close(LoadedModel *m)
 {
     ingot_context_free(m->c);
-    ingot_onnx_close(m->onnx);
+    ingot_model_close(m->file);
 }
 
 static int find_input(const LoadedModel *m, const char *name)
 {
-    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++)
-        if (!strcmp(ingot_onnx_input(m->onnx, i)->name, name))
+    for (int i = 0; i < ingot_model_input_count(m->file); i++)
+        if (!strcmp(ingot_model_input(m->file, i)->name, name))
             return i;
     return -1;
 }
 
 /* Whether --dim may name a size of this input: a free dim, the length of a sequence, the presence
  * of an optional. */
-static bool input_has_dim(const ingot_onnx_io *io, const char *name)
+static bool input_has_dim(const ingot_model_io *io, const char *name)
 {
     size_t len = strlen(io->name);
-    bool group = io->kind == INGOT_ONNX_SEQUENCE || io->kind == INGOT_ONNX_OPTIONAL;
+    bool group = io->kind == INGOT_MODEL_SEQUENCE || io->kind == INGOT_MODEL_OPTIONAL;
     for (int a = 0; a < io->rank; a++)
         if (io->dims[a] < 0 && !strcmp(io->dim_names[a], name))
             return true;
@@ -57,7 +57,7 @@ static bool input_has_dim(const ingot_onnx_io *io, const char *name)
     if (!name[len])
         return io->sequence;
     if (!strcmp(name + len, "_present"))
-        return io->kind == INGOT_ONNX_OPTIONAL;
+        return io->kind == INGOT_MODEL_OPTIONAL;
     const char *end = name + len; /* x_0, or x[2]_0 */
     bool element = *end == '[' && io->sequence;
     if (element) {
@@ -70,8 +70,8 @@ static bool input_has_dim(const ingot_onnx_io *io, const char *name)
 
 static bool dim_exists(const LoadedModel *m, const char *name)
 {
-    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++)
-        if (input_has_dim(ingot_onnx_input(m->onnx, i), name))
+    for (int i = 0; i < ingot_model_input_count(m->file); i++)
+        if (input_has_dim(ingot_model_input(m->file, i), name))
             return true;
     return false;
 }
@@ -105,7 +105,7 @@ static int64_t parse_elements(const char *text, ingot_dtype d, uint8_t *out, int
     return -1;
 }
 
-void input_print(StrBuf *sb, const ingot_onnx_io *io)
+void input_print(StrBuf *sb, const ingot_model_io *io)
 {
     sb_printf(sb, "input '%s' is %s%s", io->name, dtype_info[io->dtype].name,
               io->rank < 0 ? "" : "[");
@@ -119,7 +119,7 @@ void input_print(StrBuf *sb, const ingot_onnx_io *io)
     sb_puts(sb, io->rank < 0 ? "" : "]");
 }
 
-static bool misfits(const char *text, int64_t n, const ingot_onnx_io *io)
+static bool misfits(const char *text, int64_t n, const ingot_model_io *io)
 {
     StrBuf sb = {0};
     sb_printf(&sb, "ingot: --bind %s=%.100s: ", io->name, text);
@@ -133,8 +133,8 @@ static bool misfits(const char *text, int64_t n, const ingot_onnx_io *io)
     return false;
 }
 
-static bool bind_from_text(LoadedModel *m, const char *text, const ingot_onnx_io *io,
-                           ingot_onnx_bind *b)
+static bool bind_from_text(LoadedModel *m, const char *text, const ingot_model_io *io,
+                           ingot_model_bind *b)
 {
     int64_t room = 1 + (int64_t)strlen(text),
             *dims = ingot_alloc(m->c, INGOT_MAX_RANK * sizeof *dims);
@@ -155,7 +155,7 @@ static bool bind_from_text(LoadedModel *m, const char *text, const ingot_onnx_io
     bool fits = n >= 0 && nfree <= 1 && fixed > 0 && (nfree ? n % fixed == 0 : n == fixed);
     if (!fits)
         return misfits(text, n, io);
-    *b = (ingot_onnx_bind){io->name, io->dtype, io->rank < 0 ? 0 : io->rank, dims, bytes};
+    *b = (ingot_model_bind){io->name, io->dtype, io->rank < 0 ? 0 : io->rank, dims, bytes};
     return true;
 }
 
@@ -164,8 +164,8 @@ static const char *near_name(const LoadedModel *m, const char *typed, bool binds
 {
     const char *near = NULL;
     int best = 3;
-    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++) {
-        const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+    for (int i = 0; i < ingot_model_input_count(m->file); i++) {
+        const ingot_model_io *io = ingot_model_input(m->file, i);
         if (binds)
             near = closer(typed, io->name, near, &best);
         for (int a = 0; a < io->rank; a++)
@@ -176,8 +176,8 @@ static const char *near_name(const LoadedModel *m, const char *typed, bool binds
 }
 
 typedef struct {
-    ingot_onnx_dim *dim;
-    ingot_onnx_bind *bind;
+    ingot_model_dim *dim;
+    ingot_model_bind *bind;
     int ndim, nbind;
 } Given;
 
@@ -188,14 +188,14 @@ static bool given_by_flags(LoadedModel *m, const Options *o, Given *g)
     for (int i = 0; i < o->nbind; i++) {
         int input = find_input(m, o->bind_name[i]);
         if (input >= 0) {
-            ingot_onnx_bind b;
-            if (!bind_from_text(m, o->bind_text[i], ingot_onnx_input(m->onnx, input), &b))
+            ingot_model_bind b;
+            if (!bind_from_text(m, o->bind_text[i], ingot_model_input(m->file, input), &b))
                 return false;
             vec_push(m->c->arena, g->bind, g->nbind, b);
             continue;
         }
         char *end;
-        ingot_onnx_dim d = {.name = o->bind_name[i]};
+        ingot_model_dim d = {.name = o->bind_name[i]};
         d.lo = d.hi = strtoll(o->bind_text[i], &end, 10);
         if (!dim_exists(m, d.name) || *end || d.lo < 0) {
             const char *near = near_name(m, d.name, true);
@@ -229,7 +229,7 @@ static bool has_bind(const Given *g, const char *name)
 static void note_dim(LoadedModel *m, Given *g, int nflag, const char *name, int64_t size)
 {
     for (int i = 0; i < g->ndim; i++) {
-        ingot_onnx_dim *d = &g->dim[i];
+        ingot_model_dim *d = &g->dim[i];
         if (strcmp(d->name, name))
             continue;
         if (i >= nflag) {
@@ -238,18 +238,18 @@ static void note_dim(LoadedModel *m, Given *g, int nflag, const char *name, int6
         }
         return;
     }
-    ingot_onnx_dim d = {.name = arena_strdup(m->c->arena, name), .lo = size, .hi = size};
+    ingot_model_dim d = {.name = arena_strdup(m->c->arena, name), .lo = size, .hi = size};
     vec_push(m->c->arena, g->dim, g->ndim, d);
 }
 
 /* Length, presence and dims of a sequence or an optional; of each element of its own. */
-static void note_group(LoadedModel *m, Given *g, int nflag, const ingot_onnx_io *io,
+static void note_group(LoadedModel *m, Given *g, int nflag, const ingot_model_io *io,
                        const HostTensor *v)
 {
     Arena *a = m->c->arena;
     const HostTensor *item = v->sequence ? v->item : v;
     int n = v->absent ? 0 : v->sequence ? v->nitem : 1;
-    if (io->kind == INGOT_ONNX_OPTIONAL)
+    if (io->kind == INGOT_MODEL_OPTIONAL)
         note_dim(m, g, nflag, arena_printf(a, "%s_present", io->name), !v->absent);
     if (io->sequence)
         note_dim(m, g, nflag, io->name, n);
@@ -271,20 +271,20 @@ static void note_group(LoadedModel *m, Given *g, int nflag, const ingot_onnx_io 
 static void given_by_data(LoadedModel *m, const HostTensor *values, const bool *bound, Given *g)
 {
     int nflag = g->ndim;
-    for (int i = 0; values && i < ingot_onnx_input_count(m->onnx); i++) {
-        const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
-        if (io->kind != INGOT_ONNX_TENSOR) {
+    for (int i = 0; values && i < ingot_model_input_count(m->file); i++) {
+        const ingot_model_io *io = ingot_model_input(m->file, i);
+        if (io->kind != INGOT_MODEL_TENSOR) {
             note_group(m, g, nflag, io, &values[i]);
             continue;
         }
         for (int a = 0; a < io->rank && io->rank == values[i].rank; a++)
             if (io->dims[a] < 0 && !has_dim(g, io->dim_names[a])) {
-                ingot_onnx_dim d = {io->dim_names[a], values[i].dims[a], values[i].dims[a], NULL};
+                ingot_model_dim d = {io->dim_names[a], values[i].dims[a], values[i].dims[a], NULL};
                 vec_push(m->c->arena, g->dim, g->ndim, d);
             }
         if (bound && bound[i] && !has_bind(g, io->name)) {
-            ingot_onnx_bind b = {io->name, values[i].dtype, values[i].rank, values[i].dims,
-                                 values[i].data};
+            ingot_model_bind b = {io->name, values[i].dtype, values[i].rank, values[i].dims,
+                                  values[i].data};
             vec_push(m->c->arena, g->bind, g->nbind, b);
         }
     }
@@ -308,8 +308,8 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
     if (!given_by_flags(m, o, &g))
         return INGOT_USAGE;
     given_by_data(m, values, bound, &g);
-    ingot_onnx_options options = {sizeof options, g.dim, g.ndim, g.bind, g.nbind, o->string_bytes};
-    if (!ingot_onnx_check(m->onnx) || !ingot_onnx_build(m->onnx, &options) || m->c->nerror) {
+    ingot_model_options options = {sizeof options, g.dim, g.ndim, g.bind, g.nbind, o->string_bytes};
+    if (!ingot_model_check(m->file) || !ingot_model_build(m->file, &options) || m->c->nerror) {
         if (!m->c->sink_user)
             suggest_dims(m, o);
         return ingot_context_status(m->c);

@@ -1,10 +1,7 @@
 /*
- * importers.h - what the importers share: reading ONNX files safely.
+ * onnx_read.h - reading ONNX files safely.
  *
  *     path -> MapFile (mmap) -> wire_slim (checks, leaves weights behind) -> protobuf-c -> OnnxFile
- *
- * A file is never trusted. Every length, offset, dim and nesting level is checked before it is
- * used, and each fault is told to the sink as one line, "FILE: WHO: WHAT: WHY".
  *
  * Weights are never copied if they can stay where they are: an OnnxTensor points into the mapped
  * model, into the mapped file of its external data, or into the unpacked message; only what has to
@@ -12,60 +9,13 @@
  *
  * Element types in this layer are the numbers of ONNX's own TensorProto.DataType.
  */
-#ifndef INGOT_IMPORTERS_H
-#define INGOT_IMPORTERS_H
+#ifndef INGOT_ONNX_READ_H
+#define INGOT_ONNX_READ_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
 
+#include "importer.h"
 #include "onnx.pb-c.h"
-
-#if defined(__GNUC__)
-#define IMPORT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#else
-#define IMPORT_PRINTF(fmt, args)
-#endif
-
-/* ---- messages ---------------------------------------------------------------------------- */
-
-/** Receives each message: one line of printable text, no newline, valid during the call only. */
-typedef struct ImportSink {
-    void (*fn)(void *user, const char *message);
-    void *user;
-} ImportSink;
-
-/**
- * Formats a message and hands it to the sink. A null sink or function drops it. Names come from
- * the file: control characters are replaced by '?', and what passes 1 KiB is cut off.
- */
-void import_error(const ImportSink *sink, const char *fmt, ...) IMPORT_PRINTF(2, 3);
-
-/* ---- mapped files (mapfile.c) ------------------------------------------------------------ */
-
-/** Bytes that somebody else owns. No alignment is promised: read elements with memcpy. */
-typedef struct Span {
-    const uint8_t *data;
-    size_t len;
-} Span;
-
-/** A file mapped read-only. data is never null, also when the file is empty. */
-typedef struct MapFile {
-    const uint8_t *data;
-    size_t len;
-} MapFile;
-
-/** Maps a regular file. Returns NULL, or why not (a constant string, *map is then empty). */
-const char *mapfile_open(MapFile *map, const char *path);
-
-/**
- * Maps dir/location where location comes out of a file and may be hostile: it has to be relative,
- * without "..", and no part of it may be a symbolic link. Returns NULL or why not.
- */
-const char *mapfile_open_within(MapFile *map, const char *dir, const char *location);
-
-/** Unmaps. Does nothing to an empty or zeroed MapFile. */
-void mapfile_close(MapFile *map);
 
 /* ---- the wire walk (wire.c) -------------------------------------------------------------- */
 
@@ -204,8 +154,14 @@ bool onnx_tensor_read_sparse(OnnxFile *file, const Onnx__SparseTensorProto *prot
                              const char *where, OnnxTensor *out);
 #define ONNX_MAX_DENSE_BYTES ((uint64_t)1 << 30)
 
-/** Writes a TensorProto file. Needs name, dtype, rank, dims and data or strings. */
-bool onnx_tensor_save(const char *path, const char *shown, const OnnxTensor *tensor,
-                      const ImportSink *sink);
+/** Writes a TensorProto: name, dtype, rank, dims and data or strings. False: they do not agree. */
+bool onnx_tensor_put(FILE *, const OnnxTensor *);
+/** Writes a field of a message that holds bytes, or a message. */
+void onnx_field_put(FILE *, unsigned field, const void *bytes, size_t len);
+
+/* ---- values in files (onnx_value.c) ------------------------------------------------------ */
+
+/** input_0.pb: a TensorProto, SequenceProto or OptionalProto. */
+extern const DataForm onnx_data[];
 
 #endif

@@ -8,7 +8,7 @@
  * O_NONBLOCK keeps the open of a FIFO from waiting for ever; fstat then refuses what is no file.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "importers.h"
+#include "importer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,133 @@
+/* ingot_model.h - a model in a file, of whatever format there is an importer for, as a graph of the
+ * builder API.
+ *
+ *     ingot_model *m = ingot_model_open(c, "model.onnx");
+ *     for (int i = 0; i < ingot_model_input_count(m); i++)
+ *         ... look at ingot_model_input(m, i) and choose dims and binds ...
+ *     bool ok = ingot_model_check(m) && ingot_model_build(m, &options);
+ *     ... compile ...
+ *     ingot_context_free(c);
+ *     ingot_model_close(m);     after the context: weights stay in the mapped file
+ *
+ * Faults go to the context's sink; a function that fails has told why.
+ */
+#ifndef INGOT_MODEL_H
+#define INGOT_MODEL_H
+
+#include "ingot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+typedef struct ingot_model ingot_model;
+
+/** What a model takes or gives: formats that know of tensors alone have the first. */
+typedef enum {
+    INGOT_MODEL_TENSOR,
+    INGOT_MODEL_SEQUENCE,
+    INGOT_MODEL_OPTIONAL,
+    INGOT_MODEL_OTHER
+} ingot_model_kind;
+
+/** A model input or output as the file declares it. */
+typedef struct {
+    const char *name;  /* of an output that the file lists again another one: "y_2" */
+    const char *value; /* the file's name */
+    ingot_model_kind kind;
+    bool sequence;                /* of tensors; kind OPTIONAL: an optional one */
+    ingot_dtype dtype;            /* of the tensor, or of a sequence's or optional's tensors */
+    int rank;                     /* -1: not declared */
+    int64_t dims[INGOT_MAX_RANK]; /* -1: free */
+    const char *dim_names[INGOT_MAX_RANK]; /* of the free ones: the file's name, else "x_0" by
+                                            * input and axis; NULL for the others */
+} ingot_model_io;
+
+/** What a free dim is: lo == hi fixes it at compile time; same_as: that of another free dim.
+ * By name also bounds of any integer tensor's value ("n") and of any tensor's size ("y_0": that of
+ * 'y' along axis 0), which the model checks when it runs; free dims of inputs come first. */
+typedef struct {
+    const char *name;
+    int64_t lo, hi;
+    const char *same_as; /* or NULL */
+} ingot_model_dim;
+
+/** An input whose value is known at compile time. Everything is borrowed as long as the context. */
+typedef struct {
+    const char *name;
+    ingot_dtype dtype;
+    int rank;
+    const int64_t *dims;
+    const void *bytes; /* dense, row-major; strings: pointers to them */
+} ingot_model_bind;
+
+typedef struct {
+    size_t struct_size;
+    const ingot_model_dim *dims;
+    int n_dims;
+    const ingot_model_bind *binds;
+    int n_binds;
+    /* room for the text of each string that the model makes, on average; 0: as the importer
+     * has it */
+    int64_t string_bytes;
+} ingot_model_options;
+
+/** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the
+ * format's own. */
+typedef struct {
+    const char *name;
+    ingot_custom_op *op;
+} ingot_model_op;
+
+/** An input and an output that are one tensor in the context, which lives from run to run: zero at
+ * first, then what the run before has made of it. */
+typedef struct {
+    const char *input, *output;
+} ingot_model_state;
+
+/** Maps and reads a model file; its first bytes tell the format. NULL on failure. */
+ingot_model *ingot_model_open(ingot_context *, const char *path);
+/** Unmaps; to be called after the context is freed. NULL is allowed. */
+void ingot_model_close(ingot_model *);
+
+/** Of the networks that the file has, the one of this name is meant; to be said before all else.
+ * False after an error, which lists those that are there. Without it, the first is. */
+bool ingot_model_set_entry(ingot_model *, const char *name);
+
+/** The files that were read: the model is number 0, then its external data as far as it has been
+ * used. NULL: no more. They stay until the model is closed. */
+const char *ingot_model_file(const ingot_model *, int i);
+
+/** Inputs that are no weights, and outputs, in the file's order. */
+int ingot_model_input_count(const ingot_model *);
+const ingot_model_io *ingot_model_input(const ingot_model *, int i);
+int ingot_model_output_count(const ingot_model *);
+const ingot_model_io *ingot_model_output(const ingot_model *, int i);
+
+/** These operators are the user's; to be said before the model is checked. The list is borrowed.
+ * False after an error. */
+bool ingot_model_set_ops(ingot_model *, const ingot_model_op *, int n);
+
+/** These inputs and outputs become states: they are no longer among the model's inputs and outputs,
+ * whose numbers change. To be said first. The list is borrowed. False after an error. */
+bool ingot_model_set_states(ingot_model *, const ingot_model_state *, int n);
+
+/** Whether the format can tell what is not supported of a model without building it. */
+bool ingot_model_has_check(const ingot_model *);
+/** Then reports all of it, before any work. True if there is nothing. */
+bool ingot_model_check(ingot_model *);
+
+/** Declares inputs, builds all nodes, declares outputs. A bound input is still declared, so that
+ * inputs keep their numbers, but its value is the constant. options may be NULL. */
+bool ingot_model_build(ingot_model *, const ingot_model_options *);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif
