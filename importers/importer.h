@@ -1,7 +1,8 @@
 /*
  * importer.h - what an importer is: a record of functions, and what all importers share.
  *
- *     path -> MapFile -> the importer whose `is` says so -> its `open` -> inputs, outputs -> `build`
+ *     path -> MapFile -> the importer whose `is` says so -> its `open` -> inputs, outputs ->
+ * `build`
  *
  * A file is never trusted. Every length, offset, dim and nesting level is checked before it is
  * used, and each fault is told as one line, "FILE: WHO: WHAT: WHY".
@@ -119,16 +120,16 @@ typedef struct Importer {
     bool (*build)(void *, const ingot_model_options *);
 
     /* What a format may lack: NULL. */
-    bool (*check)(void *);                           /* all that is not supported, at once */
-    bool (*set_ops)(void *, const ingot_model_op *, int n);       /* --op */
+    bool (*check)(void *);                                  /* all that is not supported, at once */
+    bool (*set_ops)(void *, const ingot_model_op *, int n); /* --op */
     bool (*set_states)(void *, const ingot_model_state *, int n); /* --state */
-    const char *(*entry)(const void *, int i);       /* names of its networks; NULL: no more */
+    const char *(*entry)(const void *, int i); /* names of its networks; NULL: no more */
     void (*set_entry)(void *, int i);
-    const char *(*file)(const void *, int i);        /* without: the model is one file */
+    const char *(*file)(const void *, int i); /* without: the model is one file */
     /* Calls back with each file that its bytes say weights lie in, before anything is opened (the
      * cache of `run` has to know when one has changed); false: it names none. */
     bool (*mentions)(const MapFile *, void (*each)(void *user, Span location), void *user);
-    const DataForm *data;                            /* ends with one without an ending */
+    const DataForm *data; /* ends with one without an ending */
 } Importer;
 
 #define IMPORTER(name) extern const Importer importer_##name;
