@@ -310,6 +310,11 @@ bool decompose(const Tiles *, bool gpu);
 /* Where argument `arg` of a lowered kernel lies in the memory of its places, in bytes: each begins
  * a line of cache. Of the number of its arguments: all bytes. narg: of the kernel itself. */
 int64_t place_offset(const Kernel *, int narg, int arg);
+/* Bytes of a cache's line, where statements go by one. What a kernel and its opts come to is the
+ * same for every target (a plan, a report and the interpreter have it without one), so this is no
+ * figure of a Machine: it is the line of all CPUs with vectors that we know. On one with lines of
+ * 128 bytes each is asked for twice, and rows begin at halves of one. */
+enum { LOWERED_LINE = 64 };
 /* Bytes that its places need, for each part that may run beside others. */
 int64_t kernel_scratch(const Kernel *);
 /* Are so many bytes of places variables of the kernel? Then each thread has them once; else they

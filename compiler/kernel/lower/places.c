@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "igrt.h"
 #include "lower.h"
 
 /* ---- what all kinds of places share ---------------------------------------------------------- */
@@ -96,12 +97,11 @@ void add_places(Lower *q, Tiles *out)
 
 int64_t place_offset(const Kernel *k, int narg, int arg)
 {
-    enum { LINE = 64 };
     int64_t at = 0;
     for (int i = narg; i < arg; i++)
-        at = sat_add(
-            at, (sat_mul(k->args[i].dims[0]->hi, dtype_info[k->args[i].dtype].bytes) + LINE - 1) /
-                    LINE * LINE);
+        at = sat_add(at, (sat_mul(k->args[i].dims[0]->hi, dtype_info[k->args[i].dtype].bytes) +
+                          IGRT_ALIGN - 1) /
+                             IGRT_ALIGN * IGRT_ALIGN);
     return at;
 }
 

@@ -20,11 +20,10 @@ int staged_number(Lower *q, Node *value)
  * them apart: those of a multiple of 4 KB would all lie in one set. */
 static Node *pitch_of(Lower *q, Node *n, Node *size)
 {
-    enum { LINE = 64 };
     int64_t bytes = dtype_info[n->dtype].bytes, row;
-    if (!idx_value(size, &row) || row * bytes < LINE)
+    if (!idx_value(size, &row) || row * bytes < LOWERED_LINE)
         return size;
-    return idx(q->c, (ceil_div(row * bytes, LINE) | 1) * LINE / bytes);
+    return idx(q->c, (ceil_div(row * bytes, LOWERED_LINE) | 1) * LOWERED_LINE / bytes);
 }
 
 /* Where an element lies in its place: copies of stores, then its own ranges, then the lanes of

@@ -11,11 +11,8 @@
  * PREFETCH asks for the lines that it reads some kilobytes later. */
 #include "kernel.h"
 
-enum {
-    LINE = 64,
-    AHEAD =
-        8192 /* bytes: twice what memory brings while a line of it is under way, and little of L1 */
-};
+/* Bytes: twice what memory brings while a line of it is under way, and little of L1. */
+enum { AHEAD = 8192 };
 
 static Node *load_of(Arena *a, int nroot, Node *const *root, int arg)
 {
@@ -72,7 +69,7 @@ static bool add_range(Context *c, Node *load, Node *range, Node **at, int64_t *l
 /* The loads of lines that start `at`, as many as `step` elements have. */
 static int line_loads(Context *c, Node *load, Node *at, int64_t step, Node **out)
 {
-    int64_t line = LINE / (int64_t)dtype_info[load->dtype].bytes, n = 0;
+    int64_t line = LOWERED_LINE / (int64_t)dtype_info[load->dtype].bytes, n = 0;
     for (; n * line < step; n++) {
         Node *src[] = {load->src[0], load->src[1], idx_add(c, at, idx(c, n * line))};
         out[n] = node_make(c, OP_LOAD, load->dtype, load->arg, 3, src, 0, NULL);
@@ -88,7 +85,7 @@ static int stream_loads(const Kernel *k, const Tile *t, int naxis, Node *load, N
     Node *at = idx(c, 0);
     int64_t stride, last = 0;
     bool known = range_stride(c, load->src[2], t->prefetch, &stride) && stride > 0 &&
-                 stride * bytes <= MAX_PREFETCH * LINE;
+                 stride * bytes <= MAX_PREFETCH * LOWERED_LINE;
     for (int i = 0; i < naxis && known; i++)
         known = add_range(c, load, t->axis[i].range, &at, &last);
     for (int i = 0; i < t->nreduce && known; i++)
@@ -156,7 +153,7 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
             if (!count_loop(c, *innermost, &counter, &times))
                 return 0;
         }
-    int64_t line = LINE / (int64_t)dtype_info[load->dtype].bytes, step = panel / times;
+    int64_t line = LOWERED_LINE / (int64_t)dtype_info[load->dtype].bytes, step = panel / times;
     if (!*innermost || step < 1 || step > MAX_PREFETCH * line || at->lo < 0)
         return 0;
     at = idx_add(c, at, idx_mul(c, counter, idx(c, step)));
