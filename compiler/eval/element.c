@@ -112,10 +112,35 @@ static Lanes *lanes_new(Elements *x, const Node *n, int count)
 
 /* ---- movement -------------------------------------------------------------------------------- */
 
-static void reshape(const Node *n, const int64_t *d, const int64_t *s, const Batch *at, Batch *to)
+/* Which axis of the result, of sizes d, each of the source is, of sizes s: those of size 1 apart
+ * (-1) they are the same ones in the same order. */
+static bool same_axes(int rank, const int64_t *d, int source_rank, const int64_t *s, int *axis)
+{
+    int j = 0;
+    for (int i = 0; i < source_rank; i++) {
+        axis[i] = -1;
+        if (s[i] == 1)
+            continue;
+        while (j < rank && d[j] == 1)
+            j++;
+        if (j == rank || d[j] != s[i])
+            return false;
+        axis[i] = j++;
+    }
+    while (j < rank && d[j] == 1)
+        j++;
+    return j == rank;
+}
+
+static void reshape(Elements *q, const Node *n, const int64_t *d, const int64_t *s, const Batch *at,
+                    Batch *to)
 {
     const Node *x = n->src[0];
-    for (int k = 0; k < at->n; k++) {
+    int axis[INGOT_MAX_RANK];
+    const bool same = same_axes(n->rank, d, x->rank, s, axis);
+    for (int i = 0; i < x->rank; i++)
+        to->x[i] = same && axis[i] >= 0 ? at->x[axis[i]] : NEWN(q->frame->a, int64_t, at->n + 1);
+    for (int k = 0; k < at->n && !same; k++) {
         int64_t flat = 0;
         for (int i = 0; i < n->rank; i++)
             flat = flat * d[i] + at->x[i][k];
@@ -126,42 +151,43 @@ static void reshape(const Node *n, const int64_t *d, const int64_t *s, const Bat
     }
 }
 
+/* Coordinates along one axis of the source: those of the result, if they are the same. */
+static int64_t *move_axis(Elements *q, const Node *n, int axis, int64_t d, int64_t s,
+                          const Batch *at)
+{
+    const bool begins = n->op == OP_SHRINK || n->op == OP_PAD;
+    const int64_t first = begins ? dim_value(q->ip, n->src[1 + 2 * axis]) : 0;
+    int64_t *from = at->x[axis], *y;
+    if (n->op == OP_EXPAND ? s != 1 : n->op == OP_FLIP ? !(n->arg.i >> axis & 1) : !first && s == d)
+        return from;
+    y = NEWN(q->frame->a, int64_t, at->n + 1);
+    for (int k = 0; k < at->n && n->op == OP_FLIP; k++)
+        y[k] = d - 1 - from[k];
+    for (int k = 0; k < at->n && n->op == OP_SHRINK; k++)
+        y[k] = from[k] + first;
+    for (int k = 0; k < at->n && n->op == OP_PAD; k++) {
+        y[k] = from[k] - first < s ? from[k] - first : s - 1;
+        y[k] = y[k] < 0 ? 0 : y[k];
+    }
+    return y;
+}
+
 /* Coordinates of the source; what a PAD adds is held within it. */
 static Batch *move_batch(Elements *q, Node *n, const Batch *at)
 {
     Node *x = n->src[0];
     const int64_t *d = element_dims(q, n), *s = element_dims(q, x);
     if (n->op == OP_RESHAPE) {
-        Batch *flat = element_batch(q, at->n, x->rank);
-        reshape(n, d, s, at, flat);
+        Batch *flat = element_batch(q, at->n, 0);
+        reshape(q, n, d, s, at, flat);
         return flat;
     }
     Batch *to = element_batch(q, at->n, 0);
     for (int i = 0; i < n->rank; i++) {
-        int64_t first = 0, *y = NEWN(q->frame->a, int64_t, at->n + 1);
-        const int64_t *from = at->x[i];
-        switch (n->op) {
-        case OP_PERMUTE: to->x[((const Perm *)n->arg.ptr)->axis[i]] = at->x[i]; continue;
-        case OP_EXPAND: to->x[i] = s[i] == 1 ? y : at->x[i]; continue;
-        case OP_FLIP:
-            for (int k = 0; k < at->n; k++)
-                y[k] = n->arg.i >> i & 1 ? d[i] - 1 - from[k] : from[k];
-            break;
-        case OP_SHRINK:
-            first = dim_value(q->ip, n->src[1 + 2 * i]);
-            for (int k = 0; k < at->n; k++)
-                y[k] = from[k] + first;
-            break;
-        case OP_PAD:
-            first = dim_value(q->ip, n->src[1 + 2 * i]);
-            for (int k = 0; k < at->n; k++) {
-                y[k] = from[k] - first < s[i] ? from[k] - first : s[i] - 1;
-                y[k] = y[k] < 0 ? 0 : y[k];
-            }
-            break;
-        default: memcpy(y, from, (size_t)at->n * sizeof *y); break;
-        }
-        to->x[i] = y;
+        if (n->op == OP_PERMUTE)
+            to->x[((const Perm *)n->arg.ptr)->axis[i]] = at->x[i];
+        else
+            to->x[i] = move_axis(q, n, i, d[i], s[i], at);
     }
     return to;
 }
@@ -286,7 +312,10 @@ static Lanes *filled(Elements *q, const Node *n, int count, const void *stored)
 {
     Lanes *one = held(q, n, 1, stored), *l = lanes_new(q, n, count);
     const size_t size = element_bytes_of(n);
-    for (int k = 0; k < count; k++)
+    double *number = l->v;
+    for (int k = 0; k < count && size == sizeof *number; k++)
+        number[k] = *(const double *)one->v;
+    for (int k = 0; k < count && size != sizeof *number; k++)
         memcpy((char *)l->v + (size_t)k * size, one->v, size);
     return l;
 }

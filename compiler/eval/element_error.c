@@ -178,11 +178,36 @@ static double converted(const Node *n, double a, double ea, double y)
     return dtype_is_float(n->src[0]->dtype) ? steps(OP_TRUNC, a, ea) : ea;
 }
 
+/* Of x and y in [a, b], sums and products: what most elements are, and what nothing jumps in. */
+static bool is_smooth(Op op)
+{
+    return op == OP_ADD || op == OP_SUB || op == OP_MUL;
+}
+
+/* Where the operands are exact, the result is off by its own rounding alone. */
+static void rounding(const Node *n, int count, const double *const *a, const double *y, double *e)
+{
+    const ingot_dtype d = (ingot_dtype)n->dtype;
+    const double eps = element_eps(d), floor_of = least(d), most = element_most(d);
+    for (int k = 0; k < count; k++) {
+        const double size = fabs(y[k]), off = eps * size + floor_of;
+        const bool infinite = isinf(a[0][k]) || isinf(a[1][k]);
+        e[k] = size <= DBL_MAX ? (size + off >= most ? INFINITY : off)
+               : isnan(y[k])   ? 0
+               : infinite      ? 0 /* already, and not by rounding */
+                               : INFINITY;
+    }
+}
+
 void element_error(const Node *n, int count, const double *const *a, const double *const *ea,
                    const double *y, double *e)
 {
     const bool is_float = dtype_is_float(n->dtype);
     const ingot_dtype d = (ingot_dtype)n->dtype;
+    if (is_float && is_smooth((Op)n->op) && !ea[0] && !ea[1]) {
+        rounding(n, count, a, y, e);
+        return;
+    }
     const bool exact = n->op == OP_NEG || n->op == OP_ABS || n->op == OP_WHERE ||
                        n->op == OP_CAST || n->op == OP_BITCAST || n->op == OP_MAX ||
                        n->op == OP_MIN;

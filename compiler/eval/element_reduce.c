@@ -30,20 +30,20 @@ static ingot_dtype joined_in(const Node *x)
 
 static void join_floats(Partial *p, int monoid, double v, double e, double eps)
 {
-    double a;
+    double a, y;
     memcpy(&a, p->v, sizeof a);
-    const uint8_t types[3] = {INGOT_F64, INGOT_F64, INGOT_F64};
-    const void *in[3] = {&a, &v, &a};
-    double y;
-    alu_lanes(monoid_op((ingot_reduce_op)monoid), 0, INGOT_F64, types, 1, &y, in);
-    switch (monoid) {
-    case INGOT_REDUCE_ADD:
+    if (monoid == INGOT_REDUCE_ADD) { /* most are sums */
+        y = a + v;
         p->error += e;
         p->sizes += fabs(v);
-        break;
-    case INGOT_REDUCE_MUL: p->error = fabs(a) * e + fabs(v) * p->error + eps * fabs(y); break;
-    default: p->error = fmax(p->error, e); break;
+        memcpy(p->v, &y, sizeof y);
+        return;
     }
+    const uint8_t types[3] = {INGOT_F64, INGOT_F64, INGOT_F64};
+    const void *in[3] = {&a, &v, &a};
+    alu_lanes(monoid_op((ingot_reduce_op)monoid), 0, INGOT_F64, types, 1, &y, in);
+    p->error = monoid == INGOT_REDUCE_MUL ? fabs(a) * e + fabs(v) * p->error + eps * fabs(y)
+                                          : fmax(p->error, e);
     memcpy(p->v, &y, sizeof y);
 }
 
@@ -127,18 +127,22 @@ static bool join_piece(Elements *q, Node *n, int count, Partial *p, const Batch 
         size = elem_bytes(t);
     }
     const double eps = element_eps((ingot_dtype)x->dtype);
-    for (int i = 0; i < b->n; i++) {
-        Partial *to = &p[i % count];
+    for (int i = 0, lane = 0, term = 0; i < b->n; i++, lane++) {
+        if (lane == count) {
+            lane = 0;
+            term++;
+        }
+        Partial *to = &p[lane];
         const double e = v->error ? v->error[i] : 0;
         double d = 0;
-        if (k + i / count > to->last)
+        if (k + term > to->last)
             continue;
         if (wide)
             memcpy(&d, from + (size_t)i * size, sizeof d);
         else if (state)
             alu_cast(INGOT_F64, t, 0, 1, &d, from + (size_t)i * size);
         if (state)
-            join_state(to, n, k + i / count == 0, d, e,
+            join_state(to, n, k + term == 0, d, e,
                        (char *)index->v + (size_t)i * elem_bytes((ingot_dtype)n->src[1]->dtype));
         else if (wide)
             join_floats(to, reduce_monoid(n), d, e, eps);

@@ -300,6 +300,8 @@ static void top_byte_lanes(size_t n, float *out, const int32_t *word, const int3
 void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_t n, void *out,
                const void *const *in)
 {
+    if (in_t[0] == INGOT_F32 && alu_f32(op, n, out, op_info[op].nsrc, in)) /* most are */
+        return;
     if (op == OP_CAST) {
         alu_cast(out_t, (ingot_dtype)in_t[0], arg, n, out, in[0]);
         return;

@@ -45,6 +45,7 @@ typedef struct {
     LayoutCut cut;
     int64_t size; /* of a CUT: elements of the axis */
     int64_t row;  /* and what there is for each of them in a block */
+    int64_t all;  /* elements of storage */
 } LayoutStorage;
 LayoutStorage layout_storage_of(const Layout *, int rank, const int64_t *dims);
 /* Axes of storage, and how many elements each has there, for dims that are constants. */
@@ -62,6 +63,9 @@ bool layout_find(const Layout *, int rank, const int64_t *dims, int64_t offset, 
 /* The same for many elements: the storage is that of the layout and the dims. */
 bool layout_find_in(const Layout *, const LayoutStorage *, int rank, const int64_t *dims,
                     int64_t offset, int64_t *coords);
+/* How many elements, from the one at this offset on, differ in the innermost axis of storage
+ * alone. */
+int64_t layout_beside(const LayoutStorage *, int64_t offset);
 void layout_print(StrBuf *, const Layout *);
 
 /* ---- opts ---------------------------------------------------------------------------------- */

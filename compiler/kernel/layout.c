@@ -145,6 +145,15 @@ void layout_put_last(Layout *l, int rank, int axis)
     op->perm.axis[n] = (int8_t)axis;
 }
 
+static int64_t storage_elements(const LayoutStorage *s)
+{
+    const bool cut = s->cut.blocks >= 0;
+    int64_t n = cut ? sat_mul(s->size, s->row) : 1;
+    for (int i = 0; i < (cut ? s->cut.blocks : s->rank); i++)
+        n = sat_mul(n, s->d[i]);
+    return n;
+}
+
 LayoutStorage layout_storage_of(const Layout *l, int rank, const int64_t *dims)
 {
     LayoutStorage s = {.rank = rank, .cut = cut_of(l), .row = 1};
@@ -174,16 +183,8 @@ LayoutStorage layout_storage_of(const Layout *l, int rank, const int64_t *dims)
     }
     for (int i = s.cut.blocks + 1; i < s.rank && s.size; i++)
         s.row = i == s.cut.inside ? s.row : sat_mul(s.row, s.d[i]);
+    s.all = storage_elements(&s);
     return s;
-}
-
-static int64_t storage_elements(const LayoutStorage *s)
-{
-    const bool cut = s->cut.blocks >= 0;
-    int64_t n = cut ? sat_mul(s->size, s->row) : 1;
-    for (int i = 0; i < (cut ? s->cut.blocks : s->rank); i++)
-        n = sat_mul(n, s->d[i]);
-    return n;
 }
 
 int layout_storage(const Layout *l, int rank, const int64_t *dims, int64_t *storage)
@@ -199,7 +200,7 @@ int64_t layout_elements(const Layout *l, int rank, Node *const *dims)
     for (int i = 0; i < rank; i++)
         bound[i] = dims[i]->hi < 0 ? 0 : dims[i]->hi;
     const LayoutStorage s = layout_storage_of(l, rank, bound);
-    return storage_elements(&s);
+    return s.all;
 }
 
 /* Where the element with these coordinates lies; last: in the last block of a CUT. */
@@ -274,7 +275,7 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
         begin = dims[cut] / l->op[0].a * l->op[0].a;
     for (int i = 0; i < rank; i++)
         n *= dims[i];
-    memset(dst, 0, (size_t)storage_elements(&s) * element);
+    memset(dst, 0, (size_t)s.all * element);
     if (!n)
         return;
     Arena *a = arena_new();
@@ -336,6 +337,21 @@ static void storage_coords(const LayoutStorage *s, int64_t offset, int64_t *x)
     take_apart(rest % one, block.d, blocks + 1, s->rank, x);
 }
 
+int64_t layout_beside(const LayoutStorage *s, int64_t offset)
+{
+    const int innermost = s->rank - 1, blocks = s->cut.blocks, inside = s->cut.inside;
+    if (innermost < 0)
+        return 1;
+    int64_t size = s->d[innermost];
+    if (blocks >= 0) {
+        const int64_t rest = offset % (s->size * s->row), one = s->d[inside] * s->row;
+        if (inside == innermost && rest / one == s->size / s->d[inside])
+            size = s->size % s->d[inside];
+        offset = rest % one;
+    }
+    return size > 0 ? size - offset % size : 1;
+}
+
 bool layout_find(const Layout *l, int rank, const int64_t *dims, int64_t offset, int64_t *coords)
 {
     const LayoutStorage s = layout_storage_of(l, rank, dims);
@@ -346,7 +362,7 @@ bool layout_find_in(const Layout *l, const LayoutStorage *s, int rank, const int
                     int64_t offset, int64_t *coords)
 {
     int64_t x[INGOT_MAX_RANK * 2 + 1] = {0}, y[INGOT_MAX_RANK * 2];
-    if (offset < 0 || offset >= storage_elements(s))
+    if (offset < 0 || offset >= s->all)
         return false;
     storage_coords(s, offset, x);
     int n = s->rank;

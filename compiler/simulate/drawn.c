@@ -78,15 +78,24 @@ static int64_t drawn_int(ingot_dtype t, uint64_t h)
     return (int64_t)(h % 1000) - (dtype_info[t].kind == 'u' ? 0 : 500);
 }
 
-static void draw(const Drawn *d, uint64_t key, ingot_dtype t, int64_t flat, void *out)
+/* Of a value with this seed. */
+static void draw(const Drawn *d, uint64_t seed, ingot_dtype t, int64_t flat, void *out)
 {
-    const uint64_t h = hash_bytes(hash_bytes(d->seed, &key, sizeof key), &flat, sizeof flat);
-    if (dtype_is_float(t)) {
+    const uint64_t h = hash_bytes(seed, &flat, sizeof flat);
+    if (t == INGOT_F32) { /* most are, and it holds all of these */
+        const float v = (float)drawn_float(d, t, h);
+        memcpy(out, &v, sizeof v);
+    } else if (dtype_is_float(t)) {
         const double v = drawn_float(d, t, h);
         alu_cast(t, INGOT_F64, 0, 1, out, &v);
     } else {
         store_int(t, drawn_int(t, h), out);
     }
+}
+
+static uint64_t seed_of(const Drawn *d, uint64_t key)
+{
+    return hash_bytes(d->seed, &key, sizeof key);
 }
 
 static int64_t flat_of(int rank, const int64_t *dims, const int64_t *coord)
@@ -102,13 +111,20 @@ static uint64_t key_of(const Node *n, ingot_dtype t)
     return (uint64_t)n->id << 8 | (uint64_t)t;
 }
 
-static void element(Drawn *d, const Buffer *b, const struct Content *x, int64_t flat, void *out)
+static uint64_t buffer_seed(const Drawn *d, const Buffer *b)
 {
-    const size_t size = elem_bytes(b->dtype);
+    return seed_of(d, b->node ? key_of(b->node, b->dtype) : (uint64_t)b->id << 40);
+}
+
+/* seed: that of the buffer. */
+static void element(const Drawn *d, const Buffer *b, const struct Content *x, uint64_t seed,
+                    int64_t flat, void *out)
+{
     if (!x->bytes) {
-        draw(d, b->node ? key_of(b->node, b->dtype) : (uint64_t)b->id << 40, b->dtype, flat, out);
+        draw(d, seed, b->dtype, flat, out);
         return;
     }
+    const size_t size = elem_bytes(b->dtype);
     memcpy(out, x->bytes + (size_t)flat * size, size);
     if (x->flush) {
         uint32_t u;
@@ -121,36 +137,106 @@ static void element(Drawn *d, const Buffer *b, const struct Content *x, int64_t 
 void drawn_element(Drawn *d, const Buffer *b, const int64_t *coord, void *out)
 {
     const struct Content *x = content_of(d, b);
-    element(d, b, x, flat_of(b->rank, x->dims, coord), out);
+    element(d, b, x, buffer_seed(d, b), flat_of(b->rank, x->dims, coord), out);
+}
+
+void drawn_elements(Drawn *d, const Buffer *b, int n, int64_t *const *at, const int64_t *first,
+                    void *out)
+{
+    enum { PIECE = 256 };
+    const struct Content *x = content_of(d, b);
+    const uint64_t seed = buffer_seed(d, b);
+    const size_t size = elem_bytes(b->dtype);
+    unsigned char *to = out;
+    for (int done = 0; done < n; done += PIECE) {
+        const int piece = n - done < PIECE ? n - done : PIECE;
+        int64_t flat[PIECE] = {0};
+        for (int i = 0; i < b->rank; i++) {
+            const int64_t *c = at[i] + done, dim = x->dims[i], begin = first[i];
+            for (int k = 0; k < piece; k++)
+                flat[k] = flat[k] * dim + c[k] + begin;
+        }
+        for (int k = 0; k < piece; k++, to += size)
+            element(d, b, x, seed, flat[k], to);
+    }
 }
 
 void drawn_node(Drawn *d, const Node *n, const int64_t *dims, const int64_t *coord, void *out)
 {
-    draw(d, key_of(n, (ingot_dtype)n->dtype), (ingot_dtype)n->dtype, flat_of(n->rank, dims, coord),
-         out);
+    draw(d, seed_of(d, key_of(n, (ingot_dtype)n->dtype)), (ingot_dtype)n->dtype,
+         flat_of(n->rank, dims, coord), out);
 }
 
-bool drawn_stored(Drawn *d, const Buffer *view, int64_t at, void *out)
+/* Elements that lie side by side, and differ in one coordinate. */
+typedef struct {
+    int axis;
+    int64_t n, step;
+} Ramp;
+
+/* From the element that is stored at `at`, whose coordinates are these, as many of n as differ in
+ * the innermost axis of storage alone: that is one coordinate, or a digit of one, so where the last
+ * one is says where those between are. */
+static Ramp find_ramp(const Buffer *b, const struct Content *x, int64_t at, int64_t n,
+                      const int64_t *first)
 {
-    int64_t from;
-    const Buffer *b = drawn_root(d, view, &from);
-    at += from;
-    const struct Content *x = content_of(d, b);
-    int64_t coord[INGOT_MAX_RANK], count = 1;
-    if (!b->layout.n) {
-        for (int i = 0; i < b->rank; i++)
-            count *= x->dims[i];
-        memset(out, 0, elem_bytes(b->dtype));
-        if (at >= 0 && at < count)
-            element(d, b, x, at, out);
-        return at >= 0 && at < count;
-    }
-    if (layout_find_in(&b->layout, &x->storage, b->rank, x->dims, at, coord)) {
-        element(d, b, x, flat_of(b->rank, x->dims, coord), out);
-        return true;
-    }
+    enum { WORTH = 3 };
+    Ramp ramp = {.n = 1};
+    int64_t last[INGOT_MAX_RANK], beside = layout_beside(&x->storage, at);
+    n = n < beside ? n : beside;
+    if (n < WORTH || !layout_find_in(&b->layout, &x->storage, b->rank, x->dims, at + n - 1, last))
+        return ramp;
+    for (int i = 0; i < b->rank; i++)
+        if (last[i] != first[i])
+            ramp = (Ramp){i, n, (last[i] - first[i]) / (n - 1)};
+    return ramp;
+}
+
+static void drawn_filler(const Buffer *b, void *out)
+{
     memset(out, 0, elem_bytes(b->dtype));
     if (layout_fill(&b->layout))
         store_int(b->dtype, layout_fill(&b->layout), out);
-    return false;
+}
+
+static void stored_dense(const Drawn *d, const Buffer *b, const struct Content *x, int64_t at,
+                         int64_t n, unsigned char *out)
+{
+    const uint64_t seed = buffer_seed(d, b);
+    const size_t size = elem_bytes(b->dtype);
+    int64_t count = 1;
+    for (int i = 0; i < b->rank; i++)
+        count *= x->dims[i];
+    for (int64_t i = at; i < at + n; i++, out += size)
+        if (i >= 0 && i < count)
+            element(d, b, x, seed, i, out);
+        else
+            memset(out, 0, size);
+}
+
+void drawn_stored(Drawn *d, const Buffer *view, int64_t at, int64_t n, void *out)
+{
+    int64_t from, coord[INGOT_MAX_RANK];
+    const Buffer *b = drawn_root(d, view, &from);
+    at += from;
+    const struct Content *x = content_of(d, b);
+    if (!b->layout.n) {
+        stored_dense(d, b, x, at, n, out);
+        return;
+    }
+    const uint64_t seed = buffer_seed(d, b);
+    const size_t size = elem_bytes(b->dtype);
+    unsigned char *to = out;
+    for (int64_t i = 0; i < n;) {
+        if (!layout_find_in(&b->layout, &x->storage, b->rank, x->dims, at + i, coord)) {
+            drawn_filler(b, to);
+            to += size;
+            i++;
+            continue;
+        }
+        const Ramp ramp = find_ramp(b, x, at + i, n - i, coord);
+        for (int64_t k = 0; k < ramp.n; k++, i++, to += size) {
+            element(d, b, x, seed, flat_of(b->rank, x->dims, coord), to);
+            coord[ramp.axis] += ramp.step;
+        }
+    }
 }

@@ -15,11 +15,14 @@ typedef struct {
     struct Content **content; /* by buffer */
 } Drawn;
 Drawn *drawn_new(Arena *, const Plan *, Interp *);
-/* The element that is stored there in a buffer, counted in elements of storage; false: it is of a
- * border, and holds what that does. */
-bool drawn_stored(Drawn *, const Buffer *, int64_t at, void *out);
-/* The element with these coordinates in the buffer; of a value that lies nowhere. */
+/* n elements that are stored side by side in a buffer, counted in elements of storage; one of a
+ * border holds what that does. */
+void drawn_stored(Drawn *, const Buffer *, int64_t at, int64_t n, void *out);
+/* The element with these coordinates in the buffer; those of n lanes, whose coordinates along axis
+ * i are first[i] + at[i][lane]; of a value that lies nowhere. */
 void drawn_element(Drawn *, const Buffer *, const int64_t *coord, void *out);
+void drawn_elements(Drawn *, const Buffer *, int n, int64_t *const *at, const int64_t *first,
+                    void *out);
 void drawn_node(Drawn *, const Node *, const int64_t *dims, const int64_t *coord, void *out);
 /* The buffer that has the memory of a view, and how many elements of it are before the view. */
 const Buffer *drawn_root(const Drawn *, const Buffer *, int64_t *from);

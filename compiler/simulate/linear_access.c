@@ -93,7 +93,8 @@ bool thread_load(const Thread *t, const Do *d)
         memcpy(to, from, (size_t)d->part * size);
     else
         alu_cast(d->type, stored, 0, (size_t)d->part, to, from);
-    memset(to + (size_t)d->part * held, 0, (size_t)(d->n - d->part) * held);
+    if (d->part < d->n)
+        memset(to + (size_t)d->part * held, 0, (size_t)(d->n - d->part) * held);
     return true;
 }
 

@@ -19,6 +19,13 @@ static bool is_held(const Thread *t, const Do *d)
 
 static void spread(unsigned char *to, const unsigned char *from, size_t bytes, size_t all)
 {
+    if (bytes == 4) { /* most are */
+        uint32_t word;
+        memcpy(&word, from, sizeof word);
+        for (size_t i = 0; i < all; i += bytes)
+            memcpy(to + i, &word, sizeof word);
+        return;
+    }
     for (size_t i = 0; i < all; i += bytes)
         memcpy(to + i, from, bytes);
 }

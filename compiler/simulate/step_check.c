@@ -118,6 +118,15 @@ static void give_memory(CheckRun *r)
     }
 }
 
+/* A loop that reads one element after the other has the next ones drawn with this one. */
+static int64_t draw_upto(const ShadowMemory *m, int64_t size, int64_t first, int64_t n)
+{
+    enum { AHEAD = 16 };
+    const bool follows = first && shadow_written(m, (first - 1) * size);
+    const int64_t all = m->size / size, upto = first + (follows && n < AHEAD ? AHEAD : n);
+    return upto < all ? upto : all > first + n ? all : first + n;
+}
+
 static bool draw(void *user, int arg, int64_t first, int64_t n)
 {
     CheckRun *r = user;
@@ -126,11 +135,15 @@ static bool draw(void *user, int arg, int64_t first, int64_t n)
     const Buffer *b = r->s->bufs[r->source[arg]];
     ShadowMemory *m = r->memory[arg];
     const int64_t size = (int64_t)elem_bytes(b->dtype);
-    for (int64_t i = first; i < first + n; i++) {
-        if (shadow_written(m, i * size))
+    const int64_t upto = draw_upto(m, size, first, n);
+    for (int64_t i = first, end; i < upto; i = end) {
+        const bool known = shadow_written(m, i * size);
+        for (end = i + 1; end < upto && shadow_written(m, end * size) == known;)
+            end++;
+        if (known)
             continue;
-        (void)drawn_stored(r->x->drawn, b, i, m->bytes + i * size);
-        shadow_given(m, i * size, size);
+        drawn_stored(r->x->drawn, b, i, end - i, m->bytes + i * size);
+        shadow_given(m, i * size, (end - i) * size);
     }
     return true;
 }
@@ -185,15 +198,10 @@ static int argument_of(const CheckRun *r, const Buffer *b)
 static void contents(CheckRun *r, const Buffer *b, Node *const *begin, int lanes,
                      int64_t *const *at, char *out)
 {
-    const size_t size = elem_bytes(b->dtype);
-    int64_t first[INGOT_MAX_RANK] = {0}, coord[INGOT_MAX_RANK];
+    int64_t first[INGOT_MAX_RANK] = {0};
     for (int i = 0; i < b->rank && begin; i++)
         first[i] = dim_value(r->x->ip, begin[i]);
-    for (int k = 0; k < lanes; k++, out += size) {
-        for (int i = 0; i < b->rank; i++)
-            coord[i] = at[i][k] + first[i];
-        drawn_element(r->x->drawn, b, coord, out);
-    }
+    drawn_elements(r->x->drawn, b, lanes, at, first, out);
 }
 
 /* What an UPDATE changes lies where it is stored. */

@@ -21,6 +21,24 @@ static LayoutOp permute(int n, int a, int b, int c, int d)
     return op;
 }
 
+/* What lies side by side from an element on grows along one axis: where the last one is, if it is
+ * one, says where those between are. */
+static void judge_beside(const Layout *l, const int64_t *dims, int64_t offset)
+{
+    const LayoutStorage s = layout_storage_of(l, RANK, dims);
+    int64_t first[RANK], last[RANK], between[RANK];
+    const int64_t n = layout_beside(&s, offset);
+    assert_in_range(n, 1, s.all - offset);
+    if (!layout_find(l, RANK, dims, offset, first) ||
+        !layout_find(l, RANK, dims, offset + n - 1, last))
+        return;
+    for (int64_t i = 1; i < n - 1; i++) {
+        assert_true(layout_find(l, RANK, dims, offset + i, between));
+        for (int j = 0; j < RANK; j++)
+            assert_int_equal((between[j] - first[j]) * (n - 1), (last[j] - first[j]) * i);
+    }
+}
+
 /* Gives how many elements are stored. */
 static int64_t judge(ingot_context *c, const Layout *l, const int64_t *dims)
 {
@@ -46,6 +64,8 @@ static int64_t judge(ingot_context *c, const Layout *l, const int64_t *dims)
         for (int j = 0; j < RANK; j++)
             assert_int_equal(found[j], at[j]);
     }
+    for (int64_t i = 0; i < total; i++)
+        judge_beside(l, dims, i);
     return total;
 }
 
