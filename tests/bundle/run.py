@@ -82,7 +82,8 @@ def compile_model(ingot, work, name, *flags, out=None):
 
 
 def make(bundle, cc, flags):
-    call("make", "-s", "-C", bundle, "clean")
+    if any(p.suffix in (".o", ".a", ".so") or p.name == "model" for p in bundle.rglob("*")):
+        call("make", "-s", "-C", bundle, "clean")
     objects.make(
         bundle,
         cc,
