@@ -119,6 +119,7 @@ static inline void operands(const char *rest, const char *ends, uint64_t *last, 
 {
     const void *const place[] = {&more...};
     const uint64_t value[] = {word_of(more)...};
+    static const char *good, *good_ends; /* the same literals again: that text has been looked at */
     char text[64];
     static_assert(sizeof...(more) == SUMS - 1 + LAST, "sums, and others");
     for (int i = 0; i + 1 < SUMS; i++)
@@ -126,9 +127,13 @@ static inline void operands(const char *rest, const char *ends, uint64_t *last, 
             gpu::fault("sums that do not lie side by side");
     for (int i = 0; i < LAST; i++)
         last[i] = value[SUMS - 1 + i];
+    if (rest == good && ends == good_ends)
+        return;
     snprintf(text, sizeof text, ends, SUMS, SUMS + 1, SUMS + 2, SUMS + 3, SUMS + 4, SUMS + 5);
     if (strlen(rest) < strlen(text) || strcmp(rest + strlen(rest) - strlen(text), text))
         gpu::fault("wgmma: operands in another order");
+    good = rest;
+    good_ends = ends;
 }
 
 #define WGMMA(n, type, terms)                                                                      \
