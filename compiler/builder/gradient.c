@@ -245,6 +245,8 @@ static void pass_node(Backward *b, Node *n, Node *g)
         pass_result(b, n, g);
         return;
     }
+    if (gradient_again(b, n, g))
+        return;
     if (!rule) {
         gradient_no_rule(b, n, op_info[n->op].text);
         return;

@@ -39,6 +39,9 @@ static inline bool has_gradient(const Backward *b, const Node *x)
 {
     return x->id < b->n && b->path[x->id] == PATH_FLOAT;
 }
+/* gradient_gather.c: passes the gradient of a node that a rule has made by another form of it;
+ * false: it has none. */
+bool gradient_again(Backward *, const Node *made, Node *g);
 /* More of the gradient of x, for rules that pass over nodes in between. */
 void gradient_give(Backward *, Node *x, Node *g);
 /* "gradient: %s", of the node that is being passed; poison. */

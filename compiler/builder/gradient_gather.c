@@ -130,27 +130,107 @@ static Node *set_gradient(Context *c, Node *n, Node *g, int i, Node *const *at)
     return masked(c, inside, masked(c, last, ingot_gather(c, g, at)));
 }
 
-/* y = x times all v at its place: g times the product of the others.  Factors that are zero are
- * counted, and left out of the product: with one of them only its own gradient is not zero, with
- * two none is. */
+/* What a gradient of multiplied_gradient() was made of. */
+typedef struct {
+    Node *n, *g;
+} Multiplied;
+
+/* By element of v the product of what came before it at its place, from the first element on or
+ * from the last one back; x: what each place begins as.  All are lists. */
+static Node *running_products(Context *c, Node *x, Node *v, Node *const *index, bool back)
+{
+    Node *n = v->shape[0], *out[2], *results[3], *at[INGOT_MAX_RANK], *inside[INGOT_MAX_RANK];
+    ingot_region *r = ingot_region_begin(c);
+    Node *i = ingot_region_param(c, r, INGOT_I64, 0, NULL);
+    results[0] = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
+    Node *now = ingot_region_param_like(c, r, x);
+    if (back)
+        i = ingot_sub(c, ingot_from_dim(c, idx_sub(c, n, idx(c, 1))), i);
+    for (int a = 0; a < x->rank; a++)
+        at[a] = ingot_gather(c, index[a], (Node *const[]){i});
+    clamped(c, x, at, inside);
+    results[2] = ingot_gather(c, now, inside);
+    Node *next = ingot_mul(c, results[2], ingot_gather(c, v, (Node *const[]){i}));
+    results[1] = ingot_update(c, INGOT_SET, now, next, at);
+    ingot_region_end(c, r, 3, results);
+    ingot_loop(c, n, NULL, 1, &x, r, 1, out);
+    return back ? ingot_flip(c, out[1], 1) : out[1];
+}
+
+static Node *listed(Context *c, Node *x, int rank, Node *const *shape)
+{
+    Node *n = shape_numel(c, rank, shape);
+    return ingot_reshape(c, ingot_expand(c, x, rank, shape), 1, &n);
+}
+
+/* g v's others = g (all before v at its place) (all behind it): one element after the other, and
+ * right wherever factors are zero, its own gradient too. */
+static Node *multiplied_in_turn(Context *c, Node *n, Node *x, Node *v, Node *g)
+{
+    Node *const *index = n->src + 2, *list[INGOT_MAX_RANK], *at[INGOT_MAX_RANK];
+    Node *ones = uniform_make(c, ingot_like(c, x, 1), x->rank, x->shape);
+    for (int a = 0; a < x->rank; a++)
+        list[a] = listed(c, index[a], v->rank, v->shape);
+    clamped(c, x, index, at);
+    Node *all = listed(c, v, v->rank, v->shape);
+    Node *others = ingot_mul(c, running_products(c, x, all, list, false),
+                             running_products(c, ones, all, list, true));
+    others = ingot_reshape(c, others, v->rank, v->shape);
+    return masked(c, is_inside(c, x, index), ingot_mul(c, ingot_gather(c, g, at), others));
+}
+
+bool gradient_again(Backward *b, const Node *made, Node *g)
+{
+    const Multiplied *m = map_get(&b->c->rederived, (uint64_t)made->id + 1);
+    if (!m)
+        return false;
+    Context *c = b->c;
+    Node *of[3] = {m->n->src[0], m->n->src[1], m->g}, *leaf[3], *out[3] = {0};
+    Targets targets = targets_new(b, 3);
+    for (int i = 0; i < 3; i++) {
+        leaf[i] = ingot_stop(c, of[i]); /* one that nothing else is made of */
+        if (leaf[i] != of[i] && has_gradient(b, of[i]))
+            targets_add(&targets, leaf[i], PATH_FLOAT);
+    }
+    Node *form = multiplied_in_turn(c, m->n, leaf[0], leaf[1], leaf[2]);
+    if (!gradient_inside(b, 1, &form, &g, &targets, out)) {
+        b->failed = true;
+        return true;
+    }
+    for (int i = 0, k = 0; i < 3; i++)
+        if (k < targets.n && targets.node[k] == leaf[i] && has_gradient(b, of[i])) {
+            if (out[k])
+                gradient_give(b, of[i], out[k]);
+            k++;
+        }
+    return true;
+}
+
+/* y = x times all v at its place: g times the product of the others.  Of v, factors that are zero
+ * are counted, and left out of the product: with one of them only its own gradient is not zero,
+ * with two none is.  What that does not say is how the gradient changes where a factor is zero: for
+ * its own gradient it stands for multiplied_in_turn(). */
 static Node *multiplied_gradient(Context *c, Node *n, Node *g, int i, Node *const *at)
 {
     Node *x = n->src[0], *v = n->src[1], *const *index = n->src + 2;
     Node *zero = ingot_like(c, x, 0), *one = ingot_like(c, x, 1);
-    Node *xz = ingot_eq(c, x, zero), *vz = ingot_eq(c, v, zero), *own = i ? vz : xz;
+    if (i == 0) {
+        Node *ones = uniform_make(c, one, x->rank, x->shape);
+        return ingot_mul(c, g, ingot_update(c, INGOT_MUL, ones, v, index));
+    }
+    Node *xz = ingot_eq(c, x, zero), *vz = ingot_eq(c, v, zero);
     Node *product =
         ingot_update(c, INGOT_MUL, ingot_where(c, xz, one, x), ingot_where(c, vz, one, v), index);
     Node *zeros = ingot_update(c, INGOT_ADD, ingot_cast(c, xz, INGOT_I32),
                                ingot_cast(c, vz, INGOT_I32), index);
-    if (i) {
-        product = ingot_gather(c, product, at);
-        zeros = ingot_gather(c, zeros, at);
-        g = ingot_gather(c, g, at);
-    }
-    Node *others = ingot_div(c, product, ingot_where(c, own, one, i ? v : x));
-    Node *most = ingot_cast(c, own, INGOT_I32), *some = ingot_eq(c, zeros, most);
-    g = ingot_where(c, some, ingot_mul(c, g, others), zero);
-    return i ? masked(c, is_inside(c, x, index), g) : g;
+    Node *others = ingot_div(c, ingot_gather(c, product, at), ingot_where(c, vz, one, v));
+    Node *some = ingot_eq(c, ingot_gather(c, zeros, at), ingot_cast(c, vz, INGOT_I32));
+    Node *made = ingot_where(c, some, ingot_mul(c, ingot_gather(c, g, at), others), zero);
+    made = masked(c, is_inside(c, x, index), made);
+    Multiplied *m = NEW(c->arena, Multiplied);
+    *m = (Multiplied){n, g};
+    map_put(&c->rederived, (uint64_t)made->id + 1, m);
+    return made;
 }
 
 /* y is the extreme of x and all v at its place: all that equal it share g. */

@@ -42,6 +42,7 @@ void ingot_context_free(ingot_context *c)
     free((void *)c->nodes);
     free((void *)c->origins);
     map_free(&c->memo);
+    map_free(&c->rederived);
     ingot_context_free(c->along);
     arena_free(c->arena);
 }

@@ -345,6 +345,7 @@ struct Context {
     ingot_precision precision;
     bool one_product;              /* of what --precision splits */
     Map memo;                      /* contents cache and such */
+    Map rederived;                 /* gradients whose own gradient is that of another form, by id */
     const struct Target **targets; /* kernel/target.c: those from outside the tree */
     int ntarget;
 };

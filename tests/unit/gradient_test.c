@@ -253,6 +253,35 @@ static ingot_tensor *f_topk(ingot_context *c, ingot_tensor *const *x)
     return ingot_sin(c, out[0]);
 }
 
+/* y[0] = x[0] v[0] v[1] v[2] with v[0] = 0, v[3] nowhere; of the gradient of v, weighed, the
+ * gradient again: of x0 (v1 v2 + 10 v0 v2 + 100 v0 v1). */
+static void factors_of_zero(void **state)
+{
+    (void)state;
+    ingot_context *c = ingot_context_new(NULL, NULL);
+    const double at[2][4] = {{2, 7}, {0, 3, 5, 4}}, weight[4] = {1, 10, 100, 1000};
+    const double wanted[2][4] = {{15, 0}, {700, 10, 6, 0}};
+    const int64_t four = 4;
+    ingot_tensor *in[2], *g[2];
+    ingot_value given[2], out[2];
+    for (int i = 0; i < 2; i++) {
+        in[i] = ingot_input(c, i ? "v" : "x", INGOT_F64, 1, (ingot_dim *[]){k(c, i ? 4 : 2)});
+        given[i] = (ingot_value){.data = at[i], .dims = {i ? 4 : 2}, .rank = 1, .dtype = INGOT_F64};
+    }
+    ingot_tensor *index = INTS(4, 0, 0, 0, 9);
+    ingot_tensor *y = ingot_sum(c, ingot_update(c, INGOT_MUL, in[0], in[1], &index), 1, false);
+    ingot_gradient(c, y, 1, &in[1], g);
+    ingot_tensor *w = ingot_data(c, "weight", INGOT_F64, 1, &four, weight);
+    ingot_gradient(c, ingot_sum(c, ingot_mul(c, g[0], w), 1, false), 2, in, g);
+    ingot_output(c, "gx", g[0]);
+    ingot_output(c, "gv", g[1]);
+    assert_int_equal(ingot_interpret(c, 2, given, 2, out), INGOT_OK);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < (i ? 4 : 2); j++)
+            assert_true(((const double *)out[i].data)[j] == wanted[i][j]);
+    ingot_context_free(c);
+}
+
 static void places(void **state)
 {
     (void)state;
@@ -385,7 +414,8 @@ static void sizes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECK(elementwise), CHECK(movement), CHECK(reductions),
-                                       CHECK(places),      CHECK(networks), CHECK(sizes)};
+    const struct CMUnitTest tests[] = {CHECK(elementwise),    CHECK(movement), CHECK(reductions),
+                                       CHECK(places),         CHECK(networks), CHECK(sizes),
+                                       CHECK(factors_of_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
