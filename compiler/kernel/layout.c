@@ -261,6 +261,29 @@ int64_t layout_at(const Layout *l, int rank, const int64_t *dims, const int64_t 
     return element_at(l, &s, rank, dims, coords);
 }
 
+/* Elements that lie side by side go where their terms say. */
+static void put_row(unsigned char *to, const int64_t *term, const unsigned char *from, int64_t n,
+                    size_t element)
+{
+    switch (element) { /* of these sizes a copy is one instruction */
+    case 1:
+        for (int64_t x = 0; x < n; x++)
+            to[term[x]] = from[x];
+        return;
+    case 2:
+        for (int64_t x = 0; x < n; x++)
+            memcpy(to + 2 * term[x], from + 2 * x, 2);
+        return;
+    case 4:
+        for (int64_t x = 0; x < n; x++)
+            memcpy(to + 4 * term[x], from + 4 * x, 4);
+        return;
+    default:
+        for (int64_t x = 0; x < n; x++)
+            memcpy(to + term[x] * (int64_t)element, from + x * (int64_t)element, element);
+    }
+}
+
 /* Every constructor acts on one axis alone, so an element's offset is a sum with a term for each
  * coordinate; the terms are tabled, those in the last block of a CUT too. */
 void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element, const void *src,
@@ -268,7 +291,7 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
 {
     enum { PIECE = 1 << 20 };
     const LayoutStorage s = layout_storage_of(l, rank, dims);
-    int64_t n = 1, begin = 0, one = 0, inner = rank ? dims[rank - 1] : 1;
+    int64_t n = 1, begin = 0, one = 0;
     int64_t *term[2][INGOT_MAX_RANK + 1], at[INGOT_MAX_RANK + 1] = {0}, origin[2];
     const int cut = l->n && l->op[0].kind == LAYOUT_CUT ? l->op[0].axis : -1;
     if (cut >= 0)
@@ -288,19 +311,25 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
                 term[v][i][x] = axis_offset(l, rank, &s, v, i, x) - origin[v];
         }
     }
-    const int last = rank ? rank - 1 : 0;
+    int last = rank ? rank - 1 : 0;
+    while (last > 0 && dims[last] == 1 && last != cut) /* an axis of one element takes no room */
+        last--;
+    const int64_t inner = rank ? dims[last] : 1;
     const unsigned char *from = src, *told = src;
     for (int64_t row = 0; row < n / inner; row++) {
-        int64_t base[2] = {origin[0], origin[1]};
-        for (int v = 0; v < 2; v++)
-            for (int i = 0; i < rank - 1; i++)
-                base[v] += term[v][i][at[i]];
-        for (int64_t x = 0; x < inner; x++, from += element) {
-            const int v = cut >= 0 && (cut == last ? x : at[cut]) >= begin;
-            memcpy((unsigned char *)dst + (size_t)(base[v] + term[v][last][x]) * element, from,
-                   element);
+        const bool within = cut >= 0 && cut != last && at[cut] >= begin; /* the last block */
+        const int64_t whole = cut != last ? inner : begin;
+        for (int part = 0; part < 2; part++) { /* of a row that is cut: what is before, and in it */
+            const int64_t x = part ? whole : 0, count = part ? inner - whole : whole;
+            const int v = part || within;
+            int64_t base = origin[v];
+            for (int i = 0; i < last && count; i++)
+                base += term[v][i][at[i]];
+            put_row((unsigned char *)dst + base * (int64_t)element, term[v][last] + x, from, count,
+                    element);
+            from += count * (int64_t)element;
         }
-        for (int i = rank - 1; i-- > 0;) {
+        for (int i = last; i-- > 0;) {
             if (++at[i] < dims[i])
                 break;
             at[i] = 0;
