@@ -317,6 +317,10 @@ static Bounded alu(Rounding *r, Node *n, const Bounded *x)
         break;
     case OP_SQRT: y = (Bounded){sqrt(a), a > 0 ? ea / (2 * sqrt(a)) : sqrt(ea)}; break;
     case OP_EXP: y = (Bounded){exp(a), exp(a) * (ea + 2 * eps(n->dtype))}; break;
+    case OP_SIN: y = (Bounded){sin(a), ea + 2 * eps(n->dtype)}; break;
+    case OP_COS: y = (Bounded){cos(a), ea + 2 * eps(n->dtype)}; break;
+    case OP_TANH: y = (Bounded){tanh(a), ea + 2 * eps(n->dtype)}; break;
+    case OP_ERF: y = (Bounded){erf(a), 1.13 * ea + 2 * eps(n->dtype)}; break;
     case OP_NEG: return (Bounded){-a, ea};
     case OP_ABS: return (Bounded){fabs(a), ea};
     case OP_MAX: return (Bounded){fmax(a, b), fmax(ea, eb)};
