@@ -58,6 +58,28 @@ static int heaviest_first(const void *x, const void *y)
     return p != q ? (p < q ? 1 : -1) : strcmp(a->name, b->name);
 }
 
+/* The heaviest kernels with a sum that the core's matrix unit could have by its types. */
+static void tell_outside(Context *c, Arena *a, const Plan *p, const Target *t, const char *dir)
+{
+    enum { TOLD = 3 };
+    const Kernel **outside = NEWN(a, const Kernel *, p->nkernel + 1);
+    int n = 0;
+    double all = 0;
+    for (int i = 0; i < p->nkernel; i++) {
+        const Kernel *k = p->kernels[i];
+        all += k->check ? 0 : work_of(k);
+        if (!k->check && outside_reason(a, k, t))
+            outside[n++] = k;
+    }
+    qsort((void *)outside, (size_t)n, sizeof *outside, heaviest_first);
+    for (int i = 0; i < n && i < TOLD; i++)
+        context_report(c, INGOT_NOTE, INGOT_OK, "%s: %s, %.1f %% of the work, is outside of %s",
+                       dir, outside[i]->name, 100 * work_of(outside[i]) / all,
+                       outside_reason(a, outside[i], t));
+    if (n > TOLD)
+        context_report(c, INGOT_NOTE, INGOT_OK, "%s: so are %d more kernels", dir, n - TOLD);
+}
+
 /* "out: 7 kernels, arena 7296 bytes, weights 39552 bytes"; then the heaviest kernels that have no
  * fast form, and why. */
 static void summary(Context *c, const Plan *p, const Target *t, const ingot_options *o,
@@ -86,6 +108,8 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
     if (rest >= 0.01 * all && n > told)
         context_report(c, INGOT_NOTE, INGOT_OK, "%s: nor are %d more kernels, %.0f %% of the work",
                        dir, n - told, 100 * rest / all);
+    if (!o->naive && !t->gpu && has_units(&t->machine))
+        tell_outside(c, a, p, t, dir);
     arena_free(a);
 }
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -149,6 +150,34 @@ static void products_of_few_columns(void **state)
            2 * (2 + 1));
 }
 
+/* What is told of sums that the unit could have by their types. */
+static void outside(void **state)
+{
+    (void)state;
+    static const TcProduct narrow = {INGOT_BF16, INGOT_BF16, 12, 8, 64, 0, 0},
+                           floats = {INGOT_F32, INGOT_F32, 32, 64, 64, 0, 0};
+    const char *const block = "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\n";
+    NestRun r = prepare(&narrow, "");
+    Arena *a = arena_new();
+    assert_string_equal(outside_reason(a, r.p->kernels[0], r.t),
+                        "amx.bf16: it has 12 columns, the unit 16");
+    run_free(&r);
+    r = prepare(&floats, "");
+    assert_null(outside_reason(a, r.p->kernels[0], r.t));
+    run_free(&r);
+    r = prepare(&small_floats, block);
+    nest_keep(r.nest, r.nest->k);
+    assert_non_null(strstr(outside_reason(a, r.nest->k, r.t), "lies otherwise"));
+    run_free(&r);
+    char text[160];
+    (void)snprintf(text, sizeof text, "%sTC amx.bf16 (i0.i; i1.i; r0.i)\n", block);
+    r = prepare(&small_floats, text);
+    nest_keep(r.nest, r.nest->k);
+    assert_null(outside_reason(a, r.nest->k, r.t));
+    run_free(&r);
+    arena_free(a);
+}
+
 /* A panel has 32 lines, which are asked for in 8 blocks of rows with 2 of terms each. */
 static void panels_ahead(void **state)
 {
@@ -222,6 +251,7 @@ int main(void)
         cmocka_unit_test(panels_ahead),
         cmocka_unit_test(products_of_two_sums),
         cmocka_unit_test(products_of_few_columns),
+        cmocka_unit_test(outside),
         cmocka_unit_test(refusals),
         cmocka_unit_test(lost_fragments),
     };

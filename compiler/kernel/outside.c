@@ -1,0 +1,96 @@
+/* outside.c - why a sum of products is not the matrix unit's, though its types would be, for who
+ * reads what `ingot compile` prints. */
+#include <string.h>
+
+#include "kernel.h"
+#include "tc.h"
+
+static ingot_dtype read_as(const Node *operand)
+{
+    while (operand->op == OP_CAST)
+        operand = operand->src[0];
+    return (ingot_dtype)operand->dtype;
+}
+
+/* A unit of the core that multiplies such operands, or NULL. */
+static const Tc *unit_for(const Machine *m, Node *sum)
+{
+    Node *term[TC_MOST_TERMS];
+    if (sum->op != OP_REDUCE || reduce_size(sum) != 1 || reduce_monoid(sum) != INGOT_REDUCE_ADD ||
+        !tc_terms(sum->src[0], term, TC_MOST_TERMS))
+        return NULL;
+    for (const Tc *u = NULL; (u = tc_next(m, u));)
+        if (!u->lanes && sum->dtype == u->acc && tc_reads(read_as(term[0]->src[0]), u->a) &&
+            tc_reads(read_as(term[0]->src[1]), u->b))
+            return u;
+    return NULL;
+}
+
+/* The terms of one of the sums that TC names are of this axis: "r0.i" of r0. */
+static bool is_named(const TcText *tc, const char *axis)
+{
+    const int length = (int)strlen(axis);
+    for (int i = TC_TERMS; i < tc->n; i++)
+        if (tc->length[i] >= length && !memcmp(tc->axis[i], axis, (size_t)length) &&
+            (tc->length[i] == length || tc->axis[i][length] == '.'))
+            return true;
+    return false;
+}
+
+static bool is_taken(const Kernel *k, const Node *sum)
+{
+    TcText tc;
+    for (int i = 0; i < k->nopt; i++) {
+        if (k->opts[i].kind != OPT_TC || !tc_read(k->units, k->opts[i].axis, &tc))
+            continue;
+        for (uint32_t s = reduce_ranges(sum); s < sum->nsrc; s++)
+            for (int j = 0; j < k->naxis; j++)
+                if (k->axes[j].range == sum->src[s] && is_named(&tc, k->axes[j].name))
+                    return true;
+    }
+    return false;
+}
+
+/* Of the axes that the unit could have the longest columns; the most terms of whole groups; 0: it
+ * could have none. */
+static bool has_block(const Kernel *k, const Tc *u, Node *sum, int64_t *columns, int64_t *terms)
+{
+    const View v = kernel_view(k);
+    bool any = false;
+    for (int i = 0; i < v.nrange; i++)
+        for (int j = 0; j < v.nrange; j++)
+            for (uint32_t t = reduce_ranges(sum); t < sum->nsrc; t++) {
+                Node *range[] = {v.range[i], v.range[j], sum->src[t]};
+                const int64_t n = range_extent(range[1]), each = range_extent(range[2]);
+                if (i == j || range_extent(range[0]) == 1 || !tc_takes(u, sum, range))
+                    continue;
+                any = true;
+                *columns = n > *columns ? n : *columns;
+                *terms = each > *terms && each % u->group == 0 ? each : *terms;
+            }
+    return any;
+}
+
+const char *outside_reason(Arena *a, const Kernel *k, const Target *t)
+{
+    int n;
+    Node *const *order = kernel_end_nodes(k, &n);
+    for (int i = 0; i < n; i++) {
+        const Tc *u = unit_for(&t->machine, order[i]);
+        int64_t columns = 0, terms = 0;
+        if (!u || is_taken(k, order[i]))
+            continue;
+        const char *why = "what it multiplies is computed where it is read, or lies otherwise";
+        if (!has_block(k, u, order[i], &columns, &terms))
+            why = "its operands share all axes but one, or are computed where they are read: there "
+                  "are no rows beside columns";
+        else if (columns < u->n)
+            why = arena_printf(a, "it has %lld columns, the unit %d", (long long)columns, u->n);
+        else if (!terms)
+            why = arena_printf(a, "its terms are no multiple of %d", u->group);
+        else if (kernel_view(k).nstore > 1)
+            why = "it makes several results";
+        return arena_printf(a, "%s: %s", u->name, why);
+    }
+    return NULL;
+}
