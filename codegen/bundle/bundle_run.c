@@ -258,9 +258,14 @@ static void function_init(Writer *w)
         sb_printf(sb, "    ctx->weights = %s_weights_blob;\n", n);
     else
         sb_puts(sb, "    ctx->weights = NULL;\n");
-    sb_puts(sb, "    memset(&ctx->fault, 0, sizeof ctx->fault);\n");
+    /* without functions of string.h: where a system checks their sizes they are inline, and cannot
+     * be so in what is compiled for any processor while its file is for another (IGRT_CPU_ANY) */
+    sb_puts(sb, "    ctx->fault = (igrt_fault){0};\n");
     if (b->nsym)
-        sb_puts(sb, "    memset(ctx->sym, 0, sizeof ctx->sym);\n");
+        sb_printf(sb,
+                  "    for (int i = 0; i < %d; i++)\n"
+                  "        ctx->sym[i] = 0;\n",
+                  b->nsym);
     if (b->gpu)
         sb_printf(sb,
                   "    status = start(ctx);\n"

@@ -304,7 +304,7 @@ def threaded(ingot, work):
     )
     if (
         done.returncode != 2
-        or "threads.sched:5: 'target NAME threads N' is wanted" not in done.stderr
+        or "threads.sched:5: 'target NAME [function NAME] threads N' is wanted" not in done.stderr
     ):
         raise Wrong(f"a section for no threads: {done.returncode} {done.stderr}")
     print(f"{len(targets)} sections")
