@@ -458,6 +458,16 @@ static void write_init(Bundle *b)
     bundle_source(b, arena_printf(b->a, "%s_init.c", b->name), &w.sb);
 }
 
+/* What was written, behind what its needs ask for: <name>.c. */
+static void write_file(Writer *w, const char *name)
+{
+    StrBuf all = {0};
+    opening(&all, w->b);
+    sb_puts(&all, w->sb.data);
+    sb_free(&w->sb);
+    bundle_source(w->b, arena_printf(w->b->a, "%s.c", name), &all);
+}
+
 void bundle_run(Bundle *b)
 {
     Writer w = {.b = b};
@@ -477,11 +487,7 @@ void bundle_run(Bundle *b)
     states_run(&w.sb, b);
     parts_functions(&w);
     function_run(&w);
-    StrBuf all = {0};
-    opening(&all, b);
-    sb_puts(&all, w.sb.data);
-    sb_free(&w.sb);
-    bundle_source(b, arena_printf(b->a, "%s.c", b->name), &all);
+    write_file(&w, b->name);
 }
 
 void bundle_function(Bundle *b)
@@ -490,9 +496,5 @@ void bundle_function(Bundle *b)
     (void)needs_taken(b);
     parts_functions(&w);
     function_run(&w);
-    StrBuf all = {0};
-    opening(&all, b);
-    sb_puts(&all, w.sb.data);
-    sb_free(&w.sb);
-    bundle_source(b, arena_printf(b->a, "%s.c", b->io), &all);
+    write_file(&w, b->io);
 }

@@ -5,13 +5,6 @@
 #include "kernel.h"
 #include "tc.h"
 
-static ingot_dtype read_as(const Node *operand)
-{
-    while (operand->op == OP_CAST)
-        operand = operand->src[0];
-    return (ingot_dtype)operand->dtype;
-}
-
 /* A unit of the core that multiplies such operands, or NULL. */
 static const Tc *unit_for(const Machine *m, Node *sum)
 {
@@ -20,8 +13,9 @@ static const Tc *unit_for(const Machine *m, Node *sum)
         !tc_terms(sum->src[0], term, TC_MOST_TERMS))
         return NULL;
     for (const Tc *u = NULL; (u = tc_next(m, u));)
-        if (!u->lanes && sum->dtype == u->acc && tc_reads(read_as(term[0]->src[0]), u->a) &&
-            tc_reads(read_as(term[0]->src[1]), u->b))
+        if (!u->lanes && sum->dtype == u->acc &&
+            tc_reads((ingot_dtype)below_casts(term[0]->src[0])->dtype, u->a) &&
+            tc_reads((ingot_dtype)below_casts(term[0]->src[1])->dtype, u->b))
             return u;
     return NULL;
 }

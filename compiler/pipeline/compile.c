@@ -113,7 +113,7 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
     arena_free(a);
 }
 
-static ingot_status failure(const Context *c)
+ingot_status pipeline_failure(const Context *c)
 {
     return c->status == INGOT_OK ? INGOT_BUG : c->status;
 }
@@ -145,9 +145,9 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
     OutFile saved;
     const bool good = p && (o.no_check || check_plan(p, t, &o, &k)),
                ready = good && save_begin(c, &saved, o.save_sched, p->saved);
-    ingot_status status = ready ? bundle_write(p, t, &o, dir) : failure(c);
+    ingot_status status = ready ? bundle_write(p, t, &o, dir) : pipeline_failure(c);
     if (ready && !save_end(c, &saved, o.save_sched, status == INGOT_OK))
-        status = failure(c);
+        status = pipeline_failure(c);
     if (good)
         passed(&k, "bundle");
     if (status == INGOT_OK && o.summary)

@@ -114,9 +114,7 @@ ingot_status compile_functions(Context *c, const Target *t, const ingot_options 
         ready = false;
     }
     ready = ready && save_all(c, o, n, p, &saved);
-    ingot_status status = ready                   ? bundle_write_functions(n, p, t, o, dir)
-                          : c->status == INGOT_OK ? INGOT_BUG
-                                                  : c->status;
+    ingot_status status = ready ? bundle_write_functions(n, p, t, o, dir) : pipeline_failure(c);
     if (ready && !save_end(c, &saved, o->save_sched, status == INGOT_OK))
         status = c->status;
     if (ready)

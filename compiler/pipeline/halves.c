@@ -70,9 +70,7 @@ ingot_status compile_halves(Context *c, const ingot_options *o, const char *cons
     OutFile saved;
     ready = ready && save_both(c, o, half, &saved);
     const int64_t shared = ready ? weights_join(half[0].p, half[1].p) : 0;
-    ingot_status status = ready                   ? bundle_write_halves(half, shared, o, dir)
-                          : c->status == INGOT_OK ? INGOT_BUG
-                                                  : c->status;
+    ingot_status status = ready ? bundle_write_halves(half, shared, o, dir) : pipeline_failure(c);
     if (ready && !save_end(c, &saved, o->save_sched, status == INGOT_OK))
         status = c->status;
     if (ready)

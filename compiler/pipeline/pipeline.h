@@ -38,6 +38,8 @@ Plan *plan_saved(Plan *, const ingot_options *); /* where there is no bundle; or
 
 /* ---- compile.c ------------------------------------------------------------------------------- */
 
+/* The status of what came to no end: of the error that was reported, or else INGOT_BUG. */
+ingot_status pipeline_failure(const Context *);
 /* What ingot_dump() knows, in order: the graph, the plan, each pass of lowering, kernels; NULL
  * behind the last. */
 const char *dump_name(int i);
