@@ -84,14 +84,22 @@ static void move_accesses(Arena *a, Kernel *k, int arg, const int64_t *low)
     k->sink = fresh[k->sink->id];
 }
 
+/* Has it memory with a first element to point at? What the caller gives may be shorter than the
+ * bounds of its dims. */
+static bool has_slices(const Buffer *b)
+{
+    const bool given = b->kind == BUF_INPUT || b->kind == BUF_OUTPUT;
+    return !b->base && keeps_distances(&b->layout) &&
+           (b->kind == BUF_ARENA || (given && const_dims(b)));
+}
+
 void point_at_slices(Plan *p, Step *s)
 {
     Arena *a = arena_new();
     for (int i = 0; i < s->nbuf; i++) {
         Buffer *b = s->bufs[i];
         int64_t low[INGOT_MAX_RANK];
-        if (b->kind != BUF_ARENA || b->base || !keeps_distances(&b->layout) ||
-            !least(s->kernel, i, low))
+        if (!has_slices(b) || !least(s->kernel, i, low))
             continue;
         s->bufs[i] = view(p, b, distance(p->c, b, low));
         move_accesses(a, s->kernel, i, low);
