@@ -120,8 +120,9 @@ typedef struct Importer {
     bool (*build)(void *, const ingot_model_options *);
 
     /* What a format may lack: NULL. */
-    bool (*check)(void *);                                  /* all that is not supported, at once */
-    bool (*set_ops)(void *, const ingot_model_op *, int n); /* --op */
+    bool (*check)(void *); /* all that is not supported, at once */
+    bool trains;           /* `build` looks at ingot_model_options.training */
+    bool (*set_ops)(void *, const ingot_model_op *, int n);       /* --op */
     bool (*set_states)(void *, const ingot_model_state *, int n); /* --state */
     const char *(*entry)(const void *, int i); /* names of its networks; NULL: no more */
     void (*set_entry)(void *, int i);
@@ -142,5 +143,6 @@ extern const Importer *const importers[];
 const Importer *importer_of(const MapFile *);
 /** Who opened the model. */
 const Importer *ingot_model_importer(const ingot_model *);
+ingot_context *ingot_model_context(const ingot_model *);
 
 #endif

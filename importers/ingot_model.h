@@ -14,7 +14,7 @@
 #ifndef INGOT_MODEL_H
 #define INGOT_MODEL_H
 
-#include "ingot.h"
+#include "ingot_train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,6 +64,21 @@ typedef struct {
     const void *bytes; /* dense, row-major; strings: pointers to them */
 } ingot_model_bind;
 
+/** What a model that is to be trained is built with: once for inference and once for a step, over
+ * the same states. ingot_model_train() does both. */
+typedef struct {
+    /* Asked of each float tensor that the file has as a weight, in the file's order: what stands in
+     * its place, data itself or a state that begins as that. statistic: it is a running mean or
+     * variance, which follows batches and no gradient. */
+    ingot_tensor *(*weight)(void *user, const char *name, bool statistic, ingot_tensor *data);
+    /* Takes an output in place of ingot_output(). NULL: outputs are declared. */
+    void (*output)(void *user, const char *name, ingot_tensor *);
+    void *user;
+    /* As in a step of training: statistics that are states are those of the batch, and follow it;
+     * dropout drops. Otherwise neither, whatever the file says. */
+    bool step;
+} ingot_model_training;
+
 typedef struct {
     size_t struct_size;
     const ingot_model_dim *dims;
@@ -73,6 +88,7 @@ typedef struct {
     /* room for the text of each string that the model makes, on average; 0: as the importer
      * has it */
     int64_t string_bytes;
+    const ingot_model_training *training; /* or NULL */
 } ingot_model_options;
 
 /** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the
@@ -123,6 +139,27 @@ bool ingot_model_check(ingot_model *);
 /** Declares inputs, builds all nodes, declares outputs. A bound input is still declared, so that
  * inputs keep their numbers, but its value is the constant. options may be NULL. */
 bool ingot_model_build(ingot_model *, const ingot_model_options *);
+
+/** What a model is to learn, and how (docs/training.md). */
+typedef struct {
+    size_t struct_size;
+    /* "cross_entropy:OUTPUT", "mse:OUTPUT", or the name of an output that is one number, the
+     * loss */
+    const char *loss;
+    const ingot_loss_options *loss_options; /* or NULL */
+    const ingot_optimizer *optimizer;
+    double rate; /* 0: an input of each step */
+    /* Patterns of names of weights (* ? []): those that are trained, all where there are none,
+     * but for those that are frozen. */
+    const char *const *trainable, *const *frozen;
+    int n_trainable, n_frozen;
+} ingot_model_train_options;
+
+/** Builds the model twice over the same weights: the function run() for inference, and
+ * train_step(), whose inputs are those of the model, then "target" (unless an output is the loss)
+ * and "rate", and whose output is "loss". False after an error. */
+bool ingot_model_train(ingot_model *, const ingot_model_options *,
+                       const ingot_model_train_options *);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

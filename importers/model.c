@@ -34,6 +34,11 @@ const Importer *ingot_model_importer(const ingot_model *m)
     return m->by;
 }
 
+ingot_context *ingot_model_context(const ingot_model *m)
+{
+    return m->c;
+}
+
 void import_error(const ImportSink *sink, const char *fmt, ...)
 {
     if (!sink || !sink->fn)

@@ -128,6 +128,7 @@ int64_t weights_file_bytes(const Bundle *); /* with the weights of both halves *
 void functions_prepare(Bundle *, int n, Plan *const *);
 void functions_header(StrBuf *, Bundle *); /* what <name>.h has of them */
 void functions_run(Bundle *);              /* <name>_<function>.c */
+bool bundle_has_states(const Bundle *);    /* that programs may look at */
 void states_header(StrBuf *, const Bundle *);
 void states_run(StrBuf *, Bundle *);   /* <name>_state() */
 void states_begin(StrBuf *, Bundle *); /* of reset(): those that begin as data */

@@ -133,14 +133,14 @@ void states_begin(StrBuf *sb, Bundle *b)
     }
 }
 
-static bool has_states(const Bundle *b)
+bool bundle_has_states(const Bundle *b)
 {
     return b->c->nstate && !b->gpu && !b->half && !b->whole;
 }
 
 void states_header(StrBuf *sb, const Bundle *b)
 {
-    if (has_states(b))
+    if (bundle_has_states(b))
         sb_printf(sb,
                   "\n/* The states, from 0 to %s_STATES - 1: name, type, dims, and where its "
                   "elements lie, row-major,\n * which may be read and written between runs. */\n"
@@ -166,7 +166,7 @@ static void state_entry(StrBuf *sb, const Bundle *b, int i)
 
 void states_run(StrBuf *sb, Bundle *b)
 {
-    if (!has_states(b))
+    if (!bundle_has_states(b))
         return;
     sb_printf(sb,
               "\n%s_status %s_state(const %s_ctx *ctx, int i, igrt_state *state)\n{\n"

@@ -1,5 +1,7 @@
 /* bundle_table.c - host/table.c, by which programs that were not written for this model know it:
  * the driver, and other languages, which load the model as a shared library; and host/main.c. */
+#include <string.h>
+
 #include "bundle.h"
 
 void memory_table(StrBuf *sb, const Bundle *b)
@@ -29,11 +31,17 @@ const char *dtype_enum(ingot_dtype d)
     return name[d];
 }
 
+/* "inputs" of run(), "train_step_inputs" of another function. */
+static const char *table_name(const Bundle *b, const char *what)
+{
+    return b->first ? arena_printf(b->a, "%s_%s", b->io + strlen(b->name) + 1, what) : what;
+}
+
 static void io_table(StrBuf *sb, const Bundle *b, const Port *ports, int n, const char *what)
 {
     if (!n)
         return;
-    sb_printf(sb, "\nstatic const igrt_io %s[] = {\n", what);
+    sb_printf(sb, "\nstatic const igrt_io %s[] = {\n", table_name(b, what));
     for (int i = 0; i < n; i++) {
         const Port *p = &ports[i];
         sb_puts(sb, "    {.name = ");
@@ -44,11 +52,11 @@ static void io_table(StrBuf *sb, const Bundle *b, const Port *ports, int n, cons
         if (p->dynamic) {
             sb_puts(sb, ",\n     .min_dims = ");
             bound_list(sb, p, false);
-            sb_printf(sb, ",\n     .dims_offset = offsetof(%s_%s, %s)", b->name, what, p->dims);
+            sb_printf(sb, ",\n     .dims_offset = offsetof(%s_%s, %s)", b->io, what, p->dims);
         } else {
             sb_puts(sb, ",\n     .dims_offset = IGRT_NO_DIMS");
         }
-        sb_printf(sb, ",\n     .data_offset = offsetof(%s_%s, %s)},\n", b->name, what, p->field);
+        sb_printf(sb, ",\n     .data_offset = offsetof(%s_%s, %s)},\n", b->io, what, p->field);
     }
     sb_puts(sb, "};\n");
 }
@@ -57,7 +65,7 @@ static void group_offset(StrBuf *sb, const Bundle *b, const PortGroup *g, const 
                          const char *what, const char *member)
 {
     if (has)
-        sb_printf(sb, ", .%s_offset = offsetof(%s_%s, %s_%s)", member, b->name, what, g->field,
+        sb_printf(sb, ", .%s_offset = offsetof(%s_%s, %s_%s)", member, b->io, what, g->field,
                   member);
     else
         sb_printf(sb, ", .%s_offset = IGRT_NO_DIMS", member);
@@ -68,7 +76,7 @@ static void group_table(StrBuf *sb, const Bundle *b, const PortGroup *groups, in
 {
     if (!n)
         return;
-    sb_printf(sb, "\nstatic const igrt_group %s_groups[] = {\n", what);
+    sb_printf(sb, "\nstatic const igrt_group %s_groups[] = {\n", table_name(b, what));
     for (int i = 0; i < n; i++) {
         const PortGroup *g = &groups[i];
         sb_puts(sb, "    {.name = ");
@@ -79,6 +87,59 @@ static void group_table(StrBuf *sb, const Bundle *b, const PortGroup *groups, in
         sb_puts(sb, "},\n");
     }
     sb_puts(sb, "};\n");
+}
+
+/* What a function takes and gives. */
+static void function_tables(StrBuf *sb, const Bundle *b)
+{
+    io_table(sb, b, b->in, b->nin, "inputs");
+    io_table(sb, b, b->out, b->nout, "outputs");
+    group_table(sb, b, b->in_group, b->nin_group, "inputs");
+    group_table(sb, b, b->out_group, b->nout_group, "outputs");
+}
+
+/* The members that an igrt_model and an igrt_function have alike. */
+static void function_members(StrBuf *sb, const Bundle *b)
+{
+    sb_printf(sb,
+              "    .inputs = %s,\n    .n_inputs = %d,\n    .outputs = %s,\n    .n_outputs = %d,\n"
+              "    .inputs_bytes = sizeof(%s_inputs),\n    .outputs_bytes = sizeof(%s_outputs),\n",
+              b->nin ? table_name(b, "inputs") : "NULL", b->nin,
+              b->nout ? table_name(b, "outputs") : "NULL", b->nout, b->io, b->io);
+    if (b->nin_group)
+        sb_printf(sb, "    .input_groups = %s_groups,\n    .n_input_groups = %d,\n",
+                  table_name(b, "inputs"), b->nin_group);
+    if (b->nout_group)
+        sb_printf(sb, "    .output_groups = %s_groups,\n    .n_output_groups = %d,\n",
+                  table_name(b, "outputs"), b->nout_group);
+}
+
+/* Further functions, and the states that they share with run(). */
+static void further_functions(StrBuf *sb, const Bundle *b)
+{
+    for (int i = 0; i < b->nfunction; i++) {
+        const Bundle *f = &b->function[i];
+        function_tables(sb, f);
+        sb_printf(sb,
+                  "\nstatic igrt_status %s(void *ctx, const void *in, void *out)\n{\n"
+                  "    return %s(ctx, in, out);\n}\n",
+                  table_name(f, "call"), f->entry);
+    }
+    if (b->nfunction)
+        sb_puts(sb, "\nstatic const igrt_function functions[] = {");
+    for (int i = 0; i < b->nfunction; i++) {
+        const Bundle *f = &b->function[i];
+        sb_printf(sb, "\n    {.name = \"%s\",\n", f->entry + strlen(b->name) + 1);
+        function_members(sb, f);
+        sb_printf(sb, "    .call = %s},\n", table_name(f, "call"));
+    }
+    if (b->nfunction)
+        sb_puts(sb, "};\n");
+    if (bundle_has_states(b))
+        sb_printf(sb,
+                  "\nstatic igrt_status state_at(const void *ctx, int i, igrt_state *state)\n{\n"
+                  "    return %s_state(ctx, i, state);\n}\n",
+                  b->name);
 }
 
 static void table_includes(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool asks)
@@ -148,24 +209,18 @@ static void model_record(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool as
     sb_printf(sb,
               "\nstatic const igrt_model model = {\n"
               "    .name = \"%s\",\n"
-              "    .inputs = %s,\n    .n_inputs = %d,\n"
-              "    .outputs = %s,\n    .n_outputs = %d,\n"
               "    .ctx_bytes = sizeof(%s_ctx),\n"
-              "    .inputs_bytes = sizeof(%s_inputs),\n"
-              "    .outputs_bytes = sizeof(%s_outputs),\n"
               "    .arena_align = %s_ARENA_ALIGN,\n"
               "%s",
-              n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n, n, n,
-              u,
+              n, n, u,
               b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof "
                           "memory_bytes / sizeof *memory_bytes,\n"
                         : "    .arena_bytes = arena_bytes,\n");
-    if (b->nin_group)
-        sb_printf(sb, "    .input_groups = inputs_groups,\n    .n_input_groups = %d,\n",
-                  b->nin_group);
-    if (b->nout_group)
-        sb_printf(sb, "    .output_groups = outputs_groups,\n    .n_output_groups = %d,\n",
-                  b->nout_group);
+    function_members(sb, b);
+    if (b->nfunction)
+        sb_printf(sb, "    .functions = functions,\n    .n_functions = %d,\n", b->nfunction);
+    if (bundle_has_states(b))
+        sb_printf(sb, "    .n_states = %s_STATES,\n    .state = state_at,\n", u);
     if (b->mode == WEIGHTS_BLOB)
         sb_printf(sb,
                   "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n",
@@ -194,13 +249,11 @@ static void write_table(Bundle *b)
     const Bundle *gpu = gpu_part(b);
     const bool asks = bundle_asks_machine(b->half ? &b->half[1] : b);
     table_includes(&sb, b, gpu, asks);
-    io_table(&sb, b, b->in, b->nin, "inputs");
-    io_table(&sb, b, b->out, b->nout, "outputs");
-    group_table(&sb, b, b->in_group, b->nin_group, "inputs");
-    group_table(&sb, b, b->out_group, b->nout_group, "outputs");
+    function_tables(&sb, b);
     if (b->memory)
         memory_table(&sb, b);
     table_calls(&sb, b, gpu);
+    further_functions(&sb, b);
     model_record(&sb, b, gpu, asks);
     bundle_file(b, "host/table.c", &sb);
 }

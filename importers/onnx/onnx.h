@@ -100,6 +100,8 @@ struct ingot_onnx {
     ingot_model_io *state_inputs;
     ingot_tensor **state_tensors;
     int n_states;
+    ingot_tensor **weights; /* onnx_training.c: states that stand in place of initializers */
+    int n_weights;
     bool *dim_used; /* by option */
     int nesting;
     size_t evaluated;
@@ -431,6 +433,14 @@ bool update_states(Model *, Scope *);
 Value *scope_find(Model *, Scope *, const char *name);
 bool scope_define(Model *, Scope *, const char *name, Value *);
 const ingot_model_bind *find_bind(const Model *, const char *name); /* onnx_import.c */
+
+/* ---- onnx_training.c: a model that is to be trained ----------------------------------------- */
+
+/* Asks for what stands in place of each weight. False after an error. */
+bool take_weights(Model *, Scope *, const Onnx__GraphProto *);
+bool is_training(const Model *);      /* it is built for inference and for steps of training, */
+bool is_training_step(const Model *); /* now for a step */
+bool is_trained_weight(const Model *, ingot_tensor *); /* it stands in place of one, as a state */
 
 /* ---- onnx_dims.c ----------------------------------------------------------------------------- */
 

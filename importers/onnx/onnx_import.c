@@ -522,6 +522,10 @@ static bool declare_outputs(Model *m, Scope *s)
             ok = false;
         } else {
             (void)output_fits(io, v->tensor);
+            if (is_training(m) && m->options->training->output) {
+                m->options->training->output(m->options->training->user, io->name, v->tensor);
+                continue;
+            }
             ingot_output(m->c, io->name, v->tensor);
             if (v->classes)
                 ingot_output_classes(m->c, io->name, v->classes->n, v->classes->name,
@@ -543,8 +547,9 @@ bool ingot_onnx_build(ingot_onnx *m, const ingot_model_options *options)
         ingot_alloc(m->c, (size_t)(options ? options->n_dims + 1 : 1) * sizeof *m->dim_used);
     bool ok = dim_options_good(m);
     ok &= free_dims_given(m, ok ? INGOT_UNSUPPORTED : INGOT_USAGE);
+    m->evaluated = 0;
     ok = ok && declare_inputs(m, s) && scope_initializers(m, s, m->file->model->graph) &&
-         build_graph(m, s, m->file->model->graph);
+         take_weights(m, s, m->file->model->graph) && build_graph(m, s, m->file->model->graph);
     ingot_set_origin(m->c, NULL, NULL);
     ok = ok && declare_outputs(m, s) && update_states(m, s) && dim_options_used(m);
     return ok && ingot_error_count(m->c) == errors;

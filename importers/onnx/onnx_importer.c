@@ -107,6 +107,7 @@ const Importer importer_onnx = {
     .output = output,
     .build = build,
     .check = check,
+    .trains = true,
     .set_ops = set_ops,
     .set_states = set_states,
     .file = file,

@@ -38,6 +38,8 @@ static ingot_tensor *batch_norm_training(Lowering *n, double eps)
                                        ingot_mul_c(n->c, now[i], 1 - momentum));
         n->out[1 + i] = as(n, next, ingot_dtype_of(old));
         n->out[3 + i] = as(n, now[i], ingot_dtype_of(old)); /* saved, before opset 14 */
+        if (is_trained_weight(n->model, old))
+            ingot_state_next(n->c, old, n->out[1 + i]);
     }
     ingot_tensor *inverse = ingot_reciprocal(n->c, ingot_sqrt(n->c, ingot_add_c(n->c, var, eps)));
     ingot_tensor *y = ingot_mul(n->c, d, align_axis(n, inverse, 1, ingot_rank(X)));
@@ -52,6 +54,9 @@ ingot_tensor *onnx_batch_norm(Lowering *n)
     if (n->version < 9 && attr_int(n, "spatial", 1) == 0)
         return unsupported(n, "spatial=0 is not supported");
     bool training = n->version >= 14 ? attr_int(n, "training_mode", 0) != 0 : n->n_out > 1;
+    if (is_training(n->model)) /* statistics that are frozen stay as they are */
+        training = is_training_step(n->model) && is_trained_weight(n->model, n->in[3]) &&
+                   is_trained_weight(n->model, n->in[4]);
     if (training)
         return batch_norm_training(n, eps);
     return ingot_batch_norm(n->c, X, Y, n->in[2], n->in[3], n->in[4], eps);
@@ -122,17 +127,27 @@ ingot_tensor *onnx_lrn(Lowering *n)
                      attr_float(n, "beta", 0.75), attr_float(n, "bias", 1));
 }
 
-/* In training: what a mask keeps, over 1 - ratio; else the identity, and a mask of ones. Training
- * before opset 12, which attributes decided, is not known here: those models are for inference. */
+/* Whether it drops: NULL: never. Training before opset 12, which attributes decided, is not known
+ * here: those models are for inference, unless they are trained. */
+static ingot_tensor *drops(Lowering *n)
+{
+    if (is_training(n->model))
+        return is_training_step(n->model) ? ingot_scalar_i(n->c, INGOT_BOOL, 1) : NULL;
+    return n->version >= 12 ? optional_in(n, 2) : NULL;
+}
+
+/* In training: what a mask keeps, over 1 - ratio; else the identity, and a mask of ones. */
 ingot_tensor *onnx_dropout(Lowering *n)
 {
-    ingot_tensor *training = n->version >= 12 ? optional_in(n, 2) : NULL, *y = X, *keep = NULL;
-    ingot_tensor *ratio = n->version >= 12 ? optional_in(n, 1) : NULL;
+    ingot_tensor *training = drops(n), *y = X, *keep = NULL;
+    ingot_tensor *ratio =
+        n->version >= 12 ? optional_in(n, 1) : like(n, X, attr_float(n, "ratio", 0.5));
     const int64_t *mode;
     const double *known;
-    if (training && ints_known(n, 2, &mode) == 1) /* a constant */
+    if (training && !is_training(n->model) && ints_known(n, 2, &mode) == 1) /* a constant */
         training = mode[0] ? training : NULL;
-    if (training && ratio && ingot_is_const(ratio) && floats_in(n, 1, &known) == 1 && known[0] == 0)
+    if (training && n->version >= 12 && ratio && ingot_is_const(ratio) &&
+        floats_in(n, 1, &known) == 1 && known[0] == 0)
         training = NULL;
     if (training) {
         ingot_tensor *x = widen(n, X), *u = uniform_like(n, X, INGOT_F32);

@@ -40,6 +40,19 @@ typedef struct igrt_group {
     size_t present_offset; /* of int64_t: 1 or 0; IGRT_NO_DIMS: no optional */
 } igrt_group;
 
+/* A function of a model beside run(), over the same states: members as in igrt_model. */
+typedef struct igrt_function {
+    const char *name; /* "train_step" */
+    const igrt_io *inputs;
+    int n_inputs;
+    const igrt_io *outputs;
+    int n_outputs;
+    size_t inputs_bytes, outputs_bytes;
+    const igrt_group *input_groups, *output_groups;
+    int n_input_groups, n_output_groups;
+    igrt_status (*call)(void *ctx, const void *inputs, void *outputs);
+} igrt_function;
+
 /* A model as the driver sees it; the functions are one-line wrappers in main.c. */
 typedef struct igrt_model {
     const char *name;
@@ -68,6 +81,9 @@ typedef struct igrt_model {
     igrt_status (*wait)(void *ctx);         /* until all that run has enqueued is done */
     const char *(*target)(const void *ctx); /* which half runs; NULL: the bundle has one target */
     const char *(*cpu_name)(int bit);       /* igrt_cpu_name(); NULL: init asks for no processor */
+    const igrt_function *functions;         /* beside run() */
+    int n_functions, n_states;
+    igrt_status (*state)(const void *ctx, int i, igrt_state *state); /* if there are states */
 } igrt_model;
 
 /* A bundle as a shared library, lib<name>.so, is loaded by programs in other languages through this

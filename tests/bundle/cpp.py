@@ -74,6 +74,7 @@ def headers(ingot, work):
     files = [
         TREE / "compiler" / "ingot.h",
         TREE / "compiler" / "ingot_ops.h",
+        TREE / "compiler" / "ingot_train.h",
         TREE / "importers" / "ingot_model.h",
         TREE / "importers" / "onnx" / "ingot_onnx.h",
         TREE / "importers" / "safetensors" / "safetensors.h",

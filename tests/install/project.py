@@ -25,6 +25,7 @@ HEADERS = {
     "ingot_model.h",
     "ingot_onnx.h",
     "ingot_ops.h",
+    "ingot_train.h",
     "monoids.def",
     "safetensors.h",
 }

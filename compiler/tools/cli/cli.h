@@ -65,6 +65,18 @@ bool option_thread_counts(Options *, const char *);
 bool option_tolerance(Options *, const char *);
 bool option_verbose(Options *, const char *);
 
+/* ---- cli_train.c --------------------------------------------------------------------------- */
+
+bool option_accumulate(Options *, const char *);
+bool option_class_axis(Options *, const char *);
+bool option_clip(Options *, const char *);
+bool option_frozen(Options *, const char *);
+bool option_ignore_index(Options *, const char *);
+bool option_optimizer(Options *, const char *);
+bool option_smoothing(Options *, const char *);
+bool option_trainable(Options *, const char *);
+bool train_options_good(Options *); /* of all of them together; false after a message */
+
 /* ---- cli_help.c: what the tables say, for people and for shells ------------------------------ */
 
 void print_help(FILE *, const Command *); /* NULL: of ingot */

@@ -362,5 +362,5 @@ bool options_parse(Options *o, int argc, char **argv, const Command *c)
                         : *c->synopsis ? arena_printf(o->a, "%s %s", c->operand, c->synopsis)
                                        : c->operand) == INGOT_OK;
     o->compile.source = o->model;
-    return true;
+    return train_options_good(o);
 }

@@ -90,6 +90,17 @@ const CliOption cli_options[] = {
     {"--entry", "NAME", GRAPH | TUNE, "the network of this name, of a file that has several (default: the first)", WORD(entry)},
     {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "they are one tensor, which lives in the context from run to run; zeros at first",
      .take = option_state},
+    {"--train", NULL, COMPILE, "a second function, <name>_train_step(): a step of training (docs/training.md)", SET(train)},
+    {"--loss", "LOSS", COMPILE, "cross_entropy:OUTPUT, mse:OUTPUT, or an output that is the loss", WORD(training.loss)},
+    {"--optimizer", "OPT", COMPILE, "sgd, momentum, adam or adamw; with numbers: adamw:rate=1e-3,decay=0.01 (beta1, "
+     "beta2, epsilon, nesterov). Without a rate it is an input of each step", .take = option_optimizer},
+    {"--trainable", "GLOB", COMPILE, "only weights of such names ('fc.*') are trained; may be said again", .take = option_trainable},
+    {"--frozen", "GLOB", COMPILE, "weights of such names are not trained; may be said again", .take = option_frozen},
+    {"--clip", "NORM", COMPILE, "gradients are scaled so that the norm of all together is at most this", .take = option_clip},
+    {"--accumulate", "N", COMPILE, "weights change in every Nth step, by the mean of the gradients", .take = option_accumulate},
+    {"--class-axis", "A", COMPILE, "of cross_entropy: where the classes are (default 1; -1: the last axis)", .take = option_class_axis},
+    {"--label-smoothing", "S", COMPILE, "of cross_entropy: so much of each label is spread over all classes", .take = option_smoothing},
+    {"--ignore-index", "I", COMPILE, "of cross_entropy: labels of this number do not count", .take = option_ignore_index},
     {"--op", "D:TYPE=F.c[:FN]", GRAPH | TUNE, "nodes of type TYPE, domain D, call function FN of C file F.c "
      "(docs/custom_ops.md)", .take = option_op},
     {"--bind", "NAME=V,V..", GRAPH | TUNE, "an input (or free dim) has this value, known now", .take = option_bind},

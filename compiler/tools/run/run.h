@@ -34,6 +34,11 @@ typedef struct {
     int nmore;
     ingot_model_state *state; /* --state */
     int nstate;
+    bool train; /* --train, and what goes with it */
+    ingot_model_train_options training;
+    ingot_loss_options loss;
+    ingot_optimizer optimizer;
+    const char **trainable, **frozen;
     ingot_memory *memory; /* --memory */
     int nmemory;
     const char *dump;

@@ -301,6 +301,28 @@ static void suggest_dims(const LoadedModel *m, const Options *o)
     }
 }
 
+/* The emitted model compares an input that is bound with its value. */
+static void tell_bound(Context *c, const Given *g)
+{
+    c->bound = NEWN(c->arena, Node *, c->ninput + 1);
+    for (int i = 0; i < g->nbind; i++)
+        for (int k = 0; k < c->ninput; k++)
+            if (!strcmp(c->inputs[k].name, g->bind[i].name))
+                c->bound[k] = ingot_data(c, g->bind[i].name, g->bind[i].dtype, g->bind[i].rank,
+                                         g->bind[i].dims, g->bind[i].bytes);
+}
+
+/* --train: the functions run and train_step. */
+static bool build_functions(LoadedModel *m, const Options *o, const ingot_model_options *options)
+{
+    ingot_model_train_options t = o->training;
+    t.loss_options = &o->loss;
+    t.optimizer = &o->optimizer;
+    t.trainable = o->trainable;
+    t.frozen = o->frozen;
+    return o->train ? ingot_model_train(m->file, options, &t) : ingot_model_build(m->file, options);
+}
+
 ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *values,
                          const bool *bound)
 {
@@ -308,18 +330,22 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
     if (!given_by_flags(m, o, &g))
         return INGOT_USAGE;
     given_by_data(m, values, bound, &g);
-    ingot_model_options options = {sizeof options, g.dim, g.ndim, g.bind, g.nbind, o->string_bytes};
-    if (!ingot_model_check(m->file) || !ingot_model_build(m->file, &options) || m->c->nerror) {
+    ingot_model_options options = {.struct_size = sizeof options,
+                                   .dims = g.dim,
+                                   .n_dims = g.ndim,
+                                   .binds = g.bind,
+                                   .n_binds = g.nbind,
+                                   .string_bytes = o->string_bytes};
+    if (!ingot_model_check(m->file) || !build_functions(m, o, &options) || m->c->nerror) {
         if (!m->c->sink_user)
             suggest_dims(m, o);
         return ingot_context_status(m->c);
     }
     Context *c = m->c;
-    c->bound = NEWN(c->arena, Node *, c->ninput + 1);
-    for (int i = 0; i < g.nbind; i++) /* the emitted model compares the input with this value */
-        for (int k = 0; k < c->ninput; k++)
-            if (!strcmp(c->inputs[k].name, g.bind[i].name))
-                c->bound[k] = ingot_data(c, g.bind[i].name, g.bind[i].dtype, g.bind[i].rank,
-                                         g.bind[i].dims, g.bind[i].bytes);
+    for (int i = 0; i < c->nfunction || i == 0; i++) {
+        function_select(c, i);
+        tell_bound(c, &g);
+    }
+    function_select(c, 0);
     return ingot_context_status(c);
 }

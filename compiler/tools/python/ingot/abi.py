@@ -146,6 +146,34 @@ class Config(ctypes.Structure):
     ]
 
 
+class Function(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("inputs", POINTER(Io)),
+        ("n_inputs", c_int),
+        ("outputs", POINTER(Io)),
+        ("n_outputs", c_int),
+        ("inputs_bytes", c_size_t),
+        ("outputs_bytes", c_size_t),
+        ("input_groups", POINTER(Group)),
+        ("output_groups", POINTER(Group)),
+        ("n_input_groups", c_int),
+        ("n_output_groups", c_int),
+        ("call", CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)),
+    ]
+
+
+class State(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("dtype", c_int),
+        ("rank", c_int),
+        ("dims", c_int64 * MAX_RANK),
+        ("data", c_void_p),
+        ("bytes", c_size_t),
+    ]
+
+
 class ModelTable(ctypes.Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -176,6 +204,10 @@ class ModelTable(ctypes.Structure):
         ("wait", c_void_p),
         ("target", CFUNCTYPE(c_char_p, c_void_p)),
         ("cpu_name", c_void_p),
+        ("functions", POINTER(Function)),
+        ("n_functions", c_int),
+        ("n_states", c_int),
+        ("state", CFUNCTYPE(c_int, c_void_p, c_int, POINTER(State))),
     ]
 
 

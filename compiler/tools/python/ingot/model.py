@@ -209,7 +209,154 @@ def build(folder, cflags):
     return library
 
 
-class Model:
+class Function:
+    """A function of a model: run(), or one beside it over the same states, as train_step().
+
+    step = model.functions["train_step"]
+    step.inputs, step.outputs           # tuples of Tensor
+    loss = step(x, target, 1e-3)        # in order, or by name
+    step.run({"x": x, ...})             # by name, a dict of outputs
+    """
+
+    def __init__(self, model, name, table):
+        self._model = model
+        self._open(name, table)
+
+    def _call(self, *words):
+        return self._table.call(*words)
+
+    def _owner(self):
+        """Whose context it runs in."""
+        return self._model
+
+    def _open(self, name, table):
+        self.name, self._table = name, table
+        self._in = Side(table.inputs, table.n_inputs, table.input_groups, table.n_input_groups)
+        self._out = Side(table.outputs, table.n_outputs, table.output_groups, table.n_output_groups)
+        self.inputs, self.outputs = self._in.tensors, self._out.tensors
+
+    def __repr__(self):
+        return f"<ingot.Function {self.name}: {', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}>"
+
+    def _fill(self, struct, slot, value):
+        tensor, ports, group = slot
+        if not group:
+            return self._fill_one(struct, ports[0], value)
+        length_offset, present_offset = group
+        if present_offset != abi.NO_MEMBER:
+            struct.put(ctypes.c_int64, present_offset, int(value is not None))
+        if length_offset == abi.NO_MEMBER:
+            if value is not None:
+                self._fill_one(struct, ports[0], value)
+            return None
+        values = list(value) if value is not None else []
+        if len(values) > len(ports):
+            raise RunError(
+                f"input {tensor.name!r}: a sequence of {len(values)}, and there is room for {len(ports)}"
+            )
+        struct.put(ctypes.c_int64, length_offset, len(values))
+        for port, x in zip(ports, values):
+            self._fill_one(struct, port, x)
+        return None
+
+    def _fill_one(self, struct, port, value):
+        if value is None:
+            raise RunError(f"input {port.tensor()} is missing")
+        x = port.array(value)
+        struct.point(port, x)
+        if port.dynamic:
+            struct.put(ctypes.c_int64, port.dims_offset, *x.shape)
+
+    def _room(self, struct, tensor, ports, out):
+        rooms = []
+        for port in ports:
+            x = out
+            if out is None:
+                x = port.room()
+            elif (
+                not isinstance(out, np.ndarray)
+                or out.dtype != port.dtype
+                or port.number in abi.WIDENED
+                or out.dtype == object
+                or not out.flags.c_contiguous
+                or not out.flags.writeable
+                or out.shape != port.greatest
+            ):
+                wanted = f"{port.dtype}[{','.join(map(str, port.greatest))}]"
+                raise RunError(
+                    f"output {tensor.name!r}: out has to be a dense writable array {wanted}, the greatest shape"
+                )
+            struct.point(port, x)
+            rooms.append(x)
+        return rooms
+
+    def _result(self, struct, slot, rooms):
+        tensor, ports, group = slot
+
+        def one(port, room):
+            dims = (
+                struct.get(ctypes.c_int64, port.dims_offset, port.rank)
+                if port.dynamic
+                else port.greatest
+            )
+            return port.result(room, dims)
+
+        if not group:
+            return one(ports[0], rooms[0])
+        length_offset, present_offset = group
+        if present_offset != abi.NO_MEMBER and not struct.get(ctypes.c_int64, present_offset)[0]:
+            return None
+        if length_offset == abi.NO_MEMBER:
+            return one(ports[0], rooms[0])
+        return [
+            one(p, r) for p, r in zip(ports[: struct.get(ctypes.c_int64, length_offset)[0]], rooms)
+        ]
+
+    def _run(self, values, out):
+        given, made = Struct(self._table.inputs_bytes), Struct(self._table.outputs_bytes)
+        for slot, value in zip(self._in.slots, values):
+            self._fill(given, slot, value)
+        rooms = [self._room(made, t, ports, out.get(t.name)) for t, ports, _ in self._out.slots]
+        model = self._owner()
+        with model._lock:
+            model._check(self._call(model._address, given.memory, made.memory))
+            return [self._result(made, slot, room) for slot, room in zip(self._out.slots, rooms)]
+
+    def __call__(self, *values, **named):
+        """Inputs in order, or by name; the output, or a tuple of several."""
+        names = [t.name for t in self.inputs]
+        if len(values) > len(names):
+            raise RunError(
+                f"{self.name}: {len(values)} inputs are given, and it has {len(names)}: {', '.join(names)}"
+            )
+        taken = dict(zip(names, values))
+        for name in named:
+            if name in taken:
+                raise RunError(f"{self.name}: input {name!r} is given twice")
+        outputs = self.run({**taken, **named})
+        return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
+
+    def run(self, inputs, out=None):
+        """Inputs by name; outputs by name. out: arrays to write into, of the outputs' greatest
+        shapes."""
+        names, out = [t.name for t in self.inputs], dict(out or {})
+        for what, known, got in (
+            ("input", names, inputs),
+            ("output", [t.name for t in self.outputs], out),
+        ):
+            for name in got:
+                if name not in known:
+                    raise RunError(
+                        f"{self.name}: there is no {what} {name!r}; there are: {', '.join(known)}"
+                    )
+        missing = [str(t) for t in self.inputs if t.name not in inputs and not t.optional]
+        if missing:
+            raise RunError(f"{self.name}: missing: {', '.join(missing)}")
+        results = self._run([inputs.get(name) for name in names], out)
+        return {t.name: x for t, x in zip(self.outputs, results)}
+
+
+class Model(Function):
     """A folder that ingot.compile wrote, ready to run.
 
         model = ingot.Model("out", threads=4)
@@ -226,6 +373,12 @@ class Model:
     run, and afterwards which one does.
     """
 
+    def _owner(self):
+        return self
+
+    def _call(self, *words):
+        return self._table.run(*words)
+
     def __init__(self, folder, threads=1, cflags="-O3", seed=0, target=None):
         folder = pathlib.Path(folder)
         library = build(folder, cflags)
@@ -240,10 +393,7 @@ class Model:
             )
         self._bundle, self._table = bundle, bundle.model.contents
         table = self._table
-        self.name = table.name.decode()
-        self._in = Side(table.inputs, table.n_inputs, table.input_groups, table.n_input_groups)
-        self._out = Side(table.outputs, table.n_outputs, table.output_groups, table.n_output_groups)
-        self.inputs, self.outputs = self._in.tensors, self._out.tensors
+        self._open(table.name.decode(), table)
         self._lock = threading.Lock()
         self._ready = False
         self._context = aligned(table.ctx_bytes, 64)
@@ -333,123 +483,36 @@ class Model:
                 )
         raise RunError(message, status)
 
-    # -- one run ---------------------------------------------------------------------------------
+    # -- beside run ------------------------------------------------------------------------------
 
-    def _fill(self, struct, slot, value):
-        tensor, ports, group = slot
-        if not group:
-            return self._fill_one(struct, ports[0], value)
-        length_offset, present_offset = group
-        if present_offset != abi.NO_MEMBER:
-            struct.put(ctypes.c_int64, present_offset, int(value is not None))
-        if length_offset == abi.NO_MEMBER:
-            if value is not None:
-                self._fill_one(struct, ports[0], value)
-            return None
-        values = list(value) if value is not None else []
-        if len(values) > len(ports):
-            raise RunError(
-                f"input {tensor.name!r}: a sequence of {len(values)}, and there is room for {len(ports)}"
-            )
-        struct.put(ctypes.c_int64, length_offset, len(values))
-        for port, x in zip(ports, values):
-            self._fill_one(struct, port, x)
-        return None
+    @functools.cached_property
+    def functions(self):
+        """Those beside run(), by name: each a Function."""
+        all_of = self._table.functions[: self._table.n_functions]
+        return {
+            f.name.decode(): Function(self, f"{self.name}.{f.name.decode()}", f) for f in all_of
+        }
 
-    def _fill_one(self, struct, port, value):
-        if value is None:
-            raise RunError(f"input {port.tensor()} is missing")
-        x = port.array(value)
-        struct.point(port, x)
-        if port.dynamic:
-            struct.put(ctypes.c_int64, port.dims_offset, *x.shape)
+    def step(self, *values, **named):
+        """A step of training, of a model that ingot.train() has made: the inputs, the target, the
+        rate; gives the loss."""
+        if "train_step" not in self.functions:
+            raise RunError(f"{self.name}: it has no train_step; ingot.train() makes one")
+        return self.functions["train_step"](*values, **named)
 
-    def _room(self, struct, tensor, ports, out):
-        rooms = []
-        for port in ports:
-            x = out
-            if out is None:
-                x = port.room()
-            elif (
-                not isinstance(out, np.ndarray)
-                or out.dtype != port.dtype
-                or port.number in abi.WIDENED
-                or out.dtype == object
-                or not out.flags.c_contiguous
-                or not out.flags.writeable
-                or out.shape != port.greatest
-            ):
-                wanted = f"{port.dtype}[{','.join(map(str, port.greatest))}]"
-                raise RunError(
-                    f"output {tensor.name!r}: out has to be a dense writable array {wanted}, the greatest shape"
-                )
-            struct.point(port, x)
-            rooms.append(x)
-        return rooms
-
-    def _result(self, struct, slot, rooms):
-        tensor, ports, group = slot
-
-        def one(port, room):
-            dims = (
-                struct.get(ctypes.c_int64, port.dims_offset, port.rank)
-                if port.dynamic
-                else port.greatest
-            )
-            return port.result(room, dims)
-
-        if not group:
-            return one(ports[0], rooms[0])
-        length_offset, present_offset = group
-        if present_offset != abi.NO_MEMBER and not struct.get(ctypes.c_int64, present_offset)[0]:
-            return None
-        if length_offset == abi.NO_MEMBER:
-            return one(ports[0], rooms[0])
-        return [
-            one(p, r) for p, r in zip(ports[: struct.get(ctypes.c_int64, length_offset)[0]], rooms)
-        ]
-
-    def _run(self, values, out):
-        given, made = Struct(self._table.inputs_bytes), Struct(self._table.outputs_bytes)
-        for slot, value in zip(self._in.slots, values):
-            self._fill(given, slot, value)
-        rooms = [self._room(made, t, ports, out.get(t.name)) for t, ports, _ in self._out.slots]
-        with self._lock:
-            self._check(self._table.run(self._address, given.memory, made.memory))
-            return [self._result(made, slot, room) for slot, room in zip(self._out.slots, rooms)]
-
-    def __call__(self, *values, **named):
-        """Inputs in order, or by name; the output, or a tuple of several."""
-        names = [t.name for t in self.inputs]
-        if len(values) > len(names):
-            raise RunError(
-                f"{self.name}: {len(values)} inputs are given, and it has {len(names)}: {', '.join(names)}"
-            )
-        taken = dict(zip(names, values))
-        for name in named:
-            if name in taken:
-                raise RunError(f"{self.name}: input {name!r} is given twice")
-        outputs = self.run({**taken, **named})
-        return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
-
-    def run(self, inputs, out=None):
-        """Inputs by name; outputs by name. out: arrays to write into, of the outputs' greatest
-        shapes."""
-        names, out = [t.name for t in self.inputs], dict(out or {})
-        for what, known, got in (
-            ("input", names, inputs),
-            ("output", [t.name for t in self.outputs], out),
-        ):
-            for name in got:
-                if name not in known:
-                    raise RunError(
-                        f"{self.name}: there is no {what} {name!r}; there are: {', '.join(known)}"
-                    )
-        missing = [str(t) for t in self.inputs if t.name not in inputs and not t.optional]
-        if missing:
-            raise RunError(f"{self.name}: missing: {', '.join(missing)}")
-        results = self._run([inputs.get(name) for name in names], out)
-        return {t.name: x for t, x in zip(self.outputs, results)}
+    @property
+    def states(self):
+        """What lives between runs, by name: arrays that are views of the model's memory."""
+        found = {}
+        for i in range(self._table.n_states):
+            state = abi.State()
+            self._check(self._table.state(self._address, i, ctypes.byref(state)))
+            dtype = np.dtype(abi.WIDENED.get(state.dtype, abi.NUMPY[state.dtype]))
+            memory = (ctypes.c_char * max(1, state.bytes)).from_address(state.data)
+            memory._model = self  # which owns it
+            x = np.frombuffer(memory, np.uint8)[: state.bytes].view(dtype)
+            found[state.name.decode(errors="replace")] = x.reshape(state.dims[: state.rank])
+        return found
 
     def reset(self):
         """Clears the states (KV cache, hidden state)."""

@@ -1,0 +1,88 @@
+/* ingot_train.h - losses and optimizers: what makes a training step of a model (docs/training.md).
+ *
+ *     ingot_tensor *loss = ingot_cross_entropy(c, y, labels, NULL);
+ *     ingot_gradient(c, loss, n, weight, gradient);
+ *     const ingot_optimizer adam = ingot_optimizer_new(INGOT_ADAM);
+ *     ingot_optimize(c, &adam, n, weight, gradient, rate);
+ *     ingot_output(c, "loss", loss);
+ *
+ * Plain compositions of what ingot.h has: whoever wants another loss or another rule writes it as
+ * these are written (compiler/train/). */
+#ifndef INGOT_TRAIN_H
+#define INGOT_TRAIN_H
+
+#include "ingot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* ---- losses: one number, of f32 or f64 ------------------------------------------------- */
+
+/* All zeros are the defaults. */
+typedef struct {
+    size_t struct_size;
+    int axis;         /* of the classes; negative: from the end; 0: axis 1, as ONNX and PyTorch */
+    double smoothing; /* so much of each label is spread over all classes, 0..1 */
+    bool ignores;     /* labels that are `ignored` do not count */
+    int64_t ignored;
+} ingot_loss_options;
+
+/* The mean over all labels t of -log softmax(x)[t], x [N, C, d...], integer labels [N, d...].
+ * Labels that are ignored do not count; if all are, the loss is 0.  One that is no class, and not
+ * ignored, makes the loss NaN.  With smoothing s the label is no longer 1 at t, but 1 - s + s/C
+ * there and s/C elsewhere (Szegedy et al., arXiv:1512.00567, section 7).  Labels of floats, of x's
+ * shape, are the probabilities of the classes.  options may be NULL. */
+ingot_tensor *ingot_cross_entropy(ingot_context *, ingot_tensor *x, ingot_tensor *labels,
+                                  const ingot_loss_options *);
+/* The mean of (y - target)^2 over all elements. */
+ingot_tensor *ingot_mse(ingot_context *, ingot_tensor *y, ingot_tensor *target);
+
+/* ---- optimizers ------------------------------------------------------------------------ */
+
+/* w: a weight, g: its gradient, r: the rate, t: the number of the step, from 1; d: decay.
+ *
+ *   SGD       w' = w - r (g + d w)
+ *   MOMENTUM  m' = beta1 m + g + d w
+ *             w' = w - r m', or, nesterov: w - r (g + d w + beta1 m')     (PyTorch's form of both)
+ *   ADAM      m' = beta1 m + (1 - beta1) g
+ *             v' = beta2 v + (1 - beta2) g^2, where g has d w in it
+ *             w' = w - r m' / (1 - beta1^t) / (sqrt(v' / (1 - beta2^t)) + epsilon)
+ *                                                 (Kingma and Ba, arXiv:1412.6980, algorithm 1)
+ *   ADAMW     the same, with w (1 - r d) in place of w, and g without d w
+ *                                                 (Loshchilov and Hutter, arXiv:1711.05101) */
+typedef enum { INGOT_SGD, INGOT_MOMENTUM, INGOT_ADAM, INGOT_ADAMW } ingot_optimizer_kind;
+
+typedef struct {
+    size_t struct_size;
+    ingot_optimizer_kind kind;
+    double beta1, beta2, epsilon, decay;
+    bool nesterov;
+    /* The gradients are scaled so that the square root of the sum of all their squares is at most
+     * this (Pascanu et al., arXiv:1211.5063); 0: they are not. */
+    double clip;
+    /* Weights change in every so many runs, by the mean of the gradients in these; 0 or 1: in each.
+     */
+    int accumulate;
+} ingot_optimizer;
+
+/* With the usual numbers, which are PyTorch's: beta1 0.9, beta2 0.999, epsilon 1e-8, decay 0, of
+ * ADAMW 0.01. */
+ingot_optimizer ingot_optimizer_new(ingot_optimizer_kind);
+/* Gives each weight, a state, its next value, and what it needs to have: states NAME.m and NAME.v,
+ * NAME.g where gradients are accumulated, and the counters train.step and train.run (i64).  A
+ * weight whose gradient is NULL stays as it is.  rate: a float of one element.  Weights narrower
+ * than f32 are computed with, and have their states, in f32. */
+void ingot_optimize(ingot_context *, const ingot_optimizer *, int n, ingot_tensor *const *weights,
+                    ingot_tensor *const *gradients, ingot_tensor *rate);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif
