@@ -1,8 +1,12 @@
 /*
- * igrt_dot.h - sums of four products of bytes: igrt_dot_<x>_<w>(x, w, s) is
+ * igrt_dot.h - sums of four products of bytes, or two of bf16: igrt_dot_<x>_<w>(x, w, s) is
  *
  *     s + x[0] w[0] + x[1] w[1] + x[2] w[2] + x[3] w[3]         of i8 or u8 each, in i32, modulo
  *                                                               2^32
+ *     (s + x[1] w[1]) + x[0] w[0]                               of bf16, in f32
+ *
+ * Products of bf16 are exact in f32, so each sum is rounded once: that is what vdpbf16ps gives,
+ * which takes subnormal numbers for zeros.
  *
  * An igrt_i8x4 or igrt_u8x4 is four neighbours in memory, of any alignment.  With the DSP
  * instructions of ARMv7E-M (Cortex-M4, M7) it is held as two pairs of 16 bits, bytes 0 and 2 and
@@ -129,5 +133,30 @@ IGRT_LOAD4(u8)
 #endif
 
 IGRT_DOTS(IGRT_DOT4)
+
+#ifndef __OPENCL_C_VERSION__
+typedef struct igrt_bf16x2 {
+    uint16_t at[2];
+} igrt_bf16x2;
+
+IGRT_INLINE igrt_bf16x2 igrt_load_bf16x2(const void *p)
+{
+    igrt_bf16x2 x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+IGRT_INLINE igrt_bf16x2 igrt_zero_bf16x2(void)
+{
+    const igrt_bf16x2 x = {{0}};
+    return x;
+}
+
+IGRT_INLINE float igrt_dot_bf16_bf16(igrt_bf16x2 x, igrt_bf16x2 w, float s)
+{
+    s = igrt_muladd_f32(igrt_bf16_to_f32(x.at[1]), igrt_bf16_to_f32(w.at[1]), s);
+    return igrt_muladd_f32(igrt_bf16_to_f32(x.at[0]), igrt_bf16_to_f32(w.at[0]), s);
+}
+#endif
 
 #endif

@@ -164,6 +164,14 @@ static const char *unquoted(const Probe *p, const char *s)
     return quoted ? arena_printf(p->a, "%.*s", (int)n - 2, s + 1) : s;
 }
 
+/* vdpbf16ps, where it multiplies twice as many numbers as f32 has: of AMD. Intel's processors that
+ * have it are slower by it than by f32, or multiply by tiles. */
+static bool pairs_of_bf16(Probe *p, int lanes)
+{
+    return lanes == 16 && macro_of(p, "__AVX512BF16__") && !macro_of(p, "__AMX_BF16__") &&
+           !macro_of(p, "__cooperlake__");
+}
+
 static void write_file(Probe *p, const char *command, StrBuf *out)
 {
     Vectors v = vectors_of(p);
@@ -185,6 +193,8 @@ static void write_file(Probe *p, const char *command, StrBuf *out)
         sb_puts(out, " -mprefer-vector-width=512");
     sb_printf(out, "\nmachine = %s\nlanes = %d\nregisters = %d\nprefer = %s\ndot = %s\n",
               p->machine, v.lanes, v.registers, v.lanes ? "time" : "ram", pairs ? "yes" : "no");
+    if (pairs_of_bf16(p, v.lanes))
+        sb_puts(out, "dot_bf16 = 2\n");
     sb_printf(out, "endian = %s\nint = %ld\npointer = %ld\n",
               order && strstr(order, "BIG") ? "big" : "little", 8 * number(p, "__SIZEOF_INT__"),
               8 * number(p, "__SIZEOF_POINTER__"));

@@ -57,11 +57,12 @@ typedef enum {
     NEED_PROFILE = 1 << 15,
     NEED_GPU = 1 << 16,
     NEED_MEM = 1 << 17,
-    NEED_AMX = 1 << 18,    /* igrt_amx.h */
-    NEED_MMA = 1 << 19,    /* igrt_mma.h */
-    NEED_ACROSS = 1 << 27, /* igrt_across.h */
-    NEED_RUN = 1 << 26,    /* igrt_run.h */
-    NEED_WGMMA = 1 << 20,  /* igrt_wgmma.h */
+    NEED_AMX = 1 << 18,      /* igrt_amx.h */
+    NEED_MMA = 1 << 19,      /* igrt_mma.h */
+    NEED_ACROSS = 1 << 27,   /* igrt_across.h */
+    NEED_RUN = 1 << 26,      /* igrt_run.h */
+    NEED_DOT_BF16 = 1 << 28, /* igrt_dot_bf16.h */
+    NEED_WGMMA = 1 << 20,    /* igrt_wgmma.h */
     NEED_VEC_NARROW = 1 << 21,
     NEED_VEC_I32 = 1 << 22,
     NEED_VEC_APART = 1 << 23,

@@ -1,8 +1,8 @@
-/* render_dot.c - DOT: four products of bytes and their sum are a function of igrt_dot.h, or of
- * igrt_dot_vec.h in lanes.
+/* render_dot.c - DOT: four products of bytes, or two of bf16, and their sum are a function of
+ * igrt_dot.h, or of igrt_dot_vec.h and igrt_dot_bf16.h in lanes.
  *
- * Four neighbours in memory are a value of their own, igrt_i8x4; in lanes, one such value a lane,
- * they are an i32 vector. */
+ * Four neighbours in memory are a value of their own, igrt_i8x4 (igrt_bf16x2); in lanes, one such
+ * value a lane, they are an i32 vector. */
 #include "language_c.h"
 #include "render.h"
 
@@ -25,12 +25,17 @@ static const char *byte_name(Node *n)
     return dtype_info[bytes_of(n)->dtype].name;
 }
 
+static void needs_dot(Render *r, bool lanes)
+{
+    r->needs |= NEED_DOT | (lanes && tile_dot(r->l.tile) == 2 ? NEED_DOT_BF16 : 0);
+}
+
 void render_four_type(Render *r, Node *n)
 {
     if (is_vector(r, n))
         sb_printf(r->sb, "igrt_i32x%d", r->l.tile->lanes);
     else
-        sb_printf(r->sb, "igrt_%sx4", byte_name(n));
+        sb_printf(r->sb, "igrt_%sx%d", byte_name(n), tile_dot(r->l.tile));
 }
 
 void render_four(Render *r, Node *n)
@@ -40,13 +45,14 @@ void render_four(Render *r, Node *n)
     bool lanes = is_vector(r, n);
     int part = r->l.tile->part;
     const bool gated = !lanes && !node_is_const_i(load->src[1], 1);
-    r->needs |= NEED_DOT;
+    needs_dot(r, lanes);
     if (gated) {
         put(r, "(");
         render_expr(r, load->src[1]);
         put(r, " ? ");
     }
-    sb_printf(r->sb, lanes && part ? "igrt_load_part_%sx4" : "igrt_load_%sx4", byte_name(n));
+    sb_printf(r->sb, lanes && part ? "igrt_load_part_%sx%d" : "igrt_load_%sx%d", byte_name(n),
+              tile_dot(r->l.tile));
     if (lanes)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
     Context *c = r->k->c;
@@ -63,7 +69,7 @@ void render_four(Render *r, Node *n)
         sb_printf(r->sb, ", %d", part);
     put(r, word ? ", 4))" : ")");
     if (gated)
-        sb_printf(r->sb, " : igrt_zero_%sx4())", byte_name(n));
+        sb_printf(r->sb, " : igrt_zero_%sx%d())", byte_name(n), tile_dot(r->l.tile));
 }
 
 static void operand(Render *r, Node *n, bool lanes)
@@ -75,8 +81,8 @@ static void operand(Render *r, Node *n, bool lanes)
     }
     bool spread = lanes && !is_vector(r, n);
     if (spread)
-        sb_printf(r->sb, "igrt_splat_%sx4_i32x%d(", is_flipped(n) ? "flipped_i8" : byte_name(n),
-                  width);
+        sb_printf(r->sb, "igrt_splat_%sx%d_i32x%d(", is_flipped(n) ? "flipped_i8" : byte_name(n),
+                  tile_dot(r->l.tile), width);
     render_bare(r, n);
     put(r, spread ? ")" : "");
 }
@@ -90,10 +96,10 @@ void render_dot(Render *r, Node *n, const char *to)
         Node *x = product->src[i];
         name[i] = x->op == OP_CONST || is_flipped(x) ? "u8" : byte_name(x);
     }
-    r->needs |= NEED_DOT;
+    needs_dot(r, lanes);
     sb_printf(r->sb, "igrt_dot_%s_%s", name[0], name[1]);
     if (lanes)
-        sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
+        sb_printf(r->sb, "_%sx%d", lane_type(n->dtype), r->l.tile->lanes);
     put(r, "(");
     operand(r, product->src[0], lanes);
     put(r, ", ");

@@ -439,9 +439,12 @@ static void reduce_once(Render *r, Node *n)
     const char *monoid = op_info[monoid_op((ingot_reduce_op)reduce_monoid(n))].text;
     switch (reduce_form(&r->l, n)) {
     case REDUCE_DOT: {
-        char zero[32] = "0";
+        const char *none = dtype_is_float(n->dtype) ? "0.0f" : "0";
+        char zero[40];
+        snprintf(zero, sizeof zero, "%s", none);
         if (is_vector(r, n))
-            snprintf(zero, sizeof zero, "igrt_splat_i32x%d(0)", r->l.tile->lanes);
+            snprintf(zero, sizeof zero, "igrt_splat_%sx%d(%s)", lane_type(n->dtype),
+                     r->l.tile->lanes, none);
         render_dot(r, n, zero);
         return;
     }

@@ -88,8 +88,8 @@ typedef struct {
     bool reuse; /* some factor does not move with the lanes: blocks of the weight are read again */
     Node *const *loop; /* ranges, outermost first */
     int nloop;
-    Node *const *four; /* reduced ranges that are taken by fours (DOT) */
-    int nfour;
+    Node *const *four; /* reduced ranges that are taken by fours, or pairs (DOT) */
+    int nfour, terms;  /* namely so many */
 } Packing;
 bool packing_layout(const Kernel *, Node *load, const Packing *, Layout *l);
 /* threads.c: THREAD after all other opts, where it is worth it. */

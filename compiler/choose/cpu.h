@@ -68,10 +68,10 @@ typedef struct {
     Node *columns;
     int64_t width, vectors, nrows, ncolumns;
     int moves;            /* operands that have to be copied first */
-    Node *four[MAX_FOUR]; /* DOT: the reduced axes that are taken by fours */
-    int nfour;
-    bool apart; /* the lanes are stored two apart */
-    bool reuse; /* some operand does not move with the lanes */
+    Node *four[MAX_FOUR]; /* DOT: the reduced axes that are taken by fours, or pairs, */
+    int nfour, terms;     /* namely so many */
+    bool apart;           /* the lanes are stored two apart */
+    bool reuse;           /* some operand does not move with the lanes */
     double score;
 } RegisterTile;
 
@@ -92,10 +92,10 @@ bool is_block_of_rows(const Kernel *, const View *, Node *lanes, Node *rows, Nod
 /* What so many multiply-adds for every load are worth: below ENOUGH the loads are what takes time;
  * beyond, up to PLENTY, some of them wait for a cache, and the fewer there are the less. */
 double flow_of(double each, bool lanes);
-/* pair: what is interleaved with the lanes, or NULL; four: whether reduced axes are taken by fours
- * (DOT); moves: operands that have to be copied first, for these lanes. */
+/* pair: what is interleaved with the lanes, or NULL; terms: by how many reduced axes are taken
+ * (DOT), or 0; moves: operands that have to be copied first, for these lanes. */
 RegisterTile pick_tile(const Kernel *, const View *, const Buffer *const *bufs, Node *lanes,
-                       Node *pair, bool four, int moves, const Target *);
+                       Node *pair, int terms, int moves, const Target *);
 RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *free, const Target *);
 
 #endif

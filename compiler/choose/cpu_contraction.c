@@ -292,7 +292,8 @@ static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *ti
                              .loop = loop,
                              .nloop = n,
                              .four = tile->four,
-                             .nfour = tile->nfour};
+                             .nfour = tile->nfour,
+                             .terms = tile->terms};
     for (int j = 0; j < v->nload; j++) {
         int arg = (int)v->load[j]->src[0]->arg.i;
         int64_t stride;
@@ -328,7 +329,7 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         taps_innermost(k, walked, tile, place + nout, n - nout, nest->target);
     bool fits = true;
     for (int i = 0; i < tile->nfour; i++)
-        fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], 4);
+        fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], tile->terms);
     fits &= tile->width <= 1 || nest_opt_range(nest, OPT_VECTOR, tile->lanes, tile->width);
     if (tile->rows)
         nest_opt_range(nest, OPT_UPCAST, tile->rows, tile->nrows);
@@ -399,7 +400,7 @@ typedef struct {
     const Target *t;
     const bool *free; /* by argument: find_free() */
     Node *four[MAX_FOUR];
-    int nfour;
+    int nfour, terms;
     bool may_copy;
     StrBuf *tried; /* or NULL: for people */
 } TileChoice;
@@ -443,8 +444,9 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
     if (!pair_of(v, k, r, q->t, &pair) || (pair && moves)) /* it saves a copy: not for another */
         return (RegisterTile){0};
     const bool four = takes_fours(q, r);
-    RegisterTile tile = pick_tile(k, v, q->bufs, r, pair, four, moves, q->t);
+    RegisterTile tile = pick_tile(k, v, q->bufs, r, pair, four ? q->terms : 0, moves, q->t);
     tile.nfour = four ? q->nfour : 0;
+    tile.terms = q->terms;
     memcpy((void *)tile.four, q->four, (size_t)tile.nfour * sizeof *q->four);
     if (moves)
         tile.score *= !copies_of(k, v, q->bufs, &tile, q->t) ? 0.97 : moves == 1 ? 0.7 : 0.4;
@@ -549,7 +551,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     }
     nest_free(whole);
     if (v.dot) {
-        q.nfour = t->machine.dot ? dot_axes(k, &v, free, q.four, MAX_FOUR) : 0;
+        q.nfour = dot_axes(k, &v, free, &t->machine, q.four, MAX_FOUR, &q.terms);
         best = best_tile(&q, &outputs);
     }
     Nest *tiled = best.lanes ? tiled_nest(&q, *nest, &best, want) : NULL;

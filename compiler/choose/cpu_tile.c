@@ -181,7 +181,8 @@ typedef struct {
      * theirs; a larger one comes from further away for each tile */
     double near;
     double again, uses, terms;
-    bool reuse, four, small, signs, pairs, integers;
+    int dot; /* DOT takes so many terms at once, or 0 */
+    bool reuse, small, signs, pairs, integers;
 } TileSearch;
 
 /* May a tile have so many vectors, of the operand that the lanes move? */
@@ -192,9 +193,10 @@ static bool may_have(const TileSearch *s, int64_t vectors)
            (bytes <= 2 * s->t->machine.line && bytes % s->t->machine.line == 0 && s->narrow);
 }
 
-static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile *first, bool four,
+static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile *first, int dot,
                               const Target *t)
 {
+    const bool four = dot == 4;
     Node *lanes = first->lanes;
     TileSearch s = {.t = t,
                     .extent = range_extent(lanes),
@@ -207,17 +209,17 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
                     .uses = 1,
                     .terms = 1,
                     .reuse = first->reuse,
-                    .four = four,
+                    .dot = dot,
                     .small =
                         !t->machine.lanes && t->machine.registers && !dtype_is_float(v->dot->dtype),
                     .signs = four && t->machine.lanes && !t->machine.any_sign,
                     .pairs = four && t->machine.pairs,
-                    .integers = !four && t->machine.lanes && !dtype_is_float(v->dot->dtype)};
+                    .integers = !dot && t->machine.lanes && !dtype_is_float(v->dot->dtype)};
     s.registers = t->machine.lanes || s.small ? t->machine.registers : t->machine.sums;
     if (t->machine.lanes &&
         s.width * lane_bytes(k, lanes) > 4 * t->machine.lanes) /* a vector takes two */
         s.registers /= 2;
-    for (int j = 0; j < v->nfactor && four; j++) {
+    for (int j = 0; j < v->nfactor && dot; j++) {
         s.signs &= v->factor[j]->dtype == INGOT_I8;
         if (depends_on(v->factor[j], lanes))
             s.block = (double)(s.width * dtype_info[v->factor[j]->dtype].bytes);
@@ -226,7 +228,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
         s.block *= (double)v->dot->src[j]->hi + 1;
         s.terms *= (double)v->dot->src[j]->hi + 1;
     }
-    for (int j = 0; j < v->nfactor && t->machine.lanes && !four; j++)
+    for (int j = 0; j < v->nfactor && t->machine.lanes && !dot; j++)
         if (depends_on(v->factor[j], lanes) &&
             dtype_info[v->factor[j]->dtype].bytes < dtype_info[v->dot->dtype].bytes)
             s.narrow += s.width * dtype_info[v->factor[j]->dtype].bytes;
@@ -242,7 +244,7 @@ static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t e
         return 2 * (s->sums * vectors + 1);
     if (s->signs) /* a sum beside each vector, and what flips a sign */
         return 2 * s->sums * vectors + 3;
-    if (s->four && s->small) /* two registers each, of which those of one side come one by one */
+    if (s->dot && s->small) /* two registers each, of which those of one side come one by one */
         return 2 * ((vectors < each ? vectors : each) + 1);
     return s->sums * vectors + 1;
 }
@@ -250,11 +252,11 @@ static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t e
 static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
 {
     const int64_t sums = s->sums * vectors * each,
-                  spilt = s->t->machine.lanes && !s->four && s->terms >= MANY_TERMS
+                  spilt = s->t->machine.lanes && !s->dot && s->terms >= MANY_TERMS
                               ? sums / s->t->machine.spills
                               : 0;
     return sums + operand_registers(s, vectors, each) <=
-           s->registers + (s->four && s->small) + spilt;
+           s->registers + (s->dot && s->small) + spilt;
 }
 
 /* What the rows of a tile are. */
@@ -310,7 +312,9 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
     const double acc = (double)(s->sums * vectors * each), wide = (double)(s->sums * vectors);
     double score = used(s->extent, vectors * s->width) * used(rows->count, m) *
                    pace_of(s, vectors, m, &rows->window) * (double)(s->width > 0 ? s->width : 1);
-    if (s->four && s->t->machine.lanes &&
+    if (s->dot == 2) /* two terms at once, as fast as the machine does that */
+        score *= s->t->machine.dot_bf16;
+    if (s->dot == 4 && s->t->machine.lanes &&
         !s->pairs) /* four terms at once, beside what signs take */
         score *= 4 * acc / (acc + (s->signs ? wide + (double)each : 0));
     if (s->pairs) /* beside what makes pairs of them */
@@ -413,7 +417,7 @@ static void add_window_rows(const Kernel *k, const View *v, const TileSearch *s,
 
 /* pair: what is interleaved with the lanes, or NULL. */
 RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
-                       Node *pair, bool four, int moves, const Target *t)
+                       Node *pair, int terms, int moves, const Target *t)
 {
     RegisterTile best = {.lanes = lanes,
                          .columns = pair,
@@ -426,7 +430,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
                          .moves = moves};
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
-    const TileSearch s = tile_search(k, v, &best, four, t);
+    const TileSearch s = tile_search(k, v, &best, terms, t);
     for (int64_t vectors = 1; vectors <= 2 * MAX_VECTORS && vectors * s.width <= s.extent;
          vectors++)
         for (int i = v->nrange;
@@ -436,7 +440,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
                 continue;
             TileRows r = rows && t->machine.lanes ? rows_along(k, v, bufs, lanes, rows, t)
                                                   : (TileRows){.count = rows ? rows_of(rows) : 1};
-            r.blocks &= !four && !pair;
+            r.blocks &= terms != 4 && !pair;
             for (int64_t m = 1; m <= r.count && m <= (t->machine.lanes ? MAX_ROWS : 4); m++) {
                 const int64_t each = m * s.ncolumns; /* of a vector */
                 if (!has_registers(&s, vectors, each) || !may_have(&s, vectors))

@@ -8,7 +8,9 @@ int fours_taken(Nest *n, const View *v, const Buffer *const *bufs, Node **four)
         return -1;
     bool *free = NEWN(n->arena, bool, n->k->narg);
     find_free(n->k, v, bufs, free);
-    if (!dot_axes(n->k, v, free, four, 1) || !nest_opt_range(n, OPT_DOT, *four, 4))
+    int terms;
+    if (!dot_axes(n->k, v, free, &n->target->machine, four, 1, &terms) ||
+        !nest_opt_range(n, OPT_DOT, *four, terms))
         return -1;
     return nest_last_split(n)->outer;
 }
@@ -28,7 +30,8 @@ bool fours_laid_out(const Nest *n, const View *v, const Buffer *const *bufs, Nod
                              .loop = loop,
                              .nloop = nloop,
                              .four = &four,
-                             .nfour = 1};
+                             .nfour = 1,
+                             .terms = n->dots};
     for (int i = 0; i < v->nfactor; i++) {
         const int arg = (int)v->factor[i]->src[0]->arg.i;
         const bool weight = bufs[arg]->kind == BUF_WEIGHT && depends_on(v->factor[i], columns);

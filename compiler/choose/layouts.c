@@ -110,13 +110,14 @@ static void vote(Layouts *x, const Step *s, Node *access, Node *range, double we
 }
 
 /* Is it better to walk an operand along this reduced axis, innermost in memory: it is longer, or
- * (of integers, where that is what they are for) can be taken by fours. */
+ * (of integers, where that is what they are for, or bf16) can be taken by fours, or pairs. */
 static bool walks_better(const Node *dot, const Node *r, const Node *than, const Target *t)
 {
-    bool fours = t->machine.dot && !dtype_is_float(dot->dtype), four = !((r->hi + 1) % 4);
+    const int terms = dtype_is_float(dot->dtype) ? dot_terms(dot) : 4;
+    bool fours = machine_dots(&t->machine, terms), four = terms && !((r->hi + 1) % terms);
     if (!than)
         return true;
-    if (fours && four != !((than->hi + 1) % 4))
+    if (fours && four != !((than->hi + 1) % terms))
         return four;
     return r->hi >= than->hi; /* of equals the last, which is innermost already */
 }

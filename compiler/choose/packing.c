@@ -1,7 +1,7 @@
 /* packing.c - a weight in the order in which the loops of a contraction read it:
  *
  *     [axes of loops outside][blocks of lanes][other axes, as the loops run]
- *         [lanes of a block][fours]
+ *         [lanes of a block][fours of bytes, pairs of bf16]
  *
  * A block is what one iteration of the loop over the lanes' axis takes, the last one is as long as
  * what is left (CUT); outside of it are contractions side by side.  So each step of the reduced
@@ -50,7 +50,7 @@ bool packing_layout(const Kernel *k, Node *load, const Packing *p, Layout *l)
     if (four_axis >= 0)
         l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT,
                                    .axis = (int8_t)(four_axis + (split && four_axis > lane_axis)),
-                                   .a = 4};
+                                   .a = p->terms};
     int8_t order[INGOT_MAX_RANK + 2];
     int8_t at[INGOT_MAX_RANK]; /* where the outer part of an axis is now */
     int n = 0;

@@ -18,6 +18,8 @@ bool weight_layout(const Nest *n, int arg, Layout *l)
             p.lanes = range;
         if (n->split[i].kind == OPT_DOT && p.nfour < 4)
             four[p.nfour++] = range;
+        if (n->split[i].kind == OPT_DOT)
+            p.terms = (int)n->split[i].amount;
     }
     for (int i = 0; i < n->nsplit; i++) {
         const Split *s = &n->split[i];

@@ -258,6 +258,16 @@ static void count_sources(Count *q, Node *n)
         count_node(q, n->src[i], false);
 }
 
+/* A dot that fills so many registers. */
+static double dot_cost(const Count *q, double wide)
+{
+    enum { PLAIN = 6 };
+    const Machine *m = &q->t->machine;
+    if (tile_dot(q->l->tile) == 2)
+        return m->dot_bf16 > 0 ? 2 * wide / m->dot_bf16 : PLAIN * wide;
+    return m->pairs ? 4 * wide : m->dot ? wide : PLAIN * wide;
+}
+
 /* Of what is written inside one statement; named values are counted where they are named. */
 static void count_node(Count *q, Node *n, bool top)
 {
@@ -280,7 +290,7 @@ static void count_node(Count *q, Node *n, bool top)
         return;
     }
     if (is_dot(q->l, n)) { /* two loads and one instruction where there is one */
-        b->alu += q->t->machine.pairs ? 4 * wide : q->t->machine.dot ? wide : 6 * wide;
+        b->alu += dot_cost(q, wide);
         count_sources(q, below_casts(n->src[0]));
         return;
     }
@@ -316,7 +326,7 @@ static void count_update(Count *q, const Stmt *s)
         return;
     }
     if (is_dot(q->l, x) && !named) {
-        b->fma += q->t->machine.pairs ? 4 * wide : q->t->machine.dot ? wide : 6 * wide;
+        b->fma += dot_cost(q, wide);
         count_sources(q, below_casts(x->src[0]));
         return;
     }

@@ -1,24 +1,36 @@
-/* dot.c - which reduced axes of contractions of bytes can be taken by fours (DOT).
+/* dot.c - which reduced axes of contractions can be taken by DOT: bytes by fours, bf16 by pairs.
  *
- * A sum of products of two loads of i8 or u8, each widened to i32, whose terms along the axis lie
- * side by side in memory, or may be laid so: then four of them are one operation of igrt_dot.h. */
+ * A sum of products of two loads of i8 or u8, each widened to i32, or of bf16 to f32, whose terms
+ * along the axis lie side by side in memory, or may be laid so: then four (two) of them are one
+ * operation of igrt_dot.h. */
 #include "kernel.h"
 
-static bool is_byte(Node *n)
+static ingot_dtype loaded(Node *n)
 {
     Node *load = n->op == OP_CAST ? n->src[0] : NULL;
-    return load && load->op == OP_LOAD && (load->dtype == INGOT_I8 || load->dtype == INGOT_U8) &&
-           node_is_const_i(load->src[1], 1);
+    bool plain = load && load->op == OP_LOAD && node_is_const_i(load->src[1], 1);
+    return plain ? (ingot_dtype)load->dtype : INGOT_INDEX;
 }
 
-static bool is_bytes(Node *reduce)
+static bool is_byte(ingot_dtype d)
 {
-    Node *product = reduce->src[0];
-    return reduce->dtype == INGOT_I32 && reduce->arg.i == INGOT_REDUCE_ADD &&
-           product->op == OP_MUL && is_byte(product->src[0]) && is_byte(product->src[1]);
+    return d == INGOT_I8 || d == INGOT_U8;
 }
 
-/* Four neighbours along the range lie side by side, or the layout is free. */
+int dot_terms(const Node *reduce)
+{
+    enum { BYTES = 4, HALVES = 2 };
+    Node *product = reduce->src[0];
+    if (reduce->op != OP_REDUCE || reduce_size(reduce) != 1 ||
+        reduce_monoid(reduce) != INGOT_REDUCE_ADD || product->op != OP_MUL)
+        return 0;
+    const ingot_dtype x = loaded(product->src[0]), w = loaded(product->src[1]);
+    if (reduce->dtype == INGOT_I32 && is_byte(x) && is_byte(w))
+        return BYTES;
+    return reduce->dtype == INGOT_F32 && x == INGOT_BF16 && w == INGOT_BF16 ? HALVES : 0;
+}
+
+/* Neighbours along the range lie side by side, or the layout is free. */
 static bool lies_well(const Kernel *k, Node *load, Node *range, const bool *free)
 {
     int64_t stride;
@@ -28,12 +40,12 @@ static bool lies_well(const Kernel *k, Node *load, Node *range, const bool *free
     return free[load->src[0]->arg.i] || (access_stride(k, load, range, &stride) && stride == 1);
 }
 
-/* Is every sum over the range one that can be taken by fours along it? */
-bool dot_possible(const Kernel *k, const View *v, Node *range, const bool *free)
+int dot_possible(const Kernel *k, const View *v, Node *range, const bool *free)
 {
     int64_t extent;
-    if (!idx_value(range->src[0], &extent) || extent < 4 || extent % 4)
-        return false;
+    int terms = 0;
+    if (!idx_value(range->src[0], &extent))
+        return 0;
     for (int j = 0; j < v->nreduce; j++) {
         Node *r = v->reduce[j];
         bool over = false;
@@ -41,27 +53,35 @@ bool dot_possible(const Kernel *k, const View *v, Node *range, const bool *free)
             over |= r->src[s] == range;
         if (!over && !depends_on(r->src[0], range))
             continue;
-        if (!over || !is_bytes(r) || !lies_well(k, r->src[0]->src[0]->src[0], range, free) ||
+        const int at_once = over ? dot_terms(r) : 0;
+        if (!at_once || (terms && at_once != terms) || extent < at_once || extent % at_once ||
+            !lies_well(k, r->src[0]->src[0]->src[0], range, free) ||
             !lies_well(k, r->src[0]->src[1]->src[0], range, free))
-            return false;
+            return 0;
+        terms = at_once;
     }
-    return true;
+    return terms;
 }
 
-int dot_axes(const Kernel *k, const View *v, const bool *free, Node **axis, int max)
+int dot_axes(const Kernel *k, const View *v, const bool *free, const Machine *m, Node **axis,
+             int max, int *terms)
 {
     int n = 0;
+    *terms = 0;
     for (int j = 0; j < v->nreduce && n < max; j++) {
         Node *r = v->reduce[j], *best = NULL;
-        bool done = false;
-        for (uint32_t s = 1; s < r->nsrc; s++) {
+        const int at_once = dot_terms(r);
+        bool done = !machine_dots(m, at_once) || (*terms && *terms != at_once);
+        for (uint32_t s = 1; s < r->nsrc && !done; s++) {
             for (int i = 0; i < n; i++)
                 done |= axis[i] == r->src[s];
             if (dot_possible(k, v, r->src[s], free) && (!best || r->src[s]->hi > best->hi))
                 best = r->src[s];
         }
-        if (best && !done)
+        if (best && !done) {
             axis[n++] = best;
+            *terms = at_once;
+        }
     }
     return n;
 }

@@ -61,9 +61,14 @@ bool lane_ramp(Context *, Node *e, Node *range, int64_t *step);
 /* join_stores.c: the axis of two elements that lie between those of range as the store writes them,
  * or NULL. */
 Node *interleaved(const Kernel *, Node *store, Node *range);
-/* dot.c: of every sum that DOT can take by fours the longest such axis; gives how many. */
-bool dot_possible(const Kernel *, const View *, Node *range, const bool *free);
-int dot_axes(const Kernel *, const View *, const bool *free, Node **axis, int max);
+/* dot.c: how many terms of such a sum DOT takes at once, if they lie side by side: four products
+ * of bytes, two of bf16; 0: it is none. */
+int dot_terms(const Node *reduce);
+/* The same of all sums over the range; 0: not each of them can be taken so along it. */
+int dot_possible(const Kernel *, const View *, Node *range, const bool *free);
+/* Of every sum that the machine takes by so many terms the longest such axis; gives how many. */
+int dot_axes(const Kernel *, const View *, const bool *free, const Machine *, Node **axis, int max,
+             int *terms);
 
 /* lanes.c: whether all that depends on range can be computed in its lanes, if only the buffers lie
  * as this needs. */

@@ -171,7 +171,12 @@ static inline ReduceForm reduce_form(const Linear *l, const Node *n)
            : over == t->quad   ? REDUCE_QUAD
                                : REDUCE_LOOP;
 }
-/* REDUCE over four products. */
+/* How many terms a dot has: four bytes, two of bf16. */
+static inline int tile_dot(const Tile *t)
+{
+    return (int)t->four->hi + 1;
+}
+/* REDUCE over the products of a dot. */
 static inline bool is_dot(const Linear *l, const Node *n)
 {
     return reduce_form(l, n) == REDUCE_DOT;

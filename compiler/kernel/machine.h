@@ -110,6 +110,10 @@ typedef struct {
     int shared_static;  /* of these, what a launch need not ask for */
     int subgroup; /* neighbours in a group that hand each other values without memory; 0: none do */
 
+    /* products of bf16 that DOT takes in the time of one of f32 in a tile; at most 1: it is not
+     * worth it, or there is no such instruction */
+    double dot_bf16;
+
     bool dot; /* igrt_dot_*() costs less than four products of bytes */
     /* in lanes it multiplies bytes of any sign, not only those without one with others */
     bool any_sign;
@@ -117,6 +121,12 @@ typedef struct {
     bool joins_subgroups; /* GPUs: rows are reduced so unless a plan says otherwise */
     bool takes_fours; /* GPUs: products of bytes are summed by DOT unless a plan says otherwise */
 } Machine;
+
+/* Is DOT by so many terms (of bytes, of bf16) worth it? */
+static inline bool machine_dots(const Machine *m, int terms)
+{
+    return terms == 4 ? m->dot : terms == 2 && m->dot_bf16 > 1;
+}
 
 static inline bool has_units(const Machine *m)
 {

@@ -120,7 +120,7 @@ typedef struct {
     /* What was done, for what may come after it. */
     int row;      /* the axis whose remainder is REST_BESIDE, or -1 */
     int lanes;    /* of the vectors, 0: none */
-    bool dots;    /* DOT was done */
+    int dots;     /* DOT was done: by so many terms (four bytes, two of bf16), or 0 */
     bool partial; /* PARTIAL was done */
     bool full;    /* the last opt was refused, since there would be too many loops */
     /* TC: which unit, and which axes are the rows, columns and terms of its blocks; or NULL. */

@@ -19,7 +19,7 @@ static bool each_contiguous(const Kernel *k, const Tile *t, Arena *a)
         }
         int64_t stride;
         if ((lane && (!access_stride(k, x, t->lane, &stride) ||
-                      (!(x->op == OP_LOAD && !four) && stride != (four ? 4 : 1)))) ||
+                      (!(x->op == OP_LOAD && !four) && stride != (four ? tile_dot(t) : 1)))) ||
             (four && (!access_stride(k, x, t->four, &stride) || stride != 1)))
             return false;
     }
@@ -27,7 +27,8 @@ static bool each_contiguous(const Kernel *k, const Tile *t, Arena *a)
 }
 
 /* In every loop nest, what moves with the lanes moves by one element a lane, or two are
- * interleaved; what a dot reads are four neighbours, those of the next lane behind them. */
+ * interleaved; what a dot reads are four neighbours (two of bf16), those of the next lane behind
+ * them. */
 static int strided_arg(const Tiles *tiles, Arena *a)
 {
     Context *c = tiles->k->c;
@@ -51,7 +52,7 @@ static int strided_arg(const Tiles *tiles, Arena *a)
                 continue;
             /* x[step lane], y[lane], y[2 lane] with what lies between, x[4 lane + four] */
             bool load = order[j]->op == OP_LOAD && !four, two = order[j]->nsrc > 4;
-            int64_t stride, want = four ? 4 : two ? 2 : 1;
+            int64_t stride, want = four ? tile_dot(t) : two ? 2 : 1;
             if ((lane && (!range_stride(c, at, t->lane, &stride) || (!load && stride != want))) ||
                 (four && (!range_stride(c, at, t->four, &stride) || stride != 1)))
                 return (int)order[j]->src[0]->arg.i;

@@ -82,6 +82,9 @@ bool tc_reads(ingot_dtype load, ingot_dtype wanted)
 
 bool tc_widens(const Machine *m, const Node *wide)
 {
+    if (machine_dots(m, 2) && wide->op == OP_CAST && wide->dtype == INGOT_F32 &&
+        wide->src[0]->dtype == INGOT_BF16)
+        return true;
     for (const Tc *u = NULL; wide->op == OP_CAST && (u = tc_next(m, u));)
         if (dtype_is_float(u->a) && wide->dtype == u->acc && wide->src[0]->dtype == u->a)
             return true;

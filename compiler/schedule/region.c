@@ -37,6 +37,7 @@ typedef struct {
     int reduces;     /* how many of them belong to reduces, one inside of the other */
     bool product;    /* it is a term of a sum of products, */
     bool matrix;     /* and of one that a matrix unit takes */
+    bool bf16;       /* or DOT, by pairs of bf16 */
     Coord at[INGOT_MAX_RANK];
 } RegionItem;
 
@@ -161,6 +162,7 @@ static void push(RegionWalk *w, const RegionItem *from, Node *n, const Coord *at
     x->reduces = from->reduces;
     x->product = from->product;
     x->matrix = from->matrix;
+    x->bf16 = from->bf16;
     memcpy(x->at, at, (size_t)n->rank * sizeof *at);
 }
 
@@ -219,7 +221,8 @@ static void count_ops(RegionWalk *w, const RegionItem *x, double ops)
     if (x->reduces > 1)
         w->out->ops[UNIT_SCALAR] += ops;
     else if (x->product)
-        *(x->matrix ? &w->matrix : &w->products) += ops;
+        *(x->matrix ? &w->matrix : &w->products) +=
+            x->bf16 ? ops / w->s->target->machine.dot_bf16 : ops;
     else
         w->out->ops[UNIT_VECTOR] += ops;
 }
@@ -262,6 +265,29 @@ static bool has_axes(Node *sum, const Tc *u)
     return terms && columns && rows > 1;
 }
 
+/* What a term multiplies; NULL: it is stored as it is. */
+static Node *narrow_operand(Node *term, int i)
+{
+    Node *x = term->src[i];
+    while (moves_elements(x))
+        x = x->src[0];
+    return x->op == OP_CAST ? x->src[0] : NULL;
+}
+
+/* Does DOT take it by pairs of bf16, faster than terms of f32? */
+static bool is_for_dot_bf16(const Sched *s, Node *sum)
+{
+    Node *x = sum->src[0];
+    if (s->target->gpu || !machine_dots(&s->target->machine, 2) || x->op != OP_MUL)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const Node *narrow = narrow_operand(x, i);
+        if (!narrow || narrow->dtype != INGOT_BF16)
+            return false;
+    }
+    return true;
+}
+
 /* Does a matrix unit of the core multiply such operands, along axes that are long enough? */
 static bool is_for_matrix_unit(const Sched *s, Node *sum)
 {
@@ -269,16 +295,12 @@ static bool is_for_matrix_unit(const Sched *s, Node *sum)
     if (s->target->gpu || !has_units(&s->target->machine) ||
         !tc_terms(sum->src[0], term, TC_MOST_TERMS))
         return false;
-    for (int i = 0; i < 2; i++) {
-        for (side[i] = term[0]->src[i]; moves_elements(side[i]); side[i] = side[i]->src[0])
-            ;
-        if (side[i]->op != OP_CAST)
+    for (int i = 0; i < 2; i++)
+        if (!(side[i] = narrow_operand(term[0], i)))
             return false;
-    }
     for (const Tc *u = NULL; (u = tc_next(&s->target->machine, u));)
-        if (tc_reads((ingot_dtype)side[0]->src[0]->dtype, u->a) &&
-            tc_reads((ingot_dtype)side[1]->src[0]->dtype, u->b) && sum->dtype == u->acc &&
-            has_axes(sum, u))
+        if (tc_reads((ingot_dtype)side[0]->dtype, u->a) &&
+            tc_reads((ingot_dtype)side[1]->dtype, u->b) && sum->dtype == u->acc && has_axes(sum, u))
             return true;
     return false;
 }
@@ -299,6 +321,7 @@ static void visit_reduce(RegionWalk *w, RegionItem *x)
     }
     x->product = is_product(t);
     x->matrix = x->product && is_for_matrix_unit(w->s, t);
+    x->bf16 = x->product && !x->matrix && is_for_dot_bf16(w->s, t);
     w->out->units += x->matrix;
     w->nother += !x->product;
     count_ops(w, x, (x->product ? 1 : op_info[OP_REDUCE].cost) * iterations(w, x->around));

@@ -91,6 +91,8 @@ Operand code_constant(Build *, Node *, int lanes);
 Operand code_spread(Build *, Operand, int n);
 /* The instructions that compute a node, unless a name of it can be seen. */
 Operand code_value(Build *, Node *);
+/* Sums of neighbours of x, as DOT of node n adds them; added: to what is in out. */
+void code_dots(Build *, Node *n, Operand out, Operand x, bool added);
 /* The offset of an access in elements; in lanes (or by fours) that of the first, from where memory
  * goes on. */
 Operand code_address(Build *, Node *offset, bool lanes, bool fours);

@@ -364,7 +364,16 @@ static void update(Build *q, const Stmt *s)
         code_add(q, DO_COUNT, acc)->count = q->count[n->id];
         return;
     }
-    Operand x = code_spread(q, code_value(q, update_value(s)), acc.n);
+    Node *dot = update_value(s);
+    const bool named = code_knows(q, dot) && q->l->named[dot->id];
+    if (is_dot(q->l, dot) && !named && code_width(q, dot) == acc.n) {
+        Operand terms = code_value(q, dot->src[0]);
+        code_dots(q, dot, acc, terms, true);
+        if (!s->term || s->last)
+            code_add(q, DO_COUNT, acc)->count = q->count[n->id];
+        return;
+    }
+    Operand x = code_spread(q, code_value(q, dot), acc.n);
     if (n->op == OP_SCAN) {
         Do *d = code_add_from(q, DO_TERM, acc, code_counter(q, n->src[1]));
         d->node = n;

@@ -26,10 +26,11 @@ typedef enum {
     /* an accumulator gets its identity (in[0]), its count 0; in[1]: how many terms it is to get */
     DO_START,
     DO_UPDATE,
-    DO_COUNT,   /* an accumulator has one more term */
-    DO_TERM,    /* of a SCAN: the next one in order? */
-    DO_WHOLE,   /* an accumulator has all of its terms? */
-    DO_FOURS,   /* sums of four neighbours */
+    DO_COUNT, /* an accumulator has one more term */
+    DO_TERM,  /* of a SCAN: the next one in order? */
+    DO_WHOLE, /* an accumulator has all of its terms? */
+    /* out += sums of `count` neighbours; with `part`: out = these */
+    DO_FOURS,
     DO_ACROSS,  /* lanes are joined, by halves */
     DO_SKIP,    /* to `to` if in[0] is zero */
     DO_SKIP_IF, /* if it is not */

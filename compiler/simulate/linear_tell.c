@@ -16,7 +16,7 @@ const char *linear_range_name(const Tile *t, Node *range)
             return t->fill[i].name;
     return range == t->tail.range        ? t->tail.name
            : range == t->lane            ? "the lanes"
-           : range == t->four            ? "the four terms"
+           : range == t->four            ? "the terms of a dot"
            : is_fragment_range(t, range) ? "a fragment"
                                          : NO_AXIS;
 }

@@ -80,7 +80,7 @@ int code_width(const Build *q, const Node *n)
         return code_fragment_extent(q, n, TC_ROWS) * code_fragment_extent(q, n, TC_COLUMNS) *
                code_fragment_extent(q, n, TC_TERMS);
     return (code_in_lanes(q, n) ? q->l->tile->lanes : 1) *
-           (code_knows(q, n) && q->l->four[n->id] ? 4 : 1);
+           (code_knows(q, n) && q->l->four[n->id] ? tile_dot(q->l->tile) : 1);
 }
 
 static bool can_be_seen(const Build *q, const Node *n)
@@ -371,7 +371,7 @@ static Operand load(Build *q, Node *n)
     d->count = count;
     d->n = d->part = code_width(q, n);
     if (lanes && t->part)
-        d->part = t->part * (fours ? 4 : 1);
+        d->part = t->part * (fours ? tile_dot(t) : 1);
     if (skip >= 0)
         q->c->code[skip].to = q->c->n;
     return out;
@@ -425,15 +425,24 @@ static Operand ramp(Build *q, Node *n)
     return out;
 }
 
+void code_dots(Build *q, Node *n, Operand out, Operand x, bool added)
+{
+    const int terms = tile_dot(q->l->tile);
+    if (x.n != terms * out.n || x.type != out.type || reduce_monoid(n) != INGOT_REDUCE_ADD ||
+        x.type != (terms == 4 ? INGOT_I32 : INGOT_F32))
+        code_fault(q, "there is no form for this sum of %d terms", terms);
+    Do *d = code_add_from(q, DO_FOURS, out, x);
+    d->count = terms;
+    d->part = !added;
+}
+
 static Operand reduce(Build *q, Node *n)
 {
     Operand x = code_value(q, n->src[0]);
     switch (reduce_form(q->l, n)) {
     case REDUCE_DOT: {
         Operand out = code_room(q, x.type, code_width(q, n));
-        if (x.n != 4 * out.n || x.type != INGOT_I32 || reduce_monoid(n) != INGOT_REDUCE_ADD)
-            code_fault(q, "there is no form for this sum of four terms");
-        code_add_from(q, DO_FOURS, out, x);
+        code_dots(q, n, out, x, false);
         return out;
     }
     case REDUCE_QUAD:

@@ -128,6 +128,31 @@ static void byte_convolution(Context *c)
     out(c, ingot_conv(c, x, w, NULL, one, one, one, one, 1));
 }
 
+/* Of bf16, as DOT takes them: two terms at once; of two sums, too. */
+static void half_product(Context *c)
+{
+    int64_t m = size(20), n = size(33);
+    ingot_tensor *sum = NULL;
+    for (int i = random_below(3) ? 1 : 2; i > 0; i--) {
+        int64_t k = 2 * size(20);
+        ingot_tensor *x = ingot_cast(c, IN(i > 1 ? "a" : "x", INGOT_BF16, m, k), INGOT_F32);
+        ingot_tensor *w = random_below(3) ? ingot_transpose(c, WEIGHT(INGOT_BF16, n, k), 0, 1)
+                                          : WEIGHT(INGOT_BF16, k, n);
+        ingot_tensor *y = ingot_matmul(c, x, ingot_cast(c, w, INGOT_F32));
+        sum = sum ? ingot_add(c, sum, y) : y;
+    }
+    out(c, random_below(2) ? sum : ingot_cast(c, ingot_relu(c, sum), INGOT_BF16));
+}
+
+static void half_convolution(Context *c)
+{
+    int64_t ci = 2 * (1 + random_below(8)), co = size(20), n = 5 + size(9);
+    const int64_t one[] = {1, 1};
+    ingot_tensor *x = ingot_cast(c, IN("x", INGOT_BF16, 1, ci, n, n), INGOT_F32);
+    ingot_tensor *w = ingot_cast(c, WEIGHT(INGOT_BF16, co, ci, 3, 3), INGOT_F32);
+    out(c, ingot_conv(c, x, w, NULL, one, one, one, one, 1));
+}
+
 static void three_products(Context *c)
 {
     int64_t m = size(17), k = size(24), n = size(20);
@@ -396,6 +421,6 @@ void (*const random_models[])(Context *) = {
     cumulated,   copies,         joined,         blocks,           pooling,
     elementwise, functions,      gathers,        scatters,         bounded,
     resized,     three_products, byte_product,   byte_convolution, masked_attention,
-    masked_rows};
+    masked_rows, half_product,   half_product,   half_convolution};
 
 const size_t random_nmodel = sizeof random_models / sizeof *random_models;

@@ -117,7 +117,7 @@ static void random_opt(Nest *n)
     if (o.kind == OPT_VECTOR)
         o.amount = INT64_C(4) << random_below(3);
     if (o.kind == OPT_DOT)
-        o.amount = 4;
+        o.amount = random_below(2) ? 4 : 2;
     if (o.kind == OPT_THREAD && random_below(2)) /* inside of other loops */
         o.axis =
             arena_printf(n->arena, "%s..%s", random_below(2) ? o.axis : random_axis(n), o.axis);

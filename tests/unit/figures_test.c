@@ -37,7 +37,7 @@ static ingot_tensor *weight(Context *c, ingot_dtype d, int rank, const int64_t *
 static ingot_tensor *product(Context *c, ingot_dtype d, int64_t m, int64_t n, int64_t k)
 {
     ingot_tensor *x = input(c, "x", d, 2, (int64_t[]){m, k});
-    const bool floats = d == INGOT_F16 || d == INGOT_F32;
+    const bool floats = dtype_is_float(d);
     const ingot_dtype sum = floats ? INGOT_F32 : INGOT_I32;
     return ingot_matmul(c, ingot_cast(c, x, sum),
                         ingot_cast(c, weight(c, d, 2, (int64_t[]){k, n}), sum));
@@ -85,6 +85,7 @@ typedef enum {
     SINGLES,
     SINGLES_SMALL,
     BYTES,
+    BRAINS,
     VECTOR,
     WINDOW,
     WINDOW_STRIDED,
@@ -109,6 +110,7 @@ static ingot_tensor *build(Context *c, FigureModel m)
     case SINGLES: return product(c, INGOT_F32, 197, 3072, 768);
     case SINGLES_SMALL: return product(c, INGOT_F32, 1000, 200, 24);
     case BYTES: return product(c, INGOT_I8, 256, 512, 512);
+    case BRAINS: return product(c, INGOT_BF16, 256, 512, 512);
     case VECTOR: return product(c, INGOT_F32, 1, 4096, 1024);
     case WINDOW: return convolution(c, 128, 128, 28, 3, 1, 1);
     case WINDOW_STRIDED: return convolution(c, 64, 96, 57, 5, 2, 1);
@@ -291,6 +293,7 @@ static const FigureRow rows[] = {
     {"shared", HALVES, "cuda:sm_90a", 4},
     {"subgroup", ATTENTION, "opencl:dot8+subgroups32", 4},
     {"dot", BYTES, "c:x86-64-v4", 4},
+    {"dot_bf16", BRAINS, "c:x86-64-v4", 4},
     {"any_sign", BYTES, "c:x86-64-v4", 4},
     {"pairs", BYTES, "c:x86-64-v4", 4},
     {"joins_subgroups", ATTENTION_HALVES, "cuda:sm_90a", 4},

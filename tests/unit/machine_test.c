@@ -55,7 +55,8 @@ static void everywhere(void **state)
         assert_true(here.machine.lanes == named.machine.lanes &&
                     here.machine.registers == named.machine.registers);
         assert_true(here.machine.dot == named.machine.dot &&
-                    here.machine.pairs == named.machine.pairs);
+                    here.machine.pairs == named.machine.pairs &&
+                    (here.machine.dot_bf16 > 1) == (named.machine.dot_bf16 > 1));
         assert_true(here.machine.units == named.machine.units &&
                     here.machine.any_sign == named.machine.any_sign);
         assert_true(here.machine.cache == named.machine.cache);
@@ -265,6 +266,7 @@ static void by_file(void **state)
                                         "c:cortex-m4",
                                         "c:native",
                                         "c:x86-64-v4+vnni+halves+first48k+cache32m",
+                                        "c:x86-64-v4+vnni+bf16+halves+cache32m",
                                         "cuda",
                                         "cuda:sm_90a",
                                         "cuda:h100",

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "runtime_min/igrt_dot_bf16.h"
 #include "runtime_min/igrt_dot_vec.h"
 #include "runtime_min/igrt_vec.h"
 #include "runtime_min/igrt_vec64.h"
@@ -552,6 +553,38 @@ static void dots(void **state)
         assert_int_equal(((const uint8_t *)y)[i], x[i % 4] + 128);
 }
 
+/* Two products of bf16: the second first, each sum rounded once. */
+static void dots_of_bf16(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 3000; n++) {
+        uint16_t x[32], w[32];
+        float s[16], y[16];
+        for (int i = 0; i < 32; i++) { /* 2^-20 to 2^20 */
+            x[i] = (uint16_t)(next() & 0x807f) | (uint16_t)((107 + next() % 40) << 7);
+            w[i] = (uint16_t)(next() & 0x807f) | (uint16_t)((107 + next() % 40) << 7);
+        }
+        for (int i = 0; i < 16; i++) {
+            s[i] = (float)(int32_t)next() * 0x1p-20f;
+            y[i] = s[i] + igrt_bf16_to_f32(x[2 * i + 1]) * igrt_bf16_to_f32(w[2 * i + 1]);
+            y[i] = y[i] + igrt_bf16_to_f32(x[2 * i]) * igrt_bf16_to_f32(w[2 * i]);
+            assert_true(igrt_dot_bf16_bf16(igrt_load_bf16x2(x + 2 * i), igrt_load_bf16x2(w + 2 * i),
+                                           s[i]) == y[i]);
+        }
+        const igrt_f32x16 a = igrt_dot_bf16_bf16_f32x16(
+            igrt_load_bf16x2_i32x16(x), igrt_load_bf16x2_i32x16(w), igrt_load_f32x16(s));
+        const igrt_f32x8 b = igrt_dot_bf16_bf16_f32x8(
+            igrt_load_bf16x2_i32x8(x), igrt_load_part_bf16x2_i32x8(w, 5), igrt_load_f32x8(s));
+        const igrt_f32x4 c =
+            igrt_dot_bf16_bf16_f32x4(igrt_splat_bf16x2_i32x4(igrt_load_bf16x2(x)),
+                                     igrt_load_bf16x2_i32x4(w), igrt_load_f32x4(s));
+        for (int i = 0; i < 16; i++)
+            assert_true(a[i] == y[i] && (i >= 8 || b[i] == (i < 5 ? y[i] : s[i])));
+        assert_true(c[0] == y[0] &&
+                    c[3] == igrt_dot_bf16_bf16(igrt_load_bf16x2(x), igrt_load_bf16x2(w + 6), s[3]));
+    }
+}
+
 /* ---- accuracy ------------------------------------------------------------------------------ */
 
 /* The error in units of the last place of the nearest f32. */
@@ -737,16 +770,16 @@ static void wide_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),          cmocka_unit_test(lanes8),
-        cmocka_unit_test(lanes16),         cmocka_unit_test(parts),
-        cmocka_unit_test(pairs),           cmocka_unit_test(conversions),
-        cmocka_unit_test(accuracy4),       cmocka_unit_test(accuracy8),
-        cmocka_unit_test(accuracy16),      cmocka_unit_test(integers),
-        cmocka_unit_test(quantize),        cmocka_unit_test(digit),
-        cmocka_unit_test(top_byte),        cmocka_unit_test(dots),
-        cmocka_unit_test(wide4),           cmocka_unit_test(wide8),
-        cmocka_unit_test(wide_parts),      cmocka_unit_test(apart),
-        cmocka_unit_test(rows_to_columns),
+        cmocka_unit_test(lanes4),       cmocka_unit_test(lanes8),
+        cmocka_unit_test(lanes16),      cmocka_unit_test(parts),
+        cmocka_unit_test(pairs),        cmocka_unit_test(conversions),
+        cmocka_unit_test(accuracy4),    cmocka_unit_test(accuracy8),
+        cmocka_unit_test(accuracy16),   cmocka_unit_test(integers),
+        cmocka_unit_test(quantize),     cmocka_unit_test(digit),
+        cmocka_unit_test(top_byte),     cmocka_unit_test(dots),
+        cmocka_unit_test(dots_of_bf16), cmocka_unit_test(wide4),
+        cmocka_unit_test(wide8),        cmocka_unit_test(wide_parts),
+        cmocka_unit_test(apart),        cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

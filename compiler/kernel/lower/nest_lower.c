@@ -180,7 +180,7 @@ static void split_reduced(Lower *q, Piece *p, const Split *s)
     }
     if (s->kind == OPT_DOT) {
         if (!p->t.four)
-            p->t.four = range_new(q->c, p->next++, idx(q->c, 4));
+            p->t.four = range_new(q->c, p->next++, idx(q->c, s->amount));
         p->at[s->inner] = p->t.four;
     }
     if (s->kind == OPT_SPLIT)

@@ -212,15 +212,16 @@ const char *opt_copies(Nest *n, const Opt *o, int axis)
 
 /* ---- DOT ------------------------------------------------------------------------------------- */
 
-static bool sums_bytes(const Nest *n, int axis)
+/* By how many terms the sums over the axis can be taken, or 0. */
+static int terms_along(const Nest *n, int axis)
 {
     Arena *a = arena_new();
     View v = kernel_view(n->k);
     bool *free = NEWN(a, bool, n->k->narg); /* how they lie, nest_check() judges */
     memset(free, true, (size_t)n->k->narg * sizeof *free);
-    bool possible = dot_possible(n->k, &v, n->k->axes[axis].range, free);
+    const int terms = dot_possible(n->k, &v, n->k->axes[axis].range, free);
     arena_free(a);
-    return possible;
+    return terms;
 }
 
 const char *opt_dot(Nest *n, const Opt *o, int axis)
@@ -229,16 +230,26 @@ const char *opt_dot(Nest *n, const Opt *o, int axis)
     if (!x->reduced || axis >= n->k->naxis)
         return opt_refuse(n, "DOT %s: it takes a reduced axis that no other opt has changed",
                           o->axis);
-    if (o->amount != 4 || x->extent % 4)
-        return opt_refuse(n, "DOT %s %lld: four terms are taken at once, and the axis has %lld",
-                          o->axis, (long long)o->amount, (long long)x->extent);
+    const int terms = n->shared ? terms_along(n, axis) : (int)o->amount;
+    if (o->amount != 4 && o->amount != 2)
+        return opt_refuse(n, "DOT %s %lld: four products of bytes, or two of bf16, are one",
+                          o->axis, (long long)o->amount);
+    if (x->extent % o->amount)
+        return opt_refuse(n, "DOT %s %lld: %s terms are taken at once, and the axis has %lld",
+                          o->axis, (long long)o->amount, o->amount == 4 ? "four" : "two",
+                          (long long)x->extent);
     for (int i = 0; i < n->naxis; i++)
         if (n->axis[i].form == AXIS_LANES && n->axis[i].reduced)
             return opt_refuse(n, "DOT %s: lanes run along a reduced axis already", o->axis);
-    if (n->shared && !sums_bytes(n, axis))
-        return opt_refuse(
-            n, "DOT %s: what is summed along this axis are not products of two i8 or u8", o->axis);
+    if (terms != o->amount)
+        return opt_refuse(n, "DOT %s: what is summed along this axis are not products of two %s",
+                          o->axis, o->amount == 4 ? "i8 or u8" : "bf16");
+    if (n->dots && n->dots != o->amount)
+        return opt_refuse(n, "DOT %s: another sum is taken by %s", o->axis,
+                          n->dots == 4 ? "fours" : "pairs");
+    if (opt_on_gpu(n) && o->amount == 2)
+        return opt_refuse(n, "DOT %s: a GPU takes bytes by fours, and bf16 one by one", o->axis);
     opt_divide(n, o, axis, AXIS_FOUR, REST_NONE);
-    n->dots = true;
+    n->dots = (int)o->amount;
     return NULL;
 }

@@ -17,7 +17,7 @@ typedef struct {
     const char *name;
     double ms, gflops, gbytes, share, roof; /* the last two in per cent */
     double flops, bytes;
-    bool dots;         /* four products of bytes are one operation of a lane */
+    double dots;       /* so many products are one operation of a lane: bytes, bf16; 0: one is */
     const char *level; /* what the roof is: operations, or the bandwidth of a level of memory */
 } BenchLine;
 
@@ -36,7 +36,8 @@ static bool read_steps(Session *s, BenchLine *line, int n)
             line[i].flops = t->kind == STEP_KERNEL ? (double)t->kernel->flops : 0;
             line[i].bytes = (double)step_bytes(t);
             for (int k = 0; t->kind == STEP_KERNEL && k < t->kernel->nopt; k++)
-                line[i].dots |= t->kernel->opts[k].kind == OPT_DOT;
+                if (t->kernel->opts[k].kind == OPT_DOT)
+                    line[i].dots = (double)t->kernel->opts[k].amount;
         }
     plan_free(p);
     model_close(&m);
@@ -101,9 +102,9 @@ static void rate(BenchLine *line, int n, const Roof *r, int threads)
         if (!r)
             continue;
         double bytes = level_of(r, l->bytes, threads, &l->level);
-        double compute = l->flops / (r->flops * threads * (l->dots ? 4 : 1)),
+        double compute = l->flops / (r->flops * threads * (l->dots > 0 ? l->dots : 1)),
                traffic = l->bytes / bytes;
-        l->level = compute <= traffic ? l->level : l->dots ? "dots" : "operations";
+        l->level = compute <= traffic ? l->level : l->dots > 0 ? "dots" : "operations";
         l->roof = 100e3 * (compute > traffic ? compute : traffic) / ms;
     }
     qsort(line, (size_t)n, sizeof *line, slowest_first);
