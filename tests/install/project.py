@@ -22,6 +22,7 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = {
     "dtypes.def",
     "ingot.h",
+    "gguf.h",
     "ingot_model.h",
     "ingot_onnx.h",
     "ingot_ops.h",
