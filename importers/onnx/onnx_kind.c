@@ -22,8 +22,7 @@ typedef struct {
 static const char keras_h5[] =
     "an HDF5 file (.h5), as Keras saved models: "
     "model.export(\"model.onnx\", format=\"onnx\") or tf2onnx writes ONNX";
-static const char gguf[] = "a GGUF or GGML file, which holds weights without a network: export the "
-                           "network they were made of to ONNX";
+static const char ggml[] = "a GGML file, older than GGUF: convert the model it was made of to GGUF";
 static const char packed[] = "a packed file: unpack it first";
 
 static const Magic magics[] = {
@@ -31,10 +30,9 @@ static const Magic magics[] = {
     {4, 4, "ORTM",
      "a model in ONNX Runtime's own format (.ort): give the .onnx file it was made of"},
     {0, 6, "\x89HDF\r\n", keras_h5},
-    {0, 4, "GGUF", gguf},
-    {0, 4, "ggml", gguf},
-    {0, 4, "lmgg", gguf},
-    {0, 4, "tjgg", gguf},
+    {0, 4, "ggml", ggml},
+    {0, 4, "lmgg", ggml},
+    {0, 4, "tjgg", ggml},
     {0, 6, "\x93NUMPY",
      "a NumPy array (.npy), which is data: the model comes first, data by --input or --data"},
     {0, 3, "\x1f\x8b\x08", packed},

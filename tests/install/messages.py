@@ -58,7 +58,7 @@ KINDS = (
     ("m.safetensors", struct.pack("<Q", 2) + b"{}", "safetensors"),
     ("m.tflite", b"\x1c\0\0\0TFL3" + bytes(9), "TensorFlow Lite.*tf2onnx"),
     ("m.ort", b"\x1c\0\0\0ORTM" + bytes(9), "ONNX Runtime's own"),
-    ("m.gguf", b"GGUF" + bytes(9), "GGUF"),
+    ("m.ggml", b"lmgg" + bytes(9), "GGML.*GGUF"),
     ("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(9), "HDF5.*Keras"),
     ("m.npy", b"\x93NUMPY\1\0" + bytes(9), "NumPy"),
     ("m.pkl", b"\x80\2}q\0.", "pickle"),

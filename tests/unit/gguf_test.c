@@ -22,24 +22,24 @@ enum { MUTATIONS = 5000 };
 typedef struct {
     uint8_t bytes[4096];
     size_t len;
-} Written;
+} GgufText;
 
 static char err[300];
 
-static void put(Written *w, uint64_t v, size_t bytes)
+static void put(GgufText *w, uint64_t v, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         w->bytes[w->len++] = (uint8_t)(v >> 8 * i);
 }
 
-static void put_text(Written *w, const char *text)
+static void put_text(GgufText *w, const char *text)
 {
     put(w, strlen(text), 8);
     memcpy(w->bytes + w->len, text, strlen(text));
     w->len += strlen(text);
 }
 
-static void put_header(Written *w, uint32_t version, uint64_t tensors, uint64_t keys)
+static void put_header(GgufText *w, uint32_t version, uint64_t tensors, uint64_t keys)
 {
     memcpy(w->bytes, "GGUF", 4);
     w->len = 4;
@@ -48,14 +48,14 @@ static void put_header(Written *w, uint32_t version, uint64_t tensors, uint64_t 
     put(w, keys, 8);
 }
 
-static void put_number(Written *w, const char *key, uint32_t type, uint64_t v, size_t bytes)
+static void put_number(GgufText *w, const char *key, uint32_t type, uint64_t v, size_t bytes)
 {
     put_text(w, key);
     put(w, type, 4);
     put(w, v, bytes);
 }
 
-static void put_tensor(Written *w, const char *name, int rank, const uint64_t *dims, uint32_t type,
+static void put_tensor(GgufText *w, const char *name, int rank, const uint64_t *dims, uint32_t type,
                        uint64_t offset)
 {
     put_text(w, name);
@@ -67,7 +67,7 @@ static void put_tensor(Written *w, const char *name, int rank, const uint64_t *d
 }
 
 /* Padding, then so many bytes 0, 1, 2 ... */
-static void put_data(Written *w, size_t bytes)
+static void put_data(GgufText *w, size_t bytes)
 {
     while (w->len % 32)
         put(w, 0, 1);
@@ -76,7 +76,7 @@ static void put_data(Written *w, size_t bytes)
 }
 
 /* Every type of value, an array of numbers and one of texts, two tensors. */
-static void put_all(Written *w)
+static void put_all(GgufText *w)
 {
     put_header(w, 3, 2, 14);
     put_number(w, "u8", 0, 200, 1);
@@ -115,7 +115,7 @@ static ingot_gguf *open_bytes(const uint8_t *bytes, size_t len)
     return ingot_gguf_open_memory("m", bytes, len, err, sizeof err);
 }
 
-static void refuse(const Written *w, const char *what)
+static void refuse(const GgufText *w, const char *what)
 {
     uint8_t *exact = malloc(w->len);
     memcpy(exact, w->bytes, w->len);
@@ -134,7 +134,7 @@ static void values_are_read(void **state)
     } numbers[] = {{"u8", 200},  {"i8", -3},   {"u16", 60000}, {"i16", -4},
                    {"u32", 4e9}, {"i32", -5},  {"f32", 1.5},   {"yes", 1},
                    {"i64", -6},  {"f64", 2.5}, {"numbers", 7}};
-    Written w = {0};
+    GgufText w = {0};
     double x;
     int64_t n;
     put_all(&w);
@@ -171,7 +171,7 @@ static void tensors_are_found(void **state)
 {
     (void)state;
     unsigned block, bytes;
-    Written w = {0};
+    GgufText w = {0};
     put_all(&w);
     w.bytes[4] = 2; /* version 2 is the same */
     ingot_gguf *g = open_bytes(w.bytes, w.len);
@@ -194,7 +194,7 @@ static void tensors_are_found(void **state)
 }
 
 /* A file of one tensor. */
-static void one_tensor(Written *w, int rank, const uint64_t *dims, uint32_t type, uint64_t offset)
+static void one_tensor(GgufText *w, int rank, const uint64_t *dims, uint32_t type, uint64_t offset)
 {
     put_header(w, 3, 1, 0);
     put_tensor(w, "t", rank, dims, type, offset);
@@ -224,12 +224,12 @@ static void bad_tensors_are_refused(void **state)
         {"product beyond 2^63", 2, {UINT64_MAX / 32 * 32, 2}, 2, 0},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        Written w = {0};
+        GgufText w = {0};
         one_tensor(&w, bad[i].rank, bad[i].dims, bad[i].type, bad[i].offset);
         refuse(&w, bad[i].why);
         assert_non_null(strstr(err, "m: tensor 't': "));
     }
-    Written w = {0};
+    GgufText w = {0};
     put_header(&w, 3, 2, 0);
     put_tensor(&w, "a", 1, (uint64_t[]){16}, 0, 0);
     put_tensor(&w, "b", 1, (uint64_t[]){4}, 0, 32);
@@ -245,7 +245,7 @@ static void bad_tensors_are_refused(void **state)
 static void bad_headers_are_refused(void **state)
 {
     (void)state;
-    Written w = {0};
+    GgufText w = {0};
     assert_null(ingot_gguf_open_memory("m", NULL, 0, NULL, 0));
     put_header(&w, 1, 0, 0);
     refuse(&w, "GGUF of version 1, not 2 or 3");
@@ -295,7 +295,7 @@ static void bad_headers_are_refused(void **state)
 static void every_cut_is_refused(void **state)
 {
     (void)state;
-    Written w = {0};
+    GgufText w = {0};
     put_all(&w);
     for (size_t n = 0; n <= w.len; n++) {
         uint8_t *exact = malloc(n + 1);
@@ -333,7 +333,7 @@ static void check_promises(const ingot_gguf *g, const uint8_t *bytes, size_t len
 static void mutations_are_refused_or_sound(void **state)
 {
     (void)state;
-    Written w = {0};
+    GgufText w = {0};
     uint32_t seed = 1;
     int accepted = 0;
     put_all(&w);
@@ -360,7 +360,7 @@ static void mutations_are_refused_or_sound(void **state)
 
 static void write_part(const char *path, int no, int tensors)
 {
-    Written w = {0};
+    GgufText w = {0};
     put_header(&w, 3, 1, no ? 2 : 3);
     put_number(&w, "split.no", 2, (uint64_t)no, 2);
     put_number(&w, "split.count", 2, 2, 2);

@@ -1,0 +1,198 @@
+/*
+ * gguf_decoder.c - the graph of a language model: from ids of tokens to the logits of the next one.
+ *
+ *     past tokens are in the states (keys and values of each layer), n new ones come
+ *     ids [n] -> x [n, width] -> layers -> the last row -> logits [vocabulary]
+ *
+ * Facts and tensors that a family lacks are nodes that are not made.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "gguf_model.h"
+
+typedef struct {
+    GgufModel *m;
+    ingot_context *c;
+    ingot_dim *n, *past;
+    ingot_tensor *angle[2][2]; /* of this run's positions [n, turned / 2]; in windows: [1] */
+} Decoder;
+
+static ingot_tensor *optional(Decoder *d, const ingot_gguf_tensor *t)
+{
+    return t ? gguf_weight(d->m, t) : NULL;
+}
+
+static ingot_tensor *product(Decoder *d, ingot_tensor *x, const ingot_gguf_tensor *w,
+                             const ingot_gguf_tensor *bias)
+{
+    return ingot_linear(d->c, x, gguf_weight(d->m, w), optional(d, bias));
+}
+
+static ingot_tensor *norm(Decoder *d, ingot_tensor *x, const ingot_gguf_tensor *w)
+{
+    if (!w || ingot_is_poison(x))
+        return x;
+    return ingot_rms_norm(d->c, x, ingot_rank(x) - 1, gguf_weight(d->m, w), d->m->facts.eps);
+}
+
+static ingot_tensor *times(Decoder *d, ingot_tensor *x, double k)
+{
+    return k == 1 ? x : ingot_mul_c(d->c, x, k);
+}
+
+/* cap tanh(x / cap) */
+static ingot_tensor *capped(Decoder *d, ingot_tensor *x, double cap)
+{
+    return cap > 0 ? ingot_mul_c(d->c, ingot_tanh(d->c, ingot_mul_c(d->c, x, 1 / cap)), cap) : x;
+}
+
+/* Columns of a matrix. */
+static ingot_tensor *columns(Decoder *d, ingot_tensor *x, int64_t at, int64_t count)
+{
+    return ingot_slice(d->c, x, 1, ingot_dim_const(d->c, at), ingot_dim_const(d->c, count), 1);
+}
+
+/* ---- attention ---------------------------------------------------------------------------------
+ */
+
+static bool has_window(const Facts *f, int64_t layer)
+{
+    int64_t yes = 0;
+    if (!f->window)
+        return false;
+    if (f->pattern_list)
+        return ingot_gguf_integer(f->pattern_list, (size_t)layer, &yes) && yes;
+    return f->pattern < 2 || layer % f->pattern < f->pattern - 1;
+}
+
+static bool has_rope(const Facts *f, int64_t layer)
+{
+    return !f->arch->rope_but_last || (layer + 1) % f->arch->rope_but_last;
+}
+
+/* [n, heads size] -> [1, heads, n, size] */
+static ingot_tensor *in_heads(Decoder *d, ingot_tensor *x, int64_t heads)
+{
+    static const int perm[] = {0, 2, 1, 3};
+    ingot_dim *dims[] = {ingot_dim_const(d->c, 1), d->n, ingot_dim_const(d->c, heads),
+                         ingot_dim_const(d->c, d->m->facts.head)};
+    return ingot_permute(d->c, ingot_reshape(d->c, x, 4, dims), perm);
+}
+
+/* Queries, keys and values of the new tokens, each [1, heads, n, size]. */
+static void new_rows(Decoder *d, const LayerTensors *l, ingot_tensor *x, ingot_tensor *out[3])
+{
+    const Facts *f = &d->m->facts;
+    const int64_t heads[3] = {f->heads, f->kv_heads, f->kv_heads};
+    ingot_tensor *all = NULL;
+    int64_t at = 0;
+    if (l->of[ATTN_QKV])
+        all = product(d, x, l->of[ATTN_QKV], l->of[ATTN_QKV_BIAS]);
+    for (int i = 0; i < 3; i++) {
+        out[i] = all ? columns(d, all, at, heads[i] * f->head)
+                     : product(d, x, l->of[ATTN_Q + i], l->of[ATTN_Q_BIAS + i]);
+        at += heads[i] * f->head;
+        out[i] = in_heads(d, out[i], heads[i]);
+    }
+    out[0] = norm(d, out[0], l->of[ATTN_Q_NORM]);
+    out[1] = norm(d, out[1], l->of[ATTN_K_NORM]);
+}
+
+/* The state of that name with rows behind it, which are there in the next run. */
+static ingot_tensor *cached(Decoder *d, const char *what, int64_t layer, ingot_tensor *rows)
+{
+    char name[32];
+    ingot_dim *dims[] = {ingot_dim_const(d->c, 1), ingot_dim_const(d->c, d->m->facts.kv_heads),
+                         d->past, ingot_dim_const(d->c, d->m->facts.head)};
+    snprintf(name, sizeof name, "%s_%lld", what, (long long)layer);
+    ingot_tensor *state = ingot_growing_state(d->c, name, INGOT_F16, 4, dims);
+    ingot_tensor *part[2] = {state, ingot_cast(d->c, rows, INGOT_F16)};
+    ingot_tensor *next = ingot_concat(d->c, 2, part, 2);
+    ingot_state_next(d->c, state, next);
+    return next;
+}
+
+static ingot_tensor *attention(Decoder *d, const LayerTensors *l, int64_t layer, ingot_tensor *x)
+{
+    static const int perm[] = {0, 2, 1, 3};
+    const Facts *f = &d->m->facts;
+    const bool window = has_window(f, layer);
+    ingot_tensor *row[3], *const *angle = d->angle[window];
+    new_rows(d, l, x, row);
+    for (int i = 0; i < 2 && has_rope(f, layer); i++)
+        row[i] = ingot_rotary(d->c, row[i], angle[0], angle[1], f->arch->pairs == NEIGHBOURS);
+    ingot_tensor *k = cached(d, "keys", layer, row[1]), *v = cached(d, "values", layer, row[2]);
+    ingot_tensor *s =
+        capped(d, ingot_attention_scores(d->c, row[0], k, f->score_scale), f->score_cap);
+    if (ingot_is_poison(s))
+        return s;
+    ingot_tensor *seen = ingot_band(d->c, d->n, ingot_dim_add(d->c, d->past, d->n),
+                                    ingot_from_dim(d->c, d->past), window ? f->window - 1 : -1, 0);
+    s = ingot_where(d->c, seen, s, ingot_like(d->c, s, -INFINITY));
+    ingot_tensor *y = ingot_attention_values(d->c, ingot_softmax_or_zero(d->c, s, 3), v);
+    if (ingot_is_poison(y))
+        return y;
+    ingot_dim *dims[] = {d->n, ingot_dim_const(d->c, f->heads * f->head)};
+    y = ingot_reshape(d->c, ingot_permute(d->c, y, perm), 2, dims);
+    return product(d, y, l->of[ATTN_OUT], l->of[ATTN_OUT_BIAS]);
+}
+
+/* ---- layers ------------------------------------------------------------------------------------
+ */
+
+static ingot_tensor *ffn(Decoder *d, const LayerTensors *l, ingot_tensor *x)
+{
+    const Facts *f = &d->m->facts;
+    ingot_tensor *up = product(d, x, l->of[FFN_UP], l->of[FFN_UP_BIAS]), *gate;
+    if (f->arch->has & GATE_BEFORE_UP) {
+        gate = columns(d, up, 0, f->ffn);
+        up = columns(d, up, f->ffn, f->ffn);
+    } else {
+        gate = product(d, x, l->of[FFN_GATE], l->of[FFN_GATE_BIAS]);
+    }
+    gate = f->arch->gate == GELU ? ingot_gelu(d->c, gate, true) : ingot_swish(d->c, gate, 1);
+    return product(d, ingot_mul(d->c, gate, up), l->of[FFN_DOWN], l->of[FFN_DOWN_BIAS]);
+}
+
+static ingot_tensor *one_layer(Decoder *d, int64_t layer, ingot_tensor *x)
+{
+    const LayerTensors *l = &d->m->layers[layer];
+    const double scale = d->m->facts.residual_scale;
+    ingot_tensor *y = attention(d, l, layer, norm(d, x, l->of[ATTN_NORM]));
+    x = ingot_add(d->c, x, times(d, norm(d, y, l->of[ATTN_POST_NORM]), scale));
+    y = ffn(d, l, norm(d, x, l->of[FFN_NORM]));
+    return ingot_add(d->c, x, times(d, norm(d, y, l->of[FFN_POST_NORM]), scale));
+}
+
+/* The angles of positions past .. past + n - 1. */
+static void read_angles(Decoder *d)
+{
+    const int64_t positions = ingot_dim_hi(ingot_dim_add(d->c, d->past, d->n));
+    for (int w = 0; w < 2; w++) {
+        gguf_rope_tables(d->m, positions, w, d->angle[w]);
+        for (int i = 0; i < 2; i++)
+            d->angle[w][i] = ingot_slice(d->c, d->angle[w][i], 0, d->past, d->n, 1);
+        if (!d->m->facts.window || d->m->facts.rope.window_base == d->m->facts.rope.base)
+            break;
+    }
+    if (!d->angle[1][0])
+        for (int i = 0; i < 2; i++)
+            d->angle[1][i] = d->angle[0][i];
+}
+
+ingot_tensor *gguf_decoder(GgufModel *m, ingot_tensor *ids, ingot_dim *past)
+{
+    Decoder d = {.m = m, .c = m->c, .n = ingot_shape(ids, 0), .past = past};
+    const ingot_gguf_tensor *head = m->of[m->of[OUTPUT] ? OUTPUT : EMBEDDING];
+    read_angles(&d);
+    ingot_tensor *x = ingot_take(m->c, gguf_weight(m, m->of[EMBEDDING]), ids, 0);
+    x = times(&d, x, m->facts.embedding_scale);
+    for (int64_t l = 0; l < m->facts.layers; l++)
+        x = one_layer(&d, l, x);
+    ingot_dim *one = ingot_dim_const(m->c, 1);
+    x = ingot_slice(m->c, x, 0, ingot_dim_sub(m->c, d.n, one), one, 1);
+    x = product(&d, norm(&d, x, m->of[OUTPUT_NORM]), head, NULL);
+    x = capped(&d, times(&d, x, 1 / m->facts.logit_scale), m->facts.logit_cap);
+    return ingot_reshape_c(m->c, x, 1, &m->facts.vocabulary);
+}

@@ -1,0 +1,151 @@
+/*
+ * gguf_importer.c - GGUF as an importer: the record, and what --dim may say.
+ *
+ * A file has weights and facts, and no network: that is built (gguf_decoder.c), with
+ *
+ *     ids     i32 [n]            tokens that come, n of them in one run
+ *     past    how many tokens the states hold: keys and values of each layer
+ *     logits  f32 [vocabulary]   of the token that comes after them
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gguf_model.h"
+
+enum { CHUNK = 128, CONTEXT = 4096 }; /* without --dim; a context is no longer than the model's */
+
+static bool is_gguf(const MapFile *map)
+{
+    return map->len >= 4 && !memcmp(map->data, "GGUF", 4);
+}
+
+static void close_model(void *model)
+{
+    GgufModel *m = model;
+    ingot_gguf_close(m->file);
+    free(m->layers);
+    free(m);
+}
+
+static void *open_model(ingot_context *c, const char *path)
+{
+    char why[512];
+    GgufModel *m = calloc(1, sizeof *m);
+    ingot_set_file(c, NULL);
+    ingot_set_origin(c, NULL, NULL);
+    ingot_gguf *file = m ? ingot_gguf_open(path, why, sizeof why) : NULL;
+    if (!file) {
+        ingot_error(c, INGOT_INVALID, "%s", m ? why : "out of memory");
+        free(m);
+        return NULL;
+    }
+    m->c = c;
+    m->file = file;
+    ingot_set_file(c, path);
+    if (gguf_read_facts(m))
+        gguf_read_tensors(m);
+    if (m->faults) {
+        close_model(m);
+        return NULL;
+    }
+    m->in = (ingot_model_io){.name = "ids",
+                             .value = "ids",
+                             .dtype = INGOT_I32,
+                             .rank = 1,
+                             .dims = {-1},
+                             .dim_names = {"n"}};
+    m->out = (ingot_model_io){.name = "logits",
+                              .value = "logits",
+                              .dtype = INGOT_F32,
+                              .rank = 1,
+                              .dims = {m->facts.vocabulary}};
+    return m;
+}
+
+static int one(const void *m)
+{
+    (void)m;
+    return 1;
+}
+
+static const ingot_model_io *input(const void *m, int i)
+{
+    (void)i;
+    return &((const GgufModel *)m)->in;
+}
+
+static const ingot_model_io *output(const void *m, int i)
+{
+    (void)i;
+    return &((const GgufModel *)m)->out;
+}
+
+static const char *file(const void *m, int i)
+{
+    return ingot_gguf_file(((const GgufModel *)m)->file, (size_t)i);
+}
+
+/* Sizes that options say; false after an error. */
+static bool read_dims(GgufModel *m, const ingot_model_options *o, ingot_dim **n, ingot_dim **past)
+{
+    int64_t lo = 1, hi = CHUNK, most = m->facts.context < CONTEXT ? m->facts.context : CONTEXT;
+    bool good = true, told = false;
+    for (int i = 0; o && i < o->n_dims; i++) {
+        const ingot_model_dim *d = &o->dims[i];
+        if (!strcmp(d->name, "n") && !d->same_as && d->lo >= 1) {
+            lo = d->lo;
+            hi = d->hi;
+        } else if (!strcmp(d->name, "past") && !d->same_as && d->lo == 0 && d->hi >= 1) {
+            most = d->hi;
+            told = true;
+        } else {
+            ingot_error(
+                m->c, INGOT_USAGE,
+                "--dim %s: a language model has --dim n=1..%d (tokens of one run) and --dim "
+                "past=0..%d (tokens before them)",
+                d->name, CHUNK, CONTEXT);
+            good = false;
+        }
+    }
+    if (o && o->n_binds) {
+        ingot_error(m->c, INGOT_USAGE,
+                    "--bind %s: ids of tokens that are known when compiling are "
+                    "not supported",
+                    o->binds[0].name);
+        good = false;
+    }
+    if (!told) /* the last run fills the context */
+        most = most > hi ? most - hi : 1;
+    *n = lo == hi ? ingot_dim_const(m->c, lo) : ingot_dim_var(m->c, "n", lo, hi);
+    *past = ingot_dim_var(m->c, "past", 0, most);
+    return good;
+}
+
+static bool build(void *model, const ingot_model_options *options)
+{
+    GgufModel *m = model;
+    ingot_dim *n, *past;
+    if (!read_dims(m, options, &n, &past))
+        return false;
+    ingot_tensor *ids = ingot_input(m->c, "ids", INGOT_I32, 1, &n);
+    ingot_output(m->c, "logits", gguf_decoder(m, ids, past));
+    ingot_set_origin(m->c, NULL, NULL);
+    return !ingot_error_count(m->c);
+}
+
+static const char *const endings[] = {".gguf", NULL};
+
+const Importer importer_gguf = {
+    .name = "GGUF",
+    .endings = endings,
+    .is = is_gguf,
+    .open = open_model,
+    .close = close_model,
+    .input_count = one,
+    .input = input,
+    .output_count = one,
+    .output = output,
+    .build = build,
+    .file = file,
+};

@@ -1,0 +1,141 @@
+/*
+ * gguf_model.h - a language model in a GGUF file: what its parts know of each other.
+ *
+ *     gguf.h            the file: keys, tensors
+ *     gguf_facts.c      keys -> Facts
+ *     gguf_tensors.c    which tensors there are, and whether their shapes fit
+ *     gguf_weights.c    a tensor of any type -> an expression over its bytes
+ *     gguf_rope.c       angles of positions
+ *     gguf_decoder.c    the graph
+ *     gguf_importer.c   the record
+ */
+#ifndef GGUF_MODEL_H
+#define GGUF_MODEL_H
+
+#include "gguf.h"
+#include "importer.h"
+
+/* Which elements of a head rope turns together: i with i + 1 (i even), or i with i + half. */
+typedef enum { NEIGHBOURS, HALVES } RopePairs;
+typedef enum { SILU, GELU } GateKind;
+
+enum {
+    HEAD_NORMS = 1,     /* queries and keys of each head are normalised */
+    POST_NORMS = 2,     /* attention and ffn are, before they are added */
+    ROOT_OF_WIDTH = 4,  /* the embedding is multiplied by it */
+    GATE_BEFORE_UP = 8, /* ffn_up holds both, one behind the other */
+    SCALES = 16         /* keys say what scores, residuals and logits are multiplied by */
+};
+
+typedef struct {
+    const char *name;
+    RopePairs pairs;
+    GateKind gate;
+    unsigned has;
+    int pattern;          /* of so many layers the last sees all; 1: none does */
+    int64_t window;       /* without a key */
+    double window_base;   /* 0: as elsewhere */
+    int rope_but_last;    /* of so many layers the last has no rope; 0: all have */
+    int64_t width_scaled; /* number of layers; 0: none */
+} GgufArch;
+
+typedef enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_YARN, ROPE_LONG } RopeScaling;
+
+typedef struct {
+    int64_t turned; /* elements of a head */
+    double base, window_base;
+    RopeScaling scaling;
+    double factor;   /* of the context, by which angles are divided */
+    double original; /* context before that */
+    double strength; /* of cos and sin */
+    double beta_fast, beta_slow;
+    double extrapolated; /* how much of YaRN's mix is done */
+} RopeFacts;
+
+/* What keys say. */
+typedef struct {
+    const GgufArch *arch;
+    int64_t layers, width, ffn, heads, kv_heads, head, context, vocabulary;
+    double eps;
+    RopeFacts rope;
+    double score_scale, score_cap, logit_cap;            /* caps: 0 is none */
+    double embedding_scale, residual_scale, logit_scale; /* 1: none; logits are divided */
+    int64_t window;                                      /* keys that a query sees; 0: all */
+    int pattern;
+    const ingot_gguf_value *pattern_list; /* of bools, a layer each; NULL: none */
+} Facts;
+
+/* Tensors of a layer (gguf_tensors.c has their names). */
+typedef enum {
+    ATTN_NORM,
+    ATTN_Q,
+    ATTN_K,
+    ATTN_V,
+    ATTN_QKV,
+    ATTN_Q_BIAS,
+    ATTN_K_BIAS,
+    ATTN_V_BIAS,
+    ATTN_QKV_BIAS,
+    ATTN_Q_NORM,
+    ATTN_K_NORM,
+    ATTN_OUT,
+    ATTN_OUT_BIAS,
+    ATTN_POST_NORM,
+    FFN_NORM,
+    FFN_GATE,
+    FFN_GATE_BIAS,
+    FFN_UP,
+    FFN_UP_BIAS,
+    FFN_DOWN,
+    FFN_DOWN_BIAS,
+    FFN_POST_NORM,
+    LAYER_TENSORS
+} LayerTensor;
+
+/* Those of no layer. */
+typedef enum {
+    EMBEDDING,
+    OUTPUT_NORM,
+    OUTPUT,
+    ROPE_FREQS,
+    ROPE_LONG_FACTORS,
+    ROPE_SHORT_FACTORS,
+    MODEL_TENSORS
+} ModelTensor;
+
+typedef struct {
+    const ingot_gguf_tensor *of[LAYER_TENSORS]; /* NULL: there is none */
+} LayerTensors;
+
+typedef struct {
+    ingot_context *c;
+    ingot_gguf *file;
+    const char *path;
+    Facts facts;
+    const ingot_gguf_tensor *of[MODEL_TENSORS];
+    LayerTensors *layers;
+    ingot_model_io in, out;
+    int faults;   /* that were told */
+    bool unsized; /* sizes are among them */
+} GgufModel;
+
+/* Tells a fault of the key or tensor of that name; NULL: of the file. */
+void gguf_fault(GgufModel *m, ingot_status, const char *name, const char *format, ...)
+    IMPORT_PRINTF(4, 5);
+
+/* Faults are told and counted; false: nothing can be asked of tensors. */
+bool gguf_read_facts(GgufModel *m);
+void gguf_read_tensors(GgufModel *m);
+
+/* Whether there is an expression for the type. */
+bool gguf_type_known(int type);
+/* f32 [rows, columns], [columns] if it has one dim. */
+ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t);
+
+/* cos and sin, f32 [positions, turned / 2] each. */
+void gguf_rope_tables(GgufModel *m, int64_t positions, bool in_window, ingot_tensor *angle[2]);
+
+/* ids i32 [n]; past: how many are in the states. Logits f32 [vocabulary] of the last one. */
+ingot_tensor *gguf_decoder(GgufModel *m, ingot_tensor *ids, ingot_dim *past);
+
+#endif

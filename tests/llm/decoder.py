@@ -1,0 +1,431 @@
+#!/usr/bin/env python3
+"""Language models in GGUF files compute what numpy computes, in f64 and from each family's definition.
+
+    decoder.py --logits build/tests/gguf_logits --ingot build/ingot     9 s
+
+    families  a tiny file of each, whose weights are of all types in turns; the interpreter's logits after 12 tokens
+    bundle    one of them compiled: prompts in chunks of 1, 5 and 12, then one token at a time; a full cache is a status
+    refused   what is not known is refused by name, all of it at once
+
+Exit status 77, skipped: there is no numpy.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+except ModuleNotFoundError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+import gguf_file as gguf
+
+WIDTH, HEAD, HEADS, KV_HEADS, FFN, WORDS, LAYERS, WINDOW = 256, 64, 4, 2, 256, 96, 3, 5
+PROMPT = [3, 17, 90, 4, 4, 55, 21, 8, 70, 33, 12, 61]
+# of the range of the logits: f32 beside f64, and where f64's keys round to another f16
+NEAR = 1e-3
+
+COMMON = {
+    "block_count": LAYERS,
+    "context_length": 64,
+    "embedding_length": WIDTH,
+    "feed_forward_length": FFN,
+    "attention.head_count": HEADS,
+    "attention.head_count_kv": KV_HEADS,
+    "attention.layer_norm_rms_epsilon": 1e-5,
+    "rope.freq_base": 1000.0,
+}
+# what a family has: its own keys, and what its layers compute
+FAMILIES = {
+    "llama": dict(
+        keys={"rope.dimension_count": 32},
+        turns="neighbours",
+        rope_freqs=True,
+        biases=("attn_output",),
+    ),
+    "qwen2": dict(biases=("attn_q", "attn_k", "attn_v"), head=True),
+    "qwen3": dict(
+        keys={
+            "attention.key_length": HEAD,
+            "rope.scaling.type": "yarn",
+            "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 16,
+        },
+        head_norms=True,
+    ),
+    "gemma": dict(gelu=True, root=True),
+    "gemma2": dict(
+        keys={
+            "attention.sliding_window": WINDOW,
+            "attn_logit_softcapping": 5.0,
+            "final_logit_softcapping": 3.0,
+        },
+        gelu=True,
+        root=True,
+        post_norms=True,
+        pattern=2,
+    ),
+    "gemma3": dict(
+        keys={
+            "attention.sliding_window": WINDOW,
+            "attention.sliding_window_pattern": 3,
+            "rope.scaling.type": "linear",
+            "rope.scaling.factor": 8.0,
+            "rope.freq_base": 100000.0,
+        },
+        gelu=True,
+        root=True,
+        post_norms=True,
+        head_norms=True,
+        pattern=3,
+    ),
+    "phi3": dict(
+        keys={
+            "attention.sliding_window": WINDOW,
+            "rope.scaling.original_context_length": 32,
+            "rope.scaling.attn_factor": 1.25,
+        },
+        joined=True,
+        pattern=1,
+        factors=True,
+        head=True,
+    ),
+    "smollm3": dict(turns="neighbours", without_rope=4),
+    "granite": dict(
+        keys={
+            "attention.scale": 0.2,
+            "embedding_scale": 3.0,
+            "residual_scale": 0.5,
+            "logit_scale": 2.0,
+        },
+        turns="neighbours",
+    ),
+}
+
+
+class Model:
+    """A file of random weights, and what they are in f64."""
+
+    def __init__(self, family, seed):
+        self.family, self.facts = family, FAMILIES[family]
+        self.keys = {**COMMON, **self.facts.get("keys", {})}
+        self.layers = 4 if family == "smollm3" else LAYERS
+        self.keys["block_count"] = self.layers
+        self.rng, self.tensors, self.w, self.turn = np.random.default_rng(seed), {}, {}, seed
+        self.matrix("token_embd.weight", WORDS, WIDTH, 1.0)
+        if self.facts.get("head"):
+            self.matrix("output.weight", WORDS, WIDTH, 0.1)
+        self.vector("output_norm.weight", WIDTH)
+        if self.facts.get("rope_freqs"):
+            self.vector("rope_freqs.weight", self.keys["rope.dimension_count"] // 2)
+        if self.facts.get("factors"):
+            self.vector("rope_factors_long.weight", HEAD // 2)
+            self.vector("rope_factors_short.weight", HEAD // 2)
+        for i in range(self.layers):
+            self.layer(f"blk.{i}.")
+
+    def matrix(self, name, rows, columns, size=0.12):
+        kind = list(gguf.TYPES)[self.turn % len(gguf.TYPES)]
+        self.turn += 1
+        body = gguf.random_weights(self.rng, kind, rows, columns, size)
+        self.tensors[name] = kind, (rows, columns), body
+        self.w[name] = gguf.dequantised(kind, body, rows, columns)
+        if name.endswith(".weight") and name[:-7].split(".")[-1] in self.facts.get("biases", ()):
+            self.vector(name.replace("weight", "bias"), rows, 0)
+
+    def vector(self, name, n, mean=1.0):
+        x = (self.rng.standard_normal(n) * 0.1 + mean).astype(np.float32)
+        self.tensors[name] = "F32", (n,), x.tobytes()
+        self.w[name] = x.astype(float)
+
+    def layer(self, p):
+        q, kv = HEADS * HEAD, KV_HEADS * HEAD
+        self.vector(p + "attn_norm.weight", WIDTH)
+        if self.facts.get("joined"):
+            self.matrix(p + "attn_qkv.weight", q + 2 * kv, WIDTH)
+        else:
+            for name, rows in (("q", q), ("k", kv), ("v", kv)):
+                self.matrix(p + f"attn_{name}.weight", rows, WIDTH)
+        if self.facts.get("head_norms"):
+            self.vector(p + "attn_q_norm.weight", HEAD)
+            self.vector(p + "attn_k_norm.weight", HEAD)
+        self.matrix(p + "attn_output.weight", WIDTH, q)
+        self.vector(p + "ffn_norm.weight", WIDTH)
+        if self.facts.get("joined"):
+            self.matrix(p + "ffn_up.weight", 2 * FFN, WIDTH)
+        else:
+            self.matrix(p + "ffn_gate.weight", FFN, WIDTH)
+            self.matrix(p + "ffn_up.weight", FFN, WIDTH)
+        self.matrix(p + "ffn_down.weight", WIDTH, FFN)
+        if self.facts.get("post_norms"):
+            self.vector(p + "post_attention_norm.weight", WIDTH)
+            self.vector(p + "post_ffw_norm.weight", WIDTH)
+
+    def write(self, path, **more):
+        keys = {
+            "general.architecture": self.family,
+            **{f"{self.family}.{k}": v for k, v in self.keys.items()},
+            **more,
+        }
+        gguf.write(path, keys, self.tensors)
+        return path
+
+    # ---- what it computes ----
+
+    def norm(self, x, name):
+        if name not in self.w:
+            return x
+        return (
+            x
+            / np.sqrt(
+                (x * x).mean(-1, keepdims=True) + self.keys["attention.layer_norm_rms_epsilon"]
+            )
+            * self.w[name]
+        )
+
+    def product(self, x, name):
+        return x @ self.w[name + ".weight"].T + self.w.get(name + ".bias", 0)
+
+    def in_window(self, layer):
+        pattern = self.facts.get("pattern")
+        return bool(pattern) and (pattern == 1 or layer % pattern < pattern - 1)
+
+    def angles(self, n, local):
+        k, turned = self.keys, self.keys.get("rope.dimension_count", HEAD)
+        i, base = np.arange(turned // 2), k["rope.freq_base"]
+        factor, kind, strength = k.get("rope.scaling.factor", 1.0), k.get("rope.scaling.type"), 1.0
+        if local and self.family == "gemma3":
+            base, factor, kind = 10000.0, 1.0, None
+        a = base ** (-2.0 * i / turned)
+        for name in (
+            "rope_freqs.weight",
+            "rope_factors_long.weight",
+        ):  # the context is longer than the original one
+            a = a / self.w.get(name, 1)
+        if kind == "yarn":
+
+            def dim(turns):
+                return (
+                    turned
+                    * np.log(k["rope.scaling.original_context_length"] / (turns * 2 * np.pi))
+                    / (2 * np.log(base))
+                )
+
+            low, high = max(0, np.floor(dim(32.0))), min(turned - 1, np.ceil(dim(1.0)))
+            kept = 1 - np.clip((i - low) / max(0.001, high - low), 0, 1)
+            a, strength = a / factor * (1 - kept) + a * kept, 1 + 0.1 * np.log(factor)
+        else:
+            a = a / factor
+        return np.arange(n)[:, None] * a, strength * k.get("rope.scaling.attn_factor", 1.0)
+
+    def turned(self, x, layer):
+        """x [n, heads, HEAD]"""
+        if self.facts.get("without_rope") and (layer + 1) % self.facts["without_rope"] == 0:
+            return x
+        a, strength = self.angles(len(x), self.in_window(layer))
+        half = a.shape[1]
+        cos, sin = strength * np.cos(a)[:, None], strength * np.sin(a)[:, None]
+        first, second = slice(0, half), slice(half, 2 * half)
+        if self.facts.get("turns") == "neighbours":
+            first, second = slice(0, 2 * half, 2), slice(1, 2 * half, 2)
+        y = x.copy()
+        y[..., first] = x[..., first] * cos - x[..., second] * sin
+        y[..., second] = x[..., second] * cos + x[..., first] * sin
+        return y
+
+    def attention(self, x, p, layer):
+        n = len(x)
+        if self.facts.get("joined"):
+            q, k, v = np.split(
+                self.product(x, p + "attn_qkv"), [HEADS * HEAD, (HEADS + KV_HEADS) * HEAD], 1
+            )
+        else:
+            q, k, v = (self.product(x, p + f"attn_{name}") for name in "qkv")
+        q, k, v = (t.reshape(n, -1, HEAD) for t in (q, k, v))
+        q, k = self.norm(q, p + "attn_q_norm.weight"), self.norm(k, p + "attn_k_norm.weight")
+        q, k = self.turned(q, layer), self.turned(k, layer)
+        k, v = (t.astype(np.float16).astype(float).repeat(HEADS // KV_HEADS, 1) for t in (k, v))
+        s = np.einsum("ihd,jhd->hij", q, k) * self.keys.get("attention.scale", HEAD**-0.5)
+        cap = self.keys.get("attn_logit_softcapping")
+        s = cap * np.tanh(s / cap) if cap else s
+        at = np.arange(n)[:, None] - np.arange(n)
+        s = np.where((at >= 0) & ((at < WINDOW) | (not self.in_window(layer))), s, -np.inf)
+        e = np.exp(s - s.max(-1, keepdims=True))
+        y = np.einsum("hij,jhd->ihd", e / e.sum(-1, keepdims=True), v)
+        return self.product(y.reshape(n, -1), p + "attn_output")
+
+    def ffn(self, x, p):
+        up = self.product(x, p + "ffn_up")
+        gate, up = (
+            (up[:, :FFN], up[:, FFN:])
+            if self.facts.get("joined")
+            else (self.product(x, p + "ffn_gate"), up)
+        )
+        if self.facts.get("gelu"):
+            gate = gate / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)))
+        else:
+            gate = gate / (1 + np.exp(-gate))
+        return self.product(gate * up, p + "ffn_down")
+
+    def logits(self, ids):
+        """[n, WORDS]: after each token."""
+        scale = self.keys.get("residual_scale", 1)
+        x = self.w["token_embd.weight"][ids]
+        x = x * (np.sqrt(WIDTH) if self.facts.get("root") else self.keys.get("embedding_scale", 1))
+        for i in range(self.layers):
+            p = f"blk.{i}."
+            y = self.attention(self.norm(x, p + "attn_norm.weight"), p, i)
+            x = x + scale * self.norm(y, p + "post_attention_norm.weight")
+            y = self.ffn(self.norm(x, p + "ffn_norm.weight"), p)
+            x = x + scale * self.norm(y, p + "post_ffw_norm.weight")
+        head = self.w.get("output.weight", self.w["token_embd.weight"])
+        x = self.norm(x, "output_norm.weight") @ head.T / self.keys.get("logit_scale", 1)
+        cap = self.keys.get("final_logit_softcapping")
+        return cap * np.tanh(x / cap) if cap else x
+
+
+def numbers(command):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(
+            f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}"
+        )
+    return np.array(done.stdout.split(), float)
+
+
+def compare(what, got, want):
+    error = abs(got - want).max() / (want.max() - want.min())
+    print(f"{what}: error {error:.1e} of the range")
+    if not error < NEAR:
+        sys.exit(f"{what}: {error:.2e} of the range is too far (at most {NEAR:.0e})")
+
+
+def families(program, folder):
+    for seed, family in enumerate(FAMILIES):
+        m = Model(family, seed)
+        path = m.write(folder / f"{family}.gguf")
+        compare(family, numbers([program, path, *PROMPT]), m.logits(PROMPT)[-1])
+
+
+DRIVER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include "model.h"
+static _Alignas(64) unsigned char arena[MODEL_ARENA_BYTES(1)];
+static float logits[WORDS];
+/* chunk, then ids: the logits after each chunk */
+int main(int argc, char **argv)
+{
+    const int chunk = atoi(argv[1]), n = argc - 2;
+    int32_t ids[64];
+    model_ctx ctx;
+    model_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    for (int i = 0; i < n; i++)
+        ids[i] = atoi(argv[i + 2]);
+    if (model_init(&ctx, &config))
+        return 1;
+    for (int i = 0; i < n; i += chunk) {
+        const int more = n - i < chunk ? n - i : chunk;
+        model_inputs in = {.ids = ids + i, .ids_dims = {more}};
+        model_outputs out = {.logits = logits};
+        if (model_run(&ctx, &in, &out) || model_length_past(&ctx) != i + more)
+            return 2;
+        for (int k = 0; k < WORDS; k++)
+            printf("%.9g\n", logits[k]);
+    }
+    for (int i = n; i < PAST + 1; i++) {
+        model_inputs in = {.ids = ids, .ids_dims = {1}};
+        model_outputs out = {.logits = logits};
+        if (model_run(&ctx, &in, &out))
+            return 3;
+    }
+    model_inputs in = {.ids = ids, .ids_dims = {1}};
+    model_outputs out = {.logits = logits};
+    return model_run(&ctx, &in, &out) == IGRT_ERR_DIM ? 0 : 4; /* the context is full */
+}
+"""
+
+
+def bundle(ingot, folder):
+    m, past = Model("gemma3", 5), 19
+    path, out = m.write(folder / "bundle.gguf"), folder / "bundle"
+    subprocess.run(
+        [
+            str(ingot),
+            "compile",
+            str(path),
+            "-o",
+            str(out),
+            "--dim",
+            "n=1..12",
+            "--dim",
+            f"past=0..{past}",
+            "--weights",
+            "array",
+            "-q",
+        ],
+        check=True,
+    )
+    (out / "try.c").write_text(DRIVER.replace("WORDS", str(WORDS)).replace("PAST", str(past)))
+    compiler = os.environ.get("CC", "cc").split()
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
+    sources = [str(f) for f in sorted(out.glob("*.c"))]
+    subprocess.run(
+        [*compiler, *flags, "-I", str(out), *sources, "-lm", "-o", str(out / "try")], check=True
+    )
+    want = m.logits(PROMPT)
+    for chunk in (1, 5, len(PROMPT)):
+        got = numbers([out / "try", chunk, *PROMPT]).reshape(-1, WORDS)
+        ends = [min(i + chunk, len(PROMPT)) - 1 for i in range(0, len(PROMPT), chunk)]
+        compare(f"bundle, chunks of {chunk}", got, want[ends])
+
+
+def refused(ingot, folder):
+    m = Model("llama", 0)
+    m.tensors["blk.1.attn_rot_embd.weight"] = m.tensors["output_norm.weight"]
+    del m.tensors["blk.2.ffn_up.weight"]
+    kind, _, body = m.tensors["blk.0.attn_norm.weight"]
+    m.tensors["blk.0.attn_norm.weight"] = kind, (WIDTH // 2,), body[: len(body) // 2]
+    path = m.write(folder / "bad.gguf", **{"llama.expert_count": 8, "llama.use_something": 0})
+    done = subprocess.run([str(ingot), "check", str(path)], capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    for what in (
+        "blk.1.attn_rot_embd.weight': a model of architecture 'llama' has no place",
+        "blk.2.ffn_up.weight': the file lacks this tensor",
+        "blk.0.attn_norm.weight': it is [128,1,1,1], and by the keys it has to be [256,1]",
+        "llama.expert_count': this key is not known",
+    ):
+        if what not in said:
+            sys.exit(f"'{what}' is not said:\n{said}")
+    if done.returncode not in (3, 4) or "use_something" in said:
+        sys.exit(f"status {done.returncode}\n{said}")
+    path = m.write(folder / "other.gguf", **{"general.architecture": "mamba"})
+    done = subprocess.run([str(ingot), "check", str(path)], capture_output=True, text=True)
+    if (
+        done.returncode != 4
+        or "'mamba' are not supported; those that are: llama, qwen2" not in done.stderr
+    ):
+        sys.exit(f"status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def main():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--logits", type=pathlib.Path, required=True)
+    p.add_argument("--ingot", type=pathlib.Path, required=True)
+    a = p.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        families(a.logits.resolve(), folder)
+        refused(a.ingot.resolve(), folder)
+        bundle(a.ingot.resolve(), folder)
+
+
+if __name__ == "__main__":
+    main()
