@@ -3,6 +3,7 @@
  *     custom calls, rewrite                what is computed
  *     variants, devices, schedule          which values are stored, by which kernels, where
  *     copied inputs, layouts, optimise     how they lie, and how loops run
+ *     states, early                        what is updated in place; the order of steps
  *     share, memplan                       equal kernels are one; where every buffer lies
  *     nest_lower .. pair_stores            their statements (lowered.c lists these passes)
  *
@@ -69,6 +70,14 @@ static void verify_kernels(const Plan *p, const char *after)
 static void verify_devices(Plan *p)
 {
     const char *why = p->ndevice > 1 ? devices_fault(p->arena, p) : NULL;
+    if (why)
+        BUG("%s", why);
+}
+
+/* So is one that reads a state behind its update in place. */
+static void verify_states(Plan *p)
+{
+    const char *why = states_fault(p->arena, p);
     if (why)
         BUG("%s", why);
 }
@@ -260,8 +269,10 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         if (o->save_sched)
             sched_print_kernels(&record, p);
         passed(k, "optimise");
-        if (ready)
+        if (ready) {
+            states_in_place(p);
             run_early(p);
+        }
     }
     if (ready) {
         kernel_share(p);
@@ -272,6 +283,7 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         passed(k, "memplan");
         verify_kernels(p, "memplan");
         verify_devices(p);
+        verify_states(p);
     }
     ready = ready && can_be_said(p, t);
     for (int pass = 0; ready && pass < LOWER_PASSES; pass++) {

@@ -14,12 +14,19 @@
  * steps. */
 #include "plan.h"
 
+/* Whose bytes a buffer has. */
+static const Buffer *memory_of(const Buffer *b)
+{
+    const Buffer *root = buffer_root(b);
+    return root->takes ? root->takes : root;
+}
+
 static bool conflicts(const Step *s, const Step *t)
 {
     for (int i = 0; i < s->nbuf; i++)
         for (int j = 0; j < t->nbuf; j++)
             if ((s->kernel->args[i].written || t->kernel->args[j].written) &&
-                buffer_root(s->bufs[i]) == buffer_root(t->bufs[j]))
+                memory_of(s->bufs[i]) == memory_of(t->bufs[j]))
                 return true;
     return false;
 }
@@ -32,7 +39,7 @@ static double held(const Block *b, const Lives *lives, int i)
     for (int j = 0; j < s->nbuf; j++) {
         const Buffer *x = buffer_root(s->bufs[j]);
         const Life life = lives->of[x->id];
-        bool counted = x->kind != BUF_ARENA || x->kept;
+        bool counted = x->kind != BUF_ARENA || x->kept || x->takes;
         for (int k = 0; k < j; k++)
             counted |= buffer_root(s->bufs[k]) == x;
         if (counted)

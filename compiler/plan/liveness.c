@@ -31,7 +31,7 @@ Lives lives_of(Arena *a, const Plan *p, const Block *b)
         name_buffers(b->step[s], &l, s);
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *x = p->buffers[i];
-        if (x->kind != BUF_ARENA || x->base || l.of[i].first < 0)
+        if (x->kind != BUF_ARENA || x->base || x->takes || l.of[i].first < 0)
             continue;
         l.bytes[l.of[i].first] += (double)x->bytes;
         l.bytes[l.of[i].last + 1] -= (double)x->bytes;

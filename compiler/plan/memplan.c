@@ -199,8 +199,8 @@ static bool place_on(Memplan *m, int device, Group **order)
     int n = 0;
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];
-        if (b->kind == BUF_ARENA && !b->base && b->last >= 0 && m->group[i].leader == i &&
-            b->device == device)
+        if (b->kind == BUF_ARENA && !b->base && !b->takes && b->last >= 0 &&
+            m->group[i].leader == i && b->device == device)
             order[n++] = &m->group[i];
     }
     m->from = memories_from(p, device);
@@ -226,6 +226,11 @@ static bool place_all(Memplan *m)
         Buffer *b = p->buffers[i];
         if (b->kind != BUF_ARENA || b->base)
             continue;
+        if (b->takes) {
+            b->memory = b->takes->memory;
+            b->offset = b->takes->offset;
+            continue;
+        }
         const Group *g = &m->group[leader(m, i)];
         b->memory = g->memory;
         b->offset = (g->memory == p->state_memory ? p->state_bytes : 0) + g->offset;
@@ -383,7 +388,7 @@ bool memplan(Plan *p, int64_t align)
 
 static bool in_memory(const Buffer *b, int memory)
 {
-    return (b->kind == BUF_ARENA || b->kind == BUF_STATE) && !b->base &&
+    return (b->kind == BUF_ARENA || b->kind == BUF_STATE) && !b->base && !b->takes &&
            (memory < 0 || b->memory == memory);
 }
 

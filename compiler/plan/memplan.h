@@ -50,6 +50,11 @@ static inline int leader(const Memplan *m, int i)
 
 /* takeover.c: results join the chains of operands whose bytes they take. */
 void take_over(Memplan *);
+/* Whether each element of argument `in` is read before the kernel writes what lies in the same
+ * place of argument `out`, in whatever order it goes. */
+bool reads_what_it_writes(Arena *, const Kernel *, int in, int out);
+/* The kernel as it is when both arguments are the same memory. */
+void merge_args(Arena *, Kernel *, int in, int out);
 /* best_fit.c: memory and offset of each group of the device at work, and the heights of its
  * memories; false: more than there may be. */
 bool share_out(Memplan *, Group **order, int n);

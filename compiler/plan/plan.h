@@ -35,7 +35,8 @@ struct Buffer {
     Buffer *base;      /* a view: a slice of another buffer, or NULL */
     bool kept;         /* other buffers point into it: live to the end of the run */
     Node *base_offset; /* in elements (INDEX; may use VARs) */
-    int first, last;   /* memplan.c: live from step number to step number (depth-first numbers) */
+    Buffer *takes; /* state_in_place.c: the state whose next value this is, on its bytes; or NULL */
+    int first, last; /* memplan.c: live from step number to step number (depth-first numbers) */
 };
 /* Of a view, and of views of views, the buffer that has the memory; else itself. */
 Buffer *buffer_root(const Buffer *);
@@ -288,6 +289,10 @@ Lives lives_of(Arena *, const Plan *, const Block *);
 double arena_growth(const Lives *, Life more, double bytes);
 /* early.c: steps that free more than they take come early, where the arena gets smaller by that. */
 void run_early(Plan *);
+/* state_in_place.c: next values of states lie on their bytes. */
+void states_in_place(Plan *);
+/* Why some step uses a state that is no more; NULL: none does. */
+const char *states_fault(Arena *, const Plan *);
 void buffer_layout_changed(Buffer *); /* its size in bytes again */
 
 /* ---- compiler/rewrite: algebra on the tensor graph, before anything is stored --------------- */

@@ -17,18 +17,34 @@ static Node *offset_of(const Kernel *k, int arg, Node *const *coords)
     return layout_offset(k->c, &a->layout, a->rank, a->dims, coords);
 }
 
-/* Every load of argument `in` reads exactly the bytes that the kernel's only store writes to
- * argument `out`. Then each element is read before it is overwritten, in whatever order. */
-static bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
+/* The only store to argument `out`, or NULL. */
+static Node *only_store(const Kernel *k, int out)
 {
-    if (k->serial || k->sink->nsrc != 1 || k->args[in].dtype != k->args[out].dtype)
-        return false;
-    Node *store = k->sink->src[0]->src[0]; /* buffer, gate, value, coordinates */
-    if (store->src[0]->arg.i != out)
+    Node *found = NULL;
+    for (uint32_t i = 0; i < k->sink->nsrc; i++) {
+        const Node *end = k->sink->src[i];
+        for (int j = 0; j < end_stores(end); j++) {
+            if (end->src[j]->src[0]->arg.i != out)
+                continue;
+            if (found)
+                return NULL;
+            found = end->src[j];
+        }
+    }
+    return found;
+}
+
+/* Every load of argument `in` reads exactly the bytes that the kernel's only store to argument
+ * `out` writes, for what that store writes.  Then each element is read before it is overwritten, in
+ * whatever order. */
+bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
+{
+    Node *store = only_store(k, out); /* buffer, gate, value, coordinates */
+    if (k->serial || !store || k->args[in].dtype != k->args[out].dtype)
         return false;
     Node *there = offset_of(k, out, store->src + 3);
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    Node **order = graph_toposort(a, 1, &store, &n);
     for (int i = 0; i < n && there; i++) {
         Node *load = order[i]; /* buffer, gate, coordinates */
         if (load->op != OP_LOAD || load->src[0]->arg.i != in)
@@ -37,6 +53,14 @@ static bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
         if (!here || !idx_provably_equal(k->c, here, there))
             return false;
     }
+    for (uint32_t i = 0; i < k->sink->nsrc && there; i++) /* nobody else reads it */
+        for (int j = 0; j < end_stores(k->sink->src[i]); j++) {
+            Node *other = k->sink->src[i]->src[j];
+            order = graph_toposort(a, other != store, &other, &n);
+            for (int l = 0; l < n; l++)
+                if (order[l]->op == OP_LOAD && order[l]->src[0]->arg.i == in)
+                    return false;
+        }
     return there;
 }
 
@@ -62,11 +86,11 @@ static int takeover(Memplan *m, const Step *s, int *out)
     if (*out < 0)
         return -1;
     Buffer *result = s->bufs[*out];
-    if (result->kind != BUF_ARENA || result->base || result->first != s->number)
+    if (result->kind != BUF_ARENA || result->base || result->takes || result->first != s->number)
         return -1;
     for (int i = 0; i < s->nbuf; i++) {
         Buffer *b = s->bufs[i];
-        if (i == *out || b->kind != BUF_ARENA || b->base || b->last != s->number ||
+        if (i == *out || b->kind != BUF_ARENA || b->base || b->takes || b->last != s->number ||
             b->first == s->number || b->bytes != result->bytes || !fresh_in_loops(m, b, s->number))
             continue;
         int uses = 0;
@@ -81,9 +105,9 @@ static int takeover(Memplan *m, const Step *s, int *out)
 /* The kernel as it is when argument `in` is the same memory as argument `out`: one parameter, read
  * and written. (Two that alias would break `restrict`.) What it reads there is what its store
  * names. */
-static void merge_args(Arena *a, Kernel *k, int in, int out)
+void merge_args(Arena *a, Kernel *k, int in, int out)
 {
-    Node *store = k->sink->src[0]->src[0];
+    Node *store = only_store(k, out);
     int n, nload = 0;
     Node **order = graph_toposort(a, 1, &k->sink, &n), **from = NEWN(a, Node *, n),
          **to = NEWN(a, Node *, n);

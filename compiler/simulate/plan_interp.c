@@ -139,7 +139,7 @@ static bool begin_life(PlanRun *r, const Step *s)
 {
     for (int i = 0; i < r->p->nbuffer; i++) {
         const Buffer *b = r->p->buffers[i];
-        if (b->kind != BUF_ARENA || b->base || b->first != s->number || !b->bytes)
+        if (b->kind != BUF_ARENA || b->base || b->takes || b->first != s->number || !b->bytes)
             continue;
         const Buffer *o = below(r, b);
         if (!o)

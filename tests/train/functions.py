@@ -7,6 +7,7 @@
               name; reset begins again; the same under sanitizers, and in C99 without vectors
     decoder   prefill and step over one cache
     sched     a section a function; read back, it gives the same bytes
+    states    next values on the bytes of their states, where nobody is to read these afterwards
     refused   an input of another function
 
 Exit status 77, skipped: there is no numpy.
@@ -104,6 +105,39 @@ int main(void)
 """
 
 
+STATES = r"""
+#include <stdio.h>
+#include "model.h"
+static _Alignas(64) unsigned char arena[MODEL_ARENA_BYTES(1)];
+static float x[8*4], y[8*8], z[8*8];
+int main(void)
+{
+    model_ctx ctx;
+    model_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    for (int i = 0; i < 8*4; i++)
+        x[i] = (float)(i * 5 % 32) / 32;
+    if (model_init(&ctx, &config))
+        return 1;
+    for (int n = 0; n < 3; n++) {
+        model_inputs in = {.x = x};
+        model_outputs out = {.y = y, .z = z};
+        if (model_run(&ctx, &in, &out))
+            return 2;
+        for (int i = 0; i < 8*8; i++)
+            printf("%.9g\n%.9g\n", y[i], z[i]);
+    }
+    for (int i = 0; i < MODEL_STATES; i++) {
+        igrt_state s;
+        if (model_state(&ctx, i, &s))
+            return 3;
+        for (int k = 0; k < 8*4; k++)
+            printf("%.9g\n", ((float *)s.data)[k]);
+    }
+    return 0;
+}
+"""
+
+
 def data(rows, columns):
     k = np.arange(rows * columns, dtype=np.uint64) * 2654435761 % 2**32
     return ((k >> 8 & 0xFFFF) / 65536 - 0.5).reshape(rows, columns)
@@ -135,6 +169,21 @@ def decoded():
         score = np.exp(x[begin:end] @ cache.T)
         out += list((score / score.sum(1, keepdims=True) @ cache).ravel())
     return out
+
+
+def stated():
+    """Outputs of three runs, then the states, and how many of these are copied in each run."""
+    x, out = (np.arange(32) * 5 % 32 / 32).reshape(8, 4), []
+    plain, late, left, right, turned, old, rows = (data(8, 4) for _ in range(7))
+    right = left * 2
+    for _ in range(3):
+        after = np.tanh(old) + x
+        out += list(np.stack([x @ late.T, x @ (old * after.mean()).T], -1).ravel())
+        plain, late, left, right = plain - x, late * 0.5 + x, right, left
+        turned, old, was = turned[::-1] + x, after, rows.copy()
+        for i in [3, 1, 3, 0]:
+            rows[i] -= 0.25 * was[i]
+    return out + [v for s in (plain, late, left, right, turned, old, rows) for v in s.ravel()], 2
 
 
 def program(folder, text, *flags):
@@ -211,6 +260,16 @@ def check_decoder(tool, at):
     near(program(at / "decoder", DECODE, "-fsanitize=address,undefined"), decoded(), "decoder")
 
 
+def check_states(tool, at):
+    wanted, copies = stated()
+    for target in ["c", "c:c99"]:
+        folder = at / f"states_{len(target)}"
+        assert make(tool, "states", folder, target) == (0, "")
+        near(program(folder, STATES, "-fsanitize=address,undefined"), wanted, target)
+        n = (folder / "model.c").read_text().count(', "copy")')
+        assert n == copies, f"{n} states are copied"
+
+
 def check_sched(tool, at):
     files = [at / "one.sched", at / "two.sched"]
     assert make(tool, "learner", at / "a", "c", "--save", str(files[0])) == (0, "")
@@ -241,14 +300,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--make", required=True)
     tool, wrong = parser.parse_args().make, 0
-    for check in [check_learner, check_decoder, check_sched, check_refused]:
+    checks = [check_learner, check_decoder, check_states, check_sched, check_refused]
+    for check in checks:
         with tempfile.TemporaryDirectory() as at:
             try:
                 check(tool, pathlib.Path(at))
             except (AssertionError, subprocess.CalledProcessError) as e:
                 print(f"{check.__name__}: {e}")
                 wrong += 1
-    print(f"functions: {wrong} of 4 checks are wrong")
+    print(f"functions: {wrong} of {len(checks)} checks are wrong")
     return wrong > 0
 
 

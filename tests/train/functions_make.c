@@ -1,9 +1,10 @@
 /* functions_make.c - writes bundles of several functions over the same states, for functions.py.
  *
- *     functions_make learner|decoder|refused DIR [TARGET [--save FILE | --sched FILE]]
+ *     functions_make learner|decoder|states|refused DIR [TARGET [--save FILE | --sched FILE]]
  *
  * learner: run, and a step of gradient descent with momentum; weights are states that begin as
- * data. decoder: a step and a prefill over one cache that grows. refused: a function that reads an
+ * data. decoder: a step and a prefill over one cache that grows. states: one step of states that
+ * may be updated in place, and of some that may not. refused: a function that reads an
  * input of another one; what is told goes to stderr. */
 #include <stdio.h>
 #include <string.h>
@@ -98,6 +99,39 @@ static void decoder(ingot_context *c)
     attend(c, cache, ingot_input(c, "x", INGOT_F32, 2, dims));
 }
 
+static ingot_tensor *begun(ingot_context *c, const char *name)
+{
+    return ingot_state_from(c, name, data(c, name, BATCH, WIDTH));
+}
+
+/* Each next value and its state, and who else reads that. */
+static void states(ingot_context *c)
+{
+    ingot_tensor *x = input(c, "x", BATCH, WIDTH);
+    ingot_tensor *plain = begun(c, "plain"), *late = begun(c, "late");
+    ingot_tensor *left = begun(c, "left"), *right;
+    right = ingot_state_from(c, "right", ingot_mul_c(c, data(c, NULL, BATCH, WIDTH), 2));
+    ingot_tensor *turned = begun(c, "turned"), *old = begun(c, "old"), *rows = begun(c, "rows");
+    ingot_state_next(c, plain, ingot_sub(c, plain, x));
+    /* an output reads it, and comes first or last */
+    ingot_state_next(c, late, ingot_add(c, ingot_mul_c(c, late, 0.5), x));
+    ingot_output(c, "y", product(c, x, ingot_transpose(c, late, 0, 1)));
+    ingot_state_next(c, left, right); /* one of both */
+    ingot_state_next(c, right, left);
+    ingot_state_next(c, turned, ingot_add(c, ingot_flip(c, turned, 1), x)); /* reads elsewhere */
+    ingot_tensor *next = ingot_add(c, ingot_tanh(c, old), x); /* read behind the update */
+    ingot_tensor *mean = ingot_contiguous(c, ingot_mean(c, next, 3, true));
+    ingot_state_next(c, old, ingot_contiguous(c, next));
+    ingot_output(c, "z", product(c, x, ingot_transpose(c, ingot_mul(c, old, mean), 0, 1)));
+    const int64_t four = 4, at[4] = {3, 1, 3, 0};
+    ingot_tensor *ids = ingot_data(c, NULL, INGOT_I64, 1, &four, at);
+    ingot_dim *dims[2] = {ingot_dim_const(c, four), ingot_dim_const(c, WIDTH)};
+    ingot_tensor *index[2] = {ingot_expand(c, ingot_unsqueeze(c, ids, 1), 2, dims),
+                              ingot_iota(c, 2, dims, 1)};
+    ingot_tensor *seen = ingot_contiguous(c, ingot_mul_c(c, ingot_take(c, rows, ids, 0), -0.25));
+    ingot_state_next(c, rows, ingot_update(c, INGOT_ADD, rows, seen, index));
+}
+
 static void refused(ingot_context *c)
 {
     ingot_tensor *x = input(c, "x", 1, WIDTH);
@@ -120,6 +154,8 @@ int main(int argc, char **argv)
         learner(c);
     else if (!strcmp(argv[1], "decoder"))
         decoder(c);
+    else if (!strcmp(argv[1], "states"))
+        states(c);
     else
         refused(c);
     const ingot_status status = ingot_compile(c, &o, argv[2]);

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Training steps of known networks: CPU time of one thread and the arena beside the states; beside PyTorch if it is there.
+
+    networks.py --make build/tests/networks [--torch PYTHON] [--compile] [--seconds S] [--kernels] [NAME:OPTIMIZER...]
+
+Prints a line each and judges nothing.  PyTorch's networks are the same, with weights of their own, one step after
+the other in the same minutes; its CPU time is that of eager steps, with --compile of torch.compile's too.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+# first input, targets, classes, whether the first input is words
+SIZES = {
+    "mlp32": (32 * 784, 32, 10, False),
+    "mlp128": (128 * 784, 128, 10, False),
+    "cnn32": (32 * 784, 32, 10, False),
+    "mobilenetv2": (8 * 3 * 96 * 96, 8, 1000, False),
+    "resnet18": (8 * 3 * 224 * 224, 8, 1000, False),
+    "bert4": (4 * 128, 4 * 128, 2, True),
+    "gpt2": (4 * 64, 4 * 64, 50257, True),
+    "tiny": (2 * 16, 2 * 16, 100, True),
+}
+USUAL = "mlp32:sgd mlp128:sgd mlp32:adamw cnn32:sgd resnet18:sgd mobilenetv2:sgd bert4:sgd bert4:adamw gpt2:adamw"
+
+
+def build(a, name, optimizer, folder):
+    """The program; bytes of its scratch and of its states."""
+    told = subprocess.run(
+        [a.make, name, optimizer, str(folder), a.target], capture_output=True, text=True, check=True
+    ).stderr
+    arena = int(re.search(r"arena (\d+) bytes", told)[1])
+    subprocess.run(["make", "-s", "-C", str(folder), "libmodel.a", f"CC={a.cc}"], check=True)
+    first, targets, classes, words = SIZES[name]
+    flags = [f"-DFIRST_COUNT={first}", f"-DTARGETS={targets}", f"-DCLASSES={classes}"]
+    flags += ["-DSTEP_OF_WORDS"] * words
+    program = folder / "step_time"
+    source = [str(HERE / "step_time.c"), str(folder / "libmodel.a"), "-lm", "-lpthread"]
+    subprocess.run(
+        [*a.cc.split(), "-O1", f"-I{folder}", *flags, "-o", str(program), *source], check=True
+    )
+    size = {"f32": 4, "i64": 8}
+    states = 0
+    for dtype, dims in re.findall(r'^ \*     "\S+" (\w+)\[([\d,]*)\]$', model_head(folder), re.M):
+        n = size[dtype]
+        for d in filter(None, dims.split(",")):
+            n *= int(d)
+        states += n
+    return program, arena - states, states
+
+
+def model_head(folder):
+    text = (folder / "model.h").read_text()
+    at = text.index(" * states")
+    return text[at : text.index(" */", at)]
+
+
+def torch_ms(a, name, optimizer, compiled):
+    command = [a.torch, str(HERE / "networks_torch.py"), name, optimizer, str(a.seconds)]
+    p = subprocess.run(command + ["--compile"] * compiled, capture_output=True, text=True)
+    return float(p.stdout) if p.returncode == 0 else None
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--make", required=True)
+    p.add_argument("--target", default="c:native")
+    p.add_argument("--cc", default=os.environ.get("CC", "cc"))
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--torch", help="a Python that has PyTorch")
+    p.add_argument("--compile", action="store_true")
+    p.add_argument("--kernels", action="store_true", help="the dearest steps of the plan")
+    p.add_argument("steps", nargs="*", default=USUAL.split())
+    a = p.parse_args()
+    print("step                 ms    arena MB  states MB  torch eager, ratio  compiled, ratio")
+    for step in a.steps:
+        name, _, optimizer = step.partition(":")
+        with tempfile.TemporaryDirectory(prefix="ingot_networks_") as work:
+            program, scratch, states = build(a, name, optimizer or "sgd", pathlib.Path(work) / "b")
+            run = [str(program), str(a.seconds)] + ["--kernels"] * a.kernels
+            said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+        ms = float(said.split()[0])
+        line = f"{step:18} {ms:9.3f} {scratch / 1e6:9.1f} {states / 1e6:9.1f}"
+        for compiled in [False, True][: (1 + a.compile) * bool(a.torch)]:
+            t = torch_ms(a, name, optimizer or "sgd", compiled)
+            line += f" {t:12.3f} {ms / t:6.2f}" if t else "            -      -"
+        print(line, flush=True)
+        rows = sorted(said.splitlines()[1:], key=lambda r: -float(r.split()[0]))
+        print(*rows[: 40 * a.kernels], sep="\n", end="\n" * a.kernels)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+/* step_time.c - CPU time of the training step of a bundle that networks.c wrote: milliseconds, the
+ * least of all steps; with --kernels that of each step of the plan too.
+ *
+ *     step_time SECONDS [--kernels | --losses N]
+ *
+ * Weights are drawn: norms near 1, others by the number of their inputs.  --losses prints those of
+ * the first N steps and a sum over the states after them, for comparisons between bundles. */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model.h"
+
+#ifdef STEP_OF_WORDS
+#define FIRST ids
+#define FIRST_TYPE int64_t
+#else
+#define FIRST x
+#define FIRST_TYPE float
+#endif
+
+enum { MOST_STEPS = 4096 };
+
+static uint32_t noise_state = 7;
+static double least[MOST_STEPS];
+static const char *kernel[MOST_STEPS];
+
+static double noise(void)
+{
+    noise_state = noise_state * 1664525u + 1013904223u;
+    return (double)(int32_t)noise_state / 2147483648.0;
+}
+
+static uint64_t cpu_ns(void *user)
+{
+    struct timespec t;
+    (void)user;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void profile(void *user, int step, const char *name, uint64_t ns)
+{
+    (void)user;
+    if (step < 0 || step >= MOST_STEPS)
+        return;
+    if (!kernel[step] || (double)ns < least[step])
+        least[step] = (double)ns;
+    kernel[step] = name;
+}
+
+static void fill_states(const model_ctx *ctx)
+{
+    igrt_state s;
+    for (int i = 0; i < MODEL_STATES; i++) {
+        const char *part = model_state(ctx, i, &s) == IGRT_OK ? strchr(s.name, '.') : NULL;
+        if (!part || strchr(part + 1, '.'))
+            continue; /* a moment */
+        double in = s.rank == 2 ? (double)s.dims[0] : 1;
+        for (int a = 1; s.rank > 2 && a < s.rank; a++)
+            in *= (double)s.dims[a];
+        const double size = strstr(s.name, "words") || strstr(s.name, "places") || s.rank == 1
+                                ? 0.02
+                                : sqrt(3 / in);
+        for (size_t k = 0; k < s.bytes / sizeof(float); k++)
+            ((float *)s.data)[k] = (float)((strstr(s.name, "scale") != NULL) + size * noise());
+    }
+}
+
+static double sum_of_states(const model_ctx *ctx)
+{
+    igrt_state s;
+    double sum = 0;
+    for (int i = 0; i < MODEL_STATES; i++)
+        if (model_state(ctx, i, &s) == IGRT_OK)
+            for (size_t k = 0; k < s.bytes / sizeof(float); k++)
+                sum += fabs((double)((const float *)s.data)[k]) * (double)(1 + k % 7);
+    return sum;
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t count = FIRST_COUNT;
+    const double seconds = argc > 1 ? atof(argv[1]) : 1;
+    const int losses = argc > 3 && !strcmp(argv[2], "--losses") ? atoi(argv[3]) : 0;
+    FIRST_TYPE *first = calloc(count, sizeof *first);
+    int64_t *target = calloc(TARGETS, sizeof *target);
+    float rate = 1e-3f, loss = 0;
+    for (size_t i = 0; i < count; i++)
+        first[i] = (FIRST_TYPE)(sizeof(FIRST_TYPE) == 8 ? (double)(i * 37 % 100) : 1.7 * noise());
+    for (int i = 0; i < TARGETS; i++)
+        target[i] = i % CLASSES;
+    model_config config = {.struct_size = sizeof config, .arena_bytes = MODEL_ARENA_BYTES(1)};
+    config.arena = aligned_alloc(4096, (config.arena_bytes + 4095) / 4096 * 4096);
+    if (argc > 2 && !strcmp(argv[2], "--kernels")) {
+        config.clock = cpu_ns;
+        config.profile = profile;
+    }
+    model_ctx ctx;
+    if (model_init(&ctx, &config))
+        return 1;
+    fill_states(&ctx);
+    model_inputs in = {.FIRST = first, .target = target, .rate = &rate};
+    model_outputs out = {.loss = &loss};
+    double best = 1e300, all = 0;
+    for (int n = 0; losses ? n < losses : n < 3 || all < 1e9 * seconds; n++) {
+        const uint64_t since = cpu_ns(NULL);
+        if (model_run(&ctx, &in, &out))
+            return 2;
+        const double ns = (double)(cpu_ns(NULL) - since);
+        all += ns;
+        best = ns < best ? ns : best;
+        if (losses)
+            printf("%.9g\n", (double)loss);
+    }
+    if (losses)
+        printf("states %.12g\n", sum_of_states(&ctx));
+    else
+        printf("%.3f ms, loss %.6g\n", best / 1e6, (double)loss);
+    for (int i = 0; i < MOST_STEPS; i++)
+        if (kernel[i])
+            printf("%10.4f ms  %4d %s\n", least[i] / 1e6, i, kernel[i]);
+    return 0;
+}
