@@ -5,7 +5,7 @@ set(table "")
 set(i 0)
 foreach(path IN LISTS FILES)
   get_filename_component(name ${path} NAME)
-  if(path MATCHES "/host/")
+  if(path MATCHES "/(host|safetensors)/") # what needs an operating system
     set(name host/${name})
   endif()
   file(READ ${path} hex HEX)

@@ -168,6 +168,13 @@ static void need_own(Bundle *b, FileList *list)
         need(b, list, "igrt_cpu.c");
 }
 
+/* Of host/: the file of states is for models that have some. */
+static bool wants_host_file(const Bundle *b, const char *name)
+{
+    return bundle_has_states(b) ||
+           (!strstr(name, "/igrt_states.") && strcmp(name, "host/safetensors.h") != 0);
+}
+
 static void copy_runtime(Bundle *b)
 {
     static const char *const always[] = {"igrt.h", "igrt.hpp", "igrt.c"};
@@ -184,7 +191,7 @@ static void copy_runtime(Bundle *b)
         copy_file(b, list.file[i]);
     private_names(b, &list);
     for (const RuntimeFile *f = runtime_files; *f->name && !bundle_is_bare(b); f++)
-        if (!strncmp(f->name, "host/", 5))
+        if (!strncmp(f->name, "host/", 5) && wants_host_file(b, f->name))
             copy_file(b, f);
 }
 
@@ -299,11 +306,12 @@ static void make_shared(StrBuf *sb, const Bundle *b)
         sb,
         "\n# The model as a shared library, for programs in other languages: host/table.c has what "
         "they look up.\n"
-        "SHARED = $(MODEL:.o=.pic.o) host/table.pic.o host/igrt_pool.pic.o\n"
+        "SHARED = $(MODEL:.o=.pic.o) host/table.pic.o host/igrt_pool.pic.o%s\n"
         "\nlib%s.so: $(SHARED)\n"
         "\t$(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@ $(SHARED) $(LDLIBS)\n"
         "\n%%.pic.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS)%s $(CFLAGS) $(CPPFLAGS) -fPIC -c -o $@ $<\n",
-        n, *flags_for_machine(b->a, b->target) ? " $(MACHINE)" : "");
+        bundle_has_states(b) ? " host/igrt_states.pic.o" : "", n,
+        *flags_for_machine(b->a, b->target) ? " $(MACHINE)" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(sb, "\n%s_weights.pic.o: %s_weights.o\n\tcp $< $@\n", n, n);
 }

@@ -6,8 +6,10 @@
  *     #define INGOT_SAFETENSORS_IMPLEMENTATION
  *     #include "safetensors.h"
  *
- * and the plain #include everywhere else. C99 and POSIX mmap, nothing more; a strict -std=c99
- * needs _POSIX_C_SOURCE 200809L defined before the first system header of that source file.
+ * and the plain #include everywhere else; or, where one file alone uses it, without names that the
+ * linker sees, after #define INGOT_SAFETENSORS_API static inline. C99 and POSIX mmap, nothing more;
+ * a strict -std=c99 needs _POSIX_C_SOURCE 200809L defined before the first system header of that
+ * source file.
  *
  *     char err[256];
  *     ingot_safetensors *st = ingot_safetensors_open("model.safetensors", err, sizeof err);
@@ -36,6 +38,10 @@ extern "C" {
 #endif
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
+#endif
+
+#ifndef INGOT_SAFETENSORS_API
+#define INGOT_SAFETENSORS_API
 #endif
 
 /** Element types. Sub-byte types are packed, low bits first. */
@@ -81,33 +87,38 @@ typedef struct ingot_safetensors ingot_safetensors;
  * Maps and checks a file. On failure returns NULL and puts one line, "PATH: WHAT: WHY", into err
  * (which may be NULL; errlen counts the NUL).
  */
-ingot_safetensors *ingot_safetensors_open(const char *path, char *err, size_t errlen);
+INGOT_SAFETENSORS_API ingot_safetensors *ingot_safetensors_open(const char *path, char *err,
+                                                                size_t errlen);
 
 /** As above from memory, which is not copied and has to stay. name is for messages. */
-ingot_safetensors *ingot_safetensors_open_memory(const char *name, const void *bytes, size_t len,
-                                                 char *err, size_t errlen);
+INGOT_SAFETENSORS_API ingot_safetensors *ingot_safetensors_open_memory(const char *name,
+                                                                       const void *bytes,
+                                                                       size_t len, char *err,
+                                                                       size_t errlen);
 
 /** Unmaps and frees. NULL is allowed. */
-void ingot_safetensors_close(ingot_safetensors *st);
+INGOT_SAFETENSORS_API void ingot_safetensors_close(ingot_safetensors *st);
 
 /** Number of tensors. */
-size_t ingot_safetensors_count(const ingot_safetensors *st);
+INGOT_SAFETENSORS_API size_t ingot_safetensors_count(const ingot_safetensors *st);
 
 /** The i-th tensor in the order of the data; NULL if i is out of range. */
-const ingot_safetensors_tensor *ingot_safetensors_get(const ingot_safetensors *st, size_t i);
+INGOT_SAFETENSORS_API const ingot_safetensors_tensor *
+ingot_safetensors_get(const ingot_safetensors *st, size_t i);
 
 /** The tensor of that name, or NULL. */
-const ingot_safetensors_tensor *ingot_safetensors_find(const ingot_safetensors *st,
-                                                       const char *name);
+INGOT_SAFETENSORS_API const ingot_safetensors_tensor *
+ingot_safetensors_find(const ingot_safetensors *st, const char *name);
 
 /** The value of a key of __metadata__, or NULL. */
-const char *ingot_safetensors_metadata(const ingot_safetensors *st, const char *key);
+INGOT_SAFETENSORS_API const char *ingot_safetensors_metadata(const ingot_safetensors *st,
+                                                             const char *key);
 
 /** "F32" */
-const char *ingot_safetensors_dtype_name(ingot_safetensors_dtype dtype);
+INGOT_SAFETENSORS_API const char *ingot_safetensors_dtype_name(ingot_safetensors_dtype dtype);
 
 /** Bits of one element. */
-unsigned ingot_safetensors_dtype_bits(ingot_safetensors_dtype dtype);
+INGOT_SAFETENSORS_API unsigned ingot_safetensors_dtype_bits(ingot_safetensors_dtype dtype);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop
@@ -680,8 +691,10 @@ static ingot_safetensors *ingot_st_cannot(const char *path, const char *why, cha
     return NULL;
 }
 
-ingot_safetensors *ingot_safetensors_open_memory(const char *name, const void *bytes, size_t len,
-                                                 char *err, size_t errlen)
+INGOT_SAFETENSORS_API ingot_safetensors *ingot_safetensors_open_memory(const char *name,
+                                                                       const void *bytes,
+                                                                       size_t len, char *err,
+                                                                       size_t errlen)
 {
     ingot_safetensors *st = calloc(1, sizeof *st);
     if (!st)
@@ -691,7 +704,8 @@ ingot_safetensors *ingot_safetensors_open_memory(const char *name, const void *b
     return ingot_st_open(name, st, err, errlen);
 }
 
-ingot_safetensors *ingot_safetensors_open(const char *path, char *err, size_t errlen)
+INGOT_SAFETENSORS_API ingot_safetensors *ingot_safetensors_open(const char *path, char *err,
+                                                                size_t errlen)
 {
     ingot_safetensors *st;
     struct stat info;
@@ -721,7 +735,7 @@ ingot_safetensors *ingot_safetensors_open(const char *path, char *err, size_t er
     return ingot_st_open(path, st, err, errlen);
 }
 
-void ingot_safetensors_close(ingot_safetensors *st)
+INGOT_SAFETENSORS_API void ingot_safetensors_close(ingot_safetensors *st)
 {
     if (!st)
         return;
@@ -735,18 +749,19 @@ void ingot_safetensors_close(ingot_safetensors *st)
     free(st);
 }
 
-size_t ingot_safetensors_count(const ingot_safetensors *st)
+INGOT_SAFETENSORS_API size_t ingot_safetensors_count(const ingot_safetensors *st)
 {
     return st->n_tensors;
 }
 
-const ingot_safetensors_tensor *ingot_safetensors_get(const ingot_safetensors *st, size_t i)
+INGOT_SAFETENSORS_API const ingot_safetensors_tensor *
+ingot_safetensors_get(const ingot_safetensors *st, size_t i)
 {
     return i < st->n_tensors ? &st->tensors[i] : NULL;
 }
 
-const ingot_safetensors_tensor *ingot_safetensors_find(const ingot_safetensors *st,
-                                                       const char *name)
+INGOT_SAFETENSORS_API const ingot_safetensors_tensor *
+ingot_safetensors_find(const ingot_safetensors *st, const char *name)
 {
     size_t low = 0, high = st->n_tensors;
     while (low < high) {
@@ -762,7 +777,8 @@ const ingot_safetensors_tensor *ingot_safetensors_find(const ingot_safetensors *
     return NULL;
 }
 
-const char *ingot_safetensors_metadata(const ingot_safetensors *st, const char *key)
+INGOT_SAFETENSORS_API const char *ingot_safetensors_metadata(const ingot_safetensors *st,
+                                                             const char *key)
 {
     size_t i;
     for (i = 0; i < st->n_metadata; i++)
@@ -771,12 +787,12 @@ const char *ingot_safetensors_metadata(const ingot_safetensors *st, const char *
     return NULL;
 }
 
-const char *ingot_safetensors_dtype_name(ingot_safetensors_dtype dtype)
+INGOT_SAFETENSORS_API const char *ingot_safetensors_dtype_name(ingot_safetensors_dtype dtype)
 {
     return dtype < INGOT_ST_N_DTYPES ? ingot_st_dtypes[dtype].name : "?";
 }
 
-unsigned ingot_safetensors_dtype_bits(ingot_safetensors_dtype dtype)
+INGOT_SAFETENSORS_API unsigned ingot_safetensors_dtype_bits(ingot_safetensors_dtype dtype)
 {
     return dtype < INGOT_ST_N_DTYPES ? ingot_st_dtypes[dtype].bits : 0;
 }

@@ -500,13 +500,39 @@ class Model(Function):
             raise RunError(f"{self.name}: it has no train_step; ingot.train() makes one")
         return self.functions["train_step"](*values, **named)
 
+    def _state_list(self):
+        found = (abi.State * self._table.n_states)()
+        for i, state in enumerate(found):
+            self._check(self._table.state(self._address, i, ctypes.byref(state)))
+        return found
+
+    def _file_of_states(self, function, path):
+        if not self._table.n_states:
+            raise RunError(f"{self.name}: it has no states")
+        found, why = self._state_list(), ctypes.create_string_buffer(512)
+        done = self._library[function](
+            os.fsencode(path), found, len(found), why, ctypes.c_size_t(len(why))
+        )
+        if not done:
+            raise FileError(why.value.decode(errors="replace"))
+
+    def save(self, path):
+        """Writes all states (weights, moments, counters) as a .safetensors file. What is there is
+        replaced at once, when the new file is on the disk."""
+        with self._lock:
+            self._file_of_states("igrt_states_save", path)
+
+    def load(self, path):
+        """Reads them again. The file of another model is refused (FileError), and changes
+        nothing."""
+        with self._lock:
+            self._file_of_states("igrt_states_load", path)
+
     @property
     def states(self):
         """What lives between runs, by name: arrays that are views of the model's memory."""
         found = {}
-        for i in range(self._table.n_states):
-            state = abi.State()
-            self._check(self._table.state(self._address, i, ctypes.byref(state)))
+        for state in self._state_list():
             dtype = np.dtype(abi.WIDENED.get(state.dtype, abi.NUMPY[state.dtype]))
             memory = (ctypes.c_char * max(1, state.bytes)).from_address(state.data)
             memory._model = self  # which owns it
