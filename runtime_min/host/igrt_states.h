@@ -22,9 +22,9 @@ extern "C" {
 #endif
 
 /*
- * Writes n states. The file is written as "PATH.partial", flushed to the disk, and renamed: whenever
- * the process is ended, PATH is the old file or the new one. Returns 1; or 0, with one line, "PATH:
- * WHAT", in why (room counts its zero).
+ * Writes n states. The file is written as "PATH.partial", flushed to the disk, and renamed:
+ * whenever the process is ended, PATH is the old file or the new one. Returns 1; or 0, with one
+ * line, "PATH: WHAT", in why (room counts its zero).
  */
 int igrt_states_save(const char *path, const igrt_state *state, int n, char *why, size_t room);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models that `ingot compile --train` makes learn as numpy does.
 
-    training.py --ingot build/ingot [CASE..]     14 s of a core
+    training.py --ingot build/ingot [CASE..]     6 s of a core
 
 Each case is an ONNX model, what it is to learn, and the same in numpy, in f64 (tape.py). After each
 step the losses are compared, after the last all weights and what the optimizer keeps; then what
@@ -84,6 +84,102 @@ def mlp(path, batch=8):
     return net, forward, lambda random: random.standard_normal((batch, 12)).astype(np.float32)
 
 
+def cnn(path, batch=6):
+    """Two convolutions, each with batch norm; the first by stride 2, an average over the pixels."""
+    net = Net(4)
+    net.statistics, net.seen = set(), []
+    x = "x"
+    for i, (m, c, stride) in enumerate([(6, 3, 2), (8, 6, 1)]):
+        x = net.node("Conv", [x, net.weight(f"c{i}.weight", m, c, 3, 3)], f"c{i}", pads=[1] * 4,
+                     strides=[stride, stride])  # fmt: skip
+        names = [f"b{i}.{n}" for n in ("scale", "bias", "mean", "var")]
+        for k, name in enumerate(names):
+            net.weights[name] = np.full(m, [1, 0, 0, 1][k], np.float32)
+        net.statistics |= set(names[2:])
+        x = net.node("BatchNormalization", [x, *names], f"b{i}", momentum=0.8)
+        x = net.node("Relu", [x], f"r{i}")
+    x = net.node("GlobalAveragePool", [x], "pooled")
+    x = net.node("Flatten", [x], "flat")
+    net.node("Gemm", [x, net.weight("fc.weight", 8, 5), net.weight("fc.bias", 5)], "y")
+    net.save(path, [("x", FLOAT, [batch, 3, 8, 8])], [("y", FLOAT, [batch, 5])])
+
+    def norm(w, i, x):
+        mean = x.mean((0, 2, 3), True)
+        d = x - mean
+        var = (d * d).mean((0, 2, 3), True)
+        net.seen += [(f"b{i}.mean", mean.value.ravel()), (f"b{i}.var", var.value.ravel())]
+        y = d * (var + 1e-5) ** -0.5
+        return y * w[f"b{i}.scale"].reshape(-1, 1, 1) + w[f"b{i}.bias"].reshape(-1, 1, 1)
+
+    def forward(w, x):
+        x = Var(x)
+        for i, stride in enumerate((2, 1)):
+            x = tape.relu(norm(w, i, tape.conv(x, w[f"c{i}.weight"], stride, 1)))
+        return x.mean((2, 3)) @ w["fc.weight"] + w["fc.bias"]
+
+    def follow(w):
+        for name, now in net.seen:
+            w[name] = 0.8 * w[name] + 0.2 * now
+        net.seen.clear()
+
+    net.follow = follow
+    return net, forward, lambda r: r.standard_normal((batch, 3, 8, 8)).astype(np.float32)
+
+
+def transformer(path, batch=2, length=6, width=8, heads=2, words=11):
+    """Embeddings, a layer with causal attention and layer norms, scores by the embedding."""
+    net, size = Net(5), width // heads
+    net.weight("words", words, width)
+    net.weight("places", length, width)
+    mask = np.where(np.tri(length, dtype=bool), 0, -np.inf).astype(np.float32)
+    net.weights.update(mask=mask, scale=np.array(size**-0.5, np.float32))
+    net.weights.update(split=np.array([batch, length, heads, size]))
+    net.weights.update(joined=np.array([batch, length, width]))
+    norms = [f"n{i}.{n}" for i in range(2) for n in ("scale", "bias")]
+    for k, name in enumerate(norms):
+        net.weights[name] = np.full(width, 1 - k % 2, np.float32)
+    x = net.node("Add", [net.node("Gather", ["words", "x"], "found"), "places"], "embedded")
+    n = net.node("LayerNormalization", [x, *norms[:2]], "n0")
+    parts = {}
+    for p in "qkv":
+        y = net.node("MatMul", [n, net.weight(p, width, width)], f"{p}_flat")
+        y = net.node("Reshape", [y, "split"], f"{p}_split")
+        parts[p] = net.node("Transpose", [y], f"{p}_heads",
+                            perm=[0, 2, 3, 1] if p == "k" else [0, 2, 1, 3])  # fmt: skip
+    s = net.node("Mul", [net.node("MatMul", [parts["q"], parts["k"]], "qk"), "scale"], "scaled")
+    s = net.node("Softmax", [net.node("Add", [s, "mask"], "masked")], "shares", axis=-1)
+    y = net.node(
+        "Transpose", [net.node("MatMul", [s, parts["v"]], "av")], "av_t", perm=[0, 2, 1, 3]
+    )
+    y = net.node("Reshape", [y, "joined"], "attended")
+    x = net.node("Add", [x, net.node("MatMul", [y, net.weight("o", width, width)], "out")], "x1")
+    n = net.node("LayerNormalization", [x, *norms[2:]], "n1")
+    y = net.node("Tanh", [net.node("MatMul", [n, net.weight("up", width, 16)], "u")], "t")
+    x = net.node("Add", [x, net.node("MatMul", [y, net.weight("down", 16, width)], "d")], "x2")
+    net.node("MatMul", [x, net.node("Transpose", ["words"], "words_t", perm=[1, 0])], "y")
+    net.save(path, [("x", INT64, [batch, length])], [("y", FLOAT, [batch, length, words])])
+    net.constants = {"mask", "scale", "split", "joined"}
+
+    def norm(w, i, x):
+        d = x - x.mean(-1, True)
+        y = d * ((d * d).mean(-1, True) + 1e-5) ** -0.5
+        return y * w[f"n{i}.scale"] + w[f"n{i}.bias"]
+
+    def forward(w, x):
+        x = w["words"].take(x) + w["places"]
+        n = norm(w, 0, x)
+        q, k, v = (
+            (n @ w[p]).reshape(batch, length, heads, size).transpose(0, 2, 1, 3) for p in "qkv"
+        )
+        s = tape.softmax((q @ k.transpose(0, 1, 3, 2)) * size**-0.5 + np.maximum(mask, -1e9))
+        y = (s @ v).transpose(0, 2, 1, 3).reshape(batch, length, width)
+        x = x + y @ w["o"]
+        x = x + tape.tanh(norm(w, 1, x) @ w["up"]) @ w["down"]
+        return x @ w["words"].transpose(1, 0)
+
+    return net, forward, lambda r: r.integers(0, words, (batch, length))
+
+
 def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None, accumulate=1,
            tolerance=2e-6, **options):  # fmt: skip
     """Trains both; loss_of(y, target) and the optimizer steps_by are numpy's."""
@@ -93,7 +189,8 @@ def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None,
         ingot.compile(path, pathlib.Path(at) / "out", train=True, clip=clip, frozen=list(frozen),
                       accumulate=accumulate if accumulate > 1 else None, **options)  # fmt: skip
         model = ingot.Model(pathlib.Path(at) / "out", cflags="-O1")
-        wide = {n: a.astype(np.float64) for n, a in net.weights.items()}
+        fixed = {*frozen, *getattr(net, "constants", ())}
+        wide = {n: a.astype(np.float64) for n, a in net.weights.items() if a.dtype == np.float32}
         random, gathered = np.random.default_rng(2), {}
         for i in range(STEPS):
             x, t = draw(random), target(random)
@@ -101,7 +198,7 @@ def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None,
             wanted = loss_of(forward(w, x), t)
             wanted.backward()
             for n in wide:
-                if n not in frozen and n not in getattr(net, "statistics", ()):
+                if n not in fixed and n not in getattr(net, "statistics", ()):
                     gathered[n] = gathered.get(n, 0) + w[n].grad / accumulate
             if (i + 1) % accumulate == 0:
                 steps_by.step(wide, tape.clipped(gathered, clip) if clip else gathered, rate)
@@ -113,9 +210,9 @@ def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None,
         kept = {f"{n}.m": a for n, a in steps_by.m.items()}
         kept.update({f"{n}.v": a for n, a in steps_by.v.items()})
         states = model.states
-        for name, a in {**{n: a for n, a in wide.items() if n not in frozen}, **kept}.items():
+        for name, a in {**{n: a for n, a in wide.items() if n not in fixed}, **kept}.items():
             near(case, name, states[name], a, tolerance * 10)
-        assert not set(frozen) & set(states), f"{case}: frozen weights are states"
+        assert not fixed & set(states), f"{case}: {fixed & set(states)} are states"
         assert states["train.step"] == STEPS // accumulate, f"{case}: {states['train.step']} steps"
         if not hasattr(net, "statistics"):
             x = draw(random)
@@ -164,6 +261,18 @@ def case_adamw():
     beside("adamw", mlp, lambda y, t: tape.cross_entropy(y, t, ignored=-1),
            tape.Optimizer("adamw", beta2=0.99), 0.01, some, accumulate=3, clip=1.0,
            loss="cross_entropy:y", optimizer="adamw:beta2=0.99", ignore_index=-1)  # fmt: skip
+
+
+def case_cnn():
+    beside("cnn", cnn, tape.cross_entropy, tape.Optimizer("momentum", decay=1e-4), 0.05,
+           lambda r: r.integers(0, 5, 6), tolerance=1e-5, loss="cross_entropy:y",
+           optimizer="momentum:decay=1e-4")  # fmt: skip
+
+
+def case_transformer():
+    beside("transformer", transformer, lambda y, t: tape.cross_entropy(y, t, axis=2),
+           tape.Optimizer("adamw"), 0.003, lambda r: r.integers(0, 11, (2, 6)), clip=1.0,
+           tolerance=1e-5, loss="cross_entropy:y", class_axis=-1, optimizer="adamw")  # fmt: skip
 
 
 CASES = {n[5:]: f for n, f in globals().items() if n.startswith("case_")}
