@@ -1,5 +1,6 @@
 /* halos.c - the kernel that writes a buffer first also zeroes its halo, in every run, since the
- * bytes may have been used by others.
+ * bytes may have been used by others.  Where kernels like it write the rest of the buffer (strips,
+ * one after the other), a step before them does: they stay one kernel.
  *
  * Each side of each axis is a slab, a store with loops of its own (h0, h1, ...) after the kernel's:
  * as deep as the halo, and as long as the storage before it is not cleared yet.  For rows of pixels
@@ -123,18 +124,79 @@ static void add_slabs(Kernel *k, int arg)
     k->sink = node_make(k->c, OP_SINK, INGOT_BOOL, (Arg){0}, nend, ends, 0, NULL);
 }
 
+static bool writes(const Step *s, int arg, const Buffer *b)
+{
+    return s->kind == STEP_KERNEL && s->bufs[arg] == b && s->kernel->args[arg].written;
+}
+
+/* Does another step write b in loops like those of this one? */
+static bool has_twin(const Block *block, const Step *s, const Buffer *b)
+{
+    bool any = false;
+    for (int i = 0; i < block->n && !any; i++) {
+        const Step *t = block->step[i];
+        for (int j = 0; j < t->nbuf && t != s && !any; j++)
+            any = writes(t, j, b) && s->kernel->choice && t->kernel->choice &&
+                  s->kernel->choice->form == t->kernel->choice->form;
+        any = any || has_twin(&t->body, s, b) || has_twin(&t->other, s, b);
+    }
+    return any;
+}
+
+/* A step that clears, and does nothing else; b has constant dims. */
+static Step *clearing(Plan *p, Buffer *b, const Step *like)
+{
+    Context *c = context_child(p->c);
+    Kernel *k = NEW(c->arena, Kernel);
+    Node **dims = NEWN(c->arena, Node *, b->rank);
+    for (int i = 0; i < b->rank; i++)
+        dims[i] = idx(c, b->dims[i]->hi);
+    k->c = c;
+    k->device = like->device;
+    k->narg = 1;
+    k->args = NEW(c->arena, KernelArg);
+    *k->args = (KernelArg){
+        .dtype = b->dtype, .rank = b->rank, .dims = dims, .layout = b->layout, .written = true};
+    k->sink = node_make(c, OP_SINK, INGOT_BOOL, (Arg){0}, 0, NULL, 0, NULL);
+    add_slabs(k, 0);
+    k->bytes = kernel_bytes(k);
+    Step *s = NEW(p->arena, Step);
+    s->kind = STEP_KERNEL;
+    s->name = "clear";
+    s->device = like->device;
+    s->kernel = k;
+    s->nbuf = 1;
+    s->bufs = NEW(p->arena, Buffer *);
+    s->bufs[0] = b;
+    step_copies(p, s, b, like);
+    s->heaviest.op = "clear";
+    return s;
+}
+
+static void put_before(Plan *p, Block *block, int at, Step *s)
+{
+    vec_push(p->arena, block->step, block->n, s);
+    for (int i = block->n - 1; i > at; i--)
+        block->step[i] = block->step[i - 1];
+    block->step[at] = s;
+}
+
 /* Clears with the first step that writes b; after a branch or a loop that may not have run, with
  * the next one too. */
-static bool clear_first(Block *block, const Buffer *b)
+static bool clear_first(Plan *p, Block *block, Buffer *b)
 {
     for (int i = 0; i < block->n; i++) {
         Step *s = block->step[i];
-        for (int j = 0; s->kind == STEP_KERNEL && j < s->nbuf; j++)
-            if (s->bufs[j] == b && s->kernel->args[j].written) {
+        for (int j = 0; j < s->nbuf; j++) {
+            if (!writes(s, j, b))
+                continue;
+            if (const_dims(b) && has_twin(&p->main, s, b))
+                put_before(p, block, i, clearing(p, b, s));
+            else
                 add_slabs(s->kernel, j);
-                return true;
-            }
-        bool body = clear_first(&s->body, b), other = clear_first(&s->other, b);
+            return true;
+        }
+        bool body = clear_first(p, &s->body, b), other = clear_first(p, &s->other, b);
         if (body && other)
             return true;
     }
@@ -146,5 +208,5 @@ void clear_halos(Plan *p)
     for (int i = 0; i < p->nbuffer; i++)
         if (p->buffers[i]->layout.n &&
             p->buffers[i]->layout.op[0].kind == LAYOUT_PAD) /* pads come first */
-            (void)clear_first(&p->main, p->buffers[i]);
+            (void)clear_first(p, &p->main, p->buffers[i]);
 }

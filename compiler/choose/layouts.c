@@ -334,12 +334,12 @@ static double iterations(const Kernel *k, Node *e, bool all)
 }
 
 /* Cycles that a load's gate takes: its conditions in the loops that they depend on, and a choice
- * beside each operation of the reduce. */
-static double cost_of_gate(const Kernel *k, Node *load, const Target *t)
+ * beside each operation of the reduce; without one, where it is loaded. */
+static double cost_of_gate(const Kernel *k, Node *load, bool reduces, const Target *t)
 {
     Node *part[MAX_CONJUNCTS];
     int n = conjuncts(load->src[1], part, 0, MAX_CONJUNCTS);
-    double cycles = iterations(k, load, true) / t->machine.rate[UNIT_TILE];
+    double cycles = iterations(k, load, reduces) / t->machine.rate[UNIT_TILE];
     for (int i = 0; i < n; i++)
         cycles += iterations(k, part[i], false) / t->machine.rate[UNIT_SCALAR];
     return cycles;
@@ -360,19 +360,27 @@ static bool halo_pays(const Lives *lives, const Halo *h, const Buffer *b, const 
     return h->gates > cost_bytes(more, padded, t) + grows * t->machine.byte;
 }
 
+/* Is an element read more than once: by a sum, or in several places, which a window has that is
+ * written out? One check an element is cheaper than a border. */
+static bool reads_again(const View *v, const Node *load)
+{
+    int places = 0;
+    for (int i = 0; i < v->nload; i++)
+        places += v->load[i]->src[0] == load->src[0];
+    return v->nreduce || places > 1;
+}
+
 static void find_halos(Layouts *x, const Target *t, Halo *halo)
 {
     for (int i = 0; i < x->n; i++) {
         const Step *s = x->kernel[i];
         View v = kernel_view(s->kernel);
-        if (!v.nreduce)
-            continue; /* one check an element is cheaper than a border */
         for (int j = 0; j < v.nload; j++) {
             Node *load = v.load[j];
             const Buffer *b = s->bufs[load->src[0]->arg.i];
             Halo one = {0};
-            if (node_is_const_i(load->src[1], 1) || b->kind != BUF_ARENA || x->fixed[b->id] ||
-                !is_edge_gate(s->kernel, load, &one))
+            if (!reads_again(&v, load) || node_is_const_i(load->src[1], 1) ||
+                b->kind != BUF_ARENA || x->fixed[b->id] || !is_edge_gate(s->kernel, load, &one))
                 continue;
             Halo *h = &halo[b->id];
             Node *choice;
@@ -381,7 +389,7 @@ static void find_halos(Layouts *x, const Target *t, Halo *halo)
                 continue;
             h->any = true;
             h->fill = fill;
-            h->gates += cost_of_gate(s->kernel, load, t);
+            h->gates += cost_of_gate(s->kernel, load, v.nreduce, t);
             for (int d = 0; d < b->rank; d++) {
                 h->lo[d] = h->lo[d] > one.lo[d] ? h->lo[d] : one.lo[d];
                 h->hi[d] = h->hi[d] > one.hi[d] ? h->hi[d] : one.hi[d];

@@ -9,23 +9,37 @@
 
 #include "choose.h"
 
-/* The least coordinates of all accesses to an argument. */
-static bool least(const Kernel *k, int arg, int64_t *low)
+/* Along an axis of which these are the least and the largest coordinate that is touched: the one to
+ * point at. With a halo they begin in it, whatever is touched of it, so that a strip at the edge is
+ * like the others; 0: all of the axis is touched. */
+static int64_t begin_of(const KernelArg *a, int axis, int64_t least, int64_t most)
+{
+    int64_t before, behind;
+    layout_halo(&a->layout, axis, &before, &behind);
+    const bool all = least <= 0 && most >= a->dims[axis]->hi - 1;
+    return all || least + before < 0 ? 0 : least + before;
+}
+
+/* The coordinates to point at, of all accesses to an argument; false: they are 0. */
+static bool begins(const Kernel *k, int arg, int64_t *low)
 {
     int n, rank = k->args[arg].rank;
     bool touched = false, any = false;
+    int64_t high[INGOT_MAX_RANK];
     Node *const *order = kernel_nodes(k, &n);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         if ((t->op != OP_LOAD && t->op != OP_STORE) || t->src[0]->arg.i != arg)
             continue;
         Node *const *coords = t->src + first_coord(t);
-        for (int d = 0; d < rank; d++)
+        for (int d = 0; d < rank; d++) {
             low[d] = !touched || coords[d]->lo < low[d] ? coords[d]->lo : low[d];
+            high[d] = !touched || coords[d]->hi > high[d] ? coords[d]->hi : high[d];
+        }
         touched = true;
     }
     for (int d = 0; d < rank && touched; d++) {
-        low[d] = low[d] > 0 ? low[d] : 0;
+        low[d] = begin_of(&k->args[arg], d, low[d], high[d]);
         any |= low[d] > 0;
     }
     return any;
@@ -99,7 +113,7 @@ void point_at_slices(Plan *p, Step *s)
     for (int i = 0; i < s->nbuf; i++) {
         Buffer *b = s->bufs[i];
         int64_t low[INGOT_MAX_RANK];
-        if (!has_slices(b) || !least(s->kernel, i, low))
+        if (!has_slices(b) || !begins(s->kernel, i, low))
             continue;
         s->bufs[i] = view(p, b, distance(p->c, b, low));
         move_accesses(a, s->kernel, i, low);

@@ -158,15 +158,24 @@ static Node *element(Context *c, Node *x, int axis, int64_t i)
     return elements(c, x, at);
 }
 
-/* Every element is read at many points: what is computed from a value that is there as a whole is
- * computed once, and stored. */
-static Node *stored(Rewrite *r, Node *x)
+static Node *kept(Context *c, Node *x)
 {
+    return node_make(c, OP_KEEP, (ingot_dtype)x->dtype, (Arg){0}, 1, &x, x->rank, x->shape);
+}
+
+/* Every element is read at many points: what is computed from a value that is there as a whole is
+ * computed once, and stored.  copied: so is what the caller gives, with its padding; it lies as the
+ * model declares it, and has no halo. */
+static Node *stored(Rewrite *r, Node *x, bool copied)
+{
+    const bool pads = x->op == OP_PAD && x->src[0]->op == OP_INPUT;
+    if (pads || x->op == OP_INPUT)
+        return copied ? kept(r->c, x) : x;
     if (op_is_alu(x->op))
         return reads_summed(r, x) ? ingot_contiguous(r->c, x) : x;
     if (op_info[x->op].cls != MOVE || x->op == OP_CONCAT || x->op == OP_KEEP)
         return x;
-    Node **src = NEWN(r->a, Node *, x->nsrc), *source = stored(r, x->src[0]);
+    Node **src = NEWN(r->a, Node *, x->nsrc), *source = stored(r, x->src[0], copied);
     memcpy((void *)src, (void *)x->src, x->nsrc * sizeof *src);
     src[0] = source;
     return source == x->src[0] ? x : node_with(r->c, x, src);
@@ -192,7 +201,7 @@ static Node *unrolled(Context *c, Node *x, int out, int tap)
 static Node *tiled(Rewrite *r, const ProductAxes *s, const WinogradForm *f)
 {
     int perm[INGOT_MAX_RANK], n = 0;
-    Node *dims[INGOT_MAX_RANK], *x = stored(r, s->x);
+    Node *dims[INGOT_MAX_RANK], *x = stored(r, s->x, s->n[OUT] <= f->windows);
     Context *c = r->c;
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0}, size;
     (void)axes_in_order(s, (AxisGroup[]){BATCH, ROW, OUT, SUM, TAP, ONE, MAP}, perm);

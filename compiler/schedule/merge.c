@@ -136,6 +136,44 @@ static bool may_unify(const uint64_t *my_form, const Node *mine, const uint64_t 
     return same;
 }
 
+static bool unify_loads(Match *m, const Node *mine, const Node *its)
+{
+    bool same = mine->nsrc == its->nsrc;
+    for (uint32_t s = 1; s < mine->nsrc && same; s++)
+        same = unify(m, mine->src[s], its->src[s]);
+    return same;
+}
+
+/* Has a kernel loads of what both read that the other one has not, in the loops that are paired? */
+static bool reads_elsewhere(const Match *m, int n, Node *const *load, int o, Node *const *other,
+                            bool is_from)
+{
+    const Step *own = is_from ? m->from : m->into, *its = is_from ? m->into : m->from;
+    for (int i = 0; i < n; i++) {
+        bool both = false, found = false;
+        for (int j = 0; j < o && !found; j++) {
+            Match trial = *m;
+            if (own->bufs[load[i]->src[0]->arg.i] != its->bufs[other[j]->src[0]->arg.i])
+                continue;
+            both = true;
+            found = unify_loads(&trial, is_from ? other[j] : load[i], is_from ? load[i] : other[j]);
+        }
+        if (both && !found)
+            return true;
+    }
+    return false;
+}
+
+/* Strips of one value share the rows at their border, and each has rows of its own besides: in one
+ * kernel its text would be there twice, and they would not be near any more when they are read. */
+static bool are_strips(const Match *m)
+{
+    Node **mine, **its;
+    const int n = collect(m->a, m->into->kernel, OP_LOAD, &mine),
+              o = collect(m->a, m->from->kernel, OP_LOAD, &its);
+    return reads_elsewhere(m, n, mine, o, its, false) && reads_elsewhere(m, o, its, n, mine, true);
+}
+
 /* The largest variable that both read alike decides which loop is which; gives its elements, or
  * 0. */
 static int64_t pair_by_operand(Match *m)
@@ -158,10 +196,7 @@ static int64_t pair_by_operand(Match *m)
             if (size <= best)
                 continue;
             Match trial = start;
-            bool same = unify(&trial, mine[i]->src[1], its[j]->src[1]);
-            for (uint32_t s = 2; s < mine[i]->nsrc && same; s++)
-                same = unify(&trial, mine[i]->src[s], its[j]->src[s]);
-            if (same) {
+            if (unify_loads(&trial, mine[i], its[j])) {
                 *m = trial;
                 m->operand_bytes = dtype_info[b->dtype].bytes;
                 best = size;
@@ -415,7 +450,7 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
         paired = pair_others(&m, all);
     }
     bool asked = given && given->merged == YES; /* by the file: it may be as large as one likes */
-    if (!paired)
+    if (!paired || (wanted == UNSAID && are_strips(&m)))
         return false;
     RegionWork both = region_of_steps(q, a, m.into, m.from);
     if (!asked && !region_fits(&both))

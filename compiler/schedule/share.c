@@ -29,6 +29,7 @@ typedef struct Twin {
     struct Twin *next;
     Kernel *k;
     StrBuf text;
+    uint64_t hash;
 } Twin;
 
 static void forget_twins(Map *known)
@@ -39,23 +40,70 @@ static void forget_twins(Map *known)
     map_free(known);
 }
 
-static Kernel *unique(Plan *p, Map *known, Kernel *k)
+static Twin *twin_of(Plan *p, const Kernel *k)
 {
     Arena *scratch = arena_new();
-    StrBuf text = {0};
-    k->hash = add_text(&text, scratch, k, NULL);
-    arena_free(scratch);
-    Twin *first = map_get(known, k->hash);
-    for (Twin *t = first; t; t = t->next)
-        if (t->text.len == text.len && !memcmp(t->text.data, text.data, text.len)) {
-            sb_free(&text);
-            ingot_context_free(k->c);
-            return t->k;
-        }
-    k = kernel_renew(k); /* without what was tried on the way */
     Twin *t = NEW(p->arena, Twin);
-    *t = (Twin){first, k, text};
-    map_put(known, k->hash, t);
+    t->hash = add_text(&t->text, scratch, k, NULL);
+    arena_free(scratch);
+    return t;
+}
+
+/* The kernel of this text, or NULL. */
+static Kernel *find_twin(const Map *known, const Twin *of)
+{
+    for (const Twin *t = map_get(known, of->hash); t; t = t->next)
+        if (t->text.len == of->text.len && !memcmp(t->text.data, of->text.data, of->text.len))
+            return t->k;
+    return NULL;
+}
+
+static void keep_twin(Map *known, Twin *t, Kernel *k)
+{
+    t->k = k;
+    t->next = map_get(known, t->hash);
+    map_put(known, t->hash, t);
+}
+
+/* The kernel with its loops numbered as they nest. They have numbers by first use, which a gate
+ * that only the first of some strips has may be; terms of integer sums stand in the order of these.
+ *
+ *     strip 0: i is range 0, j is range 1: i*28 + j
+ *     strip 1: j is range 0, i is range 1: j + i*28
+ */
+static Kernel *with_usual_ranges(const Kernel *of)
+{
+    Kernel *k = kernel_copy(of);
+    Node **from = NEWN(k->c->arena, Node *, k->naxis), **to = NEWN(k->c->arena, Node *, k->naxis);
+    for (int i = 0; i < k->naxis; i++) {
+        from[i] = k->axes[i].range;
+        to[i] = k->axes[i].range = range_new(k->c, i, from[i]->src[0]);
+    }
+    k->sink = substitute(k->c, k->sink, k->naxis, from, to);
+    return k;
+}
+
+static Kernel *unique(Plan *p, Map *known, Kernel *k)
+{
+    Twin *t = twin_of(p, k), *usual = NULL;
+    Kernel *same = find_twin(known, t);
+    if (!same) {
+        Kernel *renumbered = with_usual_ranges(k);
+        usual = twin_of(p, renumbered);
+        same = find_twin(known, usual);
+        ingot_context_free(renumbered->c);
+    }
+    if (same) {
+        sb_free(&t->text);
+        if (usual)
+            sb_free(&usual->text);
+        ingot_context_free(k->c);
+        return same;
+    }
+    k->hash = t->hash;
+    k = kernel_renew(k); /* without what was tried on the way */
+    keep_twin(known, t, k);
+    keep_twin(known, usual, k);
     vec_push(p->arena, p->kernels, p->nkernel, k);
     return k;
 }

@@ -1,0 +1,74 @@
+/* strips_test.c - what is computed in strips, one after the other, has one kernel of each kind,
+ * however many strips there are: strips at an edge are like the others. That the values are right
+ * is what tests/ir, tests/onnx and tests/fuzz judge. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "compiler/ingot_ops.h"
+#include "compiler/pipeline/pipeline.h"
+
+static ingot_tensor *weight(Context *c, int rank, const int64_t *size)
+{
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        n *= size[i];
+    float *data = NEWN(c->arena, float, n);
+    for (int64_t i = 0; i < n; i++)
+        data[i] = (float)(i * 7 % 13) / 8;
+    return ingot_data(c, "w", INGOT_F32, rank, size, data);
+}
+
+/* relu(conv(x)), a window of 3x3, as often as said. */
+static void expect(const char *target, int64_t channels, int64_t size, int convs, int most,
+                   int least_steps)
+{
+    const ingot_options o = {.struct_size = sizeof o, .target = target};
+    const int64_t pads[] = {1, 1}, w[] = {channels, channels, 3, 3};
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dim[] = {ingot_dim_const(c, 1), ingot_dim_const(c, channels),
+                        ingot_dim_const(c, size), ingot_dim_const(c, size)};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 4, dim);
+    for (int i = 0; i < convs; i++)
+        x = ingot_relu(
+            c, ingot_conv(c, x, weight(c, 4, w), weight(c, 1, w), NULL, NULL, pads, pads, 1));
+    ingot_output(c, "y", x);
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    if (p->nkernel > most || p->nstep < least_steps)
+        fail_msg("%s, %d of %dx%d: %d kernels, %d steps", target, (int)channels, (int)size,
+                 (int)size, p->nkernel, p->nstep);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+static void one_convolution(void **state)
+{
+    (void)state;
+    expect("c:x86-64-v4", 64, 56, 1, 6, 50);
+    expect("c:x86-64-v4", 128, 28, 1, 6, 50); /* along one axis: a row is copied at a time */
+    expect("c:x86-64-v3", 128, 56, 1, 6, 50);
+    expect("c:armv8-a", 16, 32, 1, 6, 50);
+    expect("c:x86-64-v4", 256, 14, 1, 6, 3); /* as a whole */
+}
+
+/* The second one reads what the strips of the first have written. Of strips of one row of tiles the
+ * first and the last have rows of zeros, which their transforms leave out. */
+static void two_convolutions(void **state)
+{
+    (void)state;
+    expect("c:x86-64-v4", 64, 56, 2, 10, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_convolution),
+        cmocka_unit_test(two_convolutions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
