@@ -214,10 +214,13 @@ static void parts_of_block(Writer *w, Map *known, const Block *steps)
 {
     for (int i = 0; i < steps->n; i++) {
         const Step *s = steps->step[i];
-        uint64_t key = (uint64_t)(uintptr_t)s->kernel;
         parts_of_block(w, known, &s->body);
         parts_of_block(w, known, &s->other);
-        if (s->kind != STEP_KERNEL || !kernel_parts(s->kernel) || map_get(known, key))
+        if (s->kind != STEP_KERNEL || !kernel_parts(s->kernel))
+            continue;
+        /* by name, which two kernels of equal text share (bundle_functions.c) */
+        const uint64_t key = hash_bytes(0, s->kernel->name, strlen(s->kernel->name));
+        if (map_get(known, key))
             continue;
         map_put(known, key, s->kernel);
         parts_struct(&w->sb, s->kernel);

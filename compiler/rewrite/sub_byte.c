@@ -155,10 +155,24 @@ static bool is_packed(const PathFacts *way, const Node *n)
            (way->floats && (n->dtype == INGOT_F32 || n->dtype == INGOT_I32));
 }
 
-/* n with a constant below it packed along the axis, or NULL. */
-static Node *repacked(Rewrite *r, Node *n, int axis, PathFacts *way, int depth)
+/* Whether this is asked for the first time: what was asked before has no such constant below it,
+ * or the walk would have ended there. A value that is computed with twice, and so are those below
+ * it, would be looked at once for each of many paths. */
+static bool is_new_place(Map *seen, const Node *n, int axis, const PathFacts *way)
 {
-    if (depth > DEPTH_ANY || axis < 0 || idx_is(n->shape[axis], 1))
+    const int facts[4] = {(int)n->id, axis, way->once, way->floats};
+    const uint64_t key = hash_bytes(0, facts, sizeof facts);
+    if (map_get(seen, key))
+        return false;
+    map_put(seen, key, seen);
+    return true;
+}
+
+/* n with a constant below it packed along the axis, or NULL. */
+static Node *repacked(Rewrite *r, Node *n, int axis, PathFacts *way, int depth, Map *seen)
+{
+    if (depth > DEPTH_ANY || axis < 0 || idx_is(n->shape[axis], 1) ||
+        !is_new_place(seen, n, axis, way))
         return NULL;
     const bool floats = n->op == OP_CAST && n->dtype == INGOT_F32;
     way->floats = floats ? way->once && r->words : way->floats && (is_move(n) || n->op == OP_CAST);
@@ -180,7 +194,7 @@ static Node *repacked(Rewrite *r, Node *n, int axis, PathFacts *way, int depth)
     uint32_t operands = op_is_alu(n->op) ? n->nsrc : 1;
     for (uint32_t i = 0; i < operands; i++) {
         PathFacts below = *way;
-        Node *x = repacked(r, n->src[i], axis, &below, depth + 1);
+        Node *x = repacked(r, n->src[i], axis, &below, depth + 1, seen);
         if (!x || ingot_is_poison(x))
             continue;
         way->top = below.top;
@@ -201,7 +215,9 @@ Node *sub_byte(Rewrite *r, Node *n)
     if (below_casts(n->src[0])->op != OP_MUL)
         return NULL;
     PathFacts way = {.once = n->dtype == INGOT_F32 && n->src[0]->op == OP_MUL};
-    Node *x = repacked(r, n->src[0], axis, &way, 0);
+    Map seen = {0};
+    Node *x = repacked(r, n->src[0], axis, &way, 0, &seen);
+    map_free(&seen);
     x = x ? node_make(r->c, OP_REDUCE, (ingot_dtype)n->dtype, n->arg, 1, &x, n->rank, n->shape)
           : NULL;
     return x && way.top ? ingot_mul_c(r->c, x, ldexp(1, -TOP)) : x;
