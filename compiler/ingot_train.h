@@ -20,7 +20,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* ---- losses: one number, of f32 or f64 ------------------------------------------------- */
+/* ---- losses: one number, of f32 or f64; and what training has besides ------------------ */
 
 /* All zeros are the defaults. */
 typedef struct {
@@ -40,6 +40,10 @@ ingot_tensor *ingot_cross_entropy(ingot_context *, ingot_tensor *x, ingot_tensor
                                   const ingot_loss_options *);
 /* The mean of (y - target)^2 over all elements. */
 ingot_tensor *ingot_mse(ingot_context *, ingot_tensor *y, ingot_tensor *target);
+
+/* x / (1 - ratio) where a random number of [0, 1) is at least ratio, else 0: other elements in each
+ * run (Srivastava et al., "Dropout", JMLR 15, 2014). For steps of training; inference takes x. */
+ingot_tensor *ingot_dropout(ingot_context *, ingot_tensor *x, double ratio);
 
 /* ---- optimizers ------------------------------------------------------------------------ */
 

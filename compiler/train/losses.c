@@ -144,3 +144,18 @@ ingot_tensor *ingot_mse(ingot_context *c, ingot_tensor *y, ingot_tensor *target)
     ingot_tensor *d = ingot_sub(c, y, ingot_cast(c, target, ingot_dtype_of(y)));
     return ingot_mean(c, ingot_mul(c, d, d), train_axes(d), false);
 }
+
+ingot_tensor *ingot_dropout(ingot_context *c, ingot_tensor *x, double ratio)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    if (ingot_is_poison(x))
+        return x;
+    if (!(ratio >= 0 && ratio < 1))
+        return ingot_error(c, INGOT_USAGE, "dropout: the ratio is %g; 0 to less than 1 is wanted",
+                           ratio);
+    if (ratio == 0)
+        return x;
+    ingot_tensor *u = ingot_random_uniform(c, INGOT_F32, shape_of(x, dims), dims, NULL);
+    ingot_tensor *keep = ingot_ge(c, u, ingot_scalar_f(c, INGOT_F32, ratio));
+    return ingot_where(c, keep, ingot_mul_c(c, x, 1 / (1 - ratio)), ingot_like(c, x, 0));
+}

@@ -275,6 +275,46 @@ def case_transformer():
            tolerance=1e-5, loss="cross_entropy:y", class_axis=-1, optimizer="adamw")  # fmt: skip
 
 
+def case_dropout():
+    """Drops other elements in each step and the same ones after a reset, none in run(); the
+    gradient is that of what is left, beside differences."""
+    with tempfile.TemporaryDirectory() as at:
+        path, net = pathlib.Path(at) / "net.onnx", Net(6)
+        net.weights["ratio"] = np.array(0.4, np.float32)
+        net.node("Dropout", [net.node("MatMul", ["x", net.weight("a", 12, 16)], "h"), "ratio"], "d")
+        net.node("MatMul", ["d", net.weight("b", 16, 5)], "y")
+        net.save(path, [("x", FLOAT, [8, 12])], [("y", FLOAT, [8, 5])])
+        ingot.compile(path, pathlib.Path(at) / "out", train=True, loss="mse:y", optimizer="sgd")
+        model = ingot.Model(pathlib.Path(at) / "out", cflags="-O1")
+        random = np.random.default_rng(7)
+        x, t = (random.standard_normal((8, n)).astype(np.float32) for n in (12, 5))
+        near(
+            "dropout",
+            "run()",
+            model(x),
+            x.astype(float) @ net.weights["a"] @ net.weights["b"],
+            1e-6,
+        )
+        losses = [model.step(x, t, 0).item() for _ in range(4)]
+        model.reset()
+        assert losses == [model.step(x, t, 0).item() for _ in range(4)], "dropout: after a reset"
+        assert len(set(losses)) == 4, f"dropout: the same masks in each step: {losses}"
+        states = model.states
+
+        def loss(rate, **moved):
+            model.reset()
+            for name, way in moved.items():
+                states[name][...] += way
+            return model.step(x, t, rate).item()
+
+        for name in "ab":
+            way = random.standard_normal(states[name].shape).astype(np.float32)
+            slope = (loss(0, **{name: 0.01 * way}) - loss(0, **{name: -0.01 * way})) / 0.02
+            loss(1)
+            found = ((net.weights[name] - states[name]) * way).sum()
+            near("dropout", f"the gradient of {name}", found, slope, 1e-3)
+
+
 CASES = {n[5:]: f for n, f in globals().items() if n.startswith("case_")}
 
 
