@@ -20,17 +20,18 @@ typedef struct {
     int n, at;        /* how many there are; the next that is used */
     uint64_t random;  /* of the first values */
     bool is_training; /* the graph that is built is that of the step */
-} Net;
+} DigitsNet;
 
 /* In (0, 1]: the upper half of Knuth's linear congruential generator. */
-static double uniform(Net *net)
+static double uniform(DigitsNet *net)
 {
     net->random = net->random * 6364136223846793005u + 1442695040888963407u;
     return (double)((net->random >> 32) + 1) / 4294967296.0;
 }
 
 /* Normal numbers of variance 2 / inputs (He et al., arXiv:1502.01852); none: zeros. */
-static ingot_tensor *weight(Net *net, const char *name, int rank, const int64_t *dims, int inputs)
+static ingot_tensor *weight(DigitsNet *net, const char *name, int rank, const int64_t *dims,
+                            int inputs)
 {
     if (net->at < net->n)
         return net->weight[net->at++];
@@ -46,8 +47,8 @@ static ingot_tensor *weight(Net *net, const char *name, int rank, const int64_t 
     return net->weight[net->n++] = ingot_state_from(net->c, name, data);
 }
 
-static ingot_tensor *conv(Net *net, const char *name, const char *bias, ingot_tensor *x, int from,
-                          int to)
+static ingot_tensor *conv(DigitsNet *net, const char *name, const char *bias, ingot_tensor *x,
+                          int from, int to)
 {
     static const int64_t one[2] = {1, 1};
     const int64_t dims[4] = {to, from, 3, 3}, maps = to;
@@ -55,15 +56,15 @@ static ingot_tensor *conv(Net *net, const char *name, const char *bias, ingot_te
     return ingot_relu(net->c, ingot_conv(net->c, x, w, b, NULL, NULL, one, one, 1));
 }
 
-static ingot_tensor *linear(Net *net, const char *name, const char *bias, ingot_tensor *x, int from,
-                            int to)
+static ingot_tensor *linear(DigitsNet *net, const char *name, const char *bias, ingot_tensor *x,
+                            int from, int to)
 {
     const int64_t dims[2] = {to, from}, rows = to;
     ingot_tensor *w = weight(net, name, 2, dims, from), *b = weight(net, bias, 1, &rows, 0);
     return ingot_linear(net->c, x, w, b);
 }
 
-static ingot_tensor *scores(Net *net, ingot_tensor *image)
+static ingot_tensor *scores(DigitsNet *net, ingot_tensor *image)
 {
     static const int64_t two[2] = {2, 2}, none[2] = {0, 0};
     ingot_context *c = net->c;
@@ -86,7 +87,7 @@ static ingot_tensor *images(ingot_context *c)
     return ingot_input(c, "image", INGOT_F32, 3, dims);
 }
 
-static void step(Net *net)
+static void step(DigitsNet *net)
 {
     ingot_context *c = net->c;
     ingot_tensor *gradient[MOST], *y = scores(net, images(c));
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
         return 2;
     }
     ingot_context *c = ingot_context_new(tell, NULL);
-    Net net = {.c = c, .random = 1};
+    DigitsNet net = {.c = c, .random = 1};
     ingot_output(c, "score", scores(&net, images(c)));
     net.is_training = true;
     ingot_function(c, "train_step");

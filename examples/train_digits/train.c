@@ -106,7 +106,7 @@ typedef struct {
     void *arena;
     igrt_weights weights;
     int train[MOST], test[MOST], ntrain, ntest;
-} Split;
+} TrainingRun;
 
 static float batch[BATCH][8][8], rate, loss, score[BATCH][10];
 static int32_t label[BATCH];
@@ -119,7 +119,7 @@ static void check(digits_status status)
     exit(1);
 }
 
-static void begin(Split *s, const char *weights, int split)
+static void begin(TrainingRun *s, const char *weights, int split)
 {
     int order[MOST];
     random_state = 1;
@@ -150,7 +150,7 @@ static void begin(Split *s, const char *weights, int split)
 }
 
 /* Once through all images, in batches drawn anew. The rate rises, then falls as a cosine. */
-static double epoch(Split *s, int number)
+static double epoch(TrainingRun *s, int number)
 {
     const int steps = s->ntrain / BATCH;
     double sum = 0;
@@ -174,7 +174,7 @@ static double epoch(Split *s, int number)
 }
 
 /* How many of the images that were held out are read. */
-static int count_right(Split *s)
+static int count_right(TrainingRun *s)
 {
     int right = 0;
     for (int at = 0; at < s->ntest; at += BATCH) {
@@ -196,7 +196,7 @@ static int count_right(Split *s)
 
 static double run_split(const char *weights, int split)
 {
-    static Split s;
+    static TrainingRun s;
     memset(&s, 0, sizeof s);
     const clock_t start = clock();
     begin(&s, weights, split);
