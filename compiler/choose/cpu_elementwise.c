@@ -494,12 +494,13 @@ bool whole_rows_opts(Arena *a, Nest *nest, const View *v)
     return partial_opts(a, nest, v, place, n, lanes, s.most, &s.count);
 }
 
-/* Each copy reads and writes rows of its own: some vectors of one are neighbouring lines, and
- * addresses are computed once for all. */
-static int64_t vectors_of_copies(Node *last, int64_t lanes)
+/* Each copy writes a row of its own. Of more rows than a set of the first cache has ways, lines are
+ * gone before the next vector of a row: some vectors, neighbouring lines, are written at a time. */
+static int64_t vectors_of_copies(const Nest *nest, Node *last, int64_t lanes, int64_t copies)
 {
     enum { VECTORS = 4 };
-    return range_extent(last) > 0 && range_extent(last) % (VECTORS * lanes) == 0 ? VECTORS : 1;
+    const bool whole = range_extent(last) > 0 && range_extent(last) % (VECTORS * lanes) == 0;
+    return whole && copies > nest->target->machine.ways ? VECTORS : 1;
 }
 
 /* The loop that lanes run along: the innermost one, or, where all that it is in is reduced for each
@@ -540,7 +541,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
             return;
         const int64_t vectors = scan ? s.count
                                 : copies > 1 && !v->nreduce
-                                    ? vectors_of_copies(last, lanes)
+                                    ? vectors_of_copies(nest, last, lanes, copies)
                                     : vectors_for_parts(nest, v, place, n, lanes, s.count);
         side_by_side_opt(nest, last, vectors);
         groups_opt(nest, v, place, n, last, lanes);

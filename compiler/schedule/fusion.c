@@ -70,6 +70,7 @@ bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *reader
     const Target *t = s->target;
     double bytes = node_bytes(n), kernels = readers->kernels;
     RegionWork apart = region_of(s, n), inlined = apart;
+    inlined.ops[UNIT_VECTOR] += apart.cases; /* its readers need not have its loops */
     if (info_of(s, n)->has_reduce && (readers->rows || readers->reduced)) { /* no tile there */
         inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_TILE] + inlined.ops[UNIT_MATRIX];
         inlined.ops[UNIT_TILE] = inlined.ops[UNIT_MATRIX] = 0;
@@ -100,15 +101,19 @@ bool is_for_groups(Sched *s, Node *n)
     return s->target->gpu && info_of(s, n)->has_reduce && region_of(s, n).ops[UNIT_TILE] >= LEAST;
 }
 
-/* A sum of products that meets another reduce in its reader: there it is no tile for registers. */
+/* A sum of products that meets another reduce in its reader: there it is no tile for registers. Or
+ * what is chosen by a coordinate: each element of a tile computes all that it might be. */
 bool fusion_of_company(Sched *s, Node *n, Node *reader, Fusion *f)
 {
     Info *i = info_of(s, n);
     bool company = false;
     for (uint32_t j = 0; j < reader->nsrc && op_is_alu(reader->op); j++) {
         Node *o = reader->src[j];
-        company |= o != n && o->dtype != INGOT_INDEX && info_of(s, o)->order < i->order &&
-                   info_of(s, o)->has_reduce && is_computed(s, o);
+        const bool other = o != n && o->dtype != INGOT_INDEX && is_computed(s, o);
+        if (other && info_of(s, o)->has_reduce)
+            company |= info_of(s, o)->order < i->order;
+        else if (other)
+            company |= region_of(s, o).cases > 0;
     }
     if (!company)
         return true;

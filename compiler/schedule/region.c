@@ -15,6 +15,11 @@
  *     max(bytes, each once / bandwidth of the level that holds them all, operations / rate, by
  *         unit) + launch
  *
+ * Which of several values an element is may follow from a coordinate: where(i == 0, a, where(i ==
+ * 1, b, ..)), the rows of Winograd's matrices.  In a kernel without sums each copy of that loop is
+ * one of them alone, and each value is computed for its part of the elements; in the tile of a sum
+ * all are, for each.
+ *
  * Operations are weighed by ops.def and counted at the upper bounds of run-time sizes.  Sums of
  * products are tiled for registers, or are a matrix unit's where a kernel stores one value; beside
  * another reduce they run element by element, as does a reduce inside of another one's loop. */
@@ -38,6 +43,7 @@ typedef struct {
     bool product;    /* it is a term of a sum of products, */
     bool matrix;     /* and of one that a matrix unit takes */
     bool bf16;       /* or DOT, by pairs of bf16 */
+    double part;     /* of the elements around it that it is computed for, in a kernel of cases */
     Coord at[INGOT_MAX_RANK];
 } RegionItem;
 
@@ -163,6 +169,7 @@ static void push(RegionWalk *w, const RegionItem *from, Node *n, const Coord *at
     x->product = from->product;
     x->matrix = from->matrix;
     x->bf16 = from->bf16;
+    x->part = from->part;
     memcpy(x->at, at, (size_t)n->rank * sizeof *at);
 }
 
@@ -218,6 +225,7 @@ static bool is_known(RegionWalk *w, const RegionItem *x)
 
 static void count_ops(RegionWalk *w, const RegionItem *x, double ops)
 {
+    w->out->cases += (1 - x->part) * ops;
     if (x->reduces > 1)
         w->out->ops[UNIT_SCALAR] += ops;
     else if (x->product)
@@ -232,6 +240,9 @@ static void read_stored(RegionWalk *w, const RegionItem *x)
 {
     double all = node_bytes(x->n),
            some = iterations(w, inside(w, x)) * dtype_info[x->n->dtype].bytes;
+    const double again = (1 - x->part) * iterations(w, inside(w, x)); /* loads for other cases */
+    w->out->cases += again;
+    w->out->ops[UNIT_VECTOR] += again;
     if (map_get(&w->read, (uint64_t)x->n->id + 1) || x->n->op == OP_CONST || x->n->op == OP_IOTA)
         return;
     map_put(&w->read, (uint64_t)x->n->id + 1, (void *)1);
@@ -381,6 +392,37 @@ static void visit_coordinates(RegionWalk *w, const RegionItem *x, const CoordOps
     }
 }
 
+static const Node *below_moves(const Node *x)
+{
+    while (moves_elements(x) || x->op == OP_CAST)
+        x = x->src[0];
+    return x;
+}
+
+/* Of a choice by a coordinate how many values there are; 1: it is none. */
+static double cases_of(const Node *t)
+{
+    enum { MOST = 8 }; /* copies, of cpu_elementwise.c */
+    const Node *eq = t->op == OP_WHERE ? below_moves(t->src[0]) : t;
+    if (eq->op != OP_EQ || eq == t || below_moves(eq->src[1])->op != OP_CONST)
+        return 1;
+    const Node *at = below_moves(eq->src[0]);
+    const double n = at->op == OP_IOTA ? size_of(at->shape[at->arg.i]) : 1;
+    return n > MOST ? 1 : n;
+}
+
+/* The operands of an elementwise op at the same coordinates. */
+static void push_operands(RegionWalk *w, RegionItem *x)
+{
+    Node *t = x->n;
+    const double cases = cases_of(t), part = x->part;
+    for (uint32_t j = 0; j < t->nsrc; j++) {
+        const bool one = j > 0 && cases_of(t->src[j]) == 1; /* and not the choice among the rest */
+        x->part = one ? part / cases : part;
+        push(w, x, t->src[j], x->at);
+    }
+}
+
 static void visit(RegionWalk *w, Node *root)
 {
     const RegionItem *top = &w->stack[--w->nstack];
@@ -409,8 +451,7 @@ static void visit(RegionWalk *w, Node *root)
         visit_gather(w, &x);
     } else if (op_is_alu(t->op)) {
         count_ops(w, &x, op_info[t->op].cost * iterations(w, inside(w, &x)));
-        for (uint32_t j = 0; j < t->nsrc; j++)
-            push(w, &x, t->src[j], x.at);
+        push_operands(w, &x);
     } else if (op_info[t->op].cls == MOVE && t->op != OP_CONCAT) {
         moved(t, x.at, at);
         push(w, &x, t->src[0], at);
@@ -431,7 +472,7 @@ static RegionWork walk_region(Sched *s, int n, const Stored *stored, int most)
     RegionWalk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = room, .most = most};
     for (int k = 0; k < n && !r.huge; k++) {
         Node *root = stored[k].node;
-        RegionItem outside = {.n = root};
+        RegionItem outside = {.n = root, .part = 1};
         Coord at[INGOT_MAX_RANK];
         for (int i = 0; i < root->rank; i++) {
             at[i] = new_loop(&w, root->shape[i]);
@@ -442,6 +483,8 @@ static RegionWork walk_region(Sched *s, int n, const Stored *stored, int most)
         while (w.nstack && !r.huge)
             visit(&w, stored[k].copy ? NULL : root);
     }
+    r.cases *= !s->target->gpu && !w.nother && w.products + w.matrix <= 0;
+    r.ops[UNIT_VECTOR] -= r.cases;
     r.ops[w.nother ? UNIT_SCALAR : UNIT_TILE] += w.products;
     /* the sums of several values would need more fragments than there are */
     r.ops[w.nother ? UNIT_SCALAR : n > 1 && r.units > 1 ? UNIT_TILE : UNIT_MATRIX] += w.matrix;

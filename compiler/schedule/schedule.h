@@ -123,6 +123,8 @@ typedef struct {
     double ops[UNITS]; /* weighed as ops.def says, at the upper bounds of run-time sizes */
     double bytes;      /* that it reads, each once */
     int nodes, buffers, loops;
+    /* of ops: what goes where each copy of a loop has a value of its own (cases), if none sums */
+    double cases;
     int units;     /* sums of products of a kind that a matrix unit of the core takes */
     double shared; /* bytes of constants of which it reads a part, and others read all */
     bool huge;     /* more than was followed */
