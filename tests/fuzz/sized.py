@@ -50,17 +50,11 @@ class Model:
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR
         )
 
-    def values(self, case, move=None):
-        """All tensors in this case; with `move`, a generator of noise, of inputs moved a little, and
-        of what each node reads by the last bit of f32: as if each rounded at other places."""
+    def values(self, case):
+        """All tensors in this case."""
         value = {**{k: a[case] for k, a in self.inputs.items()}, **self.weights}
-        if move is not None:
-            value = {k: moved_by(a, 3e-6, move) for k, a in value.items()}
         for node, function in zip(self.nodes, self.functions):
-            operands = [value[k] for k in node.input if k]
-            if move is not None:
-                operands = [moved_by(a, 2**-23, move) for a in operands]
-            value.update(zip(node.output, results(function, operands)))
+            value.update(zip(node.output, results(function, [value[k] for k in node.input if k])))
         return value
 
     def bounds(self):
@@ -112,13 +106,6 @@ class Model:
             dims,
             self.cases,
         )
-
-
-def moved_by(a, share, move):
-    """Floats of 32 bits, each up to this share larger or smaller."""
-    if a.dtype != np.float32:
-        return a
-    return np.asarray(a * (1 + share * move.uniform(-1, 1, a.shape)), np.float32)
 
 
 def axes_of(arrays, cases):

@@ -12,7 +12,7 @@ what numpy says. With --sanitize a bundle is compiled by gcc with ASan and UBSan
 run in all cases.
 
     passed     all equal within the tolerances of `ingot verify`
-    unstable   not, but numpy's own outputs move as much when inputs move by 3e-6, operands by a bit
+    unstable   not, but numpy's own outputs move as much by rounding (sized_moves.py)
     refused    the compiler said that it cannot; the message must name a node, else it is a failure
     wrong, crash
 
@@ -34,7 +34,8 @@ import tempfile
 
 import numpy as np
 import onnx
-from sized import Drawing
+from sized import Drawing, results
+from sized_moves import largest_move
 from sized_ops import OPS
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
@@ -144,20 +145,9 @@ def sizes(model, case):
     return ", ".join(f"{k} = {v}" for k, v in model.cases[case].items() if k in model.dims)
 
 
-def unstable(model, case, values, error):
+def unstable(model, case, error):
     """Whether an output moves by a third of this share of its range by itself."""
-    move = np.random.default_rng(0)
-    for _ in range(8):
-        moved = model.values(case, move)
-        for o in model.outputs:
-            a, b = (np.asarray(v[o], np.float64) for v in (values, moved))
-            if (
-                a.shape != b.shape
-                or a.size
-                and np.abs(a - b).max() > error / 3 * (np.abs(a).max() or 1)
-            ):
-                return True
-    return False
+    return largest_move(model, case, results) > error / 3
 
 
 def verify(model, flags, case, opt, work):
@@ -178,7 +168,7 @@ def verify(model, flags, case, opt, work):
     (work / "command").write_text(shlex.join(map(str, command)) + "\n")
     failed = outcome(call(command, opt.timeout, opt.env), model, "verify")
     error = re.search(r"largest error (\S+) of the range", failed[1]) if failed else None
-    if error and failed[0] == "wrong" and unstable(model, case, values, float(error[1])):
+    if error and failed[0] == "wrong" and unstable(model, case, float(error[1])):
         failed = "unstable", failed[1]
     return failed and (failed[0], f"{sizes(model, case)}: {failed[1]}")
 
@@ -212,9 +202,10 @@ def compile_and_run(model, flags, case, opt, work):
         for i, o in enumerate(model.outputs):
             error, why = difference(np.load(work / "out" / f"output_{i}.npy"), values[o])
             if why:
-                return "unstable" if unstable(
-                    model, case, values, error
-                ) else "wrong", f"{sizes(model, case)}: {o}: {why}"
+                return (
+                    "unstable" if unstable(model, case, error) else "wrong",
+                    f"{sizes(model, case)}: {o}: {why}",
+                )
     return None
 
 
@@ -371,13 +362,13 @@ def main():
             model = draw(f"{opt.seed}/{i}", opt.ops)
             print(f"{opt.seed}/{i}", *model.lines(), sep="\n    ")
         return 0
-    results = []
+    judgements = []
     with tempfile.TemporaryDirectory(prefix="ingot-sized-") as opt.work:
         opt.env = dict(os.environ, INGOT_CACHE=f"{opt.work}/cache", **SETTINGS)
         objects.folder()
         with concurrent.futures.ProcessPoolExecutor(opt.jobs) as workers:
             for r in workers.map(judged, [(i, opt) for i in numbers], chunksize=4):
-                results.append(r)
+                judgements.append(r)
                 if r["status"] != "passed":
                     print(
                         f"{r['status']:8} {r['name']} ({' '.join(r['flags'])}): {r['why']}",
@@ -385,10 +376,10 @@ def main():
                     )
                 if r["lines"]:
                     print("    " + "\n    ".join(r["lines"]), flush=True)
-    count = collections.Counter(r["status"] for r in results)
-    ops = collections.Counter(o for r in results for o in r["ops"])
+    count = collections.Counter(r["status"] for r in judgements)
+    ops = collections.Counter(o for r in judgements for o in r["ops"])
     print(
-        f"seed {opt.seed}: {len(results)} graphs, {sum(ops.values())} nodes of {len(ops)} operators: "
+        f"seed {opt.seed}: {len(judgements)} graphs, {sum(ops.values())} nodes of {len(ops)} operators: "
         + ", ".join(f"{n} {s}" for s, n in sorted(count.items()))
     )
     return 1 if any(count[s] for s in FAULTS) else 0
