@@ -106,6 +106,20 @@ static void test_sizes(void **state)
     }
 }
 
+/* More results, and so work items of a GPU, than an integer of 32 bits counts. */
+static void test_many(void **state)
+{
+    (void)state;
+    static const char *const target[] = {"c", "opencl", "cuda:sm_90a"};
+    for (int t = 0; t < 3; t++) {
+        Context *c = ingot_context_new(NULL, NULL);
+        ingot_tensor *x = input(c, "x", 3, (int64_t[]){3, INT64_C(1) << 32, 5});
+        ingot_output(c, "y", ingot_relu(c, x));
+        expect_sound(c, target[t], "auto");
+        ingot_context_free(c);
+    }
+}
+
 /* Of some choices of sizes nothing is known. */
 static void expect_sound_where_known(Context *c)
 {
@@ -369,12 +383,13 @@ static void test_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sound),    cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_none),     cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_in_place), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_operands), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_weights),  cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_places),   cmocka_unit_test(test_status),
+        cmocka_unit_test(test_sound),   cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_many),    cmocka_unit_test(test_none),
+        cmocka_unit_test(test_counts),  cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_parts),   cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_kernels), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
