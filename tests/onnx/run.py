@@ -231,7 +231,9 @@ def build_and_run(case, bundle, work, compiler, opt):
     cc = f"{compiler} {SANITIZE}" if opt.sanitize else compiler
     made = work / "bundle-built"
     shutil.copytree(bundle, made)
-    done = objects.make(made, cc, opt.cflags, lambda words: call(words, opt.timeout, opt.env))
+    done = (objects.make if opt.wasm else objects.program)(
+        made, cc, opt.cflags, lambda words: call(words, opt.timeout, opt.env)
+    )
     succeeded(done, "build")
     if opt.build_only:
         leave(made, opt.build_only / case.name)
