@@ -70,6 +70,7 @@ if [ "$what" = tests ]; then
         need gcc-mingw-w64-x86-64 command -v x86_64-w64-mingw32-gcc
         [ "$(uname -m)" != x86_64 ] || need wine command -v wine
     fi
+    need ninja-build command -v ninja
     need ccache command -v ccache           # a bundle's runtime files are alike in every case
     need python3 command -v python3
     if ! python3 -c "import $modules" 2>/dev/null; then

@@ -28,7 +28,11 @@ sh cmake/bootstrap.sh "tests${all:+-all}" || exit 1
 python=$PWD/build/python
 export INGOT_KEPT_OBJECTS="$PWD/build/objects" # tests/onnx/objects.py
 export INGOT_CLOCK=steps # budgets and progress do not depend on how busy the machine is: docs/tune.md
-cmake -S . -B build -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache >build/cmake.log || { cat build/cmake.log; exit 1; }
+# A third of a build by make is make and cmake themselves, and ccache reads each source twice unless the compiler lists its headers
+by_ninja=
+command -v ninja >/dev/null && by_ninja='env CMAKE_GENERATOR=Ninja'
+export CCACHE_DEPEND=1
+$by_ninja cmake -S . -B build -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache >build/cmake.log || { cat build/cmake.log; exit 1; }
 cmake --build build -j "$JOBS" || exit 1
 
 step unit ctest --test-dir build --output-on-failure -j "$JOBS"
@@ -36,7 +40,7 @@ step format sh tests/format.sh
 step replay "$python" tests/replay/replay.py --ingot build/ingot --jobs "$JOBS"
 # The compiler itself under ASan and UBSan, with every pass's result verified.
 sanitized() {
-    cmake -S . -B build/sanitized -DCMAKE_BUILD_TYPE=Sanitize -DINGOT_SANITIZE_LEVEL=-O0 -DCMAKE_C_COMPILER=clang \
+    $by_ninja cmake -S . -B build/sanitized -DCMAKE_BUILD_TYPE=Sanitize -DINGOT_SANITIZE_LEVEL=-O0 -DCMAKE_C_COMPILER=clang \
         -DCMAKE_C_COMPILER_LAUNCHER=ccache -DINGOT_TESTS=ON >build/cmake-sanitize.log &&
         cmake --build build/sanitized -j "$JOBS" --target unit_tests >/dev/null &&
         ctest --test-dir build/sanitized -L "unit|ir" -LE tree --output-on-failure -j "$JOBS"

@@ -49,9 +49,11 @@ def build(work, programs):
     ]
     configure += ["-DCMAKE_C_FLAGS_DEBUG=-O0 -DINGOT_VERIFY=1"]
     configure += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    by_ninja = {"CMAKE_GENERATOR": "Ninja"} if shutil.which("ninja") else {}
+    env = dict(os.environ, CCACHE_DEPEND="1", **by_ninja)
     with log.open("w") as out:
         for command in (configure, ["cmake", "--build", made, "-j2", "--target", *programs]):
-            if subprocess.run(command, stdout=out, stderr=subprocess.STDOUT).returncode:
+            if subprocess.run(command, env=env, stdout=out, stderr=subprocess.STDOUT).returncode:
                 out.flush()
                 lines = log.read_text().splitlines()
                 faults = [
