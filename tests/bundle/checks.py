@@ -33,7 +33,7 @@ import sys
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
-    from run import SANITIZE, STRICT, Wrong, call, compilers, main, make
+    from run import SANITIZE, STRICT, Wrong, call, compilers, main, program
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -295,7 +295,7 @@ def selftest(ingot, work):
     bundle = work / "bundle"
 
     def build(flags=SANITIZE):
-        make(bundle, compilers()[0], flags)
+        program(bundle, compilers()[0], flags)
         return subprocess.run([bundle / "model", "--selftest"], text=True, capture_output=True)
 
     def wants(done, status, says):
@@ -519,7 +519,7 @@ def indices(ingot, work):
             told(ingot, work, "compile", path, "-o", bundle, "--target", target, *flags)
             results = []
             for check in (0, 1):
-                make(bundle, compilers()[0], f"{flags_of[check]} -DMODEL_CHECK={check}")
+                program(bundle, compilers()[0], f"{flags_of[check]} -DMODEL_CHECK={check}")
                 save(work, "input_0", index)
                 results.append(driver(bundle, data, 0))
                 for value in bad:
@@ -685,7 +685,7 @@ def empties(ingot, work):
     ):
         path = model(work, nodes, [("x", f, [1, 1, "n", 3])], [("y", f, None)], weights)
         told(ingot, work, "compile", path, "-o", bundle, "--dim", "n=0..8")
-        make(bundle, compilers()[0], f"-O0 {SANITIZE[4:]} -Wall -Wextra -Werror")
+        program(bundle, compilers()[0], f"-O0 {SANITIZE[4:]} -Wall -Wextra -Werror")
         for n in (0, 1, 8):
             data = save(work, "input_0", np.ones((1, 1, n, 3), np.float32))
             says = [f"node '{nodes[0].name}'", "is 0; it has to be in 1..8"] if n < least else []

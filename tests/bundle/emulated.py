@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
-from run import HERE, Wrong, call, compilers, make
+from run import HERE, Wrong, call, compilers, program
 
 sys.path.append(str(HERE.parent / "emulator"))
 import emulate  # noqa: E402
@@ -84,7 +84,7 @@ class Pair:
                 "-q",
                 *(options if kind == target else ()),
             )
-            make(bundle, compilers()[0], "-O1")
+            program(bundle, compilers()[0], "-O1")
         out.mkdir()
         call(c / "model", self.given, out)
         self.expected = np.load(out / "output_0.npy").astype(np.float64)

@@ -25,7 +25,7 @@ try:
     import numpy as np
     import onnx
     import models
-    from run import SANITIZE, STRICT, Wrong, call, compilers, fingerprint, main, make
+    from run import SANITIZE, STRICT, Wrong, call, compilers, fingerprint, main, make, program
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -122,7 +122,7 @@ def spread(ingot, work):
         bundle = work / "bundle"
         if model not in wanted:
             call(ingot, "compile", model, "-o", bundle)
-            make(bundle, cc[0], "-O1")
+            program(bundle, cc[0], "-O1")
             wanted[model] = outputs(bundle, data, work / "out")
         used.append(told(ingot, model, sizes) == len(sizes))
         call(ingot, "compile", model, "-o", bundle, *memory_flags(sizes))
@@ -145,7 +145,7 @@ def decided(ingot, work):
     file = work / "model.sched"
     model, data = prepare(work, "cnn")
     call(ingot, "compile", model, "-o", work / "one")
-    make(work / "one", compilers()[0], "-O1")
+    program(work / "one", compilers()[0], "-O1")
     wanted = outputs(work / "one", data, work / "out")
     for sizes in divisions(ingot, model):
         flags = memory_flags(sizes)
@@ -162,7 +162,7 @@ def decided(ingot, work):
         if compiled() == first:
             raise Wrong(f"{sizes}: without effect")
         call(ingot, "compile", model, "-o", work / "made", *flags, "--sched", file)
-        make(work / "made", compilers()[0], "-O1")
+        program(work / "made", compilers()[0], "-O1")
         if outputs(work / "made", data, work / "out") != wanted:
             raise Wrong(f"{sizes}: other results")
         for old, new, words in (
@@ -190,7 +190,7 @@ def sanitized(ingot, work):
         for sizes in divisions(ingot, model):
             bundle = work / "bundle"
             call(ingot, "compile", model, "-o", bundle, *memory_flags(sizes))
-            make(bundle, compilers()[-1], SANITIZE)
+            program(bundle, compilers()[-1], SANITIZE)
             outputs(bundle, data, work / "out", "-t", "2")
             n += 1
     print(f"{n} bundles")
@@ -251,7 +251,7 @@ def preferred(ingot, work):
         flags, bundle = ("--target", "c:c99", "--prefer", what), work / f"prefer_{what}"
         arena[what] = json.loads(call(ingot, "inspect", model, "--json", *flags))["arena_bytes"]
         call(ingot, "compile", model, "-o", bundle, *flags)
-        make(bundle, compilers()[0], "-O1")
+        program(bundle, compilers()[0], "-O1")
         y[what] = outputs(bundle, data, work / f"out_{what}")
     if not arena["ram"] < arena["time"] or y["ram"] != y["time"]:
         raise Wrong(

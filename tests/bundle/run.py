@@ -93,6 +93,19 @@ def make(bundle, cc, flags):
     )
 
 
+def program(bundle, cc, flags):
+    """As make(), for those who run the bundle and do not look at how it is built."""
+
+    def run(words):
+        done = subprocess.run([str(w) for w in words], text=True, capture_output=True)
+        done.rc = done.returncode
+        return done
+
+    done = objects.program(bundle, cc, flags, run)
+    if done.rc:
+        raise Wrong(f"{bundle}: {done.stdout}{done.stderr}")
+
+
 def compilers():
     found = [cc for cc in ("gcc", "clang") if shutil.which(cc)]
     if not found:
@@ -265,7 +278,7 @@ def sanitized(ingot, work):
     cc = compilers()[-1]
     for name in models.MODELS:
         bundle = compile_model(ingot, work, name, "--weights", "blob")
-        make(bundle, cc, SANITIZE)
+        program(bundle, cc, SANITIZE)
         if "selftest: ok" not in call(bundle / name, "--poison", "--selftest"):
             raise Wrong(f"{name}: no selftest")
     blob = work / "mlp" / "mlp.weights"
@@ -315,7 +328,7 @@ def empty(ingot, work):
             "--name",
             "model",
         )
-        make(bundle, compilers()[0], SANITIZE)
+        program(bundle, compilers()[0], SANITIZE)
         for data in sorted(case.glob("test_data_set_*")):
             given, got = work / "in", work / "out"
             for folder in (given, got):

@@ -17,7 +17,7 @@ import sys
 try:
     import numpy as np
     import models
-    from run import Wrong, call, compilers, main, make
+    from run import Wrong, call, compilers, main, program
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -90,7 +90,7 @@ def same(ingot, work):
     for name in MODELS:
         saved = work / "model.sched"
         bundle, inputs = compile_model(ingot, work, name, "--save-sched", saved)
-        make(bundle, compilers()[0], "-O1 -mavx2 -mfma -Wall -Wextra -Werror")
+        program(bundle, compilers()[0], "-O1 -mavx2 -mfma -Wall -Wextra -Werror")
         wanted = [outputs(bundle, data, work / "out", 1) for data in inputs]
         for threads in THREADS:
             if [outputs(bundle, data, work / "out", threads) for data in inputs] != wanted:
@@ -112,7 +112,7 @@ def same(ingot, work):
         text = saved.read_text().splitlines()
         saved.write_text("".join(l + "\n" for l in text if "THREAD" not in l))
         bundle, inputs = compile_model(ingot, work, name, "--sched", saved)
-        make(bundle, compilers()[0], "-O1 -mavx2 -mfma -Wall -Wextra -Werror")
+        program(bundle, compilers()[0], "-O1 -mavx2 -mfma -Wall -Wextra -Werror")
         if "igrt_parallel" in (bundle / "model.c").read_text():
             raise Wrong(f"{name}: cut though the file does not say so")
         if outputs(bundle, inputs[0], work / "out", 3) != wanted[0]:
@@ -216,7 +216,7 @@ def callers(ingot, work):
 def sanitized(ingot, work):
     for name in MODELS:
         bundle, inputs = compile_model(ingot, work, name)
-        make(bundle, compilers()[0], "-O1 -g -mavx2 -mfma -fsanitize=thread")
+        program(bundle, compilers()[0], "-O1 -g -mavx2 -mfma -fsanitize=thread")
         for data in inputs:
             wanted = outputs(bundle, data, work / "out", 1)
             if outputs(bundle, data, work / "out", 3) != wanted:

@@ -24,7 +24,7 @@ try:
     import numpy as np
     import onnx
     import models
-    from run import Wrong, call, compile_model, compilers, main, make
+    from run import Wrong, call, compile_model, compilers, main, program
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -70,7 +70,7 @@ def same(ingot, work):
     for name in ("cnn", "lstm"):
         save_inputs(work / f"in-{name}", name)
         native = compile_model(ingot, work, name)
-        make(native, compilers()[0], "-O1")
+        program(native, compilers()[0], "-O1")
         call(native / name, work / f"in-{name}", work / "out")
         want = results(work / "out")
         for target in TARGETS:

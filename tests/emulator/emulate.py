@@ -5,15 +5,19 @@ asm statements are calls of what they do (ptx.h, ptx_wgmma.h), items are fibers 
 """
 
 import functools
+import hashlib
 import os
 import pathlib
 import re
 import shutil
 import subprocess
-import tempfile
+import sys
 import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "onnx"))
+import objects  # noqa: E402
+
 SOURCES = sorted(
     [
         *HERE.glob("*.h"),
@@ -35,6 +39,10 @@ FLAGS = [
     "-I",
     HERE.parents[1] / "runtime_min",
 ]
+COMPILED = [
+    *HERE.glob("*.cpp"),
+    HERE.parent / "bundle" / "cuda_stub.c",
+]  # the first that defines a call is it
 ORDERS = ("forward", "backward")
 KERNEL = re.compile(r'extern "C" __global__ ([^\n]*?)void (\w+)\(([^)]*)\)')
 lock = threading.Lock()
@@ -62,33 +70,45 @@ class Common:
     that asm may begin with."""
 
     def __init__(self, folder):
-        self.keeps = folder
-        self.objects = []
-        for source in [
-            *HERE.glob("*.cpp"),
-            HERE.parent / "bundle" / "cuda_stub.c",
-        ]:  # the first that defines a call is it
-            self.objects.append(pathlib.Path(folder.name) / f"{source.stem}.o")
-            call(
-                *([CXX, *FLAGS] if source.suffix == ".cpp" else ["cc", "-fPIC"]),
-                "-c",
-                source,
-                "-o",
-                self.objects[-1],
-            )
+        self.objects = [folder / f"{s.stem}.o" for s in COMPILED]
         self.included = ["-include", HERE / "ptx_wgmma.h"]
         if CXX == "clang++":
-            header = pathlib.Path(folder.name) / "ptx_wgmma.pch"
-            call(CXX, *FLAGS, "-x", "c++-header", HERE / "ptx_wgmma.h", "-o", header)
-            self.included = ["-include-pch", header]
-        self.known = set(
-            re.findall(r"\b(\w+)\(\s*const char \*", call(CXX, *FLAGS, "-E", HERE / "ptx_wgmma.h"))
-        )
+            self.included = ["-include-pch", folder / "ptx_wgmma.pch"]
+        text = (folder / "ptx_wgmma.i").read_text()
+        self.known = set(re.findall(r"\b(\w+)\(\s*const char \*", text))
+
+
+def make_common(folder):
+    for source in COMPILED:
+        words = [CXX, *FLAGS] if source.suffix == ".cpp" else ["cc", "-fPIC"]
+        call(*words, "-c", source, "-o", folder / f"{source.stem}.o")
+    header = HERE / "ptx_wgmma.h"
+    if CXX == "clang++":
+        call(CXX, *FLAGS, "-x", "c++-header", header, "-o", folder / "ptx_wgmma.pch")
+    (folder / "ptx_wgmma.i").write_text(call(CXX, *FLAGS, "-E", header))
+
+
+def kept_common():
+    """The folder of what is made of these sources, of this age (clang asks for that): made once,
+    and kept with other objects."""
+    h = hashlib.blake2b(f"{call(CXX, '--version')}{FLAGS}".encode(), digest_size=20)
+    for f in (*SOURCES, *sorted((HERE.parents[1] / "runtime_min").glob("*.h"))):
+        h.update(f"{f}\0{f.stat().st_mtime_ns}\0".encode() + f.read_bytes())
+    kept = objects.folder() / f"emulator-{h.hexdigest()}"
+    if not kept.exists():
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.mkdir()
+        make_common(part)
+        try:
+            part.rename(kept)
+        except OSError:  # somebody else was faster
+            shutil.rmtree(part)
+    return kept
 
 
 @functools.lru_cache(maxsize=None)
 def made_common():
-    return Common(tempfile.TemporaryDirectory(prefix="ingot-emulator-"))
+    return Common(kept_common())
 
 
 def common():

@@ -548,7 +548,7 @@ class Judge:
         )
         if done.rc:
             return None, f"{done.rc}: {done.err.strip()}"
-        done = objects.make(folder / "out", "gcc", CFLAGS, lambda words: call(words, 120))
+        done = objects.program(folder / "out", "gcc", CFLAGS, lambda words: call(words, 120))
         if done.rc:
             return None, f"make: {done.err.strip()[:400]}"
         return folder / "out" / "model", ""

@@ -178,7 +178,7 @@ def judge(model, want, opt, work):
         foreign = (
             [] if opt.target in MARCH else ["FLAGS=-std=c99 -ffp-contract=off -pthread -I."]
         )  # of another machine: what C it has
-        done = objects.make(
+        done = (objects.make if foreign else objects.program)(
             bundle, cc, flags, lambda words: call(words, opt.timeout, opt.env), *foreign
         )
         if done.rc:

@@ -183,7 +183,7 @@ def compile_and_run(model, flags, case, opt, work):
     if failed:
         return failed
     native = " -march=native" if "c:native" in flags else ""
-    done = objects.make(
+    done = objects.program(
         bundle, opt.cc, SANITIZE + native, lambda words: call(words, opt.timeout, opt.env)
     )
     if done.rc:
