@@ -19,6 +19,7 @@ $INGOT_KEPT_OBJECTS is the folder that keeps them; without it they are kept for 
 import atexit
 import collections
 import functools
+import glob
 import hashlib
 import os
 import pathlib
@@ -54,20 +55,29 @@ def includes(text):
     return [name.decode() for name in re.findall(rb'^#\s*include\s+"([^"]+)"', text, re.M)]
 
 
-def closure(bundle, source):
-    """The source and the bundle's headers that it includes, in the end; None: that is not all that
-    it is made of."""
+def files_of(bundle):
+    """The sources of a bundle and their headers, which lie beside them."""
+    return {
+        f: f.read_bytes()
+        for folder in (bundle, bundle / "host")
+        for f in map(pathlib.Path, glob.iglob(f"{folder}/*.[ch]"))
+    }
+
+
+def closure(bundle, source, texts):
+    """The source and the bundle's headers that it includes, in the end, of these files; None: that
+    is not all that it is made of."""
     seen, todo = {}, [source]
     while todo:
         file = todo.pop()
         if file in seen:
             continue
-        seen[file] = file.read_bytes()
+        seen[file] = texts[file]
         names = includes(seen[file])
         if names is None:
             return None
         for name in names:
-            found = next((f for f in (file.parent / name, bundle / name) if f.exists()), None)
+            found = next((f for f in (file.parent / name, bundle / name) if f in texts), None)
             if found is None:
                 return None
             todo.append(found)
@@ -116,6 +126,7 @@ class Objects:
         rules = re.findall(r"^(?:FLAGS|MACHINE) = (.*)", self.makefile, re.M)
         self.flags = f"{' '.join(rules)} {cflags}"
         self.missing = []
+        self.texts = files_of(bundle)
 
     def kept(self, files, suffix):
         """The name of what is made of these files."""
@@ -126,8 +137,8 @@ class Objects:
 
     def lay(self):
         """Those that are known go into the bundle; the others are for keep()."""
-        for source in [*self.bundle.glob("*.c"), *self.bundle.glob("host/*.c")]:
-            files = closure(self.bundle, source)
+        for source in [f for f in self.texts if f.suffix == ".c"]:
+            files = closure(self.bundle, source, self.texts)
             if files:
                 kept, made = self.kept(files, ".o"), source.with_suffix(".o")
                 try:
@@ -140,12 +151,16 @@ class Objects:
         for laid in self.bundle.glob("*.gch"):
             laid.unlink()  # of another compiler, or other flags
         kernels = (
-            [(includes(f.read_bytes()) or [])[:1] for f in self.bundle.glob("*_kernels_*.c")]
+            [
+                (includes(text) or [])[:1]
+                for f, text in self.texts.items()
+                if "_kernels_" in f.name and f.suffix == ".c"
+            ]
             if is_gcc(self.compiler)
             else []
         )
         for name in {first for names in kernels for first in names if first.startswith("igrt_")}:
-            kept = self.kept(closure(self.bundle, self.bundle / name), ".gch")
+            kept = self.kept(closure(self.bundle, self.bundle / name, self.texts), ".gch")
             seen[kept] += 1
             if seen[kept] == OFTEN and not kept.exists():
                 part = kept.with_suffix(f".{os.getpid()}.{id(self)}")
@@ -215,9 +230,11 @@ class Program(Objects):
     def __init__(self, bundle, cc, cflags, run):
         super().__init__(bundle, cc, cflags, [])
         self.run = run
-        driver, machine = listed(self.makefile, "DRIVER"), listed(self.makefile, "MACHINE")
-        anywhere = {*driver, *listed(self.makefile, "ANY")} if machine else set()
-        made = {o: o.removesuffix(".o") + ".c" for o in listed(self.makefile, "MODEL") + driver}
+        self.driver, machine = listed(self.makefile, "DRIVER"), listed(self.makefile, "MACHINE")
+        anywhere = {*self.driver, *listed(self.makefile, "ANY")} if machine else set()
+        made = {
+            o: o.removesuffix(".o") + ".c" for o in listed(self.makefile, "MODEL") + self.driver
+        }
         self.own = [c for o, c in made.items() if not SHARED.match(c) and o not in anywhere]
         self.apart = [c for c in made.values() if c not in self.own]
         self.words = [
@@ -250,18 +267,18 @@ class Program(Objects):
     def objects(self):
         """All of the program's; None: this bundle takes make."""
         files = {
-            c: closure(self.bundle, self.bundle / c)
+            c: closure(self.bundle, self.bundle / c, self.texts)
             for c in self.own + self.apart
-            if (self.bundle / c).exists()
+            if self.bundle / c in self.texts
         }
-        if not self.own or not all(files.get(c) for c in self.own + self.apart):
+        if not self.driver or not self.own or not all(files.get(c) for c in self.own + self.apart):
             return None
         if self.lay_headers():
             self.words.append("-Wno-psabi")  # as make() does
         made = [self.compiled(c, files[c]) for c in self.apart]
-        made.append(
-            self.compiled(self.whole(), {k: v for c in self.own for k, v in files[c].items()})
-        )
+        together = {file: text for c in self.own for file, text in files[c].items()}
+        made.append(self.compiled(self.whole(), together))
+        (self.bundle / WHOLE).unlink()
         return made if all(made) else None
 
     def linked(self, ldflags):

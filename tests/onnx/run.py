@@ -229,8 +229,10 @@ def compared(case, data, opt, get):
 def build_and_run(case, bundle, work, compiler, opt):
     """make, then the driver on every data set; the largest error."""
     cc = f"{compiler} {SANITIZE}" if opt.sanitize else compiler
-    made = work / "bundle-built"
-    shutil.copytree(bundle, made)
+    made = bundle
+    if len(opt.cc) > 1:
+        made = work / "bundle-built"
+        shutil.copytree(bundle, made)
     done = (objects.make if opt.wasm else objects.program)(
         made, cc, opt.cflags, lambda words: call(words, opt.timeout, opt.env)
     )
@@ -249,7 +251,8 @@ def build_and_run(case, bundle, work, compiler, opt):
             ),
         ]
     )
-    shutil.rmtree(made)
+    if made is not bundle:
+        shutil.rmtree(made)
     return worst
 
 
