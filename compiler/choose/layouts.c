@@ -57,6 +57,13 @@ static bool each_by_itself(const View *v, const Node *lanes)
     return all;
 }
 
+/* A constant, or a state: one that is a weight while it is trained is copied into the order of the
+ * loops where that pays. */
+static bool is_weight(const Buffer *b)
+{
+    return b->kind == BUF_WEIGHT || (b->kind == BUF_STATE && const_dims(b));
+}
+
 /* The output range that should become lanes: the longest, but the maps of a group, if they fill a
  * vector, before the groups, each of which reads its own. */
 static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
@@ -84,8 +91,7 @@ static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
             for (int j = 0; j < v->nfactor; j++) {
                 Move m = access_move(c, v->factor[j], r);
                 good &= m.kind != MOVE_MIXED && (m.kind == MOVE_NONE || m.stride == 1);
-                weight |=
-                    m.kind == MOVE_AXIS && s->bufs[v->factor[j]->src[0]->arg.i]->kind == BUF_WEIGHT;
+                weight |= m.kind == MOVE_AXIS && is_weight(s->bufs[v->factor[j]->src[0]->arg.i]);
             }
             if (!good || (!pass && !weight))
                 continue;

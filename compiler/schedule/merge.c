@@ -205,6 +205,16 @@ static int64_t pair_by_operand(Match *m)
     return best;
 }
 
+/* Whether both go along what they share: a contraction along its terms, too, or its tile would hold
+ * two sums that have nothing in common but the registers. */
+static bool moves_along(const Match *m, bool contraction)
+{
+    bool moves = false;
+    for (int i = 0; i < m->from->kernel->naxis; i++)
+        moves |= m->to[i] >= 0 && (!contraction || m->from->kernel->axes[i].reduced);
+    return moves;
+}
+
 /* Can each loop have another one? all: those of reduces need not. */
 static bool equally_many(const Match *m, bool all)
 {
@@ -443,7 +453,7 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
             return false;
     unpair(&m);
     int64_t shared = pair_by_operand(&m);
-    bool paired = shared && pair_others(&m, all);
+    bool paired = shared && moves_along(&m, contraction) && pair_others(&m, all);
     if (!paired && all) { /* nothing in common but the extents */
         unpair(&m);
         shared = 0;
