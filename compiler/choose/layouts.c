@@ -97,8 +97,11 @@ static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
                 continue;
             const bool shares =
                 t->machine.lanes && extent >= t->machine.lanes && !each_by_itself(v, r);
-            /* without weights: the last one, which is innermost already */
-            if (pass || (shares == best_shares ? extent > best_extent : shares)) {
+            /* without weights: the last one, which is innermost already; of a sum over rows and more
+             * rather one that fills a vector */
+            const bool rows = v->dot && v->dot->nsrc > 2;
+            if (pass ? !rows || shares >= best_shares
+                     : (shares == best_shares ? extent > best_extent : shares)) {
                 best = r;
                 best_extent = extent;
                 best_shares = shares;
@@ -143,6 +146,24 @@ static bool has_unit(const View *v, const Target *t, bool of_lines)
 enum { MAX_CONJUNCTS = 32 };
 #define DEPTHWISE 0.25 /* of the weight of others' votes */
 
+/* Of a sum over rows and more (batch and pixels, of two operands that are computed: the gradient of
+ * a weight), an operand's own output range: a tile reads some of its elements for each term, and
+ * they should be neighbours. Then it lies as other kernels have it, too. NULL: walk it. */
+static Node *neighbours_of(const Step *s, const View *v, const Node *factor)
+{
+    Node *own = NULL;
+    int along = 0;
+    for (int j = 0; j < v->nfactor; j++)
+        if (is_weight(s->bufs[v->factor[j]->src[0]->arg.i]))
+            return NULL;
+    for (int i = 0; i < v->nrange; i++)
+        if (access_move(s->kernel->c, factor, v->range[i]).kind == MOVE_AXIS)
+            own = own ? NULL : v->range[i];
+    for (uint32_t j = 1; j < v->dot->nsrc; j++)
+        along += access_move(s->kernel->c, factor, v->dot->src[j]).kind == MOVE_AXIS;
+    return along > 1 ? own : NULL;
+}
+
 static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
@@ -163,9 +184,11 @@ static void vote_contractions(Layouts *x, const Target *t)
         for (uint32_t j = 1; j < v.dot->nsrc; j++)
             if (walks_better(v.dot, v.dot->src[j], longest, t))
                 longest = v.dot->src[j];
-        for (int j = 0; j < v.nfactor; j++)
+        for (int j = 0; j < v.nfactor; j++) {
+            Node *own = neighbours_of(s, &v, v.factor[j]);
             if (!depends_on(v.factor[j], lanes))
-                vote(x, s, v.factor[j], longest, flops / 4);
+                vote(x, s, v.factor[j], own ? own : longest, flops / 4);
+        }
     }
 }
 
