@@ -5,6 +5,7 @@
  * which that operand is reused.  Per step of the reduced axes it loads vectors + rows values and
  * does vectors * rows multiply-adds.  The constant operand is stored in the order in which the
  * loops read it.  Everything else runs its loops in the order of storage, innermost in lanes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,27 @@ static int copies_of(const Kernel *k, const View *v, const Buffer *const *bufs,
                   access_stride(k, v->factor[j], tile->lanes, &stride) && llabs(stride) > 1 &&
                   wants_place(k, v, bufs, tile, v->factor[j], t);
     return copies;
+}
+
+/* Are the copies nothing beside the products: of results alone, and what is added to them, of which
+ * there are few? So it is of the gradient of a weight, a sum over all pixels of a batch. */
+static bool copies_are_little(const Kernel *k, const View *v, const RegisterTile *tile,
+                              const Target *t)
+{
+    enum { COPIES = 8 }; /* in the time of the products; each reads and writes */
+    double products = 1, bytes = 0;
+    int64_t stride;
+    for (int j = 0; j < v->nfactor; j++)
+        if (depends_on(v->factor[j], tile->lanes) &&
+            (!access_stride(k, v->factor[j], tile->lanes, &stride) || stride != 1))
+            return false;
+    for (int i = 0; i < k->naxis; i++)
+        products *= (double)k->axes[i].range->hi + 1;
+    for (int i = 0; i < v->nrange; i++)
+        bytes = (bytes > 0 ? bytes : 1) * ((double)v->range[i]->hi + 1);
+    bytes *= 2.0 * tile->moves * dtype_info[v->dot->dtype].bytes;
+    return t->machine.lanes && v->dot->nsrc > 2 &&
+           COPIES * cost_bytes(bytes, INFINITY, t) < products / t->machine.rate[UNIT_TILE];
 }
 
 static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
@@ -449,7 +471,10 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
     tile.terms = q->terms;
     memcpy((void *)tile.four, q->four, (size_t)tile.nfour * sizeof *q->four);
     if (moves)
-        tile.score *= !copies_of(k, v, q->bufs, &tile, q->t) ? 0.97 : moves == 1 ? 0.7 : 0.4;
+        tile.score *= !copies_of(k, v, q->bufs, &tile, q->t) || copies_are_little(k, v, &tile, q->t)
+                          ? 0.97
+                      : moves == 1 ? 0.7
+                                   : 0.4;
     tell_tile(q->tried, k, &tile);
     return tile;
 }

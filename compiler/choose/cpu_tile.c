@@ -183,6 +183,9 @@ typedef struct {
     double again, uses, terms;
     int dot; /* DOT takes so many terms at once, or 0 */
     bool reuse, small, signs, pairs, integers;
+    /* of a sum over batch and pixels of operands that are computed: cycles that a byte of them
+     * takes; else 0 */
+    double stream;
 } TileSearch;
 
 /* May a tile have so many vectors, of the operand that the lanes move? */
@@ -193,8 +196,17 @@ static bool may_have(const TileSearch *s, int64_t vectors)
            (bytes <= 2 * s->t->machine.line && bytes % s->t->machine.line == 0 && s->narrow);
 }
 
-static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile *first, int dot,
-                              const Target *t)
+static double stream_cycles(const View *v, const Buffer *const *bufs, const Target *t)
+{
+    bool computed = t->machine.lanes && v->dot->nsrc > 2;
+    for (int j = 0; j < v->nfactor; j++)
+        computed &= bufs[v->factor[j]->src[0]->arg.i]->kind == BUF_ARENA ||
+                    bufs[v->factor[j]->src[0]->arg.i]->kind == BUF_INPUT;
+    return computed ? cost_bytes(1, INFINITY, t) : 0;
+}
+
+static TileSearch tile_search(const Kernel *k, const View *v, const Buffer *const *bufs,
+                              const RegisterTile *first, int dot, const Target *t)
 {
     const bool four = dot == 4;
     Node *lanes = first->lanes;
@@ -206,6 +218,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
                     .block = (double)(first->width * dtype_info[v->dot->dtype].bytes),
                     .near = t->machine.lanes ? t->machine.far * NEXT : INFINITY,
                     .again = read_again(k, v, lanes, t),
+                    .stream = stream_cycles(v, bufs, t),
                     .uses = 1,
                     .terms = 1,
                     .reuse = first->reuse,
@@ -266,6 +279,7 @@ typedef struct {
     /* they are copied into panels; in_one_set(); lies_apart(); is_block_of_rows() of some
      * axis */
     bool panels, one_set, apart, blocks;
+    double step; /* bytes from a row to the next one, of the other operand */
 } TileRows;
 
 static TileRows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
@@ -275,6 +289,11 @@ static TileRows rows_along(const Kernel *k, const View *v, const Buffer *const *
                   .window = window_along(k, v, lanes, rows),
                   .panels = in_row_panels(k, v, bufs, lanes, rows, t),
                   .apart = lies_apart(k, v, rows, t)};
+    for (int j = 0; j < v->nfactor; j++) {
+        int64_t stride;
+        if (!depends_on(v->factor[j], lanes) && access_stride(k, v->factor[j], rows, &stride))
+            r.step = (double)llabs(stride) * dtype_info[v->factor[j]->dtype].bytes;
+    }
     r.one_set = !r.panels && in_one_set(k, v, lanes, rows, t);
     for (int i = 0; i < v->nrange; i++)
         r.blocks |= is_block_of_rows(k, v, lanes, rows, v->range[i], t);
@@ -305,6 +324,19 @@ static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const Sli
     return flow_of(each, s->t->machine.lanes > 0) * (acc < most ? acc : most);
 }
 
+/* The same where it is the lanes' lines that products wait for, a few of each term, beside rows
+ * that are walked (the taps of a window): a score as pace_of() would give it, which ends where
+ * products alone take as long. */
+static double score_of_stream(const TileSearch *s, double wide, int64_t each, const TileRows *rows)
+{
+    const double element = s->block / s->terms / (double)s->width,
+                 most = flow_of(INFINITY, true) * (double)(s->t->machine.chains * s->width),
+                 products = wide * (double)(each * s->width) / s->t->machine.rate[UNIT_TILE],
+                 bytes = (wide * (double)s->width + (double)each) * element;
+    const bool walked = rows->step >= s->t->machine.line;
+    return s->stream > 0 && walked ? most * products / (bytes * s->stream) : 0;
+}
+
 /* m rows at a time. */
 static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const TileRows *rows)
 {
@@ -327,7 +359,8 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
         score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
     const double near = rows->blocks ? 2 * s->near : s->near;
     if (s->uses > m && s->block * wide > near)
-        score *= near / (s->block * wide);
+        score = fmax(score * near / (s->block * wide),
+                     fmin(score, score_of_stream(s, wide, each, rows)));
     /* whole rows leave no tile behind, which reads all of the lanes' operand again */
     if (rows->count % m)
         score *= 0.93 / (1 + s->again);
@@ -430,7 +463,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
                          .moves = moves};
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
-    const TileSearch s = tile_search(k, v, &best, terms, t);
+    const TileSearch s = tile_search(k, v, bufs, &best, terms, t);
     for (int64_t vectors = 1; vectors <= 2 * MAX_VECTORS && vectors * s.width <= s.extent;
          vectors++)
         for (int i = v->nrange;

@@ -97,8 +97,8 @@ static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
                 continue;
             const bool shares =
                 t->machine.lanes && extent >= t->machine.lanes && !each_by_itself(v, r);
-            /* without weights: the last one, which is innermost already; of a sum over rows and more
-             * rather one that fills a vector */
+            /* without weights: the last one, which is innermost already; of a sum over rows and
+             * more rather one that fills a vector */
             const bool rows = v->dot && v->dot->nsrc > 2;
             if (pass ? !rows || shares >= best_shares
                      : (shares == best_shares ? extent > best_extent : shares)) {

@@ -7,6 +7,7 @@
  * states, which begin as zeros: who runs a bundle fills them. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/ingot.h"
