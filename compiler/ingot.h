@@ -88,6 +88,13 @@ typedef enum {
     INGOT_PRECISION_TF32
 } ingot_precision;
 void ingot_set_precision(ingot_context *, ingot_precision);
+/* The same of nodes with such names alone (ingot_set_origin(); "layer4.*": * and ? as in names of
+ * files); of several that match the last one counts.  Not for INGOT_PRECISION_1E5. */
+void ingot_set_precision_of(ingot_context *, const char *nodes, ingot_precision);
+/* What products of the node at hand (ingot_set_origin()) multiply. */
+ingot_precision ingot_precision_here(ingot_context *);
+/* The number of those, from 0 on, that no product of the graph has matched, or -1. */
+int ingot_unused_precision(const ingot_context *);
 ingot_precision ingot_precision_of(const ingot_context *);
 /* Products of several parts are to be one of longer operands, not a sum of products: units of GPUs
  * take those. */

@@ -60,10 +60,9 @@ static ingot_tensor *cut(ingot_context *c, ingot_tensor *x)
 
 /* Few products gain nothing: operands have to be split first. Units multiply terms in pairs, fours
  * or eights. */
-static bool is_for_unit(ingot_context *c, ingot_tensor *x, ingot_tensor *w, int w_axis)
+static bool is_for_unit(ingot_precision p, ingot_tensor *x, ingot_tensor *w, int w_axis)
 {
     enum { FEW = 16, STEP = 8 };
-    ingot_precision p = ingot_precision_of(c);
     if (p == INGOT_PRECISION_F32 || p == INGOT_PRECISION_1E5 || ingot_is_poison(x) ||
         ingot_is_poison(w) || ingot_dtype_of(x) != INGOT_F32 || ingot_dtype_of(w) != INGOT_F32 ||
         !ingot_dim_is_const(ingot_shape(w, w_axis), NULL))
@@ -75,8 +74,8 @@ static bool is_for_unit(ingot_context *c, ingot_tensor *x, ingot_tensor *w, int 
 Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis)
 {
     Products out = {.x = {x}, .w = {w}, .n = 1};
-    ingot_precision p = ingot_precision_of(c);
-    if (!is_for_unit(c, x, w, w_axis))
+    const ingot_precision p = ingot_precision_here(c);
+    if (!is_for_unit(p, x, w, w_axis))
         return out;
     if (p == INGOT_PRECISION_TF32) {
         out.x[0] = cut(c, x);

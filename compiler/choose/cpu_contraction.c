@@ -150,7 +150,8 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
             v->factor[j]->dtype != v->dot->dtype && depends_on(v->factor[j], tile->lanes) &&
             prefetch_stream(nest, v->factor[j]))
             return;
-    if (!tile->rows || tile->nfour || k->axes[outer->root].range != tile->lanes)
+    if (!tile->rows || (tile->nfour && tile->terms != 2) ||
+        k->axes[outer->root].range != tile->lanes)
         return;
     for (int i = 0; i < first; i++) {
         Node *outside = k->axes[nest->axis[nest->order[i]].root].range;

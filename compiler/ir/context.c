@@ -1,6 +1,7 @@
 /* context.c - contexts: who owns the graph, and where messages go.
  * A model has one context; every kernel gets a child of its own, so that kernels are built,
  * compared and freed independently. */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,40 @@ void ingot_context_free(ingot_context *c)
 void ingot_set_precision(ingot_context *c, ingot_precision p)
 {
     c->precision = p;
+}
+
+void ingot_set_precision_of(ingot_context *c, const char *nodes, ingot_precision p)
+{
+    PrecisionRule rule = {.nodes = arena_strdup(c->arena, nodes), .precision = p};
+    vec_push(c->arena, c->precisions, c->nprecision, rule);
+}
+
+ingot_precision ingot_precision_here(ingot_context *c)
+{
+    const char *node = c->at ? c->at->origin->node : "";
+    ingot_precision p = c->precision;
+    for (int i = 0; i < c->nprecision; i++)
+        if (!fnmatch(c->precisions[i].nodes, node, 0)) {
+            p = c->precisions[i].precision;
+            c->precisions[i].used = true;
+        }
+    return p;
+}
+
+int ingot_unused_precision(const ingot_context *c)
+{
+    for (int i = 0; i < c->nprecision; i++)
+        if (!c->precisions[i].used)
+            return i;
+    return -1;
+}
+
+bool precision_wanted(const Context *c, ingot_precision p)
+{
+    bool wanted = c->precision == p;
+    for (int i = 0; i < c->nprecision; i++)
+        wanted |= c->precisions[i].precision == p;
+    return wanted;
 }
 
 ingot_precision ingot_precision_of(const ingot_context *c)

@@ -213,6 +213,13 @@ struct OriginList {
     const OriginList *rest;
 };
 
+/* --precision WHAT:GLOB. */
+typedef struct {
+    const char *nodes;
+    ingot_precision precision;
+    bool used;
+} PrecisionRule;
+
 /* What has to hold when the model runs: least <= value <= greatest; otherwise the run ends. */
 typedef struct {
     Node *value, *least, *greatest; /* INDEX */
@@ -343,6 +350,8 @@ struct Context {
     struct Context *along; /* freed with this one: that of what a kernel was lowered to; or NULL */
     bool keep_subnormals;
     ingot_precision precision;
+    PrecisionRule *precisions; /* of nodes with such names; the last one counts */
+    int nprecision;
     bool one_product;              /* of what --precision splits */
     Map memo;                      /* contents cache and such */
     Map rederived;                 /* gradients whose own gradient is that of another form, by id */
@@ -364,6 +373,8 @@ context_child(Context *parent); /* a fresh graph for one kernel: same sink and v
 /* ---- node.c: interning and the constructors that every level uses ---------------------- */
 /* Of whom asked for a node, the first; NULL: none. */
 const Origin *node_origin(const Context *, const Node *);
+/* Of all nodes, or of some. */
+bool precision_wanted(const Context *, ingot_precision);
 /* Others ask for a node that there is already; so does a rewrite that is being tried. A few hundred
  * of them are kept. */
 void origins_add(Context *, const Node *, const OriginList *more);

@@ -1,5 +1,5 @@
-/* outside.c - why a sum of products is not the matrix unit's, though its types would be, for who
- * reads what `ingot compile` prints. */
+/* outside.c - why a sum of products is not the matrix unit's, or DOT's, though its types would be,
+ * for who reads what `ingot compile` prints. */
 #include <string.h>
 
 #include "kernel.h"
@@ -65,10 +65,57 @@ static bool has_block(const Kernel *k, const Tc *u, Node *sum, int64_t *columns,
     return any;
 }
 
+/* By how many of its terms DOT would take the sum, by the types that it multiplies; 0: by none. */
+static int terms_for_dot(const Machine *m, Node *sum)
+{
+    enum { BYTES = 4, HALVES = 2 };
+    Node *product = sum->op == OP_REDUCE ? sum->src[0] : sum;
+    if (product->op != OP_MUL || !m->lanes || reduce_monoid(sum) != INGOT_REDUCE_ADD)
+        return 0;
+    int terms = sum->dtype == INGOT_F32 ? HALVES : sum->dtype == INGOT_I32 ? BYTES : 0;
+    for (int i = 0; i < 2; i++) {
+        const ingot_dtype d = (ingot_dtype)below_casts(product->src[i])->dtype;
+        if (terms == HALVES ? d != INGOT_BF16 : d != INGOT_I8 && d != INGOT_U8)
+            terms = 0;
+    }
+    return machine_dots(m, terms) ? terms : 0;
+}
+
+static bool has_dot(const Kernel *k, const Node *sum)
+{
+    for (int i = 0; i < k->nopt; i++)
+        for (int j = 0; j < k->naxis && k->opts[i].kind == OPT_DOT; j++)
+            for (uint32_t s = reduce_ranges(sum); s < sum->nsrc; s++)
+                if (!strcmp(k->axes[j].name, k->opts[i].axis) && k->axes[j].range == sum->src[s])
+                    return true;
+    return false;
+}
+
+/* Why DOT does not take such a sum. */
+static const char *dot_reason(Arena *a, Node *sum, int terms)
+{
+    const char *what = terms == 2 ? "two products of bf16" : "four products of bytes";
+    const char *why = "what it multiplies is computed where it is read, or differs from row to row "
+                      "and lane to lane";
+    bool whole = false;
+    for (uint32_t s = reduce_ranges(sum); s < sum->nsrc; s++)
+        whole |= range_extent(sum->src[s]) % terms == 0;
+    if (!whole)
+        return arena_printf(a, "%s at once: no axis of its terms is a multiple of %d", what, terms);
+    if (dot_terms(sum))
+        why = "what moves with its lanes is computed when the model runs, and does not lie so";
+    return arena_printf(a, "%s at once: %s", what, why);
+}
+
 const char *outside_reason(Arena *a, const Kernel *k, const Target *t)
 {
     int n;
     Node *const *order = kernel_end_nodes(k, &n);
+    for (int i = 0; i < n && !t->gpu && !has_units(&t->machine); i++) {
+        const int terms = order[i]->op == OP_REDUCE ? terms_for_dot(&t->machine, order[i]) : 0;
+        if (terms && !has_dot(k, order[i]))
+            return dot_reason(a, order[i], terms);
+    }
     for (int i = 0; i < n; i++) {
         const Tc *u = unit_for(&t->machine, order[i]);
         int64_t columns = 0, terms = 0;

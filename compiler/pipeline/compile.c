@@ -58,7 +58,7 @@ static int heaviest_first(const void *x, const void *y)
     return p != q ? (p < q ? 1 : -1) : strcmp(a->name, b->name);
 }
 
-/* The heaviest kernels with a sum that the core's matrix unit could have by its types. */
+/* The heaviest kernels with a sum that the core's matrix unit, or DOT, could have by its types. */
 static void tell_outside(Context *c, Arena *a, const Plan *p, const Target *t, const char *dir)
 {
     enum { TOLD = 3 };
@@ -108,7 +108,9 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
     if (rest >= 0.01 * all && n > told)
         context_report(c, INGOT_NOTE, INGOT_OK, "%s: nor are %d more kernels, %.0f %% of the work",
                        dir, n - told, 100 * rest / all);
-    if (!o->naive && !t->gpu && has_units(&t->machine))
+    const bool dots = machine_dots(&t->machine, 2) ||
+                      (machine_dots(&t->machine, 4) && t->machine.lanes && !t->machine.pairs);
+    if (!o->naive && !t->gpu && (has_units(&t->machine) || dots))
         tell_outside(c, a, p, t, dir);
     arena_free(a);
 }

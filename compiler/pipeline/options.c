@@ -130,7 +130,7 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
                        file ? "" : name, file ? "" : "'", why);
         return NULL;
     }
-    if (ingot_precision_of(c) != INGOT_PRECISION_TF32)
+    if (!precision_wanted(c, INGOT_PRECISION_TF32))
         t->machine.units &= ~(1u << TC_MMA_TF32);
     bool ram = o->prefer && !strcmp(o->prefer, "ram");
     if (o->prefer)

@@ -179,11 +179,23 @@ bool option_precision(Options *o, const char *value)
         [INGOT_PRECISION_BF16X3] = "bf16x3", [INGOT_PRECISION_BF16X6] = "bf16x6",
         [INGOT_PRECISION_F16] = "f16",       [INGOT_PRECISION_TF32] = "tf32",
         [INGOT_PRECISION_1E5] = "1e-5"};
-    for (int i = 0; i < (int)(sizeof name / sizeof *name); i++)
-        if (!strcmp(value, name[i])) {
+    const size_t n = strcspn(value, ":");
+    const char *nodes = value[n] ? value + n + 1 : NULL;
+    if (nodes && !*nodes)
+        return wrong(o, "--precision", value, "WHAT:GLOB is wanted, as in f32:/classifier/*");
+    for (int i = 0; i < (int)(sizeof name / sizeof *name); i++) {
+        if (strlen(name[i]) != n || strncmp(value, name[i], n) != 0)
+            continue;
+        if (nodes && i == INGOT_PRECISION_1E5)
+            return wrong(o, "--precision", value, "1e-5 is for all nodes of a model, or none");
+        if (nodes) {
+            const NodePrecision one = {.nodes = nodes, .precision = (ingot_precision)i};
+            vec_push(o->a, o->precisions, o->nprecision, one);
+        } else {
             o->precision = (ingot_precision)i;
-            return true;
         }
+        return true;
+    }
     return wrong(o, "--precision", value, "choose f32, 1e-5, bf16, bf16x3, bf16x6, f16 or tf32");
 }
 

@@ -14,6 +14,11 @@ enum { MOST_COUNTS = 8 }; /* of threads, that tune is for */
 typedef struct {
     const char *name, *file, *function; /* NULL: not told */
 } CustomFlag;
+/* --precision WHAT:GLOB */
+typedef struct {
+    const char *nodes;
+    ingot_precision precision;
+} NodePrecision;
 /* Everything that may be asked for; each command takes some of it (main.c has the table). */
 typedef struct {
     const char *command, *model, *entry;      /* --entry: which of its networks */
@@ -52,6 +57,8 @@ typedef struct {
     int count[MOST_COUNTS], ncount; /* of threads that tune is for */
     bool keep_subnormals;
     ingot_precision precision;
+    NodePrecision *precisions; /* --precision WHAT:GLOB */
+    int nprecision;
     double seconds;
     double tolerance;     /* negative: by the element's type */
     int64_t string_bytes; /* 0: the importer's */

@@ -17,6 +17,8 @@ ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
     m->c = ingot_context_new(sink, quiet ? (void *)m : o->quiet ? sink_errors : NULL);
     ingot_keep_subnormals(m->c, o->keep_subnormals);
     ingot_set_precision(m->c, o->precision);
+    for (int i = 0; i < o->nprecision; i++)
+        ingot_set_precision_of(m->c, o->precisions[i].nodes, o->precisions[i].precision);
     ingot_set_one_product(m->c, o->compile.target && is_for_gpu(o->a, o->compile.target));
     m->file = ingot_model_open(m->c, o->model);
     ingot_model_op *ops = ingot_alloc(m->c, ((size_t)o->nop + 1) * sizeof *ops);
@@ -347,5 +349,11 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
         tell_bound(c, &g);
     }
     function_select(c, 0);
+    const int unused = ingot_unused_precision(c);
+    if (unused >= 0)
+        return complain(INGOT_USAGE,
+                        "--precision ..:%s: no product of f32 has such a name: names of nodes are "
+                        "wanted (ingot inspect --dump graph has them), * and ? stand for any",
+                        o->precisions[unused].nodes);
     return ingot_context_status(c);
 }
