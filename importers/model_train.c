@@ -191,8 +191,14 @@ static ingot_tensor *target_input(TrainingModel *t, const ingot_model *m, LossKi
 
 static ingot_tensor *loss_of(TrainingModel *t, const ingot_model *m, LossKind kind)
 {
-    if (kind == LOSS_OUTPUT)
+    int64_t n;
+    if (kind == LOSS_OUTPUT && ingot_dim_is_const(ingot_numel(t->c, t->output), &n) && n == 1)
         return t->output;
+    if (kind == LOSS_OUTPUT)
+        return ingot_error(t->c, INGOT_USAGE,
+                           "--loss %s: that output is more than one number; what it is to learn is "
+                           "said as mse:%s or cross_entropy:%s",
+                           t->wanted, t->wanted, t->wanted);
     ingot_tensor *target = target_input(t, m, kind);
     return kind == LOSS_MSE ? ingot_mse(t->c, t->output, target)
                             : ingot_cross_entropy(t->c, t->output, target, t->o->loss_options);

@@ -84,6 +84,15 @@ def mlp(path, batch=8):
     return net, forward, lambda random: random.standard_normal((batch, 12)).astype(np.float32)
 
 
+def with_loss(path, batch=8):
+    """The file has the loss, of labels that are an input."""
+    net, forward, draw = mlp(path, batch)
+    net.node("SoftmaxCrossEntropyLoss", ["y", "label"], "cost")
+    net.save(path, [("x", FLOAT, [batch, 12]), ("label", INT64, [batch])], [("cost", FLOAT, [])])
+    net.only_loss = True
+    return net, forward, draw
+
+
 def cnn(path, batch=6):
     """Two convolutions, each with batch norm; the first by stride 2, an average over the pixels."""
     net = Net(4)
@@ -214,7 +223,7 @@ def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None,
             near(case, name, states[name], a, tolerance * 10)
         assert not fixed & set(states), f"{case}: {fixed & set(states)} are states"
         assert states["train.step"] == STEPS // accumulate, f"{case}: {states['train.step']} steps"
-        if not hasattr(net, "statistics"):
+        if not hasattr(net, "statistics") and not hasattr(net, "only_loss"):
             x = draw(random)
             y = forward({n: Var(a) for n, a in wide.items()}, x).value
             near(case, "run()", model(x), y, tolerance * 10)
@@ -261,6 +270,11 @@ def case_adamw():
     beside("adamw", mlp, lambda y, t: tape.cross_entropy(y, t, ignored=-1),
            tape.Optimizer("adamw", beta2=0.99), 0.01, some, accumulate=3, clip=1.0,
            loss="cross_entropy:y", optimizer="adamw:beta2=0.99", ignore_index=-1)  # fmt: skip
+
+
+def case_output():
+    beside("output", with_loss, tape.cross_entropy, tape.Optimizer("sgd"), 0.1, labels,
+           loss="cost", optimizer="sgd")  # fmt: skip
 
 
 def case_cnn():
@@ -313,6 +327,48 @@ def case_dropout():
             loss(1)
             found = ((net.weights[name] - states[name]) * way).sum()
             near("dropout", f"the gradient of {name}", found, slope, 1e-3)
+
+
+def case_errors():
+    """What is asked for and cannot be: one message, which says what would be right."""
+    with tempfile.TemporaryDirectory() as at:
+        good, det = pathlib.Path(at) / "mlp.onnx", pathlib.Path(at) / "det.onnx"
+        mlp(good)
+        net = Net(8)
+        y = net.node("MatMul", ["x", net.weight("first.weight", 3, 3)], "h")
+        y = net.node("Det", [y], "volume")
+        net.node("Mul", [y, net.weight("last.weight", 2)], "y")
+        net.save(det, [("x", FLOAT, [2, 3, 3])], [("y", FLOAT, [2])])
+        usual = {"loss": "mse:y", "optimizer": "sgd"}
+        for file, options, told in [
+            (good, {}, "--loss is missing"),
+            (good, {"loss": "mse:y"}, "--optimizer is missing"),
+            (good, {**usual, "loss": "mse:z"}, "the model has no output 'z'; there are: 'y'"),
+            (good, {**usual, "loss": "y"}, "that output is more than one number"),
+            (good, {**usual, "optimizer": "sgdw"}, "choose sgd, momentum, adam or adamw"),
+            (good, {**usual, "optimizer": "sgd:speed=1"}, "rate=R"),
+            (good, {**usual, "frozen": ["fc3.*"]}, "'fc3.*': no weight of the model"),
+            (good, {**usual, "frozen": ["*"]}, "there is nothing to train"),
+            (good, {**usual, "loss": "cross_entropy:y", "class_axis": 2}, "no axis 2"),
+            (good, {**usual, "target": "cuda:sm_80"}, "a model of several functions"),
+            (det, usual, "node 'volume' (Det): gradient: there is no rule for 'det'"),
+            (det, usual, "--frozen GLOB leaves the weights before them"),
+        ]:
+            try:
+                ingot.compile(file, pathlib.Path(at) / "out", train=True, **options)
+            except ingot.Error as e:
+                assert told in str(e), f"errors: {options}: {e}"
+            else:
+                assert False, f"errors: {options} is taken"
+            assert not (pathlib.Path(at) / "out").exists(), "errors: a bundle is left"
+        try:
+            ingot.compile(good, pathlib.Path(at) / "out", loss="mse:y")
+        except ingot.UsageError as e:
+            assert "are for --train" in str(e), str(e)
+        m = ingot.train(det, frozen="first.*", cflags="-O1", **usual)
+        x, t = np.eye(3, dtype=np.float32)[None].repeat(2, 0), np.ones(2, np.float32)
+        losses = [m.step(x, t, 0.3).item() for _ in range(9)]
+        assert losses[-1] < losses[0] and list(m.states) == ["last.weight", "train.step"]
 
 
 CASES = {n[5:]: f for n, f in globals().items() if n.startswith("case_")}

@@ -24,11 +24,12 @@ from .command import (
     compile,
     executable,
 )
-from .model import Model, RunError, Tensor
+from .model import Function, Model, RunError, Tensor, train
 
 __all__ = [
     "Error",
     "FileError",
+    "Function",
     "InternalError",
     "InvalidModel",
     "Model",
@@ -39,4 +40,5 @@ __all__ = [
     "UsageError",
     "compile",
     "executable",
+    "train",
 ]

@@ -8,12 +8,13 @@ import math
 import os
 import pathlib
 import re
+import tempfile
 import threading
 
 import numpy as np
 
 from . import abi
-from .command import Error, FileError, ToolError, call
+from .command import Error, FileError, ToolError, call, compile
 
 
 class RunError(Error):
@@ -550,3 +551,25 @@ class Model(Function):
         none."""
         with self._lock:
             self._check(self._table.selftest(self._address) if self._table.selftest else 20)
+
+
+def train(model, out=None, *, loss, optimizer, threads=1, cflags="-O3", seed=0, **options):
+    """A model that learns: compile(model, out, train=True, ...), and a Model of the folder.
+
+        m = ingot.train("model.onnx", loss="cross_entropy:logits", optimizer="adamw")
+        for x, labels in batches:
+            loss = m.step(x, labels, 1e-3)  # the inputs, the target, the rate
+        m.save("model.safetensors")         # load() reads it; m(x) runs with the weights of by now
+
+    out: the folder; without it, one that goes with the Model. Other options are those of compile()
+    (docs/training.md); the target is this machine unless told.
+    """
+    kept = None
+    if out is None:
+        kept = tempfile.TemporaryDirectory(prefix="ingot-train-")
+        out = kept.name + "/model"
+    options.setdefault("target", "c:native")
+    compile(model, out, train=True, loss=loss, optimizer=optimizer, **options)
+    made = Model(out, threads=threads, cflags=cflags, seed=seed)
+    made._folder = kept
+    return made
