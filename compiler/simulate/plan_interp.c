@@ -480,6 +480,16 @@ static void give_states(PlanRun *r)
     }
 }
 
+/* As they are after the run. */
+static void take_states(PlanRun *r)
+{
+    for (int i = 0; r->x->state && i < r->p->nbuffer; i++) {
+        const Buffer *b = r->p->buffers[i];
+        if (b->kind == BUF_STATE && !b->base)
+            r->x->state[b->slot] = copy_of(r->a, r->memory[b->memory]->bytes + b->offset, b->bytes);
+    }
+}
+
 bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value *out)
 {
     const Plan *p = x->p;
@@ -502,6 +512,8 @@ bool plan_interpret(PlanInterp *x, Arena *a, const ingot_value *in, ingot_value 
         p->c->keep_subnormals ? igrt_fp_mode() : igrt_fp_flush(); /* the model's */
     const bool good = run_block(&r, &p->main) && take_outputs(&r, out);
     igrt_fp_restore(mode);
+    if (good)
+        take_states(&r);
     for (int i = 0; i < p->nkernel; i++) {
         lowered_free(r.kernel[i].own);
         lowered_free(r.naive[i].own);

@@ -17,9 +17,10 @@ typedef struct PlanInterp {
     void (*wrote)(void *user, const Step *, const Buffer *, const unsigned char *got,
                   const unsigned char *naive);
     void *user;
-    struct Interp *ip; /* while it runs: the run-time integers */
-    int64_t done;      /* instructions */
-    char fault[1200];  /* the first, or "" */
+    const unsigned char **state; /* by number: takes what each is after the run; NULL: not asked */
+    struct Interp *ip;           /* while it runs: the run-time integers */
+    int64_t done;                /* instructions */
+    char fault[1200];            /* the first, or "" */
 } PlanInterp;
 
 /* in: dense, one for each input of the model; out: data in the arena.  States are zero.  False

@@ -13,6 +13,7 @@ Exit status 77, skipped: there is no numpy or no onnx.
 import argparse
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -28,6 +29,7 @@ except ModuleNotFoundError as e:
 
 import ingot
 import tape
+from ingot.command import arguments
 from tape import Var
 
 STEPS = 12
@@ -229,6 +231,17 @@ def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None,
             near(case, "run()", model(x), y, tolerance * 10)
         model.reset()
         assert (model.states[next(iter(wide))] == next(iter(net.weights.values()))).all()
+
+
+def verify(case, path, **options):
+    """Both functions, kernel by kernel and all together."""
+    words = arguments({"train": True, **options})
+    done = subprocess.run(
+        [os.environ["INGOT"], "verify", path, *words], capture_output=True, text=True
+    )
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, f"{case}: verify: {told}"
+    assert told.count("no kernel differs") == 2, f"{case}: verify: {told}"
 
 
 def near(case, what, got, wanted, tolerance):

@@ -26,5 +26,7 @@ ingot_status lockstep(const Session *, const Plan *, const char *twin, const cha
 ingot_status interpreter_failed(const Session *, const struct PlanInterp *); /* after a message */
 ingot_status lockstep_interpreted(const Session *, struct PlanInterp *, const ingot_value *in,
                                   ingot_value *out);
+/* verify_functions.c: all functions of a model that is trained, interpreted. */
+ingot_status verify_functions(Options *);
 
 #endif

@@ -322,6 +322,8 @@ ingot_status command_verify(Options *o)
     if (target_halves(o->a, target, half))
         return complain(INGOT_USAGE, "ingot verify: --target %s: give one of them: %s or %s",
                         target, half[0], half[1]);
+    if (o->train)
+        return verify_functions(o);
     const char *elsewhere = o->interpret ? NULL : runs_elsewhere(o->a, target);
     if (elsewhere)
         printf("%s: its kernels are interpreted\n", elsewhere);

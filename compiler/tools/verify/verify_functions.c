@@ -1,0 +1,161 @@
+/* verify_functions.c - a model that is trained: each of its functions, run() and train_step(), by
+ * the interpreter of plans beside that of graphs.
+ *
+ *     a plan's kernels with opts     beside the same without, step by step
+ *     those without, all together    outputs, and what each state is after the run, beside the
+ * graph as it was asked for
+ *
+ * A graph has no values of states after a run: where it is interpreted, next values are outputs. */
+#include <string.h>
+
+#include "choose.h"
+#include "verify.h"
+
+/* One function under way. */
+typedef struct {
+    Options *o;
+    Arena *a;
+    LoadedModel asked, built; /* the graph as it is asked for; that of the plan */
+    Session s;                /* its inputs and outputs; then its states */
+    ingot_value *in, *want;
+    int nout; /* without states */
+} FunctionCheck;
+
+static const char *name_of(const FunctionCheck *f)
+{
+    return function_name(f->asked.c);
+}
+
+static ingot_status open_selected(LoadedModel *m, const Options *o, int function, bool quiet)
+{
+    ingot_status status = model_open(m, o, quiet);
+    if (status == INGOT_OK)
+        status = model_build(m, o, NULL, NULL);
+    if (status == INGOT_OK)
+        function_select(m->c, function);
+    return status;
+}
+
+/* Random values for all inputs of the function. */
+static ingot_status draw_inputs(FunctionCheck *f)
+{
+    const Context *c = f->asked.c;
+    f->s.nin = c->ninput;
+    f->s.in = NEWN(f->a, HostTensor, c->ninput + 1);
+    f->in = NEWN(f->a, ingot_value, c->ninput + 1);
+    for (int i = 0; i < c->ninput; i++) {
+        const Node *input = c->inputs[i].node;
+        HostTensor *v = &f->s.in[i];
+        *v = (HostTensor){.dtype = (ingot_dtype)input->dtype, .rank = input->rank};
+        for (int a = 0; a < input->rank; a++)
+            v->dims[a] = input->shape[a]->hi;
+        value_random(f->a, v, (uint64_t)i + 1);
+        f->in[i] = (ingot_value){.data = v->data, .rank = v->rank, .dtype = v->dtype};
+        memcpy(f->in[i].dims, v->dims, sizeof v->dims);
+    }
+    return INGOT_OK;
+}
+
+/* Next values become outputs behind the others, of states that the function changes. */
+static void name_outputs(FunctionCheck *f)
+{
+    Context *c = f->asked.c;
+    f->nout = c->noutput;
+    for (int i = 0; i < c->nstate; i++)
+        if (c->states[i].next)
+            ingot_output(c, arena_printf(f->a, "state %s", c->states[i].name), c->states[i].next);
+    f->s.nout = c->noutput;
+    f->s.out = NEWN(f->a, HostTensor, c->noutput + 1);
+    f->s.out_name = NEWN(f->a, const char *, c->noutput + 1);
+    for (int i = 0; i < c->noutput; i++)
+        f->s.out_name[i] = c->outputs[i].name;
+    f->want = NEWN(f->a, ingot_value, c->noutput + 1);
+}
+
+static HostTensor tensor_at(const ingot_value *like, const void *data)
+{
+    HostTensor t = {.dtype = like->dtype, .rank = like->rank, .count = 1};
+    memcpy(t.dims, like->dims, sizeof t.dims);
+    for (int a = 0; a < t.rank; a++)
+        t.count *= (size_t)t.dims[a];
+    t.bytes = t.count * (size_t)dtype_info[t.dtype].bytes;
+    t.data = (void *)(uintptr_t)data;
+    return t;
+}
+
+/* Outputs and states of the naive kernels beside the graph's. */
+static ingot_status compare_results(const FunctionCheck *f, const ingot_value *out,
+                                    const unsigned char *const *state)
+{
+    const Context *c = f->asked.c;
+    ingot_status status = INGOT_OK;
+    for (int i = 0, k = 0; i < f->s.nout; i++) {
+        const void *data = i < f->nout ? out[i].data : NULL;
+        if (i >= f->nout) {
+            while (!c->states[k].next)
+                k++;
+            data = state[k++];
+        }
+        HostTensor got = tensor_at(&f->want[i], data),
+                   want = tensor_at(&f->want[i], f->want[i].data);
+        const Difference d = value_compare(f->a, &got, &want, tolerance_of(want.dtype));
+        StrBuf sb = {0};
+        difference_print(&sb, &d, &got, &want);
+        if (!difference_is_good(&d))
+            status = complain(INGOT_DIFFERS, "%s: function '%s': '%s' is not the interpreter's: %s",
+                              f->o->model, name_of(f), f->s.out_name[i], sb.data);
+        else if (i < f->nout || f->o->compile.verbose)
+            printf("%s: %s beside the interpreter's: %s\n", name_of(f), f->s.out_name[i], sb.data);
+        sb_free(&sb);
+    }
+    return status;
+}
+
+static ingot_status run_plan(FunctionCheck *f, Plan *p)
+{
+    const int64_t most = INT64_C(20000) * 1000000;
+    ingot_value *out = NEWN(f->a, ingot_value, f->nout + 1);
+    const unsigned char **state = NEWN(f->a, const unsigned char *, p->c->nstate + 1);
+    PlanInterp lockstep = {.p = p, .most = most};
+    ingot_status status = lockstep_interpreted(&f->s, &lockstep, f->in, out);
+    PlanInterp naive = {.p = p, .naive = true, .most = most, .state = state};
+    if (status != INGOT_OK)
+        return status;
+    if (!plan_interpret(&naive, f->a, f->in, out))
+        return interpreter_failed(&f->s, &naive);
+    printf("%s: %d steps, %d states, no kernel differs\n", name_of(f), p->nstep, p->c->nstate);
+    return compare_results(f, out, state);
+}
+
+static ingot_status check_function(FunctionCheck *f)
+{
+    ingot_status status = draw_inputs(f);
+    name_outputs(f);
+    if (status == INGOT_OK)
+        status = ingot_interpret(f->asked.c, f->s.nin, f->in, f->s.nout, f->want);
+    Plan *p = status == INGOT_OK ? plan_make(f->built.c, &f->o->compile) : NULL;
+    if (status == INGOT_OK)
+        status = p ? run_plan(f, p) : ingot_context_status(f->built.c);
+    plan_free(p);
+    return status;
+}
+
+ingot_status verify_functions(Options *o)
+{
+    ingot_status status = INGOT_OK;
+    if (!o->compile.target)
+        o->compile.target = "c:native";
+    for (int i = 0, n = 1; i < n && status == INGOT_OK; i++) {
+        FunctionCheck f = {.o = o, .a = o->a};
+        f.s = (Session){.o = o, .a = o->a};
+        status = open_selected(&f.asked, o, i, i > 0);
+        n = f.asked.c->nfunction;
+        ingot_status built = open_selected(&f.built, o, i, true);
+        status = status == INGOT_OK ? built : status;
+        if (status == INGOT_OK)
+            status = check_function(&f);
+        model_close(&f.asked);
+        model_close(&f.built);
+    }
+    return status;
+}
