@@ -185,7 +185,7 @@ static void value_type(Render *r, Node *n)
         render_fragment_type(r, n);
     else if (is_four(r, n))
         render_four_type(r, n);
-    else if (is_vector(r, n))
+    else if (is_vector(r, n) || (n->id < r->l.nknown && r->use[n->id].in_lanes))
         render_lane_type(r, n->dtype);
     else
         put(r, render_type(r, n->dtype));
@@ -303,6 +303,57 @@ static void unroll(Render *r, Node *n, int depth)
     }
 }
 
+/* const igrt_f32x16 v3 = igrt_splat_f32x16(a1[v2]): its line waits for the first sum that takes it,
+ * so that a C compiler has one number in all lanes at a time. */
+static void let_in_lanes(Render *r, const Stmt *s)
+{
+    StrBuf line = {0}, *sb = r->sb;
+    Node *n = s->node;
+    name_value(r, n, s->depth);
+    r->sb = &line;
+    render_indent(r, s->depth);
+    declare_value(r, r->lang->constant, n, 'v', r->number[n->id]);
+    put(r, " = ");
+    r->l.named[n->id] = false;
+    render_splat(r, n);
+    r->l.named[n->id] = true;
+    put(r, ";\n");
+    r->sb = sb;
+    r->use[n->id].line = arena_strdup(r->arena, line.data);
+    vec_push(r->arena, r->waiting, r->nwaiting, n);
+    sb_free(&line);
+}
+
+/* What a store may overwrite, and what ends with a loop, is read before. */
+static void end_waiting(Render *r)
+{
+    for (int i = 0; i < r->nwaiting; i++) {
+        SplatUse *use = &r->use[r->waiting[i]->id];
+        put(r, use->line ? use->line : "");
+        use->line = NULL;
+    }
+    r->nwaiting = 0;
+}
+
+/* With the lines that have waited for it in front. */
+static void statement(Render *r, const Stmt *s)
+{
+    const size_t at = r->sb->len;
+    r->depth = s->depth;
+    if (s->kind == STMT_LET && r->use[s->node->id].in_lanes) {
+        let_in_lanes(r, s);
+        return;
+    }
+    render_statement(r, s);
+    if (!r->before.len)
+        return;
+    char *text = arena_strdup(r->arena, r->sb->data + at);
+    r->sb->len = at;
+    sb_write(r->sb, r->before.data, r->before.len);
+    put(r, text);
+    r->before.len = 0;
+}
+
 void render_statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
@@ -337,6 +388,7 @@ void render_statement(Render *r, const Stmt *s)
             render_rows(r, n, s->depth);
             break;
         }
+        r->use[n->id].depth = s->depth;
         declare_value(r, n->dtype == INGOT_STRING ? r->lang->variable : r->lang->constant, n, 'v',
                       r->number[n->id]); /* const char *v3 */
         put(r, " = ");
@@ -516,6 +568,8 @@ static void statements(Render *r, const Tile *tile)
     int rows;
     for (int i = 0; i < r->l.n; i++) {
         const Stmt *s = &r->l.stmt[i];
+        if (s->kind != STMT_LET && s->kind != STMT_UPDATE && s->kind != STMT_PREFETCH)
+            end_waiting(r);
         if (tile->tc && tile->tc->lanes)
             render_operands_ahead(r, s);
         if (s->kind == STMT_ACC && !(s->reduce == REDUCE_PRODUCTS && !tile->tc->lanes)) {
@@ -531,11 +585,23 @@ static void statements(Render *r, const Tile *tile)
                    (s->kind == STMT_LET && is_named(r, s->node))) {
             continue; /* it has come */
         } else if (s->kind != STMT_ITEM) {
-            render_statement(r, s);
+            statement(r, s);
         }
     }
     if (tile->tc)
         render_tc_end(r);
+}
+
+/* What was counted: which numbers get names in all lanes: const igrt_f32x16 v3 =
+ * igrt_splat_f32x16(a1[v2]); */
+static void name_in_lanes(Render *r, const Tile *tile)
+{
+    for (uint32_t i = 0; i < r->l.nknown; i++) {
+        SplatUse *use = &r->use[i];
+        const bool always = use->splats > 1 && use->names == use->splats && !use->elsewhere;
+        *use =
+            (SplatUse){.in_lanes = always && !tile->tc && dtype_is_float(r->k->c->nodes[i]->dtype)};
+    }
 }
 
 /* Constants that are written in all lanes again and again get names: const igrt_f32x16 v0 =
@@ -555,6 +621,7 @@ static void name_constants(Render *r, const Tile *tile)
     sb_free(r->sb);
     r->sb = sb;
     r->nvalue = first;
+    name_in_lanes(r, tile);
     for (int i = 0; i < r->nsplat; i++) {
         Splat *s = r->splat[i];
         if (s->uses < OFTEN)
@@ -583,6 +650,7 @@ static void render_tile(Render *r, const Tile *tile)
     r->number = NEWN(r->arena, int, r->l.nknown);
     r->kept = NEWN(r->arena, int, r->l.nknown);
     r->beside = NEWN(r->arena, Beside, r->l.nknown);
+    r->use = NEWN(r->arena, SplatUse, r->l.nknown);
     name_constants(r, tile);
     statements(r, tile);
     map_free(&r->splats);
@@ -645,6 +713,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     render_tiles(&r, k, lowered);
     put(&r, r.lang->end);
     map_free(&r.names);
+    sb_free(&r.before);
     arena_free(a);
     return r.needs;
 }

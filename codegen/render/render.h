@@ -30,6 +30,11 @@ struct Render {
     Map splats;
     struct Splat **splat;
     int nsplat;
+    struct SplatUse *use; /* by id of a value */
+    int depth;            /* of the statement that is written */
+    StrBuf before;        /* lines that come before it */
+    Node **waiting;       /* numbers whose lines have not come yet, or have */
+    int nwaiting;
     int narg;              /* of the kernel itself: what follows them are places */
     struct Beside *beside; /* by id of a load */
     struct Row *row;       /* that items have as they were loaded */
@@ -55,6 +60,14 @@ typedef struct Splat {
     Node *n;
     int uses, number;
 } Splat;
+
+/* How often a number's name is written, and how often of these in all lanes.  If it is so always,
+ * and more than once, in the loop that has it, the name is that of the lanes. */
+typedef struct SplatUse {
+    int names, splats, depth;
+    bool elsewhere, in_lanes;
+    const char *line; /* that gives it its name, not written yet: it comes before its first use */
+} SplatUse;
 
 static inline void put(Render *r, const char *s)
 {

@@ -469,6 +469,7 @@ void render_expr_as(Render *r, Node *n, bool alone)
 {
     r->bare = false;
     if (is_named(r, n)) {
+        r->use[n->id].names++;
         sb_printf(r->sb, "%c%d", is_accumulated(&r->l, n) ? 's' : 'v', r->number[n->id]);
         return;
     }

@@ -103,6 +103,18 @@ void render_splat(Render *r, Node *n)
         sb_printf(r->sb, "v%d", s->number);
         return;
     }
+    SplatUse *use = is_named(r, n) ? &r->use[n->id] : NULL;
+    if (use) {
+        use->splats++;
+        use->elsewhere |= use->depth != r->depth;
+    }
+    if (use && use->in_lanes) {
+        if (use->line)
+            sb_puts(&r->before, use->line);
+        use->line = NULL;
+        render_bare(r, n);
+        return;
+    }
     if (n->dtype == INGOT_BOOL) { /* a mask */
         sb_printf(r->sb, "igrt_splat_i32x%d(-(int)", r->l.tile->lanes);
         render_expr(r, n);
