@@ -264,6 +264,11 @@ void ingot_function(ingot_context *, const char *name);
 ingot_tensor *ingot_growing_state(ingot_context *, const char *name, ingot_dtype, int rank,
                                   ingot_dim *const *dims);
 
+/* The model's tokens are of this vocabulary: its bundle has these bytes, as
+ * runtime_min/igrt_vocab.h reads them, and functions from text to tokens and back.  They are not
+ * copied. */
+void ingot_set_vocabulary(ingot_context *, const void *bytes, size_t n);
+
 /* ---- elementwise: broadcasting as numpy does; both operands of one dtype -------------- */
 
 /* clang-format off */

@@ -131,6 +131,9 @@ bool ingot_model_set_ops(ingot_model *, const ingot_model_op *, int n);
  * whose numbers change. To be said first. The list is borrowed. False after an error. */
 bool ingot_model_set_states(ingot_model *, const ingot_model_state *, int n);
 
+/** Whether it takes tokens of text by a vocabulary that its bundle has. */
+bool ingot_model_has_text(const ingot_model *);
+
 /** Whether the format can tell what is not supported of a model without building it. */
 bool ingot_model_has_check(const ingot_model *);
 /** Then reports all of it, before any work. True if there is nothing. */

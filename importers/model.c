@@ -163,6 +163,11 @@ bool ingot_model_set_states(ingot_model *m, const ingot_model_state *states, int
     return !n || nothing_for(m, "--state", "inputs and outputs that could be one tensor");
 }
 
+bool ingot_model_has_text(const ingot_model *m)
+{
+    return m->by->has_text && m->by->has_text(m->it);
+}
+
 bool ingot_model_has_check(const ingot_model *m)
 {
     return m->by->check != NULL;

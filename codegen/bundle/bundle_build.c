@@ -168,9 +168,11 @@ static void need_own(Bundle *b, FileList *list)
         need(b, list, "igrt_cpu.c");
 }
 
-/* Of host/: the file of states is for models that have some. */
+/* Of host/: the file of states is for models that have some, --chat for those of language. */
 static bool wants_host_file(const Bundle *b, const char *name)
 {
+    if (!strcmp(name, "host/driver_chat.c"))
+        return b->c->vocabulary != NULL;
     return bundle_has_states(b) ||
            (!strstr(name, "/igrt_states.") && strcmp(name, "host/safetensors.h") != 0);
 }
@@ -182,6 +184,10 @@ static void copy_runtime(Bundle *b)
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         need(b, &list, always[i]);
     need(b, &list, "igrt_num.h");
+    if (b->c->vocabulary) {
+        need(b, &list, "igrt_vocab.c");
+        need(b, &list, "igrt_sample.c");
+    }
     if (b->target->wasm)
         need(b, &list, "run.mjs");
     for (int i = 0; i < (b->half ? 2 : 1); i++)
@@ -190,6 +196,11 @@ static void copy_runtime(Bundle *b)
     for (int i = 0; i < list.n && !b->failed; i++)
         copy_file(b, list.file[i]);
     private_names(b, &list);
+    if (b->c->vocabulary) {
+        StrBuf sb = {0};
+        sb_write(&sb, b->c->vocabulary, b->c->vocabulary_bytes);
+        bundle_file(b, arena_printf(b->a, "%s%s.vocab", b->folder, b->name), &sb);
+    }
     for (const RuntimeFile *f = runtime_files; *f->name && !bundle_is_bare(b); f++)
         if (!strncmp(f->name, "host/", 5) && wants_host_file(b, f->name))
             copy_file(b, f);

@@ -150,10 +150,12 @@ static void table_includes(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool 
         "/* table.c - what %s is, for programs that were not written for it: igrt_bundle. */\n"
         "#include <stddef.h>\n\n%s#include \"driver.h\"\n#include \"igrt_pool.h\"\n#include "
         "\"%s.h\"\n%s",
-        n, gpu || asks ? arena_printf(b->a, "#include \"%s_igrt.h\"\n", n) : "", n,
-        gpu ? arena_printf(b->a, "#include \"igrt_gpu_%s.h\"\n", gpu->target->name) : "");
+        n, gpu || asks || b->c->vocabulary ? arena_printf(b->a, "#include \"%s_igrt.h\"\n", n) : "",
+        n, gpu ? arena_printf(b->a, "#include \"igrt_gpu_%s.h\"\n", gpu->target->name) : "");
     if (asks)
         sb_puts(sb, "#include \"igrt_cpu.h\"\n");
+    if (b->c->vocabulary)
+        sb_puts(sb, "#include \"igrt_sample.h\"\n#include \"igrt_vocab.h\"\n");
 }
 
 /* The model's functions, as the table has them: of contexts without a type. */
@@ -203,9 +205,23 @@ static void table_calls(StrBuf *sb, const Bundle *b, const Bundle *gpu)
               n, n);
 }
 
+/* From text to tokens: the functions, and the file of the vocabulary. */
+static void text_record(StrBuf *sb, const Bundle *b)
+{
+    if (b->c->vocabulary)
+        sb_printf(sb,
+                  "\nstatic const igrt_text_calls text = {\n"
+                  "    .file = \"%s.vocab\",\n    .bytes = %s_VOCAB_BYTES,\n"
+                  "    .open = igrt_vocab_open,\n    .tokenize = igrt_tokenize,\n"
+                  "    .token_text = igrt_token_text,\n    .find = igrt_token_find,\n"
+                  "    .sample = igrt_sample,\n};\n",
+                  b->name, b->upper);
+}
+
 static void model_record(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool asks)
 {
     const char *n = b->name, *u = b->upper;
+    text_record(sb, b);
     sb_printf(sb,
               "\nstatic const igrt_model model = {\n"
               "    .name = \"%s\",\n"
@@ -227,7 +243,7 @@ static void model_record(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool as
                   n, u);
     sb_printf(sb,
               "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n  "
-              "  .fault = fault,\n%s%s%s};\n"
+              "  .fault = fault,\n%s%s%s%s};\n"
               "\nconst igrt_table igrt_bundle = {\n"
               "    .abi = IGRT_ABI_VERSION,\n"
               "    .model_bytes = sizeof(igrt_model),\n"
@@ -240,7 +256,8 @@ static void model_record(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool as
               b->has_selftest ? "    .selftest = selftest,\n" : "",
               gpu ? "    .memory = memory,\n    .wait = wait,\n" : "",
               b->half ? "    .target = target,\n" : "",
-              asks ? "    .cpu_name = igrt_cpu_name,\n" : "");
+              asks ? "    .cpu_name = igrt_cpu_name,\n" : "",
+              b->c->vocabulary ? "    .text = &text,\n" : "");
 }
 
 static void write_table(Bundle *b)
@@ -268,8 +285,8 @@ void bundle_main(Bundle *b)
     sb_printf(&sb,
               "/* main.c - the command line of %s: ./%s IN OUT; ./%s --help tells more. */\n"
               "#include \"driver.h\"\n"
-              "\nint main(int argc, char **argv)\n{\n"
+              "\nint main(int argc, char **argv)\n{\n%s"
               "    return igrt_driver_main(argc, argv, igrt_bundle.model);\n}\n",
-              n, n, n);
+              n, n, n, b->c->vocabulary ? "    igrt_driver_chat = driver_chat;\n" : "");
     bundle_file(b, "host/main.c", &sb);
 }

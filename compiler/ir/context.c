@@ -102,6 +102,12 @@ bool ingot_one_product(const ingot_context *c)
     return c->one_product;
 }
 
+void ingot_set_vocabulary(ingot_context *c, const void *bytes, size_t n)
+{
+    c->vocabulary = bytes;
+    c->vocabulary_bytes = n;
+}
+
 void ingot_keep_subnormals(ingot_context *c, bool keep)
 {
     c->keep_subnormals = keep;

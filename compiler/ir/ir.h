@@ -335,8 +335,10 @@ struct Context {
     /* The first is "run"; inputs, outputs, next values and requirements are the selected one's. */
     ModelFunction *functions;
     int nfunction, function; /* 0, or more than one */
-    Node *random;            /* the state that random numbers come from (random.c), or NULL */
-    int nrandom;             /* draws without a seed of their own */
+    const void *vocabulary;  /* the bytes of <model>.vocab, or NULL */
+    size_t vocabulary_bytes;
+    Node *random; /* the state that random numbers come from (random.c), or NULL */
+    int nrandom;  /* draws without a seed of their own */
     CustomOp **customs;
     int ncustom;
     const CustomUse **custom_uses;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "gguf_model.h"
+#include "gguf_vocab.h"
 
 enum { CHUNK = 128, CONTEXT = 4096 }; /* without --dim; a context is no longer than the model's */
 
@@ -25,6 +26,7 @@ static void close_model(void *model)
     GgufModel *m = model;
     ingot_gguf_close(m->file);
     free(m->layers);
+    free(m->vocabulary);
     free(m);
 }
 
@@ -49,6 +51,10 @@ static void *open_model(ingot_context *c, const char *path)
         close_model(m);
         return NULL;
     }
+    char lacks[GGUF_VOCAB_WHY];
+    m->vocabulary = gguf_vocabulary(file, &m->vocabulary_bytes, lacks);
+    if (!m->vocabulary)
+        ingot_warning(c, "the bundle takes tokens, not text: %s", lacks);
     m->in = (ingot_model_io){.name = "ids",
                              .value = "ids",
                              .dtype = INGOT_I32,
@@ -86,10 +92,16 @@ static const char *file(const void *m, int i)
     return ingot_gguf_file(((const GgufModel *)m)->file, (size_t)i);
 }
 
+static bool has_text(const void *m)
+{
+    return ((const GgufModel *)m)->vocabulary != NULL;
+}
+
 /* Sizes that options say; false after an error. */
 static bool read_dims(GgufModel *m, const ingot_model_options *o, ingot_dim **n, ingot_dim **past)
 {
-    int64_t lo = 1, hi = CHUNK, most = m->facts.context < CONTEXT ? m->facts.context : CONTEXT;
+    int64_t most = m->facts.context < CONTEXT ? m->facts.context : CONTEXT;
+    int64_t lo = 1, hi = most < 8 * CHUNK ? (most + 7) / 8 : CHUNK;
     bool good = true, told = false;
     for (int i = 0; o && i < o->n_dims; i++) {
         const ingot_model_dim *d = &o->dims[i];
@@ -128,6 +140,8 @@ static bool build(void *model, const ingot_model_options *options)
     ingot_dim *n, *past;
     if (!read_dims(m, options, &n, &past))
         return false;
+    if (m->vocabulary)
+        ingot_set_vocabulary(m->c, m->vocabulary, m->vocabulary_bytes);
     ingot_tensor *ids = ingot_input(m->c, "ids", INGOT_I32, 1, &n);
     ingot_output(m->c, "logits", gguf_decoder(m, ids, past));
     ingot_set_origin(m->c, NULL, NULL);
@@ -148,4 +162,5 @@ const Importer importer_gguf = {
     .output = output,
     .build = build,
     .file = file,
+    .has_text = has_text,
 };

@@ -115,6 +115,8 @@ typedef struct {
     const ingot_gguf_tensor *of[MODEL_TENSORS];
     LayerTensors *layers;
     ingot_model_io in, out;
+    void *vocabulary; /* NULL: it is of no kind that is known */
+    size_t vocabulary_bytes;
     int faults;   /* that were told */
     bool unsized; /* sizes are among them */
 } GgufModel;

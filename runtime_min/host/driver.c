@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static const igrt_model *the_model; /* for messages; set once */
+int (*igrt_driver_chat)(DriverSession *s, int argc, char **argv);
 
 int driver_fail(int status, const char *format, ...)
 {
@@ -29,28 +30,36 @@ int driver_fail(int status, const char *format, ...)
 /* More than that is mapped: other processes then share it. */
 enum { MOST_READ = 1 << 30 };
 
+int driver_beside(const DriverSession *s, const char *file, char path[PATH_BYTES])
+{
+    const size_t name = strlen(file) + 1;
+#if defined(__wasi__) /* there it would be what runs the module */
+    ssize_t n = -1;
+#else
+    ssize_t n = readlink("/proc/self/exe", path, PATH_BYTES - 1);
+#endif
+    if (n < 0)
+        n = snprintf(path, PATH_BYTES, "%s", s->options->argv0);
+    if (n >= PATH_BYTES)
+        n = 0;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    if ((size_t)n + name > PATH_BYTES)
+        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: the path is too long", file);
+    memcpy(path + n, file, name);
+    return IGRT_EXIT_OK;
+}
+
 /* The weights file that lies beside the executable. */
-static int open_weights(DriverSession *s, const char *argv0)
+static int open_weights(DriverSession *s)
 {
     const igrt_model *m = s->model;
     char path[PATH_BYTES];
     if (!m->weights_file)
         return IGRT_EXIT_OK;
-    const size_t name = strlen(m->weights_file) + 1;
-#if defined(__wasi__) /* there it would be what runs the module */
-    ssize_t n = -1;
-#else
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-#endif
-    if (n < 0)
-        n = snprintf(path, sizeof path, "%s", argv0);
-    if (n >= (ssize_t)sizeof path)
-        n = 0;
-    while (n > 0 && path[n - 1] != '/')
-        n--;
-    if ((size_t)n + name > sizeof path)
-        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: the path is too long", m->weights_file);
-    memcpy(path + n, m->weights_file, name);
+    const int status = driver_beside(s, m->weights_file, path);
+    if (status != IGRT_EXIT_OK)
+        return status;
     const char *why = (m->weights_bytes > MOST_READ ? igrt_weights_open : igrt_weights_read)(
         &s->weights, path, m->weights_bytes);
     if (why)
@@ -130,10 +139,10 @@ static int explain_cpu(const igrt_model *m, const igrt_fault *f, char *out, size
     return n > 0;
 }
 
-static int start(DriverSession *s, const char *argv0)
+static int start(DriverSession *s)
 {
     const igrt_model *m = s->model;
-    int status = open_weights(s, argv0);
+    int status = open_weights(s);
     if (status != IGRT_EXIT_OK)
         return status;
     s->config.struct_size = sizeof s->config;
@@ -217,7 +226,7 @@ static int selftest(DriverSession *s)
     return IGRT_EXIT_OK;
 }
 
-static int work(DriverSession *s, const char *argv0)
+static int work(DriverSession *s)
 {
     const DriverOptions *o = s->options;
     if (o->mode == MODE_PROFILE) {
@@ -232,11 +241,13 @@ static int work(DriverSession *s, const char *argv0)
     }
     int status = o->trace ? driver_open_trace(s) : IGRT_EXIT_OK;
     if (status == IGRT_EXIT_OK)
-        status = start(s, argv0);
+        status = start(s);
     if (status != IGRT_EXIT_OK)
         return status;
     if (o->mode == MODE_SELFTEST)
         return selftest(s);
+    if (o->mode == MODE_CHAT)
+        return igrt_driver_chat(s, o->chat_argc, o->chat_argv);
     status = driver_read_inputs(s);
     if (status == IGRT_EXIT_OK)
         status = driver_allocate_outputs(s);
@@ -286,7 +297,7 @@ static void finish(DriverSession *s)
 int igrt_driver_main(int argc, char **argv, const igrt_model *model)
 {
     static DriverSession session; /* large: it holds the pool */
-    DriverOptions options = {.mode = MODE_RUN, .threads = 1};
+    DriverOptions options = {.mode = MODE_RUN, .threads = 1, .argv0 = argv[0]};
     the_model = model;
     memset(&session, 0, sizeof session);
 #if defined(__wasi__) /* starts in /, and is told where its user is */
@@ -304,7 +315,7 @@ int igrt_driver_main(int argc, char **argv, const igrt_model *model)
         return status;
     session.model = model;
     session.options = &options;
-    status = work(&session, argv[0]);
+    status = work(&session);
     finish(&session);
     if (fflush(stdout) && status == IGRT_EXIT_OK)
         status = driver_fail(IGRT_EXIT_OUTPUT, "standard output: %s", strerror(errno));

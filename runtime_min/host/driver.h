@@ -15,6 +15,10 @@
 extern "C" {
 #endif
 
+struct igrt_vocab;
+struct igrt_sampling;
+struct DriverSession;
+
 /* igrt_io.dims_offset of a tensor whose dims are all fixed; an igrt_group's offset of a member that
  * is not there. */
 #define IGRT_NO_DIMS ((size_t)-1)
@@ -53,6 +57,20 @@ typedef struct igrt_function {
     igrt_status (*call)(void *ctx, const void *inputs, void *outputs);
 } igrt_function;
 
+/* Of a language model: from text to tokens and back (igrt_vocab.h, igrt_sample.h). */
+typedef struct igrt_text_calls {
+    const char *file; /* beside the executable */
+    size_t bytes;
+    igrt_status (*open)(struct igrt_vocab *, const void *data, size_t bytes);
+    size_t (*tokenize)(const struct igrt_vocab *, const char *text, size_t len, unsigned how,
+                       int32_t *ids, size_t room);
+    size_t (*token_text)(const struct igrt_vocab *, int32_t id, unsigned how, char *out,
+                         size_t room);
+    int32_t (*find)(const struct igrt_vocab *, const char *text, size_t len);
+    int32_t (*sample)(struct igrt_sampling *, float *logits, int32_t n, const int32_t *ids,
+                      size_t count);
+} igrt_text_calls;
+
 /* A model as the driver sees it; the functions are one-line wrappers in main.c. */
 typedef struct igrt_model {
     const char *name;
@@ -84,6 +102,7 @@ typedef struct igrt_model {
     const igrt_function *functions;         /* beside run() */
     int n_functions, n_states;
     igrt_status (*state)(const void *ctx, int i, igrt_state *state); /* if there are states */
+    const igrt_text_calls *text;                                     /* of a language model; NULL */
 } igrt_model;
 
 /* A bundle as a shared library, lib<name>.so, is loaded by programs in other languages through this
@@ -109,6 +128,11 @@ enum {
     IGRT_EXIT_MEMORY = 7,     /* no memory for the arena or the tensors */
     IGRT_EXIT_NO_SELFTEST = 8 /* the bundle has none */
 };
+
+/* driver_chat.c: the whole of --chat, and what the driver calls for that: main.c says it, where the
+ * bundle has it. */
+int driver_chat(struct DriverSession *s, int argc, char **argv);
+extern int (*igrt_driver_chat)(struct DriverSession *s, int argc, char **argv);
 
 /* The whole of main(). */
 int igrt_driver_main(int argc, char **argv, const igrt_model *model);

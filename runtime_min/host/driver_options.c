@@ -41,6 +41,9 @@ void driver_help(FILE *f, const igrt_model *m, const char *argv0)
         "         --trace PLACES FILE  after each step write what it wrote to FILE\n"
         "         --follow FILE        and then take it from FILE\n",
         argv0, argv0, argv0, argv0, argv0);
+    if (m->text && igrt_driver_chat)
+        fprintf(f,
+                "         --chat ..  talk: the last option; --chat --help tells what may follow\n");
     Cursor in = {0, 0}, out = {0, 0};
     Argument a;
     for (int i = 0; driver_next_input(m, &in, &a); i++)
@@ -99,6 +102,11 @@ int driver_options(int argc, char **argv, const igrt_model *model, DriverOptions
             if (*end || end == argv[i])
                 return usage_error(argv[0], "--seed needs a number", "");
             i++;
+        } else if (!strcmp(a, "--chat") && model->text && igrt_driver_chat) {
+            o->mode = MODE_CHAT;
+            o->chat_argc = argc - i - 1; /* the rest is the chat's */
+            o->chat_argv = argv + i + 1;
+            break;
         } else if (!strcmp(a, "--poison")) {
             o->poison = 1;
         } else if (a[0] == '-' && a[1]) {
@@ -113,7 +121,8 @@ int driver_options(int argc, char **argv, const igrt_model *model, DriverOptions
         return usage_error(argv[0], "--on-device is for --bench of a model on a GPU", "");
     if (o->target && !model->target)
         return usage_error(argv[0], "--target is for a bundle of two targets", "");
-    const int wanted = o->timeline ? 1 : o->mode == MODE_RUN ? 2 : o->mode == MODE_SELFTEST ? 0 : 1;
+    const int none = o->mode == MODE_SELFTEST || o->mode == MODE_CHAT;
+    const int wanted = o->timeline ? 1 : o->mode == MODE_RUN ? 2 : none ? 0 : 1;
     if (n != wanted)
         return usage_error(argv[0], "wrong number of folders", "");
     o->in = place[0];

@@ -13,7 +13,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-typedef enum DriverMode { MODE_RUN, MODE_BENCH, MODE_PROFILE, MODE_SELFTEST } DriverMode;
+typedef enum DriverMode { MODE_RUN, MODE_BENCH, MODE_PROFILE, MODE_SELFTEST, MODE_CHAT } DriverMode;
 
 typedef struct DriverOptions {
     DriverMode mode;
@@ -25,6 +25,9 @@ typedef struct DriverOptions {
     const char *gpu, *target;
     const char *in, *out;
     const char *places, *trace, *follow, *timeline; /* files, or NULL */
+    const char *argv0;
+    int chat_argc; /* what follows --chat */
+    char **chat_argv;
 } DriverOptions;
 
 /* What a step writes, as the file of places tells: bytes of the arena, or of an output. */
@@ -95,6 +98,8 @@ int driver_read_inputs(DriverSession *s);
 int driver_allocate_outputs(DriverSession *s);
 int driver_write_outputs(const DriverSession *s);
 
+/* driver.c: the path of a file beside the executable; exit status. */
+int driver_beside(const DriverSession *s, const char *file, char path[PATH_BYTES]);
 /* driver.c: the model runs once; exit status. */
 int driver_run(DriverSession *s);
 

@@ -111,15 +111,15 @@ FAMILIES = {
 class Model:
     """A file of random weights, and what they are in f64."""
 
-    def __init__(self, family, seed):
+    def __init__(self, family, seed, words=WORDS):
         self.family, self.facts = family, FAMILIES[family]
         self.keys = {**COMMON, **self.facts.get("keys", {})}
         self.layers = 4 if family == "smollm3" else LAYERS
         self.keys["block_count"] = self.layers
         self.rng, self.tensors, self.w, self.turn = np.random.default_rng(seed), {}, {}, seed
-        self.matrix("token_embd.weight", WORDS, WIDTH, 1.0)
+        self.matrix("token_embd.weight", words, WIDTH, 1.0)
         if self.facts.get("head"):
-            self.matrix("output.weight", WORDS, WIDTH, 0.1)
+            self.matrix("output.weight", words, WIDTH, 0.1)
         self.vector("output_norm.weight", WIDTH)
         if self.facts.get("rope_freqs"):
             self.vector("rope_freqs.weight", self.keys["rope.dimension_count"] // 2)

@@ -25,10 +25,12 @@ int main(int argc, char **argv)
         return 2;
     for (int i = 0; i < n; i++)
         ids[i] = (int32_t)strtol(argv[i + 2], NULL, 10);
+    const ingot_model_dim dim = {.name = "n", .lo = n, .hi = n};
+    const ingot_model_options options = {.struct_size = sizeof options, .dims = &dim, .n_dims = 1};
     ingot_context *c = ingot_context_new(sink, NULL);
     ingot_model *m = ingot_model_open(c, argv[1]);
     ingot_value in = {.data = ids, .dims = {n}, .rank = 1, .dtype = INGOT_I32}, out = {0};
-    if (m && ingot_model_build(m, NULL) && ingot_interpret(c, 1, &in, 1, &out) == INGOT_OK)
+    if (m && ingot_model_build(m, &options) && ingot_interpret(c, 1, &in, 1, &out) == INGOT_OK)
         for (int64_t i = 0; i < out.dims[0]; i++)
             printf("%.9g\n", (double)((const float *)out.data)[i]);
     const ingot_status status = ingot_context_status(c);

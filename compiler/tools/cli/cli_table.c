@@ -20,9 +20,10 @@ enum {
     MANUAL = 1 << 10,
     EXPLAIN = 1 << 11,
     PLAN = 1 << 12,
+    CHAT = 1 << 13,
     EXECUTE = RUN | VERIFY | BENCH,
     BUNDLE = COMPILE | INSPECT,
-    MODEL = EXECUTE | BUNDLE | EXPLAIN,
+    MODEL = EXECUTE | BUNDLE | EXPLAIN | CHAT,
     GRAPH = MODEL | CHECK
 };
 
@@ -51,6 +52,17 @@ const CliOption cli_options[] = {
     {"--threads", "N", BUNDLE | EXPLAIN, "for how many it is: of a --sched file that was tuned for several, the decisions for so many",
      .take = option_threads},
     {"--threads", "N[,N]", TUNE, "how many run the network; several: the file has decisions for each", .take = option_thread_counts},
+    {"--threads", "N", CHAT, "how many run the kernels; 1 unless told", .take = option_threads},
+    {"--prompt", "TEXT", CHAT, "answers this alone; without it, each line that is typed", WORD(chat[0])},
+    {"--system", "TEXT", CHAT, "what the model is told first", WORD(chat[1])},
+    {"--tokens", "N", CHAT, "of an answer, at most (default 512)", WORD(chat[2])},
+    {"--temperature", "T", CHAT, "0: always the most likely token (default)", WORD(chat[3])},
+    {"--top-k", "N", CHAT, "only the N most likely tokens (default 1024)", WORD(chat[4])},
+    {"--top-p", "P", CHAT, "only the likeliest, as many as have this much of all probability", WORD(chat[5])},
+    {"--min-p", "P", CHAT, "only those at least so many times as likely as the first", WORD(chat[6])},
+    {"--repeat-penalty", "R", CHAT, "above 1: tokens that came lately are less likely", WORD(chat[7])},
+    {"--seed", "N", CHAT, "the same seed gives the same answers (default 0)", WORD(chat[8])},
+    {"--ids", NULL, CHAT, "the numbers of an answer's tokens, in place of its text", SET(chat_ids)},
     {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
     {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
     {"--on-device", NULL, BENCH, "of a GPU: inputs and outputs lie there, and what is timed is its work alone, without transfers", SET(on_device)},
@@ -128,7 +140,7 @@ const CliOption cli_options[] = {
      "it, a formula makes them for models that the interpreter runs quickly", WORD(selftest), .path = CLI_FOLDER},
     {"--depfile", "FILE", COMPILE, "write the files that were read as a rule of make, for the manifest of the bundle",
      WORD(depfile), .path = CLI_FILE},
-    {"--no-cache", NULL, EXECUTE, "compile anew", SET(no_cache)},
+    {"--no-cache", NULL, EXECUTE | CHAT, "compile anew", SET(no_cache)},
     {"--triple", "T", AUDIT, "x86_64-linux-gnu, aarch64-linux-gnu, thumbv7em-none-eabi, riscv32 ...; this machine unless told",
      WORD(triple), .choices = "x86_64-linux-gnu aarch64-linux-gnu thumbv7em-none-eabi riscv32"},
     {"--headers", "DIR", AUDIT, "the C library's headers for T, where they are not in their usual place", WORD(headers),
@@ -152,7 +164,7 @@ const CliOption cli_options[] = {
     {"--import", "FILE", TUNE, "read such lines into the database; no model is wanted", WORD(import), .path = CLI_FILE},
     {"--size", "N", CACHE, "remove what was used least recently until no more than this is left (500M, 2G)", .take = option_cache_bytes},
     {"--clear", NULL, CACHE, "remove all of it", SET(clear)},
-    {"-q", NULL, COMPILE | EXECUTE | TUNE, "no notes, and no word on how far it is", SET(quiet)},
+    {"-q", NULL, COMPILE | EXECUTE | TUNE | CHAT, "no notes, and no word on how far it is", SET(quiet)},
     {"-v", NULL, (GRAPH & ~EXPLAIN) | TUNE, "tell what takes how long, and the steps of the plan; -vv: its kernels too; -vvv: what was decided and "
      "thought of; -vvvv: nodes and statements of kernels", .take = option_verbose},
     {"-v", NULL, EXPLAIN, "more than 40 lines, with the loops of kernels; -vv: their statements; -vvv: their text, and opts that were "
@@ -183,6 +195,11 @@ const Command cli_commands[] = {
      "ingot verify digits.onnx --target cuda --interpret\n"},
     {"bench", command_bench, BENCH, "MODEL", "[--data DIR] [--threads N] [--json]", "time the compiled model", NULL,
      "ingot bench resnet18.onnx --threads 4 --json\n"},
+    {"chat", command_chat, CHAT, "MODEL", "[--prompt TEXT]", "talk with a language model",
+     "The model, a GGUF file, is compiled into the cache. What is typed is text: control tokens are put around it, as the model was "
+     "trained with them. docs/llm.md.",
+     "ingot chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
+     "ingot chat llama.gguf --temperature 0.8 --top-p 0.95 --seed 1 --prompt \"Tell me a story.\"\n"},
     {"check", command_check, CHECK, "MODEL", "[--dim NAME=LO..HI] [--bind NAME=V]",
      "list every operator that is not supported",
      "With --dim or --bind every node is built, and the shapes are checked too.",

@@ -9,7 +9,7 @@
 #include "importer.h"
 #include "pipeline.h"
 
-enum { MOST_COUNTS = 8 }; /* of threads, that tune is for */
+enum { MOST_COUNTS = 8, CHAT_OPTIONS = 9 }; /* of threads, that tune is for; of chat (run_chat.c) */
 /* --op NAME=FILE[:FUNCTION] */
 typedef struct {
     const char *name, *file, *function; /* NULL: not told */
@@ -51,6 +51,8 @@ typedef struct {
     const char *probe, *machine;     /* of targets */
     const char *times, *diff, *node; /* of inspect and explain */
     bool dot, assembly, no_assembly;
+    const char *chat[CHAT_OPTIONS]; /* texts, which the program reads */
+    bool chat_ids;
     int explain_verbose;
     bool json, per_kernel, on_device, no_bind, no_cache, help, interpret;
     int threads;
@@ -230,6 +232,7 @@ void cache_limit(Arena *, const char *entry, int64_t bytes); /* the entry stays 
 ingot_status command_cache(Options *);
 ingot_status command_run(Options *);
 ingot_status command_bench(Options *);
+ingot_status command_chat(Options *); /* run_chat.c */
 /* run_bench.c: profile and bench are the program's command lines; its status, or 1. */
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 

@@ -208,6 +208,7 @@ class ModelTable(ctypes.Structure):
         ("n_functions", c_int),
         ("n_states", c_int),
         ("state", CFUNCTYPE(c_int, c_void_p, c_int, POINTER(State))),
+        ("text", c_void_p),
     ]
 
 

@@ -1,0 +1,284 @@
+/*
+ * driver_chat.c - ./model --chat: talks with a language model, a line a turn.
+ *
+ * What is typed becomes tokens of text; the control tokens around it are those of the form of chats
+ * that the model was trained with (igrt_vocab.h).
+ */
+#include "driver_session.h"
+#include "igrt_sample.h"
+#include "igrt_vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Texts around turns. */
+typedef struct ChatForm {
+    const char *system[2], *user[2]; /* before and after; the answer comes behind the user's */
+    const char *between;             /* after an answer */
+} ChatForm;
+
+static const ChatForm forms[] = {
+    {{"", ""}, {"", ""}, ""}, /* none: the model goes on with what is typed */
+    {{"<|im_start|>system\n", "<|im_end|>\n"},
+     {"<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"},
+     "<|im_end|>\n"},
+    {{"<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"},
+     {"<|start_header_id|>user<|end_header_id|>\n\n",
+      "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
+     "<|eot_id|>"},
+    {{"<start_of_turn>user\n", "<end_of_turn>\n"},
+     {"<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"},
+     "<end_of_turn>\n"},
+    {{"<|system|>\n", "<|end|>\n"}, {"<|user|>\n", "<|end|>\n<|assistant|>\n"}, "<|end|>\n"},
+    {{"[INST] ", " [/INST]</s>"}, {"[INST] ", " [/INST]"}, "</s>"},
+    {{"<|start_of_role|>system<|end_of_role|>", "<|end_of_text|>\n"},
+     {"<|start_of_role|>user<|end_of_role|>",
+      "<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>"},
+     "<|end_of_text|>\n"},
+};
+
+typedef struct Chat {
+    DriverSession *s;
+    const igrt_text_calls *text;
+    igrt_vocab vocab;
+    igrt_weights file;
+    const ChatForm *form;
+    igrt_sampling sampling;
+    const char *system, *prompt;
+    int most, show_ids; /* tokens of an answer */
+    int32_t *ids;       /* all tokens so far; those from `ran` on are not in the context */
+    size_t n, room, ran;
+    float *logits;
+    int32_t words;
+    int64_t chunk;
+} Chat;
+
+static int chat_usage(const char *why)
+{
+    if (why)
+        return driver_fail(IGRT_EXIT_USAGE, "--chat: %s (--chat --help tells more)", why);
+    printf("--chat: reads lines, and answers each; options:\n"
+           "  --prompt TEXT         answers this alone\n"
+           "  --system TEXT         what the model is told first\n"
+           "  --tokens N            of an answer, at most (512)\n"
+           "  --temperature T       0: always the most likely token (0)\n"
+           "  --top-k N  --top-p P  --min-p P  --repeat-penalty R  --seed N\n"
+           "  --ids                 the numbers of the answer's tokens, in place of its text\n");
+    return IGRT_EXIT_OK;
+}
+
+static int chat_options(Chat *c, int argc, char **argv, int *done)
+{
+    igrt_sampling *g = &c->sampling;
+    for (int i = 0; i < argc; i++) {
+        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
+        char *end = argv[i];
+        if (!strcmp(a, "--help")) {
+            *done = 1;
+            return chat_usage(NULL);
+        }
+        if (!strcmp(a, "--ids")) {
+            c->show_ids = 1;
+            continue;
+        }
+        if (!v)
+            return chat_usage("an option or its value is not known");
+        if (!strcmp(a, "--prompt") || !strcmp(a, "--system")) {
+            *(a[2] == 'p' ? &c->prompt : &c->system) = v;
+            i++;
+            continue;
+        }
+        const double x = strtod(v, &end);
+        float *real = !strcmp(a, "--temperature")      ? &g->temperature
+                      : !strcmp(a, "--top-p")          ? &g->top_p
+                      : !strcmp(a, "--min-p")          ? &g->min_p
+                      : !strcmp(a, "--repeat-penalty") ? &g->repeat_penalty
+                                                       : NULL;
+        if (real)
+            *real = (float)x;
+        else if (!strcmp(a, "--top-k"))
+            g->top_k = (int32_t)x;
+        else if (!strcmp(a, "--tokens"))
+            c->most = (int)x;
+        else if (!strcmp(a, "--seed"))
+            g->seed = strtoull(v, &end, 0);
+        else
+            return chat_usage("an option is not known");
+        if (*end || end == v || !(x >= 0 && x < 2e9))
+            return chat_usage("an option needs a number from 0 on");
+        i++;
+    }
+    return IGRT_EXIT_OK;
+}
+
+/* Tokens of len bytes behind those that are there. */
+static int add_text(Chat *c, const char *text, size_t len, unsigned how)
+{
+    const size_t most = c->n + len + 8;
+    if (c->n)
+        how |= IGRT_TEXT_GOES_ON;
+    if (most > c->room) {
+        int32_t *more = realloc(c->ids, 2 * most * sizeof *more);
+        if (!more)
+            return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
+        c->ids = more;
+        c->room = 2 * most;
+    }
+    c->n += c->text->tokenize(&c->vocab, text, len, how, c->ids + c->n, c->room - c->n);
+    return IGRT_EXIT_OK;
+}
+
+static int add_control(Chat *c, const char *text)
+{
+    return add_text(c, text, strlen(text), IGRT_TEXT_CONTROL);
+}
+
+/* Runs the model on what is not in the context yet. */
+static int catch_up(Chat *c)
+{
+    const igrt_model *m = c->s->model;
+    const igrt_io *in = &m->inputs[0];
+    while (c->ran < c->n) {
+        const int64_t left = (int64_t)(c->n - c->ran), n = left < c->chunk ? left : c->chunk;
+        driver_set_pointer(c->s->inputs, in, c->ids + c->ran);
+        if (in->dims_offset != IGRT_NO_DIMS)
+            memcpy((char *)c->s->inputs + in->dims_offset, &n, sizeof n);
+        const igrt_status status = m->run(c->s->ctx, c->s->inputs, c->s->outputs);
+        driver_set_pointer(c->s->inputs, in, NULL);
+        if (status == IGRT_ERR_DIM)
+            return driver_fail(IGRT_EXIT_MODEL, "the context is full: it holds %zu tokens", c->ran);
+        if (status != IGRT_OK)
+            return driver_fail(IGRT_EXIT_MODEL, "the run failed: %s", igrt_status_text(status));
+        c->ran += (size_t)n;
+    }
+    return IGRT_EXIT_OK;
+}
+
+static int is_last(const Chat *c, int32_t id)
+{
+    return (uint32_t)id == c->vocab.word[IGRT_VOCAB_END] ||
+           (uint32_t)id == c->vocab.word[IGRT_VOCAB_TURN];
+}
+
+static void show(const Chat *c, int32_t id)
+{
+    char text[4096];
+    size_t n = c->text->token_text(&c->vocab, id, 0, text, sizeof text);
+    if (c->show_ids)
+        printf("%d ", (int)id);
+    else
+        fwrite(text, 1, n < sizeof text ? n : sizeof text, stdout);
+    fflush(stdout);
+}
+
+static int answer(Chat *c)
+{
+    int status = IGRT_EXIT_OK;
+    for (int i = 0; i < c->most && status == IGRT_EXIT_OK; i++) {
+        status = catch_up(c);
+        if (status != IGRT_EXIT_OK)
+            break;
+        const int32_t id = c->text->sample(&c->sampling, c->logits, c->words, c->ids, c->n);
+        const int last = is_last(c, id);
+        if (!last || c->show_ids)
+            show(c, id);
+        if (last)
+            break;
+        if (c->n == c->room)
+            status = add_text(c, "", 0, 0); /* room */
+        if (status == IGRT_EXIT_OK)
+            c->ids[c->n++] = id;
+    }
+    putchar('\n');
+    return status;
+}
+
+static int turn(Chat *c, const char *text, size_t len)
+{
+    int status = IGRT_EXIT_OK;
+    if (!c->n) {
+        status = add_text(c, "", 0, IGRT_TEXT_WHOLE);
+        if (status == IGRT_EXIT_OK && c->system) {
+            add_control(c, c->form->system[0]);
+            add_text(c, c->system, strlen(c->system), 0);
+            status = add_control(c, c->form->system[1]);
+        }
+    } else {
+        status = add_control(c, c->form->between);
+    }
+    if (status == IGRT_EXIT_OK)
+        status = add_control(c, c->form->user[0]);
+    if (status == IGRT_EXIT_OK)
+        status = add_text(c, text, len, 0);
+    if (status == IGRT_EXIT_OK)
+        status = add_control(c, c->form->user[1]);
+    return status == IGRT_EXIT_OK ? answer(c) : status;
+}
+
+/* A line without its end, in *line, which grows; 0: there is none. */
+static int next_line(char **line, size_t *room, size_t *len)
+{
+    int ch;
+    *len = 0;
+    while ((ch = getchar()) != EOF && ch != '\n') {
+        if (*len == *room) {
+            char *more = realloc(*line, 2 * *room + 256);
+            if (!more)
+                return 0;
+            *line = more;
+            *room = 2 * *room + 256;
+        }
+        (*line)[(*len)++] = (char)ch;
+    }
+    return *len > 0 || ch != EOF;
+}
+
+static int talk(Chat *c)
+{
+    char *line = NULL;
+    size_t room = 0, len;
+    int status = IGRT_EXIT_OK;
+    if (c->prompt)
+        return turn(c, c->prompt, strlen(c->prompt));
+    while (status == IGRT_EXIT_OK && fputs("> ", stderr) >= 0 && next_line(&line, &room, &len))
+        if (len)
+            status = turn(c, line, len);
+    free(line);
+    return status;
+}
+
+/* The vocabulary, and places for what the model reads and writes. */
+static int chat_begin(Chat *c)
+{
+    const igrt_model *m = c->s->model;
+    const igrt_io *out = &m->outputs[0];
+    char path[PATH_BYTES];
+    int status = driver_beside(c->s, m->text->file, path);
+    if (status != IGRT_EXIT_OK)
+        return status;
+    const char *why = igrt_weights_open(&c->file, path, m->text->bytes);
+    if (why)
+        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: %s", path, why);
+    if (c->text->open(&c->vocab, c->file.data, c->file.bytes) != IGRT_OK)
+        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: it is no vocabulary", path);
+    const uint32_t form = c->vocab.word[IGRT_VOCAB_CHAT];
+    c->form = &forms[form < sizeof forms / sizeof *forms ? form : 0];
+    c->words = (int32_t)out->max_dims[0];
+    c->chunk = m->inputs[0].max_dims[0];
+    status = driver_allocate_outputs(c->s);
+    c->logits = driver_pointer(c->s->outputs, out);
+    return status;
+}
+
+int driver_chat(DriverSession *s, int argc, char **argv)
+{
+    Chat c = {.s = s, .text = s->model->text, .most = 512};
+    int done = 0, status = chat_options(&c, argc, argv, &done);
+    if (status == IGRT_EXIT_OK && !done)
+        status = chat_begin(&c);
+    if (status == IGRT_EXIT_OK && !done)
+        status = talk(&c);
+    igrt_weights_close(&c.file);
+    free(c.ids);
+    return status;
+}

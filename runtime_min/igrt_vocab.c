@@ -1,0 +1,507 @@
+/*
+ * igrt_vocab.c - text to tokens and back.
+ *
+ *     text -> (tokens that stand for themselves) and pieces between -> words -> symbols, joined
+ *
+ * A word begins as its bytes (or characters), and of all neighbours the best pair is joined until
+ * there is none. Words of more than MOST_SYMBOLS are cut: a run of so many letters is no word.
+ */
+#include "igrt_vocab.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "igrt_letters.h"
+
+enum { MOST_SYMBOLS = 1024 };
+
+/* ---- characters ------------------------------------------------------------------------------ */
+
+typedef struct TextRange {
+    uint32_t first, last;
+} TextRange;
+
+#define TEXT_RANGE(first, last) {first, last},
+static const TextRange letters[] = {IGRT_LETTERS(TEXT_RANGE)};
+static const TextRange digits[] = {IGRT_DIGITS(TEXT_RANGE)};
+
+typedef enum { OTHER, LETTER, DIGIT, SPACE, NOTHING } CharKind;
+
+typedef struct NextChar {
+    CharKind kind;
+    unsigned char byte; /* of ASCII; else 0 */
+    unsigned len;
+} NextChar;
+
+static int in_ranges(const TextRange *r, size_t n, uint32_t c)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        if (c > r[mid].last)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < n && c >= r[low].first;
+}
+
+static CharKind kind_of(uint32_t c)
+{
+    if (c == ' ' || (c >= 9 && c <= 13) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+        (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+        c == 0x3000)
+        return SPACE;
+    if (in_ranges(letters, sizeof letters / sizeof *letters, c))
+        return LETTER;
+    return in_ranges(digits, sizeof digits / sizeof *digits, c) ? DIGIT : OTHER;
+}
+
+/* Bytes of a character; a malformed one is a byte, and its code none. */
+static unsigned decode(const unsigned char *p, const unsigned char *end, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned n = *p < 0x80 ? 1 : *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : *p >= 0xc0 ? 2 : 0;
+    uint32_t c = n == 1 ? *p : *p & (0xffu >> (n + 1));
+    int good = n != 0 && *p < 0xf8 && (size_t)(end - p) >= n;
+    for (unsigned i = 1; good && i < n; i++) {
+        good = (p[i] & 0xc0) == 0x80;
+        c = c << 6 | (p[i] & 0x3fu);
+    }
+    good = good && c >= least[n] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
+    *code = good ? c : 0xfffd;
+    return good ? n : 1;
+}
+
+static NextChar next_char(const unsigned char *p, const unsigned char *end)
+{
+    NextChar x = {NOTHING, 0, 0};
+    uint32_t code;
+    if (p >= end)
+        return x;
+    x.len = decode(p, end, &code);
+    x.kind = kind_of(code);
+    x.byte = code < 0x80 ? (unsigned char)code : 0;
+    return x;
+}
+
+static const unsigned char *skip_kind(const unsigned char *p, const unsigned char *end,
+                                      CharKind kind, unsigned most)
+{
+    for (NextChar x = next_char(p, end); most-- > 0 && x.kind == kind; x = next_char(p, end))
+        p += x.len;
+    return p;
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/* 's 't 're 've 'm 'll 'd; any_case: of either case. The bytes of one at p, or 0. */
+static size_t contraction(const unsigned char *p, const unsigned char *end, int any_case)
+{
+    const unsigned lower = any_case ? 0x20 : 0;
+    if (end - p < 2 || *p != '\'')
+        return 0;
+    const unsigned char a = (unsigned char)(p[1] | lower);
+    const unsigned char b = end - p > 2 ? (unsigned char)(p[2] | lower) : 0;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd')
+        return 2;
+    return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
+}
+
+/* Spaces from p on; where something that is no space follows, all but the last, which is that
+ * one's. digits_apart: before a digit a text ends. */
+static const unsigned char *space_word(const unsigned char *p, const unsigned char *end,
+                                       int digits_apart)
+{
+    const unsigned char *last = p;
+    NextChar x = next_char(p, end);
+    for (; x.kind == SPACE; x = next_char(p, end)) {
+        last = p;
+        p += x.len;
+    }
+    const int ends = x.kind == NOTHING || (digits_apart && x.kind == DIGIT);
+    return ends || last == p ? p : last;
+}
+
+/* '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
+static const unsigned char *word_gpt2(const unsigned char *p, const unsigned char *end, int apart)
+{
+    const size_t n = contraction(p, end, 0);
+    if (n)
+        return p + n;
+    const unsigned char *begin = p;
+    NextChar x = next_char(p, end);
+    if (x.byte == ' ' && next_char(p + 1, end).kind < SPACE)
+        x = next_char(++p, end);
+    if (x.kind == DIGIT && apart)
+        return p == begin ? p + x.len : p; /* the space is a word */
+    if (x.kind < SPACE)
+        return skip_kind(p, end, x.kind, (unsigned)-1);
+    const unsigned char *stop = space_word(begin, end, apart);
+    return stop > begin ? stop : begin + x.len;
+}
+
+/* Spaces up to the last line break among them; NULL: there is none. */
+static const unsigned char *line_breaks(const unsigned char *p, const unsigned char *end)
+{
+    const unsigned char *stop = NULL;
+    for (NextChar x = next_char(p, end); x.kind == SPACE; x = next_char(p, end)) {
+        p += x.len;
+        if (x.byte == '\r' || x.byte == '\n')
+            stop = p;
+    }
+    return stop;
+}
+
+/* '(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|
+ * \s+(?!\S)|\s+ */
+static const unsigned char *word_llama3(const unsigned char *p, const unsigned char *end,
+                                        unsigned most_digits)
+{
+    const size_t n = contraction(p, end, 1);
+    if (n)
+        return p + n;
+    NextChar x = next_char(p, end);
+    const NextChar after = next_char(p + x.len, end);
+    const int breaks = x.byte == '\r' || x.byte == '\n';
+    if (x.kind == LETTER || (x.kind != DIGIT && !breaks && after.kind == LETTER))
+        return skip_kind(p + x.len, end, LETTER, (unsigned)-1);
+    if (x.kind == DIGIT)
+        return skip_kind(p, end, DIGIT, most_digits);
+    if (x.kind == OTHER || (x.byte == ' ' && after.kind == OTHER)) {
+        p = skip_kind(x.kind == OTHER ? p : p + 1, end, OTHER, (unsigned)-1);
+        while (p < end && (*p == '\r' || *p == '\n'))
+            p++;
+        return p;
+    }
+    const unsigned char *stop = line_breaks(p, end);
+    if (!stop)
+        stop = space_word(p, end, 0);
+    return stop > p ? stop : p + x.len;
+}
+
+/* Spaces, then what is none. */
+static const unsigned char *word_spaces(const unsigned char *p, const unsigned char *end)
+{
+    while (p < end && *p == ' ')
+        p++;
+    while (p < end && *p != ' ')
+        p++;
+    return p;
+}
+
+static const unsigned char *word_end(const igrt_vocab *v, const unsigned char *p,
+                                     const unsigned char *end)
+{
+    switch (v->word[IGRT_VOCAB_RULE]) {
+    case IGRT_WORDS_GPT2: return word_gpt2(p, end, 0);
+    case IGRT_WORDS_GPT2_DIGITS: return word_gpt2(p, end, 1);
+    case IGRT_WORDS_LLAMA3: return word_llama3(p, end, 3);
+    case IGRT_WORDS_QWEN2: return word_llama3(p, end, 1);
+    default: return word_spaces(p, end);
+    }
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+uint32_t igrt_hash_text(const unsigned char *p, size_t len)
+{
+    uint32_t h = UINT32_C(2166136261); /* FNV-1a */
+    while (len-- > 0)
+        h = (h ^ *p++) * UINT32_C(16777619);
+    return h ^ h >> 15;
+}
+
+uint32_t igrt_hash_pair(uint32_t left, uint32_t right)
+{
+    uint32_t h = left * UINT32_C(0x9e3779b1) ^ right * UINT32_C(0x85ebca6b);
+    h ^= h >> 15;
+    return h * UINT32_C(0xc2b2ae35) ^ h >> 13;
+}
+
+static int is_text(const igrt_vocab *v, uint32_t id, const unsigned char *p, size_t len)
+{
+    const uint32_t at = v->at[id];
+    return v->at[id + 1] - at == len && !memcmp(v->pool + at, p, len);
+}
+
+/* The token of text that these bytes are. */
+static uint32_t find_text(const igrt_vocab *v, const unsigned char *p, size_t len)
+{
+    const uint32_t mask = v->word[IGRT_VOCAB_SLOTS] - 1;
+    for (uint32_t i = igrt_hash_text(p, len), k = 0; k <= mask; i++, k++) {
+        const uint32_t id = v->slot[i & mask];
+        if (!id)
+            break;
+        if (is_text(v, id - 1, p, len))
+            return id - 1;
+    }
+    return IGRT_NO_TOKEN;
+}
+
+static const igrt_merge *find_merge(const igrt_vocab *v, uint32_t left, uint32_t right)
+{
+    const uint32_t mask = v->word[IGRT_VOCAB_MERGES] - 1;
+    for (uint32_t i = igrt_hash_pair(left, right), k = 0; k <= mask; i++, k++) {
+        const igrt_merge *m = &v->merge[i & mask];
+        if (m->left == IGRT_NO_TOKEN)
+            break;
+        if (m->left == left && m->right == right)
+            return m;
+    }
+    return NULL;
+}
+
+int32_t igrt_token_find(const igrt_vocab *v, const char *text, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (uint32_t i = 0; i < v->word[IGRT_VOCAB_SPECIALS]; i++)
+        if (is_text(v, v->special[i], p, len))
+            return (int32_t)v->special[i];
+    return (int32_t)find_text(v, p, len);
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+typedef struct TokensOut {
+    int32_t *ids;
+    size_t n, room;
+} TokensOut;
+
+static void put_token(TokensOut *out, uint32_t id)
+{
+    if (id == IGRT_NO_TOKEN) /* the vocabulary has nothing for it */
+        return;
+    if (out->n < out->room)
+        out->ids[out->n] = (int32_t)id;
+    out->n++;
+}
+
+/* A part of a word: bytes from..to, which are a token or (id IGRT_NO_TOKEN) none. */
+typedef struct WordSymbol {
+    uint32_t from, to, id;
+    float rank;    /* of joining it with the next one; INFINITY: never */
+    uint32_t made; /* what that gives */
+} WordSymbol;
+
+static void rank_pair(const igrt_vocab *v, const unsigned char *word, WordSymbol *s)
+{
+    s[0].rank = INFINITY;
+    if (v->word[IGRT_VOCAB_KIND] == IGRT_VOCAB_BPE) {
+        const igrt_merge *m = find_merge(v, s[0].id, s[1].id);
+        if (m) {
+            s[0].rank = (float)m->rank;
+            s[0].made = m->made;
+        }
+        return;
+    }
+    const uint32_t id = find_text(v, word + s[0].from, s[1].to - s[0].from);
+    if (id != IGRT_NO_TOKEN) {
+        s[0].rank = -v->score[id];
+        s[0].made = id;
+    }
+}
+
+static void put_symbol(const igrt_vocab *v, const unsigned char *word, const WordSymbol *s,
+                       TokensOut *out)
+{
+    if (s->id != IGRT_NO_TOKEN) {
+        put_token(out, s->id);
+        return;
+    }
+    for (uint32_t i = s->from; i < s->to; i++) { /* bytes, or what is not known */
+        const uint32_t id = v->byte[word[i]];
+        put_token(out, id != IGRT_NO_TOKEN ? id : v->word[IGRT_VOCAB_UNKNOWN]);
+    }
+}
+
+static void put_joined(const igrt_vocab *v, const unsigned char *word, WordSymbol *s, size_t n,
+                       TokensOut *out)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        rank_pair(v, word, &s[i]);
+    while (n > 1) {
+        size_t best = 0;
+        for (size_t i = 1; i + 1 < n; i++)
+            if (s[i].rank < s[best].rank)
+                best = i;
+        if (s[best].rank == INFINITY)
+            break;
+        s[best].to = s[best + 1].to;
+        s[best].id = s[best].made;
+        memmove(&s[best + 1], &s[best + 2], (n - best - 2) * sizeof *s);
+        n--;
+        if (best + 1 < n)
+            rank_pair(v, word, &s[best]);
+        if (best > 0)
+            rank_pair(v, word, &s[best - 1]);
+    }
+    for (size_t i = 0; i < n; i++)
+        put_symbol(v, word, &s[i], out);
+}
+
+static void put_word(const igrt_vocab *v, const unsigned char *word, const unsigned char *end,
+                     TokensOut *out)
+{
+    WordSymbol s[MOST_SYMBOLS];
+    const int bytes = v->word[IGRT_VOCAB_KIND] == IGRT_VOCAB_BPE;
+    uint32_t code, id = IGRT_NO_TOKEN;
+    if (v->word[IGRT_VOCAB_FLAGS] & IGRT_VOCAB_WHOLE)
+        id = find_text(v, word, (size_t)(end - word));
+    if (id != IGRT_NO_TOKEN) {
+        put_token(out, id);
+        return;
+    }
+    while (word < end) {
+        size_t n = 0;
+        uint32_t at = 0;
+        while (n < MOST_SYMBOLS && word + at < end) {
+            const uint32_t len = bytes ? 1 : decode(word + at, end, &code);
+            s[n].from = at;
+            s[n].to = at + len;
+            s[n].id = bytes ? v->byte[word[at]] : find_text(v, word + at, len);
+            at += len;
+            n++;
+        }
+        put_joined(v, word, s, n, out);
+        word += at;
+    }
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* The longest token that stands for itself at p. */
+static uint32_t special_at(const igrt_vocab *v, const unsigned char *p, const unsigned char *end,
+                           unsigned how)
+{
+    for (uint32_t i = 0; i < v->word[IGRT_VOCAB_SPECIALS]; i++) {
+        const uint32_t id = v->special[i], len = v->at[id + 1] - v->at[id];
+        const int added = v->type[id] == IGRT_TOKEN_ADDED;
+        if (v->pool[v->at[id]] == *p && len <= (size_t)(end - p) &&
+            (added || (how & IGRT_TEXT_CONTROL)) && is_text(v, id, p, len))
+            return id;
+    }
+    return IGRT_NO_TOKEN;
+}
+
+/* A piece without such tokens; space: one is put before it, which its first word begins with. */
+static void put_piece(const igrt_vocab *v, const unsigned char *p, const unsigned char *end,
+                      int space, TokensOut *out)
+{
+    unsigned char first[MOST_SYMBOLS];
+    if (space && p < end) {
+        size_t n = (size_t)(word_end(v, p, end) - p);
+        n = n < sizeof first - 1 ? n : sizeof first - 1;
+        first[0] = ' ';
+        memcpy(first + 1, p, n);
+        put_word(v, first, first + 1 + n, out);
+        p += n;
+    }
+    while (p < end) {
+        const unsigned char *stop = word_end(v, p, end);
+        put_word(v, p, stop, out);
+        p = stop;
+    }
+}
+
+size_t igrt_tokenize(const igrt_vocab *v, const char *text, size_t len, unsigned how, int32_t *ids,
+                     size_t room)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + len, *from = p;
+    const uint32_t *w = v->word, flags = w[IGRT_VOCAB_FLAGS];
+    int space = (flags & IGRT_VOCAB_ADDS_SPACE) && !(how & IGRT_TEXT_GOES_ON);
+    TokensOut out = {ids, 0, room};
+    if ((how & IGRT_TEXT_WHOLE) && (flags & IGRT_VOCAB_ADDS_BEGIN) &&
+        w[IGRT_VOCAB_BEGIN] != IGRT_NO_TOKEN)
+        put_token(&out, w[IGRT_VOCAB_BEGIN]);
+    while (p < end) {
+        const uint32_t id = special_at(v, p, end, how);
+        if (id == IGRT_NO_TOKEN) {
+            p++;
+            continue;
+        }
+        put_piece(v, from, p, space, &out);
+        put_token(&out, id);
+        from = p += v->at[id + 1] - v->at[id];
+        space = (flags & IGRT_VOCAB_ADDS_SPACE) != 0;
+    }
+    put_piece(v, from, end, space, &out);
+    if ((how & IGRT_TEXT_WHOLE) && (flags & IGRT_VOCAB_ADDS_END) &&
+        w[IGRT_VOCAB_END] != IGRT_NO_TOKEN)
+        put_token(&out, w[IGRT_VOCAB_END]);
+    return out.n;
+}
+
+size_t igrt_token_text(const igrt_vocab *v, int32_t id, unsigned how, char *out, size_t room)
+{
+    if (id < 0 || (uint32_t)id >= v->word[IGRT_VOCAB_TOKENS])
+        return 0;
+    const int hidden = v->type[id] == IGRT_TOKEN_CONTROL || v->type[id] == IGRT_TOKEN_UNUSED;
+    if (hidden && !(how & IGRT_TEXT_CONTROL))
+        return 0;
+    const size_t len = v->at[id + 1] - v->at[id];
+    memcpy(out, v->pool + v->at[id], len < room ? len : room);
+    return len;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* A table of n elements of so many bytes; NULL: there is no room. */
+static const void *take_table(const unsigned char **p, size_t *left, uint64_t n, size_t size)
+{
+    const unsigned char *at = *p;
+    if (n > *left / size)
+        return NULL;
+    *p += n * size;
+    *left -= (size_t)n * size;
+    return at;
+}
+
+static int ids_are_tokens(const uint32_t *id, size_t n, uint32_t tokens, uint32_t none)
+{
+    for (size_t i = 0; i < n; i++)
+        if (id[i] != none && (none ? id[i] : id[i] - 1) >= tokens)
+            return 0;
+    return 1;
+}
+
+static int tables_are_sound(const igrt_vocab *v)
+{
+    const uint32_t *w = v->word, tokens = w[IGRT_VOCAB_TOKENS];
+    for (uint32_t i = 0; i < tokens; i++)
+        if (v->at[i] > v->at[i + 1] || v->at[i + 1] > w[IGRT_VOCAB_POOL])
+            return 0;
+    for (uint32_t i = 0; i < w[IGRT_VOCAB_MERGES]; i++)
+        if (v->merge[i].left != IGRT_NO_TOKEN && v->merge[i].made >= tokens)
+            return 0;
+    for (uint32_t i = 0; i < w[IGRT_VOCAB_SPECIALS]; i++)
+        if (v->special[i] >= tokens || v->at[v->special[i]] == v->at[v->special[i] + 1])
+            return 0;
+    return ids_are_tokens(v->slot, w[IGRT_VOCAB_SLOTS], tokens, 0) &&
+           ids_are_tokens(v->byte, 256, tokens, IGRT_NO_TOKEN) &&
+           ids_are_tokens(w + IGRT_VOCAB_BEGIN, 4, tokens, IGRT_NO_TOKEN);
+}
+
+igrt_status igrt_vocab_open(igrt_vocab *v, const void *data, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)data;
+    size_t left = bytes;
+    const uint32_t *w = (const uint32_t *)take_table(&p, &left, IGRT_VOCAB_WORDS, 4);
+    if (!w || (uintptr_t)data % 4 || w[0] != IGRT_VOCAB_MAGIC || w[IGRT_VOCAB_VERSION] != 1)
+        return IGRT_ERR_CONFIG;
+    const uint64_t tokens = w[IGRT_VOCAB_TOKENS];
+    v->word = w;
+    v->at = (const uint32_t *)take_table(&p, &left, tokens + 1, 4);
+    v->slot = (const uint32_t *)take_table(&p, &left, w[IGRT_VOCAB_SLOTS], 4);
+    v->merge = (const igrt_merge *)take_table(&p, &left, w[IGRT_VOCAB_MERGES], sizeof *v->merge);
+    v->score = (const float *)take_table(&p, &left, tokens, 4);
+    v->byte = (const uint32_t *)take_table(&p, &left, 256, 4);
+    v->special = (const uint32_t *)take_table(&p, &left, w[IGRT_VOCAB_SPECIALS], 4);
+    v->type = (const unsigned char *)take_table(&p, &left, tokens, 1);
+    v->pool = (const unsigned char *)take_table(&p, &left, w[IGRT_VOCAB_POOL], 1);
+    const uint32_t slots = w[IGRT_VOCAB_SLOTS], merges = w[IGRT_VOCAB_MERGES];
+    if (!v->at || !v->slot || !v->merge || !v->score || !v->byte || !v->special || !v->type ||
+        !v->pool || !slots || (slots & (slots - 1)) || !merges || (merges & (merges - 1)))
+        return IGRT_ERR_CONFIG;
+    return tables_are_sound(v) ? IGRT_OK : IGRT_ERR_CONFIG;
+}

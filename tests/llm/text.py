@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Text becomes the tokens that it should, and they are the text again.
+
+    text.py --tokens build/tests/vocab_tokens --ingot build/ingot     6 s
+
+    pairs    byte-level vocabularies with each rule for words, and one of SentencePiece's, beside a reference here
+    bytes    20,000 random ones come back from every vocabulary; control tokens are none of what is typed
+    tables   2,000 mutations of them
+    chat     a tiny seeded model answers with the tokens that numpy says, from `ingot chat`
+
+    --vocabs DIR   also the pairs of files there: X.gguf, X.gguf.inp, X.gguf.out, as llama.cpp has them in models/
+
+Exit status 77, skipped: there is no numpy.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unicodedata
+
+try:
+    import numpy as np
+except ModuleNotFoundError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+import decoder
+import gguf_file as gguf
+
+SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+WORDS = "the of and to in is that it was for on as with his he be at by had 19 20 2000 don't they're I'll we'd new\n\n \t  é ü".split(
+    " "
+)
+TEXTS = [
+    "The cat's 2000 naps, they're 19 and I'LL be there",
+    "  two spaces,\tthen a tab\n\nand\r\nlines   \n  x ",
+    "élan über straße 東京タワー привет 12345 ½ Ⅷ ١٢٣",
+    "",
+    " ",
+    "\n",
+    "a  b   c    ",
+    "...!!! (what?) [1]\n\n\n---",
+    "'s'S 're'RE don't",
+    "<|im_end|> is text here",
+    "mixed1letters2and3digits 4 5",
+    "🙂🙃 e\u0301 \u00a0 \u3000 x",
+    "the" * 300,
+]
+SPACE = "[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+
+
+def byte_chars():
+    """GPT-2's character of each byte."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    return [
+        chr(b) if b in seen else chr(256 + sum(c not in seen for c in range(b))) for b in range(256)
+    ]
+
+
+def kind(text, category):
+    """A set of the characters of a category that are in the text."""
+    found = {re.escape(c) for c in text if unicodedata.category(c)[0] == category}
+    return "".join(sorted(found)) or "\ue000"
+
+
+def words(text, rule):
+    letter, digit = kind(text, "L"), kind(text, "N")
+    other = f"[^{SPACE[1:-1]}{letter}{digit}]"
+    spaces = f"{SPACE}+(?!{SPACE[0]}^{SPACE[1:]})|{SPACE}+"
+    if rule in ("gpt-2", "smollm"):
+        pattern = f"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{digit}]+| ?{other}+|{spaces}"
+        parts = re.split(f"([{digit}])", text) if rule == "smollm" else [text]
+        return [w for part in parts for w in re.findall(pattern, part)]
+    digits = {"llama-bpe": "{1,3}", "qwen2": ""}[rule]
+    pattern = (
+        f"'[sStTmMdD]|'(?:[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n{letter}{digit}]?[{letter}]+|[{digit}]{digits}"
+        f"| ?{other}+[\r\n]*|{SPACE}*[\r\n]+|{spaces}"
+    )
+    return re.findall(pattern, text)
+
+
+class Bytes:
+    """A byte-level vocabulary: 256 bytes, and merges that make some words."""
+
+    def __init__(self, rule):
+        self.rule, chars = rule, byte_chars()
+        self.tokens, self.merges = SPECIALS + chars, []
+        for word in WORDS:
+            for w in ("".join(chars[b] for b in s.encode()) for s in (word, " " + word)):
+                left = w[:1]
+                for c in w[1:]:
+                    if left + c not in self.tokens:
+                        self.merges.append((left, c))
+                        self.tokens.append(left + c)
+                    left += c
+        self.id = {t: i for i, t in enumerate(self.tokens)}
+        self.rank = {m: i for i, m in enumerate(self.merges)}
+        self.chars = chars
+        self.keys = {
+            "tokenizer.ggml.model": "gpt2",
+            "tokenizer.ggml.pre": rule,
+            "tokenizer.ggml.tokens": self.tokens,
+            "tokenizer.ggml.token_type": [3] * len(SPECIALS)
+            + [1] * (len(self.tokens) - len(SPECIALS)),
+            "tokenizer.ggml.merges": [" ".join(m) for m in self.merges],
+            "tokenizer.ggml.eos_token_id": 2,
+            "tokenizer.chat_template": CHAT,
+            "tokenizer.ggml.add_bos_token": False,
+        }
+
+    def ids(self, text):
+        out = []
+        for word in words(text, self.rule):
+            s = [self.chars[b] for b in word.encode()]
+            if self.rule == "llama-bpe" and "".join(s) in self.id:
+                s = ["".join(s)]
+            while len(s) > 1:
+                ranks = [self.rank.get(pair, 1 << 30) for pair in zip(s, s[1:])]
+                best = min(range(len(ranks)), key=ranks.__getitem__)
+                if ranks[best] == 1 << 30:
+                    break
+                s[best : best + 2] = [s[best] + s[best + 1]]
+            out += [self.id[t] for t in s]
+        return out
+
+
+class Pieces:
+    """A vocabulary of SentencePiece: bytes for what is not known, pieces with scores."""
+
+    rule = "pieces"
+
+    def __init__(self):
+        self.tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)]
+        pieces = []
+        for word in WORDS[:15]:
+            for w in (word, "\u2581" + word):
+                pieces += [w[:n] for n in range(1, len(w) + 1)]
+        pieces = [p for p in dict.fromkeys(pieces) if p] + ["\u2581\u2581"]
+        self.tokens += pieces
+        self.id = {t: i for i, t in enumerate(self.tokens)}
+        scores = [0.0] * 259 + [-float(i) for i in range(len(pieces))]
+        self.score = dict(zip(self.tokens, scores))
+        self.keys = {
+            "tokenizer.ggml.model": "llama",
+            "tokenizer.ggml.tokens": self.tokens,
+            "tokenizer.ggml.scores": scores,
+            "tokenizer.ggml.token_type": [2, 3, 3] + [6] * 256 + [1] * len(pieces),
+            "tokenizer.ggml.bos_token_id": 1,
+            "tokenizer.ggml.eos_token_id": 2,
+        }
+
+    def ids(self, text):
+        s = list((" " + text).replace(" ", "\u2581")) if text else []
+        while True:
+            scores = [self.score.get(a + b) if a + b in self.id else None for a, b in zip(s, s[1:])]
+            known = [i for i, x in enumerate(scores) if x is not None]
+            if not known:
+                break
+            best = max(known, key=lambda i: (scores[i], -i))
+            s[best : best + 2] = [s[best] + s[best + 1]]
+        out = []
+        for t in s:
+            out += (
+                [self.id[t]] if t in self.id else [3 + b for b in t.replace("\u2581", " ").encode()]
+            )
+        return out
+
+
+def tokens(program, path, texts, flags=0):
+    data = b"".join(struct.pack("<I", len(t)) + t for t in texts)
+    done = subprocess.run([str(program), str(path), str(flags)], input=data, capture_output=True)
+    if done.returncode:
+        sys.exit(f"{path.name}: status {done.returncode}\n{done.stderr.decode()}")
+    return [[int(x) for x in line.split()] for line in done.stdout.decode().splitlines()]
+
+
+def pairs(program, folder):
+    rng = random.Random(1)
+    noise = [bytes(rng.randrange(256) for _ in range(5000)) for _ in range(2)]
+    noise += [
+        "".join(
+            chr(rng.choice([rng.randrange(32, 127), rng.randrange(0xA0, 0x3000)]))
+            for _ in range(4000)
+        ).encode()
+    ]
+    for v in [Bytes(rule) for rule in ("gpt-2", "smollm", "llama-bpe", "qwen2")] + [Pieces()]:
+        path = folder / f"{v.rule}.gguf"
+        gguf.write(path, v.keys, {})
+        for text, got in zip(TEXTS, tokens(program, path, [t.encode() for t in TEXTS])):
+            if got != v.ids(text):
+                sys.exit(f"{v.rule}: {text!r:.200}: {got}, and it should be {v.ids(text)}"[:2000])
+        tokens(program, path, noise)
+        control = tokens(program, path, [b"a<|im_end|>b"], 1)[0]
+        typed = tokens(program, path, [b"a<|im_end|>b"])[0]
+        if v.rule != "pieces" and (2 not in control or 2 in typed):
+            sys.exit(f"{v.rule}: control tokens: {control}, as text {typed}")
+        subprocess.run(
+            [str(program), str(path), "mutate", "400"], check=True, stdout=subprocess.DEVNULL
+        )
+        print(f"{v.rule}: {len(TEXTS)} texts, {sum(map(len, noise))} random bytes")
+
+
+def chat(ingot, folder):
+    v = Bytes("smollm")
+    m = decoder.Model("llama", 3, words=len(v.tokens))
+    path = m.write(folder / "chat.gguf", **v.keys)
+    ids = [1] + v.ids("user\n") + v.ids("the cat") + [2] + v.ids("\n") + [1] + v.ids("assistant\n")
+    want = []
+    for _ in range(6):
+        logits = m.logits(ids)[-1]
+        first, second = np.sort(logits)[-1:-3:-1]
+        assert first - second > 1e-3 * (first - logits.min()), "the best two are too near"
+        want.append(int(logits.argmax()))
+        ids.append(want[-1])
+    command = [ingot, "chat", path, "--prompt", "the cat", "--ids", "--tokens", len(want), "-q"]
+    env = os.environ | {"INGOT_CACHE": str(folder / "cache")}
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env)
+    got = [int(x) for x in done.stdout.split()]
+    if done.returncode or got != want:
+        sys.exit(f"chat: status {done.returncode}: {got}, and it should be {want}\n{done.stderr}")
+    print(f"chat: {got}")
+
+
+def vocabularies(program, folder):
+    separator = b"\n__ggml_vocab_test__\n"
+    for path in sorted(folder.glob("*.gguf.inp")):
+        model = path.with_suffix("")
+        texts = path.read_bytes().split(separator)
+        want = [
+            [int(x) for x in line.split()]
+            for line in path.with_suffix(".out").read_text().splitlines()
+        ]
+        data = b"".join(struct.pack("<I", len(t)) + t for t in texts)
+        done = subprocess.run(
+            [str(program), str(model), "0"], input=data, capture_output=True, text=False
+        )
+        if done.returncode == 4:
+            print(f"{model.name}: refused: {done.stderr.decode().strip()}")
+            continue
+        got = [[int(x) for x in line.split()] for line in done.stdout.decode().splitlines()]
+        right = sum(a == b for a, b in zip(got, want))
+        print(f"{model.name}: {right} of {len(want)}")
+        if done.returncode or right < len(want):
+            sys.exit(
+                f"{model.name}: status {done.returncode}, {right} of {len(want)} texts are right"
+            )
+
+
+def main():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--tokens", type=pathlib.Path, required=True)
+    p.add_argument("--ingot", type=pathlib.Path, required=True)
+    p.add_argument("--vocabs", type=pathlib.Path)
+    a = p.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        pairs(a.tokens.resolve(), folder)
+        if a.vocabs:
+            vocabularies(a.tokens.resolve(), a.vocabs)
+        chat(a.ingot.resolve(), folder)
+
+
+if __name__ == "__main__":
+    main()
