@@ -73,6 +73,8 @@ int dot_axes(const Kernel *, const View *, const bool *free, const Machine *, No
 /* lanes.c: whether all that depends on range can be computed in its lanes, if only the buffers lie
  * as this needs. */
 bool lanes_possible(Arena *, const Kernel *, Node *range);
+/* lanes.c: conditions are loaded or stored along it: bytes, which only CPUs have in lanes. */
+bool moves_conditions(const Kernel *, Node *range);
 /* join.c: the axes with these names, a space between them: how many, or -1; the kernel in which
  * they are one. */
 int join_axes(const Kernel *, const char *names, int *axis, int most);

@@ -2,8 +2,8 @@
  *
  * A lane has 32 bits: f32, which also holds the smaller floats, or i32, which also holds the
  * smaller integers; or 64: f64 and i64, of which a register holds half as many.  A condition is a
- * mask of i32.  What is narrower in memory is widened by the load and rounded or wrapped by the
- * store, as it is outside of lanes. */
+ * mask of i32, and a byte of 0 or 1 in memory (decompose.c).  What is narrower in memory is widened
+ * by the load and rounded or wrapped by the store, as it is outside of lanes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,18 +181,20 @@ static bool takes_ramps(const Kernel *k, Node *t, Node *range)
     return true;
 }
 
-/* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument)
- * may be laid out as this needs, and `moves` counts other accesses whose stride is not 1:
- * can_lay_out() knows whether they can be copied.
- * lanes: how many, 0: not known.  apart: NULL, or what is loaded may lie apart; becomes the
- * greatest such stride.  In a contraction, whose loads are to be vectors, it may not, nor may a
- * gate differ from lane to lane. */
+/* Whether all that depends on range can be computed in its lanes.  Conditions in memory are so
+ * beside floats; what is made of conditions and integers alone C compilers do by bytes.  Buffers in
+ * `free` (by argument) may be laid out as this needs, and `moves` counts other accesses whose
+ * stride is not 1: can_lay_out() knows whether they can be copied. lanes: how many, 0: not known.
+ * apart: NULL, or what is loaded may lie apart; becomes the greatest such stride.  In a
+ * contraction, whose loads are to be vectors, it may not, nor may a gate differ from lane to lane.
+ */
 bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const bool *free, int *moves,
                 int64_t *apart)
 {
     int n;
     Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
     *moves = 0;
+    bool floats = false, conditions = false; /* that are loaded or stored */
     const bool *on = moving(a, order, n, range);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
@@ -217,7 +219,8 @@ bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const boo
                 return false;
             continue;
         }
-        if (!lane_type(t->dtype) || (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)) ||
+        if ((!lane_type(t->dtype) && t->dtype != INGOT_BOOL) ||
+            (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)) ||
             (depends_on(t->src[1], range) && free && !apart))
             return false;
         Move m = access_move(k->c, t, range);
@@ -242,7 +245,18 @@ bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const boo
             return false;
         ++*moves;
     }
-    return true;
+    return floats || !conditions;
+}
+
+bool moves_conditions(const Kernel *k, Node *range)
+{
+    int n;
+    Node *const *order = kernel_end_nodes(k, &n);
+    for (int i = 0; i < n; i++)
+        if ((order[i]->op == OP_LOAD || order[i]->op == OP_STORE) &&
+            order[i]->dtype == INGOT_BOOL && access_move(k->c, order[i], range).kind != MOVE_NONE)
+            return true;
+    return false;
 }
 
 bool lanes_possible(Arena *a, const Kernel *k, Node *range)

@@ -86,6 +86,18 @@ static bool stage_pays(Sched *s, Node *n)
            moves * MOVE_OPS * operation < again && bytes < again;
 }
 
+/* Windows that are made of less, each of whose elements is read about once, as where they are
+ * folded into what they are windows of (the gradient of a pool): checks of edges cost less than to
+ * write and read it. */
+static bool is_spread(Sched *s, Node *n, Node *const *uses)
+{
+    enum { TIMES = 2 };
+    if (info_of(s, n)->has_reduce)
+        return false;
+    const RegionWork r = region_of(s, n);
+    return TIMES * r.bytes <= node_bytes(n) && readers_of(s, n, uses).times < TIMES;
+}
+
 /* Why n is stored; NULL: its readers compute it. */
 static const char *should_store(Sched *s, Node *const *order, int norder, Node *n,
                                 Node *const *uses)
@@ -104,7 +116,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return "one kernel would become huge";
     /* what is padded is stored without its padding: readers get a halo (layouts.c) */
     for (int u = 0; u < i->nuse; u++)
-        if (uses[i->iuse + u]->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads)
+        if (uses[i->iuse + u]->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads &&
+            !is_spread(s, n, uses))
             return "it is read beyond its edges: its buffer gets a halo";
     if ((!i->cost && !i->has_reduce) ||
         (moves_elements(n) && node_bytes(n) > node_bytes(n->src[0])))

@@ -9,6 +9,7 @@
  *         -> the cast, marked: its operand is within the type
  *     add(cast.f32(and(shr(x, s), 15)), -8)                ->    digit(x, s), with mask 15, less 8
  *     cast.f32(and(shl(x, s), 0xff000000))                 ->    top-byte(x, s)
+ *     load.bool, store.bool in lanes                       ->    those of bytes, 0 or 1
  *
  * A renderer writes these nodes and the interpreter of linear IR runs them: neither looks for what
  * they are made of. */
@@ -172,6 +173,25 @@ static Node *top_byte(const Decompose *q, Node *n)
     return node_make(q->k->c, OP_TOP_BYTE, INGOT_F32, (Arg){0}, 2, src, 0, NULL);
 }
 
+/* A condition in memory is a byte, in lanes a mask: n, rebuilt, loads or stores it. */
+static Node *byte_of_condition(const Decompose *q, Node *n)
+{
+    Context *c = q->k->c;
+    Node *src[INGOT_MAX_RANK + 3];
+    if (q->gpu || !q->lane || n->dtype != INGOT_BOOL || (n->op != OP_LOAD && n->op != OP_STORE) ||
+        access_move(c, n, q->lane).kind == MOVE_NONE)
+        return n;
+    memcpy((void *)src, n->src, n->nsrc * sizeof *src);
+    if (n->op == OP_STORE)
+        src[2] = node_cast(c, n->src[2], INGOT_U8);
+    Node *byte = node_make(c, n->op, INGOT_U8, n->arg, (int)n->nsrc, src, 0, NULL);
+    if (n->op == OP_STORE)
+        return byte;
+    src[0] = byte;
+    src[1] = node_const_i(c, INGOT_U8, 0);
+    return node_make(c, OP_NE, INGOT_BOOL, (Arg){0}, 2, src, 0, NULL);
+}
+
 static Node *rebuilt(const Decompose *q, Arena *a, Node *n)
 {
     Node **src = NEWN(a, Node *, n->nsrc + 1);
@@ -203,7 +223,7 @@ static void decompose_tile(Arena *a, const Kernel *k, bool gpu, Tile *tile)
         Node *x = order[i], *made = x->op == OP_CAST ? decompose_cast(&q, x) : NULL;
         made = made ? made : digit(&q, x);
         made = made ? made : top_byte(&q, x);
-        q.fresh[x->id] = made ? made : rebuilt(&q, a, x);
+        q.fresh[x->id] = made ? made : byte_of_condition(&q, rebuilt(&q, a, x));
     }
     for (int i = 0; i < tile->nstore; i++)
         tile->store[i] = q.fresh[tile->store[i]->id];

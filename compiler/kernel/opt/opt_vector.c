@@ -26,7 +26,10 @@ bool opt_in_lanes(const Nest *n, int axis)
     int8_t *known = &n->shared->in_lanes[axis];
     if (!*known) {
         Arena *a = arena_new();
-        *known = lanes_possible(a, n->k, n->k->axes[axis].range) ? 1 : -1;
+        *known = lanes_possible(a, n->k, n->k->axes[axis].range) &&
+                         !(n->target->gpu && moves_conditions(n->k, n->k->axes[axis].range))
+                     ? 1
+                     : -1;
         arena_free(a);
     }
     return *known > 0;
