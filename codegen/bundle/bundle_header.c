@@ -115,7 +115,18 @@ static void states_comment(StrBuf *sb, const Bundle *b)
     }
 }
 
-/* What the states hold by now. */
+/* Of run-time integer i: what lies in the context. */
+static void print_length(StrBuf *sb, const Bundle *b, int i)
+{
+    if (b->half)
+        sb_printf(sb, "*(ctx->on_cpu ? &ctx->of.cpu.sym[%d] : &ctx->of.gpu.sym[%d])",
+                  b->half[1].sym[i], b->half[0].sym[i]);
+    else
+        sb_printf(sb, "ctx->sym[%d]", b->sym[i]);
+}
+
+/* What the states hold by now, and that they forget what follows a row: rows lie where they would
+ * if there were all that there is room for. */
 static void length_functions(StrBuf *sb, const Bundle *b)
 {
     for (int i = 0; i < b->c->nvar; i++) {
@@ -129,14 +140,19 @@ static void length_functions(StrBuf *sb, const Bundle *b)
             b->name, (long long)v->hi);
         if (v->next)
             print_dim(sb, b->c, v->next);
-        sb_printf(sb, ". */\nstatic inline int64_t %s_length_%s(const %s_ctx *ctx)\n{\n", b->name,
-                  identifier(b->a, v->name), b->name);
-        if (b->half)
-            sb_printf(sb, "    return ctx->on_cpu ? ctx->of.cpu.sym[%d] : ctx->of.gpu.sym[%d];\n",
-                      b->half[1].sym[i], b->half[0].sym[i]);
-        else
-            sb_printf(sb, "    return ctx->sym[%d];\n", b->sym[i]);
-        sb_puts(sb, "}\n");
+        const char *name = identifier(b->a, v->name);
+        sb_printf(sb, ". */\nstatic inline int64_t %s_length_%s(const %s_ctx *ctx)\n{\n    return ",
+                  b->name, name, b->name);
+        print_length(sb, b, i);
+        sb_printf(
+            sb,
+            ";\n}\n\n/* The states forget what follows their first n rows; IGRT_ERR_DIM: they "
+            "have fewer. */\n"
+            "static inline %s_status %s_keep_%s(%s_ctx *ctx, int64_t n)\n{\n"
+            "    if (n < 0 || n > %s_length_%s(ctx))\n        return IGRT_ERR_DIM;\n    ",
+            b->name, b->name, name, b->name, b->name, name);
+        print_length(sb, b, i);
+        sb_puts(sb, " = n;\n    return IGRT_OK;\n}\n");
     }
 }
 

@@ -242,8 +242,11 @@ static void class_lengths(StrBuf *sb, const Bundle *b)
             sb_printf(sb,
                       "    /* The length of the states that grow; 0 after reset(). */\n"
                       "    std::int64_t length_%s() const noexcept { return %s_length_%s(&ctx_); "
-                      "}\n\n",
-                      name, b->name, name);
+                      "}\n"
+                      "    /* They forget what follows their first n rows. */\n"
+                      "    igrt_status keep_%s(std::int64_t n) noexcept { return %s_keep_%s(&ctx_, "
+                      "n); }\n\n",
+                      name, b->name, name, name, b->name, name);
         }
 }
 

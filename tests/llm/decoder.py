@@ -4,7 +4,8 @@
     decoder.py --logits build/tests/gguf_logits --ingot build/ingot     9 s
 
     families  a tiny file of each, whose weights are of all types in turns; the interpreter's logits after 12 tokens
-    bundle    one of them compiled: prompts in chunks of 1, 5 and 12, then one token at a time; a full cache is a status
+    bundle    one of them compiled: prompts in chunks of 1, 5 and 12; four tokens are forgotten and
+              come again; then one token at a time; a full cache is a status
     refused   what is not known is refused by name, all of it at once
 
 Exit status 77, skipped: there is no numpy.
@@ -338,6 +339,14 @@ int main(int argc, char **argv)
         for (int k = 0; k < WORDS; k++)
             printf("%.9g\n", logits[k]);
     }
+    if (model_keep_past(&ctx, n - 4) || model_length_past(&ctx) != n - 4 || model_keep_past(&ctx, n) != IGRT_ERR_DIM)
+        return 5;
+    model_inputs again = {.ids = ids + n - 4, .ids_dims = {4}};
+    model_outputs same = {.logits = logits};
+    if (model_run(&ctx, &again, &same))
+        return 6;
+    for (int k = 0; k < WORDS; k++)
+        printf("%.9g\n", logits[k]);
     for (int i = n; i < PAST + 1; i++) {
         model_inputs in = {.ids = ids, .ids_dims = {1}};
         model_outputs out = {.logits = logits};
@@ -381,7 +390,7 @@ def bundle(ingot, folder):
     want = m.logits(PROMPT)
     for chunk in (1, 5, len(PROMPT)):
         got = numbers([out / "try", chunk, *PROMPT]).reshape(-1, WORDS)
-        ends = [min(i + chunk, len(PROMPT)) - 1 for i in range(0, len(PROMPT), chunk)]
+        ends = [min(i + chunk, len(PROMPT)) - 1 for i in range(0, len(PROMPT), chunk)] + [-1]
         compare(f"bundle, chunks of {chunk}", got, want[ends])
 
 
