@@ -337,6 +337,15 @@ static double score_of_stream(const TileSearch *s, double wide, int64_t each, co
     return s->stream > 0 && walked ? most * products / (bytes * s->stream) : 0;
 }
 
+/* What flipping the sign of a row's bytes takes, in products.  Where these have half of the
+ * machine's vectors (the rates say so) it is done beside them. */
+static double flips(const TileSearch *s)
+{
+    const double PRODUCTS = 1.5; /* rates of tiles by those of vectors, where both have all */
+    const double *rate = s->t->machine.rate;
+    return rate[UNIT_TILE] >= PRODUCTS * rate[UNIT_VECTOR] ? 1 : 0;
+}
+
 /* m rows at a time. */
 static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const TileRows *rows)
 {
@@ -348,7 +357,7 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
         score *= s->t->machine.dot_bf16;
     if (s->dot == 4 && s->t->machine.lanes &&
         !s->pairs) /* four terms at once, beside what signs take */
-        score *= 4 * acc / (acc + (s->signs ? wide + (double)each : 0));
+        score *= 4 * acc / (acc + (s->signs ? wide + flips(s) * (double)each : 0));
     if (s->pairs) /* beside what makes pairs of them */
         score *= 2 * acc / (acc + wide + (double)each);
     if (s->integers) /* a product and a sum are two operations */
