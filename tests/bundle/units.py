@@ -19,6 +19,7 @@ amx    products and convolutions of bytes and of bf16: the heuristic takes the u
 """
 
 import os
+import pathlib
 import platform
 import shutil
 import subprocess
@@ -653,6 +654,27 @@ def neon(ingot, work):
     print(", ".join(told))
 
 
+def pairs(ingot, work, path, exact):
+    """Products of bf16 two at once (AVX512-BF16), and the same in plain C."""
+    bundle, outputs = work / "pairs", []
+    how = ["--target", "c:x86-64-v4+vnni+bf16", "--precision", "bf16"]
+    call(ingot, "compile", path, "-o", bundle, *how)
+    if "igrt_dot_bf16_bf16_f32x16(" not in (bundle / "model_kernels_0.c").read_text():
+        raise Wrong("bf16: no products by pairs")
+    flags = pathlib.Path("/proc/cpuinfo").read_text()
+    for i, march in enumerate(("-march=x86-64-v3 -mno-avx512f", "")):
+        if i and not {"avx512_bf16", "avx512vl", "avx512bw", "avx512dq"} <= set(flags.split()):
+            continue
+        make(bundle, compilers()[0], f"{march} -Wno-psabi {STRICT}")
+        (work / f"outpairs{i}").mkdir()
+        call(bundle / "model", work / "in", work / f"outpairs{i}")
+        outputs.append(np.load(work / f"outpairs{i}" / "output_0.npy"))
+    if not np.array_equal(outputs[0], outputs[-1]):
+        raise Wrong("bf16: the instruction gives other bits than plain C")
+    if not 1e-4 < abs(outputs[0] - exact).max() / abs(exact).max() < 1e-2:
+        raise Wrong("bf16: products by pairs are not as near as they may be")
+
+
 def precision(ingot, work):
     if platform.machine() != "x86_64":
         print("skipped: no x86-64")
@@ -690,6 +712,7 @@ def precision(ingot, work):
         1e-4 < error["bf16"] < 1e-2 and error["bf16x3"] <= 1e-5 and error["bf16x6"] <= error["f32"]
     ):
         raise Wrong(str(error))
+    pairs(ingot, work, path, exact)
     nodes = [
         helper.make_node("Transpose", ["x"], ["xt"], perm=[0, 3, 1, 2]),
         helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]),
