@@ -296,6 +296,28 @@ def case_cnn():
            optimizer="momentum:decay=1e-4")  # fmt: skip
 
 
+def case_batch():
+    """The size of the batch is the run's: batches to learn from, and single samples."""
+    with tempfile.TemporaryDirectory() as at:
+        path = pathlib.Path(at) / "net.onnx"
+        net, forward, _ = cnn(path, "batch")
+        m = ingot.train(path, loss="cross_entropy:y", optimizer="sgd", dim={"batch": (1, 9)},
+                        cflags="-O1")  # fmt: skip
+        wide = {n: a.astype(np.float64) for n, a in net.weights.items()}
+        random, sgd = np.random.default_rng(9), tape.Optimizer("sgd")
+        for n in (9, 4, 7, 1):
+            x = random.standard_normal((n, 3, 8, 8)).astype(np.float32)
+            t, w = random.integers(0, 5, n), {n: Var(a) for n, a in wide.items()}
+            wanted = tape.cross_entropy(forward(w, x), t)
+            wanted.backward()
+            sgd.step(wide, {n: w[n].grad for n in wide if n not in net.statistics}, 0.1)
+            net.follow(wide)
+            near("batch", f"loss of {n} samples", m.step(x, t, 0.1), wanted.value, 1e-5)
+        for name, a in wide.items():
+            near("batch", name, m.states[name], a, 1e-4)
+        assert m(x).shape == (1, 5)
+
+
 def case_transformer():
     beside("transformer", transformer, lambda y, t: tape.cross_entropy(y, t, axis=2),
            tape.Optimizer("adamw"), 0.003, lambda r: r.integers(0, 11, (2, 6)), clip=1.0,
