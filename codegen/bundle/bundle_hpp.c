@@ -1,6 +1,8 @@
 /* bundle_hpp.c - <name>.hpp, the interface of a compiled model for C++17: structs of spans, and a
  * class that owns context, arena and weights. It is a thin coat over <name>.h: a span's length is
  * checked here, everything else there. */
+#include <string.h>
+
 #include "bundle.h"
 
 /* "float", "const float", "const char *const": what the spans of a port have. */
@@ -206,22 +208,41 @@ static void class_opening(StrBuf *sb, const Bundle *b)
     sb_puts(sb, "\n");
 }
 
-static void class_run(StrBuf *sb, Bundle *b)
+/* "" of run(), "train_step_" of a further function: what its structs begin with. */
+static const char *struct_prefix(const Bundle *b)
 {
-    const char *n = b->name;
-    sb_puts(sb,
-            "    /* Computes the outputs: each span has to have room for the greatest size. */\n"
-            "    IGRT_STATUS run(const inputs &in, outputs &out)\n    {\n"
-            "        if (status_ != IGRT_OK)\n            return checked(status_);\n");
-    sb_printf(sb, "        %s_inputs i = {};\n        %s_outputs o = {};\n", n, n);
+    return b->first ? arena_printf(b->a, "%s_", b->entry + strlen(b->name) + 1) : "";
+}
+
+/* Takes a function's inputs to its outputs: run(), train_step() .. */
+static void class_call(StrBuf *sb, Bundle *b)
+{
+    const char *prefix = struct_prefix(b);
+    sb_printf(sb,
+              "    /* Computes the outputs: each span has to have room for the greatest size. */\n"
+              "    IGRT_STATUS %s(const %sinputs &in, %soutputs &out)\n    {\n"
+              "        if (status_ != IGRT_OK)\n            return checked(status_);\n",
+              b->entry + strlen(b->name) + 1, prefix, prefix);
+    sb_printf(sb, "        %s_inputs i = {};\n        %s_outputs o = {};\n", b->io, b->io);
     sb_puts(sb, b->nin || b->nin_group ? "" : "        (void)in;\n");
     sb_puts(sb, b->nout || b->nout_group ? "" : "        (void)out;\n");
     fill(sb, b, b->in, b->nin, b->in_group, b->nin_group, true);
     fill(sb, b, b->out, b->nout, b->out_group, b->nout_group, false);
-    sb_printf(sb, "        const igrt_status status = %s_run(&ctx_, &i, &o);\n", n);
+    sb_printf(sb, "        const igrt_status status = %s(&ctx_, &i, &o);\n", b->entry);
     results(sb, b->out, b->nout, b->out_group, b->nout_group);
+    sb_puts(sb, "        return checked(status);\n    }\n\n");
+}
+
+static void class_run(StrBuf *sb, Bundle *b)
+{
+    const char *n = b->name;
+    class_call(sb, b);
+    for (int i = 0; i < b->nfunction; i++) {
+        function_select(b->c, i + 1);
+        class_call(sb, &b->function[i]);
+    }
+    function_select(b->c, 0);
     sb_printf(sb,
-              "        return checked(status);\n    }\n\n"
               "    /* Clears the states%s. */\n"
               "    IGRT_STATUS reset() { return checked(status_ == IGRT_OK ? %s_reset(&ctx_) : "
               "status_); }\n"
@@ -308,6 +329,19 @@ static void class_memory(StrBuf *sb, const Bundle *b)
     sb_puts(sb, "    igrt_status status_ = IGRT_ERR_NULL;\n};\n");
 }
 
+/* What a function takes and gives, and how much of it. */
+static void function_structs(StrBuf *sb, Bundle *b)
+{
+    const char *prefix = struct_prefix(b);
+    sb_printf(sb, "struct %sinputs {\n", prefix);
+    members(sb, b, b->in, b->nin, b->in_group, b->nin_group, true);
+    sb_printf(sb, "};\n\nstruct %soutputs {\n", prefix);
+    members(sb, b, b->out, b->nout, b->out_group, b->nout_group, false);
+    sb_puts(sb, "};\n");
+    sizes(sb, b->in, b->nin, b->in_group, b->nin_group, arena_printf(b->a, "%sinput", prefix));
+    sizes(sb, b->out, b->nout, b->out_group, b->nout_group, arena_printf(b->a, "%soutput", prefix));
+}
+
 void bundle_hpp(Bundle *b)
 {
     StrBuf sb = {0};
@@ -328,14 +362,15 @@ void bundle_hpp(Bundle *b)
               " *     model.run(in, out); throws igrt::error\n */\n"
               "#ifndef %s_HPP\n#define %s_HPP\n\n#include <cstring>\n\n#include "
               "\"igrt.hpp\"\n#include \"%s.h\"\n\n"
-              "namespace %s {\n\nstruct inputs {\n",
+              "namespace %s {\n\n",
               u, u, n, n);
-    members(&sb, b, b->in, b->nin, b->in_group, b->nin_group, true);
-    sb_puts(&sb, "};\n\nstruct outputs {\n");
-    members(&sb, b, b->out, b->nout, b->out_group, b->nout_group, false);
-    sb_puts(&sb, "};\n");
-    sizes(&sb, b->in, b->nin, b->in_group, b->nin_group, "input");
-    sizes(&sb, b->out, b->nout, b->out_group, b->nout_group, "output");
+    function_structs(&sb, b);
+    for (int i = 0; i < b->nfunction; i++) {
+        function_select(b->c, i + 1);
+        sb_puts(&sb, "\n");
+        function_structs(&sb, &b->function[i]);
+    }
+    function_select(b->c, 0);
     class_opening(&sb, b);
     class_lengths(&sb, b);
     class_run(&sb, b);

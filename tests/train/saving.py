@@ -9,6 +9,7 @@
                and nothing has changed
     killed     SIGKILL during saves: the file is an old one or a new one
     in C       as igrt_states.h shows it, with sanitizers, gcc and clang
+    in C++     steps as methods: the losses that Python gets
 
 Exit status 77, skipped: there is no numpy or no onnx.
 """
@@ -216,6 +217,44 @@ def in_c(at):
         want(done.returncode == 3 and b"fc1.weight" in done.stdout, f"{cc}: {done.stdout}")
 
 
+CPLUSPLUS = r"""
+#include <cstdio>
+#include "model.hpp"
+int main()
+{
+    model::model net;
+    float x[4*64], rate[1] = {0.01f}, loss[1];
+    std::int64_t target[4] = {0, 1, 2, 3};
+    for (int i = 0; i < 4*64; i++)
+        x[i] = (float)(i % 7) - 3;
+    model::train_step_inputs in;
+    model::train_step_outputs out;
+    in.x = x;
+    in.target = target;
+    in.rate = rate;
+    out.loss = loss;
+    for (int i = 0; i < 3; i++) {
+        net.train_step(in, out);
+        std::printf("%.9g\n", loss[0]);
+    }
+}
+"""
+
+
+def in_cpp(at):
+    if not shutil.which("g++"):
+        return
+    (at / "try.cpp").write_text(CPLUSPLUS)
+    subprocess.run(
+        ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{at / 'net'}", "-o", at / "cpp",
+         at / "try.cpp", at / "net/libmodel.so", f"-Wl,-rpath,{at / 'net'}"], check=True)  # fmt: skip
+    said = subprocess.run([at / "cpp"], check=True, stdout=subprocess.PIPE).stdout.split()
+    model, x = load(at / "net"), np.arange(256) % 7 - 3
+    x = x.astype(np.float32).reshape(4, 64)
+    losses = [model.step(x, np.arange(4), 0.01) for _ in range(3)]
+    want([np.float32(v) for v in said] == losses, f"C++: {said}, {losses}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ingot", required=True)
@@ -223,7 +262,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         at = pathlib.Path(folder)
         make(at, "net", 8)
-        for check in (goes_on, file, refused, killed, in_c):
+        for check in (goes_on, file, refused, killed, in_c, in_cpp):
             check(at)
     print("saving: good")
 
