@@ -136,6 +136,40 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
     }
 }
 
+/* What the lanes load, a few from each of many pages (a wide matrix that is no constant), is read
+ * again for every block of rows: it is copied into panels of a tile's vectors, if there are enough
+ * of these blocks. */
+static void copy_panels(const Step *s, const Nest *nest, const View *v, Node *lanes)
+{
+    enum { BLOCKS = 8 };
+    const Kernel *k = nest->k;
+    int64_t block = 1, size, stride, again = 1;
+    for (int i = 0; i < nest->nsplit; i++)
+        if (k->axes[nest->axis[nest->split[i].axis].root].range == lanes)
+            block *= nest->split[i].amount;
+    for (int j = 0; j < v->nfactor; j++) {
+        Node *load = v->factor[j], *terms = v->dot->src[v->dot->nsrc - 1];
+        const int arg = (int)load->src[0]->arg.i;
+        const Move m = access_move(k->c, load, lanes), t = access_move(k->c, load, terms);
+        for (int i = 0; i < nest->norder; i++) {
+            const NestAxis *x = &nest->axis[nest->order[i]];
+            if (!x->reduced && !x->remainder && x->form == AXIS_LOOP &&
+                !depends_on(load, k->axes[x->root].range))
+                again = sat_mul(again, x->extent);
+        }
+        if (v->dot->nsrc == 2 && m.kind == MOVE_AXIS && t.kind == MOVE_AXIS && m.axis != t.axis &&
+            access_stride(k, load, lanes, &stride) && stride == 1 && block > 1 &&
+            s->bufs[arg]->kind == BUF_STATE && s->bufs[arg]->rank < INGOT_MAX_RANK &&
+            const_dims(s->bufs[arg]) && idx_value(s->bufs[arg]->dims[m.axis], &size) &&
+            size % block == 0 && !k->args[arg].written && nest_stage(nest, arg) < 0 &&
+            !k->choice->arg[arg].copied && again >= BLOCKS &&
+            walks_pages(k, v, load, nest->target)) {
+            layout_in_panels(&k->choice->arg[arg].copy, s->bufs[arg]->rank, m.axis, t.axis, block);
+            k->choice->arg[arg].copied = true;
+        }
+    }
+}
+
 /* Rows along the lanes of a place begin at lines of the cache: [..][rows][i / 16][i % 16], of whole
  * blocks. */
 static void line_up(Layout *l, int rank, int axis, Node *size)
@@ -208,6 +242,8 @@ static void choose_copies(const Step *s, const Nest *nest, Node *lanes)
         a->copied = true;
     }
     copy_columns(s, nest, &v, lanes);
+    if (v.dot)
+        copy_panels(s, nest, &v, lanes);
 }
 
 /* What the record says of a step's weights. */
