@@ -128,6 +128,7 @@ if [ -n "$all" ]; then
     step random-graphs-native "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 150 --seed 12 --target c:native --cc clang
     step sized-graphs "$python" tests/fuzz/sized_graphs.py --ingot build/ingot --jobs "$JOBS" --n 20000 --seed 100
     step sized-graphs-sanitized "$python" tests/fuzz/sized_graphs.py --ingot build/ingot --jobs "$JOBS" --n 500 --seed 101 --sanitize --cc clang
+    step language-model "$python" tests/llm/smollm2.py --ingot build/ingot --work build/smollm2
     step bench build/tests/bench --prepare --dir build/bench
 fi
 
