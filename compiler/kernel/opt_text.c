@@ -56,12 +56,17 @@ void layout_print(StrBuf *sb, const Layout *l)
 }
 
 const char *const opt_name[OPT_COUNT] = {
-#define OPT(id, text, form) [OPT_##id] = text,
+#define OPT(id, text, ...) [OPT_##id] = text,
 #include "opts.def"
 };
 
 const char *const opt_form[OPT_COUNT] = {
-#define OPT(id, text, form) [OPT_##id] = form,
+#define OPT(id, text, form, after) [OPT_##id] = form,
+#include "opts.def"
+};
+
+const char *const opt_after[OPT_COUNT] = {
+#define OPT(id, text, form, after) [OPT_##id] = after,
 #include "opts.def"
 };
 

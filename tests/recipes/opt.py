@@ -18,9 +18,6 @@ const char *opt_backwards(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 """
-AFTER = """    if (n->backwards && o->kind != OPT_BACKWARDS && o->kind != OPT_ORDER && o->kind != OPT_THREAD)
-        return opt_refuse(n, "%s %s: after BACKWARDS come only ORDER and THREAD", opt_name[o->kind], o->axis);
-"""
 INDEX = """/* The index that the counter of a loop stands for. */
 static Node *counted(Lower *q, const Piece *p, int axis)
 {
@@ -72,7 +69,9 @@ static void loops_run_backwards(void **state)
 
 def write(tree):
     tree.insert(
-        "compiler/kernel/opts.def", 'OPT(PARTIAL, "PARTIAL"', 'OPT(BACKWARDS, "BACKWARDS", "AXIS")'
+        "compiler/kernel/opts.def",
+        'OPT(PARTIAL, "PARTIAL"',
+        'OPT(BACKWARDS, "BACKWARDS", "AXIS", "BACKWARDS ORDER THREAD")',
     )
     tree.insert(
         "compiler/kernel/opts.def",
@@ -98,9 +97,6 @@ def write(tree):
         "compiler/kernel/opt/opt.h",
         "const char *opt_order(Nest *, const Opt *);",
         "const char *opt_backwards(Nest *, const Opt *, int axis);",
-    )
-    tree.insert(
-        "compiler/kernel/opt/opt_apply.c", "    if (o->kind == OPT_ORDER)", AFTER, before=True
     )
     tree.insert(
         "compiler/kernel/opt/opt_apply.c",

@@ -7,7 +7,8 @@
  *     UPCAST i1 4       i1 < 10 becomes i1.o < 2 and four copies; i1.r has the last two
  *     UPCAST i7 4       "the kernel has no axis 'i7': it has i0 i1 r0"
  *
- * What is asked of every kind, and which may come after which, is here; the kinds themselves:
+ * What is asked of every kind is here, which may come after which is said by opts.def; the kinds
+ * themselves:
  *
  *     opt_split.c   SPLIT UPCAST UNROLL DOT      opt_partial.c   PARTIAL
  *     opt_vector.c  VECTOR                       opt_bind.c      BIND MASK
@@ -111,36 +112,68 @@ static const char *loop_of(Nest *n, const Opt *o, int *axis)
     return NULL;
 }
 
+static bool has_word(const char *list, const char *word)
+{
+    const size_t length = strlen(word);
+    for (; *list; list += strcspn(list, " "), list += *list == ' ')
+        if (strcspn(list, " ") == length && !memcmp(list, word, length))
+            return true;
+    return false;
+}
+
+/* "STAGE THREAD TRIGGER" as STAGE, THREAD and TRIGGER. */
+static const char *listed(Nest *n, const char *words)
+{
+    const char *text = "";
+    while (*words) {
+        const int length = (int)strcspn(words, " ");
+        const char *rest = words + length + (words[length] == ' ');
+        text = arena_printf(n->arena, "%s%s%.*s", text,
+                            !*text  ? ""
+                            : *rest ? ", "
+                                    : " and ",
+                            length, words);
+        words = rest;
+    }
+    return text;
+}
+
+/* Why it may not come after one of those that were done (opts.def); the last of them is told. */
+static const char *out_of_turn(Nest *n, const Opt *o)
+{
+    for (int i = n->nopt; i-- > 0;) {
+        const OptKind done = n->opts[i].kind;
+        const char *after = opt_after[done];
+        const bool join = o->kind == OPT_JOIN;
+        if (has_word(after, opt_name[o->kind]) || (!join && has_word(after, "any")))
+            continue;
+        if (join)
+            return opt_refuse(n, "JOIN %s: it comes before all other opts", o->axis);
+        if (!*after)
+            return opt_refuse(n, "%s comes last", opt_name[done]);
+        return opt_refuse(n, "%s %s: after %s come only %s", opt_name[o->kind], o->axis,
+                          opt_name[done], listed(n, after));
+    }
+    return NULL;
+}
+
 static const char *apply(Nest *n, const Opt *o)
 {
     if (n->k->serial)
         return opt_refuse(n, "this kernel takes no opts: its iterations run in order");
-    if (n->parts)
-        return opt_refuse(n, "THREAD comes last");
+    const char *why = out_of_turn(n, o);
+    if (why)
+        return why;
     if (o->kind == OPT_TRIGGER)
         return opt_trigger(n, o);
-    if (n->prefetch >= 0 && o->kind != OPT_STAGE && o->kind != OPT_THREAD)
-        return opt_refuse(n, "%s %s: after PREFETCH come only STAGE and THREAD", opt_name[o->kind],
-                          o->axis);
-    if (n->nstage && o->kind != OPT_STAGE && o->kind != OPT_THREAD)
-        return opt_refuse(n, "%s %s: after STAGE come only other STAGEs and THREAD",
-                          opt_name[o->kind], o->axis);
-    if (n->partial && o->kind != OPT_PARTIAL && o->kind != OPT_THREAD)
-        return opt_refuse(n, "%s %s: after PARTIAL come only other PARTIALs and THREAD",
-                          opt_name[o->kind], o->axis);
     if (o->kind == OPT_ORDER)
         return opt_order(n, o);
     if (o->kind == OPT_JOIN)
         return opt_join(n, o);
     if (o->kind == OPT_TC)
         return opt_tc(n, o);
-    bool for_group = n->tc && n->tc->lanes && (o->kind == OPT_BIND || o->kind == OPT_STAGE);
-    if (n->tc && o->kind != OPT_THREAD && o->kind != OPT_PREFETCH && !for_group)
-        return opt_refuse(n, "%s %s: after TC come only ORDER%s, PREFETCH and %s",
-                          opt_name[o->kind], o->axis, n->tc->lanes ? ", BIND" : "",
-                          n->tc->lanes ? "STAGE" : "THREAD");
     int axis;
-    const char *why = loop_of(n, o, &axis);
+    why = loop_of(n, o, &axis);
     if (why)
         return why;
     if (o->kind == OPT_THREAD)

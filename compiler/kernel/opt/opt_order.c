@@ -28,9 +28,6 @@ static bool alike(const Nest *n, int a, int b)
 const char *opt_join(Nest *n, const Opt *o)
 {
     int axis[INGOT_MAX_RANK], count = join_axes(n->k, o->axis, axis, INGOT_MAX_RANK);
-    for (int i = 0; i < n->nopt; i++)
-        if (n->opts[i].kind != OPT_JOIN)
-            return opt_refuse(n, "JOIN %s: it comes before all other opts", o->axis);
     if (n->shared && !opt_on_gpu(n))
         return opt_refuse(n, "JOIN %s: loops of this target keep their axes apart", o->axis);
     if (count < 2 || n->k->sink->nsrc != 1)

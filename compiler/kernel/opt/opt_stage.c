@@ -122,6 +122,9 @@ static const char *depth_refused(Nest *n, const Opt *o, int axis)
 
 const char *opt_stage(Nest *n, const Opt *o, int axis)
 {
+    if (n->tc && !n->tc->lanes)
+        return opt_refuse(n, "STAGE %s: operands of %s are loaded into its tiles", o->axis,
+                          n->tc->name);
     Arena *a = arena_new();
     const char *why = stage_refused(n, o, axis, a);
     arena_free(a);
