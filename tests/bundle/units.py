@@ -661,6 +661,9 @@ def pairs(ingot, work, path, exact):
     call(ingot, "compile", path, "-o", bundle, *how)
     if "igrt_dot_bf16_bf16_f32x16(" not in (bundle / "model_kernels_0.c").read_text():
         raise Wrong("bf16: no products by pairs")
+    told = call(ingot, "verify", path, "--interpret", *how)
+    if "y beside that of products of f32 (--precision): " not in told:
+        raise Wrong(f"verify --precision tells no error: {told}")
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     for i, march in enumerate(("-march=x86-64-v3 -mno-avx512f", "")):
         if i and not {"avx512_bf16", "avx512vl", "avx512bw", "avx512dq"} <= set(flags.split()):

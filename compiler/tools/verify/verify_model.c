@@ -128,6 +128,33 @@ static ingot_status compare_graphs(const Session *s, const ingot_value *rewritte
     return status;
 }
 
+/* --precision: how far the outputs are from those of the model whose products are all of f32.
+ * Nothing judges that: it is what was asked for. */
+static ingot_status tell_precision(const Session *s, const ingot_value *narrow)
+{
+    LoadedModel m;
+    Options o = *s->o;
+    o.precision = INGOT_PRECISION_F32;
+    o.nprecision = 0;
+    Session wide = *s;
+    wide.o = &o;
+    bool ignored;
+    ingot_value *exact = NEWN(s->a, ingot_value, s->nout + 1);
+    ingot_status status = model_open(&m, &o, true);
+    if (status == INGOT_OK)
+        status = interpret(&wide, &m, false, exact, &ignored);
+    for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
+        HostTensor x = tensor_of(&narrow[i]), y = tensor_of(&exact[i]);
+        Difference d = value_compare(s->a, &x, &y, tolerance_of(x.dtype));
+        StrBuf sb = {0};
+        difference_print(&sb, &d, &x, &y);
+        printf("%s beside that of products of f32 (--precision): %s\n", s->out_name[i], sb.data);
+        sb_free(&sb);
+    }
+    model_close(&m);
+    return status;
+}
+
 /* Prints how far the outputs are from the interpreter's.  Numbers are judged if they are to be
  * near; what is nan or infinite on one side only always is. */
 static ingot_status compare_outputs(const Session *s, const char *of, const ingot_value *want,
@@ -343,6 +370,10 @@ ingot_status command_verify(Options *o)
         status = interpret(&s, &m, !o->compile.naive, want, &rounds);
     if (status == INGOT_OK && !o->compile.naive)
         status = compare_graphs(&s, want, rounds);
+    const bool narrow = o->nprecision || (o->precision != INGOT_PRECISION_F32 &&
+                                          o->precision != INGOT_PRECISION_1E5);
+    if (status == INGOT_OK && narrow)
+        status = tell_precision(&s, want);
     bool by_kernel = !o->compile.naive && !t.gpu;
     if (status == INGOT_OK && interpreted)
         status = verify_interpreted(&s, want, t.gpu);
