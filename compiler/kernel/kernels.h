@@ -96,7 +96,7 @@ Opt opt_copy(Arena *, const Opt *);
 extern const char *const opt_name[OPT_COUNT];
 extern const char *const opt_form[OPT_COUNT];  /* what follows it in a line */
 extern const char *const opt_after[OPT_COUNT]; /* words: which may come after it; or "any" */
-void opt_print(StrBuf *, const Opt *);        /* "UPCAST oc 4" */
+void opt_print(StrBuf *, const Opt *);         /* "UPCAST oc 4" */
 
 /* ---- what was decided for a kernel ----------------------------------------------------------- */
 
