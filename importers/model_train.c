@@ -88,7 +88,8 @@ static ingot_tensor *weight_for(void *user, const char *name, bool statistic, in
         return w->state ? w->state : data;
     if (t->n == t->room) {
         TrainedWeight *more = ingot_alloc(t->c, (size_t)(2 * t->room + 64) * sizeof *more);
-        memcpy(more, t->weight, (size_t)t->n * sizeof *more * (t->n > 0));
+        if (t->n)
+            memcpy(more, t->weight, (size_t)t->n * sizeof *more);
         t->weight = more;
         t->room = 2 * t->room + 64;
     }

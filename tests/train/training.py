@@ -5,7 +5,7 @@
 
 Each case is an ONNX model, what it is to learn, and the same in numpy, in f64 (tape.py). After each
 step the losses are compared, after the last all weights and what the optimizer keeps; then what
-run() gives. Errors: what is asked for and cannot be.
+run() gives, and bytes with three threads. Errors: what is asked for and cannot be.
 
 Exit status 77, skipped: there is no numpy or no onnx.
 """
@@ -231,6 +231,12 @@ def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None,
             near(case, "run()", model(x), y, tolerance * 10)
         model.reset()
         assert (model.states[next(iter(wide))] == next(iter(net.weights.values()))).all()
+        others = ingot.Model(pathlib.Path(at) / "out", cflags="-O1", threads=3)
+        for _ in range(3):
+            x, t = draw(random), target(random)
+            assert model.step(x, t, rate) == others.step(x, t, rate), f"{case}: threads"
+        for name, a in others.states.items():
+            assert a.tobytes() == states[name].tobytes(), f"{case}: {name} with three threads"
 
 
 def verify(case, path, **options):
