@@ -62,7 +62,7 @@ extern "C" {
 /** Types of tensors, by their numbers in files. */
 typedef enum ingot_gguf_type {
 #define INGOT_GGUF_X(name, number, block, bytes) INGOT_GGUF_##name = number,
-    INGOT_GGUF_TYPES(INGOT_GGUF_X)
+    INGOT_GGUF_TYPES(INGOT_GGUF_X) INGOT_GGUF_TYPE_LIMIT /**< above all of them */
 #undef INGOT_GGUF_X
 } ingot_gguf_type;
 
