@@ -351,8 +351,8 @@ static void store_in_form(Render *r, const Stmt *s)
     case STORE_BOX: render_box(r, box_of(&r->l, n), n, s->depth); break;
     case STORE_CHUNK: r->lang->copy(r, n, s->async); break;
     case STORE_LANES:
-    case STORE_TWO_LANES:
-    case STORE_FRAGMENT: break; /* render_lane_store(), render_fragment_store() */
+    case STORE_TWO_LANES: render_lane_store(r, n); break;
+    case STORE_FRAGMENT: break; /* render_fragment_store() */
     case STORE_ONE:
         if (r->lang->store)
             r->lang->store(r, n, n->src[3]);
@@ -364,10 +364,6 @@ static void store_in_form(Render *r, const Stmt *s)
 
 void render_store(Render *r, const Stmt *s)
 {
-    if (s->store == STORE_LANES || s->store == STORE_TWO_LANES) {
-        render_lane_store(r, s->node);
-        return;
-    }
     const bool given = !node_is_const_i(s->node->src[1], 1);
     if (given)
         render_then(r, s->node->src[1], s->depth);

@@ -17,6 +17,7 @@ const Kernels = (() => {
       case 'VECTOR': return `${amount} neighbours along ${axis}${of} are the lanes of one vector`;
       case 'UPCAST': return `${amount} along ${axis}${of} are computed at once, in registers`;
       case 'UNROLL': return `${amount} iterations of ${axis}${of} are written out`;
+      case 'OVERLAP': return `${axis}${of} becomes two loops, the inner one of ${amount}; the last block begins earlier`;
       case 'SPLIT': return `${axis}${of} becomes two loops, the inner one of ${amount}`;
       case 'ORDER': return 'the loops, outermost first';
       case 'PARTIAL': return `${amount} terms along ${axis}${of} are added at a time to sums that lie in memory, of all results of the loops inside`;

@@ -21,16 +21,13 @@ static double product_cycles(int64_t rows)
     return rows > 6 ? 6.4 + 0.6 * (double)rows : 9.2;
 }
 
-/* How many rows at once take the least time, and how much. */
+/* How many rows at once take the least time, and how much: where they do not divide all rows, the
+ * last block begins earlier (OVERLAP). */
 static int64_t best_rows(int64_t extent, int64_t most, double *cycles)
 {
     int64_t best = 0;
     for (int64_t rows = most < extent ? most : extent; rows > 1; rows--) {
-        int64_t rest = extent % rows;
-        double c = (double)(extent / rows) * product_cycles(rows);
-        if (rest == 1)
-            continue;
-        c += rest ? 1.05 * product_cycles(rest) : 0; /* loops of their own */
+        double c = (double)ceil_div(extent, rows) * product_cycles(rows);
         if (!best || c < *cycles * 0.999) {
             *cycles = c;
             best = rows;
@@ -54,9 +51,10 @@ typedef struct {
     Node *more; /* rows of another axis that are copies, or NULL: those of the same */
     Node *sum[TC_MOST_REDUCED]; /* that the unit takes: the largest first, */
     Node *own[TC_MOST_REDUCED]; /* and the axis of its terms */
-    int nsum;
+    int nsum, alike;            /* and how many of them are over the same terms */
     int64_t nrows, nterms;
-    double cycles; /* of a product's share in one term of one element */
+    double cycles;                     /* of a product's share in one term of one element */
+    int64_t row_copies, column_copies; /* blocks at once */
 } TileBlock;
 
 /* All products of a sum move alike: what is asked of one holds for the others. */
@@ -88,8 +86,10 @@ static bool take_others(const View *v, TileBlock *b)
     b->sum[0] = v->dot;
     b->own[0] = b->terms;
     b->nsum = 1;
+    b->alike = 0;
     for (int i = 0; i < v->nreduce; i++) {
         Node *r = v->reduce[i], *range[] = {b->rows, b->columns, b->terms};
+        b->alike += tc_takes(b->unit, r, range);
         if (r == v->dot || !fills_block(r, b) || tc_takes(b->unit, r, range))
             continue;
         Node *own = NULL;
@@ -179,15 +179,14 @@ static TileBlock pick_block(const Kernel *k, const View *v, const Buffer *const 
     return best;
 }
 
-/* An axis of other rows, of which two are computed at once, where those of the block are one
+/* An axis of other rows, of which some are computed at once, where those of the block are one
  * fragment. */
 static Node *other_rows(const View *v, const TileBlock *b)
 {
     Node *best = NULL, *x, *y;
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
-        bool good =
-            r != b->rows && r != b->columns && range_extent(r) > 1 && range_extent(r) % 2 == 0;
+        bool good = r != b->rows && r != b->columns && range_extent(r) > 1;
         for (int j = 0; j < b->nsum && good; j++)
             good = tc_operands(b->unit, first_of(b->sum[j]), (Node *[]){r, b->columns, b->own[j]},
                                &x, &y);
@@ -267,15 +266,63 @@ static double rows_bytes(const Kernel *k, const TileBlock *b)
     return bytes;
 }
 
+/* How many blocks are computed at once: rows share what is loaded of b, columns what is loaded of
+ * a.  Of 7 x 7 pixels (blocks of 7 rows, 7 other rows) times 512 columns:
+ *
+ *     1 x 2    b is loaded 7 times, a once for two columns
+ *     4 x 1    b twice (the second four begin one earlier), a for each column
+ *
+ * The panel of b that columns at once have, and what is read of a, come from where they stay while
+ * all rows go by. */
+static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t blocks)
+{
+    Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
+    (void)tc_operands(b->unit, first_product(v), range, &x, &y);
+    const Target *t = n->target;
+    const double columns = ceil((double)range_extent(b->columns) / b->unit->n),
+                 line = (double)(b->nterms * dtype_info[x->dtype].bytes),
+                 rows = (double)b->nrows * line, panel = bytes_of(n->k, y) / columns;
+    double best = INFINITY;
+    for (int64_t i = 1; i <= b->unit->tiles && i <= blocks; i++)
+        for (int64_t j = 1; j <= b->unit->tiles && (double)j <= columns; j++) {
+            const double passes = (double)ceil_div(blocks, i), made = passes * (double)i,
+                         turns = ceil(columns / (double)j),
+                         cycles =
+                             made * columns * product_cycles(b->nrows) +
+                             cost_bytes(made * turns * rows, rows_bytes(n->k, b), t) +
+                             cost_bytes(passes * columns * b->unit->n * line, (double)j * panel, t);
+            if (b->alike * i * j + 1 + (i > 1 ? j : 1) > b->unit->tiles || cycles >= best * 0.999)
+                continue;
+            best = cycles;
+            b->row_copies = i;
+            b->column_copies = j;
+        }
+}
+
+/* Blocks of an axis of rows, the last of which is whole too. */
+static bool take_blocks(Nest *n, const char *axis, int64_t extent, int64_t amount)
+{
+    return nest_opt(n, extent % amount ? OPT_OVERLAP : OPT_SPLIT, axis, amount);
+}
+
+/* Copies of the blocks along an axis of rows. */
+static void copy_rows(Nest *n, const TileBlock *b)
+{
+    const char *name = nest_loop_name(n, b->more);
+    const int64_t extent = n->axis[nest_loop(n, nest_root(n, b->more))].extent;
+    if (extent % b->row_copies && nest_opt(n, OPT_OVERLAP, name, b->row_copies))
+        name = n->axis[nest_last_split(n)->inner].name;
+    nest_opt(n, OPT_UPCAST, name, b->row_copies);
+}
+
 static bool block_opts(Nest *n, const View *v, TileBlock *b)
 {
     const double room = n->target->machine.far;
-    int64_t rows = range_extent(b->rows), blocks = rows / b->nrows;
-    int64_t columns = range_extent(b->columns) / b->unit->n;
+    int64_t rows = range_extent(b->rows), blocks = ceil_div(rows, b->nrows);
     const char *row = nest_loop_name(n, b->rows), *column = nest_loop_name(n, b->columns),
                *term = "";
     if (rows > b->nrows) {
-        if (!nest_opt(n, OPT_SPLIT, row, b->nrows))
+        if (!take_blocks(n, row, rows, b->nrows))
             return false;
         row = inner_name(n, b->rows);
     }
@@ -294,10 +341,11 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
         term = arena_printf(n->arena, "%s%s%s", term, i ? " " : "", own);
     }
     b->more = blocks > 1 ? b->rows : other_rows(v, b);
-    if (b->more)
-        nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->more), 2);
-    if (columns > 1)
-        nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->columns), 2);
+    pick_copies(n, v, b, !b->more ? 1 : b->more == b->rows ? blocks : range_extent(b->more));
+    if (b->row_copies > 1)
+        copy_rows(n, b);
+    if (b->column_copies > 1)
+        nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->columns), b->column_copies);
     /* blocks of rows, with all that is read of a, stay in the second level while all columns go
      * by */
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};

@@ -274,7 +274,7 @@ void choose_threads(Nest *nest)
     int *loop = NEWN(a, int, nest->norder), nloop = 0;
     for (int i = 0; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
-        if (!x->reduced && !x->remainder && x->extent != 1 &&
+        if (!x->reduced && !x->remainder && x->extent != 1 && x->form == AXIS_LOOP &&
             !nest_in_partial(nest, nest->order[i]))
             loop[nloop++] = nest->order[i];
     }

@@ -71,7 +71,7 @@ typedef struct {
  * and of UPCAST i 4 on i < 27 REST_COPIES: the code for all three that are left, without a loop. */
 typedef enum {
     REST_NONE,    /* there is no remainder */
-    REST_OVERLAP, /* the last block begins earlier */
+    REST_OVERLAP, /* the last block begins earlier; of results its first ones are stored before */
     REST_LOOP,    /* results: a loop nest of its own; terms: a sum of their own, which is added */
     REST_COPIES,  /* a loop nest of its own; what fills a staging buffer: stores of its own */
     REST_LANES,   /* a loop nest of its own */

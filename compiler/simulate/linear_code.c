@@ -479,11 +479,11 @@ static void store(Build *q, const Stmt *s)
         return;
     }
     if (!node_is_const_i(n->src[1], 1)) {
-        if (lanes) {
-            code_fault(q, "there is no form for a store in lanes with a gate");
+        Operand gate = code_value(q, n->src[1]);
+        if (gate.n > 1) {
+            code_fault(q, "there is no form for a store with a gate of each lane");
             return;
         }
-        Operand gate = code_value(q, n->src[1]);
         skip = q->c->n;
         code_add_from(q, DO_SKIP, gate, gate);
     }

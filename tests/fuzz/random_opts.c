@@ -109,8 +109,8 @@ static void random_order(Nest *n)
 static void random_opt(Nest *n)
 {
     static const int64_t amount[] = {2, 3, 4, 5, 6, 7, 8, 16, 20, 24};
-    static const OptKind kind[] = {OPT_SPLIT,  OPT_UPCAST, OPT_UPCAST, OPT_UNROLL, OPT_VECTOR,
-                                   OPT_VECTOR, OPT_DOT,    OPT_ORDER,  OPT_THREAD};
+    static const OptKind kind[] = {OPT_SPLIT,  OPT_OVERLAP, OPT_UPCAST, OPT_UPCAST, OPT_UNROLL,
+                                   OPT_VECTOR, OPT_VECTOR,  OPT_DOT,    OPT_ORDER,  OPT_THREAD};
     Opt o = {.kind = kind[random_below(sizeof kind / sizeof *kind)],
              .axis = random_axis(n),
              .amount = amount[random_below(sizeof amount / sizeof *amount)]};

@@ -105,13 +105,16 @@ static void expect(NestRun *r, ingot_tensor *(*model)(Context *), const char *se
 static void sound(void **state)
 {
     (void)state;
-    static const char *const opts[] = {"",
-                                       "VECTOR i1 16, UPCAST i0 4",
-                                       "VECTOR i1 8, UPCAST i0 3, UNROLL r0 4",
-                                       "VECTOR i1 8, UPCAST i0 2, UNROLL r0 3",
-                                       "VECTOR i1 8, ORDER i1.o i0 r0, PREFETCH i1.o 2",
-                                       "VECTOR i1 8, ORDER i1.o i0 r0, PREFETCH r0 2",
-                                       "SPLIT i0 5, UPCAST i1 7, THREAD i0.o 3"};
+    static const char *const opts[] = {
+        "",
+        "VECTOR i1 16, UPCAST i0 4",
+        "VECTOR i1 8, UPCAST i0 3, UNROLL r0 4",
+        "VECTOR i1 8, UPCAST i0 2, UNROLL r0 3",
+        "VECTOR i1 8, ORDER i1.o i0 r0, PREFETCH i1.o 2",
+        "VECTOR i1 8, ORDER i1.o i0 r0, PREFETCH r0 2",
+        "SPLIT i0 5, UPCAST i1 7, THREAD i0.o 3",
+        "OVERLAP i0 4, UPCAST i0.i 4, VECTOR i1 16",
+        "OVERLAP i0 5, OVERLAP i0.o 3, UPCAST i0.o.i 3, THREAD i0.o.o 2"};
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
         NestRun r = prepare(product, opts[i], false);
         r.m.backwards = true;

@@ -176,6 +176,13 @@ static void refusals(void **state)
     refusal(n, OPT_UNROLL, "r0", 4, "comes last");
     nest_free(n);
     n = nest_new(p->kernels[0], &t);
+    refusal(n, OPT_OVERLAP, "r0", 16, "an axis of results");
+    refusal(n, OPT_OVERLAP, "i1", 10, "SPLIT leaves nothing over");
+    refusal(n, OPT_OVERLAP, "i1", 50, "50 elements");
+    refusal(n, OPT_OVERLAP, "i1", 24, NULL);
+    refusal(n, OPT_VECTOR, "i1.i", 8, "some lanes would not be stored");
+    nest_free(n);
+    n = nest_new(p->kernels[0], &t);
     refusal(n, OPT_SPLIT, "r0", 10, NULL);
     refusal(n, OPT_UNROLL, "r0.i", 3, "has to divide");
     refusal(n, OPT_UNROLL, "r0.i", 5, NULL);

@@ -140,6 +140,24 @@ static void products_of_two_sums(void **state)
     run_free(&r);
 }
 
+/* 37 rows are blocks of 16 that begin at 0, 16 and 21; two at once are blocks 0 and 1, 1 and 2. */
+static void rows_that_overlap(void **state)
+{
+    (void)state;
+    expect(&few_columns,
+           "OVERLAP i0 16\nOVERLAP i0.o 2\nUPCAST i0.o.i 2\nSPLIT i1 16\nSPLIT r0 32\n"
+           "TC amx.bf16 (i0.i; i1.i; r0.i)\nTHREAD i0.o.o 2\n",
+           2 + 2);
+    NestRun r = prepare(&few_columns, "");
+    Nest *n = nest_new(r.p->kernels[0], r.t);
+    refusal(n, "OVERLAP i1 16", NULL);
+    refusal(n, "SPLIT i0 16", NULL);
+    refusal(n, "SPLIT r0 32", NULL);
+    refusal(n, "TC amx.bf16 (i0.i; i1.i; r0.i)", "which OVERLAP would store in part");
+    nest_free(n);
+    run_free(&r);
+}
+
 /* 40 columns: two blocks of 16, and one of which 8 are stored. */
 static void products_of_few_columns(void **state)
 {
@@ -247,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_bytes),
         cmocka_unit_test(products_of_small_floats),
+        cmocka_unit_test(rows_that_overlap),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(panels_ahead),
         cmocka_unit_test(products_of_two_sums),

@@ -63,10 +63,36 @@ Node *lower_inside(Lower *q, Node *n, const Env *e)
     return inside;
 }
 
-/* A load or store that keeps within its masks. */
-static Node *masked(Lower *q, Node *n, Node *access, const Env *e)
+/* What blocks of OVERLAP have twice is stored by the first of them: of 7 rows, in blocks of 4,
+ *
+ *     row = min(4 block, 3) + i       stored if row >= 4 block
+ *
+ * What is stored is read in place by that one alone, too.  NULL: the access moves with no such
+ * axis. */
+static Node *first_of_blocks(Lower *q, const Piece *p, Node *n)
 {
-    Node *inside = lower_inside(q, n, e);
+    Node *first = NULL;
+    for (int i = 0; i < q->nest->nsplit; i++) {
+        const Split *s = &q->nest->split[i];
+        const NestAxis *x = &q->nest->axis[s->axis];
+        if (s->form != REST_OVERLAP || x->staged || p->sum[s->axis].split != s ||
+            !depends_on(n, q->k->axes[x->root].range) ||
+            (n->op == OP_LOAD && !q->k->args[n->src[0]->arg.i].written))
+            continue;
+        Node *begin = idx_mul(q->c, lower_index(q, p, s->outer), idx(q->c, s->amount)),
+             *one = node_alu2(q->c, OP_LE, INGOT_BOOL, begin, lower_index(q, p, s->axis));
+        first = first ? node_alu2(q->c, OP_AND, INGOT_BOOL, first, one) : one;
+    }
+    return first;
+}
+
+/* A load or store that keeps within its masks. */
+static Node *masked(Lower *q, const Piece *p, Node *n, Node *access, const Env *e)
+{
+    Node *inside = lower_inside(q, n, e), *first = first_of_blocks(q, p, n);
+    inside = inside && first ? node_alu2(q->c, OP_AND, INGOT_BOOL, inside, first)
+             : first         ? first
+                             : inside;
     if (!inside)
         return access;
     return node_with_source(q->c, access, 1,
@@ -122,7 +148,7 @@ Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
         }
         v = changed ? node_with(q->c, n, src) : n;
         if (n->op == OP_LOAD || n->op == OP_STORE)
-            v = masked(q, n, v, e);
+            v = masked(q, p, n, v, e);
         if (n->op == OP_LOAD && q->nest->nstage && !q->filling)
             v = p->t.box         ? load_through_box(q, p, n, v)
                 : q->nest->items ? load_through_shared(q, p, n, v)

@@ -30,6 +30,7 @@ int opt_ranges_of_rows(const Nest *);
 /* ---- one kind each: NULL, or why it cannot be done ------------------------------------------- */
 
 const char *opt_split(Nest *, const Opt *, int axis);
+const char *opt_overlap(Nest *, const Opt *, int axis);
 const char *opt_copies(Nest *, const Opt *, int axis); /* UPCAST, UNROLL */
 const char *opt_dot(Nest *, const Opt *, int axis);
 const char *opt_mask(Nest *, const Opt *, int axis);
@@ -48,6 +49,9 @@ const char *opt_thread(Nest *, const Opt *, int axis);
 
 /* opt_split.c: the axis becomes an outer and an inner one, and perhaps one of what remains. */
 Split *opt_divide(Nest *, const Opt *, int axis, AxisForm inner, RestForm);
+/* opt_split.c: is the axis a part of one that OVERLAP has taken apart? Lanes along it would be
+ * stored or not, each for itself. */
+bool opt_overlaps(const Nest *, int axis);
 /* opt_split.c: was the axis, or what it is a part of, unrolled with a rest? */
 bool opt_has_rest(const Nest *, int axis);
 /* opt_split.c: can what is left of an axis of terms be a reduce of its own?  Would n copies along

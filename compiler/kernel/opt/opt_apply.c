@@ -10,10 +10,11 @@
  * What is asked of every kind is here, which may come after which is said by opts.def; the kinds
  * themselves:
  *
- *     opt_split.c   SPLIT UPCAST UNROLL DOT      opt_partial.c   PARTIAL
- *     opt_vector.c  VECTOR                       opt_bind.c      BIND MASK
- *     opt_order.c   ORDER JOIN THREAD            opt_tc.c        TC
- *     opt_stage.c   STAGE PREFETCH               opt_trigger.c   TRIGGER */
+ *     opt_split.c   SPLIT OVERLAP UPCAST UNROLL DOT
+ *     opt_vector.c  VECTOR                       opt_partial.c   PARTIAL
+ *     opt_order.c   ORDER JOIN THREAD            opt_bind.c      BIND MASK
+ *     opt_stage.c   STAGE PREFETCH               opt_tc.c        TC
+ *     opt_trigger.c TRIGGER */
 #include <string.h>
 
 #include "opt.h"
@@ -202,6 +203,7 @@ static const char *apply(Nest *n, const Opt *o)
     case OPT_VECTOR: return opt_vector(n, o, axis);
     case OPT_DOT: return opt_dot(n, o, axis);
     case OPT_SPLIT: return opt_split(n, o, axis);
+    case OPT_OVERLAP: return opt_overlap(n, o, axis);
     case OPT_UPCAST:
     case OPT_UNROLL: return opt_copies(n, o, axis);
     default: return opt_refuse(n, "%s: nothing carries it out", opt_name[o->kind]);

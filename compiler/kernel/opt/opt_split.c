@@ -42,13 +42,14 @@ static void reorder(Nest *n, const Split *s)
 Split *opt_divide(Nest *n, const Opt *o, int axis, AxisForm inner, RestForm rest)
 {
     int64_t extent = n->axis[axis].extent, most = n->axis[axis].most;
-    Split s = {.kind = o->kind,
+    Split s = {.kind = o->kind == OPT_OVERLAP ? OPT_SPLIT : o->kind,
                .axis = axis,
                .rest = -1,
                .amount = o->amount,
                .count = extent < 0 ? -1 : extent / o->amount,
                .remaining = extent < 0 ? -1 : extent % o->amount};
-    bool overlaps = n->axis[axis].staged && s.remaining > 0 && rest != REST_COPIES;
+    bool overlaps =
+        rest == REST_OVERLAP || (n->axis[axis].staged && s.remaining > 0 && rest != REST_COPIES);
     if (overlaps) {
         s.count++;
         s.remaining = 0;
@@ -95,6 +96,36 @@ const char *opt_split(Nest *n, const Opt *o, int axis)
         return why;
     opt_divide(n, o, axis, AXIS_LOOP, REST_LOOP);
     return NULL;
+}
+
+const char *opt_overlap(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (opt_on_gpu(n) || x->reduced || x->staged || x->extent < 0)
+        return opt_refuse(n,
+                          "OVERLAP %s %lld: it takes an axis of results of a CPU's kernel, which "
+                          "has a constant size",
+                          o->axis, (long long)o->amount);
+    if (o->amount < 2 || o->amount >= x->extent || x->extent % o->amount == 0)
+        return opt_refuse(
+            n, "OVERLAP %s %lld: the axis has %lld elements%s", o->axis, (long long)o->amount,
+            (long long)x->extent,
+            o->amount > 1 && x->extent % o->amount == 0 ? ": SPLIT leaves nothing over" : "");
+    opt_divide(n, o, axis, AXIS_LOOP, REST_OVERLAP);
+    return NULL;
+}
+
+bool opt_overlaps(const Nest *n, int axis)
+{
+    for (int i = n->nsplit; i-- > 0;) { /* the splits that made it come before */
+        const Split *s = &n->split[i];
+        if (s->outer != axis && s->inner != axis)
+            continue;
+        if (s->form == REST_OVERLAP && !n->axis[axis].staged)
+            return true;
+        axis = s->axis;
+    }
+    return false;
 }
 
 /* Can what is left of an axis that is unrolled be a reduce of its own?  It is the one loop of every

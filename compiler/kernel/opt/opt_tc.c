@@ -221,6 +221,9 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
     for (int i = 0; i < n->naxis && u->lanes; i++)
         if (opt_is_item(n, i))
             return opt_refuse(n, "TC %s: BIND %s comes after it", o->axis, n->axis[i].name);
+    if (opt_overlaps(n, axis[TC_COLUMNS]))
+        return opt_refuse(n, "TC %s: the columns are lanes, which OVERLAP would store in part",
+                          o->axis);
     if (column->root == row->root)
         return opt_refuse(n, "TC %s: rows and columns are parts of one axis", o->axis);
     if (tc_rests(u) && n->copies > 1)

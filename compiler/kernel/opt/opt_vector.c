@@ -109,6 +109,9 @@ static const char *vector_refused(Nest *n, const Opt *o, int axis)
     if (x->most < o->amount)
         return opt_refuse(n, "VECTOR %s %lld: the axis has %lld elements", o->axis,
                           (long long)o->amount, (long long)x->most);
+    if (opt_overlaps(n, axis))
+        return opt_refuse(n, "VECTOR %s: of what OVERLAP took apart some lanes would not be stored",
+                          o->axis);
     if (n->lanes && !x->reduced)
         return opt_refuse(n, "VECTOR %s: the kernel has lanes already", o->axis);
     if (n->dots && x->reduced)
