@@ -237,6 +237,29 @@ IGRT_MEMORY(i32, int32_t, 16)
     IGRT_FITS_16(IGRT_STORE2(T, E, 16), IGRT_STORE2_HALVES(T, E, 16, 8))
 IGRT_STORE2S(f32, float)
 IGRT_STORE2S(i32, int32_t)
+/* igrt_store4_f32x4(p, a, b, c, d) stores four interleaved: a[0], b[0], c[0], d[0], a[1], ... */
+#define IGRT_STORE4(T, E, N)                                                      \
+    IGRT_VEC void igrt_store4_##T##x##N(E *p, igrt_##T##x##N a, igrt_##T##x##N b, \
+                                        igrt_##T##x##N c, igrt_##T##x##N d)       \
+    {                                                                             \
+        igrt_store2_##T##x##N(p, IGRT_FIRST##N(a, c), IGRT_FIRST##N(b, d));       \
+        igrt_store2_##T##x##N(p + 2 * N, IGRT_LAST##N(a, c), IGRT_LAST##N(b, d)); \
+    }
+#define IGRT_STORE4_HALVES(T, E, N, H)                                                             \
+    IGRT_VEC void igrt_store4_##T##x##N(E *p, igrt_##T##x##N a, igrt_##T##x##N b,                  \
+                                        igrt_##T##x##N c, igrt_##T##x##N d)                        \
+    {                                                                                              \
+        igrt_store4_##T##x##H(p, igrt_lo_##T##x##N(a), igrt_lo_##T##x##N(b), igrt_lo_##T##x##N(c), \
+                              igrt_lo_##T##x##N(d));                                               \
+        igrt_store4_##T##x##H(p + 2 * N, igrt_hi_##T##x##N(a), igrt_hi_##T##x##N(b),               \
+                              igrt_hi_##T##x##N(c), igrt_hi_##T##x##N(d));                         \
+    }
+#define IGRT_STORE4S(T, E)                                            \
+    IGRT_STORE4(T, E, 4)                                              \
+    IGRT_FITS_8(IGRT_STORE4(T, E, 8), IGRT_STORE4_HALVES(T, E, 8, 4)) \
+    IGRT_FITS_16(IGRT_STORE4(T, E, 16), IGRT_STORE4_HALVES(T, E, 16, 8))
+IGRT_STORE4S(f32, float)
+IGRT_STORE4S(i32, int32_t)
 
 #if IGRT_HAS_8
 /* Masked moves: a lane whose mask is 0 is not touched. */

@@ -142,19 +142,37 @@ IGRT_BF16_MACHINE(16, _mm512, __m256i, _mm256_storeu_si256)
 #define IGRT_BF16_BY_MACHINE(N, x, p)
 #endif
 
-#define IGRT_BF16(N)                                                                             \
-    IGRT_VEC igrt_f32x##N igrt_load_bf16_f32x##N(const uint16_t *p)                              \
-    {                                                                                            \
-        return (igrt_f32x##N)((igrt_u32x##N)igrt_load_u16_i32x##N(p) << 16);                     \
-    }                                                                                            \
-    IGRT_VEC void igrt_store_bf16_f32x##N(uint16_t *p, igrt_f32x##N x)                           \
-    {                                                                                            \
-        IGRT_BF16_BY_MACHINE(N, x, p)                                                            \
-        const igrt_u32x##N u = (igrt_u32x##N)x;                                                  \
-        const igrt_u32x##N near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;                          \
-        const igrt_u32x##N quiet = u >> 16 | 0x40u;                                              \
-        igrt_store_u16_i32x##N(                                                                  \
-            p, (igrt_i32x##N)igrt_if_eq_f32x##N(x, x, (igrt_f32x##N)near, (igrt_f32x##N)quiet)); \
+/* The nearest number of bf16, in the low half of each lane. */
+#define IGRT_NEAR_BF16(N)                                                                       \
+    IGRT_VEC igrt_u32x##N igrt_near_bf16_f32x##N(igrt_f32x##N x)                                \
+    {                                                                                           \
+        const igrt_u32x##N u = (igrt_u32x##N)x;                                                 \
+        const igrt_u32x##N near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;                         \
+        const igrt_u32x##N quiet = u >> 16 | 0x40u;                                             \
+        return (igrt_u32x##N)igrt_if_eq_f32x##N(x, x, (igrt_f32x##N)near, (igrt_f32x##N)quiet); \
+    }
+IGRT_NEAR_BF16(4)
+IGRT_NEAR_BF16(8)
+IGRT_NEAR_BF16(16)
+
+#define IGRT_BF16(N)                                                                        \
+    IGRT_VEC igrt_f32x##N igrt_load_bf16_f32x##N(const uint16_t *p)                         \
+    {                                                                                       \
+        return (igrt_f32x##N)((igrt_u32x##N)igrt_load_u16_i32x##N(p) << 16);                \
+    }                                                                                       \
+    IGRT_VEC void igrt_store_bf16_f32x##N(uint16_t *p, igrt_f32x##N x)                      \
+    {                                                                                       \
+        IGRT_BF16_BY_MACHINE(N, x, p)                                                       \
+        igrt_store_u16_i32x##N(p, (igrt_i32x##N)igrt_near_bf16_f32x##N(x));                 \
+    }                                                                                       \
+    IGRT_VEC void igrt_store4_bf16_f32x##N(uint16_t *p, igrt_f32x##N a, igrt_f32x##N b,     \
+                                           igrt_f32x##N c, igrt_f32x##N d)                  \
+    {                                                                                       \
+        int32_t t[2 * N]; /* two numbers each: may_alias is not for what p points to */     \
+        igrt_store2_i32x##N(                                                                \
+            t, (igrt_i32x##N)(igrt_near_bf16_f32x##N(a) | igrt_near_bf16_f32x##N(b) << 16), \
+            (igrt_i32x##N)(igrt_near_bf16_f32x##N(c) | igrt_near_bf16_f32x##N(d) << 16));   \
+        memcpy(p, t, sizeof t);                                                             \
     }
 IGRT_BF16(4)
 IGRT_BF16(8)

@@ -197,9 +197,9 @@ static void put_store(Printer *p, Node *s, int coords)
     put_access(p, s->src[0], s->src + 3, coords);
     sb_puts(p->sb, " = ");
     put_expr(p, s->src[2], WEAKEST);
-    if (p->flat && s->nsrc > 4 && store_chunk(s) == 1) { /* of lanes, with those of the first */
+    for (int i = 1; p->flat && i < store_turns(s); i++) { /* of lanes, with those of the first */
         sb_puts(p->sb, ", ");
-        put_expr(p, s->src[4], WEAKEST);
+        put_expr(p, s->src[3 + i], WEAKEST);
     }
     if (!is_yes(s->src[1])) {
         sb_puts(p->sb, "  if ");

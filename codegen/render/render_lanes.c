@@ -276,25 +276,28 @@ void render_rows(Render *r, Node *n, int depth)
 }
 
 /* What a store of f16 or bf16 is given: it rounds, so a cast beside it need not. */
-static Node *stored_operand(Render *r, const Node *n)
+static Node *stored_operand(Render *r, const Node *n, int i)
 {
-    Node *x = n->src[2];
+    Node *x = n->src[i];
     bool rounds = x->op == OP_CAST && x->dtype == n->dtype && dtype_is_float(x->dtype) &&
                   dtype_info[x->dtype].bytes < 4 && x->src[0]->dtype == INGOT_F32;
-    return rounds && n->nsrc == 4 && !is_named(r, x) && is_vector(r, x->src[0]) ? x->src[0] : x;
+    return rounds && !is_named(r, x) && is_vector(r, x->src[0]) ? x->src[0] : x;
 }
 
 void render_lane_store(Render *r, Node *n)
 {
     int part = r->l.tile->part;
-    bool two = n->nsrc > 4;
-    open_access(r, part ? "store_part" : two ? "store2" : "store", NEED_VEC, n->dtype);
+    const int turns = store_turns(n);
+    open_access(r,
+                part         ? "store_part"
+                : turns == 1 ? "store"
+                : turns == 2 ? "store2"
+                             : "store4",
+                NEED_VEC, n->dtype);
     first_lane(r, n->src[0], n->src[3], " + ");
-    put(r, ", ");
-    render_operand(r, stored_operand(r, n), true, true);
-    if (two) {
+    for (int i = 0; i < turns; i++) {
         put(r, ", ");
-        render_operand(r, n->src[4], true, true);
+        render_operand(r, stored_operand(r, n, i ? 3 + i : 2), true, true);
     }
     sb_printf(r->sb, part ? ", %d);\n" : ");\n", part);
 }

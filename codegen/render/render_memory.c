@@ -351,7 +351,7 @@ static void store_in_form(Render *r, const Stmt *s)
     case STORE_BOX: render_box(r, box_of(&r->l, n), n, s->depth); break;
     case STORE_CHUNK: r->lang->copy(r, n, s->async); break;
     case STORE_LANES:
-    case STORE_TWO_LANES: render_lane_store(r, n); break;
+    case STORE_IN_TURN: render_lane_store(r, n); break;
     case STORE_FRAGMENT: break; /* render_fragment_store() */
     case STORE_ONE:
         if (r->lang->store)

@@ -98,6 +98,79 @@ static ingot_tensor *without_unused_taps(ingot_context *c, ingot_tensor *x, ingo
     return w;
 }
 
+/* Images have too few channels for the terms of a unit. Those of all taps along a row lie side by
+ * side, if the channels are innermost, and have zeros behind them until they are pairs:
+ *
+ *     x [N, C, .., d]   ->  [N, .., d * 4]     C = 3; of 7 taps 28 terms, two steps are 8 further
+ * on w [M, C, .., 7]   ->  [M, .., 7 * 4]
+ *
+ * NULL: no precision asks for it, or there are channels enough. */
+static ingot_tensor *sum_along_rows(ingot_context *c, ingot_tensor *x, ingot_tensor *w,
+                                    const int64_t *strides, const int64_t *dilations,
+                                    const int64_t *lo, const int64_t *hi)
+{
+    enum { FEW = 16, LEAST_TERMS = 8, LEAST_MAPS = 16 };
+    const int rank = ingot_rank(x), last = rank - 1, spatial = rank - 2;
+    if (!channels_known(x, w) || !ops_rounds(c, x) || (dilations && dilations[spatial - 1] != 1))
+        return NULL;
+    const int64_t channels = ingot_dim_lo(ingot_shape(w, 1)),
+                  maps = ingot_dim_lo(ingot_shape(w, 0)), taps = ingot_dim_lo(ingot_shape(w, last));
+    int64_t room = channels, zeros[INGOT_MAX_RANK] = {0}, behind[INGOT_MAX_RANK] = {0};
+    while (room * taps % 2 || room == 3)
+        room++;
+    if (channels >= FEW || taps * room < LEAST_TERMS || maps < LEAST_MAPS)
+        return NULL;
+    behind[1] = room - channels;
+    int perm[INGOT_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        perm[i] = i == 0 ? 0 : i == last ? 1 : i + 1;
+    ingot_tensor *row[] = {ingot_pad_c(c, x, zeros, behind, 0),
+                           ingot_pad_c(c, w, zeros, behind, 0)};
+    for (int k = 0; k < 2; k++) {
+        row[k] = ops_round(c, ingot_permute(c, row[k], perm));
+        row[k] = ingot_contiguous(c, ingot_flatten(c, row[k], rank - 2, rank));
+        if (ingot_is_poison(row[k]))
+            return row[k];
+    }
+    behind[1] = 0;
+    for (int i = 0; i < spatial; i++) {
+        const int64_t side = i == spatial - 1 ? room : 1;
+        zeros[1 + i] = side * lo[i];
+        behind[1 + i] = side * hi[i];
+    }
+    x = ingot_pad_c(c, row[0], zeros, behind, 0);
+    for (int i = 0; i < spatial; i++) {
+        const int64_t side = i == spatial - 1 ? room : 1, step = strides ? strides[i] : 1;
+        x = ingot_window(c, x, 1 + i, ingot_dim_lo(ingot_shape(row[1], 1 + i)), step * side,
+                         dilations ? dilations[i] : 1);
+        if (ingot_is_poison(x))
+            return x;
+    }
+    /* x [N, o.., k..], w [M, k..] -> [N, M, o.., k..] */
+    ingot_dim *xd[INGOT_MAX_RANK], *wd[INGOT_MAX_RANK], *one = ingot_dim_const(c, 1);
+    unsigned axes = 0;
+    xd[0] = ingot_shape(x, 0);
+    wd[1] = ingot_shape(w, 0);
+    wd[0] = xd[1] = one;
+    for (int i = 0; i < spatial; i++) {
+        xd[2 + i] = ingot_shape(x, 1 + i);
+        wd[2 + i] = one;
+        xd[2 + spatial + i] = wd[2 + spatial + i] = ingot_shape(row[1], 1 + i);
+        axes |= 1u << (2 + spatial + i);
+    }
+    const int all = 2 + 2 * spatial;
+    return ingot_sum(
+        c, ops_products(c, NULL, ingot_reshape(c, x, all, xd), ingot_reshape(c, row[1], all, wd)),
+        axes, false);
+}
+
+static ingot_tensor *with_bias(ingot_context *c, ingot_tensor *y, ingot_tensor *b, ingot_dtype d)
+{
+    if (b && !ingot_is_poison(y))
+        y = ingot_add(c, y, ops_channel(c, ops_widen(c, b), ingot_rank(y)));
+    return ingot_cast(c, y, d);
+}
+
 ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
                          const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
                          const int64_t *pads_hi, int64_t group)
@@ -134,6 +207,9 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         hi[i] = pads_hi ? pads_hi[i] : 0;
     }
     w = without_unused_taps(c, x, w, strides, dilations, lo, hi);
+    ingot_tensor *y = group == 1 ? sum_along_rows(c, x, w, strides, dilations, lo, hi) : NULL;
+    if (y)
+        return with_bias(c, y, b, d);
     Products p = {.x = {x}, .w = {w}, .n = 1};
     if (group == 1)
         p = ops_precision(c, x, 1, w, 1);
@@ -168,10 +244,8 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
     for (int i = 0; i < p.n; i++)
         product = ops_products(c, product, ingot_reshape(c, p.x[i], rank, xd),
                                ingot_reshape(c, p.w[i], rank, wd));
-    ingot_tensor *y = ingot_reshape(c, ingot_sum(c, product, axes, false), 2 + spatial, yd);
-    if (b)
-        y = ingot_add(c, y, ops_channel(c, ops_widen(c, b), 2 + spatial));
-    return ingot_cast(c, y, d);
+    y = ingot_reshape(c, ingot_sum(c, product, axes, false), 2 + spatial, yd);
+    return with_bias(c, y, b, d);
 }
 
 /* ---- transposed ------------------------------------------------------------------------------ */
@@ -234,7 +308,5 @@ ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tens
     w = ingot_flip(c, ingot_flatten(c, w, 0, 2), ((1u << spatial) - 1) << 2);
     x = ops_zeros_between(c, ops_widen(c, x), stride);
     ingot_tensor *y = ingot_conv(c, x, w, NULL, NULL, dilations, lo, hi, group);
-    if (b)
-        y = ingot_add(c, y, ops_channel(c, ops_widen(c, b), 2 + spatial));
-    return ingot_cast(c, y, d);
+    return with_bias(c, y, b, d);
 }

@@ -94,12 +94,26 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
     }
     for (int i = 0; i < t->parts; i++)
         xs[i] = ingot_contiguous(c, xs[i]);
+    if (t->parts == 1)
+        ingot_read_as(c, x, xs[0]);
     out.n = t->n;
     for (int i = 0; i < t->n; i++) {
         out.x[i] = xs[t->x[i]];
         out.w[i] = ws[t->w[i]];
     }
     return out;
+}
+
+bool ops_rounds(ingot_context *c, ingot_tensor *x)
+{
+    const ingot_precision p = ingot_precision_of(c);
+    return (p == INGOT_PRECISION_BF16 || p == INGOT_PRECISION_F16) && !ingot_one_product(c) &&
+           !ingot_is_poison(x) && ingot_dtype_of(x) == INGOT_F32;
+}
+
+ingot_tensor *ops_round(ingot_context *c, ingot_tensor *x)
+{
+    return ingot_cast(c, x, terms_of[ingot_precision_of(c)].type);
 }
 
 ingot_tensor *ops_products(ingot_context *c, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w)

@@ -8,6 +8,7 @@
  * A kernel may have several sums, each over terms of its own: of a block of a network that adds two
  * convolutions, say. The unit takes all that have the rows and columns of the largest one. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "choose.h"
@@ -53,7 +54,8 @@ typedef struct {
     Node *own[TC_MOST_REDUCED]; /* and the axis of its terms */
     int nsum, alike;            /* and how many of them are over the same terms */
     int64_t nrows, nterms;
-    double cycles;                     /* of a product's share in one term of one element */
+    double cycles; /* of a product's share in one term of one element */
+    int64_t apart; /* elements from a row to the next one, in the operand that has rows */
     int64_t row_copies, column_copies; /* blocks at once */
 } TileBlock;
 
@@ -144,6 +146,24 @@ static double all_products(const View *v)
     return n;
 }
 
+/* How far apart rows are in memory. */
+static int64_t rows_apart(const Kernel *k, const View *v, const TileBlock *b)
+{
+    Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
+    int64_t stride;
+    return tc_operands(b->unit, first_product(v), range, &x, &y) &&
+                   access_stride(k, x, b->rows, &stride)
+               ? llabs(stride)
+               : INT64_MAX;
+}
+
+/* Less time, or as much and rows that lie closer together. */
+static bool is_better(const TileBlock *b, const TileBlock *than)
+{
+    return !than->rows || b->cycles < than->cycles * 0.999 ||
+           (b->cycles < than->cycles * 1.001 && b->apart < than->apart);
+}
+
 /* The block of the unit that takes the least time. */
 static TileBlock pick_block(const Kernel *k, const View *v, const Buffer *const *bufs, const Tc *u)
 {
@@ -173,7 +193,8 @@ static TileBlock pick_block(const Kernel *k, const View *v, const Buffer *const 
                                .nterms = terms,
                                .cycles = cycles};
                 b.cycles += copy_cycles(k, v, bufs, &b) / all_products(v);
-                if ((!best.rows || b.cycles < best.cycles * 0.999) && take_others(v, &b))
+                b.apart = rows_apart(k, v, &b);
+                if (is_better(&b, &best) && take_others(v, &b))
                     best = b;
             }
     return best;
@@ -272,8 +293,8 @@ static double rows_bytes(const Kernel *k, const TileBlock *b)
  *     1 x 2    b is loaded 7 times, a once for two columns
  *     4 x 1    b twice (the second four begin one earlier), a for each column
  *
- * The panel of b that columns at once have, and what is read of a, come from where they stay while
- * all rows go by. */
+ * What is read of a comes from where all of it stays; the panel of b that columns at once have
+ * comes there with the first rows, and from there for all others. */
 static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t blocks)
 {
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
@@ -287,10 +308,10 @@ static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t bloc
         for (int64_t j = 1; j <= b->unit->tiles && (double)j <= columns; j++) {
             const double passes = (double)ceil_div(blocks, i), made = passes * (double)i,
                          turns = ceil(columns / (double)j),
-                         cycles =
-                             made * columns * product_cycles(b->nrows) +
-                             cost_bytes(made * turns * rows, rows_bytes(n->k, b), t) +
-                             cost_bytes(passes * columns * b->unit->n * line, (double)j * panel, t);
+                         cycles = made * columns * product_cycles(b->nrows) +
+                                  cost_bytes(made * turns * rows, rows_bytes(n->k, b), t) +
+                                  cost_bytes((passes - 1) * columns * b->unit->n * line,
+                                             (double)j * panel, t);
             if (b->alike * i * j + 1 + (i > 1 ? j : 1) > b->unit->tiles || cycles >= best * 0.999)
                 continue;
             best = cycles;

@@ -144,6 +144,28 @@ static int rows_opts(Arena *a, Nest *nest, const View *v, LoopPlace *place, int 
     return n;
 }
 
+/* What is written two or four apart along an axis that is read along, the channels of an image's
+ * pixels: vectors of that, and a copy for each of what lies between, which are interleaved
+ * (join_stores.c). */
+static bool turns_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *place, int n)
+{
+    const Kernel *k = nest->k;
+    Node *last = n > 1 ? place[n - 1].range : NULL;
+    int64_t stride;
+    for (int i = 0; i < n - 1; i++) {
+        Node *r = place[i].range;
+        const int64_t lanes = lanes_along(k, nest->target, r);
+        bool good = lanes > 0 && range_extent(r) >= lanes;
+        for (int j = 0; j < v->nstore && good; j++)
+            good = interleaved(k, v->store[j], r) == last;
+        for (int j = 0; j < v->nload && good; j++)
+            good = access_stride(k, v->load[j], r, &stride) && (stride == 0 || stride == 1);
+        if (good && lanes_possible(a, k, r) && nest_opt_range(nest, OPT_VECTOR, r, lanes))
+            return nest_opt_range(nest, OPT_UPCAST, last, range_extent(last));
+    }
+    return false;
+}
+
 enum { CHEAP_OPS = 2, ACCUMULATORS = 4 };
 
 /* A reduce of next to nothing waits for its accumulator: it gets several.  count: of what is left
@@ -549,10 +571,12 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
             chained_opts(a, nest, v, place, n + reduced, vectors);
     } else {
         lanes = 0;
-        int rows = last && !v->nreduce && !scan ? rows_opts(a, nest, v, place, n) : 0;
+        const bool moves = last && !v->nreduce && !scan,
+                   turns = moves && turns_opts(a, nest, v, place, n);
+        int rows = moves && !turns ? rows_opts(a, nest, v, place, n) : 0;
         if (rows)
             n = rows;
-        else if (last && !v->nreduce && !scan)
+        else if (!turns && last && !v->nreduce && !scan)
             n = block_opts(nest, v, place, n);
     }
     if (panel && nest->nsplit && !v->nreduce && !scan)

@@ -249,7 +249,14 @@ static void vote_followers(Layouts *x)
 
 /* ---- halos ----------------------------------------------------------------------------------- */
 
-enum { MAX_HALO = 8 };
+/* Elements of a halo along an axis, at each end: so many, or a part of a long axis (a row of pixels
+ * of four channels). */
+static int64_t most_halo(int64_t size)
+{
+    enum { MOST = 8, PART = 8 };
+    return size > MOST * PART ? size / PART : MOST;
+}
+
 typedef struct {
     int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
     int64_t fill;
@@ -285,7 +292,7 @@ static bool is_edge_gate(const Kernel *k, Node *load, Halo *h)
                 return false;
             continue;
         }
-        if (e->lo < -MAX_HALO || e->hi >= size + MAX_HALO)
+        if (e->lo < -most_halo(size) || e->hi >= size + most_halo(size))
             return false;
         h->lo[i] = e->lo < 0 ? -e->lo : 0;
         h->hi[i] = e->hi >= size ? e->hi - size + 1 : 0;

@@ -44,6 +44,7 @@ void ingot_context_free(ingot_context *c)
     free((void *)c->origins);
     map_free(&c->memo);
     map_free(&c->rederived);
+    map_free(&c->read_as);
     ingot_context_free(c->along);
     arena_free(c->arena);
 }
@@ -106,6 +107,12 @@ void ingot_set_vocabulary(ingot_context *c, const void *bytes, size_t n)
 {
     c->vocabulary = bytes;
     c->vocabulary_bytes = n;
+}
+
+void ingot_read_as(ingot_context *c, ingot_tensor *x, ingot_tensor *narrow)
+{
+    if (x != c->poison && narrow != c->poison)
+        map_put(&c->read_as, (uint64_t)x->id + 1, (void *)(uintptr_t)narrow);
 }
 
 void ingot_keep_subnormals(ingot_context *c, bool keep)

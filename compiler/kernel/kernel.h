@@ -58,8 +58,8 @@ int lanes_most(const Kernel *, Node *range, const Target *);
 /* lanes.c: does a coordinate advance by as much from each lane to the next, within 32 bits? */
 bool lane_ramp(Context *, Node *e, Node *range, int64_t *step);
 
-/* join_stores.c: the axis of two elements that lie between those of range as the store writes them,
- * or NULL. */
+/* join_stores.c: the axis of two or four elements that lie between those of range as the store
+ * writes them, or NULL. */
 Node *interleaved(const Kernel *, Node *store, Node *range);
 /* dot.c: how many terms of such a sum DOT takes at once, if they lie side by side: four products
  * of bytes, two of bf16; 0: it is none. */
@@ -100,7 +100,7 @@ Tiles kernel_lower(const Kernel *);
 
 /* ---- prefetch.c ------------------------------------------------------------------------------ */
 
-enum { MAX_PREFETCH = 4 };
+enum { MAX_PREFETCH = 16 };
 /* What the tile asks for in each iteration of the innermost of the loops that the argument is read
  * in: loads with flat addresses, of which the values are of no use. */
 int prefetch_loads(Arena *, const Kernel *, const Tile *, int nroot, Node *const *root, Node **out,

@@ -74,14 +74,16 @@ typedef enum {
     REDUCE_QUAD,     /* Tile.quad: the four lanes that have a row of a unit's sums together */
     REDUCE_ACROSS    /* Tile.across: neighbours among the items of a group, without memory */
 } ReduceForm;
+enum { MOST_APART = 4 }; /* vectors that are stored in turn */
 /* What a STORE writes at once. */
 typedef enum {
-    STORE_ONE,       /* an element */
-    STORE_LANES,     /* those of all lanes */
-    STORE_TWO_LANES, /* those of two vectors in turn: src[4] is the other one (join_stores.c) */
-    STORE_FRAGMENT,  /* a unit's sums, of a tile */
-    STORE_CHUNK,     /* neighbours of a buffer, into a place (store_chunk()) */
-    STORE_BOX        /* a box of a buffer, into a place (box_of()) */
+    STORE_ONE,     /* an element */
+    STORE_LANES,   /* those of all lanes */
+    STORE_IN_TURN, /* those of two or four vectors in turn: src[4] .. are the others (join_stores.c)
+                    */
+    STORE_FRAGMENT, /* a unit's sums, of a tile */
+    STORE_CHUNK,    /* neighbours of a buffer, into a place (store_chunk()) */
+    STORE_BOX       /* a box of a buffer, into a place (box_of()) */
 } StoreForm;
 typedef struct {
     StmtKind kind;
@@ -251,6 +253,12 @@ static inline Node *store_whole(const Node *n)
     return store_chunk(n) > 1 && n->nsrc > 4 ? n->src[4] : NULL;
 }
 
+/* The vectors that a store of lanes writes in turn: the lanes of each lie so far apart. */
+static inline int store_turns(const Node *n)
+{
+    return store_chunk(n) > 1 ? 1 : (int)n->nsrc - 3;
+}
+
 /* A store that fills a place with a box of a buffer: src[2] is that. */
 static inline const Box *box_of(const Linear *l, const Node *n)
 {
@@ -266,7 +274,7 @@ static inline const Box *box_of(const Linear *l, const Node *n)
 static inline StoreForm store_form(const Linear *l, const Node *n, bool vector)
 {
     if (vector)
-        return n->nsrc > 4 ? STORE_TWO_LANES : STORE_LANES;
+        return n->nsrc > 4 ? STORE_IN_TURN : STORE_LANES;
     if (box_of(l, n))
         return STORE_BOX;
     if (store_chunk(n) > 1)

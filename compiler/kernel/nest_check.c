@@ -51,8 +51,10 @@ static int strided_arg(const Tiles *tiles, Arena *a)
             if (!lane && !four)
                 continue;
             /* x[step lane], y[lane], y[2 lane] with what lies between, x[4 lane + four] */
-            bool load = order[j]->op == OP_LOAD && !four, two = order[j]->nsrc > 4;
-            int64_t stride, want = four ? tile_dot(t) : two ? 2 : 1;
+            bool load = order[j]->op == OP_LOAD && !four;
+            int64_t stride, want = four                       ? tile_dot(t)
+                                   : order[j]->op == OP_STORE ? store_turns(order[j])
+                                                              : 1;
             if ((lane && (!range_stride(c, at, t->lane, &stride) || (!load && stride != want))) ||
                 (four && (!range_stride(c, at, t->four, &stride) || stride != 1)))
                 return (int)order[j]->src[0]->arg.i;

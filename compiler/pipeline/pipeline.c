@@ -242,6 +242,7 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     verify_graph(c, "import");
     if (t->gpu)
         graph_custom_calls(c);
+    graph_read_as(c);
     if (!o->naive) {
         (void)graph_rewrite(c, t, o->no_rewrite);
         verify_graph(c, "rewrite");

@@ -8,6 +8,8 @@
  * nothing. The target says what sums of integers are made of (NULL: of integers).  off: names of
  * rules that are not applied, "a,b"; or NULL.  True if floats are rounded at other places now. */
 bool graph_rewrite(Context *, const Target *, const char *off);
+/* read_as.c: what ingot_read_as() was told, of a graph that is whole. */
+void graph_read_as(Context *);
 const char *rewrite_name(int i); /* of the rules; NULL behind the last */
 /* For languages that cannot call C: elementwise custom operators become steps of their own. */
 void graph_custom_calls(Context *);

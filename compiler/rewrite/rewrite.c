@@ -80,6 +80,11 @@ static Node *renewed(Rewrite *r, Node *t)
     Node **src = NEWN(r->a, Node *, t->nsrc + 1);
     for (uint32_t i = 0; i < t->nsrc; i++)
         src[i] = rewritten(r, t->src[i]);
+    return made_again(r, t, src);
+}
+
+Node *made_again(Rewrite *r, Node *t, Node **src)
+{
     bool one = true; /* of its sources, the first alone is another one */
     for (uint32_t i = 1; i < t->nsrc; i++)
         one &= src[i] == t->src[i];

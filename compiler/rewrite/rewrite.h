@@ -58,6 +58,8 @@ void rewrite_below(Rewrite *, int nroot, Node *const *roots);
 /* rewrite.c: it is read once, in the graph before this pass or in what stands for that by now. What
  * is made of it twice would be computed, or stored, twice. */
 bool read_once(Rewrite *, Node *);
+/* rewrite.c: a node, no LOOP or IF, of other sources. */
+Node *made_again(Rewrite *, Node *, Node **src);
 /* rewrite_control.c: a LOOP or IF. */
 Node *renewed_control(Rewrite *, Node *);
 

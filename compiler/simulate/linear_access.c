@@ -102,18 +102,20 @@ bool thread_store(const Thread *t, const Do *d)
 {
     const int64_t first = *integer(t, d->in[0]);
     const ingot_dtype stored = t->lk->k->args[d->arg].dtype;
-    const bool two = d->kind == DO_STORE_TWO;
-    if (!thread_access(t, d, first, two ? 2 * d->part : d->part, true))
+    const int turns = d->kind == DO_STORE_IN_TURN ? d->count : 1;
+    if (!thread_access(t, d, first, turns * d->part, true))
         return false;
     const size_t size = (size_t)d->stored, held = (size_t)d->size;
     unsigned char *to = t->arg[d->arg].memory->bytes + t->arg[d->arg].at + first * (int64_t)size;
-    if (!two && stored == d->type) {
+    if (turns == 1 && stored == d->type) {
         memcpy(to, t->f + d->in[1], (size_t)d->part * size);
         return true;
     }
     for (int i = 0; i < d->part; i++) /* arithmetic does not saturate; casts have done so already */
-        for (int j = 0; j < 1 + two; j++, to += size)
-            alu_cast(stored, d->type, 1, 1, to, t->f + d->in[1 + j] + (size_t)i * held);
+        for (int j = 0; j < turns; j++, to += size) {
+            const int from = turns > 1 ? d->operand[j] : d->in[1];
+            alu_cast(stored, d->type, 1, 1, to, t->f + from + (size_t)i * held);
+        }
     return true;
 }
 

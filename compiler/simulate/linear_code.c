@@ -466,7 +466,7 @@ static void store(Build *q, const Stmt *s)
         box(q, n, box_of(q->l, n));
         return;
     }
-    const bool two = s->store == STORE_TWO_LANES, lanes = two || s->store == STORE_LANES;
+    const bool turns = s->store == STORE_IN_TURN, lanes = turns || s->store == STORE_LANES;
     int skip = -1, w = lanes ? t->lanes : 1;
     if (!code_buffer_is_known(q, n))
         return;
@@ -474,7 +474,7 @@ static void store(Build *q, const Stmt *s)
         code_fault(q, "writes to an argument that the kernel only reads");
         return;
     }
-    if ((two && (n->nsrc != 5 || !lanes || t->part)) || n->nsrc < 4) {
+    if ((turns && (store_turns(n) > MOST_APART || t->part)) || n->nsrc < 4) {
         code_fault(q, "there is no form for this store");
         return;
     }
@@ -495,10 +495,15 @@ static void store(Build *q, const Stmt *s)
     }
     Operand at = code_address(q, n->src[3], lanes, false),
             x = code_spread(q, code_value(q, n->src[2]), w);
-    Operand y = two ? code_spread(q, code_value(q, n->src[4]), w) : x;
-    Do *d = code_add_from(q, two ? DO_STORE_TWO : DO_STORE, x, at);
+    int *values = turns ? NEWN(q->a, int, MOST_APART) : NULL;
+    for (int i = 1; turns && i < store_turns(n); i++)
+        values[i] = code_spread(q, code_value(q, n->src[3 + i]), w).at;
+    Do *d = code_add_from(q, turns ? DO_STORE_IN_TURN : DO_STORE, x, at);
     d->in[1] = x.at;
-    d->in[2] = y.at;
+    d->count = turns ? store_turns(n) : 1;
+    d->operand = values;
+    if (turns)
+        values[0] = x.at;
     d->node = n;
     d->arg = linear_buffer(n)->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);

@@ -21,8 +21,8 @@ typedef enum {
     /* out = buffer[in[0]...], the first `part` of n elements, `step` apart, and of each `count`
      * neighbours; in[1]: a gate for every one, or -1 */
     DO_LOAD,
-    DO_STORE,     /* buffer[in[0]...] = in[1] */
-    DO_STORE_TWO, /* the same, in[1] and in[2] in turn */
+    DO_STORE,         /* buffer[in[0]...] = in[1] */
+    DO_STORE_IN_TURN, /* the same, the `count` values of operand[] in turn */
     /* an accumulator gets its identity (in[0]), its count 0; in[1]: how many terms it is to get */
     DO_START,
     DO_UPDATE,
@@ -103,7 +103,7 @@ typedef struct {
     int stmt;
     AffineTerm *term;
     int nterm;
-    int *operand; /* of DO_CUSTOM, DO_BOX: in the frame */
+    int *operand; /* of DO_CUSTOM, DO_BOX, DO_STORE_IN_TURN: in the frame */
     const Box *box;
     LaneFragment place[2]; /* of DO_PRODUCTS_IN_PLACE */
 } Do;

@@ -326,7 +326,7 @@ static bool run(Thread *t)
         case DO_RAMP: do_ramp(t, d); break;
         case DO_LOAD: good = thread_load(t, d); break;
         case DO_STORE:
-        case DO_STORE_TWO: good = thread_store(t, d); break;
+        case DO_STORE_IN_TURN: good = thread_store(t, d); break;
         case DO_START: do_start(t, d); break;
         case DO_UPDATE: do_update(t, d); break;
         case DO_COUNT: ++*integer(t, d->count); break;

@@ -678,6 +678,38 @@ def pairs(ingot, work, path, exact):
         raise Wrong("bf16: products by pairs are not as near as they may be")
 
 
+def block_of_an_image(ingot, work, rng):
+    """Three channels: the terms are a row of taps. No step only rounds: an addition reads bf16."""
+    F = TensorProto.FLOAT
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["b"], strides=[2, 2], pads=[3, 3, 3, 3]),
+        helper.make_node("Conv", ["b", "v"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["c", "b"], ["y"]),
+    ]
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(s).astype(np.float32) / 16, name)
+        for s, name in (((32, 3, 7, 7), "w"), ((32, 32, 3, 3), "v"))
+    ]
+    image, y = model(work / "i.onnx", F, [1, 3, 32, 30], F, nodes, [1, 32, 16, 15], weights), {}
+    (given := work / "image").mkdir()
+    np.save(given / "input_0.npy", rng.standard_normal((1, 3, 32, 30)).astype(np.float32))
+    for how in ("f32", "bf16"):
+        bundle, out = work / f"image_{how}", work / f"image_out_{how}"
+        call(ingot, "compile", image, "-o", bundle, "--target", TARGET, "--precision", how)
+        built(bundle, compilers()[0])
+        out.mkdir()
+        call(bundle / "model", given, out)
+        y[how] = np.load(out / "output_0.npy")
+    error = abs(y["bf16"] - y["f32"]).max() / abs(y["f32"]).max()
+    kernels = (work / "image_bf16" / "model_kernels_0.c").read_text().split("\nvoid model_k")[1:]
+    if not 1e-4 < error < 1e-2:
+        raise Wrong(f"a block of an image by bf16: an error of {error} of the range")
+    words = ("igrt_store4_bf16", "igrt_amx_dot_", "igrt_amx_dot_", "igrt_store")
+    if [w in k for w, k in zip(words, kernels)] != [True] * 4 or len(kernels) != 4:
+        raise Wrong("a block of an image: more kernels, or not by the unit or whole vectors")
+    call(ingot, "verify", image, "--interpret", "--target", TARGET, "--precision", "bf16")
+
+
 def precision(ingot, work):
     if platform.machine() != "x86_64":
         print("skipped: no x86-64")
@@ -716,6 +748,7 @@ def precision(ingot, work):
     ):
         raise Wrong(str(error))
     pairs(ingot, work, path, exact)
+    block_of_an_image(ingot, work, rng)
     nodes = [
         helper.make_node("Transpose", ["x"], ["xt"], perm=[0, 3, 1, 2]),
         helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]),

@@ -178,7 +178,7 @@ static void stores_that_do_not_hold(void **state)
                         "more rows are loaded than there are lanes");
     assert_string_equal(refused(a, "flatten", other_range), "range 40 is none of the loop nest");
     assert_string_equal(refused(a, "flatten", two_values),
-                        "two values are stored, and lanes do not lie two apart");
+                        "values are stored in turn, and lanes do not lie as far apart");
     arena_free(a);
 }
 

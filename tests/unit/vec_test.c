@@ -17,6 +17,7 @@
 #include "runtime_min/igrt_dot_vec.h"
 #include "runtime_min/igrt_vec.h"
 #include "runtime_min/igrt_vec64.h"
+#include "vec_turns.h"
 
 /* ---- inputs ------------------------------------------------------------------------------- */
 
@@ -216,20 +217,6 @@ static void parts(void **state)
     PART(i32, int32_t, 16)
 }
 
-#define PAIR(T, E, N)                                                                  \
-    {                                                                                  \
-        E a[N], b[N], to[2 * N + 2];                                                   \
-        for (int i = 0; i < N; i++) {                                                  \
-            a[i] = (E)(2 * i);                                                         \
-            b[i] = (E)(2 * i + 1);                                                     \
-        }                                                                              \
-        to[0] = to[2 * N + 1] = (E)-1;                                                 \
-        igrt_store2_##T##x##N(to + 1, igrt_load_##T##x##N(a), igrt_load_##T##x##N(b)); \
-        for (int i = 0; i < 2 * N; i++)                                                \
-            assert_true(to[i + 1] == (E)i);                                            \
-        assert_true(to[0] == (E)-1 && to[2 * N + 1] == (E)-1);                         \
-    }
-
 /* What is not chosen is not read: ASan watches the edges of an array of its own size. */
 #define APART(T, E, R, STORE, N)                                                                   \
     for (int step = -3; step <= 5; step++)                                                         \
@@ -298,17 +285,6 @@ static void apart(void **state)
     igrt_store_i32x16(t, igrt_ramp_i32x16(-5, 3));
     for (int i = 0; i < 16; i++)
         assert_int_equal(t[i], 3 * i - 5);
-}
-
-static void pairs(void **state)
-{
-    (void)state;
-    PAIR(f32, float, 4)
-    PAIR(f32, float, 8)
-    PAIR(f32, float, 16)
-    PAIR(i32, int32_t, 4)
-    PAIR(i32, int32_t, 8)
-    PAIR(i32, int32_t, 16)
 }
 
 #define SMALL(N, T, TO, FROM)                                                                  \
@@ -770,16 +746,27 @@ static void wide_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),       cmocka_unit_test(lanes8),
-        cmocka_unit_test(lanes16),      cmocka_unit_test(parts),
-        cmocka_unit_test(pairs),        cmocka_unit_test(conversions),
-        cmocka_unit_test(accuracy4),    cmocka_unit_test(accuracy8),
-        cmocka_unit_test(accuracy16),   cmocka_unit_test(integers),
-        cmocka_unit_test(quantize),     cmocka_unit_test(digit),
-        cmocka_unit_test(top_byte),     cmocka_unit_test(dots),
-        cmocka_unit_test(dots_of_bf16), cmocka_unit_test(wide4),
-        cmocka_unit_test(wide8),        cmocka_unit_test(wide_parts),
-        cmocka_unit_test(apart),        cmocka_unit_test(rows_to_columns),
+        cmocka_unit_test(lanes4),
+        cmocka_unit_test(lanes8),
+        cmocka_unit_test(lanes16),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(fours),
+        cmocka_unit_test(conversions),
+        cmocka_unit_test(accuracy4),
+        cmocka_unit_test(accuracy8),
+        cmocka_unit_test(accuracy16),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(quantize),
+        cmocka_unit_test(digit),
+        cmocka_unit_test(top_byte),
+        cmocka_unit_test(dots),
+        cmocka_unit_test(dots_of_bf16),
+        cmocka_unit_test(wide4),
+        cmocka_unit_test(wide8),
+        cmocka_unit_test(wide_parts),
+        cmocka_unit_test(apart),
+        cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,13 +51,17 @@ static const char *verify_load(const Stores *q, const Node *n)
 static const char *verify_store(const Stores *q, const Node *n)
 {
     int64_t step;
-    if (n->nsrc < 4 || n->nsrc > 5 || n->src[3]->dtype != INGOT_INDEX)
+    if (n->nsrc < 4 || n->nsrc > 3 + MOST_APART || n->src[3]->dtype != INGOT_INDEX)
         return "a store has no flat address";
     if (n->nsrc == 4 || store_chunk(n) > 1)
         return NULL;
-    if (!q->tile->lane || !range_stride(q->c, n->src[3], q->tile->lane, &step) || step != 2)
-        return "two values are stored, and lanes do not lie two apart";
-    return n->src[4]->dtype == n->src[2]->dtype ? NULL : "two values of different types are stored";
+    if (!q->tile->lane || !range_stride(q->c, n->src[3], q->tile->lane, &step) ||
+        step != store_turns(n))
+        return "values are stored in turn, and lanes do not lie as far apart";
+    for (uint32_t i = 4; i < n->nsrc; i++)
+        if (n->src[i]->dtype != n->src[2]->dtype)
+            return "values of different types are stored in turn";
+    return NULL;
 }
 
 static const char *verify_node(const Stores *q, const Node *n)

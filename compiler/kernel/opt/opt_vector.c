@@ -64,6 +64,16 @@ static int innermost(const Nest *n)
     return last;
 }
 
+/* Are its elements stored in turn with others (join_stores.c)?  That is done with whole vectors. */
+static bool is_stored_in_turn(const Nest *n, int axis)
+{
+    const Node *end = n->k->sink->src[0];
+    for (int i = 0; i < end_stores(end); i++)
+        if (interleaved(n->k, end->src[i], n->k->axes[n->axis[axis].root].range))
+            return true;
+    return false;
+}
+
 /* What fills no vector: of 8 elements and more a part of a vector, the smallest that holds it: 27 =
  * 16 + the first 11 of 16, 21 = 16 + the first 5 of 8; of one element, or beside vectors of 4, a
  * loop. */
@@ -75,7 +85,7 @@ static RestForm rest_of_vector(const Nest *n, const Opt *o, int axis, int *lanes
         return REST_LOOP;
     if (axis == innermost(n) && axis < n->k->naxis && shares_rows(n, axis))
         return REST_BESIDE;
-    if (left < 2 || o->amount < 8) /* of run time: -1 */
+    if (left < 2 || o->amount < 8 || is_stored_in_turn(n, axis)) /* of run time: -1 */
         return REST_LOOP;
     for (*lanes = (int)o->amount; *lanes > 8 && *lanes / 2 >= left;)
         *lanes /= 2;

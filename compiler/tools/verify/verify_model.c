@@ -28,6 +28,8 @@ static ingot_status interpret(const Session *s, LoadedModel *m, bool rewritten, 
     ingot_status status = model_build(m, s->o, s->in, s->bound);
     *rounds = false;
     Target t = machine_target(s->a, s->o->compile.target);
+    if (status == INGOT_OK)
+        graph_read_as(m->c);
     if (status == INGOT_OK && rewritten)
         *rounds = graph_rewrite(m->c, &t, s->o->compile.no_rewrite);
     ingot_value *in = values_of(s);
