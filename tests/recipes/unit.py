@@ -93,7 +93,7 @@ def write(tree):
     tree.insert(
         "targets/machines.def",
         'MACHINE("sapphirerapids"',
-        'MACHINE("spare", "", application, 4, 16, false, true, 1u << TC_SPARE, false)',
+        'MACHINE("spare", "", application, 4, 16, false, true, 1u << TC_SPARE, false, 0)',
     )
 
 
