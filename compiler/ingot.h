@@ -100,8 +100,9 @@ ingot_precision ingot_precision_of(const ingot_context *);
  * take those. */
 void ingot_set_one_product(ingot_context *, bool);
 bool ingot_one_product(const ingot_context *);
-/* All that reads x otherwise is to read `narrow`, a cast of x to fewer bits, too: x then lies in
- * memory once (docs/numerics.md). Outputs and states stay what they are. */
+/* All nodes of that precision that read x otherwise are to read `narrow`, a cast of x to bf16 or
+ * f16, too: x then lies in memory once (docs/numerics.md). Outputs and states stay what they are.
+ */
 void ingot_read_as(ingot_context *, ingot_tensor *x, ingot_tensor *narrow);
 int ingot_error_count(const ingot_context *); /* errors reported so far */
 

@@ -27,9 +27,9 @@ typedef struct {
     int n;
 } Products;
 Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis);
-/* (precision.c) Do products of f32 read bf16 or f16 of x, as one number?  x as that, if so. */
-bool ops_rounds(ingot_context *, ingot_tensor *x);
-ingot_tensor *ops_round(ingot_context *, ingot_tensor *x);
+/* (precision.c) What the products of the node that is built multiply of x, as one number: bf16 or
+ * f16 of f32 where its precision says so, else x as it is. */
+ingot_dtype ops_multiplied(ingot_context *, ingot_tensor *x);
 ingot_tensor *ops_products(ingot_context *, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w);
 /* (ops_conv.c) x [N, C, d...] with strides[i] - 1 zeros behind each element along spatial axis
  * i. */

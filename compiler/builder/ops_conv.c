@@ -99,10 +99,11 @@ static ingot_tensor *without_unused_taps(ingot_context *c, ingot_tensor *x, ingo
 }
 
 /* Images have too few channels for the terms of a unit. Those of all taps along a row lie side by
- * side, if the channels are innermost, and have zeros behind them until they are pairs:
+ * side, if the channels are innermost, and have zeros behind them until they are pairs. Of three
+ * channels and 7 taps in steps of two, 28 terms, and a step is 8 elements:
  *
- *     x [N, C, .., d]   ->  [N, .., d * 4]     C = 3; of 7 taps 28 terms, two steps are 8 further
- * on w [M, C, .., 7]   ->  [M, .., 7 * 4]
+ *     x [N, 3, h, w]   ->  [N, h, w * 4]
+ *     w [M, 3, 7, 7]   ->  [M, 7, 7 * 4]
  *
  * NULL: no precision asks for it, or there are channels enough. */
 static ingot_tensor *sum_along_rows(ingot_context *c, ingot_tensor *x, ingot_tensor *w,
@@ -111,7 +112,9 @@ static ingot_tensor *sum_along_rows(ingot_context *c, ingot_tensor *x, ingot_ten
 {
     enum { FEW = 16, LEAST_TERMS = 8, LEAST_MAPS = 16 };
     const int rank = ingot_rank(x), last = rank - 1, spatial = rank - 2;
-    if (!channels_known(x, w) || !ops_rounds(c, x) || (dilations && dilations[spatial - 1] != 1))
+    const ingot_dtype narrow = ops_multiplied(c, x);
+    if (!channels_known(x, w) || narrow == ingot_dtype_of(x) ||
+        (dilations && dilations[spatial - 1] != 1))
         return NULL;
     const int64_t channels = ingot_dim_lo(ingot_shape(w, 1)),
                   maps = ingot_dim_lo(ingot_shape(w, 0)), taps = ingot_dim_lo(ingot_shape(w, last));
@@ -127,7 +130,7 @@ static ingot_tensor *sum_along_rows(ingot_context *c, ingot_tensor *x, ingot_ten
     ingot_tensor *row[] = {ingot_pad_c(c, x, zeros, behind, 0),
                            ingot_pad_c(c, w, zeros, behind, 0)};
     for (int k = 0; k < 2; k++) {
-        row[k] = ops_round(c, ingot_permute(c, row[k], perm));
+        row[k] = ingot_cast(c, ingot_permute(c, row[k], perm), narrow);
         row[k] = ingot_contiguous(c, ingot_flatten(c, row[k], rank - 2, rank));
         if (ingot_is_poison(row[k]))
             return row[k];

@@ -104,16 +104,12 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
     return out;
 }
 
-bool ops_rounds(ingot_context *c, ingot_tensor *x)
+ingot_dtype ops_multiplied(ingot_context *c, ingot_tensor *x)
 {
-    const ingot_precision p = ingot_precision_of(c);
-    return (p == INGOT_PRECISION_BF16 || p == INGOT_PRECISION_F16) && !ingot_one_product(c) &&
-           !ingot_is_poison(x) && ingot_dtype_of(x) == INGOT_F32;
-}
-
-ingot_tensor *ops_round(ingot_context *c, ingot_tensor *x)
-{
-    return ingot_cast(c, x, terms_of[ingot_precision_of(c)].type);
+    const ingot_precision p = ingot_precision_here(c);
+    const bool rounds = p == INGOT_PRECISION_BF16 || p == INGOT_PRECISION_F16;
+    return rounds && !ingot_one_product(c) && ingot_dtype_of(x) == INGOT_F32 ? terms_of[p].type
+                                                                             : ingot_dtype_of(x);
 }
 
 ingot_tensor *ops_products(ingot_context *c, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w)

@@ -302,14 +302,15 @@ static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t bloc
     const Target *t = n->target;
     const double columns = ceil((double)range_extent(b->columns) / b->unit->n),
                  line = (double)(b->nterms * dtype_info[x->dtype].bytes),
-                 rows = (double)b->nrows * line, panel = bytes_of(n->k, y) / columns;
+                 rows = (double)b->nrows * line, panel = bytes_of(n->k, y) / columns,
+                 all = rows_bytes(n->k, b);
     double best = INFINITY;
     for (int64_t i = 1; i <= b->unit->tiles && i <= blocks; i++)
         for (int64_t j = 1; j <= b->unit->tiles && (double)j <= columns; j++) {
             const double passes = (double)ceil_div(blocks, i), made = passes * (double)i,
                          turns = ceil(columns / (double)j),
                          cycles = made * columns * product_cycles(b->nrows) +
-                                  cost_bytes(made * turns * rows, rows_bytes(n->k, b), t) +
+                                  cost_bytes(made * turns * rows, all, t) +
                                   cost_bytes((passes - 1) * columns * b->unit->n * line,
                                              (double)j * panel, t);
             if (b->alike * i * j + 1 + (i > 1 ? j : 1) > b->unit->tiles || cycles >= best * 0.999)

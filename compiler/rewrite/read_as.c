@@ -9,11 +9,20 @@
 #include "builder.h"
 #include "rewrite.h"
 
+/* Is the node that is visited to multiply such numbers? One that a precision leaves out by its name
+ * (--precision f32:GLOB) reads what there is. */
+static bool is_meant(Context *c, ingot_dtype narrow)
+{
+    const ingot_precision p = ingot_precision_here(c);
+    return p == (narrow == INGOT_BF16 ? INGOT_PRECISION_BF16 : INGOT_PRECISION_F16);
+}
+
 /* What t reads in place of its source x, or NULL. */
 static Node *read_instead(Rewrite *r, Node *t, Node *x)
 {
     Node *narrow = map_get(&r->c->read_as, (uint64_t)x->id + 1);
-    if (!narrow || !x->nsrc || (t->op == OP_CAST && t->dtype == narrow->dtype))
+    if (!narrow || !x->nsrc || !is_meant(r->c, (ingot_dtype)narrow->dtype) ||
+        (t->op == OP_CAST && t->dtype == narrow->dtype))
         return NULL;
     Node *now = ingot_cast(r->c, rewritten(r, x), (ingot_dtype)narrow->dtype);
     if (narrow->op == OP_KEEP)

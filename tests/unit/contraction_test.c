@@ -78,6 +78,15 @@ static void resnet(Context *c, ingot_dtype d)
     ingot_output(c, "y", relu(c, conv(c, y, 24, 3, 1, 1)));
 }
 
+/* Three channels, and what a product rounds that is added, too: by a node of another name. */
+static void picture(Context *c, ingot_dtype d)
+{
+    ingot_tensor *x = relu(c, conv(c, image(c, d, 3), 32, 3, 2, 1));
+    ingot_tensor *y = conv(c, x, 32, 3, 1, 1);
+    ingot_set_origin(c, "/after", "Add");
+    ingot_output(c, "y", ingot_add(c, y, x));
+}
+
 static void mobilenet(Context *c, ingot_dtype d)
 {
     ingot_tensor *x = image(c, d, 24);
@@ -142,6 +151,7 @@ static void count(SumCounts *n, const Kernel *k)
     }
 }
 
+/* nodes: those of this name have the other precision, of f32 and bf16. */
 static SumCounts counts_of(void (*network)(Context *, ingot_dtype), ingot_dtype d,
                            ingot_precision precision, const char *nodes, const char *target)
 {
@@ -149,7 +159,9 @@ static SumCounts counts_of(void (*network)(Context *, ingot_dtype), ingot_dtype 
     SumCounts n = {.target = target};
     ingot_set_precision(c, precision);
     if (nodes)
-        ingot_set_precision_of(c, nodes, INGOT_PRECISION_F32);
+        ingot_set_precision_of(c, nodes,
+                               precision == INGOT_PRECISION_F32 ? INGOT_PRECISION_BF16
+                                                                : INGOT_PRECISION_F32);
     ingot_set_origin(c, "/block/first", "Conv");
     network(c, d);
     const ingot_options o = {.struct_size = sizeof o, .target = target};
@@ -213,6 +225,10 @@ static void by_name(void **state)
     const ingot_precision p = INGOT_PRECISION_BF16;
     const char *target = "c:x86-64-v4+vnni+bf16";
     assert_int_equal(counts_of(resnet, INGOT_F32, p, "/block/*", target).unit, 0);
+    assert_int_equal(counts_of(picture, INGOT_F32, p, "/block/*", target).unit, 0);
+    assert_int_equal(counts_of(picture, INGOT_F32, p, "/other/*", target).unit, 2);
+    assert_int_equal(counts_of(picture, INGOT_F32, INGOT_PRECISION_F32, "/block/*", target).unit,
+                     2);
     expect("resnet", counts_of(resnet, INGOT_F32, p, "/other/*", target), 0);
 }
 
