@@ -1,7 +1,8 @@
 # The libraries for other people's programs, ingot::ingot (shared) and ingot::ingot_static: all folders as one, of which only the
 # names in the public headers can be seen. Everything else is compiled with hidden visibility.
 set(ingot_public_headers compiler/ingot.h compiler/ingot_ops.h compiler/ingot_train.h compiler/dtypes.def compiler/monoids.def
-  importers/ingot_model.h importers/gguf/gguf.h importers/onnx/ingot_onnx.h importers/safetensors/safetensors.h)
+  importers/ingot_model.h importers/gguf/gguf.h importers/onnx/ingot_onnx.h importers/safetensors/safetensors.h
+  importers/tflite/tflite.h)
 set(ingot_include ${PROJECT_BINARY_DIR}/include/ingot) # what the folders of the tree would show is more
 foreach(header ${ingot_public_headers})
   get_filename_component(name ${header} NAME)

@@ -29,6 +29,7 @@ HEADERS = {
     "ingot_train.h",
     "monoids.def",
     "safetensors.h",
+    "tflite.h",
 }
 
 
