@@ -94,7 +94,43 @@ static ingot_dim *left_of_reshape(Lowering *n, int rank, ingot_dim *const *dims,
     return ingot_dim_div(n->c, all, others);
 }
 
-/* 0 copies a dim of the input, -1 stands for what is left. */
+/* Whether it matters that entry a, which the run knows, copies the input's size where it is 0. It
+ * does if the result may be empty by another entry in the same run: [1, 0, d] as [d, 0] is [1, 0]
+ * if d is 0. If it is not, the run has elements for no elements, which no runtime takes: [n, m] as
+ * [m, n] where m is 0. */
+static bool copies_at_run_time(Lowering *n, int rank, ingot_dim *const *dims, int a)
+{
+    if (a >= ingot_rank(X) || ingot_dim_lo(dims[a]) > 0)
+        return false;
+    ingot_dim *copied = ingot_shape(X, a);
+    if (copied == dims[a] || dim_is(copied, 0))
+        return false;
+    for (int b = 0; b < rank; b++) {
+        bool same = dims[b] == dims[a] && b < ingot_rank(X); /* then it is copied, too */
+        ingot_dim *other = same ? ingot_shape(X, b) : dims[b];
+        if (b != a && other != copied && ingot_dim_lo(other) <= 0)
+            return true;
+    }
+    return false;
+}
+
+/* Sizes that are 0 in some runs, in place: d becomes max(d, copied * (1 - min(d, 1))). */
+static void copy_at_run_time(Lowering *n, int rank, ingot_dim **dims)
+{
+    ingot_dim *one = dim(n, 1), *copy[INGOT_MAX_RANK] = {0};
+    for (int a = 0; a < rank; a++)
+        if (copies_at_run_time(n, rank, dims, a)) {
+            ingot_dim *none = ingot_dim_sub(n->c, one, ingot_dim_min(n->c, dims[a], one));
+            copy[a] = ingot_dim_max(n->c, dims[a], ingot_dim_mul(n->c, ingot_shape(X, a), none));
+        }
+    for (int a = 0; a < rank; a++)
+        if (copy[a])
+            dims[a] = copy[a];
+}
+
+/* 0 copies a dim of the input, -1 stands for what is left. Beside a -1 a size that is 0 in some
+ * runs stays 0: what is left follows from the others, [2, n, 4] as [n, -1] is [n, 8] whatever n is.
+ */
 static bool resolve_reshape(Lowering *n, int rank, ingot_dim **dims)
 {
     bool zero = attr_int(n, "allowzero", 0) != 0;
@@ -118,6 +154,8 @@ static bool resolve_reshape(Lowering *n, int rank, ingot_dim **dims)
             unknown = a;
         }
     }
+    if (unknown < 0 && !zero)
+        copy_at_run_time(n, rank, dims);
     if (unknown >= 0 && !(dims[unknown] = left_of_reshape(n, rank, dims, unknown))) {
         fault(n, "the -1 of its shape is undetermined beside a 0");
         return false;

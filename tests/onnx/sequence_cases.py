@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes cases of sequences and optionals whose length, places and sizes only the run knows, and of
-zero points that it computes.
+zero points that it computes; of shapes that are sizes of a tensor.
 
     sequence_cases.py OUT_DIR        OUT_DIR/sequence/NAME/{model.onnx,test_data_set_N/...}
 
@@ -601,9 +601,48 @@ def zero_points(out):
         )
 
 
+def copied_sizes(out):
+    """Entries of a Reshape's shape that are sizes: one that is 0 in a run copies the input's."""
+    for name, shape, picked, consts in (
+        ("copied_beside_zero", [1, 0, "n"], (2,), [0]),  # [1, 0, n] as [n, 0]
+        ("copied_twice", [4, "n", "n"], (1, 0, 2), []),  # [4, n, n] as [n, 4, n]
+    ):
+        rank = len(picked) + len(consts)
+
+        def copied(x, picked=picked, consts=consts):
+            sizes = [x.shape[i] for i in picked] + consts
+            return [x.reshape([k or x.shape[a] for a, k in enumerate(sizes)])]
+
+        write(
+            out,
+            name,
+            [
+                NODE("Shape", ["x"], ["sizes"]),
+                NODE("Gather", ["sizes", "picked"], ["some"]),
+                NODE("Concat", ["some", "consts"], ["shape"], axis=0),
+                NODE("Reshape", ["x", "shape"], ["y"]),
+            ],
+            [("x", tensor(FLOAT, shape))],
+            [("y", tensor(FLOAT, [None] * rank))],
+            [[floats(*(n if k == "n" else k for k in shape))] for n in (0, 1, 5)],
+            [("picked", np.array(picked)), ("consts", np.array(consts, np.int64))],
+            want=copied,  # onnxruntime takes the n of a declared shape for a -1
+        )
+
+
 def main(out):
     out = pathlib.Path(out)
-    for write_cases in (places, concats, splits, maps, loops, whiles, branches, zero_points):
+    for write_cases in (
+        places,
+        concats,
+        splits,
+        maps,
+        loops,
+        whiles,
+        branches,
+        zero_points,
+        copied_sizes,
+    ):
         write_cases(out)
     print(len(list(out.glob("sequence/*"))), "cases")
 
