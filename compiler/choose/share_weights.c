@@ -7,6 +7,8 @@
  *
  * Requires the layouts of everything else. Leaves the layout in the arguments of such kernels and
  * in their records. */
+#include <math.h>
+
 #include "choose.h"
 
 typedef struct {
@@ -16,6 +18,7 @@ typedef struct {
     int n;
     Layout *layout; /* by buffer: as the largest contraction wants it */
     double *cost;   /* of that contraction; 0: there is none */
+    double run;     /* of all kernels */
 } Weights;
 
 static bool is_contraction(const Step *s)
@@ -45,7 +48,10 @@ static void ask(Weights *w, const Step *s)
     nest_free(nest);
 }
 
-/* A line for each element that is read, beside the elements alone. */
+enum { LITTLE_OF_RUN = 8 * LITTLE };
+
+/* A line for each element that is read, beside the elements alone: little beside the contraction,
+ * or beside the run? */
 static bool pays(const Weights *w, const Step *s, int arg)
 {
     const Buffer *b = s->bufs[arg];
@@ -53,7 +59,8 @@ static bool pays(const Weights *w, const Step *s, int arg)
     kernel_accesses(s->kernel, w->a, count);
     double more = (double)count[arg] * (double)(w->t->machine.line - (int)elem_bytes(b->dtype)),
            bytes = (double)b->bytes;
-    return cost_bytes(more, bytes, w->t) <= w->cost[b->id] / LITTLE + bytes * w->t->machine.byte;
+    const double little = fmax(w->cost[b->id] / LITTLE, w->run / LITTLE_OF_RUN);
+    return cost_bytes(more, bytes, w->t) <= little + bytes * w->t->machine.byte;
 }
 
 void share_weights(Plan *p, const Target *t)
@@ -73,6 +80,8 @@ void share_weights(Plan *p, const Target *t)
         if (shared && is_contraction(w.step[i]))
             ask(&w, w.step[i]);
     }
+    for (int i = 0; i < w.n; i++)
+        w.run += cost_kernel(w.step[i]->kernel, t);
     for (int i = 0; i < w.n; i++) {
         Step *s = w.step[i];
         for (int j = 0; j < s->nbuf; j++) {

@@ -41,14 +41,14 @@ bool is_computed(Sched *s, Node *n)
 }
 
 /* A part of a constant that others multiply: a kernel of its own can read it in whatever layout
- * those want (share_weights.c), where that takes little beside reading all of the constant. */
+ * those want (share_weights.c), where that takes little beside reading all constants, as a run
+ * does. */
 static bool is_looked_up(Sched *s, Node *n)
 {
     const Target *t = s->target;
     RegionWork r = region_of(s, n);
-    double shared = r.shared;
-    return shared > 0 &&
-           cost_region(&r, t) + cost_stored(n, t) <= cost_bytes(shared, shared, t) / LITTLE;
+    return r.shared > 0 && cost_region(&r, t) + cost_stored(n, t) <=
+                               cost_bytes(s->constants, s->constants, t) / LITTLE;
 }
 
 /* An operand of a matrix unit whose items copy it as it lies: so it has to lie somewhere. */
@@ -108,6 +108,10 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     const char *must = must_store(s, n, uses);
     if (must)
         return must;
+    const char *looked_up = "it is looked up in a constant that others read too: one kernel alone "
+                            "reads it there";
+    if (i->widened && !i->constant && is_looked_up(s, n) && readers_of(s, n, uses).kernels > 1)
+        return looked_up;
     if (i->widened || i->in_rows)
         return NULL;
     if (i->depth > DEPTH_ANY)
@@ -142,8 +146,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return i->has_reduce ? "a reduce that would be computed again where it is read"
                              : "computing it again where it is read costs more than memory";
     if (r.kernels > 1 && is_looked_up(s, n))
-        return "it is looked up in a constant that others read too: one kernel alone reads it "
-               "there";
+        return looked_up;
     for (int u = 0; u < i->nuse && i->has_reduce; u++)
         if (!fusion_of_company(s, n, uses[i->iuse + u], &i->cost_of))
             return "a sum of products whose reader has another reduce";
@@ -221,6 +224,16 @@ static void analyse_constant(Sched *s, Node *n, bool compute)
         i->leaves = bytes; /* what is made of it is compared with it */
 }
 
+/* Depends on nothing but constants. */
+static bool is_constant(Sched *s, const Node *n)
+{
+    bool yes = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM && n->op != OP_VAR &&
+               op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
+    for (uint32_t j = 0; j < n->nsrc && yes; j++)
+        yes = is_known(n->src[j]) || info_of(s, n->src[j])->constant;
+    return yes;
+}
+
 /* What n's fused expression costs, given that its sources are decided. */
 static void analyse(Sched *s, Node *n)
 {
@@ -230,18 +243,15 @@ static void analyse(Sched *s, Node *n)
     if (n->op == OP_WHERE && info_of(s, n->src[0])->constant && !info_of(s, n->src[0])->leaves)
         cost = 0; /* inside or outside of a padded tensor: a question of coordinates */
     int along = cost;
-    bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM &&
-                    n->op != OP_VAR && op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
     bool reduce = n->op == OP_REDUCE;
     double leaves = n->op == OP_DATA ? node_bytes(n) : 0;
     bool integers = !dtype_is_float(n->dtype) && op_is_alu(n->op); /* it may be such itself */
-    bool compute = cost > 0 || reduce || n->op == OP_SCAN || n->op == OP_GATHER ||
+    bool compute = i->cut || cost > 0 || reduce || n->op == OP_SCAN || n->op == OP_GATHER ||
                    n->op == OP_UPDATE || n->op == OP_CONCAT;
     for (uint32_t j = 0; j < n->nsrc; j++) {
         if (is_known(n->src[j]))
             continue;
         Info *f = info_of(s, n->src[j]);
-        constant &= f->constant;
         leaves += f->leaves;
         if (n->src[j]->dtype == INGOT_INDEX)
             continue;
@@ -277,7 +287,6 @@ static void analyse(Sched *s, Node *n)
     }
     i->pending = pending;
     i->rows = rows;
-    i->constant = constant;
     i->leaves = leaves;
     enum { MANY = 1 << 20 }; /* what is shared counts for each use: it may double with each node */
     i->cost = cost > MANY ? MANY : cost;
@@ -440,6 +449,48 @@ static Node **find_uses(Sched *s, int n, Node *const *order)
     return uses;
 }
 
+/* A constant that is read in slices alone, no more of it than there is, lies in memory as these:
+ * each in a layout of its own, and what none of them has is nowhere.
+ *
+ *     bytes [rows, blocks, 18] of a file:  [.., 0:2] the scale of 32 numbers, [.., 2:18] these */
+static void cut(Sched *s, Node *data, Node *const *slice, int n)
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++) {
+        if (slice[i]->op != OP_SHRINK || slice[i]->src[0] != data)
+            return;
+        for (uint32_t j = 1; j < slice[i]->nsrc; j++)
+            if (!is_known(slice[i]->src[j]))
+                return;
+        bytes += node_bytes(slice[i]);
+    }
+    for (int i = 0; i < n && bytes <= node_bytes(data); i++)
+        info_of(s, slice[i])->cut = true;
+}
+
+/* What is known of constants before anything is decided. */
+static void find_constants(Sched *s, int n, Node *const *order, Node *const *uses)
+{
+    for (int i = 0; i < n; i++) {
+        Info *x = info_of(s, order[i]);
+        x->constant = is_constant(s, order[i]);
+        if (order[i]->op == OP_DATA && !x->root)
+            cut(s, order[i], uses + x->iuse, x->nuse);
+    }
+    s->constants = 0;
+    for (int i = 0; i < n; i++) {
+        const Info *x = info_of(s, order[i]);
+        const bool apart = order[i]->op == OP_DATA && x->nuse && info_of(s, uses[x->iuse])->cut;
+        s->constants += x->cut || (order[i]->op == OP_DATA && !apart) ? node_bytes(order[i]) : 0;
+    }
+    for (int i = n; i-- > 0;) { /* of what is made of a constant alone, element by element */
+        Info *x = info_of(s, order[i]);
+        const Node *user = x->nuse == 1 ? uses[x->iuse] : NULL;
+        const bool same = user && info_of(s, user)->constant && user->op != OP_REDUCE;
+        x->several = x->nuse > 1 || (same && info_of(s, user)->several);
+    }
+}
+
 void fuse(Sched *s, int n, Node **order)
 {
     const bool bounded = values_preset(s->plan) == PRESET_ALL;
@@ -447,8 +498,10 @@ void fuse(Sched *s, int n, Node **order)
     for (int i = 0; i < n; i++) {
         Info *f = info_of(s, order[i]);
         f->needed = f->in_rows = f->sums_rows = f->spared = f->once = f->instead = false;
+        f->cut = f->several = false;
     }
     Node *const *uses = find_uses(s, n, order);
+    find_constants(s, n, order, uses);
     for (int i = 0; i < n; i++) {
         analyse(s, order[i]);
         if (is_known(order[i]))

@@ -249,7 +249,7 @@ static void read_stored(RegionWalk *w, const RegionItem *x)
     w->out->bytes += some < all ? some : all;
     w->out->buffers++;
     const Info *i = info_of(w->s, x->n);
-    w->out->shared += i->constant && i->nuse > 1 && some < all ? all : 0;
+    w->out->shared += i->constant && i->several && some < all ? all : 0;
 }
 
 static bool is_product(Node *t)

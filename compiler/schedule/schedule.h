@@ -35,6 +35,8 @@ typedef struct {
     bool stored;      /* fuse.c: to be stored by a kernel of its own */
     bool constant;    /* depends on nothing but constants */
     bool foldable;    /* constant, and worth evaluating at compile time: a weight recipe */
+    bool cut;         /* a slice of a constant of which nothing but slices is read */
+    bool several;     /* more than one node reads it, or what is made of this constant alone */
     const char *why;  /* fuse.c: why it is stored, or folded */
     Fusion cost_of;   /* what it takes to store it, and to compute it in its readers */
     bool has_reduce;  /* its fused expression holds a REDUCE */
@@ -83,6 +85,7 @@ typedef struct {
     const Target *target;
     double operations; /* fuse.c: of the block so far, each value computed once */
     double repeated;   /* recompute_limit.c: and what its kernels compute beyond these */
+    double constants;  /* fuse.c: bytes of the tensors that the model has as data */
     int naxis;         /* RANGE numbers used so far */
     /* provenance.c: by node id the last reader, of the nodes that there were when the schedule
      * began */

@@ -26,6 +26,7 @@ static void close_model(void *model)
     GgufModel *m = model;
     ingot_gguf_close(m->file);
     free(m->layers);
+    free((void *)m->weights);
     free(m->vocabulary);
     free(m);
 }

@@ -114,6 +114,7 @@ typedef struct {
     Facts facts;
     const ingot_gguf_tensor *of[MODEL_TENSORS];
     LayerTensors *layers;
+    ingot_tensor **weights; /* of each tensor of the file, once asked for */
     ingot_model_io in, out;
     void *vocabulary; /* NULL: it is of no kind that is known */
     size_t vocabulary_bytes;
@@ -131,7 +132,8 @@ void gguf_read_tensors(GgufModel *m);
 
 /* Whether there is an expression for the type. */
 bool gguf_type_known(int type);
-/* f32 [rows, columns], [columns] if it has one dim. */
+/* f32 [rows, columns], [columns] if it has one dim; the same one for a tensor that is asked for
+ * again: an embedding that is the head, too. */
 ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t);
 
 /* cos and sin, f32 [positions, turned / 2] each. */

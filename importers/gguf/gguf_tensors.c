@@ -152,7 +152,8 @@ void gguf_read_tensors(GgufModel *m)
         return;
     }
     m->layers = calloc((size_t)m->facts.layers, sizeof *m->layers);
-    if (!m->layers) {
+    m->weights = (ingot_tensor **)calloc(ingot_gguf_count(m->file), sizeof *m->weights);
+    if (!m->layers || !m->weights) {
         gguf_fault(m, INGOT_IO, NULL, "out of memory");
         return;
     }

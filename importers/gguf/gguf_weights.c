@@ -239,7 +239,7 @@ bool gguf_type_known(int type)
     return type_index(type) >= 0;
 }
 
-ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t)
+static ingot_tensor *weight_of(GgufModel *m, const ingot_gguf_tensor *t)
 {
     const int i = type_index(t->type);
     const int64_t dims[] = {(int64_t)t->dims[1], (int64_t)t->dims[0]};
@@ -257,4 +257,12 @@ ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t)
     }
     ingot_set_origin(m->c, NULL, NULL);
     return t->rank == 1 ? ingot_reshape_c(m->c, w, 1, dims + 1) : ingot_reshape_c(m->c, w, 2, dims);
+}
+
+ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t)
+{
+    ingot_tensor **w = &m->weights[t - ingot_gguf_get(m->file, 0)];
+    if (!*w)
+        *w = weight_of(m, t);
+    return *w;
 }

@@ -90,6 +90,42 @@ static void several_in_a_byte(void **state)
     }
 }
 
+/* Blocks of a file: a scale of 16 bits and 32 numbers in a piece, in 34 bytes. Of them weights are
+ * made that are looked up, and multiplied: scales and numbers lie apart, as narrow as in the file,
+ * and once. */
+static void blocks_of_a_file(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 18, BYTES = 34, WORDS_OF_FILE = 4096 };
+    static uint8_t file[WORDS_OF_FILE * BLOCKS * BYTES];
+    static const char *const target[] = {"c", "c:x86-64-v3", "c:x86-64-v4"};
+    for (size_t i = 0; i < sizeof file; i++)
+        file[i] = (uint8_t)(i * 7 % 64);
+    for (int i = 0; i < 3; i++) {
+        Context *c = ingot_context_new(NULL, NULL);
+        ingot_dim *n[] = {ingot_dim_var(c, "n", 1, 4)};
+        ingot_tensor *half = ingot_data(c, "w", INGOT_F16, 3,
+                                        (const int64_t[]){WORDS_OF_FILE, BLOCKS, BYTES / 2}, file);
+        ingot_tensor *byte =
+            ingot_data(c, "w", INGOT_I8, 3, (const int64_t[]){WORDS_OF_FILE, BLOCKS, BYTES}, file);
+        half = ingot_slice(c, half, 2, ingot_dim_const(c, 0), ingot_dim_const(c, 1), 1);
+        byte = ingot_slice(c, byte, 2, ingot_dim_const(c, 2), ingot_dim_const(c, 32), 1);
+        ingot_tensor *w =
+            ingot_mul(c, ingot_cast(c, half, INGOT_F32), ingot_cast(c, byte, INGOT_F32));
+        w = ingot_reshape_c(c, w, 2, (const int64_t[]){WORDS_OF_FILE, BLOCKS * 32});
+        ingot_tensor *x = ingot_take(c, w, ingot_input(c, "id", INGOT_I32, 1, n), 0);
+        ingot_tensor *y = ingot_add(c, x, ingot_rms_norm(c, x, 1, NULL, 1e-5));
+        y = ingot_slice(c, y, 0, ingot_dim_const(c, 0), ingot_dim_const(c, 1), 1);
+        ingot_output(c, "y", ingot_linear(c, y, w, NULL));
+        ingot_options o = {.struct_size = sizeof o, .target = target[i]};
+        Plan *p = plan_make(c, &o);
+        assert_non_null(p);
+        assert_in_range(p->weights_bytes, sizeof file, sizeof file + 64);
+        plan_free(p);
+        ingot_context_free(c);
+    }
+}
+
 /* Rows of f32 times bytes with a sign: as what they lie there, and each result. */
 static ingot_dtype product_of_bytes(const char *target, int rows)
 {
@@ -148,9 +184,8 @@ int main(void)
     for (int i = 0; i < ROWS / BLOCK * COLUMNS; i++)
         scales[i] = (float)(i % 89);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stored_once),
-        cmocka_unit_test(as_the_products_want_it),
-        cmocka_unit_test(several_in_a_byte),
+        cmocka_unit_test(stored_once),       cmocka_unit_test(as_the_products_want_it),
+        cmocka_unit_test(several_in_a_byte), cmocka_unit_test(blocks_of_a_file),
         cmocka_unit_test(four_in_a_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
