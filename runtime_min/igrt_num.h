@@ -369,6 +369,12 @@ IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t
 #endif
 }
 
+/* The same less `zero`, as f32: what a network that goes on with it would make of the integer. */
+IGRT_INLINE float igrt_quantized_f32(float x, int32_t zero, int32_t lo, int32_t hi)
+{
+    return (float)(igrt_quantize_f32(x, zero, lo, hi) - zero);
+}
+
 IGRT_INLINE double igrt_round_f64(double x)
 {
     return rint(x);

@@ -432,13 +432,43 @@ IGRT_CONVERT(4)
 IGRT_CONVERT(8)
 IGRT_CONVERT(16)
 
-/* igrt_quantize_f32 of igrt_num.h: what is added in f32 leaves an integer in the lower bits. */
-#define IGRT_QUANTIZE(N)                                                                  \
-    IGRT_VEC igrt_i32x##N igrt_quantize_f32x##N(igrt_f32x##N x, int zero, int lo, int hi) \
-    {                                                                                     \
-        igrt_f32x##N y = igrt_above_f32x##N(x, igrt_splat_f32x##N((float)(lo - zero)));   \
-        y = igrt_below_f32x##N(y, igrt_splat_f32x##N((float)(hi - zero))) + 12582912.0f;  \
-        return (igrt_i32x##N)y - (0x4b400000 - zero);                                     \
+/* A small x, to the nearest integer: what is added in f32 leaves one in the lower bits. */
+#define IGRT_NEAREST(N, CALL)                                  \
+    IGRT_VEC igrt_i32x##N igrt_nearest_f32x##N(igrt_f32x##N x) \
+    {                                                          \
+        return (igrt_i32x##N)CALL;                             \
+    }
+#define IGRT_PLAIN_NEAREST(N) IGRT_NEAREST(N, (x + 12582912.0f) - 0x4b400000)
+#if defined(__SSE2__)
+IGRT_NEAREST(4, _mm_cvtps_epi32(x))
+#else
+IGRT_PLAIN_NEAREST(4)
+#endif
+#if IGRT_HAS_8
+IGRT_NEAREST(8, _mm256_cvtps_epi32(x))
+#else
+IGRT_PLAIN_NEAREST(8)
+#endif
+#if IGRT_HAS_16
+IGRT_NEAREST(16, _mm512_cvtps_epi32(x))
+#else
+IGRT_PLAIN_NEAREST(16)
+#endif
+
+/* igrt_quantize_f32 of igrt_num.h, and igrt_quantized_f32. */
+#define IGRT_QUANTIZE(N)                                                                   \
+    IGRT_VEC igrt_f32x##N igrt_within_f32x##N(igrt_f32x##N x, int zero, int lo, int hi)    \
+    {                                                                                      \
+        x = igrt_above_f32x##N(x, igrt_splat_f32x##N((float)(lo - zero)));                 \
+        return igrt_below_f32x##N(x, igrt_splat_f32x##N((float)(hi - zero)));              \
+    }                                                                                      \
+    IGRT_VEC igrt_i32x##N igrt_quantize_f32x##N(igrt_f32x##N x, int zero, int lo, int hi)  \
+    {                                                                                      \
+        return igrt_nearest_f32x##N(igrt_within_f32x##N(x, zero, lo, hi)) + zero;          \
+    }                                                                                      \
+    IGRT_VEC igrt_f32x##N igrt_quantized_f32x##N(igrt_f32x##N x, int zero, int lo, int hi) \
+    {                                                                                      \
+        return (igrt_within_f32x##N(x, zero, lo, hi) + 12582912.0f) - 12582912.0f;         \
     }
 /* igrt_digit_f32: the bits stay where they are in the significand of 2^(23 - shift), whose last bit
  * is worth 2^-shift; what is taken away from that is exact.  Bits that reach beyond the significand

@@ -129,24 +129,53 @@ static void close_pack(Render *r, ingot_dtype to, int64_t how)
     put(r, ")");
 }
 
-/* `igrt_NAME(value` or, in lanes, `igrt_NAMEx8(values`: what follows it is the same for both. */
-static void call_of_value(Render *r, Node *n, const char *name)
+/* `igrt_NAME(` or, in lanes, `igrt_NAMEx8(`: what follows it is the same for both. */
+static void call_of(Render *r, bool lanes, const char *name)
 {
-    const bool lanes = is_vector(r, n);
     render_igrt(r, "%s", name);
     if (lanes)
         sb_printf(r->sb, "x%d", r->l.tile->lanes);
     put(r, "(");
+}
+
+static void call_of_value(Render *r, Node *n, const char *name)
+{
+    const bool lanes = is_vector(r, n);
+    call_of(r, lanes, name);
     render_operand(r, n->src[0], lanes, true);
+}
+
+/* What is about to be rounded to an integer: x * y + z is one operation of the machine, if it has
+ * it. */
+static void muladd_operand(Render *r, Node *x, bool lanes)
+{
+    Node *product = NULL, *more = NULL;
+    for (int i = 0; i < 2 && x->op == OP_ADD && !is_named(r, x) && !product; i++)
+        if (x->src[i]->op == OP_MUL && !is_named(r, x->src[i])) {
+            product = x->src[i];
+            more = x->src[1 - i];
+        }
+    if (!product) {
+        render_operand(r, x, lanes, true);
+        return;
+    }
+    call_of(r, lanes, "muladd_f32");
+    render_operand(r, product->src[0], lanes, lanes);
+    put(r, ", ");
+    render_operand(r, product->src[1], lanes, lanes);
+    put(r, ", ");
+    render_operand(r, more, lanes, lanes);
+    put(r, ")");
 }
 
 void render_quantize(Render *r, Node *n)
 {
     Node *zero = n->src[1];
     const char *end = "";
-    if (!is_vector(r, n))
+    if (!is_vector(r, n) && n->dtype != INGOT_F32)
         end = render_cast_begin(r, render_type(r, n->dtype), true);
-    call_of_value(r, n, "quantize_f32");
+    call_of(r, is_vector(r, n), n->dtype == INGOT_F32 ? "quantized_f32" : "quantize_f32");
+    muladd_operand(r, n->src[0], is_vector(r, n));
     put(r, ", ");
     if (zero->op == OP_PARAM) {
         const char *cast = render_cast_begin(r, r->lang->type(INGOT_INDEX, false), true);

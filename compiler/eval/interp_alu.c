@@ -269,10 +269,13 @@ static void select_lanes(size_t size, size_t n, void *out, const uint8_t *cond, 
 static void quantize_lanes(int64_t arg, ingot_dtype to, size_t n, char *out, const void *const *in)
 {
     const float *x = in[0], *zero = in[1];
+    const int lo = quantize_least(arg), hi = quantize_most(arg);
     for (size_t i = 0; i < n; i++)
-        store_int(
-            to, igrt_quantize_f32(x[i], (int32_t)zero[i], quantize_least(arg), quantize_most(arg)),
-            out + i * elem_bytes(to));
+        if (to == INGOT_F32)
+            ((float *)(void *)out)[i] = igrt_quantized_f32(x[i], (int32_t)zero[i], lo, hi);
+        else
+            store_int(to, igrt_quantize_f32(x[i], (int32_t)zero[i], lo, hi),
+                      out + i * elem_bytes(to));
 }
 
 static uint32_t unsigned_at(ingot_dtype d, const void *x, size_t i)

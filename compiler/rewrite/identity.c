@@ -7,9 +7,23 @@
 #include "builder.h"
 #include "rewrite.h"
 
+/* (x - 3) + 5 -> x + 2 of integers, which is exact modulo 2^32; NULL: it is something else. */
+static Node *joined_numbers(Context *c, Node *n)
+{
+    Node *sum = n->src[0], *k[] = {uniform(n->src[1]), NULL};
+    if (n->dtype != INGOT_I32 || (sum->op != OP_ADD && sum->op != OP_SUB) || !k[0] ||
+        !(k[1] = uniform(sum->src[1])))
+        return NULL;
+    int64_t z = n->op == OP_ADD ? k[0]->arg.i : -k[0]->arg.i;
+    z = (int32_t)(uint32_t)(z + (sum->op == OP_ADD ? k[1]->arg.i : -k[1]->arg.i));
+    Node *x = sum->src[0];
+    return !z                        ? x
+           : z < 0 && z != INT32_MIN ? ingot_sub(c, x, node_const_i(c, INGOT_I32, -z))
+                                     : ingot_add(c, x, node_const_i(c, INGOT_I32, z));
+}
+
 Node *identity(Rewrite *r, Node *n)
 {
-    (void)r;
     if (n->op == OP_BITCAST) /* the same bits, which ingot_stop() has made -> x */
         return n->dtype == n->src[0]->dtype ? n->src[0] : NULL;
     Node *a = n->src[0], *b = n->src[1], *ka = uniform(a), *kb = uniform(b);
@@ -19,7 +33,7 @@ Node *identity(Rewrite *r, Node *n)
     case OP_ADD: /* x + 0 -> x */
         if (const_is(kb, zero))
             return a;
-        return const_is(ka, zero) ? b : NULL;
+        return const_is(ka, zero) ? b : joined_numbers(r->c, n);
     case OP_MUL: /* x * 1 -> x */
         if (const_is(kb, 1))
             return a;
@@ -39,7 +53,7 @@ Node *identity(Rewrite *r, Node *n)
         if (n->dtype != INGOT_BOOL)
             return NULL;
         return const_is(kb, 0) ? a : const_is(ka, 0) ? b : NULL;
-    case OP_SUB:
+    case OP_SUB: /* x - 0 -> x */ return const_is(kb, 0) ? a : joined_numbers(r->c, n);
     case OP_XOR:
     case OP_SHL:
     case OP_SHR: /* x - 0 -> x */ return const_is(kb, 0) ? a : NULL;

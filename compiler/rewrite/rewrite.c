@@ -215,8 +215,10 @@ static bool rewrite(Rewrite r)
         r.a = arena_new();
         bool again = rewrite_pass(&r);
         arena_free(r.a);
-        if (!again && r.settled)
+        if (!again && r.settled) {
+            map_free(&r.signless);
             return r.rounds;
+        }
         r.settled |= !again;
     }
     BUG("rewriting does not end");

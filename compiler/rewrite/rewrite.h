@@ -41,7 +41,8 @@ struct Rewrite {
     /* bytes that the largest product takes with its operands: what a variant may take more is a
      * part */
     double ram;
-    Map strips; /* strips.c: nodes that are made in strips */
+    Map signless; /* dot_signs.c: casts of i8 that are to read u8: a set of ids + 1 */
+    Map strips;   /* strips.c: nodes that are made in strips */
     /* and those of the graph before this pass that a sum reads, whatever their axes are called */
     Map summed;
 };
@@ -89,6 +90,8 @@ Node *fold_shift(Rewrite *, Node *add);
 Node *narrow_weights(Rewrite *, Node *reduce);
 Node *zero_points(Rewrite *, Node *reduce);
 Node *signs(Rewrite *, Node *reduce); /* dot_signs.c */
+Node *without_signs(Rewrite *, Node *cast);
+bool loses_sign(const Rewrite *, const Node *cast); /* in the next pass */
 
 Node *fours(Rewrite *, Node *reduce); /* pad_dot.c: of i32 */
 

@@ -39,6 +39,14 @@ Node *scalar_of(Node *n)
     return number && number->op == OP_CONST ? number : NULL;
 }
 
+/* dot_signs.c changes it next. */
+static bool is_to_change(const Rewrite *r, Node *f)
+{
+    while (is_move(f) || f->op == OP_SUB || f->op == OP_ADD)
+        f = f->src[0];
+    return loses_sign(r, f);
+}
+
 /* The number, as i32, that is subtracted where f moves elements of x - z (or x + -z) for an x of
  * few bits; NULL: none is. */
 static Node *zero_of(Context *c, Node *f)
@@ -196,7 +204,7 @@ Node *zero_points(Rewrite *r, Node *n)
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i], *w = product->src[1 - i];
         Node *z = is_weight(w) && !is_weight(x) ? zero_of(c, x) : NULL;
-        if (!z || node_is_const_i(z, 0) || (z->op != OP_CONST && !r->dot))
+        if (!z || node_is_const_i(z, 0) || is_to_change(r, x) || (z->op != OP_CONST && !r->dot))
             continue;
         Node *all = sum_of(r, w, compact_form(r, w), axes);
         if (!all)

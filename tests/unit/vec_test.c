@@ -432,6 +432,10 @@ static void quantize(void **state)
             assert_int_equal(i < 4 ? part[i] : i < 8 ? half[i] : got[i], y[i]);
         for (int i = 0; i < 8; i++)
             assert_int_equal(got[i], y[i]);
+        const igrt_f32x16 less = igrt_quantized_f32x16(igrt_load_f32x16(x), h[0], h[1], h[2]);
+        for (int i = 0; i < 16; i++)
+            assert_true(less[i] == igrt_quantized_f32(x[i], h[0], h[1], h[2]) &&
+                        less[i] == (float)(y[i] - h[0]));
     }
 }
 

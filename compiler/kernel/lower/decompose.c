@@ -3,6 +3,8 @@
  *
  *     cast.i8 least(min(max(add(round(x), zero), -128), 127))
  *         -> quantize(x, zero), which holds it within -128..127
+ *     cast.f32(sub(cast.i32(quantize(x, zero)), zero))     (in lanes)
+ *         -> quantize.f32(x, zero), which has never been an integer
  *     cast.i8 least(min(max(x, -128), 127))
  *         -> the cast of min(where(-128 < x, x, -128), 127), which is no NaN
  *     cast.i8(min(max(x, 0), 100))
@@ -83,6 +85,45 @@ static Node *alu(Context *c, Op op, Node *of, Node *a, Node *b, Node *d)
     return node_make(c, op, dtype, (Arg){0}, d ? 3 : 2, (Node *[]){a, b, d}, 0, NULL);
 }
 
+/* Is it a number that all lanes share? */
+static bool is_number(const Node *n)
+{
+    return n->op == OP_CONST || is_scalar_argument(n);
+}
+
+/* What is taken away from x as f32. */
+static Node *as_f32(Context *c, Node *x)
+{
+    return x->op == OP_CONST ? node_const_f(c, INGOT_F32, (double)x->arg.i)
+                             : node_cast(c, x, INGOT_F32);
+}
+
+/* The f32 of what has just been quantised, moved by a number or not: without the integer between;
+ * or NULL. */
+static Node *dequantize(const Decompose *q, Node *cast)
+{
+    Context *c = q->k->c;
+    Node *x = cast->src[0], *moved = NULL;
+    if (q->gpu || !q->lane || cast->dtype != INGOT_F32)
+        return NULL;
+    if ((x->op == OP_ADD || x->op == OP_SUB) && x->dtype == INGOT_I32 && is_number(x->src[1])) {
+        moved = x;
+        x = x->src[0];
+    }
+    while (x->op == OP_CAST && dtype_is_int(x->src[0]->dtype) && q->uses[x->id] == 1 &&
+           elem_bytes(x->dtype) > elem_bytes(x->src[0]->dtype))
+        x = x->src[0];
+    const Node *whole = q->fresh[x->id];
+    if (x->op != OP_CAST || q->uses[x->id] != 1 || whole->op != OP_QUANTIZE)
+        return NULL;
+    Node *y = node_make(c, OP_QUANTIZE, INGOT_F32, whole->arg, 2, whole->src, 0, NULL);
+    Node *by = moved ? as_f32(c, moved->src[1]) : node_const_f(c, INGOT_F32, 0);
+    if (moved && moved->op == OP_SUB && by == whole->src[1])
+        return y;
+    by = alu(c, moved && moved->op == OP_SUB ? OP_SUB : OP_ADD, y, whole->src[1], by, NULL);
+    return alu(c, OP_ADD, y, y, by, NULL);
+}
+
 /* The operand of a cast, with the type's least number in the place of NaN: by the comparison that a
  * lower bound is in any case. */
 static Node *without_nan(const Decompose *q, Node *cast)
@@ -106,7 +147,7 @@ static Node *decompose_cast(const Decompose *q, Node *n)
 {
     Node *x = n->src[0];
     if (!dtype_is_float(x->dtype))
-        return NULL;
+        return dequantize(q, n);
     Node *whole = quantize(q, n);
     if (whole)
         return whole;
