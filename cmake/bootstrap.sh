@@ -103,6 +103,8 @@ if [ "$what" = tests ]; then
         build/venv/bin/python -m pip install -q -r cmake/requirements.txt
         # a compiler of WGSL, which Mesa runs; without it tests/wgsl is skipped
         build/venv/bin/python -m pip install -q 'wgpu>=0.32,<0.33' || true
+        # the judge of tests/tflite, which are skipped without it
+        build/venv/bin/python -m pip install -q ai-edge-litert flatbuffers || true
         case $modules in *onnxruntime*) build/venv/bin/python -m pip install -q onnxruntime ;; esac
         # a link to the venv's python would lose the venv
         printf '#!/bin/sh\nexec "%s/build/venv/bin/python" "$@"\n' "$PWD" > build/python.new

@@ -26,7 +26,6 @@ static const char ggml[] = "a GGML file, older than GGUF: convert the model it w
 static const char packed[] = "a packed file: unpack it first";
 
 static const Magic magics[] = {
-    {4, 4, "TFL3", "a TensorFlow Lite model (.tflite): tf2onnx converts it (--tflite)"},
     {4, 4, "ORTM",
      "a model in ONNX Runtime's own format (.ort): give the .onnx file it was made of"},
     {0, 6, "\x89HDF\r\n", keras_h5},
@@ -111,8 +110,7 @@ static const Zipped zipped[] = {
                        "folder (--saved-model)"},
     {".mlmodel",
      "a zip file with a Core ML model: export the model to ONNX from where it was made"},
-    {".tflite",
-     "a zip file with a TensorFlow Lite model: unpack it, tf2onnx converts that (--tflite)"},
+    {".tflite", "a zip file with a TensorFlow Lite model: unpack it first"},
     {".npy",
      "NumPy arrays (.npz), which are data: the model comes first, data by --data or --input"},
     {".onnx", "a zip file with an ONNX model in it: unpack it first"},

@@ -56,7 +56,6 @@ KINDS = (
     ("x.zip", zipped("x"), "a zip file"),
     ("cut.zip", b"PK\3\4" + bytes(30), "not whole"),
     ("m.safetensors", struct.pack("<Q", 2) + b"{}", "safetensors"),
-    ("m.tflite", b"\x1c\0\0\0TFL3" + bytes(9), "TensorFlow Lite.*tf2onnx"),
     ("m.ort", b"\x1c\0\0\0ORTM" + bytes(9), "ONNX Runtime's own"),
     ("m.ggml", b"lmgg" + bytes(9), "GGML.*GGUF"),
     ("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(9), "HDF5.*Keras"),

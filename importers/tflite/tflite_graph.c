@@ -1,0 +1,322 @@
+/*
+ * tflite_graph.c - operators become nodes, in the order of the file, which is that of a run.
+ *
+ * A graph sees its own tensors alone: what a branch or a loop's body takes is given to it. A tensor
+ * has no value until an operator, an input or its data gives it one.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tflite_model.h"
+
+typedef struct {
+    const char *name, *types;
+    int number, least, most, version;
+    ingot_tensor *(*lower)(TfliteNode *);
+} TfliteRow;
+
+static const TfliteRow rows[] = {
+#define TFLITE_OP(name, number, least, most, version, types, lower) \
+    {#name, types, number, least, most, version, tflite_##lower},
+#include "tflite_ops.def"
+#undef TFLITE_OP
+};
+
+static const TfliteRow *find_row(int number)
+{
+    for (int i = 0; i < TFL_COUNT(rows); i++)
+        if (rows[i].number == number)
+            return &rows[i];
+    return NULL;
+}
+
+/* Names of operators that are in no row, for messages. */
+static const char *name_of(int number)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } others[] = {
+        {10, "HASHTABLE_LOOKUP"},
+        {15, "LSH_PROJECTION"},
+        {16, "LSTM"},
+        {24, "RNN"},
+        {27, "SVDF"},
+        {29, "CONCAT_EMBEDDINGS"},
+        {30, "SKIP_GRAM"},
+        {31, "CALL"},
+        {33, "EMBEDDING_LOOKUP_SPARSE"},
+        {35, "UNIDIRECTIONAL_SEQUENCE_RNN"},
+        {44, "UNIDIRECTIONAL_SEQUENCE_LSTM"},
+        {46, "BIDIRECTIONAL_SEQUENCE_RNN"},
+        {51, "DELEGATE"},
+        {52, "BIDIRECTIONAL_SEQUENCE_LSTM"},
+        {68, "SPARSE_TO_DENSE"},
+        {80, "FAKE_QUANT"},
+        {103, "UNIQUE"},
+        {113, "MATRIX_DIAG"},
+        {115, "MATRIX_SET_DIAG"},
+        {120, "NON_MAX_SUPPRESSION_V4"},
+        {121, "NON_MAX_SUPPRESSION_V5"},
+        {124, "DENSIFY"},
+        {125, "SEGMENT_SUM"},
+        {131, "RFFT2D"},
+        {133, "IMAG"},
+        {134, "REAL"},
+        {135, "COMPLEX_ABS"},
+        {136, "HASHTABLE"},
+        {137, "HASHTABLE_FIND"},
+        {138, "HASHTABLE_IMPORT"},
+        {139, "HASHTABLE_SIZE"},
+        {141, "CONV_3D_TRANSPOSE"},
+        {146, "RANDOM_STANDARD_NORMAL"},
+        {147, "BUCKETIZE"},
+        {148, "RANDOM_UNIFORM"},
+        {149, "MULTINOMIAL"},
+        {153, "UNSORTED_SEGMENT_PROD"},
+        {154, "UNSORTED_SEGMENT_MAX"},
+        {155, "UNSORTED_SEGMENT_SUM"},
+        {157, "UNSORTED_SEGMENT_MIN"},
+        {203, "DILATE"},
+        {206, "STABLEHLO_COMPOSITE"},
+    };
+    for (int i = 0; i < TFL_COUNT(others); i++)
+        if (others[i].number == number)
+            return others[i].name;
+    return NULL;
+}
+
+const char *tflite_op_name(TfliteModel *m, const ingot_tflite_op *op)
+{
+    const TfliteRow *row = find_row(op->builtin);
+    const char *name = row ? row->name : name_of(op->builtin);
+    if (op->builtin == TFL_CUSTOM)
+        return op->custom[0] ? op->custom : "CUSTOM";
+    if (name)
+        return name;
+    char *text = ingot_alloc(m->c, 40);
+    snprintf(text, 40, op->builtin >= 162 && op->builtin <= 209 ? "STABLEHLO %d" : "operator %d",
+             op->builtin);
+    return text;
+}
+
+/* "conv1/Relu;conv1/BiasAdd" is what a converter made of several nodes: the first names it. */
+static void set_origin(TfliteModel *m, const ingot_tflite_graph *g, const ingot_tflite_op *op)
+{
+    const int32_t out = op->out.n ? ingot_tflite_i32(&op->out, 0) : -1;
+    const char *name = out >= 0 ? g->tensors[out].name : "";
+    const size_t len = strcspn(name, ";");
+    char *first = ingot_alloc(m->c, len + 1);
+    memcpy(first, name, len);
+    ingot_set_origin(m->c, first, tflite_op_name(m, op));
+}
+
+/* ---- types and constants --------------------------------------------------------------------- */
+
+bool tflite_dtype(ingot_tflite_type type, ingot_dtype *out)
+{
+    static const struct {
+        ingot_tflite_type type;
+        ingot_dtype dtype;
+    } table[] = {
+        {INGOT_TFLITE_FLOAT32, INGOT_F32}, {INGOT_TFLITE_FLOAT16, INGOT_F16},
+        {INGOT_TFLITE_INT32, INGOT_I32},   {INGOT_TFLITE_UINT8, INGOT_U8},
+        {INGOT_TFLITE_INT64, INGOT_I64},   {INGOT_TFLITE_BOOL, INGOT_BOOL},
+        {INGOT_TFLITE_INT16, INGOT_I16},   {INGOT_TFLITE_INT8, INGOT_I8},
+        {INGOT_TFLITE_FLOAT64, INGOT_F64}, {INGOT_TFLITE_UINT64, INGOT_U64},
+        {INGOT_TFLITE_UINT32, INGOT_U32},  {INGOT_TFLITE_UINT16, INGOT_U16},
+        {INGOT_TFLITE_INT4, INGOT_I4},     {INGOT_TFLITE_BFLOAT16, INGOT_BF16},
+        {INGOT_TFLITE_INT2, INGOT_I2},     {INGOT_TFLITE_UINT4, INGOT_U4},
+    };
+    for (int i = 0; i < TFL_COUNT(table); i++)
+        if (table[i].type == type) {
+            *out = table[i].dtype;
+            return true;
+        }
+    return false;
+}
+
+/* Elements of 4 and 2 bits, the first in the lowest bits, become a byte each, with their sign. */
+static const void *unpacked(TfliteModel *m, const ingot_tflite_tensor *t, unsigned bits,
+                            uint64_t count)
+{
+    uint8_t *bytes = ingot_alloc(m->c, (size_t)count + 1);
+    const unsigned each = 8 / bits, mask = (1u << bits) - 1;
+    const unsigned sign = t->type == INGOT_TFLITE_UINT4 ? 0 : 1u << (bits - 1);
+    for (uint64_t i = 0; i < count; i++) {
+        const unsigned v = t->data[i / each] >> (i % each * bits) & mask;
+        bytes[i] = (uint8_t)((v ^ sign) - sign);
+    }
+    return bytes;
+}
+
+ingot_tensor *tflite_constant(TfliteModel *m, const ingot_tflite_tensor *t)
+{
+    ingot_dtype dtype;
+    int64_t dims[INGOT_MAX_RANK];
+    unsigned bits;
+    uint64_t count = 1;
+    const char *type = ingot_tflite_type_name((int)t->type, &bits);
+    if (t->is_sparse)
+        return ingot_error(m->c, INGOT_UNSUPPORTED,
+                           "tensor '%.100s': sparse weights are not "
+                           "supported",
+                           t->name);
+    if (t->shape.n > INGOT_MAX_RANK || !tflite_dtype(t->type, &dtype))
+        return ingot_error(m->c, INGOT_UNSUPPORTED,
+                           "tensor '%.100s': %s of rank %zu is not supported", t->name, type,
+                           t->shape.n);
+    for (size_t i = 0; i < t->shape.n; i++)
+        count *= (uint64_t)(dims[i] = ingot_tflite_i32(&t->shape, i));
+    return ingot_data(m->c, t->name, dtype, (int)t->shape.n, dims,
+                      bits < 8 ? unpacked(m, t, bits, count) : t->data);
+}
+
+/* ---- what is not supported ------------------------------------------------------------------- */
+
+static char type_letter(ingot_tflite_type type)
+{
+    switch (type) {
+    case INGOT_TFLITE_FLOAT32: return 'f';
+    case INGOT_TFLITE_FLOAT16: return 'h';
+    case INGOT_TFLITE_INT8: return 'b';
+    case INGOT_TFLITE_UINT8: return 'u';
+    case INGOT_TFLITE_INT16: return 's';
+    case INGOT_TFLITE_INT32: return 'i';
+    case INGOT_TFLITE_INT64: return 'l';
+    case INGOT_TFLITE_BOOL: return 't';
+    default: return '?';
+    }
+}
+
+static bool check_types(TfliteModel *m, const ingot_tflite_graph *g, const ingot_tflite_op *op,
+                        const TfliteRow *row)
+{
+    const int32_t first = op->in.n ? ingot_tflite_i32(&op->in, 0) : -1;
+    ingot_dtype dtype;
+    for (size_t i = 0; i < op->in.n + op->out.n; i++) {
+        const int32_t k =
+            i < op->in.n ? ingot_tflite_i32(&op->in, i) : ingot_tflite_i32(&op->out, i - op->in.n);
+        if (k >= 0 && g->tensors[k].type != INGOT_TFLITE_RESOURCE &&
+            !tflite_dtype(g->tensors[k].type, &dtype)) {
+            ingot_error(m->c, INGOT_UNSUPPORTED, "its tensor '%.100s' is %s: that is not supported",
+                        g->tensors[k].name, ingot_tflite_type_name((int)g->tensors[k].type, NULL));
+            return false;
+        }
+    }
+    if (row->types[0] == '*' || first < 0 ||
+        strchr(row->types, type_letter(g->tensors[first].type)))
+        return true;
+    ingot_error(m->c, INGOT_UNSUPPORTED, "of %s it is not supported",
+                ingot_tflite_type_name((int)g->tensors[first].type, NULL));
+    return false;
+}
+
+static bool check_op(TfliteModel *m, const ingot_tflite_graph *g, const ingot_tflite_op *op)
+{
+    const TfliteRow *row = find_row(op->builtin);
+    const char *what = tflite_op_name(m, op);
+    if (op->builtin == TFL_CUSTOM) {
+        const bool flex = !strncmp(op->custom, "Flex", 4);
+        ingot_error(m->c, INGOT_UNSUPPORTED,
+                    flex ? "'%.100s' is an operator of TensorFlow's (Flex), which is not "
+                           "supported: convert the model with builtin operators alone"
+                         : "the custom operator '%.100s' is not supported",
+                    what);
+        return false;
+    }
+    if (!row)
+        ingot_error(m->c, INGOT_UNSUPPORTED, "%s is not supported", what);
+    else if (op->version > row->version)
+        ingot_error(m->c, INGOT_UNSUPPORTED, "its version is %d; up to %d is supported",
+                    op->version, row->version);
+    else if ((int64_t)op->in.n < row->least || (row->most >= 0 && (int)op->in.n > row->most))
+        ingot_error(m->c, INGOT_INVALID, "it has %zu inputs, not %d%s", op->in.n, row->least,
+                    row->most == row->least ? "" : " or more");
+    else
+        return check_types(m, g, op, row);
+    return false;
+}
+
+bool tflite_check(TfliteModel *m)
+{
+    const ingot_tflite_graph *g;
+    bool good = true;
+    for (size_t k = 0; (g = ingot_tflite_graph_get(m->file, k)); k++)
+        for (size_t i = 0; i < g->n_ops; i++) {
+            set_origin(m, g, &g->ops[i]);
+            good &= check_op(m, g, &g->ops[i]);
+        }
+    ingot_set_origin(m->c, NULL, NULL);
+    return good;
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static ingot_tensor *value_of(TfliteScope *s, int32_t number)
+{
+    const ingot_tflite_tensor *t = &s->g->tensors[number];
+    if (!s->value[number] && t->is_external)
+        s->value[number] = ingot_error(s->m->c, INGOT_UNSUPPORTED,
+                                       "tensor '%.100s' is in a file of its own, which is not "
+                                       "supported",
+                                       t->name);
+    else if (!s->value[number] && (t->data || t->bytes))
+        s->value[number] = tflite_constant(s->m, t);
+    else if (!s->value[number])
+        s->value[number] = ingot_error(s->m->c, INGOT_INVALID,
+                                       "tensor '%.100s' is read, and nothing writes it", t->name);
+    return s->value[number];
+}
+
+static void build_op(TfliteScope *s, const ingot_tflite_op *op)
+{
+    ingot_context *c = s->m->c;
+    const size_t n_in = op->in.n, n_out = op->out.n;
+    TfliteNode n = {.c = c, .s = s, .op = op, .n_in = (int)n_in, .n_out = (int)n_out};
+    n.in = ingot_alloc(c, (n_in + 1) * sizeof *n.in);
+    n.ti = ingot_alloc(c, (n_in + 1) * sizeof *n.ti);
+    n.out = ingot_alloc(c, (n_out + 1) * sizeof *n.out);
+    n.to = ingot_alloc(c, (n_out + 1) * sizeof *n.to);
+    set_origin(s->m, s->g, op);
+    bool poison = false;
+    for (size_t i = 0; i < n_in; i++) {
+        const int32_t k = ingot_tflite_i32(&op->in, i);
+        n.ti[i] = k < 0 ? NULL : &s->g->tensors[k];
+        n.in[i] = k < 0 ? NULL : value_of(s, k);
+        poison |= k >= 0 && ingot_is_poison(n.in[i]);
+    }
+    for (size_t i = 0; i < n_out; i++) {
+        const int32_t k = ingot_tflite_i32(&op->out, i);
+        n.out[i] = ingot_poison(c);
+        n.to[i] = k < 0 ? NULL : &s->g->tensors[k];
+        if (k < 0)
+            poison = true;
+    }
+    const TfliteRow *row = find_row(op->builtin);
+    for (int i = 0; i < row->least && !poison; i++)
+        if (!n.in[i] && !(op->builtin == TFL_FULLY_CONNECTED && i == 2)) {
+            tfl_fault(&n, "its input %d is missing", i);
+            poison = true;
+        }
+    ingot_tensor *first = poison ? ingot_poison(c) : row->lower(&n);
+    for (size_t i = 0; i < n_out; i++) {
+        const int32_t k = ingot_tflite_i32(&op->out, i);
+        if (k >= 0)
+            s->value[k] = poison ? ingot_poison(c) : i ? n.out[i] : first;
+    }
+}
+
+bool tflite_build_graph(TfliteModel *m, size_t graph, ingot_tensor *const *in, ingot_tensor **out)
+{
+    TfliteScope s = {.m = m, .g = ingot_tflite_graph_get(m->file, graph)};
+    s.value = ingot_alloc(m->c, (s.g->n_tensors + 1) * sizeof *s.value);
+    for (size_t i = 0; i < s.g->in.n; i++)
+        s.value[ingot_tflite_i32(&s.g->in, i)] = in[i];
+    for (size_t i = 0; i < s.g->n_ops; i++)
+        build_op(&s, &s.g->ops[i]);
+    ingot_set_origin(m->c, NULL, NULL);
+    for (size_t i = 0; i < s.g->out.n; i++)
+        out[i] = value_of(&s, ingot_tflite_i32(&s.g->out, i));
+    return !ingot_error_count(m->c);
+}

@@ -1,0 +1,141 @@
+/*
+ * tflite_math.c - operators element by element. Shapes broadcast as in numpy. Those of integers
+ * that stand for real numbers are not here.
+ */
+#include "tflite_model.h"
+
+#define X n->in[0]
+#define Y n->in[1]
+
+#define UNARY(name, call)                      \
+    ingot_tensor *tflite_##name(TfliteNode *n) \
+    {                                          \
+        return call;                           \
+    }
+
+UNARY(abs, ingot_abs(n->c, X))
+UNARY(ceil, ingot_ceil(n->c, X))
+UNARY(cos, ingot_cos(n->c, X))
+UNARY(elu, ingot_elu(n->c, X, 1))
+UNARY(exp, ingot_exp(n->c, X))
+UNARY(floor, ingot_floor(n->c, X))
+UNARY(gelu, ingot_gelu(n->c, X, tfl_int(n, 0, 1, 0) != 0))
+UNARY(hard_swish, ingot_hard_swish(n->c, X))
+UNARY(leaky_relu, ingot_leaky_relu(n->c, X, ingot_tflite_float(&n->op->options, 0, 0)))
+UNARY(log, ingot_log(n->c, X))
+UNARY(logical_not, ingot_not(n->c, X))
+UNARY(logistic, ingot_sigmoid(n->c, X))
+UNARY(neg, ingot_neg(n->c, X))
+UNARY(prelu, ingot_prelu(n->c, X, Y))
+UNARY(relu, ingot_relu(n->c, X))
+UNARY(relu6, ingot_clamp(n->c, X, 0, 6))
+UNARY(relu_0_to_1, ingot_clamp(n->c, X, 0, 1))
+UNARY(relu_n1_to_1, ingot_clamp(n->c, X, -1, 1))
+UNARY(round, ingot_round(n->c, X))
+UNARY(rsqrt, ingot_reciprocal(n->c, ingot_sqrt(n->c, X)))
+UNARY(sign, ingot_sign(n->c, X))
+UNARY(sin, ingot_sin(n->c, X))
+UNARY(sqrt, ingot_sqrt(n->c, X))
+UNARY(square, ingot_mul(n->c, X, X))
+UNARY(tanh, ingot_tanh(n->c, X))
+
+#define BINARY(name, function)                 \
+    ingot_tensor *tflite_##name(TfliteNode *n) \
+    {                                          \
+        return ingot_##function(n->c, X, Y);   \
+    }
+
+BINARY(bitwise_xor, xor)
+BINARY(equal, eq)
+BINARY(floor_mod, mod)
+BINARY(greater, gt)
+BINARY(greater_equal, ge)
+BINARY(less, lt)
+BINARY(less_equal, le)
+BINARY(logical_and, and)
+BINARY(logical_or, or)
+BINARY(maximum, max)
+BINARY(minimum, min)
+BINARY(not_equal, ne)
+BINARY(pow, pow)
+
+#define FUSED(name)                                                            \
+    ingot_tensor *tflite_##name(TfliteNode *n)                                 \
+    {                                                                          \
+        return tfl_activate(n, ingot_##name(n->c, X, Y), tfl_int(n, 0, 1, 0)); \
+    }
+
+FUSED(add)
+FUSED(sub)
+FUSED(mul)
+FUSED(div)
+
+ingot_tensor *tflite_add_n(TfliteNode *n)
+{
+    ingot_tensor *sum = X;
+    for (int i = 1; i < n->n_in; i++)
+        sum = ingot_add(n->c, sum, n->in[i]);
+    return sum;
+}
+
+ingot_tensor *tflite_squared_difference(TfliteNode *n)
+{
+    ingot_tensor *d = ingot_sub(n->c, X, Y);
+    return ingot_mul(n->c, d, d);
+}
+
+/* Rounded down, of integers too: -7 by 2 is -4. */
+ingot_tensor *tflite_floor_div(TfliteNode *n)
+{
+    if (tfl_is_float(X))
+        return ingot_floor(n->c, ingot_div(n->c, X, Y));
+    return ingot_div(n->c, ingot_sub(n->c, X, ingot_mod(n->c, X, Y)), Y);
+}
+
+/* The angle of (x, y): of y / x, and half a turn more where x is below zero. */
+ingot_tensor *tflite_atan2(TfliteNode *n)
+{
+    ingot_context *c = n->c;
+    ingot_tensor *y = X, *x = Y, *zero = ingot_like(c, x, 0);
+    ingot_tensor *turn =
+        ingot_where(c, ingot_lt(c, y, zero), ingot_like(c, x, -3.14159265358979323846),
+                    ingot_like(c, x, 3.14159265358979323846));
+    ingot_tensor *right = ingot_atan(c, ingot_div(c, y, x));
+    ingot_tensor *angle = ingot_where(c, ingot_lt(c, x, zero), ingot_add(c, right, turn), right);
+    ingot_tensor *none = ingot_and(c, ingot_eq(c, x, zero), ingot_eq(c, y, zero));
+    return ingot_where(c, none, zero, angle);
+}
+
+ingot_tensor *tflite_cast(TfliteNode *n)
+{
+    return tfl_cast(n, X, tfl_out_dtype(n));
+}
+
+ingot_tensor *tflite_bitcast(TfliteNode *n)
+{
+    const ingot_dtype to = tfl_out_dtype(n);
+    if (ingot_dtype_bytes(to) != ingot_dtype_bytes(ingot_dtype_of(X)))
+        return tfl_unsupported(n, "of types of different sizes it is not supported");
+    return ingot_bitcast(n->c, X, to);
+}
+
+/* Counts beyond the width count as that less one. */
+ingot_tensor *tflite_right_shift(TfliteNode *n)
+{
+    const double most = 8.0 * (double)ingot_dtype_bytes(ingot_dtype_of(X)) - 1;
+    return ingot_shr(n->c, X, ingot_clamp(n->c, Y, 0, most));
+}
+
+ingot_tensor *tflite_select_v2(TfliteNode *n)
+{
+    return ingot_where(n->c, X, Y, n->in[2]);
+}
+
+/* A condition of rank 1 chooses among the first axis, where the others have more. */
+ingot_tensor *tflite_select(TfliteNode *n)
+{
+    ingot_tensor *cond = X;
+    while (ingot_rank(X) == 1 && !ingot_is_poison(cond) && ingot_rank(cond) < ingot_rank(Y))
+        cond = ingot_unsqueeze(n->c, cond, ingot_rank(cond));
+    return ingot_where(n->c, cond, Y, n->in[2]);
+}

@@ -1,0 +1,139 @@
+/*
+ * tflite_model.h - what the files of this importer share: a model, the graph that is being built,
+ * and the operator at hand.
+ *
+ *     tflite_importer.c   the record: inputs, outputs, entries, options
+ *     tflite_graph.c      operators in order; tflite_ops.def says who makes what of each
+ *     tflite_<kind>.c     ingot_tensor *tflite_<operator>(TfliteNode *)
+ *
+ * Images are [N, H, W, C] in these files and in the graph that comes out: a convolution permutes
+ * the coordinates of what it reads and of its result, which costs nothing, for movement is
+ * arithmetic on coordinates.
+ */
+#ifndef TFLITE_MODEL_H
+#define TFLITE_MODEL_H
+
+#include "importer.h"
+#include "ingot_ops.h"
+#include "tflite.h"
+
+#define TFL_COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+/* Numbers of operators, as in the schema. */
+enum {
+#define TFLITE_OP(name, number, ...) TFL_##name = number,
+#include "tflite_ops.def"
+#undef TFLITE_OP
+    TFL_CUSTOM = 32
+};
+
+/* A network of the file: a signature, or the first graph. */
+typedef struct {
+    const char *name;
+    size_t graph;
+    const ingot_tflite_signature *names; /* or NULL */
+} TfliteEntry;
+
+/* A resource variable: a state that has a name. */
+typedef struct {
+    const char *name;
+    ingot_tensor *state, *now; /* as the run found it, and as it is by now */
+} TfliteVariable;
+
+typedef struct {
+    ingot_context *c;
+    ingot_tflite *file;
+    TfliteEntry *entries;
+    int n_entries, chosen;
+    ingot_model_io *in, *out; /* of the chosen one */
+    int n_in, n_out;
+    const ingot_model_op *ops; /* of the user's */
+    int n_ops;
+    TfliteVariable *variables;
+    int n_variables, depth; /* depth: of graphs in graphs */
+} TfliteModel;
+
+/* A graph that is being built: what each of its tensors is, NULL: not known yet. */
+typedef struct {
+    TfliteModel *m;
+    const ingot_tflite_graph *g;
+    ingot_tensor **value;
+} TfliteScope;
+
+/* The operator at hand. */
+typedef struct {
+    ingot_context *c;
+    TfliteScope *s;
+    const ingot_tflite_op *op;
+    int n_in, n_out;
+    ingot_tensor **in, **out;             /* NULL: not given; out[0] is what the function returns */
+    const ingot_tflite_tensor **ti, **to; /* the same, as the file describes them */
+} TfliteNode;
+
+#define TFLITE_OP(name, number, least, most, version, types, lower) \
+    ingot_tensor *tflite_##lower(TfliteNode *);
+#include "tflite_ops.def"
+#undef TFLITE_OP
+
+/* ---- tflite_graph.c -------------------------------------------------------------------------- */
+
+/** "CONV_2D"; a custom operator's own name; "operator 300" of one that is not known. */
+const char *tflite_op_name(TfliteModel *, const ingot_tflite_op *);
+/** Reports all operators of these networks that are not supported; true if there are none. */
+bool tflite_check(TfliteModel *);
+/** Builds a graph; n_in inputs are given. Results go to out, one for each of its outputs. */
+bool tflite_build_graph(TfliteModel *, size_t graph, ingot_tensor *const *in, ingot_tensor **out);
+/** INGOT_F32 of FLOAT32 and so on; false if there is none. */
+bool tflite_dtype(ingot_tflite_type, ingot_dtype *out);
+/** A constant of the file. */
+ingot_tensor *tflite_constant(TfliteModel *, const ingot_tflite_tensor *);
+
+/* ---- helpers of operators (tflite_node.c) ---------------------------------------------------- */
+
+#define tfl_fault(n, ...) ingot_error((n)->c, INGOT_INVALID, __VA_ARGS__)
+#define tfl_unsupported(n, ...) ingot_error((n)->c, INGOT_UNSUPPORTED, __VA_ARGS__)
+
+ingot_dim *tfl_dim(TfliteNode *, int64_t);
+/** Input i, or NULL where it is not given. */
+ingot_tensor *tfl_in(TfliteNode *, int i);
+/** Options of the operator. */
+int64_t tfl_int(TfliteNode *, unsigned field, unsigned bytes, int64_t otherwise);
+/** Elements of input i as dims, which may be known to the run only; their number, -1 after a
+ * fault. */
+int tfl_dims(TfliteNode *, int i, ingot_dim **out, int most);
+/** The same where constants are needed. */
+int tfl_ints(TfliteNode *, int i, int64_t *out, int most);
+/** Input i as one number that is known now; false after a fault. */
+bool tfl_one_int(TfliteNode *, int i, int64_t *out);
+/** An axis of so many, negative ones from the end; false after a fault. */
+bool tfl_axis(TfliteNode *, int64_t given, int rank, int *axis);
+/** Input i as a set of axes of a tensor of that rank. */
+bool tfl_axes(TfliteNode *, int i, int rank, unsigned *axes);
+ingot_tensor *tfl_cast(TfliteNode *, ingot_tensor *, ingot_dtype);
+/** Sizes of x. */
+void tfl_shape(ingot_tensor *x, ingot_dim **dims);
+/** x in a shape of `rank` with ones in front. */
+ingot_tensor *tfl_rank(TfliteNode *, ingot_tensor *x, int rank);
+/** [N, spatial.., C] to [N, C, spatial..] and back. */
+ingot_tensor *tfl_channels_first(TfliteNode *, ingot_tensor *x);
+ingot_tensor *tfl_channels_last(TfliteNode *, ingot_tensor *x);
+/** A function of ActivationFunctionType, of floats. */
+ingot_tensor *tfl_activate(TfliteNode *, ingot_tensor *x, int64_t function);
+/** The type of output 0. */
+ingot_dtype tfl_out_dtype(TfliteNode *);
+bool tfl_is_float(ingot_tensor *);
+/** A dim of the operator's option is from 1 to a billion; false after a fault. */
+bool tfl_positive(TfliteNode *, const char *what, int64_t v);
+
+/* ---- quantised tensors (tflite_quant.c) ------------------------------------------------------ */
+
+/** Has it integers that stand for real numbers? */
+bool tfl_quantized(const ingot_tflite_tensor *);
+/** Is that so of output 0 (and then of the operator)? */
+bool tfl_is_quantized(TfliteNode *);
+double tfl_scale(const ingot_tflite_tensor *);
+int32_t tfl_zero(const ingot_tflite_tensor *);
+/** The least and greatest integer of its type. */
+void tfl_range(const ingot_tflite_tensor *, int32_t *lo, int32_t *hi);
+
+#endif

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""TensorFlow Lite files give what LiteRT's reference kernels give, operator by operator and type by type.
+
+    cases.py --values build/tests/tflite_values [--filter NAME] [--keep DIR]
+
+Models of one operator are written (writer.py), run by LiteRT (BUILTIN_REF) and by the interpreter of graphs. Integers are
+to be equal, floats within 1e-5 of the range. Exit status 77, skipped: there is no ai-edge-litert, flatbuffers or numpy.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    import float_cases
+except ModuleNotFoundError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+TABLES = [float_cases]
+NAMES = {
+    "float32": "f32",
+    "int32": "i32",
+    "int64": "i64",
+    "int8": "i8",
+    "uint8": "u8",
+    "int16": "i16",
+    "bool": "bool",
+}
+
+
+def drawn(r, shape, dtype, how):
+    """Whole numbers, and floats of all sizes between the bounds."""
+    if dtype == np.bool_:
+        return r.integers(0, 2, shape).astype(bool)
+    if dtype in (np.int8, np.uint8, np.int16) and "whole" not in how:
+        i = np.iinfo(dtype)
+        return r.integers(i.min, i.max + 1, shape).astype(dtype)
+    if np.issubdtype(dtype, np.integer):
+        return r.integers(int(how["low"]), int(how["high"]), shape).astype(dtype)
+    return r.uniform(how["low"], how["high"], shape).astype(dtype)
+
+
+def judged(data, how, seed):
+    """What LiteRT's reference kernels make of inputs: [(inputs, outputs)] of each run."""
+    kinds = [OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES]
+    if "optimized" not in how:
+        kinds.insert(0, OpResolverType.BUILTIN_REF)
+    for kind in kinds:
+        try:
+            it = Interpreter(model_content=data, experimental_op_resolver_type=kind)
+            it.allocate_tensors()
+            break
+        except ValueError as e:
+            if kind == kinds[-1] or "Didn't find op" not in str(e):  # some have no reference
+                raise
+    r = np.random.default_rng(seed)
+    ins = []
+    for d in it.get_input_details():
+        ins.append(drawn(r, d["shape"], d["dtype"], how))
+        it.set_tensor(d["index"], ins[-1])
+    it.invoke()
+    return ins, [np.array(it.get_tensor(d["index"])) for d in it.get_output_details()]
+
+
+def difference(got, want):
+    """'' if they agree."""
+    if np.issubdtype(want.dtype, np.floating):
+        limit = 1e-5 * max(1e-30, np.abs(np.where(np.isfinite(want), want, 0)).max(initial=0))
+        bad = ~((np.abs(got - want) <= limit) | (got == want) | (np.isnan(got) & np.isnan(want)))
+    else:
+        bad = got != want
+    if not bad.any():
+        return ""
+    at = tuple(int(v) for v in np.argwhere(bad)[0])
+    return f"{bad.sum()} of {bad.size} differ, the first at {at}: {got[at]}, not {want[at]}"
+
+
+def compare(folder, line, wants):
+    status, shapes = line[0], line[1:]
+    if status != "0":
+        faults = folder / "faults"
+        return f"status {status}: " + (faults.read_text().strip() if faults.exists() else "")
+    for i, want in enumerate(wants):
+        shape = f"{NAMES[str(want.dtype)]}[{','.join(map(str, want.shape))}]"
+        if i >= len(shapes) or shapes[i] != shape:
+            return f"output {i} is {shapes[i] if i < len(shapes) else 'missing'}, not {shape}"
+        got = np.fromfile(folder / f"out_{i}", want.dtype).reshape(want.shape)
+        why = difference(got, want)
+        if why:
+            return f"output {i}: {why}"
+    return ""
+
+
+def main():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--values", type=pathlib.Path, required=True)
+    p.add_argument("--filter", default="")
+    p.add_argument("--keep", type=pathlib.Path)
+    opt = p.parse_args()
+    failed, wants = 0, {}
+    with tempfile.TemporaryDirectory(prefix="ingot-tflite-") as scratch:
+        root = opt.keep or pathlib.Path(scratch)
+        for table in TABLES:
+            for name, make in table.CASES.items():
+                if opt.filter not in name:
+                    continue
+                model, how = make()
+                folder = root / name
+                folder.mkdir(parents=True, exist_ok=True)
+                data = model.bytes()
+                (folder / "model.tflite").write_bytes(data)
+                try:
+                    ins, wants[name] = judged(data, how, len(wants))
+                except (RuntimeError, ValueError) as e:
+                    failed += 1
+                    print(f"FAIL {name}: LiteRT: {str(e).strip()[:200]}")
+                    continue
+                for i, v in enumerate(ins):
+                    v.tofile(folder / f"in_{i}")
+        done = subprocess.run(
+            [opt.values, *(root / n for n in wants)], capture_output=True, text=True
+        )
+        lines = {pathlib.Path(s.split()[0]).name: s.split()[1:] for s in done.stdout.splitlines()}
+        for name, want in wants.items():
+            why = compare(root / name, lines[name], want) if name in lines else "it crashed"
+            failed += bool(why)
+            if why:
+                print(f"FAIL {name}: {why}")
+    print(f"{len(wants)} cases, {failed} failed")
+    return 1 if failed or not wants else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
