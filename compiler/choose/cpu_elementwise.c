@@ -313,9 +313,42 @@ static void groups_opt(Nest *nest, const View *v, const LoopPlace *place, int n,
     }
 }
 
+/* How far access b is from a, if that is the same everywhere. */
+static bool distance_of(const Kernel *k, Node *a, Node *b, int64_t *distance)
+{
+    if (a->src[0] != b->src[0])
+        return false;
+    const KernelArg *arg = &k->args[a->src[0]->arg.i];
+    Node *at[2];
+    for (int i = 0; i < 2; i++) {
+        Node *x = i ? b : a;
+        at[i] = layout_offset(k->c, &arg->layout, arg->rank, arg->dims, x->src + first_coord(x));
+    }
+    return idx_value(idx_sub(k->c, at[1], at[0]), distance);
+}
+
+/* What lies apart along the lanes, does it lie side by side with what else is loaded (the nine taps
+ * of a weight)?  Then each lane has a row of its own, which join_loads.c reads as a whole. */
+static bool loads_are_rows(const Kernel *k, const View *v, Node *lanes)
+{
+    enum { SHORTEST = 4 };
+    int64_t stride, distance;
+    for (int j = 0; j < v->nload; j++) {
+        int row = 0;
+        if (!access_stride(k, v->load[j], lanes, &stride) || llabs(stride) <= 1)
+            continue;
+        for (int i = 0; i < v->nload; i++)
+            row += distance_of(k, v->load[j], v->load[i], &distance) &&
+                   llabs(distance) < v->nload && llabs(distance) < llabs(stride);
+        if (row < SHORTEST)
+            return false;
+    }
+    return true;
+}
+
 /* Neither what is stored nor what is reduced lies in vectors: lanes of results whose operands lie
  * two apart (a stride) are two loads; others are loaded one by one, which only much arithmetic is
- * worth.  Else several sums at once, of which none waits for itself. */
+ * worth, if they are no rows.  Else several sums at once, of which none waits for itself. */
 static void apart_opts(Arena *a, Nest *nest, const View *v, LoopPlace *place, int n, bool scan)
 {
     const Kernel *k = nest->k;
@@ -326,7 +359,8 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, LoopPlace *place, in
     for (int i = 0; i < v->nstore; i++)
         stored &= access_stride(k, v->store[i], last, &stride) && stride == 1;
     if (stored && fits_lanes(a, k, last, lanes, NULL, &moves, &apart) &&
-        (apart <= 2 || has_function(a, k, last)) && nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
+        (apart <= 2 || has_function(a, k, last) || loads_are_rows(k, v, last)) &&
+        nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
         side_by_side_opt(nest, last, side_by_side(a, nest, v, last, lanes).count);
         if (apart > 2)
             read_lines(nest, v, place, n);
@@ -553,6 +587,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
     int n = places_of(nest, v, place, &scan);
     const int64_t copies = case_opts(a, nest, v);
     const int reduced = reduced_places(nest, v, place, n) - n;
+    const int cut = nest->nsplit;
     int64_t lanes;
     Node *last = lanes_place(a, nest, v, place, n, &lanes);
     const int64_t panel = n > 1 ? panel_of(nest->k, v, last) : 0;
@@ -583,7 +618,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
         panels_opts(nest, place, n, lanes);
     const int all = n + reduced; /* what is reduced is in no blocks: n is as it was */
     const bool rows = reduced_opts(a, nest, v, place, all, last, lanes);
-    if (last && !lanes && !rows && !nest->nsplit)
+    if (last && !lanes && !rows && nest->nsplit == cut)
         apart_opts(a, nest, v, place, n, scan);
     staged_opts(a, nest, lanes);
     order_opt(nest, place, all);

@@ -11,7 +11,8 @@
  * each a; their results transformed back.
  *
  *     x [B, R, o.., C, k..] -> v [a, B, R tiles, C]
- *     w [B, M, C, k..]      -> u [a, B, M, C]            when the model is compiled
+ *     w [B, M, C, k..]      -> u [a, B, M, C]            when the model is compiled; of a state,
+ *                                                        which is trained, in each run
  *     sum over C            -> [a, B, R tiles, M] -> y [B, R, o.., M]
  *
  * Along one axis of two (2x1) the taps of the other one are summed beside C: fewer products than in
@@ -272,26 +273,31 @@ static Node *transformed_x(Context *c, const ProductAxes *s, const WinogradForm 
     return chosen(c, 1, f->points, row);
 }
 
-/* u [points, B, M, C, taps that are not transformed]; each part is computed for itself. */
-static Node *transformed_w(Context *c, const ProductAxes *s, const WinogradForm *f)
+/* w [B, M, C, taps..] */
+static Node *weights_in_order(Context *c, const ProductAxes *s)
 {
-    int perm[INGOT_MAX_RANK], nw = transformed_windows(s, f), rank = 3 + s->n[OUT];
-    Node *dims[INGOT_MAX_RANK], *one[INGOT_MAX_RANK], *part[MAX_POINTS * MAX_POINTS];
+    int perm[INGOT_MAX_RANK];
+    Node *dims[INGOT_MAX_RANK];
     (void)axes_in_order(s, (AxisGroup[]){BATCH, MAP, SUM, TAP, ONE, ROW, OUT}, perm);
-    Node *w = ingot_permute(c, s->w, perm);
     dims[0] = size_of(c, s, s->w, BATCH);
     dims[1] = size_of(c, s, s->w, MAP);
     dims[2] = size_of(c, s, s->w, SUM);
-    for (int i = 3; i < rank; i++)
-        dims[i] = idx(c, TAPS);
-    w = ingot_reshape(c, w, rank, dims);
+    for (int i = 0; i < s->n[OUT]; i++)
+        dims[3 + i] = idx(c, TAPS);
+    return ingot_reshape(c, ingot_permute(c, s->w, perm), 3 + s->n[OUT], dims);
+}
+
+/* u [points, B, M, C, taps that are not transformed] of constants: each part is computed for
+ * itself, when the model is compiled. */
+static Node *transformed_constant(Context *c, const ProductAxes *s, const WinogradForm *f)
+{
+    Node *w = weights_in_order(c, s), *one[INGOT_MAX_RANK], *part[MAX_POINTS * MAX_POINTS];
+    const int nw = transformed_windows(s, f), second = nw > 1 ? TAPS : 1, rank = w->rank - nw;
     Node *t[MAX_POINTS][TAPS], *g[TAPS];
-    int second = nw > 1 ? TAPS : 1;
-    rank -= nw;
     for (int l = 0; l < second; l++) {
         for (int k = 0; k < TAPS; k++) {
             const int64_t at[5] = {WHOLE, WHOLE, WHOLE, k, nw > 1 ? l : WHOLE};
-            g[k] = ingot_reshape(c, elements(c, w, at), rank, dims);
+            g[k] = ingot_reshape(c, elements(c, w, at), rank, w->shape);
         }
         for (int a = 0; a < f->points; a++)
             t[a][l] = point_row(c, TAPS, g, f->g[a]);
@@ -301,10 +307,46 @@ static Node *transformed_w(Context *c, const ProductAxes *s, const WinogradForm 
         for (int b = 0; b < (nw > 1 ? f->points : 1); b++)
             part[parts++] = nw > 1 ? point_row(c, TAPS, t[a], f->g[b]) : t[a][0];
     one[0] = idx(c, 1);
-    memcpy((void *)(one + 1), (void *)dims, (size_t)rank * sizeof *dims);
+    memcpy((void *)(one + 1), (void *)w->shape, (size_t)rank * sizeof *one);
     for (int i = 0; i < parts; i++)
         part[i] = ingot_reshape(c, part[i], rank + 1, one);
     return concat_of(c, parts, part, 0);
+}
+
+/* The same of what a run computes, or a state: one kernel, which reads all taps of a weight and
+ * writes all its points. */
+static Node *transformed_state(Context *c, const ProductAxes *s, const WinogradForm *f)
+{
+    Node *w = weights_in_order(c, s), *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK];
+    const int nw = transformed_windows(s, f), second = nw > 1 ? TAPS : 1, kept = w->rank - nw;
+    Node *g[TAPS], *t[TAPS], *row[MAX_POINTS];
+    for (int i = 0; i < nw + kept; i++) {
+        dims[i] = i < nw ? idx(c, 1) : w->shape[i - nw];
+        all[i] = i < nw ? idx(c, f->points) : dims[i];
+    }
+    for (int l = 0; l < second; l++) {
+        for (int k = 0; k < TAPS; k++) {
+            const int64_t at[5] = {WHOLE, WHOLE, WHOLE, k, nw > 1 ? l : WHOLE};
+            g[k] = ingot_reshape(c, elements(c, w, at), nw + kept, dims);
+            g[k] = ingot_expand(c, g[k], nw + kept, all);
+        }
+        for (int a = 0; a < f->points; a++)
+            row[a] = point_row(c, TAPS, g, f->g[a]);
+        t[l] = chosen(c, 0, f->points, row);
+    }
+    Node *u = t[0];
+    for (int b = 0; b < f->points && nw > 1; b++)
+        row[b] = point_row(c, TAPS, t, f->g[b]);
+    if (nw > 1)
+        u = chosen(c, 1, f->points, row);
+    dims[0] = idx(c, nw > 1 ? f->points * f->points : f->points);
+    memcpy((void *)(dims + 1), (void *)(all + nw), (size_t)kept * sizeof *dims);
+    return ingot_contiguous(c, ingot_reshape(c, u, 1 + kept, dims));
+}
+
+static Node *transformed_w(Context *c, const ProductAxes *s, const WinogradForm *f)
+{
+    return is_constant(s->w, 0) ? transformed_constant(c, s, f) : transformed_state(c, s, f);
 }
 
 /* [points, B, R tiles, M, 1] back to [B, R, out.., M]; of so many results along the first

@@ -147,6 +147,15 @@ static bool has_taps(Node *n)
     return some;
 }
 
+/* A constant, or a state: one that is trained. */
+static bool is_weight_of_run(Node *w)
+{
+    const Node *from = w;
+    while (is_move(from))
+        from = from->src[0];
+    return from->op == OP_STATE || is_constant(w, 0);
+}
+
 static bool sort_product(Context *c, Node *n, ProductAxes *s)
 {
     Node *product = n->src[0];
@@ -156,7 +165,7 @@ static bool sort_product(Context *c, Node *n, ProductAxes *s)
     for (int side = 0; side < 2; side++) {
         ProductAxes one = {.x = compact_of(product->src[side]),
                            .w = compact_of(product->src[1 - side])};
-        if (!is_constant(one.w, 0) || is_constant(one.x, 0) || !sort_axes(c, n, &one))
+        if (!is_weight_of_run(one.w) || is_constant(one.x, 0) || !sort_axes(c, n, &one))
             continue;
         *s = one;
         return true;

@@ -165,6 +165,13 @@ int64_t rows_of_strip(const Rewrite *r, Node *n, const ProductAxes *s, const Win
                                                                                          : near;
 }
 
+/* A weight that is a state is transformed in every run: read, and written at all points. */
+static double transform_time(const Target *t, const ProductAxes *s, const WinogradForm *f)
+{
+    const double bytes = bytes_of(s->w), made = work_of(s, f).weights * sizeof(float);
+    return is_constant(s->w, 0) ? 0 : cost_bytes(bytes + made, bytes + made, t);
+}
+
 /* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time
  * beside. */
 static double winograd_time(Rewrite *r, Node *n, const WinogradForm *f)
@@ -180,7 +187,8 @@ static double winograd_time(Rewrite *r, Node *n, const WinogradForm *f)
         live > room_for(r, n)) /* no lanes for the transforms */
         return INFINITY;
     const Work whole = work_of(s, &direct);
-    return fewer_time(t, s, f, rows) / products(t, &whole, 1, 0) / (1 - growth_of(r, n, live));
+    return (fewer_time(t, s, f, rows) + transform_time(t, s, f)) / products(t, &whole, 1, 0) /
+           (1 - growth_of(r, n, live));
 }
 
 double winograd2_time(Rewrite *r, Node *n)
