@@ -22,6 +22,24 @@ static const TfliteRow rows[] = {
 #undef TFLITE_OP
 };
 
+/* Who takes over where the result has integers that stand for real numbers. */
+static const struct {
+    int number;
+    ingot_tensor *(*lower)(TfliteNode *);
+} quantized[] = {
+#define TFLITE_QUANT(name, lower) {TFL_##name, tflite_q_##lower},
+#include "tflite_quant.def"
+#undef TFLITE_QUANT
+};
+
+static ingot_tensor *lower(TfliteNode *n, const TfliteRow *row)
+{
+    for (int i = 0; tfl_is_quantized(n) && i < TFL_COUNT(quantized); i++)
+        if (quantized[i].number == row->number)
+            return quantized[i].lower(n);
+    return row->lower(n);
+}
+
 static const TfliteRow *find_row(int number)
 {
     for (int i = 0; i < TFL_COUNT(rows); i++)
@@ -299,7 +317,7 @@ static void build_op(TfliteScope *s, const ingot_tflite_op *op)
             tfl_fault(&n, "its input %d is missing", i);
             poison = true;
         }
-    ingot_tensor *first = poison ? ingot_poison(c) : row->lower(&n);
+    ingot_tensor *first = poison ? ingot_poison(c) : lower(&n, row);
     for (size_t i = 0; i < n_out; i++) {
         const int32_t k = ingot_tflite_i32(&op->out, i);
         if (k >= 0)

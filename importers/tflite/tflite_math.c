@@ -1,6 +1,6 @@
 /*
  * tflite_math.c - operators element by element. Shapes broadcast as in numpy. Those of integers
- * that stand for real numbers are not here.
+ * that stand for real numbers are in tflite_quant_math.c.
  */
 #include "tflite_model.h"
 

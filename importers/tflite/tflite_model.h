@@ -74,6 +74,9 @@ typedef struct {
     ingot_tensor *tflite_##lower(TfliteNode *);
 #include "tflite_ops.def"
 #undef TFLITE_OP
+#define TFLITE_QUANT(name, lower) ingot_tensor *tflite_q_##lower(TfliteNode *);
+#include "tflite_quant.def"
+#undef TFLITE_QUANT
 
 /* ---- tflite_graph.c -------------------------------------------------------------------------- */
 
@@ -131,9 +134,7 @@ bool tfl_positive(TfliteNode *, const char *what, int64_t v);
 bool tfl_quantized(const ingot_tflite_tensor *);
 /** Is that so of output 0 (and then of the operator)? */
 bool tfl_is_quantized(TfliteNode *);
-double tfl_scale(const ingot_tflite_tensor *);
+float tfl_scale(const ingot_tflite_tensor *);
 int32_t tfl_zero(const ingot_tflite_tensor *);
-/** The least and greatest integer of its type. */
-void tfl_range(const ingot_tflite_tensor *, int32_t *lo, int32_t *hi);
 
 #endif

@@ -1,9 +1,14 @@
 /*
  * tflite_quant.c - integers that stand for real numbers: real = (integer - zero point) * scale.
+ *
+ * A sum of products has the scale of x times that of w, and becomes an integer of the result's
+ * scale by a multiplier below 1, which is a number of 31 bits and a shift: x * m / 2^31 is rounded,
+ * then that by 2^e is (tfl_rescale()). Both roundings are those of the reference kernels, so
+ * results are theirs bit by bit.
  */
 #include <math.h>
 
-#include "tflite_model.h"
+#include "tflite_quant.h"
 
 #define X n->in[0]
 
@@ -19,9 +24,9 @@ bool tfl_is_quantized(TfliteNode *n)
     return n->n_out && tfl_quantized(n->to[0]);
 }
 
-double tfl_scale(const ingot_tflite_tensor *t)
+float tfl_scale(const ingot_tflite_tensor *t)
 {
-    return t->scales.n ? (double)ingot_tflite_f32(&t->scales, 0) : 1;
+    return t->scales.n ? ingot_tflite_f32(&t->scales, 0) : 1;
 }
 
 int32_t tfl_zero(const ingot_tflite_tensor *t)
@@ -31,14 +36,169 @@ int32_t tfl_zero(const ingot_tflite_tensor *t)
 
 void tfl_range(const ingot_tflite_tensor *t, int32_t *lo, int32_t *hi)
 {
-    *lo = t->type == INGOT_TFLITE_UINT8   ? 0
-          : t->type == INGOT_TFLITE_INT16 ? -32768
-          : t->type == INGOT_TFLITE_INT4  ? -8
-                                          : -128;
-    *hi = t->type == INGOT_TFLITE_UINT8   ? 255
-          : t->type == INGOT_TFLITE_INT16 ? 32767
-          : t->type == INGOT_TFLITE_INT4  ? 7
-                                          : 127;
+    const bool wide = t->type == INGOT_TFLITE_INT16, half = t->type == INGOT_TFLITE_INT4;
+    *lo = t->type == INGOT_TFLITE_UINT8 ? 0 : wide ? -32768 : half ? -8 : -128;
+    *hi = t->type == INGOT_TFLITE_UINT8 ? 255 : wide ? 32767 : half ? 7 : 127;
+}
+
+/* ---- multipliers ----------------------------------------------------------------------------- */
+
+TfliteMultiplier tfl_multiplier(double real)
+{
+    TfliteMultiplier q = {0, 0};
+    if (!(real > 0 && real < 1e30))
+        return q;
+    int64_t m = (int64_t)round(frexp(real, &q.shift) * 2147483648.0);
+    if (m == (int64_t)1 << 31) {
+        m /= 2;
+        q.shift++;
+    }
+    if (q.shift < -31)
+        return (TfliteMultiplier){0, 0};
+    q.m = (int32_t)m;
+    return q;
+}
+
+ingot_tensor *tfl_i32(TfliteNode *n, const int32_t *v, int64_t count, int rank, int axis)
+{
+    int64_t dims[INGOT_MAX_RANK];
+    int32_t *copy = ingot_alloc(n->c, (size_t)count * sizeof *copy);
+    bool same = true;
+    for (int64_t i = 0; i < count; i++) {
+        copy[i] = v[i];
+        same &= v[i] == v[0];
+    }
+    for (int a = 0; a < rank; a++)
+        dims[a] = a == axis ? count : 1;
+    return same && count ? ingot_scalar_i(n->c, INGOT_I32, v[0])
+                         : ingot_data(n->c, NULL, INGOT_I32, rank, dims, copy);
+}
+
+/* x * m / 2^31, halves up */
+ingot_tensor *tfl_high(TfliteNode *n, ingot_tensor *x, ingot_tensor *m)
+{
+    ingot_tensor *y =
+        ingot_mul(n->c, ingot_cast(n->c, x, INGOT_I64), ingot_cast(n->c, m, INGOT_I64));
+    y = ingot_add_c(n->c, y, 1 << 30);
+    y = ingot_shr(n->c, y, ingot_scalar_i(n->c, INGOT_I64, 31));
+    return ingot_cast(n->c, y, INGOT_I32);
+}
+
+/* x / 2^e of e >= 1, halves away from zero: x - (x < 0) by 2^(e-1), one more, by 2 */
+ingot_tensor *tfl_halve(TfliteNode *n, ingot_tensor *x, ingot_tensor *e)
+{
+    ingot_tensor *one = ingot_scalar_i(n->c, INGOT_I32, 1);
+    ingot_tensor *below = ingot_shr(n->c, x, ingot_scalar_i(n->c, INGOT_I32, 31));
+    x = ingot_shr(n->c, ingot_add(n->c, x, below), ingot_sub(n->c, e, one));
+    return ingot_shr(n->c, ingot_add(n->c, x, one), one);
+}
+
+ingot_tensor *tfl_rescale(TfliteNode *n, ingot_tensor *x, const TfliteMultiplier *q, int64_t count,
+                          int axis)
+{
+    int32_t *v = ingot_alloc(n->c, (size_t)count * sizeof *v);
+    int64_t left = 0, right = 0;
+    if (ingot_is_poison(x))
+        return x;
+    const int rank = ingot_rank(x);
+    for (int64_t i = 0; i < count; i++) {
+        left += q[i].shift > 0;
+        right += q[i].shift < 0;
+        v[i] = q[i].shift > 0 ? q[i].shift : 0;
+    }
+    if (left)
+        x = ingot_shl(n->c, x, tfl_i32(n, v, count, rank, axis));
+    for (int64_t i = 0; i < count; i++)
+        v[i] = q[i].m;
+    x = tfl_high(n, x, tfl_i32(n, v, count, rank, axis));
+    if (!right || ingot_is_poison(x))
+        return x;
+    for (int64_t i = 0; i < count; i++)
+        v[i] = q[i].shift < 0 ? -q[i].shift : right < count ? 1 : 0;
+    ingot_tensor *y = tfl_halve(n, x, tfl_i32(n, v, count, rank, axis));
+    if (right == count)
+        return y;
+    for (int64_t i = 0; i < count; i++)
+        v[i] = q[i].shift < 0;
+    ingot_tensor *shifted = ingot_cast(n->c, tfl_i32(n, v, count, rank, axis), INGOT_BOOL);
+    return ingot_where(n->c, shifted, y, x);
+}
+
+/* Sums of 64 bits are rounded once; by convolutions with a multiplier of 16 bits. */
+ingot_tensor *tfl_rescale_wide(TfliteNode *n, ingot_tensor *x, const TfliteMultiplier *q,
+                               int64_t count, int axis, bool whole)
+{
+    int64_t dims[INGOT_MAX_RANK], *m = ingot_alloc(n->c, 2 * (size_t)count * sizeof *m);
+    int64_t *shift = m + count;
+    if (ingot_is_poison(x))
+        return x;
+    const int rank = ingot_rank(x);
+    for (int64_t i = 0; i < count; i++) {
+        m[i] = q[i].m < 0x7fff0000 ? (q[i].m + (1 << 15)) >> 16 : 0x7fff;
+        shift[i] = 15 - q[i].shift;
+        if (whole) {
+            m[i] = q[i].m;
+            shift[i] = 31 - q[i].shift;
+        }
+    }
+    for (int a = 0; a < rank; a++)
+        dims[a] = a == axis ? count : 1;
+    ingot_tensor *by = ingot_data(n->c, NULL, INGOT_I64, rank, dims, m),
+                 *e = ingot_data(n->c, NULL, INGOT_I64, rank, dims, shift);
+    ingot_tensor *half =
+        ingot_shl(n->c, ingot_scalar_i(n->c, INGOT_I64, 1), ingot_add_c(n->c, e, -1));
+    x = ingot_add(n->c, ingot_mul(n->c, x, by), half);
+    return ingot_cast(n->c, ingot_shr(n->c, x, e), INGOT_I32);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* The integer of a real number, as bounds of activations are rounded. */
+static int32_t integer_of(const ingot_tflite_tensor *t, float real)
+{
+    const double q = (double)roundf(real / tfl_scale(t));
+    return q > 1e9 ? 1000000000 : q < -1e9 ? -1000000000 : tfl_zero(t) + (int32_t)q;
+}
+
+bool tfl_activation_range(TfliteNode *n, const ingot_tflite_tensor *t, int64_t function,
+                          int32_t *lo, int32_t *hi)
+{
+    static const float least[] = {0, 0, -1, 0}, most[] = {0, 0, 1, 6};
+    tfl_range(t, lo, hi);
+    if (function < 0 || function > 3) {
+        tfl_unsupported(n, "the fused activation function number %lld is not supported",
+                        (long long)function);
+        return false;
+    }
+    if (function) {
+        const int32_t bottom = integer_of(t, least[function]);
+        *lo = bottom > *lo ? bottom : *lo;
+    }
+    if (function > 1) {
+        const int32_t top = integer_of(t, most[function]);
+        *hi = top < *hi ? top : *hi;
+    }
+    return true;
+}
+
+ingot_tensor *tfl_finish(TfliteNode *n, ingot_tensor *x, int64_t function)
+{
+    const ingot_tflite_tensor *t = n->to[0];
+    int32_t lo, hi;
+    if (!tfl_activation_range(n, t, function, &lo, &hi))
+        return ingot_poison(n->c);
+    if (tfl_zero(t))
+        x = ingot_add_c(n->c, x, tfl_zero(t));
+    return ingot_cast(n->c, ingot_clamp(n->c, x, lo, hi), tfl_out_dtype(n));
+}
+
+ingot_tensor *tfl_centred(TfliteNode *n, int i)
+{
+    ingot_tensor *x = tfl_in(n, i);
+    if (!x || ingot_is_poison(x))
+        return ingot_poison(n->c);
+    x = tfl_cast(n, x, INGOT_I32);
+    return tfl_zero(n->ti[i]) ? ingot_add_c(n->c, x, -(double)tfl_zero(n->ti[i])) : x;
 }
 
 /* Scales and zero points in a shape that broadcasts to the tensor. */
@@ -54,6 +214,32 @@ static ingot_tensor *along_axis(TfliteNode *n, const ingot_tflite_tensor *t, boo
     for (int64_t i = 0; i < rank; i++)
         dims[i] = i == t->axis ? count : 1;
     return ingot_data(n->c, NULL, INGOT_F32, count > 1 ? (int)rank : 0, dims, v);
+}
+
+ingot_tensor *tfl_round(TfliteNode *n, ingot_tensor *x)
+{
+    ingot_tensor *whole = ingot_trunc(n->c, x), *rest = ingot_abs(n->c, ingot_sub(n->c, x, whole));
+    ingot_tensor *more = ingot_ge(n->c, rest, ingot_like(n->c, x, 0.5));
+    return ingot_where(n->c, more, ingot_add(n->c, whole, ingot_sign(n->c, x)), whole);
+}
+
+/* Of floats: rounded, halves away from zero. Of integers: another scale. */
+ingot_tensor *tflite_quantize(TfliteNode *n)
+{
+    const ingot_tflite_tensor *t = n->to[0];
+    int32_t lo, hi;
+    if (!tfl_quantized(t))
+        return tfl_unsupported(n, "its result has no scale");
+    if (!tfl_is_float(X)) {
+        const TfliteMultiplier q =
+            tfl_multiplier((double)tfl_scale(n->ti[0]) / (double)tfl_scale(t));
+        return tfl_finish(n, tfl_rescale(n, tfl_centred(n, 0), &q, 1, 0), 0);
+    }
+    tfl_range(t, &lo, &hi);
+    ingot_tensor *x = ingot_div(n->c, tfl_cast(n, X, INGOT_F32),
+                                ingot_scalar_f(n->c, INGOT_F32, (double)tfl_scale(t)));
+    x = ingot_add_c(n->c, tfl_round(n, x), tfl_zero(t));
+    return ingot_cast(n->c, ingot_clamp(n->c, x, lo, hi), tfl_out_dtype(n));
 }
 
 ingot_tensor *tflite_dequantize(TfliteNode *n)

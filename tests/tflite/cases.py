@@ -18,11 +18,12 @@ try:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     import float_cases
+    import quant_cases
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-TABLES = [float_cases]
+TABLES = [float_cases, quant_cases]
 NAMES = {
     "float32": "f32",
     "int32": "i32",

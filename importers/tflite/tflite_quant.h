@@ -1,0 +1,55 @@
+/* tflite_quant.h - arithmetic on integers that stand for real numbers (tflite_quant.c). */
+#ifndef TFLITE_QUANT_H
+#define TFLITE_QUANT_H
+
+#include "tflite_window.h"
+
+/* m / 2^31 * 2^shift; m has 31 bits, unless it is 0 */
+typedef struct {
+    int32_t m;
+    int shift;
+} TfliteMultiplier;
+
+/** The least and greatest integer of its type. */
+void tfl_range(const ingot_tflite_tensor *, int32_t *lo, int32_t *hi);
+/** The nearest one; 0 of what is no positive number. */
+TfliteMultiplier tfl_multiplier(double real);
+/** x (i32) times q, rounded to i32; count: 1, or one for each element of that axis. */
+ingot_tensor *tfl_rescale(TfliteNode *, ingot_tensor *x, const TfliteMultiplier *q, int64_t count,
+                          int axis);
+/** The same of x in i64; whole: by all bits of the multiplier. */
+ingot_tensor *tfl_rescale_wide(TfliteNode *, ingot_tensor *x, const TfliteMultiplier *q,
+                               int64_t count, int axis, bool whole);
+/** Its steps, of i32: x m / 2^31, halves up; x / 2^e of e >= 1, halves away from
+ * zero. */
+ingot_tensor *tfl_high(TfliteNode *, ingot_tensor *x, ingot_tensor *m);
+ingot_tensor *tfl_halve(TfliteNode *, ingot_tensor *x, ingot_tensor *e);
+/** To the nearest whole number, halves away from zero, of floats. */
+ingot_tensor *tfl_round(TfliteNode *, ingot_tensor *x);
+/** Constants along an axis; one number if they are equal. */
+ingot_tensor *tfl_i32(TfliteNode *, const int32_t *, int64_t count, int rank, int axis);
+/** Input i as i32, less its zero point. */
+ingot_tensor *tfl_centred(TfliteNode *, int i);
+/** x (i32) has output 0's scale: its zero point is added, and bounds of the type and of the fused
+ * activation function hold. */
+ingot_tensor *tfl_finish(TfliteNode *, ingot_tensor *x, int64_t function);
+/** Those bounds. */
+bool tfl_activation_range(TfliteNode *, const ingot_tflite_tensor *, int64_t function, int32_t *lo,
+                          int32_t *hi);
+/** table[x] for an input of 8 bits: of each integer, from the least on, what it becomes. */
+ingot_tensor *tfl_by_table(TfliteNode *, const int8_t *table);
+
+/* ---- fixed point, when compiling (tflite_fixed.c) ---------------------------------------------
+ */
+
+/** x m / 2^31 and x / 2^e rounded, as in the graph; x * q. */
+int32_t tfl_fixed_high(int32_t x, int32_t m);
+int32_t tfl_fixed_halve(int32_t x, int e);
+int32_t tfl_fixed_rescale(int32_t x, TfliteMultiplier q);
+/** e^x of x <= 0 with so many integer bits, as a fraction of 2^31. */
+int32_t tfl_fixed_exp(int32_t x, int integer_bits);
+/** 1 / (1 + e^-x) and tanh x of x with 4 integer bits, as a fraction of 2^31. */
+int32_t tfl_fixed_logistic(int32_t x);
+int32_t tfl_fixed_tanh(int32_t x);
+
+#endif

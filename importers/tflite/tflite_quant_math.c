@@ -1,0 +1,165 @@
+/*
+ * tflite_quant_math.c - operators element by element, of integers that stand for real numbers.
+ */
+#include <math.h>
+
+#include "tflite_quant.h"
+
+#define X n->in[0]
+
+static double scale_in(TfliteNode *n, int i)
+{
+    return (double)tfl_scale(n->ti[i]);
+}
+
+static double scale_out(TfliteNode *n)
+{
+    return (double)tfl_scale(n->to[0]);
+}
+
+/* Is it a power of two? Its logarithm. */
+static bool power_of_two(float x, int *log)
+{
+    const float l = logf(x) * (1.0f / logf(2.0f)), whole = roundf(l);
+    *log = (int)whole;
+    return fabsf(l - whole) < 1e-3f;
+}
+
+/* Sums of 16 bits whose scales are powers of two: the one with the smaller scale is shifted. */
+static bool shifts_of(TfliteNode *n, int shift[2])
+{
+    int a, b, y;
+    if (n->to[0]->type != INGOT_TFLITE_INT16 || !tfl_int(n, 1, 1, 1) ||
+        !power_of_two(tfl_scale(n->ti[0]), &a) || !power_of_two(tfl_scale(n->ti[1]), &b) ||
+        !power_of_two(tfl_scale(n->to[0]), &y))
+        return false;
+    shift[0] = y - a;
+    shift[1] = y - b;
+    return shift[0] >= 0 && shift[1] >= 0 && (shift[0] == 0 || shift[1] == 0);
+}
+
+/* x and y become multiples of a scale that is fine enough for both, by 20 bits (of 16 bits: 15). */
+static ingot_tensor *sum(TfliteNode *n, bool minus)
+{
+    const int bits = n->to[0]->type == INGOT_TFLITE_INT16 ? 15 : 20;
+    const double a = scale_in(n, 0), b = scale_in(n, 1), twice = 2 * (a > b ? a : b);
+    const TfliteMultiplier q[] = {tfl_multiplier(a / twice), tfl_multiplier(b / twice),
+                                  tfl_multiplier(twice / ((1 << bits) * scale_out(n)))};
+    const int64_t function = tfl_int(n, 0, 1, 0);
+    ingot_tensor *x[2];
+    int shift[2];
+    if (shifts_of(n, shift)) {
+        for (int i = 0; i < 2; i++) {
+            x[i] = tfl_cast(n, n->in[i], INGOT_I32);
+            if (shift[i])
+                x[i] = tfl_halve(n, x[i], ingot_scalar_i(n->c, INGOT_I32, shift[i]));
+        }
+        return tfl_finish(n, minus ? ingot_sub(n->c, x[0], x[1]) : ingot_add(n->c, x[0], x[1]),
+                          function);
+    }
+    for (int i = 0; i < 2; i++) {
+        x[i] = ingot_shl(n->c, tfl_centred(n, i), ingot_scalar_i(n->c, INGOT_I32, bits));
+        x[i] = tfl_rescale(n, x[i], &q[i], 1, 0);
+    }
+    x[0] = minus ? ingot_sub(n->c, x[0], x[1]) : ingot_add(n->c, x[0], x[1]);
+    return tfl_finish(n, tfl_rescale(n, x[0], &q[2], 1, 0), function);
+}
+
+ingot_tensor *tflite_q_add(TfliteNode *n)
+{
+    return sum(n, false);
+}
+
+ingot_tensor *tflite_q_sub(TfliteNode *n)
+{
+    return sum(n, true);
+}
+
+ingot_tensor *tflite_q_mul(TfliteNode *n)
+{
+    const float real = tfl_scale(n->ti[0]) * tfl_scale(n->ti[1]) / tfl_scale(n->to[0]);
+    const TfliteMultiplier q = tfl_multiplier((double)real);
+    ingot_tensor *x = ingot_mul(n->c, tfl_centred(n, 0), tfl_centred(n, 1));
+    return tfl_finish(n, tfl_rescale(n, x, &q, 1, 0), tfl_int(n, 0, 1, 0));
+}
+
+/* ---- activations ----------------------------------------------------------------------------- */
+
+ingot_tensor *tflite_q_relu(TfliteNode *n)
+{
+    const int function = n->op->builtin == TFL_RELU ? 1 : n->op->builtin == TFL_RELU6 ? 3 : 2;
+    const TfliteMultiplier q = tfl_multiplier((double)(tfl_scale(n->ti[0]) / tfl_scale(n->to[0])));
+    return tfl_finish(n, tfl_rescale(n, tfl_centred(n, 0), &q, 1, 0), function);
+}
+
+/* x times one multiplier where it is positive, y times another one elsewhere. */
+static ingot_tensor *by_sign(TfliteNode *n, ingot_tensor *x, ingot_tensor *y, double up,
+                             double down)
+{
+    const TfliteMultiplier a = tfl_multiplier(up), b = tfl_multiplier(down);
+    ingot_tensor *positive = ingot_ge(n->c, x, ingot_like(n->c, x, 0));
+    return tfl_finish(
+        n, ingot_where(n->c, positive, tfl_rescale(n, x, &a, 1, 0), tfl_rescale(n, y, &b, 1, 0)),
+        0);
+}
+
+ingot_tensor *tflite_q_leaky_relu(TfliteNode *n)
+{
+    const double alpha = (double)ingot_tflite_float(&n->op->options, 0, 0);
+    const double real = scale_in(n, 0) * alpha / scale_out(n);
+    ingot_tensor *x = tfl_centred(n, 0);
+    return by_sign(n, x, real < 0 ? ingot_neg(n->c, x) : x, scale_in(n, 0) / scale_out(n),
+                   fabs(real));
+}
+
+ingot_tensor *tflite_q_prelu(TfliteNode *n)
+{
+    ingot_tensor *x = tfl_centred(n, 0);
+    return by_sign(n, x, ingot_mul(n->c, x, tfl_centred(n, 1)), scale_in(n, 0) / scale_out(n),
+                   scale_in(n, 0) * scale_in(n, 1) / scale_out(n));
+}
+
+/* ---- functions by a table -------------------------------------------------------------------- */
+
+ingot_tensor *tfl_by_table(TfliteNode *n, const int8_t *table)
+{
+    const int64_t dims[] = {256};
+    int32_t lo, hi;
+    tfl_range(n->ti[0], &lo, &hi);
+    ingot_tensor *values = ingot_data(n->c, NULL, tfl_out_dtype(n), 1, dims, table);
+    ingot_tensor *index = ingot_add_c(n->c, tfl_cast(n, X, INGOT_I32), -(double)lo);
+    return ingot_take(n->c, values, index, 0);
+}
+
+/* A function in fixed point, of arguments with 4 integer bits; beyond `radius` it is at its ends.
+ * The result has the scale 1 / 2^bits. */
+static ingot_tensor *fixed_function(TfliteNode *n, int32_t (*f)(int32_t), int bits, int32_t offset)
+{
+    enum { INTEGER_BITS = 4 };
+    if (n->ti[0]->type != INGOT_TFLITE_INT8)
+        return tfl_unsupported(n, "of %s it is not supported",
+                               ingot_tflite_type_name((int)n->ti[0]->type, NULL));
+    const TfliteMultiplier q = tfl_multiplier(scale_in(n, 0) * (1 << (31 - INTEGER_BITS)));
+    const double radius = floor(15.0 * (1 << (31 - INTEGER_BITS)) / ldexp(1, q.shift));
+    int8_t *table = ingot_alloc(n->c, 256);
+    for (int i = -128; i < 128; i++) {
+        const int32_t x = i - tfl_zero(n->ti[0]);
+        int32_t y = -128;
+        if (x >= radius)
+            y = 127;
+        else if (x > -radius)
+            y = tfl_fixed_halve(f(tfl_fixed_rescale(x, q)), 31 - bits) + offset;
+        table[i + 128] = (int8_t)(y > 127 ? 127 : y < -128 ? -128 : y);
+    }
+    return tfl_by_table(n, table);
+}
+
+ingot_tensor *tflite_q_logistic(TfliteNode *n)
+{
+    return fixed_function(n, tfl_fixed_logistic, 8, -128);
+}
+
+ingot_tensor *tflite_q_tanh(TfliteNode *n)
+{
+    return fixed_function(n, tfl_fixed_tanh, 7, 0);
+}
