@@ -12,6 +12,9 @@
 #define CORE_APPLICATION \
     CORE_FIGURES, .level = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}}, .line = 64
 
+/* Cycles that a group of items takes to begin and to end where it is a call of a function. */
+#define CORE_START 200
+
 /* One without caches: loops are blocked for those of an application core, which costs nothing. */
 #define CORE_SMALL CORE_FIGURES, .level = {{0, 4}}, .line = 32
 

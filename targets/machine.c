@@ -116,18 +116,28 @@ const char *machine_name(int i)
     return !i ? "native" : i <= MACHINES ? machines[i - 1].name : NULL;
 }
 
-/* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile,
- * though not all of the time.  Where two halves of a vector are multiplied one after the other,
- * sums have units beside: other operations take as long as elsewhere. */
+/* Two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the
+ * time. */
+void core_rates(Machine *m, int lanes)
+{
+    m->rate[UNIT_SCALAR] = 2;
+    m->rate[UNIT_VECTOR] = 2 * lanes;
+    m->rate[UNIT_TILE] = 3. * lanes;
+}
+
+/* Rates of cores of a kind.  Where two halves of a vector are multiplied one after the other, sums
+ * have units beside: other operations take as long as elsewhere. */
 static void machine_rates(Machine *m, bool halves, bool prefer_ram)
 {
     /* AMX on bf16: a product of 16 x 16 x 32 in 16 cycles is 64 for each lane; loads of fragments
      * leave it less than half of the time */
     enum { MATRIX_PRODUCTS = 25 };
     const int lanes = m->lanes ? m->lanes : 1;
-    m->rate[UNIT_SCALAR] = m->lanes ? 2 : 1;
-    m->rate[UNIT_VECTOR] = m->lanes ? 2 * lanes : 1;
-    m->rate[UNIT_TILE] = m->lanes ? 3. * lanes / (halves ? 2 : 1) : m->dot ? 4 : 1;
+    m->rate[UNIT_SCALAR] = m->rate[UNIT_VECTOR] = 1;
+    m->rate[UNIT_TILE] = m->dot ? 4 : 1;
+    if (m->lanes)
+        core_rates(m, lanes);
+    m->rate[UNIT_TILE] /= m->lanes && halves ? 2 : 1;
     m->rate[UNIT_MATRIX] = MATRIX_PRODUCTS * lanes;
     m->byte = prefer_ram ? DEAR : 0;
 }

@@ -6,12 +6,16 @@
 
 /* CL_DEVICE_.. (cl.h) */
 enum {
+    DEVICE_TYPE = 0x1000,
     MAX_COMPUTE_UNITS = 0x1002,
     MAX_WORK_GROUP_SIZE = 0x1004,
+    NATIVE_VECTOR_WIDTH_FLOAT = 0x103A,
     GLOBAL_MEM_CACHELINE_SIZE = 0x101D,
     GLOBAL_MEM_CACHE_SIZE = 0x101E,
     LOCAL_MEM_SIZE = 0x1023
 };
+/* A bit of DEVICE_TYPE. */
+enum { TYPE_CPU = 2 };
 
 /* A number of 4 or of 8 bytes; 0: the driver does not tell it. */
 static int64_t ask(igrt_cl *cl, uint32_t what, bool wide)
@@ -40,8 +44,10 @@ const char *opencl_native(Arena *a, OpenclDevice *device)
         else
             all = arena_printf(a, *all ? "%s+%s" : "%s%s", all, f->name);
     }
+    const bool cpu = ask(&cl, DEVICE_TYPE, true) & TYPE_CPU;
     if (device)
-        *device = (OpenclDevice){.processors = ask(&cl, MAX_COMPUTE_UNITS, false),
+        *device = (OpenclDevice){.core_lanes = cpu ? ask(&cl, NATIVE_VECTOR_WIDTH_FLOAT, false) : 0,
+                                 .processors = ask(&cl, MAX_COMPUTE_UNITS, false),
                                  .items = ask(&cl, MAX_WORK_GROUP_SIZE, sizeof(size_t) == 8),
                                  .shared = ask(&cl, LOCAL_MEM_SIZE, true),
                                  .cache = ask(&cl, GLOBAL_MEM_CACHE_SIZE, true),

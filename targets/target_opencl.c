@@ -78,6 +78,23 @@ static void require(Target *t, Arena *a, Extension *extension, const OpenclFeatu
         t->features = arena_printf(a, "%s%s", t->features ? t->features : "", f->define);
 }
 
+/* A device whose compute units are cores of a CPU, each with caches of its own before the one that
+ * the driver tells of. */
+static void cores_tune(Machine *m, const OpenclDevice *d)
+{
+    static const Machine core = {CORE_APPLICATION};
+    const double cores = d->processors > 0 ? (double)d->processors : 1;
+    m->core_lanes = (int)d->core_lanes;
+    m->start = CORE_START;
+    memcpy(m->level, core.level, sizeof m->level);
+    m->level[2].bytes = d->cache > 0 ? (double)d->cache : m->level[2].bytes;
+    core_rates(m, m->core_lanes);
+    for (int i = 0; i < UNITS; i++)
+        m->rate[i] *= cores;
+    for (int i = 0; i < LEVELS; i++)
+        m->level[i].rate *= cores;
+}
+
 /* What is told is the device's. Rates of all compute units, and of the memory that feeds them, are
  * by their number. */
 void opencl_device_tune(Machine *m, const OpenclDevice *d)
@@ -95,7 +112,9 @@ void opencl_device_tune(Machine *m, const OpenclDevice *d)
         m->items = (int)(d->items < most ? d->items : most);
     if (d->shared > 0)
         m->shared = m->shared_static = (int)(d->shared < 1 << 20 ? d->shared : 1 << 20);
-    if (d->cache > 0)
+    if (d->core_lanes >= 4 && d->core_lanes <= 16)
+        cores_tune(m, d);
+    else if (d->cache > 0)
         m->level[0].bytes = (double)d->cache;
     if (d->line >= 8 && d->line <= 4096)
         m->line = (int)d->line;

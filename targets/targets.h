@@ -50,7 +50,8 @@ const char *opencl_feature(int i); /* the names, from 0; NULL after the last */
  * device. What else it tells is in device, if not NULL; 0: it does not tell. */
 typedef struct {
     int64_t processors, items, shared, cache,
-        line; /* compute units; that a group may have; bytes */
+        line;           /* compute units; that a group may have; bytes */
+    int64_t core_lanes; /* Machine */
 } OpenclDevice;
 const char *opencl_native(Arena *, OpenclDevice *device);
 /* target_opencl.c: figures of GPUs as that device has them. */
@@ -70,6 +71,8 @@ const char *target_read(Target *, Arena *, const char *file, ingot_status *);
 /* machine.c: what time goes to, from what is known of the machine; halves: it multiplies half a
  * vector at once. */
 void target_costs(Target *, bool halves, bool prefer_ram);
+/* The rates of one core with vectors of so many lanes, which it multiplies whole. */
+void core_rates(Machine *, int lanes);
 /* A figure of Machine: a row of figures.def. */
 typedef enum { FIGURE_DOUBLE, FIGURE_INT, FIGURE_UNITS, FIGURE_BOOL } FigureKind;
 typedef enum { OF_ALL, OF_CPUS, OF_GPUS } FigureOf;

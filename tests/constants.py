@@ -189,12 +189,12 @@ BELOW_REASONS = {
     "kernel/lower/prefetch.c": {"AHEAD": "bytes: as LOWERED_LINE, for statements know no target"},
     "kernel/lower/split_copies.c": {"BITS": "bits of a word"},
     "kernel/nest.h": {
-        "LOWERED_LINE": "statements are the same for every target; as its comment says"
+        "MAX_COPIES": "a bound of what a .sched may ask for: code",
+        "LOWERED_LINE": "statements are the same for every target; as its comment says",
     },
     "kernel/nest_check.c": {"OTHERS": "nvcc: registers of an item for all but sums"},
     "kernel/opt/opt.h": {"MAX_RANGES": "bits of a word"},
     "kernel/opt/opt_order.c": {"MAX_PARTS": "a bound of what a .sched may ask for"},
-    "kernel/opt/opt_split.c": {"MAX_COPIES": "a bound of what a .sched may ask for: code"},
     "kernel/opt/opt_vector.c": {"16": "lanes of the widest vector types that igrt_vec.h has"},
     "kernel/opt_text.c": {"80": "characters that are told of a name"},
     "kernel/tc.c": {

@@ -66,6 +66,23 @@ bool parts_turned(Nest *, const View *);
 /* Of a sum of products that results along further axes share, which the items walk over: the axis
  * of its lanes, or -1. */
 int parts_walked(Nest *);
+/* gpu_items.c: opts of items that share no memory, with so many copies along rows and columns of
+ * results, and of the terms of a sum; false: it cannot be done. */
+typedef struct {
+    int rows, columns, terms;
+    bool joined; /* columns are all axes that lie side by side */
+    enum {
+        ITEMS_ALONG_ROW, /* neighbours along the columns are a group */
+        ITEMS_NUMBERED,  /* items are numbered through, and no group has a shape */
+        ITEMS_ALONE      /* each is a group */
+    } groups;
+} ItemShape;
+bool item_tile(Nest *, const ItemShape *);
+/* gpu_contraction.c: columns are as many axes as lie side by side; false: they are one. */
+bool join_columns(Nest *, const View *);
+/* gpu_cores.c: opts for a device whose processors are cores of a CPU; false: items as the results
+ * are stored take less time. */
+bool choose_core_opts(Nest **);
 /* cpu_contraction.c: whether a sum walks through many pages as it reads one term after the
  * other. */
 enum { PANEL = 4 }; /* rows that are copied into panels are so many, or some times as many */

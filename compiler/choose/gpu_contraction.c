@@ -131,7 +131,7 @@ static bool alike(const View *v, Node *a, Node *b)
 
 /* Columns are as many axes as lie side by side, one after the other, and are read alike: a row of
  * pixels is continued by the next. */
-static void join_columns(Nest *n, const View *v)
+bool join_columns(Nest *n, const View *v)
 {
     const Kernel *k = n->k;
     const char *names = "";
@@ -152,8 +152,7 @@ static void join_columns(Nest *n, const View *v)
             more = true;
         }
     }
-    if (strchr(names, ' '))
-        nest_opt(n, OPT_JOIN, names, 0);
+    return strchr(names, ' ') && nest_opt(n, OPT_JOIN, names, 0);
 }
 
 /* The terms of a window are one loop, all of which is straight-line code then: of two, a C compiler
@@ -357,6 +356,11 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
         (void)choose_rows_opts(nest);
         return;
     }
+    if ((*nest)->target->machine.core_lanes) {
+        if (v.nstore == 1 && v.nreduce)
+            choose_core_opts(nest);
+        return;
+    }
     if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, may_copy, want))
         return;
     if (v.dot && (*nest)->target->unrolls) {
@@ -377,7 +381,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     tiled = nest_clone(*nest);
     while (join_terms(tiled, &v))
         v = kernel_view(tiled->k);
-    join_columns(tiled, &v);
+    (void)join_columns(tiled, &v);
     const Kernel *k = tiled->k;
     v = kernel_view(k);
     tile_axes(tiled, &v, &rows, &columns);

@@ -24,6 +24,11 @@
  * all of its elements.  Where loops and copies walk over the same places (a window and what it
  * slides along), these count once.
  *
+ * Items of a device whose processors are cores of a CPU (Machine.core_lanes) are written as
+ * numbers, one by one, of which the driver's compiler makes vectors where results lie side by side:
+ * of a tile with four columns in a row a product is a fourth of an instruction.  What is loaded
+ * behind a condition is loaded by itself, behind a branch.
+ *
  * Both go on at once, and the longer one hides most of the other: cycles = (issue^4 +
  * memory^4)^(1/4).  The weights below rank 7,500 candidates of 188 kernels on a Zen 4, and 5,500 of
  * 138 on an Emerald Rapids (tests/tune/rank.py); most may be twice or half of what they are without
@@ -53,10 +58,12 @@ enum {
     LATENCY = 4,
     RECIPROCAL = 8,
     SPILT = 4,
-    WIDTH = 5,        /* instructions that begin in a cycle */
-    PIECE = 800,      /* cycles until the code of one more piece (a rest) is there */
-    PEELED = 115,     /* operations that a loop which is written out has, */
-    PEELED_TRIPS = 16 /* and iterations */
+    WIDTH = 5,         /* instructions that begin in a cycle */
+    PIECE = 800,       /* cycles until the code of one more piece (a rest) is there */
+    PEELED = 115,      /* operations that a loop which is written out has, */
+    PEELED_TRIPS = 16, /* and iterations */
+    GATE =
+        8 /* operations that a branch around a load takes, and a number that is put beside others */
 };
 
 typedef struct {
@@ -105,6 +112,7 @@ typedef struct {
     uint32_t now;
     double *live, *through; /* by statement: as of Body */
     bool ahead;             /* PREFETCH: what comes from beyond L2 is not waited for */
+    double beside;          /* of a core's items: results that are one vector; else 1 */
 } Count;
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -114,7 +122,7 @@ static double registers_of(const Count *q, const Node *n)
     int lanes = q->t->machine.lanes, bytes = dtype_info[n->dtype].bytes;
     bool vector = n->id < q->l->nknown && q->l->vector[n->id];
     if (!vector || !lanes)
-        return 1;
+        return n->dtype == INGOT_INDEX ? 1 : 1 / q->beside;
     double wide = (double)q->l->tile->lanes * (bytes > 4 ? bytes : 4) / (4.0 * lanes);
     return wide < 1 ? 1 : wide;
 }
@@ -188,7 +196,9 @@ static void add_places(Count *q, LoopAccess *x, int n, const double *place, doub
     x->copies = kept;
 }
 
-static void add_access(Count *q, Node *n)
+/* Gives how many of its places lie right before or behind that of another one, which is there
+ * already: 0 to 2. */
+static int add_access(Count *q, Node *n)
 {
     Context *c = q->k->c;
     Node *at = n->src[first_coord(n)];
@@ -224,12 +234,34 @@ static void add_access(Count *q, Node *n)
             o->lane_step != x.lane_step ||
             memcmp(o->stride, x.stride, (size_t)x.depth * sizeof *x.stride))
             continue;
+        int beside = 0;
+        for (int j = 0; j < (int)o->copies; j++)
+            beside += fabs(o->at[j] - place) == bytes;
         add_places(q, o, 1, &place, 0, 1);
-        return;
+        return beside;
     }
     add_places(q, &x, 1, &place, 0, 1);
     if (q->naccess < MAX_ACCESSES)
         q->access[q->naccess++] = x;
+    return 0;
+}
+
+/* How many results of a core's item lie side by side, of those that a vector holds: of its stores
+ * all but the first in a row have another one beside them. */
+static double results_beside(Count *q)
+{
+    enum { LEAST = 2 };
+    const double most = q->t->machine.core_lanes;
+    double stores = 0, rows = 0, lanes = LEAST;
+    for (int i = 0; i < q->l->n && most > 0; i++)
+        if (q->l->stmt[i].kind == STMT_STORE) {
+            stores++;
+            rows += !add_access(q, q->l->stmt[i].node);
+        }
+    q->naccess = q->nnest = 0;
+    while (2 * lanes <= most && 2 * lanes * rows <= stores)
+        lanes *= 2;
+    return rows > 0 && lanes * rows <= stores ? lanes : 1;
 }
 
 /* Instructions of a load or a store: of lanes that lie apart one each, and half of one to put it
@@ -284,8 +316,11 @@ static void count_node(Count *q, Node *n, bool top)
         return;
     }
     if (n->op == OP_LOAD) {
-        count_moved(q, n, &b->load);
-        add_access(q, n);
+        const bool gated = q->t->machine.core_lanes && !node_is_const_i(n->src[1], 1);
+        double moved = 0;
+        count_moved(q, n, &moved);
+        b->load += add_access(q, n) && !gated ? moved : moved * q->beside;
+        b->alu += gated ? GATE : 0;
         count_node(q, n->src[1], false);
         return;
     }
@@ -635,11 +670,15 @@ static void count_tile(Count *q, const Kernel *k, const Linear *l)
     q->seen = NEWN(q->a, uint32_t, k->c->nnode + 4096);
     q->now = 0;
     q->body[0] = (Body){.first = 0};
-    find_live(q);
+    q->beside = 1;
     while (items < l->n && l->stmt[items].kind == STMT_ITEM)
         items++;
     for (int i = items; i-- > 0;) /* the innermost comes first */
         open_loop(q, l->stmt[i].node);
+    if (items && q->t->machine.core_lanes)
+        q->out->loops += q->t->machine.start * q->times[q->depth - 1];
+    q->beside = results_beside(q);
+    find_live(q);
     for (int i = items; i < l->n; i++) {
         const Stmt *s = &l->stmt[i];
         q->now++;

@@ -109,6 +109,9 @@ typedef struct {
     int items, shared;  /* that a group may have; and bytes of memory that they share */
     int shared_static;  /* of these, what a launch need not ask for */
     int subgroup; /* neighbours in a group that hand each other values without memory; 0: none do */
+    /* f32 lanes of the vector registers of a processor that is a core of a CPU, where memory of a
+     * group is memory like any other, and items run one after the other; 0: it is none */
+    int core_lanes;
 
     /* products of bf16 that DOT takes in the time of one of f32 in a tile; at most 1: it is not
      * worth it, or there is no such instruction */

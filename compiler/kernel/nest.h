@@ -167,6 +167,8 @@ bool nest_opt_range(Nest *, OptKind, Node *range, int64_t amount);
  * when all opts are known: lanes may be stored two apart, if a later opt makes copies of what lies
  * between. */
 const char *nest_check(const Nest *);
+/* Copies of a store by UPCAST, and of the terms of a sum by UNROLL, that opts take. */
+enum { MAX_COPIES = 64 };
 /* The part of nest_check() that asks nothing of layouts: on a GPU places have room. */
 const char *nest_fits(const Nest *);
 /* The kernel's opts become those of the nest. */

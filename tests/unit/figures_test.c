@@ -296,6 +296,7 @@ static const FigureRow rows[] = {
     {"dot_bf16", BRAINS, "c:x86-64-v4", 4},
     {"any_sign", BYTES, "c:x86-64-v4", 4},
     {"pairs", BYTES, "c:x86-64-v4", 4},
+    {"core_lanes", WINDOW, "opencl", 16},
     {"joins_subgroups", ATTENTION_HALVES, "cuda:sm_90a", 4},
     {"takes_fours", BYTES, "opencl:dot8+subgroups32", 4},
 };
@@ -341,6 +342,20 @@ static char *plan_with(Arena *a, FigureModel m, const char *target, const Figure
     assert_null(target_make(&t, a, target, &status));
     assert_null(figure_read(&t.machine, a, f, arena_printf(a, "%.17g", x)));
     return figures_wrong(&t.machine, t.gpu) ? "none" : plan_for(a, m, t, target);
+}
+
+/* Processors that are cores have tiles in registers; nobody shares anything. */
+static void cores_share_nothing(void **state)
+{
+    (void)state;
+    Arena *a = arena_new();
+    const char *plan =
+        plan_with(a, WINDOW, "opencl", figure_find("core_lanes"), 16); /* 128 x 28 x 28 */
+    assert_non_null(strstr(plan, "UPCAST i0 16"));
+    assert_non_null(strstr(plan, "UPCAST i1_i2 4"));
+    assert_null(strstr(plan, "STAGE"));
+    assert_null(strstr(plan, " lane"));
+    arena_free(a);
 }
 
 /* A target file may say the least and the most of each figure: there is some plan then, too. */
@@ -422,9 +437,9 @@ static void find(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_decides),
-                                       cmocka_unit_test(at_their_bounds),
-                                       cmocka_unit_test(all_are_here)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_decides), cmocka_unit_test(cores_share_nothing),
+        cmocka_unit_test(at_their_bounds), cmocka_unit_test(all_are_here)};
     if (argc > 1 && !strcmp(argv[1], "find")) {
         find();
         return 0;

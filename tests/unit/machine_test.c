@@ -237,6 +237,14 @@ static void by_opencl(void **state)
     assert_true(told.machine.line == 64);
     assert_true(told.machine.rate[UNIT_TILE] == plain.machine.rate[UNIT_TILE] / 2);
     assert_true(told.machine.level[1].rate == plain.machine.level[1].rate / 2);
+    Target cores = plain, core;
+    assert_null(target_make(&core, a, "c:x86-64-v4", &status));
+    opencl_device_tune(&cores.machine,
+                       &(OpenclDevice){.processors = 2, .cache = 8 << 20, .core_lanes = 16});
+    assert_true(cores.machine.core_lanes == 16 && !told.machine.core_lanes);
+    assert_true(cores.machine.level[1].bytes == core.machine.level[1].bytes);
+    assert_true(cores.machine.level[2].bytes == 8 << 20);
+    assert_true(cores.machine.rate[UNIT_TILE] == 2 * core.machine.rate[UNIT_TILE]);
     arena_free(a);
 }
 

@@ -3,8 +3,6 @@
 
 #include "opt.h"
 
-enum { MAX_COPIES = 64 /* of a store by UPCAST, and of the terms of a sum by UNROLL */ };
-
 static int add_axis(Nest *n, int of, const char *suffix, AxisForm form, int64_t extent,
                     int64_t most)
 {
