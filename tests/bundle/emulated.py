@@ -18,6 +18,25 @@ H, F, I, U, L = (
     TensorProto.INT32,
 )
 
+# Files of targets, by which small products get the kernels of large ones: on a machine of 16
+# processors 208 x 128 results have the blocks that 784 x 256 have on one of 108, and where a warp's
+# products take long, those of warpgroups are few as well.
+FEW = "processors = 16\nclose = 15\n"
+GROUPS = "warp_products.product = 70000\nwarp_products.product3 = 70000\n"
+MACHINES = {
+    "few": "target = cuda:sm_80\n" + FEW,
+    "groups": "target = cuda:sm_90a\n" + GROUPS,
+    "few_groups": "target = cuda:sm_90a\nprocessors = 4\nclose = 4\n" + GROUPS,
+}
+
+
+def target_file(work, target):
+    if target not in MACHINES:
+        return target
+    file = work / f"{target}.target"
+    file.write_text(MACHINES[target])
+    return file
+
 
 # -- models --------------------------------------------------------------------------------------
 
@@ -52,7 +71,7 @@ class Pair:
             name,
             tolerance,
             work,
-            work / f"{name}_{target[0:2]}",
+            work / f"{name}_gpu",
             work / f"{name}_in",
         )
         path, c, out = (
@@ -72,7 +91,7 @@ class Pair:
                 else rng.integers(low, low + 256, shape)
             )
             np.save(self.given / f"input_{i}.npy", x.astype(helper.tensor_dtype_to_np_dtype(dtype)))
-        for kind, bundle in (("c", c), (target, self.bundle)):
+        for kind, bundle in (("c", c), (target_file(work, target), self.bundle)):
             call(
                 ingot,
                 "compile",
@@ -82,7 +101,8 @@ class Pair:
                 "--target",
                 kind,
                 "-q",
-                *(options if kind == target else ()),
+                "--no-check",  # its kernels run here, whole
+                *(options if kind != "c" else ()),
             )
             program(bundle, compilers()[0], "-O1")
         out.mkdir()

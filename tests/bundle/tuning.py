@@ -65,6 +65,8 @@ def environment(work):
     os.environ["INGOT_CACHE"] = str(work / "cache")
     os.environ["INGOT_CLOCK"] = "steps"
     os.environ.setdefault("CC", "ccache cc" if shutil.which("ccache") else "cc")
+    # so it knows the header of candidates, which is compiled once a search, for a second
+    os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
 
 
 def tune(ingot, work, *flags, model=None, good=(0,), **more):

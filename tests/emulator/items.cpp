@@ -46,7 +46,8 @@ void fault(const char *why)
 bool is_backward()
 {
     static const char *order = getenv("EMULATED_ORDER");
-    return order && !strcmp(order, "backward");
+    static const bool backward = order && !strcmp(order, "backward");
+    return backward;
 }
 
 /* _setjmp() and _longjmp() ask the system for nothing, as swapcontext() does. */

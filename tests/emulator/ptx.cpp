@@ -48,15 +48,18 @@ void products(float *c, const Slot &mine, Terms terms)
     const int g = (int)now->number % WARP / 4, t = (int)now->number % 4,
               per = terms == OF_TF32 ? 1 : 2; /* terms in a word */
     const Slot *s = together(mine);
-    for (int i = 0; i < 4; i++) {
-        const int row = g + i / 2 * 8, column = 2 * t + i % 2;
-        double sum = c[i];
-        for (int k = 0; k < 8 * per; k++) {
-            const int half = k / (4 * per), in = k % (4 * per);
-            const uint32_t a = s[row % 8 * 4 + in / per].word[2 * half + row / 8],
-                           b = s[column * 4 + in / per].word[4 + half];
-            sum += (double)term(terms, a, in % per) * term(terms, b, in % per);
+    double a[2][16], b[2][16]; /* rows g and g + 8; columns 2 t and 2 t + 1 */
+    for (int k = 0; k < 8 * per; k++) {
+        const int half = k / (4 * per), in = k % (4 * per), lane = in / per;
+        for (int j = 0; j < 2; j++) {
+            a[j][k] = term(terms, s[g * 4 + lane].word[2 * half + j], in % per);
+            b[j][k] = term(terms, s[(2 * t + j) * 4 + lane].word[4 + half], in % per);
         }
+    }
+    for (int i = 0; i < 4; i++) {
+        double sum = c[i];
+        for (int k = 0; k < 8 * per; k++)
+            sum += a[i / 2][k] * b[i % 2][k];
         c[i] = (float)sum;
     }
 }
