@@ -147,8 +147,9 @@ enum { MAX_CONJUNCTS = 32 };
 #define DEPTHWISE 0.25 /* of the weight of others' votes */
 
 /* Of a sum over rows and more (batch and pixels, of two operands that are computed: the gradient of
- * a weight), an operand's own output range: a tile reads some of its elements for each term, and
- * they should be neighbours. Then it lies as other kernels have it, too. NULL: walk it. */
+ * a weight), an operand's own output range, which others do not move with: a tile reads some of its
+ * elements for each term, and they should be neighbours. Then it lies as other kernels have it,
+ * too. NULL: walk it. */
 static Node *neighbours_of(const Step *s, const View *v, const Node *factor)
 {
     Node *own = NULL;
@@ -156,9 +157,13 @@ static Node *neighbours_of(const Step *s, const View *v, const Node *factor)
     for (int j = 0; j < v->nfactor; j++)
         if (is_weight(s->bufs[v->factor[j]->src[0]->arg.i]))
             return NULL;
-    for (int i = 0; i < v->nrange; i++)
-        if (access_move(s->kernel->c, factor, v->range[i]).kind == MOVE_AXIS)
+    for (int i = 0; i < v->nrange; i++) {
+        bool shared = v->nfactor > 1;
+        for (int j = 0; j < v->nfactor; j++)
+            shared &= depends_on(v->factor[j], v->range[i]);
+        if (!shared && access_move(s->kernel->c, factor, v->range[i]).kind == MOVE_AXIS)
             own = own ? NULL : v->range[i];
+    }
     for (uint32_t j = 1; j < v->dot->nsrc; j++)
         along += access_move(s->kernel->c, factor, v->dot->src[j]).kind == MOVE_AXIS;
     return along > 1 ? own : NULL;

@@ -143,11 +143,14 @@ Node *source_of(Context *, Node *x, Node *const *coords, Node **at, Node **insid
 Node *winograd2(Rewrite *, Node *reduce, bool try);
 Node *winograd4(Rewrite *, Node *reduce, bool try);
 Node *winograd2x1(Rewrite *, Node *reduce, bool try);
+/* winograd_taps.c: the same of the gradient of a weight. */
+Node *winograd_taps(Rewrite *, Node *reduce, bool try);
 /* winograd_time.c: of a REDUCE that can be done so, by the time of the direct form; INFINITY: it is
  * not to be done unasked. */
 double winograd2_time(Rewrite *, Node *reduce);
 double winograd4_time(Rewrite *, Node *reduce);
 double winograd2x1_time(Rewrite *, Node *reduce);
+double winograd_taps_time(Rewrite *, Node *reduce);
 /* winograd_time.c: bytes of a sum of products and of its operands, where these are stored; 0: it is
  * none. */
 double product_ram(Node *);

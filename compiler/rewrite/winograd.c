@@ -61,8 +61,8 @@ static Node *times(Context *c, double x, Node *d)
 
 /* The terms of a row at first, first + step .. times a sign, those that are added before those that
  * are taken away. */
-static Node *terms(Context *c, int n, Node *const *d, const double *row, int first, int step,
-                   double sign)
+Node *row_terms(Context *c, int n, Node *const *d, const double *row, int first, int step,
+                double sign)
 {
     Node *sum = NULL;
     for (int side = 1; side >= -1; side -= 2)
@@ -82,12 +82,12 @@ static double sign_of(int n, const double *row, int first)
 }
 
 /* Even terms and odd ones: rows of p and of -p are the sum and the difference of the same two. */
-static Node *point_row(Context *c, int n, Node *const *d, const double *row)
+Node *point_row(Context *c, int n, Node *const *d, const double *row)
 {
     double even = sign_of(n, row, 0), odd = sign_of(n, row, 1);
     if (even == 0 || odd == 0)
-        return terms(c, n, d, row, 0, 1, 1);
-    Node *e = terms(c, n, d, row, 0, 2, even), *o = terms(c, n, d, row, 1, 2, odd);
+        return row_terms(c, n, d, row, 0, 1, 1);
+    Node *e = row_terms(c, n, d, row, 0, 2, even), *o = row_terms(c, n, d, row, 1, 2, odd);
     return even < 0 && odd > 0 ? plus(c, o, even, e) : plus(c, plus(c, NULL, even, e), odd, o);
 }
 
@@ -107,7 +107,7 @@ static Node *result_row(Context *c, int n, Node *const *d, const double *row)
 }
 
 /* Which one of the rows the coordinate along an axis says. */
-static Node *chosen(Context *c, int axis, int n, Node *const *row)
+Node *chosen_row(Context *c, int axis, int n, Node *const *row)
 {
     Node *ones[INGOT_MAX_RANK], *y = row[n - 1];
     for (int i = 0; i < y->rank; i++)
@@ -120,7 +120,7 @@ static Node *chosen(Context *c, int axis, int n, Node *const *row)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-static Node *size_of(Context *c, const ProductAxes *s, Node *x, AxisGroup group)
+Node *group_size(Context *c, const ProductAxes *s, Node *x, AxisGroup group)
 {
     Node *size = idx(c, 1);
     for (int i = 0; i < s->n[group]; i++)
@@ -129,7 +129,7 @@ static Node *size_of(Context *c, const ProductAxes *s, Node *x, AxisGroup group)
 }
 
 /* All axes, group after group; gives how many there are. */
-static int axes_in_order(const ProductAxes *s, const AxisGroup *order, int *perm)
+int axes_in_order(const ProductAxes *s, const AxisGroup *order, int *perm)
 {
     int n = 0;
     for (int g = 0; g < GROUPS; g++)
@@ -138,10 +138,8 @@ static int axes_in_order(const ProductAxes *s, const AxisGroup *order, int *perm
     return n;
 }
 
-enum { WHOLE = -1 };
-
 /* Elements at[axis] along axes, which stay as those of size 1; the other axes are WHOLE. */
-static Node *elements(Context *c, Node *x, const int64_t *at)
+Node *elements_at(Context *c, Node *x, const int64_t *at)
 {
     Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
     for (int d = 0; d < x->rank; d++) {
@@ -156,7 +154,7 @@ static Node *element(Context *c, Node *x, int axis, int64_t i)
     int64_t at[INGOT_MAX_RANK];
     for (int d = 0; d < x->rank; d++)
         at[d] = d == axis ? i : WHOLE;
-    return elements(c, x, at);
+    return elements_at(c, x, at);
 }
 
 static Node *kept(Context *c, Node *x)
@@ -199,7 +197,7 @@ static Node *unrolled(Context *c, Node *x, int out, int tap)
 
 /* x as [B, R, tiles, m.., C, taps..], a pair of axes for each window; of one that is not
  * transformed, what it slides over. */
-static Node *tiled(Rewrite *r, const ProductAxes *s, const WinogradForm *f)
+Node *tiled_x(Rewrite *r, const ProductAxes *s, const WinogradForm *f)
 {
     int perm[INGOT_MAX_RANK], n = 0;
     Node *dims[INGOT_MAX_RANK], *x = stored(r, s->x, s->n[OUT] <= f->windows);
@@ -208,15 +206,15 @@ static Node *tiled(Rewrite *r, const ProductAxes *s, const WinogradForm *f)
     (void)axes_in_order(s, (AxisGroup[]){BATCH, ROW, OUT, SUM, TAP, ONE, MAP}, perm);
     x = ingot_permute(c, x, perm);
     n = 0;
-    dims[n++] = size_of(c, s, s->x, BATCH);
-    dims[n++] = size_of(c, s, s->x, ROW);
+    dims[n++] = group_size(c, s, s->x, BATCH);
+    dims[n++] = group_size(c, s, s->x, ROW);
     for (int i = 0; i < s->n[OUT]; i++) {
         dims[n] = s->x->shape[s->axis[OUT][i]];
         size = results_of(s, i);
         hi[n++] = (tile_along(f, i) - size % tile_along(f, i)) % tile_along(f, i);
     }
     const int sum = n;
-    dims[n++] = size_of(c, s, s->x, SUM);
+    dims[n++] = group_size(c, s, s->x, SUM);
     for (int i = 0; i < s->n[OUT]; i++)
         dims[n++] = idx(c, TAPS);
     x = ingot_pad_c(c, ingot_reshape(c, x, n, dims), lo, hi, 0);
@@ -232,8 +230,8 @@ static Node *tiled(Rewrite *r, const ProductAxes *s, const WinogradForm *f)
     return ingot_reshape(c, x, n, dims);
 }
 
-/* v [points.., B, R, tiles.., C] of tiled() */
-static Node *transformed_x(Context *c, const ProductAxes *s, const WinogradForm *f, Node *x)
+/* v [points.., B, R, tiles.., C] of tiled_x() */
+Node *transformed_x(Context *c, const ProductAxes *s, const WinogradForm *f, Node *x)
 {
     Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK];
     int nw = transformed_windows(s, f), n = 0, sum = 2 + 2 * s->n[OUT];
@@ -259,18 +257,18 @@ static Node *transformed_x(Context *c, const ProductAxes *s, const WinogradForm 
                 at[3 + 2 * w] = point[w] - tap;
                 at[sum + 1 + w] = tap;
             }
-            Node *e = elements(c, x, at);
+            Node *e = elements_at(c, x, at);
             d[j][i] = ingot_expand(c, ingot_reshape(c, e, n, dims), n, all);
         }
         for (int a = 0; a < f->points; a++)
             row[a] = point_row(c, f->points, d[j], f->b[a]);
-        t[j] = chosen(c, 0, f->points, row);
+        t[j] = chosen_row(c, 0, f->points, row);
     }
     if (nw == 1)
         return t[0];
     for (int a = 0; a < f->points; a++)
         row[a] = point_row(c, f->points, t, f->b[a]);
-    return chosen(c, 1, f->points, row);
+    return chosen_row(c, 1, f->points, row);
 }
 
 /* w [B, M, C, taps..] */
@@ -279,9 +277,9 @@ static Node *weights_in_order(Context *c, const ProductAxes *s)
     int perm[INGOT_MAX_RANK];
     Node *dims[INGOT_MAX_RANK];
     (void)axes_in_order(s, (AxisGroup[]){BATCH, MAP, SUM, TAP, ONE, ROW, OUT}, perm);
-    dims[0] = size_of(c, s, s->w, BATCH);
-    dims[1] = size_of(c, s, s->w, MAP);
-    dims[2] = size_of(c, s, s->w, SUM);
+    dims[0] = group_size(c, s, s->w, BATCH);
+    dims[1] = group_size(c, s, s->w, MAP);
+    dims[2] = group_size(c, s, s->w, SUM);
     for (int i = 0; i < s->n[OUT]; i++)
         dims[3 + i] = idx(c, TAPS);
     return ingot_reshape(c, ingot_permute(c, s->w, perm), 3 + s->n[OUT], dims);
@@ -297,7 +295,7 @@ static Node *transformed_constant(Context *c, const ProductAxes *s, const Winogr
     for (int l = 0; l < second; l++) {
         for (int k = 0; k < TAPS; k++) {
             const int64_t at[5] = {WHOLE, WHOLE, WHOLE, k, nw > 1 ? l : WHOLE};
-            g[k] = ingot_reshape(c, elements(c, w, at), rank, w->shape);
+            g[k] = ingot_reshape(c, elements_at(c, w, at), rank, w->shape);
         }
         for (int a = 0; a < f->points; a++)
             t[a][l] = point_row(c, TAPS, g, f->g[a]);
@@ -327,18 +325,18 @@ static Node *transformed_state(Context *c, const ProductAxes *s, const WinogradF
     for (int l = 0; l < second; l++) {
         for (int k = 0; k < TAPS; k++) {
             const int64_t at[5] = {WHOLE, WHOLE, WHOLE, k, nw > 1 ? l : WHOLE};
-            g[k] = ingot_reshape(c, elements(c, w, at), nw + kept, dims);
+            g[k] = ingot_reshape(c, elements_at(c, w, at), nw + kept, dims);
             g[k] = ingot_expand(c, g[k], nw + kept, all);
         }
         for (int a = 0; a < f->points; a++)
             row[a] = point_row(c, TAPS, g, f->g[a]);
-        t[l] = chosen(c, 0, f->points, row);
+        t[l] = chosen_row(c, 0, f->points, row);
     }
     Node *u = t[0];
     for (int b = 0; b < f->points && nw > 1; b++)
         row[b] = point_row(c, TAPS, t, f->g[b]);
     if (nw > 1)
-        u = chosen(c, 1, f->points, row);
+        u = chosen_row(c, 1, f->points, row);
     dims[0] = idx(c, nw > 1 ? f->points * f->points : f->points);
     memcpy((void *)(dims + 1), (void *)(all + nw), (size_t)kept * sizeof *dims);
     return ingot_contiguous(c, ingot_reshape(c, u, 1 + kept, dims));
@@ -358,9 +356,9 @@ static Node *transformed_back(Context *c, const ProductAxes *s, const WinogradFo
     Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK], *t[MAX_POINTS], *m[MAX_POINTS],
         *row[MAX_TILE];
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0}, size;
-    dims[n] = all[n] = size_of(c, s, s->x, BATCH);
+    dims[n] = all[n] = group_size(c, s, s->x, BATCH);
     n++;
-    dims[n] = all[n] = size_of(c, s, s->x, ROW);
+    dims[n] = all[n] = group_size(c, s, s->x, ROW);
     n++;
     for (int i = 0; i < s->n[OUT]; i++) {
         size = i ? results_of(s, i) : results;
@@ -378,11 +376,11 @@ static Node *transformed_back(Context *c, const ProductAxes *s, const WinogradFo
                 c, ingot_reshape(c, element(c, product, 0, a * second + b), n, dims), n, all);
         for (int e = 0; e < f->tile; e++)
             row[e] = result_row(c, f->points, m, f->a[e]);
-        t[b] = chosen(c, 3, f->tile, row);
+        t[b] = chosen_row(c, 3, f->tile, row);
     }
     for (int e = 0; e < f->tile && nw > 1; e++)
         row[e] = result_row(c, f->points, t, f->a[e]);
-    Node *y = nw > 1 ? chosen(c, 5, f->tile, row) : t[0];
+    Node *y = nw > 1 ? chosen_row(c, 5, f->tile, row) : t[0];
     n = 2;
     for (int i = 0; i < s->n[OUT]; i++) {
         size = i ? results_of(s, i) : results;
@@ -412,7 +410,7 @@ static Node *multiplied(Rewrite *r, const ProductAxes *s, const WinogradForm *f,
     Context *c = r->c;
     const int nw = transformed_windows(s, f), slid = s->n[OUT] - nw, maps = 3 + slid,
               sum = maps + 1;
-    Node *rows = size_of(c, s, s->x, ROW), *vd[INGOT_MAX_RANK], *ud[INGOT_MAX_RANK],
+    Node *rows = group_size(c, s, s->x, ROW), *vd[INGOT_MAX_RANK], *ud[INGOT_MAX_RANK],
          *all[INGOT_MAX_RANK], *one = idx(c, 1);
     unsigned summed = 0;
     for (int i = 0; i < nw; i++)
@@ -471,7 +469,7 @@ static Node *winograd(Rewrite *r, Node *n, bool try, const WinogradForm *f)
     if (try)
         return n;
     int64_t step = rows_of_strip(r, n, s, f) * f->tile, all = results_of(s, 0);
-    Node *x = tiled(r, s, f), *u = transformed_w(c, s, f), *part[MOST_PIECES];
+    Node *x = tiled_x(r, s, f), *u = transformed_w(c, s, f), *part[MOST_PIECES];
     int count = 0;
     for (int64_t at = 0; at < all; at += step) {
         int64_t results = all - at < step ? all - at : step;

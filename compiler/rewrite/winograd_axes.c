@@ -138,6 +138,54 @@ static bool sort_axes(Context *c, Node *n, ProductAxes *s)
     return s->n[OUT] > 0 && s->n[SUM] > 0 && s->n[MAP] > 0;
 }
 
+/* Of the gradient of a weight: sums over batch and pixels, of x in windows whose taps are results.
+ */
+static bool sort_taps(Context *c, Node *n, ProductAxes *s)
+{
+    Node *product = n->src[0];
+    const unsigned reduced = reduce_axes(n);
+    int64_t size;
+    for (int i = 0; i < product->rank; i++) {
+        const bool x = moves_with(s->x, i), w = moves_with(s->w, i), sum = reduced >> i & 1;
+        if ((sum && x != w) || !idx_value(product->shape[i], &size))
+            return false;
+        put_axis(s, !x && !w ? ONE : sum ? ROW : x && w ? BATCH : x ? SUM : MAP, i);
+    }
+    for (int k = 0; k < s->n[SUM]; k++) {
+        const int tap = s->axis[SUM][k],
+                  o = idx_is(product->shape[tap], TAPS) ? window_of(c, s, tap) : -1;
+        if (o < 0)
+            continue;
+        if (s->n[OUT] == MAX_WINDOWS)
+            return false;
+        put_axis(s, OUT, s->axis[ROW][o]);
+        put_axis(s, TAP, tap);
+        drop_axis(s, ROW, o);
+        drop_axis(s, SUM, k--);
+    }
+    return s->n[OUT] > 0 && s->n[SUM] > 0 && s->n[MAP] > 0;
+}
+
+/* Both operands are computed: what one of them has, taps of results, the other has not. */
+static bool sort_gradient(Context *c, Node *n, ProductAxes *s)
+{
+    if (!is_sum_of_products(n) || n->dtype != INGOT_F32)
+        return false;
+    for (int side = 0; side < 2; side++) {
+        ProductAxes one = {.x = compact_of(n->src[0]->src[side]),
+                           .w = compact_of(n->src[0]->src[1 - side])};
+        bool taps = false;
+        for (int i = 0; i < n->src[0]->rank; i++)
+            taps |= idx_is(n->src[0]->shape[i], TAPS) && !(reduce_axes(n) >> i & 1) &&
+                    moves_with(one.x, i) && !moves_with(one.w, i);
+        if (!taps || is_constant(one.w, 0) || is_constant(one.x, 0) || !sort_taps(c, n, &one))
+            continue;
+        *s = one;
+        return true;
+    }
+    return false;
+}
+
 /* Without such an axis there is no window to look for. */
 static bool has_taps(Node *n)
 {
@@ -175,27 +223,39 @@ static bool sort_product(Context *c, Node *n, ProductAxes *s)
 
 static const ProductAxes none;
 
-static uint64_t key_of(const Node *n)
+/* taps: are the taps results? */
+static uint64_t key_of(const Node *n, bool taps)
 {
-    return UINT64_C(0xA7) << 56 | n->id;
+    return UINT64_C(0xA7) << 56 | (2 * (uint64_t)n->id + taps);
 }
 
 void no_window(Rewrite *r, Node *n)
 {
-    map_put(&r->c->memo, key_of(n), (void *)(uintptr_t)&none);
+    for (int taps = 0; taps < 2; taps++)
+        map_put(&r->c->memo, key_of(n, taps), (void *)(uintptr_t)&none);
 }
 
 /* Several variants look at it, in every plan. */
-const ProductAxes *winograd_axes(Rewrite *r, Node *n)
+static const ProductAxes *sorted_once(Rewrite *r, Node *n, bool taps)
 {
-    const uint64_t key = key_of(n);
+    const uint64_t key = key_of(n, taps);
     const ProductAxes *known = map_get(&r->c->memo, key);
     if (!known) {
         ProductAxes *s = NEW(r->c->arena, ProductAxes);
-        known = sort_product(r->c, n, s) ? s : &none;
+        known = (taps ? sort_gradient : sort_product)(r->c, n, s) ? s : &none;
         map_put(&r->c->memo, key, (void *)(uintptr_t)known);
     }
     return known == &none ? NULL : known;
+}
+
+const ProductAxes *winograd_axes(Rewrite *r, Node *n)
+{
+    return sorted_once(r, n, false);
+}
+
+const ProductAxes *winograd_taps_axes(Rewrite *r, Node *n)
+{
+    return sorted_once(r, n, true);
 }
 
 int64_t results_of(const ProductAxes *s, int window)

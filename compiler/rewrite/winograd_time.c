@@ -174,11 +174,9 @@ static double transform_time(const Target *t, const ProductAxes *s, const Winogr
 
 /* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time
  * beside. */
-static double winograd_time(Rewrite *r, Node *n, const WinogradForm *f)
+static double time_of(Rewrite *r, Node *n, const ProductAxes *s, const WinogradForm *f)
 {
     const Target *t = r->target;
-    const ProductAxes *s =
-        t->gpu || !t->machine.lanes || t->machine.byte > 0 ? NULL : winograd_axes(r, n);
     if (!s || (f->windows == 1 && s->n[OUT] == 1) || unit_takes(t, s))
         return INFINITY;
     const int64_t rows = rows_of_strip(r, n, s, f);
@@ -189,6 +187,25 @@ static double winograd_time(Rewrite *r, Node *n, const WinogradForm *f)
     const Work whole = work_of(s, &direct);
     return (fewer_time(t, s, f, rows) + transform_time(t, s, f)) / products(t, &whole, 1, 0) /
            (1 - growth_of(r, n, live));
+}
+
+/* Where there are vectors, and time is dearer than memory. */
+static bool may_transform(const Target *t)
+{
+    return !t->gpu && t->machine.lanes && t->machine.byte == 0;
+}
+
+static double winograd_time(Rewrite *r, Node *n, const WinogradForm *f)
+{
+    return may_transform(r->target) ? time_of(r, n, winograd_axes(r, n), f) : INFINITY;
+}
+
+/* What is transformed back are the results of all strips, which are read and written again for each
+ * of them as weights are read; no weight is transformed. */
+double winograd_taps_time(Rewrite *r, Node *n)
+{
+    return may_transform(r->target) ? time_of(r, n, winograd_taps_axes(r, n), &form_taps)
+                                    : INFINITY;
 }
 
 double winograd2_time(Rewrite *r, Node *n)

@@ -21,7 +21,7 @@ enum { MOST_VALUES = 16 };
 typedef struct {
     Context *c;
     ingot_tensor *in[MOST_VALUES], *g[MOST_VALUES];
-    int n;
+    int n, nstate;   /* behind the inputs: states, which are trained too */
     bool free_batch; /* its size is the run's */
 } Net;
 
@@ -129,8 +129,8 @@ static ingot_tensor *learned(Context *c, const char *name, int rank, const int64
     return ingot_state_from(c, name, ingot_data(c, NULL, INGOT_F32, rank, size, v));
 }
 
-/* Convolutions of so many channels that fewer products pay, forward and in the gradient of what
- * they read: weights are transformed in each run. */
+/* Convolutions of so many channels that fewer products pay, forward and in both gradients: weights
+ * are transformed in each run. */
 static ingot_tensor *wide_cnn(Net *q)
 {
     static const int64_t one[2] = {1, 1}, wide[4] = {32, 32, 3, 3}, rows[2] = {5, 32};
@@ -140,6 +140,7 @@ static ingot_tensor *wide_cnn(Net *q)
         ingot_tensor *w = learned(c, i ? "w1" : "w0", 4, wide);
         x = ingot_relu(c, ingot_conv(c, x, w, NULL, NULL, NULL, one, one, 1));
         ingot_state_next(c, w, ingot_mul_c(c, w, 0.5));
+        q->in[1 + q->nstate++] = w;
     }
     return cross_entropy(
         c, ingot_linear(c, ingot_mean(c, x, 3u << 2, false), learned(c, "w2", 2, rows), NULL));
@@ -151,8 +152,8 @@ static void build(Net *q, ingot_tensor *(*network)(Net *))
     q->c = ingot_context_new(keep_told, NULL);
     ingot_tensor *loss = network(q);
     ingot_output(q->c, "loss", loss);
-    ingot_gradient(q->c, loss, q->n, q->in, q->g);
-    for (int i = 0; i < q->n; i++) {
+    ingot_gradient(q->c, loss, q->n + q->nstate, q->in, q->g);
+    for (int i = 0; i < q->n + q->nstate; i++) {
         assert_non_null(q->g[i]);
         if (ingot_is_poison(q->g[i]))
             fail_msg("%s", told);
@@ -213,7 +214,7 @@ static void check_target(Net *q, const char *target, const ingot_value *in, cons
     Arena *a = arena_new();
     if (!plan_interpret(&x, a, in, out))
         fail_msg("%s: %s", target, x.fault);
-    for (int i = 0; i <= q->n; i++)
+    for (int i = 0; i <= q->n + q->nstate; i++)
         expect_near(target, i, &out[i], &want[i]);
     arena_free(a);
     plan_free(p);
@@ -225,7 +226,7 @@ static void check_on(const char *target, ingot_tensor *(*network)(Net *), bool f
     Net q = {.free_batch = free_batch};
     build(&q, network);
     fill(&q, in);
-    assert_int_equal(ingot_interpret(q.c, q.n, in, 1 + q.n, want), INGOT_OK);
+    assert_int_equal(ingot_interpret(q.c, q.n, in, 1 + q.n + q.nstate, want), INGOT_OK);
     check_target(&q, target, in, want);
     ingot_context_free(q.c);
 }
@@ -269,13 +270,13 @@ static void test_embedding(void **state)
     check_network(embedding, false);
 }
 
-static int products_of_tiles(const Plan *p)
+static int in_fewer_products(const Plan *p, const char *variant)
 {
     Arena *a = arena_new();
     VariantOf *of;
     int n = plan_variants(a, p, &of), count = 0;
     for (int i = 0; i < n; i++)
-        count += !strcmp(of[i].now, "winograd2");
+        count += !strcmp(of[i].now, variant);
     arena_free(a);
     return count;
 }
@@ -289,7 +290,8 @@ static void test_states(void **state)
     build(&q, wide_cnn);
     Plan *p = plan_make(q.c, &o);
     assert_non_null(p);
-    assert_int_equal(products_of_tiles(p), 4);
+    assert_int_equal(in_fewer_products(p, "winograd2"), 4);
+    assert_int_equal(in_fewer_products(p, "winograd_taps"), 2);
     plan_free(p);
     ingot_context_free(q.c);
 }
