@@ -134,6 +134,35 @@ IGRT_LOAD4(u8)
 
 IGRT_DOTS(IGRT_DOT4)
 
+#if !defined(__OPENCL_C_VERSION__) && !(defined(__ARM_FEATURE_DSP) && defined(__thumb2__))
+/* Bits of four bytes: of each and the same number, or of each and another. */
+#define IGRT_BITS4(NAME, EXPRESSION)                             \
+    IGRT_INLINE igrt_u8x4 igrt_##NAME##_u8x4(igrt_u8x4 x, int k) \
+    {                                                            \
+        uint32_t a;                                              \
+        memcpy(&a, &x, 4);                                       \
+        a = EXPRESSION;                                          \
+        memcpy(&x, &a, 4);                                       \
+        return x;                                                \
+    }
+#define IGRT_BITS4_OF(NAME, OP)                                         \
+    IGRT_BITS4(NAME, a OP((uint32_t)k * 0x01010101u))                   \
+    IGRT_INLINE igrt_u8x4 igrt_##NAME##_u8x4s(igrt_u8x4 x, igrt_u8x4 y) \
+    {                                                                   \
+        uint32_t a, b;                                                  \
+        memcpy(&a, &x, 4);                                              \
+        memcpy(&b, &y, 4);                                              \
+        a = a OP b;                                                     \
+        memcpy(&x, &a, 4);                                              \
+        return x;                                                       \
+    }
+IGRT_BITS4_OF(and, &)
+IGRT_BITS4_OF(or, |)
+IGRT_BITS4_OF(xor, ^)
+IGRT_BITS4(shr, a >> k & (255u >> k) * 0x01010101u)
+IGRT_BITS4(shl, a << k & (255u << k & 255) * 0x01010101u)
+#endif
+
 #ifndef __OPENCL_C_VERSION__
 typedef struct igrt_bf16x2 {
     uint16_t at[2];

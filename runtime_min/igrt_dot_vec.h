@@ -52,6 +52,30 @@ IGRT_FOURS(u8, 4)
 IGRT_FOURS(u8, 8)
 IGRT_FOURS(u8, 16)
 
+/* Bits of the bytes: of each and the same number, or of each and another. */
+#define IGRT_BYTE_BITS_(N, NAME, EXPRESSION)                                \
+    IGRT_VEC igrt_i32x##N igrt_##NAME##_u8x4_i32x##N(igrt_i32x##N x, int k) \
+    {                                                                       \
+        return (igrt_i32x##N)(EXPRESSION);                                  \
+    }
+#define IGRT_BYTES_OF(N, k) igrt_splat_i32x##N((int32_t)((uint32_t)(k)*0x01010101u))
+#define IGRT_BYTE_BITS_OF(N, NAME, OP)                                                \
+    IGRT_BYTE_BITS_(N, NAME, x OP IGRT_BYTES_OF(N, k))                                \
+    IGRT_VEC igrt_i32x##N igrt_##NAME##_u8x4s_i32x##N(igrt_i32x##N x, igrt_i32x##N y) \
+    {                                                                                 \
+        return x OP y;                                                                \
+    }
+#define IGRT_BYTE_BITS(N)                                                                       \
+    IGRT_BYTE_BITS_OF(N, and, &)                                                                \
+    IGRT_BYTE_BITS_OF(N, or, |)                                                                 \
+    IGRT_BYTE_BITS_OF(N, xor, ^)                                                                \
+    IGRT_BYTE_BITS_(N, shr, ((igrt_u32x##N)x >> k) & (igrt_u32x##N)IGRT_BYTES_OF(N, 255u >> k)) \
+    IGRT_BYTE_BITS_(N, shl,                                                                     \
+                    ((igrt_u32x##N)x << k) & (igrt_u32x##N)IGRT_BYTES_OF(N, 255u << k & 255))
+IGRT_BYTE_BITS(4)
+IGRT_BYTE_BITS(8)
+IGRT_BYTE_BITS(16)
+
 /* Byte b of every lane. */
 #define IGRT_BYTE_i8(N, x, b) ((igrt_i32x##N)((igrt_u32x##N)(x) << (24 - 8 * (b))) >> 24)
 #define IGRT_BYTE_u8(N, x, b) ((igrt_i32x##N)((igrt_u32x##N)(x) >> (8 * (b))) & 255)

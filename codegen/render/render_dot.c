@@ -2,14 +2,14 @@
  * igrt_dot.h, or of igrt_dot_vec.h and igrt_dot_bf16.h in lanes.
  *
  * Four neighbours in memory are a value of their own, igrt_i8x4 (igrt_bf16x2); in lanes, one such
- * value a lane, they are an i32 vector. */
+ * value a lane, they are an i32 vector. Digits of four bytes are made at once, as bits of that. */
 #include "language_c.h"
 #include "render.h"
 
-/* The load below an operand. */
+/* The load below an operand, the first one of several. */
 static Node *bytes_of(Node *n)
 {
-    while (n->op == OP_CAST || n->op == OP_XOR || n->op == OP_BITCAST)
+    while (n->op != OP_LOAD && op_is_alu(n->op))
         n = n->src[0];
     return n;
 }
@@ -17,7 +17,14 @@ static Node *bytes_of(Node *n)
 /* i8 x as u8 x + 128: the sign bit the other way. */
 static bool is_flipped(Node *n)
 {
-    return below_casts(n)->op == OP_XOR;
+    n = below_casts(n);
+    return n->op == OP_XOR && n->src[0]->op == OP_BITCAST;
+}
+
+static bool is_bits(const Node *n)
+{
+    return n->op == OP_AND || n->op == OP_OR || n->op == OP_XOR || n->op == OP_SHL ||
+           n->op == OP_SHR;
 }
 
 static const char *byte_name(Node *n)
@@ -38,8 +45,36 @@ void render_four_type(Render *r, Node *n)
         sb_printf(r->sb, "igrt_%sx%d", byte_name(n), tile_dot(r->l.tile));
 }
 
+static void operand(Render *r, Node *n, bool lanes);
+
+/* igrt_shr_u8x4_i32x16(igrt_load_u8x4_i32x16(..), 4) */
+static void render_bits(Render *r, Node *n)
+{
+    const bool lanes = is_vector(r, n), other = is_four(r, n->src[1]);
+    needs_dot(r, lanes);
+    sb_printf(r->sb, "igrt_%s_u8x4%s", op_info[n->op].text, other ? "s" : "");
+    if (lanes)
+        sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
+    put(r, "(");
+    operand(r, n->src[0], lanes);
+    put(r, ", ");
+    if (other)
+        operand(r, n->src[1], lanes);
+    else
+        render_bare(r, n->src[1]);
+    put(r, ")");
+}
+
 void render_four(Render *r, Node *n)
 {
+    Node *bits = below_casts(n);
+    if (is_bits(bits) && !is_flipped(bits)) {
+        if (bits == n || !is_named(r, bits))
+            render_bits(r, bits);
+        else
+            render_bare(r, bits);
+        return;
+    }
     Node *load = bytes_of(n), *zero = idx(r->k->c, 0);
     Node *from[] = {r->l.tile->four, r->l.tile->lane}, *to[] = {zero, zero};
     bool lanes = is_vector(r, n);
@@ -75,7 +110,7 @@ void render_four(Render *r, Node *n)
 static void operand(Render *r, Node *n, bool lanes)
 {
     int width = r->l.tile->lanes;
-    if (n->op == OP_CONST) { /* 128, of which all sums are */
+    if (n->op == OP_CONST && lanes) { /* 128, of which all sums are */
         sb_printf(r->sb, "igrt_splat_i32x%d(INT32_MIN | 0x808080)", width);
         return;
     }

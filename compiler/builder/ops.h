@@ -30,6 +30,9 @@ Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tenso
 /* (precision.c) What the products of the node that is built multiply of x, as one number: bf16 or
  * f16 of f32 where its precision says so, else x as it is. */
 ingot_dtype ops_multiplied(ingot_context *, ingot_tensor *x);
+/* (block_products.c) The sum over the last axis of x w, of a constant w whose blocks have scales,
+ * by products of bytes where the precision says so; NULL: it does not, or w has none. */
+ingot_tensor *ops_block_product(ingot_context *, ingot_tensor *x, ingot_tensor *w);
 ingot_tensor *ops_products(ingot_context *, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w);
 /* (ops_conv.c) x [N, C, d...] with strides[i] - 1 zeros behind each element along spatial axis
  * i. */

@@ -10,6 +10,9 @@
 static ingot_tensor *dot_last(ingot_context *c, ingot_tensor *a, ingot_tensor *b, ingot_dtype d)
 {
     Products p = {.x = {a}, .w = {b}, .n = 1};
+    ingot_tensor *by_blocks = d == INGOT_F32 ? ops_block_product(c, a, b) : NULL;
+    if (by_blocks)
+        return by_blocks;
     ingot_tensor *product = NULL;
     if (!ingot_is_poison(a) && !ingot_is_poison(b))
         p = ops_precision(c, a, ingot_rank(a) - 1, b, ingot_rank(b) - 1);

@@ -345,7 +345,8 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     Node *walked = walked_operand(v, bufs, tile->lanes);
     for (uint32_t i = 1; i < v->dot->nsrc; i++) {
         Node *r = v->dot->src[i];
-        place[n++] = (LoopPlace){.range = r, .key = storage_stride(k, walked, r)};
+        const bool digits = v->outer && !moves_lanes_operand(v, tile->lanes, r);
+        place[n++] = (LoopPlace){.range = r, .key = digits ? -1 : storage_stride(k, walked, r)};
     }
     sort_places(place + nout, n - nout);
     if (walked)

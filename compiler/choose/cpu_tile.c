@@ -14,7 +14,7 @@ static double used(int64_t extent, int64_t step)
 /* Over how many rows a vector from L2 has to be used; a block that stays in L1 beside the other
  * operand fills half of it. Vectors of narrow numbers may be more, as whole lines of the cache, two
  * at most: what else an iteration does is done once for all of them. */
-enum { MAX_VECTORS = 4, L2_ROWS = 8 };
+enum { MAX_VECTORS = 4, BLOCK_VECTORS = 2, L2_ROWS = 8 };
 
 static const double APART = 0.9;   /* of rows in pages of their own */
 static const double NEXT = 0.4375; /* of L2, for a block beside the next one */
@@ -175,6 +175,7 @@ static bool lies_apart(const Kernel *k, const View *v, Node *rows, const Target 
 typedef struct {
     const Target *t;
     int64_t extent, width, ncolumns, registers, sums;
+    int64_t around; /* sums that each of those is a term of, block by block: a register, too */
     int64_t narrow; /* bytes under a vector in a term, of an operand narrower than sums; or 0 */
     double block;   /* bytes of the lanes' operand under a vector, for all terms */
     /* such a block that all rows read is in L2 beside the next one, and what is left of it is
@@ -192,6 +193,8 @@ typedef struct {
 static bool may_have(const TileSearch *s, int64_t vectors)
 {
     const int64_t bytes = vectors * s->narrow;
+    if (s->around)
+        return vectors <= BLOCK_VECTORS;
     return vectors <= MAX_VECTORS ||
            (bytes <= 2 * s->t->machine.line && bytes % s->t->machine.line == 0 && s->narrow);
 }
@@ -215,6 +218,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const Buffer *cons
                     .width = first->width,
                     .ncolumns = first->ncolumns,
                     .sums = v->ndot,
+                    .around = v->outer ? v->ndot : 0,
                     .block = (double)(first->width * dtype_info[v->dot->dtype].bytes),
                     .near = t->machine.lanes ? t->machine.far * NEXT : INFINITY,
                     .again = read_again(k, v, lanes, t),
@@ -264,7 +268,7 @@ static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t e
 
 static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
 {
-    const int64_t sums = s->sums * vectors * each,
+    const int64_t sums = (s->sums + s->around) * vectors * each,
                   spilt = s->t->machine.lanes && !s->dot && s->terms >= MANY_TERMS
                               ? sums / s->t->machine.spills
                               : 0;

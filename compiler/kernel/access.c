@@ -236,6 +236,24 @@ static bool is_products_sum(Node *body)
     return n > 0;
 }
 
+/* Does it add up what is made of sums of products of bytes, block by block: do all that these load
+ * move with its ranges? */
+static bool is_sum_of_blocks(Arena *a, const View *v, Node *sum)
+{
+    Node *below[MAX_ACCESS];
+    if (sum == v->dot || sum->arg.i != INGOT_REDUCE_ADD || sum->dtype != INGOT_F32 ||
+        v->dot->dtype != INGOT_I32 || !dot_terms(v->dot))
+        return false;
+    for (uint32_t i = reduce_ranges(sum); i < sum->nsrc; i++)
+        for (int j = 0; j < v->nfactor; j++)
+            if (!depends_on(v->factor[j], sum->src[i]))
+                return false;
+    int n = collect(a, sum->src[0], OP_REDUCE, below, MAX_ACCESS);
+    while (n && below[n - 1] != v->dot)
+        n--;
+    return n > 0;
+}
+
 static View view_of(Arena *a, const Kernel *k)
 {
     View v = {0};
@@ -261,6 +279,9 @@ static View view_of(Arena *a, const Kernel *k)
         if (v.nfactor < 2)
             v.dot = NULL;
     }
+    for (int i = 0; v.dot && i < v.nreduce; i++)
+        if (is_sum_of_blocks(a, &v, v.reduce[i]))
+            v.outer = v.reduce[i];
     for (int i = 0; v.dot && i < v.nreduce; i++)
         v.ndot +=
             v.reduce[i]->nsrc == v.dot->nsrc &&

@@ -2,14 +2,70 @@
  *
  * A sum of products of two loads of i8 or u8, each widened to i32, or of bf16 to f32, whose terms
  * along the axis lie side by side in memory, or may be laid so: then four (two) of them are one
- * operation of igrt_dot.h. */
+ * operation of igrt_dot.h.
+ *
+ * In lanes a byte may be made of others where it is read, bit by bit: a digit of a packed one,
+ * x >> 4 & 15. Four of them are made at once, in the word that four bytes are there. */
 #include "kernel.h"
+
+enum { MOST_OPERANDS = 4 }; /* of a digit: what has its low bits, and what has those above */
+
+/* Loads that bytes without a sign are made of, as bits of a word are: how many; -1: they are not.
+ */
+static int bits_of(Node *n, Node **load, int count)
+{
+    if (n->op == OP_LOAD) {
+        if (n->dtype != INGOT_U8 || !node_is_const_i(n->src[1], 1) || count == MOST_OPERANDS)
+            return -1;
+        load[count] = n;
+        return count + 1;
+    }
+    if (n->dtype != INGOT_U8)
+        return -1;
+    switch (n->op) {
+    case OP_SHL:
+    case OP_SHR: return lane_op(n) ? bits_of(n->src[0], load, count) : -1;
+    case OP_AND:
+    case OP_OR:
+    case OP_XOR:
+        count = bits_of(n->src[0], load, count);
+        return count < 0 || n->src[1]->op == OP_CONST ? count : bits_of(n->src[1], load, count);
+    default: return -1;
+    }
+}
+
+/* What a factor loads of a type that is multiplied; 0: it is no such factor. */
+static int loads_of(Node *n, Node **load, ingot_dtype *type)
+{
+    Node *x = n->op == OP_CAST ? n->src[0] : NULL;
+    *type = INGOT_INDEX;
+    if (x && x->op == OP_LOAD && node_is_const_i(x->src[1], 1)) {
+        *type = (ingot_dtype)x->dtype;
+        load[0] = x;
+        return 1;
+    }
+    const int count = x && n->dtype == INGOT_I32 ? bits_of(x, load, 0) : -1;
+    if (count > 0)
+        *type = INGOT_U8;
+    return count > 0 ? count : 0;
+}
 
 static ingot_dtype loaded(Node *n)
 {
-    Node *load = n->op == OP_CAST ? n->src[0] : NULL;
-    bool plain = load && load->op == OP_LOAD && node_is_const_i(load->src[1], 1);
-    return plain ? (ingot_dtype)load->dtype : INGOT_INDEX;
+    Node *load[MOST_OPERANDS];
+    ingot_dtype type;
+    (void)loads_of(n, load, &type);
+    return type;
+}
+
+bool dot_has_digits(const Node *reduce)
+{
+    for (int i = 0; i < 2; i++) {
+        Node *f = reduce->src[0]->src[i];
+        if (f->op == OP_CAST && f->src[0]->op != OP_LOAD)
+            return true;
+    }
+    return false;
 }
 
 static bool is_byte(ingot_dtype d)
@@ -30,14 +86,45 @@ int dot_terms(const Node *reduce)
     return reduce->dtype == INGOT_F32 && x == INGOT_BF16 && w == INGOT_BF16 ? HALVES : 0;
 }
 
-/* Neighbours along the range lie side by side, or the layout is free. */
-static bool lies_well(const Kernel *k, Node *load, Node *range, const bool *free)
+/* Does nothing but what is loaded move with the range: neither which bits are taken? */
+static bool only_loads_move(Node *n, Node *range)
 {
-    int64_t stride;
-    Move m = access_move(k->c, load, range);
-    if (m.kind != MOVE_AXIS || m.stride != 1)
-        return false;
-    return free[load->src[0]->arg.i] || (access_stride(k, load, range, &stride) && stride == 1);
+    if (n->op == OP_LOAD)
+        return true;
+    if (!op_is_alu(n->op))
+        return !depends_on(n, range);
+    if (n->op == OP_CAST && n->src[0]->dtype == INGOT_INDEX)
+        return !depends_on(n, range);
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        if (!only_loads_move(n->src[i], range))
+            return false;
+    return true;
+}
+
+/* Neighbours along the range lie side by side, or the layout is free. */
+static bool lies_well(const Kernel *k, Node *factor, Node *range, const bool *free)
+{
+    Node *load[MOST_OPERANDS];
+    ingot_dtype type;
+    const int n = loads_of(factor, load, &type);
+    for (int i = 0; i < n; i++) {
+        int64_t stride;
+        Move m = access_move(k->c, load[i], range);
+        if (m.kind != MOVE_AXIS || m.stride != 1 ||
+            (!free[load[i]->src[0]->arg.i] &&
+             !(access_stride(k, load[i], range, &stride) && stride == 1)))
+            return false;
+    }
+    return n > 0 && only_loads_move(factor, range);
+}
+
+/* Not only inside of a sum over the range. */
+static bool moves(Node *value, Node *range)
+{
+    Arena *a = arena_new();
+    const bool with = moves_with(a, value, range);
+    arena_free(a);
+    return with;
 }
 
 int dot_possible(const Kernel *k, const View *v, Node *range, const bool *free)
@@ -51,12 +138,12 @@ int dot_possible(const Kernel *k, const View *v, Node *range, const bool *free)
         bool over = false;
         for (uint32_t s = 1; s < r->nsrc; s++)
             over |= r->src[s] == range;
-        if (!over && !depends_on(r->src[0], range))
+        if (!over && (!depends_on(r->src[0], range) || !moves(r->src[0], range)))
             continue;
         const int at_once = over ? dot_terms(r) : 0;
         if (!at_once || (terms && at_once != terms) || extent < at_once || extent % at_once ||
-            !lies_well(k, r->src[0]->src[0]->src[0], range, free) ||
-            !lies_well(k, r->src[0]->src[1]->src[0], range, free))
+            !lies_well(k, r->src[0]->src[0], range, free) ||
+            !lies_well(k, r->src[0]->src[1], range, free))
             return 0;
         terms = at_once;
     }
@@ -71,7 +158,8 @@ int dot_axes(const Kernel *k, const View *v, const bool *free, const Machine *m,
     for (int j = 0; j < v->nreduce && n < max; j++) {
         Node *r = v->reduce[j], *best = NULL;
         const int at_once = dot_terms(r);
-        bool done = !machine_dots(m, at_once) || (*terms && *terms != at_once);
+        bool done = !machine_dots(m, at_once) || (*terms && *terms != at_once) ||
+                    (at_once && !m->lanes && dot_has_digits(r));
         for (uint32_t s = 1; s < r->nsrc && !done; s++) {
             for (int i = 0; i < n; i++)
                 done |= axis[i] == r->src[s];

@@ -24,6 +24,7 @@ typedef struct {
     int nreduce;
     Node *dot;                /* its largest sum of products, or NULL: then it is a contraction */
     int ndot;                 /* how many sums run in its loops */
+    Node *outer;              /* a sum that it is a term of, block by block, or NULL */
     Node *factor[MAX_ACCESS]; /* the loads below it */
     int nfactor;
 } View;
@@ -64,6 +65,8 @@ Node *interleaved(const Kernel *, Node *store, Node *range);
 /* dot.c: how many terms of such a sum DOT takes at once, if they lie side by side: four products
  * of bytes, two of bf16; 0: it is none. */
 int dot_terms(const Node *reduce);
+/* Are some of its factors digits of bytes, and not bytes as they lie in memory? Lanes make them. */
+bool dot_has_digits(const Node *reduce);
 /* The same of all sums over the range; 0: not each of them can be taken so along it. */
 int dot_possible(const Kernel *, const View *, Node *range, const bool *free);
 /* Of every sum that the machine takes by so many terms the longest such axis; gives how many. */

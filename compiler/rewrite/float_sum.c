@@ -19,10 +19,19 @@ bool is_byte(Node *n, bool zero)
     return n->dtype == INGOT_I8 || n->dtype == INGOT_U8;
 }
 
+/* Bytes that are made of packed ones where they are read: digits. */
+static bool is_made_of_bytes(Node *n)
+{
+    while (is_move(n) || (n->op == OP_CAST && n->dtype == INGOT_I32))
+        n = n->src[0];
+    return n->dtype == INGOT_U8 && (op_is_alu(n->op) || n->op == OP_KEEP) && ingot_is_const(n);
+}
+
 bool takes_dot(Rewrite *r, Node *product, unsigned axes)
 {
     for (int i = 0; i < 2 && r->dot; i++) {
-        Node *w = product->src[i], *compact = is_weight(w) ? compact_form(r, w) : NULL;
+        Node *w = product->src[i],
+             *compact = is_weight(w) || is_made_of_bytes(w) ? compact_form(r, w) : NULL;
         if (!compact || !is_byte(w, false) || !is_byte(product->src[1 - i], true))
             continue;
         for (int d = 0; d < compact->rank; d++) {

@@ -38,6 +38,11 @@ bool is_trailing(Node *, unsigned axes);
 bool takes_place(Sched *, Node *, Node *const *uses);
 /* A term of a sum of products. */
 bool is_term(Sched *, Node *, Node *const *uses);
+/* Is it a sum of products of bytes, or made of one, and a term of one other sum along which both
+ * factors move: that of a block of weights with a scale of its own? One nest has both. */
+bool is_inner_sum(Sched *, Node *, Node *const *uses);
+/* A sum of products of bytes as integers. */
+bool is_sum_of_bytes(const Node *);
 /* Do sums of products multiply it, as it is or widened, again and again? */
 bool is_multiplied(Sched *, Node *, Node *const *uses);
 /* Sums of products that a GPU's groups divide among them. */

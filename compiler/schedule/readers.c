@@ -144,6 +144,55 @@ static bool is_reduced(Sched *s, Node *t, Node *const *uses, int steps)
     return reduced;
 }
 
+/* The one sum that adds n up, or what is made of it by scales and lows; NULL: something else reads
+ * it. */
+static Node *sum_above(Sched *s, Node *n, Node *const *uses)
+{
+    enum { STEPS = 6 };
+    for (int i = 0; i < STEPS; i++) {
+        const Info *info = info_of(s, n);
+        Node *t = info->nuse == 1 && !info->root ? uses[info->iuse] : NULL;
+        if (!t || t->rank != n->rank)
+            return NULL;
+        if (t->op == OP_REDUCE)
+            return reduce_monoid(t) == INGOT_REDUCE_ADD && t->dtype == INGOT_F32 ? t : NULL;
+        if (t->op != OP_ADD && t->op != OP_SUB && t->op != OP_MUL &&
+            !(t->op == OP_CAST && t->dtype == INGOT_F32))
+            return NULL;
+        n = t;
+    }
+    return NULL;
+}
+
+/* The sum of products of bytes that it is made of. */
+static Node *bytes_below(Sched *s, Node *n)
+{
+    while (n && !is_sum_of_bytes(n)) {
+        Node *next = NULL;
+        for (uint32_t j = 0; j < n->nsrc && op_is_alu(n->op); j++)
+            if (n->src[j]->dtype != INGOT_INDEX && is_computed(s, n->src[j]) &&
+                info_of(s, n->src[j])->has_reduce)
+                next = n->src[j];
+        n = next;
+    }
+    return n;
+}
+
+bool is_inner_sum(Sched *s, Node *n, Node *const *uses)
+{
+    if (s->target->gpu || !s->target->machine.dot || !info_of(s, n)->has_reduce)
+        return false;
+    const Node *sum = bytes_below(s, n), *outer = sum ? sum_above(s, n, uses) : NULL;
+    for (int i = 0; i < 2 && outer; i++) {
+        const Node *x = sum->src[0]->src[i];
+        for (int d = 0; d < x->rank; d++)
+            if ((reduce_axes(outer) >> d & 1) && !idx_is(x->shape[d], 1) && x->op == OP_EXPAND &&
+                idx_is(x->src[0]->shape[d], 1))
+                return false;
+    }
+    return outer != NULL;
+}
+
 /* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those
  * computes it. */
 static void look_through(Sched *s, Node *n, double times, Node *const *uses, int moves, Readers *r)

@@ -42,7 +42,8 @@ typedef struct {
     int reduces;     /* how many of them belong to reduces, one inside of the other */
     bool product;    /* it is a term of a sum of products, */
     bool matrix;     /* and of one that a matrix unit takes */
-    bool bf16;       /* or DOT, by pairs of bf16 */
+    bool bf16;       /* or DOT, by pairs of bf16, */
+    bool bytes;      /* or by fours of bytes */
     double part;     /* of the elements around it that it is computed for, in a kernel of cases */
     Coord at[INGOT_MAX_RANK];
 } RegionItem;
@@ -170,6 +171,7 @@ static void push(RegionWalk *w, const RegionItem *from, Node *n, const Coord *at
     x->matrix = from->matrix;
     x->bf16 = from->bf16;
     x->part = from->part;
+    x->bytes = from->bytes;
     memcpy(x->at, at, (size_t)n->rank * sizeof *at);
 }
 
@@ -226,7 +228,10 @@ static bool is_known(RegionWalk *w, const RegionItem *x)
 static void count_ops(RegionWalk *w, const RegionItem *x, double ops)
 {
     w->out->cases += (1 - x->part) * ops;
-    if (x->reduces > 1)
+    enum { BYTES_AT_ONCE = 4 };
+    if (x->reduces > 1 && x->bytes)
+        w->products += ops / BYTES_AT_ONCE;
+    else if (x->reduces > 1)
         w->out->ops[UNIT_SCALAR] += ops;
     else if (x->product)
         *(x->matrix ? &w->matrix : &w->products) +=
@@ -257,6 +262,21 @@ static bool is_product(Node *t)
     Node *term[TC_MOST_TERMS];
     return reduce_monoid(t) == INGOT_REDUCE_ADD &&
            tc_terms(below_casts(t->src[0]), term, TC_MOST_TERMS) > 0;
+}
+
+bool is_sum_of_bytes(const Node *n)
+{
+    if (n->op != OP_REDUCE || n->dtype != INGOT_I32 || reduce_size(n) != 1 ||
+        reduce_monoid(n) != INGOT_REDUCE_ADD || n->src[0]->op != OP_MUL)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const Node *x = n->src[0]->src[i];
+        while (moves_elements(x))
+            x = x->src[0];
+        if (x->op != OP_CAST || (x->src[0]->dtype != INGOT_I8 && x->src[0]->dtype != INGOT_U8))
+            return false;
+    }
+    return true;
 }
 
 static bool has_axes(Node *sum, const Tc *u)
@@ -333,6 +353,7 @@ static void visit_reduce(RegionWalk *w, RegionItem *x)
     x->product = is_product(t);
     x->matrix = x->product && is_for_matrix_unit(w->s, t);
     x->bf16 = x->product && !x->matrix && is_for_dot_bf16(w->s, t);
+    x->bytes = w->s->target->machine.dot && is_sum_of_bytes(t);
     w->out->units += x->matrix;
     w->nother += !x->product;
     count_ops(w, x, (x->product ? 1 : op_info[OP_REDUCE].cost) * iterations(w, x->around));

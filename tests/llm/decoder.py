@@ -4,6 +4,7 @@
     decoder.py --logits build/tests/gguf_logits --ingot build/ingot     9 s
 
     families  a tiny file of each, whose weights are of all types in turns; the interpreter's logits after 12 tokens
+    bytes     --precision q8: each kernel beside its naive form, and the error of all of it
     bundle    one of them compiled: prompts in chunks of 1, 5 and 12; four tokens are forgotten and
               come again; then one token at a time; a full cache is a status
     refused   what is not known is refused by name, all of it at once
@@ -14,6 +15,7 @@ Exit status 77, skipped: there is no numpy.
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -394,6 +396,20 @@ def bundle(ingot, folder):
         compare(f"bundle, chunks of {chunk}", got, want[ends])
 
 
+def bytes_of_blocks(ingot, folder):
+    path = Model("llama", 1).write(folder / "q8.gguf")
+    # of the range of the logits: what activations of 8 bits may cost
+    near = 4e-2
+    for target in ("c:x86-64-v4+vnni", "c:armv8.6-a", "c:c99"):
+        command = [str(ingot), "verify", str(path), "--interpret", "--target", target]
+        command += ["--precision", "q8", "--dim", "n=1..3", "--dim", "past=0..2"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        said = done.stdout + done.stderr
+        error = re.search(r"products of f32 .*largest error ([0-9.e-]+) of the range", said)
+        if done.returncode or not error or not 0 < float(error[1]) < near:
+            sys.exit(f"{' '.join(command)}: status {done.returncode}\n{said}")
+
+
 def refused(ingot, folder):
     m = Model("llama", 0)
     m.tensors["blk.1.attn_rot_embd.weight"] = m.tensors["output_norm.weight"]
@@ -433,6 +449,7 @@ def main():
         folder = pathlib.Path(folder)
         families(a.logits.resolve(), folder)
         refused(a.ingot.resolve(), folder)
+        bytes_of_blocks(a.ingot.resolve(), folder)
         bundle(a.ingot.resolve(), folder)
 
 

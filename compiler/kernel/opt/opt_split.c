@@ -248,7 +248,11 @@ static int terms_along(const Nest *n, int axis)
     View v = kernel_view(n->k);
     bool *free = NEWN(a, bool, n->k->narg); /* how they lie, nest_check() judges */
     memset(free, true, (size_t)n->k->narg * sizeof *free);
-    const int terms = dot_possible(n->k, &v, n->k->axes[axis].range, free);
+    int terms = dot_possible(n->k, &v, n->k->axes[axis].range, free);
+    for (int i = 0; i < v.nreduce && terms; i++)
+        if (depends_on(v.reduce[i]->src[0], n->k->axes[axis].range) && dot_terms(v.reduce[i]) &&
+            dot_has_digits(v.reduce[i]) && (!n->target->machine.lanes || n->target->gpu))
+            terms = 0;
     arena_free(a);
     return terms;
 }
