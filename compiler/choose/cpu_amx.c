@@ -226,7 +226,8 @@ static const char *inner_name(const Nest *n, Node *range)
 
 /* All loops that are left: batches, blocks of rows, columns, rows; the terms inside of what else is
  * summed. */
-static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *far)
+static void order_loops(Nest *n, const View *v, const TileBlock *b, const Node *blocked,
+                        const char *far)
 {
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     (void)tc_operands(b->unit, first_product(v), range, &x, &y);
@@ -237,7 +238,7 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
         if (r == b->columns || n->axis[nest_loop(n, nest_root(n, r))].form != AXIS_LOOP)
             continue;
         if (depends_on(x, r) && !depends_on(y, r)) {
-            if (far && r == b->rows) {
+            if (far && r == blocked) {
                 batch = arena_printf(n->arena, "%s%s ", batch, far);
                 name = arena_printf(n->arena, "%.*s.i", (int)strlen(far) - 2, far);
             }
@@ -373,9 +374,11 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     (void)tc_operands(b->unit, first_product(v), range, &x, &y);
     double bytes = rows_bytes(n->k, b);
-    const NestAxis *loop = &n->axis[nest_loop(n, nest_root(n, b->rows))];
+    Node *blocked = rows > b->nrows || !b->more ? b->rows : b->more;
+    const NestAxis *loop = &n->axis[nest_loop(n, nest_root(n, blocked))];
     const char *far = NULL;
-    if (bytes > room && loop->form == AXIS_LOOP && loop->extent > 3) {
+    if (bytes > room && (rows > b->nrows || b->more) && loop->form == AXIS_LOOP &&
+        loop->extent > 3) {
         int64_t part = (int64_t)((double)loop->extent * room / bytes);
         if (part > 1 && part < loop->extent) {
             const char *name = loop->name;
@@ -388,7 +391,7 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
     if (!nest_opt(n, OPT_TC,
                   arena_printf(n->arena, "%s (%s; %s; %s)", b->unit->name, row, column, term), 0))
         return false;
-    order_loops(n, v, b, far);
+    order_loops(n, v, b, blocked, far);
     return true;
 }
 
