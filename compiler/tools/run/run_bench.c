@@ -2,13 +2,14 @@
  *
  * The roofline is that of one core (machine_peak.c); of GPUs rates are told, and no share of a
  * roof.  A step's bound is the larger of its operations over the multiply-adds (of dots of bytes a
- * lane does four at once) and its bytes over the bandwidth (Williams, Waterman, Patterson:
- * Roofline, CACM 2009). */
+ * lane does four at once, a matrix unit has a rate of its own) and its bytes over the bandwidth
+ * (Williams, Waterman, Patterson: Roofline, CACM 2009). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "inspect.h"
 #include "run.h"
+#include "tc.h"
 
 enum { PROFILES = 3 };
 
@@ -17,15 +18,43 @@ typedef struct {
     const char *name;
     double ms, gflops, gbytes, share, roof; /* the last two in per cent */
     double flops, bytes;
-    double dots;       /* so many products are one operation of a lane: bytes, bf16; 0: one is */
+    /* so many times the multiply-adds of lanes a dot makes (of bytes, bf16), or a matrix unit; 0:
+     * neither does the step */
+    double dots;
+    bool unit;
     const char *level; /* what the roof is: operations, or the bandwidth of a level of memory */
 } BenchLine;
+
+/* What the unit of `TC unit (..)` makes beside lanes: a row of a product, n columns of k terms, in
+ * each cycle, where lanes make two multiply-adds. */
+static double unit_times(const Target *t, const char *opt)
+{
+    TcText text;
+    return tc_read(t->machine.own_units, opt, &text) && t->machine.lanes
+               ? (double)text.unit->n * text.unit->k / (2.0 * t->machine.lanes)
+               : 0;
+}
+
+/* What of the machine its opts say that a step uses. */
+static void read_opts(BenchLine *line, const Kernel *k, const Target *t)
+{
+    for (int i = 0; i < k->nopt; i++) {
+        const Opt *o = &k->opts[i];
+        if (o->kind == OPT_DOT)
+            line->dots = (double)o->amount;
+        if (o->kind != OPT_TC || t->gpu)
+            continue;
+        line->dots = unit_times(t, o->axis);
+        line->unit = true;
+    }
+}
 
 /* Operations and bytes of every step of the plan. */
 static bool read_steps(Session *s, BenchLine *line, int n)
 {
     LoadedModel m;
     Plan *p = NULL;
+    const Target target = machine_target(s->a, s->o->compile.target);
     if (model_open(&m, s->o, true) == INGOT_OK &&
         model_build(&m, s->o, s->in, s->bound) == INGOT_OK)
         p = plan_make(m.c, &s->o->compile);
@@ -35,9 +64,8 @@ static bool read_steps(Session *s, BenchLine *line, int n)
             const Step *t = steps[line[i].step];
             line[i].flops = t->kind == STEP_KERNEL ? (double)t->kernel->flops : 0;
             line[i].bytes = (double)step_bytes(t);
-            for (int k = 0; t->kind == STEP_KERNEL && k < t->kernel->nopt; k++)
-                if (t->kernel->opts[k].kind == OPT_DOT)
-                    line[i].dots = (double)t->kernel->opts[k].amount;
+            if (t->kind == STEP_KERNEL)
+                read_opts(&line[i], t->kernel, &target);
         }
     plan_free(p);
     model_close(&m);
@@ -104,7 +132,8 @@ static void rate(BenchLine *line, int n, const Roof *r, int threads)
         double bytes = level_of(r, l->bytes, threads, &l->level);
         double compute = l->flops / (r->flops * threads * (l->dots > 0 ? l->dots : 1)),
                traffic = l->bytes / bytes;
-        l->level = compute <= traffic ? l->level : l->dots > 0 ? "dots" : "operations";
+        const char *what = l->unit ? "unit" : l->dots > 0 ? "dots" : "operations";
+        l->level = compute <= traffic ? l->level : what;
         l->roof = 100e3 * (compute > traffic ? compute : traffic) / ms;
     }
     qsort(line, (size_t)n, sizeof *line, slowest_first);
