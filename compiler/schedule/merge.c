@@ -11,12 +11,19 @@
  * (coordinates that were simplified), what runs between them, and in which buffers their results
  * lie.
  *
+ * What a kernel of products writes and another one rounds to narrower numbers, element by element,
+ * both do at once (carry()): the parts that a matrix unit multiplies next.
+ *
+ *     x = products; h = bf16(x); l = bf16(x - h)     as one kernel, which stores x if others read
+ * it
+ *
  * What is legal is more than what pays: kernels that do not wait for each other and store results
  * of the same extents may share their loops over these, whatever they read and reduce (--fuse
  * all). */
 #include <string.h>
 
 #include "fusion.h"
+#include "tc.h"
 
 enum {
     REACH = 16,     /* how far behind a kernel others are looked for */
@@ -33,6 +40,9 @@ typedef struct {
     int to[MAX_AXES];     /* axis of `from` -> axis of `into`, or -1: a reduce of its own */
     bool taken[MAX_AXES]; /* axes of `into` */
     int operand_bytes;    /* of an element of what both read */
+    int ncarried;         /* what `into` stores and `from` loads, and where */
+    Node *carried[ALL_STORES];
+    const Buffer *where[ALL_STORES];
 } Match;
 
 /* ---- what may be exchanged ------------------------------------------------------------------- */
@@ -290,6 +300,15 @@ static bool meet(const Step *into, const Step *from)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
+/* The store of m->into whose value stands for what m->from loads of a buffer, or NULL. */
+static Node *carried_to(const Match *m, const Buffer *b)
+{
+    for (int i = 0; i < m->ncarried; i++)
+        if (m->where[i] == b)
+            return m->carried[i];
+    return NULL;
+}
+
 /* An expression of m->from, in the context of m->into. */
 static Node *import(const Match *m, Node *root, const int *arg)
 {
@@ -311,7 +330,10 @@ static Node *import(const Match *m, Node *root, const int *arg)
                     if (now[t->src[j]->id] == k->axes[x].range)
                         src[count++] = k->axes[x].range;
         }
-        if (t->op == OP_BUFFER)
+        Node *carried = t->op == OP_LOAD ? carried_to(m, m->from->bufs[t->src[0]->arg.i]) : NULL;
+        if (carried)
+            now[t->id] = carried->src[2];
+        else if (t->op == OP_BUFFER)
             now[t->id] =
                 node_make(k->c, OP_BUFFER, t->dtype, (Arg){.i = arg[t->arg.i]}, 0, NULL, 0, NULL);
         else
@@ -353,7 +375,9 @@ static void join_args(Match *m, Plan *p, int *arg)
     memcpy(args, k->args, (size_t)k->narg * sizeof *args);
     memcpy((void *)bufs, s->bufs, (size_t)k->narg * sizeof *bufs);
     for (int i = 0; i < from->narg; i++) {
-        int at = 0;
+        int at = arg[i] = 0;
+        if (carried_to(m, m->from->bufs[i])) /* it is not loaded any more */
+            continue;
         while (at < k->narg && bufs[at] != m->from->bufs[i])
             at++;
         arg[i] = at;
@@ -494,6 +518,164 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     return true;
 }
 
+/* ---- what is made of results, where they are ------------------------------------------------- */
+
+/* Another step reads or writes what lies there, or the caller does. */
+static bool used_beside(const Plan *p, const Block *b, const Buffer *x, const Step *one,
+                        const Step *two)
+{
+    bool used = b != &p->main || x->kind != BUF_ARENA || x->base || x->kept;
+    for (int i = 0; i < p->nbuffer && !used; i++)
+        used = p->buffers[i]->base == x;
+    for (int i = 0; i < b->n && !used; i++) {
+        const Step *s = b->step[i];
+        used = s->kind == STEP_IF || s->kind == STEP_LOOP;
+        for (int j = 0; j < s->nbuf && s != one && s != two; j++)
+            used |= buffer_root(s->bufs[j]) == x;
+        used |= s->cond == x || s->scratch == x;
+    }
+    return used;
+}
+
+/* Sums of products alone. */
+static bool is_of_products(Arena *a, const Step *s)
+{
+    Node **reduce, *term[TC_MOST_TERMS];
+    const int n = collect(a, s->kernel, OP_REDUCE, &reduce);
+    bool good = n > 0;
+    for (int i = 0; i < n; i++)
+        good &= reduce[i]->arg.i == INGOT_REDUCE_ADD &&
+                tc_terms(reduce[i]->src[0], term, TC_MOST_TERMS) > 0;
+    return good;
+}
+
+/* Does m->from load what the store writes, and if so, each element where it stores something?  The
+ * loops are paired then. */
+static bool loads_alike(Match *m, Node *store, bool *any)
+{
+    Node **load;
+    const int n = collect(m->a, m->from->kernel, OP_LOAD, &load);
+    const Buffer *b = m->into->bufs[store->src[0]->arg.i];
+    *any = false;
+    for (int i = 0; i < n; i++) {
+        const Node *x = load[i];
+        if (m->from->bufs[x->src[0]->arg.i] != b)
+            continue;
+        *any = x->nsrc - 2 == store->nsrc - 3 && node_is_const_i(x->src[1], 1) &&
+               x->dtype == store->src[2]->dtype;
+        for (uint32_t d = 3; d < store->nsrc && *any; d++)
+            *any = unify(m, store->src[d], x->src[d - 1]);
+        if (!*any)
+            return false;
+    }
+    return true;
+}
+
+/* The widest store of m->into that m->from loads, to store something narrower at each of its
+ * elements; NULL: it is none, or loads it elsewhere. */
+static Node *carried_store(Match *m)
+{
+    const Node *end = m->into->kernel->sink->src[0], *its = m->from->kernel->sink->src[0];
+    Node *widest = NULL;
+    bool any;
+    for (int i = 0; i < end_stores(end); i++) {
+        Node *store = end->src[i];
+        if (!loads_alike(m, store, &any))
+            return NULL;
+        if (!any)
+            continue;
+        m->carried[m->ncarried] = store;
+        m->where[m->ncarried++] = m->into->bufs[store->src[0]->arg.i];
+        if (!widest || elem_bytes(store->src[2]->dtype) > elem_bytes(widest->src[2]->dtype))
+            widest = store;
+    }
+    for (int i = 0; i < end_stores(its) && widest; i++)
+        if (elem_bytes(its->src[i]->src[2]->dtype) >= elem_bytes(widest->src[2]->dtype))
+            return NULL;
+    for (int i = 0; i < m->from->kernel->naxis && widest; i++)
+        if (m->to[i] < 0)
+            return NULL;
+    return widest;
+}
+
+/* A store of m->into that is not needed any more, and its argument: what m->from stores first
+ * takes both. */
+static void take_argument(Match *m, const Node *store)
+{
+    Step *into = (Step *)m->into;
+    Kernel *k = into->kernel;
+    const Node *its = m->from->kernel->sink->src[0];
+    const int64_t arg = store->src[0]->arg.i, from = its->src[0]->src[0]->arg.i;
+    Node **dims = NEWN(k->c->arena, Node *, m->from->kernel->args[from].rank);
+    for (int d = 0; d < m->from->kernel->args[from].rank; d++)
+        dims[d] = import(m, m->from->kernel->args[from].dims[d], NULL);
+    k->args[arg] = m->from->kernel->args[from];
+    k->args[arg].dims = dims;
+    into->bufs[arg] = m->from->bufs[from];
+    int n = 0;
+    Node *end = k->sink->src[0], **src = NEWN(m->a, Node *, end->nsrc);
+    for (uint32_t i = 0; i < end->nsrc; i++)
+        if (end->src[i] != store)
+            src[n++] = end->src[i];
+    end = node_make(k->c, OP_END, INGOT_BOOL, (Arg){0}, n, src, 0, NULL);
+    k->sink = node_make(k->c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &end, 0, NULL);
+}
+
+/* Nobody asks any more where this lies. */
+static void forget_buffer(Plan *p, Step *s, const Buffer *x)
+{
+    int n = 0;
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffers[i] != x) {
+            p->buffers[n] = p->buffers[i];
+            p->buffers[n]->id = n;
+            n++;
+        }
+    p->nbuffer = n;
+    n = 0;
+    for (int i = 0; i < p->nplaced; i++)
+        if (p->placed[i].buffer != x)
+            p->placed[n++] = p->placed[i];
+    p->nplaced = n;
+    n = 0;
+    for (int i = 0; i < s->nstored; i++)
+        if (s->stored[i].buffer != x)
+            s->stored[n++] = s->stored[i];
+    s->nstored = n;
+}
+
+/* Does step j become part of step i, whose results it makes narrower? */
+static bool carry(Sched *q, Arena *a, const Block *b, int i, int j)
+{
+    enum { MOST = 4 };
+    Plan *p = q->plan;
+    Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
+    const ValueChoice *given = m.from->value ? value_given(p, m.from->value) : NULL;
+    bool sums;
+    if (fusion_wanted(p, said_of(p, given, m.into)) == NO || m.into->device != m.from->device ||
+        !meet(m.into, m.from) || !mergeable(a, m.into, true, &sums) || !sums ||
+        !mergeable(a, m.from, true, &sums) || sums || !is_of_products(a, m.into) ||
+        end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]) > MOST)
+        return false;
+    for (int s = i + 1; s < j; s++)
+        if (ordered(b->step[s], m.from))
+            return false;
+    unpair(&m);
+    Node *store = carried_store(&m);
+    if (!store)
+        return false;
+    Step *into = (Step *)m.into;
+    Buffer *x = into->bufs[store->src[0]->arg.i];
+    const bool dies =
+        !into->kernel->args[store->src[0]->arg.i].read && !used_beside(p, b, x, into, m.from);
+    if (dies)
+        take_argument(&m, store);
+    join(&m, p);
+    if (dies)
+        forget_buffer(p, into, x);
+    return true;
+}
+
 static void merge_block(Sched *q, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
@@ -502,7 +684,7 @@ static void merge_block(Sched *q, Block *b)
         int reach = values_preset(q->plan) == PRESET_ALL ? b->n : REACH;
         Arena *a = arena_new();
         for (int j = i + 1; j < b->n && j <= i + reach; j++)
-            if (merge(q, a, b, i, j)) {
+            if (merge(q, a, b, i, j) || carry(q, a, b, i, j)) {
                 memmove(b->step + j, b->step + j + 1, (size_t)(b->n - j - 1) * sizeof *b->step);
                 b->n--;
                 j--;
