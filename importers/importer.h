@@ -121,7 +121,8 @@ typedef struct Importer {
 
     /* What a format may lack: NULL. */
     bool (*check)(void *); /* all that is not supported, at once */
-    bool trains;           /* `build` looks at ingot_model_options.training */
+    bool trains;           /* `build` looks at ingot_model_options.training, */
+    bool caches;           /* and at .cache */
     bool (*set_ops)(void *, const ingot_model_op *, int n);       /* --op */
     bool (*set_states)(void *, const ingot_model_state *, int n); /* --state */
     const char *(*entry)(const void *, int i); /* names of its networks; NULL: no more */

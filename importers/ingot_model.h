@@ -89,6 +89,9 @@ typedef struct {
      * has it */
     int64_t string_bytes;
     const ingot_model_training *training; /* or NULL */
+    /* The model may have functions beside run(): decode() of a language model. */
+    bool functions;
+    ingot_dtype cache; /* of keys and values that a language model keeps; 0: f16 */
 } ingot_model_options;
 
 /** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the

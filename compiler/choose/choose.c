@@ -359,6 +359,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, copies, &tried, want, lanes, &nlanes);
     k->choice->tried = tried.data ? arena_strdup(o->p->arena, tried.data) : NULL;
     sb_free(&tried);
+    agree_on_weights(o->p->c, nest, (const Buffer *const *)s->bufs, want);
     take_want(o, s, want);
     for (int i = 0; i < k->narg; i++)
         nest->k->args[i].layout = k->args[i].layout;

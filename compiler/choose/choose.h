@@ -97,6 +97,9 @@ enum { MAX_LANES = 8 };
 bool staged_rows_opts(Arena *, Nest *, const Buffer *const *bufs, bool may_copy, Layout *want,
                       Node **lanes, int *nlanes);
 int64_t lanes_along(const Kernel *, const Target *, Node *range);
+/* share_weights.c: of what kernels want for their weights, what an earlier function of the model
+ * has. */
+void agree_on_weights(const Context *, const Nest *, const Buffer *const *bufs, Layout *want);
 /* packing.c: the order in which loops read a weight; false, and *l as it was, if its axes are not
  * those of the loops. */
 typedef struct {

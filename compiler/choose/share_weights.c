@@ -5,6 +5,9 @@
  * the logits, can read it there too, each element from a line of its own.  It does where that takes
  * little beside the contraction, or is worth the bytes; else it has a copy that lies as it reads.
  *
+ * And one that kernels of two functions multiply (docs/functions.md): the later one reads it where
+ * the earlier one has it, in blocks of another size, if its vectors do not cross them.
+ *
  * Requires the layouts of everything else. Leaves the layout in the arguments of such kernels and
  * in their records. */
 #include <math.h>
@@ -13,6 +16,7 @@
 
 typedef struct {
     Arena *a;
+    const Context *c;
     const Target *t;
     Step **step;
     int n;
@@ -26,6 +30,40 @@ static bool is_contraction(const Step *s)
     return kernel_view(s->kernel).dot != NULL;
 }
 
+/* The axis whose elements lie side by side, so many in a block; -1: the layout is of another
+ * form. */
+static int axis_of_lanes(const Layout *l, const Buffer *b, int64_t *block)
+{
+    const int blocks = l->n && (l->op[0].kind == LAYOUT_SPLIT || l->op[0].kind == LAYOUT_CUT);
+    if (l->n != 1 + blocks || l->op[blocks].kind != LAYOUT_PERMUTE)
+        return -1;
+    const Perm *p = &l->op[blocks].perm;
+    const int last = p->axis[p->n - 1], axis = blocks ? l->op[0].axis : last;
+    if (blocks)
+        *block = l->op[0].a;
+    else if (!idx_value(b->dims[axis], block))
+        return -1;
+    return last == axis + blocks ? axis : -1;
+}
+
+void agree_on_weights(const Context *c, const Nest *nest, const Buffer *const *bufs, Layout *want)
+{
+    int64_t lanes = 1, there, block, size;
+    for (int i = 0; i < nest->nsplit; i++)
+        if (nest->split[i].kind == OPT_VECTOR && nest->split[i].amount > lanes)
+            lanes = nest->split[i].amount;
+    for (int i = 0; i < nest->k->narg; i++) {
+        const Buffer *b = bufs[i];
+        const Layout *l = b->kind == BUF_WEIGHT && b->node && want[i].n
+                              ? map_get(&c->weight_layouts, (uint64_t)b->node->id + 1)
+                              : NULL;
+        const int axis = l ? axis_of_lanes(l, b, &there) : -1;
+        if (axis >= 0 && axis == axis_of_lanes(&want[i], b, &block) &&
+            idx_value(b->dims[axis], &size) && there % lanes == 0 && size % lanes == 0)
+            want[i] = *l;
+    }
+}
+
 /* The layouts that a contraction wants for its weights. */
 static void ask(Weights *w, const Step *s)
 {
@@ -37,6 +75,7 @@ static void ask(Weights *w, const Step *s)
     Node *lanes[MAX_LANES];
     int nlanes;
     choose_opts(w->a, &nest, (const Buffer *const *)s->bufs, false, NULL, want, lanes, &nlanes);
+    agree_on_weights(w->c, nest, (const Buffer *const *)s->bufs, want);
     double cost = cost_kernel(k, w->t);
     for (int i = 0; i < k->narg; i++) {
         int id = s->bufs[i]->id;
@@ -65,7 +104,7 @@ static bool pays(const Weights *w, const Step *s, int arg)
 
 void share_weights(Plan *p, const Target *t)
 {
-    Weights w = {.a = arena_new(), .t = t};
+    Weights w = {.a = arena_new(), .c = p->c, .t = t};
     w.step = kernel_steps(p, w.a, &w.n);
     w.layout = NEWN(w.a, Layout, p->nbuffer);
     w.cost = NEWN(w.a, double, p->nbuffer);

@@ -44,6 +44,7 @@ void ingot_context_free(ingot_context *c)
     free((void *)c->origins);
     map_free(&c->memo);
     map_free(&c->rederived);
+    map_free(&c->weight_layouts);
     map_free(&c->read_as);
     ingot_context_free(c->along);
     arena_free(c->arena);

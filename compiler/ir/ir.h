@@ -357,6 +357,7 @@ struct Context {
     bool one_product;              /* of what --precision splits */
     Map memo;                      /* contents cache and such */
     Map rederived;                 /* gradients whose own gradient is that of another form, by id */
+    Map weight_layouts;            /* of constants that an earlier function reads: by id + 1 */
     Map read_as;                   /* ingot_read_as(): by id + 1 */
     const struct Target **targets; /* kernel/target.c: those from outside the tree */
     int ntarget;

@@ -5,7 +5,8 @@
  *
  *     states       first in the arena, in the order of their declaration: at the same place in all
  *     scratch      behind the states, one function at a time: the arena is that of the greediest
- *     weights      one file; what is equal lies there once
+ *     weights      one file; what is equal lies there once, and what a later function multiplies is
+ *                  laid out as the first one that does so has it, where its loops read that as well
  *     kernels      equal text is one kernel (bundle_functions.c)
  *     decisions    a section of the .sched file each */
 #include <string.h>
@@ -78,10 +79,22 @@ static void functions_summary(Context *c, int n, Plan *const *p, const char *dir
                    (long long)p[0]->weights_bytes);
 }
 
+/* Those after it read its weights where they lie, if their loops can (share_weights.c). */
+static void keep_layouts(Context *c, const Plan *p)
+{
+    for (int i = 0; p && i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        if (b->kind == BUF_WEIGHT && !b->base && b->last >= 0 && b->layout.n &&
+            !map_get(&c->weight_layouts, (uint64_t)b->node->id + 1))
+            map_put(&c->weight_layouts, (uint64_t)b->node->id + 1, &p->buffers[i]->layout);
+    }
+}
+
 static Plan *plan_of(Context *c, int i, const Target *t, const ingot_options *o, Clock *k)
 {
     function_select(c, i);
     Plan *p = inputs_own(c) ? pipeline_plan(c, t, o, k) : NULL;
+    keep_layouts(c, p);
     if (!p || o->no_check || check_plan(p, t, o, k))
         return p;
     plan_free(p);
@@ -121,6 +134,8 @@ ingot_status compile_functions(Context *c, const Target *t, const ingot_options 
         passed(&k, "bundle");
     if (status == INGOT_OK && o->summary)
         functions_summary(c, n, p, dir);
+    map_free(&c->weight_layouts);
+    c->weight_layouts = (Map){0};
     for (int i = 0; i < made; i++)
         plan_free(p[i]);
     return status;

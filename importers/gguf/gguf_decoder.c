@@ -105,11 +105,13 @@ static ingot_tensor *cached(Decoder *d, const char *what, int64_t layer, ingot_t
     char name[32];
     ingot_dim *dims[] = {ingot_dim_const(d->c, 1), ingot_dim_const(d->c, d->m->facts.kv_heads),
                          d->past, ingot_dim_const(d->c, d->m->facts.head)};
+    ingot_tensor **state = &d->m->cache[2 * layer + (*what == 'v')];
     snprintf(name, sizeof name, "%s_%lld", what, (long long)layer);
-    ingot_tensor *state = ingot_growing_state(d->c, name, INGOT_F16, 4, dims);
-    ingot_tensor *part[2] = {state, ingot_cast(d->c, rows, INGOT_F16)};
+    if (!*state)
+        *state = ingot_growing_state(d->c, name, d->m->cache_type, 4, dims);
+    ingot_tensor *part[2] = {*state, ingot_cast(d->c, rows, d->m->cache_type)};
     ingot_tensor *next = ingot_concat(d->c, 2, part, 2);
-    ingot_state_next(d->c, state, next);
+    ingot_state_next(d->c, *state, next);
     return next;
 }
 
@@ -170,9 +172,10 @@ static void read_angles(Decoder *d)
 {
     const int64_t positions = ingot_dim_hi(ingot_dim_add(d->c, d->past, d->n));
     for (int w = 0; w < 2; w++) {
-        gguf_rope_tables(d->m, positions, w, d->angle[w]);
+        if (!d->m->angle[w][0])
+            gguf_rope_tables(d->m, positions, w, d->m->angle[w]);
         for (int i = 0; i < 2; i++)
-            d->angle[w][i] = ingot_slice(d->c, d->angle[w][i], 0, d->past, d->n, 1);
+            d->angle[w][i] = ingot_slice(d->c, d->m->angle[w][i], 0, d->past, d->n, 1);
         if (!d->m->facts.window || d->m->facts.rope.window_base == d->m->facts.rope.base)
             break;
     }

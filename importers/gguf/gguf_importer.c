@@ -6,6 +6,9 @@
  *     ids     i32 [n]            tokens that come, n of them in one run
  *     past    how many tokens the states hold: keys and values of each layer
  *     logits  f32 [vocabulary]   of the token that comes after them
+ *
+ * and, where the model may have further functions, decode(): the same for one token, whose products
+ * are of a row, over the same weights and states.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +30,7 @@ static void close_model(void *model)
     ingot_gguf_close(m->file);
     free(m->layers);
     free((void *)m->weights);
+    free((void *)m->cache);
     free(m->vocabulary);
     free(m);
 }
@@ -143,8 +147,16 @@ static bool build(void *model, const ingot_model_options *options)
         return false;
     if (m->vocabulary)
         ingot_set_vocabulary(m->c, m->vocabulary, m->vocabulary_bytes);
-    ingot_tensor *ids = ingot_input(m->c, "ids", INGOT_I32, 1, &n);
-    ingot_output(m->c, "logits", gguf_decoder(m, ids, past));
+    m->cache_type = options && options->cache ? options->cache : INGOT_F16;
+    int64_t tokens;
+    const bool several = !ingot_dim_is_const(n, &tokens) && options && options->functions;
+    for (int i = 0; i <= several; i++) {
+        if (i)
+            ingot_function(m->c, "decode");
+        ingot_dim *dims[] = {i ? ingot_dim_const(m->c, 1) : n};
+        ingot_tensor *ids = ingot_input(m->c, "ids", INGOT_I32, 1, dims);
+        ingot_output(m->c, "logits", gguf_decoder(m, ids, past));
+    }
     ingot_set_origin(m->c, NULL, NULL);
     return !ingot_error_count(m->c);
 }
@@ -164,4 +176,5 @@ const Importer importer_gguf = {
     .build = build,
     .file = file,
     .has_text = has_text,
+    .caches = true,
 };

@@ -115,6 +115,9 @@ typedef struct {
     const ingot_gguf_tensor *of[MODEL_TENSORS];
     LayerTensors *layers;
     ingot_tensor **weights; /* of each tensor of the file, once asked for */
+    ingot_tensor **cache;   /* the states: keys and values of each layer, NULL before the decoder */
+    ingot_tensor *angle[2][2]; /* of all positions, once asked for: cos and sin; in windows: [1] */
+    ingot_dtype cache_type;
     ingot_model_io in, out;
     void *vocabulary; /* NULL: it is of no kind that is known */
     size_t vocabulary_bytes;
@@ -136,10 +139,11 @@ bool gguf_type_known(int type);
  * again: an embedding that is the head, too. */
 ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t);
 
-/* cos and sin, f32 [positions, turned / 2] each. */
+/* cos and sin, f32 [positions, turned / 2] each, of as many positions as were asked for first. */
 void gguf_rope_tables(GgufModel *m, int64_t positions, bool in_window, ingot_tensor *angle[2]);
 
-/* ids i32 [n]; past: how many are in the states. Logits f32 [vocabulary] of the last one. */
+/* ids i32 [n]; past: how many are in the states. Logits f32 [vocabulary] of the last one. Of
+ * another function of the model: over the same states. */
 ingot_tensor *gguf_decoder(GgufModel *m, ingot_tensor *ids, ingot_dim *past);
 
 #endif

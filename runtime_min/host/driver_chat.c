@@ -43,6 +43,7 @@ typedef struct Chat {
     igrt_vocab vocab;
     igrt_weights file;
     const ChatForm *form;
+    const igrt_function *one; /* decode(); NULL: the model has none */
     igrt_sampling sampling;
     const char *system, *prompt;
     int most, show_ids; /* tokens of an answer */
@@ -133,18 +134,37 @@ static int add_control(Chat *c, const char *text)
     return add_text(c, text, strlen(text), IGRT_TEXT_CONTROL);
 }
 
-/* Runs the model on what is not in the context yet. */
-static int catch_up(Chat *c)
+/* One token by the function that is made for one. */
+static igrt_status decode(Chat *c)
+{
+    union { /* its structs: an input and an output, with room for dims */
+        void *align;
+        char bytes[256];
+    } in = {0}, out = {0};
+    driver_set_pointer(in.bytes, &c->one->inputs[0], c->ids + c->ran);
+    driver_set_pointer(out.bytes, &c->one->outputs[0], c->logits);
+    return c->one->call(c->s->ctx, in.bytes, out.bytes);
+}
+
+/* The same by run(), for n of them. */
+static igrt_status prefill(Chat *c, int64_t n)
 {
     const igrt_model *m = c->s->model;
     const igrt_io *in = &m->inputs[0];
+    driver_set_pointer(c->s->inputs, in, c->ids + c->ran);
+    if (in->dims_offset != IGRT_NO_DIMS)
+        memcpy((char *)c->s->inputs + in->dims_offset, &n, sizeof n);
+    const igrt_status status = m->run(c->s->ctx, c->s->inputs, c->s->outputs);
+    driver_set_pointer(c->s->inputs, in, NULL);
+    return status;
+}
+
+/* Runs the model on what is not in the context yet. */
+static int catch_up(Chat *c)
+{
     while (c->ran < c->n) {
         const int64_t left = (int64_t)(c->n - c->ran), n = left < c->chunk ? left : c->chunk;
-        driver_set_pointer(c->s->inputs, in, c->ids + c->ran);
-        if (in->dims_offset != IGRT_NO_DIMS)
-            memcpy((char *)c->s->inputs + in->dims_offset, &n, sizeof n);
-        const igrt_status status = m->run(c->s->ctx, c->s->inputs, c->s->outputs);
-        driver_set_pointer(c->s->inputs, in, NULL);
+        const igrt_status status = n == 1 && c->one ? decode(c) : prefill(c, n);
         if (status == IGRT_ERR_DIM)
             return driver_fail(IGRT_EXIT_MODEL, "the context is full: it holds %zu tokens", c->ran);
         if (status != IGRT_OK)
@@ -263,6 +283,11 @@ static int chat_begin(Chat *c)
         return driver_fail(IGRT_EXIT_WEIGHTS, "%s: it is no vocabulary", path);
     const uint32_t form = c->vocab.word[IGRT_VOCAB_CHAT];
     c->form = &forms[form < sizeof forms / sizeof *forms ? form : 0];
+    for (int i = 0; i < m->n_functions; i++) {
+        const igrt_function *f = &m->functions[i];
+        if (!strcmp(f->name, "decode") && f->inputs_bytes <= 256 && f->outputs_bytes <= 256)
+            c->one = f;
+    }
     c->words = (int32_t)out->max_dims[0];
     c->chunk = m->inputs[0].max_dims[0];
     status = driver_allocate_outputs(c->s);

@@ -5,8 +5,9 @@
 
     families  a tiny file of each, whose weights are of all types in turns; the interpreter's logits after 12 tokens
     bytes     --precision q8: each kernel beside its naive form, and the error of all of it
-    bundle    one of them compiled: prompts in chunks of 1, 5 and 12; four tokens are forgotten and
-              come again; then one token at a time; a full cache is a status
+    bundle    one of them compiled: prompts in chunks of 1 (by decode()), 5 and 12; four tokens are
+              forgotten and come again; then one token at a time; a full cache is a status; with caches
+              of f16 and of f32; decode() has no weights of its own
     refused   what is not known is refused by name, all of it at once
 
 Exit status 77, skipped: there is no numpy.
@@ -321,6 +322,18 @@ DRIVER = r"""
 #include "model.h"
 static _Alignas(64) unsigned char arena[MODEL_ARENA_BYTES(1)];
 static float logits[WORDS];
+/* n tokens by run(), one by decode(). */
+static model_status feed(model_ctx *ctx, const int32_t *ids, int64_t n)
+{
+    if (n == 1) {
+        const model_decode_inputs in = {.ids = ids};
+        model_decode_outputs out = {.logits = logits};
+        return model_decode(ctx, &in, &out);
+    }
+    const model_inputs in = {.ids = ids, .ids_dims = {n}};
+    model_outputs out = {.logits = logits};
+    return model_run(ctx, &in, &out);
+}
 /* chunk, then ids: the logits after each chunk */
 int main(int argc, char **argv)
 {
@@ -334,27 +347,22 @@ int main(int argc, char **argv)
         return 1;
     for (int i = 0; i < n; i += chunk) {
         const int more = n - i < chunk ? n - i : chunk;
-        model_inputs in = {.ids = ids + i, .ids_dims = {more}};
-        model_outputs out = {.logits = logits};
-        if (model_run(&ctx, &in, &out) || model_length_past(&ctx) != i + more)
+        if (feed(&ctx, ids + i, more) || model_length_past(&ctx) != i + more)
             return 2;
         for (int k = 0; k < WORDS; k++)
             printf("%.9g\n", logits[k]);
     }
     if (model_keep_past(&ctx, n - 4) || model_length_past(&ctx) != n - 4 || model_keep_past(&ctx, n) != IGRT_ERR_DIM)
         return 5;
-    model_inputs again = {.ids = ids + n - 4, .ids_dims = {4}};
-    model_outputs same = {.logits = logits};
-    if (model_run(&ctx, &again, &same))
+    if (feed(&ctx, ids + n - 4, 4))
         return 6;
     for (int k = 0; k < WORDS; k++)
         printf("%.9g\n", logits[k]);
-    for (int i = n; i < PAST + 1; i++) {
-        model_inputs in = {.ids = ids, .ids_dims = {1}};
-        model_outputs out = {.logits = logits};
-        if (model_run(&ctx, &in, &out))
+    for (int i = n; i < PAST + 1; i++)
+        if (feed(&ctx, ids, 1))
             return 3;
-    }
+    if (feed(&ctx, ids, 1) != IGRT_ERR_DIM)
+        return 7;
     model_inputs in = {.ids = ids, .ids_dims = {1}};
     model_outputs out = {.logits = logits};
     return model_run(&ctx, &in, &out) == IGRT_ERR_DIM ? 0 : 4; /* the context is full */
@@ -362,10 +370,10 @@ int main(int argc, char **argv)
 """
 
 
-def bundle(ingot, folder):
+def bundle(ingot, folder, kv):
     m, past = Model("gemma3", 5), 19
-    path, out = m.write(folder / "bundle.gguf"), folder / "bundle"
-    subprocess.run(
+    path, out = m.write(folder / "bundle.gguf"), folder / f"bundle_{kv}"
+    said = subprocess.run(
         [
             str(ingot),
             "compile",
@@ -378,10 +386,16 @@ def bundle(ingot, folder):
             f"past=0..{past}",
             "--weights",
             "array",
-            "-q",
+            "--kv",
+            kv,
         ],
         check=True,
-    )
+        capture_output=True,
+        text=True,
+    ).stderr
+    size = int(re.search(r"weights (\d+) bytes", said).group(1))
+    if size > 1.05 * path.stat().st_size:  # of both functions, beside those of the file
+        sys.exit(f"weights of {size} bytes, of a file of {path.stat().st_size}:\n{said}")
     (out / "try.c").write_text(DRIVER.replace("WORDS", str(WORDS)).replace("PAST", str(past)))
     compiler = os.environ.get("CC", "cc").split()
     flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
@@ -393,7 +407,7 @@ def bundle(ingot, folder):
     for chunk in (1, 5, len(PROMPT)):
         got = numbers([out / "try", chunk, *PROMPT]).reshape(-1, WORDS)
         ends = [min(i + chunk, len(PROMPT)) - 1 for i in range(0, len(PROMPT), chunk)] + [-1]
-        compare(f"bundle, chunks of {chunk}", got, want[ends])
+        compare(f"bundle, keys of {kv}, chunks of {chunk}", got, want[ends])
 
 
 def bytes_of_blocks(ingot, folder):
@@ -450,7 +464,8 @@ def main():
         families(a.logits.resolve(), folder)
         refused(a.ingot.resolve(), folder)
         bytes_of_blocks(a.ingot.resolve(), folder)
-        bundle(a.ingot.resolve(), folder)
+        for kv in ("f16", "f32"):
+            bundle(a.ingot.resolve(), folder, kv)
 
 
 if __name__ == "__main__":

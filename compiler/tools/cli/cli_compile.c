@@ -77,7 +77,7 @@ ingot_status command_compile(Options *o)
     if (status == INGOT_OK && o->selftest)
         status = read_selftest(o, &m);
     if (status == INGOT_OK)
-        status = model_build(&m, o, NULL, NULL);
+        m.functions = true, status = model_build(&m, o, NULL, NULL);
     OutFile depfile;
     if (status == INGOT_OK && o->depfile)
         status = write_depfile(o, &m, &depfile);

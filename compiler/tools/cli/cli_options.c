@@ -79,6 +79,13 @@ bool option_string_bytes(Options *o, const char *value)
            wrong(o, "--string-bytes", value, "a number of bytes is wanted: 64, 4k");
 }
 
+bool option_kv(Options *o, const char *value)
+{
+    o->cache = !strcmp(value, "f16") ? INGOT_F16 : INGOT_F32;
+    return o->cache == INGOT_F16 || !strcmp(value, "f32") ||
+           wrong(o, "--kv", value, "f16 or f32 is wanted");
+}
+
 /* INPUT=OUTPUT */
 bool option_state(Options *o, const char *value)
 {

@@ -102,6 +102,7 @@ const CliOption cli_options[] = {
     {"--entry", "NAME", GRAPH | TUNE, "the network of this name, of a file that has several (default: the first)", WORD(entry)},
     {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "they are one tensor, which lives in the context from run to run; zeros at first",
      .take = option_state},
+    {"--kv", "TYPE", GRAPH | TUNE, "what a language model keeps of keys and values: f16 (unless told), f32", .take = option_kv, .choices = "f16 f32"},
     {"--train", NULL, COMPILE | VERIFY, "a second function, <name>_train_step(): a step of training (docs/training.md)", SET(train)},
     {"--loss", "LOSS", COMPILE | VERIFY, "cross_entropy:OUTPUT, mse:OUTPUT, or an output that is the loss", WORD(training.loss)},
     {"--optimizer", "OPT", COMPILE | VERIFY, "sgd, momentum, adam or adamw; with numbers: adamw:rate=1e-3,decay=0.01 (beta1, "

@@ -64,6 +64,7 @@ typedef struct {
     double seconds;
     double tolerance;     /* negative: by the element's type */
     int64_t string_bytes; /* 0: the importer's */
+    ingot_dtype cache;    /* of keys and values; 0: the importer's */
     int beam, lot;        /* of tune, and the next ones */
     double budget;        /* seconds */
     const char *kernels, *database, *prepare, *measure, *remote, *import, *export_to;
@@ -123,6 +124,7 @@ void difference_print(StrBuf *, const Difference *, const HostTensor *got, const
 typedef struct {
     ingot_context *c;
     ingot_model *file;
+    bool functions; /* it may have functions beside run(), if the target takes them */
 } LoadedModel;
 /* Opens the file. */
 ingot_status model_open(LoadedModel *, const Options *, bool quiet);

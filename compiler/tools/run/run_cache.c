@@ -38,7 +38,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     LoadedModel m;
     ingot_status status = model_open(&m, s->o, quiet);
     if (status == INGOT_OK)
-        status = model_build(&m, s->o, s->in, bound);
+        m.functions = true, status = model_build(&m, s->o, s->in, bound);
     const char *part = NULL;
     if (status == INGOT_OK) {
         parts_clean(s->a, entry, true);

@@ -176,6 +176,7 @@ static ingot_status key_options(CacheKey *k, const Options *o)
         key_number(k, "precision", o->precisions[i].precision);
     }
     key_number(k, "string bytes", o->string_bytes);
+    key_number(k, "kv", o->cache);
     key_lists(k, o);
     if (!o->compile.sched)
         return INGOT_OK;

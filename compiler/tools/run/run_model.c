@@ -5,6 +5,16 @@
 #include "run.h"
 #include "targets.h"
 
+/* Bundles of several functions are for C on one device so far. */
+static bool takes_functions(Arena *a, const char *target)
+{
+    const char *half[2];
+    if (!target || target_halves(a, target, half))
+        return !target;
+    const Target t = machine_target(a, target);
+    return !t.gpu && target_ndevice(&t) == 1;
+}
+
 /* Of two targets the first is a GPU's. */
 static bool is_for_gpu(Arena *a, const char *target)
 {
@@ -14,6 +24,7 @@ static bool is_for_gpu(Arena *a, const char *target)
 
 ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
 {
+    m->functions = false;
     m->c = ingot_context_new(sink, quiet ? (void *)m : o->quiet ? sink_errors : NULL);
     ingot_keep_subnormals(m->c, o->keep_subnormals);
     ingot_set_precision(m->c, o->precision);
@@ -337,7 +348,10 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
                                    .n_dims = g.ndim,
                                    .binds = g.bind,
                                    .n_binds = g.nbind,
-                                   .string_bytes = o->string_bytes};
+                                   .string_bytes = o->string_bytes,
+                                   .functions =
+                                       m->functions && takes_functions(o->a, o->compile.target),
+                                   .cache = o->cache};
     if (!ingot_model_check(m->file) || !build_functions(m, o, &options) || m->c->nerror) {
         if (!m->c->sink_user)
             suggest_dims(m, o);
