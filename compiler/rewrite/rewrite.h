@@ -73,6 +73,7 @@ bool comes_from_products(const Node *, int deep);
 Node *undone_reshape(Rewrite *, Node *);    /* undone_reshape.c: of a RESHAPE */
 Node *group_sum(Rewrite *, Node *reduce);   /* group_sum.c */
 Node *one_hot_sum(Rewrite *, Node *reduce); /* one_hot_sum.c */
+Node *update_sum(Rewrite *, Node *sum);     /* update_sum.c: of an ADD or SUB */
 Node *triangle(Rewrite *, Node *data);      /* causal_mask.c */
 Node *digits(Rewrite *, Node *concat);      /* unpack.c */
 Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */

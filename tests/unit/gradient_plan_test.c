@@ -296,11 +296,47 @@ static void test_states(void **state)
     ingot_context_free(q.c);
 }
 
+/* A step of an embedding touches the rows of its words alone: nothing in the plan is as large as
+ * the table but the table. */
+static void test_rows_of_a_state(void **state)
+{
+    static const int64_t dims[2] = {2000, 8}, at[5] = {3, 1999, 3, 0, 3}, five = 5;
+    const ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v3"};
+    (void)state;
+    Net q = {.c = ingot_context_new(keep_told, NULL)};
+    Context *c = q.c;
+    ingot_tensor *table = learned(c, "table", 2, dims), *g;
+    ingot_tensor *ids = ingot_data(c, NULL, INGOT_I64, 1, &five, at);
+    ingot_tensor *x = ingot_take(c, table, ids, 0), *rate = input(&q, 1, (int64_t[]){1});
+    ingot_tensor *w = input(&q, 2, (int64_t[]){7, 8});
+    ingot_tensor *loss = cross_entropy(c, ingot_linear(c, x, w, NULL));
+    ingot_gradient(c, loss, 1, &table, &g);
+    g = ingot_mul(c, ingot_reshape_c(c, rate, 0, NULL), g);
+    ingot_state_next(c, table, ingot_sub(c, table, g));
+    ingot_output(c, "loss", loss);
+    ingot_value in[2], want[1], out[1];
+    fill(&q, in);
+    assert_int_equal(ingot_interpret(c, 2, in, 1, want), INGOT_OK);
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    assert_true(p->arena_bytes < (dims[0] * dims[1] + 1000) * (int64_t)sizeof(float));
+    PlanInterp run = {.p = p};
+    Arena *a = arena_new();
+    assert_true(plan_interpret(&run, a, in, out));
+    expect_near("rows of a state", 0, &out[0], &want[0]);
+    arena_free(a);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),         cmocka_unit_test(test_cnn),
-        cmocka_unit_test(test_transformer), cmocka_unit_test(test_lstm),
-        cmocka_unit_test(test_embedding),   cmocka_unit_test(test_states)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp),
+                                       cmocka_unit_test(test_cnn),
+                                       cmocka_unit_test(test_transformer),
+                                       cmocka_unit_test(test_lstm),
+                                       cmocka_unit_test(test_embedding),
+                                       cmocka_unit_test(test_states),
+                                       cmocka_unit_test(test_rows_of_a_state)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
