@@ -27,9 +27,10 @@ typedef struct {
     int n;
 } Products;
 Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis);
-/* (precision.c) What the products of the node that is built multiply of x, as one number: bf16 or
- * f16 of f32 where its precision says so, else x as it is. */
-ingot_dtype ops_multiplied(ingot_context *, ingot_tensor *x);
+/* (precision.c) Does the node that is built multiply parts of x, and not x as it is? */
+bool ops_takes_parts(ingot_context *, ingot_tensor *x);
+/* (precision.c) Then these: stored, whatever there are of terms. */
+Products ops_parts(ingot_context *, ingot_tensor *x, ingot_tensor *w);
 /* (block_products.c) The sum over the last axis of x w, of a constant w whose blocks have scales,
  * by products of bytes where the precision says so; NULL: it does not, or w has none. */
 ingot_tensor *ops_block_product(ingot_context *, ingot_tensor *x, ingot_tensor *w);

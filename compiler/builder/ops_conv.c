@@ -112,8 +112,7 @@ static ingot_tensor *sum_along_rows(ingot_context *c, ingot_tensor *x, ingot_ten
 {
     enum { FEW = 16, LEAST_TERMS = 8, LEAST_MAPS = 16 };
     const int rank = ingot_rank(x), last = rank - 1, spatial = rank - 2;
-    const ingot_dtype narrow = ops_multiplied(c, x);
-    if (!channels_known(x, w) || narrow == ingot_dtype_of(x) ||
+    if (!channels_known(x, w) || !ops_takes_parts(c, x) ||
         (dilations && dilations[spatial - 1] != 1))
         return NULL;
     const int64_t channels = ingot_dim_lo(ingot_shape(w, 1)),
@@ -130,8 +129,7 @@ static ingot_tensor *sum_along_rows(ingot_context *c, ingot_tensor *x, ingot_ten
     ingot_tensor *row[] = {ingot_pad_c(c, x, zeros, behind, 0),
                            ingot_pad_c(c, w, zeros, behind, 0)};
     for (int k = 0; k < 2; k++) {
-        row[k] = ingot_cast(c, ingot_permute(c, row[k], perm), narrow);
-        row[k] = ingot_contiguous(c, ingot_flatten(c, row[k], rank - 2, rank));
+        row[k] = ingot_flatten(c, ingot_permute(c, row[k], perm), rank - 2, rank);
         if (ingot_is_poison(row[k]))
             return row[k];
     }
@@ -141,14 +139,18 @@ static ingot_tensor *sum_along_rows(ingot_context *c, ingot_tensor *x, ingot_ten
         zeros[1 + i] = side * lo[i];
         behind[1 + i] = side * hi[i];
     }
-    x = ingot_pad_c(c, row[0], zeros, behind, 0);
-    for (int i = 0; i < spatial; i++) {
-        const int64_t side = i == spatial - 1 ? room : 1, step = strides ? strides[i] : 1;
-        x = ingot_window(c, x, 1 + i, ingot_dim_lo(ingot_shape(row[1], 1 + i)), step * side,
-                         dilations ? dilations[i] : 1);
-        if (ingot_is_poison(x))
-            return x;
+    Products p = ops_parts(c, row[0], row[1]);
+    for (int k = 0; k < p.n; k++) {
+        p.x[k] = ingot_pad_c(c, p.x[k], zeros, behind, 0);
+        for (int i = 0; i < spatial; i++) {
+            const int64_t side = i == spatial - 1 ? room : 1, step = strides ? strides[i] : 1;
+            p.x[k] = ingot_window(c, p.x[k], 1 + i, ingot_dim_lo(ingot_shape(row[1], 1 + i)),
+                                  step * side, dilations ? dilations[i] : 1);
+        }
+        if (ingot_is_poison(p.x[k]))
+            return p.x[k];
     }
+    x = p.x[0];
     /* x [N, o.., k..], w [M, k..] -> [N, M, o.., k..] */
     ingot_dim *xd[INGOT_MAX_RANK], *wd[INGOT_MAX_RANK], *one = ingot_dim_const(c, 1);
     unsigned axes = 0;
@@ -162,9 +164,11 @@ static ingot_tensor *sum_along_rows(ingot_context *c, ingot_tensor *x, ingot_ten
         axes |= 1u << (2 + spatial + i);
     }
     const int all = 2 + 2 * spatial;
-    return ingot_sum(
-        c, ops_products(c, NULL, ingot_reshape(c, x, all, xd), ingot_reshape(c, row[1], all, wd)),
-        axes, false);
+    ingot_tensor *product = NULL;
+    for (int k = 0; k < p.n; k++)
+        product = ops_products(c, product, ingot_reshape(c, p.x[k], all, xd),
+                               ingot_reshape(c, p.w[k], all, wd));
+    return ingot_sum(c, product, axes, false);
 }
 
 static ingot_tensor *with_bias(ingot_context *c, ingot_tensor *y, ingot_tensor *b, ingot_dtype d)

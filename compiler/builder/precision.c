@@ -104,12 +104,26 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
     return out;
 }
 
-ingot_dtype ops_multiplied(ingot_context *c, ingot_tensor *x)
+bool ops_takes_parts(ingot_context *c, ingot_tensor *x)
 {
     const ingot_precision p = ingot_precision_here(c);
-    const bool rounds = p == INGOT_PRECISION_BF16 || p == INGOT_PRECISION_F16;
-    return rounds && !ingot_one_product(c) && ingot_dtype_of(x) == INGOT_F32 ? terms_of[p].type
-                                                                             : ingot_dtype_of(x);
+    const bool parts = p == INGOT_PRECISION_BF16 || p == INGOT_PRECISION_F16 ||
+                       p == INGOT_PRECISION_BF16X3 || p == INGOT_PRECISION_BF16X6;
+    return parts && !ingot_one_product(c) && ingot_dtype_of(x) == INGOT_F32;
+}
+
+Products ops_parts(ingot_context *c, ingot_tensor *x, ingot_tensor *w)
+{
+    const SplitTerms *t = &terms_of[ingot_precision_here(c)];
+    ingot_tensor *xs[MOST_PARTS], *ws[MOST_PARTS];
+    Products out = {.n = t->n};
+    split(c, x, t, xs);
+    split(c, w, t, ws);
+    for (int i = 0; i < t->n; i++) {
+        out.x[i] = ingot_contiguous(c, xs[t->x[i]]);
+        out.w[i] = ingot_contiguous(c, ws[t->w[i]]);
+    }
+    return out;
 }
 
 ingot_tensor *ops_products(ingot_context *c, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w)

@@ -599,18 +599,8 @@ def signs(ingot, work):
     for path, target in models:
         bundle, flips, sched = work / "signs", [], work / "opts.sched"
         for rules in ((), ("--no-rewrite", "signs"), ("--prefer", "ram")):
-            call(
-                ingot,
-                "compile",
-                path,
-                "-o",
-                bundle,
-                "--target",
-                target,
-                *rules,
-                "--save-sched",
-                sched,
-            )
+            how = ["--target", target, *rules, "--save-sched", sched]
+            call(ingot, "compile", path, "-o", bundle, *how)
             flips.append((bundle / "model_kernels_0.c").read_text().count("flipped"))
         if target != "c:native" and (flips[0] or not flips[1] or flips[1] != flips[2]):
             raise Wrong(f"{path.stem}: signs are changed {flips} times")
@@ -686,7 +676,8 @@ def pairs(ingot, work, path, exact):
 
 
 def block_of_an_image(ingot, work, rng):
-    """Three channels: the terms are a row of taps. No step only rounds: an addition reads bf16."""
+    """Three channels: the terms are a row of taps. No step only rounds: an addition reads bf16, and
+    parts are stored beside the sums."""
     F = TensorProto.FLOAT
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["b"], strides=[2, 2], pads=[3, 3, 3, 3]),
@@ -700,20 +691,23 @@ def block_of_an_image(ingot, work, rng):
     image, y = model(work / "i.onnx", F, [1, 3, 32, 30], F, nodes, [1, 32, 16, 15], weights), {}
     (given := work / "image").mkdir()
     np.save(given / "input_0.npy", rng.standard_normal((1, 3, 32, 30)).astype(np.float32))
-    for how in ("f32", "bf16"):
+    for how in ("f32", "bf16", "bf16x3"):
         bundle, out = work / f"image_{how}", work / f"image_out_{how}"
         call(ingot, "compile", image, "-o", bundle, "--target", TARGET, "--precision", how)
         built(bundle, compilers()[0])
         out.mkdir()
         call(bundle / "model", given, out)
         y[how] = np.load(out / "output_0.npy")
-    error = abs(y["bf16"] - y["f32"]).max() / abs(y["f32"]).max()
-    kernels = (work / "image_bf16" / "model_kernels_0.c").read_text().split("\nvoid model_k")[1:]
-    if not 1e-4 < error < 1e-2:
-        raise Wrong(f"a block of an image by bf16: an error of {error} of the range")
-    words = ("igrt_store4_bf16", "igrt_amx_dot_", "igrt_amx_dot_", "igrt_store")
-    if [w in k for w, k in zip(words, kernels)] != [True] * 4 or len(kernels) != 4:
-        raise Wrong("a block of an image: more kernels, or not by the unit or whole vectors")
+        if how == "f32":
+            continue
+        error = abs(y[how] - y["f32"]).max() / abs(y["f32"]).max()
+        if not (1e-4 < error < 1e-2 if how == "bf16" else error < 2e-5):
+            raise Wrong(f"a block of an image by {how}: an error of {error} of the range")
+        kernels = (bundle / "model_kernels_0.c").read_text().split("\nvoid model_k")[1:]
+        words = ["igrt_store4_bf16", "igrt_amx_dot_", "igrt_amx_dot_"]
+        words += ["igrt_store"] * (len(kernels) - 3)  # the result, as it is asked for
+        if [w in k for w, k in zip(words, kernels)] != [True] * 4:
+            raise Wrong(f"a block of an image by {how}: other kernels, not by the unit or vectors")
     call(ingot, "verify", image, "--interpret", "--target", TARGET, "--precision", "bf16")
 
 
@@ -770,20 +764,12 @@ def precision(ingot, work):
         [1, 9, 9, 32],
         [numpy_helper.from_array(rng.standard_normal((32, 32, 3, 3)).astype(np.float32), "w")],
     )
-    call(ingot, "compile", window, "-o", work / "c", "--target", TARGET, "--precision", "bf16x3")
+    how = ["--target", TARGET, "--precision", "bf16x3"]
+    call(ingot, "compile", window, "-o", work / "c", *how)
     if (work / "c" / "model_kernels_0.c").read_text().count("igrt_amx_dot_") < 6:
         raise Wrong("a convolution by bf16x3: not by the unit")
-    said = call(
-        ingot,
-        "verify",
-        window,
-        "--interpret",
-        "--target",
-        TARGET,
-        "--precision",
-        "bf16x3",
-        env={"INGOT_CACHE": str(work / "cache")},
-    )
+    cache = {"INGOT_CACHE": str(work / "cache")}
+    said = call(ingot, "verify", window, "--interpret", *how, env=cache)
     if "no fault" not in said:
         raise Wrong(said)
     print(", ".join(f"{k} {v:.1e}" for k, v in error.items()), "of the range")
