@@ -131,6 +131,7 @@ typedef struct Importer {
     /* Calls back with each file that its bytes say weights lie in, before anything is opened (the
      * cache of `run` has to know when one has changed); false: it names none. */
     bool (*mentions)(const MapFile *, void (*each)(void *user, Span location), void *user);
+    ingot_precision precision;      /* what its files are meant to be multiplied by, unless told */
     bool (*has_text)(const void *); /* a vocabulary, which `build` gives the context */
     const DataForm *data;           /* ends with one without an ending */
 } Importer;

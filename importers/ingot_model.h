@@ -116,6 +116,9 @@ void ingot_model_close(ingot_model *);
  * False after an error, which lists those that are there. Without it, the first is. */
 bool ingot_model_set_entry(ingot_model *, const char *name);
 
+/** What products of such a file are meant to multiply where nothing else is asked for. */
+ingot_precision ingot_model_precision(const ingot_model *);
+
 /** The files that were read: the model is number 0, then its external data as far as it has been
  * used. NULL: no more. They stay until the model is closed. */
 const char *ingot_model_file(const ingot_model *, int i);

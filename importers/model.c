@@ -105,6 +105,11 @@ static bool nothing_for(const ingot_model *m, const char *option, const char *wh
     return false;
 }
 
+ingot_precision ingot_model_precision(const ingot_model *m)
+{
+    return m->by->precision;
+}
+
 bool ingot_model_set_entry(ingot_model *m, const char *name)
 {
     char list[512] = "";

@@ -42,6 +42,8 @@
     IGRT_INT2(N, sub, -)                                                                     \
     IGRT_INT2(N, mul, *)                                                                     \
     IGRT_INT2(N, and, &)                                                                     \
+    IGRT_INT2(N, or, |)                                                                      \
+    IGRT_INT2(N, xor, ^)                                                                     \
     IGRT_INT2(N, shl, <<)                                                                    \
     IGRT_INT2(N, shr, >>)                                                                    \
     IGRT_INT_COMPARE(N, eq, ==)                                                              \

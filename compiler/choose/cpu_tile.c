@@ -14,7 +14,7 @@ static double used(int64_t extent, int64_t step)
 /* Over how many rows a vector from L2 has to be used; a block that stays in L1 beside the other
  * operand fills half of it. Vectors of narrow numbers may be more, as whole lines of the cache, two
  * at most: what else an iteration does is done once for all of them. */
-enum { MAX_VECTORS = 4, BLOCK_VECTORS = 2, L2_ROWS = 8 };
+enum { MAX_VECTORS = 4, BLOCK_VECTORS = 2, BLOCK_ROWS = 6, L2_ROWS = 8 };
 
 static const double APART = 0.9;   /* of rows in pages of their own */
 static const double NEXT = 0.4375; /* of L2, for a block beside the next one */
@@ -298,6 +298,8 @@ static TileRows rows_along(const Kernel *k, const View *v, const Buffer *const *
         if (!depends_on(v->factor[j], lanes) && access_stride(k, v->factor[j], rows, &stride))
             r.step = (double)llabs(stride) * dtype_info[v->factor[j]->dtype].bytes;
     }
+    if (v->outer && range_extent(rows) < 0 && rows->hi >= BLOCK_ROWS) /* two sums for each */
+        r.count = BLOCK_ROWS;
     r.one_set = !r.panels && in_one_set(k, v, lanes, rows, t);
     for (int i = 0; i < v->nrange; i++)
         r.blocks |= is_block_of_rows(k, v, lanes, rows, v->range[i], t);

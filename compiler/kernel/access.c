@@ -236,8 +236,8 @@ static bool is_products_sum(Node *body)
     return n > 0;
 }
 
-/* Does it add up what is made of sums of products of bytes, block by block: do all that these load
- * move with its ranges? */
+/* Does it add up what is made of sums of products of bytes, block by block: do both factors of
+ * these move with its ranges? */
 static bool is_sum_of_blocks(Arena *a, const View *v, Node *sum)
 {
     Node *below[MAX_ACCESS];
@@ -245,8 +245,8 @@ static bool is_sum_of_blocks(Arena *a, const View *v, Node *sum)
         v->dot->dtype != INGOT_I32 || !dot_terms(v->dot))
         return false;
     for (uint32_t i = reduce_ranges(sum); i < sum->nsrc; i++)
-        for (int j = 0; j < v->nfactor; j++)
-            if (!depends_on(v->factor[j], sum->src[i]))
+        for (int j = 0; j < 2; j++) /* or which digit of it is taken */
+            if (!depends_on(v->dot->src[0]->src[j], sum->src[i]))
                 return false;
     int n = collect(a, sum->src[0], OP_REDUCE, below, MAX_ACCESS);
     while (n && below[n - 1] != v->dot)

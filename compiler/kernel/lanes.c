@@ -62,6 +62,15 @@ static bool small_shift(const Node *n)
     return coordinate_bounds(n->src[1], &lo, &hi) && lo >= 0 && hi < 8 * dtype_info[n->dtype].bytes;
 }
 
+/* Of a digit: what is shifted is still a byte. */
+static bool stays_byte(const Node *n)
+{
+    const Node *x = n->src[0], *by = n->src[1];
+    return n->dtype == INGOT_U8 && x->op == OP_AND && x->src[1]->op == OP_CONST &&
+           by->op == OP_CONST && by->arg.i >= 0 && by->arg.i < 8 &&
+           x->src[1]->arg.i << by->arg.i <= UINT8_MAX;
+}
+
 int lane_bytes(const Kernel *k, Node *range)
 {
     Arena *a = arena_new();
@@ -89,7 +98,9 @@ static bool int_op(const Node *n)
 {
     switch (n->op) {
     case OP_AND: return true;
-    case OP_SHL: return n->dtype == INGOT_I32 && small_shift(n);
+    case OP_OR:
+    case OP_XOR: return n->dtype == INGOT_U8;
+    case OP_SHL: return (n->dtype == INGOT_I32 || stays_byte(n)) && small_shift(n);
     case OP_SHR: return dtype_info[n->dtype].kind == 'u' && small_shift(n);
     case OP_MAX:
     case OP_MIN:

@@ -175,6 +175,7 @@ const Importer importer_gguf = {
     .output = output,
     .build = build,
     .file = file,
+    .precision = INGOT_PRECISION_Q8,
     .has_text = has_text,
     .caches = true,
 };

@@ -388,6 +388,8 @@ def bundle(ingot, folder, kv):
             "array",
             "--kv",
             kv,
+            "--precision",
+            "f32",
         ],
         check=True,
         capture_output=True,

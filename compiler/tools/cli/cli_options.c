@@ -200,6 +200,7 @@ bool option_precision(Options *o, const char *value)
             vec_push(o->a, o->precisions, o->nprecision, one);
         } else {
             o->precision = (ingot_precision)i;
+            o->precision_said = true;
         }
         return true;
     }

@@ -59,6 +59,7 @@ typedef struct {
     int count[MOST_COUNTS], ncount; /* of threads that tune is for */
     bool keep_subnormals;
     ingot_precision precision;
+    bool precision_said;       /* else it is what the file is meant for */
     NodePrecision *precisions; /* --precision WHAT:GLOB */
     int nprecision;
     double seconds;

@@ -170,6 +170,7 @@ static ingot_status key_options(CacheKey *k, const Options *o)
     key_number(k, "naive", o->compile.naive);
     key_number(k, "subnormals", o->keep_subnormals);
     key_number(k, "precision", o->precision);
+    key_number(k, "precision said", o->precision_said);
     key_number(k, "precisions", o->nprecision);
     for (int i = 0; i < o->nprecision; i++) {
         key_text(k, "nodes", o->precisions[i].nodes);

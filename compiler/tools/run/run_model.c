@@ -22,6 +22,17 @@ static bool is_for_gpu(Arena *a, const char *target)
     return target_halves(a, target, half) || machine_target(a, target).gpu;
 }
 
+/* Where the command line says nothing, a file of weights in blocks is multiplied by bytes on a
+ * machine that has dots of them. */
+static void set_usual_precision(const LoadedModel *m, const Options *o)
+{
+    if (!m->file || o->precision_said || !o->compile.target || is_for_gpu(o->a, o->compile.target))
+        return;
+    const Target t = machine_target(o->a, o->compile.target);
+    if (t.machine.lanes && t.machine.dot)
+        ingot_set_precision(m->c, ingot_model_precision(m->file));
+}
+
 ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
 {
     m->functions = false;
@@ -32,6 +43,7 @@ ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
         ingot_set_precision_of(m->c, o->precisions[i].nodes, o->precisions[i].precision);
     ingot_set_one_product(m->c, o->compile.target && is_for_gpu(o->a, o->compile.target));
     m->file = ingot_model_open(m->c, o->model);
+    set_usual_precision(m, o);
     ingot_model_op *ops = ingot_alloc(m->c, ((size_t)o->nop + 1) * sizeof *ops);
     for (int i = 0; i < o->nop; i++)
         ops[i] = (ingot_model_op){o->op[i].name,

@@ -137,6 +137,7 @@ static ingot_status tell_precision(const Session *s, const ingot_value *narrow)
     LoadedModel m;
     Options o = *s->o;
     o.precision = INGOT_PRECISION_F32;
+    o.precision_said = true;
     o.nprecision = 0;
     Session wide = *s;
     wide.o = &o;
