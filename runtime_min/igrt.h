@@ -198,8 +198,8 @@ typedef struct igrt_config {
     /* Of GPU bundles, where device and stream are NULL: which GPU, "1" the second one, or how its
      * UUID begins ("GPU-5a3c..", or 8 digits of it and more); NULL: the first. */
     const char *gpu;
-    /* Of bundles for a GPU and for C: which half runs, "cuda" or "c"; NULL: that of the GPU where
-     * it can, else that of C. */
+    /* Of bundles for several targets: which one runs, "cuda", "c" or a machine, "x86-64-v3"; NULL:
+     * a GPU where it can, else C; of several machines the fastest that the processor is. */
     const char *target;
 } igrt_config;
 

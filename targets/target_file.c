@@ -124,13 +124,13 @@ static void take_figure(Reading *r, const Pair *p)
 /* "target = cuda:sm_90a": whose figures count where no line has another one. */
 static void take_base(Reading *r)
 {
-    const char *half[2];
+    TargetName *list;
     for (int i = 0; i < r->npair && !r->why; i++) {
         if (strcmp(r->pair[i].key, "target") != 0)
             continue;
         r->line = r->pair[i].line;
         r->base = r->pair[i].value;
-        if (target_is_file(r->base) || target_halves(r->a, r->base, half))
+        if (target_is_file(r->base) || target_list(r->a, r->base, &list) > 1)
             wrong(
                 r, INGOT_INVALID,
                 arena_printf(r->a, "'%.80s': the name of one target is wanted, no file", r->base));

@@ -25,22 +25,6 @@ const Target *target_find(const char *name)
     return target_is_file(name) ? NULL : find_language(name, strcspn(name, ":"));
 }
 
-bool target_halves(Arena *a, const char *name, const char *half[2])
-{
-    const Target *gpu = find_language(name, strcspn(name, ":+"));
-    if (!gpu || !gpu->gpu)
-        return false;
-    for (const char *at = strchr(name, '+'); at; at = strchr(at + 1, '+')) {
-        const bool file = target_is_file(at + 1) && !strchr(at + 1, '+');
-        if (!file && !(at[1] == 'c' && (!at[2] || at[2] == ':'))) /* a machine of the GPU's */
-            continue;
-        half[0] = arena_printf(a, "%.*s", (int)(at - name), name);
-        half[1] = arena_strdup(a, at + 1);
-        return true;
-    }
-    return false;
-}
-
 const char *target_machine(const Target *t, int i)
 {
     return !t->gpu                  ? machine_name(i)
@@ -79,12 +63,12 @@ const char *target_make(Target *t, Arena *a, const char *name, ingot_status *sta
     if (known)
         *t = *known;
     *status = INGOT_USAGE;
-    const char *half[2];
-    if (target_halves(a, name, half))
-        return arena_printf(a,
-                            "compile, run and bench take two targets; here give one of them: %s "
-                            "or %s",
-                            half[0], half[1]);
+    TargetName *list;
+    const int n = target_list(a, name, &list);
+    if (n > 1)
+        return arena_printf(
+            a, "compile, run and bench take several targets; here give one of them: %s",
+            target_list_text(a, n, list));
     if (target_is_file(name))
         return target_read(t, a, name, status);
     if (!known || (machine && !t->gpu && !target_tune(t, machine + 1)))

@@ -35,9 +35,17 @@ const char *target_make(Target *, Arena *, const char *name, ingot_status *);
 /* Of "c:native" the name that says on every machine what it is on this one, as far as there is one;
  * any other name is itself. */
 const char *target_everywhere(Arena *, const char *name);
-/* Of "cuda:sm_90a+c:native" the two names: of a GPU, and of C where there is none. False: it is no
- * such pair. */
-bool target_halves(Arena *, const char *name, const char *half[2]);
+/* target_list.c: a target that a name is of, and what is called after it in a bundle of several. */
+typedef struct {
+    const char *target; /* "c:x86-64-v3" */
+    const char *name;   /* what config.target says: "x86-64-v3"; beside a GPU alone "c" */
+    const char *suffix; /* the same in names of functions and files: "x86_64_v3" */
+    bool gpu;
+} TargetName;
+/* Of "cuda:sm_90a+c:x86-64-v2,x86-64-v3" the three, the GPU's first; how many: 1 of most. */
+int target_list(Arena *, const char *name, TargetName **list);
+/* "c:x86-64-v2, c:x86-64-v3 or c:native" */
+const char *target_list_text(Arena *, int n, const TargetName *list);
 /* The names that a target's machine may have, from 0; NULL after the last. */
 const char *target_machine(const Target *, int i);
 /* target_opencl.c: features of a device by name, "fp16+dot8", or "native": those of the device

@@ -404,28 +404,28 @@ static void prepare(Bundle *b, int nplan, Plan *const *plan)
         gpu_prepare(b);
 }
 
-void bundle_prepare(Bundle *b)
+void bundle_prepare(Bundle *b, int nplan, Plan *const *plan)
 {
-    prepare(b, 1, &b->p);
+    prepare(b, nplan, plan);
 }
 
 static void write_all(Bundle *b)
 {
     bundle_weights(b);
-    for (int i = 0; i < 2 && b->half; i++) {
-        bundle_kernels(&b->half[i]);
-        bundle_header(&b->half[i]);
-        bundle_run(&b->half[i]);
+    for (int i = 0; i < b->nsub; i++) {
+        bundle_kernels(&b->sub[i]);
+        bundle_header(&b->sub[i]);
+        bundle_run(&b->sub[i]);
     }
-    if (b->half)
+    if (b->sub)
         bundle_io_header(b);
     else
         bundle_kernels(b);
     bundle_selftest(b);
     bundle_header(b);
     bundle_hpp(b);
-    if (b->half)
-        halves_run(b);
+    if (b->sub)
+        fat_run(b);
     else
         bundle_run(b);
     functions_run(b);
@@ -470,9 +470,9 @@ static void write_files(Bundle *b, const char *path, DirKind kind)
     pending_release();
 }
 
-/* Of n functions; half: two of them, or NULL. */
-static ingot_status write_to(Bundle *b, int n, Plan *const *p, const Half *half, int64_t shared,
-                             const char *dir)
+/* Of n functions; of: several targets, or NULL. */
+static ingot_status write_to(Bundle *b, int n, Plan *const *p, int ntarget, const FatTarget *of,
+                             int64_t shared, const char *dir)
 {
     int errors = b->c->nerror;
     char *path = arena_strdup(b->a, dir);
@@ -492,8 +492,8 @@ static ingot_status write_to(Bundle *b, int n, Plan *const *p, const Half *half,
         prepare(b, n, p);
     if (!b->failed && n > 1)
         functions_prepare(b, n, p);
-    if (!b->failed && half)
-        halves_prepare(b, half, shared);
+    if (!b->failed && of)
+        fat_prepare(b, ntarget, of, shared);
     if (!b->failed)
         write_files(b, path, kind);
     arena_free(b->a);
@@ -509,20 +509,20 @@ ingot_status bundle_write(Plan *p, const Target *target, const ingot_options *o,
                               target->name, p->ndevice),
                INGOT_UNSUPPORTED;
     Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = target, .o = o};
-    return write_to(&b, 1, &p, NULL, 0, dir);
+    return write_to(&b, 1, &p, 1, NULL, 0, dir);
 }
 
 ingot_status bundle_write_functions(int n, Plan *const *p, const Target *target,
                                     const ingot_options *o, const char *dir)
 {
     Bundle b = {.p = p[0], .c = p[0]->c, .a = arena_new(), .target = target, .o = o};
-    return write_to(&b, n, p, NULL, 0, dir);
+    return write_to(&b, n, p, 1, NULL, 0, dir);
 }
 
-ingot_status bundle_write_halves(const Half half[2], int64_t shared, const ingot_options *o,
-                                 const char *dir)
+ingot_status bundle_write_fat(int n, const FatTarget *of, int64_t shared, const ingot_options *o,
+                              const char *dir)
 {
-    Plan *p = half[1].p;
-    Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = half[1].target, .o = o};
-    return write_to(&b, 1, &p, half, shared, dir);
+    Plan *p = of[n - 1].p;
+    Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = of[n - 1].target, .o = o};
+    return write_to(&b, 1, &p, n, of, shared, dir);
 }

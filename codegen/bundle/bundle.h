@@ -74,14 +74,19 @@ struct Bundle {
     const char **files;  /* written so far */
     int nfile;
     bool failed;
-    /* bundle_halves.c: of one for a GPU and for C, what each has of its own, under names of its
-     * own: model_cuda, model_c. Ports, build files and what is asked of the C compiler are those of
-     * C; steps, kernels and contexts are the halves'. */
-    Bundle *half;          /* two of them; NULL: there is one target */
-    Bundle *whole;         /* of a half, what it is one of; NULL */
-    int64_t weights_at;    /* of a half: where its weights begin in the file of both */
+    /* bundle_fat.c: of one for several targets, what each has of its own, under names of its own:
+     * model_cuda, model_c. Ports, build files and what is asked of the C compiler are those of C;
+     * steps, kernels and contexts are the targets'. */
+    Bundle *sub; /* nsub of them, a GPU's first; NULL: there is one target */
+    int nsub;
+    Bundle *whole;              /* of one of these, what it is a part of; NULL */
+    const char *called;         /* the same as config.target names it: "x86-64-v3" */
+    const char *suffix;         /* and as names of C do: "x86_64_v3" */
+    const char *weights_prefix; /* of the names of weights that several share; NULL: name */
+    bool writes_weights;
+    int64_t weights_at;    /* where its weights begin in the file of all */
     int64_t weights_there; /* bytes of the file that are written */
-    igrt_sum weights_sum;  /* of these, where there are halves */
+    igrt_sum weights_sum;  /* of these, where there are several */
 };
 
 /* bundle.c */
@@ -94,13 +99,15 @@ bool bundle_is_bare(const Bundle *);                 /* for a machine without an
 bool bundle_asks_machine(const Bundle *); /* bundle_machine.c: init does, in a file of its own */
 void bundle_fail(Bundle *, ingot_status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void bundle_prepare(Bundle *); /* names, ports, weights */
-void bundle_ports(Bundle *);   /* of the function that the context selects */
+void bundle_prepare(Bundle *, int nplan,
+                    Plan *const *); /* names, ports; weights of so many plans */
+void bundle_ports(Bundle *);        /* of the function that the context selects */
 WeightsMode weights_mode(const Bundle *, int nweight, int64_t bytes);
 char *upper_case(Arena *, const char *);
 void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
 
-/* Of a half what both have: files, the runtime under its private names; else itself. */
+/* Of one of several targets what all have: files, the runtime under its private names; else itself.
+ */
 static inline Bundle *whole_of(Bundle *b)
 {
     return b->whole ? b->whole : b->first ? b->first : b;
@@ -111,18 +118,25 @@ static inline const char *whole_name(const Bundle *b)
     return b->whole ? b->whole->name : b->name;
 }
 
+/* What names of weights begin with. */
+static inline const char *weights_prefix(const Bundle *b)
+{
+    return b->weights_prefix ? b->weights_prefix : b->name;
+}
+
 static inline const char *whole_upper(const Bundle *b)
 {
     return b->whole ? b->whole->upper : b->upper;
 }
 
-/* The bundle, or the half of it, that is for a GPU; NULL: none is. */
+/* The bundle, or what of it is for a GPU; NULL: nothing is. */
 static inline const Bundle *gpu_part(const Bundle *b)
 {
-    return b->half ? &b->half[0] : b->gpu ? b : NULL;
+    const Bundle *first = b->sub ? &b->sub[0] : b;
+    return first->gpu ? first : NULL;
 }
-int64_t arena_bytes(const Bundle *);        /* of the caller's; of halves the greater one */
-int64_t weights_file_bytes(const Bundle *); /* with the weights of both halves */
+int64_t arena_bytes(const Bundle *);        /* of the caller's; of several targets the greatest */
+int64_t weights_file_bytes(const Bundle *); /* with the weights of all targets */
 
 /* bundle_functions.c */
 void functions_prepare(Bundle *, int n, Plan *const *);
@@ -133,18 +147,17 @@ void states_header(StrBuf *, const Bundle *);
 void states_run(StrBuf *, Bundle *);   /* <name>_state() */
 void states_begin(StrBuf *, Bundle *); /* of reset(): those that begin as data */
 
-/* bundle_halves.c */
-void halves_prepare(Bundle *, const Half half[2], int64_t shared);
-void halves_header(
-    StrBuf *,
-    const Bundle *);       /* what <name>.h has of the halves: the context, and which one runs */
-void halves_run(Bundle *); /* <name>.c */
+/* bundle_fat.c */
+void fat_prepare(Bundle *, int n, const FatTarget *, int64_t shared);
+void fat_header(StrBuf *, const Bundle *);    /* of <name>.h: the context, and which target runs */
+const char *fat_sym(const Bundle *, int var); /* an lvalue: the place of a variable's value */
+void fat_run(Bundle *);                       /* <name>.c */
 
 /* bundle_header.c, bundle_hpp.c, bundle_table.c, bundle_run.c, bundle_weights.c, bundle_kernels.c,
  * bundle_build.c: a file or two each */
 void bundle_header(Bundle *);
 void bundle_io_header(
-    Bundle *); /* <name>_io.h: types that the interfaces of two halves have in common */
+    Bundle *); /* <name>_io.h: types that the interfaces of several targets have in common */
 void bundle_hpp(Bundle *);
 void bundle_main(Bundle *);
 void print_port(StrBuf *, const Bundle *, const Port *); /* "x" f32[1,3], in comments */

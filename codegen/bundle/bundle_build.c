@@ -152,7 +152,7 @@ static void copy_file(Bundle *b, const RuntimeFile *f)
     bundle_runtime(b, source ? arena_printf(b->a, "%s_%s", b->name, f->name) : f->name, &sb);
 }
 
-/* What a bundle, or half of one, has beside what all have. */
+/* What a bundle, or one of its targets, has beside what all have. */
 static void need_own(Bundle *b, FileList *list)
 {
     const char *header[MAX_KERNEL_HEADERS];
@@ -190,8 +190,8 @@ static void copy_runtime(Bundle *b)
     }
     if (b->target->wasm)
         need(b, &list, "run.mjs");
-    for (int i = 0; i < (b->half ? 2 : 1); i++)
-        need_own(b->half ? &b->half[i] : b, &list);
+    for (int i = 0; i < (b->sub ? b->nsub : 1); i++)
+        need_own(b->sub ? &b->sub[i] : b, &list);
     need_includes(b, &list);
     for (int i = 0; i < list.n && !b->failed; i++)
         copy_file(b, list.file[i]);
@@ -231,15 +231,28 @@ static bool is_driver_source(const Bundle *b, const char *file)
     return is_driver(file);
 }
 
-/* Compiled for any machine, or for the target's. */
+/* The place of the target in b->sub whose machine a file is compiled for; -1: for any. */
+static int machine_of(const Bundle *b, const char *file)
+{
+    const char **suffix = NEWN(b->a, const char *, b->nsub + 1);
+    const int gpu = b->nsub && b->sub[0].target->gpu;
+    for (int i = gpu; i < b->nsub; i++)
+        suffix[i - gpu] = b->sub[i].suffix;
+    const int i = source_machine(b->a, b->name, b->nsub - gpu, suffix, file);
+    return i < 0 ? i : i + gpu;
+}
+
+/* Compiled for any machine, or for the target's; of several targets b is one of them. */
 static bool is_for_any(const Bundle *b, const char *file)
 {
-    return !is_driver(file) && source_is_for_any(b->a, b->name, b->half != NULL, file);
+    return !is_driver(file) && machine_of(b, file) < 0;
 }
 
 static bool is_for_machine(const Bundle *b, const char *file)
 {
-    return has_suffix(file, ".c") && !source_is_for_any(b->a, b->name, b->half != NULL, file);
+    const Bundle *all = b->whole ? b->whole : b;
+    const int i = machine_of(all, file);
+    return has_suffix(file, ".c") && i >= 0 && (!b->whole || &all->sub[i] == b);
 }
 
 /* suffix: of objects, for make; "": the sources, for CMake. */
@@ -247,8 +260,9 @@ static void sources(StrBuf *sb, const Bundle *b, bool (*wanted)(const Bundle *, 
                     const char *suffix)
 {
     size_t width = 0;
-    for (int i = 0; i < b->nfile; i++) {
-        const char *f = b->files[i], *dot = strrchr(f, '.');
+    const Bundle *all = b->whole ? b->whole : b;
+    for (int i = 0; i < all->nfile; i++) {
+        const char *f = all->files[i], *dot = strrchr(f, '.');
         if (!is_source(f) || !wanted(b, f))
             continue;
         if (width + strlen(f) > 80) {
@@ -261,11 +275,19 @@ static void sources(StrBuf *sb, const Bundle *b, bool (*wanted)(const Bundle *, 
     }
 }
 
+/* How many machines of C it is for. */
+static int machines_of(const Bundle *b)
+{
+    return b->sub ? b->nsub - b->sub[0].target->gpu : 1;
+}
+
 /* For which machine the C compiler builds: the target's choice, and no part of what a user sets as
  * CFLAGS (bundle_machine.c divides them). */
 const char *machine_flags(const Bundle *b)
 {
-    return b->target->flags ? b->target->flags : "";
+    return machines_of(b) > 1 ? flags_for_all(b->a, b->target)
+           : b->target->flags ? b->target->flags
+                              : "";
 }
 
 /* What make builds with: a name that it has of its own counts as not given. */
@@ -322,9 +344,25 @@ static void make_shared(StrBuf *sb, const Bundle *b)
         "\t$(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@ $(SHARED) $(LDLIBS)\n"
         "\n%%.pic.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS)%s $(CFLAGS) $(CPPFLAGS) -fPIC -c -o $@ $<\n",
         bundle_has_states(b) ? " host/igrt_states.pic.o" : "", n,
-        *flags_for_machine(b->a, b->target) ? " $(MACHINE)" : "");
+        *flags_for_machine(b->a, b->target) || machines_of(b) > 1 ? " $(MACHINE)" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(sb, "\n%s_weights.pic.o: %s_weights.o\n\tcp $< $@\n", n, n);
+}
+
+/* Which objects are for which machine. */
+static void make_machines(StrBuf *sb, const Bundle *b)
+{
+    sb_puts(sb,
+            "\n# Instructions of a machine are only in what runs after init has asked for them.\n"
+            "MACHINE =\n");
+    for (int i = b->nsub - machines_of(b); i < b->nsub; i++) {
+        const Bundle *s = &b->sub[i];
+        const char *u = upper_case(b->a, s->suffix);
+        sb_printf(sb, "FOR_%s =", u);
+        sources(sb, s, is_for_machine, ".o");
+        sb_printf(sb, "\n$(FOR_%s) $(FOR_%s:.o=.pic.o): MACHINE = %s\n", u, u,
+                  flags_for_machine(b->a, s->target));
+    }
 }
 
 static void makefile(Bundle *b)
@@ -348,7 +386,9 @@ static void makefile(Bundle *b)
               "they want it.\n"
               "FLAGS = -std=c99 -ffp-contract=off%s -I.%s%s\n",
               bare || b->target->wasm ? "" : " -pthread", *all ? " " : "", all);
-    if (*machine) {
+    if (machines_of(b) > 1)
+        make_machines(&sb, b);
+    else if (*machine) {
         sb_printf(&sb,
                   "\n# Its instructions are only in what runs after init has asked for them.\n"
                   "MACHINE = %s\nANY =",
@@ -370,7 +410,7 @@ static void makefile(Bundle *b)
     sb_printf(&sb,
               "\nlib%s.a: $(MODEL)\n\trm -f $@\n\t$(AR) rcs $@ $(MODEL)\n"
               "\n%%.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS)%s $(CFLAGS) $(CPPFLAGS) -c -o $@ $<\n",
-              n, *machine ? " $(MACHINE)" : "");
+              n, *machine || machines_of(b) > 1 ? " $(MACHINE)" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(
             &sb,
@@ -395,9 +435,10 @@ static void cmake_install(StrBuf *sb, const Bundle *b)
     const Bundle *gpu = gpu_part(b);
     if (gpu)
         more = arena_printf(b->a, " igrt_%s.h", gpu->target->name);
-    if (b->half)
-        more =
-            arena_printf(b->a, "%s %s_io.h %s.h %s.h", more, n, b->half[0].name, b->half[1].name);
+    if (b->sub)
+        more = arena_printf(b->a, "%s %s_io.h", more, n);
+    for (int i = 0; i < b->nsub; i++)
+        more = arena_printf(b->a, "%s %s.h", more, b->sub[i].name);
     sb_printf(
         sb,
         "\nif(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)\n    include(GNUInstallDirs)\n"
@@ -451,11 +492,33 @@ static const char *cmake_list(Arena *a, const char *words)
     return list;
 }
 
+static void cmake_machines(StrBuf *sb, const Bundle *b)
+{
+    const bool several = machines_of(b) > 1;
+    bool any = false;
+    for (int i = several ? b->nsub - machines_of(b) : 0; i < (several ? b->nsub : 1); i++) {
+        const Bundle *s = several ? &b->sub[i] : b;
+        const char *machine = flags_for_machine(b->a, s->target);
+        if (!*machine)
+            continue;
+        sb_printf(
+            sb, "%sset_source_files_properties(\n   ",
+            any ? ""
+                : "\n# Instructions of the machine are only in what runs after init has asked "
+                  "for them.\n");
+        any = true;
+        sources(sb, s, is_for_machine, "");
+        sb_printf(sb,
+                  "\n    PROPERTIES COMPILE_OPTIONS "
+                  "\"$<$<C_COMPILER_ID:GNU,Clang,AppleClang>:%s>\")\n",
+                  cmake_list(b->a, machine));
+    }
+}
+
 static void cmakelists(Bundle *b)
 {
     StrBuf sb = {0};
-    const char *n = b->name, *machine = flags_for_machine(b->a, b->target),
-               *all = flags_for_all(b->a, b->target),
+    const char *n = b->name, *all = flags_for_all(b->a, b->target),
                *flags = cmake_list(b->a, *all ? arena_printf(b->a, "-ffp-contract=off %s", all)
                                               : "-ffp-contract=off");
     sb_printf(
@@ -488,16 +551,7 @@ static void cmakelists(Bundle *b)
                   "    COMPILE_OPTIONS \"-Wa,-I${CMAKE_CURRENT_SOURCE_DIR}\"\n"
                   "    OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/%s.weights)\n",
                   n, n);
-    if (*machine) {
-        sb_puts(&sb,
-                "\n# Instructions of the machine are only in what runs after init has asked for "
-                "them.\nset_source_files_properties(\n   ");
-        sources(&sb, b, is_for_machine, "");
-        sb_printf(&sb,
-                  "\n    PROPERTIES COMPILE_OPTIONS "
-                  "\"$<$<C_COMPILER_ID:GNU,Clang,AppleClang>:%s>\")\n",
-                  cmake_list(b->a, machine));
-    }
+    cmake_machines(&sb, b);
     cmake_install(&sb, b);
     if (!bundle_is_bare(b))
         cmake_driver(&sb, b);

@@ -135,7 +135,7 @@ void states_begin(StrBuf *sb, Bundle *b)
 
 bool bundle_has_states(const Bundle *b)
 {
-    return b->c->nstate && !b->gpu && !b->half && !b->whole;
+    return b->c->nstate && !b->gpu && !b->sub && !b->whole;
 }
 
 void states_header(StrBuf *sb, const Bundle *b)

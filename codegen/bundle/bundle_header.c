@@ -118,9 +118,8 @@ static void states_comment(StrBuf *sb, const Bundle *b)
 /* Of run-time integer i: what lies in the context. */
 static void print_length(StrBuf *sb, const Bundle *b, int i)
 {
-    if (b->half)
-        sb_printf(sb, "*(ctx->on_cpu ? &ctx->of.cpu.sym[%d] : &ctx->of.gpu.sym[%d])",
-                  b->half[1].sym[i], b->half[0].sym[i]);
+    if (b->sub)
+        sb_puts(sb, fat_sym(b, i));
     else
         sb_printf(sb, "ctx->sym[%d]", b->sym[i]);
 }
@@ -208,14 +207,18 @@ static void memory_macros(StrBuf *sb, const Bundle *b)
 
 int64_t arena_bytes(const Bundle *b)
 {
-    const int64_t bytes = b->gpu ? gpu_arena_bytes(b) : b->p->arena_bytes;
-    const int64_t gpu = b->half ? arena_bytes(&b->half[0]) : 0;
-    return bytes > gpu ? bytes : gpu;
+    int64_t bytes = b->gpu ? gpu_arena_bytes(b) : b->p->arena_bytes;
+    for (int i = 0; i < b->nsub; i++) {
+        const int64_t own = arena_bytes(&b->sub[i]);
+        bytes = own > bytes ? own : bytes;
+    }
+    return bytes;
 }
 
 int64_t weights_file_bytes(const Bundle *b)
 {
-    return b->half ? b->half[1].weights_at + b->half[1].p->weights_bytes : b->p->weights_bytes;
+    const Bundle *last = b->sub ? &b->sub[b->nsub - 1] : b;
+    return last->p->weights_bytes + (b->sub ? last->weights_at : 0);
 }
 
 static void arena_macros(StrBuf *sb, const Bundle *b)
@@ -377,9 +380,11 @@ static void guard_end(StrBuf *sb)
 
 static const char *header_includes(const Bundle *b)
 {
-    if (b->half)
-        return arena_printf(b->a, "#include \"%s.h\"\n#include \"%s.h\"\n", b->half[0].name,
-                            b->half[1].name);
+    const char *list = "";
+    for (int i = 0; i < b->nsub; i++)
+        list = arena_printf(b->a, "%s#include \"%s.h\"\n", list, b->sub[i].name);
+    if (b->sub)
+        return list;
     const char *runtime = arena_printf(b->a, "#include \"igrt%s%s.h\"\n", b->gpu ? "_" : "",
                                        b->gpu ? b->target->name : "");
     return b->whole ? arena_printf(b->a, "%s#include \"%s_io.h\"\n", runtime, b->whole->name)
@@ -389,7 +394,8 @@ static const char *header_includes(const Bundle *b)
 void bundle_io_header(Bundle *b)
 {
     StrBuf sb = {0};
-    sb_printf(&sb, "/* %s_io.h - the inputs and outputs of the model, for each of its halves. */\n",
+    sb_printf(&sb,
+              "/* %s_io.h - the inputs and outputs of the model, for each of its targets. */\n",
               b->name);
     guard_begin(&sb, arena_printf(b->a, "%s_IO", b->upper), "#include \"igrt.h\"\n");
     io_types(&sb, b);
@@ -403,8 +409,8 @@ void bundle_header(Bundle *b)
     opening(&sb, b);
     guard_begin(&sb, b->upper, header_includes(b));
     macros(&sb, b);
-    if (b->half) {
-        halves_header(&sb, b);
+    if (b->sub) {
+        fat_header(&sb, b);
     } else {
         io_types(&sb, b);
         context_type(&sb, b);

@@ -200,9 +200,9 @@ static void class_opening(StrBuf *sb, const Bundle *b)
         "    igrt_status status() const noexcept { return status_; }\n"
         "    /* What made the last run fail, if it was a size. */\n"
         "    const igrt_fault &fault() const noexcept { return ctx_.fault; }\n");
-    if (b->half)
+    if (b->sub)
         sb_printf(sb,
-                  "    /* Which half runs. */\n"
+                  "    /* Which target runs. */\n"
                   "    const char *target() const noexcept { return %s_target(&ctx_); }\n",
                   n);
     sb_puts(sb, "\n");

@@ -2,8 +2,8 @@
  *
  * A file that is compiled for one (-march, -mcpu) may hold its instructions anywhere. What runs
  * before init has asked whether the processor has them (runtime_min/igrt_cpu.h) is compiled without
- * these flags: the driver, <name>_init.c, what asks; and of a bundle for a GPU and for C all but
- * the half for C. */
+ * these flags: the driver, <name>_init.c, what asks; and of a bundle for several targets all but
+ * what is for C. */
 #include <string.h>
 
 #include "bundle.h"
@@ -65,17 +65,40 @@ static bool begins_with(const char *s, const char *begin)
     return !strncmp(s, begin, strlen(begin));
 }
 
-bool source_is_for_any(Arena *a, const char *name, bool halves, const char *file)
+int source_machine(Arena *a, const char *name, int n, const char *const *suffix, const char *file)
 {
-    const char *half = halves ? arena_printf(a, "%s_c", name) : name;
-    if (begins_with(file, "host/") || !strcmp(file, arena_printf(a, "%s_init.c", half)) ||
-        !strcmp(file, arena_printf(a, "%s_igrt_cpu.c", name)))
-        return true;
-    return halves && !begins_with(file, arena_printf(a, "%s_", half)) &&
-           !begins_with(file, arena_printf(a, "%s.", half));
+    int found = n ? -1 : 0;
+    size_t longest = 0;
+    if (begins_with(file, "host/") || !strcmp(file, arena_printf(a, "%s_igrt_cpu.c", name)))
+        return -1;
+    if (!n && !strcmp(file, arena_printf(a, "%s_init.c", name)))
+        return -1;
+    for (int i = 0; i < n; i++) { /* model_x86_64_v4_vnni is none of model_x86_64_v4 */
+        const char *own = arena_printf(a, "%s_%s", name, suffix[i]);
+        const size_t len = strlen(own);
+        if (len <= longest || !begins_with(file, own) || (file[len] != '_' && file[len] != '.'))
+            continue;
+        longest = len;
+        found = strcmp(file + len, "_init.c") != 0 ? i : -1;
+    }
+    return found;
 }
 
 bool bundle_asks_machine(const Bundle *b)
 {
-    return !b->half && !b->gpu && is_asked(b->target) && !bundle_is_bare(b);
+    return !b->sub && !b->gpu && is_asked(b->target) && !bundle_is_bare(b);
+}
+
+const char *target_family(const Target *t)
+{
+    const char *flags = t->flags ? t->flags : "";
+    if (t->triple)
+        return !strncmp(t->triple, "x86_64", 6)    ? "x86-64"
+               : !strncmp(t->triple, "aarch64", 7) ? "aarch64"
+                                                   : NULL;
+    if (!is_asked(t) || strstr(flags, "-mthumb"))
+        return NULL;
+    if (!*flags || strstr(flags, "native"))
+        return "";
+    return strstr(flags, "-march=armv8") || strstr(flags, "-mcpu=") ? "aarch64" : "x86-64";
 }

@@ -361,7 +361,7 @@ static void run_includes(StrBuf *sb, const Bundle *b)
     if (b->nkernel)
         sb_printf(sb, "#include \"%s_kernels.h\"\n", b->name);
     if (b->mode == WEIGHTS_ARRAY)
-        sb_printf(sb, "#include \"%s_weights.h\"\n", b->name);
+        sb_printf(sb, "#include \"%s_weights.h\"\n", weights_prefix(b));
     if (b->mode == WEIGHTS_INCBIN && !bundle_asks_machine(b))
         sb_printf(sb, "extern const unsigned char %s_weights_blob[]; /* %s_weights.S */\n", b->name,
                   b->name);

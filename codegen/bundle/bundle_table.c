@@ -162,7 +162,7 @@ static void table_includes(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool 
 static void table_calls(StrBuf *sb, const Bundle *b, const Bundle *gpu)
 {
     const char *n = b->name, *u = b->upper;
-    const char *member = b->half ? "of.gpu.gpu" : "gpu";
+    const char *member = b->sub ? arena_printf(b->a, "of.%s.gpu", b->sub[0].suffix) : "gpu";
     if (!b->memory)
         sb_printf(sb,
                   "\nstatic size_t arena_bytes(int threads)\n{\n    (void)threads;\n"
@@ -175,12 +175,12 @@ static void table_calls(StrBuf *sb, const Bundle *b, const Bundle *gpu)
               "    return %s_run(ctx, in, out);\n}\n"
               "\nstatic igrt_status reset(void *ctx)\n{\n    return %s_reset(ctx);\n}\n",
               n, n, n);
-    if (b->half)
+    if (b->sub)
         sb_printf(sb,
                   "\nstatic const char *target(const void *ctx)\n{\n"
                   "    return %s_target(ctx);\n}\n",
                   n);
-    if (gpu) /* of halves only what asks for a GPU calls these */
+    if (gpu) /* of several targets only what asks for a GPU calls these */
         sb_printf(sb,
                   "\nstatic igrt_status memory(void *ctx, size_t bytes, const void *data, void "
                   "**memory)\n{\n"
@@ -255,7 +255,7 @@ static void model_record(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool as
               "    .status_text = igrt_status_text,\n};\n",
               b->has_selftest ? "    .selftest = selftest,\n" : "",
               gpu ? "    .memory = memory,\n    .wait = wait,\n" : "",
-              b->half ? "    .target = target,\n" : "",
+              b->sub ? "    .target = target,\n" : "",
               asks ? "    .cpu_name = igrt_cpu_name,\n" : "",
               b->c->vocabulary ? "    .text = &text,\n" : "");
 }
@@ -264,7 +264,7 @@ static void write_table(Bundle *b)
 {
     StrBuf sb = {0};
     const Bundle *gpu = gpu_part(b);
-    const bool asks = bundle_asks_machine(b->half ? &b->half[1] : b);
+    const bool asks = bundle_asks_machine(b->sub ? &b->sub[b->nsub - 1] : b);
     table_includes(&sb, b, gpu, asks);
     function_tables(&sb, b);
     if (b->memory)

@@ -82,7 +82,7 @@ const char *weight_name(const Bundle *b, const Buffer *w)
     if (i == b->nweight)
         BUG("a weight that is not listed");
     const char *name = b->weight_name[i];
-    return b->mode == WEIGHTS_ARRAY ? arena_printf(b->a, "%s_%s", b->name, name) : name;
+    return b->mode == WEIGHTS_ARRAY ? arena_printf(b->a, "%s_%s", weights_prefix(b), name) : name;
 }
 
 /* Where they lie in the blob. */

@@ -235,7 +235,7 @@ static void declare(StrBuf *sb, Bundle *b, const Buffer *w)
 static void write_arrays(Bundle *b)
 {
     StrBuf sb = {0}, h = {0};
-    const char *n = b->name, *u = b->upper;
+    const char *n = weights_prefix(b), *u = upper_case(b->a, n);
     sb_printf(&sb, "/* %s_weights.c - the constants of ", n);
     print_comment_text(&sb, b->source);
     sb_printf(&sb, ". */\n#include \"%s_weights.h\"\n", n);
@@ -288,8 +288,8 @@ typedef struct {
     uint8_t *stage; /* pieces of the checksum are multiples of 32 bytes: STAGE_BYTES is one */
     size_t used;
     int64_t written;
-    int64_t there;   /* bytes to come that the other half has written */
-    igrt_sum *whole; /* of the file of two halves, or NULL */
+    int64_t there;   /* bytes to come that the GPU's has written */
+    igrt_sum *whole; /* of the file of several targets, or NULL */
     int error;       /* errno of the first failure */
 } Blob;
 
@@ -327,7 +327,7 @@ static void blob_add(Blob *o, const uint8_t *bytes, int64_t n, bool flushed)
     }
 }
 
-/* A half's come behind those of the other one, less what that has written of them. */
+/* Those for C come behind those of a GPU, less what that has written of them. */
 static void write_blob(Bundle *b)
 {
     Bundle *all = whole_of(b);
@@ -398,11 +398,15 @@ static void write_incbin(Bundle *b)
 
 void bundle_weights(Bundle *b)
 {
-    for (int i = 0; i < 2 && b->half; i++)
-        bundle_weights(&b->half[i]);
-    if (b->mode == WEIGHTS_ARRAY && !b->half)
+    for (int i = 0; i < b->nsub; i++) {
+        if (b->sub[i].writes_weights)
+            bundle_weights(&b->sub[i]);
+        else
+            b->sub[i].sum = b->sub[i - 1].sum;
+    }
+    if (b->mode == WEIGHTS_ARRAY && !b->sub)
         write_arrays(b);
-    if ((b->mode == WEIGHTS_BLOB || b->mode == WEIGHTS_INCBIN) && !b->half)
+    if ((b->mode == WEIGHTS_BLOB || b->mode == WEIGHTS_INCBIN) && !b->sub)
         write_blob(b);
     if (b->mode == WEIGHTS_INCBIN && !b->failed)
         write_incbin(b);

@@ -6,16 +6,18 @@
 
 /* Writes the bundle; an existing one is replaced, nothing is left on failure. */
 ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const char *dir);
-/* Of a bundle for a GPU and for C where there is none: what each is made of, in this order. */
+/* Of a bundle for several targets what each is made of: a GPU's first, if there is one. */
 typedef struct {
     Plan *p;
     const Target *target;
     const ingot_options *o;
-} Half;
-/* The same for both under one interface; the last `shared` bytes of the first plan's weights are
- * the first ones of the second's. */
-ingot_status bundle_write_halves(const Half half[2], int64_t shared, const ingot_options *,
-                                 const char *dir);
+    const char *name, *suffix; /* as TargetName has them */
+    int64_t weights;           /* bytes of its own */
+} FatTarget;
+/* The same for all of them under one interface. Those for C have one file of weights, whose first
+ * `shared` bytes are the last ones of the GPU's. */
+ingot_status bundle_write_fat(int n, const FatTarget *, int64_t shared, const ingot_options *,
+                              const char *dir);
 /* Of n functions of one model: the context has them in this order, and selects the first. */
 ingot_status bundle_write_functions(int n, Plan *const *, const Target *, const ingot_options *,
                                     const char *dir);

@@ -101,9 +101,12 @@ unsigned header_need(const char *file);
  * whether they are there; and the others, which all files are compiled with. */
 const char *flags_for_machine(Arena *, const Target *);
 const char *flags_for_all(Arena *, const Target *);
-/* Is the source of this bundle's folder compiled with the latter alone? halves: there is a half for
- * a GPU. */
-bool source_is_for_any(Arena *, const char *name, bool halves, const char *file);
+/* For which machine the source of a bundle's folder is compiled: 0, or of a bundle for several
+ * targets the place in suffix[] (of those that are for C) of the one whose it is; -1: for any. */
+int source_machine(Arena *, const char *name, int n, const char *const *suffix, const char *file);
+/* Whose programs a target for C is for, of those whose processors can be asked: "x86-64",
+ * "aarch64", "" (any); NULL: another one. */
+const char *target_family(const Target *);
 
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 

@@ -110,6 +110,7 @@ typedef struct {
     int nloop;
     Node *const *four; /* reduced ranges that are taken by fours, or pairs (DOT) */
     int nfour, terms;  /* namely so many */
+    int shared;        /* Machine.weight_block */
 } Packing;
 bool packing_layout(const Kernel *, Node *load, const Packing *, Layout *l);
 /* threads.c: THREAD after all other opts, where it is worth it. */

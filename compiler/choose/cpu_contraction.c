@@ -303,7 +303,8 @@ static Node *walked_operand(const View *v, const Buffer *const *bufs, Node *lane
  * lanes. What is only added (a bias, rows that are looked up) is laid out if it does not lie along
  * them: its order gains nothing else, and others may read it as it is. */
 static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *tile,
-                          const LoopPlace *place, int n, const bool *free, Layout *want)
+                          const LoopPlace *place, int n, const bool *free, const Target *t,
+                          Layout *want)
 {
     Node *loop[INGOT_MAX_RANK * 4];
     bool fits = true;
@@ -316,7 +317,8 @@ static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *ti
                              .nloop = n,
                              .four = tile->four,
                              .nfour = tile->nfour,
-                             .terms = tile->terms};
+                             .terms = tile->terms,
+                             .shared = t->machine.weight_block};
     for (int j = 0; j < v->nload; j++) {
         int arg = (int)v->load[j]->src[0]->arg.i;
         int64_t stride;
@@ -364,7 +366,7 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     if (tile->nfour && tile->width <= 1)
         unroll_dots(nest, place, nout, n);
     order_opt(nest, place, n);
-    return lay_out_loads(k, v, tile, place, n, free, want) && fits;
+    return lay_out_loads(k, v, tile, place, n, free, nest->target, want) && fits;
 }
 
 /* An argument whose layout this kernel alone may choose: a weight that it loads in one place. */

@@ -3,7 +3,8 @@
  *     [axes of loops outside][blocks of lanes][other axes, as the loops run]
  *         [lanes of a block][fours of bytes, pairs of bf16]
  *
- * A block is what one iteration of the loop over the lanes' axis takes, the last one is as long as
+ * A block is what one iteration of the loop over the lanes' axis takes (or, where machines share
+ * the weight, of a length that suits all of them), the last one is as long as
  * what is left (CUT); outside of it are contractions side by side.  So each step of the reduced
  * axes reads one run of memory, which the next step continues. */
 #include <string.h>
@@ -23,6 +24,25 @@ static bool axis_owners(const Kernel *k, Node *load, const Packing *p, int lane_
     return true;
 }
 
+/* Whole vectors of all machines that read the weight. */
+static int64_t shared_step(const Packing *p)
+{
+    return p->shared >= 4 ? p->shared / 4 : 1;
+}
+
+/* How long blocks are: as one iteration takes them; where several machines read the weight, of a
+ * length that suits the vectors of all, the longest that divides the axis. */
+static int64_t block_of(const Packing *p, int64_t extent)
+{
+    const int64_t step = shared_step(p);
+    if (p->shared && extent <= p->shared)
+        return extent;
+    for (int64_t b = p->shared; b > 0; b -= step)
+        if (extent % b == 0)
+            return b;
+    return p->block;
+}
+
 bool packing_layout(const Kernel *k, Node *load, const Packing *p, Layout *l)
 {
     const KernelArg *arg = &k->args[load->src[0]->arg.i];
@@ -39,14 +59,21 @@ bool packing_layout(const Kernel *k, Node *load, const Packing *p, Layout *l)
         Move w = access_move(k->c, load, p->four[i]);
         four_axis = w.kind == MOVE_AXIS ? w.axis : four_axis;
     }
+    /* 1000 outputs for several machines: 1008, in blocks of 48 */
+    const int64_t step = shared_step(p), more = ceil_div(extent, step) * step - extent,
+                  padded = p->shared && p->reuse && size == extent && extent > p->shared ? more : 0,
+                  block = block_of(p, extent + padded);
     /* an axis of which the lanes are a part (a group's outputs): whole blocks in each */
-    const bool whole = size == extent || (size % extent == 0 && extent % p->block == 0);
-    const bool split = p->reuse && whole && size > p->block;
+    const bool whole = size == extent || (size % extent == 0 && extent % block == 0);
+    const bool split = p->reuse && whole && size > block;
     *l = (Layout){0};
+    if (padded)
+        l->op[l->n++] =
+            (LayoutOp){.kind = LAYOUT_PAD, .axis = (int8_t)lane_axis, .a = 0, .b = padded};
     if (split)
-        l->op[l->n++] = (LayoutOp){.kind = size % p->block ? LAYOUT_CUT : LAYOUT_SPLIT,
+        l->op[l->n++] = (LayoutOp){.kind = (size + padded) % block ? LAYOUT_CUT : LAYOUT_SPLIT,
                                    .axis = (int8_t)lane_axis,
-                                   .a = p->block};
+                                   .a = block};
     if (four_axis >= 0)
         l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT,
                                    .axis = (int8_t)(four_axis + (split && four_axis > lane_axis)),

@@ -86,15 +86,17 @@ typedef struct {
      * without a name; NULL: none */
     const struct Tc *own_units;
 
-    int line;        /* bytes that move together */
-    int ways;        /* lines of a set of the first level */
-    int page, pages; /* bytes; and how many of them a core finds without looking far */
-    int lanes;       /* f32 lanes of a vector register; 0: no vector types */
-    int registers;   /* vector registers */
-    int sums;        /* that a tile may have without vector registers */
-    int chains;      /* sums that keep a core busy while each waits for its last product */
-    int spills;      /* of so many sums of a long tile one may leave its register */
-    unsigned units;  /* matrix units: bits by TcId */
+    int line;         /* bytes that move together */
+    int ways;         /* lines of a set of the first level */
+    int page, pages;  /* bytes; and how many of them a core finds without looking far */
+    int lanes;        /* f32 lanes of a vector register; 0: no vector types */
+    int registers;    /* vector registers */
+    int weight_block; /* of a bundle for several machines: weights lie in blocks of so many lanes,
+                         which suit all; 0: as the loops read them */
+    int sums;         /* that a tile may have without vector registers */
+    int chains;       /* sums that keep a core busy while each waits for its last product */
+    int spills;       /* of so many sums of a long tile one may leave its register */
+    unsigned units;   /* matrix units: bits by TcId */
 
     /* GPUs only */
     int processors;     /* groups that run at once, where each has one of its own */
@@ -134,6 +136,13 @@ static inline bool machine_dots(const Machine *m, int terms)
 static inline bool has_units(const Machine *m)
 {
     return m->units || m->own_units;
+}
+
+/* Which of two machines is the faster one, as far as that is known without a kernel: by matrix
+ * units, then lanes, then products of narrow types. */
+static inline int machine_speed(const Machine *m)
+{
+    return has_units(m) << 8 | m->lanes << 2 | machine_dots(m, 4) << 1 | machine_dots(m, 2);
 }
 
 #endif

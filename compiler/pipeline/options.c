@@ -4,7 +4,6 @@
 
 #include "codegen.h"
 #include "pipeline.h"
-#include "targets.h"
 #include "tc.h"
 
 /* --fuse, in the order of Preset */

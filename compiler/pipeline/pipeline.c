@@ -18,7 +18,6 @@
 #include "language.h"
 #include "lowered.h"
 #include "pipeline.h"
-#include "targets.h"
 
 enum {
     GPU_ALIGN = 512

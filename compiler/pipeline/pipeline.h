@@ -6,6 +6,7 @@
 
 #include "bundle_write.h"
 #include "inspect.h"
+#include "targets.h"
 
 /* ---- options.c ------------------------------------------------------------------------------- */
 
@@ -44,11 +45,11 @@ ingot_status pipeline_failure(const Context *);
  * behind the last. */
 const char *dump_name(int i);
 
-/* ---- halves.c -------------------------------------------------------------------------------- */
+/* ---- fat.c ----------------------------------------------------------------------------------- */
 
-/* A bundle for a GPU and for C. */
-ingot_status compile_halves(Context *, const ingot_options *, const char *const name[2],
-                            const char *dir);
+/* A bundle for several targets. */
+ingot_status compile_fat(Context *, const ingot_options *, int n, const TargetName *,
+                         const char *dir);
 
 /* ---- functions.c ----------------------------------------------------------------------------- */
 

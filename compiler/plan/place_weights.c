@@ -1,8 +1,9 @@
 /* place_weights.c - where the constants of a plan lie in its file: in the order of their first use,
  * equal ones once.
  *
- * Two plans of one graph may have one file. What is equal in both lies in the middle of it, so that
- * each plan's weights are without gaps, and offsets are those from where its own begin:
+ * Several plans of one graph may have one file. Those for C read it as a whole (weights_gather()).
+ * With one for a GPU, which has a copy of its own, what is equal in both lies in the middle, so
+ * that either's weights are without gaps, and offsets are those from where its own begin:
  *
  *     of the first alone | of both | of the second alone
  *     <------- the first's -------->
@@ -101,7 +102,8 @@ bool weights_gather(int n, Plan *const *plan)
     return fits;
 }
 
-/* ---- of two plans ---------------------------------------------------------------------------- */
+/* ---- of a GPU's and others
+ * ---------------------------------------------------------------------------- */
 
 /* A weight that has bytes of a plan's file, or several that are equal. */
 typedef struct PlacedWeight PlacedWeight;
@@ -129,16 +131,20 @@ static int by_place(const void *x, const void *y)
     return (a->from > b->from) - (a->from < b->from);
 }
 
-static PlacedList placed_of(Arena *a, const Plan *p)
+static PlacedList placed_of(Arena *a, int n, Plan *const *plan)
 {
-    PlacedList list = {.of = NEWN(a, PlacedWeight, p->nbuffer + 1)};
-    for (int i = 0; i < p->nbuffer; i++) {
-        Buffer *b = p->buffers[i];
-        if (!has_place(b) || map_get(&list.at, (uint64_t)b->offset + 1))
-            continue;
-        map_put(&list.at, (uint64_t)b->offset + 1, b);
-        list.of[list.n++] = (PlacedWeight){.b = b, .from = b->offset};
-    }
+    PlacedList list = {0};
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < plan[k]->nbuffer; i++) {
+            Buffer *b = plan[k]->buffers[i];
+            if (!has_place(b) || map_get(&list.at, (uint64_t)b->offset + 1))
+                continue;
+            map_put(&list.at, (uint64_t)b->offset + 1, b);
+            const PlacedWeight w = {.b = b, .from = b->offset};
+            vec_push(a, list.of, list.n, w);
+        }
+    if (!list.n)
+        return list;
     qsort(list.of, (size_t)list.n, sizeof *list.of, by_place);
     for (int i = 0; i < list.n; i++)
         map_put(&list.at, (uint64_t)list.of[i].from + 1, &list.of[i]);
@@ -179,13 +185,12 @@ static void move_weights(Plan *p, PlacedList *list, int64_t bytes)
             b->offset = 0;
     }
     p->weights_bytes = bytes;
-    map_free(&list->at);
 }
 
-int64_t weights_join(Plan *first, Plan *second)
+int64_t weights_join(Plan *first, int n, Plan *const *second)
 {
     Arena *a = arena_new();
-    PlacedList x = placed_of(a, first), y = placed_of(a, second);
+    PlacedList x = placed_of(a, 1, &first), y = placed_of(a, n, second);
     int64_t own = 0, shared = 0;
     find_equal(&x, &y);
     take_some(&x, false, &own);
@@ -196,7 +201,10 @@ int64_t weights_join(Plan *first, Plan *second)
     int64_t all = shared;
     take_some(&y, false, &all);
     move_weights(first, &x, own + shared);
-    move_weights(second, &y, all);
+    for (int i = 0; i < n; i++)
+        move_weights(second[i], &y, all);
+    map_free(&x.at);
+    map_free(&y.at);
     arena_free(a);
     return shared;
 }

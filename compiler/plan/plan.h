@@ -193,10 +193,10 @@ void plan_note(Plan *, Note);
 void plan_free(Plan *);
 /* Offsets, memories, weights_bytes; false after a reported error. */
 bool memplan(Plan *, int64_t align);
-/* place_weights.c: of two plans of one graph, whose weights are to lie in one file: those that are
- * equal come last in the first plan's and first in the second one's, in one order.  How many bytes
- * these are. */
-int64_t weights_join(Plan *first, Plan *second);
+/* place_weights.c: of a plan, and of others of the same graph that have one file
+ * (weights_gather()), whose weights are to lie in one: those that are equal come last in the first
+ * plan's and first in the others', in one order.  How many bytes these are. */
+int64_t weights_join(Plan *first, int n, Plan *const *second);
 /* The same of n plans that each read the whole file: what is new in a plan lies behind what those
  * before it have.  All get its length. */
 bool weights_gather(int n, Plan *const *);

@@ -34,6 +34,11 @@ typedef struct {
     uint32_t cap;
 } VariantNodes;
 
+static uint64_t n_id(const Node *n)
+{
+    return (uint64_t)n->id + 1;
+}
+
 static void make_room(VariantNodes *m, uint32_t n)
 {
     enum { MORE = 1024 };
@@ -84,18 +89,19 @@ static void note_made(VariantNodes *m, const Context *c, Node *made, Node *of, c
     }
 }
 
-/* The variant of a node that its decision asks for, or the fastest one; NULL: it stays. *any: there
- * are some. */
+/* The variant of a node that its decision asks for, or the fastest one, or one that hardly takes
+ * longer and that another target's plan has; NULL: it stays. *any: there are some. */
 static const Variant *chosen(const VariantNodes *m, Rewrite *r, Node *n, bool *any)
 {
-    const double MUCH_FASTER = 5. / 6;
+    const double MUCH_FASTER = 5. / 6, HARDLY = 1.08;
     /* what is faster takes more kernels, and is made in strips so that it stays near what reads it
      * next */
     const bool as_it_is = values_preset(m->p) != PRESET_AUTO;
     const ValueChoice *given = value_given(m->p, r->visiting);
     const char *name = given ? given->variant : NULL;
-    const Variant *best = NULL;
-    double least = MUCH_FASTER;
+    const char *before = map_get(&r->c->variants_before, n_id(r->visiting));
+    const Variant *best = NULL, *like = NULL;
+    double least = MUCH_FASTER, alike = INFINITY;
     *any = false;
     for (int i = 0; i < NVARIANT; i++) {
         const Variant *v = &variants[i];
@@ -109,8 +115,12 @@ static const Variant *chosen(const VariantNodes *m, Rewrite *r, Node *n, bool *a
             least = time;
             best = v;
         }
+        if (before && !strcmp(before, v->name)) {
+            like = v;
+            alike = time;
+        }
     }
-    return best;
+    return like && alike < MUCH_FASTER && alike <= HARDLY * least ? like : best;
 }
 
 static Node *variant_of(Rewrite *r, Node *n)
@@ -121,6 +131,8 @@ static Node *variant_of(Rewrite *r, Node *n)
     const Variant *v = chosen(m, r, n, &any);
     if (any)
         value_record(m->p, old)->variant = v ? v->name : "direct";
+    if (v)
+        map_put(&r->c->variants_now, n_id(old), (void *)v->name);
     if (any && !v)
         return n;
     made = v ? v->make(r, n, false) : in_strips(r, n);

@@ -177,6 +177,11 @@ static int start(DriverSession *s)
     else if (told)
         return driver_fail(IGRT_EXIT_MODEL, "init: %s (status %d): %s", igrt_status_text(ret),
                            (int)ret, why);
+    if (ret == IGRT_ERR_CONFIG && s->config.target)
+        return driver_fail(IGRT_EXIT_MODEL,
+                           "init: there may be no target '%s' in this bundle (model.h lists them): "
+                           "%s (status %d)",
+                           s->config.target, igrt_status_text(ret), (int)ret);
     if (ret != IGRT_OK)
         return driver_fail(ret == IGRT_ERR_WEIGHTS_CHECKSUM ? IGRT_EXIT_WEIGHTS : IGRT_EXIT_MODEL,
                            "init: %s (status %d)", igrt_status_text(ret), (int)ret);

@@ -97,7 +97,7 @@ typedef struct igrt_model {
      * 0 bytes: lets go of *memory. */
     igrt_status (*memory)(void *ctx, size_t bytes, const void *data, void **memory);
     igrt_status (*wait)(void *ctx);         /* until all that run has enqueued is done */
-    const char *(*target)(const void *ctx); /* which half runs; NULL: the bundle has one target */
+    const char *(*target)(const void *ctx); /* which target runs; NULL: the bundle has one */
     const char *(*cpu_name)(int bit);       /* igrt_cpu_name(); NULL: init asks for no processor */
     const igrt_function *functions;         /* beside run() */
     int n_functions, n_states;

@@ -33,8 +33,9 @@ void driver_help(FILE *f, const igrt_model *m, const char *argv0)
         "         --no-checksum  do not check the weights\n"
         "         --seed N   of random numbers; 0 if not given\n"
         "         --gpu N    which one, from 0; or how its UUID begins\n"
-        "         --target T  of a bundle for a GPU and for C: \"c\" or the GPU's, whatever "
-        "there is\n"
+        "         --target T  of a bundle for several targets: \"c\", \"cuda\", \"x86-64-v3\" .., "
+        "whatever there is\n"
+        "                    ($INGOT_TARGET, if not given)\n"
         "         --on-device  of --bench: inputs and outputs lie on the GPU, and it never waits "
         "for the host\n"
         "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
@@ -120,7 +121,9 @@ int driver_options(int argc, char **argv, const igrt_model *model, DriverOptions
     if ((o->flags & IGRT_ON_DEVICE) && (o->mode != MODE_BENCH || !model->memory))
         return usage_error(argv[0], "--on-device is for --bench of a model on a GPU", "");
     if (o->target && !model->target)
-        return usage_error(argv[0], "--target is for a bundle of two targets", "");
+        return usage_error(argv[0], "--target is for a bundle of several targets", "");
+    if (!o->target && model->target)
+        o->target = getenv("INGOT_TARGET");
     const int none = o->mode == MODE_SELFTEST || o->mode == MODE_CHAT;
     const int wanted = o->timeline ? 1 : o->mode == MODE_RUN ? 2 : none ? 0 : 1;
     if (n != wanted)

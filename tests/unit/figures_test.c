@@ -163,7 +163,7 @@ static void change(Machine *m, const Figure *f, double factor)
         break;
     case FIGURE_INT:
         memcpy(&n, at, sizeof n);
-        n = n * factor < 1 ? 1 : (int)(n * factor);
+        n = !n ? (int)factor : n * factor < 1 ? 1 : (int)(n * factor);
         memcpy(at, &n, sizeof n);
         break;
     case FIGURE_UNITS: memcpy(at, &bits, sizeof bits); break;
@@ -275,6 +275,7 @@ static const FigureRow rows[] = {
     {"pages", WINDOW_DEEP, "c:x86-64-v4", 0.0625},
     {"lanes", HALVES, "c:x86-64-v4", 4},
     {"registers", HALVES, "c:x86-64-v4", 4},
+    {"weight_block", SINGLES, "c:x86-64-v3", 64},
     {"sums", HALVES, "c:c99", 0.25},
     {"chains", HALVES, "c:x86-64-v4", 4},
     {"spills", HALVES, "c:x86-64-v4", 0.25},

@@ -81,8 +81,8 @@ const CliOption cli_options[] = {
     {"--dump", "WHAT", INSPECT, "the graph, the plan, what a pass makes of all kernels, or their text", WORD(dump),
      .choices = "@dumps"},
     {"--target", "T", MODEL | TUNE, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
-     "c:native for what runs here. A name with a '/' or of the form X.target is a file (docs/targets.md). cuda:sm_90a+c:native: the GPU's where there is one, else C's (compile, "
-     "run, bench)", WORD(compile.target), .choices = "@targets"},
+     "c:native for what runs here. A name with a '/' or of the form X.target is a file (docs/targets.md). cuda:sm_90a+c:native: the GPU's where there is one, else C's; "
+     "c:x86-64-v2,x86-64-v3: the fastest that the processor is (compile, run, bench)", WORD(compile.target), .choices = "@targets"},
     {"--name", "NAME", BUNDLE, "prefix of everything emitted (default: model)", WORD(compile.name)},
     {"--weights", "W", BUNDLE, "array, blob, incbin; default: array up to 64 KB and for microcontrollers, then blob", WORD(compile.weights),
      .choices = "array blob incbin"},

@@ -144,13 +144,14 @@ static void source_files(Arena *a, const char *dir, const char *folder, const ch
         closedir(d);
 }
 
-/* What is known of a target's machine; of two that of C. */
+/* What is known of a target's machine; of several that of the last one, which is for C. */
 Target machine_target(Arena *a, const char *target)
 {
     Target t = {0};
     ingot_status status;
-    const char *half[2];
-    (void)target_make(&t, a, target_halves(a, target, half) ? half[1] : target, &status);
+    TargetName *list;
+    const int n = target_list(a, target, &list);
+    (void)target_make(&t, a, list[n - 1].target, &status);
     return t;
 }
 
@@ -230,12 +231,12 @@ typedef struct {
     const char *file; /* in the program's folder, or, with an absolute path, in that of the cache */
     const char *part; /* where it is written */
     bool kept, there; /* in the cache; from an earlier program */
-    bool for_any;     /* compiled without the machine's instructions */
+    int machine;      /* compiled for: its place among the targets for C, or -1: for any */
 } Object;
 
 /* *parts: where those that the cache is to keep are made, or NULL. */
 static Object *objects_of(Arena *a, const char *const *source, int n, const char *folder,
-                          bool halves, const char **parts)
+                          int nsuffix, const char *const *suffix, const char **parts)
 {
     Object *o = NEWN(a, Object, n + 1);
     for (int i = 0; i < n; i++) {
@@ -249,7 +250,7 @@ static Object *objects_of(Arena *a, const char *const *source, int n, const char
             *parts = part_folder(a, arena_printf(a, "%s/new", folder));
         if (o[i].kept && !o[i].there)
             o[i].part = arena_printf(a, "%s/%d.o", *parts ? *parts : folder, i);
-        o[i].for_any = source_is_for_any(a, "model", halves, source[i]);
+        o[i].machine = source_machine(a, "model", nsuffix, suffix, source[i]);
     }
     return o;
 }
@@ -269,18 +270,42 @@ typedef struct {
     int n;
 } Compiler;
 
-/* Those that are not there yet, by the compiler of the machine, or of any. */
+/* A compiler for each machine of the targets for C, the last one's last; *suffix: what their files
+ * are called after, NULL where there is one target. */
+static Compiler *compilers_of(Arena *a, const char *target, const Compiler *plain, int *n,
+                              const char ***suffix)
+{
+    TargetName *list;
+    const int all = target_list(a, target ? target : "c", &list), gpu = all > 1 && list[0].gpu;
+    Compiler *cc = NEWN(a, Compiler, all);
+    *suffix = all > 1 ? NEWN(a, const char *, all) : NULL;
+    *n = all - gpu;
+    for (int i = gpu; i < all; i++) {
+        cc[i - gpu] = *plain;
+        cc[i - gpu].n += machine_words(a, list[i].target, cc[i - gpu].argv + plain->n);
+        if (*suffix)
+            (*suffix)[i - gpu] = list[i].suffix;
+    }
+    return cc;
+}
+
+/* Those that are not there yet, by the compilers of the machines, or of any. head: what files for
+ * the last machine begin with. */
 static void compile_objects(Arena *a, Jobs *jobs, Compiler *machine, Compiler *any,
                             const char *const *source, const Object *o, int n, const char *head,
                             bool verbose)
 {
+    int last = 0;
+    for (int i = 0; i < n; i++)
+        last = o[i].machine > last ? o[i].machine : last;
     const double *size = sizes(a, jobs->dir, source, n);
     for (int i = 0; i < n; i++) {
         const char *tail[] = {"-I.", "-c", "-o", o[i].part, source[i], NULL, NULL, NULL};
-        Compiler *const cc = o[i].for_any ? any : machine;
+        Compiler *const cc = o[i].machine < 0 ? any : &machine[o[i].machine];
         if (o[i].there)
             continue;
-        if (head && source_takes_head(arena_printf(a, "%s/%s", jobs->dir, source[i]))) {
+        if (head && (o[i].machine < 0 || o[i].machine == last) &&
+            source_takes_head(arena_printf(a, "%s/%s", jobs->dir, source[i]))) {
             tail[5] = "-include";
             tail[6] = head;
         }
@@ -318,22 +343,22 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     const char *flags[] = {standard, OPTIMISED, "-pthread",
                            check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
-    const char **files = NULL, *half[2];
-    const bool halves = target && target_halves(a, target, half);
-    int nfile = 0;
-    Compiler cc = {.n = 0}, any;
-    cc.n = compiler_for(a, target, cc.argv);
+    const char **files = NULL;
+    int nfile = 0, nmachine;
+    const char **suffix;
+    Compiler any = {.n = compiler_for(a, target, any.argv)}, *machines, cc;
     source_files(a, dir, "", &files, &nfile);
     source_files(a, dir, "host/", &files, &nfile);
     Jobs jobs = jobs_in(dir);
     progress_begin(arena_printf(a, "%s compiles the model", c_compiler()), 0);
-    cc.n = add_flags(cc.argv, cc.n, flags, NFLAG);
-    any = cc;
+    any.n = add_flags(any.argv, any.n, flags, NFLAG);
+    machines = compilers_of(a, target, &any, &nmachine, &suffix);
     any.n += any_words(a, target, any.argv + any.n);
-    cc.n += machine_words(a, target, cc.argv + cc.n);
+    cc = machines[nmachine - 1];
     const char *folder = objects_folder(a, cc.argv, cc.n);
     const char *parts = NULL;
-    const Object *object = objects_of(a, files, nfile, folder, halves, &parts);
+    const Object *object =
+        objects_of(a, files, nfile, folder, suffix ? nmachine : 0, suffix, &parts);
     if (any_there(object, nfile) && objects_head_wanted(a, folder))
         objects_precompile(a, folder, cc.argv, cc.n);
     const char **link = NEWN(a, const char *, cc.n + nfile + 8);
@@ -344,11 +369,11 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     const char *const tail[] = {"-o", name, "-lm", "-ldl", NULL};
     memcpy((void *)(link + nlink), tail, sizeof tail);
     const char *head = objects_head(a, folder);
-    compile_objects(a, &jobs, &cc, &any, files, object, nfile, head, verbose);
+    compile_objects(a, &jobs, machines, &any, files, object, nfile, head, verbose);
     if (jobs.failed && head) { /* of headers or a compiler that have changed since, or cleared */
         (void)unlink(arena_printf(a, "%s.gch", head));
         jobs.failed = false;
-        compile_objects(a, &jobs, &cc, &any, files, object, nfile, NULL, verbose);
+        compile_objects(a, &jobs, machines, &any, files, object, nfile, NULL, verbose);
     }
     if (parts)
         part_discard(parts);

@@ -119,13 +119,13 @@ static void key_machine(CacheKey *k, Arena *a, const char *target)
     key_compiler(k, a, t.cc);
     if (strstr(c_compiler(), "native") || (t.flags && strstr(t.flags, "native")))
         key_text(k, "processor", this_processor(a));
-    const char *half[2] = {target, NULL};
-    (void)target_halves(a, target, half);
+    TargetName *list;
+    const int n = target_list(a, target, &list);
     const bool told = !strstr(target, "native") && !target_is_file(target);
-    for (int i = 0; i < 2 && !told; i++) { /* what the name does not tell */
+    for (int i = 0; i < n && !told; i++) { /* what the name does not tell */
         StrBuf sb = {0};
         ingot_status status;
-        if (half[i] && !target_print(&sb, a, half[i], &status))
+        if (!target_print(&sb, a, list[i].target, &status))
             key_text(k, "figures", sb.data);
         sb_free(&sb);
     }

@@ -8,18 +8,18 @@
 /* Bundles of several functions are for C on one device so far. */
 static bool takes_functions(Arena *a, const char *target)
 {
-    const char *half[2];
-    if (!target || target_halves(a, target, half))
+    TargetName *list;
+    if (!target || target_list(a, target, &list) > 1)
         return !target;
     const Target t = machine_target(a, target);
     return !t.gpu && target_ndevice(&t) == 1;
 }
 
-/* Of two targets the first is a GPU's. */
+/* Of several targets the first is a GPU's. */
 static bool is_for_gpu(Arena *a, const char *target)
 {
-    const char *half[2];
-    return target_halves(a, target, half) || machine_target(a, target).gpu;
+    TargetName *list;
+    return target_list(a, target, &list) > 0 && list[0].gpu;
 }
 
 /* Where the command line says nothing, a file of weights in blocks is multiplied by bytes on a

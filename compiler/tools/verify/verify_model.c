@@ -348,10 +348,11 @@ ingot_status command_verify(Options *o)
     Session s = {.o = o, .a = o->a, .check = true};
     LoadedModel m;
     const char *target = o->compile.target ? o->compile.target : "c:native";
-    const char *half[2];
-    if (target_halves(o->a, target, half))
-        return complain(INGOT_USAGE, "ingot verify: --target %s: give one of them: %s or %s",
-                        target, half[0], half[1]);
+    TargetName *list;
+    const int n = target_list(o->a, target, &list);
+    if (n > 1)
+        return complain(INGOT_USAGE, "ingot verify: --target %s: give one of them: %s", target,
+                        target_list_text(o->a, n, list));
     if (o->train)
         return verify_functions(o);
     const char *elsewhere = o->interpret ? NULL : runs_elsewhere(o->a, target);

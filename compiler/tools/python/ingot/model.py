@@ -448,7 +448,7 @@ class Model(Function):
 
     @property
     def target(self):
-        """Of a bundle for a GPU and for C which half runs, "cuda" or "c"; None: there is one
+        """Of a bundle for several targets which one runs, "cuda", "c", "x86-64-v3"; None: there is one
         target."""
         return self._table.target(self._address).decode() if self._table.target else None
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Bundles for a GPU and for C where there is none: --target cuda+c.
+"""Bundles for several targets: a GPU and C where there is none, C for several machines.
 
-    halves.py --ingot build/ingot [CHECK...]     all checks unless some are named
+    fat.py --ingot build/ingot [CHECK...]     all checks unless some are named
 
     chosen      which half runs: the GPU's where there is one (cuda_stub.c, which writes calls down,
                 is the driver), else that of C, which gives the bytes of a bundle for C; who asks
@@ -15,6 +15,8 @@
     decided     the same bytes from the same input, and from the decisions that were saved; what is
                 refused
     opencl      the same with OpenCL, on whatever device there is
+    machines    C for several machines: which one runs here and as older processors (qemu-user), by
+                name, by the environment; weights are shared; CMake; a GPU beside; refusals
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -374,7 +376,7 @@ def weights(ingot, work):
         told.returncode == 0 and table.nbytes + w.nbytes < size < 2 * table.nbytes,
         f"{size} bytes of weights, of a table of {table.nbytes}: {told.stderr}",
     )
-    want(f"of which both read {table.nbytes}" in told.stderr, told.stderr)
+    want(f"weights of all {size} bytes" in told.stderr, told.stderr)
     index = np.arange(32) * 15
     data = work / "data"
     data.mkdir()
@@ -627,6 +629,82 @@ def opencl(ingot, work):
     print("on an OpenCL device" if device else "there is no OpenCL device: by C")
 
 
+MACHINES = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "sapphirerapids")
+# what qemu calls a processor: the machine that it is. It has no AVX-512 of its own.
+OLDER = {"Nehalem": "x86-64-v2", "Haswell": "x86-64-v3", "Skylake-Server": "x86-64-v3"}
+
+
+def ran(*words, env=None):
+    """Which target a driver says that it has timed."""
+    at = next(i for i, w in enumerate(words) if str(w).endswith("/model"))
+    before, after = words[1 : at + 1], words[at + 1 :]
+    told = call(words[0], *before, "--bench", "0.01", *after, env=env)
+    return told.split('"target": "')[1].split('"')[0]
+
+
+def machines(ingot, work):
+    if os.uname().machine != "x86_64":
+        print("machines: skipped, this is no x86-64")
+        return
+    out, model = work / "out", mlp(work)
+    flags = ("--weights", "blob", "--threads", "2")
+    call(ingot, "compile", model, "-o", out, "--target", "c:" + ",".join(MACHINES), *flags)
+    make(out, "cc", "-O1 -Wall -Wextra -Werror -ffunction-sections")
+    data = work / "data"
+    data.mkdir()
+    np.save(data / "input_0.npy", np.float32(np.arange(80) % 13 / 4 - 1).reshape(4, 20))
+    here = ran(out / "model", data)
+    want(here in MACHINES, f"here runs {here}")
+    for name in MACHINES[: MACHINES.index(here) + 1]:
+        want(ran(out / "model", data, "--target", name) == name, f"--target {name}")
+        want(ran(out / "model", data, env={"INGOT_TARGET": name}) == name, f"$INGOT_TARGET {name}")
+        call(out / "model", "--selftest", "--target", name)
+        call(out / "model", data, work / "y", "--target", name)
+        y = np.load(work / "y/output_0.npy")
+        want(np.abs(y.ravel() - by_numpy()).max() < 1e-6, f"{name} is wrong")
+    for name in MACHINES[MACHINES.index(here) + 1 :]:
+        call(out / "model", "--selftest", "--target", name, good=(4,))
+    call(out / "model", "--selftest", "--target", "z80", good=(4,))
+    qemu = shutil.which("qemu-x86_64")
+    for cpu, name in OLDER.items() if qemu else ():
+        told = ran(qemu, "-cpu", cpu, out / "model", data)
+        want(told == name, f"a {cpu} runs {told}")
+        call(qemu, "-cpu", cpu, out / "model", "--selftest")
+    alone = {}
+    for name in MACHINES:
+        call(ingot, "compile", model, "-o", work / name, "--target", f"c:{name}", *flags)
+        alone[name] = (work / name / "model.weights").stat().st_size
+    size = (out / "model.weights").stat().st_size
+    want(max(alone.values()) <= size <= 1.35 * max(alone.values()), f"{size} bytes of {alone}")
+    call("cmake", "-S", out, "-B", work / "b")
+    call("cmake", "--build", work / "b")
+    want(ran(work / "b/model", data) == here, "built by CMake")
+    # with a GPU that is not there; as arrays, and linked in
+    for weights in ("array", "incbin"):
+        both = work / f"both_{weights}"
+        target = "cuda:sm_90+c:x86-64-v2,x86-64-v3"
+        call(ingot, "compile", model, "-o", both, "--target", target, "--weights", weights)
+        make(both, "cc", "-O1")
+        want(ran(both / "model", data, "--target", "c") in MACHINES[:2], "beside a GPU")
+        call(both / "model", "--selftest")
+    for target, says in (
+        ("c:x86-64-v2,x86-64-v2", "named twice"),
+        ("c:x86-64-v2,cortex-m4", "'cortex-m4' is none"),
+        ("c:x86-64-v2,armv8-a", "they do not run the same programs"),
+        ("c:x86-64-v2,nothing", "c:nothing"),
+    ):
+        done = subprocess.run(
+            [ingot, "compile", model, "-o", work / "no", "--target", target],
+            capture_output=True,
+            text=True,
+        )
+        want(
+            done.returncode == 2 and says in done.stderr and not (work / "no").exists(),
+            f"{target}: status {done.returncode}: {done.stderr}",
+        )
+    print(f"{here} here; as {len(OLDER) if qemu else 0} older ones; {size} bytes of {alone}")
+
+
 CHECKS = {
     "chosen": chosen,
     "strict": strict,
@@ -635,6 +713,7 @@ CHECKS = {
     "built": built,
     "decided": decided,
     "opencl": opencl,
+    "machines": machines,
 }
 if __name__ == "__main__":
     sys.exit(main(__doc__, CHECKS))

@@ -1,0 +1,173 @@
+/* fat.c - a bundle for several targets: "cuda:sm_90a+c:native" where there is a GPU, and where
+ * there is none; "c:x86-64-v2,x86-64-v3" for several machines of C.
+ *
+ * Each target gets a plan of its own, of the graph as it was imported: what is rewritten for one is
+ * none of the other's. Of their weights those that are equal are stored once (place_weights.c).
+ * bundle_write_fat() puts all under one interface. */
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen.h"
+#include "pipeline.h"
+
+/* What the user said, as it is for one of the targets. */
+static ingot_options options_of(const ingot_options *o, const TargetName *t)
+{
+    ingot_options own = *o;
+    own.target = t->target;
+    if (t->gpu)
+        own.max_ram = 0; /* its arena is the GPU's */
+    return own;
+}
+
+/* --save-sched: each plan's section. */
+static bool save_all(Context *c, const ingot_options *o, int n, const FatTarget *of, OutFile *f)
+{
+    StrBuf all = {0};
+    for (int i = 0; i < n && o->save_sched; i++)
+        sb_puts(&all, of[i].p->saved);
+    const bool ok = save_begin(c, f, o->save_sched, all.data);
+    sb_free(&all);
+    return ok;
+}
+
+/* "out: cuda: 9 kernels, on the GPU arena .."; what several read. */
+static void fat_summary(Context *c, int n, const FatTarget *of, int64_t shared, const char *dir)
+{
+    int64_t alone = 0, stored = -shared;
+    for (int i = 0; i < n; i++) {
+        const Plan *p = of[i].p;
+        const bool gpu = of[i].target->gpu;
+        char given[64] = "";
+        if (gpu)
+            snprintf(given, sizeof given, ", inputs and outputs %lld bytes",
+                     (long long)plan_given_bytes(p));
+        context_report(c, INGOT_NOTE, INGOT_OK,
+                       "%s: %s: %d kernels, %sarena %lld bytes, weights %lld bytes%s", dir,
+                       of[i].name, p->nkernel, gpu ? "on the GPU " : "", (long long)p->arena_bytes,
+                       (long long)of[i].weights, given);
+        alone += of[i].weights;
+        stored += gpu || !i || of[i - 1].target->gpu ? p->weights_bytes : 0;
+    }
+    context_report(c, INGOT_NOTE, INGOT_OK,
+                   "%s: weights of all %lld bytes; each with its own they would be %lld", dir,
+                   (long long)stored, (long long)alone);
+}
+
+/* What plans that follow do likewise. */
+static void keep_variants(Context *c)
+{
+    for (size_t i = 0; i < c->variants_now.cap; i++) {
+        const uint64_t key = c->variants_now.key[i];
+        if (c->variants_now.value[i] && !map_get(&c->variants_before, key))
+            map_put(&c->variants_before, key, c->variants_now.value[i]);
+    }
+    map_free(&c->variants_now);
+}
+
+/* Can a program ask at its start which of these the processor is? */
+static bool targets_go_together(Context *c, const ingot_options *o, int n, const FatTarget *of)
+{
+    const char *family = NULL;
+    for (int i = 0; i < n; i++) {
+        const Target *t = of[i].target;
+        for (int k = 0; k < i; k++)
+            if (!strcmp(of[k].suffix, of[i].suffix))
+                return option_wrong(c, "--target '%s': '%s' is named twice", o->target, of[i].name);
+        if (i && t->gpu)
+            return option_wrong(c, "--target '%s': behind the '+' a target for C is wanted",
+                                o->target);
+        if (t->gpu || n == 1 + of[0].target->gpu)
+            continue;
+        const char *own = target_family(t);
+        if (!own || t->bare || t->wasm)
+            return option_wrong(c,
+                                "--target '%s': a bundle chooses among machines of x86-64 or "
+                                "aarch64; '%s' is none",
+                                o->target, of[i].name);
+        if (*own && family && strcmp(family, own) != 0)
+            return option_wrong(c,
+                                "--target '%s': '%s' is of %s, another one of %s: they do not "
+                                "run the same programs",
+                                o->target, of[i].name, own, family);
+        family = *own ? own : family;
+    }
+    return true;
+}
+
+/* In which order plans are made: a GPU's, then those of machines, the slowest first, which has most
+ * to lose by a variant that is another one's choice. */
+static const int *slowest_first(Arena *a, int n, const FatTarget *of)
+{
+    int *order = NEWN(a, int, n);
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        for (; at > 0 && !of[order[at - 1]].target->gpu &&
+               machine_speed(&of[order[at - 1]].target->machine) >
+                   machine_speed(&of[i].target->machine);
+             at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    return order;
+}
+
+/* Of weights that several machines read: four vectors of 16 lanes, eight of 8. */
+enum { WEIGHT_BLOCK = 64 };
+
+ingot_status compile_fat(Context *c, const ingot_options *o, int n, const TargetName *name,
+                         const char *dir)
+{
+    Arena *a = arena_new();
+    const GraphRoots imported = roots_keep(c, a);
+    FatTarget *of = NEWN(a, FatTarget, n);
+    bool ready = true;
+    Clock clock = clock_start(c, o);
+    for (int i = 0; i < n && ready; i++) {
+        ingot_options *own = NEW(a, ingot_options);
+        *own = options_of(o, &name[i]);
+        of[i] = (FatTarget){.o = own, .name = name[i].name, .suffix = name[i].suffix};
+        Target *t = NEW(a, Target);
+        const Target *known = options_check(c, own, a);
+        ready = known != NULL;
+        if (known)
+            *t = *known;
+        if (n - name[0].gpu > 1 && !name[i].gpu)
+            t->machine.weight_block = WEIGHT_BLOCK;
+        of[i].target = t;
+    }
+    ready = ready && targets_go_together(c, o, n, of);
+    const int *planned = ready ? slowest_first(a, n, of) : NULL;
+    for (int k = 0; k < n && ready; k++) {
+        const int i = planned[k];
+        roots_restore(c, &imported);
+        of[i].p = pipeline_plan(c, of[i].target, of[i].o, &clock);
+        ready = of[i].p && (o->no_check || check_plan(of[i].p, of[i].target, of[i].o, &clock));
+        of[i].weights = of[i].p ? of[i].p->weights_bytes : 0;
+        if (of[i].p && !of[i].target->gpu)
+            keep_variants(c);
+    }
+    const int gpu = ready && of[0].target->gpu;
+    Plan **plans = NEWN(a, Plan *, n);
+    for (int i = gpu; i < n; i++)
+        plans[i - gpu] = of[i].p;
+    if (ready && n - gpu > 1 && !weights_gather(n - gpu, plans))
+        ready = option_wrong(c, "--target '%s': the weights of all are too large for one file",
+                             o->target);
+    OutFile saved;
+    ready = ready && save_all(c, o, n, of, &saved);
+    const int64_t shared = ready && gpu ? weights_join(of[0].p, n - gpu, plans) : 0;
+    ingot_status status = ready ? bundle_write_fat(n, of, shared, o, dir) : pipeline_failure(c);
+    if (ready && !save_end(c, &saved, o->save_sched, status == INGOT_OK))
+        status = c->status;
+    if (ready)
+        passed(&clock, "bundle");
+    if (status == INGOT_OK && o->summary)
+        fat_summary(c, n, of, shared, dir);
+    for (int i = 0; i < n; i++)
+        plan_free(of[i].p);
+    map_free(&c->variants_before);
+    map_free(&c->variants_now);
+    arena_free(a);
+    return status;
+}
