@@ -42,6 +42,35 @@ static const char *logical(Op op)
     return op == OP_XOR ? "!=" : render_operator(op);
 }
 
+/* Of a block of weights: a sum of integers times scales, and a low times what it belongs to. */
+static bool is_block_and_low(Render *r, const Node *x)
+{
+    bool sum = false;
+    if (x->op != OP_ADD || x->dtype != INGOT_F32)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        Node *product = x->src[i];
+        if (product->op != OP_MUL || is_named(r, product))
+            return false;
+        for (int j = 0; j < 2; j++)
+            sum |= product->src[j]->op == OP_CAST && product->src[j]->src[0]->dtype == INGOT_I32;
+    }
+    return sum;
+}
+
+/* muladd(a, b, muladd(c, d, s)) */
+static void add_products(Render *r, Node *x, const char *type, int s)
+{
+    for (int i = 0; i < 2; i++) {
+        render_igrt(r, "muladd_%s(", type);
+        render_operand(r, x->src[i]->src[0], true, true);
+        put(r, ", ");
+        render_operand(r, x->src[i]->src[1], true, true);
+        put(r, ", ");
+    }
+    sb_printf(r->sb, "s%d));\n", s);
+}
+
 /* sN = sN + value; a product is added without being rounded if the machine can. */
 static void update(Render *r, const Stmt *stmt)
 {
@@ -73,6 +102,8 @@ static void update(Render *r, const Stmt *stmt)
         put(r, ", ");
         render_operand(r, x->src[1], lanes, lanes);
         sb_printf(r->sb, ", s%d);\n", s);
+    } else if (op == OP_ADD && lanes && !is_named(r, x) && is_block_and_low(r, x)) {
+        add_products(r, x, type, s);
     } else if (is_float && (op == OP_ADD || op == OP_MUL)) {
         sb_printf(r->sb, "s%d %s ", s, render_operator(op));
         render_operand(r, x, lanes, false);
