@@ -20,45 +20,48 @@
 
 /* Of any GPU, in whatever language: some hundred units of 32 lanes, seldom full. What products take
  * was measured on an H100. */
-#define GPU_FIGURES                                                                             \
-    .turned = 3500, .start = 1500, .shared_rate = 128,                                          \
-    .warp_products = {.iteration = 150,                                                         \
-                      .step = 40,                                                               \
-                      .product = 7,                                                             \
-                      .product3 = 26,                                                           \
-                      .split = 8,                                                               \
-                      .flow = 21,                                                               \
-                      .gather = 75,                                                             \
-                      .issue = 20,                                                              \
-                      .meet = 500,                                                              \
-                      .member = 80,                                                             \
-                      .crowded = 4000,                                                          \
-                      .given = 20,                                                              \
-                      .join = 300,                                                              \
-                      .address = 60,                                                            \
-                      .stored = 64},                                                            \
-    .group_products = {.rate = 2048,                                                            \
-                       .apart = 404,                                                            \
-                       .column = 7.1,                                                           \
-                       .begin3 = 1000,                                                          \
-                       .fill = 1200,                                                            \
-                       .latency = 900,                                                          \
-                       .flow = 55,                                                              \
-                       .flow_all = 5700,                                                        \
-                       .stored = 24,                                                            \
-                       .given = 91,                                                             \
-                       .finish = 75,                                                            \
-                       .group = 700},                                                           \
-    .row_products = {.flow = 50,                                                                \
-                     .product = 15,                                                             \
-                     .product3 = 25,                                                            \
-                     .wait = 18,                                                                \
-                     .wait3 = 50,                                                               \
-                     .others = 140,                                                             \
-                     .waited = 160,                                                             \
-                     .join = 170},                                                              \
-    .processors = 132, .close = 126, .cluster = 8, .quarters = 4, .warp = 32, .file = 65536,    \
-    .item_registers = 255, .group = 512, .access = 16, .sector = 32, .rate = {500, 4000, 4000}, \
-    .level = {{32 << 20, 2000}, {0, 700}}, .line = 128, .launch = 2000, .byte = 0.002
+#define GPU_FIGURES                                                                                \
+    .turned = 3500, .start = 1500, .shared_rate = 128,                                             \
+    .warp_products = {.iteration = 150,                                                            \
+                      .step = 40,                                                                  \
+                      .product = 7,                                                                \
+                      .product3 = 26,                                                              \
+                      .split = 8,                                                                  \
+                      .flow = 21,                                                                  \
+                      .gather = 75,                                                                \
+                      .issue = 20,                                                                 \
+                      .meet = 500,                                                                 \
+                      .member = 80,                                                                \
+                      .crowded = 4000,                                                             \
+                      .given = 20,                                                                 \
+                      .join = 300,                                                                 \
+                      .address = 60,                                                               \
+                      .registers = 40,                                                             \
+                      .stored = 64},                                                               \
+    .group_products = {.rate = 2048,                                                               \
+                       .apart = 404,                                                               \
+                       .column = 7.1,                                                              \
+                       .begin3 = 1000,                                                             \
+                       .fill = 1200,                                                               \
+                       .latency = 900,                                                             \
+                       .flow = 55,                                                                 \
+                       .flow_all = 5700,                                                           \
+                       .stored = 24,                                                               \
+                       .given = 91,                                                                \
+                       .finish = 75,                                                               \
+                       .group = 700},                                                              \
+    .row_products = {.flow = 50,                                                                   \
+                     .product = 15,                                                                \
+                     .product3 = 25,                                                               \
+                     .wait = 18,                                                                   \
+                     .wait3 = 50,                                                                  \
+                     .others = 140,                                                                \
+                     .waited = 160,                                                                \
+                     .join = 170,                                                                  \
+                     .registers = 72},                                                             \
+    .processors = 132, .close = 126, .cluster = 8, .quarters = 4, .warp = 32, .file = 65536,       \
+    .item_registers = 255, .group = 512, .loads = 16, .access = 16, .sector = 32,                  \
+    .rate = {500, 4000, 4000}, .level = {{32 << 20, 2000}, {0, 700}}, .line = 128, .launch = 2000, \
+    .byte = 0.002
 
 #endif

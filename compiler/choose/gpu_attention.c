@@ -119,7 +119,6 @@ static int64_t rows_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
  * heads, 64 to 197 rows). */
 static double rows_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, const Target *t)
 {
-    enum { WHOLE = 72 }; /* registers, of more of which others are read anew */
     const Machine *m = &t->machine;
     const RowProducts *w = &m->row_products;
     const bool three = u->products > 1;
@@ -133,7 +132,7 @@ static double rows_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, 
     const double issued =
         warps * eights * (products * (three ? w->product3 : w->product) + w->others);
     const double waited = eights * (products * (three ? w->wait3 : w->wait) + w->waited);
-    const double crowded = three && rows_registers(e, u, s) > WHOLE ? 2 : 1;
+    const double crowded = three && rows_registers(e, u, s) > w->registers ? 2 : 1;
     const double join = s->parts > 1 ? (double)s->parts * w->join : 0;
     return waves * (beside * (double)rows_copied(e, u, s) / w->flow +
                     crowded * fmax(issued, waited) + join);

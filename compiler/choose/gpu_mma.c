@@ -377,7 +377,6 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
  * there would be without? */
 static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Target *t)
 {
-    enum { OTHERS = 40 }; /* registers of addresses and counters */
     const Machine *m = &t->machine;
     const int64_t a = b->warp_rows / u->m * tc_per_lane(u, TC_COLUMNS),
                   c = b->warp_columns / u->n * tc_per_lane(u, TC_ROWS);
@@ -392,8 +391,8 @@ static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Tar
     const int64_t fits = m->file / (warps * u->lanes * (sums + tc_beside(u)));
     beside = fits < beside ? fits : beside;
     const int64_t each = m->file / (warps * u->lanes * (beside < 1 ? 1 : beside));
-    return sums + (u->products + 1) * fragments + OTHERS <=
-           (each < m->item_registers ? each : m->item_registers);
+    return (double)(sums + (u->products + 1) * fragments) + m->warp_products.registers <=
+           (double)(each < m->item_registers ? each : m->item_registers);
 }
 
 static bool same_results(const TileSize *a, const TileSize *b)

@@ -15,7 +15,6 @@ enum {
     MOST_COPIES = 4, /* of an item, along each */
     TOGETHER = 8,    /* small ones in the place of one */
     LEAST_TERMS = 8, /* of a part */
-    MOST_TERMS = 16, /* of a part of a row: its loads are under way together */
     LONG_ROWS = 2,   /* of an item, if a group has them whole: groups spare more than reads do */
     BESIDE = 4       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
 };
@@ -576,7 +575,7 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
                    : beside >= 0                      ? BESIDE
                                                       : 1,
             bound = 1;
-    while (2 * items <= n->target->machine.items && s.terms > MOST_TERMS * (items / each))
+    while (2 * items <= n->target->machine.items && s.terms > m->loads * (items / each))
         items *= 2;
     for (int i = 0; i < v->nreduce; i++) {
         int64_t lanes = bind_terms(n, v->reduce[i], items / each, warp);
@@ -644,7 +643,7 @@ static bool bind_walked(Nest *n, const View *v, int64_t block)
  * that. */
 static int64_t walked_block(const Nest *n, const View *v, int64_t groups, int64_t lines)
 {
-    if (n->axis[longest(n, v->dot)].extent > lines * MOST_TERMS)
+    if (n->axis[longest(n, v->dot)].extent > lines * n->target->machine.loads)
         return INT64_MAX;
     return lines * ceil_div(groups, lines * TOGETHER * n->target->machine.processors);
 }

@@ -33,6 +33,7 @@ typedef struct {
     double join;          /* warps that have parts of the same sums meet */
     double stored;        /* results in a cycle */
     double address;       /* computed in each iteration, where terms are of several axes */
+    double registers;     /* of an item, beside its sums and fragments: addresses and counters */
 } WarpProducts;
 
 /* The same of those that the items of four warps multiply together (choose/gpu_wgmma.c). */
@@ -59,6 +60,7 @@ typedef struct {
     double wait, wait3;       /* until its result is there */
     double others, waited;    /* beside products, for eight keys: instructions, and waiting */
     double join;              /* of each part of a row */
+    double registers;         /* of an item: of more of them, others are read anew */
 } RowProducts;
 
 typedef struct {
@@ -107,6 +109,7 @@ typedef struct {
     int file;           /* registers of a processor, */
     int item_registers; /* and those that an item may have */
     int group;          /* items of a group that leaves a processor little to wait for */
+    int loads;          /* of an item that are under way at once: more wait for these */
     int access, sector; /* bytes of one load, at most; that memory brings at least */
     int items, shared;  /* that a group may have; and bytes of memory that they share */
     int shared_static;  /* of these, what a launch need not ask for */

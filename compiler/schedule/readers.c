@@ -267,10 +267,11 @@ static bool only_repeated(Sched *s, Node *n, Node *const *uses, int moves, bool 
  * a processor's cores (of OpenCL, which tells no units) that takes longer than a kernel. */
 static bool is_walked(Sched *s, Node *n, Node *const *uses)
 {
-    enum { MOST_TERMS = 128 };
+    enum { ITEMS = 8 }; /* that share the terms of one sum */
     const bool shares = s->target->gpu && s->target->machine.units;
     Node *sum = shares && info_of(s, n)->has_reduce ? sum_below(s, n) : NULL;
-    return sum && node_elements(sum->src[0]) <= MOST_TERMS * node_elements(sum) &&
+    return sum &&
+           node_elements(sum->src[0]) <= ITEMS * s->target->machine.loads * node_elements(sum) &&
            only_repeated(s, n, uses, MAX_MOVES, false);
 }
 

@@ -98,6 +98,7 @@ typedef enum {
     WINDOW_DEEP,
     ATTENTION_TF32,
     PAIR,
+    ATTENTION_FEW,
     MODELS
 } FigureModel;
 
@@ -132,6 +133,7 @@ static ingot_tensor *build(Context *c, FigureModel m)
                           (int64_t[]){1, 1}, 1);
     case ATTENTION_TF32: return attention(c, INGOT_F32, 12, 197, 64);
     case PAIR: return pair(c);
+    case ATTENTION_FEW: return attention(c, INGOT_F32, 12, 64, 32);
     case MODELS: break;
     }
     return NULL;
@@ -249,6 +251,7 @@ static const FigureRow rows[] = {
     {"warp_products.join", BYTES, "cuda:sm_90a", 0.0625},
     {"warp_products.stored", BYTES, "cuda:sm_90a", 0.001},
     {"warp_products.address", WINDOW_DEEP, "cuda:sm_90a", 0.25},
+    {"warp_products.registers", WINDOW, "cuda:sm_90a", 0.25},
     {"group_products.rate", HALVES, "cuda:sm_90a", 0.25},
     {"group_products.apart", SINGLES, "cuda:sm_90a", 4},
     {"group_products.column", SINGLES, "cuda:sm_90a", 4},
@@ -269,6 +272,7 @@ static const FigureRow rows[] = {
     {"row_products.join", ATTENTION, "cuda:sm_90a", 16},
     {"row_products.product", ATTENTION_TF32, "cuda:sm_90a", 0.25},
     {"row_products.wait", ATTENTION_TF32, "cuda:sm_90a", 4},
+    {"row_products.registers", ATTENTION_FEW, "cuda:sm_90a", 0.25},
     {"line", SINGLES_ACROSS, "c:x86-64-v4", 4},
     {"ways", HALVES_DEEP, "c:x86-64-v4", 0.25},
     {"page", HALVES_SMALL, "c:x86-64-v4", 0.25},
@@ -288,6 +292,7 @@ static const FigureRow rows[] = {
     {"file", HALVES, "cuda:sm_90a", 0.25},
     {"item_registers", HALVES, "cuda:sm_80", 0.25},
     {"group", BYTES, "cuda:sm_90a", 0.0625},
+    {"loads", ATTENTION_HALVES, "cuda:sm_90a", 0.0625},
     {"access", VECTOR, "cuda:sm_90a", 4},
     {"sector", BYTES, "cuda:sm_90a", 16},
     {"items", HALVES, "cuda:sm_90a", 0.0625},
@@ -319,9 +324,24 @@ static bool decides(const char *name)
     return strcmp(name, others[0]) != 0 && strcmp(name, others[1]) != 0;
 }
 
+/* The plan of a row's model as the machine is: many rows have the same. */
+static const char *plan_before(Arena *kept, const FigureRow *r)
+{
+    static const char *plan[NROWS];
+    for (int i = 0; i < NROWS; i++) {
+        const bool same = rows[i].model == r->model && !strcmp(rows[i].target, r->target);
+        if (same && !plan[i])
+            plan[i] = plan_of(kept, r->model, r->target, NULL, 1);
+        if (same)
+            return plan[i];
+    }
+    return NULL;
+}
+
 static void each_decides(void **state)
 {
     (void)state;
+    Arena *kept = arena_new();
     for (int i = 0; i < figure_count(); i++) {
         const FigureRow *r = row_of(figures[i].path);
         if (!decides(figures[i].path))
@@ -329,11 +349,11 @@ static void each_decides(void **state)
         if (!r)
             fail_msg("%s: no model is known that it changes", figures[i].path);
         Arena *a = arena_new();
-        if (!strcmp(plan_of(a, r->model, r->target, NULL, 1),
-                    plan_of(a, r->model, r->target, &figures[i], r->factor)))
+        if (!strcmp(plan_before(kept, r), plan_of(a, r->model, r->target, &figures[i], r->factor)))
             fail_msg("%s: the plan is as it was", figures[i].path);
         arena_free(a);
     }
+    arena_free(kept);
 }
 
 static char *plan_with(Arena *a, FigureModel m, const char *target, const Figure *f, double x)
