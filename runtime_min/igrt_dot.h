@@ -133,6 +133,15 @@ IGRT_LOAD4(u8)
 #endif
 
 IGRT_DOTS(IGRT_DOT4)
+/* u7: bytes below 128, which lanes may take otherwise. */
+IGRT_INLINE int32_t igrt_dot_u7_i8(igrt_u8x4 x, igrt_i8x4 w, int32_t s)
+{
+    return igrt_dot_u8_i8(x, w, s);
+}
+IGRT_INLINE int32_t igrt_dot_i8_u7(igrt_i8x4 x, igrt_u8x4 w, int32_t s)
+{
+    return igrt_dot_i8_u8(x, w, s);
+}
 
 #if !defined(__OPENCL_C_VERSION__) && !(defined(__ARM_FEATURE_DSP) && defined(__thumb2__))
 /* Bits of four bytes: of each and the same number, or of each and another. */

@@ -215,4 +215,32 @@ IGRT_DOTS_VEC(IGRT_DOT_HALVES, 16)
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 16)
 #endif
 
+/* Of bytes below 128 and bytes with a sign: pairs of products fit in i16, which AVX2 adds at once
+ * (pmaddubsw). */
+#define IGRT_DOT_SMALL(N, SUM)                                                                   \
+    IGRT_VEC igrt_i32x##N igrt_dot_u7_i8_i32x##N(igrt_i32x##N x, igrt_i32x##N w, igrt_i32x##N s) \
+    {                                                                                            \
+        return SUM;                                                                              \
+    }                                                                                            \
+    IGRT_VEC igrt_i32x##N igrt_dot_i8_u7_i32x##N(igrt_i32x##N x, igrt_i32x##N w, igrt_i32x##N s) \
+    {                                                                                            \
+        return igrt_dot_u7_i8_i32x##N(w, x, s);                                                  \
+    }
+#define IGRT_DOT_SMALL_PAIRS(N, V, P)              \
+    IGRT_DOT_SMALL(N, (igrt_i32x##N)P##_add_epi32( \
+                          (V)s, P##_madd_epi16(P##_maddubs_epi16((V)x, (V)w), P##_set1_epi16(1))))
+#if defined(__AVX2__) && !defined(__AVXVNNI__) && \
+    !(defined(__AVX512VNNI__) && defined(__AVX512VL__))
+IGRT_DOT_SMALL_PAIRS(4, __m128i, _mm)
+IGRT_DOT_SMALL_PAIRS(8, __m256i, _mm256)
+#else
+IGRT_DOT_SMALL(4, igrt_dot_u8_i8_i32x4(x, w, s))
+IGRT_DOT_SMALL(8, igrt_dot_u8_i8_i32x8(x, w, s))
+#endif
+#if defined(__AVX512BW__) && !defined(__AVX512VNNI__)
+IGRT_DOT_SMALL_PAIRS(16, __m512i, _mm512)
+#else
+IGRT_DOT_SMALL(16, igrt_dot_u8_i8_i32x16(x, w, s))
+#endif
+
 #endif

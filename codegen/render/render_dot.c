@@ -3,6 +3,8 @@
  *
  * Four neighbours in memory are a value of their own, igrt_i8x4 (igrt_bf16x2); in lanes, one such
  * value a lane, they are an i32 vector. Digits of four bytes are made at once, as bits of that. */
+#include <string.h>
+
 #include "language_c.h"
 #include "render.h"
 
@@ -30,6 +32,18 @@ static bool is_bits(const Node *n)
 static const char *byte_name(Node *n)
 {
     return dtype_info[bytes_of(n)->dtype].name;
+}
+
+/* Is a digit below 128? */
+static bool is_small(const Node *n)
+{
+    n = n->op == OP_CAST ? n->src[0] : n;
+    if (n->op == OP_OR)
+        return is_small(n->src[0]) && is_small(n->src[1]);
+    const Node *x = n->op == OP_SHL ? n->src[0] : n, *by = n->src[n->nsrc - 1];
+    const int64_t shift = n->op != OP_SHL ? 0 : by->op == OP_CONST ? by->arg.i : 8;
+    return x->op == OP_AND && x->src[1]->op == OP_CONST && shift < 8 &&
+           x->src[1]->arg.i << shift <= INT8_MAX;
 }
 
 static void needs_dot(Render *r, bool lanes)
@@ -131,6 +145,9 @@ void render_dot(Render *r, Node *n, const char *to)
         Node *x = product->src[i];
         name[i] = x->op == OP_CONST || is_flipped(x) ? "u8" : byte_name(x);
     }
+    for (int i = 0; i < 2; i++)
+        if (is_small(product->src[i]) && !strcmp(name[1 - i], "i8"))
+            name[i] = "u7";
     needs_dot(r, lanes);
     sb_printf(r->sb, "igrt_dot_%s_%s", name[0], name[1]);
     if (lanes)
