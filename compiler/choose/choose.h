@@ -66,6 +66,11 @@ bool parts_turned(Nest *, const View *);
 /* Of a sum of products that results along further axes share, which the items walk over: the axis
  * of its lanes, or -1. */
 int parts_walked(Nest *);
+/* candidates.c: cycles of a kernel with the opts of a nest, by cost_nest(); of the kernel as it was
+ * before the nest had any (JOIN changes its copy). want: layouts of its arguments that are others
+ * than now, or NULL. */
+double nest_cycles(const Kernel *, const Nest *, const Layout *want);
+#define CLEARLY 0.97 /* of the cycles of what comes before it in a list: it is better */
 /* gpu_items.c: opts of items that share no memory, with so many copies along rows and columns of
  * results, and of the terms of a sum; false: it cannot be done. */
 typedef struct {
@@ -80,9 +85,8 @@ typedef struct {
 bool item_tile(Nest *, const ItemShape *);
 /* gpu_contraction.c: columns are as many axes as lie side by side; false: they are one. */
 bool join_columns(Nest *, const View *);
-/* gpu_cores.c: opts for a device whose processors are cores of a CPU; false: items as the results
- * are stored take less time. */
-bool choose_core_opts(Nest **);
+/* gpu_cores.c: opts for a device whose processors are cores of a CPU. */
+void choose_core_opts(Nest **);
 /* cpu_contraction.c: whether a sum walks through many pages as it reads one term after the
  * other. */
 enum { PANEL = 4 }; /* rows that are copied into panels are so many, or some times as many */

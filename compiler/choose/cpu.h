@@ -72,6 +72,7 @@ typedef struct {
     int nfour, terms;     /* namely so many */
     bool apart;           /* the lanes are stored two apart */
     bool reuse;           /* some operand does not move with the lanes */
+    bool waits; /* it has fewer sums than keep a core busy, since L2 holds no block of more */
     double score;
 } RegisterTile;
 
@@ -96,6 +97,12 @@ double flow_of(double each, bool lanes);
  * (DOT), or 0; moves: operands that have to be copied first, for these lanes. */
 RegisterTile pick_tile(const Kernel *, const View *, const Buffer *const *bufs, Node *lanes,
                        Node *pair, int terms, int moves, const Target *);
+/* Other tiles with the same lanes, where the score knows too little: of windows that take steps
+ * what is loaded once follows from how a C compiler writes out the window; whether sums wait for
+ * each other or for a cache is to be weighed. So many; cost_nest() tells which is best. */
+enum { WINDOW_TILES = 16 };
+int other_tiles(const Kernel *, const View *, const Buffer *const *bufs, const RegisterTile *,
+                const Target *, RegisterTile *out);
 RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *free, const Target *);
 
 #endif

@@ -523,6 +523,31 @@ static Nest *tiled_nest(const TileChoice *q, const Nest *nest, RegisterTile *til
     return NULL;
 }
 
+/* The same of the tile, or of another one with the same lanes that takes fewer cycles. */
+static Nest *best_of_others(const TileChoice *q, const Nest *nest, RegisterTile *tile, Layout *want)
+{
+    RegisterTile other[WINDOW_TILES];
+    const int n = other_tiles(q->k, q->v, q->bufs, tile, q->t, other);
+    Nest *best = tiled_nest(q, nest, tile, want);
+    double least = n && best ? nest_cycles(q->k, best, want) : 0;
+    Layout *wanted = NEWN(q->a, Layout, q->k->narg);
+    for (int i = 0; i < n && best; i++) {
+        memset(wanted, 0, (size_t)q->k->narg * sizeof *wanted);
+        Nest *tried = tiled_nest(q, nest, &other[i], wanted);
+        const double cycles = tried ? nest_cycles(q->k, tried, wanted) : INFINITY;
+        if (cycles >= CLEARLY * least) {
+            nest_free(tried);
+            continue;
+        }
+        nest_free(best);
+        best = tried;
+        least = cycles;
+        *tile = other[i];
+        memcpy(want, wanted, (size_t)q->k->narg * sizeof *want);
+    }
+    return best;
+}
+
 /* Is some operand that lies in rows read again by a loop over results, or laid out as the loops
  * want it? */
 static bool reuses_rows(const View *v, const bool *free)
@@ -583,7 +608,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         q.nfour = dot_axes(k, &v, free, &t->machine, q.four, MAX_FOUR, &q.terms);
         best = best_tile(&q, &outputs);
     }
-    Nest *tiled = best.lanes ? tiled_nest(&q, *nest, &best, want) : NULL;
+    Nest *tiled = best.lanes ? best_of_others(&q, *nest, &best, want) : NULL;
     if (!tiled) {
         plain_opts(a, *nest, &v);
         return;

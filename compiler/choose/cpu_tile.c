@@ -439,33 +439,39 @@ static int64_t taps_along(const Kernel *k, const View *v, Node *r)
 }
 
 /* Windows that take steps, each lane with weights of its own: neighbours share little along a row,
- * and as much from row to row, where it comes from further away.  Few of both are written out whole
- * (3x3 in steps of two, 96x56x56 results on a Zen 4: 112 us by rows of 14, 84 by 2 of each of 3
- * rows); in steps of one nothing is gained. */
-static void add_window_rows(const Kernel *k, const View *v, const TileSearch *s, RegisterTile *best)
+ * and as much from row to row, where it comes from further away.  Few of both may be written out
+ * whole (3x3 in steps of two, 96x56x56 results on a Zen 4: 112 us by rows of 14, 84 by 2 of each of
+ * 3 rows); in steps of one nothing is gained. */
+static int window_tiles(const Kernel *k, const View *v, const RegisterTile *tile, const Target *t,
+                        RegisterTile *out)
 {
-    enum { ALONG = 2, ROWS = 3 };
-    Node *rows = best->rows;
-    const SlidingWindow w = rows ? window_along(k, v, best->lanes, rows) : (SlidingWindow){0};
-    if (!s->t->machine.lanes || s->reuse || best->columns || best->vectors > 1 || s->sums > 1 ||
-        !w.vectors || w.step < 2 || rows_of(rows) < ALONG)
-        return;
+    Node *rows = tile->rows;
+    const SlidingWindow w = rows ? window_along(k, v, tile->lanes, rows) : (SlidingWindow){0};
+    int n = 0;
+    if (!t->machine.lanes || tile->reuse || tile->columns || tile->vectors > 1 || v->ndot > 1 ||
+        !w.vectors || w.step < 2)
+        return 0;
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
-        const int64_t taps = r == rows || r == best->lanes ? 0 : taps_along(k, v, r);
-        if (!taps || rows_of(r) < ROWS || !reused_rows(v, best->lanes, r) ||
-            taps * w.taps * ALONG * ROWS > WRITTEN_OUT)
+        const int64_t taps = r == rows || r == tile->lanes ? 0 : taps_along(k, v, r);
+        if (!taps || !reused_rows(v, tile->lanes, r))
             continue;
-        best->nrows = ALONG;
-        best->columns = r;
-        best->ncolumns = ROWS;
-        return;
+        for (int64_t down = rows_of(r); down > 1; down--)
+            for (int64_t along = rows_of(rows); along > 0; along--)
+                if (taps * w.taps * along * down <= WRITTEN_OUT && n < WINDOW_TILES) {
+                    out[n] = *tile;
+                    out[n].nrows = along;
+                    out[n].columns = r;
+                    out[n++].ncolumns = down;
+                }
     }
+    return n;
 }
 
 /* pair: what is interleaved with the lanes, or NULL. */
-RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
-                       Node *pair, int terms, int moves, const Target *t)
+static RegisterTile pick_vectors(const Kernel *k, const View *v, const Buffer *const *bufs,
+                                 Node *lanes, Node *pair, int terms, int moves, const Target *t,
+                                 int64_t least)
 {
     RegisterTile best = {.lanes = lanes,
                          .columns = pair,
@@ -479,7 +485,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
     const TileSearch s = tile_search(k, v, bufs, &best, terms, t);
-    for (int64_t vectors = 1; vectors <= 2 * MAX_VECTORS && vectors * s.width <= s.extent;
+    for (int64_t vectors = least; vectors <= 2 * MAX_VECTORS && vectors * s.width <= s.extent;
          vectors++)
         for (int i = v->nrange;
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
@@ -507,8 +513,33 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
             }
         }
     add_columns(k, v, &s, &best);
-    add_window_rows(k, v, &s, &best);
+    best.waits = best.nrows < s.uses && s.near < s.block * (double)(s.sums * (best.vectors + 1)) &&
+                 best.vectors * s.sums * best.nrows * best.ncolumns < t->machine.chains;
     return best;
+}
+
+RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                       Node *pair, int terms, int moves, const Target *t)
+{
+    return pick_vectors(k, v, bufs, lanes, pair, terms, moves, t, 1);
+}
+
+/* A block of one vector alone is in L2, and the rows are few: its sums wait for themselves (7 x 7
+ * results of 512 maps, 256 KB). Wider tiles read blocks from further away, and wait for nothing. */
+static int wider_tiles(const Kernel *k, const View *v, const Buffer *const *bufs,
+                       const RegisterTile *tile, const Target *t, RegisterTile *out)
+{
+    if (!tile->waits || tile->nfour || tile->columns)
+        return 0;
+    *out = pick_vectors(k, v, bufs, tile->lanes, NULL, 0, tile->moves, t, tile->vectors + 1);
+    return out->score > 0;
+}
+
+int other_tiles(const Kernel *k, const View *v, const Buffer *const *bufs, const RegisterTile *tile,
+                const Target *t, RegisterTile *out)
+{
+    const int n = window_tiles(k, v, tile, t, out);
+    return n ? n : wider_tiles(k, v, bufs, tile, t, out);
 }
 
 /* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side

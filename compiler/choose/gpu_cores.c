@@ -9,10 +9,8 @@
  *
  * Tiles of 16 to 64 results are tried, and none, and cost_nest() tells which takes least. */
 #include "choose.h"
-#include "cost_nest.h"
 
 enum { FEWEST = MAX_COPIES / 4 /* results of an item */, MOST_TERMS = 8, ROOM = 64 };
-static const double CLEARLY = 0.97; /* of the cycles of what comes before it in the list */
 
 /* Groups are dealt to the processors: as many rounds as the last one to end has. */
 static double rounds_by_share(const Nest *n)
@@ -25,21 +23,16 @@ static double rounds_by_share(const Nest *n)
     return groups > 1 ? (double)(ceil_div(groups, each) * each) / (double)groups : 1;
 }
 
-/* Cycles of a kernel in this shape, NULL: without any; -1: it cannot be done so. */
-static double cost_of(const Kernel *k, const Target *t, const ItemShape *shape)
+/* The nest in this shape, and its cycles; NULL: it cannot be done so. */
+static Nest *shaped(const Nest *nest, const ItemShape *shape, double *cycles)
 {
-    Kernel *copy = kernel_copy(k);
-    copy->nopt = 0;
-    copy->opts = NULL;
-    Nest *n = nest_new(copy, t);
-    double cycles = -1;
-    if (!shape || (item_tile(n, shape) && !nest_check(n))) {
-        nest_keep(n, copy);
-        cycles = cost_nest(copy, t).cycles * rounds_by_share(n);
+    Nest *n = nest_clone(nest);
+    if (!item_tile(n, shape) || nest_check(n)) {
+        nest_free(n);
+        return NULL;
     }
-    nest_free(n);
-    ingot_context_free(copy->c);
-    return cycles;
+    *cycles = nest_cycles(nest->k, n, NULL) * rounds_by_share(n);
+    return n;
 }
 
 /* Rows and columns, of which a vector holds all, first those whose columns go on
@@ -62,26 +55,22 @@ static int list_shapes(ItemShape shape[ROOM], int lanes)
     return n;
 }
 
-bool choose_core_opts(Nest **nest)
+void choose_core_opts(Nest **nest)
 {
-    const Target *t = (*nest)->target;
     ItemShape shape[ROOM];
-    const int n = list_shapes(shape, t->machine.core_lanes);
-    double least = cost_of((*nest)->k, t, NULL);
-    int best = -1;
+    const int n = list_shapes(shape, (*nest)->target->machine.core_lanes);
+    Nest *best = nest_clone(*nest);
+    double least = nest_cycles((*nest)->k, best, NULL), cycles;
     for (int i = 0; i < n; i++) {
-        const double cycles = cost_of((*nest)->k, t, &shape[i]);
-        if (cycles >= 0 && cycles < CLEARLY * least) {
-            least = cycles;
-            best = i;
+        Nest *tried = shaped(*nest, &shape[i], &cycles);
+        if (!tried || cycles >= CLEARLY * least) {
+            nest_free(tried);
+            continue;
         }
-    }
-    Nest *tiled = best < 0 ? NULL : nest_clone(*nest);
-    if (!tiled || !item_tile(tiled, &shape[best])) {
-        nest_free(tiled);
-        return false;
+        nest_free(best);
+        best = tried;
+        least = cycles;
     }
     nest_free(*nest);
-    *nest = tiled;
-    return true;
+    *nest = best;
 }
