@@ -286,10 +286,11 @@ void ingot_set_vocabulary(ingot_context *, const void *bytes, size_t n);
     V(isnan) V(not) V(bitnot)
 /* div: IEEE for floats, truncating for integers.  mod: sign of the divisor (Python);
  * fmod: sign of the dividend (C).  Comparisons give bool.  and/or/xor are bitwise (on bool:
- * logical). */
+ * logical).  Of i32 alone: mulhi: x y / 2^31 to the nearest integer, halves up; shrr: x / 2^y to the
+ * nearest integer, halves away from zero. */
 #define INGOT_BINARY(V)                                                                          \
     V(add) V(sub) V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl)   \
-    V(shr) V(eq) V(ne) V(lt) V(le) V(gt) V(ge)
+    V(shr) V(mulhi) V(shrr) V(eq) V(ne) V(lt) V(le) V(gt) V(ge)
 /* clang-format on */
 #define INGOT_DECLARE(name) ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *);
 INGOT_UNARY(INGOT_DECLARE)

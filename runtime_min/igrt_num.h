@@ -329,6 +329,22 @@ IGRT_INLINE float igrt_round_f32(float x)
 #endif
 }
 
+/* x y / 2^31, rounded to nearest, halves up; of the least number twice it wraps. */
+IGRT_INLINE int32_t igrt_mulhi_i32(int32_t x, int32_t y)
+{
+    return (int32_t)(((int64_t)x * y + 1073741824) >> 31);
+}
+
+/* x / 2^n, rounded to nearest, halves away from zero; 0 if n, read as unsigned, is 32 or more. The
+ * least number, from which nothing can be taken, counts as the greatest. */
+IGRT_INLINE int32_t igrt_shrr_i32(int32_t x, int32_t n)
+{
+    if ((uint32_t)n - 1u >= 31u)
+        return n ? 0 : x;
+    x = (int32_t)((uint32_t)x - (uint32_t)(x < 0)) >> (n - 1);
+    return (x >> 1) + (x & 1);
+}
+
 /* The bits of a mask, from bit `shift` on, less a number. */
 IGRT_INLINE float igrt_digit_f32(uint32_t x, int shift, int mask, int less)
 {

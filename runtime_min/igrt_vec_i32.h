@@ -83,6 +83,80 @@ IGRT_INTS(4)
 IGRT_INTS(8)
 IGRT_INTS(16)
 
+/*
+ * Products with fractions: a product has 64 bits, two of four lanes a register.
+ */
+#if defined(IGRT_NEON64)
+IGRT_VEC igrt_i32x4 igrt_mulhi_i32x4(igrt_i32x4 x, igrt_i32x4 y)
+{
+    const int64x2_t lo = vmull_s32(vget_low_s32((int32x4_t)x), vget_low_s32((int32x4_t)y));
+    const int64x2_t hi = vmull_high_s32((int32x4_t)x, (int32x4_t)y);
+    return (igrt_i32x4)vcombine_s32(vrshrn_n_s64(lo, 31), vrshrn_n_s64(hi, 31));
+}
+#elif defined(__SSE4_1__)
+IGRT_VEC igrt_i32x4 igrt_mulhi_i32x4(igrt_i32x4 x, igrt_i32x4 y)
+{
+    const __m128i half = _mm_set1_epi64x(1 << 30);
+    const __m128i a = _mm_add_epi64(_mm_mul_epi32((__m128i)x, (__m128i)y), half);
+    const __m128i b = _mm_add_epi64(
+        _mm_mul_epi32(_mm_srli_epi64((__m128i)x, 32), _mm_srli_epi64((__m128i)y, 32)), half);
+    return (igrt_i32x4)_mm_blend_epi16(_mm_srli_epi64(a, 31), _mm_slli_epi64(b, 1), 0xcc);
+}
+#else
+IGRT_VEC igrt_i32x4 igrt_mulhi_i32x4(igrt_i32x4 x, igrt_i32x4 y)
+{
+    return (igrt_i32x4){igrt_mulhi_i32(x[0], y[0]), igrt_mulhi_i32(x[1], y[1]),
+                        igrt_mulhi_i32(x[2], y[2]), igrt_mulhi_i32(x[3], y[3])};
+}
+#endif
+#if defined(__AVX2__)
+IGRT_VEC igrt_i32x8 igrt_mulhi_i32x8(igrt_i32x8 x, igrt_i32x8 y)
+{
+    const __m256i half = _mm256_set1_epi64x(1 << 30);
+    const __m256i a = _mm256_add_epi64(_mm256_mul_epi32((__m256i)x, (__m256i)y), half);
+    const __m256i b = _mm256_add_epi64(
+        _mm256_mul_epi32(_mm256_srli_epi64((__m256i)x, 32), _mm256_srli_epi64((__m256i)y, 32)),
+        half);
+    return (igrt_i32x8)_mm256_blend_epi32(_mm256_srli_epi64(a, 31), _mm256_slli_epi64(b, 1), 0xaa);
+}
+#else
+IGRT_VEC igrt_i32x8 igrt_mulhi_i32x8(igrt_i32x8 x, igrt_i32x8 y)
+{
+    return igrt_join_i32x8(igrt_mulhi_i32x4(igrt_lo_i32x8(x), igrt_lo_i32x8(y)),
+                           igrt_mulhi_i32x4(igrt_hi_i32x8(x), igrt_hi_i32x8(y)));
+}
+#endif
+#if defined(__AVX512F__)
+IGRT_VEC igrt_i32x16 igrt_mulhi_i32x16(igrt_i32x16 x, igrt_i32x16 y)
+{
+    const __m512i half = _mm512_set1_epi64(1 << 30);
+    const __m512i a = _mm512_add_epi64(_mm512_mul_epi32((__m512i)x, (__m512i)y), half);
+    const __m512i b = _mm512_add_epi64(
+        _mm512_mul_epi32(_mm512_srli_epi64((__m512i)x, 32), _mm512_srli_epi64((__m512i)y, 32)),
+        half);
+    return (igrt_i32x16)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(a, 31),
+                                                _mm512_slli_epi64(b, 1));
+}
+#else
+IGRT_VEC igrt_i32x16 igrt_mulhi_i32x16(igrt_i32x16 x, igrt_i32x16 y)
+{
+    return igrt_join_i32x16(igrt_mulhi_i32x8(igrt_lo_i32x16(x), igrt_lo_i32x16(y)),
+                            igrt_mulhi_i32x8(igrt_hi_i32x16(x), igrt_hi_i32x16(y)));
+}
+#endif
+#define IGRT_INT_SHRR(N)                                                       \
+    IGRT_VEC igrt_i32x##N igrt_shrr_i32x##N(igrt_i32x##N x, igrt_i32x##N n)    \
+    {                                                                          \
+        const igrt_i32x##N none = (igrt_i32x##N)(n == 0),                      \
+                           far = (igrt_i32x##N)((igrt_u32x##N)n > 31u);        \
+        const igrt_i32x##N y = igrt_add_i32x##N(x, x >> 31) >> ((n - 1) & 31); \
+        const igrt_i32x##N z = (y >> 1) + (y & 1);                             \
+        return (x & none) | (z & ~none & ~far);                                \
+    }
+IGRT_INT_SHRR(4)
+IGRT_INT_SHRR(8)
+IGRT_INT_SHRR(16)
+
 #define IGRT_INT_ACROSS(NAME, OP)                                                            \
     IGRT_VEC int32_t igrt_##NAME##_i32x4(igrt_i32x4 v)                                       \
     {                                                                                        \

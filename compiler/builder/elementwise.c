@@ -279,6 +279,25 @@ BINARY_OP(lt,   LT,   NUMBERS, true)
 BINARY_OP(le,   LE,   NUMBERS, true)
 /* clang-format on */
 
+/* Of i32 alone. */
+static Node *fraction(Context *c, const char *name, Op op, Node *a, Node *b)
+{
+    if (!poisoned(a) && a->dtype != INGOT_I32)
+        return ingot_error(c, INGOT_UNSUPPORTED, "%s: of %s; it is of i32", name,
+                           dtype_info[a->dtype].name);
+    return binary(c, name, op, INTS, false, a, b);
+}
+
+ingot_tensor *ingot_mulhi(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
+{
+    return fraction(c, "mulhi", OP_MULHI, a, b);
+}
+
+ingot_tensor *ingot_shrr(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
+{
+    return fraction(c, "shrr", OP_SHRR, a, b);
+}
+
 /* Of bools, the greater is the or. */
 ingot_tensor *ingot_max(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
 {

@@ -300,6 +300,12 @@ static void top_byte_lanes(size_t n, float *out, const int32_t *word, const int3
         out[i] = igrt_top_byte_f32(word[i], shift[i]);
 }
 
+static void fraction_lanes(Op op, size_t n, int32_t *out, const int32_t *x, const int32_t *y)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = op == OP_MULHI ? igrt_mulhi_i32(x[i], y[i]) : igrt_shrr_i32(x[i], y[i]);
+}
+
 void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_t n, void *out,
                const void *const *in)
 {
@@ -315,6 +321,10 @@ void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_
     }
     if (op == OP_WHERE) {
         select_lanes(elem_bytes(out_t), n, out, in[0], in[1], in[2]);
+        return;
+    }
+    if (op == OP_MULHI || op == OP_SHRR) {
+        fraction_lanes(op, n, out, in[0], in[1]);
         return;
     }
     if (op == OP_QUANTIZE) {

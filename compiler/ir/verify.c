@@ -166,6 +166,8 @@ static void check_alu(const Check *v, Node *n)
     if (n->op == OP_AND || n->op == OP_OR || n->op == OP_XOR || n->op == OP_NOT ||
         n->op == OP_SHL || n->op == OP_SHR || n->op == OP_FLOORDIV)
         RULE(is_integer(n->dtype), "an op on integers");
+    if (n->op == OP_MULHI || n->op == OP_SHRR)
+        RULE(n->dtype == INGOT_I32, "an op on i32");
 }
 
 /* ---- movement -------------------------------------------------------------------------------- */

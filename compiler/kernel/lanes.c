@@ -104,6 +104,8 @@ static bool int_op(const Node *n)
     case OP_SHR: return dtype_info[n->dtype].kind == 'u' && small_shift(n);
     case OP_MAX:
     case OP_MIN:
+    case OP_MULHI:
+    case OP_SHRR:
     case OP_WHERE: return true;
     case OP_ADD:
     case OP_SUB:

@@ -74,25 +74,6 @@ ingot_tensor *tfl_i32(TfliteNode *n, const int32_t *v, int64_t count, int rank, 
                          : ingot_data(n->c, NULL, INGOT_I32, rank, dims, copy);
 }
 
-/* x * m / 2^31, halves up */
-ingot_tensor *tfl_high(TfliteNode *n, ingot_tensor *x, ingot_tensor *m)
-{
-    ingot_tensor *y =
-        ingot_mul(n->c, ingot_cast(n->c, x, INGOT_I64), ingot_cast(n->c, m, INGOT_I64));
-    y = ingot_add_c(n->c, y, 1 << 30);
-    y = ingot_shr(n->c, y, ingot_scalar_i(n->c, INGOT_I64, 31));
-    return ingot_cast(n->c, y, INGOT_I32);
-}
-
-/* x / 2^e of e >= 1, halves away from zero: x - (x < 0) by 2^(e-1), one more, by 2 */
-ingot_tensor *tfl_halve(TfliteNode *n, ingot_tensor *x, ingot_tensor *e)
-{
-    ingot_tensor *one = ingot_scalar_i(n->c, INGOT_I32, 1);
-    ingot_tensor *below = ingot_shr(n->c, x, ingot_scalar_i(n->c, INGOT_I32, 31));
-    x = ingot_shr(n->c, ingot_add(n->c, x, below), ingot_sub(n->c, e, one));
-    return ingot_shr(n->c, ingot_add(n->c, x, one), one);
-}
-
 ingot_tensor *tfl_rescale(TfliteNode *n, ingot_tensor *x, const TfliteMultiplier *q, int64_t count,
                           int axis)
 {
@@ -110,18 +91,10 @@ ingot_tensor *tfl_rescale(TfliteNode *n, ingot_tensor *x, const TfliteMultiplier
         x = ingot_shl(n->c, x, tfl_i32(n, v, count, rank, axis));
     for (int64_t i = 0; i < count; i++)
         v[i] = q[i].m;
-    x = tfl_high(n, x, tfl_i32(n, v, count, rank, axis));
-    if (!right || ingot_is_poison(x))
-        return x;
+    x = ingot_mulhi(n->c, x, tfl_i32(n, v, count, rank, axis));
     for (int64_t i = 0; i < count; i++)
-        v[i] = q[i].shift < 0 ? -q[i].shift : right < count ? 1 : 0;
-    ingot_tensor *y = tfl_halve(n, x, tfl_i32(n, v, count, rank, axis));
-    if (right == count)
-        return y;
-    for (int64_t i = 0; i < count; i++)
-        v[i] = q[i].shift < 0;
-    ingot_tensor *shifted = ingot_cast(n->c, tfl_i32(n, v, count, rank, axis), INGOT_BOOL);
-    return ingot_where(n->c, shifted, y, x);
+        v[i] = q[i].shift < 0 ? -q[i].shift : 0;
+    return right ? ingot_shrr(n->c, x, tfl_i32(n, v, count, rank, axis)) : x;
 }
 
 /* Sums of 64 bits are rounded once; by convolutions with a multiplier of 16 bits. */

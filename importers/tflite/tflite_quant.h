@@ -20,10 +20,6 @@ ingot_tensor *tfl_rescale(TfliteNode *, ingot_tensor *x, const TfliteMultiplier 
 /** The same of x in i64; whole: by all bits of the multiplier. */
 ingot_tensor *tfl_rescale_wide(TfliteNode *, ingot_tensor *x, const TfliteMultiplier *q,
                                int64_t count, int axis, bool whole);
-/** Its steps, of i32: x m / 2^31, halves up; x / 2^e of e >= 1, halves away from
- * zero. */
-ingot_tensor *tfl_high(TfliteNode *, ingot_tensor *x, ingot_tensor *m);
-ingot_tensor *tfl_halve(TfliteNode *, ingot_tensor *x, ingot_tensor *e);
 /** To the nearest whole number, halves away from zero, of floats. */
 ingot_tensor *tfl_round(TfliteNode *, ingot_tensor *x);
 /** Constants along an axis; one number if they are equal. */

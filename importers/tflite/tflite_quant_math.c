@@ -51,8 +51,7 @@ static ingot_tensor *sum(TfliteNode *n, bool minus)
     if (shifts_of(n, shift)) {
         for (int i = 0; i < 2; i++) {
             x[i] = tfl_cast(n, n->in[i], INGOT_I32);
-            if (shift[i])
-                x[i] = tfl_halve(n, x[i], ingot_scalar_i(n->c, INGOT_I32, shift[i]));
+            x[i] = ingot_shrr(n->c, x[i], ingot_scalar_i(n->c, INGOT_I32, shift[i]));
         }
         return tfl_finish(n, minus ? ingot_sub(n->c, x[0], x[1]) : ingot_add(n->c, x[0], x[1]),
                           function);
@@ -128,7 +127,7 @@ ingot_tensor *tfl_by_table(TfliteNode *n, const int8_t *table)
     tfl_range(n->ti[0], &lo, &hi);
     ingot_tensor *values = ingot_data(n->c, NULL, tfl_out_dtype(n), 1, dims, table);
     ingot_tensor *index = ingot_add_c(n->c, tfl_cast(n, X, INGOT_I32), -(double)lo);
-    return ingot_take(n->c, values, index, 0);
+    return ingot_gather(n->c, values, &index);
 }
 
 /* A function in fixed point, of arguments with 4 integer bits; beyond `radius` it is at its ends.

@@ -254,19 +254,21 @@ static void reciprocal(TfliteNode *n, ingot_tensor *s, ingot_tensor *out[2])
     ingot_tensor *one = ingot_scalar_i(c, INGOT_I32, 1);
     ingot_tensor *half =
         ingot_add(c, ingot_shr(c, x, one), ingot_scalar_i(c, INGOT_I32, (int64_t)1 << 30));
-    ingot_tensor *y = ingot_add(c, tfl_high(n, half, ingot_scalar_i(c, INGOT_I32, -1010580540)),
-                                ingot_scalar_i(c, INGOT_I32, 1515870810));
+    ingot_tensor *y =
+        ingot_add(c, ingot_mulhi(n->c, half, ingot_scalar_i(c, INGOT_I32, -1010580540)),
+                  ingot_scalar_i(c, INGOT_I32, 1515870810));
     for (int i = 0; i < 3; i++) {
         ingot_tensor *error =
-            ingot_sub(c, ingot_scalar_i(c, INGOT_I32, 1 << 29), tfl_high(n, half, y));
-        ingot_tensor *step = ingot_shl(c, tfl_high(n, y, error), ingot_scalar_i(c, INGOT_I32, 2));
+            ingot_sub(c, ingot_scalar_i(c, INGOT_I32, 1 << 29), ingot_mulhi(n->c, half, y));
+        ingot_tensor *step =
+            ingot_shl(c, ingot_mulhi(n->c, y, error), ingot_scalar_i(c, INGOT_I32, 2));
         y = ingot_add(c, y, step);
     }
     ingot_tensor *most = ingot_scalar_i(c, INGOT_I32, 1 << 30); /* doubled, it stays within i32 */
     ingot_tensor *twice = ingot_shl(c, y, one);
     y = ingot_where(c, ingot_ge(c, y, most), ingot_scalar_i(c, INGOT_I32, INT32_MAX), twice);
     out[0] = ingot_contiguous(c, y);
-    out[1] = ingot_contiguous(c, zeros);
+    out[1] = zeros;
 }
 
 /* e^-(d * scale * beta) of each difference to the greatest one, by 2^31 and by 2^19. */
@@ -301,11 +303,12 @@ ingot_tensor *tflite_q_softmax(TfliteNode *n)
     ingot_tensor *x = tfl_cast(n, X, INGOT_I32);
     ingot_tensor *most = ingot_reduce(c, INGOT_REDUCE_MAX, x, 1u << (rank - 1), true);
     ingot_tensor *d = ingot_sub(c, most, x);
-    ingot_tensor *sum = ingot_sum(c, ingot_take(c, table[1], d, 0), 1u << (rank - 1), true);
+    ingot_tensor *sum = ingot_sum(c, ingot_gather(c, table[1], &d), 1u << (rank - 1), true);
     reciprocal(n, ingot_contiguous(c, sum), inverse);
     /* 12 integer bits of the sum, less those in front of it; 31 bits of the product, less 8 */
     ingot_tensor *e = ingot_sub(c, ingot_scalar_i(c, INGOT_I32, 12 + 31 - bits), inverse[1]);
-    ingot_tensor *y = tfl_halve(n, tfl_high(n, ingot_take(c, table[0], d, 0), inverse[0]), e);
+    ingot_tensor *y =
+        ingot_shrr(n->c, ingot_mulhi(n->c, ingot_gather(c, table[0], &d), inverse[0]), e);
     y = ingot_clamp(c, ingot_add_c(c, y, lo), lo, hi);
     return ingot_cast(c, y, tfl_out_dtype(n));
 }

@@ -486,6 +486,36 @@ static void top_byte(void **state)
     }
 }
 
+/* Products with fractions and rounded shifts, of any words, small ones and the ends. */
+static void fractions(void **state)
+{
+    static const int32_t ends[] = {0, 1, -1, INT32_MAX, INT32_MIN, 1 << 30, -(1 << 30)};
+    (void)state;
+    for (int n = 0; n < 20000; n++) {
+        int32_t x[16], y[16], e[16];
+        for (int i = 0; i < 16; i++) {
+            x[i] = next() % 8 ? (int32_t)next() >> next() % 32 : ends[next() % 7];
+            y[i] = next() % 8 ? (int32_t)next() : ends[next() % 7];
+            e[i] = (int32_t)(next() % 16 ? next() % 33 : next());
+        }
+        const igrt_i32x16 a = igrt_load_i32x16(x), b = igrt_load_i32x16(y), c = igrt_load_i32x16(e);
+        const igrt_i32x16 high = igrt_mulhi_i32x16(a, b), less = igrt_shrr_i32x16(a, c);
+        const igrt_i32x8 high8 = igrt_mulhi_i32x8(igrt_lo_i32x16(a), igrt_lo_i32x16(b));
+        const igrt_i32x4 high4 =
+            igrt_mulhi_i32x4(igrt_lo_i32x8(igrt_lo_i32x16(a)), igrt_lo_i32x8(igrt_lo_i32x16(b)));
+        for (int i = 0; i < 16; i++) {
+            const double exact = floor((double)x[i] * y[i] / 2147483648.0 + 0.5);
+            const int32_t want = igrt_mulhi_i32(x[i], y[i]);
+            if (x[i] != INT32_MIN || y[i] != INT32_MIN)
+                assert_true(fabs(want - exact) <= (fabs((double)x[i] * y[i]) < 0x1p52 ? 0 : 1));
+            if (x[i] != INT32_MIN && e[i] >= 0 && e[i] < 32)
+                assert_true(igrt_shrr_i32(x[i], e[i]) == round(ldexp(x[i], -e[i])));
+            assert_true(high[i] == want && less[i] == igrt_shrr_i32(x[i], e[i]));
+            assert_true((i >= 8 || high8[i] == want) && (i >= 4 || high4[i] == want));
+        }
+    }
+}
+
 /* Four products of bytes, as they stand there. */
 #define DOT(X, XT, W, WT)                                                                        \
     for (int n = 0; n < 3000; n++) {                                                             \
@@ -750,27 +780,17 @@ static void wide_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),
-        cmocka_unit_test(lanes8),
-        cmocka_unit_test(lanes16),
-        cmocka_unit_test(parts),
-        cmocka_unit_test(pairs),
-        cmocka_unit_test(fours),
-        cmocka_unit_test(conversions),
-        cmocka_unit_test(accuracy4),
-        cmocka_unit_test(accuracy8),
-        cmocka_unit_test(accuracy16),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(quantize),
-        cmocka_unit_test(digit),
-        cmocka_unit_test(top_byte),
-        cmocka_unit_test(dots),
-        cmocka_unit_test(dots_of_bf16),
-        cmocka_unit_test(wide4),
-        cmocka_unit_test(wide8),
-        cmocka_unit_test(wide_parts),
-        cmocka_unit_test(apart),
-        cmocka_unit_test(rows_to_columns),
+        cmocka_unit_test(lanes4),       cmocka_unit_test(lanes8),
+        cmocka_unit_test(lanes16),      cmocka_unit_test(parts),
+        cmocka_unit_test(pairs),        cmocka_unit_test(fours),
+        cmocka_unit_test(conversions),  cmocka_unit_test(accuracy4),
+        cmocka_unit_test(accuracy8),    cmocka_unit_test(accuracy16),
+        cmocka_unit_test(integers),     cmocka_unit_test(quantize),
+        cmocka_unit_test(digit),        cmocka_unit_test(top_byte),
+        cmocka_unit_test(fractions),    cmocka_unit_test(dots),
+        cmocka_unit_test(dots_of_bf16), cmocka_unit_test(wide4),
+        cmocka_unit_test(wide8),        cmocka_unit_test(wide_parts),
+        cmocka_unit_test(apart),        cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
