@@ -1,7 +1,8 @@
 /* gradient_check.c - gradients of ONNX models of doubles, beside differences.
  *
- *     gradient_check NAME...      reads NAME.onnx, and NAME.in: the bytes of its inputs, in their
- *                                 order
+ *     gradient_check [--write] NAME...    reads NAME.onnx, and NAME.in: the bytes of its inputs, in
+ *                                         their order; --write: NAME.out becomes the bytes of the
+ *                                         loss, and of the gradients of the inputs of doubles
  *
  * The loss is the sum of the elements of all float outputs, each with a weight of its own; along
  * some directions of all float inputs the gradient has to be what differences of the loss say.  For
@@ -127,6 +128,23 @@ static bool is_right(ModelCheck *q)
     return true;
 }
 
+/* The loss and all gradients, as bytes. */
+static bool write_gradients(ModelCheck *q, const char *name)
+{
+    char path[1000];
+    ingot_value out[1 + MOST];
+    snprintf(path, sizeof path, "%s.out", name);
+    if (ingot_interpret(q->c, q->c->ninput, q->in, 1 + q->n, out) != INGOT_OK)
+        return false;
+    FILE *f = fopen(path, "wb");
+    bool ok = f != NULL;
+    for (int i = 0; ok && i <= q->n; i++) {
+        const size_t n = (size_t)count_of(&out[i]);
+        ok = fwrite(out[i].data, sizeof(double), n, f) == n;
+    }
+    return f && !fclose(f) && ok;
+}
+
 static bool build_check(ModelCheck *q)
 {
     char name[32];
@@ -147,7 +165,7 @@ static bool build_check(ModelCheck *q)
     return true;
 }
 
-static bool check_model(const char *name)
+static bool check_model(const char *name, bool writes)
 {
     char path[1000];
     ingot_model_options o = {.struct_size = sizeof o};
@@ -156,7 +174,7 @@ static bool check_model(const char *name)
     snprintf(path, sizeof path, "%s.onnx", name);
     ingot_onnx *m = ingot_onnx_open(q.c, path);
     bool ok = m && ingot_onnx_check(m) && ingot_onnx_build(m, &o) && read_inputs(&q, name) &&
-              build_check(&q) && is_right(&q);
+              build_check(&q) && is_right(&q) && (!writes || write_gradients(&q, name));
     if (!ok && !told[0])
         snprintf(told, sizeof told, "nothing to differentiate");
     bool wrong = !strncmp(told, "wrong", 5);
@@ -169,7 +187,8 @@ static bool check_model(const char *name)
 
 int main(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
-        check_model(argv[i]);
+    const bool writes = argc > 1 && !strcmp(argv[1], "--write");
+    for (int i = 1 + writes; i < argc; i++)
+        check_model(argv[i], writes);
     return 0;
 }

@@ -1,10 +1,12 @@
 /* step_time.c - CPU time of the training step of a bundle that networks.c wrote: milliseconds, the
  * least of all steps; with --kernels that of each step of the plan too.
  *
- *     step_time SECONDS [--kernels | --losses N]
+ *     step_time SECONDS [--kernels | --losses N [FOLDER]]
  *
  * Weights are drawn: norms near 1, others by the number of their inputs.  --losses prints those of
- * the first N steps and a sum over the states after them, for comparisons between bundles. */
+ * the first N steps and a sum over the states after them, for comparisons between bundles; the
+ * folder gets what they begin with: first, target, list (a line for each state: its file, its
+ * dims). */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -70,6 +72,35 @@ static void fill_states(const model_ctx *ctx)
     }
 }
 
+/* Bytes as a file of the folder. */
+static void write_file(const char *folder, const char *name, const void *data, size_t bytes)
+{
+    char path[1000];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f))
+        exit(1);
+}
+
+static void write_states(const model_ctx *ctx, const char *folder)
+{
+    static char list[MOST_STEPS * 16];
+    size_t at = 0;
+    igrt_state s;
+    for (int i = 0; i < MODEL_STATES; i++) {
+        char name[16];
+        if (model_state(ctx, i, &s) != IGRT_OK)
+            exit(1);
+        snprintf(name, sizeof name, "%d", i);
+        write_file(folder, name, s.data, s.bytes);
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s", name);
+        for (int a = 0; a < s.rank; a++)
+            at += (size_t)snprintf(list + at, sizeof list - at, " %lld", (long long)s.dims[a]);
+        at += (size_t)snprintf(list + at, sizeof list - at, "\n");
+    }
+    write_file(folder, "list", list, at);
+}
+
 static double sum_of_states(const model_ctx *ctx)
 {
     igrt_state s;
@@ -103,6 +134,11 @@ int main(int argc, char **argv)
     if (model_init(&ctx, &config))
         return 1;
     fill_states(&ctx);
+    if (losses && argc > 4) {
+        write_states(&ctx, argv[4]);
+        write_file(argv[4], "first", first, count * sizeof *first);
+        write_file(argv[4], "target", target, TARGETS * sizeof *target);
+    }
     model_inputs in = {.FIRST = first, .target = target, .rate = &rate};
     model_outputs out = {.loss = &loss};
     double best = 1e300, all = 0;
