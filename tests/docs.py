@@ -42,6 +42,44 @@ def headings(text):
     }
 
 
+def told_all(text, code, docs):
+    """What is wrong with counts of README.md; names of lists that no page tells."""
+    told = {
+        "compiler/tools/cli/cli_table.c": r'^    \{"(--?[\w-]+)"',
+        "compiler/kernel/units.def": r'^UNIT\(\w+,\s+"([^"]+)"',
+        "runtime_min/igrt.h": r"^    (IGRT_ERR_\w+)",
+        "compiler/kernel/opts.def": r'^OPT\(\w+, "(\w+)"',
+        "compiler/CMakeLists.txt": r"^ingot_room\((\w+)",
+    }
+    refused = set(
+        re.findall(r"onnx_(\w+)\(Lowering \*n\)\n\{\n    return unsupported", code)
+    )  # they only say why
+    domains = [
+        d
+        for d, lower in re.findall(
+            r'^ONNX_OP\("([^"]*)",.* (\w+)\)$', text["importers/onnx/onnx_ops.def"], re.M
+        )
+        if lower not in refused
+    ]
+    counted = {
+        "operators (": len(domains) - domains.count("com.microsoft"),
+        "of `ai.onnx.ml`": domains.count("ai.onnx.ml"),
+        "operators of ONNX Runtime (": domains.count("com.microsoft"),
+    }
+    wrong = [
+        f"README.md: there are {n} {what}"
+        for what, n in counted.items()
+        if f"{n} {what}" not in text["README.md"]
+    ]
+    wrong += [
+        f"{f}: {name} is not in README.md or docs"
+        for f, form in told.items()
+        for name in re.findall(form, text[f], re.M)
+        if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", docs)
+    ]
+    return wrong
+
+
 def main():
     files = of_checkout()
     if not files:
@@ -79,39 +117,7 @@ def main():
         for f, t in text.items()
         if f == "README.md" or f.startswith("docs/") and f.endswith(".md")
     )
-    told = {
-        "compiler/tools/cli/cli_table.c": r'^    \{"(--?[\w-]+)"',
-        "compiler/kernel/units.def": r'^UNIT\(\w+,\s+"([^"]+)"',
-        "runtime_min/igrt.h": r"^    (IGRT_ERR_\w+)",
-        "compiler/kernel/opts.def": r'^OPT\(\w+, "(\w+)"',
-        "compiler/CMakeLists.txt": r"^ingot_room\((\w+)",
-    }
-    refused = set(
-        re.findall(r"onnx_(\w+)\(Lowering \*n\)\n\{\n    return unsupported", code)
-    )  # they only say why
-    domains = [
-        d
-        for d, lower in re.findall(
-            r'^ONNX_OP\("([^"]*)",.* (\w+)\)$', text["importers/onnx/onnx_ops.def"], re.M
-        )
-        if lower not in refused
-    ]
-    counted = {
-        "operators (": len(domains) - domains.count("com.microsoft"),
-        "of `ai.onnx.ml`": domains.count("ai.onnx.ml"),
-        "operators of ONNX Runtime (": domains.count("com.microsoft"),
-    }
-    wrong = [
-        f"README.md: there are {n} {what}"
-        for what, n in counted.items()
-        if f"{n} {what}" not in text["README.md"]
-    ]
-    wrong += [
-        f"{f}: {name} is not in README.md or docs"
-        for f, form in told.items()
-        for name in re.findall(form, text[f], re.M)
-        if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", docs)
-    ]
+    wrong = told_all(text, code, docs)
     first = {f: re.match(r"/\*(?:\n \*)? ([\w.]+\.(?:c|h|def)) - ", t) for f, t in text.items()}
     wrong += [
         f"{f}: its first line says {m[1]}"

@@ -186,8 +186,8 @@ def quantized(op, x, y, shape, dtypes, zeros, bias=(), **attributes):
     ]
 
 
-def byte_products(ingot, work):
-    unit, told = "igrt_mma_dot_", []
+def byte_matrices(ingot, work, unit):
+    told = []
     for name, dtypes, zero, (m, k, n), target in (
         ("bytes", (U, I, U), 7, (72, 64, 40), "cuda:sm_80"),
         ("signs", (I, I, I), -3, (70, 104, 40), "cuda:sm_90a"),
@@ -222,6 +222,12 @@ def byte_products(ingot, work):
                 [unit],
             )
         )
+    return told
+
+
+def byte_products(ingot, work):
+    unit = "igrt_mma_dot_"
+    told = byte_matrices(ingot, work, unit)
     bias, edge = (
         [("b", np.random.default_rng(3).integers(-999, 999, 32).astype(np.int32))],
         {"pads": [1, 1, 1, 1]},

@@ -331,14 +331,17 @@ def loops(out):
     )
 
 
-def whiles(out):
+def const(name, v):
+    return NODE("Constant", [], [name], value=numpy_helper.from_array(np.asarray(v)))
+
+
+NUMBER, TRUTH = tensor(INT64, []), tensor(BOOL, [])
+
+
+def counted(out):
     """Loops that exporters make of `while`: what stays is carried too, and the end is where a count
     meets a bound."""
-
-    def const(name, v):
-        return NODE("Constant", [], [name], value=numpy_helper.from_array(np.asarray(v)))
-
-    number, truth, row = tensor(INT64, []), tensor(BOOL, []), tensor(FLOAT, [3])
+    row = tensor(FLOAT, [3])
     body = graph(
         "body",
         [
@@ -352,8 +355,8 @@ def whiles(out):
             NODE("Identity", ["h2"], ["hs"]),
             NODE("Identity", ["n"], ["n2"]),
         ],
-        [("i", number), ("c", truth), ("t", number), ("n", number), ("h", row), ("u", row)],
-        [("c2", truth), ("t2", number), ("n2", number), ("h2", row), ("u", row), ("hs", row)],
+        [("i", NUMBER), ("c", TRUTH), ("t", NUMBER), ("n", NUMBER), ("h", row), ("u", row)],
+        [("c2", TRUTH), ("t2", NUMBER), ("n2", NUMBER), ("h2", row), ("u", row), ("hs", row)],
         [("one", scalar(1))],
     )
     nodes = [
@@ -373,11 +376,13 @@ def whiles(out):
         "while_counted",
         nodes,
         [("x", tensor(FLOAT, ["n", 3])), ("h0", row), ("w", row)],
-        [("left", number), ("last", row), ("same", row), ("all", tensor(FLOAT, None))],
+        [("left", NUMBER), ("last", row), ("same", row), ("all", tensor(FLOAT, None))],
         [[floats(n, 3), floats(3), floats(3)] for n in (1, 2, 5)],
     )
 
-    # the place is counted as a float, and may be left before its bound
+
+def left_early(out):
+    """The place is counted as a float, and may be left before its bound."""
     body = graph(
         "body",
         [
@@ -393,8 +398,8 @@ def whiles(out):
             NODE("Less", ["acc2", "limit"], ["low"]),
             NODE("And", ["in", "low"], ["c2"]),
         ],
-        [("i", number), ("c", truth), ("p", number), ("acc", tensor(FLOAT, []))],
-        [("c2", truth), ("q", number), ("acc2", tensor(FLOAT, []))],
+        [("i", NUMBER), ("c", TRUTH), ("p", NUMBER), ("acc", tensor(FLOAT, []))],
+        [("c2", TRUTH), ("q", NUMBER), ("acc2", tensor(FLOAT, []))],
         [("onef", np.float32(1)), ("one", scalar(1)), ("five", scalar(5))],
     )
     nodes = [
@@ -409,10 +414,12 @@ def whiles(out):
         "while_place",
         nodes,
         [("x", tensor(FLOAT, [5, 2])), ("limit", tensor(FLOAT, []))],
-        [("place", number), ("sum", tensor(FLOAT, []))],
+        [("place", NUMBER), ("sum", tensor(FLOAT, []))],
         [[np.abs(floats(5, 2)), np.array(limit, np.float32)] for limit in (1.5, 1000)],
     )
 
+
+def many_carried(out):
     many = [f"m{k}" for k in range(70)]
     body = graph(
         "body",
@@ -423,8 +430,8 @@ def whiles(out):
         ]
         + [NODE("Add", [k, "now"], [k + "_2"]) for k in many]
         + [NODE("Identity", ["m69_2"], ["s"])],
-        [("i", number), ("c", truth), ("t", number)] + [(k, tensor(FLOAT, [])) for k in many],
-        [("c2", truth), ("t2", number)]
+        [("i", NUMBER), ("c", TRUTH), ("t", NUMBER)] + [(k, tensor(FLOAT, [])) for k in many],
+        [("c2", TRUTH), ("t2", NUMBER)]
         + [(k + "_2", tensor(FLOAT, [])) for k in many]
         + [("s", tensor(FLOAT, []))],
         [("one", scalar(1)), ("n", scalar(3))],
@@ -443,8 +450,10 @@ def whiles(out):
         [[np.array(2, np.float32)]],
     )
 
-    # what begins as anything, since nobody reads it before it is written; and one element that gets
-    # an axis
+
+def undefined(out):
+    """What begins as anything, since nobody reads it before it is written; and one element that gets
+    an axis."""
     body = graph(
         "body",
         [
@@ -458,8 +467,8 @@ def whiles(out):
             NODE("Less", ["sum", "limit"], ["low"]),
             NODE("And", ["in", "low"], ["c2"]),
         ],
-        [("i", number), ("c", truth), ("t", number), ("f", truth), ("u", tensor(FLOAT, None))],
-        [("c2", truth), ("t2", number), ("f2", tensor(BOOL, None)), ("u2", tensor(FLOAT, None))],
+        [("i", NUMBER), ("c", TRUTH), ("t", NUMBER), ("f", TRUTH), ("u", tensor(FLOAT, None))],
+        [("c2", TRUTH), ("t2", NUMBER), ("f2", tensor(BOOL, None)), ("u2", tensor(FLOAT, None))],
         [
             ("one", scalar(1)),
             ("three", scalar(3)),
@@ -478,9 +487,14 @@ def whiles(out):
         "while_undefined",
         nodes,
         [("x", tensor(FLOAT, [3, 3])), ("limit", tensor(FLOAT, []))],
-        [("place", number), ("odd", tensor(BOOL, None)), ("last", tensor(FLOAT, None))],
+        [("place", NUMBER), ("odd", tensor(BOOL, None)), ("last", tensor(FLOAT, None))],
         [[floats(3, 3), np.array(limit, np.float32)] for limit in (-100, 100)],
     )
+
+
+def whiles(out):
+    for write_cases in (counted, left_early, many_carried, undefined):
+        write_cases(out)
 
 
 def branches(out):
