@@ -188,7 +188,11 @@ class Graph:
 
     def draw_reduce(self):
         n, x = self.any(1)
-        op, axis, keep = list(REDUCE)[self.chance(len(REDUCE))], self.chance(x.dim()), self.chance(2)
+        op, axis, keep = (
+            list(REDUCE)[self.chance(len(REDUCE))],
+            self.chance(x.dim()),
+            self.chance(2),
+        )
         y = REDUCE[op](x, axis, bool(keep))
         self.node(op, [n, self.constant(np.array([axis]))], y, keepdims=keep)
 
