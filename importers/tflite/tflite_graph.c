@@ -59,13 +59,11 @@ static const char *name_of(int number)
         {15, "LSH_PROJECTION"},
         {16, "LSTM"},
         {24, "RNN"},
-        {27, "SVDF"},
         {29, "CONCAT_EMBEDDINGS"},
         {30, "SKIP_GRAM"},
         {31, "CALL"},
         {33, "EMBEDDING_LOOKUP_SPARSE"},
         {35, "UNIDIRECTIONAL_SEQUENCE_RNN"},
-        {44, "UNIDIRECTIONAL_SEQUENCE_LSTM"},
         {46, "BIDIRECTIONAL_SEQUENCE_RNN"},
         {51, "DELEGATE"},
         {52, "BIDIRECTIONAL_SEQUENCE_LSTM"},
@@ -127,6 +125,11 @@ static void set_origin(TfliteModel *m, const ingot_tflite_graph *g, const ingot_
     char *first = ingot_alloc(m->c, len + 1);
     memcpy(first, name, len);
     ingot_set_origin(m->c, first, tflite_op_name(m, op));
+}
+
+void tflite_origin(TfliteNode *n)
+{
+    set_origin(n->s->m, n->s->g, n->op);
 }
 
 /* ---- types and constants --------------------------------------------------------------------- */
@@ -271,6 +274,22 @@ bool tflite_check(TfliteModel *m)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
+/* A tensor that lives from run to run, of zeros at first (of int8: the zero point's). */
+static ingot_tensor *variable(TfliteScope *s, const ingot_tflite_tensor *t)
+{
+    TfliteModel *m = s->m;
+    int64_t dims[INGOT_MAX_RANK];
+    ingot_dtype dtype;
+    if (m->depth || !tflite_dtype(t->type, &dtype) || t->shape.n > INGOT_MAX_RANK || tfl_zero(t))
+        return ingot_error(m->c, INGOT_UNSUPPORTED,
+                           "tensor '%.100s': such a variable is not supported", t->name);
+    for (size_t i = 0; i < t->shape.n; i++)
+        dims[i] = ingot_tflite_i32(&t->shape, i);
+    char *name = ingot_alloc(m->c, 32);
+    snprintf(name, 32, "state_%d", m->n_states++);
+    return ingot_state(m->c, name, dtype, (int)t->shape.n, dims);
+}
+
 static ingot_tensor *value_of(TfliteScope *s, int32_t number)
 {
     const ingot_tflite_tensor *t = &s->g->tensors[number];
@@ -281,10 +300,18 @@ static ingot_tensor *value_of(TfliteScope *s, int32_t number)
                                        t->name);
     else if (!s->value[number] && (t->data || t->bytes))
         s->value[number] = tflite_constant(s->m, t);
+    else if (!s->value[number] && t->is_variable)
+        s->value[number] = variable(s, t);
     else if (!s->value[number])
         s->value[number] = ingot_error(s->m->c, INGOT_INVALID,
                                        "tensor '%.100s' is read, and nothing writes it", t->name);
     return s->value[number];
+}
+
+/* From which input on some may be left out with -1. */
+static int optional_from(int builtin)
+{
+    return builtin == TFL_UNIDIRECTIONAL_SEQUENCE_LSTM ? 1 : builtin == TFL_SVDF ? 3 : 100;
 }
 
 static void build_op(TfliteScope *s, const ingot_tflite_op *op)
@@ -313,7 +340,7 @@ static void build_op(TfliteScope *s, const ingot_tflite_op *op)
     }
     const TfliteRow *row = find_row(op->builtin);
     for (int i = 0; i < row->least && !poison; i++)
-        if (!n.in[i] && !(op->builtin == TFL_FULLY_CONNECTED && i == 2)) {
+        if (!n.in[i] && i < optional_from(op->builtin)) {
             tfl_fault(&n, "its input %d is missing", i);
             poison = true;
         }

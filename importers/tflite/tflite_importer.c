@@ -257,6 +257,7 @@ static bool build(void *model, const ingot_model_options *options)
         in[i] = declare(m, options, &m->in[i]);
     tflite_build_graph(m, m->entries[m->chosen].graph, in, out);
     ingot_set_origin(m->c, NULL, NULL);
+    tflite_end_variables(m);
     for (int i = 0; i < m->n_out; i++)
         ingot_output(m->c, m->out[i].name, out[i]);
     return !ingot_error_count(m->c);

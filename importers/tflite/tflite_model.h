@@ -37,6 +37,7 @@ typedef struct {
 /* A resource variable: a state that has a name. */
 typedef struct {
     const char *name;
+    ingot_tensor *begin;       /* a constant, or NULL: zeros */
     ingot_tensor *state, *now; /* as the run found it, and as it is by now */
 } TfliteVariable;
 
@@ -50,7 +51,8 @@ typedef struct {
     const ingot_model_op *ops; /* of the user's */
     int n_ops;
     TfliteVariable *variables;
-    int n_variables, depth; /* depth: of graphs in graphs */
+    int n_variables, n_states, depth; /* depth: of graphs in graphs */
+    bool once;                        /* in the graph of CALL_ONCE */
 } TfliteModel;
 
 /* A graph that is being built: what each of its tensors is, NULL: not known yet. */
@@ -86,6 +88,10 @@ const char *tflite_op_name(TfliteModel *, const ingot_tflite_op *);
 bool tflite_check(TfliteModel *);
 /** Builds a graph; n_in inputs are given. Results go to out, one for each of its outputs. */
 bool tflite_build_graph(TfliteModel *, size_t graph, ingot_tensor *const *in, ingot_tensor **out);
+/** What is built from now on is this operator's. */
+void tflite_origin(TfliteNode *);
+/** Says of variables what the next run finds (tflite_control.c). */
+void tflite_end_variables(TfliteModel *);
 /** INGOT_F32 of FLOAT32 and so on; false if there is none. */
 bool tflite_dtype(ingot_tflite_type, ingot_dtype *out);
 /** A constant of the file. */

@@ -201,13 +201,21 @@ ingot_tensor *tflite_quantize(TfliteNode *n)
 {
     const ingot_tflite_tensor *t = n->to[0];
     int32_t lo, hi;
-    if (!tfl_quantized(t))
-        return tfl_unsupported(n, "its result has no scale");
+    if (!t->scales.n || (!tfl_quantized(t) && t->type != INGOT_TFLITE_INT32))
+        return tfl_unsupported(n, "its result has no scale, or is %s",
+                               ingot_tflite_type_name((int)t->type, NULL));
+    if (!tfl_is_float(X) && t->type == INGOT_TFLITE_INT32) {
+        const TfliteMultiplier q =
+            tfl_multiplier((double)tfl_scale(n->ti[0]) / (double)tfl_scale(t));
+        return ingot_add_c(n->c, tfl_rescale(n, tfl_centred(n, 0), &q, 1, 0), tfl_zero(t));
+    }
     if (!tfl_is_float(X)) {
         const TfliteMultiplier q =
             tfl_multiplier((double)tfl_scale(n->ti[0]) / (double)tfl_scale(t));
         return tfl_finish(n, tfl_rescale(n, tfl_centred(n, 0), &q, 1, 0), 0);
     }
+    if (!tfl_quantized(t))
+        return tfl_unsupported(n, "to INT32 it is not supported");
     tfl_range(t, &lo, &hi);
     ingot_tensor *x = ingot_div(n->c, tfl_cast(n, X, INGOT_F32),
                                 ingot_scalar_f(n->c, INGOT_F32, (double)tfl_scale(t)));

@@ -104,18 +104,19 @@ static ingot_tensor *by_sign(TfliteNode *n, ingot_tensor *x, ingot_tensor *y, do
 
 ingot_tensor *tflite_q_leaky_relu(TfliteNode *n)
 {
-    const double alpha = (double)ingot_tflite_float(&n->op->options, 0, 0);
-    const double real = scale_in(n, 0) * alpha / scale_out(n);
+    const float alpha = ingot_tflite_float(&n->op->options, 0, 0), scale = tfl_scale(n->ti[0]);
+    const double real = (double)(scale * alpha / tfl_scale(n->to[0]));
     ingot_tensor *x = tfl_centred(n, 0);
-    return by_sign(n, x, real < 0 ? ingot_neg(n->c, x) : x, scale_in(n, 0) / scale_out(n),
+    return by_sign(n, x, real < 0 ? ingot_neg(n->c, x) : x, (double)(scale / tfl_scale(n->to[0])),
                    fabs(real));
 }
 
 ingot_tensor *tflite_q_prelu(TfliteNode *n)
 {
+    const float scale = tfl_scale(n->ti[0]), alpha = tfl_scale(n->ti[1]), y = tfl_scale(n->to[0]);
     ingot_tensor *x = tfl_centred(n, 0);
-    return by_sign(n, x, ingot_mul(n->c, x, tfl_centred(n, 1)), scale_in(n, 0) / scale_out(n),
-                   scale_in(n, 0) * scale_in(n, 1) / scale_out(n));
+    return by_sign(n, x, ingot_mul(n->c, x, tfl_centred(n, 1)), (double)(scale / y),
+                   (double)(scale * alpha / y));
 }
 
 /* ---- functions by a table -------------------------------------------------------------------- */

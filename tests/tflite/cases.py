@@ -17,13 +17,14 @@ try:
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
+    import control_cases
     import float_cases
     import quant_cases
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-TABLES = [float_cases, quant_cases]
+TABLES = [float_cases, quant_cases, control_cases]
 NAMES = {
     "float32": "f32",
     "int32": "i32",
