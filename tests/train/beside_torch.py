@@ -100,9 +100,9 @@ OPERATORS = {
     ),
     "Split": lambda x, n, axis: x.split(tuple(n), axis),
     "Slice": lambda x, *places: x[[8, 5, 2]][:, 1:4:2],
-    "DepthToSpace": lambda x, blocksize: x.reshape(1, 2, 2, 2, 2, 3)
-    .permute(0, 3, 4, 1, 5, 2)
-    .reshape(1, 2, 4, 6),
+    "DepthToSpace": lambda x, blocksize: (
+        x.reshape(1, 2, 2, 2, 2, 3).permute(0, 3, 4, 1, 5, 2).reshape(1, 2, 4, 6)
+    ),
     "MaxPool": lambda x, kernel_shape, strides, pads=None, dilations=(1, 1): F.max_pool2d(
         F.pad(x, same_pads(pads or [0] * 4), value=-np.inf), kernel_shape, strides, 0, dilations
     ),
@@ -136,9 +136,9 @@ OPERATORS = {
     "Trilu": torch.triu,
     "Flatten": lambda x: x.flatten(1),
     "Squeeze": lambda x, a: x.squeeze(1),
-    "SpaceToDepth": lambda x, blocksize: x.reshape(1, 2, 2, 2, 3, 2)
-    .permute(0, 3, 5, 1, 2, 4)
-    .reshape(1, 8, 2, 3),
+    "SpaceToDepth": lambda x, blocksize: (
+        x.reshape(1, 2, 2, 2, 3, 2).permute(0, 3, 5, 1, 2, 4).reshape(1, 8, 2, 3)
+    ),
     "Gather": lambda x, i: x[i],
     "GatherElements": lambda x, i: torch.gather(x, 0, i),
     "GatherND": lambda x, i: x[i[:, 0], i[:, 1]],
