@@ -14,7 +14,7 @@ static double used(int64_t extent, int64_t step)
 /* Over how many rows a vector from L2 has to be used; a block that stays in L1 beside the other
  * operand fills half of it. Vectors of narrow numbers may be more, as whole lines of the cache, two
  * at most: what else an iteration does is done once for all of them. */
-enum { MAX_VECTORS = 4, BLOCK_VECTORS = 2, BLOCK_ROWS = 6, MANY_REGISTERS = 32, L2_ROWS = 8 };
+enum { MAX_VECTORS = 4, BLOCK_VECTORS = 2, BLOCK_ROWS = 6, L2_ROWS = 8 };
 
 static const double APART = 0.9;   /* of rows in pages of their own */
 static const double NEXT = 0.4375; /* of L2, for a block beside the next one */
@@ -194,7 +194,8 @@ static bool may_have(const TileSearch *s, int64_t vectors)
 {
     const int64_t bytes = vectors * s->narrow;
     if (s->around)
-        return vectors <= (s->t->machine.registers < MANY_REGISTERS ? 1 : BLOCK_VECTORS);
+        return vectors == 1 || (vectors <= BLOCK_VECTORS && /* each has two sums */
+                                s->t->machine.registers > 2 * vectors * BLOCK_ROWS);
     return vectors <= MAX_VECTORS ||
            (bytes <= 2 * s->t->machine.line && bytes % s->t->machine.line == 0 && s->narrow);
 }
