@@ -161,7 +161,7 @@ static bool only_kernels(const Block *steps, bool loops)
 static bool has_sizes(const Bundle *b)
 {
     for (int i = 0; i < b->c->nvar; i++)
-        if (b->sym[i] >= 0 && b->c->vars[i].kind != VAR_LOOP)
+        if (b->sym[i] >= 0 && b->c->vars[i].kind < VAR_LOOP)
             return true;
     return false;
 }

@@ -69,6 +69,13 @@ Node *loop_counter(Context *, const Loop *);
 
 /* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
 void region_captures(Context *, struct Region *, const bool *outside);
+/* loop_parts.c: counts from 0 below n, in a loop that is made later. */
+Node *parts_counter(Context *, int64_t n);
+/* loop_parts.c: x with a part of it, of v's size along an axis and from there on, taken from v. */
+Node *part_update(Context *, Node *x, Node *v, int axis, Node *from);
+/* loop_parts.c: tensors that a loop makes part by part, from updates of anything by each part: they
+ * take the place of these. */
+void loop_parts(Context *, Node *counter, int n, Node *const *update, Node **out);
 /* (control.c) By node: all that these roots are made of, and they themselves, which lie outside of
  * a region that reads them. */
 bool *region_outside(Arena *, const Context *, int nroot, Node *const *root);

@@ -181,12 +181,28 @@ static void put_before(Plan *p, Block *block, int at, Step *s)
     block->step[at] = s;
 }
 
-/* Clears with the first step that writes b; after a branch or a loop that may not have run, with
- * the next one too. */
+/* Do iterations of this loop write parts of b one after the other? */
+static bool writes_parts(const Block *body, const Buffer *b)
+{
+    bool any = false;
+    for (int i = 0; i < body->n && !any; i++) {
+        const Step *s = body->step[i];
+        for (int j = 0; j < s->nbuf && !any; j++)
+            any = writes(s, j, b) && !covers(s->kernel, s->kernel->sink->src[0]->src[0]);
+    }
+    return any;
+}
+
+/* Clears with the first step that writes b, or before the loop that does part by part; after a
+ * branch or a loop that may not have run, with the next one too. */
 static bool clear_first(Plan *p, Block *block, Buffer *b)
 {
     for (int i = 0; i < block->n; i++) {
         Step *s = block->step[i];
+        if (s->kind == STEP_LOOP && const_dims(b) && writes_parts(&s->body, b)) {
+            put_before(p, block, i, clearing(p, b, s));
+            return true;
+        }
         for (int j = 0; j < s->nbuf; j++) {
             if (!writes(s, j, b))
                 continue;

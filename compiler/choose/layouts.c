@@ -22,21 +22,24 @@ typedef struct {
     bool *fixed; /* by buffer */
     double (*vote)[INGOT_MAX_RANK];
     Step **kernel; /* kernel steps of a device, in order */
-    int n, device;
+    double *times; /* that each of them runs: the trips of the loops around it */
+    int n, ntimes, device;
 } Layouts;
 
-static void gather_steps(Layouts *x, Block *b)
+static void gather_steps(Layouts *x, Block *b, double times)
 {
     for (int i = 0; i < b->n; i++) {
         Step *s = b->step[i];
-        if (s->kind == STEP_KERNEL && s->device == x->device)
+        if (s->kind == STEP_KERNEL && s->device == x->device) {
             vec_push(x->a, x->kernel, x->n, s);
+            vec_push(x->a, x->times, x->ntimes, times);
+        }
         for (int j = 0; !s->kernel && j < s->nbuf; j++)
             x->fixed[s->bufs[j]->id] = true;
         if (s->cond)
             x->fixed[s->cond->id] = true;
-        gather_steps(x, &s->body);
-        gather_steps(x, &s->other);
+        gather_steps(x, &s->body, s->trip ? times * (double)s->trip->hi : times);
+        gather_steps(x, &s->other, times);
     }
 }
 
@@ -177,7 +180,7 @@ static void vote_contractions(Layouts *x, const Target *t)
         Node *lanes = v.dot ? wanted_lanes(s, &v, t) : NULL;
         if (!lanes || (t->gpu && !has_unit(&v, t, false)))
             continue;
-        double flops = (double)s->kernel->flops;
+        double flops = (double)s->kernel->flops * x->times[i];
         if (each_by_itself(&v, lanes))
             flops *= DEPTHWISE;
         for (int j = 0; j < v.nstore; j++)
@@ -430,7 +433,7 @@ static void find_halos(Layouts *x, const Target *t, Halo *halo)
                 continue;
             h->any = true;
             h->fill = fill;
-            h->gates += cost_of_gate(s->kernel, load, v.nreduce, t);
+            h->gates += cost_of_gate(s->kernel, load, v.nreduce, t) * x->times[i];
             for (int d = 0; d < b->rank; d++) {
                 h->lo[d] = h->lo[d] > one.lo[d] ? h->lo[d] : one.lo[d];
                 h->hi[d] = h->hi[d] > one.hi[d] ? h->hi[d] : one.hi[d];
@@ -604,7 +607,7 @@ static void layouts_on(Plan *p, const Target *t, int device)
     for (int i = 0; i < nbuffer; i++)
         x.fixed[i] = p->buffers[i]->kind != BUF_ARENA || p->buffers[i]->base ||
                      p->buffers[i]->rank < 1 || p->buffers[i]->device != device;
-    gather_steps(&x, &p->main);
+    gather_steps(&x, &p->main, 1);
     vote_contractions(&x, t);
     vote_followers(&x);
     Halo *halo = NEWN(x.a, Halo, nbuffer);

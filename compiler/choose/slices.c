@@ -1,7 +1,7 @@
 /* slices.c - a kernel that works on a slice of a buffer is given a pointer to the first element it
  * may touch.  What then remains in its text is the shape of the slice and the strides, so that
  * kernels that write the parts of a concat side by side, or read the parts of a split, are the same
- * kernel.
+ * kernel. So are those of loops that are alike: where an iteration's part begins is in the pointer.
  *
  * After layouts, which tell how far that element is; only where every constructor of the layout
  * keeps distances. */
@@ -12,35 +12,63 @@
 /* Along an axis of which these are the least and the largest coordinate that is touched: the one to
  * point at. With a halo they begin in it, whatever is touched of it, so that a strip at the edge is
  * like the others; 0: all of the axis is touched. */
-static int64_t begin_of(const KernelArg *a, int axis, int64_t least, int64_t most)
+static int64_t begin_of(const KernelArg *a, int axis, int64_t least, int64_t most, bool shifted)
 {
     int64_t before, behind;
     layout_halo(&a->layout, axis, &before, &behind);
-    const bool all = least <= 0 && most >= a->dims[axis]->hi - 1;
+    const bool all = !shifted && least <= 0 && most >= a->dims[axis]->hi - 1;
     return all || least + before < 0 ? 0 : least + before;
 }
 
-/* The coordinates to point at, of all accesses to an argument; false: they are 0. */
-static bool begins(const Kernel *k, int arg, int64_t *low)
+static bool counts(const Context *c, const Node *e)
 {
+    bool all = e->op == OP_VAR ? c->vars[e->arg.i].kind == VAR_PART
+                               : e->op != OP_RANGE && e->op != OP_LOAD;
+    for (uint32_t i = 0; i < e->nsrc && all; i++)
+        all = counts(c, e->src[i]);
+    return all;
+}
+
+/* What a coordinate is shifted by in each iteration of loops of the plan: its terms that are made
+ * of their counters. */
+static Node *shift_of(Context *c, Node *e)
+{
+    if (e->op == OP_ADD)
+        return idx_add(c, shift_of(c, e->src[0]), shift_of(c, e->src[1]));
+    return e->op != OP_CONST && counts(c, e) ? e : idx(c, 0);
+}
+
+/* The coordinates to point at, of all accesses to an argument; false: they are 0. */
+static bool begins(const Kernel *k, int arg, Node **begin)
+{
+    Context *c = k->c;
     int n, rank = k->args[arg].rank;
     bool touched = false, any = false;
-    int64_t high[INGOT_MAX_RANK];
+    int64_t low[INGOT_MAX_RANK], high[INGOT_MAX_RANK];
     Node *const *order = kernel_nodes(k, &n);
-    for (int i = 0; i < n; i++) {
-        Node *t = order[i];
-        if ((t->op != OP_LOAD && t->op != OP_STORE) || t->src[0]->arg.i != arg)
-            continue;
-        Node *const *coords = t->src + first_coord(t);
-        for (int d = 0; d < rank; d++) {
-            low[d] = !touched || coords[d]->lo < low[d] ? coords[d]->lo : low[d];
-            high[d] = !touched || coords[d]->hi > high[d] ? coords[d]->hi : high[d];
+    for (int pass = 0; pass < 2;
+         pass++) { /* by what they are shifted; how far they are from that */
+        touched = false;
+        for (int i = 0; i < n; i++) {
+            Node *t = order[i];
+            if ((t->op != OP_LOAD && t->op != OP_STORE) || t->src[0]->arg.i != arg)
+                continue;
+            Node *const *coords = t->src + first_coord(t);
+            for (int d = 0; d < rank; d++) {
+                Node *e = coords[d], *shift = pass ? begin[d] : shift_of(c, e);
+                begin[d] = pass || !touched || shift == begin[d] ? shift : idx(c, 0);
+                e = pass ? idx_sub(c, e, begin[d]) : e;
+                low[d] = !touched || e->lo < low[d] ? e->lo : low[d];
+                high[d] = !touched || e->hi > high[d] ? e->hi : high[d];
+            }
+            touched = true;
         }
-        touched = true;
     }
     for (int d = 0; d < rank && touched; d++) {
-        low[d] = begin_of(&k->args[arg], d, low[d], high[d]);
-        any |= low[d] > 0;
+        const bool shifted = !idx_is(begin[d], 0);
+        const int64_t first = begin_of(&k->args[arg], d, low[d], high[d], shifted);
+        begin[d] = idx_add(c, begin[d], idx(c, first));
+        any |= !idx_is(begin[d], 0);
     }
     return any;
 }
@@ -54,13 +82,15 @@ static bool keeps_distances(const Layout *l)
 }
 
 /* How many elements of storage lie before that one. */
-static Node *distance(Context *c, const Buffer *b, const int64_t *low)
+static Node *distance(Context *c, const Buffer *b, Node *const *begin)
 {
+    Arena *a = arena_new();
     Node *to[INGOT_MAX_RANK], *from[INGOT_MAX_RANK];
     for (int d = 0; d < b->rank; d++) {
-        to[d] = idx(c, low[d]);
+        to[d] = import_index(c, a, begin[d]);
         from[d] = idx(c, 0);
     }
+    arena_free(a);
     return idx_sub(c, layout_offset(c, &b->layout, b->rank, b->dims, to),
                    layout_offset(c, &b->layout, b->rank, b->dims, from));
 }
@@ -80,7 +110,7 @@ static Buffer *view(Plan *p, Buffer *b, Node *offset)
 }
 
 /* Bottom up: a load's coordinates may hold another one. */
-static void move_accesses(Arena *a, Kernel *k, int arg, const int64_t *low)
+static void move_accesses(Arena *a, Kernel *k, int arg, Node *const *begin)
 {
     Context *c = k->c;
     int n;
@@ -92,7 +122,7 @@ static void move_accesses(Arena *a, Kernel *k, int arg, const int64_t *low)
             continue;
         memcpy((void *)src, (void *)x->src, (size_t)x->nsrc * sizeof *src);
         for (int d = 0; d < k->args[arg].rank; d++)
-            src[first_coord(t) + d] = idx_sub(c, src[first_coord(t) + d], idx(c, low[d]));
+            src[first_coord(t) + d] = idx_sub(c, src[first_coord(t) + d], begin[d]);
         fresh[t->id] = node_with(c, x, src);
     }
     k->sink = fresh[k->sink->id];
@@ -112,11 +142,12 @@ void point_at_slices(Plan *p, Step *s)
     Arena *a = arena_new();
     for (int i = 0; i < s->nbuf; i++) {
         Buffer *b = s->bufs[i];
-        int64_t low[INGOT_MAX_RANK];
-        if (!has_slices(b) || !begins(s->kernel, i, low))
+        Node *begin[INGOT_MAX_RANK];
+        if (!has_slices(b) || !begins(s->kernel, i, begin))
             continue;
-        s->bufs[i] = view(p, b, distance(p->c, b, low));
-        move_accesses(a, s->kernel, i, low);
+        s->bufs[i] = view(p, b, distance(p->c, b, begin));
+        move_accesses(a, s->kernel, i, begin);
     }
+    kernel_find_vars(s->kernel);
     arena_free(a);
 }

@@ -106,7 +106,12 @@ typedef struct {
 } Perm;
 
 /* A run-time integer: one entry of the emitted sym[] table. */
-typedef enum { VAR_DIM, VAR_COUNT, VAR_LOOP } VarKind;
+typedef enum {
+    VAR_DIM,
+    VAR_COUNT,
+    VAR_LOOP,
+    VAR_PART /* of a loop that the compiler made: loop_parts.c */
+} VarKind;
 typedef struct {
     const char *name;
     const char *what; /* VAR_COUNT: that it is, for messages; or NULL */
@@ -582,6 +587,10 @@ Node *range_new(Context *, int axis, Node *extent);
  * some intermediate might not fit.  So that gathers with computed indices become plain
  * coordinates. */
 Node *idx_from_value(Context *, Node *value);
+/* Does an integer depend on run-time integers alone, on no loop and no memory? */
+bool is_loop_free(const Node *);
+/* An integer of another context's graph. */
+Node *import_index(Context *, Arena *scratch, Node *);
 /* e with every `from` node replaced by `to` (n pairs), re-simplified; memo by the caller's Map or
  * NULL. */
 Node *substitute(Context *, Node *e, int n, Node *const *from, Node *const *to);

@@ -39,6 +39,14 @@ static void text_of_custom(StrBuf *sb, Node *t, const uint32_t *at)
         sb_write(sb, &at[t->src[j]->id], sizeof *at);
 }
 
+/* A counter of parts is known by how many there are: which number it has says what plans were made
+ * before. */
+static uint64_t number_of(const Kernel *k, const Node *t)
+{
+    const Var *v = t->op == OP_VAR ? &k->c->vars[t->arg.i] : NULL;
+    return v && v->kind == VAR_PART ? ~(uint64_t)v->hi : t->arg.bits;
+}
+
 static void text_of_nodes(StrBuf *sb, const Kernel *k, uint32_t *at, const bool *blank)
 {
     int n;
@@ -46,7 +54,7 @@ static void text_of_nodes(StrBuf *sb, const Kernel *k, uint32_t *at, const bool 
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         const bool custom = t->op == OP_CUSTOM, hidden = blank && blank[t->id];
-        uint64_t head[3] = {t->dtype, custom || hidden ? 0 : t->arg.bits, t->nsrc};
+        uint64_t head[3] = {t->dtype, custom || hidden ? 0 : number_of(k, t), t->nsrc};
         /* an op's name is the same when ops are added; no op is called blank */
         const char *text = hidden ? "blank" : op_info[t->op].text;
         char *end = sb_room(sb, MAX_TEXT + t->nsrc * sizeof *at);

@@ -25,12 +25,31 @@ static uint32_t form_of(const Kernel *k)
     return form;
 }
 
+/* As it is in the first iteration of a loop that the compiler made: loops that are alike have one
+ * key. */
+static void key_text(StrBuf *text, Arena *a, const Kernel *k)
+{
+    Node *counter = NULL;
+    for (int i = 0; i < k->nvar; i++)
+        if (k->c->vars[k->vars[i]].kind == VAR_PART)
+            counter = k->c->vars[k->vars[i]].node;
+    if (!counter) {
+        kernel_text(text, a, k, false, NULL);
+        return;
+    }
+    Kernel *first = kernel_copy(k);
+    Node *zero = idx(first->c, 0), *from = import_index(first->c, a, counter);
+    first->sink = substitute(first->c, first->sink, 1, &from, &zero);
+    kernel_text(text, a, first, false, NULL);
+    ingot_context_free(first->c);
+}
+
 /* count: of the steps before that are the same kernel, by key. */
 static void key_step(Plan *p, Map *count, const Step *s)
 {
     Arena *scratch = arena_new();
     StrBuf text = {0};
-    kernel_text(&text, scratch, s->kernel, false, NULL);
+    key_text(&text, scratch, s->kernel);
     Choice *c = s->kernel->choice = NEW(p->arena, Choice);
     c->key = hash_bytes(s->kernel->serial, text.data, text.len) | 1;
     c->narg = s->kernel->narg;

@@ -97,7 +97,7 @@ bool batches(Context *c, const Target *t)
         all = roots_part(c, a, nroot, roots, &p, part + i * nroot);
     }
     for (int k = 0; k < nroot && all; k++) {
-        Node **of = NEWN(a, Node *, parts);
+        Node *of[MOST_PIECES];
         for (int64_t i = 0; i < parts; i++)
             of[i] = part[i * nroot + k];
         c->outputs[k].node = concat_of(c, (int)parts, of, 0);

@@ -7,8 +7,8 @@
 #include "cost.h"
 #include "graph_rewrite.h"
 
-/* Copies of a part of the network that a rule makes, at most: each is that much code, and time to
- * compile it. */
+/* Parts that a piece of the network is computed in, at most: copies are that much time to compile,
+ * and the kernels of each strip are started by all threads. */
 enum { MOST_PIECES = 32 };
 
 typedef struct Rewrite Rewrite;
@@ -158,17 +158,25 @@ double product_ram(Node *);
 
 /* strips.c: a concat, of parts that fit; nothing is left of it in the context but its node. */
 Node *concat_of(Context *, int n, Node *const *part, int axis);
-/* strips.c: a concat that is to be made part by part; a node that reads such a one as parts of its
- * own, or NULL. */
-Node *strips(Rewrite *, int n, Node *const *part, int axis);
+/* strips.c: a value that a loop makes strip by strip, along an axis. */
+typedef struct {
+    Node *counter, *first; /* of the loop; where its strip begins, made of that */
+    Node *part;            /* the strip, made of both */
+    int axis;
+    Node *size;      /* of the whole */
+    uint32_t oldest; /* the first value of this counter; 0: this is it */
+} Strips;
+/* strips.c: what stands for it until its loop is made; for a node that reads such a one, another
+ * such, or NULL. */
+Node *strips(Rewrite *, const Strips *);
 Node *in_strips(Rewrite *, Node *);
 void find_summed(Rewrite *, int n, Node *const *nodes);
 /* strips.c: is it computed, element by element, of what some sum reads too? */
 bool reads_summed(const Rewrite *, const Node *);
-/* strips.c: of these nodes, the parts of such concats; a second pass, whose strips are those, has
- * each of them stored. */
-void strip_parts(const Rewrite *, int n, Node *const *nodes, Map *parts);
-Node *kept_part(Rewrite *, Node *);
+/* strips.c: of these nodes, which are to be results of loops: a second pass, whose strips those are
+ * and whose user is the first one, makes the loops. */
+void strip_loops(const Rewrite *, int n, Node *const *nodes, Map *loops);
+Node *strip_loop(Rewrite *, Node *);
 
 /* dead_elements.c: no value of the model's graph is larger than what is read of it; whether one
  * was. */

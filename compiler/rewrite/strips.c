@@ -1,11 +1,15 @@
 /* strips.c - a value that is made in strips along one axis, of which each is finished before the
  * next begins.
  *
- *     relu(concat(a, b) + c)   ->   concat(relu(a + c[first rows]), relu(b + c[other rows]))
+ *     relu(y + c), y[first(i)..] = a(i)   ->   z, z[first(i)..] = relu(a(i) + c[first(i)..])
  *
  * What it takes to make a strip stays near while it is made; the same memory serves the next one.
  * Elementwise readers, and what only names the axes otherwise, go into the strips: what is stored
- * are their results, in one buffer, each as soon as it can be. */
+ * are their results, in one buffer, each as soon as it can be.
+ *
+ * Until all readers are known, such a value stands in the graph as an update of zeros by one strip,
+ * in which a counter stands that nothing counts yet.  In the end those that are made together, and
+ * that are still read, become the results of a loop (loop_parts.c). */
 #include <string.h>
 
 #include "rewrite.h"
@@ -21,17 +25,25 @@ Node *concat_of(Context *c, int n, Node *const *part, int axis)
                      part[0]->rank, dims);
 }
 
-Node *strips(Rewrite *r, int n, Node *const *part, int axis)
+Node *strips(Rewrite *r, const Strips *s)
 {
-    Node *y = n > 1 ? concat_of(r->c, n, part, axis) : part[0];
-    if (n > 1)
-        map_put(&r->strips, (uint64_t)y->id + 1, (void *)1);
+    Context *c = r->c;
+    Node *dims[INGOT_MAX_RANK], *part = s->part;
+    for (int i = 0; i < part->rank; i++)
+        dims[i] = i == s->axis ? s->size : part->shape[i];
+    const ingot_dtype d = (ingot_dtype)part->dtype;
+    Node *zeros = uniform_make(c, node_const_zero(c, d), part->rank, dims),
+         *y = part_update(c, zeros, part, s->axis, s->first);
+    Strips *kept = NEW(r->a, Strips);
+    *kept = *s;
+    kept->oldest = s->oldest ? s->oldest : y->id;
+    map_put(&r->strips, (uint64_t)y->id + 1, kept);
     return y;
 }
 
-static bool is_strips(const Rewrite *r, const Node *n)
+static const Strips *strips_of(const Rewrite *r, const Node *n)
 {
-    return n->op == OP_CONCAT && map_get(&r->strips, (uint64_t)n->id + 1);
+    return n->op == OP_UPDATE ? map_get(&r->strips, (uint64_t)n->id + 1) : NULL;
 }
 
 static Node *size_before(Context *c, const Node *n, int axis)
@@ -57,7 +69,7 @@ static int axis_after(Context *c, const Node *move, int axis)
     return -1;
 }
 
-static Node *moved_strip(Context *c, const Node *move, Node *x, int axis)
+static Node *moved_strip(Context *c, const Node *move, Node *x, int axis, Node *size)
 {
     Node *dims[INGOT_MAX_RANK];
     int perm[INGOT_MAX_RANK];
@@ -67,23 +79,20 @@ static Node *moved_strip(Context *c, const Node *move, Node *x, int axis)
     }
     if (move->op == OP_PERMUTE)
         return ingot_permute(c, x, perm);
-    dims[axis] = x->shape[(int)move->src[0]->arg.i];
+    dims[axis] = size;
     return ingot_reshape(c, x, move->rank, dims);
 }
 
-/* x where the strips of y from part i on lie. */
-static Node *strip_of(Rewrite *r, Node *x, const Node *y, uint32_t i, Node *from)
+/* x where a strip lies. */
+static Node *strip_of(const Rewrite *r, Node *x, const Strips *s)
 {
     Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
-    int axis = (int)y->arg.i;
-    bool same = is_strips(r, x) && x->arg.i == axis && x->nsrc == y->nsrc;
-    for (uint32_t k = 0; k < y->nsrc && same; k++)
-        same = x->src[k]->shape[axis] == y->src[k]->shape[axis];
-    if (same)
-        return x->src[i];
+    const Strips *own = strips_of(r, x);
+    if (own && own->oldest == s->oldest && own->axis == s->axis)
+        return own->part;
     for (int d = 0; d < x->rank; d++) {
-        begin[d] = d == axis ? from : idx(r->c, 0);
-        size[d] = d == axis ? y->src[i]->shape[axis] : x->shape[d];
+        begin[d] = d == s->axis ? s->first : idx(r->c, 0);
+        size[d] = d == s->axis ? s->part->shape[d] : x->shape[d];
     }
     return ingot_shrink(r->c, x, begin, size);
 }
@@ -129,50 +138,121 @@ bool reads_summed(const Rewrite *r, const Node *n)
 }
 
 /* What a sum reads too is there as a whole before its other readers begin. */
-static bool comes_in_strips(const Rewrite *r, const Node *n, uint32_t i)
+static const Strips *comes_in_strips(const Rewrite *r, const Node *n, uint32_t i)
 {
-    return is_strips(r, n->src[i]) && !map_get(&r->summed, (uint64_t)r->visiting->src[i]->id + 1);
+    const bool whole = map_get(&r->summed, (uint64_t)r->visiting->src[i]->id + 1);
+    return whole ? NULL : strips_of(r, n->src[i]);
+}
+
+/* Is it made of all strips of this loop? Then it cannot be made in the loop. */
+static bool reads_all(const Rewrite *r, Node *n, const Strips *s, Map *seen)
+{
+    const Strips *own = strips_of(r, n);
+    if (own && own->oldest == s->oldest)
+        return true;
+    if (n->id < s->oldest || map_get(seen, (uint64_t)n->id + 1))
+        return false;
+    map_put(seen, (uint64_t)n->id + 1, (void *)1);
+    bool any = false;
+    for (uint32_t i = 0; i < n->nsrc && !any; i++)
+        any = reads_all(r, n->src[i], s, seen);
+    return any;
+}
+
+/* The newest of the strips that n reads, which those before it are there for as a whole; NULL:
+ * there are none, or not all of n can be made with them. */
+static const Strips *strips_below(const Rewrite *r, const Node *n)
+{
+    const Strips *s = NULL;
+    Map seen = {0};
+    for (uint32_t i = 0, id = 0; i < n->nsrc; i++) {
+        const Strips *own = comes_in_strips(r, n, i);
+        if (own && n->src[i]->id >= id) {
+            s = own;
+            id = n->src[i]->id;
+        }
+    }
+    for (uint32_t i = 0; i < n->nsrc && s; i++) {
+        const Strips *own = strips_of(r, n->src[i]);
+        const bool same = own && own->oldest == s->oldest && own->axis == s->axis;
+        if (n->src[i]->dtype != INGOT_INDEX && !same && reads_all(r, n->src[i], s, &seen))
+            s = NULL;
+    }
+    map_free(&seen);
+    return s;
 }
 
 Node *in_strips(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    bool moves = n->op == OP_RESHAPE || n->op == OP_PERMUTE;
-    bool alu = op_is_alu(n->op) && n->op != OP_CUSTOM && n->dtype != INGOT_INDEX;
-    Node *x = NULL, *src[MAX_ALU_SRC], *from = idx(c, 0);
-    for (uint32_t i = 0; i < n->nsrc && (moves || alu) && !x; i++)
-        x = comes_in_strips(r, n, i) ? n->src[i] : NULL;
-    if (!x || n->nsrc > MAX_ALU_SRC)
+    const bool moves = n->op == OP_RESHAPE || n->op == OP_PERMUTE;
+    const bool alu = op_is_alu(n->op) && n->op != OP_CUSTOM && n->dtype != INGOT_INDEX;
+    const Strips *s = (moves || alu) && n->nsrc ? strips_below(r, n) : NULL;
+    Node *src[MAX_ALU_SRC];
+    if (!s || (alu && n->nsrc > MAX_ALU_SRC))
         return NULL;
-    int axis = moves ? axis_after(c, n, (int)x->arg.i) : (int)x->arg.i;
-    if (axis < 0)
+    Strips now = *s;
+    now.axis = moves ? axis_after(c, n, s->axis) : s->axis;
+    if (now.axis < 0)
         return NULL;
-    Node **part = NEWN(r->a, Node *, x->nsrc);
-    for (uint32_t i = 0; i < x->nsrc; i++) {
-        if (moves) {
-            part[i] = moved_strip(c, n, x->src[i], axis);
-        } else {
-            for (uint32_t k = 0; k < n->nsrc; k++)
-                src[k] = strip_of(r, n->src[k], x, i, from);
-            part[i] = node_make(c, (Op)n->op, (ingot_dtype)n->dtype, n->arg, (int)n->nsrc, src,
-                                n->rank, src[0]->shape);
-        }
-        from = idx_add(c, from, x->src[i]->shape[(int)x->arg.i]);
+    if (moves) {
+        now.part = moved_strip(c, n, s->part, now.axis, s->part->shape[s->axis]);
+    } else {
+        for (uint32_t k = 0; k < n->nsrc; k++)
+            src[k] = strip_of(r, n->src[k], s);
+        now.part = node_make(c, (Op)n->op, (ingot_dtype)n->dtype, n->arg, (int)n->nsrc, src,
+                             n->rank, src[0]->shape);
     }
-    return strips(r, (int)x->nsrc, part, axis);
+    return strips(r, &now);
 }
 
-/* ---- stored one after the other -------------------------------------------------------------- */
+/* ---- the loops ------------------------------------------------------------------------------- */
 
-void strip_parts(const Rewrite *r, int n, Node *const *nodes, Map *parts)
+/* All values that are made together. */
+typedef struct {
+    int n;
+    Node **update, **made; /* made: NULL: not yet */
+} StripLoop;
+
+void strip_loops(const Rewrite *r, int n, Node *const *nodes, Map *loops)
 {
-    for (int i = 0; i < n; i++)
-        for (uint32_t k = 0; k < nodes[i]->nsrc && is_strips(r, nodes[i]); k++)
-            map_put(parts, (uint64_t)nodes[i]->src[k]->id + 1, (void *)1);
+    Map of = {0}; /* by their first value */
+    for (int i = 0; i < n; i++) {
+        const Strips *s = strips_of(r, nodes[i]);
+        if (!s)
+            continue;
+        StripLoop *loop = map_get(&of, s->oldest);
+        if (!loop) {
+            loop = NEW(r->a, StripLoop);
+            map_put(&of, s->oldest, loop);
+        }
+        vec_push(r->a, loop->update, loop->n, nodes[i]);
+        map_put(loops, (uint64_t)nodes[i]->id + 1, loop);
+    }
+    map_free(&of);
 }
 
-Node *kept_part(Rewrite *r, Node *n)
+Node *strip_loop(Rewrite *r, Node *n)
 {
-    bool part = map_get(&r->strips, (uint64_t)r->visiting->id + 1);
-    return part ? ingot_contiguous(r->c, n) : n;
+    StripLoop *loop = map_get(&r->strips, (uint64_t)n->id + 1);
+    if (!loop)
+        return NULL;
+    const Rewrite *of = r->user;
+    if (!loop->made) {
+        Node **update = NEWN(r->a, Node *, loop->n);
+        for (int i = 0; i < loop->n; i++) {
+            const Node *y = loop->update[i];
+            Node *src[2 + INGOT_MAX_RANK];
+            rewrite_below(r, (int)y->nsrc, y->src);
+            for (uint32_t k = 0; k < y->nsrc; k++)
+                src[k] = rewritten(r, y->src[k]);
+            update[i] = node_with(r->c, loop->update[i], src);
+        }
+        loop->made = NEWN(r->a, Node *, loop->n);
+        loop_parts(r->c, strips_of(of, n)->counter, loop->n, update, loop->made);
+    }
+    int i = 0;
+    while (loop->update[i] != n)
+        i++;
+    return loop->made[i];
 }

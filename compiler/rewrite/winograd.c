@@ -163,18 +163,18 @@ static Node *kept(Context *c, Node *x)
 }
 
 /* Every element is read at many points: what is computed from a value that is there as a whole is
- * computed once, and stored.  copied: so is what the caller gives, with its padding; it lies as the
- * model declares it, and has no halo. */
-static Node *stored(Rewrite *r, Node *x, bool copied)
+ * computed once, and stored. So is what the caller gives, with its padding; it lies as the model
+ * declares it, and has no halo. */
+static Node *stored(Rewrite *r, Node *x)
 {
     const bool pads = x->op == OP_PAD && x->src[0]->op == OP_INPUT;
     if (pads || x->op == OP_INPUT)
-        return copied ? kept(r->c, x) : x;
+        return kept(r->c, x);
     if (op_is_alu(x->op))
         return reads_summed(r, x) ? ingot_contiguous(r->c, x) : x;
     if (op_info[x->op].cls != MOVE || x->op == OP_CONCAT || x->op == OP_KEEP)
         return x;
-    Node **src = NEWN(r->a, Node *, x->nsrc), *source = stored(r, x->src[0], copied);
+    Node **src = NEWN(r->a, Node *, x->nsrc), *source = stored(r, x->src[0]);
     memcpy((void *)src, (void *)x->src, x->nsrc * sizeof *src);
     src[0] = source;
     return source == x->src[0] ? x : node_with(r->c, x, src);
@@ -200,7 +200,7 @@ static Node *unrolled(Context *c, Node *x, int out, int tap)
 Node *tiled_x(Rewrite *r, const ProductAxes *s, const WinogradForm *f)
 {
     int perm[INGOT_MAX_RANK], n = 0;
-    Node *dims[INGOT_MAX_RANK], *x = stored(r, s->x, s->n[OUT] <= f->windows);
+    Node *dims[INGOT_MAX_RANK], *x = stored(r, s->x);
     Context *c = r->c;
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0}, size;
     (void)axes_in_order(s, (AxisGroup[]){BATCH, ROW, OUT, SUM, TAP, ONE, MAP}, perm);
@@ -347,10 +347,9 @@ static Node *transformed_w(Context *c, const ProductAxes *s, const WinogradForm 
     return is_constant(s->w, 0) ? transformed_constant(c, s, f) : transformed_state(c, s, f);
 }
 
-/* [points, B, R tiles, M, 1] back to [B, R, out.., M]; of so many results along the first
- * window. */
+/* [points, B, R tiles, M, 1] back to [B, R, out.., M] */
 static Node *transformed_back(Context *c, const ProductAxes *s, const WinogradForm *f,
-                              Node *product, int64_t results)
+                              Node *product)
 {
     int nw = transformed_windows(s, f), n = 0;
     Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK], *t[MAX_POINTS], *m[MAX_POINTS],
@@ -361,7 +360,7 @@ static Node *transformed_back(Context *c, const ProductAxes *s, const WinogradFo
     dims[n] = all[n] = group_size(c, s, s->x, ROW);
     n++;
     for (int i = 0; i < s->n[OUT]; i++) {
-        size = i ? results_of(s, i) : results;
+        size = results_of(s, i);
         dims[n] = all[n] = idx(c, ceil_div(size, tile_along(f, i)));
         n++;
         dims[n] = idx(c, 1);
@@ -383,7 +382,7 @@ static Node *transformed_back(Context *c, const ProductAxes *s, const WinogradFo
     Node *y = nw > 1 ? chosen_row(c, 5, f->tile, row) : t[0];
     n = 2;
     for (int i = 0; i < s->n[OUT]; i++) {
-        size = i ? results_of(s, i) : results;
+        size = results_of(s, i);
         dims[n] = idx_mul(c, dims[2 + 2 * i], idx(c, tile_along(f, i)));
         hi[n++] = -((tile_along(f, i) - size % tile_along(f, i)) % tile_along(f, i));
     }
@@ -444,38 +443,48 @@ static Node *multiplied(Rewrite *r, const ProductAxes *s, const WinogradForm *f,
     return ingot_reshape(c, y, 5, (Node *[]){y->shape[0], y->shape[1], rows, y->shape[maps], one});
 }
 
-/* Rows of tiles from first on, up to as many results along the first window. */
-static Node *strip(Rewrite *r, const ProductAxes *s, const WinogradForm *f, Node *x, Node *u,
-                   int64_t first, int64_t results)
+/* The results of all of x. */
+static Node *computed(Rewrite *r, const ProductAxes *s, const WinogradForm *f, Node *n, Node *u)
 {
-    Context *c = r->c;
-    Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
-    for (int i = 0; i < x->rank; i++) {
-        begin[i] = idx(c, i == 2 ? first : 0);
-        size[i] = i == 2 ? idx(c, ceil_div(results, f->tile)) : x->shape[i];
-    }
-    Node *v = transformed_x(c, s, f, ingot_shrink(c, x, begin, size));
-    return transformed_back(c, s, f, multiplied(r, s, f, v, u), results);
+    Node *v = transformed_x(r->c, s, f, tiled_x(r, s, f)),
+         *y = transformed_back(r->c, s, f, multiplied(r, s, f, v, u));
+    return in_place_of(r->c, s, n, y);
 }
 
 /* ---- the rewrite ----------------------------------------------------------------------------- */
 
-static Node *winograd(Rewrite *r, Node *n, bool try, const WinogradForm *f)
+/* So many results along the first window at a time; the last ones begin where there are as many. */
+static Node *in_turn(Rewrite *r, const ProductAxes *s, const WinogradForm *f, Node *n, Node *u,
+                     int64_t step)
 {
     Context *c = r->c;
+    const int64_t all = results_of(s, 0), count = ceil_div(all, step);
+    const int axis = s->axis[OUT][0];
+    Node *counter = parts_counter(c, count), *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
+    Strips of = {.counter = counter, .axis = axis, .size = idx(c, all)};
+    of.first = idx_mul(c, counter, idx(c, step));
+    if (count * step > all)
+        of.first = idx_min(c, of.first, idx(c, all - step));
+    for (int i = 0; i < s->x->rank; i++) {
+        begin[i] = i == axis ? of.first : idx(c, 0);
+        size[i] = i == axis ? idx(c, step) : s->x->shape[i];
+    }
+    ProductAxes part = *s;
+    part.x = ingot_shrink(c, s->x, begin, size);
+    of.part = computed(r, &part, f, n, u);
+    return strips(r, &of);
+}
+
+static Node *winograd(Rewrite *r, Node *n, bool try, const WinogradForm *f)
+{
     const ProductAxes *s = winograd_axes(r, n);
     if (!s || (f->windows == 1 && s->n[OUT] == 1))
         return NULL;
     if (try)
         return n;
-    int64_t step = rows_of_strip(r, n, s, f) * f->tile, all = results_of(s, 0);
-    Node *x = tiled_x(r, s, f), *u = transformed_w(c, s, f), *part[MOST_PIECES];
-    int count = 0;
-    for (int64_t at = 0; at < all; at += step) {
-        int64_t results = all - at < step ? all - at : step;
-        part[count++] = in_place_of(c, s, n, strip(r, s, f, x, u, at / f->tile, results));
-    }
-    return count > 1 ? strips(r, count, part, s->axis[OUT][0]) : part[0];
+    const int64_t step = rows_of_strip(r, n, s, f) * f->tile;
+    Node *u = transformed_w(r->c, s, f);
+    return step < results_of(s, 0) ? in_turn(r, s, f, n, u, step) : computed(r, s, f, n, u);
 }
 
 Node *winograd2(Rewrite *r, Node *n, bool try)

@@ -141,8 +141,7 @@ static double fewer_time(const Target *t, const ProductAxes *s, const WinogradFo
 
 enum { FAR = 4 }; /* times what L2 holds */
 
-/* Rows of strips of one size, but for the last, between whose kernels lie no more bytes than
- * that. */
+/* Rows of strips of one size, between whose kernels lie no more bytes than that. */
 static int64_t rows_within(const ProductAxes *s, const WinogradForm *f, double most)
 {
     const double row = bytes_between(s, f);

@@ -27,10 +27,15 @@ typedef struct {
     Node *at[INGOT_MAX_RANK];
 } SliceSpot;
 
+/* By a kernel, or by those of a loop, part by part. */
 static bool is_made_here(const Homes *h, Node *t)
 {
     Info *i = info_of(h->s, t);
-    return i->order < h->n && h->order[i->order] == t && i->stored && op_info[t->op].cls != CONTROL;
+    if (i->order >= h->n || h->order[i->order] != t)
+        return false;
+    if (t->op == OP_PROJ)
+        return is_overwritten(h->s->c, t->src[0], 1 + (uint32_t)t->arg.i);
+    return i->stored && op_info[t->op].cls != CONTROL;
 }
 
 /* False unless t is a stored value or a slice of one. */

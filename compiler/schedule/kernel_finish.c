@@ -52,28 +52,6 @@ static Node *copy_node(NestCopy *q, Node *n)
     return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, 0, NULL);
 }
 
-/* An INDEX expression of the model, rebuilt in the kernel's context (shapes of arguments). */
-static Node *import_index(Context *c, Arena *a, Node *e)
-{
-    int n;
-    if (!e->nsrc)
-        return node_make(c, e->op, e->dtype, e->arg, 0, NULL, 0, NULL);
-    Node **order = graph_toposort(a, 1, &e, &n), **copy = NEWN(a, Node *, n);
-    Map at = {0};
-    for (int i = 0; i < n; i++) {
-        enum { MAX_SRC = 64 };
-        Node *src[MAX_SRC];
-        for (uint32_t j = 0; j < order[i]->nsrc && j < MAX_SRC; j++)
-            src[j] = copy[(uintptr_t)map_get(&at, (uint64_t)order[i]->src[j]->id + 1) - 1];
-        copy[i] = order[i]->nsrc ? node_with(c, order[i], src)
-                                 : node_make(c, order[i]->op, order[i]->dtype, order[i]->arg, 0,
-                                             NULL, 0, NULL);
-        map_put(&at, (uint64_t)order[i]->id + 1, (void *)(uintptr_t)(i + 1));
-    }
-    map_free(&at);
-    return copy[n - 1];
-}
-
 /* Operations and bytes, at the upper bounds of run-time dims. */
 static void estimate(Kernel *k, Arena *a)
 {

@@ -420,7 +420,8 @@ static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *ga
         Info *tuple = info_of(k->s, t->src[0]);
         if (!tuple->tuple)
             BUG("%s read before its step", op_info[t->src[0]->op].text);
-        return load_value(k, tuple->tuple[t->arg.i], NULL, coords, gate);
+        const StoredPlace *place = &tuple->tuple[t->arg.i];
+        return load_value(k, place->buffer, place->at, coords, gate);
     }
     case OP_RESHAPE:
     case OP_PERMUTE:

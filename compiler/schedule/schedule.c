@@ -134,7 +134,7 @@ static void check_ready(BlockScope *at, const Requires *r, bool *done)
 
 /* Schedule what is needed for n results, and the requirements of the block.  dest[i]: where result
  * i must be, or NULL: anywhere. */
-void schedule_block(BlockScope *at, int n, Node *const *results, Buffer *const *dest,
+void schedule_block(BlockScope *at, int n, Node *const *results, const StoredPlace *dest,
                     const Requires *require)
 {
     Sched *s = at->s;
@@ -169,27 +169,36 @@ void schedule_block(BlockScope *at, int n, Node *const *results, Buffer *const *
         if (reads_memory)
             mark_root(s, t); /* it may be here for a run-time integer that it sets */
         for (uint32_t j = 0; reads_memory && j < t->nsrc; j++)
-            mark_root(s, t->src[j]);
+            if (!is_overwritten(s->c, t, j))
+                mark_root(s, t->src[j]);
     }
     fuse(s, w.n, w.order);
     find_homes(s, w.n, w.order);
     for (int i = 0; i < n && dest; i++) /* only an update's own dest is where its operand lies */
-        for (Node *t = results[i]; dest[i] && (t->op == OP_UPDATE || t->op == OP_CONCAT);
+        for (Node *t = results[i]; dest[i].buffer && (t->op == OP_UPDATE || t->op == OP_CONCAT);
              t = t->src[0])
-            if (info_of(s, t->src[0])->buffer == dest[i])
-                place_updates(s, results[i], dest[i]);
+            if (info_of(s, t->src[0])->buffer == dest[i].buffer)
+                place_updates(s, results[i], dest[i].buffer);
+    for (int i = 0; i < n && dest; i++) {
+        Node *t = results[i];
+        const bool parts =
+            t->op == OP_PROJ && is_overwritten(s->c, t->src[0], 1 + (uint32_t)t->arg.i);
+        if (parts && dest[i].buffer && !info_of(s, t)->home)
+            info_of(s, t)->shared = dest[i].buffer;
+    }
     check_ready(at, require, checked);
     for (int i = 0; i < w.n; i++) {
         Node *t = w.order[i];
         if (!info_of(s, t)->stored || has_value(s, t))
             continue;
-        Buffer *to = NULL;
+        StoredPlace to = {0};
         for (int j = 0; j < n && dest; j++)
-            if (results[j] == t && dest[j] && (!to || dest[j]->kind == BUF_STATE))
+            if (results[j] == t && dest[j].buffer &&
+                (!to.buffer || dest[j].buffer->kind == BUF_STATE))
                 to = dest[j];
-        if (to) {
-            schedule_into(at, t, (StoredPlace){to, NULL});
-            schedule_set_buffer(at, t, to);
+        if (to.buffer) {
+            schedule_into(at, t, to);
+            schedule_set_place(at, t, to);
         } else {
             schedule_node(at, t);
         }
@@ -197,8 +206,8 @@ void schedule_block(BlockScope *at, int n, Node *const *results, Buffer *const *
             check_ready(at, require, checked);
     }
     for (int j = 0; j < n && dest; j++)
-        if (dest[j] && info_of(s, results[j])->buffer != dest[j])
-            schedule_into(at, results[j], (StoredPlace){dest[j], NULL});
+        if (dest[j].buffer && info_of(s, results[j])->buffer != dest[j].buffer)
+            schedule_into(at, results[j], dest[j]);
 }
 
 void schedule_end(BlockScope *at)
@@ -328,13 +337,14 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
     check_dims_known(s);
     int nout = c->noutput, n = nout + c->nstate;
     Node **results = NEWN(a, Node *, n + 1);
-    Buffer **dest = NEWN(a, Buffer *, n + 1);
+    StoredPlace *dest = NEWN(a, StoredPlace, n + 1);
     p->output = NEWN(a, Buffer *, nout + 1);
     for (int i = 0; i < nout; i++) {
         Node *t = results[i] = c->outputs[i].node;
-        dest[i] = p->output[i] = buffer_new(s, BUF_OUTPUT, t->dtype, t->rank, t->shape, t);
-        dest[i]->slot = i;
-        dest[i]->name = c->outputs[i].name;
+        Buffer *b = p->output[i] = buffer_new(s, BUF_OUTPUT, t->dtype, t->rank, t->shape, t);
+        b->slot = i;
+        b->name = c->outputs[i].name;
+        dest[i].buffer = b;
     }
     for (int i = 0; i < c->nstate; i++) {
         Node *next = c->states[i].next ? c->states[i].next : c->states[i].node;
@@ -345,19 +355,19 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
         bool in_place = c->states[i].grows ? is_appended_to(state, next)
                                            : dies_in_updates(s, state, next, n, results);
         if (next != state)
-            dest[nout + i] =
+            dest[nout + i].buffer =
                 in_place ? p->state[i]
                          : buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
     }
     if (!c->nerror) {
         schedule_block(&at, n, results, dest, &c->require);
         for (int i = 0; i < c->nstate; i++)
-            if (!dest[nout + i] || dest[nout + i] == p->state[i])
+            if (!dest[nout + i].buffer || dest[nout + i].buffer == p->state[i])
                 continue;
             else if (c->states[i].grows)
                 schedule_store(&at, results[nout + i], NULL, (StoredPlace){p->state[i], NULL});
             else
-                schedule_copy(&at, p->state[i], idx(c, 0), dest[nout + i]);
+                schedule_copy(&at, p->state[i], idx(c, 0), dest[nout + i].buffer);
     }
     if (c->nerror)
         return false;

@@ -22,6 +22,12 @@ typedef struct {
     const Node *one; /* what it reads, if that is one value alone */
 } Extent;
 
+/* Where a value lies: in this buffer, from these coordinates on (NULL: it is all of it). */
+typedef struct {
+    Buffer *buffer;
+    Node *const *at;
+} StoredPlace;
+
 /* What the scheduler knows of a tensor node, by node id. */
 typedef struct {
     CoordOps *coords; /* index_cost.c: of a tensor that is one of coordinates, once asked for */
@@ -30,18 +36,18 @@ typedef struct {
     Node *home;       /* concat_in_place.c: the stored node whose buffer it shall lie in, or NULL */
     Node **home_at;   /* and where, by axis */
     Buffer *shared;   /* of a node that is home to others, once one of them needs it */
-    Buffer **tuple;   /* CALL, LOOP, IF: buffers of the elements */
-    Node *scalar;     /* PARAM standing for a loop counter: the INDEX expression */
-    bool stored;      /* fuse.c: to be stored by a kernel of its own */
-    bool constant;    /* depends on nothing but constants */
-    bool foldable;    /* constant, and worth evaluating at compile time: a weight recipe */
-    bool cut;         /* a slice of a constant of which nothing but slices is read */
-    bool several;     /* more than one node reads it, or what is made of this constant alone */
-    const char *why;  /* fuse.c: why it is stored, or folded */
-    Fusion cost_of;   /* what it takes to store it, and to compute it in its readers */
-    bool has_reduce;  /* its fused expression holds a REDUCE */
-    bool widened;     /* a stored value of fewer bytes, cast where it is read */
-    bool needed;      /* some kernel of the block reads it */
+    StoredPlace *tuple; /* CALL, LOOP, IF: where the elements are */
+    Node *scalar;       /* PARAM standing for a loop counter: the INDEX expression */
+    bool stored;        /* fuse.c: to be stored by a kernel of its own */
+    bool constant;      /* depends on nothing but constants */
+    bool foldable;      /* constant, and worth evaluating at compile time: a weight recipe */
+    bool cut;           /* a slice of a constant of which nothing but slices is read */
+    bool several;       /* more than one node reads it, or what is made of this constant alone */
+    const char *why;    /* fuse.c: why it is stored, or folded */
+    Fusion cost_of;     /* what it takes to store it, and to compute it in its readers */
+    bool has_reduce;    /* its fused expression holds a REDUCE */
+    bool widened;       /* a stored value of fewer bytes, cast where it is read */
+    bool needed;        /* some kernel of the block reads it */
     bool root;        /* a result of the block, or what a control step reads: never inlined only */
     unsigned pending; /* axes that a REDUCE below has made 1 and nothing has expanded yet */
     /* axes over which such a result has been expanded again: it is the same for a whole row */
@@ -198,6 +204,9 @@ typedef struct {
 Node *lower_value(StoreNest *, Node *t, Node *const *coords, Node *gate);
 Node *nest_buffer(StoreNest *, Buffer *); /* a weight: the nest's device has its own */
 /* A load from buffer b of a value that begins there at `at`; NULL: at its first element. */
+/* schedule_control.c: is a source of a LOOP what a carried value begins with, of which the body
+ * writes all, part by part, before anybody reads it? */
+bool is_overwritten(Context *, const Node *loop, uint32_t src);
 Node *load_value(StoreNest *, Buffer *b, Node *const *at, Node *const *coords, Node *gate);
 /* Notes an index of t's source for a check, if it is data that may be out of range. */
 void note_index(StoreNest *, Node *t, int axis, Node *index, Node *gate);

@@ -1,6 +1,7 @@
 /* schedule_control.c - calls, loops and branches become steps; bodies are blocks of their own. */
 #include <string.h>
 
+#include "rewrite.h"
 #include "schedule_scope.h"
 
 static void schedule_call(BlockScope *at, Node *t)
@@ -8,14 +9,15 @@ static void schedule_call(BlockScope *at, Node *t)
     Sched *s = at->s;
     const Call *call = t->arg.ptr;
     int n = call->n_in + call->n_out;
-    Buffer **bufs = NEWN(s->arena, Buffer *, n + 1),
-           **tuple = NEWN(s->arena, Buffer *, call->n_out + 1);
+    Buffer **bufs = NEWN(s->arena, Buffer *, n + 1);
+    StoredPlace *tuple = NEWN(s->arena, StoredPlace, call->n_out + 1);
     for (int i = 0; i < call->n_in; i++)
         bufs[i] = schedule_buffer(at, t->src[i]);
     for (int i = 0; i < call->n_out; i++) {
         const ingot_call_out *o = &call->out[i];
-        bufs[call->n_in + i] = tuple[i] = buffer_new(s, BUF_ARENA, o->dtype, o->rank, o->dims, t);
-        tuple[i]->kept = i >= call->n_out - call->n_kept;
+        Buffer *b = buffer_new(s, BUF_ARENA, o->dtype, o->rank, o->dims, t);
+        b->kept = i >= call->n_out - call->n_kept;
+        bufs[call->n_in + i] = tuple[i].buffer = b;
     }
     Step *step = schedule_step(at, STEP_CALL);
     step->name = call->name;
@@ -54,9 +56,56 @@ static void set_integer(Sched *s, Node *param, Node *integer)
              ((Placement){.node = param, .integer = integer}));
 }
 
-/* The buffers of what a loop carries and of what it collects, and of its condition (or NULL): with
- * what they hold before the first iteration. */
-static Buffer *loop_buffers(BlockScope *at, Node *t, Buffer **tuple)
+/* Where v begins in an UPDATE along an axis, if it lies there as it is; NULL: it does not. */
+static Node *begin_of(Context *c, const Node *t, int axis)
+{
+    const Node *v = t->src[1];
+    Node *coords[INGOT_MAX_RANK], *i;
+    for (int d = 0; d < v->rank; d++)
+        coords[d] = idx_is(v->shape[d], 1) ? idx(c, 0) : range_new(c, RANGE_ASKED + d, v->shape[d]);
+    i = index_at(c, t->src[2 + axis], coords, 0);
+    i = i ? idx_from_value(c, i) : NULL;
+    i = i ? idx_sub(c, i, coords[axis]) : NULL;
+    return i && is_loop_free(i) ? i : NULL;
+}
+
+/* Does an iteration write all of the value along every axis but one, and do all iterations all
+ * along that? */
+bool is_overwritten(Context *c, const Node *control, uint32_t src)
+{
+    const Loop *loop = control->op == OP_LOOP ? control->arg.ptr : NULL;
+    if (!loop || src < 1 || src > (uint32_t)loop->ncarried || loop->has_cond)
+        return false;
+    Node *t = loop->body->result[src], *from[INGOT_MAX_RANK];
+    int64_t n, size = 0, all = 0, end = 0;
+    int along = -1;
+    if (t->op != OP_UPDATE || t->arg.i != INGOT_SET || t->src[0] != loop->body->param[1 + src] ||
+        t->src[1]->rank != t->rank || !idx_value(loop->trip, &n))
+        return false;
+    for (int d = 0; d < t->rank; d++) {
+        from[d] = begin_of(c, t, d);
+        if (!from[d])
+            return false;
+        if (idx_is(from[d], 0) && t->src[1]->shape[d] == t->shape[d])
+            continue;
+        if (along >= 0 || !idx_value(t->shape[d], &all) || !idx_value(t->src[1]->shape[d], &size))
+            return false;
+        along = d;
+    }
+    for (int64_t i = 0; i < n && along >= 0; i++) {
+        Node *count = idx(c, i);
+        int64_t at;
+        if (!idx_value(substitute(c, from[along], 1, &loop->counter, &count), &at) || at > end)
+            return false;
+        end = at + size > end ? at + size : end;
+    }
+    return along < 0 ? n > 0 : end >= all;
+}
+
+/* Where a loop has what it carries and what it collects, and its condition (or NULL): with what
+ * they hold before the first iteration. What is overwritten part by part may have a home, or be
+ * what the caller gets. */
+static Buffer *loop_buffers(BlockScope *at, Node *t, StoredPlace *tuple)
 {
     Sched *s = at->s;
     const Loop *loop = t->arg.ptr;
@@ -68,57 +117,65 @@ static Buffer *loop_buffers(BlockScope *at, Node *t, Buffer **tuple)
         schedule_into(at, t->src[0], (StoredPlace){cond, NULL});
     }
     for (int i = 0; i < nc; i++) {
-        tuple[i] = schedule_arena(at, body->param[2 + i]);
-        schedule_into(at, t->src[1 + i], (StoredPlace){tuple[i], NULL});
+        const bool overwritten = is_overwritten(s->c, t, 1 + (uint32_t)i);
+        const Info *made = info_of(s, tuple_result(s->c, t, i));
+        if (overwritten && (made->home || made->shared))
+            tuple[i] = schedule_place_of(at, tuple_result(s->c, t, i));
+        else
+            tuple[i].buffer = schedule_arena(at, body->param[2 + i]);
+        if (!overwritten)
+            schedule_into(at, t->src[1 + i], tuple[i]);
     }
     for (int i = 0; i < loop->nscan; i++) {
         Node *r = body->result[1 + nc + i], **dims = NEWN(s->arena, Node *, r->rank + 1);
         dims[0] = loop->iterations;
         for (int d = 0; d < r->rank; d++)
             dims[1 + d] = r->shape[d];
-        tuple[nc + i] = buffer_new(s, BUF_ARENA, r->dtype, r->rank + 1, dims, t);
+        tuple[nc + i].buffer = buffer_new(s, BUF_ARENA, r->dtype, r->rank + 1, dims, t);
     }
     return cond;
 }
 
 /* The body: results that are not those of before are computed apart, then copied to where the next
- * iteration reads them, or to their place in what is collected. */
-static void loop_results(BlockScope *inner, const Loop *loop, Buffer *cond, Buffer **tuple)
+ * iteration reads them, or to their place in what is collected. Parts of what the caller gets lie
+ * as the kernels that compute them want it before they are copied there. */
+static void loop_results(BlockScope *inner, const Loop *loop, Buffer *cond,
+                         const StoredPlace *tuple)
 {
     Sched *s = inner->s;
     Context *c = s->c;
     struct Region *body = loop->body;
-    int nc = loop->ncarried, nresult = body->nresult;
-    Buffer **next = NEWN(s->arena, Buffer *, nresult);
+    int nc = loop->ncarried, nresult = body->nresult, nwanted = 0;
+    StoredPlace *next = NEWN(s->arena, StoredPlace, nresult),
+                *dest = NEWN(s->arena, StoredPlace, 2 * nresult);
+    Node **wanted = NEWN(s->arena, Node *, 2 * nresult);
+    bool *in_place = NEWN(s->arena, bool, nresult);
     for (int i = 0; i < nresult; i++) {
-        bool unchanged = (i == 0 && (!cond || body->result[0] == body->param[1])) ||
-                         (i >= 1 && i <= nc && body->result[i] == body->param[1 + i]);
-        bool in_place =
-            i >= 1 && i <= nc &&
-            dies_in_updates(s, body->param[1 + i], body->result[i], nresult, body->result);
-        if (!unchanged)
-            next[i] = in_place ? tuple[i - 1] : schedule_arena(inner, body->result[i]);
+        Node *t = body->result[i];
+        bool unchanged = (i == 0 && (!cond || t == body->param[1])) ||
+                         (i >= 1 && i <= nc && t == body->param[1 + i]);
+        in_place[i] =
+            i >= 1 && i <= nc && dies_in_updates(s, body->param[1 + i], t, nresult, body->result);
+        if (unchanged)
+            continue;
+        next[i] = in_place[i] ? tuple[i - 1] : (StoredPlace){schedule_arena(inner, t), NULL};
+        if (in_place[i] && next[i].buffer->kind == BUF_OUTPUT)
+            wanted[nwanted++] = t->src[1];
+        wanted[nwanted] = t;
+        dest[nwanted++] = next[i];
     }
-    int nwanted = 0;
-    Node **wanted = NEWN(s->arena, Node *, nresult);
-    Buffer **dest = NEWN(s->arena, Buffer *, nresult);
-    for (int i = 0; i < nresult; i++)
-        if (next[i]) {
-            wanted[nwanted] = body->result[i];
-            dest[nwanted++] = next[i];
-        }
     schedule_block(inner, nwanted, wanted, dest, &body->require);
     for (int i = 0; i < nresult; i++) {
-        if (!next[i] || (i >= 1 && i <= nc && next[i] == tuple[i - 1]))
+        if (!next[i].buffer || in_place[i])
             continue;
         Node *offset = idx(c, 0);
-        Buffer *to = i == 0 ? cond : tuple[i - 1];
+        Buffer *to = i == 0 ? cond : tuple[i - 1].buffer;
         if (i > nc) {
             offset = loop->counter;
             for (int j = 0; j < body->result[i]->rank; j++)
                 offset = idx_mul(c, offset, body->result[i]->shape[j]);
         }
-        schedule_copy(inner, to, offset, next[i]);
+        schedule_copy(inner, to, offset, next[i].buffer);
     }
 }
 
@@ -130,7 +187,7 @@ static void schedule_loop(BlockScope *at, Node *t)
     const Loop *loop = t->arg.ptr;
     struct Region *body = loop->body;
     int nc = loop->ncarried, ntuple = nc + loop->nscan;
-    Buffer **tuple = NEWN(s->arena, Buffer *, ntuple + 1);
+    StoredPlace *tuple = NEWN(s->arena, StoredPlace, ntuple + 1);
     for (uint32_t i = 1 + (uint32_t)nc; i < t->nsrc; i++) /* captures */
         if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
             (void)schedule_buffer(at, t->src[i]);
@@ -153,25 +210,28 @@ static void schedule_loop(BlockScope *at, Node *t)
         vec_push(s->arena, inner.made, inner.nmade, body->param[1]);
     }
     for (int i = 0; i < nc; i++)
-        schedule_set_buffer(&inner, body->param[2 + i], tuple[i]);
+        schedule_set_place(&inner, body->param[2 + i], tuple[i]);
     loop_results(&inner, loop, cond, tuple);
     schedule_end(&inner);
     schedule_placed(s, t, ntuple, tuple);
     info_of(s, t)->tuple = tuple;
     vec_push(s->arena, at->made, at->nmade, t);
+    for (int i = 0; i < nc; i++)
+        if (is_overwritten(s->c, t, 1 + (uint32_t)i))
+            schedule_set_place(at, tuple_result(s->c, t, i), tuple[i]);
 }
 
 static void schedule_if(BlockScope *at, Node *t)
 {
     Sched *s = at->s;
     const If *branch = t->arg.ptr;
-    Buffer **tuple = NEWN(s->arena, Buffer *, branch->n + 1);
+    StoredPlace *tuple = NEWN(s->arena, StoredPlace, branch->n + 1);
     for (uint32_t i = 1; i < t->nsrc; i++)
         if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
             (void)schedule_buffer(at, t->src[i]);
     Buffer *cond = schedule_buffer(at, t->src[0]);
     for (int i = 0; i < branch->n; i++)
-        tuple[i] = schedule_arena(at, branch->then_branch->result[i]);
+        tuple[i].buffer = schedule_arena(at, branch->then_branch->result[i]);
     Step *step = schedule_step(at, STEP_IF);
     step->name = "if";
     step_origins(s, step, t);

@@ -11,18 +11,12 @@ typedef struct {
     int nmade;
 } BlockScope;
 
-/* Where a value lies: in this buffer, from these coordinates on (NULL: it is all of it). */
-typedef struct {
-    Buffer *buffer;
-    Node *const *at;
-} StoredPlace;
-
 /* schedule.c: a step behind those of the block; its operands. */
 Step *schedule_step(BlockScope *, StepKind);
 void schedule_step_bufs(Sched *, Step *, int n, Buffer *const *bufs);
 /* Schedules what is needed for n results, and the requirements of the block.  dest[i]: where result
- * i must be, or NULL: anywhere. */
-void schedule_block(BlockScope *, int n, Node *const *results, Buffer *const *dest,
+ * i must be; without a buffer, or NULL: anywhere. */
+void schedule_block(BlockScope *, int n, Node *const *results, const StoredPlace *dest,
                     const Requires *);
 /* Values of a block are forgotten behind it. */
 void schedule_end(BlockScope *);
@@ -34,7 +28,10 @@ void schedule_store(BlockScope *, Node *t, Node *root, StoredPlace out);
 void schedule_into(BlockScope *, Node *t, StoredPlace out);
 /* Where t lies from now on; a new buffer in the arena. */
 void schedule_set_buffer(BlockScope *, Node *t, Buffer *);
-void schedule_placed(Sched *, Node *t, int n, Buffer *const *tuple); /* all that t gives */
+void schedule_set_place(BlockScope *, Node *t, StoredPlace);
+void schedule_placed(Sched *, Node *t, int n, const StoredPlace *); /* all that t gives */
+/* Where t is to be stored: in a buffer of its own, or in its home. */
+StoredPlace schedule_place_of(BlockScope *, Node *t);
 Buffer *schedule_arena(BlockScope *, Node *t);
 /* A buffer that holds t and nothing else, for steps that read memory (calls, conditions). */
 Buffer *schedule_buffer(BlockScope *, Node *t);

@@ -128,6 +128,15 @@ static Op update_op(int64_t how)
     }
 }
 
+/* Does each element of v have a place of its own, as far from the first one's as it is in v? */
+static bool is_slice(Context *c, const Node *t, Node *const *coords, Node *const *to)
+{
+    bool all = t->arg.i == INGOT_SET && t->src[1]->rank == t->rank;
+    for (int i = 0; i < t->rank && all; i++)
+        all = is_loop_free(idx_sub(c, to[i], coords[i]));
+    return all;
+}
+
 /* out = x; then, in order, out[index] = v (or combined with what is there). */
 static void store_update(BlockScope *at, Node *t, StoredPlace out)
 {
@@ -135,7 +144,7 @@ static void store_update(BlockScope *at, Node *t, StoredPlace out)
     Context *c = s->c;
     Node *x = t->src[0], *v = t->src[1];
     const Info *there = info_of(s, x);
-    bool in_place = there->buffer == out.buffer && !there->at && !out.at;
+    bool in_place = there->buffer == out.buffer && there->at == out.at;
     if (!in_place)
         schedule_store(at, x, t, out);
     if (dims_bound(v->rank, v->shape) == 0 || dims_bound(x->rank, x->shape) == 0)
@@ -144,7 +153,6 @@ static void store_update(BlockScope *at, Node *t, StoredPlace out)
     k->s = s;
     k->root = t;
     k->device = out.buffer->device;
-    k->serial = true;
     Node *coords[INGOT_MAX_RANK], *to[INGOT_MAX_RANK], *gate = node_bool(c, true);
     nest_ranges(k, v->rank, v->shape, coords);
     for (int i = 0; i < x->rank; i++) {
@@ -154,6 +162,7 @@ static void store_update(BlockScope *at, Node *t, StoredPlace out)
         gate = bool_and(c, gate, idx_le(c, idx(c, 0), to[i]));
         gate = bool_and(c, gate, idx_lt(c, to[i], x->shape[i]));
     }
+    k->serial = !is_slice(c, t, coords, to);
     Node *value = lower_value(k, v, coords, node_bool(c, true));
     if (t->arg.i != INGOT_SET) {
         Node *old = load_value(k, out.buffer, out.at, to, gate);
@@ -213,14 +222,14 @@ void schedule_into(BlockScope *at, Node *t, StoredPlace out)
         schedule_store(at, t, t, out);
 }
 
-void schedule_placed(Sched *s, Node *t, int n, Buffer *const *tuple)
+void schedule_placed(Sched *s, Node *t, int n, const StoredPlace *tuple)
 {
     for (int i = 0; i < n; i++)
         vec_push(s->arena, s->plan->placed, s->plan->nplaced,
-                 ((Placement){.node = t, .part = i, .buffer = tuple[i]}));
+                 ((Placement){.node = t, .part = i, .buffer = tuple[i].buffer, .at = tuple[i].at}));
 }
 
-static void set_place(BlockScope *at, Node *t, StoredPlace place)
+void schedule_set_place(BlockScope *at, Node *t, StoredPlace place)
 {
     Plan *p = at->s->plan;
     vec_push(p->arena, p->placed, p->nplaced,
@@ -232,7 +241,7 @@ static void set_place(BlockScope *at, Node *t, StoredPlace place)
 
 void schedule_set_buffer(BlockScope *at, Node *t, Buffer *b)
 {
-    set_place(at, t, (StoredPlace){b, NULL});
+    schedule_set_place(at, t, (StoredPlace){b, NULL});
 }
 
 Buffer *schedule_arena(BlockScope *at, Node *t)
@@ -240,8 +249,7 @@ Buffer *schedule_arena(BlockScope *at, Node *t)
     return buffer_new(at->s, BUF_ARENA, t->dtype, t->rank, t->shape, t);
 }
 
-/* Where t is to be stored: in a buffer of its own, or in its home. */
-static StoredPlace place_of(BlockScope *at, Node *t)
+StoredPlace schedule_place_of(BlockScope *at, Node *t)
 {
     Sched *s = at->s;
     Node **shift = NULL;
@@ -284,11 +292,11 @@ Buffer *schedule_buffer(BlockScope *at, Node *t)
         return copy;
     }
     if (t->op == OP_PROJ && info_of(at->s, t->src[0])->tuple)
-        return info_of(at->s, t->src[0])->tuple[t->arg.i];
+        return info_of(at->s, t->src[0])->tuple[t->arg.i].buffer;
     if (t->op == OP_DATA || i->foldable)
         return weight_buffer(at->s, t);
-    StoredPlace place = place_of(at, t);
+    StoredPlace place = schedule_place_of(at, t);
     schedule_into(at, t, place);
-    set_place(at, t, place);
+    schedule_set_place(at, t, place);
     return place.buffer;
 }

@@ -150,15 +150,15 @@ static Node *apply_variant(Rewrite *r, Node *n)
     return now;
 }
 
-/* The parts of strips are stored: what stood for a node of the first graph, and what was made, has
- * become another one. */
-static void keep_parts(Rewrite *r, VariantNodes *m)
+/* The loops of strips: what stood for a node of the first graph, and what was made, has become
+ * another one. */
+static void make_loops(Rewrite *r, VariantNodes *m)
 {
     Context *c = r->c;
-    Rewrite then = {.c = c, .a = m->a, .apply = kept_part};
+    Rewrite then = {.c = c, .a = m->a, .renew = strip_loop, .user = r};
     int n;
     Node **nodes = graph_nodes(m->a, c, &n);
-    strip_parts(r, n, nodes, &then.strips);
+    strip_loops(r, n, nodes, &then.strips);
     (void)rewrite_pass(&then);
     make_room(m, c->nnode);
     for (uint32_t id = 0; id < then.nnode; id++) {
@@ -191,7 +191,7 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
     find_summed(&r, n, nodes);
     if (rewrite_pass(&r)) {
         if (r.strips.n)
-            keep_parts(&r, &m);
+            make_loops(&r, &m);
         make_room(&m, c->nnode + 1);
         values_follow(p, r.nnode, r.now, m.root, m.name);
     }

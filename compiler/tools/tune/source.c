@@ -69,7 +69,7 @@ static void put_run(StrBuf *sb, const Kernel *k, const char *function, const cha
         }
     for (int i = 0; i < k->nvar; i++) { /* as large as it may be */
         const Var *v = &k->c->vars[k->vars[i]];
-        sb_printf(sb, "%s%lld", separator, (long long)(v->kind == VAR_LOOP ? v->lo : v->hi));
+        sb_printf(sb, "%s%lld", separator, (long long)(v->kind >= VAR_LOOP ? v->lo : v->hi));
         separator = ", ";
     }
     for (int i = 0; i < k->nscalar; i++) { /* as one of the steps has it */
