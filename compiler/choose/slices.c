@@ -67,7 +67,13 @@ static bool begins(const Kernel *k, int arg, Node **begin)
     for (int d = 0; d < rank && touched; d++) {
         const bool shifted = !idx_is(begin[d], 0);
         const int64_t first = begin_of(&k->args[arg], d, low[d], high[d], shifted);
-        begin[d] = idx_add(c, begin[d], idx(c, first));
+        int64_t before, behind;
+        layout_halo(&k->args[arg].layout, d, &before, &behind);
+        /* what the first parts do not read, for a gate is in front, lies before the buffer */
+        if (shifted && low[d] + before < 0)
+            begin[d] = idx_max(c, idx_add(c, begin[d], idx(c, low[d] + before)), idx(c, 0));
+        else
+            begin[d] = idx_add(c, begin[d], idx(c, first));
         any |= !idx_is(begin[d], 0);
     }
     return any;

@@ -56,6 +56,7 @@ typedef enum ingot_tflite_type {
 #define INGOT_TFLITE_X(name, number, bits) INGOT_TFLITE_##name = number,
     INGOT_TFLITE_TYPES(INGOT_TFLITE_X)
 #undef INGOT_TFLITE_X
+        INGOT_TFLITE_NO_TYPE = 255 /* behind all others */
 } ingot_tflite_type;
 
 /** A table that was checked; file NULL: there is none, and every field has its default. */

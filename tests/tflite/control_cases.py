@@ -31,7 +31,9 @@ def inner(m, name, op, constant, shape, out_dtype="float32", **options):
 @case("if")
 def _(m):
     c, x = m.input("c", (1,), "bool"), m.input("x", (2, 3))
-    branches = [inner(m, f"g{i}", "MUL", np.float32(2 * i - 1), (2, 3), MulOptions={}) for i in range(2)]
+    branches = [
+        inner(m, f"g{i}", "MUL", np.float32(2 * i - 1), (2, 3), MulOptions={}) for i in range(2)
+    ]
     m.output(
         m.op(
             "IF",
@@ -55,7 +57,9 @@ def _(m):
         body.op("ADD", [y, y], [body.tensor((2, 3))], AddOptions={}),
     )
     outs = [m.tensor((1,), "int32"), m.tensor((2, 3))]
-    m.output(*m.op("WHILE", [i, x], outs, WhileOptions=dict(condSubgraphIndex=1, bodySubgraphIndex=2)))
+    m.output(
+        *m.op("WHILE", [i, x], outs, WhileOptions=dict(condSubgraphIndex=1, bodySubgraphIndex=2))
+    )
 
 
 @case("variable")
@@ -81,7 +85,11 @@ for clip in (0.0, 0.4):
         def _(m, clip=clip, time_major=time_major):
             t, b, n, h = 5, 2, 3, 4
             x = m.input("x", (t, b, n) if time_major else (b, t, n))
-            ins = [x, *(m.constant(f32(h, n)) for _ in range(4)), *(m.constant(f32(h, h)) for _ in range(4))]
+            ins = [
+                x,
+                *(m.constant(f32(h, n)) for _ in range(4)),
+                *(m.constant(f32(h, h)) for _ in range(4)),
+            ]
             ins += [None] * 3 + [m.constant(f32(h)) for _ in range(4)] + [None] * 2
             ins += [m.tensor((b, h), variable=True) for _ in range(2)] + [None] * 4
             m.output(
@@ -99,7 +107,11 @@ for clip in (0.0, 0.4):
 @case("svdf")
 def _(m):
     b, n, units, rank, times = 2, 3, 4, 2, 5
-    ins = [m.input("x", (b, n)), m.constant(f32(units * rank, n)), m.constant(f32(units * rank, times))]
+    ins = [
+        m.input("x", (b, n)),
+        m.constant(f32(units * rank, n)),
+        m.constant(f32(units * rank, times)),
+    ]
     ins += [m.constant(f32(units)), m.tensor((b, times * units * rank), variable=True)]
     options = dict(rank=rank, fusedActivationFunction=1)
     m.output(m.op("SVDF", ins, [m.tensor((b, units))], SVDFOptions=options))

@@ -29,7 +29,9 @@ https://github.com/mlcommons/tiny            benchmark/training/*/trained_models
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("paths", nargs="*", type=pathlib.Path, metavar="PATH")
     p.add_argument("--values", type=pathlib.Path)
     p.add_argument("--list", action="store_true")
