@@ -125,9 +125,13 @@ static void drop_steps(Block *b, const bool *dropped, const int *order)
     Step **kept = NULL;
     Arena *a = arena_new();
     int n = 0;
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n; i++) {
+        Step *s = b->step[order[i]];
         if (!dropped[order[i]])
-            vec_push(a, kept, n, b->step[order[i]]);
+            vec_push(a, kept, n, s);
+        else if (s->kernel) /* no other step has it */
+            ingot_context_free(s->kernel->c);
+    }
     memcpy(b->step, kept, (size_t)n * sizeof *kept);
     b->n = n;
     arena_free(a);

@@ -6,8 +6,8 @@
  *     #define INGOT_TFLITE_IMPLEMENTATION
  *     #include "tflite.h"
  *
- * and the plain #include everywhere else. C99 and POSIX mmap, nothing more; a strict -std=c99
- * needs _POSIX_C_SOURCE 200809L defined before the first system header of that source file.
+ * and the plain #include everywhere else. C99 and POSIX mmap, nothing more; -std=c99 needs
+ * _POSIX_C_SOURCE 200809L, defined before the first system header of that source file.
  *
  *     char err[256];
  *     ingot_tflite *f = ingot_tflite_open("model.tflite", err, sizeof err);
@@ -54,9 +54,8 @@ extern "C" {
 
 typedef enum ingot_tflite_type {
 #define INGOT_TFLITE_X(name, number, bits) INGOT_TFLITE_##name = number,
-    INGOT_TFLITE_TYPES(INGOT_TFLITE_X)
+    INGOT_TFLITE_TYPES(INGOT_TFLITE_X) INGOT_TFLITE_NO_TYPE = 255 /* behind all others */
 #undef INGOT_TFLITE_X
-        INGOT_TFLITE_NO_TYPE = 255 /* behind all others */
 } ingot_tflite_type;
 
 /** A table that was checked; file NULL: there is none, and every field has its default. */
