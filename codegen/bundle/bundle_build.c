@@ -414,8 +414,9 @@ static void makefile(Bundle *b)
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(
             &sb,
-            "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC)%s%s $(CPPFLAGS) -I. -c -o $@ $<\n", n,
-            n, n, *machine_flags(b) ? " " : "", machine_flags(b));
+            "\n%s_weights.o: %s_weights.S %s.weights%s\n\t$(CC)%s%s $(CPPFLAGS) -I. -c -o $@ $<\n",
+            n, n, n, b->c->vocabulary ? arena_printf(b->a, " %s.vocab", n) : "",
+            *machine_flags(b) ? " " : "", machine_flags(b));
     bool shared = !bare && !b->target->wasm;
     if (shared)
         make_shared(&sb, b);
@@ -549,8 +550,10 @@ static void cmakelists(Bundle *b)
         sb_printf(&sb,
                   "set_source_files_properties(%s_weights.S PROPERTIES\n"
                   "    COMPILE_OPTIONS \"-Wa,-I${CMAKE_CURRENT_SOURCE_DIR}\"\n"
-                  "    OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/%s.weights)\n",
-                  n, n);
+                  "    OBJECT_DEPENDS \"${CMAKE_CURRENT_SOURCE_DIR}/%s.weights%s\")\n",
+                  n, n,
+                  b->c->vocabulary ? arena_printf(b->a, ";${CMAKE_CURRENT_SOURCE_DIR}/%s.vocab", n)
+                                   : "");
     cmake_machines(&sb, b);
     cmake_install(&sb, b);
     if (!bundle_is_bare(b))

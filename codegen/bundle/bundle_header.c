@@ -248,7 +248,13 @@ static void macros(StrBuf *sb, const Bundle *b)
     if (separate)
         sb_printf(sb, "#define %s_WEIGHTS_SUM UINT64_C(0x%016llx)\n", b->upper,
                   (unsigned long long)b->sum);
-    if (b->c->vocabulary)
+    if (b->c->vocabulary && b->mode == WEIGHTS_INCBIN)
+        sb_printf(sb,
+                  "\n/* The vocabulary, linked in: for igrt_vocab_open() (igrt_vocab.h; include "
+                  "%s_igrt.h before it). */\n#define %s_VOCAB_BYTES ((size_t)%zu)\n"
+                  "extern const unsigned char %s_vocab_blob[];\n",
+                  b->name, b->upper, b->c->vocabulary_bytes, b->name);
+    else if (b->c->vocabulary)
         sb_printf(sb,
                   "\n/* The .vocab file, for igrt_vocab_open() (igrt_vocab.h; include %s_igrt.h "
                   "before it). */\n#define %s_VOCAB_BYTES ((size_t)%zu)\n",

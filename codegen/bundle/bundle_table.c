@@ -205,17 +205,20 @@ static void table_calls(StrBuf *sb, const Bundle *b, const Bundle *gpu)
               n, n);
 }
 
-/* From text to tokens: the functions, and the file of the vocabulary. */
+/* From text to tokens: the functions, and the vocabulary: a file, or linked in as weights are. */
 static void text_record(StrBuf *sb, const Bundle *b)
 {
+    const char *n = b->name;
     if (b->c->vocabulary)
         sb_printf(sb,
                   "\nstatic const igrt_text_calls text = {\n"
-                  "    .file = \"%s.vocab\",\n    .bytes = %s_VOCAB_BYTES,\n"
+                  "    .%s,\n    .bytes = %s_VOCAB_BYTES,\n"
                   "    .open = igrt_vocab_open,\n    .tokenize = igrt_tokenize,\n"
                   "    .token_text = igrt_token_text,\n    .find = igrt_token_find,\n"
                   "    .sample = igrt_sample,\n};\n",
-                  b->name, b->upper);
+                  b->mode == WEIGHTS_INCBIN ? arena_printf(b->a, "data = %s_vocab_blob", n)
+                                            : arena_printf(b->a, "file = \"%s.vocab\"", n),
+                  b->upper);
 }
 
 static void model_record(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool asks)

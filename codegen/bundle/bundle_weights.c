@@ -371,28 +371,41 @@ static void write_blob(Bundle *b)
         bundle_fail(b, INGOT_IO, "%s: %s", part_shown(b->a, path), strerror(o.error));
 }
 
+/* A file that is linked in: name_WHAT_blob are the bytes of name.WHAT. */
+static void blob_symbol(StrBuf *sb, const Bundle *b, const char *what)
+{
+    const char *n = b->name;
+    sb_printf(sb,
+              "#if defined(__APPLE__)\n"
+              "#define SYMBOL _%s_%s_blob\n    .const_data\n"
+              "#elif defined(__wasm__)\n"
+              "#define SYMBOL %s_%s_blob\n    .section .rodata.SYMBOL,\"\",@\n"
+              "    .type SYMBOL,@object\n"
+              "#else\n"
+              "#define SYMBOL %s_%s_blob\n"
+              "#if defined(%s_WEIGHTS_SECTION) /* -D'%s_WEIGHTS_SECTION=.qspi' */\n"
+              "    .section %s_WEIGHTS_SECTION,\"a\"\n#else\n    .section .rodata\n#endif\n"
+              "#endif\n"
+              "    .balign 64\n    .globl SYMBOL\nSYMBOL:\n    .incbin \"%s.%s\"\n"
+              "#if defined(__wasm__)\n    .size SYMBOL, . - SYMBOL\n#endif\n",
+              n, what, n, what, n, what, b->upper, b->upper, b->upper, n, what);
+}
+
 static void write_incbin(Bundle *b)
 {
     StrBuf sb = {0};
     const char *n = b->name;
-    sb_printf(
-        &sb,
-        "/* %s_weights.S - %s.weights, linked into the program; the assembler looks for it in the\n"
-        " * current folder and with -I. */\n"
-        "#if defined(__APPLE__)\n"
-        "#define SYMBOL _%s_weights_blob\n    .const_data\n"
-        "#elif defined(__wasm__)\n"
-        "#define SYMBOL %s_weights_blob\n    .section .rodata.SYMBOL,\"\",@\n"
-        "    .type SYMBOL,@object\n"
-        "#else\n"
-        "#define SYMBOL %s_weights_blob\n"
-        "#if defined(%s_WEIGHTS_SECTION) /* -D'%s_WEIGHTS_SECTION=.qspi' */\n"
-        "    .section %s_WEIGHTS_SECTION,\"a\"\n#else\n    .section .rodata\n#endif\n"
-        "#endif\n"
-        "    .balign 64\n    .globl SYMBOL\nSYMBOL:\n    .incbin \"%s.weights\"\n"
-        "#if defined(__wasm__)\n    .size SYMBOL, . - SYMBOL\n#endif\n"
-        "#if defined(__ELF__)\n    .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
-        n, n, n, n, n, b->upper, b->upper, b->upper, n);
+    sb_printf(&sb,
+              "/* %s_weights.S - %s.weights, linked into the program%s; the assembler looks for it "
+              "in the\n"
+              " * current folder and with -I. */\n",
+              n, n, b->c->vocabulary ? arena_printf(b->a, ", and %s.vocab", n) : "");
+    blob_symbol(&sb, b, "weights");
+    if (b->c->vocabulary) {
+        sb_puts(&sb, "#undef SYMBOL\n");
+        blob_symbol(&sb, b, "vocab");
+    }
+    sb_puts(&sb, "#if defined(__ELF__)\n    .section .note.GNU-stack,\"\",%progbits\n#endif\n");
     bundle_source(b, arena_printf(b->a, "%s_weights.S", n), &sb);
 }
 

@@ -59,7 +59,7 @@ typedef struct igrt_function {
 
 /* Of a language model: from text to tokens and back (igrt_vocab.h, igrt_sample.h). */
 typedef struct igrt_text_calls {
-    const char *file; /* beside the executable */
+    const char *file; /* beside the executable; NULL: the vocabulary is linked in */
     size_t bytes;
     igrt_status (*open)(struct igrt_vocab *, const void *data, size_t bytes);
     size_t (*tokenize)(const struct igrt_vocab *, const char *text, size_t len, unsigned how,
@@ -69,6 +69,7 @@ typedef struct igrt_text_calls {
     int32_t (*find)(const struct igrt_vocab *, const char *text, size_t len);
     int32_t (*sample)(struct igrt_sampling *, float *logits, int32_t n, const int32_t *ids,
                       size_t count);
+    const void *data; /* what is linked in */
 } igrt_text_calls;
 
 /* A model as the driver sees it; the functions are one-line wrappers in main.c. */

@@ -267,20 +267,34 @@ static int talk(Chat *c)
     return status;
 }
 
+/* That of the program itself, or the file beside it. */
+static int open_vocabulary(Chat *c)
+{
+    const igrt_text_calls *t = c->text;
+    const void *data = t->data;
+    char path[PATH_BYTES] = "the vocabulary";
+    if (t->file) {
+        const int status = driver_beside(c->s, t->file, path);
+        if (status != IGRT_EXIT_OK)
+            return status;
+        const char *why = igrt_weights_open(&c->file, path, t->bytes);
+        if (why)
+            return driver_fail(IGRT_EXIT_WEIGHTS, "%s: %s", path, why);
+        data = c->file.data;
+    }
+    if (t->open(&c->vocab, data, t->bytes) != IGRT_OK)
+        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: it is no vocabulary", path);
+    return IGRT_EXIT_OK;
+}
+
 /* The vocabulary, and places for what the model reads and writes. */
 static int chat_begin(Chat *c)
 {
     const igrt_model *m = c->s->model;
     const igrt_io *out = &m->outputs[0];
-    char path[PATH_BYTES];
-    int status = driver_beside(c->s, m->text->file, path);
+    int status = open_vocabulary(c);
     if (status != IGRT_EXIT_OK)
         return status;
-    const char *why = igrt_weights_open(&c->file, path, m->text->bytes);
-    if (why)
-        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: %s", path, why);
-    if (c->text->open(&c->vocab, c->file.data, c->file.bytes) != IGRT_OK)
-        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: it is no vocabulary", path);
     const uint32_t form = c->vocab.word[IGRT_VOCAB_CHAT];
     c->form = &forms[form < sizeof forms / sizeof *forms ? form : 0];
     for (int i = 0; i < m->n_functions; i++) {
@@ -290,6 +304,9 @@ static int chat_begin(Chat *c)
     }
     c->words = (int32_t)out->max_dims[0];
     c->chunk = m->inputs[0].max_dims[0];
+    if (!c->one && c->chunk > 1 && m->inputs[0].dims_offset == IGRT_NO_DIMS)
+        return driver_fail(IGRT_EXIT_USAGE, "--chat: a run takes %lld tokens, and no fewer",
+                           (long long)c->chunk);
     status = driver_allocate_outputs(c->s);
     c->logits = driver_pointer(c->s->outputs, out);
     return status;

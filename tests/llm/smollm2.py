@@ -34,6 +34,19 @@ def model(work):
     return found[0]
 
 
+def program(ingot, work, gguf):
+    """The static program of examples/chat, by CMake."""
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples/chat"
+    build = work / "program"
+    given = [f"-DGGUF={gguf}", f"-DINGOT={ingot}"]
+    for command in (
+        ["cmake", "-S", example, "-B", build, *given],
+        ["cmake", "--build", build, "-j2"],
+    ):
+        subprocess.run([str(c) for c in command], check=True, stdout=subprocess.DEVNULL)
+    return str(build / "chat")
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -60,6 +73,12 @@ def main():
             sys.exit(
                 f"{threads} threads: status {done.returncode}, {done.stdout}; it should be {ANSWER}"
             )
+    one = program(a.ingot.resolve(), a.work.resolve(), model(a.work).resolve())
+    for threads in ("1", "2"):
+        command = [one, "-t", threads, "--prompt", PROMPT, "--ids"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd="/")
+        if done.returncode or [int(x) for x in done.stdout.split()] != ANSWER:
+            sys.exit(f"examples/chat, {threads} threads: status {done.returncode}, {done.stdout}")
     print(f"{PROMPT} {ANSWER}")
 
 

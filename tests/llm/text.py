@@ -6,7 +6,8 @@
     pairs    byte-level vocabularies with each rule for words, and one of SentencePiece's, beside a reference here
     bytes    20,000 random ones come back from every vocabulary; control tokens are none of what is typed
     tables   2,000 mutations of them
-    chat     a tiny seeded model answers with the tokens that numpy says, from `ingot chat`
+    chat     a tiny seeded model answers with the tokens that numpy says, from `ingot chat` and from one
+             static program of examples/chat, which has nothing beside it
 
     --vocabs DIR   also the pairs of files there: X.gguf, X.gguf.inp, X.gguf.out, as llama.cpp has them in models/
 
@@ -18,6 +19,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -226,6 +228,27 @@ def chat(ingot, folder):
     if done.returncode or got != want:
         sys.exit(f"chat: status {done.returncode}: {got}, and it should be {want}\n{done.stderr}")
     print(f"chat: {got}")
+    program(ingot, folder, path, command[3:-1], want)
+
+
+def program(ingot, folder, model, options, want):
+    """examples/chat by make; only what was linked is left of it."""
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples/chat"
+    made = folder / "program"
+    given = [f"GGUF={model}", f"INGOT={ingot}", f"OUT={made}", "TARGET=c", "CFLAGS=-O0"]
+    done = subprocess.run(
+        ["make", "-s", "-j2", "-C", example, *given], capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(f"examples/chat: status {done.returncode}\n{done.stderr}")
+    (made / "chat").rename(folder / "alone")
+    shutil.rmtree(made)
+    for threads in "1", "2":
+        command = [str(c) for c in [folder / "alone", "-t", threads, *options]]
+        done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+        got = [int(x) for x in done.stdout.split()]
+        if done.returncode or got != want:
+            sys.exit(f"examples/chat: status {done.returncode}: {got}, not {want}\n{done.stderr}")
 
 
 def vocabularies(program, folder):
