@@ -47,6 +47,7 @@ typedef struct Chat {
     igrt_sampling sampling;
     const char *system, *prompt;
     int most, show_ids; /* tokens of an answer */
+    double seconds;     /* of --bench; negative: it talks */
     int32_t *ids;       /* all tokens so far; those from `ran` on are not in the context */
     size_t n, room, ran;
     float *logits;
@@ -64,7 +65,9 @@ static int chat_usage(const char *why)
            "  --tokens N            of an answer, at most (512)\n"
            "  --temperature T       0: always the most likely token (0)\n"
            "  --top-k N  --top-p P  --min-p P  --repeat-penalty R  --seed N\n"
-           "  --ids                 the numbers of the answer's tokens, in place of its text\n");
+           "  --ids                 the numbers of the answer's tokens, in place of its text\n"
+           "  --bench SECONDS       talks not: how fast prompts are read, and answers written, as "
+           "JSON\n");
     return IGRT_EXIT_OK;
 }
 
@@ -101,6 +104,8 @@ static int chat_options(Chat *c, int argc, char **argv, int *done)
             g->top_k = (int32_t)x;
         else if (!strcmp(a, "--tokens"))
             c->most = (int)x;
+        else if (!strcmp(a, "--bench"))
+            c->seconds = x;
         else if (!strcmp(a, "--seed"))
             g->seed = strtoull(v, &end, 0);
         else
@@ -312,14 +317,109 @@ static int chat_begin(Chat *c)
     return status;
 }
 
+/* ---- --bench ------------------------------------------------------------------------------- */
+
+enum { BENCH_TOKENS = 128, BENCH_ROUNDS = 3 }; /* at most, of a prompt and an answer; at least */
+
+/* The seconds of a token, at best: of prompts that come n tokens at once, or (n = 1) of answers,
+ * whose tokens come one after the other, each behind those before it.  Either has c->room tokens,
+ * and the context is empty before it.  The first round warms up. */
+static int bench_phase(Chat *c, size_t n, double *best)
+{
+    const uint64_t limit = driver_now(NULL) + (uint64_t)(0.5e9 * c->seconds);
+    for (int round = 0; round <= BENCH_ROUNDS || driver_now(NULL) < limit; round++) {
+        igrt_status reset = c->s->model->reset(c->s->ctx);
+        if (reset != IGRT_OK)
+            return driver_fail(IGRT_EXIT_MODEL, "reset: %s", igrt_status_text(reset));
+        c->ran = 0;
+        const uint64_t begin = driver_now(NULL);
+        for (c->n = n; c->n <= c->room; c->n += n) {
+            const int status = catch_up(c);
+            if (status != IGRT_EXIT_OK)
+                return status;
+        }
+        const double time = (double)(driver_now(NULL) - begin) * 1e-9 / (double)c->room;
+        if (round && (round == 1 || time < *best))
+            *best = time;
+    }
+    return IGRT_EXIT_OK;
+}
+
+/* A thread's part of the weights, read as fast as may be. */
+typedef struct WeightsRead {
+    const uint64_t *word;
+    size_t n;
+    int parts;
+    uint64_t sum[IGRT_POOL_MAX];
+} WeightsRead;
+
+static void read_part(void *task, int64_t i, int worker)
+{
+    WeightsRead *r = task;
+    const size_t part = (size_t)i, parts = (size_t)r->parts, end = r->n * (part + 1) / parts;
+    uint64_t sum = 0;
+    (void)worker;
+    for (size_t k = r->n * part / parts; k < end; k++)
+        sum += r->word[k];
+    r->sum[i] = sum;
+}
+
+/* Bytes a second, at best, of the weights as they lie, by as many threads as the model has: a
+ * token needs nearly all of them, so no answer is written faster.  0: they are no file, or lie on
+ * a GPU. */
+static double bench_reading(const Chat *c)
+{
+    const igrt_config *g = &c->s->config;
+    WeightsRead r = {.word = g->weights, .n = g->weights_bytes / 8, .parts = g->threads};
+    volatile uint64_t keep = 0;
+    double best = 0;
+    if (c->s->model->memory)
+        return 0;
+    for (int round = 0; round <= 2 * BENCH_ROUNDS && r.word && r.n; round++) {
+        const uint64_t begin = driver_now(NULL);
+        if (g->parallel_for)
+            g->parallel_for(g->parallel_user, read_part, &r, r.parts);
+        else
+            read_part(&r, 0, 0);
+        const double rate = (double)g->weights_bytes * 1e9 / (double)(driver_now(NULL) - begin + 1);
+        best = rate > best ? rate : best;
+        for (int i = 0; i < r.parts; i++)
+            keep += r.sum[i];
+    }
+    (void)keep; /* for which nothing is left out */
+    return best;
+}
+
+/* Of a small context prompts and answers are shorter. */
+static int chat_bench(Chat *c)
+{
+    double read = 0, written = 0;
+    c->room = c->chunk < BENCH_TOKENS ? (size_t)c->chunk : BENCH_TOKENS;
+    c->ids = malloc(c->room * sizeof *c->ids);
+    if (!c->ids)
+        return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
+    for (size_t i = 0; i < c->room; i++) /* tokens without a meaning: each takes as long */
+        c->ids[i] = (int32_t)((i * 7919 + 13) % (size_t)c->words);
+    int status = bench_phase(c, c->room, &read);
+    if (status == IGRT_EXIT_OK)
+        status = bench_phase(c, 1, &written);
+    if (status == IGRT_EXIT_OK)
+        printf("{\"model\": \"%s\", \"threads\": %d, \"tokens\": %zu, "
+               "\"prompt_tokens_per_second\": %.6g, \"answer_tokens_per_second\": %.6g, "
+               "\"read_bytes_per_second\": %.6g}\n",
+               c->s->model->name, c->s->config.threads, c->room, 1 / read, 1 / written,
+               bench_reading(c));
+    return status;
+}
+
 int driver_chat(DriverSession *s, int argc, char **argv)
 {
-    Chat c = {.s = s, .text = s->model->text, .most = 512};
+    Chat c = {.s = s, .text = s->model->text, .most = 512, .seconds = -1};
     int done = 0, status = chat_options(&c, argc, argv, &done);
     if (status == IGRT_EXIT_OK && !done)
         status = chat_begin(&c);
     if (status == IGRT_EXIT_OK && !done)
-        status = talk(&c);
+        status = c.seconds >= 0 ? chat_bench(&c) : talk(&c);
     igrt_weights_close(&c.file);
     free(c.ids);
     return status;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Text becomes the tokens that it should, and they are the text again.
 
-    text.py --tokens build/tests/vocab_tokens --ingot build/ingot     6 s
+    text.py --tokens build/tests/vocab_tokens --ingot build/ingot     8 s
 
     pairs    byte-level vocabularies with each rule for words, and one of SentencePiece's, beside a reference here
     bytes    20,000 random ones come back from every vocabulary; control tokens are none of what is typed
     tables   2,000 mutations of them
     chat     a tiny seeded model answers with the tokens that numpy says, from `ingot chat` and from one
-             static program of examples/chat, which has nothing beside it
+             static program of examples/chat, which has nothing beside it; `ingot bench` of it
 
     --vocabs DIR   also the pairs of files there: X.gguf, X.gguf.inp, X.gguf.out, as llama.cpp has them in models/
 
@@ -15,6 +15,7 @@ Exit status 77, skipped: there is no numpy.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -229,6 +230,7 @@ def chat(ingot, folder):
         sys.exit(f"chat: status {done.returncode}: {got}, and it should be {want}\n{done.stderr}")
     print(f"chat: {got}")
     program(ingot, folder, path, command[3:-1], want)
+    bench(ingot, path, env)
 
 
 def program(ingot, folder, model, options, want):
@@ -249,6 +251,22 @@ def program(ingot, folder, model, options, want):
         got = [int(x) for x in done.stdout.split()]
         if done.returncode or got != want:
             sys.exit(f"examples/chat: status {done.returncode}: {got}, not {want}\n{done.stderr}")
+
+
+def bench(ingot, model, env):
+    """Both rates, and bytes of a token: those of all weights, but for the table of embeddings."""
+    command = [str(c) for c in [ingot, "bench", model, "--seconds", 0, "-q"]]
+    told = subprocess.run([*command, "--json"], capture_output=True, text=True, env=env)
+    line = subprocess.run(command, capture_output=True, text=True, env=env)
+    if told.returncode or line.returncode or "tg8 " not in line.stdout:
+        sys.exit(f"bench: status {told.returncode}, {line}\n{told.stderr}")
+    r = json.loads(told.stdout)
+    size = next((model.parent / "cache").glob("*/model.weights")).stat().st_size
+    good = r["tokens"] == 8 and r["prompt_tokens_per_second"] > 0 and r["threads"] == 1
+    good &= r["answer_tokens_per_second"] > 0 and 0.5 * size < r["weight_bytes_per_token"] < size
+    if not good or ("read_percent" in r) != (r["read_bytes_per_second"] > 0):
+        sys.exit(f"bench: {told.stdout}")
+    print(f"bench: {line.stdout.strip()}")
 
 
 def vocabularies(program, folder):

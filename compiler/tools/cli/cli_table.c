@@ -68,7 +68,7 @@ const CliOption cli_options[] = {
     {"--on-device", NULL, BENCH, "of a GPU: inputs and outputs lie there, and what is timed is its work alone, without transfers", SET(on_device)},
     {"--trace", "FILE", BENCH, "also write one run as a timeline, a row a thread (.json, for chrome://tracing or ui.perfetto.dev)", WORD(trace),
      .path = CLI_FILE},
-    {"--json", NULL, BENCH, "only the JSON line, with \"median_ms\"", SET(json)},
+    {"--json", NULL, BENCH, "only the JSON line, with \"median_ms\", or of a language model \"answer_tokens_per_second\"", SET(json)},
     {"--json", NULL, INSPECT, "all that the page shows, for programs (docs/report.md)", SET(json)},
     {"--times", "FILE", INSPECT | EXPLAIN, "what `ingot bench --per-kernel --json` printed: steps take what was measured", WORD(times),
      .path = CLI_FILE},
@@ -194,7 +194,9 @@ const Command cli_commands[] = {
      "ingot verify resnet18.onnx\n"
      "ingot verify kws.onnx --target c:cortex-m4\n"
      "ingot verify digits.onnx --target cuda --interpret\n"},
-    {"bench", command_bench, BENCH, "MODEL", "[--data DIR] [--threads N] [--json]", "time the compiled model", NULL,
+    {"bench", command_bench, BENCH, "MODEL", "[--data DIR] [--threads N] [--json]", "time the compiled model",
+     "Of a language model (a GGUF file whose vocabulary is known): tokens a second of a prompt and of an answer, and what share of reading "
+     "the weights that is; --data, --per-kernel, --trace and --on-device time run() as of any model.",
      "ingot bench resnet18.onnx --threads 4 --json\n"},
     {"chat", command_chat, CHAT, "MODEL", "[--prompt TEXT]", "talk with a language model",
      "The model, a GGUF file, is compiled into the cache. What is typed is text: control tokens are put around it, as the model was "

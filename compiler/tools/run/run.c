@@ -325,19 +325,29 @@ ingot_status session_compare(const Session *s)
     return good ? INGOT_OK : INGOT_DIFFERS;
 }
 
-/* Opens the model, reads the inputs, and has the program ready. */
-ingot_status session_prepare(Session *s, LoadedModel *m, bool may_invent)
+/* Reads the inputs of a model that is open, and has the program ready. */
+static ingot_status prepare_opened(Session *s, LoadedModel *m, bool may_invent)
 {
-    if (!s->o->compile.target)
-        s->o->compile.target = "c:native"; /* the program runs here */
-    ingot_status status = model_open(m, s->o, false);
-    if (status == INGOT_OK)
-        status = session_read(s, m, may_invent);
+    ingot_status status = session_read(s, m, may_invent);
     if (status == INGOT_OK)
         status = session_find_entry(s, m);
     if (status == INGOT_OK)
         status = write_work(s);
     return status;
+}
+
+/* The program runs here, unless told. */
+static ingot_status open_to_run(Session *s, LoadedModel *m)
+{
+    if (!s->o->compile.target)
+        s->o->compile.target = "c:native";
+    return model_open(m, s->o, false);
+}
+
+ingot_status session_prepare(Session *s, LoadedModel *m, bool may_invent)
+{
+    const ingot_status status = open_to_run(s, m);
+    return status == INGOT_OK ? prepare_opened(s, m, may_invent) : status;
 }
 
 void session_finish(Session *s, LoadedModel *m)
@@ -445,6 +455,16 @@ ingot_status command_run(Options *o)
     return status;
 }
 
+/* Of a language model bench tells tokens a second, unless something of run() alone is asked, or
+ * sizes are fixed. */
+static bool counts_tokens(const Options *o)
+{
+    for (int i = 0; i < o->ndim; i++)
+        if (o->dim[i].lo == o->dim[i].hi)
+            return false;
+    return !o->data && !o->ninput && !o->per_kernel && !o->trace && !o->on_device;
+}
+
 ingot_status command_bench(Options *o)
 {
     Session s = {.o = o, .a = o->a};
@@ -452,7 +472,14 @@ ingot_status command_bench(Options *o)
     const char *target = o->compile.target ? o->compile.target : "c:native";
     if (o->on_device && !machine_target(o->a, target).gpu)
         return complain(INGOT_USAGE, "--on-device: %s is no GPU", target);
-    ingot_status status = session_prepare(&s, &m, true);
+    ingot_status status = open_to_run(&s, &m);
+    if (status == INGOT_OK && counts_tokens(o) && ingot_model_has_text(m.file)) {
+        status = session_talks(&s, &m);
+        model_close(&m);
+        return status == INGOT_OK ? bench_tokens(&s) : status;
+    }
+    if (status == INGOT_OK)
+        status = prepare_opened(&s, &m, true);
     if (status == INGOT_OK) {
         fflush(stdout);
         const char *program = arena_printf(s.a, "%s/model", s.entry),

@@ -236,6 +236,10 @@ ingot_status command_cache(Options *);
 ingot_status command_run(Options *);
 ingot_status command_bench(Options *);
 ingot_status command_chat(Options *); /* run_chat.c */
+/* run_chat.c: s->entry is that of a language model's program, without data. */
+ingot_status session_talks(Session *, LoadedModel *);
+/* run_tokens.c: of a language model's program, which s->entry has. */
+ingot_status bench_tokens(Session *);
 /* run_bench.c: profile and bench are the program's command lines; its status, or 1. */
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 

@@ -9,23 +9,29 @@ static const char *const chat_names[CHAT_OPTIONS] = {
     "--prompt", "--system", "--tokens",         "--temperature", "--top-k",
     "--top-p",  "--min-p",  "--repeat-penalty", "--seed"};
 
+/* No inputs: sizes are the importer's, or --dim's. */
+ingot_status session_talks(Session *s, LoadedModel *m)
+{
+    s->bound = NEWN(s->a, bool, 1);
+    return session_find_entry(s, m);
+}
+
 ingot_status command_chat(Options *o)
 {
-    Session s = {.o = o, .a = o->a}; /* no inputs: sizes are the importer's, or --dim's */
+    Session s = {.o = o, .a = o->a};
     LoadedModel m;
     const char *argv[8 + 2 * CHAT_OPTIONS] = {NULL};
     int n = 0;
     if (!o->compile.target)
         o->compile.target = "c:native";
     ingot_status status = model_open(&m, o, false);
-    s.bound = NEWN(o->a, bool, 1);
     if (status == INGOT_OK && !ingot_model_has_text(m.file))
         status = complain(INGOT_UNSUPPORTED,
                           "%s: it is no language model with a vocabulary that "
                           "is known: there is nobody to talk with",
                           o->model);
     if (status == INGOT_OK)
-        status = session_find_entry(&s, &m);
+        status = session_talks(&s, &m);
     model_close(&m);
     if (status != INGOT_OK)
         return status;
