@@ -192,7 +192,10 @@ typedef struct {
 /* May a tile have so many vectors, of the operand that the lanes move? */
 static bool may_have(const TileSearch *s, int64_t vectors)
 {
-    const int64_t bytes = vectors * s->narrow;
+    const int64_t bytes = vectors * s->narrow, block = s->t->machine.weight_block,
+                  columns = vectors * s->width;
+    if (block && columns % block != 0 && block % columns != 0) /* lines of weights are read whole */
+        return false;
     if (s->around)
         return vectors == 1 || (vectors <= BLOCK_VECTORS && /* each has two sums */
                                 s->t->machine.registers > 2 * vectors * BLOCK_ROWS);

@@ -24,23 +24,13 @@ static bool axis_owners(const Kernel *k, Node *load, const Packing *p, int lane_
     return true;
 }
 
-/* Whole vectors of all machines that read the weight. */
-static int64_t shared_step(const Packing *p)
-{
-    return p->shared >= 4 ? p->shared / 4 : 1;
-}
-
-/* How long blocks are: as one iteration takes them; where several machines read the weight, of a
- * length that suits the vectors of all, the longest that divides the axis. */
+/* How long blocks are: as one iteration takes them; where several machines read the weight, as long
+ * as the longest of their vectors. */
 static int64_t block_of(const Packing *p, int64_t extent)
 {
-    const int64_t step = shared_step(p);
-    if (p->shared && extent <= p->shared)
-        return extent;
-    for (int64_t b = p->shared; b > 0; b -= step)
-        if (extent % b == 0)
-            return b;
-    return p->block;
+    if (!p->shared)
+        return p->block;
+    return extent <= p->shared ? extent : extent % p->shared == 0 ? p->shared : p->block;
 }
 
 bool packing_layout(const Kernel *k, Node *load, const Packing *p, Layout *l)
@@ -59,10 +49,11 @@ bool packing_layout(const Kernel *k, Node *load, const Packing *p, Layout *l)
         Move w = access_move(k->c, load, p->four[i]);
         four_axis = w.kind == MOVE_AXIS ? w.axis : four_axis;
     }
-    /* 1000 outputs for several machines: 1008, in blocks of 48 */
-    const int64_t step = shared_step(p), more = ceil_div(extent, step) * step - extent,
-                  padded = p->shared && p->reuse && size == extent && extent > p->shared ? more : 0,
-                  block = block_of(p, extent + padded);
+    /* 1000 outputs for several machines: 1008, in blocks of 16 */
+    const int64_t rest = p->shared && p->reuse && size == extent && extent > p->shared
+                             ? extent % p->shared
+                             : 0,
+                  padded = rest ? p->shared - rest : 0, block = block_of(p, extent + padded);
     /* an axis of which the lanes are a part (a group's outputs): whole blocks in each */
     const bool whole = size == extent || (size % extent == 0 && extent % block == 0);
     const bool split = p->reuse && whole && size > block;

@@ -289,7 +289,7 @@ static const FigureRow rows[] = {
     {"pages", WINDOW_DEEP, "c:x86-64-v4", 0.0625},
     {"lanes", HALVES, "c:x86-64-v4", 4},
     {"registers", HALVES, "c:x86-64-v4", 4},
-    {"weight_block", SINGLES, "c:x86-64-v3", 64},
+    {"weight_block", SINGLES, "c:x86-64-v4", 16},
     {"sums", HALVES, "c:c99", 0.25},
     {"chains", HALVES, "c:x86-64-v4", 4},
     {"spills", HALVES, "c:x86-64-v4", 0.25},
