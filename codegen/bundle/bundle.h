@@ -135,6 +135,13 @@ static inline const Bundle *gpu_part(const Bundle *b)
     const Bundle *first = b->sub ? &b->sub[0] : b;
     return first->gpu ? first : NULL;
 }
+
+/* Of several targets the first one for C, which writes the weights of all that are. */
+static inline int first_for_c(const Bundle *b)
+{
+    return b->sub[0].target->gpu ? 1 : 0;
+}
+
 int64_t arena_bytes(const Bundle *);        /* of the caller's; of several targets the greatest */
 int64_t weights_file_bytes(const Bundle *); /* with the weights of all targets */
 

@@ -235,7 +235,7 @@ static bool is_driver_source(const Bundle *b, const char *file)
 static int machine_of(const Bundle *b, const char *file)
 {
     const char **suffix = NEWN(b->a, const char *, b->nsub + 1);
-    const int gpu = b->nsub && b->sub[0].target->gpu;
+    const int gpu = b->sub ? first_for_c(b) : 0;
     for (int i = gpu; i < b->nsub; i++)
         suffix[i - gpu] = b->sub[i].suffix;
     const int i = source_machine(b->a, b->name, b->nsub - gpu, suffix, file);
@@ -278,7 +278,7 @@ static void sources(StrBuf *sb, const Bundle *b, bool (*wanted)(const Bundle *, 
 /* How many machines of C it is for. */
 static int machines_of(const Bundle *b)
 {
-    return b->sub ? b->nsub - b->sub[0].target->gpu : 1;
+    return b->sub ? b->nsub - first_for_c(b) : 1;
 }
 
 /* For which machine the C compiler builds: the target's choice, and no part of what a user sets as
@@ -355,7 +355,7 @@ static void make_machines(StrBuf *sb, const Bundle *b)
     sb_puts(sb,
             "\n# Instructions of a machine are only in what runs after init has asked for them.\n"
             "MACHINE =\n");
-    for (int i = b->nsub - machines_of(b); i < b->nsub; i++) {
+    for (int i = first_for_c(b); i < b->nsub; i++) {
         const Bundle *s = &b->sub[i];
         const char *u = upper_case(b->a, s->suffix);
         sb_printf(sb, "FOR_%s =", u);
@@ -497,7 +497,7 @@ static void cmake_machines(StrBuf *sb, const Bundle *b)
 {
     const bool several = machines_of(b) > 1;
     bool any = false;
-    for (int i = several ? b->nsub - machines_of(b) : 0; i < (several ? b->nsub : 1); i++) {
+    for (int i = several ? first_for_c(b) : 0; i < (several ? b->nsub : 1); i++) {
         const Bundle *s = several ? &b->sub[i] : b;
         const char *machine = flags_for_machine(b->a, s->target);
         if (!*machine)

@@ -31,12 +31,6 @@ static WeightsMode own_mode(const Bundle *s, WeightsMode whole)
     return whole == WEIGHTS_INCBIN ? WEIGHTS_BLOB : whole;
 }
 
-/* The first one for C, which writes the weights of all that are. */
-static int first_for_c(const Bundle *b)
-{
-    return b->sub[0].target->gpu ? 1 : 0;
-}
-
 void fat_prepare(Bundle *b, int n, const FatTarget *of, int64_t shared)
 {
     const int c = of[0].target->gpu ? 1 : 0;
@@ -256,7 +250,7 @@ static void function_init(StrBuf *sb, const Bundle *b)
     sb_puts(sb, "    ctx->fault = lacks;\n    return status;\n}\n");
 }
 
-/* "switch (ctx->at) ..": a call for each target. format has its name and member. */
+/* "switch (ctx->at) ..": a call for each target. */
 static void each(StrBuf *sb, const Bundle *b, void (*call)(StrBuf *, const Bundle *))
 {
     sb_puts(sb, "    switch (ctx->at) {\n");

@@ -11,13 +11,15 @@
 
 /* Along an axis of which these are the least and the largest coordinate that is touched: the one to
  * point at. With a halo they begin in it, whatever is touched of it, so that a strip at the edge is
- * like the others; 0: all of the axis is touched. */
-static int64_t begin_of(const KernelArg *a, int axis, int64_t least, int64_t most, bool shifted)
+ * like the others, and never before the buffer, where the first parts have a gate in front; 0: all
+ * of the axis is touched. */
+static Node *begin_of(Context *c, const KernelArg *a, int axis, int64_t least, int64_t most,
+                      Node *shift)
 {
     int64_t before, behind;
     layout_halo(&a->layout, axis, &before, &behind);
-    const bool all = !shifted && least <= 0 && most >= a->dims[axis]->hi - 1;
-    return all || least + before < 0 ? 0 : least + before;
+    const bool all = idx_is(shift, 0) && least <= 0 && most >= a->dims[axis]->hi - 1;
+    return all ? idx(c, 0) : idx_max(c, idx_add(c, shift, idx(c, least + before)), idx(c, 0));
 }
 
 static bool counts(const Context *c, const Node *e)
@@ -65,15 +67,7 @@ static bool begins(const Kernel *k, int arg, Node **begin)
         }
     }
     for (int d = 0; d < rank && touched; d++) {
-        const bool shifted = !idx_is(begin[d], 0);
-        const int64_t first = begin_of(&k->args[arg], d, low[d], high[d], shifted);
-        int64_t before, behind;
-        layout_halo(&k->args[arg].layout, d, &before, &behind);
-        /* what the first parts do not read, for a gate is in front, lies before the buffer */
-        if (shifted && low[d] + before < 0)
-            begin[d] = idx_max(c, idx_add(c, begin[d], idx(c, low[d] + before)), idx(c, 0));
-        else
-            begin[d] = idx_add(c, begin[d], idx(c, first));
+        begin[d] = begin_of(c, &k->args[arg], d, low[d], high[d], begin[d]);
         any |= !idx_is(begin[d], 0);
     }
     return any;

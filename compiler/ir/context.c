@@ -47,7 +47,6 @@ void ingot_context_free(ingot_context *c)
     map_free(&c->weight_layouts);
     map_free(&c->read_as);
     map_free(&c->variants_before);
-    map_free(&c->variants_now);
     ingot_context_free(c->along);
     arena_free(c->arena);
 }

@@ -365,8 +365,8 @@ struct Context {
     Map weight_layouts; /* of constants that an earlier function reads: by id + 1 */
     /* Variants of nodes, by id + 1, that earlier plans of this graph have, for other targets of the
      * same bundle: a plan does likewise where that takes hardly longer, so that weights of several
-     * are the same.  Those of the plan that is being made. */
-    Map variants_before, variants_now;
+     * are the same. */
+    Map variants_before;
     Map read_as;                   /* ingot_read_as(): by id + 1 */
     const struct Target **targets; /* kernel/target.c: those from outside the tree */
     int ntarget;

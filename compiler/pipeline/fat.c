@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "codegen.h"
+#include "decisions.h"
 #include "pipeline.h"
 
 /* What the user said, as it is for one of the targets. */
@@ -55,14 +56,14 @@ static void fat_summary(Context *c, int n, const FatTarget *of, int64_t shared, 
 }
 
 /* What plans that follow do likewise. */
-static void keep_variants(Context *c)
+static void keep_variants(Context *c, const Plan *p)
 {
-    for (size_t i = 0; i < c->variants_now.cap; i++) {
-        const uint64_t key = c->variants_now.key[i];
-        if (c->variants_now.value[i] && !map_get(&c->variants_before, key))
-            map_put(&c->variants_before, key, c->variants_now.value[i]);
+    for (uint32_t id = 0; id < c->nnode; id++) {
+        const ValueChoice *v = value_decided(p, c->nodes[id]);
+        if (v && v->variant && strcmp(v->variant, "direct") != 0 &&
+            !map_get(&c->variants_before, (uint64_t)id + 1))
+            map_put(&c->variants_before, (uint64_t)id + 1, (void *)v->variant);
     }
-    map_free(&c->variants_now);
 }
 
 /* Can a program ask at its start which of these the processor is? */
@@ -146,7 +147,7 @@ ingot_status compile_fat(Context *c, const ingot_options *o, int n, const Target
         ready = of[i].p && (o->no_check || check_plan(of[i].p, of[i].target, of[i].o, &clock));
         of[i].weights = of[i].p ? of[i].p->weights_bytes : 0;
         if (of[i].p && !of[i].target->gpu)
-            keep_variants(c);
+            keep_variants(c, of[i].p);
     }
     const int gpu = ready && of[0].target->gpu;
     Plan **plans = NEWN(a, Plan *, n);
@@ -168,7 +169,6 @@ ingot_status compile_fat(Context *c, const ingot_options *o, int n, const Target
     for (int i = 0; i < n; i++)
         plan_free(of[i].p);
     map_free(&c->variants_before);
-    map_free(&c->variants_now);
     arena_free(a);
     return status;
 }

@@ -34,11 +34,6 @@ typedef struct {
     uint32_t cap;
 } VariantNodes;
 
-static uint64_t n_id(const Node *n)
-{
-    return (uint64_t)n->id + 1;
-}
-
 static void make_room(VariantNodes *m, uint32_t n)
 {
     enum { MORE = 1024 };
@@ -99,7 +94,7 @@ static const Variant *chosen(const VariantNodes *m, Rewrite *r, Node *n, bool *a
     const bool as_it_is = values_preset(m->p) != PRESET_AUTO;
     const ValueChoice *given = value_given(m->p, r->visiting);
     const char *name = given ? given->variant : NULL;
-    const char *before = map_get(&r->c->variants_before, n_id(r->visiting));
+    const char *before = map_get(&r->c->variants_before, (uint64_t)r->visiting->id + 1);
     const Variant *best = NULL, *like = NULL;
     double least = MUCH_FASTER, alike = INFINITY;
     *any = false;
@@ -131,8 +126,6 @@ static Node *variant_of(Rewrite *r, Node *n)
     const Variant *v = chosen(m, r, n, &any);
     if (any)
         value_record(m->p, old)->variant = v ? v->name : "direct";
-    if (v)
-        map_put(&r->c->variants_now, n_id(old), (void *)v->name);
     if (any && !v)
         return n;
     made = v ? v->make(r, n, false) : in_strips(r, n);
