@@ -10,6 +10,10 @@
                 lacks
     mistakes    each raises the documented exception with one line that says what is wrong and what
                 would be right
+    loads       load(): the cache, run(None, feeds), clones, threads, asyncio, profiles, pickles, close
+    dlpack      tensors of other libraries are read and written where they lie (PyTorch's, if it is there)
+    zig         without make and cc the library is built by ziglang, if it is there
+    stubs       __init__.pyi has what the package has, and the same parameters
     options     keywords are the command line's options
     runner      the official ONNX runner drives ingot.onnx_backend (a part of its cases)
 
@@ -17,8 +21,11 @@ Exit status 77, skipped: there is no Python with onnx, or no make.
 """
 
 import argparse
+import asyncio
 import os
 import pathlib
+import pickle
+import re
 import shutil
 import sys
 import tempfile
@@ -320,8 +327,8 @@ def mistakes(work):
             lambda: ingot.compile(models.build("mlp"), work / "out", wieghts="blob"),
         ),
         (ingot.FileError, "full", lambda: ingot.compile(models.build("mlp"), work / "full")),
-        (ingot.FileError, "no bundle", lambda: Model(work / "full")),
-        (ingot.FileError, "no bundle", lambda: Model(work / "nothing")),
+        (ingot.FileError, "not a bundle", lambda: Model(work / "full")),
+        (ingot.FileError, "not a bundle", lambda: Model(work / "nothing")),
         (ingot.ToolError, "another machine", lambda: Model(work / "mcu")),
         (ingot.RunError, "checksum", lambda: damage(lambda d: d.__setitem__(9, d[9] ^ 1))),
         (
@@ -352,6 +359,191 @@ def mistakes(work):
     finally:
         del os.environ["CC"]
     return len(wanted) + 1
+
+
+def loads(work):
+    from ingot import cache
+
+    os.environ["INGOT_CACHE"] = str(work / "cache")
+    m = model([node("Add", ["x", "x"], ["y"])], [info("x", F, ["n", 2])], [info("y", F, ["n", 2])])
+    file = work / "m.onnx"
+    file.write_bytes(m.SerializeToString())
+    said = []
+    more = dict(dim={"n": (1, 4)}, cflags="-O1", target="c")
+    net = ingot.load(file, progress=said.append, **more)
+    check(any("builds libmodel.so" in line for line in said), said)
+    x = ramp(3, 2)
+    check(np.array_equal(net(x), 2 * x), "values")
+    check(np.array_equal(net.run(None, {"x": x})[0], 2 * x), "run(None, feeds)")
+    check(np.array_equal(net.run(["y"], {"x": x})[0], 2 * x), "run([name], feeds)")
+    check(
+        [(t.name, t.type) for t in net.get_inputs() + net.get_outputs()]
+        == [("x", "tensor(float)"), ("y", "tensor(float)")],
+        "types",
+    )
+    cache.compile, compiled = None, cache.compile  # from now on nothing is compiled
+    try:
+        timed = ingot.load(file, profile=True, threads=2, **more)
+        again = pickle.loads(pickle.dumps(timed))
+        check(np.array_equal(again(x), 2 * x), "pickled")
+        copy = timed.clone(threads=1)
+        check(np.shares_memory(copy(x), x) is False and np.array_equal(copy(x), 2 * x), "clone")
+        timed(x), timed(x)
+        steps = timed.profile(clear=True)
+        check(steps[0].calls == 2 and steps[0].seconds > 0 and not timed.profile(), steps)
+
+        async def both():
+            return await asyncio.gather(timed.run_async({"x": x}), copy.run_async(None, {"x": x}))
+
+        named, listed = asyncio.run(both())
+        check(np.array_equal(named["y"], 2 * x) and np.array_equal(listed[0], 2 * x), "asyncio")
+    finally:
+        cache.compile = compiled
+    # the file has changed: it is compiled again
+    m.graph.node[0].op_type = "Mul"
+    file.write_bytes(m.SerializeToString())
+    check(np.array_equal(ingot.load(file, **more)(x), x * x), "another file")
+    check(np.array_equal(net(x), 2 * x), "what was loaded stays as it was")
+    with ingot.load(m, **more) as net:
+        check(np.array_equal(net(x), x * x), "a ModelProto, by its bytes")
+    try:
+        net(x)
+        raise AssertionError("it runs after close()")
+    except ingot.RunError as e:
+        check("closed" in str(e), e)
+    net.close()
+    for kind, text, act in (
+        (ValueError, "float64[3,2]", lambda: copy(x.astype(float))),
+        (ingot.InputError, "takes a dict", lambda: copy.run(x)),
+        (ingot.RunError, "profile=True", lambda: net.profile()),
+        (ValueError, "c:nothing", lambda: ingot.load(m, **{**more, "target": "c:nothing"})),
+        (ingot.Unsupported, 'dim={"n": (1, 16)}', lambda: ingot.load(file)),
+        (OSError, "cannot be opened", lambda: ingot.load(work / "no.onnx")),
+    ):
+        try:
+            act()
+            raise AssertionError(f"no {kind.__name__}: {text}")
+        except kind as e:
+            check(text in str(e) and isinstance(e, ingot.Error), e)
+    check(re.fullmatch(r"\d+\.\d+\.\d+", ingot.__version__), ingot.__version__)
+    del os.environ["INGOT_CACHE"]
+
+
+def dlpack(work):
+    ingot.compile(
+        model([node("Add", ["x", "x"], ["y"])], [info("x", F, [4, 6])], [info("y", F, [4, 6])]),
+        work / "add",
+    )
+    net = Model(work / "add")
+
+    class Foreign:
+        """A tensor of another library."""
+
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, **words):
+            return self.x.__dlpack__(**words)
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+
+    class OnGpu(Foreign):
+        def __dlpack_device__(self):
+            return (2, 1)
+
+    x, y = ramp(4, 6), np.zeros((4, 6), np.float32)
+    from ingot import dlpack as protocol
+
+    seen = protocol.View(Foreign(x))
+    check(seen.address == x.ctypes.data and np.shares_memory(seen.array(), x), "where it lies")
+    check(np.array_equal(net(Foreign(x)), 2 * x), "an input")
+    check(np.array_equal(net(Foreign(ramp(6, 4).T)), 2 * ramp(6, 4).T), "an input with strides")
+    foreign = Foreign(y)
+    check(net.run({"x": x}, out={"y": foreign})["y"] is foreign, "an output: the caller's own")
+    check(np.array_equal(y, 2 * x), "an output, written where it lies")
+    for value, text in (
+        (Foreign(x.astype(np.float64)), "was given float64[4,6]"),
+        (Foreign(x[:3]), "was given float32[3,6]"),
+        (OnGpu(x), "lies on cuda:1, and this model takes tensors of the CPU"),
+    ):
+        try:
+            net(value)
+            raise AssertionError(text)
+        except ingot.InputError as e:
+            check(text in str(e), e)
+    try:
+        import torch
+    except ImportError:
+        return "without PyTorch"
+    t, into = torch.arange(24.0).reshape(4, 6), torch.zeros(4, 6)
+    check(torch.equal(torch.from_dlpack(net(t)), 2 * t), "PyTorch in and out")
+    check(net.run({"x": t.T.reshape(6, 4).T.contiguous()}, out={"y": into})["y"] is into, "out=")
+    half = model(
+        [node("Identity", ["x"], ["y"])],
+        [info("x", TensorProto.BFLOAT16, [3])],
+        [info("y", TensorProto.BFLOAT16, [3])],
+    )
+    ingot.compile(half, work / "half")
+    into = torch.zeros(3, dtype=torch.bfloat16)
+    Model(work / "half").run({"x": torch.ones(3, dtype=torch.bfloat16)}, out={"y": into})
+    check(into.tolist() == [1, 1, 1], "bfloat16")
+    try:
+        net(t.requires_grad_())
+        raise AssertionError("a tensor with a gradient")
+    except ingot.InputError as e:
+        check("detach" in str(e), e)
+    return "with PyTorch"
+
+
+def zig(work):
+    from ingot.zig import words
+
+    got = words(["-march=x86-64-v3", "-mtune=generic", "-O2"])
+    check(got == ["-march=x86_64_v3", "-O2", "-fno-sanitize=undefined"], got)
+    ingot.compile(models.build("mlp"), work / "fat", target="c:x86-64-v2,x86-64-v3", weights="blob")
+    path, os.environ["PATH"] = os.environ["PATH"], "/nothing"
+    try:
+        try:
+            import ziglang  # noqa: F401
+        except ImportError:
+            try:
+                Model(work / "fat")
+                raise AssertionError("without a compiler")
+            except ingot.ToolError as e:
+                check("pip install ziglang" in str(e), e)
+            os.environ["CC"] = shutil.which("gcc", path=path) or shutil.which("clang", path=path)
+            (work / "bin").mkdir()
+            for tool in ("as", "ld"):
+                (work / "bin" / tool).symlink_to(shutil.which(tool, path=path))
+            os.environ["PATH"] = str(work / "bin")
+        check(Model(work / "fat")(ramp(4, 20)).shape == (4, 10), "built without make")
+    finally:
+        os.environ["PATH"] = path
+        os.environ.pop("CC", None)
+
+
+def stubs(work):
+    import ast
+    import inspect
+
+    text = (pathlib.Path(ingot.__file__).parent / "__init__.pyi").read_text()
+    tree = ast.parse(text)
+    told = {n.name: n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    check(sorted(told) == sorted(ingot.__all__), set(told) ^ set(ingot.__all__))
+    for name, n in told.items():
+        pairs = [(name, n, getattr(ingot, name))]
+        if isinstance(n, ast.ClassDef):
+            defs = [d for d in n.body if isinstance(d, (ast.FunctionDef, ast.AsyncFunctionDef))]
+            pairs = [(f"{name}.{d.name}", d, getattr(pairs[0][2], d.name)) for d in defs]
+        for what, d, real in pairs:
+            if not inspect.isfunction(real):
+                continue  # a property
+            args = d.args
+            names = [a.arg for a in args.posonlyargs + args.args]
+            names += [args.vararg.arg] if args.vararg else []
+            names += [a.arg for a in args.kwonlyargs] + ([args.kwarg.arg] if args.kwarg else [])
+            check(names == list(inspect.signature(real).parameters), f"{what}: {names}")
 
 
 def options(work):
@@ -412,7 +604,10 @@ def runner(work):
     return ran
 
 
-CHECKS = {f.__name__: f for f in (calls, copies, dims, mistakes, options, runner)}
+CHECKS = {
+    f.__name__: f
+    for f in (calls, copies, dims, mistakes, loads, dlpack, zig, stubs, options, runner)
+}
 
 
 def main():

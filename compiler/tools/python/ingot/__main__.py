@@ -3,11 +3,16 @@
 import os
 import sys
 
-from .command import executable
+from .build import c_compiler
+from .command import ToolError, executable
 
 
 def main():
     program = executable()
+    try:
+        os.environ.setdefault("CC", c_compiler())  # ziglang's, where there is no cc
+    except ToolError:
+        pass  # whoever needs one will say so
     os.execv(program, [program, *sys.argv[1:]])
 
 

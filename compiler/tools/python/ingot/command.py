@@ -6,6 +6,7 @@ and a fault of the compiler does not end the interpreter."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -17,7 +18,7 @@ class Error(Exception):
     status = None
 
 
-class UsageError(Error):
+class UsageError(Error, ValueError):
     """An option is wrong."""
 
     status = 2
@@ -41,7 +42,7 @@ class ToolError(Error):
     status = 5
 
 
-class FileError(Error):
+class FileError(Error, OSError):
     """A file cannot be read or written."""
 
     status = 6
@@ -53,9 +54,15 @@ class InternalError(Error):
     status = 70
 
 
+class NoMemory(Error, MemoryError):
+    """The compiler ran out of memory."""
+
+    status = 71
+
+
 ERRORS = {
     e.status: e
-    for e in (UsageError, InvalidModel, Unsupported, ToolError, FileError, InternalError)
+    for e in (UsageError, InvalidModel, Unsupported, ToolError, FileError, InternalError, NoMemory)
 }
 
 
@@ -110,13 +117,20 @@ def arguments(options):
     return words
 
 
-def call(command, errors=None):
-    """Runs a program; what it said on standard error. errors: the exception for each exit status,
-    of ingot itself."""
+def version():
+    """What `ingot --version` prints, without the name: "0.1.0"."""
+    done = subprocess.run([executable(), "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.split()[-1] if done.stdout.split() else "unknown"
+
+
+def call(command, errors=None, tell=None):
+    """Runs a program; returns what it wrote to standard error. errors: the exception for each exit
+    status of ingot itself. tell: a function that is called with each line while the program runs;
+    ingot writes one after 2, 4, 8 ... seconds."""
     try:
-        done = subprocess.run(
+        started = subprocess.Popen(
             command,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
@@ -124,14 +138,29 @@ def call(command, errors=None):
         )
     except OSError as e:
         raise ToolError(f"{command[0]}: {e.strerror}") from None
-    if done.returncode:
-        kind = errors.get(done.returncode, InternalError) if errors else ToolError
-        raise kind(done.stderr.strip() or f"{command[0]}: ended with status {done.returncode}")
-    return done.stderr
+    said = []
+    with started:
+        for line in started.stderr:
+            said.append(line)
+            if tell:
+                tell(line.strip())
+    if started.returncode:
+        kind = errors.get(started.returncode, InternalError) if errors else ToolError
+        raise kind("".join(said).strip() or f"{command[0]}: ended with status {started.returncode}")
+    return "".join(said)
 
 
-def compile(model, out, **options):
-    """Writes `model` as a folder of C: what `ingot compile model -o out` does. The folder's path.
+def in_python(message):
+    """--dim n=1..16 as a Python programmer writes it."""
+    found = re.findall(r"--dim ([\w.]+)=(\d+)\.\.(\d+)", message)
+    if not found:
+        return message
+    sizes = ", ".join(f'"{name}": ({lo}, {hi})' for name, lo, hi in found)
+    return f"{message}; in Python: dim={{{sizes}}}"
+
+
+def compile(model, out, *, progress=None, **options):
+    """Writes `model` as a folder of C, as `ingot compile model -o out` does; returns its path.
 
     model: the path of an ONNX file, its bytes, or an onnx.ModelProto. Options have the names of the
     command line:
@@ -139,7 +168,8 @@ def compile(model, out, **options):
         ingot.compile("m.onnx", "out", name="net", target="c:native", dim={"batch": (1, 8), "seq":
                       128}, bind={"k": 5}, weights="blob", max_ram="256k", opt_level=0)
 
-    Warnings are issued as Python's. Raises InvalidModel, Unsupported, UsageError, FileError with
+    progress: a function that is called with a line of text now and then while a large model is
+    compiled. Warnings are issued as Python's. Raises InvalidModel, Unsupported, UsageError, FileError with
     the compiler's message.
     """
     out = pathlib.Path(out)
@@ -154,9 +184,10 @@ def compile(model, out, **options):
             said = call(
                 [executable(), "compile", os.fspath(model), "-o", str(out), *arguments(options)],
                 ERRORS,
+                progress,
             )
         except Error as e:
-            raise type(e)(str(e).replace(f"{work}{os.sep}", "")) from None
+            raise type(e)(in_python(str(e).replace(f"{work}{os.sep}", ""))) from None
     for line in said.splitlines():
         if ": warning: " in line:
             import warnings

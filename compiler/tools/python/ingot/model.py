@@ -1,168 +1,25 @@
 """A compiled model as a Python object: the bundle as a shared library, called through ctypes.
-Tensors are NumPy arrays, which the model reads and writes where they lie."""
+Tensors are NumPy arrays, or those of any library that speaks DLPack. The model reads and writes
+them where they lie."""
 
+import asyncio
 import ctypes
-import dataclasses
 import functools
 import math
 import os
 import pathlib
-import re
 import tempfile
 import threading
+import time
+import typing
+from collections.abc import Mapping
 
 import numpy as np
 
-from . import abi
-from .command import Error, FileError, ToolError, call, compile
-
-
-class RunError(Error):
-    """The model refused its inputs, or its data; status is an igrt_status (docs/abi.md)."""
-
-    def __init__(self, message, status=None):
-        super().__init__(message)
-        self.status = status
-
-
-@dataclasses.dataclass(frozen=True)
-class Tensor:
-    """An input or output. shape: a number for each dim, or (least, greatest) where it is known at
-    run time only. A sequence holds at most `length` of it (None: it is no sequence); optional: it
-    may be None."""
-
-    name: str
-    dtype: np.dtype
-    shape: tuple
-    length: int = None
-    optional: bool = False
-    elements: tuple = ()  # of a sequence: each one's Tensor
-
-    def __str__(self):
-        dims = ",".join(f"{d[0]}..{d[1]}" if isinstance(d, tuple) else str(d) for d in self.shape)
-        return f"{self.name!r} {self.dtype}[{dims}]"
-
-
-class Port:
-    """A tensor of the interface: its place in the struct of inputs or outputs."""
-
-    def __init__(self, io):
-        self.name = io.name.decode(errors="replace")
-        self.number, self.rank = io.dtype, io.rank
-        self.data_offset, self.dims_offset = io.data_offset, io.dims_offset
-        self.dynamic = io.dims_offset != abi.NO_MEMBER
-        self.greatest = tuple(io.max_dims[: io.rank])
-        self.least = tuple(io.min_dims[: io.rank]) if self.dynamic else self.greatest
-        self.dtype = np.dtype(abi.NUMPY[io.dtype])
-
-    def tensor(self, **more):
-        shape = tuple(hi if lo == hi else (lo, hi) for lo, hi in zip(self.least, self.greatest))
-        return Tensor(self.name, self.dtype, shape, **more)
-
-    def misfit(self, x):
-        return RunError(f"input {self.tensor()} was given {x.dtype}[{','.join(map(str, x.shape))}]")
-
-    def array(self, value):
-        """The array that the model reads: the caller's own, unless it is no array, not dense, or of
-        strings."""
-        if self.number == abi.STRING:
-            x = np.asarray(value, object)
-        elif isinstance(value, (np.ndarray, np.generic)):
-            x = np.asarray(value)
-            if x.dtype != self.dtype:
-                raise self.misfit(x)
-        else:
-            x = np.asarray(value, self.dtype)
-        if x.ndim != self.rank or not all(
-            lo <= d <= hi for lo, d, hi in zip(self.least, x.shape, self.greatest)
-        ):
-            raise self.misfit(x)
-        if self.number in abi.WIDENED:
-            x = x.astype(abi.WIDENED[self.number])
-        return np.require(x, requirements=["C", "A"])
-
-    def room(self):
-        """An array for an output of the greatest dims; it has an element at least, since no pointer
-        may be NULL."""
-        dtype = np.intp if self.number == abi.STRING else abi.WIDENED.get(self.number, self.dtype)
-        return np.empty(max(1, math.prod(self.greatest)), dtype)
-
-    def result(self, room, dims):
-        """What a run has written, as an array: a view of the room."""
-        n = math.prod(dims)
-        x = room.reshape(-1)[:n]
-        if self.number == abi.STRING:
-            texts = [
-                ctypes.string_at(int(p)).decode(errors="surrogateescape") if p else "" for p in x
-            ]
-            x = np.array(texts + [None], object)[:-1]
-        elif self.number in abi.WIDENED:
-            x = x.astype(self.dtype)
-        return x.reshape(dims)
-
-
-class Struct:
-    """<model>_inputs or <model>_outputs, and what its pointers point to."""
-
-    def __init__(self, nbytes):
-        self.memory = ctypes.create_string_buffer(max(1, nbytes))
-        self.keep = []
-
-    def put(self, kind, offset, *values):
-        (kind * len(values)).from_buffer(self.memory, offset)[:] = values
-
-    def get(self, kind, offset, n=1):
-        return tuple((kind * n).from_buffer(self.memory, offset))
-
-    def point(self, port, x):
-        if port.number == abi.STRING and x.dtype == object:
-            texts = [
-                t if isinstance(t, bytes) else str(t).encode(errors="surrogateescape")
-                for t in x.ravel()
-            ]
-            pointers = (ctypes.c_char_p * max(1, len(texts)))(*texts)
-            self.keep += [texts, pointers]
-            address = ctypes.addressof(pointers)
-        else:
-            if not x.size:  # a pointer of its own: that of nothing may be any
-                x = np.zeros(1, x.dtype)
-            self.keep.append(x)
-            address = x.ctypes.data
-        self.put(ctypes.c_void_p, port.data_offset, address)
-
-
-class Side:
-    """The inputs or the outputs: plain tensors, sequences and optionals in the model's order."""
-
-    def __init__(self, ios, n, groups, ngroup):
-        self.ports = [Port(ios[i]) for i in range(n)]
-        self.slots = []  # (Tensor, ports, group or None)
-        at, k = 0, 0
-        while at < n or k < ngroup:
-            if k < ngroup and groups[k].first == at:
-                g = groups[k]
-                k += 1
-                ports = self.ports[at : at + g.n]
-                at += g.n
-                optional = g.present_offset != abi.NO_MEMBER
-                name, length = g.name.decode(errors="replace"), None
-                if g.length_offset != abi.NO_MEMBER:
-                    length = len(ports)
-                first = ports[0].tensor() if ports else Tensor(name, np.dtype(np.float32), ())
-                elements = tuple(p.tensor() for p in ports) if length is not None else ()
-                self.slots.append(
-                    (
-                        dataclasses.replace(
-                            first, name=name, length=length, optional=optional, elements=elements
-                        ),
-                        ports,
-                        (g.length_offset, g.present_offset),
-                    )
-                )
-            else:
-                self.slots.append((self.ports[at].tensor(), [self.ports[at]], None))
-                at += 1
-        self.tensors = tuple(t for t, _, _ in self.slots)
+from . import abi, dlpack
+from .build import build
+from .command import FileError, ToolError, compile
+from .ports import KINDS, InputError, RunError, Side, Struct
 
 
 def aligned(nbytes, align):
@@ -172,42 +29,13 @@ def aligned(nbytes, align):
     return memory[at : at + nbytes]
 
 
-def manifest(folder):
-    try:
-        lines = (folder / "ingot.manifest").read_text().splitlines()
-    except OSError:
-        raise FileError(
-            f"{folder}: no bundle: there is no ingot.manifest; ingot.compile writes one"
-        ) from None
-    return [name for name in lines[1:] if name]
-
-
-def build(folder, cflags):
-    """make lib<name>.so, if it is older than the bundle's sources; its path."""
-    names = manifest(folder)
-    try:
-        goal = re.search(r"^(lib\S+\.so):", (folder / "Makefile").read_text(), re.M)
-    except OSError:
-        goal = None
-    if not goal:
-        raise ToolError(
-            f"{folder}: this bundle is for another machine, or a device: its Makefile has no shared library"
-        )
-    library = folder / goal[1]
-    newest = max((folder / name).stat().st_mtime_ns for name in names if (folder / name).exists())
-    if not library.exists() or library.stat().st_mtime_ns < newest:
-        call(
-            [
-                "make",
-                "-s",
-                "-C",
-                str(folder),
-                f"-j{os.cpu_count() or 1}",
-                f"CFLAGS={cflags}",
-                library.name,
-            ]
-        )
-    return library
+def open_library(path):
+    """dlopen by a name of its own: the linker would take a name that it knows for the library that
+    it has, although this one was built anew."""
+    with tempfile.TemporaryDirectory(prefix="ingot-") as work:
+        link = os.path.join(work, path.name)
+        os.symlink(path.resolve(), link)
+        return ctypes.CDLL(link)
 
 
 class Function:
@@ -252,7 +80,7 @@ class Function:
             return None
         values = list(value) if value is not None else []
         if len(values) > len(ports):
-            raise RunError(
+            raise InputError(
                 f"input {tensor.name!r}: a sequence of {len(values)}, and there is room for {len(ports)}"
             )
         struct.put(ctypes.c_int64, length_offset, len(values))
@@ -262,37 +90,52 @@ class Function:
 
     def _fill_one(self, struct, port, value):
         if value is None:
-            raise RunError(f"input {port.tensor()} is missing")
-        x = port.array(value)
-        struct.point(port, x)
+            raise InputError(f"input {port.tensor()} is missing")
+        gpu = self._owner()._gpu
+        x = gpu.input(port, value) if gpu else port.array(value)
+        if gpu:
+            struct.point_at(port, x.address, x)
+        else:
+            struct.point(port, x)
         if port.dynamic:
             struct.put(ctypes.c_int64, port.dims_offset, *x.shape)
 
     def _room(self, struct, tensor, ports, out):
-        rooms = []
+        rooms, gpu = [], self._owner()._gpu
         for port in ports:
             x = out
+            if gpu:
+                x = gpu.room(port, out)
+                struct.point_at(port, x.address, x)
+                rooms.append(x)
+                continue
             if out is None:
                 x = port.room()
+            elif dlpack.speaks(out):
+                seen = port.view("output", out)
+                x = seen.array() if seen.device in dlpack.ON_HOST else None
+            if x is not None and out is None:
+                pass
             elif (
-                not isinstance(out, np.ndarray)
-                or out.dtype != port.dtype
+                not isinstance(x, np.ndarray)
+                or x.dtype != port.dtype
                 or port.number in abi.WIDENED
-                or out.dtype == object
-                or not out.flags.c_contiguous
-                or not out.flags.writeable
-                or out.shape != port.greatest
+                or x.dtype == object
+                or not x.flags.c_contiguous
+                or not x.flags.writeable
+                or x.shape != port.greatest
             ):
                 wanted = f"{port.dtype}[{','.join(map(str, port.greatest))}]"
-                raise RunError(
+                raise InputError(
                     f"output {tensor.name!r}: out has to be a dense writable array {wanted}, the greatest shape"
                 )
             struct.point(port, x)
             rooms.append(x)
         return rooms
 
-    def _result(self, struct, slot, rooms):
-        tensor, ports, group = slot
+    def _result(self, struct, slot, rooms, out):
+        _, ports, group = slot
+        gpu = self._owner()._gpu
 
         def one(port, room):
             dims = (
@@ -300,7 +143,10 @@ class Function:
                 if port.dynamic
                 else port.greatest
             )
-            return port.result(room, dims)
+            if out is not None and dlpack.speaks(out):  # a tensor of the caller's: the same, or its
+                whole = tuple(dims) == port.greatest  # beginning
+                return out if whole else out.reshape(-1)[: math.prod(dims)].reshape(dims)
+            return gpu.result(port, room, dims) if gpu else port.result(room, dims)
 
         if not group:
             return one(ports[0], rooms[0])
@@ -320,41 +166,75 @@ class Function:
         rooms = [self._room(made, t, ports, out.get(t.name)) for t, ports, _ in self._out.slots]
         model = self._owner()
         with model._lock:
+            if not model._ready:
+                raise RunError(f"{self.name}: the model is closed")
             model._check(self._call(model._address, given.memory, made.memory))
-            return [self._result(made, slot, room) for slot, room in zip(self._out.slots, rooms)]
+            if model._gpu:
+                model._gpu.ran(given, made, bool(out))
+            return [
+                self._result(made, slot, room, out.get(slot[0].name))
+                for slot, room in zip(self._out.slots, rooms)
+            ]
 
     def __call__(self, *values, **named):
         """Inputs in order, or by name; the output, or a tuple of several."""
         names = [t.name for t in self.inputs]
         if len(values) > len(names):
-            raise RunError(
+            raise InputError(
                 f"{self.name}: {len(values)} inputs are given, and it has {len(names)}: {', '.join(names)}"
             )
         taken = dict(zip(names, values))
         for name in named:
             if name in taken:
-                raise RunError(f"{self.name}: input {name!r} is given twice")
+                raise InputError(f"{self.name}: input {name!r} is given twice")
         outputs = self.run({**taken, **named})
         return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
 
-    def run(self, inputs, out=None):
-        """Inputs by name; outputs by name. out: arrays to write into, of the outputs' greatest
-        shapes."""
-        names, out = [t.name for t in self.inputs], dict(out or {})
+    def run(self, *given, out=None):
+        """run({"x": x}) gives a dict of outputs; run(None, {"x": x}) and run(["y"], {"x": x}) give a
+        list, of all outputs or of those named, as ONNX Runtime does. out: tensors to write into, by
+        name, of the outputs' greatest shapes."""
+        listed = len(given) == 2 and not isinstance(given[0], Mapping)
+        if listed:
+            wanted, inputs = given
+        elif given and len(given) <= 2 and isinstance(given[0], Mapping):
+            wanted, inputs, out = None, given[0], given[1] if len(given) == 2 else out
+        else:
+            raise InputError(f"{self.name}: run() takes a dict of inputs, or None and a dict")
+        results = self._run_named(inputs, dict(out or {}), wanted or ())
+        if not listed:
+            return results
+        return [results[name] for name in (results if wanted is None else wanted)]
+
+    def _run_named(self, inputs, out, wanted):
+        names, results = [t.name for t in self.inputs], [t.name for t in self.outputs]
         for what, known, got in (
             ("input", names, inputs),
-            ("output", [t.name for t in self.outputs], out),
+            ("output", results, out),
+            ("output", results, wanted),
         ):
             for name in got:
                 if name not in known:
-                    raise RunError(
+                    raise InputError(
                         f"{self.name}: there is no {what} {name!r}; there are: {', '.join(known)}"
                     )
         missing = [str(t) for t in self.inputs if t.name not in inputs and not t.optional]
         if missing:
-            raise RunError(f"{self.name}: missing: {', '.join(missing)}")
-        results = self._run([inputs.get(name) for name in names], out)
-        return {t.name: x for t, x in zip(self.outputs, results)}
+            raise InputError(f"{self.name}: missing: {', '.join(missing)}")
+        return dict(zip(results, self._run([inputs.get(name) for name in names], out)))
+
+    async def run_async(self, *given, out=None):
+        """run(), in a thread of asyncio's pool: other tasks go on meanwhile. Runs of one Model take
+        turns; those of its clone()s do not."""
+        return await asyncio.to_thread(self.run, *given, out=out)
+
+    def get_inputs(self):
+        """The inputs, as ONNX Runtime lists them: each has name, shape and type."""
+        return list(self.inputs)
+
+    def get_outputs(self):
+        """The outputs, likewise."""
+        return list(self.outputs)
 
 
 class Model(Function):
@@ -380,11 +260,31 @@ class Model(Function):
     def _call(self, *words):
         return self._table.run(*words)
 
-    def __init__(self, folder, threads=1, cflags="-O3", seed=0, target=None):
-        folder = pathlib.Path(folder)
-        library = build(folder, cflags)
+    def __init__(
+        self,
+        folder,
+        threads=1,
+        cflags="-O3",
+        seed=0,
+        target=None,
+        profile=False,
+        on_device=False,
+        stream=None,
+        progress=None,
+    ):
+        self._ready, self._stop = False, None
+        self._made = {
+            "threads": max(1, int(threads)),
+            "cflags": cflags,
+            "seed": seed,
+            "target": target,
+            "profile": bool(profile),
+            "on_device": bool(on_device),
+        }
+        self._path, self._again = pathlib.Path(folder), None
+        library = build(self._path, cflags, progress)
         try:
-            self._library = ctypes.CDLL(str(library.resolve()))
+            self._library = open_library(library)
             bundle = abi.Bundle.in_dll(self._library, "igrt_bundle")
         except (OSError, ValueError) as e:
             raise ToolError(f"{library}: {e}") from None
@@ -392,32 +292,63 @@ class Model(Function):
             raise ToolError(
                 f"{library}: of another version of ingot (ABI {bundle.abi}, here {abi.VERSION}); compile it again"
             )
-        self._bundle, self._table = bundle, bundle.model.contents
-        table = self._table
+        self._bundle, self._weights = bundle, self._map_weights(bundle.model.contents)
+        self._begin(stream)
+
+    def _map_weights(self, table):
+        """The file of weights, read page by page as it is needed."""
+        if not table.weights_file:
+            return None
+        path = self._path / table.weights_file.decode()
+        try:
+            mapped = (
+                np.memmap(path, np.uint8, "r") if table.weights_bytes else np.zeros(1, np.uint8)
+            )
+        except (OSError, ValueError) as e:
+            raise FileError(f"{path}: {e}") from None
+        if mapped.nbytes < table.weights_bytes:
+            raise FileError(
+                f"{path}: {mapped.nbytes} bytes, but this model was built for {table.weights_bytes}"
+            )
+        return mapped
+
+    def _begin(self, stream=None, checked=False):
+        """A context of the library that is loaded. checked: another one has seen the weights."""
+        self._table = table = self._bundle.model.contents
         self._open(table.name.decode(), table)
         self._lock = threading.Lock()
-        self._ready = False
         self._context = aligned(table.ctx_bytes, 64)
         self._address = ctypes.c_void_p(self._context.ctypes.data)
-        self._pool = self._stop = None
-        self._configure(folder, max(1, int(threads)), seed, target)
-
-    def _configure(self, folder, threads, seed, target):
-        table, config = self._table, abi.Config()
-        self._config = config
+        self._pool = self._gpu = None
+        self._config = config = abi.Config()
+        config.struct_size, config.threads = ctypes.sizeof(config), 1
+        config.seed, target = self._made["seed"], self._made["target"]
         config.target = target.encode() if target else None
-        config.struct_size, config.seed, config.threads = ctypes.sizeof(config), seed, 1
-        if threads > 1:
-            self._pool = aligned(self._bundle.pool_bytes, 64)
-            self._pool[:] = 0
-            config.threads = self._library.igrt_pool_start(
-                ctypes.c_void_p(self._pool.ctypes.data), threads
-            )
-            config.parallel_for = ctypes.cast(self._library.igrt_pool_for, ctypes.c_void_p).value
-            config.parallel_user = self._pool.ctypes.data
-            self._stop = functools.partial(
-                self._library.igrt_pool_stop, ctypes.c_void_p(self._pool.ctypes.data)
-            )
+        config.flags = int(checked)  # IGRT_SKIP_CHECKSUM
+        if self._made["on_device"]:
+            from .gpu import Gpu
+
+            self._gpu = Gpu(config, stream)
+        if self._made["profile"]:
+            self._profile = Profile(config)
+        self._start_threads(config)
+        self._give_memory(table, config)
+        self._check(table.init(self._address, ctypes.byref(config)))
+        self._ready = True
+
+    def _start_threads(self, config):
+        threads = self._made["threads"]
+        if threads == 1:
+            return
+        self._pool = aligned(self._bundle.pool_bytes, 64)
+        self._pool[:] = 0
+        pool = ctypes.c_void_p(self._pool.ctypes.data)
+        config.threads = self._library.igrt_pool_start(pool, threads)
+        config.parallel_for = ctypes.cast(self._library.igrt_pool_for, ctypes.c_void_p).value
+        config.parallel_user = self._pool.ctypes.data
+        self._stop = functools.partial(self._library.igrt_pool_stop, pool)
+
+    def _give_memory(self, table, config):
         if table.n_memories:
             self._arena = [
                 aligned(max(64, table.memory_bytes[i]), table.arena_align)
@@ -430,35 +361,61 @@ class Model(Function):
         else:
             self._arena = aligned(table.arena_bytes(config.threads), table.arena_align)
             config.arena, config.arena_bytes = self._arena.ctypes.data, self._arena.nbytes
-        if table.weights_file:
-            path = folder / table.weights_file.decode()
-            try:  # mapped, page by page as it is read
-                self._weights = (
-                    np.memmap(path, np.uint8, "r") if table.weights_bytes else np.zeros(1, np.uint8)
-                )
-            except (OSError, ValueError) as e:
-                raise FileError(f"{path}: {e}") from None
+        if self._weights is not None:
             config.weights, config.weights_bytes = self._weights.ctypes.data, table.weights_bytes
-            if self._weights.nbytes < table.weights_bytes:
-                raise FileError(
-                    f"{path}: {self._weights.nbytes} bytes, but this model was built for {table.weights_bytes}"
-                )
-        self._check(table.init(self._address, ctypes.byref(config)))
-        self._ready = True
+
+    # -- several, elsewhere, no more -------------------------------------------------------------
+
+    def clone(self, threads=None, stream=None):
+        """Another context of the same model, for another thread: it shares the code and the weights,
+        and has memory of its own for everything else. States begin as they do in a new Model."""
+        other = object.__new__(type(self))
+        other._ready, other._stop = False, None
+        other._made = {**self._made, "threads": int(threads or self._made["threads"])}
+        other._path, other._again = self._path, self._again
+        other._library, other._bundle = self._library, self._bundle
+        other._weights, other._folder = self._weights, getattr(self, "_folder", None)
+        other._begin(stream, checked=True)
+        return other
+
+    def close(self):
+        """Gives back memory and threads; the model does not run any more."""
+        if getattr(self, "_ready", False):
+            self._ready = False
+            if self._gpu:
+                self._gpu.finish()
+            self._table.deinit(self._address)
+            self._arena = None
+        if getattr(self, "_stop", None):
+            self._stop()
+            self._stop = None
+
+    __del__ = close
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __reduce__(self):
+        """A pickle has where the bundle lies, or how load() made it, and what the states are."""
+        states = {k: np.array(v) for k, v in self.states.items()} if self._table.n_states else {}
+        return _again, (self._again or (str(self._path.resolve()), None), self._made, states)
+
+    def profile(self, clear=False):
+        """With profile=True: the steps, slowest first, each with step, name, calls, seconds; of all
+        runs since the beginning, or since clear=True. Measuring costs some microseconds a step."""
+        if not self._made["profile"]:
+            raise RunError(f"{self.name}: there is no profile; pass profile=True to load or Model")
+        with self._lock:
+            return self._profile.steps(clear)
 
     @property
     def target(self):
         """Of a bundle for several targets which one runs, "cuda", "c", "x86-64-v3"; None: there is one
         target."""
         return self._table.target(self._address).decode() if self._table.target else None
-
-    def __del__(self):
-        if getattr(self, "_ready", False):
-            self._ready = False
-            self._table.deinit(self._address)
-        if getattr(self, "_stop", None):
-            self._stop()
-            self._stop = None
 
     def __repr__(self):
         return f"<ingot.Model {self.name}: {', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}>"
@@ -482,7 +439,7 @@ class Model(Function):
                     if fault.least <= fault.greatest
                     else ""
                 )
-        raise RunError(message, status)
+        raise KINDS.get(status, RunError)(message, status)
 
     # -- beside run ------------------------------------------------------------------------------
 
@@ -536,7 +493,7 @@ class Model(Function):
         for state in self._state_list():
             dtype = np.dtype(abi.WIDENED.get(state.dtype, abi.NUMPY[state.dtype]))
             memory = (ctypes.c_char * max(1, state.bytes)).from_address(state.data)
-            memory._model = self  # which owns it
+            memory._owners = self, self._arena, self._context
             x = np.frombuffer(memory, np.uint8)[: state.bytes].view(dtype)
             found[state.name.decode(errors="replace")] = x.reshape(state.dims[: state.rank])
         return found
@@ -551,6 +508,55 @@ class Model(Function):
         none."""
         with self._lock:
             self._check(self._table.selftest(self._address) if self._table.selftest else 20)
+
+
+class Profile:
+    """What config.clock and config.profile are: it adds up how long each step takes."""
+
+    def __init__(self, config):
+        self.seen = {}
+        self.clock = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(
+            lambda _: time.perf_counter_ns()
+        )
+        kind = ctypes.CFUNCTYPE(
+            None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint64
+        )
+        self.callback = kind(self.add)
+        config.clock = ctypes.cast(self.clock, ctypes.c_void_p).value
+        config.profile = ctypes.cast(self.callback, ctypes.c_void_p).value
+
+    def add(self, _, step, name, nanoseconds):
+        calls, seconds = self.seen.get((step, name), (0, 0.0))
+        self.seen[step, name] = calls + 1, seconds + nanoseconds / 1e9
+
+    def steps(self, clear):
+        found = [StepTime(i, n.decode(), *got) for (i, n), got in self.seen.items()]
+        if clear:
+            self.seen.clear()
+        return sorted(found, key=lambda s: -s.seconds)
+
+
+class StepTime(typing.NamedTuple):
+    """A step of a profile."""
+
+    step: int
+    name: str
+    calls: int
+    seconds: float
+
+
+def _again(how, made, states):
+    """What a pickle calls."""
+    from .cache import load
+
+    what, options = how
+    if options is None:
+        model = Model(what, **made)
+    else:
+        model = load(what, **{**made, **options})
+    for name, value in states.items():
+        model.states[name][...] = value
+    return model
 
 
 def train(model, out=None, *, loss, optimizer, threads=1, cflags="-O3", seed=0, **options):
