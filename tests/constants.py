@@ -138,9 +138,6 @@ BELOW_REASONS = {
     "kernel/kernel.c": {"63": "bits of a word, by a hash"},
     "kernel/kernel_text.c": {"MAX_TEXT": "characters", "32": "bits: serials above seeds"},
     "kernel/lanes.c": {"64": "bits: a column of ops.def", "32": "bits: a column of ops.def"},
-    "kernel/layout.c": {
-        "PIECE": "bytes that weights are packed in at a time: the compiler's memory"
-    },
     "kernel/lower/decompose.c": {
         "16": "bits of a type",
         "MOST": "numbers that f32 has exactly",

@@ -4,114 +4,17 @@
  *   blob     <name>.weights: the tensors at the plan's offsets, 64-byte aligned, gaps zero
  *   incbin   the same file, linked in by <name>_weights.S
  *
- * A constant is a span of the mapped model file, or a recipe: an expression that the interpreter
- * evaluates here, whose result is dropped as soon as it is written. So the memory needed is one
- * tensor's, not the model's. */
+ * Each is dropped as soon as it is written (weight_value.c), so the memory needed is one tensor's,
+ * not the model's. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "bundle.h"
 #include "igrt.h"
+#include "weight_value.h"
 
-enum { STAGE_BYTES = 1 << 20, LARGE_SPAN = 1 << 20, HUGE_PAGE = 1 << 21 };
-
-/* ---- one tensor's bytes ------------------------------------------------------------------- */
-
-typedef struct {
-    const uint8_t *bytes; /* in the buffer's layout */
-    Interp *interp;       /* owner of the bytes of a recipe */
-    void *packed;         /* or of those that a layout has moved */
-} WeightValue;
-
-static int64_t dense_dims(const Buffer *w, int64_t *dims)
-{
-    int64_t n = 1;
-    for (int i = 0; i < w->rank; i++)
-        n *= dims[i] = w->dims[i]->hi;
-    return n;
-}
-
-/* Pages of the model file that are not needed again; a hint that never changes contents. */
-static void forget(const uint8_t *from, const uint8_t *to)
-{
-#if defined(MADV_PAGEOUT)
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t first = ((uintptr_t)from + page - 1) / page * page,
-              last = (uintptr_t)to / page * page;
-    if (last > first)
-        madvise((void *)first, last - first, MADV_PAGEOUT);
-#else
-    (void)from, (void)to;
-#endif
-}
-
-static void forget_data(const Data *d)
-{
-    if (d->nbytes >= LARGE_SPAN)
-        forget(d->bytes, d->bytes + d->nbytes);
-}
-
-/* user: where what is still in memory begins. A page may be a huge one, which goes as a whole or
- * not at all. */
-static void forget_read(const void *up_to, void *user)
-{
-    const uint8_t **from = user, *to = (const uint8_t *)up_to - (uintptr_t)up_to % HUGE_PAGE;
-    if (to <= *from)
-        return;
-    forget(*from, to);
-    *from = to;
-}
-
-/* The buffer's layout applied to the dense tensor, which is dropped. */
-static void pack(const Buffer *w, WeightValue *v)
-{
-    int64_t dims[INGOT_MAX_RANK];
-    dense_dims(w, dims);
-    v->packed = malloc((size_t)w->bytes + 1);
-    if (v->packed)
-        layout_pack(&w->layout, w->rank, dims, (size_t)element_bytes(w->dtype), v->bytes, v->packed,
-                    w->node->op == OP_DATA ? forget_read : NULL, &(const uint8_t *){v->bytes});
-    else
-        BUG("out of memory");
-    if (v->interp)
-        interp_free(v->interp);
-    v->interp = NULL;
-    v->bytes = v->packed;
-}
-
-static WeightValue value_open(Bundle *b, const Buffer *w)
-{
-    WeightValue v = {0};
-    int64_t dims[INGOT_MAX_RANK];
-    if (w->node->op == OP_DATA) {
-        const Data *d = w->node->arg.ptr;
-        if ((int64_t)d->nbytes != dense_dims(w, dims) * element_bytes(w->dtype))
-            BUG("weight '%s' has %zu bytes, its buffer %lld", d->name ? d->name : "", d->nbytes,
-                (long long)w->bytes);
-        v.bytes = d->bytes;
-    } else {
-        v.interp = interp_new(b->c);
-        v.bytes = interp_eval(v.interp, w->node, dims);
-    }
-    if (!v.bytes)
-        b->failed = true; /* told by the interpreter */
-    else if (w->layout.n)
-        pack(w, &v);
-    return v;
-}
-
-static void value_close(WeightValue *v, const Buffer *w)
-{
-    free(v->packed);
-    if (v->interp)
-        interp_free(v->interp);
-    if (w->node->op == OP_DATA)
-        forget_data(w->node->arg.ptr);
-    *v = (WeightValue){0};
-}
+enum { STAGE_BYTES = 1 << 20 };
 
 /* Whether the elements, f32 or pairs of them, are to be flushed. */
 static bool flushes(const Bundle *b, const Buffer *w)
@@ -251,7 +154,7 @@ static void write_arrays(Bundle *b)
     unsigned needs = 0;
     for (int i = 0; i < b->nweight && !b->failed; i++) {
         const Buffer *w = b->weight[i];
-        WeightValue v = value_open(b, w);
+        WeightValue v = weight_value(b, w);
         if (v.bytes && flushes(b, w))
             value_flush(&v, w);
         if (v.bytes) {
@@ -269,7 +172,7 @@ static void write_arrays(Bundle *b)
             needs |= print_array(&body, w->dtype, v.bytes, w->bytes / element_bytes(w->dtype));
             sb_puts(&body, ";\n");
         }
-        value_close(&v, w);
+        weight_value_close(&v);
     }
     if (needs & NEED_MATH)
         sb_puts(&sb, "\n#include <math.h>\n");
@@ -351,14 +254,17 @@ static void write_blob(Bundle *b)
     }
     setvbuf(o.f, NULL, _IONBF, 0);
     igrt_sum_begin(&o.sum);
+    Map last = weight_last_readers(b);
     for (int i = 0; i < b->nweight && !b->failed && !o.error; i++) {
         const Buffer *w = b->weight[i];
-        WeightValue v = value_open(b, w);
+        WeightValue v = weight_value(b, w);
         blob_add(&o, NULL, w->offset - o.written, false);
         if (v.bytes)
             blob_add(&o, v.bytes, w->bytes, flushes(b, w));
-        value_close(&v, w);
+        weight_value_close(&v);
+        weight_forget_sources(b, i, &last);
     }
+    map_free(&last);
     blob_add(&o, NULL, b->p->weights_bytes - o.written, false);
     blob_flush(&o);
     b->sum = igrt_sum_end(&o.sum);

@@ -30,6 +30,11 @@ typedef struct {
 
 enum { MOST_LEVEL = 127 }; /* of q */
 
+static bool by_bytes(Context *c)
+{
+    return ingot_precision_here(c) == INGOT_PRECISION_Q8;
+}
+
 /* ---- what a weight is made of -----------------------------------------------------------------
  */
 
@@ -159,6 +164,20 @@ static Node *stored_narrow(Context *c, Node *n, bool digits)
                      n->shape);
 }
 
+Node *ops_block_weight(Context *c, Node *w)
+{
+    BlockWeight b;
+    if (!by_bytes(c) || ingot_is_poison(w) || !block_weight(c, w, &b))
+        return w;
+    Node *u = ingot_cast(c, stored_narrow(c, b.u, true), INGOT_F32);
+    u = b.zero ? ingot_add_c(c, u, (double)-b.zero) : u;
+    u = ingot_mul(c, stored_narrow(c, b.scale, false), u);
+    u = b.low ? ingot_add(c, u, stored_narrow(c, b.low, false)) : u;
+    if (c->origins && !ingot_is_poison(u))
+        origins_add(c, u, c->origins[(w->op == OP_RESHAPE ? w->src[0] : w)->id]);
+    return ingot_reshape(c, u, w->rank, w->shape);
+}
+
 /* ---- the product ------------------------------------------------------------------------------
  */
 
@@ -224,8 +243,8 @@ static ByteBlocks byte_blocks(Context *c, Node *x, const Node *blocks, const Blo
 ingot_tensor *ops_block_product(ingot_context *c, ingot_tensor *x, ingot_tensor *w)
 {
     BlockWeight b;
-    if (ingot_precision_here(c) != INGOT_PRECISION_Q8 || ingot_is_poison(x) || ingot_is_poison(w) ||
-        x->dtype != INGOT_F32 || !block_weight(c, w, &b))
+    if (!by_bytes(c) || ingot_is_poison(x) || ingot_is_poison(w) || x->dtype != INGOT_F32 ||
+        !block_weight(c, w, &b))
         return NULL;
     const Node *blocks = w->op == OP_RESHAPE ? w->src[0] : w;
     const int more = blocks->rank - b.first - 1;

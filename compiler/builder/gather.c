@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "ops.h"
 
 static bool index_check(Context *c, const char *what, Node *i)
 {
@@ -136,6 +137,7 @@ ingot_tensor *ingot_take(ingot_context *c, ingot_tensor *x, ingot_tensor *index,
             aligned[a] = a >= axis && a < after ? idx(c, 1) : dims[a];
         return ingot_expand(c, ingot_reshape(c, row, rank, aligned), rank, dims);
     }
+    x = ops_block_weight(c, x);
     for (int a = 0; a < rank; a++)
         aligned[a] = a >= axis && a < after ? dims[a] : idx(c, 1);
     index = ingot_reshape(c, ingot_wrap_index(c, index, size), rank, aligned);

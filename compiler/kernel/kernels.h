@@ -52,10 +52,11 @@ LayoutStorage layout_storage_of(const Layout *, int rank, const int64_t *dims);
 int layout_storage(const Layout *, int rank, const int64_t *dims, int64_t *storage);
 /* That axis innermost, the others as they were, if there is room. */
 void layout_put_last(Layout *, int rank, int axis);
-/* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first.  src is
- * read from start to end; read (or NULL) is told now and then how far. */
+/* dst[layout(coords)] = src[coords] for a dense src of constant dims; what is of no element is
+ * zero. rows (or NULL) gives the elements of one coordinate after the other of the first axis, in
+ * place of src; all of them at once for 0 if there are no axes besides it. */
 void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src,
-                 void *dst, void (*read)(const void *up_to, void *user), void *user);
+                 void *dst, const void *(*rows)(int64_t first, void *user), void *user);
 /* The coordinates of the element that is stored there; false: none is, it is of a border.  For
  * messages: it looks at all. */
 int64_t layout_at(const Layout *, int rank, const int64_t *dims, const int64_t *coords);

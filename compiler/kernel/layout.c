@@ -287,9 +287,8 @@ static void put_row(unsigned char *to, const int64_t *term, const unsigned char 
 /* Every constructor acts on one axis alone, so an element's offset is a sum with a term for each
  * coordinate; the terms are tabled, those in the last block of a CUT too. */
 void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element, const void *src,
-                 void *dst, void (*read)(const void *up_to, void *user), void *user)
+                 void *dst, const void *(*rows)(int64_t first, void *user), void *user)
 {
-    enum { PIECE = 1 << 20 };
     const LayoutStorage s = layout_storage_of(l, rank, dims);
     int64_t n = 1, begin = 0, one = 0;
     int64_t *term[2][INGOT_MAX_RANK + 1], at[INGOT_MAX_RANK + 1] = {0}, origin[2];
@@ -298,7 +297,8 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
         begin = dims[cut] / l->op[0].a * l->op[0].a;
     for (int i = 0; i < rank; i++)
         n *= dims[i];
-    memset(dst, 0, (size_t)s.all * element);
+    if (s.all != n) /* of borders and padding */
+        memset(dst, 0, (size_t)s.all * element);
     if (!n)
         return;
     Arena *a = arena_new();
@@ -315,8 +315,11 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
     while (last > 0 && dims[last] == 1 && last != cut) /* an axis of one element takes no room */
         last--;
     const int64_t inner = rank ? dims[last] : 1;
-    const unsigned char *from = src, *told = src;
+    const unsigned char *from = src;
+    int64_t there = -1; /* along the first axis */
     for (int64_t row = 0; row < n / inner; row++) {
+        if (rows && at[0] != there)
+            from = rows(there = at[0], user);
         const bool within = cut >= 0 && cut != last && at[cut] >= begin; /* the last block */
         const int64_t whole = cut != last ? inner : begin;
         for (int part = 0; part < 2; part++) { /* of a row that is cut: what is before, and in it */
@@ -333,10 +336,6 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
             if (++at[i] < dims[i])
                 break;
             at[i] = 0;
-        }
-        if (read && from - told >= PIECE) {
-            read(from, user);
-            told = from;
         }
     }
     arena_free(a);

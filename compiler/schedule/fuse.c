@@ -20,7 +20,7 @@
 void info_grow(Sched *s, uint32_t chunk)
 {
     while (s->ninfo <= chunk)
-        vec_push(s->arena, s->info, s->ninfo, NEWN(s->arena, Info, INFO_CHUNK));
+        vec_push(s->scratch, s->info, s->ninfo, NEWN(s->scratch, Info, INFO_CHUNK));
 }
 
 /* A known dim or coordinate: nothing is to be decided about it. */
@@ -440,7 +440,7 @@ static Node **find_uses(Sched *s, int n, Node *const *order)
         }
         if (pass)
             return uses;
-        uses = NEWN(s->arena, Node *, total + 1);
+        uses = NEWN(s->scratch, Node *, total + 1);
         for (int i = 0, at = 0; i < n; i++) {
             Info *f = info_of(s, order[i]);
             f->iuse = at;

@@ -316,22 +316,11 @@ static void check_dims_known(Sched *s)
     }
 }
 
-bool plan_schedule(Plan *p, int opt_level, const Target *target)
+static bool schedule_graph(Sched *s)
 {
-    Context *c = p->c;
-    if (c->nerror)
-        return false;
-    ingot_set_origin(c, NULL, NULL);
+    Context *c = s->c;
+    Plan *p = s->plan;
     Arena *a = p->arena;
-    Sched *s = NEW(a, Sched);
-    *s = (Sched){.c = c,
-                 .arena = a,
-                 .plan = p,
-                 .opt_level = opt_level,
-                 .check = !target->gpu,
-                 .fuse_rows = opt_level > 0,
-                 .target = target,
-                 .ngraph = c->nnode};
     BlockScope at = {.s = s, .block = &p->main};
     declare_inputs(s, &at);
     check_dims_known(s);
@@ -374,6 +363,26 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
     if (s->fuse_rows && !s->target->gpu)
         merge_kernels(s);
     return true;
+}
+
+bool plan_schedule(Plan *p, int opt_level, const Target *target)
+{
+    Context *c = p->c;
+    if (c->nerror)
+        return false;
+    ingot_set_origin(c, NULL, NULL);
+    Sched s = {.c = c,
+               .arena = p->arena,
+               .scratch = arena_new(),
+               .plan = p,
+               .opt_level = opt_level,
+               .check = !target->gpu,
+               .fuse_rows = opt_level > 0,
+               .target = target,
+               .ngraph = c->nnode};
+    const bool done = schedule_graph(&s);
+    arena_free(s.scratch);
+    return done;
 }
 
 Plan *schedule(Context *c, int opt_level, const Target *target)

@@ -80,7 +80,8 @@ typedef struct {
 
 typedef struct {
     Context *c;
-    Arena *arena;
+    Arena *arena;   /* the plan's */
+    Arena *scratch; /* what is asked of nodes: gone when they are scheduled */
     Plan *plan;
     Info **info; /* by node id, in chunks; use info_of() */
     uint32_t ninfo;

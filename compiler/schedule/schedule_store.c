@@ -37,7 +37,7 @@ static void check_step(BlockScope *at, const StoreNest *user, const IndexUse *u)
     Node *yes = node_bool(c, true), *none = node_const_i(c, INGOT_I64, INT64_MIN);
     Node *fits = bool_and(c, idx_le(c, idx(c, 0), u->index), idx_lt(c, u->index, u->size));
     Node *bad = bool_and(c, u->gate, bool_not(c, fits));
-    StoreNest *k = NEW(s->arena, StoreNest);
+    StoreNest *k = NEW(s->scratch, StoreNest);
     k->s = s;
     k->device = user->device;
     memcpy(k->bufs, user->bufs, sizeof k->bufs);
@@ -107,7 +107,7 @@ void schedule_store(BlockScope *at, Node *t, Node *root, StoredPlace out)
     Sched *s = at->s;
     if (dims_bound(t->rank, t->shape) == 0)
         return;
-    StoreNest *k = NEW(s->arena, StoreNest);
+    StoreNest *k = NEW(s->scratch, StoreNest);
     k->s = s;
     k->root = root;
     k->device = out.buffer->device;
@@ -149,7 +149,7 @@ static void store_update(BlockScope *at, Node *t, StoredPlace out)
         schedule_store(at, x, t, out);
     if (dims_bound(v->rank, v->shape) == 0 || dims_bound(x->rank, x->shape) == 0)
         return;
-    StoreNest *k = NEW(s->arena, StoreNest);
+    StoreNest *k = NEW(s->scratch, StoreNest);
     k->s = s;
     k->root = t;
     k->device = out.buffer->device;

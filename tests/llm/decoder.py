@@ -8,6 +8,7 @@
     bundle    one of them compiled: prompts in chunks of 1 (by decode()), 5 and 12; four tokens are
               forgotten and come again; then one token at a time; a full cache is a status; with caches
               of f16 and of f32; decode() has no weights of its own
+    head      an embedding that is the head too lies in the file once, whatever packs it
     refused   what is not known is refused by name, all of it at once
 
 Exit status 77, skipped: there is no numpy.
@@ -426,6 +427,20 @@ def bytes_of_blocks(ingot, folder):
             sys.exit(f"{' '.join(command)}: status {done.returncode}\n{said}")
 
 
+def one_head(ingot, folder):
+    words = 1 << 15
+    for kind in ("Q8_0", "Q4_K"):
+        m = Model("llama", list(gguf.TYPES).index(kind), words)
+        path = m.write(folder / "head.gguf")
+        command = [str(ingot), "compile", str(path), "-o", str(folder / kind)]
+        command += ["--target", "c:x86-64-v4+vnni", "--dim", "n=1..8", "--dim", "past=0..20"]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+        size = int(re.search(r"weights (\d+) bytes", said).group(1))
+        head = len(m.tensors["token_embd.weight"][2])
+        if size > path.stat().st_size + head / 4:
+            sys.exit(f"{kind}: weights of {size} bytes, of a head of {head}:\n{said}")
+
+
 def refused(ingot, folder):
     m = Model("llama", 0)
     m.tensors["blk.1.attn_rot_embd.weight"] = m.tensors["output_norm.weight"]
@@ -465,6 +480,7 @@ def main():
         folder = pathlib.Path(folder)
         families(a.logits.resolve(), folder)
         refused(a.ingot.resolve(), folder)
+        one_head(a.ingot.resolve(), folder)
         bytes_of_blocks(a.ingot.resolve(), folder)
         for kv in ("f16", "f32"):
             bundle(a.ingot.resolve(), folder, kv)

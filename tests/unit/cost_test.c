@@ -29,7 +29,7 @@ static int start(void **state)
     c = ingot_context_new(NULL, NULL);
     a = arena_new();
     s = NEW(a, Sched);
-    *s = (Sched){.c = c, .arena = a, .fuse_rows = true, .target = &machine};
+    *s = (Sched){.c = c, .arena = a, .scratch = a, .fuse_rows = true, .target = &machine};
     return 0;
 }
 
