@@ -99,6 +99,15 @@ typedef struct DataForm {
                   const ingot_model_io *like, const HostTensor *);
 } DataForm;
 
+/** An operator that an importer knows, for whoever lists them. */
+typedef struct ImportedOp {
+    const char *domain; /* "ai.onnx"; of a format without domains "" */
+    const char *name;
+    int since;        /* the first version of the domain that has it; else the greatest known */
+    int least, most;  /* inputs; most -1: any number */
+    char inputs[192]; /* types for each input, "f16+f32 i64"; the last for those that follow */
+} ImportedOp;
+
 /* ---- the record -------------------------------------------------------------------------- */
 
 typedef struct Importer {
@@ -131,9 +140,10 @@ typedef struct Importer {
     /* Calls back with each file that its bytes say weights lie in, before anything is opened (the
      * cache of `run` has to know when one has changed); false: it names none. */
     bool (*mentions)(const MapFile *, void (*each)(void *user, Span location), void *user);
-    ingot_precision precision;      /* what its files are meant to be multiplied by, unless told */
-    bool (*has_text)(const void *); /* a vocabulary, which `build` gives the context */
-    const DataForm *data;           /* ends with one without an ending */
+    ingot_precision precision;       /* what its files are meant to be multiplied by, unless told */
+    bool (*has_text)(const void *);  /* a vocabulary, which `build` gives the context */
+    const DataForm *data;            /* ends with one without an ending */
+    bool (*op)(int i, ImportedOp *); /* the operators of the format; false: no more */
 } Importer;
 
 #define IMPORTER(name) extern const Importer importer_##name;

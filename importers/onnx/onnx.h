@@ -410,6 +410,8 @@ void call_custom(Lowering *, ingot_custom_op *);
 
 /* ---- onnx_schema.c -------------------------------------------------------------------------- */
 
+/* What its inputs may be, "float i64": words of onnx_schemas.def; "": that is not known. */
+const char *schema_inputs(const char *domain, const char *name);
 /* False and an error: an attribute that the standard does not know, or one given twice. */
 bool schema_attributes(Model *, const Onnx__NodeProto *);
 /* False and an error: an input of a type that the operator takes in no version. */

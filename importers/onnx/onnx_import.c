@@ -25,6 +25,22 @@ const OpEntry *onnx_op_find(const char *domain, const char *name)
     return NULL;
 }
 
+bool onnx_op_at(int i, ImportedOp *op)
+{
+    if (i < 0 || i >= COUNT(op_table))
+        return false;
+    const OpEntry *e = &op_table[i];
+    *op = (ImportedOp){
+        .domain = *e->domain ? e->domain : "ai.onnx",
+        .name = e->name,
+        .since = e->since,
+        .least = e->min_in,
+        .most = e->max_in,
+    };
+    snprintf(op->inputs, sizeof op->inputs, "%s", schema_inputs(e->domain, e->name));
+    return true;
+}
+
 bool ingot_onnx_dtype(int32_t onnx, ingot_dtype *out)
 {
     /* indexed by TensorProto.DataType */

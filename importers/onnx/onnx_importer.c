@@ -113,4 +113,5 @@ const Importer importer_onnx = {
     .file = file,
     .mentions = mentions,
     .data = onnx_data,
+    .op = onnx_op_at,
 };

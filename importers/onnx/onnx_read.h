@@ -164,4 +164,7 @@ void onnx_field_put(FILE *, unsigned field, const void *bytes, size_t len);
 /** input_0.pb: a TensorProto, SequenceProto or OptionalProto. */
 extern const DataForm onnx_data[];
 
+/* onnx_import.c: number i of the operators that there are; false: no more. */
+bool onnx_op_at(int i, ImportedOp *);
+
 #endif

@@ -32,6 +32,12 @@ static const Schema *schema_find(const char *domain, const char *name)
     return NULL;
 }
 
+const char *schema_inputs(const char *domain, const char *name)
+{
+    const Schema *s = schema_find(domain, name);
+    return s ? s->inputs : "";
+}
+
 /* Is the word one of those in a list, which end at any of `ends`? */
 static bool listed(const char *list, size_t len, const char *ends, const char *word)
 {

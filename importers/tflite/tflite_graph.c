@@ -22,6 +22,21 @@ static const TfliteRow rows[] = {
 #undef TFLITE_OP
 };
 
+bool tflite_op_at(int i, ImportedOp *op)
+{
+    if (i < 0 || i >= (int)(sizeof rows / sizeof rows[0]))
+        return false;
+    const TfliteRow *r = &rows[i];
+    *op = (ImportedOp){"", r->name, r->version, r->least, r->most, ""};
+    static const char letter[] = "fhbusilt*";
+    static const char *const word[] = {"f32", "f16", "i8", "u8", "i16", "i32", "i64", "bool", "*"};
+    size_t at = 0;
+    for (const char *t = r->types; *t && at < sizeof op->inputs; t++)
+        at += (size_t)snprintf(op->inputs + at, sizeof op->inputs - at, "%s%s", at ? "+" : "",
+                               word[strchr(letter, *t) - letter]);
+    return true;
+}
+
 /* Who takes over where the result has integers that stand for real numbers. */
 static const struct {
     int number;

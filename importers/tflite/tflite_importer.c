@@ -279,4 +279,5 @@ const Importer importer_tflite = {
     .check = check,
     .entry = entry,
     .set_entry = set_entry,
+    .op = tflite_op_at,
 };

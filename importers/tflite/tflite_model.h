@@ -84,6 +84,8 @@ typedef struct {
 
 /** "CONV_2D"; a custom operator's own name; "operator 300" of one that is not known. */
 const char *tflite_op_name(TfliteModel *, const ingot_tflite_op *);
+/** Number i of the operators that there are; false: no more. */
+bool tflite_op_at(int i, ImportedOp *);
 /** Reports all operators of these networks that are not supported; true if there are none. */
 bool tflite_check(TfliteModel *);
 /** Builds a graph; n_in inputs are given. Results go to out, one for each of its outputs. */

@@ -108,6 +108,7 @@ ingot_status times_of_file(const Options *, struct Inspection *); /* cli_inspect
 ingot_status command_audit(Options *); /* cli_audit.c */
 ingot_status command_check(Options *); /* main.c, and the next three */
 ingot_status command_inspect(Options *);
+ingot_status command_operators(Options *);
 ingot_status command_targets(Options *);
 ingot_status command_plan(Options *);
 ingot_status command_compile(Options *); /* cli_compile.c */

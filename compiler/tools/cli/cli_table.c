@@ -227,6 +227,10 @@ const Command cli_commands[] = {
      "With --probe the compiler named is run, as `CC FLAGS.. -dM -E`, `-dumpmachine` and `-print-file-name=include`; nothing else is.",
      "ingot targets --probe \"arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb\" >m55.target\n"
      "ingot compile kws.onnx -o out --target m55.target\n"},
+    {"operators", command_operators, 0, NULL, "", "what models may contain",
+     "Prints a line for each operator of each format: its name, the version, how many inputs it takes, and their element types. "
+     "docs/operators.md has the same with the limits.",
+     "ingot operators | grep Conv\n"},
     {"plan", command_plan, PLAN, "diff", "A.sched B.sched", "what two plans decide otherwise",
      "Compares what --save-sched wrote, or what became of it by hand: values that are stored or not, merges, variants, layouts "
      "and opts, with the bytes and operations that this moves.",

@@ -68,6 +68,28 @@ ingot_status command_targets(Options *o)
     return INGOT_OK;
 }
 
+/* A line an operator, in the order of the importers' tables: format, name, since, inputs, types. */
+ingot_status command_operators(Options *o)
+{
+    (void)o;
+    for (int f = 0; importers[f]; f++) {
+        ImportedOp op;
+        for (int i = 0; importers[f]->op && importers[f]->op(i, &op); i++) {
+            char name[128], inputs[32];
+            snprintf(name, sizeof name, "%s%s%s", op.domain, *op.domain ? "." : "", op.name);
+            if (op.most < 0)
+                snprintf(inputs, sizeof inputs, "%d or more", op.least);
+            else if (op.most > op.least)
+                snprintf(inputs, sizeof inputs, "%d to %d", op.least, op.most);
+            else
+                snprintf(inputs, sizeof inputs, "%d", op.least);
+            printf("%-15s  %-44s  version %-3d %-10s inputs  %s\n", importers[f]->name, name,
+                   op.since, inputs, op.inputs);
+        }
+    }
+    return INGOT_OK;
+}
+
 /* ---- the program ------------------------------------------------------------------------- */
 
 static ingot_status unknown_command(const char *name)

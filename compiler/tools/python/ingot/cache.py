@@ -56,7 +56,9 @@ def entry(model, data, options, cflags):
     """The folder for it, whether or not it is there."""
     program = executable()
     said = [
-        hashlib.sha256(data).hexdigest() if data is not None else str(pathlib.Path(model).resolve()),
+        hashlib.sha256(data).hexdigest()
+        if data is not None
+        else str(pathlib.Path(model).resolve()),
         arguments(options),
         [program, stamp(program)],
         [c_compiler(), shutil.which(c_compiler().split()[0]), cflags],

@@ -166,9 +166,7 @@ class InFlight:
 
     def add(self, *what):
         self.runs.append((self.stream.mark(), what))
-        while self.runs and (
-            len(self.runs) > 8 or not driver().lib.cuEventQuery(self.runs[0][0])
-        ):
+        while self.runs and (len(self.runs) > 8 or not driver().lib.cuEventQuery(self.runs[0][0])):
             event, _ = self.runs.pop(0)
             driver().inside("cuEventSynchronize", event)
             driver().lib.cuEventDestroy_v2(event)

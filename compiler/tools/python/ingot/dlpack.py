@@ -15,8 +15,19 @@ DEVICES = {CPU: "cpu", CUDA: "cuda", CUDA_HOST: "pinned memory", CUDA_MANAGED: "
 ON_HOST = (CPU, CUDA_HOST, CUDA_MANAGED)
 
 # (code, bits) of a DLDataType: the number that igrt.h has for the type
-TYPES = {(0, 8): 2, (0, 16): 4, (0, 32): 6, (0, 64): 8, (1, 8): 3, (1, 16): 5, (1, 32): 7, (1, 64): 9}
-TYPES.update({(2, 16): 10, (2, 32): 12, (2, 64): 13, (4, 16): 11, (5, 64): 24, (5, 128): 25, (6, 8): 1})
+TYPES = {
+    (0, 8): 2,
+    (0, 16): 4,
+    (0, 32): 6,
+    (0, 64): 8,
+    (1, 8): 3,
+    (1, 16): 5,
+    (1, 32): 7,
+    (1, 64): 9,
+}
+TYPES.update(
+    {(2, 16): 10, (2, 32): 12, (2, 64): 13, (4, 16): 11, (5, 64): 24, (5, 128): 25, (6, 8): 1}
+)
 TYPES.update({(10, 8): 14, (11, 8): 15, (12, 8): 16, (13, 8): 17, (14, 8): 18})
 CODES = {number: code for code, number in TYPES.items()}
 
@@ -95,15 +106,15 @@ class View:
             for d in reversed(self.shape):
                 steps.insert(0, step)
                 step *= max(1, d)
-        reach = 1 + sum((d - 1) * s for d, s in zip(self.shape, steps)) if 0 not in self.shape else 0
+        reach = (
+            1 + sum((d - 1) * s for d, s in zip(self.shape, steps)) if 0 not in self.shape else 0
+        )
         memory = (ctypes.c_char * max(1, reach * dtype.itemsize)).from_address(
             self.address or ctypes.addressof(EMPTY)
         )
         memory._tensor = self
         x = np.frombuffer(memory, np.uint8)[: reach * dtype.itemsize].view(dtype)
-        return np.lib.stride_tricks.as_strided(
-            x, self.shape, [s * dtype.itemsize for s in steps]
-        )
+        return np.lib.stride_tricks.as_strided(x, self.shape, [s * dtype.itemsize for s in steps])
 
 
 EMPTY = (ctypes.c_char * 64)()

@@ -229,5 +229,3 @@ class Side:
                 self.slots.append((self.ports[at].tensor(), [self.ports[at]], None))
                 at += 1
         self.tensors = tuple(t for t, _, _ in self.slots)
-
-
