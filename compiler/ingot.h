@@ -106,6 +106,13 @@ bool ingot_one_product(const ingot_context *);
  * f16, too: x then lies in memory once (docs/numerics.md). Outputs and states stay what they are.
  */
 void ingot_read_as(ingot_context *, ingot_tensor *x, ingot_tensor *narrow);
+/* How the caller of the compiled model has an input or output, once the graph is whole:
+ *   "int8", "uint8"  as what a QuantizeLinear at the input, or a DequantizeLinear at the output,
+ * has behind or before it: the caller does that step, or has such numbers anyway "nhwc" with the
+ * second axis, the channels, as the last one name: of which; NULL: of each that can be so, and
+ * those that cannot stay.  May be said again. False after an error: there is no such tensor, or it
+ * cannot be so. */
+bool ingot_set_io(ingot_context *, const char *name, const char *form);
 int ingot_error_count(const ingot_context *); /* errors reported so far */
 
 /* Name the source of what is built from now on: the model's file, and its node and operator.
@@ -575,6 +582,7 @@ typedef struct {
     int64_t max_vram; /* bytes of a GPU's memory; 0 = no limit */
     /* what is written is not looked at before, a few results of each step beside the graph */
     bool no_check;
+    bool io_in_arena; /* inputs and outputs have places in the arena, on which others may lie too */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced, a folder that holds

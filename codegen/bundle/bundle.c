@@ -257,6 +257,7 @@ static Port *ports(Bundle *b, Buffer **buffers, const NamedNode *nodes, int n, c
                 p[i].field = arena_printf(b->a, "%s[%d]", field, i - first);
             }
             p[i].here = nodes[i].here;
+            p[i].form = nodes[i].form;
             p[i].lead = nodes[i].here != NULL;
             p[i].dynamic = array && buffer->rank > p[i].lead;
             for (int d = p[i].lead; d < buffer->rank; d++)

@@ -16,6 +16,7 @@ typedef struct {
     bool dynamic;
     Node *here; /* of what may be absent: 1 or 0; NULL */
     int lead;   /* first dim of b that the interface shows: 1 where `here` is the first one */
+    const IoForm *form; /* NULL: as in the model's file */
 } Port;
 
 /* A sequence or an optional: members <field>, <field>_dims, <field>_length, <field>_present. */
@@ -174,6 +175,8 @@ void bundle_run(Bundle *);
 void bundle_function(Bundle *);            /* the same of a further function */
 void io_structs(StrBuf *, const Bundle *); /* bundle_header.c: <io>_inputs, <io>_outputs */
 void ports_comment(StrBuf *, const Bundle *);
+void io_forms_header(StrBuf *, const Bundle *); /* bundle_io.c, and the next one */
+void io_places_header(StrBuf *, const Bundle *);
 void bundle_weights(Bundle *);
 /* "{1.0f, 2.5f}": the elements of a typed array; what they need */
 unsigned print_array(StrBuf *, ingot_dtype, const uint8_t *bytes, int64_t n);

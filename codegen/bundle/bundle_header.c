@@ -15,6 +15,7 @@ void print_port(StrBuf *sb, const Bundle *b, const Port *port)
     print_shape(sb, b->c, port->b->dtype, port->b->rank - port->lead,
                 dims ? dims + port->lead : NULL);
     sb_puts(sb, port->here ? ", may be absent" : "");
+    sb_puts(sb, port->form && port->form->last ? ", channels last" : "");
 }
 
 /* The group that starts at a port, or NULL; several that are empty may. */
@@ -304,6 +305,7 @@ void io_structs(StrBuf *sb, const Bundle *b)
     members(sb, b, b->out, b->nout, b->out_group, b->nout_group, "");
     sb_printf(sb, "} %s_outputs;\n", n);
     classes_macros(sb, b);
+    io_forms_header(sb, b);
 }
 
 /* What a caller fills in, and what it gets back. */
@@ -421,6 +423,7 @@ void bundle_header(Bundle *b)
         io_types(&sb, b);
         context_type(&sb, b);
     }
+    io_places_header(&sb, b);
     declarations(&sb, b);
     length_functions(&sb, b);
     states_header(&sb, b);

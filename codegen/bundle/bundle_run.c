@@ -27,6 +27,11 @@ void line(Writer *w, const char *format, ...)
 static void null_checks(Writer *w)
 {
     const Bundle *b = w->b;
+    if (b->o->io_in_arena) {
+        line(w, "if (!ctx)");
+        line(w, "    return IGRT_ERR_NULL;");
+        return;
+    }
     line(w, "if (!ctx || !in || !out)");
     line(w, "    return IGRT_ERR_NULL;");
     for (int i = 0; i < b->nin; i++) {
@@ -39,6 +44,37 @@ static void null_checks(Writer *w)
         line(w, "if (!out->%s)", b->out[i].field);
         line(w, "    return IGRT_ERR_OUTPUT;");
     }
+}
+
+/* --io-in-arena: a tensor that the caller has elsewhere is copied to its place, or from there. */
+static void copies_in(Writer *w)
+{
+    Bundle *b = w->b;
+    for (int i = 0; i < b->nin; i++) {
+        const Port *p = &b->in[i];
+        StrBuf at = {0};
+        address(&at, b, p->b, NULL, true);
+        line(w, "if (in && in->%s && in->%s != %s)", p->field, p->field, at.data);
+        line(w, "    memmove(%s, in->%s, %lld);", at.data, p->field, (long long)p->b->bytes);
+        sb_free(&at);
+    }
+    if (!b->nin)
+        line(w, "(void)in;");
+}
+
+static void copies_out(Writer *w)
+{
+    Bundle *b = w->b;
+    for (int i = 0; i < b->nout; i++) {
+        const Port *p = &b->out[i];
+        StrBuf at = {0};
+        address(&at, b, p->b, NULL, false);
+        line(w, "if (out && out->%s && out->%s != %s)", p->field, p->field, at.data);
+        line(w, "    memmove(out->%s, %s, %lld);", p->field, at.data, (long long)p->b->bytes);
+        sb_free(&at);
+    }
+    if (!b->nout)
+        line(w, "(void)out;");
 }
 
 /* Inputs whose value was known at compile time: anything else is refused. */
@@ -146,6 +182,8 @@ static void function_run(Writer *w)
     StrBuf before = *sb;
     *sb = (StrBuf){0};
     bound_checks(w);
+    if (b->o->io_in_arena)
+        copies_in(w);
     run_dims_in(w);
     if (sb->len)
         sb_puts(sb, "\n");
@@ -160,6 +198,8 @@ static void function_run(Writer *w)
         run_steps(w, &b->p->main);
         w->depth = 1;
     }
+    if (b->o->io_in_arena)
+        copies_out(w);
     run_dims_out(w);
     run_lengths_out(w);
     StrBuf body = *sb;

@@ -33,10 +33,19 @@ static uint64_t next(uint64_t *s)
     return z ^ (z >> 31);
 }
 
-/* The expression of one input element in C; NULL: no formula. Integers are 0 and 1. */
-static const char *element_text(ingot_dtype d)
+/* Bytes that stand for numbers between may be any. */
+static bool any_byte(const Port *p)
 {
-    switch (d) {
+    return p->form && p->form->quantised;
+}
+
+/* The expression of one input element in C; NULL: no formula. Integers are 0 and 1. */
+static const char *element_text(const Port *p)
+{
+    if (any_byte(p))
+        return p->b->dtype == INGOT_I8 ? "(int8_t)((int)(next(&s) >> 56) - 128)"
+                                       : "(uint8_t)(next(&s) >> 56)";
+    switch (p->b->dtype) {
     case INGOT_F64: return "(double)(next(&s) >> 11) * 0x1p-52 - 1.0";
     case INGOT_F32: return "(float)((double)(next(&s) >> 11) * 0x1p-52 - 1.0)";
     case INGOT_F16: return "igrt_f32_to_f16((float)((double)(next(&s) >> 11) * 0x1p-52 - 1.0))";
@@ -54,12 +63,15 @@ static const char *element_text(ingot_dtype d)
     }
 }
 
-static void element_store(ingot_dtype d, uint64_t r, uint8_t *p)
+static void element_store(const Port *port, uint64_t r, uint8_t *p)
 {
+    const ingot_dtype d = port->b->dtype;
     double x = (double)(r >> 11) * 0x1p-52 - 1.0;
     float f = (float)x;
     uint16_t h = d == INGOT_F16 ? igrt_f32_to_f16(f) : igrt_f32_to_bf16(f);
     uint64_t bit = r >> 63; /* little-endian */
+    if (any_byte(port))
+        bit = (r >> 56) ^ (d == INGOT_I8 ? 128u : 0u);
     const void *from = d == INGOT_F64                      ? (const void *)&x
                        : d == INGOT_F32                    ? (const void *)&f
                        : d == INGOT_F16 || d == INGOT_BF16 ? (const void *)&h
@@ -117,9 +129,10 @@ static const char *no_formula(const Bundle *b)
         return "it has sequences or optionals";
     for (int i = 0; i < b->nin + b->nout; i++) {
         bool input = i < b->nin;
-        const Buffer *buffer = input ? b->in[i].b : b->out[i - b->nin].b;
+        const Port *port = input ? &b->in[i] : &b->out[i - b->nin];
+        const Buffer *buffer = port->b;
         bytes = sat_add(bytes, buffer->bytes);
-        if (!element_text(buffer->dtype))
+        if (!element_text(port))
             return arena_printf(b->a, "%s '%s' is of type %s", input ? "input" : "output",
                                 buffer->name, dtype_info[buffer->dtype].name);
         if (input && b->c->bound && b->c->bound[i])
@@ -150,7 +163,7 @@ static bool interpret(Bundle *b, ingot_value *out)
         uint8_t *p = arena_array(b->a, (size_t)n + 1, (size_t)width);
         in[i].data = p;
         for (int64_t k = 0; k < n; k++, p += width)
-            element_store(buffer->dtype, next(&seed), p);
+            element_store(&b->in[i], next(&seed), p);
     }
     ingot_sink sink = c->sink;
     int nerror = c->nerror;
@@ -291,8 +304,7 @@ static void check_output(StrBuf *sb, const Bundle *b, int i, const ingot_value *
 static void make_input(StrBuf *sb, const Port *port, int i)
 {
     sb_printf(sb, "    for (int i = 0; i < %lld; i++)\n        in%d[i] = %s;\n",
-              (long long)(port->b->bytes / element_bytes(port->b->dtype)), i,
-              element_text(port->b->dtype));
+              (long long)(port->b->bytes / element_bytes(port->b->dtype)), i, element_text(port));
 }
 
 static void function(StrBuf *sb, const Bundle *b, const ingot_value *want)
@@ -385,11 +397,30 @@ static void write_selftest(Bundle *b, const ingot_value *want)
     bundle_source(b, arena_printf(b->a, "%s_selftest.c", b->name), &sb);
 }
 
+static const ingot_value *as_ports(Bundle *b, int n, const NamedNode *io, const ingot_value *v)
+{
+    ingot_value *now = NEWN(b->a, ingot_value, n + 1);
+    for (int i = 0; i < n; i++)
+        now[i] = io_value(b->a, &io[i], &v[i]);
+    return now;
+}
+
+/* The caller's values are as the model's file has them, or as the interface has them. */
+static void take_forms(Bundle *b)
+{
+    ingot_options *o = NEW(b->a, ingot_options);
+    *o = *b->o;
+    o->selftest_in = as_ports(b, b->nin, b->c->inputs, o->selftest_in);
+    o->selftest_out = as_ports(b, b->nout, b->c->outputs, o->selftest_out);
+    b->o = o;
+}
+
 void bundle_selftest(Bundle *b)
 {
     if (b->o->no_selftest)
         return;
     if (b->o->selftest_in) {
+        take_forms(b);
         if (given_fit(b))
             write_selftest(b, b->o->selftest_out);
         return;

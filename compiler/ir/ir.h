@@ -264,10 +264,22 @@ typedef struct {
     int64_t *number;
 } Classes;
 
+/* How the caller has an input or output that is not as the model's file has it (io_forms.c). */
+typedef struct {
+    bool quantised; /* an element q stands for (q - zero) * scale */
+    bool last;      /* its channels come last */
+    float scale;
+    int zero;
+    ingot_dtype dtype; /* of the file */
+    int64_t dims[INGOT_MAX_RANK];
+    int rank;
+} IoForm;
+
 typedef struct {
     const char *name;
     Node *node;
     const Classes *classes; /* of an output, or NULL */
+    const IoForm *form;     /* NULL: as in the file */
     Node *here; /* an element of a group that may be absent: 1 or 0, its first dim; else NULL */
 } NamedNode;    /* an input or output */
 

@@ -120,6 +120,10 @@ enum { WEIGHT_BLOCK = 16 };
 ingot_status compile_fat(Context *c, const ingot_options *o, int n, const TargetName *name,
                          const char *dir)
 {
+    if (o->io_in_arena) {
+        option_wrong(c, "--io-in-arena: for one target; each of several has places of its own");
+        return c->status;
+    }
     Arena *a = arena_new();
     const GraphRoots imported = roots_keep(c, a);
     FatTarget *of = NEWN(a, FatTarget, n);

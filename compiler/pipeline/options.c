@@ -138,6 +138,11 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
         option_wrong(c, "--prefer '%.80s': choose ram or time", o->prefer);
         return NULL;
     }
+    if (o->io_in_arena && t->gpu) {
+        option_wrong(c, "--io-in-arena: only for the target c; the arena of '%s' is on its device",
+                     t->name);
+        return NULL;
+    }
     if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
         return NULL;
     if ((o->sched || o->save_sched) && o->naive) {

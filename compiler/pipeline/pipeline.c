@@ -258,6 +258,9 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     roots_restore(c, &keep);
     passed(k, "schedule");
     StrBuf record = {0}; /* of every kernel step: later on equal kernels are one */
+    const bool lends = o->io_in_arena && !t->gpu;
+    if (ready && o->naive && lends)
+        ready = plan_io_in_arena(p);
     if (ready && !o->naive) {
         if (t->machine.lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
             copy_inputs(p);
@@ -269,6 +272,7 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         if (o->save_sched)
             sched_print_kernels(&record, p);
         passed(k, "optimise");
+        ready = ready && (!lends || plan_io_in_arena(p));
         if (ready) {
             states_in_place(p);
             run_early(p);

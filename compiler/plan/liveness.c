@@ -33,6 +33,8 @@ Lives lives_of(Arena *a, const Plan *p, const Block *b)
         const Buffer *x = p->buffers[i];
         if (x->kind != BUF_ARENA || x->base || x->takes || l.of[i].first < 0)
             continue;
+        l.of[i].first = x->lent == LENT_FIRST ? 0 : l.of[i].first;
+        l.of[i].last = x->lent == LENT_LAST ? b->n - 1 : l.of[i].last;
         l.bytes[l.of[i].first] += (double)x->bytes;
         l.bytes[l.of[i].last + 1] -= (double)x->bytes;
     }

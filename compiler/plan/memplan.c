@@ -16,7 +16,7 @@
  *
  * Requires step numbers, Buffer.bytes, and the memories' limits. Leaves memory, offset, first, last
  * of all buffers, and the sizes in the plan. Inputs and outputs belong to the caller and have no
- * place. */
+ * place, but for those that are lent (io_in_arena.c). */
 #include <string.h>
 
 #include "memplan.h"
@@ -112,9 +112,11 @@ static void liveness(Memplan *m)
         const Usage *u = &m->use[i];
         b->first = 0;
         b->last = -1;
+        if (b->lent)
+            b->last = 0; /* it has a place, whoever reads it */
         if (!u->naccess)
             continue;
-        b->first = u->access[0].step;
+        b->first = b->lent == LENT_FIRST ? 0 : u->access[0].step;
         for (int k = 0; k < u->naccess; k++)
             b->last = b->last > u->access[k].step ? b->last : u->access[k].step;
         for (int k = 0; k < m->nloop; k++)
@@ -124,7 +126,7 @@ static void liveness(Memplan *m)
     for (int i = 0; i < m->p->nbuffer; i++)
         end = end > m->p->buffers[i]->last ? end : m->p->buffers[i]->last;
     for (int i = 0; i < m->p->nbuffer; i++)
-        if (m->p->buffers[i]->kept)
+        if (m->p->buffers[i]->kept || m->p->buffers[i]->lent == LENT_LAST)
             m->p->buffers[i]->last = end;
     for (int i = 0; i < m->p->nbuffer; i++) {
         Buffer *b = m->p->buffers[i];

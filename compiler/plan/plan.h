@@ -17,6 +17,9 @@ typedef enum {
     BUF_STATE,
     BUF_LOCAL /* a variable of the emitted run(): what a check finds */
 } BufferKind;
+/* io_in_arena.c: of an input or output in the arena, when its bytes are the caller's: before the
+ * first step, or behind the last one. */
+typedef enum { LENT_NOT, LENT_FIRST, LENT_LAST } Lent;
 typedef struct Buffer Buffer;
 struct Buffer {
     int id; /* index in Plan.buffers */
@@ -29,10 +32,11 @@ struct Buffer {
     int slot;      /* input / output / state number */
     Node *node; /* the tensor that it holds; of a weight the expression to evaluate (the recipe) */
     const char *name;
-    int64_t offset;    /* memplan.c: in its memory (state included) or in the weights */
-    int memory;        /* memplan.c: ARENA and STATE: index in Plan.memories */
-    int device;        /* in whose memory it lies; 0: the host's, or that of the only device */
-    Buffer *base;      /* a view: a slice of another buffer, or NULL */
+    int64_t offset; /* memplan.c: in its memory (state included) or in the weights */
+    int memory;     /* memplan.c: ARENA and STATE: index in Plan.memories */
+    int device;     /* in whose memory it lies; 0: the host's, or that of the only device */
+    Buffer *base;   /* a view: a slice of another buffer, or NULL */
+    Lent lent;
     bool kept;         /* other buffers point into it: live to the end of the run */
     Node *base_offset; /* in elements (INDEX; may use VARs) */
     Buffer *takes; /* state_in_place.c: the state whose next value this is, on its bytes; or NULL */
@@ -289,6 +293,8 @@ Lives lives_of(Arena *, const Plan *, const Block *);
 double arena_growth(const Lives *, Life more, double bytes);
 /* early.c: steps that free more than they take come early, where the arena gets smaller by that. */
 void run_early(Plan *);
+/* io_in_arena.c: inputs and outputs lie in the arena; false after a reported error. */
+bool plan_io_in_arena(Plan *);
 /* state_in_place.c: next values of states lie on their bytes. */
 void states_in_place(Plan *);
 /* Why some step uses a state that is no more; NULL: none does. */

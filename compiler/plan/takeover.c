@@ -91,7 +91,8 @@ static int takeover(Memplan *m, const Step *s, int *out)
     for (int i = 0; i < s->nbuf; i++) {
         Buffer *b = s->bufs[i];
         if (i == *out || b->kind != BUF_ARENA || b->base || b->takes || b->last != s->number ||
-            b->first == s->number || b->bytes != result->bytes || !fresh_in_loops(m, b, s->number))
+            (b->first == s->number && b->lent != LENT_FIRST) || b->bytes != result->bytes ||
+            !fresh_in_loops(m, b, s->number))
             continue;
         int uses = 0;
         for (int j = 0; j < s->nbuf; j++)

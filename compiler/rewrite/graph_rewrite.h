@@ -10,6 +10,9 @@
 bool graph_rewrite(Context *, const Target *, const char *off);
 /* read_as.c: what ingot_read_as() was told, of a graph that is whole. */
 void graph_read_as(Context *);
+/* io_forms.c: a value of an input or output as the model's file has it, or as it is by now, in the
+ * form that it has by now; the elements are the arena's. */
+ingot_value io_value(Arena *, const NamedNode *, const ingot_value *);
 const char *rewrite_name(int i); /* of the rules; NULL behind the last */
 /* For languages that cannot call C: elementwise custom operators become steps of their own. */
 void graph_custom_calls(Context *);

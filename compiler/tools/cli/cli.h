@@ -59,6 +59,7 @@ bool option_op(Options *, const char *);
 bool option_precision(Options *, const char *);
 bool option_seconds(Options *, const char *);
 bool option_string_bytes(Options *, const char *);
+bool option_io(Options *, const char *);
 bool option_kv(Options *, const char *);
 bool option_subnormals(Options *, const char *);
 bool option_threads(Options *, const char *);

@@ -86,6 +86,19 @@ bool option_kv(Options *o, const char *value)
            wrong(o, "--kv", value, "f16 or f32 is wanted");
 }
 
+/* FORM, or NAME=FORM; a name may hold '=', a form may not */
+bool option_io(Options *o, const char *value)
+{
+    const char *equals = strrchr(value, '=');
+    if (equals == value || (equals && !equals[1]))
+        return wrong(o, "--io", value, "FORM or NAME=FORM is wanted: int8, input=int8");
+    const IoFlag io = {.name =
+                           equals ? arena_printf(o->a, "%.*s", (int)(equals - value), value) : NULL,
+                       .form = equals ? equals + 1 : value};
+    vec_push(o->a, o->io, o->nio, io);
+    return true;
+}
+
 /* INPUT=OUTPUT */
 bool option_state(Options *o, const char *value)
 {

@@ -92,6 +92,11 @@ const CliOption cli_options[] = {
      "last may be without a size, and takes the rest", .take = option_memory},
     {"--max-vram", "N", BUNDLE, "of a GPU: refuse if more of its memory is needed (512M, 8G), for the arena, weights, inputs and outputs", .take = option_max_vram},
     {"--max-ram", "N", BUNDLE, "refuse if more RAM is needed (256k, 2M), and say which tensors do", .take = option_max_ram},
+    {"--io", "FORM", BUNDLE, "what the caller has: int8, uint8 (the QuantizeLinear at an input, the DequantizeLinear at an output are "
+     "left to it; model.h has scale and zero point), or nhwc (channels last); of all inputs and outputs that can be so", .take = option_io},
+    {"--io", "NAME=FORM", BUNDLE, "the same of this input or output; may be said again", .take = option_io},
+    {"--io-in-arena", NULL, BUNDLE, "inputs and outputs have places in the arena, of which model.h tells: what a run makes may lie on an "
+     "input that was read, an output on what was", SET(compile.io_in_arena)},
     {"--dim", "NAME=N", GRAPH | TUNE, "a free dim of an input has this size", .take = option_dim},
     {"--dim", "NAME=LO..HI", GRAPH | TUNE, "it is known at run time only, within these bounds", .take = option_dim},
     {"--dim", "NAME=OTHER", GRAPH | TUNE, "two free dims are equal", .take = option_dim},

@@ -14,6 +14,11 @@ enum { MOST_COUNTS = 8, CHAT_OPTIONS = 9 }; /* of threads, that tune is for; of 
 typedef struct {
     const char *name, *file, *function; /* NULL: not told */
 } CustomFlag;
+/* --io [NAME=]FORM */
+typedef struct {
+    const char *name, *form; /* NULL: of all that can be so */
+} IoFlag;
+
 /* --precision WHAT:GLOB */
 typedef struct {
     const char *nodes;
@@ -31,6 +36,8 @@ typedef struct {
     int ninput;
     ingot_model_dim *dim; /* --dim */
     int ndim;
+    IoFlag *io; /* --io */
+    int nio;
     const char **bind_name, **bind_text; /* --bind name=text */
     int nbind;
     CustomFlag *op; /* --op */

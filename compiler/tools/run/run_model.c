@@ -381,5 +381,8 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
                         "--precision ..:%s: no product of f32 has such a name: names of nodes are "
                         "wanted (ingot inspect --dump graph has them), * and ? stand for any",
                         o->precisions[unused].nodes);
+    for (int i = 0; i < o->nio; i++)
+        if (!ingot_set_io(c, o->io[i].name, o->io[i].form))
+            return ingot_context_status(c);
     return ingot_context_status(c);
 }
