@@ -47,8 +47,27 @@ static const struct {
 #undef TFLITE_QUANT
 };
 
+/* Who takes over where floats meet weights that are integers with scales. */
+static const struct {
+    int number, weights;
+    ingot_tensor *(*lower)(TfliteNode *);
+} hybrid[] = {
+#define TFLITE_HYBRID(name, weights, lower) {TFL_##name, weights, tflite_h_##lower},
+#include "tflite_hybrid.def"
+#undef TFLITE_HYBRID
+};
+
+static bool is_hybrid(TfliteNode *n, int weights)
+{
+    return n->n_out && n->to[0] && n->to[0]->type == INGOT_TFLITE_FLOAT32 && weights < n->n_in &&
+           tfl_quantized(n->ti[weights]);
+}
+
 static ingot_tensor *lower(TfliteNode *n, const TfliteRow *row)
 {
+    for (int i = 0; i < TFL_COUNT(hybrid); i++)
+        if (hybrid[i].number == row->number && is_hybrid(n, hybrid[i].weights))
+            return hybrid[i].lower(n);
     for (int i = 0; tfl_is_quantized(n) && i < TFL_COUNT(quantized); i++)
         if (quantized[i].number == row->number)
             return quantized[i].lower(n);

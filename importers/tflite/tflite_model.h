@@ -79,6 +79,9 @@ typedef struct {
 #define TFLITE_QUANT(name, lower) ingot_tensor *tflite_q_##lower(TfliteNode *);
 #include "tflite_quant.def"
 #undef TFLITE_QUANT
+#define TFLITE_HYBRID(name, weights, lower) ingot_tensor *tflite_h_##lower(TfliteNode *);
+#include "tflite_hybrid.def"
+#undef TFLITE_HYBRID
 
 /* ---- tflite_graph.c -------------------------------------------------------------------------- */
 

@@ -97,7 +97,8 @@ ingot_tensor *tfl_rescale(TfliteNode *n, ingot_tensor *x, const TfliteMultiplier
     return right ? ingot_shrr(n->c, x, tfl_i32(n, v, count, rank, axis)) : x;
 }
 
-/* Sums of 64 bits are rounded once; by convolutions with a multiplier of 16 bits. */
+/* Sums of 64 bits are rounded once: with a multiplier of 16 bits and halves up, or (whole, as
+ * FULLY_CONNECTED does in f64) halves away from zero. */
 ingot_tensor *tfl_rescale_wide(TfliteNode *n, ingot_tensor *x, const TfliteMultiplier *q,
                                int64_t count, int axis, bool whole)
 {
@@ -120,7 +121,10 @@ ingot_tensor *tfl_rescale_wide(TfliteNode *n, ingot_tensor *x, const TfliteMulti
                  *e = ingot_data(n->c, NULL, INGOT_I64, rank, dims, shift);
     ingot_tensor *half =
         ingot_shl(n->c, ingot_scalar_i(n->c, INGOT_I64, 1), ingot_add_c(n->c, e, -1));
-    x = ingot_add(n->c, ingot_mul(n->c, x, by), half);
+    x = ingot_mul(n->c, tfl_cast(n, x, INGOT_I64), by);
+    if (whole) /* one less below zero: -2.5 is -3 */
+        x = ingot_add(n->c, x, ingot_shr(n->c, x, ingot_scalar_i(n->c, INGOT_I64, 63)));
+    x = ingot_add(n->c, x, half);
     return ingot_cast(n->c, ingot_shr(n->c, x, e), INGOT_I32);
 }
 

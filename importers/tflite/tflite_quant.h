@@ -17,7 +17,7 @@ TfliteMultiplier tfl_multiplier(double real);
 /** x (i32) times q, rounded to i32; count: 1, or one for each element of that axis. */
 ingot_tensor *tfl_rescale(TfliteNode *, ingot_tensor *x, const TfliteMultiplier *q, int64_t count,
                           int axis);
-/** The same of x in i64; whole: by all bits of the multiplier. */
+/** The same of x in i64 (or i32), rounded once; whole: by all bits of the multiplier. */
 ingot_tensor *tfl_rescale_wide(TfliteNode *, ingot_tensor *x, const TfliteMultiplier *q,
                                int64_t count, int axis, bool whole);
 /** To the nearest whole number, halves away from zero, of floats. */

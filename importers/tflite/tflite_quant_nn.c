@@ -18,7 +18,7 @@ typedef struct {
     ingot_tensor *x, *w, *b;
     TfliteMultiplier *q;
     int64_t count;
-    bool wide, whole;
+    bool wide, once; /* sums of i64; rounded once, by all bits of the multiplier */
 } TfliteProduct;
 
 /* As many multipliers as w has scales. Of one scale, some kernels multiply in f32. */
@@ -63,8 +63,8 @@ static ingot_tensor *product_done(TfliteNode *n, const TfliteProduct *p, ingot_t
     if (ingot_is_poison(y))
         return y;
     const int axis = ingot_rank(y) - 1;
-    y = p->wide ? tfl_rescale_wide(n, y, p->q, p->count, axis, p->whole)
-                : tfl_rescale(n, y, p->q, p->count, axis);
+    y = p->wide || p->once ? tfl_rescale_wide(n, y, p->q, p->count, axis, p->once)
+                           : tfl_rescale(n, y, p->q, p->count, axis);
     return tfl_finish(n, y, function);
 }
 
@@ -106,9 +106,9 @@ ingot_tensor *tflite_q_fully_connected(TfliteNode *n)
     TfliteProduct p;
     if (tfl_int(n, 1, 1, 0))
         return tfl_unsupported(n, "shuffled weights are not supported");
-    if (!product_of(n, &p, 0, 1, 2, n->ti[0]->type != INGOT_TFLITE_INT16))
+    if (!product_of(n, &p, 0, 1, 2, false))
         return ingot_poison(n->c);
-    p.whole = true;
+    p.once = true;
     p.x = tfl_rows(n, p.x, p.w, tfl_int(n, 2, 1, 0) != 0);
     return product_done(n, &p, ingot_linear(n->c, p.x, p.w, p.b), tfl_int(n, 0, 1, 0));
 }

@@ -19,12 +19,13 @@ try:
 
     import control_cases
     import float_cases
+    import hybrid_cases
     import quant_cases
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-TABLES = [float_cases, quant_cases, control_cases]
+TABLES = [float_cases, quant_cases, hybrid_cases, control_cases]
 NAMES = {
     "float32": "f32",
     "int32": "i32",
@@ -49,10 +50,12 @@ def drawn(r, shape, dtype, how):
 
 
 def judged(data, how, seed):
-    """What LiteRT's reference kernels make of inputs: [(inputs, outputs)] of each run."""
+    """What LiteRT's reference kernels make of inputs: (inputs, outputs)."""
     kinds = [OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES]
     if "optimized" not in how:
         kinds.insert(0, OpResolverType.BUILTIN_REF)
+    if "delegate" in how:
+        kinds = [OpResolverType.AUTO]
     for kind in kinds:
         try:
             it = Interpreter(model_content=data, experimental_op_resolver_type=kind)
