@@ -44,6 +44,8 @@ typedef struct {
     int64_t dims[INGOT_MAX_RANK]; /* -1: free */
     const char *dim_names[INGOT_MAX_RANK]; /* of the free ones: the file's name, else "x_0" by
                                             * input and axis; NULL for the others */
+    int64_t usual[INGOT_MAX_RANK]; /* of the free ones: what the file has where nothing is said; 0:
+                                    * nothing */
 } ingot_model_io;
 
 /** What a free dim is: lo == hi fixes it at compile time; same_as: that of another free dim.

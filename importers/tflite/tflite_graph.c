@@ -91,16 +91,11 @@ static const char *name_of(int number)
     } others[] = {
         {10, "HASHTABLE_LOOKUP"},
         {15, "LSH_PROJECTION"},
-        {16, "LSTM"},
-        {24, "RNN"},
         {29, "CONCAT_EMBEDDINGS"},
         {30, "SKIP_GRAM"},
         {31, "CALL"},
         {33, "EMBEDDING_LOOKUP_SPARSE"},
-        {35, "UNIDIRECTIONAL_SEQUENCE_RNN"},
-        {46, "BIDIRECTIONAL_SEQUENCE_RNN"},
         {51, "DELEGATE"},
-        {52, "BIDIRECTIONAL_SEQUENCE_LSTM"},
         {68, "SPARSE_TO_DENSE"},
         {80, "FAKE_QUANT"},
         {103, "UNIQUE"},
@@ -308,20 +303,31 @@ bool tflite_check(TfliteModel *m)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* A tensor that lives from run to run, of zeros at first (of int8: the zero point's). */
+/* As many zeros (of integers that stand for real numbers: zero points) as the tensor has. */
+static ingot_tensor *zeros_of(TfliteModel *m, const ingot_tflite_tensor *t, ingot_dtype dtype,
+                              const int64_t *dims)
+{
+    ingot_dim *d[INGOT_MAX_RANK];
+    for (size_t i = 0; i < t->shape.n; i++)
+        d[i] = ingot_dim_const(m->c, dims[i]);
+    return ingot_expand(m->c, ingot_scalar_i(m->c, dtype, tfl_zero(t)), (int)t->shape.n, d);
+}
+
+/* A tensor that lives from run to run, of zeros at first. */
 static ingot_tensor *variable(TfliteScope *s, const ingot_tflite_tensor *t)
 {
     TfliteModel *m = s->m;
     int64_t dims[INGOT_MAX_RANK];
     ingot_dtype dtype;
-    if (m->depth || !tflite_dtype(t->type, &dtype) || t->shape.n > INGOT_MAX_RANK || tfl_zero(t))
+    if (m->depth || !tflite_dtype(t->type, &dtype) || t->shape.n > INGOT_MAX_RANK)
         return ingot_error(m->c, INGOT_UNSUPPORTED,
                            "tensor '%.100s': such a variable is not supported", t->name);
     for (size_t i = 0; i < t->shape.n; i++)
         dims[i] = ingot_tflite_i32(&t->shape, i);
     char *name = ingot_alloc(m->c, 32);
     snprintf(name, 32, "state_%d", m->n_states++);
-    return ingot_state(m->c, name, dtype, (int)t->shape.n, dims);
+    return tfl_zero(t) ? ingot_state_from(m->c, name, zeros_of(m, t, dtype, dims))
+                       : ingot_state(m->c, name, dtype, (int)t->shape.n, dims);
 }
 
 static ingot_tensor *value_of(TfliteScope *s, int32_t number)
@@ -345,7 +351,14 @@ static ingot_tensor *value_of(TfliteScope *s, int32_t number)
 /* From which input on some may be left out with -1. */
 static int optional_from(int builtin)
 {
-    return builtin == TFL_UNIDIRECTIONAL_SEQUENCE_LSTM ? 1 : builtin == TFL_SVDF ? 3 : 100;
+    switch (builtin) {
+    case TFL_BIDIRECTIONAL_SEQUENCE_LSTM:
+    case TFL_LSTM:
+    case TFL_UNIDIRECTIONAL_SEQUENCE_LSTM: return 1;
+    case TFL_SVDF: return 3;
+    case TFL_BIDIRECTIONAL_SEQUENCE_RNN: return 9;
+    default: return 100;
+    }
 }
 
 static void build_op(TfliteScope *s, const ingot_tflite_op *op)

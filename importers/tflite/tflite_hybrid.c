@@ -8,8 +8,8 @@
  *     symmetric:  s = max |x| / 127,           q = round(x / s),     from -127 to 127
  *     asymmetric: s = (max x - min x) / 255,   q = round(x / s + z), from -128 to 127
  *
- * with 0 among max and min, and z the whole number that stands for 0. Products are summed in i32, and
- * the sum is multiplied by s and by the scale of the weights.
+ * with 0 among max and min, and z the whole number that stands for 0. Products are summed in i32,
+ * and the sum is multiplied by s and by the scale of the weights.
  */
 #include "tflite_hybrid.h"
 
@@ -52,9 +52,8 @@ static void asymmetric(TfliteNode *n, ingot_tensor *x, unsigned axes, TfliteByte
     ingot_tensor *below = ingot_div(c, lo, scale), *above = ingot_div(c, hi, scale);
     ingot_tensor *lower = ingot_lt(c, ingot_add_c(c, ingot_abs(c, below), 128),
                                    ingot_add_c(c, ingot_abs(c, above), 127));
-    ingot_tensor *z =
-        ingot_where(c, lower, ingot_sub(c, ingot_like(c, below, -128), below),
-                    ingot_sub(c, ingot_like(c, above, 127), above));
+    ingot_tensor *z = ingot_where(c, lower, ingot_sub(c, ingot_like(c, below, -128), below),
+                                  ingot_sub(c, ingot_like(c, above, 127), above));
     z = ingot_clamp(c, tfl_round(n, z), -128, 127);
     z = ingot_where(c, none, ingot_like(c, z, 0), z);
     z = ingot_contiguous(c, ingot_cast(c, z, INGOT_I32));

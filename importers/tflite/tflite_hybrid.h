@@ -1,4 +1,5 @@
-/* tflite_hybrid.h - products of floats by weights that are integers with scales (tflite_hybrid.c). */
+/* tflite_hybrid.h - products of floats by weights that are integers with scales (tflite_hybrid.c).
+ */
 #ifndef TFLITE_HYBRID_H
 #define TFLITE_HYBRID_H
 

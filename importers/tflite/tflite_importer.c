@@ -65,6 +65,7 @@ static bool describe(TfliteModel *m, const ingot_tflite_tensor *t, const char *n
         const size_t room = strlen(name) + 16;
         char *dim = ingot_alloc(m->c, room);
         snprintf(dim, room, "%s_%d", name, a);
+        io->usual[a] = io->dims[a];
         io->dims[a] = -1;
         io->dim_names[a] = dim;
     }
@@ -181,13 +182,10 @@ static const ingot_model_dim *option_of(const ingot_model_options *o, const char
 /* Does some input have a free dim of that name? Its number in the file's shape then. */
 static bool free_dim(const TfliteModel *m, const char *name, int64_t *size)
 {
-    const TfliteEntry *e = &m->entries[m->chosen];
-    const ingot_tflite_graph *g = ingot_tflite_graph_get(m->file, e->graph);
     for (int i = 0; i < m->n_in; i++)
         for (int a = 0; a < m->in[i].rank; a++)
             if (m->in[i].dim_names[a] && !strcmp(m->in[i].dim_names[a], name)) {
-                const int32_t k = ingot_tflite_i32(&g->in, (size_t)i);
-                *size = ingot_tflite_i32(&g->tensors[k].shape, (size_t)a);
+                *size = m->in[i].usual[a];
                 return true;
             }
     return false;

@@ -48,4 +48,15 @@ int32_t tfl_fixed_exp(int32_t x, int integer_bits);
 int32_t tfl_fixed_logistic(int32_t x);
 int32_t tfl_fixed_tanh(int32_t x);
 
+/* ---- fixed point of 16 bits, in the graph (tflite_fixed16.c) --------------------------------- */
+
+/** x (i32) within 16 bits. */
+ingot_tensor *tfl_clamp_16(TfliteNode *, ingot_tensor *x);
+/** 1 / (1 + e^-x) and tanh x of x (i32, of 16 bits) with so many integer bits, as a fraction of
+ * 2^15. */
+ingot_tensor *tfl_logistic_16(TfliteNode *, ingot_tensor *x, int integer_bits);
+ingot_tensor *tfl_tanh_16(TfliteNode *, ingot_tensor *x, int integer_bits);
+/** Is it a power of two? Its logarithm (tflite_quant_math.c). */
+bool tfl_power_of_two(float x, int *log);
+
 #endif

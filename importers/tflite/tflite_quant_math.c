@@ -17,8 +17,7 @@ static double scale_out(TfliteNode *n)
     return (double)tfl_scale(n->to[0]);
 }
 
-/* Is it a power of two? Its logarithm. */
-static bool power_of_two(float x, int *log)
+bool tfl_power_of_two(float x, int *log)
 {
     const float l = logf(x) * (1.0f / logf(2.0f)), whole = roundf(l);
     *log = (int)whole;
@@ -30,8 +29,8 @@ static bool shifts_of(TfliteNode *n, int shift[2])
 {
     int a, b, y;
     if (n->to[0]->type != INGOT_TFLITE_INT16 || !tfl_int(n, 1, 1, 1) ||
-        !power_of_two(tfl_scale(n->ti[0]), &a) || !power_of_two(tfl_scale(n->ti[1]), &b) ||
-        !power_of_two(tfl_scale(n->to[0]), &y))
+        !tfl_power_of_two(tfl_scale(n->ti[0]), &a) || !tfl_power_of_two(tfl_scale(n->ti[1]), &b) ||
+        !tfl_power_of_two(tfl_scale(n->to[0]), &y))
         return false;
     shift[0] = y - a;
     shift[1] = y - b;

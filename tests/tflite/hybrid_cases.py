@@ -66,9 +66,7 @@ def conv(name, per, padding, bits=8):
     @case(name)
     def _(m):
         ws = weights((5, 3, 3, 4), per, bits=bits)
-        w = m.constant(
-            ws["value"], dtype="int4" if bits == 4 else None, scale=ws["scale"], axis=0
-        )
+        w = m.constant(ws["value"], dtype="int4" if bits == 4 else None, scale=ws["scale"], axis=0)
         out = (2, out_size(7, 3, 2, 1, padding), out_size(6, 3, 1, 1, padding), 5)
         m.output(
             m.op(
@@ -94,9 +92,7 @@ def _(m):
     w = constant(m, weights((1, 3, 3, 8), 8, 3))
     ins = [m.input("x", (2, 6, 7, 4)), w, m.constant(f32(8))]
     o = dict(padding=0, strideH=1, strideW=1, depthMultiplier=2, fusedActivationFunction=3)
-    m.output(
-        m.op("DEPTHWISE_CONV_2D", ins, [m.tensor((2, 6, 7, 8))], 6, DepthwiseConv2DOptions=o)
-    )
+    m.output(m.op("DEPTHWISE_CONV_2D", ins, [m.tensor((2, 6, 7, 8))], 6, DepthwiseConv2DOptions=o))
 
 
 @case("h_transpose_conv")

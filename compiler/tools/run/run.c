@@ -52,6 +52,8 @@ static bool random_input(Session *s, const LoadedModel *m, int i, ingot_status *
         for (int k = 0; k < s->o->ndim && v->dims[a] < 0; k++)
             if (!strcmp(s->o->dim[k].name, io->dim_names[a]))
                 v->dims[a] = s->o->dim[k].hi;
+        if (v->dims[a] < 0 && io->usual[a] > 0)
+            v->dims[a] = io->usual[a];
         known = v->dims[a] >= 0;
         elements *= (double)v->dims[a];
     }
