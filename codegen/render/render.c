@@ -588,7 +588,7 @@ static void statements(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++)
         r->number[i] = r->kept[i] = r->beside[i].number = -1;
-    r->nrow = 0;
+    r->nrow = r->nrun = 0;
     r->loaded = r->stored = NULL;
     r->seen = NULL;
     r->nseen = 0;
@@ -596,6 +596,9 @@ static void statements(Render *r, const Tile *tile)
         (tile->items ? group_item : work_item)(r);
     if (tile->tc)
         render_tc_begin(r);
+    const bool runs = r->lang->runs && !tile->tc;
+    if (runs)
+        render_find_runs(r);
     int rows;
     for (int i = 0; i < r->l.n; i++) {
         const Stmt *s = &r->l.stmt[i];
@@ -603,6 +606,12 @@ static void statements(Render *r, const Tile *tile)
             end_waiting(r);
         if (tile->tc && tile->tc->lanes)
             render_operands_ahead(r, s);
+        if (runs && (rows = render_runs_of_stores(r, s, r->l.n - i)) > 0) {
+            i += rows - 1;
+            continue;
+        }
+        if (runs)
+            render_runs_before(r, s);
         if (s->kind == STMT_ACC && !(s->reduce == REDUCE_PRODUCTS && !tile->tc->lanes)) {
             render_indent(r, s->depth);
             i += accumulators(r, s, r->l.stmt + r->l.n) - 1;

@@ -1,5 +1,6 @@
 /* render.h - what the files of the renderer share: render.c (statements), render_expr.c (values),
- * render_memory.c (loads, stores, conversions) and render_lanes.c (vectors). */
+ * render_memory.c (loads, stores, conversions), render_runs.c (accesses of 16 bytes) and
+ * render_lanes.c (vectors). */
 #ifndef RENDER_H
 #define RENDER_H
 
@@ -40,7 +41,20 @@ struct Render {
     struct Row *row;       /* that items have as they were loaded */
     int nrow;
     const Stmt *loaded, *stored; /* up to which the operands of stores have come; are used */
+    struct Run *run;             /* neighbours that are loaded together */
+    int nrun;
+    int *run_of; /* by id of a load: 1 + its run, 0: it has none */
 };
+
+/* 16 neighbouring bytes of a buffer, and the accesses to their elements; whole once there are as
+ * many as there are elements. */
+typedef struct Run {
+    Node *buffer, *gate, *base;
+    int64_t block; /* the first one is so many elements behind the base */
+    Node *access[8];
+    int n, elements;
+    int depth; /* of the statement before which it was loaded */
+} Run;
 
 /* The vN that a load has come in, together with its neighbours, and which of them it is; -1: it has
  * not. */
@@ -172,6 +186,18 @@ bool render_rows_of_stores(Render *, const Stmt *const *s);
 void render_operands_ahead(Render *, const Stmt *);
 bool render_is_beside(const Render *, const Node *); /* is it a load that has come so? */
 void render_beside(Render *, const Node *);
+
+/* ---- render_runs.c -------------------------------------------------------------------------- */
+
+/* Of the tile that is written: loads that are 16 neighbouring bytes. */
+void render_find_runs(Render *);
+/* Before a statement: those that it needs are loaded. */
+void render_runs_before(Render *, const Stmt *);
+/* A WHERE that gives such an element, or zero where it is not given: it is the element, whose gate
+ * says that already. */
+bool render_is_given(Render *, const Node *where);
+/* Stores that are 16 neighbouring bytes each: of how many statements, 0: they are none. */
+int render_runs_of_stores(Render *, const Stmt *, int left);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
 

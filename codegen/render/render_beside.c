@@ -126,7 +126,7 @@ void render_beside(Render *r, const Node *n)
 {
     const Beside b = r->beside[n->id];
     if (n->dtype == INGOT_F32)
-        sb_printf(r->sb, "v%d.%c", b.number, b.part ? 'y' : 'x');
+        sb_printf(r->sb, "v%d.%c", b.number, "xyzw"[b.part]);
     else
         sb_printf(r->sb, b.part % 2 ? "(uint16_t)(v%d.v[%d] >> 16)" : "(uint16_t)v%d.v[%d]",
                   b.number, b.part / 2);

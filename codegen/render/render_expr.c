@@ -395,6 +395,10 @@ static void alu(Render *r, Node *n)
         render_top_byte(r, n);
         return;
     }
+    if (n->op == OP_WHERE && render_is_given(r, n)) {
+        render_expr(r, n->src[1]);
+        return;
+    }
     if (n->op == OP_WHERE && !(lanes && is_vector(r, n->src[0]))) {
         choice(r, n);
         return;

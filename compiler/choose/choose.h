@@ -83,6 +83,9 @@ typedef struct {
     } groups;
 } ItemShape;
 bool item_tile(Nest *, const ItemShape *);
+/* gpu_runs.c: opts of what memory decides, by accesses of 16 bytes, and how it wants its weights;
+ * false: the nest is of no use. */
+bool choose_run_opts(Nest *, const Buffer *const *bufs, Layout *want);
 /* gpu_contraction.c: columns are as many axes as lie side by side; false: they are one. */
 bool join_columns(Nest *, const View *);
 /* gpu_cores.c: opts for a device whose processors are cores of a CPU. */

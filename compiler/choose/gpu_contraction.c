@@ -367,6 +367,12 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
         join_window(*nest);
         v = kernel_view((*nest)->k);
     }
+    if ((*nest)->target->unrolls) {
+        Nest *runs = nest_clone(*nest);
+        if (keep(nest, runs, choose_run_opts(runs, bufs, want) && !nest_fits(runs)))
+            return;
+        memset(want, 0, (size_t)(*nest)->k->narg * sizeof *want);
+    }
     if (!v.dot) {
         choose_plain_opts(nest, &v);
         return;

@@ -20,10 +20,12 @@ H, F, I, U, L = (
 
 # Files of targets, by which small products get the kernels of large ones: on a machine of 16
 # processors 208 x 128 results have the blocks that 784 x 256 have on one of 108, and where a warp's
-# products take long, those of warpgroups are few as well.
+# products take long, those of warpgroups are few as well. Two small ones are full of 128 items.
 FEW = "processors = 16\nclose = 15\n"
+TINY = "target = cuda:sm_80\nprocessors = 2\nclose = 2\ngroup = 64\n"
 GROUPS = "warp_products.product = 70000\nwarp_products.product3 = 70000\n"
 MACHINES = {
+    "tiny": TINY,
     "few": "target = cuda:sm_80\n" + FEW,
     "groups": "target = cuda:sm_90a\n" + GROUPS,
     "few_groups": "target = cuda:sm_90a\nprocessors = 4\nclose = 4\n" + GROUPS,

@@ -25,6 +25,7 @@ waited for.
                and where the host asks
     faults     a wait, a fence, a phase, a barrier that is not as it should be: each is found
     items      norms, softmax, pools, depthwise windows, a small sum that results share
+    runs       depthwise windows, pools and sums of two values by 16 bytes at a time
 
 Exit status 77, skipped: there is no Python with onnx, or no C++ compiler.
 """
@@ -495,6 +496,33 @@ def items(ingot, work):
     print(", ".join(told))
 
 
+def runs(ingot, work):
+    """Channels lie side by side behind a product; rows are read beyond both ends."""
+    told = []
+    for name, dtype, number, tolerance, word in (
+        ("halves", H, np.float16, 2e-3, "eight"),
+        ("single", F, np.float32, 2e-6, "four"),
+    ):
+        nodes = [
+            ("Conv", ["x", "w"], "a"),
+            ("Conv", ["a", "d", "b"], "c", PADS | {"group": 16}),
+            ("Sigmoid", ["c"], "s"),
+            ("Mul", ["c", "s"], "e"),
+            ("MaxPool", ["e"], "m", {"kernel_shape": [3, 3], "pads": [1] * 4}),
+            ("Add", ["m", "e"], "f"),
+            ("Conv", ["f", "w"], "y"),
+        ]
+        weights = [
+            ("w", some(16, 16, 1, 1, dtype=number)),
+            ("d", some(16, 1, 3, 3, dtype=number)),
+            ("b", some(16, dtype=number)),
+        ]
+        made = [("x", dtype, [1, 16, 8, 8])], nodes, ("y", dtype, [1, 16, 8, 8]), weights
+        text = [f"igrt_{word}_{what}(" for what in ("of", "at", "to")]
+        told.append(beside(ingot, work, name, "tiny", made, tolerance, text))
+    print(", ".join(told))
+
+
 ONE = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
 HALVES = [("x", H, [128, 512])], ONE, ("y", H, [128, 128]), [("w", some(512, 128) / 8)]
 SINGLE = (
@@ -724,6 +752,7 @@ if __name__ == "__main__":
                 "attention": attention,
                 "vectors": vectors,
                 "items": items,
+                "runs": runs,
                 "boxes": boxes,
                 "branches": branches,
                 "faults": faults,
