@@ -77,8 +77,8 @@ ingot_status ingot_context_status(const ingot_context *);
 void ingot_keep_subnormals(ingot_context *, bool keep);
 /* What matrix products and convolutions of f32 multiply: f32, or numbers of bf16, f16 or tf32 for
  * machines that multiply those faster; f32 in forms of fewer products whose error may be 1e-5 of
- * the range; or, where weights are integers with scales for blocks of them, bytes
- * (docs/numerics.md).  To be said before the graph is built. */
+ * the range; or, where weights are integers with scales for blocks of them, bytes,
+ * one of a number or two (docs/numerics.md).  To be said before the graph is built. */
 typedef enum {
     INGOT_PRECISION_F32,
     INGOT_PRECISION_BF16,
@@ -87,7 +87,8 @@ typedef enum {
     INGOT_PRECISION_1E5,
     INGOT_PRECISION_F16,
     INGOT_PRECISION_TF32,
-    INGOT_PRECISION_Q8
+    INGOT_PRECISION_Q8,
+    INGOT_PRECISION_Q16
 } ingot_precision;
 void ingot_set_precision(ingot_context *, ingot_precision);
 /* The same of nodes with such names alone (ingot_set_origin(); "layer4.*": * and ? as in names of

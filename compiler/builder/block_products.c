@@ -11,6 +11,9 @@
  *         -> sum over b of  s[n,b] d[m,b] (f32)(sum over j of q u  -  z sum over j of q)
  *                           + l[n,b] d[m,b] (sum over j of q)
  *
+ * With q16 x[m,k] ~ d (256 h + l), d = greatest / 32639, and h and l are rows of bytes of their own,
+ * of 256 d and d: there are twice as many products, of which two are added in the end.
+ *
  * Sums over j are exact, and those of q alone belong to x: all outputs share them. A block of x is
  * what lies behind the first axis that the terms are taken apart into: of weights with a scale for
  * each 32, [rows, 8, 32], these 32; of [rows, 2, 8, 32], whose 8 small scales have one in common,
@@ -28,11 +31,13 @@ typedef struct {
                          integers */
 } BlockWeight;
 
-enum { MOST_LEVEL = 127 }; /* of q */
+enum { DIGIT = 8, MOST_LEVEL = 127 }; /* bits of a byte of q, and what one is at most */
 
-static bool by_bytes(Context *c)
+/* How many bytes a number of x becomes; 0: products are of f32. */
+static int bytes_here(Context *c)
 {
-    return ingot_precision_here(c) == INGOT_PRECISION_Q8;
+    const ingot_precision p = ingot_precision_here(c);
+    return p == INGOT_PRECISION_Q8 ? 1 : p == INGOT_PRECISION_Q16 ? 2 : 0;
 }
 
 /* ---- what a weight is made of -----------------------------------------------------------------
@@ -167,7 +172,7 @@ static Node *stored_narrow(Context *c, Node *n, bool digits)
 Node *ops_block_weight(Context *c, Node *w)
 {
     BlockWeight b;
-    if (!by_bytes(c) || ingot_is_poison(w) || !block_weight(c, w, &b))
+    if (!bytes_here(c) || ingot_is_poison(w) || !block_weight(c, w, &b))
         return w;
     Node *u = ingot_cast(c, stored_narrow(c, b.u, true), INGOT_F32);
     u = b.zero ? ingot_add_c(c, u, (double)-b.zero) : u;
@@ -209,30 +214,51 @@ typedef struct {
     Node *q, *d, *sum; /* i8; f32, of size 1 within a block; sum of q over the inner axes, i32 */
 } ByteBlocks;
 
+/* A number for each of two bytes, the high one first, along an axis in front of x's. */
+static Node *for_each_byte(Context *c, const Node *x, int64_t high, int64_t low)
+{
+    Node *dims[INGOT_MAX_RANK] = {idx(c, 2)};
+    for (int i = 0; i < x->rank; i++)
+        dims[1 + i] = idx(c, 1);
+    Node *two = ops_table_i(c, 2, (const int64_t[]){high, low});
+    return ingot_cast(c, ingot_reshape(c, two, 1 + x->rank, dims), (ingot_dtype)x->dtype);
+}
+
+/* n = 256 high + low, both with a sign: [2, ...] */
+static Node *two_bytes(Context *c, Node *n)
+{
+    n = ingot_cast_least(c, n, INGOT_I32);
+    Node *part = ingot_add(c, n, for_each_byte(c, n, 1 << (DIGIT - 1), 0));
+    return ingot_cast(c, ingot_shr(c, part, for_each_byte(c, n, DIGIT, 0)), INGOT_I8);
+}
+
+/* Bytes of x, of two along an axis in front. */
 static ByteBlocks byte_blocks(Context *c, Node *x, const Node *blocks, const BlockWeight *w)
 {
-    const int last = x->rank;
-    int64_t size = 1, d;
+    const bool two = bytes_here(c) > 1;
+    const int last = x->rank - 1, most_level = MOST_LEVEL + (two ? MOST_LEVEL << DIGIT : 0);
+    int64_t size = 1, n;
     for (int i = w->first + 1; i < blocks->rank; i++)
-        size *= idx_value(blocks->shape[i], &d) ? d : 1;
-    Node *dims[INGOT_MAX_RANK];
-    for (int i = 0; i < x->rank - 1; i++)
-        dims[i] = x->shape[i];
-    dims[last - 1] = blocks->shape[w->first];
-    dims[last] = idx(c, size);
-    Node *b = ingot_reshape(c, x, last + 1, dims);
-    Node *most = ingot_reduce(c, INGOT_REDUCE_MAX, ingot_abs(c, b), 1u << last, true);
+        size *= idx_value(blocks->shape[i], &n) ? n : 1;
+    Node *dims[INGOT_MAX_RANK], **rows = dims + two;
+    dims[0] = idx(c, 2);
+    for (int i = 0; i < last; i++)
+        rows[i] = x->shape[i];
+    rows[last] = blocks->shape[w->first];
+    rows[last + 1] = idx(c, size);
+    Node *b = ingot_reshape(c, x, last + 2, rows);
+    Node *most = ingot_reduce(c, INGOT_REDUCE_MAX, ingot_abs(c, b), 1u << (last + 1), true);
     most = ingot_contiguous(c, most);
-    Node *per = ingot_div(c, ingot_like(c, most, MOST_LEVEL), most);
-    Node *q = ingot_round(c, ingot_mul(c, b, per));
-    q = ingot_min_c(c, ingot_max_c(c, q, INT8_MIN), INT8_MAX);
-    q = ingot_contiguous(c, ingot_cast_least(c, q, INGOT_I8));
-    ByteBlocks out = {.d = ingot_mul_c(c, most, 1.0 / MOST_LEVEL)};
-    dims[last - 1] = x->shape[last - 1];
-    q = ingot_reshape(c, q, x->rank, dims);
-    out.q = by_blocks(c, q, blocks, w->first, blocks->rank);
-    dims[last - 1] = blocks->shape[w->first];
-    out.d = by_blocks(c, ingot_reshape(c, out.d, last, dims), blocks, w->first, w->first + 1);
+    Node *per = ingot_div(c, ingot_like(c, most, most_level), most);
+    Node *q = ingot_round(c, ingot_mul(c, b, per)), *d = ingot_mul_c(c, most, 1.0 / most_level);
+    q = ingot_min_c(c, ingot_max_c(c, q, -most_level), most_level);
+    q = two ? two_bytes(c, q) : ingot_cast_least(c, q, INGOT_I8);
+    d = two ? ingot_mul(c, d, for_each_byte(c, d, 1 << DIGIT, 1)) : d;
+    d = ingot_reshape(c, d, last + 1 + two, dims);
+    rows[last] = x->shape[last];
+    q = ingot_reshape(c, ingot_contiguous(c, q), last + 1 + two, dims);
+    ByteBlocks out = {.q = by_blocks(c, q, blocks, w->first, blocks->rank),
+                      .d = by_blocks(c, d, blocks, w->first, w->first + 1)};
     unsigned inner = 0;
     for (int i = 0; i < w->inner; i++)
         inner |= 1u << (out.q->rank - 1 - i);
@@ -240,16 +266,30 @@ static ByteBlocks byte_blocks(Context *c, Node *x, const Node *blocks, const Blo
     return out;
 }
 
+/* With axes of 1 in front, as many as a tensor beside it has. */
+static Node *of_rank(Context *c, Node *x, int rank)
+{
+    Node *dims[INGOT_MAX_RANK];
+    const int more = rank > x->rank ? rank - x->rank : 0;
+    for (int i = 0; i < more; i++)
+        dims[i] = idx(c, 1);
+    for (int i = 0; i < x->rank; i++)
+        dims[more + i] = x->shape[i];
+    return ingot_reshape(c, x, more + x->rank, dims);
+}
+
 ingot_tensor *ops_block_product(ingot_context *c, ingot_tensor *x, ingot_tensor *w)
 {
     BlockWeight b;
-    if (!by_bytes(c) || ingot_is_poison(x) || ingot_is_poison(w) || x->dtype != INGOT_F32 ||
+    const int bytes = bytes_here(c);
+    if (!bytes || ingot_is_poison(x) || ingot_is_poison(w) || x->dtype != INGOT_F32 ||
         !block_weight(c, w, &b))
         return NULL;
     const Node *blocks = w->op == OP_RESHAPE ? w->src[0] : w;
     const int more = blocks->rank - b.first - 1;
-    if (x->rank + more > INGOT_MAX_RANK || w->rank + more > INGOT_MAX_RANK)
+    if (x->rank + more + bytes > INGOT_MAX_RANK + 1 || w->rank + more + bytes > INGOT_MAX_RANK + 1)
         return NULL;
+    x = bytes > 1 ? of_rank(c, x, w->rank) : x;
     ByteBlocks a = byte_blocks(c, x, blocks, &b);
     Node *u = beside(c, stored_narrow(c, b.u, true), w, b.first),
          *scale = beside(c, stored_narrow(c, b.scale, false), w, b.first);
@@ -272,5 +312,8 @@ ingot_tensor *ops_block_product(ingot_context *c, ingot_tensor *x, ingot_tensor 
         Node *all = ingot_mul(c, ingot_cast(c, a.sum, INGOT_F32), a.d);
         sum = ingot_add(c, sum, ingot_mul(c, low, ingot_contiguous(c, all)));
     }
-    return ingot_is_poison(sum) ? sum : ingot_sum(c, sum, inner | outer, false);
+    if (ingot_is_poison(sum))
+        return sum;
+    sum = ingot_sum(c, sum, inner | outer, false);
+    return bytes > 1 ? ingot_sum(c, ingot_contiguous(c, sum), 1u << 0, false) : sum;
 }

@@ -4,7 +4,7 @@
     decoder.py --logits build/tests/gguf_logits --ingot build/ingot     9 s
 
     families  a tiny file of each, whose weights are of all types in turns; the interpreter's logits after 12 tokens
-    bytes     --precision q8: each kernel beside its naive form, and the error of all of it
+    bytes     --precision q8, q16: each kernel beside its naive form, and the error of all of it
     bundle    one of them compiled: prompts in chunks of 1 (by decode()), 5 and 12; four tokens are
               forgotten and come again; then one token at a time; a full cache is a status; with caches
               of f16 and of f32; decode() has no weights of its own
@@ -415,11 +415,15 @@ def bundle(ingot, folder, kv):
 
 def bytes_of_blocks(ingot, folder):
     path = Model("llama", 1).write(folder / "q8.gguf")
-    # of the range of the logits: what activations of 8 bits may cost
-    near = 4e-2
-    for target in ("c:x86-64-v4+vnni", "c:armv8.6-a", "c:c99"):
+    # of the range of the logits: what activations of 8 and of 16 bits may cost
+    for target, precision, near in (
+        ("c:x86-64-v4+vnni", "q8", 4e-2),
+        ("c:armv8.6-a", "q8", 4e-2),
+        ("c:c99", "q8", 4e-2),
+        ("c:x86-64-v3", "q16", 5e-4),
+    ):
         command = [str(ingot), "verify", str(path), "--interpret", "--target", target]
-        command += ["--precision", "q8", "--dim", "n=1..3", "--dim", "past=0..2"]
+        command += ["--precision", precision, "--dim", "n=1..3", "--dim", "past=0..2"]
         done = subprocess.run(command, capture_output=True, text=True)
         said = done.stdout + done.stderr
         error = re.search(r"products of f32 .*largest error ([0-9.e-]+) of the range", said)

@@ -126,8 +126,8 @@ const CliOption cli_options[] = {
     {"--string-bytes", "N", MODEL | TUNE, "room for each string that is made, on average (256)", .take = option_string_bytes},
     {"--subnormals", "WHAT", MODEL | TUNE, "keep: f32 below the smallest normal number is no zero; or flush", .take =
      option_subnormals, .choices = "keep flush"},
-    {"--precision", "WHAT[:GLOB]", MODEL | TUNE, "what products of f32 multiply: f32 (1e-5: by forms that may err by as much of the range), bf16, or sums of three or six products of bf16; f16, tf32; q8: of weights with a scale for each block bytes, usual for GGUF files where the machine has dots of bytes. With GLOB: those of nodes with such names; may be said again, the last one that matches counts", .take =
-     option_precision, .choices = "f32 1e-5 bf16 bf16x3 bf16x6 f16 tf32 q8"},
+    {"--precision", "WHAT[:GLOB]", MODEL | TUNE, "what products of f32 multiply: f32 (1e-5: by forms that may err by as much of the range), bf16, or sums of three or six products of bf16; f16, tf32; q8: of weights with a scale for each block bytes, usual for GGUF files where the machine has dots of bytes; q16: two bytes of a number in place of one. With GLOB: those of nodes with such names; may be said again, the last one that matches counts", .take =
+     option_precision, .choices = "f32 1e-5 bf16 bf16x3 bf16x6 f16 tf32 q8 q16"},
     {"--no-check", NULL, BUNDLE | EXECUTE, "some results of each step are not looked at, beside the graph's, before anything is written",
      SET(compile.no_check)},
     {"-O0", NULL, MODEL, "naive kernels", .take = option_level},
