@@ -16,4 +16,7 @@ void share_weights(Plan *, const Target *);
 /* halos.c: the kernels that write a buffer with a halo first zero it, beside their own loops. */
 void clear_halos(Plan *);
 
+/* recompute.c: what is elementwise is made again where it is read, if the arena gets smaller. */
+void recompute(Plan *, const Target *);
+
 #endif

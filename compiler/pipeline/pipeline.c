@@ -152,6 +152,11 @@ static const char *target_of(const Plan *p, const ingot_options *o)
     return target_everywhere(p->arena, o->target ? o->target : "c");
 }
 
+static bool prefers_time(const ingot_options *o)
+{
+    return o->prefer && !strcmp(o->prefer, "time");
+}
+
 /* What a file says of values, and the variants it asks for. */
 static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, GraphRoots *keep)
 {
@@ -165,7 +170,7 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
     if (!values_devices(p))
         return false;
     values_match(p);
-    variants_apply(p, t, o->prefer && !strcmp(o->prefer, "time"), keep);
+    variants_apply(p, t, prefers_time(o), keep);
     return true;
 }
 
@@ -276,6 +281,8 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         if (ready) {
             states_in_place(p);
             run_early(p);
+            if (!prefers_time(o))
+                recompute(p, t);
         }
     }
     if (ready) {

@@ -2,10 +2,18 @@
  *
  *     write b -> read b -> write b again        edges of a buffer
  *
- * Two orders are tried: the one that changes least (of the steps that have what they need the
- * first one runs), and a greedy one, in which a step that frees more bytes than it takes runs
- * before any other (Bruno & Sethi's problem is NP-hard; for backward passes, where much dies as
- * soon as a gradient is used, greedy comes near the lower bound). */
+ * Three orders are tried: the one that changes least (of the steps that have what they need the
+ * first one runs), and two greedy ones, in which a step that frees more bytes than it takes runs
+ * before any other.  Where there is none, the second of these looks further: all steps that a
+ * result still needs run at once, if that frees more than they leave behind
+ *
+ *     dy (held), x (held):    v = transform x, u = transform dy, dw += v u, ...    x and dy die
+ *
+ * (Bruno & Sethi's problem is NP-hard; for backward passes, where much dies as soon as a gradient
+ * is used, greedy comes near the lower bound). */
+#include <math.h>
+#include <string.h>
+
 #include "step_order.h"
 
 typedef struct {
@@ -17,6 +25,7 @@ typedef struct {
 /* A buffer of the arena while steps are put in order: how many that name it are to come. */
 typedef struct {
     int left;
+    int ahead; /* of these, in a look ahead that began it */
     bool begun;
 } Pending;
 
@@ -26,8 +35,18 @@ struct StepOrder {
     const Block *b;
     Successors *next;  /* by step */
     StepList *buffers; /* by step: ids of the arena's buffers that it names, each once */
-    int *order;
 };
+typedef enum { ORDER_AS_IS, ORDER_GREEDY, ORDER_AHEAD, ORDERS } OrderRule;
+/* An order as far as it has come. */
+typedef struct {
+    StepOrder *o;
+    Pending *of; /* by buffer */
+    int *waits;  /* by step: how many it waits for */
+    bool *done;  /* by step */
+    int *order, n;
+    double held, peak;
+    StepList *before; /* by step: what it waits for */
+} Ordering;
 
 /* ---- what a step does with a buffer -------------------------------------------------------- */
 
@@ -139,7 +158,7 @@ static bool reads_same(const Step *check, const Step *s)
 StepOrder *step_order_new(Arena *a, const Plan *p, const Block *b)
 {
     StepOrder *o = NEW(a, StepOrder);
-    *o = (StepOrder){a, p, b, NEWN(a, Successors, b->n), NEWN(a, StepList, b->n), NULL};
+    *o = (StepOrder){a, p, b, NEWN(a, Successors, b->n), NEWN(a, StepList, b->n)};
     EdgeFinder f = {.o = o, .use = NEWN(a, LastUse, p->nbuffer + 1)};
     for (int i = 0; i < p->nbuffer; i++)
         f.use[i].writer = -1;
@@ -180,71 +199,178 @@ static bool counts(const Buffer *b)
 }
 
 /* Bytes that are held after the step and not before it. */
-static double more_held(const StepOrder *o, const Pending *of, int step)
+static double more_held(const Ordering *x, int step)
 {
     double bytes = 0;
-    for (int i = 0; i < o->buffers[step].n; i++) {
-        const Buffer *b = o->p->buffers[o->buffers[step].step[i]];
-        const Pending *x = &of[b->id];
+    for (int i = 0; i < x->o->buffers[step].n; i++) {
+        const Buffer *b = x->o->p->buffers[x->o->buffers[step].step[i]];
+        const Pending *of = &x->of[b->id];
         if (counts(b))
-            bytes += (x->begun ? 0 : (double)b->bytes) - (x->left > 1 ? 0 : (double)b->bytes);
+            bytes += (of->begun ? 0 : (double)b->bytes) - (of->left > 1 ? 0 : (double)b->bytes);
     }
     return bytes;
 }
 
 /* While the step runs. */
-static double taken(const StepOrder *o, const Pending *of, int step)
+static double taken(const Ordering *x, int step)
 {
     double bytes = 0;
-    for (int i = 0; i < o->buffers[step].n; i++) {
-        const Buffer *b = o->p->buffers[o->buffers[step].step[i]];
-        bytes += counts(b) && !of[b->id].begun ? (double)b->bytes : 0;
+    for (int i = 0; i < x->o->buffers[step].n; i++) {
+        const Buffer *b = x->o->p->buffers[x->o->buffers[step].step[i]];
+        bytes += counts(b) && !x->of[b->id].begun ? (double)b->bytes : 0;
     }
     return bytes;
 }
 
+static void run_next(Ordering *x, int step)
+{
+    const StepOrder *o = x->o;
+    x->order[x->n++] = step;
+    x->done[step] = true;
+    x->peak = fmax(x->peak, x->held + taken(x, step));
+    x->held += more_held(x, step);
+    for (int k = 0; k < o->buffers[step].n; k++) {
+        x->of[o->buffers[step].step[k]].begun = true;
+        x->of[o->buffers[step].step[k]].left--;
+    }
+    for (int k = 0; k < o->next[step].n; k++)
+        x->waits[o->next[step].to[k]]--;
+}
+
+/* The step that frees the most; of those that free nothing the first. -1: none frees anything, and
+ * that is asked for. */
+static int next_step(const Ordering *x, OrderRule rule)
+{
+    int best = -1;
+    double least = 0;
+    for (int i = 0; i < x->o->b->n && (rule != ORDER_AS_IS || best < 0); i++) {
+        if (x->done[i] || x->waits[i])
+            continue;
+        const double more = rule == ORDER_AS_IS ? 0 : more_held(x, i);
+        if ((best >= 0 || rule == ORDER_AHEAD) && more >= least)
+            continue;
+        best = i;
+        least = more < 0 ? more : 0;
+    }
+    return best;
+}
+
+/* ---- a look ahead --------------------------------------------------------------------------- */
+
+/* How many steps a result may need: the strips of a convolution's gradient, each of a few
+ * kernels. */
+enum { MOST_AHEAD = 160 };
+/* Steps that are not done yet and that a result needs. */
+typedef struct {
+    int step[MOST_AHEAD], n, seen;
+    double net, most; /* bytes that they leave behind, and that they need beside what is held */
+} Ahead;
+
+/* The step behind those that it waits for; false: there are too many. */
+static bool find_ahead(const Ordering *x, int result, int step, int *mark, Ahead *h)
+{
+    const StepList *before = &x->before[step];
+    if (x->done[step] || mark[step] == result)
+        return true;
+    mark[step] = result;
+    if (h->seen++ == MOST_AHEAD)
+        return false;
+    for (int i = 0; i < before->n; i++)
+        if (!find_ahead(x, result, before->step[i], mark, h))
+            return false;
+    h->step[h->n++] = step;
+    return true;
+}
+
+/* What the steps need and leave, as if they ran now. */
+static void measure_ahead(Ordering *x, Ahead *h)
+{
+    h->net = h->most = 0;
+    for (int i = 0; i < h->n; i++) {
+        const StepList *named = &x->o->buffers[h->step[i]];
+        h->most = fmax(h->most, h->net + taken(x, h->step[i]));
+        h->net += more_held(x, h->step[i]);
+        for (int k = 0; k < named->n; k++) {
+            Pending *of = &x->of[named->step[k]];
+            of->left--;
+            of->ahead += !of->begun || of->ahead;
+            of->begun = true;
+        }
+    }
+    for (int i = 0; i < h->n; i++) {
+        const StepList *named = &x->o->buffers[h->step[i]];
+        for (int k = 0; k < named->n; k++) {
+            Pending *of = &x->of[named->step[k]];
+            of->left++;
+            of->begun = of->begun && !of->ahead;
+            of->ahead = 0;
+        }
+    }
+}
+
+/* Of the steps that nobody waits for (next values of states, results) the one that needs the fewest
+ * bytes on the way, if more is free then than now: runs all up to there. */
+static bool run_ahead(Ordering *x, int *mark)
+{
+    Ahead best = {.n = 0}, h;
+    memset(mark, -1, (size_t)x->o->b->n * sizeof *mark);
+    for (int i = 0; i < x->o->b->n; i++) {
+        h.n = h.seen = 0;
+        if (x->done[i] || x->o->next[i].n || !find_ahead(x, i, i, mark, &h))
+            continue;
+        measure_ahead(x, &h);
+        if (h.net < 0 && (!best.n || h.most < best.most))
+            best = h;
+    }
+    for (int i = 0; i < best.n; i++)
+        run_next(x, best.step[i]);
+    return best.n;
+}
+
 /* A list of steps, and the bytes that it needs. */
-static double order_by(StepOrder *o, bool greedy, int *order)
+static double order_by(StepOrder *o, OrderRule rule, int *order)
 {
     const int n = o->b->n;
-    Pending *of = NEWN(o->a, Pending, o->p->nbuffer + 1);
-    int *waits = NEWN(o->a, int, n);
-    bool *done = NEWN(o->a, bool, n);
-    double held = 0, peak = 0;
+    Ordering x = {.o = o,
+                  .of = NEWN(o->a, Pending, o->p->nbuffer + 1),
+                  .waits = NEWN(o->a, int, n),
+                  .done = NEWN(o->a, bool, n),
+                  .order = order,
+                  .before = NEWN(o->a, StepList, n)};
+    int *mark = NEWN(o->a, int, n);
     for (int i = 0; i < n; i++) {
-        for (int k = 0; k < o->next[i].n; k++)
-            waits[o->next[i].to[k]]++;
+        for (int k = 0; k < o->next[i].n; k++) {
+            StepList *before = &x.before[o->next[i].to[k]];
+            x.waits[o->next[i].to[k]]++;
+            vec_push(o->a, before->step, before->n, i);
+        }
         for (int k = 0; k < o->buffers[i].n; k++)
-            of[o->buffers[i].step[k]].left++;
+            x.of[o->buffers[i].step[k]].left++;
     }
-    for (int count = 0; count < n; count++) {
-        int best = -1;
-        double least = 0;
-        for (int i = 0; i < n && (greedy || best < 0); i++) {
-            const double more = done[i] || waits[i] ? 0 : greedy ? more_held(o, of, i) : 0;
-            if (done[i] || waits[i] || (best >= 0 && more >= least))
-                continue;
-            best = i;
-            least = more < 0 ? more : 0; /* of those that free nothing the first */
-        }
-        if (best < 0)
+    while (x.n < n) {
+        int next = next_step(&x, rule);
+        if (next < 0 && run_ahead(&x, mark))
+            continue;
+        if (next < 0)
+            next = next_step(&x, ORDER_AS_IS);
+        if (next < 0)
             BUG("steps that wait for each other");
-        order[count] = best;
-        done[best] = true;
-        peak = held + taken(o, of, best) > peak ? held + taken(o, of, best) : peak;
-        held += more_held(o, of, best);
-        for (int k = 0; k < o->buffers[best].n; k++) {
-            of[o->buffers[best].step[k]].begun = true;
-            of[o->buffers[best].step[k]].left--;
-        }
-        for (int k = 0; k < o->next[best].n; k++)
-            waits[o->next[best].to[k]]--;
+        run_next(&x, next);
     }
-    return peak;
+    return x.peak;
 }
 
 const int *step_order_best(StepOrder *o)
 {
-    int *as_is = NEWN(o->a, int, o->b->n), *greedy = NEWN(o->a, int, o->b->n);
-    return order_by(o, true, greedy) < order_by(o, false, as_is) ? greedy : as_is;
+    int *best = NULL;
+    double least = 0;
+    for (int rule = 0; rule < ORDERS; rule++) {
+        int *order = NEWN(o->a, int, o->b->n);
+        const double peak = order_by(o, (OrderRule)rule, order);
+        if (!best || peak <= least) {
+            best = order;
+            least = peak;
+        }
+    }
+    return best;
 }

@@ -329,6 +329,70 @@ static void test_rows_of_a_state(void **state)
     ingot_context_free(c);
 }
 
+/* Layers of a product, a norm over the batch and a relu: of each its gradient reads the product,
+ * and its weight's what becomes of it. */
+static void learn_by_layers(Net *q)
+{
+    static const int64_t wide[2] = {64, 64};
+    static const char *const name[] = {"w0", "w1", "w2", "w3"};
+    enum { LAYERS = sizeof name / sizeof *name };
+    Context *c = q->c = ingot_context_new(keep_told, NULL);
+    ingot_tensor *x = INPUT(256, 64), *w[LAYERS], *g[LAYERS];
+    for (int i = 0; i < LAYERS; i++) {
+        w[i] = learned(c, name[i], 2, wide);
+        x = ingot_linear(c, x, w[i], NULL);
+        x = ingot_sub(c, x, ingot_mean(c, x, 1, true));
+        ingot_tensor *var = ingot_mean(c, ingot_mul(c, x, x), 1, true);
+        x = ingot_relu(c, ingot_div(c, x, ingot_sqrt(c, ingot_add_c(c, var, 1e-3))));
+    }
+    ingot_tensor *loss = cross_entropy(c, x);
+    ingot_output(c, "loss", loss);
+    ingot_gradient(c, loss, LAYERS, w, g);
+    for (int i = 0; i < LAYERS; i++) {
+        ingot_tensor *next = ingot_sub(c, w[i], ingot_mul_c(c, g[i], 0.1));
+        ingot_state_next(c, w[i], next);
+        ingot_output(c, name[i], ingot_sum(c, next, 1, false));
+    }
+    q->nstate = LAYERS;
+}
+
+static int64_t arena_of_layers(const char *prefer, int *again)
+{
+    const ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v3", .prefer = prefer};
+    ingot_value in[1], want[1 + MOST_VALUES], out[1 + MOST_VALUES];
+    Net q = {0};
+    learn_by_layers(&q);
+    fill(&q, in);
+    assert_int_equal(ingot_interpret(q.c, 1, in, 1 + q.nstate, want), INGOT_OK);
+    Plan *p = plan_make(q.c, &o);
+    assert_non_null(p);
+    *again = 0;
+    for (int i = 0; i < p->nnote; i++)
+        *again += !strcmp(p->notes[i].pass, "recompute");
+    PlanCheck check;
+    assert_true(plan_check(p, false, &check));
+    PlanInterp run = {.p = p};
+    Arena *a = arena_new();
+    assert_true(plan_interpret(&run, a, in, out));
+    for (int i = 0; i <= q.nstate; i++)
+        expect_near(prefer ? prefer : "layers", i, &out[i], &want[i]);
+    const int64_t bytes = p->arena_bytes - p->state_bytes;
+    arena_free(a);
+    plan_free(p);
+    ingot_context_free(q.c);
+    return bytes;
+}
+
+static void test_computed_twice(void **state)
+{
+    int again, never;
+    (void)state;
+    const int64_t most = arena_of_layers("time", &never), least = arena_of_layers(NULL, &again);
+    assert_int_equal(never, 0);
+    assert_in_range(again, 2, 4);
+    assert_in_range(least, most / 2, most * 5 / 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp),
@@ -337,6 +401,7 @@ int main(void)
                                        cmocka_unit_test(test_lstm),
                                        cmocka_unit_test(test_embedding),
                                        cmocka_unit_test(test_states),
+                                       cmocka_unit_test(test_computed_twice),
                                        cmocka_unit_test(test_rows_of_a_state)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
