@@ -363,7 +363,7 @@ IGRT_INLINE float igrt_top_byte_f32(int32_t x, int shift)
 IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t hi)
 {
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__ARM_FP)
-    /* as the FPU rounds, and both saturate; a NaN is 0 */
+    /* as the FPU rounds, and both saturate; a NaN is 0, and so the least number where `zero` is */
     float whole;
     int32_t y;
     __asm__("vcvtr.s32.f32 %0, %1" : "=t"(whole) : "t"(x));
@@ -375,7 +375,7 @@ IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t
         __asm__("usat %0, #8, %1" : "=r"(y) : "r"(y));
     else
         y = y < lo ? lo : y > hi ? hi : y;
-    return x == x ? y : lo;
+    return lo == zero || x == x ? y : lo;
 #else
     const float least = (float)(lo - zero), most = (float)(hi - zero);
     float y = x > least ? x : least;
