@@ -6,17 +6,22 @@
 /* What loops are blocked for, whatever a core has; what it is called by. */
 #define CORE_FIGURES                                                                    \
     .near = 32 << 10, .far = 1 << 20, .ways = 8, .page = 4096, .pages = 48, .sums = 24, \
-    .chains = 10, .spills = 24, .part_ns = 2500, .launch = 500
+    .chains = 10, .spills = 24, .launch = 500
 
 /* A core with vectors, and three levels of cache. */
-#define CORE_APPLICATION \
-    CORE_FIGURES, .level = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}}, .line = 64
+#define CORE_APPLICATION           \
+    CORE_FIGURES, .part_ns = 2500, \
+                  .level = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}}, .line = 64
 
 /* Cycles that a group of items takes to begin and to end where it is a call of a function. */
 #define CORE_START 200
 
 /* One without caches: loops are blocked for those of an application core, which costs nothing. */
-#define CORE_SMALL CORE_FIGURES, .level = {{0, 4}}, .line = 32
+#define CORE_UNCACHED CORE_FIGURES, .level = {{0, 4}}, .line = 32
+#define CORE_SMALL CORE_UNCACHED, .part_ns = 2500
+
+/* The same, the only one of its chip: there is no other thread to hand work to. */
+#define CORE_SINGLE CORE_UNCACHED, .part_ns = 1e12
 
 /* Of any GPU, in whatever language: some hundred units of 32 lanes, seldom full. What products take
  * was measured on an H100. */
