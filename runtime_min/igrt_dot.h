@@ -44,7 +44,7 @@ IGRT_LOAD4(u8, "uxtb16")
 IGRT_INLINE int32_t igrt_pairs(int32_t x, int32_t w, int32_t s)
 {
     int32_t sum;
-    __asm__("smlad %0, %1, %2, %3" : "=r"(sum) : "r"(x), "r"(w), "r"(s));
+    __asm__ volatile("smlad %0, %1, %2, %3" : "=r"(sum) : "r"(x), "r"(w), "r"(s));
     return sum;
 }
 

@@ -305,8 +305,54 @@ static void choice(Render *r, Node *n)
     parts_end(r, &p, r->lang->choice);
 }
 
+static void sum_of_integers(Render *r, Node *n, Terms *terms, Terms *dots)
+{
+    for (int i = 0; i < 2; i++) {
+        Node *x = n->src[i];
+        if (is_named(r, x))
+            vec_push(r->arena, terms->term, terms->n, x);
+        else if (x->op == OP_ADD && x->dtype == n->dtype)
+            sum_of_integers(r, x, terms, dots);
+        else if (x->op == OP_REDUCE && is_dot(&r->l, x))
+            vec_push(r->arena, dots->term, dots->n, x);
+        else
+            vec_push(r->arena, terms->term, terms->n, x);
+    }
+}
+
+/* dot(a, dot(b, c + d)) for dot(a, 0) + dot(b, 0) + c + d: each adds to what is there. */
+static bool render_sum_of_dots(Render *r, Node *n)
+{
+    Terms terms = {0}, dots = {0};
+    if (n->op != OP_ADD || n->dtype != INGOT_I32 || in_lanes(r, n))
+        return false;
+    sum_of_integers(r, n, &terms, &dots);
+    if (!dots.n)
+        return false;
+    Node *rest = terms.n ? terms.term[0] : NULL;
+    for (int i = 1; i < terms.n; i++)
+        rest = node_make(r->k->c, OP_ADD, INGOT_I32, (Arg){0}, 2, (Node *[]){rest, terms.term[i]},
+                         0, NULL);
+    StrBuf *out = r->sb, inner = {0};
+    r->sb = &inner;
+    if (rest)
+        render_operand(r, rest, false, true);
+    else
+        put(r, "0");
+    for (int i = 0; i < dots.n; i++) {
+        const char *to = sb_take(r->sb, r->arena);
+        inner = (StrBuf){0};
+        if (i + 1 == dots.n)
+            r->sb = out;
+        render_dot(r, dots.term[i], to);
+    }
+    return true;
+}
+
 static void int_op(Render *r, Node *n, ingot_dtype d)
 {
+    if (render_sum_of_dots(r, n))
+        return;
     if (n->op == OP_NOT) { /* bool */
         Node *x = n->src[0];
         bool order = (x->op == OP_LT || x->op == OP_LE) && x->src[0]->dtype == INGOT_INDEX &&

@@ -70,8 +70,9 @@ typedef struct {
     int moves;            /* operands that have to be copied first */
     Node *four[MAX_FOUR]; /* DOT: the reduced axes that are taken by fours, or pairs, */
     int nfour, terms;     /* namely so many */
-    bool apart;           /* the lanes are stored two apart */
-    bool reuse;           /* some operand does not move with the lanes */
+    Node *taps; /* a reduced axis that is written out: rows share what they load; or NULL */
+    bool apart; /* the lanes are stored two apart */
+    bool reuse; /* some operand does not move with the lanes */
     bool waits; /* it has fewer sums than keep a core busy, since L2 holds no block of more */
     double score;
 } RegisterTile;
@@ -104,5 +105,15 @@ enum { WINDOW_TILES = 16 };
 int other_tiles(const Kernel *, const View *, const Buffer *const *bufs, const RegisterTile *,
                 const Target *, RegisterTile *out);
 RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *free, const Target *);
+/* How far a row is from the one before it, in taps, which lie so far apart; 0: they have none in
+ * common, or it falls between taps. */
+int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps);
+
+/* ---- cpu_dots.c ----------------------------------------------------------------------------- */
+
+/* A tile of DOT without lanes, of weights that lie as it wants them; without lanes: there is
+ * none. */
+RegisterTile pick_scalar_tile(const Kernel *, const View *, const bool *free, Node *const *four,
+                              int nfour, const Target *);
 
 #endif

@@ -199,7 +199,7 @@ static void unroll_dots(Nest *nest, const LoopPlace *place, int nout, int n)
         return;
     int64_t extent = nest->axis[nest_loop(nest, nest_root(nest, place[at].range))].extent;
     for (int64_t parts = MOST; parts > 1; parts--)
-        if (extent % parts == 0 && (loops > 1 || extent > parts)) {
+        if (extent % parts == 0 && (loops > 1 || extent > parts || extent <= MOST)) {
             nest_opt_range(nest, OPT_UNROLL, place[at].range, parts);
             return;
         }
@@ -276,7 +276,7 @@ static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile,
                 key += LANES_FIRST;
     } else if (r == tile->lanes) {
         /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
-        key = tile->reuse && reads_panels_again(v, tile) ? PANELS_KEY : 0;
+        key = tile->taps || (tile->reuse && reads_panels_again(v, tile)) ? PANELS_KEY : 0;
     }
     /* what every operand moves with: one contraction after the other, each on data of its own */
     bool batch = r != tile->lanes && r != tile->rows;
@@ -363,7 +363,9 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         nest_opt_range(nest, OPT_UPCAST, tile->columns, tile->ncolumns);
     if (tile->vectors > 1)
         nest_opt_range(nest, OPT_UPCAST, tile->lanes, tile->vectors);
-    if (tile->nfour && tile->width <= 1)
+    if (tile->taps)
+        nest_opt_range(nest, OPT_UNROLL, tile->taps, tile->taps->hi + 1);
+    else if (tile->nfour && tile->width <= 1)
         unroll_dots(nest, place, nout, n);
     order_opt(nest, place, n);
     return lay_out_loads(k, v, tile, place, n, free, nest->target, want) && fits;
@@ -438,9 +440,17 @@ static RegisterTile no_lanes(const TileChoice *q, Node *range, const char *why)
     return (RegisterTile){0};
 }
 
+/* Fours without lanes: what lies side by side along results is nothing to them. */
+static bool scalar_fours(const TileChoice *q)
+{
+    return q->nfour && q->terms == 4 && !q->t->machine.lanes && !q->t->gpu;
+}
+
 /* Fours beside fours: what moves with the lanes may be laid so, for nothing else has. */
 static bool takes_fours(const TileChoice *q, Node *lanes)
 {
+    if (scalar_fours(q))
+        return true;
     for (int j = 0; j < q->v->nfactor; j++)
         if (depends_on(q->v->factor[j], lanes) && !q->free[q->v->factor[j]->src[0]->arg.i])
             return false;
@@ -452,10 +462,10 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
 {
     const Kernel *k = q->k;
     const View *v = q->v;
-    int moves;
+    int moves = 0;
     if (range_extent(r) < 4)
         return no_lanes(q, r, "it is too short");
-    if (!fits_lanes(q->a, k, r, lanes_along(k, q->t, r), q->free, &moves, NULL))
+    if (!scalar_fours(q) && !fits_lanes(q->a, k, r, lanes_along(k, q->t, r), q->free, &moves, NULL))
         return no_lanes(q, r, "what depends on it does not lie side by side, or has no lanes");
     bool factor = false, stored = true;
     for (int j = 0; j < v->nstore; j++)
@@ -487,6 +497,11 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
 static RegisterTile best_tile(const TileChoice *q, bool *outputs)
 {
     RegisterTile best = {0};
+    if (scalar_fours(q))
+        best = pick_scalar_tile(q->k, q->v, q->free, q->four, q->nfour, q->t);
+    *outputs = best.lanes != NULL;
+    if (*outputs)
+        return best;
     for (int i = 0; i < q->v->nrange; i++) {
         const RegisterTile tile = tile_along(q, q->v->range[i]);
         if (tile.score > best.score)
@@ -619,6 +634,6 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     }
     nest_free(*nest);
     *nest = tiled;
-    if (outputs)
+    if (outputs && !scalar_fours(&q))
         lanes[(*nlanes)++] = best.lanes;
 }

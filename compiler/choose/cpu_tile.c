@@ -38,9 +38,7 @@ typedef struct {
     bool vectors;       /* its elements are loaded along the lanes */
 } SlidingWindow;
 
-/* How far a row is from the one before it, in taps, which lie so far apart; 0: they have none in
- * common, or it falls between taps. */
-static int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps)
+int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps)
 {
     const bool common = apart && step % apart == 0 && llabs(step / apart) < taps;
     return common ? llabs(step / apart) : 0;

@@ -172,11 +172,38 @@ static Node *neighbours_of(const Step *s, const View *v, const Node *factor)
     return along > 1 ? own : NULL;
 }
 
+/* The reduced axis that an operand is walked along best; NULL: there is none. */
+static Node *best_walked(const View *v, const Target *t)
+{
+    Node *best = NULL;
+    for (uint32_t j = 1; j < v->dot->nsrc; j++)
+        if (walks_better(v->dot, v->dot->src[j], best, t))
+            best = v->dot->src[j];
+    return best;
+}
+
+/* Four terms of one result at once, without lanes: what is read lies along them, and a store of one
+ * byte has no wish.  So the input of a depthwise convolution lies by planes, and that of a
+ * pointwise one by pixels. */
+static Node *walked_by_fours(const View *v, const Target *t)
+{
+    bool bytes = v->dot && !t->machine.lanes && !t->gpu && machine_dots(&t->machine, 4);
+    for (int j = 0; j < v->nfactor; j++) /* gates, which halos will replace, may be around them */
+        bytes &= dtype_info[v->factor[j]->dtype].bytes == 1 && dtype_is_int(v->factor[j]->dtype);
+    Node *walked = bytes ? best_walked(v, t) : NULL;
+    return walked && (walked->hi + 1) % 4 == 0 ? walked : NULL;
+}
+
 static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
         const Step *s = x->kernel[i];
         View v = kernel_view(s->kernel);
+        Node *four = walked_by_fours(&v, t);
+        for (int j = 0; j < v.nfactor && four; j++)
+            vote(x, s, v.factor[j], four, (double)s->kernel->flops * x->times[i]);
+        if (four)
+            continue;
         Node *lanes = v.dot ? wanted_lanes(s, &v, t) : NULL;
         if (!lanes || (t->gpu && !has_unit(&v, t, false)))
             continue;
@@ -188,10 +215,7 @@ static void vote_contractions(Layouts *x, const Target *t)
         for (int j = 0; j < v.nload; j++)
             vote(x, s, v.load[j], lanes, flops);
         /* the other operand is walked along the longest reduced axis */
-        Node *longest = NULL;
-        for (uint32_t j = 1; j < v.dot->nsrc; j++)
-            if (walks_better(v.dot, v.dot->src[j], longest, t))
-                longest = v.dot->src[j];
+        Node *longest = best_walked(&v, t);
         for (int j = 0; j < v.nfactor; j++) {
             Node *own = neighbours_of(s, &v, v.factor[j]);
             if (!depends_on(v.factor[j], lanes))
@@ -389,6 +413,18 @@ static double cost_of_gate(const Kernel *k, Node *load, bool reduces, const Targ
     return cycles;
 }
 
+/* Fours without lanes lie under no gate: the sum is taken by ones. */
+static double cost_without_fours(const Step *s, const View *v, Node *load, const Target *t)
+{
+    bool factor = false;
+    for (int j = 0; j < v->nfactor; j++)
+        factor |= v->factor[j] == load;
+    Node *walked = factor ? walked_by_fours(v, t) : NULL;
+    return walked ? iterations(s->kernel, v->dot->src[0], true) *
+                        (1 / t->machine.rate[UNIT_SCALAR] - 1 / t->machine.rate[UNIT_TILE])
+                  : 0;
+}
+
 /* A halo is cleared in every run, and takes its bytes where the arena is full. */
 static bool halo_pays(const Lives *lives, const Halo *h, const Buffer *b, const Target *t)
 {
@@ -433,7 +469,9 @@ static void find_halos(Layouts *x, const Target *t, Halo *halo)
                 continue;
             h->any = true;
             h->fill = fill;
-            h->gates += cost_of_gate(s->kernel, load, v.nreduce, t) * x->times[i];
+            h->gates +=
+                (cost_of_gate(s->kernel, load, v.nreduce, t) + cost_without_fours(s, &v, load, t)) *
+                x->times[i];
             for (int d = 0; d < b->rank; d++) {
                 h->lo[d] = h->lo[d] > one.lo[d] ? h->lo[d] : one.lo[d];
                 h->hi[d] = h->hi[d] > one.hi[d] ? h->hi[d] : one.hi[d];

@@ -198,7 +198,7 @@ Node *fours(Rewrite *r, Node *n)
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[1 - i], *w = product->src[i];
         if (!is_weight(w) || !is_byte(w, false) || is_weight(x) || !is_byte(x, true) ||
-            uses_of(n, x) < MANY_USES)
+            (!r->scalar && uses_of(n, x) < MANY_USES))
             continue;
         int64_t extent;
         int axis = axis_of_fours(r, n, x, w);

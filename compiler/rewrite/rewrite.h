@@ -17,7 +17,8 @@ struct Rewrite {
     Arena *a;
     bool float_sums; /* f32 has lanes, and a multiply-add that i32 has not */
     bool dot;        /* Target.dot */
-    bool fours;      /* in lanes, of four bytes each, not of two pairs */
+    bool fours;      /* it takes four bytes each, not two pairs in lanes */
+    bool scalar;     /* no lanes: four terms of one result are taken at once */
     bool words;    /* a word of four bytes in lanes becomes four floats sooner than four bytes do */
     bool one_sign; /* of bytes in lanes one is to have no sign: not Target.any_sign */
     bool custom_calls; /* nothing but OP_CUSTOM is rewritten */

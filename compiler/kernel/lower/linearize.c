@@ -180,27 +180,20 @@ static int dots_each(const Lin *q, const int *group, int n)
     return each;
 }
 
-/* The sums' dots, one of each after the other: what is loaded for them stands before them, for
- * there are few registers. */
+/* The sums' dots, one of each after the other: what is loaded for one stands before it, for there
+ * are few registers.  So of a tile of rows and columns what is loaded of a row is in registers
+ * while its dots are added, and no longer. */
 static void emit_dots(Lin *q, const int *group, int n, int each, uint64_t open, uint64_t must,
                       int depth)
 {
     for (int j = 0; j < each; j++) {
-        Arena *a = arena_new();
-        Node *dot[MAX_DOTS];
-        int *term = NEWN(a, int, n);
         for (int i = 0; i < n; i++) {
+            Arena *a = arena_new();
+            Node *dot[MAX_DOTS];
             dots_of(q->l, q->order[group[i]]->src[0], dot);
-            term[i] = lin_position(q, dot[j]);
-        }
-        int last = 0;
-        for (int i = 0; i < n; i++)
-            last = term[i] > last ? term[i] : last;
-        bool *needed = needed_by(q, a, term, n, last);
-        emit_nodes(q, open, must, needed, depth);
-        arena_free(a);
-        for (int i = 0; i < n; i++) {
-            dots_of(q->l, q->order[group[i]]->src[0], dot);
+            const int term = lin_position(q, dot[j]);
+            emit_nodes(q, open, must, needed_by(q, a, &term, 1, term), depth);
+            arena_free(a);
             Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
             s->term = dot[j];
             s->last = j == each - 1;
