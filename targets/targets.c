@@ -30,6 +30,7 @@ const char *target_machine(const Target *t, int i)
     return !t->gpu                  ? machine_name(i)
            : t->tune == opencl_tune ? opencl_feature(i)
            : t->tune == cuda_tune   ? gpu_name(i)
+           : t->tune == wgsl_tune   ? wgsl_feature(i)
                                     : NULL;
 }
 

@@ -51,6 +51,10 @@ const char *target_machine(const Target *, int i);
 /* target_opencl.c: features of a device by name, "fp16+dot8", or "native": those of the device
  * found here. NULL, or why they cannot be had. */
 const char *opencl_tune(Target *, Arena *, const char *features, ingot_status *);
+/* target_wgsl.c: features of an adapter, "f16+subgroups32"; their names, from 0; NULL after the
+ * last. */
+const char *wgsl_tune(Target *, Arena *, const char *features, ingot_status *);
+const char *wgsl_feature(int i);
 /* target_cuda.c: one or several GPUs, "sm_90a+sm_80". */
 const char *cuda_tune(Target *, Arena *, const char *machine, ingot_status *);
 const char *opencl_feature(int i); /* the names, from 0; NULL after the last */

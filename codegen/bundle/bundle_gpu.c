@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bundle_gpu.h"
+#include "language.h"
 #include "lowered.h"
 
 enum {
@@ -234,6 +235,8 @@ void gpu_prepare(Bundle *b)
         has_sizes(b); /* then a record that no update can change would be made anew too often */
     g->records = b->target->records && g->apart && g->launches && g->launches <= MOST_RECORDED &&
                  (only_kernels(&p->main, false) || !g->sized);
+    if (b->target->language->binds)
+        gpu_bind(b);
     g->asked = NEWN(b->a, int64_t, p->nkernel + 1);
     g->across = NEWN(b->a, bool, p->nkernel + 1);
     for (int i = 0; i < p->nkernel; i++)
@@ -277,7 +280,9 @@ void gpu_members(StrBuf *sb, const Bundle *b)
 {
     const char *type = b->target->runtime;
     sb_printf(sb, "    %s gpu;\n    void *program;\n", type);
-    if (b->p->nkernel)
+    if (b->p->nkernel && b->target->language->binds)
+        sb_printf(sb, "    %s_kernel kernel[%d];\n", type, b->p->nkernel);
+    else if (b->p->nkernel)
         sb_printf(sb, "    void *kernel[%d];\n", b->p->nkernel);
     sb_printf(sb, "    %s_mem mem[%d]; /* on the device */\n", type, b->gpu->nmem);
     if (!b->gpu->records)
@@ -412,6 +417,9 @@ static void start_kernels(StrBuf *sb, const Bundle *b)
 static void start_memory(StrBuf *sb, Bundle *b)
 {
     const Gpu *g = b->gpu;
+    if (b->target->language->binds)
+        sb_printf(sb, "    TRY(igrt_gpu_reserve(gpu, %lld)); /* for weights */\n",
+                  (long long)gpu_weight_bytes(b));
     sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
               (long long)g->mem[0].bytes);
     if (g->npart)

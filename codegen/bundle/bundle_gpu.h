@@ -55,6 +55,11 @@ void gpu_print_image(StrBuf *, const Bundle *, int n, const char *machine, const
  * or NULL. */
 const char *gpu_machine(const Bundle *, int nth);
 
+/* bundle_gpu_bind.c: which arguments of a kernel share a binding (Language.binds); bytes of all
+ * weights on the device, each rounded up to where a binding may begin. */
+void gpu_bind(Bundle *);
+int64_t gpu_weight_bytes(const Bundle *);
+
 /* bundle_gpu_ways.c: how many kernels are in the program that init loads; 0: all are. */
 int gpu_own_kernels(const Bundle *);
 /* That program's images, how many; its status, and why it does not compile. The ways get theirs, or

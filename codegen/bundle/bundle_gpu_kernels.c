@@ -51,13 +51,13 @@ void gpu_kernel_bodies(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
     }
 }
 
-/* What stands above them. */
-static void kernels_head(StrBuf *sb, const Bundle *b)
+/* What stands above them, of which this is the text. */
+static void kernels_head(StrBuf *sb, const Bundle *b, const char *bodies)
 {
     sb_printf(sb, "/* %s_kernels%s - the kernels of ", b->name, b->target->language->suffix);
     print_comment_text(sb, b->source);
     sb_puts(sb, ". */\n");
-    b->target->language->file(sb, b->target, b->kernel_needs);
+    b->target->language->file(sb, b->target, b->kernel_needs, bodies ? bodies : "");
 }
 
 /* The kernel file, <name>_kernels.cl or .cu, or what it would be with a few kernels. */
@@ -65,8 +65,8 @@ void gpu_kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
 {
     StrBuf body = {0};
     gpu_kernel_bodies(&body, b, kernels, n);
-    kernels_head(sb, b);
-    sb_puts(sb, body.data);
+    kernels_head(sb, b, body.data);
+    sb_puts(sb, body.data ? body.data : "");
     sb_free(&body);
 }
 
@@ -127,8 +127,8 @@ static void own_program(StrBuf *sb, Bundle *b)
 {
     Gpu *g = b->gpu;
     StrBuf head = {0}, body = {0};
-    kernels_head(&head, b);
     gpu_kernel_bodies(&body, b, b->p->kernels, g->nown);
+    kernels_head(&head, b, body.data);
     gpu_print_lines(sb, head.data, &g->nline);
     g->nhead = g->nline;
     gpu_print_lines(sb, body.data, &g->nline);
@@ -220,8 +220,12 @@ void gpu_kernels(Bundle *b)
     }
     sb_puts(&sb, "};\n");
     sb_printf(&sb, "\nconst char *const %s_kernel_name[%s_KERNELS] = {\n", n, u);
-    for (int i = 0; i < b->p->nkernel; i++)
-        sb_printf(&sb, "    \"%s_%s\",\n", n, b->p->kernels[i]->name);
+    for (int i = 0; i < b->p->nkernel; i++) {
+        sb_printf(&sb, "    \"%s_%s", n, b->p->kernels[i]->name);
+        if (b->target->language->entry)
+            b->target->language->entry(&sb, b->p->kernels[i]);
+        sb_puts(&sb, "\",\n");
+    }
     sb_puts(&sb, "};\n");
     if (b->gpu->nown)
         gpu_ways_programs(&sb, b);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bundle_gpu.h"
+#include "language.h"
 #include "lowered.h"
 
 /* unit * n[0] * n[1] ..., constants multiplied out. */
@@ -198,7 +199,11 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
             start = w->sb.len;
         }
         if (i < narg) {
-            sb_printf(&w->sb, "&mem[%s]", gpu_mem_of(b, s->bufs[i]));
+            if (b->target->language->binds)
+                sb_printf(&w->sb, "(igrt_gpu_mem[1]){igrt_gpu_first(mem[%s], %lld)}",
+                          gpu_mem_of(b, s->bufs[i]), (long long)s->bufs[i]->bytes);
+            else
+                sb_printf(&w->sb, "&mem[%s]", gpu_mem_of(b, s->bufs[i]));
         } else if (i < nint) {
             sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - narg]));
         } else {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bundle.h"
+#include "language.h"
 
 void memory_table(StrBuf *sb, const Bundle *b)
 {
@@ -189,11 +190,13 @@ static void table_calls(StrBuf *sb, const Bundle *b, const Bundle *gpu)
                   "    igrt_status status = IGRT_OK;\n"
                   "    if (bytes)\n        status = igrt_gpu_alloc(gpu, bytes, data, &mem);\n"
                   "    else\n        igrt_gpu_free(gpu, mem);\n"
-                  "    *memory = bytes ? (void *)(uintptr_t)mem : NULL;\n"
+                  "    *memory = bytes ? %s : NULL;\n"
                   "    return status;\n}\n"
                   "\nstatic igrt_status wait(void *ctx)\n{\n"
                   "    return igrt_gpu_finish(&((%s_ctx *)ctx)->%s);\n}\n",
-                  n, member, n, member);
+                  n, member,
+                  gpu->target->language->binds ? "igrt_gpu_pointer(mem)" : "(void *)(uintptr_t)mem",
+                  n, member);
     if (b->has_selftest)
         sb_printf(sb,
                   "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n",

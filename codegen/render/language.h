@@ -25,14 +25,20 @@ struct Language {
     const char *(*lacks)(const Kernel *);
     /* ---- files and kernels ---- */
     const char *suffix; /* of kernel files: ".c", ".cl", ".cu" */
-    /* What stands above the kernels of a GPU's file, which need this (Need). */
-    void (*file)(StrBuf *, const Target *, unsigned needs);
+    /* What stands above the kernels of a GPU's file, which need this (Need); their text. */
+    void (*file)(StrBuf *, const Target *, unsigned needs, const char *kernels);
     /* A kernel up to its first statement: name, arguments, memory that its group shares or that it
      * has for itself (the lowered kernel's arguments behind those of the kernel), how many items a
      * group has.  Argument N is aN in statements, a scalar cN, a run-time integer what var_name()
      * says. */
     void (*head)(Render *, const Kernel *, const Tiles *lowered, const char *name);
     const char *end; /* and what is behind its last one */
+    /* GPUs whose arguments are no pointers but bindings, of exact bytes, which may not overlap
+     * where one of them is written: arguments are told how they lie (KernelArg.with, .writable),
+     * and hosts how many bytes they have. */
+    bool binds;
+    /* Then, behind a kernel's name in the list of them: what the host has to know of it. */
+    void (*entry)(StrBuf *, const Kernel *);
     /* GPUs: numbers of this item's group, and of the item in there, as coordinates. */
     const char *group, *item;
     const char *work_item[2]; /* of the item among all; [1]: where that takes 64 bits */
@@ -54,6 +60,9 @@ struct Language {
     const char *choice;                              /* if $0, then $1, else $2 */
     const char *truth;                               /* the condition that integer $0 is not zero */
     bool logical; /* conditions are no integers: they are compared where integers have ^ */
+    bool strict;  /* a narrow integer, or its zero, is none where a wider one is wanted */
+    /* An operation of a node that it spells by itself, whole; false: as all languages do. */
+    bool (*op)(Render *, Node *);
     /* By Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>(). */
     const char *const *spelling;
     const char *float_suffix; /* of f32 functions: "f" in C */

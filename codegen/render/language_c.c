@@ -191,7 +191,7 @@ void c_head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)
     }
 }
 
-void c_file(StrBuf *sb, const Target *t, unsigned needs)
+void c_file(StrBuf *sb, const Target *t, unsigned needs, const char *kernels)
 {
     static const struct {
         unsigned need;
@@ -200,6 +200,7 @@ void c_file(StrBuf *sb, const Target *t, unsigned needs)
                   {NEED_RUN, "igrt_run.h"},
                   {NEED_MMA, "igrt_mma.h"},
                   {NEED_WGMMA, "igrt_wgmma.h"}};
+    (void)kernels;
     sb_puts(sb, t->language->c->pragma);
     sb_puts(sb, t->features ? t->features : "");
     if (needs & (NEED_NUM | NEED_DOT | NEED_ACROSS))

@@ -34,7 +34,7 @@ const char *c_value_type(ingot_dtype, bool wide);
 const char *c_device_type(ingot_dtype, bool wide); /* strings are handles */
 void c_number(StrBuf *, double, ingot_dtype);
 void c_integer(StrBuf *, int64_t, ingot_dtype);
-void c_file(StrBuf *, const Target *, unsigned needs);
+void c_file(StrBuf *, const Target *, unsigned needs, const char *kernels);
 void c_head(Render *, const Kernel *, const Tiles *, const char *name);
 void c_parts(Render *, int depth);
 void c_copy(Render *, Node *store, bool later);

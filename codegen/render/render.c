@@ -745,8 +745,13 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     }
     Arena *a = arena_new();
     const Lowered *lowered = kernel_lowered(k, t->gpu);
-    Render r = {
-        .arena = a, .sb = sb, .t = t, .lang = t->language, .k = lowered->tiles.k, .narg = k->narg};
+    Render r = {.arena = a,
+                .sb = sb,
+                .t = t,
+                .lang = t->language,
+                .k = lowered->tiles.k,
+                .of = k,
+                .narg = k->narg};
     r.lang->head(&r, k, &lowered->tiles, function_name);
     if (r.lang->begin && r.k->serial)
         sb_printf(sb, "    %s\n", r.lang->begin);

@@ -12,11 +12,12 @@ struct Render {
     StrBuf *sb;
     const Target *t;
     const Language *lang; /* the target's */
-    const Kernel *k;
-    Linear l;    /* that of the tile which is written */
-    Map names;   /* RANGE id -> its axis' name in C */
-    int *number; /* by id: N of the name vN; -1 where no such name can be seen */
-    int *kept;   /* by id of a fragment: N of the name pN under which it is kept, or -1 */
+    const Kernel *k;      /* as it was lowered: arguments, and places behind them */
+    const Kernel *of;     /* itself */
+    Linear l;             /* that of the tile which is written */
+    Map names;            /* RANGE id -> its axis' name in C */
+    int *number;          /* by id: N of the name vN; -1 where no such name can be seen */
+    int *kept;            /* by id of a fragment: N of the name pN under which it is kept, or -1 */
     int nvalue;
     struct Seen {
         uint32_t id;

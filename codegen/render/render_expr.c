@@ -425,6 +425,8 @@ static void alu(Render *r, Node *n)
 {
     ingot_dtype d = n->src[n->nsrc - 1]->dtype; /* of the operands: comparisons give bool */
     bool lanes = in_lanes(r, n);
+    if (r->lang->op && r->lang->op(r, n))
+        return;
     if (n->op == OP_CUSTOM) {
         custom(r, n, lanes);
         return;

@@ -107,7 +107,9 @@ void render_load(Render *r, Node *n)
         if (is_float)
             render_number(r, 0, held(n->dtype));
         else
-            render_integer(r, n->arg.i, n->dtype == INGOT_BOOL ? INGOT_BOOL : INGOT_I32);
+            render_integer(r, n->arg.i,
+                           n->dtype == INGOT_BOOL || r->lang->strict ? (ingot_dtype)n->dtype
+                                                                     : INGOT_I32);
         parts_end(r, &p, r->lang->choice);
     }
 }
@@ -215,7 +217,7 @@ static void packed_cast(Render *r, Node *n)
     /* one rounding from wide integers: round to odd first */
     bool wide = from == INGOT_I64 || from == INGOT_I32 || from == INGOT_U32;
     if (wide)
-        render_igrt(r, "i64_to_f32_odd(");
+        render_igrt(r, "%s_to_f32_odd(", r->lang->strict ? dtype_info[from].name : "i64");
     else if (from == INGOT_U64)
         render_igrt(r, "u64_to_f32_odd(");
     else if (!from_float)

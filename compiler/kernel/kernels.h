@@ -144,6 +144,11 @@ typedef struct {
     bool read, written;
     /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
     bool early;
+    /* Where a GPU's arguments are bindings (Language.binds): the first of those that share one
+     * binding, plus 1; 0: it has one of its own.  It is one that is written, whether by this
+     * argument or by another one of the same memory. */
+    int with;
+    bool writable;
 } KernelArg;
 /* An argument that is a number, not the same in all steps of its kernel: PARAM i, without sources,
  * in there (share.c). */

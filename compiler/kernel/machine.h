@@ -113,6 +113,7 @@ typedef struct {
     int access, sector; /* bytes of one load, at most; that memory brings at least */
     int items, shared;  /* that a group may have; and bytes of memory that they share */
     int shared_static;  /* of these, what a launch need not ask for */
+    int place_word;     /* bytes that an element takes there at least; 0: as many as anywhere */
     int subgroup; /* neighbours in a group that hand each other values without memory; 0: none do */
     /* f32 lanes of the vector registers of a processor that is a core of a CPU, where memory of a
      * group is memory like any other, and items run one after the other; 0: it is none */

@@ -312,6 +312,8 @@ bool decompose(const Tiles *, bool gpu);
 /* Where argument `arg` of a lowered kernel lies in the memory of its places, in bytes: each begins
  * a line of cache. Of the number of its arguments: all bytes. narg: of the kernel itself. */
 int64_t place_offset(const Kernel *, int narg, int arg);
+/* Bytes of all of them where an element takes a word at least. */
+int64_t places_in_words(const Kernel *, int narg, int word);
 /* Bytes of a cache's line, where statements go by one. What a kernel and its opts come to is the
  * same for every target (a plan, a report and the interpreter have it without one), so this is no
  * figure of a Machine: it is the line of all CPUs with vectors that we know. On one with lines of

@@ -102,7 +102,9 @@ static const char *fragments_apart(const Nest *n, const Tiles *tiles, Arena *a)
 static const char *places_fit(const Nest *n)
 {
     Tiles tiles = nest_lower(n);
-    int64_t bytes = place_offset(tiles.k, n->k->narg, tiles.k->narg);
+    const int64_t bytes = n->target->machine.place_word
+                              ? places_in_words(tiles.k, n->k->narg, n->target->machine.place_word)
+                              : place_offset(tiles.k, n->k->narg, tiles.k->narg);
     tiles_free(&tiles);
     return bytes <= n->target->machine.shared
                ? NULL

@@ -314,6 +314,7 @@ static const FigureRow rows[] = {
     {"pairs", BYTES, "c:x86-64-v4", 4},
     {"core_lanes", WINDOW, "opencl", 16},
     {"joins_subgroups", ATTENTION_HALVES, "cuda:sm_90a", 4},
+    {"place_word", SINGLES, "wgsl", 16},
     {"takes_fours", BYTES, "opencl:dot8+subgroups32", 4},
 };
 enum { NROWS = sizeof rows / sizeof *rows };

@@ -1,140 +1,162 @@
 #!/usr/bin/env python3
-"""Does a compiler of WGSL take the kernels that tests/wgsl/wgsl.c spells, and do they compute what
-numpy does?
+"""Kernels in WGSL, compiled and run: `ingot verify --target wgsl` judges each of them, by
+wgpu-native on whatever adapter there is.
 
-    wgsl.py --kernels build/tests/wgsl_kernels [--keep DIR]
+    wgsl.py --ingot build/ingot [--keep DIR]
 
-naga comes with wgpu (PyPI: wgpu); a module is made, which it checks, on whatever adapter there is:
-Mesa's llvmpipe will do. Where wgpu or an adapter is missing the test is skipped.
+wgpu-native comes with wgpu (PyPI), and Mesa's llvmpipe will do as adapter. Where either is missing
+the test is skipped.
 """
 
 import argparse
+import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 try:
     import numpy as np
+    import onnx
     import wgpu
+    from onnx import TensorProto as T
+    from onnx import helper
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
 
-def softmax(x):
-    e = np.exp(x - x.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
-# Operands of a tile lie in memory that the group shares, partial results of a row too.
-SHARED = {"product": 2, "rows": 1}
-# name: the inputs, and what comes of them
-CASES = {
-    "elements": (
-        [("f4", (33, 65)), ("f4", (1, 65))],
-        lambda x, w: np.where(x > 0, np.tanh(x) * w, x),
-    ),
-    "bytes": (
-        [("f4", (10, 30)), ("i1", (13, 31)), ("?", (13, 31))],
-        lambda x, m, b: np.where(b, np.pad(x, ((1, 2), (0, 1))) * m, -1),
-    ),
-    "product": (
-        [("f4", (2048, 48)), ("f4", (48, 1536))],
-        lambda x, w: np.maximum(x.astype("f8") @ w.astype("f8"), 0),
-    ),
-    "rows": ([("f4", (20, 300))], softmax),
-}
-
-
-def given(kind, shape, random):
-    if kind == "f4":
-        return random.standard_normal(shape, dtype="f4")
-    return (
-        random.integers(-100, 100, shape).astype(kind)
-        if kind != "?"
-        else random.random(shape) < 0.5
+def model(path, nodes, inputs, outputs, weights=()):
+    """A graph of (op, inputs, outputs, attributes)."""
+    graph = helper.make_graph(
+        [helper.make_node(op, i, o, **a) for op, i, o, a in nodes],
+        "wgsl",
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in inputs],
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in outputs],
+        [onnx.numpy_helper.from_array(w, n) for n, w in weights],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
     )
 
 
-def buffer(device, data):
-    """Of whole words."""
-    raw = data.tobytes()
-    return device.create_buffer_with_data(
-        data=raw + bytes(-len(raw) % 4), usage=wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC
-    )
-
-
-def run(device, text, kernel, groups, bindings, inputs, output):
-    module = device.create_shader_module(code=text)
-    pipeline = device.create_compute_pipeline(
-        layout="auto", compute={"module": module, "entry_point": kernel}
-    )
-    there = {"input": [buffer(device, x) for x in inputs], "output": [buffer(device, output)]}
-    entries = [
-        {"binding": i, "resource": {"buffer": there[kind][number]}}
-        for i, (kind, number) in enumerate(bindings)
+def floats(path):
+    """A product by blocks that a group shares, rows whose items share sums, functions, what lies
+    in the arena in place, a window."""
+    random = np.random.default_rng(1)
+    w = random.standard_normal((48, 192), dtype="f4")
+    c = random.standard_normal((8, 4, 3, 3), dtype="f4")
+    nodes = [
+        ("MatMul", ["x", "w"], ["p"], {}),
+        ("Softmax", ["p"], ["s"], {"axis": 1}),
+        ("Tanh", ["p"], ["t"], {}),
+        ("Erf", ["t"], ["e"], {}),
+        ("Mod", ["e", "t"], ["m"], {"fmod": 1}),
+        ("Where", ["b", "m", "t"], ["y"], {}),
+        ("Conv", ["i", "c"], ["v"], {"pads": [1, 1, 1, 1]}),
+        ("MaxPool", ["v"], ["o"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
     ]
-    group = device.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=entries)
-    encoder = device.create_command_encoder()
-    work = encoder.begin_compute_pass()
-    work.set_pipeline(pipeline)
-    work.set_bind_group(0, group)
-    work.dispatch_workgroups(groups)
-    work.end()
-    device.queue.submit([encoder.finish()])
-    return np.frombuffer(device.queue.read_buffer(there["output"][0]), "f4")[: output.size].reshape(
-        output.shape
+    model(
+        path,
+        nodes,
+        [("x", T.FLOAT, (256, 48)), ("b", T.BOOL, (256, 192)), ("i", T.FLOAT, (1, 4, 9, 9))],
+        [(n, T.FLOAT, s) for n, s in (("s", (256, 192)), ("y", (256, 192)), ("o", (1, 8, 9, 9)))],
+        [("w", w), ("c", c)],
     )
+
+
+def integers(path):
+    """Elements of less than 32 bits, and of 64."""
+    nodes = [
+        ("Cast", ["x"], ["bytes"], {"to": T.INT8}),
+        ("Cast", ["x"], ["half"], {"to": T.FLOAT16}),
+        ("Greater", ["x", "zero"], ["is"], {}),
+        ("ArgMax", ["x"], ["at"], {"axis": 1}),
+        ("Add", ["at", "k"], ["sum"], {}),
+        ("Mul", ["sum", "k"], ["product"], {}),
+        ("Div", ["product", "d"], ["quotient"], {}),
+        ("Gather", ["x", "g"], ["picked"], {"axis": 0}),
+    ]
+    outputs = [("bytes", T.INT8), ("half", T.FLOAT16), ("is", T.BOOL)]
+    model(
+        path,
+        nodes,
+        [
+            ("x", T.FLOAT, (5, 7)),
+            ("k", T.INT64, (5, 1)),
+            ("d", T.INT64, (5, 1)),
+            ("g", T.INT64, (3,)),
+        ],
+        [(n, t, (5, 7)) for n, t in outputs]
+        + [("quotient", T.INT64, (5, 1)), ("picked", T.FLOAT, (3, 7))],
+        [("zero", np.zeros((), "f4"))],
+    )
+
+
+def many(path):
+    """A kernel of more arguments than a device has bindings."""
+    random = np.random.default_rng(1)
+    weights = [(f"w{i}", random.standard_normal((300, 40), dtype="f4")) for i in range(9)]
+    nodes = [("Mul", ["x", "w0"], ["y0"], {})]
+    nodes += [("Add", [f"y{i - 1}", f"w{i}"], [f"y{i}"], {}) for i in range(1, 9)]
+    model(path, nodes, [("x", T.FLOAT, (300, 40))], [("y8", T.FLOAT, (300, 40))], weights)
+
+
+def doubles(path):
+    model(path, [("Exp", ["x"], ["y"], {})], [("x", T.DOUBLE, (4, 4))], [("y", T.DOUBLE, (4, 4))])
+
+
+def call(*args, status=0):
+    done = subprocess.run([str(a) for a in args], stdout=-1, stderr=-2, text=True)
+    assert done.returncode == status, f"{args}: status {done.returncode}\n{done.stdout}"
+    return done.stdout
+
+
+def adapter():
+    """Whether there is one that bundles find."""
+    os.environ["IGRT_WEBGPU"] = str(
+        next((pathlib.Path(wgpu.__file__).parent / "resources").glob("libwgpu_native*"), "")
+    )
+    try:
+        return wgpu.gpu.request_adapter_sync()
+    except Exception as e:  # whatever a driver says
+        print(f"skipped: no adapter for wgpu: {e}")
+        return None
 
 
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    p.add_argument("--kernels", required=True)
-    p.add_argument("--keep", type=pathlib.Path, help="write the texts here")
+    p.add_argument("--ingot", type=pathlib.Path, required=True)
+    p.add_argument("--keep", type=pathlib.Path, help="write what is made here")
     opt = p.parse_args()
-    try:
-        device = wgpu.gpu.request_adapter_sync().request_device_sync()
-    except Exception as e:  # whatever a driver says
-        print(f"skipped: no adapter for wgpu: {e}")
+    there = adapter()
+    if not there:
         return 77
-    folder = opt.keep or pathlib.Path(tempfile.mkdtemp())
-    lines = subprocess.run(
-        [opt.kernels, str(folder)], stdout=subprocess.PIPE, text=True, check=True
-    ).stdout.splitlines()
-    random, bad = np.random.default_rng(1), len(lines) != len(CASES)
-    for line in lines:
-        name, kernel, groups, rest = line.split(" ", 3)
-        bindings = [(b.split()[0], int(b.split()[1])) for b in rest.split(", ")]
-        kinds, function = CASES[name]
-        inputs = [given(kind, shape, random) for kind, shape in kinds]
-        wanted = function(*inputs)
-        text = (folder / f"{name}.wgsl").read_text()
-        if text.count("var<workgroup>") < SHARED.get(name, 0) or ("workgroupBarrier" in text) != (
-            name in SHARED
-        ):
-            print(f"{name}: memory that a group shares is not used as it was")
-            bad = True
-        try:
-            got = run(
-                device,
-                text,
-                kernel,
-                int(groups),
-                bindings,
-                inputs,
-                np.full(wanted.shape, np.nan, "f4"),
-            )
-            error = np.abs(got - wanted).max() / np.abs(wanted).max()
-        except wgpu.GPUError as e:
-            print(e)
-            error = np.inf
-        print(f"{name}: {kernel}, {groups} groups: error {error:.1e}")
-        bad |= not error < 1e-5
-    print("a kernel is refused, or wrong" if bad else f"{len(lines)} kernels are right")
-    return int(bad)
+    work = opt.keep or pathlib.Path(tempfile.mkdtemp())
+    work.mkdir(exist_ok=True)
+    f16 = "+f16" if "shader-f16" in there.features else ""
+    cases = [(floats, "wgsl"), (integers, "wgsl"), (many, "wgsl")]
+    cases.append((integers, "wgsl:f16") if f16 else (floats, "wgsl"))
+    for make, target in cases:
+        path = work / f"{make.__name__}.onnx"
+        make(path)
+        call(opt.ingot, "verify", path, "--target", target)
+        print(f"{make.__name__}: {target}")
+    # what a group shares is shared, a module has no function that nothing calls
+    call(opt.ingot, "compile", work / "floats.onnx", "-o", work / "out", "--target", "wgsl")
+    text = (work / "out/model_kernels.wgsl").read_text()
+    assert text.count("var<workgroup>") > 2 and "workgroupBarrier" in text, text
+    for name in re.findall(r"^fn (igrt_\w+)\(", text, re.M):
+        assert len(re.findall(rf"\b{name}\b", text)) > 1, f"nothing calls {name}"
+    doubles(work / "doubles.onnx")
+    said = call(
+        opt.ingot, "compile", work / "doubles.onnx", "-o", work / "no", "--target", "wgsl", status=4
+    )
+    assert "no f64" in said, said
+    return 0
 
 
 if __name__ == "__main__":

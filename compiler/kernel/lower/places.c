@@ -105,6 +105,16 @@ int64_t place_offset(const Kernel *k, int narg, int arg)
     return at;
 }
 
+int64_t places_in_words(const Kernel *k, int narg, int word)
+{
+    int64_t bytes = 0;
+    for (int i = narg; i < k->narg; i++) {
+        const int each = dtype_info[k->args[i].dtype].bytes;
+        bytes = sat_add(bytes, sat_mul(k->args[i].dims[0]->hi, each < word ? word : each));
+    }
+    return bytes;
+}
+
 bool places_are_local(int64_t bytes, const Target *t)
 {
     enum { STACK = 1 << 14 }; /* of any thread of an operating system */
