@@ -20,6 +20,8 @@ void forget_decided(Map *known);
 /* pitch.c: rows of what matrix units read and write begin where this is fast, but for buffers that
  * are kept as they are. */
 void choose_pitches(Plan *, Step *const *kernel, int n, const bool *kept, const Target *);
+/* halo_in_place.c: where memory is dear, results that could lie on an operand get its halo. */
+void share_halos(Plan *, Step *const *kernel, int n, const bool *kept, const Target *);
 /* The same of a weight that a GPU's unit reads, behind what its layout does already. */
 void pitch_weight(const Buffer *, const Target *, Layout *);
 /* layouts.c: whether it reads beyond the edges of its buffer by a little, and is zero there. */

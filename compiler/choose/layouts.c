@@ -682,6 +682,7 @@ static void layouts_on(Plan *p, const Target *t, int device)
     for (int i = 0; i < nbuffer; i++)
         kept[i] = x.fixed[i] || given[i];
     choose_pitches(p, x.kernel, x.n, kept, t);
+    share_halos(p, x.kernel, x.n, kept, t);
     record(&x, nbuffer);
     arena_free(x.a);
 }

@@ -123,8 +123,8 @@ static bool fits_gpu(const Plan *p, int64_t limit)
                     (long long)given, (long long)limit);
 }
 
-/* --memory and --max-ram */
-static bool fits(const Plan *p, int64_t limit)
+/* --memory and --max-ram; quiet: of the latter nothing is told. */
+static bool fits(const Plan *p, int64_t limit, bool quiet)
 {
     int last = memories_end(p, 0) - 1;
     const Memory *m = &p->memories[last];
@@ -133,8 +133,8 @@ static bool fits(const Plan *p, int64_t limit)
                         m->name, (long long)m->limit, (long long)(m->bytes - m->limit),
                         last ? "the memories before it do not hold" : "has to lie in it");
     if (limit && p->arena_bytes > limit)
-        return too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld",
-                        (long long)p->arena_bytes, (long long)limit);
+        return !quiet && too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld",
+                                  (long long)p->arena_bytes, (long long)limit);
     return true;
 }
 
@@ -235,7 +235,9 @@ static bool can_be_said(Plan *p, const Target *t)
     return good;
 }
 
-Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
+/* What a plan takes, if there is none for --max-ram alone; quiet: that is not told. */
+static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
+                       int64_t *takes)
 {
     if (c->nerror)
         return NULL;
@@ -289,7 +291,9 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         kernel_share(p);
         verify_kernels(p, "schedule");
         set_memories(p, o);
-        ready = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram) &&
+        ready = memplan(p, t->gpu ? GPU_ALIGN : 64);
+        *takes = ready ? p->arena_bytes : 0;
+        ready = ready && fits(p, o->max_ram, quiet) &&
                 (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));
         passed(k, "memplan");
         verify_kernels(p, "memplan");
@@ -311,4 +315,32 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     }
     plan_free(p);
     return NULL;
+}
+
+/* --max-ram: where what is usual takes too much, a byte is worth more cycles, until the plan fits:
+ * fewer halos, more that is computed again.  If none does, the one that takes least tells why. */
+Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
+{
+    static const double price[] = {1, 4, 16, 256}; /* times DEAR */
+    enum { PRICES = sizeof price / sizeof *price };
+    const bool may = o->max_ram && !o->naive && !o->sched && !t->gpu;
+    int64_t takes = 0, least = 0;
+    Plan *p = plan_once(c, t, o, k, may, &takes);
+    Target own = *t, best = *t;
+    least = takes;
+    for (int i = 0; i < PRICES && may && takes && !p && !c->nerror; i++) {
+        if (price[i] * DEAR <= t->machine.byte)
+            continue;
+        own.machine.byte = price[i] * DEAR;
+        p = plan_once(c, &own, o, k, true, &takes);
+        if (takes && takes < least) {
+            least = takes;
+            best = own;
+        }
+        if (p && o->summary)
+            context_report(c, INGOT_NOTE, INGOT_OK,
+                           "--max-ram: %lld bytes with bytes worth %.0f cycles each, not %.0f",
+                           (long long)takes, own.machine.byte, t->machine.byte);
+    }
+    return p || !least || c->nerror || !may ? p : plan_once(c, &best, o, k, false, &takes);
 }

@@ -6,25 +6,45 @@
  * of their kernel for both. */
 #include "memplan.h"
 
-/* Where in its argument's memory an access lies, in elements; NULL: in one with a halo, which has
- * an owner who clears it. */
+static bool has_halo(const Kernel *k, int arg)
+{
+    const Layout *l = &k->args[arg].layout;
+    bool any = false;
+    for (int i = 0; i < l->n; i++)
+        any |= l->op[i].kind == LAYOUT_PAD;
+    return any;
+}
+
+/* Where in its argument's memory an access lies, in elements. */
 static Node *offset_of(const Kernel *k, int arg, Node *const *coords)
 {
     const KernelArg *a = &k->args[arg];
-    for (int i = 0; i < a->layout.n; i++)
-        if (a->layout.op[i].kind == LAYOUT_PAD)
-            return NULL;
     return layout_offset(k->c, &a->layout, a->rank, a->dims, coords);
 }
 
-/* The only store to argument `out`, or NULL. */
+/* Both have no halo, or the same: the kernel clears that of its result (halos.c), which lies where
+ * it loads nothing if it loads just what it writes. */
+static bool halos_agree(const Kernel *k, int in, int out)
+{
+    const KernelArg *a = &k->args[in], *b = &k->args[out];
+    if (!has_halo(k, in) && !has_halo(k, out))
+        return true;
+    bool same = a->rank == b->rank && layout_equal(&a->layout, &b->layout);
+    for (int d = 0; same && d < a->rank; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
+
+/* The only store to argument `out` but for what clears its halo, or NULL. */
 static Node *only_store(const Kernel *k, int out)
 {
+    const bool clears = has_halo(k, out);
     Node *found = NULL;
     for (uint32_t i = 0; i < k->sink->nsrc; i++) {
         const Node *end = k->sink->src[i];
         for (int j = 0; j < end_stores(end); j++) {
-            if (end->src[j]->src[0]->arg.i != out)
+            if (end->src[j]->src[0]->arg.i != out ||
+                (clears && end->src[j]->src[2]->op == OP_CONST))
                 continue;
             if (found)
                 return NULL;
@@ -40,7 +60,7 @@ static Node *only_store(const Kernel *k, int out)
 bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
 {
     Node *store = only_store(k, out); /* buffer, gate, value, coordinates */
-    if (k->serial || !store || k->args[in].dtype != k->args[out].dtype)
+    if (k->serial || !store || k->args[in].dtype != k->args[out].dtype || !halos_agree(k, in, out))
         return false;
     Node *there = offset_of(k, out, store->src + 3);
     int n;

@@ -11,7 +11,7 @@
                 touched
     refused     init tells that a memory is missing, too small or misaligned
     preferred   the arena is smaller with --prefer ram than with --prefer time, and the results are
-                the same
+                the same; so they are with --max-ram, and a sum lies on what it is made of
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -50,6 +50,19 @@ def edges(g):
     g.output("y", g.op("Relu", h), models.F, 1, 32, 6, 6)
 
 
+def residual(g):
+    """The sum has another halo than what it is added to; with one for both it lies there."""
+    x = g.op(
+        "Relu",
+        g.op("Conv", g.input("x", models.F, 1, 1, 16, 16), g.weight(8, 1, 3, 3), pads=[1] * 4),
+    )
+    h = g.op("Relu", g.op("Conv", x, g.weight(8, 8, 3, 3), pads=[1] * 4))
+    h = g.op("Relu", g.op("Add", x, g.op("Conv", h, g.weight(8, 8, 3, 3), pads=[1] * 4)))
+    y = g.op("Conv", h, g.weight(4, 8, 3, 3), pads=[0, 0, 1, 1], strides=[2, 2])
+    g.output("y", y, models.F, 1, 4, 8, 8)
+
+
+models.MODELS["residual"] = residual
 models.MODELS["dense_block"] = dense_block
 models.MODELS["edges"] = edges
 MODELS = ("cnn", "halos", "attention", "lstm", "index", "dense_block")
@@ -257,7 +270,18 @@ def preferred(ingot, work):
         raise Wrong(
             f"arena {arena['ram']} bytes with --prefer ram, {arena['time']} with --prefer time; same results: {y['ram'] == y['time']}"
         )
-    print(f"arena {arena['ram']} bytes, not {arena['time']}")
+    flags = ("--target", "c:c99", "--prefer", "time", "--max-ram")
+    call(ingot, "compile", model, "-o", bundle, *flags, arena["ram"])
+    program(bundle, compilers()[0], "-O1")
+    if outputs(bundle, data, work / "out_most") != y["time"]:
+        raise Wrong("other results with --max-ram")
+    model, _ = prepare(work, "residual")
+    call(ingot, "verify", model, "--target", "c:c99", "--interpret", "-q")
+    flags = ("--target", "c:cortex-m4", "--json")
+    residual = json.loads(call(ingot, "inspect", model, *flags))["arena_bytes"]
+    if residual > 2.1 * 4 * 8 * 18 * 18:
+        raise Wrong(f"a residual block takes {residual} bytes, more than two images with halos")
+    print(f"arena {arena['ram']} bytes, not {arena['time']}; with a sum in place {residual}")
 
 
 def refused(ingot, work):

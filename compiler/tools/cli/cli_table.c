@@ -91,7 +91,7 @@ const CliOption cli_options[] = {
     {"--memory", "NAME=SIZE", BUNDLE, "a memory to divide the arena among (dtcm=64k); several: in order of preference; the "
      "last may be without a size, and takes the rest", .take = option_memory},
     {"--max-vram", "N", BUNDLE, "of a GPU: refuse if more of its memory is needed (512M, 8G), for the arena, weights, inputs and outputs", .take = option_max_vram},
-    {"--max-ram", "N", BUNDLE, "refuse if more RAM is needed (256k, 2M), and say which tensors do", .take = option_max_ram},
+    {"--max-ram", "N", BUNDLE, "take no more RAM (256k, 2M), if that is slower; refuse if it cannot be, and say which tensors do", .take = option_max_ram},
     {"--io", "FORM", BUNDLE, "what the caller has: int8, uint8 (the QuantizeLinear at an input, the DequantizeLinear at an output are "
      "left to it; model.h has scale and zero point), or nhwc (channels last); of all inputs and outputs that can be so", .take = option_io},
     {"--io", "NAME=FORM", BUNDLE, "the same of this input or output; may be said again", .take = option_io},
