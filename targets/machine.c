@@ -319,6 +319,20 @@ const char *native_name(Arena *a)
     return NULL;
 }
 
+/* Who builds for machines without an operating system, by how their names begin: the last one that
+ * fits. */
+static const struct {
+    const char *name, *cc, *ar;
+} bare[] = {
+    {"cortex-m", "arm-none-eabi-gcc", "arm-none-eabi-ar"},
+    {"cortex-r", "arm-none-eabi-gcc", "arm-none-eabi-ar"},
+    {"rv32", "riscv64-unknown-elf-gcc", "riscv64-unknown-elf-ar"},
+    {"esp32", "xtensa-esp32-elf-gcc", "xtensa-esp32-elf-ar"},
+    {"esp32s", "xtensa-esp32s3-elf-gcc", "xtensa-esp32s3-elf-ar"},
+    {"esp32c", "riscv32-esp-elf-gcc", "riscv32-esp-elf-ar"},
+    {"esp32p", "riscv32-esp-elf-gcc", "riscv32-esp-elf-ar"},
+};
+
 bool target_tune(Target *t, const char *machine)
 {
     Cpu m = {0};
@@ -335,10 +349,9 @@ bool target_tune(Target *t, const char *machine)
         if (strlen(machines[i].name) == n && !strncmp(machine, machines[i].name, n))
             m = machines[i];
     t->flags = m.flags;
-    if (!strncmp(machine, "cortex-m", 8))
-        t->bare = true, t->cc = "arm-none-eabi-gcc", t->ar = "arm-none-eabi-ar";
-    if (!strncmp(machine, "rv32", 4))
-        t->bare = true, t->cc = "riscv64-unknown-elf-gcc", t->ar = "riscv64-unknown-elf-ar";
+    for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
+        if (!strncmp(machine, bare[i].name, strlen(bare[i].name)))
+            t->bare = true, t->cc = bare[i].cc, t->ar = bare[i].ar;
     t->machine = m.core ? *m.core : small;
     t->machine.lanes = m.lanes;
     t->machine.registers = m.registers;

@@ -55,8 +55,21 @@ const char *bundle_path(Bundle *b, const char *name)
     return path;
 }
 
+/* Builds that take -Os, and give a library no flags of its own. */
+static const char optimised[] = "#if defined(__GNUC__) && !defined(__clang__)\n"
+                                "#pragma GCC optimize(\"O2\")\n#endif\n";
+
 void bundle_source(Bundle *b, const char *name, const StrBuf *text)
 {
+    const size_t n = strlen(name);
+    if (!strcmp(b->package, "arduino") && n > 2 && !strcmp(name + n - 2, ".c")) {
+        StrBuf sb = {0}, old = *text;
+        sb_puts(&sb, optimised);
+        sb_puts(&sb, old.data);
+        sb_free(&old);
+        bundle_file(b, arena_printf(b->a, "%s%s", b->folder, name), &sb);
+        return;
+    }
     bundle_file(b, arena_printf(b->a, "%s%s", b->folder, name), text);
 }
 

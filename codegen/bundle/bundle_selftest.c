@@ -12,7 +12,7 @@
 #include "bundle.h"
 #include "igrt_num.h"
 
-enum { MAX_FLOPS = 20000000, MAX_BYTES = 1 << 20, MAX_GIVEN = 16 << 20, MAX_SAMPLES = 32 };
+enum { MAX_FLOPS = 40000000, MAX_BYTES = 1 << 20, MAX_GIVEN = 16 << 20, MAX_SAMPLES = 32 };
 
 /* ---- the formula: the same here and in the bundle ------------------------------------------ */
 

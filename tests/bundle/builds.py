@@ -25,6 +25,8 @@ ARM = {  # what readelf says of the float ABI and the core
     "cortex-m4-soft": ("v7E-M", False),
     "cortex-m55": ("v8.1-M.mainline", True),
     "cortex-m7": ("v7E-M", True),
+    "cortex-r5": ("v7", True),
+    "cortex-r52": ("v8-R", True),
 }
 
 
@@ -71,6 +73,10 @@ def microcontrollers(compile, work):
         compile(out, "--target", "c:rv32imc")
         call("make", "-C", out, "CFLAGS=-Os -Wall -Wextra -Werror --specs=picolibc.specs")
         want("ELF32" in call("readelf", "-h", out / "digits.o"), "rv32imc")
+    for machine, cc in (("esp32", "xtensa-esp32-elf"), ("esp32p4", "riscv32-esp-elf")):
+        compile(out := work / machine, "--target", f"c:{machine}")
+        said = call("make", "-n", "-C", out)
+        want(f"{cc}-gcc " in said and f"{cc}-ar " in said, f"{machine}: {said}")
 
 
 def sections(compile, work):
