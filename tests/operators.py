@@ -84,7 +84,9 @@ def page(ingot):
     limits = refusals("unsupported", "importers/onnx", "onnx_")
     limits_lite = refusals("tfl_unsupported", "importers/tflite", "tflite_")
     table = lowered("importers/onnx/onnx_ops.def", 1, "ONNX_OP")
-    lite = {r: f for (_, r), f in lowered("importers/tflite/tflite_ops.def", 0, "TFLITE_OP").items()}
+    lite = {
+        r: f for (_, r), f in lowered("importers/tflite/tflite_ops.def", 0, "TFLITE_OP").items()
+    }
     sections = {}
     for line in lines.splitlines():
         form, name, since, count, types = LINE.fullmatch(line.rstrip()).groups()
@@ -102,7 +104,9 @@ def page(ingot):
     for key in sorted(sections, key=[*HEADS].index):
         title, since = HEADS[key]
         text += f"## {title}\n\n{len(sections[key])} operators.\n\n"
-        text += f"| operator | {since} | inputs | their types | refused if |\n|---|---|---|---|---|\n"
+        text += (
+            f"| operator | {since} | inputs | their types | refused if |\n|---|---|---|---|---|\n"
+        )
         text += "".join(row + "\n" for _, row in sorted(sections[key])) + "\n"
     known = {(d, n) for d, n in table}
     schemas = (TREE / "importers/onnx/onnx_schemas.def").read_text()

@@ -381,9 +381,8 @@ float ingot_tflite_float(const ingot_tflite_table *t, unsigned field, float othe
 {
     int bad = 0;
     const uint64_t at = ingot_tfl_field(t, field, 4, &bad);
-    ingot_tflite_list l;
+    ingot_tflite_list l = {NULL, 1};
     l.at = at ? t->file + at : NULL;
-    l.n = 1;
     return at ? ingot_tflite_f32(&l, 0) : otherwise;
 }
 
@@ -599,6 +598,7 @@ static int ingot_tfl_op(ingot_tfl_reader *r, const ingot_tflite_list *l, size_t 
     if (bad)
         return ingot_tfl_fail(r, "%s: its inputs or outputs are no part of the file", what);
     return ingot_tfl_inner(r, &t, 4, what, &op->options) &&
+           (op->options.file || ingot_tfl_inner(r, &t, 12, what, &op->options) /* newer ones */) &&
            ingot_tfl_numbers(r, &op->in, n_tensors, -1, what) &&
            ingot_tfl_numbers(r, &op->out, n_tensors, -1, what) &&
            ingot_tfl_numbers(r, &op->intermediate, n_tensors, -1, what);

@@ -66,6 +66,17 @@ ingot_tensor *tflite_if(TfliteNode *n)
     return n->n_out ? n->out[0] : ingot_poison(n->c);
 }
 
+/* An operator that a graph stands for. */
+ingot_tensor *tflite_composite(TfliteNode *n)
+{
+    ingot_tensor **out = tensors(n, n->n_out);
+    if (!called(n, tfl_int(n, 1, 4, -1), n->n_in, n->in, n->n_out, out) || !n->n_out)
+        return ingot_poison(n->c);
+    for (int i = 0; i < n->n_out; i++)
+        n->out[i] = out[i];
+    return out[0];
+}
+
 ingot_tensor *tflite_while(TfliteNode *n)
 {
     const int count = n->n_in;

@@ -4,7 +4,7 @@
  *
  * A number of k integer bits is an integer by 2^(31-k). Products of numbers of j and k integer bits
  * have j + k. The algorithms are those of gemmlowp's FixedPoint (Apache 2.0): e^x by a Taylor
- * series around -1/8 and one factor a bit of the rest; 1 / (1 + x) by three of Newton's steps.
+ * series around -1/8 and one factor a bit of the rest.
  */
 #include "tflite_quant.h"
 
@@ -59,31 +59,25 @@ int32_t tfl_fixed_exp(int32_t x, int integer_bits)
     return x == 0 ? INT32_MAX : y;
 }
 
-/* 2 / (1 + x) of 0 <= x < 1, with two integer bits */
-static int32_t two_by_one_plus(int32_t x)
+TfliteMultiplier tfl_fixed_rsqrt(int32_t x)
 {
-    const int32_t half = (int32_t)(((int64_t)x + INT32_MAX + 1) / 2);
-    int32_t y = 1515870810 + tfl_fixed_high(half, -1010580540); /* 48/17 - 32/17 half */
-    for (int i = 0; i < 3; i++) {
-        const int32_t error = (1 << 29) - tfl_fixed_high(half, y);
-        y += doubled(tfl_fixed_high(y, error), 2);
+    int shift = 11, pairs = -1;
+    if (x <= 1)
+        return (TfliteMultiplier){INT32_MAX, 0};
+    for (; x >= 1 << 29; x /= 4)
+        shift++;
+    while ((int64_t)x << (2 * pairs + 4) < (int64_t)1 << 31)
+        pairs++; /* x becomes one of 2^27 to 2^29 */
+    x *= 1 << (2 * pairs);
+    shift -= pairs;
+    const int32_t half = tfl_fixed_halve(x >> 1, 1);
+    int32_t y = 1 << 28; /* with three integer bits, as x */
+    for (int i = 0; i < 5; i++) {
+        const int32_t y3 = doubled(tfl_fixed_high(tfl_fixed_high(y, y), y), 6);
+        y = doubled(tfl_fixed_high((1 << 28) + (1 << 27), y) - tfl_fixed_high(half, y3), 3);
     }
-    return y;
-}
-
-int32_t tfl_fixed_logistic(int32_t x)
-{
-    if (x == 0)
-        return 1 << 30;
-    const int32_t y = doubled(two_by_one_plus(tfl_fixed_exp(x > 0 ? -x : x, 4)), 1);
-    return x > 0 ? y : INT32_MAX - y;
-}
-
-int32_t tfl_fixed_tanh(int32_t x)
-{
-    if (x == 0)
-        return 0;
-    const int32_t e = tfl_fixed_exp(x > 0 ? -x : x, 5); /* of 2 x: the same bits */
-    const int32_t y = doubled(two_by_one_plus(e) - (1 << 29), 2);
-    return x > 0 ? y : -y;
+    y = tfl_fixed_high(y, 1518500250 /* sqrt(1/2) */);
+    if (shift < 0)
+        return (TfliteMultiplier){(int32_t)((uint32_t)y << -shift), 0};
+    return (TfliteMultiplier){y, -shift};
 }

@@ -123,7 +123,6 @@ static const char *name_of(int number)
         {155, "UNSORTED_SEGMENT_SUM"},
         {157, "UNSORTED_SEGMENT_MIN"},
         {203, "DILATE"},
-        {206, "STABLEHLO_COMPOSITE"},
     };
     for (int i = 0; i < TFL_COUNT(others); i++)
         if (others[i].number == number)
@@ -212,6 +211,9 @@ ingot_tensor *tflite_constant(TfliteModel *m, const ingot_tflite_tensor *t)
                            "tensor '%.100s': sparse weights are not "
                            "supported",
                            t->name);
+    if (t->other_scales)
+        return ingot_error(m->c, INGOT_UNSUPPORTED,
+                           "tensor '%.100s': scales of blocks are not supported", t->name);
     if (t->shape.n > INGOT_MAX_RANK || !tflite_dtype(t->type, &dtype))
         return ingot_error(m->c, INGOT_UNSUPPORTED,
                            "tensor '%.100s': %s of rank %zu is not supported", t->name, type,
@@ -266,12 +268,15 @@ static bool check_op(TfliteModel *m, const ingot_tflite_graph *g, const ingot_tf
 {
     const TfliteRow *row = find_row(op->builtin);
     const char *what = tflite_op_name(m, op);
+    if (tflite_user_op(m, op) || (op->builtin == TFL_CUSTOM && tflite_known_custom(op)))
+        return true;
     if (op->builtin == TFL_CUSTOM) {
         const bool flex = !strncmp(op->custom, "Flex", 4);
         ingot_error(m->c, INGOT_UNSUPPORTED,
                     flex ? "'%.100s' is an operator of TensorFlow's (Flex), which is not "
                            "supported: convert the model with builtin operators alone"
-                         : "the custom operator '%.100s' is not supported",
+                         : "the custom operator '%.100s' is not supported: a C function of yours "
+                           "can be it (--op)",
                     what);
         return false;
     }
@@ -361,6 +366,20 @@ static int optional_from(int builtin)
     }
 }
 
+static ingot_tensor *made_of(TfliteNode *n)
+{
+    const int builtin = n->op->builtin;
+    ingot_custom_op *user = tflite_user_op(n->s->m, n->op);
+    const TfliteRow *row = find_row(builtin);
+    if (user)
+        return tflite_call_user(n, user);
+    const int least = row ? row->least : n->n_in;
+    for (int i = 0; i < least; i++)
+        if (!n->in[i] && i < optional_from(builtin))
+            return tfl_fault(n, "its input %d is missing", i);
+    return row ? lower(n, row) : tflite_known_custom(n->op)(n);
+}
+
 static void build_op(TfliteScope *s, const ingot_tflite_op *op)
 {
     ingot_context *c = s->m->c;
@@ -385,13 +404,7 @@ static void build_op(TfliteScope *s, const ingot_tflite_op *op)
         if (k < 0)
             poison = true;
     }
-    const TfliteRow *row = find_row(op->builtin);
-    for (int i = 0; i < row->least && !poison; i++)
-        if (!n.in[i] && i < optional_from(op->builtin)) {
-            tfl_fault(&n, "its input %d is missing", i);
-            poison = true;
-        }
-    ingot_tensor *first = poison ? ingot_poison(c) : lower(&n, row);
+    ingot_tensor *first = poison ? ingot_poison(c) : made_of(&n);
     for (size_t i = 0; i < n_out; i++) {
         const int32_t k = ingot_tflite_i32(&op->out, i);
         if (k >= 0)

@@ -164,6 +164,14 @@ static void set_entry(void *model, int i)
     describe_all(m);
 }
 
+static bool set_ops(void *model, const ingot_model_op *ops, int n)
+{
+    TfliteModel *m = model;
+    m->ops = ops;
+    m->n_ops = n;
+    return true;
+}
+
 static bool check(void *model)
 {
     return tflite_check(model);
@@ -277,5 +285,6 @@ const Importer importer_tflite = {
     .check = check,
     .entry = entry,
     .set_entry = set_entry,
+    .set_ops = set_ops,
     .op = tflite_op_at,
 };

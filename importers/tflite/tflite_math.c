@@ -46,18 +46,29 @@ UNARY(tanh, ingot_tanh(n->c, X))
     }
 
 BINARY(bitwise_xor, xor)
-BINARY(equal, eq)
 BINARY(floor_mod, mod)
-BINARY(greater, gt)
-BINARY(greater_equal, ge)
-BINARY(less, lt)
-BINARY(less_equal, le)
 BINARY(logical_and, and)
 BINARY(logical_or, or)
 BINARY(maximum, max)
 BINARY(minimum, min)
-BINARY(not_equal, ne)
 BINARY(pow, pow)
+
+/* Integers that stand for real numbers get one scale. */
+#define COMPARE(name, function)                               \
+    ingot_tensor *tflite_##name(TfliteNode *n)                \
+    {                                                         \
+        ingot_tensor *x[2] = {X, Y};                          \
+        if (tfl_quantized(n->ti[0]) && !tfl_comparable(n, x)) \
+            return tfl_fault(n, "one input has a scale");     \
+        return ingot_##function(n->c, x[0], x[1]);            \
+    }
+
+COMPARE(equal, eq)
+COMPARE(greater, gt)
+COMPARE(greater_equal, ge)
+COMPARE(less, lt)
+COMPARE(less_equal, le)
+COMPARE(not_equal, ne)
 
 #define FUSED(name)                                                            \
     ingot_tensor *tflite_##name(TfliteNode *n)                                 \

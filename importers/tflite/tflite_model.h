@@ -83,6 +83,14 @@ typedef struct {
 #include "tflite_hybrid.def"
 #undef TFLITE_HYBRID
 
+typedef ingot_tensor *TfliteLower(TfliteNode *);
+
+/** A function of the user's for this operator, or NULL (tflite_custom.c). */
+ingot_custom_op *tflite_user_op(TfliteModel *, const ingot_tflite_op *);
+ingot_tensor *tflite_call_user(TfliteNode *, ingot_custom_op *);
+/** Of custom operators that are known: who makes what of it, else NULL. */
+TfliteLower *tflite_known_custom(const ingot_tflite_op *);
+
 /* ---- tflite_graph.c -------------------------------------------------------------------------- */
 
 /** "CONV_2D"; a custom operator's own name; "operator 300" of one that is not known. */
@@ -145,6 +153,8 @@ bool tfl_positive(TfliteNode *, const char *what, int64_t v);
 bool tfl_quantized(const ingot_tflite_tensor *);
 /** Is that so of output 0 (and then of the operator)? */
 bool tfl_is_quantized(TfliteNode *);
+/** Integers of both inputs that can be compared; false if they stand for themselves. */
+bool tfl_comparable(TfliteNode *, ingot_tensor *x[2]);
 float tfl_scale(const ingot_tflite_tensor *);
 int32_t tfl_zero(const ingot_tflite_tensor *);
 

@@ -44,9 +44,8 @@ int32_t tfl_fixed_halve(int32_t x, int e);
 int32_t tfl_fixed_rescale(int32_t x, TfliteMultiplier q);
 /** e^x of x <= 0 with so many integer bits, as a fraction of 2^31. */
 int32_t tfl_fixed_exp(int32_t x, int integer_bits);
-/** 1 / (1 + e^-x) and tanh x of x with 4 integer bits, as a fraction of 2^31. */
-int32_t tfl_fixed_logistic(int32_t x);
-int32_t tfl_fixed_tanh(int32_t x);
+/** 1 / sqrt x of a whole number. */
+TfliteMultiplier tfl_fixed_rsqrt(int32_t x);
 
 /* ---- fixed point of 16 bits, in the graph (tflite_fixed16.c) --------------------------------- */
 
@@ -56,6 +55,8 @@ ingot_tensor *tfl_clamp_16(TfliteNode *, ingot_tensor *x);
  * 2^15. */
 ingot_tensor *tfl_logistic_16(TfliteNode *, ingot_tensor *x, int integer_bits);
 ingot_tensor *tfl_tanh_16(TfliteNode *, ingot_tensor *x, int integer_bits);
+/** The operator of 16 bits (tflite_quant_table.c). */
+ingot_tensor *tfl_q_softmax_16(TfliteNode *);
 /** Is it a power of two? Its logarithm (tflite_quant_math.c). */
 bool tfl_power_of_two(float x, int *log);
 

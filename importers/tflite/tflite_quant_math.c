@@ -73,6 +73,36 @@ ingot_tensor *tflite_q_sub(TfliteNode *n)
     return sum(n, true);
 }
 
+/* By 7 bits more than twice the greater scale. */
+ingot_tensor *tflite_q_squared_difference(TfliteNode *n)
+{
+    const float a = tfl_scale(n->ti[0]), b = tfl_scale(n->ti[1]);
+    const double twice = (double)(2 * (a > b ? a : b));
+    const TfliteMultiplier q[] = {
+        tfl_multiplier((double)a / twice), tfl_multiplier((double)b / twice),
+        tfl_multiplier(twice * twice / (double)((float)(1 << 14) * tfl_scale(n->to[0])))};
+    ingot_tensor *x[2];
+    for (int i = 0; i < 2; i++) {
+        x[i] = ingot_shl(n->c, tfl_centred(n, i), ingot_scalar_i(n->c, INGOT_I32, 7));
+        x[i] = tfl_rescale(n, x[i], &q[i], 1, 0);
+    }
+    ingot_tensor *d = ingot_sub(n->c, x[0], x[1]);
+    return tfl_finish(n, tfl_rescale(n, ingot_mul(n->c, d, d), &q[2], 1, 0), 0);
+}
+
+/* Both with the scale 1 / 2^8. */
+bool tfl_comparable(TfliteNode *n, ingot_tensor *x[2])
+{
+    for (int i = 0; i < 2; i++) {
+        const TfliteMultiplier q = tfl_multiplier((double)tfl_scale(n->ti[i]));
+        if (!tfl_quantized(n->ti[i]))
+            return false;
+        x[i] = ingot_shl(n->c, tfl_centred(n, i), ingot_scalar_i(n->c, INGOT_I32, 8));
+        x[i] = tfl_rescale(n, x[i], &q, 1, 0);
+    }
+    return true;
+}
+
 ingot_tensor *tflite_q_mul(TfliteNode *n)
 {
     const float real = tfl_scale(n->ti[0]) * tfl_scale(n->ti[1]) / tfl_scale(n->to[0]);
@@ -116,49 +146,4 @@ ingot_tensor *tflite_q_prelu(TfliteNode *n)
     ingot_tensor *x = tfl_centred(n, 0);
     return by_sign(n, x, ingot_mul(n->c, x, tfl_centred(n, 1)), (double)(scale / y),
                    (double)(scale * alpha / y));
-}
-
-/* ---- functions by a table -------------------------------------------------------------------- */
-
-ingot_tensor *tfl_by_table(TfliteNode *n, const int8_t *table)
-{
-    const int64_t dims[] = {256};
-    int32_t lo, hi;
-    tfl_range(n->ti[0], &lo, &hi);
-    ingot_tensor *values = ingot_data(n->c, NULL, tfl_out_dtype(n), 1, dims, table);
-    ingot_tensor *index = ingot_add_c(n->c, tfl_cast(n, X, INGOT_I32), -(double)lo);
-    return ingot_gather(n->c, values, &index);
-}
-
-/* A function in fixed point, of arguments with 4 integer bits; beyond `radius` it is at its ends.
- * The result has the scale 1 / 2^bits. */
-static ingot_tensor *fixed_function(TfliteNode *n, int32_t (*f)(int32_t), int bits, int32_t offset)
-{
-    enum { INTEGER_BITS = 4 };
-    if (n->ti[0]->type != INGOT_TFLITE_INT8)
-        return tfl_unsupported(n, "of %s it is not supported",
-                               ingot_tflite_type_name((int)n->ti[0]->type, NULL));
-    const TfliteMultiplier q = tfl_multiplier(scale_in(n, 0) * (1 << (31 - INTEGER_BITS)));
-    const double radius = floor(15.0 * (1 << (31 - INTEGER_BITS)) / ldexp(1, q.shift));
-    int8_t *table = ingot_alloc(n->c, 256);
-    for (int i = -128; i < 128; i++) {
-        const int32_t x = i - tfl_zero(n->ti[0]);
-        int32_t y = -128;
-        if (x >= radius)
-            y = 127;
-        else if (x > -radius)
-            y = tfl_fixed_halve(f(tfl_fixed_rescale(x, q)), 31 - bits) + offset;
-        table[i + 128] = (int8_t)(y > 127 ? 127 : y < -128 ? -128 : y);
-    }
-    return tfl_by_table(n, table);
-}
-
-ingot_tensor *tflite_q_logistic(TfliteNode *n)
-{
-    return fixed_function(n, tfl_fixed_logistic, 8, -128);
-}
-
-ingot_tensor *tflite_q_tanh(TfliteNode *n)
-{
-    return fixed_function(n, tfl_fixed_tanh, 7, 0);
 }

@@ -219,11 +219,7 @@ static ingot_tensor *reduced(TfliteNode *n, bool mean)
     }
     ingot_tensor *y =
         ingot_reduce(n->c, INGOT_REDUCE_ADD, tfl_centred(n, 0), axes, tfl_int(n, 0, 1, 0) != 0);
-    if (!mean && n->ti[0]->type == INGOT_TFLITE_INT16)
-        y = tfl_rescale_wide(n, tfl_cast(n, y, INGOT_I64), &q, 1, 0, false);
-    else
-        y = tfl_rescale(n, y, &q, 1, 0);
-    return tfl_finish(n, y, 0);
+    return tfl_finish(n, tfl_rescale(n, y, &q, 1, 0), 0);
 }
 
 ingot_tensor *tflite_q_mean(TfliteNode *n)
@@ -231,15 +227,37 @@ ingot_tensor *tflite_q_mean(TfliteNode *n)
     return reduced(n, true);
 }
 
+/* Of INT8 and INT16 as LiteRT's default kernel does it, in f32. */
+static ingot_tensor *summed(TfliteNode *n)
+{
+    unsigned axes;
+    const float scale = tfl_scale(n->ti[0]) / tfl_scale(n->to[0]);
+    ingot_tensor *x = tfl_cast(n, X, INGOT_I32);
+    if (!tfl_axes(n, 1, ingot_rank(X), &axes))
+        return ingot_poison(n->c);
+    ingot_dim *count = tfl_dim(n, 1);
+    for (int a = 0; a < ingot_rank(X); a++)
+        if (axes >> a & 1)
+            count = ingot_dim_mul(n->c, count, ingot_shape(X, a));
+    ingot_tensor *y = ingot_reduce(n->c, INGOT_REDUCE_ADD, x, axes, tfl_int(n, 0, 1, 0) != 0);
+    ingot_tensor *zeros = ingot_cast(n->c, ingot_from_dim(n->c, count), INGOT_F32);
+    zeros = ingot_mul(
+        n->c, zeros, ingot_scalar_f(n->c, INGOT_F32, (double)((float)-tfl_zero(n->ti[0]) * scale)));
+    y = ingot_mul(n->c, ingot_cast(n->c, ingot_contiguous(n->c, y), INGOT_F32),
+                  ingot_scalar_f(n->c, INGOT_F32, (double)scale));
+    y = ingot_cast(n->c, tfl_round(n, ingot_add(n->c, y, zeros)), INGOT_I32);
+    return tfl_finish(n, y, 0);
+}
+
 ingot_tensor *tflite_q_sum(TfliteNode *n)
 {
-    return reduced(n, false);
+    return n->ti[0]->type == INGOT_TFLITE_UINT8 ? reduced(n, false) : summed(n);
 }
 
 /* ---- softmax --------------------------------------------------------------------------------- */
 
 /* 1 / s of s with 12 integer bits, as a fraction of 2^31 to be shifted: [0] it, [1] the zero bits
- * in front of s. Newton's steps as in tflite_fixed.c, in the graph. */
+ * in front of s. Three of Newton's steps, in fixed point (gemmlowp's FixedPoint). */
 static void reciprocal(TfliteNode *n, ingot_tensor *s, ingot_tensor *out[2])
 {
     ingot_context *c = n->c;
@@ -294,10 +312,10 @@ ingot_tensor *tflite_q_softmax(TfliteNode *n)
     ingot_tensor *table[2], *inverse[2];
     int32_t lo, hi;
     const int rank = ingot_rank(X), bits = n->to[0]->type == INGOT_TFLITE_INT16 ? 16 : 8;
-    if (n->ti[0]->type == INGOT_TFLITE_INT16)
-        return tfl_unsupported(n, "of INT16 it is not supported");
     if (rank < 1)
         return tfl_fault(n, "its input has rank 0");
+    if (n->ti[0]->type == INGOT_TFLITE_INT16)
+        return tfl_q_softmax_16(n);
     tfl_range(n->to[0], &lo, &hi);
     exponentials(n, table);
     ingot_tensor *x = tfl_cast(n, X, INGOT_I32);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """TensorFlow Lite files give what LiteRT's reference kernels give, operator by operator and type by type.
 
-    cases.py --values build/tests/tflite_values [--filter NAME] [--keep DIR]
+    cases.py --values build/tests/tflite_values [--ingot build/ingot] [--filter NAME] [--keep DIR]
 
 Models of one operator are written (writer.py), run by LiteRT (BUILTIN_REF) and by the interpreter of graphs. Integers are
 to be equal, floats within 1e-5 of the range. Exit status 77, skipped: there is no ai-edge-litert, flatbuffers or numpy.
@@ -18,6 +18,7 @@ try:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     import control_cases
+    import custom_cases
     import float_cases
     import hybrid_cases
     import quant_cases
@@ -26,7 +27,7 @@ except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-TABLES = [float_cases, quant_cases, hybrid_cases, rnn_cases, control_cases]
+TABLES = [float_cases, quant_cases, hybrid_cases, rnn_cases, custom_cases, control_cases]
 NAMES = {
     "float32": "f32",
     "int32": "i32",
@@ -103,11 +104,28 @@ def compare(folder, line, wants):
     return ""
 
 
+def user_op(ingot, folder):
+    """'' if a custom operator is a C function of the user's (--op)."""
+    model, function = custom_cases.of_the_user()
+    x = np.random.default_rng(1).uniform(-1, 1, (2, 3)).astype(np.float32)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "blend.c").write_text("#include <stdint.h>\n" + custom_cases.FUNCTION)
+    (folder / "model.tflite").write_bytes(model.bytes())
+    np.save(folder / "x.npy", x)
+    command = [ingot, "run", folder / "model.tflite", "--op", f"Blend={folder / 'blend.c'}"]
+    command += ["--input", f"x={folder / 'x.npy'}", "--output-dir", folder, "--no-cache"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr.strip()
+    return difference(np.load(folder / "output_0.npy"), function(x))
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     p.add_argument("--values", type=pathlib.Path, required=True)
+    p.add_argument("--ingot", type=pathlib.Path)
     p.add_argument("--filter", default="")
     p.add_argument("--keep", type=pathlib.Path)
     opt = p.parse_args()
@@ -140,6 +158,12 @@ def main():
             failed += bool(why)
             if why:
                 print(f"FAIL {name}: {why}")
+        if opt.ingot and opt.filter in "user_op":
+            wants["user_op"] = []
+            why = user_op(opt.ingot, root / "user_op")
+            failed += bool(why)
+            if why:
+                print(f"FAIL user_op: {why}")
     print(f"{len(wants)} cases, {failed} failed")
     return 1 if failed or not wants else 0
 

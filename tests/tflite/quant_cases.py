@@ -15,7 +15,7 @@ def case(name, **how):
         def model():
             m = Model()
             make(m)
-            return m, dict(low=-1, high=1, **how)
+            return m, dict(low=-1, high=1) | how
 
         CASES[name] = model
         return make
@@ -235,10 +235,70 @@ for kind in KINDS:
                 ),
             )
 unary("RELU_N1_TO_1", "i8", scale=0.04)
-unary("LOGISTIC", "i8", scale=1 / 256, zero=-128, version=2)
-unary("LOGISTIC", "i8", scale=1 / 256, zero=-128, version=2, x=0.11, name="q_logistic_wide")
-unary("TANH", "i8", scale=1 / 128, zero=0, version=2)
-unary("TANH", "i8", scale=1 / 128, zero=0, version=2, x=0.003, name="q_tanh_narrow")
+for kind, zero in (("i8", -128), ("u8", 0)):
+    for x, name in ((None, ""), (0.11, "_wide"), (0.003, "_narrow")):
+        o = dict(version=2, x=x)
+        unary("LOGISTIC", kind, scale=1 / 256, zero=zero, name=f"q_logistic{name}", **o)
+        unary("TANH", kind, scale=1 / 128, zero=zero + 128, name=f"q_tanh{name}", **o)
+for x in (2.0**-12, 2.0**-11, 0.0003, 0.002, 0.00001):
+    o = dict(version=3, x=x, shape=(30, 70), scale=1 / 32768)
+    for op in ("LOGISTIC", "TANH"):
+        unary(op, "i16", name=f"q_{op.lower()}_{x:.5f}", **o)
+for beta, x in ((1.0, 0.0005), (0.3, 0.002)):
+    o = dict(scale=1 / 32768, version=3, x=x, shape=(40, 9), SoftmaxOptions=dict(beta=beta))
+    unary("SOFTMAX", "i16", name=f"q_softmax_{beta}", **o)
+for kind in ("i8", "i16"):
+    x = 0.0003 if kind == "i16" else 0.05
+    y = 0.0007 if kind == "i16" else 0.09
+    unary("EXP", kind, scale=5 * y, version=2, x=x / 2)
+    unary("LOG", kind, scale=y / 2, version=2, x=x)
+    unary("ABS", kind, scale=x / 1.4, version=4)
+    unary("GELU", kind, scale=x / 1.4, version=2, GeluOptions=dict(approximate=True))
+    unary("GELU", kind, scale=x / 1.4, version=2, name="q_gelu_erf", GeluOptions={})
+unary("ABS", "i8", name="q_abs_same", version=2)
+
+
+@case("q_rsqrt_i8")
+def _(m):
+    x = m.input("x", (3, 70), "int8", scale=0.02, zero=-128)
+    m.output(m.op("RSQRT", [x], [result(m, "i8", (3, 70), 0.03)], 2))
+
+
+@case("q_rsqrt_i16", whole=True, low=1, high=32767)
+def _(m):
+    x = m.input("x", (3, 70), "int16", scale=0.0002)
+    m.output(m.op("RSQRT", [x], [m.tensor((3, 70), "int16", scale=0.0005)], 3))
+
+
+@case("q_sqrt_i16", whole=True, low=1, high=32767)
+def _(m):
+    x = m.input("x", (3, 70), "int16", scale=0.0002)
+    m.output(m.op("SQRT", [x], [m.tensor((3, 70), "int16", scale=0.0001)], 2))
+
+
+unary("ELU", "i8", scale=0.04)
+unary("GELU", "u8", scale=0.04, version=2, GeluOptions={})
+unary("HARD_SWISH", "i8", scale=0.06)
+unary("HARD_SWISH", "u8", scale=0.06)
+unary("HARD_SWISH", "i8", name="q_hard_swish_wide", scale=0.11, x=0.11)
+for op in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"):
+    for kind in KINDS if op in ("EQUAL", "NOT_EQUAL") else ("i8", "u8"):
+
+        @case(f"q_{op.lower()}_{kind}")
+        def _(m, op=op, kind=kind):
+            x = data(m, kind, (3, 70))
+            y = data(m, kind, (3, 70), "y", x_scale(kind) * 1.3)
+            m.output(m.op(op, [x, y], [m.tensor((3, 70), "bool")], 2))
+
+
+for shapes in (((3, 70), (3, 70)), ((2, 3, 5), (1, 3, 1))):
+
+    @case(f"q_squared_difference_{len(shapes[0])}")
+    def _(m, shapes=shapes):
+        x, y = data(m, "i8", shapes[0]), data(m, "i8", shapes[1], "y", 0.03)
+        m.output(m.op("SQUARED_DIFFERENCE", [x, y], [result(m, "i8", shapes[0], 0.6)], 2))
+
+
 for kind, zero in (("i8", -128), ("u8", 0)):
     for beta, x in ((1.0, 0.05), (0.3, 0.3)):
         unary(
