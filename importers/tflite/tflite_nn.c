@@ -167,18 +167,15 @@ ingot_tensor *tflite_conv_3d(TfliteNode *n)
 }
 
 /* The result has the size that input 0 says; what a convolution with that result would have around
- * it is cut off. x is input 2, w [M, h, w, C]. */
-ingot_tensor *tfl_transpose_convolve(TfliteNode *n, ingot_tensor *x, ingot_tensor *w,
-                                     ingot_tensor *b)
+ * it is cut off. x is input 2, with its channels in front, w [C, M, spatial..]. */
+static ingot_tensor *transposed(TfliteNode *n, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
+                                int axes, const int64_t *stride)
 {
-    int64_t size[4], kernel, in, stride[2] = {tfl_int(n, 2, 4, 0), tfl_int(n, 1, 4, 0)};
-    int64_t lo[2], hi[2], more[2];
+    int64_t size[5], kernel, in, lo[3], hi[3], more[3];
     const bool same = tfl_int(n, 0, 1, 0) == 0;
-    if (tfl_ints(n, 0, size, 4) != 4 || ingot_is_poison(x) || ingot_is_poison(w))
+    if (tfl_ints(n, 0, size, 5) != axes + 2 || ingot_is_poison(x) || ingot_is_poison(w))
         return ingot_poison(n->c);
-    x = tfl_channels_first(n, x);
-    w = ingot_permute(n->c, w, (int[]){3, 0, 1, 2}); /* [C, M, h, w] */
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < axes; i++) {
         if (!ingot_dim_is_const(ingot_shape(w, 2 + i), &kernel) ||
             !ingot_dim_is_const(ingot_shape(x, 2 + i), &in) ||
             !tfl_positive(n, "stride", stride[i]))
@@ -189,6 +186,31 @@ ingot_tensor *tfl_transpose_convolve(TfliteNode *n, ingot_tensor *x, ingot_tenso
         more[i] = all < 0 ? -all : 0;
     }
     return ingot_conv_transpose(n->c, x, w, b, stride, NULL, lo, hi, more, 1);
+}
+
+/* w [M, h, w, C] */
+ingot_tensor *tfl_transpose_convolve(TfliteNode *n, ingot_tensor *x, ingot_tensor *w,
+                                     ingot_tensor *b)
+{
+    const int64_t stride[] = {tfl_int(n, 2, 4, 0), tfl_int(n, 1, 4, 0)};
+    if (ingot_is_poison(x) || ingot_is_poison(w) || ingot_rank(x) != 4 || ingot_rank(w) != 4)
+        return tfl_fault(n, "its input or weights have not rank 4");
+    w = ingot_permute(n->c, w, (int[]){3, 0, 1, 2});
+    return transposed(n, tfl_channels_first(n, x), w, b, 2, stride);
+}
+
+/* w [d, h, w, M, C] */
+ingot_tensor *tflite_conv_3d_transpose(TfliteNode *n)
+{
+    const int64_t stride[] = {tfl_int(n, 1, 4, 0), tfl_int(n, 3, 4, 0), tfl_int(n, 2, 4, 0)};
+    ingot_tensor *x = n->in[2];
+    if (ingot_is_poison(x) || ingot_is_poison(Y) || ingot_rank(x) != 5 || ingot_rank(Y) != 5)
+        return tfl_fault(n, "its input or weights have not rank 5");
+    if (tfl_int(n, 5, 4, 1) != 1 || tfl_int(n, 6, 4, 1) != 1 || tfl_int(n, 7, 4, 1) != 1)
+        return tfl_unsupported(n, "with a dilation it is not supported");
+    ingot_tensor *w = ingot_permute(n->c, Y, (int[]){4, 3, 0, 1, 2});
+    ingot_tensor *y = transposed(n, tfl_channels_first(n, x), w, tfl_in(n, 3), 3, stride);
+    return tfl_activate(n, tfl_channels_last(n, y), tfl_int(n, 4, 1, 0));
 }
 
 ingot_tensor *tflite_transpose_conv(TfliteNode *n)

@@ -23,11 +23,20 @@ try:
     import hybrid_cases
     import quant_cases
     import rnn_cases
+    import segment_cases
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-TABLES = [float_cases, quant_cases, hybrid_cases, rnn_cases, custom_cases, control_cases]
+TABLES = [
+    float_cases,
+    quant_cases,
+    hybrid_cases,
+    rnn_cases,
+    segment_cases,
+    custom_cases,
+    control_cases,
+]
 NAMES = {
     "float32": "f32",
     "int32": "i32",

@@ -1,0 +1,122 @@
+"""Cases of segments, buckets, diagonals, sparse lists and boxes."""
+
+import numpy as np
+from float_cases import f32, i32
+from writer import Model
+
+CASES = {}
+R = np.random.default_rng(15)
+
+
+def case(name, **how):
+    def add(make):
+        def model():
+            m = Model()
+            make(m)
+            return m, dict(low=-3, high=3) | how
+
+        CASES[name] = model
+        return make
+
+    return add
+
+
+def one(name, op, inputs, outputs, version=1, how=None, **options):
+    """inputs: constants, or (name, shape[, type]); outputs: (shape[, type])."""
+
+    @case(name, **(how or {}))
+    def _(m):
+        ins = [m.input(*v) if isinstance(v, tuple) else m.constant(v) for v in inputs]
+        outs = [m.tensor(*v) for v in outputs]
+        m.op(op, ins, outs, version, **options)
+        m.output(*outs)
+
+
+IDS = i32(0, 0, 1, 2)
+one("segment_sum", "SEGMENT_SUM", [("x", (4, 3)), IDS], [((3, 3),)], SegmentSumOptions={})
+for what in ("SUM", "PROD", "MAX", "MIN"):
+    for dtype in ("float32", "int32"):
+        one(
+            f"unsorted_segment_{what.lower()}_{dtype}",
+            f"UNSORTED_SEGMENT_{what}",
+            [("x", (4, 3), dtype), i32(2, 0, -1, 2), np.int32(4)],
+            [((4, 3), dtype)],
+            **{f"UnsortedSegment{what.capitalize()}Options": {}},
+        )
+one(
+    "unsorted_segment_sum_2",
+    "UNSORTED_SEGMENT_SUM",
+    [("x", (2, 2, 3)), np.array([[1, 0], [1, 1]], np.int32), np.int32(2)],
+    [((2, 3),)],
+    UnsortedSegmentSumOptions={},
+)
+one(
+    "bucketize",
+    "BUCKETIZE",
+    [("x", (3, 7))],
+    [((3, 7), "int32")],
+    BucketizeOptions=dict(boundaries=[-1.5, 0.0, 0.25, 2.0]),
+)
+one("matrix_diag", "MATRIX_DIAG", [("x", (2, 4))], [((2, 4, 4),)], MatrixDiagOptions={})
+for r, c in ((3, 4), (4, 3)):
+    one(
+        f"matrix_set_diag_{r}",
+        "MATRIX_SET_DIAG",
+        [("x", (2, r, c)), ("d", (2, 3))],
+        [((2, r, c),)],
+        MatrixSetDiagOptions={},
+    )
+for dtype in ("float32", "int32"):
+    value = np.array([3, 5], dtype)
+    for name, index in (("", i32(1, 4)), ("_2", np.array([[0, 1], [2, 0]], np.int32))):
+        shape = i32(6) if index.ndim == 1 else i32(3, 4)
+        one(
+            f"sparse_to_dense_{dtype}{name}",
+            "SPARSE_TO_DENSE",
+            [index, shape, ("v", (2,), dtype), np.array(9, dtype)],
+            [(tuple(shape), dtype)],
+            SparseToDenseOptions={},
+        )
+one(
+    "unique",
+    "UNIQUE",
+    [("x", (9,), "int32")],
+    [((9,), "int32"), ((9,), "int32")],
+    UniqueOptions=dict(idxOutType=2),
+)
+one(
+    "fake_quant",
+    "FAKE_QUANT",
+    [("x", (3, 70))],
+    [((3, 70),)],
+    FakeQuantOptions=dict(min=-1.3, max=2.1, numBits=8),
+)
+one(
+    "conv_3d_transpose",
+    "CONV_3D_TRANSPOSE",
+    [i32(1, 4, 6, 8, 3), f32(2, 3, 3, 3, 5), ("x", (1, 2, 3, 4, 5)), f32(3)],
+    [((1, 4, 6, 8, 3),)],
+    Conv3DOptions=dict(
+        padding=0,
+        strideD=2,
+        strideH=2,
+        strideW=2,
+        dilationDFactor=1,
+        dilationHFactor=1,
+        dilationWFactor=1,
+    ),
+)
+AT = R.uniform(0, 1, (20, 2))
+BOXES = np.concatenate([AT, AT + R.uniform(0.1, 0.6, (20, 2))], 1).astype(np.float32)
+for version, more, outs in (
+    (4, [], [((6,), "int32"), ((), "int32")]),
+    (5, [np.float32(0)], [((6,), "int32"), ((6,),), ((), "int32")]),
+):
+    one(
+        f"non_max_suppression_v{version}",
+        f"NON_MAX_SUPPRESSION_V{version}",
+        [BOXES, ("scores", (20,)), np.int32(6), np.float32(0.3), np.float32(0.1), *more],
+        outs,
+        how=dict(low=0, high=1),
+        **{f"NonMaxSuppressionV{version}Options": {}},
+    )
