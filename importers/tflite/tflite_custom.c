@@ -4,7 +4,7 @@
  *
  * Detections: boxes [1, N, 4..] are encoded beside anchors [N, 4], as (y, x, h, w):
  *
- *     y = box.y / scale.y * anchor.h + anchor.y,   h = exp(box.h / scale.h) * anchor.h / 2
+ *     y = box_y / scale_y * anchor_h + anchor_y,   h = exp(box_h / scale_h) * anchor_h / 2
  *
  * and become corners (y - h, x - w, y + h, x + w). Of [1, N, classes], perhaps with the background
  * in front, the best class of each box counts, or (use_regular_nms) each class by itself. Boxes
