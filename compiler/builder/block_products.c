@@ -11,8 +11,8 @@
  *         -> sum over b of  s[n,b] d[m,b] (f32)(sum over j of q u  -  z sum over j of q)
  *                           + l[n,b] d[m,b] (sum over j of q)
  *
- * With q16 x[m,k] ~ d (256 h + l), d = greatest / 32639, and h and l are rows of bytes of their own,
- * of 256 d and d: there are twice as many products, of which two are added in the end.
+ * With q16 x[m,k] ~ d (256 h + l), d = greatest / 32639, and h and l are rows of bytes of their
+ * own, of 256 d and d: there are twice as many products, of which two are added in the end.
  *
  * Sums over j are exact, and those of q alone belong to x: all outputs share them. A block of x is
  * what lies behind the first axis that the terms are taken apart into: of weights with a scale for
@@ -65,9 +65,11 @@ static bool integers(Context *c, Node *n, BlockWeight *w)
         return false;
     w->zero = (int64_t)(k && n->op == OP_ADD ? -z : z);
     n = k ? n->src[0] : n;
-    if (!is_byte_cast(n))
+    const bool moved = n->op == OP_RESHAPE;
+    const Node *cast = moved ? n->src[0] : n;
+    if (!is_byte_cast(cast))
         return false;
-    w->u = n->src[0];
+    w->u = moved ? ingot_reshape(c, cast->src[0], n->rank, n->shape) : cast->src[0];
     if (w->u->dtype == INGOT_I8) { /* as u + 128, without a sign */
         enum { HALF = 128 };
         w->u = ingot_bitcast(c, w->u, INGOT_U8);
@@ -84,6 +86,14 @@ static bool scaled(Context *c, Node *n, BlockWeight *w)
             w->scale = compact(n->src[1 - i]);
             return true;
         }
+    for (int i = 0; i < 2 && n->op == OP_MUL; i++) { /* less a number of each block */
+        Node *u = n->src[i];
+        if (u->op != OP_SUB || !integers(c, u->src[0], w) || w->zero)
+            continue;
+        w->scale = compact(n->src[1 - i]);
+        w->low = ingot_neg(c, ingot_mul(c, w->scale, compact(u->src[1])));
+        return true;
+    }
     return false;
 }
 
@@ -91,8 +101,9 @@ static bool with_low(Context *c, Node *n, BlockWeight *w)
 {
     if (scaled(c, n, w))
         return true;
+    *w = (BlockWeight){0};
     for (int i = 0; i < 2 && (n->op == OP_ADD || (n->op == OP_SUB && !i)); i++)
-        if (scaled(c, n->src[i], w)) {
+        if (scaled(c, n->src[i], w) && !w->low) {
             w->low = compact(n->src[1 - i]);
             w->low = n->op == OP_SUB ? ingot_neg(c, w->low) : w->low;
             return true;
@@ -138,6 +149,8 @@ static bool block_weight(Context *c, Node *n, BlockWeight *w)
     for (int i = 0; i < w->first && whole; i++)
         whole = w->scale->shape[i] == blocks->shape[i] &&
                 (!w->low || w->low->shape[i] == blocks->shape[i]);
+    if (whole)
+        w->u = ops_block_digits(c, w->u);
     return whole;
 }
 
@@ -155,6 +168,8 @@ static bool only_moves(Node *n)
 static Node *stored_narrow(Context *c, Node *n, bool digits)
 {
     const bool here = digits ? only_moves(n) : n->op == OP_CAST && n->dtype == INGOT_F32;
+    if (n->op == OP_KEEP)
+        return n;
     if (here && digits)
         return n->op == OP_DATA ? n : ingot_contiguous(c, n);
     if (here)

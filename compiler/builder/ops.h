@@ -34,6 +34,8 @@ Products ops_parts(ingot_context *, ingot_tensor *x, ingot_tensor *w);
 /* (block_products.c) The sum over the last axis of x w, of a constant w whose blocks have scales,
  * by products of bytes where the precision says so; NULL: it does not, or w has none. */
 ingot_tensor *ops_block_product(ingot_context *, ingot_tensor *x, ingot_tensor *w);
+/* (block_digits.c) u8, packed so that four neighbours are at one place of four bytes. */
+ingot_tensor *ops_block_digits(ingot_context *, ingot_tensor *u);
 /* (block_products.c) w, made of what such a product stores: rows that are looked up in an embedding
  * lie in memory once with the head that is multiplied. w itself where there is no such product. */
 ingot_tensor *ops_block_weight(ingot_context *, ingot_tensor *w);

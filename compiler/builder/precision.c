@@ -63,9 +63,10 @@ static ingot_tensor *cut(ingot_context *c, ingot_tensor *x)
 static bool is_for_unit(ingot_precision p, ingot_tensor *x, ingot_tensor *w, int w_axis)
 {
     enum { FEW = 16, STEP = 8 };
-    if (p == INGOT_PRECISION_F32 || p == INGOT_PRECISION_1E5 || p == INGOT_PRECISION_Q8 || p == INGOT_PRECISION_Q16 ||
-        ingot_is_poison(x) || ingot_is_poison(w) || ingot_dtype_of(x) != INGOT_F32 ||
-        ingot_dtype_of(w) != INGOT_F32 || !ingot_dim_is_const(ingot_shape(w, w_axis), NULL))
+    if (p == INGOT_PRECISION_F32 || p == INGOT_PRECISION_1E5 || p == INGOT_PRECISION_Q8 ||
+        p == INGOT_PRECISION_Q16 || ingot_is_poison(x) || ingot_is_poison(w) ||
+        ingot_dtype_of(x) != INGOT_F32 || ingot_dtype_of(w) != INGOT_F32 ||
+        !ingot_dim_is_const(ingot_shape(w, w_axis), NULL))
         return false;
     const int64_t terms = ingot_dim_lo(ingot_shape(w, w_axis));
     return p == INGOT_PRECISION_TF32 || (terms >= FEW && terms % STEP == 0);

@@ -19,12 +19,13 @@ bool is_byte(Node *n, bool zero)
     return n->dtype == INGOT_I8 || n->dtype == INGOT_U8;
 }
 
-/* Bytes that are made of packed ones where they are read: digits. */
+/* Bytes of a constant, or made of packed ones where they are read: digits. */
 static bool is_made_of_bytes(Node *n)
 {
     while (is_move(n) || (n->op == OP_CAST && n->dtype == INGOT_I32))
         n = n->src[0];
-    return n->dtype == INGOT_U8 && (op_is_alu(n->op) || n->op == OP_KEEP) && ingot_is_const(n);
+    return n->dtype == INGOT_U8 && (op_is_alu(n->op) || n->op == OP_KEEP || n->op == OP_DATA) &&
+           ingot_is_const(n);
 }
 
 bool takes_dot(Rewrite *r, Node *product, unsigned axes)

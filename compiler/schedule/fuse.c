@@ -98,6 +98,12 @@ static bool is_spread(Sched *s, Node *n, Node *const *uses)
     return TIMES * r.bytes <= node_bytes(n) && readers_of(s, n, uses).times < TIMES;
 }
 
+/* Bytes of a constant that lies packed: whoever reads them unpacks those that it needs. */
+static bool is_unpacked(const Node *n, const Info *i)
+{
+    return i->constant && i->leaves > 0 && !i->has_reduce && dtype_info[n->dtype].bytes == 1;
+}
+
 /* Why n is stored; NULL: its readers compute it. */
 static const char *should_store(Sched *s, Node *const *order, int norder, Node *n,
                                 Node *const *uses)
@@ -112,7 +118,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
                             "reads it there";
     if (i->widened && !i->constant && is_looked_up(s, n) && readers_of(s, n, uses).kernels > 1)
         return looked_up;
-    if (i->widened || i->in_rows)
+    if (i->widened || i->in_rows || is_unpacked(n, i))
         return NULL;
     if (i->depth > DEPTH_ANY)
         return "one kernel would become huge";

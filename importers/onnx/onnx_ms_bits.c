@@ -81,11 +81,19 @@ ingot_tensor *onnx_ms_matmul_nbits(Lowering *n)
     else if (zero)
         zero = widen(n, matrix(n, zero, rows, blocks));
     ingot_tensor *p[2] = {scale, zero};
+    const bool whole = !groups && k == blocks * block;
+    if (whole && !ingot_is_poison(w))
+        w = ingot_reshape_c(n->c, w, 3, (int64_t[]){rows, blocks, block});
     for (int i = 0; i < 2; i++)
         if (p[i] && !ingot_is_poison(p[i]) && !ingot_is_poison(w))
-            p[i] = groups ? ingot_take(n->c, p[i], groups, 1) : spread_blocks(n, p[i], w, 1, block);
+            p[i] = whole    ? ingot_reshape_c(n->c, p[i], 3, (int64_t[]){rows, blocks, 1})
+                   : groups ? ingot_take(n->c, p[i], groups, 1)
+                            : spread_blocks(n, p[i], w, 1, block);
     w = p[1] ? ingot_sub(n->c, w, p[1]) : ingot_add_c(n->c, w, -(double)(1 << (bits - 1)));
     w = ingot_mul(n->c, w, p[0]);
+    if (ingot_is_poison(w))
+        return w;
+    w = matrix(n, w, rows, k);
     return ingot_is_poison(w)
                ? w
                : ingot_linear(n->c, X, as(n, w, ingot_dtype_of(X)), optional_in(n, BIAS));

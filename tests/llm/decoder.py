@@ -9,6 +9,7 @@
               forgotten and come again; then one token at a time; a full cache is a status; with caches
               of f16 and of f32; decode() has no weights of its own
     head      an embedding that is the head too lies in the file once, whatever packs it
+    dots      digits whose neighbours share a byte of the file are multiplied by dots of bytes, too
     refused   what is not known is refused by name, all of it at once
 
 Exit status 77, skipped: there is no numpy.
@@ -116,12 +117,13 @@ FAMILIES = {
 class Model:
     """A file of random weights, and what they are in f64."""
 
-    def __init__(self, family, seed, words=WORDS):
+    def __init__(self, family, seed, words=WORDS, kinds=tuple(gguf.TYPES)):
         self.family, self.facts = family, FAMILIES[family]
         self.keys = {**COMMON, **self.facts.get("keys", {})}
         self.layers = 4 if family == "smollm3" else LAYERS
         self.keys["block_count"] = self.layers
         self.rng, self.tensors, self.w, self.turn = np.random.default_rng(seed), {}, {}, seed
+        self.kinds = kinds
         self.matrix("token_embd.weight", words, WIDTH, 1.0)
         if self.facts.get("head"):
             self.matrix("output.weight", words, WIDTH, 0.1)
@@ -135,7 +137,7 @@ class Model:
             self.layer(f"blk.{i}.")
 
     def matrix(self, name, rows, columns, size=0.12):
-        kind = list(gguf.TYPES)[self.turn % len(gguf.TYPES)]
+        kind = self.kinds[self.turn % len(self.kinds)]
         self.turn += 1
         body = gguf.random_weights(self.rng, kind, rows, columns, size)
         self.tensors[name] = kind, (rows, columns), body
@@ -431,6 +433,16 @@ def bytes_of_blocks(ingot, folder):
             sys.exit(f"{' '.join(command)}: status {done.returncode}\n{said}")
 
 
+def dots_of_bits(ingot, folder):
+    path = Model("qwen3", 0, kinds=["Q5_0"]).write(folder / "q5.gguf")
+    command = [str(ingot), "inspect", str(path), "--dump", "kernels", "--target"]
+    command += ["c:x86-64-v4+vnni", "--precision", "q8", "--dim", "n=1", "--dim", "past=0..4"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    dots = sum("igrt_dot_i8_u7" in kernel for kernel in text.split("\n}\n"))
+    if dots < 6:  # q, k and v, output, gate and up, down, head: some are one kernel
+        sys.exit(f"{dots} kernels of Q5_0 multiply bytes:\n{text}")
+
+
 def one_head(ingot, folder):
     words = 1 << 15
     for kind in ("Q8_0", "Q4_K"):
@@ -484,6 +496,7 @@ def main():
         folder = pathlib.Path(folder)
         families(a.logits.resolve(), folder)
         refused(a.ingot.resolve(), folder)
+        dots_of_bits(a.ingot.resolve(), folder)
         one_head(a.ingot.resolve(), folder)
         bytes_of_blocks(a.ingot.resolve(), folder)
         for kv in ("f16", "f32"):
