@@ -32,7 +32,7 @@ What a model may contain. `ingot operators` prints the same list, and `ingot che
 `tests/operators.py --renew`; do not edit it.
 
 Limits that hold everywhere: tensors have up to 8 dims; complex numbers are refused, except inside the Fourier transforms; a size that only the data decide needs bounds
-([`--dim`](../README.md#the-command-line)). An operator that is missing can be [a C function of yours](custom_ops.md).
+([`--dim`](command_line.md#shapes-and-inputs)). An operator that is missing can be [a C function of yours](custom_ops.md).
 
 Types: `number` is `float`, `int` and `uint`; `float` is f16, bf16, f32 and f64; `int` is i8 to i64, `uint` u8 to u64; `float8` the four types of f8; `small` the types of 2 and 4 bits; `*` any type, and
 sequences where the operator takes them. Types of several inputs are separated by commas; the last one holds for all that follow.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Are the recipes of README.md true? Each is followed in a copy of the tree, which is built, and what was added is tried.
+"""Are the recipes of docs/recipes.md true? Each is followed in a copy of the tree, which is built, and what was added is tried.
 
     recipes.py --work build/recipes [RECIPE...]   all together in one copy, unless some are named
     recipes.py --work build/recipes --apart       one after the other, each alone

@@ -1,4 +1,4 @@
-"""A copy of the tree into which what a recipe of README.md says is written, and nothing else.
+"""A copy of the tree into which what a recipe of docs/recipes.md says is written, and nothing else.
 
 Each file that a recipe's test touches has to be one that the recipe names: by its path, by its name, by a name with a <placeholder> or *; a new
 one may lie in a folder that it names. So a door that the recipe forgets is found: either the test needs a file that the text lacks, or what
@@ -15,8 +15,8 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def sections():
-    """The recipes of README.md by their headings."""
-    parts = re.split(r"^### (.*)$", (TREE / "README.md").read_text(), flags=re.M)
+    """The recipes of docs/recipes.md by their headings."""
+    parts = re.split(r"^### (.*)$", (TREE / "docs/recipes.md").read_text(), flags=re.M)
     return {
         parts[i]: re.split(r"^## ", parts[i + 1], flags=re.M)[0] for i in range(1, len(parts), 2)
     }
@@ -65,7 +65,7 @@ class Tree:
             if fnmatch.fnmatchcase(path, p) or fnmatch.fnmatchcase(path, "*/" + p):
                 return
         raise Unnamed(
-            f"README.md, {' and '.join(self.headings)}: it does not name {path}, which has to change"
+            f"docs/recipes.md, {' and '.join(self.headings)}: it does not name {path}, which has to change"
         )
 
     def text(self, path):

@@ -217,6 +217,14 @@ const char *runs_elsewhere(Arena *a, const char *target)
         return arena_printf(a, "a program for %s (%s) does not run here", target, t.triple);
     if (t.wasm)
         return arena_printf(a, "a program for %s does not run here by itself", target);
+    const char *cc[MAX_WORDS];
+    const int n = words(a, c_compiler(), cc);
+    if (!n || !find_program(a, cc[0]))
+        return arena_printf(a,
+                            "there is no C compiler: '%s' is not on the PATH. Install gcc or "
+                            "clang, or name one in $CC; after `pip install ziglang`, "
+                            "CC=\"python3 -m ingot.zig\" is one",
+                            n ? cc[0] : "cc");
     if (t.gpu || !t.flags || t.triple)
         return NULL;
     const char *command = arena_printf(a, "%s %s -fsyntax-only -x c /dev/null >/dev/null 2>&1",
