@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bundle.h"
+#include "bundle_gpu.h"
 
 #define MANIFEST "ingot.manifest"
 static const char manifest_head[] = "ingot bundle 1\n";
@@ -318,6 +318,8 @@ WeightsMode weights_mode(const Bundle *b, int nweight, int64_t bytes)
     const char *asked = b->o->weights ? b->o->weights : "auto";
     if (!nweight)
         return WEIGHTS_NONE;
+    if (bundle_is_web(b) && !strcmp(asked, "auto") && bytes)
+        return WEIGHTS_BLOB;
     if (!strcmp(asked, "array"))
         return WEIGHTS_ARRAY;
     if (!strcmp(asked, "auto") && (bytes <= ARRAY_LIMIT || bundle_is_bare(b)))
@@ -423,6 +425,22 @@ void bundle_prepare(Bundle *b, int nplan, Plan *const *plan)
     prepare(b, nplan, plan);
 }
 
+/* What a page has for WebGPU beside WebAssembly: a list of steps, kernels and weights. */
+static void write_page(Bundle *b, Bundle *gpu)
+{
+    StrBuf text = {0};
+    gpu->whole = NULL; /* weights in a file of their own */
+    gpu->dir = b->dir;
+    bundle_weights(gpu);
+    gpu->whole = b;
+    for (int i = 0; i < gpu->nfile; i++)
+        vec_push(b->a, b->files, b->nfile, gpu->files[i]);
+    b->failed |= gpu->failed;
+    gpu_kernels_text(&text, gpu, gpu->p->kernels, gpu->p->nkernel);
+    bundle_source(gpu, arena_printf(b->a, "%s_kernels.wgsl", gpu->name), &text);
+    bundle_web(b, gpu, b);
+}
+
 static void write_all(Bundle *b)
 {
     bundle_weights(b);
@@ -445,6 +463,10 @@ static void write_all(Bundle *b)
     functions_run(b);
     bundle_main(b);
     bundle_build(b);
+    if (b->page)
+        write_page(b, b->page);
+    else if (bundle_is_web(b))
+        bundle_web(b, b->gpu ? b : NULL, b->gpu ? NULL : b);
     StrBuf sb = {0};
     sb_puts(&sb, manifest_head);
     for (int i = 0; i < b->nfile; i++)
@@ -506,6 +528,8 @@ static ingot_status write_to(Bundle *b, int n, Plan *const *p, int ntarget, cons
         prepare(b, n, p);
     if (!b->failed && n > 1)
         functions_prepare(b, n, p);
+    if (!b->failed && b->page)
+        prepare(b->page, 1, &b->page->p);
     if (!b->failed && of)
         fat_prepare(b, ntarget, of, shared);
     if (!b->failed)
@@ -538,5 +562,19 @@ ingot_status bundle_write_fat(int n, const FatTarget *of, int64_t shared, const 
 {
     Plan *p = of[n - 1].p;
     Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = of[n - 1].target, .o = o};
+    if (n == 2 && o->package &&
+        !strcmp(o->package, "web")) { /* one program has the other beside it */
+        ingot_options own = *o;
+        own.name = arena_printf(b.a, "%s_wgsl", o->name ? o->name : "model");
+        Bundle page = {.p = of[0].p,
+                       .c = of[0].p->c,
+                       .a = b.a,
+                       .target = of[0].target,
+                       .o = &own,
+                       .whole = &b,
+                       .writes_weights = true};
+        b.page = &page;
+        return write_to(&b, 1, &p, 1, NULL, 0, dir);
+    }
     return write_to(&b, 1, &p, n, of, shared, dir);
 }

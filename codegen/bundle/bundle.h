@@ -83,6 +83,7 @@ struct Bundle {
     Bundle *whole;              /* of one of these, what it is a part of; NULL */
     const char *called;         /* the same as config.target names it: "x86-64-v3" */
     const char *suffix;         /* and as names of C do: "x86_64_v3" */
+    Bundle *page;               /* of a page's for WebAssembly: what is WGSL beside it; NULL */
     const char *weights_prefix; /* of the names of weights that several share; NULL: name */
     bool writes_weights;
     int64_t weights_at;    /* where its weights begin in the file of all */
@@ -187,6 +188,9 @@ bool is_source(const char *file);
 const char *machine_flags(const Bundle *); /* of the C compiler */
 /* bundle_package.c: what --package adds, for other build systems */
 void bundle_package(Bundle *);
+/* bundle_web.c: --package web: of what is WGSL, or NULL, and for WebAssembly, or NULL. */
+void bundle_web(Bundle *, Bundle *gpu, Bundle *wasm);
+bool bundle_is_web(const Bundle *);
 /* bundle_weight_names.c */
 void name_weights(Bundle *);
 const char *weight_name(const Bundle *, const Buffer *); /* an array, or an offset in the blob */

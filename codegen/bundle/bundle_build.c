@@ -420,6 +420,13 @@ static void makefile(Bundle *b)
     bool shared = !bare && !b->target->wasm;
     if (shared)
         make_shared(&sb, b);
+    if (b->target->wasm && bundle_is_web(b))
+        sb_printf(&sb,
+                  "\n# The module of a page, which imports nothing.\nweb: %s_page.wasm\n"
+                  "%s_page.wasm: %s_page.c lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS) -nostartfiles "
+                  "-Wl,--no-entry -Wl,-z,stack-size=1048576 -o $@ %s_page.c lib%s.a -lm\n"
+                  ".PHONY: web\n",
+                  n, n, n, n, n, n);
     sb_printf(&sb, "\nclean:\n\trm -f lib%s.a $(MODEL)", n);
     if (!bare)
         sb_printf(&sb, " %s $(DRIVER)", program);
@@ -564,7 +571,7 @@ static void cmakelists(Bundle *b)
 void bundle_build(Bundle *b)
 {
     copy_runtime(b);
-    if (!*b->package || !strcmp(b->package, "make"))
+    if (!*b->package || !strcmp(b->package, "make") || bundle_is_web(b))
         makefile(b);
     if (!*b->package || !strcmp(b->package, "cmake"))
         cmakelists(b);

@@ -4,6 +4,7 @@
  *   esp-idf   a component: CMakeLists.txt, idf_component.yml
  *   arduino   a library: library.properties, the sources in src/, which ask for -O2 themselves
  *   cmsis     a pack's description: <name>.pdsc
+ *   web       bundle_web.c
  *
  * All take the model's own files as they are; there is no driver. */
 #include <string.h>

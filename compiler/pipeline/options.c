@@ -81,13 +81,13 @@ static bool check_rules(Context *c, const char *list)
 
 static bool package_is_known(Context *c, const char *name)
 {
-    static const char *const packages[] = {"cmake",   "make",    "zephyr",
-                                           "esp-idf", "arduino", "cmsis"};
+    static const char *const packages[] = {"cmake",   "make",  "zephyr", "esp-idf",
+                                           "arduino", "cmsis", "web"};
     for (size_t i = 0; i < sizeof packages / sizeof packages[0]; i++)
         if (!strcmp(name, packages[i]))
             return true;
     return option_wrong(
-        c, "--package '%.80s': choose cmake, make, zephyr, esp-idf, arduino or cmsis", name);
+        c, "--package '%.80s': choose cmake, make, zephyr, esp-idf, arduino, cmsis or web", name);
 }
 
 /* One that was added to the context counts before those of the tree. */

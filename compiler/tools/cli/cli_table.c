@@ -86,8 +86,8 @@ const CliOption cli_options[] = {
     {"--name", "NAME", BUNDLE, "prefix of everything emitted (default: model)", WORD(compile.name)},
     {"--weights", "W", BUNDLE, "array, blob, incbin; default: array up to 64 KB and for microcontrollers, then blob", WORD(compile.weights),
      .choices = "array blob incbin"},
-    {"--package", "P", COMPILE, "for which build: cmake, make (both unless told), zephyr, esp-idf, arduino, cmsis (docs/bundle.md)",
-     WORD(compile.package), .choices = "cmake make zephyr esp-idf arduino cmsis"},
+    {"--package", "P", COMPILE, "for which build: cmake, make (both unless told), zephyr, esp-idf, arduino, cmsis (docs/bundle.md), web (docs/web.md)",
+     WORD(compile.package), .choices = "cmake make zephyr esp-idf arduino cmsis web"},
     {"--memory", "NAME=SIZE", BUNDLE, "a memory to divide the arena among (dtcm=64k); several: in order of preference; the "
      "last may be without a size, and takes the rest", .take = option_memory},
     {"--max-vram", "N", BUNDLE, "of a GPU: refuse if more of its memory is needed (512M, 8G), for the arena, weights, inputs and outputs", .take = option_max_vram},

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""--package web: models of the tree, and of other folders, in a page of a headless Chromium, by
+WebGPU (SwiftShader) and by WebAssembly.
+
+    package.py --ingot build/ingot [--keep DIR] [MODEL DATA ..]
+
+MODEL DATA: further ones, an .onnx file and a folder of input_N.pb, output_N.pb.  Exit status 77,
+skipped: there is no Chromium.
+"""
+
+import argparse
+import base64
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import chromium
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import numpy_helper
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+# --disable-gpu takes WebGPU away
+chromium.FLAGS = (
+    *(f for f in chromium.FLAGS if f != "--disable-gpu"),
+    "--enable-unsafe-webgpu",
+    "--use-webgpu-adapter=swiftshader",
+)
+ARRAY = {"f4": "Float32Array", "i1": "Int8Array", "u1": "Uint8Array", "b1": "Uint8Array"}
+ARRAY |= {"i4": "Int32Array", "i8": "BigInt64Array", "f2": "Uint16Array"}
+RUN = """(async () => {
+    const {load, model} = await import('%s');
+    const told = [], m = await load(undefined, {progress: (p) => told.push(p), by: '%s'});
+    const inputs = {};
+    for (const [i, [name]] of model.inputs.entries()) {
+        const [array, text] = (%s)[i];
+        inputs[name] = new globalThis[array](Uint8Array.from(atob(text), (c) => c.charCodeAt()).buffer);
+    }
+    let outs = await m.run(inputs);
+    const since = performance.now();
+    outs = await m.run(inputs);
+    const ms = performance.now() - since;
+    const wrong = await m.run({}).then(() => 'none', (e) => e.message);
+    return JSON.stringify({by: m.by, told: told.length, ms, wrong, outs: Object.values(outs).map((o) =>
+        btoa(Array.from(new Uint8Array(o.buffer, o.byteOffset, o.byteLength), (c) => String.fromCharCode(c)).join('')))});
+})()"""
+
+
+def tensor(path):
+    t = onnx.TensorProto()
+    t.ParseFromString(path.read_bytes())
+    return numpy_helper.to_array(t)
+
+
+def numbered(data, what):
+    return [
+        tensor(p)
+        for p in sorted(data.glob(f"{what}_*.pb"), key=lambda p: int(p.stem[len(what) + 1 :]))
+    ]
+
+
+def call(*args, status=0):
+    done = subprocess.run([str(a) for a in args], stdout=-1, stderr=-2, text=True)
+    assert done.returncode == status, f"{args}: status {done.returncode}\n{done.stdout}"
+    return done.stdout
+
+
+def in_page(page, folder, by, inputs, outputs):
+    given = [(ARRAY[x.dtype.str[1:]], base64.b64encode(x.tobytes()).decode()) for x in inputs]
+    got = json.loads(page.value(RUN % (f"/{folder}/model.mjs", by, json.dumps(given))))
+    assert got["by"] == by, got
+    assert "is missing" in got["wrong"] or not inputs, got["wrong"]
+    worst = 0.0
+    for text, want in zip(got["outs"], outputs):
+        have = np.frombuffer(base64.b64decode(text), want.dtype).reshape(want.shape)
+        scale = max(1e-30, float(np.abs(want.astype("f8")).max()))
+        worst = max(worst, float(np.abs(have.astype("f8") - want.astype("f8")).max()) / scale)
+    assert len(got["outs"]) == len(outputs)
+    return worst, got
+
+
+def own(folder):
+    """A convolution, a product in rows and a recurrence, of the reference implementation."""
+    folder.mkdir(exist_ok=True)
+    from onnx import TensorProto as T
+    from onnx import helper
+
+    r = np.random.default_rng(1)
+    w = {
+        "c": r.standard_normal((8, 3, 3, 3), "f4"),
+        "w": r.standard_normal((1, 20, 8), "f4"),
+        "r": r.standard_normal((1, 20, 5), "f4"),
+    }
+    nodes = [
+        ("Conv", ["x", "c"], ["a"], {"pads": [1, 1, 1, 1]}),
+        ("Relu", ["a"], ["b"], {}),
+        ("ReduceMean", ["b"], ["m"], {"axes": [3], "keepdims": 0}),
+        ("Transpose", ["m"], ["t"], {"perm": [2, 0, 1]}),
+        ("LSTM", ["t", "w", "r"], ["y"], {"hidden_size": 5}),
+        ("Softmax", ["y"], ["z"], {"axis": 3}),
+        ("ArgMax", ["m"], ["k"], {"axis": 1}),
+    ]
+    graph = helper.make_graph(
+        [helper.make_node(op, i, o, **a) for op, i, o, a in nodes],
+        "page",
+        [helper.make_tensor_value_info("x", T.FLOAT, (1, 3, 7, 9))],
+        [
+            helper.make_tensor_value_info("z", T.FLOAT, (7, 1, 1, 5)),
+            helper.make_tensor_value_info("k", T.INT64, (1, 1, 7)),
+        ],
+        [numpy_helper.from_array(a, n) for n, a in w.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "model.onnx")
+    x = r.standard_normal((1, 3, 7, 9), "f4")
+    from onnx.reference import ReferenceEvaluator
+
+    outs = ReferenceEvaluator(model).run(None, {"x": x})
+    return folder / "model.onnx", [x], outs
+
+
+def cases(opt, work):
+    yield ("own", *own(work / "model"))
+    for model, data in zip(opt.more[::2], opt.more[1::2]):
+        yield model.parent.name, model, numbered(data, "input"), numbered(data, "output")
+
+
+def main():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--ingot", type=pathlib.Path, required=True)
+    p.add_argument("--keep", type=pathlib.Path)
+    p.add_argument("more", nargs="*", type=pathlib.Path)
+    opt = p.parse_args()
+    work = opt.keep or pathlib.Path(tempfile.mkdtemp())
+    work.mkdir(exist_ok=True)
+    has_clang = shutil.which("clang") and pathlib.Path("/usr/include/wasm32-wasi").exists()
+    site = work / "site"
+    site.mkdir(exist_ok=True)
+    (site / "index.html").write_text("<title>-</title><link rel=icon href='data:,'>")
+    try:
+        browser = chromium.Chromium()
+    except chromium.Missing as e:
+        print(f"skipped: {e}")
+        return 77
+    with browser, chromium.serve(site) as address:
+        page = browser.page(address + "index.html")
+        page.wait("document.readyState == 'complete'")
+        for name, model, inputs, outputs in cases(opt, work):
+            target = "wgsl+c:wasm32-simd128" if has_clang else "wgsl"
+            call(
+                opt.ingot,
+                "compile",
+                model,
+                "-o",
+                site / name,
+                "--target",
+                target,
+                "--package",
+                "web",
+            )
+            if has_clang:
+                call("make", "-C", site / name, "web", "CC=clang")
+            for by in ("webgpu", "wasm") if has_clang else ("webgpu",):
+                error, got = in_page(page, name, by, inputs, outputs)
+                print(f"{name}: {by}: {error:.1e} of the range, {got['ms']:.1f} ms")
+                assert error < 1e-3, error
+        # the page that comes with it
+        shown = browser.page(address + "own/index.html")
+        shown.wait("document.querySelector('#run')?.disabled === false")
+        shown.click("#run")
+        shown.wait("document.querySelector('#out').textContent")
+        assert "z:" in shown.value("document.querySelector('#out').textContent")
+        assert not page.errors and not shown.errors, (page.errors, shown.errors)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
