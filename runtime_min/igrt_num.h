@@ -487,6 +487,19 @@ IGRT_INLINE float igrt_quotient_f32(float x, float high, float low)
 {
     return fmaf(x, high, x * low);
 }
+
+/* 1 / x of an x from 1 on, without the branch of a division: within one unit in the last place, 0
+ * where the quotient would be subnormal. */
+IGRT_INLINE float igrt_reciprocal_f32(float x)
+{
+#if defined(__CUDA_ARCH__)
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return 1.0f / x;
+#endif
+}
 #endif
 
 #endif

@@ -66,7 +66,9 @@ struct Language {
     /* By Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>(). */
     const char *const *spelling;
     const char *float_suffix; /* of f32 functions: "f" in C */
-    bool quotient;            /* a division branches: one by a constant is igrt_quotient_f32() */
+    /* a division branches: one by a constant is igrt_quotient_f32(), that of a sigmoid
+     * igrt_reciprocal_f32() */
+    bool quotient;
 
     /* ---- memory ---- */
     const char *element; /* element $1 of argument $0 */

@@ -293,6 +293,26 @@ static bool render_quotient(Render *r, Node *n)
     return true;
 }
 
+/* 1 / (e^x + 1) of f32, as in a sigmoid: what is divided by is at least 1, and errs more than the
+ * reciprocal of the machine does. */
+static bool render_reciprocal(Render *r, Node *n)
+{
+    Node *one = n->src[0], *by = n->src[1];
+    if (held(n->dtype) != INGOT_F32 || one->op != OP_CONST || node_float(one) != 1 ||
+        by->op != OP_ADD)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const Node *least = by->src[1 - i];
+        if (by->src[i]->op != OP_EXP || least->op != OP_CONST || !(node_float(least) >= 1))
+            continue;
+        render_igrt(r, "reciprocal_f32(");
+        render_operand(r, by, false, true);
+        put(r, ")");
+        return true;
+    }
+    return false;
+}
+
 static void choice(Render *r, Node *n)
 {
     bool lanes = in_lanes(r, n);
@@ -480,7 +500,7 @@ static void alu(Render *r, Node *n)
         int_op(r, n, d);
         return;
     }
-    if (n->op == OP_DIV && r->lang->quotient && render_quotient(r, n))
+    if (n->op == OP_DIV && r->lang->quotient && (render_quotient(r, n) || render_reciprocal(r, n)))
         return;
     render_spelled(r, r->lang->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
 }

@@ -100,6 +100,15 @@ def products(ingot, work):
             2e-3,
             ["igrt_row_16(", "igrt_mma_b_two_"],
         ),
+        beside(
+            ingot,
+            work,
+            "short",
+            "few",
+            ([("x", H, [512, 16])], one, ("y", H, [512, 96]), [("w", some(16, 96))]),
+            2e-3,
+            ["igrt_row_16("],
+        ),
     ]
     print(", ".join(told))
 
