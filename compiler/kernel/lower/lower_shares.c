@@ -9,7 +9,9 @@
  * all items wait, and whoever reads a result joins its parts, some at a time (a tree) where there
  * are many.  So the results of a group belong to all of its items: they walk over them in the order
  * in which they lie in the buffer, each item storing every n-th.  Axes of results that no such sum
- * depends on (the row that a softmax scales) are walked likewise.
+ * depends on (the row that a softmax scales) are walked likewise.  Where a group has several such
+ * rows, and the items that share a row's sums go over it in whole turns, they keep to it: what is
+ * made of its sums is the same in all turns.
  *
  * The parts of neighbours (BIND warp) become one before that: what they hold is joined by the
  * hardware, as a tree, and the first of them stores it.
@@ -131,15 +133,55 @@ void shares_begin(Lower *q, Piece *p)
         p->turn = range_new(q->c, p->next++, idx(q->c, ceil_div(elements, items)));
 }
 
+/* Of what is walked, the innermost first, so many axes are a row whose sums items share, all others
+ * their lanes; 0: they do not keep to a row. */
+static int axes_of_row(Lower *q, const Piece *p)
+{
+    const int64_t sharing = q->nest->sharing;
+    int64_t row = 1, rows = 1;
+    int n = 0;
+    for (; n < p->nwalk && !p->walk[n].own; n++)
+        row = sat_mul(row, walk_size(q, p, n));
+    for (int i = n; i < p->nwalk; i++) {
+        if (!p->walk[i].own)
+            return 0;
+        rows = sat_mul(rows, walk_size(q, p, i));
+    }
+    const bool whole = !p->lane && rows > 1 && rows * sharing == q->nest->items &&
+                       row % sharing == 0 &&
+                       idx_mod(q->c, lower_item(q, p), idx(q->c, sharing)) == p->part;
+    return whole ? n : 0;
+}
+
+/* Items keep to their rows. */
+static void walk_row(Lower *q, Piece *p, int axes)
+{
+    Node *rest = p->part;
+    if (p->turn)
+        rest = idx_add(q->c, idx_mul(q->c, p->turn, idx(q->c, q->nest->sharing)), rest);
+    for (int i = 0; i < axes; i++) {
+        Node *size = idx(q->c, walk_size(q, p, i));
+        p->at[p->walk[i].axis] = i == axes - 1 ? rest : idx_mod(q->c, rest, size);
+        rest = idx_div(q->c, rest, size);
+    }
+    for (int i = axes; i < p->nwalk; i++)
+        p->at[p->walk[i].axis] = p->walk[i].own;
+}
+
 /* The results of the items: each axis that is walked becomes a digit of the number of the result in
  * its group. */
 void shares_walk(Lower *q, Piece *p)
 {
     int64_t items = q->nest->items, elements = walk_elements(q, p);
+    const int row = axes_of_row(q, p);
+    p->walked = NULL;
+    if (row) {
+        walk_row(q, p, row);
+        return;
+    }
     Node *rest = lower_item(q, p);
     if (p->turn)
         rest = idx_add(q->c, idx_mul(q->c, p->turn, idx(q->c, items)), rest);
-    p->walked = NULL;
     if (elements % items)
         p->walked = node_alu2(q->c, OP_LT, INGOT_BOOL, rest, idx(q->c, elements));
     for (int i = 0; i < p->nwalk; i++) {
