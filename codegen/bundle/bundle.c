@@ -416,7 +416,7 @@ static void prepare(Bundle *b, int nplan, Plan *const *plan)
     refuse_complex(b);
     list_weights(b, nplan, plan);
     b->mode = weights_mode(b, b->nweight, b->p->weights_bytes);
-    if (b->target->gpu)
+    if (b->target->gpu && nplan == 1) /* else functions_prepare() does */
         gpu_prepare(b);
 }
 

@@ -76,6 +76,8 @@ void functions_prepare(Bundle *b, int n, Plan *const *plan)
     }
     function_select(c, 0);
     b->nfunction = n - 1;
+    if (b->target->gpu)
+        gpu_prepare(b);
 }
 
 void functions_header(StrBuf *sb, Bundle *b)
@@ -119,17 +121,24 @@ void states_begin(StrBuf *sb, Bundle *b)
         if (!from || !from->bytes)
             continue;
         const char *name = weight_name(b, from);
-        if (b->gpu) {
+        if (b->target->language->binds) {
             bundle_fail(b, INGOT_UNSUPPORTED,
-                        "--target '%s': state '%s' begins as data: that is for C so far",
+                        "--target '%s': state '%s' begins as data: that is for C, CUDA and OpenCL "
+                        "so far",
                         b->target->name, b->c->states[i].name);
             return;
         }
         if (b->mode != WEIGHTS_ARRAY)
             b->all_needs |= NEED_WEIGHTS;
-        sb_printf(sb, "    memcpy((unsigned char *)ctx->%s + %lld, %s%s, %lld);\n", state_memory(b),
-                  (long long)to->offset, b->mode == WEIGHTS_ARRAY ? "" : "ctx->weights + ", name,
-                  (long long)to->bytes);
+        const char *weights = b->mode == WEIGHTS_ARRAY ? "" : "ctx->weights + ";
+        if (b->gpu)
+            sb_printf(sb,
+                      "    TRY(igrt_gpu_write(&ctx->gpu, ctx->mem[MEM_ARENA], %lld, %s%s, %lld, "
+                      "1));\n",
+                      (long long)to->offset, weights, name, (long long)to->bytes);
+        else
+            sb_printf(sb, "    memcpy((unsigned char *)ctx->%s + %lld, %s%s, %lld);\n",
+                      state_memory(b), (long long)to->offset, weights, name, (long long)to->bytes);
     }
 }
 

@@ -167,35 +167,70 @@ static bool has_sizes(const Bundle *b)
     return false;
 }
 
-static int find(const Gpu *g, const Buffer *b)
+/* Of a function the place of a buffer; -1: it has none. */
+static int find(const Gpu *g, const Plan *p, const Buffer *b)
 {
     for (int i = 1; i < g->nmem; i++)
-        if (g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b))
+        if (g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b) &&
+            (!g->mem[i].p || g->mem[i].p == p))
             return i;
     return -1;
 }
 
 bool gpu_on_device(const Bundle *b, const Buffer *buffer)
 {
-    return find(b->gpu, buffer_root(buffer)) >= 0;
+    return find(b->gpu, b->p, buffer_root(buffer)) >= 0;
 }
 
-static void add(Bundle *b, const Buffer *buffer)
+static Bundle *function_of(Bundle *b, int i)
 {
-    Gpu *g = b->gpu;
-    int i = find(g, buffer);
+    return i ? &b->function[i - 1] : b;
+}
+
+/* "train_step"; of the first function "" */
+static const char *function_suffix(const Bundle *b)
+{
+    return b->first ? b->io + strlen(b->name) + 1 : "";
+}
+
+/* Of ctx a member of which each function has its own: record, record_train_step. */
+static const char *own(const Bundle *b, const char *member)
+{
+    return b->first ? arena_printf(b->a, "%s_%s", member, function_suffix(b)) : member;
+}
+
+static void add(Gpu *g, const Bundle *f, const Buffer *buffer)
+{
+    int i = find(g, f->p, buffer);
     if (i < 0) {
+        Mem m = {.kind = mem_kind(buffer), .key = mem_key(buffer), .b = buffer};
+        if (m.kind == BUF_INPUT || m.kind == BUF_OUTPUT) {
+            m.p = f->p;
+            m.function =
+                f->first ? arena_printf(f->a, "%s_", upper_case(f->a, function_suffix(f))) : "";
+            m.field = (m.kind == BUF_INPUT ? f->in : f->out)[m.key].field;
+        }
         i = g->nmem;
-        vec_push(b->a, g->mem, g->nmem, ((Mem){mem_kind(buffer), mem_key(buffer), 0, buffer}));
+        vec_push(f->a, g->mem, g->nmem, m);
     }
     if (g->mem[i].bytes < buffer->bytes)
         g->mem[i].bytes = buffer->bytes;
 }
 
+static void add_kind(Gpu *g, const Bundle *f, BufferKind kind)
+{
+    for (int i = 0; i < f->p->nbuffer; i++) {
+        const Buffer *buffer = f->p->buffers[i];
+        const bool wanted = f->gpu->used[i] || (buffer->kind == BUF_STATE && !buffer->base);
+        if (wanted && mem_kind(buffer) == kind)
+            add(g, f, buffer);
+    }
+}
+
 /* What groups of kernel i ask for, and whether neighbours join what they have. */
 static void look_at_kernel(const Bundle *b, int i)
 {
-    const Kernel *k = b->p->kernels[i];
+    const Kernel *k = b->kernel[i];
     Gpu *g = b->gpu;
     const Tiles *tiles = &kernel_lowered(k, true)->tiles;
     g->asked[i] = gpu_shared(tiles->k, k->narg, b->target);
@@ -203,43 +238,85 @@ static void look_at_kernel(const Bundle *b, int i)
     g->shared |= g->asked[i] > 0;
 }
 
-void gpu_prepare(Bundle *b)
+/* One list for all functions: the arena, the parts of it that any of them has, what the caller
+ * gives, weights. */
+static void list_memory(Bundle *b)
 {
-    Gpu *g = b->gpu = NEW(b->a, Gpu);
-    const Plan *p = b->p;
-    g->used = NEWN(b->a, bool, p->nbuffer + 1);
-    mark(b, &p->main);
-    static const BufferKind order[] = {BUF_ARENA, BUF_INPUT, BUF_OUTPUT, BUF_WEIGHT};
-    vec_push(b->a, g->mem, g->nmem, ((Mem){.kind = BUF_ARENA, .key = -1, .bytes = p->arena_bytes}));
-    for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
-        for (int i = 0; i < p->nbuffer; i++) {
-            const Buffer *buffer = p->buffers[i];
-            bool wanted = g->used[i] || (buffer->kind == BUF_STATE && !buffer->base);
-            if (wanted && mem_kind(buffer) == order[k])
-                add(b, buffer);
-        }
-        if (!k)
-            g->npart = g->nmem - 1;
-        if (order[k] == BUF_OUTPUT)
-            g->nio = g->nmem - 1 - g->npart;
+    Gpu *g = b->gpu;
+    const int n = 1 + b->nfunction;
+    vec_push(b->a, g->mem, g->nmem,
+             ((Mem){.kind = BUF_ARENA, .key = -1, .bytes = b->p->arena_bytes}));
+    for (int i = 0; i < n; i++)
+        add_kind(g, function_of(b, i), BUF_ARENA);
+    g->npart = g->nmem - 1;
+    for (int i = 0; i < n; i++) {
+        Bundle *f = function_of(b, i);
+        f->gpu->io = g->nmem;
+        add_kind(g, f, BUF_INPUT);
+        add_kind(g, f, BUF_OUTPUT);
+        f->gpu->nio = g->nmem - f->gpu->io;
+        g->nall += f->gpu->nio;
     }
-    g->apart = apart(b->target, &p->main, 0);
+    for (int i = 0; i < n; i++)
+        add_kind(g, function_of(b, i), BUF_WEIGHT);
+    for (int i = 0; i < n; i++) {
+        Gpu *of = function_of(b, i)->gpu;
+        of->mem = g->mem;
+        of->nmem = g->nmem;
+        of->npart = g->npart;
+        of->nall = g->nall;
+        g->host_bytes = of->host_bytes > g->host_bytes ? of->host_bytes : g->host_bytes;
+    }
+}
+
+static bool function_apart(const Bundle *b)
+{
+    bool alone = apart(b->target, &b->p->main, 0);
     for (int i = 0; i < b->nout; i++)
-        g->apart &= gpu_on_device(b, b->out[i].b);
+        alone &= gpu_on_device(b, b->out[i].b);
     for (int i = 0; b->c->bound && i < b->nin; i++)
-        g->apart &= !b->c->bound[i];
-    g->branches = has_branches(&p->main);
-    g->launches = count_launches(&p->main);
-    g->copies = !only_kernels(&p->main, true);
+        alone &= !b->c->bound[i];
+    return alone;
+}
+
+static void look_at_steps(const Bundle *b, bool alone)
+{
+    Gpu *g = b->gpu;
+    const Block *steps = &b->p->main;
+    g->apart = alone;
+    g->branches = has_branches(steps);
+    g->launches = count_launches(steps);
+    g->copies = !only_kernels(steps, true);
     g->sized =
         has_sizes(b); /* then a record that no update can change would be made anew too often */
     g->records = b->target->records && g->apart && g->launches && g->launches <= MOST_RECORDED &&
-                 (only_kernels(&p->main, false) || !g->sized);
+                 (only_kernels(steps, false) || !g->sized);
+}
+
+void gpu_prepare(Bundle *b)
+{
+    const int n = 1 + b->nfunction;
+    bool alone = true;
+    for (int i = 0; i < n; i++) {
+        Bundle *f = function_of(b, i);
+        f->gpu = NEW(b->a, Gpu);
+        f->gpu->used = NEWN(b->a, bool, f->p->nbuffer + 1);
+        mark(f, &f->p->main);
+    }
+    list_memory(b);
+    for (int i = 0; i < n; i++) {
+        function_select(b->c, i);
+        alone &= function_apart(function_of(b, i));
+    }
+    for (int i = 0; i < n; i++)
+        look_at_steps(function_of(b, i), alone);
+    function_select(b->c, 0);
     if (b->target->language->binds)
         gpu_bind(b);
-    g->asked = NEWN(b->a, int64_t, p->nkernel + 1);
-    g->across = NEWN(b->a, bool, p->nkernel + 1);
-    for (int i = 0; i < p->nkernel; i++)
+    Gpu *g = b->gpu;
+    g->asked = NEWN(b->a, int64_t, b->nkernel + 1);
+    g->across = NEWN(b->a, bool, b->nkernel + 1);
+    for (int i = 0; i < b->nkernel; i++)
         look_at_kernel(b, i);
     g->nown = gpu_own_kernels(b);
 }
@@ -258,8 +335,8 @@ const char *gpu_mem_name(const Bundle *b, int i)
 {
     const Mem *m = &b->gpu->mem[i];
     switch (m->kind) {
-    case BUF_INPUT: return arena_printf(b->a, "MEM_IN_%lld", (long long)m->key);
-    case BUF_OUTPUT: return arena_printf(b->a, "MEM_OUT_%lld", (long long)m->key);
+    case BUF_INPUT: return arena_printf(b->a, "MEM_%sIN_%lld", m->function, (long long)m->key);
+    case BUF_OUTPUT: return arena_printf(b->a, "MEM_%sOUT_%lld", m->function, (long long)m->key);
     case BUF_WEIGHT: return arena_printf(b->a, "MEM_WEIGHT_%lld", (long long)m->key);
     default: return i ? arena_printf(b->a, "MEM_ARENA_%lld", (long long)m->key) : "MEM_ARENA";
     }
@@ -267,7 +344,7 @@ const char *gpu_mem_name(const Bundle *b, int i)
 
 const char *gpu_mem_of(Bundle *b, const Buffer *buffer)
 {
-    int i = find(b->gpu, buffer_root(buffer));
+    int i = find(b->gpu, b->p, buffer_root(buffer));
     if (i < 0)
         BUG("a buffer that a device step uses is not on the device");
     b->needs |= NEED_MEM;
@@ -276,24 +353,32 @@ const char *gpu_mem_of(Bundle *b, const Buffer *buffer)
 
 /* ---- declarations ------------------------------------------------------------------------ */
 
+static void record_members(StrBuf *sb, const Bundle *b)
+{
+    if (!b->gpu->records)
+        return;
+    sb_printf(sb, "    %s_graph %s; /* of the steps */\n", b->target->runtime, own(b, "record"));
+    if (b->gpu->sized)
+        sb_printf(sb,
+                  "    void *%s[%d];\n"
+                  "    int64_t %s[%d]; /* sym of it */\n",
+                  own(b, "node"), (int)b->gpu->launches, own(b, "recorded"), b->nsym);
+    sb_printf(sb, "    int %s; /* it is of other memory or sizes, or there is none */\n",
+              own(b, "stale"));
+}
+
 void gpu_members(StrBuf *sb, const Bundle *b)
 {
     const char *type = b->target->runtime;
     sb_printf(sb, "    %s gpu;\n    void *program;\n", type);
-    if (b->p->nkernel && b->target->language->binds)
-        sb_printf(sb, "    %s_kernel kernel[%d];\n", type, b->p->nkernel);
-    else if (b->p->nkernel)
-        sb_printf(sb, "    void *kernel[%d];\n", b->p->nkernel);
+    if (b->nkernel && b->target->language->binds)
+        sb_printf(sb, "    %s_kernel kernel[%d];\n", type, b->nkernel);
+    else if (b->nkernel)
+        sb_printf(sb, "    void *kernel[%d];\n", b->nkernel);
     sb_printf(sb, "    %s_mem mem[%d]; /* on the device */\n", type, b->gpu->nmem);
-    if (!b->gpu->records)
-        return;
-    sb_printf(sb, "    %s_graph record; /* of the steps */\n", type);
-    if (b->gpu->sized)
-        sb_printf(sb,
-                  "    void *node[%d];\n"
-                  "    int64_t recorded[%d]; /* sym of it */\n",
-                  (int)b->gpu->launches, b->nsym);
-    sb_puts(sb, "    int stale; /* it is of other memory or sizes, or there is none */\n");
+    record_members(sb, b);
+    for (int i = 0; i < b->nfunction; i++)
+        record_members(sb, &b->function[i]);
 }
 
 /* A tuner's program decides by which kernel each step is computed. */
@@ -315,11 +400,12 @@ void gpu_constants(StrBuf *sb, Bundle *b)
         const Mem *m = &g->mem[i];
         sb_printf(sb, "    %s,", gpu_mem_name(b, i));
         if (m->kind == BUF_INPUT || m->kind == BUF_OUTPUT)
-            sb_printf(sb, " /* %s */", (m->kind == BUF_INPUT ? b->in : b->out)[m->key].field);
+            sb_printf(sb, " /* %s */", m->field);
         sb_puts(sb, "\n");
     }
     sb_puts(sb, "    MEM_COUNT\n};\n");
-    ways(sb, b);
+    if (!b->first)
+        ways(sb, b);
     sb_puts(
         sb,
         "\n#define TRY(call)                                                                     "
@@ -351,6 +437,21 @@ static void arena_parts(StrBuf *sb, const Gpu *g)
     sb_puts(sb, "};\nenum { PARTS = sizeof part / sizeof part[0] };\n");
 }
 
+static void start_record(StrBuf *sb, const Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    const char *record = own(b, "record");
+    if (!g->records)
+        return;
+    sb_printf(sb, "    memset(&ctx->%s, 0, sizeof ctx->%s);\n    ctx->%s = 1;\n", record, record,
+              own(b, "stale"));
+    if (g->branches)
+        sb_printf(sb, "    ctx->%s.branches = 1;\n", record);
+    if (g->sized)
+        sb_printf(sb, "    ctx->%s.node = ctx->%s;\n    ctx->%s.nodes = %d;\n", record,
+                  own(b, "node"), record, (int)g->launches);
+}
+
 /* The head of start(): what release() looks at is nothing yet. */
 static void start_context(StrBuf *sb, const Bundle *b)
 {
@@ -365,14 +466,10 @@ static void start_context(StrBuf *sb, const Bundle *b)
     if (blob)
         sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
     sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
-    if (g->records)
-        sb_puts(sb, "    memset(&ctx->record, 0, sizeof ctx->record);\n    ctx->stale = 1;\n");
-    if (g->records && g->branches)
-        sb_puts(sb, "    ctx->record.branches = 1;\n");
-    if (g->records && g->sized)
-        sb_printf(sb, "    ctx->record.node = ctx->node;\n    ctx->record.nodes = %d;\n",
-                  (int)g->launches);
-    if (b->p->nkernel)
+    start_record(sb, b);
+    for (int i = 0; i < b->nfunction; i++)
+        start_record(sb, &b->function[i]);
+    if (b->nkernel)
         sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
     if (!g->apart) /* release() is what comes next, of nothing */
         sb_puts(sb, "    if (ctx->config.flags & IGRT_ON_DEVICE) {\n"
@@ -388,7 +485,7 @@ static void start_kernels(StrBuf *sb, const Bundle *b)
     const char *n = b->name, *u = b->upper;
     if (g->shared) {
         sb_printf(sb, "    static const unsigned shared[%s_KERNELS] = {", u);
-        for (int i = 0; i < b->p->nkernel; i++)
+        for (int i = 0; i < b->nkernel; i++)
             sb_printf(sb, "%s%lld", i ? i % 12 ? ", " : ",\n        " : "", (long long)g->asked[i]);
         sb_puts(sb, "}; /* that groups ask for */\n");
     }
@@ -396,7 +493,7 @@ static void start_kernels(StrBuf *sb, const Bundle *b)
     extensions(sb, b->target);
     if (b->mode == WEIGHTS_BLOB) /* without a device nobody reads them */
         sb_printf(sb, "    TRY(igrt_weights_check(&ctx->config, %s_WEIGHTS_SUM));\n", u);
-    if (b->p->nkernel)
+    if (b->nkernel)
         sb_printf(sb,
                   "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"
                   "    for (int i = 0; i < %s%s_KERNELS; i++)\n"
@@ -404,7 +501,7 @@ static void start_kernels(StrBuf *sb, const Bundle *b)
                   "&ctx->kernel[i]));\n",
                   n, u, !b->c->keep_subnormals, u, g->nown ? "_OWN" : "", n,
                   g->shared ? "shared[i]" : "0");
-    const int loaded = g->nown ? g->nown : b->p->nkernel;
+    const int loaded = g->nown ? g->nown : b->nkernel;
     for (int i = 0; i < loaded && b->target->extensions; i++)
         if (g->across[i])
             sb_printf(sb,
@@ -427,11 +524,11 @@ static void start_memory(StrBuf *sb, Bundle *b)
                 "    for (int i = 0; i < PARTS; i++)\n"
                 "        TRY(igrt_gpu_part(gpu, mem[MEM_ARENA], part[i].offset, part[i].bytes,\n"
                 "                          &mem[MEM_ARENA + 1 + i]));\n");
-    if (g->apart && g->nio)
+    if (g->apart && g->nall)
         sb_puts(sb, "    if (!(ctx->config.flags & IGRT_ON_DEVICE)) {\n");
     for (int i = 1 + g->npart; i < g->nmem; i++) {
         const Mem *m = &g->mem[i];
-        bool io = i <= g->npart + g->nio;
+        bool io = i <= g->npart + g->nall;
         sb_printf(sb, "    %sTRY(igrt_gpu_alloc(gpu, %lld, ", g->apart && io ? "    " : "",
                   (long long)m->bytes);
         if (m->kind == BUF_WEIGHT)
@@ -439,7 +536,7 @@ static void start_memory(StrBuf *sb, Bundle *b)
         else
             sb_puts(sb, "NULL");
         sb_printf(sb, ", &mem[%s]));\n", gpu_mem_name(b, i));
-        if (g->apart && i == g->npart + g->nio)
+        if (g->apart && i == g->npart + g->nall)
             sb_puts(sb, "    }\n");
     }
 }
@@ -448,13 +545,16 @@ static void release_function(StrBuf *sb, const Bundle *b)
 {
     const Gpu *g = b->gpu;
     StrBuf before = {0};
-    if (g->records)
-        sb_puts(&before, "    igrt_gpu_free_record(gpu, &ctx->record);\n");
-    if (g->apart && g->nio)
+    for (int i = b->nfunction; i >= 0; i--) {
+        const Bundle *f = i ? &b->function[i - 1] : b;
+        if (f->gpu->records)
+            sb_printf(&before, "    igrt_gpu_free_record(gpu, &ctx->%s);\n", own(f, "record"));
+    }
+    if (g->apart && g->nall)
         sb_printf(&before,
                   "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
                   "        memset(&ctx->mem[%s], 0, %d * sizeof *ctx->mem); /* the caller's */\n",
-                  gpu_mem_name(b, g->npart + 1), g->nio);
+                  gpu_mem_name(b, g->npart + 1), g->nall);
     sb_printf(sb,
               "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n%s"
               "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
@@ -466,7 +566,7 @@ static void release_function(StrBuf *sb, const Bundle *b)
             sb,
             "    for (int i = PARTS; i > 0; i--)\n        igrt_gpu_free_part(gpu, ctx->mem[i]);\n");
     sb_puts(sb, "    igrt_gpu_free(gpu, ctx->mem[MEM_ARENA]);\n");
-    if (b->p->nkernel)
+    if (b->nkernel)
         sb_printf(sb,
                   "    for (int i = 0; i < %s_KERNELS; i++)\n        igrt_gpu_free_kernel(gpu, "
                   "ctx->kernel[i]);\n",
@@ -499,6 +599,7 @@ void gpu_locals(Writer *w, unsigned needs)
 static void record_functions(StrBuf *sb, Bundle *b)
 {
     const bool sized = b->gpu->sized;
+    const char *record = own(b, "record"), *stale = own(b, "stale"), *recorded = own(b, "recorded");
     sb_printf(sb,
               "\n/* The steps as one launch, where the driver can%s. A profile wants the\n"
               " * steps one by one. */\n"
@@ -508,37 +609,50 @@ static void record_functions(StrBuf *sb, Bundle *b)
               "    if (ctx->config.profile)\n        return IGRT_OK;\n",
               sized ? "; of one that there is the kernels get what has changed" : "", b->name);
     if (sized)
-        sb_puts(sb, "    ctx->stale = 1;\n"
-                    "    if (igrt_gpu_update_begin(gpu, &ctx->record) == IGRT_OK) {\n"
-                    "        status = enqueue(ctx);\n"
-                    "        ended = igrt_gpu_update_end(gpu);\n"
-                    "    }\n");
-    sb_puts(sb, "    if (status == IGRT_OK && ended != IGRT_OK) {\n"
-                "        if (igrt_gpu_record_begin(gpu, &ctx->record) == IGRT_OK) {\n"
-                "            status = enqueue(ctx);\n"
-                "            ended = igrt_gpu_record_end(gpu);\n");
-    if (b->gpu->branches)
-        sb_puts(sb, "            if (status == IGRT_ERR_DEVICE || ended == IGRT_ERR_DEVICE) {\n"
-                    "                igrt_gpu_free_record(gpu, &ctx->record); /* branches that the "
-                    "driver does not take */\n"
-                    "                status = ended = IGRT_OK;\n"
-                    "            }\n");
-    sb_puts(sb, "        } else { /* a stream that cannot be recorded */\n"
-                "            igrt_gpu_free_record(gpu, &ctx->record);\n"
-                "            ended = IGRT_OK;\n"
-                "        }\n"
-                "    }\n"
-                "    TRY(status);\n"
-                "    TRY(ended);\n");
-    if (sized)
-        sb_puts(sb, "    memcpy(ctx->recorded, ctx->sym, sizeof ctx->recorded);\n");
+        sb_printf(sb,
+                  "    ctx->%s = 1;\n"
+                  "    if (igrt_gpu_update_begin(gpu, &ctx->%s) == IGRT_OK) {\n"
+                  "        status = enqueue(ctx);\n"
+                  "        ended = igrt_gpu_update_end(gpu);\n"
+                  "    }\n",
+                  stale, record);
     sb_printf(sb,
-              "    ctx->stale = 0;\n    return IGRT_OK;\n}\n"
+              "    if (status == IGRT_OK && ended != IGRT_OK) {\n"
+              "        if (igrt_gpu_record_begin(gpu, &ctx->%s) == IGRT_OK) {\n"
+              "            status = enqueue(ctx);\n"
+              "            ended = igrt_gpu_record_end(gpu);\n",
+              record);
+    if (b->gpu->branches)
+        sb_printf(sb,
+                  "            if (status == IGRT_ERR_DEVICE || ended == IGRT_ERR_DEVICE) {\n"
+                  "                igrt_gpu_free_record(gpu, &ctx->%s); /* branches that the "
+                  "driver does not take */\n"
+                  "                status = ended = IGRT_OK;\n"
+                  "            }\n",
+                  record);
+    sb_printf(sb,
+              "        } else { /* a stream that cannot be recorded */\n"
+              "            igrt_gpu_free_record(gpu, &ctx->%s);\n"
+              "            ended = IGRT_OK;\n"
+              "        }\n"
+              "    }\n"
+              "    TRY(status);\n"
+              "    TRY(ended);\n",
+              record);
+    if (sized)
+        sb_printf(sb, "    memcpy(ctx->%s, ctx->sym, sizeof ctx->%s);\n", recorded, recorded);
+    sb_printf(sb,
+              "    ctx->%s = 0;\n    return IGRT_OK;\n}\n"
               "\nstatic igrt_status play(%s_ctx *ctx)\n{\n"
-              "    if (ctx->stale%s)\n        TRY(record(ctx));\n"
-              "    return igrt_gpu_is_recorded(&ctx->record) ? igrt_gpu_play(&ctx->gpu, "
-              "&ctx->record) : enqueue(ctx);\n}\n",
-              b->name, sized ? " || memcmp(ctx->recorded, ctx->sym, sizeof ctx->recorded)" : "");
+              "    if (ctx->%s",
+              stale, b->name, stale);
+    if (sized)
+        sb_printf(sb, " || memcmp(ctx->%s, ctx->sym, sizeof ctx->%s)", recorded, recorded);
+    sb_printf(sb,
+              ")\n        TRY(record(ctx));\n"
+              "    return igrt_gpu_is_recorded(&ctx->%s) ? igrt_gpu_play(&ctx->gpu, "
+              "&ctx->%s) : enqueue(ctx);\n}\n",
+              record, record);
 }
 
 /* After enqueue(): record() and play() of what is enqueued, and bind() to memory that is the
@@ -546,14 +660,13 @@ static void record_functions(StrBuf *sb, Bundle *b)
 void gpu_apart_functions(StrBuf *sb, Bundle *b)
 {
     const Gpu *g = b->gpu;
-    const char *n = b->name;
     if (g->records)
         record_functions(sb, b);
     if (!g->nio)
         return;
     bool in = false, out = false;
     int nin = 0;
-    for (int i = g->npart + 1; i <= g->npart + g->nio; i++) {
+    for (int i = g->io; i < g->io + g->nio; i++) {
         *(g->mem[i].kind == BUF_INPUT ? &in : &out) = true;
         nin += g->mem[i].kind == BUF_INPUT;
     }
@@ -562,13 +675,13 @@ void gpu_apart_functions(StrBuf *sb, Bundle *b)
         "\n/* The caller's memory on the device takes the place of ours. */\n"
         "static igrt_status bind(%s_ctx *ctx, const %s_inputs *in, const %s_outputs *out)\n{\n"
         "%s%s    const igrt_gpu_mem given[] = {\n",
-        n, n, n, in ? "" : "    (void)in;\n", out ? "" : "    (void)out;\n");
-    for (int i = g->npart + 1; i <= g->npart + g->nio; i++) {
+        b->name, b->io, b->io, in ? "" : "    (void)in;\n", out ? "" : "    (void)out;\n");
+    for (int i = g->io; i < g->io + g->nio; i++) {
         sb_puts(sb, "        igrt_gpu_given(");
         address(sb, b, g->mem[i].b, NULL, false);
         sb_puts(sb, "),\n");
     }
-    const char *first = gpu_mem_name(b, g->npart + 1);
+    const char *first = gpu_mem_name(b, g->io);
     const char *wrong = !out ? "IGRT_ERR_INPUT"
                         : !in
                             ? "IGRT_ERR_OUTPUT"
@@ -580,7 +693,8 @@ void gpu_apart_functions(StrBuf *sb, Bundle *b)
               "        if (!igrt_gpu_is_aligned(given[i]))\n"
               "            return %s;\n"
               "    memcpy(&ctx->mem[%s], given, sizeof given);\n%s    return IGRT_OK;\n}\n",
-              first, g->nio, wrong, first, g->records ? "    ctx->stale = 1;\n" : "");
+              first, g->nio, wrong, first,
+              g->records ? arena_printf(b->a, "    ctx->%s = 1;\n", own(b, "stale")) : "");
 }
 
 /* What init does once all memory is there. */

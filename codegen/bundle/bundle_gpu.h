@@ -10,23 +10,27 @@ typedef struct {
     int64_t key;     /* offset, or number of the input or output */
     int64_t bytes;
     const Buffer *b; /* the first one there */
+    /* Of an input or output: whose it is, and its name there. */
+    const Plan *p;
+    const char *function, *field; /* "": of the first function; else "TRAIN_STEP_" */
 } Mem;
 
 struct Gpu {
-    bool *used;           /* by buffer: the device touches it */
-    Mem *mem;             /* [0] is the arena, its parts follow */
-    int nmem, npart, nio; /* after the parts come the inputs and outputs */
-    int64_t host_bytes;   /* of the arena that host steps use */
-    int nline;            /* strings of program text */
-    bool apart;           /* no step of a run needs the host's memory */
-    bool records;         /* and what a run enqueues is recorded, for the next one; */
-    bool sized;           /* it depends on sizes of run time */
-    bool branches;        /* some steps the data decides about */
-    bool copies;          /* some step is neither a kernel nor a loop of them */
-    int64_t launches;     /* of kernels, in a run; at most */
-    bool shared;          /* some kernel's groups share what has to be asked for: */
-    int64_t *asked;       /* bytes, by kernel */
-    bool *across;         /* by kernel: neighbours join what they have */
+    bool *used;            /* by buffer: the device touches it */
+    Mem *mem;              /* [0] is the arena, its parts follow */
+    int nmem, npart, nall; /* after the parts come the inputs and outputs, of all functions */
+    int io, nio;           /* of these the own ones */
+    int64_t host_bytes;    /* of the arena that host steps use */
+    int nline;             /* strings of program text */
+    bool apart;            /* no step of a run needs the host's memory */
+    bool records;          /* and what a run enqueues is recorded, for the next one; */
+    bool sized;            /* it depends on sizes of run time */
+    bool branches;         /* some steps the data decides about */
+    bool copies;           /* some step is neither a kernel nor a loop of them */
+    int64_t launches;      /* of kernels, in a run; at most */
+    bool shared;           /* some kernel's groups share what has to be asked for: */
+    int64_t *asked;        /* bytes, by kernel */
+    bool *across;          /* by kernel: neighbours join what they have */
     /* kernels of the program; behind them a tuner's, which are programs of their own
      * (bundle_gpu_ways.c); 0: there are none */
     int nown;

@@ -127,7 +127,7 @@ static void own_program(StrBuf *sb, Bundle *b)
 {
     Gpu *g = b->gpu;
     StrBuf head = {0}, body = {0};
-    gpu_kernel_bodies(&body, b, b->p->kernels, g->nown);
+    gpu_kernel_bodies(&body, b, b->kernel, g->nown);
     kernels_head(&head, b, body.data);
     gpu_print_lines(sb, head.data, &g->nline);
     g->nhead = g->nline;
@@ -148,10 +148,10 @@ static void kernel_header(Bundle *b)
         "extern const char *const %s_program[%s_PROGRAM_PARTS];\n"
         "extern const char *const %s_kernel_name[%s_KERNELS];\n\n"
         "/* places in ctx->kernel */\nenum {\n",
-        n, u, u, u, b->p->nkernel, u, b->gpu->nline, n, u, n, u);
-    for (int i = 0; i < b->p->nkernel; i++)
-        sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name),
-                  i + 1 < b->p->nkernel ? "," : "");
+        n, u, u, u, b->nkernel, u, b->gpu->nline, n, u, n, u);
+    for (int i = 0; i < b->nkernel; i++)
+        sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->kernel[i]->name),
+                  i + 1 < b->nkernel ? "," : "");
     sb_puts(&sb, "};\n");
     if (b->gpu->nown)
         gpu_ways_header(&sb, b);
@@ -167,15 +167,15 @@ static int compiled(StrBuf *text, StrBuf *sb, Bundle *b)
 {
     StrBuf why = {0};
     int n = 0;
-    const int nkernel = b->p->nkernel;
-    gpu_kernels_text(text, b, b->p->kernels, nkernel);
+    const int nkernel = b->nkernel;
+    gpu_kernels_text(text, b, b->kernel, nkernel);
     if (!b->target->compile)
         return 0;
     const CompileStatus status =
         b->gpu->nown ? gpu_compile_ways(b, sb, &n, &why) : images(sb, b, text->data, &n, &why);
-    if (b->p->nkernel < nkernel) { /* some were left out */
+    if (b->nkernel < nkernel) { /* some were left out */
         sb_free(text);
-        gpu_kernels_text(text, b, b->p->kernels, b->p->nkernel);
+        gpu_kernels_text(text, b, b->kernel, b->nkernel);
     }
     if (status == COMPILE_FAILED)
         bundle_fail(b, *gpu_machine(b, 0) ? INGOT_USAGE : INGOT_BUG,
@@ -220,10 +220,10 @@ void gpu_kernels(Bundle *b)
     }
     sb_puts(&sb, "};\n");
     sb_printf(&sb, "\nconst char *const %s_kernel_name[%s_KERNELS] = {\n", n, u);
-    for (int i = 0; i < b->p->nkernel; i++) {
-        sb_printf(&sb, "    \"%s_%s", n, b->p->kernels[i]->name);
+    for (int i = 0; i < b->nkernel; i++) {
+        sb_printf(&sb, "    \"%s_%s", n, b->kernel[i]->name);
         if (b->target->language->entry)
-            b->target->language->entry(&sb, b->p->kernels[i]);
+            b->target->language->entry(&sb, b->kernel[i]);
         sb_puts(&sb, "\",\n");
     }
     sb_puts(&sb, "};\n");

@@ -22,8 +22,8 @@ static bool is_way(const Plan *p, const Kernel *k)
 
 int gpu_own_kernels(const Bundle *b)
 {
-    for (int i = 0; i < b->p->nkernel; i++)
-        if (is_way(b->p, b->p->kernels[i]))
+    for (int i = 0; i < b->nkernel; i++)
+        if (is_way(b->p, b->kernel[i]))
             return i;
     return 0;
 }
@@ -49,7 +49,7 @@ static void leave_out(Bundle *b, int at)
         g->across[i] = g->across[i + 1];
         g->image[i] = g->image[i + 1];
     }
-    p->nkernel = without(p->kernels, p->nkernel, k);
+    b->nkernel = p->nkernel = without(p->kernels, p->nkernel, k);
     for (int i = 0; i < p->main.n; i++)
         p->main.step[i]->nway = without(p->main.step[i]->way, p->main.step[i]->nway, k);
     ingot_context_free(k->c); /* the plan frees those that it has */
@@ -103,13 +103,13 @@ CompileStatus gpu_compile_ways(Bundle *b, StrBuf *sb, int *n, StrBuf *why)
 {
     Gpu *g = b->gpu;
     Arena *a = arena_new();
-    const int first = g->nown, each = count_machines(b), all = b->p->nkernel;
+    const int first = g->nown, each = count_machines(b), all = b->nkernel;
     Compilation *own = NEWN(a, Compilation, (all - first + 1) * each), *ways = own + each;
     g->nimage = each;
     g->image = NEWN(b->a, StrBuf *, all + 1);
-    ask_for(b, a, b->p->kernels, first, 0, own); /* takes longest, and begins first */
+    ask_for(b, a, b->kernel, first, 0, own); /* takes longest, and begins first */
     for (int i = first; i < all; i++)
-        ask_for(b, a, &b->p->kernels[i], 1, HANGS, &ways[(i - first) * each]);
+        ask_for(b, a, &b->kernel[i], 1, HANGS, &ways[(i - first) * each]);
     compile_apart(a, b->target, !b->c->keep_subnormals, own, (all - first + 1) * each);
     const Compilation *bad = not_compiled(own, each);
     const CompileStatus status = bad ? bad->status : COMPILE_DONE;
@@ -128,7 +128,7 @@ CompileStatus gpu_compile_ways(Bundle *b, StrBuf *sb, int *n, StrBuf *why)
         StrBuf told = {0};
         say_why(&told, fault);
         context_report(b->c, INGOT_WARNING, INGOT_OK, "%s is left out: it does not compile%.300s",
-                       b->p->kernels[i]->name, told.data);
+                       b->kernel[i]->name, told.data);
         sb_free(&told);
         leave_out(b, i);
     }
@@ -160,11 +160,11 @@ static void images_of_ways(StrBuf *sb, Bundle *b)
     const Gpu *g = b->gpu;
     StrBuf list = {0}, part = {0}, shared = {0};
     int n = 0;
-    for (int i = g->nown; i < b->p->nkernel; i++) {
+    for (int i = g->nown; i < b->nkernel; i++) {
         sb_printf(&part, "%d, ", n);
         sb_printf(&shared, "%s%lld", i > g->nown ? ", " : "", (long long)g->asked[i]);
         for (int k = 0; g->image[i] && k < g->nimage; k++, n++) {
-            sb_printf(sb, "\nstatic const char way%d[] = /* %s */\n", n, b->p->kernels[i]->name);
+            sb_printf(sb, "\nstatic const char way%d[] = /* %s */\n", n, b->kernel[i]->name);
             string_of_image(sb, &g->image[i][k]);
             sb_puts(sb, ";\n");
             sb_printf(&list, "way%d, ", n);
@@ -187,12 +187,12 @@ static void texts_of_ways(StrBuf *sb, Bundle *b)
     StrBuf part = {0}, groups = {0};
     int n = 0;
     sb_printf(sb, "\nconst char *const %s_way_program[] = {\n", b->name);
-    for (int i = g->nown; i < b->p->nkernel; i++) {
+    for (int i = g->nown; i < b->nkernel; i++) {
         StrBuf body = {0};
         sb_printf(&part, "%d, ", n);
         sb_printf(&groups, "%s%d", i > g->nown ? ", " : "",
                   g->across[i] ? b->target->machine.subgroup : 0);
-        gpu_kernel_bodies(&body, b, &b->p->kernels[i], 1);
+        gpu_kernel_bodies(&body, b, &b->kernel[i], 1);
         gpu_print_lines(sb, body.data, &n);
         sb_free(&body);
     }

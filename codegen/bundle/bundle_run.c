@@ -534,6 +534,11 @@ void bundle_function(Bundle *b)
 {
     Writer w = {.b = b};
     (void)needs_taken(b);
+    if (b->gpu && gpu_is_apart(b)) {
+        function_enqueue(&w);
+        gpu_apart_functions(&w.sb, b);
+        (void)needs_taken(b);
+    }
     parts_functions(&w);
     function_run(&w);
     write_file(&w, b->io);

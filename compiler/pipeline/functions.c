@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "codegen.h"
+#include "language.h"
 #include "pipeline.h"
 
 /* What a function reads has to be its own: another one's inputs are not there when it runs. */
@@ -104,12 +105,11 @@ static Plan *plan_of(Context *c, int i, const Target *t, const ingot_options *o,
 ingot_status compile_functions(Context *c, const Target *t, const ingot_options *o, const char *dir)
 {
     const int n = c->nfunction;
-    if (t->gpu || target_ndevice(t) > 1) {
-        ingot_error(
-            c, INGOT_UNSUPPORTED,
-            "--target '%s': a model of several functions (%s, %s ..) is for C on one device "
-            "so far",
-            t->name, c->functions[0].name, c->functions[1].name);
+    if (target_ndevice(t) > 1 || t->language->binds) {
+        ingot_error(c, INGOT_UNSUPPORTED,
+                    "--target '%s': a model of several functions (%s, %s ..) is for C, CUDA "
+                    "and OpenCL on one device so far",
+                    t->name, c->functions[0].name, c->functions[1].name);
         return c->status;
     }
     Clock k = clock_start(c, o);

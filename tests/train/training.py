@@ -391,7 +391,7 @@ def case_errors():
             (good, {**usual, "frozen": ["fc3.*"]}, "'fc3.*': no weight of the model"),
             (good, {**usual, "frozen": ["*"]}, "there is nothing to train"),
             (good, {**usual, "loss": "cross_entropy:y", "class_axis": 2}, "no axis 2"),
-            (good, {**usual, "target": "cuda:sm_80"}, "a model of several functions"),
+            (good, {**usual, "target": "cuda:sm_80+c"}, "a model of several functions"),
             (det, usual, "node 'volume' (Det): gradient: there is no rule for 'det'"),
             (det, usual, "--frozen GLOB leaves the weights before them"),
         ]:
