@@ -8,9 +8,7 @@ simd=${SIMD--simd128}
 ingot=${INGOT:-build/ingot}
 
 mkdir -p "$out"
-"$ingot" compile examples/digits/digits.onnx -o "$out/bundle" --name digits --target "c:wasm32$simd"
-make -s -C "$out/bundle" libdigits.a
-"${CC:-clang}" --target=wasm32-wasi ${simd:+-msimd128} -std=c11 -O2 -Wall -Wextra -nostartfiles -Wl,--no-entry -Wl,--strip-all \
-    -I"$out/bundle" -o "$out/digits.wasm" examples/web/page.c "$out/bundle/libdigits.a" -lm
+"$ingot" compile examples/digits/digits.onnx -o "$out/digits" --name digits --target "wgsl+c:wasm32$simd" --package web
+make -s -C "$out/digits" web CC="${CC:-clang}"
 cp examples/web/index.html examples/web/digits.js "$out"
 echo "python3 -m http.server -d $out    and open http://localhost:8000/"

@@ -1,5 +1,4 @@
-// digits.js - what the page and the tests share: strokes to the picture that the network was trained
-// on, and the network itself. Nothing here knows of a page.
+// digits.js - strokes to the picture that the network was trained on. Nothing here knows of a page.
 
 // The pictures of the training data were made so: the writing's box is scaled to a bitmap of 32 by 32,
 // with lines so wide that 30 % of it is black (that is the mean of each of the ten digits: a 1 is a broad
@@ -54,17 +53,4 @@ export function picture(strokes) {
     }
     black.forEach((v, i) => { counts[(i >> 7) * 8 + (i % SIDE >> 2)] += v; });
     return counts;
-}
-
-// The compiled network: its bytes in, a function from a picture to ten probabilities out.
-export async function network(bytes) {
-    const {instance} = await WebAssembly.instantiate(bytes, {});
-    const {memory, image, probabilities, recognise} = instance.exports;
-    return (pixels) => {
-        new Float32Array(memory.buffer, image(), 64).set(pixels);
-        const status = recognise();
-        if (status)
-            throw new Error(`the model failed with status ${status}`);
-        return Float32Array.from(new Float32Array(memory.buffer, probabilities(), 10));
-    };
 }

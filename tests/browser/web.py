@@ -4,8 +4,9 @@
     web.py --ingot build/ingot
 
 A headless Chromium gets real input events: the ten digits are drawn by the mouse, a large 3 and a
-small one in a corner, a 3 by a finger; each has to be read. Clear, Escape, a tap, and drawing on
-after leaving the paper work; a missing module is told of.
+small one in a corner, a 3 by a finger; each has to be read by WebAssembly, three of them by WebGPU
+(SwiftShader) too, which the page's switch chooses. Clear, Escape, a tap, and drawing on after
+leaving the paper work; a missing module is told of.
 
 Exit status 77, skipped: there is no Chromium, or no clang for wasm.
 """
@@ -18,8 +19,15 @@ import subprocess
 import sys
 import tempfile
 
+import chromium
 from chromium import Chromium, Failed, Missing, serve
 
+# --disable-gpu takes WebGPU away
+chromium.FLAGS = (
+    *(f for f in chromium.FLAGS if f != "--disable-gpu"),
+    "--enable-unsafe-webgpu",
+    "--use-webgpu-adapter=swiftshader",
+)
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "examples/web/build.sh"
 
@@ -139,9 +147,11 @@ def write(page, digit, share=(0.15, 0.1, 0.7, 0.8), touch=False):
 
 
 def said(page):
-    """After the next frame is drawn."""
+    """Once what was drawn last is shown: two frames later its run is under way, or done."""
     return page.value(
-        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(document.querySelector('#digit').value))))"
+        "(async () => { const frame = () => new Promise(requestAnimationFrame); await frame(); await frame();"
+        "while ('busy' in document.body.dataset) await frame();"
+        "return document.querySelector('#digit').value; })()"
     )
 
 
@@ -180,11 +190,17 @@ def main():
         if done.returncode:
             sys.exit(f"build.sh: {done.stderr}")
         os.utime(
-            pathlib.Path(work) / "digits.wasm", (0, 0)
+            pathlib.Path(work) / "digits/digits_page.wasm", (0, 0)
         )  # so old that a browser may keep it, unless the server says otherwise
         try:
             with Chromium() as browser, serve(work) as address:
                 page = ready(browser, address)
+                for digit in (3, 7, 0):
+                    if write(page, digit) != str(digit):
+                        wrong(f"by WebGPU a {digit} is read as {said(page)!r}", page)
+                    page.click("#clear")
+                page.click("[value=wasm]")
+                page.wait("document.body.dataset.ready === 'wasm'")
                 for digit in [3, *DIGITS]:
                     got = write(page, digit)
                     if got != str(digit):
@@ -219,17 +235,18 @@ def main():
                 page = ready(browser, address, touch=True)
                 if write(page, 3, touch=True) != "3":
                     wrong(f"a finger's 3 is read as {said(page)!r}", page)
-                (pathlib.Path(work) / "digits.wasm").unlink()
-                page = browser.page(address + "index.html")
+                (pathlib.Path(work) / "digits/digits_page.wasm").unlink()
+                page = ready(browser, address)
+                page.click("[value=wasm]")
                 page.wait(
-                    "document.querySelector('#problem')?.textContent.includes('build.sh makes it')"
+                    "document.querySelector('#problem')?.textContent.includes('build.sh makes')"
                 )
         except Missing as e:
             print(f"skipped: {e}")
             return 77
         except Failed as e:
             sys.exit(str(e))
-    print("ten digits by the mouse, three sizes and places, one by a finger")
+    print("ten digits by the mouse, three by WebGPU, three sizes and places, one by a finger")
     return 0
 
 
