@@ -150,7 +150,8 @@ static void manual_end(void)
     section("ENVIRONMENT");
     printf(".TP\nINGOT_CACHE\nfolder of the cache of compiled models; otherwise ");
     roff("~/.cache/ingot");
-    printf("\n.TP\nCC\nthe C compiler that builds what runs here; cc unless set\n");
+    printf("\n.TP\nINGOT_OBJECTS\nfolder of the objects that all programs share; otherwise the "
+           "cache's\n.TP\nCC\nthe C compiler that builds what runs here; cc unless set\n");
 }
 
 static void manual_of_all(void)

@@ -1,8 +1,8 @@
 /* run_objects.c - objects of the sources that are alike in every program: the driver and what it
  * stands on, of host/. They are compiled once for a C compiler and its flags, and kept in a folder
- * of the cache; the programs that follow are linked with them. Beside them lie the headers of
- * vector kernels, precompiled: a compiler that reads those of its machine takes as long for them as
- * for most kernels.
+ * of the cache, or of $INGOT_OBJECTS, which several caches may share; the programs that follow are
+ * linked with them. Beside them lie the headers of vector kernels, precompiled: a compiler that
+ * reads those of its machine takes as long for them as for most kernels.
  *
  * The folder is named by a hash of the compiler, its flags, the processor that a flag like
  * -march=native means, and all these sources: what lies in it is never out of date. */
@@ -57,7 +57,8 @@ const char *objects_folder(Arena *a, const char *const *words, int n)
                 key[k] = hash_bytes(key[k], f->data, f->bytes);
             }
     }
-    const char *entry = arena_printf(a, "%s/%016llx%016llx" OBJECTS_SUFFIX, cache_root(a),
+    const char *own = getenv("INGOT_OBJECTS"), *root = own && *own ? own : cache_root(a);
+    const char *entry = arena_printf(a, "%s/%016llx%016llx" OBJECTS_SUFFIX, root,
                                      (unsigned long long)key[0], (unsigned long long)key[1]);
     char *path = make_dirs(arena_printf(a, "%s/host", entry)) ? realpath(entry, NULL) : NULL;
     if (!path)
