@@ -16,8 +16,7 @@ enum { ROWS = 3, COUNT = 32 };
 static ingot_tensor *neighbours(ingot_context *c, const uint8_t *bytes, int bits, int per)
 {
     const int64_t count = COUNT / per;
-    ingot_tensor *part[8],
-        *x = ingot_data(c, "w", INGOT_U8, 2, (int64_t[]){ROWS, count}, bytes);
+    ingot_tensor *part[8], *x = ingot_data(c, "w", INGOT_U8, 2, (int64_t[]){ROWS, count}, bytes);
     for (int i = 0; i < per; i++) {
         part[i] = ingot_shr(c, x, ingot_scalar_i(c, INGOT_U8, i * bits));
         part[i] = ingot_and(c, part[i], ingot_scalar_i(c, INGOT_U8, (1 << bits) - 1));
