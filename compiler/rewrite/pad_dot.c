@@ -30,7 +30,7 @@ static Node *padded_behind(Rewrite *r, Node *n, int axis, int64_t more)
  * room for a border? */
 static bool stored_bytes(Node *x)
 {
-    while (x->dtype == INGOT_I32 && op_is_alu(x->op))
+    while ((x->dtype == INGOT_I32 && op_is_alu(x->op)) || x->op == OP_PERMUTE)
         x = x->src[0];
     return op_is_alu(x->op);
 }
