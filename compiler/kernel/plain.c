@@ -26,10 +26,10 @@ static const char *without_lanes(Arena *a, const Kernel *k, bool *from_data)
         for (uint32_t s = 2; t->op == OP_LOAD && s < t->nsrc; s++)
             *from_data |= data[t->src[s]->id];
         if (t->op == OP_LOAD && t->dtype != INGOT_BOOL && !lane_type(t->dtype))
-            return arena_printf(a, "%s has no lanes", dtype_info[t->dtype].name);
+            return arena_printf(a, "there are no vectors of %s", dtype_info[t->dtype].name);
         bool value = op_is_alu(t->op) || t->op == OP_REDUCE || t->op == OP_SCAN;
         if (value && t->dtype != INGOT_INDEX && t->dtype != INGOT_BOOL && !lane_op(t))
-            return arena_printf(a, "%s of %s is not computed in lanes", op_info[t->op].text,
+            return arena_printf(a, "%s of %s has no vector form", op_info[t->op].text,
                                 dtype_info[t->dtype].name);
     }
     return NULL;

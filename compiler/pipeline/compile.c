@@ -99,14 +99,15 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
     }
     qsort((void *)plain, (size_t)n, sizeof *plain, heaviest_first);
     for (; told < n && told < TOLD && work_of(plain[told]) >= 0.01 * all; told++)
-        context_report(c, INGOT_NOTE, INGOT_OK, "%s: %s, %.0f %% of the work, is not in lanes: %s",
+        context_report(c, INGOT_NOTE, INGOT_OK, "%s: %s, %.0f %% of the work, uses no vectors: %s",
                        dir, plain[told]->name, 100 * work_of(plain[told]) / all,
                        plain_reason(a, plain[told]));
     for (int i = told; i < n; i++)
         rest += work_of(plain[i]);
     if (rest >= 0.01 * all && n > told)
-        context_report(c, INGOT_NOTE, INGOT_OK, "%s: nor are %d more kernels, %.0f %% of the work",
-                       dir, n - told, 100 * rest / all);
+        context_report(c, INGOT_NOTE, INGOT_OK,
+                       "%s: neither do %d more kernels, %.0f %% of the work", dir, n - told,
+                       100 * rest / all);
     const bool dots = machine_dots(&t->machine, 2) ||
                       (machine_dots(&t->machine, 4) && t->machine.lanes && !t->machine.pairs);
     if (!o->naive && !t->gpu && (has_units(&t->machine) || dots))
@@ -157,9 +158,9 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
     if (status == INGOT_OK && o.summary && !o.target && !o.naive)
         context_report(
             c, INGOT_NOTE, INGOT_OK,
-            "%s: for any processor, by vectors of 4 lanes; two to three times as fast on "
-            "a recent one: --target c:native, or c:x86-64-v2,x86-64-v3,x86-64-v4 for "
-            "one that is not known (docs/shipping.md)",
+            "%s: for any processor, with vectors of 4 elements. On a recent one, --target "
+            "c:native is two to three times as fast; for several, use c:x86-64-v2,x86-64-v3,"
+            "x86-64-v4 (docs/shipping.md)",
             dir);
     plan_free(p);
     arena_free(a);

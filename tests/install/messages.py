@@ -151,7 +151,7 @@ def made(asked):
     # what was made, in a line; -q is silent
     says(
         0,
-        r"^  out: \d+ kernels, arena \d+ bytes, weights \d+ bytes\n(  out: k\w+, \d+ % of the work, is not in lanes: [^\n]+\n)*  out: for any processor[^\n]+\n$",
+        r"^  out: \d+ kernels, arena \d+ bytes, weights \d+ bytes\n(  out: k\w+, \d+ % of the work, uses no vectors: [^\n]+\n)*  out: for any processor[^\n]+\n$",
         "compile",
         DIGITS,
         "-o",
@@ -419,7 +419,7 @@ def slow_kernels(asked):
     )
     says(
         0,
-        r"^  out: 1 kernels[^\n]*\n  out: k00_add_64x64, 100 % of the work, is not in lanes: u32 has no lanes\n  out: for any processor[^\n]+\n$",
+        r"^  out: 1 kernels[^\n]*\n  out: k00_add_64x64, 100 % of the work, uses no vectors: there are no vectors of u32\n  out: for any processor[^\n]+\n$",
         "compile",
         "u32.onnx",
         "-o",

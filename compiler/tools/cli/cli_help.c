@@ -29,27 +29,28 @@ static void wrap(FILE *f, const char *text, int column)
 
 static const char *const exits[][2] = {
     {"0", "done"},
-    {"2", "a flag or argument is wrong"},
+    {"2", "an option or argument is wrong"},
     {"3", "the model or data file is broken"},
-    {"4", "a valid model that is not supported"},
-    {"5", "a program that ingot calls (cc), or the compiled model, failed"},
+    {"4", "the model is valid, but not supported"},
+    {"5", "a program that ingot calls (the C compiler), or the compiled model, failed"},
     {"6", "a file cannot be read or written"},
-    {"7", "the model ran, and its results are not the wanted ones; an audit has findings"},
-    {"70", "a fault of the compiler"},
-    {"71", "no memory is left"},
+    {"7", "the model ran, but its results differ from the expected ones; or an audit has findings"},
+    {"70", "a bug in ingot"},
+    {"71", "out of memory"},
 };
 enum { NEXIT = sizeof exits / sizeof exits[0] };
-static const char about[] = "compiles neural networks (ONNX) to plain C, ahead of time";
+static const char about[] =
+    "compiles neural networks (ONNX, TensorFlow Lite, GGUF) to plain C, ahead of time";
 
 static void help_of_all(FILE *f)
 {
     fprintf(f, "ingot %s.\n\nusage: ingot COMMAND ...\n\n", about);
     for (const Command *c = cli_commands; c->name; c++)
         fprintf(f, "  %-11s%s\n", c->name, c->what);
-    fputs(
-        "\n`ingot COMMAND --help` tells more, with examples. ingot --version prints the version.\n"
-        "\nexit status:\n",
-        f);
+    fputs("\n`ingot COMMAND --help` has the options and examples. ingot --version prints the "
+          "version.\n"
+          "\nexit status:\n",
+          f);
     for (int i = 0; i < NEXIT; i++)
         fprintf(f, "  %-3s%s\n", exits[i][0], exits[i][1]);
 }

@@ -32,149 +32,149 @@ enum {
 
 /* clang-format off */
 const CliOption cli_options[] = {
-    {"-o", "DIR", COMPILE, "where the bundle goes; an older bundle there is replaced", WORD(output), .path = CLI_FOLDER},
+    {"-o", "DIR", COMPILE, "the folder to write; an older bundle there is replaced", WORD(output), .path = CLI_FOLDER},
     {"-o", "FILE", INSPECT, "one page with the graph, the plan and the kernels (docs/report.md): open it in a browser",
      WORD(output), .path = CLI_FILE},
-    {"-o", "FILE", TUNE, "where the decisions go, for --sched (docs/sched.md)", WORD(output), .path = CLI_FILE},
-    {"--data", "DIR", RUN, "reads DIR/input_N.pb (or .npy); output_N there are compared with what the model gives",
+    {"-o", "FILE", TUNE, "the file to write, for --sched (docs/sched.md)", WORD(output), .path = CLI_FILE},
+    {"--data", "DIR", RUN, "read DIR/input_N.pb (or .npy), and compare the results with DIR/output_N if it exists",
      WORD(data), .path = CLI_FOLDER},
-    {"--data", "DIR", VERIFY | BENCH | TUNE, "inputs, DIR/input_N.pb (or .npy); without it, reproducible random ones", WORD(data),
+    {"--data", "DIR", VERIFY | BENCH | TUNE, "read the inputs from DIR/input_N.pb (or .npy); default: random ones, always the same", WORD(data),
      .path = CLI_FOLDER},
-    {"--input", "FILE", EXECUTE | TUNE, "an input, .npy or .pb; once for each, in the model's order, or NAME=FILE", .take = option_input,
+    {"--input", "FILE", EXECUTE | TUNE, "an input, .npy or .pb; repeat it for each input, in the model's order, or as NAME=FILE", .take = option_input,
      .path = CLI_FILE},
-    {"--output-dir", "DIR", RUN, "writes DIR/output_N.pb (.npy where inputs are); without it, prints them", WORD(output_dir),
+    {"--output-dir", "DIR", RUN, "write DIR/output_N.pb (.npy if the inputs are); default: print them", WORD(output_dir),
      .path = CLI_FOLDER},
-    {"--tolerance", "T", RUN | VERIFY, "the largest error that passes, as a share of the largest wanted value. Unless told: "
-     "f64 1e-6, f32 1e-3, f16 1e-2, bf16 4e-2, f8 0.25; i8 and u8 may be 1 off; all else is exact", .take = option_tolerance},
-    {"--interpret", NULL, VERIFY, "without a compiler or a device: the interpreter runs the kernels' statements. So it is done anyway for a "
-     "target whose programs do not run here", SET(interpret)},
-    {"--threads", "N", EXECUTE, "how many run the kernels; 1 unless told", .take = option_threads},
-    {"--threads", "N", BUNDLE | EXPLAIN, "for how many it is: of a --sched file that was tuned for several, the decisions for so many",
+    {"--tolerance", "T", RUN | VERIFY, "the largest error that passes, as a share of the largest expected value. Default: "
+     "f64 1e-6, f32 1e-3, f16 1e-2, bf16 4e-2, f8 0.25; i8 and u8 may be off by 1; everything else has to be equal", .take = option_tolerance},
+    {"--interpret", NULL, VERIFY, "let an interpreter run the kernels, without a C compiler or a device. This is the default for targets "
+     "whose programs do not run here", SET(interpret)},
+    {"--threads", "N", EXECUTE, "how many threads run the kernels (default 1)", .take = option_threads},
+    {"--threads", "N", BUNDLE | EXPLAIN, "which thread count to compile for, if the --sched file was tuned for several",
      .take = option_threads},
-    {"--threads", "N[,N]", TUNE, "how many run the network; several: the file has decisions for each", .take = option_thread_counts},
-    {"--threads", "N", CHAT, "how many run the kernels; 1 unless told", .take = option_threads},
-    {"--prompt", "TEXT", CHAT, "answers this alone; without it, each line that is typed", WORD(chat[0])},
+    {"--threads", "N[,N]", TUNE, "how many threads run the network; with several counts, the file has decisions for each", .take = option_thread_counts},
+    {"--threads", "N", CHAT, "how many threads run the kernels (default 1)", .take = option_threads},
+    {"--prompt", "TEXT", CHAT, "answer this, then end; default: answer each line that is typed", WORD(chat[0])},
     {"--system", "TEXT", CHAT, "what the model is told first", WORD(chat[1])},
-    {"--tokens", "N", CHAT, "of an answer, at most (default 512)", WORD(chat[2])},
+    {"--tokens", "N", CHAT, "the longest answer (default 512)", WORD(chat[2])},
     {"--temperature", "T", CHAT, "0: always the most likely token (default)", WORD(chat[3])},
     {"--top-k", "N", CHAT, "only the N most likely tokens (default 1024)", WORD(chat[4])},
-    {"--top-p", "P", CHAT, "only the likeliest, as many as have this much of all probability", WORD(chat[5])},
-    {"--min-p", "P", CHAT, "only those at least so many times as likely as the first", WORD(chat[6])},
-    {"--repeat-penalty", "R", CHAT, "above 1: tokens that came lately are less likely", WORD(chat[7])},
+    {"--top-p", "P", CHAT, "only the most likely tokens that together have this probability", WORD(chat[5])},
+    {"--min-p", "P", CHAT, "only tokens at least P times as likely as the most likely one", WORD(chat[6])},
+    {"--repeat-penalty", "R", CHAT, "above 1, recent tokens become less likely", WORD(chat[7])},
     {"--seed", "N", CHAT, "the same seed gives the same answers (default 0)", WORD(chat[8])},
-    {"--ids", NULL, CHAT, "the numbers of an answer's tokens, in place of its text", SET(chat_ids)},
+    {"--ids", NULL, CHAT, "print the numbers of the tokens instead of their text", SET(chat_ids)},
     {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
-    {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
-    {"--on-device", NULL, BENCH, "of a GPU: inputs and outputs lie there, and what is timed is its work alone, without transfers", SET(on_device)},
-    {"--trace", "FILE", BENCH, "also write one run as a timeline, a row a thread (.json, for chrome://tracing or ui.perfetto.dev)", WORD(trace),
+    {"--per-kernel", NULL, BENCH, "time every step, slowest first, and compare it with what this machine could do", SET(per_kernel)},
+    {"--on-device", NULL, BENCH, "time only the work of the GPU: inputs and outputs stay in its memory", SET(on_device)},
+    {"--trace", "FILE", BENCH, "also write one run as a timeline with a row for each thread (.json, for ui.perfetto.dev or chrome://tracing)", WORD(trace),
      .path = CLI_FILE},
-    {"--json", NULL, BENCH, "only the JSON line, with \"median_ms\", or of a language model \"answer_tokens_per_second\"", SET(json)},
-    {"--json", NULL, INSPECT, "all that the page shows, for programs (docs/report.md)", SET(json)},
-    {"--times", "FILE", INSPECT | EXPLAIN, "what `ingot bench --per-kernel --json` printed: steps take what was measured", WORD(times),
+    {"--json", NULL, BENCH, "print one line of JSON, with \"median_ms\"; for a language model, \"answer_tokens_per_second\"", SET(json)},
+    {"--json", NULL, INSPECT, "print everything that the page shows, as JSON (docs/report.md)", SET(json)},
+    {"--times", "FILE", INSPECT | EXPLAIN, "the output of `ingot bench --per-kernel --json`: show measured times", WORD(times),
      .path = CLI_FILE},
-    {"--diff", "FILE", INSPECT, "the JSON of another model, target or plan, to be shown beside this one", WORD(diff),
+    {"--diff", "FILE", INSPECT, "the JSON of another model, target or plan, to compare with", WORD(diff),
      .path = CLI_FILE},
-    {"--dot", NULL, INSPECT, "steps and tensors for Graphviz", SET(dot)},
-    {"--assembly", NULL, INSPECT, "with --json: what the C compiler makes of the innermost loops", SET(assembly)},
-    {"--no-assembly", NULL, INSPECT, "with -o: not that", SET(no_assembly)},
-    {"--json", NULL, AUDIT, "the same for programs", SET(json)},
-    {"--dump", "WHAT", INSPECT, "the graph, the plan, what a pass makes of all kernels, or their text", WORD(dump),
+    {"--dot", NULL, INSPECT, "print steps and tensors for Graphviz", SET(dot)},
+    {"--assembly", NULL, INSPECT, "with --json: include the assembly of the innermost loops", SET(assembly)},
+    {"--no-assembly", NULL, INSPECT, "with -o: leave the assembly out", SET(no_assembly)},
+    {"--json", NULL, AUDIT, "print JSON", SET(json)},
+    {"--dump", "WHAT", INSPECT, "print the graph, the plan, the result of a pass for all kernels, or their text", WORD(dump),
      .choices = "@dumps"},
-    {"--target", "T", MODEL | TUNE, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
-     "c:native for what runs here. A name with a '/' or of the form X.target is a file (docs/targets.md). cuda:sm_90a+c:native: the GPU's where there is one, else C's; "
-     "c:x86-64-v2,x86-64-v3: the fastest that the processor is (compile, run, bench)", WORD(compile.target), .choices = "@targets"},
-    {"--name", "NAME", BUNDLE, "prefix of everything emitted (default: model)", WORD(compile.name)},
+    {"--target", "T", MODEL | TUNE, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Default: c for compile, "
+     "c:native for what runs here. A name with a '/', or X.target, is a file (docs/targets.md). cuda:sm_90a+c:native: the GPU if there is one, else the CPU. "
+     "c:x86-64-v2,x86-64-v3: the best that the processor supports (compile, run, bench)", WORD(compile.target), .choices = "@targets"},
+    {"--name", "NAME", BUNDLE, "the prefix of all emitted names (default: model)", WORD(compile.name)},
     {"--weights", "W", BUNDLE, "array, blob, incbin; default: array up to 64 KB and for microcontrollers, then blob", WORD(compile.weights),
      .choices = "array blob incbin"},
-    {"--package", "P", COMPILE, "for which build: cmake, make (both unless told), zephyr, esp-idf, arduino, cmsis (docs/bundle.md), web (docs/web.md)",
+    {"--package", "P", COMPILE, "for which build: cmake and make (default), zephyr, esp-idf, arduino, cmsis (docs/bundle.md), web (docs/web.md)",
      WORD(compile.package), .choices = "cmake make zephyr esp-idf arduino cmsis web"},
-    {"--memory", "NAME=SIZE", BUNDLE, "a memory to divide the arena among (dtcm=64k); several: in order of preference; the "
-     "last may be without a size, and takes the rest", .take = option_memory},
-    {"--max-vram", "N", BUNDLE, "of a GPU: refuse if more of its memory is needed (512M, 8G), for the arena, weights, inputs and outputs", .take = option_max_vram},
+    {"--memory", "NAME=SIZE", BUNDLE, "divide the arena among memories (dtcm=64k); repeat it in order of preference. The "
+     "last one may have no size, and takes the rest", .take = option_memory},
+    {"--max-vram", "N", BUNDLE, "refuse the model if it needs more memory of the GPU (512M, 8G): arena, weights, inputs and outputs", .take = option_max_vram},
     {"--max-ram", "N", BUNDLE, "take no more RAM (256k, 2M), if that is slower; refuse if it cannot be, and say which tensors do", .take = option_max_ram},
     {"--io", "FORM", BUNDLE, "what the caller has: int8, uint8 (the QuantizeLinear at an input, the DequantizeLinear at an output are "
      "left to it; model.h has scale and zero point), or nhwc (channels last); of all inputs and outputs that can be so", .take = option_io},
-    {"--io", "NAME=FORM", BUNDLE, "the same of this input or output; may be said again", .take = option_io},
+    {"--io", "NAME=FORM", BUNDLE, "the same, for this input or output; may be repeated", .take = option_io},
     {"--io-in-arena", NULL, BUNDLE, "inputs and outputs have places in the arena, of which model.h tells: what a run makes may lie on an "
      "input that was read, an output on what was", SET(compile.io_in_arena)},
-    {"--dim", "NAME=N", GRAPH | TUNE, "a free dim of an input has this size", .take = option_dim},
-    {"--dim", "NAME=LO..HI", GRAPH | TUNE, "it is known at run time only, within these bounds", .take = option_dim},
-    {"--dim", "NAME=OTHER", GRAPH | TUNE, "two free dims are equal", .take = option_dim},
-    {"--dim", "TENSOR=LO..HI", GRAPH | TUNE, "the elements of this integer tensor are (inputs, or inside)",
+    {"--dim", "NAME=N", GRAPH | TUNE, "the size of a dim that the model leaves open", .take = option_dim},
+    {"--dim", "NAME=LO..HI", GRAPH | TUNE, "each run chooses its size, within these bounds", .take = option_dim},
+    {"--dim", "NAME=OTHER", GRAPH | TUNE, "two open dims are equal", .take = option_dim},
+    {"--dim", "TENSOR=LO..HI", GRAPH | TUNE, "bounds of the elements of an integer tensor (an input, or inside the model)",
      .take = option_dim},
-    {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "the size of any tensor along axis A is: for what the data decide",
+    {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "bounds of the size of a tensor along axis A, which the data decide",
      .take = option_dim},
-    {"--entry", "NAME", GRAPH | TUNE, "the network of this name, of a file that has several (default: the first)", WORD(entry)},
-    {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "they are one tensor, which lives in the context from run to run; zeros at first",
+    {"--entry", "NAME", GRAPH | TUNE, "which network of a file that has several (default: the first)", WORD(entry)},
+    {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "keep a tensor from run to run: this output is the next input. It starts as zeros",
      .take = option_state},
-    {"--kv", "TYPE", GRAPH | TUNE, "what a language model keeps of keys and values: f16 (unless told), f32", .take = option_kv, .choices = "f16 f32"},
-    {"--train", NULL, COMPILE | VERIFY, "a second function, <name>_train_step(): a step of training (docs/training.md)", SET(train)},
+    {"--kv", "TYPE", GRAPH | TUNE, "what a language model keeps of keys and values: f16 (default) or f32", .take = option_kv, .choices = "f16 f32"},
+    {"--train", NULL, COMPILE | VERIFY, "also compile <name>_train_step(), a training step (docs/training.md)", SET(train)},
     {"--loss", "LOSS", COMPILE | VERIFY, "cross_entropy:OUTPUT, mse:OUTPUT, or an output that is the loss", WORD(training.loss)},
     {"--optimizer", "OPT", COMPILE | VERIFY, "sgd, momentum, adam or adamw; with numbers: adamw:rate=1e-3,decay=0.01 (beta1, "
-     "beta2, epsilon, nesterov). Without a rate it is an input of each step", .take = option_optimizer},
-    {"--trainable", "GLOB", COMPILE | VERIFY, "only weights of such names ('fc.*') are trained; may be said again", .take = option_trainable},
-    {"--frozen", "GLOB", COMPILE | VERIFY, "weights of such names are not trained; may be said again", .take = option_frozen},
-    {"--clip", "NORM", COMPILE | VERIFY, "gradients are scaled so that the norm of all together is at most this", .take = option_clip},
-    {"--accumulate", "N", COMPILE | VERIFY, "weights change in every Nth step, by the mean of the gradients", .take = option_accumulate},
-    {"--class-axis", "A", COMPILE | VERIFY, "of cross_entropy: where the classes are (default 1; -1: the last axis)", .take = option_class_axis},
-    {"--label-smoothing", "S", COMPILE | VERIFY, "of cross_entropy: so much of each label is spread over all classes", .take = option_smoothing},
-    {"--ignore-index", "I", COMPILE | VERIFY, "of cross_entropy: labels of this number do not count", .take = option_ignore_index},
-    {"--op", "D:TYPE=F.c[:FN]", GRAPH | TUNE, "nodes of type TYPE, domain D, call function FN of C file F.c "
+     "beta2, epsilon, nesterov). Without a rate, each step takes it as an input", .take = option_optimizer},
+    {"--trainable", "GLOB", COMPILE | VERIFY, "train only the weights whose names match ('fc.*'); may be repeated", .take = option_trainable},
+    {"--frozen", "GLOB", COMPILE | VERIFY, "do not train the weights whose names match; may be repeated", .take = option_frozen},
+    {"--clip", "NORM", COMPILE | VERIFY, "scale the gradients so that their total norm is at most this", .take = option_clip},
+    {"--accumulate", "N", COMPILE | VERIFY, "update the weights in every Nth step, by the mean of the gradients", .take = option_accumulate},
+    {"--class-axis", "A", COMPILE | VERIFY, "for cross_entropy: the axis of the classes (default 1; -1: the last)", .take = option_class_axis},
+    {"--label-smoothing", "S", COMPILE | VERIFY, "for cross_entropy: spread this share of each label over all classes", .take = option_smoothing},
+    {"--ignore-index", "I", COMPILE | VERIFY, "for cross_entropy: ignore labels with this number", .take = option_ignore_index},
+    {"--op", "D:TYPE=F.c[:FN]", GRAPH | TUNE, "nodes of type TYPE in domain D call function FN of the C file F.c "
      "(docs/custom_ops.md)", .take = option_op},
-    {"--bind", "NAME=V,V..", GRAPH | TUNE, "an input (or free dim) has this value, known now", .take = option_bind},
-    {"--no-bind", NULL, EXECUTE, "never bind inputs that decide shapes to the data's values", SET(no_bind)},
-    {"--string-bytes", "N", MODEL | TUNE, "room for each string that is made, on average (256)", .take = option_string_bytes},
-    {"--subnormals", "WHAT", MODEL | TUNE, "keep: f32 below the smallest normal number is no zero; or flush", .take =
+    {"--bind", "NAME=V,V..", GRAPH | TUNE, "an input (or open dim) always has this value", .take = option_bind},
+    {"--no-bind", NULL, EXECUTE, "do not bind inputs that decide shapes to their values in the data", SET(no_bind)},
+    {"--string-bytes", "N", MODEL | TUNE, "bytes to reserve for each string that the model makes, on average (default 256)", .take = option_string_bytes},
+    {"--subnormals", "WHAT", MODEL | TUNE, "flush (default): f32 below the smallest normal number is zero; keep: it is not", .take =
      option_subnormals, .choices = "keep flush"},
-    {"--precision", "WHAT[:GLOB]", MODEL | TUNE, "what products of f32 multiply: f32 (1e-5: by forms that may err by as much of the range), bf16, or sums of three or six products of bf16; f16, tf32; q8: of weights with a scale for each block bytes, usual for GGUF files where the machine has dots of bytes; q16: two bytes of a number in place of one. With GLOB: those of nodes with such names; may be said again, the last one that matches counts", .take =
+    {"--precision", "WHAT[:GLOB]", MODEL | TUNE, "the type in which f32 is multiplied: f32 (default); 1e-5: f32, by faster forms with an error of up to 1e-5 of the range; bf16; bf16x3, bf16x6: sums of three or six products of bf16; f16, tf32; q8: weights with a scale for each block as bytes, the default for GGUF files if the machine has dot products of bytes; q16: the same with two bytes for each activation. With GLOB: only nodes whose names match; may be repeated, the last match counts", .take =
      option_precision, .choices = "f32 1e-5 bf16 bf16x3 bf16x6 f16 tf32 q8 q16"},
-    {"--no-check", NULL, BUNDLE | EXECUTE, "some results of each step are not looked at, beside the graph's, before anything is written",
+    {"--no-check", NULL, BUNDLE | EXECUTE, "skip the check that compares some results of each step with the graph",
      SET(compile.no_check)},
     {"-O0", NULL, MODEL, "naive kernels", .take = option_level},
-    {"-O2", NULL, MODEL, "the compiler's own choices, as without it", .take = option_level},
-    {"--no-rewrite", "NAME,NAME..", MODEL, "rewrites of the graph that are not done", WORD(compile.no_rewrite),
+    {"-O2", NULL, MODEL, "optimised kernels (default)", .take = option_level},
+    {"--no-rewrite", "NAME,NAME..", MODEL, "leave out these rewrites of the graph; a wrong name lists them", WORD(compile.no_rewrite),
      .choices = "@rewrites"},
-    {"--fuse", "HOW", MODEL, "auto (default); none: every value is stored; all: as few kernels as may be", WORD(compile.fuse),
+    {"--fuse", "HOW", MODEL, "auto (default); none: store every value; all: as few kernels as possible", WORD(compile.fuse),
      .choices = "auto none all"},
-    {"--prefer", "WHAT", MODEL, "what is dear, ram or time; without it, as the target has it: ram for microcontrollers", WORD(compile.prefer),
+    {"--prefer", "WHAT", MODEL, "which one to save where a choice costs the other: ram or time. Default: ram for microcontrollers, time for others", WORD(compile.prefer),
      .choices = "ram time"},
-    {"--sched", "FILE", MODEL, "decide as this file says (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
-    {"--sched", "FILE", TUNE, "of a GPU: begin with what this file says, and look for better", WORD(compile.sched), .path = CLI_FILE},
-    {"--save-sched", "FILE", COMPILE, "write what was decided, for --sched", WORD(compile.save_sched),
+    {"--sched", "FILE", MODEL, "follow the decisions in this file (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
+    {"--sched", "FILE", TUNE, "for a GPU: begin with the decisions in this file", WORD(compile.sched), .path = CLI_FILE},
+    {"--save-sched", "FILE", COMPILE, "write the compiler's decisions, for --sched", WORD(compile.save_sched),
      .path = CLI_FILE},
-    {"--selftest", "DIR", COMPILE, "DIR/input_N and output_N (.pb, .npy) are the golden data of <name>_selftest(); without "
-     "it, a formula makes them for models that the interpreter runs quickly", WORD(selftest), .path = CLI_FOLDER},
-    {"--depfile", "FILE", COMPILE, "write the files that were read as a rule of make, for the manifest of the bundle",
+    {"--selftest", "DIR", COMPILE, "use DIR/input_N and output_N (.pb, .npy) as the golden data of <name>_selftest(). Default: "
+     "computed data, for models that the interpreter runs quickly", WORD(selftest), .path = CLI_FOLDER},
+    {"--depfile", "FILE", COMPILE, "write the list of files that were read, as a make rule",
      WORD(depfile), .path = CLI_FILE},
-    {"--no-cache", NULL, EXECUTE | CHAT, "compile anew", SET(no_cache)},
-    {"--triple", "T", AUDIT, "x86_64-linux-gnu, aarch64-linux-gnu, thumbv7em-none-eabi, riscv32 ...; this machine unless told",
+    {"--no-cache", NULL, EXECUTE | CHAT, "compile again, even if the cache has the model", SET(no_cache)},
+    {"--triple", "T", AUDIT, "x86_64-linux-gnu, aarch64-linux-gnu, thumbv7em-none-eabi, riscv32 ...; default: this machine",
      WORD(triple), .choices = "x86_64-linux-gnu aarch64-linux-gnu thumbv7em-none-eabi riscv32"},
-    {"--headers", "DIR", AUDIT, "the C library's headers for T, where they are not in their usual place", WORD(headers),
+    {"--headers", "DIR", AUDIT, "where the C library's headers for T are, if not in the usual place", WORD(headers),
      .path = CLI_FOLDER},
-    {"--probe", "CC FLAGS..", TARGETS, "asks a C compiler what its machine has, and prints that as a target file, for --target FILE "
+    {"--probe", "CC FLAGS..", TARGETS, "ask a C compiler about its machine, and print a target file for --target FILE "
      "(docs/targets.md)", WORD(probe)},
-    {"--machine", "T", TARGETS, "prints a target as such a file, with all figures of its machine: c:native, cuda:native and opencl:native as they "
-     "are found here", WORD(machine), .choices = "@targets"},
-    {"--budget", "TIME", TUNE, "how long to search: 90s, 10m (default), 2h; 0: only what the database knows", .take = option_budget},
-    {"--beam", "N", TUNE, "how many candidates of a kernel are gone on from (default 4)", .take = option_beam},
-    {"--kernels", "PATTERN", TUNE, "only kernels whose name, or a node's that they compute, matches: k07*, *conv1*", WORD(kernels)},
-    {"--database", "FILE", TUNE, "what was tried so far; otherwise $INGOT_TUNE, or tune.db in the folder of the cache", WORD(database),
+    {"--machine", "T", TARGETS, "print a target as such a file, with all figures of its machine; c:native, cuda:native and opencl:native are "
+     "this machine's", WORD(machine), .choices = "@targets"},
+    {"--budget", "TIME", TUNE, "how long to search: 90s, 10m (default), 2h; 0: use only what the database knows", .take = option_budget},
+    {"--beam", "N", TUNE, "how many candidates of a kernel the search continues from (default 4)", .take = option_beam},
+    {"--kernels", "PATTERN", TUNE, "only kernels whose name, or a name of a node that they compute, matches: k07*, *conv1*", WORD(kernels)},
+    {"--database", "FILE", TUNE, "the database of what was tried; default: $INGOT_TUNE, or tune.db in the cache", WORD(database),
      .path = CLI_FILE},
-    {"--explain", NULL, TUNE, "tell of each kernel what was tried, what won, and why; -v: every candidate", SET(why)},
-    {"--prepare", "DIR", TUNE, "write and build the candidates to begin with, and time nothing", WORD(prepare), .path = CLI_FOLDER},
-    {"--lot", "N", TUNE, "with --prepare: so many more of each kernel, drawn by lot from all that were estimated", .take = option_lot},
-    {"--measure", "DIR", TUNE, "time what --prepare left there; goes on where it was cut off", WORD(measure), .path = CLI_FOLDER},
+    {"--explain", NULL, TUNE, "for each kernel, print what was tried, what won, and why; -v: every candidate", SET(why)},
+    {"--prepare", "DIR", TUNE, "write and build the first candidates, without timing them", WORD(prepare), .path = CLI_FOLDER},
+    {"--lot", "N", TUNE, "with --prepare: N more candidates of each kernel, drawn at random", .take = option_lot},
+    {"--measure", "DIR", TUNE, "time what --prepare wrote there; continues where it was interrupted", WORD(measure), .path = CLI_FOLDER},
     {"--remote", "CMD", TUNE, "CMD DIR ARGS.. copies the folder to another machine, runs make and ./tune_run ARGS there, and prints "
      "what that prints (docs/tune.md)", WORD(remote)},
-    {"--export", "FILE", TUNE, "write the database as lines of JSON; no model is wanted", WORD(export_to), .path = CLI_FILE},
-    {"--import", "FILE", TUNE, "read such lines into the database; no model is wanted", WORD(import), .path = CLI_FILE},
-    {"--size", "N", CACHE, "remove what was used least recently until no more than this is left (500M, 2G)", .take = option_cache_bytes},
-    {"--clear", NULL, CACHE, "remove all of it", SET(clear)},
-    {"-q", NULL, COMPILE | EXECUTE | TUNE | CHAT, "no notes, and no word on how far it is", SET(quiet)},
-    {"-v", NULL, (GRAPH & ~EXPLAIN) | TUNE, "tell what takes how long, and the steps of the plan; -vv: its kernels too; -vvv: what was decided and "
-     "thought of; -vvvv: nodes and statements of kernels", .take = option_verbose},
-    {"-v", NULL, EXPLAIN, "more than 40 lines, with the loops of kernels; -vv: their statements; -vvv: their text, and opts that were "
-     "thought of; -vvvv: their nodes", .take = option_verbose},
+    {"--export", "FILE", TUNE, "write the database as lines of JSON; takes no model", WORD(export_to), .path = CLI_FILE},
+    {"--import", "FILE", TUNE, "read such lines into the database; takes no model", WORD(import), .path = CLI_FILE},
+    {"--size", "N", CACHE, "remove the least recently used models until at most this is left (500M, 2G)", .take = option_cache_bytes},
+    {"--clear", NULL, CACHE, "remove everything", SET(clear)},
+    {"-q", NULL, COMPILE | EXECUTE | TUNE | CHAT, "print errors only: no notes, no progress", SET(quiet)},
+    {"-v", NULL, (GRAPH & ~EXPLAIN) | TUNE, "print times and the steps of the plan; -vv: its kernels too; -vvv: decisions and their "
+     "alternatives; -vvvv: nodes and statements of kernels", .take = option_verbose},
+    {"-v", NULL, EXPLAIN, "print more than 40 lines, with the loops of kernels; -vv: their statements; -vvv: their text, and the opts that "
+     "were considered; -vvvv: their nodes", .take = option_verbose},
     {NULL, NULL, 0, NULL, .path = CLI_NONE},
 };
 
@@ -185,80 +185,80 @@ const Command cli_commands[] = {
      "ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
     {"run", command_run, RUN, "MODEL", "--data DIR | --input FILE... [--output-dir D]",
      "compile into the cache, run, write the outputs",
-     "Free dims take their size from the data. An index that is out of range in the data (of a Gather or Scatter) ends the "
-     "run; docs/abi.md tells what a bundle does. The cache is $INGOT_CACHE, or ~/.cache/ingot.",
+     "Open dims take their size from the data. An index that is out of range (of a Gather or Scatter) ends the "
+     "run; docs/abi.md says what a bundle does. The cache is $INGOT_CACHE, or ~/.cache/ingot.",
      "ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "ingot run add.onnx --input x.npy --input y.npy\n"},
     {"verify", command_verify, VERIFY, "MODEL", "[--data DIR | --input FILE...]",
      "check every kernel of the compiled model",
-     "Runs every step beside the naive form of its kernel, on the same inputs, and the naive kernels beside the reference "
-     "interpreter. Each step that differs is told with its kernel, its nodes and the worst element; -v tells all. Outputs "
-     "that lie beside the data are compared, as `ingot run` does. For a machine that is not this one (and with --interpret) the "
-     "statements of the kernels are run by an interpreter, on any machine: it finds elements that nothing has written, accesses "
-     "outside of buffers, and races of threads and work items too.",
+     "Compares every kernel with a naive version on the same inputs, and the naive kernels with the reference "
+     "interpreter. For each step that differs it prints the kernel, its nodes and the worst element; -v prints all steps. "
+     "Outputs in the data folder are compared as by `ingot run`. For another machine (and with --interpret) an "
+     "interpreter runs the kernels: it also finds elements that nothing has written, accesses "
+     "outside of buffers, and races between threads or work items.",
      "ingot verify resnet18.onnx\n"
      "ingot verify kws.onnx --target c:cortex-m4\n"
      "ingot verify digits.onnx --target cuda --interpret\n"},
     {"bench", command_bench, BENCH, "MODEL", "[--data DIR] [--threads N] [--json]", "time the compiled model",
-     "Of a language model (a GGUF file whose vocabulary is known): tokens a second of a prompt and of an answer, and what share of reading "
-     "the weights that is; --data, --per-kernel, --trace and --on-device time run() as of any model.",
+     "For a language model (a GGUF file with a known vocabulary) it prints tokens per second of a prompt and of an answer, and how near that is to "
+     "the speed of reading the weights; --data, --per-kernel, --trace and --on-device time run() as for any model.",
      "ingot bench resnet18.onnx --threads 4 --json\n"},
     {"chat", command_chat, CHAT, "MODEL", "[--prompt TEXT]", "talk with a language model",
-     "The model, a GGUF file, is compiled into the cache. What is typed is text: control tokens are put around it, as the model was "
-     "trained with them. docs/llm.md.",
+     "The model, a GGUF file, is compiled into the cache. What you type is put between the control tokens that the model was "
+     "trained with (docs/llm.md).",
      "ingot chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
      "ingot chat llama.gguf --temperature 0.8 --top-p 0.95 --seed 1 --prompt \"Tell me a story.\"\n"},
     {"check", command_check, CHECK, "MODEL", "[--dim NAME=LO..HI] [--bind NAME=V]",
      "list every operator that is not supported",
-     "With --dim or --bind every node is built, and the shapes are checked too.",
+     "With --dim or --bind it also builds every node and checks the shapes.",
      "ingot check model.onnx --dim batch=1..8\n"},
     {"inspect", command_inspect, INSPECT, "MODEL", "-o FILE.html | --json | --dot | --dump graph|plan|PASS|kernels",
-     "what a model becomes: a page to read, JSON, Graphviz, text", NULL,
+     "show what a model becomes: as a page, JSON, Graphviz or text", NULL,
      "ingot inspect resnet18.onnx -o report.html\n"
      "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"
      "ingot bench resnet18.onnx --per-kernel --json >times && ingot inspect resnet18.onnx --target c:native --times times -o report.html\n"},
-    {"explain", command_explain, EXPLAIN, "MODEL", "NODE", "where a node went, what it costs, why it was stored or not",
+    {"explain", command_explain, EXPLAIN, "MODEL", "NODE", "tell where a node went, what it costs, and why it is stored or not",
      "NODE is the name of a node in the file, a kernel (k07), a step (12) or a tensor. Of a node: the steps that compute it, "
      "what was decided about its values and what that was estimated to cost.",
      "ingot explain resnet18.onnx /layer1/layer1.0/conv1/Conv --target c:native\n"
      "ingot explain resnet18.onnx k07 -v\n"},
     {"audit", command_audit, AUDIT, "DIR", "[--triple T] [--headers DIR] [--json]",
-     "prove by rules what emitted C does not do",
+     "prove that emitted C uses no heap, recursion or unbounded loops",
      "Reads a bundle, or any folder of C, as clang does for machine T, and prints what breaks the rules: the heap, recursion, "
      "loops without a bound, variables that outlive a call, conversions that lose bits (docs/audit.md). Exit status 7 if "
      "there is anything.",
      "ingot audit out --triple thumbv7em-none-eabi > audit.txt\n"},
-    {"targets", command_targets, TARGETS, NULL, "[--probe \"CC FLAGS..\" | --machine T]", "what can be emitted",
+    {"targets", command_targets, TARGETS, NULL, "[--probe \"CC FLAGS..\" | --machine T]", "list the targets",
      "With --probe the compiler named is run, as `CC FLAGS.. -dM -E`, `-dumpmachine` and `-print-file-name=include`; nothing else is.",
      "ingot targets --probe \"arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb\" >m55.target\n"
      "ingot compile kws.onnx -o out --target m55.target\n"},
-    {"operators", command_operators, 0, NULL, "", "what models may contain",
+    {"operators", command_operators, 0, NULL, "", "list the operators that models may contain",
      "Prints a line for each operator of each format: its name, the version, how many inputs it takes, and their element types. "
      "docs/operators.md has the same with the limits.",
      "ingot operators | grep Conv\n"},
-    {"plan", command_plan, PLAN, "diff", "A.sched B.sched", "what two plans decide otherwise",
-     "Compares what --save-sched wrote, or what became of it by hand: values that are stored or not, merges, variants, layouts "
-     "and opts, with the bytes and operations that this moves.",
+    {"plan", command_plan, PLAN, "diff", "A.sched B.sched", "tell how two plans differ",
+     "Compares two files of --save-sched, edited or not: stored values, merges, variants, layouts "
+     "and opts, with the bytes and operations that each difference is about.",
      "ingot plan diff saved.sched edited.sched\n"},
     {"tune", command_tune, TUNE, "[MODEL]", "-o model.sched [--budget 10m]", "search for faster kernels, by timing candidates",
-     "Tries other tiles, lanes and orders of loops for each kernel, times them on this machine beside those that the compiler "
-     "chose, checks them against the naive form, and writes what is faster in the whole network as a file for --sched. A database "
-     "remembers what was tried: a search that was cut off goes on, and another model with equal kernels costs nothing (docs/tune.md).",
+     "Tries other tiles, vectors and loop orders for each kernel, times them on this machine against the compiler's "
+     "choice, checks their results, and writes those that make the whole network faster as a file for --sched. A database "
+     "remembers what was tried: an interrupted search continues, and another model with the same kernels costs nothing (docs/tune.md).",
      "ingot tune resnet18.onnx -o resnet18.sched --budget 10m\n"
      "ingot compile resnet18.onnx -o out --target c:native --sched resnet18.sched\n"
      "ingot tune resnet18.onnx --explain --budget 0 --kernels 'k0*'\n"
      "ingot tune resnet18.onnx --prepare candidates && ingot tune resnet18.onnx --measure candidates\n"
      "ingot tune resnet18.onnx -o pi.sched --target c:cortex-a72 --remote ./on_board.sh\n"
      "ingot tune --export tuned.json\n"},
-    {"cache", command_cache, CACHE, NULL, "[--size N | --clear]", "what `ingot run` and its like have compiled",
-     "Prints where it is and how large. Whenever a model is added, what was used least recently goes until 2 GB are left, or "
-     "as many bytes as $INGOT_CACHE_SIZE says (500M).",
+    {"cache", command_cache, CACHE, NULL, "[--size N | --clear]", "show or clear the cache of compiled models",
+     "Prints where the cache is and how large. When a model is added, the least recently used ones are removed until 2 GB are left, or "
+     "as much as $INGOT_CACHE_SIZE says (500M).",
      "ingot cache --size 500M\n"},
-    {"completion", command_completion, COMPLETION, "bash|zsh|fish", "", "what makes a shell complete ingot's command line",
-     "The installed package brings these where the shells look for them; this is for an ingot that is not installed.",
+    {"completion", command_completion, COMPLETION, "bash|zsh|fish", "", "print the completion script of a shell",
+     "The installed package puts these where shells look for them; use this for an ingot that is not installed.",
      "source <(ingot completion bash)\n"},
-    {"manual", command_manual, MANUAL, "[COMMAND]", "", "the manual page of a command, or of ingot",
-     "It is written for man: ingot-COMMAND(1). The installed package brings all of them.",
+    {"manual", command_manual, MANUAL, "[COMMAND]", "", "print the manual page of a command, or of ingot",
+     "The output is for man. The installed package has all pages: man ingot-COMMAND.",
      "ingot manual compile | man -l -\n"},
     {NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
 };

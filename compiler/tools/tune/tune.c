@@ -389,7 +389,7 @@ static ingot_status finish(Tune *t)
              t->decisions.seconds, t->decisions.cpu, t->nplan, t->confirming.seconds,
              t->confirming.cpu);
     if (status == INGOT_OK && t->o->output)
-        note("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
+        note("  %s: %d of %d kernels differ from the compiler's choice", t->o->output, won, t->t.n);
     return status;
 }
 

@@ -274,8 +274,8 @@ ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won, 
     if (*won)
         status = check_file(t, dir, text);
     if (status == INGOT_OK)
-        note("  %d of %d kernels otherwise than %s", *won, f.n,
-             t->o->compile.sched ? "before" : "the compiler chose");
+        note("  %d of %d kernels differ from %s", *won, f.n,
+             t->o->compile.sched ? "the given file" : "the compiler's choice");
     return status;
 }
 
