@@ -151,6 +151,7 @@ void target_costs(Target *t, bool halves, bool prefer_ram)
     t->machine.dot = was.dot;
     t->machine.any_sign = was.any_sign;
     t->machine.pairs = was.pairs;
+    t->machine.soft_floats = was.soft_floats;
     t->machine.dot_bf16 = was.dot_bf16;
     machine_rates(&t->machine, halves, prefer_ram);
 }
@@ -163,6 +164,13 @@ static bool has_pairs(const Cpu *m)
     x86 |= !strcmp(m->name, "native");
 #endif
     return x86 && m->lanes && !m->dot;
+}
+
+/* By what the C compiler is told of it. */
+static bool has_soft_floats(const Cpu *m)
+{
+    return m->name && (strstr(m->flags, "-mfloat-abi=soft") || strstr(m->flags, "-mabi=ilp32")) &&
+           !strstr(m->flags, "-mabi=ilp32f");
 }
 
 /* Has this machine the instructions of the one that the compiler runs on? */
@@ -359,6 +367,7 @@ bool target_tune(Target *t, const char *machine)
     t->machine.dot = m.dot || t->machine.pairs;
     t->machine.any_sign = m.any_sign || t->machine.pairs;
     t->machine.units = m.units;
+    t->machine.soft_floats = has_soft_floats(&m);
     t->machine.dot_bf16 = m.dot_bf16;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {

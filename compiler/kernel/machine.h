@@ -123,7 +123,8 @@ typedef struct {
      * worth it, or there is no such instruction */
     double dot_bf16;
 
-    bool dot; /* igrt_dot_*() costs less than four products of bytes */
+    bool soft_floats; /* it has no unit for floats: each operation is a function */
+    bool dot;         /* igrt_dot_*() costs less than four products of bytes */
     /* in lanes it multiplies bytes of any sign, not only those without one with others */
     bool any_sign;
     bool pairs;           /* namely pairs of i16 that are made of them */

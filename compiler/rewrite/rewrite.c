@@ -242,6 +242,7 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
                               .float_sums = t && t->machine.lanes,
                               .dot = t && t->machine.dot,
                               .fours = t && !t->gpu && t->machine.dot && !t->machine.pairs,
+                              .soft_floats = t && t->machine.soft_floats,
                               .scalar = t && !t->machine.lanes,
                               .words = t && t->machine.lanes >= 16,
                               .one_sign = one_sign,

@@ -15,10 +15,11 @@ typedef struct Rewrite Rewrite;
 struct Rewrite {
     Context *c;
     Arena *a;
-    bool float_sums; /* f32 has lanes, and a multiply-add that i32 has not */
-    bool dot;        /* Target.dot */
-    bool fours;      /* it takes four bytes each, not two pairs in lanes */
-    bool scalar;     /* no lanes: four terms of one result are taken at once */
+    bool float_sums;  /* f32 has lanes, and a multiply-add that i32 has not */
+    bool dot;         /* Target.dot */
+    bool fours;       /* it takes four bytes each, not two pairs in lanes */
+    bool soft_floats; /* floats are functions */
+    bool scalar;      /* no lanes: four terms of one result are taken at once */
     bool words;    /* a word of four bytes in lanes becomes four floats sooner than four bytes do */
     bool one_sign; /* of bytes in lanes one is to have no sign: not Target.any_sign */
     bool custom_calls; /* nothing but OP_CUSTOM is rewritten */
@@ -108,7 +109,8 @@ bool takes_dot(Rewrite *, Node *product, unsigned axes);
  * windows aside; are they many? */
 int64_t uses_of(Node *reduce, Node *factor);
 bool used_again(Node *reduce, Node *factor);
-Node *requantize(Rewrite *, Node *round); /* requantize.c */
+Node *requantize(Rewrite *, Node *round);        /* requantize.c */
+Node *integer_requantize(Rewrite *, Node *cast); /* integer_requantize.c */
 
 /* requantize.c: nothing but constants. */
 bool is_constant(Node *, int depth);

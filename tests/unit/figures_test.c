@@ -85,6 +85,7 @@ typedef enum {
     SINGLES,
     SINGLES_SMALL,
     BYTES,
+    QUANTIZED,
     BRAINS,
     VECTOR,
     WINDOW,
@@ -111,6 +112,16 @@ static ingot_tensor *summed_twice(Context *c)
     return ingot_add(c, ingot_sum(c, x, 1 << 0, 1), ingot_sum(c, x, 1 << 1, 1));
 }
 
+/* Sums of bytes that become bytes. */
+static ingot_tensor *quantized(Context *c)
+{
+    ingot_tensor *x = ingot_cast(c, input(c, "x", INGOT_I8, 2, (int64_t[]){16, 64}), INGOT_I32);
+    x = ingot_cast(c, ingot_sum(c, x, 1 << 1, 1), INGOT_F32);
+    x = ingot_round(c, ingot_mul(c, x, node_const_f(c, INGOT_F32, 0x1.234p-9)));
+    x = ingot_max(c, x, node_const_f(c, INGOT_F32, -128));
+    return ingot_cast(c, ingot_min(c, x, node_const_f(c, INGOT_F32, 127)), INGOT_I8);
+}
+
 static ingot_tensor *build(Context *c, FigureModel m)
 {
     switch (m) {
@@ -120,6 +131,7 @@ static ingot_tensor *build(Context *c, FigureModel m)
     case SINGLES: return product(c, INGOT_F32, 197, 3072, 768);
     case SINGLES_SMALL: return product(c, INGOT_F32, 1000, 200, 24);
     case BYTES: return product(c, INGOT_I8, 256, 512, 512);
+    case QUANTIZED: return quantized(c);
     case BRAINS: return product(c, INGOT_BF16, 256, 512, 512);
     case VECTOR: return product(c, INGOT_F32, 1, 4096, 1024);
     case WINDOW: return convolution(c, 128, 128, 28, 3, 1, 1);
@@ -312,6 +324,7 @@ static const FigureRow rows[] = {
     {"dot_bf16", BRAINS, "c:x86-64-v4", 4},
     {"any_sign", BYTES, "c:x86-64-v4", 4},
     {"pairs", BYTES, "c:x86-64-v4", 4},
+    {"soft_floats", QUANTIZED, "c:cortex-m3", 0.25},
     {"core_lanes", WINDOW, "opencl", 16},
     {"joins_subgroups", ATTENTION_HALVES, "cuda:sm_90a", 4},
     {"place_word", SINGLES, "wgsl", 16},
