@@ -131,6 +131,7 @@ if [ -n "$all" ]; then
     step sized-graphs-sanitized "$python" tests/fuzz/sized_graphs.py --ingot build/ingot --jobs "$JOBS" --n 500 --seed 101 --sanitize --cc clang
     step language-model "$python" tests/llm/smollm2.py --ingot build/ingot --work build/smollm2
     step llama-cpp "$python" tests/llm/llama_cpp.py --ingot build/ingot --work build/llama
+    step perplexity "$python" tests/llm/perplexity.py --ingot build/ingot --work build/smollm2 --llama-work build/llama
     step beside-torch "${INGOT_TORCH:-$python}" tests/train/beside_torch.py --build build # a Python that has PyTorch; 77: it is not there
     step bench build/tests/bench --prepare --dir build/bench
 fi
