@@ -79,6 +79,51 @@ def microcontrollers(compile, work):
         want(f"{cc}-gcc " in said and f"{cc}-ar " in said, f"{machine}: {said}")
 
 
+def told(compile, work):
+    """What compile tells of flash and stack, beside a program that is linked by the Makefile's archive."""
+    if not shutil.which("arm-none-eabi-gcc"):
+        print("told: skipped, there is no arm-none-eabi-gcc")
+        return
+    out, board = work / "told", TREE / "examples/cortex_m"
+    flags = ("-o", out, "--name", "digits", "--target", "c:cortex-m4", "--io-in-arena")
+    said = call(compile.ingot, "compile", MODEL, *flags)
+    flash, stack = map(
+        int, re.search(r"flash (\d+) bytes, RAM \d+ and at most (\d+)", said).groups()
+    )
+    call("make", "-C", out, "CFLAGS=-O2 -ffunction-sections -fdata-sections")
+    run = """#include "digits.h"
+static digits_ctx ctx;
+static unsigned char arena[DIGITS_ARENA_BYTES(1)] __attribute__((aligned(64)));
+int main(void) {
+    const digits_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    return digits_init(&ctx, &config) || digits_run(&ctx, 0, 0);
+}
+"""
+    sizes = []
+    for name, text in (("empty", "int main(void) { return 0; }\n"), ("run", run)):
+        (work / f"{name}.c").write_text(text)
+        call(
+            *"arm-none-eabi-gcc -mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard -O2".split(),
+            *"-nostartfiles --specs=nosys.specs -Wl,--gc-sections -I".split(),
+            *(out, board / "board.c", work / f"{name}.c", out / "libdigits.a", "-lm"),
+            *("-T", board / "board.ld", "-o", work / f"{name}.elf"),
+        )
+        line = call("arm-none-eabi-size", work / f"{name}.elf").splitlines()[1].split()
+        sizes.append(int(line[0]) + int(line[1]))
+    want(abs(flash - (sizes[1] - sizes[0])) < 0.03 * flash, f"flash {flash}, linked {sizes}")
+    want(100 < stack < 2048, f"stack {stack}")
+    # without the compiler an estimate, that says so
+    (work / "path").mkdir()
+    (work / "path/sh").symlink_to(shutil.which("sh"))
+    said = call(compile.ingot, "compile", MODEL, *flags, env={"PATH": str(work / "path")})
+    about = int(re.search(r"flash about (\d+) bytes.*an estimate", said)[1])
+    want(abs(about - flash) < 0.2 * flash, f"about {about}, not {flash}")
+    for most, status in (("1k", 4), ("1M", 0)):
+        words = [compile.ingot, "compile", MODEL, *flags, "--max-flash", most, "-q"]
+        done = subprocess.run(words, capture_output=True, text=True)
+        want(done.returncode == status and ("flash" in done.stderr) == bool(status), done.stderr)
+
+
 def sections(compile, work):
     out = work / "sections"
     compile(out)
@@ -395,7 +440,16 @@ def main():
     compile.ingot = ingot
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        for test in (microcontrollers, sections, two, windows, microsoft, installed, packages):
+        for test in (
+            microcontrollers,
+            told,
+            sections,
+            two,
+            windows,
+            microsoft,
+            installed,
+            packages,
+        ):
             test(compile, work)
         # a bundle of before the folder host/ is replaced as a whole
         out = work / "again"

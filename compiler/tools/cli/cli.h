@@ -60,6 +60,7 @@ bool option_precision(Options *, const char *);
 bool option_seconds(Options *, const char *);
 bool option_string_bytes(Options *, const char *);
 bool option_io(Options *, const char *);
+bool option_max_flash(Options *, const char *);
 bool option_kv(Options *, const char *);
 bool option_subnormals(Options *, const char *);
 bool option_threads(Options *, const char *);

@@ -68,6 +68,31 @@ static ingot_status write_depfile(const Options *o, const LoadedModel *m, OutFil
     return ok ? INGOT_OK : complain(INGOT_IO, "%s: %s", o->depfile, strerror(errno));
 }
 
+/* What the bundle takes on a microcontroller; --max-flash. */
+static ingot_status tell_firmware(Options *o, const LoadedModel *m)
+{
+    TargetName *list;
+    const char *target = o->compile.target ? o->compile.target : "c";
+    const Target t =
+        target_list(o->a, target, &list) > 1 ? (Target){0} : machine_target(o->a, target);
+    if (!t.bare || !t.cc || m->c->nfunction)
+        return !o->max_flash ? INGOT_OK
+                             : complain(INGOT_USAGE,
+                                        "ingot compile: --max-flash: '%s' is no target "
+                                        "of a microcontroller",
+                                        target);
+    if (o->quiet && !o->max_flash)
+        return INGOT_OK;
+    const Firmware f = firmware_sizes(o, m, &t);
+    if (!o->quiet)
+        firmware_tell(o, &t, &f);
+    if (!o->max_flash || f.flash <= o->max_flash)
+        return INGOT_OK;
+    return complain(INGOT_UNSUPPORTED, "%s: needs %s%lld bytes of flash, --max-flash allows %lld",
+                    o->model, f.measured ? "" : "about ", (long long)f.flash,
+                    (long long)o->max_flash);
+}
+
 ingot_status command_compile(Options *o)
 {
     if (!o->output)
@@ -86,6 +111,8 @@ ingot_status command_compile(Options *o)
     if (status == INGOT_OK)
         o->compile.summary = true, status = ingot_compile(m.c, &o->compile, o->output);
     progress_end();
+    if (status == INGOT_OK)
+        status = tell_firmware(o, &m);
     if (depends && status != INGOT_OK)
         output_drop(&depfile);
     else if (depends && !output_keep(&depfile))

@@ -61,6 +61,12 @@ bool option_max_ram(Options *o, const char *value)
            wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
 }
 
+bool option_max_flash(Options *o, const char *value)
+{
+    return option_size(value, &o->max_flash) ||
+           wrong(o, "--max-flash", value, "a number of bytes is wanted: 65536, 256k, 2M");
+}
+
 bool option_max_vram(Options *o, const char *value)
 {
     return option_size(value, &o->compile.max_vram) ||

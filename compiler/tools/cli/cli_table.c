@@ -92,6 +92,8 @@ const CliOption cli_options[] = {
      "last one may have no size, and takes the rest", .take = option_memory},
     {"--max-vram", "N", BUNDLE, "refuse the model if it needs more memory of the GPU (512M, 8G): arena, weights, inputs and outputs", .take = option_max_vram},
     {"--max-ram", "N", BUNDLE, "take no more RAM (256k, 2M), if that is slower; refuse if it cannot be, and say which tensors do", .take = option_max_ram},
+    {"--max-flash", "N", COMPILE, "of a microcontroller: an error if code and constants take more (256k), as the target's compiler links them, or "
+     "by an estimate where it is not there", .take = option_max_flash},
     {"--io", "FORM", BUNDLE, "what the caller has: int8, uint8 (the QuantizeLinear at an input, the DequantizeLinear at an output are "
      "left to it; model.h has scale and zero point), or nhwc (channels last); of all inputs and outputs that can be so", .take = option_io},
     {"--io", "NAME=FORM", BUNDLE, "the same, for this input or output; may be repeated", .take = option_io},

@@ -36,7 +36,8 @@ typedef struct {
     int ninput;
     ingot_model_dim *dim; /* --dim */
     int ndim;
-    IoFlag *io; /* --io */
+    int64_t max_flash; /* --max-flash */
+    IoFlag *io;        /* --io */
     int nio;
     const char **bind_name, **bind_text; /* --bind name=text */
     int nbind;
@@ -166,6 +167,14 @@ const char *c_compiler(void); /* $CC, or cc */
 Target machine_target(Arena *, const char *target);
 /* Why programs for the target do not run on this machine; NULL: they may. */
 const char *runs_elsewhere(Arena *, const char *target);
+/* run_firmware.c: what a bundle for a machine without an operating system takes of it, in bytes. */
+typedef struct {
+    bool measured;            /* by the target's compiler; else it is estimated */
+    int64_t flash, fixed, io; /* fixed: RAM that is there in any case, but for inputs and outputs */
+    long stack;               /* at most; -1: not known */
+} Firmware;
+Firmware firmware_sizes(const Options *, const LoadedModel *, const Target *);
+void firmware_tell(const Options *, const Target *, const Firmware *);
 /* The words of the C compiler for a target and those that bundles get, ended by NULL. */
 const char *const *compiler_words(Arena *, const char *target);
 /* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine;

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""The table of docs/firmware.md: what networks of bytes take on microcontrollers.
+
+    table.py --ingot build/ingot MODEL.onnx...      by core and level of optimisation: flash, RAM,
+                                                    stack, as `ingot compile` tells them at -O2, and
+                                                    instructions of a run, counted by QEMU
+    table.py ... --onnx2c PROGRAM --emx PROGRAM     beside them, on the M4F (count.py)
+    table.py ... --flag=--max-ram --flag=17k        with these flags of ingot compile too
+
+RAM has inputs and outputs of bytes in it (--io int8 --io-in-arena, where the model can be so).
+Exit status 77, skipped: there is no qemu-system-arm, or no arm-none-eabi-gcc.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+BOARD = HERE.parents[1] / "examples" / "cortex_m"
+TICK = 40  # instructions: the timer has 25 MHz, an instruction takes a nanosecond
+CORES = {  # flags, and the board of QEMU
+    "cortex-m3": ("-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", "mps2-an385"),
+    "cortex-m4": ("-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386"),
+    "cortex-m55": ("-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", "mps3-an547"),
+}
+MAIN = """
+#include "board.h"
+#include "model.h"
+static model_ctx ctx;
+static unsigned char arena[MODEL_ARENA_BYTES(1)] __attribute__((aligned(64)));
+int main(void)
+{
+    const model_config config = {
+        .struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    if (model_init(&ctx, &config) != IGRT_OK)
+        return 1;
+    board_clock_start();
+    if (model_run(&ctx, 0, 0) != IGRT_OK)
+        return 2;
+    board_say_number("ticks ", board_clock());
+    return 0;
+}
+"""
+
+
+def run(*words):
+    return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=600)
+
+
+def compiled(ingot, model, out, core, flags):
+    """What compile says of flash, RAM and stack."""
+    for io in (("--io", "int8"), ()):
+        words = ("--io-in-arena", "--target", f"c:{core}", "--weights", "array", *io, *flags)
+        done = run(ingot, "compile", model, "-o", out, *words)
+        if not done.returncode:
+            told = re.search(
+                r"flash (?:about )?(\d+) bytes, RAM (\d+)(?: and at most (\d+))?", done.stderr
+            )
+            return [int(x) if x else None for x in told.groups()]
+    sys.exit(f"{model}: {done.stderr}")
+
+
+def counted(out, core, level, work):
+    """Flash less that of an empty program, and millions of instructions; None: does not run."""
+    flags, board = CORES[core]
+    (work / "main.c").write_text(MAIN)
+    (work / "none.c").write_text("int main(void) { return 0; }\n")
+    left_out = ("main.c", "driver.c", "igrt_pool.c")
+    sources = [p for p in out.glob("*.c") if p.name not in left_out and "selftest" not in p.name]
+    sizes = []
+    for name, of in (("none", []), ("main", sources)):
+        done = run(
+            *("arm-none-eabi-gcc", *flags.split(), level, "-std=c99", "-ffp-contract=off", "-I", out),
+            *("-ffunction-sections", "-fdata-sections", "-nostartfiles", "--specs=nosys.specs"),
+            *("-I", BOARD, "-Wl,--gc-sections", "-T", BOARD / "board.ld", "-o", work / f"{name}.elf"),
+            *(*of, BOARD / "board.c", work / f"{name}.c", "-lm"),
+        )
+        if done.returncode:
+            sys.exit(done.stderr)
+        line = run("arm-none-eabi-size", work / f"{name}.elf").stdout.splitlines()[1].split()
+        sizes.append(int(line[0]) + int(line[1]))
+    if core == "cortex-m55":  # whose board has its memory elsewhere than board.ld
+        return sizes[1] - sizes[0], None
+    said = run(
+        *("qemu-system-arm", "-M", board, "-nographic", "-icount", "shift=0"),
+        *("-semihosting-config", "enable=on,target=native", "-kernel", work / "main.elf"),
+    )
+    ticks = re.search(r"ticks (\d+)", said.stdout + said.stderr)
+    return sizes[1] - sizes[0], int(ticks[1]) * TICK / 1e6 if ticks else None
+
+
+def main():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--ingot", required=True, type=pathlib.Path)
+    p.add_argument("models", nargs="+", type=pathlib.Path)
+    p.add_argument("--core", action="append", choices=CORES, help="these alone")
+    p.add_argument("--flag", action="append", default=[], help="of ingot compile")
+    p.add_argument("--onnx2c", metavar="PROGRAM")
+    p.add_argument("--emx", metavar="PROGRAM", help="emx-onnx-cgen")
+    o = p.parse_args()
+    if not shutil.which("qemu-system-arm") or not shutil.which("arm-none-eabi-gcc"):
+        print("skipped: there is no qemu-system-arm, or no arm-none-eabi-gcc")
+        return 77
+    print("| model | core | flags | flash | RAM | stack | million instructions |")
+    print("|---|---|---|---|---|---|---|")
+    for model in o.models:
+        name = model.parent.name if model.name == "model.onnx" else model.stem
+        for core in o.core or CORES:
+            with tempfile.TemporaryDirectory() as folder:
+                work = pathlib.Path(folder)
+                _, ram, stack = compiled(o.ingot, model, work / "out", core, o.flag)
+                for level in ("-Os", "-O2", "-O3"):
+                    flash, millions = counted(work / "out", core, level, work)
+                    told = f"{millions:.2f}" if millions is not None else ""
+                    deep = stack if level == "-O2" else ""
+                    print(f"| {name} | {core} | {level} | {flash} | {ram} | {deep} | {told} |", flush=True)
+        if o.onnx2c or o.emx:
+            words = [w for k in ("onnx2c", "emx") if getattr(o, k) for w in (f"--{k}", getattr(o, k))]
+            print(run(sys.executable, HERE / "count.py", "--ingot", o.ingot, model, *words).stdout)
+    return 0
+
+
+sys.exit(main())
