@@ -108,7 +108,9 @@ typedef struct igrt_wg {
     uint64_t binding_bytes, buffer_bytes; /* limits */
     uint32_t bindings, subgroup;
     int failed;
-    uint32_t (*DevicePoll)(void *, uint32_t, const void *); /* wgpu-native's, or NULL */
+    /* wgpu-native's, or NULL */
+    uint32_t (*DevicePoll)(void *, uint32_t, const void *);
+    void *(*DeviceCreateShaderModuleTrusted)(void *, const void *, uint64_t);
 #define IGRT_X(result, name, parameters) result(*name) parameters;
     IGRT_WG_FUNCTIONS(IGRT_X)
 #undef IGRT_X
