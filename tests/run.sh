@@ -118,6 +118,7 @@ installed() {
 if [ -n "$all" ]; then
     step python installed
     step docs "$python" tests/docs_run.py --ingot build/ingot
+    step tasks "$python" tests/tasks/tasks.py --ingot build/ingot
     step recipes "$python" tests/recipes/recipes.py --work build/recipes --apart
     step onnx-bind onnx --bind --out build/onnx-bind.md
     step onnx-native onnx --list $list --baseline $list --target c:native --cflags "-O1 -march=native -std=c99 -Wall -Wextra -Werror -Wno-psabi" --cc gcc,clang
