@@ -74,9 +74,25 @@ def counted(out, core, level, work):
     sizes = []
     for name, of in (("none", []), ("main", sources)):
         done = run(
-            *("arm-none-eabi-gcc", *flags.split(), level, "-std=c99", "-ffp-contract=off", "-I", out),
+            *(
+                "arm-none-eabi-gcc",
+                *flags.split(),
+                level,
+                "-std=c99",
+                "-ffp-contract=off",
+                "-I",
+                out,
+            ),
             *("-ffunction-sections", "-fdata-sections", "-nostartfiles", "--specs=nosys.specs"),
-            *("-I", BOARD, "-Wl,--gc-sections", "-T", BOARD / "board.ld", "-o", work / f"{name}.elf"),
+            *(
+                "-I",
+                BOARD,
+                "-Wl,--gc-sections",
+                "-T",
+                BOARD / "board.ld",
+                "-o",
+                work / f"{name}.elf",
+            ),
             *(*of, BOARD / "board.c", work / f"{name}.c", "-lm"),
         )
         if done.returncode:
@@ -119,9 +135,14 @@ def main():
                     flash, millions = counted(work / "out", core, level, work)
                     told = f"{millions:.2f}" if millions is not None else ""
                     deep = stack if level == "-O2" else ""
-                    print(f"| {name} | {core} | {level} | {flash} | {ram} | {deep} | {told} |", flush=True)
+                    print(
+                        f"| {name} | {core} | {level} | {flash} | {ram} | {deep} | {told} |",
+                        flush=True,
+                    )
         if o.onnx2c or o.emx:
-            words = [w for k in ("onnx2c", "emx") if getattr(o, k) for w in (f"--{k}", getattr(o, k))]
+            words = [
+                w for k in ("onnx2c", "emx") if getattr(o, k) for w in (f"--{k}", getattr(o, k))
+            ]
             print(run(sys.executable, HERE / "count.py", "--ingot", o.ingot, model, *words).stdout)
     return 0
 

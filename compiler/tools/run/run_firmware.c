@@ -76,7 +76,8 @@ static void read_calls(CallGraph *g, const char *text)
         size_t n, m;
         if (!strncmp(line, "node:", 5)) {
             const char *name = quoted(line, end, "title: \"", &n),
-                       *label = quoted(line, end, "label: \"", &m), *bytes = strstr(label, " bytes (");
+                       *label = quoted(line, end, "label: \"", &m),
+                       *bytes = strstr(label, " bytes (");
             const int i = call_node(g, name, n); /* may move the nodes */
             CallNode *x = &g->node[i];
             if (bytes && bytes < end) {
@@ -179,9 +180,10 @@ static const char *program_text(const Options *o, Arena *a, const char *name)
                   "        config.user = m;\n    }\n",
                   upper, memory);
     }
-    sb_printf(&sb,
-              "    return %s_init(&ctx, &config) != IGRT_OK || %s_run(&ctx, &in, &out) != IGRT_OK;\n}\n",
-              name, name);
+    sb_printf(
+        &sb,
+        "    return %s_init(&ctx, &config) != IGRT_OK || %s_run(&ctx, &in, &out) != IGRT_OK;\n}\n",
+        name, name);
     return sb_take(&sb, a);
 }
 
@@ -200,9 +202,15 @@ static int split_words(Arena *a, const char *text, const char **argv, int n)
 static bool link_program(Arena *a, const Target *t, const char *tmp, const char *bundle,
                          const char *name, const char *out)
 {
-    static const char *const flags[] = {
-        "-O2", "-std=c99", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections",
-        "-fcallgraph-info=su", "-nostartfiles", "-Wl,--gc-sections", "-Wl,--entry=ingot_entry"};
+    static const char *const flags[] = {"-O2",
+                                        "-std=c99",
+                                        "-ffp-contract=off",
+                                        "-ffunction-sections",
+                                        "-fdata-sections",
+                                        "-fcallgraph-info=su",
+                                        "-nostartfiles",
+                                        "-Wl,--gc-sections",
+                                        "-Wl,--entry=ingot_entry"};
     const char *argv[MAX_ARGUMENTS] = {"sh", "-c", "exec \"$@\" >/dev/null 2>&1", "sh", t->cc};
     int n = split_words(a, t->flags, argv, 5);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
@@ -229,12 +237,13 @@ static bool link_program(Arena *a, const Target *t, const char *tmp, const char 
 }
 
 /* Text and data, and zeros, of a program, by the compiler's `size`. */
-static bool sizes_of(Arena *a, const Target *t, const char *tmp, const char *program, int64_t *flash,
-                     int64_t *zeros)
+static bool sizes_of(Arena *a, const Target *t, const char *tmp, const char *program,
+                     int64_t *flash, int64_t *zeros)
 {
     const size_t n = strlen(t->cc);
-    const char *tool =
-        n > 3 && !strcmp(t->cc + n - 3, "gcc") ? arena_printf(a, "%.*ssize", (int)n - 3, t->cc) : "size";
+    const char *tool = n > 3 && !strcmp(t->cc + n - 3, "gcc")
+                           ? arena_printf(a, "%.*ssize", (int)n - 3, t->cc)
+                           : "size";
     const char *file = arena_printf(a, "%s/size", tmp);
     const char *const argv[] = {tool, arena_printf(a, "%s/%s", tmp, program), NULL};
     long long text, data, bss;
@@ -256,10 +265,10 @@ static bool measure(const Options *o, Arena *a, const Target *t, const char *nam
     const char *text = program_text(o, a, name),
                *none = "int ingot_entry(void);\nint ingot_entry(void)\n{\n    return 0;\n}\n";
     int64_t base = 0, zeros = 0;
-    const bool good =
-        file_write(arena_printf(a, "%s/none.c", tmp), none, strlen(none)) &&
-        file_write(arena_printf(a, "%s/whole.c", tmp), text, strlen(text)) &&
-        link_program(a, t, tmp, NULL, name, "none") && sizes_of(a, t, tmp, "none", &base, &zeros);
+    const bool good = file_write(arena_printf(a, "%s/none.c", tmp), none, strlen(none)) &&
+                      file_write(arena_printf(a, "%s/whole.c", tmp), text, strlen(text)) &&
+                      link_program(a, t, tmp, NULL, name, "none") &&
+                      sizes_of(a, t, tmp, "none", &base, &zeros);
     unlink(arena_printf(a, "%s/none-none.ci", tmp));
     int64_t whole = 0, ram = 0;
     f->measured = good && link_program(a, t, tmp, o->output, name, "whole") &&
@@ -277,8 +286,8 @@ static double declared_bytes(const char *text)
     static const struct {
         const char *type;
         int bytes;
-    } types[] = {{"int8_t", 1},  {"uint8_t", 1},  {"int16_t", 2}, {"uint16_t", 2}, {"int32_t", 4},
-                 {"uint32_t", 4}, {"float", 4},    {"int64_t", 8}, {"uint64_t", 8}, {"double", 8}};
+    } types[] = {{"int8_t", 1},   {"uint8_t", 1}, {"int16_t", 2}, {"uint16_t", 2}, {"int32_t", 4},
+                 {"uint32_t", 4}, {"float", 4},   {"int64_t", 8}, {"uint64_t", 8}, {"double", 8}};
     double sum = 0;
     for (const char *at = text; at && (at = strstr(at, "extern const ")); at++) {
         const char *type = at + strlen("extern const "), *dim = strchr(type, '[');
@@ -345,7 +354,8 @@ void firmware_tell(const Options *o, const Target *t, const Firmware *f)
             o->output, (long long)f->flash, (long long)(f->fixed + f->io), stack,
             (long long)f->fixed, (long long)f->io, t->cc);
     else
-        say("  %s: flash about %lld bytes, RAM %lld and stack (arena %lld, inputs and outputs %lld): "
+        say("  %s: flash about %lld bytes, RAM %lld and stack (arena %lld, inputs and outputs "
+            "%lld): "
             "an estimate, for %s is not there, or does not link",
             o->output, (long long)f->flash, (long long)(f->fixed + f->io), (long long)f->fixed,
             (long long)f->io, t->cc);
