@@ -332,7 +332,19 @@ IGRT_INLINE float igrt_round_f32(float x)
 /* x y / 2^31, rounded to nearest, halves up; of the least number twice it wraps. */
 IGRT_INLINE int32_t igrt_mulhi_i32(int32_t x, int32_t y)
 {
+#if defined(__thumb2__)
+    /* twice the upper word, what is above the fraction of the lower one, and its first bit */
+    const int64_t both = (int64_t)x * y;
+    int32_t high = (int32_t)(both >> 32);
+    uint32_t low = (uint32_t)both;
+    __asm__("lsls %1, %1, #1\n\tadc %0, %0, %0\n\tadd %0, %0, %1, lsr #31"
+            : "+r"(high), "+r"(low)
+            :
+            : "cc");
+    return high;
+#else
     return (int32_t)(((int64_t)x * y + 1073741824) >> 31);
+#endif
 }
 
 /* x / 2^n, rounded to nearest, halves away from zero; 0 if n, read as unsigned, is 32 or more. The
