@@ -4,6 +4,7 @@
  * A graph sees its own tensors alone: what a branch or a loop's body takes is given to it. A tensor
  * has no value until an operator, an input or its data gives it one.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -225,6 +226,20 @@ static char type_letter(ingot_tflite_type type)
     }
 }
 
+/* Scales are numbers, and none is negative. */
+static bool check_scales(TfliteModel *m, const ingot_tflite_tensor *t)
+{
+    for (size_t i = 0; i < t->scales.n; i++) {
+        const float scale = ingot_tflite_f32(&t->scales, i);
+        if (scale >= 0 && scale < INFINITY)
+            continue;
+        ingot_error(m->c, INGOT_INVALID, "its tensor '%.100s' has the scale %g", t->name,
+                    (double)scale);
+        return false;
+    }
+    return true;
+}
+
 static bool check_types(TfliteModel *m, const ingot_tflite_graph *g, const ingot_tflite_op *op,
                         const TfliteRow *row)
 {
@@ -233,6 +248,8 @@ static bool check_types(TfliteModel *m, const ingot_tflite_graph *g, const ingot
     for (size_t i = 0; i < op->in.n + op->out.n; i++) {
         const int32_t k =
             i < op->in.n ? ingot_tflite_i32(&op->in, i) : ingot_tflite_i32(&op->out, i - op->in.n);
+        if (k >= 0 && !check_scales(m, &g->tensors[k]))
+            return false;
         if (k >= 0 && g->tensors[k].type != INGOT_TFLITE_RESOURCE &&
             !tflite_dtype(g->tensors[k].type, &dtype)) {
             ingot_error(m->c, INGOT_UNSUPPORTED, "its tensor '%.100s' is %s: that is not supported",
@@ -350,6 +367,12 @@ static int optional_from(int builtin)
     }
 }
 
+static bool without_output(int builtin)
+{
+    return builtin == TFL_ASSIGN_VARIABLE || builtin == TFL_CALL_ONCE || builtin == TFL_IF ||
+           builtin == TFL_WHILE || builtin == TFL_STABLEHLO_COMPOSITE;
+}
+
 static ingot_tensor *made_of(TfliteNode *n)
 {
     const int builtin = n->op->builtin;
@@ -361,6 +384,8 @@ static ingot_tensor *made_of(TfliteNode *n)
     for (int i = 0; i < least; i++)
         if (!n->in[i] && i < optional_from(builtin))
             return tfl_fault(n, "its input %d is missing", i);
+    if (!n->n_out && row && !without_output(builtin))
+        return tfl_fault(n, "it has no output");
     return row ? lower(n, row) : tflite_known_custom(n->op)(n);
 }
 

@@ -26,12 +26,12 @@ bool tfl_is_quantized(TfliteNode *n)
 
 float tfl_scale(const ingot_tflite_tensor *t)
 {
-    return t->scales.n ? ingot_tflite_f32(&t->scales, 0) : 1;
+    return t && t->scales.n ? ingot_tflite_f32(&t->scales, 0) : 1;
 }
 
 int32_t tfl_zero(const ingot_tflite_tensor *t)
 {
-    return t->zeros.n ? (int32_t)ingot_tflite_i64(&t->zeros, 0) : 0;
+    return t && t->zeros.n ? (int32_t)ingot_tflite_i64(&t->zeros, 0) : 0;
 }
 
 void tfl_range(const ingot_tflite_tensor *t, int32_t *lo, int32_t *hi)
@@ -134,7 +134,7 @@ ingot_tensor *tfl_rescale_wide(TfliteNode *n, ingot_tensor *x, const TfliteMulti
 static int32_t integer_of(const ingot_tflite_tensor *t, float real)
 {
     const double q = (double)roundf(real / tfl_scale(t));
-    return q > 1e9 ? 1000000000 : q < -1e9 ? -1000000000 : tfl_zero(t) + (int32_t)q;
+    return q > 1e9 ? 1000000000 : !(q > -1e9) ? -1000000000 : tfl_zero(t) + (int32_t)q;
 }
 
 bool tfl_activation_range(TfliteNode *n, const ingot_tflite_tensor *t, int64_t function,

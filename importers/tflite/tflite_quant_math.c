@@ -19,6 +19,8 @@ static double scale_out(TfliteNode *n)
 
 bool tfl_power_of_two(float x, int *log)
 {
+    if (!(x > 0))
+        return false;
     const float l = logf(x) * (1.0f / logf(2.0f)), whole = roundf(l);
     *log = (int)whole;
     return fabsf(l - whole) < 1e-3f;

@@ -38,8 +38,8 @@ static ingot_tensor *by_256(TfliteNode *n, TfliteFunction *f, const void *more)
     for (int32_t i = first; i <= last; i++) {
         const float x = in * (float)(i - tfl_zero(ti)), y = (float)f((double)x, more);
         const float q = roundf(y * inverse) + (float)tfl_zero(to);
-        const int32_t v = q > 1e9f ? hi : q < -1e9f ? lo : (int32_t)q;
-        table[i - first] = (int8_t)(uint8_t)(v > hi ? hi : v < lo ? lo : v);
+        const int32_t v = !(q > (float)lo) ? lo : q > (float)hi ? hi : (int32_t)q;
+        table[i - first] = (int8_t)(uint8_t)v;
     }
     return tfl_by_table(n, table);
 }
@@ -50,7 +50,7 @@ enum { STEPS = 512 };
 
 static double within_16(double x)
 {
-    return x < -32768 ? -32768 : x > 32767 ? 32767 : x;
+    return !(x > -32768) ? -32768 : x > 32767 ? 32767 : x;
 }
 
 /* What is rounded after each step: to f32, unless it is done in f64. */

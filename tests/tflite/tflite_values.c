@@ -1,10 +1,11 @@
 /*
  * tflite_values.c - results of models in files, by the interpreter of graphs.
  *
- *     tflite_values DIR...      of each: DIR/model.tflite, DIR/in_0 .. (bytes) -> DIR/out_0 ..
+ *     tflite_values [--build] DIR...      of each: DIR/model.tflite, DIR/in_0 .. (bytes) ->
+ * DIR/out_0 ..
  *
  * One line for each: DIR, its status, then of each output its type and shape: "f32[1,4]". Faults go
- * to DIR/faults.
+ * to DIR/faults. --build: the graph is built, and not run.
  */
 #include "ingot_model.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 
 static const char *dir;
+static bool build_only;
 
 static FILE *file_of(const char *stem, int number, const char *mode)
 {
@@ -79,7 +81,7 @@ static void run_one(void)
     ingot_context *c = ingot_context_new(sink, NULL);
     snprintf(path, sizeof path, "%s/model.tflite", dir);
     ingot_model *m = ingot_model_open(c, path);
-    if (m && ingot_model_build(m, NULL)) {
+    if (m && ingot_model_build(m, NULL) && !build_only) {
         const int n_in = ingot_model_input_count(m), n_out = ingot_model_output_count(m);
         for (int i = 0; i < n_in && i < MOST; i++)
             in[i] = read_input(c, ingot_model_input(m, i), i);
@@ -99,7 +101,10 @@ int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         dir = argv[i];
-        run_one();
+        if (!strcmp(dir, "--build"))
+            build_only = true;
+        else
+            run_one();
     }
     return 0;
 }
