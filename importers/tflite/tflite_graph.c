@@ -380,7 +380,7 @@ static ingot_tensor *made_of(TfliteNode *n)
     const TfliteRow *row = find_row(builtin);
     if (user)
         return tflite_call_user(n, user);
-    const int least = row ? row->least : n->n_in;
+    const int least = row && row->most >= 0 ? row->least : n->n_in; /* of many: all */
     for (int i = 0; i < least; i++)
         if (!n->in[i] && i < optional_from(builtin))
             return tfl_fault(n, "its input %d is missing", i);
