@@ -291,7 +291,7 @@ def selftest(ingot, work):
         [("y", f, ["batch", 512]), ("best", TensorProto.INT64, ["batch", 1])],
         {"w": w},
     )
-    dims = ["--dim", "batch=1..64"]
+    dims = ["--dim", "batch=1..128"]
     bundle = work / "bundle"
 
     def build(flags=SANITIZE):
