@@ -578,7 +578,12 @@ def decided(ingot, work):
         (("compile", "-o", work / "no", "--target", "c+cuda"), 2, "c+cuda"),
         (("compile", "-o", work / "no", "--target", "cuda+opencl"), 2, "opencl"),
         (("compile", "-o", work / "no", "--target", TARGET, "--max-vram", "1k"), 4, "--max-vram"),
-        (("compile", "-o", work / "no", "--target", TARGET, "--max-ram", "64"), 4, "--max-ram"),
+        # by default everything is computed in one kernel then, without an arena
+        (
+            ("compile", "-o", work / "no", "--target", TARGET, "--max-ram", "64", "--fuse", "none"),
+            4,
+            "--max-ram",
+        ),
         (("inspect", "--target", TARGET), 2, "give one of them: cuda:sm_90 or c"),
         (("verify", "--target", TARGET), 2, "give one of them"),
         (("compile", "-o", work / "no", "--target", "cuda+c:nothing"), 2, "c:nothing"),
