@@ -310,7 +310,9 @@ static bool opt_line(Parse *q)
     if (o.kind == OPT_COUNT)
         return unknown_word(q);
     if (!opt_words(q, &o)) {
-        sched_error(q->p, q->line, "%s %s is wanted", opt_name[o.kind], opt_form[o.kind]);
+        const bool counts = q->n == 3 && !opt_is_list(o.kind) && o.kind != OPT_BIND;
+        sched_error(q->p, q->line, "%s %s is wanted%s", opt_name[o.kind], opt_form[o.kind],
+                    counts ? ", a number above 0" : "");
         return false;
     }
     Choice *c = q->now;

@@ -529,7 +529,10 @@ FAULTS = {
     "wide vectors": ([("VECTOR i0 8", "VECTOR i0 16")], "at most 8"),
     "vectors of 5": ([("VECTOR i0 8", "VECTOR i0 5")], "4, 8 or 16"),
     "long tile": ([("UPCAST i2 8", "UPCAST i2 17")], "16 elements"),
-    "tile of nothing": ([("UPCAST i2 8", "UPCAST i2 0")], "is wanted"),
+    "tile of nothing": (
+        [("UPCAST i2 8", "UPCAST i2 0")],
+        "UPCAST AXIS NUMBER is wanted, a number above 0",
+    ),
     "parts of a reduced axis": ([("r0 r1 r2\n", "r0 r1 r2\n  THREAD r0 3\n")], "is reduced"),
     "parts of lanes": ([("r0 r1 r2\n", "r0 r1 r2\n  THREAD i0.o 3\n")], "no loop"),
     "rows that overlap": (
