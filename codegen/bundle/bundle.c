@@ -93,7 +93,8 @@ static void licence(StrBuf *sb, const char *name, bool runtime)
     } comment[] = {{".c", "/* ", " */\n"},  {".h", "/* ", " */\n"},   {".hpp", "/* ", " */\n"},
                    {".S", "/* ", " */\n"},  {".cl", "/* ", " */\n"},  {".cu", "/* ", " */\n"},
                    {".mjs", "// ", "\n"},   {"Makefile", "# ", "\n"}, {".txt", "# ", "\n"},
-                   {"Kconfig", "# ", "\n"}, {".yml", "# ", "\n"},     {".properties", "# ", "\n"}};
+                   {"Kconfig", "# ", "\n"}, {".yml", "# ", "\n"},     {".properties", "# ", "\n"},
+                   {".conf", "# ", "\n"},   {".ino", "// ", "\n"}};
     const size_t n = strlen(name);
     for (size_t i = 0; i < sizeof comment / sizeof *comment; i++) {
         const size_t m = strlen(comment[i].end);
