@@ -79,7 +79,7 @@ static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t 
                                         size_t bytes, igrt_gpu_mem *part)
 {
     (void)g;
-    *part = (igrt_gpu_mem){whole.buffer, whole.offset + offset, bytes};
+    *part = (igrt_gpu_mem){whole.buffer, whole.offset + offset, bytes, 0};
     return IGRT_OK;
 }
 
@@ -113,8 +113,7 @@ static inline igrt_status igrt_gpu_write(igrt_gpu *g, igrt_gpu_mem to, size_t of
 static inline igrt_status igrt_gpu_read(igrt_gpu *g, igrt_gpu_mem from, size_t offset, void *data,
                                         size_t bytes, int wait)
 {
-    (void)wait;
-    return igrt_wg_read(g, from, offset, data, bytes);
+    return igrt_wg_read(g, from, offset, data, bytes, wait);
 }
 
 static inline igrt_status igrt_gpu_copy(igrt_gpu *g, igrt_gpu_mem to, size_t to_offset,
@@ -178,7 +177,7 @@ static inline igrt_status igrt_gpu_while(igrt_gpu *g, igrt_gpu_mem mem, size_t o
 /* The handle of memory on the device that is the caller's: a WGPUBuffer. */
 static inline igrt_gpu_mem igrt_gpu_given(const void *memory)
 {
-    return (igrt_gpu_mem){(void *)(uintptr_t)memory, 0, 0};
+    return (igrt_gpu_mem){(void *)(uintptr_t)memory, 0, 0, 1};
 }
 
 static inline void *igrt_gpu_pointer(igrt_gpu_mem mem)

@@ -7,6 +7,9 @@
 
 #include "igrt_wgsl.h"
 
+/* What a buffer is for. */
+enum { WG_MAP_READ = 1, WG_COPY_SRC = 4, WG_COPY_DST = 8, WG_UNIFORM = 64, WG_STORAGE = 128 };
+
 typedef struct WgChain {
     const struct WgChain *next;
     uint32_t type;

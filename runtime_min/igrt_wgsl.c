@@ -5,7 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 
-#include "igrt_webgpu.h"
+#include "igrt_wgsl_bound.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -15,11 +15,6 @@
 /* ---- WebGPU in C ---------------------------------------------------------------------------- */
 
 enum {
-    MAP_READ = 1,
-    COPY_SRC = 4,
-    COPY_DST = 8,
-    UNIFORM = 64,
-    STORAGE = 128,
     SUCCESS = 1,
     PROCESS_EVENTS = 2, /* when callbacks are called */
     HIGH_PERFORMANCE = 2,
@@ -229,7 +224,7 @@ static void *new_buffer(igrt_wg *wg, uint64_t bytes, uint64_t usage)
     return wg->DeviceCreateBuffer(wg->device, &asked);
 }
 
-enum { VALUES = 1024 /* launches between two submissions, if these have values */ };
+enum { MOST_RECORDED = 1024 /* launches between two submissions */ };
 
 igrt_status igrt_wg_open(igrt_wg *wg, void *device, void *queue, const char *which)
 {
@@ -254,8 +249,7 @@ igrt_status igrt_wg_open(igrt_wg *wg, void *device, void *queue, const char *whi
     wg->bindings = limits.storage_buffers;
     wg->binding_bytes = limits.storage_bytes;
     wg->buffer_bytes = limits.buffer_bytes;
-    wg->values = new_buffer(wg, (uint64_t)VALUES * IGRT_WG_ALIGN, UNIFORM | COPY_DST);
-    return wg->values ? said(wg) : IGRT_ERR_DEVICE;
+    return said(wg);
 }
 
 igrt_status igrt_wg_require(igrt_wg *wg, const char *feature, igrt_fault *fault, const char *lacks)
@@ -279,11 +273,11 @@ static void release(void (*function)(void *), void *handle)
 
 void igrt_wg_close(igrt_wg *wg)
 {
+    igrt_wg_free_bound(wg);
     release(wg->ComputePassEncoderRelease, wg->pass);
     release(wg->CommandEncoderRelease, wg->encoder);
     release(wg->BindGroupLayoutRelease, wg->bytes.layout);
     release(wg->ComputePipelineRelease, wg->bytes.pipeline);
-    release(wg->BufferRelease, wg->values);
     release(wg->BufferRelease, wg->weights);
     release(wg->BufferRelease, wg->spare.buffer);
     release(wg->BufferRelease, wg->staging.buffer);
@@ -293,7 +287,7 @@ void igrt_wg_close(igrt_wg *wg)
     release(wg->InstanceRelease, wg->instance);
     /* the library stays: its threads may not have ended */
     wg->queue = wg->device = wg->adapter = wg->instance = wg->library = NULL;
-    wg->pass = wg->encoder = wg->values = wg->weights = NULL;
+    wg->pass = wg->encoder = wg->weights = NULL;
     memset(&wg->bytes, 0, sizeof wg->bytes);
     memset(&wg->spare, 0, sizeof wg->spare);
     memset(&wg->staging, 0, sizeof wg->staging);
@@ -362,7 +356,7 @@ static uint64_t round_up(uint64_t n, uint64_t to)
     return (n + to - 1) / to * to;
 }
 
-static const uint64_t usage = STORAGE | COPY_SRC | COPY_DST;
+static const uint64_t usage = WG_STORAGE | WG_COPY_SRC | WG_COPY_DST;
 
 igrt_status igrt_wg_reserve(igrt_wg *wg, uint64_t bytes)
 {
@@ -376,9 +370,8 @@ igrt_status igrt_wg_reserve(igrt_wg *wg, uint64_t bytes)
 igrt_status igrt_wg_alloc(igrt_wg *wg, uint64_t bytes, const void *data, igrt_wg_mem *mem)
 {
     const uint64_t room = round_up(bytes ? bytes : 1, IGRT_WG_ALIGN);
-    mem->offset = 0;
+    memset(mem, 0, sizeof *mem);
     mem->bytes = bytes;
-    mem->buffer = NULL;
     if (data && wg->weights && wg->weight_used + room <= wg->weight_bytes) {
         mem->buffer = wg->weights;
         mem->offset = wg->weight_used;
@@ -395,8 +388,10 @@ igrt_status igrt_wg_alloc(igrt_wg *wg, uint64_t bytes, const void *data, igrt_wg
 
 void igrt_wg_free(igrt_wg *wg, igrt_wg_mem mem)
 {
-    if (mem.buffer && mem.buffer != wg->weights)
-        wg->BufferRelease(mem.buffer);
+    if (!mem.buffer || mem.buffer == wg->weights)
+        return;
+    igrt_wg_forget(wg);
+    wg->BufferRelease(mem.buffer);
 }
 
 /* ---- what is recorded -------------------------------------------------------------------- */
@@ -417,7 +412,7 @@ static void end_pass(igrt_wg *wg)
     wg->pass = NULL;
 }
 
-static void submit(igrt_wg *wg)
+void igrt_wg_submit(igrt_wg *wg)
 {
     end_pass(wg);
     if (wg->encoder) {
@@ -426,8 +421,9 @@ static void submit(igrt_wg *wg)
         wg->CommandBufferRelease(commands);
         wg->CommandEncoderRelease(wg->encoder);
     }
+    wg->busy |= wg->encoder != NULL;
     wg->encoder = NULL;
-    wg->used = 0;
+    wg->recorded = 0;
 }
 
 /* Whole words: what is behind the end of the host's data is zero. */
@@ -438,7 +434,8 @@ igrt_status igrt_wg_write(igrt_wg *wg, igrt_wg_mem to, uint64_t offset, const vo
     unsigned char last[4] = {0, 0, 0, 0};
     if ((to.offset + offset) % 4)
         return fail(wg, IGRT_ERR_DEVICE, "a tensor of the host does not begin at a word");
-    submit(wg); /* what was enqueued before comes before it */
+    igrt_wg_submit(wg); /* what was enqueued before comes before it */
+    wg->busy = 1;
     if (whole)
         wg->QueueWriteBuffer(wg->queue, to.buffer, to.offset + offset, data, whole);
     if (bytes > whole) {
@@ -453,7 +450,8 @@ static int grow(igrt_wg *wg, igrt_wg_mem *mem, uint64_t bytes, uint64_t use)
 {
     if (mem->buffer && mem->bytes >= bytes)
         return 1;
-    submit(wg);
+    igrt_wg_submit(wg);
+    igrt_wg_forget(wg);
     if (mem->buffer)
         wg->BufferRelease(mem->buffer);
     mem->bytes = round_up(bytes + bytes / 2, IGRT_WG_ALIGN);
@@ -461,30 +459,52 @@ static int grow(igrt_wg *wg, igrt_wg_mem *mem, uint64_t bytes, uint64_t use)
     return mem->buffer != NULL;
 }
 
-igrt_status igrt_wg_read(igrt_wg *wg, igrt_wg_mem from, uint64_t offset, void *data, size_t bytes)
+/* Hands over what is recorded, and waits for it: the host has what it is to read. */
+static igrt_status collect(igrt_wg *wg)
 {
-    const uint64_t at = (from.offset + offset) / 4 * 4, before = from.offset + offset - at;
-    const uint64_t whole = round_up(before + bytes, 4);
+    const size_t bytes = (size_t)wg->reading_bytes;
+    const int n = wg->readings;
     int mapped = 0;
-    if (!bytes)
-        return said(wg);
-    if (!grow(wg, &wg->staging, whole, MAP_READ | COPY_DST))
-        return IGRT_ERR_DEVICE;
-    end_pass(wg);
-    wg->CommandEncoderCopyBufferToBuffer(encoder(wg), from.buffer, at, wg->staging.buffer, 0,
-                                         whole);
-    submit(wg);
-    (void)wg->BufferMapAsync(wg->staging.buffer, MAP_READ, 0, (size_t)whole,
+    wg->readings = 0;
+    wg->reading_bytes = 0;
+    igrt_wg_submit(wg);
+    (void)wg->BufferMapAsync(wg->staging.buffer, WG_MAP_READ, 0, bytes,
                              call((void (*)(void))on_mapped, wg, &mapped));
     while (!mapped && !wg->failed)
         events(wg);
     const unsigned char *range =
-        wg->failed ? NULL : wg->BufferGetConstMappedRange(wg->staging.buffer, 0, (size_t)whole);
+        wg->failed ? NULL : wg->BufferGetConstMappedRange(wg->staging.buffer, 0, bytes);
     if (!range)
         return fail(wg, IGRT_ERR_DEVICE, "a buffer cannot be read");
-    memcpy(data, range + before, bytes);
+    for (int i = 0; i < n; i++)
+        memcpy(wg->reading[i].data, range + wg->reading[i].at, wg->reading[i].bytes);
     wg->BufferUnmap(wg->staging.buffer);
+    wg->busy = 0;
     return said(wg);
+}
+
+/* All that is read before the host waits lies side by side, and is mapped at once. */
+igrt_status igrt_wg_read(igrt_wg *wg, igrt_wg_mem from, uint64_t offset, void *data, size_t bytes,
+                         int wait)
+{
+    const uint64_t at = (from.offset + offset) / 4 * 4, before = from.offset + offset - at;
+    const uint64_t whole = round_up(before + bytes, 4);
+    const uint64_t all = wg->reading_bytes + whole;
+    if (!bytes)
+        return said(wg);
+    if (wg->readings && (wg->readings == IGRT_WG_READS || wg->staging.bytes < all) &&
+        collect(wg) != IGRT_OK)
+        return IGRT_ERR_DEVICE;
+    if (!grow(wg, &wg->staging, all, WG_MAP_READ | WG_COPY_DST))
+        return IGRT_ERR_DEVICE;
+    end_pass(wg);
+    wg->CommandEncoderCopyBufferToBuffer(encoder(wg), from.buffer, at, wg->staging.buffer,
+                                         wg->reading_bytes, whole);
+    wg->reading[wg->readings].data = data;
+    wg->reading[wg->readings].at = wg->reading_bytes + before;
+    wg->reading[wg->readings++].bytes = bytes;
+    wg->reading_bytes += whole;
+    return wait ? collect(wg) : said(wg);
 }
 
 igrt_status igrt_wg_zero(igrt_wg *wg, igrt_wg_mem mem, uint64_t bytes)
@@ -497,42 +517,40 @@ igrt_status igrt_wg_zero(igrt_wg *wg, igrt_wg_mem mem, uint64_t bytes)
 igrt_status igrt_wg_finish(igrt_wg *wg)
 {
     unsigned char byte;
-    submit(wg);
+    if (wg->readings)
+        return collect(wg);
+    igrt_wg_submit(wg);
+    if (!wg->busy)
+        return said(wg);
     if (!grow(wg, &wg->spare, 4, usage))
         return IGRT_ERR_DEVICE;
-    return igrt_wg_read(wg, wg->spare, 0, &byte, 1); /* it comes last */
+    return igrt_wg_read(wg, wg->spare, 0, &byte, 1, 1); /* it comes last */
 }
 
 /* ---- launches ---------------------------------------------------------------------------- */
 
-static void dispatch(igrt_wg *wg, const igrt_wg_kernel *kernel, const WgEntry *entry, size_t n,
-                     int64_t groups)
+/* n ranges of memory, and values if there are; keep: no range is the caller's. */
+static igrt_status dispatch(igrt_wg *wg, const igrt_wg_kernel *kernel, WgEntry *entry, int n,
+                            const uint32_t *value, int values, int keep, int64_t groups)
 {
     enum { MOST = 65535 };
-    const WgGroup asked = {.layout = kernel->layout, .n = n, .entry = entry};
-    void *bound = wg->DeviceCreateBindGroup(wg->device, &asked);
-    if (!wg->pass)
+    if (wg->recorded == MOST_RECORDED)
+        igrt_wg_submit(wg);
+    void *bound = igrt_wg_bind(wg, kernel, entry, n, value, values, keep);
+    if (!bound)
+        return fail(wg, IGRT_ERR_DEVICE, "no memory is left for a bind group");
+    if (!wg->pass) {
         wg->pass = wg->CommandEncoderBeginComputePass(encoder(wg), NULL);
-    wg->ComputePassEncoderSetPipeline(wg->pass, kernel->pipeline);
+        wg->last = NULL;
+    }
+    if (wg->last != kernel->pipeline)
+        wg->ComputePassEncoderSetPipeline(wg->pass, kernel->pipeline);
+    wg->last = kernel->pipeline;
     wg->ComputePassEncoderSetBindGroup(wg->pass, 0, bound, 0, NULL);
     wg->ComputePassEncoderDispatchWorkgroups(wg->pass, (uint32_t)(groups < MOST ? groups : MOST),
                                              (uint32_t)((groups + MOST - 1) / MOST), 1);
-    wg->BindGroupRelease(bound);
-}
-
-/* Values of a launch as the last binding. */
-static void bind_values(igrt_wg *wg, WgEntry *entry, int binding, const uint32_t *value, int n)
-{
-    const uint64_t at = (uint64_t)wg->used * IGRT_WG_ALIGN;
-    const WgEntry e = {.binding = (uint32_t)binding,
-                       .buffer = wg->values,
-                       .offset = at,
-                       .bytes = round_up((uint64_t)n * 4, 16)};
-    uint32_t block[IGRT_WG_ALIGN / 4] = {0};
-    memcpy(block, value, (size_t)n * 4);
-    wg->QueueWriteBuffer(wg->queue, wg->values, at, block, (size_t)e.bytes);
-    wg->used++;
-    *entry = e;
+    wg->recorded++;
+    return said(wg);
 }
 
 /* Copies byte by byte, from one buffer into another one. */
@@ -554,7 +572,7 @@ static const char *const copy_text[] = {
     "}\n"};
 
 static igrt_status copy_bytes(igrt_wg *wg, void *to, uint64_t at, void *from, uint64_t begin,
-                              uint64_t bytes)
+                              uint64_t bytes, int keep)
 {
     const uint64_t y = at / IGRT_WG_ALIGN * IGRT_WG_ALIGN;
     const uint32_t value[] = {(uint32_t)(at - y), (uint32_t)begin, (uint32_t)bytes};
@@ -571,11 +589,7 @@ static igrt_status copy_bytes(igrt_wg *wg, void *to, uint64_t at, void *from, ui
         if (status != IGRT_OK)
             return status;
     }
-    if (wg->used == VALUES)
-        submit(wg);
-    bind_values(wg, &entry[2], 2, value, 3);
-    dispatch(wg, &wg->bytes, entry, 3, (int64_t)((bytes + 63) / 64));
-    return said(wg);
+    return dispatch(wg, &wg->bytes, entry, 2, value, 3, keep, (int64_t)((bytes + 63) / 64));
 }
 
 igrt_status igrt_wg_copy(igrt_wg *wg, igrt_wg_mem to, uint64_t to_offset, igrt_wg_mem from,
@@ -596,7 +610,7 @@ igrt_status igrt_wg_copy(igrt_wg *wg, igrt_wg_mem to, uint64_t to_offset, igrt_w
         src -= at;
     }
     if (!words)
-        return copy_bytes(wg, to.buffer, dst, buffer, src, bytes);
+        return copy_bytes(wg, to.buffer, dst, buffer, src, bytes, !to.given);
     end_pass(wg);
     wg->CommandEncoderCopyBufferToBuffer(encoder(wg), buffer, src, to.buffer, dst, bytes);
     return said(wg);
@@ -720,12 +734,15 @@ igrt_status igrt_wg_launch(igrt_wg *wg, const igrt_wg_kernel *kernel, int64_t gr
 {
     WgLaunch l;
     uint32_t value[IGRT_WG_ALIGN / 4];
+    int keep = 1;
     if (groups <= 0)
         return said(wg);
     if (n > IGRT_WG_ALIGN / 4 - 2 || nmem > IGRT_WG_ARGS)
         return fail(wg, IGRT_ERR_DEVICE, "a kernel has too many arguments");
-    for (int i = 0; i < nmem; i++)
+    for (int i = 0; i < nmem; i++) {
         l.mem[i] = *(const igrt_wg_mem *)args[i];
+        keep &= !l.mem[i].given;
+    }
     if (!read_entry(&l, kernel->entry, nmem))
         return fail(wg, IGRT_ERR_DEVICE, "a kernel's name does not tell its bindings");
     bind_arguments(&l);
@@ -737,11 +754,8 @@ igrt_status igrt_wg_launch(igrt_wg *wg, const igrt_wg_kernel *kernel, int64_t gr
             return fail(wg, IGRT_ERR_DEVICE,
                         "a tensor is larger than the device binds (maxStorageBufferBindingSize)");
     const int count = launch_values(&l, groups, nint, n, args, value);
-    if (wg->used == VALUES)
-        submit(wg);
-    if (count)
-        bind_values(wg, &l.entry[l.bindings], l.bindings, value, count);
-    dispatch(wg, kernel, l.entry, (size_t)(l.bindings + (count > 0)), groups);
+    if (dispatch(wg, kernel, l.entry, l.bindings, value, count, keep, groups) != IGRT_OK)
+        return IGRT_ERR_DEVICE;
     for (int b = 0; b < l.bindings; b++)
         if (l.apart[b])
             (void)together(wg, &l, b, 1);

@@ -25,6 +25,8 @@ extern "C" {
 #define IGRT_WG_ALIGN 256
 /* Arguments that a kernel may have in memory. */
 #define IGRT_WG_ARGS 64
+/* Ranges that are read before the host waits. */
+#define IGRT_WG_READS 64
 
 /* WebGPU in C: a text; a structure that others hang on; a callback and its two values. */
 typedef struct igrt_wg_text {
@@ -82,11 +84,18 @@ typedef struct igrt_wg_call {
     X(void, CommandEncoderRelease, (void *))                                                      \
     X(void, CommandBufferRelease, (void *))
 
-/* A range of a buffer. */
+/* A range of a buffer; given: the buffer is the caller's. */
 typedef struct igrt_wg_mem {
     void *buffer;
-    uint64_t offset, bytes;
+    uint64_t offset, bytes, given;
 } igrt_wg_mem;
+
+/* What the host is to have when it waits: bytes that will be at an offset of the staging buffer. */
+typedef struct igrt_wg_reading {
+    void *data;
+    uint64_t at;
+    size_t bytes;
+} igrt_wg_reading;
 
 /* A pipeline; entry is what stands behind its name: "0,1,1,2#" are the bindings of its arguments,
  * and that it wants to know how many groups there are. */
@@ -98,9 +107,14 @@ typedef struct igrt_wg_kernel {
 typedef struct igrt_wg {
     void *library, *instance, *adapter, *device, *queue;
     int owns_device, native;
-    void *encoder, *pass; /* of what is recorded, or NULL */
-    void *values;         /* of launches that are recorded; */
-    uint32_t used;        /* of so many */
+    void *encoder, *pass;        /* of what is recorded, or NULL */
+    void *last;                  /* pipeline of the pass */
+    uint32_t recorded;           /* launches */
+    int busy;                    /* something was handed over that nobody has waited for */
+    struct igrt_wg_bound *bound; /* bind groups */
+    igrt_wg_reading reading[IGRT_WG_READS];
+    int readings;
+    uint64_t reading_bytes;
     void *weights;
     uint64_t weight_bytes, weight_used;
     igrt_wg_mem spare, staging;           /* for copies within a buffer; for the host to read */
@@ -144,11 +158,15 @@ igrt_status igrt_wg_launch(igrt_wg *wg, const igrt_wg_kernel *kernel, int64_t gr
                            int nint, int n, void **args);
 igrt_status igrt_wg_write(igrt_wg *wg, igrt_wg_mem to, uint64_t offset, const void *data,
                           size_t bytes);
-igrt_status igrt_wg_read(igrt_wg *wg, igrt_wg_mem from, uint64_t offset, void *data, size_t bytes);
+/* Without wait the bytes come in igrt_wg_finish(). */
+igrt_status igrt_wg_read(igrt_wg *wg, igrt_wg_mem from, uint64_t offset, void *data, size_t bytes,
+                         int wait);
 igrt_status igrt_wg_copy(igrt_wg *wg, igrt_wg_mem to, uint64_t to_offset, igrt_wg_mem from,
                          uint64_t from_offset, uint64_t bytes);
 igrt_status igrt_wg_zero(igrt_wg *wg, igrt_wg_mem mem, uint64_t bytes);
-/* Hands over what is recorded, and waits for it. */
+/* Hands over what is recorded. */
+void igrt_wg_submit(igrt_wg *wg);
+/* And waits for it. */
 igrt_status igrt_wg_finish(igrt_wg *wg);
 
 #ifdef __cplusplus

@@ -103,6 +103,20 @@ def many(path):
     model(path, nodes, [("x", T.FLOAT, (300, 40))], [("y8", T.FLOAT, (300, 40))], weights)
 
 
+def sizes(path):
+    """Sizes of run time, results that are read together."""
+    random = np.random.default_rng(1)
+    nodes = [
+        ("MatMul", ["x", "w"], ["p"], {}),
+        ("Softmax", ["p"], ["z"], {"axis": 1}),
+        ("Concat", ["z", "p"], ["c"], {"axis": 0}),
+        ("Tanh", ["c"], ["y"], {}),
+    ]
+    outputs = [("y", T.FLOAT, ("m", 4)), ("z", T.FLOAT, ("n", 4))]
+    w = random.standard_normal((4, 4), dtype="f4")
+    model(path, nodes, [("x", T.FLOAT, ("n", 4))], outputs, [("w", w)])
+
+
 def doubles(path):
     model(path, [("Exp", ["x"], ["y"], {})], [("x", T.DOUBLE, (4, 4))], [("y", T.DOUBLE, (4, 4))])
 
@@ -111,6 +125,19 @@ def call(*args, status=0):
     done = subprocess.run([str(a) for a in args], stdout=-1, stderr=-2, text=True)
     assert done.returncode == status, f"{args}: status {done.returncode}\n{done.stdout}"
     return done.stdout
+
+
+def run_sizes(ingot, work):
+    """Many runs of one context, of sizes.c."""
+    sizes(work / "sizes.onnx")
+    out = work / "sizes"
+    call(ingot, "compile", work / "sizes.onnx", "-o", out, "--target", "wgsl", "--dim", "n=1..1200")
+    call("make", "-C", out, "CFLAGS=-O1", "libmodel.a")
+    source = pathlib.Path(__file__).parent / "sizes.c"
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", f"-I{out}", "-o", out / "sizes"]
+    call("cc", *flags, source, out / "libmodel.a", "-lm", "-ldl", "-lpthread")
+    call(out / "sizes")
+    print("sizes: many runs of one context")
 
 
 def adapter():
@@ -145,6 +172,7 @@ def main():
         make(path)
         call(opt.ingot, "verify", path, "--target", target)
         print(f"{make.__name__}: {target}")
+    run_sizes(opt.ingot, work)
     # what a group shares is shared, a module has no function that nothing calls
     call(opt.ingot, "compile", work / "floats.onnx", "-o", work / "out", "--target", "wgsl")
     text = (work / "out/model_kernels.wgsl").read_text()
