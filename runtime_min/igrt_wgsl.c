@@ -32,33 +32,34 @@ enum {
 
 /* ---- failures ---------------------------------------------------------------------------- */
 
-/* Of the last context that failed: it is told when that is gone. */
-static char last_message[TEXT_BYTES];
+/* The library's own words, of the context that failed last: they are read when that may be closed,
+ * or moved. */
+static char last_words[TEXT_BYTES];
 
 const char *igrt_wg_why(const igrt_wg *wg)
 {
-    return wg->failed ? last_message : NULL;
+    return wg->why;
 }
 
+/* why: a literal, or last_words; the first failure counts. */
 static igrt_status fail(igrt_wg *wg, igrt_status status, const char *why)
 {
-    if (!wg->failed) {
-        strncpy(last_message, why, sizeof last_message - 1);
-        last_message[sizeof last_message - 1] = 0;
-    }
+    if (!wg->failed)
+        wg->why = why;
     wg->failed = 1;
     return status;
 }
 
 static void take_text(igrt_wg *wg, igrt_wg_text text)
 {
-    char line[TEXT_BYTES];
-    const size_t most = text.length < sizeof line - 1 ? text.length : sizeof line - 1;
+    const size_t most = text.length < TEXT_BYTES - 1 ? text.length : TEXT_BYTES - 1;
     size_t n = 0;
+    if (wg->failed)
+        return;
     for (; text.data && n < most && text.data[n]; n++)
-        line[n] = text.data[n] == '\n' ? ' ' : text.data[n];
-    line[n] = 0;
-    (void)fail(wg, IGRT_ERR_DEVICE, line);
+        last_words[n] = text.data[n] == '\n' ? ' ' : text.data[n];
+    last_words[n] = 0;
+    (void)fail(wg, IGRT_ERR_DEVICE, last_words);
 }
 
 static void on_fault(void *const *device, int type, igrt_wg_text text, void *to, void *with)

@@ -122,6 +122,7 @@ typedef struct igrt_wg {
     uint64_t binding_bytes, buffer_bytes; /* limits */
     uint32_t bindings, subgroup;
     int failed;
+    const char *why; /* it failed */
     /* wgpu-native's, or NULL */
     uint32_t (*DevicePoll)(void *, uint32_t, const void *);
     void *(*DeviceCreateShaderModuleTrusted)(void *, const void *, uint64_t);
