@@ -125,7 +125,7 @@ def write(tree):
     )
     tree.insert(
         "docs/sched.md",
-        "| `ORDER a b c` | the loops named",
+        "| `ORDER a b c` | orders the loops",
         "| `BACKWARDS a` | the loop over `a` runs from its last iteration to its first; after it come only `ORDER` and `THREAD` | |",
     )
     tree.insert(
