@@ -115,6 +115,23 @@ static ingot_tensor *cached(Decoder *d, const char *what, int64_t layer, ingot_t
     return next;
 }
 
+/* Elements 0, 2, 4 .. 1, 3, 5 .. of each head: pairs of neighbours are halves then. Of queries and
+ * keys alike it changes no score, and what rope makes of the halves lies side by side: in lanes. */
+static ingot_tensor *evens_first(Decoder *d, ingot_tensor *x)
+{
+    static const int perm[] = {0, 1, 2, 4, 3};
+    if (ingot_is_poison(x))
+        return x;
+    ingot_dim *dims[5], *two = ingot_dim_const(d->c, 2);
+    for (int i = 0; i < 3; i++)
+        dims[i] = ingot_shape(x, i);
+    dims[3] = ingot_dim_const(d->c, d->m->facts.head / 2);
+    dims[4] = two;
+    x = ingot_contiguous(d->c, x);
+    x = ingot_permute(d->c, ingot_reshape(d->c, x, 5, dims), perm);
+    return ingot_flatten(d->c, x, 3, 5);
+}
+
 static ingot_tensor *attention(Decoder *d, const LayerTensors *l, int64_t layer, ingot_tensor *x)
 {
     static const int perm[] = {0, 2, 1, 3};
@@ -122,8 +139,11 @@ static ingot_tensor *attention(Decoder *d, const LayerTensors *l, int64_t layer,
     const bool window = has_window(f, layer);
     ingot_tensor *row[3], *const *angle = d->angle[window];
     new_rows(d, l, x, row);
-    for (int i = 0; i < 2 && has_rope(f, layer); i++)
-        row[i] = ingot_rotary(d->c, row[i], angle[0], angle[1], f->arch->pairs == NEIGHBOURS);
+    const bool by_pairs = f->arch->pairs == NEIGHBOURS, all = f->rope.turned == f->head;
+    for (int i = 0; i < 2 && has_rope(f, layer); i++) {
+        row[i] = by_pairs && all ? evens_first(d, row[i]) : row[i];
+        row[i] = ingot_rotary(d->c, row[i], angle[0], angle[1], by_pairs && !all);
+    }
     ingot_tensor *k = cached(d, "keys", layer, row[1]), *v = cached(d, "values", layer, row[2]);
     ingot_tensor *s =
         capped(d, ingot_attention_scores(d->c, row[0], k, f->score_scale), f->score_cap);
