@@ -351,10 +351,38 @@ IGRT_INLINE int32_t igrt_mulhi_i32(int32_t x, int32_t y)
  * least number, from which nothing can be taken, counts as the greatest. */
 IGRT_INLINE int32_t igrt_shrr_i32(int32_t x, int32_t n)
 {
+#if defined(__thumb2__)
+    /* One less below zero, with a carry; the carry is the last bit that is shifted out, if one is;
+     * it is added: of n = 0 that is x again, of 32 and more 0. Shifts take a byte of n. */
+    int32_t y;
+    n = (uint32_t)n > 255u ? 255 : n;
+    __asm__("adds %0, %1, %1, asr #31\n\tasrs %0, %0, %2\n\tadc %0, %0, #0"
+            : "=&r"(y)
+            : "r"(x), "r"(n)
+            : "cc");
+    return y;
+#else
     if ((uint32_t)n - 1u >= 31u)
         return n ? 0 : x;
     x = (int32_t)((uint32_t)x - (uint32_t)(x < 0)) >> (n - 1);
     return (x >> 1) + (x & 1);
+#endif
+}
+
+/* x held within lo..hi, constants. */
+IGRT_INLINE int32_t igrt_clamp_i32(int32_t x, int32_t lo, int32_t hi)
+{
+#if defined(__thumb2__)
+    if (lo == -128 && hi == 127) {
+        __asm__("ssat %0, #8, %1" : "=r"(x) : "r"(x));
+        return x;
+    }
+    if (lo == 0 && hi == 255) {
+        __asm__("usat %0, #8, %1" : "=r"(x) : "r"(x));
+        return x;
+    }
+#endif
+    return x < lo ? lo : x > hi ? hi : x;
 }
 
 /* The bits of a mask, from bit `shift` on, less a number. */

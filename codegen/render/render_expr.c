@@ -369,9 +369,23 @@ static bool render_sum_of_dots(Render *r, Node *n)
     return true;
 }
 
+/* clamp(x, -128, 127) for min(max(x, -128), 127): one instruction of cores without lanes. */
+static bool render_clamp(Render *r, Node *n)
+{
+    Node *max = n->op == OP_MIN ? n->src[0] : NULL;
+    if (!max || max->op != OP_MAX || n->dtype != INGOT_I32 || n->src[1]->op != OP_CONST ||
+        max->src[1]->op != OP_CONST || is_named(r, max) || !r->lang->c || r->t->gpu ||
+        r->t->machine.lanes || n->src[1]->arg.i < max->src[1]->arg.i)
+        return false;
+    render_igrt(r, "clamp_i32(");
+    render_bare(r, max->src[0]);
+    sb_printf(r->sb, ", %lld, %lld)", (long long)max->src[1]->arg.i, (long long)n->src[1]->arg.i);
+    return true;
+}
+
 static void int_op(Render *r, Node *n, ingot_dtype d)
 {
-    if (render_sum_of_dots(r, n))
+    if (render_sum_of_dots(r, n) || render_clamp(r, n))
         return;
     if (n->op == OP_NOT) { /* bool */
         Node *x = n->src[0];
