@@ -5,6 +5,7 @@
  *         -> sum of x * (w * a)        a does not vary along the sum, nor where w does not
  *     (sum + b) * a               ->  sum' + b * a
  *     (sum + b) + c               ->  sum + (b + c)
+ *     move(sum + b) + c           ->  move(sum + (b + c'))         of integers
  *
  * for constants w, a, b, c: batch normalisation behind a convolution, the alpha of a product.  The
  * sum may have been moved before it is scaled.  Weights that lie in memory as something narrower
@@ -216,6 +217,39 @@ Node *fold_shift(Rewrite *r, Node *n)
             continue;
         b = minus ? ingot_sub(c, more, b) : ingot_add(c, b, more);
         return ingot_add(c, x, ingot_expand(c, b, n->rank, n->shape));
+    }
+    return NULL;
+}
+
+/* n + k of whole numbers, exact modulo 2^32: with k in what is added to the sum that n is, moved.
+ * NULL: it cannot be there. */
+static Node *with_number(Rewrite *r, Node *n, Node *k, int depth)
+{
+    Context *c = r->c;
+    if (depth > DEPTH_SOME || !read_once(r, n))
+        return NULL;
+    if (is_move(n) && n->op != OP_PAD) { /* which stands for zeros, not for k */
+        Node *before = before_move(c, n, k),
+             *x = before ? with_number(r, n->src[0], before, depth + 1) : NULL;
+        return x ? moved(c, n, x) : NULL;
+    }
+    for (int i = 0; i < 2 && n->op == OP_ADD; i++) {
+        Node *b = own_constant(r, n->src[i]), *sum = n->src[1 - i];
+        if (b && is_moved_sum(sum))
+            return ingot_add(c, sum, ingot_expand(c, ingot_add(c, b, k), n->rank, n->shape));
+    }
+    return NULL;
+}
+
+/* Of sums that are taken by fours without lanes: there an array less, and its addition for each
+ * result, are felt. */
+Node *fold_number(Rewrite *r, Node *n)
+{
+    for (int i = 0; i < 2 && r->scalar && r->dot && dtype_is_int(n->dtype); i++) {
+        Node *k = own_constant(r, n->src[i]),
+             *y = k && !is_constant(n->src[1 - i], 0) ? with_number(r, n->src[1 - i], k, 0) : NULL;
+        if (y && !ingot_is_poison(y))
+            return y;
     }
     return NULL;
 }

@@ -88,6 +88,7 @@ Node *phases(Rewrite *, Node *reduce); /* transposed_conv.c */
 /* fold_scale.c */
 Node *fold_scale(Rewrite *, Node *); /* of a MUL or DIV */
 Node *fold_shift(Rewrite *, Node *add);
+Node *fold_number(Rewrite *, Node *add); /* of integers */
 
 /* zero_point.c: of a REDUCE of i32. */
 Node *narrow_weights(Rewrite *, Node *reduce);
