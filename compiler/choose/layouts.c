@@ -413,8 +413,7 @@ static double cost_of_gate(const Kernel *k, Node *load, bool reduces, const Targ
     return cycles;
 }
 
-/* Fours without lanes lie under no gate: the sum is taken by ones. */
-static double cost_without_fours(const Step *s, const View *v, Node *load, const Target *t)
+double cost_without_fours(const Step *s, const View *v, Node *load, const Target *t)
 {
     bool factor = false;
     for (int j = 0; j < v->nfactor; j++)

@@ -5,7 +5,7 @@
 #include "plan.h"
 
 /* pad_inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
-void copy_inputs(Plan *);
+void copy_inputs(Plan *, const Target *);
 /* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
 void choose_layouts(Plan *, const Target *);
 /* choose.c: opts for every kernel, layouts for its weights, copies where an operand is laid out

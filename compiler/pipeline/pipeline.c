@@ -269,8 +269,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     if (ready && o->naive && lends)
         ready = plan_io_in_arena(p);
     if (ready && !o->naive) {
-        if (t->machine.lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
-            copy_inputs(p);
+        if (values_preset(p) != PRESET_ALL)
+            copy_inputs(p, t);
         kernel_keys(p);
         if (!t->gpu || t->machine.units)
             choose_layouts(p, t);

@@ -27,17 +27,26 @@ static Node *padded_behind(Rewrite *r, Node *n, int axis, int64_t more)
 }
 
 /* Bytes that are computed, and so stored, in an order that their readers choose, where there is
- * room for a border? */
-static bool stored_bytes(Node *x)
+ * room for a border?  Without lanes inputs are copied for that (pad_inputs.c). */
+static bool stored_bytes(const Rewrite *r, Node *x)
 {
     while ((x->dtype == INGOT_I32 && op_is_alu(x->op)) || x->op == OP_PERMUTE)
         x = x->src[0];
-    return op_is_alu(x->op);
+    return op_is_alu(x->op) || (r->scalar && x->op == OP_INPUT);
+}
+
+/* An input, moved: a copy of it pays where elements are used often. */
+static bool is_moved_input(Node *x)
+{
+    while (is_move(x) || (x->dtype == INGOT_I32 && op_is_alu(x->op)))
+        x = x->src[0];
+    return x->op == OP_INPUT;
 }
 
 static Node *border_behind(Rewrite *r, Node *n, int axis, int64_t more)
 {
-    return stored_bytes(n->op == OP_PAD ? n->src[0] : n) ? padded_behind(r, n, axis, more) : NULL;
+    return stored_bytes(r, n->op == OP_PAD ? n->src[0] : n) ? padded_behind(r, n, axis, more)
+                                                            : NULL;
 }
 
 /* Of (i32)w: bytes of the file with zeros behind them. */
@@ -156,7 +165,7 @@ static bool walks(Rewrite *r, Node *x, int axis, bool *window)
         coords[i] = range_new(c, RANGE_ASKED + i, i == axis ? idx(c, extent - 1) : x->shape[i]);
     Node *k = coords[axis], *from = source_of(c, x, coords, at[0], &inside);
     coords[axis] = idx_add(c, k, idx(c, 1));
-    if (source_of(c, x, coords, at[1], &inside) != from || !stored_bytes(from))
+    if (source_of(c, x, coords, at[1], &inside) != from || !stored_bytes(r, from))
         return false;
     *window = false;
     for (int i = 0; i < from->rank; i++) {
@@ -198,7 +207,7 @@ Node *fours(Rewrite *r, Node *n)
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[1 - i], *w = product->src[i];
         if (!is_weight(w) || !is_byte(w, false) || is_weight(x) || !is_byte(x, true) ||
-            (!r->scalar && uses_of(n, x) < MANY_USES))
+            ((!r->scalar || is_moved_input(x)) && uses_of(n, x) < MANY_USES))
             continue;
         int64_t extent;
         int axis = axis_of_fours(r, n, x, w);

@@ -43,7 +43,7 @@ static int kernels_of(Context *c, const Target *t, OptsCase *out, int n, int mos
     if (!p)
         exit(1);
     if (decided) {
-        copy_inputs(p);
+        copy_inputs(p, t);
         kernel_keys(p);
         choose_layouts(p, t);
         optimise(p, t);
