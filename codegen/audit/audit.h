@@ -30,7 +30,7 @@ ingot_status audit_folder(Arena *, const AuditOptions *, StrBuf *out, StrBuf *pr
     X(loop, "every loop counts towards a bound that it does not change")                     \
     X(size, "every size of sym[] is compared with its bounds where it is set")               \
     X(jump, "no goto, no computed goto")                                                     \
-    X(assembly, "assembly only for the float mode, a product, questions to the processor")   \
+    X(assembly, "assembly only for the float mode, fixed point, questions to the processor") \
     X(variadic, "no function with a variable number of arguments")
 
 typedef enum {
