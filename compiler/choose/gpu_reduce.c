@@ -408,7 +408,8 @@ static int64_t bind_terms(Nest *n, const Node *r, int64_t most, int64_t warp)
         extent = n->axis[axis].extent;
         if (lanes < extent && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes))
             return 0;
-        if (!bind_lanes(n, lanes < extent ? nest_last_split(n)->inner : axis, warp))
+        /* the lanes of a warp are of one axis: what the last one left are items beside them */
+        if (!bind_lanes(n, lanes < extent ? nest_last_split(n)->inner : axis, bound > 1 ? 1 : warp))
             return 0;
         bound *= lanes;
     }

@@ -93,6 +93,12 @@ static ingot_tensor *of_rows(Context *c)
     return ingot_add(c, x, ingot_add(c, s, m));
 }
 
+/* Of a matrix with as many columns as a sub-group has lanes. */
+static ingot_tensor *largest_of_all(Context *c)
+{
+    return ingot_reduce(c, INGOT_REDUCE_MAX, input(c, "x", INGOT_F32, 17, 16), 3u, true);
+}
+
 static ingot_tensor *first_largest(Context *c)
 {
     return ingot_argmax(c, input(c, "x", INGOT_F32, 6, 64), 1, false, false);
@@ -110,6 +116,8 @@ static void rows_by_subgroups(void **state)
     expect(largest_of_rows,
            "SPLIT r0 32\nBIND r0.o lane\nBIND r0.i warp\nSPLIT i0 2\nBIND i0.o grid\n"
            "BIND i0.i lane\n",
+           "igrt_across_max_f32(", 1);
+    expect(largest_of_all, "BIND r1 warp\nMASK r0 16\nSPLIT r0 16\nBIND r0.i lane\n",
            "igrt_across_max_f32(", 1);
 }
 
@@ -145,6 +153,10 @@ static void refused(void **state)
     nest_of(of_rows, "opencl:subgroups32", &r);
     run_opts(r.nest, "SPLIT r0 8\nBIND r0.i warp\nSPLIT r1 4\n");
     refusal(r.nest, "BIND r1.i warp", "of all axes as many");
+    run_free(&r);
+    nest_of(largest_of_all, "opencl:subgroups16", &r);
+    run_opts(r.nest, "BIND r1 warp\nMASK r0 16\nSPLIT r0 16\n");
+    refusal(r.nest, "BIND r0.i warp", "the lanes of a warp are of r1");
     run_free(&r);
     nest_of(first_largest, "opencl:subgroups32", &r);
     run_opts(r.nest, "SPLIT r0 8\n");

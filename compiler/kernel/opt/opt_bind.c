@@ -149,6 +149,20 @@ static bool can_join(const Nest *n, int axis, Arena *a)
 }
 
 /* Items that are neighbours and join their parts without memory. */
+/* Another axis that a warp's lanes are of, of a reduce that has this axis, too; -1: none. */
+static int warp_of_same_reduce(const Nest *n, int axis, Arena *a)
+{
+    int count;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < n->naxis && order[i]->op == OP_REDUCE; j++)
+            if (j != axis && n->axis[j].bound == BOUND_WARP &&
+                owns_range(order[i], n->k->axes[n->axis[j].root].range) &&
+                owns_range(order[i], n->k->axes[n->axis[axis].root].range))
+                return j;
+    return -1;
+}
+
 static const char *bind_across_refused(Nest *n, const Opt *o, int axis)
 {
     const NestAxis *x = &n->axis[axis];
@@ -165,7 +179,11 @@ static const char *bind_across_refused(Nest *n, const Opt *o, int axis)
                           o->axis, most);
     Arena *a = arena_new();
     const bool good = can_join(n, axis, a);
+    const int other = warp_of_same_reduce(n, axis, a);
     arena_free(a);
+    if (other >= 0)
+        return opt_refuse(n, "BIND %s warp: the lanes of a warp are of %s: BIND %s lane", o->axis,
+                          n->axis[other].name, o->axis);
     return good ? NULL
                 : opt_refuse(
                       n,
