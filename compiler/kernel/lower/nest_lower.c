@@ -123,7 +123,8 @@ static void split_output(Lower *q, int piece, const Split *s)
         p->at[s->inner] = new_range(q, p, s->inner);
     if (s->form == REST_BESIDE && some) {
         p->t.tail.name = arena_strdup(q->a, q->nest->axis[s->rest].name);
-        p->t.tail.range = s->remaining != 1 ? new_range(q, p, s->rest) : NULL;
+        Node *const range = new_range(q, p, s->rest); /* of 4 n + 9 by 4: one, for any n */
+        p->t.tail.range = range->op == OP_RANGE ? range : NULL;
         p->t.tail_beside = s->count != 1;
         p->t.ntail = 1;
     }
