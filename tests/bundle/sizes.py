@@ -10,6 +10,7 @@ bounded     --dim of a value and of a size inside: too large a one ends in a sta
 further     what is declared of an output bounds a size before it, through nodes that keep it; never
             a guess
 derived     an output's shape tells the values of an input, from which sizes inside are computed
+ended       a row of 4 n + 9 elements ends with one that fills no vector, whatever n is
 checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
 
@@ -302,6 +303,19 @@ def derived(ingot, work):
             )
 
 
+def ended(ingot, work):
+    path = work / "ended.onnx"
+    nodes = [
+        helper.make_node("Concat", ["x", "x", "x", "x", "nine"], ["row"], axis=0),
+        helper.make_node("Softmax", ["row"], ["y"], axis=0),
+    ]
+    nine = np.arange(9, dtype=np.float32)
+    write(path, nodes, [("x", F, ["n"])], [("y", F, ["k"])], nine=nine)
+    for target in "c", "c:x86-64-v4":
+        call(ingot, "verify", path, "--interpret", "--dim", "n=0..3", "--target", target, "-q")
+    print("in vectors of 4 and of 16")
+
+
 def checked(ingot, work):
     model = product(work)
     flags = "--dim n=1..8 --dim k=1..8 --dim l=1..8 --dim p=1..8".split()
@@ -325,7 +339,7 @@ def checked(ingot, work):
     wanted("given twice", refused(2, ingot, "check", model, *flags, "--dim", "n=3"))
 
 
-CHECKS = {f.__name__: f for f in (told, equal, bounded, further, derived, checked)}
+CHECKS = {f.__name__: f for f in (told, equal, bounded, further, derived, ended, checked)}
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, CHECKS))
