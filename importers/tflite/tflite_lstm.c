@@ -83,8 +83,9 @@ static ingot_tensor *clipped(TfliteNode *n, ingot_tensor *x, double clip)
 
 /* sums: of x at this step, NULL where there is no gate i. h and cell become the next ones. */
 static void step_of(TfliteNode *n, const TfliteLstm *p, ingot_tensor **sums, ingot_tensor **h,
-                    ingot_tensor **cell)
+                    ingot_tensor **cell, int log)
 {
+    (void)log; /* floats have no scale */
     ingot_context *c = n->c;
     ingot_tensor *f = gate_of(n, p, GATE_F, sums[GATE_F], *h, *cell);
     ingot_tensor *i = sums[GATE_I] ? gate_of(n, p, GATE_I, sums[GATE_I], *h, *cell)
@@ -104,16 +105,11 @@ static void step_of(TfliteNode *n, const TfliteLstm *p, ingot_tensor **sums, ing
     *cell = next;
 }
 
-ingot_tensor *tfl_lstm(TfliteNode *n, ingot_tensor *x, const TfliteLstm *p)
+ingot_tensor *tfl_lstm_steps(TfliteNode *n, ingot_tensor *x, const TfliteLstm *p,
+                             ingot_tensor **sums, TfliteLstmStep *step, int log)
 {
     ingot_context *c = n->c;
-    ingot_tensor *sums[4] = {NULL}, *here[4] = {NULL}, *loop[3];
-    ingot_tensor *carried[] = {n->in[p->state], n->in[p->cell]};
-    if (p->backward && !ingot_is_poison(x))
-        x = ingot_flip(c, x, 1);
-    for (int g = 0; g < 4; g++)
-        if (tfl_in(n, p->x + g))
-            sums[g] = tfl_linear(n, x, p->x + g, p->both_sides);
+    ingot_tensor *here[4] = {NULL}, *loop[3], *carried[] = {n->in[p->state], n->in[p->cell]};
     if (ingot_is_poison(sums[GATE_F]) || ingot_is_poison(sums[GATE_C]))
         return ingot_poison(c);
     ingot_region *r = ingot_region_begin(c);
@@ -124,14 +120,26 @@ ingot_tensor *tfl_lstm(TfliteNode *n, ingot_tensor *x, const TfliteLstm *p)
     for (int g = 0; g < 4; g++)
         if (sums[g])
             here[g] = ingot_take(c, sums[g], t, 0);
-    step_of(n, p, here, &h, &cell);
+    step(n, p, here, &h, &cell, log);
     ingot_region_end(c, r, 4, (ingot_tensor *[]){go, h, cell, h});
     ingot_loop(c, ingot_shape(x, 0), NULL, 2, carried, r, 1, loop);
     if (ingot_is_poison(loop[0]))
         return loop[0];
     ingot_state_next(c, n->in[p->state], loop[0]);
     ingot_state_next(c, n->in[p->cell], loop[1]);
-    return p->backward ? ingot_flip(c, loop[2], 1) : loop[2];
+    return loop[2];
+}
+
+ingot_tensor *tfl_lstm(TfliteNode *n, ingot_tensor *x, const TfliteLstm *p)
+{
+    ingot_tensor *sums[4] = {NULL};
+    if (p->backward && !ingot_is_poison(x))
+        x = ingot_flip(n->c, x, 1);
+    for (int g = 0; g < 4; g++)
+        if (tfl_in(n, p->x + g))
+            sums[g] = tfl_linear(n, x, p->x + g, p->both_sides);
+    ingot_tensor *y = tfl_lstm_steps(n, x, p, sums, step_of, 0);
+    return p->backward && !ingot_is_poison(y) ? ingot_flip(n->c, y, 1) : y;
 }
 
 /* ---- sequences ------------------------------------------------------------------------------- */

@@ -19,6 +19,14 @@ typedef struct {
 ingot_tensor *tfl_lstm(TfliteNode *, ingot_tensor *x, const TfliteLstm *);
 /** The same of integers that stand for real numbers (tflite_quant_lstm.c). */
 ingot_tensor *tfl_quant_lstm(TfliteNode *, ingot_tensor *x, const TfliteLstm *);
+/** One step: sums are the products of x at it, by gate; NULL: there is no such gate. h and cell
+ * become the next ones. The scale of an integer cell is 2^log. */
+typedef void TfliteLstmStep(TfliteNode *, const TfliteLstm *, ingot_tensor **sums, ingot_tensor **h,
+                            ingot_tensor **cell, int log);
+/** All steps of x [T, ..], whose products with its weights are sums [T, ..] by gate, from the
+ * states of the operator on, which become what the last one leaves: the outputs [T, ..]. */
+ingot_tensor *tfl_lstm_steps(TfliteNode *, ingot_tensor *x, const TfliteLstm *, ingot_tensor **sums,
+                             TfliteLstmStep *, int log);
 /** x [.., I] by input w [O, I], which may be integers with a scale. */
 ingot_tensor *tfl_linear(TfliteNode *, ingot_tensor *x, int w, bool both_sides);
 bool tfl_has_any(TfliteNode *, int from, int to);

@@ -121,31 +121,12 @@ static bool fits(TfliteNode *n, const TfliteLstm *p, int *log)
 
 ingot_tensor *tfl_quant_lstm(TfliteNode *n, ingot_tensor *x, const TfliteLstm *p)
 {
-    ingot_context *c = n->c;
-    ingot_tensor *sums[4] = {NULL}, *here[4] = {NULL}, *loop[3];
-    ingot_tensor *carried[] = {n->in[p->state], n->in[p->cell]};
+    ingot_tensor *sums[4] = {NULL};
     int log;
     if (!fits(n, p, &log))
-        return ingot_poison(c);
+        return ingot_poison(n->c);
     for (int g = 0; g < 4; g++)
         if (tfl_in(n, p->x + g))
             sums[g] = sum_of_x(n, x, p, g);
-    if (ingot_is_poison(sums[GATE_F]) || ingot_is_poison(sums[GATE_C]))
-        return ingot_poison(c);
-    ingot_region *r = ingot_region_begin(c);
-    ingot_tensor *t = ingot_region_param(c, r, INGOT_I64, 0, NULL);
-    ingot_tensor *go = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
-    ingot_tensor *h = ingot_region_param_like(c, r, carried[0]);
-    ingot_tensor *cell = ingot_region_param_like(c, r, carried[1]);
-    for (int g = 0; g < 4; g++)
-        if (sums[g])
-            here[g] = ingot_take(c, sums[g], t, 0);
-    step_of(n, p, here, &h, &cell, log);
-    ingot_region_end(c, r, 4, (ingot_tensor *[]){go, h, cell, h});
-    ingot_loop(c, ingot_shape(x, 0), NULL, 2, carried, r, 1, loop);
-    if (ingot_is_poison(loop[0]))
-        return loop[0];
-    ingot_state_next(c, n->in[p->state], loop[0]);
-    ingot_state_next(c, n->in[p->cell], loop[1]);
-    return loop[2];
+    return tfl_lstm_steps(n, x, p, sums, step_of, log);
 }

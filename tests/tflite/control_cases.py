@@ -2,22 +2,9 @@
 
 import numpy as np
 from float_cases import f32, i32
-from writer import Model
+from writer import cases_of
 
-CASES = {}
-
-
-def case(name, low=-3.0, high=3.0):
-    def add(make):
-        def model():
-            m = Model()
-            make(m)
-            return m, dict(low=low, high=high)
-
-        CASES[name] = model
-        return make
-
-    return add
+CASES, case = cases_of(low=-3.0, high=3.0)
 
 
 def inner(m, name, op, constant, shape, out_dtype="float32", **options):

@@ -2,23 +2,10 @@
 
 import numpy as np
 from flatbuffers import flexbuffers
-from writer import Model
+from writer import Model, cases_of
 
-CASES = {}
+CASES, case = cases_of(low=0, high=1)
 R = np.random.default_rng(14)
-
-
-def case(name, **how):
-    def add(make):
-        def model():
-            m = Model()
-            make(m)
-            return m, dict(low=0, high=1) | how
-
-        CASES[name] = model
-        return make
-
-    return add
 
 
 def detection(name, boxes=60, classes=5, background=1, most=10, categories=1, **options):

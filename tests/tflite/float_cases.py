@@ -1,23 +1,10 @@
 """Cases of operators on floats, integers and bools: name -> a model, and how its inputs are drawn."""
 
 import numpy as np
-from writer import Model
+from writer import cases_of
 
-CASES = {}
+CASES, case = cases_of(low=-3.0, high=3.0)
 R = np.random.default_rng(7)
-
-
-def case(name, low=-3.0, high=3.0, **how):
-    def add(make):
-        def model():
-            m = Model()
-            make(m)
-            return m, dict(low=low, high=high, **how)
-
-        CASES[name] = model
-        return make
-
-    return add
 
 
 def f32(*shape, low=-1.0, high=1.0):

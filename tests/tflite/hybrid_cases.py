@@ -3,23 +3,10 @@
 import numpy as np
 from float_cases import f32, i32, out_size
 from quant_cases import constant
-from writer import Model
+from writer import cases_of
 
-CASES = {}
+CASES, case = cases_of(low=-1, high=2)
 R = np.random.default_rng(12)
-
-
-def case(name, **how):
-    def add(make):
-        def model():
-            m = Model()
-            make(m)
-            return m, dict(low=-1, high=2, **how)
-
-        CASES[name] = model
-        return make
-
-    return add
 
 
 def weights(shape, per=0, axis=0, bits=8):

@@ -2,25 +2,12 @@
 
 import numpy as np
 from float_cases import f32, i32, out_size
-from writer import Model
+from writer import cases_of
 
-CASES = {}
+CASES, case = cases_of(low=-1, high=1)
 R = np.random.default_rng(11)
 # type -> scales of inputs and of results, zero points
 KINDS = {"i8": ("int8", 3, -4), "u8": ("uint8", 120, 130), "i16": ("int16", 0, 0)}
-
-
-def case(name, **how):
-    def add(make):
-        def model():
-            m = Model()
-            make(m)
-            return m, dict(low=-1, high=1) | how
-
-        CASES[name] = model
-        return make
-
-    return add
 
 
 def x_scale(kind):

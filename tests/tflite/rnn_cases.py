@@ -2,24 +2,11 @@
 
 import numpy as np
 from float_cases import f32
-from writer import Model
+from writer import cases_of
 
-CASES = {}
+CASES, case = cases_of(low=-1, high=1)
 R = np.random.default_rng(13)
 T, B, I, C = 4, 2, 5, 6  # steps, batch, inputs, cells
-
-
-def case(name, **how):
-    def add(make):
-        def model():
-            m = Model()
-            make(m)
-            return m, dict(low=-1, high=1, **how)
-
-        CASES[name] = model
-        return make
-
-    return add
 
 
 def weights(m, kind, *shape):

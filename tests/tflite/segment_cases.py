@@ -2,23 +2,10 @@
 
 import numpy as np
 from float_cases import f32, i32
-from writer import Model
+from writer import cases_of
 
-CASES = {}
+CASES, case = cases_of(low=-3, high=3)
 R = np.random.default_rng(15)
-
-
-def case(name, **how):
-    def add(make):
-        def model():
-            m = Model()
-            make(m)
-            return m, dict(low=-3, high=3) | how
-
-        CASES[name] = model
-        return make
-
-    return add
 
 
 def one(name, op, inputs, outputs, version=1, how=None, **options):

@@ -169,3 +169,25 @@ class Model(Graph):
         b = flatbuffers.Builder(1 << 16)
         b.Finish(self.m.Pack(b), b"TFL3")
         return bytes(b.Output())
+
+
+def cases_of(**drawn):
+    """A table of cases, empty, and what adds one: @case("name") above a function that builds a model.
+    drawn: how inputs are drawn (cases.py) where the case says nothing else."""
+    table = {}
+
+    def case(name, low=None, high=None, **how):
+        bounds = {k: v for k, v in (("low", low), ("high", high)) if v is not None}
+
+        def add(make):
+            def model():
+                m = Model()
+                make(m)
+                return m, drawn | bounds | how
+
+            table[name] = model
+            return make
+
+        return add
+
+    return table, case
