@@ -14,15 +14,14 @@ source has.
 
 import argparse
 import importlib.util
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 
-TREE = pathlib.Path(__file__).resolve().parents[1]
+import newcomer
+
+TREE = newcomer.TREE
 BLOCK = re.compile(r"(?:<!-- not run: (.*?) -->\n\n?)?^```(sh|python)\n(.*?)^```$", re.M | re.S)
 
 
@@ -35,33 +34,14 @@ def run_page(page, ingot):
     """What fails, and how many blocks ran."""
     blocks = [m.groups() for m in BLOCK.finditer(page.read_text())]
     failed, ran = [], 0
-    with tempfile.TemporaryDirectory(prefix="ingot-docs-") as work:
-        work = pathlib.Path(work)
-        (work / "bin").mkdir()
-        (work / "bin/ingot").symlink_to(ingot)
-        python = work / "bin/python3"  # no link: a virtual environment is found by the path
-        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-        python.chmod(0o755)
-        (work / "examples").symlink_to(TREE / "examples")
-        env = dict(os.environ, INGOT=str(ingot), INGOT_CACHE=str(work / "cache"), JOBS="2")
-        env["PATH"] = f"{work / 'bin'}:{env['PATH']}"
-        env["PYTHONPATH"] = str(TREE / "compiler/tools/python")
-        env.pop("CC", None)
+    with newcomer.folder(ingot) as run:
         for why, language, code in blocks:
             lacks = missing(code)
             if why or lacks:
                 print(f"{page.name}: not run: {why or ', '.join(lacks) + ' not installed'}")
                 continue
             command = ["sh", "-euc", code] if language == "sh" else [sys.executable, "-c", code]
-            done = subprocess.run(
-                command,
-                cwd=work,
-                env=env,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
+            done = run(command, JOBS="2", CC=None)
             ran += 1
             if done.returncode:
                 failed.append(f"{page.name}: status {done.returncode}:\n{code}{done.stdout}")

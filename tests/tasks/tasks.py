@@ -7,14 +7,12 @@ Each starts in a folder that has examples/ and nothing else, with ingot and pyth
 """
 
 import argparse
-import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-TREE = HERE.parents[1]
+sys.path.append(str(HERE.parent))
+import newcomer  # noqa: E402
 
 
 def main():
@@ -29,26 +27,8 @@ def main():
         if len(task.read_text().splitlines()) > 40:
             print(f"{task.name}: more than 40 lines")
             bad += 1
-        with tempfile.TemporaryDirectory(prefix="ingot-task-") as work:
-            work = pathlib.Path(work)
-            (work / "bin").mkdir()
-            (work / "bin/ingot").symlink_to(o.ingot.resolve())
-            (work / "bin/python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-            (work / "bin/python3").chmod(0o755)
-            (work / "examples").symlink_to(TREE / "examples")
-            env = dict(os.environ, INGOT=str(o.ingot.resolve()), INGOT_CACHE=str(work / "cache"))
-            env["PATH"] = f"{work / 'bin'}:{env['PATH']}"
-            env["PYTHONPATH"] = str(TREE / "compiler/tools/python")
-            command = [sys.executable if task.suffix == ".py" else "sh", str(task)]
-            done = subprocess.run(
-                command,
-                cwd=work,
-                env=env,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
+        with newcomer.folder(o.ingot) as run:
+            done = run([sys.executable if task.suffix == ".py" else "sh", str(task)])
             print(f"{task.stem}: {'good' if not done.returncode else 'FAILED'}", flush=True)
             if done.returncode:
                 print(done.stdout)
