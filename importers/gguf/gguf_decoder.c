@@ -20,7 +20,7 @@ typedef struct {
 
 static ingot_tensor *optional(Decoder *d, const ingot_gguf_tensor *t)
 {
-    return t ? gguf_weight(d->m, t) : NULL;
+    return t ? gguf_vector(d->m, t) : NULL;
 }
 
 static ingot_tensor *product(Decoder *d, ingot_tensor *x, const ingot_gguf_tensor *w,
@@ -33,7 +33,7 @@ static ingot_tensor *norm(Decoder *d, ingot_tensor *x, const ingot_gguf_tensor *
 {
     if (!w || ingot_is_poison(x))
         return x;
-    return ingot_rms_norm(d->c, x, ingot_rank(x) - 1, gguf_weight(d->m, w), d->m->facts.eps);
+    return ingot_rms_norm(d->c, x, ingot_rank(x) - 1, gguf_vector(d->m, w), d->m->facts.eps);
 }
 
 static ingot_tensor *times(Decoder *d, ingot_tensor *x, double k)

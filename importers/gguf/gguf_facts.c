@@ -196,11 +196,11 @@ static void read_rope(GgufModel *m)
             r->scaling = (RopeScaling)i;
             return;
         }
+    const ingot_gguf_bytes told = ingot_gguf_text(v, 0);
     if (v)
         gguf_fault(m, INGOT_UNSUPPORTED, key,
-                   "rope scaling '%.40s' is not supported, only none, linear, yarn "
-                   "and longrope",
-                   ingot_gguf_text(v, 0).at ? ingot_gguf_text(v, 0).at : "");
+                   "rope scaling '%.*s' is not supported, only none, linear, yarn and longrope",
+                   told.len < 40 ? (int)told.len : 40, told.at ? told.at : "");
 }
 
 static void read_windows(GgufModel *m)

@@ -135,9 +135,11 @@ void gguf_read_tensors(GgufModel *m);
 
 /* Whether there is an expression for the type. */
 bool gguf_type_known(int type);
-/* f32 [rows, columns], [columns] if it has one dim; the same one for a tensor that is asked for
- * again: an embedding that is the head, too. */
+/* f32 [rows, columns]; the same one for a tensor that is asked for again: an embedding that is the
+ * head, too. */
 ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t);
+/* f32 [columns], of one row. */
+ingot_tensor *gguf_vector(GgufModel *m, const ingot_gguf_tensor *t);
 
 /* cos and sin, f32 [positions, turned / 2] each, of as many positions as were asked for first. */
 void gguf_rope_tables(GgufModel *m, int64_t positions, bool in_window, ingot_tensor *angle[2]);

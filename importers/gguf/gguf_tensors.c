@@ -98,15 +98,18 @@ static void check_shape(GgufModel *m, const TensorWanted *w, const ingot_gguf_te
                    ingot_gguf_type_name(t->type, NULL, NULL));
         return;
     }
+    /* the rank says nothing: [4096] may be a matrix of one row, [4096,1] a vector */
     if (t->dims[0] == (uint64_t)columns && t->dims[1] == (uint64_t)rows && t->dims[2] == 1 &&
         t->dims[3] == 1)
         return;
+    char is[96] = "", wanted[48];
+    for (int i = 0; i < t->rank; i++)
+        snprintf(is + strlen(is), sizeof is - strlen(is), "%s%llu", i ? "," : "",
+                 (unsigned long long)t->dims[i]);
+    snprintf(wanted, sizeof wanted, w->rows == NONE ? "%lld" : "%lld,%lld", (long long)columns,
+             (long long)rows);
     gguf_fault(m, INGOT_INVALID, t->name,
-               "it is [%llu,%llu,%llu,%llu], and by the keys it has to be [%lld,%lld] "
-               "(innermost first)",
-               (unsigned long long)t->dims[0], (unsigned long long)t->dims[1],
-               (unsigned long long)t->dims[2], (unsigned long long)t->dims[3], (long long)columns,
-               (long long)rows);
+               "it is [%s], and by the keys it has to be [%s] (innermost first)", is, wanted);
 }
 
 /* The tensor of that name, in *out. */

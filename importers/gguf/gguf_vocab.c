@@ -307,6 +307,12 @@ static void read_chat(VocabMaker *m)
         }
 }
 
+/* Bytes of a name that a message tells. */
+static int shown(ingot_gguf_bytes name)
+{
+    return name.len < 64 ? (int)name.len : 64;
+}
+
 static bool read_rule(VocabMaker *m)
 {
     const ingot_gguf_bytes model = ingot_gguf_text(key(m, "model"), 0),
@@ -320,7 +326,7 @@ static bool read_rule(VocabMaker *m)
         return true;
     }
     if (!bytes_are(model, "gpt2"))
-        return fail(m, "tokenizers of kind '%.*s' are not supported", model.at ? (int)model.len : 0,
+        return fail(m, "tokenizers of kind '%.*s' are not supported", shown(model),
                     model.at ? model.at : "");
     for (size_t i = 0; i < sizeof word_rules / sizeof *word_rules; i++)
         if (bytes_are(pre, word_rules[i].name)) {
@@ -329,8 +335,8 @@ static bool read_rule(VocabMaker *m)
             m->word[IGRT_VOCAB_FLAGS] = word_rules[i].flags;
             return true;
         }
-    return fail(m, "tokenizers that cut words as '%.*s' does are not supported",
-                pre.at ? (int)pre.len : 0, pre.at ? pre.at : "");
+    return fail(m, "tokenizers that cut words as '%.*s' does are not supported", shown(pre),
+                pre.at ? pre.at : "");
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -256,7 +256,7 @@ static ingot_tensor *weight_of(GgufModel *m, const ingot_gguf_tensor *t)
         w = ingot_cast(m->c, w, INGOT_F32);
     }
     ingot_set_origin(m->c, NULL, NULL);
-    return t->rank == 1 ? ingot_reshape_c(m->c, w, 1, dims + 1) : ingot_reshape_c(m->c, w, 2, dims);
+    return ingot_reshape_c(m->c, w, 2, dims);
 }
 
 ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t)
@@ -265,4 +265,10 @@ ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t)
     if (!*w)
         *w = weight_of(m, t);
     return *w;
+}
+
+ingot_tensor *gguf_vector(GgufModel *m, const ingot_gguf_tensor *t)
+{
+    const int64_t n = (int64_t)t->dims[0];
+    return ingot_reshape_c(m->c, gguf_weight(m, t), 1, &n);
 }
