@@ -270,6 +270,9 @@ ingot_tensor *ingot_state_from(ingot_context *, const char *name, ingot_tensor *
  * on are those of <model>_<name>, until the next call.  A state that a function gives no next value
  * stays as it is.  Inputs of one function are not to be used in another. */
 void ingot_function(ingot_context *, const char *name);
+/* May a function have that name? Up to 31 small letters, digits and _, and no name that every
+ * bundle has (run, init, state ..). */
+int ingot_function_name(const char *name);
 /* A state that grows: a dim that is no constant is a variable of ingot_dim_var, from 0 on, its
  * length.  That is 0 after reset, and after a run what the next value has there; several states may
  * share it.  A run in which it is beyond its upper bound ends in IGRT_ERR_DIM.  The memory is that

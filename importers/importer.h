@@ -64,6 +64,19 @@ const char *mapfile_open_within(MapFile *map, const char *dir, const char *locat
 /** Unmaps. Does nothing to an empty or zeroed MapFile. */
 void mapfile_close(MapFile *map);
 
+/* ---- files that a model names (external.c) ----------------------------------------------- */
+
+/** Files beside a model that weights lie in, as far as they have been mapped; NULL: none. */
+typedef struct ExternalFile ExternalFile;
+
+/** The mapped file of a location in the folder of `model`, which is a path; as for
+ * mapfile_open_within. NULL: *why says why not. It stays until external_close. */
+const MapFile *external_map(ExternalFile **, const char *model, const char *location,
+                            const char **why);
+/** The path of number i of them; NULL: no more. */
+const char *external_path(const ExternalFile *, int i);
+void external_close(ExternalFile **);
+
 /* ---- values in files --------------------------------------------------------------------- */
 
 /** A tensor in memory, or a sequence of them, or an optional one. */

@@ -272,7 +272,7 @@ ingot_tensor *ingot_state_from(ingot_context *c, const char *name, ingot_tensor 
 }
 
 /* Letters, digits and _, and no other thing that a bundle names <model>_<name>. */
-static bool names_function(const char *name)
+int ingot_function_name(const char *name)
 {
     static const char *const taken[] = {"run",    "init",   "reset",   "selftest", "deinit",
                                         "ctx",    "config", "inputs",  "status",   "outputs",
@@ -286,7 +286,7 @@ static bool names_function(const char *name)
 
 void ingot_function(ingot_context *c, const char *name)
 {
-    if (!name || !names_function(name)) {
+    if (!name || !ingot_function_name(name)) {
         ingot_error(c, INGOT_INVALID,
                     "function '%s': up to 31 small letters, digits and _ are wanted, and no name "
                     "that every model has (run, init, state ..)",

@@ -20,12 +20,6 @@ struct ImportBlock {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-struct ExternalFile {
-    ExternalFile *next;
-    char *location;
-    MapFile map;
-};
-
 /* ---- loading ----------------------------------------------------------------------------- */
 
 static char *copy_string(const char *s)
@@ -219,13 +213,7 @@ void onnx_file_close(OnnxFile *file)
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
         if (messages[i])
             protobuf_c_message_free_unpacked(messages[i], NULL);
-    while (file->externals) {
-        ExternalFile *e = file->externals;
-        file->externals = e->next;
-        mapfile_close(&e->map);
-        free(e->location);
-        free(e);
-    }
+    external_close(&file->externals);
     while (file->blocks) {
         ImportBlock *b = file->blocks;
         file->blocks = b->next;
@@ -261,52 +249,9 @@ Span onnx_file_raw(const OnnxFile *file, const Onnx__TensorProto *proto)
 
 /* ---- external data ----------------------------------------------------------------------- */
 
-/* The mapped file of a location, from the cache or opened. NULL: *why says why. */
-static const MapFile *external_file(OnnxFile *file, const char *location, const char **why)
+const char *onnx_file_name(const OnnxFile *file, int i)
 {
-    for (ExternalFile *e = file->externals; e; e = e->next)
-        if (strcmp(e->location, location) == 0)
-            return &e->map;
-
-    const char *slash = strrchr(file->path, '/');
-    char *dir = slash ? copy_string(file->path) : copy_string(".");
-    ExternalFile *e = calloc(1, sizeof *e);
-    char *name = copy_string(location);
-    *why = "out of memory";
-    if (dir && e && name) {
-        if (slash)
-            dir[slash - file->path + (slash == file->path)] = '\0';
-        *why = mapfile_open_within(&e->map, dir, location);
-    }
-    free(dir);
-    if (*why) {
-        free(name);
-        free(e);
-        return NULL;
-    }
-    e->location = name;
-    e->next = file->externals;
-    file->externals = e;
-    return &e->map;
-}
-
-const char *onnx_file_name(OnnxFile *file, int i)
-{
-    if (i == 0)
-        return file->path;
-    const ExternalFile *e = file->externals;
-    for (; e && i > 1; i--)
-        e = e->next;
-    if (!e)
-        return NULL;
-    const char *slash = strrchr(file->path, '/');
-    size_t dir = slash ? (size_t)(slash - file->path) + 1 : 0, n = strlen(e->location) + 1;
-    char *name = onnx_file_alloc(file, dir + n);
-    if (name) {
-        memcpy(name, file->path, dir);
-        memcpy(name + dir, e->location, n);
-    }
-    return name;
+    return i ? external_path(file->externals, i - 1) : file->path;
 }
 
 /* A decimal number and nothing else. */
@@ -360,7 +305,7 @@ bool onnx_file_external(OnnxFile *file, const Onnx__TensorProto *proto, const ch
         return false;
     }
     const char *why = NULL;
-    const MapFile *map = external_file(file, values[0], &why);
+    const MapFile *map = external_map(&file->externals, file->path, values[0], &why);
     if (!map) {
         import_error(&file->sink, "%s: %s: external data '%s': %s", file->path, where, values[0],
                      why);

@@ -68,7 +68,6 @@ typedef enum OnnxKind {
 } OnnxKind;
 
 typedef struct ImportBlock ImportBlock;
-typedef struct ExternalFile ExternalFile;
 
 /** A loaded file. Everything reached from it lives until onnx_file_close. */
 typedef struct OnnxFile {
@@ -92,7 +91,7 @@ typedef struct OnnxFile {
 OnnxFile *onnx_file_load(const char *path, const ImportSink *sink);
 
 /** The files that it was read from: path, then external data so far; NULL: no more. */
-const char *onnx_file_name(OnnxFile *file, int i);
+const char *onnx_file_name(const OnnxFile *file, int i);
 
 /** Loads a value in a file of its own (input_0.pb); kind is not ONNX_MODEL. */
 OnnxFile *onnx_file_load_value(const char *path, OnnxKind kind, const ImportSink *sink);

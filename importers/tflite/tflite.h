@@ -15,9 +15,8 @@
  *     ... g->ops[0].builtin, ingot_tflite_int(&g->ops[0].options, 1, 4, 1) ...
  *     ingot_tflite_close(f);
  *
- * Files are mapped; texts, lists and data point into them. Numbers of fields are those of the
- * published schema (schema.fbs, version 3). A file is a FlatBuffer: tables that refer to each other
- * by offsets (https://flatbuffers.dev/internals):
+ * Files are mapped; texts, lists and data point into them. Fields have the numbers of schema.fbs,
+ * version 3. A file is a FlatBuffer: tables and offsets (https://flatbuffers.dev/internals):
  *
  *     u32 offset of the root table, "TFL3"
  *     table    i32 distance back to its vtable, then its fields
@@ -82,7 +81,8 @@ typedef struct ingot_tflite_tensor {
     ingot_tflite_list scales, zeros; /**< f32, i64: as many, or no zeros */
     int axis;                        /**< that scales of more than one are along */
     int other_scales;                /**< scales of another kind (blocks, custom) */
-    int is_variable, is_sparse, is_external;
+    int is_variable, is_sparse;
+    uint32_t external; /**< id of its external buffer (root table, field 9), or 0 */
 } ingot_tflite_tensor;
 
 /** An operator of a graph. */
@@ -137,11 +137,15 @@ void ingot_tflite_close(ingot_tflite *);
 /** Graph 0 is the model; NULL if i is out of range. */
 const ingot_tflite_graph *ingot_tflite_graph_get(const ingot_tflite *, size_t i);
 const ingot_tflite_signature *ingot_tflite_signature_get(const ingot_tflite *, size_t i);
+/** The table of the model, for what is not read here. */
+const ingot_tflite_table *ingot_tflite_root(const ingot_tflite *);
 
 /** Field of 1, 2, 4 or 8 bytes as a signed integer, or `otherwise` where the table has none. */
 int64_t ingot_tflite_int(const ingot_tflite_table *, unsigned field, unsigned bytes,
                          int64_t otherwise);
 float ingot_tflite_float(const ingot_tflite_table *, unsigned field, float otherwise);
+/** Table i of the list in a field; 0: there are fewer, or it is broken. */
+int ingot_tflite_entry(const ingot_tflite_table *, unsigned field, size_t i, ingot_tflite_table *);
 /** Field that is a list of elements of so many bytes, or of none. */
 ingot_tflite_list ingot_tflite_elements(const ingot_tflite_table *, unsigned field, unsigned bytes);
 /** Field that is a text, or "". */
@@ -181,19 +185,15 @@ const char *ingot_tflite_type_name(int type, unsigned *bits);
 
 enum { INGOT_TFL_MAX_TEXT = 65535, INGOT_TFL_MAX_RANK = 64 };
 
-/* What is allocated while a file is read, to be freed with it. */
-typedef struct ingot_tfl_block {
-    struct ingot_tfl_block *next;
-} ingot_tfl_block;
-
 struct ingot_tflite {
+    ingot_tflite_table root;
     const unsigned char *bytes;
     uint64_t len;
     int mapped; /* bytes are ours to unmap */
     ingot_tflite_graph *graphs;
     ingot_tflite_signature *signatures;
     size_t n_graphs, n_signatures;
-    ingot_tfl_block *blocks;
+    void **blocks; /* to be freed: each begins with a pointer to the next */
 };
 
 /* A file while it is read. */
@@ -202,7 +202,7 @@ typedef struct ingot_tfl_reader {
     const char *path;
     char *err;
     size_t errlen;
-    uint64_t room; /* tables may be shared: no more of them are read than the file has bytes */
+    uint64_t room; /* tables may be shared: no more are read than the file has bytes */
     ingot_tflite_list codes, buffers; /* offsets of tables */
 } ingot_tfl_reader;
 
@@ -221,14 +221,12 @@ static int ingot_tfl_fail(ingot_tfl_reader *r, const char *format, ...)
 /* Zeroed; NULL after a fault. */
 static void *ingot_tfl_alloc(ingot_tfl_reader *r, size_t n, size_t size)
 {
-    ingot_tfl_block *b = NULL;
-    if (n <= (SIZE_MAX - sizeof *b - 16) / size)
-        b = (ingot_tfl_block *)calloc(1, sizeof *b + 16 + n * size);
+    void **b = n > (SIZE_MAX - 16) / size ? NULL : (void **)calloc(1, 16 + n * size);
     if (!b) {
         ingot_tfl_fail(r, "out of memory");
         return NULL;
     }
-    b->next = r->f->blocks;
+    *b = r->f->blocks;
     r->f->blocks = b;
     return (char *)b + 16;
 }
@@ -308,7 +306,13 @@ static int ingot_tfl_table_at(const unsigned char *file, uint64_t len, uint64_t 
     return 1;
 }
 
-/* Where a field of so many bytes is; 0: it has its default. -1 in *bad: it does not fit. */
+static uint64_t ingot_tfl_broken(int *bad)
+{
+    *bad = 1;
+    return 0;
+}
+
+/* Where a field of so many bytes is; 0: it has its default. *bad: it does not fit. */
 static uint64_t ingot_tfl_field(const ingot_tflite_table *t, unsigned field, unsigned bytes,
                                 int *bad)
 {
@@ -316,10 +320,8 @@ static uint64_t ingot_tfl_field(const ingot_tflite_table *t, unsigned field, uns
     if (!t->file || slot + 2 > t->vtable_bytes)
         return 0;
     at = ingot_tfl_le(t->file + t->vtable + slot, 2);
-    if (at && at + bytes > t->bytes) {
-        *bad = 1;
-        return 0;
-    }
+    if (at && at + bytes > t->bytes)
+        return ingot_tfl_broken(bad);
     return at ? t->at + at : 0;
 }
 
@@ -331,41 +333,31 @@ static uint64_t ingot_tfl_target(const ingot_tflite_table *t, unsigned field, in
     if (!at)
         return 0;
     offset = ingot_tfl_le(t->file + at, 4);
-    if (offset < 4 || offset > t->len - at) {
-        *bad = 1;
-        return 0;
-    }
-    return at + offset;
+    return offset < 4 || offset > t->len - at ? ingot_tfl_broken(bad) : at + offset;
 }
 
 static ingot_tflite_list ingot_tfl_list(const ingot_tflite_table *t, unsigned field, unsigned bytes,
                                         int *bad)
 {
     ingot_tflite_list l = {NULL, 0};
-    const uint64_t at = ingot_tfl_target(t, field, bad);
-    uint64_t n;
-    if (!at)
-        return l;
-    if (t->len - at < 4 || (n = ingot_tfl_le(t->file + at, 4)) > (t->len - at - 4) / bytes) {
-        *bad = 1;
-        return l;
+    const uint64_t at = ingot_tfl_target(t, field, bad),
+                   n = at && t->len - at >= 4 ? ingot_tfl_le(t->file + at, 4) : 0;
+    if (at && (t->len - at < 4 || n > (t->len - at - 4) / bytes)) {
+        ingot_tfl_broken(bad);
+    } else if (at) {
+        l.at = t->file + at + 4;
+        l.n = (size_t)n;
     }
-    l.at = t->file + at + 4;
-    l.n = (size_t)n;
     return l;
 }
 
 static const char *ingot_tfl_string(const ingot_tflite_table *t, unsigned field, int *bad)
 {
     const ingot_tflite_list l = ingot_tfl_list(t, field, 1, bad);
-    if (!l.at)
-        return "";
-    if (l.n > INGOT_TFL_MAX_TEXT || l.at + l.n >= t->file + t->len || l.at[l.n] ||
-        memchr(l.at, 0, l.n)) {
-        *bad = 1;
-        return "";
-    }
-    return (const char *)l.at;
+    if (l.at && (l.n > INGOT_TFL_MAX_TEXT || l.at + l.n >= t->file + t->len || l.at[l.n] ||
+                 memchr(l.at, 0, l.n)))
+        ingot_tfl_broken(bad);
+    return l.at && !*bad ? (const char *)l.at : "";
 }
 
 int64_t ingot_tflite_int(const ingot_tflite_table *t, unsigned field, unsigned bytes,
@@ -381,8 +373,7 @@ float ingot_tflite_float(const ingot_tflite_table *t, unsigned field, float othe
 {
     int bad = 0;
     const uint64_t at = ingot_tfl_field(t, field, 4, &bad);
-    ingot_tflite_list l = {NULL, 1};
-    l.at = at ? t->file + at : NULL;
+    const ingot_tflite_list l = {at ? t->file + at : NULL, 1};
     return at ? ingot_tflite_f32(&l, 0) : otherwise;
 }
 
@@ -398,20 +389,30 @@ const char *ingot_tflite_text(const ingot_tflite_table *t, unsigned field)
     return ingot_tfl_string(t, field, &bad);
 }
 
-/* Table i of a list of offsets. */
+/* Table i of a list of offsets, which is part of the file. */
+static int ingot_tfl_table(const unsigned char *file, uint64_t len, const ingot_tflite_list *l,
+                           size_t i, ingot_tflite_table *t)
+{
+    const uint64_t at = (uint64_t)(l->at - file) + 4 * i, offset = ingot_tfl_le(file + at, 4);
+    return offset >= 4 && offset <= len - at && ingot_tfl_table_at(file, len, at + offset, t);
+}
+
+int ingot_tflite_entry(const ingot_tflite_table *of, unsigned field, size_t i,
+                       ingot_tflite_table *t)
+{
+    const ingot_tflite_list l = ingot_tflite_elements(of, field, 4);
+    return i < l.n && ingot_tfl_table(of->file, of->len, &l, i, t);
+}
+
 static int ingot_tfl_entry(ingot_tfl_reader *r, const ingot_tflite_list *l, size_t i,
                            const char *what, ingot_tflite_table *t)
 {
-    const uint64_t at = (uint64_t)(l->at - r->f->bytes) + 4 * i,
-                   offset = ingot_tfl_le(r->f->bytes + at, 4);
     if (r->room == 0)
         return ingot_tfl_fail(r, "it has more tables than fit into its %llu bytes",
                               INGOT_TFL_U(r->f->len));
     r->room--;
-    if (offset < 4 || offset > r->f->len - at ||
-        !ingot_tfl_table_at(r->f->bytes, r->f->len, at + offset, t))
-        return ingot_tfl_fail(r, "%s %llu: its table is no part of the file", what, INGOT_TFL_U(i));
-    return 1;
+    return ingot_tfl_table(r->f->bytes, r->f->len, l, i, t) ||
+           ingot_tfl_fail(r, "%s %llu: its table is no part of the file", what, INGOT_TFL_U(i));
 }
 
 /* The table in a field; one that is not there is no fault. */
@@ -428,14 +429,27 @@ static int ingot_tfl_inner(ingot_tfl_reader *r, const ingot_tflite_table *of, un
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* Bytes that a buffer has: behind its table, or (files above 2 GB) anywhere in the file. */
+/* Files above 2 GB have bytes anywhere: `field` is where, the next one how many. 0: not in there.
+ */
+static int ingot_tfl_far(ingot_tfl_reader *r, const ingot_tflite_table *t, unsigned field,
+                         ingot_tflite_list *data)
+{
+    const uint64_t offset = (uint64_t)ingot_tflite_int(t, field, 8, 0),
+                   size = (uint64_t)ingot_tflite_int(t, field + 1, 8, 0);
+    if (offset <= 1)
+        return 1;
+    if (offset > r->f->len || size > r->f->len - offset || size > SIZE_MAX)
+        return 0;
+    data->at = r->f->bytes + offset;
+    data->n = (size_t)size;
+    return 1;
+}
+
 static int ingot_tfl_buffer(ingot_tfl_reader *r, uint64_t number, ingot_tflite_list *data)
 {
     ingot_tflite_table t;
-    uint64_t offset, size;
     int bad = 0;
-    data->at = NULL;
-    data->n = 0;
+    memset(data, 0, sizeof *data);
     if (number >= r->buffers.n)
         return ingot_tfl_fail(r, "buffer %llu is asked for, and there are %llu",
                               INGOT_TFL_U(number), INGOT_TFL_U(r->buffers.n));
@@ -443,14 +457,7 @@ static int ingot_tfl_buffer(ingot_tfl_reader *r, uint64_t number, ingot_tflite_l
     if (!ingot_tfl_entry(r, &r->buffers, (size_t)number, "buffer", &t))
         return 0;
     *data = ingot_tfl_list(&t, 0, 1, &bad);
-    offset = (uint64_t)ingot_tflite_int(&t, 1, 8, 0);
-    size = (uint64_t)ingot_tflite_int(&t, 2, 8, 0);
-    if (!bad && offset > 1) {
-        bad = offset > r->f->len || size > r->f->len - offset || size > SIZE_MAX;
-        data->at = bad ? NULL : r->f->bytes + offset;
-        data->n = bad ? 0 : (size_t)size;
-    }
-    return !bad ||
+    return (!bad && ingot_tfl_far(r, &t, 1, data)) ||
            ingot_tfl_fail(r, "buffer %llu: its bytes are no part of the file", INGOT_TFL_U(number));
 }
 
@@ -532,7 +539,7 @@ static int ingot_tfl_tensor(ingot_tfl_reader *r, const ingot_tflite_list *l, siz
     x->type = (ingot_tflite_type)type;
     x->is_variable = ingot_tflite_int(&t, 5, 1, 0) != 0;
     x->is_sparse = ingot_tfl_target(&t, 6, &bad) != 0;
-    x->is_external = ingot_tflite_int(&t, 10, 4, 0) != 0;
+    x->external = (uint32_t)ingot_tflite_int(&t, 10, 4, 0);
     if (!ingot_tfl_buffer(r, (uint64_t)ingot_tflite_int(&t, 2, 4, 0) & 0xffffffff, &data))
         return 0;
     x->data = data.n ? data.at : NULL;
@@ -595,8 +602,8 @@ static int ingot_tfl_op(ingot_tfl_reader *r, const ingot_tflite_list *l, size_t 
     op->intermediate = ingot_tfl_list(&t, 8, 4, &bad);
     op->custom_options = ingot_tfl_list(&t, 5, 1, &bad);
     op->options_type = (int)(ingot_tflite_int(&t, 3, 1, 0) & 0xff);
-    if (bad)
-        return ingot_tfl_fail(r, "%s: its inputs or outputs are no part of the file", what);
+    if (bad || !ingot_tfl_far(r, &t, 9, &op->custom_options))
+        return ingot_tfl_fail(r, "%s: its inputs or options are no part of the file", what);
     return ingot_tfl_inner(r, &t, 4, what, &op->options) &&
            (op->options.file || ingot_tfl_inner(r, &t, 12, what, &op->options) /* newer ones */) &&
            ingot_tfl_numbers(r, &op->in, n_tensors, -1, what) &&
@@ -642,21 +649,21 @@ static int ingot_tfl_graph(ingot_tfl_reader *r, const ingot_tflite_list *l, size
 
 /* ---- signatures and the file ----------------------------------------------------------------- */
 
-static int ingot_tfl_names(ingot_tfl_reader *r, const ingot_tflite_list *l,
-                           const ingot_tflite_graph *g, ingot_tflite_name **names)
+static int ingot_tfl_names(ingot_tfl_reader *r, const ingot_tflite_table *of, unsigned field,
+                           const ingot_tflite_graph *g, ingot_tflite_name **names, size_t *n)
 {
-    ingot_tflite_table t;
-    size_t i;
     int bad = 0;
-    if (l->n > r->room)
+    const ingot_tflite_list l = ingot_tfl_list(of, field, 4, &bad);
+    ingot_tflite_table t;
+    if (bad || l.n > r->room)
         return ingot_tfl_fail(r, "a signature has more names than fit into the file");
-    *names = (ingot_tflite_name *)ingot_tfl_alloc(r, l->n + 1, sizeof **names);
-    for (i = 0; *names && i < l->n; i++) {
-        if (!ingot_tfl_entry(r, l, i, "name", &t))
+    *names = (ingot_tflite_name *)ingot_tfl_alloc(r, l.n + 1, sizeof **names);
+    for (*n = 0; *names && *n < l.n; ++*n) {
+        if (!ingot_tfl_entry(r, &l, *n, "name", &t))
             return 0;
-        (*names)[i].name = ingot_tfl_string(&t, 0, &bad);
-        (*names)[i].tensor = (size_t)(ingot_tflite_int(&t, 1, 4, 0) & 0xffffffff);
-        if (bad || (*names)[i].tensor >= g->n_tensors)
+        (*names)[*n].name = ingot_tfl_string(&t, 0, &bad);
+        (*names)[*n].tensor = (size_t)(ingot_tflite_int(&t, 1, 4, 0) & 0xffffffff);
+        if (bad || (*names)[*n].tensor >= g->n_tensors)
             return ingot_tfl_fail(r, "a signature has a name for what is no tensor");
     }
     return *names != NULL;
@@ -666,46 +673,39 @@ static int ingot_tfl_signature(ingot_tfl_reader *r, const ingot_tflite_list *l, 
                                ingot_tflite_signature *s)
 {
     ingot_tflite_table t;
-    ingot_tflite_list in, out;
     int bad = 0;
     if (!ingot_tfl_entry(r, l, number, "signature", &t))
         return 0;
-    in = ingot_tfl_list(&t, 0, 4, &bad);
-    out = ingot_tfl_list(&t, 1, 4, &bad);
     s->key = ingot_tfl_string(&t, 2, &bad);
     s->graph = (size_t)(ingot_tflite_int(&t, 4, 4, 0) & 0xffffffff);
-    s->n_in = in.n;
-    s->n_out = out.n;
     if (bad || s->graph >= r->f->n_graphs)
         return ingot_tfl_fail(r, "signature %llu: it is broken, or of a graph that is not there",
                               INGOT_TFL_U(number));
-    return ingot_tfl_names(r, &in, &r->f->graphs[s->graph], &s->in) &&
-           ingot_tfl_names(r, &out, &r->f->graphs[s->graph], &s->out);
+    return ingot_tfl_names(r, &t, 0, &r->f->graphs[s->graph], &s->in, &s->n_in) &&
+           ingot_tfl_names(r, &t, 1, &r->f->graphs[s->graph], &s->out, &s->n_out);
 }
 
 static int ingot_tfl_model(ingot_tfl_reader *r)
 {
     ingot_tflite *f = r->f;
-    ingot_tflite_table t;
+    const ingot_tflite_table *t = &f->root;
     ingot_tflite_list graphs, signatures;
     size_t i;
     int bad = 0;
     if (f->len < 8 || memcmp(f->bytes + 4, "TFL3", 4))
         return ingot_tfl_fail(r, "it is no TensorFlow Lite file: its bytes 4 to 8 are not 'TFL3'");
-    if (!ingot_tfl_table_at(f->bytes, f->len, ingot_tfl_le(f->bytes, 4), &t))
+    if (!ingot_tfl_table_at(f->bytes, f->len, ingot_tfl_le(f->bytes, 4), &f->root))
         return ingot_tfl_fail(r, "it is cut off, or broken: its root is no part of it");
-    if (ingot_tflite_int(&t, 0, 4, 0) != 3)
+    if (ingot_tflite_int(t, 0, 4, 0) != 3)
         return ingot_tfl_fail(r, "its schema has version %lld, not 3",
-                              (long long)ingot_tflite_int(&t, 0, 4, 0));
+                              (long long)ingot_tflite_int(t, 0, 4, 0));
     r->room = f->len;
-    r->codes = ingot_tfl_list(&t, 1, 4, &bad);
-    graphs = ingot_tfl_list(&t, 2, 4, &bad);
-    r->buffers = ingot_tfl_list(&t, 4, 4, &bad);
-    signatures = ingot_tfl_list(&t, 7, 4, &bad);
-    if (bad)
-        return ingot_tfl_fail(r, "it is cut off, or broken: its lists are no part of it");
-    if (!graphs.n)
-        return ingot_tfl_fail(r, "it has no graph");
+    r->codes = ingot_tfl_list(t, 1, 4, &bad);
+    graphs = ingot_tfl_list(t, 2, 4, &bad);
+    r->buffers = ingot_tfl_list(t, 4, 4, &bad);
+    signatures = ingot_tfl_list(t, 7, 4, &bad);
+    if (bad || !graphs.n)
+        return ingot_tfl_fail(r, "it is cut off, or broken: its graphs are no part of it");
     f->graphs = (ingot_tflite_graph *)ingot_tfl_alloc(r, graphs.n, sizeof *f->graphs);
     f->signatures =
         (ingot_tflite_signature *)ingot_tfl_alloc(r, signatures.n + 1, sizeof *f->signatures);
@@ -724,11 +724,7 @@ static int ingot_tfl_model(ingot_tfl_reader *r)
 static ingot_tflite *ingot_tfl_read(const char *path, const void *bytes, size_t len, int mapped,
                                     char *err, size_t errlen)
 {
-    ingot_tfl_reader r;
-    memset(&r, 0, sizeof r);
-    r.path = path;
-    r.err = err;
-    r.errlen = errlen;
+    ingot_tfl_reader r = {NULL, path, err, errlen, 0, {NULL, 0}, {NULL, 0}};
     r.f = (ingot_tflite *)calloc(1, sizeof *r.f);
     if (!r.f) {
         ingot_tfl_fail(&r, "out of memory");
@@ -755,31 +751,30 @@ ingot_tflite *ingot_tflite_open(const char *path, char *err, size_t errlen)
 {
     struct stat st;
     void *bytes = MAP_FAILED;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const char *why = NULL;
-    if (fd < 0 || fstat(fd, &st))
-        why = "it cannot be opened";
-    else if (!S_ISREG(st.st_mode) || st.st_size < 8 || (uint64_t)st.st_size > SIZE_MAX)
-        why = "it is no TensorFlow Lite file";
-    else if ((bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
-        why = "it cannot be mapped";
+    const int fd = open(path, O_RDONLY | O_CLOEXEC), there = fd >= 0 && !fstat(fd, &st),
+              good = there && S_ISREG(st.st_mode) && st.st_size >= 8 &&
+                     (uint64_t)st.st_size <= SIZE_MAX;
+    if (good)
+        bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (fd >= 0)
         close(fd);
-    if (why) {
-        if (err)
-            snprintf(err, errlen, "%s: %s", path, why);
-        return NULL;
-    }
-    return ingot_tfl_read(path, bytes, (size_t)st.st_size, 1, err, errlen);
+    if (bytes != MAP_FAILED)
+        return ingot_tfl_read(path, bytes, (size_t)st.st_size, 1, err, errlen);
+    if (err)
+        snprintf(err, errlen, "%s: it %s", path,
+                 !there ? "cannot be opened"
+                 : good ? "cannot be mapped"
+                        : "is no TensorFlow Lite file");
+    return NULL;
 }
 
 void ingot_tflite_close(ingot_tflite *f)
 {
-    ingot_tfl_block *b, *next;
+    void **b;
     if (!f)
         return;
-    for (b = f->blocks; b; b = next) {
-        next = b->next;
+    while ((b = f->blocks)) {
+        f->blocks = (void **)*b;
         free(b);
     }
     if (f->mapped)
@@ -795,6 +790,11 @@ const ingot_tflite_graph *ingot_tflite_graph_get(const ingot_tflite *f, size_t i
 const ingot_tflite_signature *ingot_tflite_signature_get(const ingot_tflite *f, size_t i)
 {
     return i < f->n_signatures ? &f->signatures[i] : NULL;
+}
+
+const ingot_tflite_table *ingot_tflite_root(const ingot_tflite *f)
+{
+    return &f->root;
 }
 
 #endif /* INGOT_TFLITE_IMPLEMENTATION */

@@ -14,6 +14,28 @@
 
 enum { MOST_DEEP = 16 }; /* graphs in graphs */
 
+int tflite_calls(const ingot_tflite_op *op, int64_t graphs[2])
+{
+    static const struct {
+        int builtin, n;
+        unsigned first; /* field */
+    } callers[] = {
+        {TFL_IF, 2, 0}, {TFL_WHILE, 2, 0}, {TFL_CALL_ONCE, 1, 0}, {TFL_STABLEHLO_COMPOSITE, 1, 1}};
+    for (int i = 0; i < TFL_COUNT(callers); i++)
+        if (callers[i].builtin == op->builtin) {
+            for (int k = 0; k < callers[i].n; k++)
+                graphs[k] = ingot_tflite_int(&op->options, callers[i].first + (unsigned)k, 4, -1);
+            return callers[i].n;
+        }
+    return 0;
+}
+
+void *tfl_more(TfliteModel *m, const void *list, int n, size_t size)
+{
+    void *more = ingot_alloc(m->c, ((size_t)n + 1) * size);
+    return n ? memcpy(more, list, (size_t)n * size) : more;
+}
+
 /* Results of a graph that is called; false after a fault. */
 static bool called(TfliteNode *n, int64_t graph, int n_in, ingot_tensor *const *in, int n_out,
                    ingot_tensor **out)
@@ -119,10 +141,7 @@ ingot_tensor *tflite_var_handle(TfliteNode *n)
     for (int i = 0; i < m->n_variables; i++)
         if (!strcmp(m->variables[i].name, full))
             return ingot_scalar_i(n->c, INGOT_I32, i);
-    TfliteVariable *more = ingot_alloc(n->c, ((size_t)m->n_variables + 1) * sizeof *more);
-    if (m->n_variables)
-        memcpy(more, m->variables, (size_t)m->n_variables * sizeof *more);
-    m->variables = more;
+    m->variables = tfl_more(m, m->variables, m->n_variables, sizeof *m->variables);
     m->variables[m->n_variables] = (TfliteVariable){.name = full};
     return ingot_scalar_i(n->c, INGOT_I32, m->n_variables++);
 }
@@ -205,10 +224,22 @@ ingot_tensor *tflite_call_once(TfliteNode *n)
 {
     TfliteModel *m = n->s->m;
     const bool outer = m->once;
+    const int64_t graph = tfl_int(n, 0, 4, -1);
+    for (int i = 0; i < m->n_begun; i++)
+        if (m->begun[i] == graph)
+            return ingot_poison(n->c);
+    m->begun = tfl_more(m, m->begun, m->n_begun, sizeof graph);
+    m->begun[m->n_begun++] = graph;
     m->once = true;
-    called(n, tfl_int(n, 0, 4, -1), 0, NULL, -1, NULL);
+    called(n, graph, 0, NULL, -1, NULL);
     m->once = outer;
     return ingot_poison(n->c);
+}
+
+void tflite_begin_variables(TfliteModel *m)
+{
+    for (int i = 0; i < m->n_variables; i++)
+        m->variables[i].now = m->variables[i].state;
 }
 
 void tflite_end_variables(TfliteModel *m)

@@ -294,16 +294,41 @@ static bool check_op(TfliteModel *m, const ingot_tflite_graph *g, const ingot_tf
     return false;
 }
 
+/* Marks a graph and those that it calls, and theirs. */
+static void reach(TfliteModel *m, int64_t graph, bool *reached)
+{
+    int64_t called[2];
+    const ingot_tflite_graph *g = graph < 0 ? NULL : ingot_tflite_graph_get(m->file, (size_t)graph);
+    if (!g || reached[graph])
+        return;
+    reached[graph] = true;
+    for (size_t i = 0; i < g->n_ops; i++)
+        for (int k = tflite_calls(&g->ops[i], called); k-- > 0;)
+            reach(m, called[k], reached);
+}
+
 bool tflite_check(TfliteModel *m)
 {
     const ingot_tflite_graph *g;
+    size_t n = 0;
     bool good = true;
+    while (ingot_tflite_graph_get(m->file, n))
+        n++;
+    bool *reached = ingot_alloc(m->c, n + 1);
+    for (int i = 0; i < m->n_entries; i++)
+        if (tflite_wanted(m, i))
+            reach(m, (int64_t)m->entries[i].graph, reached);
     for (size_t k = 0; (g = ingot_tflite_graph_get(m->file, k)); k++)
-        for (size_t i = 0; i < g->n_ops; i++) {
+        for (size_t i = 0; reached[k] && i < g->n_ops; i++) {
             set_origin(m, g, &g->ops[i]);
             good &= check_op(m, g, &g->ops[i]);
         }
     ingot_set_origin(m->c, NULL, NULL);
+    if (!good && !m->alone && m->n_entries > 1)
+        ingot_error(m->c, INGOT_UNSUPPORTED,
+                    "the file has %d signatures, and all are built: --entry NAME takes one of them "
+                    "('%.60s', '%.60s' ..)",
+                    m->n_entries, m->entries[0].name, m->entries[1].name);
     return good;
 }
 
@@ -319,39 +344,52 @@ static ingot_tensor *zeros_of(TfliteModel *m, const ingot_tflite_tensor *t, ingo
     return ingot_expand(m->c, ingot_scalar_i(m->c, dtype, tfl_zero(t)), (int)t->shape.n, d);
 }
 
-/* A tensor that lives from run to run, of zeros at first. */
-static ingot_tensor *variable(TfliteScope *s, const ingot_tflite_tensor *t)
+/* A tensor that lives from run to run, of zeros at first: one, whoever of the functions runs its
+ * graph. */
+static ingot_tensor *variable(TfliteScope *s, int32_t number)
 {
     TfliteModel *m = s->m;
+    const ingot_tflite_tensor *t = &s->g->tensors[number];
     int64_t dims[INGOT_MAX_RANK];
     ingot_dtype dtype;
+    for (int i = 0; i < m->n_states; i++)
+        if (m->states[i].tensor == t)
+            return m->states[i].state;
     if (m->depth || !tflite_dtype(t->type, &dtype) || t->shape.n > INGOT_MAX_RANK)
         return ingot_error(m->c, INGOT_UNSUPPORTED,
                            "tensor '%.100s': such a variable is not supported", t->name);
     for (size_t i = 0; i < t->shape.n; i++)
         dims[i] = ingot_tflite_i32(&t->shape, i);
     char *name = ingot_alloc(m->c, 32);
-    snprintf(name, 32, "state_%d", m->n_states++);
-    return tfl_zero(t) ? ingot_state_from(m->c, name, zeros_of(m, t, dtype, dims))
-                       : ingot_state(m->c, name, dtype, (int)t->shape.n, dims);
+    snprintf(name, 32, "state_%d", m->n_states);
+    TfliteState made = {t, tfl_zero(t) ? ingot_state_from(m->c, name, zeros_of(m, t, dtype, dims))
+                                       : ingot_state(m->c, name, dtype, (int)t->shape.n, dims)};
+    m->states = tfl_more(m, m->states, m->n_states, sizeof made);
+    m->states[m->n_states++] = made;
+    return made.state;
+}
+
+static ingot_tensor *external(TfliteModel *m, const ingot_tflite_tensor *t)
+{
+    ingot_tflite_tensor is;
+    return tflite_external(m, t, &is) ? tflite_constant(m, &is) : ingot_poison(m->c);
 }
 
 static ingot_tensor *value_of(TfliteScope *s, int32_t number)
 {
+    TfliteModel *m = s->m;
     const ingot_tflite_tensor *t = &s->g->tensors[number];
-    if (!s->value[number] && t->is_external)
-        s->value[number] = ingot_error(s->m->c, INGOT_UNSUPPORTED,
-                                       "tensor '%.100s' is in a file of its own, which is not "
-                                       "supported",
-                                       t->name);
-    else if (!s->value[number] && (t->data || t->bytes))
-        s->value[number] = tflite_constant(s->m, t);
-    else if (!s->value[number] && t->is_variable)
-        s->value[number] = variable(s, t);
-    else if (!s->value[number])
-        s->value[number] = ingot_error(s->m->c, INGOT_INVALID,
-                                       "tensor '%.100s' is read, and nothing writes it", t->name);
-    return s->value[number];
+    ingot_tensor **v = &s->value[number];
+    if (!*v && (t->data || t->bytes))
+        *v = tflite_constant(m, t);
+    else if (!*v && t->external)
+        *v = external(m, t);
+    else if (!*v && t->is_variable)
+        *v = variable(s, number);
+    else if (!*v)
+        *v = ingot_error(m->c, INGOT_INVALID, "tensor '%.100s' is read, and nothing writes it",
+                         t->name);
+    return *v;
 }
 
 /* From which input on some may be left out with -1. */

@@ -2,11 +2,13 @@
  * tflite_importer.c - TensorFlow Lite files (LiteRT, .tflite) as an importer: the record, names of
  * inputs and outputs, and what --dim, --bind and --entry may say.
  *
- * A signature is a network that has a name, and names for what it takes and gives. A file without
- * one is its first graph, whose tensors name the inputs and outputs. A size that the file leaves
- * free (-1 in the signature of a shape) is the number that stands in its shape, which is most often
- * 1, unless --dim says another one.
+ * A signature is a network that has a name, and names for what it takes and gives: the first, or
+ * the one that --entry names, is run(), and others are functions beside it over the same variables.
+ * A file without one is its first graph, whose tensors name the inputs and outputs. A size that the
+ * file leaves free (-1 in the signature of a shape) is the number that stands in its shape, which
+ * is most often 1, unless --dim says another one.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,8 @@ static void close_model(void *model)
 {
     TfliteModel *m = model;
     ingot_tflite_close(m->file);
+    external_close(&m->external);
+    free(m->path);
     free(m);
 }
 
@@ -72,29 +76,32 @@ static bool describe(TfliteModel *m, const ingot_tflite_tensor *t, const char *n
     return true;
 }
 
-static bool describe_all(TfliteModel *m)
+static ingot_model_io *describe_some(TfliteModel *m, const TfliteEntry *e, bool inputs, int *n)
 {
-    const TfliteEntry *e = &m->entries[m->chosen];
     const ingot_tflite_graph *g = ingot_tflite_graph_get(m->file, e->graph);
     const ingot_tflite_signature *s = e->names;
+    const ingot_tflite_list *list = inputs ? &g->in : &g->out;
+    ingot_model_io *io = ingot_alloc(m->c, (list->n + 1) * sizeof *io);
     bool good = true;
-    m->n_in = m->n_out = 0;
-    m->in = ingot_alloc(m->c, (g->in.n + 1) * sizeof *m->in);
-    m->out = ingot_alloc(m->c, (g->out.n + 1) * sizeof *m->out);
-    for (size_t i = 0; i < g->in.n; i++, m->n_in++) {
-        const int32_t k = ingot_tflite_i32(&g->in, i);
-        const char *name = s ? name_in(s->in, s->n_in, k) : NULL;
-        name = name ? name : g->tensors[k].name[0] ? g->tensors[k].name : "input";
-        good &= describe(m, &g->tensors[k], name_once(m, m->in, m->n_in, name), &m->in[m->n_in]);
+    for (*n = 0; (size_t)*n < list->n; ++*n) {
+        const int32_t k = ingot_tflite_i32(list, (size_t)*n);
+        const ingot_tflite_tensor *t = &g->tensors[k];
+        const char *name = !s       ? NULL
+                           : inputs ? name_in(s->in, s->n_in, k)
+                                    : name_in(s->out, s->n_out, k);
+        name = name ? name : t->name[0] ? t->name : inputs ? "input" : "output";
+        good &= describe(m, t, name_once(m, io, *n, name), &io[*n]);
     }
-    for (size_t i = 0; i < g->out.n; i++, m->n_out++) {
-        const int32_t k = ingot_tflite_i32(&g->out, i);
-        const char *name = s ? name_in(s->out, s->n_out, k) : NULL;
-        name = name ? name : g->tensors[k].name[0] ? g->tensors[k].name : "output";
-        good &=
-            describe(m, &g->tensors[k], name_once(m, m->out, m->n_out, name), &m->out[m->n_out]);
+    return good ? io : NULL;
+}
+
+static bool describe_entry(TfliteModel *m, TfliteEntry *e)
+{
+    if (!e->in) {
+        e->in = describe_some(m, e, true, &e->n_in);
+        e->out = describe_some(m, e, false, &e->n_out);
     }
-    return good;
+    return e->in && e->out;
 }
 
 static void list_entries(TfliteModel *m)
@@ -104,9 +111,9 @@ static void list_entries(TfliteModel *m)
         m->n_entries++;
     m->entries = ingot_alloc(m->c, ((size_t)m->n_entries + 1) * sizeof *m->entries);
     for (int i = 0; (s = ingot_tflite_signature_get(m->file, (size_t)i)); i++)
-        m->entries[i] = (TfliteEntry){s->key, s->graph, s};
+        m->entries[i] = (TfliteEntry){.name = s->key, .graph = s->graph, .names = s};
     if (!m->n_entries)
-        m->entries[m->n_entries++] = (TfliteEntry){"main", 0, NULL};
+        m->entries[m->n_entries++] = (TfliteEntry){.name = "main"};
 }
 
 static void *open_model(ingot_context *c, const char *path)
@@ -123,32 +130,39 @@ static void *open_model(ingot_context *c, const char *path)
     }
     m->c = c;
     m->file = file;
+    m->path = strdup(path);
     ingot_set_file(c, path);
     list_entries(m);
-    if (describe_all(m))
+    if (m->path && describe_entry(m, &m->entries[0]))
         return m;
     close_model(m);
     return NULL;
 }
 
+static const TfliteEntry *chosen(const void *model)
+{
+    const TfliteModel *m = model;
+    return &m->entries[m->chosen];
+}
+
 static int input_count(const void *m)
 {
-    return ((const TfliteModel *)m)->n_in;
+    return chosen(m)->n_in;
 }
 
 static const ingot_model_io *input(const void *m, int i)
 {
-    return &((const TfliteModel *)m)->in[i];
+    return &chosen(m)->in[i];
 }
 
 static int output_count(const void *m)
 {
-    return ((const TfliteModel *)m)->n_out;
+    return chosen(m)->n_out;
 }
 
 static const ingot_model_io *output(const void *m, int i)
 {
-    return &((const TfliteModel *)m)->out[i];
+    return &chosen(m)->out[i];
 }
 
 static const char *entry(const void *model, int i)
@@ -161,7 +175,19 @@ static void set_entry(void *model, int i)
 {
     TfliteModel *m = model;
     m->chosen = i;
-    describe_all(m);
+    m->alone = true;
+    describe_entry(m, &m->entries[i]);
+}
+
+bool tflite_wanted(const TfliteModel *m, int i)
+{
+    return i == m->chosen || !m->alone;
+}
+
+static const char *file(const void *model, int i)
+{
+    const TfliteModel *m = model;
+    return i ? external_path(m->external, i - 1) : m->path;
 }
 
 static bool set_ops(void *model, const ingot_model_op *ops, int n)
@@ -190,31 +216,44 @@ static const ingot_model_dim *option_of(const ingot_model_options *o, const char
 /* Does some input have a free dim of that name? Its number in the file's shape then. */
 static bool free_dim(const TfliteModel *m, const char *name, int64_t *size)
 {
-    for (int i = 0; i < m->n_in; i++)
-        for (int a = 0; a < m->in[i].rank; a++)
-            if (m->in[i].dim_names[a] && !strcmp(m->in[i].dim_names[a], name)) {
-                *size = m->in[i].usual[a];
-                return true;
-            }
+    for (int k = 0; k < m->n_entries; k++)
+        for (int i = 0; m->entries[k].in && i < m->entries[k].n_in; i++) {
+            const ingot_model_io *io = &m->entries[k].in[i];
+            for (int a = 0; a < io->rank; a++)
+                if (io->dim_names[a] && !strcmp(io->dim_names[a], name)) {
+                    *size = io->usual[a];
+                    return true;
+                }
+        }
     return false;
+}
+
+/* "there is image_0, x_1", of those that are built. */
+static const char *free_dims(const TfliteModel *m, char *list, size_t room)
+{
+    size_t len = 0;
+    snprintf(list, room, "there is none");
+    for (int k = 0; k < m->n_entries; k++)
+        for (int i = 0; m->entries[k].in && i < m->entries[k].n_in; i++) {
+            const ingot_model_io *io = &m->entries[k].in[i];
+            for (int a = 0; a < io->rank; a++)
+                if (io->dim_names[a] && len < room - 1)
+                    len += (size_t)snprintf(list + len, room - len, "%s%s",
+                                            len ? ", " : "there is ", io->dim_names[a]);
+        }
+    return list;
 }
 
 static bool check_dims(TfliteModel *m, const ingot_model_options *o)
 {
-    char list[400] = "there is none";
+    char list[400];
     int64_t size;
     bool good = true;
-    size_t len = 0;
-    for (int i = 0; i < m->n_in; i++)
-        for (int a = 0; a < m->in[i].rank; a++)
-            if (m->in[i].dim_names[a] && len < sizeof list - 1)
-                len += (size_t)snprintf(list + len, sizeof list - len, "%s%s",
-                                        len ? ", " : "there is ", m->in[i].dim_names[a]);
     for (int i = 0; o && i < o->n_dims; i++)
         if (!free_dim(m, o->dims[i].name, &size) ||
             (o->dims[i].same_as && !free_dim(m, o->dims[i].same_as, &size))) {
             ingot_error(m->c, INGOT_USAGE, "--dim %s: no free dim has that name: %s",
-                        o->dims[i].name, list);
+                        o->dims[i].name, free_dims(m, list, sizeof list));
             good = false;
         }
     return good;
@@ -251,21 +290,54 @@ static ingot_tensor *declare(TfliteModel *m, const ingot_model_options *o, const
     return x;
 }
 
+static void build_entry(TfliteModel *m, const TfliteEntry *e, const ingot_model_options *o)
+{
+    ingot_tensor **in = ingot_alloc(m->c, ((size_t)e->n_in + 1) * sizeof *in);
+    ingot_tensor **out = ingot_alloc(m->c, ((size_t)e->n_out + 1) * sizeof *out);
+    for (int i = 0; i < e->n_in; i++)
+        in[i] = declare(m, o, &e->in[i]);
+    tflite_begin_variables(m);
+    tflite_build_graph(m, e->graph, in, out);
+    ingot_set_origin(m->c, NULL, NULL);
+    tflite_end_variables(m);
+    for (int i = 0; i < e->n_out; i++)
+        ingot_output(m->c, e->out[i].name, out[i]);
+}
+
+/* The key of signature i as the name of a function: small letters, others become _. Where the
+ * interface of every bundle has that name (run, init), or a signature before: with its number. */
+static const char *function_of(TfliteModel *m, int i)
+{
+    enum { MOST = 31, ROOM = 48 };
+    const char *key = m->entries[i].name;
+    char *name = ingot_alloc(m->c, ROOM);
+    size_t n = 0;
+    for (; key[n] && n < MOST; n++)
+        name[n] = (char)(isalnum((unsigned char)key[n]) ? tolower((unsigned char)key[n]) : '_');
+    bool good = ingot_function_name(name);
+    for (int k = 1; k < i; k++)
+        good &= strcmp(m->entries[k].function, name) != 0;
+    if (!good)
+        snprintf(name + (n > MOST - 4 ? MOST - 4 : n), 12, "_%d", i);
+    return m->entries[i].function = name;
+}
+
 static bool build(void *model, const ingot_model_options *options)
 {
     TfliteModel *m = model;
+    const bool all = !m->alone && options && options->functions;
+    bool good = true;
     ingot_set_origin(m->c, NULL, NULL);
-    if (!check_dims(m, options) || !tflite_check(m))
+    for (int i = 0; i < m->n_entries; i++)
+        if (all)
+            good &= describe_entry(m, &m->entries[i]);
+    if (!good || !check_dims(m, options) || !tflite_check(m))
         return false;
-    ingot_tensor **in = ingot_alloc(m->c, ((size_t)m->n_in + 1) * sizeof *in);
-    ingot_tensor **out = ingot_alloc(m->c, ((size_t)m->n_out + 1) * sizeof *out);
-    for (int i = 0; i < m->n_in; i++)
-        in[i] = declare(m, options, &m->in[i]);
-    tflite_build_graph(m, m->entries[m->chosen].graph, in, out);
-    ingot_set_origin(m->c, NULL, NULL);
-    tflite_end_variables(m);
-    for (int i = 0; i < m->n_out; i++)
-        ingot_output(m->c, m->out[i].name, out[i]);
+    build_entry(m, chosen(m), options);
+    for (int i = 1; all && i < m->n_entries && !ingot_error_count(m->c); i++) {
+        ingot_function(m->c, function_of(m, i));
+        build_entry(m, &m->entries[i], options);
+    }
     return !ingot_error_count(m->c);
 }
 
@@ -285,6 +357,8 @@ const Importer importer_tflite = {
     .check = check,
     .entry = entry,
     .set_entry = set_entry,
+    .file = file,
+    .mentions = tflite_mentions,
     .set_ops = set_ops,
     .op = tflite_op_at,
 };

@@ -29,9 +29,11 @@ enum {
 
 /* A network of the file: a signature, or the first graph. */
 typedef struct {
-    const char *name;
+    const char *name, *function;
     size_t graph;
     const ingot_tflite_signature *names; /* or NULL */
+    ingot_model_io *in, *out;            /* NULL: not described yet */
+    int n_in, n_out;
 } TfliteEntry;
 
 /* A resource variable: a state that has a name. */
@@ -41,18 +43,28 @@ typedef struct {
     ingot_tensor *state, *now; /* as the run found it, and as it is by now */
 } TfliteVariable;
 
+/* A tensor of a graph that is variable, and its state. */
+typedef struct {
+    const ingot_tflite_tensor *tensor;
+    ingot_tensor *state;
+} TfliteState;
+
 typedef struct {
     ingot_context *c;
+    char *path; /* malloc'd */
     ingot_tflite *file;
+    ExternalFile *external;
     TfliteEntry *entries;
     int n_entries, chosen;
-    ingot_model_io *in, *out; /* of the chosen one */
-    int n_in, n_out;
+    bool alone;                /* the chosen one was named: others are not functions */
     const ingot_model_op *ops; /* of the user's */
     int n_ops;
     TfliteVariable *variables;
-    int n_variables, n_states, depth; /* depth: of graphs in graphs */
-    bool once;                        /* in the graph of CALL_ONCE */
+    TfliteState *states;
+    int64_t *begun; /* graphs of CALL_ONCE that have been built */
+    int n_variables, n_states, n_begun;
+    int depth; /* of graphs in graphs */
+    bool once; /* in the graph of CALL_ONCE */
 } TfliteModel;
 
 /* A graph that is being built: what each of its tensors is, NULL: not known yet. */
@@ -101,14 +113,30 @@ bool tflite_op_at(int i, ImportedOp *);
 bool tflite_check(TfliteModel *);
 /** Builds a graph; n_in inputs are given. Results go to out, one for each of its outputs. */
 bool tflite_build_graph(TfliteModel *, size_t graph, ingot_tensor *const *in, ingot_tensor **out);
+/** Is network i to be built, or only the chosen one? */
+bool tflite_wanted(const TfliteModel *, int i);
 /** What is built from now on is this operator's. */
 void tflite_origin(TfliteNode *);
-/** Says of variables what the next run finds (tflite_control.c). */
+/** Of variables, in each function: they are as the run finds them; what the next run finds
+ * (tflite_control.c). */
+void tflite_begin_variables(TfliteModel *);
 void tflite_end_variables(TfliteModel *);
+/** The graphs that an operator calls; how many. */
+int tflite_calls(const ingot_tflite_op *, int64_t graphs[2]);
+/** `list` of n elements with room for another one. */
+void *tfl_more(TfliteModel *, const void *list, int n, size_t size);
+
 /** INGOT_F32 of FLOAT32 and so on; false if there is none. */
 bool tflite_dtype(ingot_tflite_type, ingot_dtype *out);
 /** A constant of the file. */
 ingot_tensor *tflite_constant(TfliteModel *, const ingot_tflite_tensor *);
+
+/* ---- tflite_external.c ----------------------------------------------------------------------- */
+
+/** A tensor with an external buffer, and its bytes; false after a fault. */
+bool tflite_external(TfliteModel *, const ingot_tflite_tensor *, ingot_tflite_tensor *is);
+/** As Importer.mentions. */
+bool tflite_mentions(const MapFile *, void (*each)(void *user, Span location), void *user);
 
 /* ---- helpers of operators (tflite_node.c) ---------------------------------------------------- */
 

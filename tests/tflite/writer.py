@@ -160,6 +160,26 @@ class Model(Graph):
                 to.append(n)
         self.signatures.append(s)
 
+    def external(self, tensor, name, offset, length, packing="unpacked"):
+        """The bytes of a constant lie in another file."""
+        if self.m.externalBufferGroups is None:
+            self.m.externalBufferGroups, self.m.externalBuffers = [], []
+        group, b = schema.ExternalBufferGroupT(), schema.ExternalBufferT()
+        group.name = name
+        b.id, b.group = 1 << 31 | len(self.m.externalBuffers), len(self.m.externalBuffers)
+        b.offset, b.length, b.packing = offset, length, packing
+        self.m.externalBufferGroups.append(group)
+        self.m.externalBuffers.append(b)
+        self.g.tensors[tensor.number].buffer = 0
+        self.g.tensors[tensor.number].externalBuffer = b.id
+
+    def far(self, tensor, offset):
+        """The bytes of a constant lie behind the FlatBuffer, at an offset of 64 bits; they are given."""
+        b = self.m.buffers[self.g.tensors[tensor.number].buffer]
+        data, b.data = bytes(b.data), None
+        b.offset, b.size = offset, len(data)
+        return data
+
     def bytes(self):
         for graph in self.graphs:
             graph.g.inputs = [t.number for t in graph.inputs]

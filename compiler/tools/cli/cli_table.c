@@ -106,7 +106,7 @@ const CliOption cli_options[] = {
      .take = option_dim},
     {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "bounds of the size of a tensor along axis A, which the data decide",
      .take = option_dim},
-    {"--entry", "NAME", GRAPH | TUNE, "which network of a file that has several (default: the first)", WORD(entry)},
+    {"--entry", "NAME", GRAPH | TUNE, "one network of a file that has several (default: all; the first is run())", WORD(entry)},
     {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "keep a tensor from run to run: this output is the next input. It starts as zeros",
      .take = option_state},
     {"--kv", "TYPE", GRAPH | TUNE, "what a language model keeps of keys and values: f16 (default) or f32", .take = option_kv, .choices = "f16 f32"},
