@@ -62,7 +62,8 @@ const char *step_kind(const Step *);
 bool step_reads(const Step *, int i); /* its i-th tensor */
 bool step_writes(const Step *, int i);
 int64_t step_bytes(const Step *);
-Step **plan_steps(const Plan *, Arena *); /* by number; steps that only check indices too */
+Step **plan_steps(const Plan *, Arena *);   /* by number; steps that only check indices too */
+int64_t plan_alive(const Plan *, int step); /* bytes of the arena, states aside */
 
 /* inspect_expr.c: what a kernel computes, in terms of its arguments: "a0[i0] = max(sum(r0: a1[i0,
  * r0] * a2[r0]), 0)". */

@@ -162,8 +162,7 @@ static void tensor(StrBuf *sb, const Inspection *x, const Buffer *b, int maker)
     sb_puts(sb, "}");
 }
 
-/* Bytes alive at a step; of one memory, or of all (-1). */
-static int64_t alive_at(const Plan *p, int step)
+int64_t plan_alive(const Plan *p, int step)
 {
     int64_t sum = 0;
     for (int i = 0; i < p->nbuffer; i++) {
@@ -181,7 +180,7 @@ void inspect_tensors(StrBuf *sb, const Inspection *x)
     Step **steps = plan_steps(p, a);
     int peak = 0;
     for (int s = 0; s < p->nstep; s++)
-        peak = alive_at(p, s) > alive_at(p, peak) ? s : peak;
+        peak = plan_alive(p, s) > plan_alive(p, peak) ? s : peak;
     int *maker = NEWN(a, int, p->nbuffer + 1);
     for (int i = 0; i < p->nbuffer; i++)
         maker[i] = -1;
@@ -190,7 +189,7 @@ void inspect_tensors(StrBuf *sb, const Inspection *x)
             if (step_writes(steps[s], i))
                 maker[steps[s]->bufs[i]->id] = s;
     sb_printf(sb, "  \"peak\": {\"step\": %d, \"bytes\": %lld},\n  \"tensors\": [", peak,
-              (long long)(p->nstep ? alive_at(p, peak) : 0));
+              (long long)(p->nstep ? plan_alive(p, peak) : 0));
     const char *comma = "\n    ";
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`ingot bench --trace`: every step once, in order; parts of a step in the rows of the threads that
-did them, inside of it. Of a model whose layers repeat: they are loops of loops in the C, whose
+"""`ingot bench --trace`: every step once, in order, with the nodes that it computes, operations and
+bytes; parts of a step in the rows of the threads that did them, inside of it; the bytes of the arena
+that are alive, as a counter. Where trace_processor_shell is installed, it reads the file. Of a model whose layers repeat: they are loops of loops in the C, whose
 steps have the numbers of the plan and compute the same. What a bundle cannot write whole goes.
 
     timeline.py --ingot build/ingot
@@ -11,6 +12,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -48,6 +50,30 @@ def unwritable(program, work, given):
         )
 
 
+def check_plan(events, steps, nodes):
+    """What the plan adds to the events."""
+    named = {name for e in steps for name in e["args"]["node"].split(", ")}
+    assert named == nodes, (named, nodes)
+    for e in steps:
+        a = e["args"]
+        assert a["kind"] == "generated" and a["flops"] > 0 and a["bytes"] > 0, e
+        assert abs(a["gflops"] * e["dur"] * 1e3 - a["flops"]) < 1e-2 * a["flops"], e
+    alive = [(e["ts"], e["args"]["bytes"]) for e in events if e["ph"] == "C"]
+    assert [at for at, _ in alive][: len(steps)] == [e["ts"] for e in steps], alive
+    assert alive[-1][1] == 0 and max(b for _, b in alive) >= 2 * 128 * 256 * 4, alive
+
+
+def check_perfetto(path, steps):
+    shell = shutil.which("trace_processor_shell")
+    if not shell:
+        return "not read by Perfetto: trace_processor_shell is not installed"
+    query = path.with_suffix(".sql")
+    query.write_text("select count(*) as n from slice where category = 'step';")
+    done = subprocess.run([shell, "-q", query, path], capture_output=True, text=True)
+    assert done.returncode == 0 and str(len(steps)) in done.stdout, done
+    return "read by Perfetto"
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -62,10 +88,10 @@ def main():
         for i in range(18):  # three times six products and a softmax
             w = (rng.normal(size=(256, 256)) / 16).astype(np.float32)
             data.append(numpy_helper.from_array(w, f"w{i}"))
-            nodes.append(helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"]))
+            nodes.append(helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"], f"layer{i}"))
             x, wanted = f"m{i}", wanted @ w
             if i % 6 == 5:
-                nodes.append(helper.make_node("Softmax", [x], [f"s{i}"]))
+                nodes.append(helper.make_node("Softmax", [x], [f"s{i}"], f"norm{i}"))
                 x, wanted = f"s{i}", np.exp(wanted - wanted.max(1, keepdims=True))
                 wanted /= wanted.sum(1, keepdims=True)
         graph = helper.make_graph(
@@ -109,11 +135,8 @@ def main():
             done = bench(work / "t.json", threads)
             if done.returncode:
                 sys.exit(done.stderr)
-            spans = [
-                e
-                for e in json.loads((work / "t.json").read_text())["traceEvents"]
-                if e["ph"] == "X"
-            ]
+            events = json.loads((work / "t.json").read_text())["traceEvents"]
+            spans = [e for e in events if e["ph"] == "X"]
             steps = [e for e in spans if e["cat"] == "step"]
             parts = [e for e in spans if e["cat"] == "part"]
             assert [e["args"]["step"] for e in steps] == list(range(len(steps))) and len(
@@ -124,6 +147,8 @@ def main():
             )
             assert bool(parts) == (threads > 1), f"{len(parts)} parts of {threads} threads"
             assert all(0 <= e["tid"] < threads for e in spans), {e["tid"] for e in spans}
+            check_plan(events, steps, {n.name for n in nodes})
+            print(check_perfetto(work / "t.json", steps))
             for part in parts:
                 step = steps[part["args"]["step"]]
                 assert part["name"] == step["name"], part

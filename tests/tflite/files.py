@@ -53,7 +53,9 @@ int main(void)
 
 
 def variable(g, name="sum"):
-    return g.op("VAR_HANDLE", [], [g.tensor((), "resource")], VarHandleOptions=dict(sharedName=name))
+    return g.op(
+        "VAR_HANDLE", [], [g.tensor((), "resource")], VarHandleOptions=dict(sharedName=name)
+    )
 
 
 def two_signatures():
@@ -61,7 +63,9 @@ def two_signatures():
     m = Model()
     begin = m.graph("begin")
     h = variable(begin)
-    begin.op("ASSIGN_VARIABLE", [h, begin.constant(np.float32([1, 2, 3]))], [], AssignVariableOptions={})
+    begin.op(
+        "ASSIGN_VARIABLE", [h, begin.constant(np.float32([1, 2, 3]))], [], AssignVariableOptions={}
+    )
 
     def sum_of(g):
         g.op("CALL_ONCE", [], [], CallOnceOptions=dict(initSubgraphIndex=1))
@@ -98,7 +102,9 @@ def signatures(opt, folder):
         want += [*add(x=x)["sum"], *scale(by=x[i])["y"]]
     (folder / "two.tflite").write_bytes(data)
     (folder / "main.c").write_text(MAIN)
-    ingot(opt.ingot, "compile", folder / "two.tflite", "-o", folder / "out", "--name", "model", "-q")
+    ingot(
+        opt.ingot, "compile", folder / "two.tflite", "-o", folder / "out", "--name", "model", "-q"
+    )
     sources = [p for p in (folder / "out").glob("*.c") if p.name not in ("main.c", "driver.c")]
     build = [opt.cc, "-std=c99", "-I", folder / "out", folder / "main.c", *sources, "-lm", "-o"]
     ingot(*build, folder / "program")
@@ -134,7 +140,16 @@ def product(weights):
 
 
 def run(opt, path, folder, **how):
-    ingot(opt.ingot, "run", path, "--input", f"x={folder / 'x.npy'}", "--output-dir", folder, *how.get("more", ()))
+    ingot(
+        opt.ingot,
+        "run",
+        path,
+        "--input",
+        f"x={folder / 'x.npy'}",
+        "--output-dir",
+        folder,
+        *how.get("more", ()),
+    )
     return np.load(folder / "output_0.npy")
 
 
@@ -184,7 +199,9 @@ def external(opt, folder):
         f.write(data)
     ingot(opt.ingot, "verify", far, "--interpret", "-q")
     ingot(opt.ingot, "compile", far, "-o", folder / "far", "--name", "m", "-q")
-    ingot(opt.ingot, "compile", folder / "plain.tflite", "-o", folder / "plain", "--name", "m", "-q")
+    ingot(
+        opt.ingot, "compile", folder / "plain.tflite", "-o", folder / "plain", "--name", "m", "-q"
+    )
     files = [p.name for p in (folder / "far").iterdir() if p.is_file()]
     _, other, missing = filecmp.cmpfiles(folder / "far", folder / "plain", files, shallow=False)
     if other or missing or not files:
@@ -192,7 +209,9 @@ def external(opt, folder):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ingot", type=pathlib.Path, required=True)
     p.add_argument("--cc", default="cc")
     opt = p.parse_args()

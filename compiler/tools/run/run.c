@@ -501,7 +501,8 @@ ingot_status command_bench(Options *o)
         int code = trace ? process_run(timeline) : 0;
         if (trace && code)
             part_discard(trace);
-        if (o->trace && !code && (!trace || !part_keep(trace, o->trace))) {
+        if (o->trace && !code &&
+            (!trace || !timeline_tell(&s, trace) || !part_keep(trace, o->trace))) {
             status = complain(INGOT_IO, "%s: cannot be written: %s", o->trace, strerror(errno));
             session_finish(&s, &m);
             return status;

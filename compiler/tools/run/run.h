@@ -259,6 +259,10 @@ ingot_status bench_tokens(Session *);
 /* run_bench.c: profile and bench are the program's command lines; its status, or 1. */
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 
+/* run_timeline.c: adds to a timeline of the program's what the plan knows of its steps; false: it
+ * cannot. */
+bool timeline_tell(Session *, const char *path);
+
 /* A child process that dies with this one; out: its standard output, or NULL. */
 typedef struct {
     pid_t pid;
