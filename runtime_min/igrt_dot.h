@@ -8,7 +8,8 @@
  * Products of bf16 are exact in f32, so each sum is rounded once: that is what vdpbf16ps gives,
  * which takes subnormal numbers for zeros.
  *
- * An igrt_i8x4 or igrt_u8x4 is four neighbours in memory, of any alignment.  With the DSP
+ * An igrt_i8x4 or igrt_u8x4 is four neighbours in memory, of any alignment.  Helium (Cortex-M55)
+ * widens them where they are loaded, and a dot is one vmladava.  With the DSP
  * instructions of ARMv7E-M (Cortex-M4, M7) it is held as two pairs of 16 bits, bytes 0 and 2 and
  * bytes 1 and 3, and a dot is two SMLAD.  Pairs are made where they stand (volatile): a compiler
  * that makes those of later dots first has no registers left for them. OpenCL devices have dot() by
@@ -21,7 +22,34 @@
 
 #define IGRT_DOTS(DOT) DOT(i8, i8) DOT(i8, u8) DOT(u8, i8) DOT(u8, u8)
 
-#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
+#if defined(__ARM_FEATURE_MVE)
+
+/* gcc would load all operands first, and has no registers for them. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-schedule-insns")
+#endif
+#include <arm_mve.h>
+
+typedef int32x4_t igrt_i8x4;
+typedef int32x4_t igrt_u8x4;
+
+IGRT_INLINE igrt_i8x4 igrt_load_i8x4(const void *p)
+{
+    return vldrbq_s32((const int8_t *)p);
+}
+
+IGRT_INLINE igrt_u8x4 igrt_load_u8x4(const void *p)
+{
+    return vreinterpretq_s32_u32(vldrbq_u32((const uint8_t *)p));
+}
+
+#define IGRT_DOT4(X, W)                                                               \
+    IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s) \
+    {                                                                                 \
+        return vmladavaq_s32(s, x, w);                                                \
+    }
+
+#elif defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
 
 typedef struct igrt_i8x4 {
     int32_t even, odd;

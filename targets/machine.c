@@ -19,7 +19,8 @@ typedef struct {
     const char *name, *flags;
     const Machine *core;
     int lanes, registers;
-    bool prefer_ram, dot;
+    bool prefer_ram;
+    int dot;
     unsigned units;
     bool any_sign;
     double dot_bf16;
@@ -149,6 +150,7 @@ void target_costs(Target *t, bool halves, bool prefer_ram)
     t->machine.lanes = was.lanes;
     t->machine.registers = was.registers;
     t->machine.dot = was.dot;
+    t->machine.dot_terms = was.dot_terms;
     t->machine.any_sign = was.any_sign;
     t->machine.pairs = was.pairs;
     t->machine.soft_floats = was.soft_floats;
@@ -365,6 +367,7 @@ bool target_tune(Target *t, const char *machine)
     t->machine.registers = m.registers;
     t->machine.pairs = m.name && has_pairs(&m);
     t->machine.dot = m.dot || t->machine.pairs;
+    t->machine.dot_terms = m.dot > 1 ? m.dot : 0;
     t->machine.any_sign = m.any_sign || t->machine.pairs;
     t->machine.units = m.units;
     t->machine.soft_floats = has_soft_floats(&m);

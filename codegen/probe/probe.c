@@ -193,6 +193,9 @@ static void write_file(Probe *p, const char *command, StrBuf *out)
         sb_puts(out, " -mprefer-vector-width=512");
     sb_printf(out, "\nmachine = %s\nlanes = %d\nregisters = %d\nprefer = %s\ndot = %s\n",
               p->machine, v.lanes, v.registers, v.lanes ? "time" : "ram", pairs ? "yes" : "no");
+    if (pairs && number(p, "__ARM_FEATURE_MVE") &&
+        (!known || (p->found.data && strstr(p->found.data, "vmladavaq_s8"))))
+        sb_puts(out, "dot_terms = 16\n");
     if (pairs_of_bf16(p, v.lanes))
         sb_puts(out, "dot_bf16 = 2\n");
     sb_printf(out, "endian = %s\nint = %ld\npointer = %ld\n",

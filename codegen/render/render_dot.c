@@ -1,5 +1,5 @@
 /* render_dot.c - DOT: four products of bytes, or two of bf16, and their sum are a function of
- * igrt_dot.h, or of igrt_dot_vec.h and igrt_dot_bf16.h in lanes.
+ * igrt_dot.h, of more bytes of igrt_dot_wide.h, and of igrt_dot_vec.h and igrt_dot_bf16.h in lanes.
  *
  * Four neighbours in memory are a value of their own, igrt_i8x4 (igrt_bf16x2); in lanes, one such
  * value a lane, they are an i32 vector. Digits of four bytes are made at once, as bits of that. */
@@ -48,7 +48,8 @@ static bool is_small(const Node *n)
 
 static void needs_dot(Render *r, bool lanes)
 {
-    r->needs |= NEED_DOT | (lanes && tile_dot(r->l.tile) == 2 ? NEED_DOT_BF16 : 0);
+    r->needs |= NEED_DOT | (lanes && tile_dot(r->l.tile) == 2 ? NEED_DOT_BF16 : 0) |
+                (tile_dot(r->l.tile) > 4 ? NEED_DOT_WIDE : 0);
 }
 
 void render_four_type(Render *r, Node *n)
@@ -149,7 +150,10 @@ void render_dot(Render *r, Node *n, const char *to)
         if (is_small(product->src[i]) && !strcmp(name[1 - i], "i8"))
             name[i] = "u7";
     needs_dot(r, lanes);
-    sb_printf(r->sb, "igrt_dot_%s_%s", name[0], name[1]);
+    put(r, "igrt_dot");
+    if (tile_dot(r->l.tile) > 4)
+        sb_printf(r->sb, "%d", tile_dot(r->l.tile));
+    sb_printf(r->sb, "_%s_%s", name[0], name[1]);
     if (lanes)
         sb_printf(r->sb, "_%sx%d", lane_type(n->dtype), r->l.tile->lanes);
     put(r, "(");

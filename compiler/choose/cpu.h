@@ -114,6 +114,6 @@ int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps);
 /* A tile of DOT without lanes, of weights that lie as it wants them; without lanes: there is
  * none. */
 RegisterTile pick_scalar_tile(const Kernel *, const View *, const bool *free, Node *const *four,
-                              int nfour, const Target *);
+                              int nfour, int terms, const Target *);
 
 #endif

@@ -365,7 +365,7 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         nest_opt_range(nest, OPT_UPCAST, tile->lanes, tile->vectors);
     if (tile->taps)
         nest_opt_range(nest, OPT_UNROLL, tile->taps, tile->taps->hi + 1);
-    else if (tile->nfour && tile->width <= 1)
+    else if (tile->nfour && tile->width <= 1 && tile->terms <= 4)
         unroll_dots(nest, place, nout, n);
     order_opt(nest, place, n);
     return lay_out_loads(k, v, tile, place, n, free, nest->target, want) && fits;
@@ -443,7 +443,7 @@ static RegisterTile no_lanes(const TileChoice *q, Node *range, const char *why)
 /* Fours without lanes: what lies side by side along results is nothing to them. */
 static bool scalar_fours(const TileChoice *q)
 {
-    return q->nfour && q->terms == 4 && !q->t->machine.lanes && !q->t->gpu;
+    return q->nfour && q->terms >= 4 && !q->t->machine.lanes && !q->t->gpu;
 }
 
 /* Fours beside fours: what moves with the lanes may be laid so, for nothing else has. */
@@ -498,7 +498,7 @@ static RegisterTile best_tile(const TileChoice *q, bool *outputs)
 {
     RegisterTile best = {0};
     if (scalar_fours(q))
-        best = pick_scalar_tile(q->k, q->v, q->free, q->four, q->nfour, q->t);
+        best = pick_scalar_tile(q->k, q->v, q->free, q->four, q->nfour, q->terms, q->t);
     *outputs = best.lanes != NULL;
     if (*outputs)
         return best;

@@ -6,6 +6,9 @@
  *       for m pixels               m v sums
  *         for terms                v + m loads; the pixels' one after the other, 2 registers
  *
+ * Helium loads 4, 8 or 16 bytes into a vector register by one instruction, and adds all of their
+ * products to a sum by another one (vmladava), which takes every second of the other registers.
+ *
  * Where each result has weights of its own (a depthwise convolution) it is rows of windows below
  * each other that share loads. */
 #include <math.h>
@@ -13,16 +16,26 @@
 #include "cpu.h"
 
 enum {
-    LOAD = 3,     /* instructions: a word, and two pairs of it */
-    PRODUCTS = 2, /* of a dot */
-    TURN = 5,     /* of a loop's iteration, of so many dots of each sum: */
+    TURN = 5, /* of a loop's iteration, of so many dots of each sum: */
     TURN_DOTS = 4,
-    AROUND = 8 * LOAD, /* of a tile: addresses, loops, sums that begin */
-    RESULT = 4 * LOAD, /* of a result that is quantised */
+    AROUND = 8 * 3, /* of a tile: addresses, loops, sums that begin */
+    RESULT = 4 * 3, /* of a result that is quantised */
     MOST_ROWS = 8,
+    VECTORS = 8, /* registers of Helium */
     /* registers beside those that the table has for sums of products, of which some are loaded: */
     POINTERS = 5
 };
+
+/* Instructions of a load and of a dot; registers that hold what is loaded, if others than sums: */
+typedef struct {
+    int load, products, vectors;
+} DotCost;
+
+static DotCost dot_cost(const Target *t)
+{
+    return t->machine.dot_terms > 4 ? (DotCost){.load = 1, .products = 1, .vectors = VECTORS}
+                                    : (DotCost){.load = 3, .products = 2};
+}
 
 /* Windows that are less than whole are written out beside: it has to be worth that. */
 static const double CODE = 1.03;
@@ -49,11 +62,11 @@ static Node *taps_across(const Kernel *k, const View *v, Node *load, Node *r, No
 
 /* Instructions for each result of a tile of m rows: a load and two pairs for each row of the
  * window, two products for each tap; and those of what is left of the extent. */
-static double plane_cost(int64_t m, int64_t extent, int64_t taps, int64_t step)
+static double plane_cost(int64_t m, int64_t extent, int64_t taps, int64_t step, DotCost c)
 {
     const int64_t rest = extent % m, tiles = extent / m;
-    const double whole = (double)(LOAD * ((m - 1) * step + taps) + PRODUCTS * m * taps),
-                 last = (double)(LOAD * ((rest - 1) * step + taps) + PRODUCTS * rest * taps);
+    const double whole = (double)(c.load * ((m - 1) * step + taps) + c.products * m * taps),
+                 last = (double)(c.load * ((rest - 1) * step + taps) + c.products * rest * taps);
     return (whole * (double)tiles + (rest ? CODE * last : 0)) / (double)extent;
 }
 
@@ -77,6 +90,7 @@ static RegisterTile plane_tile(const Kernel *k, const View *v, const bool *free,
             return best;
         plane = v->range[i];
     }
+    const DotCost c = dot_cost(t);
     double least = INFINITY;
     for (int i = 0; i < v->nrange && plane; i++) {
         Node *r = v->range[i];
@@ -85,9 +99,10 @@ static RegisterTile plane_tile(const Kernel *k, const View *v, const bool *free,
             depends_on(w, r) || range_extent(r) < 1 ? NULL : taps_across(k, v, x, r, four, &step);
         for (int64_t m = 1; taps && m <= range_extent(r); m++) {
             const int64_t rows = taps->hi + 1;
-            const double cost = plane_cost(m, range_extent(r), rows, step);
-            if (m + 2 * rows + 2 > t->machine.registers + POINTERS || m * rows > WRITTEN_OUT ||
-                cost >= least)
+            const double cost = plane_cost(m, range_extent(r), rows, step, c);
+            const bool fits = c.vectors ? 2 * rows < c.vectors && m <= MOST_ROWS
+                                        : m + 2 * rows + 2 <= t->machine.registers + POINTERS;
+            if (!fits || m * rows > WRITTEN_OUT || cost >= least)
                 continue;
             least = cost;
             best.lanes = plane;
@@ -102,9 +117,10 @@ static RegisterTile plane_tile(const Kernel *k, const View *v, const bool *free,
 /* ---- weights that pixels share --------------------------------------------------------------- */
 
 /* Instructions of a tile of v weights and m pixels, of so many dots of each. */
-static double tile_cost(int64_t v, int64_t m, double dots)
+static double tile_cost(int64_t v, int64_t m, double dots, const Target *t)
 {
-    const double each = (double)(LOAD * (v + m) + PRODUCTS * v * m) + (double)TURN / TURN_DOTS;
+    const DotCost c = dot_cost(t);
+    const double each = (double)(c.load * (v + m) + c.products * v * m) + (double)TURN / TURN_DOTS;
     return dots * each + AROUND + (double)(RESULT * v * m);
 }
 
@@ -113,8 +129,8 @@ static double rest_cost(int64_t v, int64_t m, double dots, double times, const T
 {
     const double text = dots < TURN_DOTS ? dots : TURN_DOTS;
     return times < 1 ? 0
-                     : times * tile_cost(v, m, dots) +
-                           FLASH * t->machine.byte * WORD * tile_cost(v, m, text);
+                     : times * tile_cost(v, m, dots, t) +
+                           FLASH * t->machine.byte * WORD * tile_cost(v, m, text, t);
 }
 
 /* Of rows and columns, with the tiles that are less than whole. */
@@ -123,10 +139,18 @@ static double conv_cost(int64_t v, int64_t columns, int64_t m, int64_t rows, dou
 {
     const double across = (double)(columns / v), down = (double)(rows / m);
     const int64_t left = columns % v, last = rows % m;
-    return times * across * down * tile_cost(v, m, dots) +
+    return times * across * down * tile_cost(v, m, dots, t) +
            rest_cost(left, m, dots, left ? times * down : 0, t) +
            rest_cost(v, last, dots, last ? times * across : 0, t) +
            rest_cost(left, last, dots, left && last ? times : 0, t);
+}
+
+/* Are there registers for so many sums, and what is loaded for them? */
+static bool tile_fits(int64_t v, int64_t m, const Target *t)
+{
+    const int vectors = dot_cost(t).vectors, all = t->machine.registers + POINTERS - 2;
+    const int64_t held = (m > 1 ? v : 1) + 1; /* those that all pixels share, and a pixel's */
+    return vectors ? 2 * v * m <= all && held < vectors : v * m + 2 * held <= all;
 }
 
 /* Of weights w along `lanes`, and pixels of x along the others; least: of what was found before. */
@@ -144,10 +168,9 @@ static void best_along(const View *v, const Node *w, Node *lanes, double dots, c
             continue;
         for (int64_t n = 1; n <= columns && n <= MOST_ROWS; n++)
             for (int64_t m = r ? 2 : 1; m <= rows && m <= (r ? MOST_ROWS : 1); m++) {
-                const int64_t held = 2 * (m > 1 ? n : 1) + 2;
                 const double cost =
                     conv_cost(n, columns, m, rows, dots, all / (double)(columns * rows), t);
-                if (n * m + held > t->machine.registers + POINTERS - 2 || cost > *least)
+                if (!tile_fits(n, m, t) || cost > *least)
                     continue;
                 *least = cost;
                 best->lanes = lanes;
@@ -158,7 +181,7 @@ static void best_along(const View *v, const Node *w, Node *lanes, double dots, c
     }
 }
 
-static RegisterTile conv_tile(const View *v, const bool *free, const Target *t)
+static RegisterTile conv_tile(const View *v, const bool *free, int terms, const Target *t)
 {
     RegisterTile best = {.width = 1, .vectors = 1, .nrows = 1, .ncolumns = 1, .reuse = true};
     double dots = 1, least = INFINITY;
@@ -169,19 +192,19 @@ static RegisterTile conv_tile(const View *v, const bool *free, const Target *t)
         for (int i = 0; i < v->nrange && free[w->src[0]->arg.i]; i++)
             if (depends_on(w, v->range[i]) && !depends_on(x, v->range[i]) &&
                 range_extent(v->range[i]) > 0)
-                best_along(v, w, v->range[i], dots / 4, t, &least, &best);
+                best_along(v, w, v->range[i], dots / terms, t, &least, &best);
     }
     return best;
 }
 
 RegisterTile pick_scalar_tile(const Kernel *k, const View *v, const bool *free, Node *const *four,
-                              int nfour, const Target *t)
+                              int nfour, int terms, const Target *t)
 {
     RegisterTile tile = nfour == 1 ? plane_tile(k, v, free, four[0], t) : (RegisterTile){0};
     if (!tile.lanes)
-        tile = conv_tile(v, free, t);
+        tile = conv_tile(v, free, terms, t);
     tile.nfour = nfour;
-    tile.terms = 4;
+    tile.terms = terms;
     for (int i = 0; i < nfour; i++)
         tile.four[i] = four[i];
     return tile;

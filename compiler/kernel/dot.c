@@ -150,6 +150,13 @@ int dot_possible(const Kernel *k, const View *v, Node *range, const bool *free)
     return terms;
 }
 
+/* Is this the better axis: more of its terms are one dot, or it is longer? */
+static bool takes_more(const Machine *m, const Node *r, const Node *than)
+{
+    const int terms = machine_dot_terms(m, r->hi + 1), of = machine_dot_terms(m, than->hi + 1);
+    return terms != of ? terms > of : r->hi > than->hi;
+}
+
 int dot_axes(const Kernel *k, const View *v, const bool *free, const Machine *m, Node **axis,
              int max, int *terms)
 {
@@ -163,7 +170,7 @@ int dot_axes(const Kernel *k, const View *v, const bool *free, const Machine *m,
         for (uint32_t s = 1; s < r->nsrc && !done; s++) {
             for (int i = 0; i < n; i++)
                 done |= axis[i] == r->src[s];
-            if (dot_possible(k, v, r->src[s], free) && (!best || r->src[s]->hi > best->hi))
+            if (dot_possible(k, v, r->src[s], free) && (!best || takes_more(m, r->src[s], best)))
                 best = r->src[s];
         }
         if (best && !done) {
@@ -171,5 +178,11 @@ int dot_axes(const Kernel *k, const View *v, const bool *free, const Machine *m,
             *terms = at_once;
         }
     }
+    int most = *terms;
+    for (int i = 0; i < n && *terms == 4; i++) {
+        const int each = machine_dot_terms(m, axis[i]->hi + 1);
+        most = !i || each < most ? each : most;
+    }
+    *terms = most;
     return n;
 }

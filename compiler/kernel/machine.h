@@ -6,6 +6,7 @@
 #define MACHINE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* How operations run: one by one, in the lanes of a loop, as multiply-adds of a tile in registers,
  * or as those of a core's matrix unit. */
@@ -123,6 +124,10 @@ typedef struct {
      * worth it, or there is no such instruction */
     double dot_bf16;
 
+    /* products of bytes that a dot without lanes takes at most: 8 or 16 where an instruction sums
+     * the products of a vector (Helium); less: 4 */
+    int dot_terms;
+
     bool soft_floats; /* it has no unit for floats: each operation is a function */
     bool dot;         /* igrt_dot_*() costs less than four products of bytes */
     /* in lanes it multiplies bytes of any sign, not only those without one with others */
@@ -136,6 +141,15 @@ typedef struct {
 static inline bool machine_dots(const Machine *m, int terms)
 {
     return terms == 4 ? m->dot : terms == 2 && m->dot_bf16 > 1;
+}
+
+/* Terms of a sum of bytes, so many of them, that one dot takes: as many as divide them. */
+static inline int machine_dot_terms(const Machine *m, int64_t extent)
+{
+    int terms = m->dot && m->dot_terms > 4 && !m->lanes ? m->dot_terms : 4;
+    while (terms > 4 && extent % terms)
+        terms /= 2;
+    return terms;
 }
 
 static inline bool has_units(const Machine *m)

@@ -70,8 +70,8 @@ static void do_fours(const Thread *t, const Do *d)
     int32_t *y = (int32_t *)(void *)(t->f + d->out);
     for (int i = 0; i < d->n; i++) {
         y[i] = d->part ? 0 : y[i];
-        for (int j = 0; j < 4; j++)
-            y[i] = igrt_add_i32(y[i], x[4 * i + j]);
+        for (int j = 0; j < d->count; j++)
+            y[i] = igrt_add_i32(y[i], x[d->count * i + j]);
     }
 }
 

@@ -60,17 +60,27 @@ void reset(void)
 __attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {
     (void (*)(void))stack_top, reset, fault, fault, fault, fault, fault};
 
-#define TIMER(offset) (*(volatile uint32_t *)(0x40000000u + (offset)))
-static uint32_t began;
+#define REGISTER(address) (*(volatile uint32_t *)(address))
+#if defined(__ARM_FEATURE_MVE) /* mps3-an547: SysTick */
+#define CONTROL REGISTER(0xe000e010u)
+#define RELOAD REGISTER(0xe000e014u)
+#define NOW REGISTER(0xe000e018u)
+enum { ON = 5, FIRST = 0xffffff }; /* it has 24 bits */
+#else
+#define CONTROL REGISTER(0x40000000u)
+#define NOW REGISTER(0x40000004u)
+#define RELOAD REGISTER(0x40000008u)
+enum { ON = 1, FIRST = 0x7fffffff };
+#endif
 
 void board_clock_start(void)
 {
-    TIMER(8) = TIMER(4) = 0xffffffffu;
-    TIMER(0) = 1;
-    began = TIMER(4);
+    RELOAD = (uint32_t)FIRST;
+    NOW = (uint32_t)FIRST;
+    CONTROL = ON;
 }
 
 uint32_t board_clock(void)
 {
-    return began - TIMER(4);
+    return (uint32_t)FIRST - NOW;
 }

@@ -52,6 +52,7 @@ def compilers(ingot, work):
                 "machine": "arm-none-eabi",
                 "lanes": "0",
                 "dot": "yes",
+                "dot_terms": "16",
                 "simd": "mve",
                 "float_abi": "hard",
                 "pointer": "32",

@@ -322,6 +322,7 @@ static const FigureRow rows[] = {
     {"subgroup", ATTENTION, "opencl:dot8+subgroups32", 4},
     {"dot", BYTES, "c:x86-64-v4", 4},
     {"dot_bf16", BRAINS, "c:x86-64-v4", 4},
+    {"dot_terms", BYTES, "c:cortex-m55", 0.25},
     {"any_sign", BYTES, "c:x86-64-v4", 4},
     {"pairs", BYTES, "c:x86-64-v4", 4},
     {"soft_floats", QUANTIZED, "c:cortex-m3", 0.25},

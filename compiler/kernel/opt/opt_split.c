@@ -257,29 +257,41 @@ static int terms_along(const Nest *n, int axis)
     return terms;
 }
 
+static const char *number_word(int64_t n)
+{
+    return n == 2 ? "two" : n == 4 ? "four" : n == 8 ? "eight" : "sixteen";
+}
+
 const char *opt_dot(Nest *n, const Opt *o, int axis)
 {
     const NestAxis *x = &n->axis[axis];
     if (!x->reduced || axis >= n->k->naxis)
         return opt_refuse(n, "DOT %s: it takes a reduced axis that no other opt has changed",
                           o->axis);
-    const int terms = n->shared ? terms_along(n, axis) : (int)o->amount;
-    if (o->amount != 4 && o->amount != 2)
+    const Target *t = n->target; /* NULL: opts that another nest has had already */
+    const int base = o->amount == 2 ? 2 : 4;
+    const int terms = n->shared ? terms_along(n, axis) : base;
+    if (o->amount < 2 || (o->amount & (o->amount - 1)))
         return opt_refuse(n, "DOT %s %lld: four products of bytes, or two of bf16, are one",
+                          o->axis, (long long)o->amount);
+    if (o->amount > 4 && t && (t->machine.lanes || o->amount > t->machine.dot_terms))
+        return opt_refuse(n, "DOT %s %lld: this machine takes four products of bytes at once",
                           o->axis, (long long)o->amount);
     if (x->extent % o->amount)
         return opt_refuse(n, "DOT %s %lld: %s terms are taken at once, and the axis has %lld",
-                          o->axis, (long long)o->amount, o->amount == 4 ? "four" : "two",
+                          o->axis, (long long)o->amount, number_word(o->amount),
                           (long long)x->extent);
     for (int i = 0; i < n->naxis; i++)
         if (n->axis[i].form == AXIS_LANES && n->axis[i].reduced)
             return opt_refuse(n, "DOT %s: lanes run along a reduced axis already", o->axis);
-    if (terms != o->amount)
+    if (terms != base)
         return opt_refuse(n, "DOT %s: what is summed along this axis are not products of two %s",
-                          o->axis, o->amount == 4 ? "i8 or u8" : "bf16");
+                          o->axis, base == 4 ? "i8 or u8" : "bf16");
     if (n->dots && n->dots != o->amount)
         return opt_refuse(n, "DOT %s: another sum is taken by %s", o->axis,
-                          n->dots == 4 ? "fours" : "pairs");
+                          n->dots == 4   ? "fours"
+                          : n->dots == 2 ? "pairs"
+                                         : "more");
     if (opt_on_gpu(n) && o->amount == 2)
         return opt_refuse(n, "DOT %s: a GPU takes bytes by fours, and bf16 one by one", o->axis);
     opt_divide(n, o, axis, AXIS_FOUR, REST_NONE);

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""A network of bytes on cores of QEMU, and what the runtime has in their instructions.
+
+    cores.py --ingot build/ingot
+
+The network has each form of a sum of bytes: by fours (an image of three channels), windows of
+planes, by eights and sixteens, of bytes with a sign and without. Its bundle is compiled for each
+core, and its selftest has to be ok there. num.c compares functions of igrt_num.h and igrt_dot.h
+with what they say in C. Exit status 77, skipped: there is no qemu-system-arm, no
+arm-none-eabi-gcc, or no onnx.
+"""
+
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE.parents[1]
+BOARD = TREE / "examples" / "cortex_m"
+CORES = {  # flags, the board of QEMU, instructions that the network's sums have to take
+    "cortex-m0+": ("-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", "mps2-an385", ()),
+    "cortex-m3": ("-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", "mps2-an385", ("smull", "ssat")),
+    "cortex-m4": (
+        "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard",
+        "mps2-an386",
+        ("smlad", "sxtb16", "vcvtr"),
+    ),
+    "cortex-m55": (
+        "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard -Wl,--defsym=board_bytes=512K",
+        "mps3-an547",
+        ("vmladava.s8", "vmladava.s16", "vmladava.s32"),
+    ),
+}
+MAIN = """
+#include "board.h"
+#include "model.h"
+static model_ctx ctx;
+static unsigned char arena[MODEL_ARENA_BYTES(1)] __attribute__((aligned(64)));
+int main(void)
+{
+    const model_config config = {
+        .struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    if (model_init(&ctx, &config) != IGRT_OK || model_selftest(&ctx) != IGRT_OK)
+        return 1;
+    board_say("ok\\n");
+    return 0;
+}
+"""
+
+
+def network(path):
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    draw = np.random.default_rng(1)
+    nodes, weights = [], []
+
+    def constant(name, value):
+        weights.append(numpy_helper.from_array(value, name))
+        return name
+
+    def quantised(x, scale, zero, kind):
+        s, z = constant(f"{x}_s", np.float32(scale)), constant(f"{x}_z", kind(zero))
+        nodes.append(helper.make_node("QuantizeLinear", [x, s, z], [f"{x}_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{x}_q", s, z], [f"{x}_d"]))
+        return f"{x}_d"
+
+    def weight(name, shape):
+        w = constant(f"{name}_w", draw.integers(-127, 128, shape, dtype=np.int8))
+        scale = draw.uniform(0.5, 1.5, shape[0]).astype(np.float32)
+        scale /= np.float32(80 * np.prod(shape[1:]) ** 0.5)
+        s = constant(f"{name}_ws", scale)
+        z = constant(f"{name}_wz", np.zeros(shape[0], np.int8))
+        nodes.append(helper.make_node("DequantizeLinear", [w, s, z], [f"{name}_wd"], axis=0))
+        return f"{name}_wd"
+
+    def layer(op, name, x, shape, kind, **attributes):
+        bias = constant(f"{name}_b", draw.uniform(-0.3, 0.3, shape[0]).astype(np.float32))
+        nodes.append(helper.make_node(op, [x, weight(name, shape), bias], [name], **attributes))
+        zero = -5 if kind is np.int8 else 131
+        return quantised(name, 2 / 127, zero, kind)
+
+    x = quantised("x", 1 / 100, 3, np.int8)
+    x = layer("Conv", "image", x, (8, 3, 3, 3), np.int8, pads=[1, 1, 1, 1], strides=[2, 2])
+    x = layer("Conv", "planes", x, (8, 1, 3, 3), np.int8, pads=[1, 1, 1, 1], group=8)
+    x = layer("Conv", "eights", x, (16, 8, 1, 1), np.uint8)
+    x = layer("Conv", "sixteens", x, (24, 16, 3, 3), np.int8, pads=[1, 1, 1, 1])
+    nodes.append(helper.make_node("GlobalAveragePool", [x], ["mean"]))
+    x = quantised("mean", 1 / 100, 0, np.int8)
+    nodes.append(helper.make_node("Flatten", [x], ["flat"]))
+    x = layer("Gemm", "y", "flat", (5, 24), np.int8, transB=1)
+    io = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, d)
+        for n, d in (("x", [1, 3, 13, 11]), (x, [1, 5]))
+    ]
+    graph = helper.make_graph(nodes, "cores", io[:1], io[1:], weights)
+    save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
+
+
+def run(*words):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        sys.exit(f"{words[0]} {words[-2]}: status {done.returncode}\n{done.stdout}{done.stderr[:2000]}")
+    return done.stdout + done.stderr
+
+
+def program(core, sources, include, elf):
+    flags, board, _ = CORES[core]
+    run(
+        *("arm-none-eabi-gcc", *flags.split(), "-O2", "-std=c99", "-ffp-contract=off"),
+        *("-save-temps=obj", "-Wall", "-Wextra", "-Werror", "-nostartfiles", "--specs=nosys.specs"),
+        *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wl,--no-warnings"),
+        *(f"-I{include}", f"-I{BOARD}", "-T", BOARD / "board.ld", "-o", elf),
+        *(*sources, BOARD / "board.c", "-lm"),
+    )
+    said = run(
+        *("qemu-system-arm", "-M", board, "-nographic"),
+        *("-semihosting-config", "enable=on,target=native", "-kernel", elf),
+    )
+    if said.strip() != "ok":
+        sys.exit(f"{core}: {sources[0]}: {said}")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--ingot", required=True, type=pathlib.Path)
+    o = p.parse_args()
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        print("skipped: there is no onnx")
+        return 77
+    if not shutil.which("qemu-system-arm") or not shutil.which("arm-none-eabi-gcc"):
+        print("skipped: there is no qemu-system-arm, or no arm-none-eabi-gcc")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        network(work / "cores.onnx")
+        (work / "main.c").write_text(MAIN)
+        for core, (_, _, wanted) in CORES.items():
+            out, elf = work / core, work / "core.elf"
+            for s in work.glob("*.s"):
+                s.unlink()
+            run(
+                *(o.ingot, "compile", work / "cores.onnx", "-o", out, "--name", "model"),
+                *("--target", f"c:{core}", "--weights", "array"),
+            )
+            left_out = ("main.c", "driver.c", "igrt_pool.c")
+            sources = [s for s in out.glob("*.c") if s.name not in left_out]
+            program(core, [work / "main.c", *sources], out, elf)
+            code = "".join(s.read_text() for s in work.glob("*.s"))
+            missing = [i for i in wanted if i not in code]
+            if missing:
+                sys.exit(f"{core}: its sums take no {', '.join(missing)}")
+            program(core, [HERE / "num.c"], TREE / "runtime_min", elf)
+            print(f"{core}: ok")
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,140 @@
+/* num.c - what igrt_num.h, igrt_dot.h and igrt_dot_wide.h have in instructions of a core gives what
+ * they say in C, for numbers at the edges and drawn ones. It says "ok", or what differs. */
+#include <stdbool.h>
+
+#include "igrt_dot_wide.h"
+
+#include "board.h"
+
+enum { DRAWN = 200, BYTES = 16 };
+
+static const int32_t edges[] = {
+    0,         1,         -1,         2,          -2,         3,          -3,        127,
+    128,       -128,      -129,       255,        256,        1073741823, 1073741824, 1073741825,
+    INT32_MAX, INT32_MIN, -INT32_MAX, -1073741824, INT32_MAX - 1, INT32_MIN + 2};
+enum { EDGES = sizeof edges / sizeof *edges };
+
+static uint32_t state = 1;
+
+static int32_t drawn(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return (int32_t)(state ^ state >> 15);
+}
+
+static int32_t number(int i)
+{
+    return i < EDGES ? edges[i] : drawn() >> (i & 31);
+}
+
+static void differs(const char *what, int32_t x, int32_t y)
+{
+    board_say(what);
+    board_say_number(" ", (uint32_t)x);
+    board_say_number("  ", (uint32_t)y);
+    board_leave(1);
+}
+
+/* x / 2^n, halves away from zero; the least number counts as the greatest. */
+static int32_t shifted(int32_t x, int32_t n)
+{
+    if (n < 0 || n > 31)
+        return 0;
+    if (!n)
+        return x;
+    const int64_t size = x == INT32_MIN ? INT32_MAX : x < 0 ? -(int64_t)x : x;
+    const int32_t y = (int32_t)((size + ((int64_t)1 << (n - 1))) >> n);
+    return x < 0 && x != INT32_MIN ? -y : y;
+}
+
+static int32_t clamped(int64_t x, int32_t lo, int32_t hi)
+{
+    return (int32_t)(x < lo ? lo : x > hi ? hi : x);
+}
+
+/* To the nearest, halves to even, of what is below 2^22. */
+static int32_t rounded(float x)
+{
+    const int32_t down = (int32_t)x - (x < (float)(int32_t)x);
+    const float part = x - (float)down;
+    return down + (part > 0.5f || (part == 0.5f && (down & 1)));
+}
+
+static void integers(int32_t x, int32_t y)
+{
+    const int64_t product = (int64_t)x * y;
+    if (igrt_mulhi_i32(x, y) != (int32_t)(uint32_t)((product + 1073741824) >> 31))
+        differs("mulhi", x, y);
+    if (igrt_clamp_i32(x, -128, 127) != clamped(x, -128, 127) ||
+        igrt_clamp_i32(x, 0, 255) != clamped(x, 0, 255) ||
+        igrt_clamp_i32(x, -5, 100) != clamped(x, -5, 100))
+        differs("clamp", x, 0);
+}
+
+static void floats(float x)
+{
+    static const int32_t zeros[] = {-128, 0, 3, 127, 255};
+    for (int i = 0; i < 5; i++) {
+        const int32_t z = zeros[i];
+        const int32_t y = x > 1e6f ? 1000000 : x < -1e6f ? -1000000 : x == x ? rounded(x) : -1000000;
+        if (igrt_quantize_f32(x, z, -128, 127) != clamped((int64_t)y + z, -128, 127) ||
+            igrt_quantize_f32(x, z, 0, 255) != clamped((int64_t)y + z, 0, 255) ||
+            igrt_quantize_f32(x, z, -8, 7) != clamped((int64_t)y + z, -8, 7))
+            differs("quantize", (int32_t)(x * 256), z);
+    }
+}
+
+static int32_t sum(const int8_t *x, bool unsigned_x, const int8_t *w, bool unsigned_w, int n,
+                   int32_t s)
+{
+    for (int i = 0; i < n; i++)
+        s = igrt_add_i32(s, (unsigned_x ? (uint8_t)x[i] : x[i]) *
+                                (unsigned_w ? (uint8_t)w[i] : w[i]));
+    return s;
+}
+
+#define CHECK(N, NAME, X, W, UX, UW)                                                     \
+    if (igrt_##NAME##_##X##_##W(igrt_load_##X##x##N(x), igrt_load_##W##x##N(w), s) !=    \
+        sum(x, UX, w, UW, N, s))                                                         \
+        differs(#NAME "_" #X "_" #W, x[0], w[0]);
+#define ALL(N, NAME)                      \
+    CHECK(N, NAME, i8, i8, false, false)  \
+    CHECK(N, NAME, i8, u8, false, true)   \
+    CHECK(N, NAME, u8, i8, true, false)   \
+    CHECK(N, NAME, u8, u8, true, true)
+
+static void dots(void)
+{
+    static int8_t memory[2 * BYTES + 3];
+    static const int8_t ends[] = {-128, 127, -1, 0};
+    for (int turn = 0; turn < DRAWN; turn++) {
+        const int8_t *x = memory + turn % 4, *w = memory + BYTES + turn % 3;
+        const int32_t s = number(turn);
+        for (int i = 0; i < (int)sizeof memory; i++)
+            memory[i] = turn < 16 ? ends[i < BYTES ? turn % 4 : turn / 4] : (int8_t)drawn();
+        ALL(4, dot)
+        ALL(8, dot8)
+        ALL(16, dot16)
+    }
+}
+
+int main(void)
+{
+    for (int i = 0; i < EDGES + DRAWN; i++) {
+        const int32_t x = number(i);
+        for (int j = 0; j < EDGES; j++)
+            integers(x, edges[j]);
+        integers(x, drawn());
+        for (int n = -1; n < 34; n++)
+            if (igrt_shrr_i32(x, n) != shifted(x, n))
+                differs("shrr", x, n);
+        floats((float)(x % 100000) / 128);
+        floats((float)(x % 1000) / 2);
+    }
+    floats(1e9f);
+    floats(-1e9f);
+    floats(NAN);
+    dots();
+    board_say("ok\n");
+    return 0;
+}
