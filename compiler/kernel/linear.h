@@ -199,17 +199,23 @@ static inline bool is_loop(const Linear *l, const Node *n)
     return n->op == OP_REDUCE && reduce_form(l, n) <= REDUCE_PRODUCTS;
 }
 
-/* The dots of a sum of dots (UNROLL), first to last: how many, 0 if it is none. */
-static inline int dots_of(const Linear *l, Node *body, Node **dot)
+enum { MAX_TERMS = 64 };
+
+/* What an iteration adds to a sum, first to last: dots (UNROLL), or products of floats, of which
+ * there are several in dx = dq wq + dk wk + dv wv. Gives how many more than the n that are there; 0
+ * if it is anything else, or there are too many. */
+static inline int terms_of(const Linear *l, Node *body, bool dots, Node **term, int n)
 {
-    if (is_dot(l, body)) {
-        *dot = body;
-        return 1;
+    if (dots ? is_dot(l, body) : body->op == OP_MUL && dtype_is_float((ingot_dtype)body->dtype)) {
+        if (n < MAX_TERMS)
+            term[n] = body;
+        return n < MAX_TERMS;
     }
-    if (body->op != OP_ADD || !l->tile->four)
+    if (body->op != OP_ADD || (dots && !l->tile->four))
         return 0;
-    int n = dots_of(l, body->src[0], dot), more = n ? dots_of(l, body->src[1], dot + n) : 0;
-    return more ? n + more : 0;
+    const int one = terms_of(l, body->src[0], dots, term, n),
+              more = one ? terms_of(l, body->src[1], dots, term, n + one) : 0;
+    return more ? one + more : 0;
 }
 
 /* What an UPDATE adds. */

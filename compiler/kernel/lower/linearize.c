@@ -11,8 +11,6 @@
 #include "linearize.h"
 #include "passes.h"
 
-enum { MAX_DOTS = 64 }; /* that UNROLL makes */
-
 /* Products of what lanes have in registers already, which come behind those that it is made of. */
 static bool is_packed(const Lin *q, Node *n)
 {
@@ -165,37 +163,43 @@ static void emit_fill(Lin *q, uint64_t open, int depth)
     lin_add(q, STMT_END, t->ahead, depth);
 }
 
-/* How many dots each of a group's sums adds in an iteration; 1: all at once, or one. */
-static int dots_each(const Lin *q, const int *group, int n)
+/* How many terms each of a group's sums adds in an iteration, one after the other; 1: all at once,
+ * or one. Products are so, without being rounded, if there are sums enough for none to wait for
+ * itself. */
+static int terms_each(const Lin *q, const int *group, int n, bool dots)
 {
-    Node *dot[MAX_DOTS];
+    enum { SUMS = 8 };
+    Node *term[MAX_TERMS];
     int each = 0;
     for (int i = 0; i < n; i++) {
         Node *sum = q->order[group[i]];
-        int count = is_loop(q->l, sum) ? dots_of(q->l, sum->src[0], dot) : 0;
+        int count = is_loop(q->l, sum) && !is_products(q->l, sum) && reduce_size(sum) == 1 &&
+                            reduce_monoid(sum) == INGOT_REDUCE_ADD
+                        ? terms_of(q->l, sum->src[0], dots, term, 0)
+                        : 0;
         if (count < 2 || (i && count != each))
             return 1;
         each = count;
     }
-    return each;
+    return dots || n >= SUMS ? each : 1;
 }
 
-/* The sums' dots, one of each after the other: what is loaded for one stands before it, for there
+/* The sums' terms, one of each after the other: what is loaded for one stands before it, for there
  * are few registers.  So of a tile of rows and columns what is loaded of a row is in registers
- * while its dots are added, and no longer. */
-static void emit_dots(Lin *q, const int *group, int n, int each, uint64_t open, uint64_t must,
-                      int depth)
+ * while its terms are added, and no longer. */
+static void emit_terms(Lin *q, const int *group, int n, bool dots, uint64_t open, uint64_t must,
+                       int depth)
 {
-    for (int j = 0; j < each; j++) {
+    for (int j = 0, each = 1; j < each; j++) {
         for (int i = 0; i < n; i++) {
             Arena *a = arena_new();
-            Node *dot[MAX_DOTS];
-            dots_of(q->l, q->order[group[i]]->src[0], dot);
-            const int term = lin_position(q, dot[j]);
-            emit_nodes(q, open, must, needed_by(q, a, &term, 1, term), depth);
+            Node *term[MAX_TERMS];
+            each = terms_of(q->l, q->order[group[i]]->src[0], dots, term, 0);
+            const int at = lin_position(q, term[j]);
+            emit_nodes(q, open, must, needed_by(q, a, &at, 1, at), depth);
             arena_free(a);
             Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
-            s->term = dot[j];
+            s->term = term[j];
             s->last = j == each - 1;
         }
     }
@@ -267,7 +271,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         lin_done(q, group[i], open);
     Arena *a = arena_new();
     const bool *inside = needed_by(q, a, group, n, group[n - 1]);
-    const int each = dots_each(q, group, n);
+    const bool dots = terms_each(q, group, n, true) > 1;
+    const int each = terms_each(q, group, n, dots);
     if (n > 1)
         emit_invariants(q, group, n, open, must, inside, depth);
     lin_wait_for_copies(q, inside, depth);
@@ -286,7 +291,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         if (is_products(q->l, t) && loop[j] == q->l->tile->ahead_of)
             emit_fill(q, inner, depth + j + 1);
         if (each > 1 && j == nloop - 1)
-            emit_dots(q, group, n, each, inner, own, depth + nloop);
+            emit_terms(q, group, n, dots, inner, own, depth + nloop);
         else
             emit_nodes(q, inner, own, inside, depth + j + 1);
         /* not in a sum that stands before the loop asked for */
