@@ -114,11 +114,16 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
     for (int i = 0; i < nest->norder; i++)
         if (nest->axis[nest->order[i]].reduced && nest->axis[nest->order[i]].extent != 1)
             inner = &nest->axis[nest->order[i]];
-    for (int j = 0; j < v->nfactor && inner && lanes->hi + 1 >= VECTORS * nest->lanes; j++) {
+    for (int j = 0; j < v->nfactor && inner; j++) {
         Node *load = v->factor[j], *range = k->axes[inner->root].range;
         int arg = (int)load->src[0]->arg.i, uses = 0;
         Move m = access_move(k->c, load, range);
-        int64_t stride;
+        int64_t stride, again = 1;
+        for (int i = 0; i < v->nrange; i++)
+            if (!depends_on(load, v->range[i]))
+                again = sat_mul(again, v->range[i]->hi + 1);
+        if (again < VECTORS * nest->lanes)
+            continue;
         for (int i = 0; i < v->nload; i++)
             uses += v->load[i]->src[0]->arg.i == arg;
         if (depends_on(load, lanes) || m.kind != MOVE_AXIS || uses != 1 ||
@@ -136,35 +141,49 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
     }
 }
 
-/* What the lanes load, a few from each of many pages (a wide matrix that is no constant), is read
- * again for every block of rows: it is copied into panels of a tile's vectors, if there are enough
- * of these blocks. */
-static void copy_panels(const Step *s, const Nest *nest, const View *v, Node *lanes)
+/* Is what the lanes load read again by so many iterations that it pays to have it in panels of a
+ * tile's vectors? Gives how many lanes these are, or 0. */
+static int64_t lanes_of_panels(const Step *s, const Nest *nest, const View *v, Node *load,
+                               Node *lanes)
 {
     enum { BLOCKS = 8 };
     const Kernel *k = nest->k;
-    int64_t block = 1, size, stride, again = 1;
+    const int arg = (int)load->src[0]->arg.i;
+    const Node *terms = v->dot ? v->dot->src[v->dot->nsrc - 1] : NULL;
+    int64_t block = 1, size, again = 1;
+    if (!v->dot || v->dot->nsrc != 2 || s->bufs[arg]->rank >= INGOT_MAX_RANK ||
+        !const_dims(s->bufs[arg]) || k->args[arg].written)
+        return 0;
     for (int i = 0; i < nest->nsplit; i++)
         if (k->axes[nest->axis[nest->split[i].axis].root].range == lanes)
             block *= nest->split[i].amount;
+    for (int i = 0; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        if (!x->reduced && !x->remainder && x->form == AXIS_LOOP &&
+            !depends_on(load, k->axes[x->root].range))
+            again = sat_mul(again, x->extent);
+    }
+    const Move m = access_move(k->c, load, lanes), t = access_move(k->c, load, terms);
+    const bool whole = m.kind == MOVE_AXIS && t.kind == MOVE_AXIS && m.axis != t.axis &&
+                       idx_value(s->bufs[arg]->dims[m.axis], &size) && size % block == 0;
+    return whole && block > 1 && again >= BLOCKS ? block : 0;
+}
+
+/* A state whose rows lie pages apart (a wide matrix) is copied into panels. */
+static void copy_panels(const Step *s, const Nest *nest, const View *v, Node *lanes)
+{
+    const Kernel *k = nest->k;
     for (int j = 0; j < v->nfactor; j++) {
         Node *load = v->factor[j], *terms = v->dot->src[v->dot->nsrc - 1];
         const int arg = (int)load->src[0]->arg.i;
-        const Move m = access_move(k->c, load, lanes), t = access_move(k->c, load, terms);
-        for (int i = 0; i < nest->norder; i++) {
-            const NestAxis *x = &nest->axis[nest->order[i]];
-            if (!x->reduced && !x->remainder && x->form == AXIS_LOOP &&
-                !depends_on(load, k->axes[x->root].range))
-                again = sat_mul(again, x->extent);
-        }
-        if (v->dot->nsrc == 2 && m.kind == MOVE_AXIS && t.kind == MOVE_AXIS && m.axis != t.axis &&
-            access_stride(k, load, lanes, &stride) && stride == 1 && block > 1 &&
-            s->bufs[arg]->kind == BUF_STATE && s->bufs[arg]->rank < INGOT_MAX_RANK &&
-            const_dims(s->bufs[arg]) && idx_value(s->bufs[arg]->dims[m.axis], &size) &&
-            size % block == 0 && !k->args[arg].written && nest_stage(nest, arg) < 0 &&
-            !k->choice->arg[arg].copied && again >= BLOCKS &&
+        const int64_t block = lanes_of_panels(s, nest, v, load, lanes);
+        int64_t stride;
+        if (block && s->bufs[arg]->kind == BUF_STATE && access_stride(k, load, lanes, &stride) &&
+            stride == 1 && nest_stage(nest, arg) < 0 && !k->choice->arg[arg].copied &&
             walks_pages(k, v, load, nest->target)) {
-            layout_in_panels(&k->choice->arg[arg].copy, s->bufs[arg]->rank, m.axis, t.axis, block);
+            layout_in_panels(&k->choice->arg[arg].copy, s->bufs[arg]->rank,
+                             access_move(k->c, load, lanes).axis,
+                             access_move(k->c, load, terms).axis, block);
             k->choice->arg[arg].copied = true;
         }
     }
@@ -219,6 +238,27 @@ static bool is_place(const Kernel *k, const Node *range)
     return false;
 }
 
+/* The axis that the lanes run along becomes innermost; in panels, where rows would lie pages
+ * apart. */
+static void copy_turned(const Step *s, const Nest *nest, const View *v, Node *access, Node *lanes,
+                        Layout *l)
+{
+    const int arg = (int)access->src[0]->arg.i, axis = access_move(nest->k->c, access, lanes).axis;
+    int64_t block = 0;
+    for (int j = 0; j < v->nfactor; j++)
+        if (v->factor[j] == access)
+            block = lanes_of_panels(s, nest, v, access, lanes);
+    const Machine *m = &nest->target->machine;
+    const Node *terms = block ? v->dot->src[v->dot->nsrc - 1] : NULL;
+    const double row =
+        block ? (double)s->bufs[arg]->dims[axis]->hi * (double)dtype_info[access->dtype].bytes : 0;
+    if (block && ((double)terms->hi + 1) * (row < m->page ? row / m->page : 1) > m->pages)
+        layout_in_panels(l, s->bufs[arg]->rank, axis, access_move(nest->k->c, access, terms).axis,
+                         block);
+    else
+        layout_put_last(l, s->bufs[arg]->rank, axis);
+}
+
 /* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy
  * of it. */
 static void choose_copies(const Step *s, const Nest *nest, Node *lanes)
@@ -238,7 +278,7 @@ static void choose_copies(const Step *s, const Nest *nest, Node *lanes)
         if (!a->copied && is_place(k, lanes))
             in_blocks(nest, &v, access, lanes, m.axis, s->bufs[arg], &a->copy);
         else if (!a->copied)
-            layout_put_last(&a->copy, s->bufs[arg]->rank, m.axis);
+            copy_turned(s, nest, &v, access, lanes, &a->copy);
         a->copied = true;
     }
     copy_columns(s, nest, &v, lanes);

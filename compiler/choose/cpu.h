@@ -80,6 +80,9 @@ typedef struct {
 /* Does the operand that the lanes move, of which there are panels, move along r too? */
 bool moves_lanes_operand(const View *, Node *lanes, Node *r);
 
+/* Of the operands that the lanes move, or of the others. */
+double operand_bytes(const Kernel *, const View *, Node *lanes, bool moved);
+
 /* Is an iteration of r a block of rows (an image, a sentence) that uses all panels of weights often
  * enough to have them come for it alone?
  *

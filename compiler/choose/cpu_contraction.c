@@ -18,6 +18,15 @@ enum {
     STAGE_USES = 4 /* loops over rows that have to read a panel again to pay for it */
 };
 
+/* Is it read for each term, by whichever of the sums that share their loops? */
+static bool is_summed(const View *v, Node *load)
+{
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        if (depends_on(load, v->dot->src[i]))
+            return true;
+    return false;
+}
+
 bool walks_pages(const Kernel *k, const View *v, Node *load, const Target *t)
 {
     double step = dtype_info[load->dtype].bytes, pages = 1, page = t->machine.page;
@@ -81,14 +90,15 @@ static bool copies_are_little(const Kernel *k, const View *v, const RegisterTile
            COPIES * cost_bytes(bytes, INFINITY, t) < products / t->machine.rate[UNIT_TILE];
 }
 
+/* Of all sums that share their loops. */
 static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                        const RegisterTile *tile)
 {
     const Kernel *k = nest->k;
-    for (int j = 0; j < v->nfactor; j++) {
-        Node *load = v->factor[j];
+    for (int j = 0; j < v->nload; j++) {
+        Node *load = v->load[j];
         int arg = (int)load->src[0]->arg.i, at = -1;
-        if (!wants_place(k, v, bufs, tile, load, nest->target))
+        if (!is_summed(v, load) || !wants_place(k, v, bufs, tile, load, nest->target))
             continue;
         for (int i = 0; i < nest->norder; i++) {
             const NestAxis *x = &nest->axis[nest->order[i]];
@@ -173,15 +183,6 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
     }
 }
 
-/* Is it read for each term, by whichever of the sums that share their loops? */
-static bool is_summed(const View *v, Node *load)
-{
-    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
-        if (depends_on(load, v->dot->src[i]))
-            return true;
-    return false;
-}
-
 /* Dots of scalars are so short that a loop's own instructions count: some iterations of the
  * innermost one are written out. */
 static void unroll_dots(Nest *nest, const LoopPlace *place, int nout, int n)
@@ -264,9 +265,30 @@ static bool reads_panels_again(const View *v, const RegisterTile *tile)
     return again || !walks;
 }
 
-/* How far out a loop over results is: the greater, the further. */
+/* Are panels of the lanes' operand copied to places, enough for all threads, and come the rows'
+ * operands from a cache at least? Then all rows use such a panel, block after block, for each block
+ * would copy it anew. */
+static bool copies_panels_once(const Kernel *k, const View *v, const Buffer *const *bufs,
+                               const RegisterTile *tile, const Target *t)
+{
+    bool copies = false;
+    int64_t panels = 1;
+    for (int j = 0; j < v->nload; j++)
+        copies |= is_summed(v, v->load[j]) && wants_place(k, v, bufs, tile, v->load[j], t);
+    if (!copies)
+        return false;
+    for (int i = 0; i < v->nrange; i++)
+        if (v->range[i] == tile->lanes)
+            panels *= ceil_div(v->range[i]->hi + 1, tile->vectors * tile->width);
+        else if (moves_lanes_operand(v, tile->lanes, v->range[i]))
+            panels *= v->range[i]->hi + 1;
+    const double bytes = operand_bytes(k, v, tile->lanes, false);
+    return panels >= MAX_THREADS && cost_bytes(1, bytes, t) < cost_bytes(1, INFINITY, t);
+}
+
+/* How far out a loop over results is: the greater, the further. panels: copies_panels_once(). */
 static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile, Node *r,
-                       const Target *t)
+                       bool panels, const Target *t)
 {
     double key = storage_stride(k, v->store[0], r);
     if (tile->apart) {
@@ -277,12 +299,14 @@ static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile,
     } else if (r == tile->lanes) {
         /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
         key = tile->taps || (tile->reuse && reads_panels_again(v, tile)) ? PANELS_KEY : 0;
+    } else if (panels && moves_lanes_operand(v, tile->lanes, r)) {
+        key += LANES_FIRST; /* of another panel */
     }
     /* what every operand moves with: one contraction after the other, each on data of its own */
     bool batch = r != tile->lanes && r != tile->rows;
     for (int j = 0; j < v->nfactor; j++)
         batch &= depends_on(v->factor[j], r);
-    if (tile->rows && !tile->apart && !tile->nfour && r != tile->columns &&
+    if (tile->rows && !tile->apart && !tile->nfour && r != tile->columns && !panels &&
         is_block_of_rows(k, v, tile->lanes, tile->rows, r, t))
         key = PANELS_KEY * (2 + key);
     return batch ? BATCH_KEY * (1 + key) : key;
@@ -339,9 +363,10 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     const Kernel *k = nest->k;
     LoopPlace place[INGOT_MAX_RANK * 4];
     int n = 0, nout;
+    const bool panels = copies_panels_once(k, v, bufs, tile, nest->target);
     for (int i = 0; i < v->nrange; i++)
         place[n++] = (LoopPlace){.range = v->range[i],
-                                 .key = loop_key(k, v, tile, v->range[i], nest->target)};
+                                 .key = loop_key(k, v, tile, v->range[i], panels, nest->target)};
     sort_places(place, n);
     nout = n;
     Node *walked = walked_operand(v, bufs, tile->lanes);

@@ -72,8 +72,7 @@ bool moves_lanes_operand(const View *v, Node *lanes, Node *r)
     return false;
 }
 
-/* Of the operands that the lanes move, or of the others. */
-static double operand_bytes(const Kernel *k, const View *v, Node *lanes, bool moved)
+double operand_bytes(const Kernel *k, const View *v, Node *lanes, bool moved)
 {
     double sum = 0;
     for (int j = 0; j < v->nfactor; j++) {
