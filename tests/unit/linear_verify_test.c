@@ -114,12 +114,51 @@ static void each_reader_loads_for_itself(void **state)
     run_free(&r);
 }
 
+/* y[i] = the sum of x[r, i % n], i < 3 n: n is 0 or 1, so this is x[r, 0] if there is an i. */
+static ingot_tensor *repeated_sum(Context *c)
+{
+    ingot_dim *n = ingot_dim_var(c, "n", 0, 1), *m = ingot_dim_var(c, "m", 1, 5);
+    ingot_dim *shape[] = {m, n}, *three[] = {idx(c, 3), n}, *row[] = {idx_mul(c, n, idx(c, 3))};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, shape);
+    ingot_tensor *sum = ingot_sum(c, x, 1u << 0, true);
+    return ingot_reshape(c, ingot_expand(c, sum, 2, three), 1, row);
+}
+
+static int find(const Linear *l, StmtKind kind)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->stmt[i].kind == kind)
+            return i;
+    return -1;
+}
+
+static void a_sum_of_what_may_not_be_there_stays_where_it_is_read(void **state)
+{
+    (void)state;
+    NestRun r = statements(repeated_sum);
+    Linear *l = &r.lk->tile[0];
+    assert_null(refused(&r));
+    const int acc = find(l, STMT_ACC), end = find(l, STMT_END);
+    assert_int_equal(l->stmt[acc].depth, 1);
+    assert_int_equal(l->stmt[0].kind, STMT_LOOP);
+    /* the sum before the loop over results, which is opened behind it */
+    Stmt loop = l->stmt[0];
+    for (int i = 0; i < end; i++) {
+        l->stmt[i] = l->stmt[i + 1];
+        l->stmt[i].depth--;
+    }
+    l->stmt[end] = loop;
+    assert_non_null(refused(&r));
+    run_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_there_leaves_its_loop),
         cmocka_unit_test(what_may_not_be_there_is_refused_before_it),
         cmocka_unit_test(each_reader_loads_for_itself),
+        cmocka_unit_test(a_sum_of_what_may_not_be_there_stays_where_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* linear_verify.c - proves of statements that no load is executed but where its value is wanted, or
  * its address is known to be good.
  *
- * Forwards: which loops that may have no iteration each statement stands in, and which names it
- * reads.  Backwards: in which of these loops a name is wanted, by one or another of its readers;
- * what is added to a sum, and what is stored, is wanted where that is done.  If none of a name's
- * readers stands in the loops that it stands in itself, or in some more that have an iteration, it
- * is computed for nobody in some run: then what it loads has to lie in the buffer all the same, by
+ * Forwards: which loops that may have no iteration each statement stands in, so which sizes are
+ * above 0 there, and which names it reads.  Backwards: which sizes are where a name is wanted, by
+ * one or another of its readers; what is added to a sum, or stored in a place, is wanted where that
+ * is done and the sum, or the place, is read; what else is stored where that is done.  If a name
+ * stands where more runs come than those in which one of its readers has these sizes, it is
+ * computed for nobody in some run: then what it loads has to lie in the buffer all the same, by
  * what the simplifier proves (linear_is_within()).
  *
  * Nothing of what linearize() knows is asked for, but which nodes have names. */
@@ -28,7 +29,8 @@ typedef struct {
     Arena *a;
     const Linear *l;
     const Kernel *k;
-    uint64_t *open; /* by statement */
+    Sizes sizes;
+    uint64_t *open; /* by statement: sizes that the loops around it show */
     int *visible,
         *seen; /* by node id: the statement that names it, and the last one that has read it */
     int nnode;
@@ -37,6 +39,9 @@ typedef struct {
     Loads *load;
     int nload;
     LoopSets *wanted; /* by statement: where what wants its value stands, itself included */
+    /* by statement: the one by whose readers it is wanted: of an UPDATE of a sum its ACC, of a
+     * STORE itself; else -1 */
+    int *sum;
 } Verify;
 
 static void walk(Verify *q, int stmt, Node *n, int64_t count);
@@ -55,11 +60,26 @@ static void add_use(Verify *q, int stmt, int of)
     vec_push(q->a, q->use, q->nuse, u);
 }
 
+/* A place is read: what fills it. */
+static void walk_place(Verify *q, int stmt, const Node *after)
+{
+    for (uint32_t i = 1; i < after->nsrc; i++)
+        for (int j = 0; is_fill(after->src[i]) && j < end_stores(after->src[i]); j++) {
+            const int store = q->visible[after->src[i]->src[j]->id];
+            if (store >= 0 && store < stmt)
+                add_use(q, stmt, store);
+        }
+}
+
 /* What a statement evaluates, down to what has a name. */
 static void walk(Verify *q, int stmt, Node *n, int64_t count)
 {
-    if (n->op == OP_RANGE || n->op == OP_PARAM || n->op == OP_BUFFER || n->op == OP_AFTER)
+    if (n->op == OP_RANGE || n->op == OP_PARAM || n->op == OP_BUFFER)
         return;
+    if (n->op == OP_AFTER) {
+        walk_place(q, stmt, n);
+        return;
+    }
     if ((int)n->id < q->nnode) {
         if (q->seen[n->id] == stmt + 1)
             return;
@@ -136,13 +156,18 @@ static void read_statements(Verify *q)
     for (int i = 0; i < l->n; i++) {
         const Stmt *s = &l->stmt[i];
         q->open[i] = open;
+        q->sum[i] = s->kind == STMT_STORE ? i : -1;
+        if (s->kind == STMT_UPDATE && s->node->op == OP_REDUCE)
+            q->sum[i] = q->visible[s->node->id];
         walk_statement(q, i);
         if (stmt_opens(s))
             block[nblock++] = (struct OpenBlocks){open, nnamed};
-        if ((s->kind == STMT_LOOP || s->kind == STMT_FILL) && linear_may_be_empty(s->node))
-            open |= lin_bit(s->node);
+        if (s->kind == STMT_LOOP || s->kind == STMT_FILL)
+            open |= q->sizes.shows[s->node->arg.i];
         for (int j = t->uncut; s->kind == STMT_PARTS && j < t->uncut + t->fused; j++)
-            open |= linear_may_be_empty(t->axis[j].range) ? lin_bit(t->axis[j].range) : 0;
+            open |= q->sizes.shows[t->axis[j].range->arg.i];
+        if (s->kind == STMT_STORE)
+            q->visible[s->node->id] = i;
         if (s->node && (s->kind == STMT_LET || s->kind == STMT_ACC)) {
             named[nnamed] = s->node;
             was[nnamed++] = q->visible[s->node->id];
@@ -161,25 +186,29 @@ static void want(Verify *q)
 {
     int at = q->nuse;
     for (int i = q->l->n; i-- > 0;) {
-        LoopSets *by = &q->wanted[i], all = {0};
-        if (q->l->stmt[i].kind != STMT_LET || !by->n)
+        const LoopSets *by = &q->wanted[i];
+        LoopSets all = {0};
+        if (q->sum[i] >= 0)
+            all = linear_want_terms(q->a, &q->sizes, &q->wanted[q->sum[i]], q->open[i]);
+        else if (q->l->stmt[i].kind != STMT_LET || !by->n)
             want_in(q->a, &all, q->open[i]);
         for (int j = 0; q->l->stmt[i].kind == STMT_LET && j < by->n; j++)
             want_in(q->a, &all, q->open[i] | by->set[j]);
-        *by = all;
+        q->wanted[i] = all;
         for (; at > 0 && q->use[at - 1].stmt == i; at--)
             for (int j = 0; j < all.n; j++)
                 want_in(q->a, &q->wanted[q->use[at - 1].of], all.set[j]);
     }
 }
 
-static const char *name_of(const Tile *t, uint64_t loops)
+static const char *name_of(const Verify *q, uint64_t missing)
 {
+    const Tile *t = q->l->tile;
     const TileAxis *const all[] = {t->axis, t->reduce, t->fill, &t->tail};
     const int count[] = {t->naxis, t->nreduce, t->nfill, t->tail.range != NULL};
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < count[i]; j++)
-            if (all[i][j].range->op == OP_RANGE && loops & lin_bit(all[i][j].range))
+            if (all[i][j].range->op == OP_RANGE && missing & q->sizes.needs[all[i][j].range->arg.i])
                 return all[i][j].name;
     return "a range";
 }
@@ -190,9 +219,11 @@ const char *linear_verify(Arena *a, const Linear *l, const Kernel *k, int *at)
     Verify q = {.a = a, .l = l, .k = k, .nnode = (int)nnode};
     q.open = NEWN(a, uint64_t, l->n + 1);
     q.wanted = NEWN(a, LoopSets, l->n + 1);
+    q.sum = NEWN(a, int, l->n + 1);
     q.visible = NEWN(a, int, nnode + 1);
     q.seen = NEWN(a, int, nnode + 1);
     memset(q.visible, -1, nnode * sizeof *q.visible);
+    linear_find_sizes(l->tile, &q.sizes);
     read_statements(&q);
     want(&q);
     for (int i = 0; i < q.nload; i++) {
@@ -206,7 +237,7 @@ const char *linear_verify(Arena *a, const Linear *l, const Kernel *k, int *at)
             a,
             "loads from a%lld outside of the loop over %s, which may have no iteration, "
             "and whether the element is there is not proved",
-            (long long)linear_buffer(load->load)->arg.i, name_of(l->tile, by->set[0] & ~open));
+            (long long)linear_buffer(load->load)->arg.i, name_of(&q, by->set[0] & ~open));
     }
     return NULL;
 }

@@ -8,8 +8,19 @@
 
 enum { MAX_TILES = 32 };
 
-/* Sets of loops that may have no iteration: a value is wanted where all of one of them are open.
- * None contains another one. */
+/* What has to be above 0 for loops to have an iteration: of a loop over 3 * N, N.  A bit each. */
+enum { MOST_SIZES = 64 };
+typedef struct {
+    Node *size[MOST_SIZES];
+    int n;
+    /* by range: what it needs; and what it shows where it is open: N / 8, then N too */
+    uint64_t needs[64], shows[64];
+    /* of a row that ends beside its vectors: what the loop over vectors needs, what that over the
+     * end, and what one of the two shows: N / 8, N % 8, N */
+    uint64_t vectors, end, row;
+} Sizes;
+
+/* Sets of them: a value is wanted where all of one set are above 0.  None contains another one. */
 typedef struct {
     uint64_t *set;
     int n;
@@ -21,6 +32,15 @@ static inline bool is_wanted_in(const LoopSets *w, uint64_t open)
         if (!(w->set[i] & ~open))
             return true;
     return false;
+}
+
+/* By loops that are open. */
+static inline uint64_t sizes_shown(const Sizes *s, uint64_t open)
+{
+    uint64_t shown = 0;
+    for (int i = 0; open; open >>= 1, i++)
+        shown |= open & 1 ? s->shows[i] : 0;
+    return shown;
 }
 
 /* False: that was known. */
@@ -49,6 +69,7 @@ typedef struct {
     uint64_t *set; /* by position: ranges the node depends on, lanes apart */
     /* by position: where a value is wanted, and one that has to stay there, since a load may fail
      * elsewhere (linearize_empty.c); which loops were open where that was written */
+    Sizes sizes;
     LoopSets *wanted;
     bool *kept;
     uint64_t *within;
@@ -121,7 +142,8 @@ static inline bool lin_fits(const Lin *q, int i, uint64_t open, uint64_t must)
 {
     if (q->set[i] & ~open)
         return false;
-    return q->kept[i] ? is_wanted_in(&q->wanted[i], open) : !must || q->set[i] & must;
+    return q->kept[i] ? is_wanted_in(&q->wanted[i], sizes_shown(&q->sizes, open))
+                      : !must || q->set[i] & must;
 }
 
 /* Its name can be seen to the end of the loops that are open. */
@@ -156,6 +178,10 @@ static inline bool is_late(const Lin *q, int p)
 
 /* linearize_empty.c: Lin.wanted, Lin.kept. */
 void lin_find_kept(Lin *);
+void linear_find_sizes(const Tile *, Sizes *);
+/* Where the terms of a sum are wanted: where they are added, in a loop that shows these sizes, and
+ * the sum is wanted besides. */
+LoopSets linear_want_terms(Arena *, const Sizes *, const LoopSets *sum, uint64_t around);
 
 /* linearize_sets.c: fills in the tables that are by position, and what is written inside its
  * users. */

@@ -13,9 +13,13 @@
  * So there is one rule: where a load stands, some statement that wants its value stands too, or is
  * behind no more loops than such as have an iteration; unless its address is proved to lie in the
  * buffer wherever the counters that it moves with have values.  Readers in several loops, each of
- * which may be empty, load for themselves.  A sum is a statement that wants its terms where it adds
- * them, and so is what fills a place: these leave loops that they do not move with as a whole, what
- * they load inside of their own loops.
+ * which may be empty, load for themselves.
+ *
+ * A sum leaves loops that it does not move with as a whole, and so does what fills a place.  A sum
+ * wants its terms where it adds them, and where somebody wants the sum:
+ *
+ *     for (i = 0; i < 3 * N; i++)    s = the sum of x[r, i % N], where N is 0 or 1: of x[r, 0],
+ *         y[i] = s                   which is not there if N is 0, however many r there are
  *
  * Divisions by 0 give 0 (docs/numerics.md), and checks are steps of the plan: nothing else of a
  * loop nest can fail.  linear_verify() proves the rule for statements, whoever has made them. */
@@ -69,6 +73,97 @@ bool linear_is_within(const Kernel *k, const Tile *t, const Node *load, int64_t 
     return last && lies_within(k->c, t, load->src[first_coord(load)], count, last);
 }
 
+/* A size that nothing else can be shown by is never shown. */
+static uint64_t size_bit(Sizes *s, Node *size)
+{
+    int i = 0;
+    while (i < s->n && s->size[i] != size)
+        i++;
+    if (i == s->n && i < MOST_SIZES - 1)
+        s->size[s->n++] = size;
+    return UINT64_C(1) << i;
+}
+
+static uint64_t sizes_needed(Sizes *s, Node *extent)
+{
+    if (extent->lo >= 1)
+        return 0;
+    if (extent->op == OP_MUL)
+        return sizes_needed(s, extent->src[0]) | sizes_needed(s, extent->src[1]);
+    return size_bit(s, extent);
+}
+
+/* If that is above 0, so are other sizes: those that it is a share, or the rest, of. */
+static uint64_t sizes_shown_by(Sizes *s, Node *extent)
+{
+    Node *of = extent->nsrc ? extent->src[0] : NULL;
+    uint64_t shown = sizes_needed(s, extent);
+    if (extent->op == OP_MUL || extent->op == OP_MIN)
+        shown |= sizes_shown_by(s, of) | sizes_shown_by(s, extent->src[1]);
+    else if ((extent->op == OP_FLOORDIV || extent->op == OP_MOD) && of->lo >= 0 &&
+             extent->src[1]->lo >= 1)
+        shown |= sizes_shown_by(s, of);
+    return shown;
+}
+
+static void find_row(const Tile *t, Sizes *s)
+{
+    Node *end = t->tail.range, *vectors = t->tail_beside ? t->axis[t->naxis - 1].range : NULL;
+    if (!end || !vectors || !linear_may_be_empty(end) || !linear_may_be_empty(vectors))
+        return;
+    Node *share = vectors->src[0], *rest = end->src[0];
+    if (share->op != OP_FLOORDIV || rest->op != OP_MOD || share->src[0] != rest->src[0] ||
+        share->src[1] != rest->src[1])
+        return;
+    s->vectors = sizes_needed(s, share);
+    s->end = sizes_needed(s, rest);
+    s->row = sizes_needed(s, share->src[0]);
+}
+
+void linear_find_sizes(const Tile *t, Sizes *s)
+{
+    const TileAxis *const all[] = {t->axis, t->reduce, t->fill, &t->tail};
+    const int count[] = {t->naxis, t->nreduce, t->nfill, t->tail.range != NULL};
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < count[i]; j++) {
+            Node *r = all[i][j].range;
+            if (!linear_may_be_empty(r))
+                continue;
+            s->needs[r->arg.i] = sizes_needed(s, r->src[0]);
+            s->shows[r->arg.i] = sizes_shown_by(s, r->src[0]) & ~(UINT64_C(1) << (MOST_SIZES - 1));
+        }
+    find_row(t, s);
+}
+
+/* What these loops need. */
+static uint64_t needs(const Sizes *s, uint64_t loops)
+{
+    uint64_t all = 0;
+    for (int i = 0; loops; loops >>= 1, i++)
+        all |= loops & 1 ? s->needs[i] : 0;
+    return all;
+}
+
+/* Of a row both loops want it: then one of them has an iteration if the row has an element. */
+static bool both_want(const Sizes *s, const LoopSets *sum, uint64_t set)
+{
+    return s->row && (set & s->vectors) == s->vectors &&
+           is_wanted_in(sum, (set & ~s->vectors) | s->end);
+}
+
+LoopSets linear_want_terms(Arena *a, const Sizes *s, const LoopSets *sum, uint64_t around)
+{
+    LoopSets terms = {0};
+    for (int i = 0; i < sum->n; i++) {
+        want_in(a, &terms, sum->set[i] | around);
+        if (both_want(s, sum, sum->set[i]))
+            want_in(a, &terms, (sum->set[i] & ~s->vectors) | s->row | around);
+    }
+    if (!sum->n)
+        want_in(a, &terms, around);
+    return terms;
+}
+
 /* All loops that may have no iteration; work items are none: which there is none of does
  * nothing. */
 static uint64_t find_empty(const Lin *q)
@@ -105,7 +200,7 @@ static LoopSets *find_wanted(Lin *q, uint64_t empty)
     for (int i = 0; i < q->nroot; i++) {
         const bool rest = q->l->tile->ntail && i >= q->l->tile->ntail;
         const uint64_t set = i >= q->nstore ? 0 : rest ? q->tail : q->out;
-        want_in(a, &wanted[lin_position(q, q->root[i])], set & empty);
+        want_in(a, &wanted[lin_position(q, q->root[i])], needs(&q->sizes, set & empty));
     }
     for (int i = q->n; i-- > 0;) {
         Node *t = q->order[i], *next[MAX_STATE];
@@ -114,11 +209,10 @@ static LoopSets *find_wanted(Lin *q, uint64_t empty)
         const int size = t->op == OP_REDUCE ? (int)reduce_size(t) : 1;
         if (size > 1)
             reduce_step(q->c, t, next);
-        LoopSets by = wanted[i], own = {0};
-        if (is_loop(q->l, t) || is_fill(t)) {
-            want_in(a, &own, loops_around(q, i) & empty);
-            by = own;
-        }
+        LoopSets by = wanted[i];
+        if (is_loop(q->l, t) || is_fill(t))
+            by = linear_want_terms(a, &q->sizes, &wanted[i],
+                                   needs(&q->sizes, loops_around(q, i) & empty));
         for (int w = 0; w < by.n; w++) {
             for (uint32_t j = 0; j < t->nsrc; j++)
                 want_in(a, &wanted[lin_position(q, t->src[j])], by.set[w]);
@@ -140,6 +234,15 @@ static int64_t loaded_by(const Lin *q, const Node *load)
     return most;
 }
 
+/* What is made of a value that has to stay stays too, but a sum that has it in its own loops. */
+static bool keeps(const Lin *q, const Node *t, int source)
+{
+    if (!q->kept[source] || !(is_loop(q->l, t) || is_fill(t)))
+        return q->kept[source];
+    const uint64_t around = loops_around(q, lin_position(q, t));
+    return !is_wanted_in(&q->wanted[source], sizes_shown(&q->sizes, around));
+}
+
 void lin_find_kept(Lin *q)
 {
     const uint64_t empty = find_empty(q);
@@ -147,13 +250,14 @@ void lin_find_kept(Lin *q)
     q->within = NEWN(q->l->arena, uint64_t, q->n);
     if (!empty)
         return;
+    linear_find_sizes(q->l->tile, &q->sizes);
     q->wanted = find_wanted(q, empty);
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
-        if (!q->wanted[i].n || is_wanted_in(&q->wanted[i], 0) || is_loop(q->l, t) || is_fill(t))
+        if (!q->wanted[i].n || is_wanted_in(&q->wanted[i], 0))
             continue;
         for (uint32_t j = 0; j < t->nsrc && t->op != OP_PARAM; j++)
-            q->kept[i] |= q->kept[lin_position(q, t->src[j])];
+            q->kept[i] |= keeps(q, t, lin_position(q, t->src[j]));
         if (t->op == OP_LOAD && !q->kept[i])
             q->kept[i] = !linear_is_within(q->k, q->l->tile, t, loaded_by(q, t));
     }
