@@ -58,13 +58,12 @@ ingot_tensor *ingot_reshape(ingot_context *c, ingot_tensor *x, int rank, ingot_d
         return c->poison;
     Node *from = shape_numel(c, x->rank, x->shape), *to = shape_numel(c, rank, dims);
     bool empty = shape_is_empty(x->rank, x->shape);
-    if (empty ? !shape_is_empty(rank, dims)
-              : from->op == OP_CONST && to->op == OP_CONST && from != to)
+    if (from->op == OP_CONST && (from->lo < to->lo || from->lo > to->hi))
         return ingot_error(c, INGOT_INVALID,
                            "reshape of %s to %s: has %s elements but the new shape has %s",
                            shape_text(c, x->rank, x->shape), shape_text(c, rank, dims),
                            dim_text(c, from), dim_text(c, to));
-    if (!empty && !ingot_require(c, to, from, from, "the number of elements of its new shape"))
+    if (!ingot_require(c, to, from, from, "the number of elements of its new shape"))
         return c->poison;
     if (empty)
         return zeros(c, x, rank, dims);

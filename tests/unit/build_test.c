@@ -332,6 +332,25 @@ static void test_require(void **state)
     assert_non_null(strstr(last, "the height is 3; it has to be 4"));
 }
 
+/* A tensor without elements has any shape that has none in the run. */
+static void test_reshape_of_nothing(void **state)
+{
+    (void)state;
+    ingot_dim *n = ingot_dim_var(c, "n", 0, 8), *two = k(2);
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){n, k(4)});
+    ingot_tensor *none = ingot_slice(c, x, 1, k(0), k(0), 1);
+    ingot_tensor *y = ingot_reshape(c, none, 2, (ingot_dim *[]){two, n});
+    expect_error(ingot_reshape(c, none, 1, &two), "has 0 elements but the new shape has 2");
+    assert_false(ingot_is_poison(y));
+    ingot_output(c, "y", y);
+    ingot_value in = {.data = "", .dims = {0, 4}, .rank = 2, .dtype = INGOT_F32}, out;
+    assert_int_equal(ingot_interpret(c, 1, &in, 1, &out), INGOT_OK);
+    assert_int_equal(out.dims[0], 2);
+    in.dims[0] = 1;
+    assert_int_equal(ingot_interpret(c, 1, &in, 1, &out), INGOT_INVALID);
+    assert_non_null(strstr(last, "the number of elements of its new shape is 2; it has to be 0"));
+}
+
 /* A requirement inside a branch holds where the branch is taken. */
 static void test_require_in_branch(void **state)
 {
@@ -377,6 +396,7 @@ int main(void)
         TEST(if),
         TEST(library),
         TEST(symbolic),
+        TEST(reshape_of_nothing),
         TEST(require),
         TEST(require_in_branch),
     };
