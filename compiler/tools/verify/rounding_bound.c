@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "interp.h"
+#include "element.h"
 #include "verify.h"
 
 enum { MOST_VISITS = 200 * 1000 * 1000, MOST_RANGES = 64 };
@@ -207,17 +207,6 @@ static double element_of(const BoundOperand *o, const KernelArg *a, const int64_
 
 /* ---- an expression --------------------------------------------------------------------------- */
 
-static double eps(ingot_dtype d)
-{
-    switch (d) {
-    case INGOT_F64: return 0x1p-53;
-    case INGOT_F32: return 0x1p-24;
-    case INGOT_F16: return 0x1p-11;
-    case INGOT_BF16: return 0x1p-8;
-    default: return 0;
-    }
-}
-
 static Bounded eval(Rounding *r, const Step *s, Node *n);
 
 static Bounded unknown(Rounding *r)
@@ -293,58 +282,42 @@ static Bounded reduce(Rounding *r, const Step *s, Node *n)
     }
     r->nrange = from;
     if (monoid == INGOT_REDUCE_ADD)
-        all.e += sqrt((double)count) * eps(n->dtype) * sizes;
+        all.e += sqrt((double)count) * element_eps((ingot_dtype)n->dtype) * sizes;
     return all;
+}
+
+/* As it is stored, of an integer; floats stay double. */
+static ingot_dtype computed_in(const Node *n)
+{
+    return dtype_is_float(n->dtype) ? INGOT_F64 : (ingot_dtype)n->dtype;
 }
 
 static Bounded alu(Rounding *r, Node *n, const Bounded *x)
 {
-    const double a = x[0].v, b = x[1].v, ea = x[0].e, eb = x[1].e;
-    const bool is_float = dtype_is_float(n->dtype), exact = ea == 0 && eb == 0;
+    enum { MOST = 16 };
+    unsigned char stored[3][MOST], result[MOST];
+    uint8_t type[3] = {0};
+    const void *in[3] = {NULL, NULL, NULL};
+    const double *v[3] = {NULL, NULL, NULL}, *e[3] = {NULL, NULL, NULL};
+    const ingot_dtype to = computed_in(n);
     Bounded y = {0, 0};
-    switch (n->op) {
-    case OP_ADD: y = (Bounded){a + b, ea + eb}; break;
-    case OP_SUB: y = (Bounded){a - b, ea + eb}; break;
-    case OP_MUL: y = (Bounded){a * b, fabs(a) * eb + fabs(b) * ea}; break;
-    case OP_MULACC:
-        y = (Bounded){a * b + x[2].v, fabs(a) * eb + fabs(b) * ea + x[2].e};
-        y.e += fabs(a * b) * eps(n->dtype);
-        break;
-    case OP_DIV:
-        if (!is_float)
-            return unknown(r);
-        y = (Bounded){a / b, (ea + fabs(a / b) * eb) / fabs(b)};
-        break;
-    case OP_SQRT: y = (Bounded){sqrt(a), a > 0 ? ea / (2 * sqrt(a)) : sqrt(ea)}; break;
-    case OP_EXP: y = (Bounded){exp(a), exp(a) * (ea + 2 * eps(n->dtype))}; break;
-    case OP_SIN: y = (Bounded){sin(a), ea + 2 * eps(n->dtype)}; break;
-    case OP_COS: y = (Bounded){cos(a), ea + 2 * eps(n->dtype)}; break;
-    case OP_TANH: y = (Bounded){tanh(a), ea + 2 * eps(n->dtype)}; break;
-    case OP_ERF: y = (Bounded){erf(a), 1.13 * ea + 2 * eps(n->dtype)}; break;
-    case OP_NEG: return (Bounded){-a, ea};
-    case OP_ABS: return (Bounded){fabs(a), ea};
-    case OP_MAX: return (Bounded){fmax(a, b), fmax(ea, eb)};
-    case OP_MIN: return (Bounded){fmin(a, b), fmax(ea, eb)};
-    case OP_WHERE: return x[0].e > 0 ? unknown(r) : x[0].v != 0 ? x[1] : x[2];
-    case OP_CAST:
-        if (!is_float && (ea > 0 || a != floor(a)))
-            return unknown(r);
-        y = (Bounded){a, ea};
-        break;
-    case OP_AND: return exact && n->dtype == INGOT_BOOL ? (Bounded){a && b, 0} : unknown(r);
-    case OP_OR: return exact && n->dtype == INGOT_BOOL ? (Bounded){a || b, 0} : unknown(r);
-    case OP_NOT: return exact && n->dtype == INGOT_BOOL ? (Bounded){!(a != 0), 0} : unknown(r);
-    case OP_LT: return exact ? (Bounded){a < b, 0} : unknown(r);
-    case OP_LE: return exact ? (Bounded){a <= b, 0} : unknown(r);
-    case OP_EQ: return exact ? (Bounded){a == b, 0} : unknown(r);
-    case OP_NE: return exact ? (Bounded){a != b, 0} : unknown(r);
-    case OP_FLOORDIV: return exact && !is_float && b != 0 ? (Bounded){floor(a / b), 0} : unknown(r);
-    case OP_MOD:
-        return exact && !is_float && b != 0 ? (Bounded){a - floor(a / b) * b, 0} : unknown(r);
-    default: return unknown(r);
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        type[i] = (uint8_t)computed_in(n->src[i]);
+        alu_cast((ingot_dtype)type[i], INGOT_F64, 0, 1, stored[i], &x[i].v);
+        in[i] = stored[i];
+        v[i] = &x[i].v;
+        e[i] = x[i].e > 0 ? &x[i].e : NULL;
     }
-    y.e += is_float ? fabs(y.v) * eps(n->dtype) : 0;
-    return is_float && eps(n->dtype) == 0 ? unknown(r) : y;
+    if (n->op == OP_BITCAST && n->dtype != n->src[0]->dtype)
+        return unknown(r);
+    if (n->op == OP_CAST || n->op == OP_BITCAST)
+        alu_cast(to, (ingot_dtype)type[0], n->arg.i, 1, result, in[0]);
+    else
+        alu_lanes((Op)n->op, n->arg.i, to, type, 1, result, in);
+    alu_cast(INGOT_F64, to, 0, 1, &y.v, result);
+    if (dtype_is_float(n->dtype) || e[0] || e[1] || e[2])
+        element_error(n, 1, v, e, &y.v, &y.e);
+    return y;
 }
 
 /* By recursion, as expressions of kernels are lowered. */
