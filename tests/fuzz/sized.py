@@ -136,7 +136,7 @@ def drawn_dims(r):
     for k in ("n", "m")[: r.choice((1, 1, 2))]:
         lanes = r.choice(LANES)
         lo = r.choice((0, 1, 1, 1, lanes))
-        hi = max(lo + 1, r.choice((lanes, lanes + 1, 2 * lanes, 3 * lanes + 1)))
+        hi = max(lo + 1, r.choice((1, lanes, lanes + 1, 2 * lanes, 3 * lanes + 1)))
         dims[k] = (lo, hi)
         sizes[k] = sorted({lo, hi, *(s for s in (1, lanes, lanes + 1) if lo <= s <= hi)})
     cases = [{k: s[0] for k, s in sizes.items()}, {k: s[-1] for k, s in sizes.items()}]
