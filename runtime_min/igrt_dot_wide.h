@@ -75,31 +75,31 @@ IGRT_INLINE int32_t igrt_dot16_i8_u8(igrt_i8x16 x, igrt_u8x16 w, int32_t s)
 #else
 
 /* 8 bytes as two fours, 16 as two times 8. */
-#define IGRT_TWO_OF(T, N, HALF)                                     \
-    typedef struct igrt_##T##x##N {                                 \
-        igrt_##T##x##HALF low, high;                                \
-    } igrt_##T##x##N;                                               \
-    IGRT_INLINE igrt_##T##x##N igrt_load_##T##x##N(const void *p)   \
-    {                                                               \
-        igrt_##T##x##N x;                                           \
-        x.low = igrt_load_##T##x##HALF(p);                          \
-        x.high = igrt_load_##T##x##HALF((const char *)p + HALF);    \
-        return x;                                                   \
+#define IGRT_TWO_OF(T, N, HALF)                                   \
+    typedef struct igrt_##T##x##N {                               \
+        igrt_##T##x##HALF low, high;                              \
+    } igrt_##T##x##N;                                             \
+    IGRT_INLINE igrt_##T##x##N igrt_load_##T##x##N(const void *p) \
+    {                                                             \
+        igrt_##T##x##N x;                                         \
+        x.low = igrt_load_##T##x##HALF(p);                        \
+        x.high = igrt_load_##T##x##HALF((const char *)p + HALF);  \
+        return x;                                                 \
     }
 IGRT_TWO_OF(i8, 8, 4)
 IGRT_TWO_OF(u8, 8, 4)
 IGRT_TWO_OF(i8, 16, 8)
 IGRT_TWO_OF(u8, 16, 8)
 
-#define IGRT_DOT8(X, W)                                                                \
-    IGRT_INLINE int32_t igrt_dot8_##X##_##W(igrt_##X##x8 x, igrt_##W##x8 w, int32_t s) \
-    {                                                                                  \
+#define IGRT_DOT8(X, W)                                                                 \
+    IGRT_INLINE int32_t igrt_dot8_##X##_##W(igrt_##X##x8 x, igrt_##W##x8 w, int32_t s)  \
+    {                                                                                   \
         return igrt_dot_##X##_##W(x.high, w.high, igrt_dot_##X##_##W(x.low, w.low, s)); \
     }
-#define IGRT_DOT16(X, W)                                                                   \
-    IGRT_INLINE int32_t igrt_dot16_##X##_##W(igrt_##X##x16 x, igrt_##W##x16 w, int32_t s)  \
-    {                                                                                      \
-        return igrt_dot8_##X##_##W(x.high, w.high, igrt_dot8_##X##_##W(x.low, w.low, s));  \
+#define IGRT_DOT16(X, W)                                                                  \
+    IGRT_INLINE int32_t igrt_dot16_##X##_##W(igrt_##X##x16 x, igrt_##W##x16 w, int32_t s) \
+    {                                                                                     \
+        return igrt_dot8_##X##_##W(x.high, w.high, igrt_dot8_##X##_##W(x.low, w.low, s)); \
     }
 
 #endif

@@ -14,6 +14,9 @@
  * With q16 x[m,k] ~ d (256 h + l), d = greatest / 32639, and h and l are rows of bytes of their
  * own, of 256 d and d: there are twice as many products, of which two are added in the end.
  *
+ * d is multiplied once for all parts of its block that have scales of their own, or that is left to
+ * whoever adds them up.
+ *
  * Sums over j are exact, and those of q alone belong to x: all outputs share them. A block of x is
  * what lies behind the first axis that the terms are taken apart into: of weights with a scale for
  * each 32, [rows, 8, 32], these 32; of [rows, 2, 8, 32], whose 8 small scales have one in common,
@@ -321,12 +324,16 @@ ingot_tensor *ops_block_product(ingot_context *c, ingot_tensor *x, ingot_tensor 
         Node *z = ingot_mul(c, a.sum, node_const_i(c, INGOT_I32, -b.zero));
         sum = ingot_add(c, sum, ingot_contiguous(c, z));
     }
-    sum = ingot_mul(c, ingot_cast(c, sum, INGOT_F32), ingot_mul(c, scale, a.d));
+    sum = ingot_cast(c, sum, INGOT_F32);
+    const bool parts = b.first + 1 + b.inner < blocks->rank; /* several share one d */
+    sum = ingot_mul(c, sum, parts ? scale : ingot_mul(c, scale, a.d));
     if (b.low) {
         Node *low = beside(c, stored_narrow(c, b.low, false), w, b.first);
-        Node *all = ingot_mul(c, ingot_cast(c, a.sum, INGOT_F32), a.d);
+        Node *all = ingot_cast(c, a.sum, INGOT_F32);
+        all = parts ? all : ingot_mul(c, all, a.d);
         sum = ingot_add(c, sum, ingot_mul(c, low, ingot_contiguous(c, all)));
     }
+    sum = parts ? ingot_mul(c, sum, a.d) : sum;
     if (ingot_is_poison(sum))
         return sum;
     sum = ingot_sum(c, sum, inner | outer, false);

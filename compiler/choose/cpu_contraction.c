@@ -286,11 +286,30 @@ static bool copies_panels_once(const Kernel *k, const View *v, const Buffer *con
     return panels >= MAX_THREADS && cost_bytes(1, bytes, t) < cost_bytes(1, INFINITY, t);
 }
 
+/* Does r walk over the weights that the lanes move, which L1 does not hold, and over nothing else?
+ * So it is of outputs that are stored in blocks, [rows, 256, 32]: their panels are those of both
+ * axes. */
+static bool walks_weights(const Kernel *k, const View *v, const Buffer *const *bufs,
+                          const RegisterTile *tile, Node *r, const Target *t)
+{
+    if (!t->machine.lanes || r == tile->lanes || r == tile->rows || r == tile->columns ||
+        !tile->rows || !moves_lanes_operand(v, tile->lanes, r))
+        return false;
+    for (int j = 0; j < v->nfactor; j++) {
+        const bool weight = is_large_weight(k, bufs, v->factor[j], t);
+        if (depends_on(v->factor[j], tile->lanes) ? !weight : depends_on(v->factor[j], r))
+            return false;
+    }
+    return tile->reuse && reads_panels_again(v, tile);
+}
+
 /* How far out a loop over results is: the greater, the further. panels: copies_panels_once(). */
-static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile, Node *r,
-                       bool panels, const Target *t)
+static double loop_key(const Kernel *k, const View *v, const Buffer *const *bufs,
+                       const RegisterTile *tile, Node *r, bool panels, const Target *t)
 {
     double key = storage_stride(k, v->store[0], r);
+    if (walks_weights(k, v, bufs, tile, r, t))
+        key = PANELS_KEY / 2 * (key / (1 + key));
     if (tile->apart) {
         /* what the lanes load stays in cache while all that is made of it is written */
         for (int j = 0; j < v->nfactor; j++)
@@ -356,6 +375,62 @@ static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *ti
     return fits;
 }
 
+/* The loops over terms, of all sums of products: of a load that the lanes do not move, the greatest
+ * stride is outermost; which digit of a word is taken is innermost. */
+static int place_terms(const Nest *nest, const View *v, const Buffer *const *bufs,
+                       const RegisterTile *tile, LoopPlace *place)
+{
+    int n = 0;
+    Node *walked = walked_operand(v, bufs, tile->lanes);
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
+        Node *r = v->dot->src[i];
+        const bool digits = v->outer && !moves_lanes_operand(v, tile->lanes, r);
+        place[n++] =
+            (LoopPlace){.range = r, .key = digits ? -1 : storage_stride(nest->k, walked, r)};
+    }
+    sort_places(place, n);
+    if (walked)
+        taps_innermost(nest->k, walked, tile, place, n, nest->target);
+    return n;
+}
+
+/* Sums beside the first one, each over terms of its own (gates beside what they gate): the same of
+ * these. */
+static int place_other_terms(const Nest *nest, const View *v, const RegisterTile *tile,
+                             LoopPlace *place, int max)
+{
+    int n = 0;
+    for (int i = 0; i < v->nreduce && v->outer; i++) {
+        const int first = n;
+        const Node *sum = v->reduce[i];
+        for (uint32_t j = 1; j < sum->nsrc && dot_terms(sum) && n < max; j++) {
+            Node *r = sum->src[j];
+            double key = -1;
+            bool other = true;
+            for (uint32_t d = 1; d < v->dot->nsrc; d++)
+                other &= v->dot->src[d] != r;
+            for (int l = 0; l < v->nload && key < 0; l++)
+                if (depends_on(v->load[l], r) && depends_on(v->load[l], tile->lanes))
+                    key = 0;
+            for (int l = 0; l < v->nload && key == 0; l++)
+                if (depends_on(v->load[l], r) && !depends_on(v->load[l], tile->lanes))
+                    key = storage_stride(nest->k, v->load[l], r);
+            if (other)
+                place[n++] = (LoopPlace){.range = r, .key = key};
+        }
+        sort_places(place + first, n - first);
+    }
+    return n;
+}
+
+/* Which digit of a word is taken is known where its loop is written out. */
+static void unroll_digits(Nest *nest, const LoopPlace *place, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (place[i].key < 0)
+            nest_opt_range(nest, OPT_UNROLL, place[i].range, range_extent(place[i].range));
+}
+
 /* The opts of a tile; false if they cannot be done, or constants cannot lie as it wants them. */
 static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                              const RegisterTile *tile, const bool *free, Layout *want)
@@ -365,19 +440,12 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     int n = 0, nout;
     const bool panels = copies_panels_once(k, v, bufs, tile, nest->target);
     for (int i = 0; i < v->nrange; i++)
-        place[n++] = (LoopPlace){.range = v->range[i],
-                                 .key = loop_key(k, v, tile, v->range[i], panels, nest->target)};
+        place[n++] =
+            (LoopPlace){.range = v->range[i],
+                        .key = loop_key(k, v, bufs, tile, v->range[i], panels, nest->target)};
     sort_places(place, n);
     nout = n;
-    Node *walked = walked_operand(v, bufs, tile->lanes);
-    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
-        Node *r = v->dot->src[i];
-        const bool digits = v->outer && !moves_lanes_operand(v, tile->lanes, r);
-        place[n++] = (LoopPlace){.range = r, .key = digits ? -1 : storage_stride(k, walked, r)};
-    }
-    sort_places(place + nout, n - nout);
-    if (walked)
-        taps_innermost(k, walked, tile, place + nout, n - nout, nest->target);
+    n += place_terms(nest, v, bufs, tile, place + n);
     bool fits = true;
     for (int i = 0; i < tile->nfour; i++)
         fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], tile->terms);
@@ -392,7 +460,9 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         nest_opt_range(nest, OPT_UNROLL, tile->taps, tile->taps->hi + 1);
     else if (tile->nfour && tile->width <= 1 && tile->terms <= 4)
         unroll_dots(nest, place, nout, n);
-    order_opt(nest, place, n);
+    const int more = place_other_terms(nest, v, tile, place + n, INGOT_MAX_RANK * 4 - n);
+    unroll_digits(nest, place + nout, n + more - nout);
+    order_opt(nest, place, n + more);
     return lay_out_loads(k, v, tile, place, n, free, nest->target, want) && fits;
 }
 

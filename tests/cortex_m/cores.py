@@ -97,15 +97,15 @@ def network(path):
         for n, d in (("x", [1, 3, 13, 11]), (x, [1, 5]))
     ]
     graph = helper.make_graph(nodes, "cores", io[:1], io[1:], weights)
-    save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
-    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 def run(*words):
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120)
     if done.returncode:
-        sys.exit(f"{words[0]} {words[-2]}: status {done.returncode}\n{done.stdout}{done.stderr[:2000]}")
+        sys.exit(
+            f"{words[0]} {words[-2]}: status {done.returncode}\n{done.stdout}{done.stderr[:2000]}"
+        )
     return done.stdout + done.stderr
 
 

@@ -8,10 +8,28 @@
 
 enum { DRAWN = 200, BYTES = 16 };
 
-static const int32_t edges[] = {
-    0,         1,         -1,         2,          -2,         3,          -3,        127,
-    128,       -128,      -129,       255,        256,        1073741823, 1073741824, 1073741825,
-    INT32_MAX, INT32_MIN, -INT32_MAX, -1073741824, INT32_MAX - 1, INT32_MIN + 2};
+static const int32_t edges[] = {0,
+                                1,
+                                -1,
+                                2,
+                                -2,
+                                3,
+                                -3,
+                                127,
+                                128,
+                                -128,
+                                -129,
+                                255,
+                                256,
+                                1073741823,
+                                1073741824,
+                                1073741825,
+                                INT32_MAX,
+                                INT32_MIN,
+                                -INT32_MAX,
+                                -1073741824,
+                                INT32_MAX - 1,
+                                INT32_MIN + 2};
 enum { EDGES = sizeof edges / sizeof *edges };
 
 static uint32_t state = 1;
@@ -76,7 +94,10 @@ static void floats(float x)
     static const int32_t zeros[] = {-128, 0, 3, 127, 255};
     for (int i = 0; i < 5; i++) {
         const int32_t z = zeros[i];
-        const int32_t y = x > 1e6f ? 1000000 : x < -1e6f ? -1000000 : x == x ? rounded(x) : -1000000;
+        const int32_t y = x > 1e6f    ? 1000000
+                          : x < -1e6f ? -1000000
+                          : x == x    ? rounded(x)
+                                      : -1000000;
         if (igrt_quantize_f32(x, z, -128, 127) != clamped((int64_t)y + z, -128, 127) ||
             igrt_quantize_f32(x, z, 0, 255) != clamped((int64_t)y + z, 0, 255) ||
             igrt_quantize_f32(x, z, -8, 7) != clamped((int64_t)y + z, -8, 7))
@@ -88,19 +109,19 @@ static int32_t sum(const int8_t *x, bool unsigned_x, const int8_t *w, bool unsig
                    int32_t s)
 {
     for (int i = 0; i < n; i++)
-        s = igrt_add_i32(s, (unsigned_x ? (uint8_t)x[i] : x[i]) *
-                                (unsigned_w ? (uint8_t)w[i] : w[i]));
+        s = igrt_add_i32(s,
+                         (unsigned_x ? (uint8_t)x[i] : x[i]) * (unsigned_w ? (uint8_t)w[i] : w[i]));
     return s;
 }
 
-#define CHECK(N, NAME, X, W, UX, UW)                                                     \
-    if (igrt_##NAME##_##X##_##W(igrt_load_##X##x##N(x), igrt_load_##W##x##N(w), s) !=    \
-        sum(x, UX, w, UW, N, s))                                                         \
+#define CHECK(N, NAME, X, W, UX, UW)                                                  \
+    if (igrt_##NAME##_##X##_##W(igrt_load_##X##x##N(x), igrt_load_##W##x##N(w), s) != \
+        sum(x, UX, w, UW, N, s))                                                      \
         differs(#NAME "_" #X "_" #W, x[0], w[0]);
-#define ALL(N, NAME)                      \
-    CHECK(N, NAME, i8, i8, false, false)  \
-    CHECK(N, NAME, i8, u8, false, true)   \
-    CHECK(N, NAME, u8, i8, true, false)   \
+#define ALL(N, NAME)                     \
+    CHECK(N, NAME, i8, i8, false, false) \
+    CHECK(N, NAME, i8, u8, false, true)  \
+    CHECK(N, NAME, u8, i8, true, false)  \
     CHECK(N, NAME, u8, u8, true, true)
 
 static void dots(void)

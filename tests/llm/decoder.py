@@ -10,6 +10,7 @@
               of f16 and of f32; decode() has no weights of its own
     head      an embedding that is the head too lies in the file once, whatever packs it
     dots      digits whose neighbours share a byte of the file are multiplied by dots of bytes, too
+    panels    of results in blocks, too, all rows read a panel of weights before the next one
     refused   what is not known is refused by name, all of it at once
 
 Exit status 77, skipped: there is no numpy.
@@ -443,6 +444,19 @@ def dots_of_bits(ingot, folder):
         sys.exit(f"{dots} kernels of Q5_0 multiply bytes:\n{text}")
 
 
+def rows_of_a_panel(ingot, folder):
+    path = Model("llama", 0, kinds=["Q8_0"]).write(folder / "q8.gguf")
+    command = [str(ingot), "inspect", str(path), "--dump", "plan", "--target"]
+    command += ["c:x86-64-v4+vnni", "--precision", "q8", "--dim", "n=1..16", "--dim", "past=0..4"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    tiles = re.findall(r"UPCAST (i\d+) 6\n(?:  .*\n)*?  ORDER ((?:i\S+ )+)r", text)
+    if len(tiles) < 5:
+        sys.exit(f"{len(tiles)} products have tiles of six rows")
+    for rows, loops in tiles:
+        if loops.split()[-1] != rows + ".o":
+            sys.exit(f"not all rows read a panel of weights before the next one: {loops}")
+
+
 def one_head(ingot, folder):
     words = 1 << 15
     for kind in ("Q8_0", "Q4_K"):
@@ -497,6 +511,7 @@ def main():
         families(a.logits.resolve(), folder)
         refused(a.ingot.resolve(), folder)
         dots_of_bits(a.ingot.resolve(), folder)
+        rows_of_a_panel(a.ingot.resolve(), folder)
         one_head(a.ingot.resolve(), folder)
         bytes_of_blocks(a.ingot.resolve(), folder)
         for kv in ("f16", "f32"):

@@ -5,8 +5,10 @@
  *
  * Weights of few bits have a scale for each block of terms: it is multiplied once a block, and what
  * is left inside are products that are added as they are made.  Each sum has an accumulator more,
- * so this is for factors of which every copy of the sum has its own: what several rows share is
- * multiplied once for all of them where it is. */
+ * so this is for factors that cost each copy of the sum a product: of which every copy has its own,
+ * or that move with some copies (rows) where all others move with the rest of them (columns).  What
+ * several rows share beside another factor that they share is multiplied once for all of them where
+ * it is. */
 #include "lower.h"
 
 enum { MAX_FACTORS = 8, FEWEST_TERMS = 8 };
@@ -30,14 +32,25 @@ static int loops_around(Node *factor, Node *const *range, int n)
     return n;
 }
 
-/* Does each copy of the sum have its own?  Of a factor as the kernel has it. */
-static bool differs_by_copy(const Lower *q, const Piece *p, Node *factor)
+/* Which copies of the sum have a factor of their own: a bit for each axis of copies. */
+static unsigned copies_of(const Lower *q, const Piece *p, Node *factor)
 {
-    for (int i = 0; i < p->ncopies; i++) {
-        int root = q->nest->axis[p->copies[i].axis].root;
-        if (!depends_on(factor, q->k->axes[root].range))
+    unsigned moves = 0;
+    for (int i = 0; i < p->ncopies; i++)
+        moves |=
+            (unsigned)depends_on(factor, q->k->axes[q->nest->axis[p->copies[i].axis].root].range)
+            << i;
+    return moves;
+}
+
+/* Does a factor cost each copy of the sum a product, whichever other one it is multiplied with
+ * first?  Of factors as the kernel has them. */
+static bool costs_each_copy(const Lower *q, const Piece *p, Node *const *factor, int n, int which)
+{
+    const unsigned all = (1u << p->ncopies) - 1, own = copies_of(q, p, factor[which]);
+    for (int i = 0; i < n && own != all; i++)
+        if (i != which && (own | copies_of(q, p, factor[i])) != all)
             return false;
-    }
     return true;
 }
 
@@ -56,13 +69,13 @@ int lower_factored(Lower *q, const Piece *p, Node *n, Node **body, Node **range,
     bool leaves[MAX_FACTORS] = {false};
     int loops[MAX_FACTORS];
     const int count = factors_of(*body, factor, 0);
-    int around = nrange, inside = count;
-    if (!p->t.lane || reduce_monoid(n) != INGOT_REDUCE_ADD || count < 3 || count > MAX_FACTORS ||
+    int around = nrange, inside = count, sums = 0;
+    if (!p->t.lane || reduce_monoid(n) != INGOT_REDUCE_ADD || count < 2 || count > MAX_FACTORS ||
         factors_of(n->src[0], given, 0) != count || lower_is_partial(q, n))
         return nrange;
     for (int i = 0; i < count; i++) {
-        loops[i] =
-            differs_by_copy(q, p, given[i]) ? loops_around(factor[i], range, nrange) : nrange;
+        loops[i] = costs_each_copy(q, p, given, count, i) ? loops_around(factor[i], range, nrange)
+                                                          : nrange;
         if (loops[i] && loops[i] < around)
             around = loops[i];
     }
@@ -72,8 +85,9 @@ int lower_factored(Lower *q, const Piece *p, Node *n, Node **body, Node **range,
     for (int i = 0; i < count; i++) {
         leaves[i] = loops[i] <= around;
         inside -= leaves[i];
+        sums += !leaves[i] && factor[i]->op == OP_ADD; /* of products that are added as they are */
     }
-    if (around == nrange || inside < 2 || terms < FEWEST_TERMS)
+    if (around == nrange || inside + sums < 2 || terms < FEWEST_TERMS)
         return nrange;
     Node *sum = product_of(q->c, factor, leaves, false, count);
     lower_reduce_over(q, p, n, &sum, range + around, nrange - around, &sum);

@@ -3,8 +3,8 @@
  * Every range of the kernel stands for an expression of the axes that are left of it.  A reduce
  * whose axes were split is rebuilt from the inside out:
  *
- *     UNROLL   a reduce for each copy, joined by the monoid; of dots without lanes one, of the sum
- *              of the copies
+ *     UNROLL   a reduce for each copy, joined by the monoid; of dots of bytes one, of the sum of
+ *              the copies
  *     DOT      a reduce over four terms, inside of the others
  *     VECTOR   a reduce for each lane, joined over the lanes, then the terms that fill no vector
  *
@@ -293,15 +293,15 @@ static bool terms_of_block(Lower *q, Piece *p, Node *n, const Env *e, Node **bod
     return dot;
 }
 
-/* Dots of scalars have the accumulators that UPCAST makes, in registers of which there are few: the
- * copies that UNROLL makes of them, by split s and those after it, are added to one.  NULL: they
- * are no dots, or have a rest. */
+/* Dots of bytes have the accumulators that UPCAST makes, in registers of which there are few: the
+ * copies that UNROLL makes of them, by split s and those after it, are added to one, for their sum
+ * is exact in any order.  NULL: they are no dots, or have a rest. */
 static Node *unrolled_dots(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **range,
                            int *nrange)
 {
     const Split *u = lower_next_unroll(q, p, n, &s);
     Node *sum = NULL, *body[MAX_STATE];
-    if (p->t.lane || (u && lower_has_rest(q, u)))
+    if ((p->t.lane && n->dtype != INGOT_I32) || (u && lower_has_rest(q, u)))
         return NULL;
     if (!u)
         return terms_of_block(q, p, n, e, body, range, nrange) ? four_terms(q, p, n, body[0])
