@@ -62,7 +62,10 @@ const char *step_kind(const Step *);
 bool step_reads(const Step *, int i); /* its i-th tensor */
 bool step_writes(const Step *, int i);
 int64_t step_bytes(const Step *);
-Step **plan_steps(const Plan *, Arena *);   /* by number; steps that only check indices too */
+Step **plan_steps(const Plan *, Arena *); /* by number; steps that only check indices too */
+/* By number: how often a run comes to the step, for it may be inside loops; of run-time sizes, at
+ * most; of a loop that ends by a condition, counted as one. */
+int64_t *plan_rounds(const Plan *, Arena *);
 int64_t plan_alive(const Plan *, int step); /* bytes of the arena, states aside */
 
 /* inspect_expr.c: what a kernel computes, in terms of its arguments: "a0[i0] = max(sum(r0: a1[i0,

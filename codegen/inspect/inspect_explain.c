@@ -12,7 +12,8 @@ typedef struct {
     const Inspection *x;
     Arena *a;
     Step **steps;
-    double total; /* ms */
+    const int64_t *rounds; /* by step: of its loops */
+    double total;          /* ms */
     int lines, most, dropped;
     int verbose;
 } Explain;
@@ -83,7 +84,8 @@ static double step_ms(const Explain *e, const Step *s)
     const Times *t = &e->x->times;
     if (t->ms && t->ms[s->number] >= 0)
         return t->ms[s->number];
-    return times_roof_ms(t, s->kind == STEP_KERNEL ? (double)s->kernel->flops : 0,
+    return (double)e->rounds[s->number] *
+           times_roof_ms(t, s->kind == STEP_KERNEL ? (double)s->kernel->flops : 0,
                          (double)step_bytes(s));
 }
 
@@ -224,12 +226,16 @@ static void say_origins(Explain *e, const Step *s)
 
 static void say_step(Explain *e, const Step *s)
 {
-    double ms = step_ms(e, s), flops = s->kind == STEP_KERNEL ? (double)s->kernel->flops : 0,
-           bytes = (double)step_bytes(s);
+    const double rounds = (double)e->rounds[s->number];
+    double ms = step_ms(e, s),
+           flops = rounds * (s->kind == STEP_KERNEL ? (double)s->kernel->flops : 0),
+           bytes = rounds * (double)step_bytes(s);
     bool measured = e->x->times.ms && e->x->times.ms[s->number] >= 0;
     say_format(e, "step", "%d of %d, %s %s", s->number, e->x->p->nstep,
                s->kind == STEP_KERNEL ? "kernel" : step_kind(s), s->name);
     say_origins(e, s);
+    if (rounds > 1)
+        say_format(e, "loop", "it runs %.0f times", rounds);
     say_format(e, "costs", "%s operations, %s, %.3g flops a byte: %s %s, %.2g %% of the run",
                count_text(e->a, flops), bytes_text(e->a, bytes), bytes > 0 ? flops / bytes : 0.0,
                measured ? "measured" : "estimated", ms_text(e->a, ms),
@@ -398,6 +404,7 @@ bool explain(StrBuf *sb, const Inspection *x, const char *what, int verbose, Str
                  .most = verbose ? 1 << 20 : MAX_LINES - 1,
                  .verbose = verbose};
     e.steps = plan_steps(x->p, e.a);
+    e.rounds = plan_rounds(x->p, e.a);
     for (int i = 0; i < x->p->nstep; i++)
         e.total += e.steps[i]->kind == STEP_INDEX ? 0 : step_ms(&e, e.steps[i]);
     bool found = explain_what(&e, what);

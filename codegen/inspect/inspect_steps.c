@@ -22,6 +22,24 @@ int64_t step_bytes(const Step *s)
     return bytes;
 }
 
+static void count_rounds(const Block *b, int64_t rounds, int64_t *of)
+{
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        const bool repeats = s->kind == STEP_LOOP && s->trip;
+        of[s->number] = rounds;
+        count_rounds(&s->body, repeats ? sat_mul(rounds, s->trip->hi) : rounds, of);
+        count_rounds(&s->other, rounds, of);
+    }
+}
+
+int64_t *plan_rounds(const Plan *p, Arena *a)
+{
+    int64_t *rounds = NEWN(a, int64_t, p->nstep + 1);
+    count_rounds(&p->main, 1, rounds);
+    return rounds;
+}
+
 static void number_steps(const Block *b, Step **steps)
 {
     for (int i = 0; i < b->n; i++) {
@@ -206,15 +224,17 @@ void inspect_tensors(StrBuf *sb, const Inspection *x)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static void step(StrBuf *sb, const Inspection *x, const Step *s, int inside, bool other)
+static void step(StrBuf *sb, const Inspection *x, const Step *s, int64_t rounds, int inside,
+                 bool other)
 {
     const Kernel *k = s->kind == STEP_KERNEL ? s->kernel : NULL;
-    int64_t bytes = step_bytes(s), flops = k ? k->flops : 0;
+    int64_t bytes = sat_mul(rounds, step_bytes(s)), flops = sat_mul(rounds, k ? k->flops : 0);
     sb_printf(sb, "{\"step\": %d, \"kind\": \"%s\", \"name\": ", s->number, step_kind(s));
     json_string(sb, k ? k->name : s->name);
     sb_printf(sb, ", \"device\": %d", s->device);
     if (inside >= 0)
-        sb_printf(sb, ", \"inside\": \"%d\"%s", inside, other ? ", \"branch\": \"else\"" : "");
+        sb_printf(sb, ", \"inside\": \"%d\"%s, \"rounds\": %lld", inside,
+                  other ? ", \"branch\": \"else\"" : "", (long long)rounds);
     sb_puts(sb, ", \"source\": [");
     for (int j = 0; j < s->norigin; j++) {
         sb_puts(sb, j ? ", " : "");
@@ -236,14 +256,15 @@ static void step(StrBuf *sb, const Inspection *x, const Step *s, int inside, boo
     for (int i = 0; i < s->nvalue; i++)
         sb_printf(sb, i ? ", %u" : "%u", s->values[i]->id);
     sb_printf(sb, "], \"parts\": %d, \"roof_ms\": %.6g", k ? kernel_parts(k) : 0,
-              times_roof_ms(&x->times, (double)flops, (double)bytes));
+              (double)rounds *
+                  times_roof_ms(&x->times, (double)(k ? k->flops : 0), (double)step_bytes(s)));
     if (x->times.ms && x->times.ms[s->number] >= 0)
         sb_printf(sb, ", \"ms\": %.6g", x->times.ms[s->number]);
     sb_puts(sb, "}");
 }
 
-static void steps(StrBuf *sb, const Inspection *x, const Block *b, int inside, bool other,
-                  const char **comma)
+static void steps(StrBuf *sb, const Inspection *x, const int64_t *rounds, const Block *b,
+                  int inside, bool other, const char **comma)
 {
     for (int i = 0; i < b->n; i++) {
         const Step *s = b->step[i];
@@ -251,18 +272,20 @@ static void steps(StrBuf *sb, const Inspection *x, const Block *b, int inside, b
             continue; /* not in what is released */
         sb_puts(sb, *comma);
         *comma = ",\n    ";
-        step(sb, x, s, inside, other);
-        steps(sb, x, &s->body, s->number, false, comma);
-        steps(sb, x, &s->other, s->number, true, comma);
+        step(sb, x, s, rounds[s->number], inside, other);
+        steps(sb, x, rounds, &s->body, s->number, false, comma);
+        steps(sb, x, rounds, &s->other, s->number, true, comma);
     }
 }
 
 void inspect_steps(StrBuf *sb, const Inspection *x)
 {
+    Arena *a = arena_new();
     const char *comma = "\n    ";
     sb_puts(sb, "  \"steps\": [");
-    steps(sb, x, &x->p->main, -1, false, &comma);
+    steps(sb, x, plan_rounds(x->p, a), &x->p->main, -1, false, &comma);
     sb_puts(sb, "\n  ],\n");
+    arena_free(a);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */

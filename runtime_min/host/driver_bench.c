@@ -36,10 +36,21 @@ void driver_note_step(void *user, int step, const char *name, uint64_t nanosecon
     for (; p->n <= step; p->n++) {
         p->step[p->n].name = "";
         p->step[p->n].best = UINT64_MAX;
+        p->step[p->n].sum = p->step[p->n].calls = 0;
     }
     p->step[step].name = name;
-    if (nanoseconds < p->step[step].best)
-        p->step[step].best = nanoseconds;
+    p->step[step].sum += nanoseconds;
+    p->step[step].calls++;
+}
+
+/* After a run: a step inside a loop has been called in each of its rounds. */
+static void note_run(Profile *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        if (p->step[i].calls && p->step[i].sum < p->step[i].best)
+            p->step[i].best = p->step[i].sum;
+        p->step[i].sum = p->step[i].calls = 0;
+    }
 }
 
 static int compare_times(const void *a, const void *b)
@@ -149,12 +160,14 @@ int driver_bench(DriverSession *s)
 int driver_profile(DriverSession *s)
 {
     enum { LEAST_RUNS = 3, MOST_RUNS = 10 };
-    const Profile *p = &s->profile;
+    Profile *p = &s->profile;
     int status = IGRT_EXIT_OK, n = 0;
     const uint64_t enough = driver_now(NULL) + 500000000u;
     for (; n < MOST_RUNS && (n < LEAST_RUNS || driver_now(NULL) < enough) && status == IGRT_EXIT_OK;
-         n++)
+         n++) {
         status = driver_run(s);
+        note_run(p);
+    }
     if (status != IGRT_EXIT_OK)
         return status;
     uint64_t total = 0;

@@ -50,7 +50,8 @@ typedef struct Profile {
     int n, room;
     struct {
         const char *name;
-        uint64_t best;
+        uint64_t best;       /* nanoseconds of a run: of all its calls in it */
+        uint64_t sum, calls; /* of the run that goes on */
     } * step;
 } Profile;
 

@@ -4,6 +4,7 @@
  * roof.  A step's bound is the larger of its operations over the multiply-adds (of dots of bytes a
  * lane does four at once, a matrix unit has a rate of its own) and its bytes over the bandwidth
  * (Williams, Waterman, Patterson: Roofline, CACM 2009). */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ typedef struct {
     int step;
     const char *name;
     double ms, gflops, gbytes, share, roof; /* the last two in per cent */
-    double flops, bytes;
+    double flops, bytes, rounds;            /* of a run: inside a loop, of all its rounds */
     /* so many times the multiply-adds of lanes a dot makes (of bytes, bf16), or a matrix unit; 0:
      * neither does the step */
     double dots;
@@ -59,11 +60,14 @@ static bool read_steps(Session *s, BenchLine *line, int n)
         model_build(&m, s->o, s->in, s->bound) == INGOT_OK)
         p = plan_make(m.c, &s->o->compile);
     Step **steps = p ? plan_steps(p, s->a) : NULL;
+    const int64_t *rounds = p ? plan_rounds(p, s->a) : NULL;
     for (int i = 0; i < n && p; i++)
         if (line[i].step >= 0 && line[i].step < p->nstep) {
             const Step *t = steps[line[i].step];
-            line[i].flops = t->kind == STEP_KERNEL ? (double)t->kernel->flops : 0;
-            line[i].bytes = (double)step_bytes(t);
+            line[i].rounds = (double)rounds[line[i].step];
+            line[i].flops =
+                line[i].rounds * (t->kind == STEP_KERNEL ? (double)t->kernel->flops : 0);
+            line[i].bytes = line[i].rounds * (double)step_bytes(t);
             if (t->kind == STEP_KERNEL)
                 read_opts(&line[i], t->kernel, &target);
         }
@@ -129,7 +133,7 @@ static void rate(BenchLine *line, int n, const Roof *r, int threads)
         l->share = sum > 0 ? 100 * l->ms / sum : 0;
         if (!r)
             continue;
-        double bytes = level_of(r, l->bytes, threads, &l->level);
+        double bytes = level_of(r, l->bytes / fmax(1, l->rounds), threads, &l->level);
         double compute = l->flops / (r->flops * threads * (l->dots > 0 ? l->dots : 1)),
                traffic = l->bytes / bytes;
         const char *what = l->unit ? "unit" : l->dots > 0 ? "dots" : "operations";
