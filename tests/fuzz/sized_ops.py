@@ -674,9 +674,10 @@ def quantised(d):
         w = d.const(d.np.integers(-100, 100, (k, n)), np.int8)
         scale = d.const(2.0 ** d.np.integers(-9, -5, n) if r.random() < 0.5 else F(1 / 128), F)
         v = d.add("DequantizeLinear", [w, scale], lambda a, s: (a * s).astype(F), axis=1)
-        d.fresh.pop()
-        y = d.add("MatMul", [y, v], wide(np.matmul))
-        y = y and bytes_of(y)
+        if v:
+            d.fresh.pop()
+            y = d.add("MatMul", [y, v], wide(np.matmul))
+            y = y and bytes_of(y)
     return y
 
 

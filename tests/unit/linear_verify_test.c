@@ -115,13 +115,24 @@ static void each_reader_loads_for_itself(void **state)
 }
 
 /* y[i] = the sum of x[r, i % n], i < 3 n: n is 0 or 1, so this is x[r, 0] if there is an i. */
-static ingot_tensor *repeated_sum(Context *c)
+static ingot_tensor *repeated(Context *c, bool least)
 {
     ingot_dim *n = ingot_dim_var(c, "n", 0, 1), *m = ingot_dim_var(c, "m", 1, 5);
     ingot_dim *shape[] = {m, n}, *three[] = {idx(c, 3), n}, *row[] = {idx_mul(c, n, idx(c, 3))};
     ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, shape);
-    ingot_tensor *sum = ingot_sum(c, x, 1u << 0, true);
+    ingot_tensor *sum = least ? ingot_argmin(c, x, 0, true, false) : ingot_sum(c, x, 1, true);
     return ingot_reshape(c, ingot_expand(c, sum, 2, three), 1, row);
+}
+
+static ingot_tensor *repeated_sum(Context *c)
+{
+    return repeated(c, false);
+}
+
+/* The value is read by the index alone. */
+static ingot_tensor *repeated_index(Context *c)
+{
+    return repeated(c, true);
 }
 
 static int find(const Linear *l, StmtKind kind)
@@ -135,7 +146,11 @@ static int find(const Linear *l, StmtKind kind)
 static void a_sum_of_what_may_not_be_there_stays_where_it_is_read(void **state)
 {
     (void)state;
-    NestRun r = statements(repeated_sum);
+    NestRun r = statements(repeated_index);
+    assert_null(refused(&r));
+    assert_int_equal(r.lk->tile[0].stmt[find(&r.lk->tile[0], STMT_ACC)].depth, 1);
+    run_free(&r);
+    r = statements(repeated_sum);
     Linear *l = &r.lk->tile[0];
     assert_null(refused(&r));
     const int acc = find(l, STMT_ACC), end = find(l, STMT_END);

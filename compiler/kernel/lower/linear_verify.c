@@ -42,6 +42,7 @@ typedef struct {
     /* by statement: the one by whose readers it is wanted: of an UPDATE of a sum its ACC, of a
      * STORE itself; else -1 */
     int *sum;
+    bool *read; /* by statement */
 } Verify;
 
 static void walk(Verify *q, int stmt, Node *n, int64_t count);
@@ -107,6 +108,11 @@ static void walk_update(Verify *q, int i)
         return;
     }
     reduce_step(q->k->c, s->node, next);
+    for (int j = 0; j < (int)reduce_size(s->node); j++) { /* each may read what the others were */
+        const Node *of = reduce_sibling(q->k->c, s->node, j);
+        if ((int)of->id < q->nnode && q->visible[of->id] >= 0)
+            add_use(q, i, q->visible[of->id]);
+    }
     walk(q, i, next[reduce_part(s->node)], 1);
 }
 
@@ -162,7 +168,7 @@ static void read_statements(Verify *q)
         walk_statement(q, i);
         if (stmt_opens(s))
             block[nblock++] = (struct OpenBlocks){open, nnamed};
-        if (s->kind == STMT_LOOP || s->kind == STMT_FILL)
+        if (s->kind == STMT_LOOP || s->kind == STMT_FILL || s->kind == STMT_ITEM)
             open |= q->sizes.shows[s->node->arg.i];
         for (int j = t->uncut; s->kind == STMT_PARTS && j < t->uncut + t->fused; j++)
             open |= q->sizes.shows[t->axis[j].range->arg.i];
@@ -181,24 +187,28 @@ static void read_statements(Verify *q)
     }
 }
 
-/* Backwards, for readers come behind what they read.  What nobody reads is wanted where it is. */
-static void want(Verify *q)
+/* Backwards, for readers come behind what they read, but values of a state.  What nobody reads is
+ * wanted where it is.  False: nothing that was not known. */
+static bool want(Verify *q)
 {
     int at = q->nuse;
+    bool more = false;
     for (int i = q->l->n; i-- > 0;) {
-        const LoopSets *by = &q->wanted[i];
+        const LoopSets *by = &q->wanted[q->sum[i] >= 0 ? q->sum[i] : i];
         LoopSets all = {0};
-        if (q->sum[i] >= 0)
-            all = linear_want_terms(q->a, &q->sizes, &q->wanted[q->sum[i]], q->open[i]);
-        else if (q->l->stmt[i].kind != STMT_LET || !by->n)
+        if (!q->read[q->sum[i] >= 0 ? q->sum[i] : i])
             want_in(q->a, &all, q->open[i]);
-        for (int j = 0; q->l->stmt[i].kind == STMT_LET && j < by->n; j++)
-            want_in(q->a, &all, q->open[i] | by->set[j]);
+        else if (q->sum[i] >= 0)
+            all = linear_want_terms(q->a, &q->sizes, by, q->open[i]);
+        else
+            for (int j = 0; j < by->n; j++)
+                want_in(q->a, &all, q->open[i] | by->set[j]);
         q->wanted[i] = all;
         for (; at > 0 && q->use[at - 1].stmt == i; at--)
             for (int j = 0; j < all.n; j++)
-                want_in(q->a, &q->wanted[q->use[at - 1].of], all.set[j]);
+                more |= want_in(q->a, &q->wanted[q->use[at - 1].of], all.set[j]);
     }
+    return more;
 }
 
 static const char *name_of(const Verify *q, uint64_t missing)
@@ -220,12 +230,16 @@ const char *linear_verify(Arena *a, const Linear *l, const Kernel *k, int *at)
     q.open = NEWN(a, uint64_t, l->n + 1);
     q.wanted = NEWN(a, LoopSets, l->n + 1);
     q.sum = NEWN(a, int, l->n + 1);
+    q.read = NEWN(a, bool, l->n + 1);
     q.visible = NEWN(a, int, nnode + 1);
     q.seen = NEWN(a, int, nnode + 1);
     memset(q.visible, -1, nnode * sizeof *q.visible);
     linear_find_sizes(l->tile, &q.sizes);
     read_statements(&q);
-    want(&q);
+    for (int i = 0; i < q.nuse; i++)
+        q.read[q.use[i].of] = true;
+    while (want(&q))
+        ;
     for (int i = 0; i < q.nload; i++) {
         const Loads *load = &q.load[i];
         const uint64_t open = q.open[load->stmt];

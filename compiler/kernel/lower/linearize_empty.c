@@ -159,8 +159,6 @@ LoopSets linear_want_terms(Arena *a, const Sizes *s, const LoopSets *sum, uint64
         if (both_want(s, sum, sum->set[i]))
             want_in(a, &terms, (sum->set[i] & ~s->vectors) | s->row | around);
     }
-    if (!sum->n)
-        want_in(a, &terms, around);
     return terms;
 }
 
@@ -191,8 +189,35 @@ static uint64_t loops_around(const Lin *q, int i)
     return set;
 }
 
+/* What wants a node wants what it is made of. False: that was known. */
+static bool want_sources(Lin *q, int i, uint64_t empty, LoopSets *wanted)
+{
+    Arena *a = q->l->arena;
+    Node *t = q->order[i], *next[MAX_STATE];
+    const int size = t->op == OP_REDUCE ? (int)reduce_size(t) : 1;
+    LoopSets by = wanted[i];
+    bool more = false;
+    if (size > 1)
+        reduce_step(q->c, t, next);
+    if (is_loop(q->l, t) || is_fill(t))
+        by = linear_want_terms(a, &q->sizes, &wanted[i],
+                               needs(&q->sizes, loops_around(q, i) & empty));
+    for (int w = 0; w < by.n; w++) {
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            more |= want_in(a, &wanted[lin_position(q, t->src[j])], by.set[w]);
+        for (int j = 0; size > 1 && j < size; j++)
+            more |= want_in(a, &wanted[lin_position(q, next[j])], by.set[w]);
+    }
+    for (int w = 0; size > 1 && w < wanted[i].n; w++)
+        for (int j = 0; j < size; j++)
+            more |=
+                want_in(a, &wanted[lin_position(q, reduce_sibling(q->c, t, j))], wanted[i].set[w]);
+    return more;
+}
+
 /* For each node, by position: in which loops that may have no iteration its value is wanted, by one
- * or another of its readers. */
+ * or another of its readers.  Of a state's values each may read the others: what wants one wants
+ * all. */
 static LoopSets *find_wanted(Lin *q, uint64_t empty)
 {
     Arena *a = q->l->arena;
@@ -202,23 +227,10 @@ static LoopSets *find_wanted(Lin *q, uint64_t empty)
         const uint64_t set = i >= q->nstore ? 0 : rest ? q->tail : q->out;
         want_in(a, &wanted[lin_position(q, q->root[i])], needs(&q->sizes, set & empty));
     }
-    for (int i = q->n; i-- > 0;) {
-        Node *t = q->order[i], *next[MAX_STATE];
-        if (t->op == OP_PARAM)
-            continue;
-        const int size = t->op == OP_REDUCE ? (int)reduce_size(t) : 1;
-        if (size > 1)
-            reduce_step(q->c, t, next);
-        LoopSets by = wanted[i];
-        if (is_loop(q->l, t) || is_fill(t))
-            by = linear_want_terms(a, &q->sizes, &wanted[i],
-                                   needs(&q->sizes, loops_around(q, i) & empty));
-        for (int w = 0; w < by.n; w++) {
-            for (uint32_t j = 0; j < t->nsrc; j++)
-                want_in(a, &wanted[lin_position(q, t->src[j])], by.set[w]);
-            for (int j = 0; size > 1 && j < size; j++)
-                want_in(a, &wanted[lin_position(q, next[j])], by.set[w]);
-        }
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = q->n; i-- > 0;)
+            more |= q->order[i]->op != OP_PARAM && want_sources(q, i, empty, wanted);
     }
     return wanted;
 }
