@@ -179,7 +179,9 @@ void render_quantize(Render *r, Node *n)
     call_of(r, is_vector(r, n), n->dtype == INGOT_F32 ? "quantized_f32" : "quantize_f32");
     muladd_operand(r, n->src[0], is_vector(r, n));
     put(r, ", ");
-    if (zero->op == OP_PARAM) {
+    if (zero->op == OP_CAST) { /* of an integer */
+        sb_printf(r->sb, "c%lld", (long long)zero->src[0]->arg.i);
+    } else if (zero->op == OP_PARAM) {
         const char *cast = render_cast_begin(r, r->lang->type(INGOT_INDEX, false), true);
         sb_printf(r->sb, "c%lld%s", (long long)zero->arg.i, cast);
     } else {

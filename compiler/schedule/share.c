@@ -212,8 +212,23 @@ static void find_form(Arena *a, Map *forms, KernelForm ***list, int *nlist, Kern
     vec_push(a, f->kernel, f->n, k);
 }
 
-/* The kernel with PARAMs in place of these constants. */
-static Kernel *with_scalars(const Kernel *of, int n, Node *const *constant, const Scalar *scalars)
+/* A constant of a kernel, and which of its arguments stands for it. */
+typedef struct {
+    const Node *constant;
+    int scalar;
+} Replaced;
+
+/* The argument, as the type of what it stands for. */
+static Node *argument_for(Context *c, const Replaced *r, const Scalar *scalars)
+{
+    Node *x =
+        node_make(c, OP_PARAM, scalars[r->scalar].dtype, (Arg){.i = r->scalar}, 0, NULL, 0, NULL);
+    return x->dtype == r->constant->dtype ? x : node_cast(c, x, (ingot_dtype)r->constant->dtype);
+}
+
+/* The kernel with PARAMs in place of these constants, of which there may be more. */
+static Kernel *with_scalars(const Kernel *of, int n, const Scalar *scalars, int nreplaced,
+                            const Replaced *replaced)
 {
     Kernel *k = kernel_copy(of);
     Arena *a = arena_new();
@@ -226,12 +241,11 @@ static Kernel *with_scalars(const Kernel *of, int n, Node *const *constant, cons
         Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1);
         for (uint32_t j = 0; j < t->nsrc; j++)
             src[j] = copy[t->src[j]->id];
-        for (count = 0; count < n && constant[count] != t; count++) {
+        for (count = 0; count < nreplaced && replaced[count].constant != t; count++) {
         }
-        copy[t->id] = count < n ? node_make(k->c, OP_PARAM, (ingot_dtype)t->dtype,
-                                            (Arg){.i = count}, 0, NULL, 0, NULL)
-                                : node_make(k->c, (Op)t->op, (ingot_dtype)t->dtype, t->arg,
-                                            (int)t->nsrc, src, 0, NULL);
+        copy[t->id] = count < nreplaced ? argument_for(k->c, &replaced[count], scalars)
+                                        : node_make(k->c, (Op)t->op, (ingot_dtype)t->dtype, t->arg,
+                                                    (int)t->nsrc, src, 0, NULL);
     }
     k->sink = copy[of->sink->id];
     arena_free(a);
@@ -250,11 +264,34 @@ typedef struct {
     const double *scalars;
 } Merged;
 
+/* Number j has one value in all kernels of a form. */
+static bool is_alike(Node ***number, const KernelForm *f, int j)
+{
+    for (int i = 1; i < f->n; i++)
+        if (number_value(number[i][j]) != number_value(number[0][j]))
+            return false;
+    return true;
+}
+
+/* An integer among the n arguments that the float j equals in all of them: a zero point that is
+ * added and taken away again; -1: there is none. */
+static int same_as(Node ***number, const KernelForm *f, int j, int n, const int *at)
+{
+    for (int s = 0; s < n && dtype_is_float(number[0][j]->dtype); s++) {
+        bool same = !dtype_is_float(number[0][at[s]]->dtype);
+        for (int i = 0; i < f->n && same; i++)
+            same = number_value(number[i][j]) == number_value(number[i][at[s]]);
+        if (same)
+            return s;
+    }
+    return -1;
+}
+
 /* The numbers that differ, and no others, are arguments. */
 static void merge_form(Plan *p, Arena *a, Map *merged, const KernelForm *f)
 {
-    Node ***number = NEWN(a, Node **, f->n), **constant = NULL;
-    int n = 0, nscalar = 0, nconstant = 0;
+    Node ***number = NEWN(a, Node **, f->n);
+    int n = 0, nscalar = 0, nreplaced = 0;
     for (int i = 0; i < f->n; i++) {
         int count;
         number[i] = numbers_of(a, f->kernel[i], NEWN(a, bool, f->kernel[i]->c->nnode), &count);
@@ -263,25 +300,29 @@ static void merge_form(Plan *p, Arena *a, Map *merged, const KernelForm *f)
         n = count;
     }
     Scalar *scalars = NULL;
+    Replaced *replaced = NULL;
     int *at = NEWN(a, int, n);
-    for (int j = 0; j < n; j++) {
-        bool differs = false;
-        Scalar s = {.dtype = (ingot_dtype)number[0][j]->dtype, .lo = INFINITY, .hi = -INFINITY};
+    for (int j = 0; j < 2 * n; j++) { /* integers first */
+        const int number_at = j % n, whole = !dtype_is_float(number[0][number_at]->dtype);
+        if (whole != (j < n) || is_alike(number, f, number_at))
+            continue;
+        const int as = same_as(number, f, number_at, nscalar, at);
+        const Replaced r = {number[0][number_at], as >= 0 ? as : nscalar};
+        vec_push(a, replaced, nreplaced, r);
+        if (as >= 0)
+            continue;
+        Scalar s = {.dtype = (ingot_dtype)r.constant->dtype, .lo = INFINITY, .hi = -INFINITY};
         s.whole = true;
         for (int i = 0; i < f->n; i++) {
-            double v = number_value(number[i][j]);
-            differs |= v != number_value(number[0][j]);
+            double v = number_value(number[i][number_at]);
             s.whole &= v == rint(v);
             s.lo = fmin(s.lo, v);
             s.hi = fmax(s.hi, v);
         }
-        if (!differs)
-            continue;
-        at[nscalar] = j;
+        at[nscalar] = number_at;
         vec_push(a, scalars, nscalar, s);
-        vec_push(a, constant, nconstant, number[0][j]);
     }
-    Kernel *into = with_scalars(f->kernel[0], nscalar, constant, scalars);
+    Kernel *into = with_scalars(f->kernel[0], nscalar, scalars, nreplaced, replaced);
     for (int i = 0; i < f->n; i++) {
         double *value = NEWN(p->arena, double, nscalar);
         for (int j = 0; j < nscalar; j++)

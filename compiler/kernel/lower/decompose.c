@@ -42,6 +42,7 @@ static bool is_zero_point(const Kernel *k, Node *n)
     enum { MOST = 65536 };
     if (n->op == OP_CONST)
         return node_float(n) == rint(node_float(n)) && fabs(node_float(n)) <= MOST;
+    n = n->op == OP_CAST ? n->src[0] : n;
     const Scalar *s = is_scalar_argument(n) ? &k->scalars[n->arg.i] : NULL;
     return s && s->whole && s->lo >= -MOST && s->hi <= MOST;
 }

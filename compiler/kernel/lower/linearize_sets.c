@@ -156,7 +156,9 @@ void lin_find_inlined(Lin *q)
             bool product =
                 moved || (q->four[p] && s->op == OP_MUL) ||
                 (q->fragment[p] && s->op != OP_LOAD && s->op != OP_REDUCE && s->op != OP_PACK);
-            if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
+            const bool zero_point = t->op == OP_QUANTIZE && j == 1;
+            if (s->op == OP_PROJ || is_plain(s) || zero_point ||
+                (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
                 q->inlined[p] = true;
             else if (is_early(q, i, p))
