@@ -196,14 +196,15 @@ static void once(Render *r, const Stmt *s)
     put(r, ";\n");
 }
 
-static void loop(Render *r, Node *range, Node *upto)
+static void loop(Render *r, const Stmt *s)
 {
+    Node *range = s->node;
     put(r, "for (");
     coordinate(r, r->lang->variable, range);
-    put(r, " = 0; ");
+    sb_printf(r->sb, " = %d; ", s->from ? (int)s->from->arg.i : 0);
     render_range(r, range);
     put(r, " < ");
-    render_expr(r, upto ? upto : range->src[0]);
+    render_expr(r, s->upto ? s->upto : range->src[0]);
     put(r, "; ");
     render_range(r, range);
     put(r, "++) {\n");
@@ -396,13 +397,13 @@ void render_statement(Render *r, const Stmt *s)
         return;
     switch (s->kind) {
     case STMT_LOOP:
-        if (s->from) {
+        if (s->from && s->from->op != OP_CONST) {
             once(r, s);
             break;
         }
         if (r->lang->unroll)
             unroll(r, n, s->depth);
-        loop(r, n, s->upto);
+        loop(r, s);
         break;
     case STMT_ITEM: break; /* they stand before all others */
     case STMT_PARTS: r->lang->parts(r, s->depth); break;

@@ -112,6 +112,11 @@ RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *fr
  * common, or it falls between taps. */
 int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps);
 
+/* ---- cpu_turns.c ---------------------------------------------------------------------------- */
+
+/* A tile of short sums of dots becomes one whose sums come in turn, where that is faster. */
+void take_turns(const Kernel *, const View *, const Target *, RegisterTile *);
+
 /* ---- cpu_dots.c ----------------------------------------------------------------------------- */
 
 /* A tile of DOT without lanes, of weights that lie as it wants them; without lanes: there is

@@ -579,6 +579,7 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
     tile.nfour = four ? q->nfour : 0;
     tile.terms = q->terms;
     memcpy((void *)tile.four, q->four, (size_t)tile.nfour * sizeof *q->four);
+    take_turns(k, v, q->t, &tile);
     if (moves)
         tile.score *= !copies_of(k, v, q->bufs, &tile, q->t) || copies_are_little(k, v, &tile, q->t)
                           ? 0.97

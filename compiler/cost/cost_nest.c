@@ -418,15 +418,28 @@ static void end_body(Count *q)
     q->out->stores += times * (b->store + spilt);
 }
 
-static void open_loop(Count *q, Node *range)
+static void open_part(Count *q, Node *range, double trips)
 {
     if (q->depth == MAX_DEPTH)
         BUG("more loops than an estimate counts");
     double outside = q->depth ? q->times[q->depth - 1] : 1;
     q->range[q->depth] = range;
-    q->trips[q->depth] = (double)range->hi + 1;
+    q->trips[q->depth] = trips;
     q->times[q->depth] = outside * q->trips[q->depth];
     q->body[++q->depth] = (Body){.first = q->naccess};
+}
+
+static void open_loop(Count *q, Node *range)
+{
+    open_part(q, range, (double)range->hi + 1);
+}
+
+/* A loop, or some iterations of one. */
+static void open_loop_of(Count *q, const Stmt *s)
+{
+    int64_t from, upto;
+    const bool part = s->from && idx_value(s->from, &from) && idx_value(s->upto, &upto);
+    open_part(q, s->node, part ? (double)(upto - from) : (double)s->node->hi + 1);
 }
 
 /* n places that lie a step apart, each followed by `trips` - 1 others that lie `stride` apart: how
@@ -684,7 +697,7 @@ static void count_tile(Count *q, const Kernel *k, const Linear *l)
         q->now++;
         q->out->statements++;
         switch (s->kind) {
-        case STMT_LOOP: open_loop(q, s->node); break;
+        case STMT_LOOP: open_loop_of(q, s); break;
         case STMT_PARTS: /* one loop, of several axes */
             for (int j = 0; j < tile->fused; j++)
                 open_loop(q, tile->axis[tile->uncut + j].range);

@@ -99,8 +99,8 @@ typedef struct {
     Node *term;
     bool last;
     bool kept; /* of an UPDATE: its fragments are those that were kept */
-    /* Of a LOOP: where it begins and ends, or NULL: 0, the range's extent.  With `from` it has one
-     * iteration or none. */
+    /* Of a LOOP: where it begins and ends, or NULL: 0, the range's extent.  With a `from` that is
+     * no constant it has one iteration or none. */
     Node *from, *upto;
     Node *zero; /* then none unless this is 0, or NULL */
     int count;
@@ -123,7 +123,8 @@ typedef struct {
     int nsum, nrows;
     /* by node id: moves with rows, columns, terms of a matrix unit: bits 1 << TC_ROWS... */
     uint8_t *fragment;
-    bool wide; /* some coordinate needs 64 bits */
+    bool wide;    /* some coordinate needs 64 bits */
+    bool in_turn; /* some sums come after others over the same terms */
 } Linear;
 
 /* pair_stores.c: whether b is the element behind a, and both can be stored together. */

@@ -20,7 +20,7 @@
 
 #include "linear.h"
 
-enum { LOWER_PASSES = 14 };
+enum { LOWER_PASSES = 15 };
 typedef struct Lowered Lowered;
 struct Lowered {
     Tiles tiles;

@@ -11,6 +11,8 @@
 #include "linearize.h"
 #include "passes.h"
 
+enum { SUMS_IN_TURN = 8 };
+
 /* Products of what lanes have in registers already, which come behind those that it is made of. */
 static bool is_packed(const Lin *q, Node *n)
 {
@@ -252,6 +254,22 @@ static void emit_fragments(Lin *q, const int *group, int n, uint64_t open, uint6
         }
 }
 
+/* Sums of dots in lanes that are more than registers hold: some come after the others, and results
+ * of the first are made amid the terms of the next (spread_stores.c). */
+static bool in_turn(const Lin *q, Node *t)
+{
+    enum { MANY_SUMS = 4 * SUMS_IN_TURN };
+    const Tile *tile = q->l->tile;
+    int n = 0;
+    if (!tile->lane || !tile->four || tile->tc || q->l->items || !is_loop(q->l, t))
+        return false;
+    for (int i = 0; i < q->n; i++)
+        n += q->vector[i] && q->order[i]->op == OP_REDUCE && is_dot(q->l, q->order[i]->src[0]) &&
+             same_loops(q, t, q->order[i]);
+    q->l->in_turn |= n >= MANY_SUMS;
+    return n >= MANY_SUMS;
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth)
@@ -261,7 +279,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     int nloop;
     Node *const *loop = loops_of(q->l, t, &nloop);
     const bool alone = !nloop && !(q->l->tile->quad && is_products(q->l, t));
-    for (int i = first; i < q->n && n < (alone ? 1 : 256); i++) {
+    const int most = alone ? 1 : in_turn(q, t) ? SUMS_IN_TURN : 256;
+    for (int i = first; i < q->n && n < most; i++) {
         Node *r = q->order[i];
         if (!q->done[i] && same_loops(q, t, r) && lin_fits(q, i, open, must) &&
             (!needed || needed[i]))

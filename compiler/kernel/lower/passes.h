@@ -81,6 +81,8 @@ bool split_lanes(Linear *, const Kernel *);
  * known before the loop, and the way from there, its gates as bits of one number. */
 bool split_copies(Linear *, const Kernel *);
 bool linearize(Linear *, const Kernel *);
+/* Results of sums that come in turn are stored amid the terms of the next ones. */
+bool spread_stores(Linear *, const Kernel *);
 bool keep_fragments(Linear *, const Kernel *);
 bool pipeline_copies(Linear *, const Kernel *);
 bool producer(Linear *, const Kernel *);
