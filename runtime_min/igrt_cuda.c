@@ -294,12 +294,13 @@ igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned
     return check(cu, e);
 }
 
+static const int map_type[] = {[1] = CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                               [2] = CU_TENSOR_MAP_DATA_TYPE_UINT16,
+                               [4] = CU_TENSOR_MAP_DATA_TYPE_UINT32};
+
 igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes, int rank,
                              const uint64_t *extent, const uint64_t *stride, const uint64_t *box)
 {
-    static const int type[] = {[1] = CU_TENSOR_MAP_DATA_TYPE_UINT8,
-                               [2] = CU_TENSOR_MAP_DATA_TYPE_UINT16,
-                               [4] = CU_TENSOR_MAP_DATA_TYPE_UINT32};
     unsigned size[5], step[5];
     if (!cu->cuTensorMapEncodeTiled || rank < 2 || rank > 5)
         return IGRT_ERR_DEVICE;
@@ -308,10 +309,26 @@ igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, 
         step[i] = 1;
     }
     return check(cu, cu->cuTensorMapEncodeTiled(
-                         map->word, type[bytes], (unsigned)rank, (void *)(uintptr_t)memory, extent,
-                         stride + 1, size, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                         map->word, map_type[bytes], (unsigned)rank, (void *)(uintptr_t)memory,
+                         extent, stride + 1, size, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
                          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+}
+
+igrt_status igrt_cu_make_window_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes,
+                                    int rank, const uint64_t *extent, const uint64_t *stride,
+                                    const uint64_t *box, const int *low, const int *high,
+                                    const int *step)
+{
+    const unsigned steps[5] = {1, (unsigned)step[0], rank > 3 ? (unsigned)step[1] : 1,
+                               rank > 4 ? (unsigned)step[2] : 1, 1};
+    if (!cu->cuTensorMapEncodeIm2col || rank < 3 || rank > 5)
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuTensorMapEncodeIm2col(
+                         map->word, map_type[bytes], (unsigned)rank, (void *)(uintptr_t)memory,
+                         extent, stride + 1, low, high, (unsigned)box[0], (unsigned)box[1], steps,
+                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 igrt_status igrt_cu_buffer(igrt_cu *cu, size_t bytes, const void *data, igrt_cu_ptr *buffer)

@@ -100,6 +100,9 @@ enum { IGRT_CU_BRANCHES = 8 }; /* inside one another, at most */
     X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                     \
       (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, \
        const unsigned *, int, int, int, int))                                               \
+    X(cuTensorMapEncodeIm2col, "cuTensorMapEncodeIm2col",                                   \
+      (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const int *,      \
+       const int *, unsigned, unsigned, const unsigned *, int, int, int, int))              \
     X(cuMemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                        \
     X(cuMemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                            \
       (igrt_cu_ptr *, void *, unsigned))                                                    \
@@ -141,6 +144,14 @@ typedef struct {
  * driver has no such maps. */
 igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes, int rank,
                              const uint64_t *extent, const uint64_t *stride, const uint64_t *box);
+
+/* Positions of windows: box has the elements of the first axis and the number of positions, which
+ * go along all axes but the first and the last one from `low` to the last element and `high`, so
+ * many elements apart. */
+igrt_status igrt_cu_make_window_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes,
+                                    int rank, const uint64_t *extent, const uint64_t *stride,
+                                    const uint64_t *box, const int *low, const int *high,
+                                    const int *step);
 
 /* Opens the driver. context NULL: the primary context of a device, which one as igrt_config.gpu
  * says it; stream NULL: a stream of our own. On failure nothing stays open. */

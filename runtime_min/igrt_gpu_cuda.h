@@ -93,6 +93,21 @@ static inline igrt_status igrt_gpu_make_map(igrt_gpu *g, igrt_gpu_map *map, igrt
     return IGRT_OK;
 }
 
+/* The same for windows: box has the elements of the first axis, and how many positions; low, high,
+ * step by axis between the first and the last one. */
+static inline igrt_status igrt_gpu_make_window_map(igrt_gpu *g, igrt_gpu_map *map, igrt_gpu_mem mem,
+                                                   size_t offset, int bytes, int rank,
+                                                   const uint64_t *extent, const uint64_t *stride,
+                                                   const uint64_t *box, const int *low,
+                                                   const int *high, const int *step)
+{
+    if (mem)
+        return igrt_cu_make_window_map(g, map, mem + offset, bytes, rank, extent, stride, box, low,
+                                       high, step);
+    *map = (igrt_gpu_map){{0}};
+    return IGRT_OK;
+}
+
 static inline igrt_status igrt_gpu_finish(igrt_gpu *g)
 {
     return igrt_cu_finish(g);

@@ -22,6 +22,8 @@
  *     igrt_take_registers<n>()       the same, of another that waits until so many have been given
  *     igrt_box_2(to, &map, token, x, y)    a box of the map at x, y; bytes that arrive are counted
  *                                          by the token; _3, _4, _5
+ *     igrt_window_4(to, &map, token, x, y, z, u, i, j)    one tap (i, j) of a window's positions,
+ *                                          from that at y, z, u on, channels from x on; _3, _5
  *
  * Places are filled for later iterations. For each there are two tokens, which the sides wait for
  * in turn:
@@ -535,6 +537,29 @@ IGRT_BOX(3, "%3, %4, %5", IGRT_3, "r"(x), "r"(y), "r"(z))
 IGRT_BOX(4, "%3, %4, %5, %6", IGRT_4, "r"(x), "r"(y), "r"(z), "r"(u))
 IGRT_BOX(5, "%3, %4, %5, %6, %7", IGRT_5, "r"(x), "r"(y), "r"(z), "r"(u), "r"(v))
 #undef IGRT_BOX
+#define IGRT_WINDOW(n, at, tap, parameters, taps, ...)                                       \
+    static __device__ __forceinline__ void igrt_window_##n(void *to, const igrt_map *map,    \
+                                                           uint32_t token, parameters, taps) \
+    {                                                                                        \
+        asm volatile("cp.async.bulk.tensor." #n "d.shared::cluster.global.im2col.mbarrier"   \
+                     "::complete_tx::bytes [%0], [%1, {" at "}], [%2], {" tap "};"           \
+                     :                                                                       \
+                     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(map), "r"(token),    \
+                       __VA_ARGS__                                                           \
+                     : "memory");                                                            \
+    }
+#define IGRT_TAPS_1 int i
+#define IGRT_TAPS_2 int i, int j
+#define IGRT_TAPS_3 int i, int j, int k
+IGRT_WINDOW(3, "%3, %4, %5", "%6", IGRT_3, IGRT_TAPS_1, "r"(x), "r"(y), "r"(z), "h"((short)i))
+IGRT_WINDOW(4, "%3, %4, %5, %6", "%7, %8", IGRT_4, IGRT_TAPS_2, "r"(x), "r"(y), "r"(z), "r"(u),
+            "h"((short)i), "h"((short)j))
+IGRT_WINDOW(5, "%3, %4, %5, %6, %7", "%8, %9, %10", IGRT_5, IGRT_TAPS_3, "r"(x), "r"(y), "r"(z),
+            "r"(u), "r"(v), "h"((short)i), "h"((short)j), "h"((short)k))
+#undef IGRT_WINDOW
+#undef IGRT_TAPS_1
+#undef IGRT_TAPS_2
+#undef IGRT_TAPS_3
 #undef IGRT_2
 #undef IGRT_3
 #undef IGRT_4

@@ -156,10 +156,14 @@ BELOW_REASONS = {
     },
     "kernel/lower/pad_bounds.c": {"INSIDE": "iterations that pay for a second loop: code for time"},
     "kernel/lower/places.c": {"STACK": "operating systems: bytes that any thread has"},
-    "kernel/lower/places_bulk.c": {
-        "LINE": "cp.async.bulk.tensor: bytes that addresses are multiples of,",
-        "RUN": "of a run, swizzled,",
-        "MOST": "and elements of a box along an axis",
+    "kernel/lower/places_bulk.c": {"RUN": "cp.async.bulk.tensor: bytes of a run, swizzled"},
+    "kernel/lower/places_window.c": {
+        "1 << 15": "cuTensorMapEncodeIm2col: corners of images of one axis, ...",
+        "1 << 7": "... of two, ...",
+        "1 << 4": "... and of three",
+        "1 << 16": "cp.async.bulk.tensor: taps of images of one axis, ...",
+        "1 << 8": "... of two, ...",
+        "1 << 5": "... and of three",
     },
     "kernel/lower/places_shared.c": {
         "BYTES": "cp.async: bytes of one copy, at most (as Machine.access, of all that have it)",
@@ -170,6 +174,8 @@ BELOW_REASONS = {
     "kernel/lower/prefetch.c": {"AHEAD": "bytes: as LOWERED_LINE, for statements know no target"},
     "kernel/lower/split_copies.c": {"BITS": "bits of a word"},
     "kernel/nest.h": {
+        "BOX_LINE": "cp.async.bulk.tensor: bytes that addresses are multiples of,",
+        "BOX_MOST": "and elements of a box along an axis, or positions of a window",
         "MAX_COPIES": "a bound of what a .sched may ask for: code",
         "LOWERED_LINE": "statements are the same for every target; as its comment says",
     },

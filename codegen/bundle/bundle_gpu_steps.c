@@ -155,6 +155,20 @@ static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
     sb_puts(&w->sb, "}");
 }
 
+/* Along the axes of the image: where positions begin and end, and how far apart they are. */
+static void window_numbers(Writer *w, const Box *x)
+{
+    for (int what = 0; what < 3; what++) {
+        sb_puts(&w->sb, ", (const int[]){");
+        for (int i = 1; i + 1 < x->rank; i++)
+            sb_printf(&w->sb, "%s%lld", i > 1 ? ", " : "",
+                      (long long)(what == 0   ? x->low[i]
+                                  : what == 1 ? box_high(x, i)
+                                              : x->step[i]));
+        sb_puts(&w->sb, "}");
+    }
+}
+
 /* What boxes of an argument are taken out of, for STAGE .. move tma: igrt_gpu_map m1;
  * TRY(igrt_gpu_make_map(gpu, &m1, ...)); */
 static void maps(Writer *w, const Step *s, const Kernel *k)
@@ -167,12 +181,14 @@ static void maps(Writer *w, const Step *s, const Kernel *k)
         const Box *x = &tiles->tile[0].box[box++];
         const int64_t bytes = element_bytes(k->args[x->arg].dtype);
         line(w, "igrt_gpu_map m%d;", x->arg);
-        open_gpu(w, "make_map");
+        open_gpu(w, x->window ? "make_window_map" : "make_map");
         sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d, %d", x->arg, gpu_mem_of(b, s->bufs[x->arg]),
                   (long long)sat_mul(x->offset, bytes), (int)bytes, x->rank);
         numbers(w, x->rank, x->extent, 1);
         numbers(w, x->rank, x->stride, bytes);
-        numbers(w, x->rank, x->size, 1);
+        numbers(w, x->window ? 2 : x->rank, x->size, 1);
+        if (x->window)
+            window_numbers(w, x);
         sb_puts(&w->sb, "));\n");
     }
 }

@@ -394,7 +394,7 @@ void render_box(Render *r, const Box *b, Node *store, int depth)
     for (int64_t i = 0; i < b->count; i++) {
         if (i)
             render_indent(r, depth);
-        sb_printf(r->sb, "igrt_box_%d(a%d + ", b->rank, b->place);
+        sb_printf(r->sb, "igrt_%s_%d(a%d + ", b->window ? "window" : "box", b->rank, b->place);
         render_expr(r, idx_add(r->k->c, store->src[3], idx(r->k->c, i * (b->elements / b->count))));
         sb_printf(r->sb, ", &m%d, ", b->arg);
         token(r, "filled_token", t->ahead);
@@ -402,6 +402,10 @@ void render_box(Render *r, const Box *b, Node *store, int depth)
         for (int j = 0; j < b->rank; j++) {
             put(r, ", ");
             render_expr(r, idx_add(r->k->c, b->at[j], idx(r->k->c, j ? 0 : i * b->size[0])));
+        }
+        for (int j = 1; b->window && j + 1 < b->rank; j++) {
+            put(r, ", ");
+            render_expr(r, b->tap[j]);
         }
         put(r, ");\n");
     }

@@ -527,10 +527,18 @@ static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, con
         int arg = (int)v->factor[i]->src[0]->arg.i;
         if (bufs[arg]->kind != BUF_WEIGHT)
             continue;
+        int at[INGOT_MAX_RANK]; /* an axis of the buffer, after what has been put last so far */
+        for (int j = 0; j < bufs[arg]->rank; j++)
+            at[j] = j;
         for (int j = 0; j < terms->n && (terms->n > 1 || whole); j++) {
             Move m = access_move(n->k->c, v->factor[i], terms->range[j]);
-            if (m.kind == MOVE_AXIS)
-                layout_put_last(&want[arg], bufs[arg]->rank, m.axis);
+            if (m.kind != MOVE_AXIS)
+                continue;
+            const int was = at[m.axis];
+            layout_put_last(&want[arg], bufs[arg]->rank, was);
+            for (int x = 0; x < bufs[arg]->rank; x++)
+                at[x] -= at[x] > was;
+            at[m.axis] = bufs[arg]->rank - 1;
         }
         pitch_weight(bufs[arg], n->target, &want[arg]);
     }

@@ -212,7 +212,7 @@ typedef struct {
  *
  * Axes are counted from the one that lies side by side. A line has 128 bytes, here 64 elements, so
  * two boxes are asked for. */
-enum { MAX_BOX = 5 };
+enum { MAX_BOX = 5, BOX_LINE = 16, BOX_MOST = 256, BOX_MOST_STEP = 8 };
 typedef struct {
     int rank, arg, place;
     Node *at[MAX_BOX]; /* where it begins: counters of iterations, each times a constant */
@@ -221,8 +221,20 @@ typedef struct {
     int64_t count;         /* ... so many times, one box after the other */
     int64_t offset;        /* of the buffer's first element */
     int64_t elements;      /* of all */
-    const char *why;       /* it cannot be done so, or NULL */
+    /* Of windows (places_window.c): size[1] counts positions from `at` on, `many` along an axis of
+     * the image, the first one at `low`, which then run on along the next axis; `tap` is added to
+     * each. */
+    bool window;
+    Node *tap[MAX_BOX];
+    int64_t low[MAX_BOX], step[MAX_BOX], many[MAX_BOX];
+    const char *why; /* it cannot be done so, or NULL */
 } Box;
+/* Where positions along an axis end, counted from the buffer's last element: as far as a window's
+ * first tap comes, and less than a step more. */
+static inline int64_t box_high(const Box *b, int i)
+{
+    return b->low[i] + b->many[i] * b->step[i] - b->extent[i];
+}
 /* A loop nest: loops over results, inside of them loops over terms, and stores, of which UPCAST
  * made straight-line copies. (A tile in the field's sense, the results that are computed together,
  * is what its copies and lanes cover.)

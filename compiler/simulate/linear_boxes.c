@@ -8,6 +8,48 @@
 
 #include "linear_thread.h"
 
+/* Which element of the buffer a box has as its number e, of a window: of the position so many
+ * behind the first one. */
+static bool window_element(const Thread *t, const Do *d, int64_t e, int64_t *from)
+{
+    const Box *b = d->box;
+    int64_t carry = e / b->size[0];
+    bool inside = true;
+    *from = b->offset;
+    for (int i = 0; i < b->rank; i++) {
+        int64_t at = *integer(t, d->operand[i]);
+        if (i) {
+            const int64_t low = i + 1 < b->rank ? b->low[i] : 0,
+                          position = (at - low) / b->step[i] + carry;
+            carry = i + 1 < b->rank ? position / b->many[i] : 0;
+            at = low + (i + 1 < b->rank ? position % b->many[i] : position) * b->step[i];
+        } else {
+            at += e % b->size[0];
+        }
+        at += *integer(t, d->operand[b->rank + i]);
+        *from += at * b->stride[i];
+        inside &= at >= 0 && at < b->extent[i];
+    }
+    return inside;
+}
+
+/* The same of a box along the buffer's axes. */
+static bool box_element(const Thread *t, const Do *d, int64_t e, int64_t *from)
+{
+    const Box *b = d->box;
+    int64_t rest = e;
+    bool inside = true;
+    *from = b->offset;
+    for (int i = 0; i < b->rank; i++) { /* the runs of the first axis are outermost */
+        int64_t at = *integer(t, d->operand[i]) + rest % b->size[i];
+        at += i ? 0 : e / (b->elements / b->count) * b->size[0];
+        rest /= b->size[i];
+        *from += at * b->stride[i];
+        inside &= at < b->extent[i];
+    }
+    return inside;
+}
+
 /* What the copy takes of a box: zero beyond the ends. */
 bool thread_box(Thread *t, const Do *d)
 {
@@ -21,16 +63,8 @@ bool thread_box(Thread *t, const Do *d)
     unsigned char *data = arena_alloc(t->a, (size_t)(b->elements * size));
     memset(data, 0, (size_t)(b->elements * size));
     for (int64_t e = 0; e < b->elements; e++) {
-        int64_t rest = e, from = b->offset;
-        bool inside = true;
-        for (int i = 0; i < b->rank; i++) { /* the runs of the first axis are outermost */
-            int64_t at = *integer(t, d->operand[i]) + rest % b->size[i];
-            at += i ? 0 : e / (b->elements / b->count) * b->size[0];
-            rest /= b->size[i];
-            from += at * b->stride[i];
-            inside &= at < b->extent[i];
-        }
-        if (!inside)
+        int64_t from;
+        if (!(b->window ? window_element : box_element)(t, d, e, &from))
             continue;
         if (!thread_access(t, &read, from, 1, false))
             return false;

@@ -411,10 +411,13 @@ static void bring(Build *q, Node *n, bool async)
 /* Where the box begins is computed here: no statement says it. */
 static void box(Build *q, Node *n, const Box *b)
 {
-    int *at = NEWN(q->a, int, b->rank);
+    int *at = NEWN(q->a, int, 2 * b->rank); /* and the taps */
     q->again = true;
-    for (int i = 0; i < b->rank; i++)
+    for (int i = 0; i < b->rank; i++) {
         at[i] = code_value(q, b->at[i]).at;
+        if (b->window)
+            at[b->rank + i] = code_value(q, b->tap[i]).at;
+    }
     Operand to = code_value(q, n->src[3]);
     q->again = false;
     Do *d = code_add_from(q, DO_BOX, (Operand){0, 1, code_type(n->dtype)}, to);

@@ -156,6 +156,20 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, con
     const int e = called("cuTensorMapEncodeTiled");
     return memory ? e : 1;
 }
+int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *memory,
+                            const uint64_t *extent, const uint64_t *stride, const int *low,
+                            const int *high, unsigned channels, unsigned positions,
+                            const unsigned *step, int interleave, int swizzle, int promotion,
+                            int fill);
+int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *memory,
+                            const uint64_t *extent, const uint64_t *stride, const int *low,
+                            const int *high, unsigned channels, unsigned positions,
+                            const unsigned *step, int interleave, int swizzle, int promotion,
+                            int fill)
+{
+    const int e = called("cuTensorMapEncodeIm2col");
+    return memory ? e : 1;
+}
 static double recorded_us; /* of what is recorded */
 static void record(const char *kernel)
 {

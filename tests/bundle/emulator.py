@@ -17,7 +17,8 @@ waited for.
                by rows and by columns
     sums       what is added to products of mma.sync and of warpgroups: in memory of its own and in
                the result's, with ends that fill no block
-    windows    convolutions, by groups of a cluster that share the terms, too
+    windows    convolutions, by groups of a cluster that share the terms, and by warpgroups whose
+               windows copies bring, too
     attention  rows of scores in registers, of f16 and f32
     vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a
     boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32
@@ -371,6 +372,15 @@ def windows(ingot, work):
         beside(
             ingot,
             work,
+            "taps",
+            "few_groups",
+            TAPS,
+            2e-3,
+            ["igrt_window_4(", "igrt_wgmma64_dot_f16<"],
+        ),
+        beside(
+            ingot,
+            work,
             "single",
             "cuda:sm_80",
             (
@@ -555,6 +565,19 @@ HEADS = (
 NORMS = [("x", F, [5, 200])], [("Softmax", ["x"], "y")], ("y", F, [5, 200]), []
 COPIES = [("x", H, [72, 256])], ONE, ("y", H, [72, 40]), [("w", some(256, 40))]
 PADS = {"pads": [1, 1, 1, 1]}
+# what the 1x1 convolution stores lies with its channels side by side
+TAPS = (
+    [("x", H, [2, 64, 9, 9])],
+    [
+        ("Conv", ["x", "v"], "p"),
+        ("Relu", ["p"], "q"),
+        ("Conv", ["q", "w"], "r", PADS),
+        ("Relu", ["r"], "s"),
+        ("Conv", ["s", "w"], "y", {"pads": [2, 1, 2, 1], "strides": [2, 2], "dilations": [2, 1]}),
+    ],
+    ("y", H, [2, 64, 5, 5]),
+    [("v", some(64, 64, 1, 1)), ("w", some(64, 64, 3, 3))],
+)
 WINDOWS = (
     [("x", H, [1, 256, 7, 7])],
     [

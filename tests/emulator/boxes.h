@@ -1,5 +1,5 @@
-/* boxes.h - what a tensor map is here: cuTensorMapEncodeTiled() makes it, cp.async.bulk.tensor
- * reads it. */
+/* boxes.h - what a tensor map is here: cuTensorMapEncodeTiled() makes it, or, of windows,
+ * cuTensorMapEncodeIm2col(); cp.async.bulk.tensor reads it. */
 #ifndef EMULATOR_BOXES_H
 #define EMULATOR_BOXES_H
 
@@ -14,6 +14,10 @@ struct Map {
     uint16_t box[AXES];
     uint32_t extent[AXES];
     uint64_t stride[AXES]; /* bytes; the first is an element's */
+    /* Of windows: positions, box[1] at once, along the axes between the first and the last one. */
+    bool window;
+    uint8_t step[AXES];
+    int16_t low[AXES], many[AXES];
 };
 static_assert(sizeof(Map) <= MAP_BYTES, "a map has so many bytes");
 

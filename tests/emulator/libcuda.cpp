@@ -75,37 +75,80 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
     return enqueue(stream, [=] { memset((void *)(uintptr_t)to, value, bytes); });
 }
 
-/* What it asks for is in the driver's reference: addresses and strides of 16 bytes, boxes of at
- * most 256, lines of at most what is swizzled. */
-int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extent,
-                           const uint64_t *stride, const unsigned *box, const unsigned *step,
-                           int interleave, int swizzle, int, int fill)
+/* What they ask for is in the driver's reference: addresses and strides of 16 bytes, lines of at
+ * most what is swizzled. */
+static bool is_map(gpu::Map &m, int type, unsigned rank, const void *memory, const uint64_t *extent,
+                   const uint64_t *stride, int interleave, int swizzle, int fill)
 {
-    gpu::Map m = {(const unsigned char *)memory,
-                  (uint16_t)rank,
-                  (uint16_t)(type == 0   ? 1
-                             : type == 1 ? 2
-                             : type == 2 ? 4
-                                         : 0),
-                  {},
-                  {},
-                  {}};
     const int none = 0, by_128 = 3;
+    m = {};
+    m.memory = (const unsigned char *)memory;
+    m.rank = (uint16_t)rank;
+    m.element = (uint16_t)(type == 0 ? 1 : type == 1 ? 2 : type == 2 ? 4 : 0);
     if (!m.element || rank < 1 || rank > gpu::AXES || !memory || (uintptr_t)memory % 16 ||
         interleave != none || swizzle != by_128 || fill)
-        return 1;
+        return false;
     for (unsigned i = 0; i < rank; i++) {
         m.extent[i] = (uint32_t)extent[i];
         m.stride[i] = i ? stride[i - 1] : m.element;
-        m.box[i] = (uint16_t)box[i];
-        if (!extent[i] || extent[i] > UINT32_MAX || !box[i] || box[i] > 256 || step[i] != 1 ||
+        m.box[i] = 1;
+        if (!extent[i] || extent[i] > UINT32_MAX ||
             (i && (m.stride[i] % 16 || m.stride[i] >> 40)))
-            return 1;
+            return false;
     }
+    return true;
+}
+
+static int keep_map(void *map, const gpu::Map &m)
+{
     if (m.box[0] * m.element > gpu::LINE || m.box[0] * m.element % 16)
         return 1;
     memset(map, 0xff, gpu::MAP_BYTES);
     memcpy(map, &m, sizeof m);
     return 0;
+}
+
+/* Boxes of at most 256. */
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extent,
+                           const uint64_t *stride, const unsigned *box, const unsigned *step,
+                           int interleave, int swizzle, int, int fill)
+{
+    gpu::Map m;
+    if (!is_map(m, type, rank, memory, extent, stride, interleave, swizzle, fill))
+        return 1;
+    for (unsigned i = 0; i < rank; i++) {
+        m.box[i] = (uint16_t)box[i];
+        if (!box[i] || box[i] > 256 || step[i] != 1)
+            return 1;
+    }
+    return keep_map(map, m);
+}
+
+/* Corners of 16, 8 or 5 bits, steps of at most 8, at most 256 channels and 1024 positions. */
+int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *memory,
+                            const uint64_t *extent, const uint64_t *stride, const int *low,
+                            const int *high, unsigned channels, unsigned positions,
+                            const unsigned *step, int interleave, int swizzle, int, int fill)
+{
+    gpu::Map m;
+    if (rank < 3 || !is_map(m, type, rank, memory, extent, stride, interleave, swizzle, fill) ||
+        !channels || channels > 256 || !positions || positions > 1024)
+        return 1;
+    const int most = rank == 3 ? 1 << 15 : rank == 4 ? 1 << 7 : 1 << 4;
+    m.window = true;
+    m.box[0] = (uint16_t)channels;
+    m.box[1] = (uint16_t)positions;
+    for (unsigned i = 1; i + 1 < rank; i++) {
+        const int from = low[i - 1], to = high[i - 1];
+        const int64_t positions_here =
+            ((int64_t)extent[i] + to - from + (int)step[i] - 1) / (int)step[i];
+        m.low[i] = (int16_t)from;
+        m.step[i] = (uint8_t)step[i];
+        m.many[i] = (int16_t)positions_here;
+        if (from < -most || from >= most || to < -most || to >= most || !step[i] || step[i] > 8 ||
+            positions_here < 1 || positions_here > INT16_MAX)
+            return 1;
+    }
+    return keep_map(map, m);
 }
 }

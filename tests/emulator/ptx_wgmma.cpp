@@ -17,7 +17,7 @@ namespace gpu
 struct Box {
     Map map;
     uint32_t to;
-    int place[AXES];
+    int place[AXES], tap[AXES];
 };
 struct Token {
     int arrivals, left;
@@ -112,6 +112,32 @@ void arrive_at(uint32_t token, int bytes)
     settle(t);
 }
 
+/* Where line number `left` of a box lies; of a window's, its tap of a position, which are counted
+ * on along rows and from image to image. false: beyond the ends. */
+static bool line_at(const Box &b, int left, int64_t *offset)
+{
+    const Map &m = b.map;
+    bool inside = true;
+    *offset = 0;
+    for (int d = 1; d < m.rank; d++) {
+        int64_t i = b.place[d] + left % m.box[d];
+        if (m.window && d + 1 < m.rank) {
+            const int64_t position = (b.place[d] - m.low[d]) / m.step[d] + left;
+            if (b.place[d] < m.low[d] || (b.place[d] - m.low[d]) % m.step[d])
+                fault("a window at no position of its map");
+            i = m.low[d] + position % m.many[d] * m.step[d] + b.tap[d];
+            left = (int)(position / m.many[d]);
+        } else if (m.window) {
+            i = b.place[d] + left;
+        } else {
+            left /= m.box[d];
+        }
+        inside = inside && i >= 0 && i < m.extent[d];
+        *offset += i * (int64_t)m.stride[d];
+    }
+    return inside;
+}
+
 /* Lines of 128 bytes, zeros where the map has none. */
 static void deliver(Token &t, const Box &b)
 {
@@ -121,13 +147,8 @@ static void deliver(Token &t, const Box &b)
     for (int d = 1; d < m.rank; d++)
         lines *= m.box[d];
     for (int line = 0; line < lines; line++) {
-        int64_t offset = 0;
-        bool inside = true;
-        for (int d = 1, left = line; d < m.rank; left /= m.box[d++]) {
-            const int64_t i = b.place[d] + left % m.box[d];
-            inside = inside && i >= 0 && i < m.extent[d];
-            offset += i * (int64_t)m.stride[d];
-        }
+        int64_t offset;
+        const bool inside = line_at(b, line, &offset);
         for (int i = 0; i < m.box[0]; i++) {
             const int64_t x = b.place[0] + i;
             const uint32_t to = swizzled(b.to + (uint32_t)(line * LINE + i * m.element));
@@ -162,16 +183,21 @@ void wait_for_token(uint32_t token, int parity)
     });
 }
 
-void box(uint32_t to, const void *map, uint32_t token, const int *place, int rank)
+void box(uint32_t to, const void *map, uint32_t token, const int *place, int rank, const int *tap)
 {
     Token &t = token_at(token);
-    Box b;
+    Box b = {};
     memcpy(&b.map, map, sizeof b.map);
     b.to = to;
     if (!t.fenced)
         fault("a box by an mbarrier whose beginning the async proxy may not have seen");
-    if (b.map.rank != rank)
-        fault("a box of a map that has other axes");
+    if (b.map.rank != rank || b.map.window != (tap != nullptr))
+        fault("a box of a map that has other axes, or is not one of windows, or is");
+    for (int i = 0; tap && i + 2 < rank; i++) {
+        b.tap[i + 1] = tap[i];
+        if (tap[i] < 0 || tap[i] >= (rank == 3 ? 1 << 16 : rank == 4 ? 1 << 8 : 1 << 5))
+            fault("a tap that a copy has no room for");
+    }
     if (b.map.box[0] * b.map.element != LINE || to % 1024)
         fault("a box whose lines are not of 128 bytes, or not where swizzling begins");
     memcpy(b.place, place, (size_t)rank * sizeof *place);

@@ -26,7 +26,8 @@ void begin_token(uint32_t token, int arrivals);
 void fence_tokens();
 void arrive_at(uint32_t token, int bytes);
 void wait_for_token(uint32_t token, int parity);
-void box(uint32_t to, const void *map, uint32_t token, const int *place, int rank);
+void box(uint32_t to, const void *map, uint32_t token, const int *place, int rank,
+         const int *tap = nullptr);
 
 void fence_memory();
 void meet_at(int barrier, int items);
@@ -88,6 +89,21 @@ BOX(2)
 BOX(3)
 BOX(4)
 BOX(5)
+
+/* Behind the coordinates, the taps. */
+#define WINDOW(n)                                                                               \
+    template <class Map, class... Place>                                                        \
+    static inline void                                                                          \
+        cp_async_bulk_tensor_##n##d_shared__cluster_global_im2col_mbarrier__complete_tx__bytes( \
+            const char *, uint32_t to, const Map *map, uint32_t token, Place... place)          \
+    {                                                                                           \
+        const int at[] = {place...};                                                            \
+        static_assert(sizeof at / sizeof *at == 2 * n - 2, "a coordinate an axis, and taps");   \
+        gpu::box(to, map, token, at, n, at + n);                                                \
+    }
+WINDOW(3)
+WINDOW(4)
+WINDOW(5)
 
 static inline void wgmma_fence_sync_aligned(const char *)
 {

@@ -373,6 +373,126 @@ static void boxes_misplaced(void **state)
     }
 }
 
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Channels last, so many of them in and out, an image of these sizes (0: it has fewer axes). */
+typedef struct {
+    int64_t batch, channels, size[3], taps, stride, apart;
+    int64_t border; /* before it; behind it one less */
+} WgmmaWindow;
+
+static const WgmmaWindow flat = {2, 64, {7, 9, 0}, 3, 1, 1, 1};
+static const WgmmaWindow strided = {4, 64, {9, 6, 0}, 3, 2, 1, 2};
+static const WgmmaWindow dilated = {2, 128, {10, 8, 0}, 3, 1, 2, 2};
+static const WgmmaWindow points = {4, 96, {9, 8, 0}, 1, 2, 1, 0};
+static const WgmmaWindow frames = {6, 64, {24, 0, 0}, 5, 2, 1, 2};
+static const WgmmaWindow volume = {3, 64, {4, 5, 3}, 3, 1, 1, 1};
+
+static NestRun prepare_window(const WgmmaWindow *m, const char *opts)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    Arena *a = arena_new();
+    Target t;
+    ingot_status status;
+    assert_null(target_make(&t, a, "cuda:sm_90a", &status));
+    arena_free(a);
+    const int n = m->size[2] ? 3 : m->size[1] ? 2 : 1;
+    ingot_dim *image[5], *window[5];
+    int first[5], last[5];
+    int64_t stride[3], apart[3], before[3], behind[3];
+    for (int i = 0; i < n; i++) {
+        image[i + 1] = (ingot_dim *)(uintptr_t)idx(c, m->size[i]);
+        window[i + 1] = (ingot_dim *)(uintptr_t)idx(c, m->taps);
+        first[i + 2] = i + 1;
+        last[i + 1] = i + 2;
+        stride[i] = m->stride;
+        apart[i] = m->apart;
+        before[i] = m->border;
+        behind[i] = m->border ? m->border - 1 : 0;
+    }
+    image[0] = (ingot_dim *)(uintptr_t)idx(c, m->batch);
+    window[0] = image[n + 1] = window[n + 1] = (ingot_dim *)(uintptr_t)idx(c, m->channels);
+    first[0] = last[0] = 0;
+    first[1] = n + 1;
+    last[n + 1] = 1;
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F16, n + 2, image),
+                 *w = ingot_input(c, "w", INGOT_F16, n + 2, window);
+    x = ingot_permute(c, ingot_cast(c, x, INGOT_F32), first);
+    w = ingot_permute(c, ingot_cast(c, w, INGOT_F32), first);
+    ingot_tensor *y = ingot_conv(c, x, w, NULL, stride, apart, before, behind, 1);
+    y = ingot_cast(c, ingot_relu(c, ingot_permute(c, y, last)), INGOT_F16);
+    NestRun r = run_new(c, y, &t);
+    run_opts(r.nest, opts);
+    run_lower(&r, true);
+    return r;
+}
+
+#define WINDOW_BLOCKS(rows, terms)                                                       \
+    "MASK " rows " 64\nSPLIT " rows " 64\nSPLIT " terms " 64\nSPLIT " terms ".i 16\nTC " \
+    "wgmma64.f16 "
+#define WINDOW_PLACES(terms) \
+    "STAGE " terms ".o 1 depth 2 move tma\nSTAGE " terms ".o 2 depth 2 move tma\n"
+static const char of_windows[] = "JOIN i0 i1 i2\nJOIN r1 r2 r0\n" WINDOW_BLOCKS(
+    "i0_i2", "r1_r0") "(i0_i2.i; i3; r1_r0.i.i)\n"
+                      "BIND i0_i2.o grid\n" WINDOW_PLACES("r1_r0");
+
+/* Rows that go on from image to image, with a border, steps, taps apart, a single tap; along one
+ * axis and along three. */
+static void windows(void **state)
+{
+    (void)state;
+    static const Wanted two[] = {{"igrt_window_4(", 1}, {"igrt_box_2(", 1}, {0}},
+                        one[] = {{"igrt_window_3(", 1}, {0}},
+                        three[] = {{"igrt_window_5(", 1}, {0}};
+    static const char halves[] = "JOIN i0 i1 i2\nJOIN r1 r2 r0\nSPLIT i3 64\n" WINDOW_BLOCKS(
+        "i0_i2", "r1_r0") "(i0_i2.i; i3.i; r1_r0.i.i)\nBIND i0_i2.o grid\nBIND i3.o "
+                          "grid\n" WINDOW_PLACES("r1_r0");
+    static const char single[] =
+        "JOIN i0 i1 i2\nMASK i3 128\nSPLIT i3 64\nMASK r0 128\n" WINDOW_BLOCKS(
+            "i0_i2", "r0") "(i0_i2.i; i3.i; r0.i.i)\nBIND i0_i2.o grid\nBIND i3.o "
+                           "grid\n" WINDOW_PLACES("r0");
+    static const char along[] = "JOIN i0 i1\nJOIN r1 r0\n" WINDOW_BLOCKS(
+        "i0_i1", "r1_r0") "(i0_i1.i; i2; r1_r0.i.i)\nBIND i0_i1.o grid\n" WINDOW_PLACES("r1_r0");
+    static const char deep_windows[] = "JOIN i0 i1 i2 i3\nJOIN r1 r2 r3 r0\n" WINDOW_BLOCKS(
+        "i0_i3", "r1_r0") "(i0_i3.i; i4; r1_r0.i.i)\nBIND i0_i3.o grid\n" WINDOW_PLACES("r1_r0");
+    const struct {
+        const WgmmaWindow *m;
+        const char *opts;
+        const Wanted *wanted;
+    } all[] = {{&flat, of_windows, two}, {&strided, of_windows, two},
+               {&dilated, halves, two},  {&points, single, two},
+               {&frames, along, one},    {&volume, deep_windows, three}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        run_expect_all(prepare_window(all[i].m, all[i].opts), prepare_window(all[i].m, ""),
+                       all[i].opts, all[i].wanted);
+}
+
+/* Windows that begin elsewhere, have another tap, or other positions. */
+static void windows_misplaced(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 5; what++) {
+        NestRun r = prepare_window(&strided, of_windows);
+        Context *c = r.lowered->tiles.k->c;
+        Box *b = &r.lowered->tiles.tile[0].box[0];
+        assert_true(b->window);
+        if (what == 0)
+            b->at[2] = idx(c, b->low[2]);
+        else if (what == 1)
+            b->tap[1] = b->tap[2];
+        else if (what == 2)
+            b->step[1] = 1;
+        else if (what == 3)
+            b->many[2]--;
+        else
+            b->low[1]--;
+        const char *fault = run_wrong(&r, prepare_window(&strided, ""));
+        if (!strstr(fault, "has another value"))
+            fail_msg("%d: '%s'", what, fault);
+        run_free(&r);
+    }
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -433,6 +553,8 @@ int main(void)
         cmocka_unit_test(joins_left_out),
         cmocka_unit_test(tokens_left_out),
         cmocka_unit_test(boxes_misplaced),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(windows_misplaced),
         cmocka_unit_test(refusals),
         cmocka_unit_test(products_in_three),
         cmocka_unit_test(registers_of_warpgroups),

@@ -135,8 +135,11 @@ static void walk_statement(Verify *q, int i)
         return;
     case STMT_STORE:
         box = s->store == STORE_BOX ? box_of(q->l, s->node) : NULL;
-        for (int j = 0; box && j < box->rank; j++)
+        for (int j = 0; box && j < box->rank; j++) {
             walk(q, i, box->at[j], 1);
+            if (box->window)
+                walk(q, i, box->tap[j], 1);
+        }
         walk_sources(q, i, s->node);
         return;
     default: return;

@@ -206,7 +206,8 @@ void shares_begin(Lower *, Piece *);
 bool lower_is_walked(const Piece *, int axis);
 void shares_walk(Lower *, Piece *);
 
-/* ---- places.c, places_shared.c, places_bulk.c, places_values.c ------------------------------- */
+/* ---- places.c, places_shared.c, places_bulk.c, places_window.c, places_values.c ----------------
+ */
 
 /* Is the argument worth a place in this loop nest? */
 bool place_wanted(const Lower *, const Piece *, const Stage *);
@@ -228,6 +229,9 @@ Node *load_through_shared(Lower *, Piece *, Node *n, Node *load);
 /* Or out of one that is filled by boxes of the buffer; as it is where the copies do not take it so:
  * the tile's box says why. */
 Node *load_through_box(Lower *, Piece *, Node *n, Node *load);
+/* places_window.c: the same of a window's positions: all of the box but its elements, and the
+ * kernel's axes along which the place goes. */
+bool window_box(Lower *, const Piece *, const Stage *, Node *n, Box *, int *rows, int *terms);
 /* The part of an axis' value that is inside of a place, or outside, and how far the former goes. */
 Node *place_part(Lower *, const Piece *, const Stage *, int axis, bool inside);
 int64_t place_size(const Lower *, const Piece *, const Stage *, int axis);

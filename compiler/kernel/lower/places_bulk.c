@@ -58,16 +58,16 @@ static const char *find_axes(Lower *q, const Piece *p, Node *n, BoxAxes *m)
 /* What the copies take: lines of 16 bytes, boxes of 256 elements along an axis. */
 static const char *judge(Lower *q, const BoxAxes *m, int64_t bytes)
 {
-    enum { LINE = 16, RUN = 128, MOST = 256 };
+    enum { RUN = 128 };
     const Box *b = &m->b;
     if (b->rank < 2 || b->stride[0] != 1)
         return refuse(q, b, "has no axis that lies side by side, or no other");
     if (b->size[0] * bytes % RUN)
         return refuse(q, b, "is no whole runs of 128 bytes");
-    if (b->offset * bytes % LINE)
+    if (b->offset * bytes % BOX_LINE)
         return refuse(q, b, "does not begin at a multiple of 16 bytes");
     for (int i = 1; i < b->rank; i++)
-        if (b->stride[i] * bytes % LINE || b->size[i] > MOST)
+        if (b->stride[i] * bytes % BOX_LINE || b->size[i] > BOX_MOST)
             return refuse(q, b, "has lines that are no multiple of 16 bytes, or too many of them");
     return NULL;
 }
@@ -84,6 +84,13 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
     for (int i = 0; i < m.n; i++)
         b->size[i] = place_size(q, p, s, m.root[i]);
     why = why ? why : judge(q, &m, dtype_info[n->dtype].bytes);
+    if (why) {
+        BoxAxes w = {.b = {.arg = b->arg, .place = b->place}, .n = 2};
+        if (window_box(q, p, s, n, &w.b, &w.root[1], &w.root[0])) {
+            m = w;
+            why = NULL;
+        }
+    }
     if (why) {
         p->t.box[number].why = why;
         return load;
@@ -104,8 +111,10 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
     Node *reads = p->at[s->axis], *depth = idx(q->c, p->t.depth), *slot = idx(q->c, b->elements);
     at = idx_add(q->c, at, idx_mul(q->c, idx_mod(q->c, reads, depth), slot));
     p->at[s->axis] = p->t.ahead;
-    for (int i = 0; i < m.n; i++)
+    for (int i = 0; i < m.n && !b->window; i++)
         b->at[i] = place_part(q, p, s, m.root[i], false);
+    if (b->window) /* for the iteration that is filled */
+        (void)window_box(q, p, s, n, b, &m.root[1], &m.root[0]);
     p->at[s->axis] = reads;
     p->t.box[number] = *b;
     q->place[number] = sat_mul(b->elements, p->t.depth);
