@@ -34,6 +34,7 @@ import gguf_file as gguf
 
 WIDTH, HEAD, HEADS, KV_HEADS, FFN, WORDS, LAYERS, WINDOW = 256, 64, 4, 2, 256, 96, 3, 5
 PROMPT = [3, 17, 90, 4, 4, 55, 21, 8, 70, 33, 12, 61]
+CACHE = np.float16  # of keys and values
 # of the range of the logits: f32 beside f64, and where f64's keys round to another f16
 NEAR = 1e-3
 
@@ -257,7 +258,7 @@ class Model:
         q, k, v = (t.reshape(n, -1, HEAD) for t in (q, k, v))
         q, k = self.norm(q, p + "attn_q_norm.weight"), self.norm(k, p + "attn_k_norm.weight")
         q, k = self.turned(q, layer), self.turned(k, layer)
-        k, v = (t.astype(np.float16).astype(float).repeat(HEADS // KV_HEADS, 1) for t in (k, v))
+        k, v = (t.astype(CACHE).astype(float).repeat(HEADS // KV_HEADS, 1) for t in (k, v))
         s = np.einsum("ihd,jhd->hij", q, k) * self.keys.get("attention.scale", HEAD**-0.5)
         cap = self.keys.get("attn_logit_softcapping")
         s = cap * np.tanh(s / cap) if cap else s

@@ -4,8 +4,8 @@
     perplexity.py --ingot build/ingot --work build/smollm2 --llama-work build/llama     1 minute, once both are there
     perplexity.py .. --llama DIR                               of a llama.cpp that is there: DIR/include, DIR/lib
 
-Perplexities (exp of the mean of -log p of a token) differ by at most 0.5 % with two bytes a number, and by 1 % with
-bytes, as llama.cpp has them: what either rounds there moves the perplexity of 816 tokens by 0.4 %. Keys and values are f32 in both, and llama.cpp's attention is not that in f16, which is off by 1.5 %.
+Perplexities (exp of the mean of -log p of a token, of 3,187 in windows of 1,024) differ by at most 0.5 %, with bytes
+and with two bytes a number. Keys, values and attention are f32 in both: llama.cpp's own choice, f16, costs 1.5 %.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import tempfile
 import llama_cpp
 import smollm2
 
-NEAR = {"q8": 1e-2, "q16": 5e-3}
+NEAR = {"q8": 5e-3, "q16": 5e-3}
 HERE = pathlib.Path(__file__).resolve().parent
 TEXT = HERE / "public_text.txt"
 
@@ -36,7 +36,7 @@ def ours(ingot, gguf, precision, folder):
     """ids, perplexity"""
     out = folder / precision
     command = [ingot, "compile", gguf, "-o", out, "--target", "c:native", "-q"]
-    output([*command, "--precision", precision, "--kv", "f32", "--dim", "past=0..2000"])
+    output([*command, "--precision", precision, "--kv", "f32", "--dim", "past=0..1024"])
     words = re.search(r'"logits" f32\[(\d+)\]', (out / "model.h").read_text())[1]
     flags = [
         "-std=gnu11",
