@@ -94,6 +94,7 @@ typedef struct {
     /* The model may have functions beside run(): decode() of a language model. */
     bool functions;
     ingot_dtype cache; /* of keys and values that a language model keeps; 0: f16 */
+    int slots;         /* sequences of tokens that a language model has, 1 to 64; 0: one */
 } ingot_model_options;
 
 /** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the

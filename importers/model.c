@@ -185,11 +185,11 @@ bool ingot_model_check(ingot_model *m)
 
 bool ingot_model_build(ingot_model *m, const ingot_model_options *options)
 {
-    if (options && options->cache && !m->by->caches) {
+    if (options && (options->cache || options->slots) && !m->by->caches) {
         ingot_error(m->c, INGOT_USAGE,
-                    "--kv: %s files have no caches of keys and values that an option is for: what "
+                    "%s: %s files have no caches of keys and values that an option is for: what "
                     "they compute says how their states are kept",
-                    m->by->name);
+                    options->cache ? "--kv" : "--slots", m->by->name);
         return false;
     }
     return m->by->build(m->it, options);

@@ -4,6 +4,12 @@
  *     past tokens are in the states (keys and values of each layer), n new ones come
  *     ids [n] -> x [n, width] -> layers -> the last row -> logits [vocabulary]
  *
+ * Several sequences (slots) share products, each of which then reads its weights once for all rows:
+ *
+ *     ids_0 [2], ids_1 [0], ids_2 [1] -> x [3, width]     row 2 is that of slot 2
+ *     attention of each slot alone, over its own states -> y [3, ..]
+ *     the last row of each slot -> logits [3, vocabulary]
+ *
  * Facts and tensors that a family lacks are nodes that are not made.
  */
 #include <math.h>
@@ -11,11 +17,19 @@
 
 #include "gguf_model.h"
 
+/* Rows of a slot among those of all. */
+typedef struct {
+    ingot_dim *from, *n;
+    ingot_tensor *angle[2][2]; /* of this run's positions [n, turned / 2]; in windows: [1] */
+} DecoderRows;
+
 typedef struct {
     GgufModel *m;
     ingot_context *c;
-    ingot_dim *n, *past;
-    ingot_tensor *angle[2][2]; /* of this run's positions [n, turned / 2]; in windows: [1] */
+    const GgufSlot *slot;
+    int slots;
+    ingot_dim *n;      /* rows of all slots */
+    DecoderRows *rows; /* of each slot */
 } Decoder;
 
 static ingot_tensor *optional(Decoder *d, const ingot_gguf_tensor *t)
@@ -100,13 +114,17 @@ static void new_rows(Decoder *d, const LayerTensors *l, ingot_tensor *x, ingot_t
 }
 
 /* The state of that name with rows behind it, which are there in the next run. */
-static ingot_tensor *cached(Decoder *d, const char *what, int64_t layer, ingot_tensor *rows)
+static ingot_tensor *cached(Decoder *d, const char *what, int64_t layer, int slot,
+                            ingot_tensor *rows)
 {
-    char name[32];
+    char name[48];
     ingot_dim *dims[] = {ingot_dim_const(d->c, 1), ingot_dim_const(d->c, d->m->facts.kv_heads),
-                         d->past, ingot_dim_const(d->c, d->m->facts.head)};
-    ingot_tensor **state = &d->m->cache[2 * layer + (*what == 'v')];
-    snprintf(name, sizeof name, "%s_%lld", what, (long long)layer);
+                         d->slot[slot].past, ingot_dim_const(d->c, d->m->facts.head)};
+    ingot_tensor **state = &d->m->cache[2 * (slot * d->m->facts.layers + layer) + (*what == 'v')];
+    if (d->slots > 1)
+        snprintf(name, sizeof name, "%s_%lld_%d", what, (long long)layer, slot);
+    else
+        snprintf(name, sizeof name, "%s_%lld", what, (long long)layer);
     if (!*state)
         *state = ingot_growing_state(d->c, name, d->m->cache_type, 4, dims);
     ingot_tensor *part[2] = {*state, ingot_cast(d->c, rows, d->m->cache_type)};
@@ -132,32 +150,49 @@ static ingot_tensor *evens_first(Decoder *d, ingot_tensor *x)
     return ingot_flatten(d->c, x, 3, 5);
 }
 
-static ingot_tensor *attention(Decoder *d, const LayerTensors *l, int64_t layer, ingot_tensor *x)
+/* Of one slot: its rows of queries, keys and values -> [n, heads size] */
+static ingot_tensor *attention_of(Decoder *d, int64_t layer, int slot, ingot_tensor *const all[3])
 {
     static const int perm[] = {0, 2, 1, 3};
     const Facts *f = &d->m->facts;
+    const DecoderRows *r = &d->rows[slot];
     const bool window = has_window(f, layer);
-    ingot_tensor *row[3], *const *angle = d->angle[window];
-    new_rows(d, l, x, row);
-    const bool by_pairs = f->arch->pairs == NEIGHBOURS, all = f->rope.turned == f->head;
-    for (int i = 0; i < 2 && has_rope(f, layer); i++) {
-        row[i] = by_pairs && all ? evens_first(d, row[i]) : row[i];
-        row[i] = ingot_rotary(d->c, row[i], angle[0], angle[1], by_pairs && !all);
+    const bool apart = f->arch->pairs == NEIGHBOURS && f->rope.turned != f->head;
+    ingot_dim *past = d->slot[slot].past;
+    ingot_tensor *row[3];
+    for (int i = 0; i < 3; i++) {
+        row[i] = d->slots > 1 ? ingot_slice(d->c, all[i], 2, r->from, r->n, 1) : all[i];
+        if (i < 2 && has_rope(f, layer))
+            row[i] = ingot_rotary(d->c, row[i], r->angle[window][0], r->angle[window][1], apart);
     }
-    ingot_tensor *k = cached(d, "keys", layer, row[1]), *v = cached(d, "values", layer, row[2]);
+    ingot_tensor *k = cached(d, "keys", layer, slot, row[1]),
+                 *v = cached(d, "values", layer, slot, row[2]);
     ingot_tensor *s =
         capped(d, ingot_attention_scores(d->c, row[0], k, f->score_scale), f->score_cap);
     if (ingot_is_poison(s))
         return s;
-    ingot_tensor *seen = ingot_band(d->c, d->n, ingot_dim_add(d->c, d->past, d->n),
-                                    ingot_from_dim(d->c, d->past), window ? f->window - 1 : -1, 0);
+    ingot_tensor *seen = ingot_band(d->c, r->n, ingot_dim_add(d->c, past, r->n),
+                                    ingot_from_dim(d->c, past), window ? f->window - 1 : -1, 0);
     s = ingot_where(d->c, seen, s, ingot_like(d->c, s, -INFINITY));
     ingot_tensor *y = ingot_attention_values(d->c, ingot_softmax_or_zero(d->c, s, 3), v);
     if (ingot_is_poison(y))
         return y;
-    ingot_dim *dims[] = {d->n, ingot_dim_const(d->c, f->heads * f->head)};
-    y = ingot_reshape(d->c, ingot_permute(d->c, y, perm), 2, dims);
-    return product(d, y, l->of[ATTN_OUT], l->of[ATTN_OUT_BIAS]);
+    ingot_dim *dims[] = {r->n, ingot_dim_const(d->c, f->heads * f->head)};
+    return ingot_reshape(d->c, ingot_permute(d->c, y, perm), 2, dims);
+}
+
+static ingot_tensor *attention(Decoder *d, const LayerTensors *l, int64_t layer, ingot_tensor *x)
+{
+    const Facts *f = &d->m->facts;
+    ingot_tensor *row[3], *y[GGUF_SLOTS];
+    new_rows(d, l, x, row);
+    for (int i = 0; i < 2 && has_rope(f, layer); i++)
+        if (f->arch->pairs == NEIGHBOURS && f->rope.turned == f->head)
+            row[i] = evens_first(d, row[i]);
+    for (int i = 0; i < d->slots; i++)
+        y[i] = attention_of(d, layer, i, row);
+    x = d->slots > 1 ? ingot_concat(d->c, d->slots, y, 0) : y[0];
+    return product(d, x, l->of[ATTN_OUT], l->of[ATTN_OUT_BIAS]);
 }
 
 /* ---- layers ------------------------------------------------------------------------------------
@@ -188,34 +223,61 @@ static ingot_tensor *one_layer(Decoder *d, int64_t layer, ingot_tensor *x)
 }
 
 /* The angles of positions past .. past + n - 1. */
-static void read_angles(Decoder *d)
+static void read_angles(Decoder *d, const GgufSlot *slot, DecoderRows *r)
 {
-    const int64_t positions = ingot_dim_hi(ingot_dim_add(d->c, d->past, d->n));
+    const int64_t positions = ingot_dim_hi(ingot_dim_add(d->c, slot->past, r->n));
     for (int w = 0; w < 2; w++) {
         if (!d->m->angle[w][0])
             gguf_rope_tables(d->m, positions, w, d->m->angle[w]);
         for (int i = 0; i < 2; i++)
-            d->angle[w][i] = ingot_slice(d->c, d->m->angle[w][i], 0, d->past, d->n, 1);
+            r->angle[w][i] = ingot_slice(d->c, d->m->angle[w][i], 0, slot->past, r->n, 1);
         if (!d->m->facts.window || d->m->facts.rope.window_base == d->m->facts.rope.base)
             break;
     }
-    if (!d->angle[1][0])
+    if (!r->angle[1][0])
         for (int i = 0; i < 2; i++)
-            d->angle[1][i] = d->angle[0][i];
+            r->angle[1][i] = r->angle[0][i];
 }
 
-ingot_tensor *gguf_decoder(GgufModel *m, ingot_tensor *ids, ingot_dim *past)
+/* Where the rows of each slot begin; all ids, one behind the other. */
+static ingot_tensor *read_slots(Decoder *d)
 {
-    Decoder d = {.m = m, .c = m->c, .n = ingot_shape(ids, 0), .past = past};
+    ingot_tensor *ids[GGUF_SLOTS];
+    d->n = ingot_dim_const(d->c, 0);
+    for (int i = 0; i < d->slots; i++) {
+        ids[i] = d->slot[i].ids;
+        d->rows[i] = (DecoderRows){.from = d->n, .n = ingot_shape(ids[i], 0)};
+        d->n = ingot_dim_add(d->c, d->n, d->rows[i].n);
+        read_angles(d, &d->slot[i], &d->rows[i]);
+    }
+    return d->slots > 1 ? ingot_concat(d->c, d->slots, ids, 0) : ids[0];
+}
+
+/* The last row of each slot (of one without rows: any) [slots, width] */
+static ingot_tensor *last_rows(Decoder *d, ingot_tensor *x)
+{
+    ingot_dim *one = ingot_dim_const(d->c, 1);
+    ingot_tensor *last[GGUF_SLOTS];
+    for (int i = 0; i < d->slots; i++) {
+        ingot_dim *end = ingot_dim_add(d->c, d->rows[i].from, d->rows[i].n);
+        ingot_dim *at = ingot_dim_sub(d->c, ingot_dim_max(d->c, end, one), one);
+        last[i] = ingot_slice(d->c, x, 0, at, one, 1);
+    }
+    return d->slots > 1 ? ingot_concat(d->c, d->slots, last, 0) : last[0];
+}
+
+ingot_tensor *gguf_decoder(GgufModel *m, const GgufSlot *slot, int slots)
+{
+    DecoderRows rows[GGUF_SLOTS];
+    Decoder d = {.m = m, .c = m->c, .slot = slot, .slots = slots, .rows = rows};
     const ingot_gguf_tensor *head = m->of[m->of[OUTPUT] ? OUTPUT : EMBEDDING];
-    read_angles(&d);
+    ingot_tensor *ids = read_slots(&d);
     ingot_tensor *x = ingot_take(m->c, gguf_weight(m, m->of[EMBEDDING]), ids, 0);
     x = times(&d, x, m->facts.embedding_scale);
     for (int64_t l = 0; l < m->facts.layers; l++)
         x = one_layer(&d, l, x);
-    ingot_dim *one = ingot_dim_const(m->c, 1);
-    x = ingot_slice(m->c, x, 0, ingot_dim_sub(m->c, d.n, one), one, 1);
-    x = product(&d, norm(&d, x, m->of[OUTPUT_NORM]), head, NULL);
+    x = product(&d, norm(&d, last_rows(&d, x), m->of[OUTPUT_NORM]), head, NULL);
     x = capped(&d, times(&d, x, 1 / m->facts.logit_scale), m->facts.logit_cap);
-    return ingot_reshape_c(m->c, x, 1, &m->facts.vocabulary);
+    const int64_t dims[] = {slots, m->facts.vocabulary};
+    return ingot_reshape_c(m->c, x, slots > 1 ? 2 : 1, slots > 1 ? dims : dims + 1);
 }

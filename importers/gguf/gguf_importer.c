@@ -30,7 +30,6 @@ static void close_model(void *model)
     ingot_gguf_close(m->file);
     free(m->layers);
     free((void *)m->weights);
-    free((void *)m->cache);
     free(m->vocabulary);
     free(m);
 }
@@ -102,17 +101,23 @@ static bool has_text(const void *m)
     return ((const GgufModel *)m)->vocabulary != NULL;
 }
 
+/* Sizes of a run: tokens of one, of one at least, and those before them. */
+typedef struct {
+    int64_t least, most, past;
+} GgufSizes;
+
 /* Sizes that options say; false after an error. */
-static bool read_dims(GgufModel *m, const ingot_model_options *o, ingot_dim **n, ingot_dim **past)
+static bool read_sizes(GgufModel *m, const ingot_model_options *o, GgufSizes *z)
 {
     int64_t most = m->facts.context < CONTEXT ? m->facts.context : CONTEXT;
-    int64_t lo = 1, hi = most < 8 * CHUNK ? (most + 7) / 8 : CHUNK;
     bool good = true, told = false;
+    z->least = 1;
+    z->most = most < 8 * CHUNK ? (most + 7) / 8 : CHUNK;
     for (int i = 0; o && i < o->n_dims; i++) {
         const ingot_model_dim *d = &o->dims[i];
         if (!strcmp(d->name, "n") && !d->same_as && d->lo >= 1) {
-            lo = d->lo;
-            hi = d->hi;
+            z->least = d->lo;
+            z->most = d->hi;
         } else if (!strcmp(d->name, "past") && !d->same_as && d->lo == 0 && d->hi >= 1) {
             most = d->hi;
             told = true;
@@ -133,29 +138,59 @@ static bool read_dims(GgufModel *m, const ingot_model_options *o, ingot_dim **n,
         good = false;
     }
     if (!told) /* the last run fills the context */
-        most = most > hi ? most - hi : 1;
-    *n = lo == hi ? ingot_dim_const(m->c, lo) : ingot_dim_var(m->c, "n", lo, hi);
-    *past = ingot_dim_var(m->c, "past", 0, most);
+        most = most > z->most ? most - z->most : 1;
+    z->past = most;
     return good;
+}
+
+/* NAME, or NAME_3 of one of several slots. */
+static const char *slot_name(const GgufModel *m, const char *name, int slot, char text[32])
+{
+    if (m->slots == 1)
+        return name;
+    snprintf(text, 32, "%s_%d", name, slot);
+    return text;
+}
+
+/* One function: up to `most` tokens of each slot, `least` at least; of several slots some may have
+ * none. */
+static void make_function(GgufModel *m, GgufSlot slot[], int64_t least, int64_t most)
+{
+    char name[32];
+    ingot_dim *all = ingot_dim_const(m->c, 0);
+    for (int i = 0; i < m->slots; i++) {
+        ingot_dim *n = ingot_dim_const(m->c, most);
+        if (m->slots > 1)
+            n = ingot_dim_var(m->c, slot_name(m, most > 1 ? "n" : "has", i, name), 0, most);
+        else if (least < most)
+            n = ingot_dim_var(m->c, "n", least, most);
+        all = ingot_dim_add(m->c, all, n);
+        slot[i].ids = ingot_input(m->c, slot_name(m, "ids", i, name), INGOT_I32, 1, &n);
+    }
+    ingot_output(m->c, "logits", gguf_decoder(m, slot, m->slots));
 }
 
 static bool build(void *model, const ingot_model_options *options)
 {
     GgufModel *m = model;
-    ingot_dim *n, *past;
-    if (!read_dims(m, options, &n, &past))
+    GgufSlot slot[GGUF_SLOTS];
+    GgufSizes z;
+    char name[32];
+    if (!read_sizes(m, options, &z))
         return false;
+    m->slots = options && options->slots ? options->slots : 1;
+    m->cache = (ingot_tensor **)ingot_alloc(m->c, 2 * (size_t)(m->facts.layers * m->slots) *
+                                                      sizeof *m->cache);
+    memset((void *)m->cache, 0, 2 * (size_t)(m->facts.layers * m->slots) * sizeof *m->cache);
     if (m->vocabulary)
         ingot_set_vocabulary(m->c, m->vocabulary, m->vocabulary_bytes);
     m->cache_type = options && options->cache ? options->cache : INGOT_F16;
-    int64_t tokens;
-    const bool several = !ingot_dim_is_const(n, &tokens) && options && options->functions;
-    for (int i = 0; i <= several; i++) {
-        if (i)
-            ingot_function(m->c, "decode");
-        ingot_dim *dims[] = {i ? ingot_dim_const(m->c, 1) : n};
-        ingot_tensor *ids = ingot_input(m->c, "ids", INGOT_I32, 1, dims);
-        ingot_output(m->c, "logits", gguf_decoder(m, ids, past));
+    for (int i = 0; i < m->slots; i++)
+        slot[i].past = ingot_dim_var(m->c, slot_name(m, "past", i, name), 0, z.past);
+    make_function(m, slot, z.least, z.most);
+    if (z.most > 1 && (z.least < z.most || m->slots > 1) && options && options->functions) {
+        ingot_function(m->c, "decode");
+        make_function(m, slot, 1, 1);
     }
     ingot_set_origin(m->c, NULL, NULL);
     return !ingot_error_count(m->c);

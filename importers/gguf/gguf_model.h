@@ -114,13 +114,14 @@ typedef struct {
     Facts facts;
     const ingot_gguf_tensor *of[MODEL_TENSORS];
     LayerTensors *layers;
-    ingot_tensor **weights; /* of each tensor of the file, once asked for */
-    ingot_tensor **cache;   /* the states: keys and values of each layer, NULL before the decoder */
+    ingot_tensor **weights;    /* of each tensor of the file, once asked for */
+    ingot_tensor **cache;      /* the states: keys and values of each slot's layers, NULL before */
     ingot_tensor *angle[2][2]; /* of all positions, once asked for: cos and sin; in windows: [1] */
     ingot_dtype cache_type;
     ingot_model_io in, out;
     void *vocabulary; /* NULL: it is of no kind that is known */
     size_t vocabulary_bytes;
+    int slots;    /* sequences of one run */
     int faults;   /* that were told */
     bool unsized; /* sizes are among them */
 } GgufModel;
@@ -144,8 +145,15 @@ ingot_tensor *gguf_vector(GgufModel *m, const ingot_gguf_tensor *t);
 /* cos and sin, f32 [positions, turned / 2] each, of as many positions as were asked for first. */
 void gguf_rope_tables(GgufModel *m, int64_t positions, bool in_window, ingot_tensor *angle[2]);
 
-/* ids i32 [n]; past: how many are in the states. Logits f32 [vocabulary] of the last one. Of
- * another function of the model: over the same states. */
-ingot_tensor *gguf_decoder(GgufModel *m, ingot_tensor *ids, ingot_dim *past);
+/* A sequence: ids i32 [n] come, past are in its states. */
+typedef struct {
+    ingot_tensor *ids;
+    ingot_dim *past;
+} GgufSlot;
+enum { GGUF_SLOTS = 64 };
+
+/* Logits of the last token of each slot: f32 [slots, vocabulary], [vocabulary] of one. Of another
+ * function of the model: over the same states. */
+ingot_tensor *gguf_decoder(GgufModel *m, const GgufSlot *slot, int slots);
 
 #endif

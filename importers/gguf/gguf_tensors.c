@@ -156,8 +156,7 @@ void gguf_read_tensors(GgufModel *m)
     }
     m->layers = calloc((size_t)m->facts.layers, sizeof *m->layers);
     m->weights = (ingot_tensor **)calloc(ingot_gguf_count(m->file), sizeof *m->weights);
-    m->cache = (ingot_tensor **)calloc(2 * (size_t)m->facts.layers, sizeof *m->cache);
-    if (!m->layers || !m->weights || !m->cache) {
+    if (!m->layers || !m->weights) {
         gguf_fault(m, INGOT_IO, NULL, "out of memory");
         return;
     }

@@ -307,6 +307,9 @@ static int chat_begin(Chat *c)
         if (!strcmp(f->name, "decode") && f->inputs_bytes <= 256 && f->outputs_bytes <= 256)
             c->one = f;
     }
+    if (m->n_inputs != 1)
+        return driver_fail(IGRT_EXIT_USAGE, "--chat: the model has %d sequences, not one",
+                           m->n_inputs);
     c->words = (int32_t)out->max_dims[0];
     c->chunk = m->inputs[0].max_dims[0];
     if (!c->one && c->chunk > 1 && m->inputs[0].dims_offset == IGRT_NO_DIMS)

@@ -92,6 +92,15 @@ bool option_kv(Options *o, const char *value)
            wrong(o, "--kv", value, "f16 or f32 is wanted");
 }
 
+bool option_slots(Options *o, const char *value)
+{
+    char *end;
+    const long n = strtol(value, &end, 10);
+    o->slots = (int)n;
+    return (end != value && !*end && n >= 1 && n <= 64) ||
+           wrong(o, "--slots", value, "a number from 1 to 64 is wanted");
+}
+
 /* FORM, or NAME=FORM; a name may hold '=', a form may not */
 bool option_io(Options *o, const char *value)
 {

@@ -74,6 +74,7 @@ typedef struct {
     double tolerance;     /* negative: by the element's type */
     int64_t string_bytes; /* 0: the importer's */
     ingot_dtype cache;    /* of keys and values; 0: the importer's */
+    int slots;            /* sequences of tokens; 0: one */
     int beam, lot;        /* of tune, and the next ones */
     double budget;        /* seconds */
     const char *kernels, *database, *prepare, *measure, *remote, *import, *export_to;

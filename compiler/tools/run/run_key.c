@@ -178,6 +178,7 @@ static ingot_status key_options(CacheKey *k, const Options *o)
     }
     key_number(k, "string bytes", o->string_bytes);
     key_number(k, "kv", o->cache);
+    key_number(k, "slots", o->slots);
     key_lists(k, o);
     if (!o->compile.sched)
         return INGOT_OK;

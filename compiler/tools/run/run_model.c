@@ -363,7 +363,8 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
                                    .string_bytes = o->string_bytes,
                                    .functions =
                                        m->functions && takes_functions(o->a, o->compile.target),
-                                   .cache = o->cache};
+                                   .cache = o->cache,
+                                   .slots = o->slots};
     if (!ingot_model_check(m->file) || !build_functions(m, o, &options) || m->c->nerror) {
         if (!m->c->sink_user)
             suggest_dims(m, o);
