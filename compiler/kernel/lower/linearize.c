@@ -165,6 +165,23 @@ static void emit_fill(Lin *q, uint64_t open, int depth)
     lin_add(q, STMT_END, t->ahead, depth);
 }
 
+/* Is a sum with a loop of its own still to come among what the group's sums add? So it is of blocks
+ * of weights; those of all copies share their loops, term after term would part them. */
+static bool adds_sums(const Lin *q, const int *group, int n)
+{
+    Arena *a = arena_new();
+    const bool *needed = needed_by(q, a, group, n, group[n - 1]);
+    bool sums = false;
+    for (int i = 0; i < group[n - 1] && !sums; i++) {
+        bool own = false;
+        for (int j = 0; j < n; j++)
+            own |= group[j] == i;
+        sums = needed[i] && !own && !q->done[i] && is_loop(q->l, q->order[i]);
+    }
+    arena_free(a);
+    return sums;
+}
+
 /* How many terms each of a group's sums adds in an iteration, one after the other; 1: all at once,
  * or one. Products are so, without being rounded, if there are sums enough for none to wait for
  * itself. */
@@ -183,7 +200,7 @@ static int terms_each(const Lin *q, const int *group, int n, bool dots)
             return 1;
         each = count;
     }
-    return dots || n >= SUMS ? each : 1;
+    return dots || (n >= SUMS && !adds_sums(q, group, n)) ? each : 1;
 }
 
 /* The sums' terms, one of each after the other: what is loaded for one stands before it, for there
