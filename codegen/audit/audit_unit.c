@@ -272,7 +272,7 @@ static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData d
         SourcePlace p = place_of_cursor(r, c);
         static const char *const may[] = {"igrt_fp_mode",  "igrt_fp_restore", "igrt_cpu_id",
                                           "igrt_cpu_xcr0", "igrt_cpu_tiles",  "igrt_mulhi_i32",
-                                          "igrt_shrr_i32", "igrt_clamp_i32"};
+                                          "igrt_shrr_i32", "igrt_clamp_i32",  "igrt_four_join_i32"};
         bool known = false;
         for (size_t i = 0; i < sizeof may / sizeof *may && r->f; i++)
             known |= is_called(r->f->name, may[i]);

@@ -607,7 +607,8 @@ static void statements(Render *r, const Tile *tile)
             end_waiting(r);
         if (tile->tc && tile->tc->lanes)
             render_operands_ahead(r, s);
-        if (runs && (rows = render_runs_of_stores(r, s, r->l.n - i)) > 0) {
+        if ((runs && (rows = render_runs_of_stores(r, s, r->l.n - i)) > 0) ||
+            (rows = render_four_stores(r, s, r->l.n - i)) > 0) {
             i += rows - 1;
             continue;
         }

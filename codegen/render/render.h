@@ -199,6 +199,9 @@ void render_runs_before(Render *, const Stmt *);
 bool render_is_given(Render *, const Node *where);
 /* Stores that are 16 neighbouring bytes each: of how many statements, 0: they are none. */
 int render_runs_of_stores(Render *, const Stmt *, int left);
+/* render_fours.c: four stores of results that are quantised alike: of how many statements, 0: they
+ * are none, or the machine has no use for it. */
+int render_four_stores(Render *, const Stmt *, int left);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
 

@@ -56,6 +56,7 @@ static const struct {
     {"igrt_vec_narrow.h", NEED_VEC_NARROW, NEED_VEC | NEED_NUM},
     {"igrt_vec_math.h", NEED_VEC_MATH, NEED_VEC | NEED_NUM},
     {"igrt_vec_f32.h", NEED_VEC, NEED_NUM},
+    {"igrt_four.h", NEED_FOUR, NEED_DOT | NEED_NUM},
     {"igrt_dot_wide.h", NEED_DOT_WIDE, NEED_DOT | NEED_NUM},
     {"igrt_dot_vec.h", NEED_VEC | NEED_DOT, NEED_DOT | NEED_NUM},
     {"igrt_dot.h", NEED_DOT, NEED_NUM},

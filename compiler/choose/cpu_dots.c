@@ -19,7 +19,9 @@ enum {
     TURN = 5, /* of a loop's iteration, of so many dots of each sum: */
     TURN_DOTS = 4,
     AROUND = 8 * 3, /* of a tile: addresses, loops, sums that begin */
-    RESULT = 4 * 3, /* of a result that is quantised */
+    RESULT = 4 * 3, /* of a result that is quantised; of four at once, with Helium: */
+    RESULTS = RESULT,
+    AT_ONCE = 4,
     MOST_ROWS = 8,
     VECTORS = 8, /* registers of Helium */
     /* registers beside those that the table has for sums of products, of which some are loaded: */
@@ -35,6 +37,12 @@ static DotCost dot_cost(const Target *t)
 {
     return t->machine.dot_terms > 4 ? (DotCost){.load = 1, .products = 1, .vectors = VECTORS}
                                     : (DotCost){.load = 3, .products = 2};
+}
+
+/* Of so many results of a tile. */
+static double results_cost(int64_t n, DotCost c)
+{
+    return (double)(c.vectors ? n / AT_ONCE * RESULTS + n % AT_ONCE * RESULT : n * RESULT);
 }
 
 /* Windows that are less than whole are written out beside: it has to be worth that. */
@@ -67,7 +75,9 @@ static double plane_cost(int64_t m, int64_t extent, int64_t taps, int64_t step, 
     const int64_t rest = extent % m, tiles = extent / m;
     const double whole = (double)(c.load * ((m - 1) * step + taps) + c.products * m * taps),
                  last = (double)(c.load * ((rest - 1) * step + taps) + c.products * rest * taps);
-    return (whole * (double)tiles + (rest ? CODE * last : 0)) / (double)extent;
+    const double results =
+        c.vectors ? (double)tiles * results_cost(m, c) + results_cost(rest, c) : 0;
+    return (whole * (double)tiles + (rest ? CODE * last : 0) + results) / (double)extent;
 }
 
 /*     for each plane               weights of 3 x 4 bytes, in registers
@@ -121,7 +131,7 @@ static double tile_cost(int64_t v, int64_t m, double dots, const Target *t)
 {
     const DotCost c = dot_cost(t);
     const double each = (double)(c.load * (v + m) + c.products * v * m) + (double)TURN / TURN_DOTS;
-    return dots * each + AROUND + (double)(RESULT * v * m);
+    return dots * each + AROUND + results_cost(v * m, c);
 }
 
 /* The same of what is less than a tile, so many times, with what its text takes in flash. */

@@ -31,7 +31,7 @@ CORES = {  # flags, the board of QEMU, instructions that the network's sums have
     "cortex-m55": (
         "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard -Wl,--defsym=board_bytes=512K",
         "mps3-an547",
-        ("vmladava.s8", "vmladava.s16", "vmladava.s32"),
+        ("vmladava.s8", "vmladava.s16", "vmladava.s32", "vstrb.32", "vfma.f32\tq"),
     ),
 }
 MAIN = """

@@ -1,8 +1,10 @@
-/* num.c - what igrt_num.h, igrt_dot.h and igrt_dot_wide.h have in instructions of a core gives what
- * they say in C, for numbers at the edges and drawn ones. It says "ok", or what differs. */
+/* num.c - what igrt_num.h, igrt_dot.h, igrt_dot_wide.h and igrt_four.h have in instructions of a
+ * core gives what they say in C, for numbers at the edges and drawn ones. It says "ok", or what
+ * differs. */
 #include <stdbool.h>
 
 #include "igrt_dot_wide.h"
+#include "igrt_four.h"
 
 #include "board.h"
 
@@ -139,6 +141,51 @@ static void dots(void)
     }
 }
 
+/* Four at once give what each gives alone, at addresses beside each other and apart. */
+static void fours(const int32_t *x, const float *scale)
+{
+    static const int apart[][3] = {{1, 2, 3}, {7, 14, 21}, {-3, 5, 1}};
+    static const int32_t zeros[] = {-128, 21, 0};
+    for (int i = 0; i < 3; i++) {
+        const int *d = apart[i], z = zeros[i];
+        int8_t memory[32], *to = memory + 4, at[4];
+        uint8_t bytes[32];
+        for (int j = 0; j < 32; j++)
+            bytes[j] = (uint8_t)(memory[j] = (int8_t)drawn());
+        const igrt_four_i32 old = igrt_four_load_i8(to, d[0], d[1], d[2]),
+                            low = igrt_four_load_u8(bytes + 4, d[0], d[1], d[2]);
+        for (int j = 0; j < 4; j++) {
+            const int k = j ? d[j - 1] : 0;
+            const float y = igrt_muladd_f32((float)(igrt_add_i32(x[j], to[k])), scale[j],
+                                            (float)igrt_sub_i32(bytes[4 + k], x[j]) * 0.25f);
+            at[j] = (int8_t)igrt_quantize_f32(y, z, -128, 127);
+        }
+        const igrt_four_i32 sums = igrt_four_join_i32(x[0], x[1], x[2], x[3]);
+        const igrt_four_f32 y =
+            igrt_four_muladd_f32(igrt_four_float(igrt_four_add_i32(sums, old)),
+                                 igrt_four_join_f32(scale[0], scale[1], scale[2], scale[3]),
+                                 igrt_four_mul_f32(igrt_four_float(igrt_four_sub_i32(low, sums)),
+                                                   igrt_four_splat_f32(0.25f)));
+        igrt_four_store_i8(to, d[0], d[1], d[2], igrt_four_quantize(y, z, -128, 127));
+        for (int j = 0; j < 4; j++)
+            if (to[j ? d[j - 1] : 0] != at[j])
+                differs("four", x[j], j);
+    }
+}
+
+static void draw_fours(void)
+{
+    for (int turn = 0; turn < DRAWN; turn++) {
+        int32_t x[4];
+        float scale[4];
+        for (int i = 0; i < 4; i++) {
+            x[i] = number(turn + i);
+            scale[i] = turn % 9 == i ? NAN : (float)(drawn() % 1000) / (float)(1 << turn % 30);
+        }
+        fours(x, scale);
+    }
+}
+
 int main(void)
 {
     for (int i = 0; i < EDGES + DRAWN; i++) {
@@ -156,6 +203,7 @@ int main(void)
     floats(-1e9f);
     floats(NAN);
     dots();
+    draw_fours();
     board_say("ok\n");
     return 0;
 }
