@@ -87,26 +87,26 @@ typedef struct igrt_four_f32 {
     float at[4];
 } igrt_four_f32;
 
-#define IGRT_FOUR(T, TYPE)                                                                \
-    IGRT_INLINE igrt_four_##T igrt_four_join_##T(TYPE a, TYPE b, TYPE c, TYPE d)          \
-    {                                                                                     \
-        const igrt_four_##T x = {{a, b, c, d}};                                           \
-        return x;                                                                         \
-    }                                                                                     \
-    IGRT_INLINE igrt_four_##T igrt_four_splat_##T(TYPE x)                                 \
-    {                                                                                     \
-        return igrt_four_join_##T(x, x, x, x);                                            \
+#define IGRT_FOUR(T, TYPE)                                                       \
+    IGRT_INLINE igrt_four_##T igrt_four_join_##T(TYPE a, TYPE b, TYPE c, TYPE d) \
+    {                                                                            \
+        const igrt_four_##T x = {{a, b, c, d}};                                  \
+        return x;                                                                \
+    }                                                                            \
+    IGRT_INLINE igrt_four_##T igrt_four_splat_##T(TYPE x)                        \
+    {                                                                            \
+        return igrt_four_join_##T(x, x, x, x);                                   \
     }
 IGRT_FOUR(i32, int32_t)
 IGRT_FOUR(f32, float)
 
-#define IGRT_FOUR_OF(NAME, T, OUT, EXPRESSION)                                            \
-    IGRT_INLINE igrt_four_##OUT igrt_four_##NAME(igrt_four_##T x, igrt_four_##T y)        \
-    {                                                                                     \
-        igrt_four_##OUT r;                                                                \
-        for (int i = 0; i < 4; i++)                                                       \
-            r.at[i] = EXPRESSION;                                                         \
-        return r;                                                                         \
+#define IGRT_FOUR_OF(NAME, T, OUT, EXPRESSION)                                     \
+    IGRT_INLINE igrt_four_##OUT igrt_four_##NAME(igrt_four_##T x, igrt_four_##T y) \
+    {                                                                              \
+        igrt_four_##OUT r;                                                         \
+        for (int i = 0; i < 4; i++)                                                \
+            r.at[i] = EXPRESSION;                                                  \
+        return r;                                                                  \
     }
 IGRT_FOUR_OF(add_i32, i32, i32, igrt_add_i32(x.at[i], y.at[i]))
 IGRT_FOUR_OF(sub_i32, i32, i32, igrt_sub_i32(x.at[i], y.at[i]))
@@ -133,10 +133,10 @@ IGRT_INLINE igrt_four_i32 igrt_four_quantize(igrt_four_f32 x, int32_t zero, int3
     return r;
 }
 
-#define IGRT_FOUR_LOAD(T, TYPE)                                                           \
-    IGRT_INLINE igrt_four_i32 igrt_four_load_##T(const TYPE *p, int b, int c, int d)      \
-    {                                                                                     \
-        return igrt_four_join_i32(p[0], p[b], p[c], p[d]);                                \
+#define IGRT_FOUR_LOAD(T, TYPE)                                                      \
+    IGRT_INLINE igrt_four_i32 igrt_four_load_##T(const TYPE *p, int b, int c, int d) \
+    {                                                                                \
+        return igrt_four_join_i32(p[0], p[b], p[c], p[d]);                           \
     }
 IGRT_FOUR_LOAD(i8, int8_t)
 IGRT_FOUR_LOAD(u8, uint8_t)

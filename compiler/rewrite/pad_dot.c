@@ -32,7 +32,7 @@ static bool stored_bytes(const Rewrite *r, Node *x)
 {
     while ((x->dtype == INGOT_I32 && op_is_alu(x->op)) || x->op == OP_PERMUTE)
         x = x->src[0];
-    return op_is_alu(x->op) || (r->scalar && x->op == OP_INPUT);
+    return op_is_alu(x->op) || (r->scalar && (x->op == OP_INPUT || x->op == OP_KEEP));
 }
 
 /* An input, moved: a copy of it pays where elements are used often. */

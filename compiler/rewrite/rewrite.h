@@ -99,6 +99,8 @@ bool loses_sign(const Rewrite *, const Node *cast); /* in the next pass */
 
 Node *fours(Rewrite *, Node *reduce); /* pad_dot.c: of i32 */
 
+Node *input_rows(Rewrite *, Node *reduce); /* input_rows.c: of i32 */
+
 Node *float_sum(Rewrite *, Node *reduce); /* float_sum.c: of i32 */
 /* float_sum.c: bytes that are widened and moved; zero: perhaps with a zero point that leaves again,
  * (pad of (x - z)) + z. */

@@ -12,6 +12,7 @@ arm-none-eabi-gcc, or no onnx.
 
 import argparse
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 BOARD = TREE / "examples" / "cortex_m"
+SUMS = 5  # of products in the network
 CORES = {  # flags, the board of QEMU, instructions that the network's sums have to take
     "cortex-m0+": ("-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", "mps2-an385", ()),
     "cortex-m3": ("-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", "mps2-an385", ("smull", "ssat")),
@@ -83,18 +85,21 @@ def network(path):
         zero = -5 if kind is np.int8 else 131
         return quantised(name, 2 / 127, zero, kind)
 
-    x = quantised("x", 1 / 100, 3, np.int8)
-    x = layer("Conv", "image", x, (8, 3, 3, 3), np.int8, pads=[1, 1, 1, 1], strides=[2, 2])
-    x = layer("Conv", "planes", x, (8, 1, 3, 3), np.int8, pads=[1, 1, 1, 1], group=8)
-    x = layer("Conv", "eights", x, (16, 8, 1, 1), np.uint8)
-    x = layer("Conv", "sixteens", x, (24, 16, 3, 3), np.int8, pads=[1, 1, 1, 1])
+    x = quantised("x", 1 / 100, 3, np.int8)  # as bytes the program's input, which has no rows
+    constant("dims", np.array([1, 3, 13, 11]))
+    nodes.append(helper.make_node("Reshape", [x, "dims"], ["rows"]))
+    x = "rows"
+    x = layer("Conv", "image", x, (16, 3, 3, 3), np.int8, pads=[1, 1, 1, 1], strides=[2, 2])
+    x = layer("Conv", "planes", x, (16, 1, 3, 3), np.uint8, pads=[1, 1, 1, 1], group=16)
+    x = layer("Conv", "sixteens", x, (8, 16, 1, 1), np.int8)
+    x = layer("Conv", "eights", x, (24, 8, 3, 3), np.int8, pads=[1, 1, 1, 1])
     nodes.append(helper.make_node("GlobalAveragePool", [x], ["mean"]))
     x = quantised("mean", 1 / 100, 0, np.int8)
     nodes.append(helper.make_node("Flatten", [x], ["flat"]))
     x = layer("Gemm", "y", "flat", (5, 24), np.int8, transB=1)
     io = [
         helper.make_tensor_value_info(n, TensorProto.FLOAT, d)
-        for n, d in (("x", [1, 3, 13, 11]), (x, [1, 5]))
+        for n, d in (("x", [1, 429]), (x, [1, 5]))
     ]
     graph = helper.make_graph(nodes, "cores", io[:1], io[1:], weights)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
@@ -148,8 +153,11 @@ def main():
                 s.unlink()
             run(
                 *(o.ingot, "compile", work / "cores.onnx", "-o", out, "--name", "model"),
-                *("--target", f"c:{core}", "--weights", "array"),
+                *("--target", f"c:{core}", "--weights", "array", "--io", "int8"),
             )
+            text = "".join(k.read_text() for k in out.glob("model_kernels_*.c"))
+            if "smlad" in wanted and len(re.findall(r"\* DOT ", text)) < SUMS:
+                sys.exit(f"{core}: a sum is not taken by fours:\n{text}")
             left_out = ("main.c", "driver.c", "igrt_pool.c")
             sources = [s for s in out.glob("*.c") if s.name not in left_out]
             program(core, [work / "main.c", *sources], out, elf)
