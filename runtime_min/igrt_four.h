@@ -13,7 +13,7 @@
 #ifndef IGRT_FOUR_H
 #define IGRT_FOUR_H
 
-#include "igrt_dot.h"
+#include "igrt_dot_wide.h"
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 

@@ -230,7 +230,7 @@ int render_four_stores(Render *r, const Stmt *s, int left)
     for (int i = 0; i < count; i++)
         if (s[i].kind == STMT_LET && !is_address(store, s[i].node))
             render_statement(r, &s[i]);
-    r->needs |= NEED_FOUR;
+    r->needs |= NEED_DOT_WIDE | NEED_DOT;
     render_indent(r, s->depth);
     sb_printf(r->sb, "igrt_four_store_%s", dtype_info[type].name);
     put_address(r, store[0], 3, d);

@@ -1,6 +1,7 @@
 /* input_rows.c - an input of bytes that a window reads in another shape is copied into that shape.
  *
- *     sum of pad(reshape(x)) * w   ->   sum of pad(keep(reshape(x))) * w       x: [490], 49 rows of 10
+ *     sum of pad(reshape(x)) * w   ->   sum of pad(keep(reshape(x))) * w     x: [490], 49 rows of
+ * 10
  *
  * Products of bytes are taken by fours without lanes only where nothing is checked around their
  * loads, so what they read has a border. Neither the caller's memory has one, nor a copy of it with
@@ -47,7 +48,8 @@ static Node *stored_as(Context *c, Node *reshape, Node *n)
  * padded: something above x moves a border around it. */
 static Node *with_rows(Context *c, Node *x, bool padded)
 {
-    Node *rows = x->op == OP_RESHAPE && padded && changes_axes(x) ? stored_as(c, x, x->src[0]) : NULL;
+    Node *rows =
+        x->op == OP_RESHAPE && padded && changes_axes(x) ? stored_as(c, x, x->src[0]) : NULL;
     if (rows)
         return rows;
     const bool goes_on = is_move(x) || x->op == OP_CAST || is_shifted(x);
