@@ -299,6 +299,35 @@ static void finish(DriverSession *s)
     free(s->outputs);
 }
 
+igrt_model driver_function(const igrt_model *m, const igrt_function *f)
+{
+    igrt_model it = *m;
+    it.inputs = f->inputs;
+    it.n_inputs = f->n_inputs;
+    it.outputs = f->outputs;
+    it.n_outputs = f->n_outputs;
+    it.inputs_bytes = f->inputs_bytes;
+    it.outputs_bytes = f->outputs_bytes;
+    it.input_groups = f->input_groups;
+    it.output_groups = f->output_groups;
+    it.n_input_groups = f->n_input_groups;
+    it.n_output_groups = f->n_output_groups;
+    it.run = f->call;
+    return it;
+}
+
+/* --function: *m becomes the model with that one, which *room is for. */
+static int choose_function(const char *name, const igrt_model **m, igrt_model *room)
+{
+    for (int i = 0; i < (*m)->n_functions; i++)
+        if (!strcmp((*m)->functions[i].name, name)) {
+            *room = driver_function(*m, &(*m)->functions[i]);
+            *m = room;
+            return IGRT_EXIT_OK;
+        }
+    return driver_fail(IGRT_EXIT_USAGE, "there is no function '%s'; --help lists them", name);
+}
+
 int igrt_driver_main(int argc, char **argv, const igrt_model *model)
 {
     static DriverSession session; /* large: it holds the pool */
@@ -316,6 +345,11 @@ int igrt_driver_main(int argc, char **argv, const igrt_model *model)
             return IGRT_EXIT_OK;
         }
     int status = driver_options(argc, argv, model, &options);
+    if (status != IGRT_EXIT_OK)
+        return status;
+    igrt_model function;
+    if (options.function)
+        status = choose_function(options.function, &model, &function);
     if (status != IGRT_EXIT_OK)
         return status;
     session.model = model;

@@ -141,11 +141,14 @@ int driver_bench(DriverSession *s)
     if (status == IGRT_EXIT_OK) {
         qsort(ms, n, sizeof *ms, compare_times);
         const char *target = s->model->target ? s->model->target(s->ctx) : NULL;
+        const char *function = s->options->function;
         const double median = n % 2 ? ms[n / 2] : 0.5 * (ms[n / 2 - 1] + ms[n / 2]);
         printf("{\"model\": \"%s\", \"median_ms\": %.6f, \"min_ms\": %.6f, \"mean_ms\": %.6f, "
-               "\"calls\": %zu, \"threads\": %d%s%s%s}\n",
+               "\"calls\": %zu, \"threads\": %d%s%s%s%s%s%s}\n",
                s->model->name, median, ms[0], sum / (double)n, n * (size_t)runs, s->config.threads,
-               target ? ", \"target\": \"" : "", target ? target : "", target ? "\"" : "");
+               target ? ", \"target\": \"" : "", target ? target : "", target ? "\"" : "",
+               function ? ", \"function\": \"" : "", function ? function : "",
+               function ? "\"" : "");
     }
     free(ms);
     if (device && s->ready) {

@@ -93,6 +93,21 @@ static int read_input(DriverSession *s, const char *path, const igrt_io *io)
     return IGRT_EXIT_OK;
 }
 
+/* Of the largest size. */
+static int zeros_for_input(DriverSession *s, const igrt_io *io)
+{
+    const size_t bytes = npy_count(io->max_dims, io->rank) * igrt_dtype_bytes(io->dtype);
+    void *data = driver_allocate(bytes, 64);
+    if (!data)
+        return driver_fail(IGRT_EXIT_MEMORY, "no memory for input \"%s\"", io->name);
+    memset(data, 0, bytes);
+    driver_set_pointer(s->inputs, io, data);
+    if (io->dims_offset != IGRT_NO_DIMS)
+        memcpy((char *)s->inputs + io->dims_offset, io->max_dims,
+               (size_t)io->rank * sizeof *io->max_dims);
+    return IGRT_EXIT_OK;
+}
+
 /* The files of a sequence's folder, up to the first that is missing. */
 static int read_sequence(DriverSession *s, const Argument *a, int number)
 {
@@ -132,9 +147,14 @@ int driver_read_inputs(DriverSession *s)
                                    strerror(errno), a.group->name);
             continue;
         }
+        const int timed =
+            s->options->function && (s->options->mode != MODE_RUN || s->options->timeline);
         if (a.group)
             set_count(s->inputs, a.group->present_offset, 1);
-        status = sequence ? read_sequence(s, &a, i) : read_input(s, path, a.io);
+        if (timed && !a.group && access(path, F_OK))
+            status = zeros_for_input(s, a.io);
+        else
+            status = sequence ? read_sequence(s, &a, i) : read_input(s, path, a.io);
         if (status != IGRT_EXIT_OK)
             return status;
     }

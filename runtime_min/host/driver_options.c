@@ -19,6 +19,18 @@ static void print_argument(FILE *f, const char *what, int number, const Argument
     fprintf(f, "%s\n", optional ? " (optional)" : "");
 }
 
+static void print_function(FILE *f, const igrt_model *m, const igrt_function *g)
+{
+    const igrt_model it = driver_function(m, g);
+    Cursor in = {0, 0}, out = {0, 0};
+    Argument a;
+    fprintf(f, "function %s:\n", g->name);
+    for (int i = 0; driver_next_input(&it, &in, &a); i++)
+        print_argument(f, "  input ", i, &a);
+    for (int i = 0; driver_next_output(&it, &out, &a); i++)
+        print_argument(f, "  output", i, &a);
+}
+
 void driver_help(FILE *f, const igrt_model *m, const char *argv0)
 {
     fprintf(
@@ -38,6 +50,9 @@ void driver_help(FILE *f, const igrt_model *m, const char *argv0)
         "                    ($INGOT_TARGET, if not given)\n"
         "         --on-device  of --bench: inputs and outputs lie on the GPU, and it never waits "
         "for the host\n"
+        "         --function NAME  of several functions that one, not run; what has no file is "
+        "zeros "
+        "when it is timed\n"
         "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
         "         --trace PLACES FILE  after each step write what it wrote to FILE\n"
         "         --follow FILE        and then take it from FILE\n",
@@ -51,6 +66,8 @@ void driver_help(FILE *f, const igrt_model *m, const char *argv0)
         print_argument(f, "input ", i, &a);
     for (int i = 0; driver_next_output(m, &out, &a); i++)
         print_argument(f, "output", i, &a);
+    for (int i = 0; i < m->n_functions; i++)
+        print_function(f, m, &m->functions[i]);
     fprintf(f, "exit status: 0 ok, 1 usage, 2 input, 3 weights, 4 model, 5 output, 6 selftest, "
                "7 memory, 8 no selftest\n");
 }
@@ -98,6 +115,8 @@ int driver_options(int argc, char **argv, const igrt_model *model, DriverOptions
             o->gpu = argv[++i];
         } else if (!strcmp(a, "--target") && i + 1 < argc) {
             o->target = argv[++i];
+        } else if (!strcmp(a, "--function") && i + 1 < argc) {
+            o->function = argv[++i];
         } else if (!strcmp(a, "--seed")) {
             o->seed = i + 1 < argc ? strtoull(argv[i + 1], &end, 0) : 0;
             if (*end || end == argv[i])

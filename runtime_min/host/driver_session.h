@@ -24,6 +24,7 @@ typedef struct DriverOptions {
     uint64_t seed;
     const char *gpu, *target;
     const char *in, *out;
+    const char *function;                           /* instead of run(); or NULL */
     const char *places, *trace, *follow, *timeline; /* files, or NULL */
     const char *argv0;
     int chat_argc; /* what follows --chat */
@@ -73,6 +74,9 @@ typedef struct DriverSession {
 
 /* driver_io.c: a file that could not be written whole goes; devices and pipes stay. */
 void driver_drop(const char *path);
+
+/* driver.c: the model with this function of it in the place of run(). */
+igrt_model driver_function(const igrt_model *, const igrt_function *);
 
 /* driver_io.c: members of the structs of inputs and outputs. */
 void *driver_pointer(const void *base, const igrt_io *io);

@@ -83,19 +83,25 @@ DOES_NOT = {
 }
 # It counts, and no format in the tree has several networks: tests/recipes/importer.py tries it.
 ELSEWHERE = {"--entry"}
-# Of verify alone, which interprets steps of training: no program is made (tests/train).
-INTERPRETED = {
-    "--train",
-    "--loss",
-    "--optimizer",
-    "--trainable",
-    "--frozen",
-    "--accumulate",
-    "--clip",
-    "--class-axis",
-    "--label-smoothing",
-    "--ignore-index",
-}
+# They go with --train, which wants a loss and an optimizer; all rows differ.
+TRAINED = ("--train", "--loss", "mse:z", "--optimizer", "sgd")
+TRAINING = [
+    (),
+    ("--loss", "cross_entropy:z"),
+    *(
+        ("--optimizer", o)
+        for o in ("momentum", "adam", "adamw", "sgd:rate=0.1", "momentum:nesterov")
+    ),
+    *(("--optimizer", f"adam:{o}") for o in ("beta1=0.5", "beta2=0.5", "epsilon=0.1", "decay=0.1")),
+    *((o, g) for o in ("--trainable", "--frozen") for g in ("a", "b")),
+    ("--trainable", "a", "--frozen", "b"),
+    ("--trainable", "a", "--trainable", "b"),
+    *(("--accumulate", n) for n in "23"),
+    *(("--clip", n) for n in "23"),
+    *(("--loss", "cross_entropy:z", "--class-axis", n) for n in ("-1", "2")),
+    *(("--loss", "cross_entropy:z", "--label-smoothing", n) for n in ("0.1", "0.2")),
+    *(("--loss", "cross_entropy:z", "--ignore-index", n) for n in ("-100", "0")),
+]
 FREE = [
     ("--threads", "2"),
     ("--no-bind",),
@@ -189,7 +195,8 @@ def options(ingot, work):
     told = set()
     for command in ("run", "verify", "bench"):
         told |= set(re.findall(r"^  (-[-\w]+)", call(ingot, command, "--help"), re.M))
-    known = {"--help", "-h"} | set(COUNTS) | DOES_NOT | ELSEWHERE | INTERPRETED
+    training = {w for row in [TRAINED, *TRAINING] for w in row if w.startswith("--")}
+    known = {"--help", "-h"} | set(COUNTS) | DOES_NOT | ELSEWHERE | training
     if told | {"--help", "-h"} != known:
         raise Wrong(f"not in the table, or no more there: {(told | {'--help', '-h'}) ^ known}")
     rows = [(), *((o, v) if v else (o,) for o, values in COUNTS.items() for v in values), *TOGETHER]
@@ -199,6 +206,9 @@ def options(ingot, work):
         if key(ingot, work, *row) != keys[""]:
             raise Wrong(f"{row} has another key")
     keys["bench"] = key(ingot, work, command="bench")  # its program does not check indices
+    for row in TRAINING:
+        row = (*TRAINED, *row)
+        keys[" ".join(row)] = key(ingot, work, *row, command="bench")
     for cc in ("cc -m32", "cc -Dnative", "/usr/bin/env cc"):
         keys[cc] = key(ingot, work, cc=cc)
     all_differ(keys)

@@ -11,6 +11,7 @@ Exit status 77, skipped: there is no numpy or no onnx.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import subprocess
@@ -368,6 +369,41 @@ def case_dropout():
             loss(1)
             found = ((net.weights[name] - states[name]) * way).sum()
             near("dropout", f"the gradient of {name}", found, slope, 1e-3)
+
+
+def case_command():
+    """`ingot bench --train` times a step, and the program of a bundle runs one: --function."""
+    with tempfile.TemporaryDirectory() as at:
+        at = pathlib.Path(at)
+        net, forward, draw = mlp(at / "net.onnx")
+        random = np.random.default_rng(11)
+        x, t = draw(random), labels(random)
+
+        def call(*words, code=0):
+            p = subprocess.run([str(w) for w in words], capture_output=True, text=True,
+                               env={**os.environ, "INGOT_CACHE": str(at / "cache")})  # fmt: skip
+            assert p.returncode == code, f"command: {words}: {p.returncode}: {p.stderr}"
+            return p.stdout if code == 0 else p.stderr
+
+        usual = ["--train", "--loss", "cross_entropy:y", "--optimizer", "sgd"]
+        bench = [os.environ["INGOT"], "bench", at / "net.onnx", "--seconds", "0"]
+        told = json.loads(call(*bench, *usual))
+        assert told["function"] == "train_step" and told["calls"] == 3, f"command: {told}"
+        told = call(*bench, *usual, "--per-kernel", code=2)
+        assert "bench times steps as a whole" in told, f"command: {told}"
+        program = next((at / "cache").glob("*/model"))
+        assert "input  2: rate f32[]" in call(program, "--help"), "command: --help"
+        (at / "in").mkdir()
+        for i, a in enumerate([x, t]):
+            np.save(at / f"in/input_{i}.npy", a)
+        step = [program, "--function", "train_step", at / "in", at / "out"]
+        assert "input_2.npy" in call(*step, code=2), "command: no rate"
+        np.save(at / "in/input_2.npy", np.float32(0.1))
+        call(*step)
+        wanted = tape.cross_entropy(forward({n: Var(a) for n, a in net.weights.items()}, x), t)
+        near("command", "the loss", np.load(at / "out/output_0.npy"), wanted.value, 2e-6)
+        told = call(program, "--function", "nix", at / "in", at / "out", code=1)
+        assert "there is no function 'nix'" in told, f"command: {told}"
 
 
 def case_errors():

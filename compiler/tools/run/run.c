@@ -474,6 +474,9 @@ ingot_status command_bench(Options *o)
     const char *target = o->compile.target ? o->compile.target : "c:native";
     if (o->on_device && !machine_target(o->a, target).gpu)
         return complain(INGOT_USAGE, "--on-device: %s is no GPU", target);
+    if (o->train && (o->per_kernel || o->trace || o->on_device))
+        return complain(INGOT_USAGE, "--train: bench times steps as a whole; --per-kernel, --trace "
+                                     "and --on-device are of run alone");
     ingot_status status = open_to_run(&s, &m);
     if (status == INGOT_OK && counts_tokens(o) && ingot_model_has_text(m.file)) {
         status = session_talks(&s, &m);
@@ -494,7 +497,10 @@ ingot_status command_bench(Options *o)
                                "--bench",
                                arena_printf(s.a, "%g", o->seconds),
                                in,
-                               o->on_device ? "--on-device" : NULL,
+                               o->on_device ? "--on-device"
+                               : o->train   ? "--function"
+                                            : NULL,
+                               o->train ? "train_step" : NULL,
                                NULL};
         const char *trace = o->trace ? part_file(s.a, o->trace) : NULL;
         const char *timeline[] = {program, "-t", threads, "--timeline", trace, in, NULL};

@@ -162,8 +162,43 @@ static void key_lists(CacheKey *k, const Options *o)
     }
 }
 
+static void key_real(CacheKey *k, const char *name, double x)
+{
+    key_add(k, name, &x, sizeof x);
+}
+
+static void key_training(CacheKey *k, const Options *o)
+{
+    const ingot_optimizer *by = &o->optimizer;
+    key_text(k, "loss", o->training.loss);
+    key_number(k, "axis", o->loss.axis);
+    key_real(k, "smoothing", o->loss.smoothing);
+    key_number(k, "ignores", o->loss.ignores);
+    key_number(k, "ignored", o->loss.ignored);
+    key_number(k, "optimizer", by->kind);
+    const double number[] = {by->beta1,
+                             by->beta2,
+                             by->epsilon,
+                             by->decay,
+                             (double)by->nesterov,
+                             by->clip,
+                             (double)by->accumulate,
+                             o->training.rate};
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        key_real(k, "number", number[i]);
+    key_number(k, "trainable", o->training.n_trainable);
+    for (int i = 0; i < o->training.n_trainable; i++)
+        key_text(k, "name", o->trainable[i]);
+    key_number(k, "frozen", o->training.n_frozen);
+    for (int i = 0; i < o->training.n_frozen; i++)
+        key_text(k, "name", o->frozen[i]);
+}
+
 static ingot_status key_options(CacheKey *k, const Options *o)
 {
+    key_number(k, "train", o->train);
+    if (o->train)
+        key_training(k, o);
     key_text(k, "no rewrite", o->compile.no_rewrite);
     key_text(k, "fuse", o->compile.fuse);
     key_text(k, "prefer", o->compile.prefer);
