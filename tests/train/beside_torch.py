@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """Gradients and training steps beside PyTorch.
 
-    beside_torch.py --build build [--graphs N] [--seed S] [--steps N] [operators|graphs|NETWORK...]
+    beside_torch.py --build build [--graphs N] [--seed S] [--steps N] [operators|graphs|options|NETWORK...]
 
     operators   gradients of operators, in f64, beside torch autograd and differences
     graphs      the same of N random graphs (torch_graphs.py)
-    mlp32, cnn32, resnet18, bert4, gpt2, tiny
+    options     ignored labels, smoothing, clipping, accumulation of --train (ingot.train())
+    mlp32, cnn32, resnet64, encoder, tiny; resnet18, bert4, gpt2 where they are named
                 N steps of a network (networks.c): losses are no further from PyTorch's in f64 than
                 twice those of PyTorch in f32
 
-Without names: operators, graphs, mlp32, cnn32 and tiny; a minute of a core. Exit status 77, skipped: there is no
+Without names all but the three large ones: minutes of a core. Exit status 77, skipped: there is no
 PyTorch.
 """
 
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
@@ -32,6 +34,7 @@ import check_gradients
 import networks
 import torch_graphs
 import torch_steps
+import training
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -234,6 +237,65 @@ def graphs(a, work):
     return faults
 
 
+# Steps of a small network by --train, beside PyTorch's losses and optimizers in f64.
+OPTIONS = {
+    "ignored": ({"ignore_index": -1}, "sgd", {}),
+    "smoothed": ({"label_smoothing": 0.1}, "momentum:beta1=0.9,nesterov,decay=1e-3",
+                 {"momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}),
+    "both": ({"ignore_index": 3, "label_smoothing": 0.2}, "adam:decay=0.02",
+             {"weight_decay": 0.02}),
+    "clipped": ({"clip": 0.3}, "adamw:decay=0.05", {"weight_decay": 0.05}),
+    "accumulated": ({"accumulate": 3, "clip": 0.5}, "adamw", {"weight_decay": 0.01}),
+}  # fmt: skip
+
+
+def options_case(work, name, count):
+    """The largest error of a loss, and of a weight after the last step."""
+    options, optimizer, theirs = OPTIONS[name]
+    net, _, draw = training.mlp(work / f"{name}.onnx")
+    m = training.ingot.train(work / f"{name}.onnx", loss="cross_entropy:y", optimizer=optimizer,
+                             cflags="-O1", **options)  # fmt: skip
+    w = {n: torch.tensor(a, dtype=torch.float64, requires_grad=True)
+         for n, a in net.weights.items()}  # fmt: skip
+    kind = {"sgd": torch.optim.SGD, "momentum": torch.optim.SGD, "adam": torch.optim.Adam,
+            "adamw": torch.optim.AdamW}[optimizer.partition(":")[0]]  # fmt: skip
+    rate, every, random, worst = 0.02, options.get("accumulate", 1), np.random.default_rng(4), 0
+    by = kind(w.values(), lr=rate, **theirs)
+    of_loss = {k: v for k, v in options.items() if k in ("ignore_index", "label_smoothing")}
+    for i in range(count):
+        x, t = draw(random), random.integers(0, 5, 8)
+        t[random.random(8) < 0.3] = options.get("ignore_index", 0)
+        h = torch.relu(torch.tensor(x, dtype=torch.float64) @ w["fc1.weight"].T + w["fc1.bias"])
+        loss = F.cross_entropy(h @ w["fc2.weight"].T + w["fc2.bias"], torch.tensor(t), **of_loss)
+        (loss / every).backward()
+        if (i + 1) % every == 0:
+            if "clip" in options:
+                torch.nn.utils.clip_grad_norm_(w.values(), options["clip"])
+            by.step()
+            by.zero_grad()
+        got = float(m.step(x, t, rate))
+        worst = max(worst, abs(got - loss.item()) / abs(loss.item()))
+    off = max(np.abs(m.states[n] - a.detach().numpy()).max() / np.abs(a.detach().numpy()).max()
+              for n, a in w.items())  # fmt: skip
+    return worst, off
+
+
+def options(a, work):
+    faults = 0
+    for name in OPTIONS:
+        loss, weight = options_case(work, name, 30)
+        bad = not (loss < 1e-5 and weight < 1e-4)
+        print(
+            f"{name}: losses {loss:.2g}, weights {weight:.2g} from f64{': too far' if bad else ''}"
+        )
+        faults += bad
+    return faults
+
+
+PARTS = {"operators": operators, "graphs": graphs, "options": options}
+USUAL = "operators graphs options mlp32 cnn32 resnet64 encoder tiny"
+
+
 def steps(a, work, name, count):
     """Losses of some steps, and PyTorch's in f64 and f32, from the same weights."""
     rate = 1e-3
@@ -262,14 +324,16 @@ def main():
     p.add_argument("--graphs", type=int, default=300)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--steps", type=int, default=100)
-    p.add_argument("names", nargs="*", default=["operators", "graphs", "mlp32", "cnn32", "tiny"])
+    p.add_argument("names", nargs="*", default=USUAL.split())
     a = p.parse_args()
+    os.environ["INGOT"] = str(a.build / "ingot")
+    torch.set_num_threads(1)
     faults = 0
     for name in a.names:
         with tempfile.TemporaryDirectory(prefix="ingot_torch_") as work:
             work = pathlib.Path(work)
-            if name in ("operators", "graphs"):
-                faults += {"operators": operators, "graphs": graphs}[name](a, work)
+            if name in PARTS:
+                faults += PARTS[name](a, work)
             else:
                 faults += steps(a, work, name, a.steps)
         sys.stdout.flush()

@@ -151,15 +151,16 @@ static T mobilenetv2(int64_t batch)
     return linear(pooled(x), 1280, 1000);
 }
 
-static T resnet18(int64_t batch)
+/* Of squares of so many pixels; the first layer has `maps` of them. */
+static T resnet18(int64_t batch, int64_t size, int64_t maps, int64_t classes)
 {
-    T x = input("x", INGOT_F32, 4, (int64_t[]){batch, 3, 224, 224});
-    x = conv_norm(x, (ConvLayer){.in = 3, .out = 64, .kernel = 7, .stride = 2, .pad = 3});
+    T x = input("x", INGOT_F32, 4, (int64_t[]){batch, 3, size, size});
+    x = conv_norm(x, (ConvLayer){.in = 3, .out = maps, .kernel = 7, .stride = 2, .pad = 3});
     x = max_pool(ingot_relu(c, x), 3, 2, 1);
-    int64_t in = 64;
+    int64_t in = maps;
     for (int l = 0; l < 4; l++)
         for (int i = 0; i < 2; i++) {
-            const int64_t out = 64 << l, stride = l && !i ? 2 : 1;
+            const int64_t out = maps << l, stride = l && !i ? 2 : 1;
             ConvLayer wide = {.in = in, .out = out, .kernel = 3, .stride = stride, .pad = 1},
                       same = {.in = out, .out = out, .kernel = 3, .pad = 1},
                       point = {.in = in, .out = out, .kernel = 1, .stride = stride};
@@ -169,7 +170,7 @@ static T resnet18(int64_t batch)
             x = ingot_relu(c, ingot_add(c, x, y));
             in = out;
         }
-    return linear(pooled(x), 512, 1000);
+    return linear(pooled(x), 8 * maps, classes);
 }
 
 typedef struct {
@@ -222,7 +223,10 @@ static T network(const char *name)
 {
     const Transformer bert = {4, 128, 4, 768, 12, 30522, 512, 2, false},
                       gpt2 = {4, 64, 12, 768, 12, 50257, 1024, 0, true},
-                      tiny = {2, 16, 1, 64, 4, 100, 32, 0, true};
+                      tiny = {2, 16, 1, 64, 4, 100, 32, 0, true},
+                      encoder = {4, 32, 2, 64, 4, 100, 32, 2, false};
+    if (!strcmp(name, "encoder"))
+        return transformer(&encoder);
     if (!strcmp(name, "mlp32") || !strcmp(name, "mlp128"))
         return mlp(strcmp(name, "mlp32") ? 128 : 32);
     if (!strcmp(name, "cnn32"))
@@ -230,7 +234,9 @@ static T network(const char *name)
     if (!strcmp(name, "mobilenetv2"))
         return mobilenetv2(8);
     if (!strcmp(name, "resnet18"))
-        return resnet18(8);
+        return resnet18(8, 224, 64, 1000);
+    if (!strcmp(name, "resnet64"))
+        return resnet18(8, 64, 8, 10);
     if (!strcmp(name, "bert4"))
         return transformer(&bert);
     if (!strcmp(name, "gpt2"))

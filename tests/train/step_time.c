@@ -1,7 +1,8 @@
-/* step_time.c - CPU time of the training step of a bundle that networks.c wrote: milliseconds, the
- * least of all steps; with --kernels that of each step of the plan too.
+/* step_time.c - CPU time (of several threads: time) of the training step of a bundle that
+ * networks.c wrote: milliseconds, the least of all steps; with --kernels that of each step of the
+ * plan too.
  *
- *     step_time SECONDS [--kernels | --losses N [FOLDER]]
+ *     step_time SECONDS [--threads N] [--kernels | --losses N [FOLDER]]
  *
  * Weights are drawn: norms near 1, others by the number of their inputs.  --losses prints those of
  * the first N steps and a sum over the states after them, for comparisons between bundles; the
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "igrt_pool.h"
 #include "model.h"
 
 #ifdef STEP_OF_WORDS
@@ -36,11 +38,13 @@ static double noise(void)
     return (double)(int32_t)noise_state / 2147483648.0;
 }
 
-static uint64_t cpu_ns(void *user)
+static clockid_t measured = CLOCK_PROCESS_CPUTIME_ID;
+
+static uint64_t now_ns(void *user)
 {
     struct timespec t;
     (void)user;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    clock_gettime(measured, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -115,7 +119,13 @@ static double sum_of_states(const model_ctx *ctx)
 int main(int argc, char **argv)
 {
     static const size_t count = FIRST_COUNT;
+    static igrt_pool pool;
     const double seconds = argc > 1 ? atof(argv[1]) : 1;
+    const int threads = argc > 3 && !strcmp(argv[2], "--threads") ? atoi(argv[3]) : 1;
+    if (argc > 3 && !strcmp(argv[2], "--threads")) {
+        argc -= 2;
+        argv += 2;
+    }
     const int losses = argc > 3 && !strcmp(argv[2], "--losses") ? atoi(argv[3]) : 0;
     FIRST_TYPE *first = calloc(count, sizeof *first);
     int64_t *target = calloc(TARGETS, sizeof *target);
@@ -124,10 +134,16 @@ int main(int argc, char **argv)
         first[i] = (FIRST_TYPE)(sizeof(FIRST_TYPE) == 8 ? (double)(i * 37 % 100) : 1.7 * noise());
     for (int i = 0; i < TARGETS; i++)
         target[i] = i % CLASSES;
-    model_config config = {.struct_size = sizeof config, .arena_bytes = MODEL_ARENA_BYTES(1)};
+    model_config config = {.struct_size = sizeof config, .arena_bytes = MODEL_ARENA_BYTES(threads)};
+    if (threads > 1) {
+        measured = CLOCK_MONOTONIC;
+        config.threads = igrt_pool_start(&pool, threads);
+        config.parallel_for = igrt_pool_for;
+        config.parallel_user = &pool;
+    }
     config.arena = aligned_alloc(4096, (config.arena_bytes + 4095) / 4096 * 4096);
     if (argc > 2 && !strcmp(argv[2], "--kernels")) {
-        config.clock = cpu_ns;
+        config.clock = now_ns;
         config.profile = profile;
     }
     model_ctx ctx;
@@ -143,10 +159,10 @@ int main(int argc, char **argv)
     model_outputs out = {.loss = &loss};
     double best = 1e300, all = 0;
     for (int n = 0; losses ? n < losses : n < 3 || all < 1e9 * seconds; n++) {
-        const uint64_t since = cpu_ns(NULL);
+        const uint64_t since = now_ns(NULL);
         if (model_run(&ctx, &in, &out))
             return 2;
-        const double ns = (double)(cpu_ns(NULL) - since);
+        const double ns = (double)(now_ns(NULL) - since);
         all += ns;
         best = ns < best ? ns : best;
         if (losses)

@@ -10,6 +10,7 @@ TRANSFORMERS = {  # batch, length, layers, width, heads, classes (0: words), cau
     "bert4": (4, 128, 4, 768, 12, 2, False),
     "gpt2": (4, 64, 12, 768, 12, 0, True),
     "tiny": (2, 16, 1, 64, 4, 0, True),
+    "encoder": (4, 32, 2, 64, 4, 2, False),
 }
 
 
@@ -35,7 +36,7 @@ class Network:
             x = F.max_pool2d(torch.relu(F.conv2d(x, self.w(), self.w())), 2)
         return self.linear(x.flatten(1))
 
-    def resnet18(self, x):
+    def resnet(self, x):
         x = F.max_pool2d(torch.relu(self.conv_norm(x, 2, 3)), 3, 2, 1)
         for layer in range(4):
             for i in range(2):
@@ -69,7 +70,12 @@ def losses(name, states, count, rate, dtype):
     """states: the folder that step_time wrote: input, targets, and each state with its dims."""
     first, targets, classes, is_words = SIZES[name]
     x = np.fromfile(states / "first", np.int64 if is_words else np.float32)
-    shape = {"mlp32": (32, 784), "cnn32": (32, 1, 28, 28), "resnet18": (8, 3, 224, 224)}.get(name)
+    shape = {
+        "mlp32": (32, 784),
+        "cnn32": (32, 1, 28, 28),
+        "resnet18": (8, 3, 224, 224),
+        "resnet64": (8, 3, 64, 64),
+    }.get(name)
     x = torch.from_numpy(x.reshape(TRANSFORMERS[name][:2] if is_words else shape))
     x = x if is_words else x.to(dtype)
     target = torch.from_numpy(np.fromfile(states / "target", np.int64))
@@ -84,7 +90,7 @@ def losses(name, states, count, rate, dtype):
         if name in TRANSFORMERS:
             y = n.transformer(x, *TRANSFORMERS[name])
         else:
-            y = getattr(n, name.rstrip("0123456789") if name != "resnet18" else name)(x)
+            y = getattr(n, name.rstrip("0123456789"))(x)
         loss = F.cross_entropy(y, target)
         grads = torch.autograd.grad(loss, weights)
         with torch.no_grad():
