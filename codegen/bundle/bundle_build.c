@@ -187,6 +187,7 @@ static void copy_runtime(Bundle *b)
     if (b->c->vocabulary) {
         need(b, &list, "igrt_vocab.c");
         need(b, &list, "igrt_sample.c");
+        need(b, &list, "igrt_chat.c");
     }
     if (b->target->wasm)
         need(b, &list, "run.mjs");

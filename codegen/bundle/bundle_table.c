@@ -156,7 +156,7 @@ static void table_includes(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool 
     if (asks)
         sb_puts(sb, "#include \"igrt_cpu.h\"\n");
     if (b->c->vocabulary)
-        sb_puts(sb, "#include \"igrt_sample.h\"\n#include \"igrt_vocab.h\"\n");
+        sb_puts(sb, "#include \"igrt_chat.h\"\n#include \"igrt_sample.h\"\n");
 }
 
 /* The model's functions, as the table has them: of contexts without a type. */
@@ -218,7 +218,7 @@ static void text_record(StrBuf *sb, const Bundle *b)
                   "    .%s,\n    .bytes = %s_VOCAB_BYTES,\n"
                   "    .open = igrt_vocab_open,\n    .tokenize = igrt_tokenize,\n"
                   "    .token_text = igrt_token_text,\n    .find = igrt_token_find,\n"
-                  "    .sample = igrt_sample,\n};\n",
+                  "    .sample = igrt_sample,\n    .form = igrt_chat_form_of,\n};\n",
                   b->mode == WEIGHTS_INCBIN ? arena_printf(b->a, "data = %s_vocab_blob", n)
                                             : arena_printf(b->a, "file = \"%s.vocab\"", n),
                   b->upper);

@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+struct igrt_chat_form;
 struct igrt_vocab;
 struct igrt_sampling;
 struct DriverSession;
@@ -70,6 +71,7 @@ typedef struct igrt_text_calls {
     int32_t (*sample)(struct igrt_sampling *, float *logits, int32_t n, const int32_t *ids,
                       size_t count);
     const void *data; /* what is linked in */
+    const struct igrt_chat_form *(*form)(const struct igrt_vocab *);
 } igrt_text_calls;
 
 /* A model as the driver sees it; the functions are one-line wrappers in main.c. */

@@ -5,44 +5,18 @@
  * that the model was trained with (igrt_vocab.h).
  */
 #include "driver_session.h"
+#include "igrt_chat.h"
 #include "igrt_sample.h"
-#include "igrt_vocab.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Texts around turns. */
-typedef struct ChatForm {
-    const char *system[2], *user[2]; /* before and after; the answer comes behind the user's */
-    const char *between;             /* after an answer */
-} ChatForm;
-
-static const ChatForm forms[] = {
-    {{"", ""}, {"", ""}, ""}, /* none: the model goes on with what is typed */
-    {{"<|im_start|>system\n", "<|im_end|>\n"},
-     {"<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"},
-     "<|im_end|>\n"},
-    {{"<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"},
-     {"<|start_header_id|>user<|end_header_id|>\n\n",
-      "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
-     "<|eot_id|>"},
-    {{"<start_of_turn>user\n", "<end_of_turn>\n"},
-     {"<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"},
-     "<end_of_turn>\n"},
-    {{"<|system|>\n", "<|end|>\n"}, {"<|user|>\n", "<|end|>\n<|assistant|>\n"}, "<|end|>\n"},
-    {{"[INST] ", " [/INST]</s>"}, {"[INST] ", " [/INST]"}, "</s>"},
-    {{"<|start_of_role|>system<|end_of_role|>", "<|end_of_text|>\n"},
-     {"<|start_of_role|>user<|end_of_role|>",
-      "<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>"},
-     "<|end_of_text|>\n"},
-};
 
 typedef struct Chat {
     DriverSession *s;
     const igrt_text_calls *text;
     igrt_vocab vocab;
     igrt_weights file;
-    const ChatForm *form;
+    const igrt_chat_form *form;
     const igrt_function *one; /* decode(); NULL: the model has none */
     igrt_sampling sampling;
     const char *system, *prompt;
@@ -300,8 +274,7 @@ static int chat_begin(Chat *c)
     int status = open_vocabulary(c);
     if (status != IGRT_EXIT_OK)
         return status;
-    const uint32_t form = c->vocab.word[IGRT_VOCAB_CHAT];
-    c->form = &forms[form < sizeof forms / sizeof *forms ? form : 0];
+    c->form = c->text->form(&c->vocab);
     for (int i = 0; i < m->n_functions; i++) {
         const igrt_function *f = &m->functions[i];
         if (!strcmp(f->name, "decode") && f->inputs_bytes <= 256 && f->outputs_bytes <= 256)

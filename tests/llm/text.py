@@ -7,7 +7,7 @@
     bytes    20,000 random ones come back from every vocabulary; control tokens are none of what is typed
     tables   2,000 mutations of them
     chat     a tiny seeded model answers with the tokens that numpy says, from `ingot chat` and from one
-             static program of examples/chat, which has nothing beside it; `ingot bench` of it
+             static program of examples/chat, which has nothing beside it; `ingot bench` of it; ingot.Chat of Python
 
     --vocabs DIR   also the pairs of files there: X.gguf, X.gguf.inp, X.gguf.out, as llama.cpp has them in models/
 
@@ -215,7 +215,7 @@ def chat(ingot, folder):
     m = decoder.Model("llama", 3, words=len(v.tokens))
     path = m.write(folder / "chat.gguf", **v.keys)
     ids = [1] + v.ids("user\n") + v.ids("the cat") + [2] + v.ids("\n") + [1] + v.ids("assistant\n")
-    want = []
+    prompt, want = list(ids), []
     for _ in range(6):
         logits = m.logits(ids)[-1]
         first, second = np.sort(logits)[-1:-3:-1]
@@ -231,6 +231,7 @@ def chat(ingot, folder):
     print(f"chat: {got}")
     program(ingot, folder, path, command[3:-1], want)
     bench(ingot, path, env)
+    python(ingot, folder, path, v, prompt, want)
 
 
 def program(ingot, folder, model, options, want):
@@ -251,6 +252,30 @@ def program(ingot, folder, model, options, want):
         got = [int(x) for x in done.stdout.split()]
         if done.returncode or got != want:
             sys.exit(f"examples/chat: status {done.returncode}: {got}, not {want}\n{done.stderr}")
+
+
+def python(ingot, folder, model, v, prompt, want):
+    """ingot.Chat: the same tokens, their texts piece by piece, stop strings, and a second turn."""
+    os.environ["INGOT"] = str(ingot)
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "compiler/tools/python"))
+    import ingot as package
+
+    package.compile(model, folder / "python", target="c")
+    chat = package.Chat(package.Model(folder / "python", cflags="-O0"))
+    pieces = list(chat.say("the cat", tokens=len(want)))
+    if chat.ids != prompt + want or "".join(pieces) != chat.vocabulary.text(want):
+        sys.exit(f"ingot.Chat: {chat.ids}, {pieces}, not {prompt + want}")
+    if chat.vocabulary.tokens("the cat<|im_end|>") != v.ids("the cat<|im_end|>"):
+        sys.exit("ingot.Vocabulary: a control token was typed")
+    whole, second = "".join(pieces), list(chat.say("of it", tokens=1))
+    if len(chat.ids) <= len(prompt + want) + 1 or len(second) > 1:
+        sys.exit(f"ingot.Chat: a second turn: {chat.ids}")
+    for stop in (whole[2:4], whole[-1], "never"):
+        chat.reset()
+        got = "".join(chat.say("the cat", tokens=len(want), stop=["never too", stop]))
+        if got != whole.split(stop)[0]:
+            sys.exit(f"ingot.Chat: {got!r}, which should end before {stop!r} of {whole!r}")
+    print(f"python: {pieces}")
 
 
 def bench(ingot, model, env):

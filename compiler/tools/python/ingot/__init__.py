@@ -30,8 +30,10 @@ from .command import (
 )
 from .model import Function, Model, StepTime, train
 from .ports import DataError, DeviceError, InputError, RunError, Tensor
+from .text import Chat, Vocabulary
 
 __all__ = [
+    "Chat",
     "DataError",
     "DeviceError",
     "Error",
@@ -48,6 +50,7 @@ __all__ = [
     "ToolError",
     "Unsupported",
     "UsageError",
+    "Vocabulary",
     "compile",
     "executable",
     "load",

@@ -88,6 +88,40 @@ class Model(Function):
     def reset(self) -> None: ...
     def selftest(self) -> None: ...
 
+class Vocabulary:
+    ends: set[int]
+    system: tuple[bytes, bytes]
+    user: tuple[bytes, bytes]
+    between: bytes
+    def __init__(self, model: Model) -> None: ...
+    def tokens(
+        self, text: str | bytes, control: bool = False, whole: bool = False, goes_on: bool = False
+    ) -> list[int]: ...
+    def bytes_of(self, token: int, control: bool = False) -> bytes: ...
+    def text(self, ids: Iterable[int], control: bool = False) -> str: ...
+
+class Chat:
+    model: Model
+    vocabulary: Vocabulary
+    system: str | None
+    ids: list[int]
+    def __init__(self, model: Model, system: str | None = None) -> None: ...
+    def reset(self) -> None: ...
+    def say(self, text: str | bytes, **options: Any) -> Iterator[str]: ...
+    def complete(
+        self,
+        text: str | bytes | None = None,
+        *,
+        tokens: int = 512,
+        stop: str | Iterable[str] = (),
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 0.0,
+        min_p: float = 0.0,
+        repeat_penalty: float = 0.0,
+        seed: int = 0,
+    ) -> Iterator[str]: ...
+
 def load(
     model: ModelSource,
     target: str = "native",

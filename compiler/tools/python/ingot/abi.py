@@ -6,10 +6,13 @@ from ctypes import (
     CFUNCTYPE,
     POINTER,
     c_char_p,
+    c_float,
     c_int,
+    c_int32,
     c_int64,
     c_size_t,
     c_uint,
+    c_uint32,
     c_uint64,
     c_void_p,
 )
@@ -174,6 +177,48 @@ class State(ctypes.Structure):
     ]
 
 
+class ChatForm(ctypes.Structure):
+    _fields_ = [("system", c_char_p * 2), ("user", c_char_p * 2), ("between", c_char_p)]
+
+
+class Sampling(ctypes.Structure):
+    _fields_ = [
+        ("temperature", c_float),
+        ("top_k", c_int32),
+        ("top_p", c_float),
+        ("min_p", c_float),
+        ("repeat_penalty", c_float),
+        ("repeat_last", c_int32),
+        ("seed", c_uint64),
+    ]
+
+
+class Vocab(ctypes.Structure):
+    _fields_ = [("word", POINTER(c_uint32)), ("tables", c_void_p * 8)]
+
+
+class TextCalls(ctypes.Structure):
+    _fields_ = [
+        ("file", c_char_p),
+        ("bytes", c_size_t),
+        ("open", CFUNCTYPE(c_int, POINTER(Vocab), c_void_p, c_size_t)),
+        (
+            "tokenize",
+            CFUNCTYPE(
+                c_size_t, POINTER(Vocab), c_char_p, c_size_t, c_uint, POINTER(c_int32), c_size_t
+            ),
+        ),
+        ("token_text", CFUNCTYPE(c_size_t, POINTER(Vocab), c_int32, c_uint, c_void_p, c_size_t)),
+        ("find", CFUNCTYPE(c_int32, POINTER(Vocab), c_char_p, c_size_t)),
+        (
+            "sample",
+            CFUNCTYPE(c_int32, POINTER(Sampling), c_void_p, c_int32, POINTER(c_int32), c_size_t),
+        ),
+        ("data", c_void_p),
+        ("form", CFUNCTYPE(POINTER(ChatForm), POINTER(Vocab))),
+    ]
+
+
 class ModelTable(ctypes.Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -208,7 +253,7 @@ class ModelTable(ctypes.Structure):
         ("n_functions", c_int),
         ("n_states", c_int),
         ("state", CFUNCTYPE(c_int, c_void_p, c_int, POINTER(State))),
-        ("text", c_void_p),
+        ("text", POINTER(TextCalls)),
     ]
 
 
