@@ -69,9 +69,9 @@ static const char *random_opt(Nest *n, uint32_t *state)
     static const OptKind kind[] = {OPT_SPLIT,  OPT_VECTOR, OPT_UPCAST, OPT_UNROLL,
                                    OPT_VECTOR, OPT_UPCAST, OPT_ORDER,  OPT_THREAD,
                                    OPT_STAGE,  OPT_STAGE,  OPT_PARTIAL};
-    Opt o = {.kind = kind[next(state) % 11],
+    Opt o = {.kind = kind[next(state) % (sizeof kind / sizeof *kind)],
              .axis = n->axis[(int)(next(state) % (uint32_t)n->naxis)].name,
-             .amount = amount[next(state) % 7]};
+             .amount = amount[next(state) % (sizeof amount / sizeof *amount)]};
     return opt_apply(n, &o);
 }
 
