@@ -44,27 +44,6 @@ static const char *type(ingot_dtype d, bool wide)
     }
 }
 
-static const char *lacks(const Kernel *k)
-{
-    int n;
-    Node *const *node = kernel_nodes(k, &n);
-    for (int i = 0; i < n; i++) {
-        const ingot_dtype d = node[i]->dtype;
-        if (d == INGOT_F64 || d == INGOT_C64 || d == INGOT_C128)
-            return "WGSL has no f64 and no complex numbers";
-        if (node[i]->op == OP_CUSTOM)
-            return "WGSL calls no function of C";
-    }
-    for (int i = 0; i < k->narg; i++) {
-        const ingot_dtype d = k->args[i].dtype;
-        if (kernel_has_param(k, i) && (d == INGOT_F64 || d == INGOT_C64 || d == INGOT_C128))
-            return "WGSL has no f64 and no complex numbers";
-        if (layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims) > INT32_MAX)
-            return "WGSL has no coordinates of 64 bits";
-    }
-    return NULL;
-}
-
 /* Neither infinity nor NaN is a constant, and the largest f32 in decimal is rounded to one. */
 static void number(StrBuf *sb, double v, ingot_dtype d)
 {
@@ -103,6 +82,46 @@ static const char *const spelling[OP_COUNT] = {
     [OP_ADD] = "($0 + $1)",    [OP_SUB] = "($0 - $1)",    [OP_MUL] = "($0 * $1)",    [OP_DIV] = "($0 / $1)",
 };
 /* clang-format on */
+
+/* A function of floats that is neither a word of the language nor among the functions of
+ * igrt_num.wgsl: somebody has added an op, and only what compiles the module would tell. */
+static bool is_unspelled(const Node *n)
+{
+    const OpClass cls = op_info[n->op].cls;
+    char function[64];
+    if (!dtype_is_float(n->dtype) || (cls != UNARY && cls != BINARY) || spelling[n->op] ||
+        n->op == OP_CAST || n->op == OP_BITCAST)
+        return false;
+    snprintf(function, sizeof function, "fn igrt_%s_f32(", op_info[n->op].text);
+    return !strstr(runtime_text("igrt_num.wgsl"), function);
+}
+
+static const char *lacks(Arena *a, const Kernel *k)
+{
+    int n;
+    Node *const *node = kernel_nodes(k, &n);
+    for (int i = 0; i < n; i++) {
+        const ingot_dtype d = node[i]->dtype;
+        if (d == INGOT_F64 || d == INGOT_C64 || d == INGOT_C128)
+            return "WGSL has no f64 and no complex numbers";
+        if (node[i]->op == OP_CUSTOM)
+            return "WGSL calls no function of C";
+        if (is_unspelled(node[i]))
+            return arena_printf(a,
+                                "WGSL has no '%s' of floats: add igrt_%s_f32() to "
+                                "runtime_min/igrt_num.wgsl, or the language's word for it to "
+                                "spelling[] of targets/language_wgsl.c",
+                                op_info[node[i]->op].text, op_info[node[i]->op].text);
+    }
+    for (int i = 0; i < k->narg; i++) {
+        const ingot_dtype d = k->args[i].dtype;
+        if (kernel_has_param(k, i) && (d == INGOT_F64 || d == INGOT_C64 || d == INGOT_C128))
+            return "WGSL has no f64 and no complex numbers";
+        if (layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims) > INT32_MAX)
+            return "WGSL has no coordinates of 64 bits";
+    }
+    return NULL;
+}
 
 /* ---- operations ------------------------------------------------------------------------------ */
 

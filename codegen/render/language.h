@@ -20,9 +20,9 @@ typedef struct Render Render;
 typedef struct Language Language;
 typedef struct CWords CWords;
 struct Language {
-    /* What a kernel says that the language has no words for, a type for one: the model is refused
-     * with that.  NULL: it has them all. */
-    const char *(*lacks)(const Kernel *);
+    /* What a kernel says that the language has no words for, a type or a function: the model is
+     * refused with that.  NULL: it has them all. */
+    const char *(*lacks)(Arena *, const Kernel *);
     /* ---- files and kernels ---- */
     const char *suffix; /* of kernel files: ".c", ".cl", ".cu" */
     /* What stands above the kernels of a GPU's file, which need this (Need); their text. */

@@ -220,16 +220,31 @@ static void save(Plan *p, const ingot_options *o, const StrBuf *kernels)
     sb_free(&text);
 }
 
+/* " (node 'conv1' (Conv) and others)": of which nodes of the model a kernel is. */
+static const char *kernel_of(Plan *p, const Kernel *k)
+{
+    int n;
+    Step **step = kernel_steps(p, p->arena, &n);
+    for (int i = 0; i < n; i++)
+        if (step[i]->kernel == k && step[i]->norigin) {
+            const Origin *o = step[i]->origins[0];
+            return arena_printf(p->arena, " (node '%s' (%s)%s)", o->node, o->op ? o->op : "",
+                                step[i]->norigin > 1 ? " and others" : "");
+        }
+    return "";
+}
+
 /* Has the target's language what the kernels say? */
 static bool can_be_said(Plan *p, const Target *t)
 {
     bool good = true;
     for (int i = 0; i < p->nkernel; i++) {
-        const Language *l = target_device(t, p->kernels[i]->device)->language;
-        const char *what = l && l->lacks ? l->lacks(p->kernels[i]) : NULL;
+        const Kernel *k = p->kernels[i];
+        const Language *l = target_device(t, k->device)->language;
+        const char *what = l && l->lacks ? l->lacks(p->arena, k) : NULL;
         if (what)
-            ingot_error(p->c, INGOT_UNSUPPORTED, "--target '%s': kernel %s: %s", t->name,
-                        p->kernels[i]->name, what);
+            ingot_error(p->c, INGOT_UNSUPPORTED, "--target '%s': kernel %s%s: %s", t->name, k->name,
+                        kernel_of(p, k), what);
         good = good && !what;
     }
     return good;

@@ -81,6 +81,17 @@ class Tried:
     def verify(self, model, *flags):
         call(self.ingot, "verify", model, "-q", *flags)
 
+    def refused(self, status, words, *command):
+        """A command of ingot ends with this status, and says this."""
+        done = subprocess.run(
+            [self.ingot, *map(str, command)],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        if done.returncode != status or words not in done.stderr:
+            raise Wrong(f"{command}: {done.returncode} {done.stderr!r}, and not {status} {words!r}")
+
     def audited(self, bundle):
         """No findings; False: this ingot was built without libclang."""
         done = subprocess.run([self.ingot, "audit", bundle], capture_output=True, text=True)

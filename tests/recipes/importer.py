@@ -1,8 +1,6 @@
 """Add an importer: a text format whose files have several networks, with values in files of a form of its own."""
 
-import subprocess
-
-from checks import STRICT, Wrong, call, compilers, make
+from checks import STRICT, call, compilers, make
 
 HEADINGS = ("Add an importer",)
 PROGRAMS = ("ingot",)
@@ -189,14 +187,6 @@ def write(tree):
     tree.new("importers/tiny/tiny.c", IMPORTER)
 
 
-def refused(tried, status, words, *command):
-    done = subprocess.run(
-        [tried.ingot, *map(str, command)], capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    if done.returncode != status or words not in done.stderr:
-        raise Wrong(f"{command}: {done.returncode} {done.stderr!r}, and not {status} {words!r}")
-
-
 def check(tried):
     model, data, out = (tried.work / n for n in ("m.tiny", "tiny_data", "tiny_out"))
     model.write_text(MODEL)
@@ -217,10 +207,10 @@ def check(tried):
     tried.compile(model, "c", "--depfile", depfile, *rows)
     assert "m.tiny" in depfile.read_text()
     assert "*.tiny" in call(tried.ingot, "completion", "bash")
-    refused(tried, 4, "'rows' of input 'x'", "check", model)
-    refused(tried, 2, "there are: 'double', 'other'", "check", model, "--entry", "triple", *rows)
-    refused(tried, 2, "tiny files have no", "check", model, "--state", "x=y", *rows)
+    tried.refused(4, "'rows' of input 'x'", "check", model)
+    tried.refused(2, "there are: 'double', 'other'", "check", model, "--entry", "triple", *rows)
+    tried.refused(2, "tiny files have no", "check", model, "--state", "x=y", *rows)
     short = tried.work / "short.tiny"
     short.write_text(MODEL[:-4])
-    refused(tried, 3, "network 2: it is cut off", "check", short, *rows)
+    tried.refused(3, "network 2: it is cut off", "check", short, *rows)
     return "two networks of a text format"

@@ -80,7 +80,10 @@ def write(tree):
 def check(tried):
     tried.tests(*PROGRAMS[1:])
     x = np.random.default_rng(1).standard_normal((5, 39)).astype(np.float32)
-    nodes = [("Cbrt", ["x"], ["a"], {"domain": "com.microsoft"}), ("Add", ["a", "x"], ["y"])]
+    nodes = [
+        ("Cbrt", ["x"], ["a"], {"domain": "com.microsoft", "name": "root"}),
+        ("Add", ["a", "x"], ["y"]),
+    ]
     nodes += [
         ("Cast", ["x"], ["b"], {"to": TensorProto.DOUBLE}),
         ("Cbrt", ["b"], ["z"], {"domain": "com.microsoft"}),
@@ -101,6 +104,20 @@ def check(tried):
     ran = tried.run(model, data, "opencl", "gcc")
     cuda = tried.compile(model, "cuda:sm_80")  # by NVRTC, where it is
     assert "igrt_cbrt_f32(" in tried.text(cuda, ".cu")
+    # it has no word of WGSL, which the compiler says
+    single = tried.model(
+        "wgsl", nodes[:2], {"x": x}, {"y": cubes["y"]}, domain="com.microsoft", version=1
+    )[0]
+    tried.refused(
+        4,
+        "(node 'root' (Cbrt) and others): WGSL has no 'cbrt' of floats: add igrt_cbrt_f32() to runtime_min/igrt_num.wgsl, or",
+        "compile",
+        single,
+        "--target",
+        "wgsl",
+        "-o",
+        tried.work / "op_wgsl",
+    )
     saved = [tried.work / f"op{i}.sched" for i in range(2)]
     tried.compile(model, "c:c99", "--save-sched", saved[0])
     audited = tried.audited(
