@@ -127,28 +127,40 @@ static double products(const Target *t, const Work *w, double strips, double liv
     return fmax(time, fmax(memory, cached)) + fmin(time, memory) * APART;
 }
 
-/* In strips of so many rows of tiles.  What lies between the kernels takes as long as the
- * transforms read it or write it; lines that are written are fetched before. */
+/* In strips of so many rows of tiles: where they do not divide all rows, the last one computes some
+ * of those before it again.  What lies between the kernels takes as long as the transforms read it
+ * or write it; lines that are written are fetched before. */
 static double fewer_time(const Target *t, const ProductAxes *s, const WinogradForm *f, int64_t rows)
 {
-    const int64_t tiles = rows_of_tiles(s, f, 0);
+    const int64_t tiles = rows_of_tiles(s, f, 0), strips = ceil_div(tiles, rows);
     const double row = bytes_between(s, f), live = row * (double)rows,
-                 strips = (double)ceil_div(tiles, rows);
-    const Work w = work_of(s, f);
-    return products(t, &w, strips, live) + cost_bytes(1.5 * row * (double)tiles, live, t) +
-           3 * strips * t->machine.launch;
+                 again = (double)(strips * rows) / (double)tiles;
+    Work w = work_of(s, f);
+    w.terms *= again;
+    w.rows *= again;
+    return products(t, &w, (double)strips, live) +
+           cost_bytes(1.5 * live * (double)strips, live, t) +
+           3 * (double)strips * t->machine.launch;
 }
 
 enum { FAR = 4 }; /* times what L2 holds */
 
-/* Rows of strips of one size, between whose kernels lie no more bytes than that. */
-static int64_t rows_within(const ProductAxes *s, const WinogradForm *f, double most)
+/* Rows of strips between whose kernels lie no more bytes than that: few strips, or up to twice as
+ * many if these compute fewer rows again and take less time.  28 rows in strips of 3 are 30, of 2
+ * they are 28. */
+static int64_t rows_within(const Target *t, const ProductAxes *s, const WinogradForm *f,
+                           double most)
 {
     const double row = bytes_between(s, f);
     const int64_t tiles = rows_of_tiles(s, f, 0), least = ceil_div(tiles, MOST_PIECES);
     int64_t rows = most >= row * (double)tiles ? tiles : most < row ? 1 : (int64_t)(most / row);
-    rows = rows < least ? least : rows;
-    return ceil_div(tiles, ceil_div(tiles, rows));
+    rows = ceil_div(tiles, ceil_div(tiles, rows < least ? least : rows));
+    int64_t best = rows;
+    for (int64_t fewer = rows - 1; fewer >= least && 2 * fewer >= rows; fewer--)
+        if (ceil_div(tiles, fewer) * fewer < ceil_div(tiles, best) * best &&
+            fewer_time(t, s, f, fewer) < fewer_time(t, s, f, best))
+            best = fewer;
+    return best;
 }
 
 /* What is near stays in L2; what would not be far from it stays whole, if there is room for it, and
@@ -156,12 +168,14 @@ static int64_t rows_within(const ProductAxes *s, const WinogradForm *f, double m
  * than what comes from further away. */
 int64_t rows_of_strip(const Rewrite *r, Node *n, const ProductAxes *s, const WinogradForm *f)
 {
-    const double room = room_for(r, n), all = bytes_between(s, f) * (double)rows_of_tiles(s, f, 0);
-    const int64_t near = rows_within(s, f, fmin(room, r->target->machine.far)),
-                  far = rows_within(s, f, room);
-    bool whole = all <= fmin(room, FAR * r->target->machine.far);
-    return whole || fewer_time(r->target, s, f, far) < fewer_time(r->target, s, f, near) ? far
-                                                                                         : near;
+    const Target *t = r->target;
+    const int64_t tiles = rows_of_tiles(s, f, 0);
+    const double room = room_for(r, n);
+    if (bytes_between(s, f) * (double)tiles <= fmin(room, FAR * t->machine.far))
+        return tiles;
+    const int64_t near = rows_within(t, s, f, fmin(room, t->machine.far)),
+                  far = rows_within(t, s, f, room);
+    return fewer_time(t, s, f, far) < fewer_time(t, s, f, near) ? far : near;
 }
 
 /* A weight that is a state is transformed in every run: read, and written at all points. */

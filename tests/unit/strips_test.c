@@ -60,6 +60,30 @@ static void one_convolution(void **state)
     expect("c:x86-64-v4", 256, 14, 1, 5, 0); /* as a whole */
 }
 
+/* 56 rows are 28 of tiles. Three of these at once would be near, but 30 in all: they come by two.
+ * Before it stands a product that is larger, so there is room for more. */
+static void no_row_is_made_twice(void **state)
+{
+    (void)state;
+    const int64_t one[] = {128, 256, 1, 1}, w[] = {32, 128, 3, 3}, pads[] = {1, 1};
+    const ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v4"};
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dim[] = {idx(c, 1), idx(c, 256), idx(c, 56), idx(c, 56)};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 4, dim);
+    x = ingot_conv(c, x, weight(c, 4, one), NULL, NULL, NULL, NULL, NULL, 1);
+    x = ingot_conv(c, ingot_relu(c, x), weight(c, 4, w), NULL, NULL, NULL, pads, pads, 1);
+    ingot_output(c, "y", ingot_relu(c, x));
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    int64_t strips = 0;
+    for (int i = 0; i < p->main.n; i++)
+        if (p->main.step[i]->kind == STEP_LOOP)
+            assert_true(idx_value(p->main.step[i]->trip, &strips));
+    assert_int_equal(strips, 14);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 /* The second one reads what the loop of the first has written, with a border of zeros. */
 static void two_convolutions(void **state)
 {
@@ -72,6 +96,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_convolution),
+        cmocka_unit_test(no_row_is_made_twice),
         cmocka_unit_test(two_convolutions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
