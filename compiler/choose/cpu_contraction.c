@@ -423,12 +423,33 @@ static int place_other_terms(const Nest *nest, const View *v, const RegisterTile
     return n;
 }
 
-/* Which digit of a word is taken is known where its loop is written out. */
-static void unroll_digits(Nest *nest, const LoopPlace *place, int n)
+/* Of blocks of weights, the loops over the dots of a block. Which digit of a word is taken is known
+ * where its loop is written out. One row waits for memory, or, if blocks have parts with scales of
+ * their own, for instructions: those of a loop count if a part has few dots, or if a vector of
+ * words is less than a line of the cache. */
+static void unroll_digits(Nest *nest, const RegisterTile *tile, const LoopPlace *place, int n,
+                          bool parts_of_blocks)
 {
-    for (int i = 0; i < n; i++)
-        if (place[i].key < 0)
-            nest_opt_range(nest, OPT_UNROLL, place[i].range, range_extent(place[i].range));
+    enum { MOST_DOTS = 4, WORD = 4 };
+    int64_t dots = 1, all = 1;
+    for (int i = 0; i < n; i++) {
+        const NestAxis *x = &nest->axis[nest_loop(nest, nest_root(nest, place[i].range))];
+        all *= x->extent;
+        const int64_t digits = x->extent;
+        if (place[i].key < 0 && nest_opt_range(nest, OPT_UNROLL, place[i].range, digits))
+            dots *= digits;
+    }
+    if (tile->rows || tile->width <= 1 || !parts_of_blocks ||
+        (all > MOST_DOTS && tile->width * WORD >= nest->target->machine.line))
+        return;
+    for (int i = 0; i < n && dots < MOST_DOTS; i++) {
+        const NestAxis *x = &nest->axis[nest_loop(nest, nest_root(nest, place[i].range))];
+        int64_t parts = x->extent < MOST_DOTS / dots ? x->extent : MOST_DOTS / dots;
+        while (parts > 1 && x->extent % parts)
+            parts--;
+        if (parts > 1 && nest_opt_range(nest, OPT_UNROLL, place[i].range, parts))
+            dots *= parts;
+    }
 }
 
 /* The opts of a tile; false if they cannot be done, or constants cannot lie as it wants them. */
@@ -461,7 +482,11 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     else if (tile->nfour && tile->width <= 1 && tile->terms <= 4)
         unroll_dots(nest, place, nout, n);
     const int more = place_other_terms(nest, v, tile, place + n, INGOT_MAX_RANK * 4 - n);
-    unroll_digits(nest, place + nout, n + more - nout);
+    if (v->outer) {
+        const bool parts = v->outer->nsrc - reduce_ranges(v->outer) > 1;
+        unroll_digits(nest, tile, place + nout, n - nout, parts);
+        unroll_digits(nest, tile, place + n, more, parts);
+    }
     order_opt(nest, place, n + more);
     return lay_out_loads(k, v, tile, place, n, free, nest->target, want) && fits;
 }
