@@ -80,7 +80,7 @@ static bool pair_axes(Match *m, int from, int into)
                     ? n == o
                     : a->range->src[0]->op == OP_VAR && b->range->src[0]->op == OP_VAR &&
                           a->range->src[0]->arg.i == b->range->src[0]->arg.i;
-    if (m->taken[into] || a->reduced != b->reduced || !same)
+    if (m->taken[into] || a->reduced != b->reduced || a->staged != b->staged || !same)
         return false;
     m->to[from] = into;
     m->taken[into] = true;
@@ -342,25 +342,25 @@ static Node *import(const Match *m, Node *root, const int *arg)
     return now[root->id];
 }
 
-/* The loops of reduces that m->into does not have yet. */
+/* The loops of reduces and of places that m->into does not have yet. */
 static void join_axes(Match *m)
 {
     Kernel *k = m->into->kernel;
     const Kernel *from = m->from->kernel;
     Axis *axes = NEWN(k->c->arena, Axis, k->naxis + from->naxis);
-    int reduced = 0;
+    int named[2] = {0, 0}; /* r0, r1, ..; p0, p1, .. */
     for (int i = 0; i < k->naxis; i++) {
         axes[i] = k->axes[i];
-        reduced += axes[i].reduced;
+        named[axes[i].staged] += axes[i].reduced;
     }
     k->axes = axes;
     for (int i = 0; i < from->naxis; i++) {
         if (m->to[i] >= 0)
             continue;
         Axis *x = &axes[m->to[i] = k->naxis];
-        *x = (Axis){.reduced = true};
+        *x = (Axis){.reduced = true, .staged = from->axes[i].staged};
         x->range = range_new(k->c, k->naxis++, import(m, from->axes[i].range->src[0], NULL));
-        snprintf(x->name, sizeof x->name, "r%d", reduced++);
+        snprintf(x->name, sizeof x->name, "%c%d", "rp"[x->staged], named[x->staged]++);
     }
 }
 
