@@ -117,11 +117,18 @@ def is_gcc(cc):
         return False
 
 
+def changes_objects(word):
+    """Whether a word of a make command is for compiling, and not for what is made of objects."""
+    name, value, _ = word.partition("=")
+    return bool(value) and name not in ("LDFLAGS", "LDLIBS", "AR")
+
+
 class Objects:
     """Those of one bundle under a compiler with its flags."""
 
     def __init__(self, bundle, cc, cflags, words):
-        self.bundle, self.compiler, self.cc = bundle, cc, " ".join([cc, *words])
+        self.bundle, self.compiler = bundle, cc
+        self.cc = " ".join([cc, *(w for w in words if changes_objects(w))])
         self.makefile = (bundle / "Makefile").read_text()
         rules = re.findall(r"^(?:FLAGS|MACHINE) = (.*)", self.makefile, re.M)
         self.flags = f"{' '.join(rules)} {cflags}"
@@ -245,8 +252,12 @@ class Program(Objects):
         self.machine |= {made[o]: [] for o in anywhere if o in made}
 
     def compiled(self, source, files):
-        """The object of these files that is kept, or is from now on; None: there is none."""
+        """The object of these files that is kept, or is from now on; None: there is none. What make
+        has made of a source will do; make itself makes its own, by its rules."""
         kept = self.kept(files, f".{source}.o".replace("/", "."))
+        made = self.kept(files, ".o")
+        if source != WHOLE and made.exists():
+            return made
         part = kept.with_suffix(f".{os.getpid()}.{id(self)}.o")
         if not kept.exists():
             words = [*self.words, *self.machine[source], "-c", self.bundle / source, "-o", part]
