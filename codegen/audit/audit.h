@@ -18,19 +18,20 @@ ingot_status audit_folder(Arena *, const AuditOptions *, StrBuf *out, StrBuf *pr
 /* ---- what the files of this folder share ---------------------------------------------------- */
 
 /* X(name, what it demands) */
-#define AUDIT_RULES(X)                                                                       \
-    X(diagnostic, "clang has nothing to say with -Wall -Wextra -Wconversion -Wvla")          \
-    X(narrowing, "no implicit conversion may change a value (-Wconversion)")                 \
-    X(call, "calls go to functions of the folder, to libm, or to memcpy and its like")       \
-    X(heap, "nothing is allocated on the heap")                                              \
-    X(recursion, "no function calls itself, directly or through others or through pointers") \
-    X(stack, "no array of variable length, no alloca")                                       \
-    X(pointer, "function pointers are those of the ABI: igrt_*_fn")                          \
-    X(global, "no variable outlives a call, unless it is const")                             \
-    X(loop, "every loop counts towards a bound that it does not change")                     \
-    X(size, "every size of sym[] is compared with its bounds where it is set")               \
-    X(jump, "no goto, no computed goto")                                                     \
-    X(assembly, "assembly only for the float mode, fixed point, questions to the processor") \
+#define AUDIT_RULES(X)                                                                           \
+    X(diagnostic, "clang has nothing to say with -Wall -Wextra -Wconversion -Wvla")              \
+    X(narrowing, "no implicit conversion may change a value (-Wconversion)")                     \
+    X(call, "calls go to functions of the folder, to libm, or to memcpy and its like")           \
+    X(heap, "nothing is allocated on the heap")                                                  \
+    X(recursion, "no function calls itself, directly or through others or through pointers")     \
+    X(stack, "no array of variable length, no alloca")                                           \
+    X(pointer, "function pointers are those of the ABI: igrt_*_fn")                              \
+    X(global, "no variable outlives a call, unless it is const")                                 \
+    X(loop, "every loop counts towards a bound that it does not change")                         \
+    X(size, "every size of sym[] is compared with its bounds where it is set")                   \
+    X(jump, "no goto, no computed goto")                                                         \
+    X(assembly, "assembly only for the float mode, sums of bytes and fixed point, questions to " \
+                "the processor")                                                                 \
     X(variadic, "no function with a variable number of arguments")
 
 typedef enum {

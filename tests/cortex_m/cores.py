@@ -21,6 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 BOARD = TREE / "examples" / "cortex_m"
+UNSUPPORTED = 4  # there is no libclang
 SUMS = 5  # of products in the network
 CORES = {  # flags, the board of QEMU, instructions that the network's sums have to take
     "cortex-m0+": ("-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", "mps2-an385", ()),
@@ -131,6 +132,14 @@ def program(core, sources, include, elf):
         sys.exit(f"{core}: {sources[0]}: {said}")
 
 
+def audit(ingot, core, out):
+    """What the core's instructions are written in is known to the audit, too."""
+    words = (ingot, "audit", out, "--triple", "thumbv7em-none-eabi")
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120)
+    if done.returncode not in (0, UNSUPPORTED):
+        sys.exit(f"{core}: {done.stdout[:1500]}{done.stderr}")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--ingot", required=True, type=pathlib.Path)
@@ -165,6 +174,7 @@ def main():
             missing = [i for i in wanted if i not in code]
             if missing:
                 sys.exit(f"{core}: its sums take no {', '.join(missing)}")
+            audit(o.ingot, core, out)
             program(core, [HERE / "num.c"], TREE / "runtime_min", elf)
             print(f"{core}: ok")
     return 0
