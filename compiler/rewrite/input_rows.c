@@ -5,7 +5,8 @@
  *
  * Products of bytes are taken by fours without lanes only where nothing is checked around their
  * loads, so what they read has a border. Neither the caller's memory has one, nor a copy of it with
- * the same axes (pad_inputs.c), if a row of the image is none of these. */
+ * the same axes (pad_inputs.c), if a row of the image is none of these. Cores without such products
+ * (and without floats: Cortex-M3) save the checks. */
 #include "rewrite.h"
 
 /* Is some axis of the result a part of one of what is reshaped, or several? */
@@ -64,7 +65,7 @@ static Node *with_rows(Context *c, Node *x, bool padded)
 Node *input_rows(Rewrite *r, Node *n)
 {
     Node *product = n->src[0];
-    if (!r->scalar || !r->fours || !sums_integers(n))
+    if (!r->scalar || !(r->fours || r->soft_floats) || !sums_integers(n))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[1 - i], *w = product->src[i];
