@@ -142,7 +142,8 @@ static bool prefetch_stream(Nest *nest, const Node *load)
 
 /* The weights of a network come from memory in every run, panel after panel: the next one is asked
  * for while the rows of results use this one, where it has lines enough for their loops. Few
- * weights are there before much of the kernel has run. */
+ * weights are there before much of the kernel has run; sums that come in turn are so short that
+ * asking takes as long as it saves. */
 static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                           const RegisterTile *tile)
 {
@@ -160,7 +161,9 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
             v->factor[j]->dtype != v->dot->dtype && depends_on(v->factor[j], tile->lanes) &&
             prefetch_stream(nest, v->factor[j]))
             return;
-    if (!tile->rows || (tile->nfour && tile->terms != 2) ||
+    const int64_t sums = tile->vectors * tile->nrows * tile->ncolumns;
+    if (!tile->rows || (tile->nfour && tile->width <= 1) ||
+        (tile->nfour && tile->terms == 4 && sums > nest->target->machine.registers) ||
         k->axes[outer->root].range != tile->lanes)
         return;
     for (int i = 0; i < first; i++) {

@@ -16,7 +16,7 @@ enum { ROWS = 4, VECTORS = 2, LEAST_TURNS = 4, MOST_TURNS = 7 };
 enum { LEAST_ROWS = LEAST_TURNS * ROWS, MOST_ROWS = MOST_TURNS * ROWS };
 /* An operation of what is made of a sum counts beside so many of its dots; where there are fewer
  * than these, what is made of sums takes all the time. */
-enum { DOTS_BESIDE = 6, LEAST_DOTS = 2 * ROWS };
+enum { DOTS_BESIDE = 8, LEAST_DOTS = 2 * ROWS };
 
 /* Has a store's value as many operations as are left, without those of sums and of addresses? */
 static bool has_operations(const Node *n, int64_t *left)
