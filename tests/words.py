@@ -77,6 +77,8 @@ def functions(text):
             start = i
             while start and lines[start - 1].strip() and lines[start - 1].rstrip()[-1] not in ";}":
                 start -= 1
+            if re.match(r"(template\b.*)?class\b", " ".join(lines[start:i])):
+                start = None  # it has functions, and is none
         elif re.match(
             r"(?!namespace|extern|struct|enum|union|typedef)\w.*\)\s*(const\s*)?\{$", line
         ):

@@ -188,6 +188,7 @@ static void copy_runtime(Bundle *b)
         need(b, &list, "igrt_vocab.c");
         need(b, &list, "igrt_sample.c");
         need(b, &list, "igrt_chat.c");
+        need(b, &list, "igrt_chat.hpp");
     }
     if (b->target->wasm)
         need(b, &list, "run.mjs");

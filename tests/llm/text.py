@@ -260,7 +260,7 @@ def python(ingot, folder, model, v, prompt, want):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "compiler/tools/python"))
     import ingot as package
 
-    package.compile(model, folder / "python", target="c")
+    package.compile(model, folder / "python", target="c", name="model")
     chat = package.Chat(package.Model(folder / "python", cflags="-O0"))
     pieces = list(chat.say("the cat", tokens=len(want)))
     if chat.ids != prompt + want or "".join(pieces) != chat.vocabulary.text(want):
@@ -276,6 +276,59 @@ def python(ingot, folder, model, v, prompt, want):
         if got != whole.split(stop)[0]:
             sys.exit(f"ingot.Chat: {got!r}, which should end before {stop!r} of {whole!r}")
     print(f"python: {pieces}")
+    cpp(folder / "python", pieces, whole[2:4])
+
+
+CPP = r"""
+#include "model_igrt.h"
+
+#include "igrt_chat.hpp"
+#include "model.hpp"
+
+#include <cstdlib>
+#include <iostream>
+
+int main(int, char **argv) /* MODEL.weights MODEL.vocab TOKENS STOP */
+{
+    model::model net(igrt::load(argv[1]));
+    const igrt::memory vocabulary = igrt::load(argv[2]);
+    igrt::chat<model::model, model::inputs, model::outputs, DECODE> chat(
+        net, vocabulary, model::input_size::ids, model::output_size::logits);
+    igrt::chat_options how;
+    how.tokens = static_cast<std::size_t>(std::atoi(argv[3]));
+    const auto show = [](std::string_view piece) { std::cout << piece << '|'; return true; };
+    chat.say("the cat", how, show);
+    how.stop = {"never", argv[4]};
+    chat.reset();
+    std::cout << '\n';
+    chat.say("the cat", how, show);
+    std::cout << '\n';
+    chat.say("of it", how, show);
+    return chat.ids().size() > 20 ? 0 : 1;
+}
+"""
+
+
+def cpp(bundle, pieces, stop):
+    """igrt_chat.hpp gives the same pieces, with run() alone and with decode()."""
+    compiler = os.environ.get("CXX", "c++").split()
+    if not shutil.which(compiler[0]):
+        return print("C++: skipped, there is no compiler")
+    library = next(bundle.glob("lib*.so"))
+    (bundle / "try.cpp").write_text(CPP)
+    for decode in ("void, void", "model::decode_inputs, model::decode_outputs"):
+        flags = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-DDECODE={decode}"]
+        flags += [f"-I{bundle}", str(bundle / "try.cpp"), str(library), f"-Wl,-rpath,{bundle}"]
+        subprocess.run([*compiler, *flags, "-o", str(bundle / "try")], check=True)
+        given = [bundle / "model.weights", bundle / "model.vocab", len(pieces), stop]
+        done = subprocess.run(
+            [str(bundle / "try"), *map(str, given)], stdout=subprocess.PIPE, text=True
+        )
+        first, second, *_ = done.stdout.replace("|\n", "\n").split("\n") + [""]
+        until = "".join(pieces).split(stop)[0]
+        if done.returncode or first.split("|") != pieces or second.replace("|", "") != until:
+            sys.exit(f"igrt_chat.hpp: status {done.returncode}: {done.stdout!r}, not {pieces}")
+    print("C++: the same")
 
 
 def bench(ingot, model, env):
