@@ -27,9 +27,6 @@ int driver_fail(int status, const char *format, ...)
     return status;
 }
 
-/* More than that is mapped: other processes then share it. */
-enum { MOST_READ = 1 << 30 };
-
 int driver_beside(const DriverSession *s, const char *file, char path[PATH_BYTES])
 {
     const size_t name = strlen(file) + 1;
@@ -60,8 +57,7 @@ static int open_weights(DriverSession *s)
     const int status = driver_beside(s, m->weights_file, path);
     if (status != IGRT_EXIT_OK)
         return status;
-    const char *why = (m->weights_bytes > MOST_READ ? igrt_weights_open : igrt_weights_read)(
-        &s->weights, path, m->weights_bytes);
+    const char *why = igrt_weights_read(&s->weights, path, m->weights_bytes);
     if (why)
         return driver_fail(IGRT_EXIT_WEIGHTS, "%s: %s (this program was built for %zu bytes)", path,
                            why, m->weights_bytes);
