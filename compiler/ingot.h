@@ -103,6 +103,11 @@ ingot_precision ingot_precision_of(const ingot_context *);
  * take those. */
 void ingot_set_one_product(ingot_context *, bool);
 bool ingot_one_product(const ingot_context *);
+/* Images of narrow floats with few channels are to be stored once more, with their border, as rows
+ * whose windows begin at multiples of 16 bytes: units of GPUs multiply those. least: for
+ * convolutions of so many multiplications; 0: for none. */
+void ingot_set_stored_rows(ingot_context *, int64_t least);
+int64_t ingot_stored_rows(const ingot_context *);
 /* All nodes of that precision that read x otherwise are to read `narrow`, a cast of x to bf16 or
  * f16, too: x then lies in memory once (docs/numerics.md). Outputs and states stay what they are.
  */

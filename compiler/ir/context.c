@@ -105,6 +105,16 @@ bool ingot_one_product(const ingot_context *c)
     return c->one_product;
 }
 
+void ingot_set_stored_rows(ingot_context *c, int64_t least)
+{
+    c->stored_rows = least;
+}
+
+int64_t ingot_stored_rows(const ingot_context *c)
+{
+    return c->stored_rows;
+}
+
 void ingot_set_vocabulary(ingot_context *c, const void *bytes, size_t n)
 {
     c->vocabulary = bytes;

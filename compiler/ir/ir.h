@@ -371,10 +371,11 @@ struct Context {
     ingot_precision precision;
     PrecisionRule *precisions; /* of nodes with such names; the last one counts */
     int nprecision;
-    bool one_product;   /* of what --precision splits */
-    Map memo;           /* contents cache and such */
-    Map rederived;      /* gradients whose own gradient is that of another form, by id */
-    Map weight_layouts; /* of constants that an earlier function reads: by id + 1 */
+    bool one_product;    /* of what --precision splits */
+    int64_t stored_rows; /* of images with few channels: from so many multiplications on, or 0 */
+    Map memo;            /* contents cache and such */
+    Map rederived;       /* gradients whose own gradient is that of another form, by id */
+    Map weight_layouts;  /* of constants that an earlier function reads: by id + 1 */
     /* Variants of nodes, by id + 1, that earlier plans of this graph have, for other targets of the
      * same bundle: a plan does likewise where that takes hardly longer, so that weights of several
      * are the same. */
