@@ -38,7 +38,8 @@ typedef struct {
     int nuse;
     Loads *load;
     int nload;
-    LoopSets *wanted; /* by statement: where what wants its value stands, itself included */
+    LoopSets *wanted;   /* by statement: where what wants its value stands */
+    LoopSets *computed; /* the same, itself included */
     /* by statement: the one by whose readers it is wanted: of an UPDATE of a sum its ACC, of a
      * STORE itself; else -1 */
     int *sum;
@@ -206,7 +207,7 @@ static bool want(Verify *q)
         else
             for (int j = 0; j < by->n; j++)
                 want_in(q->a, &all, q->open[i] | by->set[j]);
-        q->wanted[i] = all;
+        q->computed[i] = all;
         for (; at > 0 && q->use[at - 1].stmt == i; at--)
             for (int j = 0; j < all.n; j++)
                 more |= want_in(q->a, &q->wanted[q->use[at - 1].of], all.set[j]);
@@ -232,6 +233,7 @@ const char *linear_verify(Arena *a, const Linear *l, const Kernel *k, int *at)
     Verify q = {.a = a, .l = l, .k = k, .nnode = (int)nnode};
     q.open = NEWN(a, uint64_t, l->n + 1);
     q.wanted = NEWN(a, LoopSets, l->n + 1);
+    q.computed = NEWN(a, LoopSets, l->n + 1);
     q.sum = NEWN(a, int, l->n + 1);
     q.read = NEWN(a, bool, l->n + 1);
     q.visible = NEWN(a, int, nnode + 1);
@@ -246,7 +248,7 @@ const char *linear_verify(Arena *a, const Linear *l, const Kernel *k, int *at)
     for (int i = 0; i < q.nload; i++) {
         const Loads *load = &q.load[i];
         const uint64_t open = q.open[load->stmt];
-        const LoopSets *by = &q.wanted[load->stmt];
+        const LoopSets *by = &q.computed[load->stmt];
         if (is_wanted_in(by, open) || linear_is_within(k, l->tile, load->load, load->count))
             continue;
         *at = load->stmt;
