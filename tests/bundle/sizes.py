@@ -11,6 +11,7 @@ further     what is declared of an output bounds a size before it, through nodes
             a guess
 derived     an output's shape tells the values of an input, from which sizes inside are computed
 ended       a row of 4 n + 9 elements ends with one that fills no vector, whatever n is
+absent      a part of a concat that has no element in a run is not read, whatever is computed of it
 checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
 
@@ -316,6 +317,23 @@ def ended(ingot, work):
     print("in vectors of 4 and of 16")
 
 
+def absent(ingot, work):
+    path, data = work / "absent.onnx", work / "none"
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["s"], axis=0),
+        helper.make_node("Tile", ["s", "two"], ["t"]),
+        helper.make_node("Concat", ["x", "s", "t", "nine"], ["y"], axis=0),
+    ]
+    nine = np.arange(9, dtype=np.float32)
+    write(path, nodes, [("x", F, ["n"])], [("y", F, ["k"])], two=np.array([2]), nine=nine)
+    data.mkdir()
+    for n in 0, 1:
+        np.save(data / "input_0.npy", np.ones(n, np.float32))
+        np.save(data / "output_0.npy", np.concatenate([np.ones(4 * n, np.float32), nine]))
+        call(ingot, "verify", path, "--interpret", "--dim", "n=0..1", "--data", data, "-q")
+    print("of 0 and of 1 element")
+
+
 def checked(ingot, work):
     model = product(work)
     flags = "--dim n=1..8 --dim k=1..8 --dim l=1..8 --dim p=1..8".split()
@@ -339,7 +357,7 @@ def checked(ingot, work):
     wanted("given twice", refused(2, ingot, "check", model, *flags, "--dim", "n=3"))
 
 
-CHECKS = {f.__name__: f for f in (told, equal, bounded, further, derived, ended, checked)}
+CHECKS = {f.__name__: f for f in (told, equal, bounded, further, derived, ended, absent, checked)}
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, CHECKS))

@@ -12,8 +12,9 @@
  *
  * So there is one rule: where a load stands, some statement that wants its value stands too, or is
  * behind no more loops than such as have an iteration; unless its address is proved to lie in the
- * buffer wherever the counters that it moves with have values.  Readers in several loops, each of
- * which may be empty, load for themselves.
+ * buffer wherever the counters that it moves with have values.  (Not of a buffer that the kernel
+ * writes too: of a concat, a part that is empty may lie where nobody has written yet.)  Readers in
+ * several loops, each of which may be empty, load for themselves.
  *
  * A sum leaves loops that it does not move with as a whole, and so does what fills a place.  A sum
  * wants its terms where it adds them, and where somebody wants the sum:
@@ -67,7 +68,8 @@ static bool lies_within(Context *c, const Tile *t, Node *at, int64_t count, Node
 
 bool linear_is_within(const Kernel *k, const Tile *t, const Node *load, int64_t count)
 {
-    Node *last = last_element(k->c, &k->args[linear_buffer(load)->arg.i]);
+    const KernelArg *arg = &k->args[linear_buffer(load)->arg.i];
+    Node *last = arg->written ? NULL : last_element(k->c, arg);
     if (is_rows(load))
         count += load->src[3]->hi - 1;
     return last && lies_within(k->c, t, load->src[first_coord(load)], count, last);
