@@ -326,7 +326,15 @@ def absent(ingot, work):
         helper.make_node("Gather", ["all", "last"], ["y"], axis=0),
     ]
     nine = np.arange(9, dtype=np.float32)
-    write(path, nodes, [("x", F, ["n"])], [("y", F, [])], two=np.array([2]), nine=nine, last=np.array(-2))
+    write(
+        path,
+        nodes,
+        [("x", F, ["n"])],
+        [("y", F, [])],
+        two=np.array([2]),
+        nine=nine,
+        last=np.array(-2),
+    )
     data.mkdir()
     for n in 0, 1:
         np.save(data / "input_0.npy", np.ones(n, np.float32))
