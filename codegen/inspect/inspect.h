@@ -61,6 +61,7 @@ void inspect_opts(StrBuf *, const Kernel *);
 const char *step_kind(const Step *);
 bool step_reads(const Step *, int i); /* its i-th tensor */
 bool step_writes(const Step *, int i);
+int64_t step_flops(const Step *); /* of a kernel; of others 0 */
 int64_t step_bytes(const Step *);
 Step **plan_steps(const Plan *, Arena *); /* by number; steps that only check indices too */
 /* By number: how often a run comes to the step, for it may be inside loops; of run-time sizes, at

@@ -85,8 +85,7 @@ static double step_ms(const Explain *e, const Step *s)
     if (t->ms && t->ms[s->number] >= 0)
         return t->ms[s->number];
     return (double)e->rounds[s->number] *
-           times_roof_ms(t, s->kind == STEP_KERNEL ? (double)s->kernel->flops : 0,
-                         (double)step_bytes(s));
+           times_roof_ms(t, (double)step_flops(s), (double)step_bytes(s));
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
@@ -227,8 +226,7 @@ static void say_origins(Explain *e, const Step *s)
 static void say_step(Explain *e, const Step *s)
 {
     const double rounds = (double)e->rounds[s->number];
-    double ms = step_ms(e, s),
-           flops = rounds * (s->kind == STEP_KERNEL ? (double)s->kernel->flops : 0),
+    double ms = step_ms(e, s), flops = rounds * (double)step_flops(s),
            bytes = rounds * (double)step_bytes(s);
     bool measured = e->x->times.ms && e->x->times.ms[s->number] >= 0;
     say_format(e, "step", "%d of %d, %s %s", s->number, e->x->p->nstep,

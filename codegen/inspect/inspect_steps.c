@@ -12,6 +12,11 @@ const char *step_kind(const Step *s)
     return kinds[s->kind];
 }
 
+int64_t step_flops(const Step *s)
+{
+    return s->kind == STEP_KERNEL ? s->kernel->flops : 0;
+}
+
 int64_t step_bytes(const Step *s)
 {
     int64_t bytes = s->kind == STEP_KERNEL ? s->kernel->bytes : 0;
@@ -228,7 +233,7 @@ static void step(StrBuf *sb, const Inspection *x, const Step *s, int64_t rounds,
                  bool other)
 {
     const Kernel *k = s->kind == STEP_KERNEL ? s->kernel : NULL;
-    int64_t bytes = sat_mul(rounds, step_bytes(s)), flops = sat_mul(rounds, k ? k->flops : 0);
+    int64_t bytes = sat_mul(rounds, step_bytes(s)), flops = sat_mul(rounds, step_flops(s));
     sb_printf(sb, "{\"step\": %d, \"kind\": \"%s\", \"name\": ", s->number, step_kind(s));
     json_string(sb, k ? k->name : s->name);
     sb_printf(sb, ", \"device\": %d", s->device);
@@ -257,7 +262,7 @@ static void step(StrBuf *sb, const Inspection *x, const Step *s, int64_t rounds,
         sb_printf(sb, i ? ", %u" : "%u", s->values[i]->id);
     sb_printf(sb, "], \"parts\": %d, \"roof_ms\": %.6g", k ? kernel_parts(k) : 0,
               (double)rounds *
-                  times_roof_ms(&x->times, (double)(k ? k->flops : 0), (double)step_bytes(s)));
+                  times_roof_ms(&x->times, (double)step_flops(s), (double)step_bytes(s)));
     if (x->times.ms && x->times.ms[s->number] >= 0)
         sb_printf(sb, ", \"ms\": %.6g", x->times.ms[s->number]);
     sb_puts(sb, "}");

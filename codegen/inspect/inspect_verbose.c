@@ -34,8 +34,7 @@ static void tell_steps(const Plan *p, Step *const *steps)
                 sb_puts(&sb, " ");
                 print_shape(&sb, p->c, s->bufs[j]->dtype, s->bufs[j]->rank, s->bufs[j]->dims);
             }
-        sb_printf(&sb, ", %lld flops, %lld bytes\n",
-                  (long long)(s->kind == STEP_KERNEL ? s->kernel->flops : 0),
+        sb_printf(&sb, ", %lld flops, %lld bytes\n", (long long)step_flops(s),
                   (long long)step_bytes(s));
     }
     tell(p->c, &sb);

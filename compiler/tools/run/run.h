@@ -257,6 +257,10 @@ ingot_status command_chat(Options *); /* run_chat.c */
 ingot_status session_talks(Session *, LoadedModel *);
 /* run_tokens.c: of a language model's program, which s->entry has. */
 ingot_status bench_tokens(Session *);
+/* run_cache.c: opens and builds the model, with the inputs bound that `bound` says, and plans it
+ * for the session's target, without a word; NULL: it cannot. The caller frees the plan, then closes
+ * the model. */
+Plan *session_plan(const Session *, LoadedModel *, const bool *bound);
 /* run_bench.c: profile and bench are the program's command lines; its status, or 1. */
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 

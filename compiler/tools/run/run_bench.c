@@ -54,19 +54,15 @@ static void read_opts(BenchLine *line, const Kernel *k, const Target *t)
 static bool read_steps(Session *s, BenchLine *line, int n)
 {
     LoadedModel m;
-    Plan *p = NULL;
+    Plan *p = session_plan(s, &m, s->bound);
     const Target target = machine_target(s->a, s->o->compile.target);
-    if (model_open(&m, s->o, true) == INGOT_OK &&
-        model_build(&m, s->o, s->in, s->bound) == INGOT_OK)
-        p = plan_make(m.c, &s->o->compile);
     Step **steps = p ? plan_steps(p, s->a) : NULL;
     const int64_t *rounds = p ? plan_rounds(p, s->a) : NULL;
     for (int i = 0; i < n && p; i++)
         if (line[i].step >= 0 && line[i].step < p->nstep) {
             const Step *t = steps[line[i].step];
             line[i].rounds = (double)rounds[line[i].step];
-            line[i].flops =
-                line[i].rounds * (t->kind == STEP_KERNEL ? (double)t->kernel->flops : 0);
+            line[i].flops = line[i].rounds * (double)step_flops(t);
             line[i].bytes = line[i].rounds * (double)step_bytes(t);
             if (t->kind == STEP_KERNEL)
                 read_opts(&line[i], t->kernel, &target);

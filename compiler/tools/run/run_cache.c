@@ -75,13 +75,18 @@ static bool may_bind(const HostTensor *v)
     return !value_is_group(v) && v->rank <= 1 && v->count <= 64 && v->dtype != INGOT_STRING;
 }
 
+Plan *session_plan(const Session *s, LoadedModel *m, const bool *bound)
+{
+    const bool built =
+        model_open(m, s->o, true) == INGOT_OK && model_build(m, s->o, s->in, bound) == INGOT_OK;
+    return built ? plan_make(m->c, &s->o->compile) : NULL;
+}
+
 /* Whether the model can be planned with these inputs bound. */
-static bool plans(Session *s, const bool *bound)
+static bool plans(const Session *s, const bool *bound)
 {
     LoadedModel m;
-    Plan *p = NULL;
-    if (model_open(&m, s->o, true) == INGOT_OK && model_build(&m, s->o, s->in, bound) == INGOT_OK)
-        p = plan_make(m.c, &s->o->compile);
+    Plan *p = session_plan(s, &m, bound);
     plan_free(p);
     model_close(&m);
     return p != NULL;

@@ -45,8 +45,7 @@ static void put_rate(StrBuf *out, const char *name, double amount, double micros
 /* The members that the plan adds. */
 static void put_step(StrBuf *out, const Step *s, const TimelineEvent *e)
 {
-    const double flops = s->kind == STEP_KERNEL ? (double)s->kernel->flops : 0,
-                 bytes = (double)step_bytes(s);
+    const double flops = (double)step_flops(s), bytes = (double)step_bytes(s);
     StrBuf nodes = {0}, ops = {0};
     for (int i = 0; i < s->norigin; i++) {
         sb_printf(&nodes, i ? ", %s" : "%s", s->origins[i]->node ? s->origins[i]->node : "");
@@ -108,13 +107,12 @@ static void put_events(StrBuf *out, char *text, const Plan *p, Step *const *step
 
 bool timeline_tell(Session *s, const char *path)
 {
-    LoadedModel m;
-    Plan *p = NULL;
     char *text = read_text(s->a, path);
+    if (!text)
+        return false;
+    LoadedModel m;
+    Plan *p = session_plan(s, &m, s->bound);
     StrBuf out = {0};
-    if (text && model_open(&m, s->o, true) == INGOT_OK &&
-        model_build(&m, s->o, s->in, s->bound) == INGOT_OK)
-        p = plan_make(m.c, &s->o->compile);
     if (p)
         put_events(&out, text, p, plan_steps(p, s->a));
     FILE *f = p ? fopen(path, "w") : NULL;
@@ -123,7 +121,6 @@ bool timeline_tell(Session *s, const char *path)
         good = false;
     sb_free(&out);
     plan_free(p);
-    if (text)
-        model_close(&m);
+    model_close(&m);
     return good;
 }
