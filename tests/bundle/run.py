@@ -71,6 +71,15 @@ def call(*command, cwd=None, env=None, good=(0,)):
     return done.stdout
 
 
+def without_fault(ingot, work, path, *flags):
+    """What verify --interpret tells of kernels without a fault."""
+    cache = {"INGOT_CACHE": str(work / "cache")}
+    told = call(ingot, "verify", path, "--interpret", *flags, env=cache)
+    if "no fault" not in told:
+        raise Wrong(told)
+    return told
+
+
 def compile_model(ingot, work, name, *flags, out=None):
     """The bundle's folder."""
     model = work / f"{name}.onnx"

@@ -9,7 +9,7 @@ turns  results of eight sums are stored amid the terms of the next eight; the in
 
 import sys
 
-from run import Wrong, call, main, np  # skips where there is no onnx
+from run import Wrong, call, main, np, without_fault  # skips where there is no onnx
 from onnx import TensorProto, helper
 from units import model, quantized
 
@@ -36,16 +36,8 @@ def turns(ingot, work):
         text = (bundle / "model_kernels_0.c").read_text()
         if wanted not in sched.read_text() or "r0_o = 4; r0_o < 8" not in text:
             raise Wrong(f"{path.stem}: no sums in turn: {sched.read_text()}")
-        checked = call(
-            ingot,
-            "verify",
-            path,
-            "--interpret",
-            "--target",
-            target,
-            env={"INGOT_CACHE": str(work / "cache")},
-        )
-        if "no fault" not in checked or "beside the interpreter's: equal" not in checked:
+        checked = without_fault(ingot, work, path, "--target", target)
+        if "beside the interpreter's: equal" not in checked:
             raise Wrong(checked)
         told.append(path.stem)
     print(", ".join(told))

@@ -28,7 +28,7 @@ import sys
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
-    from run import STRICT, Wrong, call, compilers, main, make, objects
+    from run import STRICT, Wrong, call, compilers, main, make, objects, without_fault
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -196,17 +196,9 @@ def amx(ingot, work):
         call(ingot, "compile", path, "-o", again, "--target", TARGET, "--sched", sched)
         if (again / "model_kernels_0.c").read_text() != text:
             raise Wrong(f"{path.stem}: another text with the opts that were saved")
-        interpreted = call(
-            ingot,
-            "verify",
-            path,
-            "--interpret",
-            "--target",
-            TARGET,
-            env={"INGOT_CACHE": str(work / "cache")},
-        )
-        if "no fault" not in interpreted or "beside the interpreter's: equal" not in interpreted:
-            raise Wrong(interpreted)
+        said = without_fault(ingot, work, path, "--target", TARGET)
+        if "beside the interpreter's: equal" not in said:
+            raise Wrong(said)
         for cc in (
             compilers()
             if os.environ.get("INGOT_ALL")
@@ -392,11 +384,7 @@ def mma(ingot, work):
         call(ingot, "compile", path, "-o", again, *options, "--sched", sched)
         if (again / "model_kernels.cu").read_text() != text:
             raise Wrong(f"{path.stem}: another text with the opts that were saved")
-        interpreted = call(
-            ingot, "verify", path, "--interpret", *options, env={"INGOT_CACHE": str(work / "cache")}
-        )
-        if "no fault" not in interpreted:
-            raise Wrong(interpreted)
+        without_fault(ingot, work, path, *options)
         call(ingot, "compile", path, "-o", again, "--target", "cuda:sm_90", "--precision", how)
         told.append(path.stem)
     print(", ".join(told))
@@ -427,17 +415,7 @@ def vector(ingot, work):
             raise Wrong(f"{path.stem}: not by 16 bytes: {text}")
         if "__ldg(" in whole:
             raise Wrong(f"{path.stem}: a load that does not heed what the kernel before writes")
-        interpreted = call(
-            ingot,
-            "verify",
-            path,
-            "--interpret",
-            "--target",
-            "cuda:sm_80",
-            env={"INGOT_CACHE": str(work / "cache")},
-        )
-        if "no fault" not in interpreted:
-            raise Wrong(interpreted)
+        without_fault(ingot, work, path, "--target", "cuda:sm_80")
     rows = [
         ("MatMul", ["x", "t"], "s"),
         ("Add", ["s", "z"], "a"),
@@ -552,19 +530,7 @@ def batch(ingot, work):
             raise Wrong(
                 f"{path.stem}: units, kernels and copies of one {units[0]}, of a number that the run knows {units[1]}"
             )
-        interpreted = call(
-            ingot,
-            "verify",
-            path,
-            "--interpret",
-            "--target",
-            target,
-            "--dim",
-            "n=1..2",
-            env={"INGOT_CACHE": str(work / "cache")},
-        )
-        if "no fault" not in interpreted:
-            raise Wrong(interpreted)
+        without_fault(ingot, work, path, "--target", target, "--dim", "n=1..2")
         told.append(f"{path.stem} by {units[0][0][0]}")
     print(", ".join(told))
 
@@ -768,10 +734,7 @@ def precision(ingot, work):
     call(ingot, "compile", window, "-o", work / "c", *how)
     if (work / "c" / "model_kernels_0.c").read_text().count("igrt_amx_dot_") < 6:
         raise Wrong("a convolution by bf16x3: not by the unit")
-    cache = {"INGOT_CACHE": str(work / "cache")}
-    said = call(ingot, "verify", window, "--interpret", *how, env=cache)
-    if "no fault" not in said:
-        raise Wrong(said)
+    without_fault(ingot, work, window, *how)
     print(", ".join(f"{k} {v:.1e}" for k, v in error.items()), "of the range")
 
 
