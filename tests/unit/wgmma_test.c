@@ -54,13 +54,22 @@ static ingot_tensor *turned(Context *c, ingot_tensor *x, bool flat)
     return ingot_permute(c, x, flat ? (int[]){1, 0} : (int[]){0, 2, 1});
 }
 
-static NestRun prepare(const WgmmaProduct *m, const char *opts)
+static NestRun lowered(Context *c, ingot_tensor *y, const char *opts)
 {
-    Context *c = ingot_context_new(NULL, NULL);
     Arena *a = arena_new();
     Target t;
     ingot_status status;
     assert_null(target_make(&t, a, "cuda:sm_90a", &status));
+    NestRun r = run_new(c, y, &t);
+    arena_free(a);
+    run_opts(r.nest, opts);
+    run_lower(&r, true);
+    return r;
+}
+
+static NestRun prepare(const WgmmaProduct *m, const char *opts)
+{
+    Context *c = ingot_context_new(NULL, NULL);
     const bool flat = m->batch == 1;
     ingot_tensor *x =
         tensor(c, "x", m->type, m->batch, m->aside ? m->k : m->m, m->aside ? m->m : m->k);
@@ -68,11 +77,7 @@ static NestRun prepare(const WgmmaProduct *m, const char *opts)
         tensor(c, "w", m->type, m->batch, m->turned ? m->n : m->k, m->turned ? m->k : m->n);
     x = m->aside ? turned(c, x, flat) : x;
     w = m->turned ? turned(c, w, flat) : w;
-    NestRun r = run_new(c, ingot_cast(c, ingot_relu(c, ingot_matmul(c, x, w)), m->type), &t);
-    arena_free(a);
-    run_opts(r.nest, opts);
-    run_lower(&r, true);
-    return r;
+    return lowered(c, ingot_cast(c, ingot_relu(c, ingot_matmul(c, x, w)), m->type), opts);
 }
 
 static void expect(const WgmmaProduct *m, const char *opts, const char *product, int products)
@@ -391,11 +396,6 @@ static const WgmmaWindow volume = {3, 64, {4, 5, 3}, 3, 1, 1, 1};
 static NestRun prepare_window(const WgmmaWindow *m, const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
-    Arena *a = arena_new();
-    Target t;
-    ingot_status status;
-    assert_null(target_make(&t, a, "cuda:sm_90a", &status));
-    arena_free(a);
     const int n = m->size[2] ? 3 : m->size[1] ? 2 : 1;
     ingot_dim *image[5], *window[5];
     int first[5], last[5];
@@ -421,10 +421,7 @@ static NestRun prepare_window(const WgmmaWindow *m, const char *opts)
     w = ingot_permute(c, ingot_cast(c, w, INGOT_F32), first);
     ingot_tensor *y = ingot_conv(c, x, w, NULL, stride, apart, before, behind, 1);
     y = ingot_cast(c, ingot_relu(c, ingot_permute(c, y, last)), INGOT_F16);
-    NestRun r = run_new(c, y, &t);
-    run_opts(r.nest, opts);
-    run_lower(&r, true);
-    return r;
+    return lowered(c, y, opts);
 }
 
 #define WINDOW_BLOCKS(rows, terms)                                                       \
