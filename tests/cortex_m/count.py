@@ -24,9 +24,11 @@ import subprocess
 import sys
 import tempfile
 
+from boards import BOARD, BOARDS, sources_of
+
 HERE = pathlib.Path(__file__).resolve().parent
-BOARD = HERE.parents[1] / "examples" / "cortex_m"
-CPU = ["-mthumb", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"]
+FLAGS, MACHINE = BOARDS["cortex-m4"]
+CPU = FLAGS.split()
 TICK = 40  # instructions: the timer has 25 MHz, an instruction takes a nanosecond
 
 
@@ -93,9 +95,7 @@ def count(ingot, model, work, flags):
         ingot, "compile", model, "-o", out, "--target", "c:cortex-m4", "--weights", "array", *flags
     )
     header = (out / "model.h").read_text()
-    sources = [
-        p for p in out.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")
-    ] + [HERE / "start.c"]
+    sources = [*sources_of(out), HERE / "start.c"]
     elf, host = work / "run.elf", work / "host"
     flags_of = [
         "-O2",
@@ -130,7 +130,7 @@ def count(ingot, model, work, flags):
         [
             "qemu-system-arm",
             "-M",
-            "mps2-an386",
+            MACHINE,
             "-nographic",
             "-icount",
             "shift=0",
@@ -224,7 +224,7 @@ def other(command, function, work):
             [
                 "qemu-system-arm",
                 "-M",
-                "mps2-an386",
+                MACHINE,
                 "-nographic",
                 "-icount",
                 "shift=0",

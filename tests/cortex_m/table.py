@@ -19,34 +19,16 @@ import subprocess
 import sys
 import tempfile
 
+from boards import BOARD, BOARDS, main_of, sources_of
+
 HERE = pathlib.Path(__file__).resolve().parent
-BOARD = HERE.parents[1] / "examples" / "cortex_m"
-CORES = {  # flags, the board of QEMU, instructions of a tick: an instruction takes a nanosecond
-    "cortex-m3": ("-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", "mps2-an385", 40),
-    "cortex-m4": ("-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386", 40),
-    "cortex-m55": (
-        "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard -Wl,--defsym=board_bytes=512K",
-        "mps3-an547",
-        31.25,
-    ),
-}
-MAIN = """
-#include "board.h"
-#include "model.h"
-static model_ctx ctx;
-static unsigned char arena[MODEL_ARENA_BYTES(1)] __attribute__((aligned(64)));
-int main(void)
-{
-    const model_config config = {
-        .struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
-    if (model_init(&ctx, &config) != IGRT_OK)
-        return 1;
+# instructions; each takes a nanosecond
+TICKS = {"cortex-m3": 40, "cortex-m4": 40, "cortex-m55": 31.25}
+RUN = """\
     board_clock_start();
     if (model_run(&ctx, 0, 0) != IGRT_OK)
         return 2;
     board_say_number("ticks ", board_clock());
-    return 0;
-}
 """
 
 
@@ -69,11 +51,10 @@ def compiled(ingot, model, out, core, flags):
 
 def counted(out, core, level, work):
     """Flash less that of an empty program, and millions of instructions; None: does not run."""
-    flags, board, tick = CORES[core]
-    (work / "main.c").write_text(MAIN)
+    flags, board = BOARDS[core]
+    (work / "main.c").write_text(main_of(RUN))
     (work / "none.c").write_text("int main(void) { return 0; }\n")
-    left_out = ("main.c", "driver.c", "igrt_pool.c")
-    sources = [p for p in out.glob("*.c") if p.name not in left_out and "selftest" not in p.name]
+    sources = [p for p in sources_of(out) if "selftest" not in p.name]
     sizes = []
     for name, of in (("none", []), ("main", sources)):
         done = run(
@@ -107,7 +88,7 @@ def counted(out, core, level, work):
         *("-semihosting-config", "enable=on,target=native", "-kernel", work / "main.elf"),
     )
     ticks = re.search(r"ticks (\d+)", said.stdout + said.stderr)
-    return sizes[1] - sizes[0], int(ticks[1]) * tick / 1e6 if ticks else None
+    return sizes[1] - sizes[0], int(ticks[1]) * TICKS[core] / 1e6 if ticks else None
 
 
 def main():
@@ -116,7 +97,7 @@ def main():
     )
     p.add_argument("--ingot", required=True, type=pathlib.Path)
     p.add_argument("models", nargs="+", type=pathlib.Path)
-    p.add_argument("--core", action="append", choices=CORES, help="these alone")
+    p.add_argument("--core", action="append", choices=TICKS, help="these alone")
     p.add_argument("--flag", action="append", default=[], help="of ingot compile")
     p.add_argument("--onnx2c", metavar="PROGRAM")
     p.add_argument("--emx", metavar="PROGRAM", help="emx-onnx-cgen")
@@ -128,7 +109,7 @@ def main():
     print("|---|---|---|---|---|---|---|")
     for model in o.models:
         name = model.parent.name if model.name == "model.onnx" else model.stem
-        for core in o.core or CORES:
+        for core in o.core or TICKS:
             with tempfile.TemporaryDirectory() as folder:
                 work = pathlib.Path(folder)
                 _, ram, stack = compiled(o.ingot, model, work / "out", core, o.flag)
