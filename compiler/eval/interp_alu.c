@@ -87,6 +87,21 @@ enum { BLOCK = 256 };
         return true;                                                                \
     }
 
+/* All by one count is what digits of bytes are: a count that does not change leaves the loop. */
+#define SHIFT(OP, C, F)                                       \
+    case OP_##OP: {                                           \
+        C *r = out;                                           \
+        const C by = n ? b[0] : 0;                            \
+        if (n > 1 && memcmp(b, b + 1, (n - 1) * sizeof *b)) { \
+            for (size_t i = 0; i < n; i++)                    \
+                r[i] = F(a[i], b[i]);                         \
+            return true;                                      \
+        }                                                     \
+        for (size_t i = 0; i < n; i++)                        \
+            r[i] = F(a[i], by);                               \
+        return true;                                          \
+    }
+
 #define INT_ALU(T, C, U)                                                            \
     static bool alu_##T(Op op, size_t n, void *out, int nin, const void *const *in) \
     {                                                                               \
@@ -114,8 +129,8 @@ enum { BLOCK = 256 };
             EACH(AND, C, (U)((U)a[i] & (U)b[i]))                                    \
             EACH(OR, C, (U)((U)a[i] | (U)b[i]))                                     \
             EACH(XOR, C, (U)((U)a[i] ^ (U)b[i]))                                    \
-            EACH(SHL, C, igrt_shl_##T(a[i], b[i]))                                  \
-            EACH(SHR, C, igrt_shr_##T(a[i], b[i]))                                  \
+            SHIFT(SHL, C, igrt_shl_##T)                                             \
+            SHIFT(SHR, C, igrt_shr_##T)                                             \
             EACH(MULACC, C, igrt_add_##T(igrt_mul_##T(a[i], b[i]), c[i]))           \
             COMPARISONS                                                             \
         default: return false;                                                      \

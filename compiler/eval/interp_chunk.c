@@ -120,6 +120,26 @@ static void assign_lanes(Prog *p, int nroot, const int *roots, int lanes)
 
 /* ---- coordinates of a block ------------------------------------------------------------------ */
 
+/* first, first + 1 ..: each `stride` times, then the next one, and 0 behind the last of `ext`; of
+ * the first one `gone` are past: (0, stride 2, ext 3, gone 1) 0 1 1 2 2 0 0 .. */
+static void count_lanes(int64_t *x, int n, int64_t first, int64_t gone, int64_t stride, int64_t ext)
+{
+    for (int i = 0; i < n;) {
+        const int64_t left = stride == 1 ? ext - first : stride - gone;
+        const int end = left < n - i ? i + (int)left : n;
+        if (stride == 1) {
+            for (const int from = i; i < end; i++)
+                x[i] = first + (i - from);
+            first = 0;
+            continue;
+        }
+        while (i < end)
+            x[i++] = first;
+        gone = 0;
+        first = first + 1 == ext ? 0 : first + 1;
+    }
+}
+
 /* The coordinate along each used axis of points first .. first+n-1 of the kept (or reduced) box. */
 static void axis_lanes(Prog *p, bool reduced, int64_t first, int n)
 {
@@ -128,16 +148,8 @@ static void axis_lanes(Prog *p, bool reduced, int64_t first, int n)
         if ((p->reduced >> a & 1) != reduced)
             continue;
         const int64_t ext = p->space.ext[a];
-        if (p->axes_used >> a & 1) {
-            int64_t *x = p->axis_lane[a], q = first / stride % ext, rest = first % stride;
-            for (int i = 0; i < n; i++) {
-                x[i] = q;
-                if (++rest == stride) {
-                    rest = 0;
-                    q = q + 1 == ext ? 0 : q + 1;
-                }
-            }
-        }
+        if (p->axes_used >> a & 1)
+            count_lanes(p->axis_lane[a], n, first / stride % ext, first % stride, stride, ext);
         stride *= ext;
     }
 }
@@ -147,6 +159,21 @@ typedef enum { PART_O, PART_R, PART_M } ChunkPart;
 static ChunkPart part_of(const Prog *p, uint32_t deps)
 {
     return is_kept(p, deps) ? PART_O : is_reduced(p, deps) ? PART_R : PART_M;
+}
+
+/* to += k from. Few machines have lanes that multiply 64 bits: small ones are multiplied by 32. */
+static void add_multiple(int64_t *to, int64_t k, const int64_t *from, bool small, int n)
+{
+    if (k == 1) {
+        for (int i = 0; i < n; i++)
+            to[i] += from[i];
+    } else if (small && k >= 0 && k <= UINT32_MAX) {
+        for (int i = 0; i < n; i++)
+            to[i] += (int64_t)((uint64_t)(uint32_t)k * (uint32_t)from[i]);
+    } else {
+        for (int i = 0; i < n; i++)
+            to[i] += k * from[i];
+    }
 }
 
 static void use_part(Prog *p, LaneUse *u, ChunkPart part, int n)
@@ -164,11 +191,10 @@ static void use_part(Prog *p, LaneUse *u, ChunkPart part, int n)
         const int v = u->lin->t[k].var;
         if (part_of(p, var_deps(p, v)) != part)
             continue;
-        const int64_t *from =
-            v < p->space.rank ? p->axis_lane[v] : p->space.atom[v - p->space.rank]->lane;
-        const int64_t m = u->lin->t[k].k;
-        for (int i = 0; i < n; i++)
-            to[i] += m * from[i];
+        const bool axis = v < p->space.rank;
+        add_multiple(to, u->lin->t[k].k,
+                     axis ? p->axis_lane[v] : p->space.atom[v - p->space.rank]->lane,
+                     axis && p->space.ext[v] <= UINT32_MAX, n);
     }
 }
 
@@ -189,7 +215,7 @@ static void find_runs(LaneUse *u, const int64_t *x, int n)
 static void use_lanes(const Prog *p, const LaneUse *u, int64_t *x)
 {
     for (int r = 0; r < p->rb; r++) {
-        const int64_t base = u->lin->c + u->r[r];
+        const int64_t base = u->lin->c + u->base + u->r[r];
         for (int o = 0; o < p->ob; o++)
             x[r * p->ob + o] = base + u->o[o];
     }
@@ -323,7 +349,7 @@ static void do_load(Prog *p, const Instr *in, char *out, const uint8_t *mask)
     }
     const int64_t *inner = p->ob == 1 ? u->r : u->o, *outer = p->ob == 1 ? u->o : u->r;
     for (int j = 0; j < p->nouter; j++) {
-        const char *base = in->data + (u->lin->c + outer[j]) * (int64_t)size;
+        const char *base = in->data + (u->lin->c + u->base + outer[j]) * (int64_t)size;
         char *to = out + (size_t)j * (size_t)p->ninner * size;
         if (u->nrun * 4 > p->ninner) {
             copy_each(size, to, base, p->ninner, inner);
@@ -406,6 +432,83 @@ static void run_instr(Prog *p, const Instr *in)
     }
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Blocks of a box that begin at the same place of its inner axes have the same coordinates but for
+ * where they begin: these are worked out once. So blocks are cut where an axis ends:
+ *
+ *     box 1820 18 32, 1024 lanes: 18 points of the last axis would fill 576 lanes, 32 of the next
+ *     one 1024: blocks of [1, 18, 32], since not even two of the outermost axis's points fit */
+static void cut_blocks(Prog *p, int ob_max)
+{
+    int64_t inner = 1;
+    uint32_t whole = 0; /* axes of which a block has all points */
+    p->steady = false;
+    p->cut = p->space.rank - 1;
+    for (; p->cut >= 0; p->cut--) {
+        if (p->reduced >> p->cut & 1)
+            continue;
+        if (inner * p->space.ext[p->cut] > ob_max)
+            break;
+        inner *= p->space.ext[p->cut];
+        whole |= 1u << p->cut;
+    }
+    if (p->cut < 0) /* one block */
+        return;
+    const int64_t ext = p->space.ext[p->cut], most = ob_max / inner,
+                  parts = (ext + most - 1) / most;
+    p->some = (ext + parts - 1) / parts;
+    p->inner = inner;
+    p->steady = true;
+    for (int i = 0; i < p->space.natom; i++)
+        if (p->space.atom[i]->deps & ~p->reduced & ~whole)
+            p->steady = false;
+}
+
+static int block_size(const Prog *p, int ob_max)
+{
+    const int64_t left = p->nkept - p->o0;
+    if (!p->steady)
+        return left < ob_max ? (int)left : ob_max;
+    const int64_t at = p->o0 / p->inner % p->space.ext[p->cut], rest = p->space.ext[p->cut] - at;
+    return (int)((rest < p->some ? rest : p->some) * p->inner);
+}
+
+/* What a form has at the first point of the block. */
+static int64_t base_of(const Prog *p, const LaneUse *u)
+{
+    int64_t base = 0;
+    for (int k = 0; k < u->lin->n; k++) {
+        const int v = u->lin->t[k].var;
+        if (v < p->space.rank && !(p->reduced >> v & 1) && v <= p->cut)
+            base += u->lin->t[k].k * p->first[v];
+    }
+    return base;
+}
+
+/* Coordinates of the block, where the one before it had so many points (0: there was none). */
+static void begin_block(Prog *p, int before)
+{
+    const bool steady = p->steady && before;
+    if (steady) {
+        int64_t rest = p->o0 / p->inner;
+        for (int a = p->cut; a >= 0; a--)
+            if (!(p->reduced >> a & 1)) {
+                p->first[a] = rest % p->space.ext[a];
+                rest /= p->space.ext[a];
+            }
+        for (int i = 0; i < p->nuse; i++)
+            p->use[i].base = base_of(p, &p->use[i]);
+    }
+    if (!steady) {
+        axis_lanes(p, false, p->o0, p->ob);
+        coordinates(p, PART_O, p->ob);
+    }
+    for (int i = 0; i < p->nuse && p->ob > 1 && !(steady && p->ob == before); i++)
+        if (p->use[i].load)
+            find_runs(&p->use[i], p->use[i].o, p->ob);
+}
+
 void prog_run(Prog *p, int nroot, const int *roots, void (*sink)(Prog *, int, const char *const *),
               void *user)
 {
@@ -434,13 +537,11 @@ void prog_run(Prog *p, int nroot, const int *roots, void (*sink)(Prog *, int, co
     for (int i = 0; i < nroot; i++)
         regs[i] = p->reg[roots[i]].lanes;
     const bool one_sweep = rb_max == p->nreduced; /* the reduced part is the same for every block */
+    cut_blocks(p, ob_max);
     for (p->o0 = 0; p->o0 < p->nkept; p->o0 += p->ob) {
-        p->ob = p->nkept - p->o0 < ob_max ? (int)(p->nkept - p->o0) : ob_max;
-        axis_lanes(p, false, p->o0, p->ob);
-        coordinates(p, PART_O, p->ob);
-        for (int i = 0; i < p->nuse && p->ob > 1; i++)
-            if (p->use[i].load)
-                find_runs(&p->use[i], p->use[i].o, p->ob);
+        const int before = p->o0 ? p->ob : 0;
+        p->ob = block_size(p, ob_max);
+        begin_block(p, before);
         for (p->r0 = 0; p->r0 < p->nreduced; p->r0 += p->rb) {
             p->rb = p->nreduced - p->r0 < rb_max ? (int)(p->nreduced - p->r0) : rb_max;
             p->ninner = p->ob == 1 ? p->rb : p->ob;

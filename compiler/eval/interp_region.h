@@ -36,12 +36,13 @@ typedef struct {
 } LaneRun;
 
 /* A LinearForm that is needed for every lane.  Lane j*ninner + i of a chunk has the value
- * lin->c + inner[i] + outer[j] + mixed[j*ninner + i]. */
+ * lin->c + base + inner[i] + outer[j] + mixed[j*ninner + i]. */
 typedef struct {
     const LinearForm *lin;
     bool has_o, has_r, has_m;
     bool linear; /* linear: kept part is the row-major number of the kept point */
     bool load;
+    int64_t base; /* of the block, whose o are beside it */
     int64_t *o, *r, *m;
     int nrun;
     LaneRun *run; /* inner[] as arithmetic progressions */
@@ -76,6 +77,11 @@ struct Region_ {
     /* running */
     int64_t nkept, nreduced, o0, r0;
     int ob, rb, ninner, nouter;
+    bool steady; /* blocks are `some` points of axis `cut`, of each the `inner` ones of the kept
+                  * axes behind it: their o are those of the first block */
+    int cut;
+    int64_t some, inner,
+        first[INGOT_MAX_RANK]; /* first: coordinates of the block up to that axis */
     int64_t *axis_lane[INGOT_MAX_RANK];
     int64_t *offset, *wide; /* of the instruction that is being run */
     uint32_t axes_used;

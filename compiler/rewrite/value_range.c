@@ -21,19 +21,23 @@ static ValueRange corners(double a, double b, double c, double d)
     return (ValueRange){fmin(fmin(a, b), fmin(c, d)), fmax(fmax(a, b), fmax(c, d))};
 }
 
-/* What the bytes of a file are. */
+/* What the bytes of a file are: until both ends are found, which are soon in most. */
 static void of_bytes(Node *n, ValueRange *b)
 {
+    enum { PIECE = UINT8_MAX + 1 };
     const Data *data = n->arg.ptr;
     if (!data->bytes || !data->nbytes || (n->dtype != INGOT_I8 && n->dtype != INGOT_U8))
         return;
     const uint8_t *p = data->bytes;
     uint8_t flip = n->dtype == INGOT_I8 ? INT8_MAX + 1 : 0, lo = UINT8_MAX,
             hi = 0; /* in the order of u8 */
-    for (size_t i = 0; i < data->nbytes; i++) {
-        uint8_t v = (uint8_t)(p[i] ^ flip);
-        lo = v < lo ? v : lo;
-        hi = v > hi ? v : hi;
+    for (size_t at = 0; at < data->nbytes && (lo > 0 || hi < UINT8_MAX); at += PIECE) {
+        const size_t end = data->nbytes - at < PIECE ? data->nbytes : at + PIECE;
+        for (size_t i = at; i < end; i++) {
+            const uint8_t v = (uint8_t)(p[i] ^ flip);
+            lo = v < lo ? v : lo;
+            hi = v > hi ? v : hi;
+        }
     }
     *b = (ValueRange){(double)lo - flip, (double)hi - flip};
 }

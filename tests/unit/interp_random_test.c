@@ -232,6 +232,26 @@ static ingot_tensor *random_step(ingot_context *c, ingot_tensor *x)
     }
 }
 
+/* One axis more, somewhere: so long that there are thousands of elements, which are computed block
+ * by block. */
+static ingot_tensor *random_copies(ingot_context *c, ingot_tensor *x)
+{
+    const int rank = ingot_rank(x), place = rnd(rank + 1);
+    int64_t n = 1;
+    int perm[INGOT_MAX_RANK];
+    ingot_dim *d[INGOT_MAX_RANK] = {ingot_dim_const(c, 1)};
+    for (int i = 0; i < rank; i++) {
+        d[i + 1] = ingot_shape(x, i);
+        n *= dim(x, i);
+    }
+    x = ingot_reshape(c, x, rank + 1, d);
+    d[0] = ingot_dim_const(c, 1 + 3000 / (n + 1) + rnd(3));
+    x = ingot_expand(c, x, rank + 1, d);
+    for (int i = 0; i <= rank; i++)
+        perm[i] = i == place ? 0 : i < place ? i + 1 : i;
+    return ingot_permute(c, x, perm);
+}
+
 static void random_graphs(void **state)
 {
     for (int round = 0; round < 600; round++) {
@@ -243,6 +263,8 @@ static void random_graphs(void **state)
         ingot_tensor *x = random_data(c, rank, d);
         for (int k = 0, steps = 2 + rnd(9); k < steps && ingot_rank(x) < 7; k++)
             x = random_step(c, x);
+        if (round % 4 == 3 && ingot_rank(x) < 7)
+            x = random_step(c, random_copies(c, x));
         if (ingot_is_poison(x))
             fail_msg("round %d: %s", round, last_message);
         Interp *ip = interp_new(c);
