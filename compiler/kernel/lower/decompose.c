@@ -11,6 +11,7 @@
  *         -> the cast, marked: its operand is within the type
  *     add(cast.f32(and(shr(x, s), 15)), -8)                ->    digit(x, s), with mask 15, less 8
  *     cast.f32(and(shl(x, s), 0xff000000))                 ->    top-byte(x, s)
+ *     shl(and(shr(x, 2), 3), 4) of bytes                   ->    and(shl(x, 2), 48)
  *     load.bool, store.bool in lanes                       ->    those of bytes, 0 or 1
  *
  * A renderer writes these nodes and the interpreter of linear IR runs them: neither looks for what
@@ -215,6 +216,50 @@ static Node *top_byte(const Decompose *q, Node *n)
     return node_make(q->k->c, OP_TOP_BYTE, INGOT_F32, (Arg){0}, 2, src, 0, NULL);
 }
 
+/* The number of bits of a shift that is known, as that of a digit is where its loop is written
+ * out; -1: it is not. */
+static int64_t known_shift(const Node *n)
+{
+    enum { MOST = 63 };
+    int64_t a = 0, b = 1;
+    if (n->op == OP_CONST)
+        return dtype_is_float(n->dtype) || n->arg.i > MOST ? -1 : n->arg.i;
+    if (n->op == OP_CAST || n->op == OP_MUL)
+        a = known_shift(n->src[0]);
+    if (n->op == OP_MUL)
+        b = known_shift(n->src[1]);
+    return (n->op == OP_CAST || n->op == OP_MUL) && a >= 0 && b >= 0 && a * b <= MOST ? a * b : -1;
+}
+
+/* Bits of an integer without a sign that are moved by a number that is known, n, or NULL is given:
+ * those that are taken from one place and put into another are moved once, or not at all. */
+static Node *moved_bits(const Decompose *q, const Node *n)
+{
+    Context *c = q->k->c;
+    const ingot_dtype type = (ingot_dtype)n->dtype;
+    if ((n->op != OP_SHL && n->op != OP_SHR) || dtype_info[type].kind != 'u' ||
+        elem_bytes(type) > 4)
+        return NULL;
+    const int64_t by = known_shift(n->src[1]), bits = 8 * elem_bytes(type),
+                  all = (INT64_C(1) << bits) - 1;
+    const Node *some = n->src[0], *from = some->op == OP_AND ? some->src[0] : NULL;
+    Node *x = q->fresh[some->id];
+    if (by <= 0 || by >= bits)
+        return by ? NULL : x;
+    const int64_t at = n->op == OP_SHL && from && from->op == OP_SHR && q->uses[some->id] == 1 &&
+                               some->src[1]->op == OP_CONST
+                           ? known_shift(from->src[1])
+                           : -1;
+    if (at < 0 || at >= bits)
+        return alu(c, (Op)n->op, x, x, node_const_i(c, type, by), NULL);
+    const int64_t mask = ((some->src[1]->arg.i & (all >> at)) << by) & all;
+    x = q->fresh[from->src[0]->id];
+    if (at != by)
+        x = alu(c, by > at ? OP_SHL : OP_SHR, x, x,
+                node_const_i(c, type, by > at ? by - at : at - by), NULL);
+    return alu(c, OP_AND, x, x, node_const_i(c, type, mask), NULL);
+}
+
 /* A condition in memory is a byte, in lanes a mask: n, rebuilt, loads or stores it. */
 static Node *byte_of_condition(const Decompose *q, Node *n)
 {
@@ -265,6 +310,7 @@ static void decompose_tile(Arena *a, const Kernel *k, bool gpu, Tile *tile)
         Node *x = order[i], *made = x->op == OP_CAST ? decompose_cast(&q, x) : NULL;
         made = made ? made : digit(&q, x);
         made = made ? made : top_byte(&q, x);
+        made = made ? made : moved_bits(&q, x);
         q.fresh[x->id] = made ? made : byte_of_condition(&q, rebuilt(&q, a, x));
     }
     for (int i = 0; i < tile->nstore; i++)
