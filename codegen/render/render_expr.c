@@ -344,10 +344,11 @@ static void sum_of_integers(Render *r, Node *n, Terms *terms, Terms *dots)
 static bool render_sum_of_dots(Render *r, Node *n)
 {
     Terms terms = {0}, dots = {0};
-    if (n->op != OP_ADD || n->dtype != INGOT_I32 || in_lanes(r, n))
+    const bool lanes = in_lanes(r, n);
+    if (n->op != OP_ADD || n->dtype != INGOT_I32)
         return false;
     sum_of_integers(r, n, &terms, &dots);
-    if (!dots.n)
+    if (!dots.n || (lanes && (terms.n > 1 || dots.n < 2)))
         return false;
     Node *rest = terms.n ? terms.term[0] : NULL;
     for (int i = 1; i < terms.n; i++)
@@ -356,7 +357,9 @@ static bool render_sum_of_dots(Render *r, Node *n)
     StrBuf *out = r->sb, inner = {0};
     r->sb = &inner;
     if (rest)
-        render_operand(r, rest, false, true);
+        render_operand(r, rest, lanes, true);
+    else if (lanes)
+        sb_printf(r->sb, "igrt_splat_i32x%d(0)", r->l.tile->lanes);
     else
         put(r, "0");
     for (int i = 0; i < dots.n; i++) {
@@ -489,6 +492,8 @@ static void alu(Render *r, Node *n)
         render_lane_cast(r, n);
         return;
     }
+    if (lanes && render_sum_of_dots(r, n))
+        return;
     if (lanes) {
         render_lane_op(r, n);
         return;

@@ -378,6 +378,16 @@ static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *ti
     return fits;
 }
 
+/* Does r say which bits of a word are taken, by the amount of a shift? */
+static bool takes_digits(const Node *n, Node *r)
+{
+    const bool shift = n->op == OP_SHR || n->op == OP_SHL;
+    for (uint32_t i = 0; i < n->nsrc && op_is_alu(n->op); i++)
+        if ((shift && i == 1 && depends_on(n->src[1], r)) || takes_digits(n->src[i], r))
+            return true;
+    return false;
+}
+
 /* The loops over terms, of all sums of products: of a load that the lanes do not move, the greatest
  * stride is outermost; which digit of a word is taken is innermost. */
 static int place_terms(const Nest *nest, const View *v, const Buffer *const *bufs,
@@ -387,7 +397,8 @@ static int place_terms(const Nest *nest, const View *v, const Buffer *const *buf
     Node *walked = walked_operand(v, bufs, tile->lanes);
     for (uint32_t i = 1; i < v->dot->nsrc; i++) {
         Node *r = v->dot->src[i];
-        const bool digits = v->outer && !moves_lanes_operand(v, tile->lanes, r);
+        const bool digits = v->outer && (takes_digits(v->dot->src[0], r) ||
+                                         !moves_lanes_operand(v, tile->lanes, r));
         place[n++] =
             (LoopPlace){.range = r, .key = digits ? -1 : storage_stride(nest->k, walked, r)};
     }
@@ -412,7 +423,7 @@ static int place_other_terms(const Nest *nest, const View *v, const RegisterTile
             bool other = true;
             for (uint32_t d = 1; d < v->dot->nsrc; d++)
                 other &= v->dot->src[d] != r;
-            for (int l = 0; l < v->nload && key < 0; l++)
+            for (int l = 0; l < v->nload && key < 0 && !takes_digits(sum->src[0], r); l++)
                 if (depends_on(v->load[l], r) && depends_on(v->load[l], tile->lanes))
                     key = 0;
             for (int l = 0; l < v->nload && key == 0; l++)
@@ -455,6 +466,27 @@ static void unroll_digits(Nest *nest, const RegisterTile *tile, const LoopPlace 
     }
 }
 
+/* Digits of a word that are in blocks of their own (K types: the low and the high halves of 64
+ * bytes) are taken by the sums around: these blocks are written out too. */
+static void unroll_digits_of_blocks(Nest *nest, const View *v)
+{
+    enum { MOST = 4 };
+    for (int i = 0; i < v->nreduce; i++) {
+        const Node *dots = v->reduce[i];
+        int64_t blocks = 1;
+        for (int j = 0; j < v->nreduce && dot_terms(dots); j++) {
+            const Node *sum = v->reduce[j];
+            for (uint32_t d = reduce_ranges(sum); d < sum->nsrc && sum->dtype == INGOT_F32; d++) {
+                Node *r = sum->src[d];
+                const int64_t digits = range_extent(r);
+                if (digits > 1 && blocks * digits <= MOST && takes_digits(dots->src[0], r) &&
+                    nest_opt_range(nest, OPT_UNROLL, r, digits))
+                    blocks *= digits;
+            }
+        }
+    }
+}
+
 /* The opts of a tile; false if they cannot be done, or constants cannot lie as it wants them. */
 static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                              const RegisterTile *tile, const bool *free, Layout *want)
@@ -489,6 +521,8 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         const bool parts = v->outer->nsrc - reduce_ranges(v->outer) > 1;
         unroll_digits(nest, tile, place + nout, n - nout, parts);
         unroll_digits(nest, tile, place + n, more, parts);
+        if (tile->width > 1)
+            unroll_digits_of_blocks(nest, v);
     }
     order_opt(nest, place, n + more);
     return lay_out_loads(k, v, tile, place, n, free, nest->target, want) && fits;

@@ -63,34 +63,70 @@ static Node *product_of(Context *c, Node *const *factor, const bool *taken, bool
     return product;
 }
 
-int lower_factored(Lower *q, const Piece *p, Node *n, Node **body, Node **range, int nrange)
+/* Of each copy's terms the factors, in the order that the kernel has them in; false: they are not
+ * as many, or too many. */
+static bool factors_of_copies(Node *n, Node *const *copy, int copies, Node *(*factor)[MAX_FACTORS],
+                              Node **given, int *count)
 {
-    Node *factor[MAX_FACTORS], *given[MAX_FACTORS];
+    *count = factors_of(n->src[0], given, 0);
+    bool alike = *count >= 2 && *count <= MAX_FACTORS;
+    for (int i = 0; i < copies && alike; i++)
+        alike = factors_of(copy[i], factor[i], 0) == *count;
+    return alike;
+}
+
+/* How many loops are around all that factor i of every copy moves with; all of them, if copies
+ * differ in it. */
+static int loops_around_copies(Node *(*factor)[MAX_FACTORS], int copies, int i, Node *const *range,
+                               int n)
+{
+    for (int j = 1; j < copies; j++)
+        if (factor[j][i] != factor[0][i])
+            return n;
+    return loops_around(factor[0][i], range, n);
+}
+
+Node *lower_added(Lower *q, const Node *sum, Node *const *term, int n)
+{
+    Node *all = term[0];
+    for (int i = 1; i < n; i++)
+        all = node_alu2(q->c, OP_ADD, sum->dtype, all, term[i]);
+    return all;
+}
+
+int lower_factored(Lower *q, const Piece *p, Node *n, Node *const *copy, int copies, Node **range,
+                   int nrange, Node **body)
+{
+    Node *given[MAX_FACTORS],
+        *(*factor)[MAX_FACTORS] = (void *)NEWN(q->a, Node *, MAX_FACTORS * copies);
     bool leaves[MAX_FACTORS] = {false};
-    int loops[MAX_FACTORS];
-    const int count = factors_of(*body, factor, 0);
-    int around = nrange, inside = count, sums = 0;
-    if (!p->t.lane || reduce_monoid(n) != INGOT_REDUCE_ADD || count < 2 || count > MAX_FACTORS ||
-        factors_of(n->src[0], given, 0) != count || lower_is_partial(q, n))
+    int loops[MAX_FACTORS], count;
+    *body = lower_added(q, n, copy, copies);
+    if (!p->t.lane || reduce_monoid(n) != INGOT_REDUCE_ADD ||
+        !factors_of_copies(n, copy, copies, factor, given, &count) || lower_is_partial(q, n))
         return nrange;
+    int around = nrange, inside = count, sums = 0;
     for (int i = 0; i < count; i++) {
-        loops[i] = costs_each_copy(q, p, given, count, i) ? loops_around(factor[i], range, nrange)
-                                                          : nrange;
-        if (loops[i] && loops[i] < around)
+        loops[i] = loops_around_copies(factor, copies, i, range, nrange);
+        if (loops[i] && loops[i] < around && costs_each_copy(q, p, given, count, i))
             around = loops[i];
     }
-    int64_t terms = 1;
+    int64_t terms = copies;
     for (int i = around; i < nrange; i++)
         terms = sat_mul(terms, range[i]->hi + 1);
     for (int i = 0; i < count; i++) {
         leaves[i] = loops[i] <= around;
         inside -= leaves[i];
-        sums += !leaves[i] && factor[i]->op == OP_ADD; /* of products that are added as they are */
+        /* of products that are added as they are */
+        sums += !leaves[i] && factor[0][i]->op == OP_ADD;
     }
     if (around == nrange || inside + sums < 2 || terms < FEWEST_TERMS)
         return nrange;
-    Node *sum = product_of(q->c, factor, leaves, false, count);
-    lower_reduce_over(q, p, n, &sum, range + around, nrange - around, &sum);
-    *body = node_alu2(q->c, OP_MUL, INGOT_F32, sum, product_of(q->c, factor, leaves, true, count));
+    Node **left = NEWN(q->a, Node *, copies), *sum;
+    for (int i = 0; i < copies; i++)
+        left[i] = product_of(q->c, factor[i], leaves, false, count);
+    lower_sum_over(q, p, n, left, copies, range + around, nrange - around, &sum);
+    *body =
+        node_alu2(q->c, OP_MUL, INGOT_F32, sum, product_of(q->c, factor[0], leaves, true, count));
     return around;
 }

@@ -224,6 +224,72 @@ static void emit_terms(Lin *q, const int *group, int n, bool dots, uint64_t open
     }
 }
 
+static bool has_sum_in_loops(const Lin *q, Node *n)
+{
+    if (n->op == OP_REDUCE)
+        return is_loop(q->l, n);
+    for (uint32_t i = 0; i < n->nsrc && op_is_alu(n->op); i++)
+        if (has_sum_in_loops(q, n->src[i]))
+            return true;
+    return false;
+}
+
+/* The terms of a sum that have sums with loops each: those of blocks of weights, of which UNROLL
+ * has written several out. */
+static int blocks_of(const Lin *q, Node *body, Node **term, int n)
+{
+    if (body->op == OP_ADD && has_sum_in_loops(q, body->src[0]) &&
+        has_sum_in_loops(q, body->src[1]))
+        return blocks_of(q, body->src[1], term, blocks_of(q, body->src[0], term, n));
+    if (n < MAX_TERMS)
+        term[n] = body;
+    return n + 1;
+}
+
+/* How many such terms each of a group's sums adds in an iteration; 1: one, or they differ. */
+static int blocks_each(const Lin *q, const int *group, int n)
+{
+    Node *term[MAX_TERMS];
+    int each = 1;
+    for (int i = 0; i < n; i++) {
+        Node *sum = q->order[group[i]];
+        if (!q->l->tile->lane || !is_loop(q->l, sum) || is_products(q->l, sum) ||
+            sum->dtype != INGOT_F32 || reduce_size(sum) > 1 ||
+            reduce_monoid(sum) != INGOT_REDUCE_ADD)
+            return 1;
+        const int count = blocks_of(q, sum->src[0], term, 0);
+        if (count < 2 || count > MAX_TERMS || (i && count != each))
+            return 1;
+        each = count;
+    }
+    return each;
+}
+
+/* The first block of all sums, then the next: the loops of a block's own sums are done before the
+ * next one's begin, and so are the registers of their accumulators. */
+static void emit_blocks(Lin *q, const int *group, int n, int blocks, uint64_t open, uint64_t must,
+                        int depth)
+{
+    for (int j = 0; j < blocks; j++) {
+        Arena *a = arena_new();
+        Node *term[MAX_TERMS], **now = NEWN(a, Node *, n);
+        int *at = NEWN(a, int, n), end = 0;
+        for (int i = 0; i < n; i++) {
+            (void)blocks_of(q, q->order[group[i]]->src[0], term, 0);
+            now[i] = term[j];
+            at[i] = lin_position(q, now[i]);
+            end = at[i] > end ? at[i] : end;
+        }
+        emit_nodes(q, open, must, needed_by(q, a, at, n, end), depth);
+        for (int i = 0; i < n; i++) {
+            Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
+            s->term = now[i];
+            s->last = j == blocks - 1;
+        }
+        arena_free(a);
+    }
+}
+
 /* Products without a loop, those of the first operands of all sums first: before them stands what
  * they want. */
 static void emit_products(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
@@ -308,7 +374,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     Arena *a = arena_new();
     const bool *inside = needed_by(q, a, group, n, group[n - 1]);
     const bool dots = terms_each(q, group, n, true) > 1;
-    const int each = terms_each(q, group, n, dots);
+    const int each = terms_each(q, group, n, dots),
+              blocks = each > 1 ? 1 : blocks_each(q, group, n);
     if (n > 1)
         emit_invariants(q, group, n, open, must, inside, depth);
     lin_wait_for_copies(q, inside, depth);
@@ -328,6 +395,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
             emit_fill(q, inner, depth + j + 1);
         if (each > 1 && j == nloop - 1)
             emit_terms(q, group, n, dots, inner, own, depth + nloop);
+        else if (blocks > 1 && j == nloop - 1)
+            emit_blocks(q, group, n, blocks, inner, own, depth + nloop);
         else
             emit_nodes(q, inner, own, inside, depth + j + 1);
         /* not in a sum that stands before the loop asked for */
@@ -341,7 +410,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         lin_add_products(q, group, n, depth + nloop);
     for (int i = 0; i < n; i++) {
         Node *g = q->order[group[i]];
-        if (sum && each == 1 && !is_products(q->l, g))
+        if (sum && each == 1 && blocks == 1 && !is_products(q->l, g))
             lin_add(q, STMT_UPDATE, g, depth + nloop);
         for (int j = 0; !sum && j < end_stores(g); j++)
             lin_add_fill(q, g->src[j], begun || (q->l->tile->depth && !is_fill_ahead(q->l, g)),

@@ -145,9 +145,17 @@ void lower_blocks(Lower *, Piece *, Node *, const Env *, Node **state);
 void lower_reduce_over(Lower *, const Piece *, Node *, Node **body, Node **range, int nrange,
                        Node **state);
 
+/* The same of a sum that adds these copies of its terms in turn. */
+void lower_sum_over(Lower *, const Piece *, Node *, Node *const *copy, int copies, Node **range,
+                    int nrange, Node **out);
+
 /* factors.c: of the loops of a sum, in their order, those that are left around it when factors have
- * left those that they do not move with: the others are a sum inside of *body. */
-int lower_factored(Lower *, const Piece *, Node *sum, Node **body, Node **range, int nrange);
+ * left those that they do not move with: the others are a sum inside of *body, which is the copies'
+ * terms added up if nothing has left. */
+int lower_factored(Lower *, const Piece *, Node *sum, Node *const *copy, int copies, Node **range,
+                   int nrange, Node **body);
+/* Terms of a sum, added in turn. */
+Node *lower_added(Lower *, const Node *sum, Node *const *term, int n);
 
 /* In the order of the nest's loops. */
 void lower_sort_loops(Lower *, const Piece *, Node **range, int n);

@@ -179,9 +179,11 @@ void lower_reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **ra
                        Node **out)
 {
     int size = (int)reduce_size(n);
+    if (size == 1) {
+        lower_sum_over(q, p, n, body, 1, range, nrange, out);
+        return;
+    }
     lower_sort_loops(q, p, range, nrange);
-    if (size == 1)
-        nrange = lower_factored(q, p, n, body, range, nrange);
     Node **src = NEWN(q->a, Node *, nrange + size);
     memcpy((void *)src, (void *)body, (size_t)size * sizeof *src);
     for (int i = 0; i < nrange; i++)
@@ -190,6 +192,19 @@ void lower_reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **ra
         out[i] = nrange ? node_make(q->c, OP_REDUCE, body[i]->dtype,
                                     reduce_arg(reduce_monoid(n), 0, i), size + nrange, src, 0, NULL)
                         : body[i];
+}
+
+void lower_sum_over(Lower *q, const Piece *p, Node *n, Node *const *copy, int copies, Node **range,
+                    int nrange, Node **out)
+{
+    lower_sort_loops(q, p, range, nrange);
+    Node **src = NEWN(q->a, Node *, nrange + 1);
+    nrange = lower_factored(q, p, n, copy, copies, range, nrange, src);
+    for (int i = 0; i < nrange; i++)
+        src[1 + i] = range[i];
+    *out = nrange ? node_make(q->c, OP_REDUCE, src[0]->dtype, reduce_arg(reduce_monoid(n), 0, 0),
+                              nrange + 1, src, 0, NULL)
+                  : src[0];
 }
 
 bool lower_is_over(const Lower *q, const Node *n, int axis)
@@ -293,27 +308,49 @@ static bool terms_of_block(Lower *q, Piece *p, Node *n, const Env *e, Node **bod
     return dot;
 }
 
-/* Dots of bytes have the accumulators that UPCAST makes, in registers of which there are few: the
- * copies that UNROLL makes of them, by split s and those after it, are added to one, for their sum
- * is exact in any order.  NULL: they are no dots, or have a rest. */
-static Node *unrolled_dots(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **range,
-                           int *nrange)
+/* Is a sum of integers among what it is made of? */
+static bool has_integer_sum(const Node *n)
+{
+    if (n->op == OP_REDUCE)
+        return n->dtype == INGOT_I32;
+    for (uint32_t i = 0; i < n->nsrc && op_is_alu(n->op); i++)
+        if (has_integer_sum(n->src[i]))
+            return true;
+    return false;
+}
+
+/* Does it add a block's sum of dots, times the block's scale, in each term? */
+static bool sums_blocks(const Node *n)
+{
+    return n->dtype == INGOT_F32 && reduce_size(n) == 1 && reduce_monoid(n) == INGOT_REDUCE_ADD &&
+           has_integer_sum(n->src[0]);
+}
+
+/* The copies that UNROLL makes, by split s and those after it, of what is added to one accumulator
+ * in turn.  Sums have the accumulators that UPCAST makes, in registers of which there are few: dots
+ * of bytes, whose sum is exact in any order; and blocks of them, which are added in the order that
+ * loops would have.  False: it is neither, or has a rest. */
+static bool unrolled_terms(Lower *q, Piece *p, Node *n, const Env *e, int s, Node ***copy,
+                           int *copies, Node **range, int *nrange)
 {
     const Split *u = lower_next_unroll(q, p, n, &s);
-    Node *sum = NULL, *body[MAX_STATE];
-    if ((p->t.lane && n->dtype != INGOT_I32) || (u && lower_has_rest(q, u)))
-        return NULL;
-    if (!u)
-        return terms_of_block(q, p, n, e, body, range, nrange) ? four_terms(q, p, n, body[0])
-                                                               : NULL;
+    Node *body[MAX_STATE];
+    const bool blocks = p->t.lane && sums_blocks(n);
+    if ((p->t.lane && n->dtype != INGOT_I32 && !blocks) || (u && lower_has_rest(q, u)))
+        return false;
+    if (!u) {
+        const bool dot = terms_of_block(q, p, n, e, body, range, nrange);
+        if (!dot && !blocks)
+            return false;
+        vec_push(q->a, *copy, *copies, dot ? four_terms(q, p, n, body[0]) : body[0]);
+        return true;
+    }
     for (int64_t i = 0; i < u->amount; i++) {
         p->at[u->inner] = idx(q->c, i);
-        Node *one = unrolled_dots(q, p, n, e, s + 1, range, nrange);
-        if (!one)
-            return NULL;
-        sum = sum ? node_alu2(q->c, OP_ADD, n->dtype, sum, one) : one;
+        if (!unrolled_terms(q, p, n, e, s + 1, copy, copies, range, nrange))
+            return false;
     }
-    return sum;
+    return true;
 }
 
 /* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy,
@@ -321,11 +358,11 @@ static Node *unrolled_dots(Lower *q, Piece *p, Node *n, const Env *e, int s, Nod
 static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **out)
 {
     Node **range = NEWN(q->a, Node *, (int)n->nsrc + q->nest->nsplit), *body[MAX_STATE];
-    int nrange = 0;
+    Node **copy = NULL;
+    int nrange = 0, copies = 0;
     const Split *u = lower_next_unroll(q, p, n, &s);
-    body[0] = u ? unrolled_dots(q, p, n, e, s, range, &nrange) : NULL;
-    if (body[0]) {
-        lower_reduce_over(q, p, n, body, range, nrange, out);
+    if (u && unrolled_terms(q, p, n, e, s, &copy, &copies, range, &nrange)) {
+        lower_sum_over(q, p, n, copy, copies, range, nrange, out);
         return;
     }
     if (u) {
