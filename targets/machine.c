@@ -155,8 +155,13 @@ void target_costs(Target *t, bool halves, bool prefer_ram)
     t->machine.pairs = was.pairs;
     t->machine.soft_floats = was.soft_floats;
     t->machine.dot_bf16 = was.dot_bf16;
+    t->machine.dot_i16 = was.dot_i16;
     machine_rates(&t->machine, halves, prefer_ram);
 }
+
+/* Products of pmaddwd, with the additions behind it, in the time of one of f32: 95 and 59 GMAC/s on
+ * a core of a Zen 4, in vectors of 256 bits. */
+static const double PAIRS_RATE = 1.6;
 
 /* pmaddwd, of SSE2 and what came after, where there is no multiplication of bytes. */
 static bool has_pairs(const Cpu *m)
@@ -166,6 +171,12 @@ static bool has_pairs(const Cpu *m)
     x86 |= !strcmp(m->name, "native");
 #endif
     return x86 && m->lanes && !m->dot;
+}
+
+/* A load widens bytes (pmovsxbw of SSE4.1): weights that are used once are not taken apart. */
+static bool widens_bytes(const Cpu *m)
+{
+    return strcmp(m->name, "x86-64") != 0;
 }
 
 /* By what the C compiler is told of it. */
@@ -372,6 +383,7 @@ bool target_tune(Target *t, const char *machine)
     t->machine.units = m.units;
     t->machine.soft_floats = has_soft_floats(&m);
     t->machine.dot_bf16 = m.dot_bf16;
+    t->machine.dot_i16 = t->machine.pairs && widens_bytes(&m) ? PAIRS_RATE : 0;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {
         t->cc = "clang";

@@ -62,6 +62,7 @@ typedef enum {
     NEED_ACROSS = 1 << 27,   /* igrt_across.h */
     NEED_RUN = 1 << 26,      /* igrt_run.h */
     NEED_DOT_BF16 = 1 << 28, /* igrt_dot_bf16.h */
+    NEED_DOT_I16 = 1 << 29,  /* igrt_dot_i16.h */
     NEED_DOT_WIDE = 1 << 30, /* igrt_dot_wide.h, igrt_four.h */
     NEED_WGMMA = 1 << 20,    /* igrt_wgmma.h */
     NEED_VEC_NARROW = 1 << 21,

@@ -1,5 +1,6 @@
 /* render_dot.c - DOT: four products of bytes, or two of bf16, and their sum are a function of
- * igrt_dot.h, of more bytes of igrt_dot_wide.h, and of igrt_dot_vec.h and igrt_dot_bf16.h in lanes.
+ * igrt_dot.h, of more bytes of igrt_dot_wide.h, and of igrt_dot_vec.h and igrt_dot_bf16.h in lanes;
+ * two of i16, or of i16 and a byte that is widened where it is loaded, of igrt_dot_i16.h.
  *
  * Four neighbours in memory are a value of their own, igrt_i8x4 (igrt_bf16x2); in lanes, one such
  * value a lane, they are an i32 vector. Digits of four bytes are made at once, as bits of that. */
@@ -46,10 +47,15 @@ static bool is_small(const Node *n)
            x->src[1]->arg.i << shift <= INT8_MAX;
 }
 
-static void needs_dot(Render *r, bool lanes)
+/* load: one of what is multiplied. */
+static void needs_dot(Render *r, bool lanes, const Node *load)
 {
-    r->needs |= NEED_DOT | (lanes && tile_dot(r->l.tile) == 2 ? NEED_DOT_BF16 : 0) |
-                (tile_dot(r->l.tile) > 4 ? NEED_DOT_WIDE : 0);
+    const int terms = tile_dot(r->l.tile);
+    if (terms == 2 && load->dtype != INGOT_BF16)
+        r->needs |= NEED_DOT_I16 | NEED_VEC;
+    else
+        r->needs |=
+            NEED_DOT | (lanes && terms == 2 ? NEED_DOT_BF16 : 0) | (terms > 4 ? NEED_DOT_WIDE : 0);
 }
 
 void render_four_type(Render *r, Node *n)
@@ -66,7 +72,7 @@ static void operand(Render *r, Node *n, bool lanes);
 static void render_bits(Render *r, Node *n)
 {
     const bool lanes = is_vector(r, n), other = is_four(r, n->src[1]);
-    needs_dot(r, lanes);
+    needs_dot(r, lanes, bytes_of(n));
     sb_printf(r->sb, "igrt_%s_u8x4%s", op_info[n->op].text, other ? "s" : "");
     if (lanes)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
@@ -95,7 +101,7 @@ void render_four(Render *r, Node *n)
     bool lanes = is_vector(r, n);
     int part = r->l.tile->part;
     const bool gated = !lanes && !node_is_const_i(load->src[1], 1);
-    needs_dot(r, lanes);
+    needs_dot(r, lanes, load);
     if (gated) {
         put(r, "(");
         render_expr(r, load->src[1]);
@@ -149,7 +155,9 @@ void render_dot(Render *r, Node *n, const char *to)
     for (int i = 0; i < 2; i++)
         if (is_small(product->src[i]) && !strcmp(name[1 - i], "i8"))
             name[i] = "u7";
-    needs_dot(r, lanes);
+    if (tile_dot(r->l.tile) == 2 && n->dtype == INGOT_I32)
+        name[0] = name[1] = "i16";
+    needs_dot(r, lanes, bytes_of(product->src[0]));
     put(r, "igrt_dot");
     if (tile_dot(r->l.tile) > 4)
         sb_printf(r->sb, "%d", tile_dot(r->l.tile));

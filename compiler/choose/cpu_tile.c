@@ -180,7 +180,7 @@ typedef struct {
     double near;
     double again, uses, terms;
     int dot; /* DOT takes so many terms at once, or 0 */
-    bool reuse, small, signs, pairs, integers;
+    bool reuse, small, signs, pairs, halves, integers;
     /* of a sum over batch and pixels of operands that are computed: cycles that a byte of them
      * takes; else 0 */
     double stream;
@@ -232,6 +232,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const Buffer *cons
                         !t->machine.lanes && t->machine.registers && !dtype_is_float(v->dot->dtype),
                     .signs = four && t->machine.lanes && !t->machine.any_sign,
                     .pairs = four && t->machine.pairs,
+                    .halves = dot == 2 && !dtype_is_float(v->dot->dtype),
                     .integers = !dot && t->machine.lanes && !dtype_is_float(v->dot->dtype)};
     s.registers = t->machine.lanes || s.small ? t->machine.registers : t->machine.sums;
     if (t->machine.lanes &&
@@ -260,6 +261,8 @@ static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t e
 {
     if (s->pairs) /* two each, bytes 0 and 2 and bytes 1 and 3; those of rows come one by one */
         return 2 * (s->sums * vectors + 1);
+    if (s->halves) /* and the products, before they are added */
+        return s->sums * vectors + 2;
     if (s->signs) /* a sum beside each vector, and what flips a sign */
         return 2 * s->sums * vectors + 3;
     if (s->dot && s->small) /* two registers each, of which those of one side come one by one */
@@ -361,7 +364,7 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
     double score = used(s->extent, vectors * s->width) * used(rows->count, m) *
                    pace_of(s, vectors, m, &rows->window) * (double)(s->width > 0 ? s->width : 1);
     if (s->dot == 2) /* two terms at once, as fast as the machine does that */
-        score *= s->t->machine.dot_bf16;
+        score *= s->halves ? s->t->machine.dot_i16 : s->t->machine.dot_bf16;
     if (s->dot == 4 && s->t->machine.lanes &&
         !s->pairs) /* four terms at once, beside what signs take */
         score *= 4 * acc / (acc + (s->signs ? wide + flips(s) * (double)each : 0));

@@ -125,8 +125,9 @@ static void vote(Layouts *x, const Step *s, Node *access, Node *range, double we
  * (of integers, where that is what they are for, or bf16) can be taken by fours, or pairs. */
 static bool walks_better(const Node *dot, const Node *r, const Node *than, const Target *t)
 {
-    const int terms = dtype_is_float(dot->dtype) ? dot_terms(dot) : 4;
-    bool fours = machine_dots(&t->machine, terms), four = terms && !((r->hi + 1) % terms);
+    const bool floats = dtype_is_float(dot->dtype);
+    const int each = dot_terms(dot), terms = floats || each == 2 ? each : 4;
+    bool fours = machine_dots(&t->machine, terms, floats), four = terms && !((r->hi + 1) % terms);
     if (!than)
         return true;
     if (fours && four != !((than->hi + 1) % terms))
@@ -187,7 +188,7 @@ static Node *best_walked(const View *v, const Target *t)
  * pointwise one by pixels. */
 static Node *walked_by_fours(const View *v, const Target *t)
 {
-    bool bytes = v->dot && !t->machine.lanes && !t->gpu && machine_dots(&t->machine, 4);
+    bool bytes = v->dot && !t->machine.lanes && !t->gpu && machine_dots(&t->machine, 4, false);
     for (int j = 0; j < v->nfactor; j++) /* gates, which halos will replace, may be around them */
         bytes &= dtype_info[v->factor[j]->dtype].bytes == 1 && dtype_is_int(v->factor[j]->dtype);
     Node *walked = bytes ? best_walked(v, t) : NULL;

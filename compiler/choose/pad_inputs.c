@@ -44,7 +44,8 @@ static bool fours_pay(const Lives *lives, int at, const Step *s, const View *v, 
 
 void copy_inputs(Plan *p, const Target *t)
 {
-    if (!t->machine.lanes && (t->gpu || !machine_dots(&t->machine, 4))) /* a copy is a launch */
+    if (!t->machine.lanes &&
+        (t->gpu || !machine_dots(&t->machine, 4, false))) /* a copy is a launch */
         return;
     Arena *a = arena_new();
     Buffer **copy = NEWN(a, Buffer *, p->nbuffer);

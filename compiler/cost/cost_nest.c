@@ -291,12 +291,14 @@ static void count_sources(Count *q, Node *n)
 }
 
 /* A dot that fills so many registers. */
-static double dot_cost(const Count *q, double wide)
+static double dot_cost(const Count *q, const Node *sum, double wide)
 {
     enum { PLAIN = 6 };
     const Machine *m = &q->t->machine;
-    if (tile_dot(q->l->tile) == 2)
-        return m->dot_bf16 > 0 ? 2 * wide / m->dot_bf16 : PLAIN * wide;
+    if (tile_dot(q->l->tile) == 2) {
+        const double rate = dtype_is_float(sum->dtype) ? m->dot_bf16 : m->dot_i16;
+        return rate > 0 ? 2 * wide / rate : PLAIN * wide;
+    }
     return m->pairs ? 4 * wide : m->dot ? wide : PLAIN * wide;
 }
 
@@ -325,7 +327,7 @@ static void count_node(Count *q, Node *n, bool top)
         return;
     }
     if (is_dot(q->l, n)) { /* two loads and one instruction where there is one */
-        b->alu += dot_cost(q, wide);
+        b->alu += dot_cost(q, n, wide);
         count_sources(q, below_casts(n->src[0]));
         return;
     }
@@ -361,7 +363,7 @@ static void count_update(Count *q, const Stmt *s)
         return;
     }
     if (is_dot(q->l, x) && !named) {
-        b->fma += dot_cost(q, wide);
+        b->fma += dot_cost(q, n, wide);
         count_sources(q, below_casts(x->src[0]));
         return;
     }

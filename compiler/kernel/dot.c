@@ -1,6 +1,8 @@
-/* dot.c - which reduced axes of contractions can be taken by DOT: bytes by fours, bf16 by pairs.
+/* dot.c - which reduced axes of contractions can be taken by DOT: bytes by fours, bf16 and i16 by
+ * pairs.
  *
- * A sum of products of two loads of i8 or u8, each widened to i32, or of bf16 to f32, whose terms
+ * A sum of products of two loads of i8 or u8, each widened to i32, or of bf16 to f32, or of i16 and
+ * i16 or a byte to i32, whose terms
  * along the axis lie side by side in memory, or may be laid so: then four (two) of them are one
  * operation of igrt_dot.h.
  *
@@ -73,6 +75,13 @@ static bool is_byte(ingot_dtype d)
     return d == INGOT_I8 || d == INGOT_U8;
 }
 
+/* A factor that is a byte in memory, and no digit of one. */
+static bool is_plain_byte(const Node *reduce, int side)
+{
+    const Node *x = reduce->src[0]->src[side];
+    return x->op == OP_CAST && x->src[0]->op == OP_LOAD && is_byte((ingot_dtype)x->src[0]->dtype);
+}
+
 int dot_terms(const Node *reduce)
 {
     enum { BYTES = 4, HALVES = 2 };
@@ -83,6 +92,10 @@ int dot_terms(const Node *reduce)
     const ingot_dtype x = loaded(product->src[0]), w = loaded(product->src[1]);
     if (reduce->dtype == INGOT_I32 && is_byte(x) && is_byte(w))
         return BYTES;
+    const bool halves = (x == INGOT_I16 && (w == INGOT_I16 || is_plain_byte(reduce, 1))) ||
+                        (w == INGOT_I16 && is_plain_byte(reduce, 0));
+    if (reduce->dtype == INGOT_I32 && halves)
+        return HALVES;
     return reduce->dtype == INGOT_F32 && x == INGOT_BF16 && w == INGOT_BF16 ? HALVES : 0;
 }
 
@@ -165,8 +178,8 @@ int dot_axes(const Kernel *k, const View *v, const bool *free, const Machine *m,
     for (int j = 0; j < v->nreduce && n < max; j++) {
         Node *r = v->reduce[j], *best = NULL;
         const int at_once = dot_terms(r);
-        bool done = !machine_dots(m, at_once) || (*terms && *terms != at_once) ||
-                    (at_once && !m->lanes && dot_has_digits(r));
+        bool done = !machine_dots(m, at_once, dtype_is_float(r->dtype)) ||
+                    (*terms && *terms != at_once) || (at_once && !m->lanes && dot_has_digits(r));
         for (uint32_t s = 1; s < r->nsrc && !done; s++) {
             for (int i = 0; i < n; i++)
                 done |= axis[i] == r->src[s];

@@ -123,6 +123,8 @@ typedef struct {
     /* products of bf16 that DOT takes in the time of one of f32 in a tile; at most 1: it is not
      * worth it, or there is no such instruction */
     double dot_bf16;
+    /* the same of i16, which bytes are then stored as that sums read again and again */
+    double dot_i16;
 
     /* products of bytes that a dot without lanes takes at most: 8 or 16 where an instruction sums
      * the products of a vector (Helium); less: 4 */
@@ -137,10 +139,10 @@ typedef struct {
     bool takes_fours; /* GPUs: products of bytes are summed by DOT unless a plan says otherwise */
 } Machine;
 
-/* Is DOT by so many terms (of bytes, of bf16) worth it? */
-static inline bool machine_dots(const Machine *m, int terms)
+/* Is DOT by so many terms worth it: of bytes; of two, bf16 if sums are floats, or i16? */
+static inline bool machine_dots(const Machine *m, int terms, bool floats)
 {
-    return terms == 4 ? m->dot : terms == 2 && m->dot_bf16 > 1;
+    return terms == 4 ? m->dot : terms == 2 && (floats ? m->dot_bf16 : m->dot_i16) > 1;
 }
 
 /* Terms of a sum of bytes, so many of them, that one dot takes: as many as divide them. */
@@ -161,7 +163,8 @@ static inline bool has_units(const Machine *m)
  * units, then lanes, then products of narrow types. */
 static inline int machine_speed(const Machine *m)
 {
-    return has_units(m) << 8 | m->lanes << 2 | machine_dots(m, 4) << 1 | machine_dots(m, 2);
+    return has_units(m) << 8 | m->lanes << 2 | machine_dots(m, 4, false) << 1 |
+           machine_dots(m, 2, true);
 }
 
 #endif

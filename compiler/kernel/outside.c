@@ -78,7 +78,7 @@ static int terms_for_dot(const Machine *m, Node *sum)
         if (terms == HALVES ? d != INGOT_BF16 : d != INGOT_I8 && d != INGOT_U8)
             terms = 0;
     }
-    return machine_dots(m, terms) ? terms : 0;
+    return machine_dots(m, terms, terms == HALVES) ? terms : 0;
 }
 
 static bool has_dot(const Kernel *k, const Node *sum)

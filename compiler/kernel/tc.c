@@ -82,7 +82,7 @@ bool tc_reads(ingot_dtype load, ingot_dtype wanted)
 
 bool tc_widens(const Machine *m, const Node *wide)
 {
-    if (machine_dots(m, 2) && wide->op == OP_CAST && wide->dtype == INGOT_F32 &&
+    if (machine_dots(m, 2, true) && wide->op == OP_CAST && wide->dtype == INGOT_F32 &&
         wide->src[0]->dtype == INGOT_BF16)
         return true;
     for (const Tc *u = NULL; wide->op == OP_CAST && (u = tc_next(m, u));)

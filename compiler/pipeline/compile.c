@@ -108,8 +108,8 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
         context_report(c, INGOT_NOTE, INGOT_OK,
                        "%s: neither do %d more kernels, %.0f %% of the work", dir, n - told,
                        100 * rest / all);
-    const bool dots = machine_dots(&t->machine, 2) ||
-                      (machine_dots(&t->machine, 4) && t->machine.lanes && !t->machine.pairs);
+    const bool dots = machine_dots(&t->machine, 2, true) || (machine_dots(&t->machine, 4, false) &&
+                                                             t->machine.lanes && !t->machine.pairs);
     if (!o->naive && !t->gpu && (has_units(&t->machine) || dots))
         tell_outside(c, a, p, t, dir);
     arena_free(a);

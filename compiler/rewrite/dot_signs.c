@@ -60,8 +60,20 @@ bool loses_sign(const Rewrite *r, const Node *cast)
 Node *without_signs(Rewrite *r, Node *cast)
 {
     Context *c = r->c;
-    Node *x = loses_sign(r, r->visiting) ? raised(c, cast->src[0]) : NULL;
+    if (!loses_sign(r, r->visiting))
+        return NULL;
+    if (r->halves)
+        return widened_cast(r, cast);
+    Node *x = raised(c, cast->src[0]);
     return x ? ingot_sub(c, ingot_cast(c, x, INGOT_I32), node_const_i(c, INGOT_I32, HALF)) : NULL;
+}
+
+void mark_cast(Rewrite *r, Node *cast)
+{
+    if (loses_sign(r, cast))
+        return;
+    map_put(&r->signless, (uint64_t)cast->id + 1, r);
+    r->changed = true;
 }
 
 /* Nothing but this cast reads what is quantised: then the next pass takes its sign. */
@@ -69,10 +81,7 @@ static bool takes_sign(Rewrite *r, Node *cast)
 {
     if (!read_once(r, cast->src[0]) || !raised(r->c, cast->src[0]))
         return false;
-    if (!loses_sign(r, cast)) {
-        map_put(&r->signless, (uint64_t)cast->id + 1, r);
-        r->changed = true;
-    }
+    mark_cast(r, cast);
     return true;
 }
 
@@ -115,9 +124,9 @@ bool used_again(Node *n, Node *f)
 
 /* Nothing else reads the bytes: else they would be stored in both ways.  Those of an input are, by
  * one step before all products. */
-static bool stored_for_this(Rewrite *r, Node *f)
+bool stored_for_product(Rewrite *r, Node *f, Node *cast)
 {
-    Node *cast = signed_bytes(f), *x = cast->src[0];
+    Node *x = cast->src[0];
     if (!op_is_alu(x->op))
         return !is_move(x);
     for (; f != cast; f = f->src[0])
@@ -138,7 +147,7 @@ Node *signs(Rewrite *r, Node *n)
             continue;
         if (takes_sign(r, signed_bytes(x)))
             return NULL;
-        if (!stored_for_this(r, x))
+        if (!stored_for_product(r, x, signed_bytes(x)))
             continue;
         Node *sum = ingot_mul(r->c, without_sign(r->c, x), w);
         return ingot_reduce(r->c, INGOT_REDUCE_ADD, sum, reduce_axes(n), true);

@@ -28,12 +28,24 @@ static bool is_made_of_bytes(Node *n)
            ingot_is_const(n);
 }
 
+/* i16 that were bytes (wide_bytes.c). */
+static bool is_wide_byte(Node *n)
+{
+    while (n->dtype == INGOT_I32 &&
+           (is_move(n) || n->op == OP_CAST ||
+            ((n->op == OP_ADD || n->op == OP_SUB) && one_number(n->src[1]))))
+        n = n->src[0];
+    return n->dtype == INGOT_I16;
+}
+
 bool takes_dot(Rewrite *r, Node *product, unsigned axes)
 {
     for (int i = 0; i < 2 && r->dot; i++) {
         Node *w = product->src[i],
              *compact = is_weight(w) || is_made_of_bytes(w) ? compact_form(r, w) : NULL;
-        if (!compact || !is_byte(w, false) || !is_byte(product->src[1 - i], true))
+        Node *x = product->src[1 - i];
+        const bool wide = r->halves && is_wide_byte(x);
+        if (!compact || !is_byte(w, false) || (!is_byte(x, true) && !wide))
             continue;
         for (int d = 0; d < compact->rank; d++) {
             int64_t extent;

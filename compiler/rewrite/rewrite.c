@@ -238,14 +238,18 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
     /* matrix units take bytes of any sign, and where memory is dear no input is stored again */
     const bool one_sign = t && t->machine.lanes && t->machine.dot && !t->machine.any_sign &&
                           !t->machine.units && t->machine.byte < DEAR;
+    const bool halves =
+        t && !t->gpu && t->machine.lanes && t->machine.dot_i16 > 1 && t->machine.byte < DEAR;
     const Rewrite rules_of = {.c = c,
                               .float_sums = t && t->machine.lanes,
                               .dot = t && t->machine.dot,
-                              .fours = t && !t->gpu && t->machine.dot && !t->machine.pairs,
+                              .fours =
+                                  t && !t->gpu && t->machine.dot && (!t->machine.pairs || halves),
                               .soft_floats = t && t->machine.soft_floats,
                               .scalar = t && !t->machine.lanes,
                               .words = t && t->machine.lanes >= 16,
                               .one_sign = one_sign,
+                              .halves = halves,
                               .off = off,
                               .apply = apply_rules};
     bool rounds = rewrite(rules_of), units = t && t->gpu && t->machine.units, batched = false;

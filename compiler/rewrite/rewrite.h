@@ -22,6 +22,7 @@ struct Rewrite {
     bool scalar;      /* no lanes: four terms of one result are taken at once */
     bool words;    /* a word of four bytes in lanes becomes four floats sooner than four bytes do */
     bool one_sign; /* of bytes in lanes one is to have no sign: not Target.any_sign */
+    bool halves;   /* it takes pairs of i16: Machine.dot_i16 */
     bool custom_calls; /* nothing but OP_CUSTOM is rewritten */
     const char *off;   /* names of rules that are not to be tried, "a,b"; or NULL */
     uint32_t nnode;    /* nodes before this pass */
@@ -43,8 +44,9 @@ struct Rewrite {
     /* bytes that the largest product takes with its operands: what a variant may take more is a
      * part */
     double ram;
-    Map signless; /* dot_signs.c: casts of i8 that are to read u8: a set of ids + 1 */
-    Map strips;   /* strips.c: nodes that are made in strips */
+    /* casts of bytes that are to read u8 (dot_signs.c), or i16 (wide_bytes.c): a set of ids + 1 */
+    Map signless;
+    Map strips; /* strips.c: nodes that are made in strips */
     /* and those of the graph before this pass that a sum reads, whatever their axes are called */
     Map summed;
 };
@@ -95,7 +97,12 @@ Node *narrow_weights(Rewrite *, Node *reduce);
 Node *zero_points(Rewrite *, Node *reduce);
 Node *signs(Rewrite *, Node *reduce); /* dot_signs.c */
 Node *without_signs(Rewrite *, Node *cast);
-bool loses_sign(const Rewrite *, const Node *cast); /* in the next pass */
+bool loses_sign(const Rewrite *, const Node *cast); /* in the next pass, */
+void mark_cast(Rewrite *, Node *cast);              /* which is said so */
+/* dot_signs.c: of a factor, what it casts is stored for this product alone, or could be. */
+bool stored_for_product(Rewrite *, Node *factor, Node *cast);
+Node *wide_bytes(Rewrite *, Node *reduce);   /* wide_bytes.c: of i32 */
+Node *widened_cast(Rewrite *, Node *marked); /* wide_bytes.c: of bytes; NULL: it stays */
 
 Node *fours(Rewrite *, Node *reduce); /* pad_dot.c: of i32 */
 

@@ -309,7 +309,7 @@ static Node *narrow_operand(Node *term, int i)
 static bool is_for_dot_bf16(const Sched *s, Node *sum)
 {
     Node *x = sum->src[0];
-    if (s->target->gpu || !machine_dots(&s->target->machine, 2) || x->op != OP_MUL)
+    if (s->target->gpu || !machine_dots(&s->target->machine, 2, true) || x->op != OP_MUL)
         return false;
     for (int i = 0; i < 2; i++) {
         const Node *narrow = narrow_operand(x, i);

@@ -332,7 +332,7 @@ static bool run(Thread *t)
         case DO_COUNT: ++*integer(t, d->count); break;
         case DO_TERM: good = do_term(t, d); break;
         case DO_WHOLE: good = is_whole(t, d); break;
-        case DO_FOURS: (d->count == 2 ? do_pairs : do_fours)(t, d); break;
+        case DO_FOURS: (d->type == INGOT_F32 ? do_pairs : do_fours)(t, d); break;
         case DO_ACROSS: do_across(t, d); break;
         case DO_SKIP: pc = f[d->in[0]] ? pc : d->to; break;
         case DO_SKIP_IF: pc = f[d->in[0]] ? d->to : pc; break;

@@ -429,7 +429,7 @@ void code_dots(Build *q, Node *n, Operand out, Operand x, bool added)
 {
     const int terms = tile_dot(q->l->tile);
     if (x.n != terms * out.n || x.type != out.type || reduce_monoid(n) != INGOT_REDUCE_ADD ||
-        x.type != (terms == 2 ? INGOT_F32 : INGOT_I32))
+        (x.type != INGOT_I32 && (terms != 2 || x.type != INGOT_F32)))
         code_fault(q, "there is no form for this sum of %d terms", terms);
     Do *d = code_add_from(q, DO_FOURS, out, x);
     d->count = terms;

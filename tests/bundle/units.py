@@ -8,7 +8,8 @@ mma    products and convolutions of f16, of bytes, and of f32 by --precision tf3
        replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
 batch  the same with a batch that only the run knows: as many kernels, by the same units, as for one
 image or text vector a matrix times a vector: 16 bytes of a row at once signs  products of bytes
-that both have a sign, where a unit wants one without: what is stored has none
+that both have a sign, where a unit wants one without: what is stored has none; where pairs of i16
+       are multiplied it is stored as these
 neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction,
        and under QEMU the bundles compute the same
 precision  --precision: errors of products of f32 by one, three and six products of bf16, beside
@@ -579,6 +580,18 @@ def signs(ingot, work):
             target,
             env={"INGOT_CACHE": str(work / "cache")},
         )
+    how = ["--target", "c:x86-64-v3"]
+    for path in (work / "window.onnx", work / "product.onnx"):
+        pairs = []
+        for rules in ((), ("--no-rewrite", "wide-bytes")):
+            call(ingot, "compile", path, "-o", work / "signs", *how, *rules)
+            text = (work / "signs" / "model_kernels_0.c").read_text()
+            pairs.append(("igrt_dot_i16_i16_i32x8(" in text, "igrt_dot_i8_i8_i32x8(" in text))
+        if pairs != [(True, False), (False, True)]:
+            raise Wrong(f"{path.stem}: products by pairs of i16, by fours of bytes: {pairs}")
+        without_fault(ingot, work, path, *how)
+        if "avx2" in pathlib.Path("/proc/cpuinfo").read_text():
+            call(ingot, "verify", path, *how, env={"INGOT_CACHE": str(work / "cache")})
     print("products of i8")
 
 

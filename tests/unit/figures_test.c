@@ -85,6 +85,7 @@ typedef enum {
     SINGLES,
     SINGLES_SMALL,
     BYTES,
+    SHORTS,
     QUANTIZED,
     BRAINS,
     VECTOR,
@@ -131,6 +132,7 @@ static ingot_tensor *build(Context *c, FigureModel m)
     case SINGLES: return product(c, INGOT_F32, 197, 3072, 768);
     case SINGLES_SMALL: return product(c, INGOT_F32, 1000, 200, 24);
     case BYTES: return product(c, INGOT_I8, 256, 512, 512);
+    case SHORTS: return product(c, INGOT_I16, 256, 512, 512);
     case QUANTIZED: return quantized(c);
     case BRAINS: return product(c, INGOT_BF16, 256, 512, 512);
     case VECTOR: return product(c, INGOT_F32, 1, 4096, 1024);
@@ -322,9 +324,10 @@ static const FigureRow rows[] = {
     {"subgroup", ATTENTION, "opencl:dot8+subgroups32", 4},
     {"dot", BYTES, "c:x86-64-v4", 4},
     {"dot_bf16", BRAINS, "c:x86-64-v4", 4},
+    {"dot_i16", SHORTS, "c:x86-64-v4", 0.25},
     {"dot_terms", BYTES, "c:cortex-m55", 0.25},
     {"any_sign", BYTES, "c:x86-64-v4", 4},
-    {"pairs", BYTES, "c:x86-64-v4", 4},
+    {"pairs", BYTES, "c", 4},
     {"soft_floats", QUANTIZED, "c:cortex-m3", 0.25},
     {"core_lanes", WINDOW, "opencl", 16},
     {"joins_subgroups", ATTENTION_HALVES, "cuda:sm_90a", 4},
