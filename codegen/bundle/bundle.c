@@ -449,6 +449,7 @@ static void write_all(Bundle *b)
         bundle_kernels(&b->sub[i]);
         bundle_header(&b->sub[i]);
         bundle_run(&b->sub[i]);
+        functions_run(&b->sub[i]);
     }
     if (b->sub)
         bundle_io_header(b);
@@ -461,7 +462,8 @@ static void write_all(Bundle *b)
         fat_run(b);
     else
         bundle_run(b);
-    functions_run(b);
+    if (!b->sub)
+        functions_run(b);
     bundle_main(b);
     bundle_build(b);
     if (b->page)
@@ -577,5 +579,5 @@ ingot_status bundle_write_fat(int n, const FatTarget *of, int64_t shared, const 
         b.page = &page;
         return write_to(&b, 1, &p, 1, NULL, 0, dir);
     }
-    return write_to(&b, 1, &p, n, of, shared, dir);
+    return write_to(&b, p->c->nfunction ? p->c->nfunction : 1, of[n - 1].plans, n, of, shared, dir);
 }

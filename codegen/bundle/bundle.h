@@ -150,6 +150,7 @@ int64_t weights_file_bytes(const Bundle *); /* with the weights of all targets *
 /* bundle_functions.c */
 void functions_prepare(Bundle *, int n, Plan *const *);
 void functions_header(StrBuf *, Bundle *); /* what <name>.h has of them */
+void functions_io(StrBuf *, Bundle *);     /* what <name>_io.h of several targets has of them */
 void functions_run(Bundle *);              /* <name>_<function>.c */
 bool bundle_has_states(const Bundle *);    /* that programs may look at */
 void states_header(StrBuf *, const Bundle *);

@@ -33,10 +33,10 @@ static WeightsMode own_mode(const Bundle *s, WeightsMode whole)
 
 void fat_prepare(Bundle *b, int n, const FatTarget *of, int64_t shared)
 {
-    const int c = of[0].target->gpu ? 1 : 0;
-    Plan **plans = NEWN(b->a, Plan *, n);
-    for (int i = c; i < n; i++)
-        plans[i - c] = of[i].p;
+    const int c = of[0].target->gpu ? 1 : 0, nf = 1 + b->nfunction, nplan = (n - c) * nf;
+    Plan **plans = NEWN(b->a, Plan *, nplan);
+    for (int i = 0; i < nplan; i++)
+        plans[i] = of[c + i / nf].plans[i % nf];
     b->sub = NEWN(b->a, Bundle, n);
     b->nsub = n;
     for (int i = 0; i < n; i++) {
@@ -59,7 +59,9 @@ void fat_prepare(Bundle *b, int n, const FatTarget *of, int64_t shared)
         if (i < c)
             bundle_prepare(s, 1, &s->p);
         else
-            bundle_prepare(s, n - c, plans);
+            bundle_prepare(s, nplan, plans);
+        if (!b->failed && nf > 1)
+            functions_prepare(s, nf, of[i].plans);
         if (b->failed)
             return;
         same_ports(b->in, s->in, b->nin);
@@ -251,7 +253,8 @@ static void function_init(StrBuf *sb, const Bundle *b)
 }
 
 /* "switch (ctx->at) ..": a call for each target. */
-static void each(StrBuf *sb, const Bundle *b, void (*call)(StrBuf *, const Bundle *))
+static void each_of(StrBuf *sb, const Bundle *b, int function,
+                    void (*call)(StrBuf *, const Bundle *))
 {
     sb_puts(sb, "    switch (ctx->at) {\n");
     for (int i = 0; i < b->nsub; i++) {
@@ -259,18 +262,29 @@ static void each(StrBuf *sb, const Bundle *b, void (*call)(StrBuf *, const Bundl
             sb_printf(sb, "    case %d:\n", i);
         else
             sb_puts(sb, "    default:\n");
-        call(sb, &b->sub[i]);
+        call(sb, function ? &b->sub[i].function[function - 1] : &b->sub[i]);
         sb_puts(sb, "        break;\n");
     }
     sb_puts(sb, "    }\n");
 }
 
+static void each(StrBuf *sb, const Bundle *b, void (*call)(StrBuf *, const Bundle *))
+{
+    each_of(sb, b, 0, call);
+}
+
+/* Of a target, or of a further function of one. */
 static void call_run(StrBuf *sb, const Bundle *s)
 {
     sb_printf(sb,
-              "        status = %s_run(&ctx->of.%s, in, out);\n"
+              "        status = %s(&ctx->of.%s, in, out);\n"
               "        ctx->fault = ctx->of.%s.fault;\n",
-              s->name, s->suffix, s->suffix);
+              s->entry, s->suffix, s->suffix);
+}
+
+static void call_state(StrBuf *sb, const Bundle *s)
+{
+    sb_printf(sb, "        status = %s_state(&ctx->of.%s, i, state);\n", s->name, s->suffix);
 }
 
 static void call_reset(StrBuf *sb, const Bundle *s)
@@ -285,6 +299,19 @@ static void call_deinit(StrBuf *sb, const Bundle *s)
     sb_printf(sb, "        %s_deinit(&ctx->of.%s);\n", s->name, s->suffix);
 }
 
+static void fat_states(StrBuf *sb, const Bundle *b)
+{
+    if (!bundle_has_states(b))
+        return;
+    sb_printf(sb,
+              "\n%s_status %s_state(const %s_ctx *ctx, int i, igrt_state *state)\n{\n"
+              "    %s_status status;\n"
+              "    if (!ctx)\n        return IGRT_ERR_NULL;\n",
+              b->name, b->name, b->name, b->name);
+    each(sb, b, call_state);
+    sb_puts(sb, "    return status;\n}\n");
+}
+
 void fat_run(Bundle *b)
 {
     const char *n = b->name;
@@ -297,14 +324,18 @@ void fat_run(Bundle *b)
     sb_printf(&sb, ".\n */\n#include \"%s_igrt.h\"\n#include \"%s.h\"\n\n#include <string.h>\n", n,
               n);
     function_init(&sb, b);
+    for (int i = 0; i <= b->nfunction; i++) {
+        const Bundle *f = i ? &b->function[i - 1] : b;
+        sb_printf(&sb,
+                  "\n%s_status %s(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out)\n{\n"
+                  "    %s_status status;\n"
+                  "    if (!ctx)\n        return IGRT_ERR_NULL;\n",
+                  n, f->entry, n, f->io, f->io, n);
+        each_of(&sb, b, i, call_run);
+        sb_puts(&sb, "    return status;\n}\n");
+    }
+    fat_states(&sb, b);
     sb_printf(&sb,
-              "\n%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out)\n{\n"
-              "    %s_status status;\n"
-              "    if (!ctx)\n        return IGRT_ERR_NULL;\n",
-              n, n, n, n, n, n);
-    each(&sb, b, call_run);
-    sb_printf(&sb,
-              "    return status;\n}\n"
               "\n%s_status %s_reset(%s_ctx *ctx)\n{\n    %s_status status;\n"
               "    if (!ctx)\n        return IGRT_ERR_NULL;\n",
               n, n, n, n);

@@ -88,11 +88,25 @@ void functions_header(StrBuf *sb, Bundle *b)
         sb_printf(sb, "\n/* %s()\n *\n * inputs\n", f->entry);
         ports_comment(sb, f);
         sb_puts(sb, " */\n");
-        io_structs(sb, f);
+        if (b->whole)
+            sb_printf(sb, "typedef %s_%s_inputs %s_inputs;\ntypedef %s_%s_outputs %s_outputs;\n",
+                      b->whole->name, function_name(b->c), f->io, b->whole->name,
+                      function_name(b->c), f->io);
+        else if (!b->sub)
+            io_structs(sb, f);
         sb_printf(sb,
                   "\n/* Another function over the same states: as %s_run() in all else. */\n"
                   "%s_status %s(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out);\n",
                   b->name, b->name, f->entry, b->name, f->io, f->io);
+    }
+    function_select(b->c, 0);
+}
+
+void functions_io(StrBuf *sb, Bundle *b)
+{
+    for (int i = 0; i < b->nfunction; i++) {
+        function_select(b->c, i + 1);
+        io_structs(sb, &b->function[i]);
     }
     function_select(b->c, 0);
 }
@@ -144,7 +158,9 @@ void states_begin(StrBuf *sb, Bundle *b)
 
 bool bundle_has_states(const Bundle *b)
 {
-    return b->c->nstate && !b->gpu && !b->sub && !b->whole;
+    const Bundle *all = b->whole ? b->whole : b;
+    const bool page = b->whole && !all->sub, gpu = all->sub && all->sub[0].target->gpu;
+    return b->c->nstate && !b->gpu && !page && !gpu;
 }
 
 void states_header(StrBuf *sb, const Bundle *b)

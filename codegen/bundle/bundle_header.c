@@ -407,6 +407,7 @@ void bundle_io_header(Bundle *b)
               b->name);
     guard_begin(&sb, arena_printf(b->a, "%s_IO", b->upper), "#include \"igrt.h\"\n");
     io_types(&sb, b);
+    functions_io(&sb, b);
     guard_end(&sb);
     bundle_source(b, arena_printf(b->a, "%s_io.h", b->name), &sb);
 }

@@ -541,5 +541,5 @@ void bundle_function(Bundle *b)
     }
     parts_functions(&w);
     function_run(&w);
-    write_file(&w, b->io);
+    write_file(&w, b->entry);
 }

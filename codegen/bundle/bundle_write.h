@@ -8,7 +8,7 @@
 ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const char *dir);
 /* Of a bundle for several targets what each is made of: a GPU's first, if there is one. */
 typedef struct {
-    Plan *p;
+    Plan *p, **plans; /* of its functions, the first of which is p */
     const Target *target;
     const ingot_options *o;
     const char *name, *suffix; /* as TargetName has them */

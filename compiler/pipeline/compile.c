@@ -127,12 +127,6 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
     TargetName *of;
     const int n = target_list(a, o.target ? o.target : "c", &of);
     if (n > 1) {
-        if (c->nfunction) {
-            (void)option_wrong(c, "--target '%s': a model of several functions is for one target",
-                               o.target);
-            arena_free(a);
-            return c->status;
-        }
         ingot_status status = compile_fat(c, &o, n, of, dir);
         arena_free(a);
         return status;

@@ -2,8 +2,9 @@
  * there is none; "c:x86-64-v2,x86-64-v3" for several machines of C.
  *
  * Each target gets a plan of its own, of the graph as it was imported: what is rewritten for one is
- * none of the other's. Of their weights those that are equal are stored once (place_weights.c).
- * bundle_write_fat() puts all under one interface. */
+ * none of the other's; of a model of several functions one for each function. Of their weights
+ * those that are equal are stored once (place_weights.c). bundle_write_fat() puts all under one
+ * interface. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,12 +22,18 @@ static ingot_options options_of(const ingot_options *o, const TargetName *t)
     return own;
 }
 
+static int functions_of(const Context *c)
+{
+    return c->nfunction ? c->nfunction : 1;
+}
+
 /* --save-sched: each plan's section. */
 static bool save_all(Context *c, const ingot_options *o, int n, const FatTarget *of, OutFile *f)
 {
     StrBuf all = {0};
     for (int i = 0; i < n && o->save_sched; i++)
-        sb_puts(&all, of[i].p->saved);
+        for (int k = 0; k < functions_of(c); k++)
+            sb_puts(&all, of[i].plans[k]->saved);
     const bool ok = save_begin(c, f, o->save_sched, all.data);
     sb_free(&all);
     return ok;
@@ -47,6 +54,9 @@ static void fat_summary(Context *c, int n, const FatTarget *of, int64_t shared, 
                        "%s: %s: %d kernels, %sarena %lld bytes, weights %lld bytes%s", dir,
                        of[i].name, p->nkernel, gpu ? "on the GPU " : "", (long long)p->arena_bytes,
                        (long long)of[i].weights, given);
+        for (int k = 1; k < functions_of(c); k++)
+            context_report(c, INGOT_NOTE, INGOT_OK, "%s: %s: function '%s': %d kernels", dir,
+                           of[i].name, c->functions[k].name, of[i].plans[k]->nkernel);
         alone += of[i].weights;
         stored += gpu || !i || of[i - 1].target->gpu ? p->weights_bytes : 0;
     }
@@ -72,6 +82,11 @@ static bool targets_go_together(Context *c, const ingot_options *o, int n, const
     const char *family = NULL;
     for (int i = 0; i < n; i++) {
         const Target *t = of[i].target;
+        if (c->nfunction && t->gpu)
+            return option_wrong(c,
+                                "--target '%s': a model of several functions is for one target, or "
+                                "for several machines of C",
+                                o->target);
         for (int k = 0; k < i; k++)
             if (!strcmp(of[k].suffix, of[i].suffix))
                 return option_wrong(c, "--target '%s': '%s' is named twice", o->target, of[i].name);
@@ -94,6 +109,27 @@ static bool targets_go_together(Context *c, const ingot_options *o, int n, const
         family = *own ? own : family;
     }
     return true;
+}
+
+static bool plans_of(Context *c, FatTarget *of, Clock *clock, const GraphRoots *imported)
+{
+    if (c->nfunction) {
+        const bool ready = functions_plan(c, of->target, of->o, clock, imported, of->plans);
+        of->p = of->plans[0];
+        return ready;
+    }
+    roots_restore(c, imported);
+    of->p = of->plans[0] = pipeline_plan(c, of->target, of->o, clock);
+    return of->p && (of->o->no_check || check_plan(of->p, of->target, of->o, clock));
+}
+
+/* Those of the function that reads most: the others read the same, nearly all. */
+static int64_t own_weights(int n, Plan *const *p)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes = p[i]->weights_bytes > bytes ? p[i]->weights_bytes : bytes;
+    return bytes;
 }
 
 /* In which order plans are made: a GPU's, then those of machines, the slowest first, which has most
@@ -125,14 +161,21 @@ ingot_status compile_fat(Context *c, const ingot_options *o, int n, const Target
         return c->status;
     }
     Arena *a = arena_new();
-    const GraphRoots imported = roots_keep(c, a);
+    const int nf = functions_of(c);
+    GraphRoots *imported = NEWN(a, GraphRoots, nf);
+    for (int k = 0; k < nf; k++) {
+        function_select(c, k);
+        imported[k] = roots_keep(c, a);
+    }
+    function_select(c, 0);
     FatTarget *of = NEWN(a, FatTarget, n);
     bool ready = true;
     Clock clock = clock_start(c, o);
     for (int i = 0; i < n && ready; i++) {
         ingot_options *own = NEW(a, ingot_options);
         *own = options_of(o, &name[i]);
-        of[i] = (FatTarget){.o = own, .name = name[i].name, .suffix = name[i].suffix};
+        of[i] = (FatTarget){
+            .o = own, .plans = NEWN(a, Plan *, nf), .name = name[i].name, .suffix = name[i].suffix};
         Target *t = NEW(a, Target);
         const Target *known = options_check(c, own, a);
         ready = known != NULL;
@@ -146,23 +189,22 @@ ingot_status compile_fat(Context *c, const ingot_options *o, int n, const Target
     const int *planned = ready ? slowest_first(a, n, of) : NULL;
     for (int k = 0; k < n && ready; k++) {
         const int i = planned[k];
-        roots_restore(c, &imported);
-        of[i].p = pipeline_plan(c, of[i].target, of[i].o, &clock);
-        ready = of[i].p && (o->no_check || check_plan(of[i].p, of[i].target, of[i].o, &clock));
-        of[i].weights = of[i].p ? of[i].p->weights_bytes : 0;
-        if (of[i].p && !of[i].target->gpu)
-            keep_variants(c, of[i].p);
+        ready = plans_of(c, &of[i], &clock, imported);
+        of[i].weights = ready ? own_weights(nf, of[i].plans) : 0;
+        for (int f = 0; f < nf && ready && !of[i].target->gpu; f++)
+            keep_variants(c, of[i].plans[f]);
     }
     const int gpu = ready && of[0].target->gpu;
-    Plan **plans = NEWN(a, Plan *, n);
-    for (int i = gpu; i < n; i++)
-        plans[i - gpu] = of[i].p;
-    if (ready && n - gpu > 1 && !weights_gather(n - gpu, plans))
+    const int nplan = (n - gpu) * nf;
+    Plan **plans = NEWN(a, Plan *, nplan);
+    for (int i = 0; i < nplan; i++)
+        plans[i] = of[gpu + i / nf].plans[i % nf];
+    if (ready && nplan > 1 && !weights_gather(nplan, plans))
         ready = option_wrong(c, "--target '%s': the weights of all are too large for one file",
                              o->target);
     OutFile saved;
     ready = ready && save_all(c, o, n, of, &saved);
-    const int64_t shared = ready && gpu ? weights_join(of[0].p, n - gpu, plans) : 0;
+    const int64_t shared = ready && gpu ? weights_join(of[0].p, nplan, plans) : 0;
     ingot_status status = ready ? bundle_write_fat(n, of, shared, o, dir) : pipeline_failure(c);
     if (ready && !save_end(c, &saved, o->save_sched, status == INGOT_OK))
         status = c->status;
@@ -171,7 +213,8 @@ ingot_status compile_fat(Context *c, const ingot_options *o, int n, const Target
     if (status == INGOT_OK && o->summary)
         fat_summary(c, n, of, shared, dir);
     for (int i = 0; i < n; i++)
-        plan_free(of[i].p);
+        for (int k = 0; k < nf; k++)
+            plan_free(of[i].plans[k]);
     map_free(&c->variants_before);
     arena_free(a);
     return status;

@@ -91,15 +91,33 @@ static void keep_layouts(Context *c, const Plan *p)
     }
 }
 
-static Plan *plan_of(Context *c, int i, const Target *t, const ingot_options *o, Clock *k)
+static Plan *plan_of(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
-    function_select(c, i);
     Plan *p = inputs_own(c) ? pipeline_plan(c, t, o, k) : NULL;
     keep_layouts(c, p);
     if (!p || o->no_check || check_plan(p, t, o, k))
         return p;
     plan_free(p);
     return NULL;
+}
+
+bool functions_plan(Context *c, const Target *t, const ingot_options *o, Clock *k,
+                    const GraphRoots *roots, Plan **p)
+{
+    int made = 0;
+    for (bool good = true; made < c->nfunction && good;) {
+        function_select(c, made);
+        if (roots)
+            roots_restore(c, &roots[made]);
+        good = (p[made] = plan_of(c, t, o, k)) != NULL;
+        made += good;
+    }
+    function_select(c, 0);
+    map_free(&c->weight_layouts);
+    c->weight_layouts = (Map){0};
+    if (made == c->nfunction)
+        share_memory(made, p);
+    return made == c->nfunction;
 }
 
 ingot_status compile_functions(Context *c, const Target *t, const ingot_options *o, const char *dir)
@@ -114,14 +132,8 @@ ingot_status compile_functions(Context *c, const Target *t, const ingot_options 
     }
     Clock k = clock_start(c, o);
     Plan **p = NEWN(c->arena, Plan *, n);
-    int made = 0;
-    while (made < n && (p[made] = plan_of(c, made, t, o, &k)))
-        made++;
-    function_select(c, 0);
     OutFile saved;
-    bool ready = made == n;
-    if (ready)
-        share_memory(n, p);
+    bool ready = functions_plan(c, t, o, &k, NULL, p);
     if (ready && !weights_gather(n, p)) {
         ingot_error(c, INGOT_UNSUPPORTED, "the weights of all functions need more than 2^40 bytes");
         ready = false;
@@ -134,9 +146,7 @@ ingot_status compile_functions(Context *c, const Target *t, const ingot_options 
         passed(&k, "bundle");
     if (status == INGOT_OK && o->summary)
         functions_summary(c, n, p, dir);
-    map_free(&c->weight_layouts);
-    c->weight_layouts = (Map){0};
-    for (int i = 0; i < made; i++)
+    for (int i = 0; i < n; i++)
         plan_free(p[i]);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "bundle_write.h"
 #include "inspect.h"
+#include "plan_schedule.h"
 #include "targets.h"
 
 /* ---- options.c ------------------------------------------------------------------------------- */
@@ -55,6 +56,11 @@ ingot_status compile_fat(Context *, const ingot_options *, int n, const TargetNa
 
 /* A bundle of several functions. */
 ingot_status compile_functions(Context *, const Target *, const ingot_options *, const char *dir);
+/* The plans of all functions, which agree on states and scratch; roots: what each of them computes,
+ * if plans of another target were made before. False: an error has been told; those that were made
+ * are in p, the others NULL. */
+bool functions_plan(Context *, const Target *, const ingot_options *, Clock *,
+                    const GraphRoots *roots, Plan **p);
 
 /* compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in
  * either case. */

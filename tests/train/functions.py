@@ -6,6 +6,7 @@
     learner   a training step beside inference: twenty steps, the losses, then the results of run(); states by
               name; reset begins again; the same under sanitizers, and in C99 without vectors
     decoder   prefill and step over one cache
+    machines  the same in a bundle for several machines, by each of them
     sched     a section a function; read back, it gives the same bytes
     states    next values on the bytes of their states, where nobody is to read these afterwards
     refused   an input of another function
@@ -26,7 +27,15 @@ except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-LEARN = r"""
+HEAD = """
+#ifndef TARGET
+#define TARGET NULL /* the fastest that runs here */
+#endif
+"""
+
+LEARN = (
+    HEAD
+    + r"""
 #include <stdio.h>
 #include <string.h>
 #include "model.h"
@@ -43,7 +52,8 @@ static void states(const model_ctx *ctx)
 int main(void)
 {
     model_ctx ctx;
-    model_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    model_config config = {
+        .struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena, .target = TARGET};
     for (int i = 0; i < 8*6; i++)
         x[i] = (float)(i * 37 % 48) / 48;
     for (int i = 0; i < 8*3; i++)
@@ -71,8 +81,11 @@ int main(void)
     return 0;
 }
 """
+)
 
-DECODE = r"""
+DECODE = (
+    HEAD
+    + r"""
 #include <stdio.h>
 #include "model.h"
 static _Alignas(64) unsigned char arena[MODEL_ARENA_BYTES(1)];
@@ -80,7 +93,8 @@ static float x[9*4], y[8*4];
 int main(void)
 {
     model_ctx ctx;
-    model_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    model_config config = {
+        .struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena, .target = TARGET};
     for (int i = 0; i < 9*4; i++)
         x[i] = (float)(i * 5 % 36) / 36;
     if (model_init(&ctx, &config))
@@ -103,9 +117,12 @@ int main(void)
     return model_prefill(&ctx, &first, &rows) != IGRT_ERR_DIM;
 }
 """
+)
 
 
-STATES = r"""
+STATES = (
+    HEAD
+    + r"""
 #include <stdio.h>
 #include "model.h"
 static _Alignas(64) unsigned char arena[MODEL_ARENA_BYTES(1)];
@@ -113,7 +130,8 @@ static float x[8*4], y[8*8], z[8*8];
 int main(void)
 {
     model_ctx ctx;
-    model_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    model_config config = {
+        .struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena, .target = TARGET};
     for (int i = 0; i < 8*4; i++)
         x[i] = (float)(i * 5 % 32) / 32;
     if (model_init(&ctx, &config))
@@ -136,6 +154,7 @@ int main(void)
     return 0;
 }
 """
+)
 
 
 def data(rows, columns):
@@ -270,6 +289,37 @@ def check_states(tool, at):
         assert n == copies, f"{n} states are copied"
 
 
+def check_machines(tool, at):
+    """A bundle for several machines: each of them, by name, and the one that init takes."""
+    if os.uname().machine != "x86_64":
+        return
+    machines = ["x86-64-v2"]
+    flags = pathlib.Path("/proc/cpuinfo").read_text()
+    machines += ["x86-64-v3"] if " avx2 " in flags and " fma " in flags else []
+    shown = [f'-DTARGET="{name}"' for name in machines]
+    for what, text, wanted in (
+        ("learner", LEARN, None),
+        ("decoder", DECODE, decoded()),
+        ("states", STATES, stated()[0]),
+    ):
+        folder = at / what
+        assert make(tool, what, folder, "c:x86-64-v2,x86-64-v3") == (0, "")
+        (folder / "try.c").write_text(text)
+        run = ["make", "-s", "-C", str(folder), "libmodel.a", "CFLAGS=-O1 -Wall -Wextra -Werror"]
+        subprocess.run(run, check=True)
+        for target in shown if what == "learner" else ["-O1"]:
+            cc = [os.environ.get("CC", "cc"), "-std=c11", "-O1", "-fno-strict-aliasing", target]
+            cc += ["-fsanitize=address,undefined", "-o", "try", "try.c", "libmodel.a", "-lm"]
+            subprocess.run(cc, check=True, cwd=folder)
+            p = subprocess.run([str(folder / "try")], capture_output=True, text=True)
+            assert p.returncode == 0, f"{what} {target}: status {p.returncode}: {p.stderr[-500:]}"
+            lines = p.stdout.split("\n")[:-1]
+            near(lines[:44] if what == "learner" else lines, wanted or learned()[0], what)
+            if what == "learner":
+                assert lines[: len(lines) // 2] == lines[len(lines) // 2 :], "not after reset"
+                assert [s.split()[1] for s in lines[44 : len(lines) // 2]][:2] == ["w1", "w2"]
+
+
 def check_sched(tool, at):
     files = [at / "one.sched", at / "two.sched"]
     assert make(tool, "learner", at / "a", "c", "--save", str(files[0])) == (0, "")
@@ -298,7 +348,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--make", required=True)
     tool, wrong = parser.parse_args().make, 0
-    checks = [check_learner, check_decoder, check_states, check_sched, check_refused]
+    checks = [
+        check_learner,
+        check_decoder,
+        check_states,
+        check_machines,
+        check_sched,
+        check_refused,
+    ]
     for check in checks:
         with tempfile.TemporaryDirectory() as at:
             try:
