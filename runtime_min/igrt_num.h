@@ -408,6 +408,12 @@ IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t
     int32_t y;
     __asm__("vcvtr.s32.f32 %0, %1" : "=t"(whole) : "t"(x));
     memcpy(&y, &whole, 4);
+#ifndef __ARM_FEATURE_MVE
+    if (lo == zero && hi - zero == 255) { /* as of what ends with a ReLU */
+        __asm__("usat %0, #8, %1" : "=r"(y) : "r"(y));
+        return y + zero;
+    }
+#endif
     __asm__("qadd %0, %1, %2" : "=r"(y) : "r"(y), "r"(zero));
     if (lo == -128 && hi == 127)
         __asm__("ssat %0, #8, %1" : "=r"(y) : "r"(y));
@@ -505,6 +511,27 @@ IGRT_INLINE float igrt_muladd_f32(float x, float y, float z)
 #else
     return x * y + z;
 #endif
+}
+
+/* e^x where the C library's takes data of its own and says errno (targets without an operating
+ * system): that of igrt_vec_math.h, 2^n e^r, to 1.2 ulp. */
+IGRT_INLINE float igrt_exp_f32(float x)
+{
+    const float magic = 12582912.0f; /* 1.5 * 2^23: n are the low bits of the sum */
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -104.0f ? -104.0f : x;
+    const float t = igrt_muladd_f32(x, 1.44269504f, magic), k = t - magic;
+    float r = igrt_muladd_f32(k, -0.693359375f, x), p = 1.382261165e-03f;
+    r = igrt_muladd_f32(k, 2.12194440e-4f, r);
+    p = igrt_muladd_f32(p, r, 8.368839510e-03f);
+    p = igrt_muladd_f32(p, r, 4.166824743e-02f);
+    p = igrt_muladd_f32(p, r, 1.666651964e-01f);
+    p = igrt_muladd_f32(p, r, 4.999999404e-01f);
+    p = igrt_muladd_f32(p, r, 1.0f);
+    p = igrt_muladd_f32(p, r, 1.0f);
+    const int32_t n = x == x ? (int32_t)k : 0, low = n / 2; /* twice, for there is no 2^128 */
+    return p * igrt_bits_f32((uint32_t)(low + 127) << 23) *
+           igrt_bits_f32((uint32_t)(n - low + 127) << 23);
 }
 
 IGRT_INLINE double igrt_muladd_f64(double x, double y, double z)

@@ -401,6 +401,23 @@ static void floats(void **state)
     assert_true(igrt_muladd_f32(2, 3, 4) == 10 && igrt_muladd_f64(2, 3, 4) == 10);
 }
 
+/* e^x for targets that have no C library's: to 1.25 units in the last place. */
+static void one_exp(void **state)
+{
+    (void)state;
+    enum { STEP = 9973 };
+    for (uint64_t u = 0; u < UINT64_C(0x100000000); u += STEP) {
+        const float x = igrt_bits_f32((uint32_t)u), got = igrt_exp_f32(x);
+        const double want = exp((double)x);
+        int e = -125;
+        if (want > 0x1p-126 && want < 0x1p128)
+            (void)frexp(want, &e);
+        const int off = !(fabs((double)got - want) <= 1.25 * ldexp(1, e - 24));
+        if (want >= 0x1.fffffep127 ? got < 0x1.fffffep127f : x == x ? off : got == got)
+            fail_msg("exp of %.9g is %.9g, want %.9g", (double)x, (double)got, want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +431,7 @@ int main(void)
         cmocka_unit_test(packed),
         cmocka_unit_test(int8_exhaustive),
         cmocka_unit_test(wide_integers),
+        cmocka_unit_test(one_exp),
         cmocka_unit_test(floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
