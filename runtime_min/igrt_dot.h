@@ -14,6 +14,9 @@
  * bytes 1 and 3, and a dot is two SMLAD.  Pairs are made where they stand (volatile): a compiler
  * that makes those of later dots first has no registers left for them. OpenCL devices have dot() by
  * cl_khr_integer_dot_product, NVIDIA's GPUs dp4a.
+ *
+ * An igrt_i16x4 is four bytes that igrt_widen_<x>x4() has stored as 16 bits, in the order in which
+ * a dot takes them (STAGE): in pairs, as ARMv7E-M holds them, one LDRD loads it.
  */
 #ifndef IGRT_DOT_H
 #define IGRT_DOT_H
@@ -43,6 +46,19 @@ IGRT_INLINE igrt_u8x4 igrt_load_u8x4(const void *p)
     return vreinterpretq_s32_u32(vldrbq_u32((const uint8_t *)p));
 }
 
+typedef int32x4_t igrt_i16x4;
+
+IGRT_INLINE igrt_i16x4 igrt_load_i16x4(const int16_t *p, int at)
+{
+    return vldrhq_s32(p + at);
+}
+
+#define IGRT_WIDEN4(T)                                              \
+    IGRT_INLINE void igrt_widen_##T##x4(int16_t *to, const void *p) \
+    {                                                               \
+        vstrhq_s32(to, igrt_load_##T##x4(p));                       \
+    }
+
 #define IGRT_DOT4(X, W)                                                               \
     IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s) \
     {                                                                                 \
@@ -68,6 +84,32 @@ typedef igrt_i8x4 igrt_u8x4;
     }
 IGRT_LOAD4(i8, "sxtb16")
 IGRT_LOAD4(u8, "uxtb16")
+
+typedef igrt_i8x4 igrt_i16x4;
+
+/* at: a constant below 512; what it is behind is aligned to 8 bytes. */
+IGRT_INLINE igrt_i16x4 igrt_load_i16x4(const int16_t *p, int at)
+{
+    igrt_i16x4 x;
+#if defined(__OPTIMIZE__) && !defined(__clang__)
+    if (__builtin_constant_p(at)) {
+        __asm__ volatile("ldrd %0, %1, [%2, %3]"
+                         : "=r"(x.even), "=r"(x.odd)
+                         : "r"(p), "i"(2 * at), "m"(*(const int16_t(*)[4])(p + at)));
+        return x;
+    }
+#endif
+    memcpy(&x, p + at, sizeof x);
+    return x;
+}
+
+#define IGRT_WIDEN4(T)                                              \
+    IGRT_INLINE void igrt_widen_##T##x4(int16_t *to, const void *p) \
+    {                                                               \
+        const igrt_##T##x4 x = igrt_load_##T##x4(p);                \
+        memcpy(to, &x.even, 4);                                     \
+        memcpy(to + 2, &x.odd, 4);                                  \
+    }
 
 IGRT_INLINE int32_t igrt_pairs(int32_t x, int32_t w, int32_t s)
 {
@@ -150,6 +192,25 @@ IGRT_LOAD4(u8)
         return s;                                                                     \
     }
 #else
+typedef struct igrt_i16x4 {
+    int16_t at[4];
+} igrt_i16x4;
+
+IGRT_INLINE igrt_i16x4 igrt_load_i16x4(const int16_t *p, int at)
+{
+    igrt_i16x4 x;
+    memcpy(&x, p + at, sizeof x);
+    return x;
+}
+
+#define IGRT_WIDEN4(T)                                              \
+    IGRT_INLINE void igrt_widen_##T##x4(int16_t *to, const void *p) \
+    {                                                               \
+        const igrt_##T##x4 x = igrt_load_##T##x4(p);                \
+        for (int i = 0; i < 4; i++)                                 \
+            to[i] = x.at[i];                                        \
+    }
+
 #define IGRT_DOT4(X, W)                                                                    \
     IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s)      \
     {                                                                                      \
@@ -161,6 +222,16 @@ IGRT_LOAD4(u8)
 #endif
 
 IGRT_DOTS(IGRT_DOT4)
+#ifdef IGRT_WIDEN4
+IGRT_WIDEN4(i8)
+IGRT_WIDEN4(u8)
+typedef igrt_i16x4 igrt_widex4; /* igrt_dot_wide_<w>(): of what was widened */
+IGRT_DOT4(wide, i8)
+IGRT_DOT4(wide, u8)
+IGRT_DOT4(i8, wide)
+IGRT_DOT4(u8, wide)
+IGRT_DOT4(wide, wide)
+#endif
 /* u7: bytes below 128, which lanes may take otherwise. */
 IGRT_INLINE int32_t igrt_dot_u7_i8(igrt_u8x4 x, igrt_i8x4 w, int32_t s)
 {

@@ -97,6 +97,15 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     sb_puts(sb, *separator || kernel_parts(k) ? ")" : "void)");
 }
 
+/* Has the place bytes of dots as 16 bits, which are loaded by fours? */
+static bool is_wide_place(const Render *r, const Kernel *k, int place)
+{
+    bool dots = false;
+    for (int i = 0; i < k->nopt; i++)
+        dots |= k->opts[i].kind == OPT_DOT;
+    return dots && !r->t->gpu && r->k->args[place].dtype == INGOT_I16;
+}
+
 /* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; of a group that is asked for
  * more float *const a3 = (float *)(void *)(shared + 4096); or float *const a3 = (float *)(void
  * *)((char *)scratch + begin * 4096); */
@@ -117,6 +126,13 @@ static void places(Render *r, const Kernel *k, bool group)
         if (asked) {
             sb_printf(r->sb, "%s *const a%d = (%s *)(void *)(%s + %lld);\n", type, i, type, shared,
                       at);
+            continue;
+        }
+        if (!k->scratch && is_wide_place(r, k, i)) { /* aligned as a load of four needs it */
+            sb_printf(r->sb, "igrt_i16x4 p%d[%lld];\n", i,
+                      (long long)r->k->args[i].dims[0]->hi / 4);
+            render_indent(r, 0);
+            sb_printf(r->sb, "int16_t *const a%d = (int16_t *)(void *)p%d;\n", i, i);
             continue;
         }
         if (!k->scratch) {

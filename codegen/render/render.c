@@ -297,7 +297,10 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
         put(r, "{{0}};\n");
         return 1;
     }
-    render_operand(r, reduce_identity(r->k->c, s->node), is_vector(r, s->node), true);
+    Node *begin = render_begin_of(r, s->node);
+    render_operand(r, begin ? begin : reduce_identity(r->k->c, s->node), is_vector(r, s->node),
+                   true);
+    const bool zero = !begin;
     size_t line = r->sb->len;
     while (line && r->sb->data[line - 1] != '\n')
         line--;
@@ -311,7 +314,12 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
         } else {
             put(r, " ");
         }
-        sb_printf(r->sb, "s%d = s%d", r->number[at->node->id], first);
+        begin = render_begin_of(r, at->node);
+        sb_printf(r->sb, "s%d = ", r->number[at->node->id]);
+        if (begin || !zero)
+            render_bare(r, begin ? begin : reduce_identity(r->k->c, at->node));
+        else
+            sb_printf(r->sb, "s%d", first);
     }
     put(r, ";\n");
     return (int)(at - s);
@@ -597,6 +605,7 @@ static void statements(Render *r, const Tile *tile)
         (tile->items ? group_item : work_item)(r);
     if (tile->tc)
         render_tc_begin(r);
+    render_find_begins(r);
     const bool runs = r->lang->runs && !tile->tc;
     if (runs)
         render_find_runs(r);
@@ -608,6 +617,7 @@ static void statements(Render *r, const Tile *tile)
         if (tile->tc && tile->tc->lanes)
             render_operands_ahead(r, s);
         if ((runs && (rows = render_runs_of_stores(r, s, r->l.n - i)) > 0) ||
+            (rows = render_widened(r, s, r->l.n - i)) > 0 ||
             (rows = render_four_stores(r, s, r->l.n - i)) > 0) {
             i += rows - 1;
             continue;

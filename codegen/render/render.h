@@ -45,6 +45,9 @@ struct Render {
     struct Run *run;             /* neighbours that are loaded together */
     int nrun;
     int *run_of; /* by id of a load: 1 + its run, 0: it has none */
+    Node **
+        added; /* by id of a sum of dots: what alone reads it, a sum with something else, or NULL */
+    bool *begun; /* by id of the latter: the accumulator begins with what is added, so it is that */
 };
 
 /* 16 neighbouring bytes of a buffer, and the accesses to their elements; whole once there are as
@@ -230,6 +233,14 @@ void render_lane_type(Render *, ingot_dtype);
 
 /* What is added to by a dot: the name of an accumulator, or "0". */
 void render_dot(Render *, Node *dot, const char *to);
+/* The number that is added to a sum of dots, and to nothing else, is what its accumulator begins
+ * with, if it is known then: sums of integers are exact in any order. To be asked for once, where
+ * the accumulator is declared; NULL: there is none. */
+void render_find_begins(Render *);
+Node *render_begin_of(Render *, const Node *sum);
+/* igrt_widen_i8x4(a7 + r0*4, a2 + ..): of so many statements, four stores of bytes side by side
+ * into a place of 16 bits, and names of their addresses; 0: these are none. */
+int render_widened(Render *, const Stmt *, int left);
 void render_four(Render *, Node *); /* a cast from bytes, or the load of them */
 void render_four_type(Render *, Node *);
 

@@ -86,6 +86,21 @@ static void render_bits(Render *r, Node *n)
     put(r, ")");
 }
 
+/* igrt_load_i16x4(a7 + (r0*64), 16): what is added in the end is part of the instruction. */
+static void render_wide(Render *r, Node *load, Node *first)
+{
+    enum { MOST = 508 };
+    const bool sum = first->op == OP_ADD && first->src[1]->op == OP_CONST;
+    Node *behind = sum ? first->src[1] : first;
+    const bool near = behind->op == OP_CONST && behind->arg.i >= 0 && behind->arg.i <= MOST;
+    sb_printf(r->sb, "igrt_load_i16x4(a%lld", (long long)load->src[0]->arg.i);
+    if (!near || sum) {
+        put(r, " + ");
+        render_expr(r, near ? first->src[0] : first);
+    }
+    sb_printf(r->sb, ", %d)", near ? (int)behind->arg.i : 0);
+}
+
 void render_four(Render *r, Node *n)
 {
     Node *bits = below_casts(n);
@@ -102,6 +117,12 @@ void render_four(Render *r, Node *n)
     int part = r->l.tile->part;
     const bool gated = !lanes && !node_is_const_i(load->src[1], 1);
     needs_dot(r, lanes, load);
+    Context *c = r->k->c;
+    Node *first = substitute(c, load->src[2], lanes ? 2 : 1, from, to);
+    if (load->dtype == INGOT_I16 && tile_dot(r->l.tile) == 4) {
+        render_wide(r, load, first);
+        return;
+    }
     if (gated) {
         put(r, "(");
         render_expr(r, load->src[1]);
@@ -111,8 +132,6 @@ void render_four(Render *r, Node *n)
               tile_dot(r->l.tile));
     if (lanes)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
-    Context *c = r->k->c;
-    Node *first = substitute(c, load->src[2], lanes ? 2 : 1, from, to);
     /* buffers and places of a GPU begin at multiples of 16: compilers that are not told load byte
      * by byte */
     const bool word = r->lang->c->aligned && idx_is(idx_mod(c, first, idx(c, 4)), 0);
@@ -151,6 +170,8 @@ void render_dot(Render *r, Node *n, const char *to)
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i];
         name[i] = x->op == OP_CONST || is_flipped(x) ? "u8" : byte_name(x);
+        if (tile_dot(r->l.tile) == 4 && bytes_of(x)->dtype == INGOT_I16) /* in a place */
+            name[i] = "wide";
     }
     for (int i = 0; i < 2; i++)
         if (is_small(product->src[i]) && !strcmp(name[1 - i], "i8"))
@@ -169,4 +190,94 @@ void render_dot(Render *r, Node *n, const char *to)
     put(r, ", ");
     operand(r, product->src[1], lanes);
     sb_printf(r->sb, ", %s)", to);
+}
+
+/* ---- a bias ---------------------------------------------------------------------------------- */
+
+static bool is_sum_of_dots(const Render *r, const Node *n)
+{
+    return n->op == OP_REDUCE && n->dtype == INGOT_I32 && reduce_size(n) == 1 &&
+           reduce_monoid(n) == INGOT_REDUCE_ADD && reduce_form(&r->l, n) == REDUCE_LOOP;
+}
+
+/* What reads a sum, if one node does. */
+void render_find_begins(Render *r)
+{
+    r->added = NEWN(r->arena, Node *, r->l.nknown);
+    r->begun = NEWN(r->arena, bool, r->l.nknown);
+    if (!r->l.tile->four || r->l.tile->lane || !r->lang->c || r->t->gpu || r->t->machine.lanes ||
+        r->t->machine.dot_terms > 4)
+        return;
+    Node **root = NEWN(r->arena, Node *, r->l.n + 1);
+    int *uses = NEWN(r->arena, int, r->l.nknown), nroot = 0, n;
+    for (int i = 0; i < r->l.n; i++)
+        if (r->l.stmt[i].node && r->l.stmt[i].kind != STMT_END)
+            root[nroot++] = r->l.stmt[i].node;
+    Node **order = graph_toposort(r->arena, nroot, root, &n);
+    for (int i = 0; i < n; i++)
+        for (uint32_t j = 0; j < order[i]->nsrc; j++) {
+            const Node *sum = order[i]->src[j];
+            if (sum->id >= r->l.nknown || !is_sum_of_dots(r, sum))
+                continue;
+            uses[sum->id]++;
+            r->added[sum->id] = uses[sum->id] == 1 && order[i]->op == OP_ADD ? order[i] : NULL;
+        }
+}
+
+Node *render_begin_of(Render *r, const Node *sum)
+{
+    Node *add = r->added[sum->id];
+    Node *bias = add && add->id < r->l.nknown ? add->src[add->src[0] == sum] : NULL;
+    if (!bias || !is_named(r, bias) || is_accumulated(&r->l, bias))
+        return NULL;
+    r->begun[add->id] = true;
+    return bias;
+}
+
+/* ---- STAGE ----------------------------------------------------------------------------------- */
+
+enum { FOUR = 4 };
+
+/* A byte on its way into a place of 16 bits; NULL: the statement is something else. */
+static Node *widened_byte(const Render *r, const Stmt *s)
+{
+    const Node *x = s->node;
+    if (s->kind != STMT_STORE || s->store != STORE_ONE || x->nsrc != 4 || x->dtype != INGOT_I16 ||
+        !r->k->args[x->src[0]->arg.i].early || x->src[2]->op != OP_CAST)
+        return NULL;
+    Node *byte = x->src[2]->src[0];
+    return byte->op == OP_LOAD && node_is_const_i(byte->src[1], 1) ? byte : NULL;
+}
+
+int render_widened(Render *r, const Stmt *s, int left)
+{
+    Node *store[FOUR], *byte[FOUR];
+    int n = 0, count = 0;
+    if (!r->l.tile->four || r->l.tile->lane || !widened_byte(r, s))
+        return 0;
+    for (; count < left && n < FOUR; count++) {
+        if (s[count].kind == STMT_LET)
+            continue;
+        byte[n] = widened_byte(r, &s[count]);
+        store[n] = s[count].node;
+        if (!byte[n++])
+            return 0;
+    }
+    for (int i = 0; i < count; i++) {
+        bool address = false;
+        for (int j = 1; j < n; j++)
+            address |= s[i].node == store[j]->src[3] || s[i].node == byte[j]->src[2] ||
+                       s[i].node == byte[j];
+        if (s[i].kind == STMT_LET && !address)
+            render_statement(r, &s[i]);
+    }
+    r->needs |= NEED_DOT;
+    render_indent(r, s->depth);
+    sb_printf(r->sb, "igrt_widen_%sx4(a%lld + ", dtype_info[byte[0]->dtype].name,
+              (long long)store[0]->src[0]->arg.i);
+    render_expr(r, store[0]->src[3]);
+    sb_printf(r->sb, ", a%lld + ", (long long)byte[0]->src[0]->arg.i);
+    render_expr(r, byte[0]->src[2]);
+    put(r, ");\n");
+    return count;
 }

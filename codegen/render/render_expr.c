@@ -462,6 +462,10 @@ static void alu(Render *r, Node *n)
 {
     ingot_dtype d = n->src[n->nsrc - 1]->dtype; /* of the operands: comparisons give bool */
     bool lanes = in_lanes(r, n);
+    if (n->id < r->l.nknown && r->begun[n->id]) { /* what is added has been */
+        render_expr(r, n->src[n->src[0]->op != OP_REDUCE]);
+        return;
+    }
     if (r->lang->op && r->lang->op(r, n))
         return;
     if (n->op == OP_CUSTOM) {
@@ -521,7 +525,9 @@ static void alu(Render *r, Node *n)
     }
     if (n->op == OP_DIV && r->lang->quotient && (render_quotient(r, n) || render_reciprocal(r, n)))
         return;
-    render_spelled(r, r->lang->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
+    const bool own = n->op == OP_EXP && r->lang->c && r->t->bare && held(d) == INGOT_F32;
+    render_spelled(r, own ? NULL : r->lang->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64",
+                   n);
 }
 
 /* A REDUCE that is one operation. */

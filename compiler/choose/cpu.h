@@ -74,6 +74,7 @@ typedef struct {
     bool apart; /* the lanes are stored two apart */
     bool reuse; /* some operand does not move with the lanes */
     bool waits; /* it has fewer sums than keep a core busy, since L2 holds no block of more */
+    Node *wide; /* the operand that lies as 16 bits in a place (STAGE), or NULL */
     double score;
 } RegisterTile;
 
@@ -123,5 +124,8 @@ void take_turns(const Kernel *, const View *, const Target *, RegisterTile *);
  * none. */
 RegisterTile pick_scalar_tile(const Kernel *, const View *, const bool *free, Node *const *four,
                               int nfour, int terms, const Target *);
+
+/* STAGE for the tile's wide operand, if it has one, in the innermost loop that moves it. */
+void stage_wide(Nest *, const RegisterTile *);
 
 #endif

@@ -318,6 +318,8 @@ static double loop_key(const Kernel *k, const View *v, const Buffer *const *bufs
         for (int j = 0; j < v->nfactor; j++)
             if (depends_on(v->factor[j], tile->lanes) && depends_on(v->factor[j], r))
                 key += LANES_FIRST;
+    } else if (r == tile->lanes && tile->wide && !depends_on(tile->wide, r)) {
+        key = -1; /* all weights for the pixels that lie in a place */
     } else if (r == tile->lanes) {
         /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
         key = tile->taps || (tile->reuse && reads_panels_again(v, tile)) ? PANELS_KEY : 0;
@@ -525,6 +527,7 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
             unroll_digits_of_blocks(nest, v);
     }
     order_opt(nest, place, n + more);
+    stage_wide(nest, tile);
     return lay_out_loads(k, v, tile, place, n, free, nest->target, want) && fits;
 }
 

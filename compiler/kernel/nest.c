@@ -210,6 +210,16 @@ int nest_stage(const Nest *n, int64_t arg)
     return -1;
 }
 
+bool stage_is_wide(const Nest *n)
+{
+    return n->dots && !n->tc && !(n->target && n->target->gpu);
+}
+
+ingot_dtype stage_dtype(const Nest *n, int stage)
+{
+    return stage_is_wide(n) ? INGOT_I16 : n->k->args[n->stage[stage].arg].dtype;
+}
+
 int nest_root_of(const Kernel *k, Node *range)
 {
     for (int i = 0; i < k->naxis; i++)

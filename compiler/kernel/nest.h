@@ -193,6 +193,9 @@ const Split *nest_last_split(const Nest *);
 int nest_tc_terms(const Nest *, const Kernel *, Node *sum);
 /* Which STAGE is that of an argument, or -1. */
 int nest_stage(const Nest *, int64_t arg);
+/* Do places have the bytes of dots as 16 bits, and what type has the place of a STAGE? */
+bool stage_is_wide(const Nest *);
+ingot_dtype stage_dtype(const Nest *, int stage);
 /* The axis that stands for a range of nest->k. */
 int nest_root(const Nest *, Node *range);
 

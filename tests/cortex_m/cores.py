@@ -27,7 +27,7 @@ SUMS = 5  # of products in the network
 CORES = {  # instructions that the network's sums have to take
     "cortex-m0+": (),
     "cortex-m3": ("smull", "ssat"),
-    "cortex-m4": ("smlad", "sxtb16", "vcvtr"),
+    "cortex-m4": ("smlad", "sxtb16", "vcvtr", "usat"),
     "cortex-m55": ("vmladava.s8", "vmladava.s16", "vmladava.s32", "vstrb.32", "vfma.f32\tq"),
 }
 TEST = """\
@@ -150,6 +150,8 @@ def main():
             text = "".join(k.read_text() for k in out.glob("model_kernels_*.c"))
             if "smlad" in wanted and len(re.findall(r"\* DOT ", text)) < SUMS:
                 sys.exit(f"{core}: a sum is not taken by fours:\n{text}")
+            if "sxtb16" in wanted and "igrt_widen_i8x4(" not in text:
+                sys.exit(f"{core}: no operand is widened once:\n{text}")
             program(core, [work / "main.c", *sources_of(out)], out, elf)
             code = "".join(s.read_text() for s in work.glob("*.s"))
             missing = [i for i in wanted if i not in code]

@@ -126,8 +126,22 @@ static int32_t sum(const int8_t *x, bool unsigned_x, const int8_t *w, bool unsig
     CHECK(N, NAME, u8, i8, true, false)  \
     CHECK(N, NAME, u8, u8, true, true)
 
+/* What was widened, in the place of one operand or of both. */
+#define WIDE(X, W, UX, UW)                                                             \
+    igrt_widen_##X##x4(place, x);                                                      \
+    igrt_widen_##W##x4(place + 4, w);                                                  \
+    if (igrt_dot_wide_##W(igrt_load_i16x4(place, 0), igrt_load_##W##x4(w), s) !=       \
+            sum(x, UX, w, UW, 4, s) ||                                                 \
+        igrt_dot_##X##_wide(igrt_load_##X##x4(x), igrt_load_i16x4(place, 4), s) !=     \
+            sum(x, UX, w, UW, 4, s) ||                                                 \
+        igrt_dot_wide_wide(igrt_load_i16x4(place, 0), igrt_load_i16x4(place, 4), s) != \
+            sum(x, UX, w, UW, 4, s))                                                   \
+        differs("wide_" #X "_" #W, x[0], w[0]);
+
 static void dots(void)
 {
+    static igrt_i16x4 places[2];
+    int16_t *const place = (int16_t *)(void *)places;
     static int8_t memory[2 * BYTES + 3];
     static const int8_t ends[] = {-128, 127, -1, 0};
     for (int turn = 0; turn < DRAWN; turn++) {
@@ -138,6 +152,10 @@ static void dots(void)
         ALL(4, dot)
         ALL(8, dot8)
         ALL(16, dot16)
+        WIDE(i8, i8, false, false)
+        WIDE(i8, u8, false, true)
+        WIDE(u8, i8, true, false)
+        WIDE(u8, u8, true, true)
     }
 }
 

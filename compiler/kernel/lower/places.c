@@ -74,7 +74,7 @@ void add_places(Lower *q, Tiles *out)
     memcpy(args, k->args, (size_t)n * sizeof *args);
     k->args = args;
     for (int i = 0; i < q->nest->nstage; i++)
-        add_place(q, k, k->args[q->nest->stage[i].arg].dtype, q->place[i]);
+        add_place(q, k, stage_dtype(q->nest, i), q->place[i]);
     for (int i = 0; i < q->nstaged; i++)
         add_place(q, k, (ingot_dtype)q->staged[i].value->dtype, q->staged[i].elements);
     const Tile t = out->n ? out->tile[0] : (Tile){0};
@@ -168,13 +168,14 @@ bool place_wanted(const Lower *q, const Piece *p, const Stage *s)
     return false;
 }
 
-/* How the axes of a place follow each other: loops in their order, then copies, then lanes. */
+/* How the axes of a place follow each other: loops in their order, then copies, then lanes, or the
+ * terms of a dot. */
 static int rank_in_place(const Lower *q, const Piece *p, int axis)
 {
     int at = nest_position(q->nest, axis);
-    return p->at[axis] == p->t.lane ? 2 * q->nest->naxis
-           : at < q->nest->norder   ? at
-                                    : q->nest->naxis;
+    return p->at[axis] == p->t.lane || p->at[axis] == p->t.four ? 2 * q->nest->naxis
+           : at < q->nest->norder                               ? at
+                                                                : q->nest->naxis;
 }
 
 int64_t place_extent(const Lower *q, const Piece *p, int axis)
@@ -247,17 +248,70 @@ static Node *filling_load(Lower *q, Piece *p, Node *n, const int *leaf, Node *co
     return load;
 }
 
+/* What loops fill a place, whose elements lie at `at` and are filled at `fill`. */
+typedef struct {
+    Node *to[64], *at, *fill, *loop[64];
+    int nloop;
+    int64_t elements;
+} PlaceWalk;
+
+static void walk_axis(PlaceWalk *w, Lower *q, Node *at, Node *as, int64_t size)
+{
+    w->at = idx_add(q->c, idx_mul(q->c, at, idx(q->c, w->elements)), w->at);
+    w->fill = idx_add(q->c, idx_mul(q->c, as, idx(q->c, w->elements)), w->fill);
+    w->elements = sat_mul(w->elements, size);
+}
+
+static Node *filled_place(Lower *q, int stage, PlaceWalk *w, Node **end, int64_t columns)
+{
+    q->place[stage] = w->elements > q->place[stage] ? w->elements : q->place[stage];
+    for (int i = 0; i < w->nloop; i++)
+        end[columns + i] = w->loop[w->nloop - 1 - i];
+    Node *filled = place_fill(q, end, (int)columns + w->nloop);
+    return place_load(q, stage, &filled, 1, w->at);
+}
+
+/* What a dot reads four by four lies in its place as 16 bits: widened once, for all that read it
+ * there. Copies are loops of what fills it, for they fill the same.
+ *
+ *     for r, copy: four stores      igrt_widen_i8x4(place + .., a2 + ..)
+ */
+static Node *load_wide(Lower *q, Piece *p, int stage, Node *n, const int *leaf, int kept)
+{
+    enum { FOUR = 4 };
+    PlaceWalk w = {.at = idx(q->c, 0), .fill = idx(q->c, 0), .elements = 1};
+    int four = 0;
+    for (int i = kept; i-- > 0;) {
+        Node *x = p->at[leaf[i]];
+        const int64_t size = x == p->t.four ? FOUR : place_extent(q, p, leaf[i]);
+        Node *as =
+            size > 1 && x != p->t.four ? fill_range(q, p, stage, leaf[i], size) : idx(q->c, 0);
+        if (as->op == OP_RANGE)
+            w.loop[w.nloop++] = as;
+        four = x == p->t.four ? i : four;
+        w.to[i] = as;
+        walk_axis(&w, q, x, as, size);
+    }
+    Node **end = NEWN(q->a, Node *, FOUR + w.nloop + 1);
+    for (int64_t i = 0; i < FOUR; i++) {
+        w.to[four] = idx(q->c, i);
+        Node *byte = filling_load(q, p, n, leaf, w.to, kept);
+        end[i] = place_store(q, stage, node_bool(q->c, true), node_cast(q->c, byte, INGOT_I16),
+                             idx_add(q->c, w.fill, w.to[four]));
+    }
+    return filled_place(q, stage, &w, end, FOUR);
+}
+
 /* n: the load as the kernel has it, load: as it is in this loop nest. */
 Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
 {
     int stage = nest_stage(q->nest, n->src[0]->arg.i);
-    int *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0, nloop = 0, row = 0;
+    int *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0, row = 0;
     if (stage < 0 || !p->filled[stage])
         return load;
     for (int i = 0; i < q->k->naxis; i++)
         if ((p->at[i] || p->sum[i].split) && depends_on(n, q->k->axes[i].range))
             lower_leaves(p, i, leaf, &nleaf);
-    Node *to[64], *at = idx(q->c, 0), *fill = at, *loop[64];
     int outside = nest_position(q->nest, q->nest->stage[stage].axis), kept = 0;
     for (int i = 0; i < nleaf;
          i++) /* output loops outside of the axis, and the axis itself, stay */
@@ -271,8 +325,11 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
             leaf[j] = leaf[j - 1];
             leaf[j - 1] = t;
         }
+    if (stage_is_wide(q->nest))
+        return load_wide(q, p, stage, n, leaf, kept);
+    PlaceWalk w = {.at = idx(q->c, 0), .fill = idx(q->c, 0), .elements = 1};
     Node *rows = neighbours_of(q, p, load, leaf, kept), *block = NULL;
-    int64_t elements = 1, columns = 1, pitch = 0;
+    int64_t columns = 1, pitch = 0;
     for (int i = kept; i-- > 0;) {
         Node *x = p->at[leaf[i]], *as = x;
         int64_t size = place_extent(q, p, leaf[i]);
@@ -283,32 +340,27 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
             if (x == rows) {
                 columns = size < p->t.lanes ? size : p->t.lanes;
                 count = ceil_div(size, columns);
-                pitch = elements;
+                pitch = w.elements;
             }
             as = count > 1 ? fill_range(q, p, stage, leaf[i], count) : idx(q->c, 0);
             if (count > 1)
-                loop[nloop++] = as;
+                w.loop[w.nloop++] = as;
             if (x ==
                 rows) /* the last block ends with the loop, and shares some with the one before */
                 block = as =
                     idx_min(q->c, idx_mul(q->c, as, idx(q->c, columns)), idx(q->c, size - columns));
             row = x == rows ? i : row;
         }
-        to[i] = as;
-        at = idx_add(q->c, idx_mul(q->c, x, idx(q->c, elements)), at);
-        fill = idx_add(q->c, idx_mul(q->c, as, idx(q->c, elements)), fill);
-        elements = sat_mul(elements, size);
+        w.to[i] = as;
+        walk_axis(&w, q, x, as, size);
     }
-    q->place[stage] = elements > q->place[stage] ? elements : q->place[stage];
-    Node **end = NEWN(q->a, Node *, columns + nloop + 1);
+    Node **end = NEWN(q->a, Node *, columns + w.nloop + 1);
     for (int64_t i = 0; i < columns; i++) {
         if (rows)
-            to[row] = idx_add(q->c, block, idx(q->c, i));
-        end[i] = place_store(q, stage, node_bool(q->c, true), filling_load(q, p, n, leaf, to, kept),
-                             idx_add(q->c, fill, idx(q->c, i * pitch)));
+            w.to[row] = idx_add(q->c, block, idx(q->c, i));
+        end[i] =
+            place_store(q, stage, node_bool(q->c, true), filling_load(q, p, n, leaf, w.to, kept),
+                        idx_add(q->c, w.fill, idx(q->c, i * pitch)));
     }
-    for (int i = 0; i < nloop; i++)
-        end[columns + i] = loop[nloop - 1 - i];
-    Node *filled = place_fill(q, end, (int)columns + nloop);
-    return place_load(q, stage, &filled, 1, at);
+    return filled_place(q, stage, &w, end, columns);
 }

@@ -22,6 +22,23 @@ static bool shared_by_items(const Nest *n, Node *load)
     return false;
 }
 
+/* Is it a factor of the dots, byte by byte, with nothing beyond an edge? */
+static bool is_dot_operand(const Nest *n, Node *load)
+{
+    enum { BYTES = 4 };
+    const View v = kernel_view(n->k);
+    bool factor = false, terms = false, masked = false;
+    for (int i = 0; i < v.nfactor; i++)
+        factor |= v.factor[i] == load;
+    for (int i = 0; i < n->naxis; i++)
+        terms |= n->axis[i].form == AXIS_FOUR && v.dot &&
+                 depends_on(load, n->k->axes[n->axis[i].root].range);
+    for (int i = 0; i < n->k->naxis; i++)
+        masked |= n->axis[i].within && depends_on(load, n->k->axes[i].range);
+    return factor && terms && !masked && n->dots == BYTES && !n->lanes && !dot_has_digits(v.dot) &&
+           node_is_const_i(load->src[1], 1);
+}
+
 static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
 {
     if (!n->shared) /* judged before */
@@ -48,12 +65,17 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
                           "STAGE %s %lld: what the kernel takes for it beyond its edges is not one "
                           "number, which a place could have there",
                           o->axis, (long long)o->amount);
-    if ((n->dots && !opt_on_gpu(n)) || n->row >= 0 || (n->sharing && !n->tc) ||
-        n->k->sink->nsrc != 1)
+    if (n->dots && !opt_on_gpu(n) && !is_dot_operand(n, load))
         return opt_refuse(
             n,
-            "STAGE %s %lld: it does not go with a CPU's DOT, with a rest beside its row, nor "
-            "with sums that items share",
+            "STAGE %s %lld: with a CPU's DOT it takes an operand of a sum of bytes by "
+            "fours, without lanes and without bounds that are checked",
+            o->axis, (long long)o->amount);
+    if (n->row >= 0 || (n->sharing && !n->tc) || n->k->sink->nsrc != 1)
+        return opt_refuse(
+            n,
+            "STAGE %s %lld: it does not go with a rest beside its row, nor with sums that items "
+            "share",
             o->axis, (long long)o->amount);
     for (int i = 0; i < n->k->naxis; i++)
         if (opt_has_rest(n, i))
