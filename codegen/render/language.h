@@ -67,7 +67,7 @@ struct Language {
     const char *const *spelling;
     const char *float_suffix; /* of f32 functions: "f" in C */
     /* a division branches: one by a constant is igrt_quotient_f32(), that of a sigmoid
-     * igrt_reciprocal_f32() */
+     * igrt_reciprocal_f32(); so does erf, igrt_erf_and_f32() does not */
     bool quotient;
 
     /* ---- memory ---- */

@@ -313,6 +313,34 @@ static bool render_reciprocal(Render *r, Node *n)
     return false;
 }
 
+/* Is all that the kernel writes rounded to 16 bits? */
+static bool writes_halves(const Render *r)
+{
+    bool halves = true;
+    for (int i = 0; i < r->of->narg; i++)
+        halves &= !r->of->args[i].written || (dtype_is_float(r->of->args[i].dtype) &&
+                                              dtype_info[r->of->args[i].dtype].bytes == 2);
+    return halves;
+}
+
+/* erf(x) + c of f32, as in a GELU. */
+static bool render_erf_and(Render *r, Node *n)
+{
+    for (int i = 0; i < 2; i++) {
+        Node *erf = n->src[i], *c = n->src[1 - i];
+        if (erf->op != OP_ERF || c->op != OP_CONST || held(n->dtype) != INGOT_F32 ||
+            !(fabs(node_float(c)) >= 0.5) || is_named(r, erf) || !writes_halves(r))
+            continue;
+        render_igrt(r, "erf_and_f32(");
+        render_operand(r, erf->src[0], false, true);
+        put(r, ", ");
+        render_operand(r, c, false, true);
+        put(r, ")");
+        return true;
+    }
+    return false;
+}
+
 static void choice(Render *r, Node *n)
 {
     bool lanes = in_lanes(r, n);
@@ -524,6 +552,8 @@ static void alu(Render *r, Node *n)
         return;
     }
     if (n->op == OP_DIV && r->lang->quotient && (render_quotient(r, n) || render_reciprocal(r, n)))
+        return;
+    if (n->op == OP_ADD && r->lang->quotient && render_erf_and(r, n))
         return;
     const bool own = n->op == OP_EXP && r->lang->c && r->t->bare && held(d) == INGOT_F32;
     render_spelled(r, own ? NULL : r->lang->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64",

@@ -398,6 +398,14 @@ static void floats(void **state)
                         (tiny && fabsf(got - want) <= unit));
         }
     }
+    for (float x = -12; x < 12; x += 0x1p-9f) {
+        const double erf_of = erf((double)x);
+        assert_true(fabs((double)igrt_erf_and_f32(x, 1) - (erf_of + 1)) < 4e-7);
+        assert_true(fabs((double)igrt_erf_and_f32(x, -0.5f) - (erf_of - 0.5)) < 4e-7);
+    }
+    assert_true(igrt_erf_and_f32(-INFINITY, 1) == 0 && igrt_erf_and_f32(INFINITY, 1) == 2 &&
+                igrt_erf_and_f32(-1e30f, 1) == 0 && igrt_erf_and_f32(0, 1) == 1 &&
+                isnan(igrt_erf_and_f32(NAN, 1)));
     assert_true(igrt_muladd_f32(2, 3, 4) == 10 && igrt_muladd_f64(2, 3, 4) == 10);
 }
 
