@@ -179,6 +179,37 @@ static bool bind_runs(Nest *n, const View *v, Node *beside, int64_t run, int64_t
     return !*order || nest_opt(n, OPT_ORDER, order, 0);
 }
 
+/* Results that lie side by side along several short axes, of elements that lie otherwise (an image
+ * whose three channels become innermost, and four): an item has 16 bytes of the innermost two.
+ *
+ *     32 images of 230 x 230 x 4 (i1, i2, i3), f16     UPCAST i3 4, UPCAST i2 2 */
+static bool bind_short_runs(Nest *n, const View *v, Node *beside, int64_t items)
+{
+    const Machine *m = &n->target->machine;
+    const int bytes = dtype_info[v->store[0]->dtype].bytes;
+    const int64_t own = range_extent(beside), run = m->access / bytes, each = run / own;
+    Node *row = row_of_results(n, v, beside, NULL);
+    int64_t stride, left = m->group;
+    if (v->nreduce || !dtype_is_float(v->store[0]->dtype) || own >= run || run % own || !row ||
+        !access_stride(n->k, v->store[0], row, &stride) || stride != own ||
+        range_extent(row) % each || items / run < (int64_t)m->processors * m->group)
+        return false;
+    for (int i = 0; i < v->nload; i++)
+        if (depends_on(v->load[i], row) &&
+            (!access_stride(n->k, v->load[i], row, &stride) || stride != 1))
+            return false;
+    const char *order = "";
+    const int along = copies(n, row, each);
+    if (along < 0 || !nest_opt(n, OPT_UPCAST, n->axis[nest_root(n, beside)].name, own) ||
+        !lanes_and_grid(n, along, &left, left, &order))
+        return false;
+    for (int i = v->nrange; i-- > 0;)
+        if (v->range[i] != beside && v->range[i] != row && range_extent(v->range[i]) != 1 &&
+            !nest_opt(n, OPT_BIND, n->axis[nest_root(n, v->range[i])].name, BOUND_GRID))
+            return false;
+    return true;
+}
+
 bool choose_run_opts(Nest *n, const Buffer *const *bufs, Layout *want)
 {
     const View v = kernel_view(n->k);
@@ -188,6 +219,8 @@ bool choose_run_opts(Nest *n, const Buffer *const *bufs, Layout *want)
     int64_t items = 1;
     for (int i = 0; i < v.nrange; i++)
         items = range_extent(v.range[i]) < 1 ? 0 : sat_mul(items, range_extent(v.range[i]));
+    if (beside && !run)
+        return bind_short_runs(n, &v, beside, items);
     if (!run || range_extent(beside) % run || !is_window(&v, m) ||
         items / run < (int64_t)m->processors * m->group ||
         !bind_runs(n, &v, beside, run, items / run))
