@@ -7,7 +7,8 @@
  *     igrt_wgmma_terms(p, apart)     terms of lines: 64 lines of a term side by side, the next 64
  *                                    lines `apart` elements behind
  *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta,
- *                                                tb: a, b are terms of lines; _bf16; 128, 64
+ *                                                tb: a, b are terms of lines; _bf16; 192, 128,
+ *                                                64
  *     igrt_wgmma256_dot_i8_u8(&c, a, b)          the same of bytes with a sign and without, in any
  *                                                combination: 32 terms, lines of terms
  *     igrt_wgmma_dot_tf32x3(&c, a, b, rests, tokens, iteration, depth)    the same of f32, 64 rows
@@ -15,7 +16,9 @@
  *                                    from one to the next; rests: two blocks like b, the
  *                                    warpgroup's own
  *
- *     igrt_is_loader(items)          the one item beyond the group's, which has the copies made
+ *     igrt_is_loader(items)          the one item beyond the group's, which has the copies made;
+ *                                    0: the group's first, where each iteration has its own place
+ *     igrt_warp_meets()              behind what it alone has done
  *     igrt_is_beside_loader(items)   its warpgroup, if there is a whole one
  *     igrt_give_registers<n>()       by all items of a warpgroup, which has n registers each from
  *                                    now on;
@@ -58,6 +61,9 @@ typedef uint64_t igrt_wgmma_operand;
 typedef struct {
     float v[128];
 } igrt_wgmma256_c;
+typedef struct {
+    float v[96];
+} igrt_wgmma192_c;
 typedef struct {
     float v[64];
 } igrt_wgmma128_c;
@@ -112,12 +118,13 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
 #define IGRT_32_47 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define IGRT_32_63 \
     IGRT_32_47 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define IGRT_64_127                                                                                \
-    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
-    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "   \
-    "%127"
+#define IGRT_64_95                                                                     \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define IGRT_64_127                                                                             \
+    IGRT_64_95 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, "   \
+               "%109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
+               "%122, %123, %124, %125, %126, %127"
 #define IGRT_SUMS_8(w, i)                                                                       \
     w(c->v[i]), w(c->v[i + 1]), w(c->v[i + 2]), w(c->v[i + 3]), w(c->v[i + 4]), w(c->v[i + 5]), \
         w(c->v[i + 6]), w(c->v[i + 7])
@@ -141,6 +148,8 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
     IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", IGRT_SUMS_32("+f", 0))        \
     IGRT_WGMMA_DOT(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67",              \
                    IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32))                                 \
+    IGRT_WGMMA_DOT(192, type, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_95, "%96", "%97", "%98",     \
+                   "%99", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32), IGRT_SUMS_32("+f", 64))  \
     IGRT_WGMMA_DOT(256, type, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_127, "%128", "%129", "%130", \
                    "%131", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32), IGRT_SUMS_32("+f", 64), \
                    IGRT_SUMS_32("+f", 96))
@@ -297,6 +306,7 @@ igrt_wgmma_dot_tf32x3(igrt_wgmma_two<N> *c, igrt_wgmma_operand a, igrt_wgmma_ope
 #undef IGRT_32_47
 #undef IGRT_32_63
 #undef IGRT_64_127
+#undef IGRT_64_95
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
@@ -337,6 +347,11 @@ static __device__ __forceinline__ void igrt_tokens_begin(uint64_t *tokens, int d
 static __device__ __forceinline__ int igrt_is_loader(int items)
 {
     return (int)threadIdx.x == items;
+}
+
+static __device__ __forceinline__ void igrt_warp_meets(void)
+{
+    __syncwarp();
 }
 
 static __device__ __forceinline__ int igrt_is_beside_loader(int items)

@@ -336,7 +336,7 @@ static void loader_begin(Render *r, int depth)
 {
     const Tile *t = r->l.tile;
     if (!tile_gives_registers(t)) {
-        sb_printf(r->sb, "if (igrt_is_loader(%d)) {\n", t->items);
+        sb_printf(r->sb, "if (igrt_is_loader(%d)) {\n", tile_loads_itself(t) ? 0 : t->items);
         return;
     }
     sb_printf(r->sb, "if (igrt_is_beside_loader(%d)) {\n", t->items);
@@ -353,6 +353,12 @@ static void loader_begin(Render *r, int depth)
 void render_loader_end(Render *r, int depth)
 {
     const Tile *t = r->l.tile;
+    if (tile_loads_itself(t)) {
+        put(r, "}\n");
+        render_indent(r, depth);
+        put(r, "igrt_warp_meets();\n");
+        return;
+    }
     put(r, "    return;\n");
     render_indent(r, depth);
     put(r, "}\n");

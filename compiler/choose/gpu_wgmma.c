@@ -43,8 +43,8 @@ static int64_t shared_bytes(const Tall *b)
 static bool has_registers(const Tall *b)
 {
     const int64_t sums = b->unit->m * b->unit->n / b->unit->lanes;
-    return b->unit->products == 1 || b->warps == 1 ||
-           2 * sums + tc_beside(b->unit) <= tc_registers(b->warps);
+    return b->warps == 1 ||
+           (b->unit->products > 1 ? 2 : 1) * sums + tc_beside(b->unit) <= tc_registers(b->warps);
 }
 
 /* Cycles that a block's products over a line of terms take, with so many blocks beside each other.
@@ -136,7 +136,7 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
     Tall found[WGMMA_MOST_NTH];
     Ranking r = {.n = 0};
     for (int i = 0; i < TC_COUNT; i++)
-        for (int64_t warps = 1; warps <= MOST_WARPS; warps *= 2)
+        for (int64_t warps = 1; warps <= MOST_WARPS; warps++)
             for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
                 const Tc *u = &tc_units[i];
                 Tall b = {u, warps, MOST_DEPTH, parts};
@@ -147,8 +147,7 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                     parts == 1 || (u->acc == INGOT_F32 && e->terms % (parts * line) == 0 &&
                                    e->terms > parts * line);
                 if (!(t->machine.units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
-                    u->products != like->products || wide || !even || !has_registers(&b) ||
-                    warps * u->m * u->n > t->machine.file / 2)
+                    u->products != like->products || wide || !even || !has_registers(&b))
                     continue;
                 b.depth = depth_of(e, b, t);
                 const double all = estimate(e, &b, t);

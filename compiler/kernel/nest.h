@@ -299,15 +299,25 @@ typedef struct {
     int rests;       /* the place for what products in three need of columns besides (tc_rests()) */
 } Tile;
 /* Is the loader a whole warpgroup, which leaves its registers to the others?  Where several
- * warpgroups multiply f32 in three products: an item then has two sums for each result. */
+ * warpgroups have more sums than what they are launched with has room for: 192x192, or f32 in three
+ * products, of which an item has two sums for each result. */
 static inline bool tile_gives_registers(const Tile *t)
 {
-    return t->box && tc_rests(t->tc) && t->items > t->tc->lanes;
+    return t->box && t->items > t->tc->lanes &&
+           (tc_rests(t->tc) ||
+            tc_per_lane(t->tc, TC_TERMS) + tc_beside(t->tc) > tc_launched(t->items / t->tc->lanes));
+}
+/* Is the loader one of the tile's items?  It waits for nobody where each iteration has a place of
+ * its own. */
+static inline bool tile_loads_itself(const Tile *t)
+{
+    return t->box && !tile_gives_registers(t) && t->ahead_of->src[0]->hi <= t->depth;
 }
 /* Items that are launched for a group: those of the tile, and the loader. */
 static inline int tile_group(const Tile *t)
 {
-    return t->items + (tile_gives_registers(t) ? t->tc->lanes : t->box != NULL);
+    const bool more = t->box && !tile_loads_itself(t);
+    return t->items + (tile_gives_registers(t) ? t->tc->lanes : more);
 }
 typedef struct {
     Kernel *k; /* a copy in whose context the stores are */

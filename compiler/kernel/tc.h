@@ -182,17 +182,23 @@ static inline int64_t tc_rests(const Tc *u)
 {
     return tc_in_place(u) && u->products > 1 ? (int64_t)2 * u->n * u->k : 0;
 }
-/* How many registers has an item of so many warpgroups, if one more of loaders keeps TC_LOADERS for
- * each of its own and gives away the rest?  Two: launched with 168 each, 240 then. */
+/* How many registers has an item of so many warpgroups and of one more, that of the loader; and if
+ * the latter keeps TC_LOADERS for each of its own and gives away the rest?  Two: launched with 168
+ * each, 240 then. */
 enum { TC_LOADERS = 24 };
-static inline int tc_registers(int64_t warpgroups)
+static inline int tc_launched(int64_t warpgroups)
 {
     enum {
         ALL = 512,
         UNIT = 8
     }; /* of an item, if there were one warpgroup; they are given by eights */
-    const int64_t launched = ALL / (warpgroups + 1) / UNIT * UNIT;
-    return (int)((launched * (warpgroups + 1) - TC_LOADERS) / warpgroups / UNIT * UNIT);
+    return (int)(ALL / (warpgroups + 1) / UNIT * UNIT);
+}
+static inline int tc_registers(int64_t warpgroups)
+{
+    enum { UNIT = 8 };
+    const int64_t launched = tc_launched(warpgroups) * (warpgroups + 1);
+    return (int)((launched - TC_LOADERS) / warpgroups / UNIT * UNIT);
 }
 /* The fragment of a load that a unit reads in place; false: it does not lie so. */
 bool tc_place_fragment(Context *, Node *const *range, Node *load, LaneFragment *);

@@ -146,3 +146,19 @@ def some(*shape, dtype=np.float16):
     return (
         rng.standard_normal(shape) if dtype == np.float32 else rng.integers(-4, 5, shape) / 4
     ).astype(dtype)
+
+
+def gelu(rows, columns):
+    """A block of rows that takes three warpgroups, whose loader leaves them its registers."""
+    nodes = [
+        ("MatMul", ["x", "w"], "a"),
+        ("Div", ["a", "r"], "d"),
+        ("Erf", ["d"], "e"),
+        ("Add", ["e", "one"], "f"),
+        ("Mul", ["a", "f"], "y"),
+    ]
+    weights = [("w", some(192, columns)), ("r", np.float16([1.4142])), ("one", np.float16([1]))]
+    return [("x", H, [rows, 192])], nodes, ("y", H, [rows, columns]), weights
+
+
+GELU = ["igrt_wgmma192_dot_f16<", "igrt_give_registers<24>", "igrt_erf_and_f32("]

@@ -35,7 +35,7 @@ import sys
 
 try:
     import numpy as np
-    from emulated import F, H, I, L, Pair, U, beside, emulate, some
+    from emulated import GELU, F, H, I, L, Pair, U, beside, emulate, gelu, some
     from run import Wrong, call, compilers, main, program
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -172,6 +172,7 @@ def sums(ingot, work):
             4e-6,
             [*single, "igrt_wgmma_dot_tf32x3("],
         ),
+        beside(ingot, work, "gelu", "few_groups", gelu(376, 384), 2e-3, GELU),
     ]
     print(", ".join(told))
 

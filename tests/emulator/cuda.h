@@ -107,6 +107,11 @@ static inline void __syncthreads()
     gpu::meet();
 }
 
+static inline void __syncwarp()
+{
+    (void)gpu::together({{0}});
+}
+
 static inline uint32_t __cvta_generic_to_shared(const void *p)
 {
     return gpu::address(p);

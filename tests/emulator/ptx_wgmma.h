@@ -164,9 +164,11 @@ static inline void operands(const char *rest, const char *ends, uint64_t *last, 
     }
 WGMMA(64, f16, OF_F16)
 WGMMA(128, f16, OF_F16)
+WGMMA(192, f16, OF_F16)
 WGMMA(256, f16, OF_F16)
 WGMMA(64, bf16, OF_BF16)
 WGMMA(128, bf16, OF_BF16)
+WGMMA(192, bf16, OF_BF16)
 WGMMA(256, bf16, OF_BF16)
 
 #define WGMMA_BYTES(n, a, b)                                                    \

@@ -143,7 +143,7 @@ static ingot_tensor *build(Context *c, FigureModel m)
     case ATTENTION_HALVES: return attention(c, INGOT_F16, 12, 128, 64);
     case ROWS: return ingot_softmax(c, input(c, "x", INGOT_F32, 2, (int64_t[]){300, 4096}), 1);
     case COLUMNS: return ingot_sum(c, input(c, "x", INGOT_F32, 2, (int64_t[]){900, 65536}), 1, 0);
-    case HALVES_FINISH: return ingot_gelu(c, product(c, INGOT_F16, 1024, 3072, 768), false);
+    case HALVES_FINISH: return ingot_gelu(c, product(c, INGOT_F16, 512, 3072, 768), false);
     case SINGLES_ACROSS:
         return ingot_matmul(
             c,
@@ -276,14 +276,14 @@ static const FigureRow rows[] = {
     {"warp_products.stored", BYTES, "cuda:sm_90a", 0.001},
     {"warp_products.address", WINDOW_DEEP, "cuda:sm_90a", 0.25},
     {"warp_products.registers", WINDOW, "cuda:sm_90a", 0.25},
-    {"group_products.rate", HALVES, "cuda:sm_90a", 0.25},
+    {"group_products.rate", HALVES, "cuda:sm_90a", 4},
     {"group_products.apart", SINGLES, "cuda:sm_90a", 4},
     {"group_products.column", SINGLES, "cuda:sm_90a", 4},
     {"group_products.begin3", SINGLES, "cuda:sm_90a", 1000},
     {"group_products.fill", HALVES, "cuda:sm_90a", 1000},
     {"group_products.latency", HALVES, "cuda:sm_90a", 16},
-    {"group_products.flow", HALVES, "cuda:sm_90a", 0.25},
-    {"group_products.flow_all", HALVES, "cuda:sm_90a", 0.0625},
+    {"group_products.flow", HALVES, "cuda:sm_90a", 0.0625},
+    {"group_products.flow_all", HALVES, "cuda:sm_90a", 0.25},
     {"group_products.stored", HALVES, "cuda:sm_90a", 0.001},
     {"group_products.given", HALVES_SMALL, "cuda:sm_90a", 4},
     {"group_products.finish", HALVES_FINISH, "cuda:sm_90a", 0.0625},

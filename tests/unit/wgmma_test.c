@@ -29,6 +29,7 @@ static const WgmmaProduct wide = {INGOT_BF16, 1, 64, 256, 128, false, false};
 static const WgmmaProduct deep = {INGOT_F16, 1, 64, 64, 256, false, false};
 static const WgmmaProduct both_sides = {INGOT_F16, 1, 128, 128, 128, false, false};
 static const WgmmaProduct tall = {INGOT_F16, 1, 256, 256, 128, false, false};
+static const WgmmaProduct square = {INGOT_F16, 1, 192, 192, 192, false, false};
 static const WgmmaProduct uneven = {INGOT_F16, 1, 72, 136, 152, false, false};
 static const WgmmaProduct singles = {INGOT_F32, 1, 128, 96, 128, true, false};
 static const WgmmaProduct singles_uneven = {INGOT_F32, 1, 72, 100, 152, true, false};
@@ -121,6 +122,10 @@ static void products_of_boxes(void **state)
            "TC wgmma128.bf16 (i0; i1.i; r0.i.i)\nBIND i1.o warp\n"
            "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
            "igrt_wgmma128_dot_bf16<0, 1>", 1);
+    expect(&square,
+           "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma192.f16 (i0.i; i1; r0.i.i)\n"
+           "BIND i0.o warp\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_give_registers<24>();", 1);
     expect(&uneven,
            "MASK i0 64\nMASK i1 128\nMASK r0 64\nSPLIT i0 64\nSPLIT i1 128\nSPLIT r0 64\nSPLIT "
            "r0.i 16\nTC wgmma128.f16 (i0.i; i1.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
