@@ -6,6 +6,7 @@
  *     igrt_dot_u8_i8_i32xN(x, w, s)        lane by lane what igrt_dot_u8_i8 gives
  *
  * AVX-512 VNNI and AVX-VNNI multiply u8 with i8; an i8 x with i8 w is (x + 128) w - 128 w there.
+ * AVX-VNNI-INT8 multiplies bytes of any sign.
  * SSE2, AVX2 and AVX-512BW without them multiply pairs of i16 (pmaddwd): bytes 0 and 2, bytes 1 and
  * 3 of a lane, of any sign.  NEON multiplies bytes to i16; with DOTPROD it has dots of two i8 and
  * of two u8, with I8MM of u8 and i8: without, u8 x is (x - 128) + 128.
@@ -106,6 +107,18 @@ IGRT_BYTE_BITS(16)
                               (igrt_u32x##N)more);                                               \
     }                                                                                            \
     IGRT_DOT_PLAIN(u8, u8, N)
+/* By bytes of any sign: P is what names of intrinsics begin with. */
+#define IGRT_DOT_ANY(X, W, N, UNIT)                                                    \
+    IGRT_VEC igrt_i32x##N igrt_dot_##X##_##W##_i32x##N(igrt_i32x##N x, igrt_i32x##N w, \
+                                                       igrt_i32x##N s)                 \
+    {                                                                                  \
+        return (igrt_i32x##N)UNIT;                                                     \
+    }
+#define IGRT_DOT_INT8(N, V, P)                                      \
+    IGRT_DOT_ANY(i8, i8, N, P##_dpbssd_epi32((V)s, (V)x, (V)w))     \
+    IGRT_DOT_ANY(u8, u8, N, P##_dpbuud_epi32((V)s, (V)x, (V)w))     \
+    IGRT_DOT_ANY(u8, i8, N, P##_dpbusd_avx_epi32((V)s, (V)x, (V)w)) \
+    IGRT_DOT_ANY(i8, u8, N, P##_dpbusd_avx_epi32((V)s, (V)w, (V)x))
 #define IGRT_DOTS_VEC(DOT, N) DOT(u8, i8, N) DOT(i8, u8, N) DOT(i8, i8, N) DOT(u8, u8, N)
 
 /* By pairs of i16: P is what names of intrinsics begin with. */
@@ -149,6 +162,9 @@ IGRT_BYTE_BITS(16)
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
 IGRT_DOT_UNIT(4, __m128i, _mm_dpbusd_epi32)
 IGRT_DOT_UNIT(8, __m256i, _mm256_dpbusd_epi32)
+#elif defined(__AVXVNNI__) && defined(__AVXVNNIINT8__)
+IGRT_DOT_INT8(4, __m128i, _mm)
+IGRT_DOT_INT8(8, __m256i, _mm256)
 #elif defined(__AVXVNNI__)
 IGRT_DOT_UNIT(4, __m128i, _mm_dpbusd_avx_epi32)
 IGRT_DOT_UNIT(8, __m256i, _mm256_dpbusd_avx_epi32)
