@@ -336,7 +336,7 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
  * fewer halos, more that is computed again.  If none does, the one that takes least tells why. */
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
-    static const double price[] = {1, 4, 16, 256}; /* times DEAR */
+    static const double price[] = {1, 4, 16, 64, 256}; /* times DEAR */
     enum { PRICES = sizeof price / sizeof *price };
     const bool may = o->max_ram && !o->naive && !o->sched && !t->gpu;
     int64_t takes = 0, least = 0;

@@ -6,7 +6,8 @@
 The network has each form of a sum of bytes: by fours (an image of three channels), windows of
 planes, by eights and sixteens, of bytes with a sign and without. Its bundle is compiled for each
 core, and its selftest has to be ok there. num.c compares functions of igrt_num.h and igrt_dot.h
-with what they say in C. Exit status 77, skipped: there is no qemu-system-arm, no
+with what they say in C. What compile tells of flash and RAM is within 3 % of a linked program less
+an empty one, and no run goes deeper than the stack that it tells. Exit status 77, skipped: there is no qemu-system-arm, no
 arm-none-eabi-gcc, or no onnx.
 """
 
@@ -30,6 +31,19 @@ CORES = {  # instructions that the network's sums have to take
     "cortex-m4": ("smlad", "sxtb16", "vcvtr", "usat"),
     "cortex-m55": ("vmladava.s8", "vmladava.s16", "vmladava.s32", "vstrb.32", "vfma.f32\tq"),
 }
+MEASURED = ("cortex-m3", "cortex-m4")
+RUN = """\
+    enum { PAINTED = 4096 };
+    volatile unsigned char *top = __builtin_frame_address(0);
+    for (int i = 128; i < PAINTED; i++)
+        top[-i] = 0xa5;
+    if (model_run(&ctx, 0, 0) != IGRT_OK)
+        return 2;
+    int deep = PAINTED;
+    while (deep > 128 && top[1 - deep] == 0xa5)
+        deep--;
+    board_say_number("deep ", (uint32_t)deep);
+"""
 TEST = """\
     if (model_selftest(&ctx) != IGRT_OK)
         return 1;
@@ -98,21 +112,58 @@ def run(*words):
     return done.stdout + done.stderr
 
 
-def program(core, sources, include, elf):
-    flags, board = BOARDS[core]
+def linked(core, sources, include, elf, *more):
     run(
-        *("arm-none-eabi-gcc", *flags.split(), "-O2", "-std=c99", "-ffp-contract=off"),
+        *("arm-none-eabi-gcc", *BOARDS[core][0].split(), "-O2", "-std=c99", "-ffp-contract=off"),
         *("-save-temps=obj", "-Wall", "-Wextra", "-Werror", "-nostartfiles", "--specs=nosys.specs"),
         *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wl,--no-warnings"),
-        *(f"-I{include}", f"-I{BOARD}", "-T", BOARD / "board.ld", "-o", elf),
-        *(*sources, BOARD / "board.c", "-lm"),
+        *(f"-I{include}", f"-I{BOARD}", "-o", elf, *sources, *more, "-lm"),
     )
-    said = run(
-        *("qemu-system-arm", "-M", board, "-nographic"),
+
+
+def on_board(core, sources, include, elf):
+    linked(core, sources, include, elf, BOARD / "board.c", "-T", BOARD / "board.ld")
+
+
+def said_by(core, elf):
+    return run(
+        *("qemu-system-arm", "-M", BOARDS[core][1], "-nographic"),
         *("-semihosting-config", "enable=on,target=native", "-kernel", elf),
     )
+
+
+def program(core, sources, include, elf):
+    on_board(core, sources, include, elf)
+    said = said_by(core, elf)
     if said.strip() != "ok":
         sys.exit(f"{core}: {sources[0]}: {said}")
+
+
+def sections(elf):
+    """Bytes of flash and of RAM."""
+    text, data, bss = map(int, run("arm-none-eabi-size", elf).splitlines()[1].split()[:3])
+    return text + data, data + bss
+
+
+def measured(core, told, out, work):
+    """What compile told, beside a program that runs the model and one that does nothing."""
+    flash, ram, stack = map(
+        int, re.search(r"flash (\d+) bytes, RAM (\d+) and at most (\d+)", told).groups()
+    )
+    (work / "none.c").write_text("int main(void) { return 0; }\n")
+    (work / "whole.c").write_text(main_of("    return model_run(&ctx, 0, 0) != IGRT_OK;\n"))
+    (work / "run.c").write_text(main_of(RUN))
+    bundle = sources_of(out)
+    linked(core, [work / "none.c"], out, work / "none.elf", "-Wl,--entry=main")
+    linked(core, [work / "whole.c", *bundle], out, work / "whole.elf", "-Wl,--entry=main")
+    on_board(core, [work / "run.c", *bundle], out, work / "run.elf")
+    without, whole = sections(work / "none.elf"), sections(work / "whole.elf")
+    for what, said, n in zip(("flash", "RAM"), (flash, ram), map(int.__sub__, whole, without)):
+        if abs(n - said) > 0.03 * n:
+            sys.exit(f"{core}: compile tells {said} bytes of {what}, and it takes {n}")
+    deep = int(re.search(r"deep (\d+)", said_by(core, work / "run.elf"))[1])
+    if deep > stack:
+        sys.exit(f"{core}: compile tells {stack} bytes of stack, and a run is {deep} deep")
 
 
 def audit(ingot, core, out):
@@ -143,10 +194,13 @@ def main():
             out, elf = work / core, work / "core.elf"
             for s in work.glob("*.s"):
                 s.unlink()
-            run(
+            told = run(
                 *(o.ingot, "compile", work / "cores.onnx", "-o", out, "--name", "model"),
-                *("--target", f"c:{core}", "--weights", "array", "--io", "int8"),
+                *("--target", f"c:{core}", "--weights", "array"),
+                *("--io", "int8", "--io-in-arena"),
             )
+            if core in MEASURED:
+                measured(core, told, out, work)
             text = "".join(k.read_text() for k in out.glob("model_kernels_*.c"))
             if "smlad" in wanted and len(re.findall(r"\* DOT ", text)) < SUMS:
                 sys.exit(f"{core}: a sum is not taken by fours:\n{text}")

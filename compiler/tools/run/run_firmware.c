@@ -167,8 +167,8 @@ static const char *program_text(const Options *o, Arena *a, const char *name)
     sb_printf(&sb,
               "#include \"%s.h\"\nstatic %s_ctx ctx;\n#ifdef %s_ARENA_BYTES\n"
               "static unsigned char arena[%s_ARENA_BYTES(1)] __attribute__((aligned(64)));\n"
-              "#endif\n%s_config config;\n%s_inputs in;\n%s_outputs out;\nint ingot_entry(void);\n"
-              "int ingot_entry(void)\n{\n",
+              "#endif\nint ingot_entry(void);\nint ingot_entry(void)\n{\n"
+              "    %s_config config = {0};\n    %s_inputs in = {0};\n    %s_outputs out = {0};\n",
               name, name, upper, upper, name, name, name);
     sb_printf(&sb, "#ifdef %s_ARENA_BYTES\n    config.arena = arena;\n#endif\n", upper);
     for (int i = 0; i < o->compile.nmemory; i++) {
