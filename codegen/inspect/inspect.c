@@ -92,10 +92,25 @@ static void head(StrBuf *sb, const Inspection *x)
               x->times.cache_gbps, x->times.memory_gbps);
 }
 
+static void firmware(StrBuf *sb, const struct Takes *x)
+{
+    sb_printf(sb, "  \"firmware\": {\"measured\": %s, \"flash_bytes\": %lld, \"ram_bytes\": %lld",
+              x->compiler ? "true" : "false", (long long)x->flash, (long long)x->ram);
+    if (x->compiler) {
+        sb_puts(sb, ", \"compiler\": ");
+        json_string(sb, x->compiler);
+    }
+    if (x->compiler && x->stack >= 0)
+        sb_printf(sb, ", \"stack_bytes\": %lld", (long long)x->stack);
+    sb_puts(sb, "},\n");
+}
+
 void inspect_json(StrBuf *sb, const Inspection *x)
 {
     const Plan *p = x->p;
     head(sb, x);
+    if (x->takes)
+        firmware(sb, x->takes);
     memories(sb, p);
     tensors(sb, p, p->input, p->c->ninput, "inputs");
     tensors(sb, p, p->output, p->c->noutput, "outputs");

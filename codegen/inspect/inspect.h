@@ -44,6 +44,12 @@ typedef struct Inspection {
     int nimported;
     Times times;
     Assembly **assembly; /* by kernel; NULL: none */
+    /* what the bundle takes of a microcontroller, in bytes; compiler: that measured it, NULL: flash
+     * and RAM are estimates, the stack is not known */
+    struct Takes {
+        const char *compiler;
+        int64_t flash, ram, stack;
+    } * takes; /* NULL: of another machine */
 } Inspection;
 
 /* inspect_times.c: what a nominal machine of the target does; the least time that it allows for a

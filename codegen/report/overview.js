@@ -7,7 +7,11 @@ const Overview = (() => {
   function figures() {
     const d = m.data, figure = (name, value, more) => el('div', {}, el('dt', {}, name), el('dd', {'data-figure': name}, value, more ? el('small', {}, more) : null));
     const stored = d.tensors.filter(t => t.kind === 'arena').length;
-    return el('dl', {class: 'figures'}, figure(m.measured ? 'Time' : 'Time, estimated', Format.ms(m.total), m.measured ? `${d.machine.threads} thread${d.machine.threads > 1 ? 's' : ''}` : 'of a nominal machine'),
+    const takes = d.firmware, by = takes && (takes.compiler ? `by ${takes.compiler} -O2` : 'an estimate');
+    const time = takes && !m.measured ? null : figure(m.measured ? 'Time' : 'Time, estimated', Format.ms(m.total), m.measured ? `${d.machine.threads} thread${d.machine.threads > 1 ? 's' : ''}` : 'of a nominal machine');
+    const firmware = takes ? [figure('Flash', Format.bytes(takes.flash_bytes), by), figure('RAM', Format.bytes(takes.ram_bytes), 'arena, context, inputs, outputs'),
+      takes.stack_bytes === undefined ? null : figure('Stack, at most', Format.bytes(takes.stack_bytes))] : [];
+    return el('dl', {class: 'figures'}, time, ...firmware,
       figure('Steps', d.steps.length), figure('Kernels', d.kernels, d.kernels < d.steps.length ? 'equal ones are one' : null),
       figure('Nodes in the file', d.source.length), figure('Operations', Format.count(m.flops)),
       figure('Arena', Format.bytes(d.arena_bytes), `${stored} tensors`), figure('Weights', Format.bytes(d.weights_bytes)));

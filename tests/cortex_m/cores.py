@@ -12,6 +12,7 @@ arm-none-eabi-gcc, or no onnx.
 """
 
 import argparse
+import json
 import pathlib
 import re
 import shutil
@@ -166,6 +167,14 @@ def measured(core, told, out, work):
         sys.exit(f"{core}: compile tells {stack} bytes of stack, and a run is {deep} deep")
 
 
+def inspected(ingot, model, flags, told):
+    """inspect says what compile does."""
+    takes = json.loads(run(ingot, "inspect", model, "--json", "--name", "model", *flags))
+    said = [takes["firmware"][f"{what}_bytes"] for what in ("flash", "ram", "stack")]
+    if tuple(map(str, said)) != re.findall(r"flash (\d+) .*RAM (\d+) and at most (\d+)", told)[0]:
+        sys.exit(f"inspect tells {said}, and compile {told}")
+
+
 def audit(ingot, core, out):
     """What the core's instructions are written in is known to the audit, too."""
     words = (ingot, "audit", out, "--triple", "thumbv7em-none-eabi")
@@ -194,13 +203,13 @@ def main():
             out, elf = work / core, work / "core.elf"
             for s in work.glob("*.s"):
                 s.unlink()
-            told = run(
-                *(o.ingot, "compile", work / "cores.onnx", "-o", out, "--name", "model"),
-                *("--target", f"c:{core}", "--weights", "array"),
-                *("--io", "int8", "--io-in-arena"),
-            )
+            model, flags = work / "cores.onnx", ("--target", f"c:{core}", "--weights", "array")
+            flags += ("--io", "int8", "--io-in-arena")
+            told = run(o.ingot, "compile", model, "-o", out, "--name", "model", *flags)
             if core in MEASURED:
                 measured(core, told, out, work)
+            if core == MEASURED[0]:
+                inspected(o.ingot, model, flags, told)
             text = "".join(k.read_text() for k in out.glob("model_kernels_*.c"))
             if "smlad" in wanted and len(re.findall(r"\* DOT ", text)) < SUMS:
                 sys.exit(f"{core}: a sum is not taken by fours:\n{text}")

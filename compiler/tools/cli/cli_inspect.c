@@ -40,8 +40,24 @@ static ingot_status read_other(const Options *o, const char **text)
     return INGOT_OK;
 }
 
+/* Of a microcontroller: the bundle is written, and its program linked, as compile does it. */
+static void firmware_make(const Options *o, const LoadedModel *m, Inspection *x)
+{
+    Options bundle = *o;
+    char *work = x->t->bare && x->t->cc ? temporary_folder(o->a, "inspect") : NULL;
+    if (!work)
+        return;
+    bundle.output = arena_printf(o->a, "%s/bundle", work);
+    if (ingot_compile(m->c, &bundle.compile, bundle.output) == INGOT_OK) {
+        const Firmware f = firmware_sizes(&bundle, m, x->t);
+        x->takes = NEW(o->a, struct Takes);
+        *x->takes = (struct Takes){f.measured ? x->t->cc : NULL, f.flash, f.fixed + f.io, f.stack};
+    }
+    remove_tree(work);
+}
+
 /* JSON on standard output, or a page in a file. */
-static ingot_status tell(Options *o, Inspection *x)
+static ingot_status tell(Options *o, const LoadedModel *m, Inspection *x)
 {
     const char *other = NULL;
     ingot_status status = o->times ? times_of_file(o, x) : INGOT_OK;
@@ -51,6 +67,8 @@ static ingot_status tell(Options *o, Inspection *x)
         assembly_make(o, x);
     if (status != INGOT_OK)
         return status;
+    if (!o->dot)
+        firmware_make(o, m, x);
     StrBuf json = {0}, page = {0};
     if (o->dot)
         inspect_dot(&json, x);
@@ -101,7 +119,8 @@ ingot_status command_inspect(Options *o)
             status = ingot_context_status(m.c);
         free(text);
     } else if (status == INGOT_OK) {
-        status = inspection_make(m.c, &o->compile, &x) ? tell(o, &x) : ingot_context_status(m.c);
+        status =
+            inspection_make(m.c, &o->compile, &x) ? tell(o, &m, &x) : ingot_context_status(m.c);
         inspection_free(&x);
     }
     model_close(&m);
