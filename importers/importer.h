@@ -144,15 +144,18 @@ typedef struct Importer {
     /* What a format may lack: NULL. */
     bool (*check)(void *); /* all that is not supported, at once */
     bool trains;           /* `build` looks at ingot_model_options.training, */
-    bool caches;           /* and at .cache */
+    bool caches;           /* and at .cache, */
+    bool retypes;          /* and at .weights_type */
     bool (*set_ops)(void *, const ingot_model_op *, int n);       /* --op */
     bool (*set_states)(void *, const ingot_model_state *, int n); /* --state */
     const char *(*entry)(const void *, int i); /* names of its networks; NULL: no more */
     void (*set_entry)(void *, int i);
     const char *(*file)(const void *, int i); /* without: the model is one file */
     /* Calls back with each file that its bytes say weights lie in, before anything is opened (the
-     * cache of `run` has to know when one has changed); false: it names none. */
-    bool (*mentions)(const MapFile *, void (*each)(void *user, Span location), void *user);
+     * cache of `run` has to know when one has changed); false: it names none. dir: where it lies,
+     * "path/" or "./". */
+    bool (*mentions)(const MapFile *, const char *dir, void (*each)(void *user, Span location),
+                     void *user);
     ingot_precision precision;       /* what its files are meant to be multiplied by, unless told */
     bool (*has_text)(const void *);  /* a vocabulary, which `build` gives the context */
     const DataForm *data;            /* ends with one without an ending */

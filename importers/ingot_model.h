@@ -95,6 +95,9 @@ typedef struct {
     bool functions;
     ingot_dtype cache; /* of keys and values that a language model keeps; 0: f16 */
     int slots;         /* sequences of tokens that a language model has, 1 to 64; 0: one */
+    /* What matrices of a folder of Hugging Face become: "f16", "bf16", "q8_0", "q4_0" or "q4_k";
+     * NULL: as they are. */
+    const char *weights_type;
 } ingot_model_options;
 
 /** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the
@@ -110,7 +113,13 @@ typedef struct {
     const char *input, *output;
 } ingot_model_state;
 
-/** Maps and reads a model file; its first bytes tell the format. NULL on failure. */
+/** The file that stands for a model: config.json of a folder that an importer takes, else
+ * the path itself.
+ * malloc'd; NULL: out of memory. */
+char *ingot_model_path(const char *path);
+
+/** Maps and reads a model file, or a folder of Hugging Face; its first bytes tell the format. NULL
+ * on failure. */
 ingot_model *ingot_model_open(ingot_context *, const char *path);
 /** Unmaps; to be called after the context is freed. NULL is allowed. */
 void ingot_model_close(ingot_model *);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "importer.h"
 
@@ -58,6 +59,26 @@ void import_error(const ImportSink *sink, const char *fmt, ...)
     sink->fn(sink->user, line);
 }
 
+char *ingot_model_path(const char *path)
+{
+    static const char config[] = "/config.json";
+    struct stat st;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    char *file = malloc(n + sizeof config);
+    if (!file)
+        return NULL;
+    memcpy(file, path, n);
+    memcpy(file + n, config, sizeof config);
+    MapFile map = {0};
+    const bool folder = !stat(path, &st) && S_ISDIR(st.st_mode) && !mapfile_open(&map, file);
+    if (!folder || !importer_of(&map)->is) /* nobody's: the folder is told of */
+        strcpy(file, path);
+    mapfile_close(&map);
+    return file;
+}
+
 /* What cannot be mapped is the last importer's to tell of: a folder, a file that is not there. */
 static const Importer *importer_at(const char *path)
 {
@@ -71,15 +92,15 @@ static const Importer *importer_at(const char *path)
 
 ingot_model *ingot_model_open(ingot_context *c, const char *path)
 {
-    const Importer *by = importer_at(path);
+    char *name = ingot_model_path(path);
+    const Importer *by = importer_at(name ? name : path);
     ingot_model *m = calloc(1, sizeof *m);
-    char *name = malloc(strlen(path) + 1);
     if (!by || !m || !name) {
         ingot_set_file(c, NULL);
         ingot_error(c, by ? INGOT_IO : INGOT_INVALID, "%s: %s", path,
                     by ? "out of memory" : "no importer knows such files");
     } else {
-        *m = (ingot_model){by, by->open(c, path), c, strcpy(name, path)};
+        *m = (ingot_model){by, by->open(c, name), c, name};
         if (m->it)
             return m;
     }
@@ -190,6 +211,13 @@ bool ingot_model_build(ingot_model *m, const ingot_model_options *options)
                     "%s: %s files have no caches of keys and values that an option is for: what "
                     "they compute says how their states are kept",
                     options->cache ? "--kv" : "--slots", m->by->name);
+        return false;
+    }
+    if (options && options->weights_type && !m->by->retypes) {
+        ingot_error(m->c, INGOT_USAGE,
+                    "--weights-type: %s files have weights in the types that they have; folders of "
+                    "Hugging Face are quantised",
+                    m->by->name);
         return false;
     }
     return m->by->build(m->it, options);

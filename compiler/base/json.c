@@ -106,13 +106,18 @@ static bool read_escape(JsonReader *r, StrBuf *sb)
     }
     if (c != 'u' || !hex4(r, &u))
         return bad(r, "an escape is broken");
+    const char *behind = r->at;
     if (u >= 0xd800 && u < 0xdc00 && r->at[0] == '\\' && r->at[1] == 'u') {
         r->at += 2;
         if (!hex4(r, &low))
             return false;
-        u = 0x10000 + ((u - 0xd800) << 10) + (low & 0x3ff);
+        if (low >= 0xdc00 && low < 0xe000)
+            u = 0x10000 + ((u - 0xd800) << 10) + (low & 0x3ff);
+        else
+            r->at = behind;
     }
-    put_utf8(sb, u ? u : 0xfffd);
+    put_utf8(sb,
+             !u || (u >= 0xd800 && u < 0xe000) ? 0xfffd : u); /* half of a pair is no character */
     return true;
 }
 
@@ -187,8 +192,8 @@ static bool read_value(JsonReader *r, Json *v)
         return bad(r, "a value is missing");
     v->kind = JSON_NUMBER;
     v->number = strtod(r->at, &end);
-    if (end == r->at)
-        return bad(r, "a number is broken");
+    if (end == r->at || end - r->at > (ptrdiff_t)strspn(r->at, "+-.0123456789eE"))
+        return bad(r, "a number is broken"); /* strtod() reads 0x10 and -inf, too */
     r->at = end;
     return true;
 }

@@ -157,7 +157,7 @@ static ingot_tensor *attention_of(Decoder *d, int64_t layer, int slot, ingot_ten
     const Facts *f = &d->m->facts;
     const DecoderRows *r = &d->rows[slot];
     const bool window = has_window(f, layer);
-    const bool apart = f->arch->pairs == NEIGHBOURS && f->rope.turned != f->head;
+    const bool apart = f->pairs == NEIGHBOURS && f->rope.turned != f->head;
     ingot_dim *past = d->slot[slot].past;
     ingot_tensor *row[3];
     for (int i = 0; i < 3; i++) {
@@ -187,7 +187,7 @@ static ingot_tensor *attention(Decoder *d, const LayerTensors *l, int64_t layer,
     ingot_tensor *row[3], *y[GGUF_SLOTS];
     new_rows(d, l, x, row);
     for (int i = 0; i < 2 && has_rope(f, layer); i++)
-        if (f->arch->pairs == NEIGHBOURS && f->rope.turned == f->head)
+        if (f->pairs == NEIGHBOURS && f->rope.turned == f->head)
             row[i] = evens_first(d, row[i]);
     for (int i = 0; i < d->slots; i++)
         y[i] = attention_of(d, layer, i, row);

@@ -58,13 +58,15 @@ static const char *const known[] = {
 
 void gguf_fault(GgufModel *m, ingot_status status, const char *name, const char *format, ...)
 {
-    char text[400];
+    char text[400], shown[GGUF_SHOWN];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (m->faults++ > MOST_FAULTS)
         return;
+    if (name && m->shown)
+        name = m->shown(m, name, shown);
     ingot_set_origin(m->c, m->faults > MOST_FAULTS ? NULL : name, NULL);
     ingot_error(m->c, status, "%s", m->faults > MOST_FAULTS ? "there are more faults" : text);
     ingot_set_origin(m->c, NULL, NULL);
@@ -133,6 +135,7 @@ static void read_arch(GgufModel *m)
     for (int i = 0; i < ARCHS; i++) {
         if (text_is(name, archs[i].name)) {
             m->facts.arch = &archs[i];
+            m->facts.pairs = m->folder ? HALVES : archs[i].pairs;
             return;
         }
         size_t n = strlen(list);

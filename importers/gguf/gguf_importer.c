@@ -24,9 +24,8 @@ static bool is_gguf(const MapFile *map)
     return map->len >= 4 && !memcmp(map->data, "GGUF", 4);
 }
 
-static void close_model(void *model)
+void gguf_close(GgufModel *m)
 {
-    GgufModel *m = model;
     ingot_gguf_close(m->file);
     free(m->layers);
     free((void *)m->weights);
@@ -48,17 +47,30 @@ static void *open_model(ingot_context *c, const char *path)
     }
     m->c = c;
     m->file = file;
+    m->tensors = ingot_gguf_get(file, 0);
+    m->n_tensors = ingot_gguf_count(file);
     ingot_set_file(c, path);
+    if (gguf_start(m))
+        return m;
+    gguf_close(m);
+    return NULL;
+}
+
+bool gguf_start(GgufModel *m)
+{
     if (gguf_read_facts(m))
         gguf_read_tensors(m);
-    if (m->faults) {
-        close_model(m);
-        return NULL;
-    }
+    if (m->faults)
+        return false;
     char lacks[GGUF_VOCAB_WHY];
-    m->vocabulary = gguf_vocabulary(file, &m->vocabulary_bytes, lacks);
+    if (!m->lacks)
+        m->vocabulary = gguf_vocabulary(m->file, &m->vocabulary_bytes, lacks);
     if (!m->vocabulary)
-        ingot_warning(c, "the bundle takes tokens, not text: %s", lacks);
+        ingot_warning(m->c, "the bundle takes tokens, not text: %s", m->lacks ? m->lacks : lacks);
+    else if (gguf_vocabulary_chat(m->vocabulary) == CHAT_NONE &&
+             ingot_gguf_text(ingot_gguf_key(m->file, "tokenizer.chat_template"), 0).len)
+        ingot_warning(m->c,
+                      "its chat template is none of the known ones: chats go on with the text");
     m->in = (ingot_model_io){.name = "ids",
                              .value = "ids",
                              .dtype = INGOT_I32,
@@ -70,22 +82,27 @@ static void *open_model(ingot_context *c, const char *path)
                               .dtype = INGOT_F32,
                               .rank = 1,
                               .dims = {m->facts.vocabulary}};
-    return m;
+    return true;
 }
 
-static int one(const void *m)
+static void close_model(void *model)
+{
+    gguf_close(model);
+}
+
+int gguf_one(const void *m)
 {
     (void)m;
     return 1;
 }
 
-static const ingot_model_io *input(const void *m, int i)
+const ingot_model_io *gguf_input(const void *m, int i)
 {
     (void)i;
     return &((const GgufModel *)m)->in;
 }
 
-static const ingot_model_io *output(const void *m, int i)
+const ingot_model_io *gguf_output(const void *m, int i)
 {
     (void)i;
     return &((const GgufModel *)m)->out;
@@ -96,7 +113,7 @@ static const char *file(const void *m, int i)
     return ingot_gguf_file(((const GgufModel *)m)->file, (size_t)i);
 }
 
-static bool has_text(const void *m)
+bool gguf_has_text(const void *m)
 {
     return ((const GgufModel *)m)->vocabulary != NULL;
 }
@@ -170,7 +187,7 @@ static void make_function(GgufModel *m, GgufSlot slot[], int64_t least, int64_t 
     ingot_output(m->c, "logits", gguf_decoder(m, slot, m->slots));
 }
 
-static bool build(void *model, const ingot_model_options *options)
+bool gguf_build(void *model, const ingot_model_options *options)
 {
     GgufModel *m = model;
     GgufSlot slot[GGUF_SLOTS];
@@ -204,13 +221,13 @@ const Importer importer_gguf = {
     .is = is_gguf,
     .open = open_model,
     .close = close_model,
-    .input_count = one,
-    .input = input,
-    .output_count = one,
-    .output = output,
-    .build = build,
+    .input_count = gguf_one,
+    .input = gguf_input,
+    .output_count = gguf_one,
+    .output = gguf_output,
+    .build = gguf_build,
     .file = file,
     .precision = INGOT_PRECISION_Q8,
-    .has_text = has_text,
+    .has_text = gguf_has_text,
     .caches = true,
 };

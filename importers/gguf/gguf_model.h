@@ -1,5 +1,6 @@
 /*
- * gguf_model.h - a language model in a GGUF file: what its parts know of each other.
+ * gguf_model.h - a language model in a GGUF file, or in a folder that is read as one
+ * (importers/huggingface): what its parts know of each other.
  *
  *     gguf.h            the file: keys, tensors
  *     gguf_facts.c      keys -> Facts
@@ -14,6 +15,8 @@
 
 #include "gguf.h"
 #include "importer.h"
+
+enum { GGUF_SHOWN = 160 };
 
 /* Which elements of a head rope turns together: i with i + 1 (i even), or i with i + half. */
 typedef enum { NEIGHBOURS, HALVES } RopePairs;
@@ -55,6 +58,7 @@ typedef struct {
 /* What keys say. */
 typedef struct {
     const GgufArch *arch;
+    RopePairs pairs;
     int64_t layers, width, ffn, heads, kv_heads, head, context, vocabulary;
     double eps;
     RopeFacts rope;
@@ -107,10 +111,17 @@ typedef struct {
     const ingot_gguf_tensor *of[LAYER_TENSORS]; /* NULL: there is none */
 } LayerTensors;
 
-typedef struct {
+typedef struct GgufModel GgufModel;
+struct GgufModel {
     ingot_context *c;
-    ingot_gguf *file;
-    const char *path;
+    ingot_gguf *file;                 /* keys */
+    const ingot_gguf_tensor *tensors; /* its own, or those of the folder, by name */
+    size_t n_tensors;
+    void *folder; /* NULL: it is a file. Else, of the folder: */
+    /* The bytes of a tensor, in the type that it has. */
+    const void *(*data)(GgufModel *, const ingot_gguf_tensor *);
+    /* What the folder calls a key or tensor, in text or elsewhere. */
+    const char *(*shown)(const GgufModel *, const char *name, char text[GGUF_SHOWN]);
     Facts facts;
     const ingot_gguf_tensor *of[MODEL_TENSORS];
     LayerTensors *layers;
@@ -119,12 +130,22 @@ typedef struct {
     ingot_tensor *angle[2][2]; /* of all positions, once asked for: cos and sin; in windows: [1] */
     ingot_dtype cache_type;
     ingot_model_io in, out;
-    void *vocabulary; /* NULL: it is of no kind that is known */
+    void *vocabulary;  /* NULL: it is of no kind that is known */
+    const char *lacks; /* why, where the folder has told */
     size_t vocabulary_bytes;
     int slots;    /* sequences of one run */
     int faults;   /* that were told */
     bool unsized; /* sizes are among them */
-} GgufModel;
+};
+
+/* The parts of an importer's record, of a model whose keys and tensors are known. */
+bool gguf_start(GgufModel *m); /* false after faults, which are told */
+void gguf_close(GgufModel *m); /* frees it, but for the folder */
+int gguf_one(const void *model);
+const ingot_model_io *gguf_input(const void *model, int i);
+const ingot_model_io *gguf_output(const void *model, int i);
+bool gguf_build(void *model, const ingot_model_options *);
+bool gguf_has_text(const void *model);
 
 /* Tells a fault of the key or tensor of that name; NULL: of the file. */
 void gguf_fault(GgufModel *m, ingot_status, const char *name, const char *format, ...)

@@ -112,11 +112,24 @@ static void check_shape(GgufModel *m, const TensorWanted *w, const ingot_gguf_te
                "it is [%s], and by the keys it has to be [%s] (innermost first)", is, wanted);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const ingot_gguf_tensor *)a)->name, ((const ingot_gguf_tensor *)b)->name);
+}
+
+static const ingot_gguf_tensor *find_tensor(const GgufModel *m, const char *name)
+{
+    const ingot_gguf_tensor wanted = {.name = name};
+    if (!m->folder)
+        return ingot_gguf_find(m->file, name);
+    return m->n_tensors ? bsearch(&wanted, m->tensors, m->n_tensors, sizeof wanted, by_name) : NULL;
+}
+
 /* The tensor of that name, in *out. */
 static void read_tensor(GgufModel *m, const TensorWanted *w, const char *name, bool joined,
                         const ingot_gguf_tensor **out)
 {
-    const ingot_gguf_tensor *t = ingot_gguf_find(m->file, name);
+    const ingot_gguf_tensor *t = find_tensor(m, name);
     *out = NULL;
     if (t && is_allowed(m, w->need, joined)) {
         *out = t;
@@ -146,16 +159,16 @@ static bool is_used(const GgufModel *m, const ingot_gguf_tensor *t)
 
 void gguf_read_tensors(GgufModel *m)
 {
-    const ingot_gguf_tensor *t = ingot_gguf_find(m->file, of_model[EMBEDDING].name);
+    const ingot_gguf_tensor *t = find_tensor(m, of_model[EMBEDDING].name);
     m->facts.vocabulary = t ? (int64_t)t->dims[1] : 1;
-    if (m->facts.layers > (int64_t)ingot_gguf_count(m->file)) /* what is allocated is bounded */
+    if (m->facts.layers > (int64_t)m->n_tensors) /* what is allocated is bounded */
     {
         gguf_fault(m, INGOT_INVALID, NULL, "it has %lld layers, but only %zu tensors",
-                   (long long)m->facts.layers, ingot_gguf_count(m->file));
+                   (long long)m->facts.layers, m->n_tensors);
         return;
     }
     m->layers = calloc((size_t)m->facts.layers, sizeof *m->layers);
-    m->weights = (ingot_tensor **)calloc(ingot_gguf_count(m->file), sizeof *m->weights);
+    m->weights = (ingot_tensor **)calloc(m->n_tensors, sizeof *m->weights);
     if (!m->layers || !m->weights) {
         gguf_fault(m, INGOT_IO, NULL, "out of memory");
         return;
@@ -165,15 +178,15 @@ void gguf_read_tensors(GgufModel *m)
     for (int64_t l = 0; l < m->facts.layers; l++) {
         char name[80];
         snprintf(name, sizeof name, "blk.%lld.%s", (long long)l, of_layer[ATTN_QKV].name);
-        const bool joined = ingot_gguf_find(m->file, name) != NULL;
+        const bool joined = find_tensor(m, name) != NULL;
         for (int i = 0; i < LAYER_TENSORS; i++) {
             snprintf(name, sizeof name, "blk.%lld.%s", (long long)l, of_layer[i].name);
             read_tensor(m, &of_layer[i], name, joined, &m->layers[l].of[i]);
         }
     }
-    for (size_t i = 0; (t = ingot_gguf_get(m->file, i)); i++)
-        if (!is_used(m, t))
-            gguf_fault(m, INGOT_UNSUPPORTED, t->name,
+    for (size_t i = 0; i < m->n_tensors; i++)
+        if (!is_used(m, &m->tensors[i]))
+            gguf_fault(m, INGOT_UNSUPPORTED, m->tensors[i].name,
                        "a model of architecture '%s' has no place for this tensor",
                        m->facts.arch->name);
 }

@@ -445,6 +445,13 @@ static void *joined_tables(VocabMaker *m, size_t *bytes)
     return block;
 }
 
+VocabChat gguf_vocabulary_chat(const void *block)
+{
+    uint32_t word[IGRT_VOCAB_WORDS];
+    memcpy(word, block, sizeof word);
+    return (VocabChat)word[IGRT_VOCAB_CHAT];
+}
+
 void *gguf_vocabulary(const ingot_gguf *file, size_t *bytes, char why[GGUF_VOCAB_WHY])
 {
     VocabMaker *m = calloc(1, sizeof *m);

@@ -22,5 +22,7 @@ typedef enum {
 
 /* The file <model>.vocab (runtime_min/igrt_vocab.h), malloc'd; NULL: why says what is not known. */
 void *gguf_vocabulary(const ingot_gguf *, size_t *bytes, char why[GGUF_VOCAB_WHY]);
+/* The form of its chats. */
+VocabChat gguf_vocabulary_chat(const void *block);
 
 #endif

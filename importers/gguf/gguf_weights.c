@@ -248,11 +248,14 @@ static ingot_tensor *weight_of(GgufModel *m, const ingot_gguf_tensor *t)
     ingot_set_origin(m->c, t->name, ingot_gguf_type_name(t->type, &block, &bytes));
     if (i < 0)
         return ingot_error(m->c, INGOT_UNSUPPORTED, "weights of this type are not supported");
+    const void *data = m->data ? m->data(m, t) : t->data;
+    if (!data)
+        return ingot_error(m->c, INGOT_IO, "out of memory");
     if (types[i].values) {
-        const WeightBlocks b = {m->c, t->name, t->data, dims[0], dims[1] / block, bytes};
+        const WeightBlocks b = {m->c, t->name, data, dims[0], dims[1] / block, bytes};
         w = types[i].values(&b);
     } else {
-        w = ingot_data(m->c, t->name, types[i].dtype, 2, dims, t->data);
+        w = ingot_data(m->c, t->name, types[i].dtype, 2, dims, data);
         w = ingot_cast(m->c, w, INGOT_F32);
     }
     ingot_set_origin(m->c, NULL, NULL);
@@ -261,7 +264,7 @@ static ingot_tensor *weight_of(GgufModel *m, const ingot_gguf_tensor *t)
 
 ingot_tensor *gguf_weight(GgufModel *m, const ingot_gguf_tensor *t)
 {
-    ingot_tensor **w = &m->weights[t - ingot_gguf_get(m->file, 0)];
+    ingot_tensor **w = &m->weights[t - m->tensors];
     if (!*w)
         *w = weight_of(m, t);
     return *w;

@@ -76,8 +76,10 @@ static const uint8_t *varint_text(const uint8_t *at, const uint8_t *end, size_t 
 }
 
 /* Files that tensors of the model say they lie in: {key: "location", value: "weights/a.bin"}. */
-static bool mentions(const MapFile *map, void (*each)(void *user, Span location), void *user)
+static bool mentions(const MapFile *map, const char *dir, void (*each)(void *user, Span location),
+                     void *user)
 {
+    (void)dir;
     static const char entry[] = "\x0a\x08"
                                 "location\x12";
     const uint8_t *at = map->data, *end = at + map->len;

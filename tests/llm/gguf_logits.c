@@ -1,7 +1,8 @@
 /*
  * gguf_logits.c - the logits of a model in a file after a prompt, by the interpreter of graphs.
  *
- *     gguf_logits MODEL.gguf ID...      one a line
+ *     gguf_logits MODEL.gguf ID...            one a line
+ *     gguf_logits -q8_0 FOLDER ID...          of a folder, with matrices of this type
  */
 #include "ingot_model.h"
 
@@ -20,13 +21,17 @@ static void sink(void *user, ingot_level level, const char *message)
 int main(int argc, char **argv)
 {
     int32_t ids[MOST];
+    const char *type = argc > 1 && *argv[1] == '-' ? argv[1] + 1 : NULL;
+    argc -= type != NULL;
+    argv += type != NULL;
     const int n = argc - 2;
     if (n < 1 || n > MOST)
         return 2;
     for (int i = 0; i < n; i++)
         ids[i] = (int32_t)strtol(argv[i + 2], NULL, 10);
     const ingot_model_dim dim = {.name = "n", .lo = n, .hi = n};
-    const ingot_model_options options = {.struct_size = sizeof options, .dims = &dim, .n_dims = 1};
+    const ingot_model_options options = {
+        .struct_size = sizeof options, .dims = &dim, .n_dims = 1, .weights_type = type};
     ingot_context *c = ingot_context_new(sink, NULL);
     ingot_model *m = ingot_model_open(c, argv[1]);
     ingot_value in = {.data = ids, .dims = {n}, .rank = 1, .dtype = INGOT_I32}, out = {0};

@@ -356,7 +356,9 @@ static bool operand(Options *o, const Command *c, const char *word)
     if (o->model || !c->operand)
         return complain(INGOT_USAGE, "ingot %s: unexpected argument '%.200s'", o->command, word) ==
                INGOT_OK;
-    o->model = word;
+    char *file = ingot_model_path(word);
+    o->model = file ? arena_strdup(o->a, file) : word;
+    free(file);
     return true;
 }
 

@@ -110,6 +110,7 @@ const CliOption cli_options[] = {
     {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "keep a tensor from run to run: this output is the next input. It starts as zeros",
      .take = option_state},
     {"--kv", "TYPE", GRAPH | TUNE, "what a language model keeps of keys and values: f16 (default) or f32", .take = option_kv, .choices = "f16 f32"},
+    {"--weights-type", "TYPE", GRAPH | TUNE, "what the matrices of a Hugging Face folder become while it is compiled: f16, bf16, q8_0, q4_0 or q4_k (default: as in the file)", WORD(weights_type), .choices = "f16 bf16 q8_0 q4_0 q4_k"},
     {"--slots", "N", GRAPH | TUNE, "sequences that a language model goes on with in one run, each with its own states (docs/llm.md; default: 1)", .take = option_slots},
     {"--train", NULL, COMPILE | VERIFY | BENCH, "also compile <name>_train_step(), a training step (docs/training.md); bench: time that one", SET(train)},
     {"--loss", "LOSS", COMPILE | VERIFY | BENCH, "cross_entropy:OUTPUT, mse:OUTPUT, or an output that is the loss", WORD(training.loss)},

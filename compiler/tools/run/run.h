@@ -71,12 +71,13 @@ typedef struct {
     NodePrecision *precisions; /* --precision WHAT:GLOB */
     int nprecision;
     double seconds;
-    double tolerance;     /* negative: by the element's type */
-    int64_t string_bytes; /* 0: the importer's */
-    ingot_dtype cache;    /* of keys and values; 0: the importer's */
-    int slots;            /* sequences of tokens; 0: one */
-    int beam, lot;        /* of tune, and the next ones */
-    double budget;        /* seconds */
+    double tolerance;         /* negative: by the element's type */
+    int64_t string_bytes;     /* 0: the importer's */
+    ingot_dtype cache;        /* of keys and values; 0: the importer's */
+    int slots;                /* sequences of tokens; 0: one */
+    const char *weights_type; /* that matrices are quantised to; NULL: as in the file */
+    int beam, lot;            /* of tune, and the next ones */
+    double budget;            /* seconds */
     const char *kernels, *database, *prepare, *measure, *remote, *import, *export_to;
     bool why;
     ingot_options compile;

@@ -78,7 +78,7 @@ static void key_neighbours(CacheKey *k, Arena *a, const char *model, const MapFi
     const Importer *by = importer_of(map);
     const char *slash = strrchr(model, '/');
     const char *dir = slash ? arena_printf(a, "%.*s", (int)(slash - model + 1), model) : "./";
-    if (!by->mentions || !by->mentions(map, key_location, &(KeyPlace){k, a, dir}))
+    if (!by->mentions || !by->mentions(map, dir, key_location, &(KeyPlace){k, a, dir}))
         return;
     struct dirent **list;
     int n = scandir(dir, &list, NULL, alphasort);
@@ -214,6 +214,7 @@ static ingot_status key_options(CacheKey *k, const Options *o)
     key_number(k, "string bytes", o->string_bytes);
     key_number(k, "kv", o->cache);
     key_number(k, "slots", o->slots);
+    key_text(k, "weights type", o->weights_type);
     key_lists(k, o);
     if (!o->compile.sched)
         return INGOT_OK;
