@@ -62,6 +62,15 @@ void ingot_set_precision_of(ingot_context *c, const char *nodes, ingot_precision
     vec_push(c->arena, c->precisions, c->nprecision, rule);
 }
 
+/* Each name once. */
+static void note_narrowed(Context *c, const char *node)
+{
+    for (int i = 0; i < c->nnarrowed; i++)
+        if (!strcmp(c->narrowed[i], node))
+            return;
+    vec_push(c->arena, c->narrowed, c->nnarrowed, node);
+}
+
 ingot_precision ingot_precision_here(ingot_context *c)
 {
     const char *node = c->at ? c->at->origin->node : "";
@@ -71,6 +80,8 @@ ingot_precision ingot_precision_here(ingot_context *c)
             p = c->precisions[i].precision;
             c->precisions[i].used = true;
         }
+    if (p != INGOT_PRECISION_F32 && p != INGOT_PRECISION_1E5)
+        note_narrowed(c, node);
     return p;
 }
 

@@ -371,6 +371,8 @@ struct Context {
     ingot_precision precision;
     PrecisionRule *precisions; /* of nodes with such names; the last one counts */
     int nprecision;
+    const char **narrowed; /* nodes whose products --precision narrows */
+    int nnarrowed;
     bool one_product;    /* of what --precision splits */
     int64_t stored_rows; /* of images with few channels: from so many multiplications on, or 0 */
     Map memo;            /* contents cache and such */

@@ -22,6 +22,7 @@ amx    products and convolutions of bytes and of bf16: the heuristic takes the u
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -654,6 +655,30 @@ def pairs(ingot, work, path, exact):
         raise Wrong("bf16: products by pairs are not as near as they may be")
 
 
+def adds_most(ingot, work, rng):
+    """verify --precision names the node whose products add most to the error."""
+    F = TensorProto.FLOAT
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["p"], name="low"),
+        helper.make_node("MatMul", ["x", "b"], ["q"], name="loud[1]"),
+        helper.make_node("MatMul", ["x", "c"], ["r"], name="faint"),
+        helper.make_node("Sum", ["p", "q", "r"], ["y"]),
+    ]
+    weights = [
+        numpy_helper.from_array(rng.standard_normal((32, 16)).astype(np.float32) * scale, name)
+        for name, scale in (("a", 0.01), ("b", 1), ("c", 0.001))
+    ]
+    path = model(work / "loud.onnx", F, [8, 32], F, nodes, [8, 16], weights)
+    how = ["--target", "c:x86-64-v4+vnni+bf16", "--precision", "bf16"]
+    told = call(ingot, "verify", path, "--interpret", *how)
+    line = next((t for t in told.splitlines() if " adds most: " in t), "")
+    found = re.search(r"'(.*)' adds most: (\S+) of .* alone, (\S+) without .*f32:(.*)\)", line)
+    if not found or found[1] != "loud[1]" or found[4] != r"loud\[1]":
+        raise Wrong(f"not the node that adds most: {told}")
+    if not float(found[2]) > 10 * float(found[3]):
+        raise Wrong(f"of an error ten times as large as without that node: {line}")
+
+
 def block_of_an_image(ingot, work, rng):
     """Three channels: the terms are a row of taps. No step only rounds: an addition reads bf16, and
     parts are stored beside the sums."""
@@ -728,6 +753,7 @@ def precision(ingot, work):
     ):
         raise Wrong(str(error))
     pairs(ingot, work, path, exact)
+    adds_most(ingot, work, rng)
     block_of_an_image(ingot, work, rng)
     nodes = [
         helper.make_node("Transpose", ["x"], ["xt"], perm=[0, 3, 1, 2]),

@@ -5,7 +5,15 @@
 #include "plan_interp.h"
 #include "run.h"
 
-ingot_status command_verify(Options *); /* verify_model.c */
+ingot_status command_verify(Options *);    /* verify_model.c */
+HostTensor tensor_of(const ingot_value *); /* verify_model.c */
+/* verify_model.c: what the interpreter makes of the inputs: of the graph as it was asked for, or
+ * rewritten as it is compiled; rounds: whether that rounds at other places. */
+ingot_status verify_interpret(const Session *, LoadedModel *, bool rewritten, ingot_value *want,
+                              bool *rounds);
+/* verify_precision.c: --precision: how far the outputs are from those of the model whose products
+ * are all of f32, and which node adds most to that. Nothing judges it: it is what was asked for. */
+ingot_status tell_precision(const Session *, const ingot_value *narrow);
 /* Each kernel of the session's program beside its naive form, step by step (lockstep());
  * INGOT_DIFFERS if one differs. */
 ingot_status verify_beside_naive(const Session *, const char *out);

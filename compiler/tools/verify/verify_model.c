@@ -20,9 +20,7 @@ static ingot_value *values_of(const Session *s)
     return in;
 }
 
-/* What the interpreter makes of the inputs: of the graph as it was asked for, or rewritten as it is
- * compiled; rounds: whether that rounds at other places. */
-static ingot_status interpret(const Session *s, LoadedModel *m, bool rewritten, ingot_value *want,
+ingot_status verify_interpret(const Session *s, LoadedModel *m, bool rewritten, ingot_value *want,
                               bool *rounds)
 {
     ingot_status status = model_build(m, s->o, s->in, s->bound);
@@ -49,7 +47,7 @@ static double one_order(ingot_dtype d)
     return d == INGOT_F32 || d == INGOT_C64 ? 1e-4 : tolerance_of(d);
 }
 
-static HostTensor tensor_of(const ingot_value *v)
+HostTensor tensor_of(const ingot_value *v)
 {
     HostTensor w = {
         .dtype = v->dtype, .rank = v->rank, .count = 1, .data = (void *)(uintptr_t)v->data};
@@ -109,7 +107,7 @@ static ingot_status compare_graphs(const Session *s, const ingot_value *rewritte
     ingot_value *asked = NEWN(s->a, ingot_value, s->nout + 1);
     ingot_status status = model_open(&m, s->o, true);
     if (status == INGOT_OK)
-        status = interpret(s, &m, false, asked, &ignored);
+        status = verify_interpret(s, &m, false, asked, &ignored);
     const bool judge = status == INGOT_OK && !(rounds && any_jumps(s->a, m.c));
     for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
         HostTensor x = tensor_of(&rewritten[i]), y = tensor_of(&asked[i]);
@@ -124,34 +122,6 @@ static ingot_status compare_graphs(const Session *s, const ingot_value *rewritte
         else if (rounds)
             printf("%s of the rewritten graph beside that of the graph as it is asked for: %s\n",
                    s->out_name[i], sb.data);
-        sb_free(&sb);
-    }
-    model_close(&m);
-    return status;
-}
-
-/* --precision: how far the outputs are from those of the model whose products are all of f32.
- * Nothing judges that: it is what was asked for. */
-static ingot_status tell_precision(const Session *s, const ingot_value *narrow)
-{
-    LoadedModel m;
-    Options o = *s->o;
-    o.precision = INGOT_PRECISION_F32;
-    o.precision_said = true;
-    o.nprecision = 0;
-    Session wide = *s;
-    wide.o = &o;
-    bool ignored;
-    ingot_value *exact = NEWN(s->a, ingot_value, s->nout + 1);
-    ingot_status status = model_open(&m, &o, true);
-    if (status == INGOT_OK)
-        status = interpret(&wide, &m, false, exact, &ignored);
-    for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
-        HostTensor x = tensor_of(&narrow[i]), y = tensor_of(&exact[i]);
-        Difference d = value_compare(s->a, &x, &y, tolerance_of(x.dtype));
-        StrBuf sb = {0};
-        difference_print(&sb, &d, &x, &y);
-        printf("%s beside that of products of f32 (--precision): %s\n", s->out_name[i], sb.data);
         sb_free(&sb);
     }
     model_close(&m);
@@ -371,7 +341,7 @@ ingot_status command_verify(Options *o)
     ingot_value *want = NEWN(s.a, ingot_value, s.nout + 1);
     bool rounds = false;
     if (status == INGOT_OK)
-        status = interpret(&s, &m, !o->compile.naive, want, &rounds);
+        status = verify_interpret(&s, &m, !o->compile.naive, want, &rounds);
     if (status == INGOT_OK && !o->compile.naive)
         status = compare_graphs(&s, want, rounds);
     const bool narrow = o->nprecision || (o->precision != INGOT_PRECISION_F32 &&
