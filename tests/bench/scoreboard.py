@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """How fast compiled models are, beside other engines: docs/performance.md and the table in README.md.
 
-    scoreboard.py measure OUT.json --ingot build/ingot [--title T] [--dim NAME=N] MODEL.onnx...
+    scoreboard.py measure OUT.json --ingot build/ingot [--title T] [--dim NAME=N]
+        [--precision bf16] [--threads N] MODEL.onnx...
     scoreboard.py page [--check]        writes both pages from tests/bench/scores/*.json
 
-`measure` runs on the machine at hand, one thread, every engine in this one process and in turns: so
-all meet the same load. A figure is the least CPU time of a call, in ms. It needs onnxruntime;
+`measure` runs on the machine at hand, every engine in this one process and in turns: so all meet the
+same load. A figure is the least CPU time of a call, in ms; the least time with several threads. It needs onnxruntime;
 openvino is timed too if it is installed. Each file of scores is one table of the page: title,
 machine, date, versions, command, columns, rows. The last column is ingot's; `base` is the one
 that README.md compares it with.
@@ -52,13 +53,13 @@ def feeds_of(session, dims):
     return feeds
 
 
-def engines(path, dims, target):
+def engines(path, o, dims):
     """{name: a function that runs the model once}, and the values that each gives."""
     import numpy as np
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = o.threads, 1
     session = ort.InferenceSession(str(path), options, ["CPUExecutionProvider"])
     feeds = feeds_of(session, dims)
     made = {"ONNX Runtime": lambda: session.run(None, feeds)}
@@ -66,14 +67,18 @@ def engines(path, dims, target):
         import openvino as ov
 
         core = ov.Core()
-        core.set_property({"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"})
-        request = core.compile_model(str(path), "CPU").create_infer_request()
+        hints = {"INFERENCE_NUM_THREADS": o.threads, "NUM_STREAMS": "1"}
+        hints["INFERENCE_PRECISION_HINT"] = o.precision or "f32"
+        network = core.read_model(str(path))
+        network.reshape({n: list(x.shape) for n, x in feeds.items()})
+        request = core.compile_model(network, "CPU", hints).create_infer_request()
         made["OpenVINO"] = lambda: list(request.infer(feeds, share_inputs=True).to_dict().values())
     except ImportError:
         pass
     import ingot
 
-    model = ingot.load(path, target=target, dim=dims or None)
+    narrow = {"precision": o.precision} if o.precision else {}
+    model = ingot.load(path, target=o.target, threads=o.threads, dim=dims or None, **narrow)
     made["ingot"] = lambda: model.run(None, feeds)
     wanted, got = made["ONNX Runtime"](), made["ingot"]()
     for w, g in zip(wanted, got):
@@ -81,21 +86,37 @@ def engines(path, dims, target):
         off = float(np.abs(w.astype("f8") - g.astype("f8")).max()) / reach
         if off > 0.05:
             print(f"{path}: outputs differ by {off:.3f} of the largest value", file=sys.stderr)
+    if o.precision:
+        del made["ONNX Runtime"]  # which has f32 alone
     return made
 
 
-def least(made, rounds, seconds):
+def least(made, o):
+    """CPU time for one thread; several threads want a quiet machine and wall time."""
+    clock = time.process_time if o.threads == 1 else time.perf_counter
     best = dict.fromkeys(made, math.inf)
     for run in made.values():
         run()
-    for _ in range(rounds):
+    for _ in range(o.rounds):
         for name, run in made.items():
-            end = time.process_time() + seconds
-            while time.process_time() < end:
-                before = time.process_time()
+            end = clock() + o.seconds
+            while clock() < end:
+                before = clock()
                 run()
-                best[name] = min(best[name], time.process_time() - before)
+                best[name] = min(best[name], clock() - before)
     return best
+
+
+UNITS = (
+    "ms, {} threads; least of all calls, engines in turns",
+    "ms of CPU time, one thread; least of all calls, engines in turns",
+)
+
+
+def said_options(o):
+    text = f" --target {o.target}"
+    text += f" --precision {o.precision}" if o.precision else ""
+    return text + (f" --threads {o.threads}" if o.threads > 1 else "")
 
 
 def measure(o):
@@ -107,7 +128,7 @@ def measure(o):
     dims = {k: int(v) for k, v in (d.split("=") for d in o.dim)}
     rows, columns = [], None
     for path in o.models:
-        best = least(engines(path, dims, o.target), o.rounds, o.seconds)
+        best = least(engines(path, o, dims), o)
         columns = ["", *best]
         name = path.parent.name if path.name == "model.onnx" else path.stem
         rows.append([name, *(round(1000 * t, 2) for t in best.values())])
@@ -122,8 +143,8 @@ def measure(o):
         "machine": o.machine or processor(),
         "date": datetime.date.today().isoformat(),
         "versions": [*versions, f"ingot {ingot.__version__}", platform.platform()],
-        "command": f"tests/bench/scoreboard.py measure OUT.json --ingot build/ingot --target {o.target} MODEL...",
-        "unit": "ms of CPU time, one thread; least of all calls, engines in turns",
+        "command": f"tests/bench/scoreboard.py measure OUT.json --ingot build/ingot{said_options(o)} MODEL...",
+        "unit": UNITS[o.threads == 1].format(o.threads),
         "base": o.base,
         "columns": columns,
         "rows": rows,
@@ -211,6 +232,8 @@ def main():
     m.add_argument("models", type=pathlib.Path, nargs="+")
     m.add_argument("--ingot", type=pathlib.Path, required=True)
     m.add_argument("--target", default="native")
+    m.add_argument("--precision", choices=("bf16", "f16"))
+    m.add_argument("--threads", type=int, default=1)
     m.add_argument("--title", default="Networks")
     m.add_argument("--machine")
     m.add_argument("--base", default="ONNX Runtime")
