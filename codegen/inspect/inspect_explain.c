@@ -178,6 +178,11 @@ static void say_opts(Explain *e, const Kernel *k)
     }
     say_line(e, "opts", sb.len ? sb.data : "none");
     sb_free(&sb);
+    Arena *a = arena_new();
+    const char *why = outside_reason(a, k, e->x->t);
+    if (why)
+        say_line(e, "outside of", why);
+    arena_free(a);
     if (k->choice && k->choice->tried && e->verbose >= 3)
         say_line(e, "tried", k->choice->tried);
 }

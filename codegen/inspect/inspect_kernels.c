@@ -89,6 +89,20 @@ void inspect_opts(StrBuf *sb, const Kernel *k)
     sb_puts(sb, "]");
 }
 
+/* Of its sums of products, those that no unit has. */
+static void sums(StrBuf *sb, const Inspection *x, const Kernel *k)
+{
+    Arena *a = arena_new();
+    const char *why = outside_reason(a, k, x->t);
+    if (!x->t->gpu)
+        sb_printf(sb, ", \"by_element\": %d", sums_by_element(k));
+    if (why) {
+        sb_puts(sb, ", \"outside\": ");
+        json_string(sb, why);
+    }
+    arena_free(a);
+}
+
 /* Lines as a list. */
 static void tried(StrBuf *sb, const Kernel *k)
 {
@@ -156,6 +170,7 @@ static void kernel(StrBuf *sb, const Inspection *x, const Kernel *k)
               k->serial ? "true" : "false");
     axes(sb, k);
     inspect_opts(sb, k);
+    sums(sb, x, k);
     tried(sb, k);
     args(sb, k);
     kernel_expression(&text, k);

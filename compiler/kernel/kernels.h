@@ -203,6 +203,8 @@ const char *plain_reason(Arena *, const Kernel *);
 /* outside.c: the matrix unit of the core that has the types of a sum of the kernel's but does not
  * take it, and why ("amx.bf16: it has 8 columns, the unit 16"); NULL: there is no such sum. */
 const char *outside_reason(Arena *, const Kernel *, const struct Target *);
+/* outside.c: how many of its sums of products neither a unit, nor DOT, nor lanes take: by CPUs. */
+int sums_by_element(const Kernel *);
 
 /* kernel.c: what it computes, sources first: the sink is the last. What lies below its END alone
  * are the first ones. */

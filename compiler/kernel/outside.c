@@ -91,6 +91,37 @@ static bool has_dot(const Kernel *k, const Node *sum)
     return false;
 }
 
+/* The axis of an opt is this one, a part of it ("r0.o") or a row of which it is one ("i1_i2"). */
+static bool has_axis(const char *opt, const char *axis)
+{
+    const size_t length = strlen(axis);
+    for (const char *at = opt; *at; at += strcspn(at, "._"), at += *at != 0)
+        if (strcspn(at, "._") == length && !memcmp(at, axis, length))
+            return true;
+    return false;
+}
+
+/* Lanes are its terms, or results of it. */
+static bool has_lanes(const Kernel *k, Node *sum)
+{
+    for (int i = 0; i < k->nopt; i++)
+        for (int j = 0; j < k->naxis && k->opts[i].kind == OPT_VECTOR; j++)
+            if (has_axis(k->opts[i].axis, k->axes[j].name) &&
+                depends_on(sum->src[0], k->axes[j].range))
+                return true;
+    return false;
+}
+
+int sums_by_element(const Kernel *k)
+{
+    int n, found = 0;
+    Node *const *order = kernel_end_nodes(k, &n);
+    for (int i = 0; i < n; i++)
+        found += is_sum_of_products(order[i]) && !is_taken(k, order[i]) && !has_dot(k, order[i]) &&
+                 !has_lanes(k, order[i]);
+    return found;
+}
+
 /* Why DOT does not take such a sum. */
 static const char *dot_reason(Arena *a, Node *sum, int terms)
 {

@@ -186,12 +186,18 @@ static void outside(void **state)
     r = prepare(&small_floats, block);
     nest_keep(r.nest, r.nest->k);
     assert_non_null(strstr(outside_reason(a, r.nest->k, r.t), "lies otherwise"));
+    assert_int_equal(sums_by_element(r.nest->k), 1);
+    run_free(&r);
+    r = prepare(&small_floats, "VECTOR i1 16\n");
+    nest_keep(r.nest, r.nest->k);
+    assert_int_equal(sums_by_element(r.nest->k), 0);
     run_free(&r);
     char text[160];
     (void)snprintf(text, sizeof text, "%sTC amx.bf16 (i0.i; i1.i; r0.i)\n", block);
     r = prepare(&small_floats, text);
     nest_keep(r.nest, r.nest->k);
     assert_null(outside_reason(a, r.nest->k, r.t));
+    assert_int_equal(sums_by_element(r.nest->k), 0);
     run_free(&r);
     arena_free(a);
 }
