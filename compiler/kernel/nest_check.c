@@ -63,6 +63,16 @@ static int strided_arg(const Tiles *tiles, Arena *a)
     return -1;
 }
 
+/* The unit reads whole blocks of columns, of which the last may have fewer: what lies behind these
+ * is the operand's too. */
+static bool has_block(const Kernel *k, const Tile *t, Node *load)
+{
+    const KernelArg *arg = &k->args[load->src[0]->arg.i];
+    Node *all = range_new(k->c, RANGE_ADDED, idx(k->c, t->tc->n));
+    Node *at = substitute(k->c, load->src[first_coord(load)], 1, &t->fragment[TC_COLUMNS], &all);
+    return t->tc->lanes || at->hi < layout_elements(&arg->layout, arg->rank, arg->dims);
+}
+
 /* What a unit reads lies as it takes it. */
 static const char *fragments_apart(const Nest *n, const Tiles *tiles, Arena *a)
 {
@@ -79,8 +89,16 @@ static const char *fragments_apart(const Nest *n, const Tiles *tiles, Arena *a)
             Node *x = order[j];
             bool rows = x->op == OP_LOAD && depends_on(x, t->fragment[TC_ROWS]),
                  columns = x->op == OP_LOAD && depends_on(x, t->fragment[TC_COLUMNS]);
-            if (rows == columns || tc_fragment(tiles->k->c, t->tc, t->fragment, x, &first, &pitch))
+            if (rows == columns)
                 continue;
+            if (tc_fragment(tiles->k->c, t->tc, t->fragment, x, &first, &pitch)) {
+                if (rows || has_block(tiles->k, t, x))
+                    continue;
+                return arena_printf(n->arena,
+                                    "TC: %s reads %d columns at once, and argument %d ends before: "
+                                    "its layout has no zeros there",
+                                    t->tc->name, t->tc->n, (int)x->src[0]->arg.i);
+            }
             const char *term = n->axis[n->tc_axis[TC_TERMS]].name,
                        *other = n->axis[n->tc_axis[rows ? TC_ROWS : TC_COLUMNS]].name;
             return rows ? arena_printf(n->arena,

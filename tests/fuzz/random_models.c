@@ -144,6 +144,61 @@ static void half_product(Context *c)
     out(c, random_below(2) ? sum : ingot_cast(c, ingot_relu(c, sum), INGOT_BF16));
 }
 
+/* Whole groups, or whole parts of a unit's. */
+static int64_t unit_terms(bool bytes)
+{
+    return (bytes ? 4 : 2) * (random_below(2) ? size(20) : 8 * (1 + random_below(4)));
+}
+
+/* A product of what units multiply, m x n: of x, or of an input of its own. */
+static ingot_tensor *unit_sum(Context *c, const char *name, bool bytes, ingot_tensor *x, int64_t m,
+                              int64_t n)
+{
+    const ingot_dtype d = bytes ? INGOT_I8 : INGOT_BF16, sum = bytes ? INGOT_I32 : INGOT_F32;
+    const int64_t k = x ? ingot_dim_lo(ingot_shape(x, 1)) : unit_terms(bytes);
+    x = x ? x : IN(name, d, m, k);
+    ingot_tensor *w = random_below(3) ? ingot_transpose(c, WEIGHT(d, n, k), 0, 1) : WEIGHT(d, k, n);
+    return ingot_matmul(c, ingot_cast(c, x, sum), ingot_cast(c, w, sum));
+}
+
+/* Two or three sums of products in one kernel: added, one the gate of another, or each stored. */
+static void several_products(Context *c)
+{
+    static const char *const names[] = {"a", "b", "d"}, *const outs[] = {"q", "k", "v"};
+    const bool bytes = random_below(3) == 0;
+    const int n = 2 + (int)random_below(2), how = (int)random_below(3);
+    const int64_t rows = size(40),
+                  columns = random_below(3) ? 16 * (1 + random_below(3)) : size(33);
+    ingot_tensor *sum[3], *x = NULL;
+    if (how == 2 || random_below(2)) /* of one operand */
+        x = IN("x", bytes ? INGOT_I8 : INGOT_BF16, rows, unit_terms(bytes));
+    for (int i = 0; i < n; i++)
+        sum[i] = unit_sum(c, names[i], bytes, x, rows, columns);
+    for (int i = 0; i < n && how == 2; i++)
+        ingot_output(c, outs[i], sum[i]);
+    if (how == 2)
+        return;
+    for (int i = 1; i < n; i++)
+        sum[0] = how ? ingot_mul(c, ingot_relu(c, sum[0]), sum[i]) : ingot_add(c, sum[0], sum[i]);
+    out(c, ingot_relu(c, sum[0]));
+}
+
+/* The end of a residual block that halves the image: windows and points, each of its own image. */
+static void several_convolutions(Context *c)
+{
+    const bool bytes = random_below(3) == 0;
+    const ingot_dtype d = bytes ? INGOT_I8 : INGOT_BF16, sum = bytes ? INGOT_I32 : INGOT_F32;
+    const int64_t ci = 4 * (1 + random_below(8)), cj = 4 * (1 + random_below(8)),
+                  co = 16 * (1 + random_below(2)), n = 3 + random_below(7), one[] = {1, 1},
+                  two[] = {2, 2};
+    ingot_tensor *x = ingot_cast(c, IN("x", d, 1, ci, n, n), sum),
+                 *s = ingot_cast(c, IN("s", d, 1, cj, 2 * n, 2 * n), sum);
+    x = ingot_conv(c, x, ingot_cast(c, WEIGHT(d, co, ci, 3, 3), sum), NULL, one, one, one, one, 1);
+    s = ingot_conv(c, s, ingot_cast(c, WEIGHT(d, co, cj, 1, 1), sum), NULL, two, one, NULL, NULL,
+                   1);
+    out(c, ingot_relu(c, ingot_add(c, x, s)));
+}
+
 static void half_convolution(Context *c)
 {
     int64_t ci = 2 * (1 + random_below(8)), co = size(20), n = 5 + size(9);
@@ -415,12 +470,12 @@ static void resized(Context *c)
 }
 
 void (*const random_models[])(Context *) = {
-    products,    convolution,    convolution,    convolutions,     linear,
-    windows,     vector_product, narrow_product, transposed,       softmax,
-    norms,       attention,      reduces,        arguments,        batched,
-    cumulated,   copies,         joined,         blocks,           pooling,
-    elementwise, functions,      gathers,        scatters,         bounded,
-    resized,     three_products, byte_product,   byte_convolution, masked_attention,
-    masked_rows, half_product,   half_product,   half_convolution};
+    products, convolution, convolution, convolutions, linear, windows, vector_product,
+    narrow_product, transposed, softmax, norms, attention, reduces, arguments, batched, cumulated,
+    copies, joined, blocks, pooling, elementwise, functions, gathers, scatters, bounded, resized,
+    three_products, masked_attention, masked_rows,
+    /* what units multiply */
+    byte_product, byte_convolution, half_product, half_product, half_convolution, several_products,
+    several_products, several_convolutions};
 
-const size_t random_nmodel = sizeof random_models / sizeof *random_models;
+const size_t random_nmodel = sizeof random_models / sizeof *random_models, random_nunit = 8;

@@ -9,6 +9,6 @@ void random_seed(uint64_t);
 uint32_t random_below(uint32_t n);
 /* Each builds a model whose sizes are drawn. */
 extern void (*const random_models[])(Context *);
-extern const size_t random_nmodel;
+extern const size_t random_nmodel, random_nunit; /* the last ones: of what units multiply */
 
 #endif

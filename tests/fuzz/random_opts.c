@@ -1,7 +1,7 @@
 /* random_opts.c - kernels in their naive form and with random opts: the two are run by the
  * interpreter of linear IR, and are compared by C programs too.
  *
- *     random_opts --n CANDIDATES --seed S --every E --files F OUT
+ *     random_opts --n CANDIDATES --seed S --every E --files F [--units] OUT
  *
  * Every candidate runs on the same data as its kernel without opts, parts in reverse order; what
  * differs, what is written by one of the two only, and every fault that the interpreter tells of is
@@ -19,6 +19,7 @@
 
 #include "codegen/render/codegen.h"
 #include "compiler/eval/interp.h"
+#include "compiler/kernel/tc.h"
 #include "compiler/simulate/linear_interp.h"
 #include "random_models.h"
 #include "targets/targets.h"
@@ -132,6 +133,47 @@ static void random_opt(Nest *n)
     }
 }
 
+/* So many of an axis at once, by the name that these get; NULL: it cannot be cut. */
+static const char *unit_part(Nest *n, const char *axis, int64_t extent, int64_t most)
+{
+    const Opt o = {.kind = random_below(4) ? OPT_SPLIT : OPT_OVERLAP,
+                   .axis = arena_printf(n->arena, "%s", axis),
+                   .amount = most};
+    if (extent <= most)
+        return o.axis;
+    return try(n, &o) ? arena_printf(n->arena, "%s.i", o.axis) : NULL;
+}
+
+/* TC: a matrix unit has the sums over some of the reduced axes, one sum or several, whose terms are
+ * cut to as many. */
+static void random_unit(Nest *n, const Target *t)
+{
+    const Tc *unit = NULL;
+    const char *rows = NULL, *columns = NULL, *terms = "";
+    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
+        if (!u->lanes && (!unit || random_below(2)))
+            unit = u;
+    const int64_t each = unit ? unit->k >> random_below(4) : 0;
+    for (int i = 0, axes = n->naxis; unit && i < axes; i++) {
+        const NestAxis x = n->axis[i];
+        const char *part = NULL;
+        if (x.reduced)
+            part = random_below(8) ? unit_part(n, x.name, x.extent, each) : NULL;
+        else if (!columns && x.extent >= unit->n && random_below(2))
+            columns = unit_part(n, x.name, x.extent, unit->n);
+        else if (!rows && x.extent > 1)
+            rows = unit_part(n, x.name, x.extent, 2 + random_below((uint32_t)unit->m - 1));
+        if (part)
+            terms = arena_printf(n->arena, *terms ? "%s %s" : "%s%s", terms, part);
+    }
+    if (!rows || !columns || !*terms)
+        return;
+    const Opt o = {.kind = OPT_TC,
+                   .axis =
+                       arena_printf(n->arena, "%s (%s; %s; %s)", unit->name, rows, columns, terms)};
+    (void)try(n, &o);
+}
+
 /* STAGE: some argument, at an axis of which a loop inside reads it again; PREFETCH: what the next
  * iteration of some loop over results reads of it. */
 static void random_argument(Nest *n, OptKind kind)
@@ -178,7 +220,10 @@ static Nest *candidate(const OptsCase *x, const Target *t)
     Nest *n = nest_new(x->k, t);
     for (int i = 0; i < TRIES; i++) {
         Nest *m = nest_clone(n);
-        uint32_t change = random_below(4) && x->nheuristic
+        const bool unit = tc_next(&t->machine, NULL) && random_below(2);
+        if (unit)
+            random_unit(m, t);
+        uint32_t change = !unit && random_below(4) && x->nheuristic
                               ? random_below((uint32_t)x->nheuristic + 1)
                               : UINT32_MAX;
         for (int j = 0; j < x->nheuristic && change != UINT32_MAX; j++) {
@@ -552,6 +597,7 @@ int main(int argc, char **argv)
 {
     int n = 200, files = 4, every = 10, nkernel = 0;
     unsigned long seed = 1;
+    size_t models = random_nmodel;
     const char *folder = NULL, *machine = "native";
     for (int i = 1; i < argc; i++) {
         if (i + 1 < argc && !strcmp(argv[i], "--n"))
@@ -564,6 +610,8 @@ int main(int argc, char **argv)
             every = atoi(argv[++i]);
         else if (i + 1 < argc && !strcmp(argv[i], "--machine"))
             machine = argv[++i];
+        else if (!strcmp(argv[i], "--units"))
+            models = random_nunit;
         else
             folder = argv[i];
     }
@@ -571,7 +619,7 @@ int main(int argc, char **argv)
     if (!folder || n < 1 || files < 1 || every < 1 || !target_tune(&t, machine)) {
         fprintf(stderr,
                 "usage: random_opts [--n N] [--seed S] [--every E] [--files F] [--machine M] "
-                "OUT\n");
+                "[--units] OUT\n");
         return 2;
     }
     random_seed(seed);
@@ -581,7 +629,7 @@ int main(int argc, char **argv)
         wanted = n < MAX_KERNELS ? (n < 80 ? n : 80 + (n - 80) / 40) : MAX_KERNELS / 2;
     for (int i = 0; nkernel < wanted; i++) {
         Context *c = context[ncontext++] = ingot_context_new(NULL, NULL);
-        random_models[(size_t)i % random_nmodel](c);
+        random_models[random_nmodel - 1 - (size_t)i % models](c);
         nkernel = kernels_of(c, &t, cases, nkernel, wanted);
     }
     bool good = true;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "igrt_amx.h"
 #include "igrt_dot_bf16.h"
 #include "igrt_dot_vec.h"
 #include "igrt_vec.h"

@@ -110,6 +110,9 @@ def main():
     )
     p.add_argument("--machine", default="native", help="as in --target c:MACHINE")
     p.add_argument(
+        "--units", action="store_true", help="kernels of what units multiply alone, bytes and bf16"
+    )
+    p.add_argument(
         "--plain",
         action="store_true",
         help="without that machine's flags: kernels for another machine than this one",
@@ -146,6 +149,7 @@ def main():
                 str(files),
                 "--machine",
                 o.machine,
+                *(["--units"] if o.units else []),
                 folder,
             ],
             capture_output=True,

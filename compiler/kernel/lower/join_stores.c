@@ -71,8 +71,7 @@ bool join_stores(Linear *l, const Kernel *k)
         Node *a = store[i];
         int which[MOST_APART];
         const int64_t apart = a ? lane_stride(c, t, a) : 0;
-        if ((apart != 2 && apart != MOST_APART) ||
-            between(c, store, nstore, i, apart, which) != apart)
+        if (!apart || !has_form(a, apart) || between(c, store, nstore, i, apart, which) != apart)
             continue;
         Node *src[3 + MOST_APART] = {a->src[0], a->src[1], a->src[2], a->src[3]};
         for (int64_t j = 1; j < apart; j++) {
