@@ -173,6 +173,11 @@ BELOW_REASONS = {
     },
     "kernel/lower/prefetch.c": {"AHEAD": "bytes: as LOWERED_LINE, for statements know no target"},
     "kernel/lower/split_copies.c": {"BITS": "bits of a word"},
+    "kernel/lower/sum_blocks.c": {
+        "BLOCK_OF_PRODUCTS": "numerics: what a step computes is the same for every machine of a kind",
+        "BLOCK_OF_TERMS": "as BLOCK_OF_PRODUCTS",
+        "MOST_RANGES": "bits of a word: ranges that other passes add have room",
+    },
     "kernel/nest.h": {
         "BOX_LINE": "cp.async.bulk.tensor: bytes that addresses are multiples of,",
         "BOX_MOST": "and elements of a box along an axis, or positions of a window",

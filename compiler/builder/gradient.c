@@ -381,6 +381,7 @@ void ingot_gradient_of(ingot_context *c, const ingot_gradient_options *o, int ny
     }
     if (!ok)
         return;
+    c->sums_in_blocks = true;
     Backward b = backward_begin(c, o && o->straight_through, false);
     Targets of = targets_new(&b, nx);
     Node **out = NEWN(b.arena, Node *, nx + 1);

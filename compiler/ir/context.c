@@ -32,6 +32,7 @@ Context *context_child(Context *parent)
     c->vars = parent->vars; /* same numbers; read only */
     c->nvar = parent->nvar;
     c->keep_subnormals = parent->keep_subnormals;
+    c->sums_in_blocks = parent->sums_in_blocks;
     return c;
 }
 

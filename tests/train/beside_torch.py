@@ -312,7 +312,7 @@ def steps(a, work, name, count):
         for t in (torch.float64, torch.float32)
     )
     ours, theirs = (np.abs(x - wide) / np.abs(wide) for x in (got, narrow))
-    bad = not ours.max() <= max(2 * theirs.max(), 1e-5)
+    bad = not ours.max() <= 2 * theirs.max()
     print(f"{name}: {count} steps, loss {wide[0]:.6g} to {wide[-1]:.6g}: {ours.max():.2g} from f64, "
           f"PyTorch in f32 {theirs.max():.2g}{': too far' if bad else ''}")  # fmt: skip
     return bad

@@ -393,6 +393,56 @@ static void test_computed_twice(void **state)
     assert_in_range(least, most / 2, most * 5 / 6);
 }
 
+enum { SUM_ROWS = 8, SUM_TERMS = 9000, SUM_COLUMNS = 16 };
+
+/* How far results of sums of many terms of one sign are from those in f64, as a share of them. */
+static double error_of_sums(const char *target, bool learns)
+{
+    ingot_value in[2], out[2];
+    Net net = {.c = ingot_context_new(keep_told, NULL)}, *q = &net;
+    ingot_tensor *x = INPUT(SUM_ROWS, SUM_TERMS), *w = INPUT(SUM_TERMS, SUM_COLUMNS), *g;
+    ingot_tensor *y = ingot_matmul(q->c, ingot_abs(q->c, x), ingot_abs(q->c, w));
+    ingot_output(q->c, "y", y);
+    ingot_output(q->c, "loss", ingot_mean(q->c, y, 3, false));
+    if (learns)
+        ingot_gradient(q->c, ingot_mean(q->c, y, 3, false), 1, &w, &g);
+    fill(q, in);
+    const ingot_options o = {.struct_size = sizeof o, .target = target};
+    Plan *p = plan_make(q->c, &o);
+    assert_non_null(p);
+    PlanInterp run = {.p = p};
+    Arena *a = arena_new();
+    assert_true(plan_interpret(&run, a, in, out));
+    const float *at = in[0].data, *bt = in[1].data, *got = out[0].data;
+    double worst = 0, mean = 0;
+    for (int i = 0; i < SUM_ROWS * SUM_COLUMNS; i++) {
+        double sum = 0;
+        for (int k = 0; k < SUM_TERMS; k++)
+            sum += fabs((double)at[i / SUM_COLUMNS * SUM_TERMS + k]) *
+                   fabs((double)bt[k * SUM_COLUMNS + i % SUM_COLUMNS]);
+        worst = fmax(worst, fabs((double)got[i] - sum) / sum);
+        mean += sum / (SUM_ROWS * SUM_COLUMNS);
+    }
+    worst = fmax(worst, fabs((double)*(const float *)out[1].data - mean) / mean);
+    arena_free(a);
+    plan_free(p);
+    ingot_context_free(q->c);
+    return worst;
+}
+
+/* 9,000 terms are 70 blocks of 125 to 128: sqrt(70 + 128) roundings instead of sqrt(9000). */
+static void test_sums_in_blocks(void **state)
+{
+    static const char *const target[] = {"c", "c:x86-64-v3", "c:x86-64-v4"};
+    (void)state;
+    for (size_t t = 0; t < sizeof target / sizeof *target; t++) {
+        const double blocks = error_of_sums(target[t], true);
+        const double running = error_of_sums(target[t], false);
+        if (!(blocks < 4e-7 && 3 * blocks < running))
+            fail_msg("%s: in blocks %.3g off, in one sum %.3g", target[t], blocks, running);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp),
@@ -402,6 +452,7 @@ int main(void)
                                        cmocka_unit_test(test_embedding),
                                        cmocka_unit_test(test_states),
                                        cmocka_unit_test(test_computed_twice),
+                                       cmocka_unit_test(test_sums_in_blocks),
                                        cmocka_unit_test(test_rows_of_a_state)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

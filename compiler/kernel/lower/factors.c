@@ -94,7 +94,7 @@ Node *lower_added(Lower *q, const Node *sum, Node *const *term, int n)
     return all;
 }
 
-int lower_factored(Lower *q, const Piece *p, Node *n, Node *const *copy, int copies, Node **range,
+int lower_factored(Lower *q, Piece *p, Node *n, Node *const *copy, int copies, Node **range,
                    int nrange, Node **body)
 {
     Node *given[MAX_FACTORS],

@@ -62,6 +62,11 @@ typedef struct {
         Node *value;
     } * made;
     int nmade;
+    struct SumBlocks { /* sum_blocks.c: of a loop over terms, by blocks of at most so many */
+        Node *of, *outer, *inner, *at;
+        int64_t most;
+    } * blocks;
+    int nblocks;
     int next; /* number of a new range */
     /* BIND of a reduced axis: */
     Node *part, *turn; /* the item's part of the terms; the round of the walk, or NULL */
@@ -142,20 +147,24 @@ void lower_loops(Lower *, const Piece *, int axis, Node **range, int *n);
 void lower_blocks(Lower *, Piece *, Node *, const Env *, Node **state);
 
 /* A reduce over these ranges, in the order of the nest's loops: all values of its state. */
-void lower_reduce_over(Lower *, const Piece *, Node *, Node **body, Node **range, int nrange,
+void lower_reduce_over(Lower *, Piece *, Node *, Node **body, Node **range, int nrange,
                        Node **state);
 
 /* The same of a sum that adds these copies of its terms in turn. */
-void lower_sum_over(Lower *, const Piece *, Node *, Node *const *copy, int copies, Node **range,
+void lower_sum_over(Lower *, Piece *, Node *, Node *const *copy, int copies, Node **range,
                     int nrange, Node **out);
 
 /* factors.c: of the loops of a sum, in their order, those that are left around it when factors have
  * left those that they do not move with: the others are a sum inside of *body, which is the copies'
  * terms added up if nothing has left. */
-int lower_factored(Lower *, const Piece *, Node *sum, Node *const *copy, int copies, Node **range,
+int lower_factored(Lower *, Piece *, Node *sum, Node *const *copy, int copies, Node **range,
                    int nrange, Node **body);
 /* Terms of a sum, added in turn. */
 Node *lower_added(Lower *, const Node *sum, Node *const *term, int n);
+
+/* sum_blocks.c: the same of a sum of many terms, in a graph that has derivatives: each block of
+ * them is a sum inside of *body, whose loops change. */
+int lower_in_blocks(Lower *, Piece *, Node *sum, Node **body, Node **range, int nrange);
 
 /* In the order of the nest's loops. */
 void lower_sort_loops(Lower *, const Piece *, Node **range, int n);

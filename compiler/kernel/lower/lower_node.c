@@ -175,7 +175,7 @@ void lower_sort_loops(Lower *q, const Piece *p, Node **range, int n)
         }
 }
 
-void lower_reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **range, int nrange,
+void lower_reduce_over(Lower *q, Piece *p, Node *n, Node **body, Node **range, int nrange,
                        Node **out)
 {
     int size = (int)reduce_size(n);
@@ -194,12 +194,13 @@ void lower_reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **ra
                         : body[i];
 }
 
-void lower_sum_over(Lower *q, const Piece *p, Node *n, Node *const *copy, int copies, Node **range,
+void lower_sum_over(Lower *q, Piece *p, Node *n, Node *const *copy, int copies, Node **range,
                     int nrange, Node **out)
 {
     lower_sort_loops(q, p, range, nrange);
     Node **src = NEWN(q->a, Node *, nrange + 1);
     nrange = lower_factored(q, p, n, copy, copies, range, nrange, src);
+    nrange = lower_in_blocks(q, p, n, src, range, nrange);
     for (int i = 0; i < nrange; i++)
         src[1 + i] = range[i];
     *out = nrange ? node_make(q->c, OP_REDUCE, src[0]->dtype, reduce_arg(reduce_monoid(n), 0, 0),
@@ -255,7 +256,7 @@ static bool is_signed_byte(const Node *n)
 /* Where lanes do not multiply pairs of any sign, bytes without a sign are multiplied with those
  * that have one: x w = (x + 128) w - 128 w, modulo 2^32.  The sum of the latter is the same for all
  * rows that w is used for.  False: the product is not of two i8, or not of one row and a vector. */
-static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node **range, int nrange,
+static bool without_sign(Lower *q, Piece *p, Node *n, Node *product, Node **range, int nrange,
                          Node **out)
 {
     Context *c = q->c;

@@ -58,6 +58,8 @@ static Piece piece_copy(Lower *q, const Piece *like)
     p.added = copied(q, (void *)like->added, q->nest->nsplit, sizeof *p.added);
     p.copies = NULL;
     p.tail = NULL;
+    p.blocks = NULL;
+    p.nblocks = 0;
     p.ncopies = p.ntail = 0;
     for (int i = 0; i < like->ncopies; i++)
         vec_push(q->a, p.copies, p.ncopies, like->copies[i]);
