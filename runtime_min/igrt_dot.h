@@ -87,8 +87,9 @@ IGRT_LOAD4(u8, "uxtb16")
 
 typedef igrt_i8x4 igrt_i16x4;
 
-/* at: a constant below 512; what it is behind is aligned to 8 bytes. */
-IGRT_INLINE igrt_i16x4 igrt_load_i16x4(const int16_t *p, int at)
+/* at: a constant below 512; what it is behind is aligned to 8 bytes. With -Os a call is what gcc
+ * makes of it, unless it is told: both ways to load together look long. */
+IGRT_INLINE __attribute__((always_inline)) igrt_i16x4 igrt_load_i16x4(const int16_t *p, int at)
 {
     igrt_i16x4 x;
 #if defined(__OPTIMIZE__) && !defined(__clang__)

@@ -140,6 +140,14 @@ def program(core, sources, include, elf):
         sys.exit(f"{core}: {sources[0]}: {said}")
 
 
+def inlined(core, out):
+    """A load of a dot is no call where a compiler is to write little."""
+    for text in out.glob("model_kernels_*.c"):
+        words = (*BOARDS[core][0].split(), "-Os", "-std=c99", f"-I{out}", "-S", "-o", "-")
+        if "igrt_load" in run("arm-none-eabi-gcc", *words, text):
+            sys.exit(f"{core}: with -Os a load of {text.name} is a call")
+
+
 def sections(elf):
     """Bytes of flash and of RAM."""
     text, data, bss = map(int, run("arm-none-eabi-size", elf).splitlines()[1].split()[:3])
@@ -215,6 +223,8 @@ def main():
                 sys.exit(f"{core}: a sum is not taken by fours:\n{text}")
             if "sxtb16" in wanted and "igrt_widen_i8x4(" not in text:
                 sys.exit(f"{core}: no operand is widened once:\n{text}")
+            if "sxtb16" in wanted:
+                inlined(core, out)
             program(core, [work / "main.c", *sources_of(out)], out, elf)
             code = "".join(s.read_text() for s in work.glob("*.s"))
             missing = [i for i in wanted if i not in code]

@@ -21,19 +21,19 @@ int main(void)
 
 /* Intel's Architecture Instruction Set Extensions reference, VPDPB[SU,UU,SS]D: each lane of s plus
  * four products of bytes, modulo 2^32. */
-#define EMULATED(NAME, V, XT, WT)                                                    \
-    __attribute__((unused)) static V NAME(V s, V x, V w)                             \
-    {                                                                                \
-        uint32_t sum[sizeof(V) / 4];                                                 \
-        XT a[sizeof(V)];                                                             \
-        WT b[sizeof(V)];                                                             \
-        memcpy(sum, &s, sizeof s);                                                   \
-        memcpy(a, &x, sizeof x);                                                     \
-        memcpy(b, &w, sizeof w);                                                     \
-        for (size_t i = 0; i < sizeof(V); i++)                                       \
-            sum[i / 4] += (uint32_t)(a[i] * b[i]);                                   \
-        memcpy(&s, sum, sizeof s);                                                   \
-        return s;                                                                    \
+#define EMULATED(NAME, V, XT, WT)                        \
+    __attribute__((unused)) static V NAME(V s, V x, V w) \
+    {                                                    \
+        uint32_t sum[sizeof(V) / 4];                     \
+        XT a[sizeof(V)];                                 \
+        WT b[sizeof(V)];                                 \
+        memcpy(sum, &s, sizeof s);                       \
+        memcpy(a, &x, sizeof x);                         \
+        memcpy(b, &w, sizeof w);                         \
+        for (size_t i = 0; i < sizeof(V); i++)           \
+            sum[i / 4] += (uint32_t)(a[i] * b[i]);       \
+        memcpy(&s, sum, sizeof s);                       \
+        return s;                                        \
     }
 EMULATED(ssd_4, __m128i, int8_t, int8_t)
 EMULATED(uud_4, __m128i, uint8_t, uint8_t)
@@ -65,28 +65,28 @@ static uint32_t next(void)
     return seed >> 8;
 }
 
-#define DOT(X, XT, W, WT)                                                                      \
-    for (int n = 0; n < 500; n++) {                                                            \
-        XT x[64];                                                                              \
-        WT w[64];                                                                              \
-        int32_t s[16], y[16];                                                                  \
-        for (int i = 0; i < 64; i++) {                                                         \
-            x[i] = (XT)(next() % 4 ? next() : 0x80u);                                          \
-            w[i] = (WT)(next() % 4 ? next() : 0x80u);                                          \
-        }                                                                                      \
-        for (int i = 0; i < 16; i++) {                                                         \
-            s[i] = (int32_t)(next() << 12);                                                    \
-            y[i] = igrt_dot_##X##_##W(igrt_load_##X##x4(x + 4 * i),                            \
-                                      igrt_load_##W##x4(w + 4 * i), s[i]);                     \
-        }                                                                                      \
-        const igrt_i32x4 a = igrt_dot_##X##_##W##_i32x4(                                       \
-            igrt_load_##X##x4_i32x4(x), igrt_load_##W##x4_i32x4(w), igrt_load_i32x4(s));       \
-        const igrt_i32x8 b = igrt_dot_##X##_##W##_i32x8(                                       \
-            igrt_load_##X##x4_i32x8(x), igrt_load_##W##x4_i32x8(w), igrt_load_i32x8(s));       \
-        const igrt_i32x16 c = igrt_dot_##X##_##W##_i32x16(                                     \
-            igrt_load_##X##x4_i32x16(x), igrt_load_##W##x4_i32x16(w), igrt_load_i32x16(s));    \
-        for (int i = 0; i < 16; i++)                                                           \
-            assert_true(c[i] == y[i] && (i >= 8 || b[i] == y[i]) && (i >= 4 || a[i] == y[i])); \
+#define DOT(X, XT, W, WT)                                                                         \
+    for (int n = 0; n < 500; n++) {                                                               \
+        XT x[64];                                                                                 \
+        WT w[64];                                                                                 \
+        int32_t s[16], y[16];                                                                     \
+        for (int i = 0; i < 64; i++) {                                                            \
+            x[i] = (XT)(next() % 4 ? next() : 0x80u);                                             \
+            w[i] = (WT)(next() % 4 ? next() : 0x80u);                                             \
+        }                                                                                         \
+        for (int i = 0; i < 16; i++) {                                                            \
+            s[i] = (int32_t)(next() << 12);                                                       \
+            y[i] = igrt_dot_##X##_##W(igrt_load_##X##x4(x + 4 * i), igrt_load_##W##x4(w + 4 * i), \
+                                      s[i]);                                                      \
+        }                                                                                         \
+        const igrt_i32x4 a = igrt_dot_##X##_##W##_i32x4(                                          \
+            igrt_load_##X##x4_i32x4(x), igrt_load_##W##x4_i32x4(w), igrt_load_i32x4(s));          \
+        const igrt_i32x8 b = igrt_dot_##X##_##W##_i32x8(                                          \
+            igrt_load_##X##x4_i32x8(x), igrt_load_##W##x4_i32x8(w), igrt_load_i32x8(s));          \
+        const igrt_i32x16 c = igrt_dot_##X##_##W##_i32x16(                                        \
+            igrt_load_##X##x4_i32x16(x), igrt_load_##W##x4_i32x16(w), igrt_load_i32x16(s));       \
+        for (int i = 0; i < 16; i++)                                                              \
+            assert_true(c[i] == y[i] && (i >= 8 || b[i] == y[i]) && (i >= 4 || a[i] == y[i]));    \
     }
 
 static void of_any_sign(void **state)
