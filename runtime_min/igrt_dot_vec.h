@@ -259,4 +259,54 @@ IGRT_DOT_SMALL_PAIRS(16, __m512i, _mm512)
 IGRT_DOT_SMALL(16, igrt_dot_u8_i8_i32x16(x, w, s))
 #endif
 
+/* Of so few bits that several pairs of products add up within i16: they become i32 once for all.
+ *
+ *     igrt_pairs_u7_i8_i32xN(x, w)           products of a dot, in whatever lanes they are added
+ *     igrt_pairs_more_u7_i8_i32xN(x, w, p)   the same, added to others
+ *     igrt_pairs_sum_i32xN(p, s)             lane by lane what dots would have added to s */
+#define IGRT_DOT_PAIR_SUMS(N, PRODUCTS, MORE, SUM)                                      \
+    IGRT_VEC igrt_i32x##N igrt_pairs_u7_i8_i32x##N(igrt_i32x##N x, igrt_i32x##N w)      \
+    {                                                                                   \
+        return PRODUCTS;                                                                \
+    }                                                                                   \
+    IGRT_VEC igrt_i32x##N igrt_pairs_more_u7_i8_i32x##N(igrt_i32x##N x, igrt_i32x##N w, \
+                                                        igrt_i32x##N p)                 \
+    {                                                                                   \
+        return MORE;                                                                    \
+    }                                                                                   \
+    IGRT_VEC igrt_i32x##N igrt_pairs_i8_u7_i32x##N(igrt_i32x##N x, igrt_i32x##N w)      \
+    {                                                                                   \
+        return igrt_pairs_u7_i8_i32x##N(w, x);                                          \
+    }                                                                                   \
+    IGRT_VEC igrt_i32x##N igrt_pairs_more_i8_u7_i32x##N(igrt_i32x##N x, igrt_i32x##N w, \
+                                                        igrt_i32x##N p)                 \
+    {                                                                                   \
+        return igrt_pairs_more_u7_i8_i32x##N(w, x, p);                                  \
+    }                                                                                   \
+    IGRT_VEC igrt_i32x##N igrt_pairs_sum_i32x##N(igrt_i32x##N p, igrt_i32x##N s)        \
+    {                                                                                   \
+        return SUM;                                                                     \
+    }
+#define IGRT_DOT_PAIRS_16(N, V, P)                                                       \
+    IGRT_DOT_PAIR_SUMS(N, (igrt_i32x##N)P##_maddubs_epi16((V)x, (V)w),                   \
+                       (igrt_i32x##N)P##_add_epi16(P##_maddubs_epi16((V)x, (V)w), (V)p), \
+                       (igrt_i32x##N)P##_add_epi32(P##_madd_epi16((V)p, P##_set1_epi16(1)), (V)s))
+#define IGRT_DOT_PAIRS_32(N)                                                   \
+    IGRT_DOT_PAIR_SUMS(N, igrt_dot_u7_i8_i32x##N(x, w, igrt_splat_i32x##N(0)), \
+                       igrt_dot_u7_i8_i32x##N(x, w, p),                        \
+                       (igrt_i32x##N)((igrt_u32x##N)p + (igrt_u32x##N)s))
+#if defined(__AVX2__) && !defined(__AVXVNNI__) && \
+    !(defined(__AVX512VNNI__) && defined(__AVX512VL__))
+IGRT_DOT_PAIRS_16(4, __m128i, _mm)
+IGRT_DOT_PAIRS_16(8, __m256i, _mm256)
+#else
+IGRT_DOT_PAIRS_32(4)
+IGRT_DOT_PAIRS_32(8)
+#endif
+#if defined(__AVX512BW__) && !defined(__AVX512VNNI__)
+IGRT_DOT_PAIRS_16(16, __m512i, _mm512)
+#else
+IGRT_DOT_PAIRS_32(16)
+#endif
+
 #endif

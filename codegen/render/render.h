@@ -241,6 +241,10 @@ Node *render_begin_of(Render *, const Node *sum);
 /* igrt_widen_i8x4(a7 + r0*4, a2 + ..): of so many statements, four stores of bytes side by side
  * into a place of 16 bits, and names of their addresses; 0: these are none. */
 int render_widened(Render *, const Stmt *, int left);
+/* How many of n dots, from the first on, add up within i16, where that takes less: 0, or 2 at
+ * least; and these, added to `to`. */
+int render_dot_pairs(Render *, Node *const *dot, int n);
+void render_pairs(Render *, Node *const *dot, int n, const char *to);
 void render_four(Render *, Node *); /* a cast from bytes, or the load of them */
 void render_four_type(Render *, Node *);
 

@@ -35,16 +35,23 @@ static const char *byte_name(Node *n)
     return dtype_info[bytes_of(n)->dtype].name;
 }
 
-/* Is a digit below 128? */
-static bool is_small(const Node *n)
+/* The bits that a digit may have: 63 of and(x, 15) or and(y, 48). */
+static int64_t bits_of(const Node *n)
 {
     n = n->op == OP_CAST ? n->src[0] : n;
     if (n->op == OP_OR)
-        return is_small(n->src[0]) && is_small(n->src[1]);
+        return bits_of(n->src[0]) | bits_of(n->src[1]);
     const Node *x = n->op == OP_SHL ? n->src[0] : n, *by = n->src[n->nsrc - 1];
     const int64_t shift = n->op != OP_SHL ? 0 : by->op == OP_CONST ? by->arg.i : 8;
-    return x->op == OP_AND && x->src[1]->op == OP_CONST && shift < 8 &&
-           x->src[1]->arg.i << shift <= INT8_MAX;
+    return x->op == OP_AND && x->src[1]->op == OP_CONST && shift < 8
+               ? (x->src[1]->arg.i << shift) & UINT8_MAX
+               : UINT8_MAX;
+}
+
+/* Is a digit below 128? */
+static bool is_small(const Node *n)
+{
+    return bits_of(n) <= INT8_MAX;
 }
 
 /* load: one of what is multiplied. */
@@ -162,11 +169,10 @@ static void operand(Render *r, Node *n, bool lanes)
     put(r, spread ? ")" : "");
 }
 
-void render_dot(Render *r, Node *n, const char *to)
+/* What a dot's operands are called: i8_u7. */
+static void dot_names(const Render *r, Node *n, const char **name)
 {
     Node *product = n->src[0];
-    bool lanes = is_vector(r, n);
-    const char *name[2];
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i];
         name[i] = x->op == OP_CONST || is_flipped(x) ? "u8" : byte_name(x);
@@ -178,18 +184,70 @@ void render_dot(Render *r, Node *n, const char *to)
             name[i] = "u7";
     if (tile_dot(r->l.tile) == 2 && n->dtype == INGOT_I32)
         name[0] = name[1] = "i16";
-    needs_dot(r, lanes, bytes_of(product->src[0]));
-    put(r, "igrt_dot");
+}
+
+/* f(x, w, to) */
+static void dot_call(Render *r, Node *n, const char *function, const char *to)
+{
+    const bool lanes = is_vector(r, n);
+    const char *name[2];
+    dot_names(r, n, name);
+    needs_dot(r, lanes, bytes_of(n->src[0]->src[0]));
+    put(r, function);
     if (tile_dot(r->l.tile) > 4)
         sb_printf(r->sb, "%d", tile_dot(r->l.tile));
     sb_printf(r->sb, "_%s_%s", name[0], name[1]);
     if (lanes)
         sb_printf(r->sb, "_%sx%d", lane_type(n->dtype), r->l.tile->lanes);
     put(r, "(");
-    operand(r, product->src[0], lanes);
+    operand(r, n->src[0]->src[0], lanes);
     put(r, ", ");
-    operand(r, product->src[1], lanes);
-    sb_printf(r->sb, ", %s)", to);
+    operand(r, n->src[0]->src[1], lanes);
+    if (to)
+        sb_printf(r->sb, ", %s", to);
+    put(r, ")");
+}
+
+void render_dot(Render *r, Node *n, const char *to)
+{
+    dot_call(r, n, "igrt_dot", to);
+}
+
+int render_dot_pairs(Render *r, Node *const *dot, int n)
+{
+    enum { LEAST = 2 };
+    const Machine *m = &r->t->machine;
+    int64_t bits = 0, most;
+    int i = 0;
+    for (; m->pairs && r->l.tile->lanes == m->lanes && i < n; i++) {
+        const Node *product = dot[i]->src[0];
+        const char *name[2];
+        if (!is_vector(r, dot[i]) || tile_dot(r->l.tile) != 4)
+            break;
+        dot_names(r, dot[i], name);
+        const int small = !strcmp(name[1], "u7");
+        if (!small && strcmp(name[0], "u7"))
+            break;
+        bits |= bits_of(product->src[small]);
+        most = 2 * bits * -INT8_MIN; /* of a pair */
+        if ((i + 1) * most > INT16_MAX)
+            break;
+    }
+    return i < LEAST ? 0 : i;
+}
+
+void render_pairs(Render *r, Node *const *dot, int n, const char *to)
+{
+    StrBuf *out = r->sb, inner = {0};
+    const char *pairs = NULL;
+    r->sb = &inner;
+    for (int i = 0; i < n; i++) {
+        inner = (StrBuf){0};
+        dot_call(r, dot[i], i ? "igrt_pairs_more" : "igrt_pairs", pairs);
+        pairs = sb_take(r->sb, r->arena);
+    }
+    r->sb = out;
+    sb_printf(r->sb, "igrt_pairs_sum_i32x%d(%s, %s)", r->l.tile->lanes, pairs, to);
 }
 
 /* ---- a bias ---------------------------------------------------------------------------------- */

@@ -390,12 +390,17 @@ static bool render_sum_of_dots(Render *r, Node *n)
         sb_printf(r->sb, "igrt_splat_i32x%d(0)", r->l.tile->lanes);
     else
         put(r, "0");
-    for (int i = 0; i < dots.n; i++) {
+    for (int i = 0, taken; i < dots.n; i += taken) {
+        const int pairs = render_dot_pairs(r, dots.term + i, dots.n - i);
         const char *to = sb_take(r->sb, r->arena);
+        taken = pairs ? pairs : 1;
         inner = (StrBuf){0};
-        if (i + 1 == dots.n)
+        if (i + taken == dots.n)
             r->sb = out;
-        render_dot(r, dots.term[i], to);
+        if (pairs)
+            render_pairs(r, dots.term + i, pairs, to);
+        else
+            render_dot(r, dots.term[i], to);
     }
     return true;
 }

@@ -113,6 +113,14 @@ RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *fr
  * common, or it falls between taps. */
 int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps);
 
+/* ---- cpu_digits.c ---------------------------------------------------------------------------- */
+
+/* Does r say which bits of a word are taken, by the amount of a shift? */
+bool takes_digits(const Node *, Node *r);
+/* UNROLL of loops over the dots of a block, and over blocks whose digits share a word. */
+void unroll_digits(Nest *, const View *, const RegisterTile *, const LoopPlace *, int n);
+void unroll_digits_of_blocks(Nest *, const View *);
+
 /* ---- cpu_turns.c ---------------------------------------------------------------------------- */
 
 /* A tile of short sums of dots becomes one whose sums come in turn, where that is faster. */

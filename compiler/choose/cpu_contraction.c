@@ -124,19 +124,30 @@ static bool is_large_weight(const Kernel *k, const Buffer *const *bufs, const No
 }
 
 /* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes
- * ahead. Where a line is one product, the core itself is as far ahead. */
-static bool prefetch_stream(Nest *nest, const Node *load)
+ * ahead. Where a line is one product, the core itself is as far ahead; and asking takes as long as
+ * it saves where it is for few lines at a time. */
+static bool prefetch_stream(Nest *nest, const RegisterTile *tile, const Node *load)
 {
+    enum { LINES = 2 };
+    const Machine *m = &nest->target->machine;
     const int arg = (int)load->src[0]->arg.i;
     const NestAxis *terms = NULL;
+    double bytes = (double)(tile->width * tile->vectors * dtype_info[load->dtype].bytes);
+    for (int i = 0; i < nest->k->naxis; i++)
+        if (nest->k->axes[i].reduced && depends_on(load, nest->k->axes[i].range))
+            bytes *= (double)nest->k->axes[i].range->hi + 1;
     for (int i = 0; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
         bool moves = depends_on(load, nest->k->axes[x->root].range);
         if (!x->reduced && !moves && x->extent != 1)
             return false;
-        if (x->reduced && moves && x->form == AXIS_LOOP && x->extent != 1)
+        if (x->reduced && moves && x->form == AXIS_LOOP && x->extent != 1) {
             terms = x;
+            bytes /= (double)x->extent;
+        }
     }
+    if (tile->nfour && (!m->pairs || bytes < LINES * m->line))
+        return false;
     return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
 }
 
@@ -156,10 +167,10 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
         first++;
     const NestAxis *outer = &nest->axis[nest->order[first]];
     int64_t times = 1;
-    for (int j = 0; j < v->nfactor && !tile->rows && !tile->nfour; j++)
+    for (int j = 0; j < v->nfactor && !tile->rows; j++)
         if (is_large_weight(k, bufs, v->factor[j], nest->target) &&
             v->factor[j]->dtype != v->dot->dtype && depends_on(v->factor[j], tile->lanes) &&
-            prefetch_stream(nest, v->factor[j]))
+            prefetch_stream(nest, tile, v->factor[j]))
             return;
     const int64_t sums = tile->vectors * tile->nrows * tile->ncolumns;
     if (!tile->rows || (tile->nfour && tile->width <= 1) ||
@@ -380,16 +391,6 @@ static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *ti
     return fits;
 }
 
-/* Does r say which bits of a word are taken, by the amount of a shift? */
-static bool takes_digits(const Node *n, Node *r)
-{
-    const bool shift = n->op == OP_SHR || n->op == OP_SHL;
-    for (uint32_t i = 0; i < n->nsrc && op_is_alu(n->op); i++)
-        if ((shift && i == 1 && depends_on(n->src[1], r)) || takes_digits(n->src[i], r))
-            return true;
-    return false;
-}
-
 /* The loops over terms, of all sums of products: of a load that the lanes do not move, the greatest
  * stride is outermost; which digit of a word is taken is innermost. */
 static int place_terms(const Nest *nest, const View *v, const Buffer *const *bufs,
@@ -439,56 +440,6 @@ static int place_other_terms(const Nest *nest, const View *v, const RegisterTile
     return n;
 }
 
-/* Of blocks of weights, the loops over the dots of a block. Which digit of a word is taken is known
- * where its loop is written out. One row waits for memory, or, if blocks have parts with scales of
- * their own, for instructions: those of a loop count if a part has few dots, or if a vector of
- * words is less than a line of the cache. */
-static void unroll_digits(Nest *nest, const RegisterTile *tile, const LoopPlace *place, int n,
-                          bool parts_of_blocks)
-{
-    enum { MOST_DOTS = 4, WORD = 4 };
-    int64_t dots = 1, all = 1;
-    for (int i = 0; i < n; i++) {
-        const NestAxis *x = &nest->axis[nest_loop(nest, nest_root(nest, place[i].range))];
-        all *= x->extent;
-        const int64_t digits = x->extent;
-        if (place[i].key < 0 && nest_opt_range(nest, OPT_UNROLL, place[i].range, digits))
-            dots *= digits;
-    }
-    if (tile->rows || tile->width <= 1 || !parts_of_blocks ||
-        (all > MOST_DOTS && tile->width * WORD >= nest->target->machine.line))
-        return;
-    for (int i = 0; i < n && dots < MOST_DOTS; i++) {
-        const NestAxis *x = &nest->axis[nest_loop(nest, nest_root(nest, place[i].range))];
-        int64_t parts = x->extent < MOST_DOTS / dots ? x->extent : MOST_DOTS / dots;
-        while (parts > 1 && x->extent % parts)
-            parts--;
-        if (parts > 1 && nest_opt_range(nest, OPT_UNROLL, place[i].range, parts))
-            dots *= parts;
-    }
-}
-
-/* Digits of a word that are in blocks of their own (K types: the low and the high halves of 64
- * bytes) are taken by the sums around: these blocks are written out too. */
-static void unroll_digits_of_blocks(Nest *nest, const View *v)
-{
-    enum { MOST = 4 };
-    for (int i = 0; i < v->nreduce; i++) {
-        const Node *dots = v->reduce[i];
-        int64_t blocks = 1;
-        for (int j = 0; j < v->nreduce && dot_terms(dots); j++) {
-            const Node *sum = v->reduce[j];
-            for (uint32_t d = reduce_ranges(sum); d < sum->nsrc && sum->dtype == INGOT_F32; d++) {
-                Node *r = sum->src[d];
-                const int64_t digits = range_extent(r);
-                if (digits > 1 && blocks * digits <= MOST && takes_digits(dots->src[0], r) &&
-                    nest_opt_range(nest, OPT_UNROLL, r, digits))
-                    blocks *= digits;
-            }
-        }
-    }
-}
-
 /* The opts of a tile; false if they cannot be done, or constants cannot lie as it wants them. */
 static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                              const RegisterTile *tile, const bool *free, Layout *want)
@@ -520,9 +471,8 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         unroll_dots(nest, place, nout, n);
     const int more = place_other_terms(nest, v, tile, place + n, INGOT_MAX_RANK * 4 - n);
     if (v->outer) {
-        const bool parts = v->outer->nsrc - reduce_ranges(v->outer) > 1;
-        unroll_digits(nest, tile, place + nout, n - nout, parts);
-        unroll_digits(nest, tile, place + n, more, parts);
+        unroll_digits(nest, v, tile, place + nout, n - nout);
+        unroll_digits(nest, v, tile, place + n, more);
         if (tile->width > 1)
             unroll_digits_of_blocks(nest, v);
     }

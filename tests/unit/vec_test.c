@@ -17,6 +17,7 @@
 #include "runtime_min/igrt_dot_vec.h"
 #include "runtime_min/igrt_vec.h"
 #include "runtime_min/igrt_vec64.h"
+#include "vec_digits.h"
 #include "vec_pairs.h"
 #include "vec_turns.h"
 
@@ -781,18 +782,18 @@ static void wide_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),          cmocka_unit_test(lanes8),
-        cmocka_unit_test(lanes16),         cmocka_unit_test(parts),
-        cmocka_unit_test(pairs),           cmocka_unit_test(fours),
-        cmocka_unit_test(conversions),     cmocka_unit_test(accuracy4),
-        cmocka_unit_test(accuracy8),       cmocka_unit_test(accuracy16),
-        cmocka_unit_test(integers),        cmocka_unit_test(quantize),
-        cmocka_unit_test(digit),           cmocka_unit_test(top_byte),
-        cmocka_unit_test(fractions),       cmocka_unit_test(dots),
-        cmocka_unit_test(dots_of_bf16),    cmocka_unit_test(dots_of_i16),
-        cmocka_unit_test(wide4),           cmocka_unit_test(wide8),
-        cmocka_unit_test(wide_parts),      cmocka_unit_test(apart),
-        cmocka_unit_test(rows_to_columns),
+        cmocka_unit_test(lanes4),       cmocka_unit_test(lanes8),
+        cmocka_unit_test(lanes16),      cmocka_unit_test(parts),
+        cmocka_unit_test(pairs),        cmocka_unit_test(fours),
+        cmocka_unit_test(conversions),  cmocka_unit_test(accuracy4),
+        cmocka_unit_test(accuracy8),    cmocka_unit_test(accuracy16),
+        cmocka_unit_test(integers),     cmocka_unit_test(quantize),
+        cmocka_unit_test(digit),        cmocka_unit_test(top_byte),
+        cmocka_unit_test(fractions),    cmocka_unit_test(dots),
+        cmocka_unit_test(dots_of_bf16), cmocka_unit_test(dots_of_i16),
+        cmocka_unit_test(digit_pairs),  cmocka_unit_test(wide4),
+        cmocka_unit_test(wide8),        cmocka_unit_test(wide_parts),
+        cmocka_unit_test(apart),        cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

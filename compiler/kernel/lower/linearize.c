@@ -224,22 +224,23 @@ static void emit_terms(Lin *q, const int *group, int n, bool dots, uint64_t open
     }
 }
 
-static bool has_sum_in_loops(const Lin *q, Node *n)
+/* A sum with loops of its own, or dots that have been written out. */
+static bool has_own_sum(const Lin *q, Node *n)
 {
     if (n->op == OP_REDUCE)
-        return is_loop(q->l, n);
+        return is_loop(q->l, n) || is_dot(q->l, n);
     for (uint32_t i = 0; i < n->nsrc && op_is_alu(n->op); i++)
-        if (has_sum_in_loops(q, n->src[i]))
+        if (has_own_sum(q, n->src[i]))
             return true;
     return false;
 }
 
-/* The terms of a sum that have sums with loops each: those of blocks of weights, of which UNROLL
+/* The terms of a sum that have sums of their own each: those of blocks of weights, of which UNROLL
  * has written several out. */
 static int blocks_of(const Lin *q, Node *body, Node **term, int n)
 {
-    if (body->op == OP_ADD && has_sum_in_loops(q, body->src[0]) &&
-        has_sum_in_loops(q, body->src[1]))
+    if (body->op == OP_ADD && body->dtype == INGOT_F32 && has_own_sum(q, body->src[0]) &&
+        has_own_sum(q, body->src[1]))
         return blocks_of(q, body->src[1], term, blocks_of(q, body->src[0], term, n));
     if (n < MAX_TERMS)
         term[n] = body;
