@@ -109,6 +109,9 @@ enum { MAX_LANES = 8 };
 bool staged_rows_opts(Arena *, Nest *, const Buffer *const *bufs, bool may_copy, Layout *want,
                       Node **lanes, int *nlanes);
 int64_t lanes_along(const Kernel *, const Target *, Node *range);
+/* As many elements as lanes are chosen by: of a size of run time, which may be far below its bound,
+ * a quarter of that. */
+int64_t lanes_extent(const Node *range);
 /* share_weights.c: of what kernels want for their weights, what an earlier function of the model
  * has. */
 void agree_on_weights(const Context *, const Nest *, const Buffer *const *bufs, Layout *want);

@@ -573,7 +573,7 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
     const Kernel *k = q->k;
     const View *v = q->v;
     int moves = 0;
-    if (range_extent(r) < 4)
+    if (lanes_extent(r) < 4)
         return no_lanes(q, r, "it is too short");
     if (!scalar_fours(q) && !fits_lanes(q->a, k, r, lanes_along(k, q->t, r), q->free, &moves, NULL))
         return no_lanes(q, r, "what depends on it does not lie side by side, or has no lanes");

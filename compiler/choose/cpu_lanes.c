@@ -18,8 +18,13 @@ enum { FEW = 4 };
  * most a quarter of that. */
 int64_t lanes_along(const Kernel *k, const Target *t, Node *range)
 {
-    int64_t extent = range_extent(range);
-    return lanes_for(k, t, range, extent < 0 ? (range->hi + 1) / FEW : extent);
+    return lanes_for(k, t, range, lanes_extent(range));
+}
+
+int64_t lanes_extent(const Node *range)
+{
+    const int64_t extent = range_extent(range);
+    return extent < 0 ? (range->hi + 1) / FEW : extent;
 }
 
 /* Of a size of run time a few, for what fills no tile is computed row by row. */

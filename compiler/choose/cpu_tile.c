@@ -215,7 +215,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const Buffer *cons
     const bool four = dot == 4;
     Node *lanes = first->lanes;
     TileSearch s = {.t = t,
-                    .extent = range_extent(lanes),
+                    .extent = lanes_extent(lanes),
                     .width = first->width,
                     .ncolumns = first->ncolumns,
                     .sums = v->ndot,
@@ -479,8 +479,7 @@ static RegisterTile pick_vectors(const Kernel *k, const View *v, const Buffer *c
 {
     RegisterTile best = {.lanes = lanes,
                          .columns = pair,
-                         .width =
-                             t->machine.lanes ? lanes_for(k, t, lanes, range_extent(lanes)) : 1,
+                         .width = t->machine.lanes ? lanes_along(k, t, lanes) : 1,
                          .vectors = 1,
                          .nrows = 1,
                          .ncolumns = pair ? 2 : 1,
@@ -489,8 +488,9 @@ static RegisterTile pick_vectors(const Kernel *k, const View *v, const Buffer *c
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
     const TileSearch s = tile_search(k, v, bufs, &best, terms, t);
-    for (int64_t vectors = least; vectors <= 2 * MAX_VECTORS && vectors * s.width <= s.extent;
-         vectors++)
+    /* of a size of run time one: what fills none is computed row by row */
+    const int64_t most = range_extent(lanes) < 0 ? 1 : 2 * MAX_VECTORS;
+    for (int64_t vectors = least; vectors <= most && vectors * s.width <= s.extent; vectors++)
         for (int i = v->nrange;
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
