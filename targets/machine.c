@@ -60,23 +60,20 @@ static bool in_halves(void)
 #endif
 }
 
+#if defined(__x86_64__)
 /* Products of bf16 in the time of one of f32, of the processor that the compiler runs on: AMD's
  * make two of a pair as fast as one (vdpbf16ps; Zen 4, Zen 5), Intel's take four times as long for
  * it as for a multiply-add (Sapphire Rapids: 112 GFLOP/s where f32 has 215). 0: it has no such
  * instruction. */
 static double rate_of_bf16(int lanes)
 {
-#if defined(__x86_64__)
     enum { AVX512_BF16 = 1u << 5 };
     unsigned a, b, c, d;
     if (lanes != 16 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & AVX512_BF16))
         return 0;
     return __builtin_cpu_is("amd") ? 2 : 0.5;
-#else
-    (void)lanes;
-    return 0;
-#endif
 }
+#endif
 
 /* "native": the processor that the compiler runs on. */
 static Cpu native(void)

@@ -119,6 +119,7 @@ installed() {
 
 if [ -n "$all" ]; then
     step python installed
+    step wheel sh tests/python/wheel.sh
     step docs "$python" tests/docs_run.py --ingot build/ingot
     step tasks "$python" tests/tasks/tasks.py --ingot build/ingot
     step recipes "$python" tests/recipes/recipes.py --work build/recipes --apart

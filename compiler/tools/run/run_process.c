@@ -12,24 +12,54 @@
 
 extern char **environ;
 
+/* glibc has a way to since 2.29; before, a shell changes to the folder. */
+#if defined __GLIBC__ && !__GLIBC_PREREQ(2, 29)
+enum { SHELL_CHANGES_FOLDER = 1 };
+#define CHANGE_FOLDER(actions, dir) ((void)0)
+#else
+enum { SHELL_CHANGES_FOLDER = 0 };
+#define CHANGE_FOLDER(actions, dir) posix_spawn_file_actions_addchdir_np(actions, dir)
+#endif
+
+/* sh -c 'cd -- "$0" && exec "$@"' DIR PROGRAM ARGUMENT..., to be freed. */
+static const char **in_folder(const char *const *argv, const char *dir)
+{
+    static const char *const head[] = {"sh", "-c", "cd -- \"$0\" && exec \"$@\""};
+    size_t n = 0;
+    while (argv[n])
+        n++;
+    const char **all = malloc((n + 5) * sizeof *all);
+    if (all) {
+        memcpy(all, head, sizeof head);
+        all[3] = dir;
+        memcpy(all + 4, argv, (n + 1) * sizeof *all);
+    }
+    return all;
+}
+
 /* In the folder dir, its standard output to a file; NULL: as here. -1 after a message. */
 static pid_t spawn(const char *const *argv, const char *dir, const char *out)
 {
     pid_t pid;
+    const bool shell = dir && SHELL_CHANGES_FOLDER;
+    const char **by_shell = shell ? in_folder(argv, dir) : NULL;
+    const char *const *words = shell ? by_shell : argv;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     if (out)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
                                          0666);
     if (dir)
-        posix_spawn_file_actions_addchdir_np(&actions, dir);
+        CHANGE_FOLDER(&actions, dir);
     pending_hold();
-    int error =
-        posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    int error = !words ? ENOMEM
+                       : posix_spawnp(&pid, words[0], &actions, NULL,
+                                      (char *const *)(uintptr_t)words, environ);
     if (!error)
         pending_program(pid);
     pending_release();
     posix_spawn_file_actions_destroy(&actions);
+    free(by_shell);
     if (!error)
         return pid;
     complain(INGOT_TOOL, "%s: cannot be started: %s", argv[0], strerror(error));
