@@ -135,6 +135,9 @@ if [ -n "$all" ]; then
     step sized-graphs-sanitized "$python" tests/fuzz/sized_graphs.py --ingot build/ingot --jobs "$JOBS" --n 500 --seed 101 --sanitize --cc clang
     step language-model "$python" tests/llm/smollm2.py --ingot build/ingot --work build/smollm2
     step gguf-mutated "$python" tests/llm/mutate.py --build build/sanitized/tests/gguf_build --ingot build/ingot --every 100
+    for precision in q16 f32; do
+        step "slots-$precision" "$python" tests/llm/slots.py --ingot build/ingot --target c:native --precision $precision
+    done
     step folder-mutated "$python" tests/llm/folder.py --ingot build/ingot --logits build/tests/gguf_logits --build build/sanitized/tests/gguf_build --count 3000
     step llama-cpp "$python" tests/llm/llama_cpp.py --ingot build/ingot --work build/llama
     step perplexity "$python" tests/llm/perplexity.py --ingot build/ingot --work build/smollm2 --llama-work build/llama
