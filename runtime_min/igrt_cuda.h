@@ -120,6 +120,7 @@ typedef struct igrt_cu {
     uint32_t gate_value;
     struct igrt_cu_graph *captures, *updates; /* what is enqueued now */
     int at;                                   /* kernels so far; -1: not each of them is known */
+    int sizes;                                /* updates: of sizes alone */
     int device, owns_context, owns_stream;
     int early;    /* the driver can begin a kernel before those before it have ended */
     int overlaps; /* kernels wait for what was enqueued before them: a launch need not */

@@ -164,9 +164,20 @@ static inline igrt_status igrt_gpu_record_end(igrt_gpu *g)
     return igrt_cu_capture_end(g);
 }
 
-static inline igrt_status igrt_gpu_update_begin(igrt_gpu *g, igrt_gpu_record *record)
+static inline igrt_status igrt_gpu_update_begin(igrt_gpu *g, igrt_gpu_record *record, int sizes)
 {
+    g->sizes = sizes;
     return igrt_cu_update_begin(g, record);
+}
+
+/* Does the record have the next launch already?  Where sizes alone have changed (sizes of
+ * update_begin), and it depends on none. */
+static inline int igrt_gpu_keeps(igrt_gpu *g)
+{
+    if (!g->updates || !g->sizes)
+        return 0;
+    g->at = g->at < 0 || g->at == g->updates->nodes ? -1 : g->at + 1;
+    return 1;
 }
 
 static inline igrt_status igrt_gpu_update_end(igrt_gpu *g)

@@ -5,7 +5,10 @@
  *                                                       wherever 16 bytes can be read then
  *     igrt_eight_to(to, x0, ..)                         and stored
  *     igrt_four_at, igrt_four_of, igrt_four_to          the same, four of 32 bits
- *     igrt_run_u16(run, i), igrt_run_f32(run, i)        one of those behind `run`
+ *     igrt_run_u16(run, i), _f32, _u8, _i8              one of those behind `run`, or of those
+ *                                                       behind them
+ *     igrt_word_u8(word, i), _i8                        one of four bytes
+ *     igrt_f32_of_u8_and(x, more), _i8                  x + more, of a small integer
  *
  * A loop that is unrolled asks for each of them in turn: the loads of all are equal, and become
  * one, of 16 bytes since the empty asm wants all of them. It is a plain load: what kernels that are
@@ -14,17 +17,60 @@
  */
 static __device__ __forceinline__ uint16_t igrt_run_u16(const uint16_t *run, int i)
 {
-    uint4 v = *(const uint4 *)run;
+    uint4 v = ((const uint4 *)run)[i / 8];
     asm("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w));
-    const uint32_t two = i < 2 ? v.x : i < 4 ? v.y : i < 6 ? v.z : v.w;
-    return (uint16_t)(i & 1 ? two >> 16 : two);
+    const int of = i % 8;
+    const uint32_t two = of < 2 ? v.x : of < 4 ? v.y : of < 6 ? v.z : v.w;
+    return (uint16_t)(of & 1 ? two >> 16 : two);
 }
 
 static __device__ __forceinline__ float igrt_run_f32(const float *run, int i)
 {
-    float4 v = *(const float4 *)run;
+    float4 v = ((const float4 *)run)[i / 4];
     asm("" : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w));
-    return i < 1 ? v.x : i < 2 ? v.y : i < 3 ? v.z : v.w;
+    const int of = i % 4;
+    return of < 1 ? v.x : of < 2 ? v.y : of < 3 ? v.z : v.w;
+}
+
+static __device__ __forceinline__ uint8_t igrt_run_u8(const uint8_t *run, int i)
+{
+    uint4 v = ((const uint4 *)run)[i / 16];
+    asm("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w));
+    const int of = i % 16;
+    const uint32_t four = of < 4 ? v.x : of < 8 ? v.y : of < 12 ? v.z : v.w;
+    return (uint8_t)(four >> of % 4 * 8);
+}
+
+static __device__ __forceinline__ int8_t igrt_run_i8(const int8_t *run, int i)
+{
+    return (int8_t)igrt_run_u8((const uint8_t *)run, i);
+}
+
+static __device__ __forceinline__ uint8_t igrt_word_u8(const uint8_t *word, int i)
+{
+    uint32_t v = *(const uint32_t *)word;
+    asm("" : "+r"(v));
+    return (uint8_t)(v >> i * 8);
+}
+
+static __device__ __forceinline__ int8_t igrt_word_i8(const int8_t *word, int i)
+{
+    return (int8_t)igrt_word_u8((const uint8_t *)word, i);
+}
+
+/* 2^23 + x is the integer x behind the exponent of 2^23: no conversion. Sums are exact. */
+static __device__ __forceinline__ float igrt_f32_of_u8_and(uint8_t x, float more)
+{
+#ifdef __CUDA_ARCH__
+    return __uint_as_float(0x4b000000u | x) - (8388608.0f - more);
+#else
+    return (float)x + more;
+#endif
+}
+
+static __device__ __forceinline__ float igrt_f32_of_i8_and(int8_t x, float more)
+{
+    return igrt_f32_of_u8_and((uint8_t)(x ^ -128), more - 128.0f);
 }
 
 typedef struct {

@@ -139,6 +139,7 @@ if [ -n "$all" ]; then
         step "slots-$precision" "$python" tests/llm/slots.py --ingot build/ingot --target c:native --precision $precision
     done
     step folder-mutated "$python" tests/llm/folder.py --ingot build/ingot --logits build/tests/gguf_logits --build build/sanitized/tests/gguf_build --count 3000
+    step llm-cuda "$python" tests/llm/cuda.py --ingot build/ingot
     step llama-cpp "$python" tests/llm/llama_cpp.py --ingot build/ingot --work build/llama
     step perplexity "$python" tests/llm/perplexity.py --ingot build/ingot --work build/smollm2 --llama-work build/llama
     step beside-torch "${INGOT_TORCH:-$python}" tests/train/beside_torch.py --build build # a Python that has PyTorch; 77: it is not there

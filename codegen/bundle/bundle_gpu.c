@@ -610,12 +610,13 @@ static void record_functions(StrBuf *sb, Bundle *b)
               sized ? "; of one that there is the kernels get what has changed" : "", b->name);
     if (sized)
         sb_printf(sb,
+                  "    const int sizes = !ctx->%s; /* alone have changed */\n"
                   "    ctx->%s = 1;\n"
-                  "    if (igrt_gpu_update_begin(gpu, &ctx->%s) == IGRT_OK) {\n"
+                  "    if (igrt_gpu_update_begin(gpu, &ctx->%s, sizes) == IGRT_OK) {\n"
                   "        status = enqueue(ctx);\n"
                   "        ended = igrt_gpu_update_end(gpu);\n"
                   "    }\n",
-                  stale, record);
+                  stale, stale, record);
     sb_printf(sb,
               "    if (status == IGRT_OK && ended != IGRT_OK) {\n"
               "        if (igrt_gpu_record_begin(gpu, &ctx->%s) == IGRT_OK) {\n"

@@ -129,6 +129,28 @@ void gpu_steps(Writer *w, const char *steps)
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
+/* Ranges that work items are numbered by. */
+static int counted(const Kernel *k, Node **extent)
+{
+    const Tile *t = &kernel_lowered(k, true)->tiles.tile[0];
+    int n = 0;
+    for (int i = 0; !k->serial && i < t->naxis; i++)
+        if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned)
+            extent[n++] = t->axis[i].range->src[0];
+    return n;
+}
+
+/* Is a launch of it the same whatever sizes a run has? */
+static bool is_same_launch(const Kernel *k)
+{
+    Node *extent[INGOT_MAX_RANK * 2];
+    int64_t size;
+    bool same = k->nvar == 0;
+    for (int n = counted(k, extent); n-- > 0 && same;)
+        same = idx_value(extent[n], &size);
+    return same;
+}
+
 /* Work items: elements of the kernel's output axes, or what BIND says, as the renderer takes them
  * apart; and how many are a group. */
 static void items(StrBuf *sb, Bundle *b, const Kernel *k)
@@ -137,12 +159,7 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
     if (!k->serial && (tiles->n != 1 || tiles->tile[0].lanes > 1))
         BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
     Node *extent[INGOT_MAX_RANK * 2];
-    int n = 0;
-    const Tile *t = &tiles->tile[0];
-    for (int i = 0; !k->serial && i < t->naxis; i++)
-        if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned)
-            extent[n++] = t->axis[i].range->src[0];
-    int group = k->serial ? 0 : tile_group(t);
+    const int n = counted(k, extent), group = k->serial ? 0 : tile_group(&tiles->tile[0]);
     product(sb, b, group ? group : 1, n, extent);
     sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles->k, k->narg, b->target));
 }
@@ -199,7 +216,8 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
     Bundle *b = w->b;
     int nmem = 0, n = 0;
     const int narg = k->narg, nint = narg + k->nvar;
-    line(w, "{");
+    const bool keeps = b->gpu->records && b->gpu->sized && is_same_launch(k);
+    line(w, keeps ? "if (!igrt_gpu_keeps(gpu)) {" : "{");
     w->depth++;
     maps(w, s, k);
     indent(w);

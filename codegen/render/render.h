@@ -173,6 +173,8 @@ void render_store(Render *, const Stmt *);
 void render_stored_value(Render *, Node *store);
 bool render_are_beside(const Render *, Node *a, Node *b);
 void render_two_fragments(Render *, Node *load, int first); /* with the one beside it */
+/* A byte of a run and a number, where it is that; false: nothing was written. */
+bool render_byte_and(Render *, Node *);
 void render_cast(Render *, Node *);
 void render_quantize(Render *, Node *);
 void render_digit(Render *, Node *);

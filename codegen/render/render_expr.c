@@ -556,6 +556,8 @@ static void alu(Render *r, Node *n)
         int_op(r, n, d);
         return;
     }
+    if (n->op == OP_ADD && render_byte_and(r, n))
+        return;
     if (n->op == OP_DIV && r->lang->quotient && (render_quotient(r, n) || render_reciprocal(r, n)))
         return;
     if (n->op == OP_ADD && r->lang->quotient && render_erf_and(r, n))

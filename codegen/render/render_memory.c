@@ -32,24 +32,55 @@ static void element(Render *r, Node *n, int first)
     parts_end(r, &p, base ? r->lang->behind : r->lang->element);
 }
 
+enum { RUN = 16, WORD = 4 };
+
+/* Elements that are read as runs, by the word for their type; NULL: others. */
+static const char *run_word(ingot_dtype d)
+{
+    switch (d) {
+    case INGOT_F32: return "f32";
+    case INGOT_F16:
+    case INGOT_BF16: return "u16";
+    case INGOT_U8: return "u8";
+    case INGOT_I8: return "i8";
+    default: return NULL;
+    }
+}
+
+/* Is a loop of so many iterations one along runs?  One of an operand's bytes, or of what is
+ * narrower than this one, whose vector it is, may be of several: 16 f32 beside 16 bytes. */
+static bool is_whole_run(const Render *r, ingot_dtype d, int64_t extent)
+{
+    const int bytes = dtype_info[d].bytes;
+    bool several = bytes == 1;
+    for (int i = 0; i < r->k->narg && !several; i++) {
+        const int narrow = dtype_info[r->k->args[i].dtype].bytes;
+        several = !r->k->args[i].written && run_word(r->k->args[i].dtype) && narrow < bytes &&
+                  extent % (RUN / narrow) == 0;
+    }
+    return extent == RUN / bytes || (several && extent % (RUN / bytes) == 0) ||
+           (bytes == 1 && extent == WORD);
+}
+
 /* The unrolled loop that goes along 16 bytes of an operand, of which this is one element; NULL:
  * there is none. */
 static Node *run_of(const Render *r, const Node *n)
 {
-    enum { RUN = 16 };
-    const bool half = n->dtype == INGOT_F16 || n->dtype == INGOT_BF16;
-    const int64_t arg = n->src[0]->arg.i, elements = half ? RUN / 2 : RUN / 4;
+    const int64_t arg = n->src[0]->arg.i;
     Context *c = r->k->c;
     Node *zero = idx(c, 0);
-    if (!r->lang->runs || (!half && n->dtype != INGOT_F32) || arg >= r->k->narg ||
-        r->k->args[arg].written || !node_is_const_i(n->src[1], 1))
+    if (!r->lang->runs || !run_word(n->dtype) || arg >= r->k->narg || r->k->args[arg].written ||
+        !node_is_const_i(n->src[1], 1))
         return NULL;
     for (int i = 0; i < r->l.tile->nreduce; i++) {
         Node *range = r->l.tile->reduce[i].range;
         int64_t stride, extent;
         bool rolled;
-        if (idx_value(range->src[0], &extent) && extent == elements &&
-            range_stride(c, n->src[2], range, &stride) && stride == 1 &&
+        if (!idx_value(range->src[0], &extent) || !is_whole_run(r, n->dtype, extent))
+            continue;
+        const int whole = RUN / dtype_info[n->dtype].bytes;
+        const int64_t elements = extent < whole ? extent : whole;
+        if (range_stride(c, n->src[2], range, &stride) && stride == 1 &&
             idx_is(idx_mod(c, substitute(c, n->src[2], 1, &range, &zero), idx(c, elements)), 0) &&
             render_is_short(r, range, &rolled) && !rolled)
             return range;
@@ -61,7 +92,10 @@ static Node *run_of(const Render *r, const Node *n)
 static void element_of_run(Render *r, Node *n, Node *range)
 {
     r->needs |= NEED_RUN;
-    sb_printf(r->sb, "igrt_run_%s(a%lld + (", n->dtype == INGOT_F32 ? "f32" : "u16",
+    int64_t extent = 0;
+    const bool word =
+        dtype_info[n->dtype].bytes == 1 && idx_value(range->src[0], &extent) && extent == WORD;
+    sb_printf(r->sb, "igrt_%s_%s(a%lld + (", word ? "word" : "run", run_word(n->dtype),
               (long long)n->src[0]->arg.i);
     render_expr(r, n->src[2]);
     put(r, " - ");
@@ -264,9 +298,41 @@ static bool render_packed(Render *r, Node *n)
     return true;
 }
 
+/* igrt_f32_of_u8_and(x, 0.0f), of what an item has of a run of bytes: a GPU converts integers at an
+ * eighth of the rate at which it adds. */
+static bool is_byte_of_run(const Render *r, const Node *n)
+{
+    const int from = n->op == OP_CAST && n->dtype == INGOT_F32 ? n->src[0]->dtype : INGOT_F32;
+    return r->lang->runs && r->l.tile->across && (from == INGOT_U8 || from == INGOT_I8);
+}
+
+bool render_byte_and(Render *r, Node *n)
+{
+    enum { MOST = 1 << 16 }; /* exact, whatever is added first */
+    Node *byte = n->src[0], *more = n->src[1];
+    const double c = more->op == OP_CONST ? node_float(more) : 0.5;
+    if (n->op != OP_ADD || !is_byte_of_run(r, byte) || is_named(r, byte) ||
+        !(c >= -MOST && c <= MOST) || c != (int)c)
+        return false;
+    r->needs |= NEED_RUN;
+    sb_printf(r->sb, "igrt_f32_of_%s_and(", dtype_info[byte->src[0]->dtype].name);
+    render_bare(r, byte->src[0]);
+    put(r, ", ");
+    render_bare(r, more);
+    put(r, ")");
+    return true;
+}
+
 void render_cast(Render *r, Node *n)
 {
     Node *x = n->src[0];
+    if (is_byte_of_run(r, n)) {
+        r->needs |= NEED_RUN;
+        sb_printf(r->sb, "igrt_f32_of_%s_and(", dtype_info[x->dtype].name);
+        render_bare(r, x);
+        put(r, ", 0.0f)");
+        return;
+    }
     ingot_dtype from = x->dtype, to = n->dtype;
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
     if (from == INGOT_INDEX)

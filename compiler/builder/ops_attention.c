@@ -103,6 +103,38 @@ ingot_tensor *ingot_attention(ingot_context *c, ingot_tensor *q, ingot_tensor *k
 /* Pairs (x1, x2) of the last axis are turned by an angle: (x1 cos - x2 sin, x2 cos + x1 sin) (Su et
  * al., 2021).  cos, sin [..., R/2] broadcast; pairs are (i, i + R/2), or (2i, 2i + 1) if
  * interleaved; elements from R on are left alone. */
+/* Halves of all of x, turned, where a kernel begins late and computes at ease (GPUs): each element
+ * of both by one expression, so that a kernel writes them, or whoever reads them makes them.
+ *
+ *     x [.., 2, half]:   x cos + (-x[.., 1, :] sin, x[.., 0, :] sin) */
+static ingot_tensor *turned_halves(ingot_context *c, ingot_tensor *x, ingot_tensor *cos,
+                                   ingot_tensor *sin, int64_t half)
+{
+    const int rank = ingot_rank(x);
+    ingot_dim *dims[INGOT_MAX_RANK], *one = ingot_dim_const(c, 1);
+    for (int i = 0; i + 1 < rank; i++)
+        dims[i] = ingot_shape(x, i);
+    dims[rank - 1] = ingot_dim_const(c, 2);
+    dims[rank] = ingot_dim_const(c, half);
+    ingot_tensor *pair = ingot_reshape(c, x, rank + 1, dims), *angle[2] = {cos, sin};
+    for (int k = 0; k < 2; k++) {
+        ingot_dim *at[INGOT_MAX_RANK];
+        const int n = ingot_rank(angle[k]);
+        for (int i = 0; i + 1 < n; i++)
+            at[i] = ingot_shape(angle[k], i);
+        at[n - 1] = one;
+        at[n] = ingot_shape(angle[k], n - 1);
+        angle[k] = ingot_reshape(c, angle[k], n + 1, at);
+    }
+    ingot_tensor *other = ingot_flip(c, pair, 1u << (rank - 1));
+    other = ingot_mul(c, other, angle[1]);
+    ingot_tensor *first = ingot_iota(c, 2, dims + rank - 1, 0);
+    first = ingot_eq(c, first, ingot_scalar_i(c, ingot_dtype_of(first), 0));
+    other = ingot_where(c, first, ingot_neg(c, other), other);
+    x = ingot_add(c, ingot_mul(c, pair, angle[0]), other);
+    return ingot_flatten(c, x, rank - 1, rank + 1);
+}
+
 ingot_tensor *ingot_rotary(ingot_context *c, ingot_tensor *x, ingot_tensor *cos, ingot_tensor *sin,
                            bool interleaved)
 {
@@ -120,6 +152,10 @@ ingot_tensor *ingot_rotary(ingot_context *c, ingot_tensor *x, ingot_tensor *cos,
     ingot_tensor *wide = ops_widen(c, x), *part[3];
     cos = ingot_cast(c, cos, ingot_dtype_of(wide));
     sin = ingot_cast(c, sin, ingot_dtype_of(wide));
+    int64_t all;
+    if (ingot_one_product(c) && !interleaved && last + 2 <= INGOT_MAX_RANK &&
+        ingot_dim_is_const(ingot_shape(x, last), &all) && all == 2 * half)
+        return ingot_cast(c, turned_halves(c, wide, cos, sin, half), d);
     int64_t step = interleaved ? 2 : 1, second = interleaved ? 1 : half;
     ingot_tensor *a = ingot_slice(c, wide, last, ingot_dim_const(c, 0), n, step);
     ingot_tensor *b = ingot_slice(c, wide, last, ingot_dim_const(c, second), n, step);

@@ -58,9 +58,20 @@ int fours_taken(Nest *, const View *, const Buffer *const *bufs, Node **four);
  * operand lies otherwise. */
 bool fours_laid_out(const Nest *, const View *, const Buffer *const *bufs, Node *columns,
                     Node *four, Layout *want);
-/* The same of a matrix times a vector, rows of which lie along the terms or may be laid so: the
- * axis of its terms, or -1. */
-int parts_vector(Nest *, const View *, const Buffer *const *bufs, int results);
+/* gpu_reduce.c, for gpu_vector.c: items that a GPU runs beside each other, so that some have what
+ * they wait for; items of a group that shares its processor with another one. */
+int64_t items_at_once(const Machine *);
+int64_t half_group(const Machine *);
+/* Blocks of an axis are the grid's; gives what is inside of a block, or -1. */
+int in_grid(Nest *, int axis, int64_t block);
+/* The axis of the reduce that is divided: the longest one, or -1. */
+int longest(const Nest *, const Node *reduce);
+/* Inside of a block: copies of an item along the axis, beside each other or as far apart as there
+ * are lanes, and lanes. */
+int lanes_of(Nest *, int axis, int64_t lanes, int64_t copies, bool near);
+/* gpu_vector.c: opts of a matrix times a vector, rows of which lie along the terms or may be laid
+ * so, and how it wants its weights; false: the nest is of no use. */
+bool parts_vector(Nest *, const View *, const Buffer *const *bufs, int results, Layout *want);
 void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int rows, int columns,
                    Layout *want);
 bool parts_rows(Nest *, const View *, int64_t warp);
@@ -91,6 +102,12 @@ bool item_tile(Nest *, const ItemShape *);
 /* gpu_runs.c: opts of what memory decides, by accesses of 16 bytes, and how it wants its weights;
  * false: the nest is of no use. */
 bool choose_run_opts(Nest *, const Buffer *const *bufs, Layout *want);
+/* gpu_reduce.c: the parts of terms are items, of which so many neighbours are a warp that joins
+ * what it has; 1 or less: none do. */
+bool bind_lanes(Nest *, int axis, int64_t warp);
+/* gpu_run_time.c: opts of few rows times a matrix whose size a run says; false: the nest is of no
+ * use. */
+bool choose_run_time_opts(Nest *);
 /* gpu_contraction.c: columns are as many axes as lie side by side; false: they are one. */
 bool join_columns(Nest *, const View *);
 /* gpu_cores.c: opts for a device whose processors are cores of a CPU. */

@@ -346,7 +346,27 @@ static void tile_axes(const Nest *n, const View *v, int *rows, int *columns)
     }
 }
 
-void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
+/* Results of few groups leave room for the next kernel, which may wait in its turn.  Where sizes
+ * are a run's: a decoder's kernels between its products, each of which takes no longer than it
+ * takes to begin. */
+static void let_next_begin(Nest *n)
+{
+    const Machine *m = &n->target->machine;
+    int64_t results = 1, groups = 1;
+    bool bound = false;
+    for (int i = 0; i < n->norder; i++) {
+        const NestAxis *x = &n->axis[n->order[i]];
+        results = x->reduced ? results : sat_mul(results, x->most);
+        groups = x->bound == BOUND_GRID ? sat_mul(groups, x->most) : groups;
+        bound |= x->bound != BOUND_NOT;
+    }
+    if (n->target->triggers && m->units && !n->tc && n->trigger == TRIGGER_NOT && n->k->nvar &&
+        (bound ? groups : results / (m->group / 8)) <= m->processors / 2)
+        (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
+}
+
+static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy,
+                        Layout *want)
 {
     View v = kernel_view((*nest)->k);
     bool staged = false;
@@ -363,6 +383,13 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     }
     if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, may_copy, want))
         return;
+    if (v.dot && (*nest)->target->unrolls) {
+        Nest *sized = nest_clone(*nest);
+        for (View s = v; join_terms(sized, &s);)
+            s = kernel_view(sized->k);
+        if (keep(nest, sized, choose_run_time_opts(sized) && !nest_fits(sized)))
+            return;
+    }
     if (v.dot && (*nest)->target->unrolls) {
         join_window(*nest);
         v = kernel_view((*nest)->k);
@@ -393,12 +420,11 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     tile_axes(tiled, &v, &rows, &columns);
     if (columns >= 0 && rows < 0) {
         Nest *one = nest_clone(tiled);
-        const int terms = parts_vector(one, &v, bufs, columns);
-        if (keep(&tiled, one, terms >= 0 && !nest_fits(one))) {
-            parts_layouts(tiled, &v, bufs, -1, terms, want);
+        if (keep(&tiled, one, parts_vector(one, &v, bufs, columns, want) && !nest_fits(one))) {
             (void)keep(nest, tiled, true);
             return;
         }
+        memset(want, 0, (size_t)(*nest)->k->narg * sizeof *want);
     }
     Nest *dots = nest_clone(tiled);
     bool done = columns >= 0 && dots_of_tiles(&dots, &v, bufs, rows, columns, want);
@@ -414,4 +440,10 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     int last = order_as_stored(*nest, &v);
     if (last >= 0)
         parts_layouts(*nest, &v, bufs, -1, last, want);
+}
+
+void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
+{
+    choose_form(a, nest, bufs, may_copy, want);
+    let_next_begin(*nest);
 }

@@ -15,24 +15,21 @@ enum {
     MOST_COPIES = 4, /* of an item, along each */
     TOGETHER = 8,    /* small ones in the place of one */
     LEAST_TERMS = 8, /* of a part */
-    LONG_ROWS = 2,   /* of an item, if a group has them whole: groups spare more than reads do */
+    LEAST_LOADS = 2, /* of an item for a row that is alone: all others wait for it */
     BESIDE = 4       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
 };
 
-/* Items that a GPU runs beside each other, so that some have what they wait for. */
-static int64_t items_at_once(const Machine *m)
+int64_t items_at_once(const Machine *m)
 {
     return (int64_t)m->processors * m->group;
 }
 
-/* Of a group that shares its processor with another one. */
-static int64_t half_group(const Machine *m)
+int64_t half_group(const Machine *m)
 {
     return m->items < m->group / 2 ? m->items : m->group / 2;
 }
 
-/* Blocks of an axis are the grid's; gives what is inside of a block, or -1. */
-static int in_grid(Nest *n, int axis, int64_t block)
+int in_grid(Nest *n, int axis, int64_t block)
 {
     int64_t extent = n->axis[axis].extent;
     if (extent % block && !nest_opt(n, OPT_MASK, n->axis[axis].name, block))
@@ -47,8 +44,7 @@ static int in_grid(Nest *n, int axis, int64_t block)
     return nest_opt(n, OPT_BIND, n->axis[nest_last_split(n)->outer].name, BOUND_GRID) ? inner : -1;
 }
 
-/* The axis of the reduce that is divided: the longest one, or -1. */
-static int longest(const Nest *n, const Node *reduce)
+int longest(const Nest *n, const Node *reduce)
 {
     int best = -1;
     for (uint32_t i = reduce_ranges(reduce); i < reduce->nsrc; i++) {
@@ -71,9 +67,7 @@ static int divide(Nest *n, int axis, int64_t parts)
     return nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_LANE) ? outer : -1;
 }
 
-/* Inside of a block: copies of an item along the axis, beside each other or as far apart as there
- * are lanes, and lanes. */
-static int lanes_of(Nest *n, int at, int64_t lanes, int64_t copies, bool near)
+int lanes_of(Nest *n, int at, int64_t lanes, int64_t copies, bool near)
 {
     if (copies > 1 && near) {
         if (!nest_opt(n, OPT_UPCAST, n->axis[at].name, copies))
@@ -219,95 +213,6 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items,
     return nest_opt(n, OPT_ORDER, order, 0);
 }
 
-/* ---- a matrix times a vector -------------------------------------------------------------- */
-
-/* The factor that is read once, as the results' axis goes by; NULL: both are, or none is. */
-static Node *matrix_of(const View *v, Node *results)
-{
-    if (v->nfactor != 2 || depends_on(v->factor[0], results) == depends_on(v->factor[1], results))
-        return NULL;
-    return v->factor[depends_on(v->factor[0], results) ? 0 : 1];
-}
-
-/* Are the terms of the sum, of one axis, all that moves beside the results? */
-static bool is_matrix_vector(const Nest *n, const View *v, int results, int sum)
-{
-    for (int i = 0; i < v->nrange; i++) {
-        int axis = nest_root(n, v->range[i]);
-        if (axis != results && n->axis[axis].extent != 1)
-            return false;
-    }
-    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
-        int axis = nest_root(n, v->dot->src[i]);
-        if (axis != sum && n->axis[axis].extent != 1)
-            return false;
-    }
-    return v->nreduce == 1 && n->axis[results].extent > 0;
-}
-
-/* Items along the terms, each with 16 bytes of a row at a time, and along the results; rows that an
- * item has, for which it reads the vector once. */
-typedef struct {
-    int64_t along, down, rows;
-} Stream;
-
-static Stream stream_of(int64_t results, int64_t terms, int64_t run, const Machine *m)
-{
-    Stream s = {half_group(m), 1, MOST_COPIES};
-    while (s.along > 1 && terms % (s.along * run))
-        s.along /= 2;
-    if (s.along == m->group / 2)
-        s.rows = LONG_ROWS;
-    while (s.rows > 1 && (results % s.rows || results / s.rows < m->processors))
-        s.rows /= 2;
-    while (2 * s.along * s.down <= m->group / 2 && results % (2 * s.down * s.rows) == 0 &&
-           results / (2 * s.down * s.rows) >= m->processors)
-        s.down *= 2;
-    return s;
-}
-
-/* Does memory decide how long it takes to read the matrix, and can it be read along the terms? */
-static bool streams(const Nest *n, const Buffer *matrix, const Node *load, Node *terms)
-{
-    int64_t stride;
-    if (matrix->kind == BUF_WEIGHT)
-        return (double)matrix->bytes >= n->target->machine.level[0].bytes / 2;
-    return access_stride(n->k, load, terms, &stride) && stride == 1;
-}
-
-int parts_vector(Nest *n, const View *v, const Buffer *const *bufs, int results)
-{
-    const int sum = longest(n, v->dot);
-    Node *matrix = sum < 0 ? NULL : matrix_of(v, n->k->axes[results].range);
-    if (!matrix || !is_matrix_vector(n, v, results, sum) ||
-        !streams(n, bufs[matrix->src[0]->arg.i], matrix, n->k->axes[sum].range))
-        return -1;
-    const int64_t run =
-        n->target->machine.access / dtype_info[n->k->args[matrix->src[0]->arg.i].dtype].bytes;
-    const Stream s =
-        stream_of(n->axis[results].extent, n->axis[sum].extent, run, &n->target->machine);
-    int at = sum, turn = -1;
-    if (run < 2 || s.along < n->target->machine.warp)
-        return -1;
-    if (n->axis[at].extent > s.along * run) {
-        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, s.along * run))
-            return -1;
-        turn = nest_last_split(n)->outer;
-        at = nest_last_split(n)->inner;
-    }
-    if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, run))
-        return -1;
-    const int along = nest_last_split(n)->outer, inner = nest_last_split(n)->inner;
-    at = in_grid(n, results, s.rows * s.down);
-    if (at < 0 || !nest_opt(n, OPT_BIND, n->axis[along].name, BOUND_LANE) ||
-        (at = lanes_of(n, at, s.down, s.rows, true)) < 0)
-        return -1;
-    const char *order = s.down > 1 ? nest_and_name(n, "", at) : "";
-    order = nest_and_name(n, order, along);
-    order = turn < 0 ? order : nest_and_name(n, order, turn);
-    return nest_opt(n, OPT_ORDER, nest_and_name(n, order, inner), 0) ? sum : -1;
-}
-
 /* Blocks of an axis are outermost, what is in them innermost. */
 static void in_blocks(Layout *l, int rank, int axis, int64_t block)
 {
@@ -366,11 +271,9 @@ static bool is_of_reduces(const View *v, Node *range)
     return false;
 }
 
-/* The parts of terms are items, of which so many neighbours are a warp that joins what it has; 1:
- * none do. */
-static bool bind_lanes(Nest *n, int axis, int64_t warp)
+bool bind_lanes(Nest *n, int axis, int64_t warp)
 {
-    if (warp == 1)
+    if (warp <= 1)
         return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_LANE);
     if (n->axis[axis].extent > warp) {
         if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, warp) ||
@@ -395,10 +298,19 @@ static int64_t bind_terms(Nest *n, const Node *r, int64_t most, int64_t warp)
         return bound;
     for (uint32_t i = r->nsrc; i-- > reduce_ranges(r);) {
         int axis = nest_root(n, r->src[i]);
-        int64_t extent = n->axis[axis].extent, lanes = most / bound, whole;
+        int64_t extent = n->axis[axis].most, lanes = most / bound, whole;
         lanes = lanes < extent ? lanes : extent;
         if (lanes < 2)
             continue;
+        if (n->axis[axis].extent < 0) { /* known at run time only: so many at a time */
+            if (r->nsrc > reduce_ranges(r) + 1 || bound > 1 || lanes == extent)
+                return 0;
+            return nest_opt(n, OPT_MASK, n->axis[axis].name, lanes) &&
+                           nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes) &&
+                           bind_lanes(n, nest_last_split(n)->inner, warp)
+                       ? lanes
+                       : 0;
+        }
         for (whole = lanes; extent % whole;)
             whole--;
         if (2 * whole > lanes && whole % warp == 0)
@@ -576,7 +488,8 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
                    : beside >= 0                      ? BESIDE
                                                       : 1,
             bound = 1;
-    while (2 * items <= n->target->machine.items && s.terms > m->loads * (items / each))
+    while (2 * items <= n->target->machine.items &&
+           s.terms > (s.rows == 1 && m->units ? LEAST_LOADS : m->loads) * (items / each))
         items *= 2;
     for (int i = 0; i < v->nreduce; i++) {
         int64_t lanes = bind_terms(n, v->reduce[i], items / each, warp);
@@ -584,7 +497,11 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
             return false;
         bound = lanes;
     }
-    return bound >= m->warp / 2 && bind_rows(n, v, inner, each) && (beside < 0 || order_lanes(n));
+    if (bound < m->warp / 2 || !bind_rows(n, v, inner, each) || (beside >= 0 && !order_lanes(n)))
+        return false;
+    if (s.rows == 1 && m->units && n->target->triggers) /* one group: all others are free */
+        (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
+    return true;
 }
 
 /* ---- results that share a sum ---------------------------------------------------------------- */

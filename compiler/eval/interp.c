@@ -220,8 +220,8 @@ int64_t dim_value(Interp *ip, Node *n)
         return (int64_t)n->arg.bits;
     if (n->id < ip->cap && ip->has_num[n->id])
         return ip->num[n->id];
-    if (n->op == OP_VAR)
-        return ip->var[n->arg.i];
+    if (n->op == OP_VAR) /* nobody has set it: a state that has no rows yet */
+        return n->arg.i < ip->nvar ? ip->var[n->arg.i] : 0;
     const EvalValue *v = value_of(ip, n);
     if (v)
         return load_int(v->dtype, v->data);

@@ -55,9 +55,11 @@ typedef struct {
     int root;       /* which of the kernel's axes it is a part of */
     int64_t extent; /* iterations; 1: no loop is left; -1: known at run time only */
     int64_t most;   /* their upper bound */
-    int64_t within; /* MASK rounded it up: where it really ends; 0: it is not masked */
-    Bound bound;    /* BIND: its iterations are groups or items, not a loop */
-    int split;      /* which split takes it apart (Nest.split), or -1: it is a leaf */
+    int64_t within; /* MASK rounded it up: where it really ends; 0: it is not masked; -1: at its
+                     * extent, which is known at run time only */
+    int64_t granule; /* MASK: the multiple of this that it was rounded up to */
+    Bound bound;     /* BIND: its iterations are groups or items, not a loop */
+    int split;       /* which split takes it apart (Nest.split), or -1: it is a leaf */
 } NestAxis;
 
 /* What becomes of a remainder?  Of VECTOR i 16 on i < 27, whose remainder has 11 elements:

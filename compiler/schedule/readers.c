@@ -43,17 +43,18 @@ bool is_trailing(Node *n, unsigned axes)
     return axes != 0;
 }
 
-/* Rows of a GPU are shared by the items of a group (gpu_reduce.c): there are terms for many, and it
- * is known how many. */
+/* Rows of a GPU are shared by the items of a group (gpu_reduce.c): there are terms for many, of how
+ * many is known. A row along one axis may be as long as a run says: items take so many terms at a
+ * time until it ends. */
 static bool row_of_group(const Node *n, unsigned axes, const Machine *m)
 {
     enum { MOST = 1 << 16 };
     int64_t terms = 1, size;
     for (int i = 0; i < n->rank; i++)
         if (axes >> i & 1) {
-            if (!idx_value(n->shape[i], &size))
+            if (!idx_value(n->shape[i], &size) && (axes & (axes - 1) || !m->units))
                 return false;
-            terms = sat_mul(terms, size);
+            terms = sat_mul(terms, n->shape[i]->hi);
         }
     return terms >= m->warp && terms <= MOST;
 }

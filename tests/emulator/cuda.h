@@ -128,4 +128,7 @@ template <class T> static inline T __shfl_xor_sync(uint32_t, T x, int apart)
     return bits_as<T>(gpu::together({{bits_as<uint32_t>(x)}})[from].word[0]);
 }
 
+/* Not nvcc: igrt_across.h says it in the words of OpenCL. */
+#define sub_group_shuffle_xor(x, apart) __shfl_xor_sync(0xffffffffu, x, (int)(apart))
+
 #endif

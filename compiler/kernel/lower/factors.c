@@ -101,14 +101,16 @@ int lower_factored(Lower *q, Piece *p, Node *n, Node *const *copy, int copies, N
         *(*factor)[MAX_FACTORS] = (void *)NEWN(q->a, Node *, MAX_FACTORS * copies);
     bool leaves[MAX_FACTORS] = {false};
     int loops[MAX_FACTORS], count;
+    const Target *t = q->nest->target; /* NULL: opts that another nest has had already */
+    const bool items = q->nest->sharing && !q->nest->tc && (!t || t->machine.units);
     *body = lower_added(q, n, copy, copies);
-    if (!p->t.lane || reduce_monoid(n) != INGOT_REDUCE_ADD ||
+    if (!(p->t.lane || items) || reduce_monoid(n) != INGOT_REDUCE_ADD ||
         !factors_of_copies(n, copy, copies, factor, given, &count) || lower_is_partial(q, n))
         return nrange;
     int around = nrange, inside = count, sums = 0;
     for (int i = 0; i < count; i++) {
         loops[i] = loops_around_copies(factor, copies, i, range, nrange);
-        if (loops[i] && loops[i] < around && costs_each_copy(q, p, given, count, i))
+        if ((loops[i] || items) && loops[i] < around && costs_each_copy(q, p, given, count, i))
             around = loops[i];
     }
     int64_t terms = copies;
@@ -120,7 +122,7 @@ int lower_factored(Lower *q, Piece *p, Node *n, Node *const *copy, int copies, N
         /* of products that are added as they are */
         sums += !leaves[i] && factor[0][i]->op == OP_ADD;
     }
-    if (around == nrange || inside + sums < 2 || terms < FEWEST_TERMS)
+    if (around == nrange || inside + sums < 2 || terms < (items ? 2 : FEWEST_TERMS))
         return nrange;
     Node **left = NEWN(q->a, Node *, copies), *sum;
     for (int i = 0; i < copies; i++)

@@ -125,10 +125,26 @@ static bool is_shared_base(const Lin *q, Node *n, int p)
            !q->fragment[p];
 }
 
-/* Of an argument, for t, which waits for a place that the items of a group fill. */
+/* Ranges that are loops, and neither groups nor items. */
+static uint64_t bits_of_loops(const Tile *tile)
+{
+    uint64_t bits = 0;
+    for (int i = 0; i < tile->nreduce; i++)
+        bits |= lin_bit(tile->reduce[i].range);
+    for (int i = 0; i < tile->naxis; i++)
+        bits |= tile->axis[i].bound ? 0 : lin_bit(tile->axis[i].range);
+    return bits;
+}
+
+/* Of an argument, for t, which waits for a place that the items of a group fill; of a constant,
+ * where neighbours join what they have: else it would be asked for behind their sums. */
 static bool is_early(const Lin *q, int t, int load)
 {
     const Tile *tile = q->l->tile;
+    const Node *n = q->order[load];
+    if (tile->across && n->op == OP_LOAD && n->src[0]->op == OP_BUFFER &&
+        q->k->args[n->src[0]->arg.i].early && !(q->set[load] & bits_of_loops(tile)))
+        return true;
     return tile->items && !tile->tc && q->order[load]->op == OP_LOAD && q->reads[t] &&
            !q->reads[load];
 }

@@ -57,7 +57,8 @@ Node *lower_inside(Lower *q, Node *n, const Env *e)
         int64_t within = q->nest->axis[i].within;
         if (!within || !e->value[i] || !depends_on(n, q->k->axes[i].range))
             continue;
-        Node *one = node_alu2(q->c, OP_LT, INGOT_BOOL, e->value[i], idx(q->c, within));
+        Node *end = within < 0 ? q->k->axes[i].range->src[0] : idx(q->c, within);
+        Node *one = node_alu2(q->c, OP_LT, INGOT_BOOL, e->value[i], end);
         inside = inside ? node_alu2(q->c, OP_AND, INGOT_BOOL, inside, one) : one;
     }
     return inside;

@@ -96,11 +96,15 @@ static int64_t walk_size(const Lower *q, const Piece *p, int i)
     return q->nest->axis[p->walk[i].axis].extent;
 }
 
-static int64_t walk_elements(const Lower *q, const Piece *p)
+/* One that is known at run time only is a row of its own. */
+static Node *walk_elements(const Lower *q, const Piece *p)
 {
-    int64_t n = 1;
-    for (int i = 0; i < p->nwalk; i++)
-        n = sat_mul(n, walk_size(q, p, i));
+    Node *n = idx(q->c, 1);
+    for (int i = 0; i < p->nwalk; i++) {
+        const int64_t size = walk_size(q, p, i);
+        Node *one = size < 0 ? q->k->axes[p->walk[i].root].range->src[0] : idx(q->c, size);
+        n = idx_mul(q->c, n, one);
+    }
     return n;
 }
 
@@ -116,9 +120,10 @@ void shares_begin(Lower *q, Piece *p)
         lower_leaves(p, i, leaf, &n);
         for (int j = 0; j < n; j++) {
             const NestAxis *x = &nest->axis[leaf[j]];
-            bool free = x->form == AXIS_LOOP && !x->bound && !moves && x->extent > 1;
+            const bool free = x->form == AXIS_LOOP && !x->bound && !moves, row = leaf[j] == i;
             bool item = x->bound == BOUND_LANE || x->bound == BOUND_WARP || x->form == AXIS_UNIT;
-            if (x->extent > 1 && (item || x->form == AXIS_COPIES || free))
+            if ((x->extent > 1 && (item || x->form == AXIS_COPIES || free)) ||
+                (x->extent < 0 && free && row && !x->within))
                 add_to_walk(q, p, i, leaf[j]);
         }
     }
@@ -128,9 +133,11 @@ void shares_begin(Lower *q, Piece *p)
         p->t.across = range_new(q->c, p->next++, idx(q->c, warp));
         p->part = idx_add(q->c, idx_mul(q->c, p->outer, idx(q->c, warp)), p->t.across);
     }
-    int64_t items = nest->items, elements = walk_elements(q, p);
-    if (elements > items)
-        p->turn = range_new(q->c, p->next++, idx(q->c, ceil_div(elements, items)));
+    Node *const items = idx(q->c, nest->items), *elements = walk_elements(q, p);
+    if (elements->hi > nest->items)
+        p->turn =
+            range_new(q->c, p->next++,
+                      idx_div(q->c, idx_add(q->c, elements, idx(q->c, nest->items - 1)), items));
 }
 
 /* Of what is walked, the innermost first, so many axes are a row whose sums items share, all others
@@ -140,8 +147,11 @@ static int axes_of_row(Lower *q, const Piece *p)
     const int64_t sharing = q->nest->sharing;
     int64_t row = 1, rows = 1;
     int n = 0;
-    for (; n < p->nwalk && !p->walk[n].own; n++)
+    for (; n < p->nwalk && !p->walk[n].own; n++) {
+        if (walk_size(q, p, n) < 0)
+            return 0;
         row = sat_mul(row, walk_size(q, p, n));
+    }
     for (int i = n; i < p->nwalk; i++) {
         if (!p->walk[i].own)
             return 0;
@@ -172,7 +182,8 @@ static void walk_row(Lower *q, Piece *p, int axes)
  * its group. */
 void shares_walk(Lower *q, Piece *p)
 {
-    int64_t items = q->nest->items, elements = walk_elements(q, p);
+    const int64_t items = q->nest->items;
+    Node *elements = walk_elements(q, p);
     const int row = axes_of_row(q, p);
     p->walked = NULL;
     if (row) {
@@ -182,10 +193,11 @@ void shares_walk(Lower *q, Piece *p)
     Node *rest = lower_item(q, p);
     if (p->turn)
         rest = idx_add(q->c, idx_mul(q->c, p->turn, idx(q->c, items)), rest);
-    if (elements % items)
-        p->walked = node_alu2(q->c, OP_LT, INGOT_BOOL, rest, idx(q->c, elements));
+    if (!idx_is(idx_mod(q->c, elements, idx(q->c, items)), 0))
+        p->walked = node_alu2(q->c, OP_LT, INGOT_BOOL, rest, elements);
     for (int i = 0; i < p->nwalk; i++) {
-        Node *size = idx(q->c, walk_size(q, p, i));
+        const int64_t extent = walk_size(q, p, i);
+        Node *size = extent < 0 ? q->k->axes[p->walk[i].root].range->src[0] : idx(q->c, extent);
         bool last = i == p->nwalk - 1 && !p->walked;
         p->at[p->walk[i].axis] = last ? rest : idx_mod(q->c, rest, size);
         rest = idx_div(q->c, rest, size);

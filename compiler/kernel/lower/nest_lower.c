@@ -13,10 +13,16 @@
 /* An expression where it is known at run time only. */
 static Node *axis_extent(Lower *q, int axis)
 {
-    if (axis < q->k->naxis && !q->nest->axis[axis].within)
+    const NestAxis *x = &q->nest->axis[axis];
+    if (axis < q->k->naxis && !x->within)
         return q->k->axes[axis].range->src[0];
-    if (q->nest->axis[axis].extent >= 0)
-        return idx(q->c, q->nest->axis[axis].extent);
+    if (x->extent >= 0)
+        return idx(q->c, x->extent);
+    if (axis < q->k->naxis) { /* rounded up */
+        Node *granule = idx(q->c, x->granule), *end = q->k->axes[axis].range->src[0];
+        end = idx_div(q->c, idx_add(q->c, end, idx(q->c, x->granule - 1)), granule);
+        return idx_mul(q->c, end, granule);
+    }
     const Split *s = q->nest->split;
     while (s->outer != axis && s->rest != axis)
         s++;

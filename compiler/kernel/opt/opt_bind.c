@@ -23,15 +23,18 @@ const char *opt_mask(Nest *n, const Opt *o, int axis)
     if (n->shared && !opt_on_gpu(n))
         return opt_refuse(n, "MASK %s: this target has loops of their own for what is left over",
                           o->axis);
-    if (axis >= n->k->naxis || x->within || x->extent < 0 || o->amount < 2)
+    if (axis >= n->k->naxis || x->within || x->split >= 0 || x->bound || o->amount < 2)
         return opt_refuse(n,
-                          "MASK %s %lld: it takes an axis of constant size that no other opt has "
-                          "changed, and a multiple of 2 or more",
+                          "MASK %s %lld: it takes an axis that no other opt has changed, and a "
+                          "multiple of 2 or more",
                           o->axis, (long long)o->amount);
     if (n->shared && in_state(n, axis))
         return opt_refuse(n, "MASK %s: a reduce along it has a state of several values", o->axis);
     x->within = x->extent;
-    x->extent = x->most = ceil_div(x->extent, o->amount) * o->amount;
+    x->granule = o->amount;
+    x->most = ceil_div(x->most, o->amount) * o->amount;
+    if (x->extent >= 0)
+        x->extent = x->most;
     return NULL;
 }
 

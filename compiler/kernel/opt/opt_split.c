@@ -37,6 +37,14 @@ static void reorder(Nest *n, const Split *s)
     n->norder = norder;
 }
 
+/* Is it so many whole blocks?  Of a size that is known at run time only, by what MASK says. */
+static bool is_whole(const NestAxis *x, int64_t amount)
+{
+    return amount > 0 && (x->extent > 0   ? x->extent % amount == 0
+                          : x->within < 0 ? x->granule % amount == 0
+                                          : false);
+}
+
 Split *opt_divide(Nest *n, const Opt *o, int axis, AxisForm inner, RestForm rest)
 {
     int64_t extent = n->axis[axis].extent, most = n->axis[axis].most;
@@ -45,7 +53,8 @@ Split *opt_divide(Nest *n, const Opt *o, int axis, AxisForm inner, RestForm rest
                .rest = -1,
                .amount = o->amount,
                .count = extent < 0 ? -1 : extent / o->amount,
-               .remaining = extent < 0 ? -1 : extent % o->amount};
+               .remaining = extent < 0 ? (is_whole(&n->axis[axis], o->amount) ? 0 : -1)
+                                       : extent % o->amount};
     bool overlaps =
         rest == REST_OVERLAP || (n->axis[axis].staged && s.remaining > 0 && rest != REST_COPIES);
     if (overlaps) {
@@ -79,7 +88,7 @@ static const char *rest_on_gpu(Nest *n, const Opt *o, const NestAxis *x)
 const char *opt_split(Nest *n, const Opt *o, int axis)
 {
     const NestAxis *x = &n->axis[axis];
-    bool whole = x->extent > 0 && x->extent % o->amount == 0;
+    const bool whole = is_whole(x, o->amount);
     if (x->reduced && !whole)
         return opt_refuse(
             n,

@@ -5,14 +5,14 @@
 #include "run.h"
 #include "targets.h"
 
-/* Bundles of several functions are for C on one device so far. */
+/* Bundles of several functions are for one device, of C, CUDA or OpenCL, so far. */
 static bool takes_functions(Arena *a, const char *target)
 {
     TargetName *list;
     if (!target || target_list(a, target, &list) > 1)
         return !target;
     const Target t = machine_target(a, target);
-    return !t.gpu && target_ndevice(&t) == 1;
+    return t.language && !t.language->binds && target_ndevice(&t) == 1;
 }
 
 /* Of several targets the first is a GPU's. */

@@ -1,0 +1,248 @@
+/* gpu_vector.c - opts for GPUs of a matrix times a vector: memory decides how long that takes.
+ *
+ * Each element of the matrix is read once, 16 bytes at a time.  Items of a group run along the
+ * terms, so that what neighbours read lies side by side; each has some rows, for which it reads the
+ * vector once, and items further down have rows of their own:
+ *
+ *     f16 [8192, 2048]     16 bytes are 8 terms: 256 items along a row, 4 rows each
+ *
+ *     SPLIT r0 8  SPLIT i0 4  BIND i0.o grid  BIND r0.o (8 x 32) lane, warp  UPCAST i0.i 4
+ *
+ * Weights of a few bits lie in blocks of terms, with a scale for each.  What decides there is how
+ * often caches are asked for the vector: neighbours read 16 bytes of it side by side, so they have
+ * 4 digits each, and more rows.  The scale is multiplied once (factors.c):
+ *
+ *     u8 [2048, 64, 16], f16 [2048, 64]     of 64 blocks, r0, of 16 bytes, r2, which have 2 digits
+ *                                           each, r1: 256 items along a row, 8 rows each
+ *
+ *     JOIN r0 r2  SPLIT r0_r2 4  SPLIT i0 8  BIND i0.o grid  BIND r0_r2.o (8 x 32) lane, warp
+ *     UPCAST i0.i 8  ORDER .. r1 r0_r2.i
+ *
+ * Parts of neighbours are joined by the hardware where it can, without a place or a wait. */
+#include "choose.h"
+
+enum {
+    MOST_COPIES = 4, /* rows of an item */
+    LONG_ROWS = 2,   /* the same if a group has them whole: groups spare more than reads do */
+    DIGIT_ROWS = 8,  /* the same of digits, of which it takes ... */
+    WORD = 4,        /* ... so many bytes of each */
+    DIGITS_AS = 4    /* digits of 4 bits are as many as f16 of so many bytes */
+};
+
+/* Rows are as long as the items of a group, or some times as long; how many of them an item has,
+ * for which it reads the vector once. */
+typedef struct {
+    int64_t along, down, rows;
+} Stream;
+
+/* The operands. */
+typedef struct {
+    Node *matrix; /* the largest that moves with the results */
+    int scales;   /* that do too, block by block */
+    int blocks;   /* the axis of terms that items share */
+    Node *digits; /* of several axes the innermost one, 16 bytes or some times as much of the
+                   * matrix; NULL: there is one axis */
+} VectorProduct;
+
+static double bytes_along(const View *v, const Node *load)
+{
+    double n = dtype_info[load->dtype].bytes;
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        if (depends_on(load, v->dot->src[i]))
+            n *= (double)(v->dot->src[i]->hi + 1);
+    return n;
+}
+
+/* How many results there are; 0: it is no matrix times a vector.  They may be of several axes, as
+ * where heads of a cache are far apart: all but one are the grid's. */
+static int64_t results_of(const Nest *n, const View *v, int results)
+{
+    Node *const along = n->k->axes[results].range;
+    int64_t all = 1;
+    for (int i = 0; i < v->nrange; i++) {
+        const int64_t extent = n->axis[nest_root(n, v->range[i])].extent;
+        bool alike = extent > 0;
+        for (int k = 0; k < v->nfactor && extent != 1; k++)
+            alike &= depends_on(v->factor[k], v->range[i]) == depends_on(v->factor[k], along);
+        if (!alike || (extent > 1 && v->range[i] != along && !n->target->machine.units))
+            return 0;
+        all = sat_mul(all, extent);
+    }
+    return v->nreduce == 1 ? all : 0;
+}
+
+static bool bind_other_results(Nest *n, const View *v, int results)
+{
+    for (int i = 0; i < v->nrange; i++) {
+        const int axis = nest_root(n, v->range[i]);
+        if (axis != results && n->axis[axis].extent != 1 &&
+            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+            return false;
+    }
+    return true;
+}
+
+/* One vector, and one matrix that moves with all terms, with scales that do not. */
+static bool find_operands(const Nest *n, const View *v, int results, VectorProduct *p)
+{
+    Node *const along = n->k->axes[results].range;
+    int vectors = 0, axes = 0;
+    *p = (VectorProduct){.blocks = longest(n, v->dot)};
+    for (int i = 0; i < v->nfactor; i++) {
+        Node *f = v->factor[i];
+        vectors += !depends_on(f, along);
+        if (depends_on(f, along) && (!p->matrix || bytes_along(v, f) > bytes_along(v, p->matrix)))
+            p->matrix = f;
+    }
+    p->scales = v->nfactor - vectors - 1;
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
+        const int axis = nest_root(n, v->dot->src[i]);
+        if (n->axis[axis].extent == 1)
+            continue;
+        axes++;
+        if (axis != p->blocks)
+            p->digits = v->dot->src[i];
+        for (int k = 0; k < v->nfactor && axis != p->blocks; k++) /* scales are of blocks */
+            if (v->factor[k] != p->matrix && depends_on(v->factor[k], along) &&
+                depends_on(v->factor[k], v->dot->src[i]))
+                return false;
+    }
+    if (axes == 1)
+        p->digits = NULL;
+    return p->matrix && vectors == 1 && p->blocks >= 0 && (axes == 1) == (p->scales == 0);
+}
+
+/* results: all of them; in: that of the axis that a group has some of. */
+static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machine *m, bool digits)
+{
+    Stream s = {half_group(m), 1, digits ? DIGIT_ROWS : MOST_COPIES};
+    /* Of digits arithmetic counts, of which joining sums is a part: as few items along a row as
+     * leave each processor its warps. */
+    while (digits && s.along > m->warp && results / s.rows * s.along > items_at_once(m))
+        s.along /= 2;
+    while (s.along > 1 && blocks % s.along)
+        s.along /= 2;
+    if (s.along == m->group / 2 && !digits)
+        s.rows = LONG_ROWS;
+    while (s.rows > 1 && (in % s.rows || results / s.rows < m->processors))
+        s.rows /= 2;
+    while (2 * s.along * s.down <= m->group / 2 && in % (2 * s.down * s.rows) == 0 &&
+           results / (2 * s.down * s.rows) >= m->processors)
+        s.down *= 2;
+    return s;
+}
+
+/* Of a matrix that a run reads once: an access for each item that a GPU runs beside others. Below
+ * that it is a kernel's begin and end that takes the time. */
+static double least_bytes(const Machine *m)
+{
+    return (double)items_at_once(m) * m->access;
+}
+
+/* Does memory decide how long it takes to read the matrix, and can it be read along the terms? */
+static bool streams(const Nest *n, const Buffer *matrix, const VectorProduct *p)
+{
+    int64_t stride;
+    const Machine *m = &n->target->machine;
+    if (matrix->kind == BUF_WEIGHT && !p->digits) {
+        /* rows that a group has whole: with fewer items along one, others are quicker in caches */
+        const int64_t turn = half_group(m) * (m->access / dtype_info[p->matrix->dtype].bytes);
+        const bool whole = m->units && n->axis[p->blocks].extent % turn == 0;
+        return (double)matrix->bytes >= (whole ? least_bytes(m) : m->level[0].bytes / 2);
+    }
+    Node *const terms = p->digits ? p->digits : n->k->axes[p->blocks].range;
+    return access_stride(n->k, p->matrix, terms, &stride) && stride == 1 &&
+           (!p->digits || (m->units && DIGITS_AS * (double)matrix->bytes >= least_bytes(m)));
+}
+
+/* Along the terms items take turns; what is left inside of a turn is an item's. Gives the axis of
+ * the items, or -1. */
+static int split_along(Nest *n, const VectorProduct *p, int64_t along, int64_t run, int *turn)
+{
+    int at = p->blocks;
+    *turn = -1;
+    if (n->axis[at].extent > along * run) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, along * run))
+            return -1;
+        *turn = nest_last_split(n)->outer;
+        at = nest_last_split(n)->inner;
+    }
+    return nest_opt(n, OPT_SPLIT, n->axis[at].name, run) ? nest_last_split(n)->outer : -1;
+}
+
+/* A matrix whose terms lie side by side as it is stays dense: other functions read it so. */
+static void forget_same(const Nest *n, Layout *want)
+{
+    for (int i = 0; i < n->k->narg; i++) {
+        const LayoutOp *op = want[i].op;
+        bool same = want[i].n == 1 && op->kind == LAYOUT_PERMUTE;
+        for (int k = 0; same && k < op->perm.n; k++)
+            same = op->perm.axis[k] == k;
+        if (same)
+            want[i] = (Layout){0};
+    }
+}
+
+/* Blocks and the digits in them are one axis. */
+static bool join_digits(Nest *n, const VectorProduct *p, int *joined)
+{
+    const char *names = nest_and_name(n, "", p->blocks);
+    names = nest_and_name(n, names, nest_root(n, p->digits));
+    const int before = p->blocks;
+    if (!nest_opt(n, OPT_JOIN, names, 0))
+        return false;
+    *joined = before; /* in the place of the first of them */
+    return n->axis[before].reduced;
+}
+
+bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int results, Layout *want)
+{
+    VectorProduct p;
+    View view = *given;
+    const View *v = &view;
+    const Machine *m = &n->target->machine;
+    const int64_t all = results_of(n, v, results);
+    if (!all || !find_operands(n, v, results, &p) || !streams(n, bufs[p.matrix->src[0]->arg.i], &p))
+        return false;
+    const int bytes = dtype_info[n->k->args[p.matrix->src[0]->arg.i].dtype].bytes;
+    const int64_t run = p.digits ? WORD : m->access / bytes;
+    if (run < 2 || (p.digits && (bytes != 1 || range_extent(p.digits) % run ||
+                                 p.blocks > nest_root(n, p.digits))))
+        return false;
+    if (p.digits) {
+        if (!join_digits(n, &p, &p.blocks))
+            return false;
+        view = kernel_view(n->k);
+    }
+    const Stream s = stream_of(all, n->axis[results].extent, n->axis[p.blocks].extent / run, m,
+                               p.digits != NULL);
+    /* of shorter rows a group waits for little, and is done soon */
+    const bool whole = m->units && m->subgroup && (p.digits || s.along == half_group(m));
+    int turn;
+    const int items = s.along < m->warp ? -1 : split_along(n, &p, s.along, run, &turn);
+    if (items < 0 || !bind_other_results(n, v, results))
+        return false;
+    int at = in_grid(n, results, s.rows * s.down);
+    if (at < 0 || !bind_lanes(n, items, whole ? m->subgroup : 1) ||
+        (at = lanes_of(n, at, s.down, s.rows, true)) < 0)
+        return false;
+    const char *order = s.down > 1 ? nest_and_name(n, "", at) : "";
+    for (int pass = 0; pass < 4; pass++) /* items, turns, what is inside of one, a run last */
+        for (int i = 0; i < n->norder; i++) {
+            const NestAxis *x = &n->axis[n->order[i]];
+            const int when = x->bound                            ? 0
+                             : n->order[i] == turn               ? 1
+                             : x->root != n->axis[p.blocks].root ? 2
+                                                                 : 3;
+            if (x->reduced && x->extent != 1 && when == pass)
+                order = nest_and_name(n, order, n->order[i]);
+        }
+    if (!nest_opt(n, OPT_ORDER, order, 0))
+        return false;
+    if (!p.digits)
+        parts_layouts(n, v, bufs, -1, p.blocks, want);
+    forget_same(n, want);
+    if (n->target->triggers && whole)
+        (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
+    return true;
+}

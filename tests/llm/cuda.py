@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""A decoder for CUDA, whose run() and decode() share weights and caches, computes what numpy computes.
+
+    cuda.py --ingot build/ingot             kernels as C++ beside a stub of the driver (tests/emulator), 12 s
+    cuda.py --ingot build/ingot --device    on the GPU of this machine
+
+A tiny file of types that have kernels of their own for one token: prompts by run(), tokens by decode(), the logits after each; then a
+context that has forgotten some; the graph of a step is updated and not recorded again.
+
+Exit status 77, skipped: there is no Python with numpy, or nothing that compiles C++.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "emulator"))
+try:
+    import emulate
+    import numpy as np
+except ModuleNotFoundError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+import decoder
+
+WORDS, PAST, NEAR = 2304, 600, 2e-3
+PROMPT = [3, 17, 90, 4, 4, 55, 21, 8, 70, 33, 12, 61, 1500, 7]
+FEW = 6  # of them come by run()
+# what kernels of one token read by
+WANTED = {"F16": ["igrt_run_u16("], "Q4_0": ["igrt_word_u8("], "Q8_0": ["igrt_word_i8("]}
+
+DRIVER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include "model.h"
+static _Alignas(64) unsigned char arena[MODEL_ARENA_BYTES(1)];
+static float logits[WORDS];
+static void show(void)
+{
+    for (int i = 0; i < WORDS; i++)
+        printf("%.9g\n", logits[i]);
+}
+/* FEW, then ids */
+int main(int argc, char **argv)
+{
+    static model_ctx ctx;
+    static int32_t ids[64];
+    const int few = atoi(argv[1]), n = argc - 2;
+    model_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    for (int i = 0; i < n; i++)
+        ids[i] = atoi(argv[i + 2]);
+    if (model_init(&ctx, &config))
+        return 1;
+    model_inputs in = {.ids = ids, .ids_dims = {few}};
+    model_outputs out = {.logits = logits};
+    if (model_run(&ctx, &in, &out))
+        return 2;
+    show();
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = turn ? n - 2 : few; i < n; i++) {
+            const model_decode_inputs one = {.ids = ids + i};
+            model_decode_outputs got = {.logits = logits};
+            if (model_decode(&ctx, &one, &got) || model_length_past(&ctx) != i + 1)
+                return 3;
+            show();
+        }
+        if (model_keep_past(&ctx, n - 2))
+            return 4;
+    }
+    model_deinit(&ctx);
+    return 0;
+}
+"""
+
+
+def logits(a, kind, path, at):
+    """What the program prints: [tokens, WORDS]"""
+    bundle, cc = at / "cuda", os.environ.get("CC", "cc")
+    what = [a.ingot, "compile", path, "-o", bundle, "--target", a.target, "-q", "--no-check"]
+    dims = ["--dim", "n=1..16", "--dim", f"past=0..{PAST}", "--weights", "array"]
+    subprocess.run([*what, *dims], check=True)
+    make = ["make", "-s", "-C", bundle, "libmodel.a", f"CC={cc}"]
+    subprocess.run(make, check=True, capture_output=True)
+    (at / "main.c").write_text(DRIVER)
+    files = [at / "main.c", bundle / "libmodel.a", "-lm", "-lpthread", "-ldl"]
+    flags = ["-O1", f"-DWORDS={WORDS}", f"-I{bundle}", "-o", at / "main"]
+    subprocess.run([*cc.split(), *flags, *files], check=True)
+    env = {}
+    if not a.device:
+        emulate.driver(bundle, at / "driver")
+        env = emulate.environment(at / "driver", emulate.ORDERS[0])
+    kernels = (bundle / "model_kernels.cu").read_text()
+    for word in WANTED[kind]:
+        assert word in kernels, f"no kernel has {word}..)"
+    assert "igrt_gpu_keeps(gpu)" in (bundle / "model_decode.c").read_text()
+    ids = [str(i) for i in PROMPT]
+    p = subprocess.run(
+        [at / "main", str(FEW), *ids], env={**os.environ, **env}, capture_output=True, text=True
+    )
+    assert p.returncode == 0, f"status {p.returncode}\n{p.stderr}"
+    return np.array(p.stdout.split(), float).reshape(-1, WORDS)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--ingot", required=True)
+    p.add_argument("--device", action="store_true", help="a GPU is here")
+    p.add_argument("--target", default="cuda:sm_90a")
+    a = p.parse_args()
+    if not a.device and not emulate.CXX:
+        print("skipped: there is no C++ compiler")
+        return 77
+    for kind in ("F16", "Q4_0", "Q8_0"):
+        with tempfile.TemporaryDirectory(prefix="ingot_llm_cuda_") as at:
+            at = pathlib.Path(at)
+            m = decoder.Model("llama", 3, WORDS, (kind,))
+            got = logits(a, kind, m.write(at / "model.gguf"), at)
+            want = m.logits(PROMPT)[FEW - 1 :]
+            want = np.concatenate([want, want[-2:]])
+            worst = abs(got - want).max() / (want.max() - want.min())
+            assert worst < NEAR, f"{kind}: {worst:.1e} of the range"
+            print(f"{kind}: {len(want)} tokens, at most {worst:.1e} of the range")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
