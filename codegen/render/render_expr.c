@@ -495,7 +495,7 @@ static void alu(Render *r, Node *n)
 {
     ingot_dtype d = n->src[n->nsrc - 1]->dtype; /* of the operands: comparisons give bool */
     bool lanes = in_lanes(r, n);
-    if (n->id < r->l.nknown && r->begun[n->id]) { /* what is added has been */
+    if (r->begun && n->id < r->l.nknown && r->begun[n->id]) { /* what is added has been */
         render_expr(r, n->src[n->src[0]->op != OP_REDUCE]);
         return;
     }
