@@ -54,7 +54,7 @@ static int64_t run_along(const Nest *n, const View *v, const Buffer *const *bufs
     for (int i = 0; i < v->nload; i++)
         if (depends_on(v->load[i], range) && dtype_info[v->load[i]->dtype].bytes < bytes)
             bytes = dtype_info[v->load[i]->dtype].bytes;
-    const int64_t run = n->target->machine.access / bytes;
+    const int64_t run = bytes ? n->target->machine.access / bytes : 0;
     bool good = dtype_is_float(v->store[0]->dtype) && (bytes == 2 || bytes == 4), lay_out;
     for (int i = 0; i < v->nload && good; i++)
         good = !depends_on(v->load[i], range) ||
@@ -187,11 +187,13 @@ static bool bind_short_runs(Nest *n, const View *v, Node *beside, int64_t items)
 {
     const Machine *m = &n->target->machine;
     const int bytes = dtype_info[v->store[0]->dtype].bytes;
-    const int64_t own = range_extent(beside), run = m->access / bytes, each = run / own;
+    const int64_t own = range_extent(beside), /* 0: only a run knows */
+        run = bytes ? m->access / bytes : 0,  /* strings have none */
+        each = own > 0 ? run / own : 0;
     Node *row = row_of_results(n, v, beside, NULL);
     int64_t stride, left = m->group;
-    if (v->nreduce || !dtype_is_float(v->store[0]->dtype) || own >= run || run % own || !row ||
-        !access_stride(n->k, v->store[0], row, &stride) || stride != own ||
+    if (v->nreduce || !dtype_is_float(v->store[0]->dtype) || !each || own >= run || run % own ||
+        !row || !access_stride(n->k, v->store[0], row, &stride) || stride != own ||
         range_extent(row) % each || items / run < (int64_t)m->processors * m->group)
         return false;
     for (int i = 0; i < v->nload; i++)
