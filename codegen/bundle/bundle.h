@@ -34,6 +34,20 @@ typedef struct {
     bool needed;       /* by the function of <name>.c that is being written */
 } MemoryNames;
 
+/* Locals that a function of <name>.c needs, beside the headers of Need. */
+typedef enum {
+    NEED_SYM = 1 << 21,
+    NEED_ARENA = 1 << 22,
+    NEED_WEIGHTS = 1 << 23, /* the blob */
+    NEED_INPUTS = 1 << 24,
+    NEED_OUTPUTS = 1 << 25,
+    NEED_PARTS = 1 << 26, /* RUN: kernels that threads share */
+    NEED_FAULT = 1 << 27,
+    NEED_PROFILE = 1 << 28,
+    NEED_GPU = 1 << 29,
+    NEED_MEM = 1 << 30,
+} LocalNeed;
+
 typedef struct Gpu Gpu;
 typedef struct Bundle Bundle;
 struct Bundle {

@@ -38,8 +38,8 @@ void print_shape(StrBuf *, const Context *, ingot_dtype, int rank, Node *const *
 
 /* ---- needs ---------------------------------------------------------------------------------- */
 
-/* What a text needs around it, of headers and of locals of its function: said while it is
- * written. */
+/* What a text needs around it, of headers: said while it is written. Functions of
+ * a bundle's <name>.c need more (LocalNeed). */
 typedef enum {
     NEED_MATH = 1 << 0,   /* NAN, INFINITY */
     NEED_NUM = 1 << 1,    /* igrt_num.h, or whatever includes it */
@@ -47,31 +47,21 @@ typedef enum {
     NEED_VEC64 = 1 << 3,  /* igrt_vec64.h: lanes of 64 bits */
     NEED_DOT = 1 << 4,    /* igrt_dot.h, igrt_dot_vec.h */
     NEED_CUSTOM = 1 << 5, /* << 0, 1, 2: op_swish_x4(), _x8(), _x16() */
-    NEED_SYM = 1 << 8,
-    NEED_ARENA = 1 << 9,
-    NEED_WEIGHTS = 1 << 10, /* the blob */
-    NEED_INPUTS = 1 << 11,
-    NEED_OUTPUTS = 1 << 12,
-    NEED_PARTS = 1 << 13, /* RUN: kernels that threads share */
-    NEED_FAULT = 1 << 14,
-    NEED_PROFILE = 1 << 15,
-    NEED_GPU = 1 << 16,
-    NEED_MEM = 1 << 17,
+    NEED_VEC_NARROW = 1 << 8,
+    NEED_VEC_I32 = 1 << 9,
+    NEED_VEC_APART = 1 << 10,
+    NEED_VEC_ROWS = 1 << 11,
+    NEED_VEC_MATH = 1 << 12,
+    NEED_VEC_ALL =
+        NEED_VEC | NEED_VEC_NARROW | NEED_VEC_I32 | NEED_VEC_APART | NEED_VEC_ROWS | NEED_VEC_MATH,
+    NEED_DOT_BF16 = 1 << 13, /* igrt_dot_bf16.h */
+    NEED_DOT_I16 = 1 << 14,  /* igrt_dot_i16.h */
+    NEED_DOT_WIDE = 1 << 15, /* igrt_dot_wide.h, igrt_four.h */
+    NEED_RUN = 1 << 16,      /* igrt_run.h */
+    NEED_ACROSS = 1 << 17,   /* igrt_across.h */
     NEED_AMX = 1 << 18,      /* igrt_amx.h */
     NEED_MMA = 1 << 19,      /* igrt_mma.h */
-    NEED_ACROSS = 1 << 27,   /* igrt_across.h */
-    NEED_RUN = 1 << 26,      /* igrt_run.h */
-    NEED_DOT_BF16 = 1 << 28, /* igrt_dot_bf16.h */
-    NEED_DOT_I16 = 1 << 29,  /* igrt_dot_i16.h */
-    NEED_DOT_WIDE = 1 << 30, /* igrt_dot_wide.h, igrt_four.h */
     NEED_WGMMA = 1 << 20,    /* igrt_wgmma.h */
-    NEED_VEC_NARROW = 1 << 21,
-    NEED_VEC_I32 = 1 << 22,
-    NEED_VEC_APART = 1 << 23,
-    NEED_VEC_ROWS = 1 << 24,
-    NEED_VEC_MATH = 1 << 25,
-    NEED_VEC_ALL =
-        NEED_VEC | NEED_VEC_NARROW | NEED_VEC_I32 | NEED_VEC_APART | NEED_VEC_ROWS | NEED_VEC_MATH
 } Need;
 
 /* ---- render.c ----------------------------------------------------------------------------- */

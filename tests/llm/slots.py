@@ -215,7 +215,9 @@ def main():
         ]
         equal = sum((x == y).all() for x, y in pairs)
         apart = max(abs(x - y).max() / np.ptp(x) for x, y in pairs)
-        print(f"alone: {equal} of {len(pairs)} have the same bits, the others differ by {apart:.1e}")
+        print(
+            f"alone: {equal} of {len(pairs)} have the same bits, the others differ by {apart:.1e}"
+        )
         if len(pairs) < 10 or apart > APART[a.precision]:
             sys.exit("a sequence has other bits in other chunks, or beside others")
 

@@ -83,7 +83,7 @@ def write(tree):
     tree.insert(
         "codegen/render/codegen.h",
         "NEED_AMX = 1 << 18,",
-        "    NEED_SPARE = 1 << 29, /* igrt_spare_unit.h */",
+        "    NEED_SPARE = 1 << 21, /* igrt_spare_unit.h */",
     )
     tree.insert(
         "codegen/render/runtime_text.c",
