@@ -502,9 +502,9 @@ static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t
     for (int j = 1; j < v->nstore; j++)
         if (interleaved(k, v->store[j], lanes) != *pair)
             return false;
-    return !*pair || (t->machine.lanes &&
-                      range_extent(lanes) % lanes_for(k, t, lanes, range_extent(lanes)) == 0 &&
-                      view_reuses(v, lanes, *pair));
+    const int64_t extent = range_extent(lanes); /* -1: only a run knows */
+    return !*pair || (t->machine.lanes && extent > 0 &&
+                      !(extent % lanes_for(k, t, lanes, extent)) && view_reuses(v, lanes, *pair));
 }
 
 static const char *axis_name(const Kernel *k, Node *range)

@@ -7,7 +7,7 @@
 int64_t lanes_for(const Kernel *k, const Target *t, Node *range, int64_t extent)
 {
     int64_t n = lanes_most(k, range, t);
-    while (n > extent)
+    while (n >= 4 && n > extent)
         n /= 2;
     return n >= 4 ? n : 0;
 }
