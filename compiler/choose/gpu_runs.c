@@ -54,8 +54,8 @@ static int64_t run_along(const Nest *n, const View *v, const Buffer *const *bufs
     for (int i = 0; i < v->nload; i++)
         if (depends_on(v->load[i], range) && dtype_info[v->load[i]->dtype].bytes < bytes)
             bytes = dtype_info[v->load[i]->dtype].bytes;
-    const int64_t run = bytes ? n->target->machine.access / bytes : 0;
-    bool good = dtype_is_float(v->store[0]->dtype) && (bytes == 2 || bytes == 4), lay_out;
+    const int64_t run = n->target->machine.access / bytes;
+    bool good = bytes == 2 || bytes == 4, lay_out;
     for (int i = 0; i < v->nload && good; i++)
         good = !depends_on(v->load[i], range) ||
                (goes_along(n, v->load[i], range, run, &lay_out) &&
@@ -188,12 +188,11 @@ static bool bind_short_runs(Nest *n, const View *v, Node *beside, int64_t items)
     const Machine *m = &n->target->machine;
     const int bytes = dtype_info[v->store[0]->dtype].bytes;
     const int64_t own = range_extent(beside), /* 0: only a run knows */
-        run = bytes ? m->access / bytes : 0,  /* strings have none */
-        each = own > 0 ? run / own : 0;
+        run = m->access / bytes, each = own > 0 ? run / own : 0;
     Node *row = row_of_results(n, v, beside, NULL);
     int64_t stride, left = m->group;
-    if (v->nreduce || !dtype_is_float(v->store[0]->dtype) || !each || own >= run || run % own ||
-        !row || !access_stride(n->k, v->store[0], row, &stride) || stride != own ||
+    if (v->nreduce || !each || own >= run || run % own || !row ||
+        !access_stride(n->k, v->store[0], row, &stride) || stride != own ||
         range_extent(row) % each || items / run < (int64_t)m->processors * m->group)
         return false;
     for (int i = 0; i < v->nload; i++)
@@ -216,7 +215,8 @@ bool choose_run_opts(Nest *n, const Buffer *const *bufs, Layout *want)
 {
     const View v = kernel_view(n->k);
     const Machine *m = &n->target->machine;
-    Node *beside = v.nstore == 1 && v.nload ? stored_along(n, &v) : NULL;
+    const bool floats = v.nstore == 1 && v.nload && dtype_is_float(v.store[0]->dtype);
+    Node *beside = floats ? stored_along(n, &v) : NULL;
     const int64_t run = beside ? run_along(n, &v, bufs, beside) : 0;
     int64_t items = 1;
     for (int i = 0; i < v.nrange; i++)
