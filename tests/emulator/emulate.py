@@ -235,3 +235,22 @@ def driver(bundle, folder, change=lambda text: text):
 def environment(folder, order):
     """With it a bundle's program finds that driver; order: of the items, one of ORDERS."""
     return {"LD_LIBRARY_PATH": str(folder), "EMULATED_ORDER": order, "CUDA_STUB_LOG": os.devnull}
+
+
+def printed(bundle, source, at, emulated, flags=(), words=()):
+    """The numbers that a program of one's own prints, linked with a bundle's library in the folder
+    `at`: there its kernels are emulated, or run where the target's are."""
+    cc = os.environ.get("CC", "cc")
+    call("make", "-s", "-C", bundle, "libmodel.a", f"CC={cc}")
+    (at / "main.c").write_text(source)
+    files = [at / "main.c", bundle / "libmodel.a", "-lm", "-lpthread", "-ldl"]
+    call(*cc.split(), "-O1", *flags, f"-I{bundle}", "-o", bundle / "main", *files)
+    env = {}
+    if emulated:
+        driver(bundle, at / "driver")
+        env = environment(at / "driver", ORDERS[0])
+    p = subprocess.run(
+        [bundle / "main", *words], env={**os.environ, **env}, capture_output=True, text=True
+    )
+    assert p.returncode == 0, f"{bundle}: status {p.returncode}\n{p.stderr}"
+    return [float(v) for v in p.stdout.split()]

@@ -11,7 +11,6 @@ Exit status 77, skipped: there is no Python with numpy, or nothing that compiles
 """
 
 import argparse
-import os
 import pathlib
 import subprocess
 import sys
@@ -79,30 +78,17 @@ int main(int argc, char **argv)
 
 def logits(a, kind, path, at):
     """What the program prints: [tokens, WORDS]"""
-    bundle, cc = at / "cuda", os.environ.get("CC", "cc")
+    bundle = at / "cuda"
     what = [a.ingot, "compile", path, "-o", bundle, "--target", a.target, "-q", "--no-check"]
     dims = ["--dim", "n=1..16", "--dim", f"past=0..{PAST}", "--weights", "array"]
     subprocess.run([*what, *dims], check=True)
-    make = ["make", "-s", "-C", bundle, "libmodel.a", f"CC={cc}"]
-    subprocess.run(make, check=True, capture_output=True)
-    (at / "main.c").write_text(DRIVER)
-    files = [at / "main.c", bundle / "libmodel.a", "-lm", "-lpthread", "-ldl"]
-    flags = ["-O1", f"-DWORDS={WORDS}", f"-I{bundle}", "-o", at / "main"]
-    subprocess.run([*cc.split(), *flags, *files], check=True)
-    env = {}
-    if not a.device:
-        emulate.driver(bundle, at / "driver")
-        env = emulate.environment(at / "driver", emulate.ORDERS[0])
     kernels = (bundle / "model_kernels.cu").read_text()
     for word in WANTED[kind]:
         assert word in kernels, f"no kernel has {word}..)"
     assert "igrt_gpu_keeps(gpu)" in (bundle / "model_decode.c").read_text()
     ids = [str(i) for i in PROMPT]
-    p = subprocess.run(
-        [at / "main", str(FEW), *ids], env={**os.environ, **env}, capture_output=True, text=True
-    )
-    assert p.returncode == 0, f"status {p.returncode}\n{p.stderr}"
-    return np.array(p.stdout.split(), float).reshape(-1, WORDS)
+    got = emulate.printed(bundle, DRIVER, at, not a.device, [f"-DWORDS={WORDS}"], [str(FEW), *ids])
+    return np.array(got).reshape(-1, WORDS)
 
 
 def main():

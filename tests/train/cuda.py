@@ -11,7 +11,6 @@ Exit status 77, skipped: there is no Python with onnx, or nothing that compiles 
 """
 
 import argparse
-import os
 import pathlib
 import subprocess
 import sys
@@ -105,23 +104,12 @@ def results(a, target, at, device):
     train = ["--train", "--loss", "cross_entropy:logits", "--optimizer", "momentum"]
     what = [a.ingot, "compile", at / "model.onnx", "-o", bundle, "--target", target, "-q"]
     subprocess.run([*what, *train, "--accumulate", "2"], check=True)
-    cc = os.environ.get("CC", "cc")
-    make = ["make", "-s", "-C", bundle, "libmodel.a", f"CC={cc}"]
-    subprocess.run(make, check=True, capture_output=True)
-    (at / "main.c").write_text(PROGRAM)
-    files = ["-o", bundle / "main", at / "main.c", bundle / "libmodel.a"]
-    subprocess.run(
-        [*cc.split(), "-O1", f"-I{bundle}", *files, "-lm", "-lpthread", "-ldl"], check=True
-    )
-    env = {}
-    if device and not a.device:
-        emulate.driver(bundle, at / "driver")
-        env = emulate.environment(at / "driver", emulate.ORDERS[0])
+    emulated = device and not a.device
+    got = emulate.printed(bundle, PROGRAM, at, emulated)
+    if emulated:
         step = (bundle / "model_train_step.c").read_text()
         assert "igrt_gpu_play(&ctx->gpu, &ctx->record_train_step)" in step, "a step is no graph"
-    p = subprocess.run([bundle / "main"], env={**os.environ, **env}, capture_output=True, text=True)
-    assert p.returncode == 0, f"{target}: status {p.returncode}"
-    return np.array([float(v) for v in p.stdout.split()])
+    return np.array(got)
 
 
 def main():
