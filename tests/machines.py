@@ -43,6 +43,7 @@ def main():
             flags = [w for w in words if re.match(r"-(I|D|W|std=)", w)]
             done = subprocess.run(
                 ["clang", f"--target={machine}-linux-gnu", "-fsyntax-only", "-Werror"]
+                + ["-isystem", f"/usr/{machine}-linux-gnu/include"]
                 + [*flags, "-Wno-unknown-warning-option", file],
                 capture_output=True,
                 text=True,

@@ -640,7 +640,10 @@ int main(int argc, char **argv)
         for (int i = f; i < nkernel; i += files)
             if (try_case(&sb, &cases[i], i, n / nkernel + (i < n % nkernel), every, &t))
                 sb_printf(&calls, "    wrong += test_%d();\n", i);
-        sb_printf(&sb, "int main(void)\n{\n    int wrong = 0;\n%s    return wrong > 0;\n}\n",
+        /* igrt_cpu_lacks() also asks the system for AMX's tiles */
+        sb_printf(&sb,
+                  "int main(void)\n{\n    int wrong = igrt_cpu_lacks(IGRT_CPU_BUILT) != 0;\n%s"
+                  "    return wrong > 0;\n}\n",
                   calls.data ? calls.data : "");
         sb_free(&calls);
         good &= put_file(folder, f, &sb);

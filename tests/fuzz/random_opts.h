@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "igrt_amx.h"
+#include "igrt_cpu.h"
 #include "igrt_dot_bf16.h"
 #include "igrt_dot_vec.h"
 #include "igrt_vec.h"

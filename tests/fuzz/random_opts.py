@@ -36,6 +36,7 @@ def build_and_run(work, file, cc, flags):
         "-I",
         ROOT / "tests" / "fuzz",
         file,
+        ROOT / "runtime_min" / "igrt_cpu.c",
         "-o",
         program,
         "-lm",

@@ -146,7 +146,11 @@ def adapter():
         next((pathlib.Path(wgpu.__file__).parent / "resources").glob("libwgpu_native*"), "")
     )
     try:
-        return wgpu.gpu.request_adapter_sync()
+        found = wgpu.gpu.request_adapter_sync()
+        if found.info["backend_type"] != "OpenGL":
+            return found
+        print("skipped: bundles do not ask for adapters of OpenGL, and there is no other")
+        return None
     except Exception as e:  # whatever a driver says
         print(f"skipped: no adapter for wgpu: {e}")
         return None
