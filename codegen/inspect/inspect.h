@@ -75,6 +75,22 @@ Step **plan_steps(const Plan *, Arena *); /* by number; steps that only check in
 int64_t *plan_rounds(const Plan *, Arena *);
 int64_t plan_alive(const Plan *, int step); /* bytes of the arena, states aside */
 
+/* inspect_form.c: what is known of a plan's steps beside the plan. */
+typedef struct {
+    const Plan *p;
+    Arena *a;
+    Step **steps;
+    VariantOf *variant;
+    int nvariant;
+    bool *product; /* by number: a matrix product or a convolution */
+} StepForms;
+StepForms step_forms(const Plan *, Arena *);
+/* "winograd4 products", "3x3 depthwise convolution", "loop"; of a library step its name. */
+const char *step_form(const StepForms *, const Step *);
+const char *layer_of(Arena *, const Origin *);
+/* "layer4.0/conv2", of the heaviest node that it computes; NULL: it computes none of the model. */
+const char *step_layer(const StepForms *, const Step *);
+
 /* inspect_expr.c: what a kernel computes, in terms of its arguments: "a0[i0] = max(sum(r0: a1[i0,
  * r0] * a2[r0]), 0)". */
 void kernel_expression(StrBuf *, const Kernel *);
@@ -97,7 +113,8 @@ void inspect_json(StrBuf *, const Inspection *);
 void inspect_dot(StrBuf *, const Inspection *); /* for Graphviz */
 
 /* inspect_explain.c: a node of the file, a step by number or kernel, or a tensor, in 40 lines
- * (verbose: in as many as it takes); false with names that are near. */
+ * (verbose: in as many as it takes); NULL: every step in a line, and the slowest in full; false
+ * with names that are near. */
 bool explain(StrBuf *, const Inspection *, const char *what, int verbose, StrBuf *near);
 
 /* report.c: the page with the data in it, and with another model's or plan's beside it (or

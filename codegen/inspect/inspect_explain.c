@@ -12,6 +12,7 @@ typedef struct {
     const Inspection *x;
     Arena *a;
     Step **steps;
+    StepForms forms;
     const int64_t *rounds; /* by step: of its loops */
     double total;          /* ms */
     int lines, most, dropped;
@@ -236,12 +237,14 @@ static void say_step(Explain *e, const Step *s)
     bool measured = e->x->times.ms && e->x->times.ms[s->number] >= 0;
     say_format(e, "step", "%d of %d, %s %s", s->number, e->x->p->nstep,
                s->kind == STEP_KERNEL ? "kernel" : step_kind(s), s->name);
+    say_line(e, "form", step_form(&e->forms, s));
     say_origins(e, s);
     if (rounds > 1)
         say_format(e, "loop", "it runs %.0f times", rounds);
-    say_format(e, "costs", "%s operations, %s, %.3g flops a byte: %s %s, %.2g %% of the run",
+    /* a nominal machine's milliseconds are nobody's */
+    say_format(e, "costs", "%s operations, %s, %.3g flops a byte: %s, %.2g %% of the run",
                count_text(e->a, flops), bytes_text(e->a, bytes), bytes > 0 ? flops / bytes : 0.0,
-               measured ? "measured" : "estimated", ms_text(e->a, ms),
+               measured ? arena_printf(e->a, "measured %s", ms_text(e->a, ms)) : "estimated",
                e->total > 0 ? 100 * ms / e->total : 0.0);
     if (s->kind == STEP_KERNEL)
         say_kernel(e, s->kernel);
@@ -251,6 +254,26 @@ static void say_step(Explain *e, const Step *s)
     for (int i = 0; i < s->nbuf; i++)
         if (step_reads(s, i) && !step_writes(s, i))
             say_buffer(e, "reads", s->bufs[i]);
+}
+
+/* One line a step, and the one that takes longest in full. */
+static void say_steps(Explain *e, int n, Step *const *steps)
+{
+    const Step *most = NULL;
+    if (n > 1)
+        say_line(e, "steps", "share of the run, form, layer, kernel");
+    for (int i = 0; i < n; i++) {
+        const char *layer = step_layer(&e->forms, steps[i]);
+        if (n > 1)
+            say_format(e, "", "%4d  %5.1f %%  %-28s %-28s %s", steps[i]->number,
+                       e->total > 0 ? 100 * step_ms(e, steps[i]) / e->total : 0.0,
+                       step_form(&e->forms, steps[i]), layer ? printable(e->a, layer) : "-",
+                       steps[i]->kind == STEP_KERNEL ? steps[i]->kernel->name : steps[i]->name);
+        if (!most || step_ms(e, steps[i]) > step_ms(e, most))
+            most = steps[i];
+    }
+    if (most)
+        say_step(e, most);
 }
 
 static bool computes(const Step *s, Node *n)
@@ -314,15 +337,15 @@ static void say_source(Explain *e, const ingot_source_node *s)
                 said += say_notes_of(e, order[i]);
                 break;
             }
+    Step **ours = NEWN(e->a, Step *, e->x->p->nstep + 1);
     for (int i = 0; i < e->x->p->nstep; i++) {
-        bool ours = false;
-        for (int j = 0; j < e->steps[i]->norigin && !ours; j++)
-            ours = same_origin(e->steps[i]->origins[j], s);
-        if (ours && e->steps[i]->kind != STEP_INDEX) {
-            say_step(e, e->steps[i]);
-            nstep++;
-        }
+        bool here = false;
+        for (int j = 0; j < e->steps[i]->norigin && !here; j++)
+            here = same_origin(e->steps[i]->origins[j], s);
+        if (here && e->steps[i]->kind != STEP_INDEX)
+            ours[nstep++] = e->steps[i];
     }
+    say_steps(e, nstep, ours);
     if (!nstep && said)
         say_line(e, "became", "a constant, computed at compile time");
     else if (!nstep)
@@ -356,6 +379,18 @@ static void suggest(Explain *e, const char *word, StrBuf *near)
                           c->source[i]->node, c->source[i]->op);
     if (!n)
         sb_puts(near, "this model has no file; kernels have names like k00");
+}
+
+/* The whole model. */
+static void explain_all(Explain *e)
+{
+    int n = 0;
+    Step **all = NEWN(e->a, Step *, e->x->p->nstep + 1);
+    for (int i = 0; i < e->x->p->nstep; i++)
+        if (e->steps[i]->kind != STEP_INDEX)
+            all[n++] = e->steps[i];
+    e->most = 1 << 20; /* a line a step is what is asked for */
+    say_steps(e, n, all);
 }
 
 static bool explain_what(Explain *e, const char *what)
@@ -408,9 +443,12 @@ bool explain(StrBuf *sb, const Inspection *x, const char *what, int verbose, Str
                  .verbose = verbose};
     e.steps = plan_steps(x->p, e.a);
     e.rounds = plan_rounds(x->p, e.a);
+    e.forms = step_forms(x->p, e.a);
     for (int i = 0; i < x->p->nstep; i++)
         e.total += e.steps[i]->kind == STEP_INDEX ? 0 : step_ms(&e, e.steps[i]);
-    bool found = explain_what(&e, what);
+    bool found = !what || explain_what(&e, what);
+    if (!what)
+        explain_all(&e);
     if (!found)
         suggest(&e, what, near);
     if (e.dropped)

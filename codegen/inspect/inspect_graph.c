@@ -162,6 +162,17 @@ static void arg_text(StrBuf *sb, const Context *c, Node *n)
     }
 }
 
+/* Operations as the graph says it, before anything is fused or done another way: one for each
+ * element that is computed, one for each that is reduced; at the upper bounds of run-time dims. */
+static int64_t node_flops(const Node *n)
+{
+    const Node *of = n->op == OP_REDUCE ? n->src[0] : n;
+    int64_t elements = n->op == OP_REDUCE || (op_is_alu(n->op) && n->op != OP_CAST);
+    for (int d = 0; d < of->rank; d++)
+        elements = sat_mul(elements, of->shape[d]->hi);
+    return elements;
+}
+
 static void graph_node(StrBuf *sb, ModelGraph *g, Node *n, int inside)
 {
     const Context *c = g->x->p->c;
@@ -192,6 +203,8 @@ static void graph_node(StrBuf *sb, ModelGraph *g, Node *n, int inside)
             comma = ", ";
         }
     sb_puts(sb, "]");
+    if (node_flops(n))
+        sb_printf(sb, ", \"flops\": %lld", (long long)node_flops(n));
     if (c->origins[n->id])
         sb_printf(sb, ", \"origin\": %d", origin_number(g, node_origin(c, n)));
     const OriginList *more = c->origins[n->id] ? c->origins[n->id]->rest : NULL;

@@ -229,14 +229,26 @@ void inspect_tensors(StrBuf *sb, const Inspection *x)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static void step(StrBuf *sb, const Inspection *x, const Step *s, int64_t rounds, int inside,
-                 bool other)
+static void form_and_layer(StrBuf *sb, const StepForms *f, const Step *s)
+{
+    const char *layer = step_layer(f, s);
+    sb_puts(sb, ", \"form\": ");
+    json_string(sb, step_form(f, s));
+    if (layer) {
+        sb_puts(sb, ", \"layer\": ");
+        json_string(sb, layer);
+    }
+}
+
+static void step(StrBuf *sb, const Inspection *x, const StepForms *forms, const Step *s,
+                 int64_t rounds, int inside, bool other)
 {
     const Kernel *k = s->kind == STEP_KERNEL ? s->kernel : NULL;
     int64_t bytes = sat_mul(rounds, step_bytes(s)), flops = sat_mul(rounds, step_flops(s));
     sb_printf(sb, "{\"step\": %d, \"kind\": \"%s\", \"name\": ", s->number, step_kind(s));
     json_string(sb, k ? k->name : s->name);
     sb_printf(sb, ", \"device\": %d", s->device);
+    form_and_layer(sb, forms, s);
     if (inside >= 0)
         sb_printf(sb, ", \"inside\": \"%d\"%s, \"rounds\": %lld", inside,
                   other ? ", \"branch\": \"else\"" : "", (long long)rounds);
@@ -268,8 +280,8 @@ static void step(StrBuf *sb, const Inspection *x, const Step *s, int64_t rounds,
     sb_puts(sb, "}");
 }
 
-static void steps(StrBuf *sb, const Inspection *x, const int64_t *rounds, const Block *b,
-                  int inside, bool other, const char **comma)
+static void steps(StrBuf *sb, const Inspection *x, const StepForms *forms, const int64_t *rounds,
+                  const Block *b, int inside, bool other, const char **comma)
 {
     for (int i = 0; i < b->n; i++) {
         const Step *s = b->step[i];
@@ -277,9 +289,9 @@ static void steps(StrBuf *sb, const Inspection *x, const int64_t *rounds, const 
             continue; /* not in what is released */
         sb_puts(sb, *comma);
         *comma = ",\n    ";
-        step(sb, x, s, rounds[s->number], inside, other);
-        steps(sb, x, rounds, &s->body, s->number, false, comma);
-        steps(sb, x, rounds, &s->other, s->number, true, comma);
+        step(sb, x, forms, s, rounds[s->number], inside, other);
+        steps(sb, x, forms, rounds, &s->body, s->number, false, comma);
+        steps(sb, x, forms, rounds, &s->other, s->number, true, comma);
     }
 }
 
@@ -287,8 +299,9 @@ void inspect_steps(StrBuf *sb, const Inspection *x)
 {
     Arena *a = arena_new();
     const char *comma = "\n    ";
+    const StepForms forms = step_forms(x->p, a);
     sb_puts(sb, "  \"steps\": [");
-    steps(sb, x, plan_rounds(x->p, a), &x->p->main, -1, false, &comma);
+    steps(sb, x, &forms, plan_rounds(x->p, a), &x->p->main, -1, false, &comma);
     sb_puts(sb, "\n  ],\n");
     arena_free(a);
 }

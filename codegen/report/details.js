@@ -4,7 +4,7 @@
 const Details = (() => {
   let m;
   const link = (text, view, kind, id) => el('button', {type: 'button', class: 'link', onclick: () => State.go({view, kind, id})}, text);
-  const stepLink = s => link(`${s.step} \u00b7 ${s.name}`, State.get().view === 'timeline' ? 'timeline' : 'timeline', 'step', s.step);
+  const stepLink = s => link(`${s.step} \u00b7 ${s.name}`, 'timeline', 'step', s.step);
   const kernelLink = s => s.kind === 'generated' ? link(s.name, 'kernels', 'kernel', s.name) : stepLink(s);
   const sourceLink = i => link(`${m.source[i].node} (${m.source[i].op})`, 'graph', 'source', i);
   const tensorLink = t => link(m.tensorName(t), 'memory', 'tensor', t.id);
@@ -34,7 +34,7 @@ const Details = (() => {
     return [head('Node of the model', s.node, steps[0] && steps[0].kind === 'generated' ? action('Its kernel', 'kernels', 'kernel', steps[0].name) : null,
       steps[0] ? action('In the timeline', 'timeline', 'step', steps[0].step) : null),
       el('h3', {}, 'Facts'), Dom.facts([['operator', (s.domain ? s.domain + ':' : '') + s.op], ['in', s.scope], ['became', fates[m.fate(+i)]],
-        ['time', steps.length ? Format.ms(steps.reduce((a, x) => a + x.time, 0)) + (steps.some(x => x.source.length > 1) ? ', shared with others' : '') : null]]),
+        ['time', steps.length ? m.time(steps.reduce((a, x) => a + x.time, 0)) + (steps.some(x => x.source.length > 1) ? ', shared with others' : '') : null]]),
       list('Kernels and steps that compute it', steps.map(kernelLink)),
       notes([...new Set(nodes.flatMap(n => m.notesOf.get(n) || []))]),
       [el('h3', {}, 'Inputs'), el('ul', {}, s.inputs.map(v => value(v, m.producer.has(v.name) ? [m.producer.get(v.name)] : [])))],
@@ -62,7 +62,7 @@ const Details = (() => {
     const own = m.data.notes.filter(n => n.step === s.step);
     return [head(`Step ${s.step}, ${s.kind}`, s.name, k ? action('Its kernel', 'kernels', 'kernel', k.name) : null,
       s.source.length && m.byName.get(s.source[0].node + '\0' + s.source[0].op) ? action('In the graph', 'graph', 'source', m.byName.get(s.source[0].node + '\0' + s.source[0].op)[0]) : null),
-      el('h3', {}, 'Cost'), Dom.facts([[s.ms !== undefined ? 'measured' : 'estimated', `${Format.ms(s.time)}, ${Format.percent(m.share(s))} of the run`],
+      el('h3', {}, 'Cost'), Dom.facts([['form', s.form], ['layer', s.layer], s.ms !== undefined ? ['measured', `${Format.ms(s.time)}, ${Format.percent(m.share(s))} of the run`] : ['estimated', `${Format.percent(m.share(s))} of the run`],
         ['roof', s.ms !== undefined ? `${Format.ms(s.roof_ms)}: it is at ${Format.percent(m.ofRoof(s))}` : null],
         ['operations', Format.count(s.flops)], ['bytes', Format.bytes(s.bytes)], ['intensity', s.bytes ? (s.flops / s.bytes).toFixed(2) + ' flops a byte' : null],
         ['runs on', s.device ? `device ${s.device}` : null],
@@ -94,7 +94,7 @@ const Details = (() => {
     const nodes = [...new Map(steps.flatMap(s => s.source).map(o => [o.node + '\0' + o.op, o])).values()];
     return [head('Kernel', k.name, steps[0] ? action('In the timeline', 'timeline', 'step', steps[0].step) : null,
       nodes[0] && m.byName.get(nodes[0].node + '\0' + nodes[0].op) ? action('In the graph', 'graph', 'source', m.byName.get(nodes[0].node + '\0' + nodes[0].op)[0]) : null),
-      el('h3', {}, 'Cost'), Dom.facts([['runs', steps.length === 1 ? 'once' : `${steps.length} times`], ['time', Format.ms(steps.reduce((a, s) => a + s.time, 0)) + ' in all'],
+      el('h3', {}, 'Cost'), Dom.facts([['runs', steps.length === 1 ? 'once' : `${steps.length} times`], ['form', [...new Set(steps.map(s => s.form))].join(', ')], ['time', m.time(steps.reduce((a, s) => a + s.time, 0)) + (m.measured ? ' in all' : ' of the run, estimated')],
         ['operations', Format.count(k.flops)], ['bytes', Format.bytes(k.bytes)], ['hash', el('span', {class: 'mono'}, k.hash)], ['.sched', k.sched ? el('span', {class: 'mono'}, k.sched) : null]]),
       list('Steps', steps.map(stepLink)),
       list('Nodes of the model', nodes.map(o => { const at = m.byName.get(o.node + '\0' + o.op); return at ? sourceLink(at[0]) : `${o.node} (${o.op})`; }))];

@@ -4,7 +4,7 @@
 
 const GraphView = (() => {
   const TITLE = 24, PAD = 14, ROOM = 140;   // ROOM: boxes that are open at first
-  let m, box, canvas, constants = false, mode = 'file', shape = 'graph', graph = null, root = null, view = {x: 0, y: 0, k: 1}, lit = new Set(), selected = null, first = true, laid = 0;
+  let m, box, canvas, constants = false, mode = 'file', shape = 'graph', graph = null, root = null, view = {x: 0, y: 0, k: 1}, lit = new Set(), selected = null, first = true, laid = 0, drawn = [];
   const cache = new Map();
 
   // ---- groups -----------------------------------------------------------------------------------
@@ -15,7 +15,7 @@ const GraphView = (() => {
       let at = top;
       for (const s of leaf.scope) {
         if (!groups.has(s.key)) {
-          const next = {key: s.key, name: s.name, children: [], parent: at, open: false, n: 0};
+          const next = {key: s.key, name: s.name, under: s.under, folded: s.folded, children: [], parent: at, open: false, n: 0};
           groups.set(s.key, next);
           at.children.push(next);
         }
@@ -42,7 +42,7 @@ const GraphView = (() => {
     let shown = top.children.length, queue = [top];
     while (queue.length) {
       const next = queue.shift().children.filter(c => c.children);
-      for (const c of next) if (shown + c.children.length <= ROOM) { c.open = true; shown += c.children.length; queue.push(c); }
+      for (const c of next) if (!c.folded && shown + c.children.length <= ROOM) { c.open = true; shown += c.children.length; queue.push(c); }
     }
     return top;
   }
@@ -50,34 +50,44 @@ const GraphView = (() => {
   const path = x => { const out = []; for (; x; x = x.parent) out.unshift(x); return out; };
 
   function measure(x) {
-    const chars = Math.max((x.title || x.name).length * 7.4 + (x.badge ? x.badge.length * 6.4 + 16 : 0), Math.min(34, (x.under || '').length) * 6.2, x.children ? 70 : 0);
+    const chars = Math.max((x.title || x.name).length * 7.4 + (x.badge ? x.badge.length * 6.4 + 16 : 0), Math.min(34, (x.under || '').length) * 6.2, x.children ? 70 : 0, x.more && x.kind === 'step' ? 90 : 0);
     x.w = Math.max(84, Math.min(240, chars + 26));
     x.h = 40;
   }
 
   function layout() {
     const levels = new Map();   // group -> from -> to -> number of edges
+    const aspect = canvas.clientHeight > 100 ? Math.max(0.5, canvas.clientWidth / canvas.clientHeight) : 1.6;
+    const port = (pin, children) => (children.size ? {pin, port: true, w: 2, h: 0} : null);
+    // Edges come into an open group and leave it by a row of their own, so that they pass its boxes as others do.
     const size = group => {
       for (const c of group.children) if (c.children && c.open) size(c); else measure(c);
-      const at = new Map(group.children.map((c, i) => [c, i])), edges = [], map = levels.get(group) || new Map();
-      for (const [from, tos] of map) for (const [to, n] of tos) edges.push([at.get(from), at.get(to), n]);
-      const l = Layout.layers(group.children, edges);
-      group.paths = edges.map(([a, b, n], i) => ({from: group.children[a], to: group.children[b], n, bends: l.paths[i]}));
+      group.entry = port('first', group.entries); group.exit = port('last', group.exits);
+      const boxes = [group.entry, ...group.children, group.exit].filter(Boolean);
+      const at = new Map(boxes.map((c, i) => [c, i])), edges = [], map = levels.get(group) || new Map();
+      for (const [from, tos] of map) for (const [to, e] of tos) edges.push([at.get(from), at.get(to), e]);
+      for (const [c, e] of group.entries) edges.push([0, at.get(c), e]);
+      for (const [c, e] of group.exits) edges.push([at.get(c), boxes.length - 1, e]);
+      const l = Layout.layers(boxes, edges, aspect);
+      group.paths = edges.map(([a, b, e], i) => ({from: boxes[a], to: boxes[b], n: e.n, types: e.types, bends: l.paths[i]}));
+      group.ports = [group.entry, group.exit].filter(Boolean);
       group.w = Math.max(l.width + 2 * PAD, group.name.length * 7 + 40);
       group.h = l.height + PAD + (group.parent ? TITLE : PAD);
       const shift = (group.w - l.width) / 2;
-      for (const c of group.children) { c.x += shift; c.y += group.parent ? TITLE : PAD; }
+      for (const c of boxes) { c.x += shift; c.y += group.parent ? TITLE : PAD; }
       for (const p of group.paths) for (const b of p.bends) { b[0] += shift; b[1] += group.parent ? TITLE : PAD; }
     };
     const settle = (group, x, y) => {
       group.ax = x; group.ay = y;
       for (const p of group.paths) for (const b of p.bends) { b[0] += x; b[1] += y; }
+      for (const c of group.ports) { c.ax = x + c.x; c.ay = y + c.y; }
       for (const c of group.children) if (c.children && c.open) settle(c, x + c.x, y + c.y); else { c.ax = x + c.x; c.ay = y + c.y; }
     };
-    const clear = group => { group.entries = new Set(); group.exits = new Set(); for (const c of group.children) if (c.children) clear(c); };
+    const clear = group => { group.entries = new Map(); group.exits = new Map(); for (const c of group.children) if (c.children) clear(c); };
     const began = performance.now();
     clear(root);
-    for (const [a, b] of graph.edges) {
+    const count = (map, key, type) => { if (!map.has(key)) map.set(key, {n: 0, types: new Set()}); const e = map.get(key); e.n++; if (type) e.types.add(type); };
+    for (const [a, b, type] of graph.edges) {
       const p = path(graph.leaves[a]), q = path(graph.leaves[b]);
       let d = 0;
       while (p[d] && p[d] === q[d] && p[d].children && p[d].open) d++;
@@ -86,9 +96,9 @@ const GraphView = (() => {
       if (!levels.has(group)) levels.set(group, new Map());
       const map = levels.get(group);
       if (!map.has(from)) map.set(from, new Map());
-      map.get(from).set(to, (map.get(from).get(to) || 0) + 1);
-      for (let i = d; p[i] && p[i].children && p[i].open; i++) if (p[i + 1]) p[i].exits.add(p[i + 1]);
-      for (let i = d; q[i] && q[i].children && q[i].open; i++) if (q[i + 1]) q[i].entries.add(q[i + 1]);
+      count(map.get(from), to, type);
+      for (let i = d; p[i] && p[i].children && p[i].open; i++) if (p[i + 1]) count(p[i].exits, p[i + 1], type);
+      for (let i = d; q[i] && q[i].children && q[i].open; i++) if (q[i + 1]) count(q[i].entries, q[i + 1], type);
     }
     size(root);
     settle(root, 0, 0);
@@ -108,7 +118,28 @@ const GraphView = (() => {
       if (x0 === x1) g.lineTo(x1, y1); else g.bezierCurveTo(x0, y0 + h, x1, y1 - h, x1, y1);
     }
   }
-  const bottom = b => [b.ax + b.w / 2, b.ay + b.h], top = b => [b.ax + b.w / 2, b.ay];
+  const middle = b => b.ax + b.w / 2;
+  const bottom = b => [b.open && b.exit ? middle(b.exit) : middle(b), b.ay + b.h], top = b => [b.open && b.entry ? middle(b.entry) : middle(b), b.ay];
+  const dims = type => { const t = /^(\w+)\[(.*)\]$/.exec(type); return t ? (t[1] === 'f32' ? '' : t[1] + ' ') + (t[2] ? t[2].replace(/,/g, '\u00d7') : 'scalar') : type; };
+
+  // The points of an edge that is drawn, in the picture; at an entry or exit, from or to the frame of its group.
+  function points(group, p) {
+    const a = p.from.port ? [[middle(p.from), group.ay], bottom(p.from)] : [bottom(p.from)], b = p.to.port ? [top(p.to), [middle(p.to), group.ay + group.h]] : [top(p.to)];
+    return [...a, ...p.bends, ...b];
+  }
+
+  // What goes along an edge, beside its beginning; of several kinds of values the first.
+  function shapes(g, group, said) {
+    g.font = '10px system-ui, "DejaVu Sans", sans-serif'; g.textBaseline = 'middle';
+    for (const p of group.paths) {
+      const text = p.types && p.types.size ? dims([...p.types][0]) + (p.types.size > 1 ? ' \u2026' : '') : '';
+      if (!text || p.from.port || said.has(p.from.ax + text + p.from.ay)) continue;
+      said.add(p.from.ax + text + p.from.ay);
+      const [x, y] = bottom(p.from), w = g.measureText(text).width;
+      g.globalAlpha = 0.85; g.fillStyle = Colour.value(group.parent ? 'surface' : 'bg'); g.fillRect(x + 4, y + 3, w + 4, 13);
+      g.globalAlpha = 1; g.fillStyle = Colour.value('dim'); g.fillText(text, x + 6, y + 10);
+    }
+  }
 
   function rounded(g, x, y, w, h, r) { g.beginPath(); if (g.roundRect) g.roundRect(x, y, w, h, r); else g.rect(x, y, w, h); }
 
@@ -146,7 +177,7 @@ const GraphView = (() => {
     if (near) {
       g.font = '11px system-ui, "DejaVu Sans", sans-serif';
       g.fillStyle = Colour.value('dim');
-      g.fillText(clip(g, b.children ? `${b.n} nodes` : b.under || '', inner), b.ax + 11, b.ay + 28);
+      g.fillText(clip(g, b.children ? b.under || `${b.n} nodes` : b.under || '', inner), b.ax + 11, b.ay + 28);
       if (badge) { g.textAlign = 'right'; g.fillText(badge, b.ax + b.w - 8, b.ay + 14); g.textAlign = 'left'; }
     }
   }
@@ -174,17 +205,14 @@ const GraphView = (() => {
     g.lineWidth = 1.2 / Math.min(1, Math.max(0.4, view.k));
     g.strokeStyle = Colour.value('strong');
     g.beginPath();
-    for (const group of open) {
+    drawn = [];
+    for (const group of open)
       for (const p of group.paths) {
-        const a = bottom(p.from), b = top(p.to);
-        if (Math.max(a[1], b[1]) < y0 || Math.min(a[1], b[1]) > y1) continue;
-        curve(g, [a, ...p.bends, b]);
+        const line = points(group, p), ys = line.map(q => q[1]);
+        if (Math.max(...ys) < y0 || Math.min(...ys) > y1) continue;
+        curve(g, line);
+        drawn.push({from: name(p.from), to: name(p.to), group: name(group), n: p.n});
       }
-      if (!far && group !== root) {
-        for (const c of group.entries) if (seen(c)) curve(g, [[group.ax + group.w / 2, group.ay], top(c)]);
-        for (const c of group.exits) if (seen(c)) curve(g, [bottom(c), [group.ax + group.w / 2, group.ay + group.h]]);
-      }
-    }
     g.stroke();
     if (lit.size && lit.size < 60) {   // the edges of what is selected, from box to box
       g.strokeStyle = Colour.value('accent'); g.lineWidth = 2 / Math.min(1, view.k);
@@ -195,22 +223,55 @@ const GraphView = (() => {
       }
       g.stroke();
     }
+    const said = new Set();
+    if (near) for (const group of open) shapes(g, group, said);
     for (const b of boxes(root)) if (!(b.children && b.open) && seen(b)) drawLeaf(g, b, far, near);
     g.restore();
+    minimap(g, w, h);
+  }
+  const name = b => (b.port ? b.pin : b.children ? 'group ' + b.key : `${b.kind} ${b.id}`);
+
+  // ---- the whole in a corner, and what of it is shown ------------------------------------------------
+  const MAP_W = 170, MAP_H = 120;
+  function mapPlace(w, h) {
+    const k = Math.min(MAP_W / root.w, MAP_H / root.h), whole = view.x >= 0 && view.y >= 0 && view.x + root.w * view.k <= w && view.y + root.h * view.k <= h;
+    return whole || w < 500 ? null : {k, x: w - root.w * k - 14, y: h - root.h * k - 14};
+  }
+  function minimap(g, w, h) {
+    const at = mapPlace(w, h);
+    if (!at) return;
+    g.fillStyle = Colour.value('raised'); g.strokeStyle = Colour.value('strong'); g.lineWidth = 1;
+    rounded(g, at.x - 5, at.y - 5, root.w * at.k + 10, root.h * at.k + 10, 4); g.fill(); g.stroke();
+    for (const b of boxes(root)) {
+      if (b.children && b.open) continue;
+      g.fillStyle = Colour.of(b.colour || 'map');
+      g.fillRect(at.x + b.ax * at.k, at.y + b.ay * at.k, Math.max(1, b.w * at.k), Math.max(1, b.h * at.k));
+    }
+    const x0 = Math.max(0, -view.x / view.k), y0 = Math.max(0, -view.y / view.k), x1 = Math.min(root.w, (w - view.x) / view.k), y1 = Math.min(root.h, (h - view.y) / view.k);
+    g.strokeStyle = Colour.value('accent'); g.lineWidth = 2;
+    g.strokeRect(at.x + x0 * at.k, at.y + y0 * at.k, Math.max(4, (x1 - x0) * at.k), Math.max(4, (y1 - y0) * at.k));
+  }
+  // A place in the small picture, in the middle of the large one; false: it is beside it.
+  function mapMove(px, py) {
+    const w = canvas.clientWidth, h = canvas.clientHeight, at = mapPlace(w, h);
+    if (!at || px < at.x - 5 || py < at.y - 5 || px > at.x + root.w * at.k + 5 || py > at.y + root.h * at.k + 5) return false;
+    view.x = w / 2 - (px - at.x) / at.k * view.k; view.y = h / 2 - (py - at.y) / at.k * view.k;
+    canvas.redraw();
+    return true;
   }
 
   // ---- moving ------------------------------------------------------------------------------------
   function fit(w, h) {
     w = w || canvas.clientWidth; h = h || canvas.clientHeight;
-    view.k = Math.min(1.1, Math.max(0.02, Math.min((w - 30) / root.w, (h - 30) / root.h)));
-    if (root.h * view.k < h) view.y = (h - root.h * view.k) / 2; else view.y = 15;
-    // a tall graph is begun at its top, as large as can be read, if there is something to be seen then
+    const READABLE = 0.42, all = Math.min(1.1, (w - 30) / root.w, (h - 30) / root.h);
+    view.k = Math.max(0.02, all);
+    view.x = (w - root.w * view.k) / 2; view.y = (h - root.h * view.k) / 2;
+    // what would be too small to read is begun at its first box, with as much around it as can be read
     const leaves = [...boxes(root)].filter(b => !(b.children && b.open));
-    const start = leaves.reduce((a, b) => (b.ay < a.ay ? b : a), leaves[0] || root), all = view.k;
-    view.x = (w - root.w * view.k) / 2;
-    for (const k of [0.9, 0.8, 0.6, 0.45, 0.3]) {
-      if (all >= k || root.h < root.w) break;
-      const x = root.w * k > w ? w / 2 - (start.ax + start.w / 2) * k : (w - root.w * k) / 2, y = Math.min(12, h / 3 - start.ay * k);
+    const start = graph.leaves.length ? shown(graph.leaves[0]) : root;
+    for (const k of [0.8, 0.6, 0.45, 0.3]) {
+      if (all >= Math.min(k, READABLE)) break;
+      const x = root.w * k < w ? (w - root.w * k) / 2 : start.ax * k < w / 2 ? 15 : w / 3 - start.ax * k, y = start.ay * k < h / 2 ? 12 : h / 3 - start.ay * k;
       const seen = leaves.filter(b => { const bx = b.ax * k + x, by = b.ay * k + y; return bx < w && bx + b.w * k > 0 && by < h && by + b.h * k > 0; }).length;
       if (seen < Math.min(5, leaves.length)) continue;
       view.k = k; view.x = x; view.y = y;
@@ -332,7 +393,8 @@ const GraphView = (() => {
   function events() {
     const pointers = new Map();
     let moved = 0, spread = 0;
-    canvas.addEventListener('pointerdown', e => { canvas.setPointerCapture(e.pointerId); pointers.set(e.pointerId, [e.offsetX, e.offsetY]); moved = 0; spread = 0; });
+    let onMap = false;
+    canvas.addEventListener('pointerdown', e => { canvas.setPointerCapture(e.pointerId); onMap = mapMove(e.offsetX, e.offsetY); pointers.set(e.pointerId, [e.offsetX, e.offsetY]); moved = 0; spread = 0; });
     canvas.addEventListener('pointermove', e => {
       const last = pointers.get(e.pointerId);
       if (!last) {
@@ -343,6 +405,7 @@ const GraphView = (() => {
       }
       Dom.tip('');
       pointers.set(e.pointerId, [e.offsetX, e.offsetY]);
+      if (onMap) { mapMove(e.offsetX, e.offsetY); return; }
       if (pointers.size === 2) {
         const [p, q] = [...pointers.values()], now = Math.hypot(p[0] - q[0], p[1] - q[1]);
         if (spread) zoom(now / spread, (p[0] + q[0]) / 2, (p[1] + q[1]) / 2);
@@ -354,7 +417,7 @@ const GraphView = (() => {
       canvas.redraw();
     });
     const up = e => {
-      if (pointers.delete(e.pointerId) && e.type === 'pointerup' && moved < 5 && !spread) {
+      if (pointers.delete(e.pointerId) && !onMap && e.type === 'pointerup' && moved < 5 && !spread) {
         const b = hit(e.offsetX, e.offsetY);
         if (b && b.children) toggle(b); else if (b) State.select(b.kind, b.id); else State.select(null);
       }
@@ -411,6 +474,6 @@ const GraphView = (() => {
   }
 
   Views.add({name: 'graph', title: 'Graph', make, show, start: model => { m = model; }});
-  return {look: () => ({k: view.k, x: view.x, y: view.y, boxes: [...boxes(root)].length, leaves: graph.leaves.length, edges: graph.edges.length, lit: [...lit].map(l => l.kind + ' ' + l.id), laid}),
+  return {open: all, drawn: () => drawn, look: () => ({k: view.k, x: view.x, y: view.y, boxes: [...boxes(root)].length, leaves: graph.leaves.length, edges: graph.edges.length, lit: [...lit].map(l => l.kind + ' ' + l.id), laid}),
           at: (kind, id) => { const l = graph.leaves.find(x => x.kind === kind && String(x.id) === String(id)), b = l && shown(l); return b ? [(b.ax + b.w / 2) * view.k + view.x, (b.ay + b.h / 2) * view.k + view.y] : null; }, draw};
 })();

@@ -38,12 +38,12 @@ const Graphs = (() => {
     });
     m.source.forEach((s, i) => s.inputs.forEach(v => {
       const from = v.name ? at.get('value:' + v.name) : undefined;
-      if (from !== undefined && from !== at.get(i)) edges.push([from, at.get(i)]);
+      if (from !== undefined && from !== at.get(i)) edges.push([from, at.get(i), v.type || leaves[from].more]);
     }));
     for (const v of m.data.outputs) {
       const from = at.get('value:' + v.name);
       leaves.push({kind: 'tensor', id: v.tensor, title: 'Output', under: v.name, more: Format.type(v), colour: 'io', scope: []});
-      if (from !== undefined) edges.push([from, leaves.length - 1]);
+      if (from !== undefined) edges.push([from, leaves.length - 1, Format.type(v)]);
     }
     return sorted(leaves, edges);
   }
@@ -63,7 +63,7 @@ const Graphs = (() => {
       leaves.push({kind: 'node', id: n.id, title: n.op, under: n.arg ? n.arg.slice(0, 28) : '%' + n.id, more: n.type, colour: Colour.kindOf(n.op), scope: scopeOf(n),
         badge: steps.length ? steps[0].name.split('_')[0] + (steps.length > 1 ? '+' : '') : '', faint: !steps.length});
     }
-    for (const n of list) for (const s of n.src) if (at.has(s)) edges.push([at.get(s), at.get(n.id)]);
+    for (const n of list) for (const s of n.src) if (at.has(s)) edges.push([at.get(s), at.get(n.id), m.node.get(s).type]);
     return {leaves, edges};
   }
 
@@ -74,14 +74,18 @@ const Graphs = (() => {
       writer.set(v.tensor, leaves.length);
       leaves.push({kind: 'tensor', id: v.tensor, title: m.tensor.get(v.tensor).kind === 'state' ? 'State' : 'Input', under: v.name, more: Format.type(v), colour: 'io', scope: []});
     }
-    const at = new Map();
+    const at = new Map(), held = new Map();
+    for (const s of m.steps) if (s.inside !== undefined) held.set(+s.inside, (held.get(+s.inside) || 0) + 1);
     for (const s of m.steps) {
       at.set(s.step, leaves.length);
       const inside = s.inside !== undefined ? leaves[at.get(+s.inside)] : null;
-      const path = inside ? [...inside.scope, {name: `inside ${s.inside}`, key: (inside.scope.length ? inside.scope[inside.scope.length - 1].key : '') + '/' + s.inside}] : commonScope(m, s);
-      leaves.push({kind: 'step', id: s.step, title: s.kind === 'generated' ? s.name.split('_')[0] + ' ' + s.source.map(o => o.op).slice(0, 3).join(' ') : s.name,
-        under: s.source.length ? short(s.source[s.source.length - 1].node) : s.kind, more: Format.ms(s.time), colour: Colour.ofStep(s), scope: path, badge: Format.percent(m.share(s))});
-      for (const t of s.reads) { const from = writer.get(root(m.tensor.get(t))); if (from !== undefined) edges.push([from, leaves.length - 1]); }
+      let path = inside ? inside.scope : commonScope(m, s);
+      if (held.has(s.step)) {   // a loop or a branch is a box with its steps inside: all its rounds are one
+        const first = m.steps.find(x => x.inside !== undefined && +x.inside === s.step);
+        path = [...path, {name: `${s.kind} ${s.layer || first.layer || ''}`, under: `${held.get(s.step)} steps${first.rounds > 1 ? `, ${Format.whole(first.rounds)} times` : ''}`, folded: true, key: (path.length ? path[path.length - 1].key : '') + '/in ' + s.step}];
+      }
+      leaves.push({kind: 'step', id: s.step, title: s.kind === 'generated' ? s.name.split('_')[0] + ' ' + s.form : s.form, under: m.layers(s).slice(-2).join('/') || s.kind, more: m.time(s.time), colour: Colour.ofStep(s), scope: path, badge: Format.percent(m.share(s))});
+      for (const t of s.reads) { const x = m.tensor.get(t), from = writer.get(root(x)); if (from !== undefined) edges.push([from, leaves.length - 1, Format.type(x)]); }
       for (const t of s.writes) {   // what is written once more, in part, comes after who wrote it first
         const r = root(m.tensor.get(t)), before = writer.get(r);
         if (before !== undefined && before !== leaves.length - 1 && leaves[before].kind === 'step') edges.push([before, leaves.length - 1]);
@@ -91,7 +95,7 @@ const Graphs = (() => {
     for (const v of m.data.outputs) {
       const from = writer.get(v.tensor);
       leaves.push({kind: 'tensor', id: v.tensor, title: 'Output', under: v.name, more: Format.type(v), colour: 'io', scope: []});
-      if (from !== undefined) edges.push([from, leaves.length - 1]);
+      if (from !== undefined) edges.push([from, leaves.length - 1, Format.type(v)]);
     }
     return {leaves, edges};
   }
@@ -120,7 +124,7 @@ const Graphs = (() => {
     }
     leaves.forEach((x, i) => { if (into[i]) order.push(i); });
     order.forEach((i, k) => { place[i] = k; });
-    return {leaves: order.map(i => leaves[i]), edges: edges.map(([a, b]) => [place[a], place[b]])};
+    return {leaves: order.map(i => leaves[i]), edges: edges.map(([a, b, type]) => [place[a], place[b], type])};
   }
 
   // Without what depends on no input: weights on their way to those who read them.
@@ -131,7 +135,7 @@ const Graphs = (() => {
     const kept = leaves.filter((l, i) => live[i]);
     let n = 0;
     leaves.forEach((l, i) => { if (live[i]) at[i] = n++; });
-    return {leaves: kept, edges: edges.filter(([a, b]) => live[a] && live[b]).map(([a, b]) => [at[a], at[b]]), hidden: leaves.length - kept.length};
+    return {leaves: kept, edges: edges.filter(([a, b]) => live[a] && live[b]).map(([a, b, type]) => [at[a], at[b], type]), hidden: leaves.length - kept.length};
   }
 
   // Inputs and outputs stand in the group of the one who reads or makes them, if it is one.

@@ -79,21 +79,21 @@ const Kernels = (() => {
   function body(k) {
     const steps = k.steps.map(s => m.step.get(s)), time = timeOf(k), s = steps[0];
     const figure = (a, b, c) => el('div', {}, el('dt', {}, a), el('dd', {}, b, c ? el('small', {}, c) : null));
-    return [el('h2', {class: 'mono'}, k.name), el('p', {class: 'dim'}, steps.length === 1 ? 'run once, ' : `run by ${steps.length} steps, `, [...new Set(steps.flatMap(x => x.source.map(o => o.op)))].join(', ')),
-      el('dl', {class: 'figures'}, figure(m.measured ? 'Time' : 'Estimated', Format.ms(time), `${Format.percent(m.total ? time / m.total : 0)} of the run`), figure('Operations', Format.count(k.flops), steps.length > 1 ? 'each time' : null), figure('Bytes', Format.bytes(k.bytes)),
+    return [el('h2', {class: 'mono'}, k.name), el('p', {class: 'dim'}, [...new Set(steps.map(x => x.form))].join(', '), ' \u00b7 ', [...new Set(steps.map(x => x.layer).filter(Boolean))].slice(0, 6).join(', '), ' \u00b7 ', steps.length === 1 ? 'run once' : `run by ${steps.length} steps`),
+      el('dl', {class: 'figures'}, m.measured ? figure('Time', Format.ms(time), `${Format.percent(m.total ? time / m.total : 0)} of the run`) : figure('Share, estimated', m.time(time), 'of the run'), figure('Operations', Format.count(k.flops), steps.length > 1 ? 'each time' : null), figure('Bytes', Format.bytes(k.bytes)),
         figure('Intensity', k.bytes ? (k.flops / k.bytes).toFixed(2) : '0', 'flops a byte'), s && s.ms !== undefined ? figure('Of the roof', Format.percent(m.ofRoof(s))) : null, figure('Threads', k.parts || 1, k.parts ? 'parts to share' : 'not shared')),
       el('h3', {}, 'It computes'), el('pre', {class: 'expression'}, el('code', {}, Highlight.of(k.expression.trim(), 'ir'))),
       el('div', {class: 'two'}, el('div', {}, el('h3', {}, 'Recipe'), recipe(k), k.sched ? el('p', {class: 'dim', style: {marginTop: '8px'}}, 'To change it: ', el('code', {}, `kernel ${k.sched}`), ' in a .sched file.') : null,
-        k.tried.length ? [el('h3', {}, 'Thought of'), el('ul', {class: 'mono dim', id: 'tried'}, k.tried.map(t => el('li', {}, t)))] : null,
+        k.tried.length ? [el('h3', {}, 'What the heuristic considered'), el('ul', {class: 'dim', id: 'tried'}, k.tried.map(t => el('li', {}, t[0].toUpperCase() + t.slice(1) + '.')))] : null,
         el('h3', {}, 'Axes'), el('div', {class: 'chips'}, k.axes.map(a => el('span', {class: 'chip mono'}, `${a.name}: ${a.extent}${a.kind === 'reduce' ? ' reduced' : ''}`)))), el('div', {}, el('h3', {}, 'Below the roof'), Roofline.draw(m, x => x.kind === 'generated' && x.name === k.name))),
       el('h3', {}, 'Arguments'), args(k), el('h3', {}, 'Text'), texts(k)];
   }
 
   function list() {
     const most = Math.max(...m.data.kernel_list.map(timeOf), 1e-12);
-    const rows = m.data.kernel_list.filter(k => !text || `${k.name} ${k.opts.join(' ')} ${k.steps.flatMap(s => m.step.get(s).source.map(o => o.node)).join(' ')}`.toLowerCase().includes(text)).sort((a, b) => order === 'time' ? timeOf(b) - timeOf(a) : 0);
+    const rows = m.data.kernel_list.filter(k => !text || `${k.name} ${k.opts.join(' ')} ${k.steps.map(s => m.step.get(s).form).join(' ')} ${k.steps.flatMap(s => m.step.get(s).source.map(o => o.node)).join(' ')}`.toLowerCase().includes(text)).sort((a, b) => order === 'time' ? timeOf(b) - timeOf(a) : 0);
     by('kernelcount').textContent = rows.length === m.data.kernel_list.length ? `${rows.length} kernels` : `${rows.length} of ${m.data.kernel_list.length} kernels`;
-    fill(by('kernellist'), rows.map(k => el('li', {}, el('button', {type: 'button', 'data-kernel': k.name, 'aria-current': String(current === k.name), onclick: () => State.select('kernel', k.name)}, el('span', {class: 'mono'}, k.name), el('span', {class: 'dim number'}, Format.ms(timeOf(k))),
+    fill(by('kernellist'), rows.map(k => el('li', {}, el('button', {type: 'button', 'data-kernel': k.name, 'aria-current': String(current === k.name), onclick: () => State.select('kernel', k.name)}, el('span', {class: 'mono'}, k.name), el('span', {class: 'dim number'}, m.time(timeOf(k))), el('span', {class: 'dim formline'}, m.step.get(k.steps[0]).form),
       el('span', {class: 'under', style: {width: 100 * timeOf(k) / most + '%', background: Colour.css(Colour.ofStep(m.step.get(k.steps[0])))}})))));
   }
 

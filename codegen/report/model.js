@@ -18,6 +18,22 @@ class Model {
     this.flops = this.steps.reduce((sum, s) => sum + s.flops, 0);
     this.bytes = this.steps.reduce((sum, s) => sum + s.bytes, 0);
     this.link();
+    this.given = this.modelFlops();
+  }
+
+  // A time, where it was measured; else its share of the run, for a nominal machine's milliseconds are nobody's.
+  time(t) { return this.measured ? Format.ms(t) : Format.percent(this.total ? t / this.total : 0); }
+
+  // Operations of the graph as imported, constants apart; null where loops and branches hide how often they are done.
+  modelFlops() {
+    const g = this.data.graphs.find(x => x.pass === 'imported'), constant = new Set();
+    let sum = 0;
+    for (const id of g ? g.nodes : []) {
+      const n = this.node.get(id);
+      if (n.inside !== undefined) return null;
+      if (n.op === 'data' || n.op === 'const' || (n.src.length && n.src.every(s => constant.has(s)))) constant.add(id); else sum += n.flops || 0;
+    }
+    return sum;
   }
 
   link() {
@@ -60,6 +76,9 @@ class Model {
 
   kernelOf(step) { return step.kind === 'generated' ? this.kernel.get(step.name) : undefined; }
   share(step) { return this.total ? step.time / this.total : 0; }
+
+  // "layer4.0/conv2" as its groups, outermost first.
+  layers(s) { return s.layer ? s.layer.split('/') : []; }
 
   // Operations a second over what the machine can do; bytes likewise: the larger is how near the roof it is.
   ofRoof(step) { return step.time > 0 ? Math.min(1, step.roof_ms / step.time) : 0; }

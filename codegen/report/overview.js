@@ -8,12 +8,12 @@ const Overview = (() => {
     const d = m.data, figure = (name, value, more) => el('div', {}, el('dt', {}, name), el('dd', {'data-figure': name}, value, more ? el('small', {}, more) : null));
     const stored = d.tensors.filter(t => t.kind === 'arena').length;
     const takes = d.firmware, by = takes && (takes.compiler ? `by ${takes.compiler} -O2` : 'an estimate');
-    const time = takes && !m.measured ? null : figure(m.measured ? 'Time' : 'Time, estimated', Format.ms(m.total), m.measured ? `${d.machine.threads} thread${d.machine.threads > 1 ? 's' : ''}` : 'of a nominal machine');
+    const time = m.measured ? figure('Time', Format.ms(m.total), `${d.machine.threads} thread${d.machine.threads > 1 ? 's' : ''}`) : null;
     const firmware = takes ? [figure('Flash', Format.bytes(takes.flash_bytes), by), figure('RAM', Format.bytes(takes.ram_bytes), 'arena, context, inputs, outputs'),
       takes.stack_bytes === undefined ? null : figure('Stack, at most', Format.bytes(takes.stack_bytes))] : [];
     return el('dl', {class: 'figures'}, time, ...firmware,
       figure('Steps', d.steps.length), figure('Kernels', d.kernels, d.kernels < d.steps.length ? 'equal ones are one' : null),
-      figure('Nodes in the file', d.source.length), figure('Operations', Format.count(m.flops)),
+      figure('Nodes in the file', d.source.length), figure('Operations', Format.count(m.flops), m.given ? `${Format.count(m.given)} in the model` : null),
       figure('Arena', Format.bytes(d.arena_bytes), `${stored} tensors`), figure('Weights', Format.bytes(d.weights_bytes)));
   }
 
@@ -29,14 +29,14 @@ const Overview = (() => {
     for (const s of m.steps) sum.set(Colour.ofStep(s), (sum.get(Colour.ofStep(s)) || 0) + s.time);
     const rows = [...sum].sort((a, b) => b[1] - a[1]), most = rows.length ? rows[0][1] || 1 : 1;
     return el('section', {class: 'card'}, el('h2', {}, 'Time by kind of work'), el('table', {}, el('tbody', {}, rows.map(([k, t]) => el('tr', {}, el('td', {}, el('span', {class: 'dot', style: {background: Colour.css(k)}}), Colour.name(k)),
-      el('td', {class: 'barcell'}, el('span', {class: 'bar', style: {width: 100 * t / most + '%', background: Colour.css(k)}})), el('td', {class: 'number'}, Format.ms(t)), el('td', {class: 'number'}, Format.percent(m.total ? t / m.total : 0)))))));
+      el('td', {class: 'barcell'}, el('span', {class: 'bar', style: {width: 100 * t / most + '%', background: Colour.css(k)}})), m.measured ? el('td', {class: 'number'}, Format.ms(t)) : null, el('td', {class: 'number'}, Format.percent(m.total ? t / m.total : 0)))))));
   }
 
   function slowest() {
     const rows = [...m.steps].sort((a, b) => b.time - a.time).slice(0, 8), most = rows.length ? rows[0].time || 1 : 1;
     return el('section', {class: 'card broad'}, el('h2', {}, 'Slowest steps'), el('table', {}, el('tbody', {}, rows.map(s => el('tr', {class: 'pick', onclick: () => State.go({view: 'timeline', kind: 'step', id: s.step})},
       el('td', {class: 'name'}, el('button', {type: 'button', class: 'link'}, `${s.step} \u00b7 ${s.name}`)), el('td', {class: 'barcell wide'}, el('span', {class: 'bar', style: {width: 100 * s.time / most + '%', background: Colour.css(Colour.ofStep(s))}})),
-      el('td', {class: 'number'}, Format.ms(s.time)), el('td', {class: 'number'}, Format.percent(m.share(s))))))));
+      el('td', {class: 'dim wide'}, [s.form, s.layer].filter(Boolean).join(', ')), m.measured ? el('td', {class: 'number'}, Format.ms(s.time)) : null, el('td', {class: 'number'}, Format.percent(m.share(s))))))));
   }
 
   function decided() {
@@ -54,7 +54,7 @@ const Overview = (() => {
 
   function make(box) {
     fill(box, el('div', {class: 'view'}, el('h2', {}, m.title), el('p', {}, `Compiled for ${m.data.target}${m.data.opt_level ? '' : ', without opts'}. ` +
-      (m.measured ? 'Times were measured.' : 'Times are what the roof of a nominal machine allows: good for shares, not for milliseconds.')),
+      (m.measured ? 'Times were measured.' : 'It was not measured: shares of the run are estimates, from the roofline of a nominal machine. ingot bench --per-kernel and inspect --times add what each step takes.')),
       figures(), el('div', {class: 'columns'}, slowest(), byKind(), interface_(), decided())));
   }
   Views.add({name: 'overview', title: 'Overview', make, start: model => { m = model; }});

@@ -9,7 +9,7 @@ const Search = (() => {
     index = [];
     m.source.forEach((s, i) => index.push({what: 'node', name: s.node, more: s.op, go: {view: 'graph', kind: 'source', id: i}}));
     for (const k of m.data.kernel_list) index.push({what: 'kernel', name: k.name, more: Format.count(k.flops) + ' flops', go: {view: 'kernels', kind: 'kernel', id: k.name}});
-    for (const s of m.steps) index.push({what: 'step', name: `${s.step} ${s.name}`, more: Format.ms(s.time), go: {view: 'timeline', kind: 'step', id: s.step}});
+    for (const s of m.steps) index.push({what: 'step', name: `${s.step} ${s.name}`, more: m.time(s.time), go: {view: 'timeline', kind: 'step', id: s.step}});
     for (const t of m.data.tensors) index.push({what: 'tensor', name: m.tensorName(t), more: Format.bytes(t.bytes), go: {view: 'memory', kind: 'tensor', id: t.id}});
     for (const x of index) x.key = (x.name + ' ' + x.more).toLowerCase();
   }

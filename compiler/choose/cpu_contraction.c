@@ -520,13 +520,16 @@ static void tell_tile(StrBuf *sb, const Kernel *k, const RegisterTile *tile)
 {
     if (!tile->lanes || !sb)
         return;
-    sb_printf(sb, "lanes along %s: ", axis_name(k, tile->lanes));
-    sb_printf(sb, "%lld x %lld", (long long)tile->vectors, (long long)tile->width);
+    const int64_t sums = tile->vectors * tile->nrows * tile->ncolumns;
+    sb_printf(sb, "lanes along %s: %lld vector%s of %lld", axis_name(k, tile->lanes),
+              (long long)tile->vectors, tile->vectors == 1 ? "" : "s", (long long)tile->width);
     if (tile->rows)
-        sb_printf(sb, ", %lld of %s", (long long)tile->nrows, axis_name(k, tile->rows));
+        sb_printf(sb, ", for %lld of %s", (long long)tile->nrows, axis_name(k, tile->rows));
     if (tile->columns)
-        sb_printf(sb, ", %lld of %s", (long long)tile->ncolumns, axis_name(k, tile->columns));
-    sb_printf(sb, " in registers%s: %.4g\n", tile->moves ? ", after a copy" : "", tile->score);
+        sb_printf(sb, ", for %lld of %s", (long long)tile->ncolumns, axis_name(k, tile->columns));
+    sb_printf(sb, ": %lld vector%s of sums in registers%s; score %.4g (products under way)\n",
+              (long long)sums, sums == 1 ? "" : "s",
+              tile->moves ? ", after an operand is copied" : "", tile->score);
 }
 
 /* What a tile of a kernel is chosen by. */
@@ -574,7 +577,7 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
     const View *v = q->v;
     int moves = 0;
     if (lanes_extent(r) < 4)
-        return no_lanes(q, r, "it is too short");
+        return no_lanes(q, r, "it has fewer than 4 elements");
     if (!scalar_fours(q) && !fits_lanes(q->a, k, r, lanes_along(k, q->t, r), q->free, &moves, NULL))
         return no_lanes(q, r, "what depends on it does not lie side by side, or has no lanes");
     bool factor = false, stored = true;

@@ -200,6 +200,8 @@ bool kernel_is_exact(const Kernel *);
 /* plain.c: whether it computes one element after the other, and why. */
 bool kernel_is_plain(const Kernel *);
 const char *plain_reason(Arena *, const Kernel *);
+/* form.c: "3x3 convolution", "attention", "softmax" ...: by its loops. */
+const char *kernel_form(Arena *, const Kernel *);
 /* outside.c: the matrix unit of the core that has the types of a sum of the kernel's but does not
  * take it, and why ("amx.bf16: it has 8 columns, the unit 16"); NULL: there is no such sum. */
 const char *outside_reason(Arena *, const Kernel *, const struct Target *);

@@ -124,6 +124,41 @@ def counts(page, told):
             page.eval("GraphView.look().leaves"),
             len(told["source"]) + len(told["inputs"]) + len(told["outputs"]),
         )
+        edges(page, told)
+
+
+def edges_of_file(told):
+    """How often a node of the file, or an output, reads what an input or another node gives."""
+    makers = {v["name"]: -1 for v in told["inputs"]}
+    for i, s in enumerate(told["source"]):
+        makers.update((v["name"], i) for v in s["outputs"] if v["name"])
+    reads = [(v["name"], i) for i, s in enumerate(told["source"]) for v in s["inputs"]]
+    reads += [(v["name"], None) for v in told["outputs"]]
+    return sum(name in makers and makers[name] != i for name, i in reads)
+
+
+def edges(page, told):
+    """Each edge is drawn: between boxes, and as far as it goes into groups and out of them. What
+    comes to the frame of a group goes on inside."""
+    go(page, "graph")
+    for kind in ("file", "rewritten", "plan"):
+        page.click(f"#graphmode [data-value={kind}]")
+        for groups in ("true", "false"):
+            page.eval(f"GraphView.open({groups})")
+            page.settle()
+            drawn = page.eval("GraphView.drawn()")
+            across = [d for d in drawn if d["from"] != "first" and d["to"] != "last"]
+            if groups == "true":
+                known = page.eval("GraphView.look().edges")
+                same(f"edges drawn of {kind}", sum(d["n"] for d in across), known)
+                if kind == "file":
+                    same("edges of the file", known, edges_of_file(told))
+            for port, side, other in (("first", "from", "to"), ("last", "to", "from")):
+                for group in {d["group"] for d in drawn if d[side] == port}:
+                    inside = sum(d["n"] for d in drawn if d[side] == port and d["group"] == group)
+                    outside = sum(d["n"] for d in drawn if d[other] == group)
+                    same(f"edges through the frame of {group}", inside, outside)
+    page.click("#graphmode [data-value=file]")
 
 
 def details(page, told, most=12):
@@ -338,7 +373,7 @@ def interactions(page, told, other):
             "(e => { e.value = ''; e.dispatchEvent(new Event('input')); })(document.getElementById('stepfilter'))"
         )
         page.eval(
-            "[...document.querySelectorAll('#steptable th button')].find(b => b.textContent === 'Time').click()"
+            "[...document.querySelectorAll('#steptable th button')].find(b => b.textContent === 'Share').click()"
         )
         slowest = max(told["steps"], key=lambda s: (s.get("ms", s["roof_ms"]), -s["step"]))
         same(

@@ -22,8 +22,8 @@ ingot_status command_explain(Options *o)
 {
     LoadedModel m;
     Inspection x = {0};
-    if (!o->node || !*o->node)
-        return complain(INGOT_USAGE, "ingot explain: the name of a node is missing");
+    if (o->node && !*o->node)
+        return complain(INGOT_USAGE, "ingot explain: the name of a node is empty");
     o->explain_verbose = o->compile.verbose; /* of the node, not of the whole plan */
     o->compile.verbose = 0;
     ingot_status status = model_open(&m, o, false);

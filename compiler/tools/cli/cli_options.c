@@ -344,7 +344,7 @@ static bool refuse(const Options *o, const char *flag)
 /* A word that is no option. */
 static bool operand(Options *o, const Command *c, const char *word)
 {
-    if (o->model && !o->node && !strncmp(c->synopsis, "NODE", 4)) {
+    if (o->model && !o->node && !strncmp(c->synopsis, "[NODE]", 6)) {
         o->node = word;
         return true;
     }

@@ -221,9 +221,11 @@ const Command cli_commands[] = {
      "ingot inspect resnet18.onnx -o report.html\n"
      "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"
      "ingot bench resnet18.onnx --per-kernel --json >times && ingot inspect resnet18.onnx --target c:native --times times -o report.html\n"},
-    {"explain", command_explain, EXPLAIN, "MODEL", "NODE", "tell where a node went, what it costs, and why it is stored or not",
-     "NODE is the name of a node in the file, a kernel (k07), a step (12) or a tensor. Of a node: the steps that compute it, "
-     "what was decided about its values and what that was estimated to cost.",
+    {"explain", command_explain, EXPLAIN, "MODEL", "[NODE]", "tell where a node went, what it costs, and why it is stored or not",
+     "NODE is the name of a node in the file, a kernel (k07), a step (12) or a tensor. For a node it prints the steps that compute it, "
+     "what was decided about its values and what that was estimated to cost. Without NODE it prints one line for each step of the model, "
+     "and then describes the slowest.",
+     "ingot explain resnet18.onnx --target c:native\n"
      "ingot explain resnet18.onnx /layer1/layer1.0/conv1/Conv --target c:native\n"
      "ingot explain resnet18.onnx k07 -v\n"},
     {"audit", command_audit, AUDIT, "DIR", "[--triple T] [--headers DIR] [--json]",

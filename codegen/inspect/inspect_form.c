@@ -1,0 +1,102 @@
+/* inspect_form.c - of a step the form in which it computes (winograd, depthwise, attention ...) and
+ * the layer of the model that it belongs to.
+ *
+ * An algebraic variant (variants.def) is several kernels, whose loops alone do not tell it: its
+ * name was recorded for the value that it computes, and steps know that value by the model's node.
+ */
+#include <string.h>
+
+#include "inspect.h"
+
+static bool same_node(const Origin *a, const Origin *b)
+{
+    return a && b && (a == b || (!strcmp(a->node, b->node) && !strcmp(a->op, b->op)));
+}
+
+/* The variant by which a node of the model is computed; NULL: directly. */
+static const char *variant_of_node(const StepForms *f, const Origin *o)
+{
+    for (int i = 0; o && i < f->nvariant; i++)
+        if (strcmp(f->variant[i].now, "direct") != 0 && same_node(f->variant[i].origin, o))
+            return f->variant[i].now;
+    return NULL;
+}
+
+static bool is_product(Arena *a, const Step *s)
+{
+    const char *form = s->kind == STEP_KERNEL ? kernel_form(a, s->kernel) : "";
+    return strstr(form, "product") || strstr(form, "convolution");
+}
+
+StepForms step_forms(const Plan *p, Arena *a)
+{
+    StepForms f = {.p = p, .a = a, .steps = plan_steps(p, a)};
+    f.nvariant = plan_variants(a, p, &f.variant);
+    f.product = NEWN(a, bool, p->nstep + 1);
+    for (int i = 0; i < p->nstep; i++)
+        f.product[i] = is_product(a, f.steps[i]);
+    return f;
+}
+
+/* A variant's products stand between what prepares them and what is made of them. */
+static const char *part_of_variant(const StepForms *f, const Step *s, const char *variant)
+{
+    bool before = false;
+    for (int i = 0; i < s->number && !f->product[s->number]; i++)
+        before |= f->product[i] && same_node(f->steps[i]->heaviest.origin, s->heaviest.origin);
+    return arena_printf(f->a, "%s %s", variant,
+                        f->product[s->number] ? "products"
+                        : before              ? "output transform"
+                                              : "input transform");
+}
+
+const char *step_form(const StepForms *f, const Step *s)
+{
+    if (s->kind == STEP_CALL)
+        return s->call->name;
+    if (s->kind != STEP_KERNEL)
+        return step_kind(s);
+    const char *variant = variant_of_node(f, s->heaviest.origin);
+    if (variant && !strncmp(variant, "winograd", strlen("winograd")))
+        return part_of_variant(f, s, variant);
+    return kernel_form(f->a, s->kernel);
+}
+
+/* Where the last part of a path is the operator, numbered or not: "conv1/Conv", "Relu_2". */
+static bool is_operator(const char *part, size_t n, const char *op)
+{
+    const size_t length = strlen(op);
+    if (n < length || strncmp(part, op, length) != 0)
+        return false;
+    return n == length ||
+           (part[length] == '_' && strspn(part + length + 1, "0123456789") == n - length - 1);
+}
+
+/* "/layer4/layer4.0/conv2/Conv" of a Conv is layer4.0/conv2: of two parts of which one begins with
+ * the other, the longer one. */
+const char *layer_of(Arena *a, const Origin *o)
+{
+    StrBuf sb = {0};
+    for (const char *at = o->node; *at;) {
+        const size_t n = strcspn(at, "/");
+        const char *next = at + n + strspn(at + n, "/");
+        const bool again = *next && n && !strncmp(next, at, n) && next[n] == '.';
+        const bool last = !*next && sb.len && is_operator(at, n, o->op);
+        if (n && !again && !last) {
+            sb_puts(&sb, sb.len ? "/" : "");
+            sb_write(&sb, at, n);
+        }
+        at = next;
+    }
+    const char *layer = arena_strdup(a, sb.len ? sb.data : o->node);
+    sb_free(&sb);
+    return layer;
+}
+
+const char *step_layer(const StepForms *f, const Step *s)
+{
+    const Origin *o = s->heaviest.origin ? s->heaviest.origin
+                      : s->norigin       ? s->origins[s->norigin - 1]
+                                         : NULL;
+    return o ? layer_of(f->a, o) : NULL;
+}
