@@ -2,14 +2,17 @@
 # Installs what is missing, for the build or for the tests. Debian 12 and its kin; elsewhere it names
 # what it misses.
 #
-#   sh cmake/bootstrap.sh build    compiler, CMake and the libraries that ingot links
-#   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, what builds and
-#                                  runs WebAssembly, Chromium, Mesa (what runs WGSL), C libraries'
-#                                  headers for four machines, and Python with numpy and onnx: the
-#                                  system's where it has them, else a venv in build/venv, where
-#                                  ruff is, too. build/python is then the interpreter to use.
-#   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs; mingw and wine,
-#                                  for Windows
+#   sh cmake/bootstrap.sh build        compiler, CMake and the libraries that ingot links
+#   sh cmake/bootstrap.sh tests-build  also what the tests are built with: cmocka, libclang, ninja
+#                                      and ccache
+#   sh cmake/bootstrap.sh tests        also clang, sanitizers, PoCL, what builds and runs
+#                                      WebAssembly, Chromium, Mesa (what runs WGSL), C libraries'
+#                                      headers for four machines, and Python with numpy and onnx:
+#                                      the system's where it has them, else a venv in build/venv,
+#                                      where ruff is, too. build/python is then the interpreter to
+#                                      use.
+#   sh cmake/bootstrap.sh tests-all    also ONNX Runtime, the judge of random graphs; mingw and
+#                                      wine, for Windows
 set -eu
 cd "$(dirname "$0")/.."
 what=${1:-build}
@@ -42,11 +45,15 @@ if command -v pkg-config >/dev/null 2>&1; then
 else
     missing="$missing libprotobuf-c-dev libsqlite3-dev"
 fi
-if [ "$what" = tests ]; then
+if [ "$what" != build ]; then
     need libcmocka-dev test -e /usr/include/cmocka.h
+    need libclang-dev sh -c 'ls /usr/lib/llvm-*/include/clang-c/Index.h /usr/include/clang-c/Index.h 2>/dev/null | grep -q .'
+    need ninja-build command -v ninja
+    need ccache command -v ccache           # a bundle's runtime files are alike in every case
+fi
+if [ "$what" = tests ]; then
     need clang compiles clang
     need clang-format command -v clang-format
-    need libclang-dev sh -c 'ls /usr/lib/llvm-*/include/clang-c/Index.h /usr/include/clang-c/Index.h 2>/dev/null | grep -q .'
     [ "$(uname -m)" = x86_64 ] || need libc6-dev-amd64-cross test -d /usr/x86_64-linux-gnu/include
     [ "$(uname -m)" = aarch64 ] || need libc6-dev-arm64-cross test -d /usr/aarch64-linux-gnu/include
     need gcc-arm-none-eabi command -v arm-none-eabi-gcc
@@ -70,8 +77,6 @@ if [ "$what" = tests ]; then
         need gcc-mingw-w64-x86-64 command -v x86_64-w64-mingw32-gcc
         [ "$(uname -m)" != x86_64 ] || need wine command -v wine
     fi
-    need ninja-build command -v ninja
-    need ccache command -v ccache           # a bundle's runtime files are alike in every case
     need python3 command -v python3
     if ! python3 -c "import $modules" 2>/dev/null; then
         need python3-venv python3 -c 'import venv, ensurepip'
@@ -94,25 +99,30 @@ if [ -n "$missing" ]; then
     $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 fi
 
+# Into the venv. What is never imported, most of it, is never compiled to bytecode.
+install() {
+    build/venv/bin/python -m pip --disable-pip-version-check install -q --no-compile "$@"
+}
+
 if [ "$what" = tests ]; then
     mkdir -p build
+    # what lays out the tree's Python; without it that part of tests/format.sh is skipped
+    ruff=$(sed -n 's/^required-version = "\(.*\)"/ruff\1/p' pyproject.toml)
     if python3 -c "import $modules" 2>/dev/null; then
         ln -sf "$(command -v python3)" build/python
     else
         [ -x build/venv/bin/python ] || python3 -m venv build/venv
-        build/venv/bin/python -m pip install -q -r cmake/requirements.txt
-        # a compiler of WGSL, which Mesa runs; without it tests/wgsl is skipped
-        build/venv/bin/python -m pip install -q 'wgpu>=0.32,<0.33' || true
-        # the judge of tests/tflite, which are skipped without it
-        build/venv/bin/python -m pip install -q ai-edge-litert flatbuffers || true
-        case $modules in *onnxruntime*) build/venv/bin/python -m pip install -q onnxruntime ;; esac
+        # a compiler of WGSL, which Mesa runs; the judge of tests/tflite: tests are skipped without
+        install -r cmake/requirements.txt 'wgpu>=0.32,<0.33' ai-edge-litert flatbuffers "$ruff" || {
+            install -r cmake/requirements.txt
+            install 'wgpu>=0.32,<0.33' || true
+            install ai-edge-litert flatbuffers || true
+        }
         # a link to the venv's python would lose the venv
         printf '#!/bin/sh\nexec "%s/build/venv/bin/python" "$@"\n' "$PWD" > build/python.new
         chmod +x build/python.new
         mv -f build/python.new build/python
     fi
-    # what lays out the tree's Python; without it that part of tests/format.sh is skipped
-    ruff=$(sed -n 's/^required-version = "\(.*\)"/ruff\1/p' pyproject.toml)
     [ -x build/venv/bin/python ] || python3 -m venv build/venv || true
-    build/venv/bin/python -m pip install -q "$ruff" || true
+    install "$ruff" || true
 fi

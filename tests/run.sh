@@ -23,8 +23,28 @@ step() {                        # step NAME COMMAND...: goes on after a failure,
     "$@"
     case $? in 0 | 77) ;; *) failed="$failed $name" ;; esac # 77: skipped
 }
+# beside NAME COMMAND...: a step that takes one core or waits, while those that follow take all of
+# them; told NAME...: what came of it
+beside() {
+    name=$1
+    shift
+    {
+        "$@"
+        echo $? >"build/beside/$name.status"
+    } >"build/beside/$name.log" 2>&1 &
+    eval "pid_$(echo "$name" | tr - _)=\$!"
+}
+told() {
+    for name in "$@"; do
+        eval "wait \$pid_$(echo "$name" | tr - _)"
+        step "$name" sh -c "cat build/beside/$name.log; exit \$(cat build/beside/$name.status)"
+    done
+}
 
-sh cmake/bootstrap.sh "tests${all:+-all}" || exit 1
+# What only the tests need comes while they are built; CMake then looks again for what it had not found
+sh cmake/bootstrap.sh tests-build || exit 1
+sh cmake/bootstrap.sh "tests${all:+-all}" &
+rest=$!
 python=$PWD/build/python
 export INGOT_KEPT_OBJECTS="$PWD/build/objects" # tests/onnx/objects.py
 export INGOT_CLOCK=steps # budgets and progress do not depend on how busy the machine is: docs/tune.md
@@ -32,11 +52,22 @@ export INGOT_CLOCK=steps # budgets and progress do not depend on how busy the ma
 by_ninja=
 command -v ninja >/dev/null && by_ninja='env CMAKE_GENERATOR=Ninja'
 export CCACHE_DEPEND=1
-$by_ninja cmake -S . -B build -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache >build/cmake.log || { cat build/cmake.log; exit 1; }
-cmake --build build -j "$JOBS" || exit 1
+configure() {
+    $by_ninja cmake -S . -B build -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache >build/cmake.log ||
+        { cat build/cmake.log; return 1; }
+}
+mkdir -p build
+configure && cmake --build build -j "$JOBS"
+built=$?
+wait "$rest" && [ $built = 0 ] && configure || exit 1
 
-step unit ctest --test-dir build --output-on-failure -j "$JOBS"
-step format sh tests/format.sh
+mkdir -p build/beside
+# One more than there are cores: some wait for a browser, a signal or a disk
+step unit ctest --test-dir build --output-on-failure -j "$((JOBS + 1))"
+beside format sh tests/format.sh
+beside judge "$python" tests/onnx/test_values.py
+beside error "$python" tests/error/run.py --ingot build/ingot --jobs 1
+beside ort-models "$python" tests/onnx/ort_models.py --ingot build/ingot --work build/ort-models examples/digits/digits.onnx
 step replay "$python" tests/replay/replay.py --ingot build/ingot --jobs "$JOBS"
 # The compiler itself under ASan and UBSan, with every pass's result verified.
 sanitized() {
@@ -48,8 +79,7 @@ sanitized() {
         ctest --test-dir build/sanitized -L "unit|ir" -LE tree --output-on-failure -j "$JOBS"
 }
 step sanitized sanitized
-step judge "$python" tests/onnx/test_values.py
-step error "$python" tests/error/run.py --ingot build/ingot --jobs "$JOBS"
+told format judge error ort-models
 
 cases=${INGOT_CASES:-build/onnx-cases}
 [ -n "${INGOT_CASES:-}" ] || step cases "$python" tests/onnx/cases.py build/onnx-cases
@@ -99,15 +129,14 @@ step onnx-dims "$python" tests/onnx/bounded_dims.py --ingot build/ingot --jobs "
     --work build/bounded $bounded --out build/onnx-dims.md --cases $cases
 
 # What the official cases lack, and ONNX Runtime's own operators, by ONNX Runtime's results; 77: it is not there
-beside_ort() {                  # beside_ort NAME SAMPLE: the cases of tests/onnx/NAME_cases.py
+by_ort() {                  # by_ort NAME SAMPLE: the cases of tests/onnx/NAME_cases.py
     "$python" "tests/onnx/$1_cases.py" "build/$1-cases" || return
     "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \
         --data-dims --tolerance-range 1e-4 --all --sample "$2" "build/$1-cases"
 }
-step onnx-more beside_ort more "$([ -n "$all" ] && echo 1000 || echo 30)"
-step onnx-microsoft beside_ort ms "$([ -n "$all" ] && echo 1000 || echo 60)"
-step onnx-ml beside_ort ml "$([ -n "$all" ] && echo 1000 || echo 30)"
-step ort-models "$python" tests/onnx/ort_models.py --ingot build/ingot --work build/ort-models examples/digits/digits.onnx
+step onnx-more by_ort more "$([ -n "$all" ] && echo 1000 || echo 30)"
+step onnx-microsoft by_ort ms "$([ -n "$all" ] && echo 1000 || echo 60)"
+step onnx-ml by_ort ml "$([ -n "$all" ] && echo 1000 || echo 30)"
 
 # The Python package as pip installs it, and the official runner's score on it.
 installed() {
