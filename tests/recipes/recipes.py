@@ -48,9 +48,10 @@ def build(work, programs):
         "-DINGOT_TESTS=ON",
     ]
     configure += ["-DCMAKE_C_FLAGS_DEBUG=-O0 -DINGOT_VERIFY=1"]
-    configure += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    # all is new where a list of ops or passes is: ccache would only take longer
+    configure += ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
     by_ninja = {"CMAKE_GENERATOR": "Ninja"} if shutil.which("ninja") else {}
-    env = dict(os.environ, CCACHE_DEPEND="1", **by_ninja)
+    env = dict(os.environ, **by_ninja)
     with log.open("w") as out:
         for command in (configure, ["cmake", "--build", made, "-j2", "--target", *programs]):
             if subprocess.run(command, env=env, stdout=out, stderr=subprocess.STDOUT).returncode:
