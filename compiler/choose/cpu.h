@@ -56,6 +56,12 @@ int64_t vectors_for_parts(const Nest *, const View *, const LoopPlace *, int n, 
 bool partial_opts(Arena *, Nest *, const View *, const LoopPlace *, int n, int64_t lanes,
                   int64_t most, int64_t *at_once);
 
+/* ---- cpu_long_sum.c ------------------------------------------------------------------------- */
+
+/* The opts of a product of very many terms, by blocks of them; gives the range of its lanes. NULL:
+ * it is none, and nothing was done. free: find_free(). */
+Node *long_sum_opts(Arena *, Nest **, const View *, const bool *free);
+
 /* ---- cpu_tile.c ----------------------------------------------------------------------------- */
 
 /* The results of a contraction that are in registers at a time.  C compilers write out a loop of so

@@ -726,6 +726,11 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     RegisterTile best = {0};
     if (v.dot)
         find_free(k, &v, bufs, free);
+    Node *columns = long_sum_opts(a, nest, &v, free);
+    if (columns) {
+        lanes[(*nlanes)++] = columns; /* blocks of columns are copied to where they lie together */
+        return;
+    }
     Nest *whole = v.dot && !reuses_rows(&v, free) ? nest_clone(*nest) : NULL;
     if (whole && whole_rows_opts(a, whole, &v)) {
         nest_free(*nest);

@@ -509,6 +509,8 @@ static bool reduced_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *p
     for (int i = 0; i < v->nreduce && t->machine.lanes; i++) {
         Node *r = v->reduce[i], *inner = innermost_of(r, place, n);
         int64_t want = lanes_along(k, t, inner);
+        if (lanes && want > lanes) /* what is stored has wider elements beside it */
+            want = lanes;
         if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
             !fits_lanes(a, k, inner, want, NULL, &moves, NULL))
             continue;

@@ -3,6 +3,7 @@
  * tensors they came from, and are emitted once (share.c). */
 #include <string.h>
 
+#include "kernel.h"
 #include "schedule.h"
 
 typedef struct {
@@ -19,6 +20,36 @@ static Node *copied(NestCopy *q, Node *n)
 {
     void *at = map_get(&q->position, (uint64_t)n->id + 1);
     return at ? q->copy[(uintptr_t)at - 1] : NULL;
+}
+
+/* Does x move with a range that e moves with? e is a coordinate. */
+static bool shares_range(Node *x, const Node *e)
+{
+    if (e->op == OP_RANGE)
+        return depends_on(x, (Node *)e);
+    for (uint32_t i = 0; i < e->nsrc; i++)
+        if (shares_range(x, e->src[i]))
+            return true;
+    return false;
+}
+
+/* i64(e) == x, of a coordinate e and a number x that is one for all of them, a label: lanes of 32
+ * bits are twice as many, and x, once what is outside of e's bounds is just outside of them, is
+ * such a number too. NULL: it is none. */
+static Node *narrow_equal(Context *c, Node *const *src)
+{
+    for (int i = 0; i < 2; i++) {
+        const Node *e = src[i]->op == OP_CAST ? src[i]->src[0] : src[i];
+        Node *x = src[!i];
+        if (src[i]->dtype != INGOT_I64 || e->dtype != INGOT_INDEX || x->op == OP_CONST ||
+            e->lo <= INT32_MIN || e->hi >= INT32_MAX || e->lo == e->hi || shares_range(x, e))
+            continue;
+        x = node_alu2(c, OP_MAX, INGOT_I64, x, node_const_i(c, INGOT_I64, e->lo - 1));
+        x = node_alu2(c, OP_MIN, INGOT_I64, x, node_const_i(c, INGOT_I64, e->hi + 1));
+        return node_alu2(c, OP_EQ, INGOT_BOOL, node_cast(c, (Node *)e, INGOT_I32),
+                         node_cast(c, x, INGOT_I32));
+    }
+    return NULL;
 }
 
 static Node *copy_node(NestCopy *q, Node *n)
@@ -44,6 +75,12 @@ static Node *copy_node(NestCopy *q, Node *n)
         if (q->nrange > MAX_LOOPS)
             BUG("a kernel of more than %d loops", MAX_LOOPS);
         return r;
+    }
+    case OP_EQ: {
+        Node *narrow = narrow_equal(c, src);
+        if (narrow)
+            return narrow;
+        break;
     }
     default: break;
     }

@@ -190,7 +190,7 @@ static void random_argument(Nest *n, OptKind kind)
  * its sums to a place. */
 static void random_partial(Nest *n)
 {
-    static const int64_t amount[] = {2, 3, 4, 8};
+    static const int64_t amount[] = {1, 2, 3, 4, 8};
     Opt order = {.kind = OPT_ORDER, .axis = ""};
     int outer = (int)random_below((uint32_t)n->norder), *terms = NEWN(n->arena, int, n->norder),
         nterms = 0;
@@ -209,7 +209,7 @@ static void random_partial(Nest *n)
         for (int j = 0, done = 0; j < 4 && !done; j++) {
             Opt o = {.kind = OPT_PARTIAL,
                      .axis = n->axis[terms[i]].name,
-                     .amount = amount[random_below(4)]};
+                     .amount = amount[random_below(5)]};
             done = try(n, &o);
         }
 }

@@ -1,7 +1,7 @@
 /* networks.c - writes bundles whose run() is one training step of a known network, for
  * measurements: networks.py times them beside PyTorch.
  *
- *     networks NAME sgd|adamw DIR [TARGET]
+ *     networks NAME sgd|adamw DIR [TARGET [RAM]]
  *
  * The loss is the cross entropy of logits [rows, classes] and a list of targets.  Weights are
  * states, which begin as zeros: who runs a bundle fills them. */
@@ -316,6 +316,7 @@ int main(int argc, char **argv)
     c = ingot_context_new(tell, NULL);
     ingot_options o = {.struct_size = sizeof o,
                        .target = argc > 4 ? argv[4] : NULL,
+                       .max_ram = argc > 5 ? atoll(argv[5]) : 0,
                        .no_selftest = true,
                        .summary = true};
     T logits = network(argv[1]);

@@ -9,8 +9,10 @@
  *              for i1: y[i0, i1] = p[i1] + what fills no block of four
  *
  * What begins and what adds are loops that fill a place as any others do, over ranges of their own:
- * copies (UPCAST) are loops there, and lanes stay lanes.  The second store comes after the first
- * loops, `STORE(AFTER(p, END), ...)`, and reads what they, or an iteration before, have stored. */
+ * copies (UPCAST) are loops there, and lanes stay lanes.  Blocks that have a loop of their own
+ * (SPLIT, `PARTIAL r0.o 1`) are added to as many sums at a time as there are copies.  The second
+ * store comes after the first loops, `STORE(AFTER(p, END), ...)`, and reads what they, or an
+ * iteration before, have stored. */
 #include <string.h>
 
 #include "lower.h"
@@ -109,14 +111,19 @@ static Node *extent_now(Lower *q, const Piece *p, int axis)
     return at->op == OP_RANGE ? at->src[0] : idx(q->c, place_extent(q, p, axis));
 }
 
-/* Loops over the row, by axis of the nest in `fresh`, added to loop. */
+static bool is_copy(const Lower *q, const Piece *p, int axis)
+{
+    return q->nest->axis[axis].form != AXIS_LOOP && p->at[axis] != p->t.lane;
+}
+
+/* Loops over the row, by axis of the nest in `fresh`, added to loop. copies: these stay copies. */
 static void enter_row(Lower *q, Piece *p, const SumAxes *r, Node **fresh, const char *suffix,
-                      Node **loop, int *nloop)
+                      bool copies, Node **loop, int *nloop)
 {
     for (int i = 0; i < r->n; i++) {
         int axis = r->axis[i];
         r->at[i] = p->at[axis];
-        if (p->at[axis] == p->t.lane)
+        if (p->at[axis] == p->t.lane || (copies && is_copy(q, p, axis)))
             continue;
         if (!fresh[axis]) {
             TileAxis x = {.name = arena_printf(q->a, "%s.%s", q->nest->axis[axis].name, suffix)};
@@ -157,7 +164,7 @@ static Node *begin_row(Lower *q, Piece *p, Node *n, const SumAxes *r, const int 
     Node **end = NEWN(q->a, Node *, size + r->n);
     int nend = size;
     int64_t elements;
-    enter_row(q, p, r, p->begun, "z", end, &nend);
+    enter_row(q, p, r, p->begun, "z", false, end, &nend);
     for (int i = 0; i < size; i++)
         end[i] = place_store(q, place[i], node_bool(q->c, true),
                              reduce_identity(q->c, reduce_sibling(q->c, n, i)),
@@ -166,28 +173,53 @@ static Node *begin_row(Lower *q, Piece *p, Node *n, const SumAxes *r, const int 
     return place_fill(q, end, nend);
 }
 
+/* Copies of the row that are added to at a time; and the nth of them. */
+static int64_t copies_of_row(const Lower *q, const Piece *p, const SumAxes *r)
+{
+    int64_t n = 1;
+    for (int i = 0; i < r->n; i++)
+        n *= is_copy(q, p, r->axis[i]) ? place_extent(q, p, r->axis[i]) : 1;
+    return n;
+}
+
+static void enter_copy(Lower *q, Piece *p, const SumAxes *r, int64_t n)
+{
+    for (int i = r->n; i-- > 0;)
+        if (is_copy(q, p, r->axis[i])) {
+            const int64_t size = place_extent(q, p, r->axis[i]);
+            p->at[r->axis[i]] = idx(q->c, n % size);
+            n /= size;
+        }
+}
+
 /* The loops that add all whole blocks. */
 static Node *add_to_row(Lower *q, Piece *p, Node *n, const Env *e, const SumAxes *r,
                         const int *place, Node *begun)
 {
     const int size = (int)reduce_size(n);
     const Split *s = partial_of(q, n);
-    Node **end = NEWN(q->a, Node *, size + r->n + q->nest->norder), *sum[MAX_STATE],
+    const bool loops = s->amount == 1; /* in a block */
+    const int copies = loops ? (int)copies_of_row(q, p, r) : 1;
+    Node **end = NEWN(q->a, Node *, size * copies + r->n + q->nest->norder), *sum[MAX_STATE],
          *state[MAX_STATE];
-    int nend = size;
+    int nend = size * copies;
     int64_t elements;
     nend += outer_loops(q, p, n, s, end + nend);
     Node ***fresh = &p->added[s - q->nest->split];
     if (!*fresh) /* not those of other sums, which these may be made of */
         *fresh = NEWN(q->a, Node *, q->nest->naxis + 1);
-    enter_row(q, p, r, *fresh, q->nest->axis[q->nest->axis[s->axis].root].name, end, &nend);
-    Node *at = offset_in_row(q, p, r, &elements);
-    terms_of_row(q, p, n, e, s, state);
-    for (int i = 0; i < size; i++)
-        sum[i] = place_load(q, place[i], &begun, 1, at);
-    monoid_join(q->c, reduce_monoid(n), sum, state, sum);
-    for (int i = 0; i < size; i++)
-        end[i] = place_store_after(q, place[i], begun, sum[i], at);
+    enter_row(q, p, r, *fresh, q->nest->axis[q->nest->axis[s->axis].root].name, loops, end, &nend);
+    for (int c = 0; c < copies; c++) {
+        if (loops)
+            enter_copy(q, p, r, c);
+        Node *at = offset_in_row(q, p, r, &elements);
+        terms_of_row(q, p, n, e, s, state);
+        for (int i = 0; i < size; i++)
+            sum[i] = place_load(q, place[i], &begun, 1, at);
+        monoid_join(q->c, reduce_monoid(n), sum, state, sum);
+        for (int i = 0; i < size; i++)
+            end[c * size + i] = place_store_after(q, place[i], begun, sum[i], at);
+    }
     leave_row(p, r);
     return place_fill(q, end, nend);
 }

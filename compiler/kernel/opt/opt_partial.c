@@ -97,7 +97,8 @@ const char *opt_partial(Nest *n, const Opt *o, int axis)
             "lanes along reduced axes, scans, staged values, OVERLAP and rests beside "
             "a row",
             o->axis, (long long)o->amount);
-    if (o->amount < 2 || o->amount > x->most)
+    /* a block of its own has terms enough */
+    if (o->amount < (axis < n->k->naxis ? 2 : 1) || o->amount > x->most)
         return opt_refuse(n, "PARTIAL %s %lld: the axis has %lld elements", o->axis,
                           (long long)o->amount, (long long)x->most);
     if (opt_has_rest(n, axis))
