@@ -332,7 +332,15 @@ IGRT_INLINE float igrt_round_f32(float x)
 /* x y / 2^31, rounded to nearest, halves up; of the least number twice it wraps. */
 IGRT_INLINE int32_t igrt_mulhi_i32(int32_t x, int32_t y)
 {
-#if defined(__thumb2__)
+#if defined(__thumb2__) && defined(__ARM_FEATURE_DSP)
+    /* The upper word of x times twice y, rounded; what doubling takes from y is x more or less.
+     * Both of y are loop invariants where y is. */
+    const int32_t twice = (int32_t)((uint32_t)y << 1);
+    const uint32_t lost = (uint32_t)(y >> 31) - (uint32_t)(twice >> 31);
+    int32_t high;
+    __asm__("smmlar %0, %1, %2, %3" : "=r"(high) : "r"(x), "r"(twice), "r"((uint32_t)x * lost));
+    return high;
+#elif defined(__thumb2__)
     /* twice the upper word, what is above the fraction of the lower one, and its first bit */
     const int64_t both = (int64_t)x * y;
     int32_t high = (int32_t)(both >> 32);
