@@ -50,7 +50,6 @@ extern "C" {
     X(VARIANT, 14, 0) X(UINT32, 15, 32) X(UINT16, 16, 16) X(INT4, 17, 4) X(BFLOAT16, 18, 16)       \
     X(INT2, 19, 2) X(UINT4, 20, 4) X(FLOAT8_E4M3FN, 21, 8) X(FLOAT8_E5M2, 22, 8)
 /* clang-format on */
-
 typedef enum ingot_tflite_type {
 #define INGOT_TFLITE_X(name, number, bits) INGOT_TFLITE_##name = number,
     INGOT_TFLITE_TYPES(INGOT_TFLITE_X) INGOT_TFLITE_NO_TYPE = 255 /* behind all others */
@@ -81,8 +80,9 @@ typedef struct ingot_tflite_tensor {
     ingot_tflite_list scales, zeros; /**< f32, i64: as many, or no zeros */
     int axis;                        /**< that scales of more than one are along */
     int other_scales;                /**< scales of another kind (blocks, custom) */
-    int is_variable, is_sparse;
-    uint32_t external; /**< id of its external buffer (root table, field 9), or 0 */
+    int is_variable;
+    ingot_tflite_table sparsity; /**< .file is NULL of what is dense */
+    uint32_t external;           /**< id of its external buffer (root table, field 9), or 0 */
 } ingot_tflite_tensor;
 
 /** An operator of a graph. */
@@ -121,10 +121,8 @@ typedef struct ingot_tflite_signature {
 
 typedef struct ingot_tflite ingot_tflite;
 
-/**
- * Maps and checks a file. On failure returns NULL and puts one line, "PATH: WHAT: WHY", into err
- * (which may be NULL; errlen counts the NUL).
- */
+/** Maps and checks a file. On failure returns NULL and puts one line, "PATH: WHAT: WHY", into err
+ * (which may be NULL; errlen counts the NUL). */
 ingot_tflite *ingot_tflite_open(const char *path, char *err, size_t errlen);
 
 /** A file in memory, which is not copied and has to stay. name is for messages. */
@@ -144,6 +142,8 @@ const ingot_tflite_table *ingot_tflite_root(const ingot_tflite *);
 int64_t ingot_tflite_int(const ingot_tflite_table *, unsigned field, unsigned bytes,
                          int64_t otherwise);
 float ingot_tflite_float(const ingot_tflite_table *, unsigned field, float otherwise);
+/** The table in a field, without a .file if there is none; 0: it is broken. */
+int ingot_tflite_inner(const ingot_tflite_table *, unsigned field, ingot_tflite_table *);
 /** Table i of the list in a field; 0: there are fewer, or it is broken. */
 int ingot_tflite_entry(const ingot_tflite_table *, unsigned field, size_t i, ingot_tflite_table *);
 /** Field that is a list of elements of so many bytes, or of none. */
@@ -151,13 +151,11 @@ ingot_tflite_list ingot_tflite_elements(const ingot_tflite_table *, unsigned fie
 /** Field that is a text, or "". */
 const char *ingot_tflite_text(const ingot_tflite_table *, unsigned field);
 
-/** Elements of lists. */
 int32_t ingot_tflite_i32(const ingot_tflite_list *, size_t i);
 int64_t ingot_tflite_i64(const ingot_tflite_list *, size_t i);
 float ingot_tflite_f32(const ingot_tflite_list *, size_t i);
 
-/** "INT8", with the bits of an element where the pointer is not NULL; NULL: no type has this
- * number. */
+/** "INT8" and, if asked for, the bits of an element; NULL: no type has this number. */
 const char *ingot_tflite_type_name(int type, unsigned *bits);
 
 #if defined(__GNUC__)
@@ -342,12 +340,12 @@ static ingot_tflite_list ingot_tfl_list(const ingot_tflite_table *t, unsigned fi
     ingot_tflite_list l = {NULL, 0};
     const uint64_t at = ingot_tfl_target(t, field, bad),
                    n = at && t->len - at >= 4 ? ingot_tfl_le(t->file + at, 4) : 0;
-    if (at && (t->len - at < 4 || n > (t->len - at - 4) / bytes)) {
-        ingot_tfl_broken(bad);
-    } else if (at) {
-        l.at = t->file + at + 4;
-        l.n = (size_t)n;
+    if (!at || t->len - at < 4 || n > (t->len - at - 4) / bytes) {
+        *bad |= at != 0;
+        return l;
     }
+    l.at = t->file + at + 4;
+    l.n = (size_t)n;
     return l;
 }
 
@@ -415,22 +413,24 @@ static int ingot_tfl_entry(ingot_tfl_reader *r, const ingot_tflite_list *l, size
            ingot_tfl_fail(r, "%s %llu: its table is no part of the file", what, INGOT_TFL_U(i));
 }
 
-/* The table in a field; one that is not there is no fault. */
-static int ingot_tfl_inner(ingot_tfl_reader *r, const ingot_tflite_table *of, unsigned field,
-                           const char *what, ingot_tflite_table *t)
+int ingot_tflite_inner(const ingot_tflite_table *of, unsigned field, ingot_tflite_table *t)
 {
     int bad = 0;
     const uint64_t at = ingot_tfl_target(of, field, &bad);
     memset(t, 0, sizeof *t);
-    if (bad || (at && !ingot_tfl_table_at(r->f->bytes, r->f->len, at, t)))
-        return ingot_tfl_fail(r, "%s: its table is no part of the file", what);
-    return 1;
+    return !bad && (!at || ingot_tfl_table_at(of->file, of->len, at, t));
+}
+
+static int ingot_tfl_inner(ingot_tfl_reader *r, const ingot_tflite_table *of, unsigned field,
+                           const char *what, ingot_tflite_table *t)
+{
+    return ingot_tflite_inner(of, field, t) ||
+           ingot_tfl_fail(r, "%s: its table is no part of the file", what);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* Files above 2 GB have bytes anywhere: `field` is where, the next one how many. 0: not in there.
- */
+/* Bytes behind 2 GB: `field` says where, the next one how many. 0: they are not in the file. */
 static int ingot_tfl_far(ingot_tfl_reader *r, const ingot_tflite_table *t, unsigned field,
                          ingot_tflite_list *data)
 {
@@ -491,7 +491,7 @@ static int ingot_tfl_size(ingot_tfl_reader *r, const ingot_tflite_tensor *x)
     uint64_t n = 1;
     size_t i;
     ingot_tflite_type_name((int)x->type, &bits);
-    if (!bits || x->is_sparse)
+    if (!bits || x->sparsity.file)
         return 1;
     for (i = 0; i < x->shape.n; i++) {
         const uint64_t d = (uint64_t)ingot_tflite_i32(&x->shape, i);
@@ -538,13 +538,13 @@ static int ingot_tfl_tensor(ingot_tfl_reader *r, const ingot_tflite_list *l, siz
                               x->name, (long long)type);
     x->type = (ingot_tflite_type)type;
     x->is_variable = ingot_tflite_int(&t, 5, 1, 0) != 0;
-    x->is_sparse = ingot_tfl_target(&t, 6, &bad) != 0;
     x->external = (uint32_t)ingot_tflite_int(&t, 10, 4, 0);
     if (!ingot_tfl_buffer(r, (uint64_t)ingot_tflite_int(&t, 2, 4, 0) & 0xffffffff, &data))
         return 0;
     x->data = data.n ? data.at : NULL;
     x->bytes = data.n;
-    return ingot_tfl_scales(r, &t, x) && ingot_tfl_size(r, x);
+    return ingot_tfl_inner(r, &t, 6, "sparsity", &x->sparsity) && ingot_tfl_scales(r, &t, x) &&
+           ingot_tfl_size(r, x);
 }
 
 /* ---- operators and graphs -------------------------------------------------------------------- */

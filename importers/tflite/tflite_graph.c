@@ -29,8 +29,9 @@ bool tflite_op_at(int i, ImportedOp *op)
         return false;
     const TfliteRow *r = &rows[i];
     *op = (ImportedOp){"", r->name, r->version, r->least, r->most, ""};
-    static const char letter[] = "fhbusilt*";
-    static const char *const word[] = {"f32", "f16", "i8", "u8", "i16", "i32", "i64", "bool", "*"};
+    static const char letter[] = "fhbusijlt*";
+    static const char *const word[] = {"f32", "f16", "i8",  "u8",   "i16",
+                                       "i32", "u32", "i64", "bool", "*"};
     size_t at = 0;
     for (const char *t = r->types; *t && at < sizeof op->inputs; t++)
         at += (size_t)snprintf(op->inputs + at, sizeof op->inputs - at, "%s%s", at ? "+" : "",
@@ -95,9 +96,7 @@ static const char *name_of(int number)
         {29, "CONCAT_EMBEDDINGS"},
         {30, "SKIP_GRAM"},
         {31, "CALL"},
-        {33, "EMBEDDING_LOOKUP_SPARSE"},
         {51, "DELEGATE"},
-        {124, "DENSIFY"},
         {131, "RFFT2D"},
         {133, "IMAG"},
         {134, "REAL"},
@@ -107,7 +106,6 @@ static const char *name_of(int number)
         {138, "HASHTABLE_IMPORT"},
         {139, "HASHTABLE_SIZE"},
         {149, "MULTINOMIAL"},
-        {203, "DILATE"},
     };
     for (int i = 0; i < TFL_COUNT(others); i++)
         if (others[i].number == number)
@@ -191,11 +189,10 @@ ingot_tensor *tflite_constant(TfliteModel *m, const ingot_tflite_tensor *t)
     unsigned bits;
     uint64_t count = 1;
     const char *type = ingot_tflite_type_name((int)t->type, &bits);
-    if (t->is_sparse)
-        return ingot_error(m->c, INGOT_UNSUPPORTED,
-                           "tensor '%.100s': sparse weights are not "
-                           "supported",
-                           t->name);
+    if (t->sparsity.file) {
+        ingot_tflite_tensor dense;
+        return tflite_dense(m, t, &dense) ? tflite_constant(m, &dense) : ingot_poison(m->c);
+    }
     if (t->other_scales)
         return ingot_error(m->c, INGOT_UNSUPPORTED,
                            "tensor '%.100s': scales of blocks are not supported", t->name);
@@ -220,6 +217,7 @@ static char type_letter(ingot_tflite_type type)
     case INGOT_TFLITE_UINT8: return 'u';
     case INGOT_TFLITE_INT16: return 's';
     case INGOT_TFLITE_INT32: return 'i';
+    case INGOT_TFLITE_UINT32: return 'j';
     case INGOT_TFLITE_INT64: return 'l';
     case INGOT_TFLITE_BOOL: return 't';
     default: return '?';

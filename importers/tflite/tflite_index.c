@@ -113,7 +113,8 @@ ingot_tensor *tflite_topk(TfliteNode *n)
     if (tfl_dims(n, 1, &k, 1) != 1 || n->n_out < 2 || ingot_rank(X) < 1)
         return ingot_poison(n->c);
     ingot_topk(n->c, X, k, -1, true, out);
-    n->out[1] = tfl_cast(n, out[1], INGOT_I32);
+    const bool half = n->to[1] && n->to[1]->type == INGOT_TFLITE_INT16;
+    n->out[1] = tfl_cast(n, out[1], half ? INGOT_I16 : INGOT_I32);
     return out[0];
 }
 
@@ -169,6 +170,41 @@ ingot_tensor *tflite_gather_nd(TfliteNode *n)
 ingot_tensor *tflite_embedding_lookup(TfliteNode *n)
 {
     return ingot_take(n->c, Y, X, 0);
+}
+
+/* Rows (input 0) times weights (3) are added where their places [n, k] (1) but for the last number
+ * agree, in a tensor of the shape (2) but for the last size; a MEAN is that by the sum of the
+ * weights, SQRTN by the root of the sum of their squares. */
+ingot_tensor *tflite_embedding_sparse(TfliteNode *n)
+{
+    ingot_context *c = n->c;
+    ingot_dim *dims[INGOT_MAX_RANK];
+    ingot_tensor *rows = n->in[4], *w = n->in[3];
+    const int64_t combiner = tfl_int(n, 0, 1, 0);
+    const int k = tfl_dims(n, 2, dims, INGOT_MAX_RANK), rank = ingot_rank(rows);
+    if (k < 0)
+        return ingot_poison(c);
+    if (k < 2 || rank < 1 || k - 2 + rank > INGOT_MAX_RANK || ingot_rank(Y) != 2)
+        return tfl_fault(n, "its shape has %d sizes, its rows %d axes", k, rank);
+    for (int a = 1; a < rank; a++)
+        dims[k - 2 + a] = ingot_shape(rows, a);
+    ingot_tensor *place = ingot_slice(c, Y, 1, tfl_dim(n, 0), tfl_dim(n, k - 1), 1);
+    place = tfl_cast(n, place, INGOT_I64);
+    ingot_tensor *zero = ingot_scalar_f(c, INGOT_F32, 0);
+    ingot_tensor *zeros = ingot_expand(c, zero, k - 2 + rank, dims);
+    ingot_tensor *total = ingot_expand(c, zero, k - 1, dims);
+    total = ingot_scatter_nd(c, INGOT_ADD, total, place, combiner == 2 ? ingot_mul(c, w, w) : w);
+    while (!ingot_is_poison(w) && ingot_rank(w) < rank)
+        w = ingot_unsqueeze(c, w, ingot_rank(w));
+    ingot_tensor *v = ingot_mul(c, ingot_take(c, rows, X, 0), w);
+    ingot_tensor *y = ingot_scatter_nd(c, INGOT_ADD, zeros, place, v);
+    if (combiner == 0)
+        return y;
+    total = combiner == 2 ? ingot_sqrt(c, total) : total;
+    while (!ingot_is_poison(total) && ingot_rank(total) < k - 2 + rank)
+        total = ingot_unsqueeze(c, total, ingot_rank(total));
+    ingot_tensor *none = ingot_eq(c, total, zero);
+    return ingot_where(c, none, y, ingot_div(c, y, total));
 }
 
 /* Values are added where indices meet. */

@@ -47,6 +47,9 @@ UNARY(tanh, ingot_tanh(n->c, X))
 
 BINARY(bitwise_xor, xor)
 BINARY(floor_mod, mod)
+BINARY(hlo_add, add)
+BINARY(hlo_multiply, mul)
+BINARY(hlo_shift_left, shl)
 BINARY(logical_and, and)
 BINARY(logical_or, or)
 BINARY(maximum, max)
@@ -100,7 +103,11 @@ ingot_tensor *tflite_floor_div(TfliteNode *n)
 {
     if (tfl_is_float(X))
         return ingot_floor(n->c, ingot_div(n->c, X, Y));
-    return ingot_div(n->c, ingot_sub(n->c, X, ingot_mod(n->c, X, Y)), Y);
+    ingot_tensor *q = ingot_div(n->c, X, Y), *zero = ingot_like(n->c, X, 0);
+    ingot_tensor *rest = ingot_sub(n->c, X, ingot_mul(n->c, q, Y));
+    ingot_tensor *below = ingot_ne(n->c, ingot_lt(n->c, rest, zero), ingot_lt(n->c, Y, zero));
+    below = ingot_and(n->c, below, ingot_ne(n->c, rest, zero));
+    return ingot_where(n->c, below, ingot_add_c(n->c, q, -1), q);
 }
 
 /* The angle of (x, y): of y / x, and half a turn more where x is below zero. */
@@ -117,9 +124,21 @@ ingot_tensor *tflite_atan2(TfliteNode *n)
     return ingot_where(c, none, zero, angle);
 }
 
+/* Floats become the nearest end of a range of integers that they are out of. */
 ingot_tensor *tflite_cast(TfliteNode *n)
 {
-    return tfl_cast(n, X, tfl_out_dtype(n));
+    const ingot_dtype to = tfl_out_dtype(n);
+    ingot_tensor *x = X;
+    switch (tfl_is_float(x) ? to : INGOT_F32) {
+    case INGOT_I8: x = ingot_clamp(n->c, x, -128, 127); break;
+    case INGOT_U8: x = ingot_clamp(n->c, x, 0, 255); break;
+    case INGOT_I16: x = ingot_clamp(n->c, x, -32768, 32767); break;
+    case INGOT_U16: x = ingot_clamp(n->c, tfl_cast(n, x, INGOT_F32), 0, 65535); break;
+    case INGOT_U32:
+    case INGOT_U64: x = ingot_max_c(n->c, x, 0); break;
+    default: break;
+    }
+    return tfl_cast(n, x, to);
 }
 
 ingot_tensor *tflite_bitcast(TfliteNode *n)

@@ -131,6 +131,11 @@ bool tflite_dtype(ingot_tflite_type, ingot_dtype *out);
 /** A constant of the file. */
 ingot_tensor *tflite_constant(TfliteModel *, const ingot_tflite_tensor *);
 
+/* ---- tflite_sparse.c ------------------------------------------------------------------------- */
+
+/** A sparse constant as a dense one; false after a fault. */
+bool tflite_dense(TfliteModel *, const ingot_tflite_tensor *, ingot_tflite_tensor *is);
+
 /* ---- tflite_external.c ----------------------------------------------------------------------- */
 
 /** A tensor with an external buffer, and its bytes; false after a fault. */

@@ -55,6 +55,13 @@ ingot_tensor *tfl_clamp_16(TfliteNode *, ingot_tensor *x);
  * 2^15. */
 ingot_tensor *tfl_logistic_16(TfliteNode *, ingot_tensor *x, int integer_bits);
 ingot_tensor *tfl_tanh_16(TfliteNode *, ingot_tensor *x, int integer_bits);
+/* ---- fixed point of 32 bits, in the graph (tflite_quant_norm.c) ------------------------------ */
+
+/** The zero bits in front of x (i32), which is 2^least or more and less than 2^most. */
+ingot_tensor *tfl_leading_zeros(TfliteNode *, ingot_tensor *x, int least, int most);
+/** 1 / (1 + x) of 0 <= x < 1, both fractions of 2^31. */
+ingot_tensor *tfl_by_one_plus(TfliteNode *, ingot_tensor *x);
+
 /** The operator of 16 bits (tflite_quant_table.c). */
 ingot_tensor *tfl_q_softmax_16(TfliteNode *);
 /** Is it a power of two? Its logarithm (tflite_quant_math.c). */

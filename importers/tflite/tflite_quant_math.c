@@ -58,8 +58,9 @@ static ingot_tensor *sum(TfliteNode *n, bool minus)
                           function);
     }
     for (int i = 0; i < 2; i++) {
-        x[i] = ingot_shl(n->c, tfl_centred(n, i), ingot_scalar_i(n->c, INGOT_I32, bits));
-        x[i] = tfl_rescale(n, x[i], &q[i], 1, 0);
+        const bool half = q[i].m == 1 << 30 && !q[i].shift; /* of the greater scale: exact */
+        x[i] = ingot_shl(n->c, tfl_centred(n, i), ingot_scalar_i(n->c, INGOT_I32, bits - half));
+        x[i] = half ? x[i] : tfl_rescale(n, x[i], &q[i], 1, 0);
     }
     x[0] = minus ? ingot_sub(n->c, x[0], x[1]) : ingot_add(n->c, x[0], x[1]);
     return tfl_finish(n, tfl_rescale(n, x[0], &q[2], 1, 0), function);
@@ -113,13 +114,43 @@ ingot_tensor *tflite_q_mul(TfliteNode *n)
     return tfl_finish(n, tfl_rescale(n, x, &q, 1, 0), tfl_int(n, 0, 1, 0));
 }
 
+/* a / b by the reciprocal of |b|: both are shifted up as far as they go, which is undone last.
+ * By 0 the run of the reference kernels ends; here it is by one step of the scale. */
+ingot_tensor *tflite_q_div(TfliteNode *n)
+{
+    ingot_context *c = n->c;
+    const int bits = n->to[0]->type == INGOT_TFLITE_INT16 ? 17 : 9;
+    const float real = tfl_scale(n->ti[0]) / (tfl_scale(n->ti[1]) * tfl_scale(n->to[0]));
+    const TfliteMultiplier q = tfl_multiplier((double)real);
+    ingot_tensor *a = tfl_centred(n, 0), *b = tfl_centred(n, 1);
+    ingot_tensor *zero = ingot_scalar_i(c, INGOT_I32, 0), *most = ingot_scalar_i(c, INGOT_I32, 31);
+    ingot_tensor *below = ingot_lt(c, b, zero);
+    a = ingot_where(c, below, ingot_neg(c, a), a);
+    b = ingot_max_c(c, ingot_abs(c, b), 1);
+    ingot_tensor *zeros = tfl_leading_zeros(n, b, 0, bits);
+    ingot_tensor *rest =
+        ingot_and(c, ingot_shl(c, b, zeros), ingot_scalar_i(c, INGOT_I32, INT32_MAX));
+    ingot_tensor *other = ingot_add_c(c, ingot_neg(c, a), -1); /* ~a */
+    ingot_tensor *size = ingot_where(c, ingot_lt(c, a, zero), other, a);
+    ingot_tensor *room = ingot_add_c(c, tfl_leading_zeros(n, size, -1, bits), -1);
+    ingot_tensor *y = ingot_mulhi(c, ingot_shl(c, a, room), tfl_by_one_plus(n, rest));
+    y = ingot_mulhi(c, y, ingot_scalar_i(c, INGOT_I32, q.m));
+    ingot_tensor *down = ingot_add_c(c, ingot_sub(c, room, zeros), 31 - q.shift);
+    ingot_tensor *none = ingot_gt(c, down, most);
+    y = ingot_where(c, none, zero, ingot_shrr(c, y, ingot_clamp(c, down, 0, 31)));
+    return tfl_finish(n, y, tfl_int(n, 0, 1, 0));
+}
+
 /* ---- activations ----------------------------------------------------------------------------- */
 
+/* Bounds of RELU_0_TO_1 are those of no fused function. */
 ingot_tensor *tflite_q_relu(TfliteNode *n)
 {
-    const int function = n->op->builtin == TFL_RELU ? 1 : n->op->builtin == TFL_RELU6 ? 3 : 2;
+    const int builtin = n->op->builtin;
+    const int function = builtin == TFL_RELU ? 1 : builtin == TFL_RELU6 ? 3 : 2;
     const TfliteMultiplier q = tfl_multiplier((double)(tfl_scale(n->ti[0]) / tfl_scale(n->to[0])));
-    return tfl_finish(n, tfl_rescale(n, tfl_centred(n, 0), &q, 1, 0), function);
+    ingot_tensor *x = tfl_rescale(n, tfl_centred(n, 0), &q, 1, 0);
+    return tfl_finish(n, builtin == TFL_RELU_0_TO_1 ? ingot_max_c(n->c, x, 0) : x, function);
 }
 
 /* x times one multiplier where it is positive, y times another one elsewhere. */

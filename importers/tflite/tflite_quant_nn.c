@@ -1,6 +1,6 @@
 /*
  * tflite_quant_nn.c - operators of networks, of integers that stand for real numbers: products,
- * convolutions, pools, means, softmax.
+ * convolutions, pools, means. (Softmax and norms are in tflite_quant_norm.c.)
  *
  * Zero points are subtracted in i32 and products accumulate in i32 (of 16 bits with a bias of 64
  * bits: in i64), so nothing is rounded before the sum is; padding stands for zero.
@@ -108,7 +108,7 @@ ingot_tensor *tflite_q_fully_connected(TfliteNode *n)
         return tfl_unsupported(n, "shuffled weights are not supported");
     if (!product_of(n, &p, 0, 1, 2, false))
         return ingot_poison(n->c);
-    p.once = true;
+    p.once = n->ti[1]->type != INGOT_TFLITE_INT16;
     p.x = tfl_rows(n, p.x, p.w, tfl_int(n, 2, 1, 0) != 0);
     return product_done(n, &p, ingot_linear(n->c, p.x, p.w, p.b), tfl_int(n, 0, 1, 0));
 }
@@ -254,81 +254,50 @@ ingot_tensor *tflite_q_sum(TfliteNode *n)
     return n->ti[0]->type == INGOT_TFLITE_UINT8 ? reduced(n, false) : summed(n);
 }
 
-/* ---- softmax --------------------------------------------------------------------------------- */
-
-/* 1 / s of s with 12 integer bits, as a fraction of 2^31 to be shifted: [0] it, [1] the zero bits
- * in front of s. Three of Newton's steps, in fixed point (gemmlowp's FixedPoint). */
-static void reciprocal(TfliteNode *n, ingot_tensor *s, ingot_tensor *out[2])
+/* One element after another, and after each product it is rescaled: by the scale of x and the root
+ * of the result's scale, so that all of them make both. */
+ingot_tensor *tflite_q_reduce_prod(TfliteNode *n)
 {
     ingot_context *c = n->c;
-    ingot_tensor *zeros = ingot_scalar_i(c, INGOT_I32, 1);
-    for (int k = 20; k <= 30; k++) /* the greatest of a row is 2^19 */
-        zeros =
-            ingot_add(c, zeros,
-                      ingot_cast(c, ingot_lt(c, s, ingot_scalar_i(c, INGOT_I32, (int64_t)1 << k)),
-                                 INGOT_I32));
-    ingot_tensor *x = ingot_shl(c, s, zeros); /* less 1, which is 2^31: the sign's bit */
-    x = ingot_and(c, x, ingot_scalar_i(c, INGOT_I32, INT32_MAX));
-    ingot_tensor *one = ingot_scalar_i(c, INGOT_I32, 1);
-    ingot_tensor *half =
-        ingot_add(c, ingot_shr(c, x, one), ingot_scalar_i(c, INGOT_I32, (int64_t)1 << 30));
-    ingot_tensor *y =
-        ingot_add(c, ingot_mulhi(n->c, half, ingot_scalar_i(c, INGOT_I32, -1010580540)),
-                  ingot_scalar_i(c, INGOT_I32, 1515870810));
-    for (int i = 0; i < 3; i++) {
-        ingot_tensor *error =
-            ingot_sub(c, ingot_scalar_i(c, INGOT_I32, 1 << 29), ingot_mulhi(n->c, half, y));
-        ingot_tensor *step =
-            ingot_shl(c, ingot_mulhi(n->c, y, error), ingot_scalar_i(c, INGOT_I32, 2));
-        y = ingot_add(c, y, step);
+    unsigned axes;
+    int64_t count = 1, size;
+    const int rank = ingot_rank(X);
+    int perm[INGOT_MAX_RANK], kept = 0, gone = 0;
+    ingot_dim *dims[INGOT_MAX_RANK + 1];
+    if (!tfl_axes(n, 1, rank, &axes))
+        return ingot_poison(c);
+    for (int a = 0; a < rank; a++)
+        gone += axes >> a & 1;
+    for (int a = 0, last = rank - gone; a < rank; a++) {
+        if (!(axes >> a & 1)) {
+            dims[kept] = ingot_shape(X, a);
+            perm[kept++] = a;
+            continue;
+        }
+        if (!ingot_dim_is_const(ingot_shape(X, a), &size) || size < 1)
+            return tfl_unsupported(n, "the number of its elements is not known when compiling");
+        count *= size;
+        perm[last++] = a;
     }
-    ingot_tensor *most = ingot_scalar_i(c, INGOT_I32, 1 << 30); /* doubled, it stays within i32 */
-    ingot_tensor *twice = ingot_shl(c, y, one);
-    y = ingot_where(c, ingot_ge(c, y, most), ingot_scalar_i(c, INGOT_I32, INT32_MAX), twice);
-    out[0] = ingot_contiguous(c, y);
-    out[1] = zeros;
-}
-
-/* e^-(d * scale * beta) of each difference to the greatest one, by 2^31 and by 2^19. */
-static void exponentials(TfliteNode *n, ingot_tensor *table[2])
-{
-    enum { INTEGER_BITS = 5 };
-    const double beta = (double)ingot_tflite_float(&n->op->options, 0, 0);
-    const double real = beta * (double)tfl_scale(n->ti[0]) * (1 << (31 - INTEGER_BITS));
-    const TfliteMultiplier q = tfl_multiplier(real < 2147483647.0 ? real : 2147483647.0);
-    const double radius = floor(31.0 * (1 << (31 - INTEGER_BITS)) / ldexp(1, q.shift));
-    int32_t *v = ingot_alloc(n->c, 512 * sizeof *v);
-    for (int d = 0; d < 256; d++) {
-        v[d] = d > radius ? 0 : tfl_fixed_exp(tfl_fixed_rescale(-d, q), INTEGER_BITS);
-        v[256 + d] = tfl_fixed_halve(v[d], 12);
-    }
-    for (int i = 0; i < 2; i++)
-        table[i] = ingot_data(n->c, NULL, INGOT_I32, 1, (const int64_t[]){256}, v + 256 * i);
-}
-
-ingot_tensor *tflite_q_softmax(TfliteNode *n)
-{
-    ingot_context *c = n->c;
-    ingot_tensor *table[2], *inverse[2];
-    int32_t lo, hi;
-    const int rank = ingot_rank(X), bits = n->to[0]->type == INGOT_TFLITE_INT16 ? 16 : 8;
-    if (rank < 1)
-        return tfl_fault(n, "its input has rank 0");
-    if (n->ti[0]->type == INGOT_TFLITE_INT16)
-        return tfl_q_softmax_16(n);
-    tfl_range(n->to[0], &lo, &hi);
-    exponentials(n, table);
-    ingot_tensor *x = tfl_cast(n, X, INGOT_I32);
-    ingot_tensor *most = ingot_reduce(c, INGOT_REDUCE_MAX, x, 1u << (rank - 1), true);
-    ingot_tensor *d = ingot_sub(c, most, x);
-    ingot_tensor *sum = ingot_sum(c, ingot_gather(c, table[1], &d), 1u << (rank - 1), true);
-    reciprocal(n, ingot_contiguous(c, sum), inverse);
-    /* 12 integer bits of the sum, less those in front of it; 31 bits of the product, less 8 */
-    ingot_tensor *e = ingot_sub(c, ingot_scalar_i(c, INGOT_I32, 12 + 31 - bits), inverse[1]);
-    ingot_tensor *y =
-        ingot_shrr(n->c, ingot_mulhi(n->c, ingot_gather(c, table[0], &d), inverse[0]), e);
-    y = ingot_clamp(c, ingot_add_c(c, y, lo), lo, hi);
-    return ingot_cast(c, y, tfl_out_dtype(n));
+    const double root = pow((double)tfl_scale(n->to[0]), 1.0 / (double)count);
+    const TfliteMultiplier q = tfl_multiplier((double)tfl_scale(n->ti[0]) / root);
+    dims[kept] = tfl_dim(n, count);
+    ingot_tensor *x = ingot_reshape(c, ingot_permute(c, tfl_centred(n, 0), perm), kept + 1, dims);
+    ingot_tensor *y, *first = ingot_take(c, x, ingot_scalar_i(c, INGOT_I64, 0), kept);
+    ingot_region *r = ingot_region_begin(c);
+    ingot_tensor *i = ingot_region_param(c, r, INGOT_I64, 0, NULL);
+    ingot_tensor *go = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
+    ingot_tensor *so_far = ingot_region_param_like(c, r, first);
+    ingot_tensor *next = tfl_cast(n, ingot_take(c, x, ingot_add_c(c, i, 1), kept), INGOT_I64);
+    next = ingot_mul(c, tfl_cast(n, so_far, INGOT_I64), next);
+    next = tfl_rescale_wide(n, next, &q, 1, 0, false);
+    ingot_region_end(c, r, 2, (ingot_tensor *[]){go, next});
+    ingot_loop(c, tfl_dim(n, count - 1), NULL, 1, &first, r, 0, &y);
+    y = tfl_finish(n, tfl_rescale_wide(n, y, &q, 1, 0, false), 0);
+    for (int a = 0; a < rank && tfl_int(n, 0, 1, 0); a++)
+        if (axes >> a & 1)
+            y = ingot_unsqueeze(c, y, a);
+    return y;
 }
 
 /* ---- others ---------------------------------------------------------------------------------- */

@@ -283,6 +283,63 @@ ingot_tensor *tflite_mirror_pad(TfliteNode *n)
     return y;
 }
 
+/* `between` new elements between any two along an axis. */
+static ingot_tensor *spread(TfliteNode *n, ingot_tensor *x, int axis, int64_t between,
+                            ingot_tensor *value)
+{
+    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
+    if (between < 1 || ingot_is_poison(x))
+        return x;
+    if (ingot_rank(x) == INGOT_MAX_RANK || between > 1000000000)
+        return tfl_unsupported(n, "such a dilation is not supported");
+    x = ingot_unsqueeze(n->c, x, axis + 1);
+    for (int i = 0; i < ingot_rank(x); i++) {
+        lo[i] = tfl_dim(n, 0);
+        hi[i] = tfl_dim(n, i == axis + 1 ? between : 0);
+    }
+    x = ingot_flatten(n->c, ingot_pad_value(n->c, x, lo, hi, value), axis, axis + 2);
+    if (ingot_is_poison(x))
+        return x;
+    ingot_dim *size = ingot_dim_sub(n->c, ingot_shape(x, axis), tfl_dim(n, between));
+    size = ingot_dim_max(n->c, size, tfl_dim(n, 0));
+    return ingot_slice(n->c, x, axis, tfl_dim(n, 0), size, 1);
+}
+
+ingot_tensor *tflite_dilate(TfliteNode *n)
+{
+    int64_t by[INGOT_MAX_RANK];
+    const int rank = ingot_rank(X), got = tfl_ints(n, 1, by, INGOT_MAX_RANK);
+    ingot_tensor *y = X;
+    if (got >= 0 && got != rank)
+        return tfl_fault(n, "it has %d dilations, for %d axes", got, rank);
+    for (int a = 0; a < got; a++)
+        y = tfl_positive(n, "dilation", by[a]) ? spread(n, y, a, by[a] - 1, n->in[2])
+                                               : ingot_poison(n->c);
+    return got < 0 ? ingot_poison(n->c) : y;
+}
+
+/* Between elements, then around them; negative edges crop. */
+ingot_tensor *tflite_hlo_pad(TfliteNode *n)
+{
+    ingot_dim *edge[2][INGOT_MAX_RANK];
+    ingot_tflite_list l[3];
+    ingot_tensor *y = X;
+    for (unsigned k = 0; k < 3; k++) {
+        l[k] = ingot_tflite_elements(&n->op->options, k, 8);
+        if (l[k].n != (size_t)ingot_rank(X))
+            return tfl_fault(n, "it has %zu pads, for %d axes", l[k].n, ingot_rank(X));
+    }
+    for (int a = 0; a < ingot_rank(X); a++) {
+        const int64_t between = ingot_tflite_i64(&l[2], (size_t)a);
+        if (between < 0)
+            return tfl_fault(n, "a pad between elements is negative");
+        y = spread(n, y, a, between, Y);
+        for (int k = 0; k < 2; k++)
+            edge[k][a] = tfl_dim(n, ingot_tflite_i64(&l[k], (size_t)a));
+    }
+    return ingot_pad_value(n->c, y, edge[0], edge[1], Y);
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static ingot_tensor *by_blocks(TfliteNode *n, bool to_depth)

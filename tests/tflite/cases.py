@@ -24,6 +24,7 @@ try:
     import quant_cases
     import rnn_cases
     import segment_cases
+    import type_cases
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -36,9 +37,14 @@ TABLES = [
     segment_cases,
     custom_cases,
     control_cases,
+    type_cases,
 ]
 NAMES = {
+    "float16": "f16",
     "float32": "f32",
+    "float64": "f64",
+    "uint16": "u16",
+    "uint32": "u32",
     "int32": "i32",
     "int64": "i64",
     "int8": "i8",
@@ -85,9 +91,11 @@ def judged(data, how, seed):
 
 
 def difference(got, want):
-    """'' if they agree."""
+    """'' if they agree. Those of 16 bits are LiteRT's to 2 in the last place: it rounds between operations."""
     if np.issubdtype(want.dtype, np.floating):
-        limit = 1e-5 * max(1e-30, np.abs(np.where(np.isfinite(want), want, 0)).max(initial=0))
+        limit = (2e-3 if want.dtype == np.float16 else 1e-5) * max(
+            1e-30, np.abs(np.where(np.isfinite(want), want, 0)).max(initial=0)
+        )
         bad = ~((np.abs(got - want) <= limit) | (got == want) | (np.isnan(got) & np.isnan(want)))
     else:
         bad = got != want

@@ -73,6 +73,24 @@ def conv(
         )
 
 
+@case("q_conv_i32_i16")
+def _(m):
+    ws = weights((6, 3, 3, 4), "i16", 6, 0)
+    ins = [data(m, "i16", (1, 5, 5, 4)), constant(m, ws), bias(m, 6, "i16", ws, False)]
+    o = dict(strideH=1, strideW=1, quantizedBiasType=2)
+    m.output(m.op("CONV_2D", ins, [result(m, "i16", (1, 5, 5, 6), 0.001)], 8, Conv2DOptions=o))
+
+
+@case("q_fully_i16_weights")
+def _(m):
+    w = m.constant(R.integers(-900, 900, (5, 16)).astype(np.int16), scale=0.001, zero=0)
+    ins = [data(m, "i16", (3, 16)), w, None]
+    o = dict(quantizedBiasType=4)
+    m.output(
+        m.op("FULLY_CONNECTED", ins, [result(m, "i16", (3, 5), 0.001)], 11, FullyConnectedOptions=o)
+    )
+
+
 def depthwise(name, kind, h, w, c, times, k=(3, 3), s=(1, 1), padding=0, act=0, per=True):
     @case(f"{name}_{kind}")
     def _(m):
@@ -396,10 +414,46 @@ more(
 )
 
 
-@case("q_prelu_i8")
-def _(m):
-    alpha = m.constant(R.integers(-128, 128, (1, 1, 6)).astype(np.int8), scale=0.01, zero=4)
-    m.output(m.op("PRELU", [data(m, "i8", (2, 3, 6)), alpha], [result(m, "i8", (2, 3, 6), 0.04)]))
+for kind in ("i8", "u8"):
+
+    @case(f"q_prelu_{kind}")
+    def _(m, kind=kind):
+        i = np.iinfo(KINDS[kind][0])
+        alpha = R.integers(i.min, i.max + 1, (1, 1, 6))
+        alpha = m.constant(alpha.astype(KINDS[kind][0]), scale=0.01, zero=4)
+        x = data(m, kind, (2, 3, 6))
+        m.output(m.op("PRELU", [x, alpha], [result(m, kind, (2, 3, 6), 0.04)]))
+
+
+def divided(name, kind, shapes, scale, act=0):
+    """By a constant that is nowhere 0, for LiteRT ends the run there. And x is not near 0: of quotients below a half LiteRT shifts
+    by more than 31 bits, which makes any number of them."""
+    dtype, zero, _ = KINDS[kind]
+    i = np.iinfo(dtype)
+
+    @case(f"{name}_{kind}", low=zero + (i.max - zero) // 3, high=i.max + 1, whole=True)
+    def _(m):
+        y = R.integers(i.min, i.max + 1, shapes[1])
+        y = np.where(y == zero, zero + 1, y).astype(dtype)
+        ins = [data(m, kind, shapes[0]), m.constant(y, scale=x_scale(kind) / 3, zero=zero)]
+        out = [result(m, kind, np.broadcast_shapes(*shapes), scale)]
+        m.output(m.op("DIV", ins, out, 2, DivOptions=dict(fusedActivationFunction=act)))
+
+
+for kind in KINDS:
+    divided("q_div", kind, ((3, 70), (3, 70)), 0.03)
+    divided("q_div_relu6", kind, ((2, 3, 50), (3, 1)), 0.5, 3)
+for kind, zero in (("i8", 127), ("u8", 255)):
+    for x, name in ((None, ""), (0.3, "_wide"), (0.004, "_narrow")):
+        o = dict(scale=1 / 16, zero=zero, version=2, x=x, shape=(20, 9), LogSoftmaxOptions={})
+        unary("LOG_SOFTMAX", kind, name=f"q_log_softmax{name}", **o)
+    o = dict(scale=1 / 128, zero=zero - 127, version=2, L2NormOptions={})
+    unary("L2_NORMALIZATION", kind, shape=(20, 9), name="q_l2_normalization", **o)
+    unary("L2_NORMALIZATION", kind, shape=(2, 9000), name="q_l2_normalization_long", **o)
+for kind in ("i8", "i16"):
+    for axes, out in (((-1,), (4, 3)), ((0, 2), (3,))):
+        o = dict(version=2, scale=0.02, ReducerOptions={})
+        more(f"q_reduce_prod_{len(axes)}", "REDUCE_PROD", kind, (4, 3, 2), out, [i32(*axes)], **o)
 
 
 @case("q_transpose_conv_i8")
@@ -490,6 +544,14 @@ def _(m):
     m.output(
         m.op("QUANTIZE", [data(m, "i8", (4, 90))], [m.tensor((4, 90), "int16", scale=0.0005)], 2)
     )
+
+
+for kind in ("i8", "i16"):
+
+    @case(f"requantize_i32_{kind}", low=-(2**20), high=2**20)
+    def _(m, kind=kind):
+        x = m.input("x", (4, 90), "int32", scale=2.0**-20, zero=0)
+        m.output(m.op("QUANTIZE", [x], [result(m, kind, (4, 90), x_scale(kind) / 5)], 3))
 
 
 @case("dequantized_weights")

@@ -19,6 +19,37 @@ def one(name, op, inputs, outputs, version=1, how=None, **options):
         m.output(*outs)
 
 
+one("dilate", "DILATE", [("x", (3, 4)), i32(2, 3), np.float32(7)], [((5, 10),)], DilateOptions={})
+for op in ("ADD", "MULTIPLY", "MAXIMUM", "MINIMUM", "SHIFT_LEFT"):
+    dtype = "int32" if op == "SHIFT_LEFT" else "float32"
+    o = dict(StablehloShiftLeftOptions={}) if op == "SHIFT_LEFT" else {}
+    ins = [("x", (3, 4), dtype), ("y", (3, 4), dtype)]
+    how = dict(low=0, high=9) if op == "SHIFT_LEFT" else None
+    one(f"hlo_{op.lower()}", f"STABLEHLO_{op}", ins, [((3, 4), dtype)], how=how, **o)
+one("hlo_and", "STABLEHLO_AND", [("x", (9,), "bool"), ("y", (9,), "bool")], [((9,), "bool")])
+one(
+    "hlo_pad",
+    "STABLEHLO_PAD",
+    [("x", (3, 4)), np.float32(7)],
+    [((6, 9),)],
+    StablehloPadOptions=dict(
+        edgePaddingLow=[1, -1], edgePaddingHigh=[0, 0], interiorPadding=[1, 2]
+    ),
+)
+for k, combiner in enumerate(("sum", "mean", "sqrtn")):
+    one(
+        f"embedding_sparse_{combiner}",
+        "EMBEDDING_LOOKUP_SPARSE",
+        [
+            i32(1, 3, 0, 2),
+            np.array([[0, 0], [0, 3], [2, 0], [2, 1]], np.int32),
+            i32(3, 4),
+            ("w", (4,)),
+            f32(5, 2, 3),
+        ],
+        [((3, 2, 3),)],
+        EmbeddingLookupSparseOptions=dict(combiner=k),
+    )
 IDS = i32(0, 0, 1, 2)
 one("segment_sum", "SEGMENT_SUM", [("x", (4, 3)), IDS], [((3, 3),)], SegmentSumOptions={})
 for what in ("SUM", "PROD", "MAX", "MIN"):

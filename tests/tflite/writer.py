@@ -107,12 +107,15 @@ class Graph:
         if custom is not None:
             o.customOptions = np.frombuffer(custom, np.uint8)
         for kind, members in options.items():
-            o.builtinOptionsType = getattr(schema.BuiltinOptions, kind)
-            o.builtinOptions = getattr(schema, kind + "T")()
+            second = "" if hasattr(schema.BuiltinOptions, kind) else "2"  # of newer operators
+            union = getattr(schema, "BuiltinOptions" + second)
+            setattr(o, f"builtinOptions{second}Type", getattr(union, kind))
+            made = getattr(schema, kind + "T")()
+            setattr(o, f"builtinOptions{second}", made)
             for key, value in members.items():
-                if not hasattr(o.builtinOptions, key):
+                if not hasattr(made, key):
                     raise KeyError(f"{kind} has no {key}")
-                setattr(o.builtinOptions, key, value)
+                setattr(made, key, value)
         self.g.operators.append(o)
         return outputs[0] if len(outputs) == 1 else outputs
 
