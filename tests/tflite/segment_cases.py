@@ -50,6 +50,21 @@ for k, combiner in enumerate(("sum", "mean", "sqrtn")):
         [((3, 2, 3),)],
         EmbeddingLookupSparseOptions=dict(combiner=k),
     )
+
+
+def densify(name, order, blocks, levels, count):
+    @case(f"densify_{name}")
+    def _(m):
+        w = m.constant(f32(count))
+        m.sparse(w, order, blocks, levels)
+        m.g.tensors[w.number].shape = [4, 6]
+        w = m.op("DENSIFY", [w], [m.tensor((4, 6))])
+        ins = [m.input("x", (3, 6)), w, m.constant(f32(4))]
+        m.output(m.op("FULLY_CONNECTED", ins, [m.tensor((3, 4))], FullyConnectedOptions={}))
+
+
+densify("rows", [0, 1], [], [4, ([0, 2, 2, 5, 6], [0, 3, 1, 2, 5, 4])], 6)
+densify("blocks", [0, 1, 2, 3], [0, 1], [2, ([0, 1, 3], [2, 0, 1]), 2, 2], 12)
 IDS = i32(0, 0, 1, 2)
 one("segment_sum", "SEGMENT_SUM", [("x", (4, 3)), IDS], [((3, 3),)], SegmentSumOptions={})
 for what in ("SUM", "PROD", "MAX", "MIN"):

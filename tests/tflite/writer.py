@@ -163,6 +163,22 @@ class Model(Graph):
                 to.append(n)
         self.signatures.append(s)
 
+    def sparse(self, tensor, order, blocks, levels):
+        """A constant has only those elements that its levels say: each a size, or (segments, indices)."""
+        s = self.g.tensors[tensor.number].sparsity = schema.SparsityParametersT()
+        s.traversalOrder, s.blockMap, s.dimMetadata = order, blocks, []
+        for level in levels:
+            d = schema.DimensionMetadataT()
+            s.dimMetadata.append(d)
+            if isinstance(level, int):
+                d.denseSize = level
+                continue
+            d.format = schema.DimensionType.SPARSE_CSR
+            d.arraySegments, d.arrayIndices = schema.Uint8VectorT(), schema.Int32VectorT()
+            d.arraySegmentsType = schema.SparseIndexVector.Uint8Vector
+            d.arrayIndicesType = schema.SparseIndexVector.Int32Vector
+            d.arraySegments.values, d.arrayIndices.values = level
+
     def external(self, tensor, name, offset, length, packing="unpacked"):
         """The bytes of a constant lie in another file."""
         if self.m.externalBufferGroups is None:
