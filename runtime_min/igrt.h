@@ -30,36 +30,37 @@ extern "C" {
 /* ---- status ------------------------------------------------------------------------------ */
 
 /* X(enumerator suffix, value, text). Values are part of the ABI and never reused. */
-#define IGRT_STATUS_LIST(X)                                                            \
-    X(OK, 0, "ok")                                                                     \
-    X(ERR_NULL, 1, "a required argument is NULL")                                      \
-    X(ERR_CONFIG, 2, "config.struct_size or a config value does not fit this model")   \
-    X(ERR_ARENA_SIZE, 3, "the arena or a memory is missing or too small")              \
-    X(ERR_ARENA_ALIGN, 4, "the arena or a memory is misaligned")                       \
-    X(ERR_WEIGHTS_MISSING, 5, "the weights are missing or misaligned")                 \
-    X(ERR_WEIGHTS_SIZE, 6, "the weights have the wrong length")                        \
-    X(ERR_WEIGHTS_CHECKSUM, 7, "the checksum of the weights does not match")           \
-    X(ERR_INPUT, 8, "an input pointer is missing")                                     \
-    X(ERR_OUTPUT, 9, "an output pointer is missing")                                   \
-    X(ERR_DIM, 10, "a dim is out of its declared bounds or differs between inputs")    \
-    X(ERR_BIND, 11, "an input differs from the value it was bound to at compile time") \
-    X(ERR_COUNT, 12, "a count decided by the data exceeds its bound")                  \
-    X(ERR_INDEX, 13, "an index is out of range")                                       \
-    X(ERR_SCRATCH, 14, "a library kernel was given too little scratch")                \
-    X(ERR_UNSUPPORTED, 15, "a library kernel does not take these arguments")           \
-    X(ERR_DEVICE, 16, "the device or its driver failed or is missing")                 \
-    X(ERR_BUILD, 17, "the device code did not build")                                  \
-    X(ERR_SELFTEST, 18, "the selftest does not give the expected values")              \
-    X(ERR_SHAPE, 19, "a size that the data decides is not one that the model allows")  \
-    X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")                      \
-    X(ERR_TEXT, 21, "strings are longer than the model has room for (--string-bytes)") \
-    X(ERR_FEATURE, 22, "the processor or device lacks what the bundle is compiled for (--target)")
+#define IGRT_STATUS_LIST(X)                                                                        \
+    X(OK, 0, "ok")                                                                                 \
+    X(ERR_NULL, 1, "a required argument is NULL")                                                  \
+    X(ERR_CONFIG, 2, "config.struct_size or a config value does not fit this model")               \
+    X(ERR_ARENA_SIZE, 3, "the arena or a memory is missing or too small")                          \
+    X(ERR_ARENA_ALIGN, 4, "the arena or a memory is misaligned")                                   \
+    X(ERR_WEIGHTS_MISSING, 5, "the weights are missing or misaligned")                             \
+    X(ERR_WEIGHTS_SIZE, 6, "the weights have the wrong length")                                    \
+    X(ERR_WEIGHTS_CHECKSUM, 7, "the checksum of the weights does not match")                       \
+    X(ERR_INPUT, 8, "an input pointer is missing")                                                 \
+    X(ERR_OUTPUT, 9, "an output pointer is missing")                                               \
+    X(ERR_DIM, 10, "a dim is out of its declared bounds or differs between inputs")                \
+    X(ERR_BIND, 11, "an input differs from the value it was bound to at compile time")             \
+    X(ERR_COUNT, 12, "a count decided by the data exceeds its bound")                              \
+    X(ERR_INDEX, 13, "an index is out of range")                                                   \
+    X(ERR_SCRATCH, 14, "a library kernel was given too little scratch")                            \
+    X(ERR_UNSUPPORTED, 15, "a library kernel does not take these arguments")                       \
+    X(ERR_DEVICE, 16, "the device or its driver failed or is missing")                             \
+    X(ERR_BUILD, 17, "the device code did not build")                                              \
+    X(ERR_SELFTEST, 18, "the selftest does not give the expected values")                          \
+    X(ERR_SHAPE, 19, "a size that the data decides is not one that the model allows")              \
+    X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")                                  \
+    X(ERR_TEXT, 21, "strings are longer than the model has room for (--string-bytes)")             \
+    X(ERR_FEATURE, 22, "the processor or device lacks what the bundle is compiled for (--target)") \
+    X(ERR_STOPPED, 23, "config.stop ended the run")
 
 typedef enum igrt_status {
 #define IGRT_X(name, value, text) IGRT_##name = value,
     IGRT_STATUS_LIST(IGRT_X)
 #undef IGRT_X
-        IGRT_STATUS_COUNT = 23
+        IGRT_STATUS_COUNT = 24
 } igrt_status;
 
 /* One line of English for a status, without a full stop; never NULL. */
@@ -158,6 +159,10 @@ typedef uint64_t (*igrt_clock_fn)(void *user);
 /* Called after each step of <model>_run when both clock and profile are set; name is static. */
 typedef void (*igrt_profile_fn)(void *user, int step, const char *name, uint64_t nanoseconds);
 
+/* Asked after each step of <model>_run, in its thread; user is config.user. Not 0: the run ends
+ * with IGRT_ERR_STOPPED. */
+typedef int (*igrt_stop_fn)(void *user);
+
 /* igrt_config.flags */
 #define IGRT_SKIP_CHECKSUM 1u /* do not read the weights at init just to check them */
 /* Of GPU bundles: what run is given is memory on the device (CUDA: a CUdeviceptr as a pointer,
@@ -189,7 +194,7 @@ typedef struct igrt_config {
     void *stream;        /* OpenCL: cl_command_queue; CUDA: CUstream; NULL: the model makes one */
     igrt_clock_fn clock; /* NULL: no profile */
     igrt_profile_fn profile;
-    void *user; /* handed to clock and profile */
+    void *user; /* handed to clock, profile and stop */
     unsigned flags;
     const igrt_memory
         *memory; /* in place of the arena, by <MODEL>_MEMORY_<NAME>; init copies the list */
@@ -201,6 +206,9 @@ typedef struct igrt_config {
     /* Of bundles for several targets: which one runs, "cuda", "c" or a machine, "x86-64-v3"; NULL:
      * a GPU where it can, else C; of several machines the fastest that the processor is. */
     const char *target;
+    /* NULL: a run is never ended. Bundles for a GPU, or without an operating system, do not ask:
+     * init gives IGRT_ERR_CONFIG. */
+    igrt_stop_fn stop;
 } igrt_config;
 
 /* Does the parts of a step from begin to end. */

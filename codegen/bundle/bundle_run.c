@@ -220,6 +220,13 @@ static void function_run(Writer *w)
                   n, b->entry, parameters, n);
 }
 
+/* Does it ask config.stop after each step?  A GPU's steps are enqueued long before they are done,
+ * and firmware has no bytes to spare for it. */
+static bool can_stop(const Bundle *b)
+{
+    return !b->gpu && !b->target->bare;
+}
+
 /* What init asks of config.arena. */
 static const char *arena_wanted(const Bundle *b)
 {
@@ -270,6 +277,9 @@ static void function_init(Writer *w)
               "    status = igrt_config_check(config, %s, %s_ARENA_ALIGN,\n"
               "                               %s_WEIGHTS_BYTES);\n",
               arena_wanted(b), u, u);
+    if (!can_stop(b))
+        sb_puts(sb, "    if (status == IGRT_OK && config->stop)\n"
+                    "        status = IGRT_ERR_CONFIG;\n");
     if (blob && !b->gpu)
         sb_printf(sb,
                   "    if (status == IGRT_OK)\n"
@@ -425,11 +435,19 @@ static void step_macros(StrBuf *sb, const Bundle *b)
             "    do {                                                                          \\\n"
             "        if (ctx->config.profile)                                                  \\\n"
             "            since = done(ctx, step, name, since);                                 \\\n"
+            "%s"
             "    } while (0)\n"
             "\nstatic uint64_t now(const %s_ctx *ctx)\n{\n"
             "    return ctx->config.clock(ctx->config.user);\n}\n"
             "\nstatic uint64_t done(%s%s_ctx *ctx, int step, const char *name, uint64_t "
             "since)\n{\n%s    return now(ctx);\n}\n",
+            can_stop(b) ? "        if (ctx->config.stop && ctx->config.stop(ctx->config.user))     "
+                          "          "
+                          "\\\n"
+                          "            return IGRT_ERR_STOPPED;                                    "
+                          "          "
+                          "\\\n"
+                        : "",
             b->name, b->gpu ? "" : "const ", b->name,
             b->gpu ? "    uint64_t ns = 0; /* by the device's clock, where it has one */\n"
                      "    (void)igrt_gpu_time_end(&ctx->gpu, &ns); /* a failure shows in the next "

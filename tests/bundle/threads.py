@@ -5,7 +5,8 @@
 
     same        1, 2, 3 and 7 threads give the same bytes, those of kernels that are not cut, and
                 the interpreter's values
-    callers     a parallel_for that goes backwards, and two contexts at the same time, give them too
+    callers     a parallel_for that goes backwards, and two contexts at the same time, give them too,
+                and so does one whose run before was ended by config.stop
     sanitized   ThreadSanitizer finds nothing
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -163,6 +164,25 @@ static void *run(void *number)
     return (calls > 0) == (i > 0) ? NULL : "calls";
 }
 
+static int second(void *steps)
+{
+    return ++*(int *)steps == 2;
+}
+
+/* A run that is ended after its second step; then one that is not. */
+static const char *stopped(void)
+{
+    int steps = 0;
+    model_ctx ctx;
+    const model_config config = {
+        .struct_size = sizeof config, .arena = arena[0], .arena_bytes = sizeof arena[0], .user = &steps, .stop = second};
+    const model_inputs in = {.x = x};
+    model_outputs out = {.y = y[0], .sums = sums[0]};
+    if (model_init(&ctx, &config) || model_run(&ctx, &in, &out) != IGRT_ERR_STOPPED || steps != 2)
+        return "it is not ended";
+    return model_run(&ctx, &in, &out) || steps < 3 ? "it cannot be used again" : NULL;
+}
+
 int main(void)
 {
     int number[3] = {0, 1, 2};
@@ -173,6 +193,8 @@ int main(void)
     for (int i = 0; i < 2; i++)
         pthread_create(&thread[i], NULL, run, &number[1 + i]);
     failure[0] = run(&number[0]);
+    const char *end = failure[0] ? NULL : stopped();
+    failure[0] = end ? (void *)end : failure[0];
     for (int i = 0; i < 2; i++)
         pthread_join(thread[i], &failure[1 + i]);
     for (int i = 0; i < 3; i++)

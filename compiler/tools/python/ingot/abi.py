@@ -146,6 +146,7 @@ class Config(ctypes.Structure):
         ("seed", c_uint64),
         ("gpu", c_char_p),
         ("target", c_char_p),
+        ("stop", c_void_p),
     ]
 
 
