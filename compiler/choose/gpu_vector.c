@@ -18,12 +18,16 @@
  *     JOIN r0 r2  SPLIT r0_r2 4  SPLIT i0 8  BIND i0.o grid  BIND r0_r2.o (8 x 32) lane, warp
  *     UPCAST i0.i 8  ORDER .. r1 r0_r2.i
  *
- * Parts of neighbours are joined by the hardware where it can, without a place or a wait. */
+ * Parts of neighbours are joined by the hardware where it can, without a place or a wait.
+ *
+ * A kernel may have several such sums over one vector (a gate and what it opens), and a sum over
+ * the vector alone (of squares, for a norm): all of them go along their terms alike. */
 #include "choose.h"
 
 enum {
     MOST_COPIES = 4, /* rows of an item */
     LONG_ROWS = 2,   /* the same if a group has them whole: groups spare more than reads do */
+    MOST_SUMS = 4,   /* of a kernel */
     DIGIT_ROWS = 8,  /* the same of digits, of which it takes ... */
     WORD = 4,        /* ... so many bytes of each */
     DIGITS_AS = 4    /* digits of 4 bits are as many as f16 of so many bytes */
@@ -35,13 +39,14 @@ typedef struct {
     int64_t along, down, rows;
 } Stream;
 
-/* The operands. */
+/* The operands of a sum, and its axes. */
 typedef struct {
-    Node *matrix; /* the largest that moves with the results */
+    Node *matrix; /* the largest that moves with the results; NULL: a sum over the vector alone */
     int scales;   /* that do too, block by block */
     int blocks;   /* the axis of terms that items share */
     Node *digits; /* of several axes the innermost one, 16 bytes or some times as much of the
                    * matrix; NULL: there is one axis */
+    int turn;     /* the axis of turns, or -1 */
 } VectorProduct;
 
 static double bytes_along(const View *v, const Node *load)
@@ -68,7 +73,7 @@ static int64_t results_of(const Nest *n, const View *v, int results)
             return 0;
         all = sat_mul(all, extent);
     }
-    return v->nreduce == 1 ? all : 0;
+    return all;
 }
 
 static bool bind_other_results(Nest *n, const View *v, int results)
@@ -82,19 +87,20 @@ static bool bind_other_results(Nest *n, const View *v, int results)
     return true;
 }
 
-/* One vector, and one matrix that moves with all terms, with scales that do not. */
+/* One vector (or several that are multiplied), and one matrix that moves with all terms, with
+ * scales that do not. */
 static bool find_operands(const Nest *n, const View *v, int results, VectorProduct *p)
 {
     Node *const along = n->k->axes[results].range;
     int vectors = 0, axes = 0;
-    *p = (VectorProduct){.blocks = longest(n, v->dot)};
+    *p = (VectorProduct){.blocks = longest(n, v->dot), .turn = -1};
     for (int i = 0; i < v->nfactor; i++) {
         Node *f = v->factor[i];
         vectors += !depends_on(f, along);
         if (depends_on(f, along) && (!p->matrix || bytes_along(v, f) > bytes_along(v, p->matrix)))
             p->matrix = f;
     }
-    p->scales = v->nfactor - vectors - 1;
+    p->scales = v->nfactor - vectors - (p->matrix != NULL);
     for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
         const int axis = nest_root(n, v->dot->src[i]);
         if (n->axis[axis].extent == 1)
@@ -109,7 +115,8 @@ static bool find_operands(const Nest *n, const View *v, int results, VectorProdu
     }
     if (axes == 1)
         p->digits = NULL;
-    return p->matrix && vectors == 1 && p->blocks >= 0 && (axes == 1) == (p->scales == 0);
+    const bool several = vectors > 1 && !n->target->machine.units;
+    return vectors && !several && p->blocks >= 0 && (axes == 1) == (p->scales == 0);
 }
 
 /* results: all of them; in: that of the axis that a group has some of. */
@@ -157,14 +164,15 @@ static bool streams(const Nest *n, const Buffer *matrix, const VectorProduct *p)
 
 /* Along the terms items take turns; what is left inside of a turn is an item's. Gives the axis of
  * the items, or -1. */
-static int split_along(Nest *n, const VectorProduct *p, int64_t along, int64_t run, int *turn)
+static int split_along(Nest *n, VectorProduct *p, int64_t along, int64_t run)
 {
     int at = p->blocks;
-    *turn = -1;
+    if (n->axis[at].extent % (along * run))
+        return -1;
     if (n->axis[at].extent > along * run) {
         if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, along * run))
             return -1;
-        *turn = nest_last_split(n)->outer;
+        p->turn = nest_last_split(n)->outer;
         at = nest_last_split(n)->inner;
     }
     return nest_opt(n, OPT_SPLIT, n->axis[at].name, run) ? nest_last_split(n)->outer : -1;
@@ -195,52 +203,105 @@ static bool join_digits(Nest *n, const VectorProduct *p, int *joined)
     return n->axis[before].reduced;
 }
 
-bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int results, Layout *want)
+static int64_t bytes_of(const Nest *n, const Node *load)
 {
-    VectorProduct p;
-    View view = *given;
-    const View *v = &view;
+    return dtype_info[n->k->args[load->src[0]->arg.i].dtype].bytes;
+}
+
+/* Elements along its blocks that an item has at once, of a sum over the vector alone as of the
+ * first sum, of which it is; 0: they are no whole accesses. */
+static int64_t run_of(const Nest *n, const VectorProduct *p, const VectorProduct *first)
+{
     const Machine *m = &n->target->machine;
-    const int64_t all = results_of(n, v, results);
-    if (!all || !find_operands(n, v, results, &p) || !streams(n, bufs[p.matrix->src[0]->arg.i], &p))
-        return false;
-    const int bytes = dtype_info[n->k->args[p.matrix->src[0]->arg.i].dtype].bytes;
-    const int64_t run = p.digits ? WORD : m->access / bytes;
-    if (run < 2 || (p.digits && (bytes != 1 || range_extent(p.digits) % run ||
-                                 p.blocks > nest_root(n, p.digits))))
-        return false;
-    if (p.digits) {
-        if (!join_digits(n, &p, &p.blocks))
-            return false;
-        view = kernel_view(n->k);
+    if (p->digits)
+        return bytes_of(n, p->matrix) == 1 && range_extent(p->digits) % WORD == 0 ? WORD : 0;
+    if (p->matrix || !first->digits)
+        p = first;
+    return m->access / (p->matrix ? bytes_of(n, p->matrix) : WORD);
+}
+
+/* All sums of the kernel, the one of products first; how many, 0: they are not such.  Blocks and
+ * digits of the matrices become one axis. */
+static int find_sums(Nest *n, const Buffer *const *bufs, int results, VectorProduct *p,
+                     int64_t *all)
+{
+    View v = kernel_view(n->k);
+    const int nsum = v.nreduce;
+    if (nsum > MOST_SUMS || (nsum > 1 && !n->target->machine.units))
+        return 0;
+    for (int i = 0, first = 0; i < nsum; i++) {
+        v = kernel_view(n->k);
+        first = i ? first : -1;
+        for (int k = 0; k < nsum && first < 0; k++)
+            first = v.reduce[k] == v.dot ? k : -1;
+        const int at = i == 0 ? first : i <= first ? i - 1 : i;
+        const View one = view_of_sum(n->k, v.reduce[at]);
+        if (reduce_monoid(one.dot) != INGOT_REDUCE_ADD || !find_operands(n, &one, results, &p[i]))
+            return 0;
+        const int64_t here = p[i].matrix || i == 0 ? results_of(n, &one, results) : *all;
+        if (!here || (i && here != *all) || run_of(n, &p[i], &p[0]) < 2 ||
+            (i == 0 && (!p[0].matrix || !streams(n, bufs[p[0].matrix->src[0]->arg.i], &p[0]))))
+            return 0;
+        *all = here;
+        if (p[i].digits && (p[i].blocks > nest_root(n, p[i].digits) || !n->target->machine.units ||
+                            !join_digits(n, &p[i], &p[i].blocks)))
+            return 0;
     }
-    const Stream s = stream_of(all, n->axis[results].extent, n->axis[p.blocks].extent / run, m,
-                               p.digits != NULL);
-    /* of shorter rows a group waits for little, and is done soon */
-    const bool whole = m->units && m->subgroup && (p.digits || s.along == half_group(m));
-    int turn;
-    const int items = s.along < m->warp ? -1 : split_along(n, &p, s.along, run, &turn);
-    if (items < 0 || !bind_other_results(n, v, results))
-        return false;
-    int at = in_grid(n, results, s.rows * s.down);
-    if (at < 0 || !bind_lanes(n, items, whole ? m->subgroup : 1) ||
-        (at = lanes_of(n, at, s.down, s.rows, true)) < 0)
-        return false;
-    const char *order = s.down > 1 ? nest_and_name(n, "", at) : "";
-    for (int pass = 0; pass < 4; pass++) /* items, turns, what is inside of one, a run last */
+    return nsum;
+}
+
+/* Items, turns, what is inside of one, a run last; but for the axis at the front of `order`. */
+static bool order_terms(Nest *n, const VectorProduct *p, int nsum, const char *order)
+{
+    for (int pass = 0; pass < 4; pass++)
         for (int i = 0; i < n->norder; i++) {
             const NestAxis *x = &n->axis[n->order[i]];
-            const int when = x->bound                            ? 0
-                             : n->order[i] == turn               ? 1
-                             : x->root != n->axis[p.blocks].root ? 2
-                                                                 : 3;
+            int when = x->bound ? 0 : 2;
+            for (int k = 0; k < nsum && !x->bound; k++)
+                when = n->order[i] == p[k].turn               ? 1
+                       : x->root == n->axis[p[k].blocks].root ? 3
+                                                              : when;
             if (x->reduced && x->extent != 1 && when == pass)
                 order = nest_and_name(n, order, n->order[i]);
         }
-    if (!nest_opt(n, OPT_ORDER, order, 0))
+    return nest_opt(n, OPT_ORDER, order, 0);
+}
+
+bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int results, Layout *want)
+{
+    VectorProduct p[MOST_SUMS];
+    const Machine *m = &n->target->machine;
+    int64_t all = 0;
+    const int nsum = results_of(n, given, results) ? find_sums(n, bufs, results, p, &all) : 0;
+    if (!nsum)
         return false;
-    if (!p.digits)
-        parts_layouts(n, v, bufs, -1, p.blocks, want);
+    const View v = kernel_view(n->k);
+    const int64_t run = run_of(n, &p[0], &p[0]);
+    const Stream s = stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / run, m,
+                               p[0].digits != NULL);
+    /* of shorter rows a group waits for little, and is done soon */
+    const bool whole = m->units && m->subgroup && (p[0].digits || s.along == half_group(m));
+    int items[MOST_SUMS];
+    for (int i = 0; i < nsum; i++) {
+        items[i] = s.along < m->warp ? -1 : split_along(n, &p[i], s.along, run_of(n, &p[i], &p[0]));
+        if (items[i] < 0)
+            return false;
+    }
+    if (!bind_other_results(n, &v, results))
+        return false;
+    int at = in_grid(n, results, s.rows * s.down);
+    for (int i = 0; i < nsum && at >= 0; i++)
+        if (!bind_lanes(n, items[i], whole ? m->subgroup : 1))
+            return false;
+    if (at < 0 || (at = lanes_of(n, at, s.down, s.rows, true)) < 0)
+        return false;
+    if (!order_terms(n, p, nsum, s.down > 1 ? nest_and_name(n, "", at) : ""))
+        return false;
+    for (int i = 0; i < nsum; i++) {
+        const View one = view_of_sum(n->k, v.reduce[i]);
+        if (!p[0].digits)
+            parts_layouts(n, &one, bufs, -1, p[0].blocks, want);
+    }
     forget_same(n, want);
     if (n->target->triggers && whole)
         (void)nest_opt(n, OPT_TRIGGER, "waited", 0);

@@ -303,6 +303,16 @@ View kernel_view(const Kernel *k)
     return *(const View *)c->view;
 }
 
+View view_of_sum(const Kernel *k, Node *sum)
+{
+    View v = kernel_view(k);
+    Arena *a = arena_new();
+    v.dot = sum;
+    v.nfactor = collect(a, sum->src[0], OP_LOAD, v.factor, MAX_ACCESS);
+    arena_free(a);
+    return v;
+}
+
 bool view_reuses(const View *v, Node *moves, Node *stays)
 {
     for (int i = 0; i < v->nfactor; i++)

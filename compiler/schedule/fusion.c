@@ -115,7 +115,7 @@ bool fusion_of_company(Sched *s, Node *n, Node *reader, Fusion *f)
         else if (other)
             company |= region_of(s, o).cases > 0;
     }
-    if (!company)
+    if (!company || are_vector_sums(s, n, reader))
         return true;
     RegionWork own = region_of(s, n), together = region_of(s, reader);
     if (is_for_groups(s, n) && together.ops[UNIT_TILE] >= 1.5 * own.ops[UNIT_TILE])

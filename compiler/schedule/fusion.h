@@ -48,6 +48,13 @@ bool is_multiplied(Sched *, Node *, Node *const *uses);
 /* Sums of products that a GPU's groups divide among them. */
 bool is_for_groups(Sched *, Node *);
 
+/* vector_sums.c: a norm of the one vector that sums of products with weights multiply, on GPUs:
+ * each of their kernels computes it. */
+bool is_vector_of_sums(Sched *, Node *, Node *const *uses);
+/* Two such sums over one vector, of which n is the later one or made of it, that meet in their
+ * reader: one kernel has both. */
+bool are_vector_sums(Sched *, Node *n, const Node *reader);
+
 /* cast_side.c: of a value and what it is widened to. */
 bool is_for_dot(const Sched *, Node *wide);
 bool keeps_narrow(const Sched *, Node *wide);

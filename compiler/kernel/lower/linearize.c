@@ -423,7 +423,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         emit_fragments(q, group, n, open, must, needed, depth);
     if (begun)
         lin_begin_copies(q, t, depth);
-    else if (together)
+    else if (together && !q->one_wait)
         barrier(q, NULL, depth);
     /* what stood in these loops ended with them: others over the same ranges have their own */
     lin_forget(q, own);
@@ -478,13 +478,38 @@ static void emit_early(Lin *q, uint64_t open, int depth)
     arena_free(a);
 }
 
+/* Of sums that items share, whose terms are none of them: how many are to be stored yet. */
+static int fills_left(const Lin *q)
+{
+    int n = 0;
+    for (int i = 0; i < q->n && q->l->tile->across; i++)
+        n += is_fill(q->order[i]) && !q->done[i] && !q->reads[i];
+    return n;
+}
+
+/* Where there are several, the items wait for each other once, and what they add up is under way
+ * together. */
+static void emit_fills(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
+{
+    const int n = fills_left(q);
+    if (n < 2)
+        return;
+    q->one_wait = true;
+    emit_some(q, open, must, needed, true, depth);
+    q->one_wait = false;
+    if (fills_left(q) < n)
+        barrier(q, NULL, depth);
+}
+
 /* Places that fragments are loaded from are filled together, before any of it is. */
 static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
 {
     if (q->l->tile->tc && q->l->tile->tc->lanes)
         emit_some(q, open, must, needed, true, depth);
-    else if (!depth)
+    else if (!depth) {
         emit_early(q, open, depth);
+        emit_fills(q, open, must, needed, depth);
+    }
     emit_some(q, open, must, needed, false, depth);
 }
 

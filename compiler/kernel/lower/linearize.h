@@ -90,7 +90,8 @@ typedef struct {
      * when they were used */
     Node *sum[MAX_TILES], *held[MAX_TILES];
     int nsum, stored, used[MAX_TILES], turn;
-    bool late; /* what stands before its products is written now */
+    bool late;     /* what stands before its products is written now */
+    bool one_wait; /* several places are filled before the items wait for each other */
     Node *under_way
         /* places whose copies have begun, in this order, and how many of them have been waited
          * for */

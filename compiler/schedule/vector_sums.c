@@ -1,0 +1,157 @@
+/* vector_sums.c - what kernels of a vector times weights have beside their sum, on GPUs.
+ *
+ * A decoder's token is one vector, and memory decides how long a product of it takes: each kernel
+ * less is a begin and an end less.  All items of a group walk along the vector once, and with it
+ * they can have what a kernel of its own would make before, or beside:
+ *
+ *     h = x / rms(x) * gain              y[i] = 1 / rms(x) * sum of x[k] gain[k] w[i,k]
+ *     y = w h                       ->   rms(x) by the items of each group
+ *
+ *     y = silu(gate h) * (up h)     ->   both sums in one kernel
+ *
+ * The rule asks what gpu_vector.c asks: weights so large that memory decides, rows that the items
+ * of a group have whole. */
+#include "fusion.h"
+
+enum { FEW = 6, DIGITS_AS = 4 /* gpu_vector.c */ };
+
+/* Weights that are streamed: of so many columns, this many bytes. */
+static bool streams(const Machine *m, double bytes, int64_t columns, double results)
+{
+    const double least = (double)m->processors * m->group * m->access,
+                 element = bytes / ((double)columns * results);
+    const int64_t lanes = m->items < m->group / 2 ? m->items : m->group / 2;
+    if (element < 1)
+        return DIGITS_AS * bytes >= least && columns % (lanes * 2) == 0;
+    return bytes >= least && columns % (lanes * (m->access / (int64_t)element)) == 0;
+}
+
+/* A constant, or the caller's, as it lies. */
+static bool is_matrix(Sched *s, const Node *n)
+{
+    while (!info_of(s, (Node *)(uintptr_t)n)->constant && n->op != OP_INPUT &&
+           (n->op == OP_CAST || (moves_elements(n) && n->op != OP_GATHER)))
+        n = n->src[0];
+    return n->op == OP_INPUT || info_of(s, (Node *)(uintptr_t)n)->constant;
+}
+
+/* Bytes of the data that it is made of, as they lie in the file. */
+static double data_bytes(Sched *s, Node *n)
+{
+    enum { WIDEST = 4 };
+    double bytes = 0;
+    int count;
+    Node **order = graph_toposort(s->scratch, 1, &n, &count);
+    for (int i = 0; i < count; i++)
+        bytes += order[i]->op == OP_DATA || order[i]->op == OP_INPUT ? node_bytes(order[i]) : 0;
+    const double most = WIDEST * node_elements(before_moves(s, n));
+    return bytes < most ? bytes : most;
+}
+
+/* The vector of so many elements that is repeated for each result; NULL: it is none. */
+static Node *repeated_vector(Node *x, double columns)
+{
+    Node *n = x;
+    while ((n->op == OP_EXPAND || n->op == OP_RESHAPE || n->op == OP_PERMUTE) &&
+           node_elements(n) > columns)
+        n = n->src[0];
+    return n != x && !(node_elements(n) < columns) && !(node_elements(n) > columns) ? n : NULL;
+}
+
+/* The vector that the sum multiplies weights by, if it is such a sum; or NULL. */
+static Node *vector_of(Sched *s, Node *sum)
+{
+    const Machine *m = &s->target->machine;
+    if (!s->target->gpu || !s->target->unrolls || !m->units || sum->op != OP_REDUCE ||
+        sum->nsrc != 1 || reduce_monoid(sum) != INGOT_REDUCE_ADD || sum->dtype != INGOT_F32 ||
+        sum->src[0]->op != OP_MUL)
+        return NULL;
+    const Node *term = sum->src[0];
+    for (int i = 0; i < term->rank; i++)
+        if (!idx_value(term->shape[i], NULL))
+            return NULL;
+    const double results = node_elements(sum), columns = node_elements(term) / results;
+    for (int i = 0; i < 2; i++) {
+        Node *x = repeated_vector(term->src[i], columns), *w = term->src[1 - i];
+        if (x && is_matrix(s, w) && streams(m, data_bytes(s, w), (int64_t)columns, results))
+            return x;
+    }
+    return NULL;
+}
+
+/* Do such sums multiply it, behind what moves its elements, and does nothing else read it?  Said of
+ * them: factors leave them. */
+static bool only_multiplied(Sched *s, Node *n, Node *const *uses, int moves, bool say)
+{
+    const Info *i = info_of(s, n);
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        if (moves_elements(t) && moves && !info_of(s, t)->root) {
+            if (!only_multiplied(s, t, uses, moves - 1, say))
+                return false;
+            continue;
+        }
+        const Info *term = info_of(s, t);
+        Node *sum = t->op == OP_MUL && term->nuse == 1 && !term->root ? uses[term->iuse] : NULL;
+        if (!sum || !vector_of(s, sum))
+            return false;
+        if (say)
+            info_of(s, sum)->sums_rows = true;
+    }
+    return i->nuse > 0 && !i->root;
+}
+
+/* Of a row of x, known in one piece, that times sums of it: x / rms(x) * gain; or what moves that,
+ * or multiplies weights by it. */
+bool is_vector_of_sums(Sched *s, Node *n, Node *const *uses)
+{
+    const Info *term = info_of(s, n);
+    if (n->op == OP_MUL && term->nuse == 1 && !term->root && vector_of(s, uses[term->iuse]))
+        return info_of(s, uses[term->iuse])->sums_rows;
+    while (moves_elements(n) && n->op != OP_GATHER && is_computed(s, n->src[0]))
+        n = n->src[0];
+    const Info *i = info_of(s, n);
+    double row = 1;
+    if (!s->target->gpu || !i->has_reduce || !i->rows || i->rows == ~0u || !op_is_alu(n->op) ||
+        n->dtype != INGOT_F32)
+        return false;
+    for (int d = 0; d < n->rank; d++)
+        row *= i->rows >> d & 1 ? (double)n->shape[d]->hi : 1;
+    if (node_elements(n) > row || !only_multiplied(s, n, uses, FEW, false))
+        return false;
+    return only_multiplied(s, n, uses, FEW, true);
+}
+
+/* The sum of a vector times weights that n is made of, element by element, and no other; NULL:
+ * there is none, or more. */
+static Node *sum_of(Sched *s, Node *n, int steps)
+{
+    Node *sum = NULL;
+    if (n->op == OP_REDUCE)
+        return vector_of(s, n) ? n : NULL;
+    for (uint32_t j = 0; j < n->nsrc; j++) {
+        Node *x = n->src[j];
+        if (x->dtype == INGOT_INDEX || !is_computed(s, x) || !info_of(s, x)->has_reduce)
+            continue;
+        Node *one =
+            steps && (op_is_alu(n->op) || n->op == OP_RESHAPE) ? sum_of(s, x, steps - 1) : NULL;
+        if (!one || (sum && sum != one))
+            return NULL;
+        sum = one;
+    }
+    return sum;
+}
+
+bool are_vector_sums(Sched *s, Node *n, const Node *reader)
+{
+    Node *sum = op_is_alu(reader->op) ? sum_of(s, n, 2 * FEW) : NULL;
+    if (!sum || reader->nsrc != 2 || node_elements(sum) != node_elements(reader))
+        return false;
+    for (uint32_t j = 0; j < reader->nsrc; j++) {
+        Node *x = reader->src[j], *other = x == n ? NULL : sum_of(s, x, 2 * FEW);
+        if (other && vector_of(s, other) == vector_of(s, sum) &&
+            node_elements(other) == node_elements(sum))
+            return true;
+    }
+    return false;
+}
