@@ -135,6 +135,10 @@ static void declare(StrBuf *sb, Bundle *b, const Buffer *w)
     sb_printf(sb, "const %s %s[%lld]", c_type(w->dtype), weight_name(b, w), (long long)(n ? n : 1));
 }
 
+/* Arrays begin at lines of a cache; those of a microcontroller, which has many small ones, at what
+ * its widest load asks for. */
+enum { LINE = 64, WORDS = 8 };
+
 static void write_arrays(Bundle *b)
 {
     StrBuf sb = {0}, h = {0};
@@ -145,11 +149,11 @@ static void write_arrays(Bundle *b)
     sb_printf(&h,
               "/* %s_weights.h - the constants of the model. */\n"
               "#ifndef %s_WEIGHTS_H\n#define %s_WEIGHTS_H\n\n#include <stdint.h>\n\n"
-              "#if defined(__GNUC__)\n#define %s_ALIGNED __attribute__((aligned(64)))\n"
+              "#if defined(__GNUC__)\n#define %s_ALIGNED __attribute__((aligned(%d)))\n"
               "#else\n#define %s_ALIGNED\n#endif\n\n"
               "/* For all of them: -D'%s_WEIGHTS_ATTR=__attribute__((section(\".qspi\")))' */\n"
               "#ifndef %s_WEIGHTS_ATTR\n#define %s_WEIGHTS_ATTR\n#endif\n\n",
-              n, u, u, u, u, u, u, u);
+              n, u, u, u, b->target->bare ? WORDS : LINE, u, u, u, u);
     StrBuf body = {0};
     unsigned needs = 0;
     for (int i = 0; i < b->nweight && !b->failed; i++) {
