@@ -59,6 +59,7 @@ if [ "$what" = tests ]; then
     need gcc-arm-none-eabi command -v arm-none-eabi-gcc
     need gcc-riscv64-unknown-elf command -v riscv64-unknown-elf-gcc
     need qemu-system-arm command -v qemu-system-arm
+    need qemu-system-misc command -v qemu-system-riscv32
     need libnewlib-arm-none-eabi test -d /usr/lib/arm-none-eabi/include
     need picolibc-riscv64-unknown-elf test -d /usr/lib/picolibc/riscv64-unknown-elf/include
     need libclang-rt-14-dev compiles clang -fsanitize=address

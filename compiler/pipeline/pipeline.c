@@ -250,27 +250,50 @@ static bool can_be_said(Plan *p, const Target *t)
     return good;
 }
 
-/* What a plan takes, if there is none for --max-ram alone; quiet: that is not told. */
-static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
-                       int64_t *takes)
+static void lower(Plan *p, const Target *t, Clock *k)
 {
+    for (int pass = 0; pass < LOWER_PASSES; pass++) {
+        for (int i = 0; i < p->nkernel; i++)
+            kernel_lower_pass(p->kernels[i], t->gpu, pass);
+        passed(k, lower_pass[pass].name);
+    }
+}
+
+/* What the model's graph is for a target, as its rules leave it. */
+static void rewrite_graph(Context *c, const Target *t, const ingot_options *o, Clock *k)
+{
+    verify_graph(c, "import");
+    if (t->gpu)
+        graph_custom_calls(c);
+    graph_read_as(c);
+    if (o->naive)
+        return;
+    (void)graph_rewrite(c, t, o->no_rewrite);
+    verify_graph(c, "rewrite");
+    passed(k, "rewrite");
+}
+
+/* What a plan takes, if there is none for --max-ram alone; quiet: that is not told.  room: values
+ * are in patches that take so much; 0: they are not. */
+static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
+                       double room, int64_t *takes)
+{
+    *takes = 0;
     if (c->nerror)
         return NULL;
     if (!c->noutput && !c->noutput_group) {
         ingot_error(c, INGOT_INVALID, "the model has no outputs");
         return NULL;
     }
-    verify_graph(c, "import");
-    if (t->gpu)
-        graph_custom_calls(c);
-    graph_read_as(c);
-    if (!o->naive) {
-        (void)graph_rewrite(c, t, o->no_rewrite);
-        verify_graph(c, "rewrite");
-        passed(k, "rewrite");
-    }
+    rewrite_graph(c, t, o, k);
     Plan *p = plan_new(c);
-    GraphRoots keep = {0};
+    GraphRoots keep = {0}, model = {0};
+    if (room > 0)
+        model = roots_keep(c, p->arena);
+    if (room > 0 && !patches(c, t, room)) {
+        plan_free(p);
+        return NULL;
+    }
     p->verbose = o->verbose > 0;
     p->ndevice = target_ndevice(t);
     bool ready = o->naive || begin_decisions(p, t, o, &keep);
@@ -278,6 +301,7 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     verify_graph(c, "devices");
     ready = ready && plan_schedule(p, opt_level(o), t);
     roots_restore(c, &keep);
+    roots_restore(c, &model);
     passed(k, "schedule");
     StrBuf record = {0}; /* of every kernel step: later on equal kernels are one */
     const bool lends = o->io_in_arena && !t->gpu;
@@ -316,11 +340,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
         verify_states(p);
     }
     ready = ready && can_be_said(p, t);
-    for (int pass = 0; ready && pass < LOWER_PASSES; pass++) {
-        for (int i = 0; i < p->nkernel; i++)
-            kernel_lower_pass(p->kernels[i], t->gpu, pass);
-        passed(k, lower_pass[pass].name);
-    }
+    if (ready)
+        lower(p, t, k);
     if (ready && o->save_sched)
         save(p, o, &record);
     sb_free(&record);
@@ -332,30 +353,52 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     return NULL;
 }
 
-/* --max-ram: where what is usual takes too much, a byte is worth more cycles, until the plan fits:
- * fewer halos, more that is computed again.  If none does, the one that takes least tells why. */
+/* What is tried where the usual plan takes more than --max-ram, until one fits: values in patches
+ * that take such a part of it, by an estimate; then a byte is worth so many cycles, times DEAR, for
+ * which there are fewer halos, and more is computed again. */
+typedef struct {
+    double room, price; /* 0: no patches; as the target has it */
+} Saving;
+
+static const Saving savings[] = {{1, 0}, {0.9, 0}, {0.75, 0}, {0.6, 0}, {0, 1},
+                                 {0, 4}, {0, 16},  {0, 64},   {0, 256}};
+
+static Plan *plan_saving(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
+                         const Saving *s, int64_t *takes)
+{
+    Target own = *t;
+    if (s->price > 0)
+        own.machine.byte = s->price * DEAR;
+    return plan_once(c, &own, o, k, quiet, s->room * (double)o->max_ram, takes);
+}
+
+/* If none fits, the one that takes least tells why. */
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
-    static const double price[] = {1, 4, 16, 64, 256}; /* times DEAR */
-    enum { PRICES = sizeof price / sizeof *price };
+    enum { SAVINGS = sizeof savings / sizeof *savings };
     const bool may = o->max_ram && !o->naive && !o->sched && !t->gpu;
+    const Saving usual = {0};
     int64_t takes = 0, least = 0;
-    Plan *p = plan_once(c, t, o, k, may, &takes);
-    Target own = *t, best = *t;
+    Plan *p = plan_saving(c, t, o, k, may, &usual, &takes);
+    const Saving *best = &usual;
     least = takes;
-    for (int i = 0; i < PRICES && may && takes && !p && !c->nerror; i++) {
-        if (price[i] * DEAR <= t->machine.byte)
+    for (int i = 0; i < SAVINGS && may && least && !p && !c->nerror; i++) {
+        const Saving *s = &savings[i];
+        /* values in patches are none that a file could speak of */
+        if ((s->price > 0 && s->price * DEAR <= t->machine.byte) || (s->room > 0 && o->save_sched))
             continue;
-        own.machine.byte = price[i] * DEAR;
-        p = plan_once(c, &own, o, k, true, &takes);
+        p = plan_saving(c, t, o, k, true, s, &takes);
         if (takes && takes < least) {
             least = takes;
-            best = own;
+            best = s;
         }
-        if (p && o->summary)
+        if (p && o->summary && s->room > 0)
+            context_report(c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, patch by patch",
+                           (long long)takes);
+        else if (p && o->summary)
             context_report(c, INGOT_NOTE, INGOT_OK,
                            "--max-ram: %lld bytes with bytes worth %.0f cycles each, not %.0f",
-                           (long long)takes, own.machine.byte, t->machine.byte);
+                           (long long)takes, s->price * DEAR, t->machine.byte);
     }
-    return p || !least || c->nerror || !may ? p : plan_once(c, &best, o, k, false, &takes);
+    return p || !least || c->nerror || !may ? p : plan_saving(c, t, o, k, false, best, &takes);
 }

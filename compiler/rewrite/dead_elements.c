@@ -226,8 +226,8 @@ static bool find_spans(Demand *d, int nroot, Node *const *roots, const GraphPart
         ask_from_bodies(d, order[i]);
     for (int i = 0; i < nroot; i++) {
         ask_for_all(d, roots[i]);
-        if (p)
-            d->of[roots[i]->id][p->axis] = (CoordSpan){p->lo, p->hi};
+        for (const GraphPart *q = p; q; q = q->across)
+            d->of[roots[i]->id][q->axis] = (CoordSpan){q->lo, q->hi};
     }
     for (int i = n; i-- > 0;) {
         Node *t = order[i];
@@ -323,6 +323,8 @@ static Node *renew_part(Rewrite *r, Node *t)
 {
     const Demand *d = r->user;
     bool concerned = is_part(d, t);
+    if (t == d->kept)
+        return t;
     for (uint32_t i = 0; i < t->nsrc; i++)
         concerned |= is_part(d, t->src[i]);
     if (!concerned)
@@ -373,11 +375,12 @@ static bool divides(const Demand *d, int nroot, Node *const *roots, const GraphP
     int n;
     Node **order = graph_toposort(d->a, nroot, roots, &n);
     bool *above = NEWN(d->a, bool, d->nnode + 1); /* of what is kept */
-    for (int i = 0; i < nroot; i++) {
-        const CoordSpan own = d->of[roots[i]->id][p->axis];
-        if (own.lo != p->lo || own.hi != p->hi)
-            return false;
-    }
+    for (const GraphPart *q = p; q; q = q->across)
+        for (int i = 0; i < nroot; i++) {
+            const CoordSpan own = d->of[roots[i]->id][q->axis];
+            if (own.lo != q->lo || own.hi != q->hi)
+                return false;
+        }
     for (int i = 0; i < n; i++) {
         const Node *t = order[i];
         double share = 1;
@@ -417,4 +420,24 @@ bool roots_part(Context *c, Arena *a, int nroot, Node *const *roots, const Graph
         part[i] = rewritten(&r, roots[i]);
     map_free(&r.replaced);
     return true;
+}
+
+double *part_elements(const Context *c, Arena *a, int nroot, Node *const *roots, const GraphPart *p)
+{
+    Demand d = {
+        .a = a, .nnode = c->nnode, .of = NEWN(a, CoordSpan *, c->nnode + 1), .kept = p->kept};
+    if (!find_spans(&d, nroot, roots, p) || !divides(&d, nroot, roots, p))
+        return NULL;
+    int n;
+    Node **order = graph_toposort(a, nroot, roots, &n);
+    double *elements = NEWN(a, double, c->nnode + 1);
+    for (int i = 0; i < n; i++) {
+        const Node *t = order[i];
+        elements[t->id] = 1;
+        for (int axis = 0; axis < t->rank; axis++) {
+            const CoordSpan s = d.of[t->id][axis];
+            elements[t->id] *= s.hi == MANY ? (double)t->shape[axis]->hi : (double)(s.hi - s.lo);
+        }
+    }
+    return elements;
 }

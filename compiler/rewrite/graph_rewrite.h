@@ -8,6 +8,8 @@
  * nothing. The target says what sums of integers are made of (NULL: of integers).  off: names of
  * rules that are not applied, "a,b"; or NULL.  True if floats are rounded at other places now. */
 bool graph_rewrite(Context *, const Target *, const char *off);
+/* patches.c: values that take more than this room, in bytes, in patches; whether there were any. */
+bool patches(Context *, const Target *, double room);
 /* read_as.c: what ingot_read_as() was told, of a graph that is whole. */
 void graph_read_as(Context *);
 /* io_forms.c: a value of an input or output as the model's file has it, or as it is by now, in the

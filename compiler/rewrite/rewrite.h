@@ -195,14 +195,32 @@ Node *strip_loop(Rewrite *, Node *);
  * was. */
 bool demand(Context *);
 /* A part of values: lo <= i < hi along this axis. */
-typedef struct {
+typedef struct GraphPart {
     int axis;
     int64_t lo, hi;
-    const Node *kept; /* what it is made of and is there as a whole; NULL: inputs */
-    double share;     /* so much of each sum may it take at most */
+    const Node *kept;               /* what it is made of and is there as a whole; NULL: inputs */
+    double share;                   /* so much of each sum may it take at most */
+    const struct GraphPart *across; /* the same along one axis more, or NULL: axis, lo and hi */
 } GraphPart;
 /* dead_elements.c: what stands for this part of all roots; false: it takes more. */
 bool roots_part(Context *, Arena *, int nroot, Node *const *roots, const GraphPart *, Node **part);
+/* dead_elements.c: how many elements of each value that takes, by id; NULL: it takes more. */
+double *part_elements(const Context *, Arena *, int nroot, Node *const *roots, const GraphPart *);
+
+/* borders.c: the nodes of a graph in order, and the values that all goes through. */
+typedef struct {
+    Node **order;
+    int n;
+    bool *run;    /* by id: it depends on an input */
+    bool *summed; /* a product that is summed */
+    bool *result; /* a result of the model */
+    int *last;    /* by place in the order: the last one that reads what is there by then */
+} Borders;
+Borders find_borders(Context *, Arena *, int nroot, Node *const *roots);
+/* All that comes later is made of this value alone, and it is stored. */
+bool is_border(const Borders *, int place);
+/* The model's graph with this one in place of a border; whether that is another graph. */
+bool exchange_border(Context *, Arena *, Node *from, Node *to);
 /* batches.c: the results in parts of a few rows, whose values a cache holds; whether they are. */
 bool batches(Context *, const Target *);
 /* tile_graph.c: values that no cache holds, in bands of rows; whether there were any. */

@@ -25,52 +25,14 @@ typedef struct {
     Context *c;
     const Target *t;
     Arena *a;
-    Node **order;
-    int n;
+    Borders of;
     double room;
-    bool *run;    /* by id: it depends on an input */
-    bool *summed; /* a product that is summed */
-    bool *result; /* a result of the model */
-    int *last;    /* by place in the order: the last one that reads what is there by then */
 } Bands;
 
-static void find_reads(Bands *b, int nroot, Node *const *roots)
+/* One that is small. */
+static bool is_small_border(const Bands *b, int i)
 {
-    int *place = NEWN(b->a, int, b->c->nnode + 1), reach = 0;
-    b->run = NEWN(b->a, bool, b->c->nnode + 1);
-    b->summed = NEWN(b->a, bool, b->c->nnode + 1);
-    b->result = NEWN(b->a, bool, b->c->nnode + 1);
-    b->last = NEWN(b->a, int, b->n + 1);
-    for (int i = 0; i < nroot; i++)
-        b->result[roots[i]->id] = true;
-    for (int i = 0; i < b->n; i++) {
-        Node *t = b->order[i];
-        place[t->id] = i;
-        b->run[t->id] = t->op == OP_INPUT;
-        for (uint32_t k = 0; k < t->nsrc; k++) {
-            const Node *x = t->src[k];
-            b->run[t->id] |= b->run[x->id];
-            b->summed[x->id] |= t->op == OP_REDUCE && x->op == OP_MUL;
-            if (b->run[x->id])
-                b->last[place[x->id]] = i;
-        }
-        if (t->op == OP_LOOP || t->op == OP_IF)
-            b->last[0] = i; /* bodies may read all that there is */
-    }
-    for (int i = 0; i < b->n; i++) { /* of what was there before this one */
-        const int own = b->last[i];
-        b->last[i] = reach;
-        reach = own > reach ? own : reach;
-    }
-}
-
-/* All that comes later is made of this value alone, and it is stored. */
-static bool is_border(const Bands *b, int i)
-{
-    const Node *t = b->order[i];
-    return b->run[t->id] && b->last[i] <= i && !b->summed[t->id] && t->rank > 2 &&
-           (op_is_alu(t->op) || t->op == OP_REDUCE || t->op == OP_CONCAT || t->op == OP_INPUT) &&
-           2 * node_bytes(t) <= b->room;
+    return is_border(&b->of, i) && 2 * node_bytes(b->of.order[i]) <= b->room;
 }
 
 /* What lies between two borders. */
@@ -109,12 +71,12 @@ static double saved_of(const Bands *b, Node *sum)
 
 static Stretch stretch_of(const Bands *b, Node *x, int from, int to)
 {
-    Stretch s = {.x = x, .y = b->order[to], .inside = true};
+    Stretch s = {.x = x, .y = b->of.order[to], .inside = true};
     for (int i = from; i < to; i++) {
-        Node *t = b->order[i];
-        s.inside &= !b->result[t->id];
+        Node *t = b->of.order[i];
+        s.inside &= !b->of.result[t->id];
         s.weights += t->op == OP_DATA ? node_bytes(t) : 0;
-        if (t->op != OP_REDUCE || !b->run[t->id])
+        if (t->op != OP_REDUCE || !b->of.run[t->id])
             continue;
         s.most = fmax(s.most, node_bytes(t));
         s.saved += saved_of(b, t);
@@ -179,40 +141,29 @@ static Node *banded(const Bands *b, const Stretch *s)
     return NULL;
 }
 
-typedef struct {
-    Node *from, *to;
-} Exchange;
-
-static Node *exchange(Rewrite *r, Node *t)
-{
-    const Exchange *e = r->user;
-    return t == e->from ? e->to : NULL;
-}
-
 /* The first stretch that it helps; false: none is left. */
 static bool next_bands(Context *c, const Target *t)
 {
     Bands b = {.c = c, .t = t, .a = arena_new(), .room = t->machine.cache * 3 / 4};
     int nroot, from = 0, last = -1;
     Node **roots = rewrite_roots(c, b.a, &nroot), *x = NULL;
-    Exchange e = {0};
-    b.order = graph_toposort(b.a, nroot, roots, &b.n);
-    find_reads(&b, nroot, roots);
-    for (int i = 0; i <= b.n && !e.to; i++) {
-        const bool sum = i == b.n || (b.order[i]->op == OP_REDUCE && b.run[b.order[i]->id]);
+    Node *whole = NULL, *parts = NULL;
+    b.of = find_borders(c, b.a, nroot, roots);
+    for (int i = 0; i <= b.of.n && !parts; i++) {
+        const bool sum =
+            i == b.of.n || (b.of.order[i]->op == OP_REDUCE && b.of.run[b.of.order[i]->id]);
         if (sum && last >= from) { /* what is behind the border begins */
             const Stretch s = stretch_of(&b, x, from, last);
-            e.from = s.y;
-            e.to = x && s.inside && s.y->op != OP_CONCAT && 2 * s.most > b.room ? banded(&b, &s)
-                                                                                : NULL;
+            whole = s.y;
+            parts = x && s.inside && s.y->op != OP_CONCAT && 2 * s.most > b.room ? banded(&b, &s)
+                                                                                 : NULL;
             x = s.y;
             from = last + 1;
         }
-        if (i < b.n && is_border(&b, i))
+        if (i < b.of.n && is_small_border(&b, i))
             last = i;
     }
-    Rewrite r = {.c = c, .a = b.a, .renew = exchange, .user = &e};
-    const bool any = e.to && rewrite_pass(&r);
+    const bool any = parts && exchange_border(c, b.a, whole, parts);
     arena_free(b.a);
     return any;
 }

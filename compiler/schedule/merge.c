@@ -450,6 +450,22 @@ static void note_cost(Plan *p, const Match *m, const Fusion *cost)
     c->beside = value_key(p, m->into->value);
 }
 
+/* Parts of the same nodes of the model, of which the first one's results are read before the second
+ * one runs: where memory is dear, one kernel would hold both at once. */
+static bool one_after_the_other(const Sched *q, const Block *b, int i, int j)
+{
+    const Step *into = b->step[i], *from = b->step[j];
+    bool same = q->target->machine.byte >= DEAR && into->norigin == from->norigin, read = false;
+    for (int k = 0; k < into->norigin && same; k++)
+        same = into->origins[k] == from->origins[k];
+    for (int s = i + 1; s < j && same; s++)
+        for (int x = 0; x < b->step[s]->nbuf; x++)
+            for (int y = 0; y < into->nbuf; y++)
+                read |= into->kernel->args[y].written &&
+                        buffer_root(into->bufs[y]) == buffer_root(b->step[s]->bufs[x]);
+    return read;
+}
+
 /* Does step j of the block become part of step i? */
 static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
 {
@@ -484,7 +500,7 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
         paired = pair_others(&m, all);
     }
     bool asked = given && given->merged == YES; /* by the file: it may be as large as one likes */
-    if (!paired || (wanted == UNSAID && are_strips(&m)))
+    if (!paired || (wanted == UNSAID && (are_strips(&m) || one_after_the_other(q, b, i, j))))
         return false;
     RegionWork both = region_of_steps(q, a, m.into, m.from);
     if (!asked && !region_fits(&both))

@@ -174,9 +174,60 @@ static void test_bands(void **state)
                 check_bands(stride, fit, i);
 }
 
+/* Maps of x alone, each of which then goes on by itself. */
+static void map_layers(Context *c, const float *weights)
+{
+    const int64_t pad[] = {1, 1};
+    ingot_dim *dims[] = {ingot_dim_const(c, 1), ingot_dim_const(c, 1), ingot_dim_const(c, TALL),
+                         ingot_dim_const(c, WIDE)};
+    Node *x = ingot_input(c, "x", INGOT_F32, 4, dims);
+    Node *w = ingot_data(c, NULL, INGOT_F32, 4, (int64_t[]){CHANNELS, 1, 3, 3}, weights);
+    x = ingot_relu(c, ingot_conv(c, x, w, NULL, NULL, NULL, pad, pad, 1));
+    x = ingot_relu(c, ingot_conv(c, x, w, NULL, NULL, NULL, pad, pad, CHANNELS));
+    ingot_output(c, "y", ingot_reduce(c, INGOT_REDUCE_MAX, x, 2, true));
+}
+
+/* So many patches where the room is for this part of the image's large value, with the numbers of
+ * the whole. */
+static void check_patches(bool maps, double part, int least, int most)
+{
+    static float weights[CHANNELS * TAPS], x[TALL * WIDE], want[TALL * WIDE], got[TALL * WIDE];
+    for (int i = 0; i < CHANNELS * TAPS; i++)
+        weights[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < TALL * WIDE; i++)
+        x[i] = (float)(i * 37 % 101) / 8;
+    const Target t = {.machine.rate = {1, 1, 1}, .machine.byte = 4};
+    const double large = CHANNELS * (TALL + 2) * (WIDE + 2) * sizeof *x;
+    Context *c = ingot_context_new(NULL, NULL);
+    if (maps)
+        map_layers(c, weights);
+    else
+        image_layers(c, weights, 1);
+    interpret_image(c, x, want, TALL);
+    (void)graph_rewrite(c, &t, NULL);
+    assert_int_equal(patches(c, &t, part * large + 2 * sizeof x), most > 0);
+    const int parts = parts_of_concats(c);
+    assert_in_range(parts, least, most);
+    interpret_image(c, x, got, TALL);
+    assert_memory_equal(got, want, sizeof want);
+    ingot_context_free(c);
+}
+
+static void test_patches(void **state)
+{
+    (void)state;
+    check_patches(false, 1, 0, 0);   /* all fits */
+    check_patches(false, 0.6, 2, 2); /* rows, of which two halves share two */
+    check_patches(false, 0.3, 3, 8);
+    check_patches(false, 0.001, 0, 0); /* not even a row */
+    check_patches(true, 1.6, 0, 0);
+    check_patches(true, 0.9, CHANNELS / 2, CHANNELS / 2); /* maps: none is computed twice */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep), cmocka_unit_test(test_batches),
-                                       cmocka_unit_test(test_bands)};
+                                       cmocka_unit_test(test_bands),
+                                       cmocka_unit_test(test_patches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
