@@ -19,6 +19,9 @@ bool opt_on_gpu(const Nest *);
 bool opt_is_item(const Nest *, int axis);
 /* Is the axis of the kernel's own loop nest, not of one that clears a halo? */
 bool opt_is_output(const Nest *, int axis);
+/* Do items fill each place by rounds, of which one range is the counter, and each sum whole?  Else
+ * the loops that fill a place may be all of the nest's once more. */
+bool opt_counts_rounds(const Nest *);
 /* Numbers of ranges that a loop nest may need. */
 int opt_ranges(const Nest *);
 /* With so many more there would be more than there may be: the refusal, or NULL. */

@@ -65,6 +65,11 @@ bool opt_is_output(const Nest *n, int axis)
     return false;
 }
 
+bool opt_counts_rounds(const Nest *n)
+{
+    return n->inner || (n->tc && n->tc->lanes && !n->sharing);
+}
+
 /* Numbers of ranges that a loop nest may need. */
 int opt_ranges(const Nest *n)
 {
@@ -78,7 +83,7 @@ int opt_ranges(const Nest *n)
                         : 0);
     for (int i = 0; i < n->nsplit; i++)
         sum += n->split[i].kind == OPT_PARTIAL ? opt_ranges_of_rows(n) : 0;
-    if (n->inner) /* a counter of rounds for each place; lanes, fragments and masked axes are new */
+    if (opt_counts_rounds(n)) /* lanes, fragments and masked axes are new */
         return sum + n->nstage + n->k->naxis + 5;
     return sum + n->nstage * (n->norder + 1);
 }

@@ -151,7 +151,7 @@ const char *opt_stage(Nest *n, const Opt *o, int axis)
     const char *why = stage_refused(n, o, axis, a);
     arena_free(a);
     if (!why)
-        why = opt_no_room(n, o, n->inner ? 1 : n->norder + 1);
+        why = opt_no_room(n, o, opt_counts_rounds(n) ? 1 : n->norder + 1);
     if (!why && n->shared)
         why = depth_refused(n, o, axis);
     if (why)
