@@ -26,7 +26,7 @@
 /* Of any GPU, in whatever language: some hundred units of 32 lanes, seldom full. What products take
  * was measured on an H100. */
 #define GPU_FIGURES                                                                                \
-    .turned = 3500, .start = 1500, .shared_rate = 128,                                             \
+    .turned = 3500, .start = 1500, .shared_rate = 128, .warp_stored = 1,                           \
     .warp_products = {.iteration = 150,                                                            \
                       .step = 40,                                                                  \
                       .product = 7,                                                                \

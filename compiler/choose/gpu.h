@@ -39,7 +39,8 @@ typedef struct {
 /* Its extents. */
 typedef struct {
     int64_t rows, columns, terms, others;
-    int work; /* what is made of a result before it is stored, in additions */
+    int work; /* what is made of a result before it is stored, in additions, */
+    int read; /* and how many operands lie as the results do (a residual) */
 } Extents;
 
 /* The extent of an axis; the least that it may have, of one that only the run knows. */
@@ -49,6 +50,16 @@ const char *mma_part(Nest *, const char *axis, const char *part);
 int64_t mma_extent(const Nest *, const char *axis);
 /* Groups that can run at once, where so many are a cluster. */
 int64_t mma_processors(const Target *, int64_t cluster);
+/* Blocks that a processor computes: so many in all, so many of them beside each other, with so many
+ * warps; and what one of them is. */
+typedef struct {
+    double each, beside, warps, products, results; /* products: cycles until its sums are done */
+    double stored;                                 /* results in a cycle */
+} BlockTurns;
+/* Do sums wait for operands from memory before they are stored, one block after the other? */
+bool mma_waits(const Extents *, const BlockTurns *);
+/* Cycles that products and stores of all these blocks take. */
+double mma_blocks_cycles(const Extents *, const BlockTurns *, const Machine *);
 /* What an axis is made longer by (MASK), so that it is whole blocks. */
 bool mma_mask(Nest *, const char *axis, int64_t block);
 /* An axis in blocks, of which the last may be masked: names of what counts them (NULL: there is

@@ -306,6 +306,24 @@ static bool is_straight(const Extents *e, const TileSize *b, const Tc *u)
     return loops_of(e, b) * (b->warp_terms / u->k) <= tc_straight(u);
 }
 
+bool mma_waits(const Extents *e, const BlockTurns *b)
+{
+    return e->read && b->each > 1;
+}
+
+/* What a warp has on its way to or from memory is bounded, so that it takes many warps to store
+ * results to which operands are added; of blocks beside each other some multiply meanwhile.
+ * (Measured on an H200, residual 1x1 convolutions of 32 images: 64 to 256 channels in blocks of
+ * 128x256 by 8 warps 51 us, of 128x128 by 8 and as many beside 41.) */
+double mma_blocks_cycles(const Extents *e, const BlockTurns *b, const Machine *m)
+{
+    if (!mma_waits(e, b))
+        return b->each * (b->products + b->results / b->stored);
+    const double rate = fmin(b->stored, m->warp_stored * b->warps * b->beside),
+                 stores = b->results * (1 + e->read) / rate;
+    return b->each * (fmax(b->products, stores) + fmin(b->products, stores) / b->beside);
+}
+
 /* Cycles that a product takes in such blocks: each part of a processor takes the longest of what it
  * does at once, and an iteration waits for what it reads. */
 static double estimate(const Extents *e, const TileSize *b, const Tc *u, const Target *t,
@@ -370,7 +388,13 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     double first = 0;
     if (three)
         first = turns * (double)((b->rows + b->columns) * b->terms * bytes) / w->flow;
-    return m->start + first + most + join + each * (double)(b->rows * b->columns) / w->stored;
+    const BlockTurns all_blocks = {.each = each,
+                                   .beside = each / turns,
+                                   .warps = (double)warps,
+                                   .products = most / each,
+                                   .results = (double)(b->rows * b->columns),
+                                   .stored = w->stored};
+    return m->start + first + join + mma_blocks_cycles(e, &all_blocks, m);
 }
 
 /* Have the items registers for the fragments of two steps, with as many groups beside each other as
@@ -555,6 +579,23 @@ static int work_of(const View *v, Arena *a)
     return work;
 }
 
+/* Operands of what is made of a sum that move with all that results do. */
+static int beside_results(const View *v, const Product *p)
+{
+    int count = 0;
+    for (int i = 0; i < v->nload; i++) {
+        bool moves = true;
+        for (int j = 0; j < v->nfactor; j++)
+            moves = moves && v->load[i] != v->factor[j];
+        for (int j = 0; j < p->rows.n; j++)
+            moves = moves && depends_on(v->load[i], p->rows.range[j]);
+        for (int j = 0; j < p->columns.n; j++)
+            moves = moves && depends_on(v->load[i], p->columns.range[j]);
+        count += moves;
+    }
+    return count;
+}
+
 static bool wgmma_opts(Nest **nest, Product p, const Extents *e, double cycles)
 {
     Nest *tiled = nest_clone(*nest);
@@ -718,7 +759,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             if (weights[j].n)
                 k->args[j].layout = weights[j];
         }
-        const Extents e = {rows, columns, terms, others, work_of(&v, a)};
+        const Extents e = {rows, columns, terms, others, work_of(&v, a), beside_results(&v, &p)};
         bool good = false;
         for (int gather = 0; gather < 2 && !good; gather++) {
             if (tiled)

@@ -101,8 +101,14 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
     step = step > busy ? step : busy;
     const double join = b->parts > 1 ? (double)(s.blocks * rows * columns) / w->given : 0;
     const double begin = b->unit->products > 1 ? t->machine.start + w->begin3 : t->machine.start;
-    return begin + join + s.turns * w->fill +
-           s.each * (steps * step + (double)(rows * columns) / w->stored);
+    const BlockTurns all = {.each = s.each,
+                            .beside = beside,
+                            .warps = (double)(b->warps * b->unit->lanes / t->machine.warp),
+                            .products = steps * step,
+                            .results = (double)(rows * columns),
+                            .stored = w->stored};
+    const double fill = mma_waits(e, &all) ? w->fill / beside : w->fill;
+    return begin + join + s.turns * fill + mma_blocks_cycles(e, &all, &t->machine);
 }
 
 /* Those that are beside it what one warpgroup would take or another one spares: what is made of the

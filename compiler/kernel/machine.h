@@ -81,6 +81,9 @@ typedef struct {
     double turned;
     double start;       /* until a group multiplies, and after it */
     double shared_rate; /* bytes that the memory of a group gives in a cycle */
+    /* results, and operands that lie as they do, that a warp brings to memory or has from there in
+     * a cycle, where blocks of them follow each other */
+    double warp_stored;
     WarpProducts warp_products;
     GroupProducts group_products;
     RowProducts row_products;

@@ -97,6 +97,7 @@ typedef enum {
     ROWS,
     COLUMNS,
     HALVES_FINISH,
+    HALVES_BESIDE,
     SINGLES_ACROSS,
     WINDOW_DEEP,
     ATTENTION_TF32,
@@ -144,6 +145,9 @@ static ingot_tensor *build(Context *c, FigureModel m)
     case ROWS: return ingot_softmax(c, input(c, "x", INGOT_F32, 2, (int64_t[]){300, 4096}), 1);
     case COLUMNS: return ingot_sum(c, input(c, "x", INGOT_F32, 2, (int64_t[]){900, 65536}), 1, 0);
     case HALVES_FINISH: return ingot_gelu(c, product(c, INGOT_F16, 512, 3072, 768), false);
+    case HALVES_BESIDE: /* a residual */
+        return ingot_add(c, ingot_cast(c, product(c, INGOT_F16, 12544, 1024, 128), INGOT_F16),
+                         input(c, "y", INGOT_F16, 2, (int64_t[]){12544, 1024}));
     case SINGLES_ACROSS:
         return ingot_matmul(
             c,
@@ -260,6 +264,7 @@ static const FigureRow rows[] = {
     {"turned", SINGLES_ACROSS, "cuda:sm_90a", 16},
     {"start", SINGLES_ACROSS, "cuda:sm_90a", 1000},
     {"shared_rate", BYTES, "cuda:sm_90a", 0.25},
+    {"warp_stored", HALVES_BESIDE, "cuda:sm_90a", 16},
     {"warp_products.iteration", BYTES, "cuda:sm_90a", 4},
     {"warp_products.step", BYTES, "cuda:sm_90a", 4},
     {"warp_products.product", BYTES, "cuda:sm_90a", 4},
