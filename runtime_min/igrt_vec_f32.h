@@ -401,6 +401,41 @@ IGRT_ACROSS(hmul, mul, IGRT_LANE_MUL)
 IGRT_ACROSS(hmax, max, igrt_max_f32)
 IGRT_ACROSS(hmin, min, igrt_min_f32)
 
+/* Four vectors' sums at once, each in the same order. */
+IGRT_VEC igrt_f32x4 igrt_hadd4_f32x4(igrt_f32x4 a, igrt_f32x4 b, igrt_f32x4 c, igrt_f32x4 d)
+{
+    const igrt_f32x4 ab = IGRT_SHUFFLE(4, a, b, 0, 1, 4, 5) + IGRT_SHUFFLE(4, a, b, 2, 3, 6, 7),
+                     cd = IGRT_SHUFFLE(4, c, d, 0, 1, 4, 5) + IGRT_SHUFFLE(4, c, d, 2, 3, 6, 7);
+    return IGRT_SHUFFLE(4, ab, cd, 0, 2, 4, 6) + IGRT_SHUFFLE(4, ab, cd, 1, 3, 5, 7);
+}
+
+#define IGRT_HALVES8(a, b)                             \
+    (IGRT_SHUFFLE(8, a, b, 0, 1, 2, 3, 8, 9, 10, 11) + \
+     IGRT_SHUFFLE(8, a, b, 4, 5, 6, 7, 12, 13, 14, 15))
+IGRT_VEC igrt_f32x4 igrt_hadd4_f32x8(igrt_f32x8 a, igrt_f32x8 b, igrt_f32x8 c, igrt_f32x8 d)
+{
+    const igrt_f32x8 ab = IGRT_HALVES8(a, b), cd = IGRT_HALVES8(c, d);
+    igrt_f32x8 s = IGRT_SHUFFLE(8, ab, cd, 0, 1, 4, 5, 8, 9, 12, 13) +
+                   IGRT_SHUFFLE(8, ab, cd, 2, 3, 6, 7, 10, 11, 14, 15);
+    s += IGRT_SHUFFLE(8, s, s, 1, 0, 3, 2, 5, 4, 7, 6);
+    return igrt_lo_f32x8(IGRT_SHUFFLE(8, s, s, 0, 2, 4, 6, 0, 2, 4, 6));
+}
+
+#define IGRT_HALVES16(a, b)                                                           \
+    (IGRT_SHUFFLE(16, a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) + \
+     IGRT_SHUFFLE(16, a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+IGRT_VEC igrt_f32x4 igrt_hadd4_f32x16(igrt_f32x16 a, igrt_f32x16 b, igrt_f32x16 c, igrt_f32x16 d)
+{
+    const igrt_f32x16 ab = IGRT_HALVES16(a, b), cd = IGRT_HALVES16(c, d);
+    igrt_f32x16 s =
+        IGRT_SHUFFLE(16, ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+        IGRT_SHUFFLE(16, ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    s += IGRT_SHUFFLE(16, s, s, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    s += IGRT_SHUFFLE(16, s, s, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    s = IGRT_SHUFFLE(16, s, s, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+    return igrt_lo_f32x8(igrt_lo_f32x16(s));
+}
+
 /* ---- conversions --------------------------------------------------------------------------- */
 
 /* igrt_cvt_<from>_<to>. f32 -> i32 truncates, a NaN is 0, out of range is the nearest end. */

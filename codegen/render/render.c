@@ -618,7 +618,8 @@ static void statements(Render *r, const Tile *tile)
             render_operands_ahead(r, s);
         if ((runs && (rows = render_runs_of_stores(r, s, r->l.n - i)) > 0) ||
             (rows = render_widened(r, s, r->l.n - i)) > 0 ||
-            (rows = render_four_stores(r, s, r->l.n - i)) > 0) {
+            (rows = render_four_stores(r, s, r->l.n - i)) > 0 ||
+            (rows = render_four_sums(r, s, r->l.n - i)) > 0) {
             i += rows - 1;
             continue;
         }

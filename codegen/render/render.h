@@ -207,6 +207,9 @@ int render_runs_of_stores(Render *, const Stmt *, int left);
 /* render_fours.c: four stores of results that are quantised alike: of how many statements, 0: they
  * are none, or the machine has no use for it. */
 int render_four_stores(Render *, const Stmt *, int left);
+/* render_sums.c: four sums across lanes that are stored side by side: of how many statements, 0:
+ * they are none. */
+int render_four_sums(Render *, const Stmt *, int left);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
 
