@@ -223,6 +223,10 @@ void render_lane_op(Render *, Node *);
 /* The file that has the function of an op on lanes of floats of 32 or 64 bits, and the function's
  * name but for "xN"; NULL: none has. */
 const char *lane_form(Op, int bits, char function[64]);
+/* A function of one number as a lane of its form in lanes, which may round otherwise than the C
+ * library's: where a run says which elements of a row are lanes, the others have the same bits.
+ * False: it is the library's. */
+bool render_one_lane(Render *, Node *);
 void render_lane_cast(Render *, Node *);
 void render_splat(Render *, Node *);
 void render_ramp(Render *, Node *coordinate);

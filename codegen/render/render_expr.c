@@ -562,6 +562,8 @@ static void alu(Render *r, Node *n)
         return;
     if (n->op == OP_ADD && r->lang->quotient && render_erf_and(r, n))
         return;
+    if (render_one_lane(r, n))
+        return;
     const bool own = n->op == OP_EXP && r->lang->c && r->t->bare && held(d) == INGOT_F32;
     render_spelled(r, own ? NULL : r->lang->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64",
                    n);

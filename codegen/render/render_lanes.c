@@ -56,6 +56,31 @@ void render_lane_op(Render *r, Node *n)
     render_spelled(r, is_float ? lane_spelling[n->op] : NULL, render_lane_name(r, d, type), n);
 }
 
+/* Lanes along an axis whose size a run says, which leaves a loop over what fills no vector; 0:
+ * along none. */
+static int open_lanes(const Kernel *k)
+{
+    for (int i = 0; i < k->nopt; i++)
+        for (int j = 0; j < k->naxis && k->opts[i].kind == OPT_VECTOR; j++)
+            if (!strcmp(k->opts[i].axis, k->axes[j].name) &&
+                !idx_value(k->axes[j].range->src[0], NULL))
+                return (int)k->opts[i].amount;
+    return 0;
+}
+
+bool render_one_lane(Render *r, Node *n)
+{
+    const int lanes = r->lang->c && !r->t->gpu ? open_lanes(r->k) : 0;
+    if (!lanes || n->dtype != INGOT_F32 || n->nsrc != 1 || op_info[n->op].lanes < 32 ||
+        op_info[n->op].cost < COST_FUNCTION || lane_spelling[n->op])
+        return false;
+    need_form(r, (Op)n->op, 32);
+    sb_printf(r->sb, "igrt_%s_f32x%d(igrt_splat_f32x%d(", op_info[n->op].text, lanes, lanes);
+    render_bare(r, n->src[0]);
+    put(r, "))[0]");
+    return true;
+}
+
 /* The type whose lanes hold d. */
 static const char *held_lanes(Render *r, ingot_dtype d, char name[16])
 {

@@ -498,6 +498,15 @@ static void chained_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *p
     }
 }
 
+/* A sum of functions over a row whose length a run says has its last lanes masked: each term is
+ * added to the same lane however long the row is, and those that a mask makes zero change no
+ * bit. */
+static bool masks_rest(Arena *a, const Kernel *k, const Node *reduce, Node *inner)
+{
+    return reduce_monoid(reduce) == INGOT_REDUCE_ADD && dtype_is_float(reduce->dtype) &&
+           range_extent(inner) < 0 && has_function(a, k, inner);
+}
+
 /* Rows that are reduced: their innermost axis in lanes; `last` has so many lanes already. */
 static bool reduced_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *place, int n,
                          Node *last, int64_t lanes)
@@ -516,9 +525,12 @@ static bool reduced_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *p
             continue;
         if (last && lanes && depends_on(r, last)) /* it would be two-dimensional */
             continue;
+        const bool masked =
+            masks_rest(a, k, r, inner) && nest_opt_range(nest, OPT_MASK, inner, want);
         if (nest_opt_range(nest, OPT_VECTOR, inner, want)) {
             done = true;
-            unroll_opt(a, nest, r, inner, range_extent(inner) / want); /* of run time: 0 */
+            if (!masked)
+                unroll_opt(a, nest, r, inner, range_extent(inner) / want); /* of run time: 0 */
         }
     }
     return done;

@@ -66,13 +66,26 @@ static bool lies_within(Context *c, const Tile *t, Node *at, int64_t count, Node
            node_is_const_i(idx_le(c, idx_add(c, end, idx(c, count - 1)), last), 1);
 }
 
+/* Is an element that the gate lets through in the buffer? */
+static bool gate_keeps_within(Context *c, Node *gate, Node *at, Node *last)
+{
+    if (gate->op == OP_CONST)
+        return false;
+    return node_is_const_i(simplify_given(c, idx_le(c, idx(c, 0), at), gate), 1) &&
+           node_is_const_i(simplify_given(c, idx_le(c, at, last), gate), 1);
+}
+
 bool linear_is_within(const Kernel *k, const Tile *t, const Node *load, int64_t count)
 {
     const KernelArg *arg = &k->args[linear_buffer(load)->arg.i];
     Node *last = arg->written ? NULL : last_element(k->c, arg);
     if (is_rows(load))
         count += load->src[3]->hi - 1;
-    return last && lies_within(k->c, t, load->src[first_coord(load)], count, last);
+    if (!last)
+        return false;
+    Node *at = load->src[first_coord(load)];
+    return lies_within(k->c, t, at, count, last) ||
+           (load->op == OP_LOAD && count == 1 && gate_keeps_within(k->c, load->src[1], at, last));
 }
 
 /* A size that nothing else can be shown by is never shown. */

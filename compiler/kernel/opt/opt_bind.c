@@ -1,4 +1,4 @@
-/* opt_bind.c - MASK and BIND: loops that the groups and items of a GPU are. */
+/* opt_bind.c - MASK: an axis is rounded up; BIND: loops that the groups and items of a GPU are. */
 #include <limits.h>
 
 #include "opt.h"
@@ -20,7 +20,7 @@ static bool in_state(const Nest *n, int axis)
 const char *opt_mask(Nest *n, const Opt *o, int axis)
 {
     NestAxis *x = &n->axis[axis];
-    if (n->shared && !opt_on_gpu(n))
+    if (n->shared && !opt_on_gpu(n) && (x->extent >= 0 || !x->reduced))
         return opt_refuse(n, "MASK %s: this target has loops of their own for what is left over",
                           o->axis);
     if (axis >= n->k->naxis || x->within || x->split >= 0 || x->bound || o->amount < 2)
