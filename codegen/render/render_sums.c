@@ -123,8 +123,8 @@ static int four_neighbours(Render *r, const Stmt *s, int left, Node **store)
             continue;
         Node *x = s[count].node;
         if (s[count].kind != STMT_STORE || s[count].store != STORE_ONE || x->nsrc != 4 ||
-            x->src[2]->dtype != INGOT_F32 || x->src[0]->op != OP_BUFFER ||
-            x->dtype != INGOT_F32 || !node_is_const_i(x->src[1], 1) ||
+            x->src[2]->dtype != INGOT_F32 || x->src[0]->op != OP_BUFFER || x->dtype != INGOT_F32 ||
+            !node_is_const_i(x->src[1], 1) ||
             (n && (x->src[0] != store[0]->src[0] ||
                    !idx_value(idx_sub(r->k->c, x->src[3], store[0]->src[3]), &way) || way != n)))
             break;

@@ -191,6 +191,11 @@ bool reads_summed(const Rewrite *, const Node *);
 void strip_loops(const Rewrite *, int n, Node *const *nodes, Map *loops);
 Node *strip_loop(Rewrite *, Node *);
 
+/* batch_strips.c: of a REDUCE: products of matrices that are made of products, some matrices at a
+ * time. */
+Node *batch_strips(Rewrite *, Node *reduce, bool try);
+double batch_strips_time(Rewrite *, Node *reduce);
+
 /* dead_elements.c: no value of the model's graph is larger than what is read of it; whether one
  * was. */
 bool demand(Context *);

@@ -12,6 +12,7 @@ further     what is declared of an output bounds a size before it, through nodes
 derived     an output's shape tells the values of an input, from which sizes inside are computed
 ended       a row of 4 n + 9 elements ends with one that fills no vector, whatever n is
 absent      a part of a concat that has no element in a run is not read, whatever is computed of it
+strips      attention over rows whose length a run says, a head at a time, and its sums in any of them
 checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
 
@@ -343,6 +344,32 @@ def absent(ingot, work):
     print("of 0 and of 1 element")
 
 
+def strips(ingot, work):
+    path, data, rng = work / "strips.onnx", work / "rows", np.random.default_rng(1)
+    nodes = [
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "kt"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    rows = [("q", F, [1, 4, "n", 64]), ("k", F, [1, 4, "t", 64]), ("v", F, [1, 4, "t", 64])]
+    write(path, nodes, rows, [("y", F, [1, 4, "n", 64])])
+    data.mkdir()
+    arrays = [rng.standard_normal((1, 4, n, 64), np.float32) for n in (7, 37, 37)]
+    for i, x in enumerate(arrays):
+        np.save(data / f"input_{i}.npy", x)
+    q, k, v = arrays
+    e = np.exp(q.astype(float) @ k.transpose(0, 1, 3, 2))
+    np.save(data / "output_0.npy", (e / e.sum(-1, keepdims=True) @ v).astype(np.float32))
+    sched = work / "strips.sched"
+    for target in "c", "c:x86-64-v4":
+        flags = ["--dim", "n=1..256", "--dim", "t=1..8192", "--target", target, "-q"]
+        call(ingot, "compile", path, "-o", work / "strips", *flags, "--save-sched", sched)
+        wanted("as batch_strips", sched.read_text())
+        call(ingot, "verify", path, "--interpret", "--data", data, *flags)
+    print("four heads, one after the other")
+
+
 def checked(ingot, work):
     model = product(work)
     flags = "--dim n=1..8 --dim k=1..8 --dim l=1..8 --dim p=1..8".split()
@@ -366,7 +393,9 @@ def checked(ingot, work):
     wanted("given twice", refused(2, ingot, "check", model, *flags, "--dim", "n=3"))
 
 
-CHECKS = {f.__name__: f for f in (told, equal, bounded, further, derived, ended, absent, checked)}
+CHECKS = {
+    f.__name__: f for f in (told, equal, bounded, further, derived, ended, absent, strips, checked)
+}
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, CHECKS))
