@@ -108,10 +108,10 @@ bool ingot_one_product(const ingot_context *);
  * convolutions of so many multiplications; 0: for none. */
 void ingot_set_stored_rows(ingot_context *, int64_t least);
 int64_t ingot_stored_rows(const ingot_context *);
-/* All nodes of that precision that read x otherwise are to read `narrow`, a cast of x to bf16 or
- * f16, too: x then lies in memory once (docs/numerics.md). Outputs and states stay what they are.
- */
-void ingot_read_as(ingot_context *, ingot_tensor *x, ingot_tensor *narrow);
+/* All nodes of that precision that read x otherwise are to read `instead`, too: a cast of x to bf16
+ * or f16, or the sum of its two parts. So x lies in memory once (docs/numerics.md). Outputs and
+ * states stay what they are. */
+void ingot_read_as(ingot_context *, ingot_tensor *x, ingot_tensor *instead);
 /* How the caller of the compiled model has an input or output, once the graph is whole:
  *   "int8", "uint8"  as what a QuantizeLinear at the input, or a DequantizeLinear at the output,
  * has behind or before it: the caller does that step, or has such numbers anyway "nhwc" with the

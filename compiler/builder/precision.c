@@ -97,6 +97,8 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
         xs[i] = ingot_contiguous(c, xs[i]);
     if (t->parts == 1)
         ingot_read_as(c, x, xs[0]);
+    else if (t->parts == 2) /* as many bytes as x itself, which then is not stored */
+        ingot_read_as(c, x, ingot_add(c, ops_widen(c, xs[0]), ops_widen(c, xs[1])));
     out.n = t->n;
     for (int i = 0; i < t->n; i++) {
         out.x[i] = xs[t->x[i]];

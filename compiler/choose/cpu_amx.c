@@ -15,6 +15,11 @@
 
 /* Of a byte that is copied to where the unit reads it: fours of elements that lie apart. */
 static const double COPY_CYCLES = 1;
+/* In the time of so many products one is added to its sum, which can take the next one then. */
+static const double CHAIN = 3;
+/* Loads run beside products: of the lesser of both so much more time is seen. A tile's lines are
+ * asked for at once, and come so many times as fast as those of other loops. */
+static const double BESIDE = 4, AT_ONCE = 2;
 
 /* Cycles of a product by its rows. */
 static double product_cycles(int64_t rows)
@@ -56,7 +61,11 @@ typedef struct {
     int64_t nrows, nterms;
     double cycles; /* of a product's share in one term of one element */
     int64_t apart; /* elements from a row to the next one, in the operand that has rows */
+    /* of one element of the batch: blocks of rows; bytes that are read, by operand */
+    double blocks, bytes[2];
+    double steps;                      /* of the largest sum */
     int64_t row_copies, column_copies; /* blocks at once */
+    bool columns_last;                 /* rows are the outer loop */
 } TileBlock;
 
 /* All products of a sum move alike: what is asked of one holds for the others. */
@@ -256,70 +265,151 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const Node *
         if (n->axis[nest_loop(n, nest_root(n, b->own[j]))].form == AXIS_LOOP)
             sums = arena_printf(n->arena, "%s%s ", sums, nest_loop_name(n, b->own[j]));
     }
-    bool columns_last = bytes_of(n->k, y) <= n->target->machine.near;
     bool loop = n->axis[nest_loop(n, nest_root(n, b->columns))].form == AXIS_LOOP;
     column = loop ? arena_printf(n->arena, "%s ", column) : "";
-    all = arena_printf(n->arena, "%s%s%s%s", batch, columns_last ? rows : column,
-                       columns_last ? column : rows, sums);
+    all = arena_printf(n->arena, "%s%s%s%s", batch, b->columns_last ? rows : column,
+                       b->columns_last ? column : rows, sums);
     size_t length = strlen(all);
     if (length)
         nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%.*s", (int)length - 1, all), 0);
 }
 
-/* All that is read of a. */
-static double rows_bytes(const Kernel *k, const TileBlock *b)
+/* All that is read of an operand. */
+static double operand_bytes(const Kernel *k, const TileBlock *b, int operand)
 {
-    Node *term[TC_MOST_TERMS], *x, *y, *seen[TC_MOST_REDUCED * TC_MOST_TERMS];
+    Node *term[TC_MOST_TERMS], *x[2], *seen[TC_MOST_REDUCED * TC_MOST_TERMS];
     int n = 0;
     double bytes = 0;
     for (int s = 0; s < b->nsum; s++) {
         const int count = tc_terms(b->sum[s]->src[0], term, TC_MOST_TERMS);
         for (int i = 0; i < count; i++) {
-            bool known =
-                !tc_operands(b->unit, term[i], (Node *[]){b->rows, b->columns, b->own[s]}, &x, &y);
+            bool known = !tc_operands(b->unit, term[i], (Node *[]){b->rows, b->columns, b->own[s]},
+                                      &x[TC_ROWS], &x[TC_COLUMNS]);
             for (int j = 0; j < n && !known; j++)
-                known = seen[j] == x;
+                known = seen[j] == x[operand];
             if (known)
                 continue;
-            seen[n++] = x;
-            bytes += bytes_of(k, x);
+            seen[n++] = x[operand];
+            bytes += bytes_of(k, x[operand]);
         }
     }
     return bytes;
 }
 
-/* How many blocks are computed at once: rows share what is loaded of b, columns what is loaded of
- * a.  Of 7 x 7 pixels (blocks of 7 rows, 7 other rows) times 512 columns:
- *
- *     1 x 2    b is loaded 7 times, a once for two columns
- *     4 x 1    b twice (the second four begin one earlier), a for each column
- *
- * What is read of a comes from where all of it stays; the panel of b that columns at once have
- * comes there with the first rows, and from there for all others. */
-static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t blocks)
+/* What the products of so many blocks at once read in a step; rows are the outer copies. false: of
+ * tiles there are too few. */
+static bool step_of(const TileBlock *b, int rows, int columns, TcStep *s)
+{
+    Node *term[TC_MOST_TERMS], *x, *y, *range[] = {b->rows, b->columns, b->terms};
+    const int n = tc_terms(b->sum[0]->src[0], term, TC_MOST_TERMS), nsum = rows * columns,
+              room = b->unit->tiles - b->alike * nsum;
+    if (room < 2)
+        return false;
+    TcPair pair[TC_MOST_TERMS * TC_MOST_TILES];
+    for (int i = 0; i < nsum; i++)
+        for (int t = 0; t < n; t++) {
+            (void)tc_operands(b->unit, term[t], range, &x, &y);
+            /* an address within the node stands for each block of what it loads */
+            pair[i * n + t] =
+                (TcPair){(const char *)x + i / columns, (const char *)y + i % columns};
+        }
+    return tc_step(pair, nsum, n, room, s);
+}
+
+/* What one element of the batch reads, and how many blocks its rows are. */
+static void measure_batch(const Kernel *k, const View *v, TileBlock *b)
 {
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     (void)tc_operands(b->unit, first_product(v), range, &x, &y);
+    double batch = 1;
+    b->blocks = (double)ceil_div(range_extent(b->rows), b->nrows);
+    for (int i = 0; i < v->nrange; i++) {
+        Node *r = v->range[i];
+        const double extent = (double)range_extent(r);
+        if (depends_on(x, r) && depends_on(y, r))
+            batch *= extent;
+        else if (depends_on(x, r) && r != b->rows)
+            b->blocks *= extent;
+    }
+    b->steps = 1;
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        b->steps *= (double)range_extent(v->dot->src[i]);
+    b->steps /= (double)b->nterms;
+    b->bytes[TC_ROWS] = operand_bytes(k, b, TC_ROWS) / batch;
+    b->bytes[TC_COLUMNS] = operand_bytes(k, b, TC_COLUMNS) / batch;
+}
+
+/* Cycles of all that the results of so many blocks at once read and write: whole lines, also of a
+ * few columns. */
+static double result_cycles(const Nest *n, const View *v, const TileBlock *b, int64_t rows,
+                            int64_t columns)
+{
+    const Machine *m = &n->target->machine;
+    double bytes = 0;
+    for (int i = 0; i < v->nstore; i++)
+        bytes += fmax((double)(columns * b->unit->n) *
+                          dtype_info[n->k->args[v->store[i]->src[0]->arg.i].dtype].bytes,
+                      (double)m->line);
+    return cost_bytes(2 * bytes * (double)(rows * b->nrows), m->far, n->target);
+}
+
+/* Cycles of a step of all blocks. What is loaded comes from the level of memory that holds what is
+ * read until it is loaded again: of the inner loop one turn, of the outer loop all. The first time
+ * b comes from where it is, whatever the blocks. */
+static double step_cycles(const Nest *n, const View *v, const TileBlock *b, int64_t blocks,
+                          int64_t rows, int64_t columns, const TcStep *s)
+{
     const Target *t = n->target;
-    const double columns = ceil((double)range_extent(b->columns) / b->unit->n),
-                 line = (double)(b->nterms * dtype_info[x->dtype].bytes),
-                 rows = (double)b->nrows * line, panel = bytes_of(n->k, y) / columns,
-                 all = rows_bytes(n->k, b);
+    Node *term[TC_MOST_TERMS];
+    const double all = ceil((double)range_extent(b->columns) / b->unit->n),
+                 line = (double)b->nterms * dtype_info[b->unit->a].bytes,
+                 passes = (double)ceil_div(blocks, rows) * b->blocks / (double)blocks,
+                 turns = ceil(all / (double)columns), far = fmin(b->bytes[TC_ROWS], t->machine.far),
+                 row = b->bytes[TC_ROWS] * (double)rows / b->blocks,
+                 panel = b->bytes[TC_COLUMNS] * (double)columns / all,
+                 a = s->loads[TC_ROWS] * (double)b->nrows * line,
+                 of_b = s->loads[TC_COLUMNS] * b->unit->n * line,
+                 loads = b->columns_last
+                             ? passes * turns * cost_bytes(a, row + panel, t) +
+                                   (passes - 1) * turns *
+                                       cost_bytes(of_b, b->bytes[TC_COLUMNS] + row, t)
+                             : passes * turns * cost_bytes(a, far + panel, t) +
+                                   (passes - 1) * turns * cost_bytes(of_b, row + panel, t),
+                 products = passes * turns * tc_terms(b->sum[0]->src[0], term, TC_MOST_TERMS) *
+                            fmax((double)(rows * columns) * product_cycles(b->nrows),
+                                 CHAIN * product_cycles(b->unit->m));
+    return fmax(loads / AT_ONCE, products) + fmin(loads / AT_ONCE, products) / BESIDE +
+           passes * turns * result_cycles(n, v, b, rows, columns) / b->steps;
+}
+
+/* How many blocks are computed at once, and which are the inner loop: rows share what is loaded of
+ * b, columns what is loaded of a.  Of 7 x 7 pixels (blocks of 7 rows, 7 other rows) times 512
+ * columns:
+ *
+ *     1 x 2    b is loaded 7 times, a once for two columns
+ *     4 x 1    b twice (the second four begin one earlier), a for each column */
+static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t blocks)
+{
+    b->row_copies = b->column_copies = 1;
+    b->columns_last = false;
+    TileBlock tried = *b;
     double best = INFINITY;
+    TcStep s;
     for (int64_t i = 1; i <= b->unit->tiles && i <= blocks; i++)
-        for (int64_t j = 1; j <= b->unit->tiles && (double)j <= columns; j++) {
-            const double passes = (double)ceil_div(blocks, i), made = passes * (double)i,
-                         turns = ceil(columns / (double)j),
-                         cycles = made * columns * product_cycles(b->nrows) +
-                                  cost_bytes(made * turns * rows, all, t) +
-                                  cost_bytes((passes - 1) * columns * b->unit->n * line,
-                                             (double)j * panel, t);
-            if (b->alike * i * j + 1 + (i > 1 ? j : 1) > b->unit->tiles || cycles >= best * 0.999)
-                continue;
-            best = cycles;
-            b->row_copies = i;
-            b->column_copies = j;
-        }
+        for (int64_t j = 1; j <= b->unit->tiles; j++)
+            for (int last = 0; last < 2; last++) {
+                tried.columns_last = last;
+                if ((j - 1) * b->unit->n >= range_extent(b->columns) ||
+                    !step_of(b, (int)i, (int)j, &s))
+                    continue;
+                const double cycles = step_cycles(n, v, &tried, blocks, i, j, &s);
+                if (cycles >= best * 0.999)
+                    continue;
+                best = cycles;
+                b->row_copies = i;
+                b->column_copies = j;
+                b->columns_last = last;
+            }
 }
 
 /* Blocks of an axis of rows, the last of which is whole too. */
@@ -364,6 +454,7 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
         term = arena_printf(n->arena, "%s%s%s", term, i ? " " : "", own);
     }
     b->more = blocks > 1 ? b->rows : other_rows(v, b);
+    measure_batch(n->k, v, b);
     pick_copies(n, v, b, !b->more ? 1 : b->more == b->rows ? blocks : range_extent(b->more));
     if (b->row_copies > 1)
         copy_rows(n, b);
@@ -371,14 +462,12 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
         nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->columns), b->column_copies);
     /* blocks of rows, with all that is read of a, stay in the second level while all columns go
      * by */
-    Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
-    (void)tc_operands(b->unit, first_product(v), range, &x, &y);
-    double bytes = rows_bytes(n->k, b);
+    const double bytes = operand_bytes(n->k, b, TC_ROWS);
     Node *blocked = rows > b->nrows || !b->more ? b->rows : b->more;
     const NestAxis *loop = &n->axis[nest_loop(n, nest_root(n, blocked))];
     const char *far = NULL;
-    if (bytes > room && (rows > b->nrows || b->more) && loop->form == AXIS_LOOP &&
-        loop->extent > 3) {
+    if (bytes > room && !b->columns_last && (rows > b->nrows || b->more) &&
+        loop->form == AXIS_LOOP && loop->extent > 3) {
         int64_t part = (int64_t)((double)loop->extent * room / bytes);
         if (part > 1 && part < loop->extent) {
             const char *name = loop->name;
@@ -461,22 +550,30 @@ static bool fits(Arena *a, const Nest *n, const Layout *want, const Layout *copy
 }
 
 /* A panel of weights serves all blocks of rows; the next one comes from memory meanwhile, unless
- * all of them stay near. */
-static void prefetch_panel(Nest *n, const View *v, const Buffer *const *bufs, const TileBlock *b)
+ * all of them stay near: of each operand that moves with columns. */
+static void prefetch_panels(Nest *n, const Buffer *const *bufs, const TileBlock *b)
 {
     const NestAxis *columns = &n->axis[nest_loop(n, nest_root(n, b->columns))];
-    Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
-    (void)tc_operands(b->unit, first_product(v), range, &x, &y);
-    int64_t arg = y->src[0]->arg.i, blocks = 1;
+    Node *term[TC_MOST_TERMS], *x, *y;
+    int64_t blocks = 1;
     bool inside = false;
     for (int i = 0; i < n->norder; i++) {
         const NestAxis *at = &n->axis[n->order[i]];
         blocks = inside && !at->reduced ? sat_mul(blocks, at->extent) : blocks;
         inside |= at == columns;
     }
-    if (columns->form == AXIS_LOOP && columns->extent > 1 && blocks > 1 &&
-        bufs[arg]->kind == BUF_WEIGHT && bytes_of(n->k, y) > n->target->machine.level[0].bytes)
-        nest_opt(n, OPT_PREFETCH, columns->name, arg);
+    if (columns->form != AXIS_LOOP || columns->extent < 2 || blocks < 2)
+        return;
+    for (int s = 0; s < b->nsum; s++) {
+        const int count = tc_terms(b->sum[s]->src[0], term, TC_MOST_TERMS);
+        for (int i = 0; i < count; i++) {
+            (void)tc_operands(b->unit, term[i], (Node *[]){b->rows, b->columns, b->own[s]}, &x, &y);
+            const int64_t arg = y->src[0]->arg.i;
+            if (bufs[arg]->kind == BUF_WEIGHT &&
+                b->bytes[TC_COLUMNS] > n->target->machine.level[0].bytes)
+                nest_opt(n, OPT_PREFETCH, columns->name, arg); /* refused: it is asked for */
+        }
+    }
 }
 
 bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *bufs, bool may_copy,
@@ -511,7 +608,7 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
             tiled->k->choice->arg[i].copied = true;
             tiled->k->choice->arg[i].copy = copy[i];
         }
-    prefetch_panel(tiled, v, bufs, &best);
+    prefetch_panels(tiled, bufs, &best);
     nest_free(*nest);
     *nest = tiled;
     *lanes = best.columns;

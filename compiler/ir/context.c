@@ -133,10 +133,10 @@ void ingot_set_vocabulary(ingot_context *c, const void *bytes, size_t n)
     c->vocabulary_bytes = n;
 }
 
-void ingot_read_as(ingot_context *c, ingot_tensor *x, ingot_tensor *narrow)
+void ingot_read_as(ingot_context *c, ingot_tensor *x, ingot_tensor *instead)
 {
-    if (x != c->poison && narrow != c->poison)
-        map_put(&c->read_as, (uint64_t)x->id + 1, (void *)(uintptr_t)narrow);
+    if (x != c->poison && instead != c->poison)
+        map_put(&c->read_as, (uint64_t)x->id + 1, (void *)(uintptr_t)instead);
 }
 
 void ingot_keep_subnormals(ingot_context *c, bool keep)

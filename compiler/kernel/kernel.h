@@ -106,10 +106,10 @@ Tiles kernel_lower(const Kernel *);
 /* ---- prefetch.c ------------------------------------------------------------------------------ */
 
 enum { MAX_PREFETCH = 16 };
-/* What the tile asks for in each iteration of the innermost of the loops that the argument is read
- * in: loads with flat addresses, of which the values are of no use. */
+/* What the tile asks for in each iteration of the innermost of the loops that an argument is read
+ * in: loads with flat addresses, of which the values are of no use, and this loop of each. */
 int prefetch_loads(Arena *, const Kernel *, const Tile *, int nroot, Node *const *root, Node **out,
-                   Node **innermost);
+                   Node **loop);
 
 bool fits_lanes(Arena *, const Kernel *, Node *range, int64_t lanes, const bool *free, int *moves,
                 int64_t *apart);

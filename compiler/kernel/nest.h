@@ -34,6 +34,7 @@
 #include "tc.h"
 
 /* What the iterations of an axis are in the text, if nothing takes it apart further. */
+enum { MOST_PREFETCHED = 4 }; /* arguments that one kernel's PREFETCH asks for */
 typedef enum {
     AXIS_LOOP,
     AXIS_LANES,  /* VECTOR: elements of a vector */
@@ -136,7 +137,8 @@ typedef struct {
     /* Staging buffers: place i is argument narg + i of the kernel that is lowered. */
     Stage *stage;
     int nstage;
-    int prefetch, prefetched; /* PREFETCH: the axis, or -1; the argument */
+    int prefetch;                                 /* PREFETCH: the axis, or -1; */
+    int nprefetched, prefetched[MOST_PREFETCHED]; /* the arguments */
     /* GPUs: BIND, TRIGGER. */
     int items;   /* of a group; 0: nothing is bound */
     int sharing; /* of these, how many have parts of the same sums (split-K in a group); 0: none */
@@ -279,9 +281,9 @@ typedef struct {
     /* THREAD: `fused` axes, inside of the first `uncut` ones, are one loop, of which parts
      * begin..end of `parts` are run; without any the last part runs all. parts 0: no THREAD. */
     int uncut, fused, parts;
-    /* PREFETCH: the RANGE whose next iteration's part of this argument is asked for, or NULL. */
+    /* PREFETCH: the RANGE whose next iteration's part of these arguments is asked for, or NULL. */
     Node *prefetch;
-    int prefetched;
+    int nprefetched, prefetched[MOST_PREFETCHED];
     /* STAGE with depth: iteration i of ahead_of reads what copies have filled, while those of
      * iteration `ahead`, depth - 1 later, begin; NULL: nothing is ahead. */
     Node *ahead_of, *ahead;

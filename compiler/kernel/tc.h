@@ -92,6 +92,23 @@ bool tc_turned(Node *term, Node *const *range);
 /* Is a kernel's reduce for the unit: over range[TC_TERMS], and of such products only? */
 bool tc_takes(const Tc *, Node *reduce, Node *const *range);
 
+/* ---- tiles: which operand has which, and when? (tc_tiles.c) ------------------------------------
+ */
+
+enum { TC_MOST_TILES = 32 };
+/* The operands of a product; a is NULL where a sum has fewer terms than others. */
+typedef struct {
+    const void *a, *b;
+} TcPair;
+/* tiles: of operands that move with rows (TC_ROWS), with columns; together: so many sums take each
+ * term before the next one; loads: of a step. */
+typedef struct {
+    int tiles[2], together, loads[2];
+} TcStep;
+/* The step of nsum sums, of nterm terms each (pair[sum * nterm + term]), that loads least into so
+ * many tiles; false: they are too few. */
+bool tc_step(const TcPair *pair, int nsum, int nterm, int room, TcStep *);
+
 /* ---- fragments in registers: who has which element? ------------------------------------------ */
 
 /* A lane has tc_per_lane() elements of each fragment. Of the sums of mma (16 x 8, four a lane) lane

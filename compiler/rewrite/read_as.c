@@ -4,6 +4,9 @@
  *         -> conv(bf16(x)) .. + f32(bf16(x))      as bf16 alone: half of the bytes, and no cast by
  * itself
  *
+ *     conv(h, l) .. + x                   two parts, h = bf16(x) and l = bf16(x - h)
+ *         -> conv(h, l) .. + (f32(h) + f32(l))    4 bytes in place of 8
+ *
  * The builder says of which values (ingot_read_as()). It is a part of what is asked for, not of how
  * it is computed: the interpreter's graph is changed alike. */
 #include "builder.h"
@@ -11,23 +14,45 @@
 
 /* Is the node that is visited to multiply such numbers? One that a precision leaves out by its name
  * (--precision f32:GLOB) reads what there is. */
-static bool is_meant(Context *c, ingot_dtype narrow)
+static bool is_meant(Context *c, const Node *instead)
 {
     const ingot_precision p = ingot_precision_here(c);
-    return p == (narrow == INGOT_BF16 ? INGOT_PRECISION_BF16 : INGOT_PRECISION_F16);
+    return p == (instead->dtype == INGOT_BF16  ? INGOT_PRECISION_BF16
+                 : instead->dtype == INGOT_F16 ? INGOT_PRECISION_F16
+                                               : INGOT_PRECISION_BF16X3);
+}
+
+/* Is t a part of what stands for x: of the sum of its parts, or the cast? */
+static bool makes(const Node *instead, const Node *x, const Node *t)
+{
+    if (instead == t)
+        return true;
+    bool any = false;
+    for (uint32_t i = 0; i < instead->nsrc && instead != x && !any; i++)
+        any = makes(instead->src[i], x, t);
+    return any;
+}
+
+/* What stands for x, of what x has become. */
+static Node *made_of(Rewrite *r, Node *instead, const Node *x)
+{
+    if (instead == x)
+        return rewritten(r, instead);
+    if (!instead->nsrc)
+        return instead;
+    Node **src = NEWN(r->a, Node *, instead->nsrc);
+    for (uint32_t i = 0; i < instead->nsrc; i++)
+        src[i] = made_of(r, instead->src[i], x);
+    return made_again(r, instead, src);
 }
 
 /* What t reads in place of its source x, or NULL. */
 static Node *read_instead(Rewrite *r, Node *t, Node *x)
 {
-    Node *narrow = map_get(&r->c->read_as, (uint64_t)x->id + 1);
-    if (!narrow || !x->nsrc || !is_meant(r->c, (ingot_dtype)narrow->dtype) ||
-        (t->op == OP_CAST && t->dtype == narrow->dtype))
+    Node *instead = map_get(&r->c->read_as, (uint64_t)x->id + 1);
+    if (!instead || !x->nsrc || !is_meant(r->c, instead) || makes(instead, x, t))
         return NULL;
-    Node *now = ingot_cast(r->c, rewritten(r, x), (ingot_dtype)narrow->dtype);
-    if (narrow->op == OP_KEEP)
-        now = ingot_contiguous(r->c, now);
-    return ingot_cast(r->c, now, (ingot_dtype)x->dtype);
+    return ingot_cast(r->c, made_of(r, instead, x), (ingot_dtype)x->dtype);
 }
 
 static Node *read_as(Rewrite *r, Node *t)

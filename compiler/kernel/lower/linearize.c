@@ -401,8 +401,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         else
             emit_nodes(q, inner, own, inside, depth + j + 1);
         /* not in a sum that stands before the loop asked for */
-        for (int i = 0; i < q->nahead && sum && loop[j] == q->ahead_in; i++)
-            if (!(q->set[lin_position(q, q->ahead[i])] & ~inner))
+        for (int i = 0; i < q->nahead && sum; i++)
+            if (loop[j] == q->ahead_in[i] && !(q->set[lin_position(q, q->ahead[i])] & ~inner))
                 lin_add(q, STMT_PREFETCH, q->ahead[i], depth + j + 1);
     }
     if (is_products(q->l, t) && !nloop && !alone)
@@ -569,7 +569,7 @@ static int find_order(Lin *q, const Kernel *k, Node ***known)
     enum { MAX_STATES = 512 };
     Linear *l = q->l;
     const Tile *tile = l->tile;
-    Node **stores = NEWN(l->arena, Node *, l->n + tile->fused + 1 + MAX_PREFETCH);
+    Node **stores = NEWN(l->arena, Node *, l->n + tile->fused + 1 + MOST_PREFETCHED * MAX_PREFETCH);
     for (int i = 0; i < l->n; i++)
         stores[i] = l->stmt[i].node;
     q->root = stores;
@@ -579,7 +579,7 @@ static int find_order(Lin *q, const Kernel *k, Node ***known)
         stores[q->nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)
         stores[q->nroot++] = l->inner[i];
-    q->nahead = prefetch_loads(l->arena, k, tile, q->nstore, stores, q->ahead, &q->ahead_in);
+    q->nahead = prefetch_loads(l->arena, k, tile, q->nstore, stores, q->ahead, q->ahead_in);
     for (int i = 0; i < q->nahead; i++)
         stores[q->nroot++] = q->ahead[i];
     Node **first = NEWN(l->arena, Node *, MAX_STATES + q->nroot + q->nahead);

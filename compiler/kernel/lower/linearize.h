@@ -81,10 +81,11 @@ typedef struct {
     bool *early;
     bool *base; /* of an address of what fills a place: a pointer is made of it */
     uint8_t *fragment;
-    Map at;                               /* node id -> position + 1 */
-    uint64_t out;                         /* all output ranges */
-    uint64_t tail;                        /* those of the rest of a row */
-    Node *ahead[MAX_PREFETCH], *ahead_in; /* PREFETCH: loads, and the loop that they stand in */
+    Map at;        /* node id -> position + 1 */
+    uint64_t out;  /* all output ranges */
+    uint64_t tail; /* those of the rest of a row */
+    /* PREFETCH: loads, and the loops that they stand in */
+    Node *ahead[MOST_PREFETCHED * MAX_PREFETCH], *ahead_in[MOST_PREFETCHED * MAX_PREFETCH];
     int nahead;
     /* of a matrix unit: sums that are not stored yet, of which `stored` are; operands by tile, and
      * when they were used */

@@ -98,19 +98,6 @@ static int operand_tile(Lin *q, const Pool *pool, Node *load, int depth)
     return at;
 }
 
-/* How many fragments of a kind the products of one term of all sums have. */
-static int distinct(Node *const *fragment, int n)
-{
-    int count = 0;
-    for (int i = 0; i < n; i++) {
-        bool known = false;
-        for (int j = 0; j < i; j++)
-            known |= fragment[j] == fragment[i];
-        count += !known;
-    }
-    return count;
-}
-
 /* Of fragments that have names. */
 static void add_lane_products(Lin *q, const int *group, int n, int depth)
 {
@@ -125,45 +112,52 @@ static void add_lane_products(Lin *q, const int *group, int n, int depth)
     }
 }
 
-/* The sums' products, term after term; fragments are loaded where they are wanted. */
+/* Fragments are loaded where they are wanted. */
+static void add_tile_product(Lin *q, Node *sum, Node *term, bool last, const Pool *pool, int depth)
+{
+    Node *a, *b;
+    (void)tc_operands(q->l->tile->tc, term, q->l->tile->fragment, &a, &b);
+    int x = operand_tile(q, &pool[TC_ROWS], a, depth),
+        y = operand_tile(q, &pool[TC_COLUMNS], b, depth);
+    Stmt *s = lin_add(q, STMT_UPDATE, sum, depth);
+    s->tile[0] = (int8_t)tile_of(q, sum);
+    s->tile[1] = (int8_t)x;
+    s->tile[2] = (int8_t)y;
+    s->term = term;
+    s->last = last;
+}
+
+/* The products of a step, in the order that loads least. */
 static void add_tile_products(Lin *q, const int *group, int n, int depth)
 {
     const Tile *t = q->l->tile;
-    int most = 0, nterm[MAX_TILES], room = t->tc->tiles - q->nsum;
-    Node *term[MAX_TILES][TC_MOST_TERMS], *a[MAX_TILES], *b[MAX_TILES];
-    Pool rows = {.first = q->nsum}, columns = {0};
+    int most = 0, nterm[MAX_TILES];
+    Node *term[MAX_TILES][TC_MOST_TERMS];
     for (int i = 0; i < n; i++) {
         nterm[i] = tc_terms(q->order[group[i]]->src[0], term[i], TC_MOST_TERMS);
         most = nterm[i] > most ? nterm[i] : most;
-        (void)tc_operands(t->tc, term[i][0], t->fragment, &a[i], &b[i]);
     }
-    /* what the outer copies move with comes one after the other, the rest is used again */
-    int na = distinct(a, n), nb = distinct(b, n);
-    bool rows_outer = n > 1 && a[0] == a[1];
-    while (na + nb > room) {
-        int *fewer = rows_outer ? (na > 1 ? &na : &nb) : (nb > 1 ? &nb : &na);
-        if (--*fewer < 1)
-            BUG("%d fragments of sums leave no room for operands", q->nsum);
-    }
-    rows.n = na;
+    TcPair pair[MAX_TILES * TC_MOST_TERMS] = {{0}};
+    TcStep step;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < nterm[i]; j++) {
+            Node *a, *b;
+            (void)tc_operands(t->tc, term[i][j], t->fragment, &a, &b);
+            pair[i * most + j] = (TcPair){a, b};
+        }
+    if (!tc_step(pair, n, most, t->tc->tiles - q->nsum, &step))
+        BUG("%d fragments of sums leave no room for operands", q->nsum);
+    const int na = step.tiles[TC_ROWS];
+    const Pool pool[] = {{q->nsum, na}, {q->nsum + na, step.tiles[TC_COLUMNS]}};
     q->l->nsum = q->nsum;
     q->l->nrows = na;
-    columns = (Pool){rows.first + na, nb};
     memset((void *)q->held, 0, sizeof q->held);
-    for (int j = 0; j < most; j++)
-        for (int i = 0; i < n; i++) {
-            if (j >= nterm[i])
-                continue;
-            Node *sum = q->order[group[i]];
-            (void)tc_operands(t->tc, term[i][j], t->fragment, &a[i], &b[i]);
-            int x = operand_tile(q, &rows, a[i], depth), y = operand_tile(q, &columns, b[i], depth);
-            Stmt *s = lin_add(q, STMT_UPDATE, sum, depth);
-            s->tile[0] = (int8_t)tile_of(q, sum);
-            s->tile[1] = (int8_t)x;
-            s->tile[2] = (int8_t)y;
-            s->term = term[i][j];
-            s->last = j == nterm[i] - 1;
-        }
+    for (int first = 0; first < n; first += step.together)
+        for (int j = 0; j < most; j++)
+            for (int i = first; i < first + step.together; i++)
+                if (j < nterm[i])
+                    add_tile_product(q, q->order[group[i]], term[i][j], j == nterm[i] - 1, pool,
+                                     depth);
 }
 
 void lin_add_products(Lin *q, const int *group, int n, int depth)

@@ -455,7 +455,8 @@ static void lower_end(Lower *q, Tiles *out)
             shares_walk(q, at);
         Node *range = n->prefetch >= 0 ? at->at[n->prefetch] : NULL;
         at->t.prefetch = range && range->op == OP_RANGE && (at->t.lanes || n->tc) ? range : NULL;
-        at->t.prefetched = n->prefetched;
+        at->t.nprefetched = n->nprefetched;
+        memcpy(at->t.prefetched, n->prefetched, sizeof n->prefetched);
         fill_ahead(q, at);
         at->filled = NEWN(q->a, Node **, n->nstage + 1);
         for (int j = 0; j < n->nstage; j++)

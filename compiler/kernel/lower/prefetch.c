@@ -109,21 +109,20 @@ bool tile_streams(const Tile *t)
     return t->prefetch && is_term(t, t->prefetch);
 }
 
-int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *const *root,
-                   Node **out, Node **innermost)
+/* What of one argument's load is asked for, in the loop *innermost. */
+static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out, Node **innermost)
 {
     Context *c = k->c;
     const int naxis =
         t->naxis - (t->tc != NULL); /* the rows of a fragment are a loop of its sums */
-    Node *range = t->tc && t->tc->lanes ? NULL : t->prefetch,
-         *load = range ? load_of(a, nroot, root, t->prefetched) : NULL;
+    Node *range = t->prefetch;
     int64_t panel, stride, extent, times = 1;
-    if (load && is_term(t, range)) {
+    if (is_term(t, range)) {
         *innermost = range;
         return stream_loads(k, t, naxis, load, out);
     }
-    if (!load || !range_stride(c, load->src[2], range, &panel) ||
-        !idx_value(range->src[0], &extent) || extent < 2)
+    if (!range_stride(c, load->src[2], range, &panel) || !idx_value(range->src[0], &extent) ||
+        extent < 2)
         return 0;
     Node *counter = idx(c, 0), *at = idx_mul(c, range, idx(c, panel));
     int64_t last = (extent - 1) * panel; /* the last panel; the next one of the last is its own */
@@ -158,4 +157,19 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
         return 0;
     at = idx_add(c, at, idx_mul(c, counter, idx(c, step)));
     return line_loads(c, load, at, step, out);
+}
+
+int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *const *root,
+                   Node **out, Node **loop)
+{
+    int n = 0;
+    if (!t->prefetch || (t->tc && t->tc->lanes))
+        return 0;
+    for (int i = 0; i < t->nprefetched; i++) {
+        Node *load = load_of(a, nroot, root, t->prefetched[i]), *innermost;
+        const int more = load ? argument_loads(k, t, load, out + n, &innermost) : 0;
+        for (int j = 0; j < more; j++)
+            loop[n++] = innermost;
+    }
+    return n;
 }

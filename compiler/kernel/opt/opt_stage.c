@@ -181,7 +181,8 @@ static const char *prefetch_fragments(Nest *n, const Opt *o, int axis)
         return opt_refuse(n, "PREFETCH %s %lld: it is of an operand of the unit, before STAGE",
                           o->axis, (long long)o->amount);
     n->prefetch = axis;
-    n->prefetched = (int)o->amount;
+    n->prefetched[0] = (int)o->amount;
+    n->nprefetched = 1;
     return NULL;
 }
 
@@ -210,10 +211,16 @@ const char *opt_prefetch(Nest *n, const Opt *o, int axis)
             "PREFETCH %s %lld: argument %lld is not one that is read in one place, which "
             "moves with the axis",
             o->axis, (long long)o->amount, (long long)o->amount);
-    if (n->prefetch >= 0 || nest_stage(n, o->amount) >= 0)
-        return opt_refuse(n, "PREFETCH %s %lld: one argument can be asked for, which is not staged",
-                          o->axis, (long long)o->amount);
+    bool good = n->nprefetched < MOST_PREFETCHED && nest_stage(n, o->amount) < 0 &&
+                (n->prefetch < 0 || n->prefetch == axis);
+    for (int i = 0; i < n->nprefetched; i++)
+        good &= n->prefetched[i] != o->amount;
+    if (!good)
+        return opt_refuse(n,
+                          "PREFETCH %s %lld: at one axis up to %d arguments can be asked for, "
+                          "which are not staged",
+                          o->axis, (long long)o->amount, MOST_PREFETCHED);
     n->prefetch = axis;
-    n->prefetched = (int)o->amount;
+    n->prefetched[n->nprefetched++] = (int)o->amount;
     return NULL;
 }

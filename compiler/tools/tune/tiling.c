@@ -38,9 +38,9 @@ bool tiling_of(const Nest *n, Tiling *t)
     for (int i = 0; i < n->norder && fits; i++)
         if (!n->axis[n->order[i]].remainder)
             t->order[t->norder++] = ref[n->order[i]];
-    fits = fits && t->nplaced + n->nstage + (n->prefetch >= 0) <= MAX_PLACED;
-    if (fits && n->prefetch >= 0)
-        t->placed[t->nplaced++] = (Placed){OPT_PREFETCH, ref[n->prefetch], n->prefetched};
+    fits = fits && t->nplaced + n->nstage + n->nprefetched <= MAX_PLACED;
+    for (int i = 0; i < n->nprefetched && fits; i++)
+        t->placed[t->nplaced++] = (Placed){OPT_PREFETCH, ref[n->prefetch], n->prefetched[i]};
     for (int i = 0; i < n->nstage && fits; i++)
         t->placed[t->nplaced++] = (Placed){OPT_STAGE, ref[n->stage[i].axis], n->stage[i].arg};
     arena_free(a);
