@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
     Rewrite *r;
-    Node *y, *s;               /* the two sums */
+    Node *y, *s;                /* the two sums */
     Node *node[MOST_BETWEEN];   /* from the products of s to y, in the order of use */
     StripAxis at[MOST_BETWEEN]; /* axis -1: not asked for */
     Node *part[MOST_BETWEEN];
@@ -76,7 +76,8 @@ static Node *sum_below(Node *y)
     return best;
 }
 
-/* All nodes that are made of the products of s, up to y; false: too many, or one that cannot be divided. */
+/* All nodes that are made of the products of s, up to y; false: too many, or one that cannot be
+ * divided. */
 static bool find_between(BatchStrips *b)
 {
     int n;
@@ -161,8 +162,7 @@ static bool divides(BatchStrips *b, int axis)
                 continue;
             if (at.axis < 0 || !axis_of_source(b->r->c, n, n->src[k], &at) ||
                 idx_is(n->src[k]->shape[at.axis], 1) ||
-                (b->at[j].axis >= 0 &&
-                 (b->at[j].axis != at.axis || b->at[j].unit != at.unit)))
+                (b->at[j].axis >= 0 && (b->at[j].axis != at.axis || b->at[j].unit != at.unit)))
                 return false;
             b->at[j] = at;
         }
@@ -289,8 +289,8 @@ static bool find(BatchStrips *b, Rewrite *r, Node *n)
             reduce_axes(n) >> axis & 1)
             continue;
         b->step = step_of_strips(b, b->matrices);
-        if (b->step < b->matrices && divides(b, axis) &&
-            operands_divided(b, n, b->at[b->n - 1]) && operands_divided(b, b->s, b->at[0]))
+        if (b->step < b->matrices && divides(b, axis) && operands_divided(b, n, b->at[b->n - 1]) &&
+            operands_divided(b, b->s, b->at[0]))
             return true;
     }
     return false;
