@@ -7,7 +7,8 @@
  *                 p[row, column] += a few hundred terms, in registers
  *
  * With all terms in one loop each tile reads its rows and its columns from memory. Here a block of
- * columns reads the rows once, and the columns are read once in all, as they lie. */
+ * columns reads the rows once, and each column is read once, in panels that a copy ahead makes:
+ * where columns lie pages apart, what the panels of a block have in common are few sets of L2. */
 #include "cpu.h"
 
 static const double PLACES_AND_PANELS = 0.75; /* of L2 */

@@ -22,15 +22,17 @@ static Node *copied(NestCopy *q, Node *n)
     return at ? q->copy[(uintptr_t)at - 1] : NULL;
 }
 
-/* Does x move with a range that e moves with? e is a coordinate. */
-static bool shares_range(Node *x, const Node *e)
+/* Does x move with a range that e moves with? */
+static bool shares_range(Node *x, Node *e)
 {
-    if (e->op == OP_RANGE)
-        return depends_on(x, (Node *)e);
-    for (uint32_t i = 0; i < e->nsrc; i++)
-        if (shares_range(x, e->src[i]))
-            return true;
-    return false;
+    Arena *a = arena_new();
+    int n;
+    Node **order = graph_toposort(a, 1, &e, &n);
+    bool shares = false;
+    for (int i = 0; i < n && !shares; i++)
+        shares = order[i]->op == OP_RANGE && depends_on(x, order[i]);
+    arena_free(a);
+    return shares;
 }
 
 /* i64(e) == x, of a coordinate e and a number x that is one for all of them, a label: lanes of 32
@@ -39,14 +41,13 @@ static bool shares_range(Node *x, const Node *e)
 static Node *narrow_equal(Context *c, Node *const *src)
 {
     for (int i = 0; i < 2; i++) {
-        const Node *e = src[i]->op == OP_CAST ? src[i]->src[0] : src[i];
-        Node *x = src[!i];
+        Node *e = src[i]->op == OP_CAST ? src[i]->src[0] : src[i], *x = src[!i];
         if (src[i]->dtype != INGOT_I64 || e->dtype != INGOT_INDEX || x->op == OP_CONST ||
             e->lo <= INT32_MIN || e->hi >= INT32_MAX || e->lo == e->hi || shares_range(x, e))
             continue;
         x = node_alu2(c, OP_MAX, INGOT_I64, x, node_const_i(c, INGOT_I64, e->lo - 1));
         x = node_alu2(c, OP_MIN, INGOT_I64, x, node_const_i(c, INGOT_I64, e->hi + 1));
-        return node_alu2(c, OP_EQ, INGOT_BOOL, node_cast(c, (Node *)e, INGOT_I32),
+        return node_alu2(c, OP_EQ, INGOT_BOOL, node_cast(c, e, INGOT_I32),
                          node_cast(c, x, INGOT_I32));
     }
     return NULL;
