@@ -321,14 +321,20 @@ bool view_reuses(const View *v, Node *moves, Node *stays)
     return false;
 }
 
+bool load_slides(const View *v, const Node *load, Node *range)
+{
+    for (uint32_t j = (uint32_t)first_coord(load); j < load->nsrc; j++)
+        for (int k = 0; k < v->nrange && depends_on(load->src[j], range); k++)
+            if (depends_on(load->src[j], v->range[k]))
+                return true;
+    return false;
+}
+
 bool view_slides(const View *v, Node *range)
 {
     for (int i = 0; i < v->nfactor; i++)
-        for (uint32_t j = 2; j < v->factor[i]->nsrc; j++)
-            for (int k = 0; k < v->nrange; k++)
-                if (depends_on(v->factor[i]->src[j], range) &&
-                    depends_on(v->factor[i]->src[j], v->range[k]))
-                    return true;
+        if (load_slides(v, v->factor[i], range))
+            return true;
     return false;
 }
 

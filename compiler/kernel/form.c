@@ -13,19 +13,13 @@ typedef struct {
     bool channels; /* another reduced loop of more than one iteration */
 } ReducedLoops;
 
-/* Some load below the sum is read where a coordinate of the results and this loop are added up. */
-static bool slides_over(const Node *sum, const View *v, Node *range)
+/* Is this loop of the reduce one over a window? */
+static bool slides_over(const Node *reduce, const View *v, Node *range)
 {
-    for (int i = 0; i < v->nload; i++) {
-        Node *load = v->load[i];
-        if (!depends_on((Node *)sum->src[0], range) || !depends_on(load, range))
-            continue;
-        for (uint32_t j = (uint32_t)first_coord(load); j < load->nsrc; j++)
-            for (int k = 0; k < v->nrange && depends_on(load->src[j], range); k++)
-                if (depends_on(load->src[j], v->range[k]))
-                    return true;
-    }
-    return false;
+    bool slides = false;
+    for (int i = 0; i < v->nload && !slides; i++)
+        slides = load_slides(v, v->load[i], range);
+    return slides && depends_on((Node *)reduce->src[0], range);
 }
 
 static ReducedLoops loops_of(const Node *reduce, const View *v)

@@ -49,8 +49,9 @@ View view_of_sum(const Kernel *, Node *sum);
 /* Some factor of the sum moves with one range, but not with the other (or NULL): it is used again
  * along that. */
 bool view_reuses(const View *, Node *moves, Node *stays);
-/* Some factor is read where a coordinate of the results and the range are added up: it is one of a
- * window. */
+/* The load, or some factor, is read where a coordinate of the results and the range are added up:
+ * it is one of a window. */
+bool load_slides(const View *, const Node *load, Node *range);
 bool view_slides(const View *, Node *range);
 
 bool lane_op(const Node *); /* lanes.c: can it be computed in lanes, if its operands are? */
