@@ -308,4 +308,27 @@ bool ingot_resize_repeats(const ingot_resize_axis *);
  * not looked at. */
 ingot_tensor *ingot_resize(ingot_context *, ingot_tensor *x, int axis, const ingot_resize_axis *);
 
+/* ---- Fourier transforms ---------------------------------------------------------------------- */
+
+/* Complex numbers; im NULL: all are real. */
+typedef struct {
+    ingot_tensor *re, *im;
+} ingot_complex;
+
+typedef struct {
+    int64_t n;            /* the length: that of x's last axis */
+    ingot_tensor *length; /* NULL; if only the run knows it: a scalar i64, and n is its bound */
+    bool inverse;         /* exponents are positive (nothing is divided by n) */
+} ingot_dft_plan;
+
+/* Whether a transform of this length is supported: its tables have at most 2^22 elements. */
+bool ingot_dft_fits(int64_t n);
+/* The first `bins` elements of the transform along the last axis:
+ * y[k] = sum of x[j] exp(-2 pi i j k / n) over j. */
+ingot_complex ingot_dft(ingot_context *, ingot_dft_plan, ingot_complex x, int64_t bins);
+/* The last axis cut or padded with zeros to this size. */
+ingot_tensor *ingot_resize_last(ingot_context *, ingot_tensor *x, int64_t size);
+/* A constant of at most 2^22 elements is computed now; anything else is given back as it is. */
+ingot_tensor *ingot_freeze(ingot_context *, ingot_tensor *);
+
 #endif

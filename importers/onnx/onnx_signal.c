@@ -1,10 +1,8 @@
 /*
  * onnx_signal.c - ONNX operators on signals: DFT, STFT, window functions, MelWeightMatrix.
  *
- * A transform of length N = P Q is two of lengths P and Q with a multiplication between them
- * (Cooley and Tukey); lengths that have no small divisor are products with a matrix of sines and
- * cosines. Tables are built as graphs, and evaluated here where the length is known; where only the
- * run knows the length, the file has to declare the shape of the result.
+ * The transform is ingot_dft(). Where only the run knows its length, the file has to declare the
+ * shape of the result.
  */
 #include <math.h>
 #include <string.h>
@@ -14,32 +12,9 @@
 #define X n->in[0]
 #define PI 3.14159265358979323846
 
-enum {
-    MAX_FACTOR = 32,    /* transforms of up to this length are done by one matrix */
-    MAX_TABLE = 1 << 22 /* elements of a table */
-};
-
 static ingot_tensor *input(Lowering *n, int i)
 {
     return i < n->n_in ? n->in[i] : NULL;
-}
-
-/* A constant small enough is evaluated now. */
-static ingot_tensor *freeze(Lowering *n, ingot_tensor *t)
-{
-    int64_t dims[INGOT_MAX_RANK], count = 1;
-    if (ingot_is_poison(t) || !ingot_is_const(t) || !ingot_static_shape(t, dims))
-        return t;
-    for (int a = 0; a < ingot_rank(t); a++) {
-        if (dims[a] > MAX_TABLE || count * dims[a] > MAX_TABLE)
-            return t;
-        count *= dims[a];
-    }
-    size_t bytes = (size_t)count * ingot_dtype_bytes(ingot_dtype_of(t));
-    void *data = ingot_alloc(n->c, bytes + 1);
-    if (!bytes || !ingot_const_data(n->c, t, data, bytes))
-        return t;
-    return ingot_data(n->c, NULL, ingot_dtype_of(t), ingot_rank(t), dims, data);
 }
 
 /* A scalar input as an integer that is known now. */
@@ -64,45 +39,11 @@ static ingot_tensor *i64(Lowering *n, int64_t v)
 
 /* ---- complex tensors ------------------------------------------------------------------------- */
 
-typedef struct {
-    ingot_tensor *re, *im; /* im NULL: zero */
-} Complex;
-
 typedef ingot_tensor *MoveFn(Lowering *, ingot_tensor *, const void *how);
 
-static Complex both(Lowering *n, Complex x, MoveFn *fn, const void *how)
+static ingot_complex both(Lowering *n, ingot_complex x, MoveFn *fn, const void *how)
 {
-    return (Complex){fn(n, x.re, how), x.im ? fn(n, x.im, how) : NULL};
-}
-
-static ingot_tensor *stored(Lowering *n, ingot_tensor *x, const void *how)
-{
-    (void)how;
-    return ingot_contiguous(n->c, x);
-}
-
-/* The last axis [P * Q] as [P, Q]; how: {P, Q} */
-static ingot_tensor *split_last(Lowering *n, ingot_tensor *x, const void *how)
-{
-    const int64_t *factor = how;
-    ingot_dim *dims[INGOT_MAX_RANK];
-    int rank = ingot_rank(x);
-    shape_of(x, dims);
-    dims[rank - 1] = dim(n, factor[0]);
-    dims[rank] = dim(n, factor[1]);
-    return ingot_reshape(n->c, x, rank + 1, dims);
-}
-
-static ingot_tensor *swap_last(Lowering *n, ingot_tensor *x, const void *how)
-{
-    (void)how;
-    return ingot_transpose(n->c, x, ingot_rank(x) - 1, ingot_rank(x) - 2);
-}
-
-static ingot_tensor *join_last(Lowering *n, ingot_tensor *x, const void *how)
-{
-    (void)how;
-    return ingot_flatten(n->c, x, ingot_rank(x) - 2, ingot_rank(x));
+    return (ingot_complex){fn(n, x.re, how), x.im ? fn(n, x.im, how) : NULL};
 }
 
 /* The axis *how to the end. */
@@ -126,90 +67,11 @@ static ingot_tensor *last_axis(Lowering *n, ingot_tensor *x, const void *how)
 /* The last axis cut or padded with zeros to *how elements. */
 static ingot_tensor *resize_last(Lowering *n, ingot_tensor *x, const void *how)
 {
-    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
-    int last = ingot_rank(x) - 1;
-    for (int a = 0; a <= last; a++)
-        lo[a] = hi[a] = dim(n, 0);
-    hi[last] = ingot_dim_sub(n->c, dim(n, *(const int64_t *)how), ingot_shape(x, last));
-    return ingot_pad(n->c, x, lo, hi);
-}
-
-/* a b, b = cosine + i sine with tables. */
-static Complex times(Lowering *n, Complex a,
-                     ingot_tensor *(*mul)(ingot_context *, ingot_tensor *, ingot_tensor *),
-                     ingot_tensor *cosine, ingot_tensor *sine)
-{
-    Complex y = {mul(n->c, a.re, cosine), mul(n->c, a.re, sine)};
-    if (a.im) {
-        y.re = ingot_sub(n->c, y.re, mul(n->c, a.im, sine));
-        y.im = ingot_add(n->c, y.im, mul(n->c, a.im, cosine));
-    }
-    return y;
-}
-
-/* ---- the transform --------------------------------------------------------------------------- */
-
-typedef struct {
-    int64_t n;            /* the length, or a bound of it */
-    ingot_tensor *length; /* a scalar i64, if only the run knows the length; else NULL */
-    bool inverse;         /* sign of the exponent */
-} FourierPlan;
-
-/* cos or sin of sign 2 pi (row column mod length) / length, [rows, columns]; rows from the length
- * on are zero. */
-static ingot_tensor *table(Lowering *n, const FourierPlan *p, int64_t rows, int64_t columns,
-                           bool sine, ingot_dtype dtype)
-{
-    ingot_dim *dims[2] = {dim(n, rows), dim(n, columns)};
-    ingot_tensor *length = p->length ? p->length : i64(n, p->n);
-    ingot_tensor *row = ingot_iota(n->c, 2, dims, 0), *column = ingot_iota(n->c, 2, dims, 1);
-    ingot_tensor *turn = ingot_mod(n->c, ingot_mul(n->c, row, column), length);
-    turn = ingot_mul_c(n->c, as(n, turn, INGOT_F64), p->inverse ? 2 * PI : -2 * PI);
-    turn = ingot_div(n->c, turn, as(n, length, INGOT_F64));
-    ingot_tensor *t = sine ? ingot_sin(n->c, turn) : ingot_cos(n->c, turn);
-    if (p->length)
-        t = ingot_where(n->c, ingot_lt(n->c, row, length), t, f64(n, 0));
-    return freeze(n, as(n, t, dtype));
-}
-
-/* The first factor to take out: of large lengths the largest divisor that one matrix is good for.
- * The inverse of twice an odd length takes out 2, as common FFTs do: what they leave where the
- * exact result is zero (1e-7 of the largest term) is what the published results of ONNX contain. */
-static int64_t divisor(int64_t size, bool inverse)
-{
-    if (inverse && size % 4 == 2)
-        return 2;
-    for (int64_t p = MAX_FACTOR; p > 1 && size > MAX_FACTOR; p--)
-        if (size % p == 0)
-            return p;
-    return size;
-}
-
-/* The first `bins` elements of the transform along the last axis. */
-static Complex transform(Lowering *n, FourierPlan plan, Complex x, int64_t bins)
-{
-    ingot_dtype dtype = ingot_dtype_of(x.re);
-    int64_t p = plan.length ? plan.n : divisor(plan.n, plan.inverse),
-            q = plan.n / p; /* q is 1 for primes */
-    if (q == 1) {
-        ingot_tensor *cosine = table(n, &plan, plan.n, bins, false, dtype);
-        ingot_tensor *sine = table(n, &plan, plan.n, bins, true, dtype);
-        return both(n, times(n, x, ingot_matmul, cosine, sine), stored, NULL);
-    }
-    /* x[q n1 + n2], y[k1 + p k2]: over n1, turned by k1 n2, over n2 */
-    FourierPlan inner = {.n = p, .inverse = plan.inverse},
-                outer = {.n = q, .inverse = plan.inverse};
-    x = both(n, both(n, x, split_last, (int64_t[]){p, q}), swap_last, NULL);
-    x = transform(n, inner, x, p);
-    x = times(n, x, ingot_mul, table(n, &plan, q, p, false, dtype),
-              table(n, &plan, q, p, true, dtype));
-    x = transform(n, outer, both(n, x, swap_last, NULL), q);
-    x = both(n, both(n, x, swap_last, NULL), join_last, NULL);
-    return bins == plan.n ? x : both(n, x, resize_last, &bins);
+    return ingot_resize_last(n->c, x, *(const int64_t *)how);
 }
 
 /* Bins 0..N/2 of a real signal's transform become all N: X[N - k] is X[k] conjugated. */
-static Complex mirror(Lowering *n, Complex x, int64_t size)
+static ingot_complex mirror(Lowering *n, ingot_complex x, int64_t size)
 {
     int64_t half = size / 2 + 1, rest = size - half;
     int last = ingot_rank(x.re) - 1;
@@ -226,7 +88,7 @@ static Complex mirror(Lowering *n, Complex x, int64_t size)
 }
 
 /* The last axis, of size 1 or 2, as real and imaginary part. */
-static bool parts(Lowering *n, ingot_tensor *x, Complex *out)
+static bool parts(Lowering *n, ingot_tensor *x, ingot_complex *out)
 {
     int last = ingot_rank(x) - 1;
     bool real = dim_is(ingot_shape(x, last), 1);
@@ -243,7 +105,7 @@ static bool parts(Lowering *n, ingot_tensor *x, Complex *out)
 }
 
 /* [.., bins, parts] */
-static ingot_tensor *joined(Lowering *n, Complex x, ingot_dtype dtype)
+static ingot_tensor *joined(Lowering *n, ingot_complex x, ingot_dtype dtype)
 {
     ingot_tensor *list[2] = {x.re, x.im};
     return as(n, ingot_stack(n->c, x.im ? 2 : 1, list, ingot_rank(x.re)), dtype);
@@ -255,10 +117,7 @@ static bool size_fits(Lowering *n, int64_t size)
         fault(n, "a transform of length %lld", (long long)size);
         return false;
     }
-    int64_t left = size;
-    while (left > MAX_FACTOR && divisor(left, false) < left)
-        left /= divisor(left, false);
-    if (left > MAX_TABLE / left || size > MAX_TABLE) {
+    if (!ingot_dft_fits(size)) {
         unsupported(n, "transforms of length %lld are not supported", (long long)size);
         return false;
     }
@@ -268,13 +127,13 @@ static bool size_fits(Lowering *n, int64_t size)
 static ingot_tensor *dft_along(Lowering *n, int axis, int64_t size)
 {
     bool inverse = attr_int(n, "inverse", 0) != 0, onesided = attr_int(n, "onesided", 0) != 0;
-    Complex x;
+    ingot_complex x;
     if (!size_fits(n, size) || !parts(n, X, &x))
         return ingot_poison(n->c);
     x = both(n, x, axis_last, &axis);
     x = inverse && onesided ? mirror(n, x, size) : both(n, x, resize_last, &size);
-    FourierPlan plan = {.n = size, .inverse = inverse};
-    x = transform(n, plan, x, onesided && !inverse ? size / 2 + 1 : size);
+    ingot_dft_plan plan = {.n = size, .inverse = inverse};
+    x = ingot_dft(n->c, plan, x, onesided && !inverse ? size / 2 + 1 : size);
     if (inverse) {
         x.re = ingot_mul_c(n->c, x.re, 1.0 / (double)size);
         x.im = onesided ? NULL : ingot_mul_c(n->c, x.im, 1.0 / (double)size);
@@ -379,7 +238,7 @@ static ingot_tensor *frame(Lowering *n, ingot_tensor *x, const void *how)
 }
 
 /* What is declared is what the run computes: frames, and their length. */
-static bool stft_checks(Lowering *n, bool onesided, const Frames *f, const FourierPlan *p,
+static bool stft_checks(Lowering *n, bool onesided, const Frames *f, const ingot_dft_plan *p,
                         const int64_t *dims)
 {
     ingot_context *c = n->c;
@@ -396,7 +255,7 @@ static bool stft_checks(Lowering *n, bool onesided, const Frames *f, const Fouri
 }
 
 /* Step, number and size of the frames, and the plan of their transform. False after an error. */
-static bool stft_plan(Lowering *n, bool onesided, Frames *f, FourierPlan *p)
+static bool stft_plan(Lowering *n, bool onesided, Frames *f, ingot_dft_plan *p)
 {
     int64_t dims[INGOT_MAX_RANK];
     int rank;
@@ -429,8 +288,8 @@ ingot_tensor *onnx_stft(Lowering *n)
     ingot_tensor *x = X, *window = input(n, 2);
     bool onesided = attr_int(n, "onesided", 1) != 0;
     Frames f;
-    FourierPlan plan = {0};
-    Complex s;
+    ingot_dft_plan plan = {0};
+    ingot_complex s;
     if (ingot_rank(x) == 2)
         x = ingot_unsqueeze(n->c, x, 2);
     if (ingot_rank(x) != 3 || (window && ingot_rank(window) != 1))
@@ -445,7 +304,8 @@ ingot_tensor *onnx_stft(Lowering *n)
         s.re = ingot_mul(n->c, s.re, window);
         s.im = s.im ? ingot_mul(n->c, s.im, window) : NULL;
     }
-    return joined(n, transform(n, plan, s, onesided ? f.size / 2 + 1 : f.size), ingot_dtype_of(x));
+    return joined(n, ingot_dft(n->c, plan, s, onesided ? f.size / 2 + 1 : f.size),
+                  ingot_dtype_of(x));
 }
 
 /* ---- tables of numbers ----------------------------------------------------------------------- */
@@ -480,7 +340,7 @@ static ingot_tensor *cosine_window(Lowering *n, double a, double b, double c)
     ingot_tensor *y = ingot_add_c(n->c, ingot_mul_c(n->c, ingot_cos(n->c, turn), -b), a);
     if (c != 0)
         y = ingot_add(n->c, y, ingot_mul_c(n->c, ingot_cos(n->c, ingot_mul_c(n->c, turn, 2)), c));
-    return freeze(n, as(n, y, dtype));
+    return ingot_freeze(n->c, as(n, y, dtype));
 }
 
 ingot_tensor *onnx_hann_window(Lowering *n)
@@ -558,5 +418,5 @@ ingot_tensor *onnx_mel_weight_matrix(Lowering *n)
     ingot_tensor *falls = ingot_and(n->c, ingot_ge(n->c, j, m), ingot_lt(n->c, j, h));
     ingot_tensor *y = ingot_where(n->c, rises, rise, as(n, ingot_eq(n->c, j, m), INGOT_F64));
     y = ingot_where(n->c, falls, fall, y);
-    return freeze(n, as(n, y, dtype));
+    return ingot_freeze(n->c, as(n, y, dtype));
 }

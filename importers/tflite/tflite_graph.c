@@ -29,9 +29,9 @@ bool tflite_op_at(int i, ImportedOp *op)
         return false;
     const TfliteRow *r = &rows[i];
     *op = (ImportedOp){"", r->name, r->version, r->least, r->most, ""};
-    static const char letter[] = "fhbusijlt*";
-    static const char *const word[] = {"f32", "f16", "i8",  "u8",   "i16",
-                                       "i32", "u32", "i64", "bool", "*"};
+    static const char letter[] = "fhbusijltc*";
+    static const char *const word[] = {"f32", "f16", "i8",   "u8",  "i16", "i32",
+                                       "u32", "i64", "bool", "c64", "*"};
     size_t at = 0;
     for (const char *t = r->types; *t && at < sizeof op->inputs; t++)
         at += (size_t)snprintf(op->inputs + at, sizeof op->inputs - at, "%s%s", at ? "+" : "",
@@ -73,7 +73,8 @@ static ingot_tensor *lower(TfliteNode *n, const TfliteRow *row)
     for (int i = 0; tfl_is_quantized(n) && i < TFL_COUNT(quantized); i++)
         if (quantized[i].number == row->number)
             return quantized[i].lower(n);
-    return row->lower(n);
+    return row->types[0] == '*' && tfl_is_complex(n, 0) ? tflite_by_parts(n, row->lower)
+                                                        : row->lower(n);
 }
 
 static const TfliteRow *find_row(int number)
@@ -97,10 +98,6 @@ static const char *name_of(int number)
         {30, "SKIP_GRAM"},
         {31, "CALL"},
         {51, "DELEGATE"},
-        {131, "RFFT2D"},
-        {133, "IMAG"},
-        {134, "REAL"},
-        {135, "COMPLEX_ABS"},
         {136, "HASHTABLE"},
         {137, "HASHTABLE_FIND"},
         {138, "HASHTABLE_IMPORT"},
@@ -220,6 +217,7 @@ static char type_letter(ingot_tflite_type type)
     case INGOT_TFLITE_UINT32: return 'j';
     case INGOT_TFLITE_INT64: return 'l';
     case INGOT_TFLITE_BOOL: return 't';
+    case INGOT_TFLITE_COMPLEX64: return 'c';
     default: return '?';
     }
 }
@@ -248,8 +246,11 @@ static bool check_types(TfliteModel *m, const ingot_tflite_graph *g, const ingot
             i < op->in.n ? ingot_tflite_i32(&op->in, i) : ingot_tflite_i32(&op->out, i - op->in.n);
         if (k >= 0 && !check_scales(m, &g->tensors[k]))
             return false;
-        if (k >= 0 && g->tensors[k].type != INGOT_TFLITE_RESOURCE &&
-            !tflite_dtype(g->tensors[k].type, &dtype)) {
+        const bool known =
+            k < 0 || g->tensors[k].type == INGOT_TFLITE_RESOURCE ||
+            (g->tensors[k].type == INGOT_TFLITE_COMPLEX64 && strchr(row->types, 'c')) ||
+            tflite_dtype(g->tensors[k].type, &dtype);
+        if (!known) {
             ingot_error(m->c, INGOT_UNSUPPORTED, "its tensor '%.100s' is %s: that is not supported",
                         g->tensors[k].name, ingot_tflite_type_name((int)g->tensors[k].type, NULL));
             return false;

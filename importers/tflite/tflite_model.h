@@ -131,6 +131,13 @@ bool tflite_dtype(ingot_tflite_type, ingot_dtype *out);
 /** A constant of the file. */
 ingot_tensor *tflite_constant(TfliteModel *, const ingot_tflite_tensor *);
 
+/* ---- tflite_complex.c ------------------------------------------------------------------------ */
+
+/** Is input i complex? */
+bool tfl_is_complex(TfliteNode *, int i);
+/** An operator that only moves the elements of its input 0, which are complex. */
+ingot_tensor *tflite_by_parts(TfliteNode *, TfliteLower *);
+
 /* ---- tflite_sparse.c ------------------------------------------------------------------------- */
 
 /** A sparse constant as a dense one; false after a fault. */

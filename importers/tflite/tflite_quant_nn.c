@@ -41,7 +41,8 @@ static bool product_of(TfliteNode *n, TfliteProduct *p, int x_at, int w_at, int 
     *p =
         (TfliteProduct){.x = tfl_centred(n, x_at), .w = tfl_centred(n, w_at), .b = tfl_in(n, b_at)};
     p->wide =
-        n->ti[x_at]->type == INGOT_TFLITE_INT16 && !(p->b && ingot_dtype_of(p->b) == INGOT_I32);
+        n->ti[x_at]->type == INGOT_TFLITE_INT16 &&
+        (n->ti[w_at]->type == INGOT_TFLITE_INT16 || !(p->b && ingot_dtype_of(p->b) == INGOT_I32));
     if (!tfl_quantized(n->ti[x_at]) || !tfl_quantized(n->ti[w_at])) {
         tfl_unsupported(n, "its result has a scale, and its input or weights have none");
         return false;

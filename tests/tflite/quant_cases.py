@@ -81,14 +81,24 @@ def _(m):
     m.output(m.op("CONV_2D", ins, [result(m, "i16", (1, 5, 5, 6), 0.001)], 8, Conv2DOptions=o))
 
 
-@case("q_fully_i16_weights")
-def _(m):
-    w = m.constant(R.integers(-900, 900, (5, 16)).astype(np.int16), scale=0.001, zero=0)
-    ins = [data(m, "i16", (3, 16)), w, None]
-    o = dict(quantizedBiasType=4)
-    m.output(
-        m.op("FULLY_CONNECTED", ins, [result(m, "i16", (3, 5), 0.001)], 11, FullyConnectedOptions=o)
-    )
+def fully_i16_weights(name, biased):
+    @case(name)
+    def _(m):
+        ws = R.integers(-900, 900, (5, 16)).astype(np.int16), 0.001
+        w = m.constant(ws[0], scale=ws[1], zero=0)
+        b = R.integers(-(2**20), 2**20, 5).astype(np.int32)
+        b = m.constant(b, scale=ws[1] * x_scale("i16"), zero=0) if biased else None
+        o = dict(quantizedBiasType=2 if biased else 4)
+        y = result(m, "i16", (3, 5), 0.001)
+        m.output(
+            m.op(
+                "FULLY_CONNECTED", [data(m, "i16", (3, 16)), w, b], [y], 11, FullyConnectedOptions=o
+            )
+        )
+
+
+fully_i16_weights("q_fully_i16_weights", False)
+fully_i16_weights("q_fully_i16_weights_bias", True)
 
 
 def depthwise(name, kind, h, w, c, times, k=(3, 3), s=(1, 1), padding=0, act=0, per=True):

@@ -153,3 +153,37 @@ for version, more, outs in (
         how=dict(low=0, high=1),
         **{f"NonMaxSuppressionV{version}Options": {}},
     )
+
+
+def spectrum(name, shape, lengths, op, mid=None):
+    """RFFT2D; mid: it goes through RESHAPE and SQUEEZE or EXPAND_DIMS as a complex tensor."""
+
+    @case(name)
+    def _(m):
+        out = (*shape[:-2], lengths[0], lengths[1] // 2 + 1)
+        y = m.op(
+            "RFFT2D",
+            [m.input("x", shape), m.constant(i32(*lengths))],
+            [m.tensor(out, "complex64")],
+            Rfft2dOptions={},
+        )
+        if mid:
+            flat = (*shape[:-2], lengths[0] * out[-1])
+            y = m.op("RESHAPE", [y, m.constant(i32(*flat))], [m.tensor(flat, "complex64")])
+            y = m.op(
+                "EXPAND_DIMS",
+                [y, m.constant(i32(0))],
+                [m.tensor((1, *flat), "complex64")],
+                ExpandDimsOptions={},
+            )
+            y = m.op(
+                "SQUEEZE", [y], [m.tensor(flat, "complex64")], SqueezeOptions=dict(squeezeDims=[0])
+            )
+            out = flat
+        m.output(m.op(op, [y], [m.tensor(out)]))
+
+
+spectrum("rfft_abs", (3, 1, 64), (1, 64), "COMPLEX_ABS")
+spectrum("rfft2d_real", (2, 8, 16), (8, 16), "REAL")
+spectrum("rfft2d_imag", (2, 8, 16), (16, 8), "IMAG")
+spectrum("rfft_moved", (3, 1, 300), (1, 512), "COMPLEX_ABS", True)

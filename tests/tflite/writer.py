@@ -15,6 +15,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 TYPES = {
     "float32": "FLOAT32",
+    "complex64": "COMPLEX64",
     "float16": "FLOAT16",
     "int32": "INT32",
     "uint8": "UINT8",
