@@ -45,6 +45,12 @@ ingot_tensor *ingot_mse(ingot_context *, ingot_tensor *y, ingot_tensor *target);
  * run (Srivastava et al., "Dropout", JMLR 15, 2014). For steps of training; inference takes x. */
 ingot_tensor *ingot_dropout(ingot_context *, ingot_tensor *x, double ratio);
 
+/* w + p q: a weight w [m, n..] with a correction of rank r, p [m, r] and q [r, n..], all of one
+ * type. Matrix products and convolutions (of one group) with it, or with its transposition,
+ * multiply by p and q one after the other and never make the sum, which others read (Hu et al.,
+ * arXiv:2106.09685). */
+ingot_tensor *ingot_low_rank(ingot_context *, ingot_tensor *w, ingot_tensor *p, ingot_tensor *q);
+
 /* ---- optimizers ------------------------------------------------------------------------ */
 
 /* w: a weight, g: its gradient, r: the rate, t: the number of the step, from 1; d: decay.

@@ -112,6 +112,10 @@ typedef struct DataForm {
                   const ingot_model_io *like, const HostTensor *);
 } DataForm;
 
+/** Asked of each float tensor that a file has as a weight: what it is to be, of the same type and
+ * dims, in bytes that stay until the end; NULL: it stays. */
+typedef const void *OtherWeight(void *user, const ingot_model_weight *, const HostTensor *);
+
 /** An operator that an importer knows, for whoever lists them. */
 typedef struct ImportedOp {
     const char *domain; /* "ai.onnx"; of a format without domains "" */
@@ -156,8 +160,12 @@ typedef struct Importer {
      * "path/" or "./". */
     bool (*mentions)(const MapFile *, const char *dir, void (*each)(void *user, Span location),
                      void *user);
-    ingot_precision precision;       /* what its files are meant to be multiplied by, unless told */
-    bool (*has_text)(const void *);  /* a vocabulary, which `build` gives the context */
+    ingot_precision precision;      /* what its files are meant to be multiplied by, unless told */
+    bool (*has_text)(const void *); /* a vocabulary, which `build` gives the context */
+    /* Asks of each weight; then, with a `put`, writes the model with what was given through it.
+     * False after an error, or when put gave false. */
+    bool (*save)(void *, OtherWeight *, void *user,
+                 bool (*put)(void *user, const void *bytes, size_t n), void *out);
     const DataForm *data;            /* ends with one without an ending */
     bool (*op)(int i, ImportedOp *); /* the operators of the format; false: no more */
 } Importer;
@@ -173,5 +181,8 @@ const Importer *importer_of(const MapFile *);
 /** Who opened the model. */
 const Importer *ingot_model_importer(const ingot_model *);
 ingot_context *ingot_model_context(const ingot_model *);
+/** As the importer's `save`; an error where the format has none. */
+bool ingot_model_save(ingot_model *, OtherWeight *, void *user,
+                      bool (*put)(void *user, const void *bytes, size_t n), void *out);
 
 #endif

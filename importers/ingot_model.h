@@ -66,13 +66,26 @@ typedef struct {
     const void *bytes; /* dense, row-major; strings: pointers to them */
 } ingot_model_bind;
 
+/** How nodes multiply by a weight: what they sum over. */
+typedef enum {
+    INGOT_WEIGHT_OTHER,
+    INGOT_WEIGHT_ROWS,   /* [out, in..]: over all axes but the first */
+    INGOT_WEIGHT_COLUMNS /* [in, out]: over the first */
+} ingot_weight_form;
+
+/** A float tensor that the file has as a weight. */
+typedef struct {
+    const char *name;
+    bool statistic; /* a running mean or variance, which follows batches and no gradient */
+    ingot_weight_form form;
+} ingot_model_weight;
+
 /** What a model that is to be trained is built with: once for inference and once for a step, over
  * the same states. ingot_model_train() does both. */
 typedef struct {
-    /* Asked of each float tensor that the file has as a weight, in the file's order: what stands in
-     * its place, data itself or a state that begins as that. statistic: it is a running mean or
-     * variance, which follows batches and no gradient. */
-    ingot_tensor *(*weight)(void *user, const char *name, bool statistic, ingot_tensor *data);
+    /* Asked of each weight, in the file's order: what stands in its place, data itself, a state
+     * that begins as that, or what is made of states. */
+    ingot_tensor *(*weight)(void *user, const ingot_model_weight *, ingot_tensor *data);
     /* Takes an output in place of ingot_output(). NULL: outputs are declared. */
     void (*output)(void *user, const char *name, ingot_tensor *);
     void *user;
@@ -161,6 +174,15 @@ bool ingot_model_check(ingot_model *);
  * inputs keep their numbers, but its value is the constant. options may be NULL. */
 bool ingot_model_build(ingot_model *, const ingot_model_options *);
 
+/** Weights whose names match stay as they are, and get a correction that is trained: adapters
+ * NAME.lora_A [rank, in..], which begin at random, and NAME.lora_B [out, rank], which begin as
+ * zeros; alpha / rank times their product is added (arXiv:2106.09685). */
+typedef struct {
+    const char *pattern;
+    int rank;
+    double alpha;
+} ingot_lora;
+
 /** What a model is to learn, and how (docs/training.md). */
 typedef struct {
     size_t struct_size;
@@ -174,6 +196,10 @@ typedef struct {
      * but for those that are frozen. */
     const char *const *trainable, *const *frozen;
     int n_trainable, n_frozen;
+    /* Adapters; of several that match, the last one counts. Where there are some, weights without
+     * one are trained only if `trainable` names them. */
+    const ingot_lora *lora;
+    int n_lora;
 } ingot_model_train_options;
 
 /** Builds the model twice over the same weights: the function run() for inference, and

@@ -182,6 +182,13 @@ bool ingot_model_set_ops(ingot_model *m, const ingot_model_op *ops, int n)
     return !n || nothing_for(m, "--op", "operators that a function of yours could be");
 }
 
+bool ingot_model_save(ingot_model *m, OtherWeight *other, void *user,
+                      bool (*put)(void *user, const void *bytes, size_t n), void *out)
+{
+    return m->by->save ? m->by->save(m->it, other, user, put, out)
+                       : nothing_for(m, "merge", "weights that are trained");
+}
+
 bool ingot_model_set_states(ingot_model *m, const ingot_model_state *states, int n)
 {
     if (m->by->set_states)

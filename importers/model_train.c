@@ -7,7 +7,13 @@
  *                 its loss, the gradients of the loss, and what the optimizer makes of the weights
  *
  * The importer asks for each weight of the file what is to stand in its place; what is trained is a
- * state that begins as the file has it, the same in both functions.
+ * state that begins as the file has it, the same in both functions. A weight with an adapter stays,
+ * and what stands in its place is
+ *
+ *     w + (alpha / r) B A        [out, in] + [out, r] [r, in]         Hu et al., arXiv:2106.09685
+ *
+ * with the states NAME.lora_A, NAME.lora_B and NAME.lora_alpha, so that a file of saved states says
+ * all that `ingot merge` has to know.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <fnmatch.h>
@@ -18,9 +24,13 @@
 
 #include "importer.h"
 
+enum { ADAPTER_STATES = 2 };
 typedef struct {
     const char *name;
-    ingot_tensor *state; /* NULL: it is frozen */
+    ingot_tensor *value; /* what nodes read: data, a state, or what is made of states */
+    int n; /* states that follow the gradient, or, of a statistic, batches; 0: frozen */
+    ingot_tensor *state[ADAPTER_STATES];
+    const char *state_name[ADAPTER_STATES];
     bool statistic;
 } TrainedWeight;
 
@@ -29,7 +39,7 @@ typedef struct {
     const ingot_model_train_options *o;
     TrainedWeight *weight;
     int n, room;
-    bool *matched;        /* by pattern, the trainable ones first */
+    bool *matched;        /* by pattern: trainable ones, frozen ones, adapters */
     const char *wanted;   /* the output that the loss is of, */
     ingot_tensor *output; /* in the step; NULL: there is none of that name */
 } TrainingModel;
@@ -60,16 +70,97 @@ static bool all_finite(ingot_context *c, ingot_tensor *data)
     return good;
 }
 
-static bool is_trained(TrainingModel *t, const char *name, bool statistic, ingot_tensor *data)
+static bool is_trained(TrainingModel *t, const ingot_model_weight *w, ingot_tensor *data)
 {
     const ingot_model_train_options *o = t->o;
-    const bool named = matches(o->trainable, o->n_trainable, t->matched, name);
-    if (matches(o->frozen, o->n_frozen, t->matched + o->n_trainable, name))
+    const bool named = matches(o->trainable, o->n_trainable, t->matched, w->name);
+    if (matches(o->frozen, o->n_frozen, t->matched + o->n_trainable, w->name))
         return false;
     int64_t n;
     const bool one = ingot_dim_is_const(ingot_numel(t->c, data), &n) && n < 2;
-    return named || (!o->n_trainable && (statistic || !one) && all_finite(t->c, data));
+    const bool all = !o->n_trainable && !o->n_lora;
+    return named || (all && (w->statistic || !one) && all_finite(t->c, data));
 }
+
+/* ---- adapters -------------------------------------------------------------------------------- */
+
+/* The one for a weight that products read, or NULL. */
+static const ingot_lora *lora_for(TrainingModel *t, const ingot_model_weight *w)
+{
+    const ingot_model_train_options *o = t->o;
+    const ingot_lora *found = NULL;
+    for (int i = 0; i < o->n_lora && w->form != INGOT_WEIGHT_OTHER; i++)
+        if (!fnmatch(o->lora[i].pattern, w->name, 0)) {
+            found = &o->lora[i];
+            t->matched[o->n_trainable + o->n_frozen + i] = true;
+        }
+    return matches(o->frozen, o->n_frozen, t->matched + o->n_trainable, w->name) ? NULL : found;
+}
+
+/* A tensor of numbers of -bound..bound, evenly; the same for the same name (splitmix64 of it). */
+static ingot_tensor *random_data(ingot_context *c, const char *name, int rank, const int64_t *dims,
+                                 double bound)
+{
+    int64_t n = 1;
+    uint64_t state = 1;
+    for (int a = 0; a < rank; a++)
+        n *= dims[a];
+    for (const char *at = name; *at; at++)
+        state = (state ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+    float *v = ingot_alloc(c, (size_t)n * sizeof *v + 1);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        v[i] = (float)(bound * (2 * ldexp((double)((z ^ z >> 31) >> 11), -53) - 1));
+    }
+    return ingot_data(c, NULL, INGOT_F32, rank, dims, v);
+}
+
+static const char *adapter_name(ingot_context *c, const char *weight, const char *part)
+{
+    const size_t room = strlen(weight) + strlen(part) + 1;
+    char *name = ingot_alloc(c, room);
+    snprintf(name, room, "%s%s", weight, part);
+    return name;
+}
+
+/* A begins in -1..1 / sqrt(terms), as weights of layers do in PyTorch, and B as zeros: a model
+ * begins as the one of the file. */
+static ingot_tensor *adapted(TrainingModel *t, TrainedWeight *w, const ingot_lora *lora,
+                             ingot_weight_form form, ingot_tensor *data)
+{
+    ingot_context *c = t->c;
+    int64_t dims[INGOT_MAX_RANK], terms = 1;
+    const int rank = ingot_rank(data);
+    const bool columns = form == INGOT_WEIGHT_COLUMNS; /* [in, out] */
+    ingot_static_shape(data, dims);
+    const int64_t out = dims[columns];
+    if (columns)
+        dims[1] = dims[0];
+    dims[0] = lora->rank; /* those of A */
+    for (int a = 1; a < rank; a++)
+        terms *= dims[a];
+    w->n = ADAPTER_STATES;
+    w->state_name[0] = adapter_name(c, w->name, ".lora_A");
+    w->state_name[1] = adapter_name(c, w->name, ".lora_B");
+    const char *alpha_name = adapter_name(c, w->name, ".lora_alpha");
+    ingot_tensor *start =
+        random_data(c, w->name, rank, dims, 1 / sqrt((double)(terms > 0 ? terms : 1)));
+    w->state[0] = ingot_state_from(c, w->state_name[0], start);
+    w->state[1] = ingot_state(c, w->state_name[1], INGOT_F32, 2, (int64_t[]){out, lora->rank});
+    ingot_tensor *alpha =
+        ingot_state_from(c, alpha_name, ingot_scalar_f(c, INGOT_F32, lora->alpha));
+    ingot_tensor *scaled =
+        ingot_mul(c, w->state[1], ingot_mul_c(c, alpha, 1.0 / (double)lora->rank));
+    ingot_tensor *a = ingot_cast(c, w->state[0], ingot_dtype_of(data)),
+                 *b = ingot_cast(c, scaled, ingot_dtype_of(data));
+    return columns
+               ? ingot_low_rank(c, data, ingot_transpose(c, a, 0, 1), ingot_transpose(c, b, 0, 1))
+               : ingot_low_rank(c, data, b, a);
+}
+
+/* ---- what stands in a weight's place ---------------------------------------------------- */
 
 static TrainedWeight *find_weight(TrainingModel *t, const char *name)
 {
@@ -80,12 +171,12 @@ static TrainedWeight *find_weight(TrainingModel *t, const char *name)
 }
 
 /* The first build decides. */
-static ingot_tensor *weight_for(void *user, const char *name, bool statistic, ingot_tensor *data)
+static ingot_tensor *weight_for(void *user, const ingot_model_weight *read, ingot_tensor *data)
 {
     TrainingModel *t = user;
-    TrainedWeight *w = find_weight(t, name);
+    TrainedWeight *w = find_weight(t, read->name);
     if (w)
-        return w->state ? w->state : data;
+        return w->value;
     if (t->n == t->room) {
         TrainedWeight *more = ingot_alloc(t->c, (size_t)(2 * t->room + 64) * sizeof *more);
         if (t->n)
@@ -94,26 +185,39 @@ static ingot_tensor *weight_for(void *user, const char *name, bool statistic, in
         t->room = 2 * t->room + 64;
     }
     w = &t->weight[t->n++];
-    *w = (TrainedWeight){.name = name, .statistic = statistic};
-    if (is_trained(t, name, statistic, data))
-        w->state = ingot_state_from(t->c, name, data);
-    return w->state ? w->state : data;
+    *w = (TrainedWeight){.name = read->name, .value = data, .statistic = read->statistic};
+    const ingot_lora *lora = lora_for(t, read);
+    if (lora) {
+        w->value = adapted(t, w, lora, read->form, data);
+    } else if (is_trained(t, read, data)) {
+        w->value = w->state[w->n] = ingot_state_from(t->c, read->name, data);
+        w->state_name[w->n++] = read->name;
+    }
+    return w->value;
+}
+
+/* Pattern i of the list of all, and of which option it is. */
+static const char *pattern_of(const ingot_model_train_options *o, int i, const char **option)
+{
+    const int frozen = i - o->n_trainable, lora = frozen - o->n_frozen;
+    *option = lora >= 0 ? "lora" : frozen >= 0 ? "frozen" : "trainable";
+    return lora >= 0 ? o->lora[lora].pattern : frozen >= 0 ? o->frozen[frozen] : o->trainable[i];
 }
 
 static bool patterns_good(TrainingModel *t)
 {
     const ingot_model_train_options *o = t->o;
     int trained = 0;
-    for (int i = 0; i < o->n_trainable + o->n_frozen; i++)
+    for (int i = 0; i < o->n_trainable + o->n_frozen + o->n_lora; i++)
         if (!t->matched[i]) {
-            const bool frozen = i >= o->n_trainable;
-            ingot_error(t->c, INGOT_USAGE, "--%s '%s': no weight of the model has such a name",
-                        frozen ? "frozen" : "trainable",
-                        frozen ? o->frozen[i - o->n_trainable] : o->trainable[i]);
+            const char *option, *pattern = pattern_of(o, i, &option);
+            ingot_error(t->c, INGOT_USAGE, "--%s '%s': no weight of the model%s has such a name",
+                        option, pattern,
+                        *option == 'l' ? " that a product or a convolution reads" : "");
             return false;
         }
     for (int i = 0; i < t->n; i++)
-        trained += t->weight[i].state && !t->weight[i].statistic;
+        trained += t->weight[i].n && !t->weight[i].statistic;
     if (!trained)
         ingot_error(t->c, INGOT_USAGE,
                     "there is nothing to train: of %d tensors of floats that nodes read, none is "
@@ -228,13 +332,14 @@ static void tell_idle(TrainingModel *t, int n, ingot_tensor *const *gradient,
 static bool learn(TrainingModel *t, const ingot_model *m, ingot_tensor *loss)
 {
     int n = 0;
-    ingot_tensor **w = ingot_alloc(t->c, ((size_t)t->n + 1) * sizeof *w),
-                 **g = ingot_alloc(t->c, ((size_t)t->n + 1) * sizeof *g);
-    const char **name = ingot_alloc(t->c, ((size_t)t->n + 1) * sizeof *name);
+    const size_t most = (size_t)t->n * ADAPTER_STATES + 1;
+    ingot_tensor **w = ingot_alloc(t->c, most * sizeof *w),
+                 **g = ingot_alloc(t->c, most * sizeof *g);
+    const char **name = ingot_alloc(t->c, most * sizeof *name);
     for (int i = 0; i < t->n; i++)
-        if (t->weight[i].state && !t->weight[i].statistic) {
-            name[n] = t->weight[i].name;
-            w[n++] = t->weight[i].state;
+        for (int k = 0; k < t->weight[i].n && !t->weight[i].statistic; k++) {
+            name[n] = t->weight[i].state_name[k];
+            w[n++] = t->weight[i].state[k];
         }
     const int errors = ingot_error_count(t->c);
     ingot_gradient(t->c, loss, n, w, g);
@@ -270,7 +375,7 @@ bool ingot_model_train(ingot_model *m, const ingot_model_options *options,
 {
     ingot_context *c = ingot_model_context(m);
     TrainingModel t = {.c = c, .o = o};
-    t.matched = ingot_alloc(c, (size_t)(o->n_trainable + o->n_frozen) + 1);
+    t.matched = ingot_alloc(c, (size_t)(o->n_trainable + o->n_frozen + o->n_lora) + 1);
     const LossKind kind = loss_kind(o->loss, &t.wanted);
     const int errors = ingot_error_count(c);
     ingot_set_origin(c, NULL, NULL);

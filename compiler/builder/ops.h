@@ -40,6 +40,16 @@ ingot_tensor *ops_block_digits(ingot_context *, ingot_tensor *u);
  * lie in memory once with the head that is multiplied. w itself where there is no such product. */
 ingot_tensor *ops_block_weight(ingot_context *, ingot_tensor *w);
 ingot_tensor *ops_products(ingot_context *, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w);
+/* (low_rank.c) Is w, or what it is a transposition of, the result of ingot_low_rank()? Then, as
+ * that has them: w + p q. */
+typedef struct {
+    ingot_tensor *w, *p, *q;
+} LowRank;
+bool ops_low_rank(ingot_context *, ingot_tensor *w, LowRank *);
+/* (low_rank.c) The convolution with such a weight, of one group; otherwise as ingot_conv(). */
+ingot_tensor *ops_low_rank_conv(ingot_context *, ingot_tensor *x, const LowRank *, ingot_tensor *b,
+                                const int64_t *strides, const int64_t *dilations,
+                                const int64_t *pads_lo, const int64_t *pads_hi);
 /* (ops_conv.c) x [N, C, d...] with strides[i] - 1 zeros behind each element along spatial axis
  * i. */
 ingot_tensor *ops_zeros_between(ingot_context *, ingot_tensor *x, const int64_t *strides);

@@ -298,6 +298,9 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         if (ingot_is_poison(x))
             return x;
     }
+    LowRank l;
+    if (group == 1 && ops_low_rank(c, w, &l))
+        return ops_low_rank_conv(c, x, &l, b, strides, dilations, pads_lo, pads_hi);
     int64_t lo[MAX_SPATIAL] = {0}, hi[MAX_SPATIAL] = {0};
     for (int i = 0; i < spatial; i++) {
         lo[i] = pads_lo ? pads_lo[i] : 0;
@@ -322,7 +325,6 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
             return p.x[i];
     }
     x = p.x[0];
-
     ingot_dim *xd[INGOT_MAX_RANK], *wd[INGOT_MAX_RANK], *yd[INGOT_MAX_RANK];
     ingot_dim *one = ingot_dim_const(c, 1);
     int rank = 4 + 2 * spatial;

@@ -49,6 +49,10 @@ ingot_tensor *ingot_matmul(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
         if (ingot_is_poison(a) || ingot_is_poison(b))
             return ingot_poison(c);
     }
+    LowRank sum;
+    if (ops_low_rank(c, b, &sum))
+        return ingot_add(c, ingot_matmul(c, a, sum.w),
+                         ingot_matmul(c, ingot_matmul(c, a, sum.p), sum.q));
     ingot_tensor *left = ra > 1 ? ingot_unsqueeze(c, a, ra - 1) : a; /* [.., M, 1, K] or [K] */
     ingot_tensor *right = b;
     if (rb > 1) { /* [.., 1, N, K]; with a vector on the left there is no M */

@@ -383,6 +383,7 @@ struct Context {
      * same bundle: a plan does likewise where that takes hardly longer, so that weights of several
      * are the same. */
     Map variants_before;
+    Map low_rank;                  /* ingot_low_rank(): LowRank, by id + 1 */
     Map read_as;                   /* ingot_read_as(): by id + 1 */
     const struct Target **targets; /* kernel/target.c: those from outside the tree */
     int ntarget;

@@ -440,6 +440,11 @@ const ingot_model_bind *find_bind(const Model *, const char *name); /* onnx_impo
 
 /* Asks for what stands in place of each weight. False after an error. */
 bool take_weights(Model *, Scope *, const Onnx__GraphProto *);
+/* What nodes use each name for, as bits of onnx_training.c: unsigned; what an initializer of rank
+ * `rank` that is used so is as a weight, which are of these types. */
+Names onnx_weight_uses(Model *, const Onnx__GraphProto *);
+ingot_model_weight onnx_weight(const char *name, unsigned use, int rank);
+bool onnx_weight_type(ingot_dtype);
 bool is_training(const Model *);      /* it is built for inference and for steps of training, */
 bool is_training_step(const Model *); /* now for a step */
 bool is_trained_weight(const Model *, ingot_tensor *); /* it stands in place of one, as a state */

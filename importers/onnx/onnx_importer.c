@@ -114,6 +114,7 @@ const Importer importer_onnx = {
     .set_states = set_states,
     .file = file,
     .mentions = mentions,
+    .save = onnx_save,
     .data = onnx_data,
     .op = onnx_op_at,
 };

@@ -163,6 +163,9 @@ void onnx_field_put(FILE *, unsigned field, const void *bytes, size_t len);
 /** input_0.pb: a TensorProto, SequenceProto or OptionalProto. */
 extern const DataForm onnx_data[];
 
+/* onnx_save.c: as Importer.save has it; of an open model. */
+bool onnx_save(void *model, OtherWeight *, void *user,
+               bool (*put)(void *user, const void *bytes, size_t n), void *out);
 /* onnx_import.c: number i of the operators that there are; false: no more. */
 bool onnx_op_at(int i, ImportedOp *);
 

@@ -10,7 +10,13 @@
 
 #include "onnx.h"
 
-enum { USED = 1, USED_AS_NUMBERS = 2, USED_AS_STATISTIC = 4 };
+enum {
+    USED = 1,
+    USED_AS_NUMBERS = 2,
+    USED_AS_STATISTIC = 4,
+    USED_BY_ROWS = 8, /* as products read it: ingot_weight_form */
+    USED_BY_COLUMNS = 16
+};
 
 /* Inputs, as bits, that are no weights: numbers that decide what the node does, or statistics. */
 static const struct {
@@ -31,14 +37,41 @@ static const struct {
     {"Upsample", ~1u, 0},
 };
 
+static bool is_transposed(const Onnx__NodeProto *gemm)
+{
+    bool yes = false;
+    for (size_t i = 0; i < gemm->n_attribute; i++)
+        if (!strcmp(gemm->attribute[i]->name, "transB"))
+            yes = gemm->attribute[i]->i != 0;
+    return yes;
+}
+
+/* The second input of a product. */
+static unsigned use_of_factor(const Onnx__NodeProto *n)
+{
+    if (!strcmp(n->op_type, "Conv") || (!strcmp(n->op_type, "Gemm") && is_transposed(n)))
+        return USED_BY_ROWS;
+    return !strcmp(n->op_type, "Gemm") || !strcmp(n->op_type, "MatMul") ? USED_BY_COLUMNS : 0;
+}
+
 static unsigned use_of(const Onnx__NodeProto *n, size_t input)
 {
+    const unsigned factor = input == 1 ? use_of_factor(n) : 0;
     for (int i = 0; i < COUNT(inputs_of); i++)
         if (input < 32 && !strcmp(n->op_type, inputs_of[i].op))
             return inputs_of[i].numbers >> input & 1      ? USED_AS_NUMBERS
                    : inputs_of[i].statistics >> input & 1 ? USED_AS_STATISTIC
                                                           : USED;
-    return USED;
+    return USED | factor;
+}
+
+/* What the input of an Identity or of a Transpose, of a matrix, is used for: what the result is. */
+static unsigned handed_on(const Onnx__NodeProto *n, unsigned use)
+{
+    const unsigned rows = use & USED_BY_ROWS, columns = use & USED_BY_COLUMNS;
+    if (!strcmp(n->op_type, "Identity"))
+        return use;
+    return USED | (rows ? USED_BY_COLUMNS : 0) | (columns ? USED_BY_ROWS : 0);
 }
 
 /* Of the main graph's initializers, by name: unsigned. Nodes are walked from the last to the first,
@@ -47,13 +80,13 @@ static void note_uses(Model *m, Names *uses, size_t n_node, Onnx__NodeProto **no
 {
     for (size_t k = n_node; k-- > 0;) {
         const Onnx__NodeProto *n = node[k];
-        const unsigned *handed =
-            !strcmp(n->op_type, "Identity") && n->n_output ? names_get(uses, n->output[0]) : NULL;
+        const bool hands = !strcmp(n->op_type, "Identity") || !strcmp(n->op_type, "Transpose");
+        const unsigned *handed = hands && n->n_output ? names_get(uses, n->output[0]) : NULL;
         for (size_t i = 0; i < n->n_input; i++) {
             unsigned *u = names_get(uses, n->input[i]);
             if (!u)
                 names_put(m->c, uses, n->input[i], u = ingot_alloc(m->c, sizeof *u));
-            *u |= handed ? *handed : use_of(n, i);
+            *u |= handed ? handed_on(n, *handed) : use_of(n, i);
         }
         for (size_t a = 0; a < n->n_attribute; a++) {
             const Onnx__AttributeProto *attr = n->attribute[a];
@@ -65,29 +98,47 @@ static void note_uses(Model *m, Names *uses, size_t n_node, Onnx__NodeProto **no
     }
 }
 
-static bool weight_type(ingot_tensor *t)
+Names onnx_weight_uses(Model *m, const Onnx__GraphProto *g)
 {
-    return is_float(t) && ingot_dtype_bytes(ingot_dtype_of(t)) > 1;
+    Names uses = {0};
+    note_uses(m, &uses, g->n_node, g->node);
+    return uses;
+}
+
+bool onnx_weight_type(ingot_dtype d)
+{
+    return d == INGOT_F16 || d == INGOT_BF16 || d == INGOT_F32 || d == INGOT_F64;
+}
+
+ingot_model_weight onnx_weight(const char *name, unsigned use, int rank)
+{
+    ingot_weight_form form = INGOT_WEIGHT_OTHER;
+    if (use & USED_BY_ROWS && rank >= 2)
+        form = INGOT_WEIGHT_ROWS;
+    else if (use & USED_BY_COLUMNS && rank == 2)
+        form = INGOT_WEIGHT_COLUMNS;
+    return (ingot_model_weight){name, use & USED_AS_STATISTIC, form};
 }
 
 bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
 {
     const ingot_model_training *training = m->options ? m->options->training : NULL;
-    Names uses = {0};
     m->n_weights = 0;
     if (!training)
         return true;
+    const Names uses = onnx_weight_uses(m, g);
     m->weights = ingot_alloc(m->c, (g->n_initializer + 1) * sizeof(ingot_tensor *));
-    note_uses(m, &uses, g->n_node, g->node);
     for (size_t i = 0; i < g->n_initializer; i++) {
         const char *name = g->initializer[i]->name;
         const unsigned *u = names_get(&uses, name);
         if (!u || (*u & USED_AS_NUMBERS))
             continue;
         Value *v = scope_find(m, s, name);
-        if (!v->tensor || ingot_is_poison(v->tensor) || !weight_type(v->tensor))
+        if (!v->tensor || ingot_is_poison(v->tensor) ||
+            !onnx_weight_type(ingot_dtype_of(v->tensor)))
             continue;
-        ingot_tensor *t = training->weight(training->user, name, *u & USED_AS_STATISTIC, v->tensor);
+        const ingot_model_weight w = onnx_weight(name, *u, ingot_rank(v->tensor));
+        ingot_tensor *t = training->weight(training->user, &w, v->tensor);
         if (ingot_is_poison(t))
             return false;
         if (t != v->tensor)

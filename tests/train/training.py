@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models that `ingot compile --train` makes learn as numpy does.
 
-    training.py --ingot build/ingot [CASE..]     6 s of a core
+    training.py --ingot build/ingot [CASE..]     13 s of a core
 
 Each case is an ONNX model, what it is to learn, and the same in numpy, in f64 (tape.py). After each
 step the losses are compared, after the last all weights and what the optimizer keeps; then what
@@ -23,6 +23,7 @@ sys.path.insert(0, str(TREE / "compiler/tools/python"))
 
 try:
     import numpy as np
+    import onnx
     from onnx import TensorProto, helper, numpy_helper
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -231,7 +232,8 @@ def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None,
             y = forward({n: Var(a) for n, a in wide.items()}, x).value
             near(case, "run()", model(x), y, tolerance * 10)
         model.reset()
-        assert (model.states[next(iter(wide))] == next(iter(net.weights.values()))).all()
+        first = next(n for n in wide if n not in fixed)
+        assert (model.states[first] == net.weights[first]).all()
         others = ingot.Model(pathlib.Path(at) / "out", cflags="-O1", threads=3)
         for _ in range(3):
             x, t = draw(random), target(random)
@@ -331,6 +333,122 @@ def case_transformer():
            tolerance=1e-5, loss="cross_entropy:y", class_axis=-1, optimizer="adamw")  # fmt: skip
 
 
+def grouped(path, batch=6):
+    """Two convolutions, the second one in groups, and a product."""
+    net = Net(14)
+    x = net.node("Conv", ["x", net.weight("c0.weight", 6, 3, 3, 3), net.weight("c0.bias", 6)], "c0",
+                 pads=[1] * 4, strides=[2, 2])  # fmt: skip
+    x = net.node("Relu", [x], "r0")
+    x = net.node("Conv", [x, net.weight("c1.weight", 4, 3, 3, 3)], "c1", pads=[1] * 4, group=2)
+    x = net.node("GlobalAveragePool", [net.node("Relu", [x], "r1")], "pooled")
+    net.node("MatMul", [net.node("Flatten", [x], "flat"), net.weight("fc.weight", 4, 5)], "y")
+    net.save(path, [("x", FLOAT, [batch, 3, 8, 8])], [("y", FLOAT, [batch, 5])])
+
+    def whole(w):
+        """The weight of one group that computes the same."""
+        halves = np.zeros((4, 6, 3, 3))
+        halves[:2, :3] = halves[2:, 3:] = 1
+        return (w.reshape(4, 1, 3, 3, 3) + np.zeros((1, 2, 1, 1, 1))).reshape(4, 6, 3, 3) * halves
+
+    def forward(w, x):
+        x = tape.conv(Var(x), w["c0.weight"], 2, 1) + w["c0.bias"].reshape(-1, 1, 1)
+        x = tape.relu(tape.conv(tape.relu(x), whole(w["c1.weight"]), 1, 1))
+        return x.mean((2, 3)) @ w["fc.weight"]
+
+    return net, forward, lambda r: r.standard_normal((batch, 3, 8, 8)).astype(np.float32)
+
+
+COLUMNS = {"fc.weight", "q", "v", "up", "down"}  # [in, out]: of MatMul
+
+
+def with_adapters(weights, factors, scale):
+    """w + scale B A, where there are A and B; [in, out] has it transposed."""
+    w = {n: Var(a) for n, a in weights.items()}
+    for name in weights:
+        if name + ".lora_A" in factors:
+            a, b = (factors[f"{name}.lora_{k}"] for k in "AB")
+            sum_ = b @ a.reshape(a.shape[0], -1)
+            turned = name in COLUMNS
+            w[name] += (sum_.transpose(1, 0) if turned else sum_.reshape(*w[name].shape)) * scale
+    return w
+
+
+def adapters(case, make, loss_of, target, adapted, extra=(), **options):
+    """--lora beside the same in numpy; then `ingot merge`, and the merged model beside run()."""
+    scale, rank = 3 / 2, 2
+    with tempfile.TemporaryDirectory() as at:
+        at = pathlib.Path(at)
+        net, forward, draw = make(at / "net.onnx")
+        lora = [f"r={rank}:alpha=3:{name}" for name in adapted]
+        ingot.compile(at / "net.onnx", at / "out", train=True, lora=lora, trainable=list(extra),
+                      optimizer="adamw", **options)  # fmt: skip
+        model = ingot.Model(at / "out", cflags="-O1")
+        wide = {n: a.astype(np.float64) for n, a in net.weights.items() if a.dtype == np.float32}
+        trained = {n: a.astype(np.float64) for n, a in model.states.items()
+                   if n in extra or n.endswith((".lora_A", ".lora_B"))}  # fmt: skip
+        assert len(trained) == 2 * len(adapted) + len(extra), f"{case}: {list(trained)}"
+        random, adamw = np.random.default_rng(2), tape.Optimizer("adamw")
+        for i in range(STEPS):
+            x, t = draw(random), target(random)
+            v = {n: Var(a) for n, a in trained.items()}
+            wanted = loss_of(forward({**with_adapters(wide, v, scale),
+                                      **{n: v[n] for n in extra}}, x), t)  # fmt: skip
+            wanted.backward()
+            adamw.step(trained, {n: a.grad for n, a in v.items()}, 0.01)
+            near(case, f"loss of step {i}", model.step(x, t, 0.01), wanted.value, 1e-5)
+        for name, a in trained.items():
+            near(case, name, model.states[name], a, 1e-4)
+        merge(case, at, model, draw(random), {
+            **{n: a.value for n, a in with_adapters(wide, {n: Var(a) for n, a in trained.items()},
+                                                    scale).items()},
+            **{n: trained[n] for n in extra}})  # fmt: skip
+
+
+def merge(case, at, model, x, wanted):
+    """What was trained, as a model and as weights."""
+    model.save(at / "states.safetensors")
+    y = model(x)
+    for file in ("merged.onnx", "merged.safetensors"):
+        command = [os.environ["INGOT"], "merge", at / "net.onnx", at / "states.safetensors"]
+        p = subprocess.run([*command, "-o", at / file], capture_output=True, text=True)
+        assert p.returncode == 0, f"{case}: merge: {p.stderr}"
+    merged = ingot.compile(at / "merged.onnx", at / "merged")
+    near(case, "the merged model", ingot.Model(merged, cflags="-O1")(x), y, 1e-5)
+    data = (at / "merged.safetensors").read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    for name, w in json.loads(data[8:start]).items():
+        lo, hi = (start + k for k in w["data_offsets"])
+        got = np.frombuffer(data[lo:hi], np.float32).reshape(w["shape"])
+        if name in wanted and not np.isinf(got).any():
+            near(case, f"merged {name}", got, wanted[name], 1e-4)
+    found = {t.name: t for t in onnx.load(at / "merged.onnx").graph.initializer}
+    assert found.keys() == {t.name for t in onnx.load(at / "net.onnx").graph.initializer}
+    assert all((numpy_helper.to_array(found[n]).shape == a.shape for n, a in wanted.items()))
+
+
+def case_lora():
+    adapters("lora", mlp, tape.cross_entropy, labels, ["fc1.weight", "fc2.weight"],
+             extra=["fc1.bias"], loss="cross_entropy:y")  # fmt: skip
+
+
+def case_lora_conv():
+    adapters("lora_conv", grouped, tape.cross_entropy, lambda r: r.integers(0, 5, 6),
+             ["c0.weight", "c1.weight", "fc.weight"], loss="cross_entropy:y")  # fmt: skip
+
+
+def case_lora_transformer():
+    adapters("lora_transformer", transformer, lambda y, t: tape.cross_entropy(y, t, axis=2),
+             lambda r: r.integers(0, 11, (2, 6)), ["words", "q", "v", "up", "down"],
+             loss="cross_entropy:y", class_axis=-1)  # fmt: skip
+
+
+def case_biases():
+    """Biases alone: there are no other states, and no gradients of others are made."""
+    frozen = ["fc1.weight", "fc2.weight"]
+    beside("biases", mlp, tape.cross_entropy, tape.Optimizer("sgd"), 0.1, labels, frozen=frozen,
+           trainable="*.bias", loss="cross_entropy:y", optimizer="sgd")  # fmt: skip
+
+
 def case_dropout():
     """Drops other elements in each step and the same ones after a reset, none in run(); the
     gradient is that of what is left, beside differences."""
@@ -427,6 +545,9 @@ def case_errors():
             (good, {**usual, "frozen": ["fc3.*"]}, "'fc3.*': no weight of the model"),
             (good, {**usual, "frozen": ["*"]}, "there is nothing to train"),
             (good, {**usual, "loss": "cross_entropy:y", "class_axis": 2}, "no axis 2"),
+            (good, {**usual, "lora": "r=2:*.bias"}, "'*.bias': no weight of the model that a"),
+            (good, {**usual, "lora": "r=0:*"}, "r=8:GLOB or r=8:alpha=16:GLOB is wanted"),
+            (good, {**usual, "lora": "r=4:alpha=x:*"}, "r=8:GLOB or r=8:alpha=16:GLOB is wanted"),
             (good, {**usual, "target": "cuda:sm_80+c"}, "a model of several functions"),
             (det, usual, "node 'volume' (Det): gradient: there is no rule for 'det'"),
             (det, usual, "--frozen GLOB leaves the weights before them"),

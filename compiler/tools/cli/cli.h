@@ -76,6 +76,7 @@ bool option_class_axis(Options *, const char *);
 bool option_clip(Options *, const char *);
 bool option_frozen(Options *, const char *);
 bool option_ignore_index(Options *, const char *);
+bool option_lora(Options *, const char *);
 bool option_optimizer(Options *, const char *);
 bool option_smoothing(Options *, const char *);
 bool option_trainable(Options *, const char *);
@@ -115,6 +116,7 @@ ingot_status command_operators(Options *);
 ingot_status command_targets(Options *);
 ingot_status command_plan(Options *);
 ingot_status command_compile(Options *); /* cli_compile.c */
+ingot_status command_merge(Options *);   /* cli_merge.c */
 ingot_status command_explain(Options *); /* cli_explain.c */
 /* The same without a program: all steps are interpreted, each kernel with opts and without. */
 

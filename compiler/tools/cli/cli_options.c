@@ -341,6 +341,17 @@ static bool refuse(const Options *o, const char *flag)
                     o->command, flag, near) == INGOT_OK;
 }
 
+/* Operands behind the first: words of the synopsis before its options, "A.sched B.sched". */
+static int more_operands(const Command *c)
+{
+    int n = 0;
+    for (const char *at = c->synopsis; *at && *at != '-' && *at != '['; n++) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return n;
+}
+
 /* A word that is no option. */
 static bool operand(Options *o, const Command *c, const char *word)
 {
@@ -348,8 +359,7 @@ static bool operand(Options *o, const Command *c, const char *word)
         o->node = word;
         return true;
     }
-    bool more = c->operand && !strcmp(c->operand, "diff") && o->model;
-    if (more && o->nmore < 2) {
+    if (o->model && c->operand && o->nmore < more_operands(c)) {
         o->more[o->nmore++] = word;
         return true;
     }

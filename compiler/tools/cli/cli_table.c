@@ -21,6 +21,7 @@ enum {
     EXPLAIN = 1 << 11,
     PLAN = 1 << 12,
     CHAT = 1 << 13,
+    MERGE = 1 << 14,
     EXECUTE = RUN | VERIFY | BENCH,
     BUNDLE = COMPILE | INSPECT,
     MODEL = EXECUTE | BUNDLE | EXPLAIN | CHAT,
@@ -36,6 +37,8 @@ const CliOption cli_options[] = {
     {"-o", "FILE", INSPECT, "one page with the graph, the plan and the kernels (docs/report.md): open it in a browser",
      WORD(output), .path = CLI_FILE},
     {"-o", "FILE", TUNE, "the file to write, for --sched (docs/sched.md)", WORD(output), .path = CLI_FILE},
+    {"-o", "FILE", MERGE, "the file to write: .onnx, the model with other weights; .safetensors, its weights alone", WORD(output),
+     .path = CLI_FILE},
     {"--data", "DIR", RUN, "read DIR/input_N.pb (or .npy), and compare the results with DIR/output_N if it exists",
      WORD(data), .path = CLI_FOLDER},
     {"--data", "DIR", VERIFY | BENCH | TUNE, "read the inputs from DIR/input_N.pb (or .npy); default: random ones, always the same", WORD(data),
@@ -118,6 +121,8 @@ const CliOption cli_options[] = {
      "beta2, epsilon, nesterov). Without a rate, each step takes it as an input", .take = option_optimizer},
     {"--trainable", "GLOB", COMPILE | VERIFY | BENCH, "train only the weights whose names match ('fc.*'); may be repeated", .take = option_trainable},
     {"--frozen", "GLOB", COMPILE | VERIFY | BENCH, "do not train the weights whose names match; may be repeated", .take = option_frozen},
+    {"--lora", "r=N[:alpha=A]:GLOB", COMPILE | VERIFY | BENCH, "train corrections of rank N, times A / N (default: A = N), of the weights whose names "
+     "match, which stay as they are (docs/training.md); may be repeated", .take = option_lora},
     {"--clip", "NORM", COMPILE | VERIFY | BENCH, "scale the gradients so that their total norm is at most this", .take = option_clip},
     {"--accumulate", "N", COMPILE | VERIFY | BENCH, "update the weights in every Nth step, by the mean of the gradients", .take = option_accumulate},
     {"--class-axis", "A", COMPILE | VERIFY | BENCH, "for cross_entropy: the axis of the classes (default 1; -1: the last)", .take = option_class_axis},
@@ -246,6 +251,11 @@ const Command cli_commands[] = {
      "Compares two files of --save-sched, edited or not: stored values, merges, variants, layouts "
      "and opts, with the bytes and operations that each difference is about.",
      "ingot plan diff saved.sched edited.sched\n"},
+    {"merge", command_merge, MERGE, "MODEL", "STATES -o FILE", "put trained weights into a model",
+     "STATES is what a model that was compiled with --train has saved. Its weights take the place of the model's; adapters "
+     "(--lora) are added to the weights that they are for.",
+     "ingot merge net.onnx trained.safetensors -o trained.onnx\n"
+     "ingot merge net.onnx trained.safetensors -o weights.safetensors\n"},
     {"tune", command_tune, TUNE, "[MODEL]", "-o model.sched [--budget 10m]", "search for faster kernels, by timing candidates",
      "Tries other tiles, vectors and loop orders for each kernel, times them on this machine against the compiler's "
      "choice, checks their results, and writes those that make the whole network faster as a file for --sched. A database "

@@ -140,21 +140,50 @@ bool option_frozen(Options *o, const char *value)
     return true;
 }
 
+/* r=N[:alpha=A]:GLOB */
+bool option_lora(Options *o, const char *value)
+{
+    enum { MOST = 1 << 16 };
+    static const char rank_is[] = "r=", alpha_is[] = "alpha=";
+    const size_t first = strcspn(value, ":");
+    const char *rest = value + first + (value[first] != 0);
+    int64_t rank = 0;
+    double alpha = 0;
+    bool good = !strncmp(value, rank_is, strlen(rank_is)) &&
+                option_number(value + strlen(rank_is), first - strlen(rank_is), &rank) &&
+                rank >= 1 && rank <= MOST;
+    if (good && !strncmp(rest, alpha_is, strlen(alpha_is))) {
+        const size_t n = strcspn(rest, ":"), name = strlen(alpha_is);
+        good = number_in(rest + name, n - name, 0, 1e30, &alpha);
+        rest += n + (rest[n] != 0);
+    } else {
+        alpha = (double)rank;
+    }
+    if (!good || !*rest)
+        return wrong_value(o, "--lora", value,
+                           "r=8:GLOB or r=8:alpha=16:GLOB is wanted: the rank, what the correction "
+                           "is multiplied by (times 1 / r), names of weights");
+    vec_push(o->a, o->lora, o->training.n_lora,
+             ((ingot_lora){.pattern = rest, .rank = (int)rank, .alpha = alpha}));
+    return true;
+}
+
 bool train_options_good(Options *o)
 {
     const bool given = o->training.loss || o->optimizer.struct_size || o->training.n_trainable ||
-                       o->training.n_frozen || o->optimizer.clip > 0 || o->optimizer.accumulate ||
-                       o->loss.axis || o->loss.ignores || o->loss.smoothing > 0;
-    const char *why = !o->train ? (given ? "--loss, --optimizer, --trainable, --frozen, --clip, "
-                                           "--accumulate and what says more of the loss are for "
-                                           "--train"
-                                         : NULL)
-                      : !o->training.loss
-                          ? "--train: --loss is missing: cross_entropy:OUTPUT, mse:OUTPUT, or an "
-                            "output that is the loss"
-                      : !o->optimizer.struct_size
-                          ? "--train: --optimizer is missing: sgd, momentum, adam or adamw"
-                      : o->nstate ? "--train and --state do not go together"
-                                  : NULL;
+                       o->training.n_frozen || o->training.n_lora || o->optimizer.clip > 0 ||
+                       o->optimizer.accumulate || o->loss.axis || o->loss.ignores ||
+                       o->loss.smoothing > 0;
+    const char *why =
+        !o->train           ? (given ? "--loss, --optimizer, --trainable, --frozen, --lora, "
+                                       "--clip, --accumulate and what says more of the loss are for "
+                                       "--train"
+                                     : NULL)
+        : !o->training.loss ? "--train: --loss is missing: cross_entropy:OUTPUT, mse:OUTPUT, or an "
+                              "output that is the loss"
+        : !o->optimizer.struct_size
+            ? "--train: --optimizer is missing: sgd, momentum, adam or adamw"
+        : o->nstate ? "--train and --state do not go together"
+                    : NULL;
     return !why || complain(INGOT_USAGE, "ingot %s: %s", o->command, why) == INGOT_OK;
 }

@@ -52,6 +52,7 @@ typedef struct {
     ingot_loss_options loss;
     ingot_optimizer optimizer;
     const char **trainable, **frozen;
+    ingot_lora *lora;
     ingot_memory *memory; /* --memory */
     int nmemory;
     const char *dump;

@@ -192,6 +192,12 @@ static void key_training(CacheKey *k, const Options *o)
     key_number(k, "frozen", o->training.n_frozen);
     for (int i = 0; i < o->training.n_frozen; i++)
         key_text(k, "name", o->frozen[i]);
+    key_number(k, "lora", o->training.n_lora);
+    for (int i = 0; i < o->training.n_lora; i++) {
+        key_text(k, "name", o->lora[i].pattern);
+        key_number(k, "rank", o->lora[i].rank);
+        key_real(k, "alpha", o->lora[i].alpha);
+    }
 }
 
 static ingot_status key_options(CacheKey *k, const Options *o)

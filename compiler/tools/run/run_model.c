@@ -360,6 +360,7 @@ static bool build_functions(LoadedModel *m, const Options *o, const ingot_model_
     t.optimizer = &o->optimizer;
     t.trainable = o->trainable;
     t.frozen = o->frozen;
+    t.lora = o->lora;
     return o->train ? ingot_model_train(m->file, options, &t) : ingot_model_build(m->file, options);
 }
 
