@@ -94,7 +94,9 @@ def page(ingot):
         told = limits_lite.get(lite.get(short, ""), [])
         if form == "ONNX":
             told = limits.get(table["" if domain == "ai.onnx" else domain, short], [])
-        real = re.sub(r"\+?\bc(64|128)\b", "", types).strip("+")  # an operator of complex numbers alone: c64
+        real = re.sub(r"\+?\bc(64|128)\b", "", types).strip(
+            "+"
+        )  # an operator of complex numbers alone: c64
         types = (real or types).split() or ["*"]
         while len(types) > 1 and types[-1] == types[-2]:
             types.pop()

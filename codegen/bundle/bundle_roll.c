@@ -10,7 +10,8 @@
  * The plan has them one by one: whatever reads it (the interpreter, .sched files, the profile)
  * knows of no loops. What a step differs by are numbers; where each of them grows by the same from
  * step to step, that is a loop. Loops of few steps are found first, and are steps of the longer
- * ones. */
+ * ones. Weights that are arrays of C lie as the plan has them in its blob: which of them an
+ * iteration takes, a table says (bundle_steps.c). */
 #include <string.h>
 
 #include "bundle_writer.h"
@@ -31,16 +32,15 @@ static bool can_roll(const Bundle *b, const Step *s)
     return s->kind == STEP_KERNEL && !b->gpu;
 }
 
-static bool has_offset(const Bundle *b, const Buffer *r)
+static bool has_offset(const Buffer *r)
 {
-    return r->kind == BUF_ARENA || r->kind == BUF_STATE ||
-           (r->kind == BUF_WEIGHT && b->mode != WEIGHTS_ARRAY);
+    return r->kind == BUF_ARENA || r->kind == BUF_STATE || r->kind == BUF_WEIGHT;
 }
 
-static int64_t first_byte(const Bundle *b, const Buffer *buffer)
+static int64_t first_byte(const Buffer *buffer)
 {
     const Buffer *r = buffer_root(buffer);
-    return known_offset(buffer) + (has_offset(b, r) ? r->offset : 0);
+    return known_offset(buffer) + (has_offset(r) ? r->offset : 0);
 }
 
 static Rolled of_step(const Bundle *b, const Step *s)
@@ -52,7 +52,7 @@ static Rolled of_step(const Bundle *b, const Step *s)
     r.number[r.nnumber++] = s->number;
     r.key = hash_bytes(r.key, &s->kernel, sizeof s->kernel);
     for (int i = 0; i < s->nbuf; i++) {
-        r.number[r.nnumber++] = kernel_has_param(s->kernel, i) ? first_byte(b, s->bufs[i]) : 0;
+        r.number[r.nnumber++] = kernel_has_param(s->kernel, i) ? first_byte(s->bufs[i]) : 0;
         int kind = buffer_root(s->bufs[i])->kind;
         r.key = hash_bytes(r.key, &kind, sizeof kind);
     }
@@ -61,12 +61,12 @@ static Rolled of_step(const Bundle *b, const Step *s)
 }
 
 /* The same memory, and the same run-time offsets in it. */
-static bool same_place(const Bundle *b, const Buffer *x, const Buffer *y)
+static bool same_place(const Buffer *x, const Buffer *y)
 {
     const Buffer *rx = buffer_root(x), *ry = buffer_root(y);
-    bool same = has_offset(b, rx) ? has_offset(b, ry) && rx->memory == ry->memory &&
-                                        (rx->kind == BUF_WEIGHT) == (ry->kind == BUF_WEIGHT)
-                                  : rx == ry;
+    bool same = has_offset(rx) ? has_offset(ry) && rx->memory == ry->memory &&
+                                     (rx->kind == BUF_WEIGHT) == (ry->kind == BUF_WEIGHT)
+                               : rx == ry;
     if (!same || x->dtype != y->dtype)
         return false;
     for (; x->base && y->base; x = x->base, y = y->base) {
@@ -91,7 +91,7 @@ static bool same_steps(const Bundle *b, const Step *x, const Step *y)
         if (x->scalars[i] != y->scalars[i])
             return false;
     for (int i = 0; i < x->nbuf; i++)
-        if (kernel_has_param(x->kernel, i) && !same_place(b, x->bufs[i], y->bufs[i]))
+        if (kernel_has_param(x->kernel, i) && !same_place(x->bufs[i], y->bufs[i]))
             return false;
     return true;
 }

@@ -48,6 +48,99 @@ static void growth(Writer *w, int number, int64_t unit)
     }
 }
 
+/* Whether the loops around a step take its argument from a table: another array of weights in each
+ * iteration. */
+static bool from_table(const Writer *w, const Buffer *buffer, int number)
+{
+    bool grows = false;
+    for (int i = 0; i < w->nloop; i++)
+        grows |= w->loop[i]->stride[w->at[i] + number] != 0;
+    return grows && w->b->mode == WEIGHTS_ARRAY && buffer_root(buffer)->kind == BUF_WEIGHT;
+}
+
+static void table_name(Writer *w, const Step *s, int number)
+{
+    sb_printf(&w->sb, "w%d_%d", s->number, number);
+}
+
+/* The array that has byte `at` of the plan's weights, and the element that lies there. */
+static void table_entry(Writer *w, ingot_dtype as, int64_t at)
+{
+    const Bundle *b = w->b;
+    int lo = 0, hi = b->nweight - 1;
+    while (lo < hi) {
+        const int mid = (lo + hi + 1) / 2;
+        *(b->weight[mid]->offset <= at ? &lo : &hi) = b->weight[mid]->offset <= at ? mid : mid - 1;
+    }
+    const Buffer *r = b->weight[lo];
+    if (as != r->dtype)
+        sb_printf(&w->sb, "(const %s *)", c_type(as));
+    sb_puts(&w->sb, weight_name(b, r));
+    if (at > r->offset)
+        sb_printf(&w->sb, " + %lld", (long long)((at - r->offset) / c_element_bytes(as)));
+}
+
+/* static const float *const w7_2[] = {..}; by the loops around it, the outer ones first */
+static void table(Writer *w, const Step *s, int number, ingot_dtype as)
+{
+    int count = 1;
+    size_t start = 0; /* of the line */
+    for (int i = 0; i < w->nloop; i++)
+        if (w->loop[i]->stride[w->at[i] + number])
+            count *= w->loop[i]->count;
+    indent(w);
+    sb_printf(&w->sb, "static const %s *const ", c_type(as));
+    table_name(w, s, number);
+    sb_puts(&w->sb, "[] = {");
+    for (int k = 0; k < count; k++) {
+        int64_t byte = w->loop[0]->number[w->at[0] + number];
+        int left = k;
+        for (int i = w->nloop - 1; i >= 0; i--) {
+            const int64_t stride = w->loop[i]->stride[w->at[i] + number];
+            byte += stride * (left % w->loop[i]->count);
+            left /= stride ? w->loop[i]->count : 1;
+        }
+        const bool wrap = k == 0 || w->sb.len - start > 60;
+        sb_puts(&w->sb, !k ? "\n    " : wrap ? ",\n    " : ", ");
+        if (wrap) {
+            indent(w);
+            start = w->sb.len;
+        }
+        table_entry(w, as, byte);
+    }
+    sb_puts(&w->sb, "};\n");
+}
+
+static void tables(Writer *w, const Step *s)
+{
+    for (int i = 0; s->kind == STEP_KERNEL && i < s->kernel->narg; i++)
+        if (kernel_has_param(s->kernel, i) && from_table(w, s->bufs[i], 1 + i))
+            table(w, s, 1 + i, s->bufs[i]->dtype);
+}
+
+/* w7_2[16*i + j] */
+static void table_place(Writer *w, const Step *s, int number)
+{
+    const char *plus = "";
+    int64_t rest = 1;
+    for (int i = 0; i < w->nloop; i++)
+        if (w->loop[i]->stride[w->at[i] + number])
+            rest *= w->loop[i]->count;
+    table_name(w, s, number);
+    sb_puts(&w->sb, "[");
+    for (int i = 0; i < w->nloop; i++) {
+        if (!w->loop[i]->stride[w->at[i] + number])
+            continue;
+        rest /= w->loop[i]->count;
+        sb_puts(&w->sb, plus);
+        if (rest > 1)
+            sb_printf(&w->sb, "%lld*", (long long)rest);
+        sb_printf(&w->sb, "%c", 'i' + i);
+        plus = " + ";
+    }
+    sb_puts(&w->sb, "]");
+}
+
 static void step_number(Writer *w, const Step *s)
 {
     sb_printf(&w->sb, "%d", s->number);
@@ -112,7 +205,9 @@ static void arguments(Writer *w, const Step *s, bool untyped)
             indent(w);
             start = w->sb.len;
         }
-        if (untyped && is_bytes(b, buffer)) {
+        if (from_table(w, buffer, 1 + i)) {
+            table_place(w, s, 1 + i);
+        } else if (untyped && is_bytes(b, buffer)) {
             address_in_bytes(&w->sb, b, buffer);
             growth(w, 1 + i, 1);
         } else {
@@ -523,6 +618,7 @@ static void run_step(Writer *w, const Step *s)
 {
     if (s->kind != STEP_INDEX)
         comment(w, s);
+    tables(w, s);
     switch (s->kind) {
     case STEP_KERNEL: step_kernel(w, s); break;
     case STEP_INDEX: step_index(w, s); break;

@@ -56,7 +56,16 @@ def batches(g):
     g.output("y", h, models.F, "batch", 21, 19, 23)
 
 
+def layers(g):
+    """Equal layers, whose weights are arrays of C: they are a loop with tables."""
+    h = g.input("x", models.F, 128, 48)
+    for _ in range(6):
+        h = g.op("Relu", g.op("Gemm", h, g.weight(48, 48), g.weight(48), transB=1))
+    g.output("y", h, models.F, 128, 48)
+
+
 MODELS = {
+    "layers": (layers, (128, 48)),
     "convolutions": (convolutions, (1, 3, 37, 29)),
     "rows": (rows, (3, 61, 53)),
     "batches": (batches, (1, 5, 19, 23), (3, 5, 19, 23), (8, 5, 19, 23)),
@@ -93,6 +102,8 @@ def same(ingot, work):
         bundle, inputs = compile_model(ingot, work, name, "--save-sched", saved)
         program(bundle, compilers()[0], "-O1 -mavx2 -mfma -Wall -Wextra -Werror")
         wanted = [outputs(bundle, data, work / "out", 1) for data in inputs]
+        if name == "layers" and "for (int i" not in (bundle / "model.c").read_text():
+            raise Wrong("equal layers are no loop")
         for threads in THREADS:
             if [outputs(bundle, data, work / "out", threads) for data in inputs] != wanted:
                 raise Wrong(f"{name}: other results in {threads} threads")
