@@ -119,6 +119,27 @@ RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *fr
  * common, or it falls between taps. */
 int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps);
 
+/* ---- cpu_prefetch.c -------------------------------------------------------------------------- */
+
+/* Is what is loaded of that kind, and more than the first cache holds? */
+bool is_large(const Kernel *, const Buffer *const *bufs, const Node *load, BufferKind,
+              const Target *);
+/* The weights of a network come from memory in every run, panel after panel: the next one is asked
+ * for while the rows of results use this one, where it has lines enough for their loops. Few
+ * weights are there before much of the kernel has run; sums that come in turn are so short that
+ * asking takes as long as it saves. */
+void prefetch_opts(Nest *, const View *, const Buffer *const *bufs, const RegisterTile *);
+/* What a run reads once of a state, a cache of keys or values, comes from memory: it is asked for
+ * ahead, in the innermost loop that goes from line to line of it. outputs: the lanes are along
+ * results. */
+void prefetch_states(Nest *, const View *, const Buffer *const *bufs, bool outputs);
+
+/* ---- cpu_join.c ------------------------------------------------------------------------------ */
+
+/* A nest in which axes of results that are one in all accesses have become one; NULL: there are
+ * none. */
+Nest *joined_results(const Nest *);
+
 /* ---- cpu_digits.c ---------------------------------------------------------------------------- */
 
 /* Does r say which bits of a word are taken, by the amount of a shift? */

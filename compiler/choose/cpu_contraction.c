@@ -112,91 +112,6 @@ static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
     }
 }
 
-static bool is_large_weight(const Kernel *k, const Buffer *const *bufs, const Node *load,
-                            const Target *t)
-{
-    const int arg = (int)load->src[0]->arg.i;
-    double bytes = (double)dtype_info[load->dtype].bytes;
-    int64_t size;
-    for (int d = 0; d < k->args[arg].rank; d++)
-        bytes *= idx_value(k->args[arg].dims[d], &size) ? (double)size : 0;
-    return bufs[arg]->kind == BUF_WEIGHT && bytes > t->machine.level[0].bytes;
-}
-
-/* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes
- * ahead. Where a line is one product, the core itself is as far ahead; and asking takes as long as
- * it saves where it is for few lines at a time. */
-static bool prefetch_stream(Nest *nest, const RegisterTile *tile, const Node *load)
-{
-    enum { LINES = 2 };
-    const Machine *m = &nest->target->machine;
-    const int arg = (int)load->src[0]->arg.i;
-    const NestAxis *terms = NULL;
-    double bytes = (double)(tile->width * tile->vectors * dtype_info[load->dtype].bytes);
-    for (int i = 0; i < nest->k->naxis; i++)
-        if (nest->k->axes[i].reduced && depends_on(load, nest->k->axes[i].range))
-            bytes *= (double)nest->k->axes[i].range->hi + 1;
-    for (int i = 0; i < nest->norder; i++) {
-        const NestAxis *x = &nest->axis[nest->order[i]];
-        bool moves = depends_on(load, nest->k->axes[x->root].range);
-        if (!x->reduced && !moves && x->extent != 1)
-            return false;
-        if (x->reduced && moves && x->form == AXIS_LOOP && x->extent != 1) {
-            terms = x;
-            bytes /= (double)x->extent;
-        }
-    }
-    if (tile->nfour && (!m->pairs || bytes < LINES * m->line))
-        return false;
-    return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
-}
-
-/* The weights of a network come from memory in every run, panel after panel: the next one is asked
- * for while the rows of results use this one, where it has lines enough for their loops. Few
- * weights are there before much of the kernel has run; sums that come in turn are so short that
- * asking takes as long as it saves. */
-static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
-                          const RegisterTile *tile)
-{
-    const Kernel *k = nest->k;
-    /* outside of the first: contractions side by side, each with weights of its own, or blocks of
-     * rows */
-    int first = 0;
-    while (first + 1 < nest->norder &&
-           k->axes[nest->axis[nest->order[first]].root].range != tile->lanes)
-        first++;
-    const NestAxis *outer = &nest->axis[nest->order[first]];
-    int64_t times = 1;
-    for (int j = 0; j < v->nfactor && !tile->rows; j++)
-        if (is_large_weight(k, bufs, v->factor[j], nest->target) &&
-            v->factor[j]->dtype != v->dot->dtype && depends_on(v->factor[j], tile->lanes) &&
-            prefetch_stream(nest, tile, v->factor[j]))
-            return;
-    const int64_t sums = tile->vectors * tile->nrows * tile->ncolumns;
-    if (!tile->rows || (tile->nfour && tile->width <= 1) ||
-        (tile->nfour && tile->terms == 4 && sums > nest->target->machine.registers) ||
-        k->axes[outer->root].range != tile->lanes)
-        return;
-    for (int i = 0; i < first; i++) {
-        Node *outside = k->axes[nest->axis[nest->order[i]].root].range;
-        for (int j = 0; j < v->nfactor && moves_lanes_operand(v, tile->lanes, outside); j++)
-            if (!depends_on(v->factor[j], outside))
-                return;
-    }
-    for (int i = first + 1; i < nest->norder; i++) {
-        const NestAxis *x = &nest->axis[nest->order[i]];
-        times = x->reduced || x->remainder ? times : sat_mul(times, x->extent);
-    }
-    for (int j = 0; j < v->nfactor; j++) {
-        if (!is_large_weight(k, bufs, v->factor[j], nest->target) ||
-            !depends_on(v->factor[j], tile->lanes) || times < 2 ||
-            times > tile->vectors * tile->width)
-            continue;
-        nest_opt(nest, OPT_PREFETCH, outer->name, (int)v->factor[j]->src[0]->arg.i);
-        return;
-    }
-}
-
 /* Dots of scalars are so short that a loop's own instructions count: some iterations of the
  * innermost one are written out. */
 static void unroll_dots(Nest *nest, const LoopPlace *place, int nout, int n)
@@ -310,7 +225,7 @@ static bool walks_weights(const Kernel *k, const View *v, const Buffer *const *b
         !tile->rows || !moves_lanes_operand(v, tile->lanes, r))
         return false;
     for (int j = 0; j < v->nfactor; j++) {
-        const bool weight = is_large_weight(k, bufs, v->factor[j], t);
+        const bool weight = is_large(k, bufs, v->factor[j], BUF_WEIGHT, t);
         if (depends_on(v->factor[j], tile->lanes) ? !weight : depends_on(v->factor[j], r))
             return false;
     }
@@ -582,7 +497,7 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
         return no_lanes(q, r, "what depends on it does not lie side by side, or has no lanes");
     bool factor = false, stored = true;
     for (int j = 0; j < v->nstore; j++)
-        stored &= access_move(k->c, v->store[j], r).kind == MOVE_AXIS;
+        stored &= access_move(k->c, v->store[j], r).kind != MOVE_NONE;
     for (int j = 0; j < v->nfactor; j++)
         factor |= depends_on(v->factor[j], r);
     if (!factor || !stored)
@@ -693,6 +608,42 @@ static bool reuses_rows(const View *v, const bool *free)
     return false;
 }
 
+static RegisterTile contraction_tile(TileChoice *q, bool *outputs)
+{
+    q->nfour = dot_axes(q->k, q->v, q->free, &q->t->machine, q->four, MAX_FOUR, &q->terms);
+    return best_tile(q, outputs);
+}
+
+/* The same of the nest whose axes of results are joined, where lanes along results have a better
+ * tile then. */
+static void take_joined(TileChoice *q, Nest **nest, View *v, RegisterTile *best, bool *outputs)
+{
+    Nest *joined = *outputs && q->t->machine.lanes ? joined_results(*nest) : NULL;
+    if (!joined)
+        return;
+    View view = kernel_view(joined->k);
+    TileChoice other = *q;
+    bool along = false, *free = NEWN(q->a, bool, joined->k->narg);
+    other.k = joined->k;
+    other.v = &view;
+    other.free = free;
+    if (view.dot)
+        find_free(joined->k, &view, q->bufs, free);
+    const RegisterTile tile =
+        view.dot ? contraction_tile(&other, &along) : (RegisterTile){.score = 0};
+    if (!along || CLEARLY * tile.score <= best->score) {
+        nest_free(joined);
+        return;
+    }
+    nest_free(*nest);
+    *nest = joined;
+    *v = view;
+    *best = tile;
+    *outputs = along;
+    other.v = v;
+    *q = other;
+}
+
 void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
                  Layout *want, Node **lanes, int *nlanes)
 {
@@ -739,8 +690,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     }
     nest_free(whole);
     if (v.dot) {
-        q.nfour = dot_axes(k, &v, free, &t->machine, q.four, MAX_FOUR, &q.terms);
-        best = best_tile(&q, &outputs);
+        best = contraction_tile(&q, &outputs);
+        take_joined(&q, nest, &v, &best, &outputs);
     }
     Nest *tiled = best.lanes ? best_of_others(&q, *nest, &best, want) : NULL;
     if (!tiled) {
@@ -751,6 +702,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         prefetch_opts(tiled, &v, bufs, &best);
         stage_opts(tiled, &v, bufs, &best);
     }
+    if (best.width > 1)
+        prefetch_states(tiled, &v, bufs, outputs);
     nest_free(*nest);
     *nest = tiled;
     if (outputs && !scalar_fours(&q))

@@ -237,16 +237,17 @@ bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const boo
             (depends_on(t->src[1], range) && free && !apart))
             return false;
         Move m = access_move(k->c, t, range);
-        if (m.kind == MOVE_MIXED)
+        int64_t stride;
+        if (m.kind == MOVE_MIXED && !(access_stride(k, t, range, &stride) && stride == 1))
             return false;
-        if (m.kind == MOVE_NONE)
+        if (m.kind == MOVE_NONE ||
+            m.kind == MOVE_MIXED) /* of several axes that are stored as one */
             continue;
         if (free && free[t->src[0]->arg.i] && !(apart && t->op == OP_LOAD)) {
             if (m.stride != 1 && !interleaved(k, t, range))
                 return false;
             continue;
         }
-        int64_t stride;
         bool known = vector_stride(k, t, range, lanes, &stride);
         if (apart && t->op == OP_LOAD && (free && free[t->src[0]->arg.i] ? m.stride : known)) {
             *apart = known && llabs(stride) > *apart ? llabs(stride) : *apart;

@@ -6,9 +6,11 @@
  * piece, from one iteration of the loop to the next, or of those around it, and its lines have to
  * suffice for the iterations, or there is nothing worth asking for; then the list is empty.
  *
- * Weights that each run reads once, as a vector's products do, come as fast as memory is asked for
- * them, and a core that computes with what it has looks a few lines ahead: of a loop over terms
- * PREFETCH asks for the lines that it reads some kilobytes later. */
+ * What each run reads once, weights of a vector's products or a cache of keys, comes as fast as
+ * memory is asked for it, and a core that computes with what it has looks a few lines ahead: of a
+ * loop over terms, or of run-time size over panels of a few lines, PREFETCH asks for the lines that
+ * it reads some kilobytes later. Where a size is known at run time only, what is asked for ends
+ * where the buffer does. */
 #include "kernel.h"
 
 /* Bytes: twice what memory brings while a line of it is under way, and little of L1. */
@@ -56,13 +58,13 @@ static bool count_loop(Context *c, Node *range, Node **counter, int64_t *times)
  * contributes. */
 static bool add_range(Context *c, Node *load, Node *range, Node **at, int64_t *last)
 {
-    int64_t stride, extent;
+    int64_t stride;
     if (!depends_on(load, range))
         return true;
-    if (!range_stride(c, load->src[2], range, &stride) || !iterations_of(range, &extent))
+    if (!range_stride(c, load->src[2], range, &stride))
         return false;
     *at = idx_add(c, *at, idx_mul(c, range, idx(c, stride)));
-    *last += (extent - 1) * stride;
+    *last += range->hi * stride;
     return true;
 }
 
@@ -109,6 +111,18 @@ bool tile_streams(const Tile *t)
     return t->prefetch && is_term(t, t->prefetch);
 }
 
+/* Does a loop of run-time size read what is a stream, panel after panel of a few lines, each once?
+ * Then the next panel is as good as here. */
+static bool streams(const Tile *t, int naxis, Node *load, int64_t panel)
+{
+    int64_t extent;
+    for (int i = 0; i < naxis; i++)
+        if (t->axis[i].range->hi > 0 && !depends_on(load, t->axis[i].range))
+            return false;
+    return !idx_value(t->prefetch->src[0], &extent) &&
+           panel * (int64_t)dtype_info[load->dtype].bytes <= MAX_PREFETCH * LOWERED_LINE;
+}
+
 /* What of one argument's load is asked for, in the loop *innermost. */
 static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out, Node **innermost)
 {
@@ -116,28 +130,25 @@ static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out
     const int naxis =
         t->naxis - (t->tc != NULL); /* the rows of a fragment are a loop of its sums */
     Node *range = t->prefetch;
-    int64_t panel, stride, extent, times = 1;
+    const int64_t bytes = (int64_t)dtype_info[load->dtype].bytes, line = LOWERED_LINE / bytes;
+    int64_t panel, times = 1;
     if (is_term(t, range)) {
         *innermost = range;
         return stream_loads(k, t, naxis, load, out);
     }
-    if (!range_stride(c, load->src[2], range, &panel) || !idx_value(range->src[0], &extent) ||
-        extent < 2)
+    if (!range_stride(c, load->src[2], range, &panel) || range->hi < 1)
         return 0;
     Node *counter = idx(c, 0), *at = idx_mul(c, range, idx(c, panel));
-    int64_t last = (extent - 1) * panel; /* the last panel; the next one of the last is its own */
+    int64_t last = range->hi * panel; /* the last panel; the next one of the last is its own */
     bool inside = false;
     for (int i = naxis; i-- > 0;) {
         Node *r = t->axis[i].range;
         inside |= r == range;
-        if (!inside || r == range || !depends_on(load, r))
-            continue;
-        if (!range_stride(c, load->src[2], r, &stride) || !idx_value(r->src[0], &extent))
+        if (inside && r != range && !add_range(c, load, r, &at, &last))
             return 0;
-        at = idx_add(c, at, idx_mul(c, r, idx(c, stride)));
-        last += (extent - 1) * stride;
     }
-    at = idx_min(c, idx_add(c, at, idx(c, panel)), idx(c, last));
+    const int64_t ahead = streams(t, naxis, load, panel) ? AHEAD / bytes : panel;
+    at = idx_min(c, idx_add(c, at, idx(c, ahead)), idx(c, last));
     inside = false;
     for (int i = 0; i < naxis; i++) {
         Node *r = t->axis[i].range;
@@ -152,7 +163,7 @@ static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out
             if (!count_loop(c, *innermost, &counter, &times))
                 return 0;
         }
-    int64_t line = LOWERED_LINE / (int64_t)dtype_info[load->dtype].bytes, step = panel / times;
+    const int64_t step = panel / times;
     if (!*innermost || step < 1 || step > MAX_PREFETCH * line || at->lo < 0)
         return 0;
     at = idx_add(c, at, idx_mul(c, counter, idx(c, step)));

@@ -28,8 +28,6 @@ static bool alike(const Nest *n, int a, int b)
 const char *opt_join(Nest *n, const Opt *o)
 {
     int axis[INGOT_MAX_RANK], count = join_axes(n->k, o->axis, axis, INGOT_MAX_RANK);
-    if (n->shared && !opt_on_gpu(n))
-        return opt_refuse(n, "JOIN %s: loops of this target keep their axes apart", o->axis);
     if (count < 2 || n->k->sink->nsrc != 1)
         return opt_refuse(n, "JOIN %s: two axes or more are wanted, each once: it has %s", o->axis,
                           opt_axes(n));

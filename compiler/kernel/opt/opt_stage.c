@@ -200,11 +200,12 @@ const char *opt_prefetch(Nest *n, const Opt *o, int axis)
                           "PREFETCH %s %lld: it is for targets with vectors, and for units whose "
                           "operands the items of a GPU have in registers",
                           o->axis, (long long)o->amount);
-    if (x->form != AXIS_LOOP || x->extent < 0 || n->row >= 0)
-        return opt_refuse(n,
-                          "PREFETCH %s %lld: it takes a loop of constant size, in a kernel "
-                          "without a rest beside its row",
-                          o->axis, (long long)o->amount);
+    if (x->form != AXIS_LOOP || n->row >= 0)
+        return opt_refuse(
+            n,
+            "PREFETCH %s %lld: it takes a loop, in a kernel without a rest beside its "
+            "row",
+            o->axis, (long long)o->amount);
     if (n->shared && (!moves || n->k->args[o->amount].written))
         return opt_refuse(
             n,
