@@ -77,13 +77,22 @@ typedef struct {
     /* Weights change in every so many runs, by the mean of the gradients in these; 0 or 1: in each.
      */
     int accumulate;
+    /* What the loss was multiplied by (ingot_loss_scale()), or NULL: gradients are divided by it.
+     * Where one is not finite, nothing changes in this step but the scale, which is halved; after
+     * 2000 steps without that it is doubled (Micikevicius et al., "Mixed Precision Training",
+     * arXiv:1710.03740; PyTorch's GradScaler). */
+    ingot_tensor *loss_scale;
 } ingot_optimizer;
 
 /* With the usual numbers, which are PyTorch's: beta1 0.9, beta2 0.999, epsilon 1e-8, decay 0, of
  * ADAMW 0.01. */
 ingot_optimizer ingot_optimizer_new(ingot_optimizer_kind);
+/* A state train.scale, f32, which begins as `first`: gradients of f16 that are small become zeros,
+ * unless the loss is multiplied by this before they are taken. */
+ingot_tensor *ingot_loss_scale(ingot_context *, double first);
 /* Gives each weight, a state, its next value, and what it needs to have: states NAME.m and NAME.v,
- * NAME.g where gradients are accumulated, and the counters train.step and train.run (i64).  A
+ * NAME.g where gradients are accumulated, and the counters train.step, train.run and, with a scale,
+ * train.finite (i64).  A
  * weight whose gradient is NULL stays as it is.  rate: a float of one element.  Weights narrower
  * than f32 are computed with, and have their states, in f32. */
 void ingot_optimize(ingot_context *, const ingot_optimizer *, int n, ingot_tensor *const *weights,

@@ -200,6 +200,7 @@ typedef struct {
      * one are trained only if `trainable` names them. */
     const ingot_lora *lora;
     int n_lora;
+    double loss_scale; /* what ingot_loss_scale() begins as; 0: there is none */
 } ingot_model_train_options;
 
 /** Builds the model twice over the same weights: the function run() for inference, and

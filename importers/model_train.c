@@ -342,7 +342,14 @@ static bool learn(TrainingModel *t, const ingot_model *m, ingot_tensor *loss)
             w[n++] = t->weight[i].state[k];
         }
     const int errors = ingot_error_count(t->c);
-    ingot_gradient(t->c, loss, n, w, g);
+    ingot_optimizer optimizer = *t->o->optimizer;
+    ingot_tensor *scaled = loss;
+    if (t->o->loss_scale > 0) {
+        optimizer.loss_scale = ingot_loss_scale(t->c, t->o->loss_scale);
+        scaled =
+            ingot_mul(t->c, loss, ingot_cast(t->c, optimizer.loss_scale, ingot_dtype_of(loss)));
+    }
+    ingot_gradient(t->c, scaled, n, w, g);
     ingot_set_origin(t->c, NULL, NULL);
     if (ingot_error_count(t->c) > errors) {
         ingot_error(
@@ -355,7 +362,7 @@ static bool learn(TrainingModel *t, const ingot_model *m, ingot_tensor *loss)
     ingot_tensor *rate = t->o->rate != 0
                              ? ingot_scalar_f(t->c, INGOT_F32, t->o->rate)
                              : ingot_input(t->c, input_name_for(t, m, "rate"), INGOT_F32, 0, NULL);
-    ingot_optimize(t->c, t->o->optimizer, n, w, g, rate);
+    ingot_optimize(t->c, &optimizer, n, w, g, rate);
     ingot_output(t->c, "loss", loss);
     return true;
 }

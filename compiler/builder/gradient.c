@@ -13,6 +13,10 @@
  * they had been written by hand, and have gradients in turn.  A tensor that two others read gets
  * the sum of what both hand on.
  *
+ * What was rounded to a narrower float has a gradient as wide as what was rounded: rounding has the
+ * slope 1. Gradients are rounded where they are multiplied, as the products of the forward pass
+ * have them (precision.c, gradient_reduce.c).
+ *
  * Nothing is left out in silence.  A path through an op without a rule, or through integers, is
  * an error with that op's node. */
 #include <string.h>
@@ -73,6 +77,11 @@ Node *gradient_no_rule(Backward *b, Node *n, const char *what)
     return gradient_error(b, n, arena_printf(b->c->arena, "there is no rule for '%s'", what));
 }
 
+static ingot_dtype gradient_dtype(const Backward *b, const Node *x)
+{
+    return b->rounded[x->id] ? dtype_info[x->dtype].compute : (ingot_dtype)x->dtype;
+}
+
 void gradient_give(Backward *b, Node *x, Node *g)
 {
     if (!g || !has_gradient(b, x))
@@ -82,7 +91,7 @@ void gradient_give(Backward *b, Node *x, Node *g)
         return;
     }
     if (dtype_is_float(x->dtype)) /* those of integers are floats (straight_through) */
-        g = ingot_cast(b->c, g, (ingot_dtype)x->dtype);
+        g = ingot_cast(b->c, g, gradient_dtype(b, x));
     Node **sum = &b->grad[x->id];
     if (!*sum || const_is(uniform(*sum), 0))
         *sum = g;
@@ -140,10 +149,30 @@ static uint8_t path_of(const Backward *b, const Node *n)
     return path == PATH_FLOAT && rounds_straight(b, n) ? PATH_FLOAT : PATH_INTEGER;
 }
 
+/* A wider float, rounded, and perhaps moved. */
+static bool is_rounded_copy(const Backward *b, const Node *n)
+{
+    if (!dtype_is_float(n->dtype) || !n->nsrc || !dtype_is_float(n->src[0]->dtype))
+        return false;
+    const Node *x = n->src[0];
+    switch (n->op) {
+    case OP_CAST: return elem_bytes((ingot_dtype)x->dtype) > elem_bytes((ingot_dtype)n->dtype);
+    case OP_RESHAPE:
+    case OP_PERMUTE:
+    case OP_EXPAND:
+    case OP_PAD:
+    case OP_SHRINK:
+    case OP_FLIP:
+    case OP_KEEP: return b->rounded[x->id];
+    default: return false;
+    }
+}
+
 static void find_paths(Backward *b, int count, Node *const *order)
 {
     for (int i = 0; i < count; i++) {
         Node *n = order[i];
+        b->rounded[n->id] = is_rounded_copy(b, n);
         if (b->path[n->id] == PATH_NONE)
             b->path[n->id] = path_of(b, n);
     }
@@ -159,6 +188,7 @@ static Backward backward_begin(Context *c, bool straight, bool stops)
     b.tuple = NEWN(b.arena, Node **, b.n + 1);
     b.target = NEWN(b.arena, bool, b.n + 1);
     b.live = NEWN(b.arena, bool, b.n + 1);
+    b.rounded = NEWN(b.arena, bool, b.n + 1);
     return b;
 }
 
@@ -299,6 +329,13 @@ static void walk_backward(Backward *b, int count, Node *const *order)
     b->c->at = at;
 }
 
+/* The gradient of a target, of its type. */
+static Node *found_gradient(const Backward *b, const Node *x)
+{
+    Node *g = b->grad[x->id];
+    return g ? ingot_cast(b->c, g, (ingot_dtype)x->dtype) : NULL;
+}
+
 static void backward_run(Backward *b, int nroot, Node *const *root, Node *const *g,
                          const Targets *of, Node **out)
 {
@@ -312,7 +349,7 @@ static void backward_run(Backward *b, int nroot, Node *const *root, Node *const 
     }
     walk_backward(b, count, order);
     for (int i = 0; i < of->n && of->path[i] == PATH_FLOAT; i++)
-        out[i] = b->failed ? b->c->poison : b->grad[of->node[i]->id];
+        out[i] = b->failed ? b->c->poison : found_gradient(b, of->node[i]);
 }
 
 bool gradient_inside(const Backward *outer, int nroot, Node *const *root, Node *const *g,
@@ -389,7 +426,7 @@ void ingot_gradient_of(ingot_context *c, const ingot_gradient_options *o, int ny
         targets_add(&of, x[i], PATH_FLOAT);
     backward_run(&b, ny, y, seed, &of, out);
     for (int i = 0; i < nx && !b.failed; i++) {
-        gx[i] = b.grad[x[i]->id];
+        gx[i] = found_gradient(&b, x[i]);
         if (!gx[i] && b.live[x[i]->id]) /* flat all the way: zero, which is not independent */
             gx[i] = gradient_zeros(c, x[i]);
     }

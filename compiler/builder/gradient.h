@@ -24,6 +24,7 @@ typedef struct {
     Node ***tuple; /* of CALL, LOOP and IF: of each result; NULL: none has a gradient */
     bool *target;  /* it is asked for */
     bool *live;    /* on the way from the roots */
+    bool *rounded; /* a copy of a wider float: its gradient is wide, too */
     bool stops;    /* targets are leaves: what they are made of is no business of this walk */
     bool straight; /* ingot_gradient_options.straight_through */
     bool failed;   /* an error has been told */

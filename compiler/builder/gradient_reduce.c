@@ -10,6 +10,34 @@
 
 /* ---- reduce ---------------------------------------------------------------------------------- */
 
+/* The type that a factor was rounded to, or INGOT_F32. */
+static ingot_dtype factor_dtype(const Node *x)
+{
+    while (x->op == OP_EXPAND || x->op == OP_RESHAPE || x->op == OP_PERMUTE || x->op == OP_PAD ||
+           x->op == OP_GATHER)
+        x = x->src[0];
+    const bool narrow = x->op == OP_CAST && x->dtype == INGOT_F32 &&
+                        (x->src[0]->dtype == INGOT_BF16 || x->src[0]->dtype == INGOT_F16);
+    return narrow ? (ingot_dtype)x->src[0]->dtype : INGOT_F32;
+}
+
+/* Where a sum of products multiplies rounded numbers (precision.c), so do the products that its
+ * gradient is a factor of: y = sum over k of x w, g_x = sum over n of g w, g_w = sum over m of x g.
+ * It is stored once so, for both. */
+static Node *rounded_gradient(Context *c, const Node *sum, Node *g)
+{
+    const Node *product = sum->src[0];
+    if (product->op != OP_MUL)
+        return g;
+    const ingot_dtype d = factor_dtype(product->src[0]);
+    if (d == INGOT_F32 || d != factor_dtype(product->src[1]) || uniform(g))
+        return g;
+    Node *narrow = ingot_contiguous(c, ingot_cast(c, g, d));
+    if (ingot_precision_here(c) == (d == INGOT_BF16 ? INGOT_PRECISION_BF16 : INGOT_PRECISION_F16))
+        ingot_read_as(c, g, narrow);
+    return ingot_cast(c, narrow, (ingot_dtype)g->dtype);
+}
+
 static Node *shared_extreme(Context *c, Node *n, Node *g)
 {
     Node *x = n->src[0], *zero = ingot_like(c, g, 0);
@@ -59,6 +87,7 @@ Node *gradient_reduce(Backward *b, Node *n, Node *g, int i)
         return gradient_no_rule(b, n, "argmax");
     switch (reduce_monoid(n)) {
     case INGOT_REDUCE_ADD:
+        g = rounded_gradient(c, n, g);
         if (gradient_convolution(b, n, g))
             return NULL;
         return ingot_expand(c, g, x->rank, x->shape);

@@ -3,7 +3,11 @@
  * A weight is a state, and what a rule keeps of it are further states of its name:
  *
  *     fc.weight  fc.weight.m  fc.weight.v   train.step     Adam
- *     fc.weight  fc.weight.g  train.run                    gradients that are gathered over runs */
+ *     fc.weight  fc.weight.g  train.run                    gradients that are gathered over runs
+ *     train.scale  train.finite                            what the loss is multiplied by; for how
+ *                                                          many steps without an infinity */
+#include <math.h>
+
 #include "ir.h"
 #include "train.h"
 
@@ -13,7 +17,9 @@ typedef struct {
     const ingot_optimizer *o;
     ingot_tensor *rate;          /* f32 or f64 */
     ingot_tensor *fix_m, *fix_v; /* ADAM: 1 - beta^t, f64 */
-    ingot_tensor *last;          /* bool: this run changes the weights; NULL: each does */
+    ingot_tensor *last;          /* bool: the last run that is gathered; NULL: each is */
+    ingot_tensor *finite;        /* bool: all gradients are; NULL: nobody asks */
+    ingot_tensor *changes;       /* bool: this run changes the weights; NULL: each does */
     ingot_tensor *scale;         /* of gradients, by clip; NULL: 1 */
 } OptimizerRun;
 
@@ -46,8 +52,8 @@ static ingot_tensor *as_type_of(OptimizerRun *s, ingot_tensor *number, ingot_ten
 /* next is what the state becomes in runs that change weights. */
 static void becomes(OptimizerRun *s, ingot_tensor *state, ingot_tensor *next)
 {
-    if (s->last)
-        next = ingot_where(s->c, s->last, next, state);
+    if (s->changes)
+        next = ingot_where(s->c, s->changes, next, state);
     ingot_state_next(s->c, state, next);
 }
 
@@ -133,17 +139,63 @@ static ingot_tensor *gathered(OptimizerRun *s, ingot_tensor *w, ingot_tensor *g)
     return next;
 }
 
+static void count_run(OptimizerRun *s)
+{
+    ingot_context *c = s->c;
+    ingot_tensor *run = ingot_state(c, "train.run", INGOT_I64, 0, NULL);
+    ingot_tensor *every = ingot_scalar_i(c, INGOT_I64, s->o->accumulate);
+    ingot_tensor *next = ingot_mod(c, ingot_add_c(c, run, 1), every);
+    ingot_state_next(c, run, next);
+    s->last = s->changes = ingot_eq(c, next, ingot_like(c, next, 0));
+}
+
+/* Whether all elements of all gradients are finite, as one bool. */
+static ingot_tensor *all_finite(ingot_context *c, int n, ingot_tensor *const *g)
+{
+    ingot_tensor *all = NULL;
+    for (int i = 0; i < n; i++)
+        if (g[i]) {
+            ingot_tensor *size = ingot_abs(c, g[i]);
+            ingot_tensor *good = ingot_lt(c, size, ingot_like(c, size, INFINITY));
+            good = ingot_reduce(c, INGOT_REDUCE_AND, good, train_axes(good), false);
+            all = all ? ingot_and(c, all, good) : good;
+        }
+    return all;
+}
+
+ingot_tensor *ingot_loss_scale(ingot_context *c, double first)
+{
+    return ingot_state_from(c, "train.scale", ingot_scalar_f(c, INGOT_F32, first));
+}
+
+/* Halved where a gradient is not finite, doubled after so many steps where all are; at most
+ * 2^127 / 2^7, so that it stays finite. */
+static void adapt_scale(OptimizerRun *s)
+{
+    enum { STEPS = 2000 };
+    static const double most = 0x1p120;
+    ingot_context *c = s->c;
+    ingot_tensor *scale = s->o->loss_scale,
+                 *count = ingot_state(c, "train.finite", INGOT_I64, 0, NULL),
+                 *now = ingot_add_c(c, count, 1);
+    ingot_tensor *grows = ingot_ge(c, now, ingot_like(c, now, STEPS)),
+                 *zero = ingot_like(c, now, 0);
+    ingot_tensor *more = ingot_min_c(c, ingot_mul_c(c, scale, 2), most);
+    ingot_tensor *next = ingot_where(c, s->finite, ingot_where(c, grows, more, scale),
+                                     ingot_mul_c(c, scale, 1.0 / 2));
+    now = ingot_where(c, s->finite, ingot_where(c, grows, zero, now), zero);
+    if (s->last) {
+        next = ingot_where(c, s->last, next, scale);
+        now = ingot_where(c, s->last, now, count);
+    }
+    ingot_state_next(c, scale, next);
+    ingot_state_next(c, count, now);
+}
+
 /* The number of this step, from 1, where one is counted. */
 static ingot_tensor *count_step(OptimizerRun *s)
 {
     ingot_context *c = s->c;
-    if (s->o->accumulate > 1) {
-        ingot_tensor *run = ingot_state(c, "train.run", INGOT_I64, 0, NULL);
-        ingot_tensor *every = ingot_scalar_i(c, INGOT_I64, s->o->accumulate);
-        ingot_tensor *next = ingot_mod(c, ingot_add_c(c, run, 1), every);
-        ingot_state_next(c, run, next);
-        s->last = ingot_eq(c, next, ingot_like(c, next, 0));
-    }
     ingot_tensor *step = ingot_state(c, "train.step", INGOT_I64, 0, NULL);
     ingot_tensor *now = ingot_add_c(c, step, 1);
     becomes(s, step, now);
@@ -184,16 +236,25 @@ void ingot_optimize(ingot_context *c, const ingot_optimizer *o, int n, ingot_ten
         return;
     OptimizerRun s = {.c = c, .o = o};
     s.rate = train_wide(c, ingot_reshape_c(c, rate, 0, NULL));
+    if (o->accumulate > 1)
+        count_run(&s);
+    ingot_tensor **g = ingot_alloc(c, ((size_t)n + 1) * sizeof *g);
+    for (int i = 0; i < n; i++) {
+        g[i] = gradients[i] ? train_wide(c, gradients[i]) : NULL;
+        if (g[i] && o->loss_scale)
+            g[i] = ingot_mul(c, g[i], as_type_of(&s, ingot_reciprocal(c, o->loss_scale), g[i]));
+        if (g[i] && o->accumulate > 1)
+            g[i] = gathered(&s, weights[i], g[i]);
+    }
+    s.finite = o->loss_scale ? all_finite(c, n, g) : NULL;
+    if (s.finite) {
+        adapt_scale(&s);
+        s.changes = s.last ? ingot_and(c, s.last, s.finite) : s.finite;
+    }
     ingot_tensor *t = ingot_cast(c, count_step(&s), INGOT_F64);
     if (o->kind == INGOT_ADAM || o->kind == INGOT_ADAMW) {
         s.fix_m = moment_fix(c, o->beta1, t);
         s.fix_v = moment_fix(c, o->beta2, t);
-    }
-    ingot_tensor **g = ingot_alloc(c, ((size_t)n + 1) * sizeof *g);
-    for (int i = 0; i < n; i++) {
-        g[i] = gradients[i] ? train_wide(c, gradients[i]) : NULL;
-        if (g[i] && o->accumulate > 1)
-            g[i] = gathered(&s, weights[i], g[i]);
     }
     s.scale = o->clip > 0 ? clip_scale(&s, n, g) : NULL;
     for (int i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* networks.c - writes bundles whose run() is one training step of a known network, for
  * measurements: networks.py times them beside PyTorch.
  *
- *     networks NAME sgd|adamw DIR [TARGET [RAM]]
+ *     networks NAME sgd|adamw DIR [TARGET [RAM [bf16|f16]]]
  *
  * The loss is the cross entropy of logits [rows, classes] and a list of targets.  Weights are
  * states, which begin as zeros: who runs a bundle fills them. */
@@ -319,6 +319,8 @@ int main(int argc, char **argv)
                        .max_ram = argc > 5 ? atoll(argv[5]) : 0,
                        .no_selftest = true,
                        .summary = true};
+    if (argc > 6)
+        ingot_set_precision(c, strcmp(argv[6], "f16") ? INGOT_PRECISION_BF16 : INGOT_PRECISION_F16);
     T logits = network(argv[1]);
     if (!logits)
         return 2;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models that `ingot compile --train` makes learn as numpy does.
 
-    training.py --ingot build/ingot [CASE..]     13 s of a core
+    training.py --ingot build/ingot [CASE..]     25 s of a core
 
 Each case is an ONNX model, what it is to learn, and the same in numpy, in f64 (tape.py). After each
 step the losses are compared, after the last all weights and what the optimizer keeps; then what
@@ -440,6 +440,82 @@ def case_lora_transformer():
     adapters("lora_transformer", transformer, lambda y, t: tape.cross_entropy(y, t, axis=2),
              lambda r: r.integers(0, 11, (2, 6)), ["words", "q", "v", "up", "down"],
              loss="cross_entropy:y", class_axis=-1)  # fmt: skip
+
+
+def losses(path, draw, target, rate, steps, **options):
+    m = ingot.train(path, cflags="-O1", target="c", **options)
+    random = np.random.default_rng(3)
+    return np.array([m.step(draw(random), target(random), rate) for _ in range(steps)]), m
+
+
+def case_precision():
+    """Products of bf16 and of f16 learn as those of f32 do: weights stay f32, gradients too, but
+    where they are multiplied."""
+    for make, target, options in [
+        (wide_cnn, lambda r: r.integers(0, 5, 16), {"loss": "cross_entropy:y"}),
+        (transformer, lambda r: r.integers(0, 11, (4, 16)),
+         {"loss": "cross_entropy:y", "class_axis": -1}),
+    ]:  # fmt: skip
+        with tempfile.TemporaryDirectory() as at:
+            path = pathlib.Path(at) / "net.onnx"
+            sizes = {"batch": 4, "length": 16, "width": 32, "heads": 2}
+            _, _, draw = make(path, **(sizes if make is transformer else {}))
+            plan = (path, draw, target, 0.002, 20)
+            wanted, m = losses(*plan, optimizer="adamw", **options)
+            kinds = [{"precision": "bf16"}, {"precision": "f16", "loss_scale": 1024}]
+            for more in kinds if make is wide_cnn else kinds[:1]:
+                got, n = losses(*plan, optimizer="adamw", **more, **options)
+                near("precision", f"{make.__name__} {more}", got, wanted, 1e-2)
+                assert (got != wanted).all(), f"precision: {more}: nothing was rounded"
+                for name, a in m.states.items():
+                    assert n.states[name].dtype == a.dtype, f"precision: {name}"
+            if make is wide_cnn:
+                verify("precision", path, optimizer="sgd", precision="bf16", **options)
+            assert wanted[-5:].mean() < wanted[:5].mean(), f"precision: {wanted}"
+
+
+def wide_cnn(path, batch=16):
+    net = Net(15)
+    x = net.node("Conv", ["x", net.weight("c0", 16, 3, 3, 3)], "y0", pads=[1] * 4)
+    x = net.node("MaxPool", [net.node("Relu", [x], "r0")], "p0", kernel_shape=[2, 2],
+                 strides=[2, 2])  # fmt: skip
+    x = net.node("Conv", [x, net.weight("c1", 32, 16, 3, 3, scale=0.1)], "y1", pads=[1] * 4,
+                 strides=[2, 2])  # fmt: skip
+    x = net.node("Flatten", [net.node("Relu", [x], "r1")], "f")
+    net.node("Gemm", [x, net.weight("w", 5, 128, scale=0.1), net.weight("b", 5)], "y", transB=1)
+    net.save(path, [("x", FLOAT, [batch, 3, 8, 8])], [("y", FLOAT, [batch, 5])])
+    return net, None, lambda r: r.standard_normal((batch, 3, 8, 8)).astype(np.float32)
+
+
+def case_loss_scale():
+    """A scale that is too large: steps are skipped and it is halved, until gradients are finite;
+    then the same weights as without one."""
+    with tempfile.TemporaryDirectory() as at:
+        path = pathlib.Path(at) / "net.onnx"
+        _, _, draw = mlp(path)
+        for accumulate in (None, 2):
+            usual = {"loss": "cross_entropy:y", "optimizer": "momentum", "accumulate": accumulate,
+                     "cflags": "-O1"}  # fmt: skip
+            m = ingot.train(path, loss_scale=2.0**60, **usual)
+            random, skipped = np.random.default_rng(4), 0
+            x, t = draw(random), labels(random)
+            m.states["fc2.weight"][...] *= 2.0**70
+            first = m.states["fc1.weight"].copy()
+            while m.states["train.step"] == 0 and skipped < 99:
+                assert (m.states["fc1.weight"] == first).all(), "loss_scale: a step was not skipped"
+                for _ in range(accumulate or 1):
+                    m.step(x, t, 0.01)
+                skipped += 1
+            skipped -= 1
+            assert 0 < skipped < 99, f"loss_scale: {skipped}"
+            assert m.states["train.scale"] == 2.0 ** (60 - skipped), "loss_scale: not halved"
+            assert m.states["train.finite"] == 1, "loss_scale: steps that went well"
+            plain = ingot.train(path, **usual)
+            plain.states["fc2.weight"][...] *= 2.0**70
+            for _ in range(accumulate or 1):
+                plain.step(x, t, 0.01)
+            for name, a in plain.states.items():
+                near("loss_scale", name, m.states[name], a, 1e-6)
 
 
 def case_biases():

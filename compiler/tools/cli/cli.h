@@ -76,6 +76,7 @@ bool option_class_axis(Options *, const char *);
 bool option_clip(Options *, const char *);
 bool option_frozen(Options *, const char *);
 bool option_ignore_index(Options *, const char *);
+bool option_loss_scale(Options *, const char *);
 bool option_lora(Options *, const char *);
 bool option_optimizer(Options *, const char *);
 bool option_smoothing(Options *, const char *);

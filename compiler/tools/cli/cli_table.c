@@ -124,6 +124,8 @@ const CliOption cli_options[] = {
     {"--lora", "r=N[:alpha=A]:GLOB", COMPILE | VERIFY | BENCH, "train corrections of rank N, times A / N (default: A = N), of the weights whose names "
      "match, which stay as they are (docs/training.md); may be repeated", .take = option_lora},
     {"--clip", "NORM", COMPILE | VERIFY | BENCH, "scale the gradients so that their total norm is at most this", .take = option_clip},
+    {"--loss-scale", "S", COMPILE | VERIFY | BENCH, "take gradients of the loss times S, which adapts: steps whose gradients are not finite are skipped, and halve it (for "
+     "--precision f16)", .take = option_loss_scale},
     {"--accumulate", "N", COMPILE | VERIFY | BENCH, "update the weights in every Nth step, by the mean of the gradients", .take = option_accumulate},
     {"--class-axis", "A", COMPILE | VERIFY | BENCH, "for cross_entropy: the axis of the classes (default 1; -1: the last)", .take = option_class_axis},
     {"--label-smoothing", "S", COMPILE | VERIFY | BENCH, "for cross_entropy: spread this share of each label over all classes", .take = option_smoothing},

@@ -96,6 +96,13 @@ bool option_accumulate(Options *o, const char *value)
     return true;
 }
 
+bool option_loss_scale(Options *o, const char *value)
+{
+    return number_of(value, 1, 0x1p60, &o->training.loss_scale) ||
+           wrong_value(o, "--loss-scale", value,
+                       "a number from 1 on is wanted, 65536 for instance");
+}
+
 bool option_smoothing(Options *o, const char *value)
 {
     return number_of(value, 0, 1, &o->loss.smoothing) ||
@@ -171,14 +178,14 @@ bool option_lora(Options *o, const char *value)
 bool train_options_good(Options *o)
 {
     const bool given = o->training.loss || o->optimizer.struct_size || o->training.n_trainable ||
-                       o->training.n_frozen || o->training.n_lora || o->optimizer.clip > 0 ||
-                       o->optimizer.accumulate || o->loss.axis || o->loss.ignores ||
-                       o->loss.smoothing > 0;
+                       o->training.n_frozen || o->training.n_lora || o->training.loss_scale > 0 ||
+                       o->optimizer.clip > 0 || o->optimizer.accumulate || o->loss.axis ||
+                       o->loss.ignores || o->loss.smoothing > 0;
     const char *why =
-        !o->train           ? (given ? "--loss, --optimizer, --trainable, --frozen, --lora, "
-                                       "--clip, --accumulate and what says more of the loss are for "
-                                       "--train"
-                                     : NULL)
+        !o->train ? (given ? "--loss, --optimizer, --trainable, --frozen, --lora, --clip, "
+                             "--accumulate, --loss-scale and what says more of the loss are for "
+                             "--train"
+                           : NULL)
         : !o->training.loss ? "--train: --loss is missing: cross_entropy:OUTPUT, mse:OUTPUT, or an "
                               "output that is the loss"
         : !o->optimizer.struct_size

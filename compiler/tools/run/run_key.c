@@ -192,6 +192,7 @@ static void key_training(CacheKey *k, const Options *o)
     key_number(k, "frozen", o->training.n_frozen);
     for (int i = 0; i < o->training.n_frozen; i++)
         key_text(k, "name", o->frozen[i]);
+    key_real(k, "loss scale", o->training.loss_scale);
     key_number(k, "lora", o->training.n_lora);
     for (int i = 0; i < o->training.n_lora; i++) {
         key_text(k, "name", o->lora[i].pattern);
