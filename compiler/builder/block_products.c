@@ -232,22 +232,27 @@ typedef struct {
     Node *q, *d, *sum; /* i8; f32, of size 1 within a block; sum of q over the inner axes, i32 */
 } ByteBlocks;
 
-/* A number for each of two bytes, the high one first, along an axis in front of x's. */
-static Node *for_each_byte(Context *c, const Node *x, int64_t high, int64_t low)
+/* A number for each of two bytes, the high one first, along an axis in front of x's. It is made of
+ * the coordinate: whoever wants the same has the same node. */
+static Node *for_each_byte(Context *c, const Node *x, double high, double low)
 {
     Node *dims[INGOT_MAX_RANK] = {idx(c, 2)};
     for (int i = 0; i < x->rank; i++)
         dims[1 + i] = idx(c, 1);
-    Node *two = ops_table_i(c, 2, (const int64_t[]){high, low});
-    return ingot_cast(c, ingot_reshape(c, two, 1 + x->rank, dims), (ingot_dtype)x->dtype);
+    Node *byte = ingot_iota(c, 1 + x->rank, dims, 0);
+    return ingot_where(c, ingot_eq(c, byte, ingot_like(c, byte, 0)), ingot_like(c, x, high),
+                       ingot_like(c, x, low));
 }
 
-/* n = 256 high + low, both with a sign: [2, ...] */
+/* n = 256 high + low, both with a sign: [2, ...]. high is floor(n / 256 + 1/2), exact in f32, and
+ * low what a byte has of n. */
 static Node *two_bytes(Context *c, Node *n)
 {
-    n = ingot_cast_least(c, n, INGOT_I32);
-    Node *part = ingot_add(c, n, for_each_byte(c, n, 1 << (DIGIT - 1), 0));
-    return ingot_cast(c, ingot_shr(c, part, for_each_byte(c, n, DIGIT, 0)), INGOT_I8);
+    const double per = 1.0 / (1 << DIGIT);
+    Node *part =
+        ingot_add(c, ingot_mul(c, n, for_each_byte(c, n, per, 1)), for_each_byte(c, n, 0.5, 0));
+    part = ingot_cast_least(c, ingot_floor(c, part), INGOT_I32);
+    return ingot_cast(c, part, INGOT_I8);
 }
 
 /* Bytes of x, of two along an axis in front. */
