@@ -105,10 +105,54 @@ static void firmware(StrBuf *sb, const struct Takes *x)
     sb_puts(sb, "},\n");
 }
 
+/* Constants that a function reads. */
+static int64_t weights_read(const Plan *p)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        bytes += b->kind == BUF_WEIGHT && !b->base && b->last >= 0 ? b->bytes : 0;
+    }
+    return bytes;
+}
+
+/* Of a model with several: which one this is of, and what each takes. */
+static void functions(StrBuf *sb, const Inspection *x)
+{
+    const Context *c = x->p->c;
+    Arena *a = arena_new();
+    sb_puts(sb, "  \"function\": ");
+    json_string(sb, function_name(c));
+    sb_puts(sb, ",\n  \"functions\": [");
+    for (int i = 0; i < x->nplan; i++) {
+        const Plan *p = x->plans[i];
+        Step **step = plan_steps(p, a);
+        const int64_t *rounds = plan_rounds(p, a);
+        double flops = 0, bytes = 0, ms = 0;
+        for (int k = 0; k < p->nstep; k++) {
+            const double f = (double)(step_flops(step[k]) * rounds[k]),
+                         b = (double)(step_bytes(step[k]) * rounds[k]);
+            flops += f;
+            bytes += b;
+            ms += times_roof_ms(&x->times, f, b);
+        }
+        sb_puts(sb, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+        json_string(sb, c->functions[i].name);
+        sb_printf(sb,
+                  ", \"steps\": %d, \"kernels\": %d, \"flops\": %.0f, \"bytes\": %.0f, "
+                  "\"weights_bytes\": %lld, \"roof_ms\": %.6g}",
+                  p->nstep, p->nkernel, flops, bytes, (long long)weights_read(p), ms);
+    }
+    sb_puts(sb, "\n  ],\n");
+    arena_free(a);
+}
+
 void inspect_json(StrBuf *sb, const Inspection *x)
 {
     const Plan *p = x->p;
     head(sb, x);
+    if (x->nplan)
+        functions(sb, x);
     if (x->takes)
         firmware(sb, x->takes);
     memories(sb, p);

@@ -38,10 +38,16 @@ typedef struct {
 typedef struct Inspection {
     Arena *arena; /* of what follows, the plan aside */
     Plan *p;
+    /* of a model with several functions (docs/functions.md): all plans, of which p is one; none
+     * otherwise */
+    Plan **plans;
+    int nplan;
     const Target *t;
     const ingot_options *o;
-    Node **imported; /* results of the graph before it was rewritten */
-    int nimported;
+    struct Imported {
+        Node **node;
+        int n;
+    } * imported; /* by function: results of the graph before it was rewritten */
     Times times;
     Assembly **assembly; /* by kernel; NULL: none */
     /* what the bundle takes of a microcontroller, in bytes; compiler: that measured it, NULL: flash
@@ -117,10 +123,11 @@ void inspect_dot(StrBuf *, const Inspection *); /* for Graphviz */
  * with names that are near. */
 bool explain(StrBuf *, const Inspection *, const char *what, int verbose, StrBuf *near);
 
-/* report.c: the page with the data in it, and with another model's or plan's beside it (or
+/* report.c: the page with the data in it (of several functions: the first is shown first), and with
+ * another model's or plan's beside it (or
  * NULL). */
 extern const RuntimeFile report_files[];
-void report_page(StrBuf *, const char *json, const char *other);
+void report_page(StrBuf *, int n, const StrBuf *json, const char *other);
 
 /* inspect_verbose.c: what -v, -vv ... tell. */
 void plan_tell(const Plan *, bool gpu, int verbose);

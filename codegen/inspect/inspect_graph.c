@@ -255,11 +255,12 @@ void inspect_graphs(StrBuf *sb, const Inspection *x)
     Context *c = x->p->c;
     Arena *a = arena_new();
     ModelGraph g = {.x = x, .a = a, .seen = NEWN(a, bool, c->nnode + 1)};
+    const struct Imported before = x->imported[c->function];
     int n;
     Node **now = results(x, a, &n);
     source_nodes(sb, c);
     sb_puts(sb, "  \"graphs\": [\n");
-    graph(sb, x, &g, "imported", x->nimported, x->imported);
+    graph(sb, x, &g, "imported", before.n, before.node);
     sb_puts(sb, ",\n");
     graph(sb, x, &g, "rewritten", n, now);
     sb_puts(sb, "\n  ],\n  \"nodes\": [");

@@ -3,6 +3,7 @@
  *
  * In JSON "<" stands in strings only.  There it is written \u003c, so that no name of a model's can
  * end the script that holds it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "inspect.h"
@@ -39,7 +40,7 @@ static const RuntimeFile *named_in(const char *line, size_t n, const char *befor
     return page_file(line + skip, strcspn(line + skip, "\""));
 }
 
-void report_page(StrBuf *sb, const char *json, const char *other)
+void report_page(StrBuf *sb, int n_data, const StrBuf *json, const char *other)
 {
     const RuntimeFile *page = page_file("index.html", 10), *f;
     const char *text = (const char *)page->data, *end = text + page->bytes;
@@ -55,7 +56,11 @@ void report_page(StrBuf *sb, const char *json, const char *other)
             sb_write(sb, f->data, f->bytes);
             sb_puts(sb, "</style>\n");
         } else if (n >= 13 && !memcmp(text, "<!-- data -->", 13)) {
-            put_data(sb, "data", json);
+            for (int i = 0; i < n_data; i++) {
+                char id[32];
+                snprintf(id, sizeof id, i ? "data-%d" : "data", i);
+                put_data(sb, id, json[i].data);
+            }
             if (other)
                 put_data(sb, "other", other);
         } else {

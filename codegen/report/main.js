@@ -54,10 +54,21 @@
     });
   }
 
-  const data = Load.embedded('data');
+  // A page of a model with several functions has the data of each; ?decode shows that one.
+  function functions(data) {
+    const names = (data.functions || []).map(f => f.name);
+    if (names.length < 2) return;
+    const box = by('function');
+    box.hidden = false;
+    fill(box, names.map(n => el('option', {value: n, selected: n === data.function}, n)));
+    box.addEventListener('change', () => Load.show(box.value));
+  }
+
+  const data = Load.chosen();
   if (!data) { by('main').textContent = 'This page has no data: ingot inspect MODEL -o report.html writes one that has.'; return; }
   const model = new Model(data);
   fill(by('title'), model.title, el('span', {class: 'dim'}, data.target));
+  functions(data);
   by('theme').addEventListener('click', Theme.toggle);
   Theme.apply();
   tabs(model);

@@ -77,6 +77,26 @@ class Model {
   kernelOf(step) { return step.kind === 'generated' ? this.kernel.get(step.name) : undefined; }
   share(step) { return this.total ? step.time / this.total : 0; }
 
+  // Of a training step: 'forward' is what the loss needs, 'update' only writes weights and moments, 'backward' is the rest.
+  phases() {
+    const loss = this.data.outputs.find(o => o.name === 'loss'), g = this.data.graphs.find(x => x.pass === 'rewritten');
+    const result = loss && this.tensor.get(loss.tensor), needed = new Set(), todo = result && result.node !== undefined ? [result.node] : [];
+    if (this.data.function !== 'train_step' || !todo.length || !g) return null;
+    while (todo.length) {
+      const id = todo.pop();
+      if (needed.has(id)) continue;
+      needed.add(id);
+      todo.push(...this.node.get(id).src);
+    }
+    const sum = {forward: {steps: 0, time: 0, flops: 0, bytes: 0}, backward: {steps: 0, time: 0, flops: 0, bytes: 0}, update: {steps: 0, time: 0, flops: 0, bytes: 0}};
+    for (const s of this.steps) {
+      const update = /^(elementwise|copy)$/.test(s.form) && s.writes.some(t => this.tensor.get(t).offset < this.data.state_bytes);
+      const row = sum[update ? 'update' : s.nodes.length && s.nodes.every(n => needed.has(n)) ? 'forward' : 'backward'];
+      row.steps++; row.time += s.time; row.flops += s.flops; row.bytes += s.bytes;
+    }
+    return sum;
+  }
+
   // "layer4.0/conv2" as its groups, outermost first.
   layers(s) { return s.layer ? s.layer.split('/') : []; }
 
@@ -108,6 +128,14 @@ const Load = {
     const node = document.getElementById(id);
     return node ? JSON.parse(node.textContent) : null;
   },
+  // That of the function in the address, or the first.
+  chosen() {
+    const wanted = decodeURIComponent(location.search.slice(1)), first = this.embedded('data');
+    if (!wanted || !first || first.function === wanted) return first;
+    for (let i = 1, d; (d = this.embedded('data-' + i)); i++) if (d.function === wanted) return d;
+    return first;
+  },
+  show(name) { location.search = '?' + encodeURIComponent(name); },
   // Of a file that somebody chose: JSON, or another report.
   text(text) {
     const at = text.indexOf('<script type="application/json" id="data"' + '>');

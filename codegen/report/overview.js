@@ -24,6 +24,24 @@ const Overview = (() => {
     return el('section', {class: 'card'}, el('h2', {}, 'Inputs and outputs'), el('div', {class: 'scroll', style: {maxHeight: '300px'}}, el('table', {}, el('tbody', {}, d.inputs.map(row('in')), d.outputs.map(row('out')), d.states.map(row('state'))))));
   }
 
+  // Of a model with several functions: what each takes; weights are read once a call, so a token of decode() costs their bytes.
+  function functions() {
+    const list = m.data.functions || [];
+    if (list.length < 2) return null;
+    const head = ['Function', 'Steps', 'Kernels', 'Operations', 'Bytes moved', 'Weights read'];
+    return el('section', {class: 'card broad'}, el('h2', {}, 'Functions'), el('p', {class: 'dim'}, `They share the weights and ${Format.bytes(m.data.state_bytes)} of states. Sizes that a run decides are at their upper bounds.`),
+      el('div', {class: 'scroll'}, el('table', {}, el('thead', {}, el('tr', {}, head.map((h, i) => el('th', {class: i ? 'number' : ''}, h)))), el('tbody', {}, list.map(f => el('tr', {class: 'pick', 'aria-selected': String(f.name === m.data.function), 'data-function': f.name, onclick: () => f.name === m.data.function || Load.show(f.name)},
+        el('td', {class: 'name'}, el('button', {type: 'button', class: 'link'}, f.name)), [f.steps, f.kernels, Format.count(f.flops), Format.bytes(f.bytes), Format.bytes(f.weights_bytes)].map(v => el('td', {class: 'number'}, v))))))));
+  }
+
+  function phases() {
+    const sum = m.phases();
+    if (!sum) return null;
+    const rows = Object.entries(sum), most = Math.max(...rows.map(r => r[1].time)) || 1;
+    return el('section', {class: 'card broad'}, el('h2', {}, 'A training step'), el('table', {}, el('tbody', {}, rows.map(([name, s]) => el('tr', {'data-phase': name}, el('td', {}, name),
+      el('td', {class: 'barcell wide'}, el('span', {class: 'bar', style: {width: 100 * s.time / most + '%'}})), el('td', {class: 'number'}, `${s.steps} steps`), el('td', {class: 'number'}, Format.count(s.flops)), el('td', {class: 'number'}, Format.bytes(s.bytes)), el('td', {class: 'number'}, Format.percent(m.total ? s.time / m.total : 0)))))));
+  }
+
   function byKind() {
     const sum = new Map();
     for (const s of m.steps) sum.set(Colour.ofStep(s), (sum.get(Colour.ofStep(s)) || 0) + s.time);
@@ -55,7 +73,7 @@ const Overview = (() => {
   function make(box) {
     fill(box, el('div', {class: 'view'}, el('h2', {}, m.title), el('p', {}, `Compiled for ${m.data.target}${m.data.opt_level ? '' : ', without opts'}. ` +
       (m.measured ? 'Times were measured.' : 'It was not measured: shares of the run are estimates, from the roofline of a nominal machine. ingot bench --per-kernel and inspect --times add what each step takes.')),
-      figures(), el('div', {class: 'columns'}, slowest(), byKind(), interface_(), decided())));
+      figures(), el('div', {class: 'columns'}, functions(), phases(), slowest(), byKind(), interface_(), decided())));
   }
   Views.add({name: 'overview', title: 'Overview', make, start: model => { m = model; }});
 })();

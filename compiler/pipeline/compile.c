@@ -161,6 +161,17 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
     return status;
 }
 
+static struct Imported results_of(Arena *a, const Context *c)
+{
+    struct Imported r = {0};
+    for (int i = 0; i < c->noutput; i++)
+        vec_push(a, r.node, r.n, c->outputs[i].node);
+    for (int i = 0; i < c->nstate; i++)
+        if (c->states[i].next)
+            vec_push(a, r.node, r.n, c->states[i].next);
+    return r;
+}
+
 bool inspection_make(Context *c, const ingot_options *options, Inspection *x)
 {
     Arena *a = arena_new();
@@ -169,20 +180,49 @@ bool inspection_make(Context *c, const ingot_options *options, Inspection *x)
     *x = (Inspection){.arena = a, .o = o, .t = options_check(c, o, a)};
     if (!x->t)
         return false;
-    for (int i = 0; i < c->noutput; i++)
-        vec_push(a, x->imported, x->nimported, c->outputs[i].node);
-    for (int i = 0; i < c->nstate; i++)
-        if (c->states[i].next)
-            vec_push(a, x->imported, x->nimported, c->states[i].next);
     Clock k = clock_start(c, o);
-    x->p = plan_saved(pipeline_plan(c, x->t, o, &k), o);
     x->times = times_nominal(x->t);
+    x->imported = NEWN(a, struct Imported, (size_t)c->nfunction + 1);
+    for (int f = 0; f < c->nfunction || f == 0; f++) {
+        function_select(c, f);
+        x->imported[f] = results_of(a, c);
+    }
+    function_select(c, 0);
+    if (c->nfunction) {
+        o->no_check = true;
+        return functions_inspect(c, x, &k) && inspection_select(c, x, c->functions[0].name);
+    }
+    x->p = plan_saved(pipeline_plan(c, x->t, o, &k), o);
     return x->p != NULL;
+}
+
+bool inspection_select(Context *c, Inspection *x, const char *function)
+{
+    StrBuf known = {0};
+    for (int i = 0; i < x->nplan; i++) {
+        if (!strcmp(c->functions[i].name, function)) {
+            sb_free(&known);
+            function_select(c, i);
+            x->p = x->plans[i];
+            x->assembly = NULL;
+            return true;
+        }
+        sb_printf(&known, "%s%s", i ? ", " : "", c->functions[i].name);
+    }
+    if (x->nplan)
+        option_wrong(c, "--function '%.80s': the model's functions are %s", function, known.data);
+    else
+        option_wrong(c, "--function '%.80s': the model has no functions but run", function);
+    sb_free(&known);
+    return false;
 }
 
 void inspection_free(Inspection *x)
 {
-    plan_free(x->p);
+    for (int i = 0; i < x->nplan; i++)
+        plan_free(x->plans[i]);
+    if (!x->nplan)
+        plan_free(x->p);
     arena_free(x->arena);
     x->p = NULL;
     x->arena = NULL;

@@ -120,6 +120,16 @@ bool functions_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     return made == c->nfunction;
 }
 
+bool functions_inspect(Context *c, Inspection *x, Clock *k)
+{
+    const int n = c->nfunction;
+    OutFile saved;
+    x->plans = NEWN(x->arena, Plan *, n);
+    x->nplan = n;
+    return functions_plan(c, x->t, x->o, k, NULL, x->plans) && weights_gather(n, x->plans) &&
+           save_all(c, x->o, n, x->plans, &saved) && save_end(c, &saved, x->o->save_sched, true);
+}
+
 ingot_status compile_functions(Context *c, const Target *t, const ingot_options *o, const char *dir)
 {
     const int n = c->nfunction;

@@ -59,12 +59,17 @@ ingot_status compile_functions(Context *, const Target *, const ingot_options *,
 /* The plans of all functions, which agree on states and scratch; roots: what each of them computes,
  * if plans of another target were made before. False: an error has been told; those that were made
  * are in p, the others NULL. */
+/* What inspection_make() does of a model with several functions. */
+bool functions_inspect(Context *, Inspection *, Clock *);
 bool functions_plan(Context *, const Target *, const ingot_options *, Clock *,
                     const GraphRoots *roots, Plan **p);
 
 /* compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in
  * either case. */
 bool inspection_make(Context *, const ingot_options *, Inspection *);
+/* Of a model with several functions: what is told from now on is of this one. False: there is
+ * none of that name, and an error was reported. */
+bool inspection_select(Context *, Inspection *, const char *function);
 void inspection_free(Inspection *);
 
 /* The plan that ingot_compile() writes; NULL after a reported error. */

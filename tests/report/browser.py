@@ -50,7 +50,8 @@ class Page(chromium.Page):
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
         )
-        address = pathlib.Path(path).resolve().as_uri()
+        file, mark, query = str(path).partition("?")
+        address = pathlib.Path(file).resolve().as_uri() + mark + query
         self.call("Page.navigate", url=address)
         until = time.monotonic() + browser.timeout
         while self.eval("document.readyState + location.href") != f"complete{address}":

@@ -521,6 +521,37 @@ def quiet(page, where):
         raise Wrong(f"{where}: it fetches {strange[:3]}")
 
 
+def functions(b, ingot, model, output, work):
+    """Of a model with several functions the page shows one after the other."""
+    train = ("--train", "--loss", f"cross_entropy:{output}", "--optimizer", "momentum")
+    html = work / "train.html"
+    call(ingot, "inspect", model, *train, "-o", html, "--no-assembly")
+    for name in ("run", "train_step"):
+        told = json.loads(call(ingot, "inspect", model, *train, "--function", name, "--json"))
+        page = b.open(f"{html}?{name}")
+        same("the function", page.eval("document.getElementById('function').value"), name)
+        same("its steps", page.eval("report.model.steps.length"), len(told["steps"]))
+        rows = [f"{f['name']} {f['steps']} {f['kernels']}" for f in told["functions"]]
+        same(
+            "functions",
+            page.eval(
+                "[...document.querySelectorAll('[data-function]')].map(r => [...r.cells].slice(0, 3).map(c => c.textContent).join(' '))"
+            ),
+            rows,
+        )
+        phases = page.eval("Object.values(report.model.phases() || {}).map(p => p.steps)")
+        same(
+            "phases",
+            bool(phases) and min(phases) > 0 and sum(phases),
+            name != "run" and len(told["steps"]),
+        )
+        if faults(page):
+            raise Wrong(f"{name}: {faults(page)[:3]}")
+    page.eval("Load.show('run')")
+    page.wait("window.report && report.model.data.function === 'run'")
+    quiet(page, "functions")
+
+
 def hostile(work):
     """A model whose names would end scripts, strings and attributes, if anything took them for more
     than text."""
@@ -673,6 +704,7 @@ def main():
                         accessible(page, f"{view}{' dark' if dark else ''}")
         printed(page)
         planted(b, html, told)
+        functions(b, a.ingot, digits, told["outputs"][0]["name"], work)
         path, names = hostile(work)
         call(a.ingot, "inspect", path, "-o", work / "hostile.html", "--no-assembly")
         page = b.open(work / "hostile.html")

@@ -28,9 +28,12 @@ ingot_status command_explain(Options *o)
     o->compile.verbose = 0;
     ingot_status status = model_open(&m, o, false);
     if (status == INGOT_OK)
-        status = model_build(&m, o, NULL, NULL);
+        m.functions = true, status = model_build(&m, o, NULL, NULL);
     if (status == INGOT_OK)
-        status = inspection_make(m.c, &o->compile, &x) ? INGOT_OK : ingot_context_status(m.c);
+        status = inspection_make(m.c, &o->compile, &x) &&
+                         (!o->function || inspection_select(m.c, &x, o->function))
+                     ? INGOT_OK
+                     : ingot_context_status(m.c);
     if (status == INGOT_OK && o->times)
         status = times_of_file(o, &x);
     if (status == INGOT_OK)

@@ -60,6 +60,7 @@ static void firmware_make(const Options *o, const LoadedModel *m, Inspection *x)
 static ingot_status tell(Options *o, const LoadedModel *m, Inspection *x)
 {
     const char *other = NULL;
+    const Plan *asked = x->p;
     ingot_status status = o->times ? times_of_file(o, x) : INGOT_OK;
     if (status == INGOT_OK && o->diff)
         status = read_other(o, &other);
@@ -69,21 +70,31 @@ static ingot_status tell(Options *o, const LoadedModel *m, Inspection *x)
         return status;
     if (!o->dot)
         firmware_make(o, m, x);
-    StrBuf json = {0}, page = {0};
+    /* the page has all functions, beginning with the one that is asked for */
+    const int n = o->output && x->nplan ? x->nplan : 1;
+    StrBuf *json = NEWN(o->a, StrBuf, n), page = {0};
     if (o->dot)
-        inspect_dot(&json, x);
+        inspect_dot(&json[0], x);
     else
-        inspect_json(&json, x);
+        inspect_json(&json[0], x);
+    for (int i = 0, k = 1; k < n; i++)
+        if (x->plans[i] != asked) {
+            (void)inspection_select(m->c, x, m->c->functions[i].name);
+            if (!o->no_assembly)
+                assembly_make(o, x);
+            inspect_json(&json[k++], x);
+        }
     if (o->output) {
-        report_page(&page, json.data, other);
+        report_page(&page, n, json, other);
         status = file_replace(o->a, o->output, page.data, page.len)
                      ? INGOT_OK
                      : file_fault(INGOT_IO, o->output, strerror(errno));
     } else {
-        fputs(json.data, stdout);
+        fputs(json[0].data, stdout);
     }
     sb_free(&page);
-    sb_free(&json);
+    for (int i = 0; i < n; i++)
+        sb_free(&json[i]);
     return status;
 }
 
@@ -110,8 +121,10 @@ ingot_status command_inspect(Options *o)
         return status;
     status = model_open(&m, o, false);
     if (status == INGOT_OK)
-        status = model_build(&m, o, NULL, NULL);
-    if (status == INGOT_OK && o->dump) {
+        m.functions = !o->dump, status = model_build(&m, o, NULL, NULL);
+    if (status == INGOT_OK && o->dump && o->function) {
+        status = complain(INGOT_USAGE, "ingot inspect: --function: not with --dump");
+    } else if (status == INGOT_OK && o->dump) {
         char *text = ingot_dump(m.c, &o->compile, o->dump);
         if (text)
             fputs(text, stdout);
@@ -119,8 +132,9 @@ ingot_status command_inspect(Options *o)
             status = ingot_context_status(m.c);
         free(text);
     } else if (status == INGOT_OK) {
-        status =
-            inspection_make(m.c, &o->compile, &x) ? tell(o, &m, &x) : ingot_context_status(m.c);
+        const bool made = inspection_make(m.c, &o->compile, &x) &&
+                          (!o->function || inspection_select(m.c, &x, o->function));
+        status = made ? tell(o, &m, &x) : ingot_context_status(m.c);
         inspection_free(&x);
     }
     model_close(&m);

@@ -25,7 +25,8 @@ enum {
     EXECUTE = RUN | VERIFY | BENCH,
     BUNDLE = COMPILE | INSPECT,
     MODEL = EXECUTE | BUNDLE | EXPLAIN | CHAT,
-    GRAPH = MODEL | CHECK
+    GRAPH = MODEL | CHECK,
+    TRAINED = COMPILE | VERIFY | BENCH | INSPECT | EXPLAIN
 };
 
 #define WORD(member) .word = true, .at = offsetof(Options, member)
@@ -110,26 +111,27 @@ const CliOption cli_options[] = {
     {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "bounds of the size of a tensor along axis A, which the data decide",
      .take = option_dim},
     {"--entry", "NAME", GRAPH | TUNE, "one network of a file that has several (default: all; the first is run())", WORD(entry)},
+    {"--function", "NAME", INSPECT | EXPLAIN, "one function of a model that has several: decode, train_step .. (default: run). The page of -o has all of them, this one first", WORD(function)},
     {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "keep a tensor from run to run: this output is the next input. It starts as zeros",
      .take = option_state},
     {"--kv", "TYPE", GRAPH | TUNE, "what a language model keeps of keys and values: f16 (default) or f32", .take = option_kv, .choices = "f16 f32"},
     {"--weights-type", "TYPE", GRAPH | TUNE, "what the matrices of a Hugging Face folder become while it is compiled: f16, bf16, q8_0, q4_0 or q4_k (default: as in the file)", WORD(weights_type), .choices = "f16 bf16 q8_0 q4_0 q4_k"},
     {"--slots", "N", GRAPH | TUNE, "sequences that a language model goes on with in one run, each with its own states (docs/llm.md; default: 1)", .take = option_slots},
-    {"--train", NULL, COMPILE | VERIFY | BENCH, "also compile <name>_train_step(), a training step (docs/training.md); bench: time that one", SET(train)},
-    {"--loss", "LOSS", COMPILE | VERIFY | BENCH, "cross_entropy:OUTPUT, mse:OUTPUT, or an output that is the loss", WORD(training.loss)},
-    {"--optimizer", "OPT", COMPILE | VERIFY | BENCH, "sgd, momentum, adam or adamw; with numbers: adamw:rate=1e-3,decay=0.01 (beta1, "
+    {"--train", NULL, TRAINED, "also compile <name>_train_step(), a training step (docs/training.md); bench: time that one", SET(train)},
+    {"--loss", "LOSS", TRAINED, "cross_entropy:OUTPUT, mse:OUTPUT, or an output that is the loss", WORD(training.loss)},
+    {"--optimizer", "OPT", TRAINED, "sgd, momentum, adam or adamw; with numbers: adamw:rate=1e-3,decay=0.01 (beta1, "
      "beta2, epsilon, nesterov). Without a rate, each step takes it as an input", .take = option_optimizer},
-    {"--trainable", "GLOB", COMPILE | VERIFY | BENCH, "train only the weights whose names match ('fc.*'); may be repeated", .take = option_trainable},
-    {"--frozen", "GLOB", COMPILE | VERIFY | BENCH, "do not train the weights whose names match; may be repeated", .take = option_frozen},
-    {"--lora", "r=N[:alpha=A]:GLOB", COMPILE | VERIFY | BENCH, "train corrections of rank N, times A / N (default: A = N), of the weights whose names "
+    {"--trainable", "GLOB", TRAINED, "train only the weights whose names match ('fc.*'); may be repeated", .take = option_trainable},
+    {"--frozen", "GLOB", TRAINED, "do not train the weights whose names match; may be repeated", .take = option_frozen},
+    {"--lora", "r=N[:alpha=A]:GLOB", TRAINED, "train corrections of rank N, times A / N (default: A = N), of the weights whose names "
      "match, which stay as they are (docs/training.md); may be repeated", .take = option_lora},
-    {"--clip", "NORM", COMPILE | VERIFY | BENCH, "scale the gradients so that their total norm is at most this", .take = option_clip},
-    {"--loss-scale", "S", COMPILE | VERIFY | BENCH, "take gradients of the loss times S, which adapts: steps whose gradients are not finite are skipped, and halve it (for "
+    {"--clip", "NORM", TRAINED, "scale the gradients so that their total norm is at most this", .take = option_clip},
+    {"--loss-scale", "S", TRAINED, "take gradients of the loss times S, which adapts: steps whose gradients are not finite are skipped, and halve it (for "
      "--precision f16)", .take = option_loss_scale},
-    {"--accumulate", "N", COMPILE | VERIFY | BENCH, "update the weights in every Nth step, by the mean of the gradients", .take = option_accumulate},
-    {"--class-axis", "A", COMPILE | VERIFY | BENCH, "for cross_entropy: the axis of the classes (default 1; -1: the last)", .take = option_class_axis},
-    {"--label-smoothing", "S", COMPILE | VERIFY | BENCH, "for cross_entropy: spread this share of each label over all classes", .take = option_smoothing},
-    {"--ignore-index", "I", COMPILE | VERIFY | BENCH, "for cross_entropy: ignore labels with this number", .take = option_ignore_index},
+    {"--accumulate", "N", TRAINED, "update the weights in every Nth step, by the mean of the gradients", .take = option_accumulate},
+    {"--class-axis", "A", TRAINED, "for cross_entropy: the axis of the classes (default 1; -1: the last)", .take = option_class_axis},
+    {"--label-smoothing", "S", TRAINED, "for cross_entropy: spread this share of each label over all classes", .take = option_smoothing},
+    {"--ignore-index", "I", TRAINED, "for cross_entropy: ignore labels with this number", .take = option_ignore_index},
     {"--op", "D:TYPE=F.c[:FN]", GRAPH | TUNE, "nodes of type TYPE in domain D call function FN of the C file F.c "
      "(docs/custom_ops.md)", .take = option_op},
     {"--bind", "NAME=V,V..", GRAPH | TUNE, "an input (or open dim) always has this value", .take = option_bind},
@@ -227,6 +229,7 @@ const Command cli_commands[] = {
      "show what a model becomes: as a page, JSON, Graphviz or text", NULL,
      "ingot inspect resnet18.onnx -o report.html\n"
      "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"
+     "ingot inspect llama.gguf --function decode -o report.html\n"
      "ingot bench resnet18.onnx --per-kernel --json >times && ingot inspect resnet18.onnx --target c:native --times times -o report.html\n"},
     {"explain", command_explain, EXPLAIN, "MODEL", "[NODE]", "tell where a node went, what it costs, and why it is stored or not",
      "NODE is the name of a node in the file, a kernel (k07), a step (12) or a tensor. For a node it prints the steps that compute it, "

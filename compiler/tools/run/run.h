@@ -27,6 +27,7 @@ typedef struct {
 /* Everything that may be asked for; each command takes some of it (main.c has the table). */
 typedef struct {
     const char *command, *model, *entry;      /* --entry: which of its networks */
+    const char *function;                     /* --function: of inspect and explain */
     const char *output;                       /* -o */
     const char *output_dir, *data, *selftest; /* folders */
     const char *depfile, *trace;
