@@ -40,14 +40,28 @@ if [ -z "$model" ]; then
     fi
     "$python" "$here/make_model.py" "$model"
 fi
-"$ingot" compile "$model/model.onnx" -o "$out/kws" --name kws --target c:cortex-m4 --max-ram 256k --selftest "$model/test_data_set_0"
-make -s -C "$out/kws"
+# program NAME MAIN FLAGS..: the archive of $out/NAME with a main, on QEMU
+program() {
+    name=$1 main=$2
+    shift 2
+    make -s -C "$out/$name"
+    arm-none-eabi-gcc -mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard -std=c11 -O2 -Wall -Wextra -Werror -I"$out/$name" \
+        "$@" -nostartfiles --specs=nosys.specs -Wl,--gc-sections \
+        -T "$here/board.ld" -o "$out/$name.elf" "$here/$main" "$here/board.c" "$out/$name/libkws.a" -lm
+    arm-none-eabi-size "$out/$name.elf"
+    timeout 120 qemu-system-arm -M mps2-an386 -nographic -icount shift=0 -semihosting-config enable=on,target=native \
+        -kernel "$out/$name.elf" </dev/null
+}
 
+"$ingot" compile "$model/model.onnx" -o "$out/kws" --name kws --target c:cortex-m4 --max-ram 256k --selftest "$model/test_data_set_0"
 # f32[1,490] of the header: how many numbers
 elements() { sed -n "/^typedef struct kws_$1 {/,/^}/s/.*f32\[\([0-9,]*\)\].*/\1/p" "$out/kws/kws.h" | tr , '*'; }
-arm-none-eabi-gcc -mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard -std=c11 -O2 -Wall -Wextra -Werror -I"$out/kws" \
-    -DSOUND="$(elements inputs)" -DWORDS="$(elements outputs)" -nostartfiles --specs=nosys.specs -Wl,--gc-sections \
-    -T "$here/board.ld" -o "$out/kws.elf" "$here/main.c" "$here/board.c" "$out/kws/libkws.a" -lm
-arm-none-eabi-size "$out/kws.elf"
-timeout 120 qemu-system-arm -M mps2-an386 -nographic -icount shift=0 -semihosting-config enable=on,target=native \
-    -kernel "$out/kws.elf" </dev/null
+program kws main.c -DSOUND="$(elements inputs)" -DWORDS="$(elements outputs)"
+
+# The same network without one of the words, which the board learns.
+if [ -z "${1:-}" ]; then
+    "$python" "$here/make_model.py" "$out/model" learn
+    "$ingot" compile "$out/model/model.onnx" -o "$out/learn" --name kws --target c:cortex-m4 --max-ram 32k --train \
+        --loss cross_entropy:scores --optimizer sgd:rate=0.02 --trainable 'head.*'
+    program learn learn.c -I"$out/model" -DWORDS=4
+fi
