@@ -71,6 +71,12 @@ if [ "$what" = tests ]; then
     need llvm command -v llvm-ar
     need nodejs command -v node
     command -v google-chrome >/dev/null 2>&1 || need chromium command -v chromium
+    # kernels for AMD's GPUs, where they are packaged: clang, a linker, what their functions call
+    if apt-cache show clang-15 lld-15 rocm-device-libs >/dev/null 2>&1; then
+        need clang-15 command -v clang-15
+        need lld-15 command -v lld-15
+        need rocm-device-libs sh -c 'ls /usr/lib/*/amdgcn/bitcode/ocml.bc'
+    fi
     need libegl1 sh -c 'ls /usr/lib/*/libEGL.so.1'
     need libgl1-mesa-dri sh -c 'ls /usr/lib/*/dri/swrast_dri.so'
     need fonts-dejavu-core sh -c 'ls /usr/share/fonts/*/* | grep -q .'

@@ -2,15 +2,15 @@
  * igrt_across.h - what neighbours among the items of a group have together, without memory: all of
  * them get the sum, the largest or the least.
  *
- * A power of two of them, in one sub-group (OpenCL's cl_khr_subgroup_shuffle) or warp (CUDA);
- * joined as a tree, neighbours first. igrt_num.h comes before.
+ * A power of two of them, in one sub-group (OpenCL's cl_khr_subgroup_shuffle), warp (CUDA) or wave
+ * (HIP); joined as a tree, neighbours first. igrt_num.h comes before.
  */
 #ifndef IGRT_ACROSS_H
 #define IGRT_ACROSS_H
 
 #if defined(__CUDACC__)
 #define igrt_shuffle(x, apart) __shfl_xor_sync(0xffffffffu, x, apart)
-#else
+#elif !defined(__HIP__) /* of a wave: igrt_amd.h */
 #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
 #define igrt_shuffle(x, apart) sub_group_shuffle_xor(x, (uint)(apart))
 #endif

@@ -5,8 +5,9 @@
 #ifndef IGRT_BITS_H
 #define IGRT_BITS_H
 
-/* The same text serves C99, OpenCL C 1.2 and CUDA C++ (by NVRTC, which has no headers, or nvcc). */
-#if defined(__OPENCL_C_VERSION__) || defined(__CUDACC__)
+/* The same text serves C99, OpenCL C 1.2, CUDA C++ (by NVRTC, which has no headers, or nvcc) and
+ * HIP (igrt_amd.h comes before). */
+#if defined(__OPENCL_C_VERSION__) || defined(__CUDACC__) || defined(__HIP__)
 #define IGRT_ON_GPU 1
 #ifdef __OPENCL_C_VERSION__
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -63,7 +64,7 @@ typedef ulong uint64_t;
 #define tanhf tanh
 #define tgammaf tgamma
 #define truncf trunc
-#elif defined(__CUDACC_RTC__)
+#elif defined(__CUDACC_RTC__) || defined(__HIP__)
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
 #define INT64_C(x) x##LL
@@ -74,7 +75,7 @@ typedef unsigned long long uint64_t;
 #include <math.h>
 #include <stdint.h>
 #endif
-#if defined(__OPENCL_C_VERSION__) || defined(__CUDACC_RTC__)
+#if defined(__OPENCL_C_VERSION__) || defined(__CUDACC_RTC__) || defined(__HIP__)
 #ifdef __OPENCL_C_VERSION__
 typedef char int8_t; /* as vload4() has it */
 #else
@@ -103,7 +104,7 @@ typedef unsigned int uint32_t;
 #endif
 
 /* Unused ones must not warn, wherever the text ends up. */
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) || defined(__HIP__)
 #define IGRT_INLINE __attribute__((unused)) static __device__ inline
 #elif defined(__GNUC__)
 #define IGRT_INLINE __attribute__((unused)) static inline
@@ -119,7 +120,7 @@ typedef unsigned int uint32_t;
 #define igrt_bits_f32(u) as_float((uint)(u))
 #define igrt_f64_bits(x) as_ulong((double)(x))
 #define igrt_bits_f64(u) as_double((ulong)(u))
-#elif defined(__CUDACC__)
+#elif defined(__CUDACC__) || defined(__HIP__)
 #define igrt_f32_bits(x) __float_as_uint((float)(x))
 #define igrt_bits_f32(u) __uint_as_float((uint32_t)(u))
 #define igrt_f64_bits(x) ((uint64_t)__double_as_longlong((double)(x)))

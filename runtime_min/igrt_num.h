@@ -514,7 +514,7 @@ IGRT_INLINE double igrt_erf_f64(double x)
 /* x * y + z: one rounding where the ISA has a fused multiply-add, else two. */
 IGRT_INLINE float igrt_muladd_f32(float x, float y, float z)
 {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__) || defined(__HIP__)
     return fmaf(x, y, z);
 #else
     return x * y + z;
@@ -544,7 +544,7 @@ IGRT_INLINE float igrt_exp_f32(float x)
 
 IGRT_INLINE double igrt_muladd_f64(double x, double y, double z)
 {
-#if defined(__FMA__) || defined(__aarch64__) || defined(__CUDACC__)
+#if defined(__FMA__) || defined(__aarch64__) || defined(__CUDACC__) || defined(__HIP__)
     return fma(x, y, z);
 #else
     return x * y + z;

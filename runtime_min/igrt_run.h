@@ -15,10 +15,19 @@
  * still at work when this one begins write is seen behind the wait for them (griddepcontrol.wait)
  * by such loads, not by those of what no kernel writes (__ldg).
  */
+#ifdef __HIP__
+#define IGRT_IN_REGISTER "+v"
+#define IGRT_FLOAT_IN_REGISTER "+v"
+#else
+#define IGRT_IN_REGISTER "+r"
+#define IGRT_FLOAT_IN_REGISTER "+f"
+#endif
 static __device__ __forceinline__ uint16_t igrt_run_u16(const uint16_t *run, int i)
 {
     uint4 v = ((const uint4 *)run)[i / 8];
-    asm("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w));
+    asm(""
+        : IGRT_IN_REGISTER(v.x), IGRT_IN_REGISTER(v.y), IGRT_IN_REGISTER(v.z),
+          IGRT_IN_REGISTER(v.w));
     const int of = i % 8;
     const uint32_t two = of < 2 ? v.x : of < 4 ? v.y : of < 6 ? v.z : v.w;
     return (uint16_t)(of & 1 ? two >> 16 : two);
@@ -27,7 +36,9 @@ static __device__ __forceinline__ uint16_t igrt_run_u16(const uint16_t *run, int
 static __device__ __forceinline__ float igrt_run_f32(const float *run, int i)
 {
     float4 v = ((const float4 *)run)[i / 4];
-    asm("" : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w));
+    asm(""
+        : IGRT_FLOAT_IN_REGISTER(v.x), IGRT_FLOAT_IN_REGISTER(v.y), IGRT_FLOAT_IN_REGISTER(v.z),
+          IGRT_FLOAT_IN_REGISTER(v.w));
     const int of = i % 4;
     return of < 1 ? v.x : of < 2 ? v.y : of < 3 ? v.z : v.w;
 }
@@ -35,7 +46,9 @@ static __device__ __forceinline__ float igrt_run_f32(const float *run, int i)
 static __device__ __forceinline__ uint8_t igrt_run_u8(const uint8_t *run, int i)
 {
     uint4 v = ((const uint4 *)run)[i / 16];
-    asm("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w));
+    asm(""
+        : IGRT_IN_REGISTER(v.x), IGRT_IN_REGISTER(v.y), IGRT_IN_REGISTER(v.z),
+          IGRT_IN_REGISTER(v.w));
     const int of = i % 16;
     const uint32_t four = of < 4 ? v.x : of < 8 ? v.y : of < 12 ? v.z : v.w;
     return (uint8_t)(four >> of % 4 * 8);
@@ -49,7 +62,7 @@ static __device__ __forceinline__ int8_t igrt_run_i8(const int8_t *run, int i)
 static __device__ __forceinline__ uint8_t igrt_word_u8(const uint8_t *word, int i)
 {
     uint32_t v = *(const uint32_t *)word;
-    asm("" : "+r"(v));
+    asm("" : IGRT_IN_REGISTER(v));
     return (uint8_t)(v >> i * 8);
 }
 

@@ -35,4 +35,5 @@ const Target target_c = {
     .language = &c_language,
     .machine = {CORE_APPLICATION, .lanes = 4, .registers = 16, .dot = true, .any_sign = true,
                 .pairs = true, .rate = {2, 8, 12, 100}, .byte = 2},
+    .machine_name = machine_name,
 };

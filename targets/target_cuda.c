@@ -88,4 +88,5 @@ const Target target_cuda = {
     .branches = IGRT_CU_BRANCHES,
     .compile = nvrtc_compile,
     .tune = cuda_tune,
+    .machine_name = gpu_name,
 };

@@ -183,4 +183,5 @@ const Target target_opencl = {
     .runtime = "igrt_cl",
     .branches = 8,
     .tune = opencl_tune,
+    .machine_name = opencl_feature,
 };

@@ -76,4 +76,5 @@ const Target target_wgsl = {
     .runtime = "igrt_wg",
     .branches = 8,
     .tune = wgsl_tune,
+    .machine_name = wgsl_feature,
 };

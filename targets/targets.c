@@ -27,11 +27,7 @@ const Target *target_find(const char *name)
 
 const char *target_machine(const Target *t, int i)
 {
-    return !t->gpu                  ? machine_name(i)
-           : t->tune == opencl_tune ? opencl_feature(i)
-           : t->tune == cuda_tune   ? gpu_name(i)
-           : t->tune == wgsl_tune   ? wgsl_feature(i)
-                                    : NULL;
+    return t->machine_name ? t->machine_name(i) : NULL;
 }
 
 static const char *unknown(Arena *a, const char *name)

@@ -58,6 +58,8 @@ const char *wgsl_feature(int i);
 /* target_cuda.c: one or several GPUs, "sm_90a+sm_80". */
 const char *cuda_tune(Target *, Arena *, const char *machine, ingot_status *);
 const char *opencl_feature(int i); /* the names, from 0; NULL after the last */
+/* hipcc.c: HIP C++ to a code object for machine "gfx90a". */
+CompileStatus hipcc_compile(StrBuf *out, const char *source, const char *machine, bool flush);
 /* opencl_device.c: the same of the device found here, "" if it has none of them; NULL: there is no
  * device. What else it tells is in device, if not NULL; 0: it does not tell. */
 typedef struct {

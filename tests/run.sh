@@ -109,6 +109,13 @@ emulated() {
     INGOT_NVRTC=none onnx --emulate --target cuda:sm_80 --list $list --baseline $list --filter ^[nps] $few
 }
 step onnx-emulated emulated
+few='--sample 10'
+[ -n "$all" ] && few=
+# shellcheck disable=SC2086
+emulated_hip() {
+    INGOT_HIPCC=none onnx --emulate --target hip --list $list --baseline $list --filter ^[nps] $few
+}
+step onnx-emulated-hip emulated_hip
 step onnx-wasm onnx --list $list --sample 25 --target c:wasm32-simd128
 # lengths, places and sizes that only the run knows
 sequences() {
@@ -153,6 +160,8 @@ if [ -n "$all" ]; then
     step tasks "$python" tests/tasks/tasks.py --ingot build/ingot
     step recipes "$python" tests/recipes/recipes.py --work build/recipes --apart
     step onnx-bind onnx --bind --out build/onnx-bind.md
+    # shellcheck disable=SC2086
+    step hip-objects "$python" tests/onnx/hip_objects.py --ingot build/ingot --jobs "$JOBS" --models ../shared/models/real -- $(ls -d build/onnx-cases/node 2>/dev/null)
     step onnx-native onnx --list $list --baseline $list --target c:native --cflags "-O1 -march=native -std=c99 -Wall -Wextra -Werror -Wno-psabi" --cc gcc,clang
     step onnx-c99 onnx --list $list --baseline $list --target c:c99
     step onnx-wasm32 onnx --list $list --baseline $list --target c:wasm32

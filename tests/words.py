@@ -23,7 +23,8 @@ PYTHON, LONG = 120, 16  # lines of a function; how many have more, which only fa
 # Types of one name that are meant, and why
 ALIKE = {
     "Record": "ways_cuda.h or ways_opencl.h: a program has one of them",
-    "igrt_gpu": "igrt_gpu_cuda.h or igrt_gpu_opencl.h: a bundle has one of them",
+    "igrt_gpu": "igrt_gpu_cuda.h, igrt_gpu_hip.h or igrt_gpu_opencl.h: a bundle has one of them",
+    "igrt_gpu_record": "igrt_gpu_cuda.h or igrt_gpu_hip.h: a bundle has one of them",
     "igrt_gpu_mem": "as igrt_gpu",
 }
 

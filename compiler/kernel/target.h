@@ -67,6 +67,8 @@ struct Target {
         *extensions; /* that the device has to have, ended by a name of NULL; NULL: none */
     /* What a name has behind its colon; NULL, or why there is nothing of that name. */
     const char *(*tune)(Target *, Arena *, const char *machine, ingot_status *);
+    /* The names that are listed of these, from 0; NULL after the last, or no function. */
+    const char *(*machine_name)(int i);
     /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes
      * the source.
      * flush: subnormal numbers are zeros. */

@@ -1,5 +1,6 @@
-"""CUDA kernels without a GPU: an emitted .cu becomes C++, and with the driver's other calls
-(cuda_stub.c) the libcuda.so.1 that the bundle finds.
+"""Kernels of CUDA and HIP without a GPU: an emitted .cu or .hip becomes C++, and with the driver's
+other calls (cuda_stub.c) the libcuda.so.1 that the bundle finds; of HIP those of hip_stub.c call
+the same, by the name of libamdhip64.so.
 
 asm statements are calls of what they do (ptx.h, ptx_wgmma.h), items are fibers (items.h).
 """
@@ -24,6 +25,7 @@ SOURCES = sorted(
         *HERE.glob("*.cpp"),
         HERE / "emulate.py",
         HERE.parent / "bundle" / "cuda_stub.c",
+        HERE.parent / "bundle" / "hip_stub.c",
     ]
 )
 CXX = next((cxx for cxx in ("clang++", "g++") if shutil.which(cxx)), None)
@@ -42,6 +44,7 @@ FLAGS = [
 COMPILED = [
     *HERE.glob("*.cpp"),
     HERE.parent / "bundle" / "cuda_stub.c",
+    HERE.parent / "bundle" / "hip_stub.c",
 ]  # the first that defines a call is it
 ORDERS = ("forward", "backward")
 KERNEL = re.compile(r'extern "C" __global__ ([^\n]*?)void (\w+)\(([^)]*)\)')
@@ -206,7 +209,8 @@ def driver(bundle, folder, change=lambda text: text):
     """A libcuda.so.1 in the folder that has the bundle's kernels; their text, as it is changed."""
     made = common()
     folder.mkdir()
-    text = change("\n".join(f.read_text() for f in sorted(bundle.glob("*_kernels.cu"))))
+    sources = [f for f in sorted(bundle.glob("*_kernels.*")) if f.suffix in (".cu", ".hip")]
+    text = change("\n".join(f.read_text() for f in sources))
     kernels = KERNEL.findall(text)
     rows = ", ".join([row(head, name) for head, name, _ in kernels] + ["{0, 0, 0, 1}"])
     source, kernel_source = folder / "before.cpp", folder / "kernels.cpp"
@@ -229,6 +233,7 @@ def driver(bundle, folder, change=lambda text: text):
         "-o",
         folder / "libcuda.so.1",
     )
+    (folder / "libamdhip64.so").symlink_to("libcuda.so.1")
     return text
 
 
