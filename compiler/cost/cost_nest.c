@@ -600,8 +600,11 @@ typedef struct {
     int *touch, n;   /* those that make, change or use it, in order */
 } LiveSpan;
 
+/* What was stored to a place is read from there: it needs no register until then. */
 static void use(const Count *q, LiveSpan *span, Node *n, int at, const int *loop_end)
 {
+    if (n->op == OP_AFTER)
+        return;
     if (n->id < q->l->nknown && span[n->id].first >= 0) {
         /* used in a loop that began after it: to the end of the outermost such loop */
         int last = at;
