@@ -377,7 +377,7 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
         return;
     }
     if ((*nest)->target->machine.core_lanes) {
-        if (v.nstore == 1 && v.nreduce)
+        if (v.nstore == 1)
             choose_core_opts(nest);
         return;
     }

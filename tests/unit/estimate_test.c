@@ -1,7 +1,8 @@
 /* estimate_test.c - what cost_nest() counts of a kernel whose figures are known: lines of weights
  * that L1 does not hold come again for each tile of rows, all vectors of them, and for the rows
- * that are left; the sums of one loop need no registers in another; and rows of an image that
- * several taps of a window read are loaded once where its loops are written out. */
+ * that are left; the sums of one loop need no registers in another, nor does what a place holds;
+ * and rows of an image that several taps of a window read are loaded once where its loops are
+ * written out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -143,6 +144,32 @@ static void sums_of_two_loops(void **state)
     close_products(&f);
 }
 
+/* Attention's rows lie in places between its loops: a product that reads them there keeps neither
+ * their maxima nor their sums in registers. */
+static void rows_in_places(void **state)
+{
+    (void)state;
+    enum { HEADS = 4, KEYS = 128, DEPTH = 64 };
+    EstimateFixture f = {.c = ingot_context_new(NULL, NULL)};
+    ingot_tensor *x[3];
+    for (int i = 0; i < 3; i++) {
+        ingot_dim *dims[3] = {ingot_dim_const(f.c, HEADS), ingot_dim_const(f.c, KEYS),
+                              ingot_dim_const(f.c, DEPTH)};
+        x[i] = ingot_input(f.c, (const char *[]){"q", "k", "v"}[i], INGOT_F32, 3, dims);
+    }
+    ingot_tensor *scores = ingot_matmul(f.c, x[0], ingot_permute(f.c, x[1], (int[]){0, 2, 1}));
+    plan_result(&f, ingot_matmul(f.c, ingot_softmax(f.c, scores, 2), x[2]));
+    Estimate most = {0};
+    for (int i = 0; i < f.tuning.n; i++) {
+        TuneKernel *k = f.tuning.kernel[i];
+        const Estimate *e = candidate_estimate(k, k->candidate[0]);
+        most = e->operations > most.operations ? *e : most;
+    }
+    assert_true(most.operations > 2.0 * HEADS * KEYS * KEYS * DEPTH / 16);
+    assert_true(most.spills < 0.01 * most.operations);
+    close_products(&f);
+}
+
 /* Beside it there are copies from and to the layout that the model declares. */
 static TuneKernel *kernel_of_sum(const EstimateFixture *f)
 {
@@ -178,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_vectors_come_again), cmocka_unit_test(the_rest_is_one_loop_of_two),
-        cmocka_unit_test(sums_of_two_loops), cmocka_unit_test(taps_share_rows)};
+        cmocka_unit_test(sums_of_two_loops), cmocka_unit_test(rows_in_places),
+        cmocka_unit_test(taps_share_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
