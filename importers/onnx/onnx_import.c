@@ -320,6 +320,25 @@ const Onnx__FunctionProto *function_find(const Model *m, const Onnx__NodeProto *
     return NULL;
 }
 
+/* An operator that only models for training have, which ONNX Runtime writes: a gradient by name, or
+ * an optimizer's step. */
+static bool is_of_training(const Onnx__NodeProto *n)
+{
+    static const char *const endings[] = {"Grad",
+                                          "Grad_13",
+                                          "Optimizer",
+                                          "OptimizerV2",
+                                          "InPlaceAccumulator",
+                                          "InPlaceAccumulatorV2"};
+    const size_t length = strlen(n->op_type);
+    bool yes = false;
+    for (int i = 0; i < COUNT(endings); i++) {
+        const size_t k = strlen(endings[i]);
+        yes |= length >= k && !strcmp(n->op_type + length - k, endings[i]);
+    }
+    return yes && !strcmp(n->domain, "com.microsoft");
+}
+
 static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
 {
     ingot_set_origin(m->c, node_label(n), n->op_type);
@@ -343,8 +362,11 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
         return false;
     }
     if (!op) {
-        ingot_error(m->c, INGOT_UNSUPPORTED, "operator not supported: %s version %d",
-                    domain_text(n->domain), version);
+        ingot_error(m->c, INGOT_UNSUPPORTED, "operator not supported: %s version %d%s",
+                    domain_text(n->domain), version,
+                    is_of_training(n) ? "; it is of ONNX Runtime's training artifacts: give the "
+                                        "model that they were made of, with --train"
+                                      : "");
         return false;
     }
     if (version < op->since) {
@@ -564,6 +586,9 @@ bool ingot_onnx_build(ingot_onnx *m, const ingot_model_options *options)
     bool ok = dim_options_good(m);
     ok &= free_dims_given(m, ok ? INGOT_UNSUPPORTED : INGOT_USAGE);
     m->evaluated = 0;
+    if (is_training_step(m) && m->file->model->n_training_info)
+        ingot_warning(m->c, "the file says how it is trained (TrainingInfoProto), which is not "
+                            "read: --loss and --optimizer decide");
     ok = ok && declare_inputs(m, s) && scope_initializers(m, s, m->file->model->graph) &&
          take_weights(m, s, m->file->model->graph) && build_graph(m, s, m->file->model->graph);
     ingot_set_origin(m->c, NULL, NULL);

@@ -28,6 +28,10 @@ static const char packed[] = "a packed file: unpack it first";
 static const Magic magics[] = {
     {4, 4, "ORTM",
      "a model in ONNX Runtime's own format (.ort): give the .onnx file it was made of"},
+    {4, 4, "ODTC",
+     "a checkpoint of ONNX Runtime's training: give the model that its artifacts were made of, "
+     "with "
+     "--train"},
     {0, 6, "\x89HDF\r\n", keras_h5},
     {0, 4, "ggml", ggml},
     {0, 4, "lmgg", ggml},

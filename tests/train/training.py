@@ -600,6 +600,31 @@ def case_command():
         assert "there is no function 'nix'" in told, f"command: {told}"
 
 
+def foreign(at):
+    """What other frameworks say of training: refused by name, or told that it is not read."""
+    model = onnx.load(at / "mlp.onnx")
+    model.training_info.add().update_binding.add(key="fc1.bias", value="next")
+    onnx.save(model, at / "info.onnx")
+    p = subprocess.run([os.environ["INGOT"], "compile", at / "info.onnx", "-o", at / "info", "--train",
+                        "--loss", "mse:y", "--optimizer", "sgd"],
+                       capture_output=True, text=True)  # fmt: skip
+    assert p.returncode == 0 and p.stderr.count("(TrainingInfoProto), which is not read") == 1, (
+        p.stderr
+    )
+    model.graph.node[0].op_type, model.graph.node[0].domain = "ReluGrad", "com.microsoft"
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    onnx.save(model, at / "grad.onnx")
+    (at / "checkpoint").write_bytes(b"\x10\0\0\0ODTC" + bytes(64))
+    for file, told in [
+        ("grad.onnx", "(ReluGrad): operator not supported: com.microsoft version 1; it is of ONNX"),
+        ("checkpoint", "a checkpoint of ONNX Runtime's training"),
+    ]:
+        p = subprocess.run(
+            [os.environ["INGOT"], "check", at / file], capture_output=True, text=True
+        )
+        assert p.returncode and told in p.stderr, f"foreign: {file}: {p.stderr}"
+
+
 def case_errors():
     """What is asked for and cannot be: one message, which says what would be right."""
     with tempfile.TemporaryDirectory() as at:
@@ -639,6 +664,7 @@ def case_errors():
             ingot.compile(good, pathlib.Path(at) / "out", loss="mse:y")
         except ingot.UsageError as e:
             assert "are for --train" in str(e), str(e)
+        foreign(pathlib.Path(at))
         m = ingot.train(det, frozen="first.*", cflags="-O1", **usual)
         x, t = np.eye(3, dtype=np.float32)[None].repeat(2, 0), np.ones(2, np.float32)
         losses = [m.step(x, t, 0.3).item() for _ in range(9)]
