@@ -592,6 +592,9 @@ typedef struct {
     /* what is written is not looked at before, a few results of each step beside the graph */
     bool no_check;
     bool io_in_arena; /* inputs and outputs have places in the arena, on which others may lie too */
+    int devices;      /* that share the work, all alike, each with a memory of its own; 0: one */
+    /* how they do: "batch", "tensor" or "layers" (docs/devices.md); NULL: as a .sched file says */
+    const char *parallel;
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced, a folder that holds

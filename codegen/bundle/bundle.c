@@ -543,7 +543,7 @@ static ingot_status write_to(Bundle *b, int n, Plan *const *p, int ntarget, cons
 
 ingot_status bundle_write(Plan *p, const Target *target, const ingot_options *o, const char *dir)
 {
-    if (p->ndevice > 1)
+    if (p->ndevice > 1 && !p->peers)
         return context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED,
                               "--target '%s': bundles are for one device, and it has %d; the "
                               "interpreter runs its plan",

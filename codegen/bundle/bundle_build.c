@@ -164,6 +164,8 @@ static void need_own(Bundle *b, FileList *list)
     need_calls(b, list, &b->p->main);
     for (int i = 0; i < b->nfunction; i++)
         need_calls(b, list, &b->function[i].p->main);
+    if (b->p->ndevice > 1)
+        need(b, list, "igrt_devices.c");
     if (bundle_asks_machine(b))
         need(b, list, "igrt_cpu.c");
 }

@@ -93,11 +93,11 @@ static void bound_checks(Writer *w)
     }
 }
 
-static bool block_has(const Block *steps, StepKind kind)
+bool steps_have(const Block *steps, StepKind kind)
 {
     for (int i = 0; i < steps->n; i++) {
         const Step *s = steps->step[i];
-        if (s->kind == kind || block_has(&s->body, kind) || block_has(&s->other, kind))
+        if (s->kind == kind || steps_have(&s->body, kind) || steps_have(&s->other, kind))
             return true;
     }
     return false;
@@ -130,8 +130,7 @@ static void context_locals(Writer *w, unsigned needs, const char *from)
         line(w, "int64_t *const sym = %s->sym;", from);
 }
 
-/* Declares what the function that was written needs. */
-static void declare_locals(Writer *w, bool calls)
+void run_locals(Writer *w, bool calls)
 {
     unsigned needs = needs_taken(w->b);
     context_locals(w, needs, "ctx");
@@ -157,7 +156,7 @@ static void function_enqueue(Writer *w)
     sb_printf(&w->sb, "\nstatic igrt_status enqueue(%s_ctx *ctx)\n{\n", w->b->name);
     w->depth = 1;
     const char *text = body.sb.data ? body.sb.data : "    (void)ctx;\n";
-    declare_locals(w, false);
+    run_locals(w, false);
     sb_puts(&w->sb, text);
     line(w, "return IGRT_OK;");
     sb_puts(&w->sb, "}\n");
@@ -193,6 +192,8 @@ static void function_run(Writer *w)
             run_steps(&all, &b->p->main);
         gpu_steps(w, all.sb.data ? all.sb.data : "");
         sb_free(&all.sb);
+    } else if (b->p->ndevice > 1) {
+        devices_run(w);
     } else {
         w->depth = 0;
         run_steps(w, &b->p->main);
@@ -205,7 +206,7 @@ static void function_run(Writer *w)
     StrBuf body = *sb;
     *sb = before;
     const char *text = body.data ? body.data : "";
-    declare_locals(w, block_has(&b->p->main, STEP_CALL));
+    run_locals(w, b->p->ndevice == 1 && steps_have(&b->p->main, STEP_CALL));
     sb_puts(sb, "\n");
     sb_puts(sb, text);
     sb_free(&body);
@@ -408,6 +409,8 @@ static void run_includes(StrBuf *sb, const Bundle *b)
         sb_puts(sb, "#include \"igrt_cpu.h\"\n");
     if (b->gpu)
         sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
+    if (b->p->ndevice > 1)
+        sb_puts(sb, "#include \"igrt_devices.h\"\n");
     if (b->nkernel)
         sb_printf(sb, "#include \"%s_kernels.h\"\n", b->name);
     if (b->mode == WEIGHTS_ARRAY)
@@ -460,13 +463,32 @@ static void step_macros(StrBuf *sb, const Bundle *b)
     if (b->all_needs & NEED_PARTS)
         sb_puts(
             sb,
-            "\n/* A step: threads share the parts of a kernel, whose arguments follow. */\n"
-            "#define RUN(step, kernel, parts, ...)                                             \\\n"
-            "    do {                                                                          \\\n"
-            "        const struct kernel args = {__VA_ARGS__};                                 \\\n"
-            "        igrt_parallel(&ctx->config, kernel, &args, parts);                        \\\n"
-            "        DONE(step, #kernel);                                                      \\\n"
-            "    } while (0)\n");
+            b->p->ndevice > 1
+                ? "\n/* A step: its device's thread does all parts of a kernel, whose arguments "
+                  "follow. */\n"
+                  "#define RUN(step, kernel, parts, ...)                                           "
+                  "  \\\n"
+                  "    do {                                                                        "
+                  "  \\\n"
+                  "        const struct kernel args = {__VA_ARGS__};                               "
+                  "  \\\n"
+                  "        kernel(&args, 0, parts);                                                "
+                  "  \\\n"
+                  "        DONE(step, #kernel);                                                    "
+                  "  \\\n"
+                  "    } while (0)\n"
+                : "\n/* A step: threads share the parts of a kernel, whose arguments follow. */\n"
+                  "#define RUN(step, kernel, parts, ...)                                           "
+                  "  \\\n"
+                  "    do {                                                                        "
+                  "  \\\n"
+                  "        const struct kernel args = {__VA_ARGS__};                               "
+                  "  \\\n"
+                  "        igrt_parallel(&ctx->config, kernel, &args, parts);                      "
+                  "  \\\n"
+                  "        DONE(step, #kernel);                                                    "
+                  "  \\\n"
+                  "    } while (0)\n");
 }
 
 static void opening(StrBuf *sb, Bundle *b)
@@ -544,6 +566,7 @@ void bundle_run(Bundle *b)
     function_reset(&w);
     states_run(&w.sb, b);
     parts_functions(&w);
+    devices_functions(&w);
     function_run(&w);
     write_file(&w, b->name);
 }
@@ -558,6 +581,7 @@ void bundle_function(Bundle *b)
         (void)needs_taken(b);
     }
     parts_functions(&w);
+    devices_functions(&w);
     function_run(&w);
     write_file(&w, b->entry);
 }

@@ -36,6 +36,14 @@ typedef struct {
 /* bundle_run.c */
 void indent(Writer *);
 void line(Writer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool steps_have(const Block *, StepKind);
+/* Declares what the function that was written needs, which the next one needs no more; calls:
+ * library kernels too. */
+void run_locals(Writer *, bool calls);
+/* bundle_devices.c: of a plan for several devices what each does between two waits, as functions;
+ * and their call. */
+void devices_functions(Writer *);
+void devices_run(Writer *);
 
 /* bundle_address.c */
 /* The variable that points to the memory of an intermediate tensor. */

@@ -152,7 +152,7 @@ static Step *clearing(Plan *p, Buffer *b, const Step *like)
     for (int i = 0; i < b->rank; i++)
         dims[i] = idx(c, b->dims[i]->hi);
     k->c = c;
-    k->device = like->device;
+    k->device = kernel_device(p, like->device);
     k->narg = 1;
     k->args = NEW(c->arena, KernelArg);
     *k->args = (KernelArg){

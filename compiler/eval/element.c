@@ -383,6 +383,8 @@ static const Lanes *computed(Elements *q, Node *n, const Batch *at)
     case OP_FLIP:
     case OP_KEEP:
     case OP_COPY: return element_value(q, n->src[0], moved(q, n, at));
+    case OP_COLLECTIVE:
+        return collective_of(n).processes ? element_value(q, n->src[0], at) : unknown(q);
     case OP_REDUCE:
     case OP_SCAN: return element_reduce(q, n, at);
     case OP_UPDATE: return element_update(q, n, at);

@@ -371,7 +371,8 @@ static bool is_leaf(Op op)
 static bool always_stored(Op op)
 {
     return op == OP_CUSTOM || is_leaf(op) || op == OP_REDUCE || op == OP_SCAN || op == OP_UPDATE ||
-           op == OP_CONCAT || op == OP_CALL || op == OP_LOOP || op == OP_IF || op == OP_PROJ;
+           op == OP_CONCAT || op == OP_CALL || op == OP_LOOP || op == OP_IF || op == OP_PROJ ||
+           op == OP_COLLECTIVE;
 }
 
 static bool can_store(const EvalEntry *e)
@@ -580,10 +581,11 @@ static bool node_eval(Interp *ip, Node *n)
     int64_t dims[INGOT_MAX_RANK];
     node_dims(ip, n, dims);
     EvalValue *v = value_new(ip, ip->level[n->id], (ingot_dtype)n->dtype, n->rank, dims);
-    const bool ok = n->op == OP_UPDATE   ? update_eval(ip, n, v)
-                    : n->op == OP_CONCAT ? concat_eval(ip, n, v)
-                    : n->op == OP_CUSTOM ? custom_eval(ip, n, v)
-                                         : region_eval(ip, n, v);
+    const bool ok = n->op == OP_UPDATE       ? update_eval(ip, n, v)
+                    : n->op == OP_CONCAT     ? concat_eval(ip, n, v)
+                    : n->op == OP_CUSTOM     ? custom_eval(ip, n, v)
+                    : n->op == OP_COLLECTIVE ? collective_eval(ip, n, v)
+                                             : region_eval(ip, n, v);
     if (ok)
         value_set(ip, n, v);
     return ok;

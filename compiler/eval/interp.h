@@ -139,6 +139,7 @@ bool requires_hold(Interp *, const Requires *);
 bool call_eval(Interp *, Node *);
 bool custom_eval(Interp *, Node *, EvalValue *out);
 bool loop_eval(Interp *, Node *);
+bool collective_eval(Interp *, Node *, EvalValue *out);
 bool if_eval(Interp *, Node *);
 
 /* interp_lib.c: the library kernel of that name, or NULL. */

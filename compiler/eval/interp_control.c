@@ -201,6 +201,39 @@ bool custom_eval(Interp *ip, Node *n, EvalValue *out)
     return function_run(ip, use->op, in, (int)n->nsrc, &to, 1, use->ints, use->floats, NULL, 0);
 }
 
+/* In a run of one process, what all of them make of a value is the value. */
+bool collective_eval(Interp *ip, Node *n, EvalValue *out)
+{
+    const Collective x = collective_of(n);
+    const size_t size = elem_bytes((ingot_dtype)n->dtype);
+    const uint8_t types[2] = {n->dtype, n->dtype};
+    size_t after = size, rows = 1, at = 0; /* bytes of what is inside the axis; how many outside */
+    for (int i = x.axis + 1; i < n->rank; i++)
+        after *= (size_t)out->dims[i];
+    for (int i = 0; i < x.axis; i++)
+        rows *= (size_t)out->dims[i];
+    const size_t row = n->rank ? (size_t)out->dims[x.axis] * after : size;
+    for (uint32_t k = 0; k < n->nsrc; k++) {
+        const EvalValue *v = value_need(ip, n->src[k]);
+        const size_t from = n->rank ? (size_t)v->dims[x.axis] * after : size;
+        const char *src = v->data;
+        char *dst = value_data(out);
+        if (x.kind == REDUCE_SCATTER)
+            src += (size_t)x.receiver * row;
+        const size_t bytes = x.kind == ALL_GATHER ? from : row;
+        for (size_t r = 0; r < rows; r++) {
+            char *to = dst + r * row + at;
+            if (k && x.kind != ALL_GATHER)
+                alu_lanes(monoid_op((ingot_reduce_op)x.monoid), 0, (ingot_dtype)n->dtype, types,
+                          bytes / size, to, (const void *const[]){to, src + r * from});
+            else if (bytes)
+                memcpy(to, src + r * from, bytes);
+        }
+        at += x.kind == ALL_GATHER ? from : 0;
+    }
+    return true;
+}
+
 static bool call_run(Interp *ip, Node *n, const Call *call, EvalValue *const *out, int64_t *counts)
 {
     Arena *a = ip->scope[ip->depth].arena;

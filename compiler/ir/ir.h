@@ -519,6 +519,24 @@ static inline bool owns_range(const Node *n, const Node *range)
     return false;
 }
 Node *reduce_sibling(Context *, Node *reduce, int part);
+
+/* ---- collective.c: what a group makes of one value of each member ---------------------------- */
+enum { MOST_DEVICES = 16 };
+typedef enum { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, COLLECTIVE_KINDS } CollectiveKind;
+extern const char *const collective_text[COLLECTIVE_KINDS];
+typedef struct {
+    CollectiveKind kind;
+    int monoid;     /* of one value; of ALL_GATHER 0 */
+    int axis;       /* of ALL_REDUCE 0 */
+    int receiver;   /* the member that gets it: of devices, which number has it */
+    bool processes; /* the group is not the devices: each process has the value by itself */
+} Collective;
+Arg collective_arg(const Collective *);
+Collective collective_of(const Node *);
+/* x on another device. */
+Node *device_copy(Context *, Node *x, int device);
+/* n sources, in the order of the members. */
+Node *collective_make(Context *, const Collective *, int n, Node *const *src);
 /* The value that its accumulator starts with. */
 Node *reduce_identity(Context *, const Node *reduce);
 /* What two states are together, in any order. */

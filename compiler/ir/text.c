@@ -214,6 +214,21 @@ static void put_axes(TextPrinter *p, int64_t mask)
     sb_puts(p->sb, "}");
 }
 
+/* " reduce_scatter add {0} @1", " all_reduce add processes" */
+static void put_collective(TextPrinter *p, Node *n)
+{
+    const Collective x = collective_of(n);
+    sb_printf(p->sb, " %s", collective_text[x.kind]);
+    if (x.kind != ALL_GATHER)
+        sb_printf(p->sb, " %s", text_monoid[x.monoid]);
+    if (x.kind != ALL_REDUCE)
+        sb_printf(p->sb, " {%d}", x.axis);
+    if (x.processes)
+        sb_puts(p->sb, " processes");
+    else
+        sb_printf(p->sb, " @%d", x.receiver);
+}
+
 static void put_arg(TextPrinter *p, Node *n)
 {
     switch (n->op) {
@@ -265,6 +280,7 @@ static void put_arg(TextPrinter *p, Node *n)
         return;
     }
     case OP_IF: sb_printf(p->sb, " results=%d", ((const If *)n->arg.ptr)->n); return;
+    case OP_COLLECTIVE: put_collective(p, n); return;
     default:
         if (op_info[n->op].arg == ARG_INT)
             sb_printf(p->sb, " @%" PRId64, n->arg.i);

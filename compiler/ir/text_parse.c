@@ -537,6 +537,30 @@ static void parse_reduce(Parser *p, Draft *d)
     }
 }
 
+static void parse_collective(Parser *p, Draft *d)
+{
+    Collective x = {.kind = ALL_REDUCE};
+    const int kind = one_of(p, COLLECTIVE_KINDS, collective_text);
+    if (kind < 0) {
+        fault(p, "expected all_reduce, all_gather or reduce_scatter");
+        return;
+    }
+    x.kind = (CollectiveKind)kind;
+    if (x.kind != ALL_GATHER)
+        x.monoid = one_of(p, MONOID_COUNT, text_monoid);
+    if (x.kind != ALL_REDUCE && expect(p, "{")) {
+        x.axis = (int)integer(p);
+        expect(p, "}");
+    }
+    x.processes = accept_word(p, "processes");
+    if (!x.processes && expect(p, "@"))
+        x.receiver = (int)integer(p);
+    if (x.monoid < 0 || x.axis < 0 || x.axis >= INGOT_MAX_RANK || x.receiver < 0)
+        fault(p, "no such collective");
+    else
+        d->arg = collective_arg(&x);
+}
+
 static void parse_arg(Parser *p, Draft *d)
 {
     switch (d->op) {
@@ -556,6 +580,7 @@ static void parse_arg(Parser *p, Draft *d)
         return;
     case OP_REDUCE:
     case OP_SCAN: parse_reduce(p, d); return;
+    case OP_COLLECTIVE: parse_collective(p, d); return;
     case OP_UPDATE:
         d->arg.i = one_of(p, 5, text_update);
         if (d->arg.i < 0)

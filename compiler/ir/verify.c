@@ -375,6 +375,33 @@ static int tuple_size(Node *n)
     }
 }
 
+static void check_collective(const Check *v, Node *n)
+{
+    const Collective x = collective_of(n);
+    const bool same = x.kind == ALL_REDUCE || x.processes;
+    int64_t sum = 0, size;
+    RULE(x.kind < COLLECTIVE_KINDS && n->nsrc > 0, "a known collective, of some values");
+    RULE(x.kind == ALL_GATHER || x.monoid < INGOT_REDUCE_COUNT, "a monoid of one value");
+    RULE(same || x.axis < n->rank, "along one of its axes");
+    RULE(x.processes ? n->nsrc == 1 && x.kind == ALL_REDUCE : x.receiver < (int)n->nsrc,
+         "one of the group gets it");
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        Node *s = n->src[i];
+        RULE(s->dtype == n->dtype && s->rank == n->rank, "values are of one dtype and rank");
+        for (int k = 0; k < n->rank; k++)
+            RULE((!same && k == x.axis) || dims_agree(s->shape[k], n->shape[k]),
+                 "values have the shape of the result, along other axes at least");
+        if (same)
+            continue;
+        if (!idx_value(s->shape[x.axis], &size))
+            return;
+        sum = x.kind == ALL_GATHER ? sum + size : size;
+    }
+    if (!same && idx_value(n->shape[x.axis], &size))
+        RULE(sum == (x.kind == ALL_GATHER ? size : size * n->nsrc),
+             "gathered values are as long as all of them, scattered ones are equal parts");
+}
+
 static void check_control(const Check *v, Node *n)
 {
     RULE(v->level == 0, "control inside a kernel");
@@ -407,6 +434,7 @@ static void check_control(const Check *v, Node *n)
              "both branches give every result");
         return;
     }
+    case OP_COLLECTIVE: check_collective(v, n); return;
     default:
         RULE(n->nsrc >= 1 && n->arg.i >= 0 && n->arg.i < tuple_size(n->src[0]),
              "proj takes an element of a tuple");

@@ -48,6 +48,7 @@ struct Target {
      * only one. Each is a target of its own, with a memory of its own (Machine.link); its language
      * may be NULL: then the interpreter alone runs its kernels. */
     const struct Target *const *devices;
+    bool peers; /* they are as this one is: --devices */
     /* Of such a device: whether it can compute this node of the graph; NULL: all that are no steps
      * of their own. */
     bool (*computes)(const Node *);
@@ -58,6 +59,7 @@ struct Target {
     const char *archs;   /* that compile() is called for: "sm_90a+ptx"; NULL: for any */
     const char *runtime; /* prefix of its types in runtime_min: "igrt_cl" */
     int branches;  /* in a run of which the host decides nothing: so many inside one another */
+    bool several;  /* a bundle may be for more than one of its kind */
     bool triggers; /* a kernel may let the one that is enqueued behind it begin early (TRIGGER) */
     bool unrolls;  /* loops that are to be straight-line are so */
     bool records;  /* its driver makes one launch of what is enqueued, again and again */

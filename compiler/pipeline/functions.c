@@ -133,7 +133,7 @@ bool functions_inspect(Context *c, Inspection *x, Clock *k)
 ingot_status compile_functions(Context *c, const Target *t, const ingot_options *o, const char *dir)
 {
     const int n = c->nfunction;
-    if (target_ndevice(t) > 1 || t->language->binds) {
+    if ((target_ndevice(t) > 1 && !t->peers) || t->language->binds) {
         ingot_error(c, INGOT_UNSUPPORTED,
                     "--target '%s': a model of several functions (%s, %s ..) is for C, CUDA "
                     "and OpenCL on one device so far",

@@ -32,6 +32,36 @@ static bool name_is_good(Context *c, const char *name)
                         name);
 }
 
+/* --devices: the target with so many of its kind beside it. */
+static bool add_devices(Context *c, const ingot_options *o, Target *t, Arena *a)
+{
+    static const char *const ways[] = {"batch", "tensor", "layers"};
+    bool known = !o->parallel;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways && !known; i++)
+        known = !strcmp(o->parallel, ways[i]);
+    if (!known)
+        return option_wrong(c, "--parallel '%.80s': choose batch, tensor or layers", o->parallel);
+    if (o->devices < 0 || o->devices > MOST_DEVICES)
+        return option_wrong(c, "--devices %d: from 1 to %d", o->devices, MOST_DEVICES);
+    if (o->devices < 2)
+        return !o->parallel ||
+               option_wrong(c, "--parallel %s: among several devices; --devices says how many",
+                            o->parallel);
+    if (t->devices || t->bare || t->wasm || o->package || (t->gpu && !t->several))
+        return option_wrong(c, "--devices %d: '%s' is one device", o->devices, t->name);
+    if (o->nmemory || o->io_in_arena)
+        return option_wrong(c, "--devices: not with --memory or --io-in-arena: each device has one "
+                               "memory, and inputs and outputs are the caller's");
+    const Target **beside = NEWN(a, const Target *, o->devices);
+    Target *peer = NEW(a, Target);
+    *peer = *t;
+    for (int i = 0; i + 1 < o->devices; i++)
+        beside[i] = peer;
+    t->devices = beside;
+    t->peers = true;
+    return true;
+}
+
 /* Names are told apart in capitals too, and the last memory alone may be as large as it has to
  * be. */
 static bool check_memories(Context *c, const ingot_options *o, const Target *t)
@@ -143,7 +173,7 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
                      t->name);
         return NULL;
     }
-    if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
+    if (!add_devices(c, o, t, a) || !check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
         return NULL;
     if ((o->sched || o->save_sched) && o->naive) {
         option_wrong(c, "--sched, --save-sched: not with -O0");

@@ -144,6 +144,10 @@ static void set_memories(Plan *p, const ingot_options *o)
         Memory m = {.name = o->memories[i].name, .limit = o->memories[i].bytes};
         vec_push(p->arena, p->memories, p->nmemory, m);
     }
+    for (int i = 0; p->peers && i < p->ndevice; i++) {
+        Memory m = {.name = arena_printf(p->arena, "device%d", i), .device = i};
+        vec_push(p->arena, p->memories, p->nmemory, m);
+    }
 }
 
 /* The target's name in files that are for other machines too. */
@@ -273,6 +277,30 @@ static void rewrite_graph(Context *c, const Target *t, const ingot_options *o, C
     passed(k, "rewrite");
 }
 
+static bool has_outputs(Context *c)
+{
+    if (!c->noutput && !c->noutput_group)
+        ingot_error(c, INGOT_INVALID, "the model has no outputs");
+    return c->noutput || c->noutput_group;
+}
+
+/* --parallel: what each device computes. */
+static bool split_graph(Context *c, const Target *t, const ingot_options *o)
+{
+    if (!t->peers || !o->parallel || !strcmp(o->parallel, "layers"))
+        return true;
+    const Parallel how = strcmp(o->parallel, "batch") ? PARALLEL_TENSOR : PARALLEL_BATCH;
+    if (shards(c, t, how, o->devices))
+        return true;
+    ingot_error(c, INGOT_UNSUPPORTED,
+                "--parallel %s: nothing of the model can be split among %d "
+                "devices%s",
+                o->parallel, o->devices,
+                how == PARALLEL_BATCH ? ": no input has a first dim that is a known multiple of it"
+                                      : ", or nothing is faster so");
+    return false;
+}
+
 /* What a plan takes, if there is none for --max-ram alone; quiet: that is not told.  room: values
  * are in patches that take so much; 0: they are not. */
 static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
@@ -281,10 +309,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     *takes = 0;
     if (c->nerror)
         return NULL;
-    if (!c->noutput && !c->noutput_group) {
-        ingot_error(c, INGOT_INVALID, "the model has no outputs");
+    if (!has_outputs(c) || !split_graph(c, t, o))
         return NULL;
-    }
     rewrite_graph(c, t, o, k);
     Plan *p = plan_new(c);
     GraphRoots keep = {0}, model = {0};
@@ -296,8 +322,9 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     }
     p->verbose = o->verbose > 0;
     p->ndevice = target_ndevice(t);
+    p->peers = t->peers;
     bool ready = o->naive || begin_decisions(p, t, o, &keep);
-    ready = ready && place_on_devices(p, t, &keep);
+    ready = ready && place_on_devices(p, t, o->parallel && !strcmp(o->parallel, "layers"), &keep);
     verify_graph(c, "devices");
     ready = ready && plan_schedule(p, opt_level(o), t);
     roots_restore(c, &keep);
@@ -326,6 +353,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
                 recompute(p, t);
         }
     }
+    if (ready)
+        order_for_devices(p);
     if (ready) {
         kernel_share(p);
         verify_kernels(p, "schedule");

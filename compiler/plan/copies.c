@@ -31,7 +31,7 @@ Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
     Kernel *k = NEW(c->arena, Kernel);
     k->c = c;
     k->narg = 2;
-    k->device = like->device;
+    k->device = kernel_device(p, like->device);
     k->args = NEWN(c->arena, KernelArg, 2);
     Node **dims = NEWN(c->arena, Node *, src->rank);
     Node *store[INGOT_MAX_RANK + 3], *load[INGOT_MAX_RANK + 2], *end[INGOT_MAX_RANK + 1];

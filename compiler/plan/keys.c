@@ -94,6 +94,7 @@ static uint64_t own_hash(const Hashed *dims, Node *n)
     case OP_REDUCE:
     case OP_SCAN:
     case OP_UPDATE:
+    case OP_COLLECTIVE:
     case OP_CAST: return mix(h, (uint64_t)n->arg.i);
     case OP_CUSTOM: return custom_hash(h, n->arg.ptr);
     case OP_PERMUTE: return hash_bytes(h, n->arg.ptr, sizeof(Perm));

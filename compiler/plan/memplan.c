@@ -312,7 +312,8 @@ static bool note_memories(Memplan *m)
             map_get(&seen, (uint64_t)b->node->id + 1))
             continue;
         map_put(&seen, (uint64_t)b->node->id + 1, m);
-        value_note_memory(p, b->node, p->memories[b->memory].name);
+        if (memories_end(p, b->device) - memories_from(p, b->device) > 1)
+            value_note_memory(p, b->node, p->memories[b->memory].name);
         const Group *g = &m->group[leader(m, i)];
         if (g->wanted < 0 || g->memory == g->wanted || !good)
             continue;

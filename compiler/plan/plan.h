@@ -115,6 +115,7 @@ struct Step {
     Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
     Node *elements;                /* COPY: number of elements */
     Node *dst_offset, *src_offset; /* COPY: in elements */
+    Node *collective;       /* COPY: what the processes of the run make of it is copied; or NULL */
     Buffer *cond;           /* IF; LOOP: scalar bool, tested before each iteration, or NULL */
     Node *trip;             /* LOOP: dim or NULL */
     Node *counter;          /* LOOP: VAR of i */
@@ -177,6 +178,7 @@ typedef struct {
     Memory *memories; /* by device, and in order of preference */
     int nmemory;
     int ndevice;      /* at least 1 */
+    bool peers;       /* all devices are alike: kernels of one are those of another */
     int state_memory; /* memplan.c: all states are at the start of this one */
     /* memplan.c; the arena: all memories of device 0 */
     int64_t arena_bytes, state_bytes, weights_bytes;
@@ -204,6 +206,11 @@ int64_t weights_join(Plan *first, int n, Plan *const *second);
 /* The same of n plans that each read the whole file: what is new in a plan lies behind what those
  * before it have.  All get its length. */
 bool weights_gather(int n, Plan *const *);
+/* Of which device a kernel for this one is: one text for all that are alike. */
+static inline int kernel_device(const Plan *p, int device)
+{
+    return p->peers ? 0 : device;
+}
 /* Of a device the first of its memories, and the one behind its last. */
 int memories_from(const Plan *, int device);
 int memories_end(const Plan *, int device);
@@ -293,6 +300,8 @@ Lives lives_of(Arena *, const Plan *, const Block *);
 double arena_growth(const Lives *, Life more, double bytes);
 /* early.c: steps that free more than they take come early, where the arena gets smaller by that. */
 void run_early(Plan *);
+/* device_order.c: steps that other devices wait for come early. */
+void order_for_devices(Plan *);
 /* io_in_arena.c: inputs and outputs lie in the arena; false after a reported error. */
 bool plan_io_in_arena(Plan *);
 /* state_in_place.c: next values of states lie on their bytes. */

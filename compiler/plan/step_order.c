@@ -175,6 +175,12 @@ StepOrder *step_order_new(Arena *a, const Plan *p, const Block *b)
     return o;
 }
 
+const int *steps_next(const StepOrder *o, int i, int *n)
+{
+    *n = o->next[i].n;
+    return o->next[i].to;
+}
+
 bool *steps_after(StepOrder *o, int i)
 {
     bool *after = NEWN(o->a, bool, o->b->n);

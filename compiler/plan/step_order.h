@@ -16,6 +16,8 @@ StepOrder *step_order_new(Arena *, const Plan *, const Block *);
 void step_before(StepOrder *, int i, int j);
 /* By step: whether it can only come behind step i. */
 bool *steps_after(StepOrder *, int i);
+/* The steps that have to come behind step i, of those that it is next to. */
+const int *steps_next(const StepOrder *, int i, int *n);
 /* The order, a list of steps, which of those that were tried needs the fewest bytes. */
 const int *step_order_best(StepOrder *);
 

@@ -19,4 +19,9 @@ const char *rewrite_name(int i); /* of the rules; NULL behind the last */
 /* For languages that cannot call C: elementwise custom operators become steps of their own. */
 void graph_custom_calls(Context *);
 
+/* shards.c: the model's graph as what each of several devices computes of it; false: nothing of it
+ * can be split so. */
+typedef enum { PARALLEL_BATCH, PARALLEL_TENSOR } Parallel;
+bool shards(Context *, const struct Target *, Parallel, int devices);
+
 #endif

@@ -237,6 +237,9 @@ Node *scale_products(Rewrite *, Node *);
  * were any. */
 bool join_products(Context *);
 
+/* shard_cost.c: cycles of a sum of products: of arithmetic, or of reading its constants. */
+double product_time(const Target *, Node *sum);
+
 /* value_range.c: bounds of all elements of an integer tensor; false: none are known. */
 bool value_range(Node *, double *lo, double *hi);
 

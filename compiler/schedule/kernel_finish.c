@@ -166,7 +166,7 @@ Kernel *kernel_finish(StoreNest *nest, Buffer ***bufs, int *nbuf)
     k->serial = nest->serial;
     if (s->target)
         take_machine(k, &target_device(s->target, nest->device)->machine);
-    k->device = nest->device;
+    k->device = kernel_device(s->plan, nest->device);
     NestCopy q = {.k = k, .nest = nest};
     Arena *scratch = arena_new();
     q.number = NEWN(scratch, int, nest->nbuf);

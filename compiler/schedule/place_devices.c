@@ -15,7 +15,8 @@
  *     a movement that makes less of it (SHRINK) is left to the side that it reads from
  *
  * Constants have no device: each that reads one has it (rangeify.c). Inputs, outputs, states,
- * library kernels, loops and branches are the first one's. What a .sched file says of a value
+ * library kernels, loops and branches are the first one's. Where the graph has copies already
+ * (rewrite/shards.c), they say which device computes what. What a .sched file says of a value
  * (`device 1`) counts before all that, and what was decided of each value that had a choice is
  * recorded.
  *
@@ -43,6 +44,7 @@ typedef struct {
     bool *choice;       /* there is more than one that can */
     bool *read_outside; /* the caller reads it */
     bool *captured;     /* so does a body, by the node itself: there it is what is brought back */
+    bool given;         /* the graph has copies already: it says which device computes what */
     /* of the region that is looked at, by id */
     int *region;
 } Placing;
@@ -91,6 +93,10 @@ static bool begin(Placing *q)
         Node *n = q->node[i];
         const uint32_t id = n->id;
         q->device[id] = is_free(q, n) ? NO_DEVICE : 0;
+        if (q->given) {
+            q->device[id] = q->device[id] ? NO_DEVICE : device_by_graph(n, q->device);
+            continue;
+        }
         for (int d = 1; d < q->p->ndevice && !q->device[id]; d++)
             q->choice[id] |= can_compute(q, d, n);
         const ValueChoice *given = q->device[id] ? NULL : value_given(q->p, n);
@@ -236,13 +242,16 @@ static void take_regions(Placing *q, int device)
     }
 }
 
-/* ---- copies ---------------------------------------------------------------------------------- */
-
-static Node *copy_to(Context *c, Node *x, int device)
+/* Of what may be anywhere, but where a file says otherwise. */
+static void layers_on(Placing *q)
 {
-    return node_make(c, OP_COPY, (ingot_dtype)x->dtype, (Arg){.i = device}, 1, &x, x->rank,
-                     x->shape);
+    bool *may = NEWN(q->a, bool, q->nnode + 1);
+    for (int i = 0; i < q->n; i++)
+        may[q->node[i]->id] = q->choice[q->node[i]->id] && !q->fixed[q->node[i]->id];
+    place_layers(q->a, q->t, q->nnode, q->n, q->node, may, q->p->ndevice, q->device);
 }
+
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 /* Where readers find a value: all of them, but for those that have it anyway. */
 static int lies_on(const Placing *q, const Node *n)
@@ -256,7 +265,7 @@ static Node *renew_across(Rewrite *r, Node *t)
     const Placing *q = r->user;
     bool crosses = false;
     const int device = q->device[t->id];
-    for (uint32_t i = 0; i < t->nsrc && device != NO_DEVICE; i++) {
+    for (uint32_t i = 0; i < t->nsrc && device != NO_DEVICE && t->op != OP_COPY; i++) {
         const int from = lies_on(q, t->src[i]);
         crosses |= from != NO_DEVICE && from != device;
     }
@@ -269,7 +278,7 @@ static Node *renew_across(Rewrite *r, Node *t)
         if (from == NO_DEVICE || from == device)
             continue;
         const bool back = q->device[t->src[i]->id] == device; /* where it came from */
-        src[i] = back ? src[i]->src[0] : copy_to(r->c, src[i], device);
+        src[i] = back ? src[i]->src[0] : device_copy(r->c, src[i], device);
     }
     return node_make(r->c, (Op)t->op, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, t->rank,
                      t->shape);
@@ -280,7 +289,7 @@ static Node *bring_captured(Rewrite *r, Node *now)
 {
     const Placing *q = r->user;
     const uint32_t id = r->visiting->id;
-    return id < q->nnode && q->captured[id] && q->device[id] > 0 ? copy_to(r->c, now, 0) : now;
+    return id < q->nnode && q->captured[id] && q->device[id] > 0 ? device_copy(r->c, now, 0) : now;
 }
 
 /* The caller's, and states, are of device 0. */
@@ -289,7 +298,7 @@ static Node *brought_back(const Placing *q, Context *c, Node *now, const Node *w
     if (!was || lies_on(q, was) <= 0)
         return now;
     c->at = c->origins[was->id];
-    return copy_to(c, now, 0);
+    return device_copy(c, now, 0);
 }
 
 static void insert_copies(Placing *q)
@@ -325,13 +334,23 @@ static void record_placed(const Placing *q)
     }
 }
 
-bool place_on_devices(Plan *p, const Target *t, GraphRoots *keep)
+/* Does it say itself what is where? */
+static bool is_given(const Placing *q)
+{
+    for (int i = 0; i < q->n; i++)
+        if (q->node[i]->op == OP_COPY)
+            return true;
+    return false;
+}
+
+bool place_on_devices(Plan *p, const Target *t, bool layers, GraphRoots *keep)
 {
     Context *c = p->c;
     if (p->ndevice < 2)
         return true;
     if (!keep->node)
         *keep = roots_keep(c, p->arena);
+    collectives(c);
     Placing q = {.p = p, .t = t, .a = arena_new(), .nnode = c->nnode};
     int nroot;
     Node **roots = rewrite_roots(c, q.a, &nroot);
@@ -346,8 +365,11 @@ bool place_on_devices(Plan *p, const Target *t, GraphRoots *keep)
         q.read_outside[roots[i]->id] = true;
     for (uint32_t i = 0; i < c->nnode; i++)
         q.region[i] = -1;
+    q.given = is_given(&q);
     const bool good = begin(&q);
-    for (int device = 1; device < p->ndevice && good; device++)
+    if (layers && good)
+        layers_on(&q);
+    for (int device = 1; device < p->ndevice && good && !t->peers; device++)
         take_regions(&q, device);
     if (good) {
         record_placed(&q);

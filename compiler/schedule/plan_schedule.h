@@ -15,8 +15,17 @@ typedef struct {
 } GraphRoots;
 void variants_apply(Plan *, const struct Target *, bool any_ram, GraphRoots *keep);
 /* place_devices.c: of a target with several devices, which computes what, and copies between them;
- * keep: as above, or empty. False after a fault of the plan's file. */
-bool place_on_devices(Plan *, const struct Target *, GraphRoots *keep);
+ * layers: in a row, each some of the layers. keep: as above, or empty. False after a fault of the
+ * plan's file. */
+bool place_on_devices(Plan *, const struct Target *, bool layers, GraphRoots *keep);
+/* collectives.c: those of devices, as copies and what each device computes of them. */
+void collectives(Context *);
+/* collectives.c: by the devices of its sources (by id), and by what COPY and COLLECTIVE say: that
+ * of a node. */
+int device_by_graph(const Node *, const int *device);
+/* place_layers.c: devices, by id, of n nodes, sources first: those that may be anywhere. */
+void place_layers(Arena *, const struct Target *, uint32_t nnode, int n, Node *const *node,
+                  const bool *may, int ndevice, int *device);
 GraphRoots roots_keep(const Context *, Arena *);
 void roots_restore(Context *, const GraphRoots *);
 

@@ -164,13 +164,14 @@ void schedule_block(BlockScope *at, int n, Node *const *results, const StoredPla
         mark_root(s, results[i]);
     for (int i = 0; i < w.n; i++) {
         Node *t = w.order[i];
-        bool reads_memory =
-            t->op == OP_CALL || t->op == OP_LOOP || t->op == OP_IF || t->op == OP_COPY;
+        bool reads_memory = t->op == OP_CALL || t->op == OP_LOOP || t->op == OP_IF ||
+                            t->op == OP_COPY || t->op == OP_COLLECTIVE;
         if (reads_memory)
             mark_root(s, t); /* it may be here for a run-time integer that it sets */
+        Node *from;
         for (uint32_t j = 0; reads_memory && j < t->nsrc; j++)
             if (!is_overwritten(s->c, t, j))
-                mark_root(s, t->src[j]);
+                mark_root(s, t->op == OP_COPY ? copied_value(s, t, &from) : t->src[j]);
     }
     fuse(s, w.n, w.order);
     find_homes(s, w.n, w.order);

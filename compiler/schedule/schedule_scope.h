@@ -26,6 +26,7 @@ void schedule_end(BlockScope *);
  * takes. */
 void schedule_store(BlockScope *, Node *t, Node *root, StoredPlace out);
 void schedule_into(BlockScope *, Node *t, StoredPlace out);
+Node *copied_value(Sched *, Node *copy, Node **from);
 /* Where t lies from now on; a new buffer in the arena. */
 void schedule_set_buffer(BlockScope *, Node *t, Buffer *);
 void schedule_set_place(BlockScope *, Node *t, StoredPlace);

@@ -204,6 +204,34 @@ static void store_concat(BlockScope *at, Node *t, StoredPlace out)
     }
 }
 
+/* What a COPY brings, where that is all of a value or some of its rows; and where these begin, in
+ * elements. */
+Node *copied_value(Sched *s, Node *copy, Node **from)
+{
+    Context *c = s->c;
+    Node *x = copy->src[0], *of = x->op == OP_SHRINK ? x->src[0] : x;
+    Node *begin = idx(c, 0);
+    bool rows = of != x && of->op == OP_INPUT, several = false;
+    for (int i = 0; i < x->rank && rows; i++) {
+        rows = !several || x->shape[i] == of->shape[i];
+        several |= !idx_is(x->shape[i], 1);
+        begin = idx_add(c, idx_mul(c, begin, of->shape[i]), x->src[1 + 2 * i]);
+    }
+    *from = rows ? begin : idx(c, 0);
+    return rows ? of : x;
+}
+
+static void store_copy(BlockScope *at, Node *t, StoredPlace out)
+{
+    Node *from, *of = copied_value(at->s, t, &from);
+    Step *step = schedule_copy(at, out.buffer, idx(at->s->c, 0), schedule_buffer(at, of));
+    step->src_offset = from;
+    step->collective = t->op == OP_COLLECTIVE ? t : NULL;
+    step->elements = idx(at->s->c, 1);
+    for (int i = 0; i < t->rank; i++)
+        step->elements = idx_mul(at->s->c, step->elements, t->shape[i]);
+}
+
 /* Compute t into `out` with kernels of its own. */
 void schedule_into(BlockScope *at, Node *t, StoredPlace out)
 {
@@ -212,8 +240,8 @@ void schedule_into(BlockScope *at, Node *t, StoredPlace out)
         schedule_store(at, t, NULL, out); /* a copy */
         return;
     }
-    if (t->op == OP_COPY)
-        (void)schedule_copy(at, out.buffer, idx(at->s->c, 0), schedule_buffer(at, t->src[0]));
+    if (t->op == OP_COPY || t->op == OP_COLLECTIVE)
+        store_copy(at, t, out);
     else if (t->op == OP_UPDATE)
         store_update(at, t, out);
     else if (t->op == OP_CONCAT)

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line for each place: step, output or -1, offset, bytes. */
+/* A line for each place: step, output, offset, bytes; of the arena, or the first memory, -1 in
+ * place of the output, of the next memories -2, -3, .. */
 int driver_open_trace(DriverSession *s)
 {
     const DriverOptions *o = s->options;
@@ -41,10 +42,16 @@ static char *place_data(const DriverSession *s, const TracePlace *p)
 {
     const igrt_io *io;
     size_t room;
-    if (p->output < 0)
-        return p->bytes <= s->config.arena_bytes && p->offset <= s->config.arena_bytes - p->bytes
-                   ? (char *)s->config.arena + p->offset
+    const igrt_memory arena = {s->config.arena, s->config.arena_bytes};
+    if (p->output < 0) {
+        const int memory = -1 - p->output, in_arena = !s->model->n_memories && !memory;
+        if (!in_arena && memory >= s->model->n_memories)
+            return NULL;
+        const igrt_memory *block = in_arena ? &arena : &s->memory[memory];
+        return p->bytes <= block->bytes && p->offset <= block->bytes - p->bytes
+                   ? (char *)block->data + p->offset
                    : NULL;
+    }
     if (p->output >= s->model->n_outputs)
         return NULL;
     io = &s->model->outputs[p->output];

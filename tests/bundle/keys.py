@@ -47,6 +47,8 @@ COUNTS = {
     "--no-rewrite": ["winograd", "strips", "winograd,strips"],
     "--fuse": ["none", "all", "auto"],
     "--prefer": ["ram", "time"],
+    "--devices": ["2", "3"],
+    "--parallel": ["batch", "layers"],
     "--sched": ["{}/a.sched", "{}/b.sched"],
 }
 # Several at once: lists have an end.

@@ -52,6 +52,7 @@ bool option_dim(Options *, const char *);
 bool option_input(Options *, const char *);
 bool option_level(Options *, const char *);
 bool option_max_ram(Options *, const char *);
+bool option_devices(Options *, const char *);
 bool option_max_vram(Options *, const char *);
 bool option_memory(Options *, const char *);
 bool option_state(Options *, const char *);

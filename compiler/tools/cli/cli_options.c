@@ -73,6 +73,14 @@ bool option_max_vram(Options *o, const char *value)
            wrong(o, "--max-vram", value, "a number of bytes is wanted: 512M, 8G");
 }
 
+bool option_devices(Options *o, const char *value)
+{
+    int64_t n;
+    const bool good = option_number(value, strlen(value), &n) && n >= 1 && n <= MOST_DEVICES;
+    o->compile.devices = good ? (int)n : 0;
+    return good || wrong(o, "--devices", value, "a number from 1 to 16 is wanted");
+}
+
 bool option_cache_bytes(Options *o, const char *value)
 {
     return option_size(value, &o->cache_bytes) ||

@@ -94,6 +94,9 @@ const CliOption cli_options[] = {
      WORD(compile.package), .choices = "cmake make zephyr esp-idf arduino cmsis web"},
     {"--memory", "NAME=SIZE", BUNDLE, "divide the arena among memories (dtcm=64k); repeat it in order of preference. The "
      "last one may have no size, and takes the rest", .take = option_memory},
+    {"--devices", "N", MODEL, "share the work among N devices, each with a memory of its own (docs/devices.md): of C threads", .take = option_devices},
+    {"--parallel", "HOW", MODEL, "batch: each device has some rows of the batch; tensor: each has a part of the weights of a layer; layers: each "
+     "has some layers", WORD(compile.parallel), .choices = "batch tensor layers"},
     {"--max-vram", "N", BUNDLE, "refuse the model if it needs more memory of the GPU (512M, 8G): arena, weights, inputs and outputs", .take = option_max_vram},
     {"--max-ram", "N", BUNDLE, "take no more RAM (256k, 2M), if that is slower; refuse if it cannot be, and say which tensors do", .take = option_max_ram},
     {"--max-flash", "N", COMPILE, "of a microcontroller: an error if code and constants take more (256k), as the target's compiler links them, or "

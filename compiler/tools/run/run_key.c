@@ -209,6 +209,8 @@ static ingot_status key_options(CacheKey *k, const Options *o)
     key_text(k, "no rewrite", o->compile.no_rewrite);
     key_text(k, "fuse", o->compile.fuse);
     key_text(k, "prefer", o->compile.prefer);
+    key_number(k, "devices", o->compile.devices);
+    key_text(k, "parallel", o->compile.parallel);
     key_number(k, "naive", o->compile.naive);
     key_number(k, "subnormals", o->keep_subnormals);
     key_number(k, "precision", o->precision);

@@ -126,8 +126,9 @@ static ingot_status write_places(const Lockstep *l, const char *path)
     for (int i = 0; f && i < l->n; i++) {
         const StepResult *p = &l->place[i];
         const Buffer *root = buffer_root(p->buffer);
-        fprintf(f, "%d %d %lld %lld\n", p->step->number, root->kind == BUF_OUTPUT ? root->slot : -1,
-                (long long)p->offset, (long long)p->buffer->bytes);
+        fprintf(f, "%d %d %lld %lld\n", p->step->number,
+                root->kind == BUF_OUTPUT ? root->slot : -1 - root->memory, (long long)p->offset,
+                (long long)p->buffer->bytes);
     }
     if (!f || fclose(f))
         return complain(INGOT_IO, "%s: %s", path, strerror(errno));
