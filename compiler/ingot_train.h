@@ -82,6 +82,8 @@ typedef struct {
      * 2000 steps without that it is doubled (Micikevicius et al., "Mixed Precision Training",
      * arXiv:1710.03740; PyTorch's GradScaler). */
     ingot_tensor *loss_scale;
+    /* Gradients are the means over all processes of a run (ingot_process_mean()). */
+    bool processes;
 } ingot_optimizer;
 
 /* With the usual numbers, which are PyTorch's: beta1 0.9, beta2 0.999, epsilon 1e-8, decay 0, of
@@ -90,6 +92,9 @@ ingot_optimizer ingot_optimizer_new(ingot_optimizer_kind);
 /* A state train.scale, f32, which begins as `first`: gradients of f16 that are small become zeros,
  * unless the loss is multiplied by this before they are taken. */
 ingot_tensor *ingot_loss_scale(ingot_context *, double first);
+/* The mean of what each process of a run has, each the same bits: config.comm of a bundle adds in
+ * the order of the processes (docs/devices.md). Of one process, x. */
+ingot_tensor *ingot_process_mean(ingot_context *, ingot_tensor *x);
 /* Gives each weight, a state, its next value, and what it needs to have: states NAME.m and NAME.v,
  * NAME.g where gradients are accumulated, and the counters train.step, train.run and, with a scale,
  * train.finite (i64).  A

@@ -363,7 +363,7 @@ static bool learn(TrainingModel *t, const ingot_model *m, ingot_tensor *loss)
                              ? ingot_scalar_f(t->c, INGOT_F32, t->o->rate)
                              : ingot_input(t->c, input_name_for(t, m, "rate"), INGOT_F32, 0, NULL);
     ingot_optimize(t->c, &optimizer, n, w, g, rate);
-    ingot_output(t->c, "loss", loss);
+    ingot_output(t->c, "loss", optimizer.processes ? ingot_process_mean(t->c, loss) : loss);
     return true;
 }
 

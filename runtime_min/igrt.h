@@ -54,13 +54,14 @@ extern "C" {
     X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")                                  \
     X(ERR_TEXT, 21, "strings are longer than the model has room for (--string-bytes)")             \
     X(ERR_FEATURE, 22, "the processor or device lacks what the bundle is compiled for (--target)") \
-    X(ERR_STOPPED, 23, "config.stop ended the run")
+    X(ERR_STOPPED, 23, "config.stop ended the run")                                                \
+    X(ERR_COMM, 24, "config.comm failed: another process of the run is gone, or takes no such type")
 
 typedef enum igrt_status {
 #define IGRT_X(name, value, text) IGRT_##name = value,
     IGRT_STATUS_LIST(IGRT_X)
 #undef IGRT_X
-        IGRT_STATUS_COUNT = 24
+        IGRT_STATUS_COUNT = 25
 } igrt_status;
 
 /* One line of English for a status, without a full stop; never NULL. */
@@ -176,6 +177,16 @@ typedef struct igrt_memory {
     size_t bytes; /* at least <MODEL>_MEMORY_<NAME>_BYTES */
 } igrt_memory;
 
+/* The processes that share a run, each with a context of its own: of models that were compiled for
+ * several (docs/devices.md). host/igrt_mpi.h has one. */
+typedef struct igrt_comm {
+    int rank, size; /* which of them this is, from 0; how many there are */
+    /* data[i] becomes the sum of what all processes have there, added in the order of their ranks:
+     * the same bits in each. Not 0: it failed. All processes call it in the same order. */
+    int (*all_reduce)(void *user, void *data, size_t count, igrt_dtype dtype);
+    void *user;
+} igrt_comm;
+
 /*
  * What <model>_init needs. Clear it with memset or `= {0}`, set struct_size to
  * sizeof(igrt_config), then the fields that matter. Everything pointed to stays the caller's and
@@ -209,6 +220,7 @@ typedef struct igrt_config {
     /* NULL: a run is never ended. Bundles for a GPU, or without an operating system, do not ask:
      * init gives IGRT_ERR_CONFIG. */
     igrt_stop_fn stop;
+    const igrt_comm *comm; /* NULL: this process alone */
 } igrt_config;
 
 /* Does the parts of a step from begin to end. */

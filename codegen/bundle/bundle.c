@@ -397,6 +397,16 @@ void bundle_ports(Bundle *b)
                    &b->out_group, "output");
 }
 
+/* The host's part of a GPU's run is over long before its steps are. */
+static void refuse_processes(Bundle *b, int nplan, Plan *const *plan)
+{
+    for (int i = 0; i < nplan && b->target->gpu; i++)
+        if (plan_of_processes(plan[i]))
+            bundle_fail(b, INGOT_UNSUPPORTED,
+                        "%s: --processes: for the target c so far, and this is '%s'", b->source,
+                        b->target->name);
+}
+
 static void prepare(Bundle *b, int nplan, Plan *const *plan)
 {
     const Context *c = b->c;
@@ -415,6 +425,7 @@ static void prepare(Bundle *b, int nplan, Plan *const *plan)
     b->package = b->o->package ? b->o->package : "";
     b->folder = !strcmp(b->package, "arduino") ? "src/" : "";
     refuse_complex(b);
+    refuse_processes(b, nplan, plan);
     list_weights(b, nplan, plan);
     b->mode = weights_mode(b, b->nweight, b->p->weights_bytes);
     if (b->target->gpu && nplan == 1) /* else functions_prepare() does */

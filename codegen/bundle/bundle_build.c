@@ -152,6 +152,15 @@ static void copy_file(Bundle *b, const RuntimeFile *f)
     bundle_runtime(b, source ? arena_printf(b->a, "%s_%s", b->name, f->name) : f->name, &sb);
 }
 
+/* Does one of its functions exchange values with other processes? */
+static bool bundle_of_processes(const Bundle *b)
+{
+    bool any = plan_of_processes(b->p);
+    for (int i = 0; i < b->nfunction; i++)
+        any |= plan_of_processes(b->function[i].p);
+    return any;
+}
+
 /* What a bundle, or one of its targets, has beside what all have. */
 static void need_own(Bundle *b, FileList *list)
 {
@@ -166,6 +175,8 @@ static void need_own(Bundle *b, FileList *list)
         need_calls(b, list, &b->function[i].p->main);
     if (b->p->ndevice > 1)
         need(b, list, "igrt_devices.c");
+    if (bundle_of_processes(b))
+        need(b, list, "igrt_comm.c");
     if (bundle_asks_machine(b))
         need(b, list, "igrt_cpu.c");
 }
@@ -173,6 +184,8 @@ static void need_own(Bundle *b, FileList *list)
 /* Of host/: the file of states is for models that have some, --chat for those of language. */
 static bool wants_host_file(const Bundle *b, const char *name)
 {
+    if (!strcmp(name, "host/igrt_mpi.h"))
+        return bundle_of_processes(b);
     if (!strcmp(name, "host/driver_chat.c"))
         return b->c->vocabulary != NULL;
     return bundle_has_states(b) ||

@@ -411,6 +411,8 @@ static void run_includes(StrBuf *sb, const Bundle *b)
         sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
     if (b->p->ndevice > 1)
         sb_puts(sb, "#include \"igrt_devices.h\"\n");
+    if (plan_of_processes(b->p))
+        sb_puts(sb, "#include \"igrt_comm.h\"\n");
     if (b->nkernel)
         sb_printf(sb, "#include \"%s_kernels.h\"\n", b->name);
     if (b->mode == WEIGHTS_ARRAY)

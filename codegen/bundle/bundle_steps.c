@@ -407,6 +407,25 @@ static void step_index(Writer *w, const Step *s)
     sb_puts(&w->sb, "#endif\n");
 }
 
+/* Of a copy of what this process has: what all of them make of it. */
+static void reduce_call(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    line(w, "{");
+    w->depth++;
+    indent(w);
+    sb_puts(&w->sb, "const igrt_status reduced = igrt_comm_reduce(&ctx->config, ");
+    address(&w->sb, b, s->bufs[0], NULL, true);
+    sb_puts(&w->sb, ", (size_t)");
+    print_expr(&w->sb, b, s->elements);
+    sb_printf(&w->sb, ", IGRT_%s, %d);\n", dtype_enum(s->bufs[0]->dtype),
+              collective_of(s->collective).kind == ALL_MEAN);
+    line(w, "if (reduced != IGRT_OK)");
+    line(w, "    return reduced;");
+    w->depth--;
+    line(w, "}");
+}
+
 static void step_copy(Writer *w, const Step *s)
 {
     Bundle *b = w->b;
@@ -427,7 +446,9 @@ static void step_copy(Writer *w, const Step *s)
         sb_puts(&w->sb, " * sizeof(const char *));\n");
     else
         sb_printf(&w->sb, " * %lld);\n", (long long)element_bytes(dst->dtype));
-    profile_line(w, s, "copy");
+    if (s->collective)
+        reduce_call(w, s);
+    profile_line(w, s, s->collective ? "all_reduce" : "copy");
 }
 
 /* A library kernel is told the bounds of dims that it decides. */

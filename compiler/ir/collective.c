@@ -10,8 +10,8 @@
  * members have the same bits, in every run. */
 #include "ir.h"
 
-const char *const collective_text[COLLECTIVE_KINDS] = {"all_reduce", "all_gather",
-                                                       "reduce_scatter"};
+const char *const collective_text[COLLECTIVE_KINDS] = {"all_reduce", "all_gather", "reduce_scatter",
+                                                       "all_mean"};
 
 Arg collective_arg(const Collective *x)
 {

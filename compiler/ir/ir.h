@@ -522,7 +522,13 @@ Node *reduce_sibling(Context *, Node *reduce, int part);
 
 /* ---- collective.c: what a group makes of one value of each member ---------------------------- */
 enum { MOST_DEVICES = 16 };
-typedef enum { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, COLLECTIVE_KINDS } CollectiveKind;
+typedef enum {
+    ALL_REDUCE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    ALL_MEAN, /* of processes */
+    COLLECTIVE_KINDS
+} CollectiveKind;
 extern const char *const collective_text[COLLECTIVE_KINDS];
 typedef struct {
     CollectiveKind kind;

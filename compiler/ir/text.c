@@ -219,9 +219,9 @@ static void put_collective(TextPrinter *p, Node *n)
 {
     const Collective x = collective_of(n);
     sb_printf(p->sb, " %s", collective_text[x.kind]);
-    if (x.kind != ALL_GATHER)
+    if (x.kind == ALL_REDUCE || x.kind == REDUCE_SCATTER)
         sb_printf(p->sb, " %s", text_monoid[x.monoid]);
-    if (x.kind != ALL_REDUCE)
+    if (x.kind == ALL_GATHER || x.kind == REDUCE_SCATTER)
         sb_printf(p->sb, " {%d}", x.axis);
     if (x.processes)
         sb_puts(p->sb, " processes");

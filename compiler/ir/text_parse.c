@@ -542,13 +542,13 @@ static void parse_collective(Parser *p, Draft *d)
     Collective x = {.kind = ALL_REDUCE};
     const int kind = one_of(p, COLLECTIVE_KINDS, collective_text);
     if (kind < 0) {
-        fault(p, "expected all_reduce, all_gather or reduce_scatter");
+        fault(p, "expected all_reduce, all_gather, reduce_scatter or all_mean");
         return;
     }
     x.kind = (CollectiveKind)kind;
-    if (x.kind != ALL_GATHER)
+    if (x.kind == ALL_REDUCE || x.kind == REDUCE_SCATTER)
         x.monoid = one_of(p, MONOID_COUNT, text_monoid);
-    if (x.kind != ALL_REDUCE && expect(p, "{")) {
+    if ((x.kind == ALL_GATHER || x.kind == REDUCE_SCATTER) && expect(p, "{")) {
         x.axis = (int)integer(p);
         expect(p, "}");
     }

@@ -383,7 +383,8 @@ static void check_collective(const Check *v, Node *n)
     RULE(x.kind < COLLECTIVE_KINDS && n->nsrc > 0, "a known collective, of some values");
     RULE(x.kind == ALL_GATHER || x.monoid < INGOT_REDUCE_COUNT, "a monoid of one value");
     RULE(same || x.axis < n->rank, "along one of its axes");
-    RULE(x.processes ? n->nsrc == 1 && x.kind == ALL_REDUCE : x.receiver < (int)n->nsrc,
+    RULE(x.processes ? n->nsrc == 1 && (x.kind == ALL_REDUCE || x.kind == ALL_MEAN)
+                     : x.kind != ALL_MEAN && x.receiver < (int)n->nsrc,
          "one of the group gets it");
     for (uint32_t i = 0; i < n->nsrc; i++) {
         Node *s = n->src[i];

@@ -59,7 +59,6 @@ struct Target {
     const char *archs;   /* that compile() is called for: "sm_90a+ptx"; NULL: for any */
     const char *runtime; /* prefix of its types in runtime_min: "igrt_cl" */
     int branches;  /* in a run of which the host decides nothing: so many inside one another */
-    bool several;  /* a bundle may be for more than one of its kind */
     bool triggers; /* a kernel may let the one that is enqueued behind it begin early (TRIGGER) */
     bool unrolls;  /* loops that are to be straight-line are so */
     bool records;  /* its driver makes one launch of what is enqueued, again and again */

@@ -160,6 +160,10 @@ ingot_status compile_fat(Context *c, const ingot_options *o, int n, const Target
         option_wrong(c, "--io-in-arena: for one target; each of several has places of its own");
         return c->status;
     }
+    if (o->devices > 1) {
+        option_wrong(c, "--devices %d: for one target", o->devices);
+        return c->status;
+    }
     Arena *a = arena_new();
     const int nf = functions_of(c);
     GraphRoots *imported = NEWN(a, GraphRoots, nf);

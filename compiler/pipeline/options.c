@@ -47,7 +47,8 @@ static bool add_devices(Context *c, const ingot_options *o, Target *t, Arena *a)
         return !o->parallel ||
                option_wrong(c, "--parallel %s: among several devices; --devices says how many",
                             o->parallel);
-    if (t->devices || t->bare || t->wasm || o->package || (t->gpu && !t->several))
+    const bool here = !o->package || !strcmp(o->package, "cmake") || !strcmp(o->package, "make");
+    if (t->devices || t->bare || t->wasm || t->gpu || !here)
         return option_wrong(c, "--devices %d: '%s' is one device", o->devices, t->name);
     if (o->nmemory || o->io_in_arena)
         return option_wrong(c, "--devices: not with --memory or --io-in-arena: each device has one "

@@ -99,3 +99,11 @@ void plan_free(Plan *p)
     values_free(p);
     arena_free(p->arena);
 }
+
+bool plan_of_processes(const Plan *p)
+{
+    for (int i = 0; i < p->main.n; i++)
+        if (p->main.step[i]->collective)
+            return true;
+    return false;
+}

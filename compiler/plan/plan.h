@@ -206,6 +206,8 @@ int64_t weights_join(Plan *first, int n, Plan *const *second);
 /* The same of n plans that each read the whole file: what is new in a plan lies behind what those
  * before it have.  All get its length. */
 bool weights_gather(int n, Plan *const *);
+/* plan.c: does some step exchange values with other processes? */
+bool plan_of_processes(const Plan *);
 /* Of which device a kernel for this one is: one text for all that are alike. */
 static inline int kernel_device(const Plan *p, int device)
 {

@@ -243,6 +243,8 @@ void ingot_optimize(ingot_context *c, const ingot_optimizer *o, int n, ingot_ten
         g[i] = gradients[i] ? train_wide(c, gradients[i]) : NULL;
         if (g[i] && o->loss_scale)
             g[i] = ingot_mul(c, g[i], as_type_of(&s, ingot_reciprocal(c, o->loss_scale), g[i]));
+        if (g[i] && o->processes)
+            g[i] = ingot_process_mean(c, g[i]);
         if (g[i] && o->accumulate > 1)
             g[i] = gathered(&s, weights[i], g[i]);
     }

@@ -297,6 +297,7 @@ def refused(ingot, work):
         ("--devices", "3", "--parallel", "batch"): "nothing of the model can be split",
         ("--devices", "2", "--memory", "a=1k", "--memory", "b"): "not with --memory",
         ("--devices", "2", "--target", "opencl"): "is one device",
+        ("--devices", "2", "--target", "c:x86-64-v2,x86-64-v3"): "for one target",
         ("--devices", "2", "--target", "c:cortex-m4"): "is one device",
     }
     for flags, wanted in cases.items():

@@ -101,6 +101,7 @@ TRAINING = [
     ("--trainable", "a", "--trainable", "b"),
     *(("--accumulate", n) for n in "23"),
     *(("--clip", n) for n in "23"),
+    ("--processes",),
     *(("--loss", "cross_entropy:z", "--class-axis", n) for n in ("-1", "2")),
     *(("--loss", "cross_entropy:z", "--label-smoothing", n) for n in ("0.1", "0.2")),
     *(("--loss", "cross_entropy:z", "--ignore-index", n) for n in ("-100", "0")),

@@ -132,6 +132,7 @@ const CliOption cli_options[] = {
     {"--loss-scale", "S", TRAINED, "take gradients of the loss times S, which adapts: steps whose gradients are not finite are skipped, and halve it (for "
      "--precision f16)", .take = option_loss_scale},
     {"--accumulate", "N", TRAINED, "update the weights in every Nth step, by the mean of the gradients", .take = option_accumulate},
+    {"--processes", NULL, TRAINED, "gradients and the loss are the means of all processes, by config.comm (docs/devices.md)", SET(optimizer.processes)},
     {"--class-axis", "A", TRAINED, "for cross_entropy: the axis of the classes (default 1; -1: the last)", .take = option_class_axis},
     {"--label-smoothing", "S", TRAINED, "for cross_entropy: spread this share of each label over all classes", .take = option_smoothing},
     {"--ignore-index", "I", TRAINED, "for cross_entropy: ignore labels with this number", .take = option_ignore_index},

@@ -69,6 +69,7 @@ bool option_optimizer(Options *o, const char *value)
     o->optimizer = ingot_optimizer_new(optimizers[k].kind);
     o->optimizer.clip = before.clip;
     o->optimizer.accumulate = before.accumulate;
+    o->optimizer.processes = before.processes;
     o->training.rate = 0;
     for (const char *at = value + n; *at; at += strcspn(at, ",")) {
         at++;
@@ -179,8 +180,8 @@ bool train_options_good(Options *o)
 {
     const bool given = o->training.loss || o->optimizer.struct_size || o->training.n_trainable ||
                        o->training.n_frozen || o->training.n_lora || o->training.loss_scale > 0 ||
-                       o->optimizer.clip > 0 || o->optimizer.accumulate || o->loss.axis ||
-                       o->loss.ignores || o->loss.smoothing > 0;
+                       o->optimizer.clip > 0 || o->optimizer.accumulate || o->optimizer.processes ||
+                       o->loss.axis || o->loss.ignores || o->loss.smoothing > 0;
     const char *why =
         !o->train ? (given ? "--loss, --optimizer, --trainable, --frozen, --lora, --clip, "
                              "--accumulate, --loss-scale and what says more of the loss are for "

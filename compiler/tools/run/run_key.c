@@ -183,6 +183,7 @@ static void key_training(CacheKey *k, const Options *o)
                              (double)by->nesterov,
                              by->clip,
                              (double)by->accumulate,
+                             (double)by->processes,
                              o->training.rate};
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         key_real(k, "number", number[i]);

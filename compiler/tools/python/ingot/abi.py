@@ -147,6 +147,7 @@ class Config(ctypes.Structure):
         ("gpu", c_char_p),
         ("target", c_char_p),
         ("stop", c_void_p),
+        ("comm", c_void_p),
     ]
 
 
