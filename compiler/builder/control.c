@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "clone.h"
 #include "eval.h"
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -230,6 +231,28 @@ static bool loop_check(Context *c, Node *trip, Node *cond, int ncarried, Node *c
     return true;
 }
 
+/* A loop of one iteration is no loop: what its body computes of the values that it begins with, an
+ * LSTM's of a sequence of one for example. False: something of the body cannot be made again. */
+static bool loop_once(Context *c, int ncarried, Node *const *carried, const struct Region *body,
+                      int nscan, Node **out)
+{
+    const int n = ncarried + nscan;
+    Arena *a = arena_new();
+    Node *first = node_const_zero(c, INGOT_I64), *always = node_bool(c, true);
+    Clone q = clone_begin(c, a);
+    clone_set(&q, body->param[0], first);
+    clone_set(&q, body->param[1], always);
+    for (int k = 0; k < ncarried; k++)
+        clone_set(&q, body->param[2 + k], carried[k]);
+    clone_nodes(&q, n, body->result + 1);
+    for (int k = 0; k < n && !q.failed; k++) {
+        Node *x = clone_of(&q, body->result[1 + k]);
+        out[k] = k < ncarried ? x : ingot_unsqueeze(c, x, 0);
+    }
+    arena_free(a);
+    return !q.failed;
+}
+
 void ingot_loop(ingot_context *c, ingot_dim *trip, ingot_tensor *cond, int ncarried,
                 ingot_tensor *const *carried, ingot_region *body, int nscan, ingot_tensor **out)
 {
@@ -250,6 +273,9 @@ void ingot_loop(ingot_context *c, ingot_dim *trip, ingot_tensor *cond, int ncarr
                     "loop: no bound on the iterations and a condition that stays true");
         return;
     }
+    const bool once = trip && trip->lo == 1 && trip->hi == 1 && start && start->arg.i;
+    if (once && loop_once(c, ncarried, carried, body, nscan, out))
+        return;
     Loop *loop = NEW(c->arena, Loop);
     *loop = (Loop){.trip = trip, .body = body, .ncarried = ncarried, .nscan = nscan};
     loop->has_cond = !always;

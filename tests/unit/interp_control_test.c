@@ -66,6 +66,16 @@ static void loops(void **state)
     eval(c, ingot_from_dim(c, ingot_shape(out[2], 0)), &v, sizeof v);
     assert_int_equal(v, 6);
 
+    /* one iteration: no loop is left of it */
+    loop(c, ingot_dim_const(c, 1), 0, out);
+    for (int i = 0; i < 3; i++)
+        assert_int_not_equal(out[i]->op, OP_PROJ);
+    eval(c, out[0], &v, sizeof v);
+    assert_int_equal(v, 1);
+    eval(c, out[2], stack, sizeof v);
+    assert_int_equal(stack[0], 0);
+    assert_int_equal(out[2]->rank, 1);
+
     /* none at all */
     ingot_dim *n = ingot_dim_var(c, "trips", 0, 5);
     loop(c, n, 0, out);
