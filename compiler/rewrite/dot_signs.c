@@ -28,11 +28,28 @@ static Node *signed_bytes(Node *f)
 
 enum { HALF = INT8_MAX + 1 };
 
+/* The u8 that is 128 more than an i8 that was an i32 (byte_max.c); NULL: x is no such cast. */
+static Node *raised_integer(Context *c, Node *x)
+{
+    double lo, hi;
+    Node *f = x->src[0];
+    if (x->op != OP_CAST || f->dtype != INGOT_I32 || !value_range(f, &lo, &hi) || lo < INT8_MIN ||
+        hi > INT8_MAX)
+        return NULL;
+    return ingot_cast(c, ingot_add(c, f, node_const_i(c, INGOT_I32, HALF)), INGOT_U8);
+}
+
 /* The u8 that is 128 more than what a clamped float of the network becomes as an i8; NULL: x is no
  * such cast. */
 static Node *raised(Context *c, Node *x)
 {
+    if (x->op == OP_RESHAPE) {
+        Node *y = raised(c, x->src[0]);
+        return y ? moved(c, x, y) : NULL;
+    }
     Node *f = x->src[0], *bound[2] = {NULL, NULL};
+    if (x->op == OP_CAST && f->dtype == INGOT_I32)
+        return raised_integer(c, x);
     if (x->op != OP_CAST || x->arg.i != CAST_LEAST || f->dtype != INGOT_F32)
         return NULL;
     for (; f->op == OP_MAX || f->op == OP_MIN; f = f->src[0]) {
@@ -76,10 +93,18 @@ void mark_cast(Rewrite *r, Node *cast)
     r->changed = true;
 }
 
+bool computed_once(Rewrite *r, Node *x)
+{
+    for (; x->op == OP_RESHAPE; x = x->src[0])
+        if (!read_once(r, x))
+            return false;
+    return op_is_alu(x->op) && read_once(r, x);
+}
+
 /* Nothing but this cast reads what is quantised: then the next pass takes its sign. */
 static bool takes_sign(Rewrite *r, Node *cast)
 {
-    if (!read_once(r, cast->src[0]) || !raised(r->c, cast->src[0]))
+    if (!computed_once(r, cast->src[0]) || !raised(r->c, cast->src[0]))
         return false;
     mark_cast(r, cast);
     return true;

@@ -101,8 +101,12 @@ bool loses_sign(const Rewrite *, const Node *cast); /* in the next pass, */
 void mark_cast(Rewrite *, Node *cast);              /* which is said so */
 /* dot_signs.c: of a factor, what it casts is stored for this product alone, or could be. */
 bool stored_for_product(Rewrite *, Node *factor, Node *cast);
+/* dot_signs.c: it is arithmetic, perhaps in another shape, that one node reads. */
+bool computed_once(Rewrite *, Node *);
 Node *wide_bytes(Rewrite *, Node *reduce);   /* wide_bytes.c: of i32 */
 Node *widened_cast(Rewrite *, Node *marked); /* wide_bytes.c: of bytes; NULL: it stays */
+
+Node *byte_max(Rewrite *, Node *reduce); /* byte_max.c: of bytes */
 
 Node *fours(Rewrite *, Node *reduce); /* pad_dot.c: of i32 */
 
@@ -121,6 +125,7 @@ int64_t uses_of(Node *reduce, Node *factor);
 bool used_again(Node *reduce, Node *factor);
 Node *requantize(Rewrite *, Node *round);        /* requantize.c */
 Node *integer_requantize(Rewrite *, Node *cast); /* integer_requantize.c */
+Node *choose_bytes(Rewrite *, Node *cast);       /* choose_bytes.c: of floats to bytes */
 
 /* requantize.c: nothing but constants. */
 bool is_constant(Node *, int depth);

@@ -87,6 +87,12 @@ static bool bounds_of(Node *n, int depth, ValueRange *b)
              : n->op == OP_MAX ? (ValueRange){fmax(x.lo, y.lo), fmax(x.hi, y.hi)}
                                : (ValueRange){fmin(x.lo, y.lo), fmin(x.hi, y.hi)};
         break;
+    case OP_REDUCE: /* of nothing it is an end of the type */
+        if (reduce_monoid(n) == INGOT_REDUCE_MAX && bounds_of(n->src[0], depth + 1, &x))
+            b->hi = x.hi;
+        if (reduce_monoid(n) == INGOT_REDUCE_MIN && bounds_of(n->src[0], depth + 1, &x))
+            b->lo = x.lo;
+        break;
     case OP_AND: /* with what is not negative */
         if (bounds_of(n->src[1], depth + 1, &y) && y.lo >= 0)
             *b = (ValueRange){0, y.hi};

@@ -63,7 +63,7 @@ Node *wide_bytes(Rewrite *r, Node *n)
         Node *x = product->src[i], *cast = bytes_below(x);
         if (is_weight(x) || !cast || !is_plain_weight(r, product->src[1 - i]) || !used_again(n, x))
             continue;
-        if (op_is_alu(cast->src[0]->op) && read_once(r, cast->src[0])) {
+        if (computed_once(r, cast->src[0])) {
             mark_cast(r, cast);
             return NULL;
         }
