@@ -2,7 +2,7 @@
 """A bundle for CUDA whose train_step() and run() share states does what the bundle for C does.
 
     cuda.py --ingot build/ingot             kernels as C++ beside a stub of the driver (tests/emulator), 7 s
-    cuda.py --ingot build/ingot --device    on the GPU of this machine
+    cuda.py --ingot build/ingot --device    on the GPU of this machine; --precision bf16: products of these
 
 A convolution with its batch norm, a pool and a linear layer, by momentum, gradients of two steps together:
 losses of steps with a reset between them, then the results of inference by what they have learned.
@@ -103,6 +103,8 @@ def results(a, target, at, device):
     bundle = at / target.partition(":")[0]
     train = ["--train", "--loss", "cross_entropy:logits", "--optimizer", "momentum"]
     what = [a.ingot, "compile", at / "model.onnx", "-o", bundle, "--target", target, "-q"]
+    what += ["--precision", a.precision] * bool(a.precision)
+    what += ["--loss-scale", "1024"] * (a.precision == "f16")
     subprocess.run([*what, *train, "--accumulate", "2"], check=True)
     emulated = device and not a.device
     got = emulate.printed(bundle, PROGRAM, at, emulated)
@@ -117,6 +119,7 @@ def main():
     p.add_argument("--ingot", required=True)
     p.add_argument("--device", action="store_true", help="a GPU is here")
     p.add_argument("--target", default="cuda:sm_80")
+    p.add_argument("--precision", choices=["bf16", "f16"], help="of products, for both")
     a = p.parse_args()
     if not a.device and not emulate.CXX:
         print("skipped: there is no C++ compiler")
@@ -128,7 +131,9 @@ def main():
         assert want.shape == got.shape == (27,)
         assert np.isfinite(want).all()
         worst = np.abs(want - got).max()
-        assert worst < 2e-5, f"losses and results: {worst}\n{want}\n{got}"
+        assert worst < (5e-3 if a.precision else 2e-5), (
+            f"losses and results: {worst}\n{want}\n{got}"
+        )
         print(f"cuda: losses and results as those of C, {worst:.1e} apart at worst")
     return 0
 

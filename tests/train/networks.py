@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training steps of known networks: CPU time of one thread and the arena beside the states; beside PyTorch if it is there.
 
-    networks.py --make build/tests/networks [--torch PYTHON] [--compile] [--threads N] [--seconds S] [--precision bf16] [--kernels]
+    networks.py --make build/tests/networks [--torch PYTHON] [--compile] [--threads N] [--seconds S] [--precision bf16] [--max-ram BYTES] [--kernels]
                 [NAME:OPTIMIZER...]
 
 Prints a line each and judges nothing; last the geometric mean of the ratios to the better one of PyTorch's eager
@@ -38,7 +38,15 @@ USUAL = "mlp32:sgd mlp128:sgd mlp32:adamw cnn32:sgd resnet18:sgd mobilenetv2:sgd
 def build(a, name, optimizer, folder):
     """The program; bytes of its scratch and of its states."""
     told = subprocess.run(
-        [a.make, name, optimizer, str(folder), a.target, "0", *filter(None, [a.precision])],
+        [
+            a.make,
+            name,
+            optimizer,
+            str(folder),
+            a.target,
+            str(a.max_ram),
+            *filter(None, [a.precision]),
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -100,6 +108,7 @@ def main():
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--precision", choices=["bf16", "f16"], help="of products; weights stay f32")
+    p.add_argument("--max-ram", type=int, default=0, help="bytes that the arena may have")
     p.add_argument("--torch", help="a Python that has PyTorch")
     p.add_argument("--compile", action="store_true")
     p.add_argument("--kernels", action="store_true", help="the dearest steps of the plan")
