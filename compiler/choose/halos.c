@@ -160,17 +160,7 @@ static Step *clearing(Plan *p, Buffer *b, const Step *like)
     k->sink = node_make(c, OP_SINK, INGOT_BOOL, (Arg){0}, 0, NULL, 0, NULL);
     add_slabs(k, 0);
     k->bytes = kernel_bytes(k);
-    Step *s = NEW(p->arena, Step);
-    s->kind = STEP_KERNEL;
-    s->name = "clear";
-    s->device = like->device;
-    s->kernel = k;
-    s->nbuf = 1;
-    s->bufs = NEW(p->arena, Buffer *);
-    s->bufs[0] = b;
-    step_copies(p, s, b, like);
-    s->heaviest.op = "clear";
-    return s;
+    return step_copies(p, k, "clear", NULL, b, like);
 }
 
 static void put_before(Plan *p, Block *block, int at, Step *s)

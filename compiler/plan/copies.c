@@ -61,17 +61,7 @@ Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
     Node *e = node_make(c, OP_END, INGOT_BOOL, (Arg){0}, nr, end, 0, NULL);
     k->sink = node_make(c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &e, 0, NULL);
     k->bytes = src->bytes + dst->bytes;
-    Step *s = NEW(p->arena, Step);
-    s->kind = STEP_KERNEL;
-    s->name = "copy";
-    s->device = like->device;
-    s->kernel = k;
-    s->nbuf = 2;
-    s->bufs = NEWN(p->arena, Buffer *, 2);
-    s->bufs[0] = dst;
-    s->bufs[1] = src;
-    step_copies(p, s, src, like);
-    return s;
+    return step_copies(p, k, "copy", dst, src, like);
 }
 
 bool const_dims(const Buffer *b)

@@ -47,13 +47,20 @@ void step_origin_list(Arena *a, Step *step, const OriginList *list)
         step_origin(a, step, list->origin);
 }
 
-void step_copies(Plan *p, Step *step, const Buffer *src, const Step *like)
+Step *step_copies(Plan *p, Kernel *k, const char *name, Buffer *dst, Buffer *src, const Step *like)
 {
+    Step *step = NEW(p->arena, Step);
+    *step = (Step){.kind = STEP_KERNEL, .name = name, .device = like->device, .kernel = k};
+    step->bufs = NEWN(p->arena, Buffer *, 2);
+    if (dst)
+        step->bufs[step->nbuf++] = dst;
+    step->bufs[step->nbuf++] = src;
     if (src->node)
         step_origin_list(p->arena, step, p->c->origins[src->node->id]);
     if (!step->norigin && like->heaviest.origin)
         step_origin(p->arena, step, like->heaviest.origin);
-    step->heaviest = (Heaviest){NULL, "copy", src->node, 0};
+    step->heaviest = (Heaviest){NULL, name, src->node, 0};
+    return step;
 }
 
 void buffer_layout_changed(Buffer *b)

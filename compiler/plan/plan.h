@@ -283,8 +283,6 @@ bool choices_report(const Plan *);
 
 /* ---- compiler/kernel: layouts and opts for its kernels --------------------------------------- */
 
-/* A kernel that copies a tensor for another step. */
-void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
 /* liveness.c: of the steps of a block the first and the last that name a buffer; first < 0: none
  * does. */
 typedef struct {
@@ -333,7 +331,8 @@ bool covers(const Kernel *, Node *store);
 void step_origin(Arena *, Step *, const Origin *);
 /* The same of all in a list. */
 void step_origin_list(Arena *, Step *, const OriginList *);
-/* A kernel that copies a tensor for another step. */
-void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
+/* The step of a kernel that copies (`name`) a tensor for another step: its arguments are `src`, or
+ * `dst` and `src`. */
+Step *step_copies(Plan *, Kernel *, const char *name, Buffer *dst, Buffer *src, const Step *like);
 
 #endif

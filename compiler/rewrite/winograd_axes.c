@@ -110,6 +110,24 @@ static int window_of(Context *c, const ProductAxes *s, int tap)
     return -1;
 }
 
+/* Of what is along the taps' side, windows of three; each axis is in one. */
+static bool put_windows(Context *c, const Node *product, ProductAxes *s)
+{
+    for (int k = 0; k < s->n[SUM]; k++) {
+        const int tap = s->axis[SUM][k],
+                  o = idx_is(product->shape[tap], TAPS) ? window_of(c, s, tap) : -1;
+        if (o < 0)
+            continue;
+        if (s->n[OUT] == MAX_WINDOWS)
+            return false;
+        put_axis(s, OUT, s->axis[ROW][o]);
+        put_axis(s, TAP, tap);
+        drop_axis(s, ROW, o);
+        drop_axis(s, SUM, k--);
+    }
+    return s->n[OUT] > 0 && s->n[SUM] > 0 && s->n[MAP] > 0;
+}
+
 static bool sort_axes(Context *c, Node *n, ProductAxes *s)
 {
     Node *product = n->src[0];
@@ -123,19 +141,12 @@ static bool sort_axes(Context *c, Node *n, ProductAxes *s)
             return false;
         put_axis(s, !x && !w ? ONE : sum ? SUM : x && w ? BATCH : x ? ROW : MAP, i);
     }
-    /* of what is summed, windows; each axis is in one */
     for (int k = 0; k < s->n[SUM]; k++) {
-        int tap = s->axis[SUM][k], o = window_of(c, s, tap);
-        if (o < 0)
-            continue;
-        if (!idx_is(product->shape[tap], TAPS) || s->n[OUT] == MAX_WINDOWS)
+        const int tap = s->axis[SUM][k];
+        if (window_of(c, s, tap) >= 0 && !idx_is(product->shape[tap], TAPS))
             return false;
-        put_axis(s, OUT, s->axis[ROW][o]);
-        put_axis(s, TAP, tap);
-        drop_axis(s, ROW, o);
-        drop_axis(s, SUM, k--);
     }
-    return s->n[OUT] > 0 && s->n[SUM] > 0 && s->n[MAP] > 0;
+    return put_windows(c, product, s);
 }
 
 /* Of the gradient of a weight: sums over batch and pixels, of x in windows whose taps are results.
@@ -151,19 +162,7 @@ static bool sort_taps(Context *c, Node *n, ProductAxes *s)
             return false;
         put_axis(s, !x && !w ? ONE : sum ? ROW : x && w ? BATCH : x ? SUM : MAP, i);
     }
-    for (int k = 0; k < s->n[SUM]; k++) {
-        const int tap = s->axis[SUM][k],
-                  o = idx_is(product->shape[tap], TAPS) ? window_of(c, s, tap) : -1;
-        if (o < 0)
-            continue;
-        if (s->n[OUT] == MAX_WINDOWS)
-            return false;
-        put_axis(s, OUT, s->axis[ROW][o]);
-        put_axis(s, TAP, tap);
-        drop_axis(s, ROW, o);
-        drop_axis(s, SUM, k--);
-    }
-    return s->n[OUT] > 0 && s->n[SUM] > 0 && s->n[MAP] > 0;
+    return put_windows(c, product, s);
 }
 
 /* Both operands are computed: what one of them has, taps of results, the other has not. */
