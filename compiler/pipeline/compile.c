@@ -10,6 +10,7 @@
 #include "inspect.h"
 #include "lowered.h"
 #include "pipeline.h"
+#include "segments.h"
 
 const char *ingot_version(void)
 {
@@ -88,6 +89,10 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
     Arena *a = arena_new();
     context_report(c, INGOT_NOTE, INGOT_OK, "%s: %d kernels, arena %lld bytes, weights %lld bytes",
                    dir, p->nkernel, (long long)p->arena_bytes, (long long)p->weights_bytes);
+    for (int d = 0; d < p->ndevice && p->peers; d++)
+        context_report(
+            c, INGOT_NOTE, INGOT_OK, "%s: device %d: arena %lld bytes, weights %lld bytes", dir, d,
+            (long long)p->memories[memories_from(p, d)].bytes, (long long)device_weights(p, d));
     const Kernel **plain = NEWN(a, const Kernel *, p->nkernel + 1);
     int n = 0, told = 0;
     double all = 0, rest = 0;

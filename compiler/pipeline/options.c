@@ -49,7 +49,9 @@ static bool add_devices(Context *c, const ingot_options *o, Target *t, Arena *a)
                             o->parallel);
     const bool here = !o->package || !strcmp(o->package, "cmake") || !strcmp(o->package, "make");
     if (t->devices || t->bare || t->wasm || t->gpu || !here)
-        return option_wrong(c, "--devices %d: '%s' is one device", o->devices, t->name);
+        return option_wrong(
+            c, "--devices %d: a bundle for '%s' is for one device; for the target c it works",
+            o->devices, t->name);
     if (o->nmemory || o->io_in_arena)
         return option_wrong(c, "--devices: not with --memory or --io-in-arena: each device has one "
                                "memory, and inputs and outputs are the caller's");

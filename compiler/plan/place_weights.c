@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "memplan.h"
+#include "segments.h"
 
 enum { WEIGHT_ALIGN = 64 };
 
@@ -76,6 +77,23 @@ bool weights_place(Plan *p, int n, Buffer **weight)
     map_free(&seen);
     p->weights_bytes = at;
     return fits;
+}
+
+int64_t device_weights(const Plan *p, int device)
+{
+    Map seen = {0};
+    int64_t bytes = 0;
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        const uint64_t key = (uint64_t)b->offset + 1;
+        if (b->kind != BUF_WEIGHT || b->base || b->last < 0 || b->device != device ||
+            map_get(&seen, key))
+            continue;
+        map_put(&seen, key, p->buffers[i]);
+        bytes += b->bytes;
+    }
+    map_free(&seen);
+    return bytes;
 }
 
 bool weights_gather(int n, Plan *const *plan)

@@ -19,5 +19,7 @@ Segments plan_segments(Arena *, const Plan *);
 /* segments.c: why two steps of different devices may run at the same time, or in another order, and
  * must not; NULL: none. Looks at all pairs. */
 const char *segments_fault(Arena *, const Plan *, const Segments *);
+/* place_weights.c: how many bytes of the weights the steps of a device read. */
+int64_t device_weights(const Plan *, int device);
 
 #endif

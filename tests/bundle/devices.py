@@ -165,6 +165,20 @@ def shared(ingot, work):
     copies = len(re.findall(r"\n  copy ", plan))
     if copies != 1 + 2 + 1:  # the input; a term of one sum each way, and one of the last sum
         raise Wrong(f"tensor: {copies} copies")
+    command = [
+        ingot,
+        "compile",
+        model,
+        "-o",
+        work / "none",
+        "--devices",
+        "2",
+        "--parallel",
+        "tensor",
+    ]
+    told = subprocess.run(list(map(str, command)), text=True, capture_output=True).stderr
+    if not re.search(r"device 1: arena \d+ bytes, weights \d+ bytes", told):
+        raise Wrong(f"device 1 is not told of: {told}")
     print("batch, tensor, layers")
 
 
@@ -296,9 +310,9 @@ def refused(ingot, work):
         ("--devices", "2", "--parallel", "rows"): "batch",
         ("--devices", "3", "--parallel", "batch"): "nothing of the model can be split",
         ("--devices", "2", "--memory", "a=1k", "--memory", "b"): "not with --memory",
-        ("--devices", "2", "--target", "opencl"): "is one device",
+        ("--devices", "2", "--target", "opencl"): "'opencl' is for one device",
         ("--devices", "2", "--target", "c:x86-64-v2,x86-64-v3"): "for one target",
-        ("--devices", "2", "--target", "c:cortex-m4"): "is one device",
+        ("--devices", "2", "--target", "c:cortex-m4"): "is for one device",
     }
     for flags, wanted in cases.items():
         command = [ingot, "compile", model, "-o", work / "none", *flags]
