@@ -102,6 +102,8 @@ TRAINING = [
     *(("--accumulate", n) for n in "23"),
     *(("--clip", n) for n in "23"),
     ("--processes",),
+    *(("--lora", r) for r in ("r=2:a", "r=3:a", "r=2:alpha=3:a", "r=2:b")),
+    *(("--loss-scale", n) for n in "23"),
     *(("--loss", "cross_entropy:z", "--class-axis", n) for n in ("-1", "2")),
     *(("--loss", "cross_entropy:z", "--label-smoothing", n) for n in ("0.1", "0.2")),
     *(("--loss", "cross_entropy:z", "--ignore-index", n) for n in ("-100", "0")),
