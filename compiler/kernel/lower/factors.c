@@ -32,24 +32,36 @@ static int loops_around(Node *factor, Node *const *range, int n)
     return n;
 }
 
-/* Which copies of the sum have a factor of their own: a bit for each axis of copies. */
-static unsigned copies_of(const Lower *q, const Piece *p, Node *factor)
+static bool copies_results(const Lower *q, int split)
+{
+    const Split *s = &q->nest->split[split];
+    return s->kind == OPT_UPCAST && !q->nest->axis[s->axis].reduced;
+}
+
+/* Which copies of the sum have a factor of their own: a bit for each UPCAST of results. A rest has
+ * those of a whole tile: so a sum is added up in the same order wherever it lies, and a row of
+ * tokens is the same bits among however many. */
+static unsigned copies_of(const Lower *q, Node *factor)
 {
     unsigned moves = 0;
-    for (int i = 0; i < p->ncopies; i++)
-        moves |=
-            (unsigned)depends_on(factor, q->k->axes[q->nest->axis[p->copies[i].axis].root].range)
-            << i;
+    for (int i = 0, bit = 0; i < q->nest->nsplit; i++)
+        if (copies_results(q, i))
+            moves |= (unsigned)depends_on(
+                         factor, q->k->axes[q->nest->axis[q->nest->split[i].axis].root].range)
+                     << bit++;
     return moves;
 }
 
 /* Does a factor cost each copy of the sum a product, whichever other one it is multiplied with
  * first?  Of factors as the kernel has them. */
-static bool costs_each_copy(const Lower *q, const Piece *p, Node *const *factor, int n, int which)
+static bool costs_each_copy(const Lower *q, Node *const *factor, int n, int which)
 {
-    const unsigned all = (1u << p->ncopies) - 1, own = copies_of(q, p, factor[which]);
+    int copies = 0;
+    for (int i = 0; i < q->nest->nsplit; i++)
+        copies += copies_results(q, i);
+    const unsigned all = (1u << copies) - 1, own = copies_of(q, factor[which]);
     for (int i = 0; i < n && own != all; i++)
-        if (i != which && (own | copies_of(q, p, factor[i])) != all)
+        if (i != which && (own | copies_of(q, factor[i])) != all)
             return false;
     return true;
 }
@@ -110,7 +122,7 @@ int lower_factored(Lower *q, Piece *p, Node *n, Node *const *copy, int copies, N
     int around = nrange, inside = count, sums = 0;
     for (int i = 0; i < count; i++) {
         loops[i] = loops_around_copies(factor, copies, i, range, nrange);
-        if ((loops[i] || items) && loops[i] < around && costs_each_copy(q, p, given, count, i))
+        if ((loops[i] || items) && loops[i] < around && costs_each_copy(q, given, count, i))
             around = loops[i];
     }
     int64_t terms = copies;
