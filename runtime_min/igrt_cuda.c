@@ -381,16 +381,15 @@ static void update_node(igrt_cu *cu, void *kernel, const unsigned grid[3], const
                            NULL,
                            NULL};
     const igrt_cu_graph *const graph = cu->updates;
-    if (cu->at < 0 || cu->at == graph->nodes ||
-        cu->cuGraphExecKernelNodeSetParams(graph->ready, graph->node[cu->at], &to))
-        cu->at = -1;
-    else
-        cu->at++;
+    const int known = cu->at >= 0 && cu->at < graph->nodes &&
+                      !cu->cuGraphExecKernelNodeSetParams(graph->ready, graph->node[cu->at], &to);
+    cu->at = known ? cu->at + 1 : -1;
 }
 
-/* A copy, or a kernel without groups, which is none: no update knows it. */
+/* A copy, or a kernel without groups: no update knows it, and no kernel may begin beside it. */
 static igrt_status no_kernel(igrt_cu *cu)
 {
+    cu->behind = 1;
     cu->at = -1;
     return IGRT_OK;
 }

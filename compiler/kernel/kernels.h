@@ -144,6 +144,8 @@ typedef struct {
     bool read, written;
     /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
     bool early;
+    /* what it reads there no kernel writes that may still run when this one begins (settled.c) */
+    bool settled;
     /* Where a GPU's arguments are bindings (Language.binds): the first of those that share one
      * binding, plus 1; 0: it has one of its own.  It is one that is written, whether by this
      * argument or by another one of the same memory. */

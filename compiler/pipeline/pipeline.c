@@ -3,8 +3,9 @@
  *     custom calls, rewrite                what is computed
  *     variants, devices, schedule          which values are stored, by which kernels, where
  *     copied inputs, layouts, optimise     how they lie, and how loops run
- *     states, early                        what is updated in place; the order of steps
+ *     states, early, stages                what is updated in place; the order of steps
  *     share, memplan                       equal kernels are one; where every buffer lies
+ *     settled                              what a GPU's kernels read while others still run
  *     nest_lower .. pair_stores            their statements (lowered.c lists these passes)
  *
  * What a .sched file says takes part in each: values_match() and variants_apply() before the
@@ -301,6 +302,22 @@ static bool split_graph(Context *c, const Target *t, const ingot_options *o)
     return false;
 }
 
+static void order_steps(Plan *p, const Target *t)
+{
+    states_in_place(p);
+    run_early(p);
+    if (t->triggers)
+        order_in_stages(p);
+}
+
+static bool place_buffers(Plan *p, const Target *t)
+{
+    const bool good = memplan(p, t->gpu ? GPU_ALIGN : 64);
+    if (good && t->triggers)
+        find_settled(p);
+    return good;
+}
+
 /* What a plan takes, if there is none for --max-ram alone; quiet: that is not told.  room: values
  * are in patches that take so much; 0: they are not. */
 static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
@@ -347,8 +364,7 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
         passed(k, "optimise");
         ready = ready && (!lends || plan_io_in_arena(p));
         if (ready) {
-            states_in_place(p);
-            run_early(p);
+            order_steps(p, t);
             if (!prefers_time(o))
                 recompute(p, t);
         }
@@ -359,7 +375,7 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
         kernel_share(p);
         verify_kernels(p, "schedule");
         set_memories(p, o);
-        ready = memplan(p, t->gpu ? GPU_ALIGN : 64);
+        ready = place_buffers(p, t);
         *takes = ready ? p->arena_bytes : 0;
         ready = ready && fits(p, o->max_ram, quiet) &&
                 (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));

@@ -21,7 +21,7 @@ static const Buffer *memory_of(const Buffer *b)
     return root->takes ? root->takes : root;
 }
 
-static bool conflicts(const Step *s, const Step *t)
+bool steps_conflict(const Step *s, const Step *t)
 {
     for (int i = 0; i < s->nbuf; i++)
         for (int j = 0; j < t->nbuf; j++)
@@ -97,7 +97,7 @@ void run_early(Plan *p)
     for (int i = 1; i < b->n; i++) {
         int to = i;
         while (to > 0 && b->step[i]->kind == STEP_KERNEL && b->step[to - 1]->kind == STEP_KERNEL &&
-               !conflicts(b->step[i], b->step[to - 1]))
+               !steps_conflict(b->step[i], b->step[to - 1]))
             to--;
         if (to > at.first || i <= at.last || held(b, &lives, i) >= 0)
             continue;

@@ -302,6 +302,12 @@ double arena_growth(const Lives *, Life more, double bytes);
 void run_early(Plan *);
 /* device_order.c: steps that other devices wait for come early. */
 void order_for_devices(Plan *);
+/* One of two kernels writes what the other one reads or writes. */
+bool steps_conflict(const Step *, const Step *);
+/* stages.c: kernels of a GPU that do not need each other stand side by side. */
+void order_in_stages(Plan *);
+/* settled.c: what a GPU's kernels read before those before them are done (KernelArg.settled). */
+void find_settled(Plan *);
 /* io_in_arena.c: inputs and outputs lie in the arena; false after a reported error. */
 bool plan_io_in_arena(Plan *);
 /* state_in_place.c: next values of states lie on their bytes. */

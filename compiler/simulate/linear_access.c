@@ -17,7 +17,8 @@ bool thread_access(const Thread *t, const Do *d, int64_t first, int64_t n, bool 
     if (write && t->joins && d->arg < t->lk->narg)
         return thread_fault_at(t, d, "writes", first,
                                ", before the other groups' parts of its sums are joined");
-    if (!t->depended && !t->lk->k->args[d->arg].early)
+    const KernelArg *arg = &t->lk->k->args[d->arg];
+    if (!t->depended && !arg->early && (write || !arg->settled))
         return thread_fault_at(t, d, write ? "writes" : "reads", first,
                                ", before what was enqueued earlier is done");
     int64_t at = a->at + first * size;

@@ -62,8 +62,8 @@ typedef struct {
 bool sum_loops(const Linear *, int from, SumLoops *);
 
 /* By node id, of all nodes of the statements: is it made of what was enqueued earlier, so that the
- * kernel before has to be done? */
-bool *depends_on_earlier(Arena *, const Linear *, const Kernel *);
+ * kernel before has to be done?  any: or of what is settled. */
+bool *depends_on_earlier(Arena *, const Linear *, const Kernel *, bool any);
 
 /* ---- the passes, in their order: has it changed anything? ------------------------------------ */
 

@@ -97,7 +97,7 @@ static int first_copies(Arena *a, const Linear *l, const Kernel *k, const FillBo
                         Stmt *out)
 {
     const Tile *t = l->tile;
-    const bool *depends = depends_on_earlier(a, l, k);
+    const bool *depends = depends_on_earlier(a, l, k, false);
     const FillBody early = some_fills(a, k, all, depends, false),
                    late = some_fills(a, k, all, depends, true);
     const Stmt loop = {.kind = STMT_LOOP,

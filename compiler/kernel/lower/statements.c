@@ -122,7 +122,7 @@ bool sum_loops(const Linear *l, int from, SumLoops *p)
     return false;
 }
 
-bool *depends_on_earlier(Arena *a, const Linear *l, const Kernel *k)
+bool *depends_on_earlier(Arena *a, const Linear *l, const Kernel *k, bool any)
 {
     Node **root = NEWN(a, Node *, l->n + 1);
     int nroot = 0, n;
@@ -133,7 +133,8 @@ bool *depends_on_earlier(Arena *a, const Linear *l, const Kernel *k)
     bool *depends = NEWN(a, bool, k->c->nnode + 1);
     for (int i = 0; i < n; i++) {
         const Node *t = order[i];
-        bool some = t->op == OP_BUFFER && !k->args[t->arg.i].early;
+        const KernelArg *arg = t->op == OP_BUFFER ? &k->args[t->arg.i] : NULL;
+        bool some = arg && !arg->early && (any || !arg->settled);
         for (uint32_t j = 0; j < t->nsrc; j++)
             some |= depends[t->src[j]->id];
         depends[t->id] = some;

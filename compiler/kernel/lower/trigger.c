@@ -8,7 +8,10 @@
  *         s += a1[..] * v0
  *     end
  *     next                     or TRIGGER summed: when the sums of products are done
- *     store s */
+ *     store s
+ *
+ * Where a1 is settled (settled.c), all that precede the one before are done when this one begins:
+ * it lets the next one begin at once, and waits before it stores. */
 #include "passes.h"
 
 /* Where the outermost loop with the first such access begins. */
@@ -39,9 +42,11 @@ bool trigger(Linear *l, const Kernel *k)
         p.behind++;
     }
     Arena *a = arena_new();
-    const int at = first_access(l, depends_on_earlier(a, l, k));
+    const int any = first_access(l, depends_on_earlier(a, l, k, true)),
+              at = first_access(l, depends_on_earlier(a, l, k, false));
     arena_free(a);
-    const Stmt begin[] = {{.kind = STMT_DEPEND}, {.kind = STMT_NEXT}};
-    stmt_insert(l, at, begin, 1 + (l->tile->trigger == TRIGGER_WAITED));
+    stmt_insert(l, at, &(Stmt){.kind = STMT_DEPEND}, 1);
+    if (l->tile->trigger == TRIGGER_WAITED)
+        stmt_insert(l, any < at ? any : at + 1, &(Stmt){.kind = STMT_NEXT}, 1);
     return true;
 }

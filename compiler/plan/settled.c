@@ -1,0 +1,95 @@
+/* settled.c - what a kernel of a GPU reads before those before it are done: what none of them, as
+ * far as they may still run, writes.
+ *
+ *     h = norm(x)
+ *     q = h Wq     waits for norm, then lets the next one begin (TRIGGER)
+ *     k = h Wk     begins: norm is done, so h is settled; waits for q before it stores
+ *     v = h Wv     begins beside both, for k lets it, too
+ *     s = q kT     reads what is not settled: waits first
+ *
+ * A kernel that triggers has waited before.  So whoever begins behind it finds all done but this
+ * one.  A kernel that reads what is settled triggers before it waits: what may run beside it may
+ * run beside the next one too.  No kernel stores before it has waited, and each waits: whoever has
+ * waited for the one before it has waited for all.
+ *
+ * Requires the places of all buffers.  Leaves KernelArg.settled, which holds for all steps of a
+ * kernel. */
+#include "plan.h"
+
+/* Of a kernel, before its arguments are asked one by one. */
+static bool triggers(const Kernel *k)
+{
+    for (int i = 0; i < k->nopt; i++)
+        if (k->opts[i].kind == OPT_TRIGGER)
+            return true;
+    return false;
+}
+
+/* It reads something before it waits. */
+static bool is_ahead(const Kernel *k)
+{
+    for (int i = 0; i < k->narg; i++)
+        if (k->args[i].settled)
+            return true;
+    return false;
+}
+
+static bool share_bytes(const Buffer *a, const Buffer *b)
+{
+    const Buffer *x = buffer_root(a), *y = buffer_root(b);
+    const bool placed = x->kind == BUF_ARENA || x->kind == BUF_STATE;
+    if (x == y)
+        return true;
+    if (!placed || (y->kind != BUF_ARENA && y->kind != BUF_STATE) || x->memory != y->memory)
+        return false;
+    return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
+}
+
+static bool writes(const Step *s, const Buffer *b)
+{
+    for (int i = 0; i < s->nbuf; i++)
+        if (s->kernel->args[i].written && share_bytes(s->bufs[i], b))
+            return true;
+    return s->scratch && share_bytes(s->scratch, b);
+}
+
+static void settle_step(const Block *b, int at, int first)
+{
+    const Step *s = b->step[at];
+    for (int j = 0; j < s->nbuf; j++) {
+        KernelArg *arg = &s->kernel->args[j];
+        for (int i = first; i < at && arg->settled; i++)
+            arg->settled = !writes(b->step[i], s->bufs[j]);
+        arg->settled &= first < at;
+    }
+}
+
+/* Of which steps some may run when a step begins: from `first` on.  Where nobody knows, as behind a
+ * loop, nothing is settled.  known: what reads ahead is decided. */
+static void settle_block(const Block *b, bool known)
+{
+    for (int i = 0, first = 0; i < b->n; i++) {
+        const Step *s = b->step[i], *before = i ? b->step[i - 1] : NULL;
+        if (s->kind == STEP_KERNEL) {
+            if (!before || before->kind != STEP_KERNEL || before->device != s->device ||
+                !triggers(before->kernel))
+                first = i;
+            else if (!known || !is_ahead(before->kernel))
+                first = i - 1;
+            settle_step(b, i, first);
+        }
+        settle_block(&s->body, known);
+        settle_block(&s->other, known);
+    }
+}
+
+void find_settled(Plan *p)
+{
+    for (int i = 0; i < p->nkernel; i++) {
+        Kernel *k = p->kernels[i];
+        for (int j = 0; j < k->narg; j++)
+            k->args[j].settled = !k->args[j].written && !k->args[j].early && !k->serial;
+    }
+    settle_block(&p->main, false);
+    settle_block(&p->main, true);
+}

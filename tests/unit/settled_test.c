@@ -1,0 +1,156 @@
+/* settled_test.c - what kernels of a GPU read while those before them still run: nobody writes it
+ * then.
+ *
+ * A launch is followed here as the statements have it: the next kernel begins where this one lets
+ * it (STMT_NEXT), and what is done then is what this one has waited for (STMT_DEPEND), if it has.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/render/codegen.h"
+#include "compiler/ingot_ops.h"
+#include "compiler/kernel/lowered.h"
+#include "compiler/pipeline/pipeline.h"
+#include "compiler/simulate/plan_check.h"
+
+enum { TERMS = 2048 };
+
+static ingot_tensor *weight(Context *c, int64_t columns, int first)
+{
+    float *data = NEWN(c->arena, float, TERMS *columns);
+    for (int64_t i = 0; i < TERMS * columns; i++)
+        data[i] = (float)((first + i * 7) % 13) / 8 - 0.5f;
+    return ingot_data(c, "w", INGOT_F32, 2, (int64_t[]){TERMS, columns}, data);
+}
+
+/* Three products of one vector, and what is made of two of them by itself. */
+static Context *products(void)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dims[] = {ingot_dim_const(c, 1), ingot_dim_const(c, TERMS)};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, dims);
+    ingot_tensor *h = ingot_matmul(c, x, weight(c, TERMS, 0)), *part[3];
+    static const int64_t columns[] = {2048, 1024, 512};
+    for (int i = 0; i < 3; i++)
+        part[i] = ingot_matmul(c, h, weight(c, columns[i], i + 1));
+    ingot_output(c, "q", ingot_softmax(c, part[0], 1));
+    ingot_output(c, "k", ingot_softmax(c, part[1], 1));
+    ingot_output(c, "v", part[2]);
+    return c;
+}
+
+static Plan *plan_of(Context *c)
+{
+    const ingot_options o = {.struct_size = sizeof o, .target = "cuda:sm_90a"};
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    return p;
+}
+
+static int first_of(const Step *s, StmtKind kind)
+{
+    const Linear *l = &kernel_lowered(s->kernel, true)->linear[0];
+    for (int i = 0; i < l->n; i++)
+        if (l->stmt[i].kind == kind)
+            return i;
+    return l->n;
+}
+
+static bool overlap(const Buffer *x, const Buffer *y)
+{
+    x = buffer_root(x);
+    y = buffer_root(y);
+    return x == y || (x->kind == BUF_ARENA && y->kind == BUF_ARENA &&
+                      x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes);
+}
+
+static bool writes(const Step *s, const Buffer *b)
+{
+    for (int i = 0; i < s->nbuf; i++)
+        if (s->kernel->args[i].written && overlap(s->bufs[i], b))
+            return true;
+    return false;
+}
+
+/* How many operands are read ahead that a step before has made; -1: too early. */
+static int count_ahead(const Plan *p)
+{
+    int n = 0, done = 0; /* all steps before this one are, when a step begins */
+    for (int i = 0; i < p->main.n; i++) {
+        const Step *s = p->main.step[i];
+        assert_int_equal(s->kind, STEP_KERNEL);
+        for (int j = 0; j < s->nbuf; j++) {
+            if (!s->kernel->args[j].settled)
+                continue;
+            for (int w = done; w < i; w++)
+                if (writes(p->main.step[w], s->bufs[j]))
+                    return -1;
+            for (int w = 0; w < done; w++)
+                n += writes(p->main.step[w], s->bufs[j]);
+        }
+        const int waits = first_of(s, STMT_DEPEND);
+        assert_true(waits < first_of(s, STMT_NEXT) || i > 0);
+        if (first_of(s, STMT_NEXT) > waits)
+            done = i;
+    }
+    return n;
+}
+
+/* An argument that is read ahead, as the statements have it. */
+static KernelArg *ahead_of(const Plan *p)
+{
+    for (int i = 1; i < p->main.n; i++)
+        for (int j = 0; j < p->main.step[i]->nbuf; j++)
+            if (p->main.step[i]->kernel->args[j].settled)
+                return &kernel_lowered(p->main.step[i]->kernel, true)->tiles.k->args[j];
+    return NULL;
+}
+
+static void reads_ahead(void **state)
+{
+    (void)state;
+    Context *c = products();
+    Plan *p = plan_of(c);
+    PlanCheck check;
+    assert_true(count_ahead(p) >= 2); /* the second and the third product */
+    if (!plan_check(p, true, &check))
+        fail_msg("%s", check.fault);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+/* What is read before the wait and not settled, the interpreter finds; what is said to be settled
+ * and is written by the kernel before, the launches above. */
+static void finds_planted(void **state)
+{
+    (void)state;
+    Context *c = products();
+    Plan *p = plan_of(c);
+    PlanCheck check;
+    KernelArg *arg = ahead_of(p);
+    assert_non_null(arg);
+    arg->settled = false;
+    assert_false(plan_check(p, true, &check));
+    assert_non_null(strstr(check.fault, "before what was enqueued earlier is done"));
+    arg->settled = true;
+    assert_true(count_ahead(p) >= 2);
+    for (int i = 1; i < p->main.n; i++)
+        for (int j = 0; j < p->main.step[i]->nbuf; j++)
+            p->main.step[i]->kernel->args[j].settled |=
+                writes(p->main.step[i - 1], p->main.step[i]->bufs[j]);
+    assert_int_equal(count_ahead(p), -1);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reads_ahead),
+                                       cmocka_unit_test(finds_planted)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
