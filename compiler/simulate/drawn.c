@@ -8,7 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEW = 1 << 16 }; /* elements of a constant that is computed for its integers */
+/* Elements of a constant that is computed for its integers; small floats are that part of the
+ * range, and small bytes at most so far from 0. */
+enum { FEW = 1 << 16, FRACTION = 32, SMALL = 3 };
 
 struct Content {
     int64_t dims[INGOT_MAX_RANK];
@@ -65,12 +67,16 @@ static double drawn_float(const Drawn *d, ingot_dtype t, uint64_t h)
                                                                         : 2;
     if (t == INGOT_F8E8M0)
         return ldexp(1, (int)(h % 3) - 1);
-    const double v = (double)(1 + (int)(h % (uint64_t)most)) / most;
-    return h >> 40 & 1 && !d->positive ? -v : v;
+    const int within = d->range == DRAW_SMALL && most > FRACTION ? most / FRACTION : most;
+    const double v = (double)(1 + (int)(h % (uint64_t)within)) / most;
+    const bool negative = d->range == DRAW_NEGATIVE || (h >> 40 & 1 && d->range != DRAW_POSITIVE);
+    return negative ? -v : v;
 }
 
-static int64_t drawn_int(ingot_dtype t, uint64_t h)
+static int64_t drawn_int(const Drawn *d, ingot_dtype t, uint64_t h)
 {
+    if (d->range == DRAW_SMALL && dtype_bits(t) <= 8 && dtype_bits(t) > 4)
+        return (int64_t)(h % (2 * SMALL + 1)) - (dtype_info[t].kind == 'u' ? 0 : SMALL);
     if (dtype_bits(t) <= 8)
         return dtype_least(t) + (int64_t)(h % (dtype_most(t) - (uint64_t)dtype_least(t) + 1));
     if (t == INGOT_I64 || t == INGOT_U64 || t == INGOT_INDEX) /* most are indices */
@@ -89,7 +95,7 @@ static void draw(const Drawn *d, uint64_t seed, ingot_dtype t, int64_t flat, voi
         const double v = drawn_float(d, t, h);
         alu_cast(t, INGOT_F64, 0, 1, out, &v);
     } else {
-        store_int(t, drawn_int(t, h), out);
+        store_int(t, drawn_int(d, t, h), out);
     }
 }
 

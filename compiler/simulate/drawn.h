@@ -6,12 +6,16 @@
 #include "interp.h"
 #include "plan.h"
 
+/* What numbers are drawn: floats in -1..1 and integers of all that a byte holds; floats above 0, so
+ * that no sum cancels; below 0; all of them small, so that little saturates. */
+typedef enum { DRAW_SIGNED, DRAW_POSITIVE, DRAW_NEGATIVE, DRAW_SMALL } DrawRange;
+
 typedef struct {
     Arena *a;
     const Plan *p;
     Interp *ip; /* that knows the run-time integers */
     uint64_t seed;
-    bool positive;            /* floats are */
+    DrawRange range;
     struct Content **content; /* by buffer */
 } Drawn;
 Drawn *drawn_new(Arena *, const Plan *, Interp *);

@@ -1,5 +1,7 @@
 /* step_check.c - one step beside the graph: a few iterations of its kernel's statements, on
  * operands that are drawn, and what they have written beside what the graph says of these elements.
+ * Where all of them are one number (0 behind a Relu, a saturated byte, a sum that is lost in its
+ * own rounding) other operands are drawn: a kernel that is wrong would have written that, too.
  *
  *     statements, loops sampled -> elements written        the step's buffers, layouts, numbers
  *     the value that is stored there -> the same elements   the graph, down to what the step reads
@@ -15,19 +17,27 @@
 
 /* Results of a step, of a further step of the same kernel; how many writes are remembered; a kernel
  * is heavy from so many operations on; what a float may be off beyond what its error says, as a
- * share: 2^-18. */
-enum { RESULTS = 64, AGAIN = 8, KEPT = 1024, HEAVY = 50 * 1000, SLACK_BITS = 18 };
+ * share: 2^-18; how often operands are drawn again where results tell nothing. */
+enum { RESULTS = 64, AGAIN = 8, KEPT = 1024, HEAVY = 50 * 1000, SLACK_BITS = 18, REDRAWN = 3 };
 
 typedef struct {
     int arg;
     int64_t at; /* element of storage */
 } Written;
 
+/* What the graph said of one stored value so far: within which bounds, and how much of that may be
+ * rounding. */
+typedef struct {
+    int n;
+    double least, most, slack;
+} Told;
+
 typedef struct {
     Checker *x;
     const Step *s;
     const Kernel *k;
     Arena *a;              /* of one run */
+    Told *told;            /* by stored value */
     ShadowMemory **memory; /* by argument */
     LinearArg *arg;
     int *source;      /* by argument: whose contents it has before the step; -1: nobody's */
@@ -259,20 +269,45 @@ static Node *integer(void *user, Node *n)
 
 /* ---- beside each other ----------------------------------------------------------------------- */
 
+static double slack_of(ingot_dtype t, double want, double error)
+{
+    if (!dtype_is_float(t))
+        return error > 0 ? error + 1 : 0;
+    return 4 * error + ldexp(fabs(want), -SLACK_BITS) + 2 * element_eps(t) * fabs(want) + 0x1p-120;
+}
+
 static bool agrees(ingot_dtype t, const void *got, const void *want, double error, double *g,
                    double *w)
 {
     alu_cast(INGOT_F64, t, 0, 1, g, got);
     if (!dtype_is_float(t)) {
         alu_cast(INGOT_F64, t, 0, 1, w, want);
-        return error > 0 ? fabs(*g - *w) <= error + 1 || t == INGOT_BOOL
+        return error > 0 ? fabs(*g - *w) <= slack_of(t, *w, error) || t == INGOT_BOOL
                          : !memcmp(got, want, elem_bytes(t));
     }
     memcpy(w, want, sizeof *w);
     if (isnan(*w) || isinf(*w))
         return isnan(*w) ? isnan(*g) : *g == *w;
-    return fabs(*g - *w) <=
-           4 * error + ldexp(fabs(*w), -SLACK_BITS) + 2 * element_eps(t) * fabs(*w) + 0x1p-120;
+    return fabs(*g - *w) <= slack_of(t, *w, error);
+}
+
+static void tell(Told *told, ingot_dtype t, double want, double error)
+{
+    if (!isfinite(want))
+        return;
+    const double slack = slack_of(t, want, error);
+    told->n++;
+    told->least = want < told->least ? want : told->least;
+    told->most = want > told->most ? want : told->most;
+    told->slack = slack > told->slack ? slack : told->slack;
+}
+
+/* Whether all results are one number, but for their rounding; a single one tells if it is not 0. */
+static bool is_flat(const Told *told)
+{
+    if (told->n == 1)
+        return fabs(told->most) <= told->slack;
+    return told->most - told->least <= told->slack;
 }
 
 /* The results of one stored value. */
@@ -292,8 +327,10 @@ static bool compare_some(CheckRun *r, const Stored *st, int n, const Written *sa
         if (!(error < INFINITY))
             continue;
         x->check->results++;
-        if (agrees((ingot_dtype)v->dtype, m->bytes + sample[k].at * (int64_t)stored,
-                   (char *)want.v + (size_t)k * size, error, &g, &w))
+        const bool good = agrees((ingot_dtype)v->dtype, m->bytes + sample[k].at * (int64_t)stored,
+                                 (char *)want.v + (size_t)k * size, error, &g, &w);
+        tell(&r->told[st - r->s->stored], (ingot_dtype)v->dtype, w, error);
+        if (good)
             continue;
         StrBuf sb = {0};
         for (int i = 0; i < v->rank; i++)
@@ -410,18 +447,18 @@ static LinearKernel *lowered(Checker *x, const Kernel *k, CheckedKernel *ck, boo
 }
 
 /* The statements of one sample, and what they have written beside the graph. */
-static bool run(Checker *x, const Step *s, LinearKernel *lk, SampleWhich which, int most,
+static bool run(CheckRun r, LinearKernel *lk, SampleWhich which, uint64_t seed, int most,
                 int64_t operations)
 {
-    const Kernel *k = s->kernel;
-    Arena *a = arena_new();
-    CheckRun r = {.x = x, .s = s, .k = k, .a = a, .stride = 1};
+    Checker *x = r.x;
+    const Kernel *k = r.k;
+    Arena *a = r.a = arena_new();
+    r.stride = 1;
     r.memory = NEWN(a, ShadowMemory *, k->narg + 1);
     r.arg = NEWN(a, LinearArg, k->narg + 1);
     r.source = NEWN(a, int, k->narg + 1);
     r.written = NEWN(a, Written, KEPT);
-    x->drawn->seed = hash_bytes((uint64_t)which + 1, &s->number, sizeof s->number);
-    x->drawn->positive = which == SAMPLE_DRAWN;
+    x->drawn->seed = hash_bytes(seed, &r.s->number, sizeof r.s->number);
     find_sources(&r);
     give_memory(&r);
     const LinearSample sample = {which, x->drawn->seed, draw, wrote, &r};
@@ -429,7 +466,7 @@ static bool run(Checker *x, const Step *s, LinearKernel *lk, SampleWhich which, 
     int64_t *var = NEWN(a, int64_t, k->nvar + 1);
     for (int i = 0; i < k->nvar; i++)
         var[i] = dim_value(x->ip, x->p->c->vars[k->vars[i]].node);
-    const bool ended = linear_run(&m, lk, r.arg, var, s->scalars);
+    const bool ended = linear_run(&m, lk, r.arg, var, r.s->scalars);
     const bool unknown = !ended && (m.done >= m.most || strstr(m.fault, "there is no form"));
     Elements *e = x->elements;
     e->leaf = leaf;
@@ -442,18 +479,38 @@ static bool run(Checker *x, const Step *s, LinearKernel *lk, SampleWhich which, 
     return good;
 }
 
+static bool tells_nothing(const CheckRun *r)
+{
+    for (int i = 0; i < r->s->nstored; i++)
+        if (is_flat(&r->told[i]))
+            return true;
+    return false;
+}
+
 bool step_check(Checker *x, const Step *s, CheckedKernel *ck, int64_t most)
 {
+    static const DrawRange other[REDRAWN] = {DRAW_SIGNED, DRAW_NEGATIVE, DRAW_SMALL};
     const int64_t results = x->check->results, begun = x->check->operations;
     const bool again = ck->seen;
     LinearKernel *lk = lowered(x, s->kernel, ck, again && ck->heavy);
+    CheckRun r = {.x = x, .s = s, .k = s->kernel, .told = NEWN(x->a, Told, s->nstored + 1)};
     bool good = true;
     ck->seen = true;
-    for (int which = again ? SAMPLE_DRAWN : SAMPLE_FIRST; which <= SAMPLE_DRAWN && good; which++) {
+    for (int i = 0; i < s->nstored; i++)
+        r.told[i] = (Told){0, INFINITY, -INFINITY, 0};
+    const int first = again ? SAMPLE_DRAWN : SAMPLE_FIRST, last = SAMPLE_DRAWN + REDRAWN;
+    for (int which = first; which <= last && good; which++) {
         const int64_t before = x->check->operations, left = most - (before - begun);
-        if (which > SAMPLE_FIRST && !again && left < before - begun)
+        const int redrawn = which - SAMPLE_DRAWN - 1;
+        if (which > first && left < before - begun)
             break; /* one more would take more than there is */
-        good = run(x, s, lk, (SampleWhich)which, again ? AGAIN : RESULTS / 3, left);
+        if (redrawn >= 0 && !tells_nothing(&r))
+            break;
+        x->drawn->range = redrawn >= 0            ? other[redrawn]
+                          : which == SAMPLE_DRAWN ? DRAW_POSITIVE
+                                                  : DRAW_SIGNED;
+        good = run(r, lk, redrawn < 0 ? (SampleWhich)which : SAMPLE_DRAWN, (uint64_t)which + 1,
+                   again ? AGAIN : RESULTS / 3, left);
         ck->heavy |= x->check->operations - before > HEAVY;
     }
     x->check->nchecked += x->check->results > results;

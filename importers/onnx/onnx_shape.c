@@ -482,12 +482,12 @@ static bool split_sizes(Lowering *n, int axis, ingot_dim **sizes)
         return false;
     }
     if (count >= 0) {
-        for (int i = 0; i < count; i++) {
-            total += list[i];
+        for (int i = 0; i < count; i++)
             sizes[i] = dim(n, list[i]);
-        }
         if (!dims_positive(n, count, sizes))
             return false;
+        for (int i = 0; i < count; i++) /* as much as there can be, and no more */
+            total += list[i] < INT64_MAX - total ? list[i] : INT64_MAX - total;
         if (ingot_dim_is_const(ingot_shape(X, axis), &all) && all != total) {
             fault(n, "its parts have %lld elements along axis %d, its input has %lld",
                   (long long)total, axis, (long long)all);

@@ -381,6 +381,12 @@ def shapes_and_types():
         out=(2, 1),
     )
     bad(
+        "shape_split_overflow",
+        node("Split", ("x", "s"), ("y", "z"), axis=1),
+        weights=[i64("s", 2**62, 2**62)],
+        out=(2, 1),
+    )
+    bad(
         "shape_split_negative",
         node("Split", ("x", "s"), ("y", "z"), axis=1),
         weights=[i64("s", 4, -1)],

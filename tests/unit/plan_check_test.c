@@ -250,6 +250,41 @@ static void test_operands(void **state)
     ingot_context_free(c);
 }
 
+/* relu(offset - |2a + b|), or relu(-2a - b) */
+static ingot_tensor *mostly_zero(Context *c, const char *a, const char *b, double offset)
+{
+    const int64_t size[] = {3, 11};
+    ingot_tensor *x = ingot_mul(c, input(c, a, 2, size), ingot_scalar_f(c, INGOT_F32, 2));
+    x = ingot_add(c, x, input(c, b, 2, size));
+    if (offset > 0)
+        x = ingot_abs(c, x);
+    return ingot_relu(c, ingot_sub(c, ingot_scalar_f(c, INGOT_F32, offset), x));
+}
+
+/* Operands that exchange places where most results are 0: of a second step, whose operands are
+ * drawn above 0; of one that is not 0 for small operands alone. */
+static void test_zeros(void **state)
+{
+    (void)state;
+    for (int small = 0; small < 2; small++) {
+        Context *c = ingot_context_new(NULL, NULL);
+        const double offset = small ? 0.02 : 0;
+        ingot_output(c, "y", mostly_zero(c, "a", "b", offset));
+        if (!small)
+            ingot_output(c, "z", mostly_zero(c, "d", "e", offset));
+        Plan *p = plan_of(c, "c", "auto");
+        assert_int_equal(p->nkernel, 1);
+        const int last = p->main.n - 1, operand = step_of(p, last)->nbuf - 2;
+        Buffer **of = &step_of(p, last)->bufs[operand];
+        PlanCheck check;
+        assert_true(plan_check(p, false, &check));
+        exchange(&of[0], &of[1]);
+        expect_fault(p, small ? "step 0, " : "step 1, ");
+        plan_free(p);
+        ingot_context_free(c);
+    }
+}
+
 /* Two steps of one kernel, which differ in numbers. */
 static void test_numbers(void **state)
 {
@@ -387,9 +422,9 @@ int main(void)
         cmocka_unit_test(test_many),    cmocka_unit_test(test_none),
         cmocka_unit_test(test_counts),  cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_parts),   cmocka_unit_test(test_operands),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_kernels), cmocka_unit_test(test_places),
-        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_zeros),   cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_weights), cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_places),  cmocka_unit_test(test_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
