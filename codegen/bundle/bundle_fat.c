@@ -239,16 +239,12 @@ static void function_init(StrBuf *sb, const Bundle *b)
               n, n, n, n, n, u, u);
     if (c)
         init_gpu(sb, b);
-    bool *done = NEWN(b->a, bool, b->nsub);
-    for (int k = c; k < b->nsub; k++) {
-        int best = -1;
-        for (int i = c; i < b->nsub; i++)
-            if (!done[i] && (best < 0 || machine_speed(&b->sub[i].target->machine) >=
-                                             machine_speed(&b->sub[best].target->machine)))
-                best = i;
-        done[best] = true;
-        init_for_c(sb, b, best, b->nsub - c == 1);
-    }
+    const Target **t = NEWN(b->a, const Target *, b->nsub);
+    for (int i = 0; i < b->nsub; i++)
+        t[i] = b->sub[i].target;
+    const int *order = targets_by_speed(b->a, b->nsub, t);
+    for (int k = b->nsub - 1; k >= c; k--)
+        init_for_c(sb, b, order[k], b->nsub - c == 1);
     sb_puts(sb, "    ctx->fault = lacks;\n    return status;\n}\n");
 }
 

@@ -58,10 +58,6 @@ int fours_taken(Nest *, const View *, const Buffer *const *bufs, Node **four);
  * operand lies otherwise. */
 bool fours_laid_out(const Nest *, const View *, const Buffer *const *bufs, Node *columns,
                     Node *four, Layout *want);
-/* gpu_reduce.c, for gpu_vector.c: items that a GPU runs beside each other, so that some have what
- * they wait for; items of a group that shares its processor with another one. */
-int64_t items_at_once(const Machine *);
-int64_t half_group(const Machine *);
 /* Blocks of an axis are the grid's; gives what is inside of a block, or -1. */
 int in_grid(Nest *, int axis, int64_t block);
 /* The axis of the reduce that is divided: the longest one, or -1. */

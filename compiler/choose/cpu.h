@@ -39,6 +39,12 @@ void sort_places(LoopPlace *, int n);
 /* Elements between neighbours along a range, or more than any stride where that is not known. */
 double storage_stride(const Kernel *, Node *access, Node *range);
 void order_opt(Nest *, const LoopPlace *, int n);
+/* SPLIT of a range's loop: the axes of both parts; of parts of one iteration there is nothing to
+ * split, and inner is -1. */
+typedef struct {
+    int outer, inner;
+} LoopParts;
+bool split_loop(Nest *, Node *range, int64_t amount, LoopParts *);
 /* What is no contraction. */
 void plain_opts(Arena *, Nest *, const View *);
 /* Sums over rows, of products too, that are read whole (PARTIAL); false: the nest is of no use. */

@@ -275,7 +275,7 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const Node *
 }
 
 /* All that is read of an operand. */
-static double operand_bytes(const Kernel *k, const TileBlock *b, int operand)
+static double block_operand_bytes(const Kernel *k, const TileBlock *b, int operand)
 {
     Node *term[TC_MOST_TERMS], *x[2], *seen[TC_MOST_REDUCED * TC_MOST_TERMS];
     int n = 0;
@@ -335,8 +335,8 @@ static void measure_batch(const Kernel *k, const View *v, TileBlock *b)
     for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
         b->steps *= (double)range_extent(v->dot->src[i]);
     b->steps /= (double)b->nterms;
-    b->bytes[TC_ROWS] = operand_bytes(k, b, TC_ROWS) / batch;
-    b->bytes[TC_COLUMNS] = operand_bytes(k, b, TC_COLUMNS) / batch;
+    b->bytes[TC_ROWS] = block_operand_bytes(k, b, TC_ROWS) / batch;
+    b->bytes[TC_COLUMNS] = block_operand_bytes(k, b, TC_COLUMNS) / batch;
 }
 
 /* Cycles of all that the results of so many blocks at once read and write: whole lines, also of a
@@ -462,7 +462,7 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
         nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->columns), b->column_copies);
     /* blocks of rows, with all that is read of a, stay in the second level while all columns go
      * by */
-    const double bytes = operand_bytes(n->k, b, TC_ROWS);
+    const double bytes = block_operand_bytes(n->k, b, TC_ROWS);
     Node *blocked = rows > b->nrows || !b->more ? b->rows : b->more;
     const NestAxis *loop = &n->axis[nest_loop(n, nest_root(n, blocked))];
     const char *far = NULL;

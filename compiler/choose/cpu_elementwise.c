@@ -43,6 +43,19 @@ static double mean_stride(const Kernel *k, Node *access, Node *range)
     return range->hi > 0 && far > 0 ? far / (double)range->hi : 1e18;
 }
 
+bool split_loop(Nest *nest, Node *range, int64_t amount, LoopParts *parts)
+{
+    const int loop = nest_loop(nest, nest_root(nest, range));
+    *parts = (LoopParts){loop, -1};
+    if (amount == 1)
+        return true;
+    if (!nest_opt(nest, OPT_SPLIT, nest->axis[loop].name, amount))
+        return false;
+    const Split *s = nest_last_split(nest);
+    *parts = (LoopParts){s->outer, s->inner};
+    return true;
+}
+
 /* The loops that are left, in this order. */
 void order_opt(Nest *nest, const LoopPlace *p, int n)
 {

@@ -106,40 +106,25 @@ static bool is_long_sum(Arena *a, const Nest *nest, const View *v, const bool *f
     return s->row && pick_registers(s, m) && pick_blocks(s, rows, (int64_t)bytes, m);
 }
 
-/* SPLIT of an axis, whose names are then those of both parts; of parts of one iteration there is
- * nothing to split. */
-static bool split(Nest *nest, int axis, int64_t amount, const char **outer, const char **inner)
-{
-    *outer = nest->axis[axis].name;
-    *inner = "";
-    if (amount == 1)
-        return true;
-    if (!nest_opt(nest, OPT_SPLIT, nest->axis[axis].name, amount))
-        return false;
-    const Split *s = &nest->split[nest->nsplit - 1];
-    *outer = nest->axis[s->outer].name;
-    *inner = nest->axis[s->inner].name;
-    return true;
-}
-
 static bool apply(Nest *nest, const View *v, const LongSum *s)
 {
-    const char *columns[2], *terms[2];
-    const int64_t tile = s->width * s->vectors;
+    LoopParts columns, terms;
     if (!nest_opt_range(nest, OPT_VECTOR, s->columns, s->width) ||
         !nest_opt_range(nest, OPT_UPCAST, s->row, s->nrows) ||
         (s->vectors > 1 && !nest_opt_range(nest, OPT_UPCAST, s->columns, s->vectors)) ||
-        !split(nest, nest_loop(nest, nest_root(nest, s->columns)), s->block / tile, &columns[0],
-               &columns[1]) ||
-        !split(nest, nest_loop(nest, nest_root(nest, s->term)), s->terms, &terms[0], &terms[1]))
+        !split_loop(nest, s->columns, s->block / (s->width * s->vectors), &columns) ||
+        !split_loop(nest, s->term, s->terms, &terms))
         return false;
-    const char *order = arena_printf(nest->arena, "%s %s", columns[0], terms[0]);
+    const char *names = nest_and_name(nest, "", columns.outer);
+    names = nest_and_name(nest, names, terms.outer);
     for (int i = 0; i < v->nrange; i++)
         if (v->range[i] != s->columns)
-            order = nest_and_name(nest, order, nest_loop(nest, nest_root(nest, v->range[i])));
-    order =
-        arena_printf(nest->arena, "%s%s%s %s", order, *columns[1] ? " " : "", columns[1], terms[1]);
-    return nest_opt(nest, OPT_ORDER, order, 0) && nest_opt(nest, OPT_PARTIAL, terms[0], 1);
+            names = nest_and_name(nest, names, nest_loop(nest, nest_root(nest, v->range[i])));
+    if (columns.inner >= 0)
+        names = nest_and_name(nest, names, columns.inner);
+    names = nest_and_name(nest, names, terms.inner);
+    return nest_opt(nest, OPT_ORDER, names, 0) &&
+           nest_opt(nest, OPT_PARTIAL, nest->axis[terms.outer].name, 1);
 }
 
 Node *long_sum_opts(Arena *a, Nest **nest, const View *v, const bool *free)

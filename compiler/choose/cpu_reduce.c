@@ -138,9 +138,9 @@ static PartialRow row_of_place(const Nest *nest, Node *load, const LoopPlace *pl
 static bool apply_row(Nest *nest, const PartialRow *r, const LoopPlace *place, int n,
                       const Node *reduce, int64_t terms)
 {
-    const int loop = nest_loop(nest, nest_root(nest, place[r->first].range));
     const bool cut = r->block < r->units;
-    if (cut && !nest_opt(nest, OPT_SPLIT, nest->axis[loop].name, r->block))
+    LoopParts parts = {0};
+    if (cut && !split_loop(nest, place[r->first].range, r->block, &parts))
         return false;
     const char *names = "";
     int own;
@@ -150,7 +150,7 @@ static bool apply_row(Nest *nest, const PartialRow *r, const LoopPlace *place, i
     for (int i = 0; i < own; i++)
         names = nest_and_name(nest, names, nest_loop(nest, nest_root(nest, range[i])));
     if (cut)
-        names = nest_and_name(nest, names, nest->split[nest->axis[loop].split].inner);
+        names = nest_and_name(nest, names, parts.inner);
     for (int i = r->first + cut; i < n; i++)
         names = nest_and_name(nest, names, nest_loop(nest, nest_root(nest, place[i].range)));
     return nest_opt(nest, OPT_ORDER, names, 0) &&

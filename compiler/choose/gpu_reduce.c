@@ -19,16 +19,6 @@ enum {
     BESIDE = 4       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
 };
 
-int64_t items_at_once(const Machine *m)
-{
-    return (int64_t)m->processors * m->group;
-}
-
-int64_t half_group(const Machine *m)
-{
-    return m->items < m->group / 2 ? m->items : m->group / 2;
-}
-
 int in_grid(Nest *n, int axis, int64_t block)
 {
     int64_t extent = n->axis[axis].extent;

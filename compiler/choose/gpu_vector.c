@@ -29,8 +29,7 @@ enum {
     LONG_ROWS = 2,   /* the same if a group has them whole: groups spare more than reads do */
     MOST_SUMS = 4,   /* of a kernel */
     DIGIT_ROWS = 8,  /* the same of digits, of which it takes ... */
-    WORD = 4,        /* ... so many bytes of each */
-    DIGITS_AS = 4    /* digits of 4 bits are as many as f16 of so many bytes */
+    WORD = 4         /* ... so many bytes of each */
 };
 
 /* Rows are as long as the items of a group, or some times as long; how many of them an item has,
@@ -139,13 +138,6 @@ static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machi
     return s;
 }
 
-/* Of a matrix that a run reads once: an access for each item that a GPU runs beside others. Below
- * that it is a kernel's begin and end that takes the time. */
-static double least_bytes(const Machine *m)
-{
-    return (double)items_at_once(m) * m->access;
-}
-
 /* Does memory decide how long it takes to read the matrix, and can it be read along the terms? */
 static bool streams(const Nest *n, const Buffer *matrix, const VectorProduct *p)
 {
@@ -153,13 +145,14 @@ static bool streams(const Nest *n, const Buffer *matrix, const VectorProduct *p)
     const Machine *m = &n->target->machine;
     if (matrix->kind == BUF_WEIGHT && !p->digits) {
         /* rows that a group has whole: with fewer items along one, others are quicker in caches */
-        const int64_t turn = half_group(m) * (m->access / dtype_info[p->matrix->dtype].bytes);
+        const int64_t turn = stream_turn(m, dtype_info[p->matrix->dtype].bytes);
         const bool whole = m->units && n->axis[p->blocks].extent % turn == 0;
-        return (double)matrix->bytes >= (whole ? least_bytes(m) : m->level[0].bytes / 2);
+        return whole ? stream_is_long(m, (double)matrix->bytes, false)
+                     : (double)matrix->bytes >= m->level[0].bytes / 2;
     }
     Node *const terms = p->digits ? p->digits : n->k->axes[p->blocks].range;
     return access_stride(n->k, p->matrix, terms, &stride) && stride == 1 &&
-           (!p->digits || (m->units && DIGITS_AS * (double)matrix->bytes >= least_bytes(m)));
+           (!p->digits || (m->units && stream_is_long(m, (double)matrix->bytes, true)));
 }
 
 /* Along the terms items take turns; what is left inside of a turn is an item's. Gives the axis of

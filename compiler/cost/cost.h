@@ -15,4 +15,14 @@ double cost_stored(Node *, const Target *); /* of writing it: its lines are fetc
 double node_bytes(Node *);                  /* of a tensor, at the upper bounds */
 double node_elements(Node *);
 
+/* stream.c: items that a GPU runs beside each other, so that some have what they wait for; items of
+ * a group that shares its processor with another one. */
+int64_t items_at_once(const Machine *);
+int64_t half_group(const Machine *);
+/* Of a matrix that a run reads once, times a vector: are there accesses for all these items? Below
+ * that it is a kernel's begin and end that takes the time. */
+bool stream_is_long(const Machine *, double bytes, bool digits);
+/* Elements of so many bytes (below 1: digits) of a row that the items of a group have at once. */
+int64_t stream_turn(const Machine *, double element);
+
 #endif

@@ -93,4 +93,7 @@ static inline const Target *target_device(const Target *t, int device)
  * borrowed. */
 void target_add(Context *, const Target *);
 
+/* Numbers of n targets: of GPUs as they come, then of machines, the slowest first. */
+const int *targets_by_speed(Arena *, int n, const Target *const *);
+
 #endif

@@ -132,21 +132,14 @@ static int64_t own_weights(int n, Plan *const *p)
     return bytes;
 }
 
-/* In which order plans are made: a GPU's, then those of machines, the slowest first, which has most
- * to lose by a variant that is another one's choice. */
-static const int *slowest_first(Arena *a, int n, const FatTarget *of)
+/* In which order plans are made: the slowest machine has most to lose by a variant that is another
+ * one's choice. */
+static const int *planned_first(Arena *a, int n, const FatTarget *of)
 {
-    int *order = NEWN(a, int, n);
-    for (int i = 0; i < n; i++) {
-        int at = i;
-        for (; at > 0 && !of[order[at - 1]].target->gpu &&
-               machine_speed(&of[order[at - 1]].target->machine) >
-                   machine_speed(&of[i].target->machine);
-             at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
-    return order;
+    const Target **t = NEWN(a, const Target *, n);
+    for (int i = 0; i < n; i++)
+        t[i] = of[i].target;
+    return targets_by_speed(a, n, t);
 }
 
 /* Of weights that several machines read: a vector of 16 lanes, two of 8, a line of the cache.  By
@@ -190,7 +183,7 @@ ingot_status compile_fat(Context *c, const ingot_options *o, int n, const Target
         of[i].target = t;
     }
     ready = ready && targets_go_together(c, o, n, of);
-    const int *planned = ready ? slowest_first(a, n, of) : NULL;
+    const int *planned = ready ? planned_first(a, n, of) : NULL;
     for (int k = 0; k < n && ready; k++) {
         const int i = planned[k];
         ready = plans_of(c, &of[i], &clock, imported);

@@ -9,21 +9,17 @@
  *
  *     y = silu(gate h) * (up h)     ->   both sums in one kernel
  *
- * The rule asks what gpu_vector.c asks: weights so large that memory decides, rows that the items
- * of a group have whole. */
+ * The rule asks what gpu_vector.c asks (cost/stream.c): weights so large that memory decides, rows
+ * that the items of a group have whole. */
 #include "fusion.h"
 
-enum { FEW = 6, DIGITS_AS = 4 /* gpu_vector.c */ };
+enum { FEW = 6 };
 
 /* Weights that are streamed: of so many columns, this many bytes. */
 static bool streams(const Machine *m, double bytes, int64_t columns, double results)
 {
-    const double least = (double)m->processors * m->group * m->access,
-                 element = bytes / ((double)columns * results);
-    const int64_t lanes = m->items < m->group / 2 ? m->items : m->group / 2;
-    if (element < 1)
-        return DIGITS_AS * bytes >= least && columns % (lanes * 2) == 0;
-    return bytes >= least && columns % (lanes * (m->access / (int64_t)element)) == 0;
+    const double element = bytes / ((double)columns * results);
+    return stream_is_long(m, bytes, element < 1) && columns % stream_turn(m, element) == 0;
 }
 
 /* A constant, or the caller's, as it lies. */
