@@ -30,14 +30,14 @@ typedef struct {
 typedef struct {
     int n;
     double least, most, slack;
-} Told;
+} ResultSpread;
 
 typedef struct {
     Checker *x;
     const Step *s;
     const Kernel *k;
     Arena *a;              /* of one run */
-    Told *told;            /* by stored value */
+    ResultSpread *told;    /* by stored value */
     ShadowMemory **memory; /* by argument */
     LinearArg *arg;
     int *source;      /* by argument: whose contents it has before the step; -1: nobody's */
@@ -291,7 +291,7 @@ static bool agrees(ingot_dtype t, const void *got, const void *want, double erro
     return fabs(*g - *w) <= slack_of(t, *w, error);
 }
 
-static void tell(Told *told, ingot_dtype t, double want, double error)
+static void tell(ResultSpread *told, ingot_dtype t, double want, double error)
 {
     if (!isfinite(want))
         return;
@@ -303,7 +303,7 @@ static void tell(Told *told, ingot_dtype t, double want, double error)
 }
 
 /* Whether all results are one number, but for their rounding; a single one tells if it is not 0. */
-static bool is_flat(const Told *told)
+static bool is_flat(const ResultSpread *told)
 {
     if (told->n == 1)
         return fabs(told->most) <= told->slack;
@@ -493,11 +493,11 @@ bool step_check(Checker *x, const Step *s, CheckedKernel *ck, int64_t most)
     const int64_t results = x->check->results, begun = x->check->operations;
     const bool again = ck->seen;
     LinearKernel *lk = lowered(x, s->kernel, ck, again && ck->heavy);
-    CheckRun r = {.x = x, .s = s, .k = s->kernel, .told = NEWN(x->a, Told, s->nstored + 1)};
+    CheckRun r = {.x = x, .s = s, .k = s->kernel, .told = NEWN(x->a, ResultSpread, s->nstored + 1)};
     bool good = true;
     ck->seen = true;
     for (int i = 0; i < s->nstored; i++)
-        r.told[i] = (Told){0, INFINITY, -INFINITY, 0};
+        r.told[i] = (ResultSpread){0, INFINITY, -INFINITY, 0};
     const int first = again ? SAMPLE_DRAWN : SAMPLE_FIRST, last = SAMPLE_DRAWN + REDRAWN;
     for (int which = first; which <= last && good; which++) {
         const int64_t before = x->check->operations, left = most - (before - begun);

@@ -499,7 +499,7 @@ def indices(ingot, work):
     bundle = work / "bundle"
     bundle.mkdir()
     node, count = helper.make_node, 0
-    flags_of = (STRICT, f"-O0 {SANITIZE[4:]} -Wall -Wextra -Werror")
+    flags_of = (STRICT, f"{SANITIZE} -Wall -Wextra -Werror")
 
     def case(nodes, index, bad, says, weights=(), shape=None, x=(4, 6), flags=()):
         """A model of ids and x, good for index and refused for each of bad with `says`; the same
@@ -685,7 +685,7 @@ def empties(ingot, work):
     ):
         path = model(work, nodes, [("x", f, [1, 1, "n", 3])], [("y", f, None)], weights)
         told(ingot, work, "compile", path, "-o", bundle, "--dim", "n=0..8")
-        program(bundle, compilers()[0], f"-O0 {SANITIZE[4:]} -Wall -Wextra -Werror")
+        program(bundle, compilers()[0], f"{SANITIZE} -Wall -Wextra -Werror")
         for n in (0, 1, 8):
             data = save(work, "input_0", np.ones((1, 1, n, 3), np.float32))
             says = [f"node '{nodes[0].name}'", "is 0; it has to be in 1..8"] if n < least else []

@@ -34,7 +34,7 @@ except ModuleNotFoundError as e:
 TREE = pathlib.Path(__file__).resolve().parents[2]
 ALL = bool(os.environ.get("INGOT_ALL"))
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZE = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILERS = [c for c in ("g++", "clang++") if shutil.which(c)]
 C_COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 PRIVATE = re.compile(

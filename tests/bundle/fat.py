@@ -169,33 +169,8 @@ def by_numpy():
     return (e / e.sum(1, keepdims=True)).ravel()
 
 
-def chosen(ingot, work):
-    run = program(ingot, mlp(work), work / "out")
-    alone = program(
-        ingot,
-        mlp(work),
-        work / "alone",
-        target="c",
-        text=PROGRAM.replace("model_target(&ctx[k % 2])", '"c"').replace(
-            'config.target = i ? "c" :', 'config.user = i ? NULL :'
-        ),
-    )
-    stub = driver(work)
-    want(
-        not any(
-            (pathlib.Path(d) / "libcuda.so.1").exists()
-            for d in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")
-        ),
-        "there is a driver here",
-    )
-
-    # no driver: C, in both contexts
-    got, same = lines(run), lines(alone)
-    want(len(got) == 4 and got == same, f"without a driver: {got}, and the bundle for C: {same}")
-    want(np.abs(numbers(got[0]) - by_numpy()).max() < 1e-6, f"without a driver: {got[0]}")
-    want(lines(run, "c", "-", "0") == got, "asked for C")
-
-    # and the driver says so
+def driver_says(work, stub):
+    """The driver's program tells why it runs by C, or does not."""
     make(work / "out", "cc", "-O1")
     (work / "data").mkdir()
     np.save(work / "data/input_0.npy", np.zeros((4, 20), np.float32))
@@ -235,6 +210,35 @@ def chosen(ingot, work):
             and (done.returncode == 0) == ("status" not in (says or "")),
             f"{env}, {words}: status {done.returncode}: {done.stderr}",
         )
+
+
+def chosen(ingot, work):
+    run = program(ingot, mlp(work), work / "out")
+    alone = program(
+        ingot,
+        mlp(work),
+        work / "alone",
+        target="c",
+        text=PROGRAM.replace("model_target(&ctx[k % 2])", '"c"').replace(
+            'config.target = i ? "c" :', 'config.user = i ? NULL :'
+        ),
+    )
+    stub = driver(work)
+    want(
+        not any(
+            (pathlib.Path(d) / "libcuda.so.1").exists()
+            for d in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")
+        ),
+        "there is a driver here",
+    )
+
+    # no driver: C, in both contexts
+    got, same = lines(run), lines(alone)
+    want(len(got) == 4 and got == same, f"without a driver: {got}, and the bundle for C: {same}")
+    want(np.abs(numbers(got[0]) - by_numpy()).max() < 1e-6, f"without a driver: {got[0]}")
+    want(lines(run, "c", "-", "0") == got, "asked for C")
+
+    driver_says(work, stub)
     for words, status in (
         (("cuda", "-", "0"), DEVICE),
         (("-", "0", "0"), DEVICE),

@@ -178,28 +178,9 @@ def sizes_of_images(ingot, work):
     )
 
 
-def cuda(ingot, work):
-    stub = work / "stub"
-    stub.mkdir()
-    subprocess.run(
-        [
-            "cc",
-            "-shared",
-            "-fPIC",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            HERE / "cuda_stub.c",
-            "-o",
-            stub / "libcuda.so.1",
-        ],
-        check=True,
-    )
-    model = network(work / "fixed.onnx", [4, 16])
-    program = build(
-        ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work
-    )
-
+def recorded(ingot, model, program, stub, work):
+    """A run on the host, whose steps init records, and the memory that it takes; how many launches
+    there are."""
     status, (init, *runs, end) = calls(program, stub, work)
     want(status == 0, f"a run on the host: status {status}")
     launches = init.count("cuLaunchKernel")
@@ -247,7 +228,11 @@ def cuda(ingot, work):
             done.returncode == good and ("--max-vram" in done.stderr) == (good != 0),
             f"--max-vram {limit}: status {done.returncode}: {done.stderr}",
         )
+    return launches
 
+
+def fixed_sizes(program, stub, work, launches):
+    """Operands of the device, a profile, and calls that fail."""
     status, (init, *runs, end) = calls(program, stub, work, "device")
     want(status == 0, f"a run on the device: status {status}")
     again = (
@@ -287,6 +272,8 @@ def cuda(ingot, work):
     for where in ("host", "device", "profile"):
         each_call_fails(program, stub, work, where)
 
+
+def which_gpu(program, stub, work):
     for which, device in (
         ("1", 1),
         ("2", 2),
@@ -309,7 +296,9 @@ def cuda(ingot, work):
     ):
         want(calls(program, stub, work, WHICH_GPU=which)[0] == 16, f"a GPU {which} was found")
 
-    # kernels that wait by themselves: launches begin early
+
+def early_launches(program, stub, work, launches):
+    """Kernels that wait by themselves: launches begin early."""
     status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_PTX="90")
     want(
         status == 0
@@ -324,7 +313,9 @@ def cuda(ingot, work):
     status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_PTX="80")
     want(status == 0 and init.count("cuLaunchKernel") == launches, f"kernels for sm_80: {init}")
 
-    # several images: the next one where the driver does not take one
+
+def images(ingot, model, stub, work):
+    """Several images: the next one where the driver does not take one."""
     program = build(
         ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work
     )
@@ -368,8 +359,9 @@ def cuda(ingot, work):
 
         sizes_of_images(ingot, work)
 
-    # sizes of run time: the first run records its steps, runs of other sizes change what is
-    # recorded
+
+def run_time_sizes(ingot, stub, work):
+    """The first run records its steps, runs of other sizes change what is recorded."""
     model = network(work / "sizes.onnx", ["n", 16])
     sized = (
         CUDA.replace("{IN}", "{.x = 0, .x_dims = {3, 16}}")
@@ -432,7 +424,9 @@ def cuda(ingot, work):
             f"sizes of run time, {where}: {groups} groups for 7 rows of 32, 128 a group",
         )
 
-    # boxes of memory that the caller has not named yet
+
+def boxes(ingot, stub, work):
+    """Boxes of memory that the caller has not named yet."""
     g = models.Graph(1)
     x = g.input("x", TensorProto.FLOAT16, 1024, 512)
     g.output(
@@ -460,8 +454,11 @@ def cuda(ingot, work):
         f"boxes: status {status}, {init}, {runs}",
     )
 
-    # a loop whose iterations the host counts is recorded whole; one of sizes of run time is
-    # enqueued; neither waits
+
+def loops(ingot, stub, work):
+    """A loop whose iterations the host counts is recorded whole; one of sizes of run time is enqueued;
+    neither waits."""
+
     def recurrent(rows, *options):
         g = models.Graph(3)
         x = g.input("x", TensorProto.FLOAT, 5, rows, 8)
@@ -508,9 +505,9 @@ def cuda(ingot, work):
         f"a loop with sizes of run time: {runs}",
     )
 
-    branches(ingot, stub, work)
 
-    # a step of the host
+def host_step(ingot, stub, work):
+    """A step of the host."""
     model = network(
         work / "sorted.onnx",
         [4, 16],
@@ -531,6 +528,39 @@ def cuda(ingot, work):
         f"a step of the host, on the device: status {status}",
     )
     want(calls(program, stub, work)[0] == 0, "a step of the host")
+
+
+def cuda(ingot, work):
+    stub = work / "stub"
+    stub.mkdir()
+    subprocess.run(
+        [
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            HERE / "cuda_stub.c",
+            "-o",
+            stub / "libcuda.so.1",
+        ],
+        check=True,
+    )
+    model = network(work / "fixed.onnx", [4, 16])
+    program = build(
+        ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work
+    )
+    launches = recorded(ingot, model, program, stub, work)
+    fixed_sizes(program, stub, work, launches)
+    which_gpu(program, stub, work)
+    early_launches(program, stub, work, launches)
+    images(ingot, model, stub, work)
+    run_time_sizes(ingot, stub, work)
+    boxes(ingot, stub, work)
+    loops(ingot, stub, work)
+    branches(ingot, stub, work)
+    host_step(ingot, stub, work)
 
 
 def decides(kind, work):

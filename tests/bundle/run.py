@@ -46,7 +46,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 RUNTIME_TEXT = 8 * 1024
 ALLOCATORS = {"malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign", "strdup"}
 STRICT = "-O1 -std=c99 -pedantic -Wall -Wextra -Werror"
-SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+# Nothing is optimised away that could be found, and clang compiles kernels in a quarter of the time
+SANITIZE = "-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
 sys.path.append(str(HERE.parent / "onnx"))
 import objects  # noqa: E402
 
@@ -240,10 +241,10 @@ def runtime(ingot, work):
         worst = max(worst, text)
         if not ours or text >= RUNTIME_TEXT:
             raise Wrong(f"{name}: {text} bytes of runtime in {[o.name for o in ours]}")
-        for o in objects:
-            wants = {line.split()[-1] for line in call("nm", "-u", o).splitlines() if line.split()}
-            if (o.parent == bundle or o.stem == "igrt_pool") and wants & ALLOCATORS:
-                raise Wrong(f"{name}: {o.name} calls {wants & ALLOCATORS}")
+        ours = [o for o in objects if o.parent == bundle or o.stem == "igrt_pool"]
+        for line in call("nm", "-A", "-u", *ours).splitlines():  # FILE: U SYMBOL
+            if line.split()[-1] in ALLOCATORS:
+                raise Wrong(f"{name}: {line}")
     print(
         f"at most {worst} bytes of runtime with cc -O2, library kernels and thread pool included; nothing allocates"
     )

@@ -222,7 +222,7 @@ int main(void)
 def callers(ingot, work):
     bundle, _ = compile_model(ingot, work, "rows", "--weights", "array")
     (work / "callers.c").write_text(CALLERS)
-    for flags in (["-O1"], ["-O1", "-g", "-fsanitize=thread"]):
+    for flags in (["-O1"], ["-O0", "-g1", "-fsanitize=thread"]):
         sources = [
             p for p in bundle.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")
         ]
@@ -249,7 +249,7 @@ def callers(ingot, work):
 def sanitized(ingot, work):
     for name in MODELS:
         bundle, inputs = compile_model(ingot, work, name)
-        program(bundle, compilers()[0], "-O1 -g -mavx2 -mfma -fsanitize=thread")
+        program(bundle, compilers()[0], "-O0 -g1 -mavx2 -mfma -fsanitize=thread")
         for data in inputs:
             wanted = outputs(bundle, data, work / "out", 1)
             if outputs(bundle, data, work / "out", 3) != wanted:

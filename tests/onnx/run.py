@@ -62,7 +62,7 @@ from drawn import Drawn, may_draw  # noqa: E402
 from process import SETTINGS, call, crashed, first_line, sanitized  # noqa: E402
 
 CFLAGS = "-O1 -std=c99 -Wall -Wextra -Werror"
-SANITIZE = "-g -fsanitize=address,undefined -fno-sanitize-recover=all"
+SANITIZE = "-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
 REFUSED, INVALID, DIFFERS = (1, 4), 3, 7
 STATUSES = ("passed", "failed", "refused", "crash")
 
@@ -228,13 +228,13 @@ def compared(case, data, opt, get):
 
 def build_and_run(case, bundle, work, compiler, opt):
     """make, then the driver on every data set; the largest error."""
-    cc = f"{compiler} {SANITIZE}" if opt.sanitize else compiler
+    flags = f"{opt.cflags} {SANITIZE}" if opt.sanitize else opt.cflags
     made = bundle
     if len(opt.cc) > 1:
         made = work / "bundle-built"
         shutil.copytree(bundle, made)
     done = (objects.make if opt.wasm else objects.program)(
-        made, cc, opt.cflags, lambda words: call(words, opt.timeout, opt.env)
+        made, compiler, flags, lambda words: call(words, opt.timeout, opt.env)
     )
     succeeded(done, "build")
     if opt.build_only:

@@ -27,6 +27,7 @@ except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
+SANITIZED = ["-O0", "-g1", "-fsanitize=address,undefined"]
 HEAD = """
 #ifndef TARGET
 #define TARGET NULL /* the fastest that runs here */
@@ -246,7 +247,7 @@ def make(tool, what, folder, *more):
 def check_learner(tool, at):
     wanted, w, speed = learned()
     said = None
-    for target, flags in [("c", ["-fsanitize=address,undefined"]), ("c:c99", [])]:
+    for target, flags in [("c", SANITIZED), ("c:c99", [])]:
         folder = at / f"learner_{len(target)}"
         assert make(tool, "learner", folder, target) == (0, "")
         lines = program(folder, LEARN, *flags)
@@ -276,7 +277,7 @@ def check_learner(tool, at):
 
 def check_decoder(tool, at):
     assert make(tool, "decoder", at / "decoder") == (0, "")
-    near(program(at / "decoder", DECODE, "-fsanitize=address,undefined"), decoded(), "decoder")
+    near(program(at / "decoder", DECODE, *SANITIZED), decoded(), "decoder")
 
 
 def check_states(tool, at):
@@ -284,7 +285,7 @@ def check_states(tool, at):
     for target in ["c", "c:c99"]:
         folder = at / f"states_{len(target)}"
         assert make(tool, "states", folder, target) == (0, "")
-        near(program(folder, STATES, "-fsanitize=address,undefined"), wanted, target)
+        near(program(folder, STATES, *SANITIZED), wanted, target)
         n = (folder / "model.c").read_text().count(', "copy")')
         assert n == copies, f"{n} states are copied"
 
@@ -309,7 +310,7 @@ def check_machines(tool, at):
         subprocess.run(run, check=True)
         for target in shown if what == "learner" else ["-O1"]:
             cc = [os.environ.get("CC", "cc"), "-std=c11", "-O1", "-fno-strict-aliasing", target]
-            cc += ["-fsanitize=address,undefined", "-o", "try", "try.c", "libmodel.a", "-lm"]
+            cc += [*SANITIZED, "-o", "try", "try.c", "libmodel.a", "-lm"]
             subprocess.run(cc, check=True, cwd=folder)
             p = subprocess.run([str(folder / "try")], capture_output=True, text=True)
             assert p.returncode == 0, f"{what} {target}: status {p.returncode}: {p.stderr[-500:]}"
