@@ -101,6 +101,8 @@ TRAINING = [
     ("--trainable", "a", "--trainable", "b"),
     *(("--accumulate", n) for n in "23"),
     *(("--clip", n) for n in "23"),
+    *(("--lora", n) for n in ("r=2:*", "r=3:*", "r=2:w*", "r=2:alpha=4:*")),
+    *(("--precision", "f16", "--loss-scale", n) for n in ("8", "16")),
     ("--processes",),
     *(("--lora", r) for r in ("r=2:a", "r=3:a", "r=2:alpha=3:a", "r=2:b")),
     *(("--loss-scale", n) for n in "23"),
