@@ -267,7 +267,6 @@ IGRT_ACROSS64_ALL(8)
         return igrt_load_##TO##x##N(u);                                                   \
     }
 #define IGRT_CONVERT64(N)                                               \
-    IGRT_CVT64(N, f32, f64)                                             \
     IGRT_CVT64(N, f64, f32)                                             \
     IGRT_CVT64(N, i32, f64)                                             \
     IGRT_VEC igrt_i64x##N igrt_cvt_i32x##N##_i64x##N(igrt_i32x##N x)    \
@@ -286,5 +285,34 @@ IGRT_ACROSS64_ALL(8)
     IGRT_EACH_CVT64(N, f64, double, i32, int32_t, low, igrt_f64_to_u32)
 IGRT_CONVERT64(4)
 IGRT_CONVERT64(8)
+
+/* f32 -> f64 by halves: gcc 12 ends by an internal error where what takes two registers is
+ * converted at once and then compared. */
+#define IGRT_HALVES_CVT64(N, HALF)                                             \
+    typedef float igrt_half_f32x##N __attribute__((vector_size(4 * (HALF))));  \
+    typedef double igrt_half_f64x##N __attribute__((vector_size(8 * (HALF)))); \
+    IGRT_VEC igrt_f64x##N igrt_cvt_f32x##N##_f64x##N(igrt_f32x##N x)           \
+    {                                                                          \
+        const union {                                                          \
+            igrt_f32x##N v;                                                    \
+            igrt_half_f32x##N half[2];                                         \
+        } from = {x};                                                          \
+        const union {                                                          \
+            igrt_half_f64x##N half[2];                                         \
+            igrt_f64x##N v;                                                    \
+        } to = {{__builtin_convertvector(from.half[0], igrt_half_f64x##N),     \
+                 __builtin_convertvector(from.half[1], igrt_half_f64x##N)}};   \
+        return to.v;                                                           \
+    }
+#if defined(__clang__) || IGRT_HAS_8
+IGRT_CVT64(4, f32, f64)
+#else
+IGRT_HALVES_CVT64(4, 2)
+#endif
+#if defined(__clang__) || IGRT_HAS_16
+IGRT_CVT64(8, f32, f64)
+#else
+IGRT_HALVES_CVT64(8, 4)
+#endif
 
 #endif

@@ -230,7 +230,7 @@ def build_and_run(case, bundle, work, compiler, opt):
     """make, then the driver on every data set; the largest error."""
     flags = f"{opt.cflags} {SANITIZE}" if opt.sanitize else opt.cflags
     if opt.sanitize and "clang" in compiler:
-        flags += " -O0"  # a quarter of the time; gcc 12 ends by vectors of 64 bytes there
+        flags += " -O0"  # a quarter of the time
     made = bundle
     if len(opt.cc) > 1:
         made = work / "bundle-built"
