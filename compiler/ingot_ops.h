@@ -163,6 +163,13 @@ ingot_tensor *ingot_random_uniform(ingot_context *, ingot_dtype d, int rank, ing
 /* Mean 0, variance 1. */
 ingot_tensor *ingot_random_normal(ingot_context *, ingot_dtype d, int rank, ingot_dim *const *dims,
                                   const uint64_t *seed);
+/* i64 [batch, samples] of x [batch, classes]: class k comes with a probability that is proportional
+ * to e^x[k]. */
+ingot_tensor *ingot_multinomial(ingot_context *, ingot_tensor *x, ingot_dim *samples,
+                                const uint64_t *seed);
+/* The generator itself, Threefry-2x32 of 20 rounds: two words (u32) of a key and a counter. */
+void ingot_threefry(ingot_context *, ingot_tensor *const key[2], ingot_tensor *const counter[2],
+                    ingot_tensor *out[2]);
 
 /* ---- strings: tensors of pointers to bytes that end in a zero; `bytes`: room for the text of each
  * on average -- */
@@ -184,6 +191,10 @@ void ingot_string_split(ingot_context *, ingot_tensor *, const char *delimiter, 
 ingot_tensor *ingot_regex_match(ingot_context *, ingot_tensor *, int64_t n, const int32_t *program);
 /* i64: where each element stands among keys, an ascending list of its type; -1: nowhere. */
 ingot_tensor *ingot_lookup(ingot_context *, ingot_tensor *, ingot_tensor *keys);
+/* i32: bits of a locality-sensitive hash of x [n, ..], by seeds f32 [hashes, bits] and weights f32
+ * [n] (NULL: ones): [hashes], or dense: [hashes * bits]; runtime_min/lib/lsh_projection.c */
+ingot_tensor *ingot_lsh_projection(ingot_context *, ingot_tensor *x, ingot_tensor *seeds,
+                                   ingot_tensor *weights, bool dense);
 
 /* ---- gathers, scatters, coordinates ---------------------------------------------------------- */
 

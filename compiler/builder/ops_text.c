@@ -217,3 +217,36 @@ ingot_tensor *ingot_lookup(ingot_context *c, ingot_tensor *x, ingot_tensor *keys
                &out);
     return out;
 }
+
+ingot_tensor *ingot_lsh_projection(ingot_context *c, ingot_tensor *x, ingot_tensor *seeds,
+                                   ingot_tensor *weights, bool dense)
+{
+    ingot_tensor *in[3] = {seeds, x, weights}, *out;
+    const int n_in = weights ? 3 : 2;
+    for (int i = 0; i < n_in; i++)
+        if (ingot_is_poison(in[i]))
+            return ingot_poison(c);
+    if (ingot_dtype_of(seeds) != INGOT_F32 || ingot_rank(seeds) != 2 || ingot_rank(x) < 1 ||
+        ingot_dtype_of(x) == INGOT_STRING || ingot_dim_hi(ingot_shape(seeds, 1)) > 32 ||
+        (weights && (ingot_dtype_of(weights) != INGOT_F32 || ingot_rank(weights) != 1)))
+        return ingot_error(
+            c, INGOT_INVALID,
+            "lsh_projection: f32 seeds of up to 32 bits for each hash, a list of items, "
+            "and f32 weights of them are needed");
+    if (weights)
+        ingot_require_equal(c, ingot_shape(weights, 0), ingot_shape(x, 0), "the number of weights");
+    ingot_dim *count = ingot_shape(seeds, 0);
+    ingot_call_out to = {
+        INGOT_I32, 1, {dense ? ingot_dim_mul(c, count, ingot_shape(seeds, 1)) : count}};
+    const int64_t is_dense = dense;
+    ingot_call(c,
+               &(ingot_call_desc){.name = "lsh_projection",
+                                  .n_in = n_in,
+                                  .in = in,
+                                  .n_out = 1,
+                                  .out = &to,
+                                  .n_int = 1,
+                                  .ints = &is_dense},
+               &out);
+    return out;
+}

@@ -43,6 +43,15 @@ static ThreefryPair threefry(Context *c, ThreefryPair key, ThreefryPair x)
     return x;
 }
 
+void ingot_threefry(ingot_context *c, ingot_tensor *const key[2], ingot_tensor *const counter[2],
+                    ingot_tensor *out[2])
+{
+    ThreefryPair y =
+        threefry(c, (ThreefryPair){{key[0], key[1]}}, (ThreefryPair){{counter[0], counter[1]}});
+    out[0] = y.w[0];
+    out[1] = y.w[1];
+}
+
 /* The low and high half of a u64. */
 static ThreefryPair halves(Context *c, Node *x)
 {
@@ -150,4 +159,25 @@ ingot_tensor *ingot_random_normal(ingot_context *c, ingot_dtype d, int rank, ing
     u = ingot_log(c, ingot_mul_c(c, u, 1.0 / 4294967296.0));
     v = ingot_cos(c, ingot_mul_c(c, v, 6.283185307179586 / 4294967296.0));
     return ingot_cast(c, ingot_mul(c, ingot_sqrt(c, ingot_mul_c(c, u, -2)), v), d);
+}
+
+/* Which of the running sums of e^x a uniform number, by their total, is below first. */
+ingot_tensor *ingot_multinomial(ingot_context *c, ingot_tensor *x, ingot_dim *samples,
+                                const uint64_t *seed)
+{
+    if (ingot_is_poison(x))
+        return x;
+    if (ingot_rank(x) != 2)
+        return ingot_error(c, INGOT_INVALID, "multinomial: its input has rank %d, not 2",
+                           ingot_rank(x));
+    Node *p = ingot_exp(c, ingot_sub(c, x, ingot_reduce(c, INGOT_REDUCE_MAX, x, 1u << 1, true)));
+    Node *below = ingot_cumsum(c, p, 1, false, false), *classes = ingot_shape(x, 1);
+    Node *dims[2] = {ingot_shape(x, 0), samples};
+    Node *all = ingot_slice(c, below, 1, ingot_dim_sub(c, classes, idx(c, 1)), idx(c, 1), 1);
+    Node *u = ingot_random_uniform(c, ingot_dtype_of(x), 2, dims, seed);
+    u = ingot_unsqueeze(c, ingot_mul(c, u, all), 2); /* [batch, samples, 1] */
+    Node *passed = ingot_ge(c, u, ingot_unsqueeze(c, below, 1));
+    Node *k = ingot_sum(c, ingot_cast(c, passed, INGOT_I64), 1u << 2, false);
+    Node *last = ingot_add_c(c, ingot_from_dim(c, classes), -1);
+    return ingot_min(c, k, last); /* where rounding makes u the total */
 }

@@ -132,17 +132,5 @@ ingot_tensor *onnx_multinomial(Lowering *n)
         return fault(n, "its input has to be [batch, classes], and its sample_size not negative");
     if (!dtype_attr(n, &dtype))
         return ingot_poison(n->c);
-    ingot_tensor *x = widen(n, X);
-    ingot_tensor *p =
-        ingot_exp(n->c, ingot_sub(n->c, x, ingot_reduce(n->c, INGOT_REDUCE_MAX, x, 1u << 1, true)));
-    ingot_tensor *below = ingot_cumsum(n->c, p, 1, false, false);
-    ingot_dim *classes = ingot_shape(x, 1), *dims[2] = {ingot_shape(x, 0), dim(n, samples)};
-    ingot_tensor *all =
-        ingot_slice(n->c, below, 1, ingot_dim_sub(n->c, classes, dim(n, 1)), dim(n, 1), 1);
-    ingot_tensor *u = ingot_random_uniform(n->c, ingot_dtype_of(x), 2, dims, given);
-    u = ingot_unsqueeze(n->c, ingot_mul(n->c, u, all), 2); /* [batch, samples, 1] */
-    ingot_tensor *passed = ingot_ge(n->c, u, ingot_unsqueeze(n->c, below, 1));
-    ingot_tensor *k = ingot_sum(n->c, as(n, passed, INGOT_I64), 1u << 2, false);
-    ingot_tensor *last = ingot_add_c(n->c, ingot_from_dim(n->c, classes), -1);
-    return as(n, ingot_min(n->c, k, last), dtype); /* where rounding makes u the whole sum */
+    return as(n, ingot_multinomial(n->c, widen(n, X), dim(n, samples), given), dtype);
 }

@@ -29,9 +29,9 @@ bool tflite_op_at(int i, ImportedOp *op)
         return false;
     const TfliteRow *r = &rows[i];
     *op = (ImportedOp){"", r->name, r->version, r->least, r->most, ""};
-    static const char letter[] = "fhbusijltc*";
-    static const char *const word[] = {"f32", "f16", "i8",   "u8",  "i16", "i32",
-                                       "u32", "i64", "bool", "c64", "*"};
+    static const char letter[] = "fhbusijltcx*";
+    static const char *const word[] = {"f32", "f16", "i8",   "u8",  "i16",    "i32",
+                                       "u32", "i64", "bool", "c64", "string", "*"};
     size_t at = 0;
     for (const char *t = r->types; *t && at < sizeof op->inputs; t++)
         at += (size_t)snprintf(op->inputs + at, sizeof op->inputs - at, "%s%s", at ? "+" : "",
@@ -92,17 +92,10 @@ static const char *name_of(int number)
         int number;
         const char *name;
     } others[] = {
-        {10, "HASHTABLE_LOOKUP"},
-        {15, "LSH_PROJECTION"},
         {29, "CONCAT_EMBEDDINGS"},
         {30, "SKIP_GRAM"},
         {31, "CALL"},
         {51, "DELEGATE"},
-        {136, "HASHTABLE"},
-        {137, "HASHTABLE_FIND"},
-        {138, "HASHTABLE_IMPORT"},
-        {139, "HASHTABLE_SIZE"},
-        {149, "MULTINOMIAL"},
     };
     for (int i = 0; i < TFL_COUNT(others); i++)
         if (others[i].number == number)
@@ -148,14 +141,15 @@ bool tflite_dtype(ingot_tflite_type type, ingot_dtype *out)
         ingot_tflite_type type;
         ingot_dtype dtype;
     } table[] = {
-        {INGOT_TFLITE_FLOAT32, INGOT_F32}, {INGOT_TFLITE_FLOAT16, INGOT_F16},
-        {INGOT_TFLITE_INT32, INGOT_I32},   {INGOT_TFLITE_UINT8, INGOT_U8},
-        {INGOT_TFLITE_INT64, INGOT_I64},   {INGOT_TFLITE_BOOL, INGOT_BOOL},
-        {INGOT_TFLITE_INT16, INGOT_I16},   {INGOT_TFLITE_INT8, INGOT_I8},
-        {INGOT_TFLITE_FLOAT64, INGOT_F64}, {INGOT_TFLITE_UINT64, INGOT_U64},
-        {INGOT_TFLITE_UINT32, INGOT_U32},  {INGOT_TFLITE_UINT16, INGOT_U16},
-        {INGOT_TFLITE_INT4, INGOT_I4},     {INGOT_TFLITE_BFLOAT16, INGOT_BF16},
-        {INGOT_TFLITE_INT2, INGOT_I2},     {INGOT_TFLITE_UINT4, INGOT_U4},
+        {INGOT_TFLITE_FLOAT32, INGOT_F32},   {INGOT_TFLITE_FLOAT16, INGOT_F16},
+        {INGOT_TFLITE_INT32, INGOT_I32},     {INGOT_TFLITE_UINT8, INGOT_U8},
+        {INGOT_TFLITE_INT64, INGOT_I64},     {INGOT_TFLITE_BOOL, INGOT_BOOL},
+        {INGOT_TFLITE_INT16, INGOT_I16},     {INGOT_TFLITE_INT8, INGOT_I8},
+        {INGOT_TFLITE_FLOAT64, INGOT_F64},   {INGOT_TFLITE_UINT64, INGOT_U64},
+        {INGOT_TFLITE_UINT32, INGOT_U32},    {INGOT_TFLITE_UINT16, INGOT_U16},
+        {INGOT_TFLITE_INT4, INGOT_I4},       {INGOT_TFLITE_BFLOAT16, INGOT_BF16},
+        {INGOT_TFLITE_INT2, INGOT_I2},       {INGOT_TFLITE_UINT4, INGOT_U4},
+        {INGOT_TFLITE_STRING, INGOT_STRING},
     };
     for (int i = 0; i < TFL_COUNT(table); i++)
         if (table[i].type == type) {
@@ -199,6 +193,10 @@ ingot_tensor *tflite_constant(TfliteModel *m, const ingot_tflite_tensor *t)
                            t->shape.n);
     for (size_t i = 0; i < t->shape.n; i++)
         count *= (uint64_t)(dims[i] = ingot_tflite_i32(&t->shape, i));
+    if (dtype == INGOT_STRING) {
+        const char **text = tflite_strings(m, t, count < INT32_MAX ? (int64_t)count : INT32_MAX);
+        return text ? ingot_strings(m->c, (int)t->shape.n, dims, text) : ingot_poison(m->c);
+    }
     return ingot_data(m->c, t->name, dtype, (int)t->shape.n, dims,
                       bits < 8 ? unpacked(m, t, bits, count) : t->data);
 }
@@ -218,6 +216,7 @@ static char type_letter(ingot_tflite_type type)
     case INGOT_TFLITE_INT64: return 'l';
     case INGOT_TFLITE_BOOL: return 't';
     case INGOT_TFLITE_COMPLEX64: return 'c';
+    case INGOT_TFLITE_STRING: return 'x';
     default: return '?';
     }
 }
@@ -249,7 +248,8 @@ static bool check_types(TfliteModel *m, const ingot_tflite_graph *g, const ingot
         const bool known =
             k < 0 || g->tensors[k].type == INGOT_TFLITE_RESOURCE ||
             (g->tensors[k].type == INGOT_TFLITE_COMPLEX64 && strchr(row->types, 'c')) ||
-            tflite_dtype(g->tensors[k].type, &dtype);
+            (g->tensors[k].type == INGOT_TFLITE_STRING ? strchr(row->types, 'x') != NULL
+                                                       : tflite_dtype(g->tensors[k].type, &dtype));
         if (!known) {
             ingot_error(m->c, INGOT_UNSUPPORTED, "its tensor '%.100s' is %s: that is not supported",
                         g->tensors[k].name, ingot_tflite_type_name((int)g->tensors[k].type, NULL));
@@ -296,14 +296,14 @@ static bool check_op(TfliteModel *m, const ingot_tflite_graph *g, const ingot_tf
 /* Marks a graph and those that it calls, and theirs. */
 static void reach(TfliteModel *m, int64_t graph, bool *reached)
 {
-    int64_t called[2];
+    int64_t called;
     const ingot_tflite_graph *g = graph < 0 ? NULL : ingot_tflite_graph_get(m->file, (size_t)graph);
     if (!g || reached[graph])
         return;
     reached[graph] = true;
     for (size_t i = 0; i < g->n_ops; i++)
-        for (int k = tflite_calls(&g->ops[i], called); k-- > 0;)
-            reach(m, called[k], reached);
+        for (size_t k = 0; tflite_calls(&g->ops[i], k, &called); k++)
+            reach(m, called, reached);
 }
 
 bool tflite_check(TfliteModel *m)
@@ -407,7 +407,8 @@ static int optional_from(int builtin)
 static bool without_output(int builtin)
 {
     return builtin == TFL_ASSIGN_VARIABLE || builtin == TFL_CALL_ONCE || builtin == TFL_IF ||
-           builtin == TFL_WHILE || builtin == TFL_STABLEHLO_COMPOSITE;
+           builtin == TFL_WHILE || builtin == TFL_STABLEHLO_COMPOSITE ||
+           builtin == TFL_STABLEHLO_CASE || builtin == TFL_HASHTABLE_IMPORT;
 }
 
 static ingot_tensor *made_of(TfliteNode *n)

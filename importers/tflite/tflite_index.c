@@ -16,16 +16,6 @@ static ingot_tensor *reduced(TfliteNode *n, ingot_reduce_op op)
     return ingot_reduce(n->c, op, X, axes, tfl_int(n, 0, 1, 0) != 0);
 }
 
-ingot_tensor *tflite_sum(TfliteNode *n)
-{
-    return reduced(n, INGOT_REDUCE_ADD);
-}
-
-ingot_tensor *tflite_reduce_prod(TfliteNode *n)
-{
-    return reduced(n, INGOT_REDUCE_MUL);
-}
-
 ingot_tensor *tflite_reduce_max(TfliteNode *n)
 {
     return reduced(n, INGOT_REDUCE_MAX);
@@ -45,6 +35,17 @@ static ingot_tensor *of_bools(TfliteNode *n, ingot_reduce_op op)
     ingot_tensor *y =
         ingot_reduce(n->c, op, tfl_cast(n, X, INGOT_U8), axes, tfl_int(n, 0, 1, 0) != 0);
     return tfl_cast(n, y, INGOT_BOOL);
+}
+
+/* Of bools a sum is "any", a product "all". */
+ingot_tensor *tflite_sum(TfliteNode *n)
+{
+    return tfl_is_bool(X) ? of_bools(n, INGOT_REDUCE_MAX) : reduced(n, INGOT_REDUCE_ADD);
+}
+
+ingot_tensor *tflite_reduce_prod(TfliteNode *n)
+{
+    return tfl_is_bool(X) ? of_bools(n, INGOT_REDUCE_MIN) : reduced(n, INGOT_REDUCE_MUL);
 }
 
 ingot_tensor *tflite_reduce_any(TfliteNode *n)
@@ -82,7 +83,11 @@ static ingot_tensor *extreme(TfliteNode *n,
     int axis;
     if (!tfl_one_int(n, 1, &given) || !tfl_axis(n, given, ingot_rank(X), &axis))
         return ingot_poison(n->c);
-    return tfl_cast(n, f(n->c, X, axis, false, false), tfl_out_dtype(n));
+    ingot_dtype dtype = tfl_out_dtype(n);
+    const int64_t type = tfl_int(n, 0, 1, INGOT_TFLITE_FLOAT32); /* which is none: not said */
+    if (type == INGOT_TFLITE_INT32 || type == INGOT_TFLITE_INT64)
+        tflite_dtype((ingot_tflite_type)type, &dtype);
+    return tfl_cast(n, f(n->c, X, axis, false, false), dtype);
 }
 
 ingot_tensor *tflite_arg_max(TfliteNode *n)

@@ -47,14 +47,22 @@ UNARY(tanh, ingot_tanh(n->c, X))
 
 BINARY(bitwise_xor, xor)
 BINARY(floor_mod, mod)
-BINARY(hlo_add, add)
-BINARY(hlo_multiply, mul)
 BINARY(hlo_shift_left, shl)
 BINARY(logical_and, and)
 BINARY(logical_or, or)
 BINARY(maximum, max)
 BINARY(minimum, min)
 BINARY(pow, pow)
+
+ingot_tensor *tflite_hlo_add(TfliteNode *n)
+{
+    return tfl_is_bool(X) ? ingot_or(n->c, X, Y) : ingot_add(n->c, X, Y);
+}
+
+ingot_tensor *tflite_hlo_multiply(TfliteNode *n)
+{
+    return tfl_is_bool(X) ? ingot_and(n->c, X, Y) : ingot_mul(n->c, X, Y);
+}
 
 /* Integers that stand for real numbers get one scale. */
 #define COMPARE(name, function)                               \
@@ -66,12 +74,26 @@ BINARY(pow, pow)
         return ingot_##function(n->c, x[0], x[1]);            \
     }
 
-COMPARE(equal, eq)
 COMPARE(greater, gt)
 COMPARE(greater_equal, ge)
 COMPARE(less, lt)
 COMPARE(less_equal, le)
-COMPARE(not_equal, ne)
+static COMPARE(same_number, eq) static COMPARE(other_number, ne)
+
+    static bool is_text(ingot_tensor *x)
+{
+    return !ingot_is_poison(x) && ingot_dtype_of(x) == INGOT_STRING;
+}
+
+ingot_tensor *tflite_equal(TfliteNode *n)
+{
+    return is_text(X) ? ingot_string_equal(n->c, X, Y) : tflite_same_number(n);
+}
+
+ingot_tensor *tflite_not_equal(TfliteNode *n)
+{
+    return is_text(X) ? ingot_not(n->c, ingot_string_equal(n->c, X, Y)) : tflite_other_number(n);
+}
 
 #define FUSED(name)                                                            \
     ingot_tensor *tflite_##name(TfliteNode *n)                                 \
@@ -141,12 +163,51 @@ ingot_tensor *tflite_cast(TfliteNode *n)
     return tfl_cast(n, x, to);
 }
 
+/* Integers without a sign of so many bytes. */
+static ingot_dtype word_of(size_t bytes)
+{
+    return bytes == 1 ? INGOT_U8 : bytes == 2 ? INGOT_U16 : bytes == 4 ? INGOT_U32 : INGOT_U64;
+}
+
+static ingot_tensor *bits_as(TfliteNode *n, ingot_tensor *x, ingot_dtype to)
+{
+    return ingot_is_poison(x) || ingot_dtype_of(x) == to ? x : ingot_bitcast(n->c, x, to);
+}
+
+/* Narrower elements lie along a new last axis, the lowest bits first; wider ones take the last axis
+ * away. */
 ingot_tensor *tflite_bitcast(TfliteNode *n)
 {
+    enum { MOST_PARTS = 8 };
     const ingot_dtype to = tfl_out_dtype(n);
-    if (ingot_dtype_bytes(to) != ingot_dtype_bytes(ingot_dtype_of(X)))
-        return tfl_unsupported(n, "of types of different sizes it is not supported");
-    return ingot_bitcast(n->c, X, to);
+    if (ingot_is_poison(X))
+        return X;
+    const size_t from = ingot_dtype_bytes(ingot_dtype_of(X)), into = ingot_dtype_bytes(to);
+    const int rank = ingot_rank(X);
+    ingot_tensor *part[MOST_PARTS], *y = bits_as(n, X, word_of(from));
+    if (to == INGOT_BOOL || tfl_is_bool(X))
+        return tfl_unsupported(n, "of or to BOOL it is not supported");
+    if (from == into)
+        return bits_as(n, X, to);
+    const ingot_dtype word = word_of(from > into ? from : into);
+    const int parts = (int)(from > into ? from / into : into / from);
+    const int64_t bits = 8 * (int64_t)(from > into ? into : from);
+    if (from > into) {
+        for (int i = 0; i < parts; i++)
+            part[i] = tfl_cast(n, ingot_shr(n->c, y, ingot_scalar_i(n->c, word, i * bits)),
+                               word_of(into));
+        return bits_as(n, ingot_stack(n->c, parts, part, rank), to);
+    }
+    int64_t size;
+    if (rank < 1 || !ingot_dim_is_const(ingot_shape(X, rank - 1), &size) || size != parts)
+        return tfl_fault(n, "its last axis has not %d elements", parts);
+    for (int i = 0; i < parts; i++) {
+        part[i] = ingot_slice(n->c, y, rank - 1, tfl_dim(n, i), tfl_dim(n, 1), 1);
+        part[i] = tfl_cast(n, ingot_squeeze(n->c, part[i], rank - 1), word);
+        part[i] = ingot_shl(n->c, part[i], ingot_scalar_i(n->c, word, i * bits));
+        part[0] = i ? ingot_or(n->c, part[0], part[i]) : part[0];
+    }
+    return bits_as(n, part[0], to);
 }
 
 /* Counts beyond the width count as that less one. */

@@ -43,6 +43,12 @@ typedef struct {
     ingot_tensor *state, *now; /* as the run found it, and as it is by now */
 } TfliteVariable;
 
+/* A table that is searched: keys in order, and what belongs to each; NULL: it is not filled yet. */
+typedef struct {
+    int64_t id, count;
+    ingot_tensor *keys, *values;
+} TfliteTable;
+
 /* A tensor of a graph that is variable, and its state. */
 typedef struct {
     const ingot_tflite_tensor *tensor;
@@ -60,11 +66,12 @@ typedef struct {
     const ingot_model_op *ops; /* of the user's */
     int n_ops;
     TfliteVariable *variables;
+    TfliteTable *tables;
     TfliteState *states;
     int64_t *begun; /* graphs of CALL_ONCE that have been built */
-    int n_variables, n_states, n_begun;
-    int depth; /* of graphs in graphs */
-    bool once; /* in the graph of CALL_ONCE */
+    int n_variables, n_tables, n_states, n_begun;
+    int depth, n_calls; /* of graphs in graphs */
+    bool once;          /* in the graph of CALL_ONCE */
 } TfliteModel;
 
 /* A graph that is being built: what each of its tensors is, NULL: not known yet. */
@@ -121,8 +128,8 @@ void tflite_origin(TfliteNode *);
  * (tflite_control.c). */
 void tflite_begin_variables(TfliteModel *);
 void tflite_end_variables(TfliteModel *);
-/** The graphs that an operator calls; how many. */
-int tflite_calls(const ingot_tflite_op *, int64_t graphs[2]);
+/** Graph i of those that an operator calls; false: it calls no more. */
+bool tflite_calls(const ingot_tflite_op *, size_t i, int64_t *graph);
 /** `list` of n elements with room for another one. */
 void *tfl_more(TfliteModel *, const void *list, int n, size_t size);
 
@@ -130,6 +137,8 @@ void *tfl_more(TfliteModel *, const void *list, int n, size_t size);
 bool tflite_dtype(ingot_tflite_type, ingot_dtype *out);
 /** A constant of the file. */
 ingot_tensor *tflite_constant(TfliteModel *, const ingot_tflite_tensor *);
+/** The strings of a constant that has so many (tflite_text.c); NULL after a fault. */
+const char **tflite_strings(TfliteModel *, const ingot_tflite_tensor *, int64_t count);
 
 /* ---- tflite_complex.c ------------------------------------------------------------------------ */
 
@@ -185,6 +194,10 @@ ingot_tensor *tfl_activate(TfliteNode *, ingot_tensor *x, int64_t function);
 /** The type of output 0. */
 ingot_dtype tfl_out_dtype(TfliteNode *);
 bool tfl_is_float(ingot_tensor *);
+bool tfl_is_bool(ingot_tensor *);
+/** x with so many new elements between any two along an axis (tflite_shape.c). */
+ingot_tensor *tfl_spread(TfliteNode *, ingot_tensor *x, int axis, int64_t between,
+                         ingot_tensor *value);
 /** A dim of the operator's option is from 1 to a billion; false after a fault. */
 bool tfl_positive(TfliteNode *, const char *what, int64_t v);
 

@@ -153,6 +153,11 @@ bool tfl_is_float(ingot_tensor *x)
     return d == INGOT_F32 || d == INGOT_F16 || d == INGOT_BF16 || d == INGOT_F64;
 }
 
+bool tfl_is_bool(ingot_tensor *x)
+{
+    return !ingot_is_poison(x) && ingot_dtype_of(x) == INGOT_BOOL;
+}
+
 bool tfl_positive(TfliteNode *n, const char *what, int64_t v)
 {
     if (v >= 1 && v <= 1000000000)

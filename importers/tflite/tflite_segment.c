@@ -1,5 +1,5 @@
 /*
- * tflite_segment.c - segments, buckets, diagonals, sparse lists, boxes, random numbers.
+ * tflite_segment.c - segments, buckets, diagonals, sparse lists, boxes.
  */
 #include <math.h>
 
@@ -233,30 +233,4 @@ ingot_tensor *tflite_nms(TfliteNode *n)
 ingot_tensor *tflite_nms_scores(TfliteNode *n)
 {
     return suppressed(n, true);
-}
-
-/* ---- random numbers (others than LiteRT's) ----------------------------------------------------
- */
-
-static ingot_tensor *drawn(TfliteNode *n, bool normal)
-{
-    ingot_dim *dims[INGOT_MAX_RANK];
-    const uint64_t a = (uint64_t)tfl_int(n, 0, 8, 0), b = (uint64_t)tfl_int(n, 1, 8, 0);
-    const uint64_t seed = a * 0x9e3779b97f4a7c15u + b;
-    const uint64_t *given = a || b ? &seed : NULL;
-    const int rank = tfl_dims(n, 0, dims, INGOT_MAX_RANK);
-    if (rank < 0)
-        return ingot_poison(n->c);
-    return normal ? ingot_random_normal(n->c, INGOT_F32, rank, dims, given)
-                  : ingot_random_uniform(n->c, INGOT_F32, rank, dims, given);
-}
-
-ingot_tensor *tflite_random_uniform(TfliteNode *n)
-{
-    return drawn(n, false);
-}
-
-ingot_tensor *tflite_random_normal(TfliteNode *n)
-{
-    return drawn(n, true);
 }

@@ -283,9 +283,8 @@ ingot_tensor *tflite_mirror_pad(TfliteNode *n)
     return y;
 }
 
-/* `between` new elements between any two along an axis. */
-static ingot_tensor *spread(TfliteNode *n, ingot_tensor *x, int axis, int64_t between,
-                            ingot_tensor *value)
+ingot_tensor *tfl_spread(TfliteNode *n, ingot_tensor *x, int axis, int64_t between,
+                         ingot_tensor *value)
 {
     ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
     if (between < 1 || ingot_is_poison(x))
@@ -313,7 +312,7 @@ ingot_tensor *tflite_dilate(TfliteNode *n)
     if (got >= 0 && got != rank)
         return tfl_fault(n, "it has %d dilations, for %d axes", got, rank);
     for (int a = 0; a < got; a++)
-        y = tfl_positive(n, "dilation", by[a]) ? spread(n, y, a, by[a] - 1, n->in[2])
+        y = tfl_positive(n, "dilation", by[a]) ? tfl_spread(n, y, a, by[a] - 1, n->in[2])
                                                : ingot_poison(n->c);
     return got < 0 ? ingot_poison(n->c) : y;
 }
@@ -333,7 +332,7 @@ ingot_tensor *tflite_hlo_pad(TfliteNode *n)
         const int64_t between = ingot_tflite_i64(&l[2], (size_t)a);
         if (between < 0)
             return tfl_fault(n, "a pad between elements is negative");
-        y = spread(n, y, a, between, Y);
+        y = tfl_spread(n, y, a, between, Y);
         for (int k = 0; k < 2; k++)
             edge[k][a] = tfl_dim(n, ingot_tflite_i64(&l[k], (size_t)a));
     }

@@ -15,6 +15,7 @@
 IGRT_LIB(compress);
 IGRT_LIB(det);
 IGRT_LIB(lookup);
+IGRT_LIB(lsh_projection);
 IGRT_LIB(nms);
 IGRT_LIB(nonzero);
 IGRT_LIB(readint);

@@ -195,9 +195,7 @@ vary from hour to hour. [measurements.md](measurements.md) tells what single dec
 
 
 def summary(tables):
-    text = (
-        "| what | machine | compared with | times as fast (mean of so many) |\n|---|---|---|---|\n"
-    )
+    text = "| what | machine | compared with | speedup (networks, mean) |\n|---|---|---|---|\n"
     for t in tables:
         ratio, n = mean_ratio(t)
         version = next((v for v in t["versions"] if v.startswith(t["base"])), t["base"])

@@ -20,10 +20,12 @@ try:
     import control_cases
     import custom_cases
     import float_cases
+    import hlo_cases
     import hybrid_cases
     import quant_cases
     import rnn_cases
     import segment_cases
+    import text_cases
     import type_cases
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -37,6 +39,8 @@ TABLES = [
     segment_cases,
     custom_cases,
     control_cases,
+    text_cases,
+    hlo_cases,
     type_cases,
 ]
 NAMES = {
@@ -45,6 +49,8 @@ NAMES = {
     "float64": "f64",
     "uint16": "u16",
     "uint32": "u32",
+    "uint64": "u64",
+    "object": "string",
     "int32": "i32",
     "int64": "i64",
     "int8": "i8",
@@ -56,6 +62,8 @@ NAMES = {
 
 def drawn(r, shape, dtype, how):
     """Whole numbers, and floats of all sizes between the bounds."""
+    if dtype == np.bytes_:
+        return r.choice(np.array([w.encode() for w in how["words"]], object), shape)
     if dtype == np.bool_:
         return r.integers(0, 2, shape).astype(bool)
     if dtype in (np.int8, np.uint8, np.int16) and "whole" not in how:
@@ -90,6 +98,20 @@ def judged(data, how, seed):
     return ins, [np.array(it.get_tensor(d["index"])) for d in it.get_output_details()]
 
 
+def save(v, path):
+    """The bytes; of strings with a NUL behind each."""
+    if v.dtype == object:
+        path.write_bytes(b"".join(s + b"\0" for s in v.flat))
+    else:
+        v.tofile(path)
+
+
+def load(path, dtype):
+    if dtype == object:
+        return np.array(path.read_bytes().split(b"\0")[:-1], object)
+    return np.fromfile(path, dtype)
+
+
 def difference(got, want):
     """'' if they agree. Those of 16 bits are LiteRT's to 2 in the last place: it rounds between operations."""
     if np.issubdtype(want.dtype, np.floating):
@@ -114,7 +136,7 @@ def compare(folder, line, wants):
         shape = f"{NAMES[str(want.dtype)]}[{','.join(map(str, want.shape))}]"
         if i >= len(shapes) or shapes[i] != shape:
             return f"output {i} is {shapes[i] if i < len(shapes) else 'missing'}, not {shape}"
-        got = np.fromfile(folder / f"out_{i}", want.dtype).reshape(want.shape)
+        got = load(folder / f"out_{i}", want.dtype).reshape(want.shape)
         why = difference(got, want)
         if why:
             return f"output {i}: {why}"
@@ -165,7 +187,7 @@ def main():
                     print(f"FAIL {name}: LiteRT: {str(e).strip()[:200]}")
                     continue
                 for i, v in enumerate(ins):
-                    v.tofile(folder / f"in_{i}")
+                    save(v, folder / f"in_{i}")
         done = subprocess.run(
             [opt.values, *(root / n for n in wants)], capture_output=True, text=True
         )

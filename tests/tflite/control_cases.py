@@ -65,6 +65,137 @@ def _(m):
     m.output(m.op("MUL", [again, x], [m.tensor((2, 3))], MulOptions={}))
 
 
+def handle(g, name="sum"):
+    return g.op(
+        "VAR_HANDLE", [], [g.tensor((), "resource")], VarHandleOptions=dict(sharedName=name)
+    )
+
+
+def read(g, h, shape=(2, 3)):
+    return g.op("READ_VARIABLE", [h], [g.tensor(shape)], ReadVariableOptions={})
+
+
+def assign(g, h, value):
+    g.op("ASSIGN_VARIABLE", [h, value], [], AssignVariableOptions={})
+
+
+def begins(m, name="sum"):
+    g = m.graph("init " + name)
+    assign(g, handle(g, name), g.constant(f32(2, 3)))
+    m.op("CALL_ONCE", [], [], CallOnceOptions=dict(initSubgraphIndex=m.graphs.index(g)))
+
+
+def adds(m, name, variable, factor, also=None):
+    """A graph: the variable grows by factor times x, and so does what it gives."""
+    g = m.graph(name)
+    x = g.input("a", (2, 3))
+    h = handle(g, variable)
+    by = g.op("MUL", [x, g.constant(np.float32(factor))], [g.tensor((2, 3))], MulOptions={})
+    now = g.op("ADD", [read(g, h), by], [g.tensor((2, 3))], AddOptions={})
+    assign(g, h, now)
+    if also:
+        assign(g, handle(g, also), by)
+    g.output(now)
+    return m.graphs.index(g)
+
+
+def choose(g, c, x, branches):
+    options = dict(thenSubgraphIndex=branches[0], elseSubgraphIndex=branches[1])
+    return g.op("IF", [c, x], [g.tensor((2, 3))], IfOptions=options)
+
+
+@case("if_assigns")
+def _(m):
+    """Of two variables one branch assigns one, the other both."""
+    c, x = m.input("c", (1,), "bool"), m.input("x", (2, 3))
+    begins(m)
+    begins(m, "last")
+    y = choose(m, c, x, [adds(m, "yes", "sum", 2), adds(m, "no", "sum", -1, "last")])
+    m.output(y, read(m, handle(m)), read(m, handle(m, "last")))
+
+
+@case("if_in_if_assigns")
+def _(m):
+    c, d, x = m.input("c", (1,), "bool"), m.input("d", (1,), "bool"), m.input("x", (2, 3))
+    begins(m)
+    leaves = [adds(m, f"leaf {i}", "sum", i) for i in range(3)]
+    g = m.graph("inner")
+    inside = [g.input("d", (1,), "bool"), g.input("x", (2, 3))]
+    g.output(choose(g, *inside, leaves[:2]))
+    g = m.graph("other")
+    inside = [g.input("d", (1,), "bool"), g.input("x", (2, 3))]
+    g.output(choose(g, *inside, leaves[1:]))
+    options = dict(thenSubgraphIndex=len(m.graphs) - 2, elseSubgraphIndex=len(m.graphs) - 1)
+    y = m.op("IF", [c, d, x], [m.tensor((2, 3))], IfOptions=options)
+    m.output(y, read(m, handle(m)))
+
+
+def counted(m, body_of):
+    """i counts up to 4; the body gives the next i and x."""
+    i, x = m.input("i", (1,), "int32"), m.input("x", (2, 3))
+    cond, body = m.graph("cond"), m.graph("body")
+    k, _ = cond.input("k", (1,), "int32"), cond.input("y", (2, 3))
+    cond.output(cond.op("LESS", [k, cond.constant(i32(4))], [cond.tensor((1,), "bool")]))
+    k, y = body.input("k", (1,), "int32"), body.input("y", (2, 3))
+    nxt = body.op("ADD", [k, body.constant(i32(1))], [body.tensor((1,), "int32")], AddOptions={})
+    body.output(nxt, body_of(body, k, y))
+    outs = [m.tensor((1,), "int32"), m.tensor((2, 3))]
+    options = dict(condSubgraphIndex=m.graphs.index(cond), bodySubgraphIndex=m.graphs.index(body))
+    return m.op("WHILE", [i, x], outs, WhileOptions=options)
+
+
+@case("while_assigns", 1, 3)
+def _(m):
+    begins(m)
+
+    def body(g, k, y):
+        h = handle(g)
+        now = g.op("ADD", [read(g, h), y], [g.tensor((2, 3))], AddOptions={})
+        assign(g, h, now)
+        return g.op("MUL", [now, g.constant(np.float32(0.5))], [g.tensor((2, 3))], MulOptions={})
+
+    m.output(*counted(m, body), read(m, handle(m)))
+
+
+@case("while_if_assigns", 1, 3)
+def _(m):
+    """Every other turn adds to the variable."""
+    begins(m)
+    branches = [adds(m, "yes", "sum", 0.5), adds(m, "no", "other", 2)]
+    begins(m, "other")
+
+    def body(g, k, y):
+        odd = g.op(
+            "FLOOR_MOD", [k, g.constant(i32(2))], [g.tensor((1,), "int32")], FloorModOptions={}
+        )
+        odd = g.op("EQUAL", [odd, g.constant(i32(1))], [g.tensor((1,), "bool")], EqualOptions={})
+        return choose(g, odd, y, branches)
+
+    m.output(*counted(m, body), read(m, handle(m)), read(m, handle(m, "other")))
+
+
+@case("while_in_while", 1, 3)
+def _(m):
+    def outer(g, k, y):
+        cond, body = m.graph("inner cond"), m.graph("inner body")
+        j, _ = cond.input("j", (1,), "int32"), cond.input("z", (2, 3))
+        cond.output(cond.op("LESS", [j, cond.constant(i32(3))], [cond.tensor((1,), "bool")]))
+        j, z = body.input("j", (1,), "int32"), body.input("z", (2, 3))
+        body.output(
+            body.op("ADD", [j, body.constant(i32(1))], [body.tensor((1,), "int32")], AddOptions={}),
+            body.op(
+                "MUL", [z, body.constant(np.float32(1.5))], [body.tensor((2, 3))], MulOptions={}
+            ),
+        )
+        outs = [g.tensor((1,), "int32"), g.tensor((2, 3))]
+        options = dict(
+            condSubgraphIndex=m.graphs.index(cond), bodySubgraphIndex=m.graphs.index(body)
+        )
+        return g.op("WHILE", [g.constant(i32(0)), y], outs, WhileOptions=options)[1]
+
+    m.output(*counted(m, outer))
+
+
 for clip in (0.0, 0.4):
     for time_major in (False, True):
 

@@ -424,13 +424,13 @@ more(
 )
 
 
-for kind in ("i8", "u8"):
+for kind, slope in (("i8", "int8"), ("u8", "uint8"), ("i16", "int8")):
 
     @case(f"q_prelu_{kind}")
-    def _(m, kind=kind):
-        i = np.iinfo(KINDS[kind][0])
-        alpha = R.integers(i.min, i.max + 1, (1, 1, 6))
-        alpha = m.constant(alpha.astype(KINDS[kind][0]), scale=0.01, zero=4)
+    def _(m, kind=kind, slope=slope):
+        i = np.iinfo(slope)
+        alpha = np.random.default_rng(3).integers(i.min, i.max + 1, (1, 1, 6))
+        alpha = m.constant(alpha.astype(slope), scale=0.01, zero=0 if kind == "i16" else 4)
         x = data(m, kind, (2, 3, 6))
         m.output(m.op("PRELU", [x, alpha], [result(m, kind, (2, 3, 6), 0.04)]))
 

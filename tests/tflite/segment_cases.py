@@ -24,7 +24,7 @@ for op in ("ADD", "MULTIPLY", "MAXIMUM", "MINIMUM", "SHIFT_LEFT"):
     dtype = "int32" if op == "SHIFT_LEFT" else "float32"
     o = dict(StablehloShiftLeftOptions={}) if op == "SHIFT_LEFT" else {}
     ins = [("x", (3, 4), dtype), ("y", (3, 4), dtype)]
-    how = dict(low=0, high=9) if op == "SHIFT_LEFT" else None
+    how = dict(low=0, high=7, whole=True) if op == "SHIFT_LEFT" else None
     one(f"hlo_{op.lower()}", f"STABLEHLO_{op}", ins, [((3, 4), dtype)], how=how, **o)
 one("hlo_and", "STABLEHLO_AND", [("x", (9,), "bool"), ("y", (9,), "bool")], [((9,), "bool")])
 one(

@@ -1,8 +1,8 @@
 /*
  * tflite_values.c - results of models in files, by the interpreter of graphs.
  *
- *     tflite_values [--build] DIR...      of each: DIR/model.tflite, DIR/in_0 .. (bytes) ->
- * DIR/out_0 ..
+ *     tflite_values [--build] DIR...      of each: DIR/model.tflite, DIR/in_0 .. (bytes; strings
+ * with a NUL behind each) -> DIR/out_0 ..
  *
  * One line for each: DIR, its status, then of each output its type and shape: "f32[1,4]". Faults go
  * to DIR/faults. --build: the graph is built, and not run.
@@ -38,10 +38,23 @@ static void sink(void *user, ingot_level level, const char *message)
 
 static size_t value_bytes(const ingot_value *v)
 {
-    size_t n = ingot_dtype_bytes(v->dtype);
+    size_t n = v->dtype == INGOT_STRING ? sizeof(char *) : ingot_dtype_bytes(v->dtype);
     for (int i = 0; i < v->rank; i++)
         n *= (size_t)v->dims[i];
     return n;
+}
+
+/* Strings, each with a NUL behind it. */
+static size_t read_texts(ingot_context *c, ingot_value *v, size_t count, FILE *f)
+{
+    enum { ROOM = 1 << 16 };
+    const char **text = ingot_alloc(c, (count + 1) * sizeof *text);
+    char *at = ingot_alloc(c, ROOM), *end = at + (f ? fread(at, 1, ROOM - 1, f) : 0);
+    size_t got = 0;
+    for (; got < count && at < end; at += strlen(at) + 1)
+        text[got++] = at;
+    v->data = text;
+    return got * sizeof(char *);
 }
 
 static ingot_value read_input(ingot_context *c, const ingot_model_io *io, int i)
@@ -51,12 +64,15 @@ static ingot_value read_input(ingot_context *c, const ingot_model_io *io, int i)
         v.dims[a] = io->dims[a] < 0 ? 1 : io->dims[a];
     const size_t bytes = value_bytes(&v);
     void *data = ingot_alloc(c, bytes + 1);
+    v.data = data;
     FILE *f = file_of("in", i, "rb");
-    if (!f || fread(data, 1, bytes, f) != bytes)
+    const size_t got = io->dtype == INGOT_STRING ? read_texts(c, &v, bytes / sizeof(char *), f)
+                       : f                       ? fread(data, 1, bytes, f)
+                                                 : 0;
+    if (got != bytes)
         ingot_error(c, INGOT_IO, "in_%d: it has not %zu bytes", i, bytes);
     if (f)
         fclose(f);
-    v.data = data;
     return v;
 }
 
@@ -67,10 +83,14 @@ static void write_output(const ingot_value *v, int i)
     for (int a = 0; a < v->rank; a++)
         printf("%s%lld", a ? "," : "", (long long)v->dims[a]);
     printf("]");
-    if (f) {
-        fwrite(v->data, 1, value_bytes(v), f);
+    const size_t bytes = value_bytes(v);
+    const char *const *text = v->data;
+    for (size_t k = 0; f && v->dtype == INGOT_STRING && k * sizeof(char *) < bytes; k++)
+        fwrite(text[k], 1, strlen(text[k]) + 1, f);
+    if (f && v->dtype != INGOT_STRING)
+        fwrite(v->data, 1, bytes, f);
+    if (f)
         fclose(f);
-    }
 }
 
 static void run_one(void)

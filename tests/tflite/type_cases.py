@@ -9,6 +9,7 @@ import control_cases
 import custom_cases
 import float_cases
 import flatbuffers
+import hlo_cases
 import hybrid_cases
 import numpy as np
 import quant_cases
@@ -24,6 +25,7 @@ BASE = (
     segment_cases,
     custom_cases,
     control_cases,
+    hlo_cases,
 )
 NUMPY = {
     "f32": np.float32,
@@ -98,6 +100,7 @@ def case(base, old, new):
     return make
 
 
+ALL = "f16 i8 u8 i16 u16 i32 u32 i64 bool"
 # of which case, of which type: to which
 TYPES = {
     ("cos", "f32"): "f16",
@@ -118,8 +121,7 @@ TYPES = {
     ("cast_bool_f32", "f32"): "f16 i8 u8 i16 u16 u32 i64 bool",
     ("cast_i64_i32", "i32"): "f16 i8 u8 i16 u16 u32 i64 bool",
     ("zeros_like", "f32"): "i32 i64",
-    ("bitcast", "f32"): "i32 u32",
-    ("bitcast", "i32"): "f32 u32",
+    ("bitcast", "i32"): "f32 u32 i8 u8 i16 u16 f16",
     ("add", "f32"): "f16 i64",
     ("sub", "f32"): "i64",
     ("mul", "f32"): "f16 u32 i64",
@@ -184,8 +186,6 @@ TYPES = {
     ("dynamic_update_slice", "f32"): "f16 i8 u8 i16 u16 i32 u32 i64 bool",
     ("dynamic_update_slice", "i32"): "i64",
     ("mean", "f32"): "i64",
-    ("sum", "f32"): "i64",
-    ("reduce_prod", "f32"): "i32 i64",
     ("reduce_max", "f32"): "u8 i16 i32 i64 bool",
     ("reduce_min", "f32"): "i8 u8 i16 i32 i64 bool",
     ("arg_max", "f32"): "i8 u8 i32 bool",
@@ -231,6 +231,29 @@ TYPES = {
     ("sparse_to_dense_float32", "i32"): "i64",
     ("sparse_to_dense_int32", "i32"): "i64",
     ("detections", "f32"): "u8",
+    ("sum", "f32"): "i64 bool",
+    ("reduce_prod", "f32"): "i32 i64 bool",
+    ("arg_max", "i32"): "i64",
+    ("bitcast", "f32"): "i32 u32 i64",
+    ("q_prelu_i16", "i8"): "u8",
+    ("q_prelu_i16", "i16"): "u8",
+    ("dilate", "f32"): ALL,
+    ("hlo_add", "f32"): ALL,
+    ("hlo_multiply", "f32"): ALL,
+    ("hlo_maximum", "f32"): ALL,
+    ("hlo_minimum", "f32"): ALL,
+    ("hlo_pad", "f32"): ALL,
+    ("hlo_and", "bool"): "i8 u8 i16 u16 i32 u32 i64",
+    ("hlo_shift_left", "i32"): "i8 i16",
+    ("hlo_gather_last", "f32"): ALL,
+    ("hlo_gather_last", "i32"): "i64",
+    ("hlo_gather_first", "i32"): "i64",
+    ("hlo_gather_of_numbers", "i32"): "i64",
+    ("hlo_scatter_add_float32", "i64"): "i32",
+    ("hlo_scatter_update_float32", "f32"): ALL,
+    ("dequantize_i8", "f32"): "bool f16 i16 i32 i64 u16 u32 u8 i8",
+    ("dequantize_u8", "f32"): "bool f16 i16 i32 i64 u16 u32 i8 u8",
+    ("dequantize_i16", "f32"): "bool f16 i8 i32 i64 u16 u32 u8 i16",
 }
 CASES = {
     f"{base}_as_{old}_{new}": case(base, old, new)

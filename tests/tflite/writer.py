@@ -24,6 +24,11 @@ TYPES = {
     "int16": "INT16",
     "int8": "INT8",
     "int4": "INT4",
+    "uint16": "UINT16",
+    "uint32": "UINT32",
+    "uint64": "UINT64",
+    "float64": "FLOAT64",
+    "string": "STRING",
     "resource": "RESOURCE",
 }
 
@@ -93,6 +98,14 @@ class Graph:
         else:
             data = np.frombuffer(value.tobytes(), np.uint8)
         return self.tensor(value.shape, dtype or value.dtype, name=name, data=data, **more)
+
+    def texts(self, shape, *texts):
+        """A constant of strings."""
+        coded = [s.encode() for s in texts]
+        head = 4 * (len(coded) + 2)
+        places = head + np.cumsum([0, *map(len, coded)])
+        data = np.array([len(coded), *places], np.uint32).tobytes() + b"".join(coded)
+        return self.tensor(shape, "string", data=np.frombuffer(data, np.uint8))
 
     def output(self, *tensors):
         self.outputs.extend(tensors)

@@ -94,32 +94,32 @@ const CliOption cli_options[] = {
      WORD(compile.package), .choices = "cmake make zephyr esp-idf arduino cmsis web"},
     {"--memory", "NAME=SIZE", BUNDLE, "divide the arena among memories (dtcm=64k); repeat it in order of preference. The "
      "last one may have no size, and takes the rest", .take = option_memory},
-    {"--devices", "N", MODEL, "share the work among N devices, each with a memory of its own (docs/devices.md): of C threads", .take = option_devices},
+    {"--devices", "N", MODEL, "share the work among N devices, each with a memory of its own (docs/devices.md); for C targets, a device is a thread", .take = option_devices},
     {"--parallel", "HOW", MODEL, "batch: each device has some rows of the batch; tensor: each has a part of the weights of a layer; layers: each "
      "has some layers", WORD(compile.parallel), .choices = "batch tensor layers"},
-    {"--max-vram", "N", BUNDLE, "refuse the model if it needs more memory of the GPU (512M, 8G): arena, weights, inputs and outputs", .take = option_max_vram},
-    {"--max-ram", "N", BUNDLE, "take no more RAM (256k, 2M), if that is slower; refuse if it cannot be, and say which tensors do", .take = option_max_ram},
-    {"--max-flash", "N", COMPILE, "of a microcontroller: an error if code and constants take more (256k), as the target's compiler links them, or "
-     "by an estimate where it is not there", .take = option_max_flash},
-    {"--io", "FORM", BUNDLE, "what the caller has: int8, uint8 (the QuantizeLinear at an input, the DequantizeLinear at an output are "
-     "left to it; model.h has scale and zero point), or nhwc (channels last); of all inputs and outputs that can be so", .take = option_io},
+    {"--max-vram", "N", BUNDLE, "refuse the model if arena, weights, inputs and outputs take more GPU memory (512M, 8G)", .take = option_max_vram},
+    {"--max-ram", "N", BUNDLE, "use at most this much RAM (256k, 2M), by a slower plan if necessary. If no plan fits, refuse the model and list the largest tensors", .take = option_max_ram},
+    {"--max-flash", "N", COMPILE, "for microcontrollers: fail if code and constants take more (256k), as the target's compiler links them; an estimate "
+     "if that compiler is not installed", .take = option_max_flash},
+    {"--io", "FORM", BUNDLE, "the form of inputs and outputs: int8, uint8 (the caller quantises inputs and dequantises outputs; model.h "
+     "has scale and zero point) or nhwc (channels last). For all inputs and outputs that allow it", .take = option_io},
     {"--io", "NAME=FORM", BUNDLE, "the same, for this input or output; may be repeated", .take = option_io},
-    {"--io-in-arena", NULL, BUNDLE, "inputs and outputs have places in the arena, of which model.h tells: what a run makes may lie on an "
-     "input that was read, an output on what was", SET(compile.io_in_arena)},
+    {"--io-in-arena", NULL, BUNDLE, "place inputs and outputs in the arena, at addresses that model.h declares. A run may overwrite an input "
+     "once it has been read", SET(compile.io_in_arena)},
     {"--dim", "NAME=N", GRAPH | TUNE, "the size of a dim that the model leaves open", .take = option_dim},
     {"--dim", "NAME=LO..HI", GRAPH | TUNE, "each run chooses its size, within these bounds", .take = option_dim},
     {"--dim", "NAME=OTHER", GRAPH | TUNE, "two open dims are equal", .take = option_dim},
     {"--dim", "TENSOR=LO..HI", GRAPH | TUNE, "bounds of the elements of an integer tensor (an input, or inside the model)",
      .take = option_dim},
-    {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "bounds of the size of a tensor along axis A, which the data decide",
+    {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "bounds of the size of a tensor along axis A, if it depends on the data",
      .take = option_dim},
     {"--entry", "NAME", GRAPH | TUNE, "one network of a file that has several (default: all; the first is run())", WORD(entry)},
     {"--function", "NAME", INSPECT | EXPLAIN, "one function of a model that has several: decode, train_step .. (default: run). The page of -o has all of them, this one first", WORD(function)},
     {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "keep a tensor from run to run: this output is the next input. It starts as zeros",
      .take = option_state},
-    {"--kv", "TYPE", GRAPH | TUNE, "what a language model keeps of keys and values: f16 (default) or f32", .take = option_kv, .choices = "f16 f32"},
+    {"--kv", "TYPE", GRAPH | TUNE, "the type in which a language model keeps keys and values: f16 (default) or f32", .take = option_kv, .choices = "f16 f32"},
     {"--weights-type", "TYPE", GRAPH | TUNE, "what the matrices of a Hugging Face folder become while it is compiled: f16, bf16, q8_0, q4_0 or q4_k (default: as in the file)", WORD(weights_type), .choices = "f16 bf16 q8_0 q4_0 q4_k"},
-    {"--slots", "N", GRAPH | TUNE, "sequences that a language model goes on with in one run, each with its own states (docs/llm.md; default: 1)", .take = option_slots},
+    {"--slots", "N", GRAPH | TUNE, "how many sequences a language model continues in one run, each with its own states (docs/llm.md; default: 1)", .take = option_slots},
     {"--train", NULL, TRAINED, "also compile <name>_train_step(), a training step (docs/training.md); bench: time that one", SET(train)},
     {"--loss", "LOSS", TRAINED, "cross_entropy:OUTPUT, mse:OUTPUT, or an output that is the loss", WORD(training.loss)},
     {"--optimizer", "OPT", TRAINED, "sgd, momentum, adam or adamw; with numbers: adamw:rate=1e-3,decay=0.01 (beta1, "
@@ -129,10 +129,10 @@ const CliOption cli_options[] = {
     {"--lora", "r=N[:alpha=A]:GLOB", TRAINED, "train corrections of rank N, times A / N (default: A = N), of the weights whose names "
      "match, which stay as they are (docs/training.md); may be repeated", .take = option_lora},
     {"--clip", "NORM", TRAINED, "scale the gradients so that their total norm is at most this", .take = option_clip},
-    {"--loss-scale", "S", TRAINED, "take gradients of the loss times S, which adapts: steps whose gradients are not finite are skipped, and halve it (for "
-     "--precision f16)", .take = option_loss_scale},
+    {"--loss-scale", "S", TRAINED, "multiply the loss by S before taking gradients, for --precision f16. S adapts: a step whose gradients are not finite "
+     "is skipped and halves it", .take = option_loss_scale},
     {"--accumulate", "N", TRAINED, "update the weights in every Nth step, by the mean of the gradients", .take = option_accumulate},
-    {"--processes", NULL, TRAINED, "gradients and the loss are the means of all processes, by config.comm (docs/devices.md)", SET(optimizer.processes)},
+    {"--processes", NULL, TRAINED, "average the gradients and the loss over all processes, by config.comm (docs/devices.md)", SET(optimizer.processes)},
     {"--class-axis", "A", TRAINED, "for cross_entropy: the axis of the classes (default 1; -1: the last)", .take = option_class_axis},
     {"--label-smoothing", "S", TRAINED, "for cross_entropy: spread this share of each label over all classes", .take = option_smoothing},
     {"--ignore-index", "I", TRAINED, "for cross_entropy: ignore labels with this number", .take = option_ignore_index},
@@ -153,7 +153,7 @@ const CliOption cli_options[] = {
      .choices = "@rewrites"},
     {"--fuse", "HOW", MODEL, "auto (default); none: store every value; all: as few kernels as possible", WORD(compile.fuse),
      .choices = "auto none all"},
-    {"--prefer", "WHAT", MODEL, "which one to save where a choice costs the other: ram or time. Default: ram for microcontrollers, time for others", WORD(compile.prefer),
+    {"--prefer", "WHAT", MODEL, "which one to save when a decision trades one for the other: ram or time. Default: ram for microcontrollers, else time", WORD(compile.prefer),
      .choices = "ram time"},
     {"--sched", "FILE", MODEL, "follow the decisions in this file (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
     {"--sched", "FILE", TUNE, "for a GPU: begin with the decisions in this file", WORD(compile.sched), .path = CLI_FILE},
@@ -276,7 +276,7 @@ const Command cli_commands[] = {
      "ingot tune resnet18.onnx -o pi.sched --target c:cortex-a72 --remote ./on_board.sh\n"
      "ingot tune --export tuned.json\n"},
     {"cache", command_cache, CACHE, NULL, "[--size N | --clear]", "show or clear the cache of compiled models",
-     "Prints where the cache is and how large. When a model is added, the least recently used ones are removed until 2 GB are left, or "
+     "Prints where the cache is and how large it is. When a model is added, the least recently used ones are removed until 2 GB are left, or "
      "as much as $INGOT_CACHE_SIZE says (500M).",
      "ingot cache --size 500M\n"},
     {"completion", command_completion, COMPLETION, "bash|zsh|fish", "", "print the completion script of a shell",
