@@ -1,8 +1,8 @@
 
 // WebGPU: null where there is no adapter that has what the kernels need.
 async function gpu(base, told) {
-    const plan = model.gpu, adapter = await globalThis.navigator?.gpu?.requestAdapter();
-    if (!adapter || !plan.features.every((f) => adapter.features.has(f)))
+    const plan = model.gpu, {gpu: there} = globalThis.navigator ?? {}, adapter = await there?.requestAdapter();
+    if (!adapter || !plan.features.every((f) => adapter.features.has(f)) || !plan.words.every((w) => there.wgslLanguageFeatures?.has(w)))
         return null;
     const limits = {};
     for (const n of ['maxStorageBuffersPerShaderStage', 'maxStorageBufferBindingSize', 'maxBufferSize'])

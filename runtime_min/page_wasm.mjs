@@ -1,24 +1,54 @@
+// WebAssembly: a module that imports its memory alone, in which are the weights and all tensors.
+const WORKER = `onmessage = async ({data: [module, memory, k, stack]}) => {
+    const {exports} = await WebAssembly.instantiate(module, {env: {memory}});
+    exports.__stack_pointer.value = stack;
+    postMessage(k);
+    exports.page_work(k);
+}`;
 
-// WebAssembly: a module that imports nothing, with the weights and all tensors in its memory.
-async function wasm(base, told) {
-    const {instance} = await WebAssembly.instantiate(await file(base, model.wasm.file, told), {});
-    const {memory, page_init, page_run, page_reset, page_memory} = instance.exports;
+// Of so many threads the workers: instances with the same memory. One that does not start is done without.
+async function team(module, memory, {page_stack}, threads) {
+    const url = URL.createObjectURL(new Blob([WORKER], {type: 'text/javascript'}));
+    const workers = await Promise.all(Array.from({length: threads - 1}, (_, i) => new Promise((begun) => {
+        const worker = new Worker(url);
+        worker.onmessage = () => begun(worker);
+        worker.onerror = () => begun(null);
+        worker.postMessage([module, memory, i + 1, page_stack(i + 1)]);
+    }).catch(() => null)));
+    URL.revokeObjectURL(url);
+    return workers.filter((w) => w);
+}
+
+// As many as the page asks for, or half of what the processor has, and two at least; one where pages
+// may not share memory.
+function threadsOf(asked) {
+    const all = navigator.hardwareConcurrency || 1;
+    const wanted = asked ?? Math.min(all, Math.max(2, all >> 1));
+    return globalThis.crossOriginIsolated ? Math.max(1, Math.min(wanted, model.wasm.threads)) : 1;
+}
+
+async function wasm(base, told, asked) {
+    const module = await WebAssembly.compile(await file(base, model.wasm.file, told));
+    const memory = new WebAssembly.Memory({initial: model.wasm.memory, maximum: model.wasm.memory, shared: true});
+    const {exports} = await WebAssembly.instantiate(module, {env: {memory}});
+    const {page_init, page_run, page_reset, page_memory} = exports, bytes = new Uint8Array(memory.buffer);
     const check = (status) => {
         if (status)
             throw new Error(`the model gives status ${status} (docs/abi.md)`);
     };
-    if (model.wasm.weights) {
-        const weights = await file(base, model.wasm.weights, told);
-        new Uint8Array(memory.buffer).set(weights, page_memory(0));
-    }
-    check(page_init());
+    if (model.wasm.weights)
+        bytes.set(await file(base, model.wasm.weights, told), page_memory(0));
+    const threads = threadsOf(asked);
+    check(page_init(threads));
+    const workers = await team(module, memory, exports, threads);
     async function run(inputs) {
-        inputs.forEach((x, i) => new Uint8Array(memory.buffer).set(x, page_memory(1 + i)));
+        inputs.forEach((x, i) => bytes.set(x, page_memory(1 + i)));
         check(page_run());
         return model.outputs.map(([, type, shape], i) => {
             const at = page_memory(1 + inputs.length + i), n = shape.reduce((a, b) => a * b, 1);
-            return memory.buffer.slice(at, at + n * arrayOf(type).BYTES_PER_ELEMENT);
+            return bytes.slice(at, at + n * arrayOf(type).BYTES_PER_ELEMENT).buffer;
         });
     }
-    return {by: 'wasm', run: inTurn(run), reset: async () => check(page_reset()), destroy() {}};
+    return {by: 'wasm', threads: 1 + workers.length, run: inTurn(run), reset: async () => check(page_reset()),
+        destroy: () => workers.forEach((w) => w.terminate())};
 }

@@ -206,6 +206,9 @@ void bundle_package(Bundle *);
 /* bundle_web.c: --package web: of what is WGSL, or NULL, and for WebAssembly, or NULL. */
 void bundle_web(Bundle *, Bundle *gpu, Bundle *wasm);
 bool bundle_is_web(const Bundle *);
+/* bundle_page.c: the half for WebAssembly: of the makefile, and of the module's data. */
+void page_make(StrBuf *, const Bundle *);
+void page_wasm(StrBuf *, Bundle *);
 /* bundle_weight_names.c */
 void name_weights(Bundle *);
 const char *weight_name(const Bundle *, const Buffer *); /* an array, or an offset in the blob */

@@ -438,12 +438,7 @@ static void makefile(Bundle *b)
     if (shared)
         make_shared(&sb, b);
     if (b->target->wasm && bundle_is_web(b))
-        sb_printf(&sb,
-                  "\n# The module of a page, which imports nothing.\nweb: %s_page.wasm\n"
-                  "%s_page.wasm: %s_page.c lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS) -nostartfiles "
-                  "-Wl,--no-entry -Wl,-z,stack-size=1048576 -o $@ %s_page.c lib%s.a -lm\n"
-                  ".PHONY: web\n",
-                  n, n, n, n, n, n);
+        page_make(&sb, b);
     sb_printf(&sb, "\nclean:\n\trm -f lib%s.a $(MODEL)", n);
     if (!bare)
         sb_printf(&sb, " %s $(DRIVER)", program);

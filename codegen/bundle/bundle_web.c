@@ -6,9 +6,8 @@
  *
  * For WGSL the steps of a run are a list, [kernel, groups, values, bindings] of a launch or [-1,
  * to, at, from, at, bytes] of a copy, which the module records as they stand: everything that a run
- * needs is known here.  For WebAssembly <name>_page.c exports pointers and functions, and `make
- * web` makes a module of it that imports nothing.  A bundle for both takes the first where there is
- * an adapter. */
+ * needs is known here.  The module for WebAssembly is bundle_page.c's.  A bundle for both takes the
+ * first where there is an adapter. */
 #include <string.h>
 
 #include "bundle_gpu.h"
@@ -366,14 +365,26 @@ static void web_weights(StrBuf *sb, const Bundle *b)
     sb_puts(sb, "],\n");
 }
 
+/* What the adapter has to have, or the language. */
+static void web_features(StrBuf *sb, const char *what, const Extension *e, bool words)
+{
+    const char *separator = "";
+    sb_printf(sb, "    %s: [", what);
+    for (; e && e->name; e++)
+        if (words == !strncmp(e->name, "packed_", 7)) {
+            sb_printf(sb, "%s\"%s\"", separator, e->name);
+            separator = ", ";
+        }
+    sb_puts(sb, "],\n");
+}
+
 static void web_gpu(StrBuf *sb, Bundle *b)
 {
     Web w = {.b = b};
     web_steps(&w, &b->p->main);
-    sb_printf(sb, "  gpu: {\n    file: \"%s_kernels.wgsl\",\n    features: [", b->name);
-    for (const Extension *e = b->target->extensions; e && e->name; e++)
-        sb_printf(sb, "%s\"%s\"", e > b->target->extensions ? ", " : "", e->name);
-    sb_puts(sb, "],\n");
+    sb_printf(sb, "  gpu: {\n    file: \"%s_kernels.wgsl\",\n", b->name);
+    web_features(sb, "features", b->target->extensions, false);
+    web_features(sb, "words", b->target->extensions, true);
     if (b->mode == WEIGHTS_BLOB)
         sb_printf(sb, "    weights: \"%s.weights\",\n", weights_prefix(b));
     web_memory(sb, &w);
@@ -420,11 +431,12 @@ static void web_types(Bundle *b)
             "export interface Progress {\n    file?: string;\n    bytes?: number;\n    pipelines?: "
             "number;\n    of: number;\n}\n"
             "export interface Model {\n    by: \"webgpu\" | \"wasm\";\n"
+            "    /** Of \"wasm\": how many run the steps. */\n    threads?: number;\n"
             "    run(inputs: Inputs): Promise<Outputs>;\n"
             "    /** States begin anew. */\n    reset(): Promise<void>;\n    destroy(): void;\n}\n"
             "/** Files lie beside the module unless told. */\n"
             "export function load(url?: string | URL, options?: {progress?: (p: Progress) => void; "
-            "by?: \"webgpu\" | \"wasm\"}): Promise<Model>;\n"
+            "by?: \"webgpu\" | \"wasm\"; threads?: number}): Promise<Model>;\n"
             "export const model: {inputs: [string, string, number[]][]; outputs: [string, string, "
             "number[]][]};\n");
     bundle_file(b, arena_printf(b->a, "%s.d.ts", b->name), &sb);
@@ -438,74 +450,6 @@ static void with_name(StrBuf *sb, const char *text, const char *name)
         sb_puts(sb, name);
     }
     sb_puts(sb, text);
-}
-
-/* ---- WebAssembly ----------------------------------------------------------------------------- */
-
-static void page_tensors(StrBuf *sb, const char *what, const Port *p, int n)
-{
-    for (int i = 0; i < n; i++)
-        sb_printf(sb, "static _Alignas(64) unsigned char %s%d[%lld];\n", what, i,
-                  (long long)(p[i].b->bytes ? p[i].b->bytes : 1));
-}
-
-static void page_members(StrBuf *sb, const char *what, const Port *p, int n)
-{
-    for (int i = 0; i < n; i++)
-        sb_printf(sb, "%s.%s = (void *)%s%d", i ? ", " : "", p[i].field, what, i);
-    sb_puts(sb, n ? "" : ".none = 0");
-}
-
-static void page_source(Bundle *b)
-{
-    StrBuf sb = {0};
-    const char *n = b->name, *u = b->upper;
-    const bool blob = b->mode == WEIGHTS_BLOB;
-    sb_printf(&sb,
-              "/* %s_page.c - the model as a WebAssembly module that imports nothing: `make web`. "
-              "*/\n#include \"%s.h\"\n\n"
-              "#define EXPORT(name) __attribute__((export_name(#name)))\n\n"
-              "static _Alignas(%s_ARENA_ALIGN) unsigned char arena[%s_ARENA_BYTES(1) + 1];\n",
-              n, n, u, u);
-    if (blob)
-        sb_printf(&sb, "static _Alignas(64) unsigned char weights[%lld];\n",
-                  (long long)b->p->weights_bytes);
-    page_tensors(&sb, "in", b->in, b->nin);
-    page_tensors(&sb, "out", b->out, b->nout);
-    sb_printf(&sb,
-              "static %s_ctx ctx;\n\n"
-              "/* Weights, inputs, outputs: in this order. */\n"
-              "EXPORT(page_memory) void *page_memory(int i)\n{\n"
-              "    static unsigned char *const memory[] = {%s",
-              n, blob ? "weights" : "arena");
-    for (int i = 0; i < b->nin; i++)
-        sb_printf(&sb, ", in%d", i);
-    for (int i = 0; i < b->nout; i++)
-        sb_printf(&sb, ", out%d", i);
-    sb_printf(
-        &sb,
-        "};\n    return memory[i];\n}\n\n"
-        "EXPORT(page_init) int page_init(void)\n{\n    const %s_config config = {.struct_size "
-        "= sizeof config,\n        .arena = arena,\n        .arena_bytes = sizeof arena%s};\n"
-        "    return %s_init(&ctx, &config);\n}\n\n"
-        "EXPORT(page_reset) int page_reset(void)\n{\n    return %s_reset(&ctx);\n}\n\n"
-        "EXPORT(page_run) int page_run(void)\n{\n    const %s_inputs in = {",
-        n, blob ? ",\n        .weights = weights,\n        .weights_bytes = sizeof weights" : "", n,
-        n, n);
-    page_members(&sb, "in", b->in, b->nin);
-    sb_printf(&sb, "};\n    %s_outputs out = {", n);
-    page_members(&sb, "out", b->out, b->nout);
-    sb_printf(&sb, "};\n    return %s_run(&ctx, &in, &out);\n}\n", n);
-    bundle_file(b, arena_printf(b->a, "%s_page.c", n), &sb);
-}
-
-static void web_wasm(StrBuf *sb, Bundle *b)
-{
-    sb_printf(sb, "  wasm: {file: \"%s_page.wasm\"", b->name);
-    if (b->mode == WEIGHTS_BLOB)
-        sb_printf(sb, ", weights: \"%s.weights\"", weights_prefix(b));
-    sb_puts(sb, "},\n");
-    page_source(b);
 }
 
 static bool is_fixed(const Port *p, int n)
@@ -544,7 +488,7 @@ void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
     if (gpu)
         web_gpu(&sb, gpu);
     if (wasm)
-        web_wasm(&sb, wasm);
+        page_wasm(&sb, wasm);
     sb_puts(&sb, "};\n");
     sb_puts(&sb, runtime_text("page.mjs"));
     if (gpu)
@@ -559,8 +503,9 @@ void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
                        "if (m)\n        return m;\n"
                      : "    const m = await gpu(base, told);\n    if (!m)\n        throw new "
                        "Error('there is no WebGPU adapter' + "
-                       "model.gpu.features.map((f) => ` with ${f}`).join());\n    return m;\n",
-              wasm ? "    return wasm(base, told);\n" : "");
+                       "[...model.gpu.features, ...model.gpu.words].map((f) => ` with "
+                       "${f}`).join());\n    return m;\n",
+              wasm ? "    return wasm(base, told, options.threads);\n" : "");
     bundle_file(b, arena_printf(b->a, "%s.mjs", b->name), &sb);
     web_types(b);
     with_name(&page, runtime_text("page.html"), b->name);

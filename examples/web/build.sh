@@ -23,4 +23,4 @@ if [ $# -gt 1 ]; then
     page picture "$@"
     cp "$here/picture.html" "$here/picture.js" "$out"
 fi
-echo "python3 -m http.server -d $out    and open http://localhost:8000/"
+echo "python3 $here/serve.py $out    and open http://localhost:8000/"

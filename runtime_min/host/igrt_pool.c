@@ -26,11 +26,15 @@
 
 #include "igrt_pool.h"
 
-#if IGRT_POOL_PTHREADS
+#if IGRT_POOL_PTHREADS || IGRT_POOL_WASM
 
+#if IGRT_POOL_PTHREADS
 #include <sched.h>
 
 enum { SPINS = 2000 }; /* some 50 to 100 microseconds */
+#else
+enum { SPINS = 20000 };          /* the same: WebAssembly has no pause */
+#endif
 
 static void relax(void)
 {
@@ -39,6 +43,18 @@ static void relax(void)
 #elif defined(__aarch64__)
     __asm__ __volatile__("isb"); /* as long as a pause; a yield is nothing there */
 #endif
+}
+
+/* Of who waits for the others' last tasks. */
+static void give_way(unsigned spin)
+{
+    enum { YIELDS = 64 };
+#if IGRT_POOL_PTHREADS
+    if (spin % YIELDS == 0)
+        sched_yield();
+#endif
+    if (spin % YIELDS)
+        relax();
 }
 
 static int has_tasks(uint64_t open)
@@ -81,32 +97,62 @@ static int is_called(const igrt_pool_worker *me)
            __atomic_load_n(&me->pool->stop, __ATOMIC_SEQ_CST);
 }
 
+#if IGRT_POOL_PTHREADS
+static void sleep_once(igrt_pool_worker *me)
+{
+    igrt_pool *pool = me->pool;
+    pthread_mutex_lock(&pool->lock);
+    __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+    if (!is_called(me))
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void wake_all(igrt_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+#else
+/* Whoever calls between the look and the wait has changed what is waited for. */
+static void sleep_once(igrt_pool_worker *me)
+{
+    igrt_pool *pool = me->pool;
+    const int calls = __atomic_load_n(&pool->calls, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+    if (!is_called(me))
+        __builtin_wasm_memory_atomic_wait32(&pool->calls, calls, -1);
+    __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+}
+
+static void wake_all(igrt_pool *pool)
+{
+    __atomic_fetch_add(&pool->calls, 1, __ATOMIC_SEQ_CST);
+    __builtin_wasm_memory_atomic_notify(&pool->calls, IGRT_POOL_MAX);
+}
+#endif
+
 /* Who has slept spins again, even if others have done its share meanwhile: it is to be awake when
  * the next round comes. */
 static void await_tasks(igrt_pool_worker *me)
 {
-    igrt_pool *pool = me->pool;
     for (int spin = 0; !is_called(me); spin++) {
         relax(); /* and no yield: beside other programs it would miss the rounds that follow */
         if (spin < SPINS)
             continue;
-        pthread_mutex_lock(&pool->lock);
-        __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
-        if (!is_called(me))
-            pthread_cond_wait(&pool->wake, &pool->lock);
-        __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
-        pthread_mutex_unlock(&pool->lock);
+        sleep_once(me);
         spin = 0;
     }
 }
 
-static void *worker_main(void *arg)
+static void work(igrt_pool_worker *me)
 {
-    igrt_pool_worker *me = arg;
     for (;;) {
         await_tasks(me);
         if (__atomic_load_n(&me->pool->stop, __ATOMIC_ACQUIRE))
-            return NULL;
+            return;
         take_tasks(me);
     }
 }
@@ -117,10 +163,59 @@ static void wake_sleepers(igrt_pool *pool)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST) == 0)
         return;
-    pthread_mutex_lock(&pool->lock);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->lock);
+    wake_all(pool);
 }
+
+#if IGRT_POOL_PTHREADS
+static void *worker_main(void *me)
+{
+    work(me);
+    return NULL;
+}
+
+static int start_workers(igrt_pool *pool, int threads)
+{
+    if (pthread_mutex_init(&pool->lock, NULL))
+        return 1;
+    if (pthread_cond_init(&pool->wake, NULL)) {
+        pthread_mutex_destroy(&pool->lock);
+        return 1;
+    }
+    int started = 1;
+    while (started < threads && !pthread_create(&pool->worker[started].thread, NULL, worker_main,
+                                                &pool->worker[started]))
+        started++;
+    if (started == 1) {
+        pthread_cond_destroy(&pool->wake);
+        pthread_mutex_destroy(&pool->lock);
+    }
+    return started;
+}
+
+static void end_workers(igrt_pool *pool)
+{
+    for (int k = 1; k < pool->threads; k++)
+        pthread_join(pool->worker[k].thread, NULL);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+}
+#else
+void igrt_pool_work(igrt_pool *pool, int k)
+{
+    work(&pool->worker[k]);
+}
+
+static int start_workers(igrt_pool *pool, int threads)
+{
+    pool->calls = 0;
+    return threads;
+}
+
+static void end_workers(igrt_pool *pool)
+{
+    (void)pool; /* they return */
+}
+#endif
 
 int igrt_pool_start(igrt_pool *pool, int threads)
 {
@@ -133,12 +228,6 @@ int igrt_pool_start(igrt_pool *pool, int threads)
         threads = IGRT_POOL_MAX;
     if (threads < 2)
         return 1;
-    if (pthread_mutex_init(&pool->lock, NULL))
-        return 1;
-    if (pthread_cond_init(&pool->wake, NULL)) {
-        pthread_mutex_destroy(&pool->lock);
-        return 1;
-    }
     for (int k = 0; k < threads; k++) {
         igrt_pool_worker *worker = &pool->worker[k];
         worker->pool = pool;
@@ -146,16 +235,8 @@ int igrt_pool_start(igrt_pool *pool, int threads)
         worker->open = 0;
         worker->done = 0;
     }
-    int started = 1;
-    while (started < threads && !pthread_create(&pool->worker[started].thread, NULL, worker_main,
-                                                &pool->worker[started]))
-        started++;
-    if (started == 1) {
-        pthread_cond_destroy(&pool->wake);
-        pthread_mutex_destroy(&pool->lock);
-    }
-    pool->threads = started;
-    return started;
+    pool->threads = start_workers(pool, threads);
+    return pool->threads;
 }
 
 static uint64_t tasks_done(const igrt_pool *pool)
@@ -185,12 +266,8 @@ static void do_round(igrt_pool *pool, igrt_task_fn task, void *arg, int64_t firs
     }
     wake_sleepers(pool);
     take_tasks(&pool->worker[0]);
-    for (int spin = 1; tasks_done(pool) != pool->asked; spin = (spin + 1) % 64) {
-        if (spin)
-            relax();
-        else
-            sched_yield();
-    }
+    for (unsigned spin = 1; tasks_done(pool) != pool->asked; spin++)
+        give_way(spin);
 }
 
 enum { ROUND_TASKS = 1 << 30 }; /* that a share can count */
@@ -210,10 +287,7 @@ void igrt_pool_stop(igrt_pool *pool)
         return;
     __atomic_store_n(&pool->stop, 1, __ATOMIC_SEQ_CST);
     wake_sleepers(pool);
-    for (int k = 1; k < pool->threads; k++)
-        pthread_join(pool->worker[k].thread, NULL);
-    pthread_cond_destroy(&pool->wake);
-    pthread_mutex_destroy(&pool->lock);
+    end_workers(pool);
     pool->threads = 1;
 }
 

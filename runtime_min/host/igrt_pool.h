@@ -1,7 +1,8 @@
 /*
  * igrt_pool.h - a small thread pool for igrt_config.parallel_for, for callers that have none.
  *
- * POSIX threads; elsewhere it is one thread. All state is in the struct: no allocation.
+ * POSIX threads; elsewhere it is one thread. In WebAssembly others start the workers, which call
+ * igrt_pool_work() (IGRT_POOL_WASM). All state is in the struct: no allocation.
  *
  *     static igrt_pool pool;
  *     config.threads = igrt_pool_start(&pool, 4);
@@ -20,6 +21,12 @@
 #include <pthread.h>
 #else
 #define IGRT_POOL_PTHREADS 0
+#endif
+
+/* To be defined as 1 for a WebAssembly module whose memory several instances share: each thread is
+ * an instance with a stack of its own (clang: -matomics -mbulk-memory). */
+#ifndef IGRT_POOL_WASM
+#define IGRT_POOL_WASM 0
 #endif
 
 #ifdef __cplusplus
@@ -65,6 +72,8 @@ struct igrt_pool {
 #if IGRT_POOL_PTHREADS
     pthread_mutex_t lock;
     pthread_cond_t wake;
+#elif IGRT_POOL_WASM
+    int calls; /* how often sleepers were woken; they wait for another number */
 #endif
 };
 
@@ -73,6 +82,12 @@ int igrt_pool_start(igrt_pool *pool, int threads);
 
 /* An igrt_parallel_for_fn; user is the pool. Not to be called from inside a task. */
 void igrt_pool_for(void *user, igrt_task_fn task, void *arg, int64_t n);
+
+#if IGRT_POOL_WASM
+/* What worker k of 1 .. threads - 1 does until igrt_pool_stop(), after igrt_pool_start().  One that
+ * never comes is not waited for: the others do its share. */
+void igrt_pool_work(igrt_pool *pool, int k);
+#endif
 
 /* Ends the workers. */
 void igrt_pool_stop(igrt_pool *pool);

@@ -255,21 +255,34 @@ class Files(http.server.SimpleHTTPRequestHandler):
         ".js": "text/javascript",
     }
 
+    headers_of_all = {
+        "Cache-Control": "no-store"  # else a file that is gone may be found in the browser's cache
+    }
+
     def end_headers(self):
-        self.send_header(
-            "Cache-Control", "no-store"
-        )  # else a file that is gone may be found in the browser's cache
+        for name, value in self.headers_of_all.items():
+            self.send_header(name, value)
         super().end_headers()
 
     def log_message(self, *_):
         pass
 
 
+class Isolated(Files):
+    """With what lets pages share memory between threads."""
+
+    headers_of_all = {
+        **Files.headers_of_all,
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Embedder-Policy": "require-corp",
+    }
+
+
 @contextlib.contextmanager
-def serve(folder):
+def serve(folder, files=Files):
     """A folder's files over HTTP on this machine: the address, with a slash at its end."""
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Files, directory=str(folder))
+        ("127.0.0.1", 0), functools.partial(files, directory=str(folder))
     )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

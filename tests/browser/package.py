@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """--package web: models of the tree, and of other folders, in a page of a headless Chromium, by
-WebGPU (SwiftShader) and by WebAssembly.
+WebGPU (SwiftShader) and by WebAssembly, there by one thread and by three, which give the same bytes.
 
     package.py --ingot build/ingot [--keep DIR] [MODEL DATA ..]
 
@@ -37,7 +37,7 @@ ARRAY = {"f4": "Float32Array", "i1": "Int8Array", "u1": "Uint8Array", "b1": "Uin
 ARRAY |= {"i4": "Int32Array", "i8": "BigInt64Array", "f2": "Uint16Array"}
 RUN = """(async () => {
     const {load, model} = await import('%s');
-    const told = [], m = await load(undefined, {progress: (p) => told.push(p), by: '%s'});
+    const told = [], m = await load(undefined, {progress: (p) => told.push(p), by: '%s', threads: %d});
     const inputs = {};
     for (const [i, [name]] of model.inputs.entries()) {
         const [array, text] = (%s)[i];
@@ -48,7 +48,8 @@ RUN = """(async () => {
     outs = await m.run(inputs);
     const ms = performance.now() - since;
     const wrong = await m.run({}).then(() => 'none', (e) => e.message);
-    return JSON.stringify({by: m.by, told: told.length, ms, wrong, outs: Object.values(outs).map((o) =>
+    m.destroy();
+    return JSON.stringify({by: m.by, threads: m.threads, told: told.length, ms, wrong, outs: Object.values(outs).map((o) =>
         btoa(Array.from(new Uint8Array(o.buffer, o.byteOffset, o.byteLength), (c) => String.fromCharCode(c)).join('')))});
 })()"""
 
@@ -72,9 +73,9 @@ def call(*args, status=0):
     return done.stdout
 
 
-def in_page(page, folder, by, inputs, outputs):
+def in_page(page, folder, by, inputs, outputs, threads=1):
     given = [(ARRAY[x.dtype.str[1:]], base64.b64encode(x.tobytes()).decode()) for x in inputs]
-    got = json.loads(page.value(RUN % (f"/{folder}/model.mjs", by, json.dumps(given))))
+    got = json.loads(page.value(RUN % (f"/{folder}/model.mjs", by, threads, json.dumps(given))))
     assert got["by"] == by, got
     assert "is missing" in got["wrong"] or not inputs, got["wrong"]
     worst = 0.0
@@ -126,6 +127,16 @@ def own(folder):
     return folder / "model.onnx", [x], outs
 
 
+def alone(browser, site, inputs, outputs, name):
+    """From a server that sends no headers: one thread, whatever is asked for."""
+    with chromium.serve(site) as address:
+        page = browser.page(address + "index.html")
+        page.wait("document.readyState == 'complete'")
+        error, got = in_page(page, name, "wasm", inputs, outputs, threads=3)
+        assert got["threads"] == 1 and error < 1e-3, (got["threads"], error)
+        assert not page.errors, page.errors
+
+
 def cases(opt, work):
     yield ("own", *own(work / "model"))
     for model, data in zip(opt.more[::2], opt.more[1::2]):
@@ -151,7 +162,7 @@ def main():
     except chromium.Missing as e:
         print(f"skipped: {e}")
         return 77
-    with browser, chromium.serve(site) as address:
+    with browser, chromium.serve(site, chromium.Isolated) as address:
         page = browser.page(address + "index.html")
         page.wait("document.readyState == 'complete'")
         for name, model, inputs, outputs in cases(opt, work):
@@ -173,6 +184,16 @@ def main():
                 error, got = in_page(page, name, by, inputs, outputs)
                 print(f"{name}: {by}: {error:.1e} of the range, {got['ms']:.1f} ms")
                 assert error < 1e-3, error
+            if has_clang:
+                _, more = in_page(page, name, "wasm", inputs, outputs, threads=3)
+                assert (got["threads"], more["threads"]) == (1, 3), (
+                    got["threads"],
+                    more["threads"],
+                )
+                assert more["outs"] == got["outs"], "threads give other bytes"
+                print(f"{name}: wasm: 3 threads, the same bytes")
+        if has_clang:
+            alone(browser, site, inputs, outputs, name)
         # the page that comes with it
         shown = browser.page(address + "own/index.html")
         shown.wait("document.querySelector('#run')?.disabled === false")
