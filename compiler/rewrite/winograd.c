@@ -21,21 +21,13 @@
 
 #include "winograd.h"
 
-/* Of the points 0, 1, -1, (2, -2,) infinity. */
-#define TILE_OF_2                                                                             \
-    .tile = 2, .points = 4, .b = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}}, \
-    .g = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}}, .a = {{1, 1, 1, 0}, {0, 1, -1, -1}}
-const WinogradForm form2 = {TILE_OF_2, .windows = 2}, form2x1 = {TILE_OF_2, .windows = 1};
+#define OF_2                                                             \
+    TILE_OF_2, .g = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}}, \
+               .a = {{1, 1, 1, 0}, {0, 1, -1, -1}}
+const WinogradForm form2 = {OF_2, .windows = 2, .exact = &exact2},
+                   form2x1 = {OF_2, .windows = 1, .exact = &exact2x1};
 const WinogradForm form4 = {
-    .tile = 4,
-    .points = 6,
-    .windows = 2,
-    .b = {{4, 0, -5, 0, 1, 0},
-          {0, -4, -4, 1, 1, 0},
-          {0, 4, -4, -1, 1, 0},
-          {0, -2, -1, 2, 1, 0},
-          {0, 2, -1, -2, 1, 0},
-          {0, 4, 0, -5, 0, 1}},
+    TILE_OF_4, .windows = 2, .exact = &exact4,
     .g = {{1. / 4, 0, 0},
           {-1. / 6, -1. / 6, -1. / 6},
           {-1. / 6, 1. / 6, -1. / 6},
@@ -380,6 +372,8 @@ static Node *transformed_back(Context *c, const ProductAxes *s, const WinogradFo
     for (int e = 0; e < f->tile && nw > 1; e++)
         row[e] = result_row(c, f->points, t, f->a[e]);
     Node *y = nw > 1 ? chosen_row(c, 5, f->tile, row) : t[0];
+    if (f->scale)
+        y = unscaled(c, s, f, y);
     n = 2;
     for (int i = 0; i < s->n[OUT]; i++) {
         size = results_of(s, i);
@@ -421,7 +415,8 @@ static Node *multiplied(Rewrite *r, const ProductAxes *s, const WinogradForm *f,
         vd[3 + i] = v->shape[2 * nw + 2 + i];
     vd[maps] = one;
     vd[sum] = v->shape[v->rank - 1];
-    v = ingot_contiguous(c, ingot_reshape(c, v, sum + 1, vd));
+    v = ingot_reshape(c, v, sum + 1, vd);
+    v = f->scale ? as_pairs(c, v) : ingot_contiguous(c, v);
     for (int i = 0; i < slid; i++)
         v = ingot_window(c, v, 3 + i, TAPS, 1, 1);
     for (int i = 2; i < maps; i++)
@@ -432,6 +427,8 @@ static Node *multiplied(Rewrite *r, const ProductAxes *s, const WinogradForm *f,
         all[i] = i == maps ? ud[i] : v->shape[i];
         summed |= i >= sum ? 1u << i : 0;
     }
+    if (f->scale)
+        u = ingot_cast(c, ingot_cast(c, u, INGOT_I16), INGOT_I32);
     u = ingot_reshape(c, u, v->rank, ud);
     Node *y = ingot_mul(c, ingot_expand(c, v, v->rank, all), ingot_expand(c, u, v->rank, all));
     y = ingot_reduce(c, INGOT_REDUCE_ADD, y, summed, true);
@@ -475,10 +472,24 @@ static Node *in_turn(Rewrite *r, const ProductAxes *s, const WinogradForm *f, No
     return strips(r, &of);
 }
 
-static Node *winograd(Rewrite *r, Node *n, bool try, const WinogradForm *f)
+/* Integers are multiplied as pairs of 16 bits, where the machine does that in lanes. */
+const WinogradForm *winograd_form(const Rewrite *r, const Node *n, const ProductAxes *s,
+                                  const WinogradForm *f)
+{
+    if (!s || (f->windows == 1 && s->n[OUT] == 1))
+        return NULL;
+    if (n->dtype == INGOT_F32)
+        return f;
+    const Machine *m = r->target ? &r->target->machine : NULL;
+    const bool pairs = m && m->lanes && machine_dots(m, 2, false);
+    return f->exact && pairs && is_exact(r->c, s, f->exact) ? f->exact : NULL;
+}
+
+static Node *winograd(Rewrite *r, Node *n, bool try, const WinogradForm *wanted)
 {
     const ProductAxes *s = winograd_axes(r, n);
-    if (!s || (f->windows == 1 && s->n[OUT] == 1))
+    const WinogradForm *f = winograd_form(r, n, s, wanted);
+    if (!f)
         return NULL;
     if (try)
         return n;

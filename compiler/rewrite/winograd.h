@@ -6,14 +6,25 @@
 
 enum { TAPS = 3, MAX_TILE = 4, MAX_POINTS = MAX_TILE + TAPS - 1, MAX_WINDOWS = 2 };
 
-typedef struct {
-    int tile, points; /* m and m + 2 */
-    int windows;      /* so many are transformed; the taps of another one are summed as they are */
+typedef struct WinogradForm {
+    const struct WinogradForm *exact; /* that of integers in place of this one; or NULL */
+    int tile, points;                 /* m and m + 2 */
+    int windows; /* so many are transformed; the taps of another one are summed as they are */
+    int scale;   /* of integers: along each window results come out so many times as large; or 0 */
     double b[MAX_POINTS][MAX_POINTS], g[MAX_POINTS][TAPS], a[MAX_TILE][MAX_POINTS];
 } WinogradForm;
 
-extern const WinogradForm form2, form4, form2x1; /* winograd.c */
-extern const WinogradForm form_taps;             /* winograd_taps.c */
+extern const WinogradForm form2, form4, form2x1;    /* winograd.c */
+extern const WinogradForm exact2, exact4, exact2x1; /* winograd_exact.c: of integers */
+extern const WinogradForm form_taps;                /* winograd_taps.c */
+
+/* What tiles of 2 and of 4 have in common: points 0, 1, -1, (2, -2,) infinity. */
+#define TILE_OF_2 \
+    .tile = 2, .points = 4, .b = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}}
+#define TILE_OF_4                                                           \
+    .tile = 4, .points = 6,                                                 \
+    .b = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0}, \
+          {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}}
 
 typedef enum {
     BATCH, /* both operands move with it */
@@ -32,6 +43,7 @@ typedef enum {
 typedef struct ProductAxes {
     Node *x, *w; /* its operands, of size 1 along axes that they do not move with */
     int axis[GROUPS][INGOT_MAX_RANK], n[GROUPS];
+    double *largest; /* sum of integers; below 0: not yet known */
 } ProductAxes;
 
 /* winograd_axes.c: of a REDUCE; NULL: it is no sum of products over windows of three. */
@@ -46,6 +58,17 @@ int transformed_windows(const ProductAxes *, const WinogradForm *);
 int tile_along(const WinogradForm *, int window);
 /* winograd_axes.c: this product is one of those that a form consists of. */
 void no_window(Rewrite *, Node *reduce);
+
+/* winograd_exact.c: nothing that the form computes of integers is lost in 16 and 32 bits. */
+bool is_exact(Context *, const ProductAxes *, const WinogradForm *);
+/* winograd_exact.c: a transform, as numbers of 16 bits in memory. */
+Node *as_pairs(Context *, Node *);
+/* winograd_exact.c: results that are `scale` times as large along each window. */
+Node *unscaled(Context *, const ProductAxes *, const WinogradForm *, Node *y);
+
+/* winograd.c: the form that a sum of these products takes, of floats or of integers; NULL: none. */
+const WinogradForm *winograd_form(const Rewrite *, const Node *reduce, const ProductAxes *,
+                                  const WinogradForm *);
 
 /* winograd_time.c: how many rows of tiles are made at once. */
 int64_t rows_of_strip(const Rewrite *, Node *reduce, const ProductAxes *, const WinogradForm *);

@@ -203,17 +203,35 @@ static bool is_weight_of_run(Node *w)
     return from->op == OP_STATE || is_constant(w, 0);
 }
 
+/* Elements that are moved and then added to a number (zero_point.c): the number before. What is
+ * padded is zero until then. */
+static Node *moved_last(Context *c, Node *f)
+{
+    Node *x = f->src[0], *z = f->op == OP_ADD || f->op == OP_SUB ? scalar_of(f->src[1]) : NULL;
+    if (!z || !is_move(x) || x->op == OP_PAD)
+        return f;
+    z = ingot_like(c, x->src[0], (double)z->arg.i);
+    return moved(
+        c, x,
+        moved_last(c, f->op == OP_ADD ? ingot_add(c, x->src[0], z) : ingot_sub(c, x->src[0], z)));
+}
+
 static bool sort_product(Context *c, Node *n, ProductAxes *s)
 {
     Node *product = n->src[0];
     *s = (ProductAxes){0};
-    if (!is_sum_of_products(n) || n->dtype != INGOT_F32 || !has_taps(n))
+    const bool exact = sums_integers(n);
+    if (!is_sum_of_products(n) || (n->dtype != INGOT_F32 && !exact) || !has_taps(n))
         return false;
     for (int side = 0; side < 2; side++) {
-        ProductAxes one = {.x = compact_of(product->src[side]),
-                           .w = compact_of(product->src[1 - side])};
+        Node *x = exact ? moved_last(c, product->src[side]) : product->src[side];
+        ProductAxes one = {.x = compact_of(x), .w = compact_of(product->src[1 - side])};
         if (!is_weight_of_run(one.w) || is_constant(one.x, 0) || !sort_axes(c, n, &one))
             continue;
+        if (exact && !is_constant(one.w, 0))
+            continue;
+        one.largest = NEW(c->arena, double);
+        *one.largest = -1;
         *s = one;
         return true;
     }

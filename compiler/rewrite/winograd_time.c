@@ -18,17 +18,29 @@ static double extent(const ProductAxes *s, Node *x, AxisGroup group)
     return size;
 }
 
-/* What lies in memory between the three kernels, of one row of tiles. */
-static double bytes_between(const ProductAxes *s, const WinogradForm *f)
+/* Of an operand of the products, transformed or, if f is the direct form, as it is. */
+static double operand_size(const WinogradForm *f, bool exact)
 {
-    double row = sizeof(float) * extent(s, s->x, BATCH) * extent(s, s->x, ROW) *
-                 (extent(s, s->x, SUM) + extent(s, s->w, MAP));
+    return !exact ? sizeof(float) : f->scale ? sizeof(int16_t) : sizeof(int8_t);
+}
+
+/* What lies in memory between the three kernels, of one row of tiles: elements of an operand that
+ * take so much each, and results that do. */
+static double between(const ProductAxes *s, const WinogradForm *f, double operand, double result)
+{
+    double row = extent(s, s->x, BATCH) * extent(s, s->x, ROW) *
+                 (operand * extent(s, s->x, SUM) + result * extent(s, s->w, MAP));
     for (int i = 0; i < s->n[OUT]; i++) {
         row *= i < f->windows ? f->points : 1;
         if (i)
             row *= (double)rows_of_tiles(s, f, i);
     }
     return row;
+}
+
+static double bytes_between(const ProductAxes *s, const WinogradForm *f)
+{
+    return between(s, f, operand_size(f, f->scale), sizeof(float));
 }
 
 static double bytes_of(const Node *n)
@@ -88,16 +100,21 @@ static bool unit_takes(const Target *t, const ProductAxes *s)
  * share weights. */
 typedef struct {
     double terms, weights, summed, rows;
+    double bytes; /* of a weight */
+    double rate;  /* of products, by those of f32 */
 } Work;
 
 /* The direct form transforms nothing. */
 static const WinogradForm direct = {.tile = 1};
 
-static Work work_of(const ProductAxes *s, const WinogradForm *f)
+static Work work_of(const Target *t, const ProductAxes *s, const WinogradForm *f)
 {
+    const bool exact = s->x->dtype == INGOT_I32;
     Work w = {.weights = extent(s, s->x, BATCH) * extent(s, s->w, MAP),
               .summed = extent(s, s->x, SUM),
-              .rows = extent(s, s->x, ROW)};
+              .rows = extent(s, s->x, ROW),
+              .bytes = operand_size(f, exact),
+              .rate = exact ? t->machine.dot_i16 : 1};
     for (int i = 0; i < s->n[OUT]; i++) {
         w.weights *= i < f->windows ? f->points : 1;
         w.summed *= i < f->windows ? 1 : TAPS;
@@ -117,14 +134,22 @@ static double products(const Target *t, const Work *w, double strips, double liv
 {
     enum { VECTORS = 2, TILE_ROWS = 8 };
     const double APART = 0.25; /* so much of the one does not run beside the other */
-    double time = 2 * w->terms / t->machine.rate[UNIT_TILE], bytes = w->weights * sizeof(float),
-           panel = w->summed * VECTORS * t->machine.lanes * sizeof(float),
+    double time = 2 * w->terms / (t->machine.rate[UNIT_TILE] * w->rate),
+           bytes = w->weights * w->bytes, panel = w->summed * VECTORS * t->machine.lanes * w->bytes,
            once = cost_bytes(bytes, INFINITY, t), again = cost_bytes(bytes, bytes + live, t),
            memory = again < once ? once : once * strips, cached = again * strips,
            tiles = strips * ceil(w->rows / strips / TILE_ROWS);
     if (2 * panel > t->machine.far)
         memory += cost_bytes(bytes * (tiles - strips), 2 * panel, t);
     return fmax(time, fmax(memory, cached)) + fmin(time, memory) * APART;
+}
+
+/* Operations of the transforms of a row of tiles. Those of floats are done beside what is read and
+ * written; integers are widened and narrowed, too. */
+static double transforms(const Target *t, const ProductAxes *s, const WinogradForm *f)
+{
+    enum { OPERATIONS = 8 };
+    return f->scale ? between(s, f, OPERATIONS, OPERATIONS) / t->machine.rate[UNIT_VECTOR] : 0;
 }
 
 /* In strips of so many rows of tiles: where they do not divide all rows, the last one computes some
@@ -135,12 +160,12 @@ static double fewer_time(const Target *t, const ProductAxes *s, const WinogradFo
     const int64_t tiles = rows_of_tiles(s, f, 0), strips = ceil_div(tiles, rows);
     const double row = bytes_between(s, f), live = row * (double)rows,
                  again = (double)(strips * rows) / (double)tiles;
-    Work w = work_of(s, f);
+    Work w = work_of(t, s, f);
     w.terms *= again;
     w.rows *= again;
     return products(t, &w, (double)strips, live) +
            cost_bytes(1.5 * live * (double)strips, live, t) +
-           3 * (double)strips * t->machine.launch;
+           transforms(t, s, f) * (double)(strips * rows) + 3 * (double)strips * t->machine.launch;
 }
 
 enum { FAR = 4 }; /* times what L2 holds */
@@ -181,23 +206,24 @@ int64_t rows_of_strip(const Rewrite *r, Node *n, const ProductAxes *s, const Win
 /* A weight that is a state is transformed in every run: read, and written at all points. */
 static double transform_time(const Target *t, const ProductAxes *s, const WinogradForm *f)
 {
-    const double bytes = bytes_of(s->w), made = work_of(s, f).weights * sizeof(float);
+    const double bytes = bytes_of(s->w), made = work_of(t, s, f).weights * sizeof(float);
     return is_constant(s->w, 0) ? 0 : cost_bytes(bytes + made, bytes + made, t);
 }
 
 /* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time
  * beside. */
-static double time_of(Rewrite *r, Node *n, const ProductAxes *s, const WinogradForm *f)
+static double time_of(Rewrite *r, Node *n, const ProductAxes *s, const WinogradForm *wanted)
 {
     const Target *t = r->target;
-    if (!s || (f->windows == 1 && s->n[OUT] == 1) || unit_takes(t, s))
+    const WinogradForm *f = winograd_form(r, n, s, wanted);
+    if (!f || unit_takes(t, s))
         return INFINITY;
     const int64_t rows = rows_of_strip(r, n, s, f);
     const double live = bytes_between(s, f) * (double)rows;
     if (extent(s, s->x, SUM) < t->machine.lanes || extent(s, s->w, MAP) < t->machine.lanes ||
         live > room_for(r, n)) /* no lanes for the transforms */
         return INFINITY;
-    const Work whole = work_of(s, &direct);
+    const Work whole = work_of(t, s, &direct);
     return (fewer_time(t, s, f, rows) + transform_time(t, s, f)) / products(t, &whole, 1, 0) /
            (1 - growth_of(r, n, live));
 }
@@ -228,7 +254,9 @@ double winograd2_time(Rewrite *r, Node *n)
 
 double winograd4_time(Rewrite *r, Node *n)
 {
-    return r->c->precision == INGOT_PRECISION_1E5 ? winograd_time(r, n, &form4) : INFINITY;
+    return r->c->precision == INGOT_PRECISION_1E5 || n->dtype == INGOT_I32
+               ? winograd_time(r, n, &form4)
+               : INFINITY;
 }
 
 double winograd2x1_time(Rewrite *r, Node *n)

@@ -146,7 +146,7 @@ RegionWork region_to_fit(Sched *,
  * once. */
 RegionWork region_of_all(Sched *, int n, const Stored *);
 /* What one kernel may hold: it is to stay readable, and its loops are bits of a set. */
-enum { MAX_NODES = 256, MAX_BUFFERS = 24, MAX_LOOPS = 64 };
+enum { MAX_NODES = 384, MAX_BUFFERS = 24, MAX_LOOPS = 64 };
 bool region_fits(const RegionWork *);
 /* fits.c: the most that n's region has, by what its sources have; whether it is sure to fit. */
 Extent extent_most(Sched *, Node *);

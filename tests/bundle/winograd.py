@@ -12,6 +12,7 @@
               the next layer
     strips    of two convolutions: values that both of them make are what a file says of each
     weights   that caches do not hold are not read again for each strip
+    bytes     of integers no bit is lost, and what would lose some stays direct
     left      what cannot be done so stays direct
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -19,6 +20,7 @@ Exit status 77, skipped: there is no Python with onnx.
 
 import json
 import os
+import pathlib
 import re
 import sys
 
@@ -82,7 +84,9 @@ def asked_for(ingot, work, model, form, flags):
     saved = work / "saved.sched"
     call(ingot, "compile", model, "-o", work / "direct", "--save-sched", saved, *flags)
     lines = [
-        line for line in saved.read_text().splitlines() if not re.match(r"kernel|  [a-zA-Z]", line)
+        line
+        for line in saved.read_text().splitlines()
+        if not re.match(r"kernel|  [a-zA-Z]|value (?!.* as )", line)
     ]
     text, n = re.subn(r" as \w+(  # reduce)", rf" as {form}\1", "\n".join(lines) + "\n")
     asked = work / f"{form}.sched"
@@ -242,7 +246,8 @@ def chosen(ingot, work):
         )
         if saved.read_text() != again.read_text():
             raise Wrong(f"{shape}: what a file says again is not the same")
-        call(ingot, "verify", model, *flags, *more)
+        if "avx512vl" in pathlib.Path("/proc/cpuinfo").read_text():
+            call(ingot, "verify", model, *flags, *more)
     print(f"{len(CHOSEN)} sizes")
 
 
@@ -362,6 +367,106 @@ def weights(ingot, work):
             raise Wrong(f"{shape}: {n} loops over strips")
 
 
+def bytes_conv(x_type, shape, maps, zero, weights, between=False, **attributes):
+    """Sums of i32; between: of what another one makes."""
+    g = models.Graph(3)
+    x = g.input("x", x_type, *shape)
+    z = g.const(zero, np.int8 if x_type == models.TensorProto.INT8 else np.uint8)
+    sums = g.op("ConvInteger", x, g.const(weights, np.int8), z, **attributes)
+    if between:
+        scale, one = g.const(0.01, np.float32), g.const(1, np.float32)
+        floats = g.op("Mul", g.op("Cast", sums, to=models.F), scale)
+        x = g.op("QuantizeLinear", floats, one, z)
+        w = g.const(g.rng.integers(-127, 128, (maps, maps, 3, 3)), np.int8)
+        sums = g.op("ConvInteger", x, w, z, pads=[1] * 4)
+    g.output("y", sums, models.TensorProto.INT32, *[None] * len(shape))
+    return g.bytes()
+
+
+def sums_of(x, w, zero, pad, group):
+    """In i64."""
+    n, c, h, wd = x.shape
+    x = np.pad(x.astype(np.int64) - zero, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    h, wd = h + 2 * pad - 2, wd + 2 * pad - 2
+    parts = []
+    for part in range(group):
+        each = c // group
+        inner = x[:, part * each : (part + 1) * each]
+        outer = w[part * len(w) // group : (part + 1) * len(w) // group].astype(np.int64)
+        parts.append(
+            sum(
+                np.einsum("nchw,mc->nmhw", inner[:, :, i : i + h, j : j + wd], outer[:, :, i, j])
+                for i in range(3)
+                for j in range(3)
+            )
+        )
+    return np.concatenate(parts, 1)
+
+
+# Zero points, borders, groups, ragged tiles; the largest numbers there are, in whatever order
+INTEGERS = {
+    "i8": dict(x_type=models.TensorProto.INT8, shape=(1, 16, 9, 14), maps=24, zero=-7),
+    "u8": dict(x_type=models.TensorProto.UINT8, shape=(2, 8, 8, 8), maps=8, zero=131),
+    "groups": dict(
+        x_type=models.TensorProto.INT8, shape=(1, 32, 6, 5), maps=16, zero=-128, group=2
+    ),
+    "no border": dict(x_type=models.TensorProto.UINT8, shape=(1, 16, 10, 9), maps=8, zero=0, pad=0),
+    "largest": dict(
+        x_type=models.TensorProto.INT8, shape=(1, 64, 8, 8), maps=8, zero=0, weights=(-128, 127)
+    ),
+}
+
+
+def integers(ingot, work):
+    model, x, rng = work / "conv.onnx", work / "x.npy", np.random.default_rng(8)
+    for name, form in INTEGERS.items():
+        form = dict(form)
+        pad, group, ends = form.pop("pad", 1), form.get("group", 1), form.pop("weights", None)
+        of = (form["maps"], form["shape"][1] // group, 3, 3)
+        w = rng.choice(ends, of) if ends else rng.integers(-127, 128, of)
+        i8 = form["x_type"] == models.TensorProto.INT8
+        low = -128 if i8 else 0
+        data = rng.integers(low, low + 256, form["shape"])
+        if ends:
+            data = np.where(w[0, :, 1, 1] > 0, 127, -128)[None, :, None, None] + 0 * data
+        np.save(x, data.astype(np.int8 if i8 else np.uint8))
+        model.write_bytes(bytes_conv(**form, weights=w, pads=[pad] * 4))
+        wanted = sums_of(data, w, form["zero"], pad, group)
+        for kind in ("winograd4", "winograd2", "winograd2x1"):
+            if kind != "winograd4" and name != "i8" and not os.environ.get("INGOT_ALL"):
+                continue
+            asked, n = asked_for(ingot, work, model, kind, TARGET)
+            made = ("--sched", asked, *TARGET)
+            call(ingot, "run", model, "--input", x, "--output-dir", work / kind, *made)
+            got = np.load(next((work / kind).glob("output_0.npy")))
+            if n != 1 or not (got == wanted).all():
+                raise Wrong(f"{name} as {kind}, of {n}: {np.abs(got - wanted).max()} off")
+            if name == "groups":
+                call(ingot, "verify", model, "--interpret", *made)
+    # what lies between is made in strips, or as a whole; and it is faster
+    shape = (1, 64, 56, 56)
+    w = rng.integers(-127, 128, (64, 64, 3, 3))
+    model.write_bytes(
+        bytes_conv(models.TensorProto.INT8, shape, 64, -128, w, between=True, pads=[1] * 4)
+    )
+    saved = work / "chosen.sched"
+    for target, many in (("c:x86-64-v3", 2), ("c:x86-64-v4+vnni", 0), ("c:armv8-a", 0)):
+        call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, "--target", target)
+        if saved.read_text().count(" as winograd4") != many:
+            raise Wrong(f"{target}: {saved.read_text()}")
+    call(ingot, "verify", model, *TARGET)
+    # 4608 products of 128 and 127 are beyond 2^25, which tiles of 4 leave
+    w = rng.choice((126, 127), (8, 512, 3, 3))
+    model.write_bytes(bytes_conv(models.TensorProto.INT8, (1, 512, 6, 6), 8, 0, w, pads=[1] * 4))
+    for kind, possible in (("winograd2", 1), ("winograd4", 0)):
+        asked, _ = asked_for(ingot, work, model, kind, TARGET)
+        call(ingot, "compile", model, "-o", work / "c", "--sched", asked, *TARGET)
+        took = "_16x1x" in (work / "c" / "model_kernels_0.c").read_text()
+        if took != bool(possible):
+            raise Wrong(f"{kind} of sums beyond 2^25: {asked.read_text()}")
+    print(f"{len(INTEGERS)} forms")
+
+
 def left(ingot, work):
     for name, form in LEFT.items():
         model = work / "conv.onnx"
@@ -384,6 +489,7 @@ if __name__ == "__main__":
                 "fused": fused,
                 "strips": strips,
                 "weights": weights,
+                "bytes": integers,
                 "left": left,
             },
         )
