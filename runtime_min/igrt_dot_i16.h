@@ -11,8 +11,9 @@
  *     igrt_dot_i16_i16_i32xN(x, w, s)      lane by lane what igrt_dot_i16_i16 gives
  *
  * On x86 it is pmaddwd and an addition: all of SSE2 and what came after that multiplies integers
- * and adds them, without VNNI. Nothing there saturates: of i16 a sum of two products leaves i32 for
- * four times -2^15 alone, which wraps as it has to.
+ * and adds them, without VNNI; i32x4.dot_i16x8_s of WebAssembly is the same. Nothing there
+ * saturates: of i16 a sum of two products leaves i32 for four times -2^15 alone, which wraps as it
+ * has to.
  */
 #ifndef IGRT_DOT_I16_H
 #define IGRT_DOT_I16_H
@@ -75,6 +76,11 @@ IGRT_INLINE int32_t igrt_dot_i16_i16(igrt_i16x2 x, igrt_i16x2 w, int32_t s)
     ((igrt_i32x4)_mm_srai_epi16(_mm_unpacklo_epi8(_mm_setzero_si128(), IGRT_PAIR8(p)), 8))
 #define IGRT_PAIRS_u8x4(p) ((igrt_i32x4)_mm_unpacklo_epi8(IGRT_PAIR8(p), _mm_setzero_si128()))
 #endif
+#elif defined(__wasm_simd128__)
+#define IGRT_DOT_I16x4 \
+    (igrt_i32x4) wasm_i32x4_add((v128_t)s, wasm_i32x4_dot_i16x8((v128_t)x, (v128_t)w))
+#define IGRT_PAIRS_i8x4(p) ((igrt_i32x4)wasm_i16x8_load8x8(p))
+#define IGRT_PAIRS_u8x4(p) ((igrt_i32x4)wasm_u16x8_load8x8(p))
 #else
 IGRT_VEC igrt_i32x4 igrt_pairs_i32x4(const igrt_i16x2 *p)
 {

@@ -8,8 +8,10 @@
  * AVX-512 VNNI and AVX-VNNI multiply u8 with i8; an i8 x with i8 w is (x + 128) w - 128 w there.
  * AVX-VNNI-INT8 multiplies bytes of any sign.
  * SSE2, AVX2 and AVX-512BW without them multiply pairs of i16 (pmaddwd): bytes 0 and 2, bytes 1 and
- * 3 of a lane, of any sign.  NEON multiplies bytes to i16; with DOTPROD it has dots of two i8 and
- * of two u8, with I8MM of u8 and i8: without, u8 x is (x - 128) + 128.
+ * 3 of a lane, of any sign; so does WebAssembly.  Its relaxed instructions have dots of bytes with
+ * a sign and bytes below 128; of others each engine may give what it likes.  NEON multiplies bytes
+ * to i16; with DOTPROD it has dots of two i8 and of two u8, with I8MM of u8 and i8: without, u8 x
+ * is (x - 128) + 128.
  */
 #ifndef IGRT_DOT_VEC_H
 #define IGRT_DOT_VEC_H
@@ -137,6 +139,18 @@ IGRT_BYTE_BITS(16)
 #define IGRT_DOT_SSE2(X, W, N) IGRT_DOT_PAIRS(X, W, N, __m128i, _mm)
 #define IGRT_DOT_AVX2(X, W, N) IGRT_DOT_PAIRS(X, W, N, __m256i, _mm256)
 #define IGRT_DOT_AVX512(X, W, N) IGRT_DOT_PAIRS(X, W, N, __m512i, _mm512)
+/* The same by WebAssembly: u8 shifts as i16 without a sign, and there is none above 255. */
+#define IGRT_EVEN_WASM_i8(x) wasm_i16x8_shr(wasm_i16x8_shl((v128_t)(x), 8), 8)
+#define IGRT_EVEN_WASM_u8(x) wasm_v128_and((v128_t)(x), wasm_i16x8_splat(255))
+#define IGRT_ODD_WASM_i8(x) wasm_i16x8_shr((v128_t)(x), 8)
+#define IGRT_ODD_WASM_u8(x) wasm_u16x8_shr((v128_t)(x), 8)
+#define IGRT_DOT_WASM(X, W, N)                                                                  \
+    IGRT_VEC igrt_i32x4 igrt_dot_##X##_##W##_i32x4(igrt_i32x4 x, igrt_i32x4 w, igrt_i32x4 s)    \
+    {                                                                                           \
+        const v128_t even = wasm_i32x4_dot_i16x8(IGRT_EVEN_WASM_##X(x), IGRT_EVEN_WASM_##W(w)), \
+                     odd = wasm_i32x4_dot_i16x8(IGRT_ODD_WASM_##X(x), IGRT_ODD_WASM_##W(w));    \
+        return (igrt_i32x4)wasm_i32x4_add(wasm_i32x4_add(even, (v128_t)s), odd);                \
+    }
 /* By halves. */
 #define IGRT_DOT_HALVES_(X, W, N, H)                                                               \
     IGRT_VEC igrt_i32x##N igrt_dot_##X##_##W##_i32x##N(igrt_i32x##N x, igrt_i32x##N w,             \
@@ -217,6 +231,9 @@ IGRT_DOT_NEON(i8, u8, s16, vmulq_s16(IGRT_LOW_s16_i8(x), IGRT_LOW_s16_u8(w)),
               vmulq_s16(IGRT_HIGH_s16_i8(x), IGRT_HIGH_s16_u8(w)))
 #endif
 IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
+#elif defined(__wasm_simd128__)
+IGRT_DOTS_VEC(IGRT_DOT_WASM, 4)
+IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
 #else
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 4)
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 8)
@@ -225,7 +242,8 @@ IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 8)
 IGRT_DOT_UNIT(16, __m512i, _mm512_dpbusd_epi32)
 #elif defined(__AVX512BW__)
 IGRT_DOTS_VEC(IGRT_DOT_AVX512, 16)
-#elif defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON))
+#elif defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || \
+    defined(__wasm_simd128__)
 IGRT_DOTS_VEC(IGRT_DOT_HALVES, 16)
 #else
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 16)
@@ -249,6 +267,13 @@ IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 16)
     !(defined(__AVX512VNNI__) && defined(__AVX512VL__))
 IGRT_DOT_SMALL_PAIRS(4, __m128i, _mm)
 IGRT_DOT_SMALL_PAIRS(8, __m256i, _mm256)
+#elif defined(IGRT_RELAXED)
+typedef signed char igrt_bytes __attribute__((vector_size(16)));
+IGRT_DOT_SMALL(4, (igrt_i32x4)__builtin_wasm_relaxed_dot_i8x16_i7x16_add_s_i32x4((igrt_bytes)w,
+                                                                                 (igrt_bytes)x, s))
+IGRT_DOT_SMALL(
+    8, igrt_join_i32x8(igrt_dot_u7_i8_i32x4(igrt_lo_i32x8(x), igrt_lo_i32x8(w), igrt_lo_i32x8(s)),
+                       igrt_dot_u7_i8_i32x4(igrt_hi_i32x8(x), igrt_hi_i32x8(w), igrt_hi_i32x8(s))))
 #else
 IGRT_DOT_SMALL(4, igrt_dot_u8_i8_i32x4(x, w, s))
 IGRT_DOT_SMALL(8, igrt_dot_u8_i8_i32x8(x, w, s))

@@ -511,10 +511,23 @@ IGRT_INLINE double igrt_erf_f64(double x)
     return erf(x);
 }
 
+/* WebAssembly with -mrelaxed-simd: the engine chooses how often a multiply-add is rounded. Before
+ * clang 16 the instructions had other numbers. */
+#if defined(__wasm_relaxed_simd__)
+#if !__has_builtin(__builtin_wasm_relaxed_madd_f32x4)
+#error "relaxed SIMD of WebAssembly is for clang 16 and newer"
+#endif
+#define IGRT_RELAXED 1
+typedef float igrt_relaxed __attribute__((vector_size(16)));
+#endif
+
 /* x * y + z: one rounding where the ISA has a fused multiply-add, else two. */
 IGRT_INLINE float igrt_muladd_f32(float x, float y, float z)
 {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__) || defined(__HIP__)
+#if defined(IGRT_RELAXED)
+    const igrt_relaxed a = {x, x, x, x}, b = {y, y, y, y}, c = {z, z, z, z};
+    return __builtin_wasm_relaxed_madd_f32x4(a, b, c)[0];
+#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__) || defined(__HIP__)
     return fmaf(x, y, z);
 #else
     return x * y + z;

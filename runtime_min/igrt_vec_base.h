@@ -35,6 +35,8 @@
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
 #define IGRT_NEON64 1
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
 #endif
 
 /* Whether a register holds 8 lanes, 16 lanes; IGRT_FITS_8(a, b): a if it does, b if halves do. */

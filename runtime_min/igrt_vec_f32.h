@@ -226,6 +226,8 @@ IGRT_IFS(4)
 IGRT_NATIVE3(f32, 4, muladd, _mm_fmadd_ps(x, y, z))
 #elif defined(__ARM_FEATURE_FMA) && defined(IGRT_NEON64)
 IGRT_NATIVE3(f32, 4, muladd, vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y))
+#elif defined(IGRT_RELAXED)
+IGRT_NATIVE3(f32, 4, muladd, __builtin_wasm_relaxed_madd_f32x4(x, y, z))
 #elif defined(__ARM_FEATURE_FMA)
 IGRT_VEC igrt_f32x4 igrt_muladd_f32x4(igrt_f32x4 x, igrt_f32x4 y, igrt_f32x4 z)
 {

@@ -160,10 +160,11 @@ void target_costs(Target *t, bool halves, bool prefer_ram)
  * a core of a Zen 4, in vectors of 256 bits. */
 static const double PAIRS_RATE = 1.6;
 
-/* pmaddwd, of SSE2 and what came after, where there is no multiplication of bytes. */
+/* pmaddwd, of SSE2 and what came after, where there is no multiplication of bytes; WebAssembly's
+ * dot_i16x8 is the same. */
 static bool has_pairs(const Cpu *m)
 {
-    bool x86 = strstr(m->flags, "x86-64") != NULL;
+    bool x86 = strstr(m->flags, "x86-64") || strstr(m->flags, "-msimd128");
 #if defined(__x86_64__)
     x86 |= !strcmp(m->name, "native");
 #endif

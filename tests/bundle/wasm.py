@@ -8,6 +8,8 @@
     weights     blob, array and incbin give the same bytes, from any folder, with relative and
                 absolute paths
     freestanding  a model without its driver links to a module that imports nothing
+    dots        in lanes give what igrt_dot.h gives; relaxed ones where clang and Node have them,
+                and an older clang says that it has not
     told        what cannot work is said: `ingot run` of a wasm target, a missing module, a missing
                 input
 
@@ -16,6 +18,7 @@ Node.
 """
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -29,6 +32,7 @@ except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
+HERE = pathlib.Path(__file__).resolve().parent
 TARGETS = ("wasm32", "wasm32-simd128")
 FLAGS = "-O1 -Wall -Wextra -Werror"
 EMPTY = "int main(void) { return 0; }"
@@ -145,6 +149,41 @@ def freestanding(ingot, work):
     print(f"{module.stat().st_size} bytes")
 
 
+RUN = "WebAssembly.instantiate(require('fs').readFileSync(process.argv[1])).then((m) => console.log(m.instance.exports.wrong()))"
+VALID = "console.log(WebAssembly.validate(require('fs').readFileSync(process.argv[1])))"
+
+
+def knows_relaxed(module):
+    """Not as an experiment: V8 11.3 computes dots of it otherwise than its successors."""
+    return call("node", "-e", VALID, module).strip() == "true"
+
+
+def dots(ingot, work):
+    (work / "in").mkdir()
+    runtime = HERE.parents[1] / "runtime_min"
+
+    def built(clang, *flags):
+        command = [clang, "--target=wasm32-wasi", "-msimd128", "-O2", "-Wall", "-Werror", *flags]
+        command += ["-nostdlib", "-Wl,--no-entry", f"-I{runtime}", "-o", work / "dots.wasm"]
+        command.append(HERE / "wasm_dots.c")
+        return subprocess.run([str(c) for c in command], capture_output=True, text=True)
+
+    done = built("clang")
+    if done.returncode or call("node", "-e", RUN, work / "dots.wasm").strip() != "0":
+        raise Wrong(f"line {call('node', '-e', RUN, work / 'dots.wasm')}: {done.stderr}")
+    ran = "not relaxed"
+    for clang in filter(None, map(shutil.which, ["clang", *(f"clang-{n}" for n in range(16, 24))])):
+        done = built(clang, "-mrelaxed-simd")
+        if done.returncode and "clang 16 and newer" not in done.stderr:
+            raise Wrong(done.stderr)
+        if done.returncode or not knows_relaxed(work / "dots.wasm"):
+            continue
+        if call("node", "-e", RUN, work / "dots.wasm").strip() != "0":
+            raise Wrong(f"relaxed, {clang}")
+        ran = f"and relaxed, by {clang}"
+    print(f"14 dots, {ran}")
+
+
 def told(ingot, work):
     bundle = compile_model(ingot, work, "mlp", "--target", "c:wasm32")
 
@@ -180,5 +219,14 @@ if why:
     print(f"skipped: there is no {why}")
     sys.exit(77)
 sys.exit(
-    main(__doc__, {"same": same, "weights": weights, "freestanding": freestanding, "told": told})
+    main(
+        __doc__,
+        {
+            "same": same,
+            "weights": weights,
+            "freestanding": freestanding,
+            "dots": dots,
+            "told": told,
+        },
+    )
 )
