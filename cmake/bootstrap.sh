@@ -6,8 +6,8 @@
 #   sh cmake/bootstrap.sh tests-build  also what the tests are built with: cmocka, libclang, ninja
 #                                      and ccache
 #   sh cmake/bootstrap.sh tests        also clang, sanitizers, PoCL, what builds and runs
-#                                      WebAssembly, Chromium, Mesa (what runs WGSL), C libraries'
-#                                      headers for four machines, and Python with numpy and onnx:
+#                                      WebAssembly, Chromium, Mesa (what runs WGSL), QEMU, Open MPI,
+#                                      C libraries' headers for four machines, and Python with numpy and onnx:
 #                                      the system's where it has them, else a venv in build/venv,
 #                                      where ruff is, too. build/python is then the interpreter to
 #                                      use.
@@ -60,6 +60,10 @@ if [ "$what" = tests ]; then
     need gcc-riscv64-unknown-elf command -v riscv64-unknown-elf-gcc
     need qemu-system-arm command -v qemu-system-arm
     need qemu-system-misc command -v qemu-system-riscv32
+    need qemu-user command -v qemu-aarch64
+    need gcc-aarch64-linux-gnu compiles aarch64-linux-gnu-gcc
+    need openmpi-bin command -v mpirun
+    need libopenmpi-dev command -v mpicc
     need libnewlib-arm-none-eabi test -d /usr/lib/arm-none-eabi/include
     need picolibc-riscv64-unknown-elf test -d /usr/lib/picolibc/riscv64-unknown-elf/include
     need libclang-rt-14-dev compiles clang -fsanitize=address
@@ -79,6 +83,8 @@ if [ "$what" = tests ]; then
     fi
     need libegl1 sh -c 'ls /usr/lib/*/libEGL.so.1'
     need libgl1-mesa-dri sh -c 'ls /usr/lib/*/dri/swrast_dri.so'
+    need libvulkan1 sh -c 'ls /usr/lib/*/libvulkan.so.1'
+    need mesa-vulkan-drivers sh -c 'ls /usr/lib/*/libvulkan_lvp.so'
     need fonts-dejavu-core sh -c 'ls /usr/share/fonts/*/* | grep -q .'
     if [ "$all" ]; then
         need gcc-mingw-w64-x86-64 command -v x86_64-w64-mingw32-gcc

@@ -13,6 +13,7 @@ import pathlib
 import sys
 
 try:
+    import exact
     import ml_dtypes  # noqa: F401, of ms_cases.py
     import numpy as np
     import onnx
@@ -47,7 +48,7 @@ class Cases:
 
     def __init__(self, out):
         self.out, self.n = pathlib.Path(out), 0
-        self.options = ort.SessionOptions()
+        self.options = exact.options()
         self.options.intra_op_num_threads = 1  # quantised recurrences depend on it
 
     def add(self, name, nodes, inputs, opset, consts=(), types=None, wanted=None, truth=None):
@@ -72,7 +73,9 @@ class Cases:
         imports = [helper.make_opsetid(*d) for d in [("", opset), *self.domains.items()]]
         model = helper.make_model(graph, opset_imports=imports)
         model.ir_version = 10
-        results = truth(model, feeds) if truth else self.session(model).run(wanted, feeds)
+        results = (
+            truth(model, feeds) if truth else exact.results(model, feeds, wanted, self.options)
+        )
         del model.graph.output[:]
         model.graph.output.extend(
             VALUE(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)

@@ -58,6 +58,7 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import exact  # noqa: E402
 import values  # noqa: E402
 from process import call, crashed, first_line  # noqa: E402
 
@@ -71,7 +72,7 @@ LEVELS = {
 
 def session(model, level="none", write=None):
     """Of a file, or of its bytes."""
-    options = ort.SessionOptions()
+    options = exact.options()
     options.graph_optimization_level = LEVELS[level]
     options.intra_op_num_threads = 1
     options.log_severity_level = 4

@@ -171,6 +171,9 @@ const char *c_compiler(void); /* $CC, or cc */
 Target machine_target(Arena *, const char *target);
 /* Why programs for the target do not run on this machine; NULL: they may. */
 const char *runs_elsewhere(Arena *, const char *target);
+/* run_processor.c: whether a C compiler takes flags; lacks: the first feature that they need and
+ * the processor of this machine does not have, or NULL. */
+bool compiles_for(Arena *, const char *cc, const char *flags, const char **lacks);
 /* run_firmware.c: what a bundle for a machine without an operating system takes of it, in bytes. */
 typedef struct {
     bool measured;            /* by the target's compiler; else it is estimated */

@@ -227,11 +227,12 @@ const char *runs_elsewhere(Arena *a, const char *target)
                             n ? cc[0] : "cc");
     if (t.gpu || !t.flags || t.triple)
         return NULL;
-    const char *command = arena_printf(a, "%s %s -fsyntax-only -x c /dev/null >/dev/null 2>&1",
-                                       c_compiler(), t.flags);
-    const char *argv[] = {"sh", "-c", command, NULL};
-    return process_run(argv) ? arena_printf(a, "%s compiles nothing for %s", c_compiler(), target)
-                             : NULL;
+    const char *lacks = NULL;
+    if (!compiles_for(a, c_compiler(), t.flags, &lacks))
+        return arena_printf(a, "%s compiles nothing for %s", c_compiler(), target);
+    return lacks ? arena_printf(a, "a program for %s does not run here: the processor lacks %s",
+                                target, lacks)
+                 : NULL;
 }
 
 /* What a source becomes. */
