@@ -333,10 +333,10 @@ def decided(ingot, work):
     about = [
         line
         for line in text.splitlines()
-        if "Sigmoid" in line and line.endswith((", not stored", ", not recomputed"))
+        if "Exp" in line and line.endswith((", not stored", ", not recomputed"))
     ]
     if len(about) != 1:
-        raise Wrong(f"the sigmoid was not tried the other way round:\n{text}")
+        raise Wrong(f"the exponential was not tried the other way round:\n{text}")
     with sqlite3.connect(
         work / "tune.db"
     ) as db:  # as if that had been faster: not seen in the network, perhaps,
