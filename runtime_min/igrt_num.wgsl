@@ -671,3 +671,22 @@ fn igrt_across_min_$T(value: $V, items: u32) -> $V {
     }
     return x;
 }
+
+// ---- four bytes in a word ------------------------------------------------------------------------
+
+// for all:
+// The word that begins at byte `at`, which need not begin one.
+fn igrt_word_at(low: u32, high: u32, at: i32) -> u32 {
+    let by = (u32(at) & 3u) * 8u;
+    return select((low >> by) | (high << ((32u - by) & 31u)), low, by == 0u);
+}
+fn igrt_four(a: u32, b: u32, c: u32, d: u32) -> u32 {
+    return (a & 255u) | ((b & 255u) << 8u) | ((c & 255u) << 16u) | (d << 24u);
+}
+fn igrt_dot_i8_i8(x: u32, w: u32, s: i32) -> i32 { return s + dot4I8Packed(x, w); }
+fn igrt_dot_u8_u8(x: u32, w: u32, s: i32) -> i32 { return s + bitcast<i32>(dot4U8Packed(x, w)); }
+// (x - 128) w + 128 w
+fn igrt_dot_u8_i8(x: u32, w: u32, s: i32) -> i32 {
+    return s + dot4I8Packed(x ^ 0x80808080u, w) + 128 * dot4I8Packed(0x01010101u, w);
+}
+fn igrt_dot_i8_u8(x: u32, w: u32, s: i32) -> i32 { return igrt_dot_u8_i8(w, x, s); }

@@ -255,6 +255,8 @@ igrt_status igrt_wg_open(igrt_wg *wg, void *device, void *queue, const char *whi
 
 igrt_status igrt_wg_require(igrt_wg *wg, const char *feature, igrt_fault *fault, const char *lacks)
 {
+    if (!strncmp(feature, "packed_", 7)) /* of the language: what compiles the kernels knows */
+        return IGRT_OK;
     const int number = strcmp(feature, "subgroups") ? FEATURE_F16 : FEATURE_SUBGROUPS;
     const int has = !wg->adapter || wg->AdapterHasFeature(wg->adapter, number) ||
                     (number == FEATURE_SUBGROUPS && wg->native &&

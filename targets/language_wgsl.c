@@ -400,6 +400,44 @@ static void load(Render *r, Node *n, Node *at)
                   : load_pattern(r, (int)arg));
 }
 
+/* Four bytes, the first of which is number $0: a word, or parts of two. */
+static const char *four_pattern(Render *r, int arg, bool aligned)
+{
+    const int first = binding_of(r->of, arg);
+    const Lies l = lies(r, first);
+    const char *at = arena_printf(r->arena, "%s($0) / 4", from(r, arg));
+    const char *low = word(r, first, l, at);
+    return aligned ? low
+                   : arena_printf(r->arena, "igrt_word_at(%s, %s, $0)", low,
+                                  word(r, first, l, arena_printf(r->arena, "%s + 1", at)));
+}
+
+/* In a place each byte is a number of its own. */
+static const char *four_of_place(Render *r, int64_t arg)
+{
+    const char *x = arena_printf(r->arena, "%s_a%lld", prefix(r->arena, r->of), (long long)arg);
+    return arena_printf(r->arena,
+                        "igrt_four(u32(%s[$0]), u32(%s[$0 + 1]), u32(%s[$0 + 2]), u32(%s[$0 + 3]))",
+                        x, x, x, x);
+}
+
+static void load_four(Render *r, Node *n, Node *at)
+{
+    Context *c = r->k->c;
+    const int64_t arg = n->src[0]->arg.i;
+    const bool aligned = idx_is(idx_mod(c, at, idx(c, 4)), 0);
+    const char *pattern =
+        is_place(r, arg) ? four_of_place(r, arg) : four_pattern(r, (int)arg, aligned);
+    Parts p = parts_begin(r);
+    render_bare(r, at);
+    parts_next(r, &p);
+    if (!node_is_const_i(n->src[1], 1)) {
+        render_bare(r, n->src[1]);
+        pattern = arena_printf(r->arena, "select(0u, %s, $1)", pattern);
+    }
+    parts_end(r, &p, pattern);
+}
+
 /* Element $0 becomes $1. */
 static const char *store_pattern(Render *r, int arg, ingot_dtype d)
 {
@@ -620,6 +658,8 @@ const Language wgsl_language = {
     .load = load,
     .store = store,
     .copy = copy,
+    .four = "u32",
+    .load_four = load_four,
     .then = ") {\n",
     .end_then = "}\n",
     .barrier = "workgroupBarrier();",

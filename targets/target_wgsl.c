@@ -2,8 +2,8 @@
  * is.
  *
  * Figures are those of any GPU, and what a group may have is what every WebGPU device has: 256
- * items, 16 KB.  What goes beyond is named by the target, "wgsl:f16+subgroups32": a bundle's init
- * looks whether its adapter has that. */
+ * items, 16 KB.  What goes beyond is named by the target, "wgsl:f16+subgroups32+dot4": a bundle's
+ * init looks whether its adapter has that. */
 #include <string.h>
 
 #include "language_wgsl.h"
@@ -11,6 +11,7 @@
 
 typedef struct {
     const char *name, *extension;
+    bool dot;
     int subgroup;
     const char *define;
 } WgslFeature;
@@ -53,6 +54,8 @@ const char *wgsl_tune(Target *t, Arena *a, const char *name, ingot_status *statu
         extension[n++] = (Extension){
             f->extension,
             arena_printf(a, "the adapter lacks %s; --target wgsl does without", f->extension)};
+        t->machine.dot |= f->dot;
+        t->machine.any_sign = t->machine.takes_fours = t->machine.dot;
         t->machine.subgroup = f->subgroup > t->machine.subgroup ? f->subgroup : t->machine.subgroup;
         t->machine.joins_subgroups = t->machine.subgroup > 0;
         if (f->define)

@@ -83,6 +83,10 @@ struct Language {
      * their way (STMT_WAIT). */
     void (*copy)(Render *, Node *store, bool later);
     void (*prefetch)(Render *, Node *load); /* or NULL */
+    /* DOT: what four bytes are, and those of a LOAD, whose first one lies there.  NULL: igrt_i8x4
+     * and a function of a pointer. */
+    const char *four;
+    void (*load_four)(Render *, Node *load, Node *first);
 
     /* ---- statements ---- */
     const char *then,

@@ -69,6 +69,8 @@ void render_four_type(Render *r, Node *n)
 {
     if (is_vector(r, n))
         sb_printf(r->sb, "igrt_i32x%d", r->l.tile->lanes);
+    else if (r->lang->four)
+        put(r, r->lang->four);
     else
         sb_printf(r->sb, "igrt_%sx%d", byte_name(n), tile_dot(r->l.tile));
 }
@@ -126,6 +128,10 @@ void render_four(Render *r, Node *n)
     needs_dot(r, lanes, load);
     Context *c = r->k->c;
     Node *first = substitute(c, load->src[2], lanes ? 2 : 1, from, to);
+    if (r->lang->load_four) {
+        r->lang->load_four(r, load, first);
+        return;
+    }
     if (load->dtype == INGOT_I16 && tile_dot(r->l.tile) == 4) {
         render_wide(r, load, first);
         return;

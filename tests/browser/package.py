@@ -88,7 +88,8 @@ def in_page(page, folder, by, inputs, outputs, threads=1):
 
 
 def own(folder):
-    """A convolution, a product in rows and a recurrence, of the reference implementation."""
+    """A convolution, a product in rows, a recurrence and a product of bytes, of the reference
+    implementation."""
     folder.mkdir(exist_ok=True)
     from onnx import TensorProto as T
     from onnx import helper
@@ -98,6 +99,7 @@ def own(folder):
         "c": r.standard_normal((8, 3, 3, 3), "f4"),
         "w": r.standard_normal((1, 20, 8), "f4"),
         "r": r.standard_normal((1, 20, 5), "f4"),
+        "v": r.integers(-128, 128, (96, 40)).astype("i1"),
     }
     nodes = [
         ("Conv", ["x", "c"], ["a"], {"pads": [1, 1, 1, 1]}),
@@ -107,14 +109,19 @@ def own(folder):
         ("LSTM", ["t", "w", "r"], ["y"], {"hidden_size": 5}),
         ("Softmax", ["y"], ["z"], {"axis": 3}),
         ("ArgMax", ["m"], ["k"], {"axis": 1}),
+        ("MatMulInteger", ["q", "v"], ["d"], {}),
     ]
     graph = helper.make_graph(
         [helper.make_node(op, i, o, **a) for op, i, o, a in nodes],
         "page",
-        [helper.make_tensor_value_info("x", T.FLOAT, (1, 3, 7, 9))],
+        [
+            helper.make_tensor_value_info("x", T.FLOAT, (1, 3, 7, 9)),
+            helper.make_tensor_value_info("q", T.UINT8, (64, 96)),
+        ],
         [
             helper.make_tensor_value_info("z", T.FLOAT, (7, 1, 1, 5)),
             helper.make_tensor_value_info("k", T.INT64, (1, 1, 7)),
+            helper.make_tensor_value_info("d", T.INT32, (64, 40)),
         ],
         [numpy_helper.from_array(a, n) for n, a in w.items()],
     )
@@ -123,8 +130,9 @@ def own(folder):
     x = r.standard_normal((1, 3, 7, 9), "f4")
     from onnx.reference import ReferenceEvaluator
 
-    outs = ReferenceEvaluator(model).run(None, {"x": x})
-    return folder / "model.onnx", [x], outs
+    q = r.integers(0, 256, (64, 96)).astype("u1")
+    outs = ReferenceEvaluator(model).run(None, {"x": x, "q": q})
+    return folder / "model.onnx", [x, q], outs
 
 
 def alone(browser, site, inputs, outputs, name):
@@ -183,7 +191,7 @@ def main():
         page = browser.page(address + "index.html")
         page.wait("document.readyState == 'complete'")
         for name, model, inputs, outputs in cases(opt, work):
-            target = "wgsl+c:wasm32-simd128" if has_clang else "wgsl"
+            target = "wgsl:dot4+c:wasm32-simd128" if has_clang else "wgsl:dot4"
             call(
                 opt.ingot,
                 "compile",

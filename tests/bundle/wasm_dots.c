@@ -39,31 +39,31 @@ static void keep_16(igrt_i32x16 v, int at)
 }
 
 /* N lanes of a dot of type TX x TW, by the loads XL and WL. */
-#define DOT(X, XL, W, WL, N, MOST)                                                           \
-    for (int n = 0; n < 200; n++) {                                                          \
-        draw(MOST);                                                                          \
-        for (int i = 0; i < 16; i += N)                                                      \
-            keep_##N(igrt_dot_##X##_##W##_i32x##N(                                           \
-                         igrt_load_##XL##x4_i32x##N(x + 4 * i),                              \
-                         igrt_load_##WL##x4_i32x##N(w + 4 * i), igrt_load_i32x##N(s + i)),   \
-                     i);                                                                     \
-        for (int i = 0; i < 16; i++)                                                         \
-            if (y[i] != igrt_dot_##XL##_##WL(igrt_load_##XL##x4(x + 4 * i),                  \
-                                             igrt_load_##WL##x4(w + 4 * i), s[i]))           \
-                return __LINE__;                                                             \
+#define DOT(X, XL, W, WL, N, MOST)                                                       \
+    for (int n = 0; n < 200; n++) {                                                      \
+        draw(MOST);                                                                      \
+        for (int i = 0; i < 16; i += N)                                                  \
+            keep_##N(igrt_dot_##X##_##W##_i32x##N(igrt_load_##XL##x4_i32x##N(x + 4 * i), \
+                                                  igrt_load_##WL##x4_i32x##N(w + 4 * i), \
+                                                  igrt_load_i32x##N(s + i)),             \
+                     i);                                                                 \
+        for (int i = 0; i < 16; i++)                                                     \
+            if (y[i] != igrt_dot_##XL##_##WL(igrt_load_##XL##x4(x + 4 * i),              \
+                                             igrt_load_##WL##x4(w + 4 * i), s[i]))       \
+                return __LINE__;                                                         \
     }
-#define PAIRS(X, N)                                                                             \
-    for (int n = 0; n < 200; n++) {                                                             \
-        draw(255);                                                                              \
-        for (int i = 0; i < 16; i += N)                                                         \
-            keep_##N(igrt_dot_i16_i16_i32x##N(igrt_load_##X##x2_i32x##N(x + 2 * i),             \
-                                              igrt_load_i16x2_i32x##N(w + 4 * i),               \
-                                              igrt_load_i32x##N(s + i)),                        \
-                     i);                                                                        \
-        for (int i = 0; i < 16; i++)                                                            \
-            if (y[i] != igrt_dot_i16_i16(igrt_load_##X##x2(x + 2 * i),                          \
-                                         igrt_load_i16x2(w + 4 * i), s[i]))                     \
-                return __LINE__;                                                                \
+#define PAIRS(X, N)                                                                               \
+    for (int n = 0; n < 200; n++) {                                                               \
+        draw(255);                                                                                \
+        for (int i = 0; i < 16; i += N)                                                           \
+            keep_##N(igrt_dot_i16_i16_i32x##N(igrt_load_##X##x2_i32x##N(x + 2 * i),               \
+                                              igrt_load_i16x2_i32x##N(w + 4 * i),                 \
+                                              igrt_load_i32x##N(s + i)),                          \
+                     i);                                                                          \
+        for (int i = 0; i < 16; i++)                                                              \
+            if (y[i] !=                                                                           \
+                igrt_dot_i16_i16(igrt_load_##X##x2(x + 2 * i), igrt_load_i16x2(w + 4 * i), s[i])) \
+                return __LINE__;                                                                  \
     }
 
 __attribute__((export_name("wrong"))) int wrong(void)

@@ -117,6 +117,25 @@ def sizes(path):
     model(path, nodes, [("x", T.FLOAT, ("n", 4))], outputs, [("w", w)])
 
 
+def fours(path):
+    """Products of bytes of all signs, some of whose rows begin in the middle of a word."""
+    random = np.random.default_rng(1)
+    numbers = {"i": (T.INT8, "i1"), "u": (T.UINT8, "u1")}
+    weights, nodes, outputs = [("one", np.array([1])), ("end", np.array([97]))], [], []
+    weights.append(("axis", np.array([1])))
+    for x in "iu":
+        nodes.append(("Slice", [x, "one", "end", "axis"], [f"{x}s"], {}))
+        for w in "iu":
+            weights.append((f"w{x}{w}", random.integers(-9, 9, (96, 40)).astype(numbers[w][1])))
+            nodes.append(("MatMulInteger", [f"{x}s", f"w{x}{w}"], [f"{x}{w}"], {}))
+            outputs.append((f"{x}{w}", T.INT32, (64, 40)))
+    nodes.append(("MatMulInteger", ["a", "b"], ["ab"], {}))
+    outputs.append(("ab", T.INT32, (8, 3)))
+    inputs = [(x, numbers[x][0], (64, 99)) for x in "iu"]
+    inputs += [("a", T.UINT8, (8, 256)), ("b", T.INT8, (256, 3))]
+    model(path, nodes, inputs, outputs, weights)
+
+
 def doubles(path):
     model(path, [("Exp", ["x"], ["y"], {})], [("x", T.DOUBLE, (4, 4))], [("y", T.DOUBLE, (4, 4))])
 
@@ -170,6 +189,7 @@ def main():
     work.mkdir(exist_ok=True)
     f16 = "+f16" if "shader-f16" in there.features else ""
     cases = [(floats, "wgsl"), (integers, "wgsl"), (many, "wgsl")]
+    cases.append((fours, "wgsl:dot4"))
     cases.append((integers, "wgsl:f16") if f16 else (floats, "wgsl"))
     for make, target in cases:
         path = work / f"{make.__name__}.onnx"
@@ -177,6 +197,11 @@ def main():
         call(opt.ingot, "verify", path, "--target", target)
         print(f"{make.__name__}: {target}")
     run_sizes(opt.ingot, work)
+    call(opt.ingot, "compile", work / "fours.onnx", "-o", work / "dots", "--target", "wgsl:dot4")
+    text = (work / "dots/model_kernels.wgsl").read_text()
+    for name in ("i8_i8", "u8_i8", "u8_u8", "i8_u8"):
+        assert len(re.findall(rf"igrt_dot_{name}\(", text)) > 1, f"no dot of {name}"
+    assert "igrt_word_at(" in text, text
     # what a group shares is shared, a module has no function that nothing calls
     call(opt.ingot, "compile", work / "floats.onnx", "-o", work / "out", "--target", "wgsl")
     text = (work / "out/model_kernels.wgsl").read_text()
