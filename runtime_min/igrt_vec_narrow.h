@@ -49,8 +49,23 @@
 /* i32 to bytes, modulo 256: the same. */
 #define IGRT_KEEP(T, N, p, v) \
     (*(igrt_mem_##T##x##N *)(p) = __builtin_convertvector(v, igrt_mem_##T##x##N))
-#define IGRT_KEEP_i16(N, p, v) IGRT_KEEP(i16, N, p, v)
-#define IGRT_KEEP_u16(N, p, v) IGRT_KEEP(u16, N, p, v)
+#if defined(__AVX2__) && !defined(__AVX512VL__)
+/* gcc clears what is above the low bits, and packs. */
+IGRT_VEC __m128i igrt_halves_i32x8(igrt_i32x8 v)
+{
+    const __m256i low = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13));
+    return _mm256_castsi256_si128(
+        _mm256_permute4x64_epi64(_mm256_shuffle_epi8((__m256i)v, low), 8));
+}
+#define IGRT_KEEP_i16x8(p, v) _mm_storeu_si128((__m128i *)(void *)(p), igrt_halves_i32x8(v))
+#else
+#define IGRT_KEEP_i16x8(p, v) IGRT_KEEP(i16, 8, p, v)
+#endif
+#define IGRT_KEEP_i16x4(p, v) IGRT_KEEP(i16, 4, p, v)
+#define IGRT_KEEP_i16x16(p, v) IGRT_KEEP(i16, 16, p, v)
+#define IGRT_KEEP_i16(N, p, v) IGRT_KEEP_i16x##N(p, v)
+#define IGRT_KEEP_u16(N, p, v) IGRT_KEEP_i16x##N(p, v)
 #if defined(__SSE2__) && !defined(__AVX512VL__)
 IGRT_VEC __m128i igrt_bytes_i32x4(igrt_i32x4 v)
 {

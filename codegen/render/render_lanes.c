@@ -151,6 +151,13 @@ void render_splat(Render *r, Node *n)
     put(r, ")");
 }
 
+/* Does a type of integers hold all of another one? */
+static bool holds_all(ingot_dtype to, ingot_dtype from)
+{
+    return dtype_is_int(to) && dtype_is_int(from) && dtype_least(to) <= dtype_least(from) &&
+           dtype_most(to) >= dtype_most(from);
+}
+
 /* Numbers are converted from one type of lanes to another, and wrapped or rounded to what a
  * narrower type holds. */
 void render_lane_cast(Render *r, Node *n)
@@ -165,7 +172,7 @@ void render_lane_cast(Render *r, Node *n)
     bool convert = strcmp(held_from, held_to) != 0;
     bool narrow = dtype_info[to].bytes < 4 && from != to && (to_float || from != INGOT_BOOL);
     bool small = n->arg.i == CAST_WITHIN;
-    narrow &= !small;
+    narrow &= !small && !holds_all(to, from);
     if (narrow) {
         r->needs |= NEED_VEC_I32;
         sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name,
@@ -309,6 +316,15 @@ static Node *stored_operand(Render *r, const Node *n, int i)
     return rounds && !is_named(r, x) && is_vector(r, x->src[0]) ? x->src[0] : x;
 }
 
+/* A store keeps the low bits of integers: what would be wrapped for it need not be. */
+static Node *unwrapped(Render *r, Node *n)
+{
+    const Node *x = n->op == OP_CAST ? n->src[0] : n;
+    const bool wraps = x != n && x->dtype == INGOT_I32 && dtype_is_int(n->dtype) &&
+                       (dtype_bits(n->dtype) == 8 || dtype_bits(n->dtype) == 16);
+    return wraps && !is_named(r, n) ? n->src[0] : n;
+}
+
 void render_lane_store(Render *r, Node *n)
 {
     int part = r->l.tile->part;
@@ -322,7 +338,8 @@ void render_lane_store(Render *r, Node *n)
     first_lane(r, n->src[0], n->src[3], " + ");
     for (int i = 0; i < turns; i++) {
         put(r, ", ");
-        render_operand(r, stored_operand(r, n, i ? 3 + i : 2), true, true);
+        Node *x = stored_operand(r, n, i ? 3 + i : 2);
+        render_operand(r, turns == 1 ? unwrapped(r, x) : x, true, true);
     }
     sb_printf(r->sb, part ? ", %d);\n" : ");\n", part);
 }

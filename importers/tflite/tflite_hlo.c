@@ -87,7 +87,8 @@ static int combined_by(TfliteNode *n, int64_t graph)
     return ingot_tflite_i32(&g->out, 0) == ingot_tflite_i32(&g->in, 1) ? 0 : -1;
 }
 
-/* ---- gather and scatter ----------------------------------------------------------------------- */
+/* ---- gather and scatter -----------------------------------------------------------------------
+ */
 
 /* How places in a tensor x follow from a list of starts and from a window around each:
  *
@@ -132,8 +133,9 @@ static bool places_of(TfliteNode *n, HloPlaces *p, unsigned first_field, int64_t
         ingot_dim_is_const(ingot_shape(p->starts, ingot_rank(p->starts) - 1), &numbers) &&
         numbers == p->map.n)
         return true;
-    tfl_fault(n, "its windows have %d axes and drop %d, its starts are %d numbers, its input has "
-                 "%d axes",
+    tfl_fault(n,
+              "its windows have %d axes and drop %d, its starts are %d numbers, its input has "
+              "%d axes",
               p->windows.n, p->dropped.n, p->map.n, of_x);
     return false;
 }
@@ -150,10 +152,9 @@ static ingot_tensor *start(TfliteNode *n, const HloPlaces *p, int i)
     return v;
 }
 
-/* For each axis of x, where in it: its start, no greater than `most` (or NULL), and its place in the
- * window. */
-static void indices(TfliteNode *n, const HloPlaces *p, ingot_dim *const *most,
-                    ingot_tensor **index)
+/* For each axis of x, where in it: its start, no greater than `most` (or NULL), and its place in
+ * the window. */
+static void indices(TfliteNode *n, const HloPlaces *p, ingot_dim *const *most, ingot_tensor **index)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     for (int a = 0, window = 0; a < ingot_rank(X); a++) {
@@ -228,7 +229,8 @@ ingot_tensor *tflite_hlo_scatter(TfliteNode *n)
     return ingot_update(n->c, op, X, v, index);
 }
 
-/* ---- windows ---------------------------------------------------------------------------------- */
+/* ---- windows ----------------------------------------------------------------------------------
+ */
 
 enum { WINDOW_ADD = 1, WINDOW_MUL, WINDOW_MINIMUM, WINDOW_MAXIMUM, WINDOW_ALL, WINDOW_ANY };
 

@@ -46,7 +46,8 @@ ingot_tensor *tflite_multinomial(TfliteNode *n)
     return tfl_cast(n, y, tfl_out_dtype(n));
 }
 
-/* ---- StableHLO's generator -------------------------------------------------------------------- */
+/* ---- StableHLO's generator --------------------------------------------------------------------
+ */
 
 static ingot_tensor *word(TfliteNode *n, uint32_t v)
 {
@@ -67,8 +68,7 @@ static ingot_tensor *state_half(TfliteNode *n, int i, int half)
 static void product(TfliteNode *n, ingot_tensor *x, uint32_t by, ingot_tensor *out[2])
 {
     ingot_context *c = n->c;
-    ingot_tensor *all =
-        ingot_mul(c, ingot_cast(c, x, INGOT_U64), ingot_scalar_i(c, INGOT_U64, by));
+    ingot_tensor *all = ingot_mul(c, ingot_cast(c, x, INGOT_U64), ingot_scalar_i(c, INGOT_U64, by));
     out[0] = ingot_cast(c, all, INGOT_U32);
     out[1] = ingot_cast(c, ingot_shr(c, all, ingot_scalar_i(c, INGOT_U64, 32)), INGOT_U32);
 }
@@ -141,8 +141,8 @@ ingot_tensor *tflite_hlo_random_bits(TfliteNode *n)
     int64_t size, count = 1, dims[INGOT_MAX_RANK];
     ingot_dtype dtype;
     if (n->n_out != 2 || !n->to[1] || n->to[1]->shape.n > INGOT_MAX_RANK ||
-        !tflite_dtype(n->to[1]->type, &dtype) || ingot_dtype_bytes(dtype) < 4 || dtype == INGOT_F32 ||
-        dtype == INGOT_F64 || ingot_is_poison(X))
+        !tflite_dtype(n->to[1]->type, &dtype) || ingot_dtype_bytes(dtype) < 4 ||
+        dtype == INGOT_F32 || dtype == INGOT_F64 || ingot_is_poison(X))
         return tfl_fault(n, "it gives a state and integers of 32 or 64 bits");
     if (ingot_dtype_of(X) != INGOT_U64 || ingot_rank(X) != 1 ||
         !ingot_dim_is_const(ingot_shape(X, 0), &size) || size < 2 || size > (threefry ? 2 : 3))

@@ -15,7 +15,8 @@
 #define X n->in[0]
 #define Y n->in[1]
 
-/* ---- constants -------------------------------------------------------------------------------- */
+/* ---- constants --------------------------------------------------------------------------------
+ */
 
 static uint32_t number_at(const unsigned char *at)
 {
@@ -29,7 +30,8 @@ const char **tflite_strings(TfliteModel *m, const ingot_tflite_tensor *t, int64_
     const char **text = ingot_alloc(m->c, good ? ((size_t)count + 1) * sizeof *text : 1);
     for (int64_t i = 0; i < count && good; i++) {
         const uint64_t from = number_at(t->data + 4 + 4 * i), to = number_at(t->data + 8 + 4 * i);
-        good = from >= head && to >= from && to <= t->bytes && !memchr(t->data + from, 0, to - from);
+        good =
+            from >= head && to >= from && to <= t->bytes && !memchr(t->data + from, 0, to - from);
         char *copy = ingot_alloc(m->c, good ? to - from + 1 : 1);
         memcpy(copy, t->data + from, good ? to - from : 0);
         text[i] = copy;
@@ -60,12 +62,13 @@ ingot_tensor *tflite_hashtable_lookup(TfliteNode *n)
     for (int a = 1; a < ingot_rank(v); a++)
         there = ingot_unsqueeze(c, there, a);
     const char *empty = "";
-    ingot_tensor *none = ingot_dtype_of(v) == INGOT_STRING ? ingot_strings(c, 0, NULL, &empty)
-                                                           : ingot_like(c, v, 0);
+    ingot_tensor *none =
+        ingot_dtype_of(v) == INGOT_STRING ? ingot_strings(c, 0, NULL, &empty) : ingot_like(c, v, 0);
     return ingot_where(c, there, rows, none);
 }
 
-/* ---- HASHTABLE --------------------------------------------------------------------------------- */
+/* ---- HASHTABLE ---------------------------------------------------------------------------------
+ */
 
 ingot_tensor *tflite_hashtable(TfliteNode *n)
 {

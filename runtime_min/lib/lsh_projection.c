@@ -9,7 +9,8 @@
  *   attr_i  0: dense
  *
  * A bit is 1 if the sum of weight * fingerprint(seed, item), in f64, is above 0. The fingerprint of
- * these bytes one after the other, a signed integer of 64 bits, is FarmHash's (Google, MIT licence).
+ * these bytes one after the other, a signed integer of 64 bits, is FarmHash's (Google, MIT
+ * licence).
  */
 #include "igrt_lib.h"
 
@@ -134,9 +135,9 @@ static uint64_t fingerprint(const LshKey *k)
 IGRT_LIB(lsh_projection)
 {
     (void)attr_f, (void)scratch, (void)scratch_bytes, (void)counts;
-    if (nin < 2 || nin > 3 || nout != 1 || in[0].dtype != IGRT_F32 || in[0].rank != 2 || in[0].dims[1] > 32 ||
-        in[1].rank < 1 || in[1].dtype == IGRT_STRING || out->dtype != IGRT_I32 ||
-        (nin == 3 && in[2].dtype != IGRT_F32))
+    if (nin < 2 || nin > 3 || nout != 1 || in[0].dtype != IGRT_F32 || in[0].rank != 2 ||
+        in[0].dims[1] > 32 || in[1].rank < 1 || in[1].dtype == IGRT_STRING ||
+        out->dtype != IGRT_I32 || (nin == 3 && in[2].dtype != IGRT_F32))
         return IGRT_ERR_UNSUPPORTED;
     const int64_t hashes = in[0].dims[0], bits = in[0].dims[1], n = in[1].dims[0];
     const uint64_t bytes =

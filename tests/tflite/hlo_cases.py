@@ -10,7 +10,9 @@ CASES, case = cases_of(low=-3, high=3)
 # ---- places
 
 
-def gather(name, shape, starts, result, offset, collapsed, index_map, vector, sizes, dtype="float32"):
+def gather(
+    name, shape, starts, result, offset, collapsed, index_map, vector, sizes, dtype="float32"
+):
     @case(f"hlo_gather_{name}", low=-1, high=4)
     def _(m):
         options = dict(
@@ -21,7 +23,9 @@ def gather(name, shape, starts, result, offset, collapsed, index_map, vector, si
             sliceSizes=sizes,
         )
         ins = [m.input("x", shape, dtype), m.input("at", starts, "int32")]
-        m.output(m.op("STABLEHLO_GATHER", ins, [m.tensor(result, dtype)], StablehloGatherOptions=options))
+        m.output(
+            m.op("STABLEHLO_GATHER", ins, [m.tensor(result, dtype)], StablehloGatherOptions=options)
+        )
 
 
 gather("last", (3, 4, 2), (2, 3, 2), (2, 3, 2, 2), [2, 3], [0], [1, 0], 2, [1, 2, 2])
@@ -61,12 +65,30 @@ def scatter(name, op, dtype="float32"):
             m.input("at", (2, 3, 2), "int64"),
             m.input("v", (2, 3, 2, 2), dtype),
         ]
-        m.output(m.op("STABLEHLO_SCATTER", ins, [m.tensor((3, 4, 2), dtype)], StablehloScatterOptions=options))
+        m.output(
+            m.op(
+                "STABLEHLO_SCATTER",
+                ins,
+                [m.tensor((3, 4, 2), dtype)],
+                StablehloScatterOptions=options,
+            )
+        )
 
 
 for name, op in BODIES.items():
     scatter(name, op)
-for dtype in "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float64":
+for dtype in (
+    "float16",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float64",
+):
     scatter("add", "STABLEHLO_ADD", dtype)
 scatter("update", None, "bool")
 
@@ -93,7 +115,14 @@ def windows(function, dtype):
         ins = [m.input("x", (5, 6), dtype), m.constant(first)]
         ins += [m.constant(np.array(v, np.int64)) for v in ([2, 3], [1, 2], [2, 1])]
         out = m.tensor((3, 2), dtype)
-        m.output(m.op("REDUCE_WINDOW", ins, [out], ReduceWindowOptions=dict(reduceFunction=NUMBER[function])))
+        m.output(
+            m.op(
+                "REDUCE_WINDOW",
+                ins,
+                [out],
+                ReduceWindowOptions=dict(reduceFunction=NUMBER[function]),
+            )
+        )
 
     @case(f"hlo_reduce_window_{function.lower()}_{dtype}", low=0, high=3)
     def _(m):
@@ -106,7 +135,14 @@ def windows(function, dtype):
             bodySubgraphIndex=body(m, op, dtype, **more),
         )
         ins = [m.input("x", (4, 3), dtype), m.constant(first)]
-        m.output(m.op("STABLEHLO_REDUCE_WINDOW", ins, [m.tensor((3, 2), dtype)], StablehloReduceWindowOptions=options))
+        m.output(
+            m.op(
+                "STABLEHLO_REDUCE_WINDOW",
+                ins,
+                [m.tensor((3, 2), dtype)],
+                StablehloReduceWindowOptions=options,
+            )
+        )
 
 
 for function in "ADD", "MUL", "MINIMUM", "MAXIMUM":
@@ -127,7 +163,9 @@ def branches(name, low, high):
             inner(m, f"g{i}", "MUL", np.float32(i + 2), (2, 3), MulOptions={}) for i in range(3)
         ]
         options = dict(branchSubgraphIndices=graphs)
-        m.output(m.op("STABLEHLO_CASE", [which, x], [m.tensor((2, 3))], StablehloCaseOptions=options))
+        m.output(
+            m.op("STABLEHLO_CASE", [which, x], [m.tensor((2, 3))], StablehloCaseOptions=options)
+        )
 
 
 for i in range(3):
@@ -145,7 +183,9 @@ def bits(algorithm, state, shape, dtype):
         x = m.input("state", (state,), "uint64")
         outs = [m.tensor((state,), "uint64"), m.tensor(shape, dtype)]
         options = dict(algorithm={"default": 0, "philox": 1, "threefry": 2}[algorithm])
-        m.output(*m.op("STABLEHLO_RNG_BIT_GENERATOR", [x], outs, StablehloRngBitGeneratorOptions=options))
+        m.output(
+            *m.op("STABLEHLO_RNG_BIT_GENERATOR", [x], outs, StablehloRngBitGeneratorOptions=options)
+        )
 
 
 for dtype in "int32", "uint32", "int64", "uint64":
@@ -160,4 +200,11 @@ def _(m):
     """The low word of the counter has its greatest value."""
     x = m.constant(np.array([123456789012345, 0x7_FFFF_FFFE], np.uint64))
     outs = [m.tensor((2,), "uint64"), m.tensor((7,), "uint32")]
-    m.output(*m.op("STABLEHLO_RNG_BIT_GENERATOR", [x], outs, StablehloRngBitGeneratorOptions=dict(algorithm=2)))
+    m.output(
+        *m.op(
+            "STABLEHLO_RNG_BIT_GENERATOR",
+            [x],
+            outs,
+            StablehloRngBitGeneratorOptions=dict(algorithm=2),
+        )
+    )

@@ -39,13 +39,20 @@ def table(name, to_text):
             return g.texts((4,), *words) if dtype == "string" else g.constant(numbers)
 
         g = m.graph("init")
-        g.op("HASHTABLE_IMPORT", [handle(g), column(g, key), column(g, value)], [], HashtableImportOptions={})
+        g.op(
+            "HASHTABLE_IMPORT",
+            [handle(g), column(g, key), column(g, value)],
+            [],
+            HashtableImportOptions={},
+        )
         m.op("CALL_ONCE", [], [], CallOnceOptions=dict(initSubgraphIndex=1))
         x = m.input("x", (2, 3), key)
         none = m.texts((), "none") if to_text else m.constant(np.array(-7, np.int64))
         h = handle(m)
         m.output(
-            m.op("HASHTABLE_FIND", [h, x, none], [m.tensor((2, 3), value)], HashtableFindOptions={}),
+            m.op(
+                "HASHTABLE_FIND", [h, x, none], [m.tensor((2, 3), value)], HashtableFindOptions={}
+            ),
             m.op("HASHTABLE_SIZE", [h], [m.tensor((1,), "int64")], HashtableSizeOptions={}),
         )
 
@@ -59,7 +66,13 @@ table("of_numbers", True)
 X, LIST = ("x", (2, 3), "string"), ("x", (6,), "string")
 MOVES = {
     "reshape": ("RESHAPE", 1, [X, i32(3, 2)], (3, 2), dict(ReshapeOptions=dict(newShape=[3, 2]))),
-    "squeeze": ("SQUEEZE", 2, [("x", (1, 3), "string")], (3,), dict(SqueezeOptions=dict(squeezeDims=[0]))),
+    "squeeze": (
+        "SQUEEZE",
+        2,
+        [("x", (1, 3), "string")],
+        (3,),
+        dict(SqueezeOptions=dict(squeezeDims=[0])),
+    ),
     "slice": ("SLICE", 4, [X, i32(0, 1), i32(2, 2)], (2, 2), dict(SliceOptions={})),
     "strided_slice": (
         "STRIDED_SLICE",
@@ -69,7 +82,13 @@ MOVES = {
         dict(StridedSliceOptions={}),
     ),
     "gather": ("GATHER", 4, [LIST, i32(1, 0, 5)], (3,), dict(GatherOptions={})),
-    "gather_nd": ("GATHER_ND", 2, [X, np.array([[1, 2], [0, 0]], np.int32)], (2,), dict(GatherNdOptions={})),
+    "gather_nd": (
+        "GATHER_ND",
+        2,
+        [X, np.array([[1, 2], [0, 0]], np.int32)],
+        (2,),
+        dict(GatherNdOptions={}),
+    ),
     "tile": ("TILE", 2, [X, i32(2, 1)], (4, 3), dict(TileOptions={})),
 }
 for name, (op, version, inputs, shape, options) in MOVES.items():
