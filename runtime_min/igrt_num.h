@@ -355,6 +355,19 @@ IGRT_INLINE int32_t igrt_mulhi_i32(int32_t x, int32_t y)
 #endif
 }
 
+/* The same of y from 2^30 on: twice y is 2^32 less a number below zero, whose product lacks x. */
+IGRT_INLINE int32_t igrt_mulhi_half_i32(int32_t x, int32_t y)
+{
+#if defined(__thumb2__) && defined(__ARM_FEATURE_DSP)
+    const int32_t twice = (int32_t)((uint32_t)y << 1);
+    int32_t high;
+    __asm__("smmlar %0, %1, %2, %1" : "=r"(high) : "r"(x), "r"(twice));
+    return high;
+#else
+    return igrt_mulhi_i32(x, y);
+#endif
+}
+
 /* x / 2^n, rounded to nearest, halves away from zero; 0 if n, read as unsigned, is 32 or more. The
  * least number, from which nothing can be taken, counts as the greatest. */
 IGRT_INLINE int32_t igrt_shrr_i32(int32_t x, int32_t n)
@@ -374,6 +387,21 @@ IGRT_INLINE int32_t igrt_shrr_i32(int32_t x, int32_t n)
         return n ? 0 : x;
     x = (int32_t)((uint32_t)x - (uint32_t)(x < 0)) >> (n - 1);
     return (x >> 1) + (x & 1);
+#endif
+}
+
+/* The same of n from 0 to 31. */
+IGRT_INLINE int32_t igrt_shrr_word_i32(int32_t x, int32_t n)
+{
+#if defined(__thumb2__)
+    int32_t y;
+    __asm__("adds %0, %1, %1, asr #31\n\tasrs %0, %0, %2\n\tadc %0, %0, #0"
+            : "=&r"(y)
+            : "r"(x), "r"(n)
+            : "cc");
+    return y;
+#else
+    return igrt_shrr_i32(x, n);
 #endif
 }
 

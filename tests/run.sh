@@ -4,7 +4,7 @@
 # longer (INGOT_ALL=1 says so to the steps), more than an hour.
 #
 #   INGOT_CASES="DIR..."   folders of ONNX test cases, in place of those the onnx package generates
-#   INGOT_BUILD_TYPE       Release unless told
+#   INGOT_BUILD_TYPE       default: Release
 #   JOBS                   as many as there are cores
 set -u
 cd "$(dirname "$0")/.." || exit 1

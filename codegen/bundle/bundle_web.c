@@ -434,7 +434,7 @@ static void web_types(Bundle *b)
             "    /** Of \"wasm\": how many run the steps. */\n    threads?: number;\n"
             "    run(inputs: Inputs): Promise<Outputs>;\n"
             "    /** States begin anew. */\n    reset(): Promise<void>;\n    destroy(): void;\n}\n"
-            "/** Files lie beside the module unless told. */\n"
+            "/** By default files are read from the folder of the module. */\n"
             "export function load(url?: string | URL, options?: {progress?: (p: Progress) => void; "
             "by?: \"webgpu\" | \"wasm\"; threads?: number}): Promise<Model>;\n"
             "export const model: {inputs: [string, string, number[]][]; outputs: [string, string, "

@@ -460,6 +460,8 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
         const char *end = render_cast_begin(r, render_type(r, d), true);
         infix(r, n, render_operator(n->op));
         put(r, end);
+    } else if ((n->op == OP_MULHI || n->op == OP_SHRR) && n->arg.i && !r->t->gpu) {
+        call(r, n->op == OP_MULHI ? "mulhi_half" : "shrr_word", render_arith(d), n);
     } else {
         call(r, op_info[n->op].text, render_arith(d), n);
     }

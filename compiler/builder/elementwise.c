@@ -3,6 +3,7 @@
  * Every function ends in alu(): check dtypes, broadcast by numpy's rules, and build the op on
  * operands of the result's shape.  Constants are folded; algebra is for rewrite/. */
 #include <math.h>
+#include <string.h>
 
 #include "builder.h"
 
@@ -279,23 +280,45 @@ BINARY_OP(lt,   LT,   NUMBERS, true)
 BINARY_OP(le,   LE,   NUMBERS, true)
 /* clang-format on */
 
-/* Of i32 alone. */
-static Node *fraction(Context *c, const char *name, Op op, Node *a, Node *b)
+/* Are all elements of a constant tensor, i32 or i8 that becomes it, within these bounds? */
+static bool data_within(Node *x, int32_t lo, int32_t hi)
+{
+    x = x->op == OP_CAST && x->src[0]->dtype == INGOT_I8 ? x->src[0] : x;
+    if (x->op != OP_DATA)
+        return false;
+    const Data *d = x->arg.ptr;
+    const size_t each = x->dtype == INGOT_I8 ? 1 : sizeof(int32_t);
+    for (size_t at = 0; at + each <= d->nbytes; at += each) {
+        int32_t v = (int8_t)d->bytes[at];
+        if (each > 1)
+            memcpy(&v, d->bytes + at, sizeof v);
+        if (v < lo || v > hi)
+            return false;
+    }
+    return true;
+}
+
+/* Of i32 alone. lo, hi: what is known of b if it is within them. */
+static Node *fraction(Context *c, const char *name, Op op, Node *a, Node *b, int64_t known,
+                      int32_t lo, int32_t hi)
 {
     if (!poisoned(a) && a->dtype != INGOT_I32)
         return ingot_error(c, INGOT_UNSUPPORTED, "%s: of %s; it is of i32", name,
                            dtype_info[a->dtype].name);
-    return binary(c, name, op, INTS, false, a, b);
+    Node *y = binary(c, name, op, INTS, false, a, b);
+    return !poisoned(y) && y->op == op && data_within(b, lo, hi)
+               ? node_fraction(c, op, known, y->src)
+               : y;
 }
 
 ingot_tensor *ingot_mulhi(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
 {
-    return fraction(c, "mulhi", OP_MULHI, a, b);
+    return fraction(c, "mulhi", OP_MULHI, a, b, FACTOR_HALF, 1 << 30, INT32_MAX);
 }
 
 ingot_tensor *ingot_shrr(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
 {
-    return fraction(c, "shrr", OP_SHRR, a, b);
+    return fraction(c, "shrr", OP_SHRR, a, b, FACTOR_SHIFT, 0, 31);
 }
 
 /* Of bools, the greater is the or. */

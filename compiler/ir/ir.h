@@ -422,6 +422,7 @@ Node *node_const_zero(Context *, ingot_dtype);
 Node *node_bool(Context *, bool);
 double node_float(Node *); /* the value of a float CONST */
 bool node_is_const_i(Node *, int64_t);
+enum { FACTOR_HALF = 1, FACTOR_SHIFT = 1 };                  /* Args of MULHI, SHRR; ops.def */
 enum { CAST_WRAP = 1, CAST_WITHIN = 256, CAST_LEAST = 512 }; /* Arg of a CAST; ops.def */
 /* Arg of a QUANTIZE, and what it holds. */
 static inline int64_t quantize_bounds(int lo, int hi)
@@ -556,6 +557,8 @@ void reduce_step(Context *, Node *reduce, Node **out);
 Node *node_custom(Context *, const CustomUse *, ingot_dtype, int nsrc, Node *const *src);
 /* Copy n with other sources, through the simplifying constructors. */
 Node *node_with(Context *, Node *n, Node *const *src);
+/** OP_MULHI or OP_SHRR with its arg. */
+Node *node_fraction(Context *, Op, int64_t known, Node *const *src);
 /* With x as its source i; of accesses, and what else has no more sources. */
 Node *node_with_source(Context *, Node *n, int i, Node *x);
 /* n over what its sources became, `now` by id; n itself where that is what they were. */

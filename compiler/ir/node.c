@@ -453,12 +453,22 @@ Node *node_custom(Context *c, const CustomUse *use, ingot_dtype d, int nsrc, Nod
     return node_make(c, OP_CUSTOM, d, (Arg){.ptr = use}, nsrc, s, s[0]->rank, s[0]->shape);
 }
 
+Node *node_fraction(Context *c, Op op, int64_t known, Node *const *src)
+{
+    Node *y = node_alu(c, op, INGOT_I32, 2, src);
+    return y->op == op && y->arg.i != known
+               ? node_make(c, op, INGOT_I32, (Arg){.i = known}, 2, src, y->rank, y->shape)
+               : y;
+}
+
 Node *node_with(Context *c, Node *n, Node *const *src)
 {
     if (n->op == OP_CAST && n->arg.i == 0)
         return node_cast(c, src[0], n->dtype);
     if (n->op == OP_CUSTOM)
         return node_custom(c, n->arg.ptr, (ingot_dtype)n->dtype, (int)n->nsrc, src);
+    if (n->op == OP_MULHI || n->op == OP_SHRR)
+        return node_fraction(c, n->op, n->arg.i, src);
     if (op_is_alu(n->op) && op_info[n->op].arg == ARG_NONE)
         return node_alu(c, n->op, n->dtype, (int)n->nsrc, src);
     return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, n->rank, n->shape);

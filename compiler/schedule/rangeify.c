@@ -404,7 +404,7 @@ static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *ga
             if (x && y)
                 return node_alu2(c, t->op, INGOT_BOOL, x, y);
         }
-        if (t->op == OP_CUSTOM)
+        if (t->op == OP_CUSTOM || t->op == OP_MULHI || t->op == OP_SHRR)
             return node_with(c, t, src);
         if (t->op == OP_CAST || t->op == OP_BITCAST)
             return node_make(c, t->op, t->dtype, t->arg, 1, src, 0, NULL);

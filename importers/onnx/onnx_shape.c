@@ -157,7 +157,7 @@ static bool resolve_reshape(Lowering *n, int rank, ingot_dim **dims)
     if (unknown < 0 && !zero)
         copy_at_run_time(n, rank, dims);
     if (unknown >= 0 && !(dims[unknown] = left_of_reshape(n, rank, dims, unknown))) {
-        fault(n, "the -1 of its shape is undetermined beside a 0");
+        fault(n, "its shape has a -1 and a 0, so the -1 has no definite value");
         return false;
     }
     return dims_positive(n, rank, dims);

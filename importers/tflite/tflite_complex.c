@@ -77,9 +77,9 @@ ingot_tensor *tflite_rfft2d(TfliteNode *n)
         return tfl_fault(n, "its input has two axes or more, and its lengths are two numbers");
     for (int i = 0; i < 2; i++)
         if (size[i] < 1 || (size[i] & (size[i] - 1)) || !ingot_dft_fits(size[i]))
-            return tfl_unsupported(n,
-                                   "a transform of length %lld: it is no power of two up to 2^22",
-                                   (long long)size[i]);
+            return tfl_unsupported(
+                n, "the length %lld is not supported: lengths are powers of two up to 2^22",
+                (long long)size[i]);
     ingot_complex y = {ingot_resize_last(n->c, X, size[1]), NULL};
     y = ingot_dft(n->c, (ingot_dft_plan){.n = size[1]}, y, size[1] / 2 + 1);
     y = swapped(n, y);

@@ -251,15 +251,16 @@ static bool check_types(TfliteModel *m, const ingot_tflite_graph *g, const ingot
             (g->tensors[k].type == INGOT_TFLITE_STRING ? strchr(row->types, 'x') != NULL
                                                        : tflite_dtype(g->tensors[k].type, &dtype));
         if (!known) {
-            ingot_error(m->c, INGOT_UNSUPPORTED, "its tensor '%.100s' is %s: that is not supported",
-                        g->tensors[k].name, ingot_tflite_type_name((int)g->tensors[k].type, NULL));
+            ingot_error(m->c, INGOT_UNSUPPORTED,
+                        "its tensor '%.100s' is %s, which is not supported", g->tensors[k].name,
+                        ingot_tflite_type_name((int)g->tensors[k].type, NULL));
             return false;
         }
     }
     if (row->types[0] == '*' || first < 0 ||
         strchr(row->types, type_letter(g->tensors[first].type)))
         return true;
-    ingot_error(m->c, INGOT_UNSUPPORTED, "of %s it is not supported",
+    ingot_error(m->c, INGOT_UNSUPPORTED, "it is not supported for %s",
                 ingot_tflite_type_name((int)g->tensors[first].type, NULL));
     return false;
 }

@@ -58,7 +58,7 @@ static bool describe(TfliteModel *m, const ingot_tflite_tensor *t, const char *n
 {
     *io = (ingot_model_io){.name = name, .value = t->name, .rank = (int)t->shape.n};
     if (t->shape.n > INGOT_MAX_RANK || !tflite_dtype(t->type, &io->dtype)) {
-        ingot_error(m->c, INGOT_UNSUPPORTED, "'%.100s' is %s of rank %zu: that is not supported",
+        ingot_error(m->c, INGOT_UNSUPPORTED, "'%.100s' is %s of rank %zu, which is not supported",
                     name, ingot_tflite_type_name((int)t->type, NULL), t->shape.n);
         return false;
     }

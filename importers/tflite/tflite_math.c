@@ -186,7 +186,7 @@ ingot_tensor *tflite_bitcast(TfliteNode *n)
     const int rank = ingot_rank(X);
     ingot_tensor *part[MOST_PARTS], *y = bits_as(n, X, word_of(from));
     if (to == INGOT_BOOL || tfl_is_bool(X))
-        return tfl_unsupported(n, "of or to BOOL it is not supported");
+        return tfl_unsupported(n, "BOOL is not supported");
     if (from == into)
         return bits_as(n, X, to);
     const ingot_dtype word = word_of(from > into ? from : into);

@@ -74,6 +74,21 @@ ingot_tensor *tfl_i32(TfliteNode *n, const int32_t *v, int64_t count, int rank, 
                          : ingot_data(n->c, NULL, INGOT_I32, rank, dims, copy);
 }
 
+/* Shifts, which are stored as bytes. */
+static ingot_tensor *shifts(TfliteNode *n, const int32_t *v, int64_t count, int rank, int axis)
+{
+    int64_t dims[INGOT_MAX_RANK];
+    int8_t *bytes = ingot_alloc(n->c, (size_t)count);
+    ingot_tensor *same = tfl_i32(n, v, count, rank, axis);
+    if (ingot_is_poison(same) || !ingot_rank(same))
+        return same;
+    for (int64_t i = 0; i < count; i++)
+        bytes[i] = (int8_t)v[i];
+    for (int a = 0; a < rank; a++)
+        dims[a] = a == axis ? count : 1;
+    return ingot_cast(n->c, ingot_data(n->c, NULL, INGOT_I8, rank, dims, bytes), INGOT_I32);
+}
+
 ingot_tensor *tfl_rescale(TfliteNode *n, ingot_tensor *x, const TfliteMultiplier *q, int64_t count,
                           int axis)
 {
@@ -88,13 +103,13 @@ ingot_tensor *tfl_rescale(TfliteNode *n, ingot_tensor *x, const TfliteMultiplier
         v[i] = q[i].shift > 0 ? q[i].shift : 0;
     }
     if (left)
-        x = ingot_shl(n->c, x, tfl_i32(n, v, count, rank, axis));
+        x = ingot_shl(n->c, x, shifts(n, v, count, rank, axis));
     for (int64_t i = 0; i < count; i++)
         v[i] = q[i].m;
     x = ingot_mulhi(n->c, x, tfl_i32(n, v, count, rank, axis));
     for (int64_t i = 0; i < count; i++)
         v[i] = q[i].shift < 0 ? -q[i].shift : 0;
-    return right ? ingot_shrr(n->c, x, tfl_i32(n, v, count, rank, axis)) : x;
+    return right ? ingot_shrr(n->c, x, shifts(n, v, count, rank, axis)) : x;
 }
 
 /* Sums of 64 bits are rounded once: with a multiplier of 16 bits and halves up, or (whole, as

@@ -46,7 +46,7 @@ ingot_tensor *tflite_reshape(TfliteNode *n)
     if (free_axis >= 0) {
         int64_t size;
         if (ingot_dim_is_const(known, &size) && size == 0)
-            return tfl_fault(n, "its new shape has a free size beside one of 0");
+            return tfl_fault(n, "its new shape has a -1 and a 0, so the -1 has no definite value");
         dims[free_axis] = ingot_dim_div(n->c, ingot_numel(n->c, X), known);
     }
     return ingot_reshape(n->c, X, rank, dims);
@@ -290,7 +290,8 @@ ingot_tensor *tfl_spread(TfliteNode *n, ingot_tensor *x, int axis, int64_t betwe
     if (between < 1 || ingot_is_poison(x))
         return x;
     if (ingot_rank(x) == INGOT_MAX_RANK || between > 1000000000)
-        return tfl_unsupported(n, "such a dilation is not supported");
+        return tfl_unsupported(n, "a dilation of rank %d or by %lld is not supported",
+                               ingot_rank(x), (long long)between);
     x = ingot_unsqueeze(n->c, x, axis + 1);
     for (int i = 0; i < ingot_rank(x); i++) {
         lo[i] = tfl_dim(n, 0);

@@ -114,7 +114,7 @@ def beside(ingot, work):
     top = float(np.log(np.float32(6)))
     told(ingot, work, "run", path, "--data", data)  # nothing to compare with
     for command in ("run", "verify"):
-        run(y, says=["y beside", "output_0.npy"], command=command)
+        run(y, says=["y compared with", "output_0.npy"], command=command)
         run(
             changed((1, 2), 2),
             DIFFERS,
@@ -213,7 +213,7 @@ def sums(ingot, work):
                 "--target",
                 target,
                 *flags,
-                says=["y beside"] if flags else ["output_0.npy: equal"],
+                says=["y compared with"] if flags else ["output_0.npy: equal"],
             )
     print(f"{len(cases)} products of {k} terms, sums up to {abs(exact).max()}")
 
@@ -235,7 +235,7 @@ def half(ingot, work):
             ]
             at = f"t{i}"
         path = model(work, nodes, [("x", t, [32, 64])], [(at, t, [32, 64])], {"w": w})
-        text = told(ingot, work, "verify", path, says=["t2 beside the interpreter's: "])
+        text = told(ingot, work, "verify", path, says=["t2 compared with the interpreter's: "])
         if "inf" in text or "nan" in text:
             raise Wrong(text)
     print("2 networks")
@@ -262,8 +262,8 @@ def rounded(ingot, work):
             **{k: np.asarray(v) for k, v in small.items()},
         },
     )
-    says = "y of the rewritten graph beside that of the graph as it is asked for: "
-    told(ingot, work, "verify", path, says=[says, "y beside the interpreter's: "])
+    says = "y of the rewritten graph compared with that of the model file: "
+    told(ingot, work, "verify", path, says=[says, "y compared with the interpreter's: "])
     if says in told(
         ingot,
         work,
@@ -271,7 +271,7 @@ def rounded(ingot, work):
         path,
         "--no-rewrite",
         "integer-sum",
-        says=["y beside the interpreter's: "],
+        says=["y compared with the interpreter's: "],
     ):
         raise Wrong("two graphs are told apart that are rounded alike")
     print("told, and not told")
@@ -441,7 +441,7 @@ def folded(ingot, work):
     data = save(work, "input_0", x)
     for n, w in enumerate(wanted):
         save(work, f"output_{n}", w.astype(np.int64) if w.dtype.kind == "i" else w)
-    told(ingot, work, "run", path, "--data", data, says=[f"{n} beside" for n in names])
+    told(ingot, work, "run", path, "--data", data, says=[f"{n} compared with" for n in names])
     for bad in (np.array([3, 4]), np.array([9])):  # TopK of more than there are: told, not crashed
         path = model(
             work,

@@ -591,7 +591,7 @@ def verified(ingot, work):
             "CC": logging_compiler(work, name),
         }
         told = call(ingot, "verify", work / f"{name}.onnx", env=env)
-        if "beside their naive forms" not in told or "differ," in told:
+        if "compared with their naive forms" not in told or "differ," in told:
             raise Wrong(f"{name}: {told}")
     drivers = [(work / f"{name}.log").read_text().count("host/driver.c") for name in names[:2]]
     if drivers[0] == 0 or drivers[1] != 0:
@@ -712,9 +712,9 @@ def interpreted(ingot, work):
             found = re.search(rf"interpreted for {target}: (\d+) steps, .* no fault", told)
             if (
                 not found
-                or "beside their naive forms" not in told
+                or "compared with their naive forms" not in told
                 or "differ," in told
-                or "beside the interpreter's" not in told
+                or "compared with the interpreter's" not in told
             ):
                 raise Wrong(f"{name} for {target}: {told}")
             steps += int(found[1])

@@ -37,7 +37,7 @@ def turns(ingot, work):
         if wanted not in sched.read_text() or "r0_o = 4; r0_o < 8" not in text:
             raise Wrong(f"{path.stem}: no sums in turn: {sched.read_text()}")
         checked = without_fault(ingot, work, path, "--target", target)
-        if "beside the interpreter's: equal" not in checked:
+        if "compared with the interpreter's: equal" not in checked:
             raise Wrong(checked)
         told.append(path.stem)
     print(", ".join(told))

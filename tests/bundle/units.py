@@ -199,7 +199,7 @@ def amx(ingot, work):
         if (again / "model_kernels_0.c").read_text() != text:
             raise Wrong(f"{path.stem}: another text with the opts that were saved")
         said = without_fault(ingot, work, path, "--target", TARGET)
-        if "beside the interpreter's: equal" not in said:
+        if "compared with the interpreter's: equal" not in said:
             raise Wrong(said)
         for cc in (
             compilers()
@@ -639,7 +639,7 @@ def pairs(ingot, work, path, exact):
     if "igrt_dot_bf16_bf16_f32x16(" not in (bundle / "model_kernels_0.c").read_text():
         raise Wrong("bf16: no products by pairs")
     told = call(ingot, "verify", path, "--interpret", *how)
-    if "y beside that of products of f32 (--precision): " not in told:
+    if "y compared with that of products of f32 (--precision): " not in told:
         raise Wrong(f"verify --precision tells no error: {told}")
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     for i, march in enumerate(("-march=x86-64-v3 -mno-avx512f", "")):

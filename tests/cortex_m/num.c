@@ -85,6 +85,9 @@ static void integers(int32_t x, int32_t y)
     const int64_t product = (int64_t)x * y;
     if (igrt_mulhi_i32(x, y) != (int32_t)(uint32_t)((product + 1073741824) >> 31))
         differs("mulhi", x, y);
+    const int32_t half = (y & INT32_MAX) | 1 << 30;
+    if (igrt_mulhi_half_i32(x, half) != (int32_t)(((int64_t)x * half + 1073741824) >> 31))
+        differs("mulhi_half", x, half);
     if (igrt_clamp_i32(x, -128, 127) != clamped(x, -128, 127) ||
         igrt_clamp_i32(x, 0, 255) != clamped(x, 0, 255) ||
         igrt_clamp_i32(x, -5, 100) != clamped(x, -5, 100))
@@ -214,6 +217,9 @@ int main(void)
         for (int n = -1; n < 34; n++)
             if (igrt_shrr_i32(x, n) != shifted(x, n))
                 differs("shrr", x, n);
+        for (int n = 0; n < 32; n++)
+            if (igrt_shrr_word_i32(x, n) != shifted(x, n))
+                differs("shrr_word", x, n);
         floats((float)(x % 100000) / 128);
         floats((float)(x % 1000) / 2);
     }

@@ -296,7 +296,7 @@ static bool compare_one(const Session *s, int i, const char *which, const HostTe
     bool good = difference_is_good(&d);
     difference_print(&sb, &d, got, want);
     if (good)
-        printf("%s%s beside %s: %s\n", s->out_name[i], which, s->want_file[i], sb.data);
+        printf("%s%s compared with %s: %s\n", s->out_name[i], which, s->want_file[i], sb.data);
     else
         complain(INGOT_DIFFERS, "%s: output '%s'%s is not that of %s: %s", s->o->model,
                  s->out_name[i], which, s->want_file[i], sb.data);

@@ -414,7 +414,7 @@ static ingot_status report(const Lockstep *l)
         if (p->worst > 0 && (!worst || p->worst > worst->worst))
             worst = p;
     }
-    printf("%d steps beside their naive forms: ", ran);
+    printf("%d steps compared with their naive forms: ", ran);
     if (bad)
         printf("%d differ, ", bad);
     if (worst)

@@ -102,10 +102,12 @@ static ingot_status compare_results(const FunctionCheck *f, const ingot_value *o
         StrBuf sb = {0};
         difference_print(&sb, &d, &got, &want);
         if (!difference_is_good(&d))
-            status = complain(INGOT_DIFFERS, "%s: function '%s': '%s' is not the interpreter's: %s",
+            status = complain(INGOT_DIFFERS,
+                              "%s: function '%s': '%s' differs from the interpreter's: %s",
                               f->o->model, name_of(f), f->s.out_name[i], sb.data);
         else if (i < f->nout || f->o->compile.verbose)
-            printf("%s: %s beside the interpreter's: %s\n", name_of(f), f->s.out_name[i], sb.data);
+            printf("%s: %s compared with the interpreter's: %s\n", name_of(f), f->s.out_name[i],
+                   sb.data);
         sb_free(&sb);
     }
     return status;

@@ -115,12 +115,13 @@ static ingot_status compare_graphs(const Session *s, const ingot_value *rewritte
         StrBuf sb = {0};
         difference_print(&sb, &d, &x, &y);
         if (judge && !difference_is_good(&d))
-            status = complain(INGOT_DIFFERS,
-                              "%s: output '%s' of the rewritten graph is not that of the graph as "
-                              "it is asked for: %s",
-                              s->o->model, s->out_name[i], sb.data);
+            status =
+                complain(INGOT_DIFFERS,
+                         "%s: output '%s' of the rewritten graph differs from that of the model "
+                         "file: %s",
+                         s->o->model, s->out_name[i], sb.data);
         else if (rounds)
-            printf("%s of the rewritten graph beside that of the graph as it is asked for: %s\n",
+            printf("%s of the rewritten graph compared with that of the model file: %s\n",
                    s->out_name[i], sb.data);
         sb_free(&sb);
     }
@@ -141,9 +142,9 @@ static ingot_status compare_outputs(const Session *s, const char *of, const ingo
         difference_print(&sb, &d, &s->out[i], &w);
         bool good = judge ? difference_is_good(&d) : !d.shape && !d.nan && !d.inf;
         if (good)
-            printf("%s%s beside the interpreter's: %s\n", s->out_name[i], of, sb.data);
+            printf("%s%s compared with the interpreter's: %s\n", s->out_name[i], of, sb.data);
         else
-            status = complain(INGOT_DIFFERS, "%s: output '%s'%s is not the interpreter's: %s",
+            status = complain(INGOT_DIFFERS, "%s: output '%s'%s differs from the interpreter's: %s",
                               s->o->model, s->out_name[i], of, sb.data);
         sb_free(&sb);
     }

@@ -186,7 +186,8 @@ ingot_status tell_precision(const Session *s, const ingot_value *narrow)
         const Difference d = value_compare(s->a, &x, &y, tolerance_of(x.dtype));
         StrBuf sb = {0};
         difference_print(&sb, &d, &x, &y);
-        printf("%s beside that of products of f32 (--precision): %s\n", s->out_name[i], sb.data);
+        printf("%s compared with that of products of f32 (--precision): %s\n", s->out_name[i],
+               sb.data);
         sb_free(&sb);
     }
     if (status == INGOT_OK)
