@@ -242,7 +242,7 @@ static void say_step(Explain *e, const Step *s)
     if (rounds > 1)
         say_format(e, "loop", "it runs %.0f times", rounds);
     /* a nominal machine's milliseconds are nobody's */
-    say_format(e, "costs", "%s operations, %s, %.3g flops a byte: %s, %.2g %% of the run",
+    say_format(e, "costs", "%s operations, %s, %.3g flops per byte: %s, %.2g %% of the run",
                count_text(e->a, flops), bytes_text(e->a, bytes), bytes > 0 ? flops / bytes : 0.0,
                measured ? arena_printf(e->a, "measured %s", ms_text(e->a, ms)) : "estimated",
                e->total > 0 ? 100 * ms / e->total : 0.0);

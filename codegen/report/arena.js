@@ -86,7 +86,7 @@ const Arena = (() => {
   function facts() {
     const line = alive(), most = Math.max(...line, 0), at = line.indexOf(most), bytes = m.memories()[memory].bytes, sum = chosen().reduce((a, t) => a + t.bytes, 0);
     const blame = chosen().filter(t => t.kind === 'state' || (t.first <= at && at <= t.last)).sort((a, b) => b.bytes - a.bytes).slice(0, 6), step = m.step.get(at);
-    const rest = [el('b', {}, Format.bytes(bytes)), ` hold tensors of ${Format.bytes(sum)} altogether. `, most ? ['Most is alive at ', step ? el('button', {type: 'button', class: 'link', onclick: () => State.select('step', at)}, `step ${at}, ${step.name}`) : `step ${at}`, ': ', el('span', {'data-figure': 'peak'}, Format.bytes(most)),
+    const rest = [el('b', {}, Format.bytes(bytes)), ` hold tensors of ${Format.bytes(sum)} in total. `, most ? ['The peak is at ', step ? el('button', {type: 'button', class: 'link', onclick: () => State.select('step', at)}, `step ${at}, ${step.name}`) : `step ${at}`, ': ', el('span', {'data-figure': 'peak'}, Format.bytes(most)),
       bytes > most ? `; ${Format.percent((bytes - most) / bytes)} of the ${m.memories()[memory].name} lies between tensors then.` : ', which is all of it.', ' Largest there: ', blame.map((t, i) => [i ? ', ' : '', el('button', {type: 'button', class: 'link', onclick: () => State.select('tensor', t.id)}, m.tensorName(t)), ` ${Format.bytes(t.bytes)}`]), '.'] : 'Nothing is stored.'];
     return el('p', {style: {padding: '0 20px 10px', maxWidth: '100ch'}}, rest);
   }

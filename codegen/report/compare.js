@@ -74,7 +74,7 @@ const Compare = (() => {
     const input = el('input', {type: 'file', id: 'otherfile', class: 'hidden', accept: '.json,.html', 'aria-label': 'Another report', onchange: e => { if (e.target.files[0]) read(e.target.files[0]); }});
     const open = el('button', {type: 'button', onclick: () => input.click()}, other ? 'Another report\u2026' : 'Choose a report\u2026');
     const box = el('div', {class: 'view', style: {maxWidth: '1280px'}, ondragover: e => e.preventDefault(), ondrop: e => { e.preventDefault(); if (e.dataTransfer.files[0]) read(e.dataTransfer.files[0]); }},
-      el('h2', {}, 'Compare'), el('p', {}, 'This report beside another one: before and after an edit, two targets, two versions. A report (.html) or what ingot inspect --json printed; it stays in this browser.'), el('div', {class: 'tools', style: {padding: '0 0 14px'}}, open, input, other ? el('button', {type: 'button', onclick: () => { [m, other] = [other, m]; pair = null; render(); }}, 'Swap') : null, el('span', {class: 'bad', role: 'alert'}, fault)),
+      el('h2', {}, 'Compare'), el('p', {}, 'Compare this report with another one: before and after an edit, two targets, two versions. Choose a report (.html) or the output of ingot inspect --json. The file stays in this browser.'), el('div', {class: 'tools', style: {padding: '0 0 14px'}}, open, input, other ? el('button', {type: 'button', onclick: () => { [m, other] = [other, m]; pair = null; render(); }}, 'Swap') : null, el('span', {class: 'bad', role: 'alert'}, fault)),
       other ? [totals(), steps(), el('div', {id: 'pair'}, both())] : howTo());
     fill(by('comparebox'), box);
   }

@@ -64,7 +64,7 @@ const Details = (() => {
       s.source.length && m.byName.get(s.source[0].node + '\0' + s.source[0].op) ? action('In the graph', 'graph', 'source', m.byName.get(s.source[0].node + '\0' + s.source[0].op)[0]) : null),
       el('h3', {}, 'Cost'), Dom.facts([['form', s.form], ['layer', s.layer], s.ms !== undefined ? ['measured', `${Format.ms(s.time)}, ${Format.percent(m.share(s))} of the run`] : ['estimated', `${Format.percent(m.share(s))} of the run`],
         ['roof', s.ms !== undefined ? `${Format.ms(s.roof_ms)}: it is at ${Format.percent(m.ofRoof(s))}` : null],
-        ['operations', Format.count(s.flops)], ['bytes', Format.bytes(s.bytes)], ['intensity', s.bytes ? (s.flops / s.bytes).toFixed(2) + ' flops a byte' : null],
+        ['operations', Format.count(s.flops)], ['bytes', Format.bytes(s.bytes)], ['intensity', s.bytes ? (s.flops / s.bytes).toFixed(2) + ' flops per byte' : null],
         ['runs on', s.device ? `device ${s.device}` : null],
         ['threads', s.parts ? `${s.parts} parts to share` : 'one'], ['inside', s.inside !== undefined ? link(`step ${s.inside}`, 'timeline', 'step', +s.inside) : null]]),
       list('Nodes of the model', s.source.map(o => { const at = m.byName.get(o.node + '\0' + o.op); return at ? sourceLink(at[0]) : `${o.node} (${o.op})`; })),

@@ -21,5 +21,12 @@ const Format = (() => {
   const percent = x => (x >= 0.1 ? (100 * x).toFixed(0) : x >= 0.001 ? (100 * x).toFixed(1) : x > 0 ? '<0.1' : '0') + ' %';
   const type = t => `${t.dtype}[${t.dims.join(',')}]`;
   const change = x => (x > 0 ? '+' : x < 0 ? '\u2212' : '') + Math.abs(100 * x).toFixed(Math.abs(x) < 0.1 ? 1 : 0) + ' %';
-  return {bytes, count, whole, ms, percent, type, change};
+  // The last names of a path that fit into so many letters.
+  function tail(path, most) {
+    const names = path.split('/');
+    let text = names.pop();
+    while (names.length && text.length + 1 + names[names.length - 1].length <= most) text = names.pop() + '/' + text;
+    return text.length <= most ? text : text.slice(0, most - 1) + '\u2026';
+  }
+  return {tail, bytes, count, whole, ms, percent, type, change};
 })();

@@ -22,6 +22,14 @@ const Kernels = (() => {
       case 'ORDER': return 'the loops, outermost first';
       case 'PARTIAL': return `${amount} terms along ${axis}${of} are added at a time to sums that lie in memory, of all results of the loops inside`;
       case 'THREAD': return `threads share ${amount} parts of ${axis}${of}`;
+      case 'DOT': return `${amount} terms along ${axis}${of} are multiplied and added by one operation`;
+      case 'STAGE': return `what the loops inside ${axis} read of a${amount} is copied first, in that order`;
+      case 'PREFETCH': return `what the next iteration of ${axis} reads of a${amount} is requested ahead`;
+      case 'TC': return `a matrix unit (${axis}) computes blocks: rows; columns; terms`;
+      case 'JOIN': return 'these axes become one; the last one varies fastest';
+      case 'MASK': return `${axis}${of} is rounded up to a multiple of ${amount}; what lies beyond its end is skipped`;
+      case 'BIND': return {grid: `iterations of ${axis}${of} are groups of the grid`, lane: `iterations of ${axis}${of} are items of a group`, warp: `iterations of ${axis}${of} are warps of a group`, cluster: `iterations of ${axis}${of} are groups of a cluster`}[amount] || '';
+      case 'TRIGGER': return 'when the next kernel may begin';
       default: return '';
     }
   }
@@ -79,13 +87,13 @@ const Kernels = (() => {
   function body(k) {
     const steps = k.steps.map(s => m.step.get(s)), time = timeOf(k), s = steps[0];
     const figure = (a, b, c) => el('div', {}, el('dt', {}, a), el('dd', {}, b, c ? el('small', {}, c) : null));
-    return [el('h2', {class: 'mono'}, k.name), el('p', {class: 'dim'}, [...new Set(steps.map(x => x.form))].join(', '), ' \u00b7 ', [...new Set(steps.map(x => x.layer).filter(Boolean))].slice(0, 6).join(', '), ' \u00b7 ', steps.length === 1 ? 'run once' : `run by ${steps.length} steps`),
+    return [el('h2', {class: 'mono'}, k.name), el('p', {class: 'dim long'}, [...new Set(steps.map(x => x.form))].join(', '), ' \u00b7 ', [...new Set(steps.map(x => x.layer).filter(Boolean))].slice(0, 6).join(', '), ' \u00b7 ', steps.length === 1 ? 'run once' : `run by ${steps.length} steps`),
       el('dl', {class: 'figures'}, m.measured ? figure('Time', Format.ms(time), `${Format.percent(m.total ? time / m.total : 0)} of the run`) : figure('Share, estimated', m.time(time), 'of the run'), figure('Operations', Format.count(k.flops), steps.length > 1 ? 'each time' : null), figure('Bytes', Format.bytes(k.bytes)),
-        figure('Intensity', k.bytes ? (k.flops / k.bytes).toFixed(2) : '0', 'flops a byte'), s && s.ms !== undefined ? figure('Of the roof', Format.percent(m.ofRoof(s))) : null, figure('Threads', k.parts || 1, k.parts ? 'parts to share' : 'not shared')),
+        figure('Intensity', k.bytes ? (k.flops / k.bytes).toFixed(2) : '0', 'flops per byte'), s && s.ms !== undefined ? figure('Of the roof', Format.percent(m.ofRoof(s))) : null, figure('Threads', k.parts || 1, k.parts ? 'parts to share' : 'not shared')),
       el('h3', {}, 'It computes'), el('pre', {class: 'expression'}, el('code', {}, Highlight.of(k.expression.trim(), 'ir'))),
       el('div', {class: 'two'}, el('div', {}, el('h3', {}, 'Recipe'), recipe(k), k.sched ? el('p', {class: 'dim', style: {marginTop: '8px'}}, 'To change it: ', el('code', {}, `kernel ${k.sched}`), ' in a .sched file.') : null,
         k.tried.length ? [el('h3', {}, 'What the heuristic considered'), el('ul', {class: 'dim', id: 'tried'}, k.tried.map(t => el('li', {}, t[0].toUpperCase() + t.slice(1) + '.')))] : null,
-        el('h3', {}, 'Axes'), el('div', {class: 'chips'}, k.axes.map(a => el('span', {class: 'chip mono'}, `${a.name}: ${a.extent}${a.kind === 'reduce' ? ' reduced' : ''}`)))), el('div', {}, el('h3', {}, 'Below the roof'), Roofline.draw(m, x => x.kind === 'generated' && x.name === k.name))),
+        el('h3', {}, 'Axes'), el('div', {class: 'chips'}, k.axes.map(a => el('span', {class: 'chip mono'}, `${a.name}: ${a.extent}${a.kind === 'reduce' ? ' reduced' : ''}`)))), el('div', {}, el('h3', {}, 'Roofline'), Roofline.draw(m, x => x.kind === 'generated' && x.name === k.name))),
       el('h3', {}, 'Arguments'), args(k), el('h3', {}, 'Text'), texts(k)];
   }
 

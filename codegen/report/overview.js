@@ -12,7 +12,7 @@ const Overview = (() => {
     const firmware = takes ? [figure('Flash', Format.bytes(takes.flash_bytes), by), figure('RAM', Format.bytes(takes.ram_bytes), 'arena, context, inputs, outputs'),
       takes.stack_bytes === undefined ? null : figure('Stack, at most', Format.bytes(takes.stack_bytes))] : [];
     return el('dl', {class: 'figures'}, time, ...firmware,
-      figure('Steps', d.steps.length), figure('Kernels', d.kernels, d.kernels < d.steps.length ? 'equal ones are one' : null),
+      figure('Steps', d.steps.length), figure('Kernels', d.kernels, d.kernels < d.steps.length ? 'shared by equal steps' : null),
       figure('Nodes in the file', d.source.length), figure('Operations', Format.count(m.flops), m.given ? `${Format.count(m.given)} in the model` : null),
       figure('Arena', Format.bytes(d.arena_bytes), `${stored} tensors`), figure('Weights', Format.bytes(d.weights_bytes)));
   }

@@ -25,23 +25,25 @@ const Roofline = (() => {
       points.sort((a, b) => chosen(a.s) - chosen(b.s)).map(p => {
         const on = chosen(p.s);
         return svg('circle', {cx: px(p.x), cy: py(p.y), r: on ? 6 : 3.5, fill: Colour.css(Colour.ofStep(p.s)), opacity: on ? 1 : 0.45,
-          stroke: on ? 'var(--text)' : 'none', 'stroke-width': 1.5}, svg('title', {}, `${p.s.step} ${p.s.name}: ${Format.count(p.y * 1e9)} flops/s at ${p.x.toFixed(2)} flops a byte`));
+          stroke: on ? 'var(--text)' : 'none', 'stroke-width': 1.5}, svg('title', {}, `${p.s.step} ${p.s.name}: ${Format.count(p.y * 1e9)} flops/s at ${p.x.toFixed(2)} flops per byte`));
       })));
-    parts.push(labels(m, points, p => [px(p.x), py(p.y)], chosen, [L, T, W - R, H - B]));
+    const lines = [mach.memory_gbps, mach.cache_gbps * mach.threads].map(gbps => x => py(Math.min(peak, gbps * 10 ** (x0 + (x - L) / (W - L - R) * (x1 - x0)))));
+    parts.push(labels(points, p => [px(p.x), py(p.y)], chosen, [L, T, W - R, H - B], [[W - R - 84, py(peak) - 18, W - R, py(peak) - 1], [L, T, L + 60, T + 16]], lines));
     parts.push(svg('text', {x: W - R - 2, y: py(peak) - 5, 'text-anchor': 'end', class: 'strong'}, `${peak.toFixed(0)} GFLOP/s`),
-      svg('text', {x: (L + W - R) / 2, y: H - 2, 'text-anchor': 'middle'}, 'flops a byte'), svg('text', {x: L + 6, y: T + 12}, 'GFLOP/s'));
+      svg('text', {x: (L + W - R) / 2, y: H - 2, 'text-anchor': 'middle'}, 'flops per byte'), svg('text', {x: L + 6, y: T + 12}, 'GFLOP/s'));
     return el('figure', {}, svg('svg', {viewBox: `0 0 ${W} ${H}`, width: '100%', role: 'img', style: 'max-width: 560px', 'aria-label': 'Roofline: the steps below what the machine can do'}, parts),
       el('figcaption', {class: 'dim'}, mach.measured ? `Operations a second over operations a byte, of each step. Measured on ${mach.threads} core${mach.threads > 1 ? 's' : ''}: ${mach.memory_gbps.toFixed(1)} GB/s from memory (line), ${mach.cache_gbps.toFixed(0)} from cache (dashes).`
-        : 'Not measured: the roof of a nominal machine, and each dot on it.'));
+        : 'Not measured: this is the roof of a nominal machine, and every dot lies on it.'));
   }
-  // Names of the dots that stand out, and of those that take longest, where there is room beside them.
-  function labels(m, points, place, chosen, [left, top, right, bottom]) {
-    const taken = [[right - 92, top, right, top + 46], ...points.map(place).map(([x, y]) => [x - 3, y - 3, x + 3, y + 3])], out = [], names = new Set();
+  // Names of the dots that stand out, and of those that take longest, where they cover neither text nor dots nor lines.
+  function labels(points, place, chosen, [left, top, right, bottom], texts, lines) {
+    const taken = [...texts, ...points.map(place).map(([x, y]) => [x - 3, y - 3, x + 3, y + 3])], out = [], names = new Set();
     for (const p of [...points].sort((a, b) => chosen(b.s) - chosen(a.s) || b.s.time - a.s.time).slice(0, 10)) {
-      const name = (p.s.layer || p.s.name.split('_')[0]).slice(-26), [x, y] = place(p), w = 5.6 * name.length;
+      const name = Format.tail(p.s.layer || p.s.name.split('_')[0], 26), [x, y] = place(p), w = 5.6 * name.length;
       if (names.has(name)) continue;
-      for (const [dx, dy] of [[7, 4], [-7 - w, 4], [-w / 2, -8], [-w / 2, 16], [7, -8], [7, 16], [-7 - w, -8], [-7 - w, 16], [-w / 2, 28], [-w / 2, -20]]) {
+      for (const [dx, dy] of [[7, 4], [-7 - w, 4], [-w / 2, -8], [-w / 2, 16], [7, -8], [7, 16], [-7 - w, -8], [-7 - w, 16], [-w / 2, 28], [-w / 2, -20], [-w, -8], [-w, 16], [-w, 28], [-w, 40], [-w / 2, 40], [-w / 2, 52]]) {
         const box = [x + dx, y + dy - 9, x + dx + w, y + dy + 2];
+        if (lines.some(y => [0, 0.5, 1].some(k => { const v = y(box[0] + k * w); return v > box[1] - 1 && v < box[3] + 1; }))) continue;
         if (box[0] < left || box[2] > right || box[1] < top || box[3] > bottom || taken.some(t => t[0] < box[2] && t[2] > box[0] && t[1] < box[3] && t[3] > box[1])) continue;
         taken.push(box); names.add(name);
         out.push(svg('text', {x: x + dx, y: y + dy, class: chosen(p.s) ? 'dot-name strong' : 'dot-name'}, name));

@@ -25,13 +25,16 @@ const Timeline = (() => {
     return best;
   }
 
+  // How many pixels a share of the run has.
+  const pixels = share => share * zoom * Math.max(200, (by('timestrip') ? by('timestrip').clientWidth : 0) - 70);
+
   function groupRow(title, of) {
     const total = m.total || 1;
     return [title, el('div', {class: 'rowbar'}, stretches(of).map(x => {
       const share = x.time / total, colour = x.steps.reduce((a, b) => (b.time > a.time ? b : a));
       return el('span', {class: x.key ? 'stretch' : 'hole', style: {width: 100 * share + '%', borderColor: x.key ? Colour.css(Colour.ofStep(colour)) : 'transparent'},
         onclick: x.key ? () => { by('stepfilter').value = text = x.key.toLowerCase(); fill(by('steptable'), table()); } : null,
-        onpointermove: x.key ? e => Dom.tip(`${x.key}\n${m.measured ? Format.ms(x.time) + ', ' : ''}${Format.percent(share)}, ${x.steps.length} step${x.steps.length > 1 ? 's' : ''}`, e.clientX, e.clientY) : null, onpointerleave: () => Dom.tip('')}, share * zoom > 0.02 ? x.key.slice(x.key.lastIndexOf('/') + 1) : '');
+        onpointermove: x.key ? e => Dom.tip(`${x.key}\n${m.measured ? Format.ms(x.time) + ', ' : ''}${Format.percent(share)}, ${x.steps.length} step${x.steps.length > 1 ? 's' : ''}`, e.clientX, e.clientY) : null, onpointerleave: () => Dom.tip('')}, pixels(share) > 34 ? x.key.slice(x.key.lastIndexOf('/') + 1) : '');
     }))];
   }
 
@@ -42,7 +45,7 @@ const Timeline = (() => {
       bar.append(el('button', {type: 'button', tabindex: on ? '0' : '-1', 'data-step': s.step, class: share * zoom < 0.006 ? 'thin' : '', 'aria-pressed': String(on), 'aria-label': `Step ${s.step}, ${s.name}, ${m.time(s.time)}`,
         style: {width: 100 * share + '%', background: Colour.css(Colour.ofStep(s))},
         onclick: () => State.select('step', s.step), onpointermove: e => Dom.tip(`${s.step} \u00b7 ${s.name}\n${[s.form, s.layer].filter(Boolean).join(', ')}\n${m.measured ? Format.ms(s.time) + ', ' : ''}${Format.percent(m.share(s))}${s.parts ? `\n${s.parts} parts for threads` : ''}`, e.clientX, e.clientY), onpointerleave: () => Dom.tip('')},
-      share * zoom > 0.09 ? `${s.step} ${s.form}` : share * zoom > 0.03 ? `${s.step}` : ''));
+      pixels(share) > 70 ? `${s.step} ${s.form}` : pixels(share) > 9 + 7 * String(s.step).length ? `${s.step}` : ''));
     }
     if (!bar.querySelector('[tabindex="0"]') && bar.firstChild) bar.firstChild.tabIndex = 0;
     bar.addEventListener('keydown', e => {
@@ -80,7 +83,8 @@ const Timeline = (() => {
   const shown = () => m.steps.filter(s => (kind === 'all' || s.kind === kind) && (!text || `${s.step} ${s.name} ${s.form} ${s.layer || ''} ${s.source.map(o => o.node + ' ' + o.op).join(' ')}`.toLowerCase().includes(text)));
 
   function table() {
-    const columns = all.filter(c => m.measured || !['time', 'rate'].includes(c[0]));
+    const parts = m.steps.some(s => s.parts);
+    const columns = all.filter(c => (m.measured || !['time', 'rate'].includes(c[0])) && (parts || c[0] !== 'parts'));
     const by_ = columns.find(c => c[0] === sort)[2], most = Math.max(...m.steps.map(s => s.time), 1e-12);
     const rows = shown().sort((a, b) => { const x = by_(a), y = by_(b), d = typeof x === 'string' ? x.localeCompare(y, 'en', {numeric: true}) : x - y; return (down ? -d : d) || a.step - b.step; });
     const head = columns.map(([key, title, , number]) => el('th', {scope: 'col', class: (number ? 'number ' : '') + (['form', 'layer', 'flops', 'bytes', 'rate', 'parts'].includes(key) ? 'wide' : ''), 'aria-sort': sort === key ? (down ? 'descending' : 'ascending') : 'none'},
@@ -89,7 +93,7 @@ const Timeline = (() => {
     return el('table', {}, el('thead', {}, el('tr', {}, head)), el('tbody', {}, rows.map(s => el('tr', {class: 'pick', 'data-step': s.step, 'aria-selected': String(State.is('step', s.step) || (s.kind === 'generated' && State.is('kernel', s.name))), onclick: () => State.select('step', s.step)},
       el('td', {class: 'number'}, s.step), el('td', {class: 'name', style: s.inside !== undefined ? {paddingLeft: '18px'} : {}}, el('button', {type: 'button', class: 'link'}, s.name)),
       el('td', {class: 'wide'}, s.form), el('td', {class: 'wide dim'}, s.layer || ''), m.measured ? el('td', {class: 'number'}, Format.ms(s.time)) : null, el('td', {class: 'number'}, el('div', {class: 'share'}, el('span', {class: 'bar', style: {width: 48 * s.time / most + 'px', minWidth: '2px', background: Colour.css(Colour.ofStep(s))}}), el('span', {style: {width: '46px'}}, Format.percent(m.share(s))))),
-      el('td', {class: 'number wide'}, Format.count(s.flops)), el('td', {class: 'number wide'}, Format.bytes(s.bytes)), m.measured ? el('td', {class: 'number wide'}, s.flops && s.time ? (s.flops / s.time * 1e-6).toFixed(1) : '') : null, el('td', {class: 'number wide'}, s.parts || '')))));
+      el('td', {class: 'number wide'}, Format.count(s.flops)), el('td', {class: 'number wide'}, Format.bytes(s.bytes)), m.measured ? el('td', {class: 'number wide'}, s.flops && s.time ? (s.flops / s.time * 1e-6).toFixed(1) : '') : null, parts ? el('td', {class: 'number wide'}, s.parts || '') : null))));
   }
 
   function render() { fill(by('timestrip'), strip()); fill(by('steptable'), table()); }
