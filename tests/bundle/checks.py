@@ -492,46 +492,68 @@ def driver(bundle, data, status, says=()):
     return {p.stem: np.load(p) for p in (bundle / "out").glob("*.npy")} if not status else {}
 
 
-def indices(ingot, work):
-    f, i = TensorProto.FLOAT, TensorProto.INT64
-    rng = np.random.default_rng(3)
-    table = rng.standard_normal((50, 16)).astype(np.float32)
-    bundle = work / "bundle"
-    bundle.mkdir()
-    node, count = helper.make_node, 0
-    flags_of = (STRICT, f"{SANITIZE} -Wall -Wextra -Werror")
+class Indexed:
+    """Models of indices from data, in a folder."""
 
-    def case(nodes, index, bad, says, weights=(), shape=None, x=(4, 6), flags=()):
+    def __init__(self, ingot, work):
+        self.ingot, self.work, self.count = ingot, work, 0
+        self.rng = np.random.default_rng(3)
+        self.table = self.rng.standard_normal((50, 16)).astype(np.float32)
+        self.bundle = work / "bundle"
+        self.bundle.mkdir()
+
+    def case(self, nodes, index, bad, says, weights=(), shape=None, x=(4, 6), flags=()):
         """A model of ids and x, good for index and refused for each of bad with `says`; the same
         bytes with and without checks."""
-        nonlocal count
         index = np.asarray(index)
         path = model(
-            work,
+            self.work,
             nodes,
-            [("ids", i, shape or list(index.shape)), ("x", f, list(x))],
-            [("y", f, None)],
-            {"table": table, **dict(weights)},
+            [("ids", TensorProto.INT64, shape or list(index.shape)), ("x", TensorProto.FLOAT, x)],
+            [("y", TensorProto.FLOAT, None)],
+            {"table": self.table, **dict(weights)},
         )
-        data = save(work, "input_1", rng.standard_normal(x).astype(np.float32))
-        save(work, "input_0", index)
-        for target in ("c", "c:c99") if not count else ("c",):
-            told(ingot, work, "compile", path, "-o", bundle, "--target", target, *flags)
-            results = []
-            for check in (0, 1):
-                program(bundle, compilers()[0], f"{flags_of[check]} -DMODEL_CHECK={check}")
-                save(work, "input_0", index)
-                results.append(driver(bundle, data, 0))
-                for value in bad:
-                    wrong = index.copy()
-                    wrong.flat[-1] = value
-                    save(work, "input_0", wrong)
-                    driver(bundle, data, 4 * check, [*says, f" is {value};"] * check)
-            if any(results[0][k].tobytes() != results[1][k].tobytes() for k in results[0]):
-                raise Wrong(f"{says}: other results with checks")
-            count += 1
+        data = save(self.work, "input_1", self.rng.standard_normal(x).astype(np.float32))
+        save(self.work, "input_0", index)
+        for target in ("c", "c:c99") if not self.count else ("c",):
+            self.built(path, ["--target", target, *flags], data, index, bad, says)
+        self.count += 1
         return path, data
 
+    def built(self, path, flags, data, index, bad, says):
+        told(self.ingot, self.work, "compile", path, "-o", self.bundle, *flags)
+        results = []
+        for check, cflags in enumerate((STRICT, f"{SANITIZE} -Wall -Wextra -Werror")):
+            program(self.bundle, compilers()[0], f"{cflags} -DMODEL_CHECK={check}")
+            save(self.work, "input_0", index)
+            results.append(driver(self.bundle, data, 0))
+            for value in bad:
+                wrong = index.copy()
+                wrong.flat[-1] = value
+                save(self.work, "input_0", wrong)
+                driver(self.bundle, data, 4 * check, [*says, f" is {value};"] * check)
+        if any(results[0][k].tobytes() != results[1][k].tobytes() for k in results[0]):
+            raise Wrong(f"{says}: other results with checks")
+
+
+def two_picks():
+    """The body of a loop that picks by a picked index."""
+    node, info = helper.make_node, helper.make_tensor_value_info
+    return helper.make_graph(
+        [
+            node("Gather", ["ids", "k"], ["t"], "outer"),
+            node("Gather", ["table", "t"], ["row"], "inner"),
+            node("Identity", ["c"], ["c2"]),
+        ],
+        "body",
+        [info("k", TensorProto.INT64, []), info("c", TensorProto.BOOL, [])],
+        [info("c2", TensorProto.BOOL, []), info("row", TensorProto.FLOAT, [16])],
+    )
+
+
+def indices(ingot, work):
+    made = Indexed(ingot, work)
+    case, rng, node = made.case, made.rng, helper.make_node
     far = (999999, -999999, 50, -51)
     path, data = case(
         [node("Gather", ["table", "ids"], ["e"], "emb"), node("Mul", ["e", "e"], ["y"], "square")],
@@ -623,20 +645,8 @@ def indices(ingot, work):
         ["'emb'"],
         {"pads": np.array([1, 0, 1, 0])},
     )
-    body = helper.make_graph(
-        [node("Gather", ["table", "t"], ["row"], "inner"), node("Identity", ["c"], ["c2"])],
-        "body",
-        [helper.make_tensor_value_info(*v) for v in (("k", i, []), ("c", TensorProto.BOOL, []))],
-        [
-            helper.make_tensor_value_info(*v)
-            for v in (("c2", TensorProto.BOOL, []), ("row", f, [16]))
-        ],
-    )
-    body = helper.make_graph(
-        [node("Gather", ["ids", "k"], ["t"], "outer"), *body.node], "body", body.input, body.output
-    )
     case(
-        [node("Loop", ["three", ""], ["y"], "loop", body=body)],
+        [node("Loop", ["three", ""], ["y"], "loop", body=two_picks())],
         [1, 2, 3],
         (50,),
         ["'inner' (Gather)"],
@@ -646,9 +656,9 @@ def indices(ingot, work):
     path = model(
         work,
         [node("Gather", ["table", "at"], ["y"], "emb")],
-        [("x", f, [1])],
-        [("y", f, None)],
-        {"table": table, "at": np.array([1, 50])},
+        [("x", TensorProto.FLOAT, [1])],
+        [("y", TensorProto.FLOAT, None)],
+        {"table": made.table, "at": np.array([1, 50])},
     )
     told(
         ingot,
@@ -660,7 +670,7 @@ def indices(ingot, work):
         status=INVALID,
         says=["'emb'", "50", "axis 0"],
     )
-    print(f"{count} bundles")
+    print(f"{made.count} bundles")
 
 
 def empties(ingot, work):

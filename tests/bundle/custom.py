@@ -357,47 +357,56 @@ def elementwise(ingot, work):
         and not list(out.glob("*_op_*")),
     )
     if platform.machine() == "x86_64" and "clang" not in os.environ.get("CC", ""):
-        one_node(work / "packed.onnx", inputs=(("x", F, [64]),))
-        done = call(
-            [
-                ingot,
-                "compile",
-                work / "packed.onnx",
-                f"--op=acme.com:F={work}/first.c:leak",
-                "--target",
-                "c:x86-64-v3",
-                "-o",
-                work / "packed",
-            ]
-        )
-        for level in ("-O2", "-O3"):  # the loop over lanes is vector instructions
-            built = call(
-                [
-                    "cc",
-                    "-std=c99",
-                    "-march=x86-64-v3",
-                    "-ffp-contract=off",
-                    level,
-                    "-c",
-                    work / "packed" / "model_kernels_0.c",
-                    "-o",
-                    work / "packed.o",
-                ]
-            )
-            code = call(["objdump", "-d", work / "packed.o"]).stdout
-            packed, single = (len(re.findall(rf"\tvmul{p}\b", code)) for p in ("ps", "ss"))
-            expect(
-                f"packed at {level}: {packed} instructions of vectors, {single} of numbers",
-                packed > single,
-                built,
-            )
+        in_vectors(ingot, work)
     done = call([ingot, "compile", model, *ops, "--target", "opencl", "-o", work / "gpu"])
     expect(
         "a step of its own on a GPU",
         done.returncode == 0 and (work / "gpu" / "model_op_leak.c").exists(),
         done,
     )
-    # all of one value: one call while compiling
+    of_one_value(ingot, work)
+
+
+def in_vectors(ingot, work):
+    """The loop over lanes is vector instructions."""
+    one_node(work / "packed.onnx", inputs=(("x", TensorProto.FLOAT, [64]),))
+    done = call(
+        [
+            ingot,
+            "compile",
+            work / "packed.onnx",
+            f"--op=acme.com:F={work}/first.c:leak",
+            "--target",
+            "c:x86-64-v3",
+            "-o",
+            work / "packed",
+        ]
+    )
+    for level in ("-O2", "-O3"):
+        built = call(
+            [
+                "cc",
+                "-std=c99",
+                "-march=x86-64-v3",
+                "-ffp-contract=off",
+                level,
+                "-c",
+                work / "packed" / "model_kernels_0.c",
+                "-o",
+                work / "packed.o",
+            ]
+        )
+        code = call(["objdump", "-d", work / "packed.o"]).stdout
+        packed, single = (len(re.findall(rf"\tvmul{p}\b", code)) for p in ("ps", "ss"))
+        expect(
+            f"packed at {level}: {packed} instructions of vectors, {single} of numbers",
+            packed > single,
+            built,
+        )
+
+
+def of_one_value(ingot, work):
+    """All elements alike: one call while compiling."""
     (work / "endless.c").write_text(
         "/* elementwise */\nfloat f(float x) { for (volatile int i = 0; i < 1; i--) i = -5; return x; }\n"
     )

@@ -235,27 +235,8 @@ def named(tensor, name):
     return tensor
 
 
-def mma(ingot, work):
-    """On machines without NVRTC the kernels stay source."""
-    rng = np.random.default_rng(3)
-    H, F = TensorProto.FLOAT16, TensorProto.FLOAT
-    product = [
-        helper.make_node("MatMul", ["x", "w"], ["p"]),
-        helper.make_node("Relu", ["p"], ["y"]),
-    ]
-    window = [
-        helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["p"], ["q"]),
-        helper.make_node("Conv", ["q", "w"], ["r"], pads=[1, 1, 1, 1], strides=[2, 2]),
-        helper.make_node("Add", ["r", "z"], ["y"]),
-    ]
-    more = [("z", H, [1, 32, 5, 5])]
-    rows = [
-        helper.make_node("MatMul", ["x", "w"], ["p"]),
-        helper.make_node("Relu", ["p"], ["q"]),
-        helper.make_node("MatMul", ["q", "v"], ["y"]),
-    ]
-    single = numpy_helper.from_array((rng.integers(-3, 4, (72, 40)) / 4).astype(np.float32), "w")
+def two_heads():
+    """The nodes of attention over halves of x, and the shapes that they need."""
     part = [helper.make_node("Split", ["x"], list("qkv"), axis=1, num_outputs=3)]
     part += [
         helper.make_node("Transpose", [f"{t}h"], [f"{t}t"], perm=perm)
@@ -277,6 +258,31 @@ def mma(ingot, work):
         numpy_helper.from_array(np.array(s), t)
         for t, s in (("heads", [37, 2, 16]), ("flat", [37, 32]))
     ]
+    return attention, shapes
+
+
+def mma_models(work):
+    """(model, precision, unit, how many products go by it)"""
+    rng = np.random.default_rng(3)
+    H, F = TensorProto.FLOAT16, TensorProto.FLOAT
+    product = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Relu", ["p"], ["y"]),
+    ]
+    window = [
+        helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("Conv", ["q", "w"], ["r"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Add", ["r", "z"], ["y"]),
+    ]
+    more = [("z", H, [1, 32, 5, 5])]
+    rows = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("MatMul", ["q", "v"], ["y"]),
+    ]
+    single = numpy_helper.from_array((rng.integers(-3, 4, (72, 40)) / 4).astype(np.float32), "w")
+    attention, shapes = two_heads()
     models = [
         (
             model(
@@ -326,43 +332,36 @@ def mma(ingot, work):
             "mma.f16",
             0,
         ),
-        (
-            model(
-                work / "rows.onnx",
-                H,
-                [72, 64],
-                H,
-                rows,
-                [72, 40],
-                [halves(rng, 64, 53), named(halves(rng, 53, 40), "v")],
-            ),
-            "f32",
-            "mma.f16",
-            2,
-        ),
-        (
-            model(
-                work / "blocks.onnx",
-                H,
-                [72, 64],
-                H,
-                rows,
-                [72, 40],
-                [halves(rng, 64, 518), named(halves(rng, 518, 40), "v")],
-            ),
-            "f32",
-            "mma.f16",
-            2,
+        *(
+            (
+                model(
+                    work / name,
+                    H,
+                    [72, 64],
+                    H,
+                    rows,
+                    [72, 40],
+                    [halves(rng, 64, inner), named(halves(rng, inner, 40), "v")],
+                ),
+                "f32",
+                "mma.f16",
+                2,
+            )
+            for name, inner in (("rows.onnx", 53), ("blocks.onnx", 518))
         ),
     ]
     (work / "quantized").mkdir()
-    models += [
+    return models + [
         (path, "f32", "mma.i8", 1)
         for path, _ in made(work / "quantized")
         if path.stem in ("bytes", "window")
     ]
+
+
+def mma(ingot, work):
+    """On machines without NVRTC the kernels stay source."""
     told, sched = [], work / "opts.sched"
-    for path, how, unit, least in models:
+    for path, how, unit, least in mma_models(work):
         first, again = path.with_suffix(""), path.with_suffix(".again")
         options = ["--target", "cuda:sm_80", "--precision", how]
         call(ingot, "compile", path, "-o", first, *options, "--save-sched", sched)

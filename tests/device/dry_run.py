@@ -146,6 +146,20 @@ def refused(run, tune, work, groups, want):
     )
 
 
+def by_stub(ways, stub):
+    """A program of candidates runs on a driver that is none."""
+    stub.mkdir()
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", HERE.parent / "bundle/cuda_stub.c", "-o", stub / "libcuda.so.1"],
+        check=True,
+    )
+    (ways / "model").rename(ways / "program")
+    (ways / "model").write_text(
+        f'#!/bin/sh\nINGOT_CLOCK= LD_PRELOAD={stub}/libcuda.so.1 exec ./program "$@"\n'
+    )
+    (ways / "model").chmod(0o755)
+
+
 def tuned(ingot, work, want):
     """tune --prepare, --measure in two pieces, and a build with the file that came of it."""
     import onnx
@@ -169,10 +183,7 @@ def tuned(ingot, work, want):
     if "without SQLite" in done.stderr:
         return
     want(done.returncode == 0, f"tune --prepare: {done.stderr}")
-    kernels, table = (
-        functions((work / "made/model_kernels.cu").read_text()),
-        (work / "made/model.c").read_text(),
-    )
+    kernels = functions((work / "made/model_kernels.cu").read_text())
     groups = [json.loads(line) for line in (work / "made/ways.json").read_text().splitlines()[1:]]
     want(
         sum(len(g["ways"]) for g in groups) > 30,
@@ -183,16 +194,7 @@ def tuned(ingot, work, want):
     for name in "model", "ways.json":  # all that travels
         shutil.copy(work / "made" / name, ways)
     shutil.rmtree(work / "made")
-    stub.mkdir()
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", HERE.parent / "bundle/cuda_stub.c", "-o", stub / "libcuda.so.1"],
-        check=True,
-    )
-    (ways / "model").rename(ways / "program")
-    (ways / "model").write_text(
-        f'#!/bin/sh\nINGOT_CLOCK= LD_PRELOAD={stub}/libcuda.so.1 exec ./program "$@"\n'
-    )
-    (ways / "model").chmod(0o755)
+    by_stub(ways, stub)
     device = {
         "LD_LIBRARY_PATH": f"{stub}:{os.environ.get('LD_LIBRARY_PATH', '')}",
         "CUDA_STUB_US": "20",

@@ -74,6 +74,14 @@ def structure():
         (3, 4),
         "x",
     )
+    long = [
+        node("Relu", (f"v{i}" if i else "x",), (f"v{i + 1}" if i < 4999 else "y",), f"n{i}")
+        for i in range(5000)
+    ]
+    case("chain_5000", model(long), 0)
+
+
+def functions():
     case(
         "recursive_function",
         model(
@@ -167,11 +175,6 @@ def structure():
         3,
         "F",
     )
-    long = [
-        node("Relu", (f"v{i}" if i else "x",), (f"v{i + 1}" if i < 4999 else "y",), f"n{i}")
-        for i in range(5000)
-    ]
-    case("chain_5000", model(long), 0)
 
 
 def operators():
@@ -254,7 +257,8 @@ def operators():
         ["n0", "Relu"],
     )
 
-    # attributes
+
+def attributes():
     case(
         "attr_missing",
         model([node("Concat", ("x", "x"))], outputs=[value("y", (4, 3))]),
@@ -325,16 +329,20 @@ def operators():
     conv("kernel_int", w=weight("w", np.ones((4, 2, 3, 3), np.int32)))
 
 
-def shapes_and_types():
-    def bad(name, n, inputs=None, weights=(), out=(2, 3), dtype=T.FLOAT, says=(), status=3):
-        case(
-            name,
-            model([n], inputs, [value("y", out, dtype)], weights),
-            status,
-            [n.name, n.op_type, *says],
-        )
+def bad(name, n, inputs=None, weights=(), out=(2, 3), dtype=T.FLOAT, says=(), status=3):
+    case(
+        name,
+        model([n], inputs, [value("y", out, dtype)], weights),
+        status,
+        [n.name, n.op_type, *says],
+    )
 
-    i64 = lambda name, *v: weight(name, np.array(v, np.int64))  # noqa: E731
+
+def i64(name, *v):
+    return weight(name, np.array(v, np.int64))
+
+
+def types():
     bad("type_add_float_int64", node("Add", ("x", "b")), [value("x"), value("b", dtype=T.INT64)])
     bad("type_relu_of_bool", node("Relu"), [value("x", dtype=T.BOOL)], dtype=T.BOOL, status=(3, 4))
     bad("type_where_condition_float", node("Where", ("x", "x", "x")))
@@ -343,6 +351,9 @@ def shapes_and_types():
         node("Gather", ("x", "i")),
         weights=[weight("i", np.zeros(2, np.float32))],
     )
+
+
+def shapes():
     bad("shape_add", node("Add", ("x", "b")), [value("x"), value("b", (2, 4))])
     bad("shape_matmul", node("MatMul", ("x", "b")), [value("x"), value("b", (4, 5))], out=(2, 5))
     bad("shape_gemm_rank_3", node("Gemm", ("x", "b")), [value("x", (2, 3, 4)), value("b", (4, 5))])
@@ -410,6 +421,9 @@ def shapes_and_types():
         status=(3, 4),
     )
     bad("shape_tile_negative", node("Tile", ("x", "r")), weights=[i64("r", -1, 1)])
+
+
+def shapes_of_constants():
     bad(
         "shape_constantofshape_huge",
         node("ConstantOfShape", ("s",)),
@@ -470,6 +484,8 @@ def shapes_and_types():
         out=None,
     )
 
+
+def declared():
     case(
         "declared_output_shape_differs",
         model([node("Relu")], outputs=[value("y", (3, 3))]),

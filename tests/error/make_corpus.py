@@ -20,7 +20,18 @@ from onnx import TensorProto as T
 from onnx import helper as h
 
 from corpus import CASES, OPSET, case, field, mlp, model, nested, node, relu, value, varint, weight
-from corpus_models import operators, shapes_and_types, sparse_constants, structure, tensors
+from corpus_models import (
+    attributes,
+    declared,
+    functions,
+    operators,
+    shapes,
+    shapes_of_constants,
+    sparse_constants,
+    structure,
+    tensors,
+    types,
+)
 
 # -- the file itself --------------------------------------------------------------------------
 
@@ -349,16 +360,12 @@ def hostile_names():
 # -- the command line -------------------------------------------------------------------------
 
 
+def use(name, args, status=2, says=(), mod=None, **more):
+    """args of its own: {model} and {out} stand for the paths."""
+    case(f"usage_{name}", mod or relu(), status, says, args=args, **more)
+
+
 def usage():
-    """args of their own: {model} and {out} stand for the paths."""
-    m = relu()
-    dyn = model(
-        [node("Relu")], inputs=[value("x", ("batch", 3))], outputs=[value("y", ("batch", 3))]
-    )
-
-    def use(name, args, status=2, says=(), mod=m, **more):
-        case(f"usage_{name}", mod, status, says, args=args, **more)
-
     use("nothing", [])
     use("unknown_command", ["frobnicate", "{model}"], says="frobnicate")
     use("unknown_flag", ["compile", "{model}", "-o", "{out}", "--frobnicate"], says="--frobnicate")
@@ -390,6 +397,43 @@ def usage():
         ["compile", "{model}", "-o", "{out}", "--bind", "nosuch=5"],
         (2, 3),
         says="nosuch",
+    )
+    use(
+        "prefer",
+        ["compile", "{model}", "-o", "{out}", "--prefer", "speed"],
+        says=("--prefer", "ram", "time"),
+    )
+    use(
+        "out_is_a_file", ["compile", "{model}", "-o", "{file}"], 6, files={"taken": b"here already"}
+    )
+    use(
+        "out_below_a_file",
+        ["compile", "{model}", "-o", "{file}/sub"],
+        6,
+        files={"taken": b"here already"},
+    )
+    use("model_is_a_folder", ["compile", "{folder}", "-o", "{out}"], (3, 6))
+    use("model_is_empty_word", ["compile", "", "-o", "{out}"], (2, 6))
+    use(
+        "run_data_missing",
+        ["run", "{model}", "--data", "{folder}/nosuch", "--output-dir", "{out}"],
+        6,
+    )
+    use("run_data_empty", ["run", "{model}", "--data", "{folder}", "--output-dir", "{out}"], (3, 6))
+    use(
+        "bench_threads_0",
+        ["bench", "{model}", "--data", "{folder}", "--threads", "0"],
+        says="--threads",
+    )
+    use("check_missing_file", ["check", "{folder}/nosuch.onnx"], 6, says="nosuch.onnx")
+    use(
+        "inspect_missing_file", ["inspect", "{folder}/nosuch.onnx", "--json"], 6, says="nosuch.onnx"
+    )
+
+
+def usage_of_dims():
+    dyn = model(
+        [node("Relu")], inputs=[value("x", ("batch", 3))], outputs=[value("y", ("batch", 3))]
     )
     for what, bad in (
         ("no_value", "batch"),
@@ -456,6 +500,9 @@ def usage():
         (2, 3),
         says="nosuch",
     )
+
+
+def usage_of_memory():
     wide = model(
         [
             node("ReduceSum", outputs=("s",), name="sum", keepdims=1),
@@ -485,11 +532,6 @@ def usage():
         ["compile", "{model}", "-o", "{out}", "--max-vram", "much"],
         says="--max-vram",
     )
-    use(
-        "prefer",
-        ["compile", "{model}", "-o", "{out}", "--prefer", "speed"],
-        says=("--prefer", "ram", "time"),
-    )
     for what, bad in (("word", "much"), ("nothing", "0"), ("huge", "9999999999G")):
         use(
             f"max_ram_{what}",
@@ -497,7 +539,7 @@ def usage():
             says="--max-ram",
         )
 
-    def memory(name, *sizes, status=2, says="--memory", mod=m, flags=()):
+    def memory(name, *sizes, status=2, says="--memory", mod=None, flags=()):
         args = [
             "compile",
             "{model}",
@@ -540,39 +582,18 @@ def usage():
         ("huge", "dtcm=9999999999G"),
     ):
         memory(what, bad)
-    use(
-        "out_is_a_file", ["compile", "{model}", "-o", "{file}"], 6, files={"taken": b"here already"}
-    )
-    use(
-        "out_below_a_file",
-        ["compile", "{model}", "-o", "{file}/sub"],
-        6,
-        files={"taken": b"here already"},
-    )
-    use("model_is_a_folder", ["compile", "{folder}", "-o", "{out}"], (3, 6))
-    use("model_is_empty_word", ["compile", "", "-o", "{out}"], (2, 6))
-    use(
-        "run_data_missing",
-        ["run", "{model}", "--data", "{folder}/nosuch", "--output-dir", "{out}"],
-        6,
-    )
-    use("run_data_empty", ["run", "{model}", "--data", "{folder}", "--output-dir", "{out}"], (3, 6))
-    use(
-        "bench_threads_0",
-        ["bench", "{model}", "--data", "{folder}", "--threads", "0"],
-        says="--threads",
-    )
-    use("check_missing_file", ["check", "{folder}/nosuch.onnx"], 6, says="nosuch.onnx")
-    use(
-        "inspect_missing_file", ["inspect", "{folder}/nosuch.onnx", "--json"], 6, says="nosuch.onnx"
-    )
 
 
 GROUPS = (
     bytes_and_wire,
     structure,
+    functions,
     operators,
-    shapes_and_types,
+    attributes,
+    types,
+    shapes,
+    shapes_of_constants,
+    declared,
     tensors,
     sparse_constants,
     classical,
@@ -580,6 +601,8 @@ GROUPS = (
     zero_sizes,
     hostile_names,
     usage,
+    usage_of_dims,
+    usage_of_memory,
 )
 
 

@@ -314,6 +314,38 @@ def norms(cases):
 # -- dims that the run knows --------------------------------------------------------------------
 
 
+def embedded(cases, sizes):
+    embed = [
+        NODE(
+            "EmbedLayerNormalization",
+            ["i", "t", "w", "p", "s", "g", "c", "m"],
+            ["e", "n"],
+            domain=MS,
+        ),
+        NODE("SkipLayerNormalization", ["e", "e", "g", "c"], ["y"], domain=MS),
+    ]
+    cases.free(
+        "ms_dims_embed",
+        embed,
+        {"i": ["b", "s"], "t": ["b", "s"], "m": ["b", "s"]},
+        [
+            {
+                "i": RNG.integers(0, 50, (b, s)).astype(np.int32),
+                "t": RNG.integers(0, 2, (b, s)).astype(np.int32),
+                "m": np.tril(np.ones((b, s), np.int32)),
+            }
+            for b, s, _ in sizes
+        ],
+        [
+            ("w", floats(50, 32)),
+            ("p", floats(40, 32)),
+            ("s", floats(2, 32)),
+            ("g", floats(32)),
+            ("c", floats(32)),
+        ],
+    )
+
+
 def run_time(cases):
     sizes = ((1, 1, 5), (1, 4, 0), (2, 6, 0), (2, 1, 7), (1, 3, 5))  # batch, sequence, past
     angle = floats(64, 8)
@@ -404,35 +436,7 @@ def run_time(cases):
             [{"x": floats(b, s, 32), "m": mask(b, s).astype(np.int32)} for b, s, _ in sizes],
             weights,
         )
-    embed = [
-        NODE(
-            "EmbedLayerNormalization",
-            ["i", "t", "w", "p", "s", "g", "c", "m"],
-            ["e", "n"],
-            domain=MS,
-        ),
-        NODE("SkipLayerNormalization", ["e", "e", "g", "c"], ["y"], domain=MS),
-    ]
-    cases.free(
-        "ms_dims_embed",
-        embed,
-        {"i": ["b", "s"], "t": ["b", "s"], "m": ["b", "s"]},
-        [
-            {
-                "i": RNG.integers(0, 50, (b, s)).astype(np.int32),
-                "t": RNG.integers(0, 2, (b, s)).astype(np.int32),
-                "m": np.tril(np.ones((b, s), np.int32)),
-            }
-            for b, s, _ in sizes
-        ],
-        [
-            ("w", floats(50, 32)),
-            ("p", floats(40, 32)),
-            ("s", floats(2, 32)),
-            ("g", floats(32)),
-            ("c", floats(32)),
-        ],
-    )
+    embedded(cases, sizes)
     cases.free(
         "ms_dims_rotary",
         [NODE("RotaryEmbedding", ["x", "p", "cos", "sin"], ["y"], domain=MS)],

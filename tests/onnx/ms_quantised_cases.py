@@ -8,161 +8,175 @@ from more_cases import MS, NODE, RNG, floats, ints, scalar
 # -- 8 bits -------------------------------------------------------------------------------------
 
 
-def eight_bits(cases):
-    f32 = np.float32
-    for t in (np.uint8, np.int8):
-        name, z = np.dtype(t).name, (lambda v, t=t: scalar(t, v))
-        a, b = ints(t, 3, 4, 5), ints(t, 4, 1)
-        for op in ("QLinearAdd", "QLinearMul"):
-            cs = f32(0.05 if op == "QLinearAdd" else 0.0193)
-            d = {
-                "a": a,
-                "as": f32(0.03),
-                "az": z(5),
-                "b": b,
-                "bs": f32(0.02),
-                "bz": z(9),
-                "cs": cs,
-                "cz": z(11),
-            }
-            cases.case(name, op, d)
-        y = {
-            "ys": f32(0.021317),
-            "yz": z(20),
-        }  # no ratio that makes halves, which any rounding may turn
-        x = {"x": ints(t, 2, 3, 4, 7), "xs": f32(0.0307), "xz": z(7)}
-        cases.case(name, "QLinearLeakyRelu", {**x, **y}, alpha=0.2)
-        cases.case(
-            name, "QLinearSigmoid", {**x, "ys": f32(1 / 256), "yz": z(0 if t == np.uint8 else -128)}
-        )
-        for opset, axis in ((13, 1), (13, -1), (9, 1), (12, 2)):
-            cases.case(
-                f"{name}_{opset}_{axis}",
-                "QLinearSoftmax",
-                {**x, "ys": f32(1 / 256), "yz": z(0 if t == np.uint8 else -128)},
-                opset=opset,
-                axis=axis,
-            )
-        cases.case(name, "QLinearGlobalAveragePool", {**x, **y})
-        cases.case(name + "_last", "QLinearGlobalAveragePool", {**x, **y}, channels_last=1)
-        for last in (0, 1):
-            shape = (2, 9, 8, 4) if last else (2, 4, 9, 8)
-            for count in (0, 1):
-                cases.case(
-                    f"{name}_{last}{count}",
-                    "QLinearAveragePool",
-                    {**x, "x": ints(t, *shape), **y},
-                    channels_last=last,
-                    count_include_pad=count,
-                    kernel_shape=[3, 2],
-                    pads=[1, 0, 1, 1],
-                    strides=[2, 1],
-                )
-        conv = {
-            **x,
-            "x": ints(t, 2, 9, 8, 4),
-            "w": ints(np.int8, 6, 2, 3, 3),
-            "ws": np.abs(floats(6)) * 0.02 + 0.001,
-            "wz": np.zeros(6, np.int8),
-            "ys": f32(0.7),
-            "yz": z(3),
-            "b": RNG.integers(-900, 900, 6).astype(np.int32),
-        }
-        cases.case(
-            name + "_last",
-            "QLinearConv",
-            conv,
-            channels_last=1,
-            group=2,
-            pads=[1, 0, 2, 1],
-            strides=[2, 1],
-        )
-        parts = {
-            "ys": f32(0.04),
-            "yz": z(3),
-            "a": ints(t, 2, 3, 4),
-            "as": f32(0.02),
-            "az": z(1),
-            "b": ints(t, 2, 5, 4),
-            "bs": f32(0.05),
-            "bz": z(10),
-        }
-        cases.case(name, "QLinearConcat", parts, axis=1)
-        where = {
-            "c": RNG.random((3, 4, 5)) < 0.5,
+def elements_of_bytes(cases, t):
+    f32, name, z = np.float32, np.dtype(t).name, lambda v: scalar(t, v)
+    a, b = ints(t, 3, 4, 5), ints(t, 4, 1)
+    for op in ("QLinearAdd", "QLinearMul"):
+        cs = f32(0.05 if op == "QLinearAdd" else 0.0193)
+        d = {
             "a": a,
             "as": f32(0.03),
             "az": z(5),
             "b": b,
             "bs": f32(0.02),
             "bz": z(9),
-            "cs": f32(0.04),
+            "cs": cs,
             "cz": z(11),
         }
-        cases.case(name, "QLinearWhere", where, consts=("as", "az", "bs", "bz", "cs", "cz"))
-        for trans in (0, 1):
-            w = ints(np.int8, 7, 6)
-            gemm = {
-                "a": ints(t, 5, 7),
-                "as": f32(0.02),
-                "az": z(4),
-                "b": w.T.copy() if trans else w,
-                "bs": np.abs(floats(6)) * 0.01 + 0.001,
-                "bz": np.zeros(6, np.int8),
-                "c": RNG.integers(-500, 500, 6).astype(np.int32),
-            }
+        cases.case(name, op, d)
+    y = {
+        "ys": f32(0.021317),
+        "yz": z(20),
+    }  # no ratio that makes halves, which any rounding may turn
+    x = {"x": ints(t, 2, 3, 4, 7), "xs": f32(0.0307), "xz": z(7)}
+    cases.case(name, "QLinearLeakyRelu", {**x, **y}, alpha=0.2)
+    cases.case(
+        name, "QLinearSigmoid", {**x, "ys": f32(1 / 256), "yz": z(0 if t == np.uint8 else -128)}
+    )
+    for opset, axis in ((13, 1), (13, -1), (9, 1), (12, 2)):
+        cases.case(
+            f"{name}_{opset}_{axis}",
+            "QLinearSoftmax",
+            {**x, "ys": f32(1 / 256), "yz": z(0 if t == np.uint8 else -128)},
+            opset=opset,
+            axis=axis,
+        )
+    cases.case(name, "QLinearGlobalAveragePool", {**x, **y})
+    cases.case(name + "_last", "QLinearGlobalAveragePool", {**x, **y}, channels_last=1)
+    for last in (0, 1):
+        shape = (2, 9, 8, 4) if last else (2, 4, 9, 8)
+        for count in (0, 1):
             cases.case(
-                f"{name}_{trans}",
-                "QGemm",
-                {**gemm, "ys": f32(0.3), "yz": z(9)},
-                transB=trans,
-                alpha=0.7,
+                f"{name}_{last}{count}",
+                "QLinearAveragePool",
+                {**x, "x": ints(t, *shape), **y},
+                channels_last=last,
+                count_include_pad=count,
+                kernel_shape=[3, 2],
+                pads=[1, 0, 1, 1],
+                strides=[2, 1],
             )
-            cases.case(
-                f"{name}_float_{trans}",
-                "QGemm",
-                {**gemm, "bs": f32(0.02), "bz": scalar(np.int8, 3)},
-                transB=trans,
-            )
+    return a, b, x
+
+
+def windows_of_bytes(cases, t, a, b, x):
+    f32, name, z = np.float32, np.dtype(t).name, lambda v: scalar(t, v)
+    conv = {
+        **x,
+        "x": ints(t, 2, 9, 8, 4),
+        "w": ints(np.int8, 6, 2, 3, 3),
+        "ws": np.abs(floats(6)) * 0.02 + 0.001,
+        "wz": np.zeros(6, np.int8),
+        "ys": f32(0.7),
+        "yz": z(3),
+        "b": RNG.integers(-900, 900, 6).astype(np.int32),
+    }
+    cases.case(
+        name + "_last",
+        "QLinearConv",
+        conv,
+        channels_last=1,
+        group=2,
+        pads=[1, 0, 2, 1],
+        strides=[2, 1],
+    )
+    parts = {
+        "ys": f32(0.04),
+        "yz": z(3),
+        "a": ints(t, 2, 3, 4),
+        "as": f32(0.02),
+        "az": z(1),
+        "b": ints(t, 2, 5, 4),
+        "bs": f32(0.05),
+        "bz": z(10),
+    }
+    cases.case(name, "QLinearConcat", parts, axis=1)
+    where = {
+        "c": RNG.random((3, 4, 5)) < 0.5,
+        "a": a,
+        "as": f32(0.03),
+        "az": z(5),
+        "b": b,
+        "bs": f32(0.02),
+        "bz": z(9),
+        "cs": f32(0.04),
+        "cz": z(11),
+    }
+    cases.case(name, "QLinearWhere", where, consts=("as", "az", "bs", "bz", "cs", "cz"))
+
+
+def products_of_bytes(cases, t):
+    f32, name, z = np.float32, np.dtype(t).name, lambda v: scalar(t, v)
+    for trans in (0, 1):
+        w = ints(np.int8, 7, 6)
+        gemm = {
+            "a": ints(t, 5, 7),
+            "as": f32(0.02),
+            "az": z(4),
+            "b": w.T.copy() if trans else w,
+            "bs": np.abs(floats(6)) * 0.01 + 0.001,
+            "bz": np.zeros(6, np.int8),
+            "c": RNG.integers(-500, 500, 6).astype(np.int32),
+        }
         cases.case(
-            name,
-            "MatMulIntegerToFloat",
-            {
-                "a": ints(t, 2, 5, 7),
-                "b": ints(np.int8, 7, 6),
-                "as": f32(0.02),
-                "bs": np.abs(floats(6)) * 0.02,
-                "az": z(3),
-                "bz": ints(np.int8, 6),
-                "c": floats(6),
-            },
+            f"{name}_{trans}",
+            "QGemm",
+            {**gemm, "ys": f32(0.3), "yz": z(9)},
+            transB=trans,
+            alpha=0.7,
         )
         cases.case(
-            name + "_least",
-            "MatMulIntegerToFloat",
-            {
-                "a": ints(t, 5, 7),
-                "b": ints(np.uint8, 7, 6) if t == np.uint8 else ints(np.int8, 7, 6),
-                "as": f32(0.02),
-                "bs": f32(0.03),
-            },
+            f"{name}_float_{trans}",
+            "QGemm",
+            {**gemm, "bs": f32(0.02), "bz": scalar(np.int8, 3)},
+            transB=trans,
         )
-        cases.case(
-            name,
-            "DynamicQuantizeMatMul",
-            {"a": floats(2, 5, 7), "b": ints(t, 7, 6), "bs": f32(0.03), "bz": z(5)},
-        )
-        cases.case(
-            name + "_columns",
-            "DynamicQuantizeMatMul",
-            {
-                "a": floats(5, 7),
-                "b": ints(t, 7, 6),
-                "bs": np.abs(floats(6)) * 0.02,
-                "bz": ints(t, 6),
-                "c": floats(6),
-            },
-        )
+    cases.case(
+        name,
+        "MatMulIntegerToFloat",
+        {
+            "a": ints(t, 2, 5, 7),
+            "b": ints(np.int8, 7, 6),
+            "as": f32(0.02),
+            "bs": np.abs(floats(6)) * 0.02,
+            "az": z(3),
+            "bz": ints(np.int8, 6),
+            "c": floats(6),
+        },
+    )
+    cases.case(
+        name + "_least",
+        "MatMulIntegerToFloat",
+        {
+            "a": ints(t, 5, 7),
+            "b": ints(np.uint8, 7, 6) if t == np.uint8 else ints(np.int8, 7, 6),
+            "as": f32(0.02),
+            "bs": f32(0.03),
+        },
+    )
+    cases.case(
+        name,
+        "DynamicQuantizeMatMul",
+        {"a": floats(2, 5, 7), "b": ints(t, 7, 6), "bs": f32(0.03), "bz": z(5)},
+    )
+    cases.case(
+        name + "_columns",
+        "DynamicQuantizeMatMul",
+        {
+            "a": floats(5, 7),
+            "b": ints(t, 7, 6),
+            "bs": np.abs(floats(6)) * 0.02,
+            "bz": ints(t, 6),
+            "c": floats(6),
+        },
+    )
+
+
+def eight_bits(cases):
+    for t in (np.uint8, np.int8):
+        a, b, x = elements_of_bytes(cases, t)
+        windows_of_bytes(cases, t, a, b, x)
+        products_of_bytes(cases, t)
     for t in (np.uint8, np.int8, np.uint16, np.int16, ml_dtypes.uint4, ml_dtypes.int4):
         z = np.array([3, 1, 5, 2]).astype(t)
         s = np.abs(floats(4)) + 0.1
@@ -188,7 +202,7 @@ def eight_bits(cases):
                 21,
                 [("z", zero)],
             )
-    cases.case("int32", "DequantizeLinear", {"x": ints(np.int32, 3, 4), "s": f32(1e-6)})
+    cases.case("int32", "DequantizeLinear", {"x": ints(np.int32, 3, 4), "s": np.float32(1e-6)})
     cases.case(
         "plain",
         "MatMulInteger16",
@@ -296,6 +310,10 @@ def blocks(cases):
                 block_size=16,
                 quant_type=kind,
             )
+    gathered_blocks(cases)
+
+
+def gathered_blocks(cases):
     for t in (ml_dtypes.uint4, ml_dtypes.int4):
         low = 0 if t == ml_dtypes.uint4 else -8
         data = RNG.integers(low, low + 16, (12, 40)).astype(t)

@@ -349,6 +349,11 @@ def mistakes(work):
         raise AssertionError(f"no {kind.__name__}: {text}")
     check(not (work / "out").exists(), "nothing is left of what failed")
     check(net(x).shape == (4, 10), "and it still runs")
+    without_compiler(work)
+    return len(wanted) + 1
+
+
+def without_compiler(work):
     os.environ["CC"] = "no-such-compiler"
     try:
         ingot.compile(models.build("mlp"), work / "fresh")
@@ -358,7 +363,6 @@ def mistakes(work):
         check("no-such-compiler" in str(e), e)
     finally:
         del os.environ["CC"]
-    return len(wanted) + 1
 
 
 def loads(work):

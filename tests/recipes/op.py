@@ -1,4 +1,5 @@
-"""Add an op: the cube root, which every C library has, with an ONNX operator of that name."""
+"""Add an op: the cube root, which every C library has, with an ONNX operator of that name; one of
+two operands, the hypotenuse."""
 
 import numpy as np
 from checks import compilers
@@ -16,6 +17,17 @@ IGRT_INLINE float igrt_cbrt_f32(float x)
 IGRT_INLINE double igrt_cbrt_f64(double x)
 {
     return cbrt(x);
+}
+
+/* sqrt(x * x + y * y), where x * x may be no float. */
+IGRT_INLINE float igrt_hypot_f32(float x, float y)
+{
+    return hypotf(x, y);
+}
+
+IGRT_INLINE double igrt_hypot_f64(double x, double y)
+{
+    return hypot(x, y);
 }
 
 """
@@ -75,6 +87,51 @@ def write(tree):
         'ONNX_OP("com.microsoft", Cbrt,                 1, 1, 1, 1, 0, cbrt)',
     )
     tree.insert("importers/onnx/onnx_math.c", "UNARY(sqrt)", "UNARY(cbrt)")
+    write_binary(tree)
+
+
+def write_binary(tree):
+    tree.insert(
+        "compiler/ir/ops.def",
+        "OP(POW, ",
+        'OP(HYPOT,    "hypot",    2, BINARY,  NONE,    16,   64)',
+    )
+    tree.replace("compiler/ingot.h", "V(fmod) V(pow) V(max)", "V(fmod) V(pow) V(hypot) V(max)")
+    tree.insert(
+        "compiler/builder/elementwise.c",
+        "BINARY_OP(pow,  POW,",
+        "BINARY_OP(hypot, HYPOT, FLOATS, false)",
+    )
+    tree.insert(
+        "compiler/eval/interp_alu.c",
+        "EACH(SQRT, C, M(sqrt)(a[i]))",
+        "            EACH(HYPOT, C, igrt_hypot_##T(a[i], b[i])) \\",
+    )
+    tree.insert(
+        "compiler/eval/element_error.c",
+        "    case OP_POW: return power(",
+        "    case OP_HYPOT: return ea + eb;",
+    )
+    tree.insert(
+        "runtime_min/igrt_vec_math.h",
+        "IGRT_LANES2(f32, float, N, pow, powf)",
+        "    IGRT_LANES2(f32, float, N, hypot, hypotf) \\",
+    )
+    tree.insert(
+        "runtime_min/igrt_vec64.h",
+        "IGRT_LANES2(f64, double, N, pow, igrt_pow_f64)",
+        "    IGRT_LANES2(f64, double, N, hypot, igrt_hypot_f64) \\",
+    )
+    tree.insert("tests/unit/interp_test.c", "CHECK(pow, powf(u, v))", "    CHECK(hypot, hypotf(u, v))")
+    tree.insert(
+        "tests/unit/vec_test.c", "BINARY(N, pow, powf)", "            BINARY(N, hypot, hypotf) \\"
+    )
+    tree.insert(
+        "importers/onnx/onnx_ops.def",
+        'ONNX_OP("com.microsoft", CDist,',
+        'ONNX_OP("com.microsoft", Hypot,                1, 2, 2, 1, 0, hypot)',
+    )
+    tree.insert("importers/onnx/onnx_math.c", "BINARY(div)", "BINARY(hypot)")
 
 
 def check(tried):
@@ -82,13 +139,15 @@ def check(tried):
     x = np.random.default_rng(1).standard_normal((5, 39)).astype(np.float32)
     nodes = [
         ("Cbrt", ["x"], ["a"], {"domain": "com.microsoft", "name": "root"}),
-        ("Add", ["a", "x"], ["y"]),
+        ("Hypot", ["a", "x"], ["y"], {"domain": "com.microsoft"}),
     ]
     nodes += [
         ("Cast", ["x"], ["b"], {"to": TensorProto.DOUBLE}),
-        ("Cbrt", ["b"], ["z"], {"domain": "com.microsoft"}),
+        ("Cbrt", ["b"], ["c"], {"domain": "com.microsoft"}),
+        ("Hypot", ["c", "b"], ["z"], {"domain": "com.microsoft"}),
     ]
-    cubes = {"y": np.cbrt(x) + x, "z": np.cbrt(x.astype(np.float64))}
+    wide = x.astype(np.float64)
+    cubes = {"y": np.hypot(np.cbrt(x), x), "z": np.hypot(np.cbrt(wide), wide)}
     model, data = tried.model("op", nodes, {"x": x}, cubes, domain="com.microsoft", version=1)
     tried.verify(model)
     for target in ("opencl", "cuda:sm_80"):

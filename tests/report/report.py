@@ -225,236 +225,246 @@ def planted(b, html, told):
 # ---- what one does -------------------------------------------------------------------------------
 
 
+def search(page, told, other):
+    node = told["source"][1]
+    go(page, "overview")
+    page.key("/")
+    page.type(node["node"][:30])
+    page.wait("!document.getElementById('found').hidden")
+    same("what is found", text(page, "#found li .name"), node["node"])
+    page.key("Enter")
+    same(
+        "after the search",
+        [state(page)["view"], text(page, "#details h2")],
+        ["graph", node["node"]],
+    )
+
+
+def click_node(page, told, other):
+    page.eval("State.go({view: 'graph', kind: 'source', id: 2})")
+    page.eval("State.select(null)")  # its details go, and the graph has their room
+    page.settle()
+    x, y = page.eval("GraphView.at('source', 2)")
+    left, top = page.eval(
+        "(r => [r.x, r.y])(document.getElementById('graphcanvas').getBoundingClientRect())"
+    )
+    page.click_at(left + x, top + y)
+    same("the node under the mouse", text(page, "#details h2"), told["source"][2]["node"])
+
+
+def to_the_kernel_and_back(page, told, other):
+    step = next(s for s in told["steps"] if s["kind"] == "generated" and s["source"])
+    at = next(
+        i
+        for i, n in enumerate(told["source"])
+        if (n["node"], n["op"]) == (step["source"][0]["node"], step["source"][0]["op"])
+    )
+    go(page, "graph", "source", at)
+    page.click("#details .actions button")
+    name = state(page)["id"]
+    same("its kernel", [state(page)["view"], text(page, "#kernelbody h2")], ["kernels", name])
+    if name not in {
+        s["name"]
+        for s in told["steps"]
+        if any(o["node"] == told["source"][at]["node"] for o in s["source"])
+    }:
+        raise Wrong(f"{name} does not compute {told['source'][at]['node']}")
+    page.eval(
+        "[...document.querySelectorAll('#details .actions button')].find(b => b.textContent === 'In the graph').click()"
+    )
+    page.settle()
+    same("back", state(page)["view"], "graph")
+    page.eval("history.back()")
+    page.wait("State.get().view === 'kernels'")
+    page.eval("history.back()")
+    page.wait(f"State.is('source', {at})")
+
+
+def hover_the_arena(page, told, other):
+    go(page, "memory")
+    t = max(
+        (t for t in told["tensors"] if t["kind"] == "arena" and "base" not in t),
+        key=lambda t: t["bytes"] * (t["last"] - t["first"] + 1),
+    )
+    page.eval("document.getElementById('arenacanvas').scrollIntoView({block: 'nearest'})")
+    x, y = page.eval(f"Arena.where({t['id']})")
+    left, top = page.eval(
+        "(r => [r.x, r.y])(document.getElementById('arenacanvas').getBoundingClientRect())"
+    )
+    page.move(left + x, top + y)
+    page.settle()
+    tip = text(page, "#tip")
+    if f"at {t['offset']:,}" not in tip or f"from step {t['first']} to {t['last']}" not in tip:
+        raise Wrong(f"tensor {t}: {tip}")
+
+
+def zoom(page, told, other):
+    go(page, "graph")
+    before = page.eval("GraphView.look().k")
+    page.wheel(*page.centre("#graphcanvas"), -300)
+    if not page.eval("GraphView.look().k") > 1.2 * before:
+        raise Wrong("the wheel does not zoom")
+    page.click("[aria-label='Show all']")
+    fit = page.eval("GraphView.look()")
+    if fit["k"] == page.eval("GraphView.look().k") and fit["x"] < 0:
+        raise Wrong(f"all is not shown: {fit}")
+
+
+def theme(page, told, other):
+    before = page.eval("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    after = page.eval("getComputedStyle(document.body).backgroundColor")
+    if before == after or page.eval("document.documentElement.dataset.theme") != "dark":
+        raise Wrong(f"the theme stays {before}")
+    page.key("t")
+    same(
+        "back to the first theme",
+        page.eval("getComputedStyle(document.body).backgroundColor"),
+        before,
+    )
+
+
+def keyboard(page, told, other):
+    page.eval("document.getElementById('tab-overview').click()")
+    page.eval("document.getElementById('tab-overview').focus()")
+    page.key("ArrowRight")
+    same("arrow right on the tabs", state(page)["view"], "graph")
+    page.key("End")
+    same("end on the tabs", state(page)["view"], "compare")
+    page.key("2")
+    same("the second view", state(page)["view"], "graph")
+    page.eval("document.getElementById('graphcanvas').focus()")
+    page.eval("State.select(null)")
+    page.key("ArrowDown")
+    first = state(page)
+    page.key("ArrowDown")
+    if first["id"] is None or state(page) == first:
+        raise Wrong("arrows do not walk along the graph")
+    page.key("3")
+    page.eval("document.querySelector('#strip .strip button[tabindex=\"0\"]').focus()")
+    page.key("ArrowRight")
+    same("arrow right on the steps", state(page)["kind"], "step")
+
+
+def copy_source(page, told, other):
+    k = told["kernel_list"][0]
+    go(page, "kernels", "kernel", k["name"])
+    page.click("#copy")
+    page.wait("document.getElementById('copy').textContent === 'Copied'")
+    same("the clipboard", page.eval("navigator.clipboard.readText()"), k["code"])
+
+
+def filter_and_sort(page, told, other):
+    go(page, "timeline")
+    word = told["steps"][1]["source"][0]["node"]
+    page.click("#stepfilter")
+    page.type(word)
+    wanted = [
+        s["step"]
+        for s in told["steps"]
+        if word.lower()
+        in " ".join(
+            [str(s["step"]), s["name"], *(f"{o['node']} {o['op']}" for o in s["source"])]
+        ).lower()
+    ]
+    same(
+        "steps of the filter",
+        page.eval(
+            "[...document.querySelectorAll('#steptable tbody tr')].map(r => +r.dataset.step)"
+        ),
+        wanted,
+    )
+    page.eval(
+        "(e => { e.value = ''; e.dispatchEvent(new Event('input')); })(document.getElementById('stepfilter'))"
+    )
+    page.eval(
+        "[...document.querySelectorAll('#steptable th button')].find(b => b.textContent === 'Share').click()"
+    )
+    slowest = max(told["steps"], key=lambda s: (s.get("ms", s["roof_ms"]), -s["step"]))
+    same(
+        "the slowest step",
+        page.eval("+document.querySelector('#steptable tbody tr').dataset.step"),
+        slowest["step"],
+    )
+    go(page, "kernels")
+    page.click("#kernelfilter")
+    page.type("k00")
+    same(
+        "kernels of the filter",
+        texts(page, "#kernellist .mono"),
+        [k["name"] for k in told["kernel_list"] if "k00" in k["name"]],
+    )
+
+
+def passes(page, told, other):
+    k = next(k for k in told["kernel_list"] if k["opts"])
+    go(page, "passes", "kernel", k["name"])
+    lines = page.eval(
+        "[...document.querySelectorAll('#passtext .diff .add')].map(e => e.textContent.slice(1))"
+    )
+    if not lines or any(line not in k["linear"].split("\n") for line in lines):
+        raise Wrong(f"from loops to statements: {lines[:3]}")
+
+
+def diff(page, told, other):
+    go(page, "compare")
+    page.wait("document.getElementById('totals')")
+    shown = page.eval(
+        "Object.fromEntries([...document.querySelectorAll('#totals tr[data-total]')].map(r => [r.dataset.total, [...r.querySelectorAll('td.number')].map(c => c.textContent)]))"
+    )
+    same(
+        "arenas side by side",
+        shown["Arena"][:2],
+        [page.eval(f"Format.bytes({x['arena_bytes']})") for x in (told, other)],
+    )
+    same(
+        "steps side by side",
+        shown["Steps"][:2],
+        [f"{len(x['steps']):,}" for x in (told, other)],
+    )
+    row = page.eval(
+        "[...document.querySelectorAll('#pairs tbody tr')].findIndex(r => r.children[2].textContent.includes('opts'))"
+    )
+    if row < 0:
+        raise Wrong("no pair differs in its opts")
+    page.click(f"#pairs tbody tr:nth-child({row + 1}) button")
+    if not page.eval("document.querySelectorAll('#pair .diff .del').length"):
+        raise Wrong("the opts of the pair are not shown")
+
+
+def another_file(page, told, other):
+    path = page.other_file
+    node = page.call("DOM.getDocument", depth=0)["root"]["nodeId"]
+    field = page.call("DOM.querySelector", nodeId=node, selector="#otherfile")["nodeId"]
+    page.call("DOM.setFileInputFiles", files=[str(path)], nodeId=field)
+    page.wait(
+        "document.querySelector('#totals tr[data-total=Arena] td:nth-child(4)').textContent === 'equal'"
+    )
+
+
+INTERACTIONS = (
+    search,
+    click_node,
+    to_the_kernel_and_back,
+    hover_the_arena,
+    zoom,
+    theme,
+    keyboard,
+    copy_source,
+    filter_and_sort,
+    passes,
+    diff,
+    another_file,
+)
+
+
 def interactions(page, told, other):
-    done = []
-
-    def search():
-        node = told["source"][1]
-        go(page, "overview")
-        page.key("/")
-        page.type(node["node"][:30])
-        page.wait("!document.getElementById('found').hidden")
-        same("what is found", text(page, "#found li .name"), node["node"])
-        page.key("Enter")
-        same(
-            "after the search",
-            [state(page)["view"], text(page, "#details h2")],
-            ["graph", node["node"]],
-        )
-
-    def click_node():
-        page.eval("State.go({view: 'graph', kind: 'source', id: 2})")
-        page.eval("State.select(null)")  # its details go, and the graph has their room
-        page.settle()
-        x, y = page.eval("GraphView.at('source', 2)")
-        left, top = page.eval(
-            "(r => [r.x, r.y])(document.getElementById('graphcanvas').getBoundingClientRect())"
-        )
-        page.click_at(left + x, top + y)
-        same("the node under the mouse", text(page, "#details h2"), told["source"][2]["node"])
-
-    def to_the_kernel_and_back():
-        step = next(s for s in told["steps"] if s["kind"] == "generated" and s["source"])
-        at = next(
-            i
-            for i, n in enumerate(told["source"])
-            if (n["node"], n["op"]) == (step["source"][0]["node"], step["source"][0]["op"])
-        )
-        go(page, "graph", "source", at)
-        page.click("#details .actions button")
-        name = state(page)["id"]
-        same("its kernel", [state(page)["view"], text(page, "#kernelbody h2")], ["kernels", name])
-        if name not in {
-            s["name"]
-            for s in told["steps"]
-            if any(o["node"] == told["source"][at]["node"] for o in s["source"])
-        }:
-            raise Wrong(f"{name} does not compute {told['source'][at]['node']}")
-        page.eval(
-            "[...document.querySelectorAll('#details .actions button')].find(b => b.textContent === 'In the graph').click()"
-        )
-        page.settle()
-        same("back", state(page)["view"], "graph")
-        page.eval("history.back()")
-        page.wait("State.get().view === 'kernels'")
-        page.eval("history.back()")
-        page.wait(f"State.is('source', {at})")
-
-    def hover_the_arena():
-        go(page, "memory")
-        t = max(
-            (t for t in told["tensors"] if t["kind"] == "arena" and "base" not in t),
-            key=lambda t: t["bytes"] * (t["last"] - t["first"] + 1),
-        )
-        page.eval("document.getElementById('arenacanvas').scrollIntoView({block: 'nearest'})")
-        x, y = page.eval(f"Arena.where({t['id']})")
-        left, top = page.eval(
-            "(r => [r.x, r.y])(document.getElementById('arenacanvas').getBoundingClientRect())"
-        )
-        page.move(left + x, top + y)
-        page.settle()
-        tip = text(page, "#tip")
-        if f"at {t['offset']:,}" not in tip or f"from step {t['first']} to {t['last']}" not in tip:
-            raise Wrong(f"tensor {t}: {tip}")
-
-    def zoom():
-        go(page, "graph")
-        before = page.eval("GraphView.look().k")
-        page.wheel(*page.centre("#graphcanvas"), -300)
-        if not page.eval("GraphView.look().k") > 1.2 * before:
-            raise Wrong("the wheel does not zoom")
-        page.click("[aria-label='Show all']")
-        fit = page.eval("GraphView.look()")
-        if fit["k"] == page.eval("GraphView.look().k") and fit["x"] < 0:
-            raise Wrong(f"all is not shown: {fit}")
-
-    def theme():
-        before = page.eval("getComputedStyle(document.body).backgroundColor")
-        page.click("#theme")
-        after = page.eval("getComputedStyle(document.body).backgroundColor")
-        if before == after or page.eval("document.documentElement.dataset.theme") != "dark":
-            raise Wrong(f"the theme stays {before}")
-        page.key("t")
-        same(
-            "back to the first theme",
-            page.eval("getComputedStyle(document.body).backgroundColor"),
-            before,
-        )
-
-    def keyboard():
-        page.eval("document.getElementById('tab-overview').click()")
-        page.eval("document.getElementById('tab-overview').focus()")
-        page.key("ArrowRight")
-        same("arrow right on the tabs", state(page)["view"], "graph")
-        page.key("End")
-        same("end on the tabs", state(page)["view"], "compare")
-        page.key("2")
-        same("the second view", state(page)["view"], "graph")
-        page.eval("document.getElementById('graphcanvas').focus()")
-        page.eval("State.select(null)")
-        page.key("ArrowDown")
-        first = state(page)
-        page.key("ArrowDown")
-        if first["id"] is None or state(page) == first:
-            raise Wrong("arrows do not walk along the graph")
-        page.key("3")
-        page.eval("document.querySelector('#strip .strip button[tabindex=\"0\"]').focus()")
-        page.key("ArrowRight")
-        same("arrow right on the steps", state(page)["kind"], "step")
-
-    def copy_source():
-        k = told["kernel_list"][0]
-        go(page, "kernels", "kernel", k["name"])
-        page.click("#copy")
-        page.wait("document.getElementById('copy').textContent === 'Copied'")
-        same("the clipboard", page.eval("navigator.clipboard.readText()"), k["code"])
-
-    def filter_and_sort():
-        go(page, "timeline")
-        word = told["steps"][1]["source"][0]["node"]
-        page.click("#stepfilter")
-        page.type(word)
-        wanted = [
-            s["step"]
-            for s in told["steps"]
-            if word.lower()
-            in " ".join(
-                [str(s["step"]), s["name"], *(f"{o['node']} {o['op']}" for o in s["source"])]
-            ).lower()
-        ]
-        same(
-            "steps of the filter",
-            page.eval(
-                "[...document.querySelectorAll('#steptable tbody tr')].map(r => +r.dataset.step)"
-            ),
-            wanted,
-        )
-        page.eval(
-            "(e => { e.value = ''; e.dispatchEvent(new Event('input')); })(document.getElementById('stepfilter'))"
-        )
-        page.eval(
-            "[...document.querySelectorAll('#steptable th button')].find(b => b.textContent === 'Share').click()"
-        )
-        slowest = max(told["steps"], key=lambda s: (s.get("ms", s["roof_ms"]), -s["step"]))
-        same(
-            "the slowest step",
-            page.eval("+document.querySelector('#steptable tbody tr').dataset.step"),
-            slowest["step"],
-        )
-        go(page, "kernels")
-        page.click("#kernelfilter")
-        page.type("k00")
-        same(
-            "kernels of the filter",
-            texts(page, "#kernellist .mono"),
-            [k["name"] for k in told["kernel_list"] if "k00" in k["name"]],
-        )
-
-    def passes():
-        k = next(k for k in told["kernel_list"] if k["opts"])
-        go(page, "passes", "kernel", k["name"])
-        lines = page.eval(
-            "[...document.querySelectorAll('#passtext .diff .add')].map(e => e.textContent.slice(1))"
-        )
-        if not lines or any(line not in k["linear"].split("\n") for line in lines):
-            raise Wrong(f"from loops to statements: {lines[:3]}")
-
-    def diff():
-        go(page, "compare")
-        page.wait("document.getElementById('totals')")
-        shown = page.eval(
-            "Object.fromEntries([...document.querySelectorAll('#totals tr[data-total]')].map(r => [r.dataset.total, [...r.querySelectorAll('td.number')].map(c => c.textContent)]))"
-        )
-        same(
-            "arenas side by side",
-            shown["Arena"][:2],
-            [page.eval(f"Format.bytes({x['arena_bytes']})") for x in (told, other)],
-        )
-        same(
-            "steps side by side",
-            shown["Steps"][:2],
-            [f"{len(x['steps']):,}" for x in (told, other)],
-        )
-        row = page.eval(
-            "[...document.querySelectorAll('#pairs tbody tr')].findIndex(r => r.children[2].textContent.includes('opts'))"
-        )
-        if row < 0:
-            raise Wrong("no pair differs in its opts")
-        page.click(f"#pairs tbody tr:nth-child({row + 1}) button")
-        if not page.eval("document.querySelectorAll('#pair .diff .del').length"):
-            raise Wrong("the opts of the pair are not shown")
-
-    def another_file():
-        path = page.other_file
-        node = page.call("DOM.getDocument", depth=0)["root"]["nodeId"]
-        field = page.call("DOM.querySelector", nodeId=node, selector="#otherfile")["nodeId"]
-        page.call("DOM.setFileInputFiles", files=[str(path)], nodeId=field)
-        page.wait(
-            "document.querySelector('#totals tr[data-total=Arena] td:nth-child(4)').textContent === 'equal'"
-        )
-
-    for f in (
-        search,
-        click_node,
-        to_the_kernel_and_back,
-        hover_the_arena,
-        zoom,
-        theme,
-        keyboard,
-        copy_source,
-        filter_and_sort,
-        passes,
-        diff,
-        another_file,
-    ):
+    for f in INTERACTIONS:
         try:
-            f()
-        except browser.Failed as e:
+            f(page, told, other)
+        except (Wrong, browser.Failed) as e:
             raise Wrong(f"{f.__name__}: {e}") from None
-        except Wrong as e:
-            raise Wrong(f"{f.__name__}: {e}") from None
-        done.append(f.__name__)
-    return done
+    return [f.__name__ for f in INTERACTIONS]
 
 
 # ---- for everybody -------------------------------------------------------------------------------
