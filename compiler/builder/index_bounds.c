@@ -21,10 +21,10 @@ typedef struct {
     const Node *each; /* has an element for each index */
     Node *source;     /* what they go into */
     int axis;
-    bool wraps;
+    bool wraps; /* what is below zero counts from the end */
 } Places;
 
-/* What ingot_wrap_index() was given. */
+/* What ingot_wrap_index() was given, if that is still to be seen. */
 static Node *before_wrap(Node *i)
 {
     bool wrapped = i->op == OP_WHERE && i->src[1]->op == OP_ADD &&
@@ -32,16 +32,18 @@ static Node *before_wrap(Node *i)
     return wrapped ? i->src[2] : i;
 }
 
-/* Fewer elements with the same values. */
-static Node *shortest(Node *i)
+/* Fewer elements with the same values; whether they are what was given before the end was added to
+ * what is below zero. */
+static Node *shortest(Node *i, bool *given)
 {
-    for (;;) {
+    for (*given = false;;) {
         Node *unwrapped = before_wrap(i);
-        if (unwrapped != i)
+        if (unwrapped != i) {
             i = unwrapped;
-        else if (i->op == OP_RESHAPE || i->op == OP_EXPAND ||
-                 (i->op == OP_CAST && dtype_is_int(i->src[0]->dtype) &&
-                  dtype_info[i->dtype].bytes >= dtype_info[i->src[0]->dtype].bytes))
+            *given = true;
+        } else if (i->op == OP_RESHAPE || i->op == OP_EXPAND ||
+                   (i->op == OP_CAST && dtype_is_int(i->src[0]->dtype) &&
+                    dtype_info[i->dtype].bytes >= dtype_info[i->src[0]->dtype].bytes))
             i = i->src[0];
         else
             return i;
@@ -138,10 +140,26 @@ static bool constant_bounds(Context *c, Node *i, Node **lo, Node **hi)
     return good;
 }
 
+/* An integer of the run. Where it is below zero for certain, N - 3 stands for -3 by now, and is no
+ * index that could be below zero again. */
+static bool require_one(Context *c, const Places *p, Node *i, bool given)
+{
+    Places settled = *p;
+    if (p->wraps && !given && i->lo < 0) {
+        Node *back = idx_sub(c, i, p->source->shape[p->axis]);
+        if (back->hi < 0)
+            i = back;
+        else
+            settled.wraps = false;
+    }
+    return require_room(c, &settled, i, i);
+}
+
 /* Indices along one axis. False after an error. */
 static bool require_places(Context *c, const Places *p, Node *index)
 {
-    Node *i = shortest(index), *lo = idx(c, 0), *hi, *integer[FEW], *size;
+    bool given;
+    Node *i = shortest(index, &given), *lo = idx(c, 0), *hi, *integer[FEW], *size;
     if (i->op == OP_IOTA) {
         size = i->shape[i->arg.i];
         return size == p->source->shape[p->axis] ||
@@ -151,7 +169,7 @@ static bool require_places(Context *c, const Places *p, Node *index)
         return require_room(c, p, lo, hi);
     int n = ingot_contents(c, i, integer, FEW);
     for (int k = 0; k < n; k++)
-        if (!require_room(c, p, integer[k], integer[k]))
+        if (!require_one(c, p, integer[k], given))
             return false;
     return n >= 0 || p->x->op == OP_UPDATE || require_room(c, p, lo, lo);
 }

@@ -14,24 +14,31 @@ static double scale_of(const ingot_resize_axis *r, int64_t in)
     return r->scale > 0 ? r->scale : (double)r->size / (double)in;
 }
 
+/* The next element is another pixel, so of a scale that the file gives, an f32, the quotient is an
+ * f32 too: 12 / 2.4 is 5, though an f32 near 2.4 is above it. */
+static double quotient(const ingot_resize_axis *r, double x, double scale)
+{
+    return r->mode == INGOT_RESIZE_NEAREST && r->scale > 0 ? (double)(float)(x / scale) : x / scale;
+}
+
 double ingot_resize_source(const ingot_resize_axis *r, int64_t in, int64_t o)
 {
     double x = (double)o, n = (double)in, scale = scale_of(r, in);
     double out = r->scale > 0 ? scale * n : (double)r->size; /* not rounded */
     switch (r->coords) {
-    case INGOT_COORDS_ASYMMETRIC: return x / scale;
+    case INGOT_COORDS_ASYMMETRIC: return quotient(r, x, scale);
     case INGOT_COORDS_ALIGN_CORNERS: return out == 1 ? 0 : x * (n - 1) / (out - 1);
-    case INGOT_COORDS_PYTORCH_HALF_PIXEL: return out == 1 ? -0.5 : (x + 0.5) / scale - 0.5;
+    case INGOT_COORDS_PYTORCH_HALF_PIXEL: return out == 1 ? 0 : quotient(r, x + 0.5, scale) - 0.5;
     case INGOT_COORDS_HALF_PIXEL_SYMMETRIC:
-        return n / 2 * (1 - (double)r->size / out) + (x + 0.5) / scale - 0.5;
-    case INGOT_COORDS_TF_HALF_PIXEL_FOR_NN: return (x + 0.5) / scale;
+        return n / 2 * (1 - (double)r->size / out) + quotient(r, x + 0.5, scale) - 0.5;
+    case INGOT_COORDS_TF_HALF_PIXEL_FOR_NN: return quotient(r, x + 0.5, scale);
     case INGOT_COORDS_TF_CROP_AND_RESIZE: {
         double span = (r->roi_end - r->roi_start) * (n - 1);
         double at = r->roi_start * (n - 1) + (out == 1 ? span / 2 : x * span / (out - 1));
         return at < 0 || at > n - 1 ? NAN : at;
     }
     case INGOT_COORDS_HALF_PIXEL:
-    default: return (x + 0.5) / scale - 0.5;
+    default: return quotient(r, x + 0.5, scale) - 0.5;
     }
 }
 

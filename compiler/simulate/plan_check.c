@@ -113,11 +113,19 @@ static bool check_kernel(Checker *x, const Step *s)
     return good;
 }
 
+static bool met(Interp *ip, const Require *q)
+{
+    const int64_t v = dim_value(ip, q->value);
+    return v >= dim_value(ip, q->least) && v <= dim_value(ip, q->greatest);
+}
+
 static bool check_block(Checker *x, const Block *b)
 {
     bool good = true;
     for (int i = 0; i < b->n && good; i++) {
         const Step *s = b->step[i];
+        if (s->kind == STEP_CHECK && !met(x->ip, s->require))
+            break; /* what follows does not run with these sizes */
         if (s->kind == STEP_KERNEL)
             good = check_kernel(x, s);
         if (s->kind == STEP_LOOP && s->trip && dim_value(x->ip, s->trip) <= 0)
@@ -138,13 +146,11 @@ static int64_t choice(const Var *v, int which)
     return v->lo + (v->hi - v->lo) / 2;
 }
 
-static bool holds(Interp *ip, const Requires *q)
+static bool holds(Interp *ip, const Requires *all)
 {
-    for (int i = 0; i < q->n; i++) {
-        const int64_t v = dim_value(ip, q->item[i]->value);
-        if (v < dim_value(ip, q->item[i]->least) || v > dim_value(ip, q->item[i]->greatest))
+    for (int i = 0; i < all->n; i++)
+        if (!met(ip, all->item[i]))
             return false;
-    }
     return true;
 }
 

@@ -29,6 +29,20 @@ static ingot_tensor *probit(Lowering *n, ingot_tensor *p)
     return ingot_where(c, ingot_lt(c, x, like(n, x, 0)), ingot_neg(c, y), y);
 }
 
+/* exp(y - most) / sum, where y is no zero; what is one takes no part in the sum, and as good as
+ * stays: y exp(-most) / sum. ONNX Runtime counts as zero what is below 1e-7. */
+static ingot_tensor *softmax_zero(Lowering *n, ingot_tensor *y)
+{
+    ingot_context *c = n->c;
+    ingot_tensor *zero = ingot_le(c, ingot_abs(c, y), like(n, y, 1e-7));
+    ingot_tensor *most = ingot_reduce(c, INGOT_REDUCE_MAX, y, 2u, true);
+    ingot_tensor *e = ingot_exp(c, ingot_sub(c, y, most));
+    ingot_tensor *sum = ingot_sum(c, ingot_where(c, zero, like(n, y, 0), e), 2u, true);
+    ingot_tensor *small = ingot_mul(c, y, ingot_exp(c, ingot_neg(c, most)));
+    ingot_tensor *share = ingot_div(c, ingot_where(c, zero, small, e), sum);
+    return ingot_where(c, ingot_eq(c, y, like(n, y, 0)), y, share);
+}
+
 ingot_tensor *ml_transformed(Lowering *n, ingot_tensor *y, const char *how)
 {
     if (strcmp(how, "PROBIT") == 0)
@@ -39,12 +53,8 @@ ingot_tensor *ml_transformed(Lowering *n, ingot_tensor *y, const char *how)
         return ingot_sigmoid(n->c, y);
     if (strcmp(how, "SOFTMAX") == 0)
         return ingot_softmax(n->c, y, 1);
-    if (strcmp(how, "SOFTMAX_ZERO") == 0) { /* zeros take no part and stay */
-        ingot_tensor *zero = ingot_eq(n->c, y, like(n, y, 0));
-        ingot_tensor *soft =
-            ingot_softmax(n->c, ingot_where(n->c, zero, like(n, y, -INFINITY), y), 1);
-        return ingot_where(n->c, zero, y, soft);
-    }
+    if (strcmp(how, "SOFTMAX_ZERO") == 0)
+        return softmax_zero(n, y);
     return fault(n, "its post_transform is '%.50s'", how);
 }
 

@@ -99,6 +99,13 @@ static ingot_tensor *run_or(Lowering *n, ingot_tensor *run, double known)
     return run ? run : f64(n, known);
 }
 
+/* x / scale; where the place is that of one element, an f32, as ingot_resize() has it. */
+static ingot_tensor *quotient(Lowering *n, const Style *s, ingot_tensor *x, ingot_tensor *scale)
+{
+    ingot_tensor *q = ingot_div(n->c, x, scale);
+    return s->axis.mode == INGOT_RESIZE_NEAREST ? as(n, as(n, q, INGOT_F32), INGOT_F64) : q;
+}
+
 /* ingot_resize_source() of all elements. */
 static ingot_tensor *run_place(Lowering *n, const Style *s, const ResizeAxis *a)
 {
@@ -108,13 +115,13 @@ static ingot_tensor *run_place(Lowering *n, const Style *s, const ResizeAxis *a)
     ingot_tensor *scale = run_or(n, a->run_scale, a->scale), *width = ingot_mul(c, scale, in);
     ingot_tensor *single = ingot_eq(c, width, one);
     ingot_tensor *steps = ingot_where(c, single, one, ingot_sub(c, width, one));
-    ingot_tensor *half = ingot_div(c, ingot_add_c(c, x, 0.5), scale);
+    ingot_tensor *half = quotient(n, s, ingot_add_c(c, x, 0.5), scale);
     if (s->axis.coords == INGOT_COORDS_ALIGN_CORNERS) {
         ingot_tensor *at = ingot_div(c, ingot_mul(c, x, last), steps);
         return ingot_where(c, single, f64(n, 0), at);
     }
     if (s->axis.coords == INGOT_COORDS_ASYMMETRIC)
-        return ingot_div(c, x, scale);
+        return quotient(n, s, x, scale);
     if (s->axis.coords == INGOT_COORDS_TF_HALF_PIXEL_FOR_NN)
         return half;
     if (s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE) {
@@ -127,7 +134,7 @@ static ingot_tensor *run_place(Lowering *n, const Style *s, const ResizeAxis *a)
     }
     half = ingot_add_c(c, half, -0.5);
     if (s->axis.coords == INGOT_COORDS_PYTORCH_HALF_PIXEL)
-        return ingot_where(c, single, f64(n, -0.5), half);
+        return ingot_where(c, single, f64(n, 0), half);
     if (s->axis.coords == INGOT_COORDS_HALF_PIXEL_SYMMETRIC) {
         ingot_tensor *adjust = ingot_div(c, dim_f64(n, a->out), width);
         ingot_tensor *shift = ingot_mul(c, ingot_sub(c, one, adjust), ingot_mul_c(c, in, 0.5));

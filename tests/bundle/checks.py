@@ -673,6 +673,20 @@ def indices(ingot, work):
     print(f"{made.count} bundles")
 
 
+def rows_of_a_loop():
+    """A body that picks an element by the number of the iteration."""
+    info = helper.make_tensor_value_info
+    return helper.make_graph(
+        [
+            helper.make_node("Gather", ["x", "k"], ["row"], "rows", axis=2),
+            helper.make_node("Identity", ["c"], ["c2"]),
+        ],
+        "body",
+        [info("k", TensorProto.INT64, []), info("c", TensorProto.BOOL, [])],
+        [info("c2", TensorProto.BOOL, []), info("row", TensorProto.FLOAT, [1, 1, 3])],
+    )
+
+
 def empties(ingot, work):
     f, node, bundle = TensorProto.FLOAT, helper.make_node, work / "bundle"
     bundle.mkdir()
@@ -692,13 +706,20 @@ def empties(ingot, work):
             {"grid": np.zeros((1, 2, 2, 2), np.float32)},
             0,
         ),
+        ([node("Gather", ["x", "at"], ["y"], "third", axis=2)], {"at": np.array([-3])}, 3),
+        (
+            [node("Loop", ["two", ""], ["y"], "rows", body=rows_of_a_loop())],
+            {"two": np.array(2)},
+            1,
+        ),
     ):
         path = model(work, nodes, [("x", f, [1, 1, "n", 3])], [("y", f, None)], weights)
         told(ingot, work, "compile", path, "-o", bundle, "--dim", "n=0..8")
         program(bundle, compilers()[0], f"{SANITIZE} -Wall -Wextra -Werror")
-        for n in (0, 1, 8):
+        for n in (0, 1, 2, 8):
             data = save(work, "input_0", np.ones((1, 1, n, 3), np.float32))
-            says = [f"node '{nodes[0].name}'", "is 0; it has to be in 1..8"] if n < least else []
+            wrong = [f"node '{nodes[0].name}'", f"is {n}; it has to be in {least}..8"]
+            says = wrong if n < least else []
             driver(bundle, data, 4 if n < least else 0, says)
 
 

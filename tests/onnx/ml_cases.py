@@ -72,6 +72,16 @@ def linear(cases):
             classlabels_strings=WORDS,
             post_transform=how,
         )
+        near = np.array([[0, 5e-8, 2], [-5e-8, 1, 0], [3e-7, -1e-7, 4]], np.float32)
+        itself = [float(v) for v in np.eye(3).ravel()]
+        cases.case(
+            f"near_zero_{how.lower()}",
+            "LinearRegressor",
+            near,
+            coefficients=itself,
+            targets=3,
+            post_transform=how,
+        )
         one = {"coefficients": w[:5], "intercepts": b[:1], "post_transform": how}
         cases.case(
             f"pair_{how.lower()}", "LinearClassifier", x, "if", classlabels_ints=[9, 4], **one

@@ -566,6 +566,44 @@ def resized_integers(cases):
     )  # weights that no type rounds
 
 
+def resized_places(cases):
+    """Scales that f32 has not, whose quotients are whole numbers all the same: which element is the
+    nearest there. One of pytorch_half_pixel alone is the first."""
+    scales = np.array([1, 1, 0.6, 2.4], np.float32)
+    nodes = [
+        NODE(
+            "Resize",
+            ["x", "", "scales"],
+            [f"{coords}_{nearest}"],
+            mode="nearest",
+            nearest_mode=nearest,
+            coordinate_transformation_mode=coords,
+        )
+        for coords in ("asymmetric", "half_pixel", "pytorch_half_pixel")
+        for nearest in ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+    ]
+    nodes += [
+        NODE(
+            "Resize",
+            ["x", "", "", "one"],
+            [f"{mode}_{aa}"],
+            mode=mode,
+            antialias=aa,
+            coordinate_transformation_mode="pytorch_half_pixel",
+        )
+        for mode in ("linear", "cubic")
+        for aa in (0, 1)
+    ]
+    cases.add(
+        "resize_places",
+        nodes,
+        [("x", floats(1, 2, 10, 7))],
+        18,
+        [("scales", scales), ("one", np.array([1, 2, 1, 1]))],
+        wanted=[k.output[0] for k in nodes],
+    )
+
+
 def cut_pads(cases):
     """wrap repeats what negative pads leave."""
     pads = {
@@ -646,6 +684,7 @@ def main():
         sizes,
         samples,
         resized_integers,
+        resized_places,
         cut_pads,
         sparse_constants,
         outputs_again,

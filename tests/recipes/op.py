@@ -92,9 +92,7 @@ def write(tree):
 
 def write_binary(tree):
     tree.insert(
-        "compiler/ir/ops.def",
-        "OP(POW, ",
-        'OP(HYPOT,    "hypot",    2, BINARY,  NONE,    16,   64)',
+        "compiler/ir/ops.def", "OP(POW, ", 'OP(HYPOT,    "hypot",    2, BINARY,  NONE,    16,   64)'
     )
     tree.replace("compiler/ingot.h", "V(fmod) V(pow) V(max)", "V(fmod) V(pow) V(hypot) V(max)")
     tree.insert(
@@ -122,7 +120,9 @@ def write_binary(tree):
         "IGRT_LANES2(f64, double, N, pow, igrt_pow_f64)",
         "    IGRT_LANES2(f64, double, N, hypot, igrt_hypot_f64) \\",
     )
-    tree.insert("tests/unit/interp_test.c", "CHECK(pow, powf(u, v))", "    CHECK(hypot, hypotf(u, v))")
+    tree.insert(
+        "tests/unit/interp_test.c", "CHECK(pow, powf(u, v))", "    CHECK(hypot, hypotf(u, v))"
+    )
     tree.insert(
         "tests/unit/vec_test.c", "BINARY(N, pow, powf)", "            BINARY(N, hypot, hypotf) \\"
     )

@@ -417,11 +417,7 @@ def diff(page, told, other):
         shown["Arena"][:2],
         [page.eval(f"Format.bytes({x['arena_bytes']})") for x in (told, other)],
     )
-    same(
-        "steps side by side",
-        shown["Steps"][:2],
-        [f"{len(x['steps']):,}" for x in (told, other)],
-    )
+    same("steps side by side", shown["Steps"][:2], [f"{len(x['steps']):,}" for x in (told, other)])
     row = page.eval(
         "[...document.querySelectorAll('#pairs tbody tr')].findIndex(r => r.children[2].textContent.includes('opts'))"
     )
