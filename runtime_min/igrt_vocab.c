@@ -302,21 +302,8 @@ static void rank_pair(const igrt_vocab *v, const unsigned char *word, WordSymbol
     }
 }
 
-static void put_symbol(const igrt_vocab *v, const unsigned char *word, const WordSymbol *s,
-                       TokensOut *out)
-{
-    if (s->id != IGRT_NO_TOKEN) {
-        put_token(out, s->id);
-        return;
-    }
-    for (uint32_t i = s->from; i < s->to; i++) { /* bytes, or what is not known */
-        const uint32_t id = v->byte[word[i]];
-        put_token(out, id != IGRT_NO_TOKEN ? id : v->word[IGRT_VOCAB_UNKNOWN]);
-    }
-}
-
-static void put_joined(const igrt_vocab *v, const unsigned char *word, WordSymbol *s, size_t n,
-                       TokensOut *out)
+/* Joins the best pair of neighbours until there is none; how many symbols are left. */
+static size_t join_symbols(const igrt_vocab *v, const unsigned char *word, WordSymbol *s, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++)
         rank_pair(v, word, &s[i]);
@@ -336,6 +323,56 @@ static void put_joined(const igrt_vocab *v, const unsigned char *word, WordSymbo
         if (best > 0)
             rank_pair(v, word, &s[best - 1]);
     }
+    return n;
+}
+
+/* For a byte that a byte-level vocabulary has no token for: it was made of valid text, where some
+ * bytes never are. U+FFFD stands for it, or nothing. */
+static void put_replacement(const igrt_vocab *v, TokensOut *out)
+{
+    static const unsigned char text[] = {0xef, 0xbf, 0xbd};
+    WordSymbol s[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        const WordSymbol byte = {i, i + 1, v->byte[text[i]], INFINITY, IGRT_NO_TOKEN};
+        if (byte.id == IGRT_NO_TOKEN)
+            return;
+        s[i] = byte;
+    }
+    const size_t n = join_symbols(v, text, s, 3);
+    for (size_t i = 0; i < n; i++)
+        put_token(out, s[i].id);
+}
+
+/* What no token stands for; a control token never does. */
+static void put_unknown(const igrt_vocab *v, TokensOut *out)
+{
+    const uint32_t id = v->word[IGRT_VOCAB_UNKNOWN];
+    if (v->word[IGRT_VOCAB_KIND] == IGRT_VOCAB_BPE)
+        put_replacement(v, out);
+    else if (id != IGRT_NO_TOKEN && v->type[id] != IGRT_TOKEN_CONTROL)
+        put_token(out, id);
+}
+
+static void put_symbol(const igrt_vocab *v, const unsigned char *word, const WordSymbol *s,
+                       TokensOut *out)
+{
+    if (s->id != IGRT_NO_TOKEN) {
+        put_token(out, s->id);
+        return;
+    }
+    for (uint32_t i = s->from; i < s->to; i++) {
+        const uint32_t id = v->byte[word[i]];
+        if (id != IGRT_NO_TOKEN)
+            put_token(out, id);
+        else
+            put_unknown(v, out);
+    }
+}
+
+static void put_joined(const igrt_vocab *v, const unsigned char *word, WordSymbol *s, size_t n,
+                       TokensOut *out)
+{
+    n = join_symbols(v, word, s, n);
     for (size_t i = 0; i < n; i++)
         put_symbol(v, word, &s[i], out);
 }

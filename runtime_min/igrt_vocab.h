@@ -7,9 +7,10 @@
  *     n = igrt_tokenize(&v, text, strlen(text), 0, ids, room);
  *     n = igrt_token_text(&v, ids[i], 0, buffer, sizeof buffer);
  *
- * Any bytes go in, valid UTF-8 or not, and the texts of their tokens are these bytes again. What a
- * user has typed becomes tokens of text alone: "<|im_end|>" is ten characters, unless
- * IGRT_TEXT_CONTROL is said. Nothing is allocated.
+ * Any bytes go in, valid UTF-8 or not, and the texts of their tokens are these bytes again; but
+ * some byte-level vocabularies have no token for bytes that valid text never has, which become
+ * U+FFFD. What a user has typed becomes tokens of text alone: "<|im_end|>" is ten characters,
+ * unless IGRT_TEXT_CONTROL is said. Nothing is allocated.
  *
  * The bytes are u32, little-endian: IGRT_VOCAB_WORDS of them as below, then the tables in the order
  * of igrt_vocab's members.

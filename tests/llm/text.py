@@ -4,12 +4,14 @@
     text.py --tokens build/tests/vocab_tokens --ingot build/ingot     8 s
 
     pairs    byte-level vocabularies with each rule for words, and one of SentencePiece's, beside a reference here
-    bytes    20,000 random ones come back from every vocabulary; control tokens are none of what is typed
+    bytes    20,000 random ones come back from every vocabulary, as U+FFFD where it lacks them; control tokens are
+             none of what is typed
     tables   2,000 mutations of them
     chat     a tiny seeded model answers with the tokens that numpy says, from `ingot chat` and from one
              static program of examples/chat, which has nothing beside it; `ingot bench` of it; ingot.Chat of Python
 
     --vocabs DIR   also the pairs of files there: X.gguf, X.gguf.inp, X.gguf.out, as llama.cpp has them in models/
+    --noise N      N million bytes come back from each of these, half of them random ones, half of them Unicode's
 
 Exit status 77, skipped: there is no numpy.
 """
@@ -90,11 +92,13 @@ def words(text, rule):
 
 
 class Bytes:
-    """A byte-level vocabulary: 256 bytes, and merges that make some words."""
+    """A byte-level vocabulary: 256 bytes, and merges that make some words. Of valid text: without the bytes that
+    are in none, whose place is a control token's."""
 
-    def __init__(self, rule):
+    def __init__(self, rule, valid=False):
         self.rule, chars = rule, byte_chars()
-        self.tokens, self.merges = SPECIALS + chars, []
+        never = [0xC0, 0xC1, 0xF1, *range(0xF5, 256)] if valid else []
+        self.tokens, self.merges = SPECIALS + [c for b, c in enumerate(chars) if b not in never], []
         for word in WORDS:
             for w in ("".join(chars[b] for b in s.encode()) for s in (word, " " + word)):
                 left = w[:1]
@@ -117,6 +121,8 @@ class Bytes:
             "tokenizer.chat_template": CHAT,
             "tokenizer.ggml.add_bos_token": False,
         }
+        if valid:
+            self.keys["tokenizer.ggml.unknown_token_id"] = 0
 
     def ids(self, text):
         out = []
@@ -193,7 +199,8 @@ def pairs(program, folder):
             for _ in range(4000)
         ).encode()
     ]
-    for v in [Bytes(rule) for rule in ("gpt-2", "smollm", "llama-bpe", "qwen2")] + [Pieces()]:
+    vocabularies = [Bytes(rule) for rule in ("gpt-2", "smollm", "llama-bpe", "qwen2")]
+    for v in [*vocabularies, Bytes("smollm", valid=True), Pieces()]:
         path = folder / f"{v.rule}.gguf"
         gguf.write(path, v.keys, {})
         for text, got in zip(TEXTS, tokens(program, path, [t.encode() for t in TEXTS])):
@@ -347,7 +354,24 @@ def bench(ingot, model, env):
     print(f"bench: {line.stdout.strip()}")
 
 
-def vocabularies(program, folder):
+def noise_of(millions):
+    """Random bytes, and as many of random characters of all planes, in texts of 100,000."""
+    rng = random.Random(5)
+    planes = [
+        (0x20, 0x7F),
+        (0xA0, 0x3000),
+        (0x3000, 0xD800),
+        (0xE000, 0x10000),
+        (0x10000, 0x110000),
+    ]
+    for _ in range(millions * 5):
+        yield rng.randbytes(100000)
+        made = (chr(rng.randrange(*rng.choice(planes))) for _ in range(40000))
+        yield "".join(made).encode()[:100000]
+
+
+def vocabularies(program, folder, millions):
+    noise = list(noise_of(millions))
     separator = b"\n__ggml_vocab_test__\n"
     for path in sorted(folder.glob("*.gguf.inp")):
         model = path.with_suffix("")
@@ -365,7 +389,8 @@ def vocabularies(program, folder):
             continue
         got = [[int(x) for x in line.split()] for line in done.stdout.decode().splitlines()]
         right = sum(a == b for a, b in zip(got, want))
-        print(f"{model.name}: {right} of {len(want)}")
+        tokens(program, model, noise)
+        print(f"{model.name}: {right} of {len(want)}, {sum(map(len, noise))} bytes come back")
         if done.returncode or right < len(want):
             sys.exit(
                 f"{model.name}: status {done.returncode}, {right} of {len(want)} texts are right"
@@ -379,12 +404,13 @@ def main():
     p.add_argument("--tokens", type=pathlib.Path, required=True)
     p.add_argument("--ingot", type=pathlib.Path, required=True)
     p.add_argument("--vocabs", type=pathlib.Path)
+    p.add_argument("--noise", type=int, default=1)
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         pairs(a.tokens.resolve(), folder)
         if a.vocabs:
-            vocabularies(a.tokens.resolve(), a.vocabs)
+            vocabularies(a.tokens.resolve(), a.vocabs, a.noise)
         chat(a.ingot.resolve(), folder)
 
 

@@ -4,7 +4,8 @@
  *     vocab_tokens FILE.gguf FLAGS <TEXTS      of each text (u32 length, bytes) a line of ids
  *     vocab_tokens FILE.gguf mutate N          N mutations of the tables: refused, or harmless
  *
- * Status 3: the tokens of a text are not its bytes.
+ * Status 3: the tokens of a text are not its bytes, of which those without a token become U+FFFD;
+ * or one of them is a control token.
  */
 #include "gguf_vocab.h"
 #include "igrt_vocab.h"
@@ -22,27 +23,49 @@ static uint32_t drawn(uint32_t *seed, uint32_t below)
     return (*seed >> 8) % below;
 }
 
-/* Whether the texts of the tokens are the text, but for a space that was put before it. */
+/* The text as its tokens give it back: what no token stands for is U+FFFD. Its bytes. */
+static size_t mended(const igrt_vocab *v, const char *text, size_t len, char *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        const int known = v->word[IGRT_VOCAB_KIND] != IGRT_VOCAB_BPE ||
+                          v->byte[(unsigned char)text[i]] != IGRT_NO_TOKEN;
+        memcpy(out + n, known ? text + i : "\xef\xbf\xbd", known ? 1 : 3);
+        n += known ? 1 : 3;
+    }
+    return n;
+}
+
+/* Whether the texts of the tokens are that text, but for a space that was put before it; and none
+ * of them is a control token. */
 static int comes_back(const igrt_vocab *v, size_t n, const char *text, size_t len, unsigned how)
 {
     size_t m = 0;
-    for (size_t i = 0; i < n; i++)
+    char *want = malloc(3 * len + 1);
+    const size_t bytes = mended(v, text, len, want);
+    int good = 1;
+    for (size_t i = 0; i < n; i++) {
         m += igrt_token_text(v, ids[i], how, back + m, 4096);
-    const size_t space = m == len + 1 && back[0] == ' ';
-    return m - space == len && !memcmp(back + space, text, len);
+        good &= (how & IGRT_TEXT_CONTROL) || v->type[ids[i]] != IGRT_TOKEN_CONTROL;
+    }
+    const size_t space = m == bytes + 1 && back[0] == ' ';
+    good &= m - space == bytes && !memcmp(back + space, want, bytes);
+    free(want);
+    return good;
 }
 
 static int texts(const igrt_vocab *v, unsigned how)
 {
     unsigned char head[4];
     while (fread(head, 1, 4, stdin) == 4) {
-        const size_t len = head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16;
+        const size_t len =
+            head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
         char *text = malloc(len + 1); /* of its exact size */
-        ids = malloc((len + 8) * sizeof *ids);
-        back = malloc(len + 8192);
+        ids = malloc((3 * len + 8) * sizeof *ids);
+        back = malloc(3 * len + 8192);
         if (fread(text, 1, len, stdin) != len)
             return 2;
-        const size_t n = igrt_tokenize(v, text, len, how, ids, len + 8);
+        const size_t n = igrt_tokenize(v, text, len, how, ids, 3 * len + 8);
         for (size_t i = 0; i < n; i++)
             printf("%d ", ids[i]);
         putchar('\n');
