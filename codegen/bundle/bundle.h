@@ -76,6 +76,7 @@ struct Bundle {
     WeightsMode mode;
     Buffer **weight;          /* one per distinct offset, ascending */
     const char **weight_name; /* without the prefix */
+    bool *weight_named;       /* whether the file that is being written has the name */
     int nweight;
     uint64_t sum; /* of the blob */
     int nkernel_file;

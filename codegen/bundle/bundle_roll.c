@@ -10,8 +10,9 @@
  * The plan has them one by one: whatever reads it (the interpreter, .sched files, the profile)
  * knows of no loops. What a step differs by are numbers; where each of them grows by the same from
  * step to step, that is a loop. Loops of few steps are found first, and are steps of the longer
- * ones. Weights that are arrays of C lie as the plan has them in its blob: which of them an
- * iteration takes, a table says (bundle_steps.c). */
+ * ones. A loop of the plan (a layer's attention, some heads at a time) is a step with the numbers
+ * of all that it repeats. Weights that are arrays of C lie as the plan has them in its blob: which
+ * of them an iteration takes, a table says (bundle_steps.c). */
 #include <string.h>
 
 #include "bundle_writer.h"
@@ -22,13 +23,21 @@ static const double COST_LOOP = 0.5; /* of the text of a loop, in steps */
 
 /* ---- of one step ---------------------------------------------------------------------------- */
 
-/* Kernels alone: what else there is comes once, or brings loops of its own. The size of a string is
- * the target's. */
+/* Is it known later how often the loop has run? */
+static bool has_count(const Step *loop)
+{
+    return loop->iterations && loop->iterations->op == OP_VAR && loop->iterations != loop->trip;
+}
+
+/* Kernels, and loops of the plan that run a known number of times: what else there is comes once.
+ * The size of a string is the target's. */
 static bool can_roll(const Bundle *b, const Step *s)
 {
     for (int i = 0; i < s->nbuf; i++)
         if (s->bufs[i]->dtype == INGOT_STRING)
             return false;
+    if (s->kind == STEP_LOOP)
+        return !b->gpu && s->trip && !s->cond && !has_count(s);
     return s->kind == STEP_KERNEL && !b->gpu;
 }
 
@@ -43,9 +52,31 @@ static int64_t first_byte(const Buffer *buffer)
     return known_offset(buffer) + (has_offset(r) ? r->offset : 0);
 }
 
+/* A loop of the plan: its own number, then those of its steps. */
+static Rolled of_loop(const Bundle *b, const Step *s)
+{
+    Rolled r = {.step = s, .count = 1, .cost = COST_LOOP, .key = 3, .nnumber = 1};
+    r.body = roll_steps(b, &s->body, &r.nbody);
+    for (int i = 0; i < r.nbody; i++) {
+        const Rolled *x = &r.body[i];
+        r.nnumber += x->nnumber;
+        r.cost += x->cost;
+        r.depth = x->depth > r.depth ? x->depth : r.depth;
+        r.key = hash_bytes(r.key, &x->key, sizeof x->key);
+    }
+    r.number = NEWN(b->a, int64_t, r.nnumber);
+    r.number[0] = s->number;
+    for (int i = 0, at = 1; i < r.nbody; i++)
+        for (int k = 0; k < r.body[i].nnumber; k++)
+            r.number[at++] = r.body[i].number[k];
+    return r;
+}
+
 static Rolled of_step(const Bundle *b, const Step *s)
 {
     Rolled r = {.step = s, .count = 1, .cost = 1, .key = 1};
+    if (s->kind == STEP_LOOP)
+        return of_loop(b, s);
     if (!can_roll(b, s))
         return r;
     r.number = NEWN(b->a, int64_t, s->nbuf + 2);
@@ -81,9 +112,14 @@ static bool same_place(const Buffer *x, const Buffer *y)
     return !x->base && !y->base;
 }
 
+/* But for their bodies, if they are loops. */
 static bool same_steps(const Bundle *b, const Step *x, const Step *y)
 {
-    if (!can_roll(b, x) || !can_roll(b, y) || x->kernel != y->kernel || !x->scratch != !y->scratch)
+    if (!can_roll(b, x) || !can_roll(b, y) || x->kind != y->kind)
+        return false;
+    if (x->kind == STEP_LOOP)
+        return x->trip == y->trip && x->counter == y->counter;
+    if (x->kernel != y->kernel || !x->scratch != !y->scratch)
         return false;
     if (x->scratch && x->scratch->memory != y->scratch->memory)
         return false;
@@ -103,9 +139,9 @@ static bool same(const Bundle *b, const Rolled *x, const Rolled *y)
     if (x->key != y->key || x->count != y->count || x->nbody != y->nbody ||
         x->nnumber != y->nnumber || !x->step != !y->step)
         return false;
-    if (x->step)
-        return same_steps(b, x->step, y->step);
-    if (memcmp(x->stride, y->stride, (size_t)x->nnumber * sizeof *x->stride) != 0)
+    if (x->step && !same_steps(b, x->step, y->step))
+        return false;
+    if (!x->step && memcmp(x->stride, y->stride, (size_t)x->nnumber * sizeof *x->stride) != 0)
         return false;
     for (int i = 0; i < x->nbody; i++)
         if (!same(b, &x->body[i], &y->body[i]))

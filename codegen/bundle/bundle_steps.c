@@ -587,10 +587,21 @@ static void step_if(Writer *w, const Step *s)
     line(w, "}");
 }
 
-static void step_loop(Writer *w, const Step *s)
+static void run_rolled(Writer *, int n, const Rolled *);
+
+/* What the loops around it know of a step is written: they go on with the next one. */
+static void pass_numbers(Writer *w, int n)
 {
+    for (int i = 0; i < w->nloop; i++)
+        w->at[i] += n;
+}
+
+static void step_loop(Writer *w, const Rolled *r)
+{
+    const Step *s = r->step;
     Bundle *b = w->b;
     StrBuf *sb = &w->sb;
+    pass_numbers(w, 1); /* its own: the body has the others */
     line(w, "{");
     w->depth++;
     if (s->trip) {
@@ -626,7 +637,7 @@ static void step_loop(Writer *w, const Step *s)
     }
     if (s->counter && s->counter->op == OP_VAR)
         line(w, "    %s = i%d;", sym_place(b, (int)s->counter->arg.i), s->number);
-    run_steps(w, &s->body);
+    run_rolled(w, r->nbody, r->body);
     line(w, "}");
     if (s->iterations && s->iterations->op == OP_VAR && s->iterations != s->trip) {
         set_count(w, s, (int)s->iterations->arg.i, arena_printf(b->a, "i%d", s->number));
@@ -635,8 +646,9 @@ static void step_loop(Writer *w, const Step *s)
     line(w, "}");
 }
 
-static void run_step(Writer *w, const Step *s)
+static void run_step(Writer *w, const Rolled *r)
 {
+    const Step *s = r->step;
     if (s->kind != STEP_INDEX)
         comment(w, s);
     tables(w, s);
@@ -646,9 +658,10 @@ static void run_step(Writer *w, const Step *s)
     case STEP_CALL: step_call(w, s); break;
     case STEP_COPY: step_copy(w, s); break;
     case STEP_IF: step_if(w, s); break;
-    case STEP_LOOP: step_loop(w, s); break;
+    case STEP_LOOP: step_loop(w, r); return;
     case STEP_CHECK: step_check(w, s); break;
     }
+    pass_numbers(w, r->nnumber);
 }
 
 static void run_rolled(Writer *w, int n, const Rolled *item)
@@ -658,7 +671,7 @@ static void run_rolled(Writer *w, int n, const Rolled *item)
         const Rolled *r = &item[i];
         sb_puts(&w->sb, i ? "\n" : "");
         if (r->step) {
-            run_step(w, r->step);
+            run_step(w, r);
         } else {
             char name = (char)('i' + w->nloop);
             line(w, "for (int %c = 0; %c < %d; %c++) {", name, name, r->count, name);
@@ -668,8 +681,6 @@ static void run_rolled(Writer *w, int n, const Rolled *item)
             w->nloop--;
             line(w, "}");
         }
-        for (int k = 0; k < w->nloop && r->step; k++)
-            w->at[k] += r->nnumber;
     }
     w->depth--;
 }

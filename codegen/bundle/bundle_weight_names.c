@@ -57,6 +57,7 @@ void name_weights(Bundle *b)
 {
     Map taken = {0}; /* hash of a name -> how often it was asked for */
     b->weight_name = NEWN(b->a, const char *, b->nweight + 1);
+    b->weight_named = NEWN(b->a, bool, b->nweight + 1);
     for (int i = 0; i < b->nweight; i++) {
         const char *base = base_name(b, b->weight[i]), *name = base;
         uint64_t key = hash_bytes(0, base, strlen(base));
@@ -81,11 +82,12 @@ const char *weight_name(const Bundle *b, const Buffer *w)
         i++;
     if (i == b->nweight)
         BUG("a weight that is not listed");
+    b->weight_named[i] = true;
     const char *name = b->weight_name[i];
     return b->mode == WEIGHTS_ARRAY ? arena_printf(b->a, "%s_%s", weights_prefix(b), name) : name;
 }
 
-/* Where they lie in the blob. */
+/* Where those lie in the blob that were named since this was asked last. */
 void weight_offsets(StrBuf *sb, const Bundle *b)
 {
     bool large = b->p->weights_bytes > INT32_MAX; /* more than an enumerator can be */
@@ -93,6 +95,9 @@ void weight_offsets(StrBuf *sb, const Bundle *b)
             large ? "\n/* places of the weights */\n" : "\n/* places of the weights */\nenum {\n");
     for (int i = 0; i < b->nweight; i++) {
         const Buffer *w = b->weight[i];
+        if (!b->weight_named[i])
+            continue;
+        b->weight_named[i] = false;
         sb_printf(sb, large ? "#define %s INT64_C(%lld) /* " : "    %s = %lld, /* ",
                   b->weight_name[i], (long long)w->offset);
         print_shape(sb, b->c, w->dtype, w->rank, w->dims);

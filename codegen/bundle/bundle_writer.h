@@ -4,7 +4,8 @@
 
 #include "bundle.h"
 
-/* bundle_roll.c: a step, or a loop over steps that are the same but for where their tensors lie.
+/* bundle_roll.c: a step, or a loop over steps that are the same but for where their tensors lie. A
+ * step that is a loop of the plan has a body, too, of which it is one iteration.
  * What differs from step to step are numbers: of the step, of the first byte of each argument, of
  * the scratch. In a loop each of them grows by its stride. */
 enum { MAX_ROLLED = 3 }; /* loops in loops */
