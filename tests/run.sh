@@ -185,6 +185,7 @@ if [ -n "$all" ]; then
     for precision in q16 f32; do
         step "slots-$precision" "$python" tests/llm/slots.py --ingot build/ingot --target c:native --precision $precision
     done
+    step chunks "$python" tests/llm/chunks.py --ingot build/ingot --target c --target c:native
     step folder-mutated "$python" tests/llm/folder.py --ingot build/ingot --logits build/tests/gguf_logits --build build/sanitized/tests/gguf_build --count 3000
     step llm-cuda "$python" tests/llm/cuda.py --ingot build/ingot
     step llama-cpp "$python" tests/llm/llama_cpp.py --ingot build/ingot --work build/llama

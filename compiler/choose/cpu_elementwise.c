@@ -511,13 +511,18 @@ static void chained_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *p
     }
 }
 
-/* A sum of functions over a row whose length a run says has its last lanes masked: each term is
- * added to the same lane however long the row is, and those that a mask makes zero change no
- * bit. */
-static bool masks_rest(Arena *a, const Kernel *k, const Node *reduce, Node *inner)
+/* A sum over a row whose length a run says has its last lanes masked: each term is added to the
+ * same lane of the same vector however long the row is, and those that a mask makes zero change no
+ * bit. Of functions one vector is added at a time, for those behind the end are computed, too; else
+ * some are, that do not wait for each other. *vectors: how many; false: it is none, or cannot be.
+ */
+static bool masks_rest(Arena *a, Nest *nest, const Node *reduce, Node *inner, int64_t lanes,
+                       int64_t *vectors)
 {
+    enum { SUMS = 4 };
+    *vectors = has_function(a, nest->k, inner) || inner->hi + 1 < 2 * SUMS * lanes ? 1 : SUMS;
     return reduce_monoid(reduce) == INGOT_REDUCE_ADD && dtype_is_float(reduce->dtype) &&
-           range_extent(inner) < 0 && has_function(a, k, inner);
+           range_extent(inner) < 0 && nest_opt_range(nest, OPT_MASK, inner, *vectors * lanes);
 }
 
 /* Rows that are reduced: their innermost axis in lanes; `last` has so many lanes already. */
@@ -538,11 +543,13 @@ static bool reduced_opts(Arena *a, Nest *nest, const View *v, const LoopPlace *p
             continue;
         if (last && lanes && depends_on(r, last)) /* it would be two-dimensional */
             continue;
-        const bool masked =
-            masks_rest(a, k, r, inner) && nest_opt_range(nest, OPT_MASK, inner, want);
+        int64_t vectors;
+        const bool masked = masks_rest(a, nest, r, inner, want, &vectors);
         if (nest_opt_range(nest, OPT_VECTOR, inner, want)) {
             done = true;
-            if (!masked)
+            if (masked && vectors > 1)
+                nest_opt_range(nest, OPT_UNROLL, inner, vectors);
+            else if (!masked)
                 unroll_opt(a, nest, r, inner, range_extent(inner) / want); /* of run time: 0 */
         }
     }

@@ -6,7 +6,7 @@
 A tiny model with two slots beside numpy: prompts of several lengths come together and alone, in chunks, some slots
 have none; sequences end, are cut and begin anew while others go on; a slot that is full makes the run
 end with a status, after which the others go on. And beside itself: what run() gives for a sequence are the same bits
-in any chunks, in any slot, whatever the others do; with --precision q16 or f32 nearly the same numbers.
+in any chunks, in any slot, whatever the others do.
 Exit status 77, skipped: there is no numpy.
 """
 
@@ -30,9 +30,6 @@ SLOTS, CHUNK, PAST = 2, 6, 24
 # of the range of the logits, with activations of 8 bits: at half of the positions, and at any, where
 # a key's large score may change sides. Another sequence's logits are off by 0.5.
 NEAR, FAR = 1e-2, 0.1
-# of a sequence in other chunks, of the range: sums of f32 are in another order, after which a key may
-# round to another f16
-APART = {"q8": 0, "q16": 1e-4, "f32": 1e-4}
 DRIVER = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,10 +212,8 @@ def main():
         ]
         equal = sum((x == y).all() for x, y in pairs)
         apart = max(abs(x - y).max() / np.ptp(x) for x, y in pairs)
-        print(
-            f"alone: {equal} of {len(pairs)} have the same bits, the others differ by {apart:.1e}"
-        )
-        if len(pairs) < 10 or apart > APART[a.precision]:
+        print(f"alone: {equal} of {len(pairs)} have the same bits (others: {apart:.1e})")
+        if len(pairs) < 10 or equal < len(pairs):
             sys.exit("a sequence has other bits in other chunks, or beside others")
 
 
