@@ -294,7 +294,8 @@ def sources(bundle, lanes):
     """In ASCII, without trigraphs; as C, C++ and OpenCL, by both compilers."""
     for file in bundle.rglob("*"):
         if (
-            file.suffix in (".c", ".h", ".hpp", ".cl", ".cu", ".S", ".txt", ".ld", ".yml", ".cmake")
+            file.suffix in (".c", ".h", ".hpp", ".cl", ".cu", ".hip", ".wgsl", ".S", ".txt", ".ld")
+            or file.suffix in (".yml", ".cmake", ".js", ".mjs", ".html")
             or file.name == "Makefile"
         ):
             plain(file.read_bytes(), file)
@@ -350,6 +351,8 @@ WAYS = (
     ["--target", "cuda:sm_80"],
     ["--target", "cuda:sm_80+c"],
     ["--fuse", "all", "--memory", "a=4M", "--memory", "b"],
+    ["--target", "hip:gfx90a"],
+    ["--target", "wgsl"],
 )
 
 

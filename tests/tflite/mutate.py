@@ -32,7 +32,7 @@ BATCH = 50
 
 
 def graph(r, m):
-    return r.choice(m.subgraphs)
+    return r.choice([g for g in m.subgraphs if len(g.operators)])
 
 
 def spoil_tensor(r, m):
@@ -121,9 +121,9 @@ def spoil_bytes(r, data):
 
 
 def damaged(r, data):
-    if r.randrange(2):
-        return spoil_bytes(r, data)
     m = schema.ModelT.InitFromPackedBuf(data, 0)
+    if r.randrange(2) or not any(len(g.operators) for g in m.subgraphs):
+        return spoil_bytes(r, data)
     for _ in range(r.choice((1, 1, 2))):
         r.choice((spoil_tensor, spoil_option, spoil_inputs, spoil_code, spoil_buffer))(r, m)
     b = flatbuffers.Builder(1 << 12)
