@@ -19,9 +19,13 @@ typedef double TfliteFunction(double x, const void *more);
 ingot_tensor *tfl_by_table(TfliteNode *n, const int8_t *table)
 {
     const int64_t dims[] = {256};
+    const ingot_dtype dtype = tfl_out_dtype(n);
     int32_t lo, hi;
+    if (dtype != INGOT_I8 && dtype != INGOT_U8)
+        return tfl_unsupported(n, "its result is %s, and its input has 8 bits",
+                               ingot_tflite_type_name((int)n->to[0]->type, NULL));
     tfl_range(n->ti[0], &lo, &hi);
-    ingot_tensor *values = ingot_data(n->c, NULL, tfl_out_dtype(n), 1, dims, table);
+    ingot_tensor *values = ingot_data(n->c, NULL, dtype, 1, dims, table);
     ingot_tensor *index = ingot_add_c(n->c, tfl_cast(n, X, INGOT_I32), -(double)lo);
     return ingot_gather(n->c, values, &index);
 }

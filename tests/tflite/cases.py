@@ -27,6 +27,7 @@ try:
     import segment_cases
     import text_cases
     import type_cases
+    from writer import Model
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -159,6 +160,29 @@ def user_op(ingot, folder):
     return difference(np.load(folder / "output_0.npy"), function(x))
 
 
+def random_numbers(values, folder):
+    """'' if drawn numbers have the shape, the mean and the variance, and classes the shares, that they should have."""
+    n, shares = 20000, np.float32([0.1, 0.2, 0.7])
+    m = Model()
+    dims, seed = m.constant(np.int32([2, n])), dict(seed=3, seed2=4)
+    for name in "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL":
+        m.output(m.op(name, [dims], [m.tensor((2, n))], RandomOptions=seed))
+    logits = m.constant(np.log(np.stack([shares, shares[::-1]])))
+    ins = [logits, m.constant(np.array(n, np.int32))]
+    m.output(m.op("MULTINOMIAL", ins, [m.tensor((2, n), "int64")], RandomOptions=seed))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.tflite").write_bytes(m.bytes())
+    line = subprocess.run([values, folder], capture_output=True, text=True).stdout.split()[1:]
+    if line != ["0", f"f32[2,{n}]", f"f32[2,{n}]", f"i64[2,{n}]"]:
+        return f"random numbers: {line}"
+    u, z = (np.fromfile(folder / f"out_{i}", np.float32).reshape(2, n) for i in range(2))
+    k = np.fromfile(folder / "out_2", np.int64).reshape(2, n)
+    got = [*u.mean(1), *u.var(1), *z.mean(1), *z.var(1)]
+    got += [(k[row] == c).mean() for row in range(2) for c in range(3)]
+    want = [0.5, 0.5, 1 / 12, 1 / 12, 0, 0, 1, 1, *shares, *shares[::-1]]
+    return "" if np.allclose(got, want, atol=0.03) else f"random numbers: {got}, not {want}"
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -197,6 +221,12 @@ def main():
             failed += bool(why)
             if why:
                 print(f"FAIL {name}: {why}")
+        if opt.filter in "random_numbers":
+            wants["random_numbers"] = []
+            why = random_numbers(opt.values, root / "random_numbers")
+            failed += bool(why)
+            if why:
+                print(f"FAIL random_numbers: {why}")
         if opt.ingot and opt.filter in "user_op":
             wants["user_op"] = []
             why = user_op(opt.ingot, root / "user_op")

@@ -1,6 +1,7 @@
 """Cases of branches, loops, variables and recurrences."""
 
 import numpy as np
+from flatbuffers import flexbuffers
 from float_cases import f32, i32
 from writer import cases_of
 
@@ -28,6 +29,17 @@ def _(m):
             [m.tensor((2, 3))],
             IfOptions=dict(thenSubgraphIndex=branches[0], elseSubgraphIndex=branches[1]),
         )
+    )
+
+
+@case("composite")
+def _(m):
+    x = m.input("x", (2, 3))
+    g = inner(m, "g", "MUL", np.float32(-1.5), (2, 3), MulOptions={})
+    options = dict(name="user.scale", decompositionSubgraphIndex=g, version=1)
+    options["compositeAttributes"] = np.frombuffer(flexbuffers.Dumps({}), np.uint8)
+    m.output(
+        m.op("STABLEHLO_COMPOSITE", [x], [m.tensor((2, 3))], StableHLOCompositeOptions=options)
     )
 
 

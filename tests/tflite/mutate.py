@@ -32,7 +32,8 @@ BATCH = 50
 
 
 def graph(r, m):
-    return r.choice([g for g in m.subgraphs if len(g.operators)])
+    """One that has operators: bodies of scatters may have none."""
+    return r.choice([g for g in m.subgraphs if g.operators] or m.subgraphs)
 
 
 def spoil_tensor(r, m):
@@ -56,7 +57,8 @@ def spoil_tensor(r, m):
 
 
 def spoil_option(r, m):
-    o = r.choice(graph(r, m).operators).builtinOptions
+    op = r.choice(graph(r, m).operators)
+    o = op.builtinOptions or op.builtinOptions2
     if o is None:
         return
     name = r.choice([k for k in vars(o)] or [None])
@@ -67,6 +69,10 @@ def spoil_option(r, m):
         setattr(o, name, r.choice((0, 1, -1, 2, 3, 7, 100, -100)))
     elif isinstance(old, float):
         setattr(o, name, r.choice(FLOATS))
+    elif old is not None and len(old) and not isinstance(old, (str, bytes)):  # sizes or axes
+        new = [v if isinstance(v, float) else int(v) for v in old]
+        new[r.randrange(len(new))] = r.choice((0, 1, -1, 2, 3, 7, 100, -100))
+        setattr(o, name, new if r.randrange(2) else new[: r.randrange(len(new) + 1)])
 
 
 def spoil_inputs(r, m):

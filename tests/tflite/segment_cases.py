@@ -187,3 +187,16 @@ spectrum("rfft_abs", (3, 1, 64), (1, 64), "COMPLEX_ABS")
 spectrum("rfft2d_real", (2, 8, 16), (8, 16), "REAL")
 spectrum("rfft2d_imag", (2, 8, 16), (16, 8), "IMAG")
 spectrum("rfft_moved", (3, 1, 300), (1, 512), "COMPLEX_ABS", True)
+for dtype in "int32", "int64":
+    shapes = [np.array([4, 1, 3], dtype), np.array([5, 1], dtype)]
+    one(f"broadcast_args_{dtype}", "BROADCAST_ARGS", shapes, [((3,), dtype)], BroadcastToOptions={})
+for dtype in "bool", "int32", "float32", "uint8":
+    how = dict(low=0, high=2, whole=True)
+    one(
+        f"where_{dtype}",
+        "WHERE",
+        [("x", (3, 4), dtype)],
+        [((12, 2), "int64")],
+        how=how,
+        WhereOptions={},
+    )
