@@ -270,11 +270,18 @@ IGRT_INT_UNSIGNED(u64, uint64_t, uint64_t, uint64_t)
 
 /* ---- float arithmetic -------------------------------------------------------------------- */
 
-/* NaN if either operand is NaN; of two equal operands (0 and -0 too) the second. */
+/* NaN if either operand is NaN; of two equal operands (0 and -0 too) the second; on NVIDIA's GPUs 0
+ * of the latter. */
 IGRT_INLINE float igrt_max_f32(float x, float y)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float most;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
+    return most;
+#else
     const float z = x > y ? x : y; /* an instruction, and a branch that is rarely taken */
     return x != x ? x : z;
+#endif
 }
 
 IGRT_INLINE float igrt_min_f32(float x, float y)
@@ -623,6 +630,19 @@ IGRT_INLINE float igrt_erf_and_f32(float x, float c)
     rest = exp2f(-(q * t));
 #endif
     return x < 0.0f ? (c == 1.0f ? rest : rest + (c - 1.0f)) : c + 1.0f - rest;
+}
+
+/* e^x, for what is rounded to 16 bits: within 2^-22 + |x| 2^-23 of itself, and 0 where that is
+ * subnormal. */
+IGRT_INLINE float igrt_exp_near_f32(float x)
+{
+#if defined(__CUDA_ARCH__)
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
+    return y;
+#else
+    return exp2f(x * 1.44269504f);
+#endif
 }
 
 /* 1 / x of an x from 1 on, without the branch of a division: within one unit in the last place, 0

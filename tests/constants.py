@@ -88,10 +88,6 @@ REASONS = {
     ("rewrite/transposed_conv.c", "MAX_PARTS"): "3x3x3 phases: more are that many kernels",
     ("rewrite/winograd_axes.c", "0xA7 << 56"): "a key of the memo: a tag beyond all ids",
     ("schedule/attention.c", "LEAST"): "rows of a fragment (units.def): all mma units have 16",
-    (
-        "schedule/attention.c",
-        "MOST_PART",
-    ): "a row's part that a warp's registers hold, by fragments of 8 keys",
     ("schedule/fuse.c", "MANY"): "a count is cut off there: it may double with each node",
     ("schedule/fusion.c", "LEAST"): "operations: fewer are not worth a kernel of their own",
     ("schedule/merge.c", "REACH"): "kernels that are looked at: bounds the time of compiling",
@@ -200,6 +196,7 @@ BELOW_REASONS = {
     "kernel/tc.h": {
         "TC_MOST_SUMS": "nvcc: sums of an item that stay in registers,",
         "TC_MOST_ROW": "and all of a row of attention",
+        "TC_LONG_ROW": "two parts of a row that a warp's registers hold, by fragments of 8 keys",
         "TC_PIECE": "cp.async: bytes of one copy",
         "TC_TOKENS": "bytes: a group's memory for a copy's barriers is aligned to as much",
         "TC_RUN": "wgmma: bytes of a swizzled run",

@@ -341,6 +341,17 @@ static bool render_erf_and(Render *r, Node *n)
     return false;
 }
 
+/* e^x of rows that stay in registers: there are as many as multiply-adds of a few products. */
+static bool render_exp_near(Render *r, Node *n)
+{
+    if (n->op != OP_EXP || held(n->dtype) != INGOT_F32 || !r->l.tile->quad || !writes_halves(r))
+        return false;
+    render_igrt(r, "exp_near_f32(");
+    render_operand(r, n->src[0], false, true);
+    put(r, ")");
+    return true;
+}
+
 static void choice(Render *r, Node *n)
 {
     bool lanes = in_lanes(r, n);
@@ -563,6 +574,8 @@ static void alu(Render *r, Node *n)
     if (n->op == OP_DIV && r->lang->quotient && (render_quotient(r, n) || render_reciprocal(r, n)))
         return;
     if (n->op == OP_ADD && r->lang->quotient && render_erf_and(r, n))
+        return;
+    if (r->lang->quotient && render_exp_near(r, n))
         return;
     if (render_one_lane(r, n))
         return;

@@ -49,8 +49,23 @@ ingot_tensor *ingot_attention_scores(ingot_context *c, ingot_tensor *q, ingot_te
         c, ingot_mul_c(c, ingot_matmul(c, q, k), scale)); /* an operand's copy would cost more */
 }
 
+/* Are there enough rows for a unit that multiplies numbers as narrow as the values are?  It takes
+ * shares that are rounded to them. */
+static bool rounds_shares(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
+{
+    enum { LEAST = 16 };
+    int64_t rows, keys;
+    if (!ingot_one_product(c) || ingot_is_poison(p) || ingot_is_poison(v) || ingot_rank(p) != 4)
+        return false;
+    const ingot_dtype d = ingot_dtype_of(v);
+    return (d == INGOT_F16 || d == INGOT_BF16) && ingot_dim_is_const(ingot_shape(p, 2), &rows) &&
+           rows >= LEAST && ingot_dim_is_const(ingot_shape(p, 3), &keys) && keys >= LEAST;
+}
+
 ingot_tensor *ingot_attention_values(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
 {
+    if (rounds_shares(c, p, v))
+        p = ingot_cast(c, p, ingot_dtype_of(v));
     p = grouped(c, "attention", p, v);
     if (ingot_is_poison(p))
         return p;

@@ -4,7 +4,10 @@
  * A group has some blocks of rows, and all that they share (keys, values) in places; rows stay in
  * the registers of lanes (tc_rows.c), each in those of one warp, or parts of it in those of
  * several.  Values are not divided: the more groups, the more often what all rows share is
- * copied. */
+ * copied.
+ *
+ * Longer rows are taken by blocks: then the places have what a block reads, and what the next one
+ * reads is on its way. */
 #include <math.h>
 
 #include "gpu.h"
@@ -36,8 +39,8 @@ static bool find_sums(const View *v, Attention *at)
     return at->inner && at->outer;
 }
 
-/* Of the results the one range that rows move with and what they share does not, and that of the
- * columns. */
+/* Of the results a range that rows move with and what they share does not, the longest (of several
+ * heads that read the same keys each has rows of its own), and the one of the columns. */
 static bool find_ranges(const Nest *n, const View *v, Attention *at)
 {
     Node *x = below_casts(at->inner->src[0]->src[0]), *y = below_casts(at->inner->src[0]->src[1]);
@@ -47,9 +50,7 @@ static bool find_ranges(const Nest *n, const View *v, Attention *at)
         if (range_extent(r) < 2)
             continue;
         if (moves && !depends_on(at->value, r) && depends_on(x, r) != depends_on(y, r)) {
-            if (at->rows)
-                return false;
-            at->rows = r;
+            at->rows = at->rows && range_extent(at->rows) >= range_extent(r) ? at->rows : r;
         } else if (!moves && depends_on(at->value, r)) {
             if (at->columns)
                 return false;
@@ -69,9 +70,12 @@ static const char *name_of(const Nest *n, Node *range)
     return n->k->axes[nest_root(n, range)].name;
 }
 
-/* How a group computes: blocks of rows, a warp each, times warps that have a part of each row. */
+enum { STAGES = 2 }; /* of what a block reads */
+
+/* How a group computes: blocks of rows, a warp each, times warps that have a part of each row; or
+ * so many elements of a row after each other, 0: all at once. */
 typedef struct {
-    int64_t blocks, parts;
+    int64_t blocks, parts, each;
 } RowsSize;
 
 /* Extents, and how many rows there are of each (heads). */
@@ -169,8 +173,9 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
                *terms = name_of(n, at->inner->src[1]), *blocks, *warp, *copies, *steps;
     const char *part[MOST_ALONG], *unit_rows, *unit_columns;
     const int64_t block = u->m * s->blocks, ncolumn = mma_extent(n, columns);
+    const int64_t own = s->each ? s->each : part_of(e, u, s->parts);
     if (!mma_mask(n, rows, block) || !mma_mask(n, terms, u->k) ||
-        !rows_parts(n, at, part_of(e, u, s->parts), part, MOST_ALONG) || ncolumn % u->n ||
+        !rows_parts(n, at, own, part, MOST_ALONG) || ncolumn % u->n ||
         !mma_divide(n, rows, block, &blocks, &unit_rows) ||
         !mma_divide(n, unit_rows, u->m, &warp, &unit_rows) ||
         !mma_divide(n, columns, u->n, &copies, &unit_columns) ||
@@ -191,12 +196,80 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
         grid = grid ? grid : other;
     }
     good = good && mma_bind(n, 1, &blocks, BOUND_GRID) && mma_bind(n, 1, &warp, BOUND_WARP) &&
-           mma_bind(n, MOST_ALONG, part, BOUND_WARP);
-    const Node *read[] = {below_casts(at->inner->src[0]->src[0]),
-                          below_casts(at->inner->src[0]->src[1]), at->value};
-    for (int i = 0; i < 3 && good; i++)
-        good = grid && nest_opt(n, OPT_STAGE, grid, read[i]->src[0]->arg.i);
+           (s->each || mma_bind(n, MOST_ALONG, part, BOUND_WARP));
+    Node *read[] = {below_casts(at->inner->src[0]->src[0]), below_casts(at->inner->src[0]->src[1]),
+                    at->value};
+    for (int i = 0; i < 3 && good; i++) {
+        const bool in_blocks = s->each && !depends_on(read[i], at->rows);
+        Opt o = {.kind = OPT_STAGE, .axis = grid, .amount = read[i]->src[0]->arg.i};
+        if (in_blocks) {
+            o.axis = mma_part(n, name_of(n, i < 2 ? at->row : at->along), "o");
+            o.depth = STAGES;
+        }
+        good = grid && !opt_apply(n, &o);
+    }
     return good && !nest_check(n);
+}
+
+static int64_t blocks_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
+{
+    const int64_t bytes = dtype_info[u->a].bytes, pad = TC_PIECE / bytes;
+    return (s->blocks * u->m * (e->terms + pad) +
+            STAGES * s->each * (e->terms + e->columns + 2 * pad)) *
+           bytes;
+}
+
+/* Sums of a block, results, and what is added to these. */
+static bool blocks_fit(const RowsExtents *e, const Tc *u, const RowsSize *s, const Machine *m)
+{
+    return s->blocks <= m->group / m->warp && s->each < e->along &&
+           (s->each + 2 * e->columns) * u->m / u->lanes <= TC_MOST_ROW &&
+           blocks_bytes(e, u, s) <= m->shared;
+}
+
+/* Cycles of a row in blocks: as those of rows, but that a block is copied while the one before is
+ * multiplied, and that all items meet before each. */
+static double blocks_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, const Target *t)
+{
+    const Machine *m = &t->machine;
+    const RowProducts *w = &m->row_products;
+    const bool three = u->products > 1;
+    const double groups = (double)(e->others * ceil_div(e->rows, s->blocks * u->m));
+    const double registers = (double)((s->each + 2 * e->columns) * u->m / u->lanes + tc_beside(u));
+    const double warps_room = floor(m->file / (registers * m->warp));
+    const double room = fmax(1, fmin(floor((double)m->shared / (double)blocks_bytes(e, u, s)),
+                                     floor(warps_room / (double)s->blocks)));
+    const double beside = fmin(room, ceil(groups / m->processors));
+    const double waves = ceil(groups / (m->processors * beside));
+    const double products = (double)(e->terms + e->columns) / (double)u->k;
+    const double eights = (double)e->along / u->n;
+    const double warps = ceil(beside * (double)s->blocks / m->quarters);
+    const double issued =
+        warps * eights * (products * (three ? w->product3 : w->product) + w->others);
+    const double waited = eights * (products * (three ? w->wait3 : w->wait) + w->waited);
+    const double copied = (double)(e->along * (e->terms + e->columns) * dtype_info[u->a].bytes);
+    const double meets = (double)ceil_div(e->along, s->each) * w->join;
+    return waves * (fmax(beside * copied / w->flow, fmax(issued, waited)) + meets);
+}
+
+/* The same of rows that no warps have room for.  A group has no more than a warp for each quarter of
+ * a processor: of several small groups some compute while another one meets (H200, 64 terms and
+ * columns, causal: 4 warps 223, 8 warps 176 TFLOP/s). */
+static bool choose_blocks(const RowsExtents *e, const Tc *u, const Target *t, RowsSize *best)
+{
+    double least = INFINITY; /* of longer ones a processor has fewer groups */
+    for (int64_t blocks = 1; blocks <= t->machine.quarters; blocks *= 2)
+        for (int64_t each = 2 * u->m; each <= 4 * u->m; each *= 2) {
+            const RowsSize s = {blocks, 1, each};
+            if (each % (u->k > u->n ? u->k : u->n) || !blocks_fit(e, u, &s, &t->machine))
+                continue;
+            const double cycles = blocks_cycles(e, u, &s, t);
+            if (cycles < least) {
+                least = cycles;
+                *best = s;
+            }
+        }
+    return least < INFINITY;
 }
 
 /* Of all sizes that a group has room for the one of the fewest cycles. */
@@ -205,7 +278,7 @@ static bool choose_size(const RowsExtents *e, const Tc *u, const Target *t, Rows
     double least = INFINITY;
     for (int64_t blocks = 1; blocks <= 4; blocks *= 2)
         for (int64_t parts = 1; parts <= 8; parts++) {
-            const RowsSize s = {blocks, parts};
+            const RowsSize s = {blocks, parts, 0};
             if (!rows_fit(e, u, &s, &t->machine) || rows_bytes(e, u, &s) > t->machine.shared)
                 continue;
             const double cycles = rows_cycles(e, u, &s, t);
@@ -234,7 +307,9 @@ bool choose_rows_opts(Nest **nest)
         RowsSize size = {0};
         Node *range[] = {at.rows, at.columns, at.along};
         if (!(t->machine.units >> i & 1) || u->lanes != t->machine.warp ||
-            !tc_takes(u, at.outer, range) || !choose_size(&e, u, t, &size))
+            !tc_takes(u, at.outer, range) ||
+            (!(e.along > TC_LONG_ROW && choose_blocks(&e, u, t, &size)) &&
+             !choose_size(&e, u, t, &size)))
             continue;
         Nest *tried = nest_clone(*nest);
         const bool good = rows_opts(tried, &v, &at, u, &e, &size);

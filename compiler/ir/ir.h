@@ -492,10 +492,16 @@ static inline int reduce_part(const Node *reduce)
 }
 Arg reduce_arg(int monoid, unsigned axes, int part);
 int monoid_size(int monoid);
+/* How many of them have accumulators. */
+int monoid_values(int monoid);
 /* How many sources are the state of an element: its ranges come after them.  Of a SCAN too. */
 static inline uint32_t reduce_size(const Node *reduce)
 {
     return (uint32_t)monoid_size(reduce_monoid(reduce));
+}
+static inline int reduce_values(const Node *reduce)
+{
+    return monoid_values(reduce_monoid(reduce));
 }
 /* Which source is the first range of a kernel's REDUCE; behind the last for anything else. */
 static inline uint32_t reduce_ranges(const Node *n)

@@ -12,7 +12,10 @@
  *     v = max over lanes of v[lane]
  *     i = min over lanes of (v[lane] == v ? i[lane] : the largest integer)
  *
- * A NaN is the greatest and the least of all. */
+ * A NaN is the greatest and the least of all.
+ *
+ * A scaled sum has an element (x, f), and one value: f times what it was, plus x.  It is made where
+ * rows are taken by blocks (tc_rows.c). */
 #include <math.h>
 
 #include "ir.h"
@@ -26,6 +29,11 @@ static const int state_size[MONOID_COUNT] = {
 int monoid_size(int monoid)
 {
     return state_size[monoid];
+}
+
+int monoid_values(int monoid)
+{
+    return monoid == MONOID_SCALED ? 1 : monoid_size(monoid);
 }
 
 Arg reduce_arg(int monoid, unsigned axes, int part)
@@ -136,6 +144,8 @@ Node *reduce_identity(Context *c, const Node *n)
     int monoid = reduce_monoid(n);
     if (monoid < INGOT_REDUCE_COUNT)
         return monoid_identity(c, (ingot_reduce_op)monoid, (ingot_dtype)n->dtype);
+    if (monoid == MONOID_SCALED)
+        return node_const_zero(c, (ingot_dtype)n->dtype);
     if (reduce_part(
             n)) /* where all elements are equal to the identity, the first is as good as it */
         return node_const_i(c, (ingot_dtype)n->dtype, 0);
@@ -179,7 +189,9 @@ void reduce_step(Context *c, Node *n, Node **out)
     for (int i = 0; i < size; i++)
         before[i] = node_make(c, OP_PARAM, n->src[i]->dtype, reduce_arg(monoid, reduce_axes(n), i),
                               (int)n->nsrc, n->src, 0, NULL);
-    if (is_ascending(c, n, n->src[1]))
+    if (monoid == MONOID_SCALED)
+        out[0] = alu(c, OP_ADD, alu(c, OP_MUL, before[0], n->src[1]), n->src[0]);
+    else if (is_ascending(c, n, n->src[1]))
         next_extreme(c, monoid, before, n->src, out);
     else
         join_extremes(c, monoid, before, n->src, out);

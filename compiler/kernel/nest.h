@@ -195,6 +195,11 @@ const Split *nest_last_split(const Nest *);
 /* The axis of the terms of a sum that the unit of the nest takes, or -1: it takes it not. The sum
  * is of nest->k or of a copy. */
 int nest_tc_terms(const Nest *, const Kernel *, Node *sum);
+/* row_blocks.c, of rows that stay in registers (Nest.inner): can they be taken block after block?
+ * Then, of the terms of a sum along them, the maximum that their exponentials are less, which is
+ * another one with each block; NULL: there is none. k: the nest's kernel, or a copy. */
+bool rows_go_by_blocks(const Nest *);
+Node *row_shift(const Nest *, const Kernel *k, Node *term, bool *good);
 /* Which STAGE is that of an argument, or -1. */
 int nest_stage(const Nest *, int64_t arg);
 /* Do places have the bytes of dots as 16 bits, and what type has the place of a STAGE? */
@@ -267,8 +272,9 @@ typedef struct {
      * fragments.  Its rows are the innermost loop of the stores too. */
     const Tc *tc;
     Node *fragment[TC_AXES];
-    /* Over the four lanes that share a row of sums, if rows stay in registers (attention). */
-    Node *quad;
+    /* Over the four lanes that share a row of sums, if rows stay in registers (attention); and the
+     * loop over blocks of a row, of which a warp has one at a time, or NULL: it has all. */
+    Node *quad, *along;
     /* BIND warp of terms: over the items, neighbours, that join their parts without memory. */
     Node *across;
     int part; /* only the first so many lanes are loaded and stored (REST_LANES); 0: all */

@@ -200,14 +200,38 @@ const char *nest_fits(const Nest *n)
     return n->items && (n->sharing || n->nstage) ? places_fit(n) : NULL;
 }
 
+/* Blocks of a row are what warps have, or come one after the other, if what is made of the row can
+ * be; either way all that is along it is taken so. */
+static const char *blocks_of_rows(const Nest *n)
+{
+    int warps = 0, loops = 0, rows = 0;
+    for (int i = 0; i < n->naxis; i++)
+        rows += n->axis[i].row;
+    for (int i = 0; i < n->nsplit; i++) {
+        const NestAxis *blocks = &n->axis[n->split[i].outer];
+        if (!n->axis[n->split[i].inner].row)
+            continue;
+        warps += blocks->bound == BOUND_WARP;
+        loops += blocks->bound == BOUND_NOT && blocks->split < 0;
+    }
+    if (warps + loops == 0 || (warps == rows && !loops))
+        return NULL;
+    if (loops != rows)
+        return "SPLIT: blocks of a row are for warps (BIND), or one after the other, of all axes "
+               "along it";
+    return rows_go_by_blocks(n)
+               ? NULL
+               : "SPLIT: blocks of a row are for warps (BIND): what is made of this row needs all "
+                 "of it";
+}
+
 const char *nest_check(const Nest *n)
 {
     if (n->inner && !n->tc)
         return "TC: what reads the rows of a unit's sums is to be taken by the unit too";
-    for (int i = 0; i < n->nsplit && n->inner; i++)
-        if (n->axis[n->split[i].inner].row && n->axis[n->split[i].outer].bound != BOUND_WARP)
-            return arena_printf(n->arena, "SPLIT %s: blocks of a row are for warps (BIND)",
-                                n->axis[n->split[i].axis].name);
+    const char *rows = n->inner ? blocks_of_rows(n) : NULL;
+    if (rows)
+        return rows;
     const char *why = opt_on_gpu(n) && n->tc ? lane_fragments(n) : NULL;
     if (why)
         return why;

@@ -106,6 +106,13 @@ static bool is_byte_of(ingot_dtype d, int64_t x)
     return d == INGOT_I8 ? x >= -128 && x <= 127 : d == INGOT_U8 && x >= 0 && x <= 255;
 }
 
+/* A row that lanes have in registers, rounded to what the unit multiplies. */
+static bool is_rounded_row(const Tc *u, const Node *n)
+{
+    return u->lanes && n->op == OP_CAST && n->dtype == u->a && n->src[0]->op == OP_STAGE &&
+           n->src[0]->dtype != u->a;
+}
+
 /* The load, or, of what lanes have in registers, the row that it is made of (then what they have:
  * PACK).  What fills a place that lanes read asks the gate; what is a number behind the same one,
  * which is zero or a byte, needs no other. */
@@ -119,12 +126,15 @@ static Node *load_below(const Tc *u, Node *n, bool *filled)
                       (dtype_is_int(n->dtype) || node_float(n->src[2]) == 0);
         gate = number ? n->src[0] : gate;
         fill = number && dtype_is_int(n->dtype) ? n->src[2]->arg.i : fill;
+        if (is_rounded_row(u, n))
+            break;
         below = number ? n->src[1] : n->op == OP_CAST ? n->src[0] : cut_f32(u, n);
     }
     *filled = fill != 0;
     if (fill && (tc_in_place(u) || !is_byte_of((ingot_dtype)n->dtype, fill)))
         return NULL;
-    if ((n->op == OP_STAGE || n->op == OP_PACK) && u->lanes && !tc_in_place(u))
+    if ((n->op == OP_STAGE || n->op == OP_PACK || is_rounded_row(u, n)) && u->lanes &&
+        !tc_in_place(u))
         return n;
     if (n->op != OP_LOAD || (gate && gate != n->src[1]))
         return NULL;

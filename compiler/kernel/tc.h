@@ -163,6 +163,8 @@ bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *)
 /* In the registers of a lane, of any unit with lanes; of rows of attention that stay there, with
  * all else of them. */
 enum { TC_MOST_SUMS = 128, TC_MOST_ROW = 160 };
+/* Rows of more elements are taken by blocks, where they can be. */
+enum { TC_LONG_ROW = 512 };
 /* Bytes of the pieces that copies into places of a group have, and that lines of fragments are
  * apart by. */
 enum { TC_PIECE = 16 };

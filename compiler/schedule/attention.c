@@ -34,6 +34,7 @@ typedef struct {
     RowMember member[MAX_MEMBERS];
     int nmember;
     Node *sum; /* y */
+    bool by_blocks;
 } AttentionRows;
 
 static const RowMember *member_of(const AttentionRows *r, const Node *n)
@@ -147,11 +148,15 @@ static bool all_inside(const AttentionRows *r)
 }
 
 /* The factors of the products that change along the row: what is the same for all of it leaves the
- * sum (rangeify.c). */
+ * sum (rangeify.c), of rows in blocks also where the operand has been rounded with it. */
 static Node *core_of(const AttentionRows *r, Node *n)
 {
-    while (n->op == OP_MUL || n->op == OP_DIV) {
+    for (;;) {
         int one = -1;
+        while (r->by_blocks && n->op == OP_CAST)
+            n = n->src[0];
+        if (n->op != OP_MUL && n->op != OP_DIV)
+            break;
         for (int j = 0; j < 2; j++) {
             const Node *x = n->src[j];
             const RowMember *m = x->op == OP_EXPAND ? member_of(r, x->src[0]) : NULL;
@@ -207,7 +212,7 @@ static double most_along(Node *dim)
 /* The rows of a block, in both of their places, stay near. What all rows of a matrix share, keys *
  * (terms + columns) elements, comes again for each block: that may take as long as the
  * multiply-adds, and what it takes to store the rows and to read them. */
-static bool fits(const AttentionRows *r, Node *products)
+static bool fits(AttentionRows *r, Node *products)
 {
     const Target *t = r->s->target;
     Node *s = r->member[0].n, *y = r->sum;
@@ -280,18 +285,74 @@ static bool row_sizes(const AttentionRows *r, const Node *products, RowSizes *z)
     return true;
 }
 
+/* The greatest of a row, for all of it, or another number where that is minus infinity. */
+static bool is_greatest(const AttentionRows *r, const Node *x)
+{
+    if (x->op != OP_EXPAND)
+        return false;
+    x = x->src[0];
+    if (x->op == OP_WHERE)
+        x = x->src[2];
+    if (x->op == OP_BITCAST) /* what no gradient passes */
+        x = x->src[0];
+    const RowMember *m = member_of(r, x);
+    return m && m->kind == ONE && x->op == OP_REDUCE && reduce_monoid(x) == INGOT_REDUCE_MAX;
+}
+
+/* Is it made of scores alone, or of what no row has been reduced to? */
+static bool is_of_scores(const AttentionRows *r, const Node *x, int *left)
+{
+    const RowMember *m = member_of(r, x);
+    if (!m || x == r->member[0].n)
+        return true;
+    if (m->kind != ROW || --*left < 0)
+        return false;
+    bool good = true;
+    for (uint32_t i = 0; i < x->nsrc && good; i++)
+        good = is_of_scores(r, x->src[i], left);
+    return good;
+}
+
+/* e^(s - the greatest s) is what rows that are taken by blocks may sum (row_blocks.c). */
+static bool is_exponential(const AttentionRows *r, const Node *x)
+{
+    int left = MAX_NODES;
+    x = below_casts((Node *)(uintptr_t)x);
+    return x->op == OP_EXP && x->src[0]->op == OP_SUB && is_greatest(r, x->src[0]->src[1]) &&
+           is_of_scores(r, x->src[0]->src[0], &left);
+}
+
+/* Rows that are longer than registers hold can be taken by blocks. */
+static bool goes_by_blocks(AttentionRows *r)
+{
+    r->by_blocks = true;
+    bool good = is_exponential(r, core_of(r, operand_of(r)));
+    for (int i = 0; i < r->nmember && good; i++) {
+        const Node *x = r->member[i].n;
+        int left = MAX_NODES;
+        if (x->op == OP_REDUCE)
+            good = reduce_monoid(x) == INGOT_REDUCE_MAX ? is_of_scores(r, x->src[0], &left)
+                                                        : is_exponential(r, x->src[0]);
+    }
+    r->by_blocks = good;
+    return good;
+}
+
 /* Enough of them, for the registers of lanes and the memory of a group.  A warp has rows of
- * MOST_PART; of longer ones a part. */
-static bool sizes_fit(const RowSizes *z, int64_t bytes, const Target *t)
+ * MOST_PART; of longer ones a part, or a block after the other. */
+static bool sizes_fit(AttentionRows *r, const RowSizes *z, int64_t bytes, const Target *t)
 {
     enum { LEAST = 16, PAD = 2 * TC_PIECE, PARTS = 2 };
-    enum { MOST_PART = 256, MOST_ROW = PARTS * MOST_PART };
+    enum { MOST_PART = TC_LONG_ROW / PARTS };
     const int64_t line = (z->terms > z->columns ? z->terms : z->columns) * bytes + PAD;
     const int64_t joined = PARTS * LEAST * (z->columns + LEAST) * dtype_info[INGOT_F32].bytes;
     const int64_t part = z->keys < MOST_PART ? z->keys : MOST_PART;
-    return z->rows >= LEAST && z->keys >= LEAST && z->keys <= MOST_ROW && z->terms >= LEAST &&
-           z->columns >= LEAST && z->columns % 8 == 0 && part / 2 + z->columns / 2 <= TC_MOST_ROW &&
-           (2 * (z->keys + PARTS * LEAST) + LEAST) * line + joined <= t->machine.shared;
+    if (z->rows < LEAST || z->keys < LEAST || z->terms < LEAST || z->columns < LEAST ||
+        z->columns % 8)
+        return false;
+    return (z->keys <= TC_LONG_ROW && part / 2 + z->columns / 2 <= TC_MOST_ROW &&
+            (2 * (z->keys + PARTS * LEAST) + LEAST) * line + joined <= t->machine.shared) ||
+           (LEAST + z->columns <= TC_MOST_ROW && goes_by_blocks(r));
 }
 
 static bool has_lanes_unit(const Target *t, ingot_dtype type)
@@ -318,7 +379,7 @@ static bool lanes_join(const AttentionRows *r)
 /* On a GPU the rows stay in the registers of lanes that multiply fragments together (tc_rows.c):
  * whatever is made of rows of sums, and of the results.  Operands of both products are read as they
  * lie, but for the row, which is rounded to their type. */
-static bool fits_registers(const AttentionRows *r, Node *products)
+static bool fits_registers(AttentionRows *r, Node *products)
 {
     Sched *s = r->s;
     RowSizes z;
@@ -326,7 +387,7 @@ static bool fits_registers(const AttentionRows *r, Node *products)
                                                                  below_casts(r->sum->src[0])->src;
     const ingot_dtype type = (ingot_dtype)base_of(s, inner[0])->dtype;
     const int bytes = dtype_info[type].bytes;
-    if (!row_sizes(r, products, &z) || !sizes_fit(&z, bytes, s->target) ||
+    if (!row_sizes(r, products, &z) || !sizes_fit(r, &z, bytes, s->target) ||
         !has_lanes_unit(s->target, type) || !lanes_join(r))
         return false;
     const Node *row = operand_of(r);
@@ -367,6 +428,7 @@ bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *
         if (r.member[m].kind == ROW && (!m || again || r.member[m].n == core))
             f->staged = rows;
     }
+    info_of(s, r.sum)->by_blocks = r.by_blocks;
     info_of(s, r.sum)->sums_rows = info_of(s, products)->sums_rows = true;
     return true;
 }

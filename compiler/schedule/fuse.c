@@ -505,7 +505,8 @@ void fuse(Sched *s, int n, Node **order)
     s->operations = s->repeated = 0;
     for (int i = 0; i < n; i++) {
         Info *f = info_of(s, order[i]);
-        f->needed = f->in_rows = f->sums_rows = f->spared = f->once = f->instead = false;
+        f->needed = f->in_rows = f->sums_rows = f->by_blocks = f->spared = f->once = f->instead =
+            false;
         f->cut = f->several = false;
     }
     Node *const *uses = find_uses(s, n, order);

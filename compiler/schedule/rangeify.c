@@ -126,9 +126,15 @@ static bool varies(const Node *n, int nrange, Node *const *range)
 }
 
 /* Factors of a sum's terms that are the same for all of them: e c v and (e / c) v become e v, and
- * *outside what the sum is multiplied by, c or 1 / c; NULL: there are none. */
-static Node *take_factors(Context *c, Node *term, int nrange, Node *const *range, Node **outside)
+ * *outside what the sum is multiplied by, c or 1 / c; NULL: there are none. rounded: those of what
+ * is rounded, too, which is rounded without them then. */
+static Node *take_factors(Context *c, Node *term, int nrange, Node *const *range, bool rounded,
+                          Node **outside)
 {
+    if (rounded && term->op == OP_CAST && dtype_is_float((ingot_dtype)term->src[0]->dtype)) {
+        Node *of = take_factors(c, term->src[0], nrange, range, true, outside);
+        return node_with(c, term, &of);
+    }
     if (term->op != OP_MUL && term->op != OP_DIV)
         return term;
     for (int i = 0; i < 2; i++) {
@@ -138,13 +144,13 @@ static Node *take_factors(Context *c, Node *term, int nrange, Node *const *range
         if (term->op == OP_DIV)
             one = node_alu2(c, OP_DIV, one->dtype, node_const_f(c, one->dtype, 1), one);
         *outside = *outside ? node_alu2(c, OP_MUL, one->dtype, *outside, one) : one;
-        return take_factors(c, term->src[1 - i], nrange, range, outside);
+        return take_factors(c, term->src[1 - i], nrange, range, rounded, outside);
     }
     if (term->op == OP_DIV)
         return term;
     Node *src[2];
     for (int i = 0; i < 2; i++)
-        src[i] = take_factors(c, term->src[i], nrange, range, outside);
+        src[i] = take_factors(c, term->src[i], nrange, range, rounded, outside);
     return node_alu2(c, OP_MUL, term->dtype, src[0], src[1]);
 }
 
@@ -175,7 +181,8 @@ static Node *lower_reduce(StoreNest *k, Node *t, Node *const *coords, Node *gate
         return src[0];
     Node *outside = NULL;
     if (info_of(k->s, t)->sums_rows)
-        src[0] = take_factors(c, src[0], n - size, src + size, &outside);
+        src[0] =
+            take_factors(c, src[0], n - size, src + size, info_of(k->s, t)->by_blocks, &outside);
     Node *sum =
         node_make(c, OP_REDUCE, t->dtype, reduce_arg(reduce_monoid(t), 0, 0), n, src, 0, NULL);
     return outside ? node_alu2(c, OP_MUL, t->dtype, sum, outside) : sum;

@@ -54,14 +54,15 @@ typedef struct {
     unsigned rows;
     unsigned staged; /* its row lies in a place of its kernel: these axes of it, 0: none do */
     bool in_rows;    /* attention.c: it stays in the kernel of a sum over its rows, */
-    bool sums_rows;  /* and this is that sum, or the one that the row is made of */
-    bool spared;     /* --fuse all: it would be stored otherwise */
-    bool instead;    /* what it is made of was stored in its place */
-    bool once;       /* and some kernel computes it already */
-    int cost;        /* operations per element of its fused expression */
-    int along;       /* the same without what is computed once for a row */
-    int loads;       /* buffers its fused expression reads */
-    Extent most;     /* what its region has at most */
+    bool by_blocks; /* rows of it come block after block: no factor of all of one is in its terms */
+    bool sums_rows; /* and this is that sum, or the one that the row is made of */
+    bool spared;    /* --fuse all: it would be stored otherwise */
+    bool instead;   /* what it is made of was stored in its place */
+    bool once;      /* and some kernel computes it already */
+    int cost;       /* operations per element of its fused expression */
+    int along;      /* the same without what is computed once for a row */
+    int loads;      /* buffers its fused expression reads */
+    Extent most;    /* what its region has at most */
     int depth;
     int device; /* that computes it: of a COPY arg.i, else that of what it is made of; of constants
                    0 */

@@ -109,7 +109,7 @@ static void walk_update(Verify *q, int i)
         return;
     }
     reduce_step(q->k->c, s->node, next);
-    for (int j = 0; j < (int)reduce_size(s->node); j++) { /* each may read what the others were */
+    for (int j = 0; j < reduce_values(s->node); j++) { /* each may read what the others were */
         const Node *of = reduce_sibling(q->k->c, s->node, j);
         if ((int)of->id < q->nnode && q->visible[of->id] >= 0)
             add_use(q, i, q->visible[of->id]);

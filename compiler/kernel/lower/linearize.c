@@ -45,13 +45,20 @@ static bool has_siblings(const Node *t)
     return t->op == OP_REDUCE && reduce_size(t) > 1;
 }
 
+/* Of the state of a reduce before an element, which another one in the same loops may read, the
+ * reduce; NULL: it is anything else. */
+static Node *state_of(const Lin *q, Node *t)
+{
+    return t->op == OP_PARAM && t->nsrc ? reduce_sibling(q->c, t, reduce_part(t)) : NULL;
+}
+
 /* A state's values are computed together, each from what all were before: both stand before any of
  * them in the order. */
 static void need_siblings(const Lin *q, Node *t, bool *needed)
 {
     Node *next[MAX_STATE];
     reduce_step(q->c, t, next);
-    for (int i = 0; i < (int)reduce_size(t); i++) {
+    for (int i = 0; i < reduce_values(t); i++) {
         needed[lin_position(q, next[i])] = true;
         needed[lin_position(q, reduce_sibling(q->c, t, i))] = true;
     }
@@ -69,8 +76,24 @@ static bool *needed_by(const Lin *q, Arena *a, const int *group, int n, int last
             needed[lin_position(q, t->src[j])] = true;
         if (needed[i] && has_siblings(t))
             need_siblings(q, t, needed);
+        if (needed[i] && state_of(q, t))
+            needed[lin_position(q, state_of(q, t))] = true;
     }
     return needed;
+}
+
+/* A value with a name. A fragment that stays for all blocks of a row is loaded once its place is
+ * filled. */
+static void emit_let(Lin *q, int i, int depth)
+{
+    if (q->inlined[i])
+        return;
+    if (q->l->tile->along && q->fragment[i] && q->order[i]->op == OP_LOAD) {
+        Arena *a = arena_new();
+        lin_wait_for_copies(q, needed_by(q, a, &i, 1, i), depth);
+        arena_free(a);
+    }
+    lin_add(q, STMT_LET, q->order[i], depth);
 }
 
 /* What the reduces of a group read that does not change in their loops: that of the first is there
@@ -90,8 +113,8 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
             continue;
         }
         lin_done(q, i, open);
-        if (!q->inlined[i] && t->op != OP_STORE)
-            lin_add(q, STMT_LET, t, depth);
+        if (t->op != OP_STORE)
+            emit_let(q, i, depth);
     }
 }
 
@@ -379,12 +402,14 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
               blocks = each > 1 ? 1 : blocks_each(q, group, n);
     if (n > 1)
         emit_invariants(q, group, n, open, must, inside, depth);
-    lin_wait_for_copies(q, inside, depth);
     bool sum = is_loop(q->l, t);
+    if (sum && nloop && loop[0] == q->l->tile->ahead_of)
+        q->nwaited = q->nunder_way; /* the loop waits for its copies, and so for all before them */
+    lin_wait_for_copies(q, inside, depth);
     for (int i = 0; i < n && sum; i++)
         lin_add_sum(q, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
-    const bool begun = is_fill(t) && lin_is_under_way(q, t);
+    const bool begun = is_fill(t) && !is_fill_ahead(q->l, t) && lin_is_under_way(q, t);
     const bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t);
     if (together)
         barrier(q, t, depth);
@@ -392,7 +417,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         lin_add(q, STMT_LOOP, loop[j], depth + j);
         own |= lin_bit(loop[j]);
         inner |= lin_bit(loop[j]);
-        if (is_products(q->l, t) && loop[j] == q->l->tile->ahead_of)
+        if (sum && loop[j] == q->l->tile->ahead_of)
             emit_fill(q, inner, depth + j + 1);
         if (each > 1 && j == nloop - 1)
             emit_terms(q, group, n, dots, inner, own, depth + nloop);
@@ -459,8 +484,7 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
             lin_add(q, STMT_UPDATE, t, depth);
         } else {
             lin_done(q, i, open);
-            if (!q->inlined[i])
-                lin_add(q, STMT_LET, t, depth);
+            emit_let(q, i, depth);
         }
     }
 }
@@ -543,15 +567,20 @@ static int find_states(Lin *q, Node **out, int max)
     int n, count = 0;
     Node **order = graph_toposort(q->l->arena, q->nroot, q->root, &n);
     for (int i = 0; i < n; i++) {
-        Node *t = order[i], *next[MAX_STATE];
-        bool known = !has_siblings(t);
+        Node *t = state_of(q, order[i]) ? state_of(q, order[i]) : order[i], *next[MAX_STATE];
+        const bool plain = !has_siblings(t);
+        bool known = plain && t == order[i];
         for (int j = 0; j < count && !known; j++)
             known = out[j] == t;
         if (known)
             continue;
-        int size = (int)reduce_size(t);
+        int size = reduce_values(t);
         if (count + 2 * size > max)
             BUG("a kernel with more than %d values of states", max / 2);
+        if (plain) {
+            out[count++] = t;
+            continue;
+        }
         reduce_step(q->c, t, next);
         for (int j = 0; j < size; j++) {
             out[count + j] = next[j];

@@ -173,9 +173,11 @@ static inline bool is_operand(const Lin *q, int p)
  * there are many, and few registers. */
 static inline bool is_late(const Lin *q, int p)
 {
-    const Node *n = q->order[p];
+    const Node *n = q->order[p], *along = q->l->tile->along;
+    const uint64_t loop = along ? lin_bit(along) : 0;
     return q->l->tile->quad && !q->late && q->fragment[p] &&
-           (n->op == OP_LOAD || n->op == OP_PACK) && !(q->set[p] & ~q->out);
+           (n->op == OP_LOAD || n->op == OP_PACK) && !(q->set[p] & ~(q->out | loop)) &&
+           (!loop || q->set[p] & loop);
 }
 
 /* linearize_empty.c: Lin.wanted, Lin.kept. */

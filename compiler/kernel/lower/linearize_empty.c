@@ -220,11 +220,11 @@ static bool want_sources(Lin *q, int i, uint64_t empty, LoopSets *wanted)
     for (int w = 0; w < by.n; w++) {
         for (uint32_t j = 0; j < t->nsrc; j++)
             more |= want_in(a, &wanted[lin_position(q, t->src[j])], by.set[w]);
-        for (int j = 0; size > 1 && j < size; j++)
+        for (int j = 0; size > 1 && j < reduce_values(t); j++)
             more |= want_in(a, &wanted[lin_position(q, next[j])], by.set[w]);
     }
     for (int w = 0; size > 1 && w < wanted[i].n; w++)
-        for (int j = 0; j < size; j++)
+        for (int j = 0; j < reduce_values(t); j++)
             more |=
                 want_in(a, &wanted[lin_position(q, reduce_sibling(q->c, t, j))], wanted[i].set[w]);
     return more;

@@ -17,6 +17,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lower.h"
 
@@ -396,10 +397,55 @@ static bool all_loops(const Lower *q, const Piece *p, int root)
     return !p->fresh[root];
 }
 
+/* The limit of the last row that a group has: its warps and lanes share a loop. */
+static Node *limit_of_group(Lower *q, Piece *p, Node *limit)
+{
+    const Nest *n = q->nest;
+    Node **kept = NEWN(q->a, Node *, n->naxis + 1);
+    memcpy((void *)kept, (void *)p->at, (size_t)n->naxis * sizeof *kept);
+    Node *most = NULL;
+    for (int last = 0; last < 2; last++) { /* of all first rows, and of all last ones */
+        for (int i = 0; i < n->naxis; i++) {
+            const NestAxis *x = &n->axis[i];
+            if (!x->reduced && (x->form == AXIS_UNIT || x->bound == BOUND_WARP))
+                p->at[i] = idx(q->c, last ? x->extent - 1 : 0);
+        }
+        Node *one = lower_extreme(q, p, limit, true);
+        most = one && most ? idx_max(q->c, most, one) : last ? NULL : one;
+    }
+    memcpy((void *)p->at, (void *)kept, (size_t)n->naxis * sizeof *kept);
+    return most;
+}
+
+/* Blocks of rows share a loop, which ends where the mask of all that is along them does. */
+static void bound_blocks(Lower *q, Piece *p, const Limits *f)
+{
+    const Nest *n = q->nest;
+    Node *along = p->t.along, *count = NULL;
+    for (int i = 0; i < n->nsplit; i++) {
+        const Split *s = &n->split[i];
+        if (!n->axis[s->inner].row || p->at[s->outer] != along)
+            continue;
+        Node *limit = f->limit[n->axis[s->axis].root];
+        limit = limit ? limit_of_group(q, p, limit) : NULL;
+        Node *one = limit ? iterations(q, f, n->axis[s->axis].root, s->outer, limit) : NULL;
+        if (!one || (count && count != one))
+            return;
+        count = one;
+    }
+    count = count ? idx_min(q->c, along->src[0], count) : NULL;
+    if (!count || count == along->src[0] || count->lo < 1)
+        return;
+    Node *now = range_new(q->c, (int)along->arg.i, count);
+    for (int i = 0; i < n->naxis; i++)
+        p->at[i] = p->at[i] == along ? now : p->at[i];
+    p->t.along = now;
+}
+
 void bound_masked_loops(Lower *q, Piece *p)
 {
     const Nest *n = q->nest;
-    if (!n->nopt || n->items || n->sharing || n->tc || p->t.tc)
+    if (!n->nopt || ((n->items || n->sharing || n->tc || p->t.tc) && !p->t.along))
         return;
     Limits f = {.limit = NEWN(q->a, Node *, q->k->naxis + 1),
                 .granule = NEWN(q->a, int64_t, q->k->naxis + 1)};
@@ -410,6 +456,10 @@ void bound_masked_loops(Lower *q, Piece *p)
             f.limit[i] = NULL;
     limits_of_places(q, &f);
     find_granules(q, p, &f);
+    if (p->t.along) {
+        bound_blocks(q, p, &f);
+        return;
+    }
     Node **now = NEWN(q->a, Node *, n->naxis + 1);
     for (int i = 0; i < q->k->naxis; i++) {
         Node *limit = f.limit[i] ? lower_extreme(q, p, f.limit[i], true) : NULL;

@@ -231,6 +231,15 @@ static void name_lanes(Lower *q, Piece *p)
     vec_push(q->a, p->t.axis, p->t.naxis, lane);
 }
 
+/* Blocks of rows have one loop, whatever is along them. */
+static bool has_loop(const Tile *t, const Node *range)
+{
+    bool found = false;
+    for (int i = 0; i < t->nreduce; i++)
+        found |= t->reduce[i].range == range;
+    return found;
+}
+
 static void name_loops(Lower *q, Piece *p)
 {
     bool shared = false;
@@ -264,6 +273,8 @@ static void name_loops(Lower *q, Piece *p)
                          ((TileAxis){loop.name, p->outer, BOUND_LANE, false}));
             shared |= !across;
         } else if (!x->reduced && !x->bound && lower_is_walked(p, axis)) {
+            continue;
+        } else if (x->reduced && has_loop(&p->t, loop.range)) {
             continue;
         } else if (x->reduced)
             vec_push(q->a, p->t.reduce, p->t.nreduce, loop);
@@ -395,8 +406,10 @@ static void share_among_threads(Lower *q)
 /* STAGE with depth: a counter of the iterations that are filled for. */
 static void fill_ahead(Lower *q, Piece *p)
 {
-    const Stage *s = q->nest->nstage ? &q->nest->stage[0] : NULL;
-    if (!s || !s->depth || !p->at[s->axis] || p->at[s->axis]->op != OP_RANGE)
+    const Stage *s = NULL;
+    for (int i = 0; i < q->nest->nstage && !s; i++)
+        s = q->nest->stage[i].depth ? &q->nest->stage[i] : NULL;
+    if (!s || !p->at[s->axis] || p->at[s->axis]->op != OP_RANGE)
         return;
     int64_t most = p->at[s->axis]->hi + 2; /* no more than there are iterations to fill for */
     p->t.ahead_of = p->at[s->axis];

@@ -92,9 +92,9 @@ static int loop_ahead(Stmt *out, Stmt loop, const FillBody *b, bool commits)
     return n;
 }
 
-/* Before the sum's loop. */
+/* Before the sum's loop. met: all items have just come to a barrier. */
 static int first_copies(Arena *a, const Linear *l, const Kernel *k, const FillBody *all, int depth,
-                        Stmt *out)
+                        bool met, Stmt *out)
 {
     const Tile *t = l->tile;
     const bool *depends = depends_on_earlier(a, l, k, false);
@@ -105,7 +105,8 @@ static int first_copies(Arena *a, const Linear *l, const Kernel *k, const FillBo
                        .depth = depth,
                        .upto = idx_min(k->c, idx(k->c, t->depth - 1), t->ahead->src[0])};
     int n = 0;
-    out[n++] = (Stmt){.kind = STMT_BARRIER, .depth = depth};
+    if (!met)
+        out[n++] = (Stmt){.kind = STMT_BARRIER, .depth = depth};
     if (!early.n || !late.n)
         return n + loop_ahead(&out[n], loop, all, true);
     n += loop_ahead(&out[n], loop, &early, false);
@@ -161,7 +162,12 @@ static void pipeline_fill(Linear *l, const Kernel *k, int fill)
         {.kind = STMT_BARRIER, .depth = depth + 1},
     };
     stmt_insert(l, fill, wait, 2);
-    stmt_insert(l, loop, out, first_copies(a, l, k, &all, depth, out));
+    int before = loop;
+    while (before > 0 && (l->stmt[before - 1].kind == STMT_ACC ||
+                          (l->tile->along && l->stmt[before - 1].kind == STMT_LET)))
+        before--;
+    const bool met = before > 0 && l->stmt[before - 1].kind == STMT_BARRIER;
+    stmt_insert(l, loop, out, first_copies(a, l, k, &all, depth, met, out));
     arena_free(a);
 }
 

@@ -11,6 +11,8 @@ static bool inside_stage(const Lower *q, const Stage *s, int leaf)
     const NestAxis *x = &q->nest->axis[leaf];
     if (x->bound)
         return x->bound == BOUND_LANE || x->bound == BOUND_WARP;
+    if (q->nest->inner && x->root == q->nest->axis[q->nest->inner_axis[TC_TERMS]].root)
+        return true; /* terms of a block of a row */
     return x->form != AXIS_LOOP || q->nest->axis[s->axis].bound ||
            nest_position(q->nest, leaf) > nest_position(q->nest, s->axis);
 }
@@ -306,8 +308,9 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     int64_t room = lay_out(q, p, n, &s);
     Node *at = idx(q->c, 0), *end[STRAIGHT + 2], *store;
     int nend = 0;
-    const int axis = nest->stage[s.stage].axis, depth = p->t.depth;
+    const int axis = nest->stage[s.stage].axis;
     Node *reads = p->at[axis];
+    const int depth = reads == p->t.ahead_of ? p->t.depth : 0;
     if (depth) { /* chunks begin at multiples of their size in all of the places */
         enum { WHOLE = 16 };
         room = ceil_div(room, WHOLE) * WHOLE;

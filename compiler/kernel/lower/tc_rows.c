@@ -21,7 +21,16 @@
  * Warps may have a part of each row (BIND of its axes to warps): then what is reduced along it is
  * joined in memory of the group, as any sum that items share (lower_shares.c).
  *
- * Values that the lane has are what it has to have of an operand of the outer product (PACK). */
+ * Values that the lane has are what it has to have of an operand of the outer product (PACK).
+ *
+ * Rows that are longer than registers hold are taken by blocks, in a loop (Tile.along) that all of
+ * their axes share.  With m the greatest of all blocks so far, m' of those before,
+ *
+ *     m = max(m', max over the block of s)        e = exp(s - m), of the block
+ *     l = exp(m' - m) l + sum of e                y = exp(m' - m) y + e v
+ *
+ * m' is the state of its reduce (PARAM), l and y are scaled sums (MONOID_SCALED).  So no score is
+ * made twice, or stored.  Which rows can be taken so, row_blocks.c says. */
 #include <string.h>
 
 #include "lower.h"
@@ -57,8 +66,24 @@ static void set_element(Lower *q, Piece *p, int line, int copy, int column)
     set_along(q, p, along_row(q, p, copy, column));
 }
 
+/* Blocks of rows that nothing is bound to: all that lies along them is in one loop. */
+static void blocks_begin(Lower *q, Piece *p)
+{
+    const Nest *n = q->nest;
+    for (int i = 0; i < n->nsplit; i++) {
+        const int outer = n->split[i].outer;
+        if (!n->axis[n->split[i].inner].row || n->axis[outer].bound)
+            continue;
+        p->t.along = p->t.along ? p->t.along : p->at[outer];
+        p->at[outer] = p->t.along;
+    }
+    if (p->t.along && p->t.along->op != OP_RANGE)
+        p->t.along = NULL;
+}
+
 void rows_begin(Lower *q, Piece *p)
 {
+    blocks_begin(q, p);
     p->lines = range_new(q->c, p->next++, idx(q->c, unit(q)->lanes / 4));
     p->t.quad = range_new(q->c, p->next++, idx(q->c, 4));
     p->lane = idx_add(q->c, idx_mul(q->c, p->lines, idx(q->c, 4)), p->t.quad);
@@ -148,13 +173,12 @@ static int64_t row_extent(const Nest *n, int root)
     return x->split < 0 ? x->extent : n->axis[n->split[x->split].inner].extent;
 }
 
-static Node *reduce_along(Lower *q, Piece *p, Node *n)
+/* What the lane has of it. */
+static Node *reduce_of_lane(Lower *q, Piece *p, Node *n)
 {
     const int line = p->line, copy = p->copy, column = p->column;
     const int fragments = (int)(row_extent(q->nest, nest_root_of(q->k, n->src[1])) / unit(q)->n);
-    Node *known = made(p, n, line, 0, 0), *identity = reduce_identity(q->c, n);
-    if (known)
-        return known;
+    Node *identity = reduce_identity(q->c, n);
     Node **value = NEWN(q->a, Node *, 2 * fragments);
     int count = 0;
     for (int i = 0; i < 2 * fragments; i++) {
@@ -164,10 +188,59 @@ static Node *reduce_along(Lower *q, Piece *p, Node *n)
             value[count++] = v;
     }
     set_element(q, p, line, copy, column);
-    Node *src[] = {join_values(q, n, value, count), p->t.quad};
-    return make(
-        q, p, n, line, 0, 0,
-        node_make(q->c, OP_REDUCE, n->dtype, reduce_arg(reduce_monoid(n), 0, 0), 2, src, 0, NULL));
+    return join_values(q, n, value, count);
+}
+
+static Node *reduce_over(Lower *q, int monoid, int nsrc, Node *const *src)
+{
+    return node_make(q->c, OP_REDUCE, src[0]->dtype, reduce_arg(monoid, 0, 0), nsrc, src, 0, NULL);
+}
+
+enum { FACTOR = -2 }; /* in place of the fragment: what sums so far are multiplied by */
+
+/* The greatest of all blocks so far; zero where that is minus infinity, which nothing is less. */
+static Node *greatest_so_far(Lower *q, Piece *p, Node *n)
+{
+    Context *c = q->c;
+    Node *own[] = {reduce_of_lane(q, p, n), p->t.quad};
+    Node *src[] = {reduce_over(q, INGOT_REDUCE_MAX, 2, own), p->t.along};
+    Node *before =
+        node_make(c, OP_PARAM, n->dtype, reduce_arg(INGOT_REDUCE_MAX, 0, 0), 2, src, 0, NULL);
+    Node *now = node_alu2(c, OP_MAX, (ingot_dtype)n->dtype, before, src[0]);
+    Node *none = node_alu2(c, OP_EQ, INGOT_BOOL, now, reduce_identity(c, n));
+    now = node_where(c, none, node_const_zero(c, (ingot_dtype)n->dtype), now);
+    Node *less = node_alu2(c, OP_SUB, (ingot_dtype)n->dtype, before, now);
+    make(q, p, n, p->line, FACTOR, 0, node_alu1(c, OP_EXP, (ingot_dtype)n->dtype, less));
+    return now;
+}
+
+/* A sum of what a block has of it. */
+static Node *over_blocks(Lower *q, Piece *p, Node *n, Node *own)
+{
+    bool good = true;
+    Node *shift = p->t.along ? row_shift(q->nest, q->k, n->src[0], &good) : NULL;
+    if (!p->t.along)
+        return own;
+    if (!good)
+        BUG("rows that cannot be taken by blocks");
+    if (!shift) {
+        Node *src[] = {own, p->t.along};
+        return reduce_over(q, INGOT_REDUCE_ADD, 2, src);
+    }
+    (void)rows_terms(q, p, shift);
+    Node *src[] = {own, made(p, shift, p->line, FACTOR, 0), p->t.along};
+    return reduce_over(q, MONOID_SCALED, 3, src);
+}
+
+static Node *reduce_along(Lower *q, Piece *p, Node *n)
+{
+    Node *known = made(p, n, p->line, 0, 0);
+    if (known)
+        return known;
+    if (p->t.along && reduce_monoid(n) == INGOT_REDUCE_MAX)
+        return make(q, p, n, p->line, 0, 0, greatest_so_far(q, p, n));
+    Node *own = over_blocks(q, p, n, reduce_of_lane(q, p, n)), *src[] = {own, p->t.quad};
+    return make(q, p, n, p->line, 0, 0, reduce_over(q, reduce_monoid(n), 2, src));
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -234,6 +307,8 @@ static Node *pack(Lower *q, Piece *p, Node *value, Node *range, int block)
 /* An operand of the outer product: what is in registers, and what is loaded, with their casts. */
 static Node *operand(Lower *q, Piece *p, Node *n, Node *range, int block, Env *in)
 {
+    if (n->op == OP_CAST && n->dtype == unit(q)->a && n->src[0]->op == OP_STAGE)
+        return pack(q, p, n, range, block);
     if (n->op == OP_CAST) {
         Node *x = operand(q, p, n->src[0], range, block, in);
         return node_with(q->c, n, &x);
@@ -251,8 +326,10 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
     int64_t copies;
     const int number = (int)tc_copy_number(q, p, n, &copies);
     Node *sum = made(p, n, -1, number, 0), *kept[] = {p->at[row], p->at[column]};
-    if (sum)
-        return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
+    if (sum) {
+        sum = node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
+        return over_blocks(q, p, n, sum);
+    }
     Node *body = NULL, *own = p->t.fragment[TC_TERMS];
     for (int i = 0; i < nest->axis[term].extent / u->k; i++) {
         Node *side[2];
@@ -272,7 +349,7 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
     set_element(q, p, line, copy, at_column);
     p->at[row] = kept[0];
     p->at[column] = kept[1];
-    return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
+    return outer_product(q, p, n);
 }
 
 /* What items share is joined from what each has of it: of a line that a lane has once. */

@@ -99,12 +99,32 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     return NULL;
 }
 
+static bool is_of_blocks(const Nest *n, int axis)
+{
+    bool blocks = false;
+    for (int i = 0; i < n->nsplit; i++)
+        blocks |= n->split[i].outer == axis && n->axis[n->split[i].inner].row;
+    return blocks;
+}
+
+/* Of a row that is taken by blocks: what a block reads is filled ahead of it, whichever of the axes
+ * along the row says so; what is the same for all blocks is not. */
+static bool blocks_alike(const Nest *n, const Opt *o, int axis)
+{
+    bool good = true;
+    for (int i = 0; i < n->nstage && good; i++)
+        good = !o->depth || !n->stage[i].depth ||
+               (n->stage[i].depth == o->depth && is_of_blocks(n, axis) &&
+                is_of_blocks(n, n->stage[i].axis));
+    return good;
+}
+
 /* All places of a kernel are filled ahead of one loop, or none is. */
 static const char *depth_refused(Nest *n, const Opt *o, int axis)
 {
     enum { MOST = 8 };
     const Stage *first = n->nstage ? &n->stage[0] : NULL;
-    if (first &&
+    if (first && !(n->inner && blocks_alike(n, o, axis)) &&
         (first->depth != o->depth || first->tma != o->tma || (o->depth && first->axis != axis)))
         return opt_refuse(
             n, "STAGE %s %lld: all of a kernel have one depth, axis and move, if any has one",
