@@ -72,6 +72,13 @@ static inline igrt_status igrt_gpu_alloc(igrt_gpu *g, size_t bytes, const void *
     return igrt_cl_buffer(g, bytes, data, mem);
 }
 
+/* Weights as an image. */
+static inline igrt_status igrt_gpu_image(igrt_gpu *g, size_t bytes, const void *data,
+                                         igrt_gpu_mem *mem)
+{
+    return igrt_cl_image(g, bytes / sizeof(float), (const float *)data, mem);
+}
+
 static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t offset,
                                         size_t bytes, igrt_gpu_mem *part)
 {

@@ -20,6 +20,10 @@ enum {
     CL_INVALID_BUFFER_SIZE = -61,
     CL_FALSE = 0,
     CL_TRUE = 1,
+    CL_DEVICE_IMAGE_SUPPORT = 0x1016,
+    CL_RGBA = 0x10b5,
+    CL_FLOAT = 0x10de,
+    CL_MEM_OBJECT_IMAGE2D = 0x10f1,
     CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
     CL_DEVICE_SINGLE_FP_CONFIG = 0x101b,
     CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
@@ -189,6 +193,11 @@ int igrt_cl_has(igrt_cl *cl, const char *extension)
 {
     char all[1 << 14];
     size_t n = 0;
+    uint32_t images = 0;
+    if (!strcmp(extension, "images"))
+        return !check(cl, cl->clGetDeviceInfo(cl->device, CL_DEVICE_IMAGE_SUPPORT, sizeof images,
+                                              &images, NULL)) &&
+               images;
     if (check(cl, cl->clGetDeviceInfo(cl->device, CL_DEVICE_EXTENSIONS, sizeof all - 1, all, &n)))
         return 0;
     all[n < sizeof all ? n : sizeof all - 1] = 0;
@@ -327,6 +336,46 @@ igrt_status igrt_cl_buffer(igrt_cl *cl, size_t bytes, const void *data, void **b
     void *host = data && bytes ? (void *)(uintptr_t)data : NULL; /* only read */
     *buffer = cl->clCreateBuffer(cl->context, flags, bytes ? bytes : 1, host, &e);
     return check_handle(cl, e, buffer);
+}
+
+/* Rows of pixels from `row` on; the last one may be a part of one. */
+static int32_t write_rows(igrt_cl *cl, void *image, size_t row, size_t width, size_t rows,
+                          const float *data)
+{
+    const size_t from[3] = {0, row, 0}, region[3] = {width, rows, 1};
+    return width && rows ? cl->clEnqueueWriteImage(cl->queue, image, CL_TRUE, from, region, 0, 0,
+                                                   data, 0, NULL, NULL)
+                         : 0;
+}
+
+igrt_status igrt_cl_image(igrt_cl *cl, size_t n, const float *data, void **image)
+{
+    enum { WIDTH = 2048, PIXEL = 4 };
+    struct {
+        uint32_t order, type;
+    } format = {CL_RGBA, CL_FLOAT};
+    struct {
+        uint32_t type;
+        size_t width, height, depth, array, pitch, slice;
+        uint32_t mips, samples;
+        void *buffer;
+    } shape = {.type = CL_MEM_OBJECT_IMAGE2D, .width = WIDTH};
+    const size_t rows = n / (WIDTH * PIXEL), pixels = n / PIXEL % WIDTH, rest = n % PIXEL;
+    float last[PIXEL] = {0};
+    int32_t e = 0;
+    shape.height = rows + 1;
+    *image = cl->clCreateImage(cl->context, CL_MEM_READ_ONLY, &format, &shape, NULL, &e);
+    if (e)
+        return check_handle(cl, e, image);
+    for (size_t i = 0; i < rest; i++)
+        last[i] = data[n - rest + i];
+    const size_t from[3] = {pixels, rows, 0}, region[3] = {1, 1, 1};
+    e = write_rows(cl, *image, 0, WIDTH, rows, data);
+    e = e ? e : write_rows(cl, *image, rows, pixels, 1, data + rows * WIDTH * PIXEL);
+    if (!e && rest)
+        e = cl->clEnqueueWriteImage(cl->queue, *image, CL_TRUE, from, region, 0, 0, last, 0, NULL,
+                                    NULL);
+    return check(cl, e);
 }
 
 igrt_status igrt_cl_part(igrt_cl *cl, void *buffer, size_t offset, size_t bytes, void **part)

@@ -44,6 +44,10 @@ extern "C" {
     X(int32_t, clReleaseKernel, (void *))                                                         \
     X(int32_t, clSetKernelArg, (void *, uint32_t, size_t, const void *))                          \
     X(void *, clCreateBuffer, (void *, uint64_t, size_t, void *, int32_t *))                      \
+    X(void *, clCreateImage, (void *, uint64_t, const void *, const void *, void *, int32_t *))   \
+    X(int32_t, clEnqueueWriteImage,                                                               \
+      (void *, void *, uint32_t, const size_t *, const size_t *, size_t, size_t, const void *,    \
+       uint32_t, void *const *, void **))                                                         \
     X(void *, clCreateSubBuffer, (void *, uint64_t, uint32_t, const void *, int32_t *))           \
     X(int32_t, clReleaseMemObject, (void *))                                                      \
     X(int32_t, clEnqueueWriteBuffer,                                                              \
@@ -117,6 +121,9 @@ igrt_status igrt_cl_kernel(igrt_cl *cl, void *program, const char *name, void **
 /* Device memory, at least one byte; filled from data, if not NULL, and then read-only for
  * kernels. */
 igrt_status igrt_cl_buffer(igrt_cl *cl, size_t bytes, const void *data, void **buffer);
+
+/* n numbers as an image of pixels of four, in rows of 2,048 (igrt_image.h). */
+igrt_status igrt_cl_image(igrt_cl *cl, size_t n, const float *data, void **image);
 
 /* A part of a buffer. offset is a multiple of IGRT_CL_ALIGN; parts may overlap. */
 igrt_status igrt_cl_part(igrt_cl *cl, void *buffer, size_t offset, size_t bytes, void **part);

@@ -1,5 +1,7 @@
 /* opencl_device.c - which features of opencl_features.def the OpenCL device has that a bundle
  * would run on here, and which figures. */
+#include <string.h>
+
 #include "igrt_opencl.h"
 
 #include "targets.h"
@@ -8,6 +10,7 @@
 enum {
     DEVICE_TYPE = 0x1000,
     MAX_COMPUTE_UNITS = 0x1002,
+    DEVICE_NAME = 0x102B,
     MAX_WORK_GROUP_SIZE = 0x1004,
     NATIVE_VECTOR_WIDTH_FLOAT = 0x103A,
     GLOBAL_MEM_CACHELINE_SIZE = 0x101D,
@@ -27,6 +30,14 @@ static int64_t ask(igrt_cl *cl, uint32_t what, bool wide)
     return e ? 0 : wide ? (int64_t)large : (int64_t)small;
 }
 
+/* Its first level of cache is for images alone. */
+static bool is_adreno(igrt_cl *cl)
+{
+    char name[128] = "";
+    (void)cl->clGetDeviceInfo(cl->device, DEVICE_NAME, sizeof name - 1, name, NULL);
+    return strstr(name, "Adreno") != NULL;
+}
+
 const char *opencl_native(Arena *a, OpenclDevice *device)
 {
     igrt_cl cl;
@@ -37,7 +48,7 @@ const char *opencl_native(Arena *a, OpenclDevice *device)
     for (const OpenclFeature *f = opencl_features; f->name; f++) {
         if (!igrt_cl_has(&cl, f->extension) || (f->subgroup && subgroup % f->subgroup))
             continue;
-        if (f->subgroup && subgroup < f->subgroup)
+        if ((f->subgroup && subgroup < f->subgroup) || (f->images && !is_adreno(&cl)))
             continue;
         if (f->subgroup) /* of several sizes the largest */
             last = f->name;

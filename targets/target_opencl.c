@@ -19,7 +19,7 @@
 const OpenclFeature opencl_features[] = {
 #define FEATURE(...) {__VA_ARGS__},
 #include "opencl_features.def"
-    {NULL, NULL, false, 0, NULL}};
+    {NULL, NULL, false, false, 0, NULL}};
 enum { FEATURES = sizeof opencl_features / sizeof *opencl_features - 1 };
 
 const char *opencl_feature(int i)
@@ -70,6 +70,7 @@ static void require(Target *t, Arena *a, Extension *extension, const OpenclFeatu
     extension[n].name = f->extension;
     t->extensions = extension;
     t->machine.dot |= f->dot;
+    t->machine.images |= f->images;
     t->machine.any_sign |= t->machine.dot;
     t->machine.takes_fours |= t->machine.dot;
     t->machine.subgroup = f->subgroup > t->machine.subgroup ? f->subgroup : t->machine.subgroup;
@@ -181,6 +182,7 @@ const Target target_opencl = {
     .gpu = true,
     .machine = {GPU_FIGURES, .items = 256, .shared = 32 << 10, .shared_static = 32 << 10},
     .runtime = "igrt_cl",
+    .images = true,
     .branches = 8,
     .tune = opencl_tune,
     .machine_name = opencl_feature,

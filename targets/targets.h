@@ -73,7 +73,7 @@ void opencl_device_tune(Machine *, const OpenclDevice *);
 /* Columns of opencl_features.def. */
 typedef struct {
     const char *name, *extension;
-    bool dot;
+    bool dot, images;
     int subgroup;
     const char *define;
 } OpenclFeature;

@@ -45,6 +45,14 @@ static void host_use(Gpu *g, const Buffer *b)
         g->host_bytes = r->offset + r->bytes;
 }
 
+static void use_image(Bundle *b, const Step *s, int arg)
+{
+    const Buffer *root = buffer_root(s->bufs[arg]);
+    b->gpu->imaged[root->id] = true;
+    if (root->kind != BUF_WEIGHT)
+        bundle_fail(b, INGOT_USAGE, "kernel %s: IMAGE %d: it is for weights", s->kernel->name, arg);
+}
+
 static void mark(Bundle *b, const Block *steps)
 {
     Gpu *g = b->gpu;
@@ -53,7 +61,10 @@ static void mark(Bundle *b, const Block *steps)
         for (int j = 0; s->kind == STEP_KERNEL && j < s->nbuf; j++) {
             if (!kernel_has_param(s->kernel, j))
                 continue;
-            use(g, s->bufs[j]);
+            if (kernel_takes_image(s->kernel, j))
+                use_image(b, s, j);
+            else
+                use(g, s->bufs[j]);
             if (s->bufs[j]->base && s->bufs[j]->base_offset && !idx_is(s->bufs[j]->base_offset, 0))
                 bundle_fail(b, INGOT_UNSUPPORTED,
                             "kernel %s takes a view, which GPU bundles cannot do yet",
@@ -171,8 +182,16 @@ static bool has_sizes(const Bundle *b)
 static int find(const Gpu *g, const Plan *p, const Buffer *b)
 {
     for (int i = 1; i < g->nmem; i++)
-        if (g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b) &&
+        if (!g->mem[i].image && g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b) &&
             (!g->mem[i].p || g->mem[i].p == p))
+            return i;
+    return -1;
+}
+
+static int find_image(const Gpu *g, const Buffer *b)
+{
+    for (int i = 1; i < g->nmem; i++)
+        if (g->mem[i].image && g->mem[i].key == mem_key(b))
             return i;
     return -1;
 }
@@ -227,6 +246,21 @@ static void add_kind(Gpu *g, const Bundle *f, BufferKind kind)
     }
 }
 
+static void add_images(Gpu *g, const Bundle *f)
+{
+    for (int i = 0; i < f->p->nbuffer; i++) {
+        const Buffer *buffer = f->p->buffers[i];
+        if (!f->gpu->imaged[i] || find_image(g, buffer) >= 0)
+            continue;
+        const Mem m = {.kind = BUF_WEIGHT,
+                       .key = mem_key(buffer),
+                       .bytes = buffer->bytes,
+                       .b = buffer,
+                       .image = true};
+        vec_push(f->a, g->mem, g->nmem, m);
+    }
+}
+
 /* What groups of kernel i ask for, and whether neighbours join what they have. */
 static void look_at_kernel(const Bundle *b, int i)
 {
@@ -259,6 +293,8 @@ static void list_memory(Bundle *b)
     }
     for (int i = 0; i < n; i++)
         add_kind(g, function_of(b, i), BUF_WEIGHT);
+    for (int i = 0; i < n; i++)
+        add_images(g, function_of(b, i));
     for (int i = 0; i < n; i++) {
         Gpu *of = function_of(b, i)->gpu;
         of->mem = g->mem;
@@ -301,6 +337,7 @@ void gpu_prepare(Bundle *b)
         Bundle *f = function_of(b, i);
         f->gpu = NEW(b->a, Gpu);
         f->gpu->used = NEWN(b->a, bool, f->p->nbuffer + 1);
+        f->gpu->imaged = NEWN(b->a, bool, f->p->nbuffer + 1);
         mark(f, &f->p->main);
     }
     list_memory(b);
@@ -337,7 +374,8 @@ const char *gpu_mem_name(const Bundle *b, int i)
     switch (m->kind) {
     case BUF_INPUT: return arena_printf(b->a, "MEM_%sIN_%lld", m->function, (long long)m->key);
     case BUF_OUTPUT: return arena_printf(b->a, "MEM_%sOUT_%lld", m->function, (long long)m->key);
-    case BUF_WEIGHT: return arena_printf(b->a, "MEM_WEIGHT_%lld", (long long)m->key);
+    case BUF_WEIGHT:
+        return arena_printf(b->a, "MEM_%s_%lld", m->image ? "IMAGE" : "WEIGHT", (long long)m->key);
     default: return i ? arena_printf(b->a, "MEM_ARENA_%lld", (long long)m->key) : "MEM_ARENA";
     }
 }
@@ -349,6 +387,12 @@ const char *gpu_mem_of(Bundle *b, const Buffer *buffer)
         BUG("a buffer that a device step uses is not on the device");
     b->needs |= NEED_MEM;
     return gpu_mem_name(b, i);
+}
+
+const char *gpu_image_of(Bundle *b, const Buffer *buffer)
+{
+    b->needs |= NEED_MEM;
+    return gpu_mem_name(b, find_image(b->gpu, buffer_root(buffer)));
 }
 
 /* ---- declarations ------------------------------------------------------------------------ */
@@ -529,8 +573,8 @@ static void start_memory(StrBuf *sb, Bundle *b)
     for (int i = 1 + g->npart; i < g->nmem; i++) {
         const Mem *m = &g->mem[i];
         bool io = i <= g->npart + g->nall;
-        sb_printf(sb, "    %sTRY(igrt_gpu_alloc(gpu, %lld, ", g->apart && io ? "    " : "",
-                  (long long)m->bytes);
+        sb_printf(sb, "    %sTRY(igrt_gpu_%s(gpu, %lld, ", g->apart && io ? "    " : "",
+                  m->image ? "image" : "alloc", (long long)m->bytes);
         if (m->kind == BUF_WEIGHT)
             address(sb, b, m->b, NULL, false);
         else

@@ -10,6 +10,7 @@ typedef struct {
     int64_t key;     /* offset, or number of the input or output */
     int64_t bytes;
     const Buffer *b; /* the first one there */
+    bool image;      /* weights of f32 that kernels read as one */
     /* Of an input or output: whose it is, and its name there. */
     const Plan *p;
     const char *function, *field; /* "": of the first function; else "TRAIN_STEP_" */
@@ -17,6 +18,7 @@ typedef struct {
 
 struct Gpu {
     bool *used;            /* by buffer: the device touches it */
+    bool *imaged;          /* by buffer: kernels read it as an image */
     Mem *mem;              /* [0] is the arena, its parts follow */
     int nmem, npart, nall; /* after the parts come the inputs and outputs, of all functions */
     int io, nio;           /* of these the own ones */
@@ -46,6 +48,8 @@ struct Gpu {
 bool gpu_on_device(const Bundle *, const Buffer *);
 const char *gpu_mem_of(Bundle *, const Buffer *);
 const char *gpu_mem_name(const Bundle *, int i);
+/* The same of the image of a buffer. */
+const char *gpu_image_of(Bundle *, const Buffer *);
 
 /* bundle_gpu_kernels.c: kernels as text; what they need of the runtime is noted. */
 void gpu_kernel_bodies(StrBuf *, Bundle *, Kernel *const *kernels, int n);

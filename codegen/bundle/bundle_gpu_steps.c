@@ -237,7 +237,9 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
                 sb_printf(&w->sb, "(igrt_gpu_mem[1]){igrt_gpu_first(mem[%s], %lld)}",
                           gpu_mem_of(b, s->bufs[i]), (long long)s->bufs[i]->bytes);
             else
-                sb_printf(&w->sb, "&mem[%s]", gpu_mem_of(b, s->bufs[i]));
+                sb_printf(&w->sb, "&mem[%s]",
+                          kernel_takes_image(k, i) ? gpu_image_of(b, s->bufs[i])
+                                                   : gpu_mem_of(b, s->bufs[i]));
         } else if (i < nint) {
             sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - narg]));
         } else {

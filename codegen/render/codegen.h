@@ -62,6 +62,7 @@ typedef enum {
     NEED_AMX = 1 << 18,      /* igrt_amx.h */
     NEED_MMA = 1 << 19,      /* igrt_mma.h */
     NEED_WGMMA = 1 << 20,    /* igrt_wgmma.h */
+    NEED_IMAGE = 1 << 21,    /* igrt_image.h */
 } Need;
 
 /* ---- render.c ----------------------------------------------------------------------------- */

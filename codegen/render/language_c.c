@@ -67,6 +67,11 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
+        if (kernel_takes_image(k, i)) {
+            sb_printf(sb, "%s__read_only image2d_t a%d", separator, i);
+            separator = ", ";
+            continue;
+        }
         bool pointers = k->args[i].dtype == INGOT_STRING && !t->gpu, written = k->args[i].written;
         sb_printf(sb, "%s%s%s%s%s *%s%sa%d", separator, c->global_word,
                   written || pointers ? "" : "const ", t->language->type(k->args[i].dtype, false),
@@ -214,6 +219,7 @@ void c_file(StrBuf *sb, const Target *t, unsigned needs, const char *kernels)
         const char *file;
     } header[] = {{NEED_ACROSS, "igrt_across.h"},
                   {NEED_RUN, "igrt_run.h"},
+                  {NEED_IMAGE, "igrt_image.h"},
                   {NEED_MMA, "igrt_mma.h"},
                   {NEED_WGMMA, "igrt_wgmma.h"}};
     (void)kernels;

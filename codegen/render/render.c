@@ -607,7 +607,7 @@ static void statements(Render *r, const Tile *tile)
         render_tc_begin(r);
     render_find_begins(r);
     const bool runs = r->lang->runs && !tile->tc;
-    if (runs)
+    if (runs || render_has_images(r))
         render_find_runs(r);
     int rows;
     for (int i = 0; i < r->l.n; i++) {
@@ -623,7 +623,7 @@ static void statements(Render *r, const Tile *tile)
             i += rows - 1;
             continue;
         }
-        if (runs)
+        if (runs || r->nrun)
             render_runs_before(r, s);
         if (s->kind == STMT_ACC && !(s->reduce == REDUCE_PRODUCTS && !tile->tc->lanes)) {
             render_indent(r, s->depth);

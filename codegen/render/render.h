@@ -197,6 +197,7 @@ void render_beside(Render *, const Node *);
 
 /* Of the tile that is written: loads that are 16 neighbouring bytes. */
 void render_find_runs(Render *);
+bool render_has_images(const Render *); /* are arguments images (IMAGE)? */
 /* Before a statement: those that it needs are loaded. */
 void render_runs_before(Render *, const Stmt *);
 /* A WHERE that gives such an element, or zero where it is not given: it is the element, whose gate

@@ -16,6 +16,13 @@ static void element(Render *r, Node *n, int first)
         render_beside(r, n);
         return;
     }
+    if (n->op == OP_LOAD && kernel_takes_image(r->of, n->src[0]->arg.i)) {
+        r->needs |= NEED_IMAGE;
+        sb_printf(r->sb, "igrt_texel(a%lld, ", (long long)n->src[0]->arg.i);
+        render_bare(r, n->src[first]);
+        put(r, ")");
+        return;
+    }
     Node *base, *way = render_way(r, n, first, &base);
     if (n->op == OP_LOAD && r->lang->load && !base) {
         r->lang->load(r, n, way);

@@ -78,6 +78,8 @@ static Run *run_for(Render *r, Run **runs, int *n, Node *access, int first)
 static bool is_run_load(const Render *r, const Node *n)
 {
     const int64_t arg = n->src[0]->op == OP_BUFFER ? n->src[0]->arg.i : r->narg;
+    if (!r->lang->runs && !kernel_takes_image(r->of, arg))
+        return false;
     return n->nsrc == 3 && arg < r->narg && !r->k->args[arg].written && !n->arg.i &&
            !r->l.vector[n->id] && !r->l.fragment[n->id] && !copy_base(r->l.tile, n);
 }
@@ -105,6 +107,14 @@ static Node *value_of(const Stmt *s)
     }
 }
 
+bool render_has_images(const Render *r)
+{
+    for (int i = 0; i < r->of->nopt; i++)
+        if (r->of->opts[i].kind == OPT_IMAGE)
+            return true;
+    return false;
+}
+
 void render_find_runs(Render *r)
 {
     bool *seen = NEWN(r->arena, bool, r->l.nknown);
@@ -121,13 +131,30 @@ void render_find_runs(Render *r)
             r->run_of[r->run[i].access[j]->id] = i + 1;
 }
 
+/* const float4 v9 = v7 ? igrt_pixel(a1, v3) : (float4)(0.0f); */
+static void load_pixel(Render *r, const Run *run)
+{
+    const bool given = node_is_const_i(run->gate, 1);
+    r->needs |= NEED_IMAGE;
+    sb_printf(r->sb, "const float4 v%d = ", r->nvalue);
+    if (!given)
+        render_expr(r, run->gate);
+    sb_printf(r->sb, "%sigrt_pixel(a%lld, ", given ? "" : " ? ", (long long)run->buffer->arg.i);
+    render_bare(r, run->access[0]->src[2]);
+    put(r, given ? ");\n" : ") : (float4)(0.0f);\n");
+}
+
 /* const igrt_eight v9 = igrt_eight_of(a1 + (v7 ? v3 - 8 : 0), v7); */
-static void load_run(Render *r, Run *run, int depth)
+static void load_run(Render *r, const Run *run, int depth)
 {
     const Node *first = run->access[0];
     const bool given = node_is_const_i(run->gate, 1), wide = first->dtype == INGOT_F32;
-    r->needs |= NEED_RUN;
     render_indent(r, depth);
+    if (kernel_takes_image(r->of, run->buffer->arg.i)) {
+        load_pixel(r, run);
+        return;
+    }
+    r->needs |= NEED_RUN;
     sb_printf(r->sb, "const %s v%d = igrt_%s_%s(a%lld + ", wide ? "float4" : "igrt_eight",
               r->nvalue, wide ? "four" : "eight", given ? "at" : "of",
               (long long)run->buffer->arg.i);
@@ -145,6 +172,11 @@ static void load_run(Render *r, Run *run, int depth)
         render_bare(r, run->gate);
     }
     put(r, ");\n");
+}
+
+static void take_run(Render *r, Run *run, int depth)
+{
+    load_run(r, run, depth);
     for (int i = 0; i < run->n; i++)
         r->beside[run->access[i]->id] = (Beside){r->nvalue, i};
     run->depth = depth;
@@ -156,7 +188,7 @@ static void load_runs_of(Render *r, Node *n, int depth, bool top)
     if (n->id >= r->l.nknown || n->dtype == INGOT_INDEX || (!top && is_named(r, n)))
         return;
     if (n->op == OP_LOAD && r->run_of[n->id] && !render_is_beside(r, n))
-        load_run(r, &r->run[r->run_of[n->id] - 1], depth);
+        take_run(r, &r->run[r->run_of[n->id] - 1], depth);
     if (n->op == OP_REDUCE || n->op == OP_PROJ)
         return;
     for (uint32_t i = 0; i < n->nsrc; i++)

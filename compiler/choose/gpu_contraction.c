@@ -442,8 +442,37 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
         parts_layouts(*nest, &v, bufs, -1, last, want);
 }
 
+/* Has an item copies, by fours, along an axis of results that the factor moves with? */
+static bool reads_fours(const Nest *n, const Node *factor)
+{
+    enum { PIXEL = 4 };
+    for (int i = 0; i < n->nopt; i++) {
+        const Opt *o = &n->opts[i];
+        for (int j = 0; o->kind == OPT_UPCAST && o->amount % PIXEL == 0 && j < n->k->naxis; j++) {
+            const Axis *x = &n->k->axes[j];
+            const size_t root = strcspn(o->axis, ".");
+            if (!x->reduced && strlen(x->name) == root && !memcmp(x->name, o->axis, root) &&
+                depends_on(factor, x->range))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Weights that lie as a tile reads them, four by four. */
+static void make_images(Arena *a, Nest *n, const Buffer *const *bufs, const Layout *want)
+{
+    const View v = kernel_view(n->k);
+    for (int i = 0; i < v.nfactor && n->target->machine.images; i++) {
+        const int64_t arg = v.factor[i]->src[0]->arg.i;
+        if (bufs[arg]->kind == BUF_WEIGHT && want[arg].n && reads_fours(n, v.factor[i]))
+            (void)nest_opt(n, OPT_IMAGE, arena_printf(a, "%lld", (long long)arg), 0);
+    }
+}
+
 void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
 {
     choose_form(a, nest, bufs, may_copy, want);
+    make_images((*nest)->arena, *nest, bufs, want);
     let_next_begin(*nest);
 }

@@ -88,7 +88,7 @@ typedef struct {
 /* Its text is all names, without an amount. */
 static inline bool opt_is_list(OptKind k)
 {
-    return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC || k == OPT_TRIGGER;
+    return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC || k == OPT_TRIGGER || k == OPT_IMAGE;
 }
 /* What the iterations of an axis are where they are no loop. */
 typedef enum { BOUND_NOT, BOUND_GRID, BOUND_LANE, BOUND_WARP, BOUND_CLUSTER, BOUND_COUNT } Bound;
@@ -187,6 +187,8 @@ struct Kernel {
     int64_t scratch;         /* bytes of the places that a part of it needs, see nest.h */
     struct Lowered *lowered; /* its statements, once they were asked for (lowered.h), or NULL */
 };
+/* IMAGE: is this argument one? */
+bool kernel_takes_image(const Kernel *, int64_t arg);
 
 /* flatten.c: the roots with every coordinate tuple replaced by one offset in elements. */
 void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node **flat);

@@ -58,6 +58,7 @@ struct Target {
     int nth;
     const char *archs;   /* that compile() is called for: "sm_90a+ptx"; NULL: for any */
     const char *runtime; /* prefix of its types in runtime_min: "igrt_cl" */
+    bool images;         /* an argument may be one (IMAGE) */
     int branches;  /* in a run of which the host decides nothing: so many inside one another */
     bool triggers; /* a kernel may let the one that is enqueued behind it begin early (TRIGGER) */
     bool unrolls;  /* loops that are to be straight-line are so */

@@ -272,7 +272,8 @@ static bool opt_words(Parse *q, Opt *o)
     if (opt_is_list(o->kind)) {
         for (int i = 2; i < q->n; i++)
             o->axis = arena_printf(q->a, "%s %s", o->axis, q->word[i]);
-        return o->kind == OPT_TC ? q->n > 4 : o->kind != OPT_TRIGGER || q->n == 2;
+        return o->kind == OPT_TC ? q->n > 4
+                                 : (o->kind != OPT_TRIGGER && o->kind != OPT_IMAGE) || q->n == 2;
     }
     if (o->kind == OPT_BIND) {
         for (int i = BOUND_GRID; i < BOUND_COUNT && q->n == 3; i++)

@@ -65,10 +65,17 @@ def products(g):
     g.output("y", g.op("MatMulInteger", x, w), TensorProto.INT32, 7, 33)
 
 
+def pixels(g):
+    x = g.input("x", TensorProto.FLOAT, 1, 32, 28, 28)
+    w = g.const(np.random.default_rng(1).standard_normal((96, 32, 1, 1)).astype(np.float32))
+    g.output("y", g.op("Conv", x, w), TensorProto.FLOAT, 1, 96, 28, 28)
+
+
 SHUFFLE = "cl_khr_subgroup_shuffle; --target {} does without|the size of sub-groups is"
 
 #         model, features, what stands in its kernels, what is told where the device lacks one
 FORMS = [
+    (pixels, "images", "igrt_pixel(a", "images; --target opencl does without"),
     (halves, "fp16", "igrt_f32_to_f16(", "cl_khr_fp16; --target opencl does without"),
     (rows, "subgroups32", "igrt_across_", SHUFFLE.format("opencl")),
     (
@@ -134,6 +141,27 @@ def form(ingot, work, model, feature, text, missing):
         selftest(out, target, missing)
 
 
+def by_hand(ingot, work):
+    """What is read of an image, by fours alone; a plan may say IMAGE without the feature, of weights."""
+    model, plan, out = work / "pixels.onnx", work / "pixels.sched", work / "by_hand"
+    words = [ingot, "compile", model, "-q", "-o", out]
+    done = run(*words, "--target", "opencl:images", "--save-sched", plan)
+    text = (out / "model_kernels.cl").read_text() if not done.returncode else done.stderr
+    count = [text.count(f"igrt_{x}(a") for x in ("pixel", "texel")]
+    want(count == [1, 0], f"reads of images: {count}")
+    told_plan = plan.read_text().replace("target opencl:images", "target opencl")
+    plan.write_text(told_plan)
+    done = run(*words, "--target", "opencl", "--sched", plan)
+    want(not done.returncode, f"IMAGE by hand: {done.stderr}")
+    want("image2d_t a2" in (out / "model_kernels.cl").read_text(), "IMAGE by hand: there is none")
+    plan.write_text(told_plan.replace("IMAGE 2", "IMAGE 1"))
+    done = run(*words, "--target", "opencl", "--sched", plan)
+    want("it is for weights" in done.stderr, f"IMAGE of an input: {done.stderr}")
+    plan.write_text(told_plan.replace("IMAGE 2", "IMAGE 0"))
+    done = run(*words, "--target", "opencl", "--sched", plan)
+    want("reads and does not write" in done.stderr, f"IMAGE of the result: {done.stderr}")
+
+
 def native(ingot, work, model):
     out = work / f"{model.__name__}_native"
     compiled = run(
@@ -178,6 +206,7 @@ def main():
         os.environ["POCL_CACHE_DIR"] = str(work / "pocl")
         for f in FORMS:
             form(ingot, work, *f)
+        by_hand(ingot, work)
         for model in (halves, rows, products):
             native(ingot, work, model)
         with_c(

@@ -338,6 +338,7 @@ static const FigureRow rows[] = {
     {"joins_subgroups", ATTENTION_HALVES, "cuda:sm_90a", 4},
     {"place_word", SINGLES, "wgsl", 16},
     {"takes_fours", BYTES, "opencl:dot8+subgroups32", 4},
+    {"images", WINDOW, "opencl:images", 4},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 

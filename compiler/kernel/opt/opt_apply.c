@@ -14,6 +14,7 @@
  *     opt_vector.c  VECTOR                       opt_partial.c   PARTIAL
  *     opt_order.c   ORDER JOIN THREAD            opt_bind.c      BIND MASK
  *     opt_stage.c   STAGE PREFETCH               opt_tc.c        TC
+ *     opt_image.c   IMAGE
  *     opt_trigger.c TRIGGER */
 #include <string.h>
 
@@ -172,6 +173,8 @@ static const char *apply(Nest *n, const Opt *o)
         return why;
     if (o->kind == OPT_TRIGGER)
         return opt_trigger(n, o);
+    if (o->kind == OPT_IMAGE)
+        return opt_image(n, o);
     if (o->kind == OPT_ORDER)
         return opt_order(n, o);
     if (o->kind == OPT_JOIN)
