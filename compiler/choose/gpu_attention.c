@@ -252,8 +252,8 @@ static double blocks_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s
     return waves * (fmax(beside * copied / w->flow, fmax(issued, waited)) + meets);
 }
 
-/* The same of rows that no warps have room for.  A group has no more than a warp for each quarter of
- * a processor: of several small groups some compute while another one meets (H200, 64 terms and
+/* The same of rows that no warps have room for.  A group has no more than a warp for each quarter
+ * of a processor: of several small groups some compute while another one meets (H200, 64 terms and
  * columns, causal: 4 warps 223, 8 warps 176 TFLOP/s). */
 static bool choose_blocks(const RowsExtents *e, const Tc *u, const Target *t, RowsSize *best)
 {

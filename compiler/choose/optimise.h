@@ -18,5 +18,8 @@ void clear_halos(Plan *);
 
 /* recompute.c: what is elementwise is made again where it is read, if the arena gets smaller. */
 void recompute(Plan *, const Target *);
+/* recompute_to_fit.c: whatever is worth it is made again where it is read, until the arena, without
+ * the states, takes no more than so many bytes; false: it cannot be so small. */
+bool recompute_to_fit(Plan *, const Target *, double bytes);
 
 #endif

@@ -302,12 +302,27 @@ static bool split_graph(Context *c, const Target *t, const ingot_options *o)
     return false;
 }
 
-static void order_steps(Plan *p, const Target *t)
+/* What a plan for --max-ram is made by: values in patches that take so many bytes by an estimate,
+ * 0: they are not; a run's memory without the states that values are made again for, 0: they are
+ * not. */
+typedef struct {
+    double room, fit;
+} Within;
+
+static void order_steps(Plan *p, const Target *t, const ingot_options *o, const Within *w)
 {
+    double states = 0;
     states_in_place(p);
     run_early(p);
     if (t->triggers)
         order_in_stages(p);
+    if (!prefers_time(o))
+        recompute(p, t);
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffers[i]->kind == BUF_STATE && !p->buffers[i]->base)
+            states += (double)p->buffers[i]->bytes;
+    if (w->fit > 0)
+        (void)recompute_to_fit(p, t, w->fit - states);
 }
 
 static bool place_buffers(Plan *p, const Target *t)
@@ -318,10 +333,9 @@ static bool place_buffers(Plan *p, const Target *t)
     return good;
 }
 
-/* What a plan takes, if there is none for --max-ram alone; quiet: that is not told.  room: values
- * are in patches that take so much; 0: they are not. */
+/* What a plan takes, if there is none for --max-ram alone; quiet: that is not told. */
 static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
-                       double room, int64_t *takes)
+                       const Within *w, int64_t *takes)
 {
     *takes = 0;
     if (c->nerror)
@@ -331,9 +345,9 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     rewrite_graph(c, t, o, k);
     Plan *p = plan_new(c);
     GraphRoots keep = {0}, model = {0};
-    if (room > 0)
+    if (w->room > 0)
         model = roots_keep(c, p->arena);
-    if (room > 0 && !patches(c, t, room)) {
+    if (w->room > 0 && !patches(c, t, w->room)) {
         plan_free(p);
         return NULL;
     }
@@ -363,11 +377,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
             sched_print_kernels(&record, p);
         passed(k, "optimise");
         ready = ready && (!lends || plan_io_in_arena(p));
-        if (ready) {
-            order_steps(p, t);
-            if (!prefers_time(o))
-                recompute(p, t);
-        }
+        if (ready)
+            order_steps(p, t, o, w);
     }
     if (ready)
         order_for_devices(p);
@@ -398,30 +409,56 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     return NULL;
 }
 
-/* What is tried where the usual plan takes more than --max-ram, until one fits: values in patches
- * that take such a part of it, by an estimate; then a byte is worth so many cycles, times DEAR, for
- * which there are fewer halos, and more is computed again. */
+/* What is tried where the usual plan takes more than --max-ram, until one fits: what is held long
+ * is made again; values in patches that take such a part of it, by an estimate; then a byte is
+ * worth so many cycles, times DEAR, for which there are fewer halos, and more is computed again. */
 typedef struct {
     double room, price; /* 0: no patches; as the target has it */
+    bool again;
 } Saving;
 
-static const Saving savings[] = {{1, 0}, {0.9, 0}, {0.75, 0}, {0.6, 0}, {0, 1},
-                                 {0, 4}, {0, 16},  {0, 64},   {0, 256}};
+static const Saving savings[] = {{0, 0, true},    {1, 0, false}, {0.9, 0, false}, {0.75, 0, false},
+                                 {0.6, 0, false}, {0, 1, true},  {0, 4, true},    {0, 16, true},
+                                 {0, 64, true},   {0, 256, true}};
 
 static Plan *plan_saving(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
                          const Saving *s, int64_t *takes)
 {
+    enum { TRIES = 4, NEAR = 8 }; /* a packing that is so little above what is alive at once */
     Target own = *t;
+    Plan *p = NULL;
+    Within w = {.room = s->room * (double)o->max_ram, .fit = s->again ? (double)o->max_ram : 0};
     if (s->price > 0)
         own.machine.byte = s->price * DEAR;
-    return plan_once(c, &own, o, k, quiet, s->room * (double)o->max_ram, takes);
+    for (int i = 0; i < TRIES && !p; i++) {
+        p = plan_once(c, &own, o, k, quiet, &w, takes);
+        const double over = (double)(*takes - o->max_ram);
+        if (!s->again || over <= 0 || over * NEAR > (double)o->max_ram)
+            break;
+        w.fit -= over;
+    }
+    return p;
+}
+
+static void tell_saving(Context *c, const Target *t, const Saving *s, int64_t takes)
+{
+    if (s->room > 0)
+        context_report(c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, patch by patch",
+                       (long long)takes);
+    else if (s->price > 0)
+        context_report(c, INGOT_NOTE, INGOT_OK,
+                       "--max-ram: %lld bytes with bytes worth %.0f cycles each, not %.0f",
+                       (long long)takes, s->price * DEAR, t->machine.byte);
+    else
+        context_report(c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, some values made twice",
+                       (long long)takes);
 }
 
 /* If none fits, the one that takes least tells why. */
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
     enum { SAVINGS = sizeof savings / sizeof *savings };
-    const bool may = o->max_ram && !o->naive && !o->sched && !t->gpu;
+    const bool may = o->max_ram && !o->naive && !t->gpu;
     const Saving usual = {0};
     int64_t takes = 0, least = 0;
     Plan *p = plan_saving(c, t, o, k, may, &usual, &takes);
@@ -429,21 +466,17 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     least = takes;
     for (int i = 0; i < SAVINGS && may && least && !p && !c->nerror; i++) {
         const Saving *s = &savings[i];
-        /* values in patches are none that a file could speak of */
-        if ((s->price > 0 && s->price * DEAR <= t->machine.byte) || (s->room > 0 && o->save_sched))
+        /* values in patches are none that a file could speak of, nor has it prices */
+        if ((s->price > 0 && s->price * DEAR <= t->machine.byte) ||
+            (s->room > 0 && o->save_sched) || ((s->price > 0 || s->room > 0) && o->sched))
             continue;
         p = plan_saving(c, t, o, k, true, s, &takes);
         if (takes && takes < least) {
             least = takes;
             best = s;
         }
-        if (p && o->summary && s->room > 0)
-            context_report(c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, patch by patch",
-                           (long long)takes);
-        else if (p && o->summary)
-            context_report(c, INGOT_NOTE, INGOT_OK,
-                           "--max-ram: %lld bytes with bytes worth %.0f cycles each, not %.0f",
-                           (long long)takes, s->price * DEAR, t->machine.byte);
+        if (p && o->summary)
+            tell_saving(c, t, s, takes);
     }
     return p || !least || c->nerror || !may ? p : plan_saving(c, t, o, k, false, best, &takes);
 }

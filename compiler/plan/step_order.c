@@ -63,9 +63,7 @@ static int touches_argument(const Step *s, int i)
     }
 }
 
-typedef void OnTouch(void *user, const Buffer *root, int how);
-
-static void each_touched(const Step *s, OnTouch *f, void *user)
+void step_each_touched(const Step *s, OnTouch *f, void *user)
 {
     for (int i = 0; i < s->nbuf; i++)
         f(user, buffer_root(s->bufs[i]), touches_argument(s, i));
@@ -74,9 +72,9 @@ static void each_touched(const Step *s, OnTouch *f, void *user)
     if (s->cond)
         f(user, buffer_root(s->cond), TOUCH_READS);
     for (int i = 0; i < s->body.n; i++)
-        each_touched(s->body.step[i], f, user);
+        step_each_touched(s->body.step[i], f, user);
     for (int i = 0; i < s->other.n; i++)
-        each_touched(s->other.step[i], f, user);
+        step_each_touched(s->other.step[i], f, user);
 }
 
 typedef struct {
@@ -93,7 +91,7 @@ static void ask(void *user, const Buffer *root, int how)
 bool step_touches(const Step *s, const Buffer *root, int how)
 {
     TouchQuestion x = {.root = root};
-    each_touched(s, ask, &x);
+    step_each_touched(s, ask, &x);
     return x.how & how;
 }
 
@@ -164,7 +162,7 @@ StepOrder *step_order_new(Arena *a, const Plan *p, const Block *b)
         f.use[i].writer = -1;
     for (int i = 0; i < b->n; i++) {
         f.step = i;
-        each_touched(b->step[i], add_edges, &f);
+        step_each_touched(b->step[i], add_edges, &f);
         const bool whole = stays(p, b->step[i]);
         for (int j = 0; j < i && whole; j++)
             step_before(o, j, i);

@@ -78,6 +78,7 @@ Node *undone_reshape(Rewrite *, Node *);    /* undone_reshape.c: of a RESHAPE */
 Node *group_sum(Rewrite *, Node *reduce);   /* group_sum.c */
 Node *one_hot_sum(Rewrite *, Node *reduce); /* one_hot_sum.c */
 Node *update_sum(Rewrite *, Node *sum);     /* update_sum.c: of an ADD or SUB */
+Node *few_rows(Rewrite *, Node *update);    /* few_rows.c */
 Node *triangle(Rewrite *, Node *data);      /* causal_mask.c */
 Node *digits(Rewrite *, Node *concat);      /* unpack.c */
 Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */

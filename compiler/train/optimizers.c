@@ -17,7 +17,7 @@ typedef struct {
     const ingot_optimizer *o;
     ingot_tensor *rate;          /* f32 or f64 */
     ingot_tensor *fix_m, *fix_v; /* ADAM: 1 - beta^t, f64 */
-    ingot_tensor *last;          /* bool: the last run that is gathered; NULL: each is */
+    ingot_tensor *first, *last;  /* bool: of the runs that are gathered; NULL: each is both */
     ingot_tensor *finite;        /* bool: all gradients are; NULL: nobody asks */
     ingot_tensor *changes;       /* bool: this run changes the weights; NULL: each does */
     ingot_tensor *scale;         /* of gradients, by clip; NULL: 1 */
@@ -129,13 +129,15 @@ static ingot_tensor *clip_scale(OptimizerRun *s, int n, ingot_tensor *const *g)
     return ingot_min_c(c, ingot_div(c, ingot_like(c, norm, s->o->clip), norm), 1);
 }
 
-/* The mean of the gradients of the last runs; the sum begins again where weights change. */
+/* The mean of the gradients of the last runs.  The sum begins again in the run behind the one that
+ * changes weights: so what that one reads is the state's next value, on the state's own bytes. */
 static ingot_tensor *gathered(OptimizerRun *s, ingot_tensor *w, ingot_tensor *g)
 {
     ingot_context *c = s->c;
     ingot_tensor *sum = beside(s, w, "g");
-    ingot_tensor *next = ingot_add(c, sum, ingot_mul_c(c, g, 1.0 / s->o->accumulate));
-    ingot_state_next(c, sum, ingot_where(c, s->last, ingot_like(c, next, 0), next));
+    ingot_tensor *before = ingot_where(c, s->first, ingot_like(c, sum, 0), sum);
+    ingot_tensor *next = ingot_add(c, before, ingot_mul_c(c, g, 1.0 / s->o->accumulate));
+    ingot_state_next(c, sum, next);
     return next;
 }
 
@@ -146,6 +148,7 @@ static void count_run(OptimizerRun *s)
     ingot_tensor *every = ingot_scalar_i(c, INGOT_I64, s->o->accumulate);
     ingot_tensor *next = ingot_mod(c, ingot_add_c(c, run, 1), every);
     ingot_state_next(c, run, next);
+    s->first = ingot_eq(c, run, ingot_like(c, run, 0));
     s->last = s->changes = ingot_eq(c, next, ingot_like(c, next, 0));
 }
 

@@ -518,6 +518,33 @@ def case_loss_scale():
                 near("loss_scale", name, m.states[name], a, 1e-6)
 
 
+def chain(path, batch=64, width=48, layers=10):
+    net, x = Net(16), "x"
+    for i in range(layers):
+        a = net.node("MatMul", [x, net.weight(f"w{i}", width, width, scale=0.2)], f"a{i}")
+        x = net.node("Tanh", [a], f"t{i}")
+    net.node("MatMul", [x, net.weight("last", width, 5)], "y")
+    net.save(path, [("x", FLOAT, [batch, width])], [("y", FLOAT, [batch, 5])])
+    return net, None, lambda random: random.standard_normal((batch, width)).astype(np.float32)
+
+
+def case_limit():
+    """In less memory layers are computed again, and losses and weights have the same bits."""
+    with tempfile.TemporaryDirectory() as at:
+        path = pathlib.Path(at) / "net.onnx"
+        _, _, draw = chain(path)
+        plan = (path, draw, lambda r: r.integers(0, 5, 64), 0.01, 3)
+        usual = {"loss": "cross_entropy:y", "optimizer": "adamw"}
+        wanted, m = losses(*plan, **usual)
+        states = sum(a.nbytes for a in m.states.values())
+        limit = states + (m._arena.nbytes - states) * 3 // 5
+        got, n = losses(*plan, max_ram=limit, **usual)
+        assert n._arena.nbytes <= limit, f"limit: {n._arena.nbytes} bytes"
+        assert (got == wanted).all(), f"limit: {got}, not {wanted}"
+        for name, a in m.states.items():
+            assert (n.states[name] == a).all(), f"limit: other bits of '{name}'"
+
+
 def case_biases():
     """Biases alone: there are no other states, and no gradients of others are made."""
     frozen = ["fc1.weight", "fc2.weight"]

@@ -53,7 +53,9 @@ class Naga:
 
     def says(self, text):
         lines = text.split("\n")  # the line for Tint, which hosts take away
-        text = "\n".join("" if x.startswith(("enable subgroups", "diagnostic(")) else x for x in lines)
+        text = "\n".join(
+            "" if x.startswith(("enable subgroups", "diagnostic(")) else x for x in lines
+        )
         try:
             self.device.create_shader_module(code=text)
         except Exception as e:  # of wgpu's own types

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""What less memory costs a training step: its CPU time under limits (--max-ram) of the arena.
+
+    limits.py --make build/tests/networks [--points N] [--rounds N] [--seconds S] [NAME:OPTIMIZER...]
+
+The smallest limit that has a plan is found by halving; between it and what the step takes without a limit are
+further ones.  Programs run in turns, so that all see the same load; the least of each counts.  Prints a line each:
+the arena without the states, what part that is of the usual one, the time as a multiple, and whether losses and
+weights after three steps have the same bits.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import networks
+
+CLOSE = 1 / 64  # of the arena, that a limit is found within
+
+
+def has_plan(a, name, optimizer, limit, folder):
+    command = [a.make, name, optimizer, str(folder), a.target, str(limit)]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def smallest(a, name, optimizer, states, arena, folder):
+    """The smallest limit of the arena without the states that has a plan."""
+    refused, taken = 0, arena
+    while taken - refused > arena * CLOSE:
+        middle = (refused + taken) // 2
+        if has_plan(a, name, optimizer, states + middle, folder):
+            taken = middle
+        else:
+            refused = middle
+    return taken
+
+
+def losses(a, program):
+    run = [str(program), str(a.seconds), "--losses", "3"]
+    return subprocess.run(run, capture_output=True, text=True, check=True).stdout
+
+
+def curve(a, name, optimizer, work):
+    a.max_ram = 0
+    usual, arena, states = networks.build(a, name, optimizer, work / "usual")
+    parts = a.parts
+    if not parts:
+        least = smallest(a, name, optimizer, states, arena, work / "plan") / arena
+        parts = [least + (1 - least) * i / a.points for i in range(a.points)]
+        print(f"{name}:{optimizer} smallest: {least * arena / 1e6:.1f} MB of {arena / 1e6:.1f}")
+    programs = [(usual, arena)]
+    for i, part in enumerate(parts):
+        a.max_ram = states + int(part * arena)
+        program, taken, _ = networks.build(a, name, optimizer, work / str(i))
+        programs.append((program, taken))
+    least = [float("inf")] * len(programs)
+    for _ in range(a.rounds):
+        for i, (program, _) in enumerate(programs):
+            said = subprocess.run([str(program), str(a.seconds)], capture_output=True, text=True)
+            least[i] = min(least[i], float(said.stdout.split()[0]))
+    want = losses(a, usual)
+    for (program, taken), ms in zip(programs, least):
+        same = "same losses" if losses(a, program) == want else "other losses"
+        print(
+            f"{name}:{optimizer:8} {taken / 1e6:9.1f} MB {taken / arena:6.2f} {ms:10.2f} ms"
+            f" {ms / least[0]:6.2f}  {same}",
+            flush=True,
+        )
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--make", required=True)
+    p.add_argument("--target", default="c:native")
+    p.add_argument("--cc", default=os.environ.get("CC", "cc"))
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--points", type=int, default=6)
+    p.add_argument("--parts", type=float, nargs="*", help="these parts of the arena alone: 0.6")
+    p.add_argument("steps", nargs="*", default=["resnet18:sgd", "bert4:adamw", "gpt2:adamw"])
+    a = p.parse_args()
+    a.precision = None
+    print(networks.processor())
+    for step in a.steps:
+        name, _, optimizer = step.partition(":")
+        with tempfile.TemporaryDirectory(prefix="ingot_limits_") as work:
+            curve(a, name, optimizer or "sgd", pathlib.Path(work))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
