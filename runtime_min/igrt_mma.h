@@ -198,8 +198,10 @@ static __device__ __forceinline__ igrt_mma_a igrt_mma_a_of_f32(float x0, float x
 static __device__ __forceinline__ float igrt_mma_quad_max(float x)
 {
 #pragma unroll
-    for (int apart = 1; apart < 4; apart *= 2)
-        x = igrt_max_f32(x, __shfl_xor_sync(0xffffffffu, x, apart));
+    for (int apart = 1; apart < 4; apart *= 2) {
+        const float y = __shfl_xor_sync(0xffffffffu, x, apart);
+        x = x != x || x > y ? x : y;
+    }
     return x;
 }
 
