@@ -462,35 +462,21 @@ static void step_macros(StrBuf *sb, const Bundle *b)
                      "since);\n"
                      "    (void)igrt_gpu_time_begin(&ctx->gpu);\n"
                    : "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n");
-    if (b->all_needs & NEED_PARTS)
-        sb_puts(
+    if (b->all_needs & NEED_PARTS) {
+        const bool devices = b->p->ndevice > 1;
+        sb_printf(
             sb,
-            b->p->ndevice > 1
-                ? "\n/* A step: its device's thread does all parts of a kernel, whose arguments "
-                  "follow. */\n"
-                  "#define RUN(step, kernel, parts, ...)                                           "
-                  "  \\\n"
-                  "    do {                                                                        "
-                  "  \\\n"
-                  "        const struct kernel args = {__VA_ARGS__};                               "
-                  "  \\\n"
-                  "        kernel(&args, 0, parts);                                                "
-                  "  \\\n"
-                  "        DONE(step, #kernel);                                                    "
-                  "  \\\n"
-                  "    } while (0)\n"
-                : "\n/* A step: threads share the parts of a kernel, whose arguments follow. */\n"
-                  "#define RUN(step, kernel, parts, ...)                                           "
-                  "  \\\n"
-                  "    do {                                                                        "
-                  "  \\\n"
-                  "        const struct kernel args = {__VA_ARGS__};                               "
-                  "  \\\n"
-                  "        igrt_parallel(&ctx->config, kernel, &args, parts);                      "
-                  "  \\\n"
-                  "        DONE(step, #kernel);                                                    "
-                  "  \\\n"
-                  "    } while (0)\n");
+            "\n/* A step: %s of a kernel, whose arguments follow. */\n"
+            "#define RUN(step, kernel, parts, ...)                                             \\\n"
+            "    do {                                                                          \\\n"
+            "        const struct kernel args = {__VA_ARGS__};                                 \\\n"
+            "%-82s\\\n"
+            "        DONE(step, #kernel);                                                      \\\n"
+            "    } while (0)\n",
+            devices ? "its device's thread does all parts" : "threads share the parts",
+            devices ? "        kernel(&args, 0, parts);"
+                    : "        igrt_parallel(&ctx->config, kernel, &args, parts);");
+    }
 }
 
 static void opening(StrBuf *sb, Bundle *b)

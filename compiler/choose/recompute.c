@@ -173,30 +173,17 @@ static double peak_then(const Recompute *r, const Again *x)
     return life.last < x->at ? INFINITY : most;
 }
 
-/* The same step for another buffer. */
-static Step *step_twin(Plan *p, const Step *s, const Buffer *old, Buffer *twin)
-{
-    Step *copy = NEW(p->arena, Step);
-    *copy = *s;
-    copy->kernel = kernel_copy(s->kernel);
-    copy->bufs = NEWN(p->arena, Buffer *, s->nbuf);
-    memcpy(copy->bufs, s->bufs, (size_t)s->nbuf * sizeof(Buffer *));
-    copy->stored = NEWN(p->arena, Stored, s->nstored);
-    for (int i = 0; i < s->nstored; i++) {
-        copy->stored[i] = s->stored[i];
-        copy->stored[i].buffer = s->stored[i].buffer == old ? twin : s->stored[i].buffer;
-    }
-    read_instead(copy, old, twin);
-    return copy;
-}
-
 static void make_again(Recompute *r, const Again *x)
 {
     Plan *p = r->p;
     Block *b = r->b;
     Buffer *old = x->buffer, *twin = buffer_twin(p, old, BUF_ARENA, &old->layout);
-    Step *copy = step_twin(p, b->step[x->writer], old, twin);
+    Step *copy = step_twin(p, b->step[x->writer]);
     Step **steps = NEWN(p->arena, Step *, b->n + 1);
+    for (int i = 0; i < copy->nstored; i++)
+        if (copy->stored[i].buffer == old)
+            copy->stored[i].buffer = twin;
+    read_instead(copy, old, twin);
     for (int i = x->at; i < b->n; i++)
         read_instead(b->step[i], old, twin);
     memcpy(steps, b->step, (size_t)x->at * sizeof *steps);
@@ -204,12 +191,7 @@ static void make_again(Recompute *r, const Again *x)
     memcpy(steps + x->at + 1, b->step + x->at, (size_t)(b->n - x->at) * sizeof *steps);
     b->step = steps;
     b->n++;
-    for (int i = 0, n = p->nplaced; i < n; i++)
-        if (p->placed[i].buffer == old) {
-            Placement there = p->placed[i];
-            there.buffer = twin;
-            vec_push(p->arena, p->placed, p->nplaced, there);
-        }
+    place_with(p, old, twin);
     plan_note(p, (Note){.pass = "recompute",
                         .what = "computed twice",
                         .why = "what it is made of is there in any case, and the arena is smaller",

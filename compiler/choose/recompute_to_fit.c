@@ -212,40 +212,6 @@ static void use_buffers(NewSteps *x, const ListedRun *run, Step *s)
         use_buffers(x, run, s->other.step[i]);
 }
 
-static Block block_twin(Plan *p, const Block *b);
-
-static Step *step_twin(Plan *p, const Step *s)
-{
-    Step *copy = NEW(p->arena, Step);
-    *copy = *s;
-    copy->kernel = s->kernel ? kernel_copy(s->kernel) : NULL;
-    copy->bufs = NEWN(p->arena, Buffer *, s->nbuf + 1);
-    copy->stored = NEWN(p->arena, Stored, s->nstored + 1);
-    memcpy((void *)copy->bufs, s->bufs, (size_t)s->nbuf * sizeof *s->bufs);
-    memcpy(copy->stored, s->stored, (size_t)s->nstored * sizeof *s->stored);
-    copy->body = block_twin(p, &s->body);
-    copy->other = block_twin(p, &s->other);
-    return copy;
-}
-
-static Block block_twin(Plan *p, const Block *b)
-{
-    Block out = {.n = b->n, .step = NEWN(p->arena, Step *, b->n + 1)};
-    for (int i = 0; i < b->n; i++)
-        out.step[i] = step_twin(p, b->step[i]);
-    return out;
-}
-
-static void place_twin(Plan *p, const Buffer *old, const Buffer *twin)
-{
-    for (int i = 0, n = p->nplaced; i < n; i++)
-        if (p->placed[i].buffer == old) {
-            Placement there = p->placed[i];
-            there.buffer = twin;
-            vec_push(p->arena, p->placed, p->nplaced, there);
-        }
-}
-
 static void tell(Plan *p, const ListedRun *run, const NewSteps *x, const Step *copy)
 {
     for (int i = 0; i < run->nuse; i++) {
@@ -278,7 +244,7 @@ static void make_steps(Plan *p, const Runs *r)
                   : life[i].first < 0 ? NULL
                                       : buffer_twin(p, old, BUF_ARENA, &old->layout);
         if (x.of[i] && i >= n)
-            place_twin(p, old, x.of[i]);
+            place_with(p, old, x.of[i]);
     }
     for (int i = 0; i < r->n; i++) {
         const ListedRun *run = &r->run[i];

@@ -1,4 +1,5 @@
-/* copies.c - a buffer like another one, and the step that copies one into the other. */
+/* copies.c - a buffer like another one, the step that copies one into the other, and a step like
+ * another. */
 #include "kernel.h"
 #include "plan.h"
 #include <string.h>
@@ -100,4 +101,36 @@ bool covers(const Kernel *k, Node *store)
         if (!counts(k, store->src[3 + i], a->dims[i]))
             return false;
     return true;
+}
+
+static Block block_twin(Plan *p, const Block *b)
+{
+    Block out = {.n = b->n, .step = NEWN(p->arena, Step *, b->n + 1)};
+    for (int i = 0; i < b->n; i++)
+        out.step[i] = step_twin(p, b->step[i]);
+    return out;
+}
+
+Step *step_twin(Plan *p, const Step *s)
+{
+    Step *copy = NEW(p->arena, Step);
+    *copy = *s;
+    copy->kernel = s->kernel ? kernel_copy(s->kernel) : NULL;
+    copy->bufs = NEWN(p->arena, Buffer *, s->nbuf + 1);
+    copy->stored = NEWN(p->arena, Stored, s->nstored + 1);
+    memcpy((void *)copy->bufs, s->bufs, (size_t)s->nbuf * sizeof *s->bufs);
+    memcpy(copy->stored, s->stored, (size_t)s->nstored * sizeof *s->stored);
+    copy->body = block_twin(p, &s->body);
+    copy->other = block_twin(p, &s->other);
+    return copy;
+}
+
+void place_with(Plan *p, const Buffer *b, const Buffer *twin)
+{
+    for (int i = 0, n = p->nplaced; i < n; i++)
+        if (p->placed[i].buffer == b) {
+            Placement there = p->placed[i];
+            there.buffer = twin;
+            vec_push(p->arena, p->placed, p->nplaced, there);
+        }
 }

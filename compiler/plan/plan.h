@@ -329,6 +329,10 @@ bool replay_opts(const Plan *, Kernel *, const Target *, const Choice *);
  * is; a step that copies one of constant dims, for a step like `like`. */
 Buffer *buffer_twin(Plan *, Buffer *, BufferKind, const Layout *);
 Step *copy_step(Plan *, Buffer *dst, Buffer *src, const Step *like);
+/* copies.c: a step that does the same, with lists, a kernel and inner steps of its own; the twin of
+ * a buffer in the memory that the buffer is placed in. */
+Step *step_twin(Plan *, const Step *);
+void place_with(Plan *, const Buffer *, const Buffer *twin);
 bool const_dims(const Buffer *); /* copies.c: no size is known at run time only */
 /* copies.c: whether the store writes every element. */
 bool covers(const Kernel *, Node *store);
