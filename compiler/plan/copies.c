@@ -116,10 +116,8 @@ Step *step_twin(Plan *p, const Step *s)
     Step *copy = NEW(p->arena, Step);
     *copy = *s;
     copy->kernel = s->kernel ? kernel_copy(s->kernel) : NULL;
-    copy->bufs = NEWN(p->arena, Buffer *, s->nbuf + 1);
-    copy->stored = NEWN(p->arena, Stored, s->nstored + 1);
-    memcpy((void *)copy->bufs, s->bufs, (size_t)s->nbuf * sizeof *s->bufs);
-    memcpy(copy->stored, s->stored, (size_t)s->nstored * sizeof *s->stored);
+    copy->bufs = vec_of(p->arena, s->bufs, (size_t)s->nbuf, sizeof *s->bufs);
+    copy->stored = vec_of(p->arena, s->stored, (size_t)s->nstored, sizeof *s->stored);
     copy->body = block_twin(p, &s->body);
     copy->other = block_twin(p, &s->other);
     return copy;
