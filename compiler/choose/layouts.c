@@ -50,8 +50,7 @@ static bool const_extent(Node *range, int64_t *n)
 
 /* ---- votes ----------------------------------------------------------------------------------- */
 
-/* A depthwise convolution: nothing that it reads is read again by another lane, and lanes along a
- * row are nearly as good. */
+/* A depthwise convolution: nothing that it reads is read again by another lane. */
 static bool each_by_itself(const View *v, const Node *lanes)
 {
     bool all = v->nfactor > 1;
@@ -148,7 +147,6 @@ static bool has_unit(const View *v, const Target *t, bool of_lines)
 }
 
 enum { MAX_CONJUNCTS = 32 };
-#define DEPTHWISE 0.25 /* of the weight of others' votes */
 
 /* Of a sum over rows and more (batch and pixels, of two operands that are computed: the gradient of
  * a weight), an operand's own output range, which others do not move with: a tile reads some of its
@@ -195,6 +193,16 @@ static Node *walked_by_fours(const View *v, const Target *t)
     return walked && (walked->hi + 1) % 4 == 0 ? walked : NULL;
 }
 
+/* What a contraction loses without its lanes, beside others that do as many operations.  A vector
+ * of n elements takes n loads if these do not lie side by side.  Where each lane has its own, lanes
+ * along a row are there in any case: a load begins anywhere, and n bytes / line of them, of which
+ * each is two, lie in two lines. */
+static double lost_share(const View *v, const Node *lanes, const Target *t)
+{
+    const double bytes = (double)elem_bytes(v->factor[0]->dtype);
+    return each_by_itself(v, lanes) ? bytes / t->machine.line : 1;
+}
+
 static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
@@ -208,9 +216,7 @@ static void vote_contractions(Layouts *x, const Target *t)
         Node *lanes = v.dot ? wanted_lanes(s, &v, t) : NULL;
         if (!lanes || (t->gpu && !has_unit(&v, t, false)))
             continue;
-        double flops = (double)s->kernel->flops * x->times[i];
-        if (each_by_itself(&v, lanes))
-            flops *= DEPTHWISE;
+        const double flops = (double)s->kernel->flops * x->times[i] * lost_share(&v, lanes, t);
         for (int j = 0; j < v.nstore; j++)
             vote(x, s, v.store[j], lanes, flops);
         for (int j = 0; j < v.nload; j++)
