@@ -50,6 +50,8 @@ def build(work, programs):
     configure += ["-DCMAKE_C_FLAGS_DEBUG=-O0 -DINGOT_VERIFY=1"]
     # all is new where a list of ops or passes is: ccache would only take longer
     configure += ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
+    if shutil.which("gcc-ar") and shutil.which("gcc-ranlib"):  # ar loads clang's plugin each time
+        configure += [f"-DCMAKE_{t.upper()}={shutil.which(f'gcc-{t}')}" for t in ("ar", "ranlib")]
     by_ninja = {"CMAKE_GENERATOR": "Ninja"} if shutil.which("ninja") else {}
     env = dict(os.environ, **by_ninja)
     with log.open("w") as out:
