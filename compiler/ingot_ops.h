@@ -187,6 +187,10 @@ ingot_tensor *ingot_string_normalize(ingot_context *, ingot_tensor *, ingot_tens
  * any number */
 void ingot_string_split(ingot_context *, ingot_tensor *, const char *delimiter, int64_t most_splits,
                         int64_t bytes, ingot_tensor *out[2]);
+/* Runs of n words of the first string, with at most `skips` left out between two of them; shorter:
+ * those of fewer words, too. At most `most` runs; runtime_min/lib/skip_gram.c */
+ingot_tensor *ingot_skip_gram(ingot_context *, ingot_tensor *, int64_t n, int64_t skips,
+                              bool shorter, int64_t most, int64_t bytes);
 /* Whether a program of runtime_min/lib/regex_match.c, of n numbers, matches the whole string. */
 ingot_tensor *ingot_regex_match(ingot_context *, ingot_tensor *, int64_t n, const int32_t *program);
 /* i64: where each element stands among keys, an ascending list of its type; -1: nowhere. */

@@ -94,14 +94,15 @@ typedef struct {
     bool step;
 } ingot_model_training;
 
+#define INGOT_STRING_BYTES 256
+
 typedef struct {
     size_t struct_size;
     const ingot_model_dim *dims;
     int n_dims;
     const ingot_model_bind *binds;
     int n_binds;
-    /* room for the text of each string that the model makes, on average; 0: as the importer
-     * has it */
+    /* room for the text of each string that the model makes, on average; 0: INGOT_STRING_BYTES */
     int64_t string_bytes;
     const ingot_model_training *training; /* or NULL */
     /* The model may have functions beside run(): decode() of a language model. */

@@ -180,6 +180,36 @@ void ingot_string_split(ingot_context *c, ingot_tensor *x, const char *delimiter
     out[1] = results[1];
 }
 
+ingot_tensor *ingot_skip_gram(ingot_context *c, ingot_tensor *x, int64_t n, int64_t skips,
+                              bool shorter, int64_t most, int64_t bytes)
+{
+    ingot_tensor *out[2];
+    enum { MOST_WORDS = 1 << 16 }; /* the scratch grows with them */
+    if (!strings_check(c, "skip_gram", x))
+        return ingot_poison(c);
+    if (n < 1 || n > MOST_WORDS)
+        return ingot_error(c, INGOT_UNSUPPORTED,
+                           "skip_gram: runs of %lld words are not between 1 and %d", (long long)n,
+                           MOST_WORDS);
+    ingot_dim *m = ingot_call_count(c, "runs", 0, most);
+    ingot_call_out to[2] = {{INGOT_STRING, 1, {m}}, text_room(c, most, bytes)};
+    int64_t ints[3] = {n, skips, shorter};
+    ingot_call(c,
+               &(ingot_call_desc){.name = "skip_gram",
+                                  .n_in = 1,
+                                  .in = &x,
+                                  .n_out = 2,
+                                  .n_kept = 1,
+                                  .out = to,
+                                  .n_int = 3,
+                                  .ints = ints,
+                                  .n_count = 1,
+                                  .counts = &m,
+                                  .scratch_bytes = (size_t)n * 24},
+               out);
+    return out[0];
+}
+
 ingot_tensor *ingot_regex_match(ingot_context *c, ingot_tensor *x, int64_t n,
                                 const int32_t *program)
 {

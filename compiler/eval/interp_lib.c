@@ -12,7 +12,7 @@ static const struct {
 } libs[] = {
 #define LIB(name) {#name, igrt_lib_##name},
     LIB(compress) LIB(det) LIB(lookup) LIB(lsh_projection) LIB(nms) LIB(nonzero) LIB(readint)
-        LIB(regex_match) LIB(string_concat) LIB(string_equal) LIB(string_normalize)
+        LIB(regex_match) LIB(skip_gram) LIB(string_concat) LIB(string_equal) LIB(string_normalize)
             LIB(string_split) LIB(text) LIB(topk) LIB(unique)
 #undef LIB
 };

@@ -103,6 +103,7 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
             plain[n++] = k;
     }
     qsort((void *)plain, (size_t)n, sizeof *plain, heaviest_first);
+    n = all > 0 ? n : 0; /* what only moves has no share of the work */
     for (; told < n && told < TOLD && work_of(plain[told]) >= 0.01 * all; told++)
         context_report(c, INGOT_NOTE, INGOT_OK, "%s: %s, %.0f %% of the work, uses no vectors: %s",
                        dir, plain[told]->name, 100 * work_of(plain[told]) / all,

@@ -26,7 +26,6 @@ extern "C" {
 typedef struct ingot_onnx ingot_onnx;
 
 #define INGOT_ONNX_MAX_OPSET 28
-#define INGOT_ONNX_STRING_BYTES 256
 
 /** Maps and reads a model file. NULL on failure. */
 ingot_onnx *ingot_onnx_open(ingot_context *, const char *path);

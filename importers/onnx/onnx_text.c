@@ -20,7 +20,7 @@
 static int64_t string_bytes(const Lowering *n)
 {
     const ingot_model_options *o = n->model->options;
-    return o && o->string_bytes > 0 ? o->string_bytes : INGOT_ONNX_STRING_BYTES;
+    return o && o->string_bytes > 0 ? o->string_bytes : INGOT_STRING_BYTES;
 }
 
 ingot_tensor *onnx_string_concat(Lowering *n)

@@ -93,7 +93,6 @@ static const char *name_of(int number)
         const char *name;
     } others[] = {
         {29, "CONCAT_EMBEDDINGS"},
-        {30, "SKIP_GRAM"},
         {31, "CALL"},
         {51, "DELEGATE"},
     };

@@ -333,6 +333,8 @@ static bool build(void *model, const ingot_model_options *options)
             good &= describe_entry(m, &m->entries[i]);
     if (!good || !check_dims(m, options) || !tflite_check(m))
         return false;
+    m->string_bytes =
+        options && options->string_bytes > 0 ? options->string_bytes : INGOT_STRING_BYTES;
     build_entry(m, chosen(m), options);
     for (int i = 1; all && i < m->n_entries && !ingot_error_count(m->c); i++) {
         ingot_function(m->c, function_of(m, i));

@@ -217,3 +217,11 @@ ingot_tensor *tflite_lsh_projection(TfliteNode *n)
         return tfl_fault(n, "its type is %lld, neither sparse nor dense", (long long)kind);
     return ingot_lsh_projection(n->c, Y, X, tfl_in(n, 2), kind == DENSE);
 }
+
+/* As many runs as a string has bytes, as with StringSplit: only the sentence knows. */
+ingot_tensor *tflite_skip_gram(TfliteNode *n)
+{
+    const int64_t words = tfl_int(n, 0, 4, 0), skips = tfl_int(n, 1, 4, 0),
+                  bytes = n->s->m->string_bytes;
+    return ingot_skip_gram(n->c, X, words, skips, tfl_int(n, 2, 1, 0) != 0, bytes, bytes);
+}

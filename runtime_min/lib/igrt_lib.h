@@ -20,6 +20,7 @@ IGRT_LIB(nms);
 IGRT_LIB(nonzero);
 IGRT_LIB(readint);
 IGRT_LIB(regex_match);
+IGRT_LIB(skip_gram);
 IGRT_LIB(string_concat);
 IGRT_LIB(string_equal);
 IGRT_LIB(string_normalize);
@@ -33,6 +34,7 @@ IGRT_LIB(unique);
 #define IGRT_UNIQUE_SCRATCH(n) ((size_t)(n)*24)
 #define IGRT_NMS_SCRATCH(n) ((size_t)(n)*16)
 #define IGRT_REGEX_MATCH_SCRATCH(n) ((size_t)(n)*16) /* n: instructions */
+#define IGRT_SKIP_GRAM_SCRATCH(n) ((size_t)(n)*24)   /* n: words of a run */
 #define IGRT_DET_SCRATCH(n) ((size_t)(n) * (size_t)(n)*8)
 
 /* Product of dims[from..to). */

@@ -114,6 +114,26 @@ def _(m):
     m.output(m.op("FILL", ins, [m.tensor((2, 2), "string")], FillOptions={}))
 
 
+def runs(name, words, skips, shorter, sentence):
+    @case(f"skip_gram_{name}", words=(sentence,))
+    def _(m):
+        x, y = m.input("x", (1,), "string"), m.tensor((0,), "string", signature=(-1,))
+        options = dict(ngramSize=words, maxSkipSize=skips, includeAllNgrams=shorter)
+        m.output(m.op("SKIP_GRAM", [x], [y], SkipGramOptions=options))
+
+
+for name, words, skips, shorter, sentence in (
+    ("plain", 2, 0, False, "the quick brown fox jumps"),
+    ("skips", 3, 2, False, "the quick brown\tfox  jumps over it "),
+    ("shorter", 3, 1, True, "the quick brown fox jumps"),
+    ("few", 3, 1, True, "two words"),
+    ("one", 1, 4, False, " leading word goes"),
+    ("space", 1, 0, False, " alone"),
+    ("empty", 1, 0, False, ""),
+    ("letters", 4, 9, True, "a b c d e f"),
+):
+    runs(name, words, skips, shorter, sentence)
+
 # ---- hashes
 
 

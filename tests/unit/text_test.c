@@ -246,6 +246,41 @@ static void split(void **state)
     split_one("   ", "", -1, 0, NULL);
 }
 
+/* Runs of words in the order of their words, each followed by those that it begins. */
+static void skip_gram(void **state)
+{
+    (void)state;
+    const char *x[1] = {"a bc  d "}, *y[8];
+    char text[64];
+    int64_t counts[1], scratch[9];
+    igrt_tensor in = tensor(IGRT_STRING, (void *)(uintptr_t)x, 1, DIMS(1)),
+                out[2] = {tensor(IGRT_STRING, (void *)(uintptr_t)y, 1, DIMS(8)),
+                          tensor(IGRT_U8, text, 1, DIMS(64))};
+    const char *const want[] = {"a bc d", "a bc", "a d", "a", "bc d", "bc", "d"};
+    assert_int_equal(
+        igrt_lib_skip_gram(&in, 1, out, 2, DIMS(3, 1, 1), NULL, scratch, sizeof scratch, counts),
+        IGRT_OK);
+    assert_true(counts[0] == 7 && out[0].dims[0] == 7);
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(y[i], want[i]);
+    out[0].dims[0] = 6;
+    assert_int_equal(
+        igrt_lib_skip_gram(&in, 1, out, 2, DIMS(3, 1, 1), NULL, scratch, sizeof scratch, counts),
+        IGRT_ERR_COUNT);
+    out[1].dims[0] = 6;
+    assert_int_equal(
+        igrt_lib_skip_gram(&in, 1, out, 2, DIMS(3, 1, 1), NULL, scratch, sizeof scratch, counts),
+        IGRT_ERR_TEXT);
+    assert_int_equal(igrt_lib_skip_gram(&in, 1, out, 2, DIMS(4, INT64_MAX, 1), NULL, scratch,
+                                        sizeof scratch, counts),
+                     IGRT_ERR_SCRATCH);
+    x[0] = "";
+    assert_int_equal(igrt_lib_skip_gram(&in, 1, out, 2, DIMS(1, INT64_MAX, 1), NULL, scratch,
+                                        sizeof scratch, counts),
+                     IGRT_OK);
+    assert_int_equal(counts[0], 0);
+}
+
 static void concat_and_room(void **state)
 {
     (void)state;
@@ -316,6 +351,7 @@ int main(void)
         cmocka_unit_test(cases),
         cmocka_unit_test(utf8),
         cmocka_unit_test(split),
+        cmocka_unit_test(skip_gram),
         cmocka_unit_test(concat_and_room),
         cmocka_unit_test(normalize),
         cmocka_unit_test(lookup),
