@@ -59,13 +59,29 @@ ingot_tensor *ingot_log_softmax(ingot_context *c, ingot_tensor *x, int axis)
     return ingot_cast(c, ingot_sub(c, d, log_sum), ingot_dtype_of(x));
 }
 
+/* The place of the first greatest element. An axis that may be empty has a least one behind its
+ * end, for there is none to be told: nothing asks. */
+static ingot_tensor *first_greatest(ingot_context *c, ingot_tensor *x, int axis)
+{
+    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
+    if (ingot_dim_lo(ingot_shape(x, axis)) > 0)
+        return ingot_argmax(c, x, axis, true, false);
+    for (int i = 0; i < ingot_rank(x); i++) {
+        lo[i] = ingot_dim_const(c, 0);
+        hi[i] = ingot_dim_const(c, i == axis);
+    }
+    ingot_tensor *wide = ops_widen(c, x);
+    x = ingot_pad_value(c, wide, lo, hi, ingot_like(c, wide, -INFINITY));
+    return ingot_argmax(c, x, axis, true, false);
+}
+
 /* 1 at the first greatest element along the axis, 0 elsewhere */
 ingot_tensor *ingot_hardmax(ingot_context *c, ingot_tensor *x, int axis)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     if (ingot_is_poison(x) || (axis = ops_axis(c, "hardmax", x, axis)) < 0)
         return ingot_poison(c);
-    ingot_tensor *best = ingot_argmax(c, x, axis, true, false);
+    ingot_tensor *best = first_greatest(c, x, axis);
     ingot_tensor *at = ingot_iota(c, ops_dims(x, dims), dims, axis);
     return ingot_cast(c, ingot_eq(c, at, best), ingot_dtype_of(x));
 }

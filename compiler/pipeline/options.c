@@ -51,7 +51,7 @@ static bool add_devices(Context *c, const ingot_options *o, Target *t, Arena *a)
     if (t->devices || t->bare || t->wasm || t->gpu || !here)
         return option_wrong(
             c, "--devices %d: a bundle for '%s' is for one device; for the target c it works",
-            o->devices, t->name);
+            o->devices, o->target ? o->target : t->name);
     if (o->nmemory || o->io_in_arena)
         return option_wrong(c, "--devices: not with --memory or --io-in-arena: each device has one "
                                "memory, and inputs and outputs are the caller's");

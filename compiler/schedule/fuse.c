@@ -242,6 +242,15 @@ static bool is_constant(Sched *s, const Node *n)
     return yes;
 }
 
+static bool is_placeless(Sched *s, const Node *n)
+{
+    bool yes = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM && n->op != OP_UPDATE &&
+               op_info[n->op].cls != CONTROL;
+    for (uint32_t j = 0; j < n->nsrc && yes; j++)
+        yes = n->src[j]->dtype == INGOT_INDEX || info_of(s, n->src[j])->placeless;
+    return yes;
+}
+
 /* What n's fused expression costs, given that its sources are decided. */
 static void analyse(Sched *s, Node *n)
 {
@@ -482,6 +491,7 @@ static void find_constants(Sched *s, int n, Node *const *order, Node *const *use
     for (int i = 0; i < n; i++) {
         Info *x = info_of(s, order[i]);
         x->constant = is_constant(s, order[i]);
+        x->placeless = is_placeless(s, order[i]);
         if (order[i]->op == OP_DATA && !x->root)
             cut(s, order[i], uses + x->iuse, x->nuse);
     }

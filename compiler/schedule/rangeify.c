@@ -361,8 +361,8 @@ static Node *lower_fresh(StoreNest *k, Node *t, Node *const *coords, Node *gate)
     if (i->scalar)
         return node_cast(c, i->scalar, t->dtype);
     const bool reached = i->buffer && (i->buffer->kind == BUF_WEIGHT ||
-                                       i->buffer->device == k->device || !i->constant);
-    if (reached && t != k->root) /* else each device computes it from numbers and weights */
+                                       i->buffer->device == k->device || !i->placeless);
+    if (reached && t != k->root) /* else each device computes it of numbers, weights, sizes */
         return load_value(k, i->buffer, i->at, coords, gate);
     if (i->staged && t != k->root && node_is_const_i(gate, 1))
         return lower_staged(k, t, coords, gate);

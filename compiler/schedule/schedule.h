@@ -40,6 +40,7 @@ typedef struct {
     Node *scalar;       /* PARAM standing for a loop counter: the INDEX expression */
     bool stored;        /* fuse.c: to be stored by a kernel of its own */
     bool constant;      /* depends on nothing but constants */
+    bool placeless;     /* on nothing but constants and sizes: each device can compute it */
     bool foldable;      /* constant, and worth evaluating at compile time: a weight recipe */
     bool cut;           /* a slice of a constant of which nothing but slices is read */
     bool several;       /* more than one node reads it, or what is made of this constant alone */

@@ -15,7 +15,7 @@ typedef struct {
     ingot_tensor *length; /* of this sequence, a scalar; NULL: trip */
 } ScanNode;
 
-/* x at place i of one axis, which goes away. */
+/* x at place i of one axis, which goes away; of none, zeros, which no iteration reads. */
 static ingot_tensor *element(Lowering *n, ingot_tensor *x, ingot_tensor *i, int axis)
 {
     ingot_tensor *index[INGOT_MAX_RANK];
@@ -23,6 +23,8 @@ static ingot_tensor *element(Lowering *n, ingot_tensor *x, ingot_tensor *i, int 
     int rank = ingot_rank(x) - 1;
     for (int a = 0; a < rank; a++)
         dims[a] = ingot_shape(x, a + (a >= axis));
+    if (dim_is(ingot_shape(x, axis), 0))
+        return ingot_expand(n->c, like(n, x, 0), rank, dims);
     for (int a = 0; a <= rank; a++)
         index[a] = a == axis ? i : ingot_iota(n->c, rank, dims, a - (a > axis));
     return ingot_gather(n->c, x, index);

@@ -42,6 +42,7 @@ COUNTS = {
     "--precision": ["1e-5", "bf16", "bf16x3", "f16", "q8", "q16"],
     "--kv": ["f32"],
     "--slots": ["2", "3"],
+    "--max-ram": ["64k", "1M"],
     "--weights-type": ["q8_0", "q4_0"],
     "-O0": [None],
     "--no-rewrite": ["winograd", "strips", "winograd,strips"],

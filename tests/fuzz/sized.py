@@ -8,7 +8,7 @@ is the oracle. Nothing but numpy is needed."""
 import random
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import AttributeProto, helper, numpy_helper
 
 OPSET, IR = 21, 10
 SIZES = (1, 1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 16, 17)
@@ -54,7 +54,7 @@ class Model:
         """All tensors in this case."""
         value = {**{k: a[case] for k, a in self.inputs.items()}, **self.weights}
         for node, function in zip(self.nodes, self.functions):
-            value.update(zip(node.output, results(function, [value[k] for k in node.input if k])))
+            value.update(zip(node.output, results(function, [value[k] for k in reads(node)])))
         return value
 
     def bounds(self):
@@ -81,10 +81,10 @@ class Model:
             n = self.nodes[i]
             if i != dropped and need & set(n.output):
                 kept.insert(0, i)
-                need |= set(n.input)
+                need |= set(reads(n))
         nodes = [self.nodes[i] for i in kept]
         made = {o for n in nodes for o in n.output}
-        read = {k for n in nodes for k in n.input if k}
+        read = {k for n in nodes for k in reads(n)}
         cut = [k for k in values[0] if k in read and k not in made and k not in self.weights]
         inputs = {k: [v[k] for v in values] for k in cut}
         dims, axes = {}, {}
@@ -116,6 +116,17 @@ def axes_of(arrays, cases):
         same = [k for k in cases[0] if sizes == [c[k] for c in cases]]
         axes.append(same[0] if same else sizes[0] if len(set(sizes)) == 1 else None)
     return axes
+
+
+def reads(node):
+    """What a node reads: its operands, then what graphs inside of it have from outside."""
+    outside = {}
+    for a in node.attribute:
+        if a.type == AttributeProto.GRAPH:
+            own = {v.name for v in (*a.g.input, *a.g.initializer)}
+            own |= {o for n in a.g.node for o in n.output}
+            outside.update((k, 0) for n in a.g.node for k in reads(n) if k not in own)
+    return [*(k for k in node.input if k), *outside]
 
 
 def wide(function):
@@ -282,13 +293,24 @@ class Drawing:
             for a in arrays
         ]
 
-    def add(self, op, inputs, function, nout=1, steps=False, domain="", **attributes):
+    def add(
+        self,
+        op,
+        inputs,
+        function,
+        nout=1,
+        steps=False,
+        domain="",
+        most=MOST,
+        captured=(),
+        **attributes,
+    ):
         """Appends a node if its values are good in every case; `steps`: it jumps, so its operands
-        must be far from that."""
+        must be far from that; `captured`: operands that graphs inside of it read."""
         attributes = {k: v for k, v in attributes.items() if v is not None}
         made = []
         for case in range(len(self.cases)):
-            operands = [self.value[k][case] for k in inputs if k]
+            operands = [self.value[k][case] for k in (*inputs, *captured) if k]
             try:
                 got = results(function, operands)
                 again = results(function, self.moved(operands)) if steps else got
@@ -297,7 +319,7 @@ class Drawing:
             if any(not np.array_equal(a, b) for a, b in zip(got, again)):
                 return None
             for a in got:
-                if a.size > MOST or a.ndim > 6:
+                if a.size > most or a.ndim > 6:
                     return None
                 size = np.abs(a.astype(np.float64))
                 if a.dtype.kind in "fiu" and a.size and not size.max() < LARGEST:
@@ -328,7 +350,7 @@ class Drawing:
         return node.output[0]
 
     def finish(self):
-        used = {i for n in self.nodes for i in n.input}
+        used = {i for n in self.nodes for i in reads(n)}
         outputs = [
             o for n in self.nodes for o in n.output if o not in used or self.r.random() < 0.12
         ]

@@ -17,7 +17,10 @@ run in all cases.
     wrong, crash
 
 What fails is made smaller, first the graph, then the flags, and told with its flags; --keep leaves
-model, data and command. Exit status 1 when there was a fault.
+model, data and command. Some are given one size of device
+memory (--max-ram; if nothing fits, what the message says would), a number of devices, or a step of
+training, which is compared with the interpreter of graphs alone. Exit status 1 when there was a
+fault.
 """
 
 import argparse
@@ -34,9 +37,10 @@ import tempfile
 
 import numpy as np
 import onnx
-from sized import Drawing, results
+from sized import Drawing, reads, results
 from sized_moves import largest_move
 from sized_ops import OPS
+from sized_parts import PARTS
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
 import objects  # noqa: E402
@@ -49,6 +53,8 @@ TARGETS = [
     "c:x86-64-v3",
     "c:x86-64-v4",
     "c:x86-64-v4+vnni",
+    "c:x86-64-v4+vnni+bf16",
+    "c:sierraforest",
     "c:alderlake",
     "c:sapphirerapids",
     "c:armv8-a",
@@ -64,13 +70,18 @@ TARGETS = [
     "c:cortex-m4-soft",
     "c:cortex-m55",
     "c:cortex-m7",
+    "c:cortex-m85",
+    "c:cortex-r52",
+    "c:esp32s3",
     "c:rv32imc",
     "c:rv64gc",
     "c:wasm32",
     "c:wasm32-simd128",
+    "c:wasm32-simd128+relaxed",
     "opencl",
     "opencl:fp16",
     "opencl:dot8",
+    "opencl:images",
     "opencl:subgroups16",
     "opencl:dot8+subgroups32",
     "cuda:sm_60",
@@ -81,13 +92,26 @@ TARGETS = [
     "cuda:sm_89",
     "cuda:sm_90",
     "cuda:sm_90a",
+    "cuda:sm_100",
+    "hip:gfx90a",
+    "hip:gfx1030",
+    "wgsl",
+    "wgsl:subgroups32",
+    "wgsl:dot4",
 ]
 SANITIZE = "-O0 -g1 -std=c99 -Wall -Wextra -Werror -Wno-psabi -fsanitize=address,undefined -fno-sanitize-recover=all"
 FAULTS = ("wrong", "crash")
+ALONE = ("-O0", "--train")  # options without a value
+# What the model has nothing for.
+OPTIONS_REFUSED = (
+    r"--devices \d: a bundle for|--parallel \w+: nothing of the model|: there is nothing to train:"
+)
+WITHOUT = {"--": ("--devices", "--parallel"), ": ": ("--train", "--loss", "--optimizer")}
+PLAIN_ONLY = ("--threads", "--devices", "--train")  # not for bundles
 
 
 def draw(seed, only):
-    ops = {f: n for f, n in OPS.items() if not only or f.__name__.strip("_") in only}
+    ops = {f: n for f, n in {**OPS, **PARTS}.items() if not only or f.__name__.strip("_") in only}
     while True:
         d = Drawing(seed)
         want = d.r.randint(3, 14)
@@ -101,7 +125,20 @@ def draw(seed, only):
         seed += "'"
 
 
-def drawn_flags(seed, sanitize):
+def training_flags(r, model):
+    """A step of training by one of the outputs; none where no float leaves the graph."""
+    known = model.values(0)
+    outputs = [o for o in model.outputs if known[o].dtype == np.float32]
+    optimizer = r.choice(("sgd:rate=0.01", "momentum:rate=0.01", "adam:rate=0.01", "adamw"))
+    return outputs and ("--train", "--loss", f"mse:{r.choice(outputs)}", "--optimizer", optimizer)
+
+
+def devices_flags(r, target):
+    how = ("--parallel", r.choice(("batch", "tensor", "layers")))
+    return target.partition(":")[0] == "c" and ("--devices", r.choice("23"), *how)
+
+
+def drawn_flags(seed, model, sanitize):
     r = random.Random(f"{seed} flags")
     flags = ["--target", r.choice(["c", "c:c99", "c:native"] if sanitize else TARGETS)]
     for chance, more in (
@@ -109,8 +146,11 @@ def drawn_flags(seed, sanitize):
         (0.5, ("--prefer", r.choice(("ram", "time")))),
         (0.5, ("--threads", r.choice("234"))),
         (0.05, ("-O0",)),
+        (0.15, ("--max-ram", r.choice(("1", "64", "1k", "4k", "16k")))),
+        (0.12, devices_flags(r, flags[1])),
+        (0.06, training_flags(r, model)),
     ):
-        if r.random() < chance and not (sanitize and more[0] == "--threads"):
+        if r.random() < chance and more and not (sanitize and more[0] in PLAIN_ONLY):
             flags += more
     return flags
 
@@ -124,6 +164,9 @@ def outcome(done, model, what):
         return "crash", f"{what}: timed out"
     if crashed(done):
         return "crash", f"{what}: {crashed(done)}"
+    useless = done.rc in (2, 4) and re.search(OPTIONS_REFUSED, done.err, re.M)
+    if useless:
+        return "refused", useless[0]
     if done.rc == 4:
         named = any(re.search(rf"\b{n.name}\b", done.err) for n in model.nodes)
         return ("refused" if named else "wrong"), first_line(done.err) + (
@@ -152,23 +195,20 @@ def unstable(model, case, error):
 
 def verify(model, flags, case, opt, work):
     file = work / "model.onnx"
-    values = model.values(case)
     onnx.save(model.proto(), file)
-    write_data(model, case, values, work / "data")
-    command = [
-        opt.ingot,
-        "verify",
-        "--interpret",
-        file,
-        "--data",
-        work / "data",
-        *model.bounds(),
-        *flags,
-    ]
+    command = [opt.ingot, "verify", "--interpret", file, *model.bounds(), *flags]
+    if "--train" not in flags:
+        write_data(model, case, model.values(case), work / "data")
+        command += ["--data", work / "data"]
     (work / "command").write_text(shlex.join(map(str, command)) + "\n")
     failed = outcome(call(command, opt.timeout, opt.env), model, "verify")
     error = re.search(r"largest error (\S+) of the range", failed[1]) if failed else None
-    if error and failed[0] == "wrong" and unstable(model, case, float(error[1])):
+    if (
+        error
+        and "--train" not in flags
+        and failed[0] == "wrong"
+        and unstable(model, case, float(error[1]))
+    ):
         failed = "unstable", failed[1]
     return failed and (failed[0], f"{sizes(model, case)}: {failed[1]}")
 
@@ -207,6 +247,30 @@ def compile_and_run(model, flags, case, opt, work):
                     f"{sizes(model, case)}: {o}: {why}",
                 )
     return None
+
+
+def within(run):
+    """Where no plan fits into --max-ram the message says what would: it has to. Without options for
+    which the model has nothing, where there are any."""
+
+    def again(model, flags, case, opt, work):
+        failed = run(model, flags, case, opt, work)
+        useless = failed and failed[0] == "refused" and re.search(OPTIONS_REFUSED, failed[1], re.M)
+        if useless:
+            left, skip = [], False
+            for word in flags:
+                drop = word in WITHOUT[useless[0][:2]]
+                if not drop and not skip:
+                    left.append(word)
+                skip = drop and word not in ALONE
+            return again(model, left, case, opt, work)
+        least = failed and re.search(r"needs (\d+) bytes of RAM, --max-ram allows", failed[1])
+        if not least:
+            return failed
+        i = flags.index("--max-ram") + 1
+        return run(model, [*flags[:i], least[1], *flags[i + 1 :]], case, opt, work)
+
+    return again
 
 
 def difference(got, want):
@@ -268,7 +332,7 @@ def shrink(model, flags, case, fault, run):
     while again:
         again = False
         for i in range(len(best.nodes)):
-            for outputs in (best.outputs, list(k for k in best.nodes[i].input if k)):
+            for outputs in (best.outputs, reads(best.nodes[i])):
                 m = best.pruned(i, outputs, values)
                 got = faulty(m, flags) if 0 < len(m.nodes) < len(best.nodes) else None
                 if got:
@@ -278,7 +342,7 @@ def shrink(model, flags, case, fault, run):
                 break
     for option in [w for w in flags[2:] if w.startswith("-")]:
         i = flags.index(option)
-        fewer = flags[:i] + flags[i + (1 if option == "-O0" else 2) :]
+        fewer = flags[:i] + flags[i + (1 if option in ALONE else 2) :]
         got = faulty(best, fewer)
         if got:
             flags, why = fewer, got
@@ -293,11 +357,12 @@ def judged(args):
     work = pathlib.Path(tempfile.mkdtemp(prefix="graph-", dir=opt.work))
     result = {"name": name, "status": "crash", "why": "", "ops": [], "lines": [], "flags": []}
     try:
-        model, flags = draw(name, opt.ops), opt.flags or drawn_flags(name, opt.sanitize)
+        model = draw(name, opt.ops)
+        flags = opt.flags or drawn_flags(name, model, opt.sanitize)
         result.update(ops=[n.op_type for n in model.nodes], flags=flags)
         cases = list(range(len(model.cases)))
         random.Random(f"{name} cases").shuffle(cases)
-        run = compile_and_run if opt.sanitize else verify
+        run = within(compile_and_run if opt.sanitize else verify)
         for case in cases[: 1 if opt.sanitize else opt.cases]:
             failed = run(model, flags, case, opt, work)
             if failed:

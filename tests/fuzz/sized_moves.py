@@ -20,6 +20,7 @@ is within what rounding moves the operand by, the result is either of two.
 
 import numpy as np
 from onnx import helper
+from sized import reads
 
 BIT = 2.0**-23
 RUNS = 8
@@ -103,7 +104,7 @@ class Runs:
             self.step(node, function)
 
     def step(self, node, function):
-        names = [k for k in node.input if k]
+        names = reads(node)
         operands = [self.exact[k] for k in names]
         exact = self.results(function, operands)
         made = []

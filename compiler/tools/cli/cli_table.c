@@ -98,7 +98,7 @@ const CliOption cli_options[] = {
     {"--parallel", "HOW", MODEL, "batch: each device has some rows of the batch; tensor: each has a part of the weights of a layer; layers: each "
      "has some layers", WORD(compile.parallel), .choices = "batch tensor layers"},
     {"--max-vram", "N", BUNDLE, "refuse the model if arena, weights, inputs and outputs take more GPU memory (512M, 8G)", .take = option_max_vram},
-    {"--max-ram", "N", BUNDLE, "use at most this much RAM (256k, 2M), by a slower plan if necessary. If no plan fits, refuse the model and list the largest tensors", .take = option_max_ram},
+    {"--max-ram", "N", EXECUTE | BUNDLE, "use at most this much RAM (256k, 2M), by a slower plan if necessary. If no plan fits, refuse the model and list the largest tensors", .take = option_max_ram},
     {"--max-flash", "N", COMPILE, "for microcontrollers: fail if code and constants take more (256k), as the target's compiler links them; an estimate "
      "if that compiler is not installed", .take = option_max_flash},
     {"--io", "FORM", BUNDLE, "the form of inputs and outputs: int8, uint8 (the caller quantises inputs and dequantises outputs; model.h "

@@ -141,6 +141,8 @@ typedef struct {
 } LoadedModel;
 /* Opens the file. */
 ingot_status model_open(LoadedModel *, const Options *, bool quiet);
+/* One whose notes were told: only errors are. */
+ingot_status model_open_again(LoadedModel *, const Options *);
 void model_close(LoadedModel *);
 /* "input 'x' is f32[batch,3]" */
 void input_print(StrBuf *, const ingot_model_io *);

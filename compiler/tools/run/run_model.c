@@ -47,10 +47,10 @@ static void set_usual_precision(const LoadedModel *m, const Options *o)
         ingot_set_precision(m->c, ingot_model_precision(m->file));
 }
 
-ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
+static ingot_status open_told(LoadedModel *m, const Options *o, void *quiet)
 {
     m->functions = false;
-    m->c = ingot_context_new(sink, quiet ? (void *)m : o->quiet ? sink_errors : NULL);
+    m->c = ingot_context_new(sink, quiet);
     ingot_keep_subnormals(m->c, o->keep_subnormals);
     ingot_set_precision(m->c, o->precision);
     for (int i = 0; i < o->nprecision; i++)
@@ -67,6 +67,16 @@ ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
                 ingot_model_set_ops(m->file, ops, o->nop) &&
                 ingot_model_set_states(m->file, o->state, o->nstate);
     return good ? INGOT_OK : ingot_context_status(m->c);
+}
+
+ingot_status model_open(LoadedModel *m, const Options *o, bool quiet)
+{
+    return open_told(m, o, quiet ? (void *)m : o->quiet ? sink_errors : NULL);
+}
+
+ingot_status model_open_again(LoadedModel *m, const Options *o)
+{
+    return open_told(m, o, sink_errors);
 }
 
 void model_close(LoadedModel *m)

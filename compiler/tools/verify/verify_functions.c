@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "choose.h"
+#include "interp.h"
 #include "verify.h"
 
 /* One function under way. */
@@ -26,9 +27,9 @@ static const char *name_of(const FunctionCheck *f)
     return function_name(f->asked.c);
 }
 
-static ingot_status open_selected(LoadedModel *m, const Options *o, int function, bool quiet)
+static ingot_status open_selected(LoadedModel *m, const Options *o, int function, bool again)
 {
-    ingot_status status = model_open(m, o, quiet);
+    ingot_status status = again ? model_open_again(m, o) : model_open(m, o, false);
     if (status == INGOT_OK)
         status = model_build(m, o, NULL, NULL);
     if (status == INGOT_OK)
@@ -36,10 +37,22 @@ static ingot_status open_selected(LoadedModel *m, const Options *o, int function
     return status;
 }
 
+/* The sizes of an input where each free dim has its greatest: one that is computed of them has what
+ * they give, which may be less than its bound. */
+static void greatest_sizes(Interp *ip, const Node *input, int64_t *dims)
+{
+    const bool known = eval_roots(ip, input->rank, input->shape);
+    for (int a = 0; a < input->rank; a++)
+        dims[a] = known ? dim_value(ip, input->shape[a]) : input->shape[a]->hi;
+}
+
 /* Random values for all inputs of the function. */
 static ingot_status draw_inputs(FunctionCheck *f)
 {
-    const Context *c = f->asked.c;
+    Context *c = f->asked.c;
+    Interp *ip = interp_new(c);
+    for (int i = 0; i < c->nvar; i++)
+        interp_set_var(ip, i, c->vars[i].length ? 0 : c->vars[i].hi);
     f->s.nin = c->ninput;
     f->s.in = NEWN(f->a, HostTensor, c->ninput + 1);
     f->in = NEWN(f->a, ingot_value, c->ninput + 1);
@@ -47,12 +60,12 @@ static ingot_status draw_inputs(FunctionCheck *f)
         const Node *input = c->inputs[i].node;
         HostTensor *v = &f->s.in[i];
         *v = (HostTensor){.dtype = (ingot_dtype)input->dtype, .rank = input->rank};
-        for (int a = 0; a < input->rank; a++)
-            v->dims[a] = input->shape[a]->hi;
+        greatest_sizes(ip, input, v->dims);
         value_random(f->a, v, (uint64_t)i + 1);
         f->in[i] = (ingot_value){.data = v->data, .rank = v->rank, .dtype = v->dtype};
         memcpy(f->in[i].dims, v->dims, sizeof v->dims);
     }
+    interp_free(ip);
     return INGOT_OK;
 }
 
@@ -118,7 +131,8 @@ static ingot_status run_plan(FunctionCheck *f, Plan *p)
     const int64_t most = INT64_C(20000) * 1000000;
     ingot_value *out = NEWN(f->a, ingot_value, f->nout + 1);
     const unsigned char **state = NEWN(f->a, const unsigned char *, p->c->nstate + 1);
-    PlanInterp lockstep = {.p = p, .most = most};
+    const bool gpu = machine_target(f->a, f->o->compile.target).gpu;
+    PlanInterp lockstep = {.p = p, .gpu = gpu, .most = most};
     ingot_status status = lockstep_interpreted(&f->s, &lockstep, f->in, out);
     PlanInterp naive = {.p = p, .naive = true, .most = most, .state = state};
     if (status != INGOT_OK)
@@ -152,12 +166,13 @@ ingot_status verify_functions(Options *o)
         f.s = (Session){.o = o, .a = o->a};
         status = open_selected(&f.asked, o, i, i > 0);
         n = f.asked.c->nfunction;
-        ingot_status built = open_selected(&f.built, o, i, true);
-        status = status == INGOT_OK ? built : status;
-        if (status == INGOT_OK)
-            status = check_function(&f);
+        if (status == INGOT_OK) {
+            status = open_selected(&f.built, o, i, true);
+            if (status == INGOT_OK)
+                status = check_function(&f);
+            model_close(&f.built);
+        }
         model_close(&f.asked);
-        model_close(&f.built);
     }
     return status;
 }

@@ -197,7 +197,7 @@ static ingot_status build_twin(const Session *s, LoadedModel *m, Plan **plan, co
     ingot_options o = s->o->compile;
     o.name = NULL;
     o.no_selftest = true;
-    ingot_status status = model_open(m, s->o, true);
+    ingot_status status = model_open_again(m, s->o);
     if (status == INGOT_OK)
         status = model_build(m, s->o, s->in, s->bound);
     if (status != INGOT_OK)
@@ -280,7 +280,7 @@ static ingot_status compare_naive(const Session *s, const Plan *p, const ingot_v
 static ingot_status verify_interpreted(Session *s, const ingot_value *want, bool gpu)
 {
     LoadedModel m;
-    ingot_status status = model_open(&m, s->o, true);
+    ingot_status status = model_open_again(&m, s->o);
     if (status == INGOT_OK)
         status = model_build(&m, s->o, s->in, s->bound);
     Plan *p = status == INGOT_OK ? plan_make(m.c, &s->o->compile) : NULL;
