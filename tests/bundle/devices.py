@@ -97,7 +97,7 @@ def write_model(work, name):
     return work / f"{name}.onnx", data
 
 
-def built(ingot, work, model, *flags, cflags="-O1 -Wall -Wextra -Werror"):
+def built(ingot, work, model, *flags, cflags="-O0 -Wall -Wextra -Werror"):
     bundle = work / "bundle"
     call(ingot, "compile", model, "-o", bundle, *flags)
     program(bundle, compilers()[0], cflags)

@@ -1,6 +1,8 @@
 """What the checks of emulator.py share: small models, and a bundle in the emulator beside the same
 in C."""
 
+import os
+import re
 import sys
 
 import numpy as np
@@ -38,6 +40,20 @@ def target_file(work, target):
     file = work / f"{target}.target"
     file.write_text(MACHINES[target])
     return file
+
+
+# What kernels call that NVRTC has compiled: of what is like others in that, the text is enough here
+# (their text runs in the emulator), and compiling it takes longer than all else. INGOT_ALL: each.
+called = set()
+
+
+def calls_more(bundle):
+    """Whether the bundle's kernels call a function of the headers that none before called."""
+    text = "".join(f.read_text() for f in sorted(bundle.glob("*_kernels.cu")))
+    names = set(re.findall(r"\bigrt_\w+", text.partition('extern "C"')[2]))
+    more = bool(names - called)
+    called.update(names)
+    return more or bool(text and os.environ.get("INGOT_ALL"))
 
 
 # -- models --------------------------------------------------------------------------------------
@@ -94,18 +110,12 @@ class Pair:
             )
             np.save(self.given / f"input_{i}.npy", x.astype(helper.tensor_dtype_to_np_dtype(dtype)))
         for kind, bundle in (("c", c), (target_file(work, target), self.bundle)):
-            call(
-                ingot,
-                "compile",
-                path,
-                "-o",
-                bundle,
-                "--target",
-                kind,
-                "-q",
-                "--no-check",  # its kernels run here, whole
-                *(options if kind != "c" else ()),
-            )
+            words = [ingot, "compile", path, "-o", bundle, "--target", kind, "-q"]
+            words.append("--no-check")  # its kernels run here, whole
+            words += options if kind != "c" else ()
+            call(*words, env={"INGOT_NVRTC": "none"})
+            if kind != "c" and calls_more(bundle):
+                call(*words, "-o", work / f"{name}_image")
             program(bundle, compilers()[0], "-O0")
         out.mkdir()
         call(c / "model", self.given, out)

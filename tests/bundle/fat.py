@@ -109,7 +109,7 @@ def mlp(work):
     return path
 
 
-def program(ingot, model, out, *flags, cc="cc", cflags="-O1 -std=c11", target=TARGET, text=PROGRAM):
+def program(ingot, model, out, *flags, cc="cc", cflags="-O0 -std=c11", target=TARGET, text=PROGRAM):
     call(ingot, "compile", model, "-o", out, "--target", target, "-q", *flags)
     (out / "program").mkdir()
     (out / "program/program.c").write_text(text)
@@ -171,7 +171,7 @@ def by_numpy():
 
 def driver_says(work, stub):
     """The driver's program tells why it runs by C, or does not."""
-    make(work / "out", "cc", "-O1")
+    make(work / "out", "cc", "-O0")
     (work / "data").mkdir()
     np.save(work / "data/input_0.npy", np.zeros((4, 20), np.float32))
     stub_less = {"LD_LIBRARY_PATH": ""}
@@ -385,7 +385,7 @@ def weights(ingot, work):
     data = work / "data"
     data.mkdir()
     np.save(data / "input_0.npy", index)
-    make(out, "cc", "-O1")
+    make(out, "cc", "-O0")
     call(out / "model", data, work / "y")
     y = np.load(work / "y/output_0.npy")
     want(
@@ -632,7 +632,7 @@ def opencl(ingot, work):
         (lines(run, "opencl", "-", "0", env=env) == [f"init {DEVICE}"]) == (not device),
         "asked for OpenCL",
     )
-    make(work / "out", "cc", "-O1")
+    make(work / "out", "cc", "-O0")
     call(work / "out/model", "--selftest", env=env)
     call(work / "out/model", "--selftest", "--target", "c", env=env)
     print("on an OpenCL device" if device else "there is no OpenCL device: by C")
@@ -693,7 +693,7 @@ def machines(ingot, work):
         both = work / f"both_{weights}"
         target = "cuda:sm_90+c:x86-64-v2,x86-64-v3"
         call(ingot, "compile", model, "-o", both, "--target", target, "--weights", weights)
-        make(both, "cc", "-O1")
+        make(both, "cc", "-O0")
         want(ran(both / "model", data, "--target", "c") in MACHINES[:2], "beside a GPU")
         call(both / "model", "--selftest")
     for target, says in (

@@ -10,7 +10,7 @@ python=$(dirname "$ingot")/python # with what the tests need, where tests/run.sh
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 export POCL_CACHE_DIR="$work/pocl" # PoCL reads its library of kernels for every program that it has not seen: a second
-flags="-O1 -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Werror"
+flags="-O0 -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Werror"
 
 "$python" -c 'import onnx' 2>/dev/null || { echo "skipped: $python has no onnx"; exit 77; }
 "$python" "$here/hard_shapes.py" "$work/hard" || exit 1

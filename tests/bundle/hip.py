@@ -96,7 +96,7 @@ def reference(ingot, work, name, path, options, inputs):
 
     bundle, folder = work / name, work / f"{name}_driver"
     call(ingot, "compile", path, "-o", bundle, "--target", "hip", "-q", *options)
-    program(bundle, compilers()[0], "-O1")
+    program(bundle, compilers()[0], "-O0")
     text = emulate.driver(bundle, folder)
     for given in inputs:
         for i, x in enumerate(given.values()):

@@ -75,7 +75,7 @@ def golden(ingot, work):
     model, x, t = prepare(work)
     bundle = work / "bundle"
     call(ingot, "compile", model, "-o", bundle)
-    program(bundle, compilers()[0], "-O1")
+    program(bundle, compilers()[0], "-O0")
     y, z = run(bundle, work, x, t)
     data = work / "data"
     data.mkdir()
@@ -101,7 +101,7 @@ def forms(ingot, work):
         if i == 3:
             make(bundle, compilers()[-1], STRICT)
         else:
-            program(bundle, compilers()[0], "-O1")
+            program(bundle, compilers()[0], "-O0")
         if "selftest: ok" not in call(bundle / "model", "--poison", "--selftest"):
             raise Wrong(f"{flags}: the selftest fails")
         got = run(bundle, work, np.ascontiguousarray(a), np.ascontiguousarray(b))

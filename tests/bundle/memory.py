@@ -135,7 +135,7 @@ def spread(ingot, work):
         bundle = work / "bundle"
         if model not in wanted:
             call(ingot, "compile", model, "-o", bundle)
-            program(bundle, cc[0], "-O1")
+            program(bundle, cc[0], "-O0")
             wanted[model] = outputs(bundle, data, work / "out")
         used.append(told(ingot, model, sizes) == len(sizes))
         call(ingot, "compile", model, "-o", bundle, *memory_flags(sizes))
@@ -158,7 +158,7 @@ def decided(ingot, work):
     file = work / "model.sched"
     model, data = prepare(work, "cnn")
     call(ingot, "compile", model, "-o", work / "one")
-    program(work / "one", compilers()[0], "-O1")
+    program(work / "one", compilers()[0], "-O0")
     wanted = outputs(work / "one", data, work / "out")
     for sizes in divisions(ingot, model):
         flags = memory_flags(sizes)
@@ -175,7 +175,7 @@ def decided(ingot, work):
         if compiled() == first:
             raise Wrong(f"{sizes}: without effect")
         call(ingot, "compile", model, "-o", work / "made", *flags, "--sched", file)
-        program(work / "made", compilers()[0], "-O1")
+        program(work / "made", compilers()[0], "-O0")
         if outputs(work / "made", data, work / "out") != wanted:
             raise Wrong(f"{sizes}: other results")
         for old, new, words in (
@@ -264,7 +264,7 @@ def preferred(ingot, work):
         flags, bundle = ("--target", "c:c99", "--prefer", what), work / f"prefer_{what}"
         arena[what] = json.loads(call(ingot, "inspect", model, "--json", *flags))["arena_bytes"]
         call(ingot, "compile", model, "-o", bundle, *flags)
-        program(bundle, compilers()[0], "-O1")
+        program(bundle, compilers()[0], "-O0")
         y[what] = outputs(bundle, data, work / f"out_{what}")
     if not arena["ram"] < arena["time"] or y["ram"] != y["time"]:
         raise Wrong(
@@ -272,7 +272,7 @@ def preferred(ingot, work):
         )
     flags = ("--target", "c:c99", "--prefer", "time", "--max-ram")
     call(ingot, "compile", model, "-o", bundle, *flags, arena["ram"])
-    program(bundle, compilers()[0], "-O1")
+    program(bundle, compilers()[0], "-O0")
     if outputs(bundle, data, work / "out_most") != y["time"]:
         raise Wrong("other results with --max-ram")
     model, _ = prepare(work, "residual")

@@ -99,7 +99,7 @@ def run(*command, **options):
 
 def built(out, name):
     made = run(
-        "make", "-s", "-C", out, "CFLAGS=-O1 -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Werror"
+        "make", "-s", "-C", out, "CFLAGS=-O0 -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Werror"
     )
     want(made.returncode == 0, f"{name}: {made.stderr}")
     return made.returncode == 0

@@ -100,7 +100,7 @@ def same(ingot, work):
     for name in MODELS:
         saved = work / "model.sched"
         bundle, inputs = compile_model(ingot, work, name, "--save-sched", saved)
-        program(bundle, compilers()[0], "-O1 -mavx2 -mfma -Wall -Wextra -Werror")
+        program(bundle, compilers()[0], "-O0 -mavx2 -mfma -Wall -Wextra -Werror")
         wanted = [outputs(bundle, data, work / "out", 1) for data in inputs]
         if name == "layers" and "for (int i" not in (bundle / "model.c").read_text():
             raise Wrong("equal layers are no loop")
@@ -124,7 +124,7 @@ def same(ingot, work):
         text = saved.read_text().splitlines()
         saved.write_text("".join(l + "\n" for l in text if "THREAD" not in l))
         bundle, inputs = compile_model(ingot, work, name, "--sched", saved)
-        program(bundle, compilers()[0], "-O1 -mavx2 -mfma -Wall -Wextra -Werror")
+        program(bundle, compilers()[0], "-O0 -mavx2 -mfma -Wall -Wextra -Werror")
         if "igrt_parallel" in (bundle / "model.c").read_text():
             raise Wrong(f"{name}: cut though the file does not say so")
         if outputs(bundle, inputs[0], work / "out", 3) != wanted[0]:

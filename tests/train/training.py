@@ -201,7 +201,7 @@ def beside(case, make, loss_of, steps_by, rate, target, *, frozen=(), clip=None,
         net, forward, draw = make(path)
         ingot.compile(path, pathlib.Path(at) / "out", train=True, clip=clip, frozen=list(frozen),
                       accumulate=accumulate if accumulate > 1 else None, **options)  # fmt: skip
-        model = ingot.Model(pathlib.Path(at) / "out", cflags="-O1")
+        model = ingot.Model(pathlib.Path(at) / "out", cflags="-O0")
         fixed = {*frozen, *getattr(net, "constants", ())}
         wide = {n: a.astype(np.float64) for n, a in net.weights.items() if a.dtype == np.float32}
         random, gathered = np.random.default_rng(2), {}
