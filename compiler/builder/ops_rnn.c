@@ -190,10 +190,14 @@ static bool prepare(ingot_context *c, ingot_tensor *x, Layer *q)
     return !ingot_is_poison(q->xw);
 }
 
-/* x[t]; t is known to be no place from the end, which ingot_take() would allow. */
+/* x[t]; t is known to be no place from the end, which ingot_take() would allow. Of a sequence
+ * without steps, zeros, which nothing reads. */
 static ingot_tensor *at_step(ingot_context *c, ingot_tensor *x, ingot_tensor *t)
 {
     ingot_dim *dims[2] = {ingot_shape(x, 1), ingot_shape(x, 2)};
+    int64_t steps;
+    if (ingot_dim_is_const(ingot_shape(x, 0), &steps) && !steps)
+        return ingot_expand(c, ingot_like(c, x, 0), 2, dims);
     return ingot_gather(
         c, x, (ingot_tensor *[]){t, ingot_iota(c, 2, dims, 0), ingot_iota(c, 2, dims, 1)});
 }

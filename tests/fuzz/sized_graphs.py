@@ -125,10 +125,12 @@ def draw(seed, only):
         seed += "'"
 
 
-def training_flags(r, model):
-    """A step of training by one of the outputs; none where no float leaves the graph."""
+def training_flags(r, model, target):
+    """A step of training by one of the outputs; none where no float leaves the graph, and none in
+    WGSL: optimizers count in f64."""
     known = model.values(0)
-    outputs = [o for o in model.outputs if known[o].dtype == np.float32]
+    wgsl = target.startswith("wgsl")
+    outputs = [o for o in model.outputs if known[o].dtype == np.float32 and not wgsl]
     optimizer = r.choice(("sgd:rate=0.01", "momentum:rate=0.01", "adam:rate=0.01", "adamw"))
     return outputs and ("--train", "--loss", f"mse:{r.choice(outputs)}", "--optimizer", optimizer)
 
@@ -148,7 +150,7 @@ def drawn_flags(seed, model, sanitize):
         (0.05, ("-O0",)),
         (0.15, ("--max-ram", r.choice(("1", "64", "1k", "4k", "16k")))),
         (0.12, devices_flags(r, flags[1])),
-        (0.06, training_flags(r, model)),
+        (0.06, training_flags(r, model, flags[1])),
     ):
         if r.random() < chance and more and not (sanitize and more[0] in PLAIN_ONLY):
             flags += more
@@ -156,6 +158,11 @@ def drawn_flags(seed, model, sanitize):
 
 
 # -- judging -----------------------------------------------------------------------------------
+
+
+def told(done):
+    """What the first line says that is no warning."""
+    return first_line(re.sub(r"^\s*warning: .*\n", "", done.err, flags=re.M))
 
 
 def outcome(done, model, what):
@@ -169,10 +176,8 @@ def outcome(done, model, what):
         return "refused", useless[0]
     if done.rc == 4:
         named = any(re.search(rf"\b{n.name}\b", done.err) for n in model.nodes)
-        return ("refused" if named else "wrong"), first_line(done.err) + (
-            "" if named else " (names no node)"
-        )
-    return ("wrong", f"{what}: status {done.rc}: {first_line(done.err)}") if done.rc else None
+        return ("refused" if named else "wrong"), told(done) + ("" if named else " (names no node)")
+    return ("wrong", f"{what}: status {done.rc}: {told(done)}") if done.rc else None
 
 
 def write_data(model, case, values, folder):

@@ -604,6 +604,15 @@ def resized_places(cases):
     )
 
 
+def of_nothing(cases):
+    """Places of an axis without elements, which nothing asks for, and sequences without steps."""
+    nodes = [NODE("Hardmax", ["x"], [f"y{axis}"], axis=axis) for axis in (0, 1)]
+    cases.add("hardmax_of_nothing", nodes, [("x", floats(0, 4))], 13, wanted=["y0", "y1"])
+    weights = [("w", floats(1, 8, 3)), ("r", floats(1, 8, 2))]
+    node = NODE("LSTM", ["x", "w", "r"], ["all"], hidden_size=2)
+    cases.add("lstm_of_nothing", node, [("x", floats(0, 2, 3))], 14, weights)
+
+
 def cut_pads(cases):
     """wrap repeats what negative pads leave."""
     pads = {
@@ -688,6 +697,7 @@ def main():
         cut_pads,
         sparse_constants,
         outputs_again,
+        of_nothing,
     ):
         family(cases)
     print(cases.n, "cases")
