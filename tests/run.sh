@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests: sh tests/run.sh [all]. Installs what is missing, builds, and ends with status 0
-# when everything passes. At most 15 minutes on two cores; with `all`, which adds what takes
+# when everything passes. README.md says how long it takes; with `all`, which adds what takes
 # longer (INGOT_ALL=1 says so to the steps), more than an hour.
 #
 #   INGOT_CASES="DIR..."   folders of ONNX test cases, in place of those the onnx package generates
@@ -103,9 +103,12 @@ told format judge error ort-models
 
 cases=${INGOT_CASES:-build/onnx-cases}
 [ -n "${INGOT_CASES:-}" ] || step cases "$python" tests/onnx/cases.py build/onnx-cases
+# What a case computes is judged, and one in four shows what optimising makes of such C; with all, each
+optimise='--optimise 4'
+[ -n "$all" ] && optimise=
 # shellcheck disable=SC2086
 onnx() {
-    "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache "$@" $cases
+    "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache $optimise "$@" $cases
 }
 # A case _expanded has the data of another, whose operator is written out as the standard's function: one in four
 list=build/onnx-list.txt
@@ -158,7 +161,8 @@ step onnx-dims "$python" tests/onnx/bounded_dims.py --ingot build/ingot --jobs "
 # What the official cases lack, and ONNX Runtime's own operators, by ONNX Runtime's results; 77: it is not there
 by_ort() {                  # by_ort NAME SAMPLE: the cases of tests/onnx/NAME_cases.py
     "$python" "tests/onnx/$1_cases.py" "build/$1-cases" || return
-    "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \
+    # shellcheck disable=SC2086
+    "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache $optimise \
         --data-dims --tolerance-range 1e-4 --all --sample "$2" "build/$1-cases"
 }
 step onnx-more by_ort more "$([ -n "$all" ] && echo 1000 || echo 30)"

@@ -21,8 +21,10 @@ const char *c_compiler(void)
 enum { MAX_WORDS = 64 };
 
 /* What kernels are built with.  A compiler that does not know gcc's flag may refuse it: it is
- * asked.  Where steps are counted nobody times a kernel, and all compile in half the time. */
-#define OPTIMISED clock_is_steps() ? "-O1" : "-O3", FLAG_OF_GCC, "-ffp-contract=off", "-w"
+ * asked.  Where steps are counted nobody times a kernel, and all compile in half the time; what is
+ * only run, and whose text nobody looks at, in a quarter. */
+#define BUILT(level) clock_is_steps() ? level : "-O3", FLAG_OF_GCC, "-ffp-contract=off", "-w"
+#define OPTIMISED BUILT("-O1")
 
 /* $CC may hold flags: "ccache gcc -m32". */
 static int words(Arena *a, const char *text, const char **argv)
@@ -349,7 +351,7 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
             "ingot: a program for %s does not run here by itself: `ingot compile` writes "
             "its bundle, make builds it, `node run.mjs` runs it",
             target);
-    const char *flags[] = {standard, OPTIMISED, "-pthread",
+    const char *flags[] = {standard, BUILT("-O0"), "-pthread",
                            check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
     const char **files = NULL;

@@ -53,7 +53,7 @@ static bool start_compiler(const Measure *m, Child *c, const char *dir, const ch
         n++;
     }
     if (clock_is_steps())
-        argv[n++] = "-O1"; /* nobody times them */
+        argv[n++] = "-O0"; /* nobody times them */
     for (int i = 0; tail[i] && n < MAX_WORDS - 1; i++)
         argv[n++] = tail[i];
     argv[n] = NULL;
