@@ -255,10 +255,11 @@ def compile_and_run(model, flags, case, opt, work):
 
 
 def within(run):
-    """Where no plan fits into --max-ram the message says what would: it has to. Without options for
-    which the model has nothing, where there are any."""
+    """Where no plan fits into --max-ram, with what the message says that it needs: one function of a
+    model after the other, and with another limit other plans are looked for, so a few times; at
+    last without a limit. Without options for which the model has nothing, where there are any."""
 
-    def again(model, flags, case, opt, work):
+    def again(model, flags, case, opt, work, tries=3):
         failed = run(model, flags, case, opt, work)
         useless = failed and failed[0] == "refused" and re.search(OPTIONS_REFUSED, failed[1], re.M)
         if useless:
@@ -273,7 +274,8 @@ def within(run):
         if not least:
             return failed
         i = flags.index("--max-ram") + 1
-        return run(model, [*flags[:i], least[1], *flags[i + 1 :]], case, opt, work)
+        limit = flags[i - 1 : i] + [least[1]] if tries else []
+        return again(model, flags[: i - 1] + limit + flags[i + 1 :], case, opt, work, tries - 1)
 
     return again
 
