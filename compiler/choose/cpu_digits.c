@@ -46,8 +46,8 @@ void unroll_digits(Nest *nest, const View *v, const RegisterTile *tile, const Lo
         if (place[i].key < 0 && nest_opt_range(nest, OPT_UNROLL, place[i].range, digits))
             dots *= digits;
     }
-    if (tile->rows || tile->width <= 1 ||
-        (!pairs && (!parts_of_blocks || (all > MOST_DOTS && tile->width * WORD >= m->line))))
+    if (tile->width <= 1 || (!pairs && (tile->rows || !parts_of_blocks ||
+                                        (all > MOST_DOTS && tile->width * WORD >= m->line))))
         return;
     for (int i = 0; i < n && dots < most; i++) {
         const NestAxis *x = &nest->axis[nest_loop(nest, nest_root(nest, place[i].range))];

@@ -11,6 +11,9 @@
  *
  *     (i32)(i8) max(round(v) + z, -128) ..  ->  (i32)(i16)(i8) max(round(v) + z, -128) ..
  *
+ * So it is, too, of products block by block (--precision q8) whose weights have all bits of a byte.
+ * Digits are below 128, which has an instruction of its own (igrt_dot_vec.h).
+ *
  * The product says of which casts it is so (Rewrite.signless), and the next pass does it. What an
  * input has is stored once more. */
 #include "rewrite.h"
@@ -47,11 +50,25 @@ static Node *widened_factor(Context *c, Node *f, Node *cast)
     return f == cast ? x : node_alu2(c, f->op, INGOT_I32, x, f->src[1]);
 }
 
-/* Weights that lie as bytes, and not as digits or with scales for blocks of them. */
-static bool is_plain_weight(Rewrite *r, Node *w)
+/* Is it made of some bits of a byte? */
+static bool has_digits(const Node *w)
 {
-    return is_weight(w) && is_byte(w, false) && r->c->precision != INGOT_PRECISION_Q8 &&
-           r->c->precision != INGOT_PRECISION_Q16;
+    if (w->op == OP_AND || w->op == OP_SHR)
+        return true;
+    for (uint32_t i = 0; i < (is_move(w) ? 1 : op_is_alu(w->op) ? w->nsrc : 0); i++)
+        if (has_digits(w->src[i]))
+            return true;
+    return false;
+}
+
+/* Weights that lie as bytes, and not as digits: maybe with the other sign. */
+static bool is_plain_weight(Node *w)
+{
+    if (!is_byte(w, false) || is_weight(w))
+        return is_byte(w, false);
+    while (is_move(w) || (w->op == OP_CAST && w->dtype == INGOT_I32))
+        w = w->src[0];
+    return ingot_is_const(w) && !has_digits(w);
 }
 
 Node *wide_bytes(Rewrite *r, Node *n)
@@ -61,7 +78,7 @@ Node *wide_bytes(Rewrite *r, Node *n)
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i], *cast = bytes_below(x);
-        if (is_weight(x) || !cast || !is_plain_weight(r, product->src[1 - i]) || !used_again(n, x))
+        if (is_weight(x) || !cast || !is_plain_weight(product->src[1 - i]) || !used_again(n, x))
             continue;
         if (computed_once(r, cast->src[0])) {
             mark_cast(r, cast);

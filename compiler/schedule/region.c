@@ -266,6 +266,7 @@ static bool is_product(Node *t)
 
 bool is_sum_of_bytes(const Node *n)
 {
+    bool wide = false; /* one of them was stored as i16 (wide_bytes.c) */
     if (n->op != OP_REDUCE || n->dtype != INGOT_I32 || reduce_size(n) != 1 ||
         reduce_monoid(n) != INGOT_REDUCE_ADD || n->src[0]->op != OP_MUL)
         return false;
@@ -273,8 +274,10 @@ bool is_sum_of_bytes(const Node *n)
         const Node *x = n->src[0]->src[i];
         while (moves_elements(x))
             x = x->src[0];
-        if (x->op != OP_CAST || (x->src[0]->dtype != INGOT_I8 && x->src[0]->dtype != INGOT_U8))
+        const ingot_dtype d = x->op == OP_CAST ? (ingot_dtype)x->src[0]->dtype : INGOT_F32;
+        if (d != INGOT_I8 && d != INGOT_U8 && (d != INGOT_I16 || wide))
             return false;
+        wide |= d == INGOT_I16;
     }
     return true;
 }
