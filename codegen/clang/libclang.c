@@ -93,11 +93,6 @@ const char *libclang_load(void)
     return problem;
 }
 
-const char *libclang_resources(void)
-{
-    return *resources ? resources : NULL;
-}
-
 /* ---- a translation unit ------------------------------------------------------------------- */
 
 bool cunit_open(CUnit *u, Arena *a, const char *file, const struct CXUnsavedFile *text, int n,

@@ -16,8 +16,6 @@ extern Libclang libclang; /* valid after libclang_load() */
 
 /* NULL, or why it cannot be loaded. */
 const char *libclang_load(void);
-/* The folder of clang's own headers (stddef.h, arm_acle.h); NULL: not found. */
-const char *libclang_resources(void);
 
 /* ---- a translation unit ------------------------------------------------------------------- */
 

@@ -50,13 +50,13 @@ static Node *widened_factor(Context *c, Node *f, Node *cast)
     return f == cast ? x : node_alu2(c, f->op, INGOT_I32, x, f->src[1]);
 }
 
-/* Is it made of some bits of a byte? */
-static bool has_digits(const Node *w)
+/* May it be made of some bits of a byte? */
+static bool has_digits(const Node *w, int depth)
 {
-    if (w->op == OP_AND || w->op == OP_SHR)
+    if (w->op == OP_AND || w->op == OP_SHR || depth > DEPTH_FEW)
         return true;
     for (uint32_t i = 0; i < (is_move(w) ? 1 : op_is_alu(w->op) ? w->nsrc : 0); i++)
-        if (has_digits(w->src[i]))
+        if (has_digits(w->src[i], depth + 1))
             return true;
     return false;
 }
@@ -68,7 +68,7 @@ static bool is_plain_weight(Node *w)
         return is_byte(w, false);
     while (is_move(w) || (w->op == OP_CAST && w->dtype == INGOT_I32))
         w = w->src[0];
-    return ingot_is_const(w) && !has_digits(w);
+    return ingot_is_const(w) && !has_digits(w, 0);
 }
 
 Node *wide_bytes(Rewrite *r, Node *n)

@@ -118,6 +118,14 @@ def axes_of(arrays, cases):
     return axes
 
 
+def all_nodes(nodes):
+    """Nodes, and those of their bodies."""
+    for n in nodes:
+        yield n
+        for a in n.attribute:
+            yield from all_nodes(a.g.node)
+
+
 def reads(node):
     """What a node reads: its operands, then what graphs inside of it have from outside."""
     outside = {}

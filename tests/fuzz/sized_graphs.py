@@ -37,7 +37,7 @@ import tempfile
 
 import numpy as np
 import onnx
-from sized import Drawing, reads, results
+from sized import Drawing, all_nodes, reads, results
 from sized_moves import largest_move
 from sized_ops import OPS
 from sized_parts import PARTS
@@ -175,7 +175,7 @@ def outcome(done, model, what):
     if useless:
         return "refused", useless[0]
     if done.rc == 4:
-        named = any(re.search(rf"\b{n.name}\b", done.err) for n in model.nodes)
+        named = any(re.search(rf"\b{n.name}\b", done.err) for n in all_nodes(model.nodes))
         return ("refused" if named else "wrong"), told(done) + ("" if named else " (names no node)")
     return ("wrong", f"{what}: status {done.rc}: {told(done)}") if done.rc else None
 

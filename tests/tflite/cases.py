@@ -64,7 +64,8 @@ NAMES = {
 def drawn(r, shape, dtype, how):
     """Whole numbers, and floats of all sizes between the bounds."""
     if dtype == np.bytes_:
-        return r.choice(np.array([w.encode() for w in how["words"]], object), shape)
+        words = how.get("words", ["", "one", "two words"])
+        return r.choice(np.array([w.encode() for w in words], object), shape)
     if dtype == np.bool_:
         return r.integers(0, 2, shape).astype(bool)
     if dtype in (np.int8, np.uint8, np.int16) and "whole" not in how:

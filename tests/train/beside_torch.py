@@ -300,6 +300,7 @@ def steps(a, work, name, count):
     """Losses of some steps, and PyTorch's in f64 and f32, from the same weights."""
     rate = 1e-3
     a.make, a.target, a.cc = str(a.build / "tests/networks"), "c:native", "cc"
+    a.precision, a.max_ram = None, 0
     program, _, _ = networks.build(a, name, "sgd", work / "bundle")
     (work / "states").mkdir()
     said = subprocess.run(

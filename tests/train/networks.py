@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Training steps of known networks: CPU time of one thread and the arena beside the states; beside PyTorch if it is there.
 
-    networks.py --make build/tests/networks [--torch PYTHON] [--compile] [--threads N] [--seconds S] [--precision bf16] [--max-ram BYTES] [--kernels]
-                [NAME:OPTIMIZER...]
+    networks.py --make build/tests/networks [--torch PYTHON] [--compile] [--llmc FOLDER] [--threads N] [--seconds S] [--precision bf16]
+                [--max-ram BYTES] [--kernels] [NAME:OPTIMIZER...]
 
 Prints a line each and judges nothing; last the geometric mean of the ratios to the better one of PyTorch's eager
 steps and (--compile) torch.compile's.  PyTorch's networks are the same, with weights of their own, one step after
-the other in the same minutes.  With several threads it is not CPU time but time, which wants a quiet machine.
+the other in the same minutes.  A checkout of llm.c is measured beside gpt2:adamw.  With several threads it is not
+CPU time but time, which wants a quiet machine.
 """
 
 import argparse
@@ -95,6 +96,20 @@ def torch_ms(a, name, optimizer, compiled):
     return float(p.stdout) if p.returncode == 0 else None
 
 
+def llmc_ms(a, work):
+    program = work / "llmc_time"
+    flags = ["-O3", "-Ofast", "-march=native", "-Wno-unused-result", f"-I{a.llmc}"]
+    flags += ["-fopenmp", "-DOMP"] * (a.threads > 1)
+    source = str(HERE / "llmc_time.c")
+    subprocess.run([*a.cc.split(), *flags, "-o", str(program), source, "-lm"], check=True)
+    run = [str(program), str(a.seconds), "--threads", str(a.threads)]
+    return float(
+        subprocess.run(run, capture_output=True, text=True, check=True)
+        .stdout.splitlines()[-1]
+        .split()[0]
+    )
+
+
 def processor():
     found = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
     return found[1] if found else "a processor without a name"
@@ -111,6 +126,7 @@ def main():
     p.add_argument("--max-ram", type=int, default=0, help="bytes that the arena may have")
     p.add_argument("--torch", help="a Python that has PyTorch")
     p.add_argument("--compile", action="store_true")
+    p.add_argument("--llmc", help="a checkout of llm.c")
     p.add_argument("--kernels", action="store_true", help="the dearest steps of the plan")
     p.add_argument("steps", nargs="*", default=USUAL.split())
     a = p.parse_args()
@@ -124,6 +140,7 @@ def main():
             run = [str(program), str(a.seconds), "--threads", str(a.threads)]
             run += ["--kernels"] * a.kernels
             said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+            llmc = llmc_ms(a, pathlib.Path(work)) if a.llmc and step == "gpt2:adamw" else None
         ms = float(said.split()[0])
         line = f"{step:18} {ms:9.3f} {scratch / 1e6:9.1f} {states / 1e6:9.1f}"
         best = None
@@ -132,6 +149,7 @@ def main():
             best = min(t or best, best or t) if t or best else None
             line += f" {t:12.3f} {ms / t:6.2f}" if t else "            -      -"
         ratios += [ms / best] if best else []
+        line += f"  llm.c {llmc:.0f} {ms / llmc:.2f}" if llmc else ""
         print(line, flush=True)
         rows = sorted(said.splitlines()[1:], key=lambda r: -float(r.split()[0]))
         print(*rows[: 40 * a.kernels], sep="\n", end="\n" * a.kernels)
