@@ -410,6 +410,10 @@ ingot_tensor *ingot_index_checked(ingot_context *, ingot_tensor *, bool wraps);
 /* x gathered along one axis, which becomes the axes of the index, a tensor of integers of any shape
  * (numpy take; negatives wrap). */
 ingot_tensor *ingot_take(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);
+/* x at place i, a scalar, of one axis, which goes away: an iteration's element of what a loop goes
+ * over. i is known to be in range and no place from the end. Of an axis without elements, zeros,
+ * which nothing reads: the loop has no iterations. */
+ingot_tensor *ingot_element(ingot_context *, ingot_tensor *x, ingot_tensor *i, int axis);
 ingot_tensor *ingot_wrap_index(ingot_context *, ingot_tensor *index,
                                ingot_dim *size); /* i < 0 ? i + size : i */
 typedef enum { INGOT_SET, INGOT_ADD, INGOT_MUL, INGOT_MAX, INGOT_MIN } ingot_update_op;

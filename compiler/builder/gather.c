@@ -147,6 +147,24 @@ ingot_tensor *ingot_take(ingot_context *c, ingot_tensor *x, ingot_tensor *index,
     return ingot_index_checked(c, ingot_gather(c, x, at), true);
 }
 
+ingot_tensor *ingot_element(ingot_context *c, ingot_tensor *x, ingot_tensor *i, int axis)
+{
+    Node *index[INGOT_MAX_RANK], *dims[INGOT_MAX_RANK];
+    if (poisoned(x) || poisoned(i))
+        return c->poison;
+    if (axis < 0 || axis >= x->rank)
+        return ingot_error(c, INGOT_INVALID, "element: axis %d of a tensor of rank %d", axis,
+                           x->rank);
+    const int rank = x->rank - 1;
+    for (int a = 0; a < rank; a++)
+        dims[a] = x->shape[a + (a >= axis)];
+    if (shape_is_empty(1, x->shape + axis))
+        return ingot_expand(c, ingot_like(c, x, 0), rank, dims);
+    for (int a = 0; a <= rank; a++)
+        index[a] = a == axis ? i : ingot_iota(c, rank, dims, a - (a > axis));
+    return ingot_gather(c, x, index);
+}
+
 /* Beside the contents of tensors in the context's memo. */
 static uint64_t check_key(Node *n)
 {

@@ -190,18 +190,6 @@ static bool prepare(ingot_context *c, ingot_tensor *x, Layer *q)
     return !ingot_is_poison(q->xw);
 }
 
-/* x[t]; t is known to be no place from the end, which ingot_take() would allow. Of a sequence
- * without steps, zeros, which nothing reads. */
-static ingot_tensor *at_step(ingot_context *c, ingot_tensor *x, ingot_tensor *t)
-{
-    ingot_dim *dims[2] = {ingot_shape(x, 1), ingot_shape(x, 2)};
-    int64_t steps;
-    if (ingot_dim_is_const(ingot_shape(x, 0), &steps) && !steps)
-        return ingot_expand(c, ingot_like(c, x, 0), 2, dims);
-    return ingot_gather(
-        c, x, (ingot_tensor *[]){t, ingot_iota(c, 2, dims, 0), ingot_iota(c, 2, dims, 1)});
-}
-
 /* out: all states, the last ones. */
 static void run(ingot_context *c, const LayerKind *kind, ingot_tensor *x,
                 const ingot_recurrence *set, ingot_tensor **out)
@@ -226,7 +214,7 @@ static void run(ingot_context *c, const LayerKind *kind, ingot_tensor *x,
         state[i] = ingot_region_param_like(c, body, start[i]);
     if (set->reverse)
         t = ingot_sub(c, ingot_add_c(c, ingot_from_dim(c, length), -1), t);
-    kind->step(c, &q, at_step(c, q.xw, t), state, result + 1);
+    kind->step(c, &q, ingot_element(c, q.xw, t, 0), state, result + 1);
     result[1 + n] = result[1];
     if (set->lengths) {
         ingot_tensor *valid =

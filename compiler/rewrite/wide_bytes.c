@@ -64,8 +64,10 @@ static bool has_digits(const Node *w, int depth)
 /* Weights that lie as bytes, and not as digits: maybe with the other sign. */
 static bool is_plain_weight(Node *w)
 {
-    if (!is_byte(w, false) || is_weight(w))
-        return is_byte(w, false);
+    if (!is_byte(w, false))
+        return false;
+    if (is_weight(w))
+        return true;
     while (is_move(w) || (w->op == OP_CAST && w->dtype == INGOT_I32))
         w = w->src[0];
     return ingot_is_const(w) && !has_digits(w, 0);

@@ -232,20 +232,26 @@ static void analyse_constant(Sched *s, Node *n, bool compute)
         i->leaves = bytes; /* what is made of it is compared with it */
 }
 
+/* What the caller, an iteration or a branch gives. */
+static bool is_given(const Node *n)
+{
+    return n->op == OP_INPUT || n->op == OP_STATE || n->op == OP_PARAM ||
+           op_info[n->op].cls == CONTROL;
+}
+
 /* Depends on nothing but constants. */
 static bool is_constant(Sched *s, const Node *n)
 {
-    bool yes = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM && n->op != OP_VAR &&
-               op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
+    bool yes = !is_given(n) && n->op != OP_VAR && n->op != OP_RANGE;
     for (uint32_t j = 0; j < n->nsrc && yes; j++)
         yes = is_known(n->src[j]) || info_of(s, n->src[j])->constant;
     return yes;
 }
 
+/* On nothing but these and sizes. */
 static bool is_placeless(Sched *s, const Node *n)
 {
-    bool yes = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM && n->op != OP_UPDATE &&
-               op_info[n->op].cls != CONTROL;
+    bool yes = !is_given(n) && n->op != OP_UPDATE;
     for (uint32_t j = 0; j < n->nsrc && yes; j++)
         yes = n->src[j]->dtype == INGOT_INDEX || info_of(s, n->src[j])->placeless;
     return yes;

@@ -15,21 +15,6 @@ typedef struct {
     ingot_tensor *length; /* of this sequence, a scalar; NULL: trip */
 } ScanNode;
 
-/* x at place i of one axis, which goes away; of none, zeros, which no iteration reads. */
-static ingot_tensor *element(Lowering *n, ingot_tensor *x, ingot_tensor *i, int axis)
-{
-    ingot_tensor *index[INGOT_MAX_RANK];
-    ingot_dim *dims[INGOT_MAX_RANK];
-    int rank = ingot_rank(x) - 1;
-    for (int a = 0; a < rank; a++)
-        dims[a] = ingot_shape(x, a + (a >= axis));
-    if (dim_is(ingot_shape(x, axis), 0))
-        return ingot_expand(n->c, like(n, x, 0), rank, dims);
-    for (int a = 0; a <= rank; a++)
-        index[a] = a == axis ? i : ingot_iota(n->c, rank, dims, a - (a > axis));
-    return ingot_gather(n->c, x, index);
-}
-
 /* One sequence: out gets n_state final states and n_stacked outputs, stacked at axis 0 in the order
  * of the iterations. Past the length states stay and outputs are zero. False after an error. */
 static bool scan_run(Lowering *n, const ScanNode *s, ingot_tensor **out)
@@ -47,7 +32,7 @@ static bool scan_run(Lowering *n, const ScanNode *s, ingot_tensor **out)
         in[k] = value_tensor(n->c, ingot_region_param_like(n->c, r, s->state[k]));
     for (int k = 0; k < s->n_scan; k++)
         in[s->n_state + k] =
-            value_tensor(n->c, element(n, s->x[k], s->reverse[k] ? back : i, s->axis[k]));
+            value_tensor(n->c, ingot_element(n->c, s->x[k], s->reverse[k] ? back : i, s->axis[k]));
     bool ok = subgraph(n, s->body, n_in, in, got);
     ingot_tensor *inside = s->length ? ingot_lt(n->c, i, s->length) : NULL;
     for (int k = 0; ok && k < n_out; k++) {
@@ -95,10 +80,10 @@ static ingot_tensor *scan_batched(Lowering *n, ScanNode *s, ingot_tensor *length
     ingot_tensor *b = ingot_region_param(n->c, r, INGOT_I64, 0, NULL);
     result[0] = ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL);
     for (int k = 0; k < s->n_state; k++)
-        one.state[k] = element(n, s->state[k], b, 0);
+        one.state[k] = ingot_element(n->c, s->state[k], b, 0);
     for (int k = 0; k < s->n_scan; k++)
-        one.x[k] = element(n, s->x[k], b, 0);
-    one.length = lengths ? element(n, as(n, lengths, INGOT_I64), b, 0) : NULL;
+        one.x[k] = ingot_element(n->c, s->x[k], b, 0);
+    one.length = lengths ? ingot_element(n->c, as(n, lengths, INGOT_I64), b, 0) : NULL;
     bool ok = scan_run(n, &one, result + 1);
     ingot_region_end(n->c, r, ok ? 1 + n_out : 0, result);
     if (!ok)

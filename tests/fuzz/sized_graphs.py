@@ -17,10 +17,9 @@ run in all cases.
     wrong, crash
 
 What fails is made smaller, first the graph, then the flags, and told with its flags; --keep leaves
-model, data and command. Some are given one size of device
-memory (--max-ram; if nothing fits, what the message says would), a number of devices, or a step of
-training, which is compared with the interpreter of graphs alone. Exit status 1 when there was a
-fault.
+model, data and command. Some are given a limit of memory (--max-ram; if nothing fits, what the
+message says would), a number of devices, or a step of training, which is compared with the
+interpreter of graphs alone. Exit status 1 when there was a fault.
 """
 
 import argparse

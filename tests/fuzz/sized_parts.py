@@ -11,6 +11,8 @@ from sized_windows import F, drawn_window, picture, windows
 
 # -- attention ---------------------------------------------------------------------------------
 
+SCORES = 40000  # elements of a tensor of them
+
 
 def attention(d):
     """softmax(q k^T s + mask) v, of one to three heads; sometimes with more keys than a row has
@@ -26,12 +28,12 @@ def attention(d):
         d.input([1, h, n, size]) for h, n in ((heads, queries), (groups, keys), (groups, keys))
     )
     t = d.add("Transpose", [k], lambda a: a.transpose(0, 1, 3, 2), perm=[0, 1, 3, 2])
-    s = t and d.add("MatMul", [q, t], wide(np.matmul), most=40000)
-    s = s and d.add("Mul", [s, d.const(size**-0.5, F)], np.multiply, most=40000)
+    s = t and d.add("MatMul", [q, t], wide(np.matmul), most=SCORES)
+    s = s and d.add("Mul", [s, d.const(size**-0.5, F)], np.multiply, most=SCORES)
     if s and r.random() < 0.5:
         mask = d.input([queries, keys]) if r.random() < 0.5 else d.input([1, 1, 1, keys])
-        s = d.add("Add", [s, mask], np.add, most=40000)
-    s = s and d.add("Softmax", [s], softmax(-1), axis=-1, most=40000)
+        s = d.add("Add", [s, mask], np.add, most=SCORES)
+    s = s and d.add("Softmax", [s], softmax(-1), axis=-1, most=SCORES)
     y = s and d.add("MatMul", [s, v], wide(np.matmul))
     for k in list(d.fresh):  # nothing else is to read these
         if max(a.size for a in d.value[k]) > 6000:
@@ -443,21 +445,9 @@ def hardmax(d):
 def summed(d):
     """Einsum: products of two tensors over some axes."""
     r = d.r
-    form, ranks = (
-        r.choice(
-            (
-                ("ij,jk->ik", (2, 2)),
-                ("bij,bkj->bik", (3, 3)),
-                ("ij,ij->i", (2, 2)),
-                ("ij,k->jk", (2, 1)),
-                ("bij->bji", (3,)),
-            )
-        ),
-        None,
-    )
-    form, ranks = form
-    x = d.pick(ranks[0], ranks[0])
+    form = r.choice(("ij,jk->ik", "bij,bkj->bik", "ij,ij->i", "ij,k->jk", "bij->bji"))
     names = form.split("->")[0].split(",")
+    x = d.pick(len(names[0]), len(names[0]))
     size = dict(zip(names[0], axes_of(d.value[x], d.cases)))
     if None in size.values():
         return None

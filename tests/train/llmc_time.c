@@ -1,7 +1,7 @@
 /* llmc_time.c - CPU time (of several threads: time) of a training step of llm.c's GPT-2 124M, 4
  * rows of 64 words, AdamW: milliseconds, the least of all steps.
  *
- *     cc -O3 -ffast-math -march=native -ILLMC -o llmc_time llmc_time.c -lm     (-fopenmp)
+ *     cc -Ofast -march=native -ILLMC -o llmc_time llmc_time.c -lm     (-fopenmp)
  *     llmc_time SECONDS [--threads N]
  *
  * LLMC is a checkout of llm.c. Weights are drawn, as no file of them is needed for the time. */

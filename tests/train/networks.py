@@ -98,7 +98,7 @@ def torch_ms(a, name, optimizer, compiled):
 
 def llmc_ms(a, work):
     program = work / "llmc_time"
-    flags = ["-O3", "-Ofast", "-march=native", "-Wno-unused-result", f"-I{a.llmc}"]
+    flags = ["-Ofast", "-march=native", "-Wno-unused-result", f"-I{a.llmc}"]
     flags += ["-fopenmp", "-DOMP"] * (a.threads > 1)
     source = str(HERE / "llmc_time.c")
     subprocess.run([*a.cc.split(), *flags, "-o", str(program), source, "-lm"], check=True)
