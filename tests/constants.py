@@ -86,7 +86,6 @@ REASONS = {
         "16",
     ): "lanes from which on a word is unpacked sooner than its bytes: vectors of 512 bits have the instructions",
     ("rewrite/transposed_conv.c", "MAX_PARTS"): "3x3x3 phases: more are that many kernels",
-    ("rewrite/winograd_axes.c", "0xA7 << 56"): "a key of the memo: a tag beyond all ids",
     ("schedule/attention.c", "LEAST"): "rows of a fragment (units.def): all mma units have 16",
     ("schedule/fuse.c", "MANY"): "a count is cut off there: it may double with each node",
     ("schedule/fusion.c", "LEAST"): "operations: fewer are not worth a kernel of their own",

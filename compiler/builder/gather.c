@@ -168,7 +168,7 @@ ingot_tensor *ingot_element(ingot_context *c, ingot_tensor *x, ingot_tensor *i, 
 /* Beside the contents of tensors in the context's memo. */
 static uint64_t check_key(Node *n)
 {
-    return UINT64_C(0xC1) << 56 | n->id;
+    return context_key(MEMO_CHECKED, n->id);
 }
 
 ingot_tensor *ingot_index_checked(ingot_context *c, ingot_tensor *x, bool wraps)

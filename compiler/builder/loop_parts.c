@@ -14,7 +14,7 @@
 /* One for all loops of so many parts: none of them is in another one. */
 Node *parts_counter(Context *c, int64_t n)
 {
-    const uint64_t key = UINT64_C(0xA9) << 56 | (uint64_t)n;
+    const uint64_t key = context_key(MEMO_PART, (uint64_t)n);
     Node *counter = (Node *)(uintptr_t)map_get(&c->memo, key);
     if (!counter) {
         const char *name = arena_printf(c->arena, "part_of_%lld", (long long)n);
@@ -126,7 +126,7 @@ typedef struct PartsLoop {
 void loop_parts(Context *c, Node *counter, int n, Node *const *update, Node **out)
 {
     const size_t bytes = (size_t)n * sizeof *update;
-    const uint64_t key = UINT64_C(0xAA) << 56 | update[0]->id;
+    const uint64_t key = context_key(MEMO_PARTS_LOOP, update[0]->id);
     PartsLoop *first = map_get(&c->memo, key), *made = first;
     while (made && (made->n != n || memcmp((void *)made->update, (const void *)update, bytes) != 0))
         made = made->next;

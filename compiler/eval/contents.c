@@ -32,7 +32,7 @@ typedef struct {
 
 static uint64_t memo_key(Node *n, int64_t at)
 {
-    return UINT64_C(0xC0) << 56 | (uint64_t)n->id << 24 | (uint64_t)at;
+    return context_key(MEMO_CONTENTS, (uint64_t)n->id << 24 | (uint64_t)at);
 }
 
 static bool known_dims(Node *n, int64_t *dims, int64_t *numel)

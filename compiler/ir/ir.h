@@ -105,6 +105,19 @@ typedef struct {
     int8_t axis[INGOT_MAX_RANK];
 } Perm;
 
+/* Whose keys of Context.memo they are, beside those that are hashes. */
+typedef enum {
+    MEMO_NO_WINDOW = 0xA7,
+    MEMO_PART,
+    MEMO_PARTS_LOOP,
+    MEMO_CONTENTS = 0xC0,
+    MEMO_CHECKED
+} MemoKind;
+static inline uint64_t context_key(MemoKind kind, uint64_t of)
+{
+    return (uint64_t)kind << 56 | of;
+}
+
 /* A run-time integer: one entry of the emitted sym[] table. */
 typedef enum {
     VAR_DIM,

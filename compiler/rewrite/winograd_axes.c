@@ -243,7 +243,7 @@ static const ProductAxes none;
 /* taps: are the taps results? */
 static uint64_t key_of(const Node *n, bool taps)
 {
-    return UINT64_C(0xA7) << 56 | (2 * (uint64_t)n->id + taps);
+    return context_key(MEMO_NO_WINDOW, 2 * (uint64_t)n->id + taps);
 }
 
 void no_window(Rewrite *r, Node *n)
