@@ -1,10 +1,10 @@
 /* pending.c - what is not complete: files and folders under names of their own, and programs that
  * were started for them.
  *
- * A signal that ends the process (SIGINT, SIGTERM, SIGHUP) ends these programs and removes these
- * files first; the status is still that of the signal. So the handler may call what POSIX calls
- * async-signal-safe and nothing else: no allocation, no stdio, no opendir(); the list is an array
- * of fixed size, and what does not fit into it is left behind. Of a process that is killed
+ * A signal that ends the process (SIGINT, SIGTERM, SIGHUP, SIGPIPE) ends these programs and removes
+ * these files first; the status is still that of the signal. So the handler may call what POSIX
+ * calls async-signal-safe and nothing else: no allocation, no stdio, no opendir(); the list is an
+ * array of fixed size, and what does not fit into it is left behind. Of a process that is killed
  * (SIGKILL) all is left; the locks that it held are gone, by which the next one knows (file.c). */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -237,7 +237,7 @@ static void on_signal(int number)
 
 void pending_signals(void)
 {
-    static const int all[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     struct sigaction act = {.sa_handler = on_signal}, was;
     sigemptyset(&act.sa_mask);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -66,9 +66,31 @@ static bool dtype_check(Context *c, const char *what, ingot_dtype d)
     return false;
 }
 
+/* Does a step of the run set a part of it? */
+static bool is_counted(const Context *c, const Node *dim)
+{
+    if (dim->op == OP_VAR)
+        return c->vars[dim->arg.i].kind != VAR_DIM;
+    for (uint32_t i = 0; i < dim->nsrc; i++)
+        if (is_counted(c, dim->src[i]))
+            return true;
+    return false;
+}
+
+/* What the caller gives has sizes before the first step: one that a step sets is required then. */
+static ingot_tensor *sized_input(Context *c, const char *name, Node *x, Node *const *asked)
+{
+    for (int a = 0; a < x->rank; a++)
+        if (!ingot_require(c, x->shape[a], asked[a], asked[a],
+                           arena_printf(c->arena, "the size of axis %d of input '%s'", a, name)))
+            return c->poison;
+    return with_shape(c, x, asked);
+}
+
 ingot_tensor *ingot_input(ingot_context *c, const char *name, ingot_dtype d, int rank,
                           ingot_dim *const *dims)
 {
+    Node *given[INGOT_MAX_RANK];
     if (!name)
         return ingot_error(c, INGOT_INVALID, "an input needs a name");
     if (!dtype_check(c, "input", d) || !shape_check(c, "input", rank, dims))
@@ -76,12 +98,18 @@ ingot_tensor *ingot_input(ingot_context *c, const char *name, ingot_dtype d, int
     for (int i = 0; i < c->ninput; i++)
         if (!strcmp(c->inputs[i].name, name))
             return ingot_error(c, INGOT_INVALID, "two inputs are named '%s'", name);
+    for (int a = 0; a < rank; a++)
+        given[a] = !is_counted(c, dims[a])
+                       ? dims[a]
+                       : var_new(c, VAR_DIM, arena_printf(c->arena, "%s_%d", name, c->nvar),
+                                 dims[a]->lo, dims[a]->hi)
+                             ->node;
     const Arg number = {.i = c->ninput + (int64_t)c->function * FUNCTION_INPUTS};
     NamedNode in = {.name = arena_strdup(c->arena, name),
-                    .node = leaf_make(c, OP_INPUT, d, number, rank, dims)};
+                    .node = leaf_make(c, OP_INPUT, d, number, rank, given)};
     in.here = group_here(c, c->input_groups, c->ninput_group, c->ninput, in.node);
     vec_push(c->arena, c->inputs, c->ninput, in);
-    return in.node;
+    return sized_input(c, in.name, in.node, dims);
 }
 
 void ingot_output(ingot_context *c, const char *name, ingot_tensor *x)

@@ -3,8 +3,8 @@
 
     files.py --ingot build/ingot [CHECK...]       all checks unless some are named
 
-    signals     SIGTERM, SIGINT, SIGHUP in the middle of compile, and of run while the C compiler
-                works, which is ended too; the status is the signal's
+    signals     SIGTERM, SIGINT, SIGHUP, SIGPIPE in the middle of compile, and of run while the C
+                compiler works, which is ended too; the status is the signal's
     killed      what SIGKILL left is removed by the next command that writes there, and what another
                 process is writing is not
     full        a file that cannot be written to its end: compile with --save-sched and --depfile,
@@ -39,6 +39,7 @@ except ModuleNotFoundError as e:
     sys.exit(77)
 
 IO = 6
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 SHIM = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -158,7 +159,7 @@ def signals(ingot, work):
     m, env = model(work), {**os.environ, **shim(work)}
     here = work / "here"
     here.mkdir()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in ENDING:
         process = subprocess.Popen(
             [
                 ingot,
@@ -185,7 +186,7 @@ def signals(ingot, work):
     )
     compiler.chmod(0o755)
     np.save(work / "x.npy", np.zeros((4, 256), np.float32))
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in ENDING:
         for folder in ("cache", "tmp"):
             shutil.rmtree(work / folder, ignore_errors=True)
             (work / folder).mkdir()

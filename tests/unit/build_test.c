@@ -276,6 +276,27 @@ static void test_library(void **state)
 
 /* ---- run-time dims --------------------------------------------------------------------------- */
 
+/* A size that a step sets is that of an input: the input says its own, which the run requires. */
+static void test_counted_input(void **state)
+{
+    (void)state;
+    int64_t number = 2;
+    ingot_dim *n = ingot_read_dim(c, ingot_input(c, "k", INGOT_I64, 0, NULL), "n", 0, 4);
+    ingot_dim *size[] = {ingot_dim_mul(c, n, k(2)), k(1)};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, size);
+    assert_ptr_equal(ingot_shape(x, 0), size[0]);
+    ingot_output(c, "y", ingot_neg(c, x));
+    float data[8] = {0};
+    ingot_value in[] = {{.data = &number, .dtype = INGOT_I64},
+                        {.data = data, .dtype = INGOT_F32, .rank = 2, .dims = {4, 1}}},
+                out;
+    assert_int_equal(ingot_interpret(c, 2, in, 1, &out), INGOT_OK);
+    assert_int_equal(out.dims[0], 4);
+    in[1].dims[0] = 8;
+    assert_int_equal(ingot_interpret(c, 2, in, 1, &out), INGOT_INVALID);
+    assert_non_null(strstr(last, "the size of axis 0 of input 'x' is 8; it has to be 4"));
+}
+
 static void test_symbolic(void **state)
 {
     (void)state;
@@ -395,6 +416,7 @@ int main(void)
         TEST(loop_refused),
         TEST(if),
         TEST(library),
+        TEST(counted_input),
         TEST(symbolic),
         TEST(reshape_of_nothing),
         TEST(require),

@@ -46,6 +46,58 @@ static void greatest_sizes(Interp *ip, const Node *input, int64_t *dims)
         dims[a] = known ? dim_value(ip, input->shape[a]) : input->shape[a]->hi;
 }
 
+static void draw(FunctionCheck *f, int i)
+{
+    HostTensor *v = &f->s.in[i];
+    value_random(f->a, v, (uint64_t)i + 1);
+    f->in[i] = (ingot_value){.data = v->data, .rank = v->rank, .dtype = v->dtype};
+    memcpy(f->in[i].dims, v->dims, sizeof v->dims);
+}
+
+/* The integers that sizes of inputs have to be, which only a step of the run tells. */
+static Node **told_sizes(Context *c, Arena *a, int *n, Node ***told)
+{
+    Node **size = NULL;
+    *n = 0;
+    *told = NULL;
+    for (int i = 0; i < c->require.n; i++) {
+        const Require *r = c->require.item[i];
+        if (r->value->op != OP_VAR || r->least != r->greatest)
+            continue;
+        int count = *n;
+        vec_push(a, size, count, r->value);
+        vec_push(a, *told, *n, r->least);
+    }
+    return size;
+}
+
+/* Inputs whose sizes a step tells are drawn again, with these: the others decide them. */
+static ingot_status draw_told(FunctionCheck *f)
+{
+    Context *c = f->asked.c;
+    const Requires all = c->require;
+    const int nout = c->noutput;
+    int n;
+    Node **told, **size = told_sizes(c, f->a, &n, &told);
+    if (!n)
+        return INGOT_OK;
+    ingot_value *is = NEWN(f->a, ingot_value, nout + n);
+    for (int i = 0; i < n; i++)
+        ingot_output(c, arena_printf(f->a, "told %d", i), ingot_from_dim(c, told[i]));
+    c->require = (Requires){0};
+    const ingot_status status = ingot_interpret(c, f->s.nin, f->in, c->noutput, is);
+    c->require = all;
+    c->noutput = nout;
+    for (int i = 0; i < f->s.nin && status == INGOT_OK; i++)
+        for (int k = 0; k < n; k++)
+            for (int a = 0; a < f->s.in[i].rank; a++)
+                if (c->inputs[i].node->shape[a] == size[k]) {
+                    f->s.in[i].dims[a] = *(const int64_t *)is[nout + k].data;
+                    draw(f, i);
+                }
+    return status;
+}
+
 /* Random values for all inputs of the function. */
 static ingot_status draw_inputs(FunctionCheck *f)
 {
@@ -61,12 +113,10 @@ static ingot_status draw_inputs(FunctionCheck *f)
         HostTensor *v = &f->s.in[i];
         *v = (HostTensor){.dtype = (ingot_dtype)input->dtype, .rank = input->rank};
         greatest_sizes(ip, input, v->dims);
-        value_random(f->a, v, (uint64_t)i + 1);
-        f->in[i] = (ingot_value){.data = v->data, .rank = v->rank, .dtype = v->dtype};
-        memcpy(f->in[i].dims, v->dims, sizeof v->dims);
+        draw(f, i);
     }
     interp_free(ip);
-    return INGOT_OK;
+    return draw_told(f);
 }
 
 /* Next values become outputs behind the others, of states that the function changes. */
