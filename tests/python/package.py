@@ -27,9 +27,11 @@ import pathlib
 import pickle
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import warnings
 
@@ -235,6 +237,38 @@ def dims(work):
     check(not np.array_equal(Model(work / "random", seed=8)(), first), "seed")
 
 
+def wrong_inputs(work, net, gather, x):
+    """For mistakes()."""
+    kinds = (("x", "y", TensorProto.UINT8), ("s", "t", S))
+    ingot.compile(
+        model(
+            [node("Identity", [x], [y]) for x, y, _ in kinds],
+            [info(x, k, [2]) for x, _, k in kinds],
+            [info(y, k, [2]) for _, y, k in kinds],
+        ),
+        work / "byte",
+    )
+    byte, both = Model(work / "byte"), np.zeros(3, np.uint8)
+    check(byte([True, 255], ["a", b"b"])[0].tolist() == [1, 255], "lists")
+    return [
+        (ingot.InputError, "takes a dict", lambda: net.run(None, [x])),
+        (ingot.InputError, "given >f4[4,20]", lambda: net(x.astype(">f4"))),
+        (ingot.InputError, "inhomogeneous", lambda: net([[1, 2], [3]])),
+        (ingot.InputError, "given <U1[1]", lambda: net(["1"])),
+        (ingot.InputError, "given object[]", lambda: net({"x": 1})),
+        (ingot.InputError, "int64[1..8] was given float64[1]", lambda: gather(ramp(1, 2), [0.5])),
+        (ingot.InputError, "uint8[2] was given 256", lambda: byte([0, 256], ["", ""])),
+        (ingot.InputError, "uint8[2] was given -1", lambda: byte([-1, 0], ["", ""])),
+        (ingot.InputError, "given None, which is no string", lambda: byte([0, 0], [None, ""])),
+        (ingot.InputError, "a zero ends a string", lambda: byte([0, 0], ["a\0b", ""])),
+        (
+            ingot.InputError,
+            "overlaps an input",
+            lambda: byte.run({"x": both[:2], "s": ["", ""]}, out={"y": both[1:]}),
+        ),
+    ]
+
+
 def mistakes(work):
     ingot.compile(models.build("mlp"), work / "mlp", name="mlp", weights="blob")
     net = Model(work / "mlp")
@@ -336,6 +370,7 @@ def mistakes(work):
             "but this model was built for",
             lambda: damage(lambda d: d.__delitem__(slice(64, None))),
         ),
+        *wrong_inputs(work, net, gather, x),
     ]
     for kind, text, act in wanted:
         try:
@@ -410,12 +445,28 @@ def loads(work):
     check(np.array_equal(net(x), 2 * x), "what was loaded stays as it was")
     with ingot.load(m, **more) as net:
         check(np.array_equal(net(x), x * x), "a ModelProto, by its bytes")
-    try:
-        net(x)
-        raise AssertionError("it runs after close()")
-    except ingot.RunError as e:
-        check("closed" in str(e), e)
+    for act in (lambda: net(x), net.reset, net.selftest, lambda: net.states, lambda: net.target):
+        try:
+            act()
+            raise AssertionError("it runs after close()")
+        except ingot.RunError as e:
+            check("closed" in str(e), e)
     net.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # fork() beside threads: that is the point
+        child = os.fork()
+    if not child:  # has threads of its own, and ends without those of the parent
+        os._exit(not np.array_equal(timed(x), 2 * x) or bool(timed.close()))
+    for _ in range(3000):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, signal.SIGKILL)
+    check(ended and status == 0, "a process that was forked")
     for kind, text, act in (
         (ValueError, "float64[3,2]", lambda: copy(x.astype(float))),
         (ingot.InputError, "takes a dict", lambda: copy.run(x)),
@@ -466,6 +517,15 @@ def dlpack(work):
     foreign = Foreign(y)
     check(net.run({"x": x}, out={"y": foreign})["y"] is foreign, "an output: the caller's own")
     check(np.array_equal(y, 2 * x), "an output, written where it lies")
+    fixed = Foreign(ramp(4, 6))
+    fixed.x.setflags(write=False)
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":  # has DLPack 1.0
+        check(np.array_equal(net(fixed), 2 * x), "an input that is read only")
+        try:
+            net.run({"x": x}, out={"y": fixed})
+            raise AssertionError("an output that is read only")
+        except ingot.InputError as e:
+            check("writable" in str(e), e)
     for value, text in (
         (Foreign(x.astype(np.float64)), "was given float64[4,6]"),
         (Foreign(x[:3]), "was given float32[3,6]"),

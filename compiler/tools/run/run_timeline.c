@@ -70,7 +70,7 @@ static void put_step(StrBuf *out, const Step *s, const TimelineEvent *e)
 static void put_alive(StrBuf *out, double at, int64_t bytes)
 {
     sb_printf(out,
-              ",\n{\"ph\": \"C\", \"pid\": 1, \"tid\": 0, \"ts\": %.3f, \"name\": \"live arena "
+              ",\n{\"ph\": \"C\", \"pid\": 1, \"tid\": 1, \"ts\": %.3f, \"name\": \"live arena "
               "bytes\", \"args\": {\"bytes\": %lld}}",
               at, (long long)bytes);
 }

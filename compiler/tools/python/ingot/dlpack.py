@@ -58,10 +58,48 @@ DLManagedTensor._fields_ = [
     ("deleter", DELETER),
 ]
 
+
+class DLManagedTensorVersioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", DLTensor),
+    ]
+
+
+READ_ONLY = 1
+VERSION = (1, 0)
+
 python = ctypes.pythonapi
 get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", python)
 )
+is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", python)
+)
+
+
+def managed(capsule):
+    """The tensor of a capsule, and whether nobody may write to it."""
+    if is_named(capsule, b"dltensor_versioned"):
+        at = get_pointer(capsule, b"dltensor_versioned")
+        m = ctypes.cast(at, ctypes.POINTER(DLManagedTensorVersioned)).contents
+        if m.major != VERSION[0]:
+            raise BufferError(f"DLPack {m.major}.{m.minor}")
+        return m.tensor, bool(m.flags & READ_ONLY)
+    at = get_pointer(capsule, b"dltensor")
+    return ctypes.cast(at, ctypes.POINTER(DLManagedTensor)).contents.tensor, False
+
+
+def capsule_of(value, words):
+    """A library that is older than DLPack 1.0 does not know max_version."""
+    try:
+        return value.__dlpack__(**words, max_version=VERSION)
+    except TypeError:
+        return value.__dlpack__(**words)
 
 
 def speaks(value):
@@ -71,14 +109,13 @@ def speaks(value):
 
 class View:
     """A tensor of another library: address, number (of its type), shape, strides (in elements, None
-    where it is dense), device."""
+    where it is dense), device, read_only."""
 
     def __init__(self, value, stream=None):
         kind, self.device_id = value.__dlpack_device__()
         self.device = int(kind)
-        self.capsule = value.__dlpack__(**({} if stream is None else {"stream": stream}))
-        at = get_pointer(self.capsule, b"dltensor")
-        t = ctypes.cast(at, ctypes.POINTER(DLManagedTensor)).contents.tensor
+        self.capsule = capsule_of(value, {} if stream is None else {"stream": stream})
+        t, self.read_only = managed(self.capsule)
         self.address = (t.data or 0) + t.byte_offset
         self.number = TYPES.get((t.code, t.bits)) if t.lanes == 1 else None
         self.what = f"DLPack type {t.code} of {t.bits} bits"

@@ -46,8 +46,10 @@ class Gpu:
     def room(self, port, out):
         if out is not None:
             seen = self.view("output", port, out)
-            if seen.shape != port.greatest:
-                raise InputError(f"output {port.tensor()}: out has to have the greatest shape")
+            if seen.shape != port.greatest or seen.read_only:
+                raise InputError(
+                    f"output {port.tensor()}: out has to be writable and of the greatest shape"
+                )
             return Room(seen.address, seen)
         item = 8 if port.number == abi.STRING else port.dtype.itemsize
         memory = cuda.Memory(max(1, math.prod(port.greatest)) * item)

@@ -38,6 +38,14 @@ def open_library(path):
         return ctypes.CDLL(link)
 
 
+def memory_of(x):
+    """Where an array lies, begin and end, on the host or on a GPU; None: it is something else."""
+    if isinstance(x, np.ndarray):
+        return (x.ctypes.data, x.ctypes.data + x.nbytes) if x.flags.c_contiguous else None
+    nbytes = getattr(x, "nbytes", 0)
+    return (x.address, x.address + nbytes) if nbytes else None
+
+
 class Function:
     """A function of a model: run(), or one beside it over the same states, as train_step().
 
@@ -113,7 +121,8 @@ class Function:
                 x = port.room()
             elif dlpack.speaks(out):
                 seen = port.view("output", out)
-                x = seen.array() if seen.device in dlpack.ON_HOST else None
+                writable = seen.device in dlpack.ON_HOST and not seen.read_only
+                x = seen.array() if writable else None
             if x is not None and out is None:
                 pass
             elif (
@@ -164,10 +173,12 @@ class Function:
         for slot, value in zip(self._in.slots, values):
             self._fill(given, slot, value)
         rooms = [self._room(made, t, ports, out.get(t.name)) for t, ports, _ in self._out.slots]
+        if out:
+            self._check_apart(given.keep, rooms, out)
         model = self._owner()
+        model._after_fork()
         with model._lock:
-            if not model._ready:
-                raise RunError(f"{self.name}: the model is closed")
+            model._check_open()
             model._check(self._call(model._address, given.memory, made.memory))
             if model._gpu:
                 model._gpu.ran(given, made, bool(out))
@@ -175,6 +186,16 @@ class Function:
                 self._result(made, slot, room, out.get(slot[0].name))
                 for slot, room in zip(self._out.slots, rooms)
             ]
+
+    def _check_apart(self, inputs, rooms, out):
+        """Kernels may write an output before they have read all of an input."""
+        for (tensor, _, _), results in zip(self._out.slots, rooms):
+            if out.get(tensor.name) is None:
+                continue
+            spans = [span for x in inputs if (span := memory_of(x))]
+            for begin, end in filter(None, map(memory_of, results)):
+                if any(begin < e and b < end for b, e in spans):
+                    raise InputError(f"output {tensor.name!r}: out overlaps an input")
 
     def __call__(self, *values, **named):
         """Inputs in order, or by name; the output, or a tuple of several."""
@@ -195,8 +216,9 @@ class Function:
         list, of all outputs or of those named, as ONNX Runtime does. out: tensors to write into, by
         name, of the outputs' greatest shapes."""
         listed = len(given) == 2 and not isinstance(given[0], Mapping)
-        if listed:
+        if listed and isinstance(given[1], Mapping):
             wanted, inputs = given
+            wanted = [wanted] if isinstance(wanted, str) else wanted
         elif given and len(given) <= 2 and isinstance(given[0], Mapping):
             wanted, inputs, out = None, given[0], given[1] if len(given) == 2 else out
         else:
@@ -316,7 +338,7 @@ class Model(Function):
         """A context of the library that is loaded. checked: another one has seen the weights."""
         self._table = table = self._bundle.model.contents
         self._open(table.name.decode(), table)
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), os.getpid()
         self._context = aligned(table.ctx_bytes, 64)
         self._address = ctypes.c_void_p(self._context.ctypes.data)
         self._pool = self._gpu = None
@@ -336,14 +358,28 @@ class Model(Function):
         self._check(table.init(self._address, ctypes.byref(config)))
         self._ready = True
 
+    def _check_open(self):
+        if not self._ready:
+            raise RunError(f"{self.name}: the model is closed")
+
+    def _start_pool(self):
+        self._pool[:] = 0
+        pool, self._process = ctypes.c_void_p(self._pool.ctypes.data), os.getpid()
+        return self._library.igrt_pool_start(pool, self._made["threads"])
+
+    def _after_fork(self):
+        """A process that was forked has the model, but not its threads, nor who held the lock."""
+        if self._process != os.getpid():
+            self._lock, self._process = threading.Lock(), os.getpid()
+            if self._pool is not None and self._ready:
+                self._start_pool()
+
     def _start_threads(self, config):
-        threads = self._made["threads"]
-        if threads == 1:
+        if self._made["threads"] == 1:
             return
         self._pool = aligned(self._bundle.pool_bytes, 64)
-        self._pool[:] = 0
+        config.threads = self._start_pool()
         pool = ctypes.c_void_p(self._pool.ctypes.data)
-        config.threads = self._library.igrt_pool_start(pool, threads)
         config.parallel_for = ctypes.cast(self._library.igrt_pool_for, ctypes.c_void_p).value
         config.parallel_user = self._pool.ctypes.data
         self._stop = functools.partial(self._library.igrt_pool_stop, pool)
@@ -379,15 +415,21 @@ class Model(Function):
         return other
 
     def close(self):
-        """Gives back memory and threads; the model does not run any more."""
-        if getattr(self, "_ready", False):
-            self._ready = False
-            if self._gpu:
-                self._gpu.finish()
-            self._table.deinit(self._address)
-            self._arena = None
-        if getattr(self, "_stop", None):
-            self._stop()
+        """Gives back memory and threads, after the run that is on; the model does not run any more."""
+        if not hasattr(self, "_lock"):
+            return
+        here = self._process == os.getpid()  # else these are threads of the process that forked
+        if not here:
+            self._lock = threading.Lock()
+        with self._lock:
+            if self._ready:
+                self._ready = False
+                if self._gpu:
+                    self._gpu.finish()
+                self._table.deinit(self._address)
+                self._arena = None
+            if self._stop and here:
+                self._stop()
             self._stop = None
 
     __del__ = close
@@ -415,6 +457,7 @@ class Model(Function):
     def target(self):
         """Of a bundle for several targets which one runs, "cuda", "c", "x86-64-v3"; None: there is one
         target."""
+        self._check_open()
         return self._table.target(self._address).decode() if self._table.target else None
 
     def __repr__(self):
@@ -459,6 +502,7 @@ class Model(Function):
         return self.functions["train_step"](*values, **named)
 
     def _state_list(self):
+        self._check_open()
         found = (abi.State * self._table.n_states)()
         for i, state in enumerate(found):
             self._check(self._table.state(self._address, i, ctypes.byref(state)))
@@ -501,12 +545,14 @@ class Model(Function):
     def reset(self):
         """Clears the states (KV cache, hidden state)."""
         with self._lock:
+            self._check_open()
             self._check(self._table.reset(self._address))
 
     def selftest(self):
         """Runs the golden vectors in the bundle; raises RunError where values differ, or there are
         none."""
         with self._lock:
+            self._check_open()
             self._check(self._table.selftest(self._address) if self._table.selftest else 20)
 
 

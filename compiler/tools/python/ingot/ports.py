@@ -120,7 +120,7 @@ class Port:
         """The array that the model reads: the caller's own, unless it is no array, not dense, or of
         strings."""
         if self.number == abi.STRING:
-            x = np.asarray(value, object)
+            x = self.strings(value)
         elif dlpack.speaks(value):
             seen = self.view("input", value)
             if seen.device not in dlpack.ON_HOST:
@@ -136,12 +136,40 @@ class Port:
             if x.dtype != self.dtype:
                 raise self.misfit(x)
         else:
-            x = np.asarray(value, self.dtype)
+            x = self.converted(value)
         if not self.fits(x.shape):
             raise self.misfit(x)
         if self.number in abi.WIDENED:
             x = x.astype(abi.WIDENED[self.number])
         return np.require(x, requirements=["C", "A"])
+
+    def converted(self, value):
+        """Lists, numbers and what else NumPy makes an array of, if no value changes its kind: 1.5 is
+        no integer, 300 no byte, None nothing at all."""
+        try:
+            x = np.asarray(value)
+        except ValueError as e:  # rows of several lengths
+            raise InputError(f"input {self.tensor()}: {e}") from None
+        if not x.size:
+            return x.astype(self.dtype)
+        kind = self.dtype.kind
+        if x.dtype.kind not in ("b" if kind == "b" else "biu" if kind in "iu" else "biuf"):
+            raise self.misfit(x)
+        if kind in "iu" and x.dtype != bool:
+            least, greatest = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
+            for v in (int(x.min()), int(x.max())):
+                if not least <= v <= greatest:
+                    raise InputError(f"input {self.tensor()} was given {v}")
+        return x.astype(self.dtype)
+
+    def strings(self, value):
+        x = np.asarray(value, object)
+        for text in x.flat:
+            if not isinstance(text, (str, bytes)):
+                raise InputError(f"input {self.tensor()} was given {text!r}, which is no string")
+            if (b"\0" if isinstance(text, bytes) else "\0") in text:
+                raise InputError(f"input {self.tensor()} was given {text!r}: a zero ends a string")
+        return x
 
     def room(self):
         """An array for an output of the greatest dims; it has an element at least, since no pointer
@@ -179,8 +207,7 @@ class Struct:
     def point(self, port, x):
         if port.number == abi.STRING and x.dtype == object:
             texts = [
-                t if isinstance(t, bytes) else str(t).encode(errors="surrogateescape")
-                for t in x.ravel()
+                t if isinstance(t, bytes) else t.encode(errors="surrogateescape") for t in x.ravel()
             ]
             pointers = (ctypes.c_char_p * max(1, len(texts)))(*texts)
             self.keep += [texts, pointers]
