@@ -124,8 +124,11 @@ static bool fits_gpu(const Plan *p, int64_t limit)
                     (long long)given, (long long)limit);
 }
 
-/* --memory and --max-ram; quiet: of the latter nothing is told. */
-static bool fits(const Plan *p, int64_t limit, bool quiet)
+/* A refusal by --max-ram says a number of bytes, with which there is a plan. */
+enum { SAYS_NOTHING = -1, SAYS_ITS_OWN = 0 };
+
+/* --memory and --max-ram; needs: what is said of the latter. */
+static bool fits(const Plan *p, int64_t limit, int64_t needs)
 {
     int last = memories_end(p, 0) - 1;
     const Memory *m = &p->memories[last];
@@ -134,8 +137,10 @@ static bool fits(const Plan *p, int64_t limit, bool quiet)
                         m->name, (long long)m->limit, (long long)(m->bytes - m->limit),
                         last ? "the memories before it do not hold" : "has to lie in it");
     if (limit && p->arena_bytes > limit)
-        return !quiet && too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld",
-                                  (long long)p->arena_bytes, (long long)limit);
+        return needs != SAYS_NOTHING &&
+               too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld",
+                        (long long)(needs == SAYS_ITS_OWN ? p->arena_bytes : needs),
+                        (long long)limit);
     return true;
 }
 
@@ -333,8 +338,8 @@ static bool place_buffers(Plan *p, const Target *t)
     return good;
 }
 
-/* What a plan takes, if there is none for --max-ram alone; quiet: that is not told. */
-static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
+/* takes: bytes, where --max-ram alone is too little for them. */
+static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, int64_t needs,
                        const Within *w, int64_t *takes)
 {
     *takes = 0;
@@ -388,7 +393,7 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
         set_memories(p, o);
         ready = place_buffers(p, t);
         *takes = ready ? p->arena_bytes : 0;
-        ready = ready && fits(p, o->max_ram, quiet) &&
+        ready = ready && fits(p, o->max_ram, needs) &&
                 (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));
         passed(k, "memplan");
         verify_kernels(p, "memplan");
@@ -421,8 +426,8 @@ static const Saving savings[] = {{0, 0, true},    {1, 0, false}, {0.9, 0, false}
                                  {0.6, 0, false}, {0, 1, true},  {0, 4, true},    {0, 16, true},
                                  {0, 64, true},   {0, 256, true}};
 
-static Plan *plan_saving(Context *c, const Target *t, const ingot_options *o, Clock *k, bool quiet,
-                         const Saving *s, int64_t *takes)
+static Plan *plan_saving(Context *c, const Target *t, const ingot_options *o, Clock *k,
+                         int64_t needs, const Saving *s, int64_t *takes)
 {
     enum { TRIES = 4, NEAR = 8 }; /* a packing that is so little above what is alive at once */
     Target own = *t;
@@ -431,7 +436,7 @@ static Plan *plan_saving(Context *c, const Target *t, const ingot_options *o, Cl
     if (s->price > 0)
         own.machine.byte = s->price * DEAR;
     for (int i = 0; i < TRIES && !p; i++) {
-        p = plan_once(c, &own, o, k, quiet, &w, takes);
+        p = plan_once(c, &own, o, k, needs, &w, takes);
         const double over = (double)(*takes - o->max_ram);
         if (!s->again || over <= 0 || over * NEAR > (double)o->max_ram)
             break;
@@ -454,23 +459,45 @@ static void tell_saving(Context *c, const Target *t, const Saving *s, int64_t ta
                        (long long)takes);
 }
 
+/* A limit for which there is a plan: what the best one took, if that is enough. Within another limit
+ * it may be another plan, and take more. */
+static int64_t enough(Context *c, const Target *t, const ingot_options *o, Clock *k,
+                      const Saving *best, int64_t least, int64_t usual)
+{
+    enum { TRIES = 3 };
+    ingot_options own = *o;
+    own.save_sched = NULL;
+    own.verbose = 0;
+    own.max_ram = least;
+    for (int i = 0; i < TRIES && own.max_ram < usual; i++) {
+        int64_t takes;
+        Plan *p = plan_saving(c, t, &own, k, SAYS_NOTHING, best, &takes);
+        plan_free(p);
+        if (p || takes <= own.max_ram)
+            return p ? own.max_ram : usual;
+        own.max_ram = takes;
+    }
+    return usual;
+}
+
 /* If none fits, the one that takes least tells why. */
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
     enum { SAVINGS = sizeof savings / sizeof *savings };
     const bool may = o->max_ram && !o->naive && !t->gpu;
     const Saving usual = {0};
-    int64_t takes = 0, least = 0;
-    Plan *p = plan_saving(c, t, o, k, may, &usual, &takes);
+    int64_t takes = 0;
+    Plan *p = plan_saving(c, t, o, k, may ? SAYS_NOTHING : SAYS_ITS_OWN, &usual, &takes);
     const Saving *best = &usual;
-    least = takes;
+    const int64_t most = takes;
+    int64_t least = takes;
     for (int i = 0; i < SAVINGS && may && least && !p && !c->nerror; i++) {
         const Saving *s = &savings[i];
         /* values in patches are none that a file could speak of, nor has it prices */
         if ((s->price > 0 && s->price * DEAR <= t->machine.byte) ||
             (s->room > 0 && o->save_sched) || ((s->price > 0 || s->room > 0) && o->sched))
             continue;
-        p = plan_saving(c, t, o, k, true, s, &takes);
+        p = plan_saving(c, t, o, k, SAYS_NOTHING, s, &takes);
         if (takes && takes < least) {
             least = takes;
             best = s;
@@ -478,5 +505,8 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         if (p && o->summary)
             tell_saving(c, t, s, takes);
     }
-    return p || !least || c->nerror || !may ? p : plan_saving(c, t, o, k, false, best, &takes);
+    if (p || !least || c->nerror || !may)
+        return p;
+    least = enough(c, t, o, k, best, least, most);
+    return plan_saving(c, t, o, k, least, best, &takes);
 }

@@ -254,11 +254,10 @@ def compile_and_run(model, flags, case, opt, work):
 
 
 def within(run):
-    """Where no plan fits into --max-ram, with what the message says that it needs: one function of a
-    model after the other, and with another limit other plans are looked for, so a few times; at
-    last without a limit. Without options for which the model has nothing, where there are any."""
+    """Where no plan fits into --max-ram, with what the message says that it needs, which is enough;
+    of a step of training, one function after the other. Without options for which the model has nothing, where there are any."""
 
-    def again(model, flags, case, opt, work, tries=3):
+    def again(model, flags, case, opt, work, told=False):
         failed = run(model, flags, case, opt, work)
         useless = failed and failed[0] == "refused" and re.search(OPTIONS_REFUSED, failed[1], re.M)
         if useless:
@@ -272,9 +271,10 @@ def within(run):
         least = failed and re.search(r"needs (\d+) bytes of RAM, --max-ram allows", failed[1])
         if not least:
             return failed
+        if told and "--train" not in flags:
+            return "wrong", f"the limit that a refusal names is refused: {failed[1]}"
         i = flags.index("--max-ram") + 1
-        limit = flags[i - 1 : i] + [least[1]] if tries else []
-        return again(model, flags[: i - 1] + limit + flags[i + 1 :], case, opt, work, tries - 1)
+        return again(model, [*flags[:i], least[1], *flags[i + 1 :]], case, opt, work, True)
 
     return again
 

@@ -37,13 +37,32 @@ static const char **in_folder(const char *const *argv, const char *dir)
     return all;
 }
 
-/* In the folder dir, its standard output to a file; NULL: as here. -1 after a message. */
+/* The environment with $TMPDIR, "TMPDIR=..": to be freed. A compiler that is ended while its parts
+ * begin may leave its temporary files; in the folder they go with it. */
+static const char **with_tmp(const char *tmp)
+{
+    size_t n = 0, to = 0;
+    while (environ[n])
+        n++;
+    const char **all = malloc((n + 2) * sizeof *all);
+    for (size_t i = 0; all && i < n; i++)
+        if (strncmp(environ[i], "TMPDIR=", 7) != 0)
+            all[to++] = environ[i];
+    if (all) {
+        all[to++] = tmp;
+        all[to] = NULL;
+    }
+    return all;
+}
+
+/* In the folder dir, where its temporary files are too, its standard output to a file; NULL: as here. -1 after a message. */
 static pid_t spawn(const char *const *argv, const char *dir, const char *out)
 {
     pid_t pid;
     const bool shell = dir && SHELL_CHANGES_FOLDER;
     const char **by_shell = shell ? in_folder(argv, dir) : NULL;
     const char *const *words = shell ? by_shell : argv;
+    const char **environment = dir ? with_tmp("TMPDIR=.") : NULL;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     if (out)
@@ -54,12 +73,14 @@ static pid_t spawn(const char *const *argv, const char *dir, const char *out)
     pending_hold();
     int error = !words ? ENOMEM
                        : posix_spawnp(&pid, words[0], &actions, NULL,
-                                      (char *const *)(uintptr_t)words, environ);
+                                      (char *const *)(uintptr_t)words,
+                                      environment ? (char **)(uintptr_t)environment : environ);
     if (!error)
         pending_program(pid);
     pending_release();
     posix_spawn_file_actions_destroy(&actions);
     free(by_shell);
+    free(environment);
     if (!error)
         return pid;
     complain(INGOT_TOOL, "%s: cannot be started: %s", argv[0], strerror(error));
