@@ -26,10 +26,47 @@
  * (gcc still prints one note about it for such a width; -Wno-psabi is what silences that.) */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-#if defined(__AVX__)
+/* immintrin.h declares AVX-512 and AMX for every processor: gcc and clang read it for 0.3 to 0.4 s,
+ * several times as long as a kernel takes.  Up to AVX2 this includes only the parts of it that are
+ * used; they ask for the macro that guards the whole, which is taken back after them, so that
+ * immintrin.h can still be included.  With AVX-512 it is nearly all needed, and what compilers that
+ * are not known here have in their parts is not known. */
+#if defined(__AVX512F__) || !defined(__GNUC__)
+#define IGRT_X86_PARTS 0
+#elif defined(__clang__)
+#define IGRT_X86_PARTS (__clang_major__ >= 8 && __clang_major__ <= 22)
+#else
+#define IGRT_X86_PARTS (__GNUC__ >= 5 && __GNUC__ <= 15)
+#endif
+
+#if defined(__AVX__) && !IGRT_X86_PARTS
 #include <immintrin.h>
+#elif defined(__AVX__)
+#include <smmintrin.h>
+#if !defined(_IMMINTRIN_H_INCLUDED) && !defined(__IMMINTRIN_H) /* of gcc, of clang */
+#define _IMMINTRIN_H_INCLUDED
+#define __IMMINTRIN_H
+#include <avxintrin.h>
+#if defined(__AVX2__)
+#include <avx2intrin.h>
+#endif
+#if defined(__FMA__)
+#include <fmaintrin.h>
+#endif
+#if defined(__F16C__)
+#include <f16cintrin.h>
+#endif
+#if defined(__AVXVNNI__)
+#include <avxvnniintrin.h>
+#endif
+#if defined(__AVXVNNIINT8__)
+#include <avxvnniint8intrin.h>
+#endif
+#undef _IMMINTRIN_H_INCLUDED
+#undef __IMMINTRIN_H
+#endif
 #elif defined(__SSE4_1__)
-#include <smmintrin.h> /* a tenth of immintrin.h, which takes longer than all the rest here */
+#include <smmintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
