@@ -65,11 +65,21 @@ static void memories(StrBuf *sb, const Plan *p)
     }
 }
 
+/* The file's name; the folder's too where the name alone says nothing: resnet18/model.onnx. */
+static const char *file_shown(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *at = name;
+    if (slash && !strncmp(name, "model.", strlen("model.")))
+        for (at = slash; at > path && at[-1] != '/'; at--)
+            ;
+    return at == slash ? name : at;
+}
+
 static void head(StrBuf *sb, const Inspection *x)
 {
     const Plan *p = x->p;
     const ingot_options *o = x->o;
-    const char *file = o->source ? o->source : "", *slash = strrchr(file, '/');
+    const char *file = file_shown(o->source ? o->source : "");
     int kernels = 0;
     for (int i = 0; i < p->nkernel; i++)
         kernels += !p->kernels[i]->check;
@@ -77,7 +87,7 @@ static void head(StrBuf *sb, const Inspection *x)
               INSPECT_VERSION);
     json_string(sb, o->name ? o->name : "model");
     sb_puts(sb, ",\n  \"file\": ");
-    json_string(sb, slash ? slash + 1 : file);
+    json_string(sb, file);
     sb_puts(sb, ",\n  \"target\": ");
     json_string(sb, o->target ? o->target : "c");
     sb_printf(sb,

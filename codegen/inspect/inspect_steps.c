@@ -1,4 +1,5 @@
 /* inspect_steps.c - the steps of a plan, its tensors and its notes as JSON. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "inspect.h"
@@ -185,14 +186,36 @@ static void tensor(StrBuf *sb, const Inspection *x, const Buffer *b, int maker)
     sb_puts(sb, "}");
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const Buffer *x = *(Buffer *const *)a, *y = *(Buffer *const *)b;
+    if (x->memory != y->memory)
+        return x->memory - y->memory;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Bytes that two tensors share, one in place of the other, count once. */
 int64_t plan_alive(const Plan *p, int step)
 {
-    int64_t sum = 0;
+    Arena *a = arena_new();
+    const Buffer **live = NEWN(a, const Buffer *, p->nbuffer + 1);
+    int n = 0;
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];
         if (b->kind == BUF_ARENA && !b->base && b->first <= step && step <= b->last)
-            sum = sat_add(sum, b->bytes);
+            live[n++] = b;
     }
+    qsort(live, (size_t)n, sizeof *live, by_place);
+    int64_t sum = 0, top = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t end = live[i]->offset + live[i]->bytes;
+        if (i == 0 || live[i]->memory != live[i - 1]->memory)
+            top = 0;
+        const int64_t from = live[i]->offset > top ? live[i]->offset : top;
+        sum = sat_add(sum, end > from ? end - from : 0);
+        top = end > top ? end : top;
+    }
+    arena_free(a);
     return sum;
 }
 
@@ -202,8 +225,12 @@ void inspect_tensors(StrBuf *sb, const Inspection *x)
     Arena *a = arena_new();
     Step **steps = plan_steps(p, a);
     int peak = 0;
-    for (int s = 0; s < p->nstep; s++)
-        peak = plan_alive(p, s) > plan_alive(p, peak) ? s : peak;
+    int64_t most = 0;
+    for (int s = 0; s < p->nstep; s++) {
+        const int64_t alive = plan_alive(p, s);
+        peak = alive > most ? s : peak;
+        most = alive > most ? alive : most;
+    }
     int *maker = NEWN(a, int, p->nbuffer + 1);
     for (int i = 0; i < p->nbuffer; i++)
         maker[i] = -1;
@@ -212,7 +239,7 @@ void inspect_tensors(StrBuf *sb, const Inspection *x)
             if (step_writes(steps[s], i))
                 maker[steps[s]->bufs[i]->id] = s;
     sb_printf(sb, "  \"peak\": {\"step\": %d, \"bytes\": %lld},\n  \"tensors\": [", peak,
-              (long long)(p->nstep ? plan_alive(p, peak) : 0));
+              (long long)most);
     const char *comma = "\n    ";
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];

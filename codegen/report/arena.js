@@ -21,9 +21,15 @@ const Arena = (() => {
     return [x, y, s.x(last + 1) - x, s.y(t.offset) - y];
   }
 
+  // Bytes that two tensors share, one in place of the other, count once.
   function alive() {
-    const at = new Array(steps()).fill(0);
-    for (const t of chosen()) for (let s = t.kind === 'state' ? 0 : t.first; s <= (t.kind === 'state' ? at.length - 1 : t.last); s++) at[s] += t.bytes;
+    const at = new Array(steps()).fill(0), top = new Array(at.length).fill(0);
+    for (const t of chosen().sort((a, b) => a.offset - b.offset))
+      for (let s = t.kind === 'state' ? 0 : t.first; s <= (t.kind === 'state' ? at.length - 1 : t.last); s++) {
+        const end = t.offset + t.bytes;
+        at[s] += Math.max(0, end - Math.max(top[s], t.offset));
+        top[s] = Math.max(top[s], end);
+      }
     return at;
   }
 
@@ -86,7 +92,7 @@ const Arena = (() => {
   function facts() {
     const line = alive(), most = Math.max(...line, 0), at = line.indexOf(most), bytes = m.memories()[memory].bytes, sum = chosen().reduce((a, t) => a + t.bytes, 0);
     const blame = chosen().filter(t => t.kind === 'state' || (t.first <= at && at <= t.last)).sort((a, b) => b.bytes - a.bytes).slice(0, 6), step = m.step.get(at);
-    const rest = [el('b', {}, Format.bytes(bytes)), ` hold tensors of ${Format.bytes(sum)} in total. `, most ? ['The peak is at ', step ? el('button', {type: 'button', class: 'link', onclick: () => State.select('step', at)}, `step ${at}, ${step.name}`) : `step ${at}`, ': ', el('span', {'data-figure': 'peak'}, Format.bytes(most)),
+    const rest = [el('b', {}, Format.bytes(bytes)), ` holds tensors of ${Format.bytes(sum)} in total, one after another. `, most ? ['The peak is at ', step ? el('button', {type: 'button', class: 'link', onclick: () => State.select('step', at)}, `step ${at}, ${step.name}`) : `step ${at}`, ': ', el('span', {'data-figure': 'peak'}, Format.bytes(most)),
       bytes > most ? `; ${Format.percent((bytes - most) / bytes)} of the ${m.memories()[memory].name} lies between tensors then.` : ', which is all of it.', ' Largest there: ', blame.map((t, i) => [i ? ', ' : '', el('button', {type: 'button', class: 'link', onclick: () => State.select('tensor', t.id)}, m.tensorName(t)), ` ${Format.bytes(t.bytes)}`]), '.'] : 'Nothing is stored.'];
     return el('p', {style: {padding: '0 20px 10px', maxWidth: '100ch'}}, rest);
   }

@@ -66,7 +66,8 @@ const Compare = (() => {
     const code = text => el('pre', {class: 'expression'}, el('code', {}, text)), file = m.data.file || 'model.onnx', target = m.data.target;
     return el('div', {id: 'howto'}, el('p', {}, 'There is no other report yet. Three ways to make one:'), el('h3', {}, 'Another target'), code(`ingot inspect ${file} --target c:x86-64-v3 --json >other.json`),
       el('h3', {}, 'An edited plan'), code(`ingot compile ${file} --target ${target} --save-sched a.sched -o out\n(edit a.sched)\ningot inspect ${file} --target ${target} --sched a.sched --json >other.json`),
-      el('h3', {}, 'Another version of the model'), code('ingot inspect MODEL --json >other.json'), el('p', {}, 'Then choose other.json above, or make a page that has both: ', el('code', {}, `ingot inspect ${file} --diff other.json -o report.html`)));
+      el('h3', {}, 'Another version of the model'), code(`ingot inspect other.onnx --target ${target} --json >other.json`),
+      el('p', {style: {marginTop: '20px'}}, 'Then choose other.json above, or make a page that has both:'), code(`ingot inspect ${file} --target ${target} --diff other.json -o report.html`));
   }
 
   function render() {

@@ -116,7 +116,9 @@ class Model {
   tensorName(t) {
     if (t.name) return t.name;
     if (t.from && t.from.length) return (t.folded ? 'folded: ' : '') + t.from.join(', ');
-    return t.source ? t.source.node : `tensor ${t.id}`;
+    if (t.source) return t.source.node;
+    const s = (this.writers.get(t.id) || [])[0] || (this.readers.get(t.id) || [])[0];
+    return s ? `scratch of ${s.name.split('_')[0]}` : `tensor ${t.id}`;
   }
 
   stepLabel(s) { return s.name.replace(/^(k\d+)_/, '$1 '); }

@@ -50,11 +50,19 @@ const Overview = (() => {
       el('td', {class: 'barcell'}, el('span', {class: 'bar', style: {width: 100 * t / most + '%', background: Colour.css(k)}})), m.measured ? el('td', {class: 'number'}, Format.ms(t)) : null, el('td', {class: 'number'}, Format.percent(m.total ? t / m.total : 0)))))));
   }
 
+  // Steps that run one kernel are a row: a network of equal layers has few kernels.
   function slowest() {
-    const rows = [...m.steps].sort((a, b) => b.time - a.time).slice(0, 8), most = rows.length ? rows[0].time || 1 : 1;
-    return el('section', {class: 'card broad'}, el('h2', {}, 'Slowest steps'), el('table', {}, el('tbody', {}, rows.map(s => el('tr', {class: 'pick', onclick: () => State.go({view: 'timeline', kind: 'step', id: s.step})},
-      el('td', {class: 'name'}, el('button', {type: 'button', class: 'link'}, `${s.step} \u00b7 ${s.name}`)), el('td', {class: 'barcell wide'}, el('span', {class: 'bar', style: {width: 100 * s.time / most + '%', background: Colour.css(Colour.ofStep(s))}})),
-      el('td', {class: 'dim wide'}, [s.form, s.layer].filter(Boolean).join(', ')), m.measured ? el('td', {class: 'number'}, Format.ms(s.time)) : null, el('td', {class: 'number'}, Format.percent(m.share(s))))))));
+    const groups = new Map();
+    for (const s of m.steps) {
+      const key = s.kind === 'generated' ? s.name : s.step;
+      if (!groups.has(key)) groups.set(key, {time: 0, steps: []});
+      groups.get(key).time += s.time;
+      groups.get(key).steps.push(s);
+    }
+    const rows = [...groups.values()].sort((a, b) => b.time - a.time).slice(0, 8), most = rows.length ? rows[0].time || 1 : 1;
+    return el('section', {class: 'card broad'}, el('h2', {}, 'Where the time goes'), el('table', {}, el('tbody', {}, rows.map(({time, steps: [s, ...more]}) => el('tr', {class: 'pick', onclick: () => State.go(more.length ? {view: 'kernels', kind: 'kernel', id: s.name} : {view: 'timeline', kind: 'step', id: s.step})},
+      el('td', {class: 'name'}, el('button', {type: 'button', class: 'link'}, s.name), more.length ? el('small', {class: 'dim'}, ` ${more.length + 1} times`) : null), el('td', {class: 'barcell wide'}, el('span', {class: 'bar', style: {width: 100 * time / most + '%', background: Colour.css(Colour.ofStep(s))}})),
+      el('td', {class: 'dim wide'}, [s.form, s.layer && s.layer + (more.length ? ` and ${more.length} more` : '')].filter(Boolean).join(', ')), m.measured ? el('td', {class: 'number'}, Format.ms(time)) : null, el('td', {class: 'number'}, Format.percent(m.total ? time / m.total : 0)))))));
   }
 
   function decided() {
@@ -70,9 +78,13 @@ const Overview = (() => {
     return el('section', {class: 'card broad'}, el('h2', {}, 'What was decided'), el('table', {}, el('tbody', {}, rows.map(([what, n, text]) => el('tr', {}, el('td', {}, what), el('td', {class: 'number', 'data-figure': what}, n), el('td', {class: 'dim'}, text))))));
   }
 
+  function measuring() {
+    const words = `${m.data.file || 'model.onnx'} --target ${m.data.target}`;
+    return m.data.firmware ? 'Cycles have to be counted on the board.' : ['To measure: ', el('code', {}, `ingot bench ${words} --per-kernel --json >times.json`), ', then ', el('code', {}, `ingot inspect ${words} --times times.json -o report.html`), '.'];
+  }
+
   function make(box) {
-    fill(box, el('div', {class: 'view'}, el('h2', {}, m.title), el('p', {}, `Compiled for ${m.data.target}${m.data.opt_level ? '' : ', without opts'}. ` +
-      (m.measured ? 'Times were measured.' : 'It was not measured: shares of the run are estimates, from the roofline of a nominal machine. ingot bench --per-kernel and inspect --times add what each step takes.')),
+    fill(box, el('div', {class: 'view'}, el('h2', {}, 'Overview'), el('p', {}, `${m.title}, compiled for ${m.data.target}${m.data.opt_level ? '' : ', without opts'}. `, m.measured ? 'Times were measured.' : 'Not measured: each share of the run is an estimate, the roofline of a nominal machine. ', m.measured ? null : measuring()),
       figures(), el('div', {class: 'columns'}, functions(), phases(), slowest(), byKind(), interface_(), decided())));
   }
   Views.add({name: 'overview', title: 'Overview', make, start: model => { m = model; }});

@@ -4,7 +4,7 @@
 
 const Roofline = (() => {
   function draw(m, chosen) {
-    const W = 460, H = 250, L = 46, B = 30, T = 10, R = 12, mach = m.data.machine, peak = mach.peak_gflops * mach.threads;
+    const W = 460, H = 258, L = 46, B = 38, T = 10, R = 12, mach = m.data.machine, peak = mach.peak_gflops * mach.threads;
     const points = m.steps.filter(s => s.flops > 0 && s.bytes > 0 && s.time > 0).map(s => ({s, x: s.flops / s.bytes, y: s.flops / s.time * 1e-6}));
     if (!points.length) return el('p', {class: 'empty'}, 'No step has floating-point operations.');
     const xs = points.map(p => p.x), ys = points.map(p => p.y);
@@ -30,7 +30,7 @@ const Roofline = (() => {
     const lines = [mach.memory_gbps, mach.cache_gbps * mach.threads].map(gbps => x => py(Math.min(peak, gbps * 10 ** (x0 + (x - L) / (W - L - R) * (x1 - x0)))));
     parts.push(labels(points, p => [px(p.x), py(p.y)], chosen, [L, T, W - R, H - B], [[W - R - 84, py(peak) - 18, W - R, py(peak) - 1], [L, T, L + 60, T + 16]], lines));
     parts.push(svg('text', {x: W - R - 2, y: py(peak) - 5, 'text-anchor': 'end', class: 'strong'}, `${peak.toFixed(0)} GFLOP/s`),
-      svg('text', {x: (L + W - R) / 2, y: H - 2, 'text-anchor': 'middle'}, 'flops per byte'), svg('text', {x: L + 6, y: T + 12}, 'GFLOP/s'));
+      svg('text', {x: (L + W - R) / 2, y: H - 6, 'text-anchor': 'middle'}, 'flops per byte'), svg('text', {x: L + 6, y: T + 12}, 'GFLOP/s'));
     return el('figure', {}, svg('svg', {viewBox: `0 0 ${W} ${H}`, width: '100%', role: 'img', style: 'max-width: 560px', 'aria-label': 'Roofline: the steps below what the machine can do'}, parts),
       el('figcaption', {class: 'dim'}, mach.measured ? `Operations a second over operations a byte, of each step. Measured on ${mach.threads} core${mach.threads > 1 ? 's' : ''}: ${mach.memory_gbps.toFixed(1)} GB/s from memory (line), ${mach.cache_gbps.toFixed(0)} from cache (dashes).`
         : 'Not measured: this is the roof of a nominal machine, and every dot lies on it.'));

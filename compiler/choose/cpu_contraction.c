@@ -430,21 +430,21 @@ static const char *axis_name(const Kernel *k, Node *range)
     return "?";
 }
 
-/* For people: "lanes along i0: 2 vectors of 16, 8 of i2: 12.3". */
+/* For people: "a tile of 2 vectors of 16 along i0 by 8 of i2: 16 vectors of sums in registers". */
 static void tell_tile(StrBuf *sb, const Kernel *k, const RegisterTile *tile)
 {
     if (!tile->lanes || !sb)
         return;
     const int64_t sums = tile->vectors * tile->nrows * tile->ncolumns;
-    sb_printf(sb, "lanes along %s: %lld vector%s of %lld", axis_name(k, tile->lanes),
-              (long long)tile->vectors, tile->vectors == 1 ? "" : "s", (long long)tile->width);
+    sb_printf(sb, "a tile of %lld vector%s of %lld along %s", (long long)tile->vectors,
+              tile->vectors == 1 ? "" : "s", (long long)tile->width, axis_name(k, tile->lanes));
     if (tile->rows)
-        sb_printf(sb, ", for %lld of %s", (long long)tile->nrows, axis_name(k, tile->rows));
+        sb_printf(sb, " by %lld of %s", (long long)tile->nrows, axis_name(k, tile->rows));
     if (tile->columns)
-        sb_printf(sb, ", for %lld of %s", (long long)tile->ncolumns, axis_name(k, tile->columns));
-    sb_printf(sb, ": %lld vector%s of sums in registers%s; score %.4g (products under way)\n",
+        sb_printf(sb, " by %lld of %s", (long long)tile->ncolumns, axis_name(k, tile->columns));
+    sb_printf(sb, ": %lld vector%s of sums in registers%s. Rated %.4g products in flight\n",
               (long long)sums, sums == 1 ? "" : "s",
-              tile->moves ? ", after an operand is copied" : "", tile->score);
+              tile->moves ? ", once an operand is copied" : "", tile->score);
 }
 
 /* What a tile of a kernel is chosen by. */

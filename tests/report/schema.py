@@ -167,11 +167,24 @@ def check_facts(told):
     for g in told["graphs"]:
         if not {*g["results"], *g["nodes"]} <= set(nodes):
             raise Wrong(f"graph {g['pass']}: nodes that are not there")
-    alive = [sum(t["bytes"] for t in placed if t["first"] <= s <= t["last"]) for s in steps]
+    alive = [alive_at(placed, s) for s in steps]
     if alive and (
         told["peak"]["bytes"] != max(alive) or told["peak"]["bytes"] > told["arena_bytes"]
     ):
         raise Wrong(f"peak {told['peak']}, {max(alive)} bytes are alive")
+
+
+def alive_at(tensors, step):
+    """Bytes; those of a tensor in place of another count once."""
+    total = 0
+    for memory in {t["memory"] for t in tensors}:
+        top = 0
+        for t in sorted(tensors, key=lambda t: t["offset"]):
+            if t["memory"] == memory and t["first"] <= step <= t["last"]:
+                end = t["offset"] + t["bytes"]
+                total += max(0, end - max(top, t["offset"]))
+                top = max(top, end)
+    return total
 
 
 def check_bundle(ingot, model, told, work):

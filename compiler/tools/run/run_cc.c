@@ -335,6 +335,19 @@ static void compile_objects(Arena *a, Jobs *jobs, Compiler *machine, Compiler *a
             jobs->failed = rename(o[i].part, o[i].file) != 0;
 }
 
+/* "python3 zig.py" of a command with paths. */
+static const char *without_folders(Arena *a, const char *command)
+{
+    const char *argv[MAX_WORDS];
+    const int n = words(a, command, argv);
+    const char *told = "";
+    for (int i = 0; i < n; i++) {
+        const char *slash = strrchr(argv[i], '/');
+        told = arena_printf(a, "%s%s%s", told, i ? " " : "", slash ? slash + 1 : argv[i]);
+    }
+    return told;
+}
+
 ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose)
 {
@@ -361,7 +374,7 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     source_files(a, dir, "", &files, &nfile);
     source_files(a, dir, "host/", &files, &nfile);
     Jobs jobs = jobs_in(dir);
-    progress_begin(arena_printf(a, "%s compiles the model", c_compiler()), 0);
+    progress_begin(arena_printf(a, "%s compiles the model", without_folders(a, c_compiler())), 0);
     any.n = add_flags(any.argv, any.n, flags, NFLAG);
     machines = compilers_of(a, target, &any, &nmachine, &suffix);
     any.n += any_words(a, target, any.argv + any.n);
