@@ -85,6 +85,7 @@ const Target target_cuda = {
     .triggers = true,
     .unrolls = true,
     .records = true,
+    .joins = true,
     .branches = IGRT_CU_BRANCHES,
     .compile = nvrtc_compile,
     .tune = cuda_tune,

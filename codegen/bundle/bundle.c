@@ -348,7 +348,7 @@ static const char *base_name(const char *path)
 static void name_memories(Bundle *b)
 {
     const Plan *p = b->p;
-    if (!p->memories[0].name)
+    if (!p->memories[0].name || b->target->gpu)
         return;
     b->memory = NEWN(b->a, MemoryNames, p->nmemory);
     for (int i = 0; i < p->nmemory; i++) {

@@ -174,7 +174,7 @@ static void need_own(Bundle *b, FileList *list)
     for (int i = 0; i < b->nfunction; i++)
         need_calls(b, list, &b->function[i].p->main);
     if (b->p->ndevice > 1)
-        need(b, list, "igrt_devices.c");
+        need(b, list, b->gpu ? "igrt_gpus.c" : "igrt_devices.c");
     if (bundle_of_processes(b))
         need(b, list, "igrt_comm.c");
     if (bundle_asks_machine(b))

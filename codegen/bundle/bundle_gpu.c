@@ -183,7 +183,7 @@ static int find(const Gpu *g, const Plan *p, const Buffer *b)
 {
     for (int i = 1; i < g->nmem; i++)
         if (!g->mem[i].image && g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b) &&
-            (!g->mem[i].p || g->mem[i].p == p))
+            g->mem[i].device == b->device && (!g->mem[i].p || g->mem[i].p == p))
             return i;
     return -1;
 }
@@ -191,7 +191,7 @@ static int find(const Gpu *g, const Plan *p, const Buffer *b)
 static int find_image(const Gpu *g, const Buffer *b)
 {
     for (int i = 1; i < g->nmem; i++)
-        if (g->mem[i].image && g->mem[i].key == mem_key(b))
+        if (g->mem[i].image && g->mem[i].key == mem_key(b) && g->mem[i].device == b->device)
             return i;
     return -1;
 }
@@ -212,8 +212,7 @@ static const char *function_suffix(const Bundle *b)
     return b->first ? b->io + strlen(b->name) + 1 : "";
 }
 
-/* Of ctx a member of which each function has its own: record, record_train_step. */
-static const char *own(const Bundle *b, const char *member)
+const char *gpu_own(const Bundle *b, const char *member)
 {
     return b->first ? arena_printf(b->a, "%s_%s", member, function_suffix(b)) : member;
 }
@@ -222,7 +221,10 @@ static void add(Gpu *g, const Bundle *f, const Buffer *buffer)
 {
     int i = find(g, f->p, buffer);
     if (i < 0) {
-        Mem m = {.kind = mem_kind(buffer), .key = mem_key(buffer), .b = buffer};
+        Mem m = {.kind = mem_kind(buffer),
+                 .key = mem_key(buffer),
+                 .b = buffer,
+                 .device = buffer->device};
         if (m.kind == BUF_INPUT || m.kind == BUF_OUTPUT) {
             m.p = f->p;
             m.function =
@@ -256,7 +258,8 @@ static void add_images(Gpu *g, const Bundle *f)
                        .key = mem_key(buffer),
                        .bytes = buffer->bytes,
                        .b = buffer,
-                       .image = true};
+                       .image = true,
+                       .device = buffer->device};
         vec_push(f->a, g->mem, g->nmem, m);
     }
 }
@@ -279,7 +282,7 @@ static void list_memory(Bundle *b)
     Gpu *g = b->gpu;
     const int n = 1 + b->nfunction;
     vec_push(b->a, g->mem, g->nmem,
-             ((Mem){.kind = BUF_ARENA, .key = -1, .bytes = b->p->arena_bytes}));
+             ((Mem){.kind = BUF_ARENA, .key = -1, .bytes = b->p->memories[0].bytes}));
     for (int i = 0; i < n; i++)
         add_kind(g, function_of(b, i), BUF_ARENA);
     g->npart = g->nmem - 1;
@@ -291,6 +294,12 @@ static void list_memory(Bundle *b)
         f->gpu->nio = g->nmem - f->gpu->io;
         g->nall += f->gpu->nio;
     }
+    for (int d = 1; d < b->p->ndevice; d++)
+        vec_push(b->a, g->mem, g->nmem,
+                 ((Mem){.kind = BUF_ARENA,
+                        .key = -1,
+                        .bytes = b->p->memories[memories_from(b->p, d)].bytes,
+                        .device = d}));
     for (int i = 0; i < n; i++)
         add_kind(g, function_of(b, i), BUF_WEIGHT);
     for (int i = 0; i < n; i++)
@@ -329,6 +338,17 @@ static void look_at_steps(const Bundle *b, bool alone)
                  (only_kernels(steps, false) || !g->sized);
 }
 
+/* Steps of several devices are the devices' alone: nobody decides between two of them. */
+static void check_devices(Bundle *b, const Bundle *f, bool alone)
+{
+    if (b->p->ndevice > 1 && (!alone || has_branches(&f->p->main)))
+        bundle_fail(
+            b, INGOT_UNSUPPORTED,
+            "%s: --devices with a GPU target: some step is the host's (a library kernel, or "
+            "a loop or branch that depends on data), which several GPUs cannot have yet",
+            b->source);
+}
+
 void gpu_prepare(Bundle *b)
 {
     const int n = 1 + b->nfunction;
@@ -345,8 +365,10 @@ void gpu_prepare(Bundle *b)
         function_select(b->c, i);
         alone &= function_apart(function_of(b, i));
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        check_devices(b, function_of(b, i), alone);
         look_at_steps(function_of(b, i), alone);
+    }
     function_select(b->c, 0);
     if (b->target->language->binds)
         gpu_bind(b);
@@ -371,12 +393,16 @@ int64_t gpu_arena_bytes(const Bundle *b)
 const char *gpu_mem_name(const Bundle *b, int i)
 {
     const Mem *m = &b->gpu->mem[i];
+    const char *device = m->device ? arena_printf(b->a, "%d", m->device) : "";
     switch (m->kind) {
     case BUF_INPUT: return arena_printf(b->a, "MEM_%sIN_%lld", m->function, (long long)m->key);
     case BUF_OUTPUT: return arena_printf(b->a, "MEM_%sOUT_%lld", m->function, (long long)m->key);
     case BUF_WEIGHT:
-        return arena_printf(b->a, "MEM_%s_%lld", m->image ? "IMAGE" : "WEIGHT", (long long)m->key);
-    default: return i ? arena_printf(b->a, "MEM_ARENA_%lld", (long long)m->key) : "MEM_ARENA";
+        return arena_printf(b->a, "MEM_%s%s_%lld", m->image ? "IMAGE" : "WEIGHT", device,
+                            (long long)m->key);
+    default:
+        return m->key < 0 ? arena_printf(b->a, "MEM_ARENA%s", device)
+                          : arena_printf(b->a, "MEM_ARENA%s_%lld", device, (long long)m->key);
     }
 }
 
@@ -401,22 +427,28 @@ static void record_members(StrBuf *sb, const Bundle *b)
 {
     if (!b->gpu->records)
         return;
-    sb_printf(sb, "    %s_graph %s; /* of the steps */\n", b->target->runtime, own(b, "record"));
+    sb_printf(sb, "    %s_graph %s; /* of the steps */\n", b->target->runtime,
+              gpu_own(b, "record"));
     if (b->gpu->sized)
         sb_printf(sb,
                   "    void *%s[%d];\n"
                   "    int64_t %s[%d]; /* sym of it */\n",
-                  own(b, "node"), (int)b->gpu->launches, own(b, "recorded"), b->nsym);
+                  gpu_own(b, "node"), (int)b->gpu->launches, gpu_own(b, "recorded"), b->nsym);
     sb_printf(sb, "    int %s; /* it is of other memory or sizes, or there is none */\n",
-              own(b, "stale"));
+              gpu_own(b, "stale"));
 }
 
 void gpu_members(StrBuf *sb, const Bundle *b)
 {
     const char *type = b->target->runtime;
-    sb_printf(sb, "    %s gpu;\n    void *program;\n", type);
+    const bool several = b->p->ndevice > 1;
+    sb_printf(sb, "    %s gpu;\n%s", type, several ? "" : "    void *program;\n");
+    if (several)
+        gpu_devices_members(sb, b);
     if (b->nkernel && b->target->language->binds)
         sb_printf(sb, "    %s_kernel kernel[%d];\n", type, b->nkernel);
+    else if (b->nkernel && several)
+        sb_printf(sb, "    void *kernel[%d][%d];\n", b->p->ndevice, b->nkernel);
     else if (b->nkernel)
         sb_printf(sb, "    void *kernel[%d];\n", b->nkernel);
     sb_printf(sb, "    %s_mem mem[%d]; /* on the device */\n", type, b->gpu->nmem);
@@ -459,180 +491,15 @@ void gpu_constants(StrBuf *sb, Bundle *b)
         "        if (s != IGRT_OK)                                                             \\\n"
         "            return s;                                                                 \\\n"
         "    } while (0)\n");
-}
-
-static void extensions(StrBuf *sb, const Target *t)
-{
-    for (const Extension *e = t->extensions; e && e->name; e++)
-        sb_printf(sb,
-                  "    TRY(igrt_gpu_require(gpu, \"%s\", &ctx->fault,\n"
-                  "                         \"%s\"));\n",
-                  e->name, e->lacks);
-}
-
-static void arena_parts(StrBuf *sb, const Gpu *g)
-{
-    if (!g->npart)
-        return;
-    sb_puts(sb, "\n/* parts of the arena, in the order of ctx->mem */\n"
-                "static const struct {\n    size_t offset, bytes;\n} part[] = {\n");
-    for (int i = 1; i <= g->npart; i++)
-        sb_printf(sb, "    {%lld, %lld},\n", (long long)g->mem[i].key, (long long)g->mem[i].bytes);
-    sb_puts(sb, "};\nenum { PARTS = sizeof part / sizeof part[0] };\n");
-}
-
-static void start_record(StrBuf *sb, const Bundle *b)
-{
-    const Gpu *g = b->gpu;
-    const char *record = own(b, "record");
-    if (!g->records)
-        return;
-    sb_printf(sb, "    memset(&ctx->%s, 0, sizeof ctx->%s);\n    ctx->%s = 1;\n", record, record,
-              own(b, "stale"));
-    if (g->branches)
-        sb_printf(sb, "    ctx->%s.branches = 1;\n", record);
-    if (g->sized)
-        sb_printf(sb, "    ctx->%s.node = ctx->%s;\n    ctx->%s.nodes = %d;\n", record,
-                  own(b, "node"), record, (int)g->launches);
-}
-
-/* The head of start(): what release() looks at is nothing yet. */
-static void start_context(StrBuf *sb, const Bundle *b)
-{
-    const Gpu *g = b->gpu;
-    bool blob = false;
-    for (int i = 0; i < g->nmem; i++)
-        blob |= g->mem[i].kind == BUF_WEIGHT && b->mode != WEIGHTS_ARRAY;
-    sb_printf(sb,
-              "\nstatic igrt_status start(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
-              "    igrt_gpu_mem *const mem = ctx->mem;\n",
-              b->name);
-    if (blob)
-        sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
-    sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
-    start_record(sb, b);
-    for (int i = 0; i < b->nfunction; i++)
-        start_record(sb, &b->function[i]);
-    if (b->nkernel)
-        sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
-    if (!g->apart) /* release() is what comes next, of nothing */
-        sb_puts(sb, "    if (ctx->config.flags & IGRT_ON_DEVICE) {\n"
-                    "        memset(gpu, 0, sizeof *gpu);\n"
-                    "        return IGRT_ERR_CONFIG; /* steps of the host need the inputs */\n"
-                    "    }\n");
-}
-
-/* The device is opened, the program loaded and its kernels found. */
-static void start_kernels(StrBuf *sb, const Bundle *b)
-{
-    const Gpu *g = b->gpu;
-    const char *n = b->name, *u = b->upper;
-    if (g->shared) {
-        sb_printf(sb, "    static const unsigned shared[%s_KERNELS] = {", u);
-        for (int i = 0; i < b->nkernel; i++)
-            sb_printf(sb, "%s%lld", i ? i % 12 ? ", " : ",\n        " : "", (long long)g->asked[i]);
-        sb_puts(sb, "}; /* that groups ask for */\n");
-    }
-    sb_puts(sb, "    TRY(igrt_gpu_open(gpu, &ctx->config));\n");
-    extensions(sb, b->target);
-    if (b->mode == WEIGHTS_BLOB) /* without a device nobody reads them */
-        sb_printf(sb, "    TRY(igrt_weights_check(&ctx->config, %s_WEIGHTS_SUM));\n", u);
-    if (b->nkernel)
-        sb_printf(sb,
-                  "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"
-                  "    for (int i = 0; i < %s%s_KERNELS; i++)\n"
-                  "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], %s, "
-                  "&ctx->kernel[i]));\n",
-                  n, u, !b->c->keep_subnormals, u, g->nown ? "_OWN" : "", n,
-                  g->shared ? "shared[i]" : "0");
-    const int loaded = g->nown ? g->nown : b->nkernel;
-    for (int i = 0; i < loaded && b->target->extensions; i++)
-        if (g->across[i])
-            sb_printf(sb,
-                      "    TRY(igrt_gpu_require_subgroups(gpu, ctx->kernel[%d], %d, "
-                      "&ctx->fault));\n",
-                      i, b->target->machine.subgroup);
-}
-
-/* The arena and its parts, inputs and outputs unless the caller has them there, weights. */
-static void start_memory(StrBuf *sb, Bundle *b)
-{
-    const Gpu *g = b->gpu;
-    if (b->target->language->binds)
-        sb_printf(sb, "    TRY(igrt_gpu_reserve(gpu, %lld)); /* for weights */\n",
-                  (long long)gpu_weight_bytes(b));
-    sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
-              (long long)g->mem[0].bytes);
-    if (g->npart)
-        sb_puts(sb,
-                "    for (int i = 0; i < PARTS; i++)\n"
-                "        TRY(igrt_gpu_part(gpu, mem[MEM_ARENA], part[i].offset, part[i].bytes,\n"
-                "                          &mem[MEM_ARENA + 1 + i]));\n");
-    if (g->apart && g->nall)
-        sb_puts(sb, "    if (!(ctx->config.flags & IGRT_ON_DEVICE)) {\n");
-    for (int i = 1 + g->npart; i < g->nmem; i++) {
-        const Mem *m = &g->mem[i];
-        bool io = i <= g->npart + g->nall;
-        sb_printf(sb, "    %sTRY(igrt_gpu_%s(gpu, %lld, ", g->apart && io ? "    " : "",
-                  m->image ? "image" : "alloc", (long long)m->bytes);
-        if (m->kind == BUF_WEIGHT)
-            address(sb, b, m->b, NULL, false);
-        else
-            sb_puts(sb, "NULL");
-        sb_printf(sb, ", &mem[%s]));\n", gpu_mem_name(b, i));
-        if (g->apart && i == g->npart + g->nall)
-            sb_puts(sb, "    }\n");
-    }
-}
-
-static void release_function(StrBuf *sb, const Bundle *b)
-{
-    const Gpu *g = b->gpu;
-    StrBuf before = {0};
-    for (int i = b->nfunction; i >= 0; i--) {
-        const Bundle *f = i ? &b->function[i - 1] : b;
-        if (f->gpu->records)
-            sb_printf(&before, "    igrt_gpu_free_record(gpu, &ctx->%s);\n", own(f, "record"));
-    }
-    if (g->apart && g->nall)
-        sb_printf(&before,
-                  "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
-                  "        memset(&ctx->mem[%s], 0, %d * sizeof *ctx->mem); /* the caller's */\n",
-                  gpu_mem_name(b, g->npart + 1), g->nall);
-    sb_printf(sb,
-              "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n%s"
-              "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
-              "        igrt_gpu_free(gpu, ctx->mem[i]);\n",
-              b->name, before.data ? before.data : "", g->npart ? "PARTS" : "0");
-    sb_free(&before);
-    if (g->npart)
-        sb_puts(
-            sb,
-            "    for (int i = PARTS; i > 0; i--)\n        igrt_gpu_free_part(gpu, ctx->mem[i]);\n");
-    sb_puts(sb, "    igrt_gpu_free(gpu, ctx->mem[MEM_ARENA]);\n");
-    if (b->nkernel)
-        sb_printf(sb,
-                  "    for (int i = 0; i < %s_KERNELS; i++)\n        igrt_gpu_free_kernel(gpu, "
-                  "ctx->kernel[i]);\n",
-                  b->upper);
-    sb_puts(sb, "    igrt_gpu_close(gpu, ctx->program);\n    memset(ctx, 0, sizeof *ctx);\n}\n");
-}
-
-/* start(): everything on the device is made; release(): and let go. */
-void gpu_functions(StrBuf *sb, Bundle *b)
-{
-    arena_parts(sb, b->gpu);
-    start_context(sb, b);
-    start_kernels(sb, b);
-    start_memory(sb, b);
-    sb_puts(sb, "    return IGRT_OK;\n}\n");
-    release_function(sb, b);
+    if (b->p->ndevice > 1)
+        gpu_devices_functions(sb, b);
 }
 
 void gpu_locals(Writer *w, unsigned needs)
 {
+    const bool several = w->b->p->ndevice > 1;
     if (needs & NEED_GPU)
-        line(w, "igrt_gpu *const gpu = &ctx->gpu;");
+        line(w, "igrt_gpu *%sgpu = &ctx->gpu;", several ? "" : "const ");
     if (needs & NEED_MEM)
         line(w, "igrt_gpu_mem *const mem = ctx->mem;");
 }
@@ -643,7 +510,8 @@ void gpu_locals(Writer *w, unsigned needs)
 static void record_functions(StrBuf *sb, Bundle *b)
 {
     const bool sized = b->gpu->sized;
-    const char *record = own(b, "record"), *stale = own(b, "stale"), *recorded = own(b, "recorded");
+    const char *record = gpu_own(b, "record"), *stale = gpu_own(b, "stale"),
+               *recorded = gpu_own(b, "recorded");
     sb_printf(sb,
               "\n/* The steps as one launch, where the driver can%s. A profile wants the\n"
               " * steps one by one. */\n"
@@ -739,7 +607,7 @@ void gpu_apart_functions(StrBuf *sb, Bundle *b)
               "            return %s;\n"
               "    memcpy(&ctx->mem[%s], given, sizeof given);\n%s    return IGRT_OK;\n}\n",
               first, g->nio, wrong, first,
-              g->records ? arena_printf(b->a, "    ctx->%s = 1;\n", own(b, "stale")) : "");
+              g->records ? arena_printf(b->a, "    ctx->%s = 1;\n", gpu_own(b, "stale")) : "");
 }
 
 /* What init does once all memory is there. */

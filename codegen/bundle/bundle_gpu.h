@@ -11,6 +11,7 @@ typedef struct {
     int64_t bytes;
     const Buffer *b; /* the first one there */
     bool image;      /* weights of f32 that kernels read as one */
+    int device;
     /* Of an input or output: whose it is, and its name there. */
     const Plan *p;
     const char *function, *field; /* "": of the first function; else "TRAIN_STEP_" */
@@ -51,6 +52,9 @@ const char *gpu_mem_name(const Bundle *, int i);
 /* The same of the image of a buffer. */
 const char *gpu_image_of(Bundle *, const Buffer *);
 
+/* Of ctx a member of which each function has its own: record, record_train_step. */
+const char *gpu_own(const Bundle *, const char *member);
+
 /* bundle_gpu_kernels.c: kernels as text; what they need of the runtime is noted. */
 void gpu_kernel_bodies(StrBuf *, Bundle *, Kernel *const *kernels, int n);
 /* The kernel file, <name>_kernels.cl or .cu, or what it would be with a few kernels. */
@@ -67,6 +71,20 @@ const char *gpu_machine(const Bundle *, int nth);
  * weights on the device, each rounded up to where a binding may begin. */
 void gpu_bind(Bundle *);
 int64_t gpu_weight_bytes(const Bundle *);
+
+/* bundle_gpu_steps.c: "mem[MEM_ARENA_0] + 64", where a copy begins: to (0), from (1); and how many
+ * bytes it has. */
+void gpu_copy_place(Writer *, const Step *, int which);
+void gpu_copy_bytes(Writer *, const Step *);
+
+/* bundle_gpu_devices.c: of several devices members of the context, functions, what init and release
+ * do, and the steps. */
+int64_t gpu_slot_bytes(const Step *); /* where a copy crosses */
+void gpu_devices_members(StrBuf *, const Bundle *);
+void gpu_devices_functions(StrBuf *, const Bundle *);
+void gpu_devices_start(StrBuf *, const Bundle *);
+void gpu_devices_slots(StrBuf *, const Bundle *);
+void gpu_devices_release(StrBuf *);
 
 /* bundle_gpu_ways.c: how many kernels are in the program that init loads; 0: all are. */
 int gpu_own_kernels(const Bundle *);

@@ -67,6 +67,8 @@ void gpu_kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
     gpu_kernel_bodies(&body, b, kernels, n);
     kernels_head(sb, b, body.data);
     sb_puts(sb, body.data ? body.data : "");
+    if (b->p->ndevice > 1)
+        sb_puts(sb, runtime_text("igrt_cross.h"));
     sb_free(&body);
 }
 

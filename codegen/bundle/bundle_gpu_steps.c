@@ -256,7 +256,8 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
             sb_printf(&w->sb, "%s&m%lld", n++ ? ", " : "", (long long)k->opts[i].amount);
     sb_puts(&w->sb, "};\n");
     open_gpu(w, "launch");
-    sb_printf(&w->sb, ", ctx->kernel[%s], ", upper_case(b->a, k->name));
+    sb_printf(&w->sb, ", %skernel[%s], ", b->p->ndevice > 1 ? "" : "ctx->", /* turn() */
+              upper_case(b->a, k->name));
     items(&w->sb, b, k);
     sb_printf(&w->sb, ", %d, %d, %d, args));\n", nmem, k->nvar, n);
     w->depth--;
@@ -274,6 +275,17 @@ void gpu_kernel(Writer *w, const Step *s)
     else if (s->nway)
         line(w, "else");
     launch(w, s, s->kernel);
+}
+
+void gpu_copy_place(Writer *w, const Step *s, int which)
+{
+    sb_printf(&w->sb, "mem[%s] + ", gpu_mem_of(w->b, s->bufs[which]));
+    start_offset(&w->sb, w->b, s->bufs[which], which ? s->src_offset : s->dst_offset);
+}
+
+void gpu_copy_bytes(Writer *w, const Step *s)
+{
+    sized(&w->sb, w->b, element_bytes(s->bufs[0]->dtype), 1, &s->elements);
 }
 
 void gpu_copy(Writer *w, const Step *s)

@@ -393,8 +393,12 @@ static const char *header_includes(const Bundle *b)
         list = arena_printf(b->a, "%s#include \"%s.h\"\n", list, b->sub[i].name);
     if (b->sub)
         return list;
-    const char *runtime = arena_printf(b->a, "#include \"igrt%s%s.h\"\n", b->gpu ? "_" : "",
-                                       b->gpu ? b->target->name : "");
+    const bool several = b->gpu && b->p->ndevice > 1;
+    const char *runtime =
+        arena_printf(b->a, "#include \"igrt%s%s.h\"\n", several || !b->gpu ? "" : "_",
+                     several  ? "_gpus"
+                     : b->gpu ? b->target->name
+                              : "");
     return b->whole ? arena_printf(b->a, "%s#include \"%s_io.h\"\n", runtime, b->whole->name)
                     : runtime;
 }

@@ -152,15 +152,24 @@ void run_locals(Writer *w, bool calls)
 static void function_enqueue(Writer *w)
 {
     Writer body = {.b = w->b};
-    run_steps(&body, &w->b->p->main);
-    sb_printf(&w->sb, "\nstatic igrt_status enqueue(%s_ctx *ctx)\n{\n", w->b->name);
+    const bool several = w->b->p->ndevice > 1;
+    if (several)
+        gpu_devices_steps(&body);
+    else
+        run_steps(&body, &w->b->p->main);
+    sb_printf(&w->sb, "\nstatic igrt_status enqueue%s(%s_ctx *ctx)\n{\n", several ? "_steps" : "",
+              w->b->name);
     w->depth = 1;
     const char *text = body.sb.data ? body.sb.data : "    (void)ctx;\n";
     run_locals(w, false);
+    if (several)
+        line(w, "void *const *kernel = ctx->kernel[0];");
     sb_puts(&w->sb, text);
     line(w, "return IGRT_OK;");
     sb_puts(&w->sb, "}\n");
     w->depth = 0;
+    if (several)
+        gpu_devices_enqueue(&w->sb, w->b);
     sb_free(&body.sb);
 }
 
@@ -192,7 +201,7 @@ static void function_run(Writer *w)
             run_steps(&all, &b->p->main);
         gpu_steps(w, all.sb.data ? all.sb.data : "");
         sb_free(&all.sb);
-    } else if (b->p->ndevice > 1) {
+    } else if (b->p->ndevice > 1 && !b->gpu) {
         devices_run(w);
     } else {
         w->depth = 0;
@@ -409,7 +418,9 @@ static void run_includes(StrBuf *sb, const Bundle *b)
         sb_puts(sb, "#include \"igrt_cpu.h\"\n");
     if (b->gpu)
         sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
-    if (b->p->ndevice > 1)
+    if (b->gpu && b->p->ndevice > 1)
+        sb_puts(sb, "#include \"igrt_gpus.h\"\n");
+    else if (b->p->ndevice > 1)
         sb_puts(sb, "#include \"igrt_devices.h\"\n");
     if (plan_of_processes(b->p))
         sb_puts(sb, "#include \"igrt_comm.h\"\n");
@@ -432,6 +443,7 @@ static void run_includes(StrBuf *sb, const Bundle *b)
 /* done(), DONE() and RUN(): what steps say when they are done, and how threads share one. */
 static void step_macros(StrBuf *sb, const Bundle *b)
 {
+    const char *at_hand = b->p->ndevice > 1 ? "queue(ctx, ctx->queue)" : "&ctx->gpu";
     if (b->all_needs & NEED_PROFILE)
         sb_printf(
             sb,
@@ -454,14 +466,18 @@ static void step_macros(StrBuf *sb, const Bundle *b)
                           "\\\n"
                         : "",
             b->name, b->gpu ? "" : "const ", b->name,
-            b->gpu ? "    uint64_t ns = 0; /* by the device's clock, where it has one */\n"
-                     "    (void)igrt_gpu_time_end(&ctx->gpu, &ns); /* a failure shows in the next "
-                     "call "
-                     "*/\n"
-                     "    ctx->config.profile(ctx->config.user, step, name, ns ? ns : now(ctx) - "
-                     "since);\n"
-                     "    (void)igrt_gpu_time_begin(&ctx->gpu);\n"
-                   : "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n");
+            b->gpu
+                ? arena_printf(
+                      b->a,
+                      "    uint64_t ns = 0; /* by the device's clock, where it has one */\n"
+                      "    (void)igrt_gpu_time_end(%s, &ns); /* a failure shows in the next "
+                      "call "
+                      "*/\n"
+                      "    ctx->config.profile(ctx->config.user, step, name, ns ? ns : now(ctx) - "
+                      "since);\n"
+                      "    (void)igrt_gpu_time_begin(%s);\n",
+                      at_hand, at_hand)
+                : "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n");
     if (b->all_needs & NEED_PARTS) {
         const bool devices = b->p->ndevice > 1;
         sb_printf(
@@ -554,7 +570,8 @@ void bundle_run(Bundle *b)
     function_reset(&w);
     states_run(&w.sb, b);
     parts_functions(&w);
-    devices_functions(&w);
+    if (!b->gpu)
+        devices_functions(&w);
     function_run(&w);
     write_file(&w, b->name);
 }
@@ -569,7 +586,8 @@ void bundle_function(Bundle *b)
         (void)needs_taken(b);
     }
     parts_functions(&w);
-    devices_functions(&w);
+    if (!b->gpu)
+        devices_functions(&w);
     function_run(&w);
     write_file(&w, b->entry);
 }

@@ -87,6 +87,9 @@ void gpu_steps(Writer *, const char *steps);
 bool gpu_is_apart(const Bundle *);
 void gpu_apart_functions(StrBuf *, Bundle *);
 void gpu_ready(StrBuf *, const Bundle *); /* of init() */
+/* Of several devices: the steps, and what is around them. */
+void gpu_devices_steps(Writer *);
+void gpu_devices_enqueue(StrBuf *, const Bundle *);
 void gpu_kernel(Writer *, const Step *);
 void gpu_copy(Writer *, const Step *);
 void gpu_call_inputs(Writer *, const Step *);

@@ -50,7 +50,7 @@ static void share_memory(int n, Plan *const *p)
                 p[0]->memories[k].bytes = p[i]->memories[k].bytes;
     }
     p[0]->arena_bytes = 0;
-    for (int k = 0; k < p[0]->nmemory; k++)
+    for (int k = 0; k < memories_end(p[0], 0); k++)
         p[0]->arena_bytes = sat_add(p[0]->arena_bytes, p[0]->memories[k].bytes);
     for (int i = 1; i < n; i++) {
         memcpy(p[i]->memories, p[0]->memories, (size_t)p[0]->nmemory * sizeof *p[0]->memories);

@@ -48,9 +48,9 @@ static bool add_devices(Context *c, const ingot_options *o, Target *t, Arena *a)
                option_wrong(c, "--parallel %s: among several devices; --devices says how many",
                             o->parallel);
     const bool here = !o->package || !strcmp(o->package, "cmake") || !strcmp(o->package, "make");
-    if (t->devices || t->bare || t->wasm || t->gpu || !here)
+    if (t->devices || t->bare || t->wasm || (t->gpu && !t->joins) || !here)
         return option_wrong(
-            c, "--devices %d: a bundle for '%s' is for one device; for the target c it works",
+            c, "--devices %d: a bundle for '%s' is for one device; for C and CUDA it works",
             o->devices, o->target ? o->target : t->name);
     if (o->nmemory || o->io_in_arena)
         return option_wrong(c, "--devices: not with --memory or --io-in-arena: each device has one "

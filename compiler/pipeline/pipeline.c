@@ -19,6 +19,7 @@
 #include "language.h"
 #include "lowered.h"
 #include "pipeline.h"
+#include "segments.h"
 
 enum {
     GPU_ALIGN = 512
@@ -111,17 +112,23 @@ static bool too_much(const Plan *p, int memory, const char *format, ...)
     return false;
 }
 
-/* --max-vram: what a bundle has on a GPU, if the caller's tensors are the host's. */
+/* --max-vram: what a bundle has on each GPU, if the caller's tensors are the host's: these are on
+ * the first. */
 static bool fits_gpu(const Plan *p, int64_t limit)
 {
-    const int64_t given = plan_given_bytes(p);
-    const int64_t all = sat_add(sat_add(p->arena_bytes, p->weights_bytes), given);
-    return all <= limit ||
-           too_much(p, -1,
-                    "needs %lld bytes on the GPU (%lld the arena, %lld weights, %lld inputs and "
-                    "outputs), --max-vram allows %lld",
-                    (long long)all, (long long)p->arena_bytes, (long long)p->weights_bytes,
-                    (long long)given, (long long)limit);
+    for (int d = 0; d < p->ndevice; d++) {
+        const int64_t given = d ? 0 : plan_given_bytes(p),
+                      arena = d ? p->memories[memories_from(p, d)].bytes : p->arena_bytes,
+                      weights = p->ndevice > 1 ? device_weights(p, d) : p->weights_bytes,
+                      all = sat_add(sat_add(arena, weights), given);
+        if (all > limit)
+            return too_much(p, p->ndevice > 1 ? memories_from(p, d) : -1,
+                            "needs %lld bytes on the GPU (%lld the arena, %lld weights, %lld "
+                            "inputs and outputs), --max-vram allows %lld",
+                            (long long)all, (long long)arena, (long long)weights, (long long)given,
+                            (long long)limit);
+    }
+    return true;
 }
 
 /* A refusal by --max-ram says a number of bytes, with which there is a plan. */

@@ -82,6 +82,7 @@ struct Slot {
 /* What all lanes of the warp give; it stays until the item asks for something else. */
 const Slot *together(const Slot &mine);
 void meet();                          /* all items of the group */
+void pause();                         /* others go on */
 unsigned char *shared(size_t bytes);  /* the group's, aligned to 128 */
 uint32_t address(const void *shared); /* of a cluster's memory: which group's, and where in it */
 unsigned char *at(uint32_t address);

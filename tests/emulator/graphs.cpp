@@ -1,6 +1,12 @@
 /* graphs.cpp - the driver's graphs: nodes that run one after the other, each time the graph is
- * launched, some behind a condition. Nothing is let go: a program that is tested ends soon. */
+ * launched, some behind a condition. Nothing is let go: a program that is tested ends soon.
+ *
+ * Nodes of several streams run as far as one gets, the first stream first; with
+ * $EMULATED_ORDER=backward the last. It stops where a node of another one has to be done before
+ * (cuStreamWaitEvent), or where its kernel asks for what another one writes. */
 #include "graphs.h"
+
+#include <ucontext.h>
 
 #include <map>
 #include <memory>
@@ -14,6 +20,11 @@ namespace gpu
 typedef std::vector<std::unique_ptr<Node>> Graph;
 
 static std::map<void *, Graph *> captured;
+struct Event {
+    Graph *graph; /* that it is recorded in, or NULL */
+    long last;    /* node of it that is done then */
+};
+static std::map<void *, Event> events;
 static std::vector<unsigned> handles{0}; /* values; the first is none */
 
 Node *record(void *stream)
@@ -22,16 +33,118 @@ Node *record(void *stream)
     if (at == captured.end())
         return NULL;
     at->second->emplace_back(new Node);
-    return at->second->back().get();
+    Node *const n = at->second->back().get();
+    n->queue = stream;
+    n->number = at->second->size() - 1;
+    return n;
+}
+
+static void run(const Node &node)
+{
+    if (node.entry)
+        launch(*node.entry, node.args, node.grid, node.items, node.shared);
+    else if (node.run)
+        node.run();
+}
+
+/* ---- queues ---------------------------------------------------------------------------------- */
+
+struct Queue {
+    std::vector<Node *> nodes;
+    size_t next = 0;
+    ucontext_t context;
+    std::vector<char> stack;
+};
+static std::vector<Queue *> queues;
+static int hand;             /* the queue that runs; 0: it is the only one */
+static bool moved;           /* since the others had their turn */
+static ucontext_t scheduler; /* of queues */
+static const Graph *of_queues;
+
+int queue_at_hand()
+{
+    return hand;
+}
+
+bool leave_queue()
+{
+    if (!hand)
+        return false;
+    Queue *const q = queues[(size_t)hand - 1];
+    const int own = hand;
+    moved = false;
+    swapcontext(&q->context, &scheduler);
+    hand = own;
+    return true;
+}
+
+static void run_queue()
+{
+    Queue *const q = queues[(size_t)hand - 1];
+    for (; q->next < q->nodes.size(); q->next++) {
+        Node &n = *q->nodes[q->next];
+        while (n.after >= 0 && !(*of_queues)[(size_t)n.after]->done)
+            leave_queue();
+        run(n);
+        n.done = moved = true;
+    }
+    while (true)
+        swapcontext(&q->context, &scheduler);
+}
+
+static void run_queues(const Graph &graph, const std::vector<void *> &streams)
+{
+    const size_t bytes = 1 << 20;
+    of_queues = &graph;
+    queues.clear();
+    for (void *s : streams) {
+        Queue *const q = new Queue;
+        for (const auto &n : graph) {
+            n->done = false;
+            if (n->queue == s)
+                q->nodes.push_back(n.get());
+        }
+        q->stack.resize(bytes);
+        getcontext(&q->context);
+        q->context.uc_stack.ss_sp = q->stack.data();
+        q->context.uc_stack.ss_size = bytes;
+        makecontext(&q->context, run_queue, 0);
+        queues.push_back(q);
+    }
+    const int n = (int)queues.size();
+    int still = 0; /* so many turns moved nothing */
+    bool left = true;
+    while (left) {
+        left = false;
+        for (int i = 0; i < n; i++) {
+            Queue *const q = queues[(size_t)(is_backward() ? n - 1 - i : i)];
+            const size_t before = q->next;
+            if (before == q->nodes.size())
+                continue;
+            left = true;
+            hand = is_backward() ? n - i : i + 1;
+            swapcontext(&scheduler, &q->context);
+            still = q->next == before ? still + 1 : 0;
+        }
+        if (still > 4 * n) {
+            now = NULL;
+            fault("devices wait for each other");
+        }
+    }
+    hand = 0;
 }
 
 static void run(const Graph &graph)
 {
+    std::vector<void *> streams;
     for (const auto &node : graph)
-        if (node->entry)
-            launch(*node->entry, node->args, node->grid, node->items, node->shared);
-        else
-            node->run();
+        if (std::find(streams.begin(), streams.end(), node->queue) == streams.end())
+            streams.push_back(node->queue);
+    if (!hand && streams.size() > 1)
+        run_queues(graph, streams);
+    else
+        for (const auto &node : graph)
+            run(*node);
 }
 
 /* igrt_cuda.c: (then, other, condition, both) */
@@ -62,6 +175,51 @@ int cuStreamCreate(void **stream, unsigned)
     return 0;
 }
 
+int cuEventCreate(void **event, unsigned)
+{
+    *event = new char;
+    return 0;
+}
+
+int cuEventRecord(void *event, void *stream)
+{
+    const auto at = gpu::captured.find(stream);
+    gpu::Event e = {NULL, -1};
+    if (at != gpu::captured.end()) {
+        e.graph = at->second;
+        for (const auto &n : *e.graph)
+            if (n->queue == stream)
+                e.last = (long)n->number;
+    }
+    gpu::events[event] = e;
+    return 0;
+}
+
+/* Of what runs at once, as it is enqueued, there is nothing to wait for. */
+int cuStreamWaitEvent(void *stream, void *event, unsigned)
+{
+    const auto e = gpu::events.find(event);
+    if (e == gpu::events.end())
+        return 1;
+    if (!e->second.graph)
+        return 0;
+    gpu::captured[stream] = e->second.graph;
+    if (e->second.last >= 0)
+        gpu::record(stream)->after = e->second.last;
+    return 0;
+}
+
+int cuDeviceCanAccessPeer(int *can, int, int)
+{
+    *can = !getenv("EMULATED_APART"); /* devices that do not reach each other */
+    return 0;
+}
+
+int cuCtxEnablePeerAccess(void *, unsigned)
+{
+    return 0;
+}
+
 int cuStreamBeginCapture_v2(void *stream, int)
 {
     gpu::captured[stream] = new gpu::Graph;
@@ -78,7 +236,8 @@ int cuStreamBeginCaptureToGraph(void *stream, void *graph, void *const *, const 
 int cuStreamEndCapture(void *stream, void **graph)
 {
     *graph = gpu::captured.at(stream);
-    gpu::captured.erase(stream);
+    for (auto i = gpu::captured.begin(); i != gpu::captured.end();)
+        i = i->second == *graph ? gpu::captured.erase(i) : std::next(i); /* and who joined it */
     return 0;
 }
 

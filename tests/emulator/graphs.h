@@ -16,6 +16,10 @@ struct Node {
     void **args = NULL;
     unsigned grid = 0, items = 0;
     size_t shared = 0;
+    void *queue = NULL; /* the stream: its nodes run one after the other */
+    size_t number = 0;  /* in the graph */
+    long after = -1;    /* of another queue's, which is done before; -1: none */
+    bool done = false;
 };
 
 /* The node that something enqueued in the stream becomes; NULL: it runs now. */

@@ -34,6 +34,7 @@ static jmp_buf scheduler;
 static size_t asked; /* bytes of a group's memory that the launch asks for */
 static const Entry *kernel;
 static void **arguments;
+static int memories; /* whose groups' memory it is: the queue at hand has its own */
 
 void fault(const char *why)
 {
@@ -62,6 +63,12 @@ void wait_until(const std::function<bool()> &ready)
     while (!ready())
         yield();
     went_on++;
+}
+
+/* It asks again. */
+void pause()
+{
+    yield();
 }
 
 void arrive(Barrier &b, int of)
@@ -181,7 +188,8 @@ static void run_warp(size_t first, size_t n)
 /* That of the group of this rank, all NaN: end_of_memory() leaves it so. */
 static unsigned char *memory_of(size_t rank)
 {
-    static std::vector<unsigned char *> of;
+    static std::map<int, std::vector<unsigned char *>> all;
+    std::vector<unsigned char *> &of = all[memories];
     while (rank >= of.size()) {
         of.push_back((unsigned char *)aligned_alloc(1024, GROUP_BYTES));
         memset(of.back(), 0xff, GROUP_BYTES);
@@ -231,6 +239,29 @@ static bool all_done()
     return true;
 }
 
+/* What other devices do meanwhile; false: nothing. They have items and groups of their own. */
+static bool run_others()
+{
+    const Here h = here;
+    const Barrier c = cluster;
+    Item *const n = now;
+    const size_t a = asked;
+    const Entry *const k = kernel;
+    void **const p = arguments;
+    const int m = memories;
+    const ptrdiff_t at = n - items.data();
+    std::vector<Group> own_groups;
+    std::vector<Item> own_items;
+    own_groups.swap(groups);
+    own_items.swap(items);
+    const bool moved = leave_queue();
+    groups.swap(own_groups);
+    items.swap(own_items);
+    here = h, cluster = c, asked = a, kernel = k, arguments = p, memories = m;
+    now = items.data() + at;
+    return moved;
+}
+
 static void run_cluster(size_t size, unsigned n)
 {
     const size_t warps = (n + WARP - 1) / WARP;
@@ -240,7 +271,7 @@ static void run_cluster(size_t size, unsigned n)
             const size_t w = is_backward() ? size * warps - 1 - i : i, at = w % warps * WARP;
             run_warp(w / warps * n + at, n - at < WARP ? n - at : WARP);
         }
-        if (before == went_on && !all_done())
+        if (before == went_on && !all_done() && !run_others())
             fault("waits for what does not come");
     } while (!all_done());
     for (Group &g : groups) {
@@ -253,6 +284,7 @@ static void run_cluster(size_t size, unsigned n)
 void launch(const Entry &entry, void **args, unsigned grid, unsigned n, size_t shared)
 {
     const unsigned size = (unsigned)entry.cluster;
+    memories = queue_at_hand();
     kernel = &entry;
     arguments = args;
     now = NULL;

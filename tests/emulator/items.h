@@ -55,6 +55,9 @@ extern Barrier cluster;
 extern Item *now;
 
 void wait_until(const std::function<bool()> &ready); /* others make it so */
+/* graphs.cpp: a queue of a graph that waits lets the others go on; false: none of them can. */
+bool leave_queue();
+int queue_at_hand();
 void arrive(Barrier &b, int of);
 void meet(Barrier &b, int of);
 bool is_backward();

@@ -142,6 +142,20 @@ static inline void st_shared__cluster_v2_f32(const char *, uint32_t to, float x,
     const float v[] = {x, y};
     memcpy(gpu::at(to), v, sizeof v);
 }
+/* What another device may write, and who has it not yet asks again. */
+static inline void ld_relaxed_sys_global_v2_b64(const char *, uint64_t &a, uint64_t &b,
+                                                uint64_t from)
+{
+    gpu::pause();
+    memcpy(&a, (const void *)from, sizeof a);
+    memcpy(&b, (const void *)(from + sizeof a), sizeof b);
+}
+static inline void st_relaxed_sys_global_v2_b64(const char *, uint64_t to, uint64_t a, uint64_t b)
+{
+    const uint64_t both[] = {a, b};
+    memcpy((void *)to, both, sizeof both);
+}
+
 /* An empty text. */
 template <class... T> static inline void nothing(const char *, T &&...)
 {

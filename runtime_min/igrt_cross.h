@@ -1,0 +1,66 @@
+
+/* What crosses from one device to another (igrt_gpus.h). Half a word of 8 bytes lies beside a mark,
+ * both halves of it in 16 bytes of the other device's memory. Who takes it waits for the marks, and
+ * clears them for the next run. An item sends its word of each value before it waits for any. */
+struct igrt_cross_value {
+    uint64_t to, from;
+    uint32_t bytes, takes;
+};
+struct igrt_cross_values {
+    igrt_cross_value x[8];
+};
+
+static __device__ __forceinline__ void igrt_cross_mark(uint64_t place, uint64_t a, uint64_t b)
+{
+    asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(place), "l"(a), "l"(b)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void igrt_cross_send(const igrt_cross_value &x, uint32_t i)
+{
+    const uint64_t mark = (uint64_t)1 << 32, from = x.from + 8 * (uint64_t)i;
+    const uint32_t left = x.bytes - 8 * i, here = left < 8 ? left : 8;
+    uint64_t a = 0, b = 0;
+    if (here == 8 && from % 8 == 0) {
+        const uint2 both = *(const uint2 *)from;
+        a = both.x;
+        b = both.y;
+    } else {
+        for (uint32_t j = 0; j < here; j++)
+            *(j < 4 ? &a : &b) |= (uint64_t)((const unsigned char *)from)[j] << 8 * (j & 3);
+    }
+    igrt_cross_mark(x.to + 16 * (uint64_t)i, a | mark, b | mark);
+}
+
+static __device__ __forceinline__ void igrt_cross_take(const igrt_cross_value &x, uint32_t i)
+{
+    const uint64_t place = x.from + 16 * (uint64_t)i, to = x.to + 8 * (uint64_t)i;
+    const uint32_t left = x.bytes - 8 * i, here = left < 8 ? left : 8;
+    uint64_t a, b;
+    do {
+        asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];"
+                     : "=l"(a), "=l"(b)
+                     : "l"(place)
+                     : "memory");
+    } while (a >> 32 != 1 || b >> 32 != 1);
+    igrt_cross_mark(place, 0, 0);
+    if (here == 8 && to % 8 == 0) {
+        *(uint2 *)to = make_uint2((uint32_t)a, (uint32_t)b);
+    } else {
+        for (uint32_t j = 0; j < here; j++)
+            ((unsigned char *)to)[j] = (unsigned char)((j < 4 ? a : b) >> 8 * (j & 3));
+    }
+}
+
+extern "C" __global__ __launch_bounds__(256) void igrt_cross(igrt_cross_values all)
+{
+    const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+    igrt_before_others();
+    igrt_after_others();
+    for (int k = 0; k < 8; k++)
+        if (!all.x[k].takes && (uint64_t)i * 8 < all.x[k].bytes)
+            igrt_cross_send(all.x[k], i);
+    for (int k = 0; k < 8; k++)
+        if (all.x[k].takes && (uint64_t)i * 8 < all.x[k].bytes)
+            igrt_cross_take(all.x[k], i);
+}

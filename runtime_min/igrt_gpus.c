@@ -1,0 +1,177 @@
+/*
+ * igrt_gpus.c - see igrt_gpus.h.
+ */
+#include "igrt_gpus.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* From cuda.h. */
+enum { CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704, CU_EVENT_DISABLE_TIMING = 2 };
+
+static int gpus_find(const igrt_cu *cu, igrt_gpus *all)
+{
+    void *const can = dlsym(cu->library, "cuDeviceCanAccessPeer"),
+                *const enable = dlsym(cu->library, "cuCtxEnablePeerAccess"),
+                *const wait = dlsym(cu->library, "cuStreamWaitEvent");
+    if (!can || !enable || !wait)
+        return 0;
+    memcpy(&all->cuDeviceCanAccessPeer, &can, sizeof can);
+    memcpy(&all->cuCtxEnablePeerAccess, &enable, sizeof enable);
+    memcpy(&all->cuStreamWaitEvent, &wait, sizeof wait);
+    return 1;
+}
+
+/* The name of a device in a list, "0,1"; without a list its number. */
+static void gpus_name(const char *list, int device, char *name, size_t bytes)
+{
+    size_t n = 0;
+    if (!list || !*list) {
+        (void)snprintf(name, bytes, "%d", device);
+        return;
+    }
+    for (; device > 0 && *list; list++)
+        device -= *list == ',';
+    for (; list[n] && list[n] != ',' && n + 1 < bytes; n++)
+        name[n] = list[n];
+    name[n] = 0;
+    if (!n) /* the list ends: there is no such device */
+        (void)snprintf(name, bytes, "none");
+}
+
+static igrt_status gpus_fail(igrt_fault *fault, int error, const char *what)
+{
+    *fault = (igrt_fault){.what = what, .value = error, .greatest = -1};
+    return IGRT_ERR_DEVICE;
+}
+
+/* Each may read and write what the other one has. */
+static igrt_status gpus_join(const igrt_gpus *all, igrt_cu *a, const igrt_cu *b, igrt_fault *fault)
+{
+    int can = 0, e = 0;
+    if (a->context == b->context)
+        return IGRT_OK;
+    e = all->cuDeviceCanAccessPeer(&can, a->device, b->device);
+    if (e || !can)
+        return gpus_fail(fault, e, "two of the GPUs cannot reach each other's memory");
+    e = a->cuCtxSetCurrent(a->context);
+    if (!e)
+        e = all->cuCtxEnablePeerAccess(b->context, 0);
+    if (e && e != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        return gpus_fail(fault, e, "two of the GPUs cannot reach each other's memory");
+    return IGRT_OK;
+}
+
+igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int n_devices,
+                           const igrt_config *config, igrt_fault *fault)
+{
+    char name[64];
+    igrt_status status = IGRT_OK;
+    memset(first, 0, sizeof *first);
+    memset(beside, 0, (size_t)(2 * n_devices - 1) * sizeof *beside);
+    if (config->device) {
+        *fault = (igrt_fault){.what = "a context is of one GPU, and the model is for several: "
+                                      "config.gpu has their names",
+                              .greatest = -1};
+        return IGRT_ERR_CONFIG;
+    }
+    for (int i = 0; i < n_devices && status == IGRT_OK; i++) {
+        igrt_cu *const gpu = i ? &beside[i - 1] : first;
+        gpus_name(config->gpu, i, name, sizeof name);
+        status = igrt_cu_open(gpu, NULL, i ? NULL : config->stream, name);
+        if (status != IGRT_OK && i)
+            (void)gpus_fail(fault, gpu->error, "there are fewer GPUs than the model is for");
+    }
+    if (status == IGRT_OK && !gpus_find(first, all))
+        return gpus_fail(fault, 0, "the CUDA driver is too old for several GPUs");
+    for (int i = 0; i < n_devices * n_devices && status == IGRT_OK; i++)
+        status = gpus_join(all, i / n_devices ? &beside[i / n_devices - 1] : first,
+                           i % n_devices ? &beside[i % n_devices - 1] : first, fault);
+    for (int i = 0; i < n_devices && status == IGRT_OK; i++)
+        status = igrt_cu_open(&beside[n_devices - 1 + i],
+                              i ? beside[i - 1].context : first->context, NULL, NULL);
+    return status;
+}
+
+void igrt_gpus_close(igrt_cu *beside, int n_devices)
+{
+    for (int i = 2 * n_devices - 2; i >= 0; i--)
+        if (beside[i].library)
+            igrt_cu_close(&beside[i]);
+}
+
+igrt_cu *igrt_gpus_turn(igrt_cu *from, igrt_cu *to, int timed)
+{
+    uint64_t none;
+    if (from == to)
+        return to;
+    to->captures = from->captures;
+    to->updates = from->updates;
+    to->at = from->at;
+    to->sizes = from->sizes;
+    from->captures = from->updates = NULL;
+    if (timed) {
+        (void)igrt_cu_time_end(from, &none);
+        (void)igrt_cu_time_begin(to);
+    }
+    return to;
+}
+
+static igrt_status gpus_check(igrt_cu *gpu, int error)
+{
+    if (!error)
+        return IGRT_OK;
+    gpu->error = error;
+    return IGRT_ERR_DEVICE;
+}
+
+igrt_status igrt_gpus_mark(igrt_cu *gpu, void **mark)
+{
+    int e = gpu->updates ? 0 : gpu->cuCtxSetCurrent(gpu->context);
+    if (gpu->updates)
+        return IGRT_OK;
+    if (!e && !*mark)
+        e = gpu->cuEventCreate(mark, CU_EVENT_DISABLE_TIMING);
+    if (!e)
+        e = gpu->cuEventRecord(*mark, gpu->stream);
+    return gpus_check(gpu, e);
+}
+
+igrt_status igrt_gpus_wait(const igrt_gpus *all, igrt_cu *gpu, void *mark)
+{
+    if (gpu->updates)
+        return IGRT_OK;
+    int e = gpu->cuCtxSetCurrent(gpu->context);
+    if (!e)
+        e = all->cuStreamWaitEvent(gpu->stream, mark, 0);
+    gpu->behind = 1; /* what comes next does not begin beside what the stream has */
+    return gpus_check(gpu, e);
+}
+
+void igrt_gpus_free_mark(igrt_cu *gpu, void *mark)
+{
+    if (mark && gpu->context && !gpu->cuCtxSetCurrent(gpu->context))
+        gpu->cuEventDestroy(mark);
+}
+
+int igrt_gpus_apart(const igrt_cu *gpu)
+{
+    return !gpu->captures && !gpu->updates;
+}
+
+igrt_status igrt_gpus_cross(igrt_cu *gpu, void *kernel, int n, const igrt_crossing *x)
+{
+    enum { WORD = 8 };
+    igrt_crossings all = {.x = {{0}}};
+    void *args[] = {&all};
+    uint32_t words = 0;
+    for (int i = 0; i < n; i++) {
+        const uint32_t of = x[i].bytes / WORD + (x[i].bytes % WORD != 0);
+        all.x[i] = x[i];
+        words = words > of ? words : of;
+    }
+    const unsigned groups = (words + IGRT_CROSSING_ITEMS - 1) / IGRT_CROSSING_ITEMS;
+    const unsigned grid[3] = {groups, 1, 1}, block[3] = {IGRT_CROSSING_ITEMS, 1, 1};
+    return igrt_cu_launch(gpu, kernel, grid, block, 0, args);
+}

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Bundles for several GPUs, in an emulator of them, compute what one device computes.
+
+    gpus.py --ingot build/ingot
+
+    sums       a network whose weights three devices share: the bytes of its results in each order
+               in which devices can run, and step by step; found are a value that is not waited
+               for, one that is stored beside its place, and devices that are taken for each other
+    copies     a value that is too large to be sent: by queues of copies, and waits that the graph
+               has; found are missing waits
+    training   losses of a step that two devices share, beside one device's in C
+    status     what there is not: devices, their way to each other's memory, steps of the host
+
+Exit status 77, skipped: there is no Python with onnx, or nothing that compiles C++.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+try:
+    import devices
+    import numpy as np
+    import models
+    from emulated import emulate
+    from run import Wrong, call, compilers, main, program
+except ModuleNotFoundError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+ROWS, WIDE, INNER, LARGE = 4, 48, 192, 70000
+# So that small products are worth a copy.
+NEAR = "target = cuda:sm_90a\nlaunch = 1\n"
+
+
+def network(g):
+    """Pairs of products, each with a sum over devices behind it."""
+    x = g.input("x", models.F, ROWS, WIDE)
+    for _ in range(2):
+        h = g.op("Relu", g.op("MatMul", x, g.weight(WIDE, INNER)))
+        h = g.op("MatMul", h, g.weight(INNER, WIDE))
+        x = g.op("Sub", x, g.op("Add", h, g.op("ReduceMax", h, axes=[1])))
+    g.output("y", x, models.F, ROWS, WIDE)
+
+
+def long_rows(g):
+    x = g.input("x", models.F, 1, LARGE)
+    for _ in range(2):
+        x = g.op("Sub", g.op("Mul", x, g.weight(LARGE)), g.op("ReduceMax", x, axes=[1]))
+    g.output("y", x, models.F, 1, LARGE)
+
+
+devices.MODELS.update(network=(network, (ROWS, WIDE)), long_rows=(long_rows, (1, LARGE)))
+
+
+class Emulated:
+    """The bundle of a model for so many devices, beside what C computes of it."""
+
+    def __init__(self, ingot, work, name, *flags):
+        self.work = work
+        self.model, self.data = devices.write_model(work, name)
+        self.wanted = devices.outputs(
+            devices.built(ingot, work, self.model), self.data, work / "out", 1
+        )
+        self.bundle = work / "gpus"
+        call(ingot, "compile", self.model, "-o", self.bundle, *flags)
+        program(self.bundle, compilers()[0], "-O0 -Wall -Wextra -Werror")
+        self.drivers = 0
+
+    def driver(self, change=lambda text: text):
+        self.drivers += 1
+        folder = self.work / f"driver{self.drivers}"
+        emulate.driver(self.bundle, folder, change)
+        return folder
+
+    def run(self, folder, order, *words, **env):
+        """Results; or the status and what is said."""
+        out = self.work / "gpus_out"
+        env = {**os.environ, **emulate.environment(folder, order), **env}
+        alone = words == ("--profile",)
+        command = [self.bundle / "model", *words, self.data, *([] if alone else [out])]
+        done = subprocess.run(command, env=env, text=True, capture_output=True)
+        if done.returncode or alone:
+            return done.returncode, done.stdout + done.stderr
+        return [np.load(f) for f in sorted(out.iterdir())]
+
+    def right(self, folder):
+        """The bytes of each order, where they are near C's."""
+        runs = [self.run(folder, order) for order in emulate.ORDERS]
+        for run in runs:
+            if isinstance(run, tuple):
+                raise Wrong(f"status {run[0]}: {run[1]}")
+            if not devices.near(run, self.wanted):
+                raise Wrong(f"{self.model.name}: something else than in C")
+        if devices.raw(runs[0]) != devices.raw(runs[1]):
+            raise Wrong(f"{self.model.name}: other bytes in another order")
+        return devices.raw(runs[0])
+
+    def found(self, what, folder, wanted):
+        for order in emulate.ORDERS:
+            run = self.run(folder, order)
+            if isinstance(run, tuple) or devices.raw(run) != wanted:
+                return
+        raise SystemError(f"{what} is not found")
+
+    def rebuilt(self, change):
+        file = self.bundle / "model.c"
+        text = file.read_text()
+        if change(text) == text:
+            raise SystemError("the text has nothing to change")
+        file.write_text(change(text))
+        program(self.bundle, compilers()[0], "-O0")
+        file.write_text(text)
+
+
+def taken_for_each_other(text):
+    """Of the values that a device takes at once the places of two."""
+    take = r"ctx->slot\[0\] \+ (\d+), \(uint32_t\)\(\d+\), 1\},\s*"
+    pair = re.search(r"\{mem[^{]*" + take + r"\{mem[^{]*" + take, text)
+    one, other = pair.span(1), pair.span(2)
+    return text[: one[0]] + pair[2] + text[one[1] : other[0]] + pair[1] + text[other[1] :]
+
+
+def sums(ingot, work):
+    (work / "near.target").write_text(NEAR)
+    flags = ("--target", work / "near.target", "--devices", 3, "--parallel", "tensor")
+    pair = Emulated(ingot, work, "network", *flags)
+    folder = pair.driver()
+    wanted = pair.right(folder)
+    status, text = pair.run(folder, emulate.ORDERS[0], "--profile")
+    if status or "copy" not in text:
+        raise Wrong(f"step by step: status {status}: {text}")
+    pair.found(
+        "a value that is not waited for",
+        pair.driver(lambda t: t.replace("while (a >> 32 != 1 || b >> 32 != 1)", "while (0)")),
+        wanted,
+    )
+    pair.rebuilt(
+        lambda t: re.sub(r"\{(ctx->slot\[\d\] \+ )(\d+), mem", r"{\g<1>\g<2> + 16, mem", t)
+    )
+    pair.found("a value beside its place", folder, wanted)
+    pair.rebuilt(taken_for_each_other)
+    pair.found("devices that are taken for each other", folder, wanted)
+    print(f"3 devices, {len(emulate.ORDERS)} orders, 3 faults")
+
+
+def copies(ingot, work):
+    flags = ("--target", "cuda:sm_90a", "--devices", 2, "--parallel", "layers")
+    pair = Emulated(ingot, work, "long_rows", *flags)
+    text = (pair.bundle / "model.c").read_text()
+    if "igrt_gpus_wait(&ctx->gpus, gpu, ctx->mark[" not in text.partition("enqueue_steps")[2]:
+        raise Wrong("nothing is waited for")
+    folder = pair.driver()
+    wanted = pair.right(folder)
+    pair.rebuilt(
+        lambda t: re.sub(r"TRY\(igrt_gpus_wait\(&ctx->gpus, gpu, ctx->mark\[\d+\]\)\);", "", t)
+    )
+    pair.found("a missing wait", folder, wanted)
+    print("2 devices, 1 fault")
+
+
+def training(ingot, work):
+    model, _ = devices.write_model(work, "classes")
+    wanted = [float(x) for x in devices.losses(ingot, work, model, 1).split()]
+    bundle = work / "trained"
+    loss = ("--train", "--loss", "cross_entropy:y", "--optimizer", "adamw:rate=1e-2")
+    flags = ("--target", "cuda:sm_90a", "--devices", 2, "--parallel", "batch")
+    call(ingot, "compile", model, "-o", bundle, *flags, *loss)
+    at = work / "at"
+    at.mkdir()
+    got = emulate.printed(bundle, devices.STEPS, at, True, ("-DDEVICES=1",))
+    if not np.allclose(got, wanted, rtol=1e-5):
+        raise Wrong(f"losses {got} beside {wanted}")
+    print(f"{len(got)} steps")
+
+
+def status(ingot, work):
+    flags = ("--target", "cuda:sm_90a", "--parallel", "batch")
+    pair = Emulated(ingot, work, "classes", *flags, "--devices", 4)
+    folder = pair.driver()
+    said = pair.run(folder, emulate.ORDERS[0])
+    if said[0] != 4 or "fewer GPUs than the model is for" not in said[1]:
+        raise Wrong(f"3 devices of 4: {said}")
+    call(ingot, "compile", pair.model, "-o", pair.bundle, *flags, "--devices", 2)
+    program(pair.bundle, compilers()[0], "-O0")
+    said = pair.run(folder, emulate.ORDERS[0], EMULATED_APART="1")
+    if said[0] != 4 or "cannot reach each other's memory" not in said[1]:
+        raise Wrong(f"devices that are apart: {said}")
+    said = pair.run(folder, emulate.ORDERS[0], "--gpu", "2,7")
+    if said[0] != 4 or "fewer GPUs" not in said[1]:
+        raise Wrong(f"a device that is not there: {said}")
+    print("3 messages")
+
+
+if __name__ == "__main__":
+    if not emulate.CXX:
+        print("skipped: nothing that compiles C++")
+        sys.exit(77)
+    checks = (sums, copies, training, status)
+    sys.exit(main(__doc__, {f.__name__: f for f in checks}))
