@@ -27,6 +27,8 @@ bool index_places(Context *, Node *x, bool wraps);
 bool require_place(Context *, Node *size, int rank, Node *const *dims, const char *what);
 
 /* ---- require.c, control.c */
+/* What no run of this region can have: one that does not come to it goes on. */
+void require_or_skip(Context *, Node *value, Node *least, Node *greatest, const char *what);
 void requires_move(Context *, Requires *to, const Requires *from);
 Node *dim_copy(Context *, Node *d, const char *what, int64_t lo,
                int64_t hi); /* a run-time integer of its own */

@@ -33,6 +33,22 @@ static bool broadcast_all(Context *c, const char *what, int n, Node **x, int *ra
     return true;
 }
 
+/* Of a tensor without elements nothing is read: the run has to have none to read, or not to come
+ * to a region, of a branch or a loop, that would. */
+static Node *gather_of_none(Context *c, ingot_dtype d, int rank, Node *const *dims)
+{
+    const char *what = "the number of elements to gather from a tensor without any";
+    Node *n = shape_numel(c, rank, dims), *none = idx(c, 0);
+    if (n->lo > 0 && !c->region)
+        return ingot_error(c, INGOT_INVALID, "gather of %s elements from a tensor without any",
+                           shape_text(c, rank, dims));
+    if (n->lo > 0)
+        require_or_skip(c, n, none, none, what);
+    else if (!ingot_require(c, n, none, none, what))
+        return c->poison;
+    return uniform_make(c, node_const_zero(c, d), rank, dims);
+}
+
 ingot_tensor *ingot_gather(ingot_context *c, ingot_tensor *x, ingot_tensor *const *index)
 {
     Node *src[1 + INGOT_MAX_RANK], *dims[INGOT_MAX_RANK];
@@ -56,8 +72,7 @@ ingot_tensor *ingot_gather(ingot_context *c, ingot_tensor *x, ingot_tensor *cons
     if (shape_is_empty(rank, dims))
         return uniform_make(c, node_const_zero(c, d), rank, dims);
     if (shape_is_empty(x->rank, x->shape))
-        return ingot_error(c, INGOT_INVALID, "gather of %s elements from a tensor without any",
-                           shape_text(c, rank, dims));
+        return gather_of_none(c, d, rank, dims);
     if (uniform(x))
         return uniform_make(c, uniform(x), rank, dims);
     return node_make(c, OP_GATHER, d, (Arg){0}, 1 + x->rank, src, rank, dims);

@@ -32,9 +32,9 @@ double ingot_resize_source(const ingot_resize_axis *r, int64_t in, int64_t o)
     case INGOT_COORDS_HALF_PIXEL_SYMMETRIC:
         return n / 2 * (1 - (double)r->size / out) + quotient(r, x + 0.5, scale) - 0.5;
     case INGOT_COORDS_TF_HALF_PIXEL_FOR_NN: return quotient(r, x + 0.5, scale);
-    case INGOT_COORDS_TF_CROP_AND_RESIZE: {
-        double span = (r->roi_end - r->roi_start) * (n - 1);
-        double at = r->roi_start * (n - 1) + (out == 1 ? span / 2 : x * span / (out - 1));
+    case INGOT_COORDS_TF_CROP_AND_RESIZE: { /* from its start to its end, however many there are */
+        double span = (r->roi_end - r->roi_start) * (n - 1), size = (double)r->size;
+        double at = r->roi_start * (n - 1) + (size == 1 ? span / 2 : x * span / (size - 1));
         return at < 0 || at > n - 1 ? NAN : at;
     }
     case INGOT_COORDS_HALF_PIXEL:

@@ -34,6 +34,15 @@ static bool stated_around(const Context *c, Node *value, Node *least, Node *grea
     return stated(&c->require, value, least, greatest);
 }
 
+void require_or_skip(Context *c, Node *value, Node *least, Node *greatest, const char *what)
+{
+    Requires *all = c->region ? &c->region->require : &c->require;
+    Require *r = NEW(c->arena, Require);
+    *r = (Require){value, least, greatest, arena_strdup(c->arena, what),
+                   c->at ? c->at->origin : NULL};
+    vec_push(c->arena, all->item, all->n, r);
+}
+
 bool ingot_require(ingot_context *c, ingot_dim *value, ingot_dim *least, ingot_dim *greatest,
                    const char *what)
 {
@@ -60,11 +69,7 @@ bool ingot_require(ingot_context *c, ingot_dim *value, ingot_dim *least, ingot_d
                     bounds_text(c, least, greatest));
         return false;
     }
-    Requires *all = c->region ? &c->region->require : &c->require;
-    Require *r = NEW(c->arena, Require);
-    *r = (Require){value, least, greatest, arena_strdup(c->arena, what),
-                   c->at ? c->at->origin : NULL};
-    vec_push(c->arena, all->item, all->n, r);
+    require_or_skip(c, value, least, greatest, what);
     return true;
 }
 

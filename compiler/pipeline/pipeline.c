@@ -466,8 +466,8 @@ static void tell_saving(Context *c, const Target *t, const Saving *s, int64_t ta
                        (long long)takes);
 }
 
-/* A limit for which there is a plan: what the best one took, if that is enough. Within another limit
- * it may be another plan, and take more. */
+/* A limit for which there is a plan: what the best one took, if that is enough. Within another
+ * limit it may be another plan, and take more. */
 static int64_t enough(Context *c, const Target *t, const ingot_options *o, Clock *k,
                       const Saving *best, int64_t least, int64_t usual)
 {

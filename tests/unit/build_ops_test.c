@@ -385,6 +385,8 @@ static void test_resize(void **state)
                             .roi_start = 0.25,
                             .roi_end = 1};
     NEAR(ingot_resize(c, x, 0, &r), 2, 6, 3); /* places 1, 2.5, 4 */
+    r.scale = 0.8;                            /* the same: 4 of 5, 3 in the crop */
+    NEAR(ingot_resize(c, x, 0, &r), 2, 6, 3);
     r.roi_end = 1.75;
     assert_true(ingot_resize_source(&r, 5, 0) == 1 && isnan(ingot_resize_source(&r, 5, 2)));
 }

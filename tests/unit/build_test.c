@@ -353,6 +353,25 @@ static void test_require(void **state)
     assert_non_null(strstr(last, "the height is 3; it has to be 4"));
 }
 
+/* Where there is nothing to read, the run has to read nothing. */
+static void test_gather_of_nothing(void **state)
+{
+    (void)state;
+    ingot_dim *n = ingot_dim_var(c, "n", 0, 8);
+    ingot_tensor *none = ingot_data(c, "none", INGOT_F32, 2, DIMS(0, 3), "");
+    ingot_tensor *at = ingot_input(c, "at", INGOT_I64, 1, &n);
+    ingot_output(c, "y", ingot_take(c, none, at, 0));
+    ingot_tensor *four = ingot_iota(c, 1, (ingot_dim *[]){k(4)}, 0);
+    expect_error(ingot_gather(c, none, (ingot_tensor *[]){four, four}), "gather of [4] elements");
+    static const int64_t zeros[8];
+    ingot_value in = {.data = zeros, .dims = {0}, .rank = 1, .dtype = INGOT_I64}, out;
+    assert_int_equal(ingot_interpret(c, 1, &in, 1, &out), INGOT_OK);
+    assert_int_equal(out.dims[0], 0);
+    in.dims[0] = 2;
+    assert_int_equal(ingot_interpret(c, 1, &in, 1, &out), INGOT_INVALID);
+    assert_non_null(strstr(last, "to gather from a tensor without any is 6; it has to be 0"));
+}
+
 /* A tensor without elements has any shape that has none in the run. */
 static void test_reshape_of_nothing(void **state)
 {
@@ -418,6 +437,7 @@ int main(void)
         TEST(library),
         TEST(counted_input),
         TEST(symbolic),
+        TEST(gather_of_nothing),
         TEST(reshape_of_nothing),
         TEST(require),
         TEST(require_in_branch),

@@ -55,7 +55,8 @@ static const char **with_tmp(const char *tmp)
     return all;
 }
 
-/* In the folder dir, where its temporary files are too, its standard output to a file; NULL: as here. -1 after a message. */
+/* In the folder dir, where its temporary files are too, its standard output to a file; NULL: as
+ * here. -1 after a message. */
 static pid_t spawn(const char *const *argv, const char *dir, const char *out)
 {
     pid_t pid;
@@ -71,10 +72,10 @@ static pid_t spawn(const char *const *argv, const char *dir, const char *out)
     if (dir)
         CHANGE_FOLDER(&actions, dir);
     pending_hold();
-    int error = !words ? ENOMEM
-                       : posix_spawnp(&pid, words[0], &actions, NULL,
-                                      (char *const *)(uintptr_t)words,
-                                      environment ? (char **)(uintptr_t)environment : environ);
+    int error = !words
+                    ? ENOMEM
+                    : posix_spawnp(&pid, words[0], &actions, NULL, (char *const *)(uintptr_t)words,
+                                   environment ? (char **)(uintptr_t)environment : environ);
     if (!error)
         pending_program(pid);
     pending_release();
