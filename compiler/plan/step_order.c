@@ -44,8 +44,8 @@ typedef struct {
     int *waits;  /* by step: how many it waits for */
     bool *done;  /* by step */
     int *order, n;
-    double held, peak;
-    StepList *before; /* by step: what it waits for */
+    double held, peak, sum; /* bytes; sum: of what is held, over all steps */
+    StepList *before;       /* by step: what it waits for */
 } Ordering;
 
 /* ---- what a step does with a buffer -------------------------------------------------------- */
@@ -233,6 +233,7 @@ static void run_next(Ordering *x, int step)
     x->done[step] = true;
     x->peak = fmax(x->peak, x->held + taken(x, step));
     x->held += more_held(x, step);
+    x->sum += x->held;
     for (int k = 0; k < o->buffers[step].n; k++) {
         x->of[o->buffers[step].step[k]].begun = true;
         x->of[o->buffers[step].step[k]].left--;
@@ -331,15 +332,15 @@ static bool run_ahead(Ordering *x, int *mark)
     return best.n;
 }
 
-/* A list of steps, and the bytes that it needs. */
-static double order_by(StepOrder *o, OrderRule rule, int *order)
+/* A list of steps. */
+static Ordering order_by(StepOrder *o, OrderRule rule)
 {
     const int n = o->b->n;
     Ordering x = {.o = o,
                   .of = NEWN(o->a, Pending, o->p->nbuffer + 1),
                   .waits = NEWN(o->a, int, n),
                   .done = NEWN(o->a, bool, n),
-                  .order = order,
+                  .order = NEWN(o->a, int, n),
                   .before = NEWN(o->a, StepList, n)};
     int *mark = NEWN(o->a, int, n);
     for (int i = 0; i < n; i++) {
@@ -361,20 +362,17 @@ static double order_by(StepOrder *o, OrderRule rule, int *order)
             BUG("steps that wait for each other");
         run_next(&x, next);
     }
-    return x.peak;
+    return x;
 }
 
+/* The one that holds the fewest bytes at its worst; of these, all in all. */
 const int *step_order_best(StepOrder *o)
 {
-    int *best = NULL;
-    double least = 0;
-    for (int rule = 0; rule < ORDERS; rule++) {
-        int *order = NEWN(o->a, int, o->b->n);
-        const double peak = order_by(o, (OrderRule)rule, order);
-        if (!best || peak <= least) {
-            best = order;
-            least = peak;
-        }
+    Ordering best = order_by(o, ORDER_AS_IS);
+    for (int rule = ORDER_AS_IS + 1; rule < ORDERS; rule++) {
+        const Ordering x = order_by(o, (OrderRule)rule);
+        if (x.peak < best.peak || (x.peak <= best.peak && x.sum < best.sum))
+            best = x;
     }
-    return best;
+    return best.order;
 }

@@ -4,6 +4,7 @@
  * sources first: fuse() marks what is stored, each stored node becomes a kernel that writes
  * its buffer, control nodes become steps that hold blocks of their own.  Values of an outer
  * block keep their buffers inside; buffers made inside are forgotten when the block ends. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "decisions.h"
@@ -83,6 +84,36 @@ static void walk_block(ScheduleWalk *w, Node *root)
     }
 }
 
+typedef struct {
+    int i, below; /* which result; nodes that it needs */
+} ResultWork;
+
+static int by_work(const void *x, const void *y)
+{
+    const ResultWork *a = x, *b = y;
+    return a->below != b->below ? (a->below < b->below ? -1 : 1) : a->i - b->i;
+}
+
+/* Results of the model; of states those that need the least come first, so a step of training
+ * changes the last layer's weights while the gradient is there. */
+static void walk_results(ScheduleWalk *w, int n, Node *const *results)
+{
+    const int nout = w->at->block == &w->at->s->plan->main ? w->at->s->c->noutput : n;
+    ResultWork *work = NEWN(w->a, ResultWork, n + 1);
+    for (int i = nout; i < n; i++) {
+        Arena *a = arena_new();
+        work[i].i = i;
+        (void)graph_toposort(a, 1, &results[i], &work[i].below);
+        arena_free(a);
+    }
+    for (int i = 0; i < nout; i++)
+        walk_block(w, results[i]);
+    if (n > nout)
+        qsort(work + nout, (size_t)(n - nout), sizeof *work, by_work);
+    for (int i = nout; i < n; i++)
+        walk_block(w, results[work[i].i]);
+}
+
 static void mark_root(Sched *s, Node *n)
 {
     info_of(s, n)->root = true;
@@ -146,8 +177,7 @@ void schedule_block(BlockScope *at, int n, Node *const *results, const StoredPla
         walk_block(&w, require->item[i]->least);
         walk_block(&w, require->item[i]->greatest);
     }
-    for (int i = 0; i < n; i++)
-        walk_block(&w, results[i]);
+    walk_results(&w, n, results);
     for (int i = 0; at->block == &s->plan->main && i < s->c->noutput_group; i++) {
         const IoGroup *g = &s->c->output_groups[i];
         if (g->length)
