@@ -32,7 +32,9 @@ enum { MAX_TEXT = 64 }; /* of an op's name, and a head */
 static void text_of_custom(StrBuf *sb, Node *t, const uint32_t *at)
 {
     const CustomUse *use = t->arg.ptr;
+    const int count[] = {use->op->nint, use->op->nfloat};
     sb_write(sb, use->op->name, strlen(use->op->name) + 1);
+    sb_write(sb, count, sizeof count);
     sb_write(sb, use->ints, (size_t)use->op->nint * sizeof *use->ints);
     sb_write(sb, use->floats, (size_t)use->op->nfloat * sizeof *use->floats);
     for (uint32_t j = 0; j < t->nsrc; j++)

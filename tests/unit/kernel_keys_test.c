@@ -50,6 +50,8 @@ typedef struct {
     int nint;
     int64_t ints[2];
     double floats[1];
+    bool no_float;
+    int device, part; /* part: of so many, by a counter that what is read moves on with */
     const char *source;
     Scalar scalar; /* in the place of the factor */
     int family;
@@ -88,6 +90,10 @@ static const KernelKeyRow rows[] = {
     {"an argument is read too", 0, PLAIN, .read = true},
     {"iterations in order", 0, PLAIN, .serial = true},
     {"a running sum", 0, PLAIN, .scanned = true},
+    {"an iteration of six", KEY | FORM, PLAIN, .part = 6}, /* files speak of the first one */
+    {"an iteration of eight", KEY | FORM, PLAIN, .part = 8},
+    {"another device", FORM, PLAIN, .device = 1},
+    {"a third device", FORM, PLAIN, .device = 2},
     {"loops have each other's names", 0, PLAIN, .renamed = true},
     {"loops lie in another order", 0, PLAIN, .reordered = true},
 
@@ -114,6 +120,8 @@ static const KernelKeyRow rows[] = {
     {"deeper", DECIDED, PLAIN, OPT_OF(OPT_STAGE, "i0", 1, .depth = 3)},
     {"by boxes", DECIDED, PLAIN, OPT_OF(OPT_STAGE, "i0", 1, .depth = 3, .tma = true)},
     {"by boxes, not ahead", DECIDED, PLAIN, OPT_OF(OPT_STAGE, "i0", 1, .tma = true)},
+    {"an image", DECIDED, PLAIN, OPT_OF(OPT_IMAGE, "", 1)},
+    {"of another argument", DECIDED, PLAIN, OPT_OF(OPT_IMAGE, "", 2)},
     {"two opts", DECIDED, PLAIN, .opts = {{OPT_UPCAST, "i0", 2}, {OPT_UNROLL, "i1", 2}}, .nopt = 2},
     {"the other one first", DECIDED, PLAIN, .opts = {{OPT_UNROLL, "i1", 2}, {OPT_UPCAST, "i0", 2}},
      .nopt = 2},
@@ -131,6 +139,9 @@ static const KernelKeyRow rows[] = {
     {"another function", FORM, CUSTOM, .custom = "op_b", .nint = 1, .ints = {5}},
     {"another attribute", FORM, CUSTOM, .nint = 1, .ints = {6}},
     {"a float of it", FORM, CUSTOM, .nint = 1, .ints = {5}, .floats = {-0.0}},
+    {"an attribute with the bits of a float", FORM, CUSTOM, .nint = 2,
+     .ints = {5, 0x3fe0000000000000}, .no_float = true},
+    {"a float with these bits", FORM, CUSTOM, .nint = 1, .ints = {5}, .floats = {0.5}},
     {"a name that ends as an attribute begins", FORM, CUSTOM, .custom = "op_ab", .nint = 1,
      .ints = {5}},
     {"an attribute that is spelt as a name", FORM, CUSTOM, .nint = 1, .ints = {0x6968676665646362}},
@@ -154,7 +165,7 @@ static Node *product(Kernel *k, const KernelKeyRow *r, Node *x)
         return r->swapped ? node_alu2(k->c, r->op, r->dtype, factor, x)
                           : node_alu2(k->c, r->op, r->dtype, x, factor);
     CustomOp *op = NEW(k->c->arena, CustomOp);
-    *op = (CustomOp){.name = r->custom, .nint = r->nint, .nfloat = 1, .text = r->source};
+    *op = (CustomOp){.name = r->custom, .nint = r->nint, .nfloat = !r->no_float, .text = r->source};
     op->bytes = r->source ? strlen(r->source) : 0;
     CustomUse *use = NEW(k->c->arena, CustomUse);
     *use = (CustomUse){op, r->ints, r->floats};
@@ -185,7 +196,7 @@ static Kernel *kernel_of(Context *parent, const KernelKeyRow *r)
 {
     Context *c = context_child(parent);
     Kernel *k = NEW(c->arena, Kernel);
-    *k = (Kernel){.c = c, .narg = 2, .serial = r->serial, .nopt = r->nopt};
+    *k = (Kernel){.c = c, .narg = 2, .serial = r->serial, .nopt = r->nopt, .device = r->device};
     k->axes = NEWN(c->arena, Axis, 4);
     Node *size[] = {idx(c, r->n), idx(c, r->m)}, *i[4], *yes = node_bool(c, true);
     if (r->most)
@@ -199,6 +210,9 @@ static Kernel *kernel_of(Context *parent, const KernelKeyRow *r)
                       node_make(c, OP_BUFFER, r->dtype, (Arg){.i = 1}, 0, NULL, 0, NULL)};
     Node *load[] = {buffer[1], r->gated ? idx_lt(c, i[0], idx(c, 2)) : yes, at[r->turned],
                     at[!r->turned]};
+    if (r->part)
+        load[2] =
+            idx_add(c, load[2], node_make(c, OP_VAR, INGOT_INDEX, (Arg){.i = 0}, 0, NULL, 0, NULL));
     Node *x = product(k, r, node_make(c, OP_LOAD, r->dtype, (Arg){0}, 4, load, 0, NULL));
     x = node_alu2(c, OP_ADD, r->dtype, x, node_const_f(c, r->dtype, r->term));
     if (r->sums && r->staged)
@@ -260,6 +274,10 @@ static Keys keys_of(const KernelKeyRow *r)
     Context *c = ingot_context_new(NULL, NULL);
     if (r->most)
         (void)ingot_dim_var(c, "m", 1, r->most);
+    if (r->part) {
+        (void)ingot_dim_var(c, "part", 0, r->part - 1);
+        c->vars[0].kind = VAR_PART;
+    }
     Kernel *k = kernel_of(c, r);
     Arena *a = arena_new();
     bool *blank = NEWN(a, bool, k->c->nnode);
