@@ -27,11 +27,15 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 /* immintrin.h declares AVX-512 and AMX for every processor: gcc and clang read it for 0.3 to 0.4 s,
- * several times as long as a kernel takes.  Up to AVX2 this includes only the parts of it that are
- * used; they ask for the macro that guards the whole, which is taken back after them, so that
- * immintrin.h can still be included.  With AVX-512 it is nearly all needed, and what compilers that
- * are not known here have in their parts is not known. */
-#if defined(__AVX512F__) || !defined(__GNUC__)
+ * several times as long as a kernel takes.  This includes only the parts of it that are used; they
+ * ask for the macro that guards the whole, which is taken back after them, so that immintrin.h can
+ * still be included.  What parts need of one another is not known for compilers that are not named
+ * here; clang reads AVX-512 nearly as long as all. */
+#if !defined(__GNUC__)
+#define IGRT_X86_PARTS 0
+#elif defined(__AVX512VL__) && !defined(__clang__)
+#define IGRT_X86_PARTS (__GNUC__ == 12)
+#elif defined(__AVX512F__)
 #define IGRT_X86_PARTS 0
 #elif defined(__clang__)
 #define IGRT_X86_PARTS (__clang_major__ >= 8 && __clang_major__ <= 22)
@@ -61,6 +65,25 @@
 #endif
 #if defined(__AVXVNNIINT8__)
 #include <avxvnniint8intrin.h>
+#endif
+#if defined(__AVX512F__)
+#include <avx512fintrin.h>
+#include <avx512vlintrin.h>
+#if defined(__AVX512BW__)
+#include <avx512bwintrin.h>
+#endif
+#if defined(__AVX512DQ__)
+#include <avx512dqintrin.h>
+#include <avx512vldqintrin.h>
+#endif
+#if defined(__AVX512VNNI__)
+#include <avx512vnniintrin.h>
+#include <avx512vnnivlintrin.h>
+#endif
+#if defined(__AVX512BF16__)
+#include <avx512bf16vlintrin.h>
+#include <avx512bf16intrin.h>
+#endif
 #endif
 #undef _IMMINTRIN_H_INCLUDED
 #undef __IMMINTRIN_H
