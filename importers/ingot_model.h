@@ -96,6 +96,12 @@ typedef struct {
 
 #define INGOT_STRING_BYTES 256
 
+/** How TensorFlow Lite's operators on integers round. */
+typedef enum {
+    INGOT_ROUNDING_REFERENCE, /* as its reference kernels */
+    INGOT_ROUNDING_XNNPACK    /* of 8 bits: as its default delegate */
+} ingot_rounding;
+
 typedef struct {
     size_t struct_size;
     const ingot_model_dim *dims;
@@ -112,6 +118,7 @@ typedef struct {
     /* What matrices of a folder of Hugging Face become: "f16", "bf16", "q8_0", "q4_0" or "q4_k";
      * NULL: as they are. */
     const char *weights_type;
+    ingot_rounding rounding;
 } ingot_model_options;
 
 /** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the

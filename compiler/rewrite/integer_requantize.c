@@ -23,29 +23,57 @@ typedef struct {
     bool inside; /* below the rounding */
 } Requantize;
 
-/* (s + a) * m + b, all as large as it is; a and b may be NULL. */
+enum { SUMMANDS = 4 };
+
+/* (s + sum of a) * m + b, all as large as it is; b may be NULL. */
 typedef struct {
-    Node *s, *a, *m, *b;
+    Node *s, *a[SUMMANDS], *m, *b;
+    int na;
 } Scaled;
 
-/* (float)sum * m, of which what is constant is apart. */
-static Scaled product_of(Node *sum, Node *m)
+static bool reshapes(const Node *n)
 {
-    for (int i = 0; i < 2 && sum->op == OP_ADD; i++)
-        if (is_constant(sum->src[i], 0))
-            return (Scaled){.s = sum->src[1 - i], .a = sum->src[i], .m = m};
-    return (Scaled){.s = sum, .m = m};
+    return n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND;
+}
+
+/* A sum of integers, of which what is constant (a bias, what a zero point adds) is apart. */
+static void take_constants(Context *c, Node *sum, int depth, Scaled *to)
+{
+    Node *inner = sum;
+    while (reshapes(inner))
+        inner = inner->src[0];
+    to->s = sum;
+    if (inner->op != OP_ADD || depth > DEPTH_SOME)
+        return;
+    if (inner != sum) {
+        take_constants(c, sum->src[0], depth + 1, to);
+        to->s = to->na ? moved(c, sum, to->s) : sum;
+        for (int i = 0; i < to->na; i++)
+            to->a[i] = moved(c, sum, to->a[i]);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!is_constant(sum->src[i], 0))
+            continue;
+        take_constants(c, sum->src[1 - i], depth + 1, to);
+        if (to->na < SUMMANDS)
+            to->a[to->na++] = sum->src[i];
+        else
+            to->s = ingot_add(c, to->s, sum->src[i]);
+        return;
+    }
 }
 
 static bool scaled_of(Context *c, Node *n, int depth, Scaled *to)
 {
     if (depth > DEPTH_SOME || n->dtype != INGOT_F32)
         return false;
-    if (n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND) {
+    if (reshapes(n)) {
         if (!scaled_of(c, n->src[0], depth + 1, to))
             return false;
         to->s = moved(c, n, to->s);
-        to->a = to->a ? moved(c, n, to->a) : NULL;
+        for (int i = 0; i < to->na; i++)
+            to->a[i] = moved(c, n, to->a[i]);
         to->m = moved(c, n, to->m);
         to->b = to->b ? moved(c, n, to->b) : NULL;
         return true;
@@ -55,7 +83,8 @@ static bool scaled_of(Context *c, Node *n, int depth, Scaled *to)
         if (!is_constant(k, 0))
             continue;
         if (n->op == OP_MUL && x->op == OP_CAST && x->src[0]->dtype == INGOT_I32) {
-            *to = product_of(x->src[0], k);
+            *to = (Scaled){.m = k};
+            take_constants(c, x->src[0], 0, to);
             return true;
         }
         if (n->op == OP_ADD && scaled_of(c, x, depth + 1, to) && !to->b) {
@@ -130,14 +159,18 @@ static Node *rounded(const Requantize *q, Node *n)
     Scaled y;
     if (!scaled_of(c, n, 0, &y))
         return NULL;
-    Node *m = compact_form(r, y.m), *a = y.a ? compact_form(r, y.a) : NULL,
-         *b = y.b ? compact_form(r, y.b) : NULL;
-    if (!m || (y.a && !a) || (y.b && !b))
+    Node *m = compact_form(r, y.m), *b = y.b ? compact_form(r, y.b) : NULL;
+    if (!m || (y.b && !b))
         return NULL;
     m = ingot_cast(c, m, INGOT_F64);
     Node *offset = node_const_f(c, INGOT_F64, q->zero);
     offset = ingot_div(c, b ? ingot_add(c, ingot_cast(c, b, INGOT_F64), offset) : offset, m);
-    offset = a ? ingot_add(c, offset, ingot_cast(c, a, INGOT_F64)) : offset;
+    for (int i = 0; i < y.na; i++) {
+        Node *a = compact_form(r, y.a[i]);
+        if (!a)
+            return NULL;
+        offset = ingot_add(c, offset, ingot_cast(c, a, INGOT_F64));
+    }
     int64_t mdims[INGOT_MAX_RANK], bdims[INGOT_MAX_RANK], nm, nb;
     double most, far;
     const double *factor = numbers_of(r, m, mdims, &nm, &most),

@@ -333,6 +333,7 @@ static bool build(void *model, const ingot_model_options *options)
             good &= describe_entry(m, &m->entries[i]);
     if (!good || !check_dims(m, options) || !tflite_check(m))
         return false;
+    m->rounding = options ? options->rounding : INGOT_ROUNDING_REFERENCE;
     m->string_bytes =
         options && options->string_bytes > 0 ? options->string_bytes : INGOT_STRING_BYTES;
     build_entry(m, chosen(m), options);

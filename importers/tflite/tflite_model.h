@@ -70,6 +70,7 @@ typedef struct {
     TfliteState *states;
     int64_t *begun; /* graphs of CALL_ONCE that have been built */
     int n_variables, n_tables, n_states, n_begun;
+    ingot_rounding rounding;
     int64_t string_bytes; /* room for each string that is made, on average */
     int depth, n_calls;   /* of graphs in graphs */
     bool once;            /* in the graph of CALL_ONCE */

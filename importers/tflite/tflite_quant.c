@@ -181,7 +181,9 @@ ingot_tensor *tfl_finish(TfliteNode *n, ingot_tensor *x, int64_t function)
         return ingot_poison(n->c);
     if (tfl_zero(t))
         x = ingot_add_c(n->c, x, tfl_zero(t));
-    return ingot_cast(n->c, ingot_clamp(n->c, x, lo, hi), tfl_out_dtype(n));
+    x = ingot_clamp(n->c, x, lo, hi);
+    return tfl_is_float(x) ? ingot_cast_least(n->c, x, tfl_out_dtype(n))
+                           : ingot_cast(n->c, x, tfl_out_dtype(n));
 }
 
 ingot_tensor *tfl_centred(TfliteNode *n, int i)
@@ -231,14 +233,20 @@ ingot_tensor *tflite_quantize(TfliteNode *n)
     if (!tfl_is_float(X)) {
         const TfliteMultiplier q =
             tfl_multiplier((double)tfl_scale(n->ti[0]) / (double)tfl_scale(t));
-        return tfl_finish(n, tfl_rescale(n, tfl_centred(n, 0), &q, 1, 0), 0);
+        ingot_tensor *line = tfl_xnnpack_line(n, 1);
+        return line ? line : tfl_finish(n, tfl_rescale(n, tfl_centred(n, 0), &q, 1, 0), 0);
     }
     if (!tfl_quantized(t))
         return tfl_unsupported(n, "to INT32 it is not supported");
     tfl_range(t, &lo, &hi);
-    ingot_tensor *x = ingot_div(n->c, tfl_cast(n, X, INGOT_F32),
-                                ingot_scalar_f(n->c, INGOT_F32, (double)tfl_scale(t)));
-    x = ingot_add_c(n->c, tfl_round(n, x), tfl_zero(t));
+    ingot_tensor *x = tfl_cast(n, X, INGOT_F32);
+    if (tfl_as_xnnpack(n)) { /* by the reciprocal, halves to even */
+        const float by = 1 / tfl_scale(t);
+        x = ingot_round(n->c, ingot_mul(n->c, x, ingot_scalar_f(n->c, INGOT_F32, (double)by)));
+    } else {
+        x = tfl_round(n, ingot_div(n->c, x, ingot_scalar_f(n->c, INGOT_F32, (double)tfl_scale(t))));
+    }
+    x = ingot_add_c(n->c, x, tfl_zero(t));
     return ingot_cast(n->c, ingot_clamp(n->c, x, lo, hi), tfl_out_dtype(n));
 }
 

@@ -35,6 +35,23 @@ bool tfl_activation_range(TfliteNode *, const ingot_tflite_tensor *, int64_t fun
 /** table[x] for an input of 8 bits: of each integer, from the least on, what it becomes. */
 ingot_tensor *tfl_by_table(TfliteNode *, const int8_t *table);
 
+/* ---- as XNNPACK (tflite_xnnpack.c) -----------------------------------------------------------
+ */
+
+/** Is the result of 8 bits, and is --rounding xnnpack given? */
+bool tfl_as_xnnpack(TfliteNode *);
+/** x (i32) times f32, rounded once to f32, halves to even; count: 1, or one for each of that axis.
+ */
+ingot_tensor *tfl_rescale_once(TfliteNode *, ingot_tensor *x, const float *scale, int64_t count,
+                               int axis);
+/** Inputs 0 and 1 in steps of the result's scale (i32); x where it is positive, else down x, in
+ * another scale. NULL: as the reference kernels. */
+ingot_tensor *tfl_xnnpack_sum(TfliteNode *, bool minus);
+ingot_tensor *tfl_xnnpack_line(TfliteNode *, float down);
+/** SUM or MEAN of so many elements; RESIZE_BILINEAR. */
+ingot_tensor *tfl_xnnpack_reduced(TfliteNode *, unsigned axes, int64_t count, bool mean);
+ingot_tensor *tfl_xnnpack_resized(TfliteNode *, const int64_t *in, const int64_t *out);
+
 /* ---- fixed point, when compiling (tflite_fixed.c) ---------------------------------------------
  */
 

@@ -49,6 +49,9 @@ static ingot_tensor *sum(TfliteNode *n, bool minus)
     const int64_t function = tfl_int(n, 0, 1, 0);
     ingot_tensor *x[2];
     int shift[2];
+    x[0] = tfl_xnnpack_sum(n, minus);
+    if (x[0])
+        return tfl_finish(n, x[0], function);
     if (shifts_of(n, shift)) {
         for (int i = 0; i < 2; i++) {
             x[i] = tfl_cast(n, n->in[i], INGOT_I32);
@@ -111,7 +114,9 @@ ingot_tensor *tflite_q_mul(TfliteNode *n)
     const float real = tfl_scale(n->ti[0]) * tfl_scale(n->ti[1]) / tfl_scale(n->to[0]);
     const TfliteMultiplier q = tfl_multiplier((double)real);
     ingot_tensor *x = ingot_mul(n->c, tfl_centred(n, 0), tfl_centred(n, 1));
-    return tfl_finish(n, tfl_rescale(n, x, &q, 1, 0), tfl_int(n, 0, 1, 0));
+    const bool once = tfl_as_xnnpack(n) && real >= 0x1p-16f && real < 0x1p8f;
+    x = once ? tfl_rescale_once(n, x, &real, 1, 0) : tfl_rescale(n, x, &q, 1, 0);
+    return tfl_finish(n, x, tfl_int(n, 0, 1, 0));
 }
 
 /* a / b by the reciprocal of |b|: both are shifted up as far as they go, which is undone last.
@@ -168,7 +173,9 @@ ingot_tensor *tflite_q_leaky_relu(TfliteNode *n)
 {
     const float alpha = ingot_tflite_float(&n->op->options, 0, 0), scale = tfl_scale(n->ti[0]);
     const double real = (double)(scale * alpha / tfl_scale(n->to[0]));
-    ingot_tensor *x = tfl_centred(n, 0);
+    ingot_tensor *line = tfl_xnnpack_line(n, alpha), *x = tfl_centred(n, 0);
+    if (line)
+        return line;
     return by_sign(n, x, real < 0 ? ingot_neg(n->c, x) : x, (double)(scale / tfl_scale(n->to[0])),
                    fabs(real));
 }

@@ -17,6 +17,7 @@
 typedef struct {
     ingot_tensor *x, *w, *b;
     TfliteMultiplier *q;
+    float *once_by; /* the same in f32 */
     int64_t count;
     bool wide, once; /* sums of i64; rounded once, by all bits of the multiplier */
 } TfliteProduct;
@@ -28,11 +29,13 @@ static void product_multipliers(TfliteNode *n, TfliteProduct *p, int x_at, int w
     const double out = (double)tfl_scale(n->to[0]);
     p->count = w->scales.n > 1 ? (int64_t)w->scales.n : 1;
     p->q = ingot_alloc(n->c, (size_t)p->count * sizeof *p->q);
+    p->once_by = ingot_alloc(n->c, (size_t)p->count * sizeof *p->once_by);
     for (int64_t i = 0; i < p->count; i++) {
         const float scale = w->scales.n ? ingot_tflite_f32(&w->scales, (size_t)i) : 1;
         const double both = single && p->count == 1 ? (double)(tfl_scale(x) * scale)
                                                     : (double)tfl_scale(x) * (double)scale;
         p->q[i] = tfl_multiplier(both / out);
+        p->once_by[i] = tfl_scale(x) * scale / tfl_scale(n->to[0]);
     }
 }
 
@@ -64,8 +67,9 @@ static ingot_tensor *product_done(TfliteNode *n, const TfliteProduct *p, ingot_t
     if (ingot_is_poison(y))
         return y;
     const int axis = ingot_rank(y) - 1;
-    y = p->wide || p->once ? tfl_rescale_wide(n, y, p->q, p->count, axis, p->once)
-                           : tfl_rescale(n, y, p->q, p->count, axis);
+    y = tfl_as_xnnpack(n)    ? tfl_rescale_once(n, y, p->once_by, p->count, axis)
+        : p->wide || p->once ? tfl_rescale_wide(n, y, p->q, p->count, axis, p->once)
+                             : tfl_rescale(n, y, p->q, p->count, axis);
     return tfl_finish(n, y, function);
 }
 
@@ -211,6 +215,8 @@ static ingot_tensor *reduced(TfliteNode *n, bool mean)
                 return tfl_unsupported(n, "the number of its elements is not known when compiling");
             count *= size;
         }
+    if (tfl_as_xnnpack(n) && count > 0)
+        return tfl_xnnpack_reduced(n, axes, count, mean);
     if (mean && count > 0) {
         int shift = 0;
         while (shift < 32 && shift < 31 + q.shift && count >> (shift + 1))
@@ -252,7 +258,8 @@ static ingot_tensor *summed(TfliteNode *n)
 
 ingot_tensor *tflite_q_sum(TfliteNode *n)
 {
-    return n->ti[0]->type == INGOT_TFLITE_UINT8 ? reduced(n, false) : summed(n);
+    return n->ti[0]->type == INGOT_TFLITE_UINT8 || tfl_as_xnnpack(n) ? reduced(n, false)
+                                                                     : summed(n);
 }
 
 /* One element after another, and after each product it is rescaled: by the scale of x and the root
@@ -363,22 +370,15 @@ static void taps(TfliteNode *n, int64_t in, int64_t out, ingot_tensor *index[2],
 
 /* The taps' values times their weights: of 8 bits with a sign in i32, of 16 bits in i64, else in
  * f32. */
-ingot_tensor *tflite_q_resize_bilinear(TfliteNode *n)
+static ingot_tensor *resized(TfliteNode *n, const int64_t *in, const int64_t *size)
 {
-    int64_t size[2], in[4];
     ingot_context *c = n->c;
     ingot_tensor *index[2][2], *weight[2], *sum = NULL;
     const ingot_tflite_type type = n->ti[0]->type;
     const ingot_dtype wide = type == INGOT_TFLITE_UINT8   ? INGOT_F32
                              : type == INGOT_TFLITE_INT16 ? INGOT_I64
                                                           : INGOT_I32;
-    if (tfl_ints(n, 1, size, 2) != 2)
-        return ingot_poison(c);
-    if (ingot_rank(X) != 4 || !ingot_static_shape(X, in) || in[1] < 1 || in[2] < 1)
-        return tfl_unsupported(n, "the size of its image is not known when compiling");
     for (int i = 0; i < 2; i++) {
-        if (!tfl_positive(n, "size", size[i]))
-            return ingot_poison(c);
         taps(n, in[1 + i], size[i], index[i], &weight[i], 1 + i);
         weight[i] = tfl_cast(n, weight[i], wide);
     }
@@ -396,4 +396,15 @@ ingot_tensor *tflite_q_resize_bilinear(TfliteNode *n)
     ingot_tensor *above = ingot_gt(c, sum, ingot_like(c, sum, 0));
     sum = ingot_where(c, above, ingot_add_c(c, sum, 1 << 19), ingot_add_c(c, sum, -(1 << 19)));
     return ingot_cast(c, ingot_div(c, sum, ingot_like(c, sum, 1 << 20)), tfl_out_dtype(n));
+}
+
+ingot_tensor *tflite_q_resize_bilinear(TfliteNode *n)
+{
+    int64_t size[2], in[4];
+    if (tfl_ints(n, 1, size, 2) != 2 || !tfl_positive(n, "size", size[0]) ||
+        !tfl_positive(n, "size", size[1]))
+        return ingot_poison(n->c);
+    if (ingot_rank(X) != 4 || !ingot_static_shape(X, in) || in[1] < 1 || in[2] < 1)
+        return tfl_unsupported(n, "the size of its image is not known when compiling");
+    return tfl_as_xnnpack(n) ? tfl_xnnpack_resized(n, in, size) : resized(n, in, size);
 }

@@ -30,6 +30,13 @@ ingot_tensor *tfl_by_table(TfliteNode *n, const int8_t *table)
     return ingot_gather(n->c, values, &index);
 }
 
+/* ELU, LOGISTIC and TANH are those that XNNPACK takes. */
+static bool ties_to_even(TfliteNode *n)
+{
+    const int op = n->op->builtin;
+    return tfl_as_xnnpack(n) && (op == TFL_ELU || op == TFL_LOGISTIC || op == TFL_TANH);
+}
+
 /* f32 between all steps, as there. */
 static ingot_tensor *by_256(TfliteNode *n, TfliteFunction *f, const void *more)
 {
@@ -39,9 +46,11 @@ static ingot_tensor *by_256(TfliteNode *n, TfliteFunction *f, const void *more)
     tfl_range(to, &lo, &hi);
     tfl_range(ti, &first, &last);
     int8_t *table = ingot_alloc(n->c, 256);
+    const bool even = ties_to_even(n);
     for (int32_t i = first; i <= last; i++) {
         const float x = in * (float)(i - tfl_zero(ti)), y = (float)f((double)x, more);
-        const float q = roundf(y * inverse) + (float)tfl_zero(to);
+        const float q = even ? rintf(y * inverse + (float)tfl_zero(to))
+                             : roundf(y * inverse) + (float)tfl_zero(to);
         const int32_t v = !(q > (float)lo) ? lo : q > (float)hi ? hi : (int32_t)q;
         table[i - first] = (int8_t)(uint8_t)v;
     }

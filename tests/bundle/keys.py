@@ -39,6 +39,7 @@ COUNTS = {
     "--op": ["a:F={}/f.c", "a:G={}/f.c", "a:F={}/g.c", "a:F={}/f.c:f", "a:F={}/f.c:g", "s=t"],
     "--string-bytes": ["64", "128"],
     "--subnormals": ["keep"],
+    "--rounding": ["xnnpack"],
     "--precision": ["1e-5", "bf16", "bf16x3", "f16", "q8", "q16"],
     "--kv": ["f32"],
     "--slots": ["2", "3"],

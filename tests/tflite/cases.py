@@ -4,7 +4,7 @@
     cases.py --values build/tests/tflite_values [--ingot build/ingot] [--filter NAME] [--keep DIR]
 
 Models of one operator are written (writer.py), run by LiteRT (BUILTIN_REF) and by the interpreter of graphs. Integers are
-to be equal, floats within 1e-5 of the range. Exit status 77, skipped: there is no ai-edge-litert, flatbuffers or numpy.
+to be equal, floats within 1e-5 of the range. Results of 8 bits with --rounding xnnpack are those of LiteRT's default delegate. Exit status 77, skipped: there is no ai-edge-litert, flatbuffers or numpy.
 """
 
 import argparse
@@ -145,6 +145,39 @@ def compare(folder, line, wants):
     return ""
 
 
+def as_delegate(values, root, pattern):
+    """(cases whose results have 8 bits, what failed): with xnnpack's rounding, 99 % of the default delegate's elements each, and of all
+    together 99.9 %."""
+    wants, failed, equal, size = {}, [], 0, 0
+    for name, make in quant_cases.CASES.items():
+        model, how = make()
+        if pattern not in name or not name.endswith(("_i8", "_u8")):
+            continue
+        folder = root / f"xnnpack_{name}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "model.tflite").write_bytes(model.bytes())
+        try:
+            ins, wants[folder] = judged(model.bytes(), how | dict(delegate=True), len(wants))
+        except (RuntimeError, ValueError):
+            continue  # it refuses what its reference kernels take
+        for i, v in enumerate(ins):
+            save(v, folder / f"in_{i}")
+    subprocess.run([values, "--xnnpack", *wants], capture_output=True)
+    for folder, outs in wants.items():
+        for i, want in enumerate(outs):
+            if want.dtype not in (np.int8, np.uint8):
+                continue  # not the delegate's
+            file = folder / f"out_{i}"
+            got = load(file, want.dtype) if file.exists() else np.empty(0)
+            n = int((got == want.reshape(-1)).sum()) if got.size == want.size else 0
+            equal, size = equal + n, size + want.size
+            if n < 0.99 * want.size:
+                failed.append(f"{folder.name}: {n} of {want.size} are the default delegate's")
+    if equal < 0.999 * size:
+        failed.append(f"xnnpack: {equal} of {size} are the default delegate's")
+    return len(wants), failed
+
+
 def user_op(ingot, folder):
     """'' if a custom operator is a C function of the user's (--op)."""
     model, function = custom_cases.of_the_user()
@@ -222,6 +255,10 @@ def main():
             failed += bool(why)
             if why:
                 print(f"FAIL {name}: {why}")
+        count, faults = as_delegate(opt.values, root, opt.filter)
+        failed += len(faults)
+        for why in faults:
+            print(f"FAIL {why}")
         if opt.filter in "random_numbers":
             wants["random_numbers"] = []
             why = random_numbers(opt.values, root / "random_numbers")
@@ -234,7 +271,7 @@ def main():
             failed += bool(why)
             if why:
                 print(f"FAIL user_op: {why}")
-    print(f"{len(wants)} cases, {failed} failed")
+    print(f"{len(wants) + count} cases, {failed} failed")
     return 1 if failed or not wants else 0
 
 

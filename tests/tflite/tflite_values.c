@@ -1,11 +1,11 @@
 /*
  * tflite_values.c - results of models in files, by the interpreter of graphs.
  *
- *     tflite_values [--build] DIR...      of each: DIR/model.tflite, DIR/in_0 .. (bytes; strings
- * with a NUL behind each) -> DIR/out_0 ..
+ *     tflite_values [--build] [--xnnpack] DIR...      of each: DIR/model.tflite, DIR/in_0 ..
+ * (bytes; strings with a NUL behind each) -> DIR/out_0 ..
  *
  * One line for each: DIR, its status, then of each output its type and shape: "f32[1,4]". Faults go
- * to DIR/faults. --build: the graph is built, and not run.
+ * to DIR/faults. --build: the graph is built, and not run. --xnnpack: rounded as that does it.
  */
 #include "ingot_model.h"
 
@@ -15,6 +15,7 @@
 
 static const char *dir;
 static bool build_only;
+static ingot_model_options options = {.struct_size = sizeof options};
 
 static FILE *file_of(const char *stem, int number, const char *mode)
 {
@@ -101,7 +102,7 @@ static void run_one(void)
     ingot_context *c = ingot_context_new(sink, NULL);
     snprintf(path, sizeof path, "%s/model.tflite", dir);
     ingot_model *m = ingot_model_open(c, path);
-    if (m && ingot_model_build(m, NULL) && !build_only) {
+    if (m && ingot_model_build(m, &options) && !build_only) {
         const int n_in = ingot_model_input_count(m), n_out = ingot_model_output_count(m);
         for (int i = 0; i < n_in && i < MOST; i++)
             in[i] = read_input(c, ingot_model_input(m, i), i);
@@ -123,6 +124,8 @@ int main(int argc, char **argv)
         dir = argv[i];
         if (!strcmp(dir, "--build"))
             build_only = true;
+        else if (!strcmp(dir, "--xnnpack"))
+            options.rounding = INGOT_ROUNDING_XNNPACK;
         else
             run_one();
     }

@@ -227,6 +227,7 @@ TYPES = {
     ("bucketize", "f32"): "i32 i64",
     ("matrix_diag", "f32"): "i8 u8 i16 i32 u32 i64",
     ("matrix_set_diag_3", "f32"): "i8 u8 i16 i32 u32 i64",
+    ("where_float32", "f32"): "i8 u32 i64",
     ("sparse_to_dense_float32", "f32"): "i8 u8",
     ("sparse_to_dense_float32", "i32"): "i64",
     ("sparse_to_dense_int32", "i32"): "i64",

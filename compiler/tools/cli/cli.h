@@ -65,6 +65,7 @@ bool option_max_flash(Options *, const char *);
 bool option_kv(Options *, const char *);
 bool option_slots(Options *, const char *);
 bool option_subnormals(Options *, const char *);
+bool option_rounding(Options *, const char *);
 bool option_threads(Options *, const char *);
 bool option_thread_counts(Options *, const char *);
 bool option_tolerance(Options *, const char *);

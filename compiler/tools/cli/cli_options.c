@@ -215,6 +215,14 @@ bool option_subnormals(Options *o, const char *value)
            wrong(o, "--subnormals", value, "choose flush or keep");
 }
 
+bool option_rounding(Options *o, const char *value)
+{
+    const bool xnnpack = !strcmp(value, "xnnpack");
+    o->rounding = xnnpack ? INGOT_ROUNDING_XNNPACK : INGOT_ROUNDING_REFERENCE;
+    return xnnpack || !strcmp(value, "reference") ||
+           wrong(o, "--rounding", value, "choose reference or xnnpack");
+}
+
 bool option_precision(Options *o, const char *value)
 {
     static const char *const name[] = {

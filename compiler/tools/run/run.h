@@ -68,6 +68,7 @@ typedef struct {
     int threads;
     int count[MOST_COUNTS], ncount; /* of threads that tune is for */
     bool keep_subnormals;
+    ingot_rounding rounding;
     ingot_precision precision;
     bool precision_said;       /* else it is what the file is meant for */
     NodePrecision *precisions; /* --precision WHAT:GLOB */

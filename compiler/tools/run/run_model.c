@@ -391,7 +391,8 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
                                        m->functions && takes_functions(o->a, o->compile.target),
                                    .cache = o->cache,
                                    .slots = o->slots,
-                                   .weights_type = o->weights_type};
+                                   .weights_type = o->weights_type,
+                                   .rounding = o->rounding};
     if (!ingot_model_check(m->file) || !build_functions(m, o, &options) || m->c->nerror) {
         if (!m->c->sink_user)
             suggest_dims(m, o);
