@@ -6,7 +6,7 @@ some source writes or includes; each `function()` is a word of some source. So i
 comments of C sources name. Of names that hold a placeholder (<name>, NAME, a bundle's model_) what
 is left is looked for. They tell of each option of the command line, matrix unit and status of a
 bundle, opt and folder of the compiler, headings that links name are there, and there are as many
-operators as README.md says. A file whose first line names one names itself. docs/architecture.md is
+operators as README.md says. Commands stand in blocks that tests/docs_run.py runs, or that say why not. A file whose first line names one names itself. docs/architecture.md is
 what one reads first, and stays as short as that wants.
 """
 
@@ -22,6 +22,11 @@ NAME = re.compile(
     r"(?<![\w./%-])(?:\.\./)*((?:[\w*-]|<\w+>)(?:[\w.*/-]|<\w+>)*" + ENDINGS + r")(?![\w-])"
 )
 SHORT = 3000  # words
+COMMAND = re.compile(
+    r"^    (?:\w+=\S+ )*(?:ingot [a-z]+ |ingot$|(?:make|cmake|ctest|pip|python3?|node|sh|clang|gcc|cc|qemu-\w+) |"
+    r"(?:out|build|tests|examples)/[\w/.]+ )",
+    re.M,
+)
 IN_COMMENTS = re.compile(r"(?<![\w./%>-])([a-z][\w-]*\.(?:c|h|py|sh|def))(?![\w-])")
 
 
@@ -167,6 +172,12 @@ def main():
                 )
             ]
         wrong += [f"{f}:{t.count(chr(10), 0, at) + 1}: there is no {name}" for at, name in names]
+        if f.endswith(".md"):
+            plain = re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), t, flags=re.M | re.S)
+            wrong += [
+                f"{f}:{plain.count(chr(10), 0, m.start()) + 1}: a command outside of a block that tests/docs_run.py runs"
+                for m in COMMAND.finditer(plain)
+            ]
     print("\n".join(wrong) or f"{len(text)} files")
     return int(bool(wrong))
 

@@ -182,7 +182,7 @@ vary from hour to hour. [measurements.md](measurements.md) tells what single dec
         ratio, n = mean_ratio(t)
         text += f"## {t['title']}\n\n"
         text += f"{t['machine']}. {t['date']}. {', '.join(t['versions'])}. Unit: {t['unit']}.\n\n"
-        text += f"    {t['command']}\n\n"
+        text += f"<!-- not run: measures -->\n```sh\n{t['command']}\n```\n\n"
         text += f"| {' | '.join(t['columns'])} | ingot / {t['base']} |\n|{'---|' * (len(t['columns']) + 1)}\n"
         at = t["columns"].index(t["base"])
         for row in t["rows"]:
