@@ -81,8 +81,9 @@
 #include <avx512vnnivlintrin.h>
 #endif
 #if defined(__AVX512BF16__)
-#include <avx512bf16intrin.h>
 #include <avx512bf16vlintrin.h>
+/* which has its types */
+#include <avx512bf16intrin.h>
 #endif
 #endif
 #undef _IMMINTRIN_H_INCLUDED
