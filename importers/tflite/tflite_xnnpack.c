@@ -111,7 +111,9 @@ static void taps(TfliteNode *n, int64_t in, int64_t out, ingot_tensor *index[2],
     int32_t *v = ingot_alloc(n->c, 3 * (size_t)out * sizeof *v);
     for (int64_t i = 0; i < out; i++) {
         const float last = (float)(in - 1), at = (float)i * scale + first,
-                    x = at < 0 ? 0 : at > last ? last : at;
+                    x = at < 0      ? 0
+                        : at > last ? last
+                                    : at;
         v[i] = (int32_t)x;
         v[out + i] = v[i] < in - 1 ? v[i] + 1 : (int32_t)in - 1;
         v[2 * out + i] = (int32_t)lrintf((x - (float)v[i]) * (1 << TAP));
@@ -136,9 +138,9 @@ ingot_tensor *tfl_xnnpack_resized(TfliteNode *n, const int64_t *in, const int64_
     for (int i = 0; i < 2; i++) {
         ingot_tensor *x[2];
         for (int k = 0; k < 2; k++)
-            x[k] = tfl_cast(n,
-                            ingot_take(n->c, ingot_take(n->c, X, index[0][i], 1), index[1][k], 2),
-                            INGOT_I32);
+            x[k] =
+                tfl_cast(n, ingot_take(n->c, ingot_take(n->c, X, index[0][i], 1), index[1][k], 2),
+                         INGOT_I32);
         row[i] = between(n, x[0], x[1], weight[1]);
     }
     ingot_tensor *y = ingot_add_c(n->c, between(n, row[0], row[1], weight[0]), 1 << (2 * TAP - 1));
