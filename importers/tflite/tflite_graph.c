@@ -196,8 +196,11 @@ ingot_tensor *tflite_constant(TfliteModel *m, const ingot_tflite_tensor *t)
         const char **text = tflite_strings(m, t, count < INT32_MAX ? (int64_t)count : INT32_MAX);
         return text ? ingot_strings(m->c, (int)t->shape.n, dims, text) : ingot_poison(m->c);
     }
+    const void *none = ""; /* of no elements */
     return ingot_data(m->c, t->name, dtype, (int)t->shape.n, dims,
-                      bits < 8 ? unpacked(m, t, bits, count) : t->data);
+                      bits < 8  ? unpacked(m, t, bits, count)
+                      : t->data ? t->data
+                                : none);
 }
 
 /* ---- what is not supported ------------------------------------------------------------------- */
@@ -374,6 +377,15 @@ static ingot_tensor *external(TfliteModel *m, const ingot_tflite_tensor *t)
     return tflite_external(m, t, &is) ? tflite_constant(m, &is) : ingot_poison(m->c);
 }
 
+/* A constant of no elements has no bytes: the shape [] that a scalar is reshaped to. */
+static bool is_empty(const ingot_tflite_tensor *t)
+{
+    bool empty = false;
+    for (size_t i = 0; i < t->shape.n; i++)
+        empty |= !ingot_tflite_i32(&t->shape, i);
+    return empty && t->type != INGOT_TFLITE_STRING;
+}
+
 static ingot_tensor *value_of(TfliteScope *s, int32_t number)
 {
     TfliteModel *m = s->m;
@@ -385,6 +397,8 @@ static ingot_tensor *value_of(TfliteScope *s, int32_t number)
         *v = external(m, t);
     else if (!*v && t->is_variable)
         *v = variable(s, number);
+    else if (!*v && is_empty(t))
+        *v = tflite_constant(m, t);
     else if (!*v)
         *v = ingot_error(m->c, INGOT_INVALID, "tensor '%.100s' is read, and nothing writes it",
                          t->name);

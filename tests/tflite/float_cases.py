@@ -367,6 +367,7 @@ one(
 # -- movement -----------------------------------------------------------------------------------
 
 one("reshape", "RESHAPE", (2, 3, 4), (6, 4), more=[i32(-1, 4)], ReshapeOptions={})
+one("reshape_to_scalar", "RESHAPE", (1, 1), (), more=[i32()], ReshapeOptions={})
 one("squeeze", "SQUEEZE", (1, 3, 1, 4), (3, 1, 4), SqueezeOptions=dict(squeezeDims=[0]))
 one("squeeze_all", "SQUEEZE", (1, 3, 1, 4), (3, 4), SqueezeOptions={})
 one("expand_dims", "EXPAND_DIMS", (3, 4), (3, 1, 4), more=[i32(1)])

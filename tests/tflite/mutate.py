@@ -4,7 +4,8 @@
     mutate.py --values build-sanitize/tests/tflite_values [--count 3000] [--seed 0] [--keep DIR] [PATH...]
 
 The files are those of cases.py, and PATHs. Half of the damage is to structure (shapes, types, scales, versions, options, inputs left
-out or exchanged, buffers cut), half to bytes. They are read and built into a graph by a build with sanitizers; what fails is kept.
+out or exchanged, buffers cut), half to bytes. They are read and built into a graph by a build with sanitizers, in turns with each --rounding; what fails is
+kept.
 Exit status 77, skipped: there is no ai-edge-litert, flatbuffers or numpy.
 """
 
@@ -137,13 +138,16 @@ def damaged(r, data):
     return bytes(b.Output())
 
 
-def run(values, folders):
+def run(values, how, folders):
     """Of each: its status, or what crashed."""
     left, found = list(folders), {}
     while left:
         try:
             done = subprocess.run(
-                [values, "--build", *left], capture_output=True, text=True, timeout=60 + len(left)
+                [values, "--build", *how, *left],
+                capture_output=True,
+                text=True,
+                timeout=60 + len(left),
             )
             text, err = done.stdout, done.stderr
         except subprocess.TimeoutExpired as e:
@@ -174,7 +178,7 @@ def main():
     ends, failed = collections.Counter(), 0
     for first in range(0, opt.count, BATCH):
         with tempfile.TemporaryDirectory(prefix="ingot-tflite-") as scratch:
-            folders = []
+            folders, how = [], ["--xnnpack"] if first // BATCH % 2 else []
             for i in range(first, min(first + BATCH, opt.count)):
                 r = random.Random(f"{opt.seed} {i}")
                 try:
@@ -185,7 +189,7 @@ def main():
                 folders.append(pathlib.Path(scratch) / str(i))
                 folders[-1].mkdir()
                 (folders[-1] / "model.tflite").write_bytes(data)
-            for folder, status in run(opt.values, folders).items():
+            for folder, status in run(opt.values, how, folders).items():
                 folder = pathlib.Path(folder)
                 faults = folder / "faults"
                 told = faults.read_text() if faults.exists() else ""

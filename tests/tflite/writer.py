@@ -151,7 +151,7 @@ class Model(Graph):
 
     def buffer(self, data):
         b = schema.BufferT()
-        b.data = data
+        b.data = data if len(data) else None  # as converters do
         self.m.buffers.append(b)
         return len(self.m.buffers) - 1
 
