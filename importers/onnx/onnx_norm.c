@@ -59,6 +59,8 @@ ingot_tensor *onnx_batch_norm(Lowering *n)
                    is_trained_weight(n->model, n->in[4]);
     if (training)
         return batch_norm_training(n, eps);
+    for (int i = 0; i < 4 && is_training(n->model); i++) /* as they are, whatever the file says */
+        n->out[1 + i] = n->in[3 + i % 2];
     return ingot_batch_norm(n->c, X, Y, n->in[2], n->in[3], n->in[4], eps);
 }
 

@@ -98,7 +98,8 @@ def with_loss(path, batch=8):
 
 
 def cnn(path, batch=6):
-    """Two convolutions, each with batch norm; the first by stride 2, an average over the pixels."""
+    """Two convolutions, each with batch norm (the second as files in training have it), by stride 2 and 1,
+    an average over the pixels."""
     net = Net(4)
     net.statistics, net.seen = set(), []
     x = "x"
@@ -109,7 +110,8 @@ def cnn(path, batch=6):
         for k, name in enumerate(names):
             net.weights[name] = np.full(m, [1, 0, 0, 1][k], np.float32)
         net.statistics |= set(names[2:])
-        x = net.node("BatchNormalization", [x, *names], f"b{i}", momentum=0.8)
+        results = [f"b{i}", f"b{i}.mean.next", f"b{i}.var.next"][: 1 + 2 * i]
+        x = net.node("BatchNormalization", [x, *names], results, momentum=0.8, training_mode=i)
         x = net.node("Relu", [x], f"r{i}")
     x = net.node("GlobalAveragePool", [x], "pooled")
     x = net.node("Flatten", [x], "flat")
