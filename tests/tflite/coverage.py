@@ -48,6 +48,7 @@ UNCHECKED = {
     ("FULLY_CONNECTED", "u8,i8,.*"): "weights of INT8 are read as UINT8",
     ("PRELU", "f32,i8"): "slopes are read as FLOAT32",
     ("PRELU", "i16(,f16|,f32|,i32)?"): "slopes are read as INT8",
+    ("RESHAPE", "f32(,f16)?"): "a shape without elements is not read",
     ("SOFTMAX", "(f16|f32)>i16"): "the result is stored as floats",
     ("SVDF", "f32,i16,i32"): "the state is read as FLOAT32",
     ("SVDF", "i8(,u8)?(,i32)?"): "weights of time and the state are read as INT16",

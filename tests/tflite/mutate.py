@@ -192,7 +192,7 @@ def main():
             for folder, status in run(opt.values, how, folders).items():
                 folder = pathlib.Path(folder)
                 faults = folder / "faults"
-                told = faults.read_text() if faults.exists() else ""
+                told = faults.read_text(errors="replace") if faults.exists() else ""
                 if status in (3, 4) and "model.tflite" not in told:
                     status = f"status {status} without a message: {told[:100]}"
                 elif isinstance(status, int) and status not in (0, 3, 4):

@@ -148,6 +148,7 @@ TYPES = {
     ("softmax", "f32"): "f16",
     ("resize_nearest_plain", "f32"): "f16 u8 i16 u16 i32 u32 bool",
     ("reshape", "f32"): "f16 u16 i32 u32 i64 bool",
+    ("reshape_to_scalar", "i32"): "i8 u8 i16 i64",
     ("squeeze", "f32"): "f16 i8 u8 i16 u16 i32 u32 i64 bool",
     ("expand_dims", "f32"): "f16 i8 u8 i16 u16 i32 u32 i64 bool",
     ("expand_dims", "i32"): "i64",
