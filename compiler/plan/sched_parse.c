@@ -487,10 +487,11 @@ bool sched_parse(Plan *p, const char *file, const char *target, const char *also
         good = false;
     }
     if (good && q.section && strcmp(q.section->target, q.target) != 0)
-        sched_note(p, 0,
-                   "its decisions are for target '%s', and this is '%s': other kernels may come of "
-                   "them, and slower ones",
-                   q.section->target, q.target);
+        sched_note(
+            p, 0,
+            "its decisions are for target '%s', and this is '%s': kernels may differ, and be "
+            "slower",
+            q.section->target, q.target);
     fclose(f);
     return good;
 }

@@ -172,11 +172,21 @@ def refused(ingot, work):
     one_line(2, "a number from 1 to 32", "--beam", "0", "-o", work / "x")
     one_line(2, "a number up to 200", "--lot", "1000", "--prepare", work / "x")
     one_line(2, "two runs", "--prepare", "a", "--measure", "b")
-    one_line(2, "without --remote", "--target", "opencl", "-o", work / "x", *remote(work))
+    one_line(
+        2,
+        "--remote and several --threads are not supported",
+        "--target",
+        "opencl",
+        "-o",
+        work / "x",
+        *remote(work),
+    )
     one_line(2, "--sched is for GPUs", "--sched", work / "x", "-o", work / "x")
     one_line(2, "with matrix units are tuned", "--target", "cuda:sm_75", "-o", work / "x")
     for flags in ("--kernels", "k0*"), ("--sched", work / "x"):
-        one_line(2, "go with --prepare", "--target", "opencl", "--measure", work / "none", *flags)
+        one_line(
+            2, "--sched with --prepare", "--target", "opencl", "--measure", work / "none", *flags
+        )
     one_line(
         6,
         "ways.json: cannot be read",

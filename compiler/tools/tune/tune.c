@@ -141,26 +141,23 @@ static ingot_status check_target(Tune *t)
         return complain(status, "--target '%.80s': %s", o->compile.target, why);
     if (!t->target.gpu && o->compile.sched)
         return complain(INGOT_USAGE,
-                        "ingot tune: --target %s: --sched is for GPUs; of a CPU the database "
-                        "remembers what was found",
+                        "ingot tune: --target %s: --sched is for GPUs; for a CPU, the database "
+                        "remembers earlier results",
                         o->compile.target);
     if (t->target.gpu && !driver_compiles(&t->target) && !t->target.machine.units)
         return complain(
             INGOT_USAGE,
-            "ingot tune: --target %s: of CUDA's GPUs those with matrix units are tuned, "
-            "cuda:sm_80 and later",
+            "ingot tune: --target %s: only GPUs with matrix units are tuned: cuda:sm_80 and later",
             o->compile.target);
     if (t->target.gpu && o->measure && (o->kernels || o->compile.sched))
         return complain(INGOT_USAGE,
-                        "ingot tune: --target %s: which kernels are tried, and what file it begins "
-                        "with, is said when they are built: --kernels and --sched go with "
-                        "--prepare",
+                        "ingot tune: --target %s: pass --kernels and --sched with --prepare, which "
+                        "builds the candidates",
                         o->compile.target);
     if (t->target.gpu && (o->remote || o->ncount > 1))
         return complain(INGOT_USAGE,
-                        "ingot tune: --target %s: the network is tuned as a whole, on the machine "
-                        "that has the GPU (--prepare, --measure): without --remote, several "
-                        "--threads",
+                        "ingot tune: --target %s: a GPU is tuned on its own machine (--prepare, "
+                        "--measure): --remote and several --threads are not supported",
                         o->compile.target);
     return INGOT_OK;
 }
@@ -408,7 +405,7 @@ static ingot_status check_usage(const Options *o)
         return complain(INGOT_USAGE, "ingot tune: the model file is missing");
     if (o->model && !o->output && !apart && !o->why)
         return complain(INGOT_USAGE,
-                        "ingot tune: -o FILE is missing, where the decisions go (or --explain)");
+                        "ingot tune: -o FILE is missing: it gets the decisions (or use --explain)");
     if (o->prepare && (o->output || o->why))
         return complain(INGOT_USAGE, "ingot tune: --prepare times nothing: there is nothing for -o "
                                      "or --explain yet");
