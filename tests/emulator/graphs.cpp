@@ -26,17 +26,23 @@ struct Event {
 };
 static std::map<void *, Event> events;
 static std::vector<unsigned> handles{0}; /* values; the first is none */
+static void *asked; /* the stream whose graph was asked for, to add a node there */
+
+static Node *add(Graph &graph, void *stream)
+{
+    graph.emplace_back(new Node);
+    Node *const n = graph.back().get();
+    n->queue = stream;
+    n->number = graph.size() - 1;
+    return n;
+}
 
 Node *record(void *stream)
 {
     const auto at = captured.find(stream);
     if (at == captured.end())
         return NULL;
-    at->second->emplace_back(new Node);
-    Node *const n = at->second->back().get();
-    n->queue = stream;
-    n->number = at->second->size() - 1;
-    return n;
+    return add(*at->second, stream);
 }
 
 static void run(const Node &node)
@@ -246,6 +252,7 @@ int cuStreamGetCaptureInfo_v3(void *stream, int *, uint64_t *, void **graph, voi
 {
     static void *node[1];
     gpu::Graph *const g = gpu::captured.at(stream);
+    gpu::asked = stream;
     *n = !g->empty();
     node[0] = *n ? g->back().get() : NULL;
     *last = node;
@@ -284,9 +291,9 @@ int cuGraphAddNode(void **node, void *graph, void *const *, size_t, void *parame
     auto *const body = new gpu::Graph;
     auto *const g = (gpu::Graph *)graph;
     p->body = new void *[1] { body };
-    g->emplace_back(new gpu::Node);
-    *node = g->back().get();
-    g->back()->run = [body, handle, again] {
+    gpu::Node *const n = gpu::add(*g, gpu::asked);
+    *node = n;
+    n->run = [body, handle, again] {
         while (gpu::handles.at(handle)) {
             gpu::run(*body);
             if (!again)
