@@ -391,6 +391,18 @@ static Node *largest_operand(Sched *s, Node *term)
     return most;
 }
 
+/* What t is made of fits into one kernel each, but not together: the largest is stored. */
+static void bound_size(Sched *s, Node *const *order, Node *t)
+{
+    while (region_to_fit(s, t).huge) {
+        Node *x = largest_operand(s, t->op == OP_REDUCE ? t->src[0] : t);
+        x = x ? before_moves(s, x) : NULL;
+        if (!x || info_of(s, x)->stored)
+            return;
+        store_as(s, order, x, info_of(s, t)->order, "one kernel would become huge");
+    }
+}
+
 /* What is stored where t would be: what is narrow; what t repeats the elements of; an operand of a
  * term of a sum. */
 static Node *stored_for(Sched *s, Node *t, Node *const *uses)
@@ -423,8 +435,10 @@ static void settle(Sched *s, Node *const *order, int norder, int at, Node *const
         info_of(s, t)->instead |= n != t;
         again = n != t && is_term(s, t, uses); /* another operand may be too much, too */
         store_as(s, order, n, at, why);
-        if (values_preset(s->plan) == PRESET_ALL && is_kernel(n))
+        if (values_preset(s->plan) == PRESET_ALL && is_kernel(n)) {
+            bound_size(s, order, n);
             bound_repeats(s, order, n, uses);
+        }
     }
 }
 
