@@ -63,6 +63,11 @@ static igrt_status gpus_join(const igrt_gpus *all, igrt_cu *a, const igrt_cu *b,
     return IGRT_OK;
 }
 
+static igrt_cu *gpus_at(igrt_cu *first, igrt_cu *beside, int device)
+{
+    return device ? &beside[device - 1] : first;
+}
+
 igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int n_devices,
                            const igrt_config *config, igrt_fault *fault)
 {
@@ -77,7 +82,7 @@ igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int 
         return IGRT_ERR_CONFIG;
     }
     for (int i = 0; i < n_devices && status == IGRT_OK; i++) {
-        igrt_cu *const gpu = i ? &beside[i - 1] : first;
+        igrt_cu *const gpu = gpus_at(first, beside, i);
         gpus_name(config->gpu, i, name, sizeof name);
         status = igrt_cu_open(gpu, NULL, i ? NULL : config->stream, name);
         if (status != IGRT_OK && i)
@@ -86,11 +91,11 @@ igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int 
     if (status == IGRT_OK && !gpus_find(first, all))
         return gpus_fail(fault, 0, "the CUDA driver is too old for several GPUs");
     for (int i = 0; i < n_devices * n_devices && status == IGRT_OK; i++)
-        status = gpus_join(all, i / n_devices ? &beside[i / n_devices - 1] : first,
-                           i % n_devices ? &beside[i % n_devices - 1] : first, fault);
+        status = gpus_join(all, gpus_at(first, beside, i / n_devices),
+                           gpus_at(first, beside, i % n_devices), fault);
     for (int i = 0; i < n_devices && status == IGRT_OK; i++)
-        status = igrt_cu_open(&beside[n_devices - 1 + i],
-                              i ? beside[i - 1].context : first->context, NULL, NULL);
+        status = igrt_cu_open(&beside[n_devices - 1 + i], gpus_at(first, beside, i)->context, NULL,
+                              NULL);
     return status;
 }
 
@@ -128,9 +133,9 @@ static igrt_status gpus_check(igrt_cu *gpu, int error)
 
 igrt_status igrt_gpus_mark(igrt_cu *gpu, void **mark)
 {
-    int e = gpu->updates ? 0 : gpu->cuCtxSetCurrent(gpu->context);
     if (gpu->updates)
         return IGRT_OK;
+    int e = gpu->cuCtxSetCurrent(gpu->context);
     if (!e && !*mark)
         e = gpu->cuEventCreate(mark, CU_EVENT_DISABLE_TIMING);
     if (!e)

@@ -182,13 +182,18 @@ void gpu_devices_release(StrBuf *sb)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+static bool is_device(const Queues *q, int queue)
+{
+    return queue < q->s.ndevice / 2; /* and behind them the queues of copies */
+}
+
 static void turn_to(Queues *q, int queue)
 {
     if (q->at == queue)
         return;
     q->w->b->needs |= NEED_GPU;
     line(q->w, "gpu = turn(ctx, %d);", queue);
-    if (queue < q->s.ndevice / 2)
+    if (is_device(q, queue))
         line(q->w, "kernel = ctx->kernel[%d];", queue);
     q->at = queue;
 }
@@ -248,8 +253,8 @@ static void send_apart(Queues *q, const Crossing *x)
 static void end_crossings(Queues *q)
 {
     Writer *w = q->w;
-    Crossings *open = &q->open[q->at];
-    if (!open->n)
+    Crossings *open = is_device(q, q->at) ? &q->open[q->at] : NULL;
+    if (!open || !open->n)
         return;
     const Step *last = open->x[open->n - 1].step;
     line(w, "{");
@@ -305,8 +310,7 @@ static void cross(Queues *q, const Step *s, StepPart part)
 static void whole_steps(Queues *q, const Segment *x, int from, int to)
 {
     const Block some = {.step = x->block.step + from, .n = to - from};
-    if (q->at < q->s.ndevice / 2)
-        end_crossings(q);
+    end_crossings(q);
     q->w->depth--;
     run_steps(q->w, &some);
     q->w->depth++;
@@ -371,7 +375,6 @@ void gpu_devices_steps(Writer *w)
 {
     Arena *a = arena_new();
     Queues q = {.w = w, .s = queues_of(w->b, a)};
-    const int n = q.s.ndevice / 2;
     find_marks(&q, a);
     find_slots(&q, a);
     w->depth++;
@@ -381,19 +384,17 @@ void gpu_devices_steps(Writer *w)
         for (int d = 0; d < q.s.ndevice; d++) {
             if (!x->waits[d])
                 continue;
-            if (q.at < n)
-                end_crossings(&q);
+            end_crossings(&q);
             line(w, "TRY(igrt_gpus_wait(&ctx->gpus, gpu, ctx->mark[%d]));",
                  q.mark[nth_segment(&q.s, d, x->waits[d])]);
         }
         segment_steps(&q, x);
         if (!q.mark[i])
             continue;
-        if (q.at < n)
-            end_crossings(&q);
+        end_crossings(&q);
         line(w, "TRY(igrt_gpus_mark(gpu, &ctx->mark[%d]));", q.mark[i]);
     }
-    for (int d = 0; d < n; d++)
+    for (int d = 0; is_device(&q, d); d++)
         if (q.open[d].n) {
             turn_to(&q, d);
             end_crossings(&q);
