@@ -129,7 +129,8 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
         if (depends_on(load, lanes) || m.kind != MOVE_AXIS || uses != 1 ||
             (access_stride(k, load, range, &stride) && stride == 1) ||
             s->bufs[arg]->kind == BUF_WEIGHT || k->args[arg].written ||
-            nest_stage(nest, arg) >= 0 || !walks_pages(k, v, load, nest->target))
+            k->choice->arg[arg].copied || nest_stage(nest, arg) >= 0 ||
+            !walks_pages(k, v, load, nest->target))
             continue;
         int64_t rows;
         int side = side_by_side(nest, v, load, &rows), rank = s->bufs[arg]->rank;

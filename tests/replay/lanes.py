@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """No sum of products of known networks goes element by element: every one has lanes, dots or a
-matrix unit, in f32, by --precision and of bytes, on machines that have these. A kernel may hold
-several sums, and each counts.
+matrix unit, in f32, by --precision and of bytes, on machines that have these, and in steps of
+training too. A kernel may hold several sums, and each counts.
 
     lanes.py --ingot build/ingot [NAME...]     some of the networks whose graphs are in the tree
 
@@ -42,6 +42,11 @@ MACHINES = (
 )
 OF_BYTES = ("c:sapphirerapids", "c:x86-64-v4+vnni", "c:x86-64-v4+vnni+bf16")
 BYTES = ("mobilenet_v2", "resnet18")
+TRAINED = {
+    "tiny_ic_fp32": "--loss cross_entropy:Identity",
+    "bert_base": "--loss mse:y",
+    "gpt2_s64_dynamo": "--loss cross_entropy:logits --class-axis -1",
+}
 
 
 def of_bytes(file):
@@ -120,7 +125,16 @@ def main():
                 for kernel in by_element(a.ingot, file, graphs.options(name), target, how):
                     wrong.append(f"{file.stem}, {target}, {how}: {kernel} goes element by element")
                 tried += 1
-    print("\n".join(wrong) or f"{len(a.network)} networks, {tried} plans")
+        for name, loss in TRAINED.items():
+            model = graphs.build(name, pathlib.Path(work))
+            options = ["--train", *loss.split(), "--optimizer", "adamw", "--function", "train_step"]
+            for target, how in MACHINES:
+                for kernel in by_element(a.ingot, model, options, target, how):
+                    wrong.append(
+                        f"step of {name}, {target}, {how}: {kernel} goes element by element"
+                    )
+                tried += 1
+    print("\n".join(wrong) or f"{len(a.network) + len(TRAINED)} networks, {tried} plans")
     return 1 if wrong else 0
 
 
