@@ -651,6 +651,27 @@ def ran(*words, env=None):
     return told.split('"target": "')[1].split('"')[0]
 
 
+def panels(ingot, work):
+    """A tile of the smaller machine takes half of a block of weights: it asks for the next block, too."""
+    weight = numpy_helper.from_array(np.ones((512, 512), np.float32), "w")
+    made = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["y"])],
+            "product",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [16, 512])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [16, 512])],
+            [weight],
+        )
+    )
+    onnx.save(made, work / "product.onnx")
+    out = work / "panels"
+    target = "c:x86-64-v2,x86-64-v4"
+    call(ingot, "compile", work / "product.onnx", "-o", out, "--target", target)
+    for name in ("x86_64_v2", "x86_64_v4"):
+        text = (out / f"model_{name}_kernels_0.c").read_text()
+        want("igrt_prefetch(" in text, f"{name} does not ask for the next block of weights")
+
+
 def machines(ingot, work):
     if os.uname().machine != "x86_64":
         print("machines: skipped, this is no x86-64")
@@ -679,6 +700,7 @@ def machines(ingot, work):
         told = ran(qemu, "-cpu", cpu, out / "model", data)
         want(told == name, f"a {cpu} runs {told}")
         call(qemu, "-cpu", cpu, out / "model", "--selftest")
+    panels(ingot, work)
     alone = {}
     for name in MACHINES:
         call(ingot, "compile", model, "-o", work / name, "--target", f"c:{name}", *flags)

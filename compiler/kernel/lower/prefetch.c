@@ -123,6 +123,24 @@ static bool streams(const Tile *t, int naxis, Node *load, int64_t panel)
            panel * (int64_t)dtype_info[load->dtype].bytes <= MAX_PREFETCH * LOWERED_LINE;
 }
 
+/* Panels lie one behind the other, stride apart; where a panel is read by parts of its columns, one
+ * iteration each (a layout that several machines share has blocks of so many lanes as the widest
+ * of them wants), *parts of them are one panel. */
+static bool panel_of(Context *c, Node *load, Node *range, int64_t *parts, int64_t *stride)
+{
+    enum { MOST_PARTS = 8 };
+    Node *e = load->src[2];
+    *parts = 1;
+    if (range_stride(c, e, range, stride))
+        return true;
+    while ((*parts *= 2) <= MOST_PARTS) {
+        Node *next = idx_add(c, range, idx(c, *parts));
+        if (idx_value(idx_sub(c, substitute(c, e, 1, &range, &next), e), stride))
+            return (range->hi + 1) % *parts == 0;
+    }
+    return false;
+}
+
 /* What of one argument's load is asked for, in the loop *innermost. */
 static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out, Node **innermost)
 {
@@ -131,15 +149,17 @@ static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out
         t->naxis - (t->tc != NULL); /* the rows of a fragment are a loop of its sums */
     Node *range = t->prefetch;
     const int64_t bytes = (int64_t)dtype_info[load->dtype].bytes, line = LOWERED_LINE / bytes;
-    int64_t panel, times = 1;
+    int64_t panel, times;
     if (is_term(t, range)) {
         *innermost = range;
         return stream_loads(k, t, naxis, load, out);
     }
-    if (!range_stride(c, load->src[2], range, &panel) || range->hi < 1)
+    if (!panel_of(c, load, range, &times, &panel) || range->hi < times)
         return 0;
-    Node *counter = idx(c, 0), *at = idx_mul(c, range, idx(c, panel));
-    int64_t last = range->hi * panel; /* the last panel; the next one of the last is its own */
+    Node *counter = idx_mod(c, range, idx(c, times)),
+         *at = idx_mul(c, idx_div(c, range, idx(c, times)), idx(c, panel));
+    int64_t last =
+        range->hi / times * panel; /* the last panel; the next one of the last is its own */
     bool inside = false;
     for (int i = naxis; i-- > 0;) {
         Node *r = t->axis[i].range;
@@ -147,7 +167,7 @@ static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out
         if (inside && r != range && !add_range(c, load, r, &at, &last))
             return 0;
     }
-    const int64_t ahead = streams(t, naxis, load, panel) ? AHEAD / bytes : panel;
+    const int64_t ahead = times == 1 && streams(t, naxis, load, panel) ? AHEAD / bytes : panel;
     at = idx_min(c, idx_add(c, at, idx(c, ahead)), idx(c, last));
     inside = false;
     for (int i = 0; i < naxis; i++) {
