@@ -532,10 +532,11 @@ static bool leaf_eval(Interp *ip, Node *n)
                            name ? name : "");
     }
     const size_t size = elem_bytes(t), align = size > 8 ? 8 : size;
-    if (!data || (uintptr_t)data % align) { /* mapped files keep no alignment */
+    if (!data || (uintptr_t)data % align || ip->shake) { /* mapped files keep no alignment */
         EvalValue *v = value_new(ip, level, t, n->rank, dims);
         if (data)
             memcpy(value_data(v), data, (size_t)v->n * size);
+        interp_shake(ip, t, v->n, value_data(v));
         value_set(ip, n, v);
         return true;
     }

@@ -98,6 +98,7 @@ struct Interp {
     EvalScope scope[MAX_DEPTH + 1];
     int depth;
     bool failed;
+    uint64_t shake; /* not 0: rounding at random, from this seed on */
     /* by node id */
     uint32_t cap;
     EvalValue **value;
@@ -133,6 +134,13 @@ void scope_clear(Interp *, int depth);
 bool region_eval(Interp *, Node *, EvalValue *out);
 bool update_eval(Interp *, Node *, EvalValue *out);
 bool concat_eval(Interp *, Node *, EvalValue *out);
+
+/* interp_shake.c: other bits for floats that were computed (by an ALU op), or given. */
+void interp_shake(Interp *, ingot_dtype, int64_t n, void *);
+void interp_shake_alu(Interp *, Node *, int64_t lanes, void *);
+/* interpret.c: ingot_interpret(), rounded at random from this seed on. */
+ingot_status interpret_shaken(Context *, uint64_t seed, int n_in, const ingot_value *in, int n_out,
+                              ingot_value *out);
 
 /* interp_control.c */
 bool requires_hold(Interp *, const Requires *);

@@ -419,6 +419,7 @@ static void run_instr(Prog *p, const Instr *in)
             x[k] = reg[in->in[k]].lanes;
         }
         alu_lanes((Op)in->node->op, in->node->arg.i, out->dtype, types, (size_t)n, out->lanes, x);
+        interp_shake_alu(p->ip, in->node, n, out->lanes);
         break;
     }
     case DO_MASK: do_mask(p, in, (uint8_t *)out->lanes, mask); break;

@@ -399,6 +399,8 @@ static void sink_fold(Prog *p, int n, const char *const *regs)
         return;
     char *out = (char *)value_data(f->out) + (size_t)p->o0 * elem_bytes(f->out->dtype);
     alu_cast(f->out->dtype, f->compute, 1, (size_t)p->ob, out, f->acc);
+    if (f->op == OP_ADD || f->op == OP_MUL)
+        interp_shake(p->ip, f->out->dtype, p->ob, out);
 }
 
 /* The greatest (least) element and its index, of each kept point of the block. */

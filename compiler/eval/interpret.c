@@ -98,13 +98,20 @@ static bool interpret(Interp *ip, int n_in, const ingot_value *in, int n_out, in
     return true;
 }
 
-ingot_status ingot_interpret(ingot_context *c, int n_in, const ingot_value *in, int n_out,
-                             ingot_value *out)
+ingot_status interpret_shaken(Context *c, uint64_t seed, int n_in, const ingot_value *in, int n_out,
+                              ingot_value *out)
 {
     Interp *ip = interp_new(c);
+    ip->shake = seed;
     const bool ok = interpret(ip, n_in, in, n_out, out);
     interp_free(ip);
     if (ok)
         return INGOT_OK;
     return ingot_context_status(c) == INGOT_OK ? INGOT_BUG : ingot_context_status(c);
+}
+
+ingot_status ingot_interpret(ingot_context *c, int n_in, const ingot_value *in, int n_out,
+                             ingot_value *out)
+{
+    return interpret_shaken(c, 0, n_in, in, n_out, out);
 }

@@ -185,12 +185,19 @@ static void do_join(Thread *t, const Do *d)
     t->joins = false;
 }
 
+/* One iteration of a loop, or one work item, stands for all. */
+static bool is_sampled(const Thread *t, const Do *d)
+{
+    return d->one && t->m->sample && t->m->sample->which != SAMPLE_ALL;
+}
+
 /* Which iteration of those from begin to end - 1 a sample has. */
 static int64_t sampled(const LinearSample *s, int64_t begin, int64_t end)
 {
     switch (s->which) {
     case SAMPLE_FIRST: return begin;
     case SAMPLE_LAST: return end - 1;
+    case SAMPLE_ALL:
     case SAMPLE_DRAWN: break;
     }
     const int64_t n = end - begin;
@@ -254,14 +261,14 @@ static int do_loop(Thread *t, const Do *d, int pc)
 {
     if (*integer(t, d->out) >= *integer(t, d->in[0]))
         return d->to;
-    if (t->m->sample && d->one)
+    if (is_sampled(t, d))
         *integer(t, d->out) = sampled(t->m->sample, *integer(t, d->out), *integer(t, d->in[0]));
     return pc;
 }
 
 static int do_next(Thread *t, const Do *d, int pc)
 {
-    if (t->m->sample && d->one)
+    if (is_sampled(t, d))
         return pc;
     return ++*integer(t, d->out) < *integer(t, d->in[0]) ? d->to : pc;
 }
@@ -286,7 +293,7 @@ static bool do_item(Thread *t, const Do *d)
     const int64_t n = *integer(t, d->in[0]), number = *integer(t, t->c->number);
     if (!n)
         return false;
-    if (t->m->sample && d->one) {
+    if (is_sampled(t, d)) {
         *integer(t, d->out) = sampled(t->m->sample, 0, n);
         return true;
     }

@@ -73,8 +73,9 @@ typedef struct {
 } LinearArg;
 
 /* A few iterations in place of all: of each loop over outputs one is run, of a GPU's work items
- * those of one group.  Loops over terms, and those that fill places, run as they are. */
-typedef enum { SAMPLE_FIRST, SAMPLE_LAST, SAMPLE_DRAWN } SampleWhich;
+ * those of one group.  Loops over terms, and those that fill places, run as they are.
+ * ALL: no iteration is left out, of a kernel whose iterations see what others have left. */
+typedef enum { SAMPLE_FIRST, SAMPLE_LAST, SAMPLE_DRAWN, SAMPLE_ALL } SampleWhich;
 typedef struct {
     SampleWhich which;
     uint64_t seed; /* DRAWN: which iteration it is follows from this and from how many there are */

@@ -26,7 +26,7 @@ static CheckedKernel *checked(Checker *x, const Kernel *k)
     Arena *a = arena_new();
     ck = NEW(a, CheckedKernel);
     ck->a = a;
-    ck->known = !k->serial && !has_custom(k);
+    ck->known = !has_custom(k);
     map_put(&x->lowered, (uint64_t)(uintptr_t)k, ck);
     return ck;
 }

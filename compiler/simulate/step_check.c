@@ -509,8 +509,11 @@ bool step_check(Checker *x, const Step *s, CheckedKernel *ck, int64_t most)
         x->drawn->range = redrawn >= 0            ? other[redrawn]
                           : which == SAMPLE_DRAWN ? DRAW_POSITIVE
                                                   : DRAW_SIGNED;
-        good = run(r, lk, redrawn < 0 ? (SampleWhich)which : SAMPLE_DRAWN, (uint64_t)which + 1,
-                   again ? AGAIN : RESULTS / 3, left);
+        good = run(r, lk,
+                   s->kernel->serial ? SAMPLE_ALL
+                   : redrawn < 0     ? (SampleWhich)which
+                                     : SAMPLE_DRAWN,
+                   (uint64_t)which + 1, again ? AGAIN : RESULTS / 3, left);
         ck->heavy |= x->check->operations - before > HEAVY;
     }
     x->check->nchecked += x->check->results > results;

@@ -676,6 +676,27 @@ def outputs_again(cases):
     )
 
 
+def collisions(cases):
+    """Many updates of one place, which a constant names."""
+    for how in ("add", "mul", "max", "min"):
+        x, u = floats(3, 2), floats(3, 4)
+        for axis, data, new in ((1, x, u), (0, x.T.copy(), u.T.copy())):
+            cases.add(
+                f"scatter_elements_{how}_one_place_{axis}",
+                NODE("ScatterElements", ["x", "i", "u"], ["y"], axis=axis, reduction=how),
+                [("x", data), ("u", new)],
+                18,
+                [("i", np.ones(new.shape, np.int64))],
+            )
+        cases.add(
+            f"scatter_nd_{how}_one_place",
+            NODE("ScatterND", ["x", "i", "u"], ["y"], reduction=how),
+            [("x", floats(3)), ("u", floats(4))],
+            18,
+            [("i", np.ones((4, 1), np.int64))],
+        )
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -697,6 +718,7 @@ def main():
         cut_pads,
         sparse_constants,
         outputs_again,
+        collisions,
         of_nothing,
     ):
         family(cases)

@@ -117,6 +117,16 @@ static ingot_tensor *embedding(Net *q)
     return cross_entropy(c, ingot_linear(c, ingot_tanh(c, x), w, NULL));
 }
 
+/* One column, several times: what comes back to it is added up in one place. */
+static ingot_tensor *one_column(Net *q)
+{
+    static const int64_t at[6] = {0}, six = 6;
+    Context *c = q->c;
+    ingot_tensor *column = INPUT(5, 1), *w = INPUT(7, 6);
+    ingot_tensor *x = ingot_take(c, column, ingot_data(c, NULL, INGOT_I64, 1, &six, at), 1);
+    return cross_entropy(c, ingot_tanh(c, ingot_linear(c, x, w, NULL)));
+}
+
 /* A weight that is trained: a state that begins with numbers. */
 static ingot_tensor *learned(Context *c, const char *name, int rank, const int64_t *size)
 {
@@ -268,6 +278,12 @@ static void test_embedding(void **state)
 {
     (void)state;
     check_network(embedding, false);
+}
+
+static void test_one_column(void **state)
+{
+    (void)state;
+    check_network(one_column, false);
 }
 
 static int in_fewer_products(const Plan *p, const char *variant)
@@ -450,6 +466,7 @@ int main(void)
                                        cmocka_unit_test(test_transformer),
                                        cmocka_unit_test(test_lstm),
                                        cmocka_unit_test(test_embedding),
+                                       cmocka_unit_test(test_one_column),
                                        cmocka_unit_test(test_states),
                                        cmocka_unit_test(test_computed_twice),
                                        cmocka_unit_test(test_sums_in_blocks),

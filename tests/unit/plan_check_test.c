@@ -208,6 +208,26 @@ static void test_parts(void **state)
     ingot_context_free(c);
 }
 
+/* Updates of one place by all iterations of a loop, which moves it in no other way: each sees what
+ * those before it have left. All of them are run, not a sample. */
+static void test_collisions(void **state)
+{
+    (void)state;
+    static const char *const target[] = {"c", "c:x86-64-v3", "c:cortex-m4", "opencl", "cuda:sm_80"};
+    static const int64_t size[] = {3, 2}, many[] = {3, 4},
+                         at[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    for (int op = INGOT_SET; op <= INGOT_MIN; op++)
+        for (size_t t = 0; t < sizeof target / sizeof *target; t++) {
+            Context *c = ingot_context_new(NULL, NULL);
+            ingot_tensor *index = ingot_data(c, NULL, INGOT_I64, 2, many, at);
+            ingot_output(c, "y",
+                         ingot_scatter_elements(c, (ingot_update_op)op, input(c, "x", 2, size),
+                                                index, input(c, "v", 2, many), 1));
+            expect_sound(c, target[t], "auto");
+            ingot_context_free(c);
+        }
+}
+
 /* ---- planted faults -------------------------------------------------------------------------- */
 
 /* Is it found, and is this in what is told? */
@@ -418,13 +438,14 @@ static void test_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sound),   cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_many),    cmocka_unit_test(test_none),
-        cmocka_unit_test(test_counts),  cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_parts),   cmocka_unit_test(test_operands),
-        cmocka_unit_test(test_zeros),   cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_weights), cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_places),  cmocka_unit_test(test_status),
+        cmocka_unit_test(test_sound),    cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_many),     cmocka_unit_test(test_none),
+        cmocka_unit_test(test_counts),   cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_parts),    cmocka_unit_test(test_collisions),
+        cmocka_unit_test(test_operands), cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_kernels),  cmocka_unit_test(test_places),
+        cmocka_unit_test(test_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,14 @@ static void begin_beside(Lin *q, const Node *fill, uint64_t set)
     }
 }
 
+/* Iterations that run in order since their stores may collide: what one of them reads there is what
+ * those before it have left, in loops too that do not move the place. */
+static bool is_left_by_others(const Lin *q, const Node *n)
+{
+    return q->k->serial && n->op == OP_LOAD && n->src[0]->op == OP_BUFFER &&
+           q->k->args[n->src[0]->arg.i].written;
+}
+
 void lin_find_sets(Lin *q)
 {
     for (int i = 0; i < q->n; i++) {
@@ -56,6 +64,8 @@ void lin_find_sets(Lin *q)
         for (int j = 0; t->op == OP_STORE && j < q->nstore; j++)
             if (q->root[j] == t)
                 set |= q->l->tile->ntail && j >= q->l->tile->ntail ? q->tail : q->out;
+        if (is_left_by_others(q, t))
+            set |= q->out;
         q->body[i] = set;
         int nloop;
         Node *const *loop = loops_of(q->l, t, &nloop);

@@ -34,6 +34,13 @@ ingot_status lockstep(const Session *, const Plan *, const char *twin, const cha
 ingot_status interpreter_failed(const Session *, const struct PlanInterp *); /* after a message */
 ingot_status lockstep_interpreted(const Session *, struct PlanInterp *, const ingot_value *in,
                                   ingot_value *out);
+/* verify_moves.c: how far each number of the results moves by rounding. want: what they are;
+ * moves: by result, number by number. */
+ingot_status results_move(Context *, Arena *, const ingot_value *in, int nout,
+                          const ingot_value *want, double **moves);
+/* Whether numbers are no further apart than that explains. */
+bool difference_is_rounding(Arena *, const Difference *, const HostTensor *got,
+                            const HostTensor *want, const double *moves);
 /* verify_functions.c: all functions of a model that is trained, interpreted. */
 ingot_status verify_functions(Options *);
 
