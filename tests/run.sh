@@ -205,6 +205,7 @@ if [ -n "$all" ]; then
     step llm-cuda "$python" tests/llm/cuda.py --ingot build/ingot
     step llama-cpp "$python" tests/llm/llama_cpp.py --ingot build/ingot --work build/llama
     step perplexity "$python" tests/llm/perplexity.py --ingot build/ingot --work build/smollm2 --llama-work build/llama
+    step tensors "${INGOT_TORCH:-$python}" tests/device/tensors.py --ingot build/ingot --device cpu
     step beside-torch "${INGOT_TORCH:-$python}" tests/train/beside_torch.py --build build # a Python that has PyTorch; 77: it is not there
     step bench build/tests/bench --prepare --dir build/bench
 fi

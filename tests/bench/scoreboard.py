@@ -1,34 +1,40 @@
 #!/usr/bin/env python3
 """How fast compiled models are, beside other engines: docs/performance.md and the table in README.md.
 
-    scoreboard.py measure OUT.json --ingot build/ingot [--title T] [--dim NAME=N]
-        [--precision bf16] [--threads N] MODEL.onnx...
-    scoreboard.py page [--check]        writes both pages from tests/bench/scores/*.json
+    scoreboard.py cpu OUT.json [--precision bf16] [--threads N] MODEL.onnx...    beside ONNX Runtime
+                                              and OpenVINO, where they are installed
+    scoreboard.py gpu OUT.json resnet18:f16:1 bert_base:f32:32...    networks of torchvision and
+                                              transformers beside torch.compile in a CUDA graph
+    scoreboard.py firmware OUT.json --onnx2c PROGRAM --emx PROGRAM MODEL.onnx...
+    scoreboard.py llm OUT.json --llama DIR [--threads N] MODEL.gguf...    beside llama.cpp, which is
+                                              built in DIR
+    scoreboard.py suite OUT.json CASES        the official cases; --page FILE: what run.py wrote
+    scoreboard.py page [--check]              writes both pages from tests/bench/scores/*.json
 
-`measure` runs on the machine at hand, every engine in this one process and in turns: so all meet the
-same load. A figure is the least CPU time of a call, in ms; the least time with several threads. It needs onnxruntime;
-openvino is timed too if it is installed. Each file of scores is one table of the page: title,
-machine, date, versions, command, columns, rows. The last column is ingot's; `base` is the one
-that README.md compares it with.
+Each but `page` measures on the machine at hand and writes one table: title, machine, date, versions,
+command, columns, rows. The file of a table lies in tests/bench/scores/; the pages are those joined,
+in the order of the names. Engines run in turns, so all meet the same load. The last column is
+ingot's; `base` is the one that README.md compares it with. A table without a base has counts.
 """
 
 import argparse
 import datetime
 import json
 import math
-import os
 import pathlib
 import platform
 import re
+import subprocess
 import sys
-import time
+
+import measures
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 SCORES = TREE / "tests/bench/scores"
 BEGIN, END = "<!-- scoreboard.py -->\n", "<!-- end -->\n"
 
 
-# ---- measure -----------------------------------------------------------------------------------
+# ---- one table -----------------------------------------------------------------------------------
 
 
 def processor():
@@ -39,117 +45,59 @@ def processor():
     return (name[1] if name else platform.machine()) + more
 
 
-def feeds_of(session, dims):
-    import numpy as np
-
-    types = {"tensor(float)": "f4", "tensor(int64)": "i8", "tensor(int32)": "i4"}
-    types.update({"tensor(uint8)": "u1", "tensor(int8)": "i1", "tensor(bool)": "?"})
-    draw, feeds = np.random.default_rng(1), {}
-    for t in session.get_inputs():
-        shape = [d if isinstance(d, int) else dims.get(d, 1) for d in t.shape]
-        dtype = np.dtype(types[t.type])
-        x = draw.random(shape) if dtype.kind == "f" else draw.integers(0, 2, shape)
-        feeds[t.name] = x.astype(dtype)
-    return feeds
+def gpu():
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    return subprocess.run(query, capture_output=True, text=True).stdout.split("\n")[0]
 
 
-def engines(path, o, dims):
-    """{name: a function that runs the model once}, and the values that each gives."""
-    import numpy as np
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = o.threads, 1
-    session = ort.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-    feeds = feeds_of(session, dims)
-    made = {"ONNX Runtime": lambda: session.run(None, feeds)}
+def commit():
+    """What ingot was built from, where this is a checkout."""
+    git = ["git", "-C", str(TREE), "rev-parse", "--short=8", "HEAD"]
     try:
-        import openvino as ov
-
-        core = ov.Core()
-        hints = {"INFERENCE_NUM_THREADS": o.threads, "NUM_STREAMS": "1"}
-        hints["INFERENCE_PRECISION_HINT"] = o.precision or "f32"
-        network = core.read_model(str(path))
-        network.reshape({n: list(x.shape) for n, x in feeds.items()})
-        request = core.compile_model(network, "CPU", hints).create_infer_request()
-        made["OpenVINO"] = lambda: list(request.infer(feeds, share_inputs=True).to_dict().values())
-    except ImportError:
-        pass
-    import ingot
-
-    narrow = {"precision": o.precision} if o.precision else {}
-    model = ingot.load(path, target=o.target, threads=o.threads, dim=dims or None, **narrow)
-    made["ingot"] = lambda: model.run(None, feeds)
-    wanted, got = made["ONNX Runtime"](), made["ingot"]()
-    for w, g in zip(wanted, got):
-        reach = float(np.abs(w.astype("f8")).max()) or 1.0
-        off = float(np.abs(w.astype("f8") - g.astype("f8")).max()) / reach
-        if off > 0.05:
-            print(f"{path}: outputs differ by {off:.3f} of the largest value", file=sys.stderr)
-    if o.precision:
-        del made["ONNX Runtime"]  # which has f32 alone
-    return made
+        done = subprocess.run(git, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def least(made, o):
-    """CPU time for one thread; several threads want a quiet machine and wall time."""
-    clock = time.process_time if o.threads == 1 else time.perf_counter
-    best = dict.fromkeys(made, math.inf)
-    for run in made.values():
-        run()
-    for _ in range(o.rounds):
-        for name, run in made.items():
-            end = clock() + o.seconds
-            while clock() < end:
-                before = clock()
-                run()
-                best[name] = min(best[name], clock() - before)
-    return best
+# Options that a reader needs to measure the same; those of other tools' places are not among them
+TOLD = ("target", "precision", "threads", "prompt", "answer", "dim")
+MORE_IS_BETTER = ("llm",)
 
 
-UNITS = (
-    "ms, {} threads; least of all calls, engines in turns",
-    "ms of CPU time, one thread; least of all calls, engines in turns",
-)
+def command_of(o, parser):
+    text = f"tests/bench/scoreboard.py {o.command} OUT.json"
+    for name in TOLD:
+        value = getattr(o, name, None)
+        if value and value != parser.get_default(name):
+            text += "".join(
+                f" --{name} {v}" for v in (value if isinstance(value, list) else [value])
+            )
+    what = {"gpu": " ".join(map(str, o.models)), "llm": "MODEL.gguf...", "suite": "CASES"}
+    return f"{text} {what.get(o.command, 'MODEL.onnx...')}"
 
 
-def said_options(o):
-    text = f" --target {o.target}"
-    text += f" --precision {o.precision}" if o.precision else ""
-    return text + (f" --threads {o.threads}" if o.threads > 1 else "")
-
-
-def measure(o):
-    os.environ["INGOT"] = str(o.ingot.resolve())
-    sys.path.insert(0, str(TREE / "compiler/tools/python"))
-    import ingot
-    import onnxruntime
-
-    dims = {k: int(v) for k, v in (d.split("=") for d in o.dim)}
-    rows, columns = [], None
-    for path in o.models:
-        best = least(engines(path, o, dims), o)
-        columns = ["", *best]
-        name = path.parent.name if path.name == "model.onnx" else path.stem
-        rows.append([name, *(round(1000 * t, 2) for t in best.values())])
+def measure(o, parser):
+    before = json.loads(o.out.read_text())["rows"] if o.add and o.out.exists() else []
+    version = measures.call(o.ingot, "--version").split()[1]
+    at = o.commit or commit()
+    for columns, rows, versions, unit in getattr(measures, o.command)(o):
         print(rows[-1], flush=True)
-    versions = [f"ONNX Runtime {onnxruntime.__version__}"]
-    if "OpenVINO" in columns:
-        import openvino
-
-        versions.append(f"OpenVINO {openvino.__version__.split('-')[0]}")
-    said = {
-        "title": o.title,
-        "machine": o.machine or processor(),
-        "date": datetime.date.today().isoformat(),
-        "versions": [*versions, f"ingot {ingot.__version__}", platform.platform()],
-        "command": f"tests/bench/scoreboard.py measure OUT.json --ingot build/ingot{said_options(o)} MODEL...",
-        "unit": UNITS[o.threads == 1].format(o.threads),
-        "base": o.base,
-        "columns": columns,
-        "rows": rows,
-    }
-    o.out.write_text(json.dumps(said, indent=1) + "\n")
+        said = {
+            "title": o.title,
+            "machine": o.machine or (gpu() if o.command == "gpu" else processor()),
+            "date": datetime.date.today().isoformat(),
+            "versions": [*versions, f"ingot {version}" + (f" ({at})" if at else "")],
+            "command": command_of(o, parser),
+            "unit": unit + (f"; {o.note}" if o.note else ""),
+            "base": None if o.command == "suite" else o.base or columns[1],
+            "columns": columns,
+            "rows": before + rows,
+        }
+        if o.command in MORE_IS_BETTER:
+            said["more_is_better"] = True
+        o.out.write_text(json.dumps(said, indent=1) + "\n")  # whole after each row
+    return 0
 
 
 # ---- the pages ---------------------------------------------------------------------------------
@@ -167,39 +115,58 @@ def mean_ratio(table):
 def figure(x):
     if x is None:
         return ""
-    return x if isinstance(x, str) else f"{x:,.0f}" if x >= 100 else f"{x:.3g}"
+    return x if isinstance(x, str) else f"{x:,.0f}" if abs(x) >= 100 or x == int(x) else f"{x:.3g}"
+
+
+INTRODUCTION = """# Performance
+
+How fast compiled models are, compared with other engines. `tests/bench/scoreboard.py page` writes this page and the table in the [README](../README.md) from the files in
+`tests/bench/scores/`; do not edit them. Each table names its machine, versions, day and command. Compare figures within a table, not between tables: machines differ, and shared
+machines vary from hour to hour. [measurements.md](measurements.md) shows what single decisions of the compiler gain.
+
+"""
+
+
+def section(t):
+    text = f"## {t['title']}\n\n"
+    text += f"{t['machine']}. {t['date']}. {', '.join(t['versions'])}. Unit: {t['unit']}.\n\n"
+    text += f"<!-- not run: measures -->\n```sh\n{t['command']}\n```\n\n"
+    columns = t["columns"] + [f"ingot / {t['base']}"] * bool(t["base"])
+    text += f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+    for row in t["rows"]:
+        cells = [figure(x) for x in row]
+        if t["base"]:
+            base = row[t["columns"].index(t["base"])]
+            cells.append(f"{row[-1] / base:.2f}" if base and row[-1] else "")
+        text += f"| {' | '.join(cells)} |\n"
+    if not t["base"]:
+        return text + "\n"
+    ratio, n = mean_ratio(t)
+    what = "Speed" if t.get("more_is_better") else "Time"
+    mean = 1 / ratio if t.get("more_is_better") else ratio
+    return f"{text}\n{what} of ingot divided by that of {t['base']}, geometric mean of {n}: **{mean:.2f}**.\n\n"
 
 
 def performance(tables):
-    text = """# Performance
-
-How long compiled models take, compared with other engines. The page and the table in the [README](../README.md) are made by `tests/bench/scoreboard.py page` from the files in
-`tests/bench/scores/`; do not edit them. Each table names the machine, the versions, the day and the command. Compare figures within a table, not between tables: machines differ, and shared ones
-vary from hour to hour. [measurements.md](measurements.md) tells what single decisions of the compiler are worth.
-
-"""
-    for t in tables:
-        ratio, n = mean_ratio(t)
-        text += f"## {t['title']}\n\n"
-        text += f"{t['machine']}. {t['date']}. {', '.join(t['versions'])}. Unit: {t['unit']}.\n\n"
-        text += f"<!-- not run: measures -->\n```sh\n{t['command']}\n```\n\n"
-        text += f"| {' | '.join(t['columns'])} | ingot / {t['base']} |\n|{'---|' * (len(t['columns']) + 1)}\n"
-        at = t["columns"].index(t["base"])
-        for row in t["rows"]:
-            share = f"{row[-1] / row[at]:.2f}" if row[at] and row[-1] else ""
-            text += f"| {' | '.join(figure(x) for x in row)} | {share} |\n"
-        what = "Speed" if t.get("more_is_better") else "Time"
-        mean = 1 / ratio if t.get("more_is_better") else ratio
-        text += f"\n{what} of ingot by {t['base']}'s, geometric mean of {n}: **{mean:.2f}**.\n\n"
-    return text.rstrip("\n") + "\n"
+    return (INTRODUCTION + "".join(map(section, tables))).rstrip("\n") + "\n"
 
 
 def summary(tables):
-    text = "| what | machine | compared with | speedup (networks, mean) |\n|---|---|---|---|\n"
+    text = (
+        "| what | machine | compared with | speedup (mean of) | measured |\n|---|---|---|---|---|\n"
+    )
     for t in tables:
+        if not t["base"]:
+            continue
         ratio, n = mean_ratio(t)
         version = next((v for v in t["versions"] if v.startswith(t["base"])), t["base"])
-        text += f"| {t['title']} | {t['machine']} | {version} | {1 / ratio:.2f} ({n}) |\n"
+        text += (
+            f"| {t['title']} | {t['machine']} | {version} | {1 / ratio:.2f} ({n}) | {t['date']} |\n"
+        )
+    for t in (t for t in tables if not t["base"]):
+        _, cases, passed, *_ = t["rows"][-1]
+        text += f"| {t['title']} | {t['machine']} | {t['versions'][0]} | "
+        text += f"{passed:,} of {cases:,} cases pass | {t['date']} |\n"
     return text
 
 
@@ -220,26 +187,69 @@ def pages(check):
     return int(check and bool(stale))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    page = commands.add_parser("page")
+# ---- the command line ----------------------------------------------------------------------------
+
+
+def measuring(verbs, name, models=pathlib.Path, **defaults):
+    """What all commands that measure have."""
+    p = verbs.add_parser(name)
+    p.add_argument("out", type=pathlib.Path)
+    p.add_argument("models", type=models, nargs="*" if name == "suite" else "+")
+    p.add_argument("--ingot", type=pathlib.Path, default=TREE / "build/ingot")
+    p.add_argument("--title", default=name)
+    p.add_argument("--machine", help="what to call it (default: what it says of itself)")
+    p.add_argument("--note", help="more about how it was measured")
+    p.add_argument("--commit", help="what ingot was built from, where git does not tell")
+    p.add_argument("--add", action="store_true", help="add the rows to those in OUT.json")
+    p.add_argument("--base", help="the engine that README.md compares with (default: the first)")
+    p.set_defaults(**defaults)
+    return p
+
+
+def parsers():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verbs = parser.add_subparsers(dest="command", required=True)
+    page = verbs.add_parser("page")
     page.add_argument("--check", action="store_true")
-    m = commands.add_parser("measure")
-    m.add_argument("out", type=pathlib.Path)
-    m.add_argument("models", type=pathlib.Path, nargs="+")
-    m.add_argument("--ingot", type=pathlib.Path, required=True)
-    m.add_argument("--target", default="native")
-    m.add_argument("--precision", choices=("bf16", "f16"))
-    m.add_argument("--threads", type=int, default=1)
-    m.add_argument("--title", default="Networks")
-    m.add_argument("--machine")
-    m.add_argument("--base", default="ONNX Runtime")
-    m.add_argument("--dim", action="append", default=[])
-    m.add_argument("--rounds", type=int, default=4)
-    m.add_argument("--seconds", type=float, default=0.4)
+    cpu = measuring(verbs, "cpu")
+    cpu.add_argument("--precision", choices=("bf16", "f16"))
+    cpu.add_argument("--dim", action="append", default=[])
+    gpu = measuring(verbs, "gpu", models=str)
+    gpu.add_argument("--work", help="a folder for bundles (default: a new one)")
+    gpu.add_argument("--limit", type=float, default=1e6, help="seconds after which nothing begins")
+    one = verbs.add_parser("gpu-case")
+    one.add_argument("case")
+    one.add_argument("folder", type=pathlib.Path)
+    one.add_argument("--ingot", type=pathlib.Path)
+    firmware = measuring(verbs, "firmware")
+    firmware.add_argument("--onnx2c")
+    firmware.add_argument("--emx")
+    firmware.add_argument("--version", action="append", default=[], help="of onnx2c, of emx")
+    llm = measuring(verbs, "llm")
+    llm.add_argument("--llama", required=True)
+    llm.add_argument("--prompt", type=int, default=128)
+    llm.add_argument("--answer", type=int, default=64)
+    suite = measuring(verbs, "suite")
+    suite.add_argument("--page", type=pathlib.Path)
+    for p in (cpu, llm):
+        p.add_argument("--target", default="native" if p is cpu else "c:native")
+        p.add_argument("--threads", type=int, default=1)
+        p.add_argument("--rounds", type=int, default=4)
+        p.add_argument("--seconds", type=float, default=0.4)
+    suite.add_argument("--jobs", type=int, default=4, help="cases at a time")
+    return parser, verbs.choices
+
+
+def main():
+    parser, commands = parsers()
     o = parser.parse_args()
-    return pages(o.check) if o.command == "page" else measure(o)
+    if o.command == "page":
+        return pages(o.check)
+    if o.command == "gpu-case":
+        return measures.gpu_case(o.case, o.ingot, o.folder)
+    return measure(o, commands[o.command])
 
 
 if __name__ == "__main__":

@@ -58,9 +58,9 @@ def built(work):
     return [source / "include", source / "ggml" / "include"], out / "bin"
 
 
-def program(include, lib, folder):
-    out = folder / "llama_logits"
-    source = pathlib.Path(__file__).resolve().parent / "llama_logits.c"
+def program(include, lib, folder, name="llama_logits"):
+    out = folder / name
+    source = pathlib.Path(__file__).resolve().parent / f"{name}.c"
     names = [f"-l{x}" for x in ("llama", "ggml", "ggml-base", "ggml-cpu")]
     command = ["cc", "-O1", *(f"-I{i}" for i in include), str(source), "-o", str(out), f"-L{lib}"]
     subprocess.run([*command, *names, f"-Wl,-rpath,{lib}", "-lm"], check=True)

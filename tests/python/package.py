@@ -11,7 +11,8 @@
     mistakes    each raises the documented exception with one line that says what is wrong and what
                 would be right
     loads       load(): the cache, run(None, feeds), clones, threads, asyncio, profiles, pickles, close
-    dlpack      tensors of other libraries are read and written where they lie (PyTorch's, if it is there)
+    dlpack      tensors of other libraries are read and written where they lie: TVM's, PyTorch's, if they
+                are there
     zig         without make and cc the library is built by ziglang, if it is there
     stubs       __init__.pyi has what the package has, and the same parameters
     options     keywords are the command line's options
@@ -536,10 +537,33 @@ def dlpack(work):
             raise AssertionError(text)
         except ingot.InputError as e:
             check(text in str(e), e)
+    return f"with NumPy{tvm(net)}{pytorch(work, net)}"
+
+
+def tvm(net):
+    """Apache TVM's tensors: another implementation of the protocol, in C, of a few MB."""
+    try:
+        import tvm_ffi
+    except ImportError:
+        return ""
+    x, y = ramp(4, 6), np.zeros((4, 6), np.float32)
+    t, into = tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(y)
+    made = net(t)
+    theirs = tvm_ffi.from_dlpack(made)
+    check(np.array_equal(np.from_dlpack(theirs), 2 * x), "TVM in and out")
+    check(np.shares_memory(np.from_dlpack(theirs), made), "an output, where it lies")
+    del made
+    check(np.array_equal(np.from_dlpack(theirs), 2 * x), "an output that TVM alone holds")
+    check(net.run({"x": t}, out={"y": into})["y"] is into, "out=")
+    check(np.array_equal(y, 2 * x), "an output, written where TVM's tensor lies")
+    return ", TVM"
+
+
+def pytorch(work, net):
     try:
         import torch
     except ImportError:
-        return "without PyTorch"
+        return ""
     t, into = torch.arange(24.0).reshape(4, 6), torch.zeros(4, 6)
     check(torch.equal(torch.from_dlpack(net(t)), 2 * t), "PyTorch in and out")
     check(net.run({"x": t.T.reshape(6, 4).T.contiguous()}, out={"y": into})["y"] is into, "out=")
@@ -557,7 +581,7 @@ def dlpack(work):
         raise AssertionError("a tensor with a gradient")
     except ingot.InputError as e:
         check("detach" in str(e), e)
-    return "with PyTorch"
+    return ", PyTorch"
 
 
 def zig(work):

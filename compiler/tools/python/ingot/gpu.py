@@ -3,6 +3,8 @@ NumPy arrays in a run."""
 
 import math
 
+import numpy as np
+
 from . import abi, cuda, dlpack
 from .ports import InputError
 
@@ -35,7 +37,8 @@ class Gpu:
         if seen.device not in (dlpack.CUDA, dlpack.CUDA_MANAGED):
             raise InputError(f"{what} {port.tensor()} lies on {seen.place()}, not on the GPU")
         if seen.number != port.number or not port.fits(seen.shape):
-            raise InputError(f"{what} {port.tensor()} was given [{','.join(map(str, seen.shape))}]")
+            given = f"{np.dtype(abi.NUMPY[seen.number])}[{','.join(map(str, seen.shape))}]"
+            raise InputError(f"{what} {port.tensor()} was given {given}")
         if seen.strides:
             raise InputError(f"{what} {port.tensor()} is not dense: pass x.contiguous()")
         return seen
