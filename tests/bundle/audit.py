@@ -44,7 +44,8 @@ def findings(ingot, folder, *flags):
     return found
 
 
-# Rule, text; @ is the line of the finding. Each is put behind a kernel's file.
+# Rule, text; @ is the line of the finding. All are put behind a kernel's file, each with names of
+# its own.
 PLANTED = [
     ("heap", "#include <stdlib.h>\nvoid *planted(void)\n{\n    return malloc(8); @\n}"),
     ("call", "#include <stdio.h>\nvoid planted(void)\n{\n    puts(\"x\"); @\n}"),
@@ -84,12 +85,15 @@ def planted(ingot, work):
     out = compile_model(ingot, work, "mlp")
     file = out / "mlp_kernels_0.c"
     text = file.read_text()
-    for rule, fault in PLANTED:
-        lines = (text + fault).split("\n")
-        at = next(i + 1 for i, line in enumerate(lines) if line.endswith("@"))
-        file.write_text("\n".join(line.removesuffix("@").rstrip() for line in lines) + "\n")
-        found = findings(ingot, out)
-        if (rule, file.name, at) not in [(f["rule"], f["file"], f["line"]) for f in found]:
+    faults = [
+        re.sub(r"\b(planted|other)\b", rf"\1_{i}", fault) for i, (_, fault) in enumerate(PLANTED)
+    ]
+    lines = (text + "\n".join(faults)).split("\n")
+    places = [i + 1 for i, line in enumerate(lines) if line.endswith("@")]
+    file.write_text("\n".join(line.removesuffix("@").rstrip() for line in lines) + "\n")
+    found = {(f["rule"], f["file"], f["line"]) for f in findings(ingot, out)}
+    for (rule, _), fault, at in zip(PLANTED, faults, places, strict=True):
+        if (rule, file.name, at) not in found:
             raise Wrong(f"{rule} at {file.name}:{at} is not found, but {found}:\n{fault}")
     # in a kernel: with its node
     file.write_text(
@@ -231,12 +235,15 @@ def sizes(ingot, work):
     at = [i for i, line in enumerate(lines) if re.match(r" *sym\[\w+\] = ", line)]
     if len(at) < 4:
         raise Wrong(f"{len(at)} sizes are set")
-    for i in at:
-        broken = lines[: i + 1] + lines[i + 3 :]  # without the comparison and its return
-        (out / "run_time.c").write_text("\n".join(broken))
+    for some in (at[::2], at[1::2]):  # and none of the others is told
+        left = [line for i, line in enumerate(lines) if i - 1 not in some and i - 2 not in some]
+        want = [
+            ("size", i + 1 - 2 * k) for k, i in enumerate(some)
+        ]  # without comparison and return
+        (out / "run_time.c").write_text("\n".join(left))
         found = findings(ingot, out)
-        if [(f["rule"], f["line"]) for f in found] != [("size", i + 1)]:
-            raise Wrong(f"line {i + 1}: {found}")
+        if sorted((f["rule"], f["line"]) for f in found) != want:
+            raise Wrong(f"lines {want}: {found}")
 
 
 def refused(ingot, work):

@@ -778,6 +778,7 @@ if __name__ == "__main__":
             __doc__,
             {
                 "products": products,
+                "boxes": boxes,
                 "sums": sums,
                 "bytes": byte_products,
                 "windows": windows,
@@ -785,7 +786,6 @@ if __name__ == "__main__":
                 "vectors": vectors,
                 "items": items,
                 "runs": runs,
-                "boxes": boxes,
                 "branches": branches,
                 "faults": faults,
             },

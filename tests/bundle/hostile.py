@@ -25,7 +25,7 @@ import xml.etree.ElementTree
 import numpy as np
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
-from run import Wrong, call, main
+from run import Wrong, call, main, objects
 
 # What a name may have in it; the placeholder becomes bytes that are no UTF-8.
 NOT_UTF8 = "ZZNOTUTF8ZZ"
@@ -290,6 +290,36 @@ def plain(text, what):
     )
 
 
+def standard(cxx, folder, texts):
+    """Words by which the C++ library's headers of these texts, which take ten times as long to read
+    as what follows, are there; cpp.py has each header alone."""
+    names = sorted({name for text in texts for name in re.findall(r"#include <(\w+)>", text)})
+    file = folder / f"{'_'.join(names)}.hpp"
+    made = folder / f"{file.name}.{'pch' if 'clang' in cxx else 'gch'}"
+    if not file.exists():
+        file.write_text("".join(f"#include <{name}>\n" for name in names))
+    if not made.exists():
+        call(cxx, "-std=c++17", *WARNINGS, "-x", "c++-header", file, "-o", made)
+    return ["-include", file]
+
+
+seen = set()
+
+
+def unseen(bundle, *words):
+    """The bundle's sources but for those that lay in another one, with all that they include, and
+    were compiled by these words: functions of the runtime have no name of the model's."""
+    files, found = objects.files_of(bundle), []
+    for source in sorted(bundle.glob("*.c")):
+        texts = objects.closure(bundle, source, files)
+        key = texts and (words, frozenset((f.name, text) for f, text in texts.items()))
+        if key not in seen:
+            found.append(source)
+        seen.add(key)
+    seen.discard(None)  # that is not all that it is made of
+    return found
+
+
 def sources(bundle, lanes):
     """In ASCII, without trigraphs; as C, C++ and OpenCL, by both compilers."""
     for file in bundle.rglob("*"):
@@ -301,18 +331,11 @@ def sources(bundle, lanes):
             plain(file.read_bytes(), file)
             want(file.read_bytes().isascii(), f"{file} is not ASCII")
             want("??" not in re.sub(r"\?\\\?", "", file.read_text()), f"{file} has a trigraph")
-    texts = sorted(bundle.glob("*.c"))
+    march = ["-march=x86-64-v3"] if lanes else []
     for cc in ("gcc", "clang"):
-        call(
-            cc,
-            "-std=c99",
-            "-fsyntax-only",
-            *WARNINGS,
-            *(["-march=x86-64-v3"] if lanes else []),
-            "-I",
-            bundle,
-            *texts,
-        )
+        texts = unseen(bundle, cc, *march)
+        if texts:
+            call(cc, "-std=c99", "-fsyntax-only", *WARNINGS, *march, "-I", bundle, *texts)
     for cxx in ("g++", "clang++") if shutil.which("clang++") else ("g++",):
         call(
             cxx,
@@ -323,6 +346,7 @@ def sources(bundle, lanes):
             bundle,
             "-x",
             "c++",
+            *standard(cxx, bundle.parent, [f.read_text() for f in bundle.glob("*.hpp")]),
             "-include",
             "model.hpp",
             "/dev/null",

@@ -81,7 +81,8 @@ def check_perfetto(path, events, steps):
         "select name, value from stats where severity = 'error' and value > 0",
     )
     done = subprocess.run(
-        ["node", HERE / "perfetto.mjs", next(page.glob("v*")), path, *queries],
+        # V8 would optimise what is run once
+        ["node", "--liftoff-only", HERE / "perfetto.mjs", next(page.glob("v*")), path, *queries],
         capture_output=True,
         text=True,
     )

@@ -27,7 +27,7 @@ try:
     import numpy as np
     import onnx
     import models
-    from run import Wrong, call, compile_model, compilers, main, program
+    from run import Wrong, call, compile_model, compilers, main, objects, program
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -49,6 +49,10 @@ def missing():
         capture_output=True,
     )
     return "wasi-libc" if done.returncode else None
+
+
+def make(bundle):
+    objects.make(bundle, "clang", FLAGS, lambda words: call(*words))
 
 
 def save_inputs(folder, name):
@@ -81,7 +85,7 @@ def same(ingot, work):
             bundle = compile_model(
                 ingot, work, name, "--target", f"c:{target}", out=work / f"{name}-{target}"
             )
-            call("make", "-s", "-C", bundle, f"CFLAGS={FLAGS}")
+            make(bundle)
             if name == "cnn" and vectors(bundle) != (target == "wasm32-simd128"):
                 raise Wrong(f"{name}, {target}: vectors: {vectors(bundle)}")
             call("node", bundle / "run.mjs", "--selftest")
@@ -105,7 +109,7 @@ def weights(ingot, work):
         bundle = compile_model(
             ingot, work, "mlp", "--target", "c:wasm32", "--weights", mode, out=work / mode
         )
-        call("make", "-s", "-C", bundle, f"CFLAGS={FLAGS}")
+        make(bundle)
         here = bundle / "deep"
         here.mkdir()
         for out, command in {

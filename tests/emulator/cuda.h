@@ -77,10 +77,11 @@ struct Here {
 extern Here here;
 
 struct Slot {
-    uint32_t word[8];
+    uint32_t word[10];
 };
-/* What all lanes of the warp give; it stays until the item asks for something else. */
-const Slot *together(const Slot &mine);
+/* What all lanes of the warp give, or what the work that they do together makes of it; it stays
+ * until the item asks for something else. */
+const Slot *together(const Slot &mine, void (*work)(Slot *lanes) = nullptr);
 void meet();                          /* all items of the group */
 void pause();                         /* others go on */
 unsigned char *shared(size_t bytes);  /* the group's, aligned to 128 */

@@ -29,18 +29,18 @@ SOURCES = sorted(
     ]
 )
 CXX = next((cxx for cxx in ("clang++", "g++") if shutil.which(cxx)), None)
-# fortified, as what some distributions compile is
+# Of kernels: to optimise one takes longer than what it runs for, most of which is below
 FLAGS = [
     "-std=c++17",
     "-w",
-    "-O1",
-    "-U_FORTIFY_SOURCE",
-    "-D_FORTIFY_SOURCE=2",
+    "-O0",
     "-ffp-contract=off",
     "-fPIC",
     "-I",
     HERE.parents[1] / "runtime_min",
 ]
+# Of what runs them; fortified, as what some distributions compile is
+RUNS = [*FLAGS, "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
 COMPILED = [
     *HERE.glob("*.cpp"),
     HERE.parent / "bundle" / "cuda_stub.c",
@@ -68,12 +68,12 @@ def call(*command):
 
 
 class Common:
-    """What runs kernels, and the driver's calls that do nothing, compiled; what kernels include
+    """What runs kernels, and the driver's calls that do nothing, linked; what kernels include
     (clang reads it precompiled: it takes longer than they do), as words of a command; the words
     that asm may begin with."""
 
     def __init__(self, folder):
-        self.objects = [folder / f"{s.stem}.o" for s in COMPILED]
+        self.library = folder / "libemulated.so"
         self.included = ["-include", HERE / "ptx_wgmma.h"]
         if CXX == "clang++":
             self.included = ["-include-pch", folder / "ptx_wgmma.pch"]
@@ -82,9 +82,11 @@ class Common:
 
 
 def make_common(folder):
-    for source in COMPILED:
-        words = [CXX, *FLAGS] if source.suffix == ".cpp" else ["cc", "-fPIC"]
-        call(*words, "-c", source, "-o", folder / f"{source.stem}.o")
+    made = [folder / f"{s.stem}.o" for s in COMPILED]
+    for source, target in zip(COMPILED, made):
+        words = [CXX, *RUNS] if source.suffix == ".cpp" else ["cc", "-fPIC"]
+        call(*words, "-c", source, "-o", target)
+    call(CXX, "-shared", "-Wl,--allow-multiple-definition", *made, "-o", folder / "libemulated.so")
     header = HERE / "ptx_wgmma.h"
     if CXX == "clang++":
         call(CXX, *FLAGS, "-x", "c++-header", header, "-o", folder / "ptx_wgmma.pch")
@@ -94,7 +96,7 @@ def make_common(folder):
 def kept_common():
     """The folder of what is made of these sources, of this age (clang asks for that): made once,
     and kept with other objects."""
-    h = hashlib.blake2b(f"{call(CXX, '--version')}{FLAGS}".encode(), digest_size=20)
+    h = hashlib.blake2b(f"{call(CXX, '--version')}{RUNS}".encode(), digest_size=20)
     for f in (*SOURCES, *sorted((HERE.parents[1] / "runtime_min").glob("*.h"))):
         h.update(f"{f}\0{f.stat().st_mtime_ns}\0".encode() + f.read_bytes())
     kept = objects.folder() / f"emulator-{h.hexdigest()}"
@@ -226,10 +228,10 @@ def driver(bundle, folder, change=lambda text: text):
         CXX,
         *FLAGS,
         *made.included,
+        *objects.linker(CXX),
         "-shared",
-        "-Wl,--allow-multiple-definition",
         kernel_source,
-        *made.objects,
+        made.library,
         "-o",
         folder / "libcuda.so.1",
     )

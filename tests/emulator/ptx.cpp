@@ -6,71 +6,88 @@
 namespace gpu
 {
 
-/* ldmatrix: item 8 i + j says where line j of block i begins. */
-void load_blocks(uint32_t *x, int blocks, bool turned, uint32_t address)
+/* ldmatrix: item 8 i + j says where line j of block i begins, word 0; item 4 g + t gets terms 2 t
+ * and 2 t + 1 of line g, or turned those of lines 2 t and 2 t + 1 at g, word 1 + i. */
+template <int blocks, bool turned> static void load_all(Slot *s)
 {
-    const int row = (int)now->number % WARP / 4, pair = (int)now->number % 4 * 2;
-    const Slot *s = together({{address}});
     for (int i = 0; i < blocks; i++) {
-        uint16_t e[2];
-        for (int j = 0; j < 2; j++) {
-            const int line = turned ? pair + j : row, place = turned ? row : pair + j;
-            const uint32_t from = s[8 * i + line].word[0];
+        const unsigned char *line[8];
+        for (int j = 0; j < 8; j++) {
+            const uint32_t from = s[8 * i + j].word[0];
             if (from % 16)
                 fault("ldmatrix: a line that does not begin at 16 bytes");
-            memcpy(&e[j], at(from) + 2 * place, 2);
+            line[j] = at(from);
         }
-        x[i] = e[0] | (uint32_t)e[1] << 16;
+        for (int lane = 0; lane < WARP; lane++) {
+            const int g = lane / 4, t = lane % 4 * 2;
+            uint16_t e[2];
+            for (int j = 0; j < 2; j++)
+                memcpy(&e[j], turned ? line[t + j] + 2 * g : line[g] + 2 * (t + j), 2);
+            s[lane].word[1 + i] = e[0] | (uint32_t)e[1] << 16;
+        }
     }
 }
 
-static std::vector<float> all_f16()
+void load_blocks(uint32_t *x, int blocks, bool turned, uint32_t address)
 {
-    std::vector<float> x(1 << 16);
-    for (uint32_t i = 0; i < x.size(); i++)
-        x[i] = igrt_f16_to_f32((uint16_t)i);
-    return x;
+    const auto work = blocks == 4 ? (turned ? load_all<4, true> : load_all<4, false>)
+                                  : (turned ? load_all<2, true> : load_all<2, false>);
+    memcpy(x, together({{address}}, work)[now->number % WARP].word + 1, 4 * (size_t)blocks);
 }
 
-float term(Terms terms, uint32_t word, int i)
+const float *all_f16()
 {
-    static const std::vector<float> f16 = all_f16();
-    if (terms == OF_F16)
-        return f16[word >> 16 * i & 0xffff];
-    if (terms == OF_BF16)
-        return bits_as<float>(word >> 16 * i << 16);
-    return bits_as<float>(word & 0xffffe000u);
+    static std::vector<float> x;
+    if (x.empty())
+        for (uint32_t i = 0; i < 1 << 16; i++)
+            x.push_back(igrt_f16_to_f32((uint16_t)i));
+    return x.data();
 }
 
-/* Words 0 to 3 of a slot are a's, 4 and 5 b's. */
-void products(float *c, const Slot &mine, Terms terms)
+/* c += a b, of 16 rows and 8 columns. Words 0 to 3 of slot 4 g + t are a's: rows g and g + 8; 4 and
+ * 5 are b's: column g; 6 to 9 are c's, rows g and g + 8, columns 2 t and 2 t + 1. */
+template <Terms terms> static void products_of_all(Slot *s)
 {
-    const int g = (int)now->number % WARP / 4, t = (int)now->number % 4,
-              per = terms == OF_TF32 ? 1 : 2; /* terms in a word */
-    const Slot *s = together(mine);
-    double a[2][16], b[2][16]; /* rows g and g + 8; columns 2 t and 2 t + 1 */
-    for (int k = 0; k < 8 * per; k++) {
+    const int per = terms == OF_TF32 ? 1 : 2, depth = 8 * per; /* terms in a word, in a row */
+    double a[16][16], b[16][8];
+    for (int k = 0; k < depth; k++) {
         const int half = k / (4 * per), in = k % (4 * per), lane = in / per;
-        for (int j = 0; j < 2; j++) {
-            a[j][k] = term(terms, s[g * 4 + lane].word[2 * half + j], in % per);
-            b[j][k] = term(terms, s[(2 * t + j) * 4 + lane].word[4 + half], in % per);
+        for (int i = 0; i < 16; i++)
+            a[i][k] = term(terms, s[i % 8 * 4 + lane].word[2 * half + i / 8], in % per);
+        for (int j = 0; j < 8; j++)
+            b[k][j] = term(terms, s[j * 4 + lane].word[4 + half], in % per);
+    }
+    for (int i = 0; i < 16; i++) {
+        double sum[8];
+        uint32_t *c[8];
+        for (int j = 0; j < 8; j++) {
+            c[j] = &s[i % 8 * 4 + j / 2].word[6 + i / 8 * 2 + j % 2];
+            sum[j] = bits_as<float>(*c[j]);
         }
+        for (int k = 0; k < depth; k++)
+            for (int j = 0; j < 8; j++)
+                sum[j] += a[i][k] * b[k][j];
+        for (int j = 0; j < 8; j++)
+            *c[j] = bits_as<uint32_t>((float)sum[j]);
     }
-    for (int i = 0; i < 4; i++) {
-        double sum = c[i];
-        for (int k = 0; k < 8 * per; k++)
-            sum += a[i / 2][k] * b[i % 2][k];
-        c[i] = (float)sum;
-    }
+}
+
+void products(float *c, Slot mine, Terms terms)
+{
+    memcpy(mine.word + 6, c, 4 * sizeof *c);
+    const Slot *s = together(mine, terms == OF_F16    ? products_of_all<OF_F16>
+                                   : terms == OF_BF16 ? products_of_all<OF_BF16>
+                                                      : products_of_all<OF_TF32>);
+    memcpy(c, s[now->number % WARP].word + 6, 4 * sizeof *c);
 }
 
 /* mma.m16n8k32 of bytes. "Matrix fragments for mma.m16n8k32": of thread 4 g + t of a warp
  *     a0 .. a15   row g of a0-3 and a8-11, else g + 8; column 4 t + (i & 3), 16 more of a8-15
  *     b0 .. b7    row 4 t + (i & 3), 16 more of b4-7; column g
- *     c0 .. c3    row g of c0 and c1, else g + 8; column 2 t + (i & 1) */
-void byte_products(int32_t *c, const Slot &mine, bool a_signed, bool b_signed)
+ *     c0 .. c3    row g of c0 and c1, else g + 8; column 2 t + (i & 1)
+ * in the words of a slot as above. */
+template <bool a_signed, bool b_signed> static void byte_products_of_all(Slot *s)
 {
-    const Slot *s = together(mine);
     const auto byte = [&](int lane, int word, int i, bool is_signed) {
         const int x = (int)(s[lane].word[word + i / 4] >> 8 * (i % 4) & 255);
         return is_signed && x > 127 ? x - 256 : x;
@@ -83,11 +100,25 @@ void byte_products(int32_t *c, const Slot &mine, bool a_signed, bool b_signed)
         for (int i = 0; i < 8; i++)
             b[4 * t + i % 4 + i / 4 * 16][g] = byte(lane, 4, i, b_signed);
     }
-    const int g = (int)now->number % WARP / 4, t = (int)now->number % 4;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 16; i++) {
+        int sum[8] = {0};
         for (int k = 0; k < 32; k++)
-            c[i] = (int32_t)((uint32_t)c[i] +
-                             (uint32_t)(a[i < 2 ? g : g + 8][k] * b[k][2 * t + i % 2]));
+            for (int j = 0; j < 8; j++)
+                sum[j] += a[i][k] * b[k][j];
+        for (int j = 0; j < 8; j++)
+            s[i % 8 * 4 + j / 2].word[6 + i / 8 * 2 + j % 2] += (uint32_t)sum[j];
+    }
+}
+
+void byte_products(int32_t *c, Slot mine, bool a_signed, bool b_signed)
+{
+    memcpy(mine.word + 6, c, 4 * sizeof *c);
+    const Slot *s = together(
+        mine, a_signed ? (b_signed ? byte_products_of_all<true, true>
+                                   : byte_products_of_all<true, false>)
+                       : (b_signed ? byte_products_of_all<false, true>
+                                   : byte_products_of_all<false, false>));
+    memcpy(c, s[now->number % WARP].word + 6, 4 * sizeof *c);
 }
 
 /* ---- copies that are waited for -------------------------------------------------------------- */

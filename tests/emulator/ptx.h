@@ -12,10 +12,9 @@ namespace gpu
 {
 enum Terms { OF_F16, OF_BF16, OF_TF32, OF_BYTES };
 
-float term(Terms terms, uint32_t word, int i); /* of those that a word has */
 void load_blocks(uint32_t *x, int blocks, bool turned, uint32_t address);
-void products(float *c, const Slot &mine, Terms terms);
-void byte_products(int32_t *c, const Slot &mine, bool a_signed, bool b_signed);
+void products(float *c, Slot mine, Terms terms);
+void byte_products(int32_t *c, Slot mine, bool a_signed, bool b_signed);
 void copy(uint32_t to, const void *from, int bytes, int given);
 void commit_copies();
 void wait_for_copies(int groups);

@@ -225,77 +225,88 @@ static uint32_t field(uint64_t descriptor, int bit)
     return (uint32_t)(descriptor >> bit & 0x3fff) << 4;
 }
 
-/* Element k of a line: terms lie side by side, 128 bytes of them in a line, eight lines in an atom;
- * turned, 64 lines lie side by side, and eight terms are an atom. */
-static float element(uint64_t descriptor, bool turned, Terms terms, bool has_sign, int line, int k)
+static uint32_t word_of(const unsigned char *bytes, uint32_t width)
 {
-    const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
-    const uint32_t width = terms == OF_TF32 ? 4 : terms == OF_BYTES ? 1 : 2;
-    uint32_t place = field(descriptor, 0);
-    if (turned)
-        place += (uint32_t)line / 64 * leading + (uint32_t)k / 8 * stride + (uint32_t)k % 8 * LINE +
-                 (uint32_t)line % 64 * width;
-    else
-        place += (uint32_t)line / 8 * stride + (uint32_t)line % 8 * LINE + (uint32_t)k * width;
-    place = swizzled(place);
-    if (place + width > GROUP_BYTES)
-        fault("wgmma: an operand that is not in the group's memory");
-    const unsigned char *const bytes = &units().seen[place];
-    uint32_t word = 0;
-    memcpy(&word, bytes, width);
-    if (terms == OF_BYTES)
-        return has_sign ? (float)(int8_t)word : (float)word;
-    return term(terms, word, 0);
+    uint32_t word = bytes[0];
+    for (uint32_t i = 1; i < width; i++)
+        word |= (uint32_t)bytes[i] << 8 * i;
+    return word;
 }
 
-static std::vector<float> operand(uint64_t descriptor, bool turned, Terms terms, bool has_sign,
-                                  int first, int lines, int depth)
+/* Lines of an operand, a term of all of them after the other. In memory, terms lie side by side,
+ * 128 bytes of them in a line, eight lines in an atom; turned, 64 lines lie side by side, and eight
+ * terms are an atom. */
+template <uint32_t width>
+static void operand(float *x, uint64_t descriptor, bool turned, Terms terms, bool has_sign,
+                    int first, int lines, int depth)
 {
-    std::vector<float> x((size_t)(lines * depth));
+    const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
+    const unsigned char *const seen = units().seen.data();
     if (descriptor >> 62 != 1)
         fault("wgmma: an operand that is not swizzled by 128 bytes");
     if ((descriptor >> 49 & 7) != 0 || field(descriptor, 0) % 1024 >= LINE)
         fault("wgmma: an operand that begins amid an atom");
-    for (int i = 0; i < lines; i++)
-        for (int k = 0; k < depth; k++)
-            x[(size_t)(i * depth + k)] = element(descriptor, turned, terms, has_sign, first + i, k);
-    return x;
+    for (int k = 0; k < depth; k++)
+        for (int i = 0; i < lines; i++) {
+            const uint32_t line = (uint32_t)(first + i), at = (uint32_t)k;
+            const uint32_t place = swizzled(
+                field(descriptor, 0) +
+                (turned ? line / 64 * leading + at / 8 * stride + at % 8 * LINE + line % 64 * width
+                        : line / 8 * stride + line % 8 * LINE + at * width));
+            if (place + width > GROUP_BYTES)
+                fault("wgmma: an operand that is not in the group's memory");
+            const uint32_t word = word_of(seen + place, width);
+            x[k * lines + i] = terms != OF_BYTES ? term(terms, word, 0)
+                               : has_sign        ? (float)(int8_t)word
+                                                 : (float)word;
+        }
+}
+
+static void operand(float *x, uint64_t descriptor, bool turned, Terms terms, bool has_sign,
+                    int first, int lines, int depth)
+{
+    const auto by_width = terms == OF_TF32    ? operand<4>
+                          : terms == OF_BYTES ? operand<1>
+                                              : operand<2>;
+    by_width(x, descriptor, turned, terms, has_sign, first, lines, depth);
 }
 
 /* Words of item 4 g + t: rows g and g + 8 of its warp's 16, terms t; the same, terms t + 4. */
-static std::vector<float> operand_of_rows(const uint32_t *words)
+static void operand_of_rows(float *x, const uint32_t *words)
 {
-    std::vector<float> x(16 * 8);
     for (int i = 0; i < WARP; i++)
         for (int j = 0; j < 4; j++)
-            x[(size_t)((i / 4 + j % 2 * 8) * 8 + i % 4 + j / 2 * 4)] =
-                term(OF_TF32, words[4 * i + j], 0);
-    return x;
+            x[(i % 4 + j / 2 * 4) * 16 + i / 4 + j % 2 * 8] = term(OF_TF32, words[4 * i + j], 0);
 }
 
 /* A warp's 16 rows. */
 static void execute(Warpgroup &g, Work &w, int warp)
 {
+    enum { ROWS = 16, COLUMNS = 256, DEPTH = 32 };
     const Product &p = w.what;
     const int depth = p.terms == OF_TF32 ? 8 : p.terms == OF_BYTES ? 32 : 16, first = warp * WARP;
-    const std::vector<float> a = p.of_rows ? operand_of_rows(&w.rows[(size_t)(4 * first)])
-                                           : operand(p.a, p.a_turned, p.terms, p.a_signed,
-                                                     16 * warp, 16, depth),
-                             b = operand(p.b, p.b_turned, p.terms, p.b_signed, 0, p.columns, depth);
+    static float a[ROWS * DEPTH], b[COLUMNS * DEPTH];
+    static double sum[ROWS][COLUMNS];
+    if (p.of_rows)
+        operand_of_rows(a, &w.rows[(size_t)(4 * first)]);
+    else
+        operand(a, p.a, p.a_turned, p.terms, p.a_signed, ROWS * warp, ROWS, depth);
+    operand(b, p.b, p.b_turned, p.terms, p.b_signed, 0, p.columns, depth);
+    for (int i = 0; i < ROWS; i++) {
+        std::fill(sum[i], sum[i] + p.columns, 0);
+        for (int k = 0; k < depth; k++)
+            for (int j = 0; j < p.columns; j++)
+                sum[i][j] += (double)a[k * ROWS + i] * b[k * p.columns + j];
+    }
     for (int i = 0; i < WARP; i++) {
         Sum *const c =
             g.own[(size_t)(first + i)].under_way.at(w.sums[(size_t)(first + i)]).value.data();
         for (int j = 0; j < p.columns / 2; j++) {
-            const float *const x = &a[(size_t)((i / 4 + j / 2 % 2 * 8) * depth)],
-                               *const y = &b[(size_t)((j / 4 * 8 + i % 4 * 2 + j % 2) * depth)];
-            double sum = 0;
-            for (int k = 0; k < depth; k++)
-                sum += (double)x[k] * y[k];
+            const double s = sum[i / 4 + j / 2 % 2 * 8][j / 4 * 8 + i % 4 * 2 + j % 2];
             if (p.terms == OF_BYTES)
-                c[j].whole =
-                    (int32_t)((uint32_t)(int32_t)sum + (p.adds ? (uint32_t)c[j].whole : 0));
+                c[j].whole = (int32_t)((uint32_t)(int32_t)s + (p.adds ? (uint32_t)c[j].whole : 0));
             else
-                c[j].real = (float)(sum + (p.adds ? (double)c[j].real : 0));
+                c[j].real = (float)(s + (p.adds ? (double)c[j].real : 0));
         }
     }
 }

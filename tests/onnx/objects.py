@@ -132,12 +132,14 @@ class Objects:
         self.makefile = (bundle / "Makefile").read_text()
         rules = re.findall(r"^(?:FLAGS|MACHINE) = (.*)", self.makefile, re.M)
         self.flags = f"{' '.join(rules)} {cflags}"
+        anywhere = re.search(r"^\$\(DRIVER\).*: MACHINE =$", self.makefile, re.M)
+        self.flags_of_driver = f"{' '.join(rules[:1] if anywhere else rules)} {cflags}"
         self.missing = []
         self.texts = files_of(bundle)
 
-    def kept(self, files, suffix):
+    def kept(self, files, suffix, flags=None):
         """The name of what is made of these files."""
-        h = hashlib.blake2b(f"{self.cc}\0{self.flags}".encode(), digest_size=20)
+        h = hashlib.blake2b(f"{self.cc}\0{flags or self.flags}".encode(), digest_size=20)
         for file in sorted(files):
             h.update(f"\0{file.relative_to(self.bundle)}\0".encode() + files[file])
         return folder() / (h.hexdigest() + suffix)
@@ -147,7 +149,8 @@ class Objects:
         for source in [f for f in self.texts if f.suffix == ".c"]:
             files = closure(self.bundle, source, self.texts)
             if files:
-                kept, made = self.kept(files, ".o"), source.with_suffix(".o")
+                flags = self.flags_of_driver if source.parent.name == "host" else None
+                kept, made = self.kept(files, ".o", flags), source.with_suffix(".o")
                 try:
                     shutil.copyfile(kept, made)
                 except FileNotFoundError:
@@ -210,6 +213,8 @@ def make(bundle, cc, cflags, run, *words):
 
 # Sources of every bundle, or of many: each is compiled by itself, and kept.
 SHARED = re.compile(r"host/(driver|igrt_|main\.)|\w+_igrt(_|\.)")
+DRIVER = re.compile(r"host/(driver|igrt_|main\.)")
+NOT_OF_DRIVER = re.compile(r"-([gO]|W(?![lap],)|pedantic|march=native|mavx|mfma|s$)")
 WHOLE = "whole_model.c"
 
 
@@ -251,16 +256,28 @@ class Program(Objects):
         self.machine = {c: machine for c in (WHOLE, *made.values())}
         self.machine |= {made[o]: [] for o in anywhere if o in made}
 
+    def words_of_driver(self):
+        """The driver is compiled for all, whatever the model is: who tests how it compiles takes
+        make()."""
+        few = dict.fromkeys(w for w in self.words if not NOT_OF_DRIVER.match(w))
+        return [*few, "-O0", *["-g1"] * ("-fsanitize" in "".join(few)), "-w"]
+
     def compiled(self, source, files):
         """The object of these files that is kept, or is from now on; None: there is none. What make
         has made of a source will do; make itself makes its own, by its rules."""
-        kept = self.kept(files, f".{source}.o".replace("/", "."))
-        made = self.kept(files, ".o")
-        if source != WHOLE and made.exists():
-            return made
+        words = [*self.words, *self.machine[source]]
+        if DRIVER.match(source):
+            words = self.words_of_driver()
+            told = " ".join(str(w) for w in words if w != f"-I{self.bundle}")
+            kept = self.kept(files, f".{source}.o".replace("/", "."), told)
+        else:
+            kept = self.kept(files, f".{source}.o".replace("/", "."))
+            made = self.kept(files, ".o")
+            if source != WHOLE and made.exists():
+                return made
         part = kept.with_suffix(f".{os.getpid()}.{id(self)}.o")
         if not kept.exists():
-            words = [*self.words, *self.machine[source], "-c", self.bundle / source, "-o", part]
+            words += ["-c", self.bundle / source, "-o", part]
             if self.run([str(w) for w in words]).rc:
                 return None
             part.rename(kept)
