@@ -496,8 +496,7 @@ static bool lay_out_term(const Nest *n, Node *term, Node *own, const Buffer *con
     Layout l;
     if (only_load(n->arena, k->sink, arg) != y || k->args[arg].written || !tc_layout(n, y, &l))
         return false;
-    if (bufs[arg]->kind != BUF_WEIGHT &&
-        (!may_copy || range_extent(b->columns) % b->unit->n)) /* a copy brings no zeros */
+    if (bufs[arg]->kind != BUF_WEIGHT && !may_copy)
         return false;
     *(bufs[arg]->kind == BUF_WEIGHT ? &want[arg] : &copy[arg]) = l;
     arg = x->src[0]->arg.i;
