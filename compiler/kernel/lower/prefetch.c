@@ -136,7 +136,7 @@ static bool panel_of(Context *c, Node *load, Node *range, int64_t *parts, int64_
     while ((*parts *= 2) <= MOST_PARTS) {
         Node *next = idx_add(c, range, idx(c, *parts));
         if (idx_value(idx_sub(c, substitute(c, e, 1, &range, &next), e), stride))
-            return (range->hi + 1) % *parts == 0;
+            return true;
     }
     return false;
 }
@@ -154,12 +154,12 @@ static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out
         *innermost = range;
         return stream_loads(k, t, naxis, load, out);
     }
-    if (!panel_of(c, load, range, &times, &panel) || range->hi < times)
+    if (!panel_of(c, load, range, &times, &panel) || range->hi < 2 * times - 1)
         return 0;
     Node *counter = idx_mod(c, range, idx(c, times)),
          *at = idx_mul(c, idx_div(c, range, idx(c, times)), idx(c, panel));
-    int64_t last =
-        range->hi / times * panel; /* the last panel; the next one of the last is its own */
+    /* the last whole panel; the next one of the last is its own */
+    int64_t last = ((range->hi + 1) / times - 1) * panel;
     bool inside = false;
     for (int i = naxis; i-- > 0;) {
         Node *r = t->axis[i].range;
