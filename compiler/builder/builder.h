@@ -21,8 +21,12 @@ const char *shape_text(Context *, int rank, Node *const *dims); /* "[2, n, 3]", 
 const char *dim_text(Context *, Node *);
 
 /* ---- index_bounds.c: what the indices of a GATHER or UPDATE require of the sizes that they go
- * into; false after an error. */
-bool index_places(Context *, Node *x, bool wraps);
+ * into; false after an error. *never: no run comes further than to here (never_place()). */
+bool index_places(Context *, Node *x, bool wraps, bool *never);
+/* A place that is outside of an axis for certain. False: that is an error; but a region, of a
+ * branch or a loop, need not be run: there it is a requirement which no run has, and what is made
+ * of it may be anything. */
+bool never_place(Context *, Node *place, const Node *source, int axis, bool wraps);
 /* An axis of this size has elements wherever a shape has some. */
 bool require_place(Context *, Node *size, int rank, Node *const *dims, const char *what);
 

@@ -144,8 +144,9 @@ ingot_tensor *ingot_take(ingot_context *c, ingot_tensor *x, ingot_tensor *index,
         return c->poison;
     Node *size = x->shape[axis], *i = known_index(c, index, size);
     if (i && (i->hi < 0 || idx_sub(c, size, i)->hi < 1))
-        return ingot_error(c, INGOT_INVALID, "take: index %s is outside axis %d of shape %s",
-                           dim_text(c, i), axis, shape_text(c, x->rank, x->shape));
+        return never_place(c, i, x, axis, false)
+                   ? uniform_make(c, node_const_zero(c, (ingot_dtype)x->dtype), rank, dims)
+                   : c->poison;
     if (i && i->lo >= 0 && idx_sub(c, size, i)->lo >= 1) {
         Node *row = ingot_slice(c, x, axis, i, idx(c, 1), 1); /* one place: a slice, repeated */
         for (int a = 0; a < rank; a++)
@@ -190,8 +191,13 @@ ingot_tensor *ingot_index_checked(ingot_context *c, ingot_tensor *x, bool wraps)
 {
     if (x->op != OP_GATHER && x->op != OP_UPDATE)
         return x;
-    if (!index_places(c, x, wraps))
+    bool never;
+    if (!index_places(c, x, wraps, &never))
         return c->poison;
+    if (never)
+        return x->op == OP_UPDATE
+                   ? x->src[0]
+                   : uniform_make(c, node_const_zero(c, (ingot_dtype)x->dtype), x->rank, x->shape);
     map_put(&c->memo, check_key(x), (void *)(uintptr_t)(wraps ? INDEX_WRAPS : INDEX_PLAIN));
     return x;
 }

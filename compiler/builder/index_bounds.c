@@ -22,6 +22,7 @@ typedef struct {
     Node *source;     /* what they go into */
     int axis;
     bool wraps; /* what is below zero counts from the end */
+    bool *never;
 } Places;
 
 /* What ingot_wrap_index() was given, if that is still to be seen. */
@@ -76,11 +77,25 @@ bool require_place(Context *c, Node *size, int rank, Node *const *dims, const ch
            ingot_require(c, size, one_or_none(c, rank, dims), idx(c, size->hi), what);
 }
 
+bool never_place(Context *c, Node *place, const Node *source, int axis, bool wraps)
+{
+    const char *what = arena_printf(c->arena, "an index into axis %d", axis);
+    Node *size = source->shape[axis], *zero = idx(c, 0), *one = idx(c, 1);
+    if (c->region && idx_is(size, 0))
+        require_or_skip(c, size, one, one,
+                        arena_printf(c->arena, "the size of axis %d, for its indices,", axis));
+    else if (c->region)
+        require_or_skip(c, place, wraps ? idx_sub(c, zero, size) : zero, idx_sub(c, size, one),
+                        what);
+    else
+        ingot_error(c, INGOT_INVALID, "index %s is outside axis %d of shape %s", dim_text(c, place),
+                    axis, shape_text(c, source->rank, source->shape));
+    return c->region;
+}
+
 static bool outside(Context *c, const Places *p, Node *place)
 {
-    ingot_error(c, INGOT_INVALID, "index %s is outside axis %d of shape %s", dim_text(c, place),
-                p->axis, shape_text(c, p->source->rank, p->source->shape));
-    return false;
+    return *p->never = never_place(c, place, p->source, p->axis, p->wraps);
 }
 
 /* Places from lo to hi. False after an error. */
@@ -174,11 +189,15 @@ static bool require_places(Context *c, const Places *p, Node *index)
     return n >= 0 || p->x->op == OP_UPDATE || require_room(c, p, lo, lo);
 }
 
-bool index_places(Context *c, Node *x, bool wraps)
+bool index_places(Context *c, Node *x, bool wraps, bool *never)
 {
     const bool update = x->op == OP_UPDATE;
-    Places p = {.x = x, .each = update ? x->src[1] : x, .source = x->src[0], .wraps = wraps};
-    for (; p.axis < p.source->rank; p.axis++)
+    Places p = {.x = x,
+                .each = update ? x->src[1] : x,
+                .source = x->src[0],
+                .wraps = wraps,
+                .never = never};
+    for (*never = false; p.axis < p.source->rank && !*never; p.axis++)
         if (!require_places(c, &p, x->src[(update ? 2 : 1) + p.axis]))
             return false;
     return true;

@@ -154,7 +154,7 @@ static Node *arg_extreme(Context *c, bool greatest, Node *x, int axis, bool keep
         return ingot_error(c, INGOT_INVALID, "arg%s: axis %d of a tensor of rank %d",
                            greatest ? "max" : "min", axis, x->rank);
     Node *size = x->shape[axis], *dims[INGOT_MAX_RANK];
-    if (idx_is(size, 0))
+    if (idx_is(size, 0) && !c->region)
         return ingot_error(c, INGOT_INVALID, "arg%s over axis %d of size 0",
                            greatest ? "max" : "min", axis);
     if (x->dtype == INGOT_BOOL)
@@ -163,12 +163,14 @@ static Node *arg_extreme(Context *c, bool greatest, Node *x, int axis, bool keep
         return c->poison;
     memcpy((void *)dims, (void *)(uintptr_t)x->shape, (size_t)x->rank * sizeof *dims);
     dims[axis] = idx(c, 1);
-    if (!require_place(
-            c, size, x->rank, dims,
-            arena_printf(c->arena, "the size of axis %d, of which it gives a place,", axis)))
+    const char *what =
+        arena_printf(c->arena, "the size of axis %d, of which it gives a place,", axis);
+    if (idx_is(size, 0) && !shape_is_empty(x->rank, dims))
+        require_or_skip(c, size, dims[axis], dims[axis], what);
+    else if (!require_place(c, size, x->rank, dims, what))
         return c->poison;
     Node *index = node_const_i(c, INGOT_I64, 0);
-    if (idx_is(size, 1) || shape_is_empty(x->rank, dims)) {
+    if (size->hi <= 1 || shape_is_empty(x->rank, dims)) {
         index = uniform_make(c, index, x->rank, dims);
     } else {
         int monoid = greatest ? (last ? MONOID_ARGMAX_LAST : MONOID_ARGMAX)

@@ -22,6 +22,7 @@
                 are defined
     empties     an axis that is empty in a run: what takes an element of it ends the run, and
                 nothing is read beside the buffers
+    branches    a branch with an index that is outside for certain: a run that takes it ends
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -723,13 +724,68 @@ def empties(ingot, work):
             driver(bundle, data, 4 if n < least else 0, says)
 
 
+def branch(nodes, weights=()):
+    """Of a branch: row [1, 3]."""
+    return helper.make_graph(
+        nodes,
+        nodes[0].name,
+        [],
+        [helper.make_tensor_value_info("row", TensorProto.FLOAT, [1, 3])],
+        [numpy_helper.from_array(v, k) for k, v in dict(weights).items()],
+    )
+
+
+def branches(ingot, work):
+    f, node, bundle = TensorProto.FLOAT, helper.make_node, work / "bundle"
+    bundle.mkdir()
+    zeros = np.zeros((1, 3), np.float32)
+    other = branch([node("Constant", [], ["row"], "other", value=numpy_helper.from_array(zeros))])
+    for rows, nodes, at in (
+        (0, [node("Gather", ["x", "at"], ["row"], "none")], [0]),
+        (2, [node("Gather", ["x", "at"], ["row"], "past")], [2]),
+        (2, [node("Gather", ["x", "at"], ["row"], "before")], [-3]),
+        (2, [node("GatherND", ["x", "at"], ["row"], "place")], [[2]]),
+        (2, [node("GatherElements", ["x", "at"], ["row"], "element", axis=0)], [[0, 1, 2]]),
+        (2, [node("ScatterElements", ["x", "at", "o"], ["y"], "put", axis=0),
+             node("ReduceSum", ["y", "axis"], ["row"], "sum")], [[0, 1, 2]]),
+        (0, [node("ArgMax", ["x"], ["i"], "greatest", axis=0),
+             node("Cast", ["i"], ["row"], "cast", to=1)], [0]),
+    ):  # fmt: skip
+        weights = {"at": np.array(at), "o": zeros, "axis": np.array([0])}
+        then = branch(nodes, weights)
+        path = model(
+            work,
+            [node("If", ["c"], ["y"], "if", then_branch=then, else_branch=other)],
+            [("c", TensorProto.BOOL, []), ("x", f, [rows, 3])],
+            [("y", f, [1, 3])],
+        )
+        told(ingot, work, "compile", path, "-o", bundle)
+        program(bundle, compilers()[0], f"{SANITIZE} -Wall -Wextra -Werror")
+        save(work, "input_1", np.ones((rows, 3), np.float32))
+        for taken in (False, True):
+            data = save(work, "input_0", np.array(taken))
+            says = [f"node '{nodes[0].name}'", "it has to be"] if taken else []
+            driver(bundle, data, 4 if taken else 0, says)
+
+
 if __name__ == "__main__":
     sys.exit(
         main(
             __doc__,
             {
                 f.__name__: f
-                for f in (beside, half, rounded, sums, selftest, folded, extremes, indices, empties)
+                for f in (
+                    beside,
+                    half,
+                    rounded,
+                    sums,
+                    selftest,
+                    folded,
+                    extremes,
+                    indices,
+                    empties,
+                    branches,
+                )
             },
         )
     )
