@@ -91,7 +91,7 @@ typedef struct {
     bool *product; /* by number: a matrix product or a convolution */
 } StepForms;
 StepForms step_forms(const Plan *, Arena *);
-/* "winograd4 products", "3x3 depthwise convolution", "loop"; of a library step its name. */
+/* "Winograd F(4x4) products", "3x3 depthwise convolution", "loop"; of a library step its name. */
 const char *step_form(const StepForms *, const Step *);
 const char *layer_of(Arena *, const Origin *);
 /* "layer4.0/conv2", of the heaviest node that it computes; NULL: it computes none of the model. */

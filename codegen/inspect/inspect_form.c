@@ -38,13 +38,24 @@ StepForms step_forms(const Plan *p, Arena *a)
     return f;
 }
 
+/* "winograd4" and "winograd2x1" as the field writes them, F(4x4) and F(2x1): tiles of so many
+ * results. */
+static const char *winograd_words(Arena *a, const char *variant)
+{
+    const char *tile = variant + strlen("winograd");
+    if (*tile < '0' || *tile > '9')
+        return "Winograd";
+    return strchr(tile, 'x') ? arena_printf(a, "Winograd F(%s)", tile)
+                             : arena_printf(a, "Winograd F(%sx%s)", tile, tile);
+}
+
 /* A variant's products stand between what prepares them and what is made of them. */
 static const char *part_of_variant(const StepForms *f, const Step *s, const char *variant)
 {
     bool before = false;
     for (int i = 0; i < s->number && !f->product[s->number]; i++)
         before |= f->product[i] && same_node(f->steps[i]->heaviest.origin, s->heaviest.origin);
-    return arena_printf(f->a, "%s %s", variant,
+    return arena_printf(f->a, "%s %s", winograd_words(f->a, variant),
                         f->product[s->number] ? "products"
                         : before              ? "output transform"
                                               : "input transform");

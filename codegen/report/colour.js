@@ -18,11 +18,15 @@ const Colour = (() => {
     if (!cache.has(key)) cache.set(key, Object.keys(kinds).find(k => kinds[k][1].test(key)) || 'map');
     return cache.get(key);
   }
+  // A file without operators (GGUF) does not tell the kind: the form of the kernel does.
+  const forms = [['contract', /product|convolution|attention/], ['reduce', /reduction|pooling|softmax|normalisation/],
+    ['quant', /cast|quantise/], ['data', /copy|fill/], ['move', /gather|scatter/]];
+  const ofForm = form => (forms.find(([, words]) => words.test(form)) || ['map'])[0];
   function ofStep(s) {
     if (s.kind === 'copy') return 'data';
     if (s.kind !== 'generated') return 'call';
     const all = s.source.map(o => kindOf(o.op));
-    if (!all.length) return 'map';
+    if (all.every(k => k === 'map')) return ofForm(s.form);
     if (s.flops && all.includes('contract') && s.flops > 2 * s.bytes / 8) return 'contract';
     return all.includes('reduce') ? 'reduce' : all.find(k => k !== 'contract') || (s.flops ? 'contract' : 'data');
   }

@@ -117,7 +117,7 @@ class Model {
     if (t.name) return t.name;
     if (t.from && t.from.length) return (t.folded ? 'folded: ' : '') + t.from.join(', ');
     if (t.source) return t.source.node;
-    const s = (this.writers.get(t.id) || [])[0] || (this.readers.get(t.id) || [])[0];
+    const s = (this.writers.get(t.id) || [])[0] || (this.readers.get(t.id) || [])[0] || this.data.steps.find(x => x.scratch === t.id);
     return s ? `scratch of ${s.name.split('_')[0]}` : `tensor ${t.id}`;
   }
 

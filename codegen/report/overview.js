@@ -13,7 +13,7 @@ const Overview = (() => {
       takes.stack_bytes === undefined ? null : figure('Stack, at most', Format.bytes(takes.stack_bytes))] : [];
     return el('dl', {class: 'figures'}, time, ...firmware,
       figure('Steps', d.steps.length), figure('Kernels', d.kernels, d.kernels < d.steps.length ? 'shared by equal steps' : null),
-      figure('Nodes in the file', d.source.length), figure('Operations', Format.count(m.flops), m.given ? `${Format.count(m.given)} in the model` : null),
+      d.source.length ? figure('Nodes in the file', d.source.length) : null, figure('Operations', Format.count(m.flops), m.given ? `${Format.count(m.given)} in the model` : null),
       figure('Arena', Format.bytes(d.arena_bytes), `${stored} tensors`), figure('Weights', Format.bytes(d.weights_bytes)));
   }
 
@@ -34,12 +34,24 @@ const Overview = (() => {
         el('td', {class: 'name'}, el('button', {type: 'button', class: 'link'}, f.name)), [f.steps, f.kernels, Format.count(f.flops), Format.bytes(f.bytes), Format.bytes(f.weights_bytes)].map(v => el('td', {class: 'number'}, v))))))));
   }
 
+  // A language model: what a token reads decides how fast an answer is, and the cache how long it may be.
+  function tokens() {
+    const d = m.data, decode = (d.functions || []).find(f => f.name === 'decode'), cache = d.states.filter(s => /^(keys|values)_\d+$/.test(s.name));
+    if (!decode || !cache.length) return null;
+    const positions = cache[0].dims[2], bytes = cache.reduce((sum, s) => sum + s.max_bytes, 0), rate = 1e10 / decode.weights_bytes;
+    const rows = [['Cache', Format.bytes(bytes), `keys and values of ${positions} positions (${cache[0].dtype}), ${Format.bytes(bytes / positions)} each`],
+      ['Weights read by a token', Format.bytes(decode.weights_bytes), `memory that delivers 10 GB/s allows ${rate >= 10 ? Math.round(rate) : rate.toPrecision(2)} tokens of an answer a second at most`],
+      ['Operations of a token', Format.count(decode.flops), 'of an answer, with a full cache; the tokens of a prompt are computed together, and read the weights once']];
+    return el('section', {class: 'card broad'}, el('h2', {}, 'Tokens'), el('table', {}, el('tbody', {}, rows.map(([what, n, text]) => el('tr', {}, el('td', {}, what), el('td', {class: 'number', 'data-figure': what}, n), el('td', {class: 'dim'}, text))))),
+      el('p', {class: 'dim'}, el('code', {}, `ingot bench ${d.file || 'model.gguf'} --target ${d.target}`), ' measures the tokens per second of a prompt and of an answer.'));
+  }
+
   function phases() {
     const sum = m.phases();
     if (!sum) return null;
     const rows = Object.entries(sum), most = Math.max(...rows.map(r => r[1].time)) || 1;
-    return el('section', {class: 'card broad'}, el('h2', {}, 'A training step'), el('table', {}, el('tbody', {}, rows.map(([name, s]) => el('tr', {'data-phase': name}, el('td', {}, name),
-      el('td', {class: 'barcell wide'}, el('span', {class: 'bar', style: {width: 100 * s.time / most + '%'}})), el('td', {class: 'number'}, `${s.steps} steps`), el('td', {class: 'number'}, Format.count(s.flops)), el('td', {class: 'number'}, Format.bytes(s.bytes)), el('td', {class: 'number'}, Format.percent(m.total ? s.time / m.total : 0)))))));
+    return el('section', {class: 'card broad'}, el('h2', {}, 'A training step'), el('table', {}, el('thead', {}, el('tr', {}, ['Part', '', 'Steps', 'Operations', 'Bytes moved', 'Share'].map((h, i) => el('th', {class: i > 1 ? 'number' : ''}, h)))), el('tbody', {}, rows.map(([name, s]) => el('tr', {'data-phase': name}, el('td', {}, name),
+      el('td', {class: 'barcell wide'}, el('span', {class: 'bar', style: {width: 100 * s.time / most + '%'}})), el('td', {class: 'number'}, s.steps), el('td', {class: 'number'}, Format.count(s.flops)), el('td', {class: 'number'}, Format.bytes(s.bytes)), el('td', {class: 'number'}, Format.percent(m.total ? s.time / m.total : 0)))))));
   }
 
   function byKind() {
@@ -79,13 +91,14 @@ const Overview = (() => {
   }
 
   function measuring() {
-    const words = `${m.data.file || 'model.onnx'} --target ${m.data.target}`;
+    const train = (m.data.functions || []).some(f => f.name === 'train_step');
+    const words = `${m.data.file || 'model.onnx'} --target ${m.data.target}${train ? ' --train --loss ...' : ''}`;
     return m.data.firmware ? 'Cycles have to be counted on the board.' : ['To measure: ', el('code', {}, `ingot bench ${words} --per-kernel --json >times.json`), ', then ', el('code', {}, `ingot inspect ${words} --times times.json -o report.html`), '.'];
   }
 
   function make(box) {
     fill(box, el('div', {class: 'view'}, el('h2', {}, 'Overview'), el('p', {}, `${m.title}, compiled for ${m.data.target}${m.data.opt_level ? '' : ', without opts'}. `, m.measured ? 'Times were measured.' : 'Not measured: each share of the run is an estimate, the roofline of a nominal machine. ', m.measured ? null : measuring()),
-      figures(), el('div', {class: 'columns'}, functions(), phases(), slowest(), byKind(), interface_(), decided())));
+      figures(), el('div', {class: 'columns'}, functions(), tokens(), phases(), slowest(), byKind(), interface_(), decided())));
   }
   Views.add({name: 'overview', title: 'Overview', make, start: model => { m = model; }});
 })();

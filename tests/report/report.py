@@ -558,6 +558,26 @@ def functions(b, ingot, model, output, work):
     quiet(page, "functions")
 
 
+def tokens(b, ingot, work):
+    """Of a language model the page tells what its cache takes; its steps have the kind of their
+    form, since the file has no operators."""
+    sys.path.insert(0, str(HERE.parent / "llm"))
+    import decoder
+
+    html = work / "llm.html"
+    gguf = decoder.Model("llama", 0).write(work / "llm.gguf")
+    call(ingot, "inspect", gguf, "--dim", "past=0..20", "-o", html, "--no-assembly")
+    page = b.open(f"{html}?decode")
+    states = page.eval("report.model.data.states.reduce((sum, s) => sum + s.max_bytes, 0)")
+    told = page.eval("document.querySelector('[data-figure=Cache]').textContent")
+    same("the cache", told, page.eval(f"Format.bytes({states})"))
+    products = "report.model.steps.filter(s => /product/.test(s.form)).map(Colour.ofStep)"
+    same("colours of products", page.eval(f"[...new Set({products})]"), ["contract"])
+    if faults(page):
+        raise Wrong(f"a language model: {faults(page)[:3]}")
+    quiet(page, "a language model")
+
+
 def hostile(work):
     """A model whose names would end scripts, strings and attributes, if anything took them for more
     than text."""
@@ -711,6 +731,7 @@ def main():
         printed(page)
         planted(b, html, told)
         functions(b, a.ingot, digits, told["outputs"][0]["name"], work)
+        tokens(b, a.ingot, work)
         path, names = hostile(work)
         call(a.ingot, "inspect", path, "-o", work / "hostile.html", "--no-assembly")
         page = b.open(work / "hostile.html")
