@@ -135,14 +135,12 @@ static inline igrt_status igrt_gpu_finish(igrt_gpu *g)
 /* The device's time between the two, in nanoseconds; 0: none. End waits. */
 static inline igrt_status igrt_gpu_time_begin(igrt_gpu *g)
 {
-    (void)g;
-    return IGRT_OK;
+    return igrt_wg_time_begin(g);
 }
 
 static inline igrt_status igrt_gpu_time_end(igrt_gpu *g, uint64_t *nanoseconds)
 {
-    *nanoseconds = 0;
-    return igrt_wg_finish(g);
+    return igrt_wg_time_end(g, nanoseconds);
 }
 
 /* Steps behind a condition, a byte of mem: *holds is set where they, and not those of else, are to

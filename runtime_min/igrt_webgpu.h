@@ -8,7 +8,15 @@
 #include "igrt_wgsl.h"
 
 /* What a buffer is for. */
-enum { WG_MAP_READ = 1, WG_COPY_SRC = 4, WG_COPY_DST = 8, WG_UNIFORM = 64, WG_STORAGE = 128 };
+enum {
+    WG_MAP_READ = 1,
+    WG_COPY_SRC = 4,
+    WG_COPY_DST = 8,
+    WG_UNIFORM = 64,
+    WG_STORAGE = 128,
+    WG_QUERY = 512
+};
+enum { WG_TIMESTAMPS = 9 /* feature */ };
 
 typedef struct WgChain {
     const struct WgChain *next;
@@ -103,5 +111,23 @@ typedef struct WgGroup {
     size_t n;
     const WgEntry *entry;
 } WgGroup;
+/* What a set of queries is of, and how many there are. */
+typedef struct WgQueries {
+    const void *next;
+    igrt_wg_text label;
+    int type;
+    uint32_t count;
+} WgQueries;
+/* Which of them get the times when a pass begins and ends. */
+typedef struct WgTimes {
+    const void *next;
+    void *set;
+    uint32_t begin, end;
+} WgTimes;
+typedef struct WgPass {
+    const void *next;
+    igrt_wg_text label;
+    const WgTimes *times;
+} WgPass;
 
 #endif

@@ -6,6 +6,7 @@
 #endif
 
 #include "igrt_wgsl_bound.h"
+#include "igrt_wgsl_time.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -146,6 +147,7 @@ static int load(igrt_wg *wg, uint32_t *version)
     (void)find_function(wg->library, "wgpuDevicePoll", &wg->DevicePoll);
     (void)find_function(wg->library, "wgpuDeviceCreateShaderModuleTrusted",
                         &wg->DeviceCreateShaderModuleTrusted);
+    (void)find_function(wg->library, "wgpuQueueGetTimestampPeriod", &wg->QueueGetTimestampPeriod);
     if (find_function(wg->library, "wgpuGetVersion", &ask))
         *version = ask() >> 24;
     wg->native = wg->DevicePoll != NULL;
@@ -188,8 +190,9 @@ static int make_adapter(igrt_wg *wg)
 
 static int make_device(igrt_wg *wg)
 {
-    static const int wanted[] = {FEATURE_F16, FEATURE_SUBGROUPS, NATIVE_SUBGROUP};
-    int feature[3];
+    static const int wanted[] = {WG_TIMESTAMPS, FEATURE_F16, FEATURE_SUBGROUPS, NATIVE_SUBGROUP};
+    enum { WANTED = sizeof wanted / sizeof *wanted };
+    int feature[WANTED];
     WgLimits limits;
     WgInfo info;
     WgDevice asked;
@@ -199,7 +202,7 @@ static int make_device(igrt_wg *wg)
     (void)wg->AdapterGetLimits(wg->adapter, &limits);
     (void)wg->AdapterGetInfo(wg->adapter, &info);
     limits.next = NULL;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < WANTED; i++)
         if ((wanted[i] < NATIVE_SUBGROUP || wg->native) &&
             wg->AdapterHasFeature(wg->adapter, wanted[i]))
             feature[asked.features++] = wanted[i];
@@ -232,6 +235,7 @@ igrt_status igrt_wg_open(igrt_wg *wg, void *device, void *queue, const char *whi
     uint32_t version;
     WgLimits limits;
     memset(wg, 0, sizeof *wg);
+    wg->clock.passes = -1;
     memset(&limits, 0, sizeof limits);
     if (which && *which && strcmp(which, "0") != 0)
         return fail(wg, IGRT_ERR_DEVICE, "WebGPU knows one adapter: 0");
@@ -277,6 +281,7 @@ static void release(void (*function)(void *), void *handle)
 void igrt_wg_close(igrt_wg *wg)
 {
     igrt_wg_free_bound(wg);
+    igrt_wg_free_clock(wg);
     release(wg->ComputePassEncoderRelease, wg->pass);
     release(wg->CommandEncoderRelease, wg->encoder);
     release(wg->BindGroupLayoutRelease, wg->bytes.layout);
@@ -543,7 +548,7 @@ static igrt_status dispatch(igrt_wg *wg, const igrt_wg_kernel *kernel, WgEntry *
     if (!bound)
         return fail(wg, IGRT_ERR_DEVICE, "no memory is left for a bind group");
     if (!wg->pass) {
-        wg->pass = wg->CommandEncoderBeginComputePass(encoder(wg), NULL);
+        wg->pass = igrt_wg_begin_pass(wg, encoder(wg));
         wg->last = NULL;
     }
     if (wg->last != kernel->pipeline)

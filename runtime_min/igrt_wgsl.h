@@ -41,47 +41,51 @@ typedef struct igrt_wg_call {
 } igrt_wg_call;
 
 /* X(result, name, parameters): the entry points, as there, behind "wgpu". */
-#define IGRT_WG_FUNCTIONS(X)                                                                      \
-    X(void *, CreateInstance, (const void *))                                                     \
-    X(uint64_t, InstanceRequestAdapter, (void *, const void *, igrt_wg_call))                     \
-    X(void, InstanceProcessEvents, (void *))                                                      \
-    X(uint32_t, AdapterGetLimits, (void *, void *))                                               \
-    X(uint32_t, AdapterGetInfo, (void *, void *))                                                 \
-    X(uint32_t, AdapterHasFeature, (void *, int))                                                 \
-    X(uint64_t, AdapterRequestDevice, (void *, const void *, igrt_wg_call))                       \
-    X(uint32_t, DeviceGetLimits, (void *, void *))                                                \
-    X(void *, DeviceGetQueue, (void *))                                                           \
-    X(void *, DeviceCreateShaderModule, (void *, const void *))                                   \
-    X(void *, DeviceCreateComputePipeline, (void *, const void *))                                \
-    X(void *, ComputePipelineGetBindGroupLayout, (void *, uint32_t))                              \
-    X(void *, DeviceCreateBuffer, (void *, const void *))                                         \
-    X(void *, DeviceCreateBindGroup, (void *, const void *))                                      \
-    X(void *, DeviceCreateCommandEncoder, (void *, const void *))                                 \
-    X(void *, CommandEncoderBeginComputePass, (void *, const void *))                             \
-    X(void, ComputePassEncoderSetPipeline, (void *, void *))                                      \
-    X(void, ComputePassEncoderSetBindGroup, (void *, uint32_t, void *, size_t, const uint32_t *)) \
-    X(void, ComputePassEncoderDispatchWorkgroups, (void *, uint32_t, uint32_t, uint32_t))         \
-    X(void, ComputePassEncoderEnd, (void *))                                                      \
-    X(void, CommandEncoderCopyBufferToBuffer,                                                     \
-      (void *, void *, uint64_t, void *, uint64_t, uint64_t))                                     \
-    X(void, CommandEncoderClearBuffer, (void *, void *, uint64_t, uint64_t))                      \
-    X(void *, CommandEncoderFinish, (void *, const void *))                                       \
-    X(void, QueueSubmit, (void *, size_t, void *const *))                                         \
-    X(void, QueueWriteBuffer, (void *, void *, uint64_t, const void *, size_t))                   \
-    X(uint64_t, BufferMapAsync, (void *, uint64_t, size_t, size_t, igrt_wg_call))                 \
-    X(const void *, BufferGetConstMappedRange, (void *, size_t, size_t))                          \
-    X(void, BufferUnmap, (void *))                                                                \
-    X(void, InstanceRelease, (void *))                                                            \
-    X(void, AdapterRelease, (void *))                                                             \
-    X(void, DeviceRelease, (void *))                                                              \
-    X(void, QueueRelease, (void *))                                                               \
-    X(void, BufferRelease, (void *))                                                              \
-    X(void, BindGroupRelease, (void *))                                                           \
-    X(void, BindGroupLayoutRelease, (void *))                                                     \
-    X(void, ComputePipelineRelease, (void *))                                                     \
-    X(void, ShaderModuleRelease, (void *))                                                        \
-    X(void, ComputePassEncoderRelease, (void *))                                                  \
-    X(void, CommandEncoderRelease, (void *))                                                      \
+#define IGRT_WG_FUNCTIONS(X)                                                                       \
+    X(void *, CreateInstance, (const void *))                                                      \
+    X(uint64_t, InstanceRequestAdapter, (void *, const void *, igrt_wg_call))                      \
+    X(void, InstanceProcessEvents, (void *))                                                       \
+    X(uint32_t, AdapterGetLimits, (void *, void *))                                                \
+    X(uint32_t, AdapterGetInfo, (void *, void *))                                                  \
+    X(uint32_t, AdapterHasFeature, (void *, int))                                                  \
+    X(uint64_t, AdapterRequestDevice, (void *, const void *, igrt_wg_call))                        \
+    X(uint32_t, DeviceGetLimits, (void *, void *))                                                 \
+    X(uint32_t, DeviceHasFeature, (void *, int))                                                   \
+    X(void *, DeviceCreateQuerySet, (void *, const void *))                                        \
+    X(void *, DeviceGetQueue, (void *))                                                            \
+    X(void *, DeviceCreateShaderModule, (void *, const void *))                                    \
+    X(void *, DeviceCreateComputePipeline, (void *, const void *))                                 \
+    X(void *, ComputePipelineGetBindGroupLayout, (void *, uint32_t))                               \
+    X(void *, DeviceCreateBuffer, (void *, const void *))                                          \
+    X(void *, DeviceCreateBindGroup, (void *, const void *))                                       \
+    X(void *, DeviceCreateCommandEncoder, (void *, const void *))                                  \
+    X(void *, CommandEncoderBeginComputePass, (void *, const void *))                              \
+    X(void, ComputePassEncoderSetPipeline, (void *, void *))                                       \
+    X(void, ComputePassEncoderSetBindGroup, (void *, uint32_t, void *, size_t, const uint32_t *))  \
+    X(void, ComputePassEncoderDispatchWorkgroups, (void *, uint32_t, uint32_t, uint32_t))          \
+    X(void, ComputePassEncoderEnd, (void *))                                                       \
+    X(void, CommandEncoderCopyBufferToBuffer,                                                      \
+      (void *, void *, uint64_t, void *, uint64_t, uint64_t))                                      \
+    X(void, CommandEncoderClearBuffer, (void *, void *, uint64_t, uint64_t))                       \
+    X(void, CommandEncoderResolveQuerySet, (void *, void *, uint32_t, uint32_t, void *, uint64_t)) \
+    X(void *, CommandEncoderFinish, (void *, const void *))                                        \
+    X(void, QueueSubmit, (void *, size_t, void *const *))                                          \
+    X(void, QueueWriteBuffer, (void *, void *, uint64_t, const void *, size_t))                    \
+    X(uint64_t, BufferMapAsync, (void *, uint64_t, size_t, size_t, igrt_wg_call))                  \
+    X(const void *, BufferGetConstMappedRange, (void *, size_t, size_t))                           \
+    X(void, BufferUnmap, (void *))                                                                 \
+    X(void, InstanceRelease, (void *))                                                             \
+    X(void, AdapterRelease, (void *))                                                              \
+    X(void, DeviceRelease, (void *))                                                               \
+    X(void, QueueRelease, (void *))                                                                \
+    X(void, BufferRelease, (void *))                                                               \
+    X(void, QuerySetRelease, (void *))                                                             \
+    X(void, BindGroupRelease, (void *))                                                            \
+    X(void, BindGroupLayoutRelease, (void *))                                                      \
+    X(void, ComputePipelineRelease, (void *))                                                      \
+    X(void, ShaderModuleRelease, (void *))                                                         \
+    X(void, ComputePassEncoderRelease, (void *))                                                   \
+    X(void, CommandEncoderRelease, (void *))                                                       \
     X(void, CommandBufferRelease, (void *))
 
 /* A range of a buffer; given: the buffer is the caller's. */
@@ -96,6 +100,13 @@ typedef struct igrt_wg_reading {
     uint64_t at;
     size_t bytes;
 } igrt_wg_reading;
+
+/* The device's clock: two times, of the first pass and of the last one between begin and end. */
+typedef struct igrt_wg_clock {
+    void *set;         /* NULL: none was made */
+    igrt_wg_mem times; /* what the set is written to */
+    int passes;        /* since begin; -1: nobody asks */
+} igrt_wg_clock;
 
 /* A pipeline; entry is what stands behind its name: "0,1,1,2#" are the bindings of its arguments,
  * and that it wants to know how many groups there are. */
@@ -117,8 +128,9 @@ typedef struct igrt_wg {
     uint64_t reading_bytes;
     void *weights;
     uint64_t weight_bytes, weight_used;
-    igrt_wg_mem spare, staging;           /* for copies within a buffer; for the host to read */
-    igrt_wg_kernel bytes;                 /* copies byte by byte */
+    igrt_wg_mem spare, staging; /* for copies within a buffer; for the host to read */
+    igrt_wg_kernel bytes;       /* copies byte by byte */
+    igrt_wg_clock clock;
     uint64_t binding_bytes, buffer_bytes; /* limits */
     uint32_t bindings, subgroup;
     int failed;
@@ -126,6 +138,7 @@ typedef struct igrt_wg {
     /* wgpu-native's, or NULL */
     uint32_t (*DevicePoll)(void *, uint32_t, const void *);
     void *(*DeviceCreateShaderModuleTrusted)(void *, const void *, uint64_t);
+    float (*QueueGetTimestampPeriod)(void *);
 #define IGRT_X(result, name, parameters) result(*name) parameters;
     IGRT_WG_FUNCTIONS(IGRT_X)
 #undef IGRT_X
@@ -167,6 +180,10 @@ igrt_status igrt_wg_copy(igrt_wg *wg, igrt_wg_mem to, uint64_t to_offset, igrt_w
 igrt_status igrt_wg_zero(igrt_wg *wg, igrt_wg_mem mem, uint64_t bytes);
 /* Hands over what is recorded. */
 void igrt_wg_submit(igrt_wg *wg);
+/* The device's time of what is enqueued between the two, in nanoseconds; 0: it has no clock, or
+ * nothing ran. End waits. */
+igrt_status igrt_wg_time_begin(igrt_wg *wg);
+igrt_status igrt_wg_time_end(igrt_wg *wg, uint64_t *nanoseconds);
 /* And waits for it. */
 igrt_status igrt_wg_finish(igrt_wg *wg);
 

@@ -11,6 +11,7 @@
  *
  * and the answer goes into the same record, which a file may change.  concat_in_place.c asks the
  * first two alone: to lie in a concat takes no time. */
+#include <math.h>
 #include <string.h>
 
 #include "fusion.h"
@@ -62,6 +63,19 @@ static double times_computed(const Readers *r)
     return r->times > WALKED * r->kernels ? r->times / WALKED : r->kernels;
 }
 
+/* What an item of a GPU takes that computes n for each term of its reader's reduce, one after the
+ * other: 0 where items share the terms, or are lanes of a processor. */
+static double time_in_turn(const Node *n, const RegionWork *own, const Readers *r, const Machine *m)
+{
+    if (r->rows || r->walked || m->core_lanes || !m->processors)
+        return 0;
+    const double items = (double)m->processors * m->quarters * m->warp; /* that share the rates */
+    double time = 0;
+    for (int u = 0; u < UNITS; u++)
+        time += own->ops[u] * items / m->rate[UNIT_VECTOR];
+    return r->terms * time / fmax(1, node_elements(n));
+}
+
 /* Storing takes a kernel, a write, and a read by every reader; computing it in its readers takes
  * its operations as often as they read it. Where it takes the place of what dies there, it is no
  * matter of memory, but of time alone: then it counts, too, that products take an operand from
@@ -82,6 +96,8 @@ bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *reader
     }
     double memory = kernels * cost_bytes(apart.bytes, apart.bytes, t),
            arithmetic = times_computed(readers) * cost_ops(&inlined, t);
+    if (t->gpu && info_of(s, n)->has_reduce)
+        arithmetic = fmax(arithmetic, time_in_turn(n, &apart, readers, &t->machine));
     bool in_place = takes_place(s, n, uses);
     if (in_place && t->machine.lanes && !info_of(s, n)->has_reduce && readers->reduced &&
         arithmetic > 0)

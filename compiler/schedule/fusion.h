@@ -9,6 +9,7 @@
 typedef struct {
     double times; /* how often each element is computed if it is not stored */
     double kernels;
+    double terms;       /* of the reduce that has most, of those that it is a term of */
     bool rows, reduced; /* all of them go along the rows; one of them is a reduce */
     bool walked;        /* a GPU's group has each element once for some of its results */
 } Readers;

@@ -3,6 +3,8 @@
  *
  * Readers look through movement: what only moves elements is computed by whoever reads it in
  * turn. */
+#include <math.h>
+
 #include "fusion.h"
 #include "tc.h"
 
@@ -132,17 +134,26 @@ static bool diamond(Sched *s, Node *n, Node *const *uses)
 
 /* ---- how often ------------------------------------------------------------------------------- */
 
-/* Is t a term of a reduce, or is one made of it element by element, in so many steps? */
-static bool is_reduced(Sched *s, Node *t, Node *const *uses, int steps)
+/* Terms of each element of a reduce. */
+static double terms_of(const Node *reduce)
+{
+    return node_elements(reduce->src[0]) / fmax(1, node_elements(reduce));
+}
+
+/* Is t a term of a reduce, or is one made of it element by element, in so many steps?  Of how many
+ * terms; 0: none is. */
+static double terms_above(Sched *s, Node *t, Node *const *uses, int steps)
 {
     const Info *i = info_of(s, t);
-    bool reduced = false;
-    for (int u = 0; u < i->nuse && !reduced; u++) {
-        Node *reader = uses[i->iuse + u];
-        reduced = reader->op == OP_REDUCE ||
-                  (op_is_alu(reader->op) && steps && is_reduced(s, reader, uses, steps - 1));
+    double terms = 0;
+    for (int u = 0; u < i->nuse && !(terms > 0); u++) {
+        const Node *reader = uses[i->iuse + u];
+        if (reader->op == OP_REDUCE)
+            terms = terms_of(reader);
+        else if (op_is_alu(reader->op) && steps)
+            terms = terms_above(s, uses[i->iuse + u], uses, steps - 1);
     }
-    return reduced;
+    return terms;
 }
 
 /* The one sum that adds n up, or what is made of it by scales and lows; NULL: something else reads
@@ -207,9 +218,12 @@ static void look_through(Sched *s, Node *n, double times, Node *const *uses, int
         } else {
             r->times += more;
             r->kernels++;
-            r->reduced |= t->op == OP_REDUCE;
             /* of what is read several times, less its zero point or not, a product and its sum */
-            r->reduced |= more > 1 && is_reduced(s, t, uses, MAX_ZEROS);
+            const double terms = t->op == OP_REDUCE ? terms_of(t)
+                                 : more > 1         ? terms_above(s, t, uses, MAX_ZEROS)
+                                                    : 0;
+            r->reduced |= t->op == OP_REDUCE || terms > 0;
+            r->terms = fmax(r->terms, terms);
         }
     }
 }
