@@ -243,6 +243,10 @@ typedef struct {
 } CacheKey;
 ingot_status cache_key(const Session *, CacheKey *);
 CacheKey cache_key_data(const Session *, CacheKey, bool bound);
+/* run_whole.c: of n sources of a program, in its folder, small ones become one, which has a file
+ * until whole_leave(); how many there are now. */
+int whole_join(Arena *, const char *dir, const char **file, int n);
+void whole_leave(Arena *, const char *dir);
 /* run_objects.c: whether a source of a bundle ("host/driver.c") is the same in all; the folder of
  * the cache for the objects of those, by the compiler's words, or NULL. */
 bool object_is_shared(const char *source);

@@ -379,6 +379,8 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     machines = compilers_of(a, target, &any, &nmachine, &suffix);
     any.n += any_words(a, target, any.argv + any.n);
     cc = machines[nmachine - 1];
+    if (!suffix)
+        nfile = whole_join(a, dir, files, nfile);
     const char *folder = objects_folder(a, cc.argv, cc.n);
     const char *parts = NULL;
     const Object *object =
@@ -403,6 +405,7 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
         part_discard(parts);
     job_start(&jobs, link);
     jobs_wait(&jobs);
+    whole_leave(a, dir);
     progress_end();
     if (jobs.failed) {
         const char *elsewhere = runs_elsewhere(a, target);
