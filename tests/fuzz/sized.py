@@ -142,6 +142,17 @@ def wide(function):
     return lambda *a: np.asarray(function(*[np.asarray(v, np.float64) for v in a]), np.float32)
 
 
+halves_away = False
+
+
+def to_integers(x, zero):
+    """The nearest integers with `zero` added. Of two that are as near the even one; or, as cores
+    without an FPU do it, the one that is further from zero then."""
+    if halves_away:
+        return np.sign(x + zero) * np.floor(np.abs(x + zero) + 0.5)
+    return np.rint(x) + zero
+
+
 def results(function, operands):
     with np.errstate(all="ignore"):
         made = function(*operands)

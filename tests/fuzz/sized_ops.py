@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from onnx import TensorProto
-from sized import axes_of, wide
+from sized import axes_of, to_integers, wide
 from sized_windows import conv, pool
 
 F = np.float32
@@ -658,7 +658,7 @@ def quantised(d):
         q = d.add(
             "QuantizeLinear",
             [x, d.const(scale, F), d.const(zero, kind)],
-            lambda a, s, z: np.clip(np.rint(a / s) + z, lo, hi).astype(kind),
+            lambda a, s, z: np.clip(to_integers(a / s, z), lo, hi).astype(kind),
             steps=True,
         )
         return q and d.add(

@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
-from sized import axes_of, wide
+from sized import axes_of, to_integers, wide
 from sized_ops import softmax
 from sized_windows import F, drawn_window, picture, windows
 
@@ -143,7 +143,7 @@ def bytes_of(d, x, kind):
     q = d.add(
         "QuantizeLinear",
         [x, scale, zero],
-        lambda a, s, z: np.clip(np.rint(a / s) + z, lo, hi).astype(kind),
+        lambda a, s, z: np.clip(to_integers(a / s, z), lo, hi).astype(kind),
     )
     return q and d.add(
         "DequantizeLinear", [q, scale, zero], lambda a, s, z: ((a.astype(F) - z) * s).astype(F)
@@ -413,6 +413,56 @@ def picked(d):
     )
 
 
+def collided(d):
+    """Many updates of few places, by constants that often name one alone, or by what an input
+    says; the last one stays, or they are joined."""
+    r, x = d.r, d.pick(1, 3)
+    rank = d.rank(x)
+    axis, sizes = r.randrange(rank), [min(d.sizes(x, i)) for i in range(rank)]
+    if not min(sizes):
+        return None
+    shape = [
+        r.choice((s, 1, max(1, s - 1))) if i != axis else r.choice((1, 3, 4, 8, 9))
+        for i, s in enumerate(sizes)
+    ]
+    few = r.randint(1, min(2, sizes[axis]))
+    at = d.np.integers(0, few, shape) + r.randint(0, sizes[axis] - few)
+    if d.fixed(x, axis) and r.random() < 0.3:
+        at = at - d.fixed(x, axis)
+    how = r.choice((None, "add", "mul", "max", "min"))
+    by = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    if how is None:  # which of them stays is nobody's business
+        at = np.broadcast_to(at.take([0], axis), at.shape[:axis] + (1,) + at.shape[axis + 1 :])
+    if sizes[axis] > 1 and r.random() < 0.25:  # `verify --train` draws 0 and 1
+        index = d.name("x")
+        d.inputs[index] = d.value[index] = [at.astype(np.int64)] * len(d.cases)
+        d.axes[index] = list(at.shape)
+    else:
+        index = d.const(at)
+
+    def put(a, i, u):
+        a = a.copy()
+        for place in np.ndindex(*i.shape):
+            to = list(place)
+            to[axis] = int(i[place])
+            a[tuple(to)] = by[how](a[tuple(to)], u[place]) if how else u[place]
+        return a
+
+    updates = d.weight(*at.shape) if r.random() < 0.5 else d.input(list(at.shape))
+    return d.add("ScatterElements", [x, index, updates], put, axis=axis, reduction=how)
+
+
+def one_place(d):
+    """Elements of an axis of one element, again and again: their gradients are added up."""
+    r, x = d.r, d.pick(1, 4)
+    ones = [i for i in range(d.rank(x)) if d.fixed(x, i) == 1]
+    if not ones:
+        return None
+    axis = r.choice(ones)
+    i = d.const(d.np.integers(-1, 1, r.choice(((3,), (4,), (2, 3), (8,), (1,)))))
+    return d.add("Gather", [x, i], lambda a, k: np.take(a, k, axis), axis=axis)
+
+
 def hot(d):
     """Rows of zeros with one place."""
     r = d.r
@@ -548,6 +598,8 @@ PARTS = {
     branch: 3,
     top: 3,
     picked: 4,
+    collided: 4,
+    one_place: 2,
     hot: 2,
     hardmax: 2,
     summed: 3,
