@@ -169,4 +169,12 @@ RegisterTile pick_scalar_tile(const Kernel *, const View *, const bool *free, No
 /* STAGE for the tile's wide operand, if it has one, in the innermost loop that moves it. */
 void stage_wide(Nest *, const RegisterTile *);
 
+/* cpu_pairs.c: of a sum whose pairs DOT could take, what may be copied for that counts as free;
+ * whether there is any. */
+bool free_pairs(const Kernel *, const View *, const Buffer *const *, const Target *, bool *free);
+/* Copies for the opts of such a tile; false: they do not pay, or something lies otherwise. Takes
+ * layouts of what is computed out of want. */
+bool copy_pairs(Arena *, Nest *, const View *, const Buffer *const *, const RegisterTile *,
+                Layout *want);
+
 #endif

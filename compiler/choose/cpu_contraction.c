@@ -644,6 +644,29 @@ static void take_joined(TileChoice *q, Nest **nest, View *v, RegisterTile *best,
     *q = other;
 }
 
+/* The nest of a tile whose computed operands are copied for DOT, or NULL (cpu_pairs.c). */
+static Nest *pairs_opts(const TileChoice *q, const Nest *nest, RegisterTile *tile, Layout *want)
+{
+    bool *free = NEWN(q->a, bool, q->k->narg), outputs = false;
+    TileChoice other = *q;
+    memcpy(free, q->free, (size_t)q->k->narg * sizeof *free);
+    other.free = free;
+    other.tried = NULL;
+    if (!q->may_copy || q->nfour || !free_pairs(q->k, q->v, q->bufs, q->t, free))
+        return NULL;
+    RegisterTile best = contraction_tile(&other, &outputs);
+    Nest *tiled =
+        outputs && best.nfour == 1 && best.width > 1 ? tiled_nest(&other, nest, &best, want) : NULL;
+    if (tiled && best.nfour && copy_pairs(q->a, tiled, q->v, q->bufs, &best, want)) {
+        *tile = best;
+        return tiled;
+    }
+    if (tiled)
+        nest_free(tiled);
+    memset(want, 0, (size_t)q->k->narg * sizeof *want);
+    return NULL;
+}
+
 void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
                  Layout *want, Node **lanes, int *nlanes)
 {
@@ -693,7 +716,10 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         best = contraction_tile(&q, &outputs);
         take_joined(&q, nest, &v, &best, &outputs);
     }
-    Nest *tiled = best.lanes ? best_of_others(&q, *nest, &best, want) : NULL;
+    Nest *tiled = v.dot ? pairs_opts(&q, *nest, &best, want) : NULL;
+    outputs |= tiled != NULL;
+    if (!tiled && best.lanes)
+        tiled = best_of_others(&q, *nest, &best, want);
     if (!tiled) {
         plain_opts(a, *nest, &v);
         return;
