@@ -252,24 +252,36 @@ igrt_status igrt_wg_open(igrt_wg *wg, void *device, void *queue, const char *whi
     wg->queue = queue ? queue : wg->DeviceGetQueue(wg->device);
     (void)wg->DeviceGetLimits(wg->device, &limits);
     wg->bindings = limits.storage_buffers;
+    wg->items = limits.items < limits.sizes[0] ? limits.items : limits.sizes[0];
     wg->binding_bytes = limits.storage_bytes;
     wg->buffer_bytes = limits.buffer_bytes;
     return said(wg);
+}
+
+/* The limit on items of a group, as targets name it. */
+#define ITEMS "maxComputeInvocationsPerWorkgroup="
+
+static igrt_status lacking(igrt_fault *fault, const char *what)
+{
+    fault->what = what;
+    fault->greatest = -1;
+    return IGRT_ERR_FEATURE;
 }
 
 igrt_status igrt_wg_require(igrt_wg *wg, const char *feature, igrt_fault *fault, const char *lacks)
 {
     if (!strncmp(feature, "packed_", 7)) /* of the language: what compiles the kernels knows */
         return IGRT_OK;
+    if (!strncmp(feature, ITEMS, sizeof ITEMS - 1)) {
+        if (wg->items >= strtoul(feature + sizeof ITEMS - 1, NULL, 10))
+            return IGRT_OK;
+        return lacking(fault, lacks);
+    }
     const int number = strcmp(feature, "subgroups") ? FEATURE_F16 : FEATURE_SUBGROUPS;
     const int has = !wg->adapter || wg->AdapterHasFeature(wg->adapter, number) ||
                     (number == FEATURE_SUBGROUPS && wg->native &&
                      wg->AdapterHasFeature(wg->adapter, NATIVE_SUBGROUP));
-    if (has)
-        return IGRT_OK;
-    fault->what = lacks;
-    fault->greatest = -1;
-    return IGRT_ERR_FEATURE;
+    return has ? IGRT_OK : lacking(fault, lacks);
 }
 
 static void release(void (*function)(void *), void *handle)

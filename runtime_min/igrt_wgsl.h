@@ -132,7 +132,7 @@ typedef struct igrt_wg {
     igrt_wg_kernel bytes;       /* copies byte by byte */
     igrt_wg_clock clock;
     uint64_t binding_bytes, buffer_bytes; /* limits */
-    uint32_t bindings, subgroup;
+    uint32_t bindings, subgroup, items;   /* of a group, at most */
     int failed;
     const char *why; /* it failed */
     /* wgpu-native's, or NULL */

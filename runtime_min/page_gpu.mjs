@@ -2,10 +2,11 @@
 // WebGPU: null where there is no adapter that has what the kernels need.
 async function gpu(base, told) {
     const plan = model.gpu, {gpu: there} = globalThis.navigator ?? {}, adapter = await there?.requestAdapter();
-    if (!adapter || !plan.features.every((f) => adapter.features.has(f)) || !plan.words.every((w) => there.wgslLanguageFeatures?.has(w)))
+    const groupLimits = ['maxComputeInvocationsPerWorkgroup', 'maxComputeWorkgroupSizeX']; // items
+    if (!adapter || groupLimits.some((n) => adapter.limits[n] < plan.items) || !plan.features.every((f) => adapter.features.has(f)) || !plan.words.every((w) => there.wgslLanguageFeatures?.has(w)))
         return null;
     const limits = {};
-    for (const n of ['maxStorageBuffersPerShaderStage', 'maxStorageBufferBindingSize', 'maxBufferSize'])
+    for (const n of ['maxStorageBuffersPerShaderStage', 'maxStorageBufferBindingSize', 'maxBufferSize', ...groupLimits])
         limits[n] = adapter.limits[n];
     const sizes = plan.memory, most = Math.max(...sizes);
     if (most > limits.maxBufferSize)

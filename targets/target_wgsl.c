@@ -2,8 +2,8 @@
  * is.
  *
  * Figures are those of any GPU, and what a group may have is what every WebGPU device has: 256
- * items, 16 KB.  What goes beyond is named by the target, "wgsl:f16+subgroups32+dot4": a bundle's
- * init looks whether its adapter has that. */
+ * items, 16 KB.  What goes beyond is named by the target, "wgsl:f16+subgroups32+items1024": a
+ * bundle's init looks whether its adapter has that. */
 #include <string.h>
 
 #include "language_wgsl.h"
@@ -12,7 +12,7 @@
 typedef struct {
     const char *name, *extension;
     bool dot;
-    int subgroup;
+    int subgroup, items;
     const char *define;
 } WgslFeature;
 
@@ -58,6 +58,7 @@ const char *wgsl_tune(Target *t, Arena *a, const char *name, ingot_status *statu
         t->machine.any_sign = t->machine.takes_fours = t->machine.dot;
         t->machine.subgroup = f->subgroup > t->machine.subgroup ? f->subgroup : t->machine.subgroup;
         t->machine.joins_subgroups = t->machine.subgroup > 0;
+        t->machine.items = f->items > t->machine.items ? f->items : t->machine.items;
         if (f->define)
             t->features = f->define;
         at += length + (at[length] != 0);

@@ -371,7 +371,7 @@ static void web_features(StrBuf *sb, const char *what, const Extension *e, bool 
     const char *separator = "";
     sb_printf(sb, "    %s: [", what);
     for (; e && e->name; e++)
-        if (words == !strncmp(e->name, "packed_", 7)) {
+        if (!strchr(e->name, '=') && words == !strncmp(e->name, "packed_", 7)) {
             sb_printf(sb, "%s\"%s\"", separator, e->name);
             separator = ", ";
         }
@@ -385,6 +385,7 @@ static void web_gpu(StrBuf *sb, Bundle *b)
     sb_printf(sb, "  gpu: {\n    file: \"%s_kernels.wgsl\",\n", b->name);
     web_features(sb, "features", b->target->extensions, false);
     web_features(sb, "words", b->target->extensions, true);
+    sb_printf(sb, "    items: %d,\n", b->target->machine.items);
     if (b->mode == WEIGHTS_BLOB)
         sb_printf(sb, "    weights: \"%s.weights\",\n", weights_prefix(b));
     web_memory(sb, &w);
@@ -503,8 +504,8 @@ void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
                        "if (m)\n        return m;\n"
                      : "    const m = await gpu(base, told);\n    if (!m)\n        throw new "
                        "Error('there is no WebGPU adapter' + "
-                       "[...model.gpu.features, ...model.gpu.words].map((f) => ` with "
-                       "${f}`).join());\n    return m;\n",
+                       "[...model.gpu.features, ...model.gpu.words, `groups of ${model.gpu.items} "
+                       "items`].map((f) => ` with ${f}`).join());\n    return m;\n",
               wasm ? "    return wasm(base, told, options.threads);\n" : "");
     bundle_file(b, arena_printf(b->a, "%s.mjs", b->name), &sb);
     web_types(b);

@@ -162,6 +162,23 @@ def relaxed(page, site):
     print("relaxed dots: those of igrt_dot.h")
 
 
+def few_items(browser, opt, address, site, model):
+    """An adapter whose groups are too small for the package."""
+    words = ("-o", site / "items", "--target", "wgsl:items1024", "--package", "web")
+    call(opt.ingot, "compile", model, *words)
+    page = browser.page(address + "index.html")
+    page.wait("document.readyState == 'complete'")
+    said = page.value(
+        """(async () => {
+        const limits = {maxComputeInvocationsPerWorkgroup: 256, maxComputeWorkgroupSizeX: 256};
+        Object.defineProperty(GPUAdapter.prototype, 'limits', {get: () => limits});
+        const {load} = await import('/items/model.mjs');
+        return load().then(() => 'none', (e) => e.message);
+    })()"""
+    )
+    assert "groups of 1024 items" in said, said
+
+
 def cases(opt, work):
     yield ("own", *own(work / "model"))
     for model, data in zip(opt.more[::2], opt.more[1::2]):
@@ -218,6 +235,7 @@ def main():
                 assert more["outs"] == got["outs"], "threads give other bytes"
                 print(f"{name}: wasm: 3 threads, the same bytes")
         relaxed(page, site)
+        few_items(browser, opt, address, site, model)
         if has_clang:
             alone(browser, site, inputs, outputs, name)
         # the page that comes with it

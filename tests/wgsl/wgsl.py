@@ -136,6 +136,14 @@ def fours(path):
     model(path, nodes, inputs, outputs, weights)
 
 
+def blocks(path):
+    """A product of enough results for groups of more than 256 items."""
+    random = np.random.default_rng(1)
+    w = random.standard_normal((512, 512), dtype="f4")
+    node = ("MatMul", ["x", "w"], ["y"], {})
+    model(path, [node], [("x", T.FLOAT, (49, 512))], [("y", T.FLOAT, (49, 512))], [("w", w)])
+
+
 def doubles(path):
     model(path, [("Exp", ["x"], ["y"], {})], [("x", T.DOUBLE, (4, 4))], [("y", T.DOUBLE, (4, 4))])
 
@@ -190,6 +198,8 @@ def main():
     f16 = "+f16" if "shader-f16" in there.features else ""
     cases = [(floats, "wgsl"), (integers, "wgsl"), (many, "wgsl")]
     cases.append((fours, "wgsl:dot4"))
+    many_items = there.limits["max-compute-invocations-per-workgroup"] >= 1024
+    cases.append((blocks, "wgsl:items1024" if many_items else "wgsl"))
     cases.append((integers, "wgsl:f16") if f16 else (floats, "wgsl"))
     for make, target in cases:
         path = work / f"{make.__name__}.onnx"
