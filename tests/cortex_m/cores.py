@@ -23,6 +23,7 @@ import tempfile
 
 from boards import BOARD, BOARDS, main_of, sources_of
 
+HANGS = 3600  # seconds of what does not end; a machine may be busy
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 UNSUPPORTED = 4  # there is no libclang
@@ -107,7 +108,7 @@ def network(path, image=(13, 11), flat=True):
 
 
 def run(*words):
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=HANGS)
     if done.returncode:
         sys.exit(
             f"{words[0]} {words[-2]}: status {done.returncode}\n{done.stdout}{done.stderr[:2000]}"
@@ -239,7 +240,7 @@ def on_riscv(ingot, work):
 def audit(ingot, core, out):
     """What the core's instructions are written in is known to the audit, too."""
     words = (ingot, "audit", out, "--triple", "thumbv7em-none-eabi")
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=HANGS)
     if done.returncode not in (0, UNSUPPORTED):
         sys.exit(f"{core}: {done.stdout[:1500]}{done.stderr}")
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+HANGS = 3600  # seconds of what does not end; a machine may be busy
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "train"), str(HERE.parents[1] / "compiler/tools/python")]
 
@@ -91,7 +92,7 @@ def on_board(bundle):
                     *[p for p in boards.sources_of(bundle) if p != main], "-lm"], check=True)  # fmt: skip
     run = subprocess.run(["qemu-system-arm", "-M", machine, "-nographic", "-semihosting-config",
                           "enable=on,target=native", "-kernel", program], capture_output=True,
-                         text=True, stdin=subprocess.DEVNULL, timeout=300)  # fmt: skip
+                         text=True, stdin=subprocess.DEVNULL, timeout=HANGS)  # fmt: skip
     assert run.returncode == 0, f"on the board: {run.returncode}: {run.stdout} {run.stderr}"
     return [int(n) / 1e6 for n in re.findall(r"loss: (\d+)", run.stdout + run.stderr)]
 

@@ -29,6 +29,9 @@ import decoder
 import gguf_file as gguf
 import text
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
+from process import call  # noqa: E402
+
 INTS = (0, 1, -1, 2, 3, 7, 64, 100, 2**16, 2**24, 2**24 + 1, 2**31 - 1, -(2**31), 2**32 - 1)
 FLOATS = (0.0, -1.0, 1e30, 1e-40, 0.5, float("nan"), float("inf"), float("-inf"))
 TEXTS = (b"", b"llama", b"gpt2", b"yarn", b"longrope", b"\xff\x00\n\x1b[31m", b"%s%n", b"x" * 5000)
@@ -180,15 +183,10 @@ def run(program, paths):
     """Of each: status or what crashed, and what was told."""
     left, found = list(paths), {}
     while left:
-        try:
-            done = subprocess.run(
-                [str(program), *map(str, left)], capture_output=True, timeout=60 + 4 * len(left)
-            )
-            out, err = done.stdout, done.stderr.decode(errors="replace")
-        except subprocess.TimeoutExpired as e:
-            out, err = e.stdout or b"", "it takes too long"
+        done = call([program, *left], 60 + 4 * len(left))
+        err = "it takes too long" if done.timed_out else done.err
         told = []
-        for line in out.decode(errors="replace").split("\n"):
+        for line in done.out.split("\n"):
             if line.startswith("= ") and left:
                 found[left.pop(0)] = int(line[2:]), told
                 told = []

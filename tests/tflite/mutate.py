@@ -14,7 +14,6 @@ import collections
 import pathlib
 import random
 import struct
-import subprocess
 import sys
 import tempfile
 
@@ -26,6 +25,9 @@ try:
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
+from process import call  # noqa: E402
 
 INTS = (0, 1, -1, 2, -2, 3, 7, 8, 100, -100, 65536, 2**31 - 1, -(2**31))
 FLOATS = (0.0, -1.0, 1e30, 1e-40, float("nan"), float("inf"))
@@ -142,17 +144,9 @@ def run(values, how, folders):
     """Of each: its status, or what crashed."""
     left, found = list(folders), {}
     while left:
-        try:
-            done = subprocess.run(
-                [values, "--build", *how, *left],
-                capture_output=True,
-                text=True,
-                timeout=60 + len(left),
-            )
-            text, err = done.stdout, done.stderr
-        except subprocess.TimeoutExpired as e:
-            text, err = (e.stdout or b"").decode(), "it takes too long"
-        got = {s.split()[0]: int(s.split()[1]) for s in text.splitlines()}
+        done = call([values, "--build", *how, *left], 60 + len(left))
+        err = "it takes too long" if done.timed_out else done.err
+        got = {s.split()[0]: int(s.split()[1]) for s in done.out.splitlines()}
         found |= got
         ahead = [f for f in left if str(f) not in got]
         if ahead:
