@@ -117,20 +117,6 @@ class memory
     std::size_t size_ = 0;
 };
 
-/* The contents of a file, as weights are wanted; empty where it cannot be read. */
-inline memory load(const char *path) noexcept
-{
-    std::FILE *f = std::fopen(path, "rb");
-    if (!f)
-        return memory();
-    const long end = std::fseek(f, 0, SEEK_END) ? -1 : std::ftell(f);
-    memory m(end > 0 ? static_cast<std::size_t>(end) : 0);
-    std::rewind(f);
-    const std::size_t got = m.data() ? std::fread(m.data(), 1, m.size(), f) : 0;
-    std::fclose(f);
-    return got == m.size() ? std::move(m) : memory();
-}
-
 #if !defined(IGRT_NO_EXCEPTIONS)
 /* What a model's functions throw. */
 class error : public std::runtime_error
@@ -148,6 +134,27 @@ class error : public std::runtime_error
     igrt_status status_;
 };
 #endif
+
+/* The contents of a file, as weights are wanted. One that cannot be read is an error, which names
+ * it; without exceptions, an empty block. */
+inline memory load(const char *path)
+{
+    std::FILE *f = std::fopen(path, "rb");
+    const long end = !f || std::fseek(f, 0, SEEK_END) ? -1 : std::ftell(f);
+    memory m(end > 0 ? static_cast<std::size_t>(end) : 0);
+    if (f)
+        std::rewind(f);
+    const bool whole = f && m.data() && std::fread(m.data(), 1, m.size(), f) == m.size();
+    if (f)
+        std::fclose(f);
+    if (whole && end >= 0)
+        return m;
+#if !defined(IGRT_NO_EXCEPTIONS)
+    throw error(std::string(path) + ": the file cannot be read", IGRT_ERR_WEIGHTS_MISSING);
+#else
+    return memory();
+#endif
+}
 
 /* Gives the status back, or throws it. */
 inline igrt_status checked(const char *model, igrt_status status, const igrt_fault &fault)

@@ -56,17 +56,17 @@ bool choices_report(const Plan *p)
             sched_note(p, g->line, "the model has no such kernel: left to the compiler");
     }
     if (lines && !applied)
-        sched_error(p, 1, "none of its %d entries speaks of this model", lines);
+        sched_error(p, 1, "none of its %d entries is for this model", lines);
     else if (applied * LEAST_SHARE < lines)
         sched_error(p, 1,
-                    "only %d of its %d entries speak of this model: it was written for another one",
+                    "only %d of its %d entries are for this model: it was written for another one",
                     applied, lines);
     else if (p->verbose && lines)
         sched_note(p, 0, "%d of %d entries apply", applied, lines);
     else if (applied < lines)
         sched_note(p, 0,
-                   "%d of its %d entries speak of nothing in this model, which is left to the "
-                   "compiler (-v tells which)",
+                   "%d of its %d entries are for nothing in this model: the compiler decides there "
+                   "(-v lists them)",
                    lines - applied, lines);
     return !p->c->nerror;
 }

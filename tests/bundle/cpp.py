@@ -212,6 +212,8 @@ template <class F> static void wrong(F f, igrt_status status, const char *text)
 
 int main()
 {
+    wrong([] { return igrt::load("mlp/none").size() ? IGRT_OK : IGRT_ERR_WEIGHTS_MISSING; },
+          IGRT_ERR_WEIGHTS_MISSING, "mlp/none: the file cannot be read");
     mlp::model a = make(), b = make();
     assert(a && b);
     a = std::move(b);
@@ -244,7 +246,7 @@ int main()
     wrong([&] { return a.run(in, out); }, IGRT_ERR_DIM, "is 39; it has to be at least 40");
     out.y = y;
     wrong([&] { return b.run(in, out); }, IGRT_ERR_NULL, "mlp"); /* it was moved from */
-    wrong([&] { return mlp::model(igrt::load("no such file")).status(); }, IGRT_ERR_WEIGHTS_MISSING, "weights are missing");
+    wrong([&] { return mlp::model(igrt::memory()).status(); }, IGRT_ERR_WEIGHTS_MISSING, "weights are missing");
     igrt::memory damaged = igrt::load("mlp/mlp.weights");
     damaged.data()[5] ^= 1;
     wrong([&] { return mlp::model(std::move(damaged)).status(); }, IGRT_ERR_WEIGHTS_CHECKSUM, "checksum");

@@ -637,12 +637,12 @@ def another(ingot, work, good):
     stray = lambda n: "".join(f"kernel {i:016x}\n  ORDER i0 i1\n" for i in range(1, n + 1))
     least = 7 * entries
     for more, status, lines, says in (
-        (least, 0, 1, f"{least} of its {least + entries} entries speak of nothing in this model"),
+        (least, 0, 1, f"{least} of its {least + entries} entries are for nothing in this model"),
         (
             least + 1,
             2,
             1,
-            f"only {entries} of its {least + 1 + entries} entries speak of this model",
+            f"only {entries} of its {least + 1 + entries} entries are for this model",
         ),
         (3, 0, 1, f"3 of its {3 + entries} entries"),
     ):

@@ -307,8 +307,8 @@ static ingot_status search_ways(Tune *t, const char **lines, bool *all)
     if (status != INGOT_OK)
         return status;
     bool faster = is < was * (1 - WORTH);
-    note("  variants: the network takes %.4g ms for %.4g ms%s", is, was,
-         faster ? "" : ": left as the compiler chose");
+    note("  variants: %.4g ms a run, before %.4g ms%s", is, was,
+         faster ? "" : ": the compiler's choice is kept");
     *lines = faster ? chosen : "";
     return status;
 }
