@@ -139,6 +139,11 @@ emulated_hip() {
     INGOT_HIPCC=none onnx --emulate --target hip --list $list --baseline $list --filter ^[nps] $few
 }
 step onnx-emulated-hip emulated_hip
+# Modules of WGSL, by the compilers of that language that are here
+few='--sample 60'
+[ -n "$all" ] && few=
+# shellcheck disable=SC2086
+step wgsl-modules "$python" tests/wgsl/modules.py --ingot build/ingot $few $cases
 step onnx-wasm onnx --list $list --sample 25 --target c:wasm32-simd128
 # lengths, places and sizes that only the run knows
 sequences() {
