@@ -460,7 +460,7 @@ def loads(work):
         child = os.fork()
     if not child:  # has threads of its own, and ends without those of the parent
         os._exit(not np.array_equal(timed(x), 2 * x) or bool(timed.close()))
-    for _ in range(3000):
+    for _ in range(360_000):  # an hour, of what hangs: a machine may be busy
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             break
