@@ -167,6 +167,20 @@ void gpu_devices_slots(StrBuf *sb, const Bundle *b)
     }
 }
 
+void gpu_devices_reset(StrBuf *sb, const Bundle *b)
+{
+    for (int d = 0; d < b->p->ndevice; d++) {
+        const int64_t bytes = b->p->memories[memories_from(b->p, d)].states;
+        const char *arena = d ? arena_printf(b->a, "MEM_ARENA%d", d) : "MEM_ARENA";
+        if (bytes)
+            sb_printf(sb,
+                      "    TRY(igrt_gpu_zero(queue(ctx, %d), ctx->mem[%s], %lld)); /* the states "
+                      "come first */\n"
+                      "    TRY(igrt_gpu_finish(queue(ctx, %d)));\n",
+                      d, arena, (long long)bytes, d);
+    }
+}
+
 /* Before the first device is closed. */
 void gpu_devices_release(StrBuf *sb)
 {

@@ -353,7 +353,9 @@ static void function_reset(Writer *w)
     sb_printf(
         sb, "\n%s_status %s_reset(%s_ctx *ctx)\n{\n    if (!ctx)\n        return IGRT_ERR_NULL;\n",
         n, n, n);
-    if (b->p->state_bytes && b->gpu)
+    if (b->gpu && b->p->ndevice > 1)
+        gpu_devices_reset(sb, b);
+    else if (b->p->state_bytes && b->gpu)
         sb_printf(sb,
                   "    TRY(igrt_gpu_zero(&ctx->gpu, ctx->mem[MEM_ARENA], %lld)); /* the states "
                   "come first */\n"

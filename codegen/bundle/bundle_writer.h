@@ -90,6 +90,7 @@ void gpu_ready(StrBuf *, const Bundle *); /* of init() */
 /* Of several devices: the steps, and what is around them. */
 void gpu_devices_steps(Writer *);
 void gpu_devices_enqueue(StrBuf *, const Bundle *);
+void gpu_devices_reset(StrBuf *, const Bundle *); /* of reset(): states are zeros */
 void gpu_kernel(Writer *, const Step *);
 void gpu_copy(Writer *, const Step *);
 void gpu_call_inputs(Writer *, const Step *);

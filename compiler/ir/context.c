@@ -46,6 +46,7 @@ void ingot_context_free(ingot_context *c)
     map_free(&c->memo);
     map_free(&c->rederived);
     map_free(&c->weight_layouts);
+    map_free(&c->shard_parts);
     map_free(&c->low_rank);
     map_free(&c->read_as);
     map_free(&c->variants_before);

@@ -89,7 +89,7 @@ const char *input_name(const Context *c, const Node *input)
 int64_t state_room_along(const Context *c, int state, int axis)
 {
     const StateTensor *s = &c->states[state];
-    int64_t room = s->node->shape[axis]->hi;
+    int64_t room = s->room ? s->room[axis] : s->node->shape[axis]->hi;
     for (int i = 0; i < c->nfunction || i == 0; i++) {
         const ModelFunction *f = c->nfunction && i != c->function ? &c->functions[i] : NULL;
         const Node *next = !f ? s->next : state < f->nstate ? f->next[state] : NULL;

@@ -308,6 +308,11 @@ typedef struct {
     Node *node, *next;
     bool grows;  /* some dim of node is a length */
     Node *begin; /* what it holds after reset, DATA; NULL: zeros */
+    /* rewrite/shard_states.c: where it lies. Of one that several devices have in parts: these, by
+     * device, and along which axis; it has no room itself. Of such a part: its room, by axis. */
+    int device, axis;
+    Node **part;
+    int64_t *room;
 } StateTensor;
 
 /* function.c: what a function of the model has of its own while another one is selected.  Functions
@@ -400,6 +405,7 @@ struct Context {
     Map read_as;                   /* ingot_read_as(): by id + 1 */
     const struct Target **targets; /* kernel/target.c: those from outside the tree */
     int ntarget;
+    Map shard_parts;     /* rewrite/shard_constants.c: parts of constants that devices have */
 };
 typedef struct Context Context;
 

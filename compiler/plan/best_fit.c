@@ -157,7 +157,7 @@ static int64_t pack(Memplan *m, Group *const *group, int n)
 static int64_t room(const Plan *p, int k)
 {
     int64_t limit = p->memories[k].limit ? p->memories[k].limit : MAX_TENSOR_BYTES;
-    return k == p->state_memory ? limit - p->state_bytes : limit;
+    return limit - p->memories[k].states;
 }
 
 /* Each memory takes those that come first in `order`, as far as it has room; the last one takes

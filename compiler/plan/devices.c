@@ -54,7 +54,8 @@ const char *devices_fault(Arena *a, const Plan *p)
     for (int i = 0; i < p->nbuffer && !why; i++) {
         const Buffer *b = p->buffers[i];
         const bool given = b->kind == BUF_INPUT || b->kind == BUF_OUTPUT || b->kind == BUF_STATE;
-        if (given && b->device) /* the caller's memory, and what lives between runs */
+        const int wanted = b->kind == BUF_STATE ? p->c->states[b->slot].device : 0;
+        if (given && b->device != wanted) /* the caller's memory, and what lives between runs */
             why = arena_printf(a, "buffer b%d, which the caller has, is of device %d", b->id,
                                b->device);
     }

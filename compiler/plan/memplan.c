@@ -220,7 +220,8 @@ static bool place_all(Memplan *m)
     for (int device = 0; device < p->ndevice; device++)
         if (!place_on(m, device, order))
             return false;
-    p->memories[p->state_memory].bytes += p->state_bytes;
+    for (int k = 0; k < p->nmemory; k++)
+        p->memories[k].bytes += p->memories[k].states;
     p->arena_bytes = 0;
     for (int k = 0; k < memories_end(p, 0); k++)
         p->arena_bytes = sat_add(p->arena_bytes, p->memories[k].bytes);
@@ -235,33 +236,51 @@ static bool place_all(Memplan *m)
         }
         const Group *g = &m->group[leader(m, i)];
         b->memory = g->memory;
-        b->offset = (g->memory == p->state_memory ? p->state_bytes : 0) + g->offset;
+        b->offset = p->memories[g->memory].states + g->offset;
     }
     return true;
 }
 
-/* All in one memory: the first that is large enough, or the last. */
-static bool place_states(Memplan *m)
+/* Bytes of the states of a device. One that devices have in parts has none itself. */
+static bool place_states_of(Memplan *m, int device, int64_t *bytes)
 {
     Plan *p = m->p;
     int64_t at = 0;
     for (int i = 0; i < p->nbuffer; i++) {
         Buffer *b = p->buffers[i];
-        if (b->kind != BUF_STATE || b->base)
+        if (b->kind != BUF_STATE || b->base || b->device != device)
             continue;
         b->offset = at;
+        if (p->c->states[b->slot].part)
+            continue;
         if (b->bytes > MAX_TENSOR_BYTES - at)
             return false;
         at += b->bytes;
         if (!align_up(&at, m->align))
             return false;
     }
-    p->state_bytes = at;
-    while (p->state_memory + 1 < memories_end(p, 0) && p->memories[p->state_memory].limit < at)
-        p->state_memory++;
-    for (int i = 0; i < p->nbuffer; i++)
-        if (p->buffers[i]->kind == BUF_STATE)
-            p->buffers[i]->memory = p->state_memory;
+    *bytes = at;
+    return true;
+}
+
+/* All of a device in one memory: the first that is large enough, or the last. */
+static bool place_states(Memplan *m)
+{
+    Plan *p = m->p;
+    for (int d = 0; d < p->ndevice; d++) {
+        int64_t bytes = 0;
+        int memory = memories_from(p, d);
+        if (!place_states_of(m, d, &bytes))
+            return false;
+        while (memory + 1 < memories_end(p, d) && p->memories[memory].limit < bytes)
+            memory++;
+        p->memories[memory].states = bytes;
+        p->state_bytes = d ? p->state_bytes : bytes;
+        p->state_memory = d ? p->state_memory : memory;
+        for (int i = 0; i < p->nbuffer; i++)
+            if (p->buffers[i]->kind == BUF_STATE && p->buffers[i]->device == d)
+                p->buffers[i]->memory = memory;
+    }
     return true;
 }
 

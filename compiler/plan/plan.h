@@ -135,6 +135,7 @@ typedef struct {
     /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the
      * last). */
     int64_t bytes;
+    int64_t states; /* memplan.c: bytes of states, at its start */
 } Memory;
 /* A run-time dim's source: sym[var] = input's dims[axis] (first occurrence sets, later ones
  * check). */

@@ -99,10 +99,10 @@ Node *constant_part(Shards *s, Node *x, int axis, int device)
 {
     const uint64_t key =
         ((uint64_t)x->id * INGOT_MAX_RANK + (uint64_t)axis) * MOST_DEVICES + (uint64_t)device + 1;
-    Node *part = map_get(&s->parts, key);
+    Node *part = map_get(&s->c->shard_parts, key);
     if (!part) {
         part = fresh_part(s, x, axis, device);
-        map_put(&s->parts, key, (void *)(uintptr_t)part);
+        map_put(&s->c->shard_parts, key, (void *)(uintptr_t)part);
     }
     return part;
 }

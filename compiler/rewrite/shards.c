@@ -11,8 +11,9 @@
  * that axis, then has a term of its sum on each device.
  *
  * A device's part is made of the parts that it has, so it is found by its number in every COPY and
- * COLLECTIVE below it; constants have no device. Inputs, states, outputs, library kernels, loops
- * and branches are device 0's: what these need is computed there as the graph has it. */
+ * COLLECTIVE below it; constants have no device. Inputs, outputs, library kernels, loops and
+ * branches are device 0's: what these need is computed there as the graph has it. So are states,
+ * but for those that devices have in parts (shard_states.c). */
 #include <string.h>
 
 #include "shards.h"
@@ -135,7 +136,9 @@ static void make_local(Sharding *q, Node *n)
         return;
     const ShardRule r = shard_rule(&q->s, n);
     for (int d = 0; d < q->s.n; d++) {
-        if (cls == LEAF || cls == CONTROL)
+        if (n->op == OP_STATE && axis >= 0)
+            q->local[d][n->id] = state_part(&q->s, n, d);
+        else if (cls == LEAF || cls == CONTROL)
             q->local[d][n->id] = brought(q, axis < 0 ? n : part_of(q, n, axis, d), d);
         else
             term[d] = q->local[d][n->id] = own_node(q, n, &r, d);
@@ -186,9 +189,15 @@ static void exchange_roots(Sharding *q)
     Context *c = q->s.c;
     for (int i = 0; i < c->noutput; i++)
         c->outputs[i].node = as_wanted(q, c->outputs[i].node, WHOLE, 0);
-    for (int i = 0; i < c->nstate; i++)
-        if (c->states[i].next)
-            c->states[i].next = as_wanted(q, c->states[i].next, WHOLE, 0);
+    for (int i = 0; i < c->nstate; i++) {
+        StateTensor *state = &c->states[i];
+        for (int d = 0; d < q->s.n && state->part && state->next; d++)
+            c->states[state->part[d]->arg.i].next = as_wanted(q, state->next, state->axis, d);
+        if (state->part)
+            state->next = NULL;
+        else if (state->next && !state->room)
+            state->next = as_wanted(q, state->next, WHOLE, 0);
+    }
 }
 
 bool shards(Context *c, const Target *t, Parallel how, int devices)
@@ -212,8 +221,12 @@ bool shards(Context *c, const Target *t, Parallel how, int devices)
     if (how == PARALLEL_BATCH)
         seed_batch(s);
     else
+        shards_seed_states(s);
+    if (how == PARALLEL_TENSOR)
         shards_choose(s);
     shards_spread(s);
+    if (how == PARALLEL_TENSOR && t->gpu)
+        shards_split_states(s);
     q.local = NEWN(s->a, Node **, devices);
     for (int d = 0; d < devices; d++)
         q.local[d] = NEWN(s->a, Node *, nnode + 1);
@@ -225,7 +238,6 @@ bool shards(Context *c, const Target *t, Parallel how, int devices)
     c->at = at;
     if (q.split)
         exchange_roots(&q);
-    map_free(&s->parts);
     arena_free(s->a);
     return q.split > 0;
 }

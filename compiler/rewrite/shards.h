@@ -17,7 +17,6 @@ typedef struct {
     bool *constant; /* made of constants: any part of it can be had anywhere */
     int *axis;      /* of which each device has an equal part, in their order; or WHOLE */
     int *seed;      /* the same, where nothing that it is made of says so */
-    Map parts;      /* of constants: by id, axis and device */
 } Shards;
 
 /* How a node is computed: in which form each device takes its sources, the first and the others;
@@ -36,6 +35,11 @@ int index_axis(const Node *, uint32_t first, int axis);
 
 /* shard_constants.c: the part of a constant that a device has. */
 Node *constant_part(Shards *, Node *x, int axis, int device);
+/* shard_states.c: states whose next values are split lie in parts on the devices; these are seeded.
+ * The part that a device has; then what it is in the next run. */
+void shards_seed_states(Shards *);
+void shards_split_states(Shards *);
+Node *state_part(const Shards *, const Node *state, int device);
 /* shard_rules.c: axis[], of all nodes, by what is seeded. */
 void shards_spread(Shards *);
 /* shard_cost.c: the time of products, and of what devices exchange, where nodes are split so. */

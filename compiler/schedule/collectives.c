@@ -12,13 +12,15 @@
 #include "plan_schedule.h"
 #include "rewrite.h"
 
-int device_by_graph(const Node *n, const int *device)
+int device_by_graph(const Context *c, const Node *n, const int *device)
 {
     int of = 0;
     if (n->op == OP_COPY)
         return (int)n->arg.i;
     if (n->op == OP_COLLECTIVE && !collective_of(n).processes)
         return collective_of(n).receiver;
+    if (n->op == OP_STATE)
+        return c->states[n->arg.i].device;
     if (op_info[n->op].cls == CONTROL && n->op != OP_COLLECTIVE)
         return 0;
     for (uint32_t i = 0; i < n->nsrc; i++)
@@ -71,7 +73,7 @@ void collectives(Context *c)
     Node **roots = rewrite_roots(c, a, &nroot), **order = graph_toposort(a, nroot, roots, &n);
     int *device = NEWN(a, int, c->nnode + 1);
     for (int i = 0; i < n; i++) {
-        device[order[i]->id] = device_by_graph(order[i], device);
+        device[order[i]->id] = device_by_graph(c, order[i], device);
         found += order[i]->op == OP_COLLECTIVE && !collective_of(order[i]).processes;
     }
     Rewrite r = {.c = c, .a = a, .renew = as_steps, .user = device};

@@ -94,7 +94,7 @@ static bool begin(Placing *q)
         const uint32_t id = n->id;
         q->device[id] = is_free(q, n) ? NO_DEVICE : 0;
         if (q->given) {
-            q->device[id] = q->device[id] ? NO_DEVICE : device_by_graph(n, q->device);
+            q->device[id] = q->device[id] ? NO_DEVICE : device_by_graph(q->p->c, n, q->device);
             continue;
         }
         for (int d = 1; d < q->p->ndevice && !q->device[id]; d++)
@@ -292,13 +292,13 @@ static Node *bring_captured(Rewrite *r, Node *now)
     return id < q->nnode && q->captured[id] && q->device[id] > 0 ? device_copy(r->c, now, 0) : now;
 }
 
-/* The caller's, and states, are of device 0. */
-static Node *brought_back(const Placing *q, Context *c, Node *now, const Node *was)
+/* The caller's are of device 0, and so are states but for parts. */
+static Node *brought_back(const Placing *q, Context *c, Node *now, const Node *was, int to)
 {
-    if (!was || lies_on(q, was) <= 0)
+    if (!was || lies_on(q, was) == NO_DEVICE || lies_on(q, was) == to)
         return now;
     c->at = c->origins[was->id];
-    return device_copy(c, now, 0);
+    return device_copy(c, now, to);
 }
 
 static void insert_copies(Placing *q)
@@ -311,9 +311,10 @@ static void insert_copies(Placing *q)
     Rewrite r = {.c = c, .a = q->a, .renew = renew_across, .apply = bring_captured, .user = q};
     (void)rewrite_pass(&r);
     for (int i = 0; i < c->noutput; i++)
-        c->outputs[i].node = brought_back(q, c, c->outputs[i].node, was[i]);
+        c->outputs[i].node = brought_back(q, c, c->outputs[i].node, was[i], 0);
     for (int i = 0; i < c->nstate; i++)
-        c->states[i].next = brought_back(q, c, c->states[i].next, was[c->noutput + i]);
+        c->states[i].next = brought_back(q, c, c->states[i].next, was[c->noutput + i],
+                                         c->states[i].device);
     c->at = at;
     if (q->p->values)
         values_follow(q->p, r.nnode, r.now, NEWN(q->a, Node *, c->nnode + 1),

@@ -22,7 +22,7 @@ bool place_on_devices(Plan *, const struct Target *, bool layers, GraphRoots *ke
 void collectives(Context *);
 /* collectives.c: by the devices of its sources (by id), and by what COPY and COLLECTIVE say: that
  * of a node. */
-int device_by_graph(const Node *, const int *device);
+int device_by_graph(const Context *, const Node *, const int *device);
 /* place_layers.c: devices, by id, of n nodes, sources first: those that may be anywhere. */
 void place_layers(Arena *, const struct Target *, uint32_t nnode, int n, Node *const *node,
                   const bool *may, int ndevice, int *device);

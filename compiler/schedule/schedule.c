@@ -123,7 +123,7 @@ static void mark_root(Sched *s, Node *n)
  * read. */
 static int device_of(Sched *s, const Node *n)
 {
-    int device = 0;
+    int device = n->op == OP_STATE ? s->c->states[n->arg.i].device : 0;
     if (n->op == OP_COPY)
         return (int)n->arg.i;
     for (uint32_t i = 0; i < n->nsrc; i++) {
@@ -291,6 +291,7 @@ static void declare_inputs(Sched *s, BlockScope *at)
         Buffer *b = buffer_new(s, BUF_STATE, n->dtype, n->rank, state_room(s, &c->states[i]), n);
         b->slot = i;
         b->name = c->states[i].name;
+        b->device = c->states[i].device;
         p->state[i] = b;
         schedule_set_buffer(at, n, b);
         Node *begin =
