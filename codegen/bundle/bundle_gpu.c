@@ -324,7 +324,7 @@ static bool function_apart(const Bundle *b)
     return alone;
 }
 
-static void look_at_steps(const Bundle *b, bool alone)
+static void look_at_steps(Bundle *b, bool alone)
 {
     Gpu *g = b->gpu;
     const Block *steps = &b->p->main;
@@ -334,8 +334,14 @@ static void look_at_steps(const Bundle *b, bool alone)
     g->copies = !only_kernels(steps, true);
     g->sized =
         has_sizes(b); /* then a record that no update can change would be made anew too often */
+    bool kernels = only_kernels(steps, false);
+    if (b->p->ndevice > 1 && g->apart) {
+        bool copies = false;
+        g->launches = sat_add(g->launches, gpu_devices_launches(b, &copies));
+        kernels = !copies;
+    }
     g->records = b->target->records && g->apart && g->launches && g->launches <= MOST_RECORDED &&
-                 (only_kernels(steps, false) || !g->sized);
+                 (kernels || !g->sized);
 }
 
 /* Steps of several devices are the devices' alone: nobody decides between two of them. */

@@ -38,6 +38,8 @@ typedef struct {
     /* by number of the step: when it is sent, and taken, in the order of all steps */
     int *sent, *taken;
     Crossings open[MOST_DEVICES];
+    int launches; /* of crossings */
+    bool copies;  /* some step is a copy of a queue */
 } Queues;
 
 static Segments queues_of(const Bundle *b, Arena *a)
@@ -271,17 +273,26 @@ static void end_crossings(Queues *q)
     if (!open || !open->n)
         return;
     const Step *last = open->x[open->n - 1].step;
+    int64_t size;
+    bool same = true; /* whatever sizes a run has */
+    for (int i = 0; i < open->n; i++)
+        same &= idx_value(open->x[i].step->elements, &size);
     line(w, "{");
     w->depth++;
     line(w, "const igrt_crossing x[] = {");
     const int sends = crossing_lines(q, STEP_SENDS), takes = crossing_lines(q, STEP_TAKES);
     line(w, "};");
+    if (w->b->gpu->records && w->b->gpu->sized && same)
+        line(w, "if (!igrt_gpu_keeps(gpu)) {");
     if (sends)
         line(w, "const int sent = igrt_gpus_apart(gpu) ? %d : 0; /* already */", sends);
     else
         line(w, "const int sent = 0;");
     line(w, "TRY(igrt_gpus_cross(gpu, ctx->cross[%d], %d - sent, x + sent));", q->at,
          sends + takes);
+    if (w->b->gpu->records && w->b->gpu->sized && same)
+        line(w, "}");
+    q->launches++;
     w->depth--;
     line(w, "}");
     if (takes)
@@ -324,6 +335,7 @@ static void cross(Queues *q, const Step *s, StepPart part)
 static void whole_steps(Queues *q, const Segment *x, int from, int to)
 {
     const Block some = {.step = x->block.step + from, .n = to - from};
+    q->copies |= steps_have(&some, STEP_COPY);
     end_crossings(q);
     q->w->depth--;
     run_steps(q->w, &some);
@@ -385,7 +397,17 @@ static void find_slots(Queues *q, Arena *a)
         }
 }
 
-void gpu_devices_steps(Writer *w)
+int gpu_devices_launches(Bundle *b, bool *copies)
+{
+    Writer w = {.b = b};
+    const unsigned needs = b->needs;
+    int launches = gpu_devices_steps(&w, copies);
+    b->needs = needs;
+    sb_free(&w.sb);
+    return launches;
+}
+
+int gpu_devices_steps(Writer *w, bool *copies)
 {
     Arena *a = arena_new();
     Queues q = {.w = w, .s = queues_of(w->b, a)};
@@ -415,4 +437,7 @@ void gpu_devices_steps(Writer *w)
         }
     w->depth--;
     arena_free(a);
+    if (copies)
+        *copies = q.copies;
+    return q.launches;
 }

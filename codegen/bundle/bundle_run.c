@@ -154,7 +154,7 @@ static void function_enqueue(Writer *w)
     Writer body = {.b = w->b};
     const bool several = w->b->p->ndevice > 1;
     if (several)
-        gpu_devices_steps(&body);
+        (void)gpu_devices_steps(&body, NULL);
     else
         run_steps(&body, &w->b->p->main);
     sb_printf(&w->sb, "\nstatic igrt_status enqueue%s(%s_ctx *ctx)\n{\n", several ? "_steps" : "",

@@ -88,7 +88,7 @@ bool gpu_is_apart(const Bundle *);
 void gpu_apart_functions(StrBuf *, Bundle *);
 void gpu_ready(StrBuf *, const Bundle *); /* of init() */
 /* Of several devices: the steps, and what is around them. */
-void gpu_devices_steps(Writer *);
+int gpu_devices_steps(Writer *, bool *copies); /* launches that are no kernels of the model */
 void gpu_devices_enqueue(StrBuf *, const Bundle *);
 void gpu_devices_reset(StrBuf *, const Bundle *); /* of reset(): states are zeros */
 void gpu_kernel(Writer *, const Step *);
