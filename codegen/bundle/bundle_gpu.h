@@ -79,7 +79,7 @@ void gpu_copy_bytes(Writer *, const Step *);
 
 /* bundle_gpu_devices.c: of several devices members of the context, functions, what init and release
  * do, and the steps. */
-int64_t gpu_slot_bytes(const Step *); /* where a copy crosses */
+int64_t gpu_slot_bytes(const Step *);             /* where a copy crosses */
 int gpu_devices_launches(Bundle *, bool *copies); /* of what crosses; is there a copy besides? */
 void gpu_devices_members(StrBuf *, const Bundle *);
 void gpu_devices_functions(StrBuf *, const Bundle *);

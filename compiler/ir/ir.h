@@ -405,7 +405,7 @@ struct Context {
     Map read_as;                   /* ingot_read_as(): by id + 1 */
     const struct Target **targets; /* kernel/target.c: those from outside the tree */
     int ntarget;
-    Map shard_parts;     /* rewrite/shard_constants.c: parts of constants that devices have */
+    Map shard_parts; /* rewrite/shard_constants.c: parts of constants that devices have */
 };
 typedef struct Context Context;
 

@@ -23,8 +23,9 @@ static double exchange_time(const Shards *s, double bytes)
 /* The constant that a factor is made of by movement, and as another type, or NULL. */
 static Node *weight_of(Node *factor)
 {
-    while (((op_info[factor->op].cls == MOVE && factor->op != OP_CONCAT) || factor->op == OP_CAST) &&
-           factor->nsrc)
+    while (
+        ((op_info[factor->op].cls == MOVE && factor->op != OP_CONCAT) || factor->op == OP_CAST) &&
+        factor->nsrc)
         factor = factor->src[0];
     return factor->op == OP_DATA ? factor : NULL;
 }

@@ -313,8 +313,8 @@ static void insert_copies(Placing *q)
     for (int i = 0; i < c->noutput; i++)
         c->outputs[i].node = brought_back(q, c, c->outputs[i].node, was[i], 0);
     for (int i = 0; i < c->nstate; i++)
-        c->states[i].next = brought_back(q, c, c->states[i].next, was[c->noutput + i],
-                                         c->states[i].device);
+        c->states[i].next =
+            brought_back(q, c, c->states[i].next, was[c->noutput + i], c->states[i].device);
     c->at = at;
     if (q->p->values)
         values_follow(q->p, r.nnode, r.now, NEWN(q->a, Node *, c->nnode + 1),

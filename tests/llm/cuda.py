@@ -6,7 +6,8 @@
 
 A tiny file of types that have kernels of their own for one token: prompts by run(), tokens by decode(), the logits after each; then a
 context that has forgotten some; the graph of a step is updated and not recorded again. The emulator has a GPU of few processors besides,
-which the tiny file fills: norms are in the kernels of the products, a gate's and what it opens are one.
+which the tiny file fills: norms are in the kernels of the products, a gate's and what it opens are one; and two devices, which have
+the caches by heads.
 
 Exit status 77, skipped: there is no Python with numpy, or nothing that compiles C++.
 """
@@ -33,6 +34,9 @@ PROMPT = [3, 17, 90, 4, 4, 55, 21, 8, 70, 33, 12, 61, 1500, 7]
 FEW = 6  # of them come by run()
 # what kernels of one token read by
 FEW_PROCESSORS = "target = cuda:sm_90a\nprocessors = 2\nclose = 2\ngroup = 64\n"
+# by which products as small as these are worth an exchange: caches lie on two devices, by heads
+SLOW = "target = cuda:sm_90a\nlaunch = 1\nrate.tile = 0.01\n"
+HOW = {"few processors": FEW_PROCESSORS, "two devices": SLOW}
 GATED = re.compile(r"/\* \d+: .*ffn_up.*ffn_gate")  # one step has both
 WANTED = {"F16": ["igrt_run_u16("], "Q4_0": ["igrt_word_u8("], "Q8_0": ["igrt_word_i8("]}
 
@@ -80,21 +84,26 @@ int main(int argc, char **argv)
 """
 
 
-def logits(a, kind, path, at, few=False):
+def logits(a, kind, path, at, how):
     """What the program prints: [tokens, WORDS]"""
     bundle, target = at / "cuda", a.target
-    if few:
-        target = at / "few.target"
-        target.write_text(FEW_PROCESSORS)
+    if how:
+        target = at / "own.target"
+        target.write_text(HOW[how])
     what = [a.ingot, "compile", path, "-o", bundle, "--target", target, "-q", "--no-check"]
+    two = how == "two devices"
+    what += ["--devices", "2", "--parallel", "tensor"] if two else []
     dims = ["--dim", "n=1..16", "--dim", f"past=0..{PAST}", "--weights", "array"]
     subprocess.run([*what, *dims], check=True)
     kernels = (bundle / "model_kernels.cu").read_text()
-    for word in WANTED[kind]:
+    for word in [] if two else WANTED[kind]:
         assert word in kernels, f"no kernel has {word}..)"
     steps = (bundle / "model_decode.c").read_text()
     assert "igrt_gpu_keeps(gpu)" in steps
-    assert not few or len(GATED.findall(steps)) == decoder.LAYERS, "gates have kernels of their own"
+    assert not two or "igrt_gpus_cross(" in steps, "nothing crosses"
+    assert how != "few processors" or len(GATED.findall(steps)) == decoder.LAYERS, (
+        "gates have kernels of their own"
+    )
     ids = [str(i) for i in PROMPT]
     got = emulate.printed(bundle, DRIVER, at, not a.device, [f"-DWORDS={WORDS}"], [str(FEW), *ids])
     return np.array(got).reshape(-1, WORDS)
@@ -109,18 +118,18 @@ def main():
     if not a.device and not emulate.CXX:
         print("skipped: there is no C++ compiler")
         return 77
-    cases = [(kind, False) for kind in WANTED] + [("F16", True)] * (not a.device)
-    for kind, few in cases:
+    cases = [(kind, "") for kind in WANTED] + [("F16", how) for how in HOW if not a.device]
+    for kind, how in cases:
         with tempfile.TemporaryDirectory(prefix="ingot_llm_cuda_") as at:
             at = pathlib.Path(at)
             m = decoder.Model("llama", 3, WORDS, (kind,))
-            got = logits(a, kind, m.write(at / "model.gguf"), at, few)
+            got = logits(a, kind, m.write(at / "model.gguf"), at, how)
             want = m.logits(PROMPT)[FEW - 1 :]
             want = np.concatenate([want, want[-2:]])
             worst = abs(got - want).max() / (want.max() - want.min())
             assert worst < NEAR, f"{kind}: {worst:.1e} of the range"
             print(
-                f"{kind}{' of few processors' * few}: {len(want)} tokens, at most {worst:.1e} of the range"
+                f"{kind}{', ' * bool(how)}{how}: {len(want)} tokens, at most {worst:.1e} of the range"
             )
     return 0
 
