@@ -241,7 +241,13 @@ static bool place_all(Memplan *m)
     return true;
 }
 
-/* Bytes of the states of a device. One that devices have in parts has none itself. */
+/* Of a state that devices have in parts (rewrite/shard_states.c), which has no bytes itself. */
+static bool lies_in_parts(const Plan *p, const Buffer *b)
+{
+    return b->slot < p->c->nstate && p->c->states[b->slot].part;
+}
+
+/* Bytes of the states of a device. */
 static bool place_states_of(Memplan *m, int device, int64_t *bytes)
 {
     Plan *p = m->p;
@@ -251,7 +257,7 @@ static bool place_states_of(Memplan *m, int device, int64_t *bytes)
         if (b->kind != BUF_STATE || b->base || b->device != device)
             continue;
         b->offset = at;
-        if (p->c->states[b->slot].part)
+        if (lies_in_parts(p, b))
             continue;
         if (b->bytes > MAX_TENSOR_BYTES - at)
             return false;
