@@ -116,6 +116,8 @@ igrt_cu *igrt_gpus_turn(igrt_cu *from, igrt_cu *to, int timed)
     to->at = from->at;
     to->sizes = from->sizes;
     from->captures = from->updates = NULL;
+    if (to->updates) /* a node's kernel is of the context that is current */
+        (void)to->cuCtxSetCurrent(to->context);
     if (timed) {
         (void)igrt_cu_time_end(from, &none);
         (void)igrt_cu_time_begin(to);

@@ -406,6 +406,8 @@ struct Context {
     const struct Target **targets; /* kernel/target.c: those from outside the tree */
     int ntarget;
     Map shard_parts; /* rewrite/shard_constants.c: parts of constants that devices have */
+    bool
+        states_split; /* rewrite/shard_states.c: a function has decided which states are in parts */
 };
 typedef struct Context Context;
 

@@ -9,11 +9,13 @@
  *                  laid out as the first one that does so has it, where its loops read that as well
  *     kernels      equal text is one kernel (bundle_functions.c)
  *     decisions    a section of the .sched file each */
+#include <math.h>
 #include <string.h>
 
 #include "codegen.h"
 #include "language.h"
 #include "pipeline.h"
+#include "rewrite.h"
 
 /* What a function reads has to be its own: another one's inputs are not there when it runs. */
 static bool inputs_own(Context *c)
@@ -40,10 +42,11 @@ static void share_memory(int n, Plan *const *p)
 {
     for (int i = 1; i < n; i++) {
         for (int k = 0; k < p[i]->c->nstate; k++)
-            if (p[i]->state[k]->offset != p[0]->state[k]->offset ||
-                p[i]->state[k]->bytes != p[0]->state[k]->bytes ||
-                p[i]->state[k]->memory != p[0]->state[k]->memory ||
-                !layout_equal(&p[i]->state[k]->layout, &p[0]->state[k]->layout))
+            if (!p[i]->c->states[k].part && /* whose parts have places */
+                (p[i]->state[k]->offset != p[0]->state[k]->offset ||
+                 p[i]->state[k]->bytes != p[0]->state[k]->bytes ||
+                 p[i]->state[k]->memory != p[0]->state[k]->memory ||
+                 !layout_equal(&p[i]->state[k]->layout, &p[0]->state[k]->layout)))
                 BUG("functions with two places for state '%s'", p[i]->c->states[k].name);
         for (int k = 0; k < p[0]->nmemory; k++)
             if (p[i]->memories[k].bytes > p[0]->memories[k].bytes)
@@ -101,15 +104,40 @@ static Plan *plan_of(Context *c, const Target *t, const ingot_options *o, Clock 
     return NULL;
 }
 
+/* The function that is planned first. Where several devices share states by what they compute, that
+ * is the one with the least work, which a token or a frame at a time comes most often: to split its
+ * states among them pays there, or nowhere. */
+static int planned_first(Context *c, const Target *t, const ingot_options *o)
+{
+    int first = 0;
+    double least = INFINITY;
+    const bool tensor = t->peers && o->parallel && !strcmp(o->parallel, "tensor");
+    for (int i = 0; i < c->nfunction && tensor; i++) {
+        Arena *a = arena_new();
+        int n;
+        function_select(c, i);
+        Node **nodes = graph_nodes(a, c, &n);
+        double time = 0;
+        for (int j = 0; j < n; j++)
+            time += is_sum_of_products(nodes[j]) ? product_time(t, nodes[j]) : 0;
+        arena_free(a);
+        first = time < least ? i : first;
+        least = fmin(least, time);
+    }
+    return first;
+}
+
 bool functions_plan(Context *c, const Target *t, const ingot_options *o, Clock *k,
                     const GraphRoots *roots, Plan **p)
 {
+    const int first = planned_first(c, t, o);
     int made = 0;
     for (bool good = true; made < c->nfunction && good;) {
-        function_select(c, made);
+        const int i = !made ? first : made - (made <= first);
+        function_select(c, i);
         if (roots)
-            roots_restore(c, &roots[made]);
-        good = (p[made] = plan_of(c, t, o, k)) != NULL;
+            roots_restore(c, &roots[i]);
+        good = (p[i] = plan_of(c, t, o, k)) != NULL;
         made += good;
     }
     function_select(c, 0);

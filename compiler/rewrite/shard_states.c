@@ -4,8 +4,8 @@
  *     keys.0 [1,4,past,128]  next: concat {2} keys.0, k's first half           on device 0
  *     keys.1 [1,4,past,128]  next: concat {2} keys.1, k's other half           on device 1
  *
- * Functions of a model share states: what the first of them has decided holds for all. The state
- * itself has no room and no next value from then on. */
+ * Functions of a model share states: what the first of them that is planned has decided holds for
+ * all. The state itself has no room and no next value from then on. */
 #include "shards.h"
 
 void shards_seed_states(Shards *s)
@@ -57,7 +57,8 @@ static int next_axis(const Shards *s, int state)
 
 void shards_split_states(Shards *s)
 {
-    const int nstate = s->c->function ? 0 : s->c->nstate; /* the first function decides */
+    const int nstate = s->c->states_split ? 0 : s->c->nstate;
+    s->c->states_split = true;
     for (int i = 0; i < nstate; i++) {
         const int axis = s->c->states[i].part ? WHOLE : next_axis(s, i);
         if (axis < 0)

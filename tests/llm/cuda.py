@@ -101,6 +101,7 @@ def logits(a, kind, path, at, how):
     steps = (bundle / "model_decode.c").read_text()
     assert "igrt_gpu_keeps(gpu)" in steps
     assert not two or "igrt_gpus_cross(" in steps, "nothing crosses"
+    assert not two or "igrt_gpu_copy(" not in steps, "caches cross"
     assert how != "few processors" or len(GATED.findall(steps)) == decoder.LAYERS, (
         "gates have kernels of their own"
     )
