@@ -175,11 +175,7 @@ void gpu_devices_reset(StrBuf *sb, const Bundle *b)
         const int64_t bytes = b->p->memories[memories_from(b->p, d)].states;
         const char *arena = d ? arena_printf(b->a, "MEM_ARENA%d", d) : "MEM_ARENA";
         if (bytes)
-            sb_printf(sb,
-                      "    TRY(igrt_gpu_zero(queue(ctx, %d), ctx->mem[%s], %lld)); /* the states "
-                      "come first */\n"
-                      "    TRY(igrt_gpu_finish(queue(ctx, %d)));\n",
-                      d, arena, (long long)bytes, d);
+            gpu_zero_states(sb, arena_printf(b->a, "queue(ctx, %d)", d), arena, bytes);
     }
 }
 
@@ -274,15 +270,15 @@ static void end_crossings(Queues *q)
         return;
     const Step *last = open->x[open->n - 1].step;
     int64_t size;
-    bool same = true; /* whatever sizes a run has */
+    bool kept = w->b->gpu->records && w->b->gpu->sized; /* the same, whatever sizes a run has */
     for (int i = 0; i < open->n; i++)
-        same &= idx_value(open->x[i].step->elements, &size);
+        kept &= idx_value(open->x[i].step->elements, &size);
     line(w, "{");
     w->depth++;
     line(w, "const igrt_crossing x[] = {");
     const int sends = crossing_lines(q, STEP_SENDS), takes = crossing_lines(q, STEP_TAKES);
     line(w, "};");
-    if (w->b->gpu->records && w->b->gpu->sized && same)
+    if (kept)
         line(w, "if (!igrt_gpu_keeps(gpu)) {");
     if (sends)
         line(w, "const int sent = igrt_gpus_apart(gpu) ? %d : 0; /* already */", sends);
@@ -290,7 +286,7 @@ static void end_crossings(Queues *q)
         line(w, "const int sent = 0;");
     line(w, "TRY(igrt_gpus_cross(gpu, ctx->cross[%d], %d - sent, x + sent));", q->at,
          sends + takes);
-    if (w->b->gpu->records && w->b->gpu->sized && same)
+    if (kept)
         line(w, "}");
     q->launches++;
     w->depth--;

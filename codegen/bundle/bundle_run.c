@@ -345,6 +345,14 @@ static void function_init(Writer *w)
         sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
 }
 
+void gpu_zero_states(StrBuf *sb, const char *gpu, const char *arena, int64_t bytes)
+{
+    sb_printf(sb,
+              "    TRY(igrt_gpu_zero(%s, ctx->mem[%s], %lld)); /* the states come first */\n"
+              "    TRY(igrt_gpu_finish(%s));\n",
+              gpu, arena, (long long)bytes, gpu);
+}
+
 static void function_reset(Writer *w)
 {
     Bundle *b = w->b;
@@ -356,11 +364,7 @@ static void function_reset(Writer *w)
     if (b->gpu && b->p->ndevice > 1)
         gpu_devices_reset(sb, b);
     else if (b->p->state_bytes && b->gpu)
-        sb_printf(sb,
-                  "    TRY(igrt_gpu_zero(&ctx->gpu, ctx->mem[MEM_ARENA], %lld)); /* the states "
-                  "come first */\n"
-                  "    TRY(igrt_gpu_finish(&ctx->gpu));\n",
-                  (long long)b->p->state_bytes);
+        gpu_zero_states(sb, "&ctx->gpu", "MEM_ARENA", b->p->state_bytes);
     else if (b->p->state_bytes)
         sb_printf(sb, "    memset(ctx->%s, 0, %lld); /* the states come first */\n",
                   b->memory ? arena_printf(b->a, "memory[%s]", b->memory[b->p->state_memory].index)

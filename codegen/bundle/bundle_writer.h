@@ -91,6 +91,8 @@ void gpu_ready(StrBuf *, const Bundle *); /* of init() */
 int gpu_devices_steps(Writer *, bool *copies); /* launches that are no kernels of the model */
 void gpu_devices_enqueue(StrBuf *, const Bundle *);
 void gpu_devices_reset(StrBuf *, const Bundle *); /* of reset(): states are zeros */
+/* The same of one device, which the text `gpu` names, and its arena (bundle_run.c). */
+void gpu_zero_states(StrBuf *, const char *gpu, const char *arena, int64_t bytes);
 void gpu_kernel(Writer *, const Step *);
 void gpu_copy(Writer *, const Step *);
 void gpu_call_inputs(Writer *, const Step *);

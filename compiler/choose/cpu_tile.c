@@ -191,8 +191,7 @@ static bool may_have(const TileSearch *s, int64_t vectors)
 {
     const int64_t bytes = vectors * s->narrow, block = s->t->machine.weight_block,
                   columns = vectors * s->width;
-    if (block && columns % block != 0 &&
-        block % s->width != 0) /* lines of weights are read whole */
+    if (block && columns % block != 0 && block % s->width != 0) /* a vector lies in one block */
         return false;
     if (s->around)
         return vectors == 1 || (vectors <= BLOCK_VECTORS && /* each has two sums */
