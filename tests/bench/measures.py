@@ -1,6 +1,7 @@
 """What scoreboard.py measures. Each function gives one table, after each row what there is of it:
 columns, rows, versions and unit."""
 
+import importlib.util
 import json
 import math
 import os
@@ -53,22 +54,26 @@ def feeds_of(session, dims):
 
 
 def openvino_of(path, feeds, o):
-    """A function that runs the model by OpenVINO, or None where that is not installed."""
-    try:
-        import openvino as ov
-    except ImportError:
-        return None
+    """A function that runs the model by OpenVINO, or None where that does not take the model."""
+    import openvino as ov
+
     core = ov.Core()
     hints = {"INFERENCE_NUM_THREADS": o.threads, "NUM_STREAMS": "1"}
     hints["INFERENCE_PRECISION_HINT"] = o.precision or "f32"
-    network = core.read_model(str(path))
-    network.reshape({n: list(x.shape) for n, x in feeds.items()})
-    request = core.compile_model(network, "CPU", hints).create_infer_request()
+    try:
+        network = core.read_model(str(path))
+        network.reshape({n: list(x.shape) for n, x in feeds.items()})
+        request = core.compile_model(network, "CPU", hints).create_infer_request()
+        request.infer(feeds, share_inputs=True)
+    except RuntimeError as why:
+        told = " ".join(str(why).split())[-300:]
+        print(f"{path}: OpenVINO does not take it: {told}", file=sys.stderr)
+        return None
     return lambda: list(request.infer(feeds, share_inputs=True).to_dict().values())
 
 
 def cpu_engines(ingot, path, o, dims):
-    """{name: a function that runs the model once}; says where what ingot gives is far off."""
+    """{name: a function that runs the model once, or None}; says where what ingot gives is far off."""
     import numpy as np
     import onnxruntime as ort
 
@@ -77,8 +82,8 @@ def cpu_engines(ingot, path, o, dims):
     session = ort.InferenceSession(str(path), options, ["CPUExecutionProvider"])
     feeds = feeds_of(session, dims)
     made = {"ONNX Runtime": lambda: session.run(None, feeds)}
-    if openvino := openvino_of(path, feeds, o):
-        made["OpenVINO"] = openvino
+    if importlib.util.find_spec("openvino"):
+        made["OpenVINO"] = openvino_of(path, feeds, o)
     narrow = {"precision": o.precision} if o.precision else {}
     model = ingot.load(path, target=o.target, threads=o.threads, dim=dims or None, **narrow)
     made["ingot"] = lambda: model.run(None, feeds)
@@ -96,11 +101,12 @@ def cpu_engines(ingot, path, o, dims):
 def least(made, o):
     """CPU time for one thread; several threads want a quiet machine and wall time."""
     clock = time.process_time if o.threads == 1 else time.perf_counter
-    best = dict.fromkeys(made, math.inf)
-    for run in made.values():
+    runs = {name: run for name, run in made.items() if run}
+    best = {name: math.inf if run else None for name, run in made.items()}
+    for run in runs.values():
         run()
     for _ in range(o.rounds):
-        for name, run in made.items():
+        for name, run in runs.items():
             end = clock() + o.seconds
             while clock() < end:
                 before = clock()
@@ -124,7 +130,8 @@ def cpu(o):
 
             versions.append(f"OpenVINO {openvino.__version__.split('-')[0]}")
         threads = f", {o.threads} threads" if o.threads > 1 else ""
-        rows.append([name_of(path) + threads, *(round(1000 * t, 3) for t in best.values())])
+        figures = (t and round(1000 * t, 3) for t in best.values())
+        rows.append([name_of(path) + threads, *figures])
         yield ["", *best], rows, versions, unit + "; least of all calls, engines in turns"
 
 
