@@ -1,24 +1,50 @@
 
-// WebGPU: null where there is no adapter that has what the kernels need.
-async function gpu(base, told) {
-    const plan = model.gpu, {gpu: there} = globalThis.navigator ?? {}, adapter = await there?.requestAdapter();
-    const groupLimits = ['maxComputeInvocationsPerWorkgroup', 'maxComputeWorkgroupSizeX']; // items
-    if (!adapter || groupLimits.some((n) => adapter.limits[n] < plan.items) || !plan.features.every((f) => adapter.features.has(f)) || !plan.words.every((w) => there.wgslLanguageFeatures?.has(w)))
-        return null;
-    const limits = {};
-    for (const n of ['maxStorageBuffersPerShaderStage', 'maxStorageBufferBindingSize', 'maxBufferSize', ...groupLimits])
+// WebGPU: an adapter that has what the kernels need, or why there is none.
+const LIMITS = ['maxComputeInvocationsPerWorkgroup', 'maxComputeWorkgroupSizeX'];
+async function adapterFor({items, features, words}) {
+    const {gpu: there} = globalThis.navigator ?? {};
+    if (!there)
+        return {why: globalThis.isSecureContext === false ? 'there is no WebGPU: browsers have it in pages from https:// and from localhost'
+            : 'there is no WebGPU in this browser'};
+    const adapter = await there.requestAdapter();
+    if (!adapter)
+        return {why: 'there is no WebGPU adapter'};
+    const missing = [...features.filter((f) => !adapter.features.has(f)), ...words.filter((w) => !there.wgslLanguageFeatures?.has(w))];
+    if (LIMITS.some((n) => adapter.limits[n] < items))
+        missing.push(`groups of ${items} items`);
+    return missing.length ? {why: `there is no WebGPU adapter with ${missing.join(', ')}`} : {adapter};
+}
+
+async function gpu(adapter, base, told) {
+    const plan = model.gpu, limits = {};
+    for (const n of ['maxStorageBuffersPerShaderStage', 'maxStorageBufferBindingSize', 'maxBufferSize', ...LIMITS])
         limits[n] = adapter.limits[n];
-    const sizes = plan.memory, most = Math.max(...sizes);
-    if (most > limits.maxBufferSize)
-        throw new Error(`the model needs a buffer of ${most} bytes, the adapter has ${limits.maxBufferSize} (maxBufferSize)`);
+    for (const [n, most] of [['maxBufferSize', Math.max(...plan.memory)],
+        ['maxStorageBufferBindingSize', plan.steps.flatMap((s) => s[0] < 0 ? [] : s[3].filter((_, i) => i % 3 === 2)).reduce((a, b) => Math.max(a, b), 0)]])
+        if (most > limits[n])
+            throw new Error(`the model needs a buffer of ${most} bytes, the adapter has ${limits[n]} (${n})`);
     const device = await adapter.requestDevice({requiredFeatures: plan.features, requiredLimits: limits});
+    try {
+        return await onDevice(device, plan, base, told);
+    } catch (e) {
+        device.destroy();
+        throw e;
+    }
+}
+
+async function onDevice(device, plan, base, told) {
+    const sizes = plan.memory;
     let lost = null;
-    device.lost.then((i) => lost = new Error(`the WebGPU device was lost: ${i.message || i.reason}`));
+    device.lost.then((i) => lost = new Error(`the WebGPU device was lost (${i.message || i.reason}): load() gives another`));
     device.pushErrorScope('out-of-memory');
     device.pushErrorScope('validation');
-    const [text, weights] = await Promise.all([file(base, plan.file), plan.weights ? file(base, plan.weights, told) : null]);
-    const code = new TextDecoder().decode(text), module = device.createShaderModule({code});
+    const [text, weights] = await Promise.all([plan.kernels ? file(base, plan.file) : null,
+        plan.weights ? file(base, plan.weights, told, plan.pieces.reduce((a, b) => a + b, 0)) : null]);
+    const code = text ? new TextDecoder().decode(text) : '';
     const kernels = [...code.matchAll(/^@compute.*\nfn (\w+)/gm)].map((m) => m[1]);
+    if (kernels.length !== plan.kernels)
+        throw new Error(`${new URL(plan.file, base)}: ${kernels.length} kernels, not ${plan.kernels}: this is another file than the one compiled with this module`);
+    const module = device.createShaderModule({code});
     const U = GPUBufferUsage, use = U.STORAGE | U.COPY_SRC | U.COPY_DST;
     const buffers = sizes.map((n) => device.createBuffer({size: up(n || 4, 256), usage: use}));
     let from = 0, to = 0;
@@ -52,7 +78,7 @@ async function gpu(base, told) {
     const outs = model.outputs.map((_, i) => device.createBuffer({size: buffers[at + i].size, usage: U.MAP_READ | U.COPY_DST}));
     const wrong = await device.popErrorScope() ?? await device.popErrorScope();
     if (wrong)
-        throw new Error(wrong.message);
+        throw new Error(`WebGPU: ${wrong.message || `no memory for ${sizes.reduce((a, b) => a + b, 0)} bytes`}`);
 
     async function run(inputs) {
         if (lost)
@@ -95,5 +121,5 @@ async function gpu(base, told) {
         encoder.clearBuffer(buffers[0]);
         device.queue.submit([encoder.finish()]);
     }
-    return {by: 'webgpu', run: inTurn(run), reset, destroy: () => device.destroy()};
+    return loaded({by: 'webgpu'}, run, reset, () => device.destroy());
 }

@@ -27,17 +27,23 @@ function threadsOf(asked) {
     return globalThis.crossOriginIsolated ? Math.max(1, Math.min(wanted, model.wasm.threads)) : 1;
 }
 
-async function wasm(base, told, asked) {
-    const module = await WebAssembly.compile(await file(base, model.wasm.file, told));
-    const memory = new WebAssembly.Memory({initial: model.wasm.memory, maximum: model.wasm.memory, shared: true});
+async function wasm(base, told, asked, about) {
+    const {file: name, memory: units, weights, bytes: size} = model.wasm, code = await file(base, name, told);
+    const module = await WebAssembly.compile(code).catch((e) => { throw new Error(`${new URL(name, base)}: ${e.message}`); });
+    let memory;
+    try {
+        memory = new WebAssembly.Memory({initial: units, maximum: units, shared: true});
+    } catch (e) {
+        throw new Error(`the model needs ${units << 6} KB of memory: ${e.message}`);
+    }
     const {exports} = await WebAssembly.instantiate(module, {env: {memory}});
     const {page_init, page_run, page_reset, page_memory} = exports, bytes = new Uint8Array(memory.buffer);
     const check = (status) => {
         if (status)
             throw new Error(`the model gives status ${status} (docs/abi.md)`);
     };
-    if (model.wasm.weights)
-        bytes.set(await file(base, model.wasm.weights, told), page_memory(0));
+    if (weights)
+        bytes.set(await file(base, weights, told, size), page_memory(0));
     const threads = threadsOf(asked);
     check(page_init(threads));
     const workers = await team(module, memory, exports, threads);
@@ -45,10 +51,10 @@ async function wasm(base, told, asked) {
         inputs.forEach((x, i) => bytes.set(x, page_memory(1 + i)));
         check(page_run());
         return model.outputs.map(([, type, shape], i) => {
-            const at = page_memory(1 + inputs.length + i), n = shape.reduce((a, b) => a * b, 1);
-            return bytes.slice(at, at + n * arrayOf(type).BYTES_PER_ELEMENT).buffer;
+            const at = page_memory(1 + inputs.length + i);
+            return bytes.slice(at, at + elements(shape) * arrayOf(type).BYTES_PER_ELEMENT).buffer;
         });
     }
-    return {by: 'wasm', threads: 1 + workers.length, run: inTurn(run), reset: async () => check(page_reset()),
-        destroy: () => workers.forEach((w) => w.terminate())};
+    return loaded({by: 'wasm', threads: 1 + workers.length, ...about}, run, async () => check(page_reset()),
+        () => workers.forEach((w) => w.terminate()));
 }

@@ -113,12 +113,16 @@ onnx() {
 # A case _expanded has the data of another, whose operator is written out as the standard's function: one in four
 list=build/onnx-list.txt
 awk -v all="$all" 'all || !/_expanded/ || n++ % 4 == 0' tests/onnx/expected.txt >$list
+# Some in a page; what becomes of WGSL there is another compiler's work than below
+# shellcheck disable=SC2086
+beside browser-cases "$python" tests/browser/cases.py --ingot build/ingot --models ../shared/models/real $cases
 if grep -q '^[^#]' $list; then
     step onnx onnx --list $list --baseline $list --out build/onnx.md
     step onnx-sanitized onnx --list $list --sample 50 --cc clang --sanitize
 else
     step onnx onnx --sample 200 --out build/onnx.md
 fi
+told browser-cases
 # What the kernels of a GPU's form do, statement by statement, but for the large networks (light/)
 few='--sample 400'
 [ -n "$all" ] && few=

@@ -124,7 +124,8 @@ void page_wasm(StrBuf *sb, Bundle *b)
     sb_printf(sb, "  wasm: {file: \"%s_page.wasm\", memory: %lld, threads: %d", b->name,
               (long long)page_units(b), PAGE_THREADS);
     if (b->mode == WEIGHTS_BLOB)
-        sb_printf(sb, ", weights: \"%s.weights\"", weights_prefix(b));
+        sb_printf(sb, ", weights: \"%s.weights\", bytes: %lld", weights_prefix(b),
+                  (long long)b->p->weights_bytes);
     sb_puts(sb, "},\n");
     page_source(b);
 }

@@ -382,7 +382,8 @@ static void web_gpu(StrBuf *sb, Bundle *b)
 {
     Web w = {.b = b};
     web_steps(&w, &b->p->main);
-    sb_printf(sb, "  gpu: {\n    file: \"%s_kernels.wgsl\",\n", b->name);
+    sb_printf(sb, "  gpu: {\n    file: \"%s_kernels.wgsl\",\n    kernels: %d,\n", b->name,
+              b->p->nkernel);
     web_features(sb, "features", b->target->extensions, false);
     web_features(sb, "words", b->target->extensions, true);
     sb_printf(sb, "    items: %d,\n", b->target->machine.items);
@@ -399,6 +400,8 @@ static const char *js_array(ingot_dtype d)
     switch (d) {
     case INGOT_F32: return "Float32Array";
     case INGOT_F64: return "Float64Array";
+    case INGOT_I2:
+    case INGOT_I4:
     case INGOT_I8: return "Int8Array";
     case INGOT_I16: return "Int16Array";
     case INGOT_U16:
@@ -428,18 +431,22 @@ static void web_types(Bundle *b)
     StrBuf sb = {0};
     web_type(&sb, "Inputs", b->in, b->nin);
     web_type(&sb, "Outputs", b->out, b->nout);
-    sb_puts(&sb,
-            "export interface Progress {\n    file?: string;\n    bytes?: number;\n    pipelines?: "
-            "number;\n    of: number;\n}\n"
-            "export interface Model {\n    by: \"webgpu\" | \"wasm\";\n"
-            "    /** Of \"wasm\": how many run the steps. */\n    threads?: number;\n"
-            "    run(inputs: Inputs): Promise<Outputs>;\n"
-            "    /** States begin anew. */\n    reset(): Promise<void>;\n    destroy(): void;\n}\n"
-            "/** By default files are read from the folder of the module. */\n"
-            "export function load(url?: string | URL, options?: {progress?: (p: Progress) => void; "
-            "by?: \"webgpu\" | \"wasm\"; threads?: number}): Promise<Model>;\n"
-            "export const model: {inputs: [string, string, number[]][]; outputs: [string, string, "
-            "number[]][]};\n");
+    sb_puts(
+        &sb,
+        "export interface Progress {\n    file?: string;\n    bytes?: number;\n    pipelines?: "
+        "number;\n    of: number;\n}\n"
+        "export interface Model {\n    by: \"webgpu\" | \"wasm\";\n"
+        "    /** Of \"wasm\": how many run the steps. */\n    threads?: number;\n"
+        "    /** Of \"wasm\" in a package for both: why it is not WebGPU. */\n    why?: string;\n"
+        "    run(inputs: Inputs): Promise<Outputs>;\n"
+        "    /** States begin anew. */\n    reset(): Promise<void>;\n    destroy(): void;\n}\n"
+        "/** By default files are read from the folder of the module. */\n"
+        "export function load(url?: string | URL, options?: {progress?: (p: Progress) => void; "
+        "by?: \"webgpu\" | \"wasm\"; threads?: number}): Promise<Model>;\n"
+        "export const model: {inputs: [string, string, number[]][]; outputs: [string, string, "
+        "number[]][]};\n"
+        "/** The kind of array for elements of a type, as model has it. */\n"
+        "export function arrayOf(type: string): {new (n: number): ArrayBufferView};\n");
     bundle_file(b, arena_printf(b->a, "%s.d.ts", b->name), &sb);
 }
 
@@ -459,6 +466,30 @@ static bool is_fixed(const Port *p, int n)
     for (int i = 0; i < n; i++)
         fixed &= !p[i].dynamic && !p[i].here && !p[i].form && p[i].b->dtype != INGOT_STRING;
     return fixed;
+}
+
+/* What the module's user calls. */
+static void web_load(StrBuf *sb, bool gpu, bool wasm)
+{
+    sb_puts(sb,
+            "\nexport async function load(url = import.meta.url, {progress, by, threads} = {}) {\n"
+            "    const base = new URL(url, import.meta.url);\n");
+    if (!gpu || !wasm)
+        sb_printf(sb,
+                  "    if (by === '%s')\n"
+                  "        throw new Error('this package is for %s alone: "
+                  "--target wgsl+c:wasm32-simd128 is for both');\n",
+                  gpu ? "wasm" : "webgpu", gpu ? "WebGPU" : "WebAssembly");
+    if (gpu)
+        sb_printf(sb,
+                  "    const {adapter, why} = %sawait adapterFor(model.gpu);\n"
+                  "    if (adapter)\n        return gpu(adapter, base, progress);\n%s",
+                  wasm ? "by === 'wasm' ? {} : " : "",
+                  wasm ? "    if (by === 'webgpu')\n        throw new Error(why);\n"
+                       : "    throw new Error(why);\n");
+    if (wasm)
+        sb_printf(sb, "    return wasm(base, progress, threads, {%s});\n", gpu ? "why" : "");
+    sb_puts(sb, "}\n");
 }
 
 void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
@@ -496,17 +527,7 @@ void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
         sb_puts(&sb, runtime_text("page_gpu.mjs"));
     if (wasm)
         sb_puts(&sb, runtime_text("page_wasm.mjs"));
-    sb_printf(&sb,
-              "\nexport async function load(url = import.meta.url, options = {}) {\n"
-              "    const base = new URL(url, import.meta.url), told = options.progress;\n%s%s}\n",
-              !gpu   ? ""
-              : wasm ? "    const m = options.by === 'wasm' ? null : await gpu(base, told);\n    "
-                       "if (m)\n        return m;\n"
-                     : "    const m = await gpu(base, told);\n    if (!m)\n        throw new "
-                       "Error('there is no WebGPU adapter' + "
-                       "[...model.gpu.features, ...model.gpu.words, `groups of ${model.gpu.items} "
-                       "items`].map((f) => ` with ${f}`).join());\n    return m;\n",
-              wasm ? "    return wasm(base, told, options.threads);\n" : "");
+    web_load(&sb, gpu, wasm);
     bundle_file(b, arena_printf(b->a, "%s.mjs", b->name), &sb);
     web_types(b);
     with_name(&page, runtime_text("page.html"), b->name);

@@ -40,6 +40,12 @@ FLAGS = (
     "--hide-scrollbars",
     "--force-device-scale-factor=1",
 )
+# With WebGPU, by SwiftShader; --disable-gpu takes it away
+WEBGPU = (
+    *(f for f in FLAGS if f != "--disable-gpu"),
+    "--enable-unsafe-webgpu",
+    "--use-webgpu-adapter=swiftshader",
+)
 
 
 class Missing(Exception):

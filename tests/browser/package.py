@@ -18,6 +18,7 @@ import sys
 import tempfile
 
 import chromium
+from misuse import misuse
 
 try:
     import numpy as np
@@ -27,12 +28,7 @@ except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-# --disable-gpu takes WebGPU away
-chromium.FLAGS = (
-    *(f for f in chromium.FLAGS if f != "--disable-gpu"),
-    "--enable-unsafe-webgpu",
-    "--use-webgpu-adapter=swiftshader",
-)
+chromium.FLAGS = chromium.WEBGPU
 ARRAY = {"f4": "Float32Array", "i1": "Int8Array", "u1": "Uint8Array", "b1": "Uint8Array"}
 ARRAY |= {"i4": "Int32Array", "i8": "BigInt64Array", "f2": "Uint16Array"}
 RUN = """(async () => {
@@ -237,6 +233,7 @@ def main():
         relaxed(page, site)
         few_items(browser, opt, address, site, model)
         if has_clang:
+            misuse(page, site)
             alone(browser, site, inputs, outputs, name)
         # the page that comes with it
         shown = browser.page(address + "own/index.html")

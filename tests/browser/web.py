@@ -22,12 +22,7 @@ import tempfile
 import chromium
 from chromium import Chromium, Failed, Missing, serve
 
-# --disable-gpu takes WebGPU away
-chromium.FLAGS = (
-    *(f for f in chromium.FLAGS if f != "--disable-gpu"),
-    "--enable-unsafe-webgpu",
-    "--use-webgpu-adapter=swiftshader",
-)
+chromium.FLAGS = chromium.WEBGPU
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "examples/web/build.sh"
 

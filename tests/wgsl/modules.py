@@ -22,12 +22,7 @@ import tempfile
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "browser"))
 import chromium  # noqa: E402
 
-# --disable-gpu takes WebGPU away
-chromium.FLAGS = (
-    *(f for f in chromium.FLAGS if f != "--disable-gpu"),
-    "--enable-unsafe-webgpu",
-    "--use-webgpu-adapter=swiftshader",
-)
+chromium.FLAGS = chromium.WEBGPU
 DEVICE = """(async () => {
     const adapter = await navigator.gpu?.requestAdapter();
     const features = [...adapter?.features ?? []].filter((f) => ['shader-f16', 'subgroups'].includes(f));
