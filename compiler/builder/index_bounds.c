@@ -170,6 +170,19 @@ static bool require_one(Context *c, const Places *p, Node *i, bool given)
     return require_room(c, &settled, i, i);
 }
 
+/* Indices of which nothing is known need an axis that has a place, if there are any. */
+static bool require_any(Context *c, const Places *p, const Node *i)
+{
+    Node *size = p->source->shape[p->axis], *any = one_or_none(c, i->rank, i->shape);
+    if (any->hi < 1)
+        return true;
+    if (any->lo < 1 && size->hi < 1)
+        return ingot_require(
+            c, size, any, idx(c, 1),
+            arena_printf(c->arena, "the size of axis %d, for its indices,", p->axis));
+    return require_room(c, p, idx(c, 0), idx(c, 0));
+}
+
 /* Indices along one axis. False after an error. */
 static bool require_places(Context *c, const Places *p, Node *index)
 {
@@ -186,7 +199,7 @@ static bool require_places(Context *c, const Places *p, Node *index)
     for (int k = 0; k < n; k++)
         if (!require_one(c, p, integer[k], given))
             return false;
-    return n >= 0 || p->x->op == OP_UPDATE || require_room(c, p, lo, lo);
+    return n >= 0 || p->x->op == OP_UPDATE || require_any(c, p, i);
 }
 
 bool index_places(Context *c, Node *x, bool wraps, bool *never)

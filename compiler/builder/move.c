@@ -300,9 +300,11 @@ static Node *pad_crop(Context *c, Node *x, Node *const *lo, Node *const *hi)
 ingot_tensor *ingot_pad(ingot_context *c, ingot_tensor *x, ingot_dim *const *lo,
                         ingot_dim *const *hi)
 {
-    Node *l[INGOT_MAX_RANK], *h[INGOT_MAX_RANK], *zero = idx(c, 0);
+    Node *l[INGOT_MAX_RANK], *h[INGOT_MAX_RANK], *sum[INGOT_MAX_RANK], *zero = idx(c, 0);
     if (poisoned(x) || !amounts_check(c, "pad", x, lo, hi))
         return c->poison;
+    for (int i = 0; i < x->rank; i++)
+        sum[i] = idx_add(c, x->shape[i], idx_add(c, lo[i], hi[i]));
     x = pad_crop(c, x, lo, hi);
     if (poisoned(x))
         return x;
@@ -310,7 +312,12 @@ ingot_tensor *ingot_pad(ingot_context *c, ingot_tensor *x, ingot_dim *const *lo,
         l[i] = idx_max(c, lo[i], zero);
         h[i] = idx_max(c, hi[i], zero);
     }
-    return pad_positive(c, x, l, h);
+    x = pad_positive(c, x, l, h);
+    /* of amounts of the run, what both halves leave is a number less often than their sum */
+    for (int i = 0; i < x->rank && !poisoned(x); i++)
+        if (sum[i]->hi > x->shape[i]->hi || sum[i]->lo < x->shape[i]->lo)
+            sum[i] = x->shape[i];
+    return poisoned(x) ? x : with_shape(c, x, sum);
 }
 
 ingot_tensor *ingot_pad_value(ingot_context *c, ingot_tensor *x, ingot_dim *const *lo,

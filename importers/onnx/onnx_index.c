@@ -154,13 +154,24 @@ ingot_tensor *onnx_tensor_scatter(Lowering *n)
 
 /* ---- slices --------------------------------------------------------------------------------- */
 
-/* A start or end of a slice, from 0 (or -1) up; NULL if its sign is not known. */
+/* size - size / 2 is never below zero, which its bounds alone do not tell. */
+static bool never_below_zero(Lowering *n, ingot_dim *at)
+{
+    return ingot_dim_lo(at) >= 0 || ingot_dim_equal(ingot_dim_max(n->c, at, dim(n, 0)), at);
+}
+
+/* A start or end of a slice, from 0 (or -1) up; NULL if nothing is known of it. */
 static ingot_dim *slice_bound(Lowering *n, ingot_dim *at, ingot_dim *size, int64_t lo,
                               ingot_dim *hi)
 {
-    if (ingot_dim_lo(at) < 0 && ingot_dim_hi(at) >= 0)
-        return NULL;
-    if (ingot_dim_hi(at) < 0) {
+    if (ingot_dim_hi(at) >= 0 && !never_below_zero(n, at)) {
+        if (ingot_dim_lo(at) <= -(INT64_C(1) << 40) || ingot_dim_hi(at) >= INT64_C(1) << 40)
+            return NULL;
+        ingot_dim *below = ingot_dim_max(n->c, ingot_dim_sub(n->c, dim(n, 0), at), dim(n, 0));
+        ingot_dim *wraps =
+            ingot_dim_min(n->c, below, dim(n, 1)); /* 1 where it counts from the end */
+        at = ingot_dim_add(n->c, at, ingot_dim_mul(n->c, size, wraps));
+    } else if (ingot_dim_hi(at) < 0) {
         if (ingot_dim_lo(at) <= -(INT64_C(1) << 62))
             return dim(n, lo);
         at = ingot_dim_add(n->c, at, size);
@@ -179,7 +190,7 @@ static ingot_tensor *slice_axis(Lowering *n, ingot_tensor *x, int axis, ingot_di
     start = slice_bound(n, start, size, 0, down ? last : size);
     end = slice_bound(n, end, size, down ? -1 : 0, down ? last : size);
     if (!start || !end)
-        return unsupported(n, "the signs of its bounds are not known when compiling");
+        return unsupported(n, "its bounds are not known when compiling");
     ingot_dim *span = down ? ingot_dim_sub(n->c, start, end) : ingot_dim_sub(n->c, end, start);
     ingot_dim *count =
         ingot_dim_div(n->c, ingot_dim_add(n->c, span, dim(n, stride - 1)), dim(n, stride));

@@ -151,6 +151,21 @@ ingot_tensor *onnx_grid_sample(Lowering *n)
 
 /* ---- AffineGrid ----------------------------------------------------------------------------- */
 
+/* The coordinates of `length` pixels along an axis. One pixel, whose centre is both corners, lies
+ * at 1, as in ONNX Runtime: the standard divides by zero there. */
+static ingot_tensor *affine_axis(Lowering *n, ingot_tensor *i, ingot_tensor *length, bool align)
+{
+    ingot_tensor *last, *after;
+    if (!align) {
+        i = ingot_div(n->c, ingot_add_c(n->c, ingot_mul_c(n->c, i, 2), 1), length);
+        return ingot_add_c(n->c, i, -1);
+    }
+    last = ingot_add_c(n->c, length, -1);
+    after = ingot_mul_c(n->c, ingot_sub(n->c, last, i), 2);
+    last = ingot_max_c(n->c, last, 1);
+    return ingot_add_c(n->c, ingot_neg(n->c, ingot_div(n->c, after, last)), 1);
+}
+
 /* Evenly spaced from -1 to 1 in the last column order x, y(, z); theta maps them. */
 ingot_tensor *onnx_affine_grid(Lowering *n)
 {
@@ -187,12 +202,8 @@ ingot_tensor *onnx_affine_grid(Lowering *n)
         if (j < k) {
             ingot_dim *d = dims[k - 1 - j];
             ingot_tensor *i = as(n, ingot_iota(n->c, 1, &d, 0), dtype), *at;
-            ingot_tensor *length = as(n, ingot_from_dim(n->c, d), dtype);
-            if (align)
-                at = ingot_div(n->c, ingot_mul_c(n->c, i, 2), ingot_add_c(n->c, length, -1));
-            else
-                at = ingot_div(n->c, ingot_add_c(n->c, ingot_mul_c(n->c, i, 2), 1), length);
-            at = align_axis(n, ingot_add_c(n->c, at, -1), (int)(k - j), (int)k + 2);
+            at = affine_axis(n, i, as(n, ingot_from_dim(n->c, d), dtype), align);
+            at = align_axis(n, at, (int)(k - j), (int)k + 2);
             column = ingot_mul(n->c, column, at);
         }
         sum = sum ? ingot_add(n->c, sum, column) : column;

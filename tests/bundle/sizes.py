@@ -12,6 +12,8 @@ further     what is declared of an output bounds a size before it, through nodes
 derived     an output's shape tells the values of an input, from which sizes inside are computed
 ended       a row of 4 n + 9 elements ends with one that fills no vector, whatever n is
 absent      a part of a concat that has no element in a run is not read, whatever is computed of it
+cut         slices from n - n / 2 and from n - 3, which is below zero for some n; a crop to a number of
+            rows; an index into nothing, of which there is none
 strips      attention over rows whose length a run says, a head at a time, and its sums in any of them
 checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
@@ -344,6 +346,52 @@ def absent(ingot, work):
     print("of 0 and of 1 element")
 
 
+def cut(ingot, work):
+    node, path, data = helper.make_node, work / "cut.onnx", work / "cut"
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Slice", ["s", "zero", "one"], ["n"]),
+        node("Div", ["n", "two"], ["half"]),
+        node("Sub", ["n", "half"], ["rest"]),
+        node("Sub", ["n", "three"], ["less"]),
+        node("Slice", ["x", "rest", "far", "zero"], ["y0"]),
+        node("Slice", ["x", "less", "far", "zero"], ["y1"]),
+        node("Slice", ["x", "zero", "less", "zero"], ["y2"]),
+        node("Slice", ["x", "less", "back", "zero", "minus"], ["y3"]),
+        node("CenterCropPad", ["x", "four"], ["middle"], axes=[0]),
+        node("Add", ["middle", "tall"], ["y4"]),
+        node("Gather", ["nothing", "i"], ["y5"], axis=1),
+    ]
+    numbers = dict(zero=[0], one=[1], two=[2], three=[3], four=[4], far=[1 << 62], back=[-9])
+    constants = {k: np.array(v) for k, v in {**numbers, "minus": [-1]}.items()}
+    constants.update(tall=np.zeros((4, 1), np.float32), nothing=np.zeros((2, 0), np.float32))
+    outputs = [(f"y{i}", F, None) for i in range(6)]
+    write(path, nodes, [("x", F, ["n", 2]), ("i", I, ["k"])], outputs, **constants)
+    data.mkdir()
+    for n in range(1, 8):
+        x = np.arange(1, 2 * n + 1, dtype=np.float32).reshape(n, 2)
+        less, wide = n - 3, np.zeros((4, 2), np.float32)
+        last = max(0, less if less >= 0 else less + n)  # a start is inside, as the standard has it
+        at = max(0, (n - 4) // 2)
+        kept = x[at : at + 4]
+        wide[(4 - len(kept)) // 2 :][: len(kept)] = kept
+        want = [
+            x[n - n // 2 :],
+            x[less:],
+            x[:less],
+            x[last::-1],
+            wide,
+            np.zeros((2, 0), np.float32),
+        ]
+        for k, v in ("input_0", x), ("input_1", np.zeros(0, np.int64)):
+            np.save(data / f"{k}.npy", v)
+        for i, y in enumerate(want):
+            np.save(data / f"output_{i}.npy", np.asarray(y, order="C"))
+        flags = "--dim", "n=1..7", "--dim", "k=0..3", "--data", data, "-q"
+        call(ingot, "verify", path, "--interpret", *flags)
+    print("of 1 to 7 rows")
+
+
 def strips(ingot, work):
     path, data, rng = work / "strips.onnx", work / "rows", np.random.default_rng(1)
     nodes = [
@@ -394,7 +442,8 @@ def checked(ingot, work):
 
 
 CHECKS = {
-    f.__name__: f for f in (told, equal, bounded, further, derived, ended, absent, strips, checked)
+    f.__name__: f
+    for f in (told, equal, bounded, further, derived, ended, absent, cut, strips, checked)
 }
 
 if __name__ == "__main__":

@@ -507,6 +507,19 @@ def samples(cases):
         )
 
 
+def one_pixel(cases):
+    """Where both corners are one centre."""
+    nodes = [
+        NODE("AffineGrid", ["t", f"s{i}"], [f"y{i}{align}"], align_corners=align)
+        for i in range(3)
+        for align in (0, 1)
+    ]
+    sizes = ([2, 1, 1, 4], [2, 1, 3, 1], [2, 1, 1, 1])
+    consts = [(f"s{i}", np.array(v)) for i, v in enumerate(sizes)]
+    outputs = [k.output[0] for k in nodes]
+    cases.add("affinegrid_one_pixel", nodes, [("t", floats(2, 2, 3))], 20, consts, wanted=outputs)
+
+
 def resized_integers(cases):
     """Interpolated integers are rounded and stay in their range: by the standard's reference. With
     odd sizes of no common factor nothing lies half way between two integers, and no place but the
@@ -608,6 +621,10 @@ def of_nothing(cases):
     """Places of an axis without elements, which nothing asks for, and sequences without steps."""
     nodes = [NODE("Hardmax", ["x"], [f"y{axis}"], axis=axis) for axis in (0, 1)]
     cases.add("hardmax_of_nothing", nodes, [("x", floats(0, 4))], 13, wanted=["y0", "y1"])
+    node = NODE("Gather", ["x", "i"], ["y"], axis=1)
+    cases.add(
+        "gather_none_of_none", node, [("x", floats(3, 0)), ("i", np.zeros((0, 2), np.int64))], 13
+    )
     weights = [("w", floats(1, 8, 3)), ("r", floats(1, 8, 2))]
     node = NODE("LSTM", ["x", "w", "r"], ["all"], hidden_size=2)
     cases.add("lstm_of_nothing", node, [("x", floats(0, 2, 3))], 14, weights)
@@ -713,6 +730,7 @@ def main():
         regions,
         sizes,
         samples,
+        one_pixel,
         resized_integers,
         resized_places,
         cut_pads,
