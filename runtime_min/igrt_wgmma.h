@@ -8,7 +8,9 @@
  *                                    lines `apart` elements behind
  *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta,
  *                                                tb: a, b are terms of lines; _bf16; 192, 128,
- *                                                64
+ *                                                64; <ta, tb, 0>: c = a b
+ *     igrt_wgmma128_rows_f16<tb>(&c, a, b)       the same of rows that items have (igrt_mma_a);
+ *                                                _bf16; 64
  *     igrt_wgmma256_dot_i8_u8(&c, a, b)          the same of bytes with a sign and without, in any
  *                                                combination: 32 terms, lines of terms
  *     igrt_wgmma_dot_tf32x3(&c, a, b, rests, tokens, iteration, depth)    the same of f32, 64 rows
@@ -41,6 +43,13 @@
  *                                                    for already, by _dot_tf32x3
  *     igrt_wgmma_done(&c, tokens, iteration, depth)  all of their products are done, the last of
  *         them of this iteration; the sums c may be read
+ *
+ * What is copied before all iterations has one token more (igrt_tokens_begin(.., 1)):
+ * igrt_claim_once, _filled_once, _filled_token_once. Rows of attention:
+ *
+ *     igrt_wgmma_commit()            products so far are a group, which _done waits for
+ *     igrt_wgmma_scale(&c, x, y)     the two lines that an item has of each eight columns; what is
+ *                                    in registers is seen by products that follow; _fence() alone
  *
  * Groups of a cluster that have parts of the same sums:
  *
@@ -134,29 +143,51 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
     "+f"(c->part[i]), "+f"(c->part[i + 1]), "+f"(c->part[i + 2]), "+f"(c->part[i + 3]), \
         "+f"(c->part[i + 4]), "+f"(c->part[i + 5]), "+f"(c->part[i + 6]), "+f"(c->part[i + 7])
 #define IGRT_PART_32(i) IGRT_PART_8(i), IGRT_PART_8(i + 8), IGRT_PART_8(i + 16), IGRT_PART_8(i + 24)
-#define IGRT_WGMMA_DOT(n, type, sums, a, b, ta, tb, ...)                                         \
-    template <int TA, int TB>                                                                    \
+#define IGRT_WGMMA_DOT(n, type, sums, a, b, add, ta, tb, ...)                                        \
+    template <int TA, int TB, int ADD = 1>                                                       \
     static __device__ __forceinline__ void igrt_wgmma##n##_dot_##type(                           \
         igrt_wgmma##n##_c *c, igrt_wgmma_operand x, igrt_wgmma_operand y)                        \
     {                                                                                            \
         asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." #type "." #type " {" sums \
-                     "}, " a ", " b ", 1, 1, 1, " ta ", " tb ";"                                 \
+                     "}, " a ", " b ", " add ", 1, 1, " ta ", " tb ";"                           \
                      : __VA_ARGS__                                                               \
-                     : "l"(x), "l"(y), "n"(TA), "n"(TB));                                        \
+                     : "l"(x), "l"(y), "n"(ADD), "n"(TA), "n"(TB));                              \
     }
 #define IGRT_WGMMA_DOTS(type)                                                                     \
-    IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", IGRT_SUMS_32("+f", 0))        \
-    IGRT_WGMMA_DOT(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67",              \
+    IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", IGRT_SUMS_32("+f", 0)) \
+    IGRT_WGMMA_DOT(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68",       \
                    IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32))                                 \
     IGRT_WGMMA_DOT(192, type, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_95, "%96", "%97", "%98",     \
-                   "%99", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32), IGRT_SUMS_32("+f", 64))  \
+                   "%99", "%100", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32),                  \
+                   IGRT_SUMS_32("+f", 64))                                                        \
     IGRT_WGMMA_DOT(256, type, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_127, "%128", "%129", "%130", \
-                   "%131", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32), IGRT_SUMS_32("+f", 64), \
-                   IGRT_SUMS_32("+f", 96))
+                   "%131", "%132", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32),                 \
+                   IGRT_SUMS_32("+f", 64), IGRT_SUMS_32("+f", 96))
 IGRT_WGMMA_DOTS(f16)
 IGRT_WGMMA_DOTS(bf16)
 #undef IGRT_WGMMA_DOTS
 #undef IGRT_WGMMA_DOT
+
+/* Operand a is in the registers of the items. */
+#define IGRT_WGMMA_ROWS(n, type, sums, a0, a1, a2, a3, b, tb, ...)                               \
+    template <int TB>                                                                            \
+    static __device__ __forceinline__ void igrt_wgmma##n##_rows_##type(                          \
+        igrt_wgmma##n##_c *c, igrt_mma_a x, igrt_wgmma_operand y)                                \
+    {                                                                                            \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." #type "." #type " {" sums \
+                     "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " b ", 1, 1, 1, " tb ";"              \
+                     : __VA_ARGS__                                                               \
+                     : "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]), "r"(x.v[3]), "l"(y), "n"(TB));     \
+    }
+#define IGRT_WGMMA_ROWS_OF(type)                                                              \
+    IGRT_WGMMA_ROWS(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", "%37",            \
+                    IGRT_SUMS_32("+f", 0))                                                    \
+    IGRT_WGMMA_ROWS(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68",  \
+                    "%69", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32))
+IGRT_WGMMA_ROWS_OF(f16)
+IGRT_WGMMA_ROWS_OF(bf16)
+#undef IGRT_WGMMA_ROWS_OF
+#undef IGRT_WGMMA_ROWS
 
 /* Of bytes 32 terms, with a sign (s8) or without (u8). */
 #define IGRT_WGMMA_BYTES(n, x, y, s8_x, s8_y, sums, a, b, ...)                                 \
@@ -331,14 +362,15 @@ static __device__ __forceinline__ void igrt_token_wait(uint32_t token, int phase
 }
 
 static __device__ __forceinline__ void igrt_tokens_begin(uint64_t *tokens, int depth,
-                                                         int warpgroups)
+                                                         int warpgroups, int once = 0)
 {
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 2 * depth; i++)
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                         :
-                         : "r"(igrt_token(tokens, i)), "r"(i < depth ? 1 : warpgroups)
-                         : "memory");
+        for (int i = 0; i < 2 * depth + once; i++)
+            asm volatile(
+                "mbarrier.init.shared::cta.b64 [%0], %1;"
+                :
+                : "r"(igrt_token(tokens, i)), "r"(i < depth || i == 2 * depth ? 1 : warpgroups)
+                : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -383,6 +415,24 @@ static __device__ __forceinline__ void igrt_filled(uint64_t *tokens, int iterati
 {
     igrt_token_wait(igrt_token(tokens, iteration % depth), iteration / depth & 1);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ uint32_t igrt_filled_token_once(uint64_t *tokens, int depth)
+{
+    return igrt_token(tokens, 2 * depth);
+}
+
+static __device__ __forceinline__ void igrt_claim_once(uint64_t *tokens, int depth, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :
+                 : "r"(igrt_token(tokens, 2 * depth)), "r"(bytes)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void igrt_filled_once(uint64_t *tokens, int depth)
+{
+    igrt_token_wait(igrt_token(tokens, 2 * depth), 0);
 }
 
 static __device__ __forceinline__ void igrt_free(uint64_t *tokens, int iteration, int depth)
@@ -432,6 +482,28 @@ static __device__ __forceinline__ void igrt_wgmma_done(igrt_wgmma_two<N> *c, uin
 {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     igrt_wgmma_add(c, tokens, iteration, depth);
+}
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ void igrt_wgmma_commit(void)
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void igrt_wgmma_fence(void)
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+/* Of the two lines that an item has of each eight columns. */
+template <typename Sums>
+static __device__ __forceinline__ void igrt_wgmma_scale(Sums *c, float first, float second)
+{
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof c->v / sizeof c->v[0]); i++)
+        c->v[i] *= i & 2 ? second : first;
+    igrt_wgmma_fence();
 }
 
 /* ---- clusters -------------------------------------------------------------------------------- */

@@ -270,6 +270,8 @@ static void tile_names(Printer *p, const Tile *t)
     for (int i = 0; i < TC_AXES && t->tc; i++)
         if (t->fragment[i] && !name_of(p, t->fragment[i]))
             set_name(p, t->fragment[i], fragment[i]);
+    if (t->inner)
+        set_name(p, t->inner_columns, "column");
     if (t->lane)
         set_name(p, t->lane, "lane");
     if (t->four)
@@ -377,7 +379,7 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         break;
     }
     case STMT_UPDATE: {
-        if (reduce_size(n) > 1) {
+        if (reduce_size(n) > 1 && s->reduce != REDUCE_PRODUCTS) {
             Node *next[MAX_STATE];
             reduce_step(p->k->c, n, next);
             put_expr(p, n, WEAKEST);
@@ -385,7 +387,8 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
             put_expr(p, next[reduce_part(n)], WEAKEST);
             break;
         }
-        Op op = monoid_op((ingot_reduce_op)reduce_monoid(n));
+        const bool products = s->reduce == REDUCE_PRODUCTS;
+        Op op = products ? OP_ADD : monoid_op((ingot_reduce_op)reduce_monoid(n));
         bool sign = infix[op].text != NULL;
         put_expr(p, n, WEAKEST);
         sb_printf(p->sb, " = %s%s", sign ? "" : op_info[op].text, sign ? "" : "(");
@@ -420,8 +423,19 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         break;
     case STMT_CLAIM:
     case STMT_FILLED:
-        sb_puts(p->sb, s->kind == STMT_CLAIM ? "claim " : "filled ");
+        sb_puts(p->sb, s->kind == STMT_CLAIM ? "claim" : "filled");
+        sb_puts(p->sb, n ? " " : " once");
+        if (n)
+            put_expr(p, n, WEAKEST);
+        break;
+    case STMT_DONE: sb_puts(p->sb, "products done"); break;
+    case STMT_SCALE:
+        sb_puts(p->sb, "scale ");
         put_expr(p, n, WEAKEST);
+        for (uint32_t i = 1; i < reduce_size(n); i++) {
+            sb_puts(p->sb, i > 1 ? ", " : ": lines by ");
+            put_expr(p, n->src[i], WEAKEST);
+        }
         break;
     case STMT_RELEASE:
         sb_puts(p->sb, n ? "release " : "release all");

@@ -292,11 +292,11 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
     const int first = r->nvalue;
     name_value(r, s->node, s->depth);
     declare_value(r, r->lang->variable, s->node, 's', first);
-    put(r, " = ");
     if (r->l.fragment[s->node->id]) {
-        put(r, "{{0}};\n");
+        put(r, render_begins_products(r, s->node) ? ";\n" : " = {{0}};\n");
         return 1;
     }
+    put(r, " = ");
     Node *begin = render_begin_of(r, s->node);
     render_operand(r, begin ? begin : reduce_identity(r->k->c, s->node), is_vector(r, s->node),
                    true);
@@ -459,7 +459,9 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_LOADER:
     case STMT_CLAIM:
     case STMT_FILLED:
-    case STMT_RELEASE: break; /* render_token() */
+    case STMT_RELEASE:
+    case STMT_DONE:
+    case STMT_SCALE: break; /* render_token() */
     case STMT_DEPEND:
     case STMT_NEXT: sb_printf(r->sb, "%s\n", order); break;
     case STMT_BARRIER:

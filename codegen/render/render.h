@@ -103,6 +103,8 @@ static inline bool is_four(Render *r, Node *n)
     return n->id < r->l.nknown && r->l.four[n->id];
 }
 
+/* Do the first products of a sum take what they find for zero? */
+bool render_begins_products(const Render *, const Node *sum);
 static inline bool is_named(Render *r, Node *n)
 {
     return n->id < r->l.nknown && r->l.named[n->id] && r->number[n->id] >= 0;

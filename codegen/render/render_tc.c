@@ -63,8 +63,9 @@ void render_tc_begin(Render *r)
         if (!t->box)
             return;
         render_indent(r, 0);
-        sb_printf(r->sb, "igrt_tokens_begin(a%d, %d, %d);\n", t->tokens, t->depth,
+        sb_printf(r->sb, "igrt_tokens_begin(a%d, %d, %d", t->tokens, t->depth,
                   t->items / t->tc->lanes);
+        put(r, t->along ? ", 1);\n" : ");\n");
         return;
     }
     const int term = dtype_info[t->tc->a].bytes;
@@ -122,10 +123,43 @@ void render_fragment_store(Render *r, Node *store, int tile)
            pitch);
 }
 
+bool render_begins_products(const Render *r, const Node *sum)
+{
+    const Tile *t = r->l.tile;
+    return tile_rows_in_place(t) && sum->nsrc == 2;
+}
+
+/* Of attention: a sum begins with its first product; the outer ones take rows that lanes have. */
+static void products_of_rows(Render *r, const Stmt *s)
+{
+    const TileUnit u = tile_unit(r->l.tile, s->term);
+    const char *name = strchr(u.tc->name, '.') + 1;
+    Node *a, *b, *first[TC_MOST_TERMS];
+    LaneFragment x = {0}, y;
+    (void)tc_operands(u.tc, s->term, u.fragment, &a, &b);
+    (void)tc_place_fragment(r->k->c, u.fragment, b, &y);
+    const bool packed = a->op == OP_PACK;
+    if (!packed)
+        (void)tc_place_fragment(r->k->c, u.fragment, a, &x);
+    (void)tc_terms(s->node->src[0], first, TC_MOST_TERMS);
+    const bool adds = !render_begins_products(r, s->node) || first[0] != s->term;
+    sb_printf(r->sb, "%s_%s_%s", u.tc->spelling, packed ? "rows" : "dot", name);
+    if (packed)
+        fixed(r, "%d", !y.by_line);
+    else
+        fixed(r, "%d, %d, %d", !x.by_line, !y.by_line, adds);
+    sb_printf(r->sb, "(&s%d, v%d, v%d);\n", r->number[s->node->id], r->number[a->id],
+              r->number[b->id]);
+}
+
 void render_products(Render *r, const Stmt *s)
 {
     const Tile *t = r->l.tile;
     Node *a, *b;
+    if (tile_rows_in_place(t)) {
+        products_of_rows(r, s);
+        return;
+    }
     (void)tc_operands(t->tc, s->term, t->fragment, &a, &b);
     LaneFragment x, y;
     if (tc_in_place(t->tc)) {
@@ -177,10 +211,10 @@ void render_fragment_type(Render *r, Node *n)
 {
     const Tile *t = r->l.tile;
     if (tc_in_place(t->tc) && n->op != OP_REDUCE) {
-        put(r, "igrt_wgmma_operand");
+        put(r, n->op == OP_PACK ? "igrt_mma_a" : "igrt_wgmma_operand");
         return;
     }
-    sb_printf(r->sb, "%s_%s", t->tc->spelling,
+    sb_printf(r->sb, "%s_%s", tile_unit(t, n).tc->spelling,
               n->op == OP_REDUCE                    ? t->tc->acc == INGOT_I32 ? "c_i32" : "c"
               : r->l.fragment[n->id] >> TC_ROWS & 1 ? "a"
                                                     : "b");
@@ -196,7 +230,8 @@ void render_pack(Render *r, Node *n)
 {
     const Tc *u = r->l.tile->tc;
     const int each = tc_per_lane(u, TC_ROWS);
-    sb_printf(r->sb, "%s_a_of_%s(", u->spelling, dtype_info[u->a].name);
+    sb_printf(r->sb, "%s_a_of_%s(", tc_in_place(u) ? "igrt_mma" : u->spelling,
+              dtype_info[u->a].name);
     for (int i = 0; i < each; i++) {
         Node *x = n->src[i];
         if (x->op == OP_CAST && !is_named(r, x) && x->src[0]->dtype == INGOT_F32)
@@ -213,7 +248,8 @@ void render_lane_fragment(Render *r, Node *load)
     const Tile *t = r->l.tile;
     LaneFragment f;
     const bool in_place = tc_in_place(t->tc);
-    if (!(in_place ? tc_place_fragment : tc_lane_fragment)(r->k->c, t->fragment, load, &f))
+    const TileUnit u = tile_unit(t, load);
+    if (!(in_place ? tc_place_fragment : tc_lane_fragment)(r->k->c, u.fragment, load, &f))
         BUG("%s: a fragment that does not lie as its unit wants", r->k->name);
     if (in_place) {
         sb_printf(r->sb, "igrt_wgmma_%s(a%lld + ", f.by_line ? "lines" : "terms",
@@ -262,13 +298,14 @@ void render_two_fragments(Render *r, Node *load, int first)
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
-/* Bytes that fill the places of an iteration. */
-static int64_t box_bytes(const Render *r)
+/* Bytes that fill the places of an iteration, or those that are filled once. */
+static int64_t box_bytes(const Render *r, bool once)
 {
     int64_t bytes = 0;
     for (int i = 0; i < r->l.tile->nbox; i++) {
         const Box *b = &r->l.tile->box[i];
-        bytes += b->elements * dtype_info[r->k->args[b->place].dtype].bytes;
+        if (b->once == once)
+            bytes += b->elements * dtype_info[r->k->args[b->place].dtype].bytes;
     }
     return bytes;
 }
@@ -276,6 +313,10 @@ static int64_t box_bytes(const Render *r)
 static void token(Render *r, const char *what, Node *iteration)
 {
     const Tile *t = r->l.tile;
+    if (!iteration) {
+        sb_printf(r->sb, "igrt_%s_once(a%d, %d", what, t->tokens, t->depth);
+        return;
+    }
     sb_printf(r->sb, "igrt_%s(a%d, ", what, t->tokens);
     render_expr(r, iteration);
     sb_printf(r->sb, ", %d", t->depth);
@@ -322,6 +363,37 @@ static void products_done(Render *r, const Stmt *s)
     }
     if (!again)
         BUG("%s: the end of products that there are none of", r->k->name);
+}
+
+/* Those since others were done; s: where they are. */
+static void rows_done(Render *r, const Stmt *s)
+{
+    const Tile *t = r->l.tile;
+    const Stmt *first = s;
+    while (first > r->l.stmt && first[-1].kind != STMT_DONE && first[-1].kind != STMT_FILLED)
+        first--;
+    put(r, "igrt_wgmma_commit();\n");
+    for (const Stmt *sum = first; sum < s; sum++) {
+        if (sum->kind != STMT_UPDATE || sum->reduce != REDUCE_PRODUCTS || !sum->last)
+            continue;
+        render_indent(r, s->depth);
+        sb_printf(r->sb, "igrt_wgmma_done(&s%d, a%d, ", r->number[sum->node->id], t->tokens);
+        render_expr(r, t->along);
+        sb_printf(r->sb, ", %d);\n", t->depth);
+    }
+}
+
+static void scale_lines(Render *r, Node *sum)
+{
+    if (reduce_size(sum) == 1) {
+        put(r, "igrt_wgmma_fence();\n");
+        return;
+    }
+    sb_printf(r->sb, "igrt_wgmma_scale(&s%d, ", r->number[sum->id]);
+    render_bare(r, sum->src[1]);
+    put(r, ", ");
+    render_bare(r, sum->src[2]);
+    put(r, ");\n");
 }
 
 /* Iterations after which all places are those of the first again. */
@@ -377,15 +449,17 @@ bool render_token(Render *r, const Stmt *s)
     case STMT_LOADER: loader_begin(r, s->depth); return true;
     case STMT_CLAIM:
         token(r, "claim", s->node);
-        sb_printf(r->sb, ", %lld);\n", (long long)box_bytes(r));
+        sb_printf(r->sb, ", %lld);\n", (long long)box_bytes(r, !s->node));
         return true;
+    case STMT_DONE: rows_done(r, s); return true;
+    case STMT_SCALE: scale_lines(r, s->node); return true;
     case STMT_FILLED: token(r, "filled", s->node); break;
     case STMT_RELEASE:
         if (!s->node) {
             products_done(r, s);
             return true;
         }
-        token(r, tc_rests(r->l.tile->tc) ? "free" : "release", s->node);
+        token(r, tc_rests(r->l.tile->tc) || r->l.tile->along ? "free" : "release", s->node);
         break;
     default: return false;
     }
@@ -403,7 +477,7 @@ void render_box(Render *r, const Box *b, Node *store, int depth)
         sb_printf(r->sb, "igrt_%s_%d(a%d + ", b->window ? "window" : "box", b->rank, b->place);
         render_expr(r, idx_add(r->k->c, store->src[3], idx(r->k->c, i * (b->elements / b->count))));
         sb_printf(r->sb, ", &m%d, ", b->arg);
-        token(r, "filled_token", t->ahead);
+        token(r, "filled_token", b->once ? NULL : t->ahead);
         put(r, ")");
         for (int j = 0; j < b->rank; j++) {
             put(r, ", ");

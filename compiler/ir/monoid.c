@@ -15,7 +15,7 @@
  * A NaN is the greatest and the least of all.
  *
  * A scaled sum has an element (x, f), and one value: f times what it was, plus x.  It is made where
- * rows are taken by blocks (tc_rows.c). */
+ * rows are taken by blocks (tc_rows.c); of a matrix unit's fragment f is f0 and f1 in turn. */
 #include <math.h>
 
 #include "ir.h"
@@ -33,7 +33,7 @@ int monoid_size(int monoid)
 
 int monoid_values(int monoid)
 {
-    return monoid == MONOID_SCALED ? 1 : monoid_size(monoid);
+    return monoid == MONOID_SCALED || monoid == MONOID_SCALED_LINES ? 1 : monoid_size(monoid);
 }
 
 Arg reduce_arg(int monoid, unsigned axes, int part)
@@ -144,7 +144,7 @@ Node *reduce_identity(Context *c, const Node *n)
     int monoid = reduce_monoid(n);
     if (monoid < INGOT_REDUCE_COUNT)
         return monoid_identity(c, (ingot_reduce_op)monoid, (ingot_dtype)n->dtype);
-    if (monoid == MONOID_SCALED)
+    if (monoid_values(monoid) < monoid_size(monoid))
         return node_const_zero(c, (ingot_dtype)n->dtype);
     if (reduce_part(
             n)) /* where all elements are equal to the identity, the first is as good as it */

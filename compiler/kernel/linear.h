@@ -55,6 +55,10 @@ typedef enum {
     /* node: RANGE; the warp's products of the iteration before are done, and its places free; NULL:
      * all its products are done */
     STMT_RELEASE,
+    /* attention, operands in places: node: RANGE; the warp's products so far are done: their sums
+     * may be read */
+    STMT_DONE,
+    STMT_SCALE, /* node: REDUCE, MONOID_SCALED_LINES; its lines are scaled */
     /* node: REDUCE; each group of a cluster has then what all have summed of its share
      * (Tile.share); several follow each other */
     STMT_JOIN,

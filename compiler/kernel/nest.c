@@ -254,3 +254,26 @@ int kernel_parts(const Kernel *k)
             return (int)k->opts[i].amount;
     return 0;
 }
+
+/* Not what is packed: that is made of other sums. */
+static bool reads_along(Node *n, Node *range)
+{
+    if (n->op == OP_LOAD)
+        return depends_on(n->src[first_coord(n)], range);
+    bool found = false;
+    const uint32_t sources = n->op == OP_REDUCE ? 1 : n->nsrc;
+    for (uint32_t i = 0; n->op != OP_PACK && i < sources && !found; i++)
+        found = reads_along(n->src[i], range);
+    return found;
+}
+
+TileUnit tile_unit(const Tile *t, const Node *of)
+{
+    TileUnit u = {.tc = t->tc};
+    memcpy((void *)u.fragment, (const void *)t->fragment, sizeof u.fragment);
+    if (t->inner && reads_along((Node *)(uintptr_t)of, t->inner_columns)) {
+        u.tc = t->inner;
+        u.fragment[TC_COLUMNS] = t->inner_columns;
+    }
+    return u;
+}

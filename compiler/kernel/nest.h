@@ -236,6 +236,7 @@ typedef struct {
     /* Of windows (places_window.c): size[1] counts positions from `at` on, `many` along an axis of
      * the image, the first one at `low`, which then run on along the next axis; `tap` is added to
      * each. */
+    bool once; /* before all iterations, not for each */
     bool window;
     Node *tap[MAX_BOX];
     int64_t low[MAX_BOX], step[MAX_BOX], many[MAX_BOX];
@@ -272,9 +273,14 @@ typedef struct {
      * fragments.  Its rows are the innermost loop of the stores too. */
     const Tc *tc;
     Node *fragment[TC_AXES];
+    /* Attention whose two products have other columns: the unit of the inner one, and over its
+     * columns; or NULL. */
+    const Tc *inner;
+    Node *inner_columns;
     /* Over the four lanes that share a row of sums, if rows stay in registers (attention); and the
      * loop over blocks of a row, of which a warp has one at a time, or NULL: it has all. */
     Node *quad, *along;
+    int row_sums; /* of a row, or of a block of it, that a lane has */
     /* BIND warp of terms: over the items, neighbours, that join their parts without memory. */
     Node *across;
     int part; /* only the first so many lanes are loaded and stored (REST_LANES); 0: all */
@@ -308,6 +314,23 @@ typedef struct {
     Trigger trigger; /* TRIGGER */
     int rests;       /* the place for what products in three need of columns besides (tc_rests()) */
 } Tile;
+/* The unit that takes a sum or a product of the tile, and its fragments' ranges. */
+typedef struct {
+    const Tc *tc;
+    Node *fragment[TC_AXES];
+} TileUnit;
+TileUnit tile_unit(const Tile *, const Node *of);
+/* Rows of attention whose operands lie in places: what is read there of one block. */
+static inline bool tile_rows_in_place(const Tile *t)
+{
+    return t->along && t->box;
+}
+/* Sums of an item: of attention, of both products, and what is packed of the one for the other. */
+static inline int tile_sums(const Tile *t)
+{
+    const int own = tc_per_lane(t->tc, TC_TERMS);
+    return tile_rows_in_place(t) ? own + t->row_sums + t->row_sums / 2 : own;
+}
 /* Is the loader a whole warpgroup, which leaves its registers to the others?  Where several
  * warpgroups have more sums than what they are launched with has room for: 192x192, or f32 in three
  * products, of which an item has two sums for each result. */
@@ -315,13 +338,14 @@ static inline bool tile_gives_registers(const Tile *t)
 {
     return t->box && t->items > t->tc->lanes &&
            (tc_rests(t->tc) ||
-            tc_per_lane(t->tc, TC_TERMS) + tc_beside(t->tc) > tc_launched(t->items / t->tc->lanes));
+            tile_sums(t) + tc_beside(t->tc) > tc_launched(t->items / t->tc->lanes));
 }
 /* Is the loader one of the tile's items?  It waits for nobody where each iteration has a place of
  * its own. */
 static inline bool tile_loads_itself(const Tile *t)
 {
-    return t->box && !tile_gives_registers(t) && t->ahead_of->src[0]->hi <= t->depth;
+    return t->box && !t->along && !tile_gives_registers(t) &&
+           t->ahead_of->src[0]->hi <= t->depth;
 }
 /* Items that are launched for a group: those of the tile, and the loader. */
 static inline int tile_group(const Tile *t)

@@ -140,7 +140,7 @@ static const char *sums_fit(const Nest *n, const Tile *t)
     const int64_t registers = tile_gives_registers(t)
                                   ? tc_registers(t->items / t->tc->lanes)
                                   : n->target->machine.file / items / EACH * EACH;
-    const int sums = tc_per_lane(t->tc, TC_TERMS);
+    const int sums = tile_sums(t);
     return sums + OTHERS <= registers
                ? NULL
                : arena_printf(n->arena,
@@ -181,8 +181,9 @@ static const char *lane_fragments(const Nest *n)
                                "TC: %s takes operands out of places of the group: STAGE "
                                "argument %d",
                                n->tc->name, arg);
-        else if (tc_in_place(n->tc) ? !tc_place_fragment(tiles.k->c, t->fragment, x, &f)
-                                    : !tc_lane_fragment(tiles.k->c, t->fragment, x, &f))
+        else if (tc_in_place(n->tc)
+                     ? !tc_place_fragment(tiles.k->c, tile_unit(t, x).fragment, x, &f)
+                     : !tc_lane_fragment(tiles.k->c, t->fragment, x, &f))
             why = arena_printf(n->arena,
                                "TC: argument %d does not lie as %s takes it: rows "
                                "(columns) or terms side by side",
@@ -214,6 +215,8 @@ static const char *blocks_of_rows(const Nest *n)
         warps += blocks->bound == BOUND_WARP;
         loops += blocks->bound == BOUND_NOT && blocks->split < 0;
     }
+    if (tc_in_place(n->inner) && loops != rows)
+        return "TC: rows of a unit that reads operands in places come block after block (SPLIT)";
     if (warps + loops == 0 || (warps == rows && !loops))
         return NULL;
     if (loops != rows)

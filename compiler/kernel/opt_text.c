@@ -81,5 +81,7 @@ void opt_print(StrBuf *sb, const Opt *o)
     else
         sb_printf(sb, "%s %s %lld", opt_name[o->kind], o->axis, (long long)o->amount);
     if (o->depth)
-        sb_printf(sb, " depth %lld%s", (long long)o->depth, o->tma ? " move tma" : "");
+        sb_printf(sb, " depth %lld", (long long)o->depth);
+    if (o->tma)
+        sb_puts(sb, " move tma");
 }

@@ -133,8 +133,7 @@ static Node *load_below(const Tc *u, Node *n, bool *filled)
     *filled = fill != 0;
     if (fill && (tc_in_place(u) || !is_byte_of((ingot_dtype)n->dtype, fill)))
         return NULL;
-    if ((n->op == OP_STAGE || n->op == OP_PACK || is_rounded_row(u, n)) && u->lanes &&
-        !tc_in_place(u))
+    if ((n->op == OP_STAGE || n->op == OP_PACK || is_rounded_row(u, n)) && u->lanes)
         return n;
     if (n->op != OP_LOAD || (gate && gate != n->src[1]))
         return NULL;

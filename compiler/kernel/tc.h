@@ -185,6 +185,12 @@ static inline int tc_straight(const Tc *u)
 {
     return u && u->lanes && u->products == 1 && !tc_in_place(u) ? 40 : 32;
 }
+/* Do both differ in nothing but their columns? */
+static inline bool tc_alike(const Tc *x, const Tc *y)
+{
+    return x->m == y->m && x->k == y->k && x->a == y->a && x->b == y->b && x->acc == y->acc &&
+           x->lanes == y->lanes && x->products == y->products;
+}
 static inline int64_t tc_run(ingot_dtype d)
 {
     return TC_RUN / dtype_info[d].bytes;

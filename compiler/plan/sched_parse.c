@@ -281,10 +281,13 @@ static bool opt_words(Parse *q, Opt *o)
                 o->amount = i;
         return o->amount > 0;
     }
-    o->tma = q->n == 7 && !strcmp(q->word[5], "move") && !strcmp(q->word[6], "tma");
-    const bool deep = o->kind == OPT_STAGE && (q->n == 5 || o->tma) &&
-                      !strcmp(q->word[3], "depth") && whole(q->word[4], 1 << 10, &o->depth);
-    return (q->n == 3 || deep) && whole(q->word[2], 1 << 20, &o->amount) && o->amount > 0;
+    int n = q->n;
+    o->tma = o->kind == OPT_STAGE && n > 4 && !strcmp(q->word[n - 2], "move") &&
+             !strcmp(q->word[n - 1], "tma");
+    n -= o->tma ? 2 : 0;
+    const bool deep = o->kind == OPT_STAGE && n == 5 && !strcmp(q->word[3], "depth") &&
+                      whole(q->word[4], 1 << 10, &o->depth);
+    return (n == 3 || deep) && whole(q->word[2], 1 << 20, &o->amount) && o->amount > 0;
 }
 
 static bool unknown_word(Parse *q)

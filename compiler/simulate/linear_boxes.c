@@ -50,6 +50,8 @@ static bool box_element(const Thread *t, const Do *d, int64_t e, int64_t *from)
     return inside;
 }
 
+enum { ONCE = -1 }; /* in place of the iteration */
+
 /* What the copy takes of a box: zero beyond the ends. */
 bool thread_box(Thread *t, const Do *d)
 {
@@ -71,7 +73,7 @@ bool thread_box(Thread *t, const Do *d)
         memcpy(data + e * size, of->memory->bytes + of->at + from * size, (size_t)size);
     }
     struct Landing l = {to->memory, to->at + place * size, b->elements * size,
-                        t->boxes->claimed - 1, data};
+                        b->once ? ONCE : t->boxes->claimed - 1, data};
     vec_push(t->a, t->boxes->landing, t->boxes->nlanding, l);
     return true;
 }
@@ -83,7 +85,7 @@ static void land(Boxes *b, int64_t upto)
     int left = 0;
     for (int i = 0; i < b->nlanding; i++) {
         const struct Landing *l = &b->landing[i];
-        if (l->iteration > upto) {
+        if (l->iteration > upto || (l->iteration == ONCE) != (upto == ONCE)) {
             b->landing[left++] = *l;
             continue;
         }
@@ -134,19 +136,27 @@ bool thread_pass(Thread *t)
     enum { LAG = 1 }; /* groups of products that go on behind a release */
     const Do *d = &t->c->code[t->pc - 1];
     Boxes *b = t->boxes;
-    const int64_t iteration = d->in[0] < 0 ? 0 : *integer(t, d->in[0]);
+    const bool once = d->in[0] < 0;
+    const int64_t iteration = once ? 0 : *integer(t, d->in[0]);
     const int warp = t->loader ? 0 : thread_warp(t);
     switch (d->kind) {
     case DO_CLAIM:
+        b->once |= once;
+        if (once)
+            return true;
         for (int i = 0; i < t->lk->group / t->lk->tc->lanes; i++)
             if (b->released[i] < iteration - d->arg + 1)
                 return false;
         b->claimed = iteration + 1;
         return true;
     case DO_FILLED:
-        if (b->claimed <= iteration)
+        if (once ? !b->once : b->claimed <= iteration)
             return false;
-        land(b, iteration);
+        land(b, once ? ONCE : iteration);
+        return true;
+    case DO_DONE:
+        b->groups[warp]++;
+        use_done(b, warp, 0);
         return true;
     default: /* DO_RELEASE */
         b->groups[warp]++;

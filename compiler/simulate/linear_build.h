@@ -60,7 +60,7 @@ static inline bool is_fragment_range(const Tile *t, const Node *range)
     for (int i = 0; i < TC_AXES && t->tc; i++)
         if (t->fragment[i] == range)
             return true;
-    return false;
+    return t->inner && t->inner_columns == range;
 }
 
 static inline bool code_knows(const Build *q, const Node *n)

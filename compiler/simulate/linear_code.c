@@ -231,19 +231,23 @@ static void start(Build *q, Node *n)
     name(q, n, out);
 }
 
-/* Of operands that are read where they lie: their values are where that is. */
+/* Of operands that are read where they lie: their values are where that is; or what lanes have
+ * packed. */
 static void products_in_place(Build *q, const Stmt *s, Node *a, Node *b, Operand x, Operand y)
 {
     Node *n = s->node;
-    const Tile *t = q->l->tile;
+    const TileUnit u = tile_unit(q->l->tile, s->term);
+    const bool packed = a->op == OP_PACK;
     Do *d = code_add_from(q, DO_PRODUCTS_IN_PLACE,
                           (Operand){q->at[n->id], code_width(q, n), code_type(n->dtype)}, x);
     d->in[1] = y.at;
-    d->arg = linear_buffer(a)->arg.i;
+    d->arg = packed ? -1 : linear_buffer(a)->arg.i;
     d->from = (int)linear_buffer(b)->arg.i;
-    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
-    (void)tc_place_fragment(q->lk->k->c, t->fragment, a, &d->place[0]);
-    (void)tc_place_fragment(q->lk->k->c, t->fragment, b, &d->place[1]);
+    d->part = u.tc->n;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->from].dtype);
+    if (!packed)
+        (void)tc_place_fragment(q->lk->k->c, u.fragment, a, &d->place[0]);
+    (void)tc_place_fragment(q->lk->k->c, u.fragment, b, &d->place[1]);
     if (s->last)
         code_add(q, DO_COUNT, (Operand){0, 1, INGOT_INDEX})->count = q->count[n->id];
 }
@@ -276,8 +280,9 @@ static void products(Build *q, const Stmt *s)
 {
     Node *a, *b, *n = s->node;
     const Tile *t = q->l->tile;
+    const TileUnit u = s->term ? tile_unit(t, s->term) : (TileUnit){0};
     if (!code_knows(q, n) || q->at[n->id] < 0 || !s->term ||
-        !tc_operands(t->tc, s->term, t->fragment, &a, &b)) {
+        !tc_operands(u.tc, s->term, u.fragment, &a, &b)) {
         code_fault(q, "there is no form for this product of fragments");
         return;
     }
@@ -286,12 +291,13 @@ static void products(Build *q, const Stmt *s)
         code_tile(q, DO_HELD, s->tile[1], a);
         code_tile(q, DO_HELD, s->tile[2], b);
     }
+    bool turned = tc_turned(s->term, u.fragment);
+    Operand x, y;
     if (tc_in_place(t->tc)) { /* where they lie is no value that a cast would change */
-        products_in_place(q, s, a, b, code_value(q, a), code_value(q, b));
+        x = code_value(q, a->op == OP_PACK ? s->term->src[turned] : a);
+        products_in_place(q, s, a, b, x, code_value(q, b));
         return;
     }
-    bool turned = tc_turned(s->term, t->fragment);
-    Operand x, y;
     if (s->kept && (q->kept[a->id] < 0 || q->kept[b->id] < 0)) {
         code_fault(q, "multiplies fragments that were not kept");
         return;
@@ -320,6 +326,18 @@ static void products(Build *q, const Stmt *s)
         code_add(q, DO_COUNT, acc)->count = q->count[n->id];
     if (s->last && s->kept)
         q->c->code[skip].to = q->c->n;
+}
+
+static void scale(Build *q, const Stmt *s)
+{
+    Node *n = s->node;
+    if (!code_knows(q, n) || q->at[n->id] < 0 || reduce_size(n) != 3) {
+        code_fault(q, "scales what is no such sum, or has not been started here");
+        return;
+    }
+    const Operand even = code_value(q, n->src[1]), odd = code_value(q, n->src[2]),
+                  acc = {q->at[n->id], code_width(q, n), code_type(n->dtype)};
+    code_add_from(q, DO_SCALE, acc, even)->in[1] = odd.at;
 }
 
 static void store_fragment(Build *q, const Stmt *s)
@@ -522,7 +540,9 @@ static void statement(Build *q, const Stmt *s)
                   s->kind != STMT_PREFETCH && s->kind != STMT_COMMIT && s->kind != STMT_WAIT &&
                   s->kind != STMT_LOADER && s->kind != STMT_RELEASE && s->kind != STMT_DEPEND &&
                   s->kind != STMT_NEXT;
-    bool counts = s->kind == STMT_LOOP || s->kind == STMT_CLAIM || s->kind == STMT_FILLED;
+    bool counts = s->kind == STMT_LOOP || s->kind == STMT_CLAIM || s->kind == STMT_FILLED ||
+                  s->kind == STMT_DONE;
+    wanted = wanted && (n || (s->kind != STMT_CLAIM && s->kind != STMT_FILLED));
     if (wanted &&
         (!n || counts != (n->op == OP_RANGE) || (s->kind == STMT_STORE) != (n->op == OP_STORE))) {
         code_fault(q, "there is no form for this statement");
@@ -568,6 +588,8 @@ static void statement(Build *q, const Stmt *s)
     case STMT_CLAIM: token(q, DO_CLAIM, n); return;
     case STMT_FILLED: token(q, DO_FILLED, n); return;
     case STMT_RELEASE: token(q, DO_RELEASE, n); return;
+    case STMT_DONE: token(q, DO_DONE, NULL); return;
+    case STMT_SCALE: scale(q, s); return;
     }
     code_fault(q, "there is no form for statements of kind %d", (int)s->kind);
 }

@@ -80,6 +80,8 @@ typedef enum {
     DO_JOIN,
     /* together: out += a b, which lie in places `arg` and `from` at in[0] and in[1] */
     DO_PRODUCTS_IN_PLACE,
+    DO_DONE,  /* together: all of their products so far are done */
+    DO_SCALE, /* out, a fragment's sums: lines by in[0] and in[1] in turn */
 } DoKind;
 
 typedef struct {

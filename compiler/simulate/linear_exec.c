@@ -383,7 +383,9 @@ static bool run(Thread *t)
         case DO_BOX: good = thread_box(t, d); break;
         case DO_CLAIM:
         case DO_FILLED:
+        case DO_DONE:
         case DO_RELEASE: return stop(t, pc, AT_TOKEN);
+        case DO_SCALE: thread_scale(t, d); break;
         }
     }
     return good;

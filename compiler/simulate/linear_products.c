@@ -70,15 +70,37 @@ void warp_products(const Thread *item, const Do *d)
         }
 }
 
+void thread_scale(const Thread *t, const Do *d)
+{
+    float *const sum = (float *)(void *)(t->f + d->out);
+    for (int i = 0; i < d->n; i++)
+        sum[i] *= *(const float *)(const void *)(t->f + d->in[i / 2 % 2]);
+}
+
+/* Operand a of what all lanes have of it. */
+static Element *packed_rows(Arena *a, const Thread *item, const Do *d)
+{
+    const Tc *u = item->lk->tc;
+    Element *x = NEWN(a, Element, u->m * u->k);
+    for (int lane = 0; lane < u->lanes; lane++)
+        for (int i = 0; i < tc_per_lane(u, TC_ROWS); i++) {
+            const TcElement e = tc_element(u, TC_ROWS, lane, i);
+            memcpy(&x[(16 * (lane / 32) + e.line) * u->k + e.at], item[lane].f + d->in[0] + 4 * i,
+                   4);
+        }
+    return x;
+}
+
 /* The items of a warpgroup have come to one product. */
 bool warp_products_in_place(const Thread *item, const Do *d)
 {
     const Tc *u = item->lk->tc;
-    const int lines[] = {u->m, u->n}, place[] = {(int)d->arg, d->from};
+    const int lines[] = {u->m, d->part}, place[] = {(int)d->arg, d->from};
     Arena *a = arena_new();
     Element *x[2], *v;
     bool good = true;
-    for (int i = 0; i < 2 && good; i++) {
+    x[0] = d->arg < 0 ? packed_rows(a, item, d) : NULL;
+    for (int i = d->arg < 0; i < 2 && good; i++) {
         const LinearArg *from = &item->arg[place[i]];
         const LaneFragment *f = &d->place[i];
         const int64_t first = *integer(item, d->in[i]);
@@ -98,7 +120,7 @@ bool warp_products_in_place(const Thread *item, const Do *d)
             }
     }
     for (int lane = 0; lane < u->lanes && good; lane++)
-        for (int i = 0; i < tc_per_lane(u, TC_TERMS); i++) {
+        for (int i = 0; i < u->m * d->part / u->lanes; i++) {
             const TcElement e = tc_element(u, TC_TERMS, lane, i);
             v = (Element *)(void *)(item[lane].f + d->out) + i;
             add_products(u, v, &x[0][e.line * u->k], &x[1][e.at * u->k]);

@@ -10,6 +10,7 @@
  * places. */
 typedef struct {
     int64_t claimed, *released;
+    bool once; /* what is filled before all iterations has been asked for */
     int *groups;     /* of products that each warp has begun */
     struct Landing { /* a box under way */
         ShadowMemory *to;
@@ -85,6 +86,7 @@ void thread_wait(Thread *, int but);
 /* linear_products.c: of a tile; of fragments that the items of a warp have; of operands that lie in
  * places. */
 void thread_products(const Thread *, const Do *);
+void thread_scale(const Thread *, const Do *);
 void warp_products(const Thread *item, const Do *);
 bool warp_products_in_place(const Thread *item, const Do *);
 

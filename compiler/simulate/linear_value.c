@@ -72,10 +72,10 @@ static int operand_of(const Build *q, const Node *n)
 int code_width(const Build *q, const Node *n)
 {
     if (code_knows(q, n) && q->l->fragment[n->id] && tc_in_place(q->l->tile->tc) &&
-        operand_of(q, n) != TC_TERMS)
+        n->op == OP_LOAD)
         return 1;
     if (code_knows(q, n) && q->l->fragment[n->id] && q->l->tile->tc->lanes)
-        return tc_per_lane(q->l->tile->tc, operand_of(q, n));
+        return tc_per_lane(tile_unit(q->l->tile, n).tc, operand_of(q, n));
     if (code_knows(q, n) && q->l->fragment[n->id])
         return code_fragment_extent(q, n, TC_ROWS) * code_fragment_extent(q, n, TC_COLUMNS) *
                code_fragment_extent(q, n, TC_TERMS);
@@ -292,7 +292,7 @@ static Operand load_lane_fragment(Build *q, Node *n)
 {
     LaneFragment f;
     if (tc_in_place(q->l->tile->tc) && code_buffer_is_known(q, n) &&
-        tc_place_fragment(q->lk->k->c, q->l->tile->fragment, n, &f)) {
+        tc_place_fragment(q->lk->k->c, tile_unit(q->l->tile, n).fragment, n, &f)) {
         q->again = true;
         Operand at = code_value(q, f.first), out = code_room(q, INGOT_INDEX, 1);
         q->again = false;

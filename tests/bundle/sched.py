@@ -581,7 +581,7 @@ FAULTS = {
     "trigger of nothing": ([("UPCAST i2 8", "TRIGGER")], "TRIGGER waited|summed is wanted"),
     "depth of nothing": (
         [("UPCAST i2 8", "STAGE i2 1 depth")],
-        "STAGE AXIS ARGUMENT [depth NUMBER [move tma]] is wanted",
+        "STAGE AXIS ARGUMENT [depth NUMBER] [move tma] is wanted",
     ),
     "level of nothing": (
         [("UPCAST i2 8", "BIND i2")],

@@ -271,12 +271,16 @@ static void operand(float *x, uint64_t descriptor, bool turned, Terms terms, boo
     by_width(x, descriptor, turned, terms, has_sign, first, lines, depth);
 }
 
-/* Words of item 4 g + t: rows g and g + 8 of its warp's 16, terms t; the same, terms t + 4. */
-static void operand_of_rows(float *x, const uint32_t *words)
+/* Words of item 4 g + t: rows g and g + 8 of its warp's 16, terms t; the same, terms t + 4. A word
+ * has one of tf32, of 16 bits two. */
+static void operand_of_rows(float *x, const uint32_t *words, Terms terms)
 {
+    const int each = terms == OF_TF32 ? 1 : 2;
     for (int i = 0; i < WARP; i++)
         for (int j = 0; j < 4; j++)
-            x[(i % 4 + j / 2 * 4) * 16 + i / 4 + j % 2 * 8] = term(OF_TF32, words[4 * i + j], 0);
+            for (int k = 0; k < each; k++)
+                x[((i % 4 + j / 2 * 4) * each + k) * 16 + i / 4 + j % 2 * 8] =
+                    term(terms, words[4 * i + j], k);
 }
 
 /* A warp's 16 rows. */
@@ -288,7 +292,7 @@ static void execute(Warpgroup &g, Work &w, int warp)
     static float a[ROWS * DEPTH], b[COLUMNS * DEPTH];
     static double sum[ROWS][COLUMNS];
     if (p.of_rows)
-        operand_of_rows(a, &w.rows[(size_t)(4 * first)]);
+        operand_of_rows(a, &w.rows[(size_t)(4 * first)], p.terms);
     else
         operand(a, p.a, p.a_turned, p.terms, p.a_signed, ROWS * warp, ROWS, depth);
     operand(b, p.b, p.b_turned, p.terms, p.b_signed, 0, p.columns, depth);

@@ -104,7 +104,7 @@ static void walk_update(Verify *q, int i)
     Node *next[MAX_STATE];
     if (s->kept)
         return;
-    if (s->node->op == OP_SCAN || reduce_size(s->node) == 1) {
+    if (s->node->op == OP_SCAN || reduce_size(s->node) == 1 || s->reduce == REDUCE_PRODUCTS) {
         walk(q, i, update_value(s), 1);
         return;
     }

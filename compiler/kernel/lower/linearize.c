@@ -30,7 +30,8 @@ static bool same_loops(const Lin *q, Node *a, Node *b)
     if (!na) /* a row of one vector: what fills one place may read another */
         return a == b || (q->l->tile->quad && is_products(q->l, a) && is_products(q->l, b) &&
                           is_packed(q, a) == is_packed(q, b));
-    return na == nb && is_products(q->l, a) == is_products(q->l, b) &&
+    return na == nb &&
+           (is_products(q->l, a) == is_products(q->l, b) || of_a[0] == q->l->tile->along) &&
            !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
 }
 
@@ -40,9 +41,9 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth);
 
-static bool has_siblings(const Node *t)
+static bool has_siblings(const Lin *q, const Node *t)
 {
-    return t->op == OP_REDUCE && reduce_size(t) > 1;
+    return t->op == OP_REDUCE && reduce_size(t) > 1 && !is_products(q->l, t);
 }
 
 /* Of the state of a reduce before an element, which another one in the same loops may read, the
@@ -74,7 +75,7 @@ static bool *needed_by(const Lin *q, Arena *a, const int *group, int n, int last
         Node *t = q->order[i];
         for (uint32_t j = 0; needed[i] && j < t->nsrc; j++)
             needed[lin_position(q, t->src[j])] = true;
-        if (needed[i] && has_siblings(t))
+        if (needed[i] && has_siblings(q, t))
             need_siblings(q, t, needed);
         if (needed[i] && state_of(q, t))
             needed[lin_position(q, state_of(q, t))] = true;
@@ -348,6 +349,41 @@ static void emit_products(Lin *q, const int *group, int n, uint64_t open, uint64
     }
 }
 
+/* Of a unit that multiplies what lies in places, the sums of the group that go on for all blocks of
+ * a row: all is packed, their lines are scaled, then come the products, for one block of terms of
+ * all sums after the other. */
+static void emit_block_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
+                               int depth)
+{
+    Arena *a = arena_new();
+    Node *term[TC_MOST_TERMS];
+    int *sum = NEWN(a, int, n + 1), nsum = 0, most = 0;
+    for (int i = 0; i < n; i++)
+        if (is_products(q->l, q->order[group[i]]))
+            sum[nsum++] = group[i];
+    if (nsum) {
+        q->late = true;
+        emit_nodes(q, open, must, needed_by(q, a, sum, nsum, sum[nsum - 1]), depth);
+        q->late = false;
+    }
+    for (int i = 0; i < nsum; i++)
+        if (reduce_monoid(q->order[sum[i]]) == MONOID_SCALED_LINES)
+            lin_add(q, STMT_SCALE, q->order[sum[i]], depth);
+    for (int j = 0; j == 0 || j < most; j++)
+        for (int i = 0; i < nsum; i++) {
+            const int nterm = tc_terms(q->order[sum[i]]->src[0], term, TC_MOST_TERMS);
+            most = nterm > most ? nterm : most;
+            if (j >= nterm)
+                continue;
+            Stmt *s = lin_add(q, STMT_UPDATE, q->order[sum[i]], depth);
+            s->term = term[j];
+            s->last = j == nterm - 1;
+        }
+    if (nsum)
+        lin_products_done(q, depth);
+    arena_free(a);
+}
+
 /* Sums leave their tiles as soon as they are there, for the next ones. */
 static void emit_fragments(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
                            const bool *needed, int depth)
@@ -409,8 +445,11 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     for (int i = 0; i < n && sum; i++)
         lin_add_sum(q, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
-    const bool begun = is_fill(t) && !is_fill_ahead(q->l, t) && lin_is_under_way(q, t);
-    const bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t);
+    const bool boxes = is_fill(t) && store_form(q->l, t->src[0], false) == STORE_BOX;
+    const bool begun = is_fill(t) && !is_fill_ahead(q->l, t) && !boxes && lin_is_under_way(q, t);
+    const bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t) && !boxes;
+    const bool rows = sum && nloop && tile_rows_in_place(q->l->tile) &&
+                      loop[0] == q->l->tile->along;
     if (together)
         barrier(q, t, depth);
     for (int j = 0; j < nloop; j++) {
@@ -430,7 +469,9 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
             if (loop[j] == q->ahead_in[i] && !(q->set[lin_position(q, q->ahead[i])] & ~inner))
                 lin_add(q, STMT_PREFETCH, q->ahead[i], depth + j + 1);
     }
-    if (is_products(q->l, t) && !nloop && !alone)
+    if (rows)
+        emit_block_of_rows(q, group, n, inner, own, depth + nloop);
+    else if (is_products(q->l, t) && !nloop && !alone)
         emit_products(q, group, n, open, must, depth);
     else if (is_products(q->l, t))
         lin_add_products(q, group, n, depth + nloop);
@@ -444,6 +485,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     }
     for (int j = nloop; j-- > 0;)
         lin_add(q, STMT_END, loop[j], depth + j);
+    if (is_products(q->l, t) && !rows)
+        lin_products_done(q, depth);
     if (is_products(q->l, t) && !q->l->tile->tc->lanes)
         emit_fragments(q, group, n, open, must, needed, depth);
     if (begun)
@@ -568,13 +611,13 @@ static int find_states(Lin *q, Node **out, int max)
     Node **order = graph_toposort(q->l->arena, q->nroot, q->root, &n);
     for (int i = 0; i < n; i++) {
         Node *t = state_of(q, order[i]) ? state_of(q, order[i]) : order[i], *next[MAX_STATE];
-        const bool plain = !has_siblings(t);
+        const bool plain = !has_siblings(q, t);
         bool known = plain && t == order[i];
         for (int j = 0; j < count && !known; j++)
             known = out[j] == t;
         if (known)
             continue;
-        int size = reduce_values(t);
+        int size = plain ? 1 : reduce_values(t);
         if (count + 2 * size > max)
             BUG("a kernel with more than %d values of states", max / 2);
         if (plain) {

@@ -198,6 +198,8 @@ void lin_find_inlined(Lin *);
 void lin_add_sum(Lin *, Node *sum, int depth);
 void lin_add_fill(Lin *, Node *store, bool async, int depth);
 void lin_add_products(Lin *, const int *group, int n, int depth);
+/* Behind products whose sums are read in this iteration. */
+void lin_products_done(Lin *, int depth);
 /* Does a place that is filled so hold nothing but fragments of a kernel whose rows stay in
  * registers?  Then its copies go on while what does not read it is computed: they begin, and
  * products wait for those that they need. */

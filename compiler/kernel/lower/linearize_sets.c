@@ -49,6 +49,8 @@ void lin_find_sets(Lin *q)
         uint8_t fragment = 0;
         for (int j = 0; j < TC_AXES && q->l->tile->tc; j++)
             fragment |= (uint8_t)((t == q->l->tile->fragment[j]) << j);
+        if (q->l->tile->inner)
+            fragment |= (uint8_t)((t == q->l->tile->inner_columns) << TC_COLUMNS);
         uint64_t set = t->op == OP_RANGE && !is_lane && !four && !fragment ? lin_bit(t) : 0;
         bool vector = is_lane;
         q->reads[i] = t->op == OP_LOAD && t->src[0]->op == OP_AFTER;

@@ -112,6 +112,12 @@ static void add_lane_products(Lin *q, const int *group, int n, int depth)
     }
 }
 
+void lin_products_done(Lin *q, int depth)
+{
+    if (tile_rows_in_place(q->l->tile))
+        lin_add(q, STMT_DONE, q->l->tile->along, depth);
+}
+
 /* Fragments are loaded where they are wanted. */
 static void add_tile_product(Lin *q, Node *sum, Node *term, bool last, const Pool *pool, int depth)
 {

@@ -109,21 +109,24 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
     b->elements = sat_mul(pitch, b->count);
     at = idx_add(q->c, at, idx_mul(q->c, idx_div(q->c, own, run), idx(q->c, pitch)));
     Node *reads = p->at[s->axis], *depth = idx(q->c, p->t.depth), *slot = idx(q->c, b->elements);
-    at = idx_add(q->c, at, idx_mul(q->c, idx_mod(q->c, reads, depth), slot));
-    p->at[s->axis] = p->t.ahead;
+    b->once = !s->depth;
+    if (!b->once) {
+        at = idx_add(q->c, at, idx_mul(q->c, idx_mod(q->c, reads, depth), slot));
+        p->at[s->axis] = p->t.ahead;
+    }
     for (int i = 0; i < m.n && !b->window; i++)
         b->at[i] = place_part(q, p, s, m.root[i], false);
     if (b->window) /* for the iteration that is filled */
         (void)window_box(q, p, s, n, b, &m.root[1], &m.root[0]);
     p->at[s->axis] = reads;
     p->t.box[number] = *b;
-    q->place[number] = sat_mul(b->elements, p->t.depth);
+    q->place[number] = sat_mul(b->elements, b->once ? 1 : p->t.depth);
     Arg arg = {.i = b->arg};
     Node *buffer = node_make(q->c, OP_BUFFER, n->dtype, arg, 0, NULL, 0, NULL);
-    Node *to = idx_mul(q->c, idx_mod(q->c, p->t.ahead, depth), slot);
+    Node *to = b->once ? idx(q->c, 0) : idx_mul(q->c, idx_mod(q->c, p->t.ahead, depth), slot);
     Node *end[] = {place_store(q, number, node_bool(q->c, true), buffer, to), p->t.ahead};
     end[0] = node_make(q->c, OP_STORE, end[0]->dtype, (Arg){.i = b->elements}, (int)end[0]->nsrc,
                        end[0]->src, 0, NULL);
-    Node *filled = place_fill(q, end, 2);
+    Node *filled = place_fill(q, end, b->once ? 1 : 2);
     return place_load(q, number, &filled, 1, at);
 }

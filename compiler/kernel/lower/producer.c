@@ -16,16 +16,25 @@
  *                                      end                        iteration before are done
  *                                      release all                all are
  *
- * Each pipeline stage has two tokens (mbarriers) for that. */
+ * Each pipeline stage has two tokens (mbarriers) for that.  Of attention, queries are copied before
+ * all else, and have a token of their own. */
 #include <string.h>
 
 #include "passes.h"
 
-/* What the producer does: its statements in `out`, how many. */
-static int loader(const Tile *t, const Stmt *body, int n, int depth, Stmt *out)
+/* What the producer does: what is filled before all iterations, then for each. Its statements in
+ * `out`, how many. */
+static int loader(const Tile *t, const Stmt *once, int nonce, const Stmt *body, int n, int depth,
+                  Stmt *out)
 {
     int count = 0;
     out[count++] = (Stmt){.kind = STMT_LOADER, .depth = depth};
+    if (nonce)
+        out[count++] = (Stmt){.kind = STMT_CLAIM, .depth = depth + 1};
+    for (int i = 0; i < nonce; i++) {
+        out[count] = once[i];
+        out[count++].depth = depth + 1;
+    }
     out[count++] = (Stmt){.kind = STMT_LOOP, .node = t->ahead, .depth = depth + 1};
     out[count++] = (Stmt){.kind = STMT_CLAIM, .node = t->ahead, .depth = depth + 2};
     memcpy(&out[count], body, (size_t)n * sizeof *out);
@@ -50,13 +59,56 @@ static void produce(Linear *l, const SumLoops *p, int fill)
     l->stmt[fill] = release;
     l->stmt[fill].kind = STMT_FILLED;
     stmt_remove(l, fill + 1, end - fill);
-    stmt_insert(l, p->first, out, loader(l->tile, body, n, depth, out));
+    stmt_insert(l, p->first, out, loader(l->tile, NULL, 0, body, n, depth, out));
     arena_free(a);
+}
+
+/* Boxes that are filled once are taken out of the first `n` statements: how many. */
+static int take_boxes(Linear *l, int n, Stmt *out)
+{
+    int count = 0;
+    for (int i = 0; i < n - count; i++)
+        if (l->stmt[i].kind == STMT_STORE && l->stmt[i].store == STORE_BOX) {
+            out[count++] = l->stmt[i];
+            stmt_remove(l, i--, 1);
+        }
+    return count;
+}
+
+/* Attention: what is filled once comes first; all products of an iteration are done at its end. */
+static bool produce_rows(Linear *l, Context *c)
+{
+    int fill = 0;
+    while (fill < l->n && l->stmt[fill].kind != STMT_FILL)
+        fill++;
+    if (fill == l->n)
+        return false;
+    Arena *a = arena_new();
+    const int end = stmt_end(l->stmt, fill), depth = l->stmt[fill].depth - 1, n = end - fill - 1;
+    Node *r = l->tile->ahead_of;
+    Stmt *body = NEWN(a, Stmt, n + 1), *once = NEWN(a, Stmt, l->tile->nbox + 1),
+         *out = NEWN(a, Stmt, n + l->tile->nbox + 8);
+    memcpy(body, &l->stmt[fill + 1], (size_t)n * sizeof *body);
+    l->stmt[fill] = (Stmt){.kind = STMT_FILLED, .node = r, .depth = depth + 1};
+    stmt_remove(l, fill + 1, end - fill);
+    const Stmt release = {
+        .kind = STMT_RELEASE, .node = idx_add(c, r, idx(c, 1)), .depth = depth + 1};
+    stmt_insert(l, stmt_end(l->stmt, fill - 1), &release, 1);
+    const int nonce = take_boxes(l, fill - 1, once);
+    int loop = fill - 1 - nonce, before = loop;
+    while (before > 0 && l->stmt[before - 1].kind == STMT_ACC)
+        before--;
+    if (nonce)
+        stmt_insert(l, loop, &(Stmt){.kind = STMT_FILLED, .depth = depth}, 1);
+    stmt_insert(l, before, out, loader(l->tile, once, nonce, body, n, depth, out));
+    arena_free(a);
+    return true;
 }
 
 bool producer(Linear *l, const Kernel *k)
 {
-    (void)k;
+    if (tile_rows_in_place(l->tile))
+        return produce_rows(l, k->c);
     SumLoops p = {0};
     bool changed = false;
     while (l->tile->box && sum_loops(l, p.behind, &p)) {

@@ -47,6 +47,10 @@ static void begin_lanes(Lower *q, Piece *p)
     p->t.tc = n->tc;
     for (int i = 0; i < TC_AXES; i++)
         p->t.fragment[i] = range_new(q->c, p->next++, idx(q->c, extent[i]));
+    if (n->inner && n->inner != n->tc) {
+        p->t.inner = n->inner;
+        p->t.inner_columns = range_new(q->c, p->next++, idx(q->c, n->inner->n));
+    }
     if (n->inner)
         rows_begin(q, p);
     else

@@ -23,6 +23,8 @@
  *
  * Values that the lane has are what it has to have of an operand of the outer product (PACK).
  *
+ * A unit that reads operands in places has fragments of more columns, each as so many of eight.
+ *
  * Rows that are longer than registers hold are taken by blocks, in a loop (Tile.along) that all of
  * their axes share.  With m the greatest of all blocks so far, m' of those before,
  *
@@ -35,17 +37,19 @@
 
 #include "lower.h"
 
+enum { EIGHT = 8 }; /* columns of which a lane has two, and rows between those that it has */
+
 static const Tc *unit(const Lower *q)
 {
     return q->nest->inner;
 }
 
-/* Where the lane's column of a fragment is in its row. */
+/* Where the lane's column of eight columns is in its row. */
 static Node *along_row(Lower *q, Piece *p, int copy, int column)
 {
     Node *row, *at;
     tc_sum_element(q->c, unit(q), p->lane, column, &row, &at);
-    return idx_add(q->c, idx(q->c, (int64_t)copy * unit(q)->n), tc_row_column(q->c, unit(q), at));
+    return idx_add(q->c, idx(q->c, (int64_t)copy * EIGHT), tc_row_column(q->c, unit(q), at));
 }
 
 static void set_along(Lower *q, Piece *p, Node *at)
@@ -64,6 +68,13 @@ static void set_element(Lower *q, Piece *p, int line, int copy, int column)
     tc_sum_element(q->c, unit(q), p->lane, 2 * line, &p->at[q->nest->inner_axis[TC_ROWS]],
                    &column_of_results);
     set_along(q, p, along_row(q, p, copy, column));
+}
+
+/* How much of a row a warp has. */
+static int64_t row_extent(const Nest *n, int root)
+{
+    const NestAxis *x = &n->axis[root];
+    return x->split < 0 ? x->extent : n->axis[n->split[x->split].inner].extent;
 }
 
 /* Blocks of rows that nothing is bound to: all that lies along them is in one loop. */
@@ -86,6 +97,8 @@ void rows_begin(Lower *q, Piece *p)
     blocks_begin(q, p);
     p->lines = range_new(q->c, p->next++, idx(q->c, unit(q)->lanes / 4));
     p->t.quad = range_new(q->c, p->next++, idx(q->c, 4));
+    p->t.row_sums = (int)(row_extent(q->nest, q->nest->inner_axis[TC_COLUMNS]) * unit(q)->m /
+                          unit(q)->lanes);
     p->lane = idx_add(q->c, idx_mul(q->c, p->lines, idx(q->c, 4)), p->t.quad);
     set_element(q, p, 0, 0, 0);
 }
@@ -166,22 +179,15 @@ static Node *join_values(Lower *q, Node *n, Node **value, int count)
     return out;
 }
 
-/* How much of a row a warp has. */
-static int64_t row_extent(const Nest *n, int root)
-{
-    const NestAxis *x = &n->axis[root];
-    return x->split < 0 ? x->extent : n->axis[n->split[x->split].inner].extent;
-}
-
 /* What the lane has of it. */
 static Node *reduce_of_lane(Lower *q, Piece *p, Node *n)
 {
     const int line = p->line, copy = p->copy, column = p->column;
-    const int fragments = (int)(row_extent(q->nest, nest_root_of(q->k, n->src[1])) / unit(q)->n);
+    const int eights = (int)(row_extent(q->nest, nest_root_of(q->k, n->src[1])) / EIGHT);
     Node *identity = reduce_identity(q->c, n);
-    Node **value = NEWN(q->a, Node *, 2 * fragments);
+    Node **value = NEWN(q->a, Node *, 2 * eights);
     int count = 0;
-    for (int i = 0; i < 2 * fragments; i++) {
+    for (int i = 0; i < 2 * eights; i++) {
         set_element(q, p, line, i / 2, i % 2);
         Node *v = element_of(q, p, n->src[0], n->src[1], identity);
         if (v != identity)
@@ -245,12 +251,26 @@ static Node *reduce_along(Lower *q, Piece *p, Node *n)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Of the inner product the fragment of sums that the element is in. */
+/* The products of all iterations of these loops, one after the other. */
+static Node *written_out(Lower *q, Node *one, Node *const *loop, int n)
+{
+    if (!n)
+        return one;
+    Node *all = NULL;
+    for (int64_t i = 0; i <= loop[0]->hi; i++) {
+        Node *at = idx(q->c, i), *now = substitute(q->c, one, 1, &loop[0], &at);
+        now = written_out(q, now, loop + 1, n - 1);
+        all = all ? node_alu2(q->c, OP_ADD, one->dtype, all, now) : now;
+    }
+    return all;
+}
+
+/* Of the inner product the sum of the element: of the fragment that has it. */
 static Node *inner_product(Lower *q, Piece *p, Node *n)
 {
     const Nest *nest = q->nest;
-    const int *axis = nest->inner_axis;
-    Node *sum = made(p, n, -1, p->copy, 0);
+    const int *axis = nest->inner_axis, eights = unit(q)->n / EIGHT, number = p->copy / eights;
+    Node *sum = made(p, n, -1, number, 0);
     if (!sum) {
         Node *kept[TC_AXES], **src = NEWN(q->a, Node *, (int)n->nsrc + 3 * nest->nsplit + 2);
         int nrange = 0, left = 0;
@@ -259,8 +279,9 @@ static Node *inner_product(Lower *q, Piece *p, Node *n)
             p->at[axis[i]] = p->t.fragment[i];
         }
         const int row = nest->axis[axis[TC_COLUMNS]].root;
-        p->at[axis[TC_COLUMNS]] = idx_add(q->c, idx(q->c, (int64_t)p->copy * unit(q)->n),
-                                          tc_row_column(q->c, unit(q), p->t.fragment[TC_COLUMNS]));
+        Node *own = p->t.inner ? p->t.inner_columns : p->t.fragment[TC_COLUMNS];
+        p->at[axis[TC_COLUMNS]] = idx_add(q->c, idx(q->c, (int64_t)number * unit(q)->n),
+                                          tc_row_column(q->c, unit(q), own));
         Env in = results_env(q, p);
         in.value[row] = lower_index(q, p, row);
         for (uint32_t i = 1; i < n->nsrc; i++) {
@@ -273,15 +294,19 @@ static Node *inner_product(Lower *q, Piece *p, Node *n)
                 src[1 + left++] = src[1 + i];
         env_ready(q, &in);
         src[0] = tc_bare(q->c, lower_node(q, p, n->src[0], &in));
+        if (tc_in_place(unit(q))) {
+            src[0] = written_out(q, src[0], src + 1, left);
+            left = 0;
+        }
         lower_sort_loops(q, p, src + 1, left);
         src[1 + left] = p->t.fragment[TC_TERMS];
         for (int i = 0; i < TC_AXES; i++)
             p->at[axis[i]] = kept[i];
         sum = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2 + left, src, 0, NULL);
-        make(q, p, n, -1, p->copy, 0, sum);
+        make(q, p, n, -1, number, 0, sum);
     }
-    return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = 2 * p->line + p->column}, 1, &sum, 0,
-                     NULL);
+    const int element = 4 * (p->copy % eights) + 2 * p->line + p->column;
+    return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = element}, 1, &sum, 0, NULL);
 }
 
 /* What the lane has of the terms from `first` on, as an operand of the outer product. */
@@ -294,14 +319,36 @@ static Node *pack(Lower *q, Piece *p, Node *value, Node *range, int block)
         return known;
     for (int i = 0; i < n; i++) { /* as lane 0 has them */
         const TcElement e = tc_element(u, TC_ROWS, 0, i);
-        set_element(q, p, e.line / (u->lanes / 4), (block * u->k + e.at) / u->n,
-                    e.at % u->n / tc_row_step(u));
+        set_element(q, p, e.line / EIGHT, (block * u->k + e.at) / EIGHT,
+                    e.at % EIGHT / tc_row_step(u));
         src[i] = element_of(q, p, value, range, node_const_f(q->c, value->dtype, 0));
     }
     src[n] = p->t.fragment[TC_ROWS];
     src[n + 1] = p->t.fragment[TC_TERMS];
     Node *x = node_make(q->c, OP_PACK, value->dtype, (Arg){0}, n + 2, src, 0, NULL);
     return make(q, p, value, -1, block, 0, x);
+}
+
+/* Of a unit that multiplies what lies in places a fragment goes on for all blocks: its lines are
+ * scaled before a block is added. */
+static Node *sum_of_blocks(Lower *q, Piece *p, Node *n, Node *body)
+{
+    enum { LINES = 2 };
+    bool good = true;
+    Node *shift = row_shift(q->nest, q->k, n->src[0], &good), *src[LINES + 3] = {body};
+    int count = 1;
+    if (!p->t.along || !good)
+        BUG("rows that cannot be taken by blocks");
+    for (int i = 0; i < LINES && shift; i++) {
+        set_element(q, p, i, 0, 0);
+        (void)rows_terms(q, p, shift);
+        src[count++] = made(p, shift, i, FACTOR, 0);
+    }
+    src[count++] = p->t.along;
+    src[count++] = p->t.fragment[TC_TERMS];
+    return node_make(q->c, OP_REDUCE, n->dtype,
+                     reduce_arg(shift ? MONOID_SCALED_LINES : INGOT_REDUCE_ADD, 0, 0), count, src, 0,
+                     NULL);
 }
 
 /* An operand of the outer product: what is in registers, and what is loaded, with their casts. */
@@ -328,7 +375,7 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
     Node *sum = made(p, n, -1, number, 0), *kept[] = {p->at[row], p->at[column]};
     if (sum) {
         sum = node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
-        return over_blocks(q, p, n, sum);
+        return tc_in_place(u) ? sum : over_blocks(q, p, n, sum);
     }
     Node *body = NULL, *own = p->t.fragment[TC_TERMS];
     for (int i = 0; i < nest->axis[term].extent / u->k; i++) {
@@ -344,7 +391,8 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
         body = body ? node_alu2(q->c, OP_ADD, n->dtype, body, one) : one;
     }
     Node *src[] = {body, own};
-    sum = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, src, 0, NULL);
+    sum = tc_in_place(u) ? sum_of_blocks(q, p, n, body)
+                         : node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, src, 0, NULL);
     make(q, p, n, -1, number, 0, sum);
     set_element(q, p, line, copy, at_column);
     p->at[row] = kept[0];

@@ -147,7 +147,7 @@ static const char *depth_refused(Nest *n, const Opt *o, int axis)
     if (o->depth < 2 || o->depth > MOST || !n->axis[axis].reduced)
         return opt_refuse(n, "STAGE %s %lld depth %lld: 2 to %d places, of a loop over terms",
                           o->axis, (long long)o->amount, (long long)o->depth, MOST);
-    if (!o->tma)
+    if (!o->tma || n->inner)
         return NULL;
     if (n->sharing)
         return opt_refuse(n, "STAGE %s %lld move tma: it does not go with terms that warps share",

@@ -144,8 +144,8 @@ static const char *inner_refused(Nest *n, const Opt *o, const Tc *u, const int *
     if (n->target && !tc_has(&n->target->machine, u))
         return opt_refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
                           unit_names(n, &n->target->machine));
-    if (!u->lanes || tc_in_place(u) || n->inner || n->tc || n->items || n->nstage ||
-        n->k->sink->nsrc != 1)
+    if (!u->lanes || (tc_in_place(u) && dtype_info[u->a].bytes != 2) || n->inner || n->tc ||
+        n->items || n->nstage || n->k->sink->nsrc != 1)
         return opt_refuse(n,
                           "TC %s: rows of a value that has a place are for units whose lanes have "
                           "the sums, before any other TC, BIND to items and STAGE",
@@ -194,7 +194,8 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
         column->staged || !term->reduced || term->staged)
         return opt_refuse(n, "TC %s: it takes (an axis of results; another; a reduced axis)",
                           o->axis);
-    if (n->inner && (u != n->inner || axis[TC_ROWS] != n->inner_axis[TC_ROWS] || !term->row))
+    if (n->inner && ((tc_in_place(u) ? !tc_alike(u, n->inner) : u != n->inner) ||
+                     axis[TC_ROWS] != n->inner_axis[TC_ROWS] || !term->row))
         return opt_refuse(n,
                           "TC %s: what reads the rows of a TC before it is of the same unit and "
                           "rows, its terms are along them",
