@@ -143,7 +143,7 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
     "+f"(c->part[i]), "+f"(c->part[i + 1]), "+f"(c->part[i + 2]), "+f"(c->part[i + 3]), \
         "+f"(c->part[i + 4]), "+f"(c->part[i + 5]), "+f"(c->part[i + 6]), "+f"(c->part[i + 7])
 #define IGRT_PART_32(i) IGRT_PART_8(i), IGRT_PART_8(i + 8), IGRT_PART_8(i + 16), IGRT_PART_8(i + 24)
-#define IGRT_WGMMA_DOT(n, type, sums, a, b, add, ta, tb, ...)                                        \
+#define IGRT_WGMMA_DOT(n, type, sums, a, b, add, ta, tb, ...)                                    \
     template <int TA, int TB, int ADD = 1>                                                       \
     static __device__ __forceinline__ void igrt_wgmma##n##_dot_##type(                           \
         igrt_wgmma##n##_c *c, igrt_wgmma_operand x, igrt_wgmma_operand y)                        \
@@ -179,10 +179,10 @@ IGRT_WGMMA_DOTS(bf16)
                      : __VA_ARGS__                                                               \
                      : "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]), "r"(x.v[3]), "l"(y), "n"(TB));     \
     }
-#define IGRT_WGMMA_ROWS_OF(type)                                                              \
-    IGRT_WGMMA_ROWS(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", "%37",            \
-                    IGRT_SUMS_32("+f", 0))                                                    \
-    IGRT_WGMMA_ROWS(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68",  \
+#define IGRT_WGMMA_ROWS_OF(type)                                                             \
+    IGRT_WGMMA_ROWS(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", "%37",           \
+                    IGRT_SUMS_32("+f", 0))                                                   \
+    IGRT_WGMMA_ROWS(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68", \
                     "%69", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32))
 IGRT_WGMMA_ROWS_OF(f16)
 IGRT_WGMMA_ROWS_OF(bf16)
@@ -366,11 +366,11 @@ static __device__ __forceinline__ void igrt_tokens_begin(uint64_t *tokens, int d
 {
     if (threadIdx.x == 0) {
         for (int i = 0; i < 2 * depth + once; i++)
-            asm volatile(
-                "mbarrier.init.shared::cta.b64 [%0], %1;"
-                :
-                : "r"(igrt_token(tokens, i)), "r"(i < depth || i == 2 * depth ? 1 : warpgroups)
-                : "memory");
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                         :
+                         : "r"(igrt_token(tokens, i)),
+                           "r"(i < depth || i == 2 * depth ? 1 : warpgroups)
+                         : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();

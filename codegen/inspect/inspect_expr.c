@@ -354,6 +354,48 @@ static void put_loop_statement(Printer *p, const Stmt *s)
     }
 }
 
+static void put_update(Printer *p, const Stmt *s)
+{
+    Node *n = s->node;
+    const bool products = s->reduce == REDUCE_PRODUCTS;
+    if (reduce_size(n) > 1 && !products) {
+        Node *next[MAX_STATE];
+        reduce_step(p->k->c, n, next);
+        put_expr(p, n, WEAKEST);
+        sb_puts(p->sb, " = ");
+        put_expr(p, next[reduce_part(n)], WEAKEST);
+        return;
+    }
+    Op op = products ? OP_ADD : monoid_op((ingot_reduce_op)reduce_monoid(n));
+    bool sign = infix[op].text != NULL;
+    put_expr(p, n, WEAKEST);
+    sb_printf(p->sb, " = %s%s", sign ? "" : op_info[op].text, sign ? "" : "(");
+    put_expr(p, n, WEAKEST);
+    sb_puts(p->sb, sign ? infix[op].text : ", ");
+    put_expr(p, update_value(s), sign ? infix[op].binds + 1 : WEAKEST);
+    sb_puts(p->sb, sign ? "" : ")");
+    sb_puts(p->sb, s->kept ? "  of what was kept" : "");
+}
+
+/* Of places that boxes fill, and of what reads them. */
+static void put_token(Printer *p, const Stmt *s)
+{
+    Node *n = s->node;
+    switch (s->kind) {
+    case STMT_CLAIM: sb_puts(p->sb, n ? "claim " : "claim once"); break;
+    case STMT_FILLED: sb_puts(p->sb, n ? "filled " : "filled once"); break;
+    case STMT_RELEASE: sb_puts(p->sb, n ? "release " : "release all"); break;
+    case STMT_DONE: sb_puts(p->sb, "products done"); return;
+    default: sb_puts(p->sb, "scale "); break;
+    }
+    if (n)
+        put_expr(p, n, WEAKEST);
+    for (uint32_t i = 1; s->kind == STMT_SCALE && i < reduce_size(n); i++) {
+        sb_puts(p->sb, i > 1 ? ", " : ": lines by ");
+        put_expr(p, n->src[i], WEAKEST);
+    }
+}
+
 static void put_statement(Printer *p, const Linear *l, const Stmt *s)
 {
     Node *n = s->node;
@@ -378,27 +420,7 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         set_name(p, n, name);
         break;
     }
-    case STMT_UPDATE: {
-        if (reduce_size(n) > 1 && s->reduce != REDUCE_PRODUCTS) {
-            Node *next[MAX_STATE];
-            reduce_step(p->k->c, n, next);
-            put_expr(p, n, WEAKEST);
-            sb_puts(p->sb, " = ");
-            put_expr(p, next[reduce_part(n)], WEAKEST);
-            break;
-        }
-        const bool products = s->reduce == REDUCE_PRODUCTS;
-        Op op = products ? OP_ADD : monoid_op((ingot_reduce_op)reduce_monoid(n));
-        bool sign = infix[op].text != NULL;
-        put_expr(p, n, WEAKEST);
-        sb_printf(p->sb, " = %s%s", sign ? "" : op_info[op].text, sign ? "" : "(");
-        put_expr(p, n, WEAKEST);
-        sb_puts(p->sb, sign ? infix[op].text : ", ");
-        put_expr(p, update_value(s), sign ? infix[op].binds + 1 : WEAKEST);
-        sb_puts(p->sb, sign ? "" : ")");
-        sb_puts(p->sb, s->kept ? "  of what was kept" : "");
-        break;
-    }
+    case STMT_UPDATE: put_update(p, s); break;
     case STMT_KEEP:
         sb_puts(p->sb, s->last ? "keep " : "keep zeros for ");
         put_expr(p, n, WEAKEST);
@@ -423,25 +445,9 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         break;
     case STMT_CLAIM:
     case STMT_FILLED:
-        sb_puts(p->sb, s->kind == STMT_CLAIM ? "claim" : "filled");
-        sb_puts(p->sb, n ? " " : " once");
-        if (n)
-            put_expr(p, n, WEAKEST);
-        break;
-    case STMT_DONE: sb_puts(p->sb, "products done"); break;
+    case STMT_DONE:
     case STMT_SCALE:
-        sb_puts(p->sb, "scale ");
-        put_expr(p, n, WEAKEST);
-        for (uint32_t i = 1; i < reduce_size(n); i++) {
-            sb_puts(p->sb, i > 1 ? ", " : ": lines by ");
-            put_expr(p, n->src[i], WEAKEST);
-        }
-        break;
-    case STMT_RELEASE:
-        sb_puts(p->sb, n ? "release " : "release all");
-        if (n)
-            put_expr(p, n, WEAKEST);
-        break;
+    case STMT_RELEASE: put_token(p, s); break;
     }
     sb_puts(p->sb, "\n");
 }

@@ -344,8 +344,7 @@ static inline bool tile_gives_registers(const Tile *t)
  * its own. */
 static inline bool tile_loads_itself(const Tile *t)
 {
-    return t->box && !t->along && !tile_gives_registers(t) &&
-           t->ahead_of->src[0]->hi <= t->depth;
+    return t->box && !t->along && !tile_gives_registers(t) && t->ahead_of->src[0]->hi <= t->depth;
 }
 /* Items that are launched for a group: those of the tile, and the loader. */
 static inline int tile_group(const Tile *t)

@@ -171,8 +171,8 @@ static bool is_whole(const Thread *t, const Do *d)
 }
 
 /* Each group gives what it has summed; when it runs again, it has its share of what all have given,
- * and nothing else. */
-static void do_join(Thread *t, const Do *d)
+ * and nothing else.  Is it done until then? */
+static bool do_join(Thread *t, const Do *d)
 {
     float *all = (float *)(void *)(t->joined + d->out), *own = (float *)(void *)(t->f + d->out);
     for (int i = 0; i < d->n; i++) {
@@ -183,6 +183,7 @@ static void do_join(Thread *t, const Do *d)
             own[i] = owns ? all[i] : NAN;
     }
     t->joins = false;
+    return t->gives && d->part;
 }
 
 /* One iteration of a loop, or one work item, stands for all. */
@@ -374,8 +375,7 @@ static bool run(Thread *t)
         case DO_DEPEND: t->depended = true; break;
         case DO_BARRIER: return stop(t, pc, AT_BARRIER);
         case DO_JOIN:
-            do_join(t, d);
-            if (t->gives && d->part)
+            if (do_join(t, d))
                 return true;
             break;
         case DO_LOADER: pc = t->loader ? pc : d->to; break;

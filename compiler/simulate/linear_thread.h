@@ -10,7 +10,7 @@
  * places. */
 typedef struct {
     int64_t claimed, *released;
-    bool once; /* what is filled before all iterations has been asked for */
+    bool once;       /* what is filled before all iterations has been asked for */
     int *groups;     /* of products that each warp has begun */
     struct Landing { /* a box under way */
         ShadowMemory *to;

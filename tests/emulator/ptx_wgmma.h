@@ -152,26 +152,35 @@ static inline void operands(const char *rest, const char *ends, uint64_t *last, 
     good_ends = ends;
 }
 
-#define WGMMA(n, type, terms)                                                                      \
-    template <class... T>                                                                          \
-    static inline void wgmma_mma_async_sync_aligned_m64n##n##k16_f32_##type##_##type(              \
-        const char *rest, float &c, T &&...more)                                                   \
-    {                                                                                              \
-        uint64_t x[6];                                                                             \
-        if constexpr (sizeof...(more) == n / 2 + 5) {                                              \
-            operands<n / 2, 6>(rest, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, 1, 1, 1, %%%d;", x, c,    \
-                               more...);                                                           \
-            gpu::Product p = {n, gpu::terms, true, false, x[5] != 0, true, 0, x[4], {}, false,     \
-                              false};                                                              \
-            for (int i = 0; i < 4; i++)                                                            \
-                p.rows[i] = (uint32_t)x[i];                                                        \
-            gpu::multiply(p, &c);                                                                  \
-        } else {                                                                                   \
-            operands<n / 2, 5>(rest, "}, %%%d, %%%d, %%%d, 1, 1, %%%d, %%%d;", x, c, more...);     \
-            gpu::multiply({n, gpu::terms, false, x[3] != 0, x[4] != 0, x[2] != 0, x[0], x[1], {},  \
-                           false, false},                                                          \
-                          &c);                                                                     \
-        }                                                                                          \
+#define WGMMA(n, type, terms)                                                                   \
+    template <class... T>                                                                       \
+    static inline void wgmma_mma_async_sync_aligned_m64n##n##k16_f32_##type##_##type(           \
+        const char *rest, float &c, T &&...more)                                                \
+    {                                                                                           \
+        uint64_t x[6];                                                                          \
+        if constexpr (sizeof...(more) == n / 2 + 5) {                                           \
+            operands<n / 2, 6>(rest, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, 1, 1, 1, %%%d;", x, c, \
+                               more...);                                                        \
+            gpu::Product p = {n, gpu::terms, true, false, x[5] != 0, true,                      \
+                              0, x[4],       {},   false, false};                               \
+            for (int i = 0; i < 4; i++)                                                         \
+                p.rows[i] = (uint32_t)x[i];                                                     \
+            gpu::multiply(p, &c);                                                               \
+        } else {                                                                                \
+            operands<n / 2, 5>(rest, "}, %%%d, %%%d, %%%d, 1, 1, %%%d, %%%d;", x, c, more...);  \
+            gpu::multiply({n,                                                                   \
+                           gpu::terms,                                                          \
+                           false,                                                               \
+                           x[3] != 0,                                                           \
+                           x[4] != 0,                                                           \
+                           x[2] != 0,                                                           \
+                           x[0],                                                                \
+                           x[1],                                                                \
+                           {},                                                                  \
+                           false,                                                               \
+                           false},                                                              \
+                          &c);                                                                  \
+        }                                                                                       \
     }
 WGMMA(64, f16, OF_F16)
 WGMMA(128, f16, OF_F16)

@@ -35,9 +35,6 @@ static bool same_loops(const Lin *q, Node *a, Node *b)
            !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
 }
 
-/* needed: by position, or NULL for all. */
-static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth);
-
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth);
 
@@ -66,7 +63,7 @@ static void need_siblings(const Lin *q, Node *t, bool *needed)
 }
 
 /* What the nodes of a group, of which the last stands at `last`, are made of. */
-static bool *needed_by(const Lin *q, Arena *a, const int *group, int n, int last)
+bool *lin_needed_by(const Lin *q, Arena *a, const int *group, int n, int last)
 {
     bool *needed = NEWN(a, bool, q->n);
     for (int i = 0; i < n; i++)
@@ -91,7 +88,7 @@ static void emit_let(Lin *q, int i, int depth)
         return;
     if (q->l->tile->along && q->fragment[i] && q->order[i]->op == OP_LOAD) {
         Arena *a = arena_new();
-        lin_wait_for_copies(q, needed_by(q, a, &i, 1, i), depth);
+        lin_wait_for_copies(q, lin_needed_by(q, a, &i, 1, i), depth);
         arena_free(a);
     }
     lin_add(q, STMT_LET, q->order[i], depth);
@@ -194,7 +191,7 @@ static void emit_fill(Lin *q, uint64_t open, int depth)
 static bool adds_sums(const Lin *q, const int *group, int n)
 {
     Arena *a = arena_new();
-    const bool *needed = needed_by(q, a, group, n, group[n - 1]);
+    const bool *needed = lin_needed_by(q, a, group, n, group[n - 1]);
     bool sums = false;
     for (int i = 0; i < group[n - 1] && !sums; i++) {
         bool own = false;
@@ -239,7 +236,7 @@ static void emit_terms(Lin *q, const int *group, int n, bool dots, uint64_t open
             Node *term[MAX_TERMS];
             each = terms_of(q->l, q->order[group[i]]->src[0], dots, term, 0);
             const int at = lin_position(q, term[j]);
-            emit_nodes(q, open, must, needed_by(q, a, &at, 1, at), depth);
+            lin_emit(q, open, must, lin_needed_by(q, a, &at, 1, at), depth);
             arena_free(a);
             Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
             s->term = term[j];
@@ -305,7 +302,7 @@ static void emit_blocks(Lin *q, const int *group, int n, int blocks, uint64_t op
             at[i] = lin_position(q, now[i]);
             end = at[i] > end ? at[i] : end;
         }
-        emit_nodes(q, open, must, needed_by(q, a, at, n, end), depth);
+        lin_emit(q, open, must, lin_needed_by(q, a, at, n, end), depth);
         for (int i = 0; i < n; i++) {
             Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
             s->term = now[i];
@@ -313,75 +310,6 @@ static void emit_blocks(Lin *q, const int *group, int n, int blocks, uint64_t op
         }
         arena_free(a);
     }
-}
-
-/* Products without a loop, those of the first operands of all sums first: before them stands what
- * they want. */
-static void emit_products(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
-{
-    for (int j = 0, left = 1; left; j++) {
-        Arena *a = arena_new();
-        Node *term[TC_MOST_TERMS], **now = NEWN(a, Node *, n);
-        bool *last = NEWN(a, bool, n);
-        int *at = NEWN(a, int, n), end = 0, nat = 0;
-        left = 0;
-        for (int i = 0; i < n; i++) {
-            const int nterm = tc_terms(q->order[group[i]]->src[0], term, TC_MOST_TERMS);
-            now[i] = j < nterm ? term[j] : NULL;
-            last[i] = j == nterm - 1;
-            left += j + 1 < nterm;
-            if (!now[i])
-                continue;
-            at[nat++] = lin_position(q, now[i]);
-            end = at[nat - 1] > end ? at[nat - 1] : end;
-        }
-        q->late = true;
-        emit_nodes(q, open, must, needed_by(q, a, at, nat, end), depth);
-        q->late = false;
-        for (int i = 0; i < n; i++) {
-            if (!now[i])
-                continue;
-            Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
-            s->term = now[i];
-            s->last = last[i];
-        }
-        arena_free(a);
-    }
-}
-
-/* Of a unit that multiplies what lies in places, the sums of the group that go on for all blocks of
- * a row: all is packed, their lines are scaled, then come the products, for one block of terms of
- * all sums after the other. */
-static void emit_block_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
-                               int depth)
-{
-    Arena *a = arena_new();
-    Node *term[TC_MOST_TERMS];
-    int *sum = NEWN(a, int, n + 1), nsum = 0, most = 0;
-    for (int i = 0; i < n; i++)
-        if (is_products(q->l, q->order[group[i]]))
-            sum[nsum++] = group[i];
-    if (nsum) {
-        q->late = true;
-        emit_nodes(q, open, must, needed_by(q, a, sum, nsum, sum[nsum - 1]), depth);
-        q->late = false;
-    }
-    for (int i = 0; i < nsum; i++)
-        if (reduce_monoid(q->order[sum[i]]) == MONOID_SCALED_LINES)
-            lin_add(q, STMT_SCALE, q->order[sum[i]], depth);
-    for (int j = 0; j == 0 || j < most; j++)
-        for (int i = 0; i < nsum; i++) {
-            const int nterm = tc_terms(q->order[sum[i]]->src[0], term, TC_MOST_TERMS);
-            most = nterm > most ? nterm : most;
-            if (j >= nterm)
-                continue;
-            Stmt *s = lin_add(q, STMT_UPDATE, q->order[sum[i]], depth);
-            s->term = term[j];
-            s->last = j == nterm - 1;
-        }
-    if (nsum)
-        lin_products_done(q, depth);
-    arena_free(a);
 }
 
 /* Sums leave their tiles as soon as they are there, for the next ones. */
@@ -413,6 +341,16 @@ static bool in_turn(const Lin *q, Node *t)
     return n >= MANY_SUMS;
 }
 
+/* What an iteration does at its end: a sum is added to, unless products are; places are filled. */
+static void emit_end(Lin *q, Node *t, bool begun, int depth)
+{
+    const bool async = begun || (q->l->tile->depth && !is_fill_ahead(q->l, t));
+    if (is_loop(q->l, t) && !is_products(q->l, t))
+        lin_add(q, STMT_UPDATE, t, depth);
+    for (int j = 0; !is_loop(q->l, t) && j < end_stores(t); j++)
+        lin_add_fill(q, t->src[j], async, depth);
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth)
@@ -432,7 +370,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     for (int i = 0; i < n; i++)
         lin_done(q, group[i], open);
     Arena *a = arena_new();
-    const bool *inside = needed_by(q, a, group, n, group[n - 1]);
+    const bool *inside = lin_needed_by(q, a, group, n, group[n - 1]);
     const bool dots = terms_each(q, group, n, true) > 1;
     const int each = terms_each(q, group, n, dots),
               blocks = each > 1 ? 1 : blocks_each(q, group, n);
@@ -448,8 +386,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     const bool boxes = is_fill(t) && store_form(q->l, t->src[0], false) == STORE_BOX;
     const bool begun = is_fill(t) && !is_fill_ahead(q->l, t) && !boxes && lin_is_under_way(q, t);
     const bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t) && !boxes;
-    const bool rows = sum && nloop && tile_rows_in_place(q->l->tile) &&
-                      loop[0] == q->l->tile->along;
+    const bool rows =
+        sum && nloop && tile_rows_in_place(q->l->tile) && loop[0] == q->l->tile->along;
     if (together)
         barrier(q, t, depth);
     for (int j = 0; j < nloop; j++) {
@@ -463,26 +401,20 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         else if (blocks > 1 && j == nloop - 1)
             emit_blocks(q, group, n, blocks, inner, own, depth + nloop);
         else
-            emit_nodes(q, inner, own, inside, depth + j + 1);
+            lin_emit(q, inner, own, inside, depth + j + 1);
         /* not in a sum that stands before the loop asked for */
         for (int i = 0; i < q->nahead && sum; i++)
             if (loop[j] == q->ahead_in[i] && !(q->set[lin_position(q, q->ahead[i])] & ~inner))
                 lin_add(q, STMT_PREFETCH, q->ahead[i], depth + j + 1);
     }
     if (rows)
-        emit_block_of_rows(q, group, n, inner, own, depth + nloop);
+        lin_add_block_of_rows(q, group, n, inner, own, depth + nloop);
     else if (is_products(q->l, t) && !nloop && !alone)
-        emit_products(q, group, n, open, must, depth);
+        lin_add_products_of_rows(q, group, n, open, must, depth);
     else if (is_products(q->l, t))
         lin_add_products(q, group, n, depth + nloop);
-    for (int i = 0; i < n; i++) {
-        Node *g = q->order[group[i]];
-        if (sum && each == 1 && blocks == 1 && !is_products(q->l, g))
-            lin_add(q, STMT_UPDATE, g, depth + nloop);
-        for (int j = 0; !sum && j < end_stores(g); j++)
-            lin_add_fill(q, g->src[j], begun || (q->l->tile->depth && !is_fill_ahead(q->l, g)),
-                         depth + nloop);
-    }
+    for (int i = 0; i < n && (!sum || (each == 1 && blocks == 1)); i++)
+        emit_end(q, q->order[group[i]], begun, depth + nloop);
     for (int j = nloop; j-- > 0;)
         lin_add(q, STMT_END, loop[j], depth + j);
     if (is_products(q->l, t) && !rows)
@@ -541,7 +473,7 @@ static void emit_early(Lin *q, uint64_t open, int depth)
         if (q->early[i] && !q->inlined[i] && !q->done[i] && lin_fits(q, i, open, 0))
             load[n++] = i;
     if (n)
-        emit_some(q, open, 0, needed_by(q, a, load, n, load[n - 1]), true, depth);
+        emit_some(q, open, 0, lin_needed_by(q, a, load, n, load[n - 1]), true, depth);
     arena_free(a);
 }
 
@@ -569,7 +501,7 @@ static void emit_fills(Lin *q, uint64_t open, uint64_t must, const bool *needed,
 }
 
 /* Places that fragments are loaded from are filled together, before any of it is. */
-static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
+void lin_emit(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
 {
     if (q->l->tile->tc && q->l->tile->tc->lanes)
         emit_some(q, open, must, needed, true, depth);
@@ -586,7 +518,7 @@ static void emit_tail(Lin *q, uint64_t open, int depth)
     Node *range = q->l->tile->tail.range;
     if (range)
         lin_add(q, STMT_LOOP, range, depth);
-    emit_nodes(q, range ? open | lin_bit(range) : open, 0, NULL, depth + (range != NULL));
+    lin_emit(q, range ? open | lin_bit(range) : open, 0, NULL, depth + (range != NULL));
     if (range)
         lin_add(q, STMT_END, range, depth);
 }
@@ -710,7 +642,7 @@ static void emit_tile(Lin *q)
             lin_add(q, STMT_ITEM, tile->axis[i].range, 0);
     if (tile->parts && !tile->fused)
         lin_add(q, STMT_PARTS, NULL, depth++);
-    emit_nodes(q, open, 0, NULL, depth);
+    lin_emit(q, open, 0, NULL, depth);
     for (int i = 0; i < tile->naxis; i++) {
         const bool fused = i >= tile->uncut && i <= last;
         if (fused && i == tile->uncut)
@@ -722,7 +654,7 @@ static void emit_tile(Lin *q)
         if (!fused && !lin_is_item(q->l, &tile->axis[i]))
             lin_add(q, STMT_LOOP, tile->axis[i].range, depth++);
         if (!fused || i == last)
-            emit_nodes(q, open, 0, NULL, depth);
+            lin_emit(q, open, 0, NULL, depth);
     }
     if (tile->ntail && !tile->tail_beside)
         emit_tail(q, open, depth);

@@ -180,6 +180,17 @@ static inline bool is_late(const Lin *q, int p)
            (!loop || q->set[p] & loop);
 }
 
+/* linearize.c: what can stand in these loops; needed: by position, or NULL for all. What the nodes
+ * of a group, of which the last stands at `last`, are made of. */
+void lin_emit(Lin *, uint64_t open, uint64_t must, const bool *needed, int depth);
+bool *lin_needed_by(const Lin *, Arena *, const int *group, int n, int last);
+
+/* linearize_rows.c: of a group of sums, by position, the products of rows that lanes have whole;
+ * and of blocks of rows. */
+void lin_add_products_of_rows(Lin *, const int *group, int n, uint64_t open, uint64_t must,
+                              int depth);
+void lin_add_block_of_rows(Lin *, const int *group, int n, uint64_t open, uint64_t must, int depth);
+
 /* linearize_empty.c: Lin.wanted, Lin.kept. */
 void lin_find_kept(Lin *);
 void linear_find_sizes(const Tile *, Sizes *);

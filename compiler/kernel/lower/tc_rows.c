@@ -97,8 +97,8 @@ void rows_begin(Lower *q, Piece *p)
     blocks_begin(q, p);
     p->lines = range_new(q->c, p->next++, idx(q->c, unit(q)->lanes / 4));
     p->t.quad = range_new(q->c, p->next++, idx(q->c, 4));
-    p->t.row_sums = (int)(row_extent(q->nest, q->nest->inner_axis[TC_COLUMNS]) * unit(q)->m /
-                          unit(q)->lanes);
+    p->t.row_sums =
+        (int)(row_extent(q->nest, q->nest->inner_axis[TC_COLUMNS]) * unit(q)->m / unit(q)->lanes);
     p->lane = idx_add(q->c, idx_mul(q->c, p->lines, idx(q->c, 4)), p->t.quad);
     set_element(q, p, 0, 0, 0);
 }
@@ -347,8 +347,8 @@ static Node *sum_of_blocks(Lower *q, Piece *p, Node *n, Node *body)
     src[count++] = p->t.along;
     src[count++] = p->t.fragment[TC_TERMS];
     return node_make(q->c, OP_REDUCE, n->dtype,
-                     reduce_arg(shift ? MONOID_SCALED_LINES : INGOT_REDUCE_ADD, 0, 0), count, src, 0,
-                     NULL);
+                     reduce_arg(shift ? MONOID_SCALED_LINES : INGOT_REDUCE_ADD, 0, 0), count, src,
+                     0, NULL);
 }
 
 /* An operand of the outer product: what is in registers, and what is loaded, with their casts. */

@@ -1,0 +1,71 @@
+/* linearize_rows.c - products of rows that stay in registers (tc_rows.c), in their order. */
+#include "linearize.h"
+
+/* Products without a loop, those of the first operands of all sums first: before them stands what
+ * they want. */
+void lin_add_products_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
+{
+    for (int j = 0, left = 1; left; j++) {
+        Arena *a = arena_new();
+        Node *term[TC_MOST_TERMS], **now = NEWN(a, Node *, n);
+        bool *last = NEWN(a, bool, n);
+        int *at = NEWN(a, int, n), end = 0, nat = 0;
+        left = 0;
+        for (int i = 0; i < n; i++) {
+            const int nterm = tc_terms(q->order[group[i]]->src[0], term, TC_MOST_TERMS);
+            now[i] = j < nterm ? term[j] : NULL;
+            last[i] = j == nterm - 1;
+            left += j + 1 < nterm;
+            if (!now[i])
+                continue;
+            at[nat++] = lin_position(q, now[i]);
+            end = at[nat - 1] > end ? at[nat - 1] : end;
+        }
+        q->late = true;
+        lin_emit(q, open, must, lin_needed_by(q, a, at, nat, end), depth);
+        q->late = false;
+        for (int i = 0; i < n; i++) {
+            if (!now[i])
+                continue;
+            Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
+            s->term = now[i];
+            s->last = last[i];
+        }
+        arena_free(a);
+    }
+}
+
+/* Of a unit that multiplies what lies in places, the sums of the group that go on for all blocks of
+ * a row: all is packed, their lines are scaled, then come the products, for one block of terms of
+ * all sums after the other. */
+void lin_add_block_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
+                               int depth)
+{
+    Arena *a = arena_new();
+    Node *term[TC_MOST_TERMS];
+    int *sum = NEWN(a, int, n + 1), nsum = 0, most = 0;
+    for (int i = 0; i < n; i++)
+        if (is_products(q->l, q->order[group[i]]))
+            sum[nsum++] = group[i];
+    if (nsum) {
+        q->late = true;
+        lin_emit(q, open, must, lin_needed_by(q, a, sum, nsum, sum[nsum - 1]), depth);
+        q->late = false;
+    }
+    for (int i = 0; i < nsum; i++)
+        if (reduce_monoid(q->order[sum[i]]) == MONOID_SCALED_LINES)
+            lin_add(q, STMT_SCALE, q->order[sum[i]], depth);
+    for (int j = 0; j == 0 || j < most; j++)
+        for (int i = 0; i < nsum; i++) {
+            const int nterm = tc_terms(q->order[sum[i]]->src[0], term, TC_MOST_TERMS);
+            most = nterm > most ? nterm : most;
+            if (j >= nterm)
+                continue;
+            Stmt *s = lin_add(q, STMT_UPDATE, q->order[sum[i]], depth);
+            s->term = term[j];
+            s->last = j == nterm - 1;
+        }
+    if (nsum)
+        lin_products_done(q, depth);
+    arena_free(a);
+}
