@@ -62,6 +62,7 @@
                      .wait3 = 50,                                                                  \
                      .others = 140,                                                                \
                      .waited = 160,                                                                \
+                     .made = 50,                                                                   \
                      .join = 170,                                                                  \
                      .registers = 72},                                                             \
     .processors = 132, .close = 126, .cluster = 8, .quarters = 4, .warp = 32, .file = 65536,       \

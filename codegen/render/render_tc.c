@@ -377,9 +377,10 @@ static void rows_done(Render *r, const Stmt *s)
         if (sum->kind != STMT_UPDATE || sum->reduce != REDUCE_PRODUCTS || !sum->last)
             continue;
         render_indent(r, s->depth);
-        sb_printf(r->sb, "igrt_wgmma_done(&s%d, a%d, ", r->number[sum->node->id], t->tokens);
-        render_expr(r, t->along);
-        sb_printf(r->sb, ", %d);\n", t->depth);
+        /* the token of what is filled once: that of an iteration's places may be for a later one by
+         * then, where other warps have released them */
+        sb_printf(r->sb, "igrt_wgmma_done(&s%d, a%d + %d, 0, 1);\n", r->number[sum->node->id],
+                  t->tokens, 2 * t->depth);
     }
 }
 

@@ -70,7 +70,11 @@ static const char *name_of(const Nest *n, Node *range)
     return n->k->axes[nest_root(n, range)].name;
 }
 
-enum { STAGES = 2 }; /* of what a block reads */
+enum {
+    STAGES = 2, /* of what a block reads */
+    EIGHT = 8,
+    MOST_ALONG = 16
+}; /* axes along a row */
 
 /* How a group computes: blocks of rows, a warp each, times warps that have a part of each row; or
  * so many elements of a row after each other, 0: all at once. */
@@ -165,10 +169,42 @@ static const char *part_name(Nest *n, Node *range, bool divided)
     return divided ? mma_part(n, name_of(n, range), "i") : name_of(n, range);
 }
 
+/* Blocks of rows, and what both sums move with, are groups'; blocks of a group its warps', and so
+ * are parts of rows.  What is read is copied once, or, if there are no parts, with each block of a
+ * row. */
+static bool bind_rows(Nest *n, const View *v, const Attention *at, const char *blocks,
+                      const char *warp, const char *const *part)
+{
+    const char *grid = blocks;
+    bool good = true;
+    for (int i = 0; i < v->nrange && good; i++) {
+        if (v->range[i] == at->rows || v->range[i] == at->columns || range_extent(v->range[i]) == 1)
+            continue;
+        const char *other = name_of(n, v->range[i]);
+        good = nest_opt(n, OPT_BIND, other, BOUND_GRID);
+        grid = grid ? grid : other;
+    }
+    good = good && mma_bind(n, 1, &blocks, BOUND_GRID) && mma_bind(n, 1, &warp, BOUND_WARP) &&
+           (!part || mma_bind(n, MOST_ALONG, part, BOUND_WARP));
+    Node *read[] = {below_casts(at->inner->src[0]->src[0]), below_casts(at->inner->src[0]->src[1]),
+                    at->value};
+    for (int i = 0; i < 3 && good; i++) {
+        Opt o = {.kind = OPT_STAGE,
+                 .axis = grid,
+                 .amount = read[i]->src[0]->arg.i,
+                 .tma = tc_in_place(n->inner)};
+        if (!part && !depends_on(read[i], at->rows)) {
+            o.axis = mma_part(n, name_of(n, i < 2 ? at->row : at->along), "o");
+            o.depth = STAGES;
+        }
+        good = grid && !opt_apply(n, &o);
+    }
+    return good && !nest_check(n);
+}
+
 static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
                       const RowsExtents *e, const RowsSize *s)
 {
-    enum { MOST_ALONG = 16 };
     const char *rows = name_of(n, at->rows), *columns = name_of(n, at->columns),
                *terms = name_of(n, at->inner->src[1]), *blocks, *warp, *copies, *steps;
     const char *part[MOST_ALONG], *unit_rows, *unit_columns;
@@ -182,33 +218,12 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
         (copies && !nest_opt(n, OPT_UPCAST, copies, ncolumn / u->n)) ||
         !mma_divide(n, terms, u->k, &steps, &terms))
         return false;
-    const char *grid = blocks;
     const char *inner = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, unit_rows,
                                      part_name(n, at->row, part[0]), terms);
     const char *outer = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, unit_rows, unit_columns,
                                      part_name(n, at->along, part[0]));
-    bool good = nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0);
-    for (int i = 0; i < v->nrange && good; i++) {
-        if (v->range[i] == at->rows || v->range[i] == at->columns || range_extent(v->range[i]) == 1)
-            continue;
-        const char *other = name_of(n, v->range[i]);
-        good = nest_opt(n, OPT_BIND, other, BOUND_GRID);
-        grid = grid ? grid : other;
-    }
-    good = good && mma_bind(n, 1, &blocks, BOUND_GRID) && mma_bind(n, 1, &warp, BOUND_WARP) &&
-           (s->each || mma_bind(n, MOST_ALONG, part, BOUND_WARP));
-    Node *read[] = {below_casts(at->inner->src[0]->src[0]), below_casts(at->inner->src[0]->src[1]),
-                    at->value};
-    for (int i = 0; i < 3 && good; i++) {
-        const bool in_blocks = s->each && !depends_on(read[i], at->rows);
-        Opt o = {.kind = OPT_STAGE, .axis = grid, .amount = read[i]->src[0]->arg.i};
-        if (in_blocks) {
-            o.axis = mma_part(n, name_of(n, i < 2 ? at->row : at->along), "o");
-            o.depth = STAGES;
-        }
-        good = grid && !opt_apply(n, &o);
-    }
-    return good && !nest_check(n);
+    return nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0) &&
+           bind_rows(n, v, at, blocks, warp, s->each ? NULL : part);
 }
 
 static int64_t blocks_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
@@ -272,6 +287,134 @@ static bool choose_blocks(const RowsExtents *e, const Tc *u, const Target *t, Ro
     return least < INFINITY;
 }
 
+/* ---- by warpgroups, operands in places that boxes fill ----------------------------------------
+ */
+
+/* s.blocks: warpgroups; units of both products */
+typedef struct {
+    RowsSize s;
+    const Tc *inner, *outer;
+    double cycles;
+} GroupRows;
+
+/* Sums of an item: of both products, and the row again, packed. */
+static int64_t group_sums(const GroupRows *g)
+{
+    const int64_t row = g->inner->m * g->inner->n / g->inner->lanes;
+    return g->outer->m * g->outer->n / g->outer->lanes + row + row / 2;
+}
+
+static int64_t group_terms(const RowsExtents *e, const Tc *u)
+{
+    return ceil_div(e->terms, tc_run(u->a)) * tc_run(u->a);
+}
+
+static int64_t group_bytes(const RowsExtents *e, const GroupRows *g)
+{
+    const int64_t terms = group_terms(e, g->inner), columns = g->outer->n;
+    return (g->s.blocks * g->inner->m * terms + STAGES * g->s.each * (terms + columns)) *
+               dtype_info[g->inner->a].bytes +
+           TC_TOKENS;
+}
+
+/* What else an item of several warpgroups has is read anew, in part. */
+static bool group_fits(const RowsExtents *e, const GroupRows *g, const Machine *m)
+{
+    const int64_t sums = group_sums(g), beside = tc_beside(g->inner);
+    return g->s.each < e->along && (g->s.blocks + 1) * g->inner->lanes <= m->group &&
+           (g->s.blocks > 1 ? sums + beside / 2 <= tc_registers(g->s.blocks)
+                            : sums + beside <= m->item_registers) &&
+           group_bytes(e, g) <= m->shared;
+}
+
+/* Cycles of rows in blocks by warpgroups.  Each multiplies, and waits for what is made of its block
+ * before it multiplies again; of all that a processor has, products and instructions add up (H200,
+ * 128 keys of 64 terms: two of them take 3,080 cycles, three 3,910). */
+static double group_cycles(const RowsExtents *e, const GroupRows *g, const Target *t)
+{
+    const Machine *m = &t->machine;
+    const RowProducts *w = &m->row_products;
+    const int64_t rows = g->s.blocks * g->inner->m;
+    const double groups = (double)(e->others * ceil_div(e->rows, rows));
+    const double warps = (double)(g->s.blocks * g->inner->lanes / m->warp) + 1;
+    const double registers = (double)(group_sums(g) + tc_beside(g->inner)) * m->warp * warps;
+    const double room = fmax(
+        1, fmin(floor((double)m->shared / (double)group_bytes(e, g)), floor(m->file / registers)));
+    const double beside = fmin(room, ceil(groups / m->processors));
+    const double waves = ceil(groups / (m->processors * beside));
+    const double terms = (double)(group_terms(e, g->inner) + g->outer->n);
+    const double unit = (double)(g->inner->m * g->s.each) * terms / m->group_products.rate;
+    const double eights = (double)g->s.each / EIGHT;
+    const double copied = (double)(g->s.each * dtype_info[g->inner->a].bytes) * terms;
+    const double all = beside * (double)g->s.blocks * (unit + eights * w->made);
+    const double alone = unit + eights * w->waited;
+    const double block = fmax(beside * copied / w->flow, fmax(all, alone)) + beside * w->join;
+    return waves *
+           ((double)ceil_div(e->along, g->s.each) * block +
+            beside * (m->group_products.fill + (double)g->s.blocks * m->group_products.group));
+}
+
+/* The narrowest one that has so many columns. */
+static const Tc *group_unit(const Target *t, const Tc *like, int64_t columns)
+{
+    const Tc *best = NULL;
+    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
+        if (tc_in_place(u) && u->a == like->a && u->products == 1 && u->n >= columns &&
+            (!best || u->n < best->n))
+            best = u;
+    return best;
+}
+
+static bool choose_groups(const RowsExtents *e, const Tc *like, const Target *t, GroupRows *best)
+{
+    enum { MOST_GROUPS = 3 };
+    const Tc *outer = group_unit(t, like, e->columns);
+    best->cycles = INFINITY;
+    for (const Tc *u = NULL; outer && (u = tc_next(&t->machine, u));)
+        for (int64_t groups = 1; groups <= MOST_GROUPS; groups++) {
+            GroupRows g = {{groups, 1, u->n}, u, outer, 0};
+            if (!tc_in_place(u) || !tc_alike(u, outer) || u->n > 2 * u->m ||
+                !group_fits(e, &g, &t->machine))
+                continue;
+            g.cycles = group_cycles(e, &g, t);
+            if (g.cycles < best->cycles)
+                *best = g;
+        }
+    return best->cycles < INFINITY;
+}
+
+/* Blocks of all that lies along a row: the names of what is inside those of both sums. */
+static bool split_along(Nest *n, const Attention *at, int64_t each)
+{
+    bool good = true;
+    for (int i = 0; i < n->k->naxis && good; i++) {
+        const char *name = n->k->axes[i].name, *blocks, *inside;
+        if (n->k->axes[i].reduced && n->k->axes[i].range != at->inner->src[1])
+            good = mma_divide(n, name, each, &blocks, &inside);
+    }
+    return good;
+}
+
+static bool group_opts(Nest *n, const View *v, const Attention *at, const RowsExtents *e,
+                       const GroupRows *g)
+{
+    const char *rows = name_of(n, at->rows), *columns = name_of(n, at->columns),
+               *terms = name_of(n, at->inner->src[1]), *blocks, *warp, *lines, *steps;
+    const Tc *u = g->inner;
+    if (!split_along(n, at, g->s.each) || !mma_mask(n, columns, g->outer->n) ||
+        !mma_divide(n, rows, g->s.blocks * u->m, &blocks, &rows) ||
+        !mma_divide(n, rows, u->m, &warp, &rows) ||
+        (e->terms > tc_run(u->a) && !mma_divide(n, terms, tc_run(u->a), &lines, &terms)) ||
+        !mma_divide(n, terms, u->k, &steps, &terms))
+        return false;
+    const char *inner = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, rows,
+                                     mma_part(n, name_of(n, at->row), "i"), terms);
+    const char *outer = arena_printf(n->arena, "%s (%s; %s; %s)", g->outer->name, rows, columns,
+                                     mma_part(n, name_of(n, at->along), "i"));
+    return nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0) &&
+           bind_rows(n, v, at, blocks, warp, NULL);
+}
+
 /* Of all sizes that a group has room for the one of the fewest cycles. */
 static bool choose_size(const RowsExtents *e, const Tc *u, const Target *t, RowsSize *best)
 {
@@ -305,14 +448,23 @@ bool choose_rows_opts(Nest **nest)
     for (int i = 0; i < TC_COUNT; i++) {
         const Tc *u = &tc_units[i];
         RowsSize size = {0};
+        GroupRows groups = {.inner = NULL};
         Node *range[] = {at.rows, at.columns, at.along};
         if (!(t->machine.units >> i & 1) || u->lanes != t->machine.warp ||
-            !tc_takes(u, at.outer, range) ||
-            (!(e.along > TC_LONG_ROW && choose_blocks(&e, u, t, &size)) &&
-             !choose_size(&e, u, t, &size)))
+            !tc_takes(u, at.outer, range))
             continue;
+        const bool longer = e.along > TC_LONG_ROW,
+                   by_warps =
+                       (longer && choose_blocks(&e, u, t, &size)) || choose_size(&e, u, t, &size);
+        const double cycles = by_warps && longer ? blocks_cycles(&e, u, &size, t) : INFINITY;
         Nest *tried = nest_clone(*nest);
-        const bool good = rows_opts(tried, &v, &at, u, &e, &size);
+        bool good = longer && choose_groups(&e, u, t, &groups) && groups.cycles < cycles &&
+                    group_opts(tried, &v, &at, &e, &groups);
+        if (!good && by_warps) {
+            nest_free(tried);
+            tried = nest_clone(*nest);
+            good = rows_opts(tried, &v, &at, u, &e, &size);
+        }
         nest_free(good ? *nest : tried);
         if (good)
             *nest = tried;

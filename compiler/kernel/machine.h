@@ -60,6 +60,7 @@ typedef struct {
     double product, product3; /* instructions of a product: of one, and of three, of fragments */
     double wait, wait3;       /* until its result is there */
     double others, waited;    /* beside products, for eight keys: instructions, and waiting */
+    double made;              /* the same of rows that warpgroups multiply: instructions */
     double join;              /* of each part of a row */
     double registers;         /* of an item: of more of them, others are read anew */
 } RowProducts;

@@ -406,26 +406,29 @@ def attention(ingot, work):
         ("MatMul", ["p", "v"], "y"),
     ]
     told = []
-    for name, dtype, tolerance, heads, queries, keys in (
-        ("halves", H, 3e-3, 2, 37, 37),
-        ("single", F, 1e-5, 2, 64, 128),
-        ("blocks", H, 3e-3, 1, 72, 600),
-        ("blocks_single", F, 1e-5, 1, 40, 530),
-        ("masked", H, 3e-3, 1, 576, 576),
+    warps, groups = ("cuda:sm_80", "igrt_mma_quad_max("), ("cuda:sm_90a", "_rows_")
+    for name, (target, text), dtype, tolerance, heads, kv, queries, keys, each in (
+        ("halves", warps, H, 3e-3, 2, 2, 37, 37, 64),
+        ("single", warps, F, 1e-5, 2, 2, 64, 128, 64),
+        ("blocks", warps, H, 3e-3, 1, 1, 72, 600, 64),
+        ("blocks_single", warps, F, 1e-5, 1, 1, 40, 530, 64),
+        ("masked", warps, H, 3e-3, 1, 1, 576, 576, 64),
+        ("groups", groups, H, 3e-3, 1, 1, 70, 520, 64),
+        ("groups_masked", groups, H, 3e-3, 1, 1, 576, 576, 64),
+        ("groups_wide", groups, H, 3e-3, 1, 1, 70, 530, 128),
+        ("groups_heads", groups, H, 3e-3, 2, 1, 40, 640, 96),
     ):
         inputs = [
-            ("x", dtype, [heads, queries, 64]),
-            ("k", dtype, [heads, keys, 64]),
-            ("v", dtype, [heads, keys, 64]),
+            ("x", dtype, [heads, queries, each]),
+            ("k", dtype, [kv, keys, each]),
+            ("v", dtype, [kv, keys, each]),
             ("z", dtype, [queries, keys]),
         ]
         seen = []
-        if name == "masked":  # blocks that a group's rows leave out are none of their loop's
+        if name.endswith("masked"):  # blocks that a group's rows leave out are none of their loop's
             seen = [("z", np.where(np.tri(queries), 0, -np.inf).astype(np.float16))]
-        made = (inputs[: 4 - len(seen)], rows, ("y", dtype, [heads, queries, 64]), seen)
-        told.append(
-            beside(ingot, work, name, "cuda:sm_80", made, tolerance, ["igrt_mma_quad_max("])
-        )
+        made = (inputs[: 4 - len(seen)], rows, ("y", dtype, [heads, queries, each]), seen)
+        told.append(beside(ingot, work, name, target, made, tolerance, [text]))
     print(", ".join(told))
 
 

@@ -66,8 +66,8 @@ static inline const char *run_opt(Nest *n, const char *text)
             long long depth = 0;
             if (kind == OPT_STAGE && sscanf(text, "%*s %*s %*d depth %lld", &depth) == 1)
                 o.depth = depth;
-            if (o.depth && sscanf(text, "%*s %*s %*d depth %*d move %15s", word) == 1)
-                o.tma = !strcmp(word, "tma");
+            const char *move = kind == OPT_STAGE ? strstr(text, " move tma") : NULL;
+            o.tma = move && move < text + strcspn(text, ",\n");
             return opt_apply(n, &o);
         }
     return "no opt";

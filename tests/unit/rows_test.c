@@ -15,7 +15,7 @@
 #include "compiler/kernel/kernel.h"
 #include "linear_run.h"
 
-enum { ROWS = 40, KEYS = 40, LONG = 300, LONGER = 520, DEPTH = 16, COLUMNS = 16 };
+enum { ROWS = 40, KEYS = 40, LONG = 300, LONGER = 520, DEPTH = 16, COLUMNS = 16, WIDE = 64 };
 
 static ingot_tensor *operand(Context *c, const char *name, ingot_dtype d, int64_t lines, int64_t n)
 {
@@ -112,41 +112,102 @@ static void long_rows(void **state)
 }
 
 /* Shares of a row, of scores so far apart that each is 0 or one of a few that are alike. */
-static NestRun prepare_shares(ingot_dtype d, bool chosen)
+static NestRun prepare_of(const char *target, ingot_dtype d, int64_t keys, int64_t width,
+                          const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Arena *a = arena_new();
     Target t;
     ingot_status status;
-    assert_null(target_make(&t, a, "cuda:sm_80", &status));
-    ingot_tensor *q = operand(c, "q", d, ROWS, DEPTH), *k = operand(c, "k", d, LONGER, DEPTH),
-                 *v = operand(c, "v", d, LONGER, COLUMNS);
+    assert_null(target_make(&t, a, target, &status));
+    ingot_tensor *q = operand(c, "q", d, WIDE + COLUMNS / 2, width),
+                 *k = operand(c, "k", d, keys, width), *v = operand(c, "v", d, keys, width);
     ingot_tensor *s = ingot_matmul(c, q, ingot_permute(c, k, (int[]){1, 0}));
     s = ingot_mul_c(c, ingot_cast(c, s, INGOT_F32), 256);
     NestRun r =
         run_planned(c, ingot_matmul(c, ingot_cast(c, ingot_softmax(c, s, 1), d), v), &t, NULL);
     arena_free(a);
-    if (chosen)
+    if (opts)
+        run_opts(r.nest, opts);
+    else
         assert_true(choose_rows_opts(&r.nest));
     run_lower(&r, true);
     return r;
 }
 
+static NestRun prepare_shares(const char *target, ingot_dtype d, int64_t width, bool chosen)
+{
+    return prepare_of(target, d, LONGER, width, chosen ? NULL : "");
+}
+
+/* Two warpgroups, in groups of their own; rows go block after block. */
+#define IN_LINES(axis) "MASK " #axis " 64\nSPLIT " #axis " 64\n"
+static const char groups[] =
+    ALONG(IN_LINES) "MASK i1 64\nMASK i0 64\nSPLIT i0 64\nMASK r0 64\nSPLIT r0 16\n"
+                    "TC wgmma64.f16 (i0.i; p0.i; r0.i)\nTC wgmma64.f16 (i0.i; i1; r2.i)\n"
+                    "BIND i0.o grid\nSTAGE i0.o 1 move tma\nSTAGE p0.o 2 depth 2 move tma\n"
+                    "STAGE r2.o 3 depth 2 move tma\n";
+
+static NestRun prepare_groups(const char *opts)
+{
+    return prepare_of("cuda:sm_90a", INGOT_F16, LONGER, DEPTH, opts);
+}
+
+static const struct {
+    const char *target;
+    ingot_dtype type;
+    int64_t width;
+    bool groups; /* by warpgroups */
+} shares[] = {
+    {"cuda:sm_80", INGOT_F16, DEPTH, false},
+    {"cuda:sm_80", INGOT_F32, DEPTH, false},
+    {"cuda:sm_90a", INGOT_F16, WIDE, true},
+};
+
 /* Rows that no registers have room for come block after block: what was summed before is scaled. */
 static void rows_by_blocks(void **state)
 {
     (void)state;
-    static const ingot_dtype type[] = {INGOT_F16, INGOT_F32};
-    for (int i = 0; i < 2; i++) {
-        NestRun r = prepare_shares(type[i], true);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        NestRun r = prepare_shares(shares[i].target, shares[i].type, shares[i].width, true);
         const Tile *t = r.lowered->tiles.tile;
         assert_non_null(t->along);
         assert_ptr_equal(t->along, t->ahead_of);
-        const char *fault = run_wrong(&r, prepare_shares(type[i], false));
+        assert_int_equal(tc_in_place(t->tc), shares[i].groups);
+        const char *fault =
+            run_wrong(&r, prepare_shares(shares[i].target, shares[i].type, shares[i].width, false));
         if (*fault)
-            fail_msg("%s", fault);
+            fail_msg("%d: %s", (int)i, fault);
         run_free(&r);
     }
+}
+
+/* By warpgroups: without each of the waits for places and for products, and each release of them;
+ * without what sums so far are scaled by. */
+static void groups_left_out(void **state)
+{
+    (void)state;
+    static const StmtKind kind[] = {STMT_CLAIM, STMT_FILLED, STMT_RELEASE, STMT_DONE, STMT_SCALE};
+    int faults = 1, left = 0;
+    for (; left < faults; left++) {
+        NestRun r = prepare_groups(groups);
+        Linear *l = &r.lk->tile[0];
+        int at = -1;
+        faults = 0;
+        for (int i = 0; i < l->n; i++)
+            for (size_t j = 0; j < sizeof kind / sizeof *kind; j++)
+                if (l->stmt[i].kind == kind[j] && faults++ == left)
+                    at = i;
+        assert_true(at >= 0);
+        const StmtKind without = l->stmt[at].kind;
+        memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+        l->n--;
+        const char *fault = run_wrong(&r, prepare_groups(""));
+        if (!*fault)
+            fail_msg("without statement %d of kind %d nothing is wrong", left, (int)without);
+        run_free(&r);
+    }
+    assert_true(left >= 7);
 }
 
 /* Without each of the barriers, and each of the waits for copies; a wait for too few. */
@@ -158,7 +219,8 @@ static void left_out(void **state)
     for (int how = 0; how < 3; how++) {
         int faults = 1;
         for (int left = 0; left < faults; left++) {
-            NestRun r = how < 2 ? prepare(INGOT_F16, opts[how]) : prepare_shares(INGOT_F16, true);
+            NestRun r = how < 2 ? prepare(INGOT_F16, opts[how])
+                                : prepare_shares("cuda:sm_80", INGOT_F16, DEPTH, true);
             Linear *l = &r.lk->tile[0];
             int at = -1;
             faults = 0;
@@ -172,7 +234,8 @@ static void left_out(void **state)
             memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
             l->n--;
             const char *fault =
-                run_wrong(&r, how < 2 ? prepare(INGOT_F16, "") : prepare_shares(INGOT_F16, false));
+                run_wrong(&r, how < 2 ? prepare(INGOT_F16, "")
+                                      : prepare_shares("cuda:sm_80", INGOT_F16, DEPTH, false));
             if (!strstr(fault, "a race: ") && !strstr(fault, "which nothing has written") &&
                 !strstr(fault, "to which a copy is under way"))
                 fail_msg("%d, without %s %d: '%s'", how, wait ? "wait" : "barrier", left, fault);
@@ -241,10 +304,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_rows), cmocka_unit_test(parts_of_rows),
-        cmocka_unit_test(long_rows),  cmocka_unit_test(rows_by_blocks),
-        cmocka_unit_test(left_out),   cmocka_unit_test(joins),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(whole_rows),      cmocka_unit_test(parts_of_rows),
+        cmocka_unit_test(long_rows),       cmocka_unit_test(rows_by_blocks),
+        cmocka_unit_test(left_out),        cmocka_unit_test(joins),
+        cmocka_unit_test(groups_left_out), cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,8 @@
 
 /* Products without a loop, those of the first operands of all sums first: before them stands what
  * they want. */
-void lin_add_products_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
+void lin_add_products_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
+                              int depth)
 {
     for (int j = 0, left = 1; left; j++) {
         Arena *a = arena_new();
@@ -38,8 +39,7 @@ void lin_add_products_of_rows(Lin *q, const int *group, int n, uint64_t open, ui
 /* Of a unit that multiplies what lies in places, the sums of the group that go on for all blocks of
  * a row: all is packed, their lines are scaled, then come the products, for one block of terms of
  * all sums after the other. */
-void lin_add_block_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
-                               int depth)
+void lin_add_block_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
 {
     Arena *a = arena_new();
     Node *term[TC_MOST_TERMS];
