@@ -71,10 +71,10 @@ static const char *name_of(const Nest *n, Node *range)
 }
 
 enum {
-    STAGES = 2, /* of what a block reads */
-    EIGHT = 8,
-    MOST_ALONG = 16
-}; /* axes along a row */
+    STAGES = 2,     /* of what a block reads */
+    EIGHT = 8,      /* keys that figures count at once */
+    MOST_ALONG = 16 /* axes along a row */
+};
 
 /* How a group computes: blocks of rows, a warp each, times warps that have a part of each row; or
  * so many elements of a row after each other, 0: all at once. */
@@ -287,8 +287,7 @@ static bool choose_blocks(const RowsExtents *e, const Tc *u, const Target *t, Ro
     return least < INFINITY;
 }
 
-/* ---- by warpgroups, operands in places that boxes fill ----------------------------------------
- */
+/* ---- by warpgroups, operands in places that boxes fill --------------------------------------- */
 
 /* s.blocks: warpgroups; units of both products */
 typedef struct {

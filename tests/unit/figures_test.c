@@ -56,10 +56,8 @@ static ingot_tensor *attention(Context *c, ingot_dtype d, int64_t heads, int64_t
 {
     ingot_tensor *x[3];
     for (int i = 0; i < 3; i++)
-        x[i] = ingot_cast(c,
-                          input(c, (const char *const[]){"q", "k", "v"}[i], d, 4,
-                                (int64_t[]){1, heads, rows, each}),
-                          INGOT_F32);
+        x[i] = input(c, (const char *const[]){"q", "k", "v"}[i], d, 4,
+                     (int64_t[]){1, heads, rows, each});
     return ingot_attention(c, x[0], x[1], x[2], NULL, 0, false);
 }
 
@@ -103,6 +101,7 @@ typedef enum {
     ATTENTION_TF32,
     PAIR,
     ATTENTION_FEW,
+    ATTENTION_LONG,
     MODELS
 } FigureModel;
 
@@ -162,6 +161,9 @@ static ingot_tensor *build(Context *c, FigureModel m)
     case ATTENTION_TF32: return attention(c, INGOT_F32, 12, 197, 64);
     case PAIR: return pair(c);
     case ATTENTION_FEW: return attention(c, INGOT_F32, 12, 64, 32);
+    case ATTENTION_LONG: /* as it is read for GPUs: shares of a row are rounded too */
+        ingot_set_one_product(c, true);
+        return attention(c, INGOT_F16, 32, 2048, 64);
     case MODELS: break;
     }
     return NULL;
@@ -298,6 +300,7 @@ static const FigureRow rows[] = {
     {"row_products.wait3", ATTENTION, "cuda:sm_90a", 4},
     {"row_products.others", ATTENTION, "cuda:sm_90a", 0.25},
     {"row_products.waited", ATTENTION, "cuda:sm_90a", 4},
+    {"row_products.made", ATTENTION_LONG, "cuda:sm_90a", 16},
     {"row_products.join", ATTENTION, "cuda:sm_90a", 16},
     {"row_products.product", ATTENTION_TF32, "cuda:sm_90a", 0.25},
     {"row_products.wait", ATTENTION_TF32, "cuda:sm_90a", 4},

@@ -15,7 +15,16 @@
 #include "compiler/kernel/kernel.h"
 #include "linear_run.h"
 
-enum { ROWS = 40, KEYS = 40, LONG = 300, LONGER = 520, DEPTH = 16, COLUMNS = 16, WIDE = 64 };
+enum {
+    ROWS = 40,
+    KEYS = 40,
+    LONG = 300,
+    LONGER = 520,
+    DEPTH = 16,
+    COLUMNS = 16,
+    WIDE = 64,
+    MANY = 72
+};
 
 static ingot_tensor *operand(Context *c, const char *name, ingot_dtype d, int64_t lines, int64_t n)
 {
@@ -112,7 +121,7 @@ static void long_rows(void **state)
 }
 
 /* Shares of a row, of scores so far apart that each is 0 or one of a few that are alike. */
-static NestRun prepare_of(const char *target, ingot_dtype d, int64_t keys, int64_t width,
+static NestRun prepare_of(const char *target, ingot_dtype d, int64_t rows, int64_t width,
                           const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
@@ -120,8 +129,8 @@ static NestRun prepare_of(const char *target, ingot_dtype d, int64_t keys, int64
     Target t;
     ingot_status status;
     assert_null(target_make(&t, a, target, &status));
-    ingot_tensor *q = operand(c, "q", d, WIDE + COLUMNS / 2, width),
-                 *k = operand(c, "k", d, keys, width), *v = operand(c, "v", d, keys, width);
+    ingot_tensor *q = operand(c, "q", d, rows, width), *k = operand(c, "k", d, LONGER, width),
+                 *v = operand(c, "v", d, LONGER, width);
     ingot_tensor *s = ingot_matmul(c, q, ingot_permute(c, k, (int[]){1, 0}));
     s = ingot_mul_c(c, ingot_cast(c, s, INGOT_F32), 256);
     NestRun r =
@@ -135,11 +144,6 @@ static NestRun prepare_of(const char *target, ingot_dtype d, int64_t keys, int64
     return r;
 }
 
-static NestRun prepare_shares(const char *target, ingot_dtype d, int64_t width, bool chosen)
-{
-    return prepare_of(target, d, LONGER, width, chosen ? NULL : "");
-}
-
 /* Two warpgroups, in groups of their own; rows go block after block. */
 #define IN_LINES(axis) "MASK " #axis " 64\nSPLIT " #axis " 64\n"
 static const char groups[] =
@@ -150,34 +154,43 @@ static const char groups[] =
 
 static NestRun prepare_groups(const char *opts)
 {
-    return prepare_of("cuda:sm_90a", INGOT_F16, LONGER, DEPTH, opts);
+    return prepare_of("cuda:sm_90a", INGOT_F16, MANY, DEPTH, opts);
 }
 
 static const struct {
     const char *target;
     ingot_dtype type;
-    int64_t width;
+    int64_t rows, width;
     bool groups; /* by warpgroups */
 } shares[] = {
-    {"cuda:sm_80", INGOT_F16, DEPTH, false},
-    {"cuda:sm_80", INGOT_F32, DEPTH, false},
-    {"cuda:sm_90a", INGOT_F16, WIDE, true},
+    {"cuda:sm_80", INGOT_F16, ROWS, DEPTH, false},
+    {"cuda:sm_80", INGOT_F32, ROWS, DEPTH, false},
+    {"cuda:sm_90a", INGOT_F16, MANY, WIDE, true},
 };
+
+/* opts NULL: the chosen ones */
+static NestRun prepare_shares(int i, const char *opts)
+{
+    return prepare_of(shares[i].target, shares[i].type, shares[i].rows, shares[i].width, opts);
+}
 
 /* Rows that no registers have room for come block after block: what was summed before is scaled. */
 static void rows_by_blocks(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        NestRun r = prepare_shares(shares[i].target, shares[i].type, shares[i].width, true);
+    for (int i = 0; i < (int)(sizeof shares / sizeof *shares); i++) {
+        NestRun r = prepare_shares(i, NULL);
         const Tile *t = r.lowered->tiles.tile;
         assert_non_null(t->along);
         assert_ptr_equal(t->along, t->ahead_of);
         assert_int_equal(tc_in_place(t->tc), shares[i].groups);
+        /* without opts these would run for half a minute */
         const char *fault =
-            run_wrong(&r, prepare_shares(shares[i].target, shares[i].type, shares[i].width, false));
+            run_wrong(&r, shares[i].groups ? prepare_of("cuda:sm_80", shares[i].type,
+                                                        shares[i].rows, shares[i].width, NULL)
+                                           : prepare_shares(i, ""));
         if (*fault)
-            fail_msg("%d: %s", (int)i, fault);
+            fail_msg("%d: %s", i, fault);
         run_free(&r);
     }
 }
@@ -189,6 +202,7 @@ static void groups_left_out(void **state)
     (void)state;
     static const StmtKind kind[] = {STMT_CLAIM, STMT_FILLED, STMT_RELEASE, STMT_DONE, STMT_SCALE};
     int faults = 1, left = 0;
+    NestRun naive = prepare_groups("");
     for (; left < faults; left++) {
         NestRun r = prepare_groups(groups);
         Linear *l = &r.lk->tile[0];
@@ -202,11 +216,12 @@ static void groups_left_out(void **state)
         const StmtKind without = l->stmt[at].kind;
         memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
         l->n--;
-        const char *fault = run_wrong(&r, prepare_groups(""));
+        const char *fault = run_beside(&r, &naive);
         if (!*fault)
             fail_msg("without statement %d of kind %d nothing is wrong", left, (int)without);
         run_free(&r);
     }
+    run_free(&naive);
     assert_true(left >= 7);
 }
 
@@ -218,9 +233,9 @@ static void left_out(void **state)
     static const int wanted[] = {4, 7, 4};
     for (int how = 0; how < 3; how++) {
         int faults = 1;
+        NestRun naive = how < 2 ? prepare(INGOT_F16, "") : prepare_shares(0, "");
         for (int left = 0; left < faults; left++) {
-            NestRun r = how < 2 ? prepare(INGOT_F16, opts[how])
-                                : prepare_shares("cuda:sm_80", INGOT_F16, DEPTH, true);
+            NestRun r = how < 2 ? prepare(INGOT_F16, opts[how]) : prepare_shares(0, NULL);
             Linear *l = &r.lk->tile[0];
             int at = -1;
             faults = 0;
@@ -233,14 +248,13 @@ static void left_out(void **state)
             const bool wait = l->stmt[at].kind == STMT_WAIT;
             memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
             l->n--;
-            const char *fault =
-                run_wrong(&r, how < 2 ? prepare(INGOT_F16, "")
-                                      : prepare_shares("cuda:sm_80", INGOT_F16, DEPTH, false));
+            const char *fault = run_beside(&r, &naive);
             if (!strstr(fault, "a race: ") && !strstr(fault, "which nothing has written") &&
                 !strstr(fault, "to which a copy is under way"))
                 fail_msg("%d, without %s %d: '%s'", how, wait ? "wait" : "barrier", left, fault);
             run_free(&r);
         }
+        run_free(&naive);
         assert_int_equal(faults, wanted[how]);
     }
 }

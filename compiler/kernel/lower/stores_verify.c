@@ -27,6 +27,7 @@ static bool is_range_of(const Tile *t, const Node *n)
                                  t->ahead,
                                  t->fragment[TC_ROWS],
                                  t->fragment[TC_COLUMNS],
+                                 t->inner_columns,
                                  t->fragment[TC_TERMS]};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (other[i] == n)
