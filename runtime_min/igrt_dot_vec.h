@@ -312,10 +312,11 @@ IGRT_DOT_SMALL(16, igrt_dot_u8_i8_i32x16(x, w, s))
     {                                                                                   \
         return SUM;                                                                     \
     }
-#define IGRT_DOT_PAIRS_16(N, V, P)                                                       \
-    IGRT_DOT_PAIR_SUMS(N, (igrt_i32x##N)P##_maddubs_epi16((V)x, (V)w),                   \
-                       (igrt_i32x##N)P##_add_epi16(P##_maddubs_epi16((V)x, (V)w), (V)p), \
-                       (igrt_i32x##N)P##_add_epi32(P##_madd_epi16((V)p, P##_set1_epi16(1)), (V)s))
+#define IGRT_DOT_PAIRS_16(N, V, P)                                                          \
+    IGRT_DOT_PAIR_SUMS(                                                                     \
+        N, (igrt_i32x##N)P##_maddubs_epi16((V)x, (V)w),                                     \
+        igrt_now_i32x##N((igrt_i32x##N)P##_add_epi16(P##_maddubs_epi16((V)x, (V)w), (V)p)), \
+        (igrt_i32x##N)P##_add_epi32(P##_madd_epi16((V)p, P##_set1_epi16(1)), (V)s))
 #define IGRT_DOT_PAIRS_32(N)                                                   \
     IGRT_DOT_PAIR_SUMS(N, igrt_dot_u7_i8_i32x##N(x, w, igrt_splat_i32x##N(0)), \
                        igrt_dot_u7_i8_i32x##N(x, w, p),                        \

@@ -146,6 +146,29 @@ IGRT_SPLATS(f32, float)
 IGRT_SPLATS(i32, int32_t)
 IGRT_SPLATS(u32, uint32_t)
 
+/* A sum, in a register before what is written next. gcc would compute all products of several sums
+ * first, which takes more registers than there are, and add them where the sums are used. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define IGRT_NOW(v) __asm__("" : "+v"(v))
+#else
+#define IGRT_NOW(v) (void)(v)
+#endif
+#define IGRT_NOW_LANES(N)                                    \
+    IGRT_VEC igrt_i32x##N igrt_now_i32x##N(igrt_i32x##N sum) \
+    {                                                        \
+        IGRT_NOW(sum);                                       \
+        return sum;                                          \
+    }
+#if defined(__SSE2__)
+IGRT_NOW_LANES(4)
+#endif
+#if defined(__AVX2__)
+IGRT_NOW_LANES(8)
+#endif
+#if defined(__AVX512BW__)
+IGRT_NOW_LANES(16)
+#endif
+
 /* base, base + 1, ... */
 IGRT_VEC igrt_i32x4 igrt_iota_i32x4(int base)
 {

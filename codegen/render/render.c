@@ -600,7 +600,8 @@ static void statements(Render *r, const Tile *tile)
     for (uint32_t i = 0; i < r->l.nknown; i++)
         r->number[i] = r->kept[i] = r->beside[i].number = -1;
     r->nrow = r->nrun = 0;
-    r->loaded = r->stored = NULL;
+    r->loaded = r->stored = r->chained = NULL;
+    map_free(&r->chains);
     r->seen = NULL;
     r->nseen = 0;
     if (r->l.items)
@@ -627,6 +628,7 @@ static void statements(Render *r, const Tile *tile)
         }
         if (runs || r->nrun)
             render_runs_before(r, s);
+        render_chains(r, s);
         if (s->kind == STMT_ACC && !(s->reduce == REDUCE_PRODUCTS && !tile->tc->lanes)) {
             render_indent(r, s->depth);
             i += accumulators(r, s, r->l.stmt + r->l.n) - 1;
@@ -773,6 +775,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     render_tiles(&r, k, lowered);
     put(&r, r.lang->end);
     map_free(&r.names);
+    map_free(&r.chains);
     sb_free(&r.before);
     arena_free(a);
     return r.needs;

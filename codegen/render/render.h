@@ -48,7 +48,14 @@ struct Render {
     Node **
         added; /* by id of a sum of dots: what alone reads it, a sum with something else, or NULL */
     bool *begun; /* by id of the latter: the accumulator begins with what is added, so it is that */
+    Map chains; /* render_pairs.c: by id + 1 of a sum of dots, the PairSum that was written of it */
+    const Stmt *chained; /* up to which statements were searched for these */
 };
+
+typedef struct {
+    Node **term;
+    int n;
+} Terms;
 
 /* 16 neighbouring bytes of a buffer, and the accesses to their elements; whole once there are as
  * many as there are elements. */
@@ -254,9 +261,13 @@ Node *render_begin_of(Render *, const Node *sum);
  * into a place of 16 bits, and names of their addresses; 0: these are none. */
 int render_widened(Render *, const Stmt *, int left);
 /* How many of n dots, from the first on, add up within i16, where that takes less: 0, or 2 at
- * least; and these, added to `to`. */
+ * least. The products of one of them, added to those called `to` (NULL: these are the first). */
 int render_dot_pairs(Render *, Node *const *dot, int n);
-void render_pairs(Render *, Node *const *dot, int n, const char *to);
+void render_pair(Render *, Node *dot, const char *to);
+/* render_pairs.c */
+bool render_sum_of_dots(Render *, Node *); /* false: it is none */
+/* Before a statement: sums of pairs of the statements from it on are begun, several at once. */
+void render_chains(Render *, const Stmt *);
 void render_four(Render *, Node *); /* a cast from bytes, or the load of them */
 void render_four_type(Render *, Node *);
 

@@ -242,18 +242,9 @@ int render_dot_pairs(Render *r, Node *const *dot, int n)
     return i < LEAST ? 0 : i;
 }
 
-void render_pairs(Render *r, Node *const *dot, int n, const char *to)
+void render_pair(Render *r, Node *dot, const char *to)
 {
-    StrBuf *out = r->sb, inner = {0};
-    const char *pairs = NULL;
-    r->sb = &inner;
-    for (int i = 0; i < n; i++) {
-        inner = (StrBuf){0};
-        dot_call(r, dot[i], i ? "igrt_pairs_more" : "igrt_pairs", pairs);
-        pairs = sb_take(r->sb, r->arena);
-    }
-    r->sb = out;
-    sb_printf(r->sb, "igrt_pairs_sum_i32x%d(%s, %s)", r->l.tile->lanes, pairs, to);
+    dot_call(r, dot, to ? "igrt_pairs_more" : "igrt_pairs", to);
 }
 
 /* ---- a bias ---------------------------------------------------------------------------------- */

@@ -161,11 +161,6 @@ static int64_t coefficient(Node *n)
     return k == INT64_MIN ? INT64_MAX : k < 0 ? -k : k;
 }
 
-typedef struct {
-    Node **term;
-    int n;
-} Terms;
-
 static void sum_terms(Render *r, Node *n, Terms *terms)
 {
     while (n->op == OP_ADD && n->dtype == INGOT_INDEX && !(terms->n && is_named(r, n))) {
@@ -362,58 +357,6 @@ static void choice(Render *r, Node *n)
     parts_next(r, &p);
     render_operand(r, n->src[2], lanes, lanes);
     parts_end(r, &p, r->lang->choice);
-}
-
-static void sum_of_integers(Render *r, Node *n, Terms *terms, Terms *dots)
-{
-    for (int i = 0; i < 2; i++) {
-        Node *x = n->src[i];
-        if (is_named(r, x))
-            vec_push(r->arena, terms->term, terms->n, x);
-        else if (x->op == OP_ADD && x->dtype == n->dtype)
-            sum_of_integers(r, x, terms, dots);
-        else if (x->op == OP_REDUCE && is_dot(&r->l, x))
-            vec_push(r->arena, dots->term, dots->n, x);
-        else
-            vec_push(r->arena, terms->term, terms->n, x);
-    }
-}
-
-/* dot(a, dot(b, c + d)) for dot(a, 0) + dot(b, 0) + c + d: each adds to what is there. */
-static bool render_sum_of_dots(Render *r, Node *n)
-{
-    Terms terms = {0}, dots = {0};
-    const bool lanes = in_lanes(r, n);
-    if (n->op != OP_ADD || n->dtype != INGOT_I32)
-        return false;
-    sum_of_integers(r, n, &terms, &dots);
-    if (!dots.n || (lanes && (terms.n > 1 || dots.n < 2)))
-        return false;
-    Node *rest = terms.n ? terms.term[0] : NULL;
-    for (int i = 1; i < terms.n; i++)
-        rest = node_make(r->k->c, OP_ADD, INGOT_I32, (Arg){0}, 2, (Node *[]){rest, terms.term[i]},
-                         0, NULL);
-    StrBuf *out = r->sb, inner = {0};
-    r->sb = &inner;
-    if (rest)
-        render_operand(r, rest, lanes, true);
-    else if (lanes)
-        sb_printf(r->sb, "igrt_splat_i32x%d(0)", r->l.tile->lanes);
-    else
-        put(r, "0");
-    for (int i = 0, taken; i < dots.n; i += taken) {
-        const int pairs = render_dot_pairs(r, dots.term + i, dots.n - i);
-        const char *to = sb_take(r->sb, r->arena);
-        taken = pairs ? pairs : 1;
-        inner = (StrBuf){0};
-        if (i + taken == dots.n)
-            r->sb = out;
-        if (pairs)
-            render_pairs(r, dots.term + i, pairs, to);
-        else
-            render_dot(r, dots.term[i], to);
-    }
-    return true;
 }
 
 /* clamp(x, -128, 127) for min(max(x, -128), 127): one instruction of cores without lanes. */

@@ -178,8 +178,9 @@ static Node *filled_along(const Nest *n, Arena *a, int root)
 
 /* How many copies there are of what is stored (place < 0) or of what fills the place along an axis
  * of the kernel, if there were `more` along another: other places have copies of their own, and an
- * axis that the place does not move with makes none of it. */
-static int64_t copies_of(const Nest *n, int place, int axis, int64_t more)
+ * axis that the place does not move with makes none of it. Of a sum: those of its terms, without
+ * the terms of sums beside it. */
+static int64_t copies_of(const Nest *n, int place, Node *sum, int axis, int64_t more)
 {
     int64_t copies = 1;
     Arena *a = arena_new();
@@ -187,22 +188,37 @@ static int64_t copies_of(const Nest *n, int place, int axis, int64_t more)
     for (int i = 0; i <= n->nsplit; i++) {
         const Split *s = i < n->nsplit ? &n->split[i] : NULL;
         int root = n->axis[s ? s->axis : axis].root;
+        Node *range = n->k->axes[root].range;
         if (s && s->kind != OPT_UPCAST && s->kind != OPT_UNROLL)
             continue;
         bool here = root == place;
         if (!n->k->axes[root].staged)
-            here = !value || n->axis[root].reduced || moves_with(a, value, n->k->axes[root].range);
+            here = !value || n->axis[root].reduced || moves_with(a, value, range);
+        if (sum && n->axis[root].reduced && !n->k->axes[root].staged)
+            here = depends_on(sum->src[0], range);
         copies = sat_mul(copies, here ? s ? s->amount : more : 1);
     }
     arena_free(a);
     return copies;
 }
 
+/* Of what is stored: the most that there are of the terms of a sum. */
+static int64_t copies_stored(const Nest *n, int axis, int64_t more)
+{
+    const View v = kernel_view(n->k);
+    int64_t most = v.nreduce ? 1 : copies_of(n, -1, NULL, axis, more);
+    for (int i = 0; i < v.nreduce; i++) {
+        const int64_t copies = copies_of(n, -1, v.reduce[i], axis, more);
+        most = copies > most ? copies : most;
+    }
+    return most;
+}
+
 static int64_t most_copies(const Nest *n, int axis, int64_t more)
 {
-    int64_t most = copies_of(n, -1, axis, more);
+    int64_t most = copies_stored(n, axis, more);
     for (int i = 0; i < n->k->naxis; i++) {
-        int64_t copies = n->k->axes[i].staged ? copies_of(n, i, axis, more) : 1;
+        int64_t copies = n->k->axes[i].staged ? copies_of(n, i, NULL, axis, more) : 1;
         most = copies > most ? copies : most;
     }
     return most;
@@ -243,7 +259,7 @@ const char *opt_copies(Nest *n, const Opt *o, int axis)
         return opt_refuse(
             n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
             opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);
-    n->copies = copies_of(n, -1, axis, o->amount);
+    n->copies = copies_stored(n, axis, o->amount);
     opt_divide(n, o, axis, AXIS_COPIES, unroll && !x->staged ? REST_LOOP : REST_COPIES);
     return NULL;
 }
