@@ -128,7 +128,7 @@ static Vectors vectors_of(const Probe *p)
     if (macro_of(p, "__ARM_NEON") || macro_of(p, "__ARM_NEON__"))
         return (Vectors){"neon", 4, macro_of(p, "__aarch64__") ? 32 : 16};
     if (macro_of(p, "__wasm_simd128__"))
-        return (Vectors){"simd128", 4, 16};
+        return (Vectors){"simd128", 4, 12};
     if (macro_of(p, "__VSX__"))
         return (Vectors){"vsx", 4, 64};
     /* sums of integers take registers, as many as are free */
