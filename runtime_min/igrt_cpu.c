@@ -109,11 +109,19 @@ static uint64_t ask_hwcap(int which)
 {
     return getauxval(which ? 26 : 16); /* AT_HWCAP2, AT_HWCAP */
 }
+
+/* Bytes of a vector of SVE: rdvl x0, 1. */
+static uint64_t igrt_cpu_sve_bytes(void)
+{
+    uint64_t bytes;
+    __asm__ __volatile__(".inst 0x04bf5020\n\tmov %0, x0" : "=r"(bytes) : : "x0");
+    return bytes;
+}
 #endif
 
 enum { HWCAP, HWCAP2 };
-static const uint8_t features[][2] = {
-#define IGRT_X(id, name, macro, from, reg, bit, state) {from, bit},
+static const uint8_t features[][3] = {
+#define IGRT_X(id, name, macro, from, bytes, bit, state) {from, bit, bytes},
     IGRT_CPU_LIST(IGRT_X)
 #undef IGRT_X
 };
@@ -121,8 +129,11 @@ static const uint8_t features[][2] = {
 uint64_t igrt_cpu_features(void)
 {
     uint64_t mask = 0;
-    for (int i = 0; i < IGRT_CPU_COUNT; i++)
-        mask |= (ask_hwcap(features[i][0]) >> features[i][1] & 1) << i;
+    for (int i = 0; i < IGRT_CPU_COUNT; i++) {
+        const uint64_t has = ask_hwcap(features[i][0]) >> features[i][1] & 1;
+        const uint8_t bytes = features[i][2];
+        mask |= (has && (!bytes || igrt_cpu_sve_bytes() == bytes) ? has : 0) << i;
+    }
     return mask;
 }
 

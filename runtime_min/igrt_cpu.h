@@ -9,8 +9,9 @@
  *                    no code
  *     model_init.c   if (igrt_cpu_lacks(model_cpu_needs)) return IGRT_ERR_FEATURE;
  *
- * On x86 CPUID tells, and XGETBV which registers the system saves; on aarch64 Linux. Elsewhere
- * nothing can be asked, and nothing is lacking.
+ * On x86 CPUID tells, and XGETBV which registers the system saves; on aarch64 Linux, and the
+ * processor itself how large SVE's vectors are. Elsewhere nothing can be asked, and nothing is
+ * lacking.
  *
  * In the lists is what compilers emit by themselves and what kernels call by name; not what needs
  * an intrinsic that no kernel has (AES, random numbers), which a virtual machine may well hide. The
@@ -66,9 +67,18 @@
     X(TBM, "tbm", __TBM__, F81, ECX, 21, XMM)                                      \
     X(APX, "apx_f", __APX_F__, F7_1, EDX, 21, APX)
 
-/* X(enumerator suffix, name, what compilers define, AT_HWCAP or AT_HWCAP2, 0, bit, 0). Linux,
- * arch/arm64/include/uapi/asm/hwcap.h. */
+/* SVE's vectors have the size that the compiler was told, and no other. */
+#if defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256
+#define IGRT_CPU_SVE_IS_256 1
+#elif defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 512
+#define IGRT_CPU_SVE_IS_512 1
+#endif
+
+/* X(enumerator suffix, name, what compilers define, AT_HWCAP or AT_HWCAP2, bytes that a vector of
+ * SVE has to have, bit, 0). Linux, arch/arm64/include/uapi/asm/hwcap.h. */
 #define IGRT_CPU_ARM64_LIST(X)                                                   \
+    X(SVE_512, "sve of 512 bits", IGRT_CPU_SVE_IS_512, HWCAP, 64, 22, 0)         \
+    X(SVE_256, "sve of 256 bits", IGRT_CPU_SVE_IS_256, HWCAP, 32, 22, 0)         \
     X(SME, "sme", __ARM_FEATURE_SME, HWCAP2, 0, 23, 0)                           \
     X(SVE2, "sve2", __ARM_FEATURE_SVE2, HWCAP2, 0, 1, 0)                         \
     X(SVE, "sve", __ARM_FEATURE_SVE, HWCAP, 0, 22, 0)                            \

@@ -121,6 +121,24 @@ IGRT_BYTE_BITS(16)
     IGRT_DOT_ANY(u8, u8, N, P##_dpbuud_epi32((V)s, (V)x, (V)w))     \
     IGRT_DOT_ANY(u8, i8, N, P##_dpbusd_avx_epi32((V)s, (V)x, (V)w)) \
     IGRT_DOT_ANY(i8, u8, N, P##_dpbusd_avx_epi32((V)s, (V)w, (V)x))
+/* By bytes of SVE: where one has no sign and the other has, x - 128 has one, and 128 w is added. */
+#define IGRT_SVE_s8(x) svreinterpret_s8_s32(IGRT_SVE_I(x))
+#define IGRT_SVE_u8(x) svreinterpret_u8_s32(IGRT_SVE_I(x))
+#if defined(__ARM_FEATURE_SVE_MATMUL_INT8)
+#define IGRT_SVE_MIXED svusdot_s32(IGRT_SVE_I(s), IGRT_SVE_u8(x), IGRT_SVE_s8(w))
+#else
+#define IGRT_SVE_MIXED                                                                             \
+    svsub_s32_x(IGRT_SVE_ALL,                                                                      \
+                svdot_s32(IGRT_SVE_I(s), IGRT_SVE_s8(x ^ (INT32_MIN | 0x808080)), IGRT_SVE_s8(w)), \
+                svdot_s32(svdup_n_s32(0), svdup_n_s8(-128), IGRT_SVE_s8(w)))
+#endif
+#define IGRT_DOT_SVE(N)                                                                  \
+    IGRT_DOT_ANY(i8, i8, N,                                                              \
+                 (igrt_sve_i32)svdot_s32(IGRT_SVE_I(s), IGRT_SVE_s8(x), IGRT_SVE_s8(w))) \
+    IGRT_DOT_ANY(u8, u8, N,                                                              \
+                 (igrt_sve_u32)svdot_u32(IGRT_SVE_U(s), IGRT_SVE_u8(x), IGRT_SVE_u8(w))) \
+    IGRT_DOT_ANY(u8, i8, N, (igrt_sve_i32)IGRT_SVE_MIXED)                                \
+    IGRT_DOT_ANY(i8, u8, N, igrt_dot_u8_i8_i32x##N(w, x, s))
 #define IGRT_DOTS_VEC(DOT, N) DOT(u8, i8, N) DOT(i8, u8, N) DOT(i8, i8, N) DOT(u8, u8, N)
 
 /* By pairs of i16: P is what names of intrinsics begin with. */
@@ -230,7 +248,7 @@ IGRT_DOT_NEON(u8, i8, s16, vmulq_s16(IGRT_LOW_s16_u8(x), IGRT_LOW_s16_i8(w)),
 IGRT_DOT_NEON(i8, u8, s16, vmulq_s16(IGRT_LOW_s16_i8(x), IGRT_LOW_s16_u8(w)),
               vmulq_s16(IGRT_HIGH_s16_i8(x), IGRT_HIGH_s16_u8(w)))
 #endif
-IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
+IGRT_BY_SVE_8(IGRT_DOT_SVE(8), IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8))
 #elif defined(__wasm_simd128__)
 IGRT_DOTS_VEC(IGRT_DOT_WASM, 4)
 IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
@@ -238,7 +256,9 @@ IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 4)
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 8)
 #endif
-#if defined(__AVX512VNNI__)
+#if IGRT_SVE == 16
+IGRT_DOT_SVE(16)
+#elif defined(__AVX512VNNI__)
 IGRT_DOT_UNIT(16, __m512i, _mm512_dpbusd_epi32)
 #elif defined(__AVX512BW__)
 IGRT_DOTS_VEC(IGRT_DOT_AVX512, 16)

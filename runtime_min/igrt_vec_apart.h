@@ -52,6 +52,20 @@ IGRT_WIDE_APART(i32, int32_t, 16)
     IGRT_SHUFFLE(16, a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)
 /* An address that nothing is read from may be no element's: reckoned without pointers. */
 #define IGRT_AT(a, at) ((const float *)((uintptr_t)(a) + (uintptr_t)(at) * sizeof(float)))
+#define IGRT_SVE_APART(N)                                                                        \
+    IGRT_VEC igrt_f32x##N igrt_load_step_f32x##N(const float *p, ptrdiff_t step)                 \
+    {                                                                                            \
+        return (igrt_f32x##N)(igrt_sve_f32)svld1_gather_s32index_f32(IGRT_SVE_ALL, p,            \
+                                                                     svindex_s32(0, (int)step)); \
+    }                                                                                            \
+    IGRT_VEC igrt_f32x##N igrt_load_mask_f32x##N(const float *a, ptrdiff_t at, ptrdiff_t step,   \
+                                                 igrt_i32x##N m)                                 \
+    {                                                                                            \
+        if (step == 1)                                                                           \
+            return (igrt_f32x##N)(igrt_sve_f32)svld1_f32(IGRT_SVE_SET(m), IGRT_AT(a, at));       \
+        return (igrt_f32x##N)(igrt_sve_f32)svld1_gather_s32index_f32(                            \
+            IGRT_SVE_SET(m), IGRT_AT(a, at), svindex_s32(0, (int)step));                         \
+    }
 #if IGRT_HAS_8
 IGRT_VEC igrt_f32x8 igrt_load_step_f32x8(const float *p, ptrdiff_t step)
 {
@@ -78,7 +92,7 @@ IGRT_VEC igrt_f32x8 igrt_load_mask_f32x8(const float *a, ptrdiff_t at, ptrdiff_t
     return igrt_load_f32x8(t);
 }
 #else
-IGRT_WIDE_APART(f32, float, 8)
+IGRT_BY_SVE_8(IGRT_SVE_APART(8), IGRT_WIDE_APART(f32, float, 8))
 #endif
 #if IGRT_HAS_16
 IGRT_VEC igrt_f32x16 igrt_load_step_f32x16(const float *p, ptrdiff_t step)
@@ -105,7 +119,7 @@ IGRT_VEC igrt_f32x16 igrt_load_mask_f32x16(const float *a, ptrdiff_t at, ptrdiff
         _mm512_setzero_ps(), k, (__m512i)igrt_ramp_i32x16(0, (int)step), IGRT_AT(a, at), 4);
 }
 #else
-IGRT_WIDE_APART(f32, float, 16)
+IGRT_BY_SVE_16(IGRT_SVE_APART(16), IGRT_WIDE_APART(f32, float, 16))
 #endif
 
 #endif

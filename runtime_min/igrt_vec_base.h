@@ -96,24 +96,53 @@
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
 #define IGRT_NEON64 1
+#if defined(__ARM_FEATURE_SVE_BITS) && \
+    (__ARM_FEATURE_SVE_BITS == 256 || __ARM_FEATURE_SVE_BITS == 512)
+#include <arm_sve.h>
+#define IGRT_SVE (__ARM_FEATURE_SVE_BITS / 32) /* lanes of a register, whose size is known */
+#endif
 #elif defined(__wasm_simd128__)
 #include <wasm_simd128.h>
 #endif
 
-/* Whether a register holds 8 lanes, 16 lanes; IGRT_FITS_8(a, b): a if it does, b if halves do. */
+#ifndef IGRT_SVE
+#define IGRT_SVE 0
+#endif
+
+/* Whether a register of x86 holds 8 lanes, 16 lanes; IGRT_FITS_8(a, b): a if one of any machine
+ * does, b if halves do. */
 #if defined(__AVX__)
 #define IGRT_HAS_8 1
-#define IGRT_FITS_8(whole, halves) whole
 #else
 #define IGRT_HAS_8 0
-#define IGRT_FITS_8(whole, halves) halves
 #endif
 #if defined(__AVX512F__)
 #define IGRT_HAS_16 1
-#define IGRT_FITS_16(whole, halves) whole
 #else
 #define IGRT_HAS_16 0
+#endif
+#if IGRT_HAS_8 || IGRT_SVE == 8
+#define IGRT_FITS_8(whole, halves) whole
+#else
+#define IGRT_FITS_8(whole, halves) halves
+#endif
+#if IGRT_HAS_16 || IGRT_SVE == 16
+#define IGRT_FITS_16(whole, halves) whole
+#else
 #define IGRT_FITS_16(whole, halves) halves
+#endif
+
+/* a for the lanes of a register of SVE, b for other numbers of lanes. */
+#define IGRT_BY_SVE_4(a, b) b
+#if IGRT_SVE == 8
+#define IGRT_BY_SVE_8(a, b) a
+#else
+#define IGRT_BY_SVE_8(a, b) b
+#endif
+#if IGRT_SVE == 16
+#define IGRT_BY_SVE_16(a, b) a
+#else
+#define IGRT_BY_SVE_16(a, b) b
 #endif
 
 /* ---- types, lanes ------------------------------------------------------------------------ */
@@ -127,6 +156,22 @@ typedef int32_t igrt_i32x16 IGRT_VECTOR(16);
 typedef uint32_t igrt_u32x4 IGRT_VECTOR(4);
 typedef uint32_t igrt_u32x8 IGRT_VECTOR(8);
 typedef uint32_t igrt_u32x16 IGRT_VECTOR(16);
+
+/* SVE: registers of the machine as vectors of a size that the compiler knows. All lanes; those that
+ * a mask has. */
+#if IGRT_SVE
+#define IGRT_SVE_SIZE __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)))
+typedef svfloat32_t igrt_sve_f32 IGRT_SVE_SIZE;
+typedef svint32_t igrt_sve_i32 IGRT_SVE_SIZE;
+typedef svuint32_t igrt_sve_u32 IGRT_SVE_SIZE;
+typedef svint8_t igrt_sve_i8 IGRT_SVE_SIZE;
+typedef svuint8_t igrt_sve_u8 IGRT_SVE_SIZE;
+#define IGRT_SVE_F(x) ((igrt_sve_f32)(x))
+#define IGRT_SVE_I(x) ((igrt_sve_i32)(x))
+#define IGRT_SVE_U(x) ((igrt_sve_u32)(x))
+#define IGRT_SVE_ALL svptrue_b32()
+#define IGRT_SVE_SET(m) svcmpne_n_s32(IGRT_SVE_ALL, IGRT_SVE_I(m), 0)
+#endif
 
 /* A value in every lane. */
 #define IGRT_SPLATS(T, E)                                                       \
@@ -365,10 +410,21 @@ IGRT_STORE4S(i32, int32_t)
 IGRT_PARTS_AVX(4, _mm)
 IGRT_PARTS_AVX(8, _mm256)
 #else
+#define IGRT_PARTS_SVE(N)                                                         \
+    IGRT_VEC igrt_f32x##N igrt_load_part_f32x##N(const float *p, int n)           \
+    {                                                                             \
+        return (igrt_f32x##N)(igrt_sve_f32)svld1_f32(svwhilelt_b32_s32(0, n), p); \
+    }                                                                             \
+    IGRT_VEC void igrt_store_part_f32x##N(float *p, igrt_f32x##N v, int n)        \
+    {                                                                             \
+        svst1_f32(svwhilelt_b32_s32(0, n), p, IGRT_SVE_F(v));                     \
+    }
 IGRT_PARTS(f32, float, 4)
-IGRT_PARTS(f32, float, 8)
+IGRT_BY_SVE_8(IGRT_PARTS_SVE(8), IGRT_PARTS(f32, float, 8))
 #endif
-#if IGRT_HAS_16
+#if IGRT_SVE == 16
+IGRT_PARTS_SVE(16)
+#elif IGRT_HAS_16
 IGRT_VEC igrt_f32x16 igrt_load_part_f32x16(const float *p, int n)
 {
     return (igrt_f32x16)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);

@@ -189,6 +189,36 @@
     IGRT_SPLIT1(N, H, round)     \
     IGRT_SPLIT3(N, H, muladd)
 
+/* SVE, of all lanes of a register */
+#define IGRT_SVE_IF(N, NAME, PREDICATE)                                                            \
+    IGRT_VEC igrt_f32x##N igrt_if_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y, igrt_f32x##N a, \
+                                                   igrt_f32x##N b)                                 \
+    {                                                                                              \
+        const svbool_t m = PREDICATE(IGRT_SVE_ALL, IGRT_SVE_F(x), IGRT_SVE_F(y));                  \
+        return (igrt_f32x##N)(igrt_sve_f32)svsel_f32(m, IGRT_SVE_F(a), IGRT_SVE_F(b));             \
+    }
+#define IGRT_SVE1(N, NAME, CALL) \
+    IGRT_NATIVE1(f32, N, NAME, (igrt_sve_f32)CALL(IGRT_SVE_ALL, IGRT_SVE_F(x)))
+#define IGRT_SVE_BASE(N)                                                                         \
+    IGRT_COMPARES(N)                                                                             \
+    IGRT_SVE_IF(N, eq, svcmpeq_f32)                                                              \
+    IGRT_SVE_IF(N, ne, svcmpne_f32)                                                              \
+    IGRT_SVE_IF(N, lt, svcmplt_f32)                                                              \
+    IGRT_SVE_IF(N, le, svcmple_f32)                                                              \
+    IGRT_NATIVE_WHERE(N, (igrt_sve_f32)svsel_f32(IGRT_SVE_SET(m), IGRT_SVE_F(a), IGRT_SVE_F(b))) \
+    IGRT_NATIVE2(f32, N, above, igrt_if_lt_f32x##N(y, x, x, y))                                  \
+    IGRT_NATIVE2(f32, N, below, igrt_if_lt_f32x##N(x, y, x, y))                                  \
+    IGRT_NATIVE2(f32, N, max, igrt_if_ne_f32x##N(x, x, x, igrt_above_f32x##N(x, y)))             \
+    IGRT_NATIVE2(f32, N, min, igrt_if_ne_f32x##N(x, x, x, igrt_below_f32x##N(x, y)))             \
+    IGRT_SVE1(N, sqrt, svsqrt_f32_x)                                                             \
+    IGRT_SVE1(N, floor, svrintm_f32_x)                                                           \
+    IGRT_SVE1(N, ceil, svrintp_f32_x)                                                            \
+    IGRT_SVE1(N, trunc, svrintz_f32_x)                                                           \
+    IGRT_SVE1(N, round, svrintn_f32_x)                                                           \
+    IGRT_NATIVE3(                                                                                \
+        f32, N, muladd,                                                                          \
+        (igrt_sve_f32)svmla_f32_x(IGRT_SVE_ALL, IGRT_SVE_F(z), IGRT_SVE_F(x), IGRT_SVE_F(y)))
+
 /* 4 lanes */
 IGRT_COMPARES(4)
 #if defined(__SSE2__)
@@ -270,7 +300,7 @@ IGRT_NATIVE3(f32, 8, muladd, _mm256_fmadd_ps(x, y, z))
 IGRT_PLAIN_MULADD(8)
 #endif
 #else
-IGRT_SPLIT_BASE(8, 4)
+IGRT_BY_SVE_8(IGRT_SVE_BASE(8), IGRT_SPLIT_BASE(8, 4))
 #endif
 
 /* 16 lanes */
@@ -305,7 +335,7 @@ IGRT_NATIVE3(f32, 16, muladd, _mm512_fmadd_ps(x, y, z))
 IGRT_PLAIN_MULADD(16)
 #endif
 #else
-IGRT_SPLIT_BASE(16, 8)
+IGRT_BY_SVE_16(IGRT_SVE_BASE(16), IGRT_SPLIT_BASE(16, 8))
 #endif
 
 /* ---- built on those, for every width ----------------------------------------------------- */
@@ -379,6 +409,8 @@ IGRT_VEC int igrt_any_f32x8(igrt_i32x8 m)
 {
 #if defined(__AVX__)
     return _mm256_movemask_ps((__m256)m) != 0;
+#elif IGRT_SVE == 8
+    return svptest_any(IGRT_SVE_ALL, IGRT_SVE_SET(m));
 #else
     return igrt_any_f32x4(igrt_lo_i32x8(m) | igrt_hi_i32x8(m));
 #endif
@@ -388,6 +420,8 @@ IGRT_VEC int igrt_any_f32x16(igrt_i32x16 m)
 {
 #if IGRT_HAS_16
     return _mm512_test_epi32_mask((__m512i)m, (__m512i)m) != 0;
+#elif IGRT_SVE == 16
+    return svptest_any(IGRT_SVE_ALL, IGRT_SVE_SET(m));
 #else
     return igrt_any_f32x8(igrt_lo_i32x16(m) | igrt_hi_i32x16(m));
 #endif
@@ -473,12 +507,24 @@ IGRT_VEC igrt_f32x4 igrt_hadd4_f32x16(igrt_f32x16 a, igrt_f32x16 b, igrt_f32x16 
         const igrt_f32x##N zero = {0};                                                   \
         return __builtin_convertvector(igrt_if_eq_f32x##N(x, x, x, zero), igrt_i32x##N); \
     }
+/* The instruction of SVE does all of it. */
+#define IGRT_SVE_CONVERT(N)                                                              \
+    IGRT_VEC igrt_f32x##N igrt_cvt_i32x##N##_f32x##N(igrt_i32x##N x)                     \
+    {                                                                                    \
+        return (igrt_f32x##N)(igrt_sve_f32)svcvt_f32_s32_x(IGRT_SVE_ALL, IGRT_SVE_I(x)); \
+    }                                                                                    \
+    IGRT_VEC igrt_i32x##N igrt_cvt_f32x##N##_i32x##N(igrt_f32x##N x)                     \
+    {                                                                                    \
+        return (igrt_i32x##N)(igrt_sve_i32)svcvt_s32_f32_x(IGRT_SVE_ALL, IGRT_SVE_F(x)); \
+    }                                                                                    \
+    IGRT_VEC igrt_i32x##N igrt_small_f32x##N##_i32x##N(igrt_f32x##N x)                   \
+    {                                                                                    \
+        return igrt_cvt_f32x##N##_i32x##N(x);                                            \
+    }
 IGRT_SMALL(4)
-IGRT_SMALL(8)
-IGRT_SMALL(16)
 IGRT_CONVERT(4)
-IGRT_CONVERT(8)
-IGRT_CONVERT(16)
+IGRT_BY_SVE_8(IGRT_SVE_CONVERT(8), IGRT_SMALL(8) IGRT_CONVERT(8))
+IGRT_BY_SVE_16(IGRT_SVE_CONVERT(16), IGRT_SMALL(16) IGRT_CONVERT(16))
 
 /* A small x, to the nearest integer: what is added in f32 leaves one in the lower bits. */
 #define IGRT_NEAREST(N, CALL)                                  \

@@ -109,7 +109,18 @@ IGRT_VEC igrt_i32x4 igrt_mulhi_i32x4(igrt_i32x4 x, igrt_i32x4 y)
                         igrt_mulhi_i32(x[2], y[2]), igrt_mulhi_i32(x[3], y[3])};
 }
 #endif
-#if defined(__AVX2__)
+/* (x y + 2^30) >> 31: twice the upper half, and what the two upper bits of the lower half make. */
+#define IGRT_SVE_MULHI(N)                                                                         \
+    IGRT_VEC igrt_i32x##N igrt_mulhi_i32x##N(igrt_i32x##N x, igrt_i32x##N y)                      \
+    {                                                                                             \
+        const igrt_i32x##N high =                                                                 \
+            (igrt_i32x##N)(igrt_sve_i32)svmulh_s32_x(IGRT_SVE_ALL, IGRT_SVE_I(x), IGRT_SVE_I(y)); \
+        const igrt_u32x##N low = (igrt_u32x##N)x * (igrt_u32x##N)y;                               \
+        return (igrt_i32x##N)(((igrt_u32x##N)high << 1) + (((low >> 30) + 1u) >> 1));             \
+    }
+#if IGRT_SVE == 8
+IGRT_SVE_MULHI(8)
+#elif defined(__AVX2__)
 IGRT_VEC igrt_i32x8 igrt_mulhi_i32x8(igrt_i32x8 x, igrt_i32x8 y)
 {
     const __m256i half = _mm256_set1_epi64x(1 << 30);
@@ -126,7 +137,9 @@ IGRT_VEC igrt_i32x8 igrt_mulhi_i32x8(igrt_i32x8 x, igrt_i32x8 y)
                            igrt_mulhi_i32x4(igrt_hi_i32x8(x), igrt_hi_i32x8(y)));
 }
 #endif
-#if defined(__AVX512F__)
+#if IGRT_SVE == 16
+IGRT_SVE_MULHI(16)
+#elif defined(__AVX512F__)
 IGRT_VEC igrt_i32x16 igrt_mulhi_i32x16(igrt_i32x16 x, igrt_i32x16 y)
 {
     const __m512i half = _mm512_set1_epi64(1 << 30);

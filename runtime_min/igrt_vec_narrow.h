@@ -11,7 +11,13 @@
 #include "igrt_vec_f32.h"
 
 /* Bytes to i32: gcc takes every lane for itself unless it is told the instruction. */
-#define IGRT_WIDEN(T, N, p) __builtin_convertvector(*(const igrt_mem_##T##x##N *)(p), igrt_i32x##N)
+#define IGRT_WIDEN(T, N, p)                                            \
+    IGRT_BY_SVE_##N((igrt_i32x##N)(igrt_sve_i32)IGRT_SVE_WIDEN_##T(p), \
+                    __builtin_convertvector(*(const igrt_mem_##T##x##N *)(p), igrt_i32x##N))
+#define IGRT_SVE_WIDEN_i8(p) svld1sb_s32(IGRT_SVE_ALL, p)
+#define IGRT_SVE_WIDEN_u8(p) svld1ub_s32(IGRT_SVE_ALL, p)
+#define IGRT_SVE_WIDEN_i16(p) svld1sh_s32(IGRT_SVE_ALL, p)
+#define IGRT_SVE_WIDEN_u16(p) svld1uh_s32(IGRT_SVE_ALL, p)
 #define IGRT_WIDEN_i16(N, p) IGRT_WIDEN(i16, N, p)
 #define IGRT_WIDEN_u16(N, p) IGRT_WIDEN(u16, N, p)
 #define IGRT_WIDEN_i8(N, p) IGRT_WIDEN_i8x##N(p)
@@ -47,8 +53,13 @@
 #endif
 
 /* i32 to bytes, modulo 256: the same. */
-#define IGRT_KEEP(T, N, p, v) \
-    (*(igrt_mem_##T##x##N *)(p) = __builtin_convertvector(v, igrt_mem_##T##x##N))
+#define IGRT_KEEP(T, N, p, v)    \
+    IGRT_BY_SVE_##N(             \
+        IGRT_SVE_KEEP_##T(p, v), \
+        (void)(*(igrt_mem_##T##x##N *)(p) = __builtin_convertvector(v, igrt_mem_##T##x##N)))
+#define IGRT_SVE_KEEP_i8(p, v) svst1b_s32(IGRT_SVE_ALL, (int8_t *)(p), IGRT_SVE_I(v))
+#define IGRT_SVE_KEEP_i16(p, v) svst1h_s32(IGRT_SVE_ALL, (int16_t *)(p), IGRT_SVE_I(v))
+#define IGRT_SVE_KEEP_u8 IGRT_SVE_KEEP_i8
 #if defined(__AVX2__) && !defined(__AVX512VL__)
 /* gcc clears what is above the low bits, and packs. */
 IGRT_VEC __m128i igrt_halves_i32x8(igrt_i32x8 v)
@@ -241,10 +252,24 @@ IGRT_VEC void igrt_store_f16_f32x8(uint16_t *p, igrt_f32x8 x)
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
 #else
+/* f16 is the lower half of a lane. */
+#define IGRT_SVE_F16(N)                                                                  \
+    IGRT_VEC igrt_f32x##N igrt_load_f16_f32x##N(const uint16_t *p)                       \
+    {                                                                                    \
+        return (igrt_f32x##N)(igrt_sve_f32)svcvt_f32_f16_x(                              \
+            IGRT_SVE_ALL, svreinterpret_f16_u32(svld1uh_u32(IGRT_SVE_ALL, p)));          \
+    }                                                                                    \
+    IGRT_VEC void igrt_store_f16_f32x##N(uint16_t *p, igrt_f32x##N x)                    \
+    {                                                                                    \
+        svst1h_u32(IGRT_SVE_ALL, p,                                                      \
+                   svreinterpret_u32_f16(svcvt_f16_f32_x(IGRT_SVE_ALL, IGRT_SVE_F(x)))); \
+    }
 IGRT_LANES_F16(4)
-IGRT_HALVES_F16(8, 4)
+IGRT_BY_SVE_8(IGRT_SVE_F16(8), IGRT_HALVES_F16(8, 4))
 #endif
-#if IGRT_HAS_16
+#if IGRT_SVE == 16
+IGRT_SVE_F16(16)
+#elif IGRT_HAS_16
 IGRT_VEC igrt_f32x16 igrt_load_f16_f32x16(const uint16_t *p)
 {
     return (igrt_f32x16)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));

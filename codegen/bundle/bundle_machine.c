@@ -27,7 +27,7 @@ static bool chooses_instructions(const char *word)
                                         "-mf16c",  "-mbmi",   "-mlzcnt",  "-mabm",
                                         "-mamx",   "-mgfni",  "-mpopcnt", "-mmovbe",
                                         "-madx",   "-mxsave", "-maes",    "-mpclmul",
-                                        "-mvaes"};
+                                        "-mvaes",  "-msve"};
     for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
         if (!strncmp(word, begin[i], strlen(begin[i])))
             return true;

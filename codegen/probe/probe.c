@@ -125,6 +125,9 @@ static Vectors vectors_of(const Probe *p)
         return (Vectors){"avx2", 8, 16};
     if (macro_of(p, "__SSE2__"))
         return (Vectors){"sse2", 4, macro_of(p, "__x86_64__") ? 16 : 8};
+    const long sve = number(p, "__ARM_FEATURE_SVE_BITS");
+    if (sve == 256 || sve == 512)
+        return (Vectors){"sve", sve == 256 ? 8 : 16, 32};
     if (macro_of(p, "__ARM_NEON") || macro_of(p, "__ARM_NEON__"))
         return (Vectors){"neon", 4, macro_of(p, "__aarch64__") ? 32 : 16};
     if (macro_of(p, "__wasm_simd128__"))

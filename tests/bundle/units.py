@@ -10,8 +10,9 @@ batch  the same with a batch that only the run knows: as many kernels, by the sa
 image or text vector a matrix times a vector: 16 bytes of a row at once signs  products of bytes
 that both have a sign, where a unit wants one without: what is stored has none; where pairs of i16
        are multiplied it is stored as these
-neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction,
-       and under QEMU the bundles compute the same
+arm    products of bytes for aarch64 with DOTPROD, with I8MM and with SVE of two sizes: its compiler
+       makes the instruction, and under QEMU the bundles compute the same; with vectors of another
+       size than they are compiled for they do not begin
 precision  --precision: errors of products of f32 by one, three and six products of bf16, beside
 those of f32
 amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are
@@ -23,14 +24,14 @@ import os
 import pathlib
 import platform
 import re
-import shutil
 import subprocess
 import sys
 
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
-    from run import STRICT, Wrong, call, compilers, main, make, objects, without_fault
+    import units_arm
+    from run import STRICT, Wrong, call, compilers, main, make, without_fault
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -598,41 +599,6 @@ def signs(ingot, work):
     print("products of i8")
 
 
-def neon(ingot, work):
-    tools = [
-        shutil.which(t)
-        for t in ("qemu-aarch64", "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump")
-    ]
-    if not all(tools):
-        print("skipped: there is no qemu-aarch64, or no aarch64-linux-gnu-gcc")
-        return
-    told = []
-    for path, _ in made(work):
-        for target, instruction in (("c:armv8.2-a+dotprod", "sdot"), ("c:armv8.6-a", "usdot")):
-            if path.stem not in ("bytes", "window"):
-                continue
-            bundle = work / f"{path.stem}_{instruction}"
-            call(ingot, "compile", path, "-o", bundle, "--target", target)
-            objects.make(
-                bundle,
-                "aarch64-linux-gnu-gcc",
-                STRICT,
-                lambda words: call(*words),
-                "AR=aarch64-linux-gnu-ar",
-                "LDFLAGS=-static",
-                "model",
-            )
-            if (
-                instruction not in call(tools[2], "-d", bundle / "model_kernels_0.o")
-                and path.stem == "bytes"
-            ):
-                raise Wrong(f"{bundle.name}: there is no {instruction}")
-            if "selftest: ok" not in call(tools[0], "-cpu", "max", bundle / "model", "--selftest"):
-                raise Wrong(f"{bundle.name}: no selftest")
-            told.append(bundle.name)
-    print(", ".join(told))
-
-
 def pairs(ingot, work, path, exact):
     """Products of bf16 two at once (AVX512-BF16), and the same in plain C."""
     bundle, outputs = work / "pairs", []
@@ -788,7 +754,7 @@ if __name__ == "__main__":
                 "mma": mma,
                 "batch": batch,
                 "vector": vector,
-                "neon": neon,
+                "arm": lambda ingot, work: units_arm.arm(ingot, work, made(work)),
                 "signs": signs,
                 "precision": precision,
             },

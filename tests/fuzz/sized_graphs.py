@@ -61,6 +61,7 @@ TARGETS = [
     "c:armv8-a",
     "c:armv8.2-a+dotprod",
     "c:armv8.6-a",
+    "c:armv8.4-a+sve256",
     "c:cortex-a53",
     "c:cortex-a72",
     "c:cortex-a76",
