@@ -57,6 +57,7 @@ import onnx
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "emulator"))
 import emulate  # noqa: E402
+import joined  # noqa: E402
 import objects  # noqa: E402
 import values  # noqa: E402
 from drawn import Drawn, may_draw  # noqa: E402
@@ -227,11 +228,20 @@ def compared(case, data, opt, get):
     return worst
 
 
+def optimised(case, compiler, opt):
+    """Whether the compiler optimises the case; without, it takes a quarter of the time."""
+    by_clang = opt.sanitize and "clang" in compiler
+    return not (by_clang or zlib.crc32(case.name.encode()) % opt.optimise)
+
+
+def flags_for(case, compiler, opt):
+    flags = f"{opt.cflags} {SANITIZE}" if opt.sanitize else opt.cflags
+    return flags if optimised(case, compiler, opt) else f"{flags} -O0"
+
+
 def build_and_run(case, bundle, work, compiler, opt):
     """make, then the driver on every data set; the largest error."""
-    flags = f"{opt.cflags} {SANITIZE}" if opt.sanitize else opt.cflags
-    if opt.sanitize and "clang" in compiler or zlib.crc32(case.name.encode()) % opt.optimise:
-        flags += " -O0"  # a quarter of the time
+    flags = flags_for(case, compiler, opt)
     made = bundle
     if len(opt.cc) > 1:
         made = work / "bundle-built"
@@ -244,16 +254,7 @@ def build_and_run(case, bundle, work, compiler, opt):
         leave(made, opt.build_only / case.name)
         return 0.0
     program = ["node", made / "run.mjs"] if opt.wasm else [made / "model"]
-    worst = max(
-        [
-            0.0,
-            *(
-                run_on(data, case, program, env, work, opt)
-                for env in environments(made, work, opt)
-                for data in case.sets()
-            ),
-        ]
-    )
+    worst = run_on_all(case, program, environments(made, work, opt), work, opt)
     if made is not bundle:
         shutil.rmtree(made)
     return worst
@@ -277,6 +278,12 @@ def environments(bundle, work, opt):
     except emulate.Unbuilt as e:
         raise Stop("failed", f"emulated kernels: {first_line(str(e))}") from None
     return [dict(opt.env, **emulate.environment(folder, order)) for order in emulate.ORDERS]
+
+
+def run_on_all(case, program, envs, work, opt):
+    """The program in each environment on every data set; the largest error."""
+    runs = [run_on(data, case, program, env, work, opt) for env in envs for data in case.sets()]
+    return max([0.0, *runs])
 
 
 def run_on(data, case, program, env, work, opt):
@@ -309,18 +316,11 @@ def digest(case, bundle, opt):
 
 def ready(case, work, opt):
     """A program that an earlier run has left, on every data set; the largest error."""
-    return max(
-        [
-            0.0,
-            *(
-                run_on(data, case, [opt.programs / case.name / "model"], opt.env, work, opt)
-                for data in case.sets()
-            ),
-        ]
-    )
+    return run_on_all(case, [opt.programs / case.name / "model"], [opt.env], work, opt)
 
 
-def ahead_of_time(case, work, opt):
+def emitted(case, work, opt):
+    """The case's bundle."""
     bundle = work / "bundle"
     args = [opt.ingot, "compile", case.model, "-o", bundle]
     if opt.target:
@@ -329,7 +329,18 @@ def ahead_of_time(case, work, opt):
         case.sizes() if opt.data_dims else []
     )  # of a dim that is named twice the first counts
     asked(call(args, opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb_ingot), "compile")
-    seen = opt.cache and opt.cache / "results" / f"{digest(case, bundle, opt)}.json"
+    return bundle
+
+
+def result_file(case, bundle, opt):
+    """Where the result of such a bundle is kept, if it is."""
+    return opt.cache / "results" / f"{digest(case, bundle, opt)}.json" if opt.cache else None
+
+
+def ahead_of_time(case, work, opt, program=None, seen=None):
+    """`program` was made together with others; then `seen` is its bundle's result_file()."""
+    bundle = None if program else emitted(case, work, opt)
+    seen = seen if program else result_file(case, bundle, opt)
     if seen and seen.exists():
         old = json.loads(seen.read_text())
         if old["status"] != "passed":
@@ -337,7 +348,10 @@ def ahead_of_time(case, work, opt):
         return old["error"]
     entry = {"status": "passed", "reason": ""}
     try:
-        entry["error"] = max([build_and_run(case, bundle, work, cc, opt) for cc in opt.cc])
+        if program:
+            entry["error"] = run_on_all(case, [program], [opt.env], work, opt)
+        else:
+            entry["error"] = max([build_and_run(case, bundle, work, cc, opt) for cc in opt.cc])
     except Stop as e:
         entry.update(status=e.status, reason=e.reason)
         raise
@@ -394,8 +408,8 @@ def interpreted(case, work, opt):
     return 0.0
 
 
-def attempt(step, case, opt):
-    work = pathlib.Path(tempfile.mkdtemp(prefix="case-", dir=opt.work))
+def attempt(step, case, opt, work=None):
+    work = work or folder_for_case(opt)
     began = time.monotonic()
     try:
         if not case.sets():
@@ -420,13 +434,49 @@ def attempt(step, case, opt):
     return result
 
 
-def judge(case, opt):
-    result = {
-        "name": case.name,
-        **attempt(
-            interpreted if opt.interpret else ready if opt.programs else ahead_of_time, case, opt
-        ),
-    }
+def folder_for_case(opt):
+    return pathlib.Path(tempfile.mkdtemp(prefix="case-", dir=opt.work))
+
+
+def made_together(cases, opt):
+    """(folder, program, result_file) by the names of cases whose bundles could be compiled as one."""
+    folders, files = {}, {}
+    for case in cases:
+        work = folder_for_case(opt)
+        try:
+            files[case.name] = result_file(case, emitted(case, work, opt), opt)
+            if not files[case.name] or not files[case.name].exists():
+                folders[case.name] = work
+        except Exception:
+            pass  # told, with the reason, when the case is judged by itself
+        if case.name not in folders:
+            shutil.rmtree(work, ignore_errors=True)
+    programs = joined.programs(
+        [work / "bundle" for work in folders.values()],
+        opt.cc[0],
+        flags_for(cases[0], opt.cc[0], opt),
+        lambda words: call(words, opt.timeout * len(cases), opt.env),
+    )
+    found = {}
+    for name, work in folders.items():
+        if work / "bundle" in programs:
+            found[name] = (work, programs[work / "bundle"], files[name])
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+    return found
+
+
+def judge_some(cases, opt):
+    """The results of cases that are optimised alike."""
+    made = made_together(cases, opt) if len(cases) > 1 else {}
+    return [judge(case, opt, *made.get(case.name, ())) for case in cases]
+
+
+def judge(case, opt, work=None, program=None, seen=None):
+    step = interpreted if opt.interpret else ready if opt.programs else ahead_of_time
+    if program:
+        step = functools.partial(ahead_of_time, program=program, seen=seen)
+    result = {"name": case.name, **attempt(step, case, opt, work)}
     if opt.bind and result["status"] != "passed":
         result["bind"] = attempt(bound, case, opt)
     passed = "passed" in (result["status"], result.get("bind", {}).get("status"))
@@ -539,6 +589,36 @@ def find_cases(dirs):
     return [found[k] for k in sorted(found)]
 
 
+def fingerprint(opt):
+    """What results depend on beside a case and its bundle."""
+    here = pathlib.Path(__file__).resolve().parent
+    versions = [call([*shlex.split(c), "--version"], 10).out.splitlines()[0] for c in opt.cc]
+    sources = [here / f for f in ("run.py", "values.py", "drawn.py", "joined.py")] + (
+        emulate.SOURCES if opt.emulate else []
+    )
+    return repr(
+        [
+            *(f.read_text() for f in sources),
+            opt.cc,
+            versions,
+            opt.cflags,
+            opt.optimise,
+            opt.sanitize,
+            opt.target,
+            opt.rtol,
+            opt.atol,
+            opt.tolerance_range,
+        ]
+    )
+
+
+def together(cases, opt):
+    """Lists of cases that may be compiled as one; not so long that a job has none."""
+    n = max(1, min(opt.together, len(cases) // opt.jobs))
+    kinds = [[c for c in cases if optimised(c, opt.cc[0], opt) == kind] for kind in (False, True)]
+    return [of_kind[i : i + n] for of_kind in kinds for i in range(0, len(of_kind), n)]
+
+
 def options(argv):
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -553,6 +633,13 @@ def options(argv):
     )
     a("--cflags", default=CFLAGS)
     a("--optimise", type=int, default=1, metavar="N", help="one case of N; -O0 for the others")
+    a(
+        "--together",
+        type=int,
+        default=32,
+        metavar="N",
+        help="compile the bundles of N cases as one, where that can be (joined.py)",
+    )
     a("--sanitize", action="store_true", help="build the bundles with ASan and UBSan")
     a("--bind", action="store_true", help="try what did not pass again with `ingot run`")
     a(
@@ -623,6 +710,8 @@ def options(argv):
         p.error("--build-only builds: there is no --cache")
     opt.wasm = (opt.target or "").startswith("c:wasm")
     opt.cc = (opt.cc or ("clang" if opt.wasm else "gcc")).split(",")
+    if opt.wasm or opt.target or opt.interpret or opt.programs or opt.build_only or len(opt.cc) > 1:
+        opt.together = 1
     opt.compile_args = [x for d in opt.dim for x in ("--dim", d)] + opt.compile_arg
     opt.env = dict(os.environ, **SETTINGS)
     opt.limit_mb_ingot = 0 if opt.programs or sanitized(opt.ingot) else opt.limit_mb
@@ -636,25 +725,7 @@ def options(argv):
     if opt.cache:
         opt.cache = opt.cache.absolute()
         (opt.cache / "results").mkdir(parents=True, exist_ok=True)
-    here = pathlib.Path(__file__).resolve().parent
-    versions = [call([*shlex.split(c), "--version"], 10).out.splitlines()[0] for c in opt.cc]
-    sources = [here / f for f in ("run.py", "values.py", "drawn.py")] + (
-        emulate.SOURCES if opt.emulate else []
-    )
-    opt.fingerprint = repr(
-        [
-            *(f.read_text() for f in sources),
-            opt.cc,
-            versions,
-            opt.cflags,
-            opt.optimise,
-            opt.sanitize,
-            opt.target,
-            opt.rtol,
-            opt.atol,
-            opt.tolerance_range,
-        ]
-    )
+    opt.fingerprint = fingerprint(opt)
     return opt
 
 
@@ -682,7 +753,8 @@ def main(argv=None):
         opt.work = opt.keep.absolute() if opt.keep else scratch
         pathlib.Path(opt.work).mkdir(parents=True, exist_ok=True)
         with concurrent.futures.ThreadPoolExecutor(opt.jobs) as pool:
-            for r in pool.map(functools.partial(judge, opt=opt), cases):
+            lists = together(cases, opt)
+            for r in (r for some in pool.map(lambda c: judge_some(c, opt), lists) for r in some):
                 results.append(r)
                 if opt.verbose:
                     told = r["reason"] or f"error {r['error']:.3g}"
@@ -694,6 +766,7 @@ def main(argv=None):
                     print(f"{r['status']:8} {r['name']}: {told}{also}", flush=True)
                 elif len(results) % 200 == 0:
                     print(f"  {len(results)}/{len(cases)}", file=sys.stderr, flush=True)
+    results.sort(key=lambda r: r["name"])
     summary(results, time.monotonic() - began)
 
     if opt.out:
