@@ -348,39 +348,25 @@ static const char *without_folders(Arena *a, const char *command)
     return told;
 }
 
-ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
-                           const char *standard, bool check, bool verbose)
+/* The program `name` of the sources in dir; with `joins` small ones are compiled as one, and *joins
+ * tells whether there were any. False: it did not come about. */
+static bool make_program(Arena *a, const char *dir, const char *name, const char *target,
+                         Compiler any, bool *joins, bool verbose)
 {
-    const Target machine = machine_target(a, target);
-    if (!runs_here(&machine))
-        return complain(
-            INGOT_USAGE,
-            "ingot: a program for %s (%s) does not run here: `ingot compile` writes its "
-            "bundle, make builds it",
-            target, machine.triple);
-    if (machine.wasm)
-        return complain(
-            INGOT_USAGE,
-            "ingot: a program for %s does not run here by itself: `ingot compile` writes "
-            "its bundle, make builds it, `node run.mjs` runs it",
-            target);
-    const char *flags[] = {standard, BUILT("-O0"), "-pthread",
-                           check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
-    enum { NFLAG = sizeof flags / sizeof flags[0] };
     const char **files = NULL;
     int nfile = 0, nmachine;
     const char **suffix;
-    Compiler any = {.n = compiler_for(a, target, any.argv)}, *machines, cc;
+    Compiler cc;
     source_files(a, dir, "", &files, &nfile);
     source_files(a, dir, "host/", &files, &nfile);
     Jobs jobs = jobs_in(dir);
-    progress_begin(arena_printf(a, "%s compiles the model", without_folders(a, c_compiler())), 0);
-    any.n = add_flags(any.argv, any.n, flags, NFLAG);
-    machines = compilers_of(a, target, &any, &nmachine, &suffix);
+    Compiler *machines = compilers_of(a, target, &any, &nmachine, &suffix);
     any.n += any_words(a, target, any.argv + any.n);
     cc = machines[nmachine - 1];
-    if (!suffix)
+    const int apart = nfile;
+    if (*joins && !suffix)
         nfile = whole_join(a, dir, files, nfile);
+    *joins = nfile < apart;
     const char *folder = objects_folder(a, cc.argv, cc.n);
     const char *parts = NULL;
     const Object *object =
@@ -406,8 +392,39 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     job_start(&jobs, link);
     jobs_wait(&jobs);
     whole_leave(a, dir);
+    return !jobs.failed;
+}
+
+ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
+                           const char *standard, bool check, bool verbose)
+{
+    const Target machine = machine_target(a, target);
+    if (!runs_here(&machine))
+        return complain(
+            INGOT_USAGE,
+            "ingot: a program for %s (%s) does not run here: `ingot compile` writes its "
+            "bundle, make builds it",
+            target, machine.triple);
+    if (machine.wasm)
+        return complain(
+            INGOT_USAGE,
+            "ingot: a program for %s does not run here by itself: `ingot compile` writes "
+            "its bundle, make builds it, `node run.mjs` runs it",
+            target);
+    const char *flags[] = {standard, BUILT("-O0"), "-pthread",
+                           check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
+    enum { NFLAG = sizeof flags / sizeof flags[0] };
+    Compiler any = {.n = compiler_for(a, target, any.argv)};
+    progress_begin(arena_printf(a, "%s compiles the model", without_folders(a, c_compiler())), 0);
+    any.n = add_flags(any.argv, any.n, flags, NFLAG);
+    bool joins = true;
+    bool made = make_program(a, dir, name, target, any, &joins, verbose);
+    if (!made && joins) { /* what is right apart may be wrong as one: equal names, say */
+        joins = false;
+        made = make_program(a, dir, name, target, any, &joins, verbose);
+    }
     progress_end();
-    if (jobs.failed) {
+    if (!made) {
         const char *elsewhere = runs_elsewhere(a, target);
         return elsewhere ? complain(INGOT_TOOL,
                                     "ingot: %s: `ingot compile` writes its bundle for another "
