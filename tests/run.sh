@@ -195,6 +195,13 @@ if [ -n "$all" ]; then
     step onnx-bind onnx --bind --out build/onnx-bind.md
     # shellcheck disable=SC2086
     step hip-objects "$python" tests/onnx/hip_objects.py --ingot build/ingot --jobs "$JOBS" --models ../shared/models/real -- $(ls -d build/onnx-cases/node 2>/dev/null)
+    # WGSL by wgpu-native, on whatever adapter there is
+    wgpu=$("$python" -c 'import pathlib, wgpu; print(*(pathlib.Path(wgpu.__file__).parent / "resources").glob("libwgpu_native*"))' 2>/dev/null)
+    wgsl() {
+        [ -f "$wgpu" ] || { echo "skipped: there is no wgpu-native" && return 77; }
+        IGRT_WEBGPU=$wgpu onnx --target wgsl --sample 400 --filter ^[nps] --least 0.95 --apart 'WGSL has no f64'
+    }
+    step onnx-wgsl wgsl
     step onnx-native onnx --list $list --baseline $list --target c:native --cflags "-O1 -march=native -std=c99 -Wall -Wextra -Werror -Wno-psabi" --cc gcc,clang
     step onnx-c99 onnx --list $list --baseline $list --target c:c99
     step onnx-wasm32 onnx --list $list --baseline $list --target c:wasm32

@@ -32,7 +32,8 @@ and cases whose inputs or outputs are no tensors are left out.
     failed    wrong output, or the bundle did not build or run, or a good model was called bad
     crash     a signal, a sanitizer report or an internal error, in the compiler or in the bundle
 
-Exit status 1 when something crashed or a case named in --baseline (with --all, any) does not pass.
+Exit status 1 when something crashed or a case named in --baseline (with --all, any) does not pass;
+with --least also when one failed, or fewer passed than that share of those not refused for --apart.
 """
 
 import argparse
@@ -698,6 +699,13 @@ def options(argv):
     a("--json", type=pathlib.Path, metavar="FILE.json")
     a("--baseline", type=pathlib.Path, metavar="FILE", help="cases that must pass, one a line")
     a("--all", action="store_true", help="all cases must pass, not only those of --baseline")
+    a("--least", type=float, metavar="SHARE", help="none fails, and so many pass")
+    a(
+        "--apart",
+        default="^$",
+        metavar="REGEX",
+        help="what is refused for this does not count for --least",
+    )
     a("--bless", action="store_true", help="write what passed into --baseline")
     a("-v", "--verbose", action="store_true", help="a line for each case")
     opt = p.parse_args(argv)
@@ -786,10 +794,21 @@ def main(argv=None):
         print(f"baseline: {len(must)} cases, {ran} of them run, {len(lost)} lost")
     if opt.all:
         lost = [r for r in results if r["status"] != "passed"]
+    if opt.least is not None:
+        counted = [
+            r for r in results if r["status"] != "refused" or not re.search(opt.apart, r["reason"])
+        ]
+        passed = sum(r["status"] == "passed" for r in counted)
+        print(f"{passed} of {len(counted)} passed, {len(results) - len(counted)} apart")
+        lost += [r for r in counted if r["status"] == "failed"]
+        if passed < opt.least * len(counted):
+            bad += [r for r in counted if r["status"] == "refused"]
     for r in lost:
         print(f"LOST {r['name']}: {r['status']}: {r['reason']}")
     for r in bad:
-        print(f"CRASH {r['name']}: {r['reason']} {r.get('bind', {}).get('reason', '')}")
+        print(
+            f"{r['status'].upper()} {r['name']}: {r['reason']} {r.get('bind', {}).get('reason', '')}"
+        )
     return 1 if bad or lost else 0
 
 
