@@ -9,6 +9,7 @@
  *                                          widened
  *     igrt_splat_i16x2_i32xN(x)            the same two in all lanes; of i8x2, u8x2 alike
  *     igrt_dot_i16_i16_i32xN(x, w, s)      lane by lane what igrt_dot_i16_i16 gives
+ *     igrt_dot_now_i16_i16_i32xN(x, w, s)  the same, computed before what is written next
  *
  * On x86 it is pmaddwd and an addition: all of SSE2 and what came after that multiplies integers
  * and adds them, without VNNI; i32x4.dot_i16x8_s of WebAssembly is the same. Nothing there
@@ -149,6 +150,11 @@ IGRT_VEC igrt_i32x4 igrt_pairs_i32x4(const igrt_i16x2 *p)
     IGRT_VEC igrt_i32x##N igrt_dot_i16_i16_i32x##N(igrt_i32x##N x, igrt_i32x##N w, igrt_i32x##N s) \
     {                                                                                              \
         return IGRT_DOT_I16x##N;                                                                   \
+    }                                                                                              \
+    IGRT_VEC igrt_i32x##N igrt_dot_now_i16_i16_i32x##N(igrt_i32x##N x, igrt_i32x##N w,             \
+                                                       igrt_i32x##N s)                             \
+    {                                                                                              \
+        return IGRT_NOW_##N(igrt_dot_i16_i16_i32x##N(x, w, s));                                    \
     }
 IGRT_I16_IN_LANES(4)
 IGRT_I16_IN_LANES(8)

@@ -204,14 +204,23 @@ IGRT_SPLATS(u32, uint32_t)
         IGRT_NOW(sum);                                       \
         return sum;                                          \
     }
+#define IGRT_NOW_4(sum) (sum)
+#define IGRT_NOW_8(sum) (sum)
+#define IGRT_NOW_16(sum) (sum)
 #if defined(__SSE2__)
 IGRT_NOW_LANES(4)
+#undef IGRT_NOW_4
+#define IGRT_NOW_4(sum) igrt_now_i32x4(sum)
 #endif
 #if defined(__AVX2__)
 IGRT_NOW_LANES(8)
+#undef IGRT_NOW_8
+#define IGRT_NOW_8(sum) igrt_now_i32x8(sum)
 #endif
 #if defined(__AVX512BW__)
 IGRT_NOW_LANES(16)
+#undef IGRT_NOW_16
+#define IGRT_NOW_16(sum) igrt_now_i32x16(sum)
 #endif
 
 /* base, base + 1, ... */

@@ -6,6 +6,7 @@
  * value a lane, they are an i32 vector. Digits of four bytes are made at once, as bits of that. */
 #include <string.h>
 
+#include "kernel.h"
 #include "language_c.h"
 #include "render.h"
 
@@ -214,9 +215,11 @@ static void dot_call(Render *r, Node *n, const char *function, const char *to)
     put(r, ")");
 }
 
+/* Several dots of a block stand below each other, and registers hold two sums for each result. */
 void render_dot(Render *r, Node *n, const char *to)
 {
-    dot_call(r, n, "igrt_dot", to);
+    const bool halves = tile_dot(r->l.tile) == 2 && n->dtype == INGOT_I32 && is_vector(r, n);
+    dot_call(r, n, halves && kernel_view(r->of).outer ? "igrt_dot_now" : "igrt_dot", to);
 }
 
 int render_dot_pairs(Render *r, Node *const *dot, int n)

@@ -29,14 +29,16 @@ static bool has_digits(const Node *n)
  * where its loop is written out. One row waits for memory, or, if blocks have parts with scales of
  * their own, for instructions: those of a loop count if a part has few dots, or if a vector of
  * words is less than a line of the cache. Where dots are made of pairs of i16, those of digits are
- * all written out: their pairs add up before they become i32. */
+ * all written out: their pairs add up before they become i32. Those of two i16 are few operations,
+ * beside which the ones of a loop count. */
 void unroll_digits(Nest *nest, const View *v, const RegisterTile *tile, const LoopPlace *place,
                    int n)
 {
     enum { MOST_DOTS = 4, MOST_PAIRS = 8, WORD = 4 };
     const Machine *m = &nest->target->machine;
     const bool parts_of_blocks = v->outer->nsrc - reduce_ranges(v->outer) > 1;
-    const bool pairs = m->pairs && has_digits(v->dot->src[0]);
+    const bool pairs = m->pairs && has_digits(v->dot->src[0]),
+               halves = tile->nfour && tile->terms == 2 && !dtype_is_float(v->dot->dtype);
     const int64_t most = pairs ? MOST_PAIRS : MOST_DOTS;
     int64_t dots = 1, all = 1;
     for (int i = 0; i < n; i++) {
@@ -46,8 +48,9 @@ void unroll_digits(Nest *nest, const View *v, const RegisterTile *tile, const Lo
         if (place[i].key < 0 && nest_opt_range(nest, OPT_UNROLL, place[i].range, digits))
             dots *= digits;
     }
-    if (tile->width <= 1 || (!pairs && (tile->rows || !parts_of_blocks ||
-                                        (all > MOST_DOTS && tile->width * WORD >= m->line))))
+    const bool loop =
+        tile->rows || !parts_of_blocks || (all > MOST_DOTS && tile->width * WORD >= m->line);
+    if (tile->width <= 1 || (loop && !pairs && !halves))
         return;
     for (int i = 0; i < n && dots < most; i++) {
         const NestAxis *x = &nest->axis[nest_loop(nest, nest_root(nest, place[i].range))];

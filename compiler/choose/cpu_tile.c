@@ -194,8 +194,9 @@ static bool may_have(const TileSearch *s, int64_t vectors)
     if (block && columns % block != 0 && block % s->width != 0) /* a vector lies in one block */
         return false;
     if (s->around)
-        return vectors == 1 || (vectors <= BLOCK_VECTORS && /* each has two sums */
-                                s->t->machine.registers > 2 * vectors * BLOCK_ROWS);
+        return vectors == 1 ||
+               (vectors <= BLOCK_VECTORS && /* each has two sums; pairs of i16 few rows */
+                (s->halves || s->t->machine.registers > 2 * vectors * BLOCK_ROWS));
     return vectors <= MAX_VECTORS ||
            (bytes <= 2 * s->t->machine.line && bytes % s->t->machine.line == 0 && s->narrow);
 }
