@@ -3,6 +3,7 @@
  * function gives is, lane by lane, what its namesake of igrt_num.h gives.
  *
  *     int32_t s0, s1, s2, s3    join, float, muladd with four scales, quantize    4 bytes, anywhere
+ *     the same                  mul, mulhi, shr or shrr, clamp                4 bytes
  *
  * Helium (Cortex-M55, M85) has no sums in lanes, for vmladava adds up all lanes; what is made of
  * four sums it computes at once, and stores at four addresses. Elsewhere they are loops.
@@ -38,10 +39,21 @@ IGRT_INLINE igrt_four_f32 igrt_four_join_f32(float a, float b, float c, float d)
 #define igrt_four_splat_f32(x) vdupq_n_f32(x)
 #define igrt_four_add_i32(x, y) vaddq_s32(x, y)
 #define igrt_four_sub_i32(x, y) vsubq_s32(x, y)
+#define igrt_four_mul_i32(x, y) vmulq_s32(x, y)
+#define igrt_four_shr_i32(x, n) vshrq_n_s32(x, n) /* n: a number from 1 to 31 */
+#define igrt_four_mulhi_i32(x, y) vqrdmulhq_s32(x, y)
+#define igrt_four_clamp_i32(x, lo, hi) vminq_s32(vmaxq_s32(x, vdupq_n_s32(lo)), vdupq_n_s32(hi))
 #define igrt_four_float(x) vcvtq_f32_s32(x)
 #define igrt_four_add_f32(x, y) vaddq_f32(x, y)
 #define igrt_four_mul_f32(x, y) vmulq_f32(x, y)
 #define igrt_four_muladd_f32(x, y, z) vfmaq_f32(z, x, y)
+
+/* One less below zero, where something is shifted out, for that rounds halves up. */
+IGRT_INLINE igrt_four_i32 igrt_four_shrr_i32(igrt_four_i32 x, igrt_four_i32 n)
+{
+    const igrt_four_i32 left = vnegq_s32(n), less = vshrq_n_s32(vandq_s32(x, left), 31);
+    return vrshlq_s32(vaddq_s32(x, less), left);
+}
 
 /* The greater of a NaN and a number is the number. What is beyond 2^31 stays there. */
 IGRT_INLINE igrt_four_i32 igrt_four_quantize(igrt_four_f32 x, int32_t zero, int32_t lo, int32_t hi)
@@ -110,12 +122,29 @@ IGRT_FOUR(f32, float)
     }
 IGRT_FOUR_OF(add_i32, i32, i32, igrt_add_i32(x.at[i], y.at[i]))
 IGRT_FOUR_OF(sub_i32, i32, i32, igrt_sub_i32(x.at[i], y.at[i]))
+IGRT_FOUR_OF(mul_i32, i32, i32, igrt_mul_i32(x.at[i], y.at[i]))
+IGRT_FOUR_OF(mulhi_i32, i32, i32, igrt_mulhi_i32(x.at[i], y.at[i]))
+IGRT_FOUR_OF(shrr_i32, i32, i32, igrt_shrr_i32(x.at[i], y.at[i]))
 IGRT_FOUR_OF(add_f32, f32, f32, x.at[i] + y.at[i])
 IGRT_FOUR_OF(mul_f32, f32, f32, x.at[i] * y.at[i])
 
 IGRT_INLINE igrt_four_f32 igrt_four_float(igrt_four_i32 x)
 {
     return igrt_four_join_f32((float)x.at[0], (float)x.at[1], (float)x.at[2], (float)x.at[3]);
+}
+
+IGRT_INLINE igrt_four_i32 igrt_four_shr_i32(igrt_four_i32 x, int n)
+{
+    for (int i = 0; i < 4; i++)
+        x.at[i] = igrt_shr_i32(x.at[i], n);
+    return x;
+}
+
+IGRT_INLINE igrt_four_i32 igrt_four_clamp_i32(igrt_four_i32 x, int32_t lo, int32_t hi)
+{
+    for (int i = 0; i < 4; i++)
+        x.at[i] = igrt_clamp_i32(x.at[i], lo, hi);
+    return x;
 }
 
 IGRT_INLINE igrt_four_f32 igrt_four_muladd_f32(igrt_four_f32 x, igrt_four_f32 y, igrt_four_f32 z)

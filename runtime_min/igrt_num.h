@@ -178,45 +178,45 @@ IGRT_INLINE uint8_t igrt_f64_to_bool(double x)
         return r;                                                   \
     }
 
-#define IGRT_INT_SIGNED(T, C, U, W)                                              \
-    IGRT_INT_COMMON(T, C, U, W)                                                  \
-    IGRT_INLINE C igrt_abs_##T(C x)                                              \
-    {                                                                            \
-        return x < 0 ? igrt_neg_##T(x) : x;                                      \
-    }                                                                            \
-    IGRT_INLINE C igrt_sign_##T(C x)                                             \
-    {                                                                            \
-        return (C)((x > 0) - (x < 0));                                           \
-    }                                                                            \
-    IGRT_INLINE C igrt_div_##T(C x, C y)                                         \
-    {                                                                            \
-        return y == 0 ? (C)0 : y == -1 ? igrt_neg_##T(x) : (C)(x / y);           \
-    }                                                                            \
-    IGRT_INLINE C igrt_fmod_##T(C x, C y)                                        \
-    {                                                                            \
-        return y == 0 || y == -1 ? (C)0 : (C)(x % y);                            \
-    }                                                                            \
-    IGRT_INLINE C igrt_floordiv_##T(C x, C y)                                    \
-    {                                                                            \
-        const C q = igrt_div_##T(x, y), r = igrt_fmod_##T(x, y);                 \
-        return r != 0 && (r < 0) != (y < 0) ? (C)(q - 1) : q;                    \
-    }                                                                            \
-    IGRT_INLINE C igrt_mod_##T(C x, C y)                                         \
-    {                                                                            \
-        const C r = igrt_fmod_##T(x, y);                                         \
-        return r != 0 && (r < 0) != (y < 0) ? (C)(r + y) : r;                    \
-    }                                                                            \
-    IGRT_INLINE C igrt_shr_##T(C x, C n)                                         \
-    {                                                                            \
-        if ((U)n >= sizeof(C) * 8u)                                              \
-            return 0;                                                            \
-        return x < 0 ? (C)(U) ~(W)((W)(U) ~(W)x >> (U)n) : (C)(U)((W)x >> (U)n); \
-    }                                                                            \
-    IGRT_INLINE C igrt_pow_##T(C x, C y)                                         \
-    {                                                                            \
-        if (y >= 0)                                                              \
-            return igrt_upow_##T(x, (U)y);                                       \
-        return x == 1 ? (C)1 : x == -1 ? (C)(y % 2 ? -1 : 1) : (C)0;             \
+#define IGRT_INT_SIGNED(T, C, U, W)                                    \
+    IGRT_INT_COMMON(T, C, U, W)                                        \
+    IGRT_INLINE C igrt_abs_##T(C x)                                    \
+    {                                                                  \
+        return x < 0 ? igrt_neg_##T(x) : x;                            \
+    }                                                                  \
+    IGRT_INLINE C igrt_sign_##T(C x)                                   \
+    {                                                                  \
+        return (C)((x > 0) - (x < 0));                                 \
+    }                                                                  \
+    IGRT_INLINE C igrt_div_##T(C x, C y)                               \
+    {                                                                  \
+        return y == 0 ? (C)0 : y == -1 ? igrt_neg_##T(x) : (C)(x / y); \
+    }                                                                  \
+    IGRT_INLINE C igrt_fmod_##T(C x, C y)                              \
+    {                                                                  \
+        return y == 0 || y == -1 ? (C)0 : (C)(x % y);                  \
+    }                                                                  \
+    IGRT_INLINE C igrt_floordiv_##T(C x, C y)                          \
+    {                                                                  \
+        const C q = igrt_div_##T(x, y), r = igrt_fmod_##T(x, y);       \
+        return r != 0 && (r < 0) != (y < 0) ? (C)(q - 1) : q;          \
+    }                                                                  \
+    IGRT_INLINE C igrt_mod_##T(C x, C y)                               \
+    {                                                                  \
+        const C r = igrt_fmod_##T(x, y);                               \
+        return r != 0 && (r < 0) != (y < 0) ? (C)(r + y) : r;          \
+    }                                                                  \
+    IGRT_INLINE C igrt_shr_##T(C x, C n)                               \
+    {                                                                  \
+        if ((U)n >= sizeof(C) * 8u)                                    \
+            return 0;                                                  \
+        return x < 0 ? (C) ~(~x >> (U)n) : (C)(x >> (U)n);             \
+    }                                                                  \
+    IGRT_INLINE C igrt_pow_##T(C x, C y)                               \
+    {                                                                  \
+        if (y >= 0)                                                    \
+            return igrt_upow_##T(x, (U)y);                             \
+        return x == 1 ? (C)1 : x == -1 ? (C)(y % 2 ? -1 : 1) : (C)0;   \
     }
 
 #define IGRT_INT_UNSIGNED(T, C, U, W)                   \
@@ -375,6 +375,21 @@ IGRT_INLINE int32_t igrt_mulhi_half_i32(int32_t x, int32_t y)
 #endif
 }
 
+/* The same of y from 0 to 2^30 - 1, which is doubled without loss. */
+IGRT_INLINE int32_t igrt_mulhi_low_i32(int32_t x, int32_t y)
+{
+#if defined(__thumb2__) && defined(__ARM_FEATURE_DSP)
+    int32_t high;
+    __asm__("smmulr %0, %1, %2" : "=r"(high) : "r"(x), "r"(y * 2));
+    return high;
+#elif defined(__thumb2__) || (defined(__riscv_xlen) && __riscv_xlen == 32)
+    const int64_t both = (int64_t)x * (y * 2);
+    return (int32_t)(both >> 32) + (int32_t)((uint32_t)both >> 31);
+#else
+    return igrt_mulhi_i32(x, y);
+#endif
+}
+
 /* x / 2^n, rounded to nearest, halves away from zero; 0 if n, read as unsigned, is 32 or more. The
  * least number, from which nothing can be taken, counts as the greatest. */
 IGRT_INLINE int32_t igrt_shrr_i32(int32_t x, int32_t n)
@@ -412,18 +427,14 @@ IGRT_INLINE int32_t igrt_shrr_word_i32(int32_t x, int32_t n)
 #endif
 }
 
-/* x held within lo..hi, constants. */
+/* x held within lo..hi, constants. The builtins are one instruction, which has room for a shift. */
 IGRT_INLINE int32_t igrt_clamp_i32(int32_t x, int32_t lo, int32_t hi)
 {
-#if defined(__thumb2__)
-    if (lo == -128 && hi == 127) {
-        __asm__("ssat %0, #8, %1" : "=r"(x) : "r"(x));
-        return x;
-    }
-    if (lo == 0 && hi == 255) {
-        __asm__("usat %0, #8, %1" : "=r"(x) : "r"(x));
-        return x;
-    }
+#if defined(__thumb2__) && (defined(__clang__) || __GNUC__ >= 10)
+    if (lo == -128 && hi == 127)
+        return __builtin_arm_ssat(x, 8);
+    if (lo == 0 && hi == 255)
+        return (int32_t)__builtin_arm_usat(x, 8);
 #endif
     return x < lo ? lo : x > hi ? hi : x;
 }

@@ -415,7 +415,11 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
         infix(r, n, render_operator(n->op));
         put(r, end);
     } else if ((n->op == OP_MULHI || n->op == OP_SHRR) && n->arg.i && !r->t->gpu) {
-        call(r, n->op == OP_MULHI ? "mulhi_half" : "shrr_word", render_arith(d), n);
+        call(r,
+             n->op == OP_SHRR          ? "shrr_word"
+             : n->arg.i == FACTOR_HALF ? "mulhi_half"
+                                       : "mulhi_low",
+             render_arith(d), n);
     } else {
         call(r, op_info[n->op].text, render_arith(d), n);
     }

@@ -112,6 +112,65 @@ static bool bytes_lanes(Render *r, Node *const *n)
     return true;
 }
 
+/* Is the right source one number, of all? */
+static bool same_number(Node *const *n)
+{
+    for (int i = 1; i < FOUR; i++)
+        if (n[i]->src[1] != n[0]->src[1])
+            return false;
+    return n[0]->src[1]->op == OP_CONST;
+}
+
+static bool have_arg(Node *const *n)
+{
+    return n[0]->arg.i && n[1]->arg.i && n[2]->arg.i && n[3]->arg.i;
+}
+
+/* What integers are rescaled by, where factors are positive and shifts within a word. */
+static bool rescaled_lanes(Render *r, Node *const *n)
+{
+    Node *x[FOUR];
+    if (all_are(r, n, OP_SHR, INGOT_I32) && same_number(n) && n[0]->src[1]->arg.i > 0 &&
+        n[0]->src[1]->arg.i < 32) {
+        put(r, "igrt_four_shr_i32(");
+        sources(n, 0, x);
+        lanes_of(r, x);
+        sb_printf(r->sb, ", %d)", (int)n[0]->src[1]->arg.i);
+        return true;
+    }
+    const Op op = n[0]->op == OP_MULHI ? OP_MULHI : OP_SHRR;
+    if (!all_are(r, n, op, INGOT_I32) || !have_arg(n))
+        return false;
+    binary_lanes(r, op == OP_MULHI ? "mulhi_i32" : "shrr_i32", n);
+    return true;
+}
+
+/* Integers within the bounds of bytes, as bytes. */
+static bool are_clamped(Render *r, Node *const *n)
+{
+    Node *min[FOUR], *max[FOUR];
+    const ingot_dtype type = (ingot_dtype)n[0]->dtype;
+    if (!all_are(r, n, OP_CAST, type))
+        return false;
+    sources(n, 0, min);
+    if (!all_are(r, min, OP_MIN, INGOT_I32) || !same_number(min))
+        return false;
+    sources(min, 0, max);
+    return all_are(r, max, OP_MAX, INGOT_I32) && same_number(max) &&
+           max[0]->src[1]->arg.i <= min[0]->src[1]->arg.i;
+}
+
+static void clamped_lanes(Render *r, Node *const *n)
+{
+    Node *min[FOUR], *max[FOUR], *x[FOUR];
+    sources(n, 0, min);
+    sources(min, 0, max);
+    sources(max, 0, x);
+    put(r, "igrt_four_clamp_i32(");
+    lanes_of(r, x);
+    sb_printf(r->sb, ", %d, %d)", (int)max[0]->src[1]->arg.i, (int)min[0]->src[1]->arg.i);
+}
+
 static bool same_bounds(Node *const *n)
 {
     for (int i = 1; i < FOUR; i++)
@@ -165,6 +224,7 @@ static void lanes_of(Render *r, Node *const *n)
         const char *name;
     } binary[] = {{OP_ADD, INGOT_I32, "add_i32"},
                   {OP_SUB, INGOT_I32, "sub_i32"},
+                  {OP_MUL, INGOT_I32, "mul_i32"},
                   {OP_ADD, INGOT_F32, "add_f32"},
                   {OP_MUL, INGOT_F32, "mul_f32"}};
     Node *x[FOUR];
@@ -174,7 +234,7 @@ static void lanes_of(Render *r, Node *const *n)
             binary_lanes(r, binary[i].name, n);
             return;
         }
-    if (!same && bytes_lanes(r, n))
+    if (!same && (bytes_lanes(r, n) || rescaled_lanes(r, n)))
         return;
     sources(n, 0, x);
     if (!same && all_are(r, n, OP_CAST, INGOT_F32) && x[0]->dtype == INGOT_I32) {
@@ -224,8 +284,9 @@ int render_four_stores(Render *r, const Stmt *s, int left)
         return 0;
     sources(store, 2, value);
     const ingot_dtype type = (ingot_dtype)store[0]->dtype;
-    if ((type != INGOT_I8 && type != INGOT_U8) || !all_are(r, value, OP_QUANTIZE, type) ||
-        !same_bounds(value))
+    const bool clamped = are_clamped(r, value);
+    if ((type != INGOT_I8 && type != INGOT_U8) ||
+        (!clamped && (!all_are(r, value, OP_QUANTIZE, type) || !same_bounds(value))))
         return 0;
     for (int i = 0; i < count; i++)
         if (s[i].kind == STMT_LET && !is_address(store, s[i].node))
@@ -235,7 +296,10 @@ int render_four_stores(Render *r, const Stmt *s, int left)
     sb_printf(r->sb, "igrt_four_store_%s", dtype_info[type].name);
     put_address(r, store[0], 3, d);
     put(r, ", ");
-    quantized_lanes(r, value);
+    if (clamped)
+        clamped_lanes(r, value);
+    else
+        quantized_lanes(r, value);
     put(r, ");\n");
     return count;
 }

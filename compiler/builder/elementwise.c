@@ -313,7 +313,9 @@ static Node *fraction(Context *c, const char *name, Op op, Node *a, Node *b, int
 
 ingot_tensor *ingot_mulhi(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
 {
-    return fraction(c, "mulhi", OP_MULHI, a, b, FACTOR_HALF, 1 << 30, INT32_MAX);
+    const bool low = data_within(b, 0, (1 << 30) - 1);
+    return fraction(c, "mulhi", OP_MULHI, a, b, low ? FACTOR_LOW : FACTOR_HALF, low ? 0 : 1 << 30,
+                    INT32_MAX);
 }
 
 ingot_tensor *ingot_shrr(ingot_context *c, ingot_tensor *a, ingot_tensor *b)

@@ -443,7 +443,7 @@ Node *node_const_zero(Context *, ingot_dtype);
 Node *node_bool(Context *, bool);
 double node_float(Node *); /* the value of a float CONST */
 bool node_is_const_i(Node *, int64_t);
-enum { FACTOR_HALF = 1, FACTOR_SHIFT = 1 };                  /* Args of MULHI, SHRR; ops.def */
+enum { FACTOR_HALF = 1, FACTOR_LOW = 2, FACTOR_SHIFT = 1 };  /* Args of MULHI, SHRR; ops.def */
 enum { CAST_WRAP = 1, CAST_WITHIN = 256, CAST_LEAST = 512 }; /* Arg of a CAST; ops.def */
 /* Arg of a QUANTIZE, and what it holds. */
 static inline int64_t quantize_bounds(int lo, int hi)

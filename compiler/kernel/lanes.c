@@ -101,7 +101,8 @@ static bool int_op(const Node *n)
     case OP_OR:
     case OP_XOR: return n->dtype == INGOT_U8;
     case OP_SHL: return (n->dtype == INGOT_I32 || stays_byte(n)) && small_shift(n);
-    case OP_SHR: return dtype_info[n->dtype].kind == 'u' && small_shift(n);
+    case OP_SHR:
+        return (dtype_info[n->dtype].kind == 'u' || n->dtype == INGOT_I32) && small_shift(n);
     case OP_MAX:
     case OP_MIN:
     case OP_MULHI:

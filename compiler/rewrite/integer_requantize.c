@@ -95,29 +95,27 @@ static bool scaled_of(Context *c, Node *n, int depth, Scaled *to)
     return false;
 }
 
-/* The largest magnitude that a sum may have. */
-static double largest(Node *n, int depth)
+double largest_integer(Node *n, int depth)
 {
     double lo, hi;
     if (depth > DEPTH_SOME)
         return INFINITY;
     if (is_move(n))
-        return largest(n->src[0], depth + 1);
+        return largest_integer(n->src[0], depth + 1);
     if (n->op == OP_ADD || n->op == OP_SUB)
-        return largest(n->src[0], depth + 1) + largest(n->src[1], depth + 1);
+        return largest_integer(n->src[0], depth + 1) + largest_integer(n->src[1], depth + 1);
     if (n->op == OP_REDUCE && reduce_monoid(n) == INGOT_REDUCE_ADD) {
         double terms = 1;
         for (int i = 0; i < n->rank; i++)
             terms *= reduce_axes(n) >> i & 1 ? (double)n->src[0]->shape[i]->hi : 1;
-        return terms * largest(n->src[0], depth + 1);
+        return terms * largest_integer(n->src[0], depth + 1);
     }
     if (n->op == OP_MUL)
-        return largest(n->src[0], depth + 1) * largest(n->src[1], depth + 1);
+        return largest_integer(n->src[0], depth + 1) * largest_integer(n->src[1], depth + 1);
     return value_range(n, &lo, &hi) ? fmax(-lo, hi) : INFINITY;
 }
 
-/* The elements of a constant, in the rewrite's memory: *n of them. */
-static const double *numbers_of(Rewrite *r, Node *k, int64_t *dims, int64_t *n, double *most)
+const double *constant_numbers(Rewrite *r, Node *k, int64_t *dims, int64_t *n, double *most)
 {
     Interp *ip = interp_new(r->c);
     const double *from = interp_eval(ip, k, dims);
@@ -173,9 +171,9 @@ static Node *rounded(const Requantize *q, Node *n)
     }
     int64_t mdims[INGOT_MAX_RANK], bdims[INGOT_MAX_RANK], nm, nb;
     double most, far;
-    const double *factor = numbers_of(r, m, mdims, &nm, &most),
-                 *begin = numbers_of(r, offset, bdims, &nb, &far);
-    const double reach = largest(y.s, 0) + far;
+    const double *factor = constant_numbers(r, m, mdims, &nm, &most),
+                 *begin = constant_numbers(r, offset, bdims, &nb, &far);
+    const double reach = largest_integer(y.s, 0) + far;
     int k, e;
     if (!factor || !begin || !(most > 0) || !(reach < INT32_MAX))
         return NULL;

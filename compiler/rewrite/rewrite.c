@@ -246,7 +246,7 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
                               .fours =
                                   t && !t->gpu && t->machine.dot && (!t->machine.pairs || halves),
                               .soft_floats = t && t->machine.soft_floats,
-                              .scalar = t && !t->machine.lanes,
+                              .scalar = t && !t->gpu && !t->machine.lanes,
                               .words = t && t->machine.lanes >= 16,
                               .one_sign = one_sign,
                               .halves = halves,

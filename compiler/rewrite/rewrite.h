@@ -126,12 +126,21 @@ int64_t uses_of(Node *reduce, Node *factor);
 bool used_again(Node *reduce, Node *factor);
 Node *requantize(Rewrite *, Node *round);        /* requantize.c */
 Node *integer_requantize(Rewrite *, Node *cast); /* integer_requantize.c */
+Node *one_shift(Rewrite *, Node *cast);          /* one_shift.c: of integers to bytes */
 Node *choose_bytes(Rewrite *, Node *cast);       /* choose_bytes.c: of floats to bytes */
 
 /* requantize.c: nothing but constants. */
 bool is_constant(Node *, int depth);
 /* zero_point.c: integers of the file, widened, less zero points, and moved but not padded. */
 bool is_weight(Node *);
+/* integer_requantize.c: the largest magnitude that an integer may have; INFINITY: any. */
+double largest_integer(Node *, int depth);
+/* integer_requantize.c: the elements of a constant (of f64), in the rewrite's memory: *n of them,
+ * and the largest magnitude. */
+const double *constant_numbers(Rewrite *, Node *k, int64_t *dims, int64_t *n, double *most);
+/* zero_point.c: the sum of w over the axes, of size 1 wherever w does not vary, as compact shows;
+ * NULL if that cannot be said. */
+Node *sum_over(Rewrite *, Node *w, Node *compact, unsigned axes);
 /* zero_point.c: of a REDUCE: products of i32 are summed. */
 bool sums_integers(Node *reduce);
 /* zero_point.c: what is spread over n, if it is one element, or NULL; the same, of constants. */

@@ -98,9 +98,7 @@ static Node *narrow_weight(Rewrite *r, Node *w)
     return fits ? ingot_cast(c, ingot_cast(c, w, INGOT_I8), INGOT_I32) : NULL;
 }
 
-/* The sum of w over the axes, of size 1 wherever w does not vary, as compact shows; NULL if that
- * cannot be said. */
-static Node *sum_of(Rewrite *r, Node *w, Node *compact, unsigned axes)
+Node *sum_over(Rewrite *r, Node *w, Node *compact, unsigned axes)
 {
     int64_t times = 1, extent;
     unsigned varying = 0;
@@ -148,7 +146,7 @@ static Node *with_lowered_weights(Rewrite *r, Node *n, Node *x, Node *w)
     Node *rest, *low = lowered_weight(c, w, &rest);
     if (!low)
         return NULL;
-    Node *product = ingot_mul(c, x, low), *all = sum_of(r, x, compact_of(x), axes);
+    Node *product = ingot_mul(c, x, low), *all = sum_over(r, x, compact_of(x), axes);
     rest = compact_form(r, rest);
     for (int i = 0; rest && i < rest->rank; i++)
         if ((axes >> i & 1) && !idx_is(rest->shape[i], 1))
@@ -206,7 +204,7 @@ Node *zero_points(Rewrite *r, Node *n)
         Node *z = is_weight(w) && !is_weight(x) ? zero_of(c, x) : NULL;
         if (!z || node_is_const_i(z, 0) || is_to_change(r, x) || (z->op != OP_CONST && !r->dot))
             continue;
-        Node *all = sum_of(r, w, compact_form(r, w), axes);
+        Node *all = sum_over(r, w, compact_form(r, w), axes);
         if (!all)
             return NULL;
         Node *sum = ingot_mul(c, z->op == OP_CONST ? ingot_add(c, x, z) : with_zero(c, x, z), w);

@@ -88,10 +88,18 @@ static void integers(int32_t x, int32_t y)
     const int32_t half = (y & INT32_MAX) | 1 << 30;
     if (igrt_mulhi_half_i32(x, half) != (int32_t)(((int64_t)x * half + 1073741824) >> 31))
         differs("mulhi_half", x, half);
+    const int32_t low = (int32_t)((uint32_t)y & 0x3fffffffu);
+    if (igrt_mulhi_low_i32(x, low) != (int32_t)(((int64_t)x * low + 1073741824) >> 31))
+        differs("mulhi_low", x, low);
     if (igrt_clamp_i32(x, -128, 127) != clamped(x, -128, 127) ||
         igrt_clamp_i32(x, 0, 255) != clamped(x, 0, 255) ||
         igrt_clamp_i32(x, -5, 100) != clamped(x, -5, 100))
         differs("clamp", x, 0);
+    const int by = y & 31; /* downward, as division of the 64 bits above all sums */
+    const int64_t above = (int64_t)1 << 40, down = (x + above) / ((int64_t)1 << by);
+    if (igrt_shr_i32(x, by) != (int32_t)(down - above / ((int64_t)1 << by)) ||
+        igrt_clamp_i32(igrt_shr_i32(x, 7), -128, 127) != clamped(igrt_shr_i32(x, 7), -128, 127))
+        differs("shr", x, by);
 }
 
 static void floats(float x)
