@@ -16,10 +16,11 @@ typedef struct {
 } Style;
 
 /* One axis: its size in and out, out / in as the file gives it, and the region of interest. What
- * only the run knows are f64 scalars; they are NULL where the number beside them is known. */
+ * only the run knows are f64 scalars; they are NULL where the number beside them is known. up /
+ * down is the scale, in integers, or they are NULL. */
 typedef struct {
     bool resized;
-    ingot_dim *in, *out;
+    ingot_dim *in, *out, *up, *down;
     double scale, roi_start, roi_end;
     ingot_tensor *run_scale, *run_start, *run_end;
 } ResizeAxis;
@@ -53,6 +54,12 @@ static bool given(Lowering *n, int i)
 static ingot_tensor *f64(Lowering *n, double v)
 {
     return ingot_scalar_f(n->c, INGOT_F64, v);
+}
+
+/* A number beside x. */
+static ingot_tensor *beside(Lowering *n, ingot_tensor *x, double v)
+{
+    return ingot_scalar_f(n->c, ingot_dtype_of(x), v);
 }
 
 static ingot_tensor *dim_f64(Lowering *n, ingot_dim *d)
@@ -143,6 +150,96 @@ static ingot_tensor *run_place(Lowering *n, const Style *s, const ResizeAxis *a)
     return half;
 }
 
+/* ---- places as quotients of integers --------------------------------------------------------- */
+
+/* What lies left of a place, and how far: in f32 where these are exact, in f64 else. */
+typedef struct {
+    ingot_tensor *low, *ratio;
+    ingot_tensor *rest, *whole; /* ratio = rest / whole, in integers; or NULL */
+} Place;
+
+/* Whether place = above / whole, for all sizes that there may be, with integers that f32 has, and
+ * twice as large ones. */
+static bool in_f32(const Style *s, const ResizeAxis *a, ingot_tensor *x)
+{
+    const double most = 1 << 23;
+    double steps = 2 * (double)ingot_dim_hi(a->out) + 1;
+    ingot_resize_coords coords = s->axis.coords;
+    if (!a->up || (s->axis.mode != INGOT_RESIZE_NEAREST && ingot_dtype_of(x) == INGOT_F64) ||
+        coords == INGOT_COORDS_HALF_PIXEL_SYMMETRIC || coords == INGOT_COORDS_TF_CROP_AND_RESIZE)
+        return false;
+    double up = (double)ingot_dim_hi(a->up), down = (double)ingot_dim_hi(a->down);
+    double in = (double)ingot_dim_hi(a->in);
+    if (coords == INGOT_COORDS_ALIGN_CORNERS && a->up != a->out)
+        return steps * in * down < most && up * in < most;
+    return steps * fmax(in, down) + up < most;
+}
+
+static ingot_tensor *dim_f32(Lowering *n, ingot_dim *d)
+{
+    return as(n, ingot_from_dim(n->c, d), INGOT_F32);
+}
+
+/* The place of each element is above / whole. */
+static ingot_tensor *above(Lowering *n, const Style *s, const ResizeAxis *a, ingot_dim **whole)
+{
+    ingot_context *c = n->c;
+    ingot_tensor *x = as(n, ingot_iota(c, 1, &a->out, 0), INGOT_F32), *down = dim_f32(n, a->down);
+    ingot_dim *one = dim(n, 1), *last = ingot_dim_sub(c, a->in, one), *width, *single;
+    if (s->axis.coords == INGOT_COORDS_ALIGN_CORNERS) {
+        /* x (in - 1) / (scale in - 1) */
+        bool sizes = a->up == a->out && a->down == a->in;
+        width = sizes ? ingot_dim_sub(c, a->out, one)
+                      : ingot_dim_sub(c, ingot_dim_mul(c, a->up, a->in), a->down);
+        *whole = ingot_dim_max(c, width, one);
+        last = sizes ? last : ingot_dim_mul(c, last, a->down);
+        return ingot_mul(c, x, dim_f32(n, last));
+    }
+    *whole = a->up;
+    if (s->axis.coords == INGOT_COORDS_ASYMMETRIC)
+        return ingot_mul(c, x, down);
+    *whole = ingot_dim_mul(c, a->up, dim(n, 2));
+    x = ingot_mul(c, ingot_add_c(c, ingot_mul_c(c, x, 2), 1), down);
+    if (s->axis.coords == INGOT_COORDS_TF_HALF_PIXEL_FOR_NN)
+        return x;
+    x = ingot_sub(c, x, dim_f32(n, a->up));
+    if (s->axis.coords == INGOT_COORDS_PYTORCH_HALF_PIXEL) {
+        /* 0 where scale in is 1 */
+        width = ingot_dim_sub(c, ingot_dim_mul(c, a->up, a->in), a->down);
+        if (a->up == a->out && a->down == a->in)
+            width = ingot_dim_sub(c, a->out, one);
+        single = ingot_dim_min(c, ingot_dim_max(c, width, dim(n, 0)), one);
+        x = ingot_mul(c, x, dim_f32(n, single));
+    }
+    return x;
+}
+
+/* The quotient, downwards, whatever a GPU's division rounds to. */
+static Place exact_place(Lowering *n, const Style *s, const ResizeAxis *a)
+{
+    ingot_context *c = n->c;
+    ingot_dim *size;
+    ingot_tensor *x = above(n, s, a, &size), *whole = dim_f32(n, size);
+    ingot_tensor *low = ingot_floor(c, ingot_div(c, x, whole));
+    ingot_tensor *rest = ingot_sub(c, x, ingot_mul(c, low, whole));
+    ingot_tensor *zero = beside(n, x, 0), *one = beside(n, x, 1), *none = beside(n, x, -1);
+    ingot_tensor *more = ingot_where(c, ingot_lt(c, rest, whole), zero, one);
+    more = ingot_where(c, ingot_lt(c, rest, zero), none, more);
+    rest = ingot_sub(c, rest, ingot_mul(c, more, whole));
+    return (Place){.low = ingot_add(c, low, more),
+                   .ratio = ingot_div(c, rest, whole),
+                   .rest = rest,
+                   .whole = whole};
+}
+
+static Place place_of(Lowering *n, const Style *s, const ResizeAxis *a, ingot_tensor *x)
+{
+    if (in_f32(s, a, x))
+        return exact_place(n, s, a);
+    ingot_tensor *at = run_place(n, s, a), *low = ingot_add_c(n->c, ingot_ceil(n->c, at), -1);
+    return (Place){.low = low, .ratio = ingot_sub(n->c, at, low)};
+}
+
 /* Keys' cubic. */
 static ingot_tensor *run_cubic(Lowering *n, ingot_tensor *to, double a)
 {
@@ -153,8 +250,8 @@ static ingot_tensor *run_cubic(Lowering *n, ingot_tensor *to, double a)
     ingot_tensor *far = ingot_add_c(c, ingot_mul_c(c, x, a), -5 * a);
     far = ingot_add_c(c, ingot_mul(c, far, x), 8 * a);
     far = ingot_add_c(c, ingot_mul(c, far, x), -4 * a);
-    far = ingot_where(c, ingot_lt(c, x, f64(n, 2)), far, f64(n, 0));
-    return ingot_where(c, ingot_le(c, x, f64(n, 1)), near, far);
+    far = ingot_where(c, ingot_lt(c, x, beside(n, x, 2)), far, beside(n, x, 0));
+    return ingot_where(c, ingot_le(c, x, beside(n, x, 1)), near, far);
 }
 
 static ingot_tensor *run_nearest(Lowering *n, const Style *s, ingot_tensor *at)
@@ -168,11 +265,28 @@ static ingot_tensor *run_nearest(Lowering *n, const Style *s, ingot_tensor *at)
     return ingot_ceil(n->c, ingot_add_c(n->c, at, -0.5));
 }
 
+/* The same by integers. */
+static ingot_tensor *exact_nearest(Lowering *n, const Style *s, const Place *p)
+{
+    ingot_context *c = n->c;
+    ingot_tensor *zero = beside(n, p->low, 0), *twice = ingot_mul_c(c, p->rest, 2), *stays;
+    if (s->axis.nearest == INGOT_NEAREST_FLOOR)
+        return p->low;
+    if (s->axis.nearest == INGOT_NEAREST_CEIL)
+        stays = ingot_le(c, p->rest, zero);
+    else if (s->axis.nearest == INGOT_NEAREST_PREFER_CEIL)
+        stays = ingot_lt(c, twice, p->whole);
+    else
+        stays = ingot_le(c, twice, p->whole);
+    return ingot_add(c, p->low, ingot_where(c, stays, zero, beside(n, p->low, 1)));
+}
+
 /* x[place] along an axis, places outside being those of the border. */
 static ingot_tensor *take_clamped(Lowering *n, ingot_tensor *x, ingot_tensor *place, int axis,
                                   const ResizeAxis *a)
 {
-    ingot_tensor *last = ingot_add_c(n->c, dim_f64(n, a->in), -1);
+    ingot_tensor *last = as(n, ingot_from_dim(n->c, a->in), ingot_dtype_of(place));
+    last = ingot_add_c(n->c, last, -1);
     place = ingot_min(n->c, ingot_max_c(n->c, place, 0), last);
     return ingot_take(n->c, x, as(n, place, INGOT_I64), axis);
 }
@@ -198,29 +312,38 @@ static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int 
 {
     enum { MAX_RUN_TAPS = 64 };
     ingot_context *c = n->c;
-    ingot_tensor *at = run_place(n, s, a), *weight[MAX_RUN_TAPS], *sum = NULL, *y = NULL;
+    ingot_tensor *weight[MAX_RUN_TAPS], *sum = NULL, *y = NULL, *scale;
     int first = 0, rank = ingot_rank(x);
+    const Place place = place_of(n, s, a, x);
+    if (s->axis.mode == INGOT_RESIZE_NEAREST && place.rest)
+        return take_clamped(n, x, exact_nearest(n, s, &place), axis, a);
     if (s->axis.mode == INGOT_RESIZE_NEAREST)
-        return take_clamped(n, x, run_nearest(n, s, at), axis, a);
+        return take_clamped(n, x, run_nearest(n, s, run_place(n, s, a)), axis, a);
     double span = tap_span(s, a, &first);
     if (span > MAX_RUN_TAPS)
         return unsupported(n, "axis %d may shrink too far for a scale that only the run knows",
                            axis);
     int taps = (int)span;
-    ingot_tensor *scale =
-        s->axis.antialias ? ingot_min_c(c, run_or(n, a->run_scale, a->scale), 1) : f64(n, 1);
-    ingot_tensor *low = ingot_add_c(c, ingot_ceil(c, at), -1), *ratio = ingot_sub(c, at, low);
+    ingot_tensor *low = place.low, *ratio = place.ratio, *zero = beside(n, low, 0),
+                 *one = beside(n, low, 1), *end = dim_f64(n, a->in);
+    if (!s->axis.antialias)
+        scale = one;
+    else if (place.rest)
+        scale = ingot_min_c(c, ingot_div(c, dim_f32(n, a->up), dim_f32(n, a->down)), 1);
+    else
+        scale = ingot_min_c(c, run_or(n, a->run_scale, a->scale), 1);
+    if (place.rest)
+        end = dim_f32(n, a->in);
     for (int k = 0; k < taps; k++) {
-        ingot_tensor *to = ingot_mul(c, ingot_sub(c, f64(n, first + k), ratio), scale);
+        ingot_tensor *to = ingot_mul(c, ingot_sub(c, beside(n, low, first + k), ratio), scale);
         ingot_tensor *p = ingot_add_c(c, low, first + k), *w;
         if (s->axis.mode == INGOT_RESIZE_CUBIC)
             w = run_cubic(n, to, s->axis.cubic_a);
         else
-            w = ingot_max_c(c, ingot_sub(c, f64(n, 1), ingot_abs(c, to)), 0);
+            w = ingot_max_c(c, ingot_sub(c, one, ingot_abs(c, to)), 0);
         if (s->axis.exclude_outside) {
-            ingot_tensor *in =
-                ingot_and(c, ingot_ge(c, p, f64(n, 0)), ingot_lt(c, p, dim_f64(n, a->in)));
-            w = ingot_where(c, in, w, f64(n, 0));
+            ingot_tensor *in = ingot_and(c, ingot_ge(c, p, zero), ingot_lt(c, p, end));
+            w = ingot_where(c, in, w, zero);
         }
         weight[k] = w;
         sum = sum ? ingot_add(c, sum, w) : w;
@@ -333,6 +456,21 @@ static ingot_dim *scaled_size(Lowering *n, ingot_dim *in, double scale)
     return k < 0 ? ingot_dim_div(n->c, out, dim(n, INT64_C(1) << -k)) : out;
 }
 
+/* A scale as a quotient of integers, if these are not large. */
+static void as_quotient(Lowering *n, ResizeAxis *a)
+{
+    const double most = 1 << 12;
+    double up = a->scale, down = 1;
+    while (up != floor(up) && down < most) {
+        up *= 2;
+        down *= 2;
+    }
+    if (up == floor(up) && up < most) {
+        a->up = dim(n, (int64_t)up);
+        a->down = dim(n, (int64_t)down);
+    }
+}
+
 static bool use_scales(Lowering *n, ResizeAxis *axes, const int *list, int count, const double *v,
                        int n_v)
 {
@@ -349,6 +487,7 @@ static bool use_scales(Lowering *n, ResizeAxis *axes, const int *list, int count
         if (v[i] == 1)
             continue;
         a->scale = v[i];
+        as_quotient(n, a);
         a->out = scaled_size(n, a->in, v[i]);
         a->resized = true;
         if (!a->out)
@@ -408,6 +547,8 @@ static bool use_sizes(Lowering *n, ResizeAxis *axes, const int *list, int count,
             return false;
         }
         a->out = want[i];
+        a->up = stretch ? want[i] : NULL;
+        a->down = stretch ? a->in : NULL;
         if (!ingot_dim_is_const(a->in, &in) || !ingot_dim_is_const(want[i], &size))
             a->run_scale = ratio_f64(n, ingot_from_dim(n->c, want[i]), a->in);
         else

@@ -14,6 +14,7 @@ ended       a row of 4 n + 9 elements ends with one that fills no vector, whatev
 absent      a part of a concat that has no element in a run is not read, whatever is computed of it
 cut         slices from n - n / 2 and from n - 3, which is below zero for some n; a crop to a number of
             rows; an index into nothing, of which there is none
+resized     a picture brought to the size of another one, or by a scale, where there is no f64
 strips      attention over rows whose length a run says, a head at a time, and its sums in any of them
 checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
@@ -392,6 +393,65 @@ def cut(ingot, work):
     print("of 1 to 7 rows")
 
 
+def taken(x, axis, place):
+    """Between the two neighbours of each place."""
+    low = np.floor(place)
+    share = (place - low).reshape([-1] + [1] * (x.ndim - 1 - axis))
+
+    def row(at):
+        return np.take(x, np.clip(at, 0, x.shape[axis] - 1).astype(int), axis)
+
+    return row(low) * (1 - share) + row(low + 1) * share
+
+
+def resized(ingot, work):
+    node, path, data = helper.make_node, work / "resized.onnx", work / "pictures"
+    nodes = [
+        node("Shape", ["other"], ["s"]),
+        node("Slice", ["s", "two", "four"], ["size"]),
+        *(
+            node(
+                "Resize",
+                ["x", "", *by],
+                [y],
+                mode=mode,
+                axes=[2, 3],
+                coordinate_transformation_mode=where,
+                nearest_mode="floor",
+            )
+            for y, mode, where, by in (
+                ("y0", "linear", "half_pixel", ["", "size"]),
+                ("y1", "linear", "align_corners", ["", "size"]),
+                ("y2", "nearest", "asymmetric", ["", "size"]),
+                ("y3", "linear", "half_pixel", ["scales"]),
+            )
+        ),
+    ]
+    pictures = [("x", F, [1, 2, "n", "m"]), ("other", F, [1, 1, "p", "q"])]
+    outputs = [(f"y{i}", F, None) for i in range(4)]
+    scales = np.array([1.5, 0.5], np.float32)
+    write(path, nodes, pictures, outputs, two=np.array([2]), four=np.array([4]), scales=scales)
+    data.mkdir()
+    flags = [w for k in "nmpq" for w in ("--dim", f"{k}=2..64")]
+    for sizes in ((3, 7, 10, 4), (2, 2, 64, 3), (49, 21, 7, 63)):
+        x = np.random.default_rng(1).standard_normal((1, 2, *sizes[:2]), np.float32)
+        want = [x.astype(float)] * 4
+        for axis in (2, 3):
+            n, out = sizes[axis - 2], np.arange(sizes[axis])
+            half = np.arange(int(n * scales[axis - 2])) + 0.5
+            places = [(out + 0.5) * n / len(out) - 0.5, out * (n - 1) / max(1, len(out) - 1)]
+            places += [out * n // len(out), half / scales[axis - 2] - 0.5]
+            want = [taken(y, axis, place) for y, place in zip(want, places)]
+        for name, a in ("input_0", x), ("input_1", np.zeros((1, 1, *sizes[2:]))):
+            np.save(data / f"{name}.npy", a.astype(np.float32))
+        for i, y in enumerate(want):
+            np.save(data / f"output_{i}.npy", y.astype(np.float32))
+        for target in "wgsl", "c":
+            command = ("verify", path, "--interpret", "--target", target, "--data", data, "-q")
+            call(ingot, *command, *flags)
+    print("three sizes")
+
+
 def strips(ingot, work):
     path, data, rng = work / "strips.onnx", work / "rows", np.random.default_rng(1)
     nodes = [
@@ -443,7 +503,7 @@ def checked(ingot, work):
 
 CHECKS = {
     f.__name__: f
-    for f in (told, equal, bounded, further, derived, ended, absent, cut, strips, checked)
+    for f in (told, equal, bounded, further, derived, ended, absent, cut, resized, strips, checked)
 }
 
 if __name__ == "__main__":
