@@ -11,10 +11,27 @@ import numpy as np
 from onnx import AttributeProto, helper, numpy_helper
 
 OPSET, IR = 21, 10
+SINCE = {
+    "RMSNormalization": 23,
+    "RotaryEmbedding": 23,
+    "Attention": 23,
+    "Swish": 24,
+    "TensorScatter": 24,
+}
 SIZES = (1, 1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 16, 17)
 LANES = (2, 4, 4, 8, 8, 16, 32)
 MOST = 6000  # elements of a tensor
 LARGEST, FAINT, LEAST = 1e4, 1e-4, 1e-30
+
+
+def info(name, dtype, shape=None):
+    return helper.make_tensor_value_info(
+        name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape
+    )
+
+
+def opset_of(nodes):
+    return max([OPSET, *(SINCE.get(n.op_type, 0) for n in nodes if not n.domain)])
 
 
 class Model:
@@ -33,21 +50,18 @@ class Model:
         self.outputs, self.dims, self.cases = outputs, dims, cases
 
     def proto(self):
-        def info(name, a, shape):
-            return helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(a.dtype), shape
-            )
-
         known = self.values(0)
         graph = helper.make_graph(
             self.nodes,
             "g",
-            [info(k, a[0], self.axes[k]) for k, a in self.inputs.items()],
-            [info(o, known[o], [None] * known[o].ndim) for o in self.outputs],
+            [info(k, a[0].dtype, self.axes[k]) for k, a in self.inputs.items()],
+            [info(o, known[o].dtype, [None] * known[o].ndim) for o in self.outputs],
             [numpy_helper.from_array(a, k) for k, a in self.weights.items()],
         )
+        imports = {"": opset_of(self.nodes)}
+        imports.update((n.domain, 1) for n in self.nodes if n.domain)
         return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR
+            graph, opset_imports=[helper.make_opsetid(*i) for i in imports.items()], ir_version=IR
         )
 
     def values(self, case):

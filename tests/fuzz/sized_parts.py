@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
-from sized import axes_of, to_integers, wide
+from sized import axes_of, info, to_integers, wide
 from sized_ops import softmax
 from sized_windows import F, drawn_window, picture, windows
 
@@ -217,12 +217,6 @@ def whole_products(d):
 
 
 # -- loops and branches ------------------------------------------------------------------------
-
-
-def info(name, dtype, shape=None):
-    return helper.make_tensor_value_info(
-        name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape
-    )
 
 
 def body(d, nodes, inputs, outputs, weights=()):
