@@ -231,12 +231,12 @@ static void name_before(Render *r, const SumRun *run, Node *n)
 static void begin_line(Render *r, const SumRun *run, int *number)
 {
     const bool first = *number < 0;
-    char type[16];
     if (first)
         *number = r->nvalue++;
     render_indent(r, run->stmt->depth);
-    snprintf(type, sizeof type, first ? "igrt_i32x%d " : "", r->l.tile->lanes);
-    sb_printf(r->sb, "%sv%d = ", type, *number);
+    if (first)
+        sb_printf(r->sb, "igrt_i32x%d ", r->l.tile->lanes);
+    sb_printf(r->sb, "v%d = ", *number);
 }
 
 /* Rows that share weights: dot by dot. */
