@@ -54,6 +54,9 @@ def curve(a, name, optimizer, work):
     programs = [(usual, arena)]
     for i, part in enumerate(parts):
         a.max_ram = states + int(part * arena)
+        if not has_plan(a, name, optimizer, a.max_ram, work / "plan"):
+            print(f"{name}:{optimizer:8} {part * arena / 1e6:9.1f} MB {part:6.2f}  refused")
+            continue
         program, taken, _ = networks.build(a, name, optimizer, work / str(i))
         programs.append((program, taken))
     least = [float("inf")] * len(programs)

@@ -351,6 +351,45 @@ static void emit_end(Lin *q, Node *t, bool begun, int depth)
         lin_add_fill(q, t->src[j], async, depth);
 }
 
+/* The number that a sum multiplies its vectors by, in all lanes; NULL: none. */
+static const Node *factor_in_lanes(const Lin *q, const Node *sum)
+{
+    const Node *x = sum->src[0];
+    for (uint32_t i = 0; x->op == OP_MUL && i < x->nsrc; i++)
+        if (x->src[i]->op == OP_LOAD && !q->vector[lin_position(q, x->src[i])])
+            return x->src[i];
+    return NULL;
+}
+
+/* Several sums of products in lanes add their terms: those that multiply by the same number follow
+ * each other, for it takes a register from the first to the last of them (6 numbers, 2 vectors and
+ * 12 sums are more than 16).
+ *
+ *     s0 += v0 x0, s1 += v0 x1, s2 += v1 x0, s3 += v1 x1
+ *         ->  s0 += v0 x0, s2 += v1 x0, s1 += v0 x1, s3 += v1 x1 */
+static void by_factor(const Lin *q, int *group, int n)
+{
+    for (int i = 0; i < n && q->l->tile->lane && !q->l->items;) {
+        const Node *factor = factor_in_lanes(q, q->order[group[i++]]);
+        for (int j = i; factor && j < n; j++) {
+            const int sum = group[j];
+            if (factor_in_lanes(q, q->order[sum]) != factor)
+                continue;
+            memmove(&group[i + 1], &group[i], (size_t)(j - i) * sizeof *group);
+            group[i++] = sum;
+        }
+    }
+}
+
+static void emit_ends(Lin *q, int *group, int n, bool begun, int depth)
+{
+    const Node *first = q->order[group[0]];
+    if (is_loop(q->l, first) && !is_products(q->l, first))
+        by_factor(q, group, n);
+    for (int i = 0; i < n; i++)
+        emit_end(q, q->order[group[i]], begun, depth);
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth)
@@ -413,8 +452,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         lin_add_products_of_rows(q, group, n, open, must, depth);
     else if (is_products(q->l, t))
         lin_add_products(q, group, n, depth + nloop);
-    for (int i = 0; i < n && (!sum || (each == 1 && blocks == 1)); i++)
-        emit_end(q, q->order[group[i]], begun, depth + nloop);
+    if (!sum || (each == 1 && blocks == 1))
+        emit_ends(q, group, n, begun, depth + nloop);
     for (int j = nloop; j-- > 0;)
         lin_add(q, STMT_END, loop[j], depth + j);
     if (is_products(q->l, t) && !rows)
