@@ -42,6 +42,7 @@ import onnx
 from onnx import numpy_helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import results  # noqa: E402
 import run  # noqa: E402
 import values  # noqa: E402
 
@@ -539,7 +540,7 @@ def table(rows, out):
     for (domain, op), list_ in sorted(per_op.items(), key=lambda kv: kv[0][1]):
         worst = [max((s for s, _ in r[3]), key=RANK.index) for r in list_]
         why = collections.OrderedDict(
-            (run.group(w), None) for r in list_ for s, w in r[3] if s != "passed"
+            (results.group(w), None) for r in list_ for s, w in r[3] if s != "passed"
         )
         n = collections.Counter(worst)
         what = "; ".join(why).replace("|", "\\|")
