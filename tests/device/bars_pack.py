@@ -160,7 +160,7 @@ def pack_cases(to, args, compiler):
     """Some of the cases, drawn by a seed, and what runs them; with a compiler their programs, in
     one file: they have most bytes in common."""
     (to / "onnx").mkdir()
-    for file in ("objects", "values", "drawn", "process", "run"):
+    for file in ("objects", "values", "drawn", "process", "joined", "results", "run"):
         shutil.copy(HERE.parent / "onnx" / f"{file}.py", to / "onnx")
     shutil.copy(HERE.parent / "emulator" / "emulate.py", to / "onnx")
     names = [
