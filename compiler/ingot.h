@@ -88,7 +88,8 @@ typedef enum {
     INGOT_PRECISION_F16,
     INGOT_PRECISION_TF32,
     INGOT_PRECISION_Q8,
-    INGOT_PRECISION_Q16
+    INGOT_PRECISION_Q16,
+    INGOT_PRECISION_NARROW
 } ingot_precision;
 void ingot_set_precision(ingot_context *, ingot_precision);
 /* The same of nodes with such names alone (ingot_set_origin(); "layer4.*": * and ? as in names of

@@ -27,6 +27,10 @@ typedef struct {
     int n;
 } Products;
 Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis);
+/* (precision.c) Have products whose sum over the last axis is wanted so few rows, beside an operand
+ * of f16 or of blocks, that a matrix unit has nothing to do? Bytes of that operand are what takes
+ * the time, and numbers of the other one stay as exact as they are. */
+bool ops_few_rows(ingot_context *, ingot_tensor *x, ingot_tensor *w);
 /* (precision.c) Does the node that is built multiply parts of x, and not x as it is? */
 bool ops_takes_parts(ingot_context *, ingot_tensor *x);
 /* (precision.c) Then these: stored, whatever there are of terms. */

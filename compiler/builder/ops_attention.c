@@ -54,23 +54,23 @@ ingot_tensor *ingot_attention_scores(ingot_context *c, ingot_tensor *q, ingot_te
 static bool rounds_shares(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
 {
     enum { LEAST = 16 };
-    int64_t rows, keys;
     if (!ingot_one_product(c) || ingot_is_poison(p) || ingot_is_poison(v) || ingot_rank(p) != 4)
         return false;
     const ingot_dtype d = ingot_dtype_of(v);
-    return (d == INGOT_F16 || d == INGOT_BF16) && ingot_dim_is_const(ingot_shape(p, 2), &rows) &&
-           rows >= LEAST && ingot_dim_is_const(ingot_shape(p, 3), &keys) && keys >= LEAST;
+    return (d == INGOT_F16 || d == INGOT_BF16) && ingot_dim_hi(ingot_shape(p, 2)) >= LEAST &&
+           ingot_dim_hi(ingot_shape(p, 3)) >= LEAST;
 }
 
 ingot_tensor *ingot_attention_values(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
 {
+    const ingot_dtype d = ingot_is_poison(p) ? INGOT_F32 : ingot_dtype_of(p);
     if (rounds_shares(c, p, v))
         p = ingot_cast(c, p, ingot_dtype_of(v));
     p = grouped(c, "attention", p, v);
     if (ingot_is_poison(p))
         return p;
-    return ungrouped(
-        c, ingot_matmul(c, p, ingot_unsqueeze(c, ingot_cast(c, v, ingot_dtype_of(p)), 2)));
+    v = ingot_unsqueeze(c, ingot_cast(c, v, ingot_dtype_of(p)), 2);
+    return ungrouped(c, ingot_cast(c, ingot_matmul(c, p, v), d));
 }
 
 ingot_tensor *ingot_band(ingot_context *c, ingot_dim *s, ingot_dim *t, ingot_tensor *first,

@@ -12,14 +12,17 @@
  *                                                    Artificial Intelligence Datatype, 2019
  *
  *     tf32     x and w without their last 13 bits, as matrix units of GPUs read them
+ *     narrow   h h of f16 where x or w is no wider: what one has is not changed, and the other one
+ *              is rounded (weights of a language model; its cache of keys)
  *
  * What is summed is a sum of products then, each of two stored parts.  A unit's fragments are used
  * again by the terms that share a part, so these follow each other.  Where products are to have one
  * term (ingot_one_product()) the parts are laid one behind the other along the axis that is
  * summed. */
+#include "builder.h"
 #include "ops.h"
 
-enum { MOST_PARTS = 3 };
+enum { MOST_PARTS = 3, DEEP = 16 /* nodes that are looked at below an operand */ };
 typedef struct {
     ingot_dtype type;
     int parts, n;
@@ -40,6 +43,105 @@ static void split(ingot_context *c, ingot_tensor *x, const SplitTerms *t, ingot_
     }
 }
 
+static bool moves_only(const Node *n)
+{
+    return n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND || n->op == OP_SHRINK;
+}
+
+/* What x has been widened from, if that is of this type; NULL: it has not been. */
+static Node *narrow_of(Context *c, Node *x, ingot_dtype type, int deep)
+{
+    if (x->op == OP_CAST)
+        return x->src[0]->dtype == type ? x->src[0] : NULL;
+    Node *below = deep && moves_only(x) ? narrow_of(c, x->src[0], type, deep - 1) : NULL;
+    return below ? move_again(c, x, below) : NULL;
+}
+
+/* Is it made of numbers of at most 16 bits, as f16 is, and weights in blocks are? */
+static bool is_of_narrow(const Node *n, int deep)
+{
+    if (n->op == OP_CAST)
+        return dtype_info[n->src[0]->dtype].bytes <= 2;
+    const bool moves = moves_only(n) || n->op == OP_CONCAT;
+    bool any = false,
+         all = deep && (moves || n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL);
+    for (uint32_t i = 0; i < n->nsrc && all; i++) {
+        Node *x = n->src[i];
+        if (x->dtype == INGOT_INDEX || (!moves && uniform(x)))
+            continue;
+        all = is_of_narrow(x, deep - 1);
+        any = true;
+    }
+    return all && any;
+}
+
+/* Rounded to that type, in front of what leaves its rows as they are, so that whoever computes it
+ * stores it so. */
+static Node *stored_as(Context *c, Node *x, ingot_dtype type)
+{
+    if (x->op == OP_RESHAPE && x->src[0]->rank &&
+        x->src[0]->shape[x->src[0]->rank - 1] == x->shape[x->rank - 1])
+        return move_again(c, x, stored_as(c, x->src[0], type));
+    return ingot_contiguous(c, ingot_cast(c, x, type));
+}
+
+/* Does it lie in memory in any case, below what moves it, or in the order in which it is read? */
+static bool lies_ready(const Node *n)
+{
+    bool turned = false;
+    for (; moves_only(n); n = n->src[0])
+        turned |= n->op == OP_PERMUTE;
+    return !turned || n->op == OP_CONCAT || op_info[n->op].cls == LEAF;
+}
+
+/* An operand of products of one term: what has been widened from their type is read as it was,
+ * and what is computed from few bits is stored (dequantised) once for all rows. */
+static Node *one_part(Context *c, Node *x, ingot_dtype type, bool weight)
+{
+    Node *narrow = narrow_of(c, x, type, DEEP);
+    if (narrow)
+        return weight || lies_ready(narrow) ? narrow : ingot_contiguous(c, narrow);
+    return weight && !is_of_narrow(x, DEEP) ? ingot_cast(c, x, type) : stored_as(c, x, type);
+}
+
+/* How many rows there are along the axes that the other operand does not have. */
+static double rows_beside(const Node *x, const Node *other)
+{
+    double rows = 1;
+    for (int i = 0; i + 1 < x->rank; i++) {
+        const int at = i + other->rank - x->rank;
+        if (at < 0 || idx_is(other->shape[at], 1))
+            rows *= (double)x->shape[i]->hi;
+    }
+    return rows;
+}
+
+/* The precision of products of these: of weights that are narrow, as narrow; bf16 has numbers that
+ * f16 has not, so beside it other operands are rounded to it, too. */
+static ingot_precision precision_of_products(ingot_context *c, Node *x, Node *w)
+{
+    ingot_precision p = ingot_precision_here(c);
+    const bool poison = ingot_is_poison(x) || ingot_is_poison(w);
+    if (p == INGOT_PRECISION_NARROW)
+        p = ingot_one_product(c) && !poison && (is_of_narrow(w, DEEP) || is_of_narrow(x, DEEP))
+                ? INGOT_PRECISION_F16
+                : INGOT_PRECISION_F32;
+    if (p == INGOT_PRECISION_F16 && ingot_one_product(c) && !poison &&
+        (narrow_of(c, w, INGOT_BF16, DEEP) || narrow_of(c, x, INGOT_BF16, DEEP)))
+        return INGOT_PRECISION_BF16;
+    return p;
+}
+
+bool ops_few_rows(ingot_context *c, ingot_tensor *x, ingot_tensor *w)
+{
+    enum { FEW = 16 };
+    const ingot_precision p = precision_of_products(c, x, w);
+    if ((p != INGOT_PRECISION_F16 && p != INGOT_PRECISION_BF16) || !ingot_one_product(c))
+        return false;
+    return (is_of_narrow(w, DEEP) && rows_beside(x, w) < FEW) ||
+           (is_of_narrow(x, DEEP) && rows_beside(w, x) < FEW);
+}
+
 /* The parts that the terms have, one behind the other. */
 static ingot_tensor *laid(ingot_context *c, ingot_tensor **part, int axis, const SplitTerms *t,
                           const int *which)
@@ -47,7 +149,7 @@ static ingot_tensor *laid(ingot_context *c, ingot_tensor **part, int axis, const
     ingot_tensor *all[MOST_PRODUCTS];
     for (int i = 0; i < t->n; i++)
         all[i] = part[which[i]];
-    return t->n > 1 ? ingot_concat(c, t->n, all, axis) : *all;
+    return ingot_concat(c, t->n, all, axis);
 }
 
 /* The first 19 bits: what units for tf32 read of a number. */
@@ -75,7 +177,7 @@ static bool is_for_unit(ingot_precision p, ingot_tensor *x, ingot_tensor *w, int
 Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis)
 {
     Products out = {.x = {x}, .w = {w}, .n = 1};
-    const ingot_precision p = ingot_precision_here(c);
+    const ingot_precision p = precision_of_products(c, x, w);
     if (!is_for_unit(p, x, w, w_axis))
         return out;
     if (p == INGOT_PRECISION_TF32) {
@@ -85,12 +187,16 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
     }
     const SplitTerms *t = &terms_of[p];
     ingot_tensor *xs[MOST_PARTS], *ws[MOST_PARTS];
+    if (ingot_one_product(c) && t->n == 1) {
+        out.x[0] = one_part(c, x, t->type, false);
+        out.w[0] = one_part(c, w, t->type, true);
+        return out;
+    }
     split(c, x, t, xs);
     split(c, w, t, ws);
-    if (ingot_one_product(c)) {
+    if (ingot_one_product(c)) { /* a concat is stored */
         out.x[0] = laid(c, xs, x_axis, t, t->x);
         out.w[0] = laid(c, ws, w_axis, t, t->w);
-        out.x[0] = t->n > 1 ? out.x[0] : ingot_contiguous(c, out.x[0]); /* a concat is stored */
         return out;
     }
     for (int i = 0; i < t->parts; i++)

@@ -43,8 +43,10 @@ typedef struct {
     int read; /* and how many operands lie as the results do (a residual) */
 } Extents;
 
-/* The extent of an axis; the least that it may have, of one that only the run knows. */
+/* The extent of an axis; the least and the most that it may have, of one that only the run knows.
+ */
 int64_t mma_least(const Node *range);
+int64_t mma_most(const Node *range);
 /* "i0.o" */
 const char *mma_part(Nest *, const char *axis, const char *part);
 int64_t mma_extent(const Nest *, const char *axis);
@@ -68,6 +70,9 @@ bool mma_divide(Nest *, const char *axis, int64_t block, const char **outer, con
 /* Blocks of rows, if there are enough beside those of columns, in turns of MMA_TURN: names of what
  * counts turns and of what is inside of one (NULL: there are no turns). */
 bool mma_turns(Nest *, const char *columns, const char **rows, const char **turn);
+/* What the grid counts of a product, outermost first, for ORDER; some of them may be NULL. Of rows
+ * whose number a run says all blocks come before the next columns: weights are read once. */
+const char *mma_grid_order(Nest *, const char *rows, const char *columns, const char *turn);
 /* Axes, of which some may be NULL, are what the grid, a group or a cluster counts; so are those
  * that both operands move with. */
 bool mma_bind(Nest *, int n, const char *const *axis, int to);

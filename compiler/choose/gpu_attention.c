@@ -47,10 +47,10 @@ static bool find_ranges(const Nest *n, const View *v, Attention *at)
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
         const bool moves = depends_on(at->stage, r);
-        if (range_extent(r) < 2)
+        if (mma_most(r) < 2)
             continue;
         if (moves && !depends_on(at->value, r) && depends_on(x, r) != depends_on(y, r)) {
-            at->rows = at->rows && range_extent(at->rows) >= range_extent(r) ? at->rows : r;
+            at->rows = at->rows && mma_most(at->rows) >= mma_most(r) ? at->rows : r;
         } else if (!moves && depends_on(at->value, r)) {
             if (at->columns)
                 return false;
@@ -439,7 +439,7 @@ bool choose_rows_opts(Nest **nest)
     Attention at = {.rows = NULL};
     if (v.nstore != 1 || !find_sums(&v, &at) || !find_ranges(*nest, &v, &at))
         return false;
-    RowsExtents e = {range_extent(at.rows), range_extent(at.along), range_extent(at.inner->src[1]),
+    RowsExtents e = {mma_most(at.rows), mma_most(at.along), range_extent(at.inner->src[1]),
                      range_extent(at.columns), 1};
     for (int i = 0; i < v.nrange; i++)
         if (v.range[i] != at.columns && v.range[i] != at.rows)

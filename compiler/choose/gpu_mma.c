@@ -25,12 +25,6 @@ typedef struct {
     bool runs;
 } TileSize;
 
-int64_t mma_extent(const Nest *n, const char *name)
-{
-    int axis = nest_find(n, name, strlen(name));
-    return axis < 0 ? -1 : n->axis[axis].extent;
-}
-
 int64_t mma_processors(const Target *t, int64_t cluster)
 {
     return cluster > 2 ? t->machine.close : t->machine.processors;
@@ -45,22 +39,33 @@ static bool add_range(const Kernel *k, JoinedAxis *p, Node *range)
     return true;
 }
 
-int64_t mma_least(const Node *range)
+/* The only one of the axes with which the factor, but not the other one, moves: NULL: there are
+ * several that count more than one. */
+static Node *lone_range(const View *v, Node *factor, Node *other)
 {
-    const int64_t extent = range_extent(range), least = range->src[0]->lo;
-    return extent >= 0 ? extent : least > 1 ? least : 1;
+    Node *lone = NULL;
+    int count = 0;
+    for (int i = 0; i < v->nrange; i++)
+        if (range_extent(v->range[i]) != 1 && depends_on(factor, v->range[i]) &&
+            !depends_on(other, v->range[i])) {
+            lone = v->range[i];
+            count++;
+        }
+    return count == 1 ? lone : NULL;
 }
 
 /* The axis along which results lie side by side is one of columns; what both operands move with are
- * others, and so are axes whose extent only the run knows: groups count them, and blocks are as if
- * they were not there. */
+ * others, and so are axes whose extent only the run knows, beside some that are constant: groups
+ * count them, and blocks are as if they were not there. An operand that moves with nothing else
+ * (a prompt's tokens) is rows of its upper bound, whose blocks the run counts. */
 static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product *p)
 {
     int64_t stride;
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
         bool a = depends_on(x, r), b = depends_on(y, r);
-        const bool other = (a && b) || range_extent(r) < 0;
+        const bool other = (a && b) || (range_extent(r) < 0 && r != lone_range(v, x, y) &&
+                                        r != lone_range(v, y, x));
         if ((!a && !b) || !add_range(k, other ? &p->others : a ? &p->rows : &p->columns, r))
             return false;
     }
@@ -133,55 +138,6 @@ static bool join(Nest *n, JoinedAxis *p, int count)
     return count < 2 || !opt_apply(n, &o);
 }
 
-const char *mma_part(Nest *n, const char *axis, const char *part)
-{
-    return arena_printf(n->arena, "%s.%s", axis, part);
-}
-
-bool mma_mask(Nest *n, const char *axis, int64_t block)
-{
-    return mma_extent(n, axis) % block == 0 || nest_opt(n, OPT_MASK, axis, block);
-}
-
-bool mma_divide(Nest *n, const char *axis, int64_t block, const char **outer, const char **inner)
-{
-    *outer = NULL;
-    *inner = axis;
-    if (!mma_mask(n, axis, block))
-        return false;
-    if (mma_extent(n, axis) == block)
-        return true;
-    *outer = mma_part(n, axis, "o");
-    *inner = mma_part(n, axis, "i");
-    return nest_opt(n, OPT_SPLIT, axis, block);
-}
-
-bool mma_turns(Nest *n, const char *columns, const char **rows, const char **turn)
-{
-    *turn = NULL;
-    if (!*rows || !columns || mma_extent(n, *rows) % MMA_TURN)
-        return true;
-    const char *blocks = *rows;
-    return mma_extent(n, blocks) == MMA_TURN || mma_divide(n, blocks, MMA_TURN, rows, turn);
-}
-
-bool mma_bind(Nest *n, int count, const char *const *axis, int to)
-{
-    for (int i = 0; i < count; i++)
-        if (axis[i] && !nest_opt(n, OPT_BIND, axis[i], to))
-            return false;
-    return true;
-}
-
-bool mma_bind_others(Nest *n, const JoinedAxis *others)
-{
-    for (int i = 0; i < others->n; i++)
-        if (range_extent(others->range[i]) != 1 &&
-            !nest_opt(n, OPT_BIND, others->of[i], BOUND_GRID))
-            return false;
-    return true;
-}
-
 static bool join_for(Nest *n, Product *p, bool runs)
 {
     return join(n, &p->rows, p->rows.n) && join(n, &p->columns, p->columns.n) &&
@@ -236,8 +192,9 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early,
         return false;
     if (!mma_bind_others(n, &p->others))
         return false;
-    if (turn && !nest_opt(n, OPT_ORDER,
-                          arena_printf(n->arena, "%s %s %s", rows.grid, columns.grid, turn), 0))
+    const bool sized = rows.grid && columns.grid && mma_extent(n, rows.grid) < 0;
+    if ((turn || sized) &&
+        !nest_opt(n, OPT_ORDER, mma_grid_order(n, rows.grid, columns.grid, turn), 0))
         return false;
     const char *const grid[] = {rows.grid, columns.grid, turn}, *const warp[] = {
                                                                     rows.warp, columns.warp, part};
@@ -739,9 +696,9 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             continue;
         int64_t rows = 1, columns = 1, terms = 1, others = 1;
         for (int j = 0; j < p.rows.n; j++)
-            rows = sat_mul(rows, range_extent(p.rows.range[j]));
+            rows = sat_mul(rows, mma_most(p.rows.range[j]));
         for (int j = 0; j < p.columns.n; j++)
-            columns = sat_mul(columns, range_extent(p.columns.range[j]));
+            columns = sat_mul(columns, mma_most(p.columns.range[j]));
         for (int j = 0; j < p.terms.n; j++)
             terms = sat_mul(terms, range_extent(p.terms.range[j]));
         for (int j = 0; j < p.others.n; j++)

@@ -185,10 +185,9 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **ou
     if (!nest_opt(n, OPT_TC, arena_printf(n->arena, "%s (%s; %s; %s)", u->name, row, column, term),
                   0))
         return false;
-    const char *order = "", *const grid[] = {rows, columns, turn};
-    for (int i = 0; i < 3; i++)
-        if (grid[i])
-            order = arena_printf(n->arena, "%s%s ", order, grid[i]);
+    const char *order = mma_grid_order(n, rows, columns, turn), *const grid[] = {rows, columns,
+                                                                                 turn};
+    order = *order ? arena_printf(n->arena, "%s ", order) : order;
     order = arena_printf(n->arena, step ? "%s%s %s" : "%s%s", order, terms, step);
     if (!nest_opt(n, OPT_ORDER, order, 0))
         return false;

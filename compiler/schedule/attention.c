@@ -247,11 +247,12 @@ static const Node *base_of(Sched *s, const Node *x)
     }
 }
 
-/* It is read as it lies, and is of this type. */
-static bool is_read(Sched *s, const Node *x, ingot_dtype type)
+/* It is read as it lies, and is of this type. What is behind the scores in order (values beside
+ * those of the tokens before) has not been decided on yet, but for what is stored in any case. */
+static bool is_read(const AttentionRows *r, const Node *x, ingot_dtype type)
 {
-    const Node *base = base_of(s, x);
-    return base->dtype == type && !is_computed(s, (Node *)(uintptr_t)base);
+    Node *base = (Node *)(uintptr_t)base_of(r->s, x);
+    return base->dtype == type && (!is_computed(r->s, base) || must_store(r->s, base, r->uses));
 }
 
 /* Rows of each matrix, and what lies along a row (keys), its terms, and the columns of the
@@ -260,16 +261,18 @@ typedef struct {
     int64_t rows, keys, terms, columns;
 } RowSizes;
 
-/* False: not all of them are known. */
+/* Rows and keys that only the run counts are as many as there may be. False: not all of the others
+ * are known. */
 static bool row_sizes(const AttentionRows *r, const Node *products, RowSizes *z)
 {
     const Node *s = r->member[0].n, *factors = products->src[0];
     const int axis = r->member[0].axis;
     int64_t size;
     *z = (RowSizes){0};
-    if (axis < 1 || !idx_value(s->shape[axis], &z->keys) ||
-        !idx_value(s->shape[axis - 1], &z->rows))
+    if (axis < 1)
         return false;
+    z->keys = s->shape[axis]->hi;
+    z->rows = s->shape[axis - 1]->hi;
     for (int i = 0; i < factors->rank; i++) {
         if (!(reduce_axes(products) >> i & 1))
             continue;
@@ -393,8 +396,8 @@ static bool fits_registers(AttentionRows *r, Node *products)
     const Node *row = operand_of(r);
     while (row->op == OP_CAST && dtype_info[row->dtype].bytes > bytes)
         row = row->src[0];
-    return row->dtype == type && is_read(s, inner[0], type) && is_read(s, inner[1], type) &&
-           is_read(s, outer[0], type) != is_read(s, outer[1], type);
+    return row->dtype == type && is_read(r, inner[0], type) && is_read(r, inner[1], type) &&
+           is_read(r, outer[0], type) != is_read(r, outer[1], type);
 }
 
 bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *uses)

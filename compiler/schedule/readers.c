@@ -71,7 +71,7 @@ static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
     if (s->target->gpu &&
         !row_of_group(i->rows ? n : t, i->rows ? i->rows : i->pending, &s->target->machine))
         return false;
-    if (op_is_alu(t->op))
+    if (op_is_alu(t->op) || t->op == OP_KEEP)
         return true;
     if (t->op == OP_EXPAND)
         return i->pending && !i->rows && expanded_axes(t) == i->pending &&

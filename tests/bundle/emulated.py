@@ -59,6 +59,12 @@ def calls_more(bundle):
 # -- models --------------------------------------------------------------------------------------
 
 
+def declared(name, dtype, shape):
+    """Of an axis that only a run knows the size of, (name, size), the name."""
+    axes = [n[0] if isinstance(n, tuple) else n for n in shape]
+    return helper.make_tensor_value_info(name, dtype, axes)
+
+
 def model(path, inputs, nodes, output, weights=()):
     """nodes: (op, sources, result, attributes); inputs and output: (name, type, shape)."""
     made = [
@@ -68,8 +74,8 @@ def model(path, inputs, nodes, output, weights=()):
     graph = helper.make_graph(
         made,
         "g",
-        [helper.make_tensor_value_info(*v) for v in inputs],
-        [helper.make_tensor_value_info(*output)],
+        [declared(*v) for v in inputs],
+        [declared(*output)],
         [numpy_helper.from_array(w, name) for name, w in weights],
     )
     path.write_bytes(
@@ -83,7 +89,7 @@ def model(path, inputs, nodes, output, weights=()):
 class Pair:
     """The bundle for a target, and what the same model in C gives."""
 
-    def __init__(self, ingot, work, name, target, made, tolerance, options=()):
+    def __init__(self, ingot, work, name, target, made, tolerance, options=(), dims=()):
         inputs, nodes, output, weights = made
         self.name, self.tolerance, self.work, self.bundle, self.given = (
             name,
@@ -101,6 +107,7 @@ class Pair:
         self.given.mkdir()
         for i, (_, dtype, shape) in enumerate(inputs):
             low = {I: -128, U: 0}.get(dtype)
+            shape = [n[1] if isinstance(n, tuple) else n for n in shape]
             x = (
                 rng.standard_normal(shape)
                 if dtype == F
@@ -112,6 +119,7 @@ class Pair:
         for kind, bundle in (("c", c), (target_file(work, target), self.bundle)):
             words = [ingot, "compile", path, "-o", bundle, "--target", kind, "-q"]
             words.append("--no-check")  # its kernels run here, whole
+            words += [word for dim in dims for word in ("--dim", dim)]
             words += options if kind != "c" else ()
             call(*words, env={"INGOT_NVRTC": "none"})
             if kind != "c" and calls_more(bundle):
@@ -137,11 +145,11 @@ class Pair:
         return error
 
 
-def beside(ingot, work, name, target, made, tolerance, wanted=(), options=()):
+def beside(ingot, work, name, target, made, tolerance, wanted=(), options=(), dims=()):
     """The bundle for the target, emulated: results, relative to the range; wanted: what the text
     has to have."""
     pair, folder = (
-        Pair(ingot, work, name, target, made, tolerance, options),
+        Pair(ingot, work, name, target, made, tolerance, options, dims),
         work / f"{name}_driver",
     )
     text = emulate.driver(pair.bundle, folder)
@@ -156,6 +164,16 @@ def some(*shape, dtype=np.float16):
     return (
         rng.standard_normal(shape) if dtype == np.float32 else rng.integers(-4, 5, shape) / 4
     ).astype(dtype)
+
+
+def sized(ingot, work, name, target, sizes, most, wanted):
+    """A product whose rows only the run counts."""
+    rows, terms, columns = sizes
+    nodes = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
+    x, y = [("n", rows), terms], [("n", rows), columns]
+    made = [("x", H, x)], nodes, ("y", H, y), [("w", some(terms, columns))]
+    dims = [f"n=1..{most}"]
+    return beside(ingot, work, name, target, made, 2e-3, ["n_n", *wanted], dims=dims)
 
 
 def gelu(rows, columns):

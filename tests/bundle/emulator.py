@@ -11,7 +11,7 @@ fragment, what items swap, where a cluster's groups put what they give, which ph
 waited for.
 
     products   of f16, bf16 and f32 by mma.sync, with operands by rows and by columns, and lines
-               that are no multiple of 16 bytes
+               that are no multiple of 16 bytes; of rows that only the run counts
     bytes      products and convolutions of i8 and u8 by mma.sync, whose results are those of C to
                the bit: with signs and without, zero points that windows are padded with, operands
                by rows and by columns
@@ -19,7 +19,7 @@ waited for.
                the result's, with ends that fill no block
     windows    convolutions, by groups of a cluster that share the terms, and by warpgroups whose
                windows copies bring, too
-    attention  rows of scores in registers, of f16 and f32
+    attention  rows of scores in registers, of f16 and f32; as many as a run says
     vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a
     boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32
     branches   an If, a Loop that ends by a condition, one inside the other: as nodes of a graph,
@@ -35,7 +35,7 @@ import sys
 
 try:
     import numpy as np
-    from emulated import GELU, F, H, I, L, Pair, U, beside, emulate, gelu, some
+    from emulated import GELU, F, H, I, L, Pair, U, beside, emulate, gelu, sized, some
     from run import Wrong, call, compilers, main, program
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -110,6 +110,7 @@ def products(ingot, work):
             2e-3,
             ["igrt_row_16("],
         ),
+        sized(ingot, work, "sized", "cuda:sm_80", (83, 64, 40), 300, ["igrt_mma_dot_f16("]),
     ]
     print(", ".join(told))
 
@@ -417,6 +418,8 @@ def attention(ingot, work):
         ("groups_masked", groups, H, 3e-3, 1, 1, 576, 576, 64),
         ("groups_wide", groups, H, 3e-3, 1, 1, 70, 530, 128),
         ("groups_heads", groups, H, 3e-3, 2, 1, 40, 640, 96),
+        ("sized", warps, H, 3e-3, 2, 2, ("n", 72), ("t", 600), 64),
+        ("groups_sized", groups, H, 3e-3, 1, 1, ("n", 72), ("t", 600), 64),
     ):
         inputs = [
             ("x", dtype, [heads, queries, each]),
@@ -428,7 +431,8 @@ def attention(ingot, work):
         if name.endswith("masked"):  # blocks that a group's rows leave out are none of their loop's
             seen = [("z", np.where(np.tri(queries), 0, -np.inf).astype(np.float16))]
         made = (inputs[: 4 - len(seen)], rows, ("y", dtype, [heads, queries, each]), seen)
-        told.append(beside(ingot, work, name, target, made, tolerance, [text]))
+        dims = ["n=1..100", "t=1..700"] if name.endswith("sized") else []
+        told.append(beside(ingot, work, name, target, made, tolerance, [text], dims=dims))
     print(", ".join(told))
 
 
@@ -649,6 +653,9 @@ def boxes(ingot, work):
                 ["igrt_box_2(", "igrt_wgmma64_dot_"],
             )
         )
+    for name, rows, most in (("sized", 70, 400), ("one_block", 5, 64)):
+        wanted = ["igrt_box_2(", "_dot_f16<"]
+        told.append(sized(ingot, work, name, "few_groups", (rows, 256, 256), most, wanted))
     print(", ".join(told))
 
 

@@ -40,7 +40,7 @@ COUNTS = {
     "--string-bytes": ["64", "128"],
     "--subnormals": ["keep"],
     "--rounding": ["xnnpack"],
-    "--precision": ["1e-5", "bf16", "bf16x3", "f16", "q8", "q16"],
+    "--precision": ["1e-5", "bf16", "bf16x3", "f16", "q8", "q16", "narrow"],
     "--kv": ["f32"],
     "--slots": ["2", "3"],
     "--max-ram": ["64k", "1M"],

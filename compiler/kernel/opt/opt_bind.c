@@ -33,7 +33,7 @@ const char *opt_mask(Nest *n, const Opt *o, int axis)
     x->within = x->extent;
     x->granule = o->amount;
     x->most = ceil_div(x->most, o->amount) * o->amount;
-    if (x->extent >= 0)
+    if (x->extent >= 0 || x->most == o->amount) /* one block, whatever a run says */
         x->extent = x->most;
     return NULL;
 }

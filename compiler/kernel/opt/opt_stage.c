@@ -39,6 +39,19 @@ static bool is_dot_operand(const Nest *n, Node *load)
            node_is_const_i(load->src[1], 1);
 }
 
+/* Does a place that is filled at a loop move with an axis whose size only a run knows? Blocks of
+ * one (MASK, SPLIT) have a constant size: the grid counts them, or that loop. */
+static bool has_open_size(const Nest *n, int axis, int loop)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (x->extent >= 0 || x->bound == BOUND_GRID || axis == loop)
+        return false;
+    if (x->split < 0)
+        return true;
+    const Split *s = &n->split[x->split];
+    return s->remaining || has_open_size(n, s->outer, loop) || has_open_size(n, s->inner, loop);
+}
+
 static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
 {
     if (!n->shared) /* judged before */
@@ -86,8 +99,7 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
             return opt_refuse(n, "STAGE %s %lld: lanes run along a reduced axis", o->axis,
                               (long long)o->amount);
     for (int i = 0; i < n->k->naxis; i++)
-        if (n->axis[i].extent < 0 && n->axis[i].bound != BOUND_GRID &&
-            depends_on(load, n->k->axes[i].range))
+        if (has_open_size(n, i, axis) && depends_on(load, n->k->axes[i].range))
             return opt_refuse(
                 n,
                 "STAGE %s %lld: the size of axis %s, along which it is read, is known at "

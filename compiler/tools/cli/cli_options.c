@@ -230,7 +230,7 @@ bool option_precision(Options *o, const char *value)
         [INGOT_PRECISION_BF16X3] = "bf16x3", [INGOT_PRECISION_BF16X6] = "bf16x6",
         [INGOT_PRECISION_F16] = "f16",       [INGOT_PRECISION_TF32] = "tf32",
         [INGOT_PRECISION_1E5] = "1e-5",      [INGOT_PRECISION_Q8] = "q8",
-        [INGOT_PRECISION_Q16] = "q16"};
+        [INGOT_PRECISION_Q16] = "q16",       [INGOT_PRECISION_NARROW] = "narrow"};
     const size_t n = strcspn(value, ":");
     const char *nodes = value[n] ? value + n + 1 : NULL;
     if (nodes && !*nodes)
@@ -250,7 +250,7 @@ bool option_precision(Options *o, const char *value)
         return true;
     }
     return wrong(o, "--precision", value,
-                 "choose f32, 1e-5, bf16, bf16x3, bf16x6, f16, tf32, q8 or q16");
+                 "choose f32, 1e-5, bf16, bf16x3, bf16x6, f16, tf32, q8, q16 or narrow");
 }
 
 bool option_seconds(Options *o, const char *value)

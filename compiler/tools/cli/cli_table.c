@@ -145,8 +145,8 @@ const CliOption cli_options[] = {
      option_subnormals, .choices = "keep flush"},
     {"--rounding", "HOW", MODEL | TUNE, "TensorFlow Lite models of int8 and uint8: reference (default): as the reference kernels and tflite-micro; xnnpack: as LiteRT's default delegate, rounded once, in floats", .take =
      option_rounding, .choices = "reference xnnpack"},
-    {"--precision", "WHAT[:GLOB]", MODEL | TUNE, "the type in which f32 is multiplied: f32 (default); 1e-5: f32, by faster forms with an error of up to 1e-5 of the range; bf16; bf16x3, bf16x6: sums of three or six products of bf16; f16, tf32; q8: weights with a scale for each block as bytes, the default for GGUF files if the machine has dot products of bytes; q16: the same with two bytes for each activation. With GLOB: only nodes whose names match; may be repeated, the last match counts", .take =
-     option_precision, .choices = "f32 1e-5 bf16 bf16x3 bf16x6 f16 tf32 q8 q16"},
+    {"--precision", "WHAT[:GLOB]", MODEL | TUNE, "the type in which f32 is multiplied: f32 (default); 1e-5: f32, by faster forms with an error of up to 1e-5 of the range; bf16; bf16x3, bf16x6: sums of three or six products of bf16; f16, tf32; q8: weights with a scale for each block as bytes, the default for GGUF files if the machine has dot products of bytes; q16: the same with two bytes for each activation; narrow: beside weights of 16 bits or less f16, or bf16 beside bf16, the default for GGUF files on GPUs with matrix units. With GLOB: only nodes whose names match; may be repeated, the last match counts", .take =
+     option_precision, .choices = "f32 1e-5 bf16 bf16x3 bf16x6 f16 tf32 q8 q16 narrow"},
     {"--no-check", NULL, BUNDLE | EXECUTE, "skip the check that compares some results of each step with the graph",
      SET(compile.no_check)},
     {"-O0", NULL, MODEL, "naive kernels", .take = option_level},

@@ -22,29 +22,39 @@ static bool is_for_gpu(Arena *a, const char *target)
     return target_list(a, target, &list) > 0 && list[0].gpu;
 }
 
+/* Is the first of the targets a GPU with that unit? */
+static bool gpu_has(Arena *a, const char *target, int unit)
+{
+    TargetName *list;
+    Target t = {0};
+    ingot_status status;
+    return target && target_list(a, target, &list) > 0 && list[0].gpu &&
+           !target_make(&t, a, list[0].target, &status) && t.machine.units >> unit & 1;
+}
+
 /* From how many multiplications on images with few channels are stored once more: a kernel has to
  * take longer than the one that stores them (H100, 3.8e9: 0.151 ms, and 0.114 with it). */
 static int64_t stored_rows(Arena *a, const char *target)
 {
     enum { MANY = 1 << 29 };
-    TargetName *list;
-    Target t = {0};
-    ingot_status status;
-    const bool units = target && target_list(a, target, &list) > 0 && list[0].gpu &&
-                       !target_make(&t, a, list[0].target, &status) &&
-                       t.machine.units >> TC_WGMMA64_F16 & 1;
-    return units ? MANY : 0;
+    return gpu_has(a, target, TC_WGMMA64_F16) ? MANY : 0;
 }
 
 /* Where the command line says nothing, a file of weights in blocks is multiplied by bytes on a
- * machine that has dots of them. */
+ * machine that has dots of them, and by f16 on a GPU whose items multiply fragments together. */
 static void set_usual_precision(const LoadedModel *m, const Options *o)
 {
-    if (!m->file || o->precision_said || !o->compile.target || is_for_gpu(o->a, o->compile.target))
+    if (!m->file || o->precision_said || !o->compile.target)
         return;
+    const ingot_precision usual = ingot_model_precision(m->file);
+    if (is_for_gpu(o->a, o->compile.target)) {
+        if (usual == INGOT_PRECISION_Q8 && gpu_has(o->a, o->compile.target, TC_MMA_F16))
+            ingot_set_precision(m->c, INGOT_PRECISION_NARROW);
+        return;
+    }
     const Target t = machine_target(o->a, o->compile.target);
     if (t.machine.lanes && t.machine.dot)
-        ingot_set_precision(m->c, ingot_model_precision(m->file));
+        ingot_set_precision(m->c, usual);
 }
 
 static ingot_status open_told(LoadedModel *m, const Options *o, void *quiet)

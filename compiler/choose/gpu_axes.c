@@ -1,0 +1,90 @@
+/* gpu_axes.c - axes of a product of matrices in blocks: what gpu_mma.c, gpu_wgmma.c and
+ * gpu_attention.c have in common.
+ *
+ * An axis whose size only a run knows is made whole blocks of (MASK), which the grid counts, or a
+ * loop; elements beyond its end are zeros where they are read, and are not stored. */
+#include <string.h>
+
+#include "gpu.h"
+
+int64_t mma_extent(const Nest *n, const char *name)
+{
+    int axis = nest_find(n, name, strlen(name));
+    return axis < 0 ? -1 : n->axis[axis].extent;
+}
+
+int64_t mma_most(const Node *range)
+{
+    return range->hi + 1;
+}
+
+int64_t mma_least(const Node *range)
+{
+    const int64_t extent = range_extent(range), least = range->src[0]->lo;
+    return extent >= 0 ? extent : least > 1 ? least : 1;
+}
+
+const char *mma_part(Nest *n, const char *axis, const char *part)
+{
+    return arena_printf(n->arena, "%s.%s", axis, part);
+}
+
+bool mma_mask(Nest *n, const char *axis, int64_t block)
+{
+    const int at = nest_find(n, axis, strlen(axis));
+    const bool whole =
+        at >= 0 && (n->axis[at].extent < 0 ? n->axis[at].within && n->axis[at].granule % block == 0
+                                           : n->axis[at].extent % block == 0);
+    return whole || nest_opt(n, OPT_MASK, axis, block);
+}
+
+bool mma_divide(Nest *n, const char *axis, int64_t block, const char **outer, const char **inner)
+{
+    *outer = NULL;
+    *inner = axis;
+    if (!mma_mask(n, axis, block))
+        return false;
+    if (mma_extent(n, axis) == block)
+        return true;
+    *outer = mma_part(n, axis, "o");
+    *inner = mma_part(n, axis, "i");
+    return nest_opt(n, OPT_SPLIT, axis, block);
+}
+
+bool mma_turns(Nest *n, const char *columns, const char **rows, const char **turn)
+{
+    *turn = NULL;
+    if (!*rows || !columns || mma_extent(n, *rows) % MMA_TURN)
+        return true;
+    const char *blocks = *rows;
+    return mma_extent(n, blocks) == MMA_TURN || mma_divide(n, blocks, MMA_TURN, rows, turn);
+}
+
+const char *mma_grid_order(Nest *n, const char *rows, const char *columns, const char *turn)
+{
+    const bool sized = rows && mma_extent(n, rows) < 0;
+    const char *order = "", *const outer = sized ? columns : rows,
+               *const inner = sized ? rows : columns;
+    const char *const axis[] = {outer, inner, turn};
+    for (int i = 0; i < 3; i++)
+        if (axis[i])
+            order = arena_printf(n->arena, *order ? "%s %s" : "%s%s", order, axis[i]);
+    return order;
+}
+
+bool mma_bind(Nest *n, int count, const char *const *axis, int to)
+{
+    for (int i = 0; i < count; i++)
+        if (axis[i] && !nest_opt(n, OPT_BIND, axis[i], to))
+            return false;
+    return true;
+}
+
+bool mma_bind_others(Nest *n, const JoinedAxis *others)
+{
+    for (int i = 0; i < others->n; i++)
+        if (range_extent(others->range[i]) != 1 &&
+            !nest_opt(n, OPT_BIND, others->of[i], BOUND_GRID))
+            return false;
+    return true;
+}
