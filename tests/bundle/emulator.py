@@ -10,8 +10,8 @@ that it calls (igrt_mma.h, igrt_wgmma.h, igrt_run.h) make of them: which item ha
 fragment, what items swap, where a cluster's groups put what they give, which phase of a token is
 waited for.
 
-    products   of f16, bf16 and f32 by mma.sync, with operands by rows and by columns, and lines
-               that are no multiple of 16 bytes; of rows that only the run counts
+    products   of f16, bf16 and f32 by mma.sync, with operands by rows and by columns, lines that
+               are no multiple of 16 bytes, rows that only the run counts
     bytes      products and convolutions of i8 and u8 by mma.sync, whose results are those of C to
                the bit: with signs and without, zero points that windows are padded with, operands
                by rows and by columns
@@ -419,7 +419,6 @@ def attention(ingot, work):
         ("groups_wide", groups, H, 3e-3, 1, 1, 70, 530, 128),
         ("groups_heads", groups, H, 3e-3, 2, 1, 40, 640, 96),
         ("sized", warps, H, 3e-3, 2, 2, ("n", 72), ("t", 600), 64),
-        ("groups_sized", groups, H, 3e-3, 1, 1, ("n", 72), ("t", 600), 64),
     ):
         inputs = [
             ("x", dtype, [heads, queries, each]),
@@ -431,33 +430,20 @@ def attention(ingot, work):
         if name.endswith("masked"):  # blocks that a group's rows leave out are none of their loop's
             seen = [("z", np.where(np.tri(queries), 0, -np.inf).astype(np.float16))]
         made = (inputs[: 4 - len(seen)], rows, ("y", dtype, [heads, queries, each]), seen)
-        dims = ["n=1..100", "t=1..700"] if name.endswith("sized") else []
+        dims = ["n=1..100", "t=1..700"] if name == "sized" else []
         told.append(beside(ingot, work, name, target, made, tolerance, [text], dims=dims))
     print(", ".join(told))
 
 
 def vectors(ingot, work):
-    product = [("MatMul", ["w", "x"], "y")]
-    told = [
-        beside(
-            ingot,
-            work,
-            "halves",
-            "cuda:sm_80",
-            ([("x", H, [1024]), ("w", H, [100, 1024])], product, ("y", H, [100]), []),
-            2e-3,
-            ["igrt_run_u16("],
-        ),
-        beside(
-            ingot,
-            work,
-            "single",
-            "cuda:sm_80",
-            ([("x", F, [1024]), ("w", F, [100, 1024])], product, ("y", F, [100]), []),
-            1e-6,
-            ["igrt_run_f32("],
-        ),
-    ]
+    product, told = [("MatMul", ["w", "x"], "y")], []
+    for name, dtype, near, text in (
+        ("halves", H, 2e-3, "igrt_run_u16("),
+        ("single", F, 1e-6, "igrt_run_f32("),
+    ):
+        given = [("x", dtype, [1024]), ("w", dtype, [100, 1024])]
+        made = given, product, ("y", dtype, [100]), []
+        told.append(beside(ingot, work, name, "cuda:sm_80", made, near, [text]))
     for name, dtype in (("signed", I), ("unsigned", U)):
         node, weights = quantized(
             "QLinearMatMul", "x", "y", (320, 72), (dtype, I, dtype), (3, 0, 5)
@@ -654,8 +640,8 @@ def boxes(ingot, work):
             )
         )
     for name, rows, most in (("sized", 70, 400), ("one_block", 5, 64)):
-        wanted = ["igrt_box_2(", "_dot_f16<"]
-        told.append(sized(ingot, work, name, "few_groups", (rows, 256, 256), most, wanted))
+        boxed = (rows, 256, 256), most, ["igrt_box_2(", "_dot_f16<"]
+        told.append(sized(ingot, work, name, "few_groups", *boxed))
     print(", ".join(told))
 
 
