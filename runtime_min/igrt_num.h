@@ -656,6 +656,19 @@ IGRT_INLINE float igrt_exp_near_f32(float x)
 #endif
 }
 
+/* The same of x k - m, by one multiply-add: x k is far from the ends of f32. */
+IGRT_INLINE float igrt_exp_near_of_f32(float x, float k, float m)
+{
+    const float t = fmaf(x, k * 1.44269504f, -(m * 1.44269504f));
+#if defined(__CUDA_ARCH__)
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(t));
+    return y;
+#else
+    return exp2f(t);
+#endif
+}
+
 /* 1 / x of an x from 1 on, without the branch of a division: within one unit in the last place, 0
  * where the quotient would be subnormal. */
 IGRT_INLINE float igrt_reciprocal_f32(float x)

@@ -482,6 +482,8 @@ static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow
         coordinate(r, r->lang->constant, s->node);
         put(r, " = ");
         const char *end = narrow ? render_cast_begin(r, render_type(r, INGOT_INDEX), false) : "";
+        if (bound == BOUND_GRID && render_last_first(r, s->node))
+            sb_printf(r->sb, "%lld - ", (long long)s->node->hi);
         sb_printf(r->sb, "%s %% ", name);
         render_expr(r, s->node->src[0]);
         sb_printf(r->sb, "%s;\n", end);
@@ -570,6 +572,15 @@ static int rows_of_stores(Render *r, const Stmt *s, int left)
     return are && render_rows_of_stores(r, store) ? count : 0;
 }
 
+/* A variable for what the statement names: float v3 = */
+void render_begin_value(Render *r, const Stmt *s)
+{
+    render_indent(r, s->depth);
+    name_value(r, s->node, s->depth);
+    declare_value(r, r->lang->variable, s->node, 'v', r->number[s->node->id]);
+    put(r, " = ");
+}
+
 /* Two neighbouring fragments of columns are loaded at once: the second one comes before its
  * turn. */
 static bool two_fragments(Render *r, const Stmt *s, int left)
@@ -620,6 +631,7 @@ static void statements(Render *r, const Tile *tile)
         if (tile->tc && tile->tc->lanes)
             render_operands_ahead(r, s);
         if ((runs && (rows = render_runs_of_stores(r, s, r->l.n - i)) > 0) ||
+            (rows = render_masks(r, s, r->l.n - i)) > 0 ||
             (rows = render_widened(r, s, r->l.n - i)) > 0 ||
             (rows = render_four_stores(r, s, r->l.n - i)) > 0 ||
             (rows = render_four_sums(r, s, r->l.n - i)) > 0) {

@@ -110,6 +110,13 @@ static inline bool is_four(Render *r, Node *n)
     return n->id < r->l.nknown && r->l.four[n->id];
 }
 
+void render_begin_value(Render *, const Stmt *);
+/* What masks choose of a block, where they do not leave all of it: how many statements; 0: they are
+ * none. */
+int render_masks(Render *, const Stmt *, int left);
+/* Do the last groups along the range have more blocks of rows to go through?  Then they begin
+ * first. */
+bool render_last_first(Render *, Node *range);
 /* Do the first products of a sum take what they find for zero? */
 bool render_begins_products(const Render *, const Node *sum);
 static inline bool is_named(Render *r, Node *n)

@@ -336,11 +336,47 @@ static bool render_erf_and(Render *r, Node *n)
     return false;
 }
 
+/* Is it a sum of products of f16, or minus infinity?  Such sums are far from the ends of f32. */
+static bool is_sum_of_halves(const Render *r, const Node *n)
+{
+    if (n->op == OP_WHERE)
+        return is_sum_of_halves(r, n->src[1]) && is_sum_of_halves(r, n->src[2]);
+    if (n->op == OP_CONST)
+        return node_float(n) == -INFINITY;
+    return n->op == OP_PROJ && n->src[0]->op == OP_REDUCE && r->l.fragment[n->src[0]->id] &&
+           r->l.tile->tc->a == INGOT_F16;
+}
+
+/* e^(x k - m) of such sums x, with one multiply-add. */
+static bool render_exp_of_sum(Render *r, const Node *less)
+{
+    Node *x = less->op == OP_SUB ? less->src[0] : NULL, *k = NULL;
+    if (x && x->op == OP_MUL && x->src[1]->op == OP_CONST && !is_named(r, x)) {
+        k = x->src[1];
+        x = x->src[0];
+    }
+    if (!x || !is_sum_of_halves(r, x) || (k && fabs(node_float(k)) > 1))
+        return false;
+    render_igrt(r, "exp_near_of_f32(");
+    render_operand(r, x, false, true);
+    put(r, ", ");
+    if (k)
+        render_operand(r, k, false, true);
+    else
+        put(r, "1.0f");
+    put(r, ", ");
+    render_operand(r, less->src[1], false, true);
+    put(r, ")");
+    return true;
+}
+
 /* e^x of rows that stay in registers: there are as many as multiply-adds of a few products. */
 static bool render_exp_near(Render *r, Node *n)
 {
     if (n->op != OP_EXP || held(n->dtype) != INGOT_F32 || !r->l.tile->quad || !writes_halves(r))
         return false;
+    if (render_exp_of_sum(r, n->src[0]))
+        return true;
     render_igrt(r, "exp_near_f32(");
     render_operand(r, n->src[0], false, true);
     put(r, ")");

@@ -397,6 +397,49 @@ static void scale_lines(Render *r, Node *sum)
     put(r, ");\n");
 }
 
+bool render_last_first(Render *r, Node *range)
+{
+    Node *blocks = r->l.tile->along ? r->l.tile->along->src[0] : NULL;
+    int64_t size;
+    if (!blocks || !idx_value(range->src[0], &size))
+        return false;
+    Node *end[] = {idx(r->k->c, 0), idx(r->k->c, size - 1)};
+    return substitute(r->k->c, blocks, 1, &range, &end[0])->hi <
+           substitute(r->k->c, blocks, 1, &range, &end[1])->lo;
+}
+
+int render_masks(Render *r, const Stmt *s, int left)
+{
+    const Node *whole = s->kind == STMT_LET ? tile_whole_block(r->l.tile, s->node) : NULL;
+    int n = 0;
+    for (; whole && n < left && s[n].kind == STMT_LET &&
+           tile_whole_block(r->l.tile, s[n].node) == whole;
+         n++) {
+        render_begin_value(r, &s[n]);
+        render_operand(r, s[n].node->src[1], false, true);
+        put(r, ";\n");
+    }
+    if (!n)
+        return 0;
+    render_indent(r, s->depth);
+    put(r, "if (!");
+    render_operand(r, (Node *)(uintptr_t)whole, false, true);
+    put(r, ") {\n");
+    for (int i = 0; i < n; i++) {
+        const Node *rest = s[i].node->src[2];
+        const int v = r->number[s[i].node->id];
+        render_indent(r, s->depth + 1);
+        sb_printf(r->sb, "v%d = ", v);
+        render_operand(r, rest->src[0], false, true);
+        sb_printf(r->sb, " ? v%d : ", v);
+        render_operand(r, rest->src[2], false, true);
+        put(r, ";\n");
+    }
+    render_indent(r, s->depth);
+    put(r, "}\n");
+    return n;
+}
+
 /* Iterations after which all places are those of the first again. */
 int render_turns(const Tile *t)
 {

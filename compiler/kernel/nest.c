@@ -277,3 +277,12 @@ TileUnit tile_unit(const Tile *t, const Node *of)
     }
     return u;
 }
+
+Node *tile_whole_block(const Tile *t, const Node *choice)
+{
+    const Node *rest = choice->op == OP_WHERE ? choice->src[2] : NULL;
+    return rest && tile_rows_in_place(t) && rest->op == OP_WHERE &&
+                   rest->src[1] == choice->src[1] && rest->src[2]->op == OP_CONST
+               ? choice->src[0]
+               : NULL;
+}

@@ -325,6 +325,9 @@ static inline bool tile_rows_in_place(const Tile *t)
 {
     return t->along && t->box;
 }
+/* In such rows, of the choice `whole ? x : mask ? x : lowest` what is asked first: does the mask
+ * leave all of a warpgroup's block?  NULL: it is no such choice. */
+Node *tile_whole_block(const Tile *, const Node *choice);
 /* Sums of an item: of attention, of both products, and what is packed of the one for the other. */
 static inline int tile_sums(const Tile *t)
 {

@@ -161,6 +161,16 @@ static bool is_early(const Lin *q, int t, int load)
            !q->reads[load];
 }
 
+/* What a mask leaves of a block is asked where it is no whole one. */
+static void inline_mask(Lin *q, const Node *choice)
+{
+    const Node *whole = tile_whole_block(q->l->tile, choice), *rest = choice->src[2];
+    if (whole)
+        q->inlined[lin_position(q, rest)] = true;
+    if (whole && rest->src[0] != whole)
+        q->inlined[lin_position(q, rest->src[0])] = true;
+}
+
 /* Which nodes are written inside their only user? */
 void lin_find_inlined(Lin *q)
 {
@@ -173,6 +183,7 @@ void lin_find_inlined(Lin *q)
     }
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
+        inline_mask(q, t);
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = lin_position(q, t->src[j]);
             Node *s = t->src[j];

@@ -33,6 +33,7 @@
  *
  * m' is the state of its reduce (PARAM), l and y are scaled sums (MONOID_SCALED).  So no score is
  * made twice, or stored.  Which rows can be taken so, row_blocks.c says. */
+#include <math.h>
 #include <string.h>
 
 #include "lower.h"
@@ -143,13 +144,90 @@ static Env env_at(Lower *q, Piece *p, int root)
     return in;
 }
 
+static bool has_factor(const Node *x)
+{
+    return x->op == OP_MUL && x->src[1]->op == OP_CONST && x->dtype == INGOT_F32 &&
+           node_float(x->src[1]) > 0 && !isinf(node_float(x->src[1]));
+}
+
+/* x k where a mask leaves it, else minus infinity, as (x, else minus infinity) k, which has the
+ * same bits for k > 0: then the mask chooses among sums, and products wait for nothing. */
+static Node *factor_last(Context *c, Node *v)
+{
+    if (v->op != OP_WHERE || v->src[2]->op != OP_CONST || v->dtype != INGOT_F32 ||
+        node_float(v->src[2]) != -INFINITY)
+        return v;
+    Node *x = factor_last(c, v->src[1]);
+    return has_factor(x) ? node_alu2(c, OP_MUL, INGOT_F32,
+                                     node_where(c, v->src[0], x->src[0], v->src[2]), x->src[1])
+                         : v;
+}
+
+/* The greatest of x k is k times the greatest x, for k > 0: it leaves the values if all
+ * have it. */
+static Node *common_factor(Context *c, Node *n, Node **value, int count)
+{
+    Node *factor = NULL;
+    bool all = reduce_monoid(n) == INGOT_REDUCE_MAX;
+    for (int i = 0; i < count && all; i++) {
+        value[i] = factor_last(c, value[i]);
+        all = has_factor(value[i]) && (!factor || factor == value[i]->src[1]);
+        factor = all ? value[i]->src[1] : NULL;
+    }
+    for (int i = 0; i < count && factor; i++)
+        value[i] = value[i]->src[0];
+    return factor;
+}
+
+/* Does a mask of coordinates leave all elements that a warpgroup has of the block?  As soon as it
+ * leaves its first row the last of them; NULL: nobody knows. */
+static Node *whole_block(Lower *q, Piece *p, Node *stage, Node *mask)
+{
+    const int rows = q->nest->inner_axis[TC_ROWS], root = nest_root_of(q->k, stage->src[1]);
+    Node *range[] = {q->k->axes[root].range, q->k->axes[q->nest->axis[rows].root].range};
+    int64_t stride[2];
+    const bool negated = mask->op == OP_NOT;
+    const Node *less = negated ? mask->src[0] : mask;
+    if (!p->t.along || !tc_in_place(unit(q)) || (less->op != OP_LT && less->op != OP_LE) ||
+        less->src[0]->dtype != INGOT_INDEX)
+        return NULL;
+    Node *room = idx_sub(q->c, less->src[!negated], less->src[negated]);
+    for (int i = 0; i < 2; i++)
+        if (!depends_on(room, range[i]) || !range_stride(q->c, room, range[i], &stride[i]))
+            return NULL;
+    if (stride[0] > 0 || stride[1] < 0)
+        return NULL;
+    const int line = p->line, copy = p->copy, column = p->column;
+    p->at[rows] = idx(q->c, 0);
+    set_along(q, p, idx(q->c, row_extent(q->nest, root) - 1));
+    Env in = env_at(q, p, root);
+    Node *whole = lower_node(q, p, mask, &in);
+    set_element(q, p, line, copy, column);
+    return whole;
+}
+
+/* Where all of a block is left its mask need not be asked (tile_whole_block()). */
+static Node *unless_whole(Lower *q, Piece *p, Node *stage, Node *v)
+{
+    Node *choice = has_factor(v) ? v->src[0] : v, *mask = stage->src[0];
+    Node *whole = mask->op == OP_WHERE && choice->op == OP_WHERE
+                      ? whole_block(q, p, stage, mask->src[0])
+                      : NULL;
+    if (!whole)
+        return v;
+    choice = node_where(q->c, whole, choice->src[1], choice);
+    return has_factor(v) ? node_alu2(q->c, OP_MUL, (ingot_dtype)v->dtype, choice, v->src[1])
+                         : choice;
+}
+
 Node *rows_stage(Lower *q, Piece *p, Node *n)
 {
     Node *known = made(p, n->src[0], p->line, p->copy, p->column);
     if (known)
         return known;
     Env in = env_at(q, p, nest_root_of(q->k, n->src[1]));
-    return make(q, p, n->src[0], p->line, p->copy, p->column, lower_node(q, p, n->src[0], &in));
+    known = unless_whole(q, p, n, factor_last(q->c, lower_node(q, p, n->src[0], &in)));
+    return make(q, p, n->src[0], p->line, p->copy, p->column, known);
 }
 
 /* The value at the element that the axes are at, or what changes nothing beyond the end of the
@@ -194,7 +272,8 @@ static Node *reduce_of_lane(Lower *q, Piece *p, Node *n)
             value[count++] = v;
     }
     set_element(q, p, line, copy, column);
-    return join_values(q, n, value, count);
+    Node *factor = common_factor(q->c, n, value, count), *joined = join_values(q, n, value, count);
+    return factor ? node_alu2(q->c, OP_MUL, INGOT_F32, joined, factor) : joined;
 }
 
 static Node *reduce_over(Lower *q, int monoid, int nsrc, Node *const *src)
