@@ -114,7 +114,8 @@ class View:
     def __init__(self, value, stream=None):
         kind, self.device_id = value.__dlpack_device__()
         self.device = int(kind)
-        self.capsule = capsule_of(value, {} if stream is None else {"stream": stream})
+        waits = stream is not None and self.device == CUDA  # a tensor elsewhere knows no stream
+        self.capsule = capsule_of(value, {"stream": stream} if waits else {})
         t, self.read_only = managed(self.capsule)
         self.address = (t.data or 0) + t.byte_offset
         self.number = TYPES.get((t.code, t.bits)) if t.lanes == 1 else None
