@@ -465,17 +465,6 @@ def profiled(ingot, work):
     env = {"INGOT_CACHE": str(work / "cache")}
     flags = ("bench", work / "cnn.onnx", "--per-kernel", "--seconds", "0.1")
     told = json.loads(call(ingot, *flags, "--json", env=env))
-    apart = work / "apart"  # a compiler that cannot have small sources as one gets each
-    apart.write_text(
-        f'#!/bin/sh\ncase "$*" in *whole.c*) exit 1 ;; esac\nexec {os.environ.get("CC", "cc")} "$@"\n'
-    )
-    apart.chmod(0o755)
-    call(
-        ingot,
-        "verify",
-        work / "mlp.onnx",
-        env={"INGOT_CACHE": str(work / "one_by_one"), "CC": str(apart)},
-    )
     steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))[
         "steps"
     ]
@@ -607,6 +596,17 @@ def verified(ingot, work):
     drivers = [(work / f"{name}.log").read_text().count("host/driver.c") for name in names[:2]]
     if drivers[0] == 0 or drivers[1] != 0:
         raise Wrong(f"the driver is compiled once for all models of a cache: {drivers}")
+    apart = work / "apart"  # a compiler that cannot have small sources as one gets each
+    apart.write_text(
+        f'#!/bin/sh\ncase "$*" in *whole.c*) exit 1 ;; esac\nexec {os.environ.get("CC", "cc")} "$@"\n'
+    )
+    apart.chmod(0o755)
+    call(
+        ingot,
+        "verify",
+        work / "mlp.onnx",
+        env={"INGOT_CACHE": str(work / "one_by_one"), "CC": str(apart)},
+    )
     steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))[
         "steps"
     ]
