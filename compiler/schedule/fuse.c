@@ -104,6 +104,50 @@ static bool is_unpacked(const Node *n, const Info *i)
     return i->constant && i->leaves > 0 && !i->has_reduce && dtype_info[n->dtype].bytes == 1;
 }
 
+/* Is there a way from n to x: any, or one that leads through what has to be stored? */
+static bool is_made_of(Sched *s, Node *x, const Node *n, Node *const *uses, bool stored)
+{
+    enum { MOST = 1 << 10 };
+    Node *node[MOST] = {x};
+    Map seen = {0};
+    int count = 1;
+    bool found = false;
+    for (int i = 0; i < count && !found; i++) {
+        if (stored && must_store(s, node[i], uses)) {
+            found = is_made_of(s, node[i], n, uses, false);
+            continue;
+        }
+        for (uint32_t j = 0; j < node[i]->nsrc && !found; j++) {
+            Node *of = node[i]->src[j];
+            found = of == n && !stored;
+            if (count == MOST || of->dtype == INGOT_INDEX || of == n ||
+                info_of(s, of)->order < info_of(s, n)->order ||
+                map_get(&seen, (uint64_t)of->id + 1))
+                continue;
+            map_put(&seen, (uint64_t)of->id + 1, (void *)1);
+            node[count++] = of;
+        }
+    }
+    map_free(&seen);
+    return found;
+}
+
+/* A sum that goes on beside what is made of it, as residual sums do: norms read its rows, and the
+ * next sum reads it again, once other devices have sent what they made of the norms. If none is
+ * stored, all that come later compute it. */
+static bool goes_on(Sched *s, Node *n, Node *const *uses)
+{
+    const Info *i = info_of(s, n);
+    bool later = false;
+    for (int u = 0; u < i->nuse && !later && i->nuse > 1; u++) {
+        const Node *t = uses[i->iuse + u];
+        for (uint32_t j = 0; j < t->nsrc && op_is_alu(t->op) && !later; j++)
+            later = t->src[j] != n && t->src[j]->dtype != INGOT_INDEX &&
+                    is_made_of(s, t->src[j], n, uses, true);
+    }
+    return later;
+}
+
 /* Why n is stored; NULL: its readers compute it. */
 static const char *should_store(Sched *s, Node *const *order, int norder, Node *n,
                                 Node *const *uses)
@@ -148,6 +192,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     if (is_copied(s, n, uses))
         return "a matrix unit multiplies it";
     bool again = r.times > 1 || r.kernels > 1 || (i->has_reduce && r.reduced);
+    if (s->target->gpu && again && goes_on(s, n, uses))
+        return "what is made of it is added to it";
     if (s->target->gpu && r.rows) /* a group goes along the row once its items share its sums */
         again = false;
     if (again && !fusion_of_value(s, n, uses, &r, &i->cost_of))
