@@ -164,10 +164,12 @@ static bool is_early(const Lin *q, int t, int load)
 /* What a mask leaves of a block is asked where it is no whole one. */
 static void inline_mask(Lin *q, const Node *choice)
 {
-    const Node *whole = tile_whole_block(q->l->tile, choice), *rest = choice->src[2];
-    if (whole)
-        q->inlined[lin_position(q, rest)] = true;
-    if (whole && rest->src[0] != whole)
+    const Node *whole = tile_whole_block(q->l->tile, choice);
+    if (!whole)
+        return;
+    const Node *rest = choice->src[2];
+    q->inlined[lin_position(q, rest)] = true;
+    if (rest->src[0] != whole)
         q->inlined[lin_position(q, rest->src[0])] = true;
 }
 
