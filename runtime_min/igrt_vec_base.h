@@ -164,8 +164,6 @@ typedef uint32_t igrt_u32x16 IGRT_VECTOR(16);
 typedef svfloat32_t igrt_sve_f32 IGRT_SVE_SIZE;
 typedef svint32_t igrt_sve_i32 IGRT_SVE_SIZE;
 typedef svuint32_t igrt_sve_u32 IGRT_SVE_SIZE;
-typedef svint8_t igrt_sve_i8 IGRT_SVE_SIZE;
-typedef svuint8_t igrt_sve_u8 IGRT_SVE_SIZE;
 #define IGRT_SVE_F(x) ((igrt_sve_f32)(x))
 #define IGRT_SVE_I(x) ((igrt_sve_i32)(x))
 #define IGRT_SVE_U(x) ((igrt_sve_u32)(x))
