@@ -82,7 +82,7 @@ static bool has_window(const Facts *f, int64_t layer)
 
 static bool has_rope(const Facts *f, int64_t layer)
 {
-    return !f->arch->rope_but_last || (layer + 1) % f->arch->rope_but_last;
+    return !f->rope.none && (!f->arch->rope_but_last || (layer + 1) % f->arch->rope_but_last);
 }
 
 /* [n, heads size] -> [1, heads, n, size] */
@@ -231,7 +231,8 @@ static void read_angles(Decoder *d, const GgufSlot *slot, DecoderRows *r)
             gguf_rope_tables(d->m, positions, w, d->m->angle[w]);
         for (int i = 0; i < 2; i++)
             r->angle[w][i] = ingot_slice(d->c, d->m->angle[w][i], 0, slot->past, r->n, 1);
-        if (!d->m->facts.window || d->m->facts.rope.window_base == d->m->facts.rope.base)
+        if (!d->m->facts.window || (d->m->facts.rope.window_base == d->m->facts.rope.base &&
+                                    d->m->facts.rope.window_scaled))
             break;
     }
     if (!r->angle[1][0])
@@ -276,7 +277,7 @@ ingot_tensor *gguf_decoder(GgufModel *m, const GgufSlot *slot, int slots)
     x = times(&d, x, m->facts.embedding_scale);
     for (int64_t l = 0; l < m->facts.layers; l++)
         x = one_layer(&d, l, x);
-    x = product(&d, norm(&d, last_rows(&d, x), m->of[OUTPUT_NORM]), head, NULL);
+    x = product(&d, norm(&d, last_rows(&d, x), m->of[OUTPUT_NORM]), head, m->of[OUTPUT_BIAS]);
     x = capped(&d, times(&d, x, 1 / m->facts.logit_scale), m->facts.logit_cap);
     const int64_t dims[] = {slots, m->facts.vocabulary};
     return ingot_reshape_c(m->c, x, slots > 1 ? 2 : 1, slots > 1 ? dims : dims + 1);

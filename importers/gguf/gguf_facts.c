@@ -162,7 +162,9 @@ static void refuse_unknown_keys(GgufModel *m)
         bool found = false;
         for (size_t k = 0; k < sizeof known / sizeof *known && !found; k++)
             found = !strcmp(v->key + len + 1, known[k]);
-        if (!found)
+        if (!found && !strncmp(v->key + len + 1, "expert_", 7))
+            gguf_fault(m, INGOT_UNSUPPORTED, v->key, "networks with experts are not supported");
+        else if (!found)
             gguf_fault(m, INGOT_UNSUPPORTED, v->key,
                        "this key is not known, so what it changes is not either");
     }
@@ -186,6 +188,8 @@ static void read_rope(GgufModel *m)
     r->beta_fast = number_key(m, "rope.scaling.yarn_beta_fast", 32);
     r->beta_slow = number_key(m, "rope.scaling.yarn_beta_slow", 1);
     r->scaling = ROPE_LINEAR;
+    r->none = f->arch->has & TURNS_BY_KEY && number_key(m, "rope.scaling.finetuned", 1) == 0;
+    r->window_scaled = f->arch->window_base == 0;
     if (r->factor == 0)
         r->factor = 1;
     if (r->turned % 2 || r->turned > f->head || !(r->base > 0) || !(r->window_base > 0) ||
@@ -211,12 +215,17 @@ static void read_windows(GgufModel *m)
     Facts *f = &m->facts;
     char key[128];
     const ingot_gguf_value *v = find_key(m, "attention.sliding_window_pattern", key);
+    int64_t of_pattern = -1;
     f->window = count_key(m, "attention.sliding_window", 0, f->arch->window);
     f->pattern = f->arch->pattern;
     if (v && v->is_array && v->type == INGOT_GGUF_BOOL_VALUE && v->count >= (size_t)f->layers)
         f->pattern_list = v;
     else if (v)
-        f->pattern = (int)count_key(m, "attention.sliding_window_pattern", 0, f->pattern);
+        of_pattern = count_key(m, "attention.sliding_window_pattern", 0, 1);
+    if (of_pattern == 1) /* the last of each one sees all, so all do; 0: none does */
+        f->window = 0;
+    else if (of_pattern >= 0)
+        f->pattern = of_pattern ? (int)of_pattern : 1;
     if (!f->arch->pattern && f->window && !v)
         gguf_fault(m, INGOT_UNSUPPORTED, key,
                    "the file lacks this key: which layers have a window of %lld is "
@@ -234,8 +243,8 @@ static void read_scales(GgufModel *m)
     f->score_scale = by_keys ? number_key(m, "attention.scale", 0) : 0;
     if (f->score_scale == 0)
         f->score_scale = 1 / sqrt(width);
-    f->score_cap = number_key(m, "attn_logit_softcapping", 0);
-    f->logit_cap = number_key(m, "final_logit_softcapping", 0);
+    f->score_cap = number_key(m, "attn_logit_softcapping", f->arch->has & CAPS ? 50 : 0);
+    f->logit_cap = number_key(m, "final_logit_softcapping", f->arch->has & CAPS ? 30 : 0);
     f->embedding_scale = f->arch->has & ROOT_OF_WIDTH ? sqrt((double)f->width) : 1;
     if (by_keys) {
         f->embedding_scale = number_key(m, "embedding_scale", 0);

@@ -27,7 +27,9 @@ enum {
     POST_NORMS = 2,     /* attention and ffn are, before they are added */
     ROOT_OF_WIDTH = 4,  /* the embedding is multiplied by it */
     GATE_BEFORE_UP = 8, /* ffn_up holds both, one behind the other */
-    SCALES = 16         /* keys say what scores, residuals and logits are multiplied by */
+    SCALES = 16,        /* keys say what scores, residuals and logits are multiplied by */
+    TURNS_BY_KEY = 32,  /* rope.scaling.finetuned says whether there is any rope */
+    CAPS = 64           /* scores and logits have caps, said by keys or not */
 };
 
 typedef struct {
@@ -47,6 +49,8 @@ typedef enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_YARN, ROPE_LONG } RopeScaling;
 typedef struct {
     int64_t turned; /* elements of a head */
     double base, window_base;
+    bool none;          /* nothing is turned */
+    bool window_scaled; /* in windows, too, angles are divided */
     RopeScaling scaling;
     double factor;   /* of the context, by which angles are divided */
     double original; /* context before that */
@@ -101,6 +105,7 @@ typedef enum {
     EMBEDDING,
     OUTPUT_NORM,
     OUTPUT,
+    OUTPUT_BIAS,
     ROPE_FREQS,
     ROPE_LONG_FACTORS,
     ROPE_SHORT_FACTORS,

@@ -36,7 +36,7 @@ static double speed(const RopeFacts *r, bool in_window, int64_t i, const float *
     double angle = pow(base, -2 * (double)i / (double)r->turned);
     if (divisor)
         angle /= (double)divisor[i];
-    if (in_window && r->window_base != r->base) /* such windows are as they were trained */
+    if (in_window && !r->window_scaled) /* such windows are as they were trained */
         return angle;
     if (r->scaling == ROPE_LINEAR || r->scaling == ROPE_LONG)
         return angle / r->factor;
@@ -46,9 +46,10 @@ static double speed(const RopeFacts *r, bool in_window, int64_t i, const float *
     return angle / r->factor * (1 - mix) + angle * mix;
 }
 
-static double strength(const RopeFacts *r)
+static double strength(const RopeFacts *r, bool in_window)
 {
-    const double of_yarn = r->scaling == ROPE_YARN && r->extrapolated != 0 && r->factor > 1
+    const double of_yarn = r->scaling == ROPE_YARN && r->extrapolated != 0 && r->factor > 1 &&
+                                   (!in_window || r->window_scaled)
                                ? 1 + 0.1 * log(r->factor)
                                : 1;
     return r->strength * of_yarn;
@@ -74,7 +75,7 @@ void gguf_rope_tables(GgufModel *m, int64_t positions, bool in_window, ingot_ten
     if (t && !ingot_const_data(m->c, gguf_weight(m, t), divisor, (size_t)half * sizeof *divisor))
         divisor = NULL;
     for (int64_t i = 0; i < half; i++) {
-        const double step = speed(r, in_window, i, divisor), size = strength(r);
+        const double step = speed(r, in_window, i, divisor), size = strength(r, in_window);
         for (int64_t p = 0; p < positions; p++) {
             table[0][p * half + i] = (float)(size * cos((double)p * step));
             table[1][p * half + i] = (float)(size * sin((double)p * step));

@@ -50,6 +50,7 @@ static const TensorWanted of_model[MODEL_TENSORS] = {
     [EMBEDDING] = {"token_embd.weight", VOCABULARY, WIDTH, NEEDED},
     [OUTPUT_NORM] = {"output_norm.weight", NONE, WIDTH, NEEDED},
     [OUTPUT] = {"output.weight", VOCABULARY, WIDTH, MAYBE},
+    [OUTPUT_BIAS] = {"output.bias", NONE, VOCABULARY, MAYBE},
     [ROPE_FREQS] = {"rope_freqs.weight", NONE, ANGLES, MAYBE},
     [ROPE_LONG_FACTORS] = {"rope_factors_long.weight", NONE, ANGLES, MAYBE},
     [ROPE_SHORT_FACTORS] = {"rope_factors_short.weight", NONE, ANGLES, MAYBE},

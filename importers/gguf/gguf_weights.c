@@ -8,11 +8,14 @@
  *                                                             u[i + 16]: high digit of byte i
  *     Q4_K  | d f16 | low f16 | 8 scales, 8 lows, of 6 bits | 128 bytes |
  *
- * Nothing is unpacked here: each field is a slice of the file's bytes [rows, blocks, bytes], read
- * as the type that it has, and the arithmetic between is nodes like any others. So what lies in
- * memory is the compiler's decision (unpack.c, fuse.c), and no copy of the weights as floats is
- * made. Layouts of blocks: https://github.com/ggml-org/ggml.
+ * Nothing is unpacked here but digits that stand for numbers of a list: each field is a slice of
+ * the file's bytes [rows, blocks, bytes], read as the type that it has, and the arithmetic between
+ * is nodes like any others. So what lies in memory is the compiler's decision (unpack.c, fuse.c),
+ * and no copy of the weights as floats is made. Layouts of blocks:
+ * https://github.com/ggml-org/ggml.
  */
+#include <string.h>
+
 #include "gguf_model.h"
 
 /* A matrix as blocks. */
@@ -206,6 +209,59 @@ static ingot_tensor *q3_k(const WeightBlocks *b)
     return ingot_mul(b->c, SHAPED(b, scale, 16, 1), ingot_add_c(b->c, wide(b, u), -4));
 }
 
+/* ---- numbers of a table -----------------------------------------------------------------------
+ */
+
+/* A digit of 4 bits stands for one of 16 bytes. From byte `at` of each block on there are parts of
+ * 32 digits, each like nibbles(): i8 [rows, blocks, parts, 32]. These alone are unpacked here: no
+ * product of bytes looks numbers up, and it would have to for each token. */
+static ingot_tensor *listed(const WeightBlocks *b, const int8_t list[16], int64_t at, int64_t parts)
+{
+    const int64_t blocks = b->rows * b->blocks, dims[] = {b->rows, b->blocks, parts, 32};
+    int8_t *out = ingot_alloc(b->c, (size_t)(blocks * parts * 32)), *next = out;
+    for (int64_t i = 0; i < blocks; i++) {
+        const uint8_t *digit = (const uint8_t *)b->data + i * b->bytes + at;
+        for (int64_t p = 0; p < parts; p++, digit += 16)
+            for (int k = 0; k < 32; k++)
+                *next++ = list[k < 16 ? digit[k] & 15 : digit[k - 16] >> 4];
+    }
+    return ingot_data(b->c, b->name, INGOT_I8, 4, dims, out);
+}
+
+/* Of IQ4_NL and IQ4_XS: the nearer to 0, the nearer to each other. */
+static const int8_t dense[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                 1,    13,   25,  38,  53,  69,  89,  113};
+/* Of MXFP4: floats of 4 bits (1 sign, 2 exponent, 1 fraction), doubled. */
+static const int8_t fp4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+static ingot_tensor *iq4_nl(const WeightBlocks *b)
+{
+    return ingot_mul(b->c, half(b, 0), SHAPED(b, wide(b, listed(b, dense, 2, 1)), 32));
+}
+
+/* 8 parts of 32 numbers; their scales, less 32, have low digits in 4 bytes and the high 2 bits, all
+ * 16 of them, before that. */
+static ingot_tensor *iq4_xs(const WeightBlocks *b)
+{
+    ingot_tensor *high = SHAPED(b, digits(b, field(b, INGOT_U8, 2, 2), 2, 3), 8);
+    ingot_tensor *low = SHAPED(b, digits(b, field(b, INGOT_U8, 4, 4), 4, 3), 8);
+    ingot_tensor *scale = ingot_add_c(b->c, wide(b, joined(b, low, high, 4)), -32);
+    scale = ingot_mul(b->c, half(b, 0), scale);
+    return ingot_mul(b->c, SHAPED(b, scale, 8, 1), wide(b, listed(b, dense, 8, 8)));
+}
+
+/* A byte e of each block stands for 2^(e - 128): of the bits of an f32 the exponent, and 1 less for
+ * the doubled numbers; e below 2 is none of those that are written so. */
+static ingot_tensor *mxfp4(const WeightBlocks *b)
+{
+    ingot_tensor *e = ingot_cast(b->c, field(b, INGOT_U8, 0, 1), INGOT_I32);
+    ingot_tensor *one = ingot_scalar_i(b->c, INGOT_I32, 1),
+                 *bits = ingot_scalar_i(b->c, INGOT_I32, 23);
+    e = ingot_shl(b->c, ingot_sub(b->c, ingot_max(b->c, e, one), one), bits);
+    ingot_tensor *scale = ingot_bitcast(b->c, e, INGOT_F32);
+    return ingot_mul(b->c, scale, SHAPED(b, wide(b, listed(b, fp4, 1, 1)), 32));
+}
+
 /* ---- all types ---------------------------------------------------------------------------------
  */
 
@@ -215,13 +271,14 @@ static const struct {
     ingot_tensor *(*values)(
         const WeightBlocks *); /* f32 [rows, blocks, ...]; NULL: plain numbers */
 } types[] = {
-    {INGOT_GGUF_F32, INGOT_F32, NULL},   {INGOT_GGUF_F16, INGOT_F16, NULL},
-    {INGOT_GGUF_BF16, INGOT_BF16, NULL}, {INGOT_GGUF_Q4_0, INGOT_U8, q4_0},
-    {INGOT_GGUF_Q4_1, INGOT_U8, q4_1},   {INGOT_GGUF_Q5_0, INGOT_U8, q5_0},
-    {INGOT_GGUF_Q5_1, INGOT_U8, q5_1},   {INGOT_GGUF_Q8_0, INGOT_U8, q8_0},
-    {INGOT_GGUF_Q2_K, INGOT_U8, q2_k},   {INGOT_GGUF_Q3_K, INGOT_U8, q3_k},
-    {INGOT_GGUF_Q4_K, INGOT_U8, q4_k},   {INGOT_GGUF_Q5_K, INGOT_U8, q5_k},
-    {INGOT_GGUF_Q6_K, INGOT_U8, q6_k},
+    {INGOT_GGUF_F32, INGOT_F32, NULL},     {INGOT_GGUF_F16, INGOT_F16, NULL},
+    {INGOT_GGUF_BF16, INGOT_BF16, NULL},   {INGOT_GGUF_Q4_0, INGOT_U8, q4_0},
+    {INGOT_GGUF_Q4_1, INGOT_U8, q4_1},     {INGOT_GGUF_Q5_0, INGOT_U8, q5_0},
+    {INGOT_GGUF_Q5_1, INGOT_U8, q5_1},     {INGOT_GGUF_Q8_0, INGOT_U8, q8_0},
+    {INGOT_GGUF_Q2_K, INGOT_U8, q2_k},     {INGOT_GGUF_Q3_K, INGOT_U8, q3_k},
+    {INGOT_GGUF_Q4_K, INGOT_U8, q4_k},     {INGOT_GGUF_Q5_K, INGOT_U8, q5_k},
+    {INGOT_GGUF_Q6_K, INGOT_U8, q6_k},     {INGOT_GGUF_IQ4_NL, INGOT_U8, iq4_nl},
+    {INGOT_GGUF_IQ4_XS, INGOT_U8, iq4_xs}, {INGOT_GGUF_MXFP4, INGOT_U8, mxfp4},
 };
 
 enum { TYPES = sizeof types / sizeof *types };

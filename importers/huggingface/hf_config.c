@@ -335,7 +335,7 @@ static void read_windows(HfFolder *h)
     if (pattern)
         put_whole(h, "attention.sliding_window_pattern", json_number(pattern, -1));
     else if (!strcmp(h->arch, "llama")) /* Mistral: all layers */
-        hf_key_whole(h, "attention.sliding_window_pattern", 1);
+        hf_key_whole(h, "attention.sliding_window_pattern", 0);
 }
 
 /* SmolLM3: each fourth layer has no rope; other lists are other networks. */

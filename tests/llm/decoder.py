@@ -38,6 +38,8 @@ CACHE = np.float16  # of keys and values
 # of the range of the logits: f32 beside f64, and where f64's keys round to another f16
 NEAR = 1e-3
 
+MIXED = tuple(kind for kind in gguf.TYPES if kind not in gguf.LISTED)
+
 COMMON = {
     "block_count": LAYERS,
     "context_length": 64,
@@ -119,7 +121,7 @@ FAMILIES = {
 class Model:
     """A file of random weights, and what they are in f64."""
 
-    def __init__(self, family, seed, words=WORDS, kinds=tuple(gguf.TYPES)):
+    def __init__(self, family, seed, words=WORDS, kinds=MIXED):
         self.family, self.facts = family, FAMILIES[family]
         self.keys = {**COMMON, **self.facts.get("keys", {})}
         self.layers = 4 if family == "smollm3" else LAYERS
@@ -294,6 +296,7 @@ class Model:
             x = x + scale * self.norm(y, p + "post_ffw_norm.weight")
         head = self.w.get("output.weight", self.w["token_embd.weight"])
         x = self.norm(x, "output_norm.weight") @ head.T / self.keys.get("logit_scale", 1)
+        x = x + self.w.get("output.bias", 0)
         cap = self.keys.get("final_logit_softcapping")
         return cap * np.tanh(x / cap) if cap else x
 
@@ -316,9 +319,38 @@ def compare(what, got, want):
 
 def families(program, folder):
     for seed, family in enumerate(FAMILIES):
-        m = Model(family, seed)
-        path = m.write(folder / f"{family}.gguf")
-        compare(family, numbers([program, path, *PROMPT]), m.logits(PROMPT)[-1])
+        variant(program, folder, family, Model(family, seed))
+    variant(program, folder, "numbers of a list", Model("qwen3", 1, kinds=gguf.LISTED))
+    variants(program, folder)
+
+
+def variant(program, folder, name, m):
+    path = m.write(folder / "variant.gguf")
+    compare(name, numbers([program, path, *PROMPT]), m.logits(PROMPT)[-1])
+
+
+def variants(program, folder):
+    """Facts that a file may leave out, or says in another way."""
+    m = Model("granite", 3)
+    m.keys["rope.scaling.finetuned"] = False
+    m.facts = {**m.facts, "without_rope": 1}
+    variant(program, folder, "granite, without rope", m)
+    m = Model("gemma3", 4)
+    m.keys |= {"rope.freq_base": 10000.0, "attention.sliding_window_pattern": 0}
+    m.facts = {**m.facts, "pattern": 1}
+    variant(program, folder, "gemma3, windows everywhere, not scaled", m)
+    m = Model("gemma2", 6)
+    del m.keys["final_logit_softcapping"]
+    path = m.write(folder / "caps.gguf")
+    m.keys["final_logit_softcapping"] = 30.0
+    compare("gemma2, its own cap", numbers([program, path, *PROMPT]), m.logits(PROMPT)[-1])
+    m = Model("llama", 6)
+    m.keys["attention.sliding_window"] = WINDOW
+    m.facts = {**m.facts, "pattern": 1}
+    variant(program, folder, "llama, a window", m)
+    m = Model("qwen2", 7)
+    m.vector("output.bias", WORDS, 0)
+    variant(program, folder, "qwen2, a bias of the head", m)
 
 
 DRIVER = r"""
@@ -487,7 +519,7 @@ def refused(ingot, folder):
         "blk.1.attn_rot_embd.weight': a model of architecture 'llama' has no place",
         "blk.2.ffn_up.weight': the file lacks this tensor",
         "blk.0.attn_norm.weight': it is [128], and by the keys it has to be [256]",
-        "llama.expert_count': this key is not known",
+        "llama.expert_count': networks with experts are not supported",
     ):
         if what not in said:
             sys.exit(f"'{what}' is not said:\n{said}")

@@ -21,8 +21,15 @@ TYPES = {
     "Q4_K": (12, 256, 144),
     "Q5_K": (13, 256, 176),
     "Q6_K": (14, 256, 210),
+    "IQ4_NL": (20, 32, 18),
+    "IQ4_XS": (23, 256, 136),
+    "MXFP4": (39, 32, 17),
     "BF16": (30, 1, 2),
 }
+
+LISTED = ("IQ4_NL", "IQ4_XS", "MXFP4")  # digits stand for numbers of a list
+DENSE = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
+FP4 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]
 
 
 def text(s):
@@ -111,6 +118,15 @@ def dequantised(kind, body, rows, columns):
         w = d * (nibbles(b[:, 8:]) | bits(b[:, 4:8], 1) << 4) + halves(b, 2)
     elif kind == "Q8_0":
         w = d * b[:, 2:].view(np.int8)
+    elif kind == "IQ4_NL":
+        w = d * np.array(DENSE)[nibbles(b[:, 2:])]
+    elif kind == "MXFP4":
+        w = 2.0 ** (b[:, :1].astype(int) - 127) * np.array(FP4)[nibbles(b[:, 1:])]
+    elif kind == "IQ4_XS":
+        high = b[:, 2:4].copy().view(np.uint16) >> 2 * np.arange(8, dtype=np.uint16) & 3
+        scale = np.stack([b[:, 4:8] & 15, b[:, 4:8] >> 4], -1).reshape(n, 8) | high << 4
+        digits = nibbles(b[:, 8:].reshape(n, 8, 16))
+        w = (d * (scale.astype(int) - 32))[:, :, None] * np.array(DENSE)[digits]
     elif kind in ("Q4_K", "Q5_K"):
         scale, low = k_scales(b[:, 4:16])
         q = b[:, 16 if kind == "Q4_K" else 48 :].reshape(n, 4, 32)
@@ -151,6 +167,10 @@ def random_weights(rng, kind, rows, columns, size):
     n = rows * columns // block
     b = rng.integers(0, 256, (n, nbytes), np.uint8)
     largest = {"Q8_0": 128, "Q2_K": 24, "Q3_K": 64, "Q4_K": 500, "Q5_K": 1000, "Q6_K": 2000}
+    largest |= {"IQ4_NL": 100, "IQ4_XS": 1500}
+    if kind == "MXFP4":
+        b[:, 0] = 127 + np.frexp(size / 4)[1] - rng.integers(0, 2, n)
+        return b.tobytes()
 
     def scale(at, low):
         h = rng.uniform(0.5, 1, (n, 1)) * (-1.0 if low else 1.0) * size / largest.get(kind, 8)

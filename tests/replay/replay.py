@@ -19,6 +19,9 @@ of the zoo, and networks whose graphs are in the tree without their weights (gra
 replays nothing else; the files of other models are not replayed. tests/tuned/renew.py makes such
 files and graphs.
 
+Language models are GGUF files of tests/llm, of a family and a type of weights, on CPUs that multiply
+bytes in different ways: their products by blocks, prompts' and one token's.
+
 A line is: model, target, what (a kernel, "plan": buffers, layouts, opts and steps, or "weights":
 the data), hash.
 
@@ -38,6 +41,9 @@ import tempfile
 try:
     import graphs
     import zoo
+
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "llm"))
+    import decoder
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -46,6 +52,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 HASHES = HERE / "hashes.txt"
 TUNED = HERE.parent / "tuned"
 TARGETS = ("c", "c:c99", "c:x86-64-v3", "c:x86-64-v4", "opencl", "cuda")
+# name: family, type of all weights; and where
+LANGUAGE = {
+    "llama_q4_0": ("llama", "Q4_0"),
+    "qwen3_q8_0": ("qwen3", "Q8_0"),
+    "llama_q4_k": ("llama", "Q4_K"),
+}
+BYTES = ("c:x86-64-v3", "c:x86-64-v4+vnni", "c:armv8.2-a+dotprod")
+SIZES = ("--dim", "n=1..12", "--dim", "past=0..20")
 
 
 def call(*command):
@@ -110,6 +124,15 @@ def tuned(work):
     return jobs
 
 
+def language(work):
+    """Of each language model and target: a job."""
+    jobs = []
+    for seed, (name, (family, kind)) in enumerate(LANGUAGE.items()):
+        model = decoder.Model(family, seed, kinds=[kind]).write(pathlib.Path(work, f"{name}.gguf"))
+        jobs += [(name, model, target, list(SIZES)) for target in BYTES]
+    return jobs
+
+
 def lines(name, target, found):
     return [
         f"{name} {target} {what} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -161,7 +184,7 @@ def main():
     p.add_argument("--dim", action="append", default=[], help="as of ingot, for --models")
     p.add_argument("--tuned", action="store_true", help="tuned files only")
     p.add_argument("--filter", default="", metavar="WORD")
-    p.add_argument("--target", action="append", choices=TARGETS)
+    p.add_argument("--target", action="append", choices=sorted({*TARGETS, *BYTES}))
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--lines", type=int, default=40, help="of a diff")
     o = p.parse_args()
@@ -176,13 +199,13 @@ def main():
             for name in zoo.NAMES:
                 pathlib.Path(work, f"{name}.onnx").write_bytes(zoo.build(name))
                 jobs += [(name, f"{work}/{name}.onnx", t, []) for t in TARGETS if not o.tuned]
-            jobs += tuned(work)
+            jobs += tuned(work) + ([] if o.tuned else language(work))
         for folder in o.models:
             for model in sorted(pathlib.Path(folder).glob("*/model.onnx")):
                 jobs += [(model.parent.name, model, t, options) for t in TARGETS]
         jobs = [j for j in jobs if o.filter in j[0] and (not o.target or j[2] in o.target)]
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-            has_data = lambda j: not o.models and j[0].split("@")[0] in zoo.NAMES
+            has_data = lambda j: not o.models and j[0].split("@")[0] in (*zoo.NAMES, *LANGUAGE)
             replay = lambda ingot: pool.map(
                 lambda j: pieces(ingot, j[1], j[2], j[3], has_data(j)), jobs
             )
