@@ -11,7 +11,8 @@
  * Elements of less than 32 bits lie in words.  To store one, an item clears its bits and sets them,
  * both atomically, since its neighbours may store beside it.
  *
- * What WGSL leaves open (NaN, infinity, integers of 64 bits) is in runtime_min/igrt_num.wgsl. */
+ * What WGSL leaves open (NaN, infinity, integers of 64 bits) is in runtime_min/igrt_num.wgsl, f64
+ * by integers in igrt_f64.wgsl. */
 #include "language_wgsl.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static bool is_signed(ingot_dtype d)
 static const char *type(ingot_dtype d, bool wide)
 {
     (void)wide; /* lacks() has refused these */
-    if (is_wide(d))
+    if (is_wide(d) || d == INGOT_F64)
         return "vec2<u32>";
     switch (d) {
     case INGOT_F32: return "f32";
@@ -47,8 +48,11 @@ static const char *type(ingot_dtype d, bool wide)
 /* Neither infinity nor NaN is a constant, and the largest f32 in decimal is rounded to one. */
 static void number(StrBuf *sb, double v, ingot_dtype d)
 {
-    (void)d;
-    if (isnan(v)) {
+    if (d == INGOT_F64) {
+        uint64_t u;
+        memcpy(&u, &v, sizeof u);
+        sb_printf(sb, "vec2<u32>(%uu, %uu)", (unsigned)u, (unsigned)(u >> 32));
+    } else if (isnan(v)) {
         sb_puts(sb, "igrt_nan()");
     } else if (isinf(v)) {
         sb_puts(sb, v < 0 ? "-igrt_infinity()" : "igrt_infinity()");
@@ -89,11 +93,13 @@ static bool is_unspelled(const Node *n)
 {
     const OpClass cls = op_info[n->op].cls;
     char function[64];
-    if (!dtype_is_float(n->dtype) || (cls != UNARY && cls != BINARY) || spelling[n->op] ||
-        n->op == OP_CAST || n->op == OP_BITCAST)
+    const bool f64 = n->dtype == INGOT_F64;
+    if (!dtype_is_float(n->dtype) || (cls != UNARY && cls != BINARY) ||
+        (spelling[n->op] && !f64) || n->op == OP_CAST || n->op == OP_BITCAST)
         return false;
-    snprintf(function, sizeof function, "fn igrt_%s_f32(", op_info[n->op].text);
-    return !strstr(runtime_text("igrt_num.wgsl"), function);
+    snprintf(function, sizeof function, "fn igrt_%s_%s(", op_info[n->op].text,
+             f64 ? "f64" : "f32");
+    return !strstr(runtime_text(f64 ? "igrt_f64.wgsl" : "igrt_num.wgsl"), function);
 }
 
 static const char *lacks(Arena *a, const Kernel *k)
@@ -102,8 +108,11 @@ static const char *lacks(Arena *a, const Kernel *k)
     Node *const *node = kernel_nodes(k, &n);
     for (int i = 0; i < n; i++) {
         const ingot_dtype d = node[i]->dtype;
-        if (d == INGOT_F64 || d == INGOT_C64 || d == INGOT_C128)
-            return "WGSL has no f64 and no complex numbers";
+        if (d == INGOT_C64 || d == INGOT_C128)
+            return "WGSL has no complex numbers";
+        if (d == INGOT_F64 && is_unspelled(node[i]))
+            return arena_printf(a, "WGSL has no f64, and igrt_f64.wgsl no '%s'",
+                                op_info[node[i]->op].text);
         if (node[i]->op == OP_CUSTOM)
             return "WGSL calls no function of C";
         if (is_unspelled(node[i]))
@@ -115,11 +124,14 @@ static const char *lacks(Arena *a, const Kernel *k)
     }
     for (int i = 0; i < k->narg; i++) {
         const ingot_dtype d = k->args[i].dtype;
-        if (kernel_has_param(k, i) && (d == INGOT_F64 || d == INGOT_C64 || d == INGOT_C128))
-            return "WGSL has no f64 and no complex numbers";
+        if (kernel_has_param(k, i) && (d == INGOT_C64 || d == INGOT_C128))
+            return "WGSL has no complex numbers";
         if (layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims) > INT32_MAX)
             return "WGSL has no coordinates of 64 bits";
     }
+    for (int i = 0; i < k->nscalar; i++)
+        if (k->scalars[i].dtype == INGOT_F64)
+            return "WGSL has no scalars of f64";
     return NULL;
 }
 
@@ -165,9 +177,42 @@ static bool cast_integer(Render *r, Node *n, ingot_dtype from, ingot_dtype to)
     return call(r, n, print_into(r, "igrt_wrap_%s(%s)", name, low));
 }
 
+/* To f64, or from it: igrt_f64.wgsl. */
+static bool cast_f64(Render *r, Node *n, ingot_dtype from, ingot_dtype to)
+{
+    const char *wide = from == INGOT_U64 ? "u64" : "i64";
+    if (from == to)
+        return call(r, n, "$0");
+    if (to == INGOT_F64)
+        return call(r, n,
+                    print_into(r, "igrt_%s_to_f64($0)",
+                               from == INGOT_BOOL       ? "bool"
+                               : dtype_is_float(from)   ? "f32"
+                               : is_wide(from)          ? wide
+                               : is_signed(from)        ? "i32"
+                                                        : "u32",
+                               ""));
+    if (to == INGOT_F32)
+        return call(r, n, "igrt_f64_to_f32($0)");
+    if (dtype_is_float(to))
+        return false;
+    if (is_wide(to))
+        return call(r, n, print_into(r, "igrt_f64_to_%s($0)", dtype_info[to].name, ""));
+    if (to == INGOT_BOOL)
+        return call(r, n, "igrt_f64_to_bool($0)");
+    if (to == INGOT_I32 || to == INGOT_INDEX)
+        return call(r, n, "igrt_f64_to_i32($0)");
+    return call(r, n,
+                print_into(r, is_signed(to) ? "igrt_wrap_%s(bitcast<i32>(igrt_f64_to_i64($0).x))"
+                                            : "igrt_wrap_%s(igrt_f64_to_i64($0).x)",
+                           dtype_info[to].name, ""));
+}
+
 static bool cast(Render *r, Node *n)
 {
     const ingot_dtype from = n->src[0]->dtype, to = n->dtype;
+    if (from == INGOT_F64 || to == INGOT_F64)
+        return cast_f64(r, n, from, to);
     if (from == INGOT_STRING || to == INGOT_STRING)
         return from == to && call(r, n, "$0");
     if (dtype_is_float(to)) {
@@ -183,7 +228,7 @@ static bool cast(Render *r, Node *n)
 static bool bits(Render *r, Node *n)
 {
     const ingot_dtype from = n->src[0]->dtype, to = n->dtype;
-    if (is_wide(from) && is_wide(to))
+    if (dtype_info[from].bytes == 8 && dtype_info[to].bytes == 8)
         return call(r, n, "$0");
     const char *in = from == INGOT_F32      ? "bitcast<u32>($0)"
                      : is_small_float(from) ? NULL
@@ -217,11 +262,11 @@ static bool compare(Render *r, Node *n, ingot_dtype d)
     const bool ordered = n->op == OP_LT || n->op == OP_LE;
     if (d == INGOT_BOOL && ordered)
         return call(r, n, n->op == OP_LT ? "(!($0) && ($1))" : "(!($0) || ($1))");
-    if (!is_wide(d))
+    if (!is_wide(d) && d != INGOT_F64)
         return false;
     return call(r, n,
                 print_into(r, "igrt_%s_%s($0, $1)", op_info[n->op].text,
-                           d == INGOT_I64 || !ordered ? "i64" : "u64"));
+                           d == INGOT_F64 ? "f64" : d == INGOT_I64 || !ordered ? "i64" : "u64"));
 }
 
 /* Integer functions of conditions are those of bytes. */
@@ -264,13 +309,21 @@ static bool op(Render *r, Node *n)
     case OP_NE:
     case OP_LT:
     case OP_LE: return compare(r, n, d);
-    case OP_ISNAN: return dtype_is_float(d) && call(r, n, "igrt_isnan_f32($0)");
+    case OP_ISNAN:
+        return dtype_is_float(d) &&
+               call(r, n, d == INGOT_F64 ? "igrt_isnan_f64($0)" : "igrt_isnan_f32($0)");
     case OP_NOT:
         if (d == INGOT_BOOL || dtype_info[d].bytes >= 4)
             return false;
         return call(r, n, print_into(r, "igrt_wrap_%s(~($0))", dtype_info[d].name, ""));
     case OP_DIGIT: return false;
-    default: return n->dtype == INGOT_BOOL && d == INGOT_BOOL && of_conditions(r, n);
+    case OP_WHERE: return false;
+    default:
+        if (n->dtype == INGOT_F64 && d == INGOT_F64 && n->nsrc <= 3)
+            return call(r, n,
+                        arena_printf(r->arena, "igrt_%s_f64($0%s%s)", op_info[n->op].text,
+                                     n->nsrc > 1 ? ", $1" : "", n->nsrc > 2 ? ", $2" : ""));
+        return n->dtype == INGOT_BOOL && d == INGOT_BOOL && of_conditions(r, n);
     }
 }
 
@@ -650,6 +703,7 @@ const Language wgsl_language = {
     .truth = "$0 != 0",
     .logical = true,
     .strict = true,
+    .f64_by_calls = true,
     .op = op,
     .spelling = spelling,
     .float_suffix = "",

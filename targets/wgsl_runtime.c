@@ -128,6 +128,7 @@ void wgsl_runtime(StrBuf *sb, const char *first, const char *text)
     WgslItems all = {.arena = arena_new()};
     read_items(&all, first);
     read_items(&all, runtime_text("igrt_num.wgsl"));
+    read_items(&all, runtime_text("igrt_f64.wgsl"));
     call_items(&all, text);
     for (int i = 0; i < all.n; i++)
         if (all.item[i].called)

@@ -104,7 +104,8 @@ static void update(Render *r, const Stmt *stmt)
         sb_printf(r->sb, ", s%d);\n", s);
     } else if (op == OP_ADD && lanes && !is_named(r, x) && is_block_and_low(r, x)) {
         add_products(r, x, type, s);
-    } else if (is_float && (op == OP_ADD || op == OP_MUL)) {
+    } else if (is_float && (op == OP_ADD || op == OP_MUL) &&
+               !(r->lang->f64_by_calls && n->dtype == INGOT_F64)) {
         sb_printf(r->sb, "s%d %s ", s, render_operator(op));
         render_operand(r, x, lanes, false);
         put(r, ";\n");
