@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT-0
 // igrt_f64.wgsl - f64 on WebGPU, which has none: IEEE's bits in a vec2<u32>, the low word first, by
-// integers. Sums, products, quotients and roots are rounded to nearest, ties to even; subnormal
-// numbers are zeros. It is some hundred times slower than f32, and made for the few numbers of a
-// kernel that need it: coordinates, sizes, sums of f64.
+// integers. Sums, products, quotients and roots are rounded to nearest, ties to even; functions such
+// as exp are off by a few units in the last place; subnormal numbers are zeros. It is some hundred
+// times slower than f32, and made for the few numbers of a kernel that need it: coordinates, sizes,
+// sums of f64.
 //
 // Not a module: see igrt_num.wgsl, whose functions of 64-bit integers are used.
 
@@ -151,7 +152,7 @@ fn igrt_sqrt_f64(x: vec2<u32>) -> vec2<u32> {
     }
     // digit by digit, the first one is 2^53
     let odd = (e & 1) == 0;
-    var rest = igrt_left(igrt_f64_significand(x), select(0u, 1u, odd));
+    var rest = igrt_left(igrt_f64_significand(x), select(1u, 2u, odd));
     var sum = vec2<u32>(0u, 0u);
     var root = vec2<u32>(0u, 0u);
     var digit = vec2<u32>(0u, 0x200000u);
@@ -255,6 +256,244 @@ fn igrt_mod_f64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
         return igrt_add_f64(r, y);
     }
     return r;
+}
+
+// ---- functions: by series, whose coefficients are quotients of small whole numbers -----------------
+
+fn igrt_f64_one() -> vec2<u32> { return vec2<u32>(0x0u, 0x3ff00000u); }
+fn igrt_f64_halved(x: vec2<u32>) -> vec2<u32> { return igrt_f64_scaled(x, -1); }
+// x 2^n
+fn igrt_f64_scaled(x: vec2<u32>, n: i32) -> vec2<u32> {
+    let e = igrt_f64_exponent(x);
+    if (e == 0 || e == 0x7ff) {
+        return x;
+    }
+    if (e + n <= 0) {
+        return vec2<u32>(0u, x.y & 0x80000000u);
+    }
+    if (e + n >= 0x7ff) {
+        return vec2<u32>(0u, (x.y & 0x80000000u) | 0x7ff00000u);
+    }
+    return vec2<u32>(x.x, (x.y & 0x800fffffu) | (u32(e + n) << 20u));
+}
+fn igrt_f64_over(x: vec2<u32>, n: i32) -> vec2<u32> { return igrt_div_f64(x, igrt_i32_to_f64(n)); }
+// 1 + z/3 + z^2/5 + ..., n terms
+fn igrt_f64_odds(z: vec2<u32>, n: i32) -> vec2<u32> {
+    var p = vec2<u32>(0u, 0u);
+    for (var i = n; i >= 0; i--) {
+        p = igrt_muladd_f64(p, z, igrt_f64_over(igrt_f64_one(), 2 * i + 1));
+    }
+    return p;
+}
+// 1 + z/((first+1)(first+2)) (1 + z/((first+3)(first+4)) (...
+fn igrt_f64_factorials(z: vec2<u32>, first: i32) -> vec2<u32> {
+    var p = igrt_f64_one();
+    for (var i = first + 23; i > first; i -= 2) {
+        p = igrt_add_f64(igrt_f64_one(), igrt_f64_over(igrt_mul_f64(p, z), i * (i + 1)));
+    }
+    return p;
+}
+// e^x = 2^k e^r, |r| at most log(2)/2
+fn igrt_exp_f64(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_isnan_f64(x)) {
+        return x;
+    }
+    if (igrt_lt_f64(vec2<u32>(0x0u, 0x40868000u), igrt_abs_f64(x))) {
+        return select(igrt_f64_infinity(), vec2<u32>(0u, 0u), igrt_is_negative(x));
+    }
+    let k = igrt_round_f64(igrt_mul_f64(x, vec2<u32>(0x652b82feu, 0x3ff71547u)));
+    let r = igrt_sub_f64(igrt_sub_f64(x, igrt_mul_f64(k, igrt_f64_log2_high())), igrt_mul_f64(k, igrt_f64_log2_low()));
+    var p = igrt_f64_one();
+    for (var i = 14; i > 0; i--) {
+        p = igrt_add_f64(igrt_f64_one(), igrt_f64_over(igrt_mul_f64(p, r), i));
+    }
+    return igrt_f64_scaled(p, igrt_f64_to_i32(k));
+}
+// log(2) as a sum: the first part has 33 bits, so its products with exponents are exact.
+fn igrt_f64_log2_high() -> vec2<u32> { return vec2<u32>(0xfee00000u, 0x3fe62e42u); }
+fn igrt_f64_log2_low() -> vec2<u32> { return vec2<u32>(0x35793c76u, 0x3dea39efu); }
+// log(1 + x), |x| below 1/2: s = x / (2 + x), 2 (s + s^3/3 + s^5/5 + ...)
+fn igrt_f64_log1p(x: vec2<u32>) -> vec2<u32> {
+    let s = igrt_div_f64(x, igrt_add_f64(vec2<u32>(0x0u, 0x40000000u), x));
+    return igrt_f64_scaled(igrt_mul_f64(s, igrt_f64_odds(igrt_mul_f64(s, s), 14)), 1);
+}
+fn igrt_log_f64(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_f64_is_zero(x)) {
+        return igrt_neg_f64(igrt_f64_infinity());
+    }
+    if (igrt_isnan_f64(x) || igrt_is_negative(x)) {
+        return igrt_f64_nan();
+    }
+    if (igrt_isinf_f64(x)) {
+        return x;
+    }
+    // x = 2^e m, m from 0.7 to 1.4
+    let up = select(0, 1, igrt_f64_significand(x).y > 0x16a09eu);
+    let e = igrt_f64_exponent(x) - 1023 + up;
+    let f = igrt_sub_f64(igrt_f64_scaled(x, -e), igrt_f64_one());
+    let k = igrt_i32_to_f64(e);
+    return igrt_add_f64(igrt_mul_f64(k, igrt_f64_log2_high()), igrt_add_f64(igrt_f64_log1p(f), igrt_mul_f64(k, igrt_f64_log2_low())));
+}
+// log(1 + x), x from 0 on
+fn igrt_f64_log_beyond(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_lt_f64(x, vec2<u32>(0x0u, 0x3fd00000u))) {
+        return igrt_f64_log1p(x);
+    }
+    return igrt_log_f64(igrt_add_f64(igrt_f64_one(), x));
+}
+fn igrt_f64_is_whole(x: vec2<u32>) -> bool { return igrt_eq_f64(igrt_trunc_f64(x), x); }
+fn igrt_pow_f64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    let a = igrt_abs_f64(x);
+    let odd = igrt_f64_is_whole(y) && !igrt_f64_is_whole(igrt_f64_halved(y));
+    if (igrt_f64_is_zero(y) || igrt_eq_f64(x, igrt_f64_one())) {
+        return igrt_f64_one();
+    }
+    if (igrt_isnan_f64(x) || igrt_isnan_f64(y) || (igrt_lt_f64(x, vec2<u32>(0u, 0u)) && !igrt_isinf_f64(x) && !igrt_f64_is_whole(y))) {
+        return igrt_f64_nan();
+    }
+    let sign = select(0u, x.y & 0x80000000u, odd);
+    if (igrt_eq_f64(a, igrt_f64_one())) {
+        return vec2<u32>(a.x, a.y | sign);
+    }
+    var r = igrt_f64_one();
+    if (igrt_f64_is_whole(y) && igrt_lt_f64(igrt_abs_f64(y), vec2<u32>(0x0u, 0x40900000u))) {
+        var square = a;
+        for (var n = igrt_f64_to_i32(igrt_abs_f64(y)); n != 0; n = n >> 1u) {
+            if ((n & 1) != 0) {
+                r = igrt_mul_f64(r, square);
+            }
+            square = igrt_mul_f64(square, square);
+        }
+        if (igrt_is_negative(y)) {
+            r = igrt_div_f64(igrt_f64_one(), r);
+        }
+    } else {
+        r = igrt_exp_f64(igrt_mul_f64(y, igrt_log_f64(a)));
+    }
+    return vec2<u32>(r.x, r.y | sign);
+}
+// x less whole quarters of a turn, whose number is added to k; exact up to some 10^6 quarters
+fn igrt_f64_turned(x: vec2<u32>, k: vec2<u32>) -> vec2<u32> {
+    let a = igrt_sub_f64(x, igrt_mul_f64(k, vec2<u32>(0x54400000u, 0x3ff921fbu)));
+    let b = igrt_sub_f64(a, igrt_mul_f64(k, vec2<u32>(0x1a600000u, 0x3dd0b461u)));
+    return igrt_sub_f64(b, igrt_mul_f64(k, vec2<u32>(0x2e037073u, 0x3ba3198au)));
+}
+// sin(x + quarters turns / 4)
+fn igrt_f64_wave(x: vec2<u32>, quarters: i32) -> vec2<u32> {
+    if (igrt_f64_exponent(x) == 0x7ff) {
+        return igrt_f64_nan();
+    }
+    let k = igrt_round_f64(igrt_mul_f64(x, vec2<u32>(0x6dc9c883u, 0x3fe45f30u)));
+    let r = igrt_f64_turned(x, k);
+    let z = igrt_neg_f64(igrt_mul_f64(r, r));
+    let n = (igrt_f64_to_i64(k).x + u32(quarters)) & 3u;
+    var y = igrt_f64_factorials(z, 0);
+    if ((n & 1u) == 0u) {
+        y = igrt_mul_f64(r, igrt_f64_factorials(z, 1));
+    }
+    return select(y, igrt_neg_f64(y), n >= 2u);
+}
+fn igrt_sin_f64(x: vec2<u32>) -> vec2<u32> { return igrt_f64_wave(x, 0); }
+fn igrt_cos_f64(x: vec2<u32>) -> vec2<u32> { return igrt_f64_wave(x, 1); }
+fn igrt_tan_f64(x: vec2<u32>) -> vec2<u32> { return igrt_div_f64(igrt_sin_f64(x), igrt_cos_f64(x)); }
+// beyond tan(1/8 turn): 1/8 turn + atan((x - 1) / (x + 1)), beyond its inverse 1/4 turn - atan(1 / x)
+fn igrt_atan_f64(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_isnan_f64(x)) {
+        return x;
+    }
+    var t = igrt_abs_f64(x);
+    var base = vec2<u32>(0u, 0u);
+    if (igrt_lt_f64(vec2<u32>(0x333f9de6u, 0x4003504fu), t)) {
+        base = vec2<u32>(0x54442d18u, 0x3ff921fbu);
+        t = igrt_neg_f64(igrt_div_f64(igrt_f64_one(), t));
+    } else if (igrt_lt_f64(vec2<u32>(0x99fcef34u, 0x3fda8279u), t)) {
+        base = vec2<u32>(0x54442d18u, 0x3fe921fbu);
+        t = igrt_div_f64(igrt_sub_f64(t, igrt_f64_one()), igrt_add_f64(t, igrt_f64_one()));
+    }
+    let z = igrt_neg_f64(igrt_mul_f64(t, t));
+    return igrt_copysign_f64(igrt_add_f64(base, igrt_mul_f64(t, igrt_f64_odds(z, 22))), x);
+}
+fn igrt_asin_f64(x: vec2<u32>) -> vec2<u32> {
+    let c = igrt_mul_f64(igrt_sub_f64(igrt_f64_one(), x), igrt_add_f64(igrt_f64_one(), x));
+    return igrt_atan_f64(igrt_div_f64(x, igrt_sqrt_f64(c)));
+}
+fn igrt_acos_f64(x: vec2<u32>) -> vec2<u32> {
+    let z = igrt_div_f64(igrt_sub_f64(igrt_f64_one(), x), igrt_add_f64(igrt_f64_one(), x));
+    return igrt_f64_scaled(igrt_atan_f64(igrt_sqrt_f64(z)), 1);
+}
+// (e^x + sign e^-x) / 2, in factors of e^(x/2), which do not overflow before it does
+fn igrt_f64_catenary(x: vec2<u32>, sign: u32) -> vec2<u32> {
+    let e = igrt_exp_f64(igrt_f64_halved(igrt_abs_f64(x)));
+    let up = igrt_mul_f64(igrt_f64_halved(e), e);
+    let down = igrt_div_f64(igrt_div_f64(vec2<u32>(0x0u, 0x3fe00000u), e), e);
+    return igrt_add_f64(up, vec2<u32>(down.x, down.y ^ sign));
+}
+fn igrt_sinh_f64(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_lt_f64(igrt_abs_f64(x), igrt_f64_one())) {
+        return igrt_mul_f64(x, igrt_f64_factorials(igrt_mul_f64(x, x), 1));
+    }
+    if (igrt_f64_exponent(x) == 0x7ff) {
+        return x;
+    }
+    return igrt_copysign_f64(igrt_f64_catenary(x, 0x80000000u), x);
+}
+fn igrt_cosh_f64(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_f64_exponent(x) == 0x7ff) {
+        return igrt_abs_f64(x);
+    }
+    return igrt_f64_catenary(x, 0u);
+}
+fn igrt_tanh_f64(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_isnan_f64(x)) {
+        return x;
+    }
+    if (igrt_lt_f64(vec2<u32>(0x0u, 0x40340000u), igrt_abs_f64(x))) {
+        return igrt_copysign_f64(igrt_f64_one(), x);
+    }
+    return igrt_div_f64(igrt_sinh_f64(x), igrt_cosh_f64(x));
+}
+fn igrt_asinh_f64(x: vec2<u32>) -> vec2<u32> {
+    let a = igrt_abs_f64(x);
+    if (igrt_f64_exponent(x) > 1023 + 30) {
+        return igrt_copysign_f64(igrt_add_f64(igrt_log_f64(a), vec2<u32>(0xfefa39efu, 0x3fe62e42u)), x);
+    }
+    let z = igrt_mul_f64(a, a);
+    let root = igrt_sqrt_f64(igrt_add_f64(igrt_f64_one(), z));
+    let u = igrt_add_f64(a, igrt_div_f64(z, igrt_add_f64(igrt_f64_one(), root)));
+    return igrt_copysign_f64(igrt_f64_log_beyond(u), x);
+}
+fn igrt_acosh_f64(x: vec2<u32>) -> vec2<u32> {
+    if (!igrt_le_f64(igrt_f64_one(), x)) {
+        return igrt_f64_nan();
+    }
+    if (igrt_f64_exponent(x) > 1023 + 30) {
+        return igrt_add_f64(igrt_log_f64(x), vec2<u32>(0xfefa39efu, 0x3fe62e42u));
+    }
+    let t = igrt_sub_f64(x, igrt_f64_one());
+    return igrt_f64_log_beyond(igrt_add_f64(t, igrt_sqrt_f64(igrt_mul_f64(t, igrt_add_f64(t, vec2<u32>(0x0u, 0x40000000u))))));
+}
+fn igrt_atanh_f64(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_lt_f64(igrt_abs_f64(x), vec2<u32>(0x0u, 0x3fd00000u))) {
+        return igrt_mul_f64(x, igrt_f64_odds(igrt_mul_f64(x, x), 14));
+    }
+    let q = igrt_div_f64(igrt_add_f64(igrt_f64_one(), x), igrt_sub_f64(igrt_f64_one(), x));
+    return igrt_f64_halved(igrt_log_f64(q));
+}
+// 2/sqrt(pi) x e^(-x^2) (1 + 2x^2/3 (1 + 2x^2/5 (...
+fn igrt_erf_f64(x: vec2<u32>) -> vec2<u32> {
+    if (igrt_isnan_f64(x)) {
+        return x;
+    }
+    if (igrt_lt_f64(vec2<u32>(0x0u, 0x40180000u), igrt_abs_f64(x))) {
+        return igrt_copysign_f64(igrt_f64_one(), x);
+    }
+    let z = igrt_mul_f64(x, x);
+    var p = igrt_f64_one();
+    for (var i = 25 + 3 * igrt_f64_to_i32(z); i > 0; i--) {
+        p = igrt_add_f64(igrt_f64_one(), igrt_f64_over(igrt_mul_f64(p, igrt_f64_scaled(z, 1)), 2 * i + 1));
+    }
+    let y = igrt_mul_f64(x, igrt_mul_f64(vec2<u32>(0x50429b6du, 0x3ff20dd7u), igrt_exp_f64(igrt_neg_f64(z))));
+    return igrt_mul_f64(y, p);
 }
 
 // ---- conversions ---------------------------------------------------------------------------------
