@@ -94,11 +94,10 @@ static bool is_unspelled(const Node *n)
     const OpClass cls = op_info[n->op].cls;
     char function[64];
     const bool f64 = n->dtype == INGOT_F64;
-    if (!dtype_is_float(n->dtype) || (cls != UNARY && cls != BINARY) ||
-        (spelling[n->op] && !f64) || n->op == OP_CAST || n->op == OP_BITCAST)
+    if (!dtype_is_float(n->dtype) || (cls != UNARY && cls != BINARY) || (spelling[n->op] && !f64) ||
+        n->op == OP_CAST || n->op == OP_BITCAST)
         return false;
-    snprintf(function, sizeof function, "fn igrt_%s_%s(", op_info[n->op].text,
-             f64 ? "f64" : "f32");
+    snprintf(function, sizeof function, "fn igrt_%s_%s(", op_info[n->op].text, f64 ? "f64" : "f32");
     return !strstr(runtime_text(f64 ? "igrt_f64.wgsl" : "igrt_num.wgsl"), function);
 }
 
@@ -186,11 +185,11 @@ static bool cast_f64(Render *r, Node *n, ingot_dtype from, ingot_dtype to)
     if (to == INGOT_F64)
         return call(r, n,
                     print_into(r, "igrt_%s_to_f64($0)",
-                               from == INGOT_BOOL       ? "bool"
-                               : dtype_is_float(from)   ? "f32"
-                               : is_wide(from)          ? wide
-                               : is_signed(from)        ? "i32"
-                                                        : "u32",
+                               from == INGOT_BOOL     ? "bool"
+                               : dtype_is_float(from) ? "f32"
+                               : is_wide(from)        ? wide
+                               : is_signed(from)      ? "i32"
+                                                      : "u32",
                                ""));
     if (to == INGOT_F32)
         return call(r, n, "igrt_f64_to_f32($0)");
@@ -203,8 +202,9 @@ static bool cast_f64(Render *r, Node *n, ingot_dtype from, ingot_dtype to)
     if (to == INGOT_I32 || to == INGOT_INDEX)
         return call(r, n, "igrt_f64_to_i32($0)");
     return call(r, n,
-                print_into(r, is_signed(to) ? "igrt_wrap_%s(bitcast<i32>(igrt_f64_to_i64($0).x))"
-                                            : "igrt_wrap_%s(igrt_f64_to_i64($0).x)",
+                print_into(r,
+                           is_signed(to) ? "igrt_wrap_%s(bitcast<i32>(igrt_f64_to_i64($0).x))"
+                                         : "igrt_wrap_%s(igrt_f64_to_i64($0).x)",
                            dtype_info[to].name, ""));
 }
 
@@ -266,7 +266,9 @@ static bool compare(Render *r, Node *n, ingot_dtype d)
         return false;
     return call(r, n,
                 print_into(r, "igrt_%s_%s($0, $1)", op_info[n->op].text,
-                           d == INGOT_F64 ? "f64" : d == INGOT_I64 || !ordered ? "i64" : "u64"));
+                           d == INGOT_F64               ? "f64"
+                           : d == INGOT_I64 || !ordered ? "i64"
+                                                        : "u64"));
 }
 
 /* Integer functions of conditions are those of bytes. */

@@ -59,9 +59,9 @@ struct Language {
     void (*integer)(StrBuf *, int64_t, ingot_dtype); /* an integer's, or a condition's */
     const char *choice;                              /* if $0, then $1, else $2 */
     const char *truth;                               /* the condition that integer $0 is not zero */
-    bool logical; /* conditions are no integers: they are compared where integers have ^ */
+    bool logical;      /* conditions are no integers: they are compared where integers have ^ */
     bool f64_by_calls; /* it has no f64: operators are functions */
-    bool strict;  /* a narrow integer, or its zero, is none where a wider one is wanted */
+    bool strict;       /* a narrow integer, or its zero, is none where a wider one is wanted */
     /* An operation of a node that it spells by itself, whole; false: as all languages do. */
     bool (*op)(Render *, Node *);
     /* By Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>(). */

@@ -190,7 +190,8 @@ def doubles(ingot, work):
                 sure &= ~(np.abs(x) > 1e6)
             bad = ~(got == want) & ~(np.isnan(got) & np.isnan(want)) & sure
             units = np.abs(got * 1.0 - want) / np.spacing(np.abs(want * 1.0))
-            limit = 0 if op in (*EXACT, *types) else 1100 if op == "Pow" else 24 if op == "Tan" else 8
+            most = {"Pow": 1100, "Tan": 24}.get(op, 8)
+            limit = 0 if op in (*EXACT, *types) else most
             bad &= ~(units <= limit)
             at = np.flatnonzero(bad)[:3]
             assert not bad.any(), f"{op} of {x[at]}, {y[at]}: {got[at]}, and {want[at]} is right"
