@@ -412,6 +412,7 @@ void call_custom(Lowering *, ingot_custom_op *);
 
 /* What its inputs may be, "float i64": words of onnx_schemas.def; "": that is not known. */
 const char *schema_inputs(const char *domain, const char *name);
+bool schema_knows(const char *domain, const char *name);
 /* False and an error: an attribute that the standard does not know, or one given twice. */
 bool schema_attributes(Model *, const Onnx__NodeProto *);
 /* False and an error: an input of a type that the operator takes in no version. */
@@ -463,6 +464,8 @@ bool bind_fits_dims(Model *, const ingot_model_io *, const ingot_model_bind *);
 bool dim_options_used(Model *);
 bool is_state_dim(const Model *, const char *name); /* onnx_state.c: of an input that is a state */
 bool scope_initializers(Model *, Scope *, const Onnx__GraphProto *);
+/* Tells of initializers that the file declares otherwise (onnx_declared.c). */
+void declared_initializers(Model *);
 const Onnx__FunctionProto *function_find(const Model *, const Onnx__NodeProto *);
 /* The imported version of a domain, 0 if there is none. */
 int scope_opset(const Scope *, const char *domain);

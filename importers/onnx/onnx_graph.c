@@ -536,6 +536,21 @@ bool build_graph(Model *m, Scope *s, const Onnx__GraphProto *g)
     return run_nodes(m, s, g->n_node, g->node);
 }
 
+/* False and an error: the graph declares another element type for what it is given. */
+static bool input_as_declared(Lowering *n, const Onnx__GraphProto *g,
+                              const Onnx__ValueInfoProto *info, const Value *v)
+{
+    ingot_dtype dtype;
+    if (!v || v->kind != VALUE_TENSOR || !v->tensor || ingot_is_poison(v->tensor) || !info->type ||
+        info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+        !ingot_onnx_dtype(info->type->tensor_type->elem_type, &dtype) ||
+        dtype == ingot_dtype_of(v->tensor))
+        return true;
+    fault(n, "the input '%s' of its subgraph '%s' is given %s, the file declares %s", info->name,
+          g->name, ingot_dtype_name(ingot_dtype_of(v->tensor)), ingot_dtype_name(dtype));
+    return false;
+}
+
 bool subgraph(Lowering *n, const Onnx__GraphProto *g, int n_in, Value **in, Value **out)
 {
     if ((size_t)n_in != g->n_input) {
@@ -549,7 +564,8 @@ bool subgraph(Lowering *n, const Onnx__GraphProto *g, int n_in, Value **in, Valu
                  .n_opset = n->scope->n_opset,
                  .opset = n->scope->opset};
     for (int i = 0; i < n_in; i++)
-        if (!scope_define(n->model, s, g->input[i]->name, in[i]))
+        if (!input_as_declared(n, g, g->input[i], in[i]) ||
+            !scope_define(n->model, s, g->input[i]->name, in[i]))
             return false;
     if (!nesting_enter(n->model))
         return false;

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base.h"
 #include "onnx.h"
 
 #define ONNX_OP(domain, name, since, min_in, max_in, max_out, flags, lower) \
@@ -339,6 +341,41 @@ static bool is_of_training(const Onnx__NodeProto *n)
     return yes && !strcmp(n->domain, "com.microsoft");
 }
 
+/* "; did you mean Gemm (ai.onnx, since version 1)?", where the name may be a slip: an operator of
+ * that name in another domain, or the nearest one of the node's own, or a function of the file.
+ * Nothing of what the standard has and this compiler lacks. */
+static void meant_operator(Model *m, const Onnx__NodeProto *n, char *text, size_t bytes)
+{
+    const Onnx__ModelProto *model = m->file->model;
+    const char *own = strcmp(n->domain, "ai.onnx") == 0 ? "" : n->domain, *function = NULL;
+    const OpEntry *near = NULL;
+    bool known = false;
+    int best = 99;
+    if (schema_knows(n->domain, n->op_type))
+        return;
+    for (int i = 0; i < COUNT(op_table); i++) {
+        const OpEntry *e = &op_table[i];
+        bool own_domain = strcmp(e->domain, own) == 0;
+        known |= own_domain;
+        if (strcasecmp(e->name, n->op_type) == 0 && best > 0) { /* "relu", or elsewhere */
+            near = e;
+            best = 0;
+        } else if (own_domain && closer(n->op_type, e->name, NULL, &best)) {
+            near = e;
+        }
+    }
+    for (size_t i = 0; i < model->n_functions; i++)
+        function = closer(n->op_type, model->functions[i]->name, function, &best);
+    if (function)
+        snprintf(text, bytes, "; did you mean %.60s, a function of the file?", function);
+    else if (near)
+        snprintf(text, bytes, "; did you mean %s (%s, since version %d)?", near->name,
+                 domain_text(near->domain), near->since);
+    else if (!known)
+        snprintf(text, bytes, "; a C function of yours can be it (--op %.50s:%.50s=FILE.c)",
+                 n->domain, n->op_type);
+}
+
 static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
 {
     ingot_set_origin(m->c, node_label(n), n->op_type);
@@ -348,9 +385,16 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
         return true;
     const OpEntry *op = onnx_op_find(n->domain, n->op_type);
     int version = scope_opset(s, n->domain);
+    char meant[200] = "";
+    if (!op && is_of_training(n))
+        snprintf(meant, sizeof meant,
+                 "; it is of ONNX Runtime's training artifacts: give the model that they were made "
+                 "of, with --train");
+    else if (!op)
+        meant_operator(m, n, meant, sizeof meant);
     if (version == 0) {
-        ingot_error(m->c, INGOT_INVALID, "the model does not import the domain '%s'",
-                    domain_text(n->domain));
+        ingot_error(m->c, INGOT_INVALID, "the model does not import the domain '%s'%s",
+                    domain_text(n->domain), meant);
         return false;
     }
     if (!op && strcmp(n->domain, "com.microsoft.nchwc") == 0) {
@@ -363,10 +407,7 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
     }
     if (!op) {
         ingot_error(m->c, INGOT_UNSUPPORTED, "operator not supported: %s version %d%s",
-                    domain_text(n->domain), version,
-                    is_of_training(n) ? "; it is of ONNX Runtime's training artifacts: give the "
-                                        "model that they were made of, with --train"
-                                      : "");
+                    domain_text(n->domain), version, meant);
         return false;
     }
     if (version < op->since) {
@@ -521,6 +562,32 @@ static bool declare_inputs(Model *m, Scope *s)
     return ok;
 }
 
+/* "[2, n, ?]": what is no number has its name, if there is one. */
+static const char *dims_text(Model *m, int rank, const int64_t *dims, const char *const *names)
+{
+    enum { BYTES = 30 }; /* a dim */
+    char *text = ingot_alloc(m->c, (size_t)rank * BYTES + 3), *at = text;
+    *at++ = '[';
+    for (int a = 0; a < rank; a++) {
+        const char *comma = a ? ", " : "";
+        if (dims[a] >= 0)
+            at += snprintf(at, BYTES, "%s%lld", comma, (long long)dims[a]);
+        else
+            at += snprintf(at, BYTES, "%s%.24s", comma, names && names[a] ? names[a] : "?");
+    }
+    strcpy(at, "]");
+    return text;
+}
+
+static const char *tensor_dims(Model *m, ingot_tensor *t)
+{
+    int64_t dims[INGOT_MAX_RANK];
+    for (int a = 0; a < ingot_rank(t); a++)
+        if (!ingot_dim_is_const(ingot_shape(t, a), &dims[a]))
+            dims[a] = -1;
+    return dims_text(m, ingot_rank(t), dims, NULL);
+}
+
 /* False if a dim of the value and of the declaration are numbers and differ. */
 static bool output_fits(const ingot_model_io *io, ingot_tensor *t)
 {
@@ -559,7 +626,10 @@ static bool declare_outputs(Model *m, Scope *s)
                         ingot_dtype_name(io->dtype));
             ok = false;
         } else {
-            (void)output_fits(io, v->tensor);
+            if (!output_fits(io, v->tensor))
+                ingot_warning(m->c, "the output '%s' is %s, the file declares %s: the nodes decide",
+                              io->name, tensor_dims(m, v->tensor),
+                              dims_text(m, io->rank, io->dims, io->dim_names));
             if (is_training(m) && m->options->training->output) {
                 m->options->training->output(m->options->training->user, io->name, v->tensor);
                 continue;
@@ -589,6 +659,7 @@ bool ingot_onnx_build(ingot_onnx *m, const ingot_model_options *options)
     if (is_training_step(m) && m->file->model->n_training_info)
         ingot_warning(m->c, "the file says how it is trained (TrainingInfoProto), which is not "
                             "read: --loss and --optimizer decide");
+    declared_initializers(m);
     ok = ok && declare_inputs(m, s) && scope_initializers(m, s, m->file->model->graph) &&
          take_weights(m, s, m->file->model->graph) && build_graph(m, s, m->file->model->graph);
     ingot_set_origin(m->c, NULL, NULL);

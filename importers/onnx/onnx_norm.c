@@ -46,13 +46,35 @@ static ingot_tensor *batch_norm_training(Lowering *n, double eps)
     return as(n, channel_affine(n, y, Y, n->in[2]), ingot_dtype_of(X));
 }
 
+/* Statistics of each element [C, spatial..], as opsets 1 to 7 had: all of these axes are channels.
+ */
+static ingot_tensor *batch_norm_elements(Lowering *n, double eps)
+{
+    ingot_tensor *in[4];
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int rank = ingot_rank(X);
+    if (n->n_out > 1 || is_training(n->model))
+        return unsupported(n, "spatial=0 is not supported in training");
+    for (int i = 0; i < 4; i++) {
+        ingot_tensor *p = n->in[1 + i];
+        if (ingot_rank(p) != rank - 1)
+            return fault(n, "with spatial=0 its input '%s' has to be of rank %d, not %d",
+                         n->proto->input[1 + i], rank - 1, ingot_rank(p));
+        in[i] = ingot_flatten(n->c, p, 0, rank - 1);
+    }
+    shape_of(X, dims);
+    ingot_tensor *y =
+        ingot_batch_norm(n->c, ingot_flatten(n->c, X, 1, rank), in[0], in[1], in[2], in[3], eps);
+    return ingot_is_poison(y) ? y : ingot_reshape(n->c, y, rank, dims);
+}
+
 ingot_tensor *onnx_batch_norm(Lowering *n)
 {
     double eps = attr_float(n, "epsilon", 1e-5);
     if (ingot_rank(X) < 2)
         return fault(n, "its input has rank %d, at least 2 is needed", ingot_rank(X));
     if (n->version < 9 && attr_int(n, "spatial", 1) == 0)
-        return unsupported(n, "spatial=0 is not supported");
+        return batch_norm_elements(n, eps);
     bool training = n->version >= 14 ? attr_int(n, "training_mode", 0) != 0 : n->n_out > 1;
     if (is_training(n->model)) /* statistics that are frozen stay as they are */
         training = is_training_step(n->model) && is_trained_weight(n->model, n->in[3]) &&

@@ -13,6 +13,7 @@
 typedef struct {
     ingot_resize_axis axis; /* what is the same for every axis */
     double extrapolation;
+    bool up_where_smaller; /* before opset 11: nearest is the place above where the axis shrinks */
 } Style;
 
 /* One axis: its size in and out, out / in as the file gives it, and the region of interest. What
@@ -78,6 +79,12 @@ static ingot_tensor *inside_region(Lowering *n, const ingot_resize_axis *r, int 
     return align_axis(n, const_f64(n, INGOT_BOOL, 1, &r->size, inside), axis, ingot_rank(X));
 }
 
+/* Which place is the nearest, of an axis whose scale is known. */
+static ingot_resize_nearest nearest_of(const Style *s, const ResizeAxis *a)
+{
+    return s->up_where_smaller && a->scale < 1 ? INGOT_NEAREST_CEIL : s->axis.nearest;
+}
+
 /* The axis as ingot_resize() takes it; false if the run has to tell something. A whole ratio needs
  * no size. */
 static bool known_axis(const Style *s, const ResizeAxis *a, ingot_resize_axis *r)
@@ -87,6 +94,7 @@ static bool known_axis(const Style *s, const ResizeAxis *a, ingot_resize_axis *r
     r->scale = a->scale;
     r->roi_start = a->roi_start;
     r->roi_end = a->roi_end;
+    r->nearest = nearest_of(s, a);
     if (a->run_scale || a->run_start)
         return false;
     return (ingot_dim_is_const(a->in, &in) && ingot_dim_is_const(a->out, &r->size)) ||
@@ -306,6 +314,23 @@ static double tap_span(const Style *s, const ResizeAxis *a, int *first)
     return 2 - 2 * *first;
 }
 
+/* The nearest places, by which is meant what the scale makes of it. */
+static ingot_tensor *nearest_place(Lowering *n, const Style *s, const ResizeAxis *a,
+                                   const Place *place)
+{
+    Style one = *s;
+    one.axis.nearest = nearest_of(s, a);
+    one.up_where_smaller = false;
+    if (s->up_where_smaller && a->run_scale) {
+        ingot_tensor *below = nearest_place(n, &one, a, place);
+        one.axis.nearest = INGOT_NEAREST_CEIL;
+        ingot_tensor *smaller = ingot_lt(n->c, a->run_scale, f64(n, 1));
+        return ingot_where(n->c, smaller, nearest_place(n, &one, a, place), below);
+    }
+    return place->rest ? exact_nearest(n, &one, place)
+                       : run_nearest(n, &one, run_place(n, &one, a));
+}
+
 /* ingot_resize() as a graph. */
 static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis,
                               const ResizeAxis *a)
@@ -315,10 +340,8 @@ static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int 
     ingot_tensor *weight[MAX_RUN_TAPS], *sum = NULL, *y = NULL, *scale;
     int first = 0, rank = ingot_rank(x);
     const Place place = place_of(n, s, a, x);
-    if (s->axis.mode == INGOT_RESIZE_NEAREST && place.rest)
-        return take_clamped(n, x, exact_nearest(n, s, &place), axis, a);
     if (s->axis.mode == INGOT_RESIZE_NEAREST)
-        return take_clamped(n, x, run_nearest(n, s, run_place(n, s, a)), axis, a);
+        return take_clamped(n, x, nearest_place(n, s, a, &place), axis, a);
     double span = tap_span(s, a, &first);
     if (span > MAX_RUN_TAPS)
         return unsupported(n, "axis %d may shrink too far for a scale that only the run knows",
@@ -540,6 +563,8 @@ static bool use_sizes(Lowering *n, ResizeAxis *axes, const int *list, int count,
     for (int i = 0; i < count; i++) {
         ResizeAxis *a = &axes[list[i]];
         int64_t in = 0, size;
+        if (stretch && dim_is(a->in, 0) && dim_is(want[i], 0)) /* stays as it is */
+            continue;
         if (ingot_dim_hi(a->in) < 1 || ingot_dim_hi(want[i]) < 0 ||
             ingot_dim_lo(want[i]) > INT32_MAX) {
             unsupported(n, "it cannot resize axis %d of %lld elements to %lld", list[i],
@@ -674,7 +699,8 @@ ingot_tensor *onnx_resize(Lowering *n)
                         .cubic_a = attr_float(n, "cubic_coeff_a", -0.75),
                         .antialias = attr_int(n, "antialias", 0) != 0,
                         .exclude_outside = attr_int(n, "exclude_outside", 0) != 0},
-               .extrapolation = attr_float(n, "extrapolation_value", 0)};
+               .extrapolation = attr_float(n, "extrapolation_value", 0),
+               .up_where_smaller = old};
     int scales = old ? 1 : 2, sizes = 3;
     if (count < 0 || n->failed)
         return ingot_poison(n->c);
@@ -732,7 +758,9 @@ ingot_tensor *onnx_upsample(Lowering *n)
             return ingot_poison(n->c);
         return n->failed ? ingot_poison(n->c) : resize(n, &s, axes);
     } else {
-        n_v = n->n_in > 1 ? floats_in(n, 1, &v) : -1;
+        if (n->n_in < 2 || !n->in[1])
+            return fault(n, "it has no scales: from opset 9 on they are its second input");
+        n_v = floats_in(n, 1, &v);
     }
     if (n->failed || !use_scales(n, axes, list, rank, v, n_v))
         return ingot_poison(n->c);

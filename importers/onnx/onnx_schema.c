@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base.h"
 #include "onnx.h"
 
 typedef struct {
@@ -32,6 +33,11 @@ static const Schema *schema_find(const char *domain, const char *name)
     return NULL;
 }
 
+bool schema_knows(const char *domain, const char *name)
+{
+    return schema_find(domain, name) != NULL;
+}
+
 const char *schema_inputs(const char *domain, const char *name)
 {
     const Schema *s = schema_find(domain, name);
@@ -52,6 +58,20 @@ static bool listed(const char *list, size_t len, const char *ends, const char *w
     return false;
 }
 
+/* The attribute that may have been meant, or NULL. */
+static const char *near_attribute(Model *m, const char *list, const char *name)
+{
+    const char *near = NULL;
+    int best = 99;
+    for (size_t k; *list; list += k + (list[k] != 0)) {
+        k = strcspn(list, " ");
+        char *word = ingot_alloc(m->c, k + 1);
+        memcpy(word, list, k);
+        near = closer(name, word, near, &best);
+    }
+    return near;
+}
+
 bool schema_attributes(Model *m, const Onnx__NodeProto *n)
 {
     const Schema *s = custom_find(m, n) ? NULL : schema_find(n->domain, n->op_type);
@@ -67,7 +87,9 @@ bool schema_attributes(Model *m, const Onnx__NodeProto *n)
         if (!s || strncmp(name, "__", 2) == 0 ||
             listed(s->attributes, strlen(s->attributes), " ", name))
             continue;
-        ingot_error(m->c, INGOT_INVALID, "the operator has no attribute '%s'", name);
+        const char *near = near_attribute(m, s->attributes, name);
+        ingot_error(m->c, INGOT_INVALID, "the operator has no attribute '%s'%s%s%s", name,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         ok = false;
     }
     return ok;

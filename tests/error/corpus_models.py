@@ -233,6 +233,16 @@ def operators():
         (0, 3, 4),
         ["n0", "Upsample"],
     )
+    case("op_misspelt", model([node("Gemmm", ("x", "x"))]), 4, ["n0", "did you mean Gemm (ai.onnx"])
+    case("op_other_case", model([node("relu")]), 4, ["n0", "did you mean Relu (ai.onnx"])
+    case("op_elsewhere", model([node("Scaler")]), 4, ["n0", "Scaler (ai.onnx.ml"])
+    case(
+        "op_misspelt_of_domain_missing",
+        model([node("FusedMatmul", ("x", "x"), domain="com.microsoft")]),
+        3,
+        ["n0", "import", "FusedMatMul (com.microsoft"],
+    )
+    case("op_without_scales", model([node("Upsample", scales=[1.0, 1.0])]), 3, ["n0", "no scales"])
     case(
         "op_three_unknown",
         model(
@@ -506,6 +516,53 @@ def declared():
             value_info=[value("t", (9, 9))],
         ),
         (0, 3),
+    )
+
+    def weighted(name, declared=(), shown=(), says=(), outputs=None, **more):
+        case(
+            name,
+            model(
+                [node("Add", ("x", "w")), node("Mul", ("y", "v"), ("z",), "n1")],
+                inputs=[value("x"), *shown],
+                outputs=outputs or [value("z")],
+                weights=[weight(k, np.ones(3, np.float32)) for k in "wv"],
+                value_info=list(declared),
+            ),
+            3 if says else 0,
+            list(says),
+            **more,
+        )
+
+    weighted(
+        "weight_input_type", shown=[value("w", (3,), T.INT64)], says=["n0", "i64 [3]", "f32 [3]"]
+    )
+    weighted("weight_input_shape", shown=[value("w", (4,))], says=["n0", "'w'", "f32 [4]", "input"])
+    weighted("weight_input_rank", shown=[value("w", (1, 3))], says=["n0", "'w'", "f32 [1, 3]"])
+    weighted("weight_input_named_dim", shown=[value("w", ("k",))])
+    weighted(
+        "weight_value_type", [value("w", (3,), T.DOUBLE)], says=["n0", "f64 [3]", "value_info"]
+    )
+    weighted("weight_value_shape", [value("v", (5,))], says=["n1", "'v'", "f32 [5]", "declare it"])
+    weighted(
+        "weight_output_shape",
+        outputs=[value("z"), value("w", (9,))],
+        says=["'w'", "f32 [9]", "output"],
+    )
+    weighted(
+        "weights_declared_thrice",
+        [value("v", (5,)), value("y", (2, 3), T.INT64)],
+        [value("w", (4,), T.INT64)],
+        ["n0", "n1", "i64 [4]", "f32 [5]", "'y' is f32"],
+        messages=3,
+    )
+    body = h.make_graph(
+        [node("Identity", ("i",), ("o",), "inner")], "b", [value("i", dtype=T.INT64)], [value("o")]
+    )
+    case(
+        "declared_subgraph_input_type",
+        model([node("Scan", ("x",), num_scan_inputs=1, body=body)]),
+        3,
+        ["n0", "'i'", "'b'", "f32", "i64"],
     )
     case("declared_type_0", model([node("Relu")], inputs=[value("x", dtype=0)]), (3, 4), "x")
     case("declared_type_999", model([node("Relu")], inputs=[value("x", dtype=999)]), (3, 4), "x")

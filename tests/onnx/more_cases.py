@@ -714,6 +714,29 @@ def collisions(cases):
         )
 
 
+def first_versions(cases):
+    """What only the first versions of an operator have: before opset 11 the nearest is the place
+    above where an axis shrinks; statistics of each element before opset 9."""
+    x, scales = floats(1, 2, 10, 7), np.array([1, 1, 0.6, 2.4], np.float32)
+    node = NODE("Resize", ["x", "scales"], ["y"], mode="nearest")
+    cases.add("resize_10_places", node, [("x", x)], 10, [("scales", scales)])
+    cases.add("resize_10_run_scales", node, [("x", x), ("scales", scales)], 10)
+    cases.add(
+        "batch_norm_7_elements",
+        NODE("BatchNormalization", ["x", *"sbmv"], ["y"], spatial=0),
+        [("x", floats(3, 2, 4))],
+        7,
+        [(k, np.abs(floats(2, 4)) + np.float32(0.5)) for k in "sbmv"],
+    )
+    cases.add(
+        "resize_nothing_to_nothing",
+        NODE("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest"),
+        [("x", floats(0, 2, 3, 3))],
+        18,
+        [("sizes", np.array([0, 2, 6, 6]))],
+    )
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -738,6 +761,7 @@ def main():
         outputs_again,
         collisions,
         of_nothing,
+        first_versions,
     ):
         family(cases)
     print(cases.n, "cases")
