@@ -72,7 +72,7 @@ command -v gcc-ar >/dev/null && command -v gcc-ranlib >/dev/null &&
 export CCACHE_DEPEND=1
 # shellcheck disable=SC2086
 configure() {
-    $by_ninja cmake -S . -B build $archive -DCMAKE_EXE_LINKER_FLAGS="$gold" -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache >build/cmake.log ||
+    $by_ninja cmake -S . -B build $archive -DCMAKE_EXE_LINKER_FLAGS="$gold" -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON -DINGOT_UNITS_TOGETHER=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache >build/cmake.log ||
         { cat build/cmake.log; return 1; }
 }
 mkdir -p build
