@@ -101,14 +101,19 @@ static bool is_unspelled(const Node *n)
     return !strstr(runtime_text(f64 ? "igrt_f64.wgsl" : "igrt_num.wgsl"), function);
 }
 
+/* Each of them becomes a hundred instructions or more, in line: a compiler of modules takes a
+ * second for some hundred of them in a kernel, and minutes for twice as many. */
+enum { F64_OPERATIONS = 256 };
+
 static const char *lacks(Arena *a, const Kernel *k)
 {
-    int n;
+    int n, f64 = 0;
     Node *const *node = kernel_nodes(k, &n);
     for (int i = 0; i < n; i++) {
         const ingot_dtype d = node[i]->dtype;
         if (d == INGOT_C64 || d == INGOT_C128)
             return "WGSL has no complex numbers";
+        f64 += d == INGOT_F64 && node[i]->nsrc > 0;
         if (d == INGOT_F64 && is_unspelled(node[i]))
             return arena_printf(a, "WGSL has no f64, and igrt_f64.wgsl no '%s'",
                                 op_info[node[i]->op].text);
@@ -121,6 +126,11 @@ static const char *lacks(Arena *a, const Kernel *k)
                                 "spelling[] of targets/language_wgsl.c",
                                 op_info[node[i]->op].text, op_info[node[i]->op].text);
     }
+    if (f64 > F64_OPERATIONS)
+        return arena_printf(a,
+                            "WGSL has no f64, and a kernel with %d operations of f64 by integers "
+                            "takes too long to compile",
+                            f64);
     for (int i = 0; i < k->narg; i++) {
         const ingot_dtype d = k->args[i].dtype;
         if (kernel_has_param(k, i) && (d == INGOT_C64 || d == INGOT_C128))
