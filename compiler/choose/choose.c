@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "choose.h"
+#include "cpu.h"
 #include "decisions.h"
 
 typedef struct {
@@ -82,15 +83,16 @@ static void layout_in_panels(Layout *l, int rank, int side, int at, int64_t bloc
     op->perm.axis[n] = (int8_t)(side + 1);
 }
 
-/* The axis of an access that lies side by side, of which a tile has whole vectors of rows; or
- * -1. */
-static int side_by_side(const Nest *nest, const View *v, Node *load, int64_t *rows)
+/* The axis of an access of which a tile has whole vectors of rows, and, if apart is not set, that
+ * lies side by side; or -1. */
+static int side_by_side(const Nest *nest, const View *v, Node *load, bool apart, int64_t *rows)
 {
     const Kernel *k = nest->k;
     int64_t stride;
     for (int i = 0; i < v->nrange; i++) {
         Move m = access_move(k->c, load, v->range[i]);
-        if (m.kind != MOVE_AXIS || !access_stride(k, load, v->range[i], &stride) || stride != 1)
+        if (m.kind != MOVE_AXIS ||
+            (!apart && (!access_stride(k, load, v->range[i], &stride) || stride != 1)))
             continue;
         for (int j = 0; j < nest->nsplit; j++) {
             const Split *s = &nest->split[j];
@@ -101,6 +103,21 @@ static int side_by_side(const Nest *nest, const View *v, Node *load, int64_t *ro
         }
     }
     return -1;
+}
+
+/* Of terms that are taken block after block: is a block of them a short piece, less than a page, of
+ * each of more rows than are near? Then nothing asks for their lines ahead. */
+static bool blocks_walk_pages(const Nest *nest, const View *v, Node *load, int64_t terms)
+{
+    const Machine *m = &nest->target->machine;
+    double rows = 1;
+    if (!nest->partial || terms * dtype_info[load->dtype].bytes >= m->page)
+        return false;
+    for (int i = 0; i < v->nrange; i++)
+        if (depends_on(load, v->range[i]) &&
+            storage_stride(nest->k, load, v->range[i]) * dtype_info[load->dtype].bytes >= m->page)
+            rows *= (double)v->range[i]->hi + 1;
+    return rows > m->pages;
 }
 
 /* Rows whose terms lie pages apart (a transposed matrix) are brought together, where many vectors
@@ -126,14 +143,17 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
             continue;
         for (int i = 0; i < v->nload; i++)
             uses += v->load[i]->src[0]->arg.i == arg;
+        const bool blocks = blocks_walk_pages(nest, v, load, inner->extent);
         if (depends_on(load, lanes) || m.kind != MOVE_AXIS || uses != 1 ||
-            (access_stride(k, load, range, &stride) && stride == 1) ||
+            (!blocks && access_stride(k, load, range, &stride) && stride == 1) ||
             s->bufs[arg]->kind == BUF_WEIGHT || k->args[arg].written ||
             k->choice->arg[arg].copied || nest_stage(nest, arg) >= 0 ||
-            !walks_pages(k, v, load, nest->target))
+            (!blocks && !walks_pages(k, v, load, nest->target)))
             continue;
         int64_t rows;
-        int side = side_by_side(nest, v, load, &rows), rank = s->bufs[arg]->rank;
+        int side = side_by_side(nest, v, load, blocks, &rows), rank = s->bufs[arg]->rank;
+        if (blocks && side < 0)
+            continue;
         if (side >= 0 && side != m.axis && rank < INGOT_MAX_RANK)
             layout_in_panels(&k->choice->arg[arg].copy, rank, side, m.axis, rows);
         else

@@ -125,6 +125,12 @@ RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *fr
  * common, or it falls between taps. */
 int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps);
 
+/* ---- cpu_row_blocks.c ----------------------------------------------------------------------- */
+
+/* The nest of a tile, before anything is staged, with its rows in blocks that stay in L2 while all
+ * panels go by; NULL: they do not come from memory again and again. */
+Nest *row_blocks(const Nest *, const View *, const RegisterTile *);
+
 /* ---- cpu_prefetch.c -------------------------------------------------------------------------- */
 
 /* Is what is loaded of that kind, and more than the first cache holds? */

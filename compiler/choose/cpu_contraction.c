@@ -667,6 +667,23 @@ static Nest *pairs_opts(const TileChoice *q, const Nest *nest, RegisterTile *til
     return NULL;
 }
 
+/* What is asked for ahead and copied to places, of the nest of a tile or, where this takes fewer
+ * cycles, of its blocks of rows. */
+static Nest *with_places(const TileChoice *q, Nest *tiled, const RegisterTile *tile,
+                         const Layout *want)
+{
+    Nest *blocks = row_blocks(tiled, q->v, tile), *both[] = {tiled, blocks};
+    for (int i = 0; i < 2 && both[i]; i++) {
+        prefetch_opts(both[i], q->v, q->bufs, tile);
+        stage_opts(both[i], q->v, q->bufs, tile);
+    }
+    if (!blocks)
+        return tiled;
+    const bool better = nest_cycles(q->k, blocks, want) < CLEARLY * nest_cycles(q->k, tiled, want);
+    nest_free(better ? tiled : blocks);
+    return better ? blocks : tiled;
+}
+
 void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
                  Layout *want, Node **lanes, int *nlanes)
 {
@@ -724,10 +741,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         plain_opts(a, *nest, &v);
         return;
     }
-    if (outputs && best.width > 1) {
-        prefetch_opts(tiled, &v, bufs, &best);
-        stage_opts(tiled, &v, bufs, &best);
-    }
+    if (outputs && best.width > 1)
+        tiled = with_places(&q, tiled, &best, want);
     if (best.width > 1)
         prefetch_states(tiled, &v, bufs, outputs);
     nest_free(*nest);

@@ -203,6 +203,23 @@ static double lost_share(const View *v, const Node *lanes, const Target *t)
     return each_by_itself(v, lanes) ? bytes / t->machine.line : 1;
 }
 
+/* A row that something is reduced over first, and that is then written whole (softmax, and its
+ * gradient), is made in lanes along itself; across, it is written element by element: what that
+ * takes more, in products of tiles. */
+static void vote_rows(Layouts *x, const Step *s, const View *v, double times, const Target *t)
+{
+    const double *rate = t->machine.rate,
+                 more = rate[UNIT_TILE] / rate[UNIT_SCALAR] - rate[UNIT_TILE] / rate[UNIT_VECTOR],
+                 weight = (double)s->kernel->flops * times * more;
+    for (int i = 0; i < v->nrange; i++) {
+        bool whole = v->nreduce > 0;
+        for (int j = 0; j < v->nreduce; j++)
+            whole &= !depends_on(v->reduce[j], v->range[i]);
+        for (int j = 0; j < v->nstore && whole; j++)
+            vote(x, s, v->store[j], v->range[i], weight);
+    }
+}
+
 static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
@@ -214,6 +231,8 @@ static void vote_contractions(Layouts *x, const Target *t)
         if (four)
             continue;
         Node *lanes = v.dot ? wanted_lanes(s, &v, t) : NULL;
+        if (!v.dot && t->machine.lanes && !t->gpu)
+            vote_rows(x, s, &v, x->times[i], t);
         if (!lanes || (t->gpu && !has_unit(&v, t, false)))
             continue;
         const double flops = (double)s->kernel->flops * x->times[i] * lost_share(&v, lanes, t);
