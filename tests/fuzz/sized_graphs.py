@@ -50,6 +50,7 @@ from sized_ops import OPS
 from sized_parts import PARTS
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
+import joined  # noqa: E402
 import objects  # noqa: E402
 from process import SETTINGS, call, crashed, first_line  # noqa: E402
 
@@ -120,6 +121,9 @@ BY_INDEX = {
     "RNN",
 }
 FAULTS = ("wrong", "crash")
+TOGETHER = (
+    20  # graphs in one process: it loads what ONNX Runtime and numpy load when they are first used
+)
 ALONE = ("-O0", "--train")  # options without a value
 # What the model has nothing for.
 OPTIONS_REFUSED = (
@@ -268,27 +272,67 @@ def verify(model, flags, case, opt, work):
     return failed and (failed[0], f"{sizes(model, case)}: {failed[1]}")
 
 
-def compile_and_run(model, flags, case, opt, work):
+def compiled(model, flags, opt, work):
+    """The bundle; the fault, if it did not come about."""
     file, bundle = work / "model.onnx", work / "bundle"
     onnx.save(model.proto(), file)
     shutil.rmtree(bundle, ignore_errors=True)
     command = [opt.ingot, "compile", file, "-o", bundle, *model.bounds(), *flags]
     (work / "command").write_text(shlex.join(map(str, command)) + "\n")
-    failed = outcome(call(command, opt.timeout, opt.env), model, "compile")
-    if failed:
-        return failed
-    native = " -march=native" if "c:native" in flags else ""
-    done = objects.program(
-        bundle, opt.cc, SANITIZE + native, lambda words: call(words, opt.timeout, opt.env)
-    )
-    if done.rc:
-        return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}"
+    return outcome(call(command, opt.timeout, opt.env), model, "compile")
+
+
+def cflags_of(flags):
+    return SANITIZE + (" -march=native" if "c:native" in flags else "")
+
+
+def made_together(numbers, opt):
+    """(folder, flags, program) by the numbers of graphs whose bundles could be compiled as one, as drawn."""
+    folders, programs = {}, {}
+    for i in numbers:
+        name, work = (
+            f"{opt.seed}/{i}",
+            pathlib.Path(tempfile.mkdtemp(prefix="graph-", dir=opt.work)),
+        )
+        try:
+            model = draw(name, opt.ops)
+            flags = opt.flags or drawn_flags(name, model, True)
+            if not compiled(model, flags, opt, work):
+                folders[i] = work, flags
+        except Exception:
+            pass  # told when the graph is judged
+        if i not in folders:
+            shutil.rmtree(work, ignore_errors=True)
+    for cflags in {cflags_of(flags) for _, flags in folders.values()}:
+        programs |= joined.programs(
+            [work / "bundle" for work, flags in folders.values() if cflags_of(flags) == cflags],
+            opt.cc,
+            cflags,
+            lambda words: call(words, opt.timeout * len(numbers), opt.env),
+        )
+    return {i: (work, flags, programs.get(work / "bundle")) for i, (work, flags) in folders.items()}
+
+
+def compile_and_run(model, flags, case, opt, work):
+    """What was made of the graph as it was drawn is used once."""
+    drawn, program = opt.made.pop(work, (None, None))
+    bundle = work / "bundle"
+    if drawn != flags or not program:
+        program = bundle / "model"
+        failed = compiled(model, flags, opt, work)
+        if failed:
+            return failed
+        done = objects.program(
+            bundle, opt.cc, cflags_of(flags), lambda words: call(words, opt.timeout, opt.env)
+        )
+        if done.rc:
+            return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}"
     for case in range(len(model.cases)):
         values = model.values(case)
         write_data(model, case, values, work / "data")
         shutil.rmtree(work / "out", ignore_errors=True)
         (work / "out").mkdir()
-        done = call([bundle / "model", work / "data", work / "out"], opt.timeout, opt.env)
+        done = call([program, work / "data", work / "out"], opt.timeout, opt.env)
         if done.rc or crashed(done):
             return (
                 "crash",
@@ -407,11 +451,10 @@ def shrink(model, flags, case, fault, run):
     return (best, ["--target", "c", *flags[2:]], got) if got else (best, flags, why)
 
 
-def judged(args):
+def judged(index, opt, work=None):
     """Graph `index` of the seed."""
-    index, opt = args
     name = f"{opt.seed}/{index}"
-    work = pathlib.Path(tempfile.mkdtemp(prefix="graph-", dir=opt.work))
+    work = work or pathlib.Path(tempfile.mkdtemp(prefix="graph-", dir=opt.work))
     result = {"name": name, "status": "crash", "why": "", "ops": [], "lines": [], "flags": []}
     try:
         model = draw(name, opt.ops)
@@ -451,28 +494,34 @@ def judged(args):
     return result
 
 
-def one(args):
-    """The same in a process of its own, which ONNX Runtime ends where it crashes."""
-    reader, writer = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=lambda: writer.send(judged(args)))
-    child.start()
-    writer.close()
-    try:
-        result = reader.recv()
-    except EOFError:
+def children(numbers, opt):
+    """What each graph comes to, in processes of their own, which ONNX Runtime ends where it crashes: then the next one goes on behind
+    that graph."""
+    numbers, results = list(numbers), []
+    while len(results) < len(numbers):
+        reader, writer = multiprocessing.Pipe(duplex=False)
+        left = numbers[len(results) :]
+
+        def judge():
+            made = made_together(left, opt) if opt.sanitize and len(left) > 1 else {}
+            opt.made = {work: (flags, program) for work, flags, program in made.values()}
+            for i in left:
+                writer.send(judged(i, opt, *made.get(i, ())[:1]))
+
+        child = multiprocessing.get_context("fork").Process(target=judge)
+        child.start()
+        writer.close()
+        try:
+            for _ in left:
+                results.append(reader.recv())
+        except EOFError:
+            child.join()
+            result = {"name": f"{opt.seed}/{numbers[len(results)]}", "status": "skipped"}
+            result["why"] = f"ONNX Runtime ended with status {child.exitcode}"
+            results.append({**result, "ops": [], "lines": [], "flags": []})
         child.join()
-        why = f"ONNX Runtime ended with status {child.exitcode}"
-        name = f"{args[1].seed}/{args[0]}"
-        result = {
-            "name": name,
-            "status": "skipped",
-            "why": why,
-            "ops": [],
-            "lines": [],
-            "flags": [],
-        }
-    child.join()
-    return result
+        reader.close()
+    return results
 
 
 def model_flags(model, flags):
@@ -517,7 +566,9 @@ def main():
         opt.env = dict(os.environ, INGOT_CACHE=f"{opt.work}/cache", **SETTINGS)
         objects.folder()
         with concurrent.futures.ProcessPoolExecutor(opt.jobs) as workers:
-            for r in workers.map(one, [(i, opt) for i in numbers], chunksize=4):
+            together = [numbers[i : i + TOGETHER] for i in range(0, len(numbers), TOGETHER)]
+            told = workers.map(children, together, [opt] * len(together))
+            for r in (r for results in told for r in results):
                 judgements.append(r)
                 if r["status"] != "passed":
                     print(
