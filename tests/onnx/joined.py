@@ -1,7 +1,7 @@
 """Programs of many small bundles, compiled and linked as one: to start a compiler and to read the
 runtime's headers takes far longer than to compile a model of one operator.
 
-    a/model.c  b/model.c   ->  joined.c: the models' own text, what is defined there ending in _0, _1
+    a/model.c  b/model.c   ->  joined_own.c: the models' own text, names defined there ending in _0, _1
     runtime, driver        ->  once, as objects.py keeps them
     main                   ->  the model whose number ends the name by which it is called
     a/model-0  b/model-1   ->  two names of the one program, each beside its own weights
@@ -65,11 +65,15 @@ class Bundle:
         self.own = [
             c for c in program.own if not re.search(r"^IGRT_LIB\(\w+\)$", self.text(c), re.M)
         ]
-        self.apart = {c: f for c, f in files.items() if c not in self.own}
+        # compiled for any machine, where the kernels are for one
+        self.anywhere = [
+            c for c in program.apart if c != "host/main.c" and not objects.SHARED.match(c)
+        ]
+        self.apart = {c: f for c, f in files.items() if c not in self.own + self.anywhere}
         self.whole = (
             all(files.get(c) for c in program.own + program.apart if c != "host/main.c")
             and MAIN in self.text("host/main.c")
-            and sum(len(self.text(c)) for c in self.own) < LARGE
+            and sum(len(self.text(c)) for c in self.own + self.anywhere) < LARGE
             and folder / f"{self.name}_igrt.h" in self.texts
         )
 
@@ -140,11 +144,16 @@ def link(group, work):
     first = group.bundles[0].program
     name, lines = group.bundles[0].name, {line for b in group.bundles for line in b.functions()}
     guard = f"{name.upper()}_IGRT_H"
-    text = [f"#define {guard}\n#define IGRT_FUNCTIONS\n", *sorted(lines)]
-    for n, bundle in enumerate(group.bundles):
-        included = set()
-        text += [bundle.renamed(source, f"_{n}", included) for source in bundle.own]
-    (work / "joined.c").write_text("".join(text), "utf-8", "surrogateescape")
+    made = {}  # the sources, and what of their flags is of a machine
+    for kind, machine in (("own", objects.listed(first.makefile, "MACHINE")), ("anywhere", [])):
+        text = [f"#define {guard}\n#define IGRT_FUNCTIONS\n", *sorted(lines)]
+        for n, bundle in enumerate(group.bundles):
+            included = set()
+            text += [bundle.renamed(source, f"_{n}", included) for source in getattr(bundle, kind)]
+        if any(getattr(bundle, kind) for bundle in group.bundles):
+            source = work / f"joined_{kind}.c"
+            source.write_text("".join(text), "utf-8", "surrogateescape")
+            made[source] = machine
     tables = [f"igrt_bundle_{n}" for n in range(len(group.bundles))]
     (work / "main.c").write_text(
         CHOOSE
@@ -162,14 +171,17 @@ def link(group, work):
         return {}
     folders = [f"-I{d}" for b in group.bundles for d in (b.folder, b.folder / "host")]
     words = [*group.bundles[0].words, *folders, "-Wno-psabi"]
-    made = work / "model"
-    machine = objects.listed(first.makefile, "MACHINE")
+    program = work / "model"
     for command in (
-        [*words, *machine, "-c", work / "joined.c", "-o", work / "joined.o"],
+        *(
+            [*words, *machine, "-c", source, "-o", source.with_suffix(".o")]
+            for source, machine in made.items()
+        ),
         [
             *words,
             *objects.linker(first.compiler),
-            *("-o", made, work / "main.c", work / "joined.o"),
+            *("-o", program, work / "main.c"),
+            *(source.with_suffix(".o") for source in made),
             *apart.values(),
             *objects.listed(first.makefile, "LDLIBS"),
         ],
@@ -178,7 +190,7 @@ def link(group, work):
             return {}
     names = {b.folder: b.folder / f"model-{n}" for n, b in enumerate(group.bundles)}
     for name in names.values():
-        os.link(made, name)
+        os.link(program, name)
     return names
 
 
