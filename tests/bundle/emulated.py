@@ -7,10 +7,11 @@ import sys
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
-from run import HERE, Wrong, call, compilers, program
+from run import HERE, Wrong, attempt, call, compilers, program
 
 sys.path.append(str(HERE.parent / "emulator"))
 import emulate  # noqa: E402
+import joined  # noqa: E402
 
 H, F, I, U, L = (
     TensorProto.FLOAT16,
@@ -87,22 +88,14 @@ def model(path, inputs, nodes, output, weights=()):
 
 
 class Pair:
-    """The bundle for a target, and what the same model in C gives."""
+    """The bundle for a target, and the same model in C, whose results are those expected; programs()
+    builds both."""
 
     def __init__(self, ingot, work, name, target, made, tolerance, options=(), dims=()):
         inputs, nodes, output, weights = made
-        self.name, self.tolerance, self.work, self.bundle, self.given = (
-            name,
-            tolerance,
-            work,
-            work / f"{name}_gpu",
-            work / f"{name}_in",
-        )
-        path, c, out = (
-            model(work / f"{name}.onnx", inputs, nodes, output, weights),
-            work / f"{name}_c",
-            work / f"{name}_out_c",
-        )
+        self.name, self.tolerance, self.work = name, tolerance, work
+        self.bundle, self.c, self.given = (work / f"{name}_{what}" for what in ("gpu", "c", "in"))
+        path = model(work / f"{name}.onnx", inputs, nodes, output, weights)
         rng = np.random.default_rng(7)
         self.given.mkdir()
         for i, (_, dtype, shape) in enumerate(inputs):
@@ -116,7 +109,7 @@ class Pair:
                 else rng.integers(low, low + 256, shape)
             )
             np.save(self.given / f"input_{i}.npy", x.astype(helper.tensor_dtype_to_np_dtype(dtype)))
-        for kind, bundle in (("c", c), (target_file(work, target), self.bundle)):
+        for kind, bundle in (("c", self.c), (target_file(work, target), self.bundle)):
             words = [ingot, "compile", path, "-o", bundle, "--target", kind, "-q"]
             words.append("--no-check")  # its kernels run here, whole
             words += [word for dim in dims for word in ("--dim", dim)]
@@ -124,16 +117,19 @@ class Pair:
             call(*words, env={"INGOT_NVRTC": "none"})
             if kind != "c" and calls_more(bundle):
                 call(*words, "-o", work / f"{name}_image")
-            program(bundle, compilers()[0], "-O0")
+
+    def programs(self, joint):
+        self.program = joint.get(self.bundle) or self.bundle / "model"
+        out = self.work / f"{self.name}_out_c"
         out.mkdir()
-        call(c / "model", self.given, out)
+        call(joint.get(self.c) or self.c / "model", self.given, out)
         self.expected = np.load(out / "output_0.npy").astype(np.float64)
 
     def run(self, folder, order):
         """Errors of the range, by the driver of the folder."""
         out = folder / order
         out.mkdir()
-        call(self.bundle / "model", self.given, out, env=emulate.environment(folder, order))
+        call(self.program, self.given, out, env=emulate.environment(folder, order))
         error = (
             abs(np.load(out / "output_0.npy").astype(np.float64) - self.expected).max()
             / abs(self.expected).max()
@@ -145,18 +141,39 @@ class Pair:
         return error
 
 
+def programs(pairs):
+    """Those of several pairs, in one compilation where they can be joined: a compiler's start and
+    the headers take longer than such models. And what C computes."""
+    bundles, cc = [b for pair in pairs for b in (pair.c, pair.bundle)], compilers()[0]
+    joint = joined.programs(bundles, cc, "-O0", attempt)
+    for bundle in bundles:
+        if bundle not in joint:
+            program(bundle, cc, "-O0")
+    for pair in pairs:
+        pair.programs(joint)
+    return pairs
+
+
 def beside(ingot, work, name, target, made, tolerance, wanted=(), options=(), dims=()):
-    """The bundle for the target, emulated: results, relative to the range; wanted: what the text
-    has to have."""
-    pair, folder = (
-        Pair(ingot, work, name, target, made, tolerance, options, dims),
-        work / f"{name}_driver",
+    """A bundle for the target, of which errors() tells what it computes in the emulator; wanted:
+    what the text has to have."""
+    return Pair(ingot, work, name, target, made, tolerance, options, dims), wanted
+
+
+def errors(cases):
+    """What beside() made, emulated: results, relative to the range."""
+    pairs = programs([pair for pair, _ in cases])
+    folders = [pair.work / f"{pair.name}_driver" for pair in pairs]
+    texts = emulate.drivers(
+        [(pair.bundle, folder, emulate.same) for pair, folder in zip(pairs, folders)]
     )
-    text = emulate.driver(pair.bundle, folder)
-    for want in wanted:
-        if want not in text.split('extern "C"', 1)[1]:
-            raise Wrong(f"{name}: no {want} in the kernels")
-    return f"{name} {max(pair.run(folder, order) for order in emulate.ORDERS):.0e}"
+    told = []
+    for (pair, wanted), folder, text in zip(cases, folders, texts):
+        for want in wanted:
+            if want not in text.split('extern "C"', 1)[1]:
+                raise Wrong(f"{pair.name}: no {want} in the kernels")
+        told.append(f"{pair.name} {max(pair.run(folder, order) for order in emulate.ORDERS):.0e}")
+    return told
 
 
 def some(*shape, dtype=np.float16):
@@ -187,6 +204,35 @@ def gelu(rows, columns):
     ]
     weights = [("w", some(192, columns)), ("r", np.float16([1.4142])), ("one", np.float16([1]))]
     return [("x", H, [rows, 192])], nodes, ("y", H, [rows, columns]), weights
+
+
+def residuals(dtype, rows, columns, terms=64, more=()):
+    """A product that a second one is added to, in its memory, whose sum a third one takes and adds
+    an operand to; with biases, and a value that is used twice."""
+    number = np.float16 if dtype == H else np.float32
+    nodes = [
+        ("MatMul", ["x", "w"], "p"),
+        ("MatMul", ["x", "v"], "q"),
+        ("Add", ["q", "b"], "qb"),
+        ("Add", ["qb", "p"], "r"),
+        ("Relu", ["r"], "s"),
+        ("MatMul", ["s", "u"], "t"),
+        ("Add", ["t", "z"], "a"),
+        ("Sigmoid", ["a"], "g"),
+        ("Mul", ["a", "g"], "y"),
+    ]
+    weights = [
+        ("w", some(terms, columns, dtype=number)),
+        ("v", some(terms, columns, dtype=number)[:, ::-1].copy()),
+        ("u", some(columns, columns, dtype=number) / 8),
+        ("b", some(columns, dtype=number)),
+    ]
+    return (
+        [("x", dtype, [rows, terms]), ("z", dtype, [rows, columns])],
+        nodes,
+        ("y", dtype, [rows, columns]),
+        weights,
+    )
 
 
 GELU = ["igrt_wgmma192_dot_f16<", "igrt_give_registers<24>", "igrt_erf_and_f32("]

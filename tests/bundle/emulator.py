@@ -31,11 +31,28 @@ waited for.
 Exit status 77, skipped: there is no Python with onnx, or no C++ compiler.
 """
 
+import functools
 import sys
 
 try:
     import numpy as np
-    from emulated import GELU, F, H, I, L, Pair, U, beside, emulate, gelu, sized, some
+    from emulated import (
+        GELU,
+        F,
+        H,
+        I,
+        L,
+        Pair,
+        U,
+        beside,
+        emulate,
+        errors,
+        gelu,
+        programs,
+        residuals,
+        sized,
+        some,
+    )
     from run import Wrong, call, compilers, main, program
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -112,36 +129,7 @@ def products(ingot, work):
         ),
         sized(ingot, work, "sized", "cuda:sm_80", (83, 64, 40), 300, ["igrt_mma_dot_f16("]),
     ]
-    print(", ".join(told))
-
-
-def residuals(dtype, rows, columns, terms=64, more=()):
-    """A product that a second one is added to, in its memory, whose sum a third one takes and adds
-    an operand to; with biases, and a value that is used twice."""
-    number = np.float16 if dtype == H else np.float32
-    nodes = [
-        ("MatMul", ["x", "w"], "p"),
-        ("MatMul", ["x", "v"], "q"),
-        ("Add", ["q", "b"], "qb"),
-        ("Add", ["qb", "p"], "r"),
-        ("Relu", ["r"], "s"),
-        ("MatMul", ["s", "u"], "t"),
-        ("Add", ["t", "z"], "a"),
-        ("Sigmoid", ["a"], "g"),
-        ("Mul", ["a", "g"], "y"),
-    ]
-    weights = [
-        ("w", some(terms, columns, dtype=number)),
-        ("v", some(terms, columns, dtype=number)[:, ::-1].copy()),
-        ("u", some(columns, columns, dtype=number) / 8),
-        ("b", some(columns, dtype=number)),
-    ]
-    return (
-        [("x", dtype, [rows, terms]), ("z", dtype, [rows, columns])],
-        nodes,
-        ("y", dtype, [rows, columns]),
-        weights,
-    )
+    print(", ".join(errors(told)))
 
 
 def sums(ingot, work):
@@ -175,7 +163,7 @@ def sums(ingot, work):
         ),
         beside(ingot, work, "gelu", "few_groups", gelu(376, 384), 2e-3, GELU),
     ]
-    print(", ".join(told))
+    print(", ".join(errors(told)))
 
 
 def quantized(op, x, y, shape, dtypes, zeros, bias=(), **attributes):
@@ -337,7 +325,7 @@ def byte_products(ingot, work):
             [unit],
         )
     )
-    print(", ".join(told))
+    print(", ".join(errors(told)))
 
 
 def windows(ingot, work):
@@ -395,7 +383,7 @@ def windows(ingot, work):
             ["igrt_mma_dot_tf32x3("],
         ),
     ]
-    print(", ".join(told))
+    print(", ".join(errors(told)))
 
 
 def attention(ingot, work):
@@ -432,7 +420,7 @@ def attention(ingot, work):
         made = (inputs[: 4 - len(seen)], rows, ("y", dtype, [heads, queries, each]), seen)
         dims = ["n=1..100", "t=1..700"] if name == "sized" else []
         told.append(beside(ingot, work, name, target, made, tolerance, [text], dims=dims))
-    print(", ".join(told))
+    print(", ".join(errors(told)))
 
 
 def vectors(ingot, work):
@@ -459,7 +447,7 @@ def vectors(ingot, work):
                 ["igrt_dot_", "(__builtin_assume_aligned("],
             )
         )
-    print(", ".join(told))
+    print(", ".join(errors(told)))
 
 
 def items(ingot, work):
@@ -505,7 +493,7 @@ def items(ingot, work):
             ["__syncthreads();"],
         ),
     ]
-    print(", ".join(told))
+    print(", ".join(errors(told)))
 
 
 def runs(ingot, work):
@@ -532,7 +520,7 @@ def runs(ingot, work):
         made = [("x", dtype, [1, 16, 8, 8])], nodes, ("y", dtype, [1, 16, 8, 8]), weights
         text = [f"igrt_{word}_{what}(" for what in ("of", "at", "to")]
         told.append(beside(ingot, work, name, "tiny", made, tolerance, text))
-    print(", ".join(told))
+    print(", ".join(errors(told)))
 
 
 ONE = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
@@ -642,7 +630,7 @@ def boxes(ingot, work):
     for name, rows, most in (("sized", 70, 400), ("one_block", 5, 64)):
         boxed = (rows, 256, 256), most, ["igrt_box_2(", "_dot_f16<"]
         told.append(sized(ingot, work, name, "few_groups", *boxed))
-    print(", ".join(told))
+    print(", ".join(errors(told)))
 
 
 # Models, the tolerance, and what of the text becomes what else.
@@ -709,26 +697,39 @@ FAULTS = {
 }
 
 
+def replaced(old, new, text):
+    return text.replace(old, new)
+
+
 def faults(ingot, work):
-    found = 0
-    for (name, target), (made, tolerance, plans) in FAULTS.items():
-        pair = Pair(ingot, work, name, target, made, tolerance)
-        for i, (what, (old, new)) in enumerate(plans.items()):
-            folder = work / f"{name}_fault{i}"
-            if old not in emulate.driver(
-                pair.bundle,
-                folder,
-                lambda text: text.replace(old, new) + f"/* {old} */" * (old in text),
-            ):
-                raise Wrong(f"{name}: no {old} in the text")
-            try:
-                for order in emulate.ORDERS:
-                    pair.run(folder, order)
-            except Wrong:
-                found += 1
-                continue
-            raise Wrong(f"{name}: not found: {what}")
-    print(f"{found} faults found")
+    pairs = programs(
+        [
+            Pair(ingot, work, name, target, made, tolerance)
+            for (name, target), (made, tolerance, _) in FAULTS.items()
+        ]
+    )
+    plans = [
+        (pair, work / f"{pair.name}_fault{i}", what, *texts)
+        for pair, (_, _, plans) in zip(pairs, FAULTS.values())
+        for i, (what, texts) in enumerate(plans.items())
+    ]
+    for pair, folder, what, old, new in plans:
+        if not any(old in f.read_text() for f in pair.bundle.glob("*_kernels.cu")):
+            raise Wrong(f"{pair.name}: no {old} in the text")
+    emulate.drivers(
+        [
+            (pair.bundle, folder, functools.partial(replaced, old, new))
+            for pair, folder, _, old, new in plans
+        ]
+    )
+    for pair, folder, what, *_ in plans:
+        try:
+            for order in emulate.ORDERS:
+                pair.run(folder, order)
+        except Wrong:
+            continue
+        raise Wrong(f"{pair.name}: not found: {what}")
+    print(f"{len(plans)} faults found")
 
 
 def branches(ingot, work):

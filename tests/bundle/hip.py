@@ -23,7 +23,7 @@ import sys
 try:
     import hipcc
     import numpy as np
-    from emulated import F, H, beside, emulate, model, some
+    from emulated import F, H, beside, emulate, errors, model, some
     from on_device import build, decides, network
     from on_device_programs import CUDA
     from run import HERE, Wrong, call, compilers, main, program
@@ -82,10 +82,12 @@ TOLERANCE = {"halves": 2e-3}
 
 def kernels(ingot, work):
     os.environ["INGOT_HIPCC"] = "none"
-    told = [
-        beside(ingot, work, name, "hip", made, TOLERANCE.get(name, 2e-6))
-        for name, made in NODES.items()
-    ]
+    told = errors(
+        [
+            beside(ingot, work, name, "hip", made, TOLERANCE.get(name, 2e-6))
+            for name, made in NODES.items()
+        ]
+    )
     print(", ".join([*told, *branches(ingot, work), sized(ingot, work)]))
 
 

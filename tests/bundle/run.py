@@ -106,14 +106,16 @@ def make(bundle, cc, flags):
 def program(bundle, cc, flags):
     """As make(), for those who run the bundle and do not look at how it is built."""
 
-    def run(words):
-        done = subprocess.run([str(w) for w in words], text=True, capture_output=True)
-        done.rc = done.returncode
-        return done
-
-    done = objects.program(bundle, cc, flags, run)
+    done = objects.program(bundle, cc, flags, attempt)
     if done.rc:
         raise Wrong(f"{bundle}: {done.stdout}{done.stderr}")
+
+
+def attempt(words):
+    """A command that may fail, as objects.py wants it run."""
+    done = subprocess.run([str(w) for w in words], text=True, capture_output=True)
+    done.rc = done.returncode
+    return done
 
 
 def compilers():

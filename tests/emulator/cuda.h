@@ -97,7 +97,7 @@ struct Entry {
     void **(*keep)(void **args);
     int cluster;
 };
-extern const Entry entries[];
+extern const Entry *const tables[]; /* of bundles, by $EMULATED_TABLE */
 } // namespace gpu
 
 #define threadIdx (gpu::here.item)

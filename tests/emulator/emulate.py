@@ -39,6 +39,18 @@ FLAGS = [
     "-I",
     HERE.parents[1] / "runtime_min",
 ]
+# By the C compiler, which does so in a third of clang's time
+PREPROCESS = [
+    "cc",
+    "-E",
+    "-P",
+    "-x",
+    "c++",
+    "-std=c++17",
+    "-w",
+    "-I",
+    HERE.parents[1] / "runtime_min",
+]
 # Of what runs them; fortified, as what some distributions compile is
 RUNS = [*FLAGS, "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
 COMPILED = [
@@ -47,6 +59,7 @@ COMPILED = [
     HERE.parent / "bundle" / "hip_stub.c",
 ]  # the first that defines a call is it
 ORDERS = ("forward", "backward")
+PARENTHESIS = re.compile(r'"[^"]*"|[()]')
 KERNEL = re.compile(r'extern "C" __global__ ([^\n]*?)void (\w+)\(([^)]*)\)')
 lock = threading.Lock()
 
@@ -140,25 +153,23 @@ def memory(text):
 
 def closing(text, at):
     """Behind the parenthesis that closes the one before `at`."""
-    depth, quoted = 1, False
-    while depth:
-        quoted ^= text[at] == '"'
-        depth += not quoted and (text[at] == "(") - (text[at] == ")")
-        at += 1
-    return at
+    depth = 1
+    for found in PARENTHESIS.finditer(text, at):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if not depth:
+            return found.end()
+    raise Unbuilt("a parenthesis that is not closed")
 
 
 def parts(text, between):
     """Split where no parenthesis or quote is open."""
-    out, depth, quoted = [""], 0, False
-    for c in text:
-        quoted ^= c == '"'
-        depth += not quoted and (c == "(") - (c == ")")
-        if c == between and not depth and not quoted:
-            out.append("")
-        else:
-            out[-1] += c
-    return [p.strip() for p in out]
+    out, depth, start = [], 0, 0
+    for found in re.finditer(rf'"[^"]*"|[(){between}]', text):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if found[0] == between and not depth:
+            out.append(text[start : found.start()])
+            start = found.end()
+    return [p.strip() for p in (*out, text[start:])]
 
 
 def operands(section):
@@ -174,18 +185,21 @@ def calls(text, known):
     for m in re.finditer(r"\basm\s*(?:volatile\s*)?\(", text):
         out.append(text[end : m.start()])
         end = closing(text, m.end())
-        sections = parts(text[m.end() : end - 1], ":") + ["", ""]
-        words = "".join(re.findall(r'"([^"]*)"', sections[0])).strip()
-        words = re.sub(r"^\{\s*(\.reg[^;]*;\s*)*(\w+:\s*)?", "", words)
-        name, rest = re.match(r"([^\s;]*)(.*)", words, re.S).groups()
-        name = re.sub(r"\W", "_", name) or "nothing"
-        args = [f'"{rest}"', *operands(sections[1]), *operands(sections[2])]
-        out.append(
-            f"ptx::{name}({', '.join(args)})"
-            if name in known
-            else f'gpu::fault("no emulation of {name}")'
-        )
+        name, args = asm_call(text[m.end() : end - 1])
+        known_one = f"ptx::{name}({args})"
+        out.append(known_one if name in known else f'gpu::fault("no emulation of {name}")')
     return "".join(out) + text[end:]
+
+
+@functools.lru_cache(maxsize=None)
+def asm_call(inside):
+    """The first instruction of what is between the parentheses, and what it is called with."""
+    sections = parts(inside, ":") + ["", ""]
+    words = "".join(re.findall(r'"([^"]*)"', sections[0])).strip()
+    words = re.sub(r"^\{\s*(\.reg[^;]*;\s*)*(\w+:\s*)?", "", words)
+    name, rest = re.match(r"([^\s;]*)(.*)", words, re.S).groups()
+    args = [f'"{rest}"', *operands(sections[1]), *operands(sections[2])]
+    return re.sub(r"\W", "_", name) or "nothing", ", ".join(args)
 
 
 def entry(head, name, parameters):
@@ -207,41 +221,62 @@ def row(head, name):
     return f'{{"{name}", run_{name}, keep_{name}, {cluster[1] if cluster else 1}}}'
 
 
-def driver(bundle, folder, change=lambda text: text):
+def same(text):
+    return text
+
+
+def driver(bundle, folder, change=same):
     """A libcuda.so.1 in the folder that has the bundle's kernels; their text, as it is changed."""
-    made = common()
-    folder.mkdir()
-    sources = [f for f in sorted(bundle.glob("*_kernels.*")) if f.suffix in (".cu", ".hip")]
-    text = change("\n".join(f.read_text() for f in sources))
+    return drivers([(bundle, folder, change)])[0]
+
+
+def drivers(asked):
+    """As driver(), of several bundles in one compilation, most of which is what they share: each
+    folder has the library, and the number of its kernels there."""
+    texts, spaces = [], []
+    for i, (bundle, folder, change) in enumerate(asked):
+        folder.mkdir()
+        sources = [f for f in sorted(bundle.glob("*_kernels.*")) if f.suffix in (".cu", ".hip")]
+        texts.append(change("\n".join(f.read_text() for f in sources)))
+        spaces.append(f"namespace kernels{i}\n{{\n{host_text(texts[-1], folder)}}}\n")
+    tables = ", ".join(f"kernels{i}::entries" for i in range(len(asked)))
+    first = asked[0][1]
+    source, made, library = first / "kernels.cpp", first / "kernels.o", first / "libcuda.so.1"
+    ending = f"const gpu::Entry *const gpu::tables[] = {{{tables}}};\n"
+    source.write_text("".join([*spaces, ending]))
+    call(CXX, *FLAGS, *common().included, "-c", source, "-o", made)
+    call("ld", "-shared", made, common().library, "-o", library)
+    for i, (_, folder, _) in enumerate(asked):
+        if i:
+            os.link(library, folder / library.name)
+        (folder / "libamdhip64.so").symlink_to(library.name)
+        (folder / "table").write_text(str(i))
+    return texts
+
+
+def host_text(text, folder):
+    """Kernels as C++, and the table of them."""
     kernels = KERNEL.findall(text)
     rows = ", ".join([row(head, name) for head, name, _ in kernels] + ["{0, 0, 0, 1}"])
-    source, kernel_source = folder / "before.cpp", folder / "kernels.cpp"
+    text = re.sub(r"^\s*#\s*include\s*<.*", "", memory(text), flags=re.M)
+    source = folder / "before.cpp"
     source.write_text(
-        re.sub(r"^\s*#\s*include\s*<.*", "", memory(text), flags=re.M)
+        text.replace('extern "C" __global__', "__global__")
         + "".join(entry(*k) for k in kernels)
-        + f"const gpu::Entry gpu::entries[] = {{{rows}}};\n"
+        + f"static const gpu::Entry entries[] = {{{rows}}};\n"
     )
     # the host's igrt_num.h is in its place
-    words = calls(call(CXX, *FLAGS, "-DIGRT_NUM_H", "-E", "-P", source), made.known)
-    kernel_source.write_text(words)
-    call(
-        CXX,
-        *FLAGS,
-        *made.included,
-        *objects.linker(CXX),
-        "-shared",
-        kernel_source,
-        made.library,
-        "-o",
-        folder / "libcuda.so.1",
-    )
-    (folder / "libamdhip64.so").symlink_to("libcuda.so.1")
-    return text
+    return calls(call(*PREPROCESS, "-DIGRT_NUM_H", source), common().known)
 
 
 def environment(folder, order):
     """With it a bundle's program finds that driver; order: of the items, one of ORDERS."""
-    return {"LD_LIBRARY_PATH": str(folder), "EMULATED_ORDER": order, "CUDA_STUB_LOG": os.devnull}
+    return {
+        "LD_LIBRARY_PATH": str(folder),
+        "EMULATED_ORDER": order,
+        "EMULATED_TABLE": (folder / "table").read_text(),
+        "CUDA_STUB_LOG": os.devnull,
+    }
 
 
 def printed(bundle, source, at, emulated, flags=(), words=()):

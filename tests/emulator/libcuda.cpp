@@ -7,7 +7,8 @@
 extern "C" {
 int cuModuleGetFunction(void **function, void *, const char *name)
 {
-    for (const gpu::Entry *e = gpu::entries; e->name; e++)
+    static const char *table = getenv("EMULATED_TABLE");
+    for (const gpu::Entry *e = gpu::tables[table ? atoi(table) : 0]; e->name; e++)
         if (!strcmp(e->name, name)) {
             *function = (void *)(uintptr_t)e;
             return 0;

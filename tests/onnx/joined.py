@@ -29,11 +29,14 @@ TOKEN = re.compile(
 )
 OF_FILE = re.compile(
     r"^static\s[^=;{(\[]*?\b(\w+)\s*[\[(=;]"  # functions and objects
+    r"|^\} (\w+)\[\] = \{"  # of a type without a name
     r"|^[ \t]*\#[ \t]*define[ \t]+(\w+)"
     r"|^typedef [^;{]*?(\w+);"
     r"|^ +([A-Z]\w*) = \d+,$",  # sizes that the run knows
     re.M,
 )
+ENUM = re.compile(r"\benum\s*\{(.*?)\}", re.S)
+ENUMERATOR = re.compile(r"^\s*(\w+)\s*(?:=[^,]*)?,?", re.M)
 MAIN = "return igrt_driver_main(argc, argv, igrt_bundle.model);"
 CHOOSE = """#include <stdlib.h>
 #include <string.h>
@@ -70,6 +73,10 @@ class Bundle:
             c for c in program.apart if c != "host/main.c" and not objects.SHARED.match(c)
         ]
         self.apart = {c: f for c, f in files.items() if c not in self.own + self.anywhere}
+        mine = [c for c in self.own + self.anywhere if c.endswith(".c")]
+        mine += [f.name for f in self.texts if self.is_own(f.name)]
+        enums = [inside for c in mine for inside in ENUM.findall(self.text(c))]
+        self.enumerators = {n for inside in enums for n in ENUMERATOR.findall(inside)}
         self.whole = (
             all(files.get(c) for c in program.own + program.apart if c != "host/main.c")
             and MAIN in self.text("host/main.c")
@@ -98,7 +105,7 @@ class Bundle:
         """The text of a source and of the model's headers that it includes, where the names of this
         model end in `end`."""
         text = self.text(source)
-        static = {"igrt_bundle"}
+        static = {"igrt_bundle"} | self.enumerators
         if source.endswith(".c"):
             static |= {n for names in OF_FILE.findall(text) for n in names if n}
         mine = re.compile(rf"{self.name}(?!_igrt_)(_|$)", re.I)
