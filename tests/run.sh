@@ -210,6 +210,7 @@ if [ -n "$all" ]; then
     step random-graphs "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 300 --seed 11
     step random-graphs-native "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 150 --seed 12 --target c:native --cc clang
     step sized-graphs "$python" tests/fuzz/sized_graphs.py --ingot build/ingot --jobs "$JOBS" --n 20000 --seed 100
+    step random-ir build/tests/random_ir --n 100000 --seed 100
     step sized-graphs-sanitized "$python" tests/fuzz/sized_graphs.py --ingot build/ingot --jobs "$JOBS" --n 500 --seed 101 --sanitize --cc clang
     step language-model "$python" tests/llm/smollm2.py --ingot build/ingot --work build/smollm2
     step gguf-mutated "$python" tests/llm/mutate.py --build build/sanitized/tests/gguf_build --ingot build/ingot --every 100

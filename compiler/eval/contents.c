@@ -551,33 +551,75 @@ bool ingot_const_float(ingot_context *c, ingot_tensor *x, double *out)
     return true;
 }
 
+/* Nodes that are still to be looked at. */
+typedef struct {
+    Arena *a;
+    uint64_t *seen; /* a bit each, by id */
+    uint32_t most;  /* the largest id */
+    Node **stack;
+    int n, room;
+} ConstWalk;
+
+static bool seen_now(ConstWalk *w, const Node *n)
+{
+    const bool seen = n->id > w->most || w->seen[n->id / 64] >> (n->id % 64) & 1;
+    if (!seen)
+        w->seen[n->id / 64] |= UINT64_C(1) << (n->id % 64);
+    return seen;
+}
+
+static void look_at(ConstWalk *w, Node *n)
+{
+    if (w->n == w->room) {
+        Node **more = NEWN(w->a, Node *, 2 * w->room);
+        memcpy((void *)more, (const void *)w->stack, (size_t)w->n * sizeof *more);
+        w->room *= 2;
+        w->stack = more;
+    }
+    w->stack[w->n++] = n;
+}
+
+/* What a loop's or branch's results are made of, besides its sources; its own parameters are made
+ * of those. */
+static void look_inside(ConstWalk *w, const Node *n)
+{
+    const Loop *l = n->op == OP_LOOP ? n->arg.ptr : NULL;
+    const If *f = n->op == OP_IF ? n->arg.ptr : NULL;
+    const struct Region *body[] = {l ? l->body : f->then_branch, f ? f->else_branch : NULL};
+    if (l && l->trip)
+        look_at(w, l->trip);
+    if (l && l->iterations != l->trip) /* the loop tells it */
+        (void)seen_now(w, l->iterations);
+    if (l)
+        (void)seen_now(w, l->counter);
+    for (int i = 0; i < 2 && body[i]; i++) {
+        for (int k = 0; k < body[i]->nparam; k++)
+            (void)seen_now(w, body[i]->param[k]);
+        for (int k = 0; k < body[i]->nresult; k++)
+            look_at(w, body[i]->result[k]);
+    }
+}
+
 bool ingot_is_const(ingot_tensor *x)
 {
-    Arena *a = arena_new();
-    uint64_t *seen = NEWN(a, uint64_t, x->id / 64 + 1);
-    int room = 64, n = 0;
-    Node **stack = NEWN(a, Node *, room);
+    ConstWalk w = {.a = arena_new(), .most = x->id, .room = 64};
     bool constant = true;
-    stack[n++] = x;
-    while (n > 0 && constant) {
-        Node *top = stack[--n];
-        if (seen[top->id / 64] >> (top->id % 64) & 1)
+    w.seen = NEWN(w.a, uint64_t, x->id / 64 + 1);
+    w.stack = NEWN(w.a, Node *, w.room);
+    look_at(&w, x);
+    while (w.n > 0 && constant) {
+        Node *top = w.stack[--w.n];
+        if (seen_now(&w, top))
             continue;
-        seen[top->id / 64] |= UINT64_C(1) << (top->id % 64);
         constant = top->op != OP_INPUT && top->op != OP_STATE && top->op != OP_VAR &&
                    top->op != OP_PARAM && top->op != OP_POISON && top->op != OP_RANGE &&
                    top->dtype != INGOT_STRING; /* pointers differ from run to run */
-        if (n + (int)top->nsrc > room) {
-            Node **more = NEWN(a, Node *, 2 * room + (int)top->nsrc);
-            memcpy((void *)more, (const void *)stack, (size_t)n * sizeof *more);
-            room = 2 * room + (int)top->nsrc;
-            stack = more;
-        }
-        for (uint32_t i = top->nsrc; i > 0;
-             i--) /* the first source, most often the data, is looked at first */
-            stack[n++] = top->src[i - 1];
+        if (top->op == OP_LOOP || top->op == OP_IF)
+            look_inside(&w, top);
+        for (uint32_t i = top->nsrc; i > 0; i--) /* the first source, most often the data, first */
+            look_at(&w, top->src[i - 1]);
     }
-    arena_free(a);
+    arena_free(w.a);
     return constant;
 }
 

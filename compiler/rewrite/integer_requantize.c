@@ -117,12 +117,14 @@ double largest_integer(Node *n, int depth)
 
 const double *constant_numbers(Rewrite *r, Node *k, int64_t *dims, int64_t *n, double *most)
 {
+    *n = 1;
+    *most = 0;
+    if (!ingot_is_const(k)) /* its shape, or a coordinate in it, is the run's */
+        return NULL;
     Interp *ip = interp_new(r->c);
     const double *from = interp_eval(ip, k, dims);
     double *to = NULL;
-    *n = 1;
-    *most = 0;
-    for (int i = 0; i < k->rank; i++)
+    for (int i = 0; from && i < k->rank; i++)
         *n *= dims[i];
     if (from) {
         to = NEWN(r->a, double, *n);

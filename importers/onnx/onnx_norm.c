@@ -108,14 +108,23 @@ ingot_tensor *onnx_group_norm(Lowering *n)
     return ingot_group_norm(n->c, X, groups, affine[0], affine[1], attr_float(n, "epsilon", 1e-5));
 }
 
-/* Also gives mean and inverse deviation, in the stash type (f32). */
+/* Also gives mean and inverse deviation, in the stash type (f32, or bf16), of f64 too. */
 ingot_tensor *onnx_layer_norm(Lowering *n)
 {
     int axis;
     double eps = attr_float(n, "epsilon", 1e-5);
+    ingot_dtype stash = INGOT_F32;
     if (!axis_in(n, attr_int(n, "axis", -1), ingot_rank(X), &axis))
         return ingot_poison(n->c);
-    return ingot_layer_norm_stats(n->c, X, axis, Y, optional_in(n, 2), eps, &n->out[1], &n->out[2]);
+    (void)ingot_onnx_dtype((int32_t)attr_int(n, "stash_type", 1), &stash);
+    if (stash != INGOT_F32 && stash != INGOT_BF16)
+        return fault(n, "its attribute 'stash_type' is %s, not f32 or bf16",
+                     ingot_dtype_name(stash));
+    ingot_tensor *y =
+        ingot_layer_norm_stats(n->c, X, axis, Y, optional_in(n, 2), eps, &n->out[1], &n->out[2]);
+    for (int i = 1; i < 3 && !ingot_is_poison(y); i++)
+        n->out[i] = as(n, n->out[i], stash);
+    return y;
 }
 
 ingot_tensor *onnx_rms_norm(Lowering *n)

@@ -737,6 +737,24 @@ def first_versions(cases):
     )
 
 
+def loops_of_constants(cases):
+    """How often only the run says, so what they make is no constant, though all they carry is."""
+    body = helper.make_graph(
+        [NODE("Identity", ["go"], ["goes"]), NODE("Add", ["v", "one"], ["w"])],
+        "body",
+        [VALUE("i", INT64, []), VALUE("go", BOOL, []), VALUE("v", INT64, [2])],
+        [VALUE("goes", BOOL, []), VALUE("w", INT64, [2])],
+    )
+    nodes = [
+        NODE("Loop", ["times", "", "begin"], ["last"], body=body),
+        NODE("Mod", ["last", "five"], ["place"]),
+        NODE("Gather", ["rows", "place"], ["y"]),
+    ]
+    consts = [("one", scalar(np.int64, 1)), ("five", scalar(np.int64, 5))]
+    consts += [("begin", np.array([0, 3])), ("rows", floats(5, 2))]
+    cases.add("loop_of_constants", nodes, [("times", scalar(np.int64, 4))], 18, consts)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -762,6 +780,7 @@ def main():
         collisions,
         of_nothing,
         first_versions,
+        loops_of_constants,
     ):
         family(cases)
     print(cases.n, "cases")
