@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
     Buffer *buffer; /* NULL: none */
     int writer, at; /* steps: that makes it, in front of which it is made again */
+    int until;      /* its last reader in front of the peak */
     double cycles;
 } Again;
 
@@ -84,7 +85,7 @@ static bool is_elementwise(Arena *a, const Step *s, const Buffer *b)
 static bool changes(const Recompute *r, const Step *s, const Buffer *root)
 {
     const Buffer *next = root->kind == BUF_STATE ? r->next[root->id] : NULL;
-    return step_touches(s, root, TOUCH_WRITES) || (next && step_touches(s, next, TOUCH_WRITES));
+    return (step_touches(s, root) | (next ? step_touches(s, next) : 0)) & TOUCH_WRITES;
 }
 
 /* Whether the operand is what it was, and there at the peak too; *at comes before who changes it.
@@ -106,19 +107,19 @@ static bool is_there(const Recompute *r, const Buffer *operand, int writer, int 
 static Again again(const Recompute *r, Buffer *b)
 {
     const Life life = r->lives.of[b->id];
-    Again x = {.buffer = b, .writer = life.first, .at = -1};
+    Again x = {.buffer = b, .writer = life.first, .at = -1, .until = -1};
     const Again none = {.buffer = NULL};
-    bool early = false;
     if (b->kind != BUF_ARENA || b->base || b->takes || b->kept || life.first < 0 ||
-        life.first >= r->peak || life.last <= r->peak ||
-        step_touches(r->b->step[r->peak], b, TOUCH_READS | TOUCH_WRITES) ||
+        life.first >= r->peak || life.last <= r->peak || step_touches(r->b->step[r->peak], b) ||
         !is_elementwise(r->a, r->b->step[x.writer], b))
         return none;
     for (int i = x.writer + 1; i <= life.last; i++) {
-        if (step_touches(r->b->step[i], b, TOUCH_WRITES))
+        const int how = step_touches(r->b->step[i], b);
+        if (how & TOUCH_WRITES)
             return none;
-        early |= i < r->peak && step_touches(r->b->step[i], b, TOUCH_READS);
-        if (x.at < 0 && i > r->peak && step_touches(r->b->step[i], b, TOUCH_READS))
+        if (how && i < r->peak)
+            x.until = i;
+        if (how && i > r->peak && x.at < 0)
             x.at = i;
     }
     const Step *s = r->b->step[x.writer];
@@ -126,7 +127,7 @@ static Again again(const Recompute *r, Buffer *b)
         if (s->bufs[i] != b && !is_there(r, s->bufs[i], x.writer, &x.at))
             return none;
     x.cycles = cost_kernel(s->kernel, r->t);
-    return x.at < 0 || !early ? none : x;
+    return x.at < 0 || x.until < 0 ? none : x;
 }
 
 /* A view is read through its own buffer. */
@@ -155,11 +156,8 @@ static double peak_then(const Recompute *r, const Again *x)
 {
     const Life life = r->lives.of[x->buffer->id];
     double *bytes = NEWN(r->a, double, r->lives.n), most = 0;
-    int until = x->writer; /* its last reader in front of the peak */
-    for (int i = x->writer; i < r->peak; i++)
-        until = step_touches(r->b->step[i], x->buffer, TOUCH_READS) ? i : until;
     memcpy(bytes, r->lives.bytes, (size_t)r->lives.n * sizeof *bytes);
-    for (int i = until + 1; i < x->at; i++)
+    for (int i = x->until + 1; i < x->at; i++)
         bytes[i] -= (double)x->buffer->bytes;
     const Step *s = r->b->step[x->writer];
     for (int k = 0; k < s->nbuf; k++) { /* operands live longer */

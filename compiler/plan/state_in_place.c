@@ -59,7 +59,7 @@ static bool is_plain_copy(const Kernel *k, int from, int to)
 static bool find_writer(Arena *a, const Block *b, StateUpdate *u)
 {
     for (int i = 0; i < b->n && u->writer < 0; i++)
-        if (step_touches(b->step[i], u->next, TOUCH_WRITES))
+        if (step_touches(b->step[i], u->next) & TOUCH_WRITES)
             u->writer = i;
     if (u->writer < 0 || b->step[u->writer]->kind != STEP_KERNEL)
         return false;
@@ -86,11 +86,10 @@ static bool can_be_in_place(StepOrder *o, const Block *b, const StateUpdate *u)
 {
     bool *after = steps_after(o, u->writer);
     for (int i = 0; i < b->n; i++)
-        if (i != u->writer && i != u->copy && after[i] &&
-            step_touches(b->step[i], u->state, TOUCH_READS | TOUCH_WRITES))
+        if (i != u->writer && i != u->copy && after[i] && step_touches(b->step[i], u->state))
             return false;
     for (int i = 0; i < b->n; i++)
-        if (i != u->writer && i != u->copy && step_touches(b->step[i], u->state, TOUCH_READS))
+        if (i != u->writer && i != u->copy && (step_touches(b->step[i], u->state) & TOUCH_READS))
             step_before(o, i, u->writer);
     return true;
 }
@@ -170,10 +169,10 @@ const char *states_fault(Arena *a, const Plan *p)
         const Buffer *next = p->buffers[i], *state = next->takes;
         bool written = false;
         for (int k = 0; k < b->n && state; k++) {
-            if (written && step_touches(b->step[k], state, TOUCH_READS | TOUCH_WRITES))
+            if (written && step_touches(b->step[k], state))
                 return arena_printf(a, "step %d uses state '%s', whose next value lies there", k,
                                     state->name);
-            written |= step_touches(b->step[k], next, TOUCH_WRITES);
+            written |= (step_touches(b->step[k], next) & TOUCH_WRITES) != 0;
         }
     }
     return NULL;

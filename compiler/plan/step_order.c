@@ -77,22 +77,22 @@ void step_each_touched(const Step *s, OnTouch *f, void *user)
         step_each_touched(s->other.step[i], f, user);
 }
 
-typedef struct {
-    const Buffer *root;
-    int how;
-} TouchQuestion;
-
-static void ask(void *user, const Buffer *root, int how)
+/* As step_each_touched(), of one buffer: what a step does to others is not looked up. */
+int step_touches(const Step *s, const Buffer *root)
 {
-    TouchQuestion *x = user;
-    x->how |= root == x->root ? how : 0;
-}
-
-bool step_touches(const Step *s, const Buffer *root, int how)
-{
-    TouchQuestion x = {.root = root};
-    step_each_touched(s, ask, &x);
-    return x.how & how;
+    int how = 0;
+    for (int i = 0; i < s->nbuf; i++)
+        if (buffer_root(s->bufs[i]) == root)
+            how |= touches_argument(s, i);
+    if (s->scratch && buffer_root(s->scratch) == root)
+        how |= TOUCH_WRITES;
+    if (s->cond && buffer_root(s->cond) == root)
+        how |= TOUCH_READS;
+    for (int i = 0; i < s->body.n; i++)
+        how |= step_touches(s->body.step[i], root);
+    for (int i = 0; i < s->other.n; i++)
+        how |= step_touches(s->other.step[i], root);
+    return how;
 }
 
 /* ---- the graph ----------------------------------------------------------------------------- */
@@ -148,7 +148,7 @@ static bool stays(const Plan *p, const Step *s)
 static bool reads_same(const Step *check, const Step *s)
 {
     for (int i = 0; i < check->nbuf; i++)
-        if (step_touches(s, buffer_root(check->bufs[i]), TOUCH_READS))
+        if (step_touches(s, buffer_root(check->bufs[i])) & TOUCH_READS)
             return true;
     return !check->nbuf;
 }

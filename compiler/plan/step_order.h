@@ -6,7 +6,7 @@
 
 /* What a step, or one inside of it, does with a buffer or a view of it. */
 enum { TOUCH_READS = 1, TOUCH_WRITES = 2 };
-bool step_touches(const Step *, const Buffer *root, int how);
+int step_touches(const Step *, const Buffer *root);
 /* Each buffer that it names, with what it does with it there. */
 typedef void OnTouch(void *user, const Buffer *root, int how);
 void step_each_touched(const Step *, OnTouch *, void *user);
