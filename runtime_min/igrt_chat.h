@@ -3,13 +3,16 @@
  *
  *     const igrt_chat_form *f = igrt_chat_form_of(&vocab);
  *
- *     tokens of: "" (IGRT_TEXT_WHOLE)                  before all else
- *                f->system[0] "Be short." f->system[1]  if there is a system prompt
- *                f->user[0] "Hello" f->user[1]          the answer comes behind them
- *                f->between                             before the next turn of the user
+ *     f->system[0] "Be short." f->system[1]    before the first turn, with a system prompt
+ *     f->user[0]                               or without one
+ *     "Hello" f->user[1]                       a turn: the answer comes behind it
+ *     f->between                               before the next turn
  *
- * The texts of a form are read with IGRT_TEXT_CONTROL, what is between them without: nobody types a
- * control token. All but the first are read with IGRT_TEXT_GOES_ON.
+ * All up to the answer is one text for igrt_tokenize_typed(), with IGRT_TEXT_CONTROL; what users
+ * typed are its typed parts: nobody types a control token. The first one is read with
+ * IGRT_TEXT_BEGINS, the others with IGRT_TEXT_GOES_ON. With IGRT_VOCAB_TRIMS white space around
+ * what was typed is left out. An answer ends with a token of which igrt_token_ends() is true; that
+ * one is not part of it: `between` has it.
  */
 #ifndef IGRT_CHAT_H
 #define IGRT_CHAT_H
@@ -19,11 +22,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct igrt_chat_form {
-    const char *system[2], *user[2]; /* before and after */
-    const char *between;             /* after an answer */
-} igrt_chat_form;
 
 /* That of the template in the model's file; without one, of empty texts: the model goes on with
  * what it is told. */

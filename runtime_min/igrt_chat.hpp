@@ -85,19 +85,19 @@ class chat
         if (status_ != IGRT_OK)
             return status_;
         const igrt_chat_form &form = *igrt_chat_form_of(&vocab_);
-        if (!ids_.empty()) {
-            add(form.between, IGRT_TEXT_CONTROL);
+        const bool first = ids_.empty();
+        std::string all;
+        std::vector<igrt_typed> typed;
+        if (first && !system_.empty()) {
+            all = form.system[0];
+            typed.push_back(put_typed(all, system_));
+            all += form.system[1];
         } else {
-            add("", IGRT_TEXT_WHOLE);
-            if (!system_.empty()) {
-                add(form.system[0], IGRT_TEXT_CONTROL);
-                add(system_, 0);
-                add(form.system[1], IGRT_TEXT_CONTROL);
-            }
+            all = first ? form.user[0] : form.between;
         }
-        add(form.user[0], IGRT_TEXT_CONTROL);
-        add(text, 0);
-        add(form.user[1], IGRT_TEXT_CONTROL);
+        typed.push_back(put_typed(all, text));
+        all += form.user[1];
+        add(all, first ? IGRT_TEXT_CONTROL | IGRT_TEXT_BEGINS : IGRT_TEXT_CONTROL, typed);
         return answer(how, piece);
     }
 
@@ -107,19 +107,33 @@ class chat
     {
         if (status_ != IGRT_OK)
             return status_;
-        add(text, ids_.empty() ? IGRT_TEXT_WHOLE : 0);
+        add(text, ids_.empty() ? static_cast<unsigned>(IGRT_TEXT_BEGINS) : 0u);
         return answer(how, piece);
     }
 
   private:
-    void add(std::string_view text, unsigned how)
+    /* What a user typed, behind a text: where it is there. */
+    igrt_typed put_typed(std::string &all, std::string_view text) const
+    {
+        static constexpr std::string_view white = " \t\n\v\f\r";
+        if (vocab_.word[IGRT_VOCAB_FLAGS] & IGRT_VOCAB_TRIMS) {
+            const std::size_t from = text.find_first_not_of(white);
+            text.remove_prefix(from < text.size() ? from : text.size());
+            text = text.substr(0, text.find_last_not_of(white) + 1);
+        }
+        const std::size_t at = all.size();
+        all += text;
+        return {at, all.size()};
+    }
+
+    void add(std::string_view text, unsigned how, const std::vector<igrt_typed> &typed = {})
     {
         const std::size_t n = ids_.size();
         if (n)
             how |= IGRT_TEXT_GOES_ON;
         ids_.resize(n + text.size() + 8);
-        ids_.resize(n + igrt_tokenize(&vocab_, text.data(), text.size(), how, ids_.data() + n,
-                                      ids_.size() - n));
+        ids_.resize(n + igrt_tokenize_typed(&vocab_, text.data(), text.size(), how, typed.data(),
+                                            typed.size(), ids_.data() + n, ids_.size() - n));
     }
 
     igrt_status run(std::size_t n)
@@ -153,12 +167,6 @@ class chat
         return status;
     }
 
-    bool ends(std::int32_t id) const
-    {
-        const std::uint32_t u = static_cast<std::uint32_t>(id);
-        return u == vocab_.word[IGRT_VOCAB_END] || u == vocab_.word[IGRT_VOCAB_TURN];
-    }
-
     /* Bytes that may be told: no part of a character, nothing that may begin a stop string. */
     static std::size_t ready(const std::string &s, const std::vector<std::string> &stops)
     {
@@ -190,7 +198,7 @@ class chat
             const std::int32_t id =
                 igrt_sample(&sampling, logits_.data(), static_cast<std::int32_t>(logits_.size()),
                             ids_.data(), ids_.size());
-            if (ends(id))
+            if (igrt_token_ends(&vocab_, id))
                 break;
             ids_.push_back(id);
             const std::size_t bytes = igrt_token_text(&vocab_, id, 0, text, sizeof text);

@@ -441,18 +441,39 @@ static void put_piece(const igrt_vocab *v, const unsigned char *p, const unsigne
     }
 }
 
+/* The same where it is no part of what was typed, with which control tokens have nothing in common.
+ */
+static uint32_t control_at(const igrt_vocab *v, const unsigned char *text, size_t at, size_t len,
+                           unsigned how, const igrt_typed *typed, size_t n)
+{
+    const uint32_t id = special_at(v, text + at, text + len, how);
+    if (id == IGRT_NO_TOKEN || v->type[id] == IGRT_TOKEN_ADDED)
+        return id;
+    const size_t stop = at + (v->at[id + 1] - v->at[id]);
+    for (size_t i = 0; i < n; i++)
+        if (at < typed[i].to && stop > typed[i].from)
+            return special_at(v, text + at, text + len, how & ~(unsigned)IGRT_TEXT_CONTROL);
+    return id;
+}
+
 size_t igrt_tokenize(const igrt_vocab *v, const char *text, size_t len, unsigned how, int32_t *ids,
                      size_t room)
 {
-    const unsigned char *p = (const unsigned char *)text, *end = p + len, *from = p;
+    return igrt_tokenize_typed(v, text, len, how, NULL, 0, ids, room);
+}
+
+size_t igrt_tokenize_typed(const igrt_vocab *v, const char *text, size_t len, unsigned how,
+                           const igrt_typed *typed, size_t n, int32_t *ids, size_t room)
+{
+    const unsigned char *begin = (const unsigned char *)text, *p = begin, *from = p, *end = p + len;
     const uint32_t *w = v->word, flags = w[IGRT_VOCAB_FLAGS];
     int space = (flags & IGRT_VOCAB_ADDS_SPACE) && !(how & IGRT_TEXT_GOES_ON);
     TokensOut out = {ids, 0, room};
-    if ((how & IGRT_TEXT_WHOLE) && (flags & IGRT_VOCAB_ADDS_BEGIN) &&
+    if ((how & (IGRT_TEXT_WHOLE | IGRT_TEXT_BEGINS)) && (flags & IGRT_VOCAB_ADDS_BEGIN) &&
         w[IGRT_VOCAB_BEGIN] != IGRT_NO_TOKEN)
         put_token(&out, w[IGRT_VOCAB_BEGIN]);
     while (p < end) {
-        const uint32_t id = special_at(v, p, end, how);
+        const uint32_t id = control_at(v, begin, (size_t)(p - begin), len, how, typed, n);
         if (id == IGRT_NO_TOKEN) {
             p++;
             continue;
@@ -516,7 +537,29 @@ static int tables_are_sound(const igrt_vocab *v)
             return 0;
     return ids_are_tokens(v->slot, w[IGRT_VOCAB_SLOTS], tokens, 0) &&
            ids_are_tokens(v->byte, 256, tokens, IGRT_NO_TOKEN) &&
+           ids_are_tokens(v->ends, w[IGRT_VOCAB_ENDS], tokens, IGRT_NO_TOKEN) &&
            ids_are_tokens(w + IGRT_VOCAB_BEGIN, 4, tokens, IGRT_NO_TOKEN);
+}
+
+/* Five texts, each with a zero behind it. */
+static int take_form(igrt_vocab *v, const unsigned char **p, size_t *left)
+{
+    static const igrt_chat_form none = {{"", ""}, {"", ""}, ""};
+    const char **text[] = {&v->form.system[0], &v->form.system[1], &v->form.user[0],
+                           &v->form.user[1], &v->form.between};
+    const char *all = (const char *)take_table(p, left, v->word[IGRT_VOCAB_CHAT], 1), *at = all;
+    v->form = none;
+    if (!all || !v->word[IGRT_VOCAB_CHAT])
+        return all != NULL;
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        const char *zero =
+            (const char *)memchr(at, 0, v->word[IGRT_VOCAB_CHAT] - (size_t)(at - all));
+        if (!zero)
+            return 0;
+        *text[i] = at;
+        at = zero + 1;
+    }
+    return 1;
 }
 
 igrt_status igrt_vocab_open(igrt_vocab *v, const void *data, size_t bytes)
@@ -524,7 +567,7 @@ igrt_status igrt_vocab_open(igrt_vocab *v, const void *data, size_t bytes)
     const unsigned char *p = (const unsigned char *)data;
     size_t left = bytes;
     const uint32_t *w = (const uint32_t *)take_table(&p, &left, IGRT_VOCAB_WORDS, 4);
-    if (!w || (uintptr_t)data % 4 || w[0] != IGRT_VOCAB_MAGIC || w[IGRT_VOCAB_VERSION] != 1)
+    if (!w || (uintptr_t)data % 4 || w[0] != IGRT_VOCAB_MAGIC || w[IGRT_VOCAB_VERSION] != 2)
         return IGRT_ERR_CONFIG;
     const uint64_t tokens = w[IGRT_VOCAB_TOKENS];
     v->word = w;
@@ -534,11 +577,13 @@ igrt_status igrt_vocab_open(igrt_vocab *v, const void *data, size_t bytes)
     v->score = (const float *)take_table(&p, &left, tokens, 4);
     v->byte = (const uint32_t *)take_table(&p, &left, 256, 4);
     v->special = (const uint32_t *)take_table(&p, &left, w[IGRT_VOCAB_SPECIALS], 4);
+    v->ends = (const uint32_t *)take_table(&p, &left, w[IGRT_VOCAB_ENDS], 4);
     v->type = (const unsigned char *)take_table(&p, &left, tokens, 1);
     v->pool = (const unsigned char *)take_table(&p, &left, w[IGRT_VOCAB_POOL], 1);
     const uint32_t slots = w[IGRT_VOCAB_SLOTS], merges = w[IGRT_VOCAB_MERGES];
-    if (!v->at || !v->slot || !v->merge || !v->score || !v->byte || !v->special || !v->type ||
-        !v->pool || !slots || (slots & (slots - 1)) || !merges || (merges & (merges - 1)))
+    if (!v->at || !v->slot || !v->merge || !v->score || !v->byte || !v->special || !v->ends ||
+        !v->type || !v->pool || !take_form(v, &p, &left) || !slots || (slots & (slots - 1)) ||
+        !merges || (merges & (merges - 1)))
         return IGRT_ERR_CONFIG;
     return tables_are_sound(v) ? IGRT_OK : IGRT_ERR_CONFIG;
 }

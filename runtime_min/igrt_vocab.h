@@ -33,7 +33,7 @@ extern "C" {
 /* What the words at the beginning say. */
 enum {
     IGRT_VOCAB_MAGIC_AT,
-    IGRT_VOCAB_VERSION,  /* 1 */
+    IGRT_VOCAB_VERSION,  /* 2 */
     IGRT_VOCAB_KIND,     /* how pairs are joined: below */
     IGRT_VOCAB_RULE,     /* how text is cut into words */
     IGRT_VOCAB_TOKENS,   /* how many */
@@ -46,8 +46,9 @@ enum {
     IGRT_VOCAB_END,   /* after it, */
     IGRT_VOCAB_TURN,  /* and after a turn of a chat */
     IGRT_VOCAB_UNKNOWN,
-    IGRT_VOCAB_CHAT, /* the form of chats */
-    IGRT_VOCAB_WORDS = 16
+    IGRT_VOCAB_CHAT, /* bytes of the texts of chats; 0: none */
+    IGRT_VOCAB_ENDS, /* tokens that end an answer */
+    IGRT_VOCAB_WORDS
 };
 
 /* Pairs by a list of merges (byte-level BPE; Sennrich et al., arXiv:1508.07909), or what is joined
@@ -68,7 +69,8 @@ enum {
     IGRT_VOCAB_ADDS_BEGIN = 1,
     IGRT_VOCAB_ADDS_END = 2,
     IGRT_VOCAB_ADDS_SPACE = 4, /* before a text */
-    IGRT_VOCAB_WHOLE = 8       /* a word that is a token is that, whatever its merges */
+    IGRT_VOCAB_WHOLE = 8,      /* a word that is a token is that, whatever its merges */
+    IGRT_VOCAB_TRIMS = 16      /* turns of chats have no white space around them */
 };
 
 /* Types of tokens, as GGUF numbers them. */
@@ -86,6 +88,13 @@ typedef struct igrt_merge {
     uint32_t left, right, rank, made;
 } igrt_merge;
 
+/* Texts of chats (igrt_chat.h). */
+typedef struct igrt_chat_form {
+    const char *system[2]; /* before the first turn, around a system prompt */
+    const char *user[2];   /* before the first turn, without one; behind each turn */
+    const char *between;   /* behind an answer, up to the next turn */
+} igrt_chat_form;
+
 typedef struct igrt_vocab {
     const uint32_t *word;      /* the words at the beginning */
     const uint32_t *at;        /* [tokens + 1]: where a text begins in the pool */
@@ -94,9 +103,20 @@ typedef struct igrt_vocab {
     const float *score;        /* [tokens] */
     const uint32_t *byte;      /* [256]: the token that a byte is */
     const uint32_t *special;   /* [specials] */
+    const uint32_t *ends;      /* [ends] */
     const unsigned char *type; /* [tokens] */
     const unsigned char *pool;
+    igrt_chat_form form;
 } igrt_vocab;
+
+/* Whether an answer ends with this token. */
+static inline int igrt_token_ends(const igrt_vocab *v, int32_t id)
+{
+    uint32_t i = 0;
+    while (i < v->word[IGRT_VOCAB_ENDS] && v->ends[i] != (uint32_t)id)
+        i++;
+    return i < v->word[IGRT_VOCAB_ENDS];
+}
 
 /* Checks all of it; IGRT_ERR_CONFIG: it is no vocabulary, or cut off. */
 igrt_status igrt_vocab_open(igrt_vocab *v, const void *data, size_t bytes);
@@ -105,12 +125,20 @@ enum {
     IGRT_TEXT_CONTROL = 1, /* texts of control tokens become them */
     IGRT_TEXT_WHOLE =
         2, /* a whole text: with the tokens before and after it that the model wants */
-    IGRT_TEXT_GOES_ON = 4 /* more of a text: no space is put before it */
+    IGRT_TEXT_GOES_ON = 4, /* more of a text: no space is put before it */
+    IGRT_TEXT_BEGINS = 8   /* with the tokens before it that the model wants */
 };
 
 /* The tokens of len bytes: their number, of which no more than room are written. */
 size_t igrt_tokenize(const igrt_vocab *v, const char *text, size_t len, unsigned how, int32_t *ids,
                      size_t room);
+/* A text of which a user has typed parts, the bytes from[0]..to[0] and so on: in these, and across
+ * their ends, no text becomes a control token. */
+typedef struct igrt_typed {
+    size_t from, to;
+} igrt_typed;
+size_t igrt_tokenize_typed(const igrt_vocab *v, const char *text, size_t len, unsigned how,
+                           const igrt_typed *typed, size_t n, int32_t *ids, size_t room);
 /* The bytes of a token, of which no more than room are written; control tokens have none unless
  * how is IGRT_TEXT_CONTROL. No zero is put behind them. */
 size_t igrt_token_text(const igrt_vocab *v, int32_t id, unsigned how, char *out, size_t room);

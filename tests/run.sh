@@ -221,6 +221,9 @@ if [ -n "$all" ]; then
     step folder-mutated "$python" tests/llm/folder.py --ingot build/ingot --logits build/tests/gguf_logits --build build/sanitized/tests/gguf_build --count 3000
     step llm-cuda "$python" tests/llm/cuda.py --ingot build/ingot
     step llama-cpp "$python" tests/llm/llama_cpp.py --ingot build/ingot --work build/llama
+    "$python" -m pip install -q --target build/jinja2 jinja2
+    step chat-templates env PYTHONPATH=build/jinja2 "$python" tests/llm/templates.py --texts build/tests/chat_texts \
+        --mutate 1000 --real "$(ls -d build/llama/llama_cpp_python-*/vendor/llama.cpp/models/templates)"
     step perplexity "$python" tests/llm/perplexity.py --ingot build/ingot --work build/smollm2 --llama-work build/llama
     step tensors "${INGOT_TORCH:-$python}" tests/device/tensors.py --ingot build/ingot --device cpu
     step beside-torch "${INGOT_TORCH:-$python}" tests/train/beside_torch.py --build build # a Python that has PyTorch; 77: it is not there

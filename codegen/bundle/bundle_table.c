@@ -218,7 +218,8 @@ static void text_record(StrBuf *sb, const Bundle *b)
                   "    .%s,\n    .bytes = %s_VOCAB_BYTES,\n"
                   "    .open = igrt_vocab_open,\n    .tokenize = igrt_tokenize,\n"
                   "    .token_text = igrt_token_text,\n    .find = igrt_token_find,\n"
-                  "    .sample = igrt_sample,\n    .form = igrt_chat_form_of,\n};\n",
+                  "    .sample = igrt_sample,\n    .form = igrt_chat_form_of,\n"
+                  "    .tokenize_typed = igrt_tokenize_typed,\n};\n",
                   b->mode == WEIGHTS_INCBIN ? arena_printf(b->a, "data = %s_vocab_blob", n)
                                             : arena_printf(b->a, "file = \"%s.vocab\"", n),
                   b->upper);

@@ -62,15 +62,14 @@ bool gguf_start(GgufModel *m)
         gguf_read_tensors(m);
     if (m->faults)
         return false;
-    char lacks[GGUF_VOCAB_WHY];
+    char lacks[GGUF_VOCAB_WHY] = "";
     if (!m->lacks)
         m->vocabulary = gguf_vocabulary(m->file, &m->vocabulary_bytes, lacks);
     if (!m->vocabulary)
         ingot_warning(m->c, "the bundle takes tokens, not text: %s", m->lacks ? m->lacks : lacks);
-    else if (gguf_vocabulary_chat(m->vocabulary) == CHAT_NONE &&
-             ingot_gguf_text(ingot_gguf_key(m->file, "tokenizer.chat_template"), 0).len)
-        ingot_warning(m->c,
-                      "its chat template is none of the known ones: chats go on with the text");
+    else if (*lacks)
+        ingot_warning(m->c, "its chat template does not run here (%s): chats go on with the text",
+                      lacks);
     m->in = (ingot_model_io){.name = "ids",
                              .value = "ids",
                              .dtype = INGOT_I32,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base.h"
 #include "gguf_vocab.h"
 #include "igrt_vocab.h"
 
@@ -22,20 +23,15 @@ static const struct {
 #undef PRE
 };
 
-/* What a template has in it, and the text that ends a turn there. */
-static const struct {
-    const char *has, *end;
-    VocabChat chat;
-} chat_forms[] = {
-    {"<|im_start|>", "<|im_end|>", CHAT_CHATML},
-    {"<|start_header_id|>", "<|eot_id|>", CHAT_LLAMA3},
-    {"<start_of_turn>", "<end_of_turn>", CHAT_GEMMA},
-    {"<|start_of_role|>", "<|end_of_text|>", CHAT_GRANITE},
-    {"<|assistant|>", "<|end|>", CHAT_PHI3},
-    {"[INST]", "</s>", CHAT_MISTRAL},
+/* Texts of tokens that end an answer, whatever keys a file has. */
+static const char *const endings[] = {
+    "</s>",          "<eos>",      "<EOT>",         "<|end|>",       "<|eot_id|>",
+    "<|eom_id|>",    "<|im_end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
+    "<|return|>",    "<|call|>",   "[EOS]",         "[EOT]",         "<|END_OF_TURN_TOKEN|>",
+    "[|endofturn|]",
 };
 
-enum { CHAT_FORMS = sizeof chat_forms / sizeof *chat_forms, MOST_TEXT = 4096 };
+enum { MOST_TEXT = 4096, MOST_ENDS = 32, CHAT_TEXTS = 5 };
 
 typedef struct {
     const ingot_gguf *file;
@@ -47,6 +43,8 @@ typedef struct {
     igrt_merge *merge;
     float *score;
     unsigned char *type, *pool;
+    uint32_t ends[MOST_ENDS];
+    char *chat;
     uint8_t byte_of[512]; /* of a character of byte-level texts; */
     bool is_byte[512];    /* whether there is one */
     char *why;
@@ -284,27 +282,97 @@ static void flag_key(VocabMaker *m, const char *name, uint32_t flag)
         m->word[IGRT_VOCAB_FLAGS] = (m->word[IGRT_VOCAB_FLAGS] & ~flag) | (on ? flag : 0);
 }
 
-static bool contains(ingot_gguf_bytes text, const char *what)
+static bool is_special(const VocabMaker *m, uint32_t id)
 {
-    const size_t n = strlen(what);
-    for (size_t i = 0; text.at && i + n <= text.len; i++)
-        if (!memcmp(text.at + i, what, n))
-            return true;
-    return false;
+    return m->type[id] == IGRT_TOKEN_CONTROL || m->type[id] == IGRT_TOKEN_ADDED;
 }
 
-static void read_chat(VocabMaker *m)
+static void put_end(VocabMaker *m, uint32_t id)
 {
-    const ingot_gguf_bytes text =
-        ingot_gguf_text(ingot_gguf_key(m->file, "tokenizer.chat_template"), 0);
-    for (int i = 0; i < CHAT_FORMS; i++)
-        if (contains(text, chat_forms[i].has)) {
-            m->word[IGRT_VOCAB_CHAT] = (uint32_t)chat_forms[i].chat;
-            if (m->word[IGRT_VOCAB_TURN] == IGRT_NO_TOKEN)
-                m->word[IGRT_VOCAB_TURN] =
-                    find_literal(m, chat_forms[i].end, strlen(chat_forms[i].end));
+    uint32_t *n = &m->word[IGRT_VOCAB_ENDS];
+    for (uint32_t i = 0; i < *n; i++)
+        if (m->ends[i] == id)
             return;
-        }
+    if (id != IGRT_NO_TOKEN && *n < MOST_ENDS)
+        m->ends[(*n)++] = id;
+}
+
+/* The longest token that stands for itself at the beginning of what comes behind an answer. */
+static uint32_t end_in(const VocabMaker *m, const char *text)
+{
+    text += strspn(text, " \n");
+    for (uint32_t i = 0; i < m->word[IGRT_VOCAB_SPECIALS]; i++) {
+        const ingot_gguf_bytes t = ingot_gguf_text(m->tokens, m->special[i]);
+        if (is_special(m, m->special[i]) && t.len && !strncmp(text, t.at, t.len))
+            return m->special[i];
+    }
+    return IGRT_NO_TOKEN;
+}
+
+static const char *token_literal(const VocabMaker *m, Arena *a, int word)
+{
+    const uint32_t id = m->word[word];
+    const ingot_gguf_bytes t = ingot_gguf_text(m->tokens, id == IGRT_NO_TOKEN ? 0 : id);
+    return id == IGRT_NO_TOKEN ? "" : arena_printf(a, "%.*s", (int)t.len, t.at ? t.at : "");
+}
+
+/* The beginning of a turn: what stands behind the end of a system prompt's. NULL: that is not
+ * known. */
+static const char *turn_begin(const VocabMaker *m, Arena *a, const char *behind, const char *before,
+                              const char *begin)
+{
+    const uint32_t end = end_in(m, behind);
+    if (end == IGRT_NO_TOKEN)
+        return NULL;
+    behind += strspn(behind, " \n") + ingot_gguf_text(m->tokens, end).len;
+    behind += strspn(behind, " \n");
+    return arena_printf(a, "%s%s", strncmp(before, begin, strlen(begin)) ? "" : begin, behind);
+}
+
+/* The texts around turns, each with a zero behind it. */
+static bool read_chat(VocabMaker *m, Arena *a, ingot_gguf_bytes text)
+{
+    GgufChat chat = {.trims = false};
+    const GgufChatTokens tokens = {token_literal(m, a, IGRT_VOCAB_BEGIN),
+                                   token_literal(m, a, IGRT_VOCAB_END),
+                                   m->word[IGRT_VOCAB_FLAGS] & IGRT_VOCAB_ADDS_BEGIN};
+    char *p, why[GGUF_CHAT_WHY];
+    size_t bytes = 0;
+    if (!gguf_chat(a, text, &tokens, &chat, why))
+        return fail(m, "%s", why);
+    if (chat.told) { /* who says no system prompt gets none */
+        const char *turn = turn_begin(m, a, chat.text[1], chat.text[2], tokens.begin);
+        chat.text[2] = turn ? turn : chat.text[2];
+    }
+    for (int i = 0; i < CHAT_TEXTS; i++)
+        bytes += strlen(chat.text[i]) + 1;
+    p = m->chat = malloc(bytes);
+    if (!p)
+        return fail(m, "out of memory");
+    for (int i = 0; i < CHAT_TEXTS; i++) {
+        const size_t n = strlen(chat.text[i]) + 1;
+        memcpy(p, chat.text[i], n);
+        p += n;
+    }
+    m->word[IGRT_VOCAB_CHAT] = (uint32_t)bytes;
+    m->word[IGRT_VOCAB_FLAGS] |= chat.trims ? IGRT_VOCAB_TRIMS : 0;
+    const uint32_t end = end_in(m, chat.text[4]);
+    put_end(m, end);
+    if (m->word[IGRT_VOCAB_TURN] == IGRT_NO_TOKEN)
+        m->word[IGRT_VOCAB_TURN] = end;
+    return true;
+}
+
+static void read_ends(VocabMaker *m)
+{
+    put_end(m, m->word[IGRT_VOCAB_END]);
+    put_end(m, m->word[IGRT_VOCAB_TURN]);
+    put_end(m, token_key(m, "eom_token_id"));
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const uint32_t id = find_literal(m, endings[i], strlen(endings[i]));
+        if (id != IGRT_NO_TOKEN && is_special(m, id))
+            put_end(m, id);
+    }
 }
 
 /* Bytes of a name that a message tells. */
@@ -318,7 +386,7 @@ static bool read_rule(VocabMaker *m)
     const ingot_gguf_bytes model = ingot_gguf_text(key(m, "model"), 0),
                            pre = ingot_gguf_text(key(m, "pre"), 0);
     m->word[IGRT_VOCAB_MAGIC_AT] = IGRT_VOCAB_MAGIC;
-    m->word[IGRT_VOCAB_VERSION] = 1;
+    m->word[IGRT_VOCAB_VERSION] = 2;
     if (bytes_are(model, "llama")) {
         m->word[IGRT_VOCAB_KIND] = IGRT_VOCAB_SPM;
         m->word[IGRT_VOCAB_RULE] = IGRT_WORDS_SPACES;
@@ -411,13 +479,22 @@ static bool make(VocabMaker *m)
     flag_key(m, "add_bos_token", IGRT_VOCAB_ADDS_BEGIN);
     flag_key(m, "add_eos_token", IGRT_VOCAB_ADDS_END);
     flag_key(m, "add_space_prefix", IGRT_VOCAB_ADDS_SPACE);
-    read_chat(m);
+    read_ends(m);
+    const ingot_gguf_bytes chat =
+        ingot_gguf_text(ingot_gguf_key(m->file, "tokenizer.chat_template"), 0);
+    *m->why = 0;
+    if (chat.len) {
+        Arena *a = arena_new();
+        read_chat(m, a, chat); /* without one chats go on with the text */
+        arena_free(a);
+    }
     return true;
 }
 
 static void put_table(unsigned char **p, const void *data, size_t bytes)
 {
-    memcpy(*p, data, bytes);
+    if (bytes)
+        memcpy(*p, data, bytes);
     *p += bytes;
 }
 
@@ -427,9 +504,11 @@ static void *joined_tables(VocabMaker *m, size_t *bytes)
     const uint32_t *w = m->word;
     const size_t slots = w[IGRT_VOCAB_SLOTS] * sizeof *m->slot,
                  merges = w[IGRT_VOCAB_MERGES] * sizeof *m->merge,
-                 specials = w[IGRT_VOCAB_SPECIALS] * sizeof *m->special;
+                 specials = w[IGRT_VOCAB_SPECIALS] * sizeof *m->special,
+                 ends = w[IGRT_VOCAB_ENDS] * sizeof *m->ends;
     *bytes = sizeof m->word + (m->n + 1) * sizeof *m->at + slots + merges +
-             m->n * sizeof *m->score + sizeof m->byte + specials + m->n + w[IGRT_VOCAB_POOL];
+             m->n * sizeof *m->score + sizeof m->byte + specials + ends + m->n +
+             w[IGRT_VOCAB_POOL] + w[IGRT_VOCAB_CHAT];
     unsigned char *block = malloc(*bytes), *p = block;
     if (!block)
         return NULL;
@@ -440,16 +519,11 @@ static void *joined_tables(VocabMaker *m, size_t *bytes)
     put_table(&p, m->score, m->n * sizeof *m->score);
     put_table(&p, m->byte, sizeof m->byte);
     put_table(&p, m->special, specials);
+    put_table(&p, m->ends, ends);
     put_table(&p, m->type, m->n);
     put_table(&p, m->pool, w[IGRT_VOCAB_POOL]);
+    put_table(&p, m->chat, w[IGRT_VOCAB_CHAT]);
     return block;
-}
-
-VocabChat gguf_vocabulary_chat(const void *block)
-{
-    uint32_t word[IGRT_VOCAB_WORDS];
-    memcpy(word, block, sizeof word);
-    return (VocabChat)word[IGRT_VOCAB_CHAT];
 }
 
 void *gguf_vocabulary(const ingot_gguf *file, size_t *bytes, char why[GGUF_VOCAB_WHY])
@@ -464,7 +538,7 @@ void *gguf_vocabulary(const ingot_gguf *file, size_t *bytes, char why[GGUF_VOCAB
     if (make(m))
         block = joined_tables(m, bytes);
     void *parts[] = {m->at,      m->slot, m->literal, m->merge, m->score,
-                     m->special, m->type, m->pool,    m};
+                     m->special, m->type, m->pool,    m->chat,  m};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
     return block;

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 struct igrt_chat_form;
+struct igrt_typed;
 struct igrt_vocab;
 struct igrt_sampling;
 struct DriverSession;
@@ -72,6 +73,8 @@ typedef struct igrt_text_calls {
                       size_t count);
     const void *data; /* what is linked in */
     const struct igrt_chat_form *(*form)(const struct igrt_vocab *);
+    size_t (*tokenize_typed)(const struct igrt_vocab *, const char *text, size_t len, unsigned how,
+                             const struct igrt_typed *typed, size_t n, int32_t *ids, size_t room);
 } igrt_text_calls;
 
 /* A model as the driver sees it; the functions are one-line wrappers in main.c. */

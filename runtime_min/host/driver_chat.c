@@ -91,12 +91,44 @@ static int chat_options(Chat *c, int argc, char **argv, int *done)
     return IGRT_EXIT_OK;
 }
 
-/* Tokens of len bytes behind those that are there. */
-static int add_text(Chat *c, const char *text, size_t len, unsigned how)
+/* Text with parts that were typed. */
+typedef struct TurnText {
+    char *text;
+    size_t len;
+    igrt_typed typed[2];
+    size_t n;
+} TurnText;
+
+/* Text behind it, in a place that is large enough. */
+static void put_text(TurnText *t, const char *text, size_t len)
 {
-    const size_t most = c->n + len + 8;
-    if (c->n)
-        how |= IGRT_TEXT_GOES_ON;
+    memcpy(t->text + t->len, text, len);
+    t->len += len;
+}
+
+static int is_white(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static void put_typed(const Chat *c, TurnText *t, const char *text, size_t len)
+{
+    if (c->vocab.word[IGRT_VOCAB_FLAGS] & IGRT_VOCAB_TRIMS) {
+        for (; len && is_white(*text); len--)
+            text++;
+        while (len && is_white(text[len - 1]))
+            len--;
+    }
+    t->typed[t->n].from = t->len;
+    put_text(t, text, len);
+    t->typed[t->n++].to = t->len;
+}
+
+/* Tokens of a text behind those that are there. */
+static int add_text(Chat *c, const TurnText *t)
+{
+    const size_t most = c->n + t->len + 8;
+    const unsigned how = IGRT_TEXT_CONTROL | (c->n ? IGRT_TEXT_GOES_ON : IGRT_TEXT_BEGINS);
     if (most > c->room) {
         int32_t *more = realloc(c->ids, 2 * most * sizeof *more);
         if (!more)
@@ -104,13 +136,9 @@ static int add_text(Chat *c, const char *text, size_t len, unsigned how)
         c->ids = more;
         c->room = 2 * most;
     }
-    c->n += c->text->tokenize(&c->vocab, text, len, how, c->ids + c->n, c->room - c->n);
+    c->n += c->text->tokenize_typed(&c->vocab, t->text, t->len, how, t->typed, t->n, c->ids + c->n,
+                                    c->room - c->n);
     return IGRT_EXIT_OK;
-}
-
-static int add_control(Chat *c, const char *text)
-{
-    return add_text(c, text, strlen(text), IGRT_TEXT_CONTROL);
 }
 
 /* One token by the function that is made for one. */
@@ -153,12 +181,6 @@ static int catch_up(Chat *c)
     return IGRT_EXIT_OK;
 }
 
-static int is_last(const Chat *c, int32_t id)
-{
-    return (uint32_t)id == c->vocab.word[IGRT_VOCAB_END] ||
-           (uint32_t)id == c->vocab.word[IGRT_VOCAB_TURN];
-}
-
 static void show(const Chat *c, int32_t id)
 {
     char text[4096];
@@ -178,13 +200,15 @@ static int answer(Chat *c)
         if (status != IGRT_EXIT_OK)
             break;
         const int32_t id = c->text->sample(&c->sampling, c->logits, c->words, c->ids, c->n);
-        const int last = is_last(c, id);
+        const int last = igrt_token_ends(&c->vocab, id);
         if (!last || c->show_ids)
             show(c, id);
         if (last)
             break;
+        char empty = 0;
+        const TurnText none = {&empty, 0, {{0, 0}, {0, 0}}, 0};
         if (c->n == c->room)
-            status = add_text(c, "", 0, 0); /* room */
+            status = add_text(c, &none); /* room */
         if (status == IGRT_EXIT_OK)
             c->ids[c->n++] = id;
     }
@@ -194,23 +218,25 @@ static int answer(Chat *c)
 
 static int turn(Chat *c, const char *text, size_t len)
 {
-    int status = IGRT_EXIT_OK;
-    if (!c->n) {
-        status = add_text(c, "", 0, IGRT_TEXT_WHOLE);
-        if (status == IGRT_EXIT_OK && c->system) {
-            add_control(c, c->form->system[0]);
-            add_text(c, c->system, strlen(c->system), 0);
-            status = add_control(c, c->form->system[1]);
-        }
-    } else {
-        status = add_control(c, c->form->between);
+    const igrt_chat_form *f = c->form;
+    const char *system = c->n ? NULL : c->system;
+    const char *before = c->n ? f->between : system ? f->system[0] : f->user[0];
+    TurnText t = {NULL, 0, {{0, 0}, {0, 0}}, 0};
+    size_t room = strlen(before) + len + strlen(f->user[1]) + 1;
+    if (system)
+        room += strlen(system) + strlen(f->system[1]);
+    t.text = malloc(room);
+    if (!t.text)
+        return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
+    put_text(&t, before, strlen(before));
+    if (system) {
+        put_typed(c, &t, system, strlen(system));
+        put_text(&t, f->system[1], strlen(f->system[1]));
     }
-    if (status == IGRT_EXIT_OK)
-        status = add_control(c, c->form->user[0]);
-    if (status == IGRT_EXIT_OK)
-        status = add_text(c, text, len, 0);
-    if (status == IGRT_EXIT_OK)
-        status = add_control(c, c->form->user[1]);
+    put_typed(c, &t, text, len);
+    put_text(&t, f->user[1], strlen(f->user[1]));
+    const int status = add_text(c, &t);
+    free(t.text);
     return status == IGRT_EXIT_OK ? answer(c) : status;
 }
 

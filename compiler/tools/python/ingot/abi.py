@@ -196,7 +196,17 @@ class Sampling(ctypes.Structure):
 
 
 class Vocab(ctypes.Structure):
-    _fields_ = [("word", POINTER(c_uint32)), ("tables", c_void_p * 8)]
+    _fields_ = [
+        ("word", POINTER(c_uint32)),
+        ("tables", c_void_p * 6),
+        ("ends", POINTER(c_uint32)),
+        ("texts", c_void_p * 2),
+        ("form", ChatForm),
+    ]
+
+
+class Typed(ctypes.Structure):
+    _fields_ = [("first", c_size_t), ("end", c_size_t)]
 
 
 class TextCalls(ctypes.Structure):
@@ -218,6 +228,20 @@ class TextCalls(ctypes.Structure):
         ),
         ("data", c_void_p),
         ("form", CFUNCTYPE(POINTER(ChatForm), POINTER(Vocab))),
+        (
+            "tokenize_typed",
+            CFUNCTYPE(
+                c_size_t,
+                POINTER(Vocab),
+                c_char_p,
+                c_size_t,
+                c_uint,
+                POINTER(Typed),
+                c_size_t,
+                POINTER(c_int32),
+                c_size_t,
+            ),
+        ),
     ]
 
 

@@ -9,9 +9,9 @@ from . import abi
 from .command import FileError
 from .ports import RunError
 
-CONTROL, WHOLE, GOES_ON = 1, 2, 4  # IGRT_TEXT_*
-END, TURN = 11, 12  # words of a vocabulary: the tokens behind a text, and behind a turn
-NO_TOKEN = 2**32 - 1
+CONTROL, WHOLE, GOES_ON, BEGINS = 1, 2, 4, 8  # IGRT_TEXT_*
+FLAGS, ENDS = 9, 15  # words of a vocabulary: flags, and how many tokens end an answer
+TRIMS = 16  # a flag: turns have no white space around them
 
 
 class Vocabulary:
@@ -40,17 +40,43 @@ class Vocabulary:
                 raise FileError(f"{path}: it is cut off")
         if self._calls.open(ctypes.byref(self._v), at, self._calls.bytes):
             raise FileError(f"{model.name}: its vocabulary is not sound")
-        self.ends = {self._v.word[i] for i in (END, TURN)} - {NO_TOKEN}
+        self.ends = set(self._v.ends[: self._v.word[ENDS]])
+        self.trims = bool(self._v.word[FLAGS] & TRIMS)
         form = self._calls.form(ctypes.byref(self._v)).contents
         self.system, self.user, self.between = tuple(form.system), tuple(form.user), form.between
 
-    def tokens(self, text, control=False, whole=False, goes_on=False):
+    def tokens(self, text, control=False, whole=False, goes_on=False, begins=False):
         """Ids of a text. control: texts of control tokens become them. whole: with the tokens that
-        the model wants around a text. goes_on: it is the rest of one."""
-        data = text.encode() if isinstance(text, str) else bytes(text)
-        how = CONTROL * control | WHOLE * whole | GOES_ON * goes_on
+        the model wants around a text. begins: with those before it. goes_on: it is the rest of
+        one."""
+        return self._tokens([(text, False)], control, whole, goes_on, begins)
+
+    def turn(self, before, typed, goes_on):
+        """Ids up to where an answer begins: of (text, whether a user typed it), .. and what a user
+        typed last."""
+        parts = [*before, (typed, True), (self.user[1], False)]
+        return self._tokens(parts, True, False, goes_on, not goes_on)
+
+    def _tokens(self, parts, control, whole, goes_on, begins):
+        parts = [(t.encode() if isinstance(t, str) else bytes(t), user) for t, user in parts]
+        data, typed = b"", []
+        for text, user in parts:
+            if user:
+                text = text.strip() if self.trims else text
+                typed.append(abi.Typed(len(data), len(data) + len(text)))
+            data += text
+        how = CONTROL * control | WHOLE * whole | GOES_ON * goes_on | BEGINS * begins
         ids = (ctypes.c_int32 * (len(data) + 8))()
-        n = self._calls.tokenize(ctypes.byref(self._v), data, len(data), how, ids, len(ids))
+        n = self._calls.tokenize_typed(
+            ctypes.byref(self._v),
+            data,
+            len(data),
+            how,
+            (abi.Typed * len(typed))(*typed),
+            len(typed),
+            ids,
+            len(ids),
+        )
         return list(ids[:n])
 
     def bytes_of(self, token, control=False):
@@ -128,17 +154,10 @@ class Chat:
     def say(self, text, **options):
         """A turn of the user; the answer, as complete() gives it."""
         v = self.vocabulary
-        if not self.ids:
-            self._add("", whole=True)
-            if self.system is not None:
-                self._add(v.system[0], control=True)
-                self._add(self.system)
-                self._add(v.system[1], control=True)
-        else:
-            self._add(v.between, control=True)
-        self._add(v.user[0], control=True)
-        self._add(text)
-        self._add(v.user[1], control=True)
+        before = [(v.between if self.ids else v.user[0], False)]
+        if not self.ids and self.system is not None:
+            before = [(v.system[0], False), (self.system, True), (v.system[1], False)]
+        self.ids += v.turn(before, text, bool(self.ids))
         return self.complete(**options)
 
     def complete(
@@ -158,7 +177,7 @@ class Chat:
         pieces are whole characters. At most so many tokens, until the model ends its turn or one of
         the strings of `stop` comes, which is left out. temperature 0: always the most likely token."""
         if text is not None:
-            self._add(text, whole=not self.ids)
+            self._add(text, begins=not self.ids)
         how = abi.Sampling(temperature, top_k, top_p, min_p, repeat_penalty, 0, seed)
         stops = [stop] if isinstance(stop, str) else [s for s in stop if s]
         return self._pieces(how, tokens, stops)
