@@ -186,8 +186,9 @@ void bundle_io_header(
 void bundle_hpp(Bundle *);
 void bundle_main(Bundle *);
 void print_port(StrBuf *, const Bundle *, const Port *); /* "x" f32[1,3], in comments */
-void memory_table(StrBuf *, const Bundle *);             /* memory_bytes[] */
-const char *dtype_enum(ingot_dtype);                     /* F32 of IGRT_F32 */
+/* The bytes of each memory; in two files, which may be compiled as one. */
+void memory_table(StrBuf *, const Bundle *, const char *name);
+const char *dtype_enum(ingot_dtype); /* F32 of IGRT_F32 */
 void bundle_run(Bundle *);
 void bundle_function(Bundle *);            /* the same of a further function */
 void io_structs(StrBuf *, const Bundle *); /* bundle_header.c: <io>_inputs, <io>_outputs */

@@ -272,7 +272,7 @@ static void function_init(Writer *w)
     StrBuf *sb = &w->sb;
     const bool blob = b->mode == WEIGHTS_BLOB, asks = bundle_asks_machine(b);
     if (b->memory)
-        memory_table(sb, b);
+        memory_table(sb, b, "memory_bytes");
     sb_printf(sb,
               "\n%s%s_status %s_init(%s_ctx *ctx, const %s_config *config)\n{\n"
               "    igrt_status status;\n"

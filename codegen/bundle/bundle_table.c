@@ -5,9 +5,9 @@
 #include "bundle.h"
 #include "language.h"
 
-void memory_table(StrBuf *sb, const Bundle *b)
+void memory_table(StrBuf *sb, const Bundle *b, const char *name)
 {
-    sb_puts(sb, "\nstatic const size_t memory_bytes[] = {");
+    sb_printf(sb, "\nstatic const size_t %s[] = {", name);
     for (int i = 0; i < b->p->nmemory; i++)
         sb_printf(sb, "%s%s", i ? ", " : "", b->p->memories[i].bytes ? b->memory[i].bytes : "0");
     sb_puts(sb, "};\n");
@@ -236,8 +236,8 @@ static void model_record(StrBuf *sb, const Bundle *b, const Bundle *gpu, bool as
               "    .arena_align = %s_ARENA_ALIGN,\n"
               "%s",
               n, n, u,
-              b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof "
-                          "memory_bytes / sizeof *memory_bytes,\n"
+              b->memory ? "    .memory_bytes = memories,\n    .n_memories = sizeof "
+                          "memories / sizeof *memories,\n"
                         : "    .arena_bytes = arena_bytes,\n");
     function_members(sb, b);
     if (b->nfunction)
@@ -275,7 +275,7 @@ static void write_table(Bundle *b)
     table_includes(&sb, b, gpu, asks);
     function_tables(&sb, b);
     if (b->memory)
-        memory_table(&sb, b);
+        memory_table(&sb, b, "memories");
     table_calls(&sb, b, gpu);
     further_functions(&sb, b);
     model_record(&sb, b, gpu, asks);

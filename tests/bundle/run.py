@@ -49,6 +49,7 @@ STRICT = "-O1 -std=c99 -pedantic -Wall -Wextra -Werror"
 # Nothing is optimised away that could be found, and clang compiles kernels in a quarter of the time
 SANITIZE = "-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
 sys.path.append(str(HERE.parent / "onnx"))
+import joined  # noqa: E402
 import objects  # noqa: E402
 
 
@@ -116,6 +117,16 @@ def attempt(words):
     done = subprocess.run([str(w) for w in words], text=True, capture_output=True)
     done.rc = done.returncode
     return done
+
+
+def programs(bundles, cc, flags):
+    """The programs of bundles, by folder: as program(), but compiled as one where that can be."""
+    made = joined.programs(bundles, cc, flags, attempt)
+    for bundle in bundles:
+        if bundle not in made:
+            program(bundle, cc, flags)
+            made[bundle] = bundle / "model"
+    return made
 
 
 def compilers():
