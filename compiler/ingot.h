@@ -605,8 +605,8 @@ typedef struct {
 /* Write the bundle into `dir` (created; an existing bundle is replaced, a folder that holds
  * something else is not; nothing is left on failure). */
 ingot_status ingot_compile(ingot_context *, const ingot_options *, const char *dir);
-/* Text of the "graph", of the "plan", of all "kernels", or of what a pass of their lowering leaves
- * ("linearize"; compiler/kernel/lowered.h), for people and tests; free() it. NULL on failure. */
+/* Text of the "graph", the "plan", all "kernels", what a pass of lowering leaves ("linearize";
+ * compiler/kernel/lowered.h), or several ("plan,kernels"); free() it. NULL on failure. */
 char *ingot_dump(ingot_context *, const ingot_options *, const char *pass);
 /* The plan as JSON (arena, weights, steps; docs/report.md); free() it. NULL on failure. */
 char *ingot_inspect_json(ingot_context *, const ingot_options *);

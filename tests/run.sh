@@ -14,6 +14,7 @@ all) all=1 INGOT_ALL=1 && export INGOT_ALL ;;
 *) echo "usage: sh tests/run.sh [all]" >&2 && exit 2 ;;
 esac
 JOBS=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+half=$(((JOBS + 1) / 2))
 failed=
 began=$(date +%s)
 # Tests write files and remove them by the hundred thousand: in memory, where there is plenty of it
@@ -42,6 +43,18 @@ beside() {
         echo $? >"build/beside/$name.status"
     } >"build/beside/$name.log" 2>&1 &
     eval "pid_$(echo "$name" | tr - _)=\$!"
+}
+# chain NAME...: the functions of these steps, one after the other, beside those that follow
+chain() {
+    {
+        for name in "$@"; do
+            "$(echo "$name" | tr - _)" >"build/beside/$name.log" 2>&1
+            echo $? >"build/beside/$name.status"
+        done
+    } &
+    for name in "$@"; do
+        eval "pid_$(echo "$name" | tr - _)=\$!"
+    done
 }
 told() {
     for name in "$@"; do
@@ -94,7 +107,7 @@ sanitized() {
     linker= # lld takes half as long as the default one for a program of this kind
     command -v ld.lld >/dev/null && linker=-fuse-ld=lld
     $by_ninja cmake -S . -B build/sanitized $archive -DCMAKE_BUILD_TYPE=Sanitize -DINGOT_SANITIZE_LEVEL=-O0 -DCMAKE_C_COMPILER=clang \
-        -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_C_COMPILER_LAUNCHER=ccache -DINGOT_TESTS=ON -DINGOT_UNITS_TOGETHER=ON >build/cmake-sanitize.log &&
+        -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_C_COMPILER_LAUNCHER=ccache -DINGOT_TESTS=ON -DINGOT_UNITS_TOGETHER=ON -DINGOT_TOGETHER=ON >build/cmake-sanitize.log &&
         cmake --build build/sanitized -j "$JOBS" --target unit_tests >/dev/null &&
         ctest --test-dir build/sanitized -L "unit|ir" -LE tree --output-on-failure -j "$JOBS"
 }
@@ -118,37 +131,25 @@ awk -v all="$all" 'all || !/_expanded/ || n++ % 4 == 0' tests/onnx/expected.txt 
 beside browser-cases "$python" tests/browser/cases.py --ingot build/ingot --models ../shared/models/real $cases
 if grep -q '^[^#]' $list; then
     step onnx onnx --list $list --baseline $list --out build/onnx.md
-    step onnx-sanitized onnx --list $list --sample 50 --cc clang --sanitize
 else
     step onnx onnx --sample 200 --out build/onnx.md
 fi
-told browser-cases
+
+# What follows are short steps that begin and end on one core: two chains of them
+few_sanitized() { onnx --list $list --sample 50 --cc clang --sanitize; }
 # What the kernels of a GPU's form do, statement by statement, but for the large networks (light/)
-few='--sample 400'
-[ -n "$all" ] && few=
-# shellcheck disable=SC2086
-step onnx-cuda onnx --interpret --target cuda:sm_90a --list $list --baseline $list --filter ^[nps] $few
+few() { [ -n "$all" ] || echo "--sample $1"; }
+# shellcheck disable=SC2046
+onnx_cuda() { onnx --interpret --target cuda:sm_90a --list $list --baseline $list --filter ^[nps] $(few 400); }
 # The text of such kernels, without a GPU, and so without NVRTC, which cuda_nvrtc of ctest is for
-few='--sample 40'
-[ -n "$all" ] && few=
-# shellcheck disable=SC2086
-emulated() {
-    INGOT_NVRTC=none onnx --emulate --target cuda:sm_80 --list $list --baseline $list --filter ^[nps] $few
-}
-step onnx-emulated emulated
-few='--sample 10'
-[ -n "$all" ] && few=
-# shellcheck disable=SC2086
-emulated_hip() {
-    INGOT_HIPCC=none onnx --emulate --target hip --list $list --baseline $list --filter ^[nps] $few
-}
-step onnx-emulated-hip emulated_hip
+# shellcheck disable=SC2046
+onnx_emulated() { INGOT_NVRTC=none onnx --emulate --target cuda:sm_80 --list $list --baseline $list --filter ^[nps] $(few 40); }
+# shellcheck disable=SC2046
+onnx_emulated_hip() { INGOT_HIPCC=none onnx --emulate --target hip --list $list --baseline $list --filter ^[nps] $(few 10); }
 # Modules of WGSL, by the compilers of that language that are here
-few='--sample 60'
-[ -n "$all" ] && few=
-# shellcheck disable=SC2086
-step wgsl-modules "$python" tests/wgsl/modules.py --ingot build/ingot $few $cases
-step onnx-wasm onnx --list $list --sample 25 --target c:wasm32-simd128
+# shellcheck disable=SC2046,SC2086
+wgsl_modules() { "$python" tests/wgsl/modules.py --ingot build/ingot $(few 60) $cases; }
+onnx_wasm() { onnx --list $list --sample 25 --target c:wasm32-simd128; }
 # lengths, places and sizes that only the run knows
 sequences() {
     "$python" tests/onnx/sequence_cases.py build/sequence-cases &&
@@ -158,25 +159,33 @@ sequences() {
         build/ingot run "$folder/model.onnx" --data "$folder/test_data_set_1" --no-cache || return 1
     done
 }
-step sequences sequences
-
 # Every operator with a size that only the run knows; `tests/run.sh all` tries all axes.
-bounded="--sample 20"
-[ -n "$all" ] && bounded=
-# shellcheck disable=SC2086
-step onnx-dims "$python" tests/onnx/bounded_dims.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \
-    --work build/bounded $bounded --out build/onnx-dims.md --cases $cases
-
+# shellcheck disable=SC2046,SC2086
+onnx_dims() {
+    "$python" tests/onnx/bounded_dims.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \
+        --work build/bounded $(few 20) --out build/onnx-dims.md --cases $cases
+}
 # What the official cases lack, and ONNX Runtime's own operators, by ONNX Runtime's results; 77: it is not there
 by_ort() {                  # by_ort NAME SAMPLE: the cases of tests/onnx/NAME_cases.py
     "$python" "tests/onnx/$1_cases.py" "build/$1-cases" || return
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2046,SC2086
     "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache $optimise \
-        --data-dims --tolerance-range 1e-4 --all --sample "$2" "build/$1-cases"
+        --data-dims --tolerance-range 1e-4 --all $(few "$2") "build/$1-cases"
 }
-step onnx-more by_ort more "$([ -n "$all" ] && echo 1000 || echo 30)"
-step onnx-microsoft by_ort ms "$([ -n "$all" ] && echo 1000 || echo 60)"
-step onnx-ml by_ort ml "$([ -n "$all" ] && echo 1000 || echo 30)"
+onnx_more() { by_ort more 30; }
+onnx_microsoft() { by_ort ms 60; }
+onnx_ml() { by_ort ml 30; }
+chained='wgsl-modules onnx-wasm sequences onnx-dims onnx-more onnx-microsoft onnx-ml'
+full=$JOBS JOBS=$half
+# shellcheck disable=SC2086
+chain $chained
+grep -q '^[^#]' $list && step onnx-sanitized few_sanitized
+step onnx-cuda onnx_cuda
+step onnx-emulated onnx_emulated
+step onnx-emulated-hip onnx_emulated_hip
+JOBS=$full
+# shellcheck disable=SC2086
+told browser-cases $chained
 
 # The Python package as pip installs it, and the official runner's score on it.
 installed() {

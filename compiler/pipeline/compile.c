@@ -255,48 +255,79 @@ const char *dump_name(int i)
                                : NULL;
 }
 
-static int dump_find(Context *c, const char *what)
+static int dump_find(Context *c, const char *what, size_t length)
 {
     StrBuf known = {0};
     for (int i = 0; dump_name(i); i++) {
-        if (!strcmp(what, dump_name(i))) {
+        if (strlen(dump_name(i)) == length && !strncmp(what, dump_name(i), length)) {
             sb_free(&known);
             return i;
         }
         sb_printf(&known, "%s%s", i == DUMP_KERNELS ? " or " : i ? ", " : "", dump_name(i));
     }
-    option_wrong(c, "--dump '%.80s': choose %s", what, known.data);
+    option_wrong(c, "--dump '%.*s': choose %s", (int)(length < 80 ? length : 80), what, known.data);
     sb_free(&known);
     return -1;
 }
 
+/* What `passes`, names with commas between them, are; how many: 0 if there is one that is none. */
+static int dump_list(Context *c, const char *passes, int *what)
+{
+    int n = 0;
+    do {
+        const size_t length = strcspn(passes, ",");
+        what[n] = dump_find(c, passes, length);
+        if (what[n++] < 0)
+            return 0;
+        passes += length;
+    } while (*passes++);
+    return n;
+}
+
+static void dump_graph(StrBuf *sb, Context *c)
+{
+    Node **roots = NEWN(c->arena, Node *, c->noutput + 1);
+    for (int i = 0; i < c->noutput; i++)
+        roots[i] = c->outputs[i].node;
+    text_print(sb, c->noutput, roots);
+}
+
+static void dump_planned(StrBuf *sb, const Target *t, Plan *p, int what)
+{
+    if (what == DUMP_PLAN)
+        plan_print(sb, p);
+    for (int i = 0; i < p->nkernel && what >= DUMP_PASS; i++) {
+        if (what == DUMP_KERNELS)
+            render_kernel(sb, t, p->kernels[i], p->kernels[i]->name);
+        else
+            kernel_after(sb, p->kernels[i], t->gpu, what - DUMP_PASS);
+    }
+}
+
 /* What: "graph" (as built), "plan" (docs/sched.md), "kernels" (as they are emitted), or what one of
- * the passes of lowering leaves, by its name (lowered.h). */
-char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pass)
+ * the passes of lowering leaves, by its name (lowered.h); several with commas, of one plan. */
+char *ingot_dump(ingot_context *c, const ingot_options *options, const char *passes)
 {
     StrBuf sb = {0};
-    const int what = dump_find(c, pass);
-    if (what < 0)
-        return NULL;
-    if (what == DUMP_GRAPH) {
-        Node **roots = NEWN(c->arena, Node *, c->noutput + 1);
-        for (int i = 0; i < c->noutput; i++)
-            roots[i] = c->outputs[i].node;
-        text_print(&sb, c->noutput, roots);
-        return sb.data;
-    }
-    ingot_options o = options_complete(c, options);
     Arena *a = arena_new();
-    const Target *t = options_check(c, &o, a);
-    Clock k = clock_start(c, &o);
-    Plan *p = t ? plan_saved(pipeline_plan(c, t, &o, &k), &o) : NULL;
-    if (p && what == DUMP_PLAN)
-        plan_print(&sb, p);
-    for (int i = 0; p && i < p->nkernel && what >= DUMP_PASS; i++) {
-        if (what == DUMP_KERNELS)
-            render_kernel(&sb, t, p->kernels[i], p->kernels[i]->name);
+    int *what = NEWN(a, int, strlen(passes) + 1);
+    const int n = dump_list(c, passes, what);
+    bool planned = false;
+    for (int i = 0; i < n; i++)
+        planned |= what[i] != DUMP_GRAPH;
+    const Target *t = NULL;
+    Plan *p = NULL;
+    if (planned) {
+        ingot_options o = options_complete(c, options);
+        t = options_check(c, &o, a);
+        Clock k = clock_start(c, &o);
+        p = t ? plan_saved(pipeline_plan(c, t, &o, &k), &o) : NULL;
+    }
+    for (int i = 0; i < n && (p || !planned); i++) {
+        if (what[i] == DUMP_GRAPH)
+            dump_graph(&sb, c);
         else
-            kernel_after(&sb, p->kernels[i], t->gpu, what - DUMP_PASS);
+            dump_planned(&sb, t, p, what[i]);
     }
     plan_free(p);
     arena_free(a);

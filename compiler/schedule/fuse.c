@@ -286,7 +286,7 @@ static bool is_given(const Node *n)
 }
 
 /* Depends on nothing but constants. */
-static bool is_constant(Sched *s, const Node *n)
+static bool of_constants(Sched *s, const Node *n)
 {
     bool yes = !is_given(n) && n->op != OP_VAR && n->op != OP_RANGE;
     for (uint32_t j = 0; j < n->nsrc && yes; j++)
@@ -556,7 +556,7 @@ static void find_constants(Sched *s, int n, Node *const *order, Node *const *use
 {
     for (int i = 0; i < n; i++) {
         Info *x = info_of(s, order[i]);
-        x->constant = is_constant(s, order[i]);
+        x->constant = of_constants(s, order[i]);
         x->placeless = is_placeless(s, order[i]);
         if (order[i]->op == OP_DATA && !x->root)
             cut(s, order[i], uses + x->iuse, x->nuse);

@@ -131,7 +131,7 @@ static void reshaped(Node *t, const Coord *at, Coord *to)
     }
 }
 
-static void moved(Node *t, const Coord *at, Coord *to)
+static void moved_coords(Node *t, const Coord *at, Coord *to)
 {
     Node *x = t->src[0];
     if (t->op == OP_RESHAPE) {
@@ -377,7 +377,7 @@ static uint64_t index_loops(const RegionWalk *w, RegionItem x, Node *index)
     x.n = index;
     while (op_info[x.n->op].cls == MOVE && x.n->op != OP_CONCAT && x.n->op != OP_GATHER &&
            is_computed(w->s, x.n)) {
-        moved(x.n, x.at, at);
+        moved_coords(x.n, x.at, at);
         x.n = x.n->src[0];
         memcpy(x.at, at, (size_t)x.n->rank * sizeof *at);
     }
@@ -477,7 +477,7 @@ static void visit(RegionWalk *w, Node *root)
         count_ops(w, &x, op_info[t->op].cost * iterations(w, inside(w, &x)));
         push_operands(w, &x);
     } else if (op_info[t->op].cls == MOVE && t->op != OP_CONCAT) {
-        moved(t, x.at, at);
+        moved_coords(t, x.at, at);
         push(w, &x, t->src[0], at);
     } else {
         if (t->op == OP_SCAN)

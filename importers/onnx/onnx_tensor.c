@@ -145,7 +145,7 @@ static bool packed_bytes(const TensorReader *r, uint64_t count, unsigned bits, u
 /* ---- bytes to elements ------------------------------------------------------------------- */
 
 /* Element i of a packed list of bits-wide elements, in one byte. */
-static uint8_t packed_element(uint8_t byte, uint64_t i, const TypeInfo *info)
+static uint8_t packed_number(uint8_t byte, uint64_t i, const TypeInfo *info)
 {
     unsigned bits = info->bits, shift = (unsigned)(i % (8 / bits)) * bits;
     unsigned mask = (1u << bits) - 1, v = byte >> shift & mask;
@@ -169,7 +169,7 @@ static bool from_raw(const TensorReader *r, Span raw, const TypeInfo *info, Onnx
     if (!to)
         return fail(r, "out of memory");
     for (uint64_t i = 0; i < out->count; i++)
-        to[i] = info->bits < 8 ? packed_element(raw.data[i / (8 / info->bits)], i, info)
+        to[i] = info->bits < 8 ? packed_number(raw.data[i / (8 / info->bits)], i, info)
                                : (uint8_t)(raw.data[i] != 0);
     out->data = (Span){to, (size_t)out->count};
     out->in_place = false;
@@ -190,7 +190,7 @@ static bool from_int32(const TensorReader *r, const Onnx__TensorProto *proto, co
             return fail(r, "int32_data has a value outside the range of its type");
     for (size_t i = 0; i < (size_t)out->count; i++) {
         if (info->bits < 8) {
-            to[i] = packed_element((uint8_t)proto->int32_data[i / (8 / info->bits)], i, info);
+            to[i] = packed_number((uint8_t)proto->int32_data[i / (8 / info->bits)], i, info);
         } else if (width == 2) {
             uint16_t v = (uint16_t)proto->int32_data[i];
             memcpy(to + 2 * i, &v, 2);

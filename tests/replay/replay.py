@@ -67,12 +67,19 @@ def call(*command):
     return done.stdout if done.returncode == 0 else None
 
 
+def parts(text):
+    """The plan, whose last lines are its steps, and the kernels behind it."""
+    plan = re.match(r"(?:.*\n)*?steps\n(?:[ \t].*\n)*", text)[0]
+    return plan, text[len(plan) :]
+
+
 def pieces(ingot, model, target, options, data):
     """What: text."""
     inspect = [ingot, "inspect", model, "--target", target, *options]
-    plan, kernels = call(*inspect, "--dump", "plan"), call(*inspect, "--dump", "kernels")
-    if plan is None or kernels is None:
+    text = call(*inspect, "--dump", "plan,kernels")
+    if text is None:
         return {"refused": ""}
+    plan, kernels = parts(text)
     out = {"plan": re.sub(r"^(kernel \S+) [0-9a-f]{16}$", r"\1", plan, flags=re.M)}
     for text in re.split(r"(?<=^}\n)", kernels, flags=re.M):
         name = re.search(r"\b(k\d+_\w*)\(", text)

@@ -82,7 +82,7 @@ const CliOption cli_options[] = {
     {"--assembly", NULL, INSPECT, "with --json: include the assembly of the innermost loops", SET(assembly)},
     {"--no-assembly", NULL, INSPECT, "with -o: leave the assembly out", SET(no_assembly)},
     {"--json", NULL, AUDIT, "print JSON", SET(json)},
-    {"--dump", "WHAT", INSPECT, "print the graph, the plan, the result of a pass for all kernels, or their text", WORD(dump),
+    {"--dump", "WHAT", INSPECT, "print the graph, the plan, the result of a pass for all kernels, or their text; several with commas", WORD(dump),
      .choices = "@dumps"},
     {"--target", "T", MODEL | TUNE, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Default: c for compile, "
      "c:native for what runs here. A name with a '/', or X.target, is a file (docs/targets.md). cuda:sm_90a+c:native: the GPU if there is one, else the CPU. "
