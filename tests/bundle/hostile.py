@@ -309,9 +309,9 @@ seen = set()
 def unseen(bundle, *words):
     """The bundle's sources but for those that lay in another one, with all that they include, and
     were compiled by these words: functions of the runtime have no name of the model's."""
-    files, found = objects.files_of(bundle), []
+    files, found = objects.Files(bundle), []
     for source in sorted(bundle.glob("*.c")):
-        texts = objects.closure(bundle, source, files)
+        texts = objects.closure(source, files)
         key = texts and (words, frozenset((f.name, text) for f, text in texts.items()))
         if key not in seen:
             found.append(source)

@@ -61,7 +61,7 @@ class Bundle:
             f: text.decode("utf-8", "surrogateescape") for f, text in program.texts.items()
         }
         files = {
-            c: objects.closure(folder, folder / c, program.texts)
+            c: objects.closure(folder / c, program.texts)
             for c in program.own + program.apart
             if c != "host/main.c" and folder / c in program.texts
         }
@@ -120,10 +120,11 @@ class Bundle:
                 return "" if again else self.renamed(found[1], end, included)
             if found[2]:
                 return f"offsetof({found[2]}{end if mine.match(found[2]) else ''}{found[3]}"
+            if it not in static and not mine.match(it):
+                return it
             before = text[max(0, found.start() - 2) : found.start()]
-            if before == "->" or (before.endswith(".") and before != ".."):
-                return it  # a member
-            return it + end if it in static or mine.match(it) else it
+            member = before == "->" or (before.endswith(".") and before != "..")
+            return it if member else it + end
 
         return TOKEN.sub(word, text)
 

@@ -55,32 +55,39 @@ def includes(text):
     return [name.decode() for name in re.findall(rb'^#\s*include\s+"([^"]+)"', text, re.M)]
 
 
-def files_of(bundle):
-    """The sources of a bundle and their headers, which lie beside them."""
-    return {
-        f: f.read_bytes()
-        for folder in (bundle, bundle / "host")
-        for f in map(pathlib.Path, glob.iglob(f"{folder}/*.[ch]"))
-    }
+class Files(dict):
+    """The texts of a bundle's sources and of their headers, which lie beside them."""
+
+    def __init__(self, bundle):
+        folders = (bundle, bundle / "host")
+        places = [pathlib.Path(f) for folder in folders for f in glob.iglob(f"{folder}/*.[ch]")]
+        super().__init__((f, f.read_bytes()) for f in places)
+        self.bundle, self.found = bundle, {}
+        self.by_name = {str(f): f for f in places}  # to join paths takes longer than the rest
+
+    def included(self, file):
+        """Those that the file includes; None: it includes others, too."""
+        if file not in self.found:
+            names, find = includes(self[file]), self.by_name.get
+            places = names and [
+                find(f"{file.parent}/{name}") or find(f"{self.bundle}/{name}") for name in names
+            ]
+            self.found[file] = None if places and None in places else places
+        return self.found[file]
 
 
-def closure(bundle, source, texts):
-    """The source and the bundle's headers that it includes, in the end, of these files; None: that
+def closure(source, texts):
+    """The source and the bundle's headers that it includes, in the end, of these Files; None: that
     is not all that it is made of."""
     seen, todo = {}, [source]
     while todo:
         file = todo.pop()
-        if file in seen:
-            continue
-        seen[file] = texts[file]
-        names = includes(seen[file])
-        if names is None:
-            return None
-        for name in names:
-            found = next((f for f in (file.parent / name, bundle / name) if f in texts), None)
-            if found is None:
+        if file not in seen:
+            seen[file] = texts[file]
+            more = texts.included(file)
+            if more is None:
                 return None
-            todo.append(found)
+            todo += more
     return seen
 
 
@@ -135,7 +142,7 @@ class Objects:
         anywhere = re.search(r"^\$\(DRIVER\).*: MACHINE =$", self.makefile, re.M)
         self.flags_of_driver = f"{' '.join(rules[:1] if anywhere else rules)} {cflags}"
         self.missing = []
-        self.texts = files_of(bundle)
+        self.texts = Files(bundle)
 
     def kept(self, files, suffix, flags=None):
         """The name of what is made of these files."""
@@ -147,7 +154,7 @@ class Objects:
     def lay(self):
         """Those that are known go into the bundle; the others are for keep()."""
         for source in [f for f in self.texts if f.suffix == ".c"]:
-            files = closure(self.bundle, source, self.texts)
+            files = closure(source, self.texts)
             if files:
                 flags = self.flags_of_driver if source.parent.name == "host" else None
                 kept, made = self.kept(files, ".o", flags), source.with_suffix(".o")
@@ -170,7 +177,7 @@ class Objects:
             else []
         )
         for name in {first for names in kernels for first in names if first.startswith("igrt_")}:
-            kept = self.kept(closure(self.bundle, self.bundle / name, self.texts), ".gch")
+            kept = self.kept(closure(self.bundle / name, self.texts), ".gch")
             seen[kept] += 1
             if seen[kept] == OFTEN and not kept.exists():
                 part = kept.with_suffix(f".{os.getpid()}.{id(self)}")
@@ -295,7 +302,7 @@ class Program(Objects):
     def objects(self):
         """All of the program's; None: this bundle takes make."""
         files = {
-            c: closure(self.bundle, self.bundle / c, self.texts)
+            c: closure(self.bundle / c, self.texts)
             for c in self.own + self.apart
             if self.bundle / c in self.texts
         }

@@ -503,13 +503,20 @@ def bless(path, results):
 # -- the run ----------------------------------------------------------------------------------
 
 
+def folders_of_models(folder):
+    for root, folders, files in os.walk(folder):
+        if "model.onnx" in files:
+            folders.clear()  # what lies below is its data
+            yield root
+
+
 def find_cases(dirs):
     found = {}
     for d in dirs:
         if not d.is_dir():
             sys.exit(f"run.py: {d}: no such folder")
-        for model in sorted(d.rglob("model.onnx")):
-            case = Case(model.parent.absolute())
+        for folder in sorted(folders_of_models(d.absolute())):
+            case = Case(pathlib.Path(folder))
             found.setdefault(case.name, case)
     return [found[k] for k in sorted(found)]
 
