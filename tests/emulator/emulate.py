@@ -5,6 +5,7 @@ the same, by the name of libamdhip64.so.
 asm statements are calls of what they do (ptx.h, ptx_wgmma.h), items are fibers (items.h).
 """
 
+import fcntl
 import functools
 import hashlib
 import os
@@ -53,11 +54,10 @@ PREPROCESS = [
 ]
 # Of what runs them; fortified, as what some distributions compile is
 RUNS = [*FLAGS, "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
-COMPILED = [
-    *HERE.glob("*.cpp"),
-    HERE.parent / "bundle" / "cuda_stub.c",
-    HERE.parent / "bundle" / "hip_stub.c",
-]  # the first that defines a call is it
+APART = [HERE / "items.cpp"]  # its longjmp() is not fortified
+TOGETHER = [f for f in sorted(HERE.glob("*.cpp")) if f not in APART]  # their headers once
+# The first that defines a call is it
+STUBS = [HERE.parent / "bundle" / "cuda_stub.c", HERE.parent / "bundle" / "hip_stub.c"]
 ORDERS = ("forward", "backward")
 PARENTHESIS = re.compile(r'"[^"]*"|[()]')
 KERNEL = re.compile(r'extern "C" __global__ ([^\n]*?)void (\w+)\(([^)]*)\)')
@@ -95,8 +95,11 @@ class Common:
 
 
 def make_common(folder):
-    made = [folder / f"{s.stem}.o" for s in COMPILED]
-    for source, target in zip(COMPILED, made):
+    whole = folder / "together.cpp"
+    whole.write_text("".join(f'#include "{f}"\n' for f in TOGETHER))
+    sources = [whole, *APART, *STUBS]
+    made = [folder / f"{s.stem}.o" for s in sources]
+    for source, target in zip(sources, made):
         words = [CXX, *RUNS] if source.suffix == ".cpp" else ["cc", "-fPIC"]
         call(*words, "-c", source, "-o", target)
     call(CXX, "-shared", "-Wl,--allow-multiple-definition", *made, "-o", folder / "libemulated.so")
@@ -113,14 +116,13 @@ def kept_common():
     for f in (*SOURCES, *sorted((HERE.parents[1] / "runtime_min").glob("*.h"))):
         h.update(f"{f}\0{f.stat().st_mtime_ns}\0".encode() + f.read_bytes())
     kept = objects.folder() / f"emulator-{h.hexdigest()}"
-    if not kept.exists():
-        part = kept.with_suffix(f".{os.getpid()}")
-        part.mkdir()
-        make_common(part)
-        try:
+    with kept.with_suffix(".lock").open("w") as waits:  # for somebody else who makes it
+        fcntl.flock(waits, fcntl.LOCK_EX)
+        if not kept.exists():
+            part = kept.with_suffix(f".{os.getpid()}")
+            part.mkdir()
+            make_common(part)
             part.rename(kept)
-        except OSError:  # somebody else was faster
-            shutil.rmtree(part)
     return kept
 
 
