@@ -153,24 +153,47 @@ static const unsigned char *line_breaks(const unsigned char *p, const unsigned c
     return stop;
 }
 
+/* Letters from p on: capitals, then others; a letter that is not of ASCII is either. Where no other
+ * one follows capitals, all but those behind the last letter that may be one. */
+static const unsigned char *cased_letters(const unsigned char *p, const unsigned char *end)
+{
+    const unsigned char *other = NULL;
+    NextChar x = next_char(p, end);
+    for (; x.kind == LETTER && !(x.byte >= 'a' && x.byte <= 'z'); x = next_char(p, end)) {
+        p += x.len;
+        if (!x.byte)
+            other = p;
+    }
+    if (x.kind != LETTER)
+        return other ? other : p;
+    for (; x.kind == LETTER && !(x.byte >= 'A' && x.byte <= 'Z'); x = next_char(p, end))
+        p += x.len;
+    return p;
+}
+
 /* '(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|
  * \s+(?!\S)|\s+ */
 static const unsigned char *word_llama3(const unsigned char *p, const unsigned char *end,
-                                        unsigned most_digits)
+                                        unsigned most_digits, int cased)
 {
-    const size_t n = contraction(p, end, 1);
+    const size_t n = cased ? 0 : contraction(p, end, 1);
     if (n)
         return p + n;
     NextChar x = next_char(p, end);
     const NextChar after = next_char(p + x.len, end);
     const int breaks = x.byte == '\r' || x.byte == '\n';
-    if (x.kind == LETTER || (x.kind != DIGIT && !breaks && after.kind == LETTER))
+    const int begins = x.kind != DIGIT && x.kind != LETTER && !breaks && after.kind == LETTER;
+    if (cased && (begins || x.kind == LETTER)) {
+        p = cased_letters(begins ? p + x.len : p, end);
+        return most_digits > 1 ? p + contraction(p, end, 1) : p; /* of GPT-4o's */
+    }
+    if (begins || x.kind == LETTER)
         return skip_kind(p + x.len, end, LETTER, (unsigned)-1);
     if (x.kind == DIGIT)
         return skip_kind(p, end, DIGIT, most_digits);
     if (x.kind == OTHER || (x.byte == ' ' && after.kind == OTHER)) {
         p = skip_kind(x.kind == OTHER ? p : p + 1, end, OTHER, (unsigned)-1);
-        while (p < end && (*p == '\r' || *p == '\n'))
+        while (p < end && (*p == '\r' || *p == '\n' || (cased && *p == '/')))
             p++;
         return p;
     }
@@ -196,8 +219,10 @@ static const unsigned char *word_end(const igrt_vocab *v, const unsigned char *p
     switch (v->word[IGRT_VOCAB_RULE]) {
     case IGRT_WORDS_GPT2: return word_gpt2(p, end, 0);
     case IGRT_WORDS_GPT2_DIGITS: return word_gpt2(p, end, 1);
-    case IGRT_WORDS_LLAMA3: return word_llama3(p, end, 3);
-    case IGRT_WORDS_QWEN2: return word_llama3(p, end, 1);
+    case IGRT_WORDS_LLAMA3: return word_llama3(p, end, 3, 0);
+    case IGRT_WORDS_QWEN2: return word_llama3(p, end, 1, 0);
+    case IGRT_WORDS_GPT4O: return word_llama3(p, end, 3, 1);
+    case IGRT_WORDS_TEKKEN: return word_llama3(p, end, 1, 1);
     default: return word_spaces(p, end);
     }
 }

@@ -56,13 +56,16 @@ enum {
 enum { IGRT_VOCAB_BPE, IGRT_VOCAB_SPM };
 
 /* Words: those of GPT-2; the same with each digit a word; those of Llama 3, with digits by three;
- * the same with each digit a word (Qwen 2); a word begins with spaces. */
+ * the same with each digit a word (Qwen 2); a word begins with spaces; capitals begin a word, and
+ * each digit is one (Mistral NeMo); the same with digits by three (GPT-4o). */
 enum {
     IGRT_WORDS_GPT2,
     IGRT_WORDS_GPT2_DIGITS,
     IGRT_WORDS_LLAMA3,
     IGRT_WORDS_QWEN2,
-    IGRT_WORDS_SPACES
+    IGRT_WORDS_SPACES,
+    IGRT_WORDS_TEKKEN,
+    IGRT_WORDS_GPT4O
 };
 
 enum {

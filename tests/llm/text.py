@@ -56,6 +56,7 @@ TEXTS = [
     "mixed1letters2and3digits 4 5",
     "🙂🙃 e\u0301 \u00a0 \u3000 x",
     "the" * 300,
+    "CamelCase HTTPServer McDonald's ABC'S ÉA éA a/b//\n/東A A東a",
 ]
 SPACE = "[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -83,7 +84,16 @@ def words(text, rule):
         pattern = f"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{digit}]+| ?{other}+|{spaces}"
         parts = re.split(f"([{digit}])", text) if rule == "smollm" else [text]
         return [w for part in parts for w in re.findall(pattern, part)]
-    digits = {"llama-bpe": "{1,3}", "qwen2": ""}[rule]
+    digits = {"llama-bpe": "{1,3}", "qwen2": "", "gpt-4o": "{1,3}", "tekken": ""}[rule]
+    if rule in ("gpt-4o", "tekken"):
+        first, rest = f"(?:(?![a-z])[{letter}])", f"(?:(?![A-Z])[{letter}])"
+        ends = "(?:'[sStTmMdD]|'(?:[rR][eE]|[vV][eE]|[lL][lL]))?" if rule == "gpt-4o" else ""
+        before = f"[^\r\n{letter}{digit}]?"
+        pattern = (
+            f"{before}{first}*{rest}+{ends}|{before}{first}+{rest}*{ends}|[{digit}]{digits}"
+            f"| ?{other}+[\r\n/]*|{SPACE}*[\r\n]+|{spaces}"
+        )
+        return re.findall(pattern, text)
     pattern = (
         f"'[sStTmMdD]|'(?:[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n{letter}{digit}]?[{letter}]+|[{digit}]{digits}"
         f"| ?{other}+[\r\n]*|{SPACE}*[\r\n]+|{spaces}"
@@ -128,7 +138,7 @@ class Bytes:
         out = []
         for word in words(text, self.rule):
             s = [self.chars[b] for b in word.encode()]
-            if self.rule == "llama-bpe" and "".join(s) in self.id:
+            if self.rule in ("llama-bpe", "tekken") and "".join(s) in self.id:
                 s = ["".join(s)]
             while len(s) > 1:
                 ranks = [self.rank.get(pair, 1 << 30) for pair in zip(s, s[1:])]
@@ -199,7 +209,9 @@ def pairs(program, folder):
             for _ in range(4000)
         ).encode()
     ]
-    vocabularies = [Bytes(rule) for rule in ("gpt-2", "smollm", "llama-bpe", "qwen2")]
+    vocabularies = [
+        Bytes(rule) for rule in ("gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "gpt-4o")
+    ]
     for v in [*vocabularies, Bytes("smollm", valid=True), Pieces()]:
         path = folder / f"{v.rule}.gguf"
         gguf.write(path, v.keys, {})
