@@ -162,7 +162,7 @@ def copies(ingot, work):
 
 def training(ingot, work):
     model, _ = devices.write_model(work, "classes")
-    wanted = [float(x) for x in devices.losses(ingot, work, model, 1).split()]
+    wanted = [float(x) for x in devices.losses(ingot, work, model, 1)[0].split()]
     bundle = work / "trained"
     loss = ("--train", "--loss", "cross_entropy:y", "--optimizer", "adamw:rate=1e-2")
     flags = ("--target", "cuda:sm_90a", "--devices", 2, "--parallel", "batch")
