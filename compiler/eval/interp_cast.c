@@ -183,8 +183,36 @@ static void put_least(ingot_dtype t, CastCarrier k, size_t n, const Block256 *b,
             store_int(t, dtype_least(t), out + i * elem_bytes(t));
 }
 
+/* One element of the pairs that kernels of bytes and halves are full of. */
+static bool cast_one(ingot_dtype to, ingot_dtype from, void *out, const void *in)
+{
+    int32_t *const whole = out;
+    float *const single = out;
+    switch (from) {
+    case INGOT_I8:
+        if (to == INGOT_I32)
+            *whole = *(const int8_t *)in;
+        return to == INGOT_I32;
+    case INGOT_U8:
+        if (to == INGOT_I32)
+            *whole = *(const uint8_t *)in;
+        return to == INGOT_I32;
+    case INGOT_F16:
+        if (to == INGOT_F32)
+            *single = igrt_f16_to_f32(*(const uint16_t *)in);
+        return to == INGOT_F32;
+    case INGOT_BF16:
+        if (to == INGOT_F32)
+            *single = igrt_bf16_to_f32(*(const uint16_t *)in);
+        return to == INGOT_F32;
+    default: return false;
+    }
+}
+
 void alu_cast(ingot_dtype to, ingot_dtype from, int64_t flags, size_t n, void *out, const void *in)
 {
+    if (n == 1 && !(flags & CAST_LEAST) && cast_one(to, from, out, in))
+        return;
     if (to == from && dtype_info[to].bytes != 1) {
         memmove(out, in, n * elem_bytes(to));
         return;

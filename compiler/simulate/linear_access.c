@@ -34,9 +34,11 @@ bool thread_access(const Thread *t, const Do *d, int64_t first, int64_t n, bool 
                               : shadow_read(a->memory, at, n * size, now, within, &where);
     if (how == ACCESS_UNWRITTEN && sample && sample->draw(sample->user, (int)d->arg, first, n))
         how = shadow_read(a->memory, at, n * size, now, within, &where);
-    int64_t element = (where - a->at) / size;
+    if (how == ACCESS_GOOD)
+        return true;
+    const int64_t element = (where - a->at) / size;
     switch (how) {
-    case ACCESS_GOOD: return true;
+    case ACCESS_GOOD: break;
     case ACCESS_UNWRITTEN:
         return thread_fault_at(t, d, "reads", element, ", which nothing has written");
     case ACCESS_RACE:

@@ -79,14 +79,15 @@ static bool behind_barrier(uint64_t read, uint64_t within)
 AccessFault shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64_t within,
                         int64_t *where)
 {
-    for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
-        *where = i << m->shift;
-        if (!m->wrote[i])
-            return ACCESS_UNWRITTEN;
-        if (m->wrote[i] == UNDER_WAY)
-            return ACCESS_UNDER_WAY;
-        if (!happened_before(m->wrote[i], now))
-            return ACCESS_RACE;
+    const int64_t end = (at + size + (INT64_C(1) << m->shift) - 1) >> m->shift;
+    for (int64_t i = at >> m->shift; i < end; i++) {
+        const Epoch wrote = m->wrote[i];
+        if (!wrote || wrote == UNDER_WAY || !happened_before(wrote, now)) {
+            *where = i << m->shift;
+            return !wrote ? ACCESS_UNWRITTEN : wrote == UNDER_WAY ? ACCESS_UNDER_WAY : ACCESS_RACE;
+        }
+        if (m->read[i] == now && m->within[i] == within)
+            continue; /* by this thread, since the last barrier */
         const bool again = m->read[i] >> 32 == now >> 32, shared = again && m->read[i] != now;
         m->within[i] = !again || m->within[i] >> 32 == within >> 32 ? within : 0;
         m->read[i] = shared ? now | THREAD_SEVERAL : now;
