@@ -50,7 +50,7 @@
                        .fill = 1200,                                                               \
                        .latency = 900,                                                             \
                        .flow = 55,                                                                 \
-                       .flow_all = 5700,                                                           \
+                       .flow_all = 6200,                                                           \
                        .stored = 24,                                                               \
                        .given = 91,                                                                \
                        .finish = 75,                                                               \
@@ -62,7 +62,10 @@
                      .wait3 = 50,                                                                  \
                      .others = 140,                                                                \
                      .waited = 160,                                                                \
-                     .made = 50,                                                                   \
+                     .made = 16,                                                                   \
+                     .alone = 90,                                                                  \
+                     .rate = 1420,                                                                 \
+                     .begin = 2600,                                                                \
                      .join = 170,                                                                  \
                      .registers = 72},                                                             \
     .processors = 132, .close = 126, .cluster = 8, .quarters = 4, .warp = 32, .file = 65536,       \

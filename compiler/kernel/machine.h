@@ -60,7 +60,9 @@ typedef struct {
     double product, product3; /* instructions of a product: of one, and of three, of fragments */
     double wait, wait3;       /* until its result is there */
     double others, waited;    /* beside products, for eight keys: instructions, and waiting */
-    double made;              /* the same of rows that warpgroups multiply: instructions */
+    double made, alone;       /* the same of rows that warpgroups multiply, */
+    double rate;              /* products of 16 bits that a processor makes of them in a cycle, */
+    double begin;             /* and until each warpgroup has begun and ended */
     double join;              /* of each part of a row */
     double registers;         /* of an item: of more of them, others are read anew */
 } RowProducts;

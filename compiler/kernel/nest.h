@@ -395,5 +395,8 @@ static inline bool copies_apart(const Tc *u)
 Node *copy_base(const Tile *, const Node *load);
 /* access.c: by how much e grows when range advances by one; false if that is no constant. */
 bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
+/* mask_bounds.c: elements of the range from there on add nothing to the reduce, as a mask of
+ * coordinates leaves them out; NULL: there is no such. */
+Node *mask_limit(Context *, Node *reduce, Node *range);
 
 #endif

@@ -72,6 +72,7 @@ def model(path, inputs, nodes, output, weights=()):
         helper.make_node(op, sources, [result], **(more[0] if more else {}))
         for op, sources, result, *more in nodes
     ]
+    opset = 23 if any(op == "Attention" for op, *_ in nodes) else 21
     graph = helper.make_graph(
         made,
         "g",
@@ -81,7 +82,7 @@ def model(path, inputs, nodes, output, weights=()):
     )
     path.write_bytes(
         helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+            graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10
         ).SerializeToString()
     )
     return path

@@ -420,6 +420,16 @@ def attention(ingot, work):
         made = (inputs[: 4 - len(seen)], rows, ("y", dtype, [heads, queries, each]), seen)
         dims = ["n=1..100", "t=1..700"] if name == "sized" else []
         told.append(beside(ingot, work, name, target, made, tolerance, [text], dims=dims))
+    # a mask of coordinates, which leaves some blocks whole, and the longest rows first
+    shape, shared = [2, 2, 576, 64], [2, 1, 576, 64]
+    made = (
+        [("x", H, shape), ("k", H, shared), ("v", H, shared)],
+        [("Attention", ["x", "k", "v"], "y", {"is_causal": 1})],
+        ("y", H, shape),
+        [],
+    )
+    for name, (target, *text) in ("causal", warps), ("groups_causal", (*groups, "if (!v")):
+        told.append(beside(ingot, work, name, target, made, 3e-3, text))
     print(", ".join(errors(told)))
 
 

@@ -161,7 +161,7 @@ static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *le
 
 /* Some limit that a comparison below a value gives: it may be that of another mask, which then
  * proves nothing. */
-static Node *find_limit(Context *c, Node *n, Node *range, int *left)
+static Node *limit_below(Context *c, Node *n, Node *range, int *left)
 {
     Node *limit;
     bool beyond;
@@ -171,12 +171,34 @@ static Node *find_limit(Context *c, Node *n, Node *range, int *left)
         return limit;
     if (n->op == OP_STAGE) {
         Node *own = in_place(n, range);
-        return own ? find_limit(c, n->src[0], own, left) : NULL;
+        return own ? limit_below(c, n->src[0], own, left) : NULL;
     }
     for (uint32_t i = 0; i < n->nsrc; i++)
-        if ((limit = find_limit(c, n->src[i], range, left)))
+        if ((limit = limit_below(c, n->src[i], range, left)))
             return limit;
     return NULL;
+}
+
+static Node *find_limit(Context *c, Node *reduce, Node *range)
+{
+    int left = MOST_NODES;
+    return limit_below(c, reduce->src[0], range, &left);
+}
+
+/* Is what a reduce has from the limit on its identity? */
+static bool ends_at(Context *c, Node *reduce, Node *range, Node *limit)
+{
+    int left = MOST_NODES;
+    const Node *value =
+        reduce_size(reduce) == 1 ? value_beyond(c, reduce->src[0], range, limit, &left) : NULL;
+    return value && (value == reduce_identity(c, reduce) ||
+                     (is_lowest(value) && reduce->arg.i == INGOT_REDUCE_MAX));
+}
+
+Node *mask_limit(Context *c, Node *reduce, Node *range)
+{
+    Node *limit = find_limit(c, reduce, range);
+    return limit && ends_at(c, reduce, range, limit) ? limit : NULL;
 }
 
 /* ---- which axes have a limit ----------------------------------------------------------------- */
@@ -219,14 +241,9 @@ static void limits_of_reduces(Lower *q, Limits *f)
             int root = root_of_range(q, n->src[j]);
             if (root < 0 || refused[root])
                 continue;
-            int to_find = MOST_NODES, to_know = MOST_NODES;
-            Node *limit =
-                f->limit[root] ? f->limit[root] : find_limit(q->c, n->src[0], n->src[j], &to_find);
-            const Node *value = limit && reduce_size(n) == 1 && lower_known_outside(q, limit)
-                                    ? value_beyond(q->c, n->src[0], n->src[j], limit, &to_know)
-                                    : NULL;
-            bool good = value && (value == reduce_identity(q->c, n) ||
-                                  (is_lowest(value) && n->arg.i == INGOT_REDUCE_MAX));
+            Node *limit = f->limit[root] ? f->limit[root] : find_limit(q->c, n, n->src[j]);
+            const bool good =
+                limit && lower_known_outside(q, limit) && ends_at(q->c, n, n->src[j], limit);
             f->limit[root] = good ? limit : NULL;
             refused[root] = !good;
         }
