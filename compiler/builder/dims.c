@@ -237,8 +237,12 @@ static void dim_print(StrBuf *b, Context *c, Node *d, int depth)
     if (depth < 6)
         sb_puts(b, "(");
     dim_print(b, c, d->src[0], depth - 1);
-    sb_puts(b, sign);
-    dim_print(b, c, d->src[1], depth - 1);
+    if (d->op == OP_ADD && d->src[1]->op == OP_CONST && d->src[1]->arg.i < 0) /* n-2, not n+-2 */
+        sb_printf(b, "%lld", (long long)d->src[1]->arg.i);
+    else {
+        sb_puts(b, sign);
+        dim_print(b, c, d->src[1], depth - 1);
+    }
     if (depth < 6)
         sb_puts(b, ")");
 }

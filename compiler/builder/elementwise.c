@@ -105,7 +105,7 @@ bool broadcast_shape(Context *c, const char *what, int n, Node *const *x, int *r
                     "%s: shapes %s and %s do not broadcast: cannot prove that %s and %s "
                     "are equal, and one of them may be 1; with bounds (--dim NAME=LO..HI) that "
                     "keep both above 1 the run checks that they are equal, and --dim A=B says "
-                    "that two dims are",
+                    "that two dims are equal",
                     what, left, right, dim_text(c, dims[a]), dim_text(c, d));
             return false;
         }

@@ -22,10 +22,17 @@ static Node *begin_of(Context *c, const KernelArg *a, int axis, int64_t least, i
     return all ? idx(c, 0) : idx_max(c, idx_add(c, shift, idx(c, least + before)), idx(c, 0));
 }
 
+/* Is it a number that a bundle can compute: counters and integers of 64 bits, and conditions of
+ * them? Narrow integers wrap, and their bits and floats are values of elements. */
 static bool counts(const Context *c, const Node *e)
 {
-    bool all = e->op == OP_VAR ? c->vars[e->arg.i].kind == VAR_PART
-                               : e->op != OP_RANGE && e->op != OP_LOAD;
+    const bool logic = e->op == OP_AND || e->op == OP_OR || e->op == OP_XOR || e->op == OP_NOT;
+    const bool condition = e->dtype == INGOT_BOOL;
+    bool all = e->op == OP_VAR
+                   ? c->vars[e->arg.i].kind == VAR_PART
+                   : e->op != OP_RANGE && e->op != OP_LOAD && e->op != OP_SHL && e->op != OP_SHR &&
+                         (!logic || condition) &&
+                         (condition || e->dtype == INGOT_INDEX || e->dtype == INGOT_I64);
     for (uint32_t i = 0; i < e->nsrc && all; i++)
         all = counts(c, e->src[i]);
     return all;

@@ -298,6 +298,8 @@ bool onnx_file_external(OnnxFile *file, const Onnx__TensorProto *proto, const ch
                      file->path, where);
         return false;
     }
+    if (!length) /* as ONNX Runtime has it: all that the dims need */
+        length = needed;
     if (length != needed) {
         import_error(&file->sink,
                      "%s: %s: external data: its length is %llu bytes, its dims need %llu",

@@ -1,7 +1,7 @@
 /* random_ir.c - random graphs of the compiler's own operators, below all importers: what the
  * reference interpreter says of them, of what the rewrites make of them, and of their kernels.
  *
- *     random_ir --n GRAPHS --seed S [--first K] [--show]
+ *     random_ir --n GRAPHS --seed S [--first K] [--show] [--target T] [--fuse PRESET]
  *
  * Graph K of a seed is always the same: 6 to 29 nodes that calculate, choose, move, join, sum,
  * scan, gather and scatter, with loops and branches, over values of twelve types; some sizes are a
@@ -42,8 +42,30 @@ typedef struct {
     enum { AS_DRAWN, REWRITTEN, PLANNED } how;
     const char *target, *fuse, *without;
     int threads;
-    bool naive;
+    bool naive, steps; /* tell the step that is at fault */
 } Way;
+
+/* The first step that writes something else than its kernel without opts. */
+typedef struct {
+    const Step *step;
+    char text[MESSAGE];
+} FirstStep;
+
+static void wrote(void *user, const Step *s, const Buffer *b, const unsigned char *got,
+                  const unsigned char *naive)
+{
+    FirstStep *f = user;
+    if (f->step || !b->bytes || !memcmp(got, naive, (size_t)b->bytes))
+        return;
+    StrBuf text = {0};
+    Arena *a = arena_new();
+    kernel_text(&text, a, s->kernel, true, NULL);
+    f->step = s;
+    snprintf(f->text, MESSAGE, "step %d, %s", s->number, s->kernel->name);
+    printf("    %s is not as without opts:\n%s", f->text, text.data);
+    sb_free(&text);
+    arena_free(a);
+}
 
 typedef struct {
     Context *c;
@@ -89,7 +111,18 @@ static bool run(GraphRun *r, uint64_t seed, const Way *w)
     Plan *p = plan_make(r->c, &o);
     if (!p)
         return true;
+    if (w->steps) {
+        StrBuf text = {0};
+        plan_print(&text, p);
+        fputs(text.data, stdout);
+        sb_free(&text);
+    }
     PlanInterp x = {.p = p, .gpu = t->gpu, .most = INT64_C(1) << 32};
+    FirstStep first = {0};
+    if (w->steps) {
+        x.wrote = wrote;
+        x.user = &first;
+    }
     const bool good = plan_interpret(&x, r->a, r->in, r->out);
     if (!good)
         snprintf(r->told.message, MESSAGE, "%.590s", x.fault);
@@ -149,12 +182,20 @@ static void bisect(const GraphRun *want, uint64_t seed, const Way *wrong)
     char text[MESSAGE];
     const char *rule;
     Way w = *wrong;
+    StrBuf all = {0};
+    for (int i = 0; (rule = rewrite_name(i)); i++)
+        sb_printf(&all, i ? ",%s" : "%s", rule);
+    w.without = all.data;
+    printf("    without any rewrite: %s\n", judge(want, seed, &w, text) == RIGHT ? "right" : text);
+    sb_free(&all);
+    w = *wrong;
     if (w.how == PLANNED) {
         w.naive = true;
-        printf("    without rewrites, plain kernels: %s\n",
+        printf("    without rewrites and opts: %s\n",
                judge(want, seed, &w, text) == RIGHT ? "right" : text);
         w.naive = false;
         w.threads = 1;
+        w.steps = true;
         printf("    one thread: %s\n", judge(want, seed, &w, text) == RIGHT ? "right" : text);
     }
     w = *wrong;
@@ -171,13 +212,15 @@ static const char *const machines[] = {
     "c:rv32imc", "c:wasm32-simd128", "cuda:sm_80",   "opencl",      "wgsl"};
 static const char *const presets[] = {"auto", "auto", "none", "all"};
 
-static Way drawn_way(uint64_t seed)
+static Way drawn_way(uint64_t seed, const char *target, const char *fuse)
 {
     random_seed(seed ^ 0x5bd1e995);
     Way w = {.how = PLANNED,
              .target = machines[random_below(sizeof machines / sizeof *machines)],
              .fuse = presets[random_below(4)],
              .threads = random_below(3) ? 1 : 2 + (int)random_below(3)};
+    w.target = target ? target : w.target;
+    w.fuse = fuse ? fuse : w.fuse;
     return w;
 }
 
@@ -186,6 +229,7 @@ int main(int argc, char **argv)
     uint64_t seed = 0, first = 0, n = 100, count[3] = {0};
     setvbuf(stdout, NULL, _IOLBF, 0);
     bool show = false;
+    const char *target = NULL, *fuse = NULL;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--show"))
@@ -196,6 +240,10 @@ int main(int argc, char **argv)
             seed = strtoull(value, NULL, 10), i++;
         else if (!strcmp(argv[i], "--first"))
             first = strtoull(value, NULL, 10), i++;
+        else if (!strcmp(argv[i], "--target"))
+            target = value, i++;
+        else if (!strcmp(argv[i], "--fuse"))
+            fuse = value, i++;
         else
             return fprintf(stderr, "random_ir: %s?\n", argv[i]), 2;
     }
@@ -217,7 +265,7 @@ int main(int argc, char **argv)
         }
         if (show)
             graph_print(want->c, stdout);
-        Way w[] = {{.how = REWRITTEN}, drawn_way(s)};
+        Way w[] = {{.how = REWRITTEN}, drawn_way(s, target, fuse)};
         w[0].target = w[1].target;
         GraphVerdict v = RIGHT;
         for (int i = 0; i < 2 && v == RIGHT; i++) {

@@ -288,6 +288,7 @@ static void external_data_stays_in_its_folder(void **state)
 
     expect_external("weights", "4", "16", NULL);
     expect_external("weights", "4", NULL, NULL);
+    expect_external("weights", "4", "0", NULL);
     expect_external("./sub//weights", "4", NULL, NULL);
     expect_external(NULL, "4", "16", "has no location");
     expect_external("weights", "x", "16", "not a number");
