@@ -9,6 +9,11 @@
  *                                                       behind them
  *     igrt_word_u8(word, i), _i8                        one of four bytes
  *     igrt_f32_of_u8_and(x, more), _i8                  x + more, of a small integer
+ *     igrt_hold_16(from), _word, _one                   a run, a word, an element, of what no
+ *                                                       kernel writes: loaded before the wait for
+ *                                                       other kernels
+ *     igrt_held_u16(run, i), _f32, _u8, _i8,            one element of those
+ *     igrt_held_word_u8(word, i), _i8
  *
  * A loop that is unrolled asks for each of them in turn: the loads of all are equal, and become
  * one, of 16 bytes since the empty asm wants all of them. It is a plain load: what kernels that are
@@ -69,6 +74,65 @@ static __device__ __forceinline__ uint8_t igrt_word_u8(const uint8_t *word, int 
 static __device__ __forceinline__ int8_t igrt_word_i8(const int8_t *word, int i)
 {
     return (int8_t)igrt_word_u8((const uint8_t *)word, i);
+}
+
+/* The empty asm wants what was loaded, and has its place among others that are volatile. */
+static __device__ __forceinline__ uint4 igrt_hold_16(const void *from)
+{
+    uint4 v = *(const uint4 *)from;
+    asm volatile(""
+                 : IGRT_IN_REGISTER(v.x), IGRT_IN_REGISTER(v.y), IGRT_IN_REGISTER(v.z),
+                   IGRT_IN_REGISTER(v.w));
+    return v;
+}
+
+static __device__ __forceinline__ uint32_t igrt_hold_word(const void *from)
+{
+    uint32_t v = *(const uint32_t *)from;
+    asm volatile("" : IGRT_IN_REGISTER(v));
+    return v;
+}
+
+template <class T> static __device__ __forceinline__ T igrt_hold_one(const T *from)
+{
+    return *from;
+}
+
+static __device__ __forceinline__ uint32_t igrt_held_four(const uint4 *run, int i)
+{
+    const uint4 v = run[i / 4];
+    return i % 4 < 1 ? v.x : i % 4 < 2 ? v.y : i % 4 < 3 ? v.z : v.w;
+}
+
+static __device__ __forceinline__ uint16_t igrt_held_u16(const uint4 *run, int i)
+{
+    const uint32_t two = igrt_held_four(run, i / 2);
+    return (uint16_t)(i & 1 ? two >> 16 : two);
+}
+
+static __device__ __forceinline__ float igrt_held_f32(const uint4 *run, int i)
+{
+    return igrt_bits_f32(igrt_held_four(run, i));
+}
+
+static __device__ __forceinline__ uint8_t igrt_held_u8(const uint4 *run, int i)
+{
+    return (uint8_t)(igrt_held_four(run, i / 4) >> i % 4 * 8);
+}
+
+static __device__ __forceinline__ int8_t igrt_held_i8(const uint4 *run, int i)
+{
+    return (int8_t)igrt_held_u8(run, i);
+}
+
+static __device__ __forceinline__ uint8_t igrt_held_word_u8(const uint32_t *word, int i)
+{
+    return (uint8_t)(*word >> i * 8);
+}
+
+static __device__ __forceinline__ int8_t igrt_held_word_i8(const uint32_t *word, int i)
+{
+    return (int8_t)igrt_held_word_u8(word, i);
 }
 
 /* 2^23 + x is the integer x behind the exponent of 2^23: no conversion. Sums are exact. */

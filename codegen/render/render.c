@@ -401,6 +401,8 @@ void render_statement(Render *r, const Stmt *s)
     const char *order = s->kind == STMT_DEPEND ? r->lang->begin : r->lang->next;
     if ((s->kind == STMT_DEPEND || s->kind == STMT_NEXT) && !order)
         return;
+    if (s->kind == STMT_DEPEND)
+        render_hold(r, s);
     render_indent(r, s->depth);
     if (fragment(r, s) || render_token(r, s))
         return;
@@ -611,7 +613,7 @@ static void statements(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++)
         r->number[i] = r->kept[i] = r->beside[i].number = -1;
-    r->nrow = r->nrun = 0;
+    r->nrow = r->nrun = r->nheld = 0;
     r->loaded = r->stored = r->chained = NULL;
     map_free(&r->chains);
     r->seen = NULL;

@@ -44,7 +44,9 @@ struct Render {
     const Stmt *loaded, *stored; /* up to which the operands of stores have come; are used */
     struct Run *run;             /* neighbours that are loaded together */
     int nrun;
-    int *run_of; /* by id of a load: 1 + its run, 0: it has none */
+    int *run_of;           /* by id of a load: 1 + its run, 0: it has none */
+    struct HeldLoad *held; /* loads that came before the kernel waited */
+    int nheld;
     Node **
         added; /* by id of a sum of dots: what alone reads it, a sum with something else, or NULL */
     bool *begun; /* by id of the latter: the accumulator begins with what is added, so it is that */
@@ -182,6 +184,10 @@ void render_spelled(Render *, const char *spelling, const char *type, Node *);
 /* ---- render_memory.c ------------------------------------------------------------------------ */
 
 void render_load(Render *, Node *);
+/* The unrolled loop that goes along 16 bytes of an operand, of which this is one element; NULL:
+ * there is none. Its type in the names of functions for that. */
+Node *render_run_of(const Render *, const Node *load);
+const char *render_run_word(ingot_dtype);
 /* Where an access reads or writes: src[first], of which the part that is worked out once for
  * several accesses is *base, or NULL. */
 Node *render_way(Render *, Node *access, int first, Node **base);
@@ -208,6 +214,13 @@ bool render_rows_of_stores(Render *, const Stmt *const *s);
 void render_operands_ahead(Render *, const Stmt *);
 bool render_is_beside(const Render *, const Node *); /* is it a load that has come so? */
 void render_beside(Render *, const Node *);
+
+/* ---- render_held.c -------------------------------------------------------------------------- */
+
+/* Before the wait for kernels before this one: weights that are loaded behind it come first. */
+void render_hold(Render *, const Stmt *wait);
+const struct HeldLoad *render_held_of(const Render *, const Node *load); /* NULL: it is not one */
+void render_held(Render *, const struct HeldLoad *);
 
 /* ---- render_runs.c -------------------------------------------------------------------------- */
 

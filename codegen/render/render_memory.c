@@ -42,7 +42,7 @@ static void element(Render *r, Node *n, int first)
 enum { RUN = 16, WORD = 4 };
 
 /* Elements that are read as runs, by the word for their type; NULL: others. */
-static const char *run_word(ingot_dtype d)
+const char *render_run_word(ingot_dtype d)
 {
     switch (d) {
     case INGOT_F32: return "f32";
@@ -62,22 +62,20 @@ static bool is_whole_run(const Render *r, ingot_dtype d, int64_t extent)
     bool several = bytes == 1;
     for (int i = 0; i < r->k->narg && !several; i++) {
         const int narrow = dtype_info[r->k->args[i].dtype].bytes;
-        several = !r->k->args[i].written && run_word(r->k->args[i].dtype) && narrow < bytes &&
-                  extent % (RUN / narrow) == 0;
+        several = !r->k->args[i].written && render_run_word(r->k->args[i].dtype) &&
+                  narrow < bytes && extent % (RUN / narrow) == 0;
     }
     return extent == RUN / bytes || (several && extent % (RUN / bytes) == 0) ||
            (bytes == 1 && extent == WORD);
 }
 
-/* The unrolled loop that goes along 16 bytes of an operand, of which this is one element; NULL:
- * there is none. */
-static Node *run_of(const Render *r, const Node *n)
+Node *render_run_of(const Render *r, const Node *n)
 {
     const int64_t arg = n->src[0]->arg.i;
     Context *c = r->k->c;
     Node *zero = idx(c, 0);
-    if (!r->lang->runs || !run_word(n->dtype) || arg >= r->k->narg || r->k->args[arg].written ||
-        !node_is_const_i(n->src[1], 1))
+    if (!r->lang->runs || !render_run_word(n->dtype) || arg >= r->k->narg ||
+        r->k->args[arg].written || !node_is_const_i(n->src[1], 1))
         return NULL;
     for (int i = 0; i < r->l.tile->nreduce; i++) {
         Node *range = r->l.tile->reduce[i].range;
@@ -102,7 +100,7 @@ static void element_of_run(Render *r, Node *n, Node *range)
     int64_t extent = 0;
     const bool word =
         dtype_info[n->dtype].bytes == 1 && idx_value(range->src[0], &extent) && extent == WORD;
-    sb_printf(r->sb, "igrt_%s_%s(a%lld + (", word ? "word" : "run", run_word(n->dtype),
+    sb_printf(r->sb, "igrt_%s_%s(a%lld + (", word ? "word" : "run", render_run_word(n->dtype),
               (long long)n->src[0]->arg.i);
     render_expr(r, n->src[2]);
     put(r, " - ");
@@ -136,8 +134,11 @@ void render_load(Render *r, Node *n)
     }
     if (small)
         render_igrt(r, "%s_to_f32(", dtype_info[n->dtype].name);
-    Node *range = run_of(r, n);
-    if (range)
+    const struct HeldLoad *early = render_held_of(r, n);
+    Node *range = early ? NULL : render_run_of(r, n);
+    if (early)
+        render_held(r, early);
+    else if (range)
         element_of_run(r, n, range);
     else
         element(r, n, 2);

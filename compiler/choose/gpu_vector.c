@@ -4,9 +4,9 @@
  * terms, so that what neighbours read lies side by side; each has some rows, for which it reads the
  * vector once, and items further down have rows of their own:
  *
- *     f16 [8192, 2048]     16 bytes are 8 terms: 256 items along a row, 4 rows each
+ *     f16 [8192, 2048]     16 bytes are 8 terms: 256 items along a row, 8 rows each
  *
- *     SPLIT r0 8  SPLIT i0 4  BIND i0.o grid  BIND r0.o (8 x 32) lane, warp  UPCAST i0.i 4
+ *     SPLIT r0 8  SPLIT i0 8  BIND i0.o grid  BIND r0.o (8 x 32) lane, warp  UPCAST i0.i 8
  *
  * Weights of a few bits lie in blocks of terms, with a scale for each.  What decides there is how
  * often caches are asked for the vector: neighbours read 16 bytes of it side by side, so they have
@@ -26,7 +26,7 @@
 
 enum {
     MOST_COPIES = 4, /* rows of an item */
-    LONG_ROWS = 2,   /* the same if a group has them whole: groups spare more than reads do */
+    LONG_ROWS = 8,   /* the same if a group has them whole: its weights are under way together */
     MOST_SUMS = 4,   /* of a kernel */
     DIGIT_ROWS = 8,  /* the same of digits, of which it takes ... */
     WORD = 4         /* ... so many bytes of each */

@@ -1,0 +1,222 @@
+/* render_held.c - weights come before a kernel waits for those before it.
+ *
+ * What a matrix times a vector costs is reading the matrix, which no kernel writes.  A kernel that
+ * begins while the one before it ends (igrt_before_others()) has its weights on their way when it
+ * comes to the wait, and is behind it with them in registers:
+ *
+ *     const uint4 h3[4] = {igrt_hold_16(a3 + ..), ..};
+ *     igrt_after_others();
+ *     #pragma unroll
+ *     for (int r0_o = 0; r0_o < 4; r0_o++) {
+ *         #pragma unroll
+ *         for (int r0_i = 0; r0_i < 8; r0_i++) {
+ *             const float v7 = igrt_run_f32(a2 + .., r0_i);
+ *             s5 = igrt_muladd_f32(v7, igrt_f16_to_f32(igrt_held_u16(h3 + r0_o, r0_i)), s5);
+ *
+ * So are loads in loops that are straight-line, which every item makes: their addresses, with the
+ * loops' counters as numbers, are what the item's number says.  As many are held as leave a group
+ * its registers. */
+#include <string.h>
+
+#include "render.h"
+
+enum { MOST_WORDS = 64, MOST_LOOPS = 4, MOST_OPEN = 8, WORD = 4, PIECE = 16 };
+
+/* A load that is held: hN[] by the counters of the loops that it moves with, the run apart. */
+typedef struct HeldLoad {
+    Node *load, *run; /* the loop along its run, NULL: it is an element */
+    Node *loop[MOST_LOOPS];
+    int64_t extent[MOST_LOOPS];
+    int nloop, pieces; /* pieces: of a run */
+    int number;
+} HeldLoad;
+
+typedef struct {
+    Node *loop[MOST_OPEN];
+    bool straight[MOST_OPEN];
+    int n;
+} Open;
+
+static bool is_item(const Render *r, const Node *range)
+{
+    for (int i = 0; i < r->l.n && r->l.stmt[i].kind == STMT_ITEM; i++)
+        if (r->l.stmt[i].node == range)
+            return true;
+    return false;
+}
+
+/* The loops that an address moves with; false: it is made of something else, or of too many. */
+static bool find_counters(const Render *r, const Open *open, Node *n, HeldLoad *h)
+{
+    if (n->op == OP_LOAD || n->op == OP_REDUCE || n->op == OP_SCAN || n->dtype != INGOT_INDEX)
+        return false;
+    if (n->op == OP_RANGE) {
+        bool known = is_item(r, n) || n == h->run;
+        for (int i = 0; i < h->nloop && !known; i++)
+            known = h->loop[i] == n;
+        for (int i = 0; i < open->n && !known; i++)
+            if (open->loop[i] == n && h->nloop < MOST_LOOPS) {
+                h->loop[h->nloop] = n;
+                known = idx_value(n->src[0], &h->extent[h->nloop++]);
+            }
+        return known;
+    }
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        if (!find_counters(r, open, n->src[i], h))
+            return false;
+    return true;
+}
+
+static int64_t count_of(const HeldLoad *h)
+{
+    int64_t n = 1;
+    for (int i = 0; i < h->nloop; i++)
+        n = sat_mul(n, h->extent[i]);
+    return n;
+}
+
+static int bytes_of(const HeldLoad *h)
+{
+    return dtype_info[h->load->dtype].bytes;
+}
+
+/* A run of bytes may be one word. */
+static bool is_word(const HeldLoad *h)
+{
+    return h->run && bytes_of(h) == 1 && h->run->hi + 1 == WORD;
+}
+
+static bool is_weight(const Render *r, const Node *n)
+{
+    const int64_t arg = n->src[0]->op == OP_BUFFER ? n->src[0]->arg.i : r->narg;
+    return n->nsrc == 3 && arg < r->narg && r->k->args[arg].early && !r->k->args[arg].written &&
+           node_is_const_i(n->src[1], 1) && !n->arg.i && n->id < r->l.nknown &&
+           !r->l.vector[n->id] && !r->l.fragment[n->id] && !copy_base(r->l.tile, n) &&
+           (!r->nrun || !r->run_of[n->id]);
+}
+
+const HeldLoad *render_held_of(const Render *r, const Node *load)
+{
+    for (int i = 0; i < r->nheld; i++)
+        if (r->held[i].load == load)
+            return &r->held[i];
+    return NULL;
+}
+
+/* All loads of a value that can be held; words: that there are left. */
+static void find_held(Render *r, const Open *open, Node *n, int *words)
+{
+    if (n->dtype == INGOT_INDEX || is_named(r, n))
+        return;
+    if (n->op == OP_LOAD && is_weight(r, n) && !render_held_of(r, n)) {
+        HeldLoad h = {.load = n, .run = render_run_of(r, n), .pieces = 1};
+        const bool found = find_counters(r, open, n->src[2], &h);
+        const int64_t bytes = h.run ? (h.run->hi + 1) * bytes_of(&h) : WORD,
+                      need = sat_mul(count_of(&h), bytes / WORD);
+        h.pieces = (int)(bytes / PIECE);
+        if (found && bytes_of(&h) <= WORD && need <= *words) {
+            *words -= (int)need;
+            vec_push(r->arena, r->held, r->nheld, h);
+        }
+    }
+    if (n->op == OP_REDUCE || n->op == OP_PROJ)
+        return;
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        find_held(r, open, n->src[i], words);
+}
+
+static const char *type_of(Render *r, const HeldLoad *h)
+{
+    return is_word(h) ? "uint32_t" : h->run ? "uint4" : r->lang->type(h->load->dtype, false);
+}
+
+/* {igrt_hold_16(a3 + ..), ..}: in the order of the counters, the last of them the fastest. */
+static void hold(Render *r, HeldLoad *h)
+{
+    Context *c = r->k->c;
+    Node *from[MOST_LOOPS + 1], *to[MOST_LOOPS + 1];
+    const int64_t count = count_of(h);
+    const int pieces = h->pieces ? h->pieces : 1;
+    h->number = r->nvalue++;
+    render_indent(r, 0);
+    sb_printf(r->sb, "const %s h%d[%lld] = {", type_of(r, h), h->number, (long long)count * pieces);
+    for (int64_t at = 0; at < count * pieces; at++) {
+        int64_t rest = at / pieces;
+        for (int i = h->nloop; i-- > 0; rest /= h->extent[i]) {
+            from[i] = h->loop[i];
+            to[i] = idx(c, rest % h->extent[i]);
+        }
+        from[h->nloop] = h->run;
+        to[h->nloop] = idx(c, at % pieces * (PIECE / bytes_of(h)));
+        Node *where = substitute(c, h->load->src[2], h->nloop + (h->run != NULL), from, to);
+        put(r, at ? ",\n        " : "");
+        sb_printf(r->sb, "igrt_hold_%s(a%lld + ",
+                  h->pieces    ? "16"
+                  : is_word(h) ? "word"
+                               : "one",
+                  (long long)h->load->src[0]->arg.i);
+        render_expr(r, where);
+        put(r, ")");
+    }
+    put(r, "};\n");
+}
+
+/* Of what stands behind the wait. */
+void render_hold(Render *r, const Stmt *wait)
+{
+    Open open = {.n = 0};
+    int words = MOST_WORDS;
+    r->nheld = 0;
+    r->held = NULL;
+    if (!r->lang->begin || !r->lang->runs || r->l.tile->tc || r->l.wide)
+        return;
+    for (const Stmt *s = wait; s < r->l.stmt + r->l.n; s++) {
+        bool straight = true, rolled = true;
+        for (int i = 0; i < open.n; i++)
+            straight &= open.straight[i];
+        if (s->kind == STMT_LOOP && open.n < MOST_OPEN) {
+            open.straight[open.n] = !s->from && !s->zero && render_is_short(r, s->node, &rolled) &&
+                                    !rolled && idx_value(s->node->src[0], NULL);
+            open.loop[open.n++] = s->node;
+        } else if (s->kind == STMT_END && open.n) {
+            open.n--;
+        } else if (s->kind == STMT_PARTS || s->kind == STMT_LOADER || s->kind == STMT_FILL) {
+            break;
+        } else if (open.n && straight && (s->kind == STMT_LET || s->kind == STMT_UPDATE)) {
+            find_held(r, &open, s->kind == STMT_LET ? s->node : update_value(s), &words);
+        }
+    }
+    bool streams = false; /* elements alone are few bytes */
+    for (int i = 0; i < r->nheld; i++)
+        streams |= r->held[i].run != NULL;
+    if (!streams)
+        r->nheld = 0;
+    for (int i = 0; i < r->nheld; i++)
+        hold(r, &r->held[i]);
+    if (r->nheld)
+        r->needs |= NEED_RUN;
+}
+
+/* igrt_held_u16(h3 + r0_o, r0_i) */
+void render_held(Render *r, const HeldLoad *h)
+{
+    const int pieces = h->pieces ? h->pieces : 1;
+    if (h->run)
+        sb_printf(r->sb, "igrt_held_%s%s(", is_word(h) ? "word_" : "",
+                  render_run_word(h->load->dtype));
+    sb_printf(r->sb, "h%d%s", h->number, h->run ? "" : "[");
+    int64_t step = pieces;
+    for (int i = h->nloop; i-- > 0; step *= h->extent[i]) {
+        put(r, h->run || i < h->nloop - 1 ? " + " : "");
+        render_range(r, h->loop[i]);
+        if (step > 1)
+            sb_printf(r->sb, "*%lld", (long long)step);
+    }
+    if (h->run) {
+        put(r, ", ");
+        render_range(r, h->run);
+    } else if (!h->nloop) {
+        put(r, "0");
+    }
+    put(r, h->run ? ")" : "]");
+}
