@@ -200,6 +200,13 @@ static Value *counted(Lowering *n, ingot_tensor *initial, int64_t more)
     return value_tensor(n->c, ingot_add(n->c, initial, ingot_like(n->c, initial, (double)more)));
 }
 
+/* Iteration k; whether it runs is nothing that is asked. */
+static void body_in_iteration(Lowering *n, int64_t k, Value **in)
+{
+    in[0] = value_tensor(n->c, ingot_scalar_i(n->c, INGOT_I64, k));
+    in[1] = value_tensor(n->c, ingot_scalar_i(n->c, INGOT_BOOL, 1));
+}
+
 int64_t loop_step(Lowering *n, const Onnx__GraphProto *body, int i_carried, Value *const *carried)
 {
     static const int64_t at[] = {0, 1, FAR};
@@ -211,7 +218,7 @@ int64_t loop_step(Lowering *n, const Onnx__GraphProto *body, int i_carried, Valu
         s.inputs != input_bit(2 + i_carried))
         return 0;
     Value **in = ingot_alloc(n->c, body->n_input * sizeof *in);
-    in[0] = in[1] = carried[i_carried];
+    body_in_iteration(n, 0, in);
     memcpy(in + 2, carried, (body->n_input - 2) * sizeof *in);
     for (int i = 0; i < COUNT(at); i++) {
         in[2 + i_carried] = counted(n, ingot_like(n->c, initial, 0), at[i]);
@@ -240,7 +247,7 @@ static ingot_dim *value_in(const Counting *l, const char *name, int64_t k)
     if (!slice_add(&s, name) || (s.inputs & 2))
         return NULL;
     Value **in = ingot_alloc(n->c, l->body->n_input * sizeof *in);
-    in[0] = in[1] = value_tensor(n->c, ingot_scalar_i(n->c, INGOT_I64, k));
+    body_in_iteration(n, k, in);
     for (int i = 0; i < (int)l->body->n_input - 2; i++) {
         in[2 + i] = l->carried[i];
         if (i >= l->n_carried || !(s.inputs & input_bit(2 + i)))
