@@ -93,9 +93,15 @@ class Vocabulary:
     system: tuple[bytes, bytes]
     user: tuple[bytes, bytes]
     between: bytes
+    trims: bool
     def __init__(self, model: Model) -> None: ...
     def tokens(
-        self, text: str | bytes, control: bool = False, whole: bool = False, goes_on: bool = False
+        self,
+        text: str | bytes,
+        control: bool = False,
+        whole: bool = False,
+        goes_on: bool = False,
+        begins: bool = False,
     ) -> list[int]: ...
     def bytes_of(self, token: int, control: bool = False) -> bytes: ...
     def text(self, ids: Iterable[int], control: bool = False) -> str: ...

@@ -51,7 +51,7 @@ class Vocabulary:
         one."""
         return self._tokens([(text, False)], control, whole, goes_on, begins)
 
-    def turn(self, before, typed, goes_on):
+    def _turn(self, before, typed, goes_on):
         """Ids up to where an answer begins: of (text, whether a user typed it), .. and what a user
         typed last."""
         parts = [*before, (typed, True), (self.user[1], False)]
@@ -157,7 +157,7 @@ class Chat:
         before = [(v.between if self.ids else v.user[0], False)]
         if not self.ids and self.system is not None:
             before = [(v.system[0], False), (self.system, True), (v.system[1], False)]
-        self.ids += v.turn(before, text, bool(self.ids))
+        self.ids += v._turn(before, text, bool(self.ids))
         return self.complete(**options)
 
     def complete(
