@@ -575,10 +575,10 @@ static void copy(Render *r, Node *n, bool later)
 
 enum { MOST_GROUPS = 65535 }; /* along an axis: more are folded into the second one */
 
-int wgsl_group(const Tiles *tiles, bool serial)
+int wgsl_group(const Tiles *tiles, bool alone)
 {
     const int items = tile_group(&tiles->tile[0]);
-    return serial ? 1 : items ? items : WGSL_GROUP;
+    return alone ? 1 : items ? items : WGSL_GROUP;
 }
 
 /* May there be more groups than an axis takes, of a kernel that does not look by itself which of
@@ -650,12 +650,13 @@ static void name_values(Render *r, const Kernel *k, const char *name)
 static void head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)
 {
     const char *own = prefix(r->arena, k);
+    const bool alone = k->serial && !kernel_lowered(k, true)->items; /* one item runs all of it */
     bindings(r, k, own);
     for (int i = k->narg; i < r->k->narg; i++)
         sb_printf(r->sb, "var<%s> %s_a%d: array<%s, %lld>;\n",
                   tiles->tile[0].items ? "workgroup" : "private", own, i,
                   type(r->k->args[i].dtype, false), (long long)r->k->args[i].dims[0]->hi);
-    sb_printf(r->sb, "@compute @workgroup_size(%d)\nfn %s(", wgsl_group(tiles, k->serial), name);
+    sb_printf(r->sb, "@compute @workgroup_size(%d)\nfn %s(", wgsl_group(tiles, alone), name);
     if (tiles->tile[0].items)
         sb_puts(r->sb, "@builtin(workgroup_id) igrt_group: vec3<u32>, "
                        "@builtin(local_invocation_index) igrt_lane: u32");

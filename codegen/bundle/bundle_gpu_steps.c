@@ -132,9 +132,10 @@ void gpu_steps(Writer *w, const char *steps)
 /* Ranges that work items are numbered by. */
 static int counted(const Kernel *k, Node **extent)
 {
-    const Tile *t = &kernel_lowered(k, true)->tiles.tile[0];
+    const Lowered *l = kernel_lowered(k, true);
+    const Tile *t = &l->tiles.tile[0];
     int n = 0;
-    for (int i = 0; !k->serial && i < t->naxis; i++)
+    for (int i = 0; l->items && i < t->naxis; i++)
         if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned)
             extent[n++] = t->axis[i].range->src[0];
     return n;

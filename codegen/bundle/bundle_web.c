@@ -230,10 +230,11 @@ static void launch_values(Web *w, const Step *s, const WebRange *range, int64_t 
 
 static bool count_groups(Web *w, const Kernel *k, int64_t *groups)
 {
-    const Tile *t = &kernel_lowered(k, true)->tiles.tile[0];
+    const Lowered *l = kernel_lowered(k, true);
+    const Tile *t = &l->tiles.tile[0];
     const int group = k->serial ? 0 : tile_group(t);
     int64_t items = 1, n;
-    for (int i = 0; !k->serial && i < t->naxis; i++)
+    for (int i = 0; l->items && i < t->naxis; i++)
         if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned) {
             if (!known(w, t->axis[i].range->src[0], &n))
                 return false;

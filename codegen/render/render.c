@@ -785,7 +785,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
                 .of = k,
                 .narg = k->narg};
     r.lang->head(&r, k, &lowered->tiles, function_name);
-    if (r.lang->begin && r.k->serial)
+    if (r.lang->begin && !lowered->items)
         sb_printf(sb, "    %s\n", r.lang->begin);
     render_tiles(&r, k, lowered);
     put(&r, r.lang->end);

@@ -304,9 +304,8 @@ static bool dots_of_tiles(Nest **dots, const View *v, const Buffer *const *bufs,
     return true;
 }
 
-/* What is no sum of products: a warp for each row, terms in parts that stand the other way round,
- * or items as the results are stored. */
-static void choose_plain_opts(Nest **nest, const View *v)
+/* The terms of rows in the lanes of a warp, or of a group. */
+static bool rows_opts(Nest **nest, const View *v)
 {
     const Target *t = (*nest)->target;
     bool done = false;
@@ -315,6 +314,27 @@ static void choose_plain_opts(Nest **nest, const View *v)
         Nest *rows = nest_clone(*nest);
         done = keep(nest, rows, parts_rows(rows, v, warp) && !nest_fits(rows));
     }
+    return done;
+}
+
+/* Does each result of a sum of products have factors of its own?  Then nothing is used again, and
+ * memory decides: it is a reduce of rows as others are. */
+static bool is_of_own_factors(const View *v)
+{
+    for (int i = 0; i < v->nfactor; i++)
+        for (int j = 0; j < v->nrange; j++)
+            if (range_extent(v->range[j]) != 1 && depends_on(v->dot, v->range[j]) &&
+                !depends_on(v->factor[i], v->range[j]))
+                return false;
+    return v->nfactor > 0;
+}
+
+/* What is no sum of products: a warp for each row, terms in parts that stand the other way round,
+ * or items as the results are stored. */
+static void choose_plain_opts(Nest **nest, const View *v)
+{
+    const Target *t = (*nest)->target;
+    bool done = rows_opts(nest, v);
     if (!done && t->machine.units) {
         Nest *turned = nest_clone(*nest);
         done = keep(nest, turned, parts_turned(turned, v) && !nest_fits(turned));
@@ -411,6 +431,8 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
         parts_layouts(*nest, &v, bufs, -1, columns, want);
         return;
     }
+    if ((*nest)->target->machine.units && is_of_own_factors(&v) && rows_opts(nest, &v))
+        return;
     tiled = nest_clone(*nest);
     while (join_terms(tiled, &v))
         v = kernel_view(tiled->k);

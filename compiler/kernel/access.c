@@ -361,6 +361,27 @@ static bool reads_beside(const Kernel *k, int arg)
     return false;
 }
 
+/* Does each iteration of the range have places of its own in what a kernel stores, whatever the
+ * others are?  One coordinate is the range, and all others are the same for it. */
+bool stores_apart(const Kernel *k, Node *range)
+{
+    const Node *store = k->sink->nsrc == 1 ? k->sink->src[0]->src[0] : NULL;
+    int own = 0;
+    if (!store || store->op != OP_STORE)
+        return false;
+    for (uint32_t i = 3; i < store->nsrc; i++) {
+        int64_t stride;
+        Node *at = store->src[i];
+        if (!depends_on(at, range))
+            continue;
+        if (!range_stride(k->c, at, range, &stride) || !stride ||
+            !idx_value(idx_sub(k->c, at, idx_mul(k->c, range, idx(k->c, stride))), NULL))
+            return false;
+        own++;
+    }
+    return own == 1;
+}
+
 /* What one part writes, no other may read: then only views of other elements share memory with
  * it. */
 bool can_be_cut(const Kernel *k)

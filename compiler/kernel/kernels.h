@@ -178,7 +178,8 @@ struct Kernel {
     bool any_sign;          /* of its target: see there */
     const struct Tc *units; /* the same: Machine.own_units */
     int device;             /* that runs it (Step.device) */
-    bool serial; /* stores may collide (scatter): iterations run in order, one work item on a GPU */
+    bool serial; /* stores may collide (scatter): iterations run in order, on a GPU too but for axes
+                    along which none does (stores_apart()) */
     uint64_t hash;           /* of its canonical text: equal kernels are emitted once */
     Choice *choice;          /* the record of what is decided for it; NULL where nothing is */
     bool check;              /* of a STEP_INDEX */

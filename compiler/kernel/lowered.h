@@ -24,13 +24,13 @@ enum { LOWER_PASSES = 15 };
 typedef struct Lowered Lowered;
 struct Lowered {
     Tiles tiles;
-    Linear *linear; /* by tile */
-    int narg;       /* of the kernel itself: behind them are places */
-    bool gpu;       /* as a GPU's work item runs it */
-    bool items;     /* then: not all iterations are run by one work item (Kernel.serial) */
-    int nopt;       /* of what was lowered, which must not have changed since ... */
-    uint64_t of;    /* ... nor its kernel_hash(), which debug builds look at */
-    int passed;     /* so many of the passes are done */
+    Linear *linear;             /* by tile */
+    int narg;                   /* of the kernel itself: behind them are places */
+    bool gpu;                   /* as a GPU's work item runs it */
+    bool items;                 /* then: several work items share the iterations */
+    int nopt;                   /* of what was lowered, which must not have changed since ... */
+    uint64_t of;                /* ... nor its kernel_hash(), which debug builds look at */
+    int passed;                 /* so many of the passes are done */
     bool changed[LOWER_PASSES]; /* which of them changed something */
 };
 

@@ -81,13 +81,28 @@ static void run_next(Lowered *l)
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
+/* Of stores that may collide: items have the axes along which none does, and run all others in
+ * order.  Are there such? */
+static bool orders_others(const Tiles *tiles)
+{
+    bool items = false;
+    for (int i = 0; i < tiles->n; i++)
+        for (int j = 0; j < tiles->tile[i].naxis; j++) {
+            TileAxis *x = &tiles->tile[i].axis[j];
+            x->scanned |= !stores_apart(tiles->k, x->range);
+            items |= !x->scanned;
+        }
+    return items;
+}
+
 static Lowered *lower_begin(Tiles tiles, int narg, bool gpu)
 {
     Lowered *l = NEW(tiles.k->c->arena, Lowered);
+    const bool items = gpu && (!tiles.k->serial || orders_others(&tiles));
     *l = (Lowered){.tiles = tiles,
                    .narg = narg,
                    .gpu = gpu,
-                   .items = gpu && !tiles.k->serial,
+                   .items = items,
                    .passed = 1,
                    .changed = {true},
                    .linear = NEWN(tiles.k->c->arena, Linear, tiles.n + 1)};
