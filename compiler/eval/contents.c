@@ -588,9 +588,9 @@ static void look_inside(ConstWalk *w, const Node *n)
     const struct Region *body[] = {l ? l->body : f->then_branch, f ? f->else_branch : NULL};
     if (l && l->trip)
         look_at(w, l->trip);
-    if (l && l->iterations != l->trip) /* the loop tells it */
+    if (l && l->iterations && l->iterations != l->trip) /* the loop tells it */
         (void)seen_now(w, l->iterations);
-    if (l)
+    if (l && l->counter)
         (void)seen_now(w, l->counter);
     for (int i = 0; i < 2 && body[i]; i++) {
         for (int k = 0; k < body[i]->nparam; k++)

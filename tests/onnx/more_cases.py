@@ -260,6 +260,12 @@ def loops(cases):
             inputs + [("c", np.array(c))],
             13,
         )
+    nodes = [
+        NODE("Loop", ["M", "", "v0"], ["vf"], body=body),
+        NODE("TopK", ["vf", "two"], ["top", "place"]),  # asks whether vf is a constant
+    ]
+    consts = [("two", np.array([2])), ("M", np.int64(20))]
+    cases.add("loop_while_top", nodes, inputs, 13, consts)
     stacked = step + [NODE("Cast", ["i"], ["fi"], to=1), NODE("Mul", ["v2", "fi"], ["s"])]
     body = graph(stacked, LOOP_IN + [v], [VALUE("co", BOOL, []), v2, VALUE("s", FLOAT, [3])], limit)
     for trip in (2, 20):
