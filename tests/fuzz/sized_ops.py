@@ -449,7 +449,9 @@ def pad(d):
         x,
         pads,
         mode,
-        r.choice((0, 1, -2, None)) if mode == "constant" and np.dtype(d.dtype(x)).kind != "u" else None,
+        r.choice((0, 1, -2, None))
+        if mode == "constant" and np.dtype(d.dtype(x)).kind != "u"
+        else None,
     )
 
 
