@@ -44,7 +44,6 @@ Node *with_shape(Context *, Node *x, Node *const *dims);
 /* groups.c: whether input or output `slot`, x, is an element that may be absent: its first dim, or
  * NULL. */
 Node *group_here(Context *, const IoGroup *, int ngroup, int slot, Node *x);
-Node *uniform(Node *x); /* the scalar CONST behind a uniform tensor, or NULL */
 Node *uniform_make(Context *, Node *scalar, int rank, Node *const *dims);
 /* A rank-0 operation on CONSTs as a CONST, evaluated as the interpreter would; else n itself. */
 Node *fold_scalar(Context *, Node *n);

@@ -45,8 +45,7 @@ ingot_tensor *ingot_region_param_like(ingot_context *c, ingot_region *r, ingot_t
 /* Free to make again inside: constants, dims and coordinates, and movement of them. */
 static bool is_free(Node *x)
 {
-    while (x->op == OP_RESHAPE || x->op == OP_EXPAND || x->op == OP_PERMUTE || x->op == OP_SHRINK ||
-           x->op == OP_FLIP || x->op == OP_CAST)
+    while (op_arranges(x->op) || x->op == OP_SHRINK || x->op == OP_FLIP || x->op == OP_CAST)
         x = x->src[0];
     return x->op == OP_CONST || x->op == OP_VAR || x->op == OP_IOTA || x->dtype == INGOT_INDEX;
 }

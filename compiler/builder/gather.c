@@ -116,8 +116,7 @@ ingot_tensor *ingot_wrap_index(ingot_context *c, ingot_tensor *index, ingot_dim 
 /* The one integer that an index tensor holds everywhere, if it is known now; negatives wrapped. */
 static Node *known_index(Context *c, Node *index, Node *size)
 {
-    while (index->op == OP_RESHAPE || index->op == OP_EXPAND)
-        index = index->src[0];
+    index = movement_repeated(index);
     Node *i = NULL;
     if (index->op == OP_CONST)
         i = idx(c, index->arg.i);

@@ -186,8 +186,7 @@ static Node *kept_stack(Reverse *q, Node *n)
 
 static bool is_liftable(const Node *n)
 {
-    return n->op == OP_RESHAPE || n->op == OP_EXPAND || n->op == OP_PERMUTE ||
-           (n->op == OP_CAST && !n->arg.i);
+    return op_arranges(n->op) || (n->op == OP_CAST && !n->arg.i);
 }
 
 /* The same movement below a first axis that it leaves alone. */
@@ -225,8 +224,7 @@ static bool find_product(Reverse *q, Node *term, int target)
 {
     StackedProduct p = {.target = target};
     Node *n = term;
-    while ((n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND ||
-            (n->op == OP_CAST && dtype_is_float(n->src[0]->dtype))) &&
+    while ((op_arranges(n->op) || (n->op == OP_CAST && dtype_is_float(n->src[0]->dtype))) &&
            p.nmove < DEPTH_FEW) {
         p.move[p.nmove++] = n;
         n = n->src[0];

@@ -13,8 +13,7 @@
 /* The type that a factor was rounded to, or INGOT_F32. */
 static ingot_dtype factor_dtype(const Node *x)
 {
-    while (x->op == OP_EXPAND || x->op == OP_RESHAPE || x->op == OP_PERMUTE || x->op == OP_PAD ||
-           x->op == OP_GATHER)
+    while (op_arranges(x->op) || x->op == OP_PAD || x->op == OP_GATHER)
         x = x->src[0];
     const bool narrow = x->op == OP_CAST && x->dtype == INGOT_F32 &&
                         (x->src[0]->dtype == INGOT_BF16 || x->src[0]->dtype == INGOT_F16);

@@ -12,13 +12,6 @@
 
 /* ---- uniform tensors ----------------------------------------------------------------------- */
 
-Node *uniform(Node *x)
-{
-    while (x->op == OP_EXPAND || x->op == OP_RESHAPE)
-        x = x->src[0];
-    return x->op == OP_CONST ? x : NULL;
-}
-
 /* scalar -> RESHAPE to ones -> EXPAND: the only form the builder makes. */
 Node *uniform_make(Context *c, Node *scalar, int rank, Node *const *dims)
 {

@@ -45,7 +45,7 @@ static void split(ingot_context *c, ingot_tensor *x, const SplitTerms *t, ingot_
 
 static bool moves_only(const Node *n)
 {
-    return n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND || n->op == OP_SHRINK;
+    return op_arranges(n->op) || n->op == OP_SHRINK;
 }
 
 /* What x has been widened from, if that is of this type; NULL: it has not been. */

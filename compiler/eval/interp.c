@@ -402,9 +402,8 @@ static void facts(EvalOrder *w)
             scalar || is_small_index(n) ||
             (n->op == OP_CONST && !dtype_is_float(n->dtype) && dtype_info[n->dtype].kind != 'c');
         const bool integer = n->dtype == INGOT_I64 || is_small_index(n);
-        const bool moves = n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND ||
-                           n->op == OP_SHRINK || n->op == OP_FLIP || n->op == OP_KEEP ||
-                           n->op == OP_COPY;
+        const bool moves = op_arranges(n->op) || n->op == OP_SHRINK || n->op == OP_FLIP ||
+                           n->op == OP_KEEP || n->op == OP_COPY;
         e->uniform =
             integer && (n->op == OP_CONST || is_small_index(n) || (moves && uniform) ||
                         (n->op == OP_CAST && is_small_index(n->src[0])) ||

@@ -36,6 +36,12 @@ static inline bool op_is_alu(int op)
 {
     return op_info[op].cls >= UNARY && op_info[op].cls <= NARY;
 }
+/* Is each element of the source in the result, and nothing else, in the source's direction along
+ * each axis? */
+static inline bool op_arranges(int op)
+{
+    return op == OP_RESHAPE || op == OP_PERMUTE || op == OP_EXPAND;
+}
 
 enum { MAX_ALU_SRC = 16 };
 
@@ -692,6 +698,16 @@ static inline int64_t ceil_div(int64_t extent, int64_t block)
  * RESHAPE, PERMUTE, EXPAND, PAD, SHRINK, FLIP, KEEP.  (GATHER needs values, CONCAT chooses a
  * source: their callers handle them.) */
 void movement_coords(Context *, Node *n, Node *const *coords, Node **src_coords, Node **valid);
+/* Is n its first source at other coordinates: a movement or a GATHER, but for what marks a place in
+ * a plan? */
+static inline bool is_move(const Node *n)
+{
+    return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP && n->op != OP_COPY;
+}
+/* What n repeats: n without EXPAND and RESHAPE before it. */
+Node *movement_repeated(Node *n);
+/* The scalar CONST behind a tensor whose elements are all the same; NULL: it is none. */
+Node *uniform(Node *n);
 
 /* ---- text.c, verify.c ------------------------------------------------------------------ */
 void text_print(StrBuf *, int nroot,

@@ -140,3 +140,16 @@ void movement_coords(Context *c, Node *n, Node *const *coords, Node **src_coords
     default: BUG("%s does not move coordinates", op_info[n->op].text);
     }
 }
+
+Node *movement_repeated(Node *n)
+{
+    while (n->op == OP_EXPAND || n->op == OP_RESHAPE)
+        n = n->src[0];
+    return n;
+}
+
+Node *uniform(Node *n)
+{
+    n = movement_repeated(n);
+    return n->op == OP_CONST ? n : NULL;
+}

@@ -47,8 +47,7 @@ static int place_of(const BatchStrips *b, const Node *n)
 
 static bool is_between(const Node *n)
 {
-    return (op_is_alu(n->op) && n->op != OP_CUSTOM) || n->op == OP_RESHAPE || n->op == OP_EXPAND ||
-           n->op == OP_PERMUTE || n->op == OP_REDUCE;
+    return (op_is_alu(n->op) && n->op != OP_CUSTOM) || op_arranges(n->op) || n->op == OP_REDUCE;
 }
 
 /* The largest sum of products that y is made of in this way, or NULL. */
@@ -203,7 +202,7 @@ static Node *operand_part(const BatchStrips *b, Node *x, StripAxis at, Node *fir
     StripAxis of[MOST_MOVES];
     int n = 0;
     while (n < MOST_MOVES && !idx_is(x->shape[at.axis], 1) &&
-           (x->op == OP_RESHAPE || x->op == OP_EXPAND || x->op == OP_PERMUTE || x->op == OP_CAST)) {
+           (op_arranges(x->op) || x->op == OP_CAST)) {
         StripAxis below = at;
         if (!axis_of_source(c, x, x->src[0], &below))
             break;
@@ -248,7 +247,7 @@ static Node *part_of(BatchStrips *b, int i, Node *first)
         else
             src[k] = index ? n->src[k] : operand_part(b, n->src[k], b->at[i], first, &divided);
     }
-    if (n->op == OP_RESHAPE || n->op == OP_EXPAND || n->op == OP_PERMUTE)
+    if (op_arranges(n->op))
         return move_of_part(b, n, b->at[i], src[0]);
     dims_of_part(b, n, b->at[i], dims);
     return node_make(b->r->c, (Op)n->op, (ingot_dtype)n->dtype, n->arg, (int)n->nsrc, src, n->rank,

@@ -31,7 +31,7 @@ static bool keeps_order(const Node *n)
 {
     if (n->op == OP_CAST || n->op == OP_ROUND)
         return true;
-    Node *by = scalar_of(n->src[1]);
+    Node *by = uniform(n->src[1]);
     const double k = by && by->dtype == INGOT_F32 ? node_float(by) : NAN;
     return isfinite(k) && (n->op == OP_MUL || n->op == OP_DIV ? k > 0 : true);
 }
@@ -46,7 +46,7 @@ static bool is_link(Node *n)
     case OP_MUL:
     case OP_DIV:
     case OP_MAX:
-    case OP_MIN: return scalar_of(n->src[1]) != NULL;
+    case OP_MIN: return uniform(n->src[1]) != NULL;
     default: return false;
     }
 }
@@ -56,7 +56,7 @@ static Node *linked(const ByteSteps *chain, Node *x)
 {
     Context *c = chain->r->c;
     for (int i = chain->n; i-- > 0;) {
-        Node *n = chain->link[i], *by = n->nsrc > 1 ? scalar_of(n->src[1]) : NULL;
+        Node *n = chain->link[i], *by = n->nsrc > 1 ? uniform(n->src[1]) : NULL;
         switch (n->op) {
         case OP_CAST:
             x = n->arg.i == CAST_LEAST ? ingot_cast_least(c, x, (ingot_dtype)n->dtype)
@@ -120,7 +120,7 @@ static bool masks_padding(Node *mask, Node *pad)
     for (uint32_t i = 1; i < pad->nsrc; i++)
         if (mask->src[i] != pad->src[i])
             return false;
-    Node *inside = scalar_of(mask->src[0]);
+    Node *inside = uniform(mask->src[0]);
     return inside && inside->arg.i == 1;
 }
 
@@ -133,7 +133,7 @@ static Node *chosen_branch(ByteSteps chain, Node *mask, Node *x, int depth)
         Node *inner = chosen(chain, x->src[0], depth + 1);
         return inner ? moved(c, x, inner) : NULL;
     }
-    Node *k = scalar_of(x);
+    Node *k = uniform(x);
     if (!k || k->dtype != INGOT_F32)
         return chosen(chain, x, depth + 1);
     k = byte_of(&chain, node_float(k));

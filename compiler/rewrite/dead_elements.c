@@ -99,11 +99,7 @@ static int gathered_axis(const Node *t, int axis)
 static bool index_span(Node *n, const CoordSpan *own, CoordSpan *s)
 {
     CoordSpan x, y;
-    Node *same = n;
-    while (same->op == OP_EXPAND || same->op == OP_RESHAPE)
-        same = same->src[0];
-    if (same->op == OP_CONST)
-        n = same;
+    n = uniform(n) ? uniform(n) : n;
     switch (n->op) {
     case OP_CONST: *s = (CoordSpan){n->arg.i, n->arg.i + 1}; return true;
     case OP_IOTA: *s = own[n->arg.i]; return s->hi != MANY;

@@ -21,7 +21,7 @@ static Node *signed_bytes(Node *f)
 {
     while (is_move(f))
         f = f->src[0];
-    if ((f->op == OP_SUB || f->op == OP_ADD) && scalar_of(f->src[1]))
+    if ((f->op == OP_SUB || f->op == OP_ADD) && uniform(f->src[1]))
         f = f->src[0];
     return f->op == OP_CAST && f->src[0]->dtype == INGOT_I8 ? f : NULL;
 }
@@ -54,10 +54,10 @@ static Node *raised(Context *c, Node *x)
         return NULL;
     for (; f->op == OP_MAX || f->op == OP_MIN; f = f->src[0]) {
         Node **b = &bound[f->op == OP_MIN];
-        if (*b || !(*b = scalar_of(f->src[1])))
+        if (*b || !(*b = uniform(f->src[1])))
             return NULL;
     }
-    Node *z = f->op == OP_ADD ? scalar_of(f->src[1]) : NULL;
+    Node *z = f->op == OP_ADD ? uniform(f->src[1]) : NULL;
     double zero = z ? node_float(z) : 0;
     f = z ? f->src[0] : f;
     if (!bound[0] || !bound[1] || f->op != OP_ROUND || zero != rint(zero) || fabs(zero) > UINT8_MAX)
@@ -118,7 +118,7 @@ static Node *without_sign(Context *c, Node *f)
     Node *cast = signed_bytes(f), *half = node_const_i(c, INGOT_I32, HALF);
     int64_t z = HALF;
     if (f != cast) {
-        int64_t number = scalar_of(f->src[1])->arg.i;
+        int64_t number = uniform(f->src[1])->arg.i;
         z += f->op == OP_SUB ? number : -number;
     }
     Node *x = ingot_cast(c, ingot_add(c, cast, half), INGOT_U8);

@@ -17,7 +17,7 @@ static Node *own_constant(Rewrite *r, Node *n)
 {
     if (!is_constant(n, 0) || n->dtype == INGOT_INDEX)
         return NULL;
-    return read_once(r, n) || scalar_of(n) ? compact_of(n) : NULL;
+    return read_once(r, n) || uniform(n) ? compact_of(n) : NULL;
 }
 
 /* ---- moving a scale back to what was moved --------------------------------------------------- */

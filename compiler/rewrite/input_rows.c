@@ -23,12 +23,12 @@ static bool changes_axes(Node *n)
 /* Is it a number more or less? */
 static bool is_shifted(Node *n)
 {
-    return (n->op == OP_ADD || n->op == OP_SUB) && scalar_of(n->src[1]);
+    return (n->op == OP_ADD || n->op == OP_SUB) && uniform(n->src[1]);
 }
 
 static Node *shifted(Context *c, Node *n, Node *x)
 {
-    Node *by = scalar_of(n->src[1]);
+    Node *by = uniform(n->src[1]);
     return n->op == OP_ADD ? ingot_add(c, x, by) : ingot_sub(c, x, by);
 }
 

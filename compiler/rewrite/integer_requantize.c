@@ -31,16 +31,11 @@ typedef struct {
     int na;
 } Scaled;
 
-static bool reshapes(const Node *n)
-{
-    return n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND;
-}
-
 /* A sum of integers, of which what is constant (a bias, what a zero point adds) is apart. */
 static void take_constants(Context *c, Node *sum, int depth, Scaled *to)
 {
     Node *inner = sum;
-    while (reshapes(inner))
+    while (op_arranges(inner->op))
         inner = inner->src[0];
     to->s = sum;
     if (inner->op != OP_ADD || depth > DEPTH_SOME)
@@ -68,7 +63,7 @@ static bool scaled_of(Context *c, Node *n, int depth, Scaled *to)
 {
     if (depth > DEPTH_SOME || n->dtype != INGOT_F32)
         return false;
-    if (reshapes(n)) {
+    if (op_arranges(n->op)) {
         if (!scaled_of(c, n->src[0], depth + 1, to))
             return false;
         to->s = moved(c, n, to->s);
@@ -202,7 +197,7 @@ static Node *in_integers(Requantize *q, Node *n, int depth)
         return in_integers(q, n->src[0], depth + 1);
     }
     Node *by = n->op == OP_MAX || n->op == OP_MIN || (n->op == OP_ADD && !q->inside)
-                   ? scalar_of(n->src[1])
+                   ? uniform(n->src[1])
                    : NULL;
     if (!by)
         return q->inside ? rounded(q, n) : NULL;

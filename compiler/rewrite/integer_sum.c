@@ -30,11 +30,6 @@ typedef struct {
 
 /* ---- integers that are held as floats ------------------------------------------------------ */
 
-bool is_move(Node *n)
-{
-    return (op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP);
-}
-
 /* (float)x for an x of few bits */
 static bool is_small_integer(Node *n)
 {

@@ -25,7 +25,7 @@ typedef struct {
 /* A constant in f32, or false. */
 static bool constant_below(Node *n, double *value)
 {
-    Node *number = scalar_of(n);
+    Node *number = uniform(n);
     if (!number)
         return false;
     *value = dtype_is_float(number->dtype) ? node_float(number) : (double)number->arg.i;

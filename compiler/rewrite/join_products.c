@@ -210,7 +210,7 @@ static bool only_multiplied(const Join *q, const Node *n, int depth)
             continue;
         }
         /* a scale that is the same for all leaves the sum, or is stored anyway */
-        if (t->op == OP_MUL && (scalar_of(t->src[0]) || scalar_of(t->src[1]))) {
+        if (t->op == OP_MUL && (uniform(t->src[0]) || uniform(t->src[1]))) {
             if (!only_multiplied(q, t, depth + 1))
                 return false;
             continue;

@@ -128,7 +128,7 @@ static bool find_x(Stairs *s, Node *n)
             if (!add_step(s, n, OP_CAST, NULL))
                 return false;
             n = n->src[0];
-        } else if (n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND) {
+        } else if (op_arranges(n->op)) {
             if (s->nmoves == DEPTH_SOME)
                 return false;
             s->moves[s->nmoves++] = n;
@@ -140,7 +140,7 @@ static bool find_x(Stairs *s, Node *n)
             n = n->src[0];
         } else if (k >= 0) {
             s->rounds |=
-                !s->multiplies && (n->op == OP_ADD || (n->op == OP_SHRR && !scalar_of(n->src[1])));
+                !s->multiplies && (n->op == OP_ADD || (n->op == OP_SHRR && !uniform(n->src[1])));
             s->multiplies |= n->op == OP_MULHI || (n->op == OP_MUL && n->dtype == INGOT_I64);
             if (!add_step(s, n, n->op, n->src[k]))
                 return false;
@@ -364,7 +364,7 @@ static Node *line_of(Stairs *s, int k)
 static Node *below_clamp(Node *n, int32_t *lo, int32_t *hi)
 {
     while (n->op == OP_MAX || n->op == OP_MIN) {
-        Node *k = scalar_of(n->src[1]);
+        Node *k = uniform(n->src[1]);
         if (!k || k->dtype != INGOT_I32)
             break;
         if (n->op == OP_MAX && k->arg.i > *lo)

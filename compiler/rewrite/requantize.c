@@ -23,8 +23,7 @@ bool is_constant(Node *n, int depth)
 /* k / by of a constant k, as small as it is. */
 static Node *quotient(Context *c, Node *k, Node *by)
 {
-    bool spread = k->op == OP_EXPAND || k->op == OP_RESHAPE || k->op == OP_PERMUTE;
-    return spread ? moved(c, k, quotient(c, k->src[0], by)) : ingot_div(c, k, by);
+    return op_arranges(k->op) ? moved(c, k, quotient(c, k->src[0], by)) : ingot_div(c, k, by);
 }
 
 /* n / by, with a division of constants only; NULL: n is not made of integers. *integer: some are in
@@ -82,7 +81,7 @@ Node *requantize(Rewrite *r, Node *n)
     bool integer = false;
     if (x->op != OP_DIV || x->dtype != INGOT_F32)
         return NULL;
-    Node *by = scalar_of(x->src[1]);
+    Node *by = uniform(x->src[1]);
     if (!by || !(node_float(by) > 0))
         return NULL;
     Node *y = divided(r->c, x->src[0], by, 0, &integer);

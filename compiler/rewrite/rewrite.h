@@ -143,13 +143,10 @@ const double *constant_numbers(Rewrite *, Node *k, int64_t *dims, int64_t *n, do
 Node *sum_over(Rewrite *, Node *w, Node *compact, unsigned axes);
 /* zero_point.c: of a REDUCE: products of i32 are summed. */
 bool sums_integers(Node *reduce);
-/* zero_point.c: what is spread over n, if it is one element, or NULL; the same, of constants. */
+/* zero_point.c: what is spread over n, if it is one element, or NULL. */
 Node *one_number(Node *n);
-Node *scalar_of(Node *n);
 /* integer_sum.c: move's kind of movement, of x. */
 Node *moved(Context *, Node *move, Node *x);
-/* integer_sum.c: it only moves elements (of its first source). */
-bool is_move(Node *);
 /* integer_sum.c: what is moved, with the axes of n: along each it has n's size, or 1 if it does not
  * vary there; NULL if it cannot be brought into that form. */
 Node *compact_form(Rewrite *, Node *n);

@@ -16,7 +16,7 @@ typedef struct {
 
 static bool number_of(Node *n, int64_t *value)
 {
-    Node *k = scalar_of(n);
+    Node *k = uniform(n);
     *value = k && k->op == OP_CONST ? k->arg.i : -1;
     return *value >= 0;
 }

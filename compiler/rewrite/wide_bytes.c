@@ -23,7 +23,7 @@ static Node *bytes_below(Node *f)
 {
     while (is_move(f))
         f = f->src[0];
-    if ((f->op == OP_SUB || f->op == OP_ADD) && scalar_of(f->src[1]))
+    if ((f->op == OP_SUB || f->op == OP_ADD) && uniform(f->src[1]))
         f = f->src[0];
     const bool bytes = f->op == OP_CAST && f->dtype == INGOT_I32 &&
                        (f->src[0]->dtype == INGOT_I8 || f->src[0]->dtype == INGOT_U8);

@@ -207,7 +207,7 @@ static bool is_weight_of_run(Node *w)
  * padded is zero until then. */
 static Node *moved_last(Context *c, Node *f)
 {
-    Node *x = f->src[0], *z = f->op == OP_ADD || f->op == OP_SUB ? scalar_of(f->src[1]) : NULL;
+    Node *x = f->src[0], *z = f->op == OP_ADD || f->op == OP_SUB ? uniform(f->src[1]) : NULL;
     if (!z || !is_move(x) || x->op == OP_PAD)
         return f;
     z = ingot_like(c, x->src[0], (double)z->arg.i);

@@ -25,18 +25,11 @@ bool sums_integers(Node *n)
 
 Node *one_number(Node *n)
 {
-    while (n->op == OP_EXPAND || n->op == OP_RESHAPE)
-        n = n->src[0];
+    n = movement_repeated(n);
     for (int i = 0; i < n->rank; i++)
         if (!idx_is(n->shape[i], 1))
             return NULL;
     return n;
-}
-
-Node *scalar_of(Node *n)
-{
-    Node *number = one_number(n);
-    return number && number->op == OP_CONST ? number : NULL;
 }
 
 /* dot_signs.c changes it next. */

@@ -119,8 +119,7 @@ static bool take(AttentionRows *r, Node *t)
             if (i != last && t->shape[i] != t->src[0]->shape[i])
                 return false;
         m.kind = ROW;
-    } else if ((t->op == OP_RESHAPE || t->op == OP_PERMUTE || t->op == OP_EXPAND) &&
-               m.kind != ONE) {
+    } else if (op_arranges(t->op) && m.kind != ONE) {
         m.axis = moved_axis(t, m.axis);
         m.kind = MOVED;
         if (m.axis < 0)
@@ -240,7 +239,7 @@ static bool fits(AttentionRows *r, Node *products)
 static const Node *base_of(Sched *s, const Node *x)
 {
     for (;;) {
-        const bool moves = moves_elements(x) && x->op != OP_GATHER && x->op != OP_PAD;
+        const bool moves = is_move(x) && x->op != OP_GATHER && x->op != OP_PAD;
         if ((!moves && x->op != OP_CAST) || !is_computed(s, (Node *)(uintptr_t)x))
             return x;
         x = x->src[0];

@@ -9,21 +9,13 @@
 #include "fusion.h"
 #include "tc.h"
 
-/* A number in every element? */
-static bool is_uniform(Node *n)
-{
-    while (n->op == OP_EXPAND || n->op == OP_RESHAPE)
-        n = n->src[0];
-    return n->op == OP_CONST;
-}
-
 /* A dot multiplies bytes: integers that are widened, for its sum, are best as narrow as they are.
  * So are the floats that a matrix unit multiplies. */
 bool is_for_dot(const Sched *s, Node *wide)
 {
     if (dtype_is_int(wide->dtype))
         return s->target->machine.dot;
-    for (; moves_elements(wide); wide = wide->src[0])
+    for (; is_move(wide); wide = wide->src[0])
         ;
     return tc_widens(&s->target->machine, wide);
 }
@@ -53,8 +45,7 @@ Node *narrow_side(Sched *s, Node *n)
         if (node_bytes(n) < node_bytes(best))
             best = n;
         Info *i = info_of(s, n);
-        bool number =
-            (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);
+        bool number = (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && uniform(n->src[1]);
         bool same = n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_FLIP;
         if (i->stored || is_leaf(s, n) || (n->op != OP_CAST && !number && !same) || i->root)
             break;
@@ -75,11 +66,11 @@ bool is_widened(Sched *s, Node *n, int cost)
     if (!narrow_pays(s, narrow, n, cost))
         return false;
     Info *below = info_of(s, n->src[0]);
-    bool number = (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);
+    bool number = (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && uniform(n->src[1]);
     if (n->op == OP_CAST && dtype_info[n->dtype].bytes > dtype_info[n->src[0]->dtype].bytes)
         return below->widened || (below->stored && keeps_narrow(s, n)) || is_leaf(s, n->src[0]) ||
-               (moves_elements(n->src[0]) && !below->cost && below->loads == 1);
-    return (moves_elements(n) || number || n->op == OP_CAST) && below->widened;
+               (is_move(n->src[0]) && !below->cost && below->loads == 1);
+    return (is_move(n) || number || n->op == OP_CAST) && below->widened;
 }
 
 /* Is a constant that grows when it is folded read faster than it is computed, each time? Beside

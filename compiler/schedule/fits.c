@@ -12,7 +12,7 @@ static const Extent unknown = {.nodes = MAX_NODES + 1};
 
 static bool only_moves(const Node *n)
 {
-    return moves_elements(n) && n->op != OP_GATHER;
+    return is_move(n) && n->op != OP_GATHER;
 }
 
 /* Numbers are written where they are used. */

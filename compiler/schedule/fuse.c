@@ -59,8 +59,7 @@ static bool is_copied(Sched *s, Node *n, Node *const *uses)
         lanes |= u->lanes > 0;
     bool wider =
         n->op == OP_CAST && dtype_info[n->dtype].bytes >= dtype_info[n->src[0]->dtype].bytes;
-    return lanes && dtype_is_float(n->dtype) && !wider && !moves_elements(n) &&
-           is_multiplied(s, n, uses);
+    return lanes && dtype_is_float(n->dtype) && !wider && !is_move(n) && is_multiplied(s, n, uses);
 }
 
 enum { MOVE_OPS = 4 }; /* that take the time of a store or a load, and its part of a loop */
@@ -173,8 +172,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         if (uses[i->iuse + u]->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads &&
             !is_spread(s, n, uses))
             return "it is read beyond its edges: its buffer gets a halo";
-    if ((!i->cost && !i->has_reduce) ||
-        (moves_elements(n) && node_bytes(n) > node_bytes(n->src[0])))
+    if ((!i->cost && !i->has_reduce) || (is_move(n) && node_bytes(n) > node_bytes(n->src[0])))
         return NULL;
     if (stage_rows(s, n, norder, order, uses))
         return NULL;

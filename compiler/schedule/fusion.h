@@ -65,10 +65,4 @@ bool is_widened(Sched *, Node *, int cost);
 bool fold_pays(Sched *, Node *, double bytes, double leaves);
 bool unpacking_pays(Sched *, Node *, double bytes, double leaves);
 
-/* Movement and GATHER: of its source, at other coordinates. */
-static inline bool moves_elements(const Node *n)
-{
-    return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP && n->op != OP_COPY;
-}
-
 #endif

@@ -213,7 +213,7 @@ static void look_through(Sched *s, Node *n, double times, Node *const *uses, int
     for (int u = 0; u < i->nuse; u++) {
         Node *t = uses[i->iuse + u];
         double more = times * readings(n, t);
-        if (moves_elements(t) && !info_of(s, t)->root && moves) {
+        if (is_move(t) && !info_of(s, t)->root && moves) {
             look_through(s, t, more, uses, moves - 1, r);
         } else {
             r->times += more;
@@ -297,7 +297,7 @@ Readers readers_of(Sched *s, Node *n, Node *const *uses)
     bool steps = true, later = i->nuse == 1; /* what is moved may be stored as it lies then */
     for (int u = 0; u < i->nuse; u++) {
         Node *t = uses[i->iuse + u];
-        later &= moves_elements(t) && t->op != OP_GATHER && readings(n, t) <= 1;
+        later &= is_move(t) && t->op != OP_GATHER && readings(n, t) <= 1;
         r.rows &= row_reader(s, i, n, t);
         steps &= op_is_alu(t->op);
     }
@@ -378,7 +378,7 @@ static bool multiplied_below(Sched *s, Node *n, Node *const *uses, int moves, bo
     for (int u = 0; u < i->nuse; u++) {
         Node *t = uses[i->iuse + u];
         bool wider = t->op == OP_CAST && dtype_info[t->dtype].bytes >= dtype_info[n->dtype].bytes;
-        if ((moves_elements(t) || wider) && moves && !info_of(s, t)->root &&
+        if ((is_move(t) || wider) && moves && !info_of(s, t)->root &&
             multiplied_below(s, t, uses, moves - 1, again || readings(n, t) > 1))
             return true;
         if (t->op == OP_MUL && again && is_term(s, t, uses))

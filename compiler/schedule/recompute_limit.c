@@ -66,7 +66,7 @@ static bool computes_indices(Sched *s, const Node *n)
 Node *before_moves(Sched *s, Node *n)
 {
     Node *least = n;
-    while (moves_elements(n) && is_computed(s, n->src[0]) && !computes_indices(s, n)) {
+    while (is_move(n) && is_computed(s, n->src[0]) && !computes_indices(s, n)) {
         n = n->src[0];
         least = node_bytes(n) <= node_bytes(least) ? n : least;
     }

@@ -272,7 +272,7 @@ bool is_sum_of_bytes(const Node *n)
         return false;
     for (int i = 0; i < 2; i++) {
         const Node *x = n->src[0]->src[i];
-        while (moves_elements(x))
+        while (is_move(x))
             x = x->src[0];
         const ingot_dtype d = x->op == OP_CAST ? (ingot_dtype)x->src[0]->dtype : INGOT_F32;
         if (d != INGOT_I8 && d != INGOT_U8 && (d != INGOT_I16 || wide))
@@ -303,7 +303,7 @@ static bool has_axes(Node *sum, const Tc *u)
 static Node *narrow_operand(Node *term, int i)
 {
     Node *x = term->src[i];
-    while (moves_elements(x))
+    while (is_move(x))
         x = x->src[0];
     return x->op == OP_CAST ? x->src[0] : NULL;
 }
@@ -418,7 +418,7 @@ static void visit_coordinates(RegionWalk *w, const RegionItem *x, const CoordOps
 
 static const Node *below_moves(const Node *x)
 {
-    while (moves_elements(x) || x->op == OP_CAST)
+    while (is_move(x) || x->op == OP_CAST)
         x = x->src[0];
     return x;
 }

@@ -26,7 +26,7 @@ static bool streams(const Machine *m, double bytes, int64_t columns, double resu
 static bool is_matrix(Sched *s, const Node *n)
 {
     while (!info_of(s, (Node *)(uintptr_t)n)->constant && n->op != OP_INPUT &&
-           (n->op == OP_CAST || (moves_elements(n) && n->op != OP_GATHER)))
+           (n->op == OP_CAST || (is_move(n) && n->op != OP_GATHER)))
         n = n->src[0];
     return n->op == OP_INPUT || info_of(s, (Node *)(uintptr_t)n)->constant;
 }
@@ -48,8 +48,7 @@ static double data_bytes(Sched *s, Node *n)
 static Node *repeated_vector(Node *x, double columns)
 {
     Node *n = x;
-    while ((n->op == OP_EXPAND || n->op == OP_RESHAPE || n->op == OP_PERMUTE) &&
-           node_elements(n) > columns)
+    while (op_arranges(n->op) && node_elements(n) > columns)
         n = n->src[0];
     return n != x && !(node_elements(n) < columns) && !(node_elements(n) > columns) ? n : NULL;
 }
@@ -82,7 +81,7 @@ static bool only_multiplied(Sched *s, Node *n, Node *const *uses, int moves, boo
     const Info *i = info_of(s, n);
     for (int u = 0; u < i->nuse; u++) {
         Node *t = uses[i->iuse + u];
-        if (moves_elements(t) && moves && !info_of(s, t)->root) {
+        if (is_move(t) && moves && !info_of(s, t)->root) {
             if (!only_multiplied(s, t, uses, moves - 1, say))
                 return false;
             continue;
@@ -104,7 +103,7 @@ bool is_vector_of_sums(Sched *s, Node *n, Node *const *uses)
     const Info *term = info_of(s, n);
     if (n->op == OP_MUL && term->nuse == 1 && !term->root && vector_of(s, uses[term->iuse]))
         return info_of(s, uses[term->iuse])->sums_rows;
-    while (moves_elements(n) && n->op != OP_GATHER && is_computed(s, n->src[0]))
+    while (is_move(n) && n->op != OP_GATHER && is_computed(s, n->src[0]))
         n = n->src[0];
     const Info *i = info_of(s, n);
     double row = 1;
