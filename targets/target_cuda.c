@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "igrt_cuda.h"
-#include "language_c.h"
+#include "language_cuda.h"
 #include "targets.h"
 
 const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *status)
@@ -23,16 +23,9 @@ const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *st
     return NULL;
 }
 
-#define WORK_ITEM "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)"
-
 static const CWords words = {
-    .kernel_word = "extern \"C\" __global__ ",
-    .global_word = "",
-    .restrict_word = "__restrict__",
-    .local_word = "__shared__ __align__(16) ",
-    .group_word = "__launch_bounds__(%d) ",
+    CUDA_WORDS("__CUDACC_RTC__"),
     .group_word_alone = "__launch_bounds__(%d, %d) ",
-    .aligned = "__builtin_assume_aligned",
     .pragma = "/* Kernels before this one are done, and what they have written is there: a launch "
               "may begin earlier (igrt_cu_launch). */\n"
               "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
@@ -41,36 +34,18 @@ static const CWords words = {
               "\"memory\")\n"
               "#else\n#define igrt_after_others() ((void)0)\n#define igrt_before_others() "
               "((void)0)\n#endif\n\n",
-    .prologue =
-        "#ifdef __CUDACC_RTC__\n"
-        "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
-        "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
-        "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
-        "#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
-        "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n"
-        "#else\n#include <math.h>\n#include <stdint.h>\n#endif\n",
     .lines_word = "__shared__ __align__(1024) ",
     .cluster_word = "__cluster_dims__(%d, 1, 1) ",
     .map_word = "const __grid_constant__ igrt_map",
     .fixed = "<$0>",
-    .pair = "float2",
 };
 
 static const Language cuda_language = {
-    C_FAMILY,
-    .type = c_device_type,
+    CUDA_FAMILY,
     .file = c_file,
     .suffix = ".cu",
-    .group = "(int)blockIdx.x",
-    .item = "(int)threadIdx.x",
-    .barrier = "__syncthreads();",
     .begin = "igrt_after_others();",
     .next = "igrt_before_others();",
-    .quotient = true,
-    .unroll = "#pragma unroll",
-    .work_item = {"(int)" WORK_ITEM, WORK_ITEM},
-    .float_suffix = "f",
-    .runs = true,
     .c = &words,
 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "language_c.h"
+#include "language_cuda.h"
 #include "targets.h"
 
 typedef struct {
@@ -78,40 +78,15 @@ static void hip_file(StrBuf *sb, const Target *t, unsigned needs, const char *ke
     c_file(sb, t, needs, kernels);
 }
 
-#define WORK_ITEM "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)"
-
 static const CWords words = {
-    .kernel_word = "extern \"C\" __global__ ",
-    .global_word = "",
-    .restrict_word = "__restrict__",
-    .local_word = "__shared__ __align__(16) ",
-    .group_word = "__launch_bounds__(%d) ",
-    .aligned = "__builtin_assume_aligned",
+    CUDA_WORDS("__HIP__"),
     .pragma = "",
-    .prologue =
-        "#ifdef __HIP__\n"
-        "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
-        "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
-        "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
-        "#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
-        "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n"
-        "#else\n#include <math.h>\n#include <stdint.h>\n#endif\n",
-    .pair = "float2",
 };
 
 static const Language hip_language = {
-    C_FAMILY,
-    .type = c_device_type,
+    CUDA_FAMILY,
     .file = hip_file,
     .suffix = ".hip",
-    .group = "(int)blockIdx.x",
-    .item = "(int)threadIdx.x",
-    .barrier = "__syncthreads();",
-    .quotient = true,
-    .unroll = "#pragma unroll",
-    .work_item = {"(int)" WORK_ITEM, WORK_ITEM},
-    .float_suffix = "f",
-    .runs = true,
     .c = &words,
 };
 
