@@ -141,6 +141,7 @@ static NestRun prepare_of(const char *target, ingot_dtype d, int64_t rows, int64
     else
         assert_true(choose_rows_opts(&r.nest));
     run_lower(&r, true);
+    r.rounds = true; /* quotients */
     return r;
 }
 
