@@ -59,7 +59,7 @@ chain() {
 told() {
     for name in "$@"; do
         eval "wait \$pid_$(echo "$name" | tr - _)"
-        step "$name" sh -c "cat build/beside/$name.log; exit \$(cat build/beside/$name.status)"
+        step "$name" sh -c "cat build/beside/$name.log; status=\$(cat build/beside/$name.status) && exit \$status"
     done
 }
 
@@ -154,8 +154,8 @@ onnx_wasm() { onnx --list $list --sample 25 --target c:wasm32-simd128; }
 sequences() {
     "$python" tests/onnx/sequence_cases.py build/sequence-cases &&
         "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache --data-dims --all build/sequence-cases || return 1
-    for name in if_optional optional_or; do # read, run and compared by ingot itself
-        folder=build/sequence-cases/sequence/$name
+    for case in if_optional optional_or; do # read, run and compared by ingot itself
+        folder=build/sequence-cases/sequence/$case
         build/ingot run "$folder/model.onnx" --data "$folder/test_data_set_1" --no-cache || return 1
     done
 }
