@@ -94,6 +94,18 @@ built=$?
 wait "$rest" && [ $built = 0 ] && configure || exit 1
 
 mkdir -p build/beside
+# The compiler itself under ASan and UBSan, with every pass's result verified. It is compiled where the
+# tests before leave a core idle: they wait for browsers and disks, and the last of them is alone. Reports
+# name functions; for their lines: -DINGOT_SANITIZE_LEVEL="-O0 -g1".
+# shellcheck disable=SC2086
+sanitized_build() {
+    linker= # lld takes half as long as the default one for a program of this kind
+    command -v ld.lld >/dev/null && linker=-fuse-ld=lld
+    nice -n 19 env ${by_ninja#env} cmake -S . -B build/sanitized $archive -DCMAKE_BUILD_TYPE=Sanitize -DINGOT_SANITIZE_LEVEL="-O0 -g0" -DCMAKE_C_COMPILER=clang \
+        -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_C_COMPILER_LAUNCHER=ccache -DINGOT_TESTS=ON -DINGOT_UNITS_TOGETHER=ON -DINGOT_TOGETHER=ON &&
+        nice -n 19 cmake --build build/sanitized -j "$JOBS" --target unit_tests
+}
+beside sanitized-build sanitized_build
 # One more than there are cores: some wait for a browser, a signal or a disk
 step unit ctest --test-dir build --output-on-failure -j "$((JOBS + 1))"
 beside format sh tests/format.sh
@@ -101,15 +113,10 @@ beside judge "$python" tests/onnx/test_values.py
 beside error "$python" tests/error/run.py --ingot build/ingot --jobs 1
 beside ort-models "$python" tests/onnx/ort_models.py --ingot build/ingot --work build/ort-models examples/digits/digits.onnx
 step replay "$python" tests/replay/replay.py --ingot build/ingot --jobs "$JOBS"
-# The compiler itself under ASan and UBSan, with every pass's result verified.
-# shellcheck disable=SC2086
 sanitized() {
-    linker= # lld takes half as long as the default one for a program of this kind
-    command -v ld.lld >/dev/null && linker=-fuse-ld=lld
-    $by_ninja cmake -S . -B build/sanitized $archive -DCMAKE_BUILD_TYPE=Sanitize -DINGOT_SANITIZE_LEVEL=-O0 -DCMAKE_C_COMPILER=clang \
-        -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_C_COMPILER_LAUNCHER=ccache -DINGOT_TESTS=ON -DINGOT_UNITS_TOGETHER=ON -DINGOT_TOGETHER=ON >build/cmake-sanitize.log &&
-        cmake --build build/sanitized -j "$JOBS" --target unit_tests >/dev/null &&
-        ctest --test-dir build/sanitized -L "unit|ir" -LE tree --output-on-failure -j "$JOBS"
+    wait "$pid_sanitized_build"
+    [ "$(cat build/beside/sanitized-build.status)" = 0 ] || { cat build/beside/sanitized-build.log; return 1; }
+    ctest --test-dir build/sanitized -L "unit|ir" -LE tree --output-on-failure -j "$JOBS"
 }
 step sanitized sanitized
 told format judge error ort-models
@@ -129,13 +136,8 @@ awk -v all="$all" 'all || !/_expanded/ || n++ % 4 == 0' tests/onnx/expected.txt 
 # Some in a page; what becomes of WGSL there is another compiler's work than below
 # shellcheck disable=SC2086
 beside browser-cases "$python" tests/browser/cases.py --ingot build/ingot --models ../shared/models/real $cases
-if grep -q '^[^#]' $list; then
-    step onnx onnx --list $list --baseline $list --out build/onnx.md
-else
-    step onnx onnx --sample 200 --out build/onnx.md
-fi
 
-# What follows are short steps that begin and end on one core: two chains of them
+# Short steps that begin and end on one core are a chain beside the long ones
 few_sanitized() { onnx --list $list --sample 50 --cc clang --sanitize; }
 # What the kernels of a GPU's form do, statement by statement, but for the large networks (light/)
 few() { [ -n "$all" ] || echo "--sample $1"; }
@@ -179,11 +181,16 @@ chained='wgsl-modules onnx-wasm sequences onnx-dims onnx-more onnx-microsoft onn
 full=$JOBS JOBS=$half
 # shellcheck disable=SC2086
 chain $chained
-grep -q '^[^#]' $list && step onnx-sanitized few_sanitized
+JOBS=$full
+if grep -q '^[^#]' $list; then
+    step onnx onnx --list $list --baseline $list --out build/onnx.md
+    step onnx-sanitized few_sanitized
+else
+    step onnx onnx --sample 200 --out build/onnx.md
+fi
 step onnx-cuda onnx_cuda
 step onnx-emulated onnx_emulated
 step onnx-emulated-hip onnx_emulated_hip
-JOBS=$full
 # shellcheck disable=SC2086
 told browser-cases $chained
 
