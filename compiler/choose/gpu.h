@@ -39,8 +39,9 @@ typedef struct {
 /* Its extents. */
 typedef struct {
     int64_t rows, columns, terms, others;
-    int work; /* what is made of a result before it is stored, in additions, */
-    int read; /* and how many operands lie as the results do (a residual) */
+    int work;    /* what is made of a result before it is stored, in additions, */
+    int read;    /* and how many operands lie as the results do (a residual) */
+    int64_t run; /* a block of columns is within so many (the channels of one tap); 0: anywhere */
 } Extents;
 
 /* The extent of an axis; the least and the most that it may have, of one that only the run knows.

@@ -644,6 +644,27 @@ static void share_terms(const Extents *e, const Product *p, const Target *t, Til
         *best = b;
 }
 
+/* The gradient of a convolution by its weights: columns are channels of taps, which lie side by
+ * side in the operand, but not in results. Boxes bring a tap's channels of many pixels, so columns
+ * are in the operand's order. */
+static bool taps_opts(Nest **nest, const MmaOperands *o, const Product *p, const Extents *e,
+                      double cycles)
+{
+    const Kernel *k = (*nest)->k;
+    Product q = *p;
+    Extents of = *e;
+    int64_t stride;
+    Node *last = q.columns.range[q.columns.n - 1],
+         *y = o->v->factor[depends_on(o->v->factor[1], last)];
+    order_rows(k, y, &q.columns);
+    last = q.columns.range[q.columns.n - 1];
+    if (last == p->columns.range[q.columns.n - 1] || !access_stride(k, y, last, &stride) ||
+        stride != 1)
+        return false;
+    of.run = range_extent(last);
+    return wgmma_opts(nest, q, &of, cycles);
+}
+
 /* gather: element by element. */
 static bool product_opts(Nest **nest, const MmaOperands *o, Product p, const Extents *e,
                          bool gather)
@@ -654,7 +675,7 @@ static bool product_opts(Nest **nest, const MmaOperands *o, Product p, const Ext
     const char *step;
     if (!pick_block(e, &p, t, gather, t->nth && !gather && can_meet(t, p.unit), &b, &cycles))
         return false;
-    if (!gather && wgmma_opts(nest, p, e, cycles))
+    if (!gather && (taps_opts(nest, o, &p, e, cycles) || wgmma_opts(nest, p, e, cycles)))
         return true;
     if (!gather && !t->nth && o->may_copy && turned_opts(nest, o, &p, e, cycles))
         return true;
@@ -716,7 +737,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             if (weights[j].n)
                 k->args[j].layout = weights[j];
         }
-        const Extents e = {rows, columns, terms, others, work_of(&v, a), beside_results(&v, &p)};
+        const Extents e = {rows, columns, terms, others, work_of(&v, a), beside_results(&v, &p), 0};
         bool good = false;
         for (int gather = 0; gather < 2 && !good; gather++) {
             if (tiled)

@@ -153,7 +153,8 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                     parts == 1 || (u->acc == INGOT_F32 && e->terms % (parts * line) == 0 &&
                                    e->terms > parts * line);
                 if (!(t->machine.units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
-                    u->products != like->products || wide || !even || !has_registers(&b))
+                    u->products != like->products || wide || !even || !has_registers(&b) ||
+                    (e->run && e->run % u->n))
                     continue;
                 b.depth = depth_of(e, b, t);
                 const double all = estimate(e, &b, t);

@@ -19,7 +19,8 @@
 typedef struct {
     Plan *p;
     Arena *a;
-    bool *fixed; /* by buffer */
+    bool *fixed;  /* by buffer */
+    bool *weight; /* a constant, a state, or made of such alone (weights that a step rounds) */
     double (*vote)[INGOT_MAX_RANK];
     Step **kernel; /* kernel steps of a device, in order */
     double *times; /* that each of them runs: the trips of the loops around it */
@@ -59,16 +60,36 @@ static bool each_by_itself(const View *v, const Node *lanes)
     return all;
 }
 
-/* A constant, or a state: one that is a weight while it is trained is copied into the order of the
- * loops where that pays. */
-static bool is_weight(const Buffer *b)
+/* Constants and states: one that is a weight while it is trained is copied into the order of the
+ * loops where that pays. Then what is computed of nothing else: weights that a step rounds. */
+static void find_weights(Layouts *x)
 {
-    return b->kind == BUF_WEIGHT || (b->kind == BUF_STATE && const_dims(b));
+    for (int i = 0; i < x->p->nbuffer; i++) {
+        const Buffer *b = x->p->buffers[i];
+        x->weight[i] = b->kind == BUF_WEIGHT || (b->kind == BUF_STATE && const_dims(b));
+    }
+    for (int i = 0; i < x->n; i++) {
+        const Step *s = x->kernel[i];
+        bool made = false, of_weights = true;
+        for (int j = 0; j < s->nbuf; j++) {
+            const KernelArg *arg = &s->kernel->args[j];
+            made |= arg->read;
+            of_weights &= arg->read ? x->weight[s->bufs[j]->id] : s->bufs[j]->kind == BUF_ARENA;
+            of_weights &= !arg->read || !arg->written;
+        }
+        for (int j = 0; j < s->nbuf && made && of_weights; j++)
+            x->weight[s->bufs[j]->id] = true;
+    }
+}
+
+static bool is_weight(const Layouts *x, const Step *s, const Node *factor)
+{
+    return x->weight[s->bufs[factor->src[0]->arg.i]->id];
 }
 
 /* The output range that should become lanes: the longest, but the maps of a group, if they fill a
  * vector, before the groups, each of which reads its own. */
-static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
+static Node *wanted_lanes(const Layouts *x, const Step *s, const View *v, const Target *t)
 {
     Context *c = s->kernel->c;
     Node *best = NULL;
@@ -93,7 +114,7 @@ static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
             for (int j = 0; j < v->nfactor; j++) {
                 Move m = access_move(c, v->factor[j], r);
                 good &= m.kind != MOVE_MIXED && (m.kind == MOVE_NONE || m.stride == 1);
-                weight |= m.kind == MOVE_AXIS && is_weight(s->bufs[v->factor[j]->src[0]->arg.i]);
+                weight |= m.kind == MOVE_AXIS && is_weight(x, s, v->factor[j]);
             }
             if (!good || (!pass && !weight))
                 continue;
@@ -152,12 +173,12 @@ enum { MAX_CONJUNCTS = 32 };
  * a weight), an operand's own output range, which others do not move with: a tile reads some of its
  * elements for each term, and they should be neighbours. Then it lies as other kernels have it,
  * too. NULL: walk it. */
-static Node *neighbours_of(const Step *s, const View *v, const Node *factor)
+static Node *neighbours_of(const Layouts *x, const Step *s, const View *v, const Node *factor)
 {
     Node *own = NULL;
     int along = 0;
     for (int j = 0; j < v->nfactor; j++)
-        if (is_weight(s->bufs[v->factor[j]->src[0]->arg.i]))
+        if (is_weight(x, s, v->factor[j]))
             return NULL;
     for (int i = 0; i < v->nrange; i++) {
         bool shared = v->nfactor > 1;
@@ -230,7 +251,7 @@ static void vote_contractions(Layouts *x, const Target *t)
             vote(x, s, v.factor[j], four, (double)s->kernel->flops * x->times[i]);
         if (four)
             continue;
-        Node *lanes = v.dot ? wanted_lanes(s, &v, t) : NULL;
+        Node *lanes = v.dot ? wanted_lanes(x, s, &v, t) : NULL;
         if (!v.dot && t->machine.lanes && !t->gpu)
             vote_rows(x, s, &v, x->times[i], t);
         if (!lanes || (t->gpu && !has_unit(&v, t, false)))
@@ -243,7 +264,7 @@ static void vote_contractions(Layouts *x, const Target *t)
         /* the other operand is walked along the longest reduced axis */
         Node *longest = best_walked(&v, t);
         for (int j = 0; j < v.nfactor; j++) {
-            Node *own = neighbours_of(s, &v, v.factor[j]);
+            Node *own = neighbours_of(x, s, &v, v.factor[j]);
             if (!depends_on(v.factor[j], lanes))
                 vote(x, s, v.factor[j], own ? own : longest, flops / 4);
         }
@@ -666,11 +687,13 @@ static void layouts_on(Plan *p, const Target *t, int device)
     Layouts x = {.p = p, .a = arena_new(), .device = device};
     int nbuffer = p->nbuffer;
     x.fixed = NEWN(x.a, bool, nbuffer);
+    x.weight = NEWN(x.a, bool, nbuffer);
     x.vote = arena_array(x.a, (size_t)nbuffer, sizeof *x.vote);
     for (int i = 0; i < nbuffer; i++)
         x.fixed[i] = p->buffers[i]->kind != BUF_ARENA || p->buffers[i]->base ||
                      p->buffers[i]->rank < 1 || p->buffers[i]->device != device;
     gather_steps(&x, &p->main, 1);
+    find_weights(&x);
     vote_contractions(&x, t);
     vote_followers(&x);
     Halo *halo = NEWN(x.a, Halo, nbuffer);

@@ -133,11 +133,15 @@ static bool is_made_of(Sched *s, Node *x, const Node *n, Node *const *uses, bool
 
 /* A sum that goes on beside what is made of it, as residual sums do: norms read its rows, and the
  * next sum reads it again, once other devices have sent what they made of the norms. If none is
- * stored, all that come later compute it. */
+ * stored, all that come later compute it. Not what is made of a single value that is stored (less a
+ * mean of it): to read that is no more. */
 static bool goes_on(Sched *s, Node *n, Node *const *uses)
 {
+    const double more = 1.5;
     const Info *i = info_of(s, n);
     bool later = false;
+    if (!i->has_reduce && region_of(s, n).bytes < more * node_bytes(n))
+        return false;
     for (int u = 0; u < i->nuse && !later && i->nuse > 1; u++) {
         const Node *t = uses[i->iuse + u];
         for (uint32_t j = 0; j < t->nsrc && op_is_alu(t->op) && !later; j++)

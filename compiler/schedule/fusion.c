@@ -118,24 +118,30 @@ bool is_for_groups(Sched *s, Node *n)
     return s->target->gpu && info_of(s, n)->has_reduce && region_of(s, n).ops[UNIT_TILE] >= LEAST;
 }
 
-/* A sum of products that meets another reduce in its reader: there it is no tile for registers. Or
- * what is chosen by a coordinate: each element of a tile computes all that it might be. */
+/* A sum of products that meets another reduce in its reader: there it is no tile for registers, and
+ * of two such sums a matrix unit takes neither. Or what is chosen by a coordinate: each element of
+ * a tile computes all that it might be. */
 bool fusion_of_company(Sched *s, Node *n, Node *reader, Fusion *f)
 {
     Info *i = info_of(s, n);
+    const bool units = s->target->machine.units != 0;
+    RegionWork own = region_of(s, n), together = region_of(s, reader);
+    double least = own.ops[UNIT_TILE]; /* operations of one of them */
     bool company = false;
     for (uint32_t j = 0; j < reader->nsrc && op_is_alu(reader->op); j++) {
         Node *o = reader->src[j];
         const bool other = o != n && o->dtype != INGOT_INDEX && is_computed(s, o);
-        if (other && info_of(s, o)->has_reduce)
+        if (other && info_of(s, o)->has_reduce) {
             company |= info_of(s, o)->order < i->order;
-        else if (other)
+            if (units && is_for_groups(s, o))
+                least = fmin(least, region_of(s, o).ops[UNIT_TILE]);
+        } else if (other)
             company |= region_of(s, o).cases > 0;
     }
     if (!company || are_vector_sums(s, n, reader))
         return true;
-    RegionWork own = region_of(s, n), together = region_of(s, reader);
-    if (is_for_groups(s, n) && together.ops[UNIT_TILE] >= 1.5 * own.ops[UNIT_TILE])
+    /* sums of their own, and not one that both are made of */
+    if (is_for_groups(s, n) && together.ops[UNIT_TILE] >= own.ops[UNIT_TILE] + least / 2)
         return false;
     i->stored = true;
     RegionWork apart = region_of(s, reader);

@@ -13,7 +13,8 @@
 static bool window_element(const Thread *t, const Do *d, int64_t e, int64_t *from)
 {
     const Box *b = d->box;
-    int64_t carry = e / b->size[0];
+    const int64_t run = b->elements / b->count; /* channels of one are outermost */
+    int64_t carry = e % run / b->size[0];
     bool inside = true;
     *from = b->offset;
     for (int i = 0; i < b->rank; i++) {
@@ -24,7 +25,7 @@ static bool window_element(const Thread *t, const Do *d, int64_t e, int64_t *fro
             carry = i + 1 < b->rank ? position / b->many[i] : 0;
             at = low + (i + 1 < b->rank ? position % b->many[i] : position) * b->step[i];
         } else {
-            at += e % b->size[0];
+            at += e % b->size[0] + e / run * b->size[0];
         }
         at += *integer(t, d->operand[b->rank + i]);
         *from += at * b->stride[i];

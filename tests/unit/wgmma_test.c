@@ -471,6 +471,53 @@ static void windows(void **state)
                        all[i].opts, all[i].wanted);
 }
 
+/* The gradient of a convolution by its weights, [channels][64 of results][taps][taps]: positions
+ * are terms, and what lies side by side are results. */
+static NestRun prepare_taps(const WgmmaWindow *m, const char *opts)
+{
+    enum { RESULTS = 64 };
+    Context *c = ingot_context_new(NULL, NULL);
+    const int turn[] = {3, 0, 1, 2};
+    int64_t step[] = {1, 1}, before[2], behind[2], stride[2];
+    ingot_dim *image[4], *result[4];
+    image[0] = result[0] = (ingot_dim *)(uintptr_t)idx(c, m->batch);
+    image[3] = (ingot_dim *)(uintptr_t)idx(c, m->channels);
+    result[3] = (ingot_dim *)(uintptr_t)idx(c, RESULTS);
+    for (int i = 0; i < 2; i++) {
+        const int64_t results = ceil_div(m->size[i], m->stride);
+        image[i + 1] = (ingot_dim *)(uintptr_t)idx(c, m->size[i]);
+        result[i + 1] = (ingot_dim *)(uintptr_t)idx(c, results);
+        stride[i] = m->stride;
+        before[i] = m->border;
+        behind[i] = (results - 1) * m->stride + m->taps - m->border - m->size[i];
+    }
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F16, 4, image),
+                 *g = ingot_input(c, "g", INGOT_F16, 4, result);
+    x = ingot_permute(c, ingot_cast(c, x, INGOT_F32), turn);
+    g = ingot_permute(c, ingot_cast(c, g, INGOT_F32), turn);
+    ingot_tensor *y = ingot_conv(c, x, g, NULL, step, stride, before, behind, 1);
+    return lowered(c, ingot_cast(c, y, INGOT_F16), opts);
+}
+
+#define TAPS_BLOCKS(columns)                                                                  \
+    "JOIN i2 i3 i0\nJOIN r0 r1 r2\nSPLIT i2_i0 " columns "\nMASK r0_r2 64\nSPLIT r0_r2 64\n"  \
+    "SPLIT r0_r2.i 16\nTC wgmma" columns ".f16 (i1; i2_i0.i; r0_r2.i.i)\nBIND i2_i0.o grid\n" \
+    "STAGE r0_r2.o 1 depth 2 move tma\nSTAGE r0_r2.o 2 depth 2 move tma\n"
+static void windows_of_taps(void **state)
+{
+    (void)state;
+    static const WgmmaWindow near = {3, 64, {6, 9, 0}, 3, 1, 1, 1},
+                             steps = {5, 128, {10, 9, 0}, 3, 2, 1, 1};
+    static const Wanted wanted[] = {{"igrt_window_4(", 1}, {"igrt_box_2(", 1}, {0}},
+                        both[] = {{"igrt_window_4(", 2}, {"igrt_box_2(", 1}, {0}};
+    run_expect_all(prepare_taps(&near, TAPS_BLOCKS("64")), prepare_taps(&near, ""),
+                   TAPS_BLOCKS("64"), wanted);
+    run_expect_all(prepare_taps(&steps, TAPS_BLOCKS("64")), prepare_taps(&steps, ""),
+                   TAPS_BLOCKS("64"), wanted);
+    run_expect_all(prepare_taps(&steps, TAPS_BLOCKS("128")), prepare_taps(&steps, ""),
+                   TAPS_BLOCKS("128"), both);
+}
+
 /* Windows that begin elsewhere, have another tap, or other positions. */
 static void windows_misplaced(void **state)
 {
@@ -560,6 +607,7 @@ int main(void)
         cmocka_unit_test(tokens_left_out),
         cmocka_unit_test(boxes_misplaced),
         cmocka_unit_test(windows),
+        cmocka_unit_test(windows_of_taps),
         cmocka_unit_test(windows_misplaced),
         cmocka_unit_test(refusals),
         cmocka_unit_test(products_in_three),

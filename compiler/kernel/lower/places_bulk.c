@@ -116,8 +116,10 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
     }
     for (int i = 0; i < m.n && !b->window; i++)
         b->at[i] = place_part(q, p, s, m.root[i], false);
-    if (b->window) /* for the iteration that is filled */
+    if (b->window) { /* for the iteration that is filled */
         (void)window_box(q, p, s, n, b, &m.root[1], &m.root[0]);
+        b->size[0] = elements;
+    }
     p->at[s->axis] = reads;
     p->t.box[number] = *b;
     q->place[number] = sat_mul(b->elements, b->once ? 1 : p->t.depth);

@@ -58,22 +58,25 @@ static bool find_digit(Node *e, Node *range, WindowDigit *d)
     return true;
 }
 
-/* The axes of the buffer, that which lies side by side first. */
-static bool window_axes(Lower *q, const KernelArg *a, Box *b, int *axis)
+/* The axes of the buffer, that which lies side by side first, without those of one element that
+ * the load has none but this of. */
+static bool window_axes(Lower *q, const KernelArg *a, Node *const *index, Box *b, int *axis)
 {
     Node *x[INGOT_MAX_RANK], *zero = idx(q->c, 0);
-    if (a->rank < 3 || a->rank > MAX_BOX)
-        return false;
     for (int i = 0; i < a->rank; i++)
         x[i] = range_new(q->c, RANGE_ADDED + i, a->dims[i]);
     Node *at = layout_offset(q->c, &a->layout, a->rank, a->dims, x), *first = at;
-    b->rank = a->rank;
+    b->rank = 0;
     for (int i = 0; i < a->rank; i++) {
         int64_t stride;
-        if (!range_stride(q->c, at, x[i], &stride) || stride < 1)
+        if (idx_is(a->dims[i], 1) && idx_is(index[i], 0)) {
+            first = substitute(q->c, first, 1, &x[i], &zero);
+            continue;
+        }
+        if (b->rank == MAX_BOX || !range_stride(q->c, at, x[i], &stride) || stride < 1)
             return false;
         first = substitute(q->c, first, 1, &x[i], &zero);
-        int to = i;
+        int to = b->rank++;
         for (; to > 0 && b->stride[to - 1] > stride; to--) {
             b->stride[to] = b->stride[to - 1];
             b->extent[to] = b->extent[to - 1];
@@ -83,7 +86,7 @@ static bool window_axes(Lower *q, const KernelArg *a, Box *b, int *axis)
         b->extent[to] = a->dims[i]->hi;
         axis[to] = i;
     }
-    return idx_value(first, &b->offset) && !layout_fill(&a->layout);
+    return b->rank >= 3 && idx_value(first, &b->offset) && !layout_fill(&a->layout);
 }
 
 /* Does a comparison say no more than that an index is one of the buffer's? */
@@ -107,21 +110,20 @@ static bool is_edge(Lower *q, Node *gate, const KernelArg *a, Node *const *x)
     return false;
 }
 
-/* The rows and the terms of a block: the kernel's axes along which the place goes. */
-static bool block_axes(const Lower *q, const Piece *p, const Stage *s, Node *n, int *rows,
-                       int *terms)
+/* The two axes of the kernel along which the place goes: that of results first. */
+static bool block_axes(const Lower *q, const Piece *p, const Stage *s, Node *n, int axis[2])
 {
-    *rows = *terms = -1;
+    axis[0] = axis[1] = -1;
     for (int i = 0; i < q->k->naxis; i++) {
         if ((!p->at[i] && !p->sum[i].split) || !depends_on(n, q->k->axes[i].range) ||
             place_size(q, p, s, i) == 1)
             continue;
-        int *to = q->nest->axis[i].reduced ? terms : rows;
+        int *to = &axis[q->nest->axis[i].reduced];
         if (*to >= 0)
             return false;
         *to = i;
     }
-    return *rows >= 0 && *terms >= 0;
+    return axis[0] >= 0 && axis[1] >= 0;
 }
 
 /* Are the index's digits along an axis of the image those of positions that follow each other, and
@@ -147,30 +149,33 @@ static bool fits(const Box *b, int i, const WindowDigit *term)
            high >= -corner[b->rank] && high < corner[b->rank] && tap <= most_tap[b->rank];
 }
 
-/* Channels: a digit of the terms alone, of whole runs, or the only one. */
-static bool are_channels(const WindowDigit *row, const WindowDigit *term, int64_t run)
+/* Channels: a digit of the terms alone, of whole blocks of them, or the only one. */
+static bool are_channels(const WindowDigit *row, const WindowDigit *term, int64_t block,
+                         int64_t run)
 {
     return !row->factor && term->factor == 1 && term->by == 1 &&
-           (term->whole || term->size % run == 0);
+           (term->size % block == 0 || (term->whole && block == run));
 }
 
-bool window_box(Lower *q, const Piece *p, const Stage *s, Node *n, Box *b, int *rows, int *terms)
+/* The box whose positions move with the axis `rows`, its taps and channels with `terms`. */
+static bool box_along(Lower *q, const Piece *p, const Stage *s, Node *n, Box *b, int rows,
+                      int terms)
 {
     const KernelArg *a = &q->k->args[b->arg];
     Node *const *x = n->src + first_coord(n), *zero = idx(q->c, 0);
     int axis[INGOT_MAX_RANK];
-    const int64_t run = tc_run(n->dtype), line = dtype_info[n->dtype].bytes;
-    if (!window_axes(q, a, b, axis) || !block_axes(q, p, s, n, rows, terms) ||
-        place_size(q, p, s, *terms) != run || place_size(q, p, s, *rows) > BOX_MOST ||
+    const int64_t run = tc_run(n->dtype), line = dtype_info[n->dtype].bytes,
+                  block = place_size(q, p, s, terms);
+    if (!window_axes(q, a, x, b, axis) || block % run || place_size(q, p, s, rows) > BOX_MOST ||
         !is_edge(q, n->src[1], a, x))
         return false;
-    Node *row = q->k->axes[*rows].range, *term = q->k->axes[*terms].range,
+    Node *row = q->k->axes[rows].range, *term = q->k->axes[terms].range,
          **from = NEWN(q->a, Node *, q->k->naxis), **to = NEWN(q->a, Node *, q->k->naxis);
     int count = 0, own = 0;
     for (int i = 0; i < q->k->naxis; i++) {
         if ((!p->at[i] && !p->sum[i].split) || !depends_on(n, q->k->axes[i].range))
             continue;
-        own = i == *terms ? count : own;
+        own = i == terms ? count : own;
         from[count] = q->k->axes[i].range;
         to[count++] = place_part(q, p, s, i, false);
     }
@@ -183,14 +188,15 @@ bool window_box(Lower *q, const Piece *p, const Stage *s, Node *n, Box *b, int *
             return false;
         Node *first[] = {zero, zero}, *moving[] = {row, term};
         Node *begin = substitute(q->c, index, 2, moving, first);
-        b->size[i] = i == 1 ? place_size(q, p, s, *rows) : 1;
+        b->size[i] = i == 1 ? place_size(q, p, s, rows) : 1;
         if (!i) {
-            b->size[0] = b->many[0] = run;
+            b->size[0] = block;
+            b->many[0] = run;
             b->step[0] = 1;
             b->low[0] = 0;
             b->tap[0] = zero;
             b->at[0] = substitute(q->c, index, count, from, to);
-            if (!are_channels(&r, &t, run))
+            if (!are_channels(&r, &t, block, run))
                 return false;
             continue;
         }
@@ -208,4 +214,20 @@ bool window_box(Lower *q, const Piece *p, const Stage *s, Node *n, Box *b, int *
     }
     b->window = true;
     return b->offset * line % BOX_LINE == 0;
+}
+
+/* Of a convolution positions are results, and a block of terms is one tap's channels. Of its
+ * gradient by the weights positions are terms, and results are taps and channels. */
+bool window_box(Lower *q, const Piece *p, const Stage *s, Node *n, Box *b, int *rows, int *terms)
+{
+    int axis[2];
+    if (!block_axes(q, p, s, n, axis))
+        return false;
+    for (int turned = 0; turned < 2; turned++) {
+        *rows = axis[turned];
+        *terms = axis[!turned];
+        if (box_along(q, p, s, n, b, *rows, *terms))
+            return true;
+    }
+    return false;
 }
