@@ -46,6 +46,7 @@ typedef struct {
                                             * input and axis; NULL for the others */
     int64_t usual[INGOT_MAX_RANK]; /* of the free ones: what the file has where nothing is said; 0:
                                     * nothing */
+    bool undeclared; /* an output whose type the file leaves to its nodes: here a tensor's */
 } ingot_model_io;
 
 /** What a free dim is: lo == hi fixes it at compile time; same_as: that of another free dim.

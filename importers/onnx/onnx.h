@@ -388,6 +388,8 @@ ingot_dim *dim(Lowering *, int64_t);
 /* All dims of x. */
 void shape_of(ingot_tensor *x, ingot_dim **dims);
 bool dim_is(ingot_dim *, int64_t value);
+/* Whether an axis from the third on has no elements for certain: all that is sampled is outside. */
+bool has_no_pixels(ingot_tensor *image);
 /* x as [1, .., dims of x.., 1] with its axes starting at `axis` of `rank`. */
 ingot_tensor *align_axis(Lowering *, ingot_tensor *x, int axis, int rank);
 ingot_tensor *reshape_scalar(Lowering *, ingot_tensor *);

@@ -179,7 +179,7 @@ Value *group_input(Model *m, const ingot_model_io *io)
 
 static bool dtype_fits(Model *m, const ingot_model_io *io, ingot_dtype dtype)
 {
-    if (io->kind == INGOT_MODEL_OTHER || io->dtype == dtype)
+    if (io->kind == INGOT_MODEL_OTHER || io->undeclared || io->dtype == dtype)
         return true;
     ingot_error(m->c, INGOT_INVALID, "the output '%s' holds %s, the file declares %s", io->name,
                 ingot_dtype_name(dtype), ingot_dtype_name(io->dtype));

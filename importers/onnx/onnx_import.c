@@ -108,6 +108,10 @@ static bool describe(ingot_onnx *m, const Onnx__ValueInfoProto *info, ingot_mode
 {
     *io = (ingot_model_io){.name = info->name, .value = info->name, .rank = -1, .dtype = INGOT_F32};
     const Onnx__TypeProto *t = tensor_type(info->type, io);
+    if (!info->type || info->type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET) {
+        io->undeclared = true;
+        return true;
+    }
     if (!t || !ingot_onnx_dtype(t->tensor_type->elem_type, &io->dtype)) {
         io->kind = INGOT_MODEL_OTHER;
         return true;
@@ -211,6 +215,8 @@ static bool describe_all(ingot_onnx *m)
             ok &= describe(m, g->input[i], &m->inputs[m->n_inputs++]);
     for (size_t i = 0; i < g->n_output; i++) {
         ok &= describe(m, g->output[i], &m->outputs[m->n_outputs]);
+        if (m->outputs[m->n_outputs].undeclared)
+            m->outputs[m->n_outputs].kind = INGOT_MODEL_TENSOR;
         take_maps(g->output[i], &m->outputs[m->n_outputs]);
         name_again(m, &m->outputs[m->n_outputs++]);
     }
@@ -620,7 +626,8 @@ static bool declare_outputs(Model *m, Scope *s)
             ok = false;
         } else if (ingot_is_poison(v->tensor)) {
             ok = false;
-        } else if (io->kind == INGOT_MODEL_TENSOR && io->dtype != ingot_dtype_of(v->tensor)) {
+        } else if (io->kind == INGOT_MODEL_TENSOR && !io->undeclared &&
+                   io->dtype != ingot_dtype_of(v->tensor)) {
             ingot_error(m->c, INGOT_INVALID, "the output '%s' is %s, the file declares %s",
                         io->name, ingot_dtype_name(ingot_dtype_of(v->tensor)),
                         ingot_dtype_name(io->dtype));

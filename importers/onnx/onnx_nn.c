@@ -24,8 +24,16 @@ ingot_tensor *onnx_gemm(Lowering *n)
     double alpha = attr_float(n, "alpha", 1), beta = attr_float(n, "beta", 1);
     if (ingot_rank(X) != 2 || ingot_rank(Y) != 2)
         return fault(n, "its matrices have ranks %d and %d, not 2", ingot_rank(X), ingot_rank(Y));
-    return ingot_gemm(n->c, X, Y, optional_in(n, 2), alpha, beta, attr_int(n, "transA", 0) != 0,
-                      attr_int(n, "transB", 0) != 0);
+    bool ta = attr_int(n, "transA", 0) != 0, tb = attr_int(n, "transB", 0) != 0;
+    ingot_tensor *c = optional_in(n, 2);
+    if (is_float(X) || (alpha == trunc(alpha) && beta == trunc(beta)))
+        return ingot_gemm(n->c, X, Y, c, alpha, beta, ta, tb);
+    /* of integers the sum, not each of its numbers, is cut to an integer */
+    ingot_tensor *y = as(n, ingot_gemm(n->c, X, Y, NULL, 1, 0, ta, tb), INGOT_F64);
+    y = ingot_mul_c(n->c, y, alpha);
+    if (c && beta != 0)
+        y = ingot_add(n->c, y, ingot_mul_c(n->c, as(n, c, INGOT_F64), beta));
+    return as(n, y, ingot_dtype_of(X));
 }
 
 ingot_tensor *onnx_einsum(Lowering *n)

@@ -474,6 +474,14 @@ bool dim_is(ingot_dim *d, int64_t value)
     return ingot_dim_is_const(d, &v) && v == value;
 }
 
+bool has_no_pixels(ingot_tensor *image)
+{
+    for (int a = 2; a < ingot_rank(image); a++)
+        if (dim_is(ingot_shape(image, a), 0))
+            return true;
+    return false;
+}
+
 ingot_tensor *align_axis(Lowering *n, ingot_tensor *x, int axis, int rank)
 {
     ingot_dim *dims[INGOT_MAX_RANK];

@@ -135,6 +135,8 @@ ingot_tensor *onnx_grid_sample(Lowering *n)
         return unsupported(n, "more than three spatial axes are not supported");
     ingot_tensor *x = is_float(X) ? widen(n, X) : as(n, X, INGOT_F32),
                  *grid = as(n, Y, ingot_dtype_of(x));
+    if (strcmp(s.mode, "nearest") == 0)
+        x = X; /* no arithmetic: an integer of more bits than a float has stays what it is */
     lead[0] = ingot_shape(X, 0);
     lead[1] = ingot_shape(X, 1);
     for (int a = 0; a < axes; a++) {
@@ -143,6 +145,11 @@ ingot_tensor *onnx_grid_sample(Lowering *n)
         g = ingot_unsqueeze(n->c, ingot_squeeze(n->c, g, rank - 1), 1);
         taps[a] = axis_taps(n, &s, g, ingot_shape(X, a + 2));
         lead[a + 2] = dim(n, 1);
+    }
+    if (s.padding == PAD_ZEROS && has_no_pixels(X)) {
+        for (int a = 0; a < axes; a++)
+            lead[a + 2] = ingot_shape(Y, a + 1);
+        return ingot_expand(n->c, like(n, X, 0), rank, lead);
     }
     index[0] = ingot_iota(n->c, rank, lead, 0);
     index[1] = ingot_iota(n->c, rank, lead, 1);

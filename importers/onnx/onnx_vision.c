@@ -82,7 +82,9 @@ static ingot_tensor *col2im(Lowering *n, const Col2Im *s)
         index[2 + s->rank + i] = place;
     }
     ingot_tensor *x = ingot_gather(n->c, ingot_reshape(n->c, X, rank, dims), index);
-    return ingot_sum(n->c, ingot_where(n->c, valid, x, like(n, x, 0)), axes, false);
+    x = ingot_where(n->c, valid, x, like(n, x, 0));
+    return ingot_reduce(n->c, ingot_dtype_of(x) == INGOT_BOOL ? INGOT_REDUCE_OR : INGOT_REDUCE_ADD,
+                        x, axes, false);
 }
 
 /* All shapes of a block of `size` elements, from axis i on, that fit the number of columns. */
@@ -298,6 +300,10 @@ ingot_tensor *onnx_roi_align(Lowering *n)
         return fault(n, "its inputs have to have ranks 4, 2 and 1, its mode avg or max");
     if (n->failed)
         return ingot_poison(n->c);
+    ingot_dim *out[4] = {ingot_shape(n->in[1], 0), ingot_shape(X, 1), dim(n, height),
+                         dim(n, width)};
+    if (has_no_pixels(X))
+        return ingot_expand(n->c, like(n, X, 0), 4, out);
     RoiAxis h = roi_axis(n, 0, height, half_pixel), w = roi_axis(n, 1, width, half_pixel);
     if (ingot_is_poison(h.bin) || ingot_is_poison(w.bin))
         return ingot_poison(n->c);

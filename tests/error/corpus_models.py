@@ -495,6 +495,21 @@ def shapes_of_constants():
     )
 
 
+def undeclared():
+    """The type of an output is left to its node; a fault of that node is told."""
+    for name, op, status, says in (
+        ("undeclared_output", "Relu", 0, ()),
+        ("undeclared_output_of_nothing", "Nothing", 4, ("n0", "Nothing")),
+    ):
+        case(
+            name,
+            model([node(op)], outputs=[h.make_empty_tensor_value_info("y")]),
+            status,
+            says,
+            args=("verify", "{model}", "--target", "c"),
+        )
+
+
 def declared():
     case(
         "declared_output_shape_differs",

@@ -23,6 +23,7 @@ from corpus import CASES, OPSET, case, field, mlp, model, nested, node, relu, va
 from corpus_models import (
     attributes,
     declared,
+    undeclared,
     functions,
     operators,
     shapes,
@@ -594,6 +595,7 @@ GROUPS = (
     shapes,
     shapes_of_constants,
     declared,
+    undeclared,
     tensors,
     sparse_constants,
     classical,

@@ -8,7 +8,7 @@ ml_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit s
 
 import sys
 
-from more_cases import (
+from case_writer import (
     FLOAT,
     INT64,
     NODE,

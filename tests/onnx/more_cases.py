@@ -9,92 +9,34 @@ tensors by axis and by block; branches, loops and scans with captures; sequences
 samples of images; sparse constants.
 """
 
-import pathlib
 import sys
 
-try:
-    import exact
-    import ml_dtypes  # noqa: F401, of ms_cases.py
-    import numpy as np
-    import onnx
-    import onnxruntime as ort
-    from onnx import TensorProto, helper, numpy_helper
-    from onnx.reference import ReferenceEvaluator
-except ImportError as missing:
-    print(f"{pathlib.Path(sys.argv[0]).name}: skipped: {missing}")
-    sys.exit(77)
+from case_writer import (
+    BOOL,
+    FLOAT,
+    INT64,
+    NODE,
+    RNG,
+    VALUE,
+    Cases,
+    floats,
+    ints,
+)  # first: it ends where something is missing
 
-RNG = np.random.default_rng(1)
-NODE, VALUE = helper.make_node, helper.make_tensor_value_info
-MS = "com.microsoft"
-FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-
-
-def floats(*shape):
-    return (RNG.standard_normal(shape) * 0.5).astype(np.float32)
-
-
-def ints(dtype, *shape):
-    lo, hi = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return RNG.integers(lo, hi, shape, endpoint=True).astype(dtype)
-
-
-def scalar(dtype, v):
-    return np.array(v, dtype)
-
-
-class Cases:
-    domains = {}  # versions of domains besides the standard's
-
-    def __init__(self, out):
-        self.out, self.n = pathlib.Path(out), 0
-        self.options = exact.options()
-        self.options.intra_op_num_threads = 1  # quantised recurrences depend on it
-
-    def add(self, name, nodes, inputs, opset, consts=(), types=None, wanted=None, truth=None):
-        """inputs: (name, value) pairs; consts become initializers; types: of outputs that do not
-        follow; wanted: the outputs, in place of the last node's; truth: gives the results, in place
-        of ONNX Runtime."""
-        nodes = nodes if isinstance(nodes, list) else [nodes]
-        feeds = {k: np.asarray(v) for k, v in inputs}
-        info = [
-            VALUE(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()
-        ]
-        wanted = wanted or [o for o in nodes[-1].output if o]
-        told = [
-            VALUE(o, types[o], None)
-            if types and o in types
-            else helper.make_empty_tensor_value_info(o)
-            for o in wanted
-        ]
-        graph = helper.make_graph(
-            nodes, name, info, told, [numpy_helper.from_array(np.asarray(v), k) for k, v in consts]
-        )
-        imports = [helper.make_opsetid(*d) for d in [("", opset), *self.domains.items()]]
-        model = helper.make_model(graph, opset_imports=imports)
-        model.ir_version = 10
-        results = (
-            truth(model, feeds) if truth else exact.results(model, feeds, wanted, self.options)
-        )
-        del model.graph.output[:]
-        model.graph.output.extend(
-            VALUE(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
-            for k, v in zip(wanted, results)
-        )
-        data = self.out / name / "test_data_set_0"
-        data.mkdir(parents=True, exist_ok=True)
-        onnx.save(model, self.out / name / "model.onnx")
-        for kind, values in (("input", feeds.items()), ("output", zip(wanted, results))):
-            for i, (k, v) in enumerate(values):
-                (data / f"{kind}_{i}.pb").write_bytes(
-                    numpy_helper.from_array(v, k).SerializeToString()
-                )
-        self.n += 1
-
-    def session(self, model):
-        return ort.InferenceSession(
-            model.SerializeToString(), self.options, providers=["CPUExecutionProvider"]
-        )
+import numpy as np
+import onnxruntime as ort
+from edge_cases import (
+    bools,
+    collisions,
+    cut_pads,
+    first_versions,
+    fractions_of_integers,
+    loops_of_constants,
+    of_nothing,
+    outputs_again,
+)
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 
 def rnn_case(cases, op, gates, direction, variant):
@@ -623,35 +565,6 @@ def resized_places(cases):
     )
 
 
-def of_nothing(cases):
-    """Places of an axis without elements, which nothing asks for, and sequences without steps."""
-    nodes = [NODE("Hardmax", ["x"], [f"y{axis}"], axis=axis) for axis in (0, 1)]
-    cases.add("hardmax_of_nothing", nodes, [("x", floats(0, 4))], 13, wanted=["y0", "y1"])
-    node = NODE("Gather", ["x", "i"], ["y"], axis=1)
-    cases.add(
-        "gather_none_of_none", node, [("x", floats(3, 0)), ("i", np.zeros((0, 2), np.int64))], 13
-    )
-    weights = [("w", floats(1, 8, 3)), ("r", floats(1, 8, 2))]
-    node = NODE("LSTM", ["x", "w", "r"], ["all"], hidden_size=2)
-    cases.add("lstm_of_nothing", node, [("x", floats(0, 2, 3))], 14, weights)
-
-
-def cut_pads(cases):
-    """wrap repeats what negative pads leave."""
-    pads = {
-        f"p{i}": np.array(p)
-        for i, p in enumerate(([2, 0, -1, 0], [-1, -2, 5, 0], [7, -1, -2, 9], [-2, 3, -1, -3]))
-    }
-    nodes = [
-        NODE("Pad", ["x", p], [f"{mode}_{p}"], mode=mode)
-        for p in pads
-        for mode in ("wrap", "edge", "constant")
-    ]
-    outputs = [k.output[0] for k in nodes]
-    cases.add("pad_cut", nodes, [("x", floats(5, 6))], 19, pads.items(), wanted=outputs)
-    cases.add("pad_cut_run", nodes, [("x", floats(5, 6)), *pads.items()], 19, wanted=outputs)
-
-
 def sparse(dims, values, indices, name="s"):
     return helper.make_sparse_tensor(
         numpy_helper.from_array(np.asarray(values), name),
@@ -690,77 +603,6 @@ def sparse_constants(cases):
     cases.add("constant_sparse", nodes, [("x", floats(3, 4))], 13, wanted=[*outputs, "y"])
 
 
-def outputs_again(cases):
-    """A value, and an input, that are outputs more than once, beside one whose name a second time
-    might take."""
-    nodes = [NODE("Relu", ["x"], ["y"]), NODE("Neg", ["y"], ["y_2"])]
-    cases.add(
-        "outputs_again", nodes, [("x", floats(3, 4))], 17, wanted=["y", "y_2", "x", "y", "x", "y"]
-    )
-
-
-def collisions(cases):
-    """Many updates of one place, which a constant names."""
-    for how in ("add", "mul", "max", "min"):
-        x, u = floats(3, 2), floats(3, 4)
-        for axis, data, new in ((1, x, u), (0, x.T.copy(), u.T.copy())):
-            cases.add(
-                f"scatter_elements_{how}_one_place_{axis}",
-                NODE("ScatterElements", ["x", "i", "u"], ["y"], axis=axis, reduction=how),
-                [("x", data), ("u", new)],
-                18,
-                [("i", np.ones(new.shape, np.int64))],
-            )
-        cases.add(
-            f"scatter_nd_{how}_one_place",
-            NODE("ScatterND", ["x", "i", "u"], ["y"], reduction=how),
-            [("x", floats(3)), ("u", floats(4))],
-            18,
-            [("i", np.ones((4, 1), np.int64))],
-        )
-
-
-def first_versions(cases):
-    """What only the first versions of an operator have: before opset 11 the nearest is the place
-    above where an axis shrinks; statistics of each element before opset 9."""
-    x, scales = floats(1, 2, 10, 7), np.array([1, 1, 0.6, 2.4], np.float32)
-    node = NODE("Resize", ["x", "scales"], ["y"], mode="nearest")
-    cases.add("resize_10_places", node, [("x", x)], 10, [("scales", scales)])
-    cases.add("resize_10_run_scales", node, [("x", x), ("scales", scales)], 10)
-    cases.add(
-        "batch_norm_7_elements",
-        NODE("BatchNormalization", ["x", *"sbmv"], ["y"], spatial=0),
-        [("x", floats(3, 2, 4))],
-        7,
-        [(k, np.abs(floats(2, 4)) + np.float32(0.5)) for k in "sbmv"],
-    )
-    cases.add(
-        "resize_nothing_to_nothing",
-        NODE("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest"),
-        [("x", floats(0, 2, 3, 3))],
-        18,
-        [("sizes", np.array([0, 2, 6, 6]))],
-    )
-
-
-def loops_of_constants(cases):
-    """How often only the run says, so what they make is no constant, though all they carry is."""
-    body = helper.make_graph(
-        [NODE("Identity", ["go"], ["goes"]), NODE("Add", ["v", "one"], ["w"])],
-        "body",
-        [VALUE("i", INT64, []), VALUE("go", BOOL, []), VALUE("v", INT64, [2])],
-        [VALUE("goes", BOOL, []), VALUE("w", INT64, [2])],
-    )
-    nodes = [
-        NODE("Loop", ["times", "", "begin"], ["last"], body=body),
-        NODE("Mod", ["last", "five"], ["place"]),
-        NODE("Gather", ["rows", "place"], ["y"]),
-    ]
-    consts = [("one", scalar(np.int64, 1)), ("five", scalar(np.int64, 5))]
-    consts += [("begin", np.array([0, 3])), ("rows", floats(5, 2))]
-    cases.add("loop_of_constants", nodes, [("times", scalar(np.int64, 4))], 18, consts)
-
-
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -786,6 +628,8 @@ def main():
         collisions,
         of_nothing,
         first_versions,
+        fractions_of_integers,
+        bools,
         loops_of_constants,
     ):
         family(cases)

@@ -1,7 +1,7 @@
 """Cases of ms_cases.py: attention, and the rotary embedding before it."""
 
 import numpy as np
-from more_cases import FLOAT, RNG, floats, ints, scalar
+from case_writer import FLOAT, RNG, floats, ints, scalar
 
 
 def attention(cases):

@@ -11,7 +11,7 @@ run.py --data-dims --tolerance-range 1e-4 OUT_DIR.
 
 import sys
 
-from more_cases import (
+from case_writer import (
     MS,
     NODE,
     RNG,

@@ -2,7 +2,7 @@
 
 import ml_dtypes
 import numpy as np
-from more_cases import MS, NODE, RNG, floats, ints, scalar
+from case_writer import MS, NODE, RNG, floats, ints, scalar
 
 
 # -- 8 bits -------------------------------------------------------------------------------------
