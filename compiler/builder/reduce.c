@@ -154,15 +154,15 @@ static Node *arg_extreme(Context *c, bool greatest, Node *x, int axis, bool keep
         return ingot_error(c, INGOT_INVALID, "arg%s: axis %d of a tensor of rank %d",
                            greatest ? "max" : "min", axis, x->rank);
     Node *size = x->shape[axis], *dims[INGOT_MAX_RANK];
-    if (idx_is(size, 0) && !c->region)
+    memcpy((void *)dims, (void *)(uintptr_t)x->shape, (size_t)x->rank * sizeof *dims);
+    dims[axis] = idx(c, 1);
+    if (idx_is(size, 0) && !c->region && !shape_is_empty(x->rank, dims))
         return ingot_error(c, INGOT_INVALID, "arg%s over axis %d of size 0",
                            greatest ? "max" : "min", axis);
     if (x->dtype == INGOT_BOOL)
         x = ingot_cast(c, x, INGOT_U8);
     if (!monoid_accepts(c, INGOT_REDUCE_MAX, x))
         return c->poison;
-    memcpy((void *)dims, (void *)(uintptr_t)x->shape, (size_t)x->rank * sizeof *dims);
-    dims[axis] = idx(c, 1);
     const char *what =
         arena_printf(c->arena, "the size of axis %d, of which it gives a place,", axis);
     if (idx_is(size, 0) && !shape_is_empty(x->rank, dims))

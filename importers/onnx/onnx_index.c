@@ -109,6 +109,21 @@ static bool reduction(Lowering *n, ingot_update_op *op)
     return false;
 }
 
+/* x with updates. Of bools a sum and the greatest are whether one is true, a product and the least
+ * whether all are: in u8, which has an order. */
+static ingot_tensor *updated(Lowering *n, ingot_update_op op, ingot_tensor **index)
+{
+    ingot_tensor *x = X, *update = n->in[2];
+    bool logic = ingot_dtype_of(x) == INGOT_BOOL && op != INGOT_SET;
+    if (logic) {
+        x = as(n, x, INGOT_U8);
+        update = as(n, update, INGOT_U8);
+        op = op == INGOT_ADD || op == INGOT_MAX ? INGOT_MAX : INGOT_MIN;
+    }
+    x = ingot_index_checked(n->c, ingot_update(n->c, op, x, update, index), true);
+    return logic ? as(n, x, INGOT_BOOL) : x;
+}
+
 ingot_tensor *onnx_scatter_elements(Lowering *n)
 {
     ingot_tensor *index[INGOT_MAX_RANK];
@@ -120,7 +135,7 @@ ingot_tensor *onnx_scatter_elements(Lowering *n)
     if (!reduction(n, &op) || !axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
         return ingot_poison(n->c);
     element_index(n, X, Y, axis, index);
-    return ingot_index_checked(n->c, ingot_update(n->c, op, X, n->in[2], index), true);
+    return updated(n, op, index);
 }
 
 ingot_tensor *onnx_scatter_nd(Lowering *n)
@@ -129,7 +144,7 @@ ingot_tensor *onnx_scatter_nd(Lowering *n)
     ingot_update_op op;
     if (!reduction(n, &op) || !tuple_index(n, X, Y, 0, index))
         return ingot_poison(n->c);
-    return ingot_index_checked(n->c, ingot_update(n->c, op, X, n->in[2], index), true);
+    return updated(n, op, index);
 }
 
 /* cache[b, .., (start[b] + i) along axis, ..] = update */

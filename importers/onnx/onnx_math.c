@@ -249,13 +249,20 @@ ACTIVATION(hardsigmoid,
 ACTIVATION(hardswish, ingot_hard_swish(n->c, X))
 ACTIVATION(leaky_relu, ingot_leaky_relu(n->c, X, attr_float(n, "alpha", 0.01)))
 ACTIVATION(mish, ingot_mish(n->c, X))
-ACTIVATION(shrink,
-           ingot_soft_shrink(n->c, X, attr_float(n, "lambd", 0.5), attr_float(n, "bias", 0)))
 ACTIVATION(softsign, ingot_softsign(n->c, X))
 ACTIVATION(swish, ingot_swish(n->c, X, attr_float(n, "alpha", 1)))
 ACTIVATION(swiglu, ingot_mul(n->c, ingot_swish(n->c, X, attr_float(n, "alpha", 1)), Y))
 ACTIVATION(thresholded_relu, ingot_thresholded_relu(n->c, X, attr_float(n, "alpha", 1)))
 #undef ACTIVATION
+
+/* Of integers what is left is cut to one, not the numbers that it is compared with. */
+ingot_tensor *onnx_shrink(Lowering *n)
+{
+    double lambda = attr_float(n, "lambd", 0.5), bias = attr_float(n, "bias", 0);
+    bool exact = ingot_dtype_bytes(ingot_dtype_of(X)) <= 2; /* in f32 */
+    ingot_tensor *x = is_float(X) ? X : as(n, X, exact ? INGOT_F32 : INGOT_F64);
+    return as(n, ingot_soft_shrink(n->c, x, lambda, bias), ingot_dtype_of(X));
+}
 
 /* The constants had four digits before opset 6. */
 ingot_tensor *onnx_selu(Lowering *n)

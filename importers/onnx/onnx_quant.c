@@ -244,6 +244,10 @@ ingot_tensor *onnx_qlinear_matmul(Lowering *n)
 {
     ingot_tensor *a = centered(n, X, along(n, n->in[2], true));
     ingot_tensor *b = centered(n, n->in[3], along(n, n->in[5], false));
+    if (is_float(a) || is_float(b)) { /* one of them may have float8 */
+        a = as(n, a, INGOT_F32);
+        b = as(n, b, INGOT_F32);
+    }
     return requantize(n, ingot_matmul(n->c, a, b), along(n, n->in[1], true),
                       along(n, n->in[4], false), along(n, n->in[6], true),
                       along(n, n->in[7], true));

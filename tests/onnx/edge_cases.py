@@ -10,6 +10,13 @@ def of_nothing(cases):
     """Places of an axis without elements, which nothing asks for, and sequences without steps."""
     nodes = [NODE("Hardmax", ["x"], [f"y{axis}"], axis=axis) for axis in (0, 1)]
     cases.add("hardmax_of_nothing", nodes, [("x", floats(0, 4))], 13, wanted=["y0", "y1"])
+    nodes = [
+        NODE(op, ["x"], [f"y{op}{keep}"], axis=0, keepdims=keep)
+        for op in ("ArgMax", "ArgMin")
+        for keep in (0, 1)
+    ]
+    wanted = [k.output[0] for k in nodes]
+    cases.add("arg_of_nothing", nodes, [("x", floats(0, 0, 2))], 13, wanted=wanted)
     node = NODE("Gather", ["x", "i"], ["y"], axis=1)
     cases.add(
         "gather_none_of_none", node, [("x", floats(3, 0)), ("i", np.zeros((0, 2), np.int64))], 13
@@ -43,6 +50,15 @@ def fractions_of_integers(cases):
     cases.add("blackman_window_i64", node, [], 17, [("n", scalar(np.int64, 10))], {"y": INT64})
 
 
+def shrunk_integers(cases):
+    """Numbers between integers to compare with, and to take away."""
+    for dtype in (np.int8, np.uint8, np.int64, np.uint32):
+        x = RNG.integers(0 if dtype in (np.uint8, np.uint32) else -5, 6, 9).astype(dtype)
+        for bias in (0.0, 1.5):
+            node = NODE("Shrink", ["x"], ["y"], lambd=1.5, bias=bias)
+            cases.add(f"shrink_{x.dtype}_{bias:.0f}", node, [("x", x)], 9)
+
+
 def bools(cases):
     """A sum of those is whether any is true."""
     node = NODE("Col2Im", ["x", "image", "block"], ["y"])
@@ -53,6 +69,11 @@ def bools(cases):
     node = NODE("GridSample", ["x", "grid"], ["y"], mode="nearest")
     given = [("x", image), ("grid", floats(1, 5, 5, 2))]
     cases.add("grid_sample_nearest_i64", node, given, 20, truth=by_reference)
+    given = [("x", RNG.random((3, 4)) < 0.5), ("u", RNG.random((3, 4)) < 0.5)]
+    given += [("i", RNG.integers(0, 3, (3, 4)))]
+    for how in ("add", "mul", "max", "min"):
+        node = NODE("ScatterElements", ["x", "i", "u"], ["y"], reduction=how)
+        cases.add(f"scatter_elements_bool_{how}", node, given, 18, truth=by_reference)
 
 
 def cut_pads(cases):

@@ -34,6 +34,7 @@ from edge_cases import (
     loops_of_constants,
     of_nothing,
     outputs_again,
+    shrunk_integers,
 )
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -630,6 +631,7 @@ def main():
         first_versions,
         fractions_of_integers,
         bools,
+        shrunk_integers,
         loops_of_constants,
     ):
         family(cases)
