@@ -60,6 +60,8 @@ class Bundle:
         self.texts = {
             f: text.decode("utf-8", "surrogateescape") for f, text in program.texts.items()
         }
+        # to join paths takes longer than to find what lies there
+        self.named = {str(f): text for f, text in self.texts.items()}
         files = {
             c: objects.closure(folder / c, program.texts)
             for c in program.own + program.apart
@@ -85,7 +87,7 @@ class Bundle:
         )
 
     def text(self, name):
-        return self.texts.get(self.folder / name, "")
+        return self.named.get(f"{self.folder}/{name}", "")
 
     def shared(self):
         """Texts that others include or link, too, by name."""
@@ -109,6 +111,7 @@ class Bundle:
         if source.endswith(".c"):
             static |= {n for names in OF_FILE.findall(text) for n in names if n}
         mine = re.compile(rf"{self.name}(?!_igrt_)(_|$)", re.I)
+        own = {}  # whether a word is one of these
 
         def word(found):
             it = found[0]
@@ -120,7 +123,9 @@ class Bundle:
                 return "" if again else self.renamed(found[1], end, included)
             if found[2]:
                 return f"offsetof({found[2]}{end if mine.match(found[2]) else ''}{found[3]}"
-            if it not in static and not mine.match(it):
+            if it not in own:
+                own[it] = it in static or bool(mine.match(it))
+            if not own[it]:
                 return it
             before = text[max(0, found.start() - 2) : found.start()]
             member = before == "->" or (before.endswith(".") and before != "..")

@@ -225,10 +225,16 @@ NOT_OF_DRIVER = re.compile(r"-([gO]|W(?![lap],)|pedantic|march=native|mavx|mfma|
 WHOLE = "whole_model.c"
 
 
+@functools.lru_cache(maxsize=256)
+def split(text):
+    """The words of a line that goes on for several; a tuple, for all who ask."""
+    return tuple(shlex.split(text.replace("\\\n", " ")))
+
+
 def listed(makefile, name):
     """The words of a variable of the Makefile, which may go on for several lines."""
     found = re.search(rf"^{name} \??= *((?:.*\\\n)*.*)", makefile, re.M)
-    return shlex.split(found[1].replace("\\\n", " ")) if found else []
+    return list(split(found[1])) if found else []
 
 
 @functools.lru_cache(maxsize=None)
