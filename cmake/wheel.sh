@@ -1,20 +1,25 @@
 #!/bin/sh
 # A wheel for any Linux with glibc 2.17 or newer, and any Python from 3.9 on.
 #
-#   sh cmake/wheel.sh [FOLDER] [MACHINE]    FOLDER: where it is written (default: dist)
-#                                           MACHINE: x86_64 or aarch64 (default: this one)
+#   sh cmake/wheel.sh [FOLDER] [MACHINE [SYSROOT]]
 #
-# Compiled by zig, which has the symbols of every glibc; protobuf-c and SQLite are linked statically,
-# and auditwheel says that nothing newer is needed. For a machine that is not this one, Debian's
-# libraries of that machine are needed: dpkg --add-architecture arm64, and
-# libprotobuf-c-dev:arm64 libsqlite3-dev:arm64.
+#   FOLDER   where the wheel is written (default: dist)
+#   MACHINE  x86_64 or aarch64 (default: this one)
+#   SYSROOT  the root folder that has the libraries of MACHINE (default: /)
+#
+# zig compiles it, which has the symbols of every glibc. protobuf-c and SQLite are linked statically,
+# and auditwheel checks that the wheel needs nothing newer than glibc 2.17.
+#
+# To build for another machine, that machine's libraries are needed. Either install them here
+# (dpkg --add-architecture arm64; apt-get install libprotobuf-c-dev:arm64 libsqlite3-dev:arm64), or
+# name a folder that has them, such as one by debootstrap --arch=arm64 --foreign.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-dist}
 machine=${2:-$(uname -m)}
 case $machine in
 x86_64 | aarch64) ;;
-*) echo "usage: sh cmake/wheel.sh [FOLDER] [x86_64|aarch64]" >&2 && exit 2 ;;
+*) echo "usage: sh cmake/wheel.sh [FOLDER] [x86_64|aarch64 [SYSROOT]]" >&2 && exit 2 ;;
 esac
 work=$PWD/build/wheel-$machine
 mkdir -p "$work" "$out"
@@ -28,7 +33,8 @@ tool() {                        # tool NAME WORDS...: a program of zig's under o
 tool cc "cc -target $machine-linux-gnu.2.17"
 tool ar ar
 tool ranlib ranlib
-libraries=/usr/lib/$machine-linux-gnu
+root=${3:-}
+libraries=$root/usr/lib/$machine-linux-gnu
 {
     echo "set(CMAKE_SYSTEM_NAME Linux)"
     echo "set(CMAKE_SYSTEM_PROCESSOR $machine)"
@@ -37,6 +43,7 @@ libraries=/usr/lib/$machine-linux-gnu
     done
     echo "set(CMAKE_LIBRARY_ARCHITECTURE $machine-linux-gnu)"
     echo "set(ENV{PKG_CONFIG_LIBDIR} $libraries/pkgconfig)"
+    [ -z "$root" ] || echo "set(ENV{PKG_CONFIG_SYSROOT_DIR} $root)"
 } >"$work/toolchain.cmake"
 rm -rf "$work/made" "$work/repaired"
 CMAKE_TOOLCHAIN_FILE=$work/toolchain.cmake _PYTHON_HOST_PLATFORM=linux-$machine \

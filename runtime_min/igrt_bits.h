@@ -198,8 +198,14 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
 {
 #if defined(__F16C__) && defined(__GNUC__) && !IGRT_ON_GPU
     /* _cvtsh_ss without immintrin.h, which takes longer to read than most kernels to compile */
+#ifdef __clang__ /* clang 22 no longer has the builtin */
+    __fp16 x;
+    memcpy(&x, &h, sizeof x);
+    return (float)x;
+#else
     typedef short Halves __attribute__((vector_size(16)));
     return __builtin_ia32_vcvtph2ps((Halves){(short)h})[0];
+#endif
 #elif defined(__CUDA_ARCH__)
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
