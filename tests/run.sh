@@ -167,6 +167,13 @@ onnx_dims() {
     "$python" tests/onnx/bounded_dims.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \
         --work build/bounded $(few 20) --out build/onnx-dims.md --cases $cases
 }
+# The official cases of one node, of every other type that the standard allows
+# shellcheck disable=SC2086
+onnx_rewritten() {
+    "$python" tests/onnx/rewritten_cases.py build/rewritten --jobs "$JOBS" --kinds types --cases $cases || return
+    "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --interpret --json build/rewritten.json build/rewritten &&
+        "$python" tests/onnx/rewritten_cases.py build/rewritten --judge build/rewritten.json
+}
 # What the official cases lack, and ONNX Runtime's own operators, by ONNX Runtime's results; 77: it is not there
 by_ort() {                  # by_ort NAME SAMPLE: the cases of tests/onnx/NAME_cases.py
     "$python" "tests/onnx/$1_cases.py" "build/$1-cases" || return
@@ -208,6 +215,7 @@ if [ -n "$all" ]; then
     step docs "$python" tests/docs_run.py --ingot build/ingot
     step tasks "$python" tests/tasks/tasks.py --ingot build/ingot
     step recipes "$python" tests/recipes/recipes.py --work build/recipes --apart
+    step onnx-rewritten onnx_rewritten
     step onnx-bind onnx --bind --out build/onnx-bind.md
     # shellcheck disable=SC2086
     step hip-objects "$python" tests/onnx/hip_objects.py --ingot build/ingot --jobs "$JOBS" --models ../shared/models/real -- $(ls -d build/onnx-cases/node 2>/dev/null)
