@@ -45,11 +45,27 @@ Node *gradient_zeros(Context *c, Node *like)
     return uniform_make(c, node_const_zero(c, (ingot_dtype)like->dtype), like->rank, like->shape);
 }
 
+/* Is it repeated along an axis, as the operands of a product of matrices are? */
+static bool is_repeated(const Node *x)
+{
+    while (x->op == OP_CAST || x->op == OP_RESHAPE || x->op == OP_PERMUTE)
+        x = x->src[0];
+    return x->op == OP_EXPAND;
+}
+
+/* A GPU has few groups for the sums of few channels: those of rows are many. */
 Node *gradient_sum(Context *c, Node *x, unsigned axes)
 {
     ingot_dtype d = (ingot_dtype)x->dtype;
     Node *wide = dtype_is_float(d) ? ingot_cast(c, x, dtype_info[d].compute) : x;
-    return axes ? ingot_cast(c, ingot_sum(c, wide, axes, true), d) : x;
+    const bool product = x->op == OP_MUL && (is_repeated(x->src[0]) || is_repeated(x->src[1]));
+    if (!axes)
+        return x;
+    return ingot_cast(c,
+                      ingot_one_product(c) && dtype_is_float(d) && !product
+                          ? sum_rows(c, wide, axes, true)
+                          : ingot_sum(c, wide, axes, true),
+                      d);
 }
 
 Node *gradient_place(Context *c, Node *x, Node *t, int axis)

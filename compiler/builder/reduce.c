@@ -116,31 +116,36 @@ ingot_tensor *ingot_sum(ingot_context *c, ingot_tensor *x, unsigned axes, bool k
     return ingot_reduce(c, INGOT_REDUCE_ADD, x, axes, keepdims);
 }
 
-/* Sum / count, in f32 for the narrow floats: their sum may be out of range where the mean is
- * not. */
-/* A sum over many elements in one chain loses digits: rows first, then their sums. */
-static Node *sum_rows(Context *c, Node *x, unsigned axes, bool keepdims, Node *count)
+static Node *count_along(Context *c, const Node *x, unsigned axes)
+{
+    Node *count = idx(c, 1);
+    for (int i = 0; i < x->rank; i++)
+        if (axes & (1u << i))
+            count = idx_mul(c, count, x->shape[i]);
+    return count;
+}
+
+Node *sum_rows(Context *c, Node *x, unsigned axes, bool keepdims)
 {
     enum { LONG = 4096 };
     int last = x->rank - 1;
     while (last > 0 && !(axes >> last & 1))
         last--;
-    if (count->hi < LONG || axes == 1u << last)
+    if (count_along(c, x, axes)->hi < LONG || axes == 1u << last)
         return ingot_sum(c, x, axes, keepdims);
     x = ingot_sum(c, x, 1u << last, true);
     return ingot_sum(c, x, axes, keepdims);
 }
 
+/* Sum / count, in f32 for the narrow floats: their sum may be out of range where the mean is
+ * not. */
 ingot_tensor *ingot_mean(ingot_context *c, ingot_tensor *x, unsigned axes, bool keepdims)
 {
     if (poisoned(x))
         return x;
-    Node *count = idx(c, 1);
-    for (int i = 0; i < x->rank; i++)
-        if (axes & (1u << i))
-            count = idx_mul(c, count, x->shape[i]);
+    Node *count = count_along(c, x, axes);
     ingot_dtype d = (ingot_dtype)x->dtype, wide = dtype_info[d].compute;
-    Node *sum = sum_rows(c, ingot_cast(c, x, wide), axes, keepdims, count);
+    Node *sum = sum_rows(c, ingot_cast(c, x, wide), axes, keepdims);
     Node *n = ingot_cast(c, ingot_from_dim(c, count), wide);
     return ingot_cast(c, ingot_div(c, sum, n), d);
 }
