@@ -5,6 +5,9 @@
  *     int32_t s0, s1, s2, s3    join, float, muladd with four scales, quantize    4 bytes, anywhere
  *     the same                  mul, mulhi, shr or shrr, clamp                4 bytes
  *
+ * The right operand of those that end in _1 is one number, of all four; igrt_four_shr_i8() shifts,
+ * and holds what it gives within the bounds of int8_t.
+ *
  * Helium (Cortex-M55, M85) has no sums in lanes, for vmladava adds up all lanes; what is made of
  * four sums it computes at once, and stores at four addresses. Elsewhere they are loops.
  *
@@ -42,6 +45,11 @@ IGRT_INLINE igrt_four_f32 igrt_four_join_f32(float a, float b, float c, float d)
 #define igrt_four_mul_i32(x, y) vmulq_s32(x, y)
 #define igrt_four_shr_i32(x, n) vshrq_n_s32(x, n) /* n: a number from 1 to 31 */
 #define igrt_four_mulhi_i32(x, y) vqrdmulhq_s32(x, y)
+#define igrt_four_add_i32_1(x, y) vaddq_n_s32(x, y)
+#define igrt_four_sub_i32_1(x, y) vsubq_n_s32(x, y)
+#define igrt_four_mul_i32_1(x, y) vmulq_n_s32(x, y)
+#define igrt_four_mulhi_i32_1(x, y) vqrdmulhq_n_s32(x, y)
+#define igrt_four_shr_i8(x, n) vshrq_n_s32(vqshlq_n_s32(x, 24 - (n)), 24) /* n: up to 24 */
 #define igrt_four_clamp_i32(x, lo, hi) vminq_s32(vmaxq_s32(x, vdupq_n_s32(lo)), vdupq_n_s32(hi))
 #define igrt_four_float(x) vcvtq_f32_s32(x)
 #define igrt_four_add_f32(x, y) vaddq_f32(x, y)
@@ -127,6 +135,12 @@ IGRT_FOUR_OF(mulhi_i32, i32, i32, igrt_mulhi_i32(x.at[i], y.at[i]))
 IGRT_FOUR_OF(shrr_i32, i32, i32, igrt_shrr_i32(x.at[i], y.at[i]))
 IGRT_FOUR_OF(add_f32, f32, f32, x.at[i] + y.at[i])
 IGRT_FOUR_OF(mul_f32, f32, f32, x.at[i] * y.at[i])
+
+#define igrt_four_add_i32_1(x, y) igrt_four_add_i32(x, igrt_four_splat_i32(y))
+#define igrt_four_sub_i32_1(x, y) igrt_four_sub_i32(x, igrt_four_splat_i32(y))
+#define igrt_four_mul_i32_1(x, y) igrt_four_mul_i32(x, igrt_four_splat_i32(y))
+#define igrt_four_mulhi_i32_1(x, y) igrt_four_mulhi_i32(x, igrt_four_splat_i32(y))
+#define igrt_four_shr_i8(x, n) igrt_four_clamp_i32(igrt_four_shr_i32(x, n), INT8_MIN, INT8_MAX)
 
 IGRT_INLINE igrt_four_f32 igrt_four_float(igrt_four_i32 x)
 {

@@ -110,6 +110,10 @@ REASONS = {
         "MAX_BUFFERS",
     ): "arguments of a kernel, which C compilers and drivers take",
     ("schedule/variants.c", "MORE"): "room of arrays that grow",
+    (
+        "rewrite/two_bytes.c",
+        "TRIES",
+    ): "steps of a search for numbers that fit all pairs of bytes; it mostly needs one",
 }
 
 

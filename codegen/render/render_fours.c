@@ -14,9 +14,11 @@
  * one of lanes; what differs is joined of four scalars, and what is the same is spread.  Names that
  * stand between the stores come before them: they are coordinates and operands, which no other
  * result of the kernel is. */
+#include <limits.h>
+
 #include "render.h"
 
-enum { FOUR = 4 };
+enum { FOUR = 4, WORD_BITS = CHAR_BIT * sizeof(int32_t) };
 
 static bool all_named(Render *r, Node *const *n)
 {
@@ -60,15 +62,25 @@ static void put_address(Render *r, Node *access, int at, const int64_t *d)
 
 static void lanes_of(Render *r, Node *const *n);
 
+static bool is_one(Node *const *n)
+{
+    return n[0] == n[1] && n[0] == n[2] && n[0] == n[3];
+}
+
+/* A right source that is one integer, of all, is no vector, for which there may be no register. */
 static void binary_lanes(Render *r, const char *name, Node *const *n)
 {
-    Node *side[FOUR];
-    sb_printf(r->sb, "igrt_four_%s(", name);
-    for (int i = 0; i < 2; i++) {
-        put(r, i ? ", " : "");
-        sources(n, i, side);
-        lanes_of(r, side);
-    }
+    Node *left[FOUR], *right[FOUR];
+    sources(n, 0, left);
+    sources(n, 1, right);
+    const bool one = is_one(right) && n[0]->dtype == INGOT_I32 && n[0]->op != OP_SHRR;
+    sb_printf(r->sb, "igrt_four_%s%s(", name, one ? "_1" : "");
+    lanes_of(r, left);
+    put(r, ", ");
+    if (one)
+        render_bare(r, right[0]);
+    else
+        lanes_of(r, right);
     put(r, ")");
 }
 
@@ -126,16 +138,27 @@ static bool have_arg(Node *const *n)
     return n[0]->arg.i && n[1]->arg.i && n[2]->arg.i && n[3]->arg.i;
 }
 
+/* A right shift by one number, within a word. */
+static bool is_shift(Render *r, Node *const *n)
+{
+    return all_are(r, n, OP_SHR, INGOT_I32) && same_number(n) && n[0]->src[1]->arg.i > 0 &&
+           n[0]->src[1]->arg.i < WORD_BITS;
+}
+
+static void shifted_lanes(Render *r, const char *name, Node *const *n)
+{
+    Node *x[FOUR];
+    sb_printf(r->sb, "igrt_four_%s(", name);
+    sources(n, 0, x);
+    lanes_of(r, x);
+    sb_printf(r->sb, ", %d)", (int)n[0]->src[1]->arg.i);
+}
+
 /* What integers are rescaled by, where factors are positive and shifts within a word. */
 static bool rescaled_lanes(Render *r, Node *const *n)
 {
-    Node *x[FOUR];
-    if (all_are(r, n, OP_SHR, INGOT_I32) && same_number(n) && n[0]->src[1]->arg.i > 0 &&
-        n[0]->src[1]->arg.i < 32) {
-        put(r, "igrt_four_shr_i32(");
-        sources(n, 0, x);
-        lanes_of(r, x);
-        sb_printf(r->sb, ", %d)", (int)n[0]->src[1]->arg.i);
+    if (is_shift(r, n)) {
+        shifted_lanes(r, "shr_i32", n);
         return true;
     }
     const Op op = n[0]->op == OP_MULHI ? OP_MULHI : OP_SHRR;
@@ -166,9 +189,16 @@ static void clamped_lanes(Render *r, Node *const *n)
     sources(n, 0, min);
     sources(min, 0, max);
     sources(max, 0, x);
+    const int64_t lo = max[0]->src[1]->arg.i, hi = min[0]->src[1]->arg.i;
+    const bool whole = lo == INT8_MIN && hi == INT8_MAX && is_shift(r, x) &&
+                       x[0]->src[1]->arg.i <= WORD_BITS - CHAR_BIT;
+    if (whole) {
+        shifted_lanes(r, "shr_i8", x);
+        return;
+    }
     put(r, "igrt_four_clamp_i32(");
     lanes_of(r, x);
-    sb_printf(r->sb, ", %d, %d)", (int)max[0]->src[1]->arg.i, (int)min[0]->src[1]->arg.i);
+    sb_printf(r->sb, ", %d, %d)", (int)lo, (int)hi);
 }
 
 static bool same_bounds(Node *const *n)
@@ -199,7 +229,7 @@ static bool quantized_lanes(Render *r, Node *const *n)
 static void joined(Render *r, Node *const *n)
 {
     const char *type = n[0]->dtype == INGOT_F32 ? "f32" : "i32";
-    const bool same = n[0] == n[1] && n[0] == n[2] && n[0] == n[3];
+    const bool same = is_one(n);
     sb_printf(r->sb, "igrt_four_%s_%s(", same ? "splat" : "join", type);
     for (int i = 0; i < (same ? 1 : FOUR); i++) {
         put(r, i ? ", " : "");
@@ -228,7 +258,7 @@ static void lanes_of(Render *r, Node *const *n)
                   {OP_ADD, INGOT_F32, "add_f32"},
                   {OP_MUL, INGOT_F32, "mul_f32"}};
     Node *x[FOUR];
-    const bool same = n[0] == n[1] && n[0] == n[2] && n[0] == n[3];
+    const bool same = is_one(n);
     for (size_t i = 0; i < sizeof binary / sizeof *binary && !same; i++)
         if (all_are(r, n, binary[i].op, binary[i].type) && !has_dots(r, n[0])) {
             binary_lanes(r, binary[i].name, n);

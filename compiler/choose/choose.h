@@ -26,9 +26,9 @@ void share_halos(Plan *, Step *const *kernel, int n, const bool *kept, const Tar
 void pitch_weight(const Buffer *, const Target *, Layout *);
 /* layouts.c: whether it reads beyond the edges of its buffer by a little, and is zero there. */
 bool reads_beyond(const Kernel *, Node *load);
-/* layouts.c: cycles that a sum of bytes takes more where a gate is around the load of a factor, and
- * it is taken by ones: fours without lanes lie under none.  0: it is no such sum. */
-double cost_without_fours(const Step *, const View *, Node *load, const Target *);
+/* layouts.c: cycles that a load's gate takes, and those that a sum of bytes takes more under it:
+ * by ones, for fours without lanes lie under none. */
+double cost_at_edges(const Step *, const View *, Node *load, const Target *);
 /* choose.c: whether copies may lay its buffers out for these lanes. */
 bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free,
                  Node *lanes);

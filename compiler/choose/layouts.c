@@ -460,7 +460,8 @@ static double cost_of_gate(const Kernel *k, Node *load, bool reduces, const Targ
     return cycles;
 }
 
-double cost_without_fours(const Step *s, const View *v, Node *load, const Target *t)
+/* What a sum loses where its loads have gates: its products are not taken by fours. */
+static double cost_without_fours(const Step *s, const View *v, Node *load, const Target *t)
 {
     bool factor = false;
     for (int j = 0; j < v->nfactor; j++)
@@ -469,6 +470,11 @@ double cost_without_fours(const Step *s, const View *v, Node *load, const Target
     return walked ? iterations(s->kernel, v->dot->src[0], true) *
                         (1 / t->machine.rate[UNIT_SCALAR] - 1 / t->machine.rate[UNIT_TILE])
                   : 0;
+}
+
+double cost_at_edges(const Step *s, const View *v, Node *load, const Target *t)
+{
+    return cost_of_gate(s->kernel, load, v->nreduce, t) + cost_without_fours(s, v, load, t);
 }
 
 /* A halo is cleared in every run, and takes its bytes where the arena is full. */
@@ -515,9 +521,7 @@ static void find_halos(Layouts *x, const Target *t, Halo *halo)
                 continue;
             h->any = true;
             h->fill = fill;
-            h->gates +=
-                (cost_of_gate(s->kernel, load, v.nreduce, t) + cost_without_fours(s, &v, load, t)) *
-                x->times[i];
+            h->gates += cost_at_edges(s, &v, load, t) * x->times[i];
             for (int d = 0; d < b->rank; d++) {
                 h->lo[d] = h->lo[d] > one.lo[d] ? h->lo[d] : one.lo[d];
                 h->hi[d] = h->hi[d] > one.hi[d] ? h->hi[d] : one.hi[d];

@@ -4,8 +4,7 @@
  * The caller's memory has no halo and lies as the model declares it.  A copy in the arena may have
  * both, and costs one pass over the input; without it every load of a convolution would check its
  * coordinates.  The copy is a kernel like others: layouts.c and the heuristic know nothing of
- * it.  Without lanes it is worth its bytes where products are taken by fours, which no gate may be
- * around: an int8 image of a network for a microcontroller. */
+ * it.  Without lanes (an image of a network for a microcontroller) it has to be worth its bytes. */
 #include "choose.h"
 
 enum { MIN_READS = 8 }; /* operations an element, below which a copy does not pay */
@@ -29,8 +28,8 @@ static bool wants_border(const Step *s, const View *v, int arg)
     return edge && s->kernel->flops / MIN_READS >= layout_elements(&b->layout, b->rank, b->dims);
 }
 
-/* Without lanes: is what fours save in the step's sum worth a copy, and its bytes? */
-static bool fours_pay(const Lives *lives, int at, const Step *s, const View *v, int arg,
+/* Without lanes: is what the step's sum loses at the edges worth a copy, and its bytes? */
+static bool copy_pays(const Lives *lives, int at, const Step *s, const View *v, int arg,
                       const Target *t)
 {
     const double bytes = (double)s->bufs[arg]->bytes;
@@ -38,14 +37,13 @@ static bool fours_pay(const Lives *lives, int at, const Step *s, const View *v, 
     double saved = 0;
     for (int i = 0; i < v->nload; i++)
         if (v->load[i]->src[0]->arg.i == arg)
-            saved += cost_without_fours(s, v, v->load[i], t);
+            saved += cost_at_edges(s, v, v->load[i], t);
     return saved > cost_bytes(2 * bytes, bytes, t) + grows * t->machine.byte;
 }
 
 void copy_inputs(Plan *p, const Target *t)
 {
-    if (!t->machine.lanes &&
-        (t->gpu || !machine_dots(&t->machine, 4, false))) /* a copy is a launch */
+    if (!t->machine.lanes && t->gpu) /* a copy is a launch */
         return;
     Arena *a = arena_new();
     Buffer **copy = NEWN(a, Buffer *, p->nbuffer);
@@ -59,7 +57,7 @@ void copy_inputs(Plan *p, const Target *t)
         for (int j = 0; j < s->nbuf && v.dot; j++) {
             Buffer *b = s->bufs[j];
             if (b->kind != BUF_INPUT || !wants_border(s, &v, j) ||
-                (!t->machine.lanes && !fours_pay(&lives, i, s, &v, j, t)))
+                (!t->machine.lanes && !copy_pays(&lives, i, s, &v, j, t)))
                 continue;
             if (!copy[b->id]) {
                 copy[b->id] = buffer_twin(p, b, BUF_ARENA, &b->layout);

@@ -241,10 +241,11 @@ static Node *with_number(Rewrite *r, Node *n, Node *k, int depth)
     return NULL;
 }
 
-/* Of sums that are taken by fours: an array less, and its addition for each result. */
+/* Of sums that are taken by fours, or without lanes: an array less, and its addition for each
+ * result. */
 Node *fold_number(Rewrite *r, Node *n)
 {
-    for (int i = 0; i < 2 && r->dot && dtype_is_int(n->dtype); i++) {
+    for (int i = 0; i < 2 && (r->dot || r->scalar) && dtype_is_int(n->dtype); i++) {
         Node *k = own_constant(r, n->src[i]),
              *y = k && !is_constant(n->src[1 - i], 0) ? with_number(r, n->src[1 - i], k, 0) : NULL;
         if (y && !ingot_is_poison(y))

@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "igrt_num.h"
 #include "rewrite.h"
@@ -31,6 +32,7 @@ typedef struct {
 
 typedef struct {
     int32_t x[MOST_STEPS + 1]; /* the least integer that makes `first` + i, or `beyond` it */
+    int32_t reach;             /* |x| is at most this */
     int first, n;
     double apart; /* 2^k times what is between two of them; 0: any */
 } Stair;
@@ -42,8 +44,8 @@ typedef struct {
     int nsteps, nmoves, rank, axis; /* of the result; of the channels, or -1 */
     int64_t channels, at;
     bool multiplies, rounds, fails; /* rounds: more is done to the product than a shift */
-    int32_t reach, lo, hi;          /* |x| is at most reach; the bounds of bytes */
-    Stair *stair;
+    int32_t lo, hi;                 /* the bounds of bytes */
+    Stair *stair;                   /* by channel */
 } Stairs;
 
 /* ---- the expression -------------------------------------------------------------------------- */
@@ -100,11 +102,24 @@ static int constant_side(const Node *n)
             return 0;
         return is_constant(n->src[1], 0) ? 1 : -1;
     case OP_SUB:
+    case OP_DIV:
     case OP_SHL:
     case OP_SHR:
     case OP_SHRR: return is_constant(n->src[1], 0) ? 1 : -1;
     default: return -1;
     }
+}
+
+/* 0 < x ? x + k : x - k, for a division that rounds halves away from zero */
+static bool goes_away(const Node *n)
+{
+    if (n->op != OP_WHERE)
+        return false;
+    const Node *is = n->src[0], *more = n->src[1], *less = n->src[2];
+    Node *zero = is->op == OP_LT ? uniform(is->src[0]) : NULL;
+    return zero && zero->arg.i == 0 && more->op == OP_ADD && less->op == OP_SUB &&
+           more->src[0] == is->src[1] && less->src[0] == is->src[1] &&
+           more->src[1] == less->src[1] && is_constant(more->src[1], 0);
 }
 
 /* x + (x >> 63): one less below zero */
@@ -138,10 +153,16 @@ static bool find_x(Stairs *s, Node *n)
             if (!add_step(s, n, OP_SHR, n->src[1]->src[1]))
                 return false;
             n = n->src[0];
+        } else if (goes_away(n)) {
+            s->rounds = true;
+            if (!add_step(s, n, OP_WHERE, n->src[1]->src[1]))
+                return false;
+            n = n->src[1]->src[0];
         } else if (k >= 0) {
             s->rounds |=
                 !s->multiplies && (n->op == OP_ADD || (n->op == OP_SHRR && !uniform(n->src[1])));
-            s->multiplies |= n->op == OP_MULHI || (n->op == OP_MUL && n->dtype == INGOT_I64);
+            s->multiplies |=
+                n->op == OP_MULHI || n->op == OP_DIV || (n->op == OP_MUL && n->dtype == INGOT_I64);
             if (!add_step(s, n, n->op, n->src[k]))
                 return false;
             n = n->src[1 - k];
@@ -160,11 +181,14 @@ static int64_t stepped(Stairs *s, const Done *step, int64_t x)
     const bool shifts = step->op == OP_SHL || step->op == OP_SHR || step->op == OP_SHRR;
     s->fails |= shifts && (k < 0 || k >= width);
     s->fails |= (step->op == OP_MUL || step->op == OP_MULHI) && k < 0;
+    s->fails |= step->op == OP_DIV && k < 1;
     if (s->fails)
         return 0;
     switch (step->op) {
     case OP_ADD: return x + k;
     case OP_SUB: return x - k;
+    case OP_DIV: return x / k;
+    case OP_WHERE: return x > 0 ? x + k : x - k;
     case OP_MAX: return x > k ? x : k;
     case OP_MIN: return x < k ? x : k;
     case OP_SHR: return x >> k;
@@ -192,24 +216,50 @@ static int64_t value_of(Stairs *s, int64_t x)
 
 /* ---- bounds of the integer ------------------------------------------------------------------- */
 
-/* A sum of products with weights: of each result these are as large as they are. */
-static double reach_of(Stairs *s, Node *n)
+/* Numbers by channel; count: how many there are, or one for all. NULL: they are none such. */
+static const double *channel_numbers(Stairs *s, Node *k, int64_t *count, double *most)
 {
-    Rewrite *r = s->r;
-    double least = INFINITY;
+    int64_t dims[INGOT_MAX_RANK];
+    k = compact_form(s->r, as_result(s, k));
+    if (!k || ingot_is_poison(k))
+        return NULL;
+    for (int i = 0; i < k->rank; i++)
+        if (!idx_is(k->shape[i], 1) && i != s->axis)
+            return NULL;
+    const double *v = constant_numbers(s->r, ingot_cast(s->r->c, k, INGOT_F64), dims, count, most);
+    return v && (*count == 1 || *count == s->channels) ? v : NULL;
+}
+
+/* How far from 0 the integer may be. A sum of products with weights: of each result these are as
+ * large as they are. The greatest one; INFINITY: it may be anything. */
+static double find_reach(Stairs *s)
+{
+    Node *n = s->x;
+    const double any = largest_integer(n, 0);
+    double all = 0, *reach = NEWN(s->r->a, double, s->channels);
+    for (int64_t c = 0; c < s->channels; c++)
+        reach[c] = any;
     for (int i = 0; n->op == OP_REDUCE && sums_integers(n) && i < 2; i++) {
-        Node *w = n->src[0]->src[i], *x = n->src[0]->src[1 - i], *all = NULL;
-        int64_t dims[INGOT_MAX_RANK], count;
+        Node *w = n->src[0]->src[i], *x = n->src[0]->src[1 - i];
+        int64_t count;
         double lo, hi, most;
         if (!is_weight(w) || !value_range(x, &lo, &hi))
             continue;
-        Node *k = compact_form(r, w);
-        if (k && !ingot_is_poison(k))
-            all = sum_over(r, w, ingot_abs(r->c, k), reduce_axes(n));
-        if (all && constant_numbers(r, ingot_cast(r->c, all, INGOT_F64), dims, &count, &most))
-            least = fmin(least, most * fmax(-lo, hi));
+        Node *k = compact_form(s->r, w);
+        k = k && !ingot_is_poison(k) ? sum_over(s->r, w, ingot_abs(s->r->c, k), reduce_axes(n))
+                                     : NULL;
+        const double *v =
+            k ? channel_numbers(s, ingot_expand(s->r->c, k, n->rank, n->shape), &count, &most)
+              : NULL;
+        for (int64_t c = 0; v && c < s->channels; c++)
+            reach[c] = fmin(reach[c], v[count > 1 ? c : 0] * fmax(-lo, hi));
     }
-    return fmin(least, largest_integer(n, 0));
+    for (int64_t c = 0; c < s->channels; c++) {
+        all = fmax(all, reach[c]);
+        if (all < INT32_MAX / 2)
+            s->stair[c].reach = (int32_t)reach[c];
+    }
+    return all;
 }
 
 /* ---- stairs ---------------------------------------------------------------------------------- */
@@ -218,10 +268,11 @@ static double reach_of(Stairs *s, Node *n)
 static int64_t step_to(Stairs *s, int64_t y, int64_t from, int64_t guess)
 {
     int64_t lo = from, hi = guess, ahead = 1; /* below y at lo; not at hi */
-    hi = hi > s->reach + 1 ? s->reach + 1 : hi <= lo ? lo + 1 : hi;
-    while (hi <= s->reach && value_of(s, hi) < y && !s->fails) {
+    const int64_t reach = s->stair[s->at].reach;
+    hi = hi > reach + 1 ? reach + 1 : hi <= lo ? lo + 1 : hi;
+    while (hi <= reach && value_of(s, hi) < y && !s->fails) {
         lo = hi;
-        hi = hi + ahead > s->reach ? s->reach + 1 : hi + ahead;
+        hi = hi + ahead > reach ? reach + 1 : hi + ahead;
         ahead *= 2;
     }
     for (ahead = 1; hi - ahead > lo && hi - lo > 2 * ahead && !s->fails; ahead *= 2)
@@ -239,13 +290,13 @@ static int64_t step_to(Stairs *s, int64_t y, int64_t from, int64_t guess)
 static bool find_stair(Stairs *s)
 {
     Stair *t = &s->stair[s->at];
-    const int64_t from = value_of(s, -(int64_t)s->reach), to = value_of(s, s->reach);
-    int64_t x = -(int64_t)s->reach, apart = 1;
-    *t = (Stair){.first = (int)from + 1};
+    const int64_t from = value_of(s, -(int64_t)t->reach), to = value_of(s, t->reach);
+    int64_t x = -(int64_t)t->reach, apart = 1;
+    t->first = (int)from + 1;
     if (s->fails || from < s->lo || to > s->hi)
         return false;
     for (int64_t y = from + 1; y <= to; y++) {
-        const int64_t next = step_to(s, y, x > -(int64_t)s->reach ? x - 1 : x, x + apart);
+        const int64_t next = step_to(s, y, x > -(int64_t)t->reach ? x - 1 : x, x + apart);
         apart = next - x;
         t->x[t->n++] = (int32_t)(x = next);
     }
@@ -264,9 +315,9 @@ static double room(const Stairs *s, const Stair *t, double apart, int k)
     }
     /* the first and the last byte are not left, but where a clamp holds them */
     if (t->first - 1 > s->lo)
-        lo = fmax(lo, (t->first - 1) * apart + unit * s->reach);
+        lo = fmax(lo, (t->first - 1) * apart + unit * t->reach);
     if (t->first + t->n <= s->hi)
-        hi = fmin(hi, (t->first + t->n) * apart - unit * s->reach);
+        hi = fmin(hi, (t->first + t->n) * apart - unit * t->reach);
     return hi - lo;
 }
 
@@ -314,49 +365,104 @@ static bool exact(const Stairs *s, const Stair *t, int k, int shift, int32_t m, 
         if ((i < 0 && y <= s->lo) || (i == t->n && y > s->hi))
             continue;
         const int64_t at = least_factor(y, shift, m);
-        const int64_t x = i < 0 ? -(int64_t)s->reach : i == t->n ? s->reach + 1 : t->x[i];
+        const int64_t x = i < 0 ? -(int64_t)t->reach : i == t->n ? t->reach + 1 : t->x[i];
         lo = i < t->n && at - x * unit > lo ? at - x * unit : lo;
         hi = i >= 0 && at - 1 - (x - 1) * unit < hi ? at - 1 - (x - 1) * unit : hi;
     }
     *b = (int32_t)(lo + (hi - lo) / 2);
-    return lo <= hi && llabs((long long)*b) + unit * s->reach < INT32_MAX;
+    return lo <= hi && llabs((long long)*b) + unit * t->reach < INT32_MAX;
 }
 
-static Node *by_channel(const Stairs *s, const int32_t *v)
+/* The right shift for a step of this length: no multiplier has more than 30 bits. */
+static int shift_for(double apart)
+{
+    enum { MOST = 2 * WORD - CHAR_BIT - 2 };
+    int shift;
+    (void)frexp(apart, &shift);
+    shift += WORD - 3;
+    return shift < MOST ? shift : MOST;
+}
+
+typedef struct {
+    int32_t m, b;
+    int shift;
+} Line;
+
+/* shift: of all channels, or 0: one of its own. A channel of one byte or two may have a step of any
+ * length, the shortest of the others or more. */
+static bool find_line(const Stairs *s, const Stair *t, int k, double shortest, int shift, Line *l)
+{
+    const double most = ldexp(2.0 * t->reach + 2, k);
+    double apart = t->apart > 0 ? t->apart : shortest;
+    for (;; apart *= 2) {
+        l->shift = shift ? shift : shift_for(apart);
+        l->m = (int32_t)rint(ldexp(1, l->shift) / apart);
+        if (l->shift > WORD && l->m > 0 && exact(s, t, k, l->shift, l->m, &l->b))
+            return true;
+        if (t->apart > 0 || apart > most)
+            return false;
+    }
+}
+
+/* With the multiplier of the channel that makes most bytes for all, if that gives the same. */
+static void share_multiplier(const Stairs *s, int k, Line *line)
+{
+    Line *shared = NEWN(s->r->a, Line, s->channels);
+    int64_t most = 0;
+    for (int64_t i = 0; i < s->channels; i++)
+        most = s->stair[i].n > s->stair[most].n ? i : most;
+    for (int64_t i = 0; i < s->channels; i++) {
+        shared[i] = line[most];
+        if (!exact(s, &s->stair[i], k, line[most].shift, line[most].m, &shared[i].b))
+            return;
+    }
+    memcpy(line, shared, (size_t)s->channels * sizeof *line);
+}
+
+/* Lines of all channels; each: shifts may differ. NULL: one has none. */
+static Line *find_lines(const Stairs *s, int k, bool each)
+{
+    Line *line = NEWN(s->r->a, Line, s->channels);
+    double shortest = INFINITY;
+    for (int64_t i = 0; i < s->channels; i++)
+        shortest = s->stair[i].apart > 0 ? fmin(shortest, s->stair[i].apart) : shortest;
+    const int shift = isinf(shortest) || each ? 0 : shift_for(shortest);
+    for (int64_t i = 0; i < s->channels; i++)
+        if (isinf(shortest) || !find_line(s, &s->stair[i], k, shortest, shift, &line[i]))
+            return NULL;
+    if (!each)
+        share_multiplier(s, k, line);
+    return line;
+}
+
+static Node *by_channel(const Stairs *s, ingot_dtype d, const void *v)
 {
     int64_t dims[INGOT_MAX_RANK];
     for (int i = 0; i < s->rank; i++)
-        dims[i] = 1;
-    if (s->axis < 0)
-        return node_const_i(s->r->c, INGOT_I32, v[0]);
-    dims[s->axis] = s->channels;
-    return ingot_data(s->r->c, NULL, INGOT_I32, s->rank, dims, v);
+        dims[i] = i == s->axis ? s->channels : 1;
+    return ingot_data(s->r->c, NULL, d, s->rank, dims, v);
 }
 
 static Node *line_of(Stairs *s, int k)
 {
-    Rewrite *r = s->r;
-    Context *c = r->c;
+    Context *c = s->r->c;
+    const Line *line = find_lines(s, k, false), *each = line ? NULL : find_lines(s, k, true);
+    const Line *l = line ? line : each;
+    if (!l)
+        return NULL;
     int32_t *m = NEWN(c->arena, int32_t, s->channels), *b = NEWN(c->arena, int32_t, s->channels);
-    double shortest = INFINITY;
-    int shift = 0;
-    for (int64_t i = 0; i < s->channels; i++)
-        shortest = s->stair[i].apart > 0 ? fmin(shortest, s->stair[i].apart) : shortest;
-    if (isinf(shortest))
-        return NULL;
-    (void)frexp(shortest, &shift);
-    shift += WORD - 3; /* no m has more than 30 bits */
-    if (shift <= WORD || shift > 2 * WORD - CHAR_BIT - 2)
-        return NULL;
+    int8_t *shift = NEWN(c->arena, int8_t, s->channels);
     for (int64_t i = 0; i < s->channels; i++) {
-        const double apart = s->stair[i].apart > 0 ? s->stair[i].apart : shortest;
-        m[i] = (int32_t)rint(ldexp(1, shift) / apart);
-        if (!exact(s, &s->stair[i], k, shift, m[i], &b[i]))
-            return NULL;
+        m[i] = l[i].m;
+        b[i] = l[i].b;
+        shift[i] = (int8_t)(l[i].shift - (WORD - 1));
     }
+    const bool one = s->axis < 0;
     Node *x = ingot_mul(c, as_result(s, s->x), node_const_i(c, INGOT_I32, (int64_t)1 << k));
-    x = ingot_mulhi(c, ingot_add(c, x, by_channel(s, b)), by_channel(s, m));
-    Node *by = node_const_i(c, INGOT_I32, shift - (WORD - 1));
+    Node *by = each && !one ? ingot_cast(c, by_channel(s, INGOT_I8, shift), INGOT_I32)
+                            : node_const_i(c, INGOT_I32, *shift);
+    x = ingot_add(c, x, one ? node_const_i(c, INGOT_I32, *b) : by_channel(s, INGOT_I32, b));
+    x = ingot_mulhi(c, x, one ? node_const_i(c, INGOT_I32, *m) : by_channel(s, INGOT_I32, m));
     return ingot_shr(c, x, by);
 }
 
@@ -388,16 +494,15 @@ Node *one_shift(Rewrite *r, Node *n)
     (void)below_clamp(top, &s.lo, &s.hi);
     if (s.lo < (sign ? INT8_MIN : 0) || s.hi > (sign ? INT8_MAX : UINT8_MAX) || !find_x(&s, top))
         return NULL;
-    const double reach = reach_of(&s, s.x);
+    s.stair = NEWN(r->a, Stair, s.channels);
+    const double reach = find_reach(&s);
     int k;
     if (!(reach >= 1 && reach < INT32_MAX / 2))
         return NULL;
-    s.reach = (int32_t)reach;
     (void)frexp(reach, &k);
     k = WORD - 2 - k; /* a bit is left for what is added */
     if (k < 1)
         return NULL;
-    s.stair = NEWN(r->a, Stair, s.channels);
     for (s.at = 0; s.at < s.channels; s.at++)
         if (!find_stair(&s) || !fit(&s, &s.stair[s.at], k))
             return NULL;

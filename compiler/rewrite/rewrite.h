@@ -126,6 +126,7 @@ int64_t uses_of(Node *reduce, Node *factor);
 bool used_again(Node *reduce, Node *factor);
 Node *requantize(Rewrite *, Node *round);        /* requantize.c */
 Node *integer_requantize(Rewrite *, Node *cast); /* integer_requantize.c */
+Node *two_bytes(Rewrite *, Node *cast);          /* two_bytes.c: of bytes to bytes */
 Node *one_shift(Rewrite *, Node *cast);          /* one_shift.c: of integers to bytes */
 Node *choose_bytes(Rewrite *, Node *cast);       /* choose_bytes.c: of floats to bytes */
 

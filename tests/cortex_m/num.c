@@ -202,6 +202,27 @@ static void fours(const int32_t *x, const float *scale)
     }
 }
 
+/* Integers by one number, shifted and held within bytes. */
+static void fours_of_one(const int32_t *x, int32_t by)
+{
+    int8_t to[4];
+    const igrt_four_i32 all = igrt_four_join_i32(x[0], x[1], x[2], x[3]);
+    const int32_t m = by == INT32_MIN ? 1 : by;
+    igrt_four_store_i8(
+        to, 1, 2, 3,
+        igrt_four_shr_i8(
+            igrt_four_mulhi_i32_1(igrt_four_add_i32_1(igrt_four_mul_i32_1(all, 16), by), m), 5));
+    for (int j = 0; j < 4; j++) {
+        const int32_t y = igrt_mulhi_i32(igrt_add_i32(igrt_mul_i32(x[j], 16), by), m);
+        if (to[j] != igrt_clamp_i32(igrt_shr_i32(y, 5), INT8_MIN, INT8_MAX))
+            differs("four of one", x[j], by);
+    }
+    igrt_four_store_i8(to, 1, 2, 3, igrt_four_shr_i8(igrt_four_sub_i32_1(all, by), 24));
+    for (int j = 0; j < 4; j++)
+        if (to[j] != igrt_shr_i32(igrt_sub_i32(x[j], by), 24))
+            differs("four of one, by 24", x[j], by);
+}
+
 static void draw_fours(void)
 {
     for (int turn = 0; turn < DRAWN; turn++) {
@@ -212,6 +233,8 @@ static void draw_fours(void)
             scale[i] = turn % 9 == i ? NAN : (float)(drawn() % 1000) / (float)(1 << turn % 30);
         }
         fours(x, scale);
+        fours_of_one(x, number(turn));
+        fours_of_one(x, drawn());
     }
 }
 

@@ -15,9 +15,10 @@
 
 enum { CHANNELS = 3, NEAR = 4, STEPS = 256, COUNT = STEPS * NEAR + 32, GRAPHS = 240 };
 
-/* Bytes of a sum of high * scale + low: a bias, a multiplier and a shift by channel, a zero. */
+/* Bytes of a sum of high * scale + low: a bias, a multiplier and a shift by channel, a zero; or its
+ * mean of so many. */
 typedef struct {
-    int32_t bias[CHANNELS], m[CHANNELS], shift[CHANNELS], zero, lo, hi, scale;
+    int32_t bias[CHANNELS], m[CHANNELS], shift[CHANNELS], zero, lo, hi, scale, count;
     bool wide, sign; /* rounded once, in 64 bits; bytes have a sign */
 } Bytes;
 
@@ -37,8 +38,10 @@ static int64_t largest_sum(const Bytes *b)
 static int64_t byte_of(const Bytes *b, int channel, int64_t x)
 {
     const int shift = b->shift[channel];
-    x += b->bias[channel];
-    if (b->wide) {
+    x += b->count ? 0 : b->bias[channel];
+    if (b->count) {
+        x = (x > 0 ? x + b->count / 2 : x - b->count / 2) / b->count;
+    } else if (b->wide) {
         const int64_t y = x * b->m[channel];
         x = (y - (y < 0) + ((int64_t)1 << (30 + shift))) >> (31 + shift);
     } else {
@@ -70,6 +73,15 @@ static Node *rounded_wide(Context *c, const Bytes *b, Node *x)
     return ingot_cast(c, x, INGOT_I32);
 }
 
+/* Halves go away from zero. */
+static Node *mean(Context *c, const Bytes *b, Node *x)
+{
+    Node *half = ingot_scalar_i(c, INGOT_I32, b->count / 2),
+         *above = ingot_lt(c, ingot_scalar_i(c, INGOT_I32, 0), x);
+    x = ingot_where(c, above, ingot_add(c, x, half), ingot_sub(c, x, half));
+    return ingot_div(c, x, ingot_scalar_i(c, INGOT_I32, b->count));
+}
+
 static void build(Context *c, const Bytes *b)
 {
     ingot_dim *dims[] = {ingot_dim_const(c, COUNT), ingot_dim_const(c, CHANNELS)};
@@ -77,10 +89,10 @@ static void build(Context *c, const Bytes *b)
     Node *x = ingot_cast(c, ingot_input(c, "low", INGOT_I16, 2, dims), INGOT_I32);
     if (b->scale)
         x = ingot_add(c, ingot_mul(c, high, ingot_scalar_i(c, INGOT_I32, b->scale)), x);
-    x = ingot_add(c, x, by_channel(c, b->bias));
-    if (b->wide)
+    x = b->count ? mean(c, b, x) : ingot_add(c, x, by_channel(c, b->bias));
+    if (b->wide && !b->count)
         x = rounded_wide(c, b, x);
-    else
+    else if (!b->count)
         x = ingot_shrr(c, ingot_mulhi(c, x, by_channel(c, b->m)), by_channel(c, b->shift));
     x = ingot_add(c, x, ingot_scalar_i(c, INGOT_I32, b->zero));
     x = ingot_max(c, x, ingot_scalar_i(c, INGOT_I32, b->lo));
@@ -123,13 +135,15 @@ static Bytes drawn_bytes(void)
         b.shift[i] = (int32_t)drawn(wide > 12 ? wide - 12 : 0, wide - 6);
         b.bias[i] = (int32_t)drawn(-largest_sum(&b) / 4, largest_sum(&b) / 4);
     }
+    if (drawn(0, 3) == 0)
+        b.count = (int32_t)drawn(largest_sum(&b) / 200, largest_sum(&b) / 100);
     return b;
 }
 
 /* Are the bytes of one shift now? */
 static bool is_one_shift(const Node *n)
 {
-    while (n->op != OP_INPUT && n->op != OP_SHR)
+    while (n->nsrc && n->op != OP_SHR)
         n = n->src[0];
     return n->op == OP_SHR && n->dtype == INGOT_I32 && n->src[0]->op == OP_MULHI;
 }
@@ -140,7 +154,7 @@ static void test_bytes(void **state)
     static int64_t sum[CHANNELS][COUNT];
     static int16_t high[COUNT * CHANNELS], low[COUNT * CHANNELS];
     const Target t = {.machine.registers = 9};
-    int changed = 0;
+    int changed = 0, means = 0;
     for (int graph = 0; graph < GRAPHS; graph++) {
         drawn_bits = (uint64_t)graph * 0x9e3779b97f4a7c15u;
         const Bytes b = drawn_bytes();
@@ -160,7 +174,9 @@ static void test_bytes(void **state)
         Context *c = ingot_context_new(NULL, NULL);
         build(c, &b);
         (void)graph_rewrite(c, &t, NULL);
-        changed += is_one_shift(c->outputs[0].node);
+        const bool one = is_one_shift(c->outputs[0].node);
+        changed += one && !b.count;
+        means += one && b.count;
         const ingot_value in[] = {
             {.dtype = INGOT_I16, .rank = 2, .dims = {COUNT, CHANNELS}, .data = high},
             {.dtype = INGOT_I16, .rank = 2, .dims = {COUNT, CHANNELS}, .data = low}};
@@ -178,6 +194,7 @@ static void test_bytes(void **state)
         ingot_context_free(c);
     }
     assert_true(changed > GRAPHS / 5); /* those with a ReLU */
+    assert_true(means > GRAPHS / 10);
 }
 
 int main(void)
