@@ -637,7 +637,8 @@ static void statements(Render *r, const Tile *tile)
             (rows = render_masks(r, s, r->l.n - i)) > 0 ||
             (rows = render_widened(r, s, r->l.n - i)) > 0 ||
             (rows = render_four_stores(r, s, r->l.n - i)) > 0 ||
-            (rows = render_four_sums(r, s, r->l.n - i)) > 0) {
+            (rows = render_four_sums(r, s, r->l.n - i)) > 0 ||
+            (rows = render_sums_across(r, s, r->l.n - i)) > 0) {
             i += rows - 1;
             continue;
         }

@@ -240,6 +240,9 @@ int render_four_stores(Render *, const Stmt *, int left);
 /* render_sums.c: four sums across lanes that are stored side by side: of how many statements, 0:
  * they are none. */
 int render_four_sums(Render *, const Stmt *, int left);
+/* render_across.c: sums of neighbours that one of them stores: of how many statements, 0: they are
+ * none. */
+int render_sums_across(Render *, const Stmt *, int left);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
 

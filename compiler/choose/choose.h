@@ -104,6 +104,8 @@ bool bind_lanes(Nest *, int axis, int64_t warp);
 /* gpu_run_time.c: opts of few rows times a matrix whose size a run says; false: the nest is of no
  * use. */
 bool choose_run_time_opts(Nest *);
+/* The same of rows that are computed, of reduces along the same terms. */
+bool choose_weighed_opts(Nest *);
 /* gpu_contraction.c: columns are as many axes as lie side by side; false: they are one. */
 bool join_columns(Nest *, const View *);
 /* gpu_cores.c: opts for a device whose processors are cores of a CPU. */

@@ -421,7 +421,9 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
         memset(want, 0, (size_t)(*nest)->k->narg * sizeof *want);
     }
     if (!v.dot) {
-        choose_plain_opts(nest, &v);
+        Nest *weighed = nest_clone(*nest);
+        if (!keep(nest, weighed, choose_weighed_opts(weighed) && !nest_fits(weighed)))
+            choose_plain_opts(nest, &v);
         return;
     }
     Nest *tiled = nest_clone(*nest);

@@ -22,7 +22,10 @@
  * short. */
 #include "choose.h"
 
-enum { MOST_ROWS = 8 }; /* sums of an item beside each other: they multiply what it has read */
+enum {
+    AT_ONCE = 4,
+    MOST_ROWS = 8
+}; /* sums of an item beside each other: they multiply what it has read */
 
 /* Positions of a group: groups are many where there are few positions. */
 static int64_t columns_of_group(const Machine *m)
@@ -34,6 +37,7 @@ static int64_t columns_of_group(const Machine *m)
 typedef struct {
     Node *matrix;       /* the load of it */
     int rows, columns;  /* of results: only the other factor, only the matrix moves; -1: none */
+    int shared;         /* of which groups have some rows each, or -1 */
     Node *terms;        /* the one range of terms that has several */
     bool sized, summed; /* some size is a run's; it is that of the terms */
 } LongProduct;
@@ -57,7 +61,7 @@ static Node *longer_factor(const View *v)
 
 static bool find_axes(const Nest *n, const View *v, LongProduct *p)
 {
-    *p = (LongProduct){.matrix = longer_factor(v), .rows = -1, .columns = -1};
+    *p = (LongProduct){.matrix = longer_factor(v), .rows = -1, .columns = -1, .shared = -1};
     if (!p->matrix)
         return false;
     const Node *other = v->factor[v->factor[0] == p->matrix];
@@ -85,6 +89,42 @@ static bool find_axes(const Nest *n, const View *v, LongProduct *p)
     return p->rows < 0 || (n->axis[p->rows].extent > 0 && n->axis[p->rows].extent <= MOST_ROWS);
 }
 
+/* A sum of a stored matrix weighed by what is computed of rows, which other reduces along the same
+ * terms are part of (few_rows.c). */
+static bool find_weighed(const Nest *n, const View *v, LongProduct *p)
+{
+    Node *sum = NULL, *row = NULL;
+    *p = (LongProduct){.rows = -1, .columns = -1, .shared = -1};
+    for (int i = 0; i < v->nreduce; i++) {
+        Node *r = v->reduce[i], *body = r->src[0];
+        if (r->nsrc != 2 || range_extent(r->src[1]) > 0)
+            return false;
+        for (int k = 0; k < 2 && body->op == OP_MUL && reduce_monoid(r) == INGOT_REDUCE_ADD; k++)
+            if (below_casts(body->src[k])->op == OP_LOAD &&
+                below_casts(body->src[1 - k])->op != OP_LOAD) {
+                if (sum)
+                    return false;
+                sum = r;
+                p->matrix = below_casts(body->src[k]);
+                row = body->src[1 - k];
+            }
+    }
+    for (int i = 0; i < v->nrange && sum; i++) {
+        const int axis = nest_root(n, v->range[i]);
+        const bool here = depends_on(p->matrix, v->range[i]), there = depends_on(row, v->range[i]);
+        if (n->axis[axis].extent == 1 || (here && there))
+            continue;
+        int *const of = here ? &p->columns : &p->rows;
+        if ((!here && !there) || *of >= 0)
+            return false;
+        *of = axis;
+    }
+    if (!sum || p->columns < 0)
+        return false;
+    p->terms = sum->src[1];
+    return p->rows < 0 || (n->axis[p->rows].extent > 0 && n->axis[p->rows].extent <= MOST_ROWS);
+}
+
 static bool lies_along(const Nest *n, const Node *load, Node *range)
 {
     int64_t stride;
@@ -96,24 +136,32 @@ static bool bind_others(Nest *n, const View *v, const LongProduct *p)
 {
     for (int i = 0; i < v->nrange; i++) {
         const int axis = nest_root(n, v->range[i]);
-        if (axis != p->rows && axis != p->columns && n->axis[axis].extent != 1 &&
-            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+        if (axis != p->rows && axis != p->shared && axis != p->columns &&
+            n->axis[axis].extent != 1 && !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
             return false;
     }
     return p->rows < 0 || nest_opt(n, OPT_UPCAST, n->axis[p->rows].name, n->axis[p->rows].extent);
 }
 
-/* Blocks of an axis whose size is a run's are turns or groups, what is in one is in lanes. */
+/* Blocks of an axis whose size is a run's are turns or groups, what is in one is in lanes, of turns
+ * some elements in each, whose loads are under way together. */
 static bool bind_sized(Nest *n, int axis, int64_t lanes, bool grid)
 {
-    if (!nest_opt(n, OPT_MASK, n->axis[axis].name, lanes) ||
-        !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes))
+    const int64_t each = grid ? 1 : AT_ONCE;
+    if (!nest_opt(n, OPT_MASK, n->axis[axis].name, lanes * each) ||
+        !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes * each))
         return false;
-    const int outer = nest_last_split(n)->outer, inner = nest_last_split(n)->inner;
-    if (!grid)
-        return bind_lanes(n, inner, n->target->machine.subgroup);
-    return nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_GRID) &&
-           nest_opt(n, OPT_BIND, n->axis[inner].name, BOUND_LANE);
+    const int outer = nest_last_split(n)->outer;
+    int inner = nest_last_split(n)->inner;
+    if (grid)
+        return nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_GRID) &&
+               nest_opt(n, OPT_BIND, n->axis[inner].name, BOUND_LANE);
+    if (each > 1) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[inner].name, lanes))
+            return false;
+        inner = nest_last_split(n)->inner;
+    }
+    return bind_lanes(n, inner, n->target->machine.subgroup);
 }
 
 static bool columns_in_lanes(Nest *n, const View *v, const LongProduct *p, int64_t run)
@@ -137,6 +185,48 @@ static bool terms_in_lanes(Nest *n, const View *v, const LongProduct *p, int64_t
     const int outer = nest_last_split(n)->outer;
     return (n->axis[outer].extent == 1 || nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_GRID)) &&
            bind_sized(n, nest_root(n, p->terms), n->target->machine.group, false);
+}
+
+/* Some rows are other groups', where there would be fewer groups than processors: what is computed
+ * of a row is no more then, and the matrix comes from a cache. */
+static bool share_rows(Nest *n, const View *v, LongProduct *p, int64_t run)
+{
+    int64_t groups = 1, rows = p->rows < 0 ? 1 : n->axis[p->rows].extent;
+    const int64_t all = rows;
+    for (int i = 0; i < v->nrange; i++) {
+        const int axis = nest_root(n, v->range[i]);
+        groups = axis == p->rows ? groups : sat_mul(groups, n->axis[axis].most);
+    }
+    for (groups /= run; rows % 2 == 0 && 2 * groups <= n->target->machine.processors; rows /= 2)
+        groups *= 2;
+    if (rows == all)
+        return true;
+    if (!nest_opt(n, OPT_SPLIT, n->axis[p->rows].name, rows))
+        return false;
+    const int outer = nest_last_split(n)->outer;
+    p->shared = p->rows;
+    p->rows = rows > 1 ? nest_last_split(n)->inner : -1;
+    return nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_GRID);
+}
+
+bool choose_weighed_opts(Nest *n)
+{
+    const View v = kernel_view(n->k);
+    LongProduct p;
+    if (!n->target->unrolls || v.nreduce < 2 || !find_weighed(n, &v, &p))
+        return false;
+    const Machine *m = &n->target->machine;
+    const int64_t run = m->access / dtype_info[p.matrix->dtype].bytes;
+    if (run < 2 || m->subgroup < m->warp || !share_rows(n, &v, &p, run) ||
+        !terms_in_lanes(n, &v, &p, run))
+        return false;
+    for (int i = 0; i < v.nreduce; i++)
+        if (v.reduce[i]->src[1] != p.terms &&
+            !bind_sized(n, nest_root(n, v.reduce[i]->src[1]), n->target->machine.group, false))
+            return false;
+    if (n->target->triggers)
+        (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
+    return true;
 }
 
 bool choose_run_time_opts(Nest *n)

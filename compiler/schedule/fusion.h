@@ -56,6 +56,10 @@ bool is_vector_of_sums(Sched *, Node *, Node *const *uses);
  * reader: one kernel has both. */
 bool are_vector_sums(Sched *, Node *n, const Node *reader);
 
+/* few_rows.c: few rows that weigh a matrix whose size a run says, or what moves or multiplies them,
+ * on GPUs: the sum behind computes them. */
+bool is_row_of_few(Sched *, Node *, Node *const *uses);
+
 /* cast_side.c: of a value and what it is widened to. */
 bool is_for_dot(const Sched *, Node *wide);
 bool keeps_narrow(const Sched *, Node *wide);

@@ -31,6 +31,16 @@ static bool is_matrix(Sched *s, const Node *n)
     return n->op == OP_INPUT || info_of(s, (Node *)(uintptr_t)n)->constant;
 }
 
+/* Has one of these the same data?  Blocks are read as scales and as digits. */
+static bool is_again(Node *const *order, int count, const Node *n)
+{
+    for (int i = 0; i < count; i++)
+        if (order[i]->op == OP_DATA &&
+            ((const Data *)order[i]->arg.ptr)->bytes == ((const Data *)n->arg.ptr)->bytes)
+            return true;
+    return false;
+}
+
 /* Bytes of the data that it is made of, as they lie in the file. */
 static double data_bytes(Sched *s, Node *n)
 {
@@ -39,7 +49,8 @@ static double data_bytes(Sched *s, Node *n)
     int count;
     Node **order = graph_toposort(s->scratch, 1, &n, &count);
     for (int i = 0; i < count; i++)
-        bytes += order[i]->op == OP_DATA || order[i]->op == OP_INPUT ? node_bytes(order[i]) : 0;
+        if (order[i]->op == OP_INPUT || (order[i]->op == OP_DATA && !is_again(order, i, order[i])))
+            bytes += node_bytes(order[i]);
     const double most = WIDEST * node_elements(before_moves(s, n));
     return bytes < most ? bytes : most;
 }

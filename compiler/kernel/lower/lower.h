@@ -84,6 +84,10 @@ typedef struct {
         Node *filled;
         int *place, nplace, level;
         int64_t parts;
+        struct Joined { /* what was read of it, by where it lies */
+            Node *at, *state[MAX_STATE];
+        } * joined;
+        int njoined;
     } * *shared;
     int nshared;
 } Piece;

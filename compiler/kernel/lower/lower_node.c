@@ -111,6 +111,29 @@ static bool vanishes(const Lower *q, Node *term, Node *range)
     return term->op == OP_LOAD && depends_on(term, range);
 }
 
+/* Of a sum of products of which one factor is zero beyond the ends of masked axes the other one,
+ * zero there as well: it may be no number.  NULL: there is none. */
+static Node *masked_factor(Lower *q, const Node *n, Node *body, Node *inside)
+{
+    const Node *term = n->src[0];
+    bool zero = false;
+    for (int k = 0; k < 2 && term->op == OP_MUL && body->op == OP_MUL && !zero; k++) {
+        zero = true;
+        for (uint32_t i = reduce_size(n); i < n->nsrc; i++)
+            zero &= !q->nest->axis[nest_root_of(q->k, n->src[i])].within ||
+                    vanishes(q, term->src[k], n->src[i]);
+    }
+    for (int k = 0; k < 2 && zero; k++) {
+        Node *other = body->src[1 - k];
+        if (below_casts(body->src[k])->op != OP_LOAD || below_casts(other)->op == OP_LOAD)
+            continue;
+        Node *src[] = {inside, other, node_const_zero(q->c, (ingot_dtype)other->dtype)};
+        other = node_make(q->c, OP_WHERE, other->dtype, (Arg){0}, 3, src, 0, NULL);
+        return node_alu2(q->c, OP_MUL, (ingot_dtype)body->dtype, other, body->src[k]);
+    }
+    return NULL;
+}
+
 /* The value of a reduce's terms, its identity beyond the ends of masked axes. */
 static Node *masked_term(Lower *q, Node *n, Node *body, const Env *e)
 {
@@ -125,6 +148,9 @@ static Node *masked_term(Lower *q, Node *n, Node *body, const Env *e)
     }
     if (!inside)
         return body;
+    Node *factor = n->arg.i == INGOT_REDUCE_ADD ? masked_factor(q, n, body, inside) : NULL;
+    if (factor)
+        return factor;
     Node *src[] = {inside, body, reduce_identity(q->c, n)};
     return node_make(q->c, OP_WHERE, body->dtype, (Arg){0}, 3, src, 0, NULL);
 }

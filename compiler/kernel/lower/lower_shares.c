@@ -443,6 +443,20 @@ static struct Shared *shared_of(Lower *q, Piece *p, Node *n)
     return s;
 }
 
+/* The result that lies where the axes now say: once, whoever reads it. */
+static Node *joined_at(NewShare *m, Node *at)
+{
+    struct Shared *s = m->s;
+    const int part = reduce_part(m->n);
+    for (int i = 0; i < s->njoined; i++)
+        if (s->joined[i].at == at)
+            return s->joined[i].state[part];
+    struct Joined one = {.at = at};
+    join_parts(m, s->level, idx(m->q->c, 0), 1, s->parts, at, one.state);
+    vec_push(m->q->a, s->joined, s->njoined, one);
+    return one.state[part];
+}
+
 Node *lower_shared(Lower *q, Piece *p, Node *n)
 {
     NewShare m = {.q = q, .p = p, .n = n, .s = shared_of(q, p, n)};
@@ -482,9 +496,7 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
         p->copy = outside.copy;
         p->column = outside.column;
     }
-    Node *state[MAX_STATE];
-    join_parts(&m, m.s->level, idx(q->c, 0), 1, m.s->parts, offset(q, p, m.pitch), state);
-    return state[reduce_part(n)];
+    return joined_at(&m, offset(q, p, m.pitch));
 }
 
 /* Of what a store writes, and reads where it writes it (takeover.c), the read; sums are others'
