@@ -63,14 +63,21 @@ ingot_tensor *ingot_low_rank(ingot_context *, ingot_tensor *w, ingot_tensor *p, 
  *             w' = w - r m' / (1 - beta1^t) / (sqrt(v' / (1 - beta2^t)) + epsilon)
  *                                                 (Kingma and Ba, arXiv:1412.6980, algorithm 1)
  *   ADAMW     the same, with w (1 - r d) in place of w, and g without d w
- *                                                 (Loshchilov and Hutter, arXiv:1711.05101) */
+ *                                                 (Loshchilov and Hutter, arXiv:1711.05101)
+ *
+ * With `early`, epsilon is added before the second moment is corrected, and decay follows the step:
+ *             w'' = w - r sqrt(1 - beta2^t) / (1 - beta1^t) m' / (sqrt(v') + epsilon)
+ *             w' = w'' (1 - r d)                  (AdamW of ONNX Runtime's artifacts and, before
+ *                                                 version 5, of Hugging Face's Transformers)
+ * With `uncorrected`, both 1 - beta^t are 1. */
 typedef enum { INGOT_SGD, INGOT_MOMENTUM, INGOT_ADAM, INGOT_ADAMW } ingot_optimizer_kind;
 
 typedef struct {
     size_t struct_size;
     ingot_optimizer_kind kind;
     double beta1, beta2, epsilon, decay;
-    bool nesterov;
+    bool nesterov;           /* MOMENTUM */
+    bool early, uncorrected; /* ADAM, ADAMW */
     /* The gradients are scaled so that the square root of the sum of all their squares is at most
      * this (Pascanu et al., arXiv:1211.5063); 0: they are not. */
     double clip;
@@ -84,6 +91,10 @@ typedef struct {
     ingot_tensor *loss_scale;
     /* Gradients are the means over all processes of a run (ingot_process_mean()). */
     bool processes;
+    /* Asked of each state NAME.m and NAME.v, and of train.step: constant data of its type and shape
+     * that it begins as, for a run that goes on. NULL, from it or in its place: zeros. */
+    ingot_tensor *(*begins)(void *user, const char *state);
+    void *user;
 } ingot_optimizer;
 
 /* With the usual numbers, which are PyTorch's: beta1 0.9, beta2 0.999, epsilon 1e-8, decay 0, of

@@ -125,6 +125,14 @@ typedef struct ImportedOp {
     char inputs[192]; /* types for each input, "f16+f32 i64"; the last for those that follow */
 } ImportedOp;
 
+/** What a file says of how it is trained. Where it has a step of its own, `build` makes that step's
+ * outputs and next values, and there is no loss and no optimizer. */
+typedef struct {
+    const char *loss;                 /* an output of the step, one number */
+    const ingot_optimizer *optimizer; /* or NULL */
+    bool own_step;
+} ImportedTraining;
+
 /* ---- the record -------------------------------------------------------------------------- */
 
 typedef struct Importer {
@@ -157,9 +165,10 @@ typedef struct Importer {
     const char *(*file)(const void *, int i); /* without: the model is one file */
     /* Calls back with each file that its bytes say weights lie in, before anything is opened (the
      * cache of `run` has to know when one has changed); false: it names none. dir: where it lies,
-     * "path/" or "./". */
-    bool (*mentions)(const MapFile *, const char *dir, void (*each)(void *user, Span location),
-                     void *user);
+     * "path/" or "./", and its name there. */
+    bool (*mentions)(const MapFile *, const char *dir, const char *name,
+                     void (*each)(void *user, Span location), void *user);
+    const ImportedTraining *(*training)(void *); /* NULL from it: the file says nothing */
     ingot_precision precision;      /* what its files are meant to be multiplied by, unless told */
     bool (*has_text)(const void *); /* a vocabulary, which `build` gives the context */
     /* Asks of each weight; then, with a `put`, writes the model with what was given through it.
@@ -181,6 +190,8 @@ const Importer *importer_of(const MapFile *);
 /** Who opened the model. */
 const Importer *ingot_model_importer(const ingot_model *);
 ingot_context *ingot_model_context(const ingot_model *);
+/** What its importer's `open` gave. */
+void *ingot_model_opened(const ingot_model *);
 /** As the importer's `save`; an error where the format has none. */
 bool ingot_model_save(ingot_model *, OtherWeight *, void *user,
                       bool (*put)(void *user, const void *bytes, size_t n), void *out);

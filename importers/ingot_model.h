@@ -79,6 +79,9 @@ typedef struct {
     const char *name;
     bool statistic; /* a running mean or variance, which follows batches and no gradient */
     ingot_weight_form form;
+    /* Of a file that says itself what is trained: it is, or it is not. Whoever trains may differ.
+     */
+    bool wanted, unwanted;
 } ingot_model_weight;
 
 /** What a model that is to be trained is built with: once for inference and once for a step, over
@@ -93,6 +96,7 @@ typedef struct {
     /* As in a step of training: statistics that are states are those of the batch, and follow it;
      * dropout drops. Otherwise neither, whatever the file says. */
     bool step;
+    bool own; /* the loss, or the step, is the one that the file has */
 } ingot_model_training;
 
 #define INGOT_STRING_BYTES 256
@@ -196,11 +200,11 @@ typedef struct {
 typedef struct {
     size_t struct_size;
     /* "cross_entropy:OUTPUT", "mse:OUTPUT", or the name of an output that is one number, the
-     * loss */
+     * loss; NULL: what the file says */
     const char *loss;
     const ingot_loss_options *loss_options; /* or NULL */
-    const ingot_optimizer *optimizer;
-    double rate; /* 0: an input of each step */
+    const ingot_optimizer *optimizer;       /* NULL, or struct_size 0: what the file says */
+    double rate;                            /* 0: an input of each step */
     /* Patterns of names of weights (* ? []): those that are trained, all where there are none,
      * but for those that are frozen. */
     const char *const *trainable, *const *frozen;
@@ -214,7 +218,8 @@ typedef struct {
 
 /** Builds the model twice over the same weights: the function run() for inference, and
  * train_step(), whose inputs are those of the model, then "target" (unless an output is the loss)
- * and "rate", and whose output is "loss". False after an error. */
+ * and "rate", and whose output is "loss". A file that says how it is trained has a loss with inputs
+ * of its own in place of "target", or a step that is all its own. False after an error. */
 bool ingot_model_train(ingot_model *, const ingot_model_options *,
                        const ingot_model_train_options *);
 

@@ -40,6 +40,11 @@ ingot_context *ingot_model_context(const ingot_model *m)
     return m->c;
 }
 
+void *ingot_model_opened(const ingot_model *m)
+{
+    return m->it;
+}
+
 void import_error(const ImportSink *sink, const char *fmt, ...)
 {
     if (!sink || !sink->fn)

@@ -6,6 +6,9 @@
  *     train_step  the model once more (batch norm with the batch's statistics, dropout that drops),
  *                 its loss, the gradients of the loss, and what the optimizer makes of the weights
  *
+ * A file may say its loss and its optimizer itself, and which weights are trained; or it has a step
+ * that is all its own.
+ *
  * The importer asks for each weight of the file what is to stand in its place; what is trained is a
  * state that begins as the file has it, the same in both functions. A weight with an adapter stays,
  * and what stands in its place is
@@ -37,6 +40,9 @@ typedef struct {
 typedef struct {
     ingot_context *c;
     const ingot_model_train_options *o;
+    const ImportedTraining *says; /* what the file says; NULL: nothing */
+    bool own;                     /* the loss, or the step, is the file's */
+    ingot_optimizer optimizer;
     TrainedWeight *weight;
     int n, room;
     bool *matched;        /* by pattern: trainable ones, frozen ones, adapters */
@@ -79,6 +85,8 @@ static bool is_trained(TrainingModel *t, const ingot_model_weight *w, ingot_tens
     int64_t n;
     const bool one = ingot_dim_is_const(ingot_numel(t->c, data), &n) && n < 2;
     const bool all = !o->n_trainable && !o->n_lora;
+    if (all && (w->wanted || w->unwanted))
+        return w->wanted;
     return named || (all && (w->statistic || !one) && all_finite(t->c, data));
 }
 
@@ -342,7 +350,7 @@ static bool learn(TrainingModel *t, const ingot_model *m, ingot_tensor *loss)
             w[n++] = t->weight[i].state[k];
         }
     const int errors = ingot_error_count(t->c);
-    ingot_optimizer optimizer = *t->o->optimizer;
+    ingot_optimizer optimizer = t->optimizer;
     ingot_tensor *scaled = loss;
     if (t->o->loss_scale > 0) {
         optimizer.loss_scale = ingot_loss_scale(t->c, t->o->loss_scale);
@@ -370,11 +378,69 @@ static bool learn(TrainingModel *t, const ingot_model *m, ingot_tensor *loss)
 static bool build_as(TrainingModel *t, ingot_model *m, const ingot_model_options *options,
                      bool step)
 {
-    ingot_model_training training = {
-        .weight = weight_for, .output = step ? note_output : NULL, .user = t, .step = step};
+    const bool all = t->own && t->says->own_step;
+    ingot_model_training training = {.weight = weight_for,
+                                     .output = step && !all ? note_output : NULL,
+                                     .user = t,
+                                     .step = step,
+                                     .own = t->own};
     ingot_model_options o = options ? *options : (ingot_model_options){.struct_size = sizeof o};
     o.training = &training;
     return ingot_model_build(m, &o);
+}
+
+static bool usage(TrainingModel *t, const char *message)
+{
+    ingot_error(t->c, INGOT_USAGE, "%s", message);
+    return false;
+}
+
+/* The optimizer: what is asked for, else the file's, with what the options add to any. */
+static bool choose_optimizer(TrainingModel *t)
+{
+    const ingot_optimizer *asked = t->o->optimizer, *said = t->says ? t->says->optimizer : NULL;
+    if (t->own && t->says->own_step)
+        return true;
+    if (asked && asked->struct_size) {
+        t->optimizer = *asked;
+        return true;
+    }
+    if (!said)
+        return usage(t, "--train: --optimizer is missing: sgd, momentum, adam or adamw");
+    t->optimizer = *said;
+    if (asked) {
+        t->optimizer.clip = asked->clip > 0 ? asked->clip : said->clip;
+        t->optimizer.accumulate = asked->accumulate;
+        t->optimizer.processes = asked->processes;
+    }
+    return true;
+}
+
+/* What an optimizer and a loss are changed by, for a step that has neither. */
+static bool fits_own_step(TrainingModel *t)
+{
+    const ingot_model_train_options *o = t->o;
+    const ingot_optimizer *by = o->optimizer;
+    const bool more = o->n_trainable || o->n_frozen || o->n_lora || o->loss_scale > 0 ||
+                      (by && (by->struct_size || by->clip > 0 || by->accumulate || by->processes));
+    return !more || usage(t, "--train: the file has a step of its own (TrainingInfoProto), which "
+                             "decides all; with --loss its network is trained as options say");
+}
+
+static bool choose(TrainingModel *t, const ingot_model *m)
+{
+    const Importer *by = ingot_model_importer(m);
+    if (!by->trains) {
+        ingot_error(t->c, INGOT_UNSUPPORTED,
+                    "--train: %s files have no weights that could be trained", by->name);
+        return false;
+    }
+    t->says = by->training ? by->training(ingot_model_opened(m)) : NULL;
+    t->own = !t->o->loss && t->says && (t->says->loss || t->says->own_step);
+    if (!t->o->loss && !t->own)
+        return usage(t, "--train: --loss is missing: cross_entropy:OUTPUT, mse:OUTPUT, or an "
+                        "output that is the loss");
+    return choose_optimizer(t) && (!t->own || !t->says->own_step || fits_own_step(t));
 }
 
 bool ingot_model_train(ingot_model *m, const ingot_model_options *options,
@@ -383,18 +449,25 @@ bool ingot_model_train(ingot_model *m, const ingot_model_options *options,
     ingot_context *c = ingot_model_context(m);
     TrainingModel t = {.c = c, .o = o};
     t.matched = ingot_alloc(c, (size_t)(o->n_trainable + o->n_frozen + o->n_lora) + 1);
-    const LossKind kind = loss_kind(o->loss, &t.wanted);
     const int errors = ingot_error_count(c);
     ingot_set_origin(c, NULL, NULL);
-    if (!ingot_model_importer(m)->trains) {
-        ingot_error(c, INGOT_UNSUPPORTED, "--train: %s files have no weights that could be trained",
-                    ingot_model_importer(m)->name);
+    if (!choose(&t, m))
         return false;
-    }
-    if (!output_known(&t, m) || !build_as(&t, m, options, false) || !patterns_good(&t))
+    const bool whole = t.own && t.says->own_step;
+    LossKind kind = LOSS_OUTPUT;
+    if (t.own)
+        t.wanted = t.says->loss;
+    else
+        kind = loss_kind(o->loss, &t.wanted);
+    if ((!t.own && !output_known(&t, m)) || !build_as(&t, m, options, false) ||
+        (!whole && !patterns_good(&t)))
         return false;
     ingot_function(c, "train_step");
-    if (!build_as(&t, m, options, true) || !t.output)
+    if (!build_as(&t, m, options, true))
+        return false;
+    if (whole)
+        return ingot_error_count(c) == errors;
+    if (!t.output)
         return false;
     ingot_set_origin(c, NULL, NULL);
     ingot_tensor *loss = loss_of(&t, m, kind);

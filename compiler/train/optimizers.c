@@ -7,6 +7,7 @@
  *     train.scale  train.finite                            what the loss is multiplied by; for how
  *                                                          many steps without an infinity */
 #include <math.h>
+#include <string.h>
 
 #include "ir.h"
 #include "train.h"
@@ -33,14 +34,32 @@ ingot_optimizer ingot_optimizer_new(ingot_optimizer_kind kind)
                              .decay = kind == INGOT_ADAMW ? 0.01 : 0};
 }
 
-/* A state of zeros: NAME.suffix, of w's shape. */
+/* A state that begins as what is given for it, or as zeros. */
+static ingot_tensor *begun(OptimizerRun *s, const char *name, ingot_dtype d, int rank,
+                           const int64_t *dims)
+{
+    ingot_tensor *first = s->o->begins ? s->o->begins(s->o->user, name) : NULL;
+    int64_t has[INGOT_MAX_RANK];
+    if (!first)
+        return ingot_state(s->c, name, d, rank, dims);
+    if (ingot_is_poison(first))
+        return first;
+    ingot_static_shape(first, has);
+    if (ingot_dtype_of(first) != d || ingot_rank(first) != rank ||
+        (rank && memcmp(has, dims, (size_t)rank * sizeof *has) != 0))
+        return ingot_error(s->c, INGOT_INVALID,
+                           "optimizer: what '%s' is to begin as has another type or shape", name);
+    return ingot_state_from(s->c, name, first);
+}
+
+/* A state NAME.suffix, of w's shape. */
 static ingot_tensor *beside(OptimizerRun *s, ingot_tensor *w, const char *suffix)
 {
     int64_t dims[INGOT_MAX_RANK];
     const char *name = s->c->states[w->arg.i].name;
     ingot_static_shape(w, dims);
-    return ingot_state(s->c, arena_printf(s->c->arena, "%s.%s", name, suffix),
-                       ingot_dtype_of(train_wide(s->c, w)), ingot_rank(w), dims);
+    return begun(s, arena_printf(s->c->arena, "%s.%s", name, suffix),
+                 ingot_dtype_of(train_wide(s->c, w)), ingot_rank(w), dims);
 }
 
 /* A number of the type of x. */
@@ -87,8 +106,18 @@ static ingot_tensor *adam(OptimizerRun *s, ingot_tensor *w, ingot_tensor *g)
     /* one number a step each, so that an element costs a root and a division */
     ingot_tensor *by_m = as_type_of(s, ingot_reciprocal(c, s->fix_m), g);
     ingot_tensor *by_v = as_type_of(s, ingot_reciprocal(c, ingot_sqrt(c, s->fix_v)), g);
-    ingot_tensor *root = ingot_mul(c, ingot_sqrt(c, next_v), by_v);
+    ingot_tensor *root = ingot_sqrt(c, next_v);
+    if (s->o->early)
+        by_m = ingot_div(c, by_m, by_v);
+    else
+        root = ingot_mul(c, root, by_v);
     return ingot_div(c, ingot_mul(c, next_m, by_m), ingot_add_c(c, root, s->o->epsilon));
+}
+
+/* w (1 - r d) in place of w. */
+static ingot_tensor *decayed(OptimizerRun *s, ingot_tensor *w, ingot_tensor *rate)
+{
+    return ingot_sub(s->c, w, ingot_mul(s->c, rate, ingot_mul_c(s->c, w, s->o->decay)));
 }
 
 static void step_weight(OptimizerRun *s, ingot_tensor *w, ingot_tensor *g)
@@ -102,9 +131,12 @@ static void step_weight(OptimizerRun *s, ingot_tensor *w, ingot_tensor *g)
     ingot_tensor *way = s->o->kind == INGOT_SGD        ? g
                         : s->o->kind == INGOT_MOMENTUM ? momentum(s, w, g)
                                                        : adam(s, w, g);
-    if (s->o->decay != 0 && s->o->kind == INGOT_ADAMW)
+    const bool decays = s->o->decay != 0 && s->o->kind == INGOT_ADAMW;
+    if (decays && !s->o->early)
         way = ingot_add(c, way, ingot_mul_c(c, wide, s->o->decay));
     ingot_tensor *next = ingot_sub(c, wide, ingot_mul(c, rate, way));
+    if (decays && s->o->early)
+        next = decayed(s, next, rate);
     becomes(s, w, ingot_cast(c, next, ingot_dtype_of(w)));
 }
 
@@ -199,17 +231,18 @@ static void adapt_scale(OptimizerRun *s)
 static ingot_tensor *count_step(OptimizerRun *s)
 {
     ingot_context *c = s->c;
-    ingot_tensor *step = ingot_state(c, "train.step", INGOT_I64, 0, NULL);
+    ingot_tensor *step = begun(s, "train.step", INGOT_I64, 0, NULL);
     ingot_tensor *now = ingot_add_c(c, step, 1);
     becomes(s, step, now);
     return now;
 }
 
-/* 1 - beta^t, in f64: in f32 that of 0.999 and a small t has four digits. */
-static ingot_tensor *moment_fix(ingot_context *c, double beta, ingot_tensor *t)
+/* 1 - beta^t, or 1, in f64: in f32 that of 0.999 and a small t has four digits. */
+static ingot_tensor *moment_fix(OptimizerRun *s, double beta, ingot_tensor *t)
 {
+    ingot_context *c = s->c;
     ingot_tensor *one = ingot_like(c, t, 1);
-    return ingot_sub(c, one, ingot_pow(c, ingot_like(c, t, beta), t));
+    return s->o->uncorrected ? one : ingot_sub(c, one, ingot_pow(c, ingot_like(c, t, beta), t));
 }
 
 static bool optimizer_check(ingot_context *c, int n, ingot_tensor *const *w, ingot_tensor *const *g,
@@ -258,8 +291,8 @@ void ingot_optimize(ingot_context *c, const ingot_optimizer *o, int n, ingot_ten
     }
     ingot_tensor *t = ingot_cast(c, count_step(&s), INGOT_F64);
     if (o->kind == INGOT_ADAM || o->kind == INGOT_ADAMW) {
-        s.fix_m = moment_fix(c, o->beta1, t);
-        s.fix_v = moment_fix(c, o->beta2, t);
+        s.fix_m = moment_fix(&s, o->beta1, t);
+        s.fix_v = moment_fix(&s, o->beta2, t);
     }
     s.scale = o->clip > 0 ? clip_scale(&s, n, g) : NULL;
     for (int i = 0; i < n; i++)

@@ -215,14 +215,15 @@ static bool mention(void (*each)(void *user, Span location), void *user, const c
 }
 
 /* All that open_folder() may read beside config.json. */
-static bool mentions(const MapFile *map, const char *dir, void (*each)(void *user, Span location),
-                     void *user)
+static bool mentions(const MapFile *map, const char *dir, const char *own,
+                     void (*each)(void *user, Span location), void *user)
 {
     static const char *const names[] = {"model.safetensors", "model.safetensors.index.json",
                                         "tokenizer.json", "tokenizer_config.json",
                                         "chat_template.jinja"};
     const char *why;
     (void)map;
+    (void)own;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         mention(each, user, names[i]);
     Arena *a = arena_new();

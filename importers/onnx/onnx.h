@@ -87,6 +87,8 @@ struct Scope {
 
 /* ---- the model and a node under way --------------------------------------------------------- */
 
+typedef struct OnnxArtifacts OnnxArtifacts;
+
 struct ingot_onnx {
     ingot_context *c;
     OnnxFile *file; /* malloc'd, and so is this struct: both outlive the context */
@@ -94,7 +96,11 @@ struct ingot_onnx {
     const ingot_model_op *ops;
     int n_ops;
     ingot_model_io *inputs, *outputs;
-    int n_inputs, n_outputs;
+    int n_inputs, n_outputs; /* of the function that is built: a step may have more */
+    int run_inputs, run_outputs, step_inputs, step_outputs;
+    OnnxArtifacts *artifacts;  /* onnx_artifacts.c, or NULL; malloc'd */
+    ImportedTraining own;      /* onnx_own_step.c, */
+    ingot_value *first_values; /* by initialization_binding */
     const ingot_model_state
         *states; /* onnx_state.c: inputs and outputs that are none of those above */
     ingot_model_io *state_inputs;
@@ -450,7 +456,37 @@ ingot_model_weight onnx_weight(const char *name, unsigned use, int rank);
 bool onnx_weight_type(ingot_dtype);
 bool is_training(const Model *);      /* it is built for inference and for steps of training, */
 bool is_training_step(const Model *); /* now for a step */
+bool is_own_training(const Model *);  /* the same, by a step that the file has: as that says */
 bool is_trained_weight(const Model *, ingot_tensor *); /* it stands in place of one, as a state */
+
+/* ---- onnx_artifacts.c: ONNX Runtime's artifacts ---------------------------------------------- */
+
+/* Is it the training model of such? */
+bool is_training_artifact(const OnnxFile *);
+/* Puts the model that they were made of in place of m->file. False after an error. */
+bool artifacts_open(Model *);
+void artifacts_close(Model *); /* before m->file */
+/* The graph has its nodes for a step, with the loss, or only those for inference. */
+void artifacts_select(Model *, bool step);
+int artifacts_inputs(const Model *); /* those for inference, which come first */
+int artifacts_outputs(const Model *);
+const char *artifacts_path(const Model *); /* of the file that was given */
+const ImportedTraining *artifacts_training(const Model *);
+/* Whether the weight is one that they train. */
+void artifacts_wish(const Model *, ingot_model_weight *);
+/* Names of all that lie beside a file of that name. */
+void artifacts_mention(const char *own, void (*each)(void *user, Span location), void *user);
+
+/* ---- onnx_own_step.c: a step that the file has (TrainingInfoProto) --------------------------- */
+
+/* The graph of its step; NULL: none. */
+const Onnx__GraphProto *own_step(const Model *);
+/* States in place of initializers that the step gives new values, of both graphs. False after an
+ * error. */
+bool take_updated(Model *, Scope *);
+/* Nodes and outputs of the step, behind those of the model's graph; new values. False after an
+ * error. */
+bool build_own_step(Model *, Scope *);
 
 /* ---- onnx_dims.c ----------------------------------------------------------------------------- */
 

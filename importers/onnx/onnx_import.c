@@ -189,6 +189,14 @@ static bool is_output(const ingot_onnx *m, const char *name)
     return false;
 }
 
+static bool is_input(const ingot_onnx *m, const char *name)
+{
+    for (int i = 0; i < m->n_inputs; i++)
+        if (!strcmp(m->inputs[i].name, name))
+            return true;
+    return false;
+}
+
 /* A value that is an output once more: y_2, y_3.. */
 static void name_again(ingot_onnx *m, ingot_model_io *io)
 {
@@ -204,11 +212,32 @@ static void name_again(ingot_onnx *m, ingot_model_io *io)
     io->name = name;
 }
 
+/* What a step has beside them: of artifacts the last ones, of a step of its own further ones. */
+static bool describe_step(ingot_onnx *m)
+{
+    const Onnx__GraphProto *g = m->file->model->graph, *step = own_step(m);
+    bool ok = true;
+    m->run_inputs = m->step_inputs = m->n_inputs;
+    m->run_outputs = m->step_outputs = m->n_outputs;
+    m->own.own_step = step != NULL;
+    if (m->artifacts) {
+        m->n_inputs = m->run_inputs = artifacts_inputs(m);
+        m->n_outputs = m->run_outputs = artifacts_outputs(m);
+        artifacts_select(m, false);
+    }
+    for (size_t i = 0; step && i < step->n_input; i++)
+        if (!is_initializer(step, step->input[i]->name) &&
+            !is_initializer(g, step->input[i]->name) && !is_input(m, step->input[i]->name))
+            ok &= describe(m, step->input[i], &m->inputs[m->step_inputs++]);
+    return ok;
+}
+
 static bool describe_all(ingot_onnx *m)
 {
-    const Onnx__GraphProto *g = m->file->model->graph;
+    const Onnx__GraphProto *g = m->file->model->graph, *step = own_step(m);
+    const size_t more = step ? step->n_input : 0;
     bool ok = true;
-    m->inputs = ingot_alloc(m->c, (g->n_input + 1) * sizeof *m->inputs);
+    m->inputs = ingot_alloc(m->c, (g->n_input + more + 1) * sizeof *m->inputs);
     m->outputs = ingot_alloc(m->c, (g->n_output + 1) * sizeof *m->outputs);
     for (size_t i = 0; i < g->n_input; i++)
         if (!is_initializer(g, g->input[i]->name))
@@ -220,7 +249,7 @@ static bool describe_all(ingot_onnx *m)
         take_maps(g->output[i], &m->outputs[m->n_outputs]);
         name_again(m, &m->outputs[m->n_outputs++]);
     }
-    return ok;
+    return describe_step(m) && ok;
 }
 
 ingot_onnx *ingot_onnx_open(ingot_context *c, const char *path)
@@ -242,7 +271,7 @@ ingot_onnx *ingot_onnx_open(ingot_context *c, const char *path)
     m->file = onnx_file_load(path, &(ImportSink){report_line, m});
     if (m->file) {
         ingot_set_file(c, path);
-        if (describe_all(m))
+        if ((!is_training_artifact(m->file) || artifacts_open(m)) && describe_all(m))
             return m;
     }
     ingot_onnx_close(m);
@@ -253,12 +282,15 @@ void ingot_onnx_close(ingot_onnx *m)
 {
     if (!m)
         return;
+    artifacts_close(m);
     onnx_file_close(m->file);
     free(m);
 }
 
 const char *ingot_onnx_file(const ingot_onnx *m, int i)
 {
+    if (m->artifacts)
+        return i ? onnx_file_name(m->file, i - 1) : artifacts_path(m);
     return onnx_file_name(m->file, i);
 }
 
@@ -650,12 +682,33 @@ static bool declare_outputs(Model *m, Scope *s)
     return ok;
 }
 
+/* The inputs, nodes and outputs are now those of a step with the file's loss, or of inference. */
+static void select_function(Model *m)
+{
+    const ingot_model_training *t = m->options ? m->options->training : NULL;
+    const bool step = t && t->step && t->own;
+    artifacts_select(m, step);
+    if (m->n_states) /* which have changed the lists; no step has them */
+        return;
+    m->n_inputs = step ? m->step_inputs : m->run_inputs;
+    m->n_outputs = step ? m->step_outputs : m->run_outputs;
+}
+
+/* What a step of the file's own has behind the graph. */
+static bool build_rest(Model *m, Scope *s)
+{
+    if (is_own_training(m) && m->options->training->step && !build_own_step(m, s))
+        return false;
+    return declare_outputs(m, s) && update_states(m, s);
+}
+
 bool ingot_onnx_build(ingot_onnx *m, const ingot_model_options *options)
 {
     int errors = ingot_error_count(m->c);
     Scope *s = ingot_alloc(m->c, sizeof *s);
     *s = main_scope(m);
     m->options = options;
+    select_function(m);
     ingot_set_file(m->c, m->file->path);
     ingot_set_origin(m->c, NULL, NULL);
     m->dim_used =
@@ -663,13 +716,16 @@ bool ingot_onnx_build(ingot_onnx *m, const ingot_model_options *options)
     bool ok = dim_options_good(m);
     ok &= free_dims_given(m, ok ? INGOT_UNSUPPORTED : INGOT_USAGE);
     m->evaluated = 0;
-    if (is_training_step(m) && m->file->model->n_training_info)
-        ingot_warning(m->c, "the file says how it is trained (TrainingInfoProto), which is not "
-                            "read: --loss and --optimizer decide");
+    if (is_training_step(m) && own_step(m))
+        ingot_warning(m->c, "the file has a step of its own (TrainingInfoProto), which is not "
+                            "taken: --loss and --optimizer decide");
     declared_initializers(m);
     ok = ok && declare_inputs(m, s) && scope_initializers(m, s, m->file->model->graph) &&
          take_weights(m, s, m->file->model->graph) && build_graph(m, s, m->file->model->graph);
     ingot_set_origin(m->c, NULL, NULL);
-    ok = ok && declare_outputs(m, s) && update_states(m, s) && dim_options_used(m);
+    ok = ok && build_rest(m, s) && dim_options_used(m);
+    m->options = NULL;
+    select_function(m);
+    m->options = options;
     return ok && ingot_error_count(m->c) == errors;
 }

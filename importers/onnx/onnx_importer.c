@@ -4,8 +4,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "ingot_onnx.h"
-#include "onnx_read.h"
+#include "onnx.h"
 
 static void *open_model(ingot_context *c, const char *path)
 {
@@ -75,11 +74,15 @@ static const uint8_t *varint_text(const uint8_t *at, const uint8_t *end, size_t 
     return NULL;
 }
 
-/* Files that tensors of the model say they lie in: {key: "location", value: "weights/a.bin"}. */
-static bool mentions(const MapFile *map, const char *dir, void (*each)(void *user, Span location),
-                     void *user)
+/* Files that tensors of the model say they lie in, {key: "location", value: "weights/a.bin"}; other
+ * artifacts of ONNX Runtime's training. */
+static bool mentions(const MapFile *map, const char *dir, const char *own,
+                     void (*each)(void *user, Span location), void *user)
 {
     (void)dir;
+    const bool artifact = memmem(map->data, map->len, "InPlaceAccumulator", 18) != NULL;
+    if (artifact)
+        artifacts_mention(own, each, user);
     static const char entry[] = "\x0a\x08"
                                 "location\x12";
     const uint8_t *at = map->data, *end = at + map->len;
@@ -93,7 +96,13 @@ static bool mentions(const MapFile *map, const char *dir, void (*each)(void *use
             each(user, text);
         before = text;
     }
-    return memmem(map->data, map->len, "location", 8) != NULL;
+    return artifact || memmem(map->data, map->len, "location", 8) != NULL;
+}
+
+static const ImportedTraining *training(void *model)
+{
+    const Model *m = model;
+    return m->artifacts ? artifacts_training(m) : own_step(m) ? &m->own : NULL;
 }
 
 static const char *const endings[] = {".onnx", NULL};
@@ -110,6 +119,7 @@ const Importer importer_onnx = {
     .build = build,
     .check = check,
     .trains = true,
+    .training = training,
     .set_ops = set_ops,
     .set_states = set_states,
     .file = file,

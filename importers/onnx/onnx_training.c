@@ -117,7 +117,7 @@ ingot_model_weight onnx_weight(const char *name, unsigned use, int rank)
         form = INGOT_WEIGHT_ROWS;
     else if (use & USED_BY_COLUMNS && rank == 2)
         form = INGOT_WEIGHT_COLUMNS;
-    return (ingot_model_weight){name, use & USED_AS_STATISTIC, form};
+    return (ingot_model_weight){.name = name, .statistic = use & USED_AS_STATISTIC, .form = form};
 }
 
 bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
@@ -126,6 +126,8 @@ bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
     m->n_weights = 0;
     if (!training)
         return true;
+    if (is_own_training(m))
+        return take_updated(m, s);
     const Names uses = onnx_weight_uses(m, g);
     m->weights = ingot_alloc(m->c, (g->n_initializer + 1) * sizeof(ingot_tensor *));
     for (size_t i = 0; i < g->n_initializer; i++) {
@@ -137,7 +139,8 @@ bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
         if (!v->tensor || ingot_is_poison(v->tensor) ||
             !onnx_weight_type(ingot_dtype_of(v->tensor)))
             continue;
-        const ingot_model_weight w = onnx_weight(name, *u, ingot_rank(v->tensor));
+        ingot_model_weight w = onnx_weight(name, *u, ingot_rank(v->tensor));
+        artifacts_wish(m, &w);
         ingot_tensor *t = training->weight(training->user, &w, v->tensor);
         if (ingot_is_poison(t))
             return false;
@@ -147,9 +150,14 @@ bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
     return true;
 }
 
+bool is_own_training(const Model *m)
+{
+    return m->options && m->options->training && m->options->training->own && !m->artifacts;
+}
+
 bool is_training(const Model *m)
 {
-    return m->options && m->options->training;
+    return m->options && m->options->training && !is_own_training(m);
 }
 
 bool is_training_step(const Model *m)

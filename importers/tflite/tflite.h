@@ -1,13 +1,9 @@
 /*
  * tflite.h - a strict reader of TensorFlow Lite files (LiteRT, .tflite) in one header.
  *
- * In one source file:
- *
- *     #define INGOT_TFLITE_IMPLEMENTATION
- *     #include "tflite.h"
- *
- * and the plain #include everywhere else. C99 and POSIX mmap, nothing more; -std=c99 needs
- * _POSIX_C_SOURCE 200809L, defined before the first system header of that source file.
+ * One source file defines INGOT_TFLITE_IMPLEMENTATION before it includes this. C99 and POSIX mmap,
+ * nothing more; -std=c99 needs _POSIX_C_SOURCE 200809L, defined before the first system header of
+ * that source file.
  *
  *     char err[256];
  *     ingot_tflite *f = ingot_tflite_open("model.tflite", err, sizeof err);
@@ -120,9 +116,7 @@ typedef struct ingot_tflite_signature {
 } ingot_tflite_signature;
 
 typedef struct ingot_tflite ingot_tflite;
-
-/** Maps and checks a file. On failure returns NULL and puts one line, "PATH: WHAT: WHY", into err
- * (which may be NULL; errlen counts the NUL). */
+/** Maps and checks a file. NULL: err, unless it is NULL, has a line "PATH: WHAT: WHY". */
 ingot_tflite *ingot_tflite_open(const char *path, char *err, size_t errlen);
 
 /** A file in memory, which is not copied and has to stay. name is for messages. */
@@ -137,6 +131,8 @@ const ingot_tflite_graph *ingot_tflite_graph_get(const ingot_tflite *, size_t i)
 const ingot_tflite_signature *ingot_tflite_signature_get(const ingot_tflite *, size_t i);
 /** The table of the model, for what is not read here. */
 const ingot_tflite_table *ingot_tflite_root(const ingot_tflite *);
+/** That of any FlatBuffer, whose bytes 4 to 8 are `is`; 0: it is none, or broken. */
+int ingot_tflite_root_of(const void *bytes, size_t len, const char *is, ingot_tflite_table *);
 
 /** Field of 1, 2, 4 or 8 bytes as a signed integer, or `otherwise` where the table has none. */
 int64_t ingot_tflite_int(const ingot_tflite_table *, unsigned field, unsigned bytes,
@@ -302,6 +298,13 @@ static int ingot_tfl_table_at(const unsigned char *file, uint64_t len, uint64_t 
     t->at = at;
     t->vtable = (uint64_t)vtable;
     return 1;
+}
+
+int ingot_tflite_root_of(const void *bytes, size_t len, const char *is, ingot_tflite_table *t)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    return len >= 8 && !memcmp(at + 4, is, 4) &&
+           ingot_tfl_table_at(at, len, ingot_tfl_le(at, 4), t);
 }
 
 static uint64_t ingot_tfl_broken(int *bad)
@@ -692,10 +695,8 @@ static int ingot_tfl_model(ingot_tfl_reader *r)
     ingot_tflite_list graphs, signatures;
     size_t i;
     int bad = 0;
-    if (f->len < 8 || memcmp(f->bytes + 4, "TFL3", 4))
-        return ingot_tfl_fail(r, "it is no TensorFlow Lite file: its bytes 4 to 8 are not 'TFL3'");
-    if (!ingot_tfl_table_at(f->bytes, f->len, ingot_tfl_le(f->bytes, 4), &f->root))
-        return ingot_tfl_fail(r, "it is cut off, or broken: its root is no part of it");
+    if (!ingot_tflite_root_of(f->bytes, f->len, "TFL3", &f->root))
+        return ingot_tfl_fail(r, "its bytes 4 to 8 are not 'TFL3', or its root is no part of it");
     if (ingot_tflite_int(t, 0, 4, 0) != 3)
         return ingot_tfl_fail(r, "its schema has version %lld, not 3",
                               (long long)ingot_tflite_int(t, 0, 4, 0));

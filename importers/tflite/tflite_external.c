@@ -72,10 +72,11 @@ bool tflite_external(TfliteModel *m, const ingot_tflite_tensor *t, ingot_tflite_
     return is->data != NULL;
 }
 
-bool tflite_mentions(const MapFile *map, const char *dir, void (*each)(void *user, Span location),
-                     void *user)
+bool tflite_mentions(const MapFile *map, const char *dir, const char *own,
+                     void (*each)(void *user, Span location), void *user)
 {
     (void)dir;
+    (void)own;
     ingot_tflite *f = ingot_tflite_open_memory("", map->data, map->len, NULL, 0);
     ingot_tflite_table group;
     size_t n = 0;

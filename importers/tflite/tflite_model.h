@@ -159,8 +159,8 @@ bool tflite_dense(TfliteModel *, const ingot_tflite_tensor *, ingot_tflite_tenso
 /** A tensor with an external buffer, and its bytes; false after a fault. */
 bool tflite_external(TfliteModel *, const ingot_tflite_tensor *, ingot_tflite_tensor *is);
 /** As Importer.mentions. */
-bool tflite_mentions(const MapFile *, const char *dir, void (*each)(void *user, Span location),
-                     void *user);
+bool tflite_mentions(const MapFile *, const char *dir, const char *own,
+                     void (*each)(void *user, Span location), void *user);
 
 /* ---- helpers of operators (tflite_node.c) ---------------------------------------------------- */
 

@@ -52,8 +52,17 @@ static bool optimizer_setting(Options *o, const char *word, size_t n)
         if (n > length && !strncmp(word, number[i].name, length))
             return number_in(word + length, n - length, 0, number[i].most, number[i].at);
     }
-    to->nesterov = n == strlen("nesterov") && !strncmp(word, "nesterov", n);
-    return to->nesterov && to->kind == INGOT_MOMENTUM;
+    const bool adam = to->kind == INGOT_ADAM || to->kind == INGOT_ADAMW;
+    const struct {
+        const char *name;
+        bool fits, *at;
+    } flag[] = {{"nesterov", to->kind == INGOT_MOMENTUM, &to->nesterov},
+                {"early", adam, &to->early},
+                {"uncorrected", adam, &to->uncorrected}};
+    for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
+        if (n == strlen(flag[i].name) && !strncmp(word, flag[i].name, n))
+            return *flag[i].at = flag[i].fits;
+    return false;
 }
 
 /* NAME, or NAME:SETTING,SETTING.. */
@@ -76,8 +85,8 @@ bool option_optimizer(Options *o, const char *value)
         if (!optimizer_setting(o, at, strcspn(at, ",")))
             return wrong_value(o, "--optimizer", value,
                                "after a colon, and with commas between, there may be rate=R, "
-                               "beta1=, beta2=, epsilon=, decay= (numbers from 0 on), and, of "
-                               "momentum, nesterov");
+                               "beta1=, beta2=, epsilon=, decay= (numbers from 0 on), of momentum "
+                               "nesterov, of adam and adamw early, uncorrected");
     }
     return true;
 }
@@ -183,14 +192,10 @@ bool train_options_good(Options *o)
                        o->optimizer.clip > 0 || o->optimizer.accumulate || o->optimizer.processes ||
                        o->loss.axis || o->loss.ignores || o->loss.smoothing > 0;
     const char *why =
-        !o->train ? (given ? "--loss, --optimizer, --trainable, --frozen, --lora, --clip, "
-                             "--accumulate, --loss-scale and what says more of the loss are for "
-                             "--train"
-                           : NULL)
-        : !o->training.loss ? "--train: --loss is missing: cross_entropy:OUTPUT, mse:OUTPUT, or an "
-                              "output that is the loss"
-        : !o->optimizer.struct_size
-            ? "--train: --optimizer is missing: sgd, momentum, adam or adamw"
+        !o->train   ? (given ? "--loss, --optimizer, --trainable, --frozen, --lora, --clip, "
+                               "--accumulate, --loss-scale and what says more of the loss are for "
+                               "--train"
+                             : NULL)
         : o->nstate ? "--train and --state do not go together"
                     : NULL;
     return !why || complain(INGOT_USAGE, "ingot %s: %s", o->command, why) == INGOT_OK;

@@ -78,7 +78,8 @@ static void key_neighbours(CacheKey *k, Arena *a, const char *model, const MapFi
     const Importer *by = importer_of(map);
     const char *slash = strrchr(model, '/');
     const char *dir = slash ? arena_printf(a, "%.*s", (int)(slash - model + 1), model) : "./";
-    if (!by->mentions || !by->mentions(map, dir, key_location, &(KeyPlace){k, a, dir}))
+    const char *own = slash ? slash + 1 : model;
+    if (!by->mentions || !by->mentions(map, dir, own, key_location, &(KeyPlace){k, a, dir}))
         return;
     struct dirent **list;
     int n = scandir(dir, &list, NULL, alphasort);
@@ -181,6 +182,8 @@ static void key_training(CacheKey *k, const Options *o)
                              by->epsilon,
                              by->decay,
                              (double)by->nesterov,
+                             (double)by->early,
+                             (double)by->uncorrected,
                              by->clip,
                              (double)by->accumulate,
                              (double)by->processes,

@@ -605,7 +605,9 @@ def _again(how, made, states):
     return model
 
 
-def train(model, out=None, *, loss, optimizer, threads=1, cflags="-O3", seed=0, **options):
+def train(
+    model, out=None, *, loss=None, optimizer=None, threads=1, cflags="-O3", seed=0, **options
+):
     """A model that learns: compile(model, out, train=True, ...), and a Model of the folder.
 
         m = ingot.train("model.onnx", loss="cross_entropy:logits", optimizer="adamw")
@@ -613,15 +615,19 @@ def train(model, out=None, *, loss, optimizer, threads=1, cflags="-O3", seed=0, 
             loss = m.step(x, labels, 1e-3)  # the inputs, the target, the rate
         m.save("model.safetensors")         # load() reads it; m(x) runs with the weights of by now
 
-    out: the folder; without it, one that goes with the Model. Other options are those of compile()
-    (docs/training.md); the target is this machine unless told.
+    out: the folder; without it, one that goes with the Model. A file that says how it is trained
+    needs no loss and no optimizer. Other options are those of compile() (docs/training.md); the
+    target is this machine unless told.
     """
     kept = None
     if out is None:
         kept = tempfile.TemporaryDirectory(prefix="ingot-train-")
         out = kept.name + "/model"
     options.setdefault("target", "c:native")
-    compile(model, out, train=True, loss=loss, optimizer=optimizer, **options)
+    for name, value in {"loss": loss, "optimizer": optimizer}.items():
+        if value is not None:
+            options[name] = value
+    compile(model, out, train=True, **options)
     made = Model(out, threads=threads, cflags=cflags, seed=seed)
     made._folder = kept
     return made
