@@ -89,10 +89,11 @@ static char *beside(Model *m, const char *path, const char *name, bool whole)
 
 static bool missing(Model *m, const char *name, const char *why)
 {
-    ingot_error(m->c, INGOT_INVALID,
-                "it is the training model of ONNX Runtime's artifacts, and '%s' beside it cannot be "
-                "read: %s",
-                name, why);
+    ingot_error(
+        m->c, INGOT_INVALID,
+        "it is the training model of ONNX Runtime's artifacts, and '%s' beside it cannot be "
+        "read: %s",
+        name, why);
     return false;
 }
 
@@ -512,8 +513,9 @@ static bool take_optimizer(Model *m, const char *path)
     bool known = true;
     for (size_t i = 0; i < g->n_node && known; i++)
         if (!(known = optimizer_node(m, g->node[i])))
-            ingot_warning(m->c, "%s: the optimizer's node '%s' (%s) is not known: --optimizer "
-                                "has to say what is meant",
+            ingot_warning(m->c,
+                          "%s: the optimizer's node '%s' (%s) is not known: --optimizer "
+                          "has to say what is meant",
                           whole, node_label(g->node[i]), g->node[i]->op_type);
     if (known && a->optimizer.struct_size) {
         a->optimizer.begins = begins;

@@ -28,8 +28,10 @@ bool checkpoint_open(Checkpoint *c, const char *path, const MapFile *map, const 
     if (!c->module.file)
         return broken(c, "a checkpoint without parameters", "");
     if (ingot_tflite_int(&c->module, NOMINAL, 1, 0))
-        return broken(c, "a nominal checkpoint, which has names of parameters and no values: the "
-                         "whole one is wanted", "");
+        return broken(c,
+                      "a nominal checkpoint, which has names of parameters and no values: the "
+                      "whole one is wanted",
+                      "");
     *external = c->external = ingot_tflite_int(&c->module, EXTERNAL, 1, 0);
     return true;
 }
@@ -72,8 +74,7 @@ static bool read_tensor(const Checkpoint *c, const ingot_tflite_table *t, Checkp
                       ": it has no name, a rank that is too high, or a type that is not known");
     for (int a = 0; a < to->rank; a++) {
         to->dims[a] = ingot_tflite_i64(&dims, (size_t)a);
-        if (to->dims[a] < 0 ||
-            (to->dims[a] && bytes > (uint64_t)INT64_MAX / (uint64_t)to->dims[a]))
+        if (to->dims[a] < 0 || (to->dims[a] && bytes > (uint64_t)INT64_MAX / (uint64_t)to->dims[a]))
             return broken(c, name, ": its dims cannot be");
         bytes *= (uint64_t)to->dims[a];
     }

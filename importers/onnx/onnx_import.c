@@ -426,8 +426,8 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
     char meant[200] = "";
     if (!op && is_of_training(n))
         snprintf(meant, sizeof meant,
-                 "; it is of ONNX Runtime's training artifacts: give the model that they were made "
-                 "of, with --train");
+                 "; it is of ONNX Runtime's training artifacts: give the training_model.onnx among "
+                 "them");
     else if (!op)
         meant_operator(m, n, meant, sizeof meant);
     if (version == 0) {

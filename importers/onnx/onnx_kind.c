@@ -29,9 +29,7 @@ static const Magic magics[] = {
     {4, 4, "ORTM",
      "a model in ONNX Runtime's own format (.ort): give the .onnx file it was made of"},
     {4, 4, "ODTC",
-     "a checkpoint of ONNX Runtime's training: give the model that its artifacts were made of, "
-     "with "
-     "--train"},
+     "a checkpoint of ONNX Runtime's training: give the training_model.onnx that lies beside it"},
     {0, 6, "\x89HDF\r\n", keras_h5},
     {0, 4, "ggml", ggml},
     {0, 4, "lmgg", ggml},
@@ -328,6 +326,8 @@ const char *onnx_folder_kind(const char *path)
          "a folder with a TensorFlow SavedModel: tf2onnx converts it (--saved-model)"},
         {"Manifest.json",
          "a Core ML package (.mlpackage): export the model to ONNX from where it was made"},
+        {"training_model.onnx", "a folder with ONNX Runtime's training artifacts: give the file "
+                                "'training_model.onnx' in it"},
         {"model.onnx", "a folder; the model is the file 'model.onnx' in it"},
         {"config.json",
          "a folder, as Hugging Face's libraries save models: optimum-cli export onnx "

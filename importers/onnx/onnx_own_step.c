@@ -66,8 +66,8 @@ static bool run_initialization(Model *m, ingot_context *to, ingot_value *value)
     *s = (Scope){.n_opset = m->file->model->n_opset_import, .opset = m->file->model->opset_import};
     const size_t n = info->n_initialization_binding;
     ingot_value *out = ingot_alloc(m->c, (n + 1) * sizeof *out);
-    bool good = scope_initializers(m, s, info->initialization) &&
-                build_graph(m, s, info->initialization);
+    bool good =
+        scope_initializers(m, s, info->initialization) && build_graph(m, s, info->initialization);
     for (size_t i = 0; i < n && good; i++) {
         char name[32];
         const Value *v = scope_find(m, s, info->initialization_binding[i]->value);
@@ -95,8 +95,7 @@ static bool first_values(Model *m)
         return step_fault(m, info->initialization_binding[0]->key,
                           "is to have a value of an initialization that there is not");
     ingot_context *outside = m->c;
-    ingot_value *value =
-        ingot_alloc(outside, info->n_initialization_binding * sizeof *value);
+    ingot_value *value = ingot_alloc(outside, info->n_initialization_binding * sizeof *value);
     ingot_context *inside = ingot_context_new(pass_on, outside);
     m->c = inside;
     const bool good = run_initialization(m, outside, value);

@@ -118,7 +118,6 @@ typedef struct ingot_tflite_signature {
 typedef struct ingot_tflite ingot_tflite;
 /** Maps and checks a file. NULL: err, unless it is NULL, has a line "PATH: WHAT: WHY". */
 ingot_tflite *ingot_tflite_open(const char *path, char *err, size_t errlen);
-
 /** A file in memory, which is not copied and has to stay. name is for messages. */
 ingot_tflite *ingot_tflite_open_memory(const char *name, const void *bytes, size_t len, char *err,
                                        size_t errlen);

@@ -631,16 +631,8 @@ def case_command():
 
 
 def foreign(at):
-    """What other frameworks say of training: refused by name, or told that it is not read."""
+    """What other frameworks say of training, and is nothing alone: refused by name."""
     model = onnx.load(at / "mlp.onnx")
-    model.training_info.add().update_binding.add(key="fc1.bias", value="next")
-    onnx.save(model, at / "info.onnx")
-    p = subprocess.run([os.environ["INGOT"], "compile", at / "info.onnx", "-o", at / "info", "--train",
-                        "--loss", "mse:y", "--optimizer", "sgd"],
-                       capture_output=True, text=True)  # fmt: skip
-    assert p.returncode == 0 and p.stderr.count("(TrainingInfoProto), which is not read") == 1, (
-        p.stderr
-    )
     model.graph.node[0].op_type, model.graph.node[0].domain = "ReluGrad", "com.microsoft"
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     onnx.save(model, at / "grad.onnx")
