@@ -6,7 +6,7 @@ some source writes or includes; each `function()` is a word of some source. So i
 comments of C sources name. Of names that hold a placeholder (<name>, NAME, a bundle's model_) what
 is left is looked for. They tell of each option of the command line, matrix unit and status of a
 bundle, opt and folder of the compiler, headings that links name are there, and there are as many
-operators as README.md says. Commands stand in blocks that tests/docs_run.py runs, or that say why not. A file whose first line names one names itself. docs/architecture.md is
+operators as README.md says. Phrases that are not idiomatic English (CLUMSY) stay out. Commands stand in blocks that tests/docs_run.py runs, or that say why not. A file whose first line names one names itself. docs/architecture.md is
 what one reads first, and stays as short as that wants.
 """
 
@@ -27,6 +27,17 @@ COMMAND = re.compile(
     r"(?:out|build|tests|examples)/[\w/.]+ )",
     re.M,
 )
+# Phrases that a reader has to read twice, with what to write instead
+CLUMSY = {
+    r"unless told( otherwise)?": "by default; if you do not set it",
+    r"otherwise than": "differently from",
+    r"what is dear|dearest": "what takes most time",
+    r"all else": "everything else",
+    r"by fours|by pairs": "in groups of four, in pairs",
+    r"anew": "again",
+    r"of late": "recently",
+    r"nobody looks at": "ignored",
+}
 IN_COMMENTS = re.compile(r"(?<![\w./%>-])([a-z][\w-]*\.(?:c|h|py|sh|def))(?![\w-])")
 
 
@@ -173,6 +184,11 @@ def main():
             ]
         wrong += [f"{f}:{t.count(chr(10), 0, at) + 1}: there is no {name}" for at, name in names]
         if f.endswith(".md"):
+            wrong += [
+                f"{f}:{t.count(chr(10), 0, m.start()) + 1}: '{m[0]}': write '{better}'"
+                for phrase, better in CLUMSY.items()
+                for m in re.finditer(rf"\b(?:{phrase})\b", t, re.I)
+            ]
             plain = re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), t, flags=re.M | re.S)
             wrong += [
                 f"{f}:{plain.count(chr(10), 0, m.start()) + 1}: a command outside of a block that tests/docs_run.py runs"
