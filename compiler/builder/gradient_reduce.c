@@ -31,8 +31,6 @@ static Node *rounded_gradient(Context *c, const Node *sum, Node *g)
     const ingot_dtype d = factor_dtype(product->src[0]);
     if (d == INGOT_F32 || d != factor_dtype(product->src[1]) || uniform(g))
         return g;
-    if (g->op == OP_RESHAPE && g->src[0]->dtype == g->dtype)
-        return move_again(c, g, rounded_gradient(c, sum, g->src[0]));
     Node *narrow = ingot_contiguous(c, ingot_cast(c, g, d));
     if (ingot_precision_here(c) == (d == INGOT_BF16 ? INGOT_PRECISION_BF16 : INGOT_PRECISION_F16))
         ingot_read_as(c, g, narrow);
