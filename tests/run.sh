@@ -252,7 +252,7 @@ if [ -n "$all" ]; then
     step tensors "${INGOT_TORCH:-$python}" tests/device/tensors.py --ingot build/ingot --device cpu
     step beside-torch "${INGOT_TORCH:-$python}" tests/train/beside_torch.py --build build # a Python that has PyTorch; 77: it is not there
     step beside-ort-training "$python" tests/train/artifacts.py --ingot build/ingot --ort "${INGOT_ORT_TRAINING:-$python}" # onnxruntime-training-cpu, which no later Python than 3.11 has
-    step artifacts-mutated "$python" tests/train/artifacts.py --ingot build/sanitized/compiler/tools/ingot --mutate 350
+    step artifacts-mutated "$python" tests/train/artifacts.py --ingot build/sanitized/ingot --mutate 350
     step bench build/tests/bench --prepare --dir build/bench
 fi
 
