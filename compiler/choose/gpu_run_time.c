@@ -147,7 +147,9 @@ static bool bind_others(Nest *n, const View *v, const LongProduct *p)
  * some elements in each, whose loads are under way together. */
 static bool bind_sized(Nest *n, int axis, int64_t lanes, bool grid)
 {
-    const int64_t each = grid ? 1 : AT_ONCE;
+    int64_t each = grid ? 1 : AT_ONCE;
+    while (each > 1 && lanes * each >= n->axis[axis].most)
+        each /= 2;
     if (!nest_opt(n, OPT_MASK, n->axis[axis].name, lanes * each) ||
         !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes * each))
         return false;

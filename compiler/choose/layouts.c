@@ -60,25 +60,43 @@ static bool each_by_itself(const View *v, const Node *lanes)
     return all;
 }
 
+/* Whether what a step writes is made of weights, and of nothing else. */
+static bool of_weights(const Layouts *x, const Step *s)
+{
+    bool reads = false, all = true;
+    for (int j = 0; j < s->nbuf; j++) {
+        const KernelArg *arg = &s->kernel->args[j];
+        reads |= arg->read;
+        all &= arg->read ? x->weight[s->bufs[j]->id] : s->bufs[j]->kind == BUF_ARENA;
+        all &= !arg->read || !arg->written;
+    }
+    return reads && all;
+}
+
 /* Constants and states: one that is a weight while it is trained is copied into the order of the
- * loops where that pays. Then what is computed of nothing else: weights that a step rounds. */
+ * loops where that pays. And what all its steps make of nothing else: weights that a step rounds.
+ */
 static void find_weights(Layouts *x)
 {
     for (int i = 0; i < x->p->nbuffer; i++) {
         const Buffer *b = x->p->buffers[i];
         x->weight[i] = b->kind == BUF_WEIGHT || (b->kind == BUF_STATE && const_dims(b));
     }
-    for (int i = 0; i < x->n; i++) {
-        const Step *s = x->kernel[i];
-        bool made = false, of_weights = true;
-        for (int j = 0; j < s->nbuf; j++) {
-            const KernelArg *arg = &s->kernel->args[j];
-            made |= arg->read;
-            of_weights &= arg->read ? x->weight[s->bufs[j]->id] : s->bufs[j]->kind == BUF_ARENA;
-            of_weights &= !arg->read || !arg->written;
+    for (int i = 0; i < x->n; i++)
+        for (int j = 0; j < x->kernel[i]->nbuf; j++)
+            if (x->kernel[i]->kernel->args[j].written)
+                x->weight[x->kernel[i]->bufs[j]->id] |= x->kernel[i]->bufs[j]->kind == BUF_ARENA;
+    for (bool less = true; less;) {
+        less = false;
+        for (int i = 0; i < x->n; i++) {
+            const Step *s = x->kernel[i];
+            const bool made = of_weights(x, s);
+            for (int j = 0; j < s->nbuf && !made; j++)
+                if (s->kernel->args[j].written && s->bufs[j]->kind == BUF_ARENA) {
+                    less |= x->weight[s->bufs[j]->id];
+                    x->weight[s->bufs[j]->id] = false;
+                }
         }
-        for (int j = 0; j < s->nbuf && made && of_weights; j++)
-            x->weight[s->bufs[j]->id] = true;
     }
 }
 
