@@ -502,7 +502,7 @@ static void optimise_block(Optimise *o, Block *b)
 }
 
 /* The opts were chosen without the loops that clear a halo, which come last: with these there may
- * be too many. */
+ * be too many, and a kernel of several stores joins no axes. */
 static void leave_room(const Plan *p, Kernel *k)
 {
     if (!k->nopt || *k->axes[k->naxis - 1].name != 'h' || kernel_has_room(k))
@@ -511,7 +511,7 @@ static void leave_room(const Plan *p, Kernel *k)
     if (given && given->nopt)
         sched_error(p, given->opt_line[given->nopt - 1],
                     "with the loops that clear the halo of what it stores, the kernel would have "
-                    "more loops than there may be");
+                    "more loops than there may be, or join axes beside them");
     k->nopt = 0;
     k->opts = NULL;
 }

@@ -361,8 +361,8 @@ typedef struct {
     int n;
 } Tiles;
 Tiles nest_lower(const Nest *);
-/* Are there no more loops than there may be, with those that clear halos?  The nest that took the
- * opts did not have these. */
+/* Do the opts go with the loops that clear halos?  The nest that took them did not have these:
+ * there may be more loops than there may be, or axes joined in a kernel of several stores. */
 bool kernel_has_room(const Kernel *);
 /* Is what PREFETCH of this tile asks for read once, by a loop over terms? */
 bool tile_streams(const Tile *);

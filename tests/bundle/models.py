@@ -51,6 +51,17 @@ class Graph:
         return model.SerializeToString()
 
 
+def cleared():
+    """A convolution whose opts join axes, and whose result has a halo that the kernel clears, for the
+    transposed one that reads it."""
+    g = Graph(5)
+    x = g.input("x", F, 8, 4, 4, 4)
+    x = g.op("Conv", x, g.weight(2, 4, 1, 5), g.weight(2), pads=[0, 3, 0, 0])
+    x = g.op("ConvTranspose", x, g.weight(2, 3, 3, 3), strides=[2, 2])
+    g.output("y", g.op("Atan", x), F, 8, 3, 9, 7)
+    return g.bytes()
+
+
 def mlp(g):
     x = g.input("x", F, 4, 20)
     h = g.op("Relu", g.op("Gemm", x, g.weight(32, 20), g.weight(32), transB=1))

@@ -743,6 +743,12 @@ def interpreted(ingot, work):
                 raise Wrong(f"{name} for {target}: {told}")
             steps += int(found[1])
     interpreted_sizes(ingot, work, env)
+    (work / "cleared.onnx").write_bytes(models.cleared())
+    told = call(
+        ingot, "verify", work / "cleared.onnx", "--interpret", "--target", "c:x86-64-v3", env=env
+    )
+    if "no fault" not in told:
+        raise Wrong(told)
     told = call(ingot, "verify", work / "mlp.onnx", "--target", "c:cortex-m4", env=env)
     if "its kernels are interpreted" not in told:
         raise Wrong(told)
