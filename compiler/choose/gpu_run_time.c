@@ -23,9 +23,9 @@
 #include "choose.h"
 
 enum {
-    AT_ONCE = 4,
-    MOST_ROWS = 8
-}; /* sums of an item beside each other: they multiply what it has read */
+    AT_ONCE = 4,  /* elements of an item whose loads are under way together */
+    MOST_ROWS = 8 /* sums of an item beside each other: they multiply what it has read */
+};
 
 /* Positions of a group: groups are many where there are few positions. */
 static int64_t columns_of_group(const Machine *m)

@@ -466,8 +466,7 @@ static Node *line_of(Stairs *s, int k)
     return ingot_shr(c, x, by);
 }
 
-/* Bounds of the outer MAX and MIN; what is below them. */
-static Node *below_clamp(Node *n, int32_t *lo, int32_t *hi)
+Node *below_clamp(Node *n, int32_t *lo, int32_t *hi)
 {
     while (n->op == OP_MAX || n->op == OP_MIN) {
         Node *k = uniform(n->src[1]);

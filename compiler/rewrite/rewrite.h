@@ -129,6 +129,8 @@ Node *integer_requantize(Rewrite *, Node *cast); /* integer_requantize.c */
 Node *two_bytes(Rewrite *, Node *cast);          /* two_bytes.c: of bytes to bytes */
 Node *one_shift(Rewrite *, Node *cast);          /* one_shift.c: of integers to bytes */
 Node *choose_bytes(Rewrite *, Node *cast);       /* choose_bytes.c: of floats to bytes */
+/* one_shift.c: bounds of the outer MAX and MIN of an i32 narrow *lo and *hi; what is below them. */
+Node *below_clamp(Node *, int32_t *lo, int32_t *hi);
 
 /* requantize.c: nothing but constants. */
 bool is_constant(Node *, int depth);

@@ -34,7 +34,7 @@ typedef struct {
     ByteStep step[MOST_NODES];
     int nbyte, n;
     bool rounds;
-    int lo, hi;
+    int32_t lo, hi;
     int16_t (*f)[VALUES]; /* of both bytes less their least ones */
 } OfBytes;
 
@@ -235,22 +235,6 @@ static bool find_sum(const OfBytes *m, Plane *p)
     return false;
 }
 
-/* PlaneBounds of the outer MAX and MIN; what is below them. */
-static Node *below_bounds(Node *n, int *lo, int *hi)
-{
-    while (n->op == OP_MAX || n->op == OP_MIN) {
-        const Node *k = uniform(n->src[1]);
-        if (!k || n->dtype != INGOT_I32)
-            break;
-        if (n->op == OP_MAX && k->arg.i > *lo)
-            *lo = (int)k->arg.i;
-        if (n->op == OP_MIN && k->arg.i < *hi)
-            *hi = (int)k->arg.i;
-        n = n->src[0];
-    }
-    return n;
-}
-
 static Node *times(Context *c, Node *x, int64_t k)
 {
     return ingot_mul(c, x, node_const_i(c, INGOT_I32, k));
@@ -260,12 +244,12 @@ Node *two_bytes(Rewrite *r, Node *n)
 {
     Context *c = r->c;
     const bool sign = n->dtype == INGOT_I8;
-    OfBytes m = {.lo = INT_MIN, .hi = INT_MAX};
+    OfBytes m = {.lo = INT32_MIN, .hi = INT32_MAX};
     Plane p;
     int at;
     if (!r->settled || (!sign && n->dtype != INGOT_U8) || n->src[0]->dtype != INGOT_I32)
         return NULL;
-    Node *top = below_bounds(n->src[0], &m.lo, &m.hi);
+    Node *top = below_clamp(n->src[0], &m.lo, &m.hi);
     if (m.lo < (sign ? INT8_MIN : 0) || m.hi > (sign ? INT8_MAX : UINT8_MAX) || m.lo >= m.hi ||
         !find_step(&m, top, 0, &at) || !m.rounds)
         return NULL;

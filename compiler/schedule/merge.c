@@ -343,7 +343,7 @@ static Node *import(const Match *m, Node *root, const int *arg)
 }
 
 /* The loops of reduces and of places that m->into does not have yet. */
-static void join_outputs(Match *m)
+static void add_axes(Match *m)
 {
     Kernel *k = m->into->kernel;
     const Kernel *from = m->from->kernel;
@@ -406,7 +406,7 @@ static void join(Match *m, Plan *p)
     const Node *end = k->sink->src[0], *its_end = m->from->kernel->sink->src[0];
     int *arg = NEWN(m->a, int, m->from->kernel->narg), nstore = end_stores(end),
         more = end_stores(its_end);
-    join_outputs(m);
+    add_axes(m);
     join_args(m, p, arg);
     Node **src = NEWN(m->a, Node *, end->nsrc + (uint32_t)more);
     memcpy((void *)src, end->src, (size_t)nstore * sizeof *src);

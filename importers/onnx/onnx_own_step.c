@@ -44,8 +44,8 @@ static void pass_on(void *user, ingot_level level, const char *message)
         ingot_warning(outside, "initialization: %s", message);
 }
 
-/* The value bound to number i, in the memory of `to`. False after an error. */
-static bool keep_value(ingot_context *to, const ingot_value *v, ingot_value *kept)
+/* The value, in the memory of `to`. */
+static void keep_value(ingot_context *to, const ingot_value *v, ingot_value *kept)
 {
     size_t bytes = ingot_dtype_bytes(v->dtype);
     for (int a = 0; a < v->rank; a++)
@@ -55,7 +55,6 @@ static bool keep_value(ingot_context *to, const ingot_value *v, ingot_value *kep
         memcpy(data, v->data, bytes);
     *kept = *v;
     kept->data = data;
-    return true;
 }
 
 /* Runs the initialization in a context of its own, m->c for as long. */
@@ -81,7 +80,7 @@ static bool run_initialization(Model *m, ingot_context *to, ingot_value *value)
     }
     good = good && ingot_interpret(m->c, 0, NULL, (int)n, out) == INGOT_OK;
     for (size_t i = 0; i < n && good; i++)
-        good = keep_value(to, &out[i], &value[i]);
+        keep_value(to, &out[i], &value[i]);
     return good;
 }
 
