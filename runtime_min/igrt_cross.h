@@ -52,6 +52,24 @@ static __device__ __forceinline__ void igrt_cross_take(const igrt_cross_value &x
     }
 }
 
+/* The same of a kernel whose items have so many bytes each of every value: a group's own, before
+ * its items begin. */
+static __device__ __forceinline__ void igrt_cross_group(const igrt_cross_values &all,
+                                                        uint32_t bytes)
+{
+    const uint32_t words = (bytes * blockDim.x + 7) / 8, from = blockIdx.x * words;
+    igrt_after_others();
+    for (int k = 0; k < 8; k++)
+        for (uint32_t i = from + threadIdx.x; i < from + words; i += blockDim.x)
+            if (!all.x[k].takes && (uint64_t)i * 8 < all.x[k].bytes)
+                igrt_cross_send(all.x[k], i);
+    for (int k = 0; k < 8; k++)
+        for (uint32_t i = from + threadIdx.x; i < from + words; i += blockDim.x)
+            if (all.x[k].takes && (uint64_t)i * 8 < all.x[k].bytes)
+                igrt_cross_take(all.x[k], i);
+    __syncthreads();
+}
+
 extern "C" __global__ __launch_bounds__(256) void igrt_cross(igrt_cross_values all)
 {
     const uint32_t i = blockIdx.x * 256 + threadIdx.x;

@@ -167,15 +167,22 @@ int igrt_gpus_apart(const igrt_cu *gpu)
     return !gpu->captures && !gpu->updates;
 }
 
+igrt_crossings igrt_gpus_crossings(int n, const igrt_crossing *x)
+{
+    igrt_crossings all = {.x = {{0}}};
+    for (int i = 0; i < n; i++)
+        all.x[i] = x[i];
+    return all;
+}
+
 igrt_status igrt_gpus_cross(igrt_cu *gpu, void *kernel, int n, const igrt_crossing *x)
 {
     enum { WORD = 8 };
-    igrt_crossings all = {.x = {{0}}};
+    igrt_crossings all = igrt_gpus_crossings(n, x);
     void *args[] = {&all};
     uint32_t words = 0;
     for (int i = 0; i < n; i++) {
         const uint32_t of = x[i].bytes / WORD + (x[i].bytes % WORD != 0);
-        all.x[i] = x[i];
         words = words > of ? words : of;
     }
     const unsigned groups = (words + IGRT_CROSSING_ITEMS - 1) / IGRT_CROSSING_ITEMS;

@@ -52,5 +52,7 @@ void igrt_gpus_free_mark(igrt_cu *gpu, void *mark);
 int igrt_gpus_apart(const igrt_cu *gpu);
 /* n values cross, by one launch: what is sent does not wait for what is taken. */
 igrt_status igrt_gpus_cross(igrt_cu *gpu, void *kernel, int n, const igrt_crossing *x);
+/* The same n as an argument of a kernel that lets them cross itself. */
+igrt_crossings igrt_gpus_crossings(int n, const igrt_crossing *x);
 #endif
 #endif

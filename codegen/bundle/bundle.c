@@ -413,6 +413,8 @@ static void prepare(Bundle *b, int nplan, Plan *const *plan)
     b->name = b->o->name ? b->o->name : "model";
     b->io = b->name;
     b->entry = arena_printf(b->a, "%s_run", b->name);
+    for (int i = 0; b->target->gpu && b->p->ndevice > 1 && i < nplan; i++)
+        gpu_devices_kernels(b, plan[i]);
     b->kernel = b->p->kernels;
     b->nkernel = b->p->nkernel;
     b->upper = upper_case(b->a, b->name);

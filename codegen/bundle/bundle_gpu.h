@@ -3,6 +3,7 @@
 #define BUNDLE_GPU_H
 
 #include "bundle_writer.h"
+#include "segments.h"
 
 /* A place in ctx->mem. */
 typedef struct {
@@ -86,6 +87,17 @@ void gpu_devices_functions(StrBuf *, const Bundle *);
 void gpu_devices_start(StrBuf *, const Bundle *);
 void gpu_devices_slots(StrBuf *, const Bundle *);
 void gpu_devices_release(StrBuf *);
+
+/* Steps whose kernels let values cross themselves get such ones; before kernels are counted. */
+void gpu_devices_kernels(Bundle *, Plan *);
+
+/* bundle_gpu_cross.c: a half of a copy; the kernel that computes the step behind so many of them
+ * and lets them cross, or NULL. */
+typedef struct {
+    const Step *step;
+    StepPart part;
+} Crossing;
+Kernel *gpu_crossing_kernel(Plan *, const Step *, const Crossing *, int n);
 
 /* bundle_gpu_ways.c: how many kernels are in the program that init loads; 0: all are. */
 int gpu_own_kernels(const Bundle *);

@@ -17,12 +17,6 @@
 
 enum { SENT = 256 << 10, MARK_BYTES = 16, SENT_WORD = 8, SENT_ALIGN = 256 };
 
-/* A half of a copy. */
-typedef struct {
-    const Step *step;
-    StepPart part;
-} Crossing;
-
 /* Those that stand together on a device and are not written yet. */
 typedef struct {
     Crossing x[IGRT_CROSSINGS];
@@ -40,6 +34,7 @@ typedef struct {
     Crossings open[MOST_DEVICES];
     int launches; /* of crossings */
     bool copies;  /* some step is a copy of a queue */
+    Plan *asks;   /* nothing is written yet: which kernels let values cross themselves; or NULL */
 } Queues;
 
 static Segments queues_of(const Bundle *b, Arena *a)
@@ -268,6 +263,10 @@ static void end_crossings(Queues *q)
     Crossings *open = is_device(q, q->at) ? &q->open[q->at] : NULL;
     if (!open || !open->n)
         return;
+    if (q->asks) {
+        open->n = 0;
+        return;
+    }
     const Step *last = open->x[open->n - 1].step;
     int64_t size;
     bool kept = w->b->gpu->records && w->b->gpu->sized; /* the same, whatever sizes a run has */
@@ -323,14 +322,55 @@ static void cross(Queues *q, const Step *s, StepPart part)
     Crossings *open = &q->open[q->at];
     if (!stands_together(q, open, &x))
         end_crossings(q);
-    if (part == STEP_SENDS)
+    if (part == STEP_SENDS && !q->asks)
         send_apart(q, &x);
     open->x[open->n++] = x;
 }
 
+/* Those that are open, by the kernel behind them: its launch has them as `all`. */
+static void crossing_kernel(Queues *q, const Step *s)
+{
+    Writer *w = q->w;
+    Crossings *open = &q->open[q->at];
+    const Block one = {.step = (Step **)&s, .n = 1};
+    const Step *last = open->x[open->n - 1].step;
+    line(w, "{");
+    w->depth++;
+    line(w, "const igrt_crossing x[] = {");
+    const int sends = crossing_lines(q, STEP_SENDS), takes = crossing_lines(q, STEP_TAKES);
+    line(w, "};");
+    line(w, "const int sent = igrt_gpus_apart(gpu) ? %d : 0; /* already */", sends);
+    line(w, "igrt_crossings all = igrt_gpus_crossings(%d - sent, x + sent);", sends + takes);
+    if (takes)
+        line(w, "DONE(%d, \"copy\");", last->number);
+    w->b->needs |= takes ? NEED_PROFILE : 0;
+    open->n = 0;
+    run_steps(w, &one);
+    w->depth--;
+    line(w, "}");
+}
+
+/* The kernel at hand lets those that are open cross itself, if it can. */
+static void ask_kernel(Queues *q, Step *s)
+{
+    Crossings *open = is_device(q, q->at) ? &q->open[q->at] : NULL;
+    Kernel *k = open && open->n ? gpu_crossing_kernel(q->asks, s, open->x, open->n) : NULL;
+    if (k)
+        s->kernel = k;
+    end_crossings(q);
+}
+
 static void whole_steps(Queues *q, const Segment *x, int from, int to)
 {
-    const Block some = {.step = x->block.step + from, .n = to - from};
+    Step *first = x->block.step[from];
+    if (q->asks) {
+        ask_kernel(q, first);
+        return;
+    }
+    const bool crosses = first->kind == STEP_KERNEL && first->kernel->crosses;
+    if (crosses)
+        crossing_kernel(q, first);
+    const Block some = {.step = x->block.step + from + crosses, .n = to - from - crosses};
     q->copies |= steps_have(&some, STEP_COPY);
     end_crossings(q);
     q->w->depth--;
@@ -403,37 +443,62 @@ int gpu_devices_launches(Bundle *b, bool *copies)
     return launches;
 }
 
-int gpu_devices_steps(Writer *w, bool *copies)
+static Queues queues_begin(Writer *w, Arena *a)
 {
-    Arena *a = arena_new();
     Queues q = {.w = w, .s = queues_of(w->b, a)};
     find_marks(&q, a);
     find_slots(&q, a);
+    return q;
+}
+
+static void queues_steps(Queues *q)
+{
+    Writer *w = q->w;
     w->depth++;
-    for (int i = 0; i < q.s.n; i++) {
-        const Segment *x = &q.s.segment[i];
-        turn_to(&q, x->device);
-        for (int d = 0; d < q.s.ndevice; d++) {
+    for (int i = 0; i < q->s.n; i++) {
+        const Segment *x = &q->s.segment[i];
+        turn_to(q, x->device);
+        for (int d = 0; d < q->s.ndevice; d++) {
             if (!x->waits[d])
                 continue;
-            end_crossings(&q);
+            end_crossings(q);
             line(w, "TRY(igrt_gpus_wait(&ctx->gpus, gpu, ctx->mark[%d]));",
-                 q.mark[nth_segment(&q.s, d, x->waits[d])]);
+                 q->mark[nth_segment(&q->s, d, x->waits[d])]);
         }
-        segment_steps(&q, x);
-        if (!q.mark[i])
+        segment_steps(q, x);
+        if (!q->mark[i])
             continue;
-        end_crossings(&q);
-        line(w, "TRY(igrt_gpus_mark(gpu, &ctx->mark[%d]));", q.mark[i]);
+        end_crossings(q);
+        line(w, "TRY(igrt_gpus_mark(gpu, &ctx->mark[%d]));", q->mark[i]);
     }
-    for (int d = 0; is_device(&q, d); d++)
-        if (q.open[d].n) {
-            turn_to(&q, d);
-            end_crossings(&q);
+    for (int d = 0; is_device(q, d); d++)
+        if (q->open[d].n) {
+            turn_to(q, d);
+            end_crossings(q);
         }
     w->depth--;
+}
+
+int gpu_devices_steps(Writer *w, bool *copies)
+{
+    Arena *a = arena_new();
+    Queues q = queues_begin(w, a);
+    queues_steps(&q);
     arena_free(a);
     if (copies)
         *copies = q.copies;
     return q.launches;
+}
+
+void gpu_devices_kernels(Bundle *b, Plan *p)
+{
+    Arena *a = arena_new();
+    Bundle of = *b;
+    of.p = p;
+    Writer w = {.b = &of};
+    Queues q = queues_begin(&w, a);
+    q.asks = p;
+    queues_steps(&q);
+    sb_free(&w.sb);
+    arena_free(a);
 }

@@ -58,6 +58,8 @@ static void kernels_head(StrBuf *sb, const Bundle *b, const char *bodies)
     print_comment_text(sb, b->source);
     sb_puts(sb, ". */\n");
     b->target->language->file(sb, b->target, b->kernel_needs, bodies ? bodies : "");
+    if (b->p->ndevice > 1)
+        sb_puts(sb, runtime_text("igrt_cross.h"));
 }
 
 /* The kernel file, <name>_kernels.cl or .cu, or what it would be with a few kernels. */
@@ -67,8 +69,6 @@ void gpu_kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
     gpu_kernel_bodies(&body, b, kernels, n);
     kernels_head(sb, b, body.data);
     sb_puts(sb, body.data ? body.data : "");
-    if (b->p->ndevice > 1)
-        sb_puts(sb, runtime_text("igrt_cross.h"));
     sb_free(&body);
 }
 

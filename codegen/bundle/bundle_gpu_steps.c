@@ -224,6 +224,10 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
     indent(w);
     sb_puts(&w->sb, "void *args[] = {");
     size_t start = w->sb.len;
+    if (k->crosses) {
+        sb_puts(&w->sb, "&all");
+        n++;
+    }
     for (int i = 0; i < nint + k->nscalar; i++) {
         if (i < narg && !kernel_has_param(k, i))
             continue;

@@ -64,6 +64,11 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     const CWords *c = t->language->c;
     const char *separator = "";
     sb_printf(sb, "%svoid %s(", t->gpu ? "" : c->kernel_word, fname);
+    const char *restricts = k->crosses ? "" : c->restrict_word; /* no: some of it arrives meanwhile */
+    if (k->crosses) {
+        sb_puts(sb, "const igrt_cross_values all");
+        separator = ", ";
+    }
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
@@ -75,8 +80,7 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
         bool pointers = k->args[i].dtype == INGOT_STRING && !t->gpu, written = k->args[i].written;
         sb_printf(sb, "%s%s%s%s%s *%s%sa%d", separator, c->global_word,
                   written || pointers ? "" : "const ", t->language->type(k->args[i].dtype, false),
-                  pointers && !written ? "const" : "", c->restrict_word,
-                  *c->restrict_word ? " " : "", i);
+                  pointers && !written ? "const" : "", restricts, *restricts ? " " : "", i);
         separator = ", ";
     }
     for (int i = 0; i < k->nvar; i++) {
@@ -202,6 +206,8 @@ void c_head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)
         attributes(r, k, tiles);
     kernel_prototype(r->sb, r->t, k, name);
     put(r, "\n{\n");
+    if (k->crosses)
+        sb_printf(r->sb, "    igrt_cross_group(all, %d);\n", k->crosses);
     if (gpu)
         aligned(r, k);
     places(r, k, gpu && tiles->tile[0].items);

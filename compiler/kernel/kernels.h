@@ -183,6 +183,9 @@ struct Kernel {
     uint64_t hash;           /* of its canonical text: equal kernels are emitted once */
     Choice *choice;          /* the record of what is decided for it; NULL where nothing is */
     bool check;              /* of a STEP_INDEX */
+    /* Bytes that each item has of what crosses between GPUs before the kernel begins, which its own
+     * groups see to (bundle_gpu_cross.c); 0: nothing does. */
+    int crosses;
     char name[96];           /* k07_conv_1x64x56x56; set by the plan */
     int64_t flops, bytes;    /* at the upper bounds */
     int64_t scratch;         /* bytes of the places that a part of it needs, see nest.h */
