@@ -64,7 +64,8 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     const CWords *c = t->language->c;
     const char *separator = "";
     sb_printf(sb, "%svoid %s(", t->gpu ? "" : c->kernel_word, fname);
-    const char *restricts = k->crosses ? "" : c->restrict_word; /* no: some of it arrives meanwhile */
+    const char *restricts =
+        k->crosses ? "" : c->restrict_word; /* no: some of it arrives meanwhile */
     if (k->crosses) {
         sb_puts(sb, "const igrt_cross_values all");
         separator = ", ";

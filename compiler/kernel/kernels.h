@@ -180,9 +180,9 @@ struct Kernel {
     int device;             /* that runs it (Step.device) */
     bool serial; /* stores may collide (scatter): iterations run in order, on a GPU too but for axes
                     along which none does (stores_apart()) */
-    uint64_t hash;           /* of its canonical text: equal kernels are emitted once */
-    Choice *choice;          /* the record of what is decided for it; NULL where nothing is */
-    bool check;              /* of a STEP_INDEX */
+    uint64_t hash;  /* of its canonical text: equal kernels are emitted once */
+    Choice *choice; /* the record of what is decided for it; NULL where nothing is */
+    bool check;     /* of a STEP_INDEX */
     /* Bytes that each item has of what crosses between GPUs before the kernel begins, which its own
      * groups see to (bundle_gpu_cross.c); 0: nothing does. */
     int crosses;
