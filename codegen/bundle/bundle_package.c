@@ -85,6 +85,7 @@ static void cmsis(Bundle *b)
     sb_printf(
         &sb,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<!-- SPDX-License-Identifier: LicenseRef-ModelOwner -->\n"
         "<package schemaVersion=\"1.7.7\" xmlns:xs=\"http://www.w3.org/2001/XMLSchema-instance\" "
         "xs:noNamespaceSchemaLocation=\"PACK.xsd\">\n"
         "  <vendor>ingot</vendor>\n  <name>%s</name>\n  <description>The compiled model "

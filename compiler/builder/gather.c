@@ -127,6 +127,17 @@ static Node *known_index(Context *c, Node *index, Node *size)
     return i->hi < 0 ? idx_add(c, i, size) : i;
 }
 
+/* What is taken from places that are not there: no run comes here that has an index. */
+static Node *take_outside(Context *c, Node *x, Node *index, Node *place, int axis, int rank,
+                          Node *const *dims)
+{
+    Node *n = shape_numel(c, index->rank, index->shape), *none = idx(c, 0);
+    const char *what = arena_printf(c->arena, "the number of indices outside of axis %d", axis);
+    if (n->lo > 0 ? !never_place(c, place, x, axis, false) : !ingot_require(c, n, none, none, what))
+        return c->poison;
+    return uniform_make(c, node_const_zero(c, (ingot_dtype)x->dtype), rank, dims);
+}
+
 ingot_tensor *ingot_take(ingot_context *c, ingot_tensor *x, ingot_tensor *index, int axis)
 {
     Node *dims[2 * INGOT_MAX_RANK], *at[INGOT_MAX_RANK], *aligned[2 * INGOT_MAX_RANK];
@@ -143,9 +154,7 @@ ingot_tensor *ingot_take(ingot_context *c, ingot_tensor *x, ingot_tensor *index,
         return c->poison;
     Node *size = x->shape[axis], *i = known_index(c, index, size);
     if (i && (i->hi < 0 || idx_sub(c, size, i)->hi < 1))
-        return never_place(c, i, x, axis, false)
-                   ? uniform_make(c, node_const_zero(c, (ingot_dtype)x->dtype), rank, dims)
-                   : c->poison;
+        return take_outside(c, x, index, i, axis, rank, dims);
     if (i && i->lo >= 0 && idx_sub(c, size, i)->lo >= 1) {
         Node *row = ingot_slice(c, x, axis, i, idx(c, 1), 1); /* one place: a slice, repeated */
         for (int a = 0; a < rank; a++)

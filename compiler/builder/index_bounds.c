@@ -210,6 +210,10 @@ bool index_places(Context *c, Node *x, bool wraps, bool *never)
                 .source = x->src[0],
                 .wraps = wraps,
                 .never = never};
+    if (shape_is_empty(p.each->rank, p.each->shape)) {
+        *never = false;
+        return true;
+    }
     for (*never = false; p.axis < p.source->rank && !*never; p.axis++)
         if (!require_places(c, &p, x->src[(update ? 2 : 1) + p.axis]))
             return false;

@@ -149,11 +149,28 @@ static void test_bounds(void **state)
                  "index 6 is outside axis 0");
 }
 
+/* Places outside for certain, which nothing asks for: no index at all, or none in such a run. */
+static void test_of_none(void **state)
+{
+    (void)state;
+    ingot_dim *none[] = {k(0)};
+    ingot_tensor *x = x_of(0);
+    ingot_tensor *y = ingot_take(c, x, ingot_expand(c, row(7), 1, none), 0);
+    assert_int_equal(c->require.n, 0);
+    assert_true(!ingot_is_poison(y) && idx_is(y->shape[0], 0));
+    y = ingot_take(c, ingot_slice(c, x, 1, k(0), k(0), 1), ingot_expand(c, row(0), 1, none), 1);
+    assert_int_equal(c->require.n, 0);
+    assert_false(ingot_is_poison(y));
+    sizes(ingot_take(c, x, ingot_expand(c, row(7), 1, &n), 0), ".ffffff");
+    assert_non_null(strstr(last, "the number of indices outside of axis 0 is 6; it has to be 0"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(first), TEST(last),   TEST(list), TEST(moved), TEST(elements), TEST(of_sizes),
-        TEST(edge),  TEST(update), TEST(arg),  TEST(crop),  TEST(nothing),  TEST(bounds),
+        TEST(first),    TEST(last),   TEST(list),    TEST(moved), TEST(elements),
+        TEST(of_sizes), TEST(edge),   TEST(update),  TEST(arg),   TEST(crop),
+        TEST(nothing),  TEST(bounds), TEST(of_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
