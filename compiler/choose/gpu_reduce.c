@@ -335,7 +335,7 @@ static Node *read_across(const Nest *n, const View *v, Node *stored, int64_t *se
 {
     for (int i = 0; i < v->nload; i++) {
         Node *read = range_beside(n->k, v, v->load[i]);
-        *sector = n->target->machine.sector / dtype_info[v->load[i]->dtype].bytes;
+        *sector = n->target->machine.sector / (int64_t)elem_bytes((ingot_dtype)v->load[i]->dtype);
         if (read && read != stored && depends_on(v->load[i], stored))
             return read;
     }

@@ -103,8 +103,7 @@ static bool is_unpacked(const Node *n, const Info *i)
     return i->constant && i->leaves > 0 && !i->has_reduce && dtype_info[n->dtype].bytes == 1;
 }
 
-/* Is there a way from n to x: any, or one that leads through what has to be stored? */
-static bool is_made_of(Sched *s, Node *x, const Node *n, Node *const *uses, bool stored)
+bool is_made_of(Sched *s, Node *x, const Node *n, Node *const *uses, bool stored)
 {
     enum { MOST = 1 << 10 };
     Node *node[MOST] = {x};

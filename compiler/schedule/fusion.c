@@ -27,6 +27,28 @@ bool fusion_pays(const Fusion *f)
     return f->together <= f->apart;
 }
 
+/* A sum, or what is made of one in the same kernel, that is compared with what is made of it: the
+ * places of a maximum, the gradient that goes to them. Computed twice, in loops of another order,
+ * it would not be equal to itself. */
+static bool is_matched(Sched *s, Node *n, Node *const *uses)
+{
+    enum { MOST = 64 };
+    Node *view[MOST] = {n};
+    int nview = 1;
+    for (int v = 0; v < nview; v++) {
+        const Info *i = info_of(s, view[v]);
+        for (int u = 0; u < i->nuse; u++) {
+            Node *t = uses[i->iuse + u];
+            const bool compares = t->op >= OP_EQ && t->op <= OP_LE;
+            if (compares && is_made_of(s, t->src[t->src[0] == view[v]], n, uses, false))
+                return true;
+            if (is_move(t) && t->src[0] == view[v] && nview < MOST)
+                view[nview++] = t;
+        }
+    }
+    return false;
+}
+
 /* What no preset and no file can change. */
 const char *must_store(Sched *s, Node *n, Node *const *uses)
 {
@@ -48,6 +70,8 @@ const char *must_store(Sched *s, Node *n, Node *const *uses)
     for (int u = 0; u < i->nuse && i->has_reduce; u++)
         if (uses[i->iuse + u]->op == OP_SCAN)
             return "a reduce in loops that run in order";
+    if (i->has_reduce && dtype_is_float(n->dtype) && is_matched(s, n, uses))
+        return "it is compared with what is made of it: there is one rounding";
     return NULL;
 }
 

@@ -21,6 +21,8 @@ bool fusion_pays(const Fusion *);
 /* Why a kernel has to store n, whatever a preset or a file says; NULL: its readers may compute
  * it. */
 const char *must_store(Sched *, Node *n, Node *const *uses);
+/* fuse.c: is there a way from n to x: any, or one that leads through what has to be stored? */
+bool is_made_of(Sched *, Node *x, const Node *n, Node *const *uses, bool stored);
 /* Of a value that its readers compute, and of a sum of products that would stand beside another
  * reduce of its reader's. */
 bool fusion_of_value(Sched *, Node *, Node *const *uses, const Readers *, Fusion *);

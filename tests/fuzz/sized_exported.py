@@ -279,7 +279,7 @@ def rotates(d):
         r.choice((2, 4)),
     )
     x = d.input([b, h, n, 2 * half])
-    most = max(c.get(n, n) for c in d.cases) + r.randint(0, 3)
+    most = max(2, max(c.get(n, n) for c in d.cases) + r.randint(0, 3))  # verify draws 0 and 1
     tables = [d.weight(most, half), d.weight(most, half)]
     if r.random() < 0.5:
         at = numbers(d, [b, n], 0, most - 1)

@@ -71,7 +71,7 @@ static bool add_range(Context *c, Node *load, Node *range, Node **at, int64_t *l
 /* The loads of lines that start `at`, as many as `step` elements have. */
 static int line_loads(Context *c, Node *load, Node *at, int64_t step, Node **out)
 {
-    int64_t line = LOWERED_LINE / (int64_t)dtype_info[load->dtype].bytes, n = 0;
+    int64_t line = LOWERED_LINE / (int64_t)elem_bytes((ingot_dtype)load->dtype), n = 0;
     for (; n * line < step; n++) {
         Node *src[] = {load->src[0], load->src[1], idx_add(c, at, idx(c, n * line))};
         out[n] = node_make(c, OP_LOAD, load->dtype, load->arg, 3, src, 0, NULL);
