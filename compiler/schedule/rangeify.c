@@ -387,6 +387,27 @@ static Node *as_index(Context *c, Node *n)
     return v && v->lo > -(INT64_C(1) << bits) && v->hi < INT64_C(1) << bits ? v : NULL;
 }
 
+/* Of a concat that lies on another device, and is made of numbers, weights, sizes: the part that has
+ * the coordinate. */
+static Node *lower_concat(StoreNest *k, Node *t, Node *const *coords, Node *gate)
+{
+    Context *c = k->s->c;
+    Node *at[INGOT_MAX_RANK], *v = zero(c, t->dtype), *end = idx(c, 0);
+    const int axis = (int)t->arg.i;
+    memcpy((void *)at, (void *)coords, (size_t)t->rank * sizeof *at);
+    for (uint32_t j = 0; j < t->nsrc; j++) {
+        Node *begin = end;
+        end = idx_add(c, begin, t->src[j]->shape[axis]);
+        Node *last = idx_sub(c, end, idx(c, 1));
+        Node *inside = bool_and(c, idx_le(c, begin, coords[axis]), idx_le(c, coords[axis], last));
+        Node *both = bool_and(c, gate, inside);
+        at[axis] = idx_sub(c, coords[axis], begin);
+        if (!node_is_const_i(both, 0))
+            v = node_where(c, inside, lower_value(k, t->src[j], at, both), v);
+    }
+    return v;
+}
+
 static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
@@ -423,6 +444,7 @@ static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *ga
     case OP_GATHER: return lower_gather(k, t, coords, gate);
     case OP_REDUCE: return lower_reduce(k, t, coords, gate);
     case OP_SCAN: return lower_scan(k, t, coords, gate);
+    case OP_CONCAT: return lower_concat(k, t, coords, gate);
     case OP_PROJ: {
         Info *tuple = info_of(k->s, t->src[0]);
         if (!tuple->tuple)

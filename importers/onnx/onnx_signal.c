@@ -197,6 +197,18 @@ static ingot_tensor *dft_any_axis(Lowering *n)
     return y ? y : fault(n, "no axis gives the shape that the file declares");
 }
 
+/* A signal of no length has no bins, or the one of a real signal, in which nothing is added up. */
+static ingot_tensor *dft_of_nothing(Lowering *n, int axis)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    const int rank = ingot_rank(X);
+    for (int i = 0; i < rank; i++)
+        dims[i] = ingot_shape(X, i);
+    dims[axis] = dim(n, attr_int(n, "onesided", 0) != 0);
+    dims[rank - 1] = dim(n, 2);
+    return ingot_expand(n->c, ingot_like(n->c, X, 0), rank, dims);
+}
+
 ingot_tensor *onnx_dft(Lowering *n)
 {
     int axis, rank = ingot_rank(X);
@@ -210,6 +222,8 @@ ingot_tensor *onnx_dft(Lowering *n)
     if (axis == rank - 1)
         return fault(n, "its axis is that of real and imaginary parts");
     int64_t size = dft_size(n, axis);
+    if (size == 0 && !input(n, 1) && dim_is(ingot_shape(X, axis), 0))
+        return dft_of_nothing(n, axis);
     if (size == 0)
         return unsupported(n, "its length is not known when compiling");
     if (input(n, 1) && !value_is(n, n->in[1], dim(n, size), "its dft_length"))

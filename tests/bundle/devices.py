@@ -9,6 +9,7 @@
     shared      how: parts of the batch, of the weights, of the layers, by the plan
     decided     a saved .sched gives the same plan again, and an edited one moves a value
     training    losses of a training step that devices share, beside one device's
+    sizes       what is joined of sizes alone, each device computes
     sanitized   ThreadSanitizer finds nothing; and it does where a wait is missing
     refused     what cannot be shared, and one message for each
 
@@ -302,6 +303,17 @@ def sanitized(ingot, work):
     print("with waits, and without")
 
 
+def sizes(ingot, work):
+    """The shape of what NonZero gives: a concat, which others than the device that stores it read."""
+    g = models.Graph(3)
+    scale, x = g.input("scale", models.I, 2), g.input("x", models.F, "m")
+    scaled = g.op("Mul", g.op("Shape", g.op("NonZero", x)), scale)
+    g.output("y", scaled, models.I, 2)
+    (work / "sizes.onnx").write_bytes(g.bytes())
+    flags = ("--dim", "m=0..33", "--devices", "3", "--parallel", "layers")
+    call(ingot, "verify", work / "sizes.onnx", "--interpret", "--target", "c", *flags)
+
+
 def refused(ingot, work):
     model, _ = write_model(work, "classes")
     cases = {
@@ -323,5 +335,5 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    checks = (same, shared, decided, training, sanitized, refused)
+    checks = (same, shared, decided, training, sizes, sanitized, refused)
     sys.exit(main(__doc__, {f.__name__: f for f in checks}))
