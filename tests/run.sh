@@ -174,6 +174,11 @@ onnx_rewritten() {
     "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --interpret --json build/rewritten.json build/rewritten &&
         "$python" tests/onnx/rewritten_cases.py build/rewritten --judge build/rewritten.json
 }
+# Layers of PyTorch as its exporters write them
+onnx_torch() {
+    "${INGOT_TORCH:-$python}" tests/onnx/torch_cases.py build/torch-cases --jobs "$JOBS" || return
+    "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --interpret --data-dims --tolerance-range 1e-4 --least 0.97 build/torch-cases
+}
 # What the official cases lack, and ONNX Runtime's own operators, by ONNX Runtime's results; 77: it is not there
 by_ort() {                  # by_ort NAME SAMPLE: the cases of tests/onnx/NAME_cases.py
     "$python" "tests/onnx/$1_cases.py" "build/$1-cases" || return
@@ -216,6 +221,7 @@ if [ -n "$all" ]; then
     step tasks "$python" tests/tasks/tasks.py --ingot build/ingot
     step recipes "$python" tests/recipes/recipes.py --work build/recipes --apart
     step onnx-rewritten onnx_rewritten
+    step onnx-torch onnx_torch # a Python that has PyTorch and onnxscript; 77: it is not there
     step onnx-bind onnx --bind --out build/onnx-bind.md
     # shellcheck disable=SC2086
     step hip-objects "$python" tests/onnx/hip_objects.py --ingot build/ingot --jobs "$JOBS" --models ../shared/models/real -- $(ls -d build/onnx-cases/node 2>/dev/null)

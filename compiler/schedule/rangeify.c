@@ -387,8 +387,8 @@ static Node *as_index(Context *c, Node *n)
     return v && v->lo > -(INT64_C(1) << bits) && v->hi < INT64_C(1) << bits ? v : NULL;
 }
 
-/* Of a concat that lies on another device, and is made of numbers, weights, sizes: the part that has
- * the coordinate. */
+/* Of a concat that lies on another device, and is made of numbers, weights, sizes: the part that
+ * has the coordinate. */
 static Node *lower_concat(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;

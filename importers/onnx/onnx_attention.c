@@ -77,12 +77,13 @@ static ingot_tensor *hide_keys(Lowering *n, ingot_tensor *scores, ingot_tensor *
     return masked(n, scores, ingot_lt(n->c, ingot_iota(n->c, 1, &keys, 0), filled));
 }
 
-/* A mask that ends before the last key hides the rest. */
+/* A mask that ends before the last key hides the rest; with one column only from opset 24 on, which
+ * says so: before, it is for all keys. */
 static ingot_tensor *full_mask(Lowering *n, ingot_tensor *mask, ingot_dim *keys)
 {
     ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
     int last = ingot_rank(mask) - 1;
-    if (last < 0 || dim_is(ingot_shape(mask, last), 1) ||
+    if (last < 0 || (n->version < 24 && dim_is(ingot_shape(mask, last), 1)) ||
         ingot_dim_equal(ingot_shape(mask, last), keys))
         return mask;
     for (int a = 0; a <= last; a++)
