@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bundle.h"
+#include "float_text.h"
 #include "igrt.h"
 #include "weight_value.h"
 
@@ -47,8 +48,7 @@ static void value_flush(WeightValue *v, const Buffer *w)
 
 static unsigned print_float(StrBuf *sb, double v, const char *suffix)
 {
-    char text[48];
-    int precision = *suffix ? 9 : 17;
+    char text[FLOAT_TEXT];
     if (v != v) {
         sb_puts(sb, "NAN");
         return NEED_MATH;
@@ -57,13 +57,16 @@ static unsigned print_float(StrBuf *sb, double v, const char *suffix)
         sb_puts(sb, v > 0 ? "INFINITY" : "-INFINITY");
         return NEED_MATH;
     }
-    for (int p = precision - 3; p <= precision; p++) { /* the shortest that reads back the same */
+    if (*suffix)
+        float_text(text, (float)v);
+    for (int p = 14; p <= 17 && !*suffix; p++) { /* the shortest that reads back the same */
         snprintf(text, sizeof text, "%.*g", p, v);
-        double back = strtod(text, NULL);
-        if (*suffix ? (float)back == (float)v : back == v)
+        if (strtod(text, NULL) == v)
             break;
     }
-    sb_printf(sb, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", suffix);
+    sb_puts(sb, text);
+    sb_puts(sb, strpbrk(text, ".e") ? "" : ".0");
+    sb_puts(sb, suffix);
     return 0;
 }
 
