@@ -112,7 +112,8 @@ static const char *loop_of(Nest *n, const Opt *o, int *axis)
             "%s %s: the axis is scanned: its loop runs in order, each element continues the last",
             opt_name[o->kind], o->axis);
     if (n->axis[*axis].extent == 1)
-        return opt_refuse(n, "no loop is left of axis '%s'", o->axis);
+        return opt_refuse(n, "%s %s: no loop is left of the axis: it has one iteration",
+                          opt_name[o->kind], o->axis);
     if (n->axis[*axis].bound && o->kind != OPT_STAGE)
         return opt_refuse(n, "%s %s: the axis is bound: its iterations are no loop",
                           opt_name[o->kind], o->axis);
