@@ -64,6 +64,7 @@ typedef struct {
     ingot_tensor *d, *e;
     TfliteMultiplier q; /* d times q has INTEGER_BITS */
     int32_t radius;     /* above it, e is 0 */
+    int most;           /* a row's sum with 12 integer bits is less than 2^most */
 } TfliteExponentials;
 
 static void exponentials(TfliteNode *n, double beta, TfliteExponentials *e)
@@ -86,6 +87,10 @@ static void exponentials(TfliteNode *n, double beta, TfliteExponentials *e)
     e->d = ingot_sub(n->c, ingot_reduce(n->c, INGOT_REDUCE_MAX, x, last, true), x);
     ingot_tensor *at = size < 256 ? ingot_min_c(n->c, e->d, (double)(size - 1)) : e->d;
     e->e = ingot_gather(n->c, table, &at);
+    const int64_t terms = ingot_dim_hi(ingot_shape(X, ingot_rank(X) - 1));
+    e->most = 20;
+    while (e->most < 31 && terms >> (e->most - 19))
+        e->most++;
 }
 
 /* The sum of a row, with 12 integer bits: at least 2^19, the greatest one's. */
@@ -96,11 +101,11 @@ static ingot_tensor *sum_of(TfliteNode *n, TfliteExponentials *e)
     return ingot_contiguous(n->c, sum);
 }
 
-/* 1 / s of s with 12 integer bits, as a fraction of 2^31 to be shifted: [0] it, [1] the zero bits
- * in front of s. */
-static void reciprocal(TfliteNode *n, ingot_tensor *s, ingot_tensor *out[2])
+/* 1 / s of s with 12 integer bits, less than 2^most, as a fraction of 2^31 to be shifted: [0] it,
+ * [1] the zero bits in front of s. */
+static void reciprocal(TfliteNode *n, ingot_tensor *s, int most, ingot_tensor *out[2])
 {
-    out[1] = tfl_leading_zeros(n, s, 19, 31);
+    out[1] = tfl_leading_zeros(n, s, 19, most);
     /* less 1, which is 2^31: the sign's bit */
     ingot_tensor *x = ingot_and(n->c, ingot_shl(n->c, s, out[1]), whole(n, INT32_MAX));
     out[0] = ingot_contiguous(n->c, tfl_by_one_plus(n, x));
@@ -119,7 +124,7 @@ ingot_tensor *tflite_q_softmax(TfliteNode *n)
         return tfl_q_softmax_16(n);
     tfl_range(n->to[0], &lo, &hi);
     exponentials(n, (double)ingot_tflite_float(&n->op->options, 0, 0), &x);
-    reciprocal(n, sum_of(n, &x), inverse);
+    reciprocal(n, sum_of(n, &x), x.most, inverse);
     /* 12 integer bits of the sum, less those in front of it; 31 bits of the product, less 8 */
     ingot_tensor *e = ingot_sub(c, whole(n, 12 + 31 - bits), inverse[1]);
     ingot_tensor *y = ingot_shrr(c, ingot_mulhi(c, x.e, inverse[0]), e);
@@ -129,22 +134,22 @@ ingot_tensor *tflite_q_softmax(TfliteNode *n)
 
 /* ---- LOG_SOFTMAX ----------------------------------------------------------------------------- */
 
-/* log s of s >= 1 with 12 integer bits, with 5 of them. s is 2^k r; of two such (k by quarters) the
- * one with the smaller r is taken, which is near sqrt(sqrt(1/2)), and log r is a quotient of
- * polynomials of r's distance q from there:
+/* log s of s >= 1 with 12 integer bits, less than 2^most, with 5 of them. s is 2^k r; of two such
+ * (k by quarters) the one with the smaller r is taken, which is near sqrt(sqrt(1/2)), and log r is
+ * a quotient of polynomials of r's distance q from there:
  *
  *     log s = k log 2 + (q r + alpha_n q^3) / (1 + p (alpha_i + q + alpha_d q^2) + alpha_f q)
  */
-static ingot_tensor *log_of(TfliteNode *n, ingot_tensor *s)
+static ingot_tensor *log_of(TfliteNode *n, ingot_tensor *s, int most)
 {
     const int32_t root_half = 1518500250 /* sqrt(1/2) */, fourth_root = 1805811301;
     ingot_context *c = n->c;
     ingot_tensor *quarter = whole(n, 1 << 23), *bits = whole(n, 25); /* with 6 integer bits */
-    ingot_tensor *za = tfl_leading_zeros(n, s, 19, 31);
+    ingot_tensor *za = tfl_leading_zeros(n, s, 19, most);
     ingot_tensor *ra = times(n, ingot_shl(c, s, ingot_sub(c, za, whole(n, 1))), root_half);
     ra = doubled(n, ra, 1);
     ingot_tensor *ka = ingot_add(c, ingot_shl(c, ingot_sub(c, whole(n, 12), za), bits), quarter);
-    ingot_tensor *zb = tfl_leading_zeros(n, times(n, s, root_half), 18, 31);
+    ingot_tensor *zb = tfl_leading_zeros(n, times(n, s, root_half), 18, most);
     ingot_tensor *rb = ingot_shl(c, s, ingot_sub(c, zb, whole(n, 1)));
     rb = ingot_where(c, ingot_eq(c, za, zb), rb, whole(n, INT32_MAX));
     ingot_tensor *kb = ingot_sub(c, ingot_shl(c, ingot_sub(c, whole(n, 13), zb), bits), quarter);
@@ -174,7 +179,7 @@ ingot_tensor *tflite_q_log_softmax(TfliteNode *n)
         return tfl_fault(n, "its input has rank 0");
     tfl_range(n->to[0], &lo, &hi);
     exponentials(n, 1, &x);
-    ingot_tensor *log = log_of(n, sum_of(n, &x));
+    ingot_tensor *log = log_of(n, sum_of(n, &x), x.most);
     const int up = x.q.shift > 0 ? x.q.shift < 31 ? x.q.shift : 31 : 0;
     const TfliteMultiplier back = tfl_multiplier(ldexp(1, 31 - up) / x.q.m);
     ingot_tensor *least = ingot_add(c, log, whole(n, INT32_MIN));

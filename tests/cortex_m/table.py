@@ -6,6 +6,9 @@
                                                     instructions of a run, counted by QEMU
     table.py ... --onnx2c PROGRAM --emx PROGRAM     beside them, on the M4F (count.py)
     table.py ... --flag=--max-ram --flag=17k        with these flags of ingot compile too
+    table.py ... --pairs A.tflite A.onnx B.tflite B.onnx...     the table of docs/tflite.md: two files
+                                                    of one network in a row, at -O2. Exit status 1:
+                                                    the first of two takes more of something
 
 RAM has inputs and outputs of bytes in it (--io int8 --io-in-arena, where the model can be so).
 Exit status 77, skipped: there is no qemu-system-arm, or no arm-none-eabi-gcc.
@@ -23,7 +26,7 @@ from boards import BOARD, BOARDS, main_of, sources_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 # instructions; each takes a nanosecond
-TICKS = {"cortex-m3": 40, "cortex-m4": 40, "cortex-m55": 31.25}
+TICKS = {"cortex-m0+": 40, "cortex-m3": 40, "cortex-m4": 40, "cortex-m55": 31.25}
 RUN = """\
     board_clock_start();
     if (model_run(&ctx, 0, 0) != IGRT_OK)
@@ -91,6 +94,34 @@ def counted(out, core, level, work):
     return sizes[1] - sizes[0], int(ticks[1]) * TICKS[core] / 1e6 if ticks else None
 
 
+def name_of(model):
+    return model.parent.name if model.name == "model.onnx" else model.stem
+
+
+def pairs(o, models):
+    """Prints a row for two models and a core; is none of the first's figures higher?"""
+    print("| model | core | millions of instructions | flash in bytes | RAM in bytes |")
+    print("|---|---|---|---|---|")
+    fine = True
+    for two in zip(models[::2], models[1::2]):
+        for core in o.core or TICKS:
+            with tempfile.TemporaryDirectory() as folder:
+                of = []
+                for model in two:
+                    out = pathlib.Path(folder) / model.suffix[1:]
+                    ram = compiled(o.ingot, model, out, core, o.flag)[1]
+                    flash, millions = counted(out, core, "-O2", pathlib.Path(folder))
+                    if millions is None:
+                        sys.exit(f"{model}: it does not run")
+                    of.append((millions, flash, ram))
+            fine &= all(a <= b for a, b in zip(*of))
+            digits = 3 if of[0][0] < 1 else 2
+            told = [f"{a:.{digits}f} / {b:.{digits}f}" for a, b in list(zip(*of))[:1]]
+            told += [f"{a} / {b}" for a, b in list(zip(*of))[1:]]
+            print(f"| {name_of(two[0])} | {core} | {' | '.join(told)} |", flush=True)
+    return fine
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -99,16 +130,18 @@ def main():
     p.add_argument("models", nargs="+", type=pathlib.Path)
     p.add_argument("--core", action="append", choices=TICKS, help="these alone")
     p.add_argument("--flag", action="append", default=[], help="of ingot compile")
+    p.add_argument("--pairs", action="store_true")
     p.add_argument("--onnx2c", metavar="PROGRAM")
     p.add_argument("--emx", metavar="PROGRAM", help="emx-onnx-cgen")
     o = p.parse_args()
     if not shutil.which("qemu-system-arm") or not shutil.which("arm-none-eabi-gcc"):
         print("skipped: there is no qemu-system-arm, or no arm-none-eabi-gcc")
         return 77
+    if o.pairs:
+        return 0 if pairs(o, o.models) else 1
     print("| model | core | flags | flash | RAM | stack | million instructions |")
     print("|---|---|---|---|---|---|---|")
     for model in o.models:
-        name = model.parent.name if model.name == "model.onnx" else model.stem
         for core in o.core or TICKS:
             with tempfile.TemporaryDirectory() as folder:
                 work = pathlib.Path(folder)
@@ -118,7 +151,7 @@ def main():
                     told = f"{millions:.2f}" if millions is not None else ""
                     deep = stack if level == "-O2" else ""
                     print(
-                        f"| {name} | {core} | {level} | {flash} | {ram} | {deep} | {told} |",
+                        f"| {name_of(model)} | {core} | {level} | {flash} | {ram} | {deep} | {told} |",
                         flush=True,
                     )
         if o.onnx2c or o.emx:
