@@ -2,8 +2,7 @@
  * tflite.h - a strict reader of TensorFlow Lite files (LiteRT, .tflite) in one header.
  *
  * One source file defines INGOT_TFLITE_IMPLEMENTATION before it includes this. C99 and POSIX mmap,
- * nothing more; -std=c99 needs _POSIX_C_SOURCE 200809L, defined before the first system header of
- * that source file.
+ * nothing more; -std=c99 needs _POSIX_C_SOURCE 200809L there, ahead of all system headers.
  *
  *     char err[256];
  *     ingot_tflite *f = ingot_tflite_open("model.tflite", err, sizeof err);
@@ -472,7 +471,8 @@ static int ingot_tfl_scales(ingot_tfl_reader *r, const ingot_tflite_table *t,
         return 0;
     x->scales = ingot_tfl_list(&q, 2, 4, &bad);
     x->zeros = ingot_tfl_list(&q, 3, 8, &bad);
-    x->axis = (int)ingot_tflite_int(&q, 6, 4, 0);
+    /* older converters give biases the axis of the weights */
+    x->axis = x->shape.n == 1 ? 0 : (int)ingot_tflite_int(&q, 6, 4, 0);
     x->other_scales = ingot_tflite_int(&q, 4, 1, 0) != 0;
     if (bad)
         return ingot_tfl_fail(r, "tensor '%.60s': its scales are no part of the file", x->name);

@@ -166,6 +166,20 @@ ingot_tensor *tflite_conv_3d(TfliteNode *n)
     return tfl_activate(n, tfl_channels_last(n, y), tfl_int(n, 4, 1, 0));
 }
 
+/* The sizes of the result: those of input 0, or those in the file, as tflite-micro takes them,
+ * where only the run knows it. */
+static bool result_sizes(TfliteNode *n, int64_t *size, int rank)
+{
+    const ingot_tflite_list *shape = &n->to[0]->shape;
+    if (!tfl_in(n, 0) || ingot_is_const(n->in[0]) || (int)shape->n != rank)
+        return tfl_ints(n, 0, size, 5) == rank;
+    for (int i = 0; i < rank; i++)
+        size[i] = ingot_tflite_i32(shape, (size_t)i);
+    ingot_warning(n->c, "only the run knows its input 0: the sizes of its result are those in the "
+                        "file, whatever it says");
+    return true;
+}
+
 /* The result has the size that input 0 says; what a convolution with that result would have around
  * it is cut off. x is input 2, with its channels in front, w [C, M, spatial..]. */
 static ingot_tensor *transposed(TfliteNode *n, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
@@ -173,7 +187,7 @@ static ingot_tensor *transposed(TfliteNode *n, ingot_tensor *x, ingot_tensor *w,
 {
     int64_t size[5], kernel, in, lo[3], hi[3], more[3];
     const bool same = tfl_int(n, 0, 1, 0) == 0;
-    if (tfl_ints(n, 0, size, 5) != axes + 2 || ingot_is_poison(x) || ingot_is_poison(w))
+    if (!result_sizes(n, size, axes + 2) || ingot_is_poison(x) || ingot_is_poison(w))
         return ingot_poison(n->c);
     for (int i = 0; i < axes; i++) {
         if (!ingot_dim_is_const(ingot_shape(w, 2 + i), &kernel) ||

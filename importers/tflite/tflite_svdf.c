@@ -69,23 +69,31 @@ ingot_tensor *tflite_svdf(TfliteNode *n)
     return tfl_activate(n, units(n, &s, remembered(n, &s, last), w), tfl_int(n, 1, 1, 0));
 }
 
-/* The state has 16 bits; bounds of the type stand for the activation function. */
+/* The state has 16 bits, or 8 as tflite-micro knows it: what is new wraps there, where its zero
+ * point leads beyond them. Bounds of the type stand for the activation function. */
 ingot_tensor *tflite_q_svdf(TfliteNode *n)
 {
     TfliteSvdf s;
     if (!svdf_sizes(n, &s))
         return ingot_poison(n->c);
     const ingot_tflite_tensor *state = n->ti[4];
-    if (n->ti[0]->type != INGOT_TFLITE_INT8 || state->type != INGOT_TFLITE_INT16)
-        return tfl_unsupported(n, "of integers its input is INT8 and its state INT16");
+    const bool bytes = state->type == INGOT_TFLITE_INT8;
+    if (n->ti[0]->type != INGOT_TFLITE_INT8 || n->ti[2]->type != state->type ||
+        (!bytes && state->type != INGOT_TFLITE_INT16))
+        return tfl_unsupported(n, "of integers its input is INT8, and its weights of time and its "
+                                  "state are both INT8 or both INT16");
     const float one = tfl_scale(n->ti[0]) * tfl_scale(n->ti[1]) / tfl_scale(state),
                 two = tfl_scale(state) * tfl_scale(n->ti[2]) / tfl_scale(n->to[0]);
     const TfliteMultiplier q[] = {tfl_multiplier((double)one), tfl_multiplier((double)two)};
+    const int32_t zero = bytes ? tfl_zero(state) : 0;
     ingot_tensor *last = ingot_linear(n->c, tfl_centred(n, 0), tfl_byte_weights(n, 1), NULL);
-    last = tfl_clamp_16(n, tfl_rescale(n, last, &q[0], 1, 0));
+    last = tfl_rescale(n, last, &q[0], 1, 0);
+    last = bytes ? ingot_clamp(n->c, last, INT8_MIN, INT8_MAX) : tfl_clamp_16(n, last);
     if (ingot_is_poison(last))
         return last;
-    ingot_tensor *all = remembered(n, &s, ingot_cast(n->c, last, INGOT_I16));
-    ingot_tensor *y = units(n, &s, tfl_cast(n, all, INGOT_I32), tfl_byte_weights(n, 2));
+    last = ingot_add_c(n->c, last, zero);
+    ingot_tensor *all = remembered(n, &s, ingot_cast(n->c, last, bytes ? INGOT_I8 : INGOT_I16));
+    all = ingot_add_c(n->c, tfl_cast(n, all, INGOT_I32), -zero);
+    ingot_tensor *y = units(n, &s, all, tfl_byte_weights(n, 2));
     return tfl_finish(n, tfl_rescale(n, y, &q[1], 1, 0), 0);
 }

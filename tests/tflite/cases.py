@@ -22,6 +22,7 @@ try:
     import float_cases
     import hlo_cases
     import hybrid_cases
+    import micro_cases
     import quant_cases
     import rnn_cases
     import segment_cases
@@ -259,12 +260,15 @@ def main():
         failed += len(faults)
         for why in faults:
             print(f"FAIL {why}")
-        if opt.filter in "random_numbers":
-            wants["random_numbers"] = []
-            why = random_numbers(opt.values, root / "random_numbers")
+        checks = {"random_numbers": random_numbers} | micro_cases.CHECKS
+        for name, check in checks.items():
+            if opt.filter not in name:
+                continue
+            wants[name] = []
+            why = check(opt.values, root / name)
             failed += bool(why)
             if why:
-                print(f"FAIL random_numbers: {why}")
+                print(f"FAIL {name}: {why}")
         if opt.ingot and opt.filter in "user_op":
             wants["user_op"] = []
             why = user_op(opt.ingot, root / "user_op")

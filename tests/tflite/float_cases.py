@@ -215,6 +215,14 @@ def transpose_conv(name, h, w, c, maps, k, s, padding, bias=False, act=0):
         )
 
 
+@case("transpose_conv_to_a_size_of_the_run", low=2, high=3)
+def _(m):
+    size = m.input("size", (4,), "int32")
+    ins = [size, m.constant(f32(2, 2, 2, 3)), m.input("x", (2, 1, 1, 3))]
+    o = dict(padding=1, strideH=2, strideW=2)
+    m.output(m.op("TRANSPOSE_CONV", ins, [m.tensor((2, 2, 2, 2))], TransposeConvOptions=o))
+
+
 transpose_conv("transpose_conv_same", 4, 5, 3, 4, 3, 2, 0)
 transpose_conv("transpose_conv_valid", 4, 4, 3, 2, 3, 2, 1)
 transpose_conv("transpose_conv_bias", 4, 4, 3, 2, 2, 2, 0, True)
