@@ -16,7 +16,8 @@ bool tfl_quantized(const ingot_tflite_tensor *t)
 {
     return t && t->scales.n > 0 &&
            (t->type == INGOT_TFLITE_INT8 || t->type == INGOT_TFLITE_UINT8 ||
-            t->type == INGOT_TFLITE_INT16 || t->type == INGOT_TFLITE_INT4);
+            t->type == INGOT_TFLITE_INT16 || t->type == INGOT_TFLITE_INT4 ||
+            t->type == INGOT_TFLITE_INT2);
 }
 
 bool tfl_is_quantized(TfliteNode *n)
@@ -36,9 +37,12 @@ int32_t tfl_zero(const ingot_tflite_tensor *t)
 
 void tfl_range(const ingot_tflite_tensor *t, int32_t *lo, int32_t *hi)
 {
-    const bool wide = t->type == INGOT_TFLITE_INT16, half = t->type == INGOT_TFLITE_INT4;
-    *lo = t->type == INGOT_TFLITE_UINT8 ? 0 : wide ? -32768 : half ? -8 : -128;
-    *hi = t->type == INGOT_TFLITE_UINT8 ? 255 : wide ? 32767 : half ? 7 : 127;
+    const int bits = t->type == INGOT_TFLITE_INT16  ? 16
+                     : t->type == INGOT_TFLITE_INT4 ? 4
+                     : t->type == INGOT_TFLITE_INT2 ? 2
+                                                    : 8;
+    *lo = t->type == INGOT_TFLITE_UINT8 ? 0 : -(1 << (bits - 1));
+    *hi = *lo + (1 << bits) - 1;
 }
 
 /* ---- multipliers ----------------------------------------------------------------------------- */

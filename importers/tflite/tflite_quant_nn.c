@@ -67,9 +67,9 @@ static ingot_tensor *product_done(TfliteNode *n, const TfliteProduct *p, ingot_t
     if (ingot_is_poison(y))
         return y;
     const int axis = ingot_rank(y) - 1;
-    y = tfl_as_xnnpack(n)    ? tfl_rescale_once(n, y, p->once_by, p->count, axis)
-        : p->wide || p->once ? tfl_rescale_wide(n, y, p->q, p->count, axis, p->once)
-                             : tfl_rescale(n, y, p->q, p->count, axis);
+    y = p->once_by && tfl_as_xnnpack(n) ? tfl_rescale_once(n, y, p->once_by, p->count, axis)
+        : p->wide || p->once            ? tfl_rescale_wide(n, y, p->q, p->count, axis, p->once)
+                             : tfl_rescale(n, tfl_cast(n, y, INGOT_I32), p->q, p->count, axis);
     return tfl_finish(n, y, function);
 }
 
@@ -114,6 +114,9 @@ ingot_tensor *tflite_q_fully_connected(TfliteNode *n)
     if (!product_of(n, &p, 0, 1, 2, false))
         return ingot_poison(n->c);
     p.once = n->ti[1]->type != INGOT_TFLITE_INT16;
+    if (n->s->m->rounding == INGOT_ROUNDING_XNNPACK && n->to[0]->type == INGOT_TFLITE_INT16 &&
+        p.once && !(p.b && n->ti[2]->type == INGOT_TFLITE_INT64))
+        p.once = p.wide = false; /* of 16 bits the default kernel has sums of 32 */
     p.x = tfl_rows(n, p.x, p.w, tfl_int(n, 2, 1, 0) != 0);
     return product_done(n, &p, ingot_linear(n->c, p.x, p.w, p.b), tfl_int(n, 0, 1, 0));
 }
@@ -123,6 +126,7 @@ ingot_tensor *tflite_q_batch_matmul(TfliteNode *n)
     TfliteProduct p;
     if (!product_of(n, &p, 0, 1, 9, true) || ingot_is_poison(p.x) || ingot_is_poison(p.w))
         return ingot_poison(n->c);
+    p.once_by = NULL; /* XNNPACK does not take it */
     ingot_tensor *y = ingot_matmul(n->c, tfl_adjoint(n, p.x, 0), tfl_adjoint(n, p.w, 1));
     return product_done(n, &p, y, 0);
 }

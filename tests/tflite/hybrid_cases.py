@@ -20,8 +20,8 @@ def fully(name, asymmetric, per=0, bits=8):
     def _(m):
         ws = weights((5, 16), per, bits=bits)
         w = constant(m, ws)
-        if bits == 4:
-            w = m.constant(ws["value"], dtype="int4", scale=ws["scale"], axis=0)
+        if bits < 8:
+            w = m.constant(ws["value"], dtype=f"int{bits}", scale=ws["scale"], axis=0)
         m.output(
             m.op(
                 "FULLY_CONNECTED",
@@ -39,6 +39,7 @@ for asymmetric in (False, True):
     fully(f"h_fully_{asymmetric}", asymmetric)
     fully(f"h_fully_channels_{asymmetric}", asymmetric, 5)
 fully("h_fully_4_bits", False, 5, 4)
+fully("h_fully_2_bits", False, 5, 2)
 
 
 @case("h_fully_zeros")
@@ -53,7 +54,7 @@ def conv(name, per, padding, bits=8):
     @case(name)
     def _(m):
         ws = weights((5, 3, 3, 4), per, bits=bits)
-        w = m.constant(ws["value"], dtype="int4" if bits == 4 else None, scale=ws["scale"], axis=0)
+        w = m.constant(ws["value"], dtype=f"int{bits}", scale=ws["scale"], axis=0)
         out = (2, out_size(7, 3, 2, 1, padding), out_size(6, 3, 1, 1, padding), 5)
         m.output(
             m.op(

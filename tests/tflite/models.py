@@ -3,10 +3,14 @@
 
     models.py --values build/tests/tflite_values [--list] PATH...      files, or folders to look for them in
 
-Models are not kept in the tree; --list tells where those that this was tried with come from. Inputs are drawn. Integers are to be
-equal to those of LiteRT's reference kernels, floats within 1e-5 of the range; with --rounding xnnpack 99 % of the integers are to be
-equal to those of its default delegate. Where it is not all, both shares are told: with that rounding, and as the reference kernels
-round. A model that ingot refuses is told with its reason.
+Models are not kept in the tree; --list tells where those that this was tried with come from (converted.py makes others). Inputs are
+drawn, others where LiteRT refuses these. Integers are to be equal to those of LiteRT's reference kernels, floats within 1e-5 of the
+range; with --rounding xnnpack 99 % of the integers are to be equal to those of its default delegate. Where it is not all, both shares
+are told: with that rounding, and as the reference kernels round. What LiteRT refuses, tflite-micro is asked (PyPI: tflite-micro), if
+it is there. A model that ingot refuses is told with its reason.
+
+Floats that are off are told as `unstable` if LiteRT's default kernels are further from its reference kernels: models that make bytes
+of floats as they run, where one in the last place may become a step of a byte, and layers behind add to it.
 Exit status 77, skipped: there is no ai-edge-litert or numpy.
 """
 
@@ -20,7 +24,8 @@ import tempfile
 
 try:
     import numpy as np
-    from cases import compare, judged
+    from ai_edge_litert import schema_py_generated as schema
+    from cases import compare, drawn, judged
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -35,17 +40,44 @@ https://github.com/google-ai-edge/LiteRT      litert/test/testdata, tensor/examp
 """
 
 
-def kept(folder, data, how):
-    """What judged() gives, in files, for LiteRT may crash."""
-    ins, outs = judged(data, how, 1)
+# What is drawn, until a model takes it: also places that are in range of a table, and divisors.
+DRAWN = (dict(low=-1, high=1), dict(low=0, high=1), dict(low=1, high=2))
+
+
+def by_micro(data, how):
+    """As judged(), of tflite-micro."""
+    from tflite_micro.python.tflite_micro import runtime
+
+    g = schema.Model.GetRootAs(data, 0).Subgraphs(0)
+    it = runtime.Interpreter.from_bytes(data, arena_size=16 << 20)
+    r, ins = np.random.default_rng(1), []
+    for i in range(g.InputsLength()):
+        d = it.get_input_details(i)
+        ins.append(drawn(r, d["shape"], d["dtype"], how))
+        it.set_input(ins[-1], i)
+    it.invoke()
+    return ins, [np.array(it.get_output(i)) for i in range(g.OutputsLength())]
+
+
+def kept(folder, judge, how):
+    """What a judge gives, in files, for it may crash."""
+    data = (folder / "model.tflite").read_bytes()
+    ins, outs = by_micro(data, how) if judge == "tflite-micro" else judged(data, how, 1)
     if any(v.dtype == object for v in (*ins, *outs)):
         raise ValueError("it takes or gives texts")
     np.savez(folder / "judged.npz", *ins, *outs, n=len(ins))
 
 
-def asked(folder, data, how):
+def said(folder, judge, how):
+    try:
+        kept(folder, judge, how)
+    except (RuntimeError, ValueError, ModuleNotFoundError) as e:
+        (folder / "why").write_text(str(e).strip().splitlines()[0][:150])
+
+
+def asked(folder, judge, how):
     """(inputs, outputs), or a reason."""
-    p = multiprocessing.get_context("fork").Process(target=said, args=(folder, data, how))
+    p = multiprocessing.get_context("fork").Process(target=said, args=(folder, judge, how))
     p.start()
     p.join()
     why, file = folder / "why", folder / "judged.npz"
@@ -58,11 +90,33 @@ def asked(folder, data, how):
     return all_of[:n], all_of[n:]
 
 
-def said(folder, data, how):
-    try:
-        kept(folder, data, how)
-    except (RuntimeError, ValueError) as e:
-        (folder / "why").write_text(str(e).strip().splitlines()[0][:150])
+def answers(folder):
+    """(judge, what was drawn, its answer); all refuse: the first one's reason."""
+    first = None
+    for judge in ("LiteRT", "tflite-micro"):
+        for how in DRAWN:
+            answer = asked(folder, judge, how)
+            if not isinstance(answer, str):
+                return judge, how, answer
+            first = first or answer
+    return "LiteRT", None, first
+
+
+def unstable(folder, wants, how):
+    """How far LiteRT's kernels are from each other and ingot from them, if that is less; else ''."""
+    other = asked(folder, "LiteRT", how | dict(delegate=True))
+    if isinstance(other, str):
+        return ""
+    told = []
+    for i, (want, theirs) in enumerate(zip(wants, other[1])):
+        got = np.fromfile(folder / f"out_{i}", want.dtype)
+        if got.size != want.size or not np.issubdtype(want.dtype, np.floating):
+            return ""
+        ours, theirs = np.abs(got.reshape(want.shape) - want), np.abs(theirs - want)
+        if not ours.max(initial=0) <= theirs.max(initial=0):
+            return ""
+        told.append(f"{ours.max(initial=0):.2g}, LiteRT's kernels {theirs.max(initial=0):.2g}")
+    return "; ".join(told)
 
 
 def share(folder, wants):
@@ -77,9 +131,8 @@ def share(folder, wants):
 
 def one(folder, file, values):
     """(how it ended, what is to be told)"""
-    data = file.read_bytes()
-    (folder / "model.tflite").write_bytes(data)
-    answer = asked(folder, data, dict(low=-1, high=1))
+    (folder / "model.tflite").write_bytes(file.read_bytes())
+    judge, how, answer = answers(folder)
     if isinstance(answer, str):
         return "LiteRT refuses", f"LiteRT: {answer}"
     ins, wants = answer
@@ -87,9 +140,14 @@ def one(folder, file, values):
         v.tofile(folder / f"in_{i}")
     line = subprocess.run([values, folder], capture_output=True, text=True).stdout.split()[1:]
     why = compare(folder, line, wants) if line else "it crashed"
+    if why.startswith("status 4"):
+        return "refused", why
     if why:
-        return "refused" if why.startswith("status 4") else "differ", why
-    other = asked(folder, data, dict(low=-1, high=1, delegate=True))
+        far = unstable(folder, wants, how) if judge == "LiteRT" and not why.startswith("st") else ""
+        return ("unstable", f"off by {far}") if far else ("differ", f"{judge}: {why}")
+    if judge != "LiteRT":
+        return "right", f"by {judge}"
+    other = asked(folder, judge, how | dict(delegate=True))
     if isinstance(other, str):
         return "right", ""
     plain = share(folder, other[1])

@@ -104,6 +104,8 @@ static void run_one(void)
     ingot_model *m = ingot_model_open(c, path);
     if (m && ingot_model_build(m, &options) && !build_only) {
         const int n_in = ingot_model_input_count(m), n_out = ingot_model_output_count(m);
+        if (n_in > MOST || n_out > MOST)
+            ingot_error(c, INGOT_IO, "%d inputs, %d outputs: more than %d", n_in, n_out, MOST);
         for (int i = 0; i < n_in && i < MOST; i++)
             in[i] = read_input(c, ingot_model_input(m, i), i);
         if (!ingot_error_count(c))

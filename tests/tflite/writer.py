@@ -24,6 +24,7 @@ TYPES = {
     "int16": "INT16",
     "int8": "INT8",
     "int4": "INT4",
+    "int2": "INT2",
     "uint16": "UINT16",
     "uint32": "UINT32",
     "uint64": "UINT64",
@@ -91,10 +92,11 @@ class Graph:
 
     def constant(self, value, name=None, dtype=None, **more):
         value = np.asarray(value)
-        if dtype == "int4":
-            flat = value.reshape(-1).astype(np.int8) & 15
-            flat = np.append(flat, np.zeros(len(flat) % 2, np.int8))
-            data = (flat[0::2] | flat[1::2] << 4).astype(np.uint8)
+        if dtype in ("int4", "int2"):
+            each = 2 if dtype == "int4" else 4  # in a byte, the first in the lowest bits
+            flat = value.reshape(-1).astype(np.uint8) & (1 << 8 // each) - 1
+            flat = np.append(flat, np.zeros(-len(flat) % each, np.uint8)).reshape(-1, each)
+            data = (flat << np.arange(0, 8, 8 // each)).sum(1).astype(np.uint8)
         else:
             data = np.frombuffer(value.tobytes(), np.uint8)
         return self.tensor(value.shape, dtype or value.dtype, name=name, data=data, **more)
