@@ -167,10 +167,11 @@ onnx_dims() {
     "$python" tests/onnx/bounded_dims.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \
         --work build/bounded $(few 20) --out build/onnx-dims.md --cases $cases
 }
-# The official cases of one node, of every other type that the standard allows
+# The official cases of one node, of every other type and version that the standard allows, without
+# elements, with one, with axes from behind
 # shellcheck disable=SC2086
 onnx_rewritten() {
-    "$python" tests/onnx/rewritten_cases.py build/rewritten --jobs "$JOBS" --kinds types --cases $cases || return
+    "$python" tests/onnx/rewritten_cases.py build/rewritten --jobs "$JOBS" --kinds types,empty,scalars,versions,negative --cases $cases || return
     "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --interpret --json build/rewritten.json build/rewritten &&
         "$python" tests/onnx/rewritten_cases.py build/rewritten --judge build/rewritten.json
 }

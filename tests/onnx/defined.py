@@ -46,13 +46,26 @@ def numbers_are_there(one):
     return all(one.feeds[n].size == 1 for n in one.node.input[2:] if n in one.feeds)
 
 
+def mask_is_told(one):
+    """What Dropout's mask is where nothing is dropped, the standard says from opset 12 on."""
+    return one.opset >= 12 or sum(map(bool, one.node.output)) < 2
+
+
+def axes_are_named(one):
+    """Those of ReverseSequence are 0 and 1."""
+    names = ("batch_axis", "time_axis")
+    return all(attribute(one.node, k) is None or attribute(one.node, k).i in (0, 1) for k in names)
+
+
 DEFINED = {
     "Attention": heads_fit,
     "AveragePool": windows_fit,
     "ConvTranspose": strides_fit,
+    "Dropout": mask_is_told,
     "LpPool": windows_fit,
     "MaxPool": windows_fit,
     "NonMaxSuppression": numbers_are_there,
+    "ReverseSequence": axes_are_named,
 }
 
 

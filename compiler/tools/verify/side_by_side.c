@@ -368,17 +368,21 @@ static const char *kernel_file(const Session *s, const char *kernel)
 }
 
 /* "step 12, k07_conv (model_kernels_1.c), 'conv1' (Conv): ..." */
-static void tell(const Lockstep *l, const StepResult *p, bool good)
+static void print_step(StrBuf *sb, const Lockstep *l, const Step *s)
 {
-    const Step *s = p->step;
-    StrBuf sb = {0};
     bool kernel = s->kind == STEP_KERNEL;
-    sb_printf(&sb, "step %d, %s%s", s->number, kernel ? s->kernel->name : s->name,
+    sb_printf(sb, "step %d, %s%s", s->number, kernel ? s->kernel->name : s->name,
               kernel ? kernel_file(l->s, s->kernel->name) : "");
     for (int i = 0; i < s->norigin && i < 4; i++)
-        sb_printf(&sb, "%s'%s' (%s)", i ? " + " : ", ", s->origins[i]->node, s->origins[i]->op);
+        sb_printf(sb, "%s'%s' (%s)", i ? " + " : ", ", s->origins[i]->node, s->origins[i]->op);
     if (s->norigin > 4)
-        sb_printf(&sb, " + %d more", s->norigin - 4);
+        sb_printf(sb, " + %d more", s->norigin - 4);
+}
+
+static void tell(const Lockstep *l, const StepResult *p, bool good)
+{
+    StrBuf sb = {0};
+    print_step(&sb, l, p->step);
     if (!p->runs)
         sb_puts(&sb, ": not run");
     else if (p->worst == 0)
@@ -425,36 +429,58 @@ static ingot_status report(const Lockstep *l)
     return bad ? INGOT_DIFFERS : INGOT_OK;
 }
 
-static Lockstep lockstep_new(const Session *s, const Plan *p, Arena *a)
+/* A result whose bound is larger than any memory: of a loop that has no bound, and is trained. */
+static ingot_status too_large(const Lockstep *l, const StepResult *p)
 {
-    Lockstep l = {.s = s, .p = p};
-    size_t bytes = 1;
-    add_places(&l, &p->main);
-    for (int i = 0; i < l.n; i++) {
-        const Buffer *b = l.place[i].buffer;
-        bytes = (size_t)b->bytes > bytes ? (size_t)b->bytes : bytes;
+    StrBuf sb = {0};
+    print_step(&sb, l, p->step);
+    const ingot_status status = complain(
+        INGOT_UNSUPPORTED,
+        "%s: %s: a result of up to %lld bytes is too large; --dim bounds sizes and integers",
+        l->s->o->model, sb.data, (long long)p->buffer->bytes);
+    sb_free(&sb);
+    return status;
+}
+
+static ingot_status lockstep_new(Lockstep *l, const Session *s, const Plan *p, Arena *a)
+{
+    const int64_t most = INT64_C(1) << 34;
+    int64_t bytes = 1;
+    const StepResult *large = NULL;
+    *l = (Lockstep){.s = s, .p = p};
+    add_places(l, &p->main);
+    for (int i = 0; i < l->n; i++) {
+        const Buffer *b = l->place[i].buffer;
+        if (b->bytes > most && (!large || !large->step->norigin)) /* one that has a name */
+            large = &l->place[i];
+        bytes = b->bytes > bytes ? b->bytes : bytes;
     }
+    if (large)
+        return too_large(l, large);
     for (int i = 0; i < 2; i++) {
-        l.bytes[i] = arena_alloc(a, bytes);
-        l.number[i] = NEWN(a, double, CHUNK);
+        l->bytes[i] = arena_alloc(a, (size_t)bytes);
+        l->number[i] = NEWN(a, double, CHUNK);
     }
-    l.rounding = rounding_new(s, p, a);
-    return l;
+    l->rounding = rounding_new(s, p, a);
+    return INGOT_OK;
 }
 
 ingot_status lockstep(const Session *s, const Plan *p, const char *twin, const char *out)
 {
     Arena *a = arena_new();
-    Lockstep l = lockstep_new(s, p, a);
+    Lockstep l;
+    ingot_status status = lockstep_new(&l, s, p, a);
     l.leader = NAIVE;
     const char *places = arena_printf(s->a, "%s/places", s->work);
-    ingot_status status = write_places(&l, places);
+    if (status == INGOT_OK)
+        status = write_places(&l, places);
     signal(SIGPIPE, SIG_IGN); /* a program that ends early is told by its status */
     if (status == INGOT_OK)
         status = run_both(&l, twin, places, out);
     if (status == INGOT_OK)
         status = report(&l);
-    rounding_free(l.rounding);
+    if (l.rounding)
+        rounding_free(l.rounding);
     arena_free(a);
     return status;
 }
@@ -484,13 +510,18 @@ ingot_status lockstep_interpreted(const Session *s, PlanInterp *x, const ingot_v
                                   ingot_value *out)
 {
     Arena *a = arena_new();
-    Lockstep l = lockstep_new(s, x->p, a);
-    l.running = x;
-    x->wrote = interpreted;
-    x->user = &l;
-    bool good = plan_interpret(x, s->a, in, out);
-    ingot_status status = report(&l);
-    rounding_free(l.rounding);
+    Lockstep l;
+    bool good = true;
+    ingot_status status = lockstep_new(&l, s, x->p, a);
+    if (status == INGOT_OK) {
+        l.running = x;
+        x->wrote = interpreted;
+        x->user = &l;
+        good = plan_interpret(x, s->a, in, out);
+        status = report(&l);
+    }
+    if (l.rounding)
+        rounding_free(l.rounding);
     arena_free(a);
     return good ? status : interpreter_failed(s, x);
 }
