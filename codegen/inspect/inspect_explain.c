@@ -256,22 +256,56 @@ static void say_step(Explain *e, const Step *s)
             say_buffer(e, "reads", s->bufs[i]);
 }
 
+/* The last names of a path that fit: "layer4.1/conv2" of "resnet/stages/layer4.1/conv2". */
+static const char *path_tail(Arena *a, const char *path, size_t room)
+{
+    for (const char *slash; strlen(path) > room && (slash = strchr(path, '/'));)
+        path = slash + 1;
+    size_t n = strlen(path);
+    if (n <= room)
+        return path;
+    for (n = room - 2; n && ((unsigned char)path[n] & 0xc0) == 0x80;) /* within a letter of UTF-8 */
+        n--;
+    return arena_printf(a, "%.*s..", (int)n, path);
+}
+
+static const char *name_of(const Step *s)
+{
+    return s->kind == STEP_KERNEL ? s->kernel->name : s->name;
+}
+
+/* A line for each step, and of columns that are as wide as these steps need. */
+static void say_table(Explain *e, int n, Step *const *steps)
+{
+    enum { FIXED = 15, LEAST = 16 }; /* letters of number and share; of the layer */
+    size_t name = 0, form = 0;
+    for (int i = 0; i < n; i++) {
+        const size_t a = strlen(name_of(steps[i])), b = strlen(step_form(&e->forms, steps[i]));
+        name = a > name ? a : name;
+        form = b > form ? b : form;
+    }
+    const size_t used = FIXED + name + form + 4, room = WIDTH - 12;
+    say_line(e, "steps", "share of the run, kernel, form, layer");
+    for (int i = 0; i < n; i++) {
+        const char *layer = step_layer(&e->forms, steps[i]);
+        say_format(e, "", "%4d  %5.1f %%  %-*s  %-*s  %s", steps[i]->number,
+                   e->total > 0 ? 100 * step_ms(e, steps[i]) / e->total : 0.0, (int)name,
+                   name_of(steps[i]), (int)form, step_form(&e->forms, steps[i]),
+                   layer ? path_tail(e->a, printable(e->a, layer),
+                                     used + LEAST < room ? room - used : LEAST)
+                         : "-");
+    }
+}
+
 /* One line a step, and the one that takes longest in full. */
 static void say_steps(Explain *e, int n, Step *const *steps)
 {
     const Step *most = NULL;
     if (n > 1)
-        say_line(e, "steps", "share of the run, form, layer, kernel");
-    for (int i = 0; i < n; i++) {
-        const char *layer = step_layer(&e->forms, steps[i]);
-        if (n > 1)
-            say_format(e, "", "%4d  %5.1f %%  %-28s %-28s %s", steps[i]->number,
-                       e->total > 0 ? 100 * step_ms(e, steps[i]) / e->total : 0.0,
-                       step_form(&e->forms, steps[i]), layer ? printable(e->a, layer) : "-",
-                       steps[i]->kind == STEP_KERNEL ? steps[i]->kernel->name : steps[i]->name);
+        say_table(e, n, steps);
+    for (int i = 0; i < n; i++)
         if (!most || step_ms(e, steps[i]) > step_ms(e, most))
             most = steps[i];
-    }
     if (most)
         say_step(e, most);
 }

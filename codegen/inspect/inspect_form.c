@@ -4,6 +4,7 @@
  * An algebraic variant (variants.def) is several kernels, whose loops alone do not tell it: its
  * name was recorded for the value that it computes, and steps know that value by the model's node.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "inspect.h"
@@ -61,6 +62,43 @@ static const char *part_of_variant(const StepForms *f, const Step *s, const char
                                               : "input transform");
 }
 
+/* Of a convolution of the file: "3x3" of weights f32[64,1,3,3]; NULL: not known. */
+static const char *window_of_node(const StepForms *f, const Origin *o, int64_t *size)
+{
+    for (int i = 0; o && i < f->p->c->nsource; i++) {
+        const ingot_source_node *n = f->p->c->source[i];
+        const int weights = !strcmp(n->op, "QLinearConv") ? 3 : 1;
+        if (strcmp(n->node, o->node) != 0 || strcmp(n->op, o->op) != 0 || !strstr(n->op, "Conv") ||
+            weights >= n->n_in || !n->in[weights].tensor)
+            continue;
+        const Node *w = (const Node *)n->in[weights].tensor;
+        const char *text = "";
+        *size = 1;
+        for (int d = 2; w->op != OP_POISON && d < w->rank; d++) {
+            text = arena_printf(f->a, "%s%s%lld", text, d > 2 ? "x" : "",
+                                (long long)w->shape[d]->hi);
+            *size *= w->shape[d]->hi;
+        }
+        return *text ? text : NULL;
+    }
+    return NULL;
+}
+
+/* A window that was rounded up for a unit of bytes (pad_dot.c) has the file's size in its form. */
+static const char *as_in_file(const StepForms *f, const Step *s, const char *form)
+{
+    int64_t of_file, own = 1;
+    const char *window = strstr(form, "convolution") && *form >= '0' && *form <= '9'
+                             ? window_of_node(f, s->heaviest.origin, &of_file)
+                             : NULL;
+    const size_t n = strcspn(form, " ");
+    for (const char *at = form; window && at < form + n; at += strspn(at, "0123456789") + 1)
+        own *= strtoll(at, NULL, 10);
+    return !window || own <= of_file || own >= 2 * of_file
+               ? form
+               : arena_printf(f->a, "%s%s as %.*s", window, form + n, (int)n, form);
+}
+
 const char *step_form(const StepForms *f, const Step *s)
 {
     if (s->kind == STEP_CALL)
@@ -70,7 +108,7 @@ const char *step_form(const StepForms *f, const Step *s)
     const char *variant = variant_of_node(f, s->heaviest.origin);
     if (variant && !strncmp(variant, "winograd", strlen("winograd")))
         return part_of_variant(f, s, variant);
-    return kernel_form(f->a, s->kernel);
+    return as_in_file(f, s, kernel_form(f->a, s->kernel));
 }
 
 /* Where the last part of a path is the operator, numbered or not: "conv1/Conv", "Relu_2". */

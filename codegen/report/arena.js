@@ -33,6 +33,13 @@ const Arena = (() => {
     return at;
   }
 
+  // Addresses beside the picture: the end, and whole powers of two below it.
+  function ticks(end) {
+    const step = 2 ** Math.max(0, Math.ceil(Math.log2(end / 6))), out = [];
+    for (let b = 0; b < end - step / 3; b += step) out.push(b);
+    return [...out, end];
+  }
+
   // The last words of a long name: layer1.0/relu.
   const label = t => { const parts = m.tensorName(t).split('/').filter(Boolean); return parts.length > 2 ? parts.slice(-3, -1).join('/') : parts.pop() || ''; };
 
@@ -54,10 +61,8 @@ const Arena = (() => {
       if (on || over) { g.strokeStyle = Colour.value('text'); g.lineWidth = 2; g.strokeRect(x + 1, y + 1, Math.max(1, rw - 2), Math.max(1, rh - 2)); }
       if (rw > 46 && rh > 15) {
         g.fillStyle = Colour.value(strong ? 'bg' : 'text'); g.font = '11px system-ui, "DejaVu Sans", sans-serif'; g.textBaseline = 'top';
-        g.save(); g.beginPath(); g.rect(x, y, rw - 4, rh); g.clip();
-        g.fillText(label(t), x + 5, y + 4);
-        if (rh > 30) g.fillText(Format.bytes(t.bytes), x + 5, y + 17);
-        g.restore();
+        g.fillText(Dom.clip(g, label(t), rw - 9), x + 5, y + 4);
+        if (rh > 30 && g.measureText(Format.bytes(t.bytes)).width < rw - 8) g.fillText(Format.bytes(t.bytes), x + 5, y + 17);
       }
     }
     const line = alive();
@@ -71,9 +76,8 @@ const Arena = (() => {
     if (sel !== null) { g.strokeStyle = Colour.value('accent'); g.strokeRect(s.x(sel), T - 6, s.px, h - B - T + 6); }
     g.restore();
     g.fillStyle = Colour.value('dim'); g.font = '11px system-ui, "DejaVu Sans", sans-serif'; g.textBaseline = 'middle'; g.textAlign = 'right';
-    for (let i = 0; i <= 4; i++) {
-      const b = height() * i / 4;
-      g.fillText(Format.bytes(Math.round(b)), L - 8, s.y(b));
+    for (const b of ticks(height())) {
+      g.fillText(Format.bytes(b).replace(/\.0+(?= )/, ''), L - 8, s.y(b));
       g.fillRect(L - 4, s.y(b), 4, 1);
     }
     g.textAlign = 'center'; g.textBaseline = 'top';

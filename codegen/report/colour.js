@@ -3,10 +3,10 @@
 
 const Colour = (() => {
   const kinds = {
-    contract: ['contraction', /^(conv|matmul|gemm|einsum|lstm|gru|rnn|attention|multihead|qlinear(conv|matmul)|.*matmul|.*gemm|.*conv.*|groupquery.*)/],
+    contract: ['convolution, product', /^(conv|matmul|gemm|einsum|lstm|gru|rnn|attention|multihead|qlinear(conv|matmul)|.*matmul|.*gemm|.*conv.*|groupquery.*)/],
     quant: ['quantise, cast', /^(quantize|dequantize|dynamicquantize|cast|bitcast|qlinear)/],
-    reduce: ['reduce, norm, pool', /^(reduce|.*softmax|.*norm.*|.*pool|argm|cumsum|lrn|mean|sum$|variance)/],
-    move: ['movement', /^(reshape|transpose|permute|concat|slice|split|pad|expand|squeeze|unsqueeze|flatten|gather|shrink|flip|tile|resize|identity|depthtospace|spacetodepth|shape|iota|keep|scatter|update|constant|view|embed)/],
+    reduce: ['reduction, norm, pool', /^(reduce|.*softmax|.*norm.*|.*pool|argm|cumsum|lrn|mean|sum$|variance)/],
+    move: ['reshape, gather', /^(reshape|transpose|permute|concat|slice|split|pad|expand|squeeze|unsqueeze|flatten|gather|shrink|flip|tile|resize|identity|depthtospace|spacetodepth|shape|iota|keep|scatter|update|constant|view|embed)/],
     data: ['copy, data', /^(copy|data|const|weight|buffer)/],
     call: ['library, control', /^(call|loop|if|scan|topk|nonmax|nonzero|unique|sort|library|check|proj)/],
     io: ['input, output', /^(input|output|state|param)/],

@@ -74,6 +74,12 @@ const Dom = (() => {
     return node;
   }
 
-  return {el, svg, by, fill, facts, choice, tip, canvas};
+  // As much of a text as fits into a width of the canvas.
+  function clip(g, text, width) {
+    if (g.measureText(text).width <= width) return text;
+    return text.slice(0, Math.max(1, Math.floor(text.length * width / g.measureText(text).width) - 1)) + '\u2026';
+  }
+
+  return {el, svg, by, fill, facts, choice, tip, canvas, clip};
 })();
 const {el, svg, by, fill} = Dom;

@@ -143,12 +143,6 @@ const GraphView = (() => {
 
   function rounded(g, x, y, w, h, r) { g.beginPath(); if (g.roundRect) g.roundRect(x, y, w, h, r); else g.rect(x, y, w, h); }
 
-  function clip(g, text, width) {
-    if (g.measureText(text).width <= width) return text;
-    let n = Math.max(1, Math.floor(text.length * width / g.measureText(text).width) - 1);
-    return text.slice(0, n) + '\u2026';
-  }
-
   function drawLeaf(g, b, far, near) {
     const colour = Colour.of(b.colour || 'map'), on = lit.has(b) || (b.children && [...lit].some(x => path(x).includes(b)));
     g.globalAlpha = b.faint && !on ? 0.62 : 1;
@@ -173,11 +167,11 @@ const GraphView = (() => {
     g.fillStyle = Colour.value('text');
     g.font = '600 12px system-ui, "DejaVu Sans", sans-serif';
     const badge = b.children ? '+' : b.badge, badgeWidth = badge ? badge.length * 6.2 + 8 : 0;
-    g.fillText(clip(g, b.title || b.name, inner - badgeWidth), b.ax + 11, b.ay + (near ? 14 : b.h / 2));
+    g.fillText(Dom.clip(g, b.title || b.name, inner - badgeWidth), b.ax + 11, b.ay + (near ? 14 : b.h / 2));
     if (near) {
       g.font = '11px system-ui, "DejaVu Sans", sans-serif';
       g.fillStyle = Colour.value('dim');
-      g.fillText(clip(g, b.children ? b.under || `${b.n} nodes` : b.under || '', inner), b.ax + 11, b.ay + 28);
+      g.fillText(Dom.clip(g, b.children ? b.under || `${b.n} nodes` : b.under || '', inner), b.ax + 11, b.ay + 28);
       if (badge) { g.textAlign = 'right'; g.fillText(badge, b.ax + b.w - 8, b.ay + 14); g.textAlign = 'left'; }
     }
   }
@@ -199,7 +193,7 @@ const GraphView = (() => {
       if (view.k > 0.2) {
         g.fillStyle = Colour.value('dim'); g.textBaseline = 'middle';
         g.font = `600 ${Math.min(30, 12 / Math.min(1, view.k * 1.4))}px system-ui, "DejaVu Sans", sans-serif`;
-        g.fillText(clip(g, `\u2212 ${b.name}`, b.w - 16), b.ax + 10, b.ay + 13);
+        g.fillText(Dom.clip(g, `\u2212 ${b.name}`, b.w - 16), b.ax + 10, b.ay + 13);
       }
     });
     g.lineWidth = 1.2 / Math.min(1, Math.max(0.4, view.k));

@@ -87,13 +87,15 @@ const Kernels = (() => {
   function body(k) {
     const steps = k.steps.map(s => m.step.get(s)), time = timeOf(k), s = steps[0];
     const figure = (a, b, c) => el('div', {}, el('dt', {}, a), el('dd', {}, b, c ? el('small', {}, c) : null));
-    return [el('h2', {class: 'mono'}, k.name), el('p', {class: 'dim long'}, [...new Set(steps.map(x => x.form))].join(', '), ' \u00b7 ', [...new Set(steps.map(x => x.layer).filter(Boolean))].slice(0, 6).join(', '), ' \u00b7 ', steps.length === 1 ? 'run once' : `run by ${steps.length} steps`),
+    const layers = [...new Set(steps.map(x => x.layer).filter(Boolean))], more = layers.length > 4 ? ` and ${layers.length - 3} more` : '';
+    return [el('h2', {class: 'mono'}, k.name), el('p', {class: 'dim long'}, [[...new Set(steps.map(x => x.form))].join(', '), layers.slice(0, more ? 3 : 4).join(', ') + more, steps.length === 1 ? 'run once' : `run by ${steps.length} steps`].filter(Boolean).join(' \u00b7 ')),
       el('dl', {class: 'figures'}, m.measured ? figure('Time', Format.ms(time), `${Format.percent(m.total ? time / m.total : 0)} of the run`) : figure('Share, estimated', m.time(time), 'of the run'), figure('Operations', Format.count(k.flops), steps.length > 1 ? 'each time' : null), figure('Bytes', Format.bytes(k.bytes)),
         figure('Intensity', k.bytes ? (k.flops / k.bytes).toFixed(2) : '0', 'flops per byte'), s && s.ms !== undefined ? figure('Of the roof', Format.percent(m.ofRoof(s))) : null, figure('Threads', k.parts || 1, k.parts ? 'parts to share' : 'not shared')),
       el('h3', {}, 'It computes'), el('pre', {class: 'expression'}, el('code', {}, Highlight.of(k.expression.trim(), 'ir'))),
       el('div', {class: 'two'}, el('div', {}, el('h3', {}, 'Recipe'), recipe(k), k.sched ? el('p', {class: 'dim', style: {marginTop: '8px'}}, 'To change it: ', el('code', {}, `kernel ${k.sched}`), ' in a .sched file.') : null,
         k.tried.length ? [el('h3', {}, 'What the heuristic considered'), el('ul', {class: 'dim', id: 'tried'}, k.tried.map(t => el('li', {}, t[0].toUpperCase() + t.slice(1) + '.')))] : null,
-        el('h3', {}, 'Axes'), el('div', {class: 'chips'}, k.axes.map(a => el('span', {class: 'chip mono'}, `${a.name}: ${a.extent}${a.kind === 'reduce' ? ' reduced' : ''}`)))), el('div', {}, el('h3', {}, 'Roofline'), Roofline.draw(m, x => x.kind === 'generated' && x.name === k.name))),
+        el('h3', {}, 'Axes'), el('div', {class: 'chips'}, k.axes.map(a => el('span', {class: 'chip mono'}, `${a.name}: ${a.extent}${a.kind === 'reduce' ? ' reduced' : ''}`)))), el('div', {}, el('h3', {}, 'Roofline'), m.data.firmware ? el('p', {class: 'dim'}, 'None: the clock and the memory of the board are not known. Shares of the run count operations and bytes.')
+        : Roofline.draw(m, x => x.kind === 'generated' && x.name === k.name))),
       el('h3', {}, 'Arguments'), args(k), el('h3', {}, 'Text'), texts(k)];
   }
 

@@ -81,12 +81,12 @@ const Overview = (() => {
     const d = m.data, notes = what => d.notes.filter(n => n.what === what).length;
     const fates = {computed: 0, folded: 0, moved: 0, nothing: 0};
     m.source.forEach((s, i) => { fates[m.fate(i)]++; });
-    const rows = [['stored', notes('stored'), 'values that have memory of their own; all else is computed where it is read'],
+    const rows = [['stored', notes('stored'), 'values that are stored in memory; all others are computed where they are read'],
       ['folded', d.tensors.filter(t => t.folded).length, 'weights that were computed at compile time'],
-      ['merged', notes('merged'), 'results that came into a kernel which reads the same operand'],
-      ['in place', notes('in place'), 'results that lie in the bytes of an operand or of a concat'],
-      ['shared', d.steps.filter(s => s.kind === 'generated').length - d.kernels, 'steps that run a kernel which another step has already'],
-      ['no work', fates.moved + fates.folded + fates.nothing, 'nodes of the file that left nothing but coordinates or constants']];
+      ['merged', notes('merged'), 'results that one kernel computes together, because they read the same operand'],
+      ['in place', notes('in place'), 'results that are written over an operand, or directly into the result of a concat'],
+      ['shared', d.steps.filter(s => s.kind === 'generated').length - d.kernels, 'steps that reuse the kernel of another step'],
+      ['no work', fates.moved + fates.folded + fates.nothing, 'nodes of the file that cost nothing: they only change indices, or are constants']];
     return el('section', {class: 'card broad'}, el('h2', {}, 'What was decided'), el('table', {}, el('tbody', {}, rows.map(([what, n, text]) => el('tr', {}, el('td', {}, what), el('td', {class: 'number', 'data-figure': what}, n), el('td', {class: 'dim'}, text))))));
   }
 

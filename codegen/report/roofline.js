@@ -17,8 +17,8 @@ const Roofline = (() => {
     for (let e = y0; e <= y1; e++) parts.push(svg('line', {x1: L, x2: W - R, y1: py(10 ** e), y2: py(10 ** e), stroke: 'var(--line)'}),
       svg('text', {x: L - 6, y: py(10 ** e) + 4, 'text-anchor': 'end'}, 10 ** e < 1 ? String(+(10 ** e).toPrecision(1)) : Format.count(10 ** e).replace('.00', '')));
     const roof = (gbps, dash) => {
-      const knee = peak / gbps, left = 10 ** x0;
-      return svg('polyline', {points: `${px(left)},${py(Math.max(gbps * left, 10 ** y0))} ${px(knee)},${py(peak)} ${px(10 ** x1)},${py(peak)}`, fill: 'none', stroke: 'var(--text)', 'stroke-width': 1.5, 'stroke-dasharray': dash});
+      const knee = peak / gbps, left = Math.max(10 ** x0, 10 ** y0 / gbps);
+      return svg('polyline', {points: `${px(left)},${py(gbps * left)} ${px(knee)},${py(peak)} ${px(10 ** x1)},${py(peak)}`, fill: 'none', stroke: 'var(--text)', 'stroke-width': 1.5, 'stroke-dasharray': dash});
     };
     parts.push(svg('clipPath', {id: 'roofclip'}, svg('rect', {x: L, y: T, width: W - L - R, height: H - B - T})));
     parts.push(svg('g', {'clip-path': 'url(#roofclip)'}, roof(mach.memory_gbps, null), roof(mach.cache_gbps * mach.threads, '4 3'),
@@ -36,10 +36,14 @@ const Roofline = (() => {
         : 'Not measured: this is the roof of a nominal machine, and every dot lies on it.'));
   }
   // Names of the dots that stand out, and of those that take longest, where they cover neither text nor dots nor lines.
+  // Steps of one kernel lie in one place: they have one name.
   function labels(points, place, chosen, [left, top, right, bottom], texts, lines) {
-    const taken = [...texts, ...points.map(place).map(([x, y]) => [x - 3, y - 3, x + 3, y + 3])], out = [], names = new Set();
-    for (const p of [...points].sort((a, b) => chosen(b.s) - chosen(a.s) || b.s.time - a.s.time).slice(0, 10)) {
-      const name = Format.tail(p.s.layer || p.s.name.split('_')[0], 26), [x, y] = place(p), w = 5.6 * name.length;
+    const taken = [...texts, ...points.map(place).map(([x, y]) => [x - 3, y - 3, x + 3, y + 3])], out = [], names = new Set(), kernels = new Map();
+    for (const p of points) if (!kernels.has(p.s.name)) kernels.set(p.s.name, [p]); else kernels.get(p.s.name).push(p);
+    const sum = list => list.reduce((t, p) => t + p.s.time, 0);
+    for (const list of [...kernels.values()].sort((a, b) => chosen(b[0].s) - chosen(a[0].s) || sum(b) - sum(a)).slice(0, 8)) {
+      const p = list[0], layers = new Set(list.map(q => q.s.layer || q.s.name.split('_')[0])), [x, y] = place(p);
+      const name = Format.tail([...layers][0], 26) + (layers.size > 1 ? ` +${layers.size - 1}` : ''), w = 5.6 * name.length;
       if (names.has(name)) continue;
       for (const [dx, dy] of [[7, 4], [-7 - w, 4], [-w / 2, -8], [-w / 2, 16], [7, -8], [7, 16], [-7 - w, -8], [-7 - w, 16], [-w / 2, 28], [-w / 2, -20], [-w, -8], [-w, 16], [-w, 28], [-w, 40], [-w / 2, 40], [-w / 2, 52]]) {
         const box = [x + dx, y + dy - 9, x + dx + w, y + dy + 2];
