@@ -29,6 +29,7 @@ import pickle
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -602,6 +603,12 @@ def zig(work):
 
     got = words(["-march=x86-64-v3", "-mtune=generic", "-O2"])
     check(got == ["-march=x86_64_v3", "-O2", "-fno-sanitize=undefined"], got)
+    asked = [sys.executable, "-m", "ingot.zig", "--version"]
+    path = os.pathsep.join([str(pathlib.Path(ingot.__file__).parents[1]), *sys.path])
+    done = subprocess.run(
+        asked, env=dict(os.environ, PYTHONPATH=path), capture_output=True, text=True
+    )
+    check("Warning" not in done.stderr, done.stderr)
     ingot.compile(models.build("mlp"), work / "fat", target="c:x86-64-v2,x86-64-v3", weights="blob")
     path, os.environ["PATH"] = os.environ["PATH"], "/nothing"
     compiler(None)
@@ -627,12 +634,19 @@ def zig(work):
 
 def stubs(work):
     import ast
+    import builtins
     import inspect
 
     text = (pathlib.Path(ingot.__file__).parent / "__init__.pyi").read_text()
     tree = ast.parse(text)
     told = {n.name: n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
     check(sorted(told) == sorted(ingot.__all__), set(told) ^ set(ingot.__all__))
+    known = {*dir(builtins), *told}
+    for n in tree.body:
+        known |= {a.asname or a.name for a in getattr(n, "names", ())}  # of an import
+        known |= {t.id for t in getattr(n, "targets", ())}
+    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    check(used <= known, used - known)
     for name, n in told.items():
         pairs = [(name, n, getattr(ingot, name))]
         if isinstance(n, ast.ClassDef):

@@ -1,6 +1,6 @@
 """What type checkers and editors know of the package; tests/python/package.py keeps it equal."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -6,12 +6,12 @@ toolchain: `pip install ziglang` is all that a machine without a compiler needs.
 import concurrent.futures
 import importlib.util
 import os
+import pathlib
 import re
 import shlex
 import shutil
 import sys
 
-from . import zig
 from .command import FileError, ToolError, call
 
 
@@ -33,7 +33,8 @@ def c_compiler():
     if shutil.which("cc"):
         return "cc"
     if importlib.util.find_spec("ziglang"):
-        return f"{shlex.quote(sys.executable)} {shlex.quote(zig.__file__)}"
+        # by its path: a module that the package imports itself is not run by -m without a warning
+        return shlex.join([sys.executable, str(pathlib.Path(__file__).with_name("zig.py"))])
     raise ToolError(
         "no C compiler: cc is not on the PATH; install gcc or clang, or `pip install ziglang`, "
         "or name one in $CC"
