@@ -14,7 +14,7 @@ const {WASI} = await import('node:wasi');
 const folder = dirname(fileURLToPath(import.meta.url));
 const file = readdirSync(folder).find((name) => name.endsWith('.wasm'));
 if (!file) {
-    console.error('run.mjs: there is no .wasm file beside it; make builds it');
+    console.error('run.mjs: there is no .wasm file in this folder; make builds it');
     exit(1);
 }
 const path = join(folder, file);

@@ -37,7 +37,12 @@ CLUMSY = {
     r"anew": "again",
     r"of late": "recently",
     r"nobody looks at": "ignored",
+    r"beside(?= (?!other work))": "next to; compared with; in addition to",
+    r"for who": "for those who",
 }
+MESSAGES = re.compile(r"^(compiler|codegen|importers|targets|runtime_min)/.*\.(c|h|hpp|js|mjs|py)$")
+STRING = r"\"((?:[^\"\\\n]|\\.)+)\""  # of C
+STRINGS = {False: re.compile(STRING), True: re.compile(STRING + r"|'((?:[^'\\\n]|\\.)+)'")}
 IN_COMMENTS = re.compile(r"(?<![\w./%>-])([a-z][\w-]*\.(?:c|h|py|sh|def))(?![\w-])")
 
 
@@ -94,6 +99,16 @@ def told_all(text, code, docs):
         if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", docs)
     ]
     return wrong
+
+
+def clumsy(file, text, spans):
+    """Phrases of CLUMSY in these parts of a text."""
+    return [
+        f"{file}:{text.count(chr(10), 0, m.start()) + 1}: '{m[0]}': write '{better}'"
+        for begin, end in spans
+        for phrase, better in CLUMSY.items()
+        for m in re.compile(rf"\b(?:{phrase})\b", re.I).finditer(text, begin, end)
+    ]
 
 
 def main():
@@ -164,6 +179,13 @@ def main():
                 if not known(m[1])
             ]
         else:
+            names = None
+        if f.endswith(".md"):
+            wrong += clumsy(f, t, [(0, len(t))])
+        elif MESSAGES.match(f):
+            strings = STRINGS[f.endswith(("js", "py"))]
+            wrong += clumsy(f, t, [m.span() for m in strings.finditer(t)])
+        if names is None:
             continue
         if f.endswith(".md"):
             names += [
@@ -184,11 +206,6 @@ def main():
             ]
         wrong += [f"{f}:{t.count(chr(10), 0, at) + 1}: there is no {name}" for at, name in names]
         if f.endswith(".md"):
-            wrong += [
-                f"{f}:{t.count(chr(10), 0, m.start()) + 1}: '{m[0]}': write '{better}'"
-                for phrase, better in CLUMSY.items()
-                for m in re.finditer(rf"\b(?:{phrase})\b", t, re.I)
-            ]
             plain = re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), t, flags=re.M | re.S)
             wrong += [
                 f"{f}:{plain.count(chr(10), 0, m.start()) + 1}: a command outside of a block that tests/docs_run.py runs"

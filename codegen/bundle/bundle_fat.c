@@ -82,7 +82,7 @@ static void arenas_comment(StrBuf *sb, const Bundle *b)
         const Bundle *gpu = &b->sub[0];
         const int64_t given = plan_given_bytes(gpu->p);
         sb_printf(sb,
-                  " %s wants an arena of %s_ARENA_BYTES(threads), and %lld bytes on the GPU:\n"
+                  " %s needs an arena of %s_ARENA_BYTES(threads), and %lld bytes on the GPU:\n"
                   " * %lld of arena, %lld of weights, %lld of inputs and outputs;",
                   gpu->called, gpu->upper,
                   (long long)sat_add(sat_add(gpu->p->arena_bytes, gpu->p->weights_bytes), given),
@@ -90,7 +90,7 @@ static void arenas_comment(StrBuf *sb, const Bundle *b)
                   (long long)given);
     }
     for (int i = first_for_c(b); i < b->nsub; i++)
-        sb_printf(sb, "%s %s wants %s_ARENA_BYTES(threads)%s", i ? "\n *" : "", b->sub[i].called,
+        sb_printf(sb, "%s %s needs %s_ARENA_BYTES(threads)%s", i ? "\n *" : "", b->sub[i].called,
                   b->sub[i].upper, i + 1 < b->nsub ? "," : ". */\n");
 }
 

@@ -94,10 +94,11 @@ void functions_header(StrBuf *sb, Bundle *b)
                       function_name(b->c), f->io);
         else if (!b->sub)
             io_structs(sb, f);
-        sb_printf(sb,
-                  "\n/* Another function over the same states: as %s_run() in all else. */\n"
-                  "%s_status %s(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out);\n",
-                  b->name, b->name, f->entry, b->name, f->io, f->io);
+        sb_printf(
+            sb,
+            "\n/* Another function over the same states: like %s_run() in every other respect. */\n"
+            "%s_status %s(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out);\n",
+            b->name, b->name, f->entry, b->name, f->io, f->io);
     }
     function_select(b->c, 0);
 }

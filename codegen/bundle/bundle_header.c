@@ -135,7 +135,7 @@ static void length_functions(StrBuf *sb, const Bundle *b)
             continue;
         sb_printf(
             sb,
-            "\n/* The length of the states: 0 after %s_reset(); a run wants at most %lld, and "
+            "\n/* The length of the states: 0 after %s_reset(); a run takes at most %lld, and "
             "makes it ",
             b->name, (long long)v->hi);
         if (v->next)

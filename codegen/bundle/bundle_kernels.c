@@ -129,7 +129,7 @@ static void file_end(Bundle *b, StrBuf *body, unsigned needs, Functions *functio
     StrBuf sb = {0};
     sb_printf(&sb, "/* %s_kernels_%d.c */\n", b->name, b->nkernel_file);
     if (functions->n)
-        sb_puts(&sb, "/* nobody looks at floating-point exceptions: both sides of a condition can "
+        sb_puts(&sb, "/* floating-point exceptions are ignored: both sides of a condition can "
                      "be computed "
                      "in lanes */\n#if defined(__GNUC__) && !defined(__clang__)\n"
                      "#pragma GCC optimize(\"no-trapping-math\")\n#endif\n");

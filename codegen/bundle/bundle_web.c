@@ -440,7 +440,7 @@ static void web_types(Bundle *b)
         "    /** Of \"wasm\": how many run the steps. */\n    threads?: number;\n"
         "    /** Of \"wasm\" in a package for both: why it is not WebGPU. */\n    why?: string;\n"
         "    run(inputs: Inputs): Promise<Outputs>;\n"
-        "    /** States begin anew. */\n    reset(): Promise<void>;\n    destroy(): void;\n}\n"
+        "    /** Clears the states. */\n    reset(): Promise<void>;\n    destroy(): void;\n}\n"
         "/** By default files are read from the folder of the module. */\n"
         "export function load(url?: string | URL, options?: {progress?: (p: Progress) => void; "
         "by?: \"webgpu\" | \"wasm\"; threads?: number}): Promise<Model>;\n"

@@ -75,8 +75,8 @@ static const char *window_of_node(const StepForms *f, const Origin *o, int64_t *
         const char *text = "";
         *size = 1;
         for (int d = 2; w->op != OP_POISON && d < w->rank; d++) {
-            text = arena_printf(f->a, "%s%s%lld", text, d > 2 ? "x" : "",
-                                (long long)w->shape[d]->hi);
+            text =
+                arena_printf(f->a, "%s%s%lld", text, d > 2 ? "x" : "", (long long)w->shape[d]->hi);
             *size *= w->shape[d]->hi;
         }
         return *text ? text : NULL;

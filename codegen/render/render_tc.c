@@ -109,7 +109,7 @@ void render_fragment_load(Render *r, Node *load, int tile)
     Node *first;
     int64_t pitch;
     if (!tc_fragment(r->k->c, t->tc, t->fragment, load, &first, &pitch))
-        BUG("%s: a fragment that does not lie as its unit wants", r->k->name);
+        BUG("%s: a fragment whose layout is not the one of its unit", r->k->name);
     memory(r, "load", tile, load, first, pitch);
 }
 
@@ -250,7 +250,7 @@ void render_lane_fragment(Render *r, Node *load)
     const bool in_place = tc_in_place(t->tc);
     const TileUnit u = tile_unit(t, load);
     if (!(in_place ? tc_place_fragment : tc_lane_fragment)(r->k->c, u.fragment, load, &f))
-        BUG("%s: a fragment that does not lie as its unit wants", r->k->name);
+        BUG("%s: a fragment whose layout is not the one of its unit", r->k->name);
     if (in_place) {
         sb_printf(r->sb, "igrt_wgmma_%s(a%lld + ", f.by_line ? "lines" : "terms",
                   (long long)load->src[0]->arg.i);

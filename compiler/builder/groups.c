@@ -40,7 +40,7 @@ void ingot_input_group(ingot_context *c, const char *name, int n, ingot_dim *len
         !group_check(c, name, n, length, present))
         return;
     if (!settable(c, length) || !settable(c, present)) {
-        ingot_error(c, INGOT_INVALID, "group '%s': nobody sets its length or presence", name);
+        ingot_error(c, INGOT_INVALID, "group '%s': its length or presence is never set", name);
         return;
     }
     IoGroup g = {arena_strdup(c->arena, name), c->ninput, n, length, present};

@@ -511,7 +511,7 @@ static void leave_room(const Plan *p, Kernel *k)
     if (given && given->nopt)
         sched_error(p, given->opt_line[given->nopt - 1],
                     "with the loops that clear the halo of what it stores, the kernel would have "
-                    "more loops than there may be, or join axes beside them");
+                    "more loops than are allowed, or joined axes among them");
     k->nopt = 0;
     k->opts = NULL;
 }

@@ -155,7 +155,7 @@ const char *outside_reason(Arena *a, const Kernel *k, const Target *t)
         const char *why = "what it multiplies is computed where it is read, or lies otherwise";
         if (!has_block(k, u, order[i], &columns, &terms))
             why = "its operands share all axes but one, or are computed where they are read: there "
-                  "are no rows beside columns";
+                  "are not rows and columns";
         else if (columns < u->n)
             why = arena_printf(a, "it has %lld columns, the unit %d", (long long)columns, u->n);
         else if (!terms)

@@ -141,7 +141,7 @@ static bool pitch_fits(Shaped *q, int i)
         sched_error(q->p, q->line,
                     "pitch of axis %d: %lld, where there are %lld elements; pitches come "
                     "last, one an axis, of no more than %d above twice the elements, and "
-                    "not beside a cut",
+                    "not next to a cut",
                     op->axis, (long long)op->a, (long long)size, MAX_PITCH);
         return false;
     }

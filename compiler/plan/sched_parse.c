@@ -334,7 +334,7 @@ static bool version_line(Parse *q)
         return true;
     if (sched && !strcmp(q->word[1], "1"))
         sched_error(q->p, q->line,
-                    "a file of version 1, whose kernels are named otherwise: write it anew with "
+                    "a file of version 1, whose kernels have other names: write it again with "
                     "--save-sched");
     else
         sched_error(q->p, q->line, "this is no .sched file: its first line is not 'sched 2'");

@@ -47,10 +47,10 @@ bool thread_access(const Thread *t, const Do *d, int64_t first, int64_t n, bool 
                                             : ", which another part writes");
     case ACCESS_UNDER_WAY:
         return thread_fault_at(t, d, write ? "writes" : "reads", element,
-                               ", to which a copy is under way that nobody has waited for");
+                               ", to which a copy is under way that has not been waited for");
     case ACCESS_BUSY:
         return thread_fault_at(t, d, "a race: writes", element,
-                               ", which a product reads that nobody has waited for");
+                               ", which is read by a product that has not been waited for");
     case ACCESS_READ_RACE:
         return thread_fault_at(t, d, "a race: writes", element,
                                t->lk->items ? ", which another work item reads"

@@ -126,7 +126,7 @@ bool thread_use(const Thread *t, const Do *d, int arg, int64_t at, int64_t n)
         return thread_fault_at(t, &read, "reads", (where - a->at) / d->stored,
                                how == ACCESS_UNWRITTEN
                                    ? ", which nothing has written"
-                                   : ", to which a copy is under way that nobody has waited for");
+                                   : ", to which a copy is under way that has not been waited for");
     vec_push(t->a, t->boxes->use, t->boxes->nuse, u);
     return true;
 }

@@ -161,7 +161,7 @@ static bool is_whole(const Thread *t, const Do *d)
     const int64_t *count = integer(t, d->count);
     for (int i = 0; t->boxes && i < t->boxes->nuse; i++)
         if (t->boxes->use[i].warp == thread_warp(t))
-            return thread_fault(t, d, "uses sums of products that nobody has waited for");
+            return thread_fault(t, d, "uses sums of products that have not been waited for");
     const bool scan = d->node->op == OP_SCAN;
     const int64_t want = scan ? *integer(t, d->in[0]) + 1 : count[1];
     return count[0] == want ||

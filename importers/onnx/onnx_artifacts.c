@@ -89,11 +89,11 @@ static char *beside(Model *m, const char *path, const char *name, bool whole)
 
 static bool missing(Model *m, const char *name, const char *why)
 {
-    ingot_error(
-        m->c, INGOT_INVALID,
-        "it is the training model of ONNX Runtime's artifacts, and '%s' beside it cannot be "
-        "read: %s",
-        name, why);
+    ingot_error(m->c, INGOT_INVALID,
+                "it is the training model of ONNX Runtime's artifacts, and '%s' in the same folder "
+                "cannot be "
+                "read: %s",
+                name, why);
     return false;
 }
 
@@ -536,7 +536,7 @@ bool artifacts_open(Model *m)
     if (!eval) {
         ingot_error(m->c, INGOT_USAGE,
                     "it is the training model of ONNX Runtime's artifacts; its name has to end in "
-                    "'%s', so that those beside it are found: eval_model.onnx, checkpoint, "
+                    "'%s', so that the files next to it are found: eval_model.onnx, checkpoint, "
                     "optimizer_model.onnx",
                     training_name);
         return false;

@@ -29,7 +29,7 @@ static const Magic magics[] = {
     {4, 4, "ORTM",
      "a model in ONNX Runtime's own format (.ort): give the .onnx file it was made of"},
     {4, 4, "ODTC",
-     "a checkpoint of ONNX Runtime's training: give the training_model.onnx that lies beside it"},
+     "a checkpoint of ONNX Runtime's training: give the training_model.onnx in the same folder"},
     {0, 6, "\x89HDF\r\n", keras_h5},
     {0, 4, "ggml", ggml},
     {0, 4, "lmgg", ggml},

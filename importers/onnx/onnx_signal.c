@@ -265,7 +265,7 @@ static bool stft_checks(Lowering *n, bool onesided, const Frames *f, const ingot
            (!p->length || size_is(n, 0, 2, bins, dim(n, dims[2]))) &&
            (!p->length || !input(n, 2) ||
             value_is(n, length, ingot_shape(n->in[2], 0),
-                     "its frame_length, beside its window's length,"));
+                     "its frame_length, which differs from its window's length,"));
 }
 
 /* Step, number and size of the frames, and the plan of their transform. False after an error. */

@@ -35,7 +35,7 @@ static int chat_usage(const char *why)
         return driver_fail(IGRT_EXIT_USAGE, "--chat: %s (--chat --help tells more)", why);
     printf("--chat: reads lines, and answers each; options:\n"
            "  --prompt TEXT         answers this alone\n"
-           "  --system TEXT         what the model is told first\n"
+           "  --system TEXT         the system prompt\n"
            "  --tokens N            of an answer, at most (512)\n"
            "  --temperature T       0: always the most likely token (0)\n"
            "  --top-k N  --top-p P  --min-p P  --repeat-penalty R  --seed N\n"

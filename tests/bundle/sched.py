@@ -623,7 +623,7 @@ def full(ingot, work):
         )
         line = text[: text.index(f"SPLIT {axes[cuts - 1]} 2")].count("\n") + 1
         if done.returncode != status or done.stderr != (
-            f"{file}:{line}: with the loops that clear the halo of what it stores, the kernel would have more loops than there may be, or join axes beside them\n"
+            f"{file}:{line}: with the loops that clear the halo of what it stores, the kernel would have more loops than are allowed, or joined axes among them\n"
             if status
             else ""
         ):

@@ -68,7 +68,7 @@ def explained(ingot, told):
     every = run(ingot, "explain", DIGITS)[0]
     for s in told["steps"]:
         line = (
-            rf"^ +{s['step']} .* %  {re.escape(s['form'])} +{re.escape(s['layer'])} +{s['name']}$"
+            rf"^ +{s['step']} .* %  {s['name']} +{re.escape(s['form'])} +{re.escape(s['layer'])}$"
         )
         if not re.search(line, every, re.MULTILINE):
             raise Wrong(f"explain without a node: no {line}\n{every}")

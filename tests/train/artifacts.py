@@ -137,10 +137,10 @@ def case_errors():
         (at / "checkpoint").write_bytes(whole[:400])
         told("checkpoint", code=3)
         (at / "checkpoint").unlink()
-        told("'checkpoint' beside it cannot be read", code=3)
+        told("'checkpoint' in the same folder cannot be read", code=3)
         (at / "checkpoint").write_bytes(whole)
         (at / "eval_model.onnx").unlink()
-        told("eval_model.onnx' beside it cannot be read", code=3)
+        told("eval_model.onnx' in the same folder cannot be read", code=3)
 
 
 def case_mutated():

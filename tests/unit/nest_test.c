@@ -228,10 +228,10 @@ static void refusals_beside_a_row(void **state)
     Target t = vectors();
     Nest *n = nest_new(p->kernels[0], &t);
     refusal(n, OPT_VECTOR, "i1", 16, NULL);
-    refusal(n, OPT_UPCAST, "i0", 2, "beside");
-    refusal(n, OPT_ORDER, "i1.o i0", 0, "stays innermost");
+    refusal(n, OPT_UPCAST, "i0", 2, "apart from");
+    refusal(n, OPT_ORDER, "i1.o i0", 0, "has to stay innermost");
     refusal(n, OPT_ORDER, "i0", 0, NULL);
-    refusal(n, OPT_THREAD, "i1.o", 2, "beside");
+    refusal(n, OPT_THREAD, "i1.o", 2, "apart from");
     refusal(n, OPT_THREAD, "i0", 2, NULL);
     nest_free(n);
     plan_free(p);

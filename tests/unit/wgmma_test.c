@@ -332,8 +332,8 @@ static void tokens_left_out(void **state)
         {STMT_CLAIM, 0, false, "to which a copy is under way"},
         {STMT_FILLED, 0, false, "which nothing has written"},
         {STMT_RELEASE, 0, false, "waits here for what does not come"},
-        {STMT_RELEASE, 0, true, "which a product reads that nobody has waited for"},
-        {STMT_RELEASE, 1, false, "uses sums of products that nobody has waited for"},
+        {STMT_RELEASE, 0, true, "which is read by a product that has not been waited for"},
+        {STMT_RELEASE, 1, false, "uses sums of products that have not been waited for"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         NestRun r = prepare(&halves, of_boxes);

@@ -202,7 +202,7 @@ static const char *apply(Nest *n, const Opt *o)
     if (n->row >= 0 && !n->axis[axis].reduced)
         return opt_refuse(
             n,
-            "%s %s: what remains of %s is computed beside its vectors: no axis of results "
+            "%s %s: the remainder of %s is computed apart from its vectors: no axis of results "
             "is taken apart after that",
             opt_name[o->kind], o->axis, n->axis[n->row].name);
     why = opt_no_room(n, o, 6);

@@ -59,9 +59,10 @@ const char *opt_order(Nest *n, const Opt *o)
         if (named[x])
             return opt_refuse(n, "ORDER: axis '%.*s' stands there twice", (int)length, at);
         if (row >= 0 && named[row] && !n->axis[x].reduced)
-            return opt_refuse(
-                n, "ORDER: %s stays innermost, for what remains of %s is computed beside it",
-                n->axis[row].name, n->axis[n->row].name);
+            return opt_refuse(n,
+                              "ORDER: %s has to stay innermost, because the remainder of %s is "
+                              "computed apart from it",
+                              n->axis[row].name, n->axis[n->row].name);
         named[x] = true;
         if (x != row)
             vec_push(n->arena, order, norder, x);
@@ -118,7 +119,8 @@ const char *opt_thread(Nest *n, const Opt *o, int axis)
         return opt_refuse(n, "THREAD %s: the axis is reduced", o->axis);
     if (n->row >= 0 && axis == nest_loop(n, n->row))
         return opt_refuse(
-            n, "THREAD %s: what remains of %s is computed beside this loop: name one outside",
+            n,
+            "THREAD %s: the remainder of %s is computed apart from this loop: name a loop outside",
             o->axis, n->axis[n->row].name);
     if (o->amount < 2 || o->amount > MAX_PARTS)
         return opt_refuse(n, "THREAD %s: 2 to %d parts are possible", o->axis, MAX_PARTS);

@@ -91,12 +91,11 @@ const char *opt_partial(Nest *n, const Opt *o, int axis)
     for (int i = 0; i < n->nsplit; i++)
         plain &= n->split[i].form != REST_OVERLAP;
     if (opt_on_gpu(n) || !plain)
-        return opt_refuse(
-            n,
-            "PARTIAL %s %lld: it takes a reduced axis of a CPU's kernel without DOT, "
-            "lanes along reduced axes, scans, staged values, OVERLAP and rests beside "
-            "a row",
-            o->axis, (long long)o->amount);
+        return opt_refuse(n,
+                          "PARTIAL %s %lld: it takes a reduced axis of a CPU's kernel without DOT, "
+                          "lanes along reduced axes, scans, staged values, OVERLAP and "
+                          "remainders of a row",
+                          o->axis, (long long)o->amount);
     /* a block of its own has terms enough */
     if (o->amount < (axis < n->k->naxis ? 2 : 1) || o->amount > x->most)
         return opt_refuse(n, "PARTIAL %s %lld: the axis has %lld elements", o->axis,

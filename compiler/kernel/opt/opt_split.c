@@ -318,7 +318,8 @@ const char *opt_dot(Nest *n, const Opt *o, int axis)
                           : n->dots == 2 ? "pairs"
                                          : "more");
     if (opt_on_gpu(n) && o->amount == 2)
-        return opt_refuse(n, "DOT %s: a GPU takes bytes by fours, and bf16 one by one", o->axis);
+        return opt_refuse(n, "DOT %s: a GPU takes bytes in groups of four, and bf16 one by one",
+                          o->axis);
     opt_divide(n, o, axis, AXIS_FOUR, REST_NONE);
     n->dots = (int)o->amount;
     return NULL;

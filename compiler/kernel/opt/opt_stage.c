@@ -85,11 +85,11 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
             "fours, without lanes and without bounds that are checked",
             o->axis, (long long)o->amount);
     if (n->row >= 0 || (n->sharing && !n->tc) || n->k->sink->nsrc != 1)
-        return opt_refuse(
-            n,
-            "STAGE %s %lld: it does not go with a rest beside its row, nor with sums that items "
-            "share",
-            o->axis, (long long)o->amount);
+        return opt_refuse(n,
+                          "STAGE %s %lld: it cannot be combined with a remainder of its row, or "
+                          "with sums that items "
+                          "share",
+                          o->axis, (long long)o->amount);
     for (int i = 0; i < n->k->naxis; i++)
         if (opt_has_rest(n, i))
             return opt_refuse(n, "STAGE %s %lld: the reduced axis %s is unrolled with a rest",
@@ -235,7 +235,7 @@ const char *opt_prefetch(Nest *n, const Opt *o, int axis)
     if (x->form != AXIS_LOOP || n->row >= 0)
         return opt_refuse(
             n,
-            "PREFETCH %s %lld: it takes a loop, in a kernel without a rest beside its "
+            "PREFETCH %s %lld: it takes a loop, in a kernel without a remainder of its "
             "row",
             o->axis, (long long)o->amount);
     if (n->shared && (!moves || n->k->args[o->amount].written))

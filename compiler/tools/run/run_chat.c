@@ -28,7 +28,7 @@ ingot_status command_chat(Options *o)
     if (status == INGOT_OK && !ingot_model_has_text(m.file))
         status = complain(INGOT_UNSUPPORTED,
                           "%s: it is no language model with a vocabulary that "
-                          "is known: there is nobody to talk with",
+                          "is known, so there is no chat",
                           o->model);
     if (status == INGOT_OK)
         status = session_talks(&s, &m);

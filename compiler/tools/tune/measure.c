@@ -385,7 +385,7 @@ static bool run_case(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *o
         if (told.done)
             return true;
         if (!m->cpu) {
-            m->why = arena_printf(t->a, "%s ended with status %d and told nothing of its machine",
+            m->why = arena_printf(t->a, "%s ended with status %d and did not describe its machine",
                                   argv[0], code);
             return false;
         }

@@ -234,7 +234,7 @@ static ingot_status find_machine(Tune *t)
     if ((!prepared && !measure_build(m, &t->t, dir, NULL, 0)) ||
         !measure_run(m, &t->t, dir, NULL, 0, true) || !m->cpu || !m->compiler)
         return complain(INGOT_TOOL, "ingot tune: %s",
-                        m->why ? m->why : "nothing is told of the machine");
+                        m->why ? m->why : "the machine is not described");
     t->machine = (Host){
         arena_printf(t->a, "%s %s", t->o->compile.target, t->target.flags ? t->target.flags : ""),
         arena_strdup(t->a, m->cpu),

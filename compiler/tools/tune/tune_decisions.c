@@ -535,10 +535,12 @@ void explain_decisions(const Tune *t)
         else if (d->is <= 0)
             printf("    not timed yet: the search goes on with more --budget\n");
         else
-            printf("    in the network %.4g us for %.4g us, noise %.3f: %s\n", d->is * 1e3,
-                   d->was * 1e3, d->noise,
-                   !d->won      ? "it stays as the compiler decided"
-                   : d->dropped ? "faster by itself, but not beside the others, or not as a whole"
-                                : "decided so");
+            printf(
+                "    in the network %.4g us for %.4g us, noise %.3f: %s\n", d->is * 1e3,
+                d->was * 1e3, d->noise,
+                !d->won ? "it stays as the compiler decided"
+                : d->dropped
+                    ? "faster alone, but not together with the others, or not in the whole network"
+                    : "decided so");
     }
 }

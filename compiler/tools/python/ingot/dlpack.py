@@ -83,7 +83,7 @@ is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
 
 
 def managed(capsule):
-    """The tensor of a capsule, and whether nobody may write to it."""
+    """The tensor of a capsule, and whether it is read-only."""
     if is_named(capsule, b"dltensor_versioned"):
         at = get_pointer(capsule, b"dltensor_versioned")
         m = ctypes.cast(at, ctypes.POINTER(DLManagedTensorVersioned)).contents

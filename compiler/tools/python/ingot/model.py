@@ -488,7 +488,7 @@ class Model(Function):
 
     @functools.cached_property
     def functions(self):
-        """Those beside run(), by name: each a Function."""
+        """The functions of the bundle except run(), by name."""
         all_of = self._table.functions[: self._table.n_functions]
         return {
             f.name.decode(): Function(self, f"{self.name}.{f.name.decode()}", f) for f in all_of

@@ -128,7 +128,7 @@ class Chat:
         self.reset()
 
     def reset(self):
-        """Begins anew."""
+        """Starts a new conversation."""
         self.model.reset()
         self.ids, self._ran = [], 0
 
