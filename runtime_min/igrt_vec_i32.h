@@ -37,6 +37,35 @@
         igrt_store_##T##_f32x##N(t, x);                            \
         return igrt_load_##T##_f32x##N(t);                         \
     }
+/* max or min in one instruction: gcc makes up to four of a choice. */
+#define IGRT_CHOICE_max(N, x, y) igrt_where_i32x##N(igrt_lt_i32x##N(x, y), y, x)
+#define IGRT_CHOICE_min(N, x, y) igrt_where_i32x##N(igrt_lt_i32x##N(y, x), y, x)
+#if defined(__SSE4_1__)
+#define IGRT_MORE_4(OP, x, y) ((igrt_i32x4)_mm_##OP##_epi32((__m128i)(x), (__m128i)(y)))
+#elif defined(IGRT_NEON64)
+#define IGRT_MORE_4(OP, x, y) ((igrt_i32x4)v##OP##q_s32((int32x4_t)(x), (int32x4_t)(y)))
+#else
+#define IGRT_MORE_4(OP, x, y) IGRT_CHOICE_##OP(4, x, y)
+#endif
+#if IGRT_HAS_8 && defined(__AVX2__)
+#define IGRT_MORE_8(OP, x, y) ((igrt_i32x8)_mm256_##OP##_epi32((__m256i)(x), (__m256i)(y)))
+#elif IGRT_SVE == 8
+#define IGRT_MORE_8(OP, x, y) IGRT_SVE_MORE(8, OP, x, y)
+#else
+#define IGRT_MORE_8(OP, x, y) IGRT_HALVES(8, 4, OP, x, y)
+#endif
+#if IGRT_HAS_16
+#define IGRT_MORE_16(OP, x, y) ((igrt_i32x16)_mm512_##OP##_epi32((__m512i)(x), (__m512i)(y)))
+#elif IGRT_SVE == 16
+#define IGRT_MORE_16(OP, x, y) IGRT_SVE_MORE(16, OP, x, y)
+#else
+#define IGRT_MORE_16(OP, x, y) IGRT_HALVES(16, 8, OP, x, y)
+#endif
+#define IGRT_SVE_MORE(N, OP, x, y) \
+    ((igrt_i32x##N)(igrt_sve_i32)sv##OP##_s32_x(IGRT_SVE_ALL, IGRT_SVE_I(x), IGRT_SVE_I(y)))
+#define IGRT_HALVES(N, H, OP, x, y)                                                \
+    igrt_join_i32x##N(igrt_##OP##_i32x##H(igrt_lo_i32x##N(x), igrt_lo_i32x##N(y)), \
+                      igrt_##OP##_i32x##H(igrt_hi_i32x##N(x), igrt_hi_i32x##N(y)))
 #define IGRT_INTS(N)                                                                         \
     IGRT_INT2(N, add, +)                                                                     \
     IGRT_INT2(N, sub, -)                                                                     \
@@ -60,11 +89,11 @@
     }                                                                                        \
     IGRT_VEC igrt_i32x##N igrt_max_i32x##N(igrt_i32x##N x, igrt_i32x##N y)                   \
     {                                                                                        \
-        return igrt_where_i32x##N(igrt_lt_i32x##N(x, y), y, x);                              \
+        return IGRT_MORE_##N(max, x, y);                                                     \
     }                                                                                        \
     IGRT_VEC igrt_i32x##N igrt_min_i32x##N(igrt_i32x##N x, igrt_i32x##N y)                   \
     {                                                                                        \
-        return igrt_where_i32x##N(igrt_lt_i32x##N(y, x), y, x);                              \
+        return IGRT_MORE_##N(min, x, y);                                                     \
     }                                                                                        \
     IGRT_VEC igrt_i32x##N igrt_low_f32x##N##_i32x##N(igrt_f32x##N x)                         \
     {                                                                                        \

@@ -77,7 +77,12 @@ IGRT_VEC __m128i igrt_halves_i32x8(igrt_i32x8 v)
 #define IGRT_KEEP_i16x16(p, v) IGRT_KEEP(i16, 16, p, v)
 #define IGRT_KEEP_i16(N, p, v) IGRT_KEEP_i16x##N(p, v)
 #define IGRT_KEEP_u16(N, p, v) IGRT_KEEP_i16x##N(p, v)
-#if defined(__SSE2__) && !defined(__AVX512VL__)
+#if defined(__AVX512VL__)
+/* gcc takes some of these conversions lane by lane. */
+#define IGRT_KEEP_x4(p, v) _mm_storeu_si32(p, _mm_cvtepi32_epi8((__m128i)(v)))
+#define IGRT_KEEP_x8(p, v) \
+    _mm_storel_epi64((__m128i *)(void *)(p), _mm256_cvtepi32_epi8((__m256i)(v)))
+#elif defined(__SSE2__)
 IGRT_VEC __m128i igrt_bytes_i32x4(igrt_i32x4 v)
 {
     const __m128i x = (__m128i)(v & 255);
@@ -91,20 +96,17 @@ IGRT_VEC __m128i igrt_bytes_i32x8(igrt_i32x8 v)
 }
 #define IGRT_KEEP_x4(p, v) _mm_storeu_si32(p, igrt_bytes_i32x4(v))
 #define IGRT_KEEP_x8(p, v) _mm_storel_epi64((__m128i *)(void *)(p), igrt_bytes_i32x8(v))
-#if IGRT_HAS_16
-#define IGRT_KEEP_i8x16(p, v) IGRT_KEEP(i8, 16, p, v)
-#define IGRT_KEEP_u8x16(p, v) IGRT_KEEP(u8, 16, p, v)
-#else
-#define IGRT_KEEP_i8x16(p, v) \
-    (IGRT_KEEP_x8(p, igrt_lo_i32x16(v)), IGRT_KEEP_x8((p) + 8, igrt_hi_i32x16(v)))
-#define IGRT_KEEP_u8x16 IGRT_KEEP_i8x16
 #endif
-#define IGRT_KEEP_i8x4 IGRT_KEEP_x4
-#define IGRT_KEEP_i8x8 IGRT_KEEP_x8
-#define IGRT_KEEP_u8x4 IGRT_KEEP_x4
-#define IGRT_KEEP_u8x8 IGRT_KEEP_x8
-#define IGRT_KEEP_i8(N, p, v) IGRT_KEEP_i8x##N(p, v)
-#define IGRT_KEEP_u8(N, p, v) IGRT_KEEP_u8x##N(p, v)
+#if defined(__SSE2__)
+#if IGRT_HAS_16
+#define IGRT_KEEP_x16(p, v) \
+    _mm_storeu_si128((__m128i *)(void *)(p), _mm512_cvtepi32_epi8((__m512i)(v)))
+#else
+#define IGRT_KEEP_x16(p, v) \
+    (IGRT_KEEP_x8(p, igrt_lo_i32x16(v)), IGRT_KEEP_x8((p) + 8, igrt_hi_i32x16(v)))
+#endif
+#define IGRT_KEEP_i8(N, p, v) IGRT_KEEP_x##N(p, v)
+#define IGRT_KEEP_u8(N, p, v) IGRT_KEEP_x##N(p, v)
 #else
 #define IGRT_KEEP_i8(N, p, v) IGRT_KEEP(i8, N, p, v)
 #define IGRT_KEEP_u8(N, p, v) IGRT_KEEP(u8, N, p, v)
