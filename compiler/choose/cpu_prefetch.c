@@ -18,30 +18,48 @@ bool is_large(const Kernel *k, const Buffer *const *bufs, const Node *load, Buff
     return bufs[arg]->kind == kind && bytes > t->machine.level[0].bytes;
 }
 
+static bool is_four(const RegisterTile *tile, const Node *range)
+{
+    for (int i = 0; i < tile->nfour; i++)
+        if (tile->four[i] == range)
+            return true;
+    return false;
+}
+
 /* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes
  * ahead. Where a line is one product, the core itself is as far ahead; and asking takes as long as
- * it saves where it is for few lines at a time. */
+ * it saves where it is for few lines at a time. Dots that are no pairs: digits that are terms of
+ * several dots, by the loop over the dots of their block. */
 static bool prefetch_stream(Nest *nest, const RegisterTile *tile, const Node *load)
 {
     enum { LINES = 2 };
     const Machine *m = &nest->target->machine;
     const int arg = (int)load->src[0]->arg.i;
+    const bool dots = tile->nfour && !m->pairs;
     const NestAxis *terms = NULL;
-    double bytes = (double)(tile->width * tile->vectors * dtype_info[load->dtype].bytes);
-    for (int i = 0; i < nest->k->naxis; i++)
-        if (nest->k->axes[i].reduced && depends_on(load, nest->k->axes[i].range))
-            bytes *= (double)nest->k->axes[i].range->hi + 1;
+    double bytes = (double)(tile->width * tile->vectors * dtype_info[load->dtype].bytes), uses = 1;
+    for (int i = 0; i < nest->k->naxis; i++) {
+        const Node *range = nest->k->axes[i].range;
+        if (!nest->k->axes[i].reduced)
+            continue;
+        if (!depends_on(load, range))
+            uses *= (double)range->hi + 1;
+        else if (!dots || is_four(tile, range))
+            bytes *= (double)range->hi + 1;
+    }
     for (int i = 0; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
-        bool moves = depends_on(load, nest->k->axes[x->root].range);
+        const Node *range = nest->k->axes[x->root].range;
+        bool moves = depends_on(load, range);
         if (!x->reduced && !moves && x->extent != 1)
             return false;
-        if (x->reduced && moves && x->form == AXIS_LOOP && x->extent != 1) {
+        if (x->reduced && moves && x->form == AXIS_LOOP && x->extent != 1 &&
+            (!dots || is_four(tile, range))) {
             terms = x;
             bytes /= (double)x->extent;
         }
     }
-    if (tile->nfour && (!m->pairs || bytes < LINES * m->line))
+    if ((tile->nfour && bytes < LINES * m->line) || (dots && uses < 2))
         return false;
     return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
 }

@@ -257,7 +257,8 @@ static double lines(const Sched *s, double bytes)
 }
 
 /* Whether n is evaluated when the model is compiled, or stored wider than it is; compute: more than
- * movement is saved. Readers see through movement; steps that read memory do not. */
+ * movement is saved. Readers see through movement; steps that read memory do not. Of what is looked
+ * up, few rows are computed, and all would be stored. */
 static void analyse_constant(Sched *s, Node *n, bool compute)
 {
     Info *i = info_of(s, n);
@@ -267,7 +268,8 @@ static void analyse_constant(Sched *s, Node *n, bool compute)
     const double bytes = may_fold ? node_bytes(n) : 0;
     may_fold &= bytes > 0;
     bool shrinks = may_fold && lines(s, bytes) <= lines(s, i->leaves);
-    bool unpacked = may_fold && !i->has_reduce && unpacking_pays(s, n, bytes, i->leaves);
+    const bool rows = i->looked_up && i->cost < COST_FUNCTION;
+    bool unpacked = may_fold && !i->has_reduce && (rows || unpacking_pays(s, n, bytes, i->leaves));
     i->foldable =
         may_fold && (shrinks || ((!unpacked || 2 * bytes <= s->target->machine.level[0].bytes) &&
                                  fold_pays(s, n, bytes, i->leaves)));
@@ -573,6 +575,13 @@ static void find_constants(Sched *s, int n, Node *const *order, Node *const *use
         const Node *user = x->nuse == 1 ? uses[x->iuse] : NULL;
         const bool same = user && info_of(s, user)->constant && user->op != OP_REDUCE;
         x->several = x->nuse > 1 || (same && info_of(s, user)->several);
+        x->looked_up = x->constant && x->nuse && !x->root;
+        for (int u = 0; u < x->nuse && x->looked_up; u++) {
+            const Node *t = uses[x->iuse + u];
+            const Info *of = info_of(s, t);
+            x->looked_up = t->op == OP_GATHER ? t->src[0] == order[i] && !of->constant
+                                              : of->constant && of->looked_up;
+        }
     }
 }
 
@@ -584,7 +593,7 @@ void fuse(Sched *s, int n, Node **order)
         Info *f = info_of(s, order[i]);
         f->needed = f->in_rows = f->sums_rows = f->by_blocks = f->spared = f->once = f->instead =
             false;
-        f->cut = f->several = false;
+        f->cut = f->several = f->looked_up = false;
     }
     Node *const *uses = find_uses(s, n, order);
     find_constants(s, n, order, uses);

@@ -44,6 +44,7 @@ typedef struct {
     bool foldable;      /* constant, and worth evaluating at compile time: a weight recipe */
     bool cut;           /* a slice of a constant of which nothing but slices is read */
     bool several;       /* more than one node reads it, or what is made of this constant alone */
+    bool looked_up;     /* a constant of which nothing but rows that indices name is read */
     const char *why;    /* fuse.c: why it is stored, or folded */
     Fusion cost_of;     /* what it takes to store it, and to compute it in its readers */
     bool has_reduce;    /* its fused expression holds a REDUCE */

@@ -72,13 +72,11 @@ class Model(decoder.Model):
 
     def __init__(self, family, seed, kind=None):
         self.kind = kind
-        super().__init__(family, seed)
+        super().__init__(family, seed, kinds=(kind,) if kind else decoder.MIXED)
 
     def matrix(self, name, rows, columns, size=0.12):
-        if self.kind:
-            self.turn = list(gguf.TYPES).index(self.kind)
-            if name != "token_embd.weight":
-                size = min(size, columns**-0.5)  # what is normalised stays as large
+        if self.kind and name != "token_embd.weight":
+            size = min(size, columns**-0.5)  # what is normalised stays as large
         super().matrix(name, rows, columns, size)
 
     def write(self, path):
