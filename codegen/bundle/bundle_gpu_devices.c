@@ -44,11 +44,12 @@ static Segments queues_of(const Bundle *b, Arena *a)
 
 /* ---- what the context has -------------------------------------------------------------------- */
 
-/* Of all functions the most marks, and bytes where values cross, by device. */
+/* Of all functions the marks, each of which belongs to the device that makes it, so no two share
+ * them; and of bytes where values cross the most, by device. */
 static int marks_and_slots(const Bundle *b, int64_t *slots)
 {
     Arena *a = arena_new();
-    int most = 0;
+    int marks = 0;
     for (int f = 0; f <= b->nfunction; f++) {
         const Bundle *of = f ? &b->function[f - 1] : b;
         const Segments s = queues_of(of, a);
@@ -60,10 +61,10 @@ static int marks_and_slots(const Bundle *b, int64_t *slots)
                         bytes[s.segment[i].device], gpu_slot_bytes(s.segment[i].block.step[k]));
         for (int d = 0; d < b->p->ndevice; d++)
             slots[d] = slots[d] > bytes[d] ? slots[d] : bytes[d];
-        most = most > s.n ? most : s.n;
+        marks += s.n;
     }
     arena_free(a);
-    return most;
+    return marks;
 }
 
 int64_t gpu_slot_bytes(const Step *s)
@@ -401,10 +402,24 @@ static int nth_segment(const Segments *s, int device, int nth)
     return -1;
 }
 
+/* How many marks the functions before this one have. */
+static int marks_before(const Bundle *b, Arena *a)
+{
+    const Bundle *first = b->first ? b->first : b;
+    int marks = 0;
+    for (int f = 0; f < first->nfunction; f++) {
+        const Bundle *of = f ? &first->function[f - 1] : first;
+        if (of->p == b->p)
+            break;
+        marks += queues_of(of, a).n;
+    }
+    return marks;
+}
+
 static void find_marks(Queues *q, Arena *a)
 {
     const Segments *s = &q->s;
-    int n = s->ndevice; /* those of the queues come first */
+    int n = s->ndevice + marks_before(q->w->b, a); /* those of the queues come first */
     q->mark = NEWN(a, int, s->n + 1);
     for (int i = 0; i < s->n; i++)
         for (int d = 0; d < s->ndevice; d++) {

@@ -27,6 +27,8 @@ struct Event {
 static std::map<void *, Event> events;
 static std::vector<unsigned> handles{0}; /* values; the first is none */
 static void *asked; /* the stream whose graph was asked for, to add a node there */
+static void *context; /* the current one */
+static std::map<void *, void *> context_of; /* of streams and events */
 
 static Node *add(Graph &graph, void *stream)
 {
@@ -175,21 +177,32 @@ const Entry decide = {"decide", run_decide, keep_decide, 1};
 } // namespace gpu
 
 extern "C" {
+int cuCtxSetCurrent(void *context)
+{
+    gpu::context = context;
+    return 0;
+}
+
 int cuStreamCreate(void **stream, unsigned)
 {
     *stream = new char;
+    gpu::context_of[*stream] = gpu::context;
     return 0;
 }
 
 int cuEventCreate(void **event, unsigned)
 {
     *event = new char;
+    gpu::context_of[*event] = gpu::context;
     return 0;
 }
 
 int cuEventRecord(void *event, void *stream)
 {
+    enum { CUDA_ERROR_INVALID_HANDLE = 400 };
     const auto at = gpu::captured.find(stream);
+    if (gpu::context_of[event] != gpu::context_of[stream])
+        return CUDA_ERROR_INVALID_HANDLE;
     gpu::Event e = {NULL, -1};
     if (at != gpu::captured.end()) {
         e.graph = at->second;
