@@ -69,6 +69,8 @@ Node *gradient_zeros(Context *, Node *like);
 Node *gradient_place(Context *, Node *x, Node *t, int axis);
 /* Sum over axes, which stay with size 1: of narrow floats in f32. */
 Node *gradient_sum(Context *, Node *x, unsigned axes);
+/* reduce.c: whether ingot_max_first() made the reduction. */
+bool is_max_first(Context *, const Node *);
 
 /* ---- affine_view.c: y[r] = x[off + coef r] */
 typedef struct {

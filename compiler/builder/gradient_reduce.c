@@ -1,7 +1,7 @@
 /* gradient_reduce.c - the adjoints of reductions and running reductions.
  *
  *     sum        g_x = g_y, repeated
- *     max, min   g_y, in equal parts for all that equal y
+ *     max, min   g_y, in equal parts for all that equal y; of a max pool to the first of them
  *     product    g_y times the product of the others, by running products from both ends: right
  *                where some are zero, too
  *     running    sum: g_y summed from the end.  max: to the last place that changed it.
@@ -44,6 +44,39 @@ static Node *shared_extreme(Context *c, Node *n, Node *g)
     Node *count = gradient_sum(c, ingot_cast(c, hit, (ingot_dtype)x->dtype), reduce_axes(n));
     Node *share = ingot_expand(c, ingot_div(c, g, count), x->rank, x->shape);
     return ingot_where(c, hit, share, zero);
+}
+
+/* Number of each element among those that a reduction joins, in row-major order: a float as long
+ * as it has room for all, which is compared and chosen in lanes like the elements. */
+static Node *places_of(Context *c, const Node *n)
+{
+    Node *x = n->src[0], *stride = idx(c, 1);
+    double most = 1;
+    for (int a = 0; a < x->rank; a++)
+        if (reduce_axes(n) >> a & 1)
+            most *= (double)x->shape[a]->hi;
+    const ingot_dtype d = most < 0x1p24 ? INGOT_F32 : INGOT_I64;
+    Node *at = ingot_scalar_i(c, INGOT_I64, 0);
+    for (int a = x->rank - 1; a >= 0; a--)
+        if (reduce_axes(n) >> a & 1) {
+            Node *here = ingot_iota(c, x->rank, x->shape, a);
+            at = ingot_add(c, at, ingot_mul(c, here, ingot_from_dim(c, stride)));
+            stride = idx_mul(c, stride, x->shape[a]);
+        }
+    return ingot_cast(c, at, d);
+}
+
+/* To the first of those that equal y (ingot_max_first()). */
+static Node *first_extreme(Context *c, Node *n, Node *g)
+{
+    Node *x = n->src[0], *zero = ingot_like(c, g, 0), *at = places_of(c, n);
+    Node *hit = ingot_eq(c, x, ingot_expand(c, n, x->rank, x->shape));
+    Node *none = ingot_cast(c, ingot_scalar_i(c, INGOT_I64, INT32_MAX), (ingot_dtype)at->dtype);
+    Node *first =
+        ingot_reduce(c, INGOT_REDUCE_MIN, ingot_where(c, hit, at, none), reduce_axes(n), true);
+    first = ingot_contiguous(c, first); /* all elements read it: not computed again for each */
+    hit = ingot_eq(c, at, ingot_expand(c, first, x->rank, x->shape));
+    return ingot_where(c, hit, ingot_expand(c, g, x->rank, x->shape), zero);
 }
 
 /* Of a row [rows, n]: element i is the product of those before it (or behind it). */
@@ -91,7 +124,8 @@ Node *gradient_reduce(Backward *b, Node *n, Node *g, int i)
             return NULL;
         return ingot_expand(c, g, x->rank, x->shape);
     case INGOT_REDUCE_MAX:
-    case INGOT_REDUCE_MIN: return shared_extreme(c, n, g);
+    case INGOT_REDUCE_MIN:
+        return is_max_first(c, n) ? first_extreme(c, n, g) : shared_extreme(c, n, g);
     case INGOT_REDUCE_MUL:
         return ingot_mul(c, ingot_expand(c, g, x->rank, x->shape), product_slope(c, n));
     default: return gradient_no_rule(b, n, "reduce by bits");

@@ -61,4 +61,8 @@ ingot_tensor *ops_zeros_between(ingot_context *, ingot_tensor *x, const int64_t 
 ingot_tensor *ops_table_i(ingot_context *, int64_t n, const int64_t *);
 ingot_tensor *ops_table_f(ingot_context *, int64_t n, const double *, ingot_dtype);
 
+/* The greatest, whose gradient goes to the first element that equals it, as in the max pools of
+ * other frameworks; that of ingot_reduce() goes to all of them in equal parts. */
+ingot_tensor *ingot_max_first(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
+
 #endif

@@ -38,7 +38,7 @@ ingot_tensor *ingot_max_pool(ingot_context *c, ingot_tensor *x, const int64_t *k
     unsigned axes;
     /* -infinity becomes the least value of an integer type */
     x = windows(c, "max_pool", x, -INFINITY, kernel, strides, dilations, pads_lo, pads_hi, &axes);
-    return ingot_reduce(c, INGOT_REDUCE_MAX, x, ingot_is_poison(x) ? 0 : axes, false);
+    return ingot_max_first(c, x, ingot_is_poison(x) ? 0 : axes, false);
 }
 
 ingot_tensor *ingot_max_pool_indices(ingot_context *c, ingot_tensor *x, const int64_t *kernel,

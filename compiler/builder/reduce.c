@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "builder.h"
+#include "gradient.h"
+#include "ops.h"
 
 static bool monoid_accepts(Context *c, ingot_reduce_op m, Node *x)
 {
@@ -93,6 +95,26 @@ ingot_tensor *ingot_reduce(ingot_context *c, ingot_reduce_op m, ingot_tensor *x,
         if (!(axes & (1u << i)))
             dims[rank++] = x->shape[i];
     return ingot_reshape(c, r, rank, dims);
+}
+
+static uint64_t max_first_key(const Node *n)
+{
+    return context_key((MemoKind)(MEMO_PARTS_LOOP + 1), n->id);
+}
+
+ingot_tensor *ingot_max_first(ingot_context *c, ingot_tensor *x, unsigned axes, bool keepdims)
+{
+    Node *y = ingot_reduce(c, INGOT_REDUCE_MAX, x, axes, keepdims), *r = y;
+    while (r->op == OP_RESHAPE && r != x)
+        r = r->src[0];
+    if (!poisoned(y) && r->op == OP_REDUCE && r != x && r->src[0] == x)
+        map_put(&c->memo, max_first_key(r), c);
+    return y;
+}
+
+bool is_max_first(Context *c, const Node *n)
+{
+    return map_get(&c->memo, max_first_key(n)) != NULL;
 }
 
 ingot_tensor *ingot_scan(ingot_context *c, ingot_reduce_op m, ingot_tensor *x, int axis)
