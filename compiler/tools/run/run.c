@@ -10,8 +10,7 @@
 
 /* ---- inputs ------------------------------------------------------------------------------ */
 
-/* DIR/input_N.pb, or what else importers have, or .npy; NULL: there is none. */
-static const char *data_file(const Session *s, const char *what, int i, bool *npy)
+const char *data_file(const Session *s, const char *what, int i, bool *npy)
 {
     const char *stem = arena_printf(s->a, "%s/%s_%d", s->o->data, what, i),
                *other = value_file(s->a, stem), *file = arena_printf(s->a, "%s.npy", stem);
@@ -81,10 +80,9 @@ static void name_type(HostTensor *v, ingot_dtype declared)
         v->dtype = declared;
 }
 
-static bool check_value(const Session *s, const LoadedModel *m, int i, ingot_status *status)
+bool data_fits(const Session *s, const ingot_model_io *io, int i, HostTensor *v,
+               ingot_status *status)
 {
-    const ingot_model_io *io = ingot_model_input(m->file, i);
-    HostTensor *v = &s->in[i];
     if (value_is_group(v)) {
         for (int k = 0; k < v->nitem; k++) {
             name_type(&v->item[k], io->dtype);
@@ -137,23 +135,21 @@ static ingot_status read_wanted(Session *s, const LoadedModel *m)
     return status;
 }
 
-/* --input NAME=FILE stands for that input, the others are in order; false after a message. */
-static bool order_inputs(Session *s, const LoadedModel *m)
+bool order_inputs(Session *s, int n, const char *const *name)
 {
-    const char **file = NEWN(s->a, const char *, s->nin + 1);
+    const char **file = NEWN(s->a, const char *, n + 1);
     for (int pass = 0; pass < 2; pass++)
         for (int k = 0, next = 0; k < s->o->ninput; k++) {
             const char *given = s->o->input[k], *equals = strchr(given, '=');
             int named = -1;
-            for (int i = 0; equals && i < s->nin; i++) {
-                const char *name = ingot_model_input(m->file, i)->name;
-                if (strlen(name) == (size_t)(equals - given) && !memcmp(name, given, strlen(name)))
+            for (int i = 0; equals && i < n; i++)
+                if (strlen(name[i]) == (size_t)(equals - given) &&
+                    !memcmp(name[i], given, strlen(name[i])))
                     named = i;
-            }
             if (named >= 0 && !pass) {
                 if (file[named])
                     return complain(INGOT_USAGE, "%s: input '%s' is given twice", s->o->model,
-                                    ingot_model_input(m->file, named)->name) == INGOT_OK;
+                                    name[named]) == INGOT_OK;
                 file[named] = equals + 1;
             }
             if (named >= 0 || !pass)
@@ -161,12 +157,28 @@ static bool order_inputs(Session *s, const LoadedModel *m)
             if (equals && access(given, F_OK) && !access(equals + 1, F_OK))
                 return complain(INGOT_USAGE, "%s: --input %s: the model has no input '%.*s'",
                                 s->o->model, given, (int)(equals - given), given) == INGOT_OK;
-            while (next < s->nin && file[next])
+            while (next < n && file[next])
                 next++;
-            if (next < s->nin)
+            if (next < n)
                 file[next] = given;
         }
     s->o->input = file;
+    return true;
+}
+
+const char **model_input_names(const Session *s, const LoadedModel *m)
+{
+    const char **name = NEWN(s->a, const char *, ingot_model_input_count(m->file) + 1);
+    for (int i = 0; i < ingot_model_input_count(m->file); i++)
+        name[i] = ingot_model_input(m->file, i)->name;
+    return name;
+}
+
+bool data_is_there(const Session *s)
+{
+    struct stat st;
+    if (s->o->data && (stat(s->o->data, &st) || !S_ISDIR(st.st_mode)))
+        return complain(INGOT_IO, "%s: no such folder of data", s->o->data) == INGOT_OK;
     return true;
 }
 
@@ -204,16 +216,15 @@ ingot_status session_read(Session *s, const LoadedModel *m, bool may_invent)
                             s->o->model, i < s->nin ? "input" : "output", io->name);
     }
     bool given = s->o->data || s->o->ninput;
-    struct stat st;
-    if (s->o->data && (stat(s->o->data, &st) || !S_ISDIR(st.st_mode)))
-        return complain(INGOT_IO, "%s: no such folder of data", s->o->data);
+    if (!data_is_there(s))
+        return INGOT_IO;
     if (!given && !may_invent && s->nin)
         return complain(INGOT_USAGE, "ingot %s: give the inputs by --data DIR or --input FILE",
                         s->o->command);
     if (s->o->ninput && s->o->ninput != s->nin)
         return complain(INGOT_USAGE, "%s: %d inputs are given, the model has %d", s->o->model,
                         s->o->ninput, s->nin);
-    if (s->o->ninput && !order_inputs(s, m))
+    if (s->o->ninput && !order_inputs(s, s->nin, model_input_names(s, m)))
         return INGOT_USAGE;
     for (int i = 0; i < s->nin && ok; i++) {
         if (s->o->ninput) {
@@ -224,7 +235,7 @@ ingot_status session_read(Session *s, const LoadedModel *m, bool may_invent)
             ok = s->o->data ? read_data(s, ingot_model_input(m->file, i), i, &status)
                             : random_input(s, m, i, &status);
         }
-        ok = ok && check_value(s, m, i, &status);
+        ok = ok && data_fits(s, ingot_model_input(m->file, i), i, &s->in[i], &status);
     }
     return ok ? read_wanted(s, m) : status;
 }

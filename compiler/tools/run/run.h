@@ -223,6 +223,17 @@ typedef struct {
 } Session;
 /* run.c: reads or (may_invent) makes up the inputs, and reads the wanted outputs. */
 ingot_status session_read(Session *, const LoadedModel *, bool may_invent);
+/* DIR/input_N.pb, or what else importers have, or .npy; NULL: there is none. */
+const char *data_file(const Session *, const char *what, int i, bool *npy);
+/* Whether --data is a folder; false after a message. */
+bool data_is_there(const Session *);
+/* s->o->input becomes a file, or NULL, for each of n inputs: --input NAME=FILE stands for that
+ * input, the others are in order; false after a message. */
+bool order_inputs(Session *, int n, const char *const *name);
+const char **model_input_names(const Session *, const LoadedModel *);
+/* Whether data are what input i is; those of types that numpy has no name for become that. False
+ * after a message. */
+bool data_fits(const Session *, const ingot_model_io *, int i, HostTensor *, ingot_status *);
 /* The same, and has the program ready. */
 ingot_status session_prepare(Session *, LoadedModel *, bool may_invent);
 ingot_status session_run(Session *); /* fills out */
