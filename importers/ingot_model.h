@@ -82,6 +82,9 @@ typedef struct {
     /* Of a file that says itself what is trained: it is, or it is not. Whoever trains may differ.
      */
     bool wanted, unwanted;
+    /* Integers in the file; data are what they stand for. What takes its place is rounded to them.
+     */
+    bool integers;
 } ingot_model_weight;
 
 /** What a model that is to be trained is built with: once for inference and once for a step, over
@@ -96,7 +99,8 @@ typedef struct {
     /* As in a step of training: statistics that are states are those of the batch, and follow it;
      * dropout drops. Otherwise neither, whatever the file says. */
     bool step;
-    bool own; /* the loss, or the step, is the one that the file has */
+    bool own;       /* the loss, or the step, is the one that the file has */
+    bool quantised; /* integers that stand for floats are weights, too */
 } ingot_model_training;
 
 #define INGOT_STRING_BYTES 256
@@ -214,6 +218,9 @@ typedef struct {
     const ingot_lora *lora;
     int n_lora;
     double loss_scale; /* what ingot_loss_scale() begins as; 0: there is none */
+    /* Rounding to integers has slope 1, within their range; weights that the file has as integers
+     * are trained as floats, which are rounded wherever they are read. */
+    bool quantised;
 } ingot_model_train_options;
 
 /** Builds the model twice over the same weights: the function run() for inference, and

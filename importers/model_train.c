@@ -16,7 +16,8 @@
  *     w + (alpha / r) B A        [out, in] + [out, r] [r, in]         Hu et al., arXiv:2106.09685
  *
  * with the states NAME.lora_A, NAME.lora_B and NAME.lora_alpha, so that a file of saved states says
- * all that `ingot merge` has to know.
+ * all that `ingot merge` has to know. Of a model that was quantised, integers are weights if that
+ * is asked for: floats, which are rounded to integers wherever they are read.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <fnmatch.h>
@@ -357,7 +358,9 @@ static bool learn(TrainingModel *t, const ingot_model *m, ingot_tensor *loss)
         scaled =
             ingot_mul(t->c, loss, ingot_cast(t->c, optimizer.loss_scale, ingot_dtype_of(loss)));
     }
-    ingot_gradient(t->c, scaled, n, w, g);
+    const ingot_gradient_options through = {.struct_size = sizeof through,
+                                            .straight_through = t->o->quantised};
+    ingot_gradient_of(t->c, &through, 1, &scaled, NULL, n, w, g);
     ingot_set_origin(t->c, NULL, NULL);
     if (ingot_error_count(t->c) > errors) {
         ingot_error(
@@ -383,7 +386,8 @@ static bool build_as(TrainingModel *t, ingot_model *m, const ingot_model_options
                                      .output = step && !all ? note_output : NULL,
                                      .user = t,
                                      .step = step,
-                                     .own = t->own};
+                                     .own = t->own,
+                                     .quantised = t->o->quantised};
     ingot_model_options o = options ? *options : (ingot_model_options){.struct_size = sizeof o};
     o.training = &training;
     return ingot_model_build(m, &o);

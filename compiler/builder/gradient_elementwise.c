@@ -207,14 +207,24 @@ Node *gradient_pow(Backward *b, Node *n, Node *g, int i)
     return ingot_mul(b->c, g, slope);
 }
 
+/* round(x), or that and a zero point. */
+static bool is_rounded(const Node *x)
+{
+    return x->op == OP_ROUND ||
+           (x->op == OP_ADD && (x->src[0]->op == OP_ROUND || x->src[1]->op == OP_ROUND));
+}
+
 /* All of g where the operand is the greater (or less).  Of equals each gets half if both have a
- * gradient, else nothing: max(x, 0) is flat at 0, as elsewhere. */
+ * gradient, else nothing: max(x, 0) is flat at 0, as elsewhere.  But the least and the greatest of
+ * the numbers that x is rounded to are as good as those between (straight_through). */
 Node *gradient_extreme(Backward *b, Node *n, Node *g, int i)
 {
     Context *c = b->c;
     Node *x = n->src[i], *other = n->src[1 - i], *zero = ingot_like(c, g, 0), *tie = zero;
     if (has_gradient(b, other))
         tie = ingot_where(c, ingot_eq(c, x, other), ingot_mul_c(c, g, 0.5), zero);
+    else if (b->straight && is_rounded(n->op == OP_MAX || x->op != OP_MAX ? x : x->src[0]))
+        tie = ingot_where(c, ingot_eq(c, x, other), g, zero);
     Node *wins = n->op == OP_MAX ? ingot_gt(c, x, other) : ingot_lt(c, x, other);
     return ingot_where(c, wins, g, tie);
 }

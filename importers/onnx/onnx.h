@@ -108,6 +108,7 @@ struct ingot_onnx {
     int n_states;
     ingot_tensor **weights; /* onnx_training.c: states that stand in place of initializers */
     int n_weights;
+    Names integers; /* that are trained: the node that first reads each */
     bool *dim_used; /* by option */
     int nesting;
     size_t evaluated;
@@ -454,9 +455,12 @@ bool take_weights(Model *, Scope *, const Onnx__GraphProto *);
 Names onnx_weight_uses(Model *, const Onnx__GraphProto *);
 ingot_model_weight onnx_weight(const char *name, unsigned use, int rank);
 bool onnx_weight_type(ingot_dtype);
+bool onnx_integer_weight_type(ingot_dtype); /* --quantised: integers that are trained as floats */
 bool is_training(const Model *);      /* it is built for inference and for steps of training, */
 bool is_training_step(const Model *); /* now for a step */
-bool is_own_training(const Model *);  /* the same, by a step that the file has: as that says */
+/* The node reads an initializer of the main graph, as the file has it. */
+bool is_main_initializer(const Lowering *, int input);
+bool is_own_training(const Model *); /* the same, by a step that the file has: as that says */
 bool is_trained_weight(const Model *, ingot_tensor *); /* it stands in place of one, as a state */
 
 /* ---- onnx_artifacts.c: ONNX Runtime's artifacts ---------------------------------------------- */

@@ -9,6 +9,8 @@
  * Zero points are subtracted in i32 and products accumulate in i32, so no integer is ever rounded;
  * padding comes after the subtraction and therefore stands for a true zero.
  */
+#include <string.h>
+
 #include "onnx.h"
 #include "onnx_window.h"
 
@@ -160,6 +162,46 @@ ingot_tensor *dequantized(Lowering *n, ingot_tensor *x, ingot_tensor *scale, ing
     return ingot_mul(n->c, as(n, x, INGOT_F32), as(n, scale, INGOT_F32));
 }
 
+static bool same_input(const Onnx__NodeProto *a, const Onnx__NodeProto *b, size_t i)
+{
+    const bool in_a = i < a->n_input, in_b = i < b->n_input;
+    return !strcmp(in_a ? a->input[i] : "", in_b ? b->input[i] : "");
+}
+
+/* The node reads integers as those before it do: with the same scale and zero point. */
+static bool reads_alike(Lowering *n)
+{
+    const char *name = n->proto->input[0];
+    const Onnx__NodeProto *first = names_get(&n->model->integers, name);
+    if (!first)
+        names_put(n->c, &n->model->integers, name, (void *)(uintptr_t)n->proto);
+    return !first || (same_input(first, n->proto, 1) && same_input(first, n->proto, 2));
+}
+
+/* Integers of the file as a weight that is trained: floats, rounded again. x, if they are none. */
+static ingot_tensor *trained_integers(Lowering *n, ingot_tensor *x, ingot_tensor *scale,
+                                      ingot_tensor *zero)
+{
+    const ingot_model_training *training = n->model->options ? n->model->options->training : NULL;
+    if (!training || !training->quantised || !onnx_integer_weight_type(ingot_dtype_of(x)) ||
+        ingot_dtype_of(n->in[1]) != INGOT_F32 || !is_main_initializer(n, 0) ||
+        !is_main_initializer(n, 1) || (input(n, 2) && !is_main_initializer(n, 2)))
+        return x;
+    ingot_tensor *data = ingot_contiguous(n->c, dequantized(n, x, scale, zero));
+    const ingot_model_weight w = {.name = n->proto->input[0], .integers = true};
+    ingot_tensor *t = training->weight(training->user, &w, data);
+    if (t == data || ingot_is_poison(t))
+        return t == data ? x : t;
+    if (!reads_alike(n))
+        return unsupported(n,
+                           "'%s' has another scale here than elsewhere: as one weight it cannot "
+                           "be trained; --frozen '%s'",
+                           w.name, w.name);
+    t = ingot_div(n->c, t, as(n, scale, INGOT_F32));
+    return ingot_dtype_of(x) == INGOT_I32 ? rounded_to_integer(n, t, INGOT_I32)
+                                          : round_to(n, t, zero, ingot_dtype_of(x));
+}
+
 ingot_tensor *onnx_dequantize_linear(Lowering *n)
 {
     ingot_tensor *scale = n->in[1], *zero = input(n, 2), *x = X;
@@ -168,6 +210,7 @@ ingot_tensor *onnx_dequantize_linear(Lowering *n)
         return ingot_poison(n->c);
     zero = spread(n, zero, X);
     scale = spread(n, scale, X);
+    x = n->failed ? x : trained_integers(n, x, scale, zero);
     if (n->failed)
         return ingot_poison(n->c);
     if (!is_float(x)) {

@@ -110,6 +110,11 @@ bool onnx_weight_type(ingot_dtype d)
     return d == INGOT_F16 || d == INGOT_BF16 || d == INGOT_F32 || d == INGOT_F64;
 }
 
+bool onnx_integer_weight_type(ingot_dtype d)
+{
+    return d == INGOT_I8 || d == INGOT_U8 || d == INGOT_I16 || d == INGOT_U16 || d == INGOT_I32;
+}
+
 ingot_model_weight onnx_weight(const char *name, unsigned use, int rank)
 {
     ingot_weight_form form = INGOT_WEIGHT_OTHER;
@@ -148,6 +153,16 @@ bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
             m->weights[m->n_weights++] = v->tensor = t;
     }
     return true;
+}
+
+bool is_main_initializer(const Lowering *n, int input)
+{
+    const Onnx__GraphProto *g = n->model->file->model->graph;
+    size_t i = 0;
+    while (i < g->n_initializer && strcmp(g->initializer[i]->name, n->proto->input[input]))
+        i++;
+    return i < g->n_initializer && !n->scope->outer && !n->scope->function &&
+           ingot_is_const(n->in[input]);
 }
 
 bool is_own_training(const Model *m)

@@ -11,6 +11,7 @@ import time
 
 THREADS = int(sys.argv[sys.argv.index("--threads") + 1]) if "--threads" in sys.argv else 1
 os.environ["OMP_NUM_THREADS"] = str(THREADS)
+sys.path.pop(0)  # this folder's cuda.py is not the package that PyTorch looks for
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402

@@ -169,6 +169,31 @@ def conv(x, w, stride, pad):
     )
 
 
+def max_pool(x, kernel, stride, pads):
+    """[N, C, H, W]; the gradient goes to the first of equals."""
+    padded = np.pad(x.value, ((0, 0), (0, 0), *pads), constant_values=-np.inf)
+    view = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))
+    windows = view[:, :, ::stride, ::stride].reshape(*view[:, :, ::stride, ::stride].shape[:4], -1)
+    first = windows.argmax(-1)
+
+    def back(g):
+        dx = np.zeros_like(padded)
+        n, c, h, w = np.indices(first.shape)
+        at = (n, c, h * stride + first // kernel[1], w * stride + first % kernel[1])
+        np.add.at(dx, at, g)
+        (top, left), (rows, columns) = (p[0] for p in pads), x.shape[2:]
+        return dx[:, :, top : top + rows, left : left + columns]
+
+    return Var(windows.max(-1), ((x, back),))
+
+
+def fake_quantised(x, scale, zero, lo, hi):
+    """Rounded to integers and back; where they are within their range the slope is 1."""
+    q = np.round(x.value / scale) + zero
+    inside = (q >= lo) & (q <= hi)
+    return elementwise(x, (np.clip(q, lo, hi) - zero) * scale, inside)
+
+
 def cross_entropy(x, labels, axis=1, smoothing=0.0, ignored=None):
     """As torch.nn.functional.cross_entropy has it."""
     classes = x.shape[axis]

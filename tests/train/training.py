@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -256,11 +257,58 @@ def verify(case, path, **options):
     return told
 
 
+def case_data():
+    """`verify --train` with data: the loss is that of them; what is missing is drawn."""
+    with tempfile.TemporaryDirectory() as at:
+        at = pathlib.Path(at)
+        net, forward, draw = mlp(at / "net.onnx")
+        random = np.random.default_rng(6)
+        x, t = draw(random), labels(random)
+        options = {"loss": "cross_entropy:y", "optimizer": "sgd", "target": "c"}
+        loss = tape.cross_entropy(forward({n: Var(a) for n, a in net.weights.items()}, x), t).value
+        for i, a in enumerate((x, t)):
+            np.save(at / f"input_{i}.npy", a)
+        told = verify("data", at / "net.onnx", data=at, **options)
+        found = re.search(r"train_step: loss is ([0-9.]+)", told)
+        assert found and abs(float(found[1]) / loss - 1) < 1e-4, f"data: {loss}: {told}"
+        assert "no data for input 2, 'rate'" in told and told.count("no data") == 1, told
+        named = [f"target={at}/input_1.npy", f"{at}/input_0.npy"]
+        again = verify("data", at / "net.onnx", input=named, **options)
+        assert found[0] in again, f"data: {again}"
+        np.save(at / "input_1.npy", x)
+        try:
+            verify("data", at / "net.onnx", data=at, **options)
+        except AssertionError as e:
+            assert "input 1 are f32[8,12], and input 'target' is i64[8]" in str(e), str(e)
+        else:
+            assert False, "data: floats are taken for labels"
+
+
 def near(case, what, got, wanted, tolerance):
     wanted = np.asarray(wanted)
     assert got.shape == wanted.shape, f"{case}: {what}: {got.shape}, not {wanted.shape}"
     error = np.abs(got - wanted).max() / max(np.abs(wanted).max(), 1e-3)
     assert error < tolerance, f"{case}: {what} is {error:.2g} off"
+
+
+def ties(path, batch=4):
+    """A pool of maxima that several elements are: its gradient goes to the first."""
+    net = Net(16)
+    x = net.node("Mul", ["x", net.weight("scale", 2, 8, 9)], "s")
+    net.weights["scale"][...] = 1
+    x = net.node("MaxPool", [x], "p", kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 0, 1])
+    net.node("Mul", [x, net.weight("w", 4, 5)], "y")
+    net.save(path, [("x", FLOAT, [batch, 2, 8, 9])], [("y", FLOAT, [batch, 2, 4, 5])])
+
+    def forward(w, x):
+        return tape.max_pool(Var(x) * w["scale"], (3, 2), 2, ((1, 0), (0, 1))) * w["w"]
+
+    return net, forward, lambda r: r.integers(0, 3, (batch, 2, 8, 9)).astype(np.float32)
+
+
+def case_ties():
+    beside("ties", ties, tape.mse, tape.Optimizer("sgd"), 0.01,
+           lambda r: r.standard_normal((4, 2, 4, 5)).astype(np.float32), loss="mse:y", optimizer="sgd")  # fmt: skip
 
 
 def labels(random):

@@ -2,6 +2,7 @@
  * model's file, or into a file of weights.
  *
  *     NAME                                      takes the place of the weight NAME
+ *                                               as integers where the model has such
  *     NAME.lora_A, .lora_B, .lora_alpha         w + (alpha / r) B A, added in f64 and rounded once
  *
  * What else is in a file of states (moments, counters) is the optimizer's. */
@@ -146,6 +147,8 @@ static const void *merged_weight(void *user, const ingot_model_weight *w, const 
 {
     Merge *m = user;
     const void *bytes = m->failed ? NULL : as_trained(m, w, data);
+    if (w->integers && !bytes)
+        return NULL;
     m->taken += bytes != NULL;
     const MergedWeight one = {w->name, file_type(data->dtype), *data, bytes ? bytes : data->data};
     MergedWeight *more = NULL;

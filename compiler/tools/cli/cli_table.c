@@ -131,6 +131,8 @@ const CliOption cli_options[] = {
     {"--clip", "NORM", TRAINED, "scale the gradients so that their total norm is at most this", .take = option_clip},
     {"--loss-scale", "S", TRAINED, "multiply the loss by S before taking gradients, for --precision f16. S adapts: a step whose gradients are not finite "
      "is skipped and halves it", .take = option_loss_scale},
+    {"--quantised", NULL, TRAINED, "train a quantised model as it computes: rounding to integers has the gradient 1, and int8 weights are trained as rounded floats "
+     "(docs/training.md)", SET(training.quantised)},
     {"--accumulate", "N", TRAINED, "update the weights in every Nth step, by the mean of the gradients", .take = option_accumulate},
     {"--processes", NULL, TRAINED, "average the gradients and the loss over all processes, with config.comm (docs/devices.md)", SET(optimizer.processes)},
     {"--class-axis", "A", TRAINED, "for cross_entropy: the axis of the classes (default 1; -1: the last)", .take = option_class_axis},

@@ -189,14 +189,16 @@ bool train_options_good(Options *o)
 {
     const bool given = o->training.loss || o->optimizer.struct_size || o->training.n_trainable ||
                        o->training.n_frozen || o->training.n_lora || o->training.loss_scale > 0 ||
-                       o->optimizer.clip > 0 || o->optimizer.accumulate || o->optimizer.processes ||
-                       o->loss.axis || o->loss.ignores || o->loss.smoothing > 0;
-    const char *why =
-        !o->train   ? (given ? "--loss, --optimizer, --trainable, --frozen, --lora, --clip, "
-                               "--accumulate, --loss-scale and what says more of the loss are for "
-                               "--train"
-                             : NULL)
-        : o->nstate ? "--train and --state do not go together"
-                    : NULL;
+                       o->training.quantised || o->optimizer.clip > 0 || o->optimizer.accumulate ||
+                       o->optimizer.processes || o->loss.axis || o->loss.ignores ||
+                       o->loss.smoothing > 0;
+    const char *why = !o->train
+                          ? (given ? "--loss, --optimizer, --trainable, --frozen, --lora, --clip, "
+                                     "--accumulate, --loss-scale, --quantised and what says more "
+                                     "of the loss are for "
+                                     "--train"
+                                   : NULL)
+                      : o->nstate ? "--train and --state do not go together"
+                                  : NULL;
     return !why || complain(INGOT_USAGE, "ingot %s: %s", o->command, why) == INGOT_OK;
 }

@@ -197,6 +197,7 @@ static void key_training(CacheKey *k, const Options *o)
     for (int i = 0; i < o->training.n_frozen; i++)
         key_text(k, "name", o->frozen[i]);
     key_real(k, "loss scale", o->training.loss_scale);
+    key_real(k, "quantised", o->training.quantised);
     key_number(k, "lora", o->training.n_lora);
     for (int i = 0; i < o->training.n_lora; i++) {
         key_text(k, "name", o->lora[i].pattern);
