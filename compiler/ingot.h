@@ -104,6 +104,10 @@ ingot_precision ingot_precision_of(const ingot_context *);
  * take those. */
 void ingot_set_one_product(ingot_context *, bool);
 bool ingot_one_product(const ingot_context *);
+/* Few queries that meet keys as many as a run says (a token and those before it) are for units of
+ * GPUs, too: groups that meet share the keys.  What such units multiply is rounded as keys are. */
+void ingot_set_shared_keys(ingot_context *, bool);
+bool ingot_shared_keys(const ingot_context *);
 /* Images of narrow floats with few channels are to be stored once more, with their border, as rows
  * whose windows begin at multiples of 16 bytes: units of GPUs multiply those. least: for
  * convolutions of so many multiplications; 0: for none. */

@@ -55,6 +55,7 @@
  *
  *     igrt_cluster_begin()           by all items, before anything else: the group's memory is
  *                                    there
+ *     igrt_cluster_at(place, size, at)  element at % size of group at / size
  *     igrt_cluster_there()           until that of all groups is, but of those that have ended
  *     igrt_cluster_meet()            all items of all groups come here, and see what they have
  *                                    written
@@ -529,6 +530,20 @@ static __device__ __forceinline__ uint32_t igrt_cluster_rank(void)
     uint32_t rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
+}
+
+/* Element `at` of places that the groups of a cluster have of `size` elements each, a power of
+ * two: one after the other. */
+static __device__ __forceinline__ float igrt_cluster_at(const float *place, int size, int at)
+{
+    uint32_t from;
+    float x;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(from)
+        : "r"((uint32_t)__cvta_generic_to_shared(place + (at & (size - 1)))),
+          "r"((uint32_t)at / (uint32_t)size));
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+    return x;
 }
 
 /* Neighbours that are given at once, and where item 0 has them of the group of this rank, whose

@@ -7,6 +7,7 @@
  * PTX, which the driver of any later GPU compiles when it loads it; without a machine PTX of the
  * oldest architecture that this NVRTC knows. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,39 @@ static bool take(StrBuf *out, void *program, int (*size)(void *, size_t *),
     return ok;
 }
 
+typedef struct {
+    const Nvrtc *v;
+    void *program;
+    const char *const *options;
+    int n;
+    bool good;
+} NvrtcWork;
+
+static void *compile(void *of)
+{
+    NvrtcWork *c = of;
+    c->good = !c->v->compile(c->program, c->n, c->options);
+    return NULL;
+}
+
+/* The library takes a file of many kernels by recursion, and 8 MB of stack are not enough for some.
+ */
+static bool compile_deeply(NvrtcWork *c)
+{
+    const size_t stack = (size_t)1 << 28;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool begun = false;
+    if (!pthread_attr_init(&attributes)) {
+        begun = !pthread_attr_setstacksize(&attributes, stack) &&
+                !pthread_create(&thread, &attributes, compile, c) && !pthread_join(thread, NULL);
+        pthread_attr_destroy(&attributes);
+    }
+    if (!begun)
+        compile(c);
+    return c->good;
+}
+
 CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine, bool flush)
 {
     Nvrtc v;
@@ -100,7 +134,8 @@ CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine
         sb_puts(out, "nvrtcCreateProgram failed");
         return COMPILE_FAILED;
     }
-    bool ok = !v.compile(program, 4, options);
+    NvrtcWork c = {&v, program, options, (int)(sizeof options / sizeof *options), false};
+    bool ok = compile_deeply(&c);
     if (!ok)
         take(out, program, v.log_size, v.log);
     else if (cubin)

@@ -196,8 +196,9 @@ static void attributes(Render *r, const Kernel *k, const Tiles *tiles)
                   groups_beside(tiles, k, r->t));
     if (tile->across && c->subgroup_word)
         sb_printf(r->sb, c->subgroup_word, r->t->machine.subgroup);
-    if (tile->cluster)
-        sb_printf(r->sb, c->cluster_word, (int)tile->cluster->hi + 1);
+    const Node *cluster = tile->cluster ? tile->cluster : tile->ranks;
+    if (cluster)
+        sb_printf(r->sb, c->cluster_word, (int)cluster->hi + 1);
 }
 
 void c_head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)

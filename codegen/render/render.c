@@ -468,7 +468,7 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_DEPEND:
     case STMT_NEXT: sb_printf(r->sb, "%s\n", order); break;
     case STMT_BARRIER:
-        put(r, r->lang->barrier);
+        put(r, s->meets ? "igrt_cluster_meet();" : r->lang->barrier);
         put(r, "\n");
         break;
     }
@@ -726,6 +726,7 @@ static void render_tile(Render *r, const Tile *tile)
     r->use = NEWN(r->arena, SplatUse, r->l.nknown);
     name_constants(r, tile);
     statements(r, tile);
+    put(r, tile->ranks ? "    igrt_cluster_meet();\n" : ""); /* others read its places till then */
     map_free(&r->splats);
 }
 

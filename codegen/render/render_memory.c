@@ -24,6 +24,21 @@ static void element(Render *r, Node *n, int first)
         return;
     }
     Node *base, *way = render_way(r, n, first, &base);
+    const KernelArg *arg = &r->k->args[n->src[0]->arg.i];
+    if (arg->ranks && n->op == OP_LOAD) {
+        sb_printf(r->sb, "igrt_cluster_at(a%lld, ", (long long)n->src[0]->arg.i);
+        render_expr(r, arg->dims[0]);
+        put(r, ", ");
+        render_bare(r, way);
+        put(r, ")");
+        return;
+    }
+    if (arg->ranks) { /* its own */
+        sb_printf(r->sb, "a%lld[", (long long)n->src[0]->arg.i);
+        render_bare(r, idx_mod(r->k->c, way, arg->dims[0]));
+        put(r, "]");
+        return;
+    }
     if (n->op == OP_LOAD && r->lang->load && !base) {
         r->lang->load(r, n, way);
         return;

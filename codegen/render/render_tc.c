@@ -55,7 +55,7 @@ void render_tc_begin(Render *r)
 {
     const Tile *t = r->l.tile;
     if (t->tc->lanes) {
-        r->needs |= NEED_MMA | (tc_in_place(t->tc) || t->cluster ? NEED_WGMMA : 0);
+        r->needs |= NEED_MMA | (tc_in_place(t->tc) || t->cluster || t->ranks ? NEED_WGMMA : 0);
         if (t->cluster) {
             render_indent(r, 0);
             put(r, "igrt_cluster_begin();\n");

@@ -31,6 +31,10 @@ Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tenso
  * of f16 or of blocks, that a matrix unit has nothing to do? Bytes of that operand are what takes
  * the time, and numbers of the other one stay as exact as they are. */
 bool ops_few_rows(ingot_context *, ingot_tensor *x, ingot_tensor *w);
+/* (precision.c) Few queries [batch, heads, rows, size] beside keys, or shares beside values, of
+ * f16 or bf16 [batch, kv_heads, t, size], where a run says t: are both for units of groups that
+ * meet (ingot_set_shared_keys())? */
+bool ops_shares_keys(ingot_context *, ingot_tensor *rows, ingot_tensor *kv);
 /* (precision.c) Does the node that is built multiply parts of x, and not x as it is? */
 bool ops_takes_parts(ingot_context *, ingot_tensor *x);
 /* (precision.c) Then these: stored, whatever there are of terms. */

@@ -40,6 +40,8 @@ static ingot_tensor *ungrouped(ingot_context *c, ingot_tensor *x)
 ingot_tensor *ingot_attention_scores(ingot_context *c, ingot_tensor *q, ingot_tensor *k,
                                      double scale)
 {
+    if (ops_shares_keys(c, q, k)) /* stored so: units read it as it lies */
+        q = ingot_contiguous(c, ingot_cast(c, q, ingot_dtype_of(k)));
     q = grouped(c, "attention", ops_widen(c, q), k);
     if (ingot_is_poison(q))
         return q;
@@ -57,8 +59,9 @@ static bool rounds_shares(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
     if (!ingot_one_product(c) || ingot_is_poison(p) || ingot_is_poison(v) || ingot_rank(p) != 4)
         return false;
     const ingot_dtype d = ingot_dtype_of(v);
-    return (d == INGOT_F16 || d == INGOT_BF16) && ingot_dim_hi(ingot_shape(p, 2)) >= LEAST &&
-           ingot_dim_hi(ingot_shape(p, 3)) >= LEAST;
+    return ops_shares_keys(c, p, v) ||
+           ((d == INGOT_F16 || d == INGOT_BF16) && ingot_dim_hi(ingot_shape(p, 2)) >= LEAST &&
+            ingot_dim_hi(ingot_shape(p, 3)) >= LEAST);
 }
 
 ingot_tensor *ingot_attention_values(ingot_context *c, ingot_tensor *p, ingot_tensor *v)

@@ -142,6 +142,22 @@ bool ops_few_rows(ingot_context *c, ingot_tensor *x, ingot_tensor *w)
            (is_of_narrow(x, DEEP) && rows_beside(w, x) < FEW);
 }
 
+bool ops_shares_keys(ingot_context *c, ingot_tensor *rows, ingot_tensor *kv)
+{
+    enum { FEW = 16, LEAST = 2 };
+    int64_t heads, kv_heads;
+    if (!ingot_shared_keys(c) || !ingot_one_product(c) ||
+        ingot_precision_here(c) != INGOT_PRECISION_NARROW || ingot_is_poison(rows) ||
+        ingot_is_poison(kv) || ingot_rank(rows) != 4 || ingot_rank(kv) != 4 ||
+        !ingot_dim_is_const(ingot_shape(rows, 1), &heads) ||
+        !ingot_dim_is_const(ingot_shape(kv, 1), &kv_heads) || kv_heads < 1)
+        return false;
+    const ingot_dtype d = ingot_dtype_of(kv);
+    const int64_t per = heads / kv_heads;
+    return (d == INGOT_F16 || d == INGOT_BF16) && per >= LEAST && per < FEW &&
+           ingot_dim_hi(ingot_shape(rows, 2)) == 1 && !ingot_dim_is_const(ingot_shape(kv, 2), NULL);
+}
+
 /* The parts that the terms have, one behind the other. */
 static ingot_tensor *laid(ingot_context *c, ingot_tensor **part, int axis, const SplitTerms *t,
                           const int *which)

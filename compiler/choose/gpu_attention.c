@@ -7,7 +7,14 @@
  * copied.
  *
  * Longer rows are taken by blocks: then the places have what a block reads, and what the next one
- * reads is on its way. */
+ * reads is on its way.
+ *
+ * Few rows (the queries of a token that share a head of keys) of keys as many as a run says: all
+ * keys are read once, so groups are as many as bring them, a cluster for each head, of which each
+ * warp of each group has every n-th block:
+ *
+ *     MASK p0 1024  SPLIT p0 1024  SPLIT p0.i 128  SPLIT p0.i.i 32
+ *     BIND p0.i.o cluster  BIND p0.i.i.o warp  STAGE p0.o 2 depth 3 */
 #include <math.h>
 
 #include "gpu.h"
@@ -72,6 +79,7 @@ static const char *name_of(const Nest *n, Node *range)
 
 enum {
     STAGES = 2,     /* of what a block reads */
+    FEW_STAGES = 3, /* the same of few rows: memory decides */
     EIGHT = 8,      /* keys that figures count at once */
     MOST_ALONG = 16 /* axes along a row */
 };
@@ -80,6 +88,8 @@ enum {
  * so many elements of a row after each other, 0: all at once. */
 typedef struct {
     int64_t blocks, parts, each;
+    int64_t ranks;  /* groups of a cluster that have parts of a row, or 0: ... */
+    int64_t stages; /* ... so many blocks of a group are there or on their way */
 } RowsSize;
 
 /* Extents, and how many rows there are of each (heads).  Where a mask ends rows, row i has
@@ -166,9 +176,35 @@ static bool rows_parts(Nest *n, const Attention *at, int64_t part, const char **
     return good;
 }
 
-static const char *part_name(Nest *n, Node *range, bool divided)
+/* A block of a row, if warps or turns have one each; if groups have some it is inside of theirs. */
+static const char *part_name(Nest *n, Node *range, bool divided, bool ranks)
 {
-    return divided ? mma_part(n, name_of(n, range), "i") : name_of(n, range);
+    const char *name = name_of(n, range);
+    for (int i = 0; i < (ranks ? 3 : divided); i++)
+        name = mma_part(n, name, "i");
+    return name;
+}
+
+/* Blocks of all that lies along a row: turns, groups of a cluster, their warps. */
+static bool few_parts(Nest *n, const Attention *at, const RowsSize *s, const char **rank,
+                      const char **warp, int most)
+{
+    bool good = true;
+    int count = 0;
+    for (int i = 0; i < most; i++)
+        rank[i] = warp[i] = NULL;
+    for (int i = 0; i < n->k->naxis && good; i++) {
+        const char *name = n->k->axes[i].name, *turns, *in;
+        const int64_t group = s->each * s->parts;
+        if (!n->k->axes[i].reduced || n->k->axes[i].range == at->inner->src[1])
+            continue;
+        good = count < most && nest_opt(n, OPT_MASK, name, group * s->ranks) &&
+               mma_divide(n, name, group * s->ranks, &turns, &in) && turns &&
+               mma_divide(n, in, group, &rank[count], &in) && rank[count] &&
+               mma_divide(n, in, s->each, &warp[count], &in) && warp[count];
+        count++;
+    }
+    return good;
 }
 
 /* Of rows that a mask ends the last ones are the longest.  Groups begin in the order of their
@@ -194,10 +230,10 @@ static bool order_groups(Nest *n, const View *v, const Attention *at, const Rows
 }
 
 /* Blocks of rows, and what both sums move with, are groups'; blocks of a group its warps', and so
- * are parts of rows.  What is read is copied once, or, if there are no parts, with each block of a
- * row. */
+ * are parts of rows.  What is read is copied once, or, if there are blocks of a row, with each of
+ * them. */
 static bool bind_rows(Nest *n, const View *v, const Attention *at, const RowsExtents *e,
-                      const char *blocks, const char *warp, const char *const *part)
+                      const char *blocks, const char *warp, const char *const *part, int stages)
 {
     const char *grid = blocks;
     bool good = part || order_groups(n, v, at, e, n->inner, blocks);
@@ -217,9 +253,9 @@ static bool bind_rows(Nest *n, const View *v, const Attention *at, const RowsExt
                  .axis = grid,
                  .amount = read[i]->src[0]->arg.i,
                  .tma = tc_in_place(n->inner)};
-        if (!part && !depends_on(read[i], at->rows)) {
+        if (stages && !depends_on(read[i], at->rows)) {
             o.axis = mma_part(n, name_of(n, i < 2 ? at->row : at->along), "o");
-            o.depth = STAGES;
+            o.depth = stages;
         }
         good = grid && !opt_apply(n, &o);
     }
@@ -231,23 +267,30 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
 {
     const char *rows = name_of(n, at->rows), *columns = name_of(n, at->columns),
                *terms = name_of(n, at->inner->src[1]), *blocks, *warp, *copies, *steps;
-    const char *part[MOST_ALONG], *unit_rows, *unit_columns;
+    const char *part[MOST_ALONG], *rank[MOST_ALONG], *unit_rows, *unit_columns;
     const int64_t block = u->m * s->blocks, ncolumn = mma_extent(n, columns);
     const int64_t own = s->each ? s->each : part_of(e, u, s->parts);
     if (!mma_mask(n, rows, block) || !mma_mask(n, terms, u->k) ||
-        !rows_parts(n, at, own, part, MOST_ALONG) || ncolumn % u->n ||
-        !mma_divide(n, rows, block, &blocks, &unit_rows) ||
+        !(s->ranks ? few_parts(n, at, s, rank, part, MOST_ALONG)
+                   : rows_parts(n, at, own, part, MOST_ALONG)) ||
+        ncolumn % u->n || !mma_divide(n, rows, block, &blocks, &unit_rows) ||
         !mma_divide(n, unit_rows, u->m, &warp, &unit_rows) ||
         !mma_divide(n, columns, u->n, &copies, &unit_columns) ||
         (copies && !nest_opt(n, OPT_UPCAST, copies, ncolumn / u->n)) ||
         !mma_divide(n, terms, u->k, &steps, &terms))
         return false;
     const char *inner = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, unit_rows,
-                                     part_name(n, at->row, part[0]), terms);
+                                     part_name(n, at->row, part[0], s->ranks), terms);
     const char *outer = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, unit_rows, unit_columns,
-                                     part_name(n, at->along, part[0]));
-    return nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0) &&
-           bind_rows(n, v, at, e, blocks, warp, s->each ? NULL : part);
+                                     part_name(n, at->along, part[0], s->ranks));
+    if (!nest_opt(n, OPT_TC, inner, 0) || !nest_opt(n, OPT_TC, outer, 0))
+        return false;
+    if (s->ranks && !mma_bind(n, MOST_ALONG, rank, BOUND_CLUSTER))
+        return false;
+    return bind_rows(n, v, at, e, blocks, warp, s->each && !s->ranks ? NULL : part,
+                     s->ranks  ? (int)s->stages
+                     : s->each ? STAGES
+                               : 0);
 }
 
 static int64_t blocks_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
@@ -299,7 +342,7 @@ static bool choose_blocks(const RowsExtents *e, const Tc *u, const Target *t, Ro
     double least = INFINITY; /* of longer ones a processor has fewer groups */
     for (int64_t blocks = 1; blocks <= t->machine.quarters; blocks *= 2)
         for (int64_t each = 2 * u->m; each <= 4 * u->m; each *= 2) {
-            const RowsSize s = {blocks, 1, each};
+            const RowsSize s = {blocks, 1, each, 0, 0};
             if (each % (u->k > u->n ? u->k : u->n) || !blocks_fit(e, u, &s, &t->machine))
                 continue;
             const double cycles = blocks_cycles(e, u, &s, t);
@@ -415,7 +458,7 @@ static bool choose_groups(const RowsExtents *e, const Tc *like, const Target *t,
     best->cycles = INFINITY;
     for (const Tc *u = NULL; outer && (u = tc_next(&t->machine, u));)
         for (int64_t groups = 1; groups <= MOST_GROUPS; groups++) {
-            GroupRows g = {{groups, 1, u->n}, u, outer, 0};
+            GroupRows g = {{groups, 1, u->n, 0, 0}, u, outer, 0};
             if (!tc_in_place(u) || !tc_alike(u, outer) || u->n > 2 * u->m ||
                 !group_fits(e, &g, &t->machine))
                 continue;
@@ -455,7 +498,7 @@ static bool group_opts(Nest *n, const View *v, const Attention *at, const RowsEx
     const char *outer = arena_printf(n->arena, "%s (%s; %s; %s)", g->outer->name, rows, columns,
                                      mma_part(n, name_of(n, at->along), "i"));
     return nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0) &&
-           bind_rows(n, v, at, e, blocks, warp, NULL);
+           bind_rows(n, v, at, e, blocks, warp, NULL, STAGES);
 }
 
 /* Of all sizes that a group has room for the one of the fewest cycles. */
@@ -464,7 +507,7 @@ static bool choose_size(const RowsExtents *e, const Tc *u, const Target *t, Rows
     double least = INFINITY;
     for (int64_t blocks = 1; blocks <= 4; blocks *= 2)
         for (int64_t parts = 1; parts <= 8; parts++) {
-            const RowsSize s = {blocks, parts, 0};
+            const RowsSize s = {blocks, parts, 0, 0, 0};
             if (!rows_fit(e, u, &s, &t->machine) || rows_bytes(e, u, &s) > t->machine.shared)
                 continue;
             const double cycles = rows_cycles(e, u, &s, t);
@@ -474,6 +517,38 @@ static bool choose_size(const RowsExtents *e, const Tc *u, const Target *t, Rows
             }
         }
     return least < INFINITY;
+}
+
+/* Bytes that a group has places for: what it copies, and sums of its warps, and of all of them for
+ * the others of its cluster (lower_shares.c). */
+static int64_t few_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
+{
+    const int64_t bytes = dtype_info[u->a].bytes, pad = TC_PIECE / bytes,
+                  sums = u->m * (e->columns + EIGHT), keys = s->stages * s->each * s->parts;
+    return (u->m * (e->terms + pad) + keys * (e->terms + e->columns + 2 * pad)) * bytes +
+           (s->parts + 3) * sums * dtype_info[INGOT_F32].bytes;
+}
+
+/* Few rows of keys whose number a run says: as many groups as fill a GPU and can meet, of a warp
+ * for each quarter of a processor. */
+static bool choose_few(const Attention *at, const RowsExtents *e, const Tc *u, const Target *t,
+                       RowsSize *best)
+{
+    enum { MOST = 8 };
+    const Machine *m = &t->machine;
+    RowsSize s = {1, m->quarters, 2 * u->m, 1, FEW_STAGES};
+    while (2 * s.ranks <= MOST && 2 * s.ranks <= m->cluster &&
+           2 * s.ranks * e->others <= (2 * s.ranks > 2 ? m->close : m->processors))
+        s.ranks *= 2;
+    while (s.stages > 1 && few_bytes(e, u, &s) > m->shared)
+        s.stages--;
+    if (s.stages < STAGES || range_extent(at->rows) < 1 || e->rows > u->m ||
+        range_extent(at->along) > 0 || s.ranks < 2 || u->products > 1 ||
+        s.each * s.parts * s.ranks >= e->along || few_bytes(e, u, &s) > m->shared ||
+        (s.each + 2 * e->columns) * u->m / u->lanes > TC_MOST_ROW)
+        return false;
+    *best = s;
+    return true;
 }
 
 /* How many elements of a row its mask leaves, if that grows by as much from each row to the next.
@@ -512,9 +587,9 @@ bool choose_rows_opts(Nest **nest)
         if (!(t->machine.units >> i & 1) || u->lanes != t->machine.warp ||
             !tc_takes(u, at.outer, range))
             continue;
-        const bool longer = e.along > TC_LONG_ROW,
-                   by_warps =
-                       (longer && choose_blocks(&e, u, t, &size)) || choose_size(&e, u, t, &size);
+        const bool few = choose_few(&at, &e, u, t, &size), longer = !few && e.along > TC_LONG_ROW,
+                   by_warps = few || (longer && choose_blocks(&e, u, t, &size)) ||
+                              choose_size(&e, u, t, &size);
         const double cycles = by_warps && longer ? blocks_cycles(&e, u, &size, t) : INFINITY;
         Nest *tried = nest_clone(*nest);
         bool good = longer && choose_groups(&e, u, t, &groups) && groups.cycles < cycles &&
@@ -525,10 +600,12 @@ bool choose_rows_opts(Nest **nest)
             good = rows_opts(tried, &v, &at, u, &e, &size);
         }
         nest_free(good ? *nest : tried);
-        if (good)
-            *nest = tried;
-        if (good)
-            return true;
+        if (!good)
+            continue;
+        *nest = tried;
+        if (few && t->triggers)
+            (void)nest_opt(tried, OPT_TRIGGER, "waited", 0);
+        return true;
     }
     return false;
 }

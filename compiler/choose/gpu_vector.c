@@ -46,6 +46,7 @@ typedef struct {
     Node *digits; /* of several axes the innermost one, 16 bytes or some times as much of the
                    * matrix; NULL: there is one axis */
     int turn;     /* the axis of turns, or -1 */
+    int64_t run;  /* run_of(): nodes are those of the kernel before its axes were joined */
 } VectorProduct;
 
 static double bytes_along(const View *v, const Node *load)
@@ -232,7 +233,8 @@ static int find_sums(Nest *n, const Buffer *const *bufs, int results, VectorProd
         if (reduce_monoid(one.dot) != INGOT_REDUCE_ADD || !find_operands(n, &one, results, &p[i]))
             return 0;
         const int64_t here = p[i].matrix || i == 0 ? results_of(n, &one, results) : *all;
-        if (!here || (i && here != *all) || run_of(n, &p[i], &p[0]) < 2 ||
+        p[i].run = run_of(n, &p[i], &p[0]);
+        if (!here || (i && here != *all) || p[i].run < 2 ||
             (i == 0 && (!p[0].matrix || !streams(n, bufs[p[0].matrix->src[0]->arg.i], &p[0]))))
             return 0;
         *all = here;
@@ -269,14 +271,13 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
     if (!nsum)
         return false;
     const View v = kernel_view(n->k);
-    const int64_t run = run_of(n, &p[0], &p[0]);
-    const Stream s = stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / run, m,
-                               p[0].digits != NULL);
+    const Stream s = stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / p[0].run,
+                               m, p[0].digits != NULL);
     /* of shorter rows a group waits for little, and is done soon */
     const bool whole = m->units && m->subgroup && (p[0].digits || s.along == half_group(m));
     int items[MOST_SUMS];
     for (int i = 0; i < nsum; i++) {
-        items[i] = s.along < m->warp ? -1 : split_along(n, &p[i], s.along, run_of(n, &p[i], &p[0]));
+        items[i] = s.along < m->warp ? -1 : split_along(n, &p[i], s.along, p[i].run);
         if (items[i] < 0)
             return false;
     }

@@ -119,6 +119,16 @@ bool ingot_one_product(const ingot_context *c)
     return c->one_product;
 }
 
+void ingot_set_shared_keys(ingot_context *c, bool shared)
+{
+    c->shared_keys = shared;
+}
+
+bool ingot_shared_keys(const ingot_context *c)
+{
+    return c->shared_keys;
+}
+
 void ingot_set_stored_rows(ingot_context *c, int64_t least)
 {
     c->stored_rows = least;

@@ -398,6 +398,7 @@ struct Context {
     const char **narrowed; /* nodes whose products --precision narrows */
     int nnarrowed;
     bool one_product;    /* of what --precision splits */
+    bool shared_keys;    /* of few queries, by groups that meet */
     bool sums_in_blocks; /* it has derivatives: kernel/lower/sum_blocks.c */
     int64_t stored_rows; /* of images with few channels: from so many multiplications on, or 0 */
     Map memo;            /* contents cache and such */

@@ -144,6 +144,9 @@ typedef struct {
     bool read, written;
     /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
     bool early;
+    /* Of a place that each of so many groups of a cluster has and all of them read: element i of
+     * the group of rank r is number r * size + i; 0: it is the group's own. */
+    int ranks;
     /* what it reads there no kernel writes that may still run when this one begins (settled.c) */
     bool settled;
     /* Where a GPU's arguments are bindings (Language.binds): the first of those that share one

@@ -108,6 +108,7 @@ typedef struct {
     Node *from, *upto;
     Node *zero; /* then none unless this is 0, or NULL */
     int count;
+    bool meets; /* of a BARRIER: all items of all groups of the cluster have come here */
     bool async; /* of a STORE: a copy that is under way until it is waited for */
 } Stmt;
 typedef struct {

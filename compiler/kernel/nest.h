@@ -205,6 +205,8 @@ int nest_stage(const Nest *, int64_t arg);
 /* Do places have the bytes of dots as 16 bits, and what type has the place of a STAGE? */
 bool stage_is_wide(const Nest *);
 ingot_dtype stage_dtype(const Nest *, int stage);
+/* Is it a block of a row that stays in registers, or made of such blocks? */
+bool nest_has_row(const Nest *, int axis);
 /* The axis that stands for a range of nest->k. */
 int nest_root(const Nest *, Node *range);
 
@@ -303,9 +305,10 @@ typedef struct {
     /* BIND cluster, split-K between groups: the RANGE of the groups that have parts of the same
      * sums, or NULL; then ... */
     Node *cluster;
-    int share;  /* ... each stores so many of an item's sums, the first group the first; and */
-    int joined; /* ... of which this place has what the others have summed */
-    int items;  /* BIND: of a group, which share the tile's places; 0: nothing is bound */
+    int share;   /* ... each stores so many of an item's sums, the first group the first; and */
+    Node *ranks; /* the same of rows in registers (attention): their parts are joined in places */
+    int joined;  /* ... of which this place has what the others have summed */
+    int items;   /* BIND: of a group, which share the tile's places; 0: nothing is bound */
     /* STAGE .. move tma, by STAGE: the boxes; NULL: nothing is moved by boxes. Then one more item,
      * the loader, asks for them. */
     Box *box;

@@ -205,23 +205,24 @@ const char *nest_fits(const Nest *n)
  * be; either way all that is along it is taken so. */
 static const char *blocks_of_rows(const Nest *n)
 {
-    int warps = 0, loops = 0, rows = 0;
+    int warps = 0, loops = 0, ranks = 0, rows = 0;
     for (int i = 0; i < n->naxis; i++)
         rows += n->axis[i].row;
     for (int i = 0; i < n->nsplit; i++) {
         const NestAxis *blocks = &n->axis[n->split[i].outer];
-        if (!n->axis[n->split[i].inner].row)
+        if (!nest_has_row(n, n->split[i].inner))
             continue;
         warps += blocks->bound == BOUND_WARP;
+        ranks += blocks->bound == BOUND_CLUSTER;
         loops += blocks->bound == BOUND_NOT && blocks->split < 0;
     }
-    if (tc_in_place(n->inner) && loops != rows)
+    if (tc_in_place(n->inner) && (loops != rows || warps || ranks))
         return "TC: rows of a unit that reads operands in places come block after block (SPLIT)";
-    if (warps + loops == 0 || (warps == rows && !loops))
+    if (warps + loops + ranks == 0 || (warps == rows && !loops && !ranks))
         return NULL;
-    if (loops != rows)
+    if (loops != rows || (warps && warps != rows) || (ranks && (ranks != rows || !warps)))
         return "SPLIT: blocks of a row are for warps (BIND), or one after the other, of all axes "
-               "along it";
+               "along it; groups of a cluster have some of both";
     return rows_go_by_blocks(n)
                ? NULL
                : "SPLIT: blocks of a row are for warps (BIND): what is made of this row needs all "

@@ -357,6 +357,51 @@ static bool sizes_fit(AttentionRows *r, const RowSizes *z, int64_t bytes, const 
            (LEAST + z->columns <= TC_MOST_ROW && goes_by_blocks(r));
 }
 
+/* How many rows read the same keys, beside those that the scores have side by side: queries of
+ * several heads. 0: it is not known. */
+static int64_t rows_of_heads(const Node *products)
+{
+    const Node *product = below_casts(products->src[0]);
+    unsigned along = 0, repeated = 0;
+    int64_t size, rows = 1;
+    for (int i = 0; i < product->rank; i++)
+        along |= idx_value(product->shape[i], &size) ? 0 : 1u << i;
+    for (int j = 0; j < 2; j++) {
+        const Node *x = below_casts(product->src[j]);
+        const unsigned axes = x->op == OP_EXPAND ? expanded_axes(x) : 0;
+        if (!(axes & along))
+            repeated = axes;
+    }
+    for (int i = 0; i < product->rank && along; i++)
+        if (repeated >> i & 1)
+            rows = idx_value(product->shape[i], &size) ? rows * size : 0;
+    return along ? rows : 0;
+}
+
+/* A few rows of keys as many as a run says: groups that meet have parts of them, and their warps
+ * (gpu_attention.c). Of fewer keys than all of these take at once, rows that are stored are no
+ * slower. */
+static bool few_fit(AttentionRows *r, const Node *products, const RowSizes *z, int64_t bytes,
+                    const Target *t)
+{
+    enum { LEAST = 16, STAGES = 2, PAD = TC_PIECE };
+    const int64_t warps = t->machine.quarters, block = 2 * LEAST;
+    const int64_t line = (z->terms + z->columns) * bytes + 2 * PAD,
+                  sums = LEAST * (z->columns + PAD) * dtype_info[INGOT_F32].bytes,
+                  keys = STAGES * warps * block + LEAST;
+    const int64_t rows = z->rows == 1 ? rows_of_heads(products) : 0;
+    const Node *s = r->member[0].n;
+    int64_t size, heads = 1; /* of queries, each with a row */
+    for (int i = 0; i < s->rank - 1; i++)
+        heads = idx_value(s->shape[i], &size) ? sat_mul(heads, size) : INT64_MAX;
+    return t->machine.cluster > 1 && 2 * heads <= rows * t->machine.close &&
+           t->machine.subgroup >= t->machine.warp && rows > 1 && rows <= LEAST &&
+           z->keys > t->machine.cluster * warps * block &&
+           keys * line + (warps + 3) * sums <= t->machine.shared && z->terms >= LEAST &&
+           z->columns >= LEAST && z->columns % 8 == 0 && LEAST + z->columns <= TC_MOST_ROW &&
+           goes_by_blocks(r);
+}
+
 static bool has_lanes_unit(const Target *t, ingot_dtype type)
 {
     for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
@@ -389,7 +434,8 @@ static bool fits_registers(AttentionRows *r, Node *products)
                                                                  below_casts(r->sum->src[0])->src;
     const ingot_dtype type = (ingot_dtype)base_of(s, inner[0])->dtype;
     const int bytes = dtype_info[type].bytes;
-    if (!row_sizes(r, products, &z) || !sizes_fit(r, &z, bytes, s->target) ||
+    if (!row_sizes(r, products, &z) ||
+        (!sizes_fit(r, &z, bytes, s->target) && !few_fit(r, products, &z, bytes, s->target)) ||
         !has_lanes_unit(s->target, type) || !lanes_join(r))
         return false;
     const Node *row = operand_of(r);

@@ -23,7 +23,12 @@ bool thread_access(const Thread *t, const Do *d, int64_t first, int64_t n, bool 
                                ", before what was enqueued earlier is done");
     int64_t at = a->at + first * size;
     const bool place = t->lk->group && d->arg >= t->lk->narg;
-    const Epoch now = place ? t->shared : t->now;
+    const bool ranked = place && arg->ranks;
+    if (ranked && write && t->met < t->meets) /* it has written the same, before they met */
+        return true;
+    const Epoch now = ranked  ? (Epoch)(t->met + 2) << 32 | (uint32_t)t->now
+                      : place ? t->shared
+                              : t->now;
     const uint64_t within = place ? 0 : t->within;
     const bool begins = write && ((d->kind == DO_BRING && d->part) || d->kind == DO_BOX);
     const LinearSample *sample = d->arg < t->lk->narg ? t->m->sample : NULL;

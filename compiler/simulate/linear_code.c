@@ -38,7 +38,7 @@ static bool is_apart(const Tile *t, const Node *range)
 {
     for (int i = 0; i < t->naxis; i++)
         if (t->axis[i].range == range)
-            return !t->axis[i].scanned && range != t->cluster;
+            return !t->axis[i].scanned && range != t->cluster && range != t->ranks;
     return t->tail.range && t->tail.range == range;
 }
 
@@ -581,7 +581,9 @@ static void statement(Build *q, const Stmt *s)
     case STMT_DEPEND: code_add(q, DO_DEPEND, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_COMMIT: code_add(q, DO_COMMIT, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_WAIT: code_add(q, DO_WAIT, (Operand){0, 1, INGOT_INDEX})->arg = s->count; return;
-    case STMT_BARRIER: code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX}); return;
+    case STMT_BARRIER:
+        code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX})->part = s->meets;
+        return;
     case STMT_JOIN: join(q, s); return;
     case STMT_FILL: break; /* passes have taken it */
     case STMT_LOADER: loader(q); return;
@@ -693,7 +695,10 @@ LinearKernel *linear_kernel(Arena *a, const Lowered *l)
         lk->tc = lk->group && tiles->tile[i].tc ? tiles->tile[i].tc : NULL;
         lk->warp = lk->tc ? lk->tc->lanes : lk->warp;
         lk->loader = lk->group && tiles->tile[i].box;
-        lk->cluster = lk->group && tiles->tile[i].cluster ? (int)tiles->tile[i].cluster->hi + 1 : 1;
+        const Node *ranks = tiles->tile[i].ranks,
+                   *cluster = tiles->tile[i].cluster ? tiles->tile[i].cluster : ranks;
+        lk->cluster = lk->group && cluster ? (int)cluster->hi + 1 : 1;
+        lk->ranks = lk->group && ranks;
         lk->parts = tiles->tile[i].parts > lk->parts ? tiles->tile[i].parts : lk->parts;
     }
     return lk;

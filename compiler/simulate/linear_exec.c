@@ -215,6 +215,12 @@ static bool stop(Thread *t, int pc, Wait waits)
     return true;
 }
 
+/* Where the groups of a cluster meet: does it go no further this time? */
+static bool ends_here(Thread *t, const Do *d)
+{
+    return d->part && t->met++ == t->meets;
+}
+
 static void do_spread(Thread *t, const Do *d)
 {
     spread(t->f + d->out, t->f + d->in[0], (size_t)d->from * (size_t)d->size,
@@ -373,7 +379,7 @@ static bool run(Thread *t)
                 return true;
             break;
         case DO_DEPEND: t->depended = true; break;
-        case DO_BARRIER: return stop(t, pc, AT_BARRIER);
+        case DO_BARRIER: return ends_here(t, d) || stop(t, pc, AT_BARRIER);
         case DO_JOIN:
             if (do_join(t, d))
                 return true;
@@ -396,7 +402,7 @@ static void begin_thread(Thread *t, int64_t number)
     t->now = (Epoch)t->m->clock << 32 | (Epoch)number;
     t->pc = t->nflight = t->groups = 0;
     t->depended = !t->lk->items; /* in other kernels nothing comes before it */
-    t->joins = t->lk->cluster > 1;
+    t->joins = t->lk->cluster > 1 && !t->lk->ranks;
     *integer(t, t->c->number) = *integer(t, t->c->begin) = number;
     *integer(t, t->c->end) = number + 1;
     if (t->m->sample && !t->lk->items && t->lk->parts) /* all parts are its own */
@@ -506,6 +512,23 @@ static bool run_boxes(Thread *item, int n, int warp)
     return true;
 }
 
+/* How often all groups of a cluster meet. */
+static int meetings(const LinearKernel *lk)
+{
+    int n = 0;
+    for (int i = 0; i < lk->n && lk->ranks; i++)
+        for (int j = 0; j < lk->tile[i].n; j++)
+            n += lk->tile[i].stmt[j].kind == STMT_BARRIER && lk->tile[i].stmt[j].meets;
+    return n;
+}
+
+/* Groups of a cluster give, then they take; or each runs once more from the beginning for each time
+ * that they meet. */
+static int turns_of(const LinearKernel *lk)
+{
+    return lk->ranks ? lk->cluster * (meetings(lk) + 1) : lk->cluster > 1 ? 2 * lk->cluster : 1;
+}
+
 static bool run_groups(const Thread *first, const LinearArg *places, int64_t groups)
 {
     const LinearKernel *lk = first->lk;
@@ -516,27 +539,31 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
     for (int i = 0; i < n + lk->loader; i++) {
         item[i] = *first;
         item[i].loader = i == n;
-        item[i].joined = lk->cluster > 1 ? arena_alloc(a, bytes) : NULL;
+        item[i].joined = lk->cluster > 1 && !lk->ranks ? arena_alloc(a, bytes) : NULL;
         item[i].boxes = NULL;
         item[i].f = arena_alloc(a, bytes);
         item[i].a = a;
     }
     bool good = true;
-    const int turns = lk->cluster > 1 ? 2 * lk->cluster : 1; /* they give, then they take */
+    const int turns = turns_of(lk);
+    const bool gives = lk->cluster > 1 && !lk->ranks;
     for (int64_t g = 0; g < groups / lk->cluster * turns && good; g++) {
         const int turn = (int)(g % turns);
         int64_t group = g / turns * lk->cluster + turn % lk->cluster;
         group = first->m->backwards ? groups - 1 - group : group;
-        for (int i = 0; i < n && lk->cluster > 1; i++) {
+        for (int i = 0; i < n && gives; i++) {
             item[i].gives = turn < lk->cluster;
             if (!turn)
                 memset(item[i].joined, 0, bytes);
         }
         for (int j = lk->narg; j < lk->k->narg; j++)
-            shadow_forget(places[j].memory, 0, places[j].memory->size);
+            if (!turn || !lk->k->args[j].ranks)
+                shadow_forget(places[j].memory, 0, places[j].memory->size);
         for (int i = 0; i < n; i++) {
             memcpy(item[i].f, first->f, bytes);
             begin_thread(&item[i], group * n + i);
+            item[i].met = 0;
+            item[i].meets = turn / lk->cluster;
         }
         bool any = !lk->loader;
         if (lk->loader) {
@@ -582,8 +609,8 @@ bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const i
     LinearArg *sized = NEWN(lk->arena, LinearArg, k->narg + 1);
     for (int i = lk->narg; i < k->narg; i++) {
         const int64_t bytes = (int64_t)elem_bytes(k->args[i].dtype);
-        sized[i].memory = shadow_new(lk->arena, k->args[i].dims[0]->hi * bytes, (int)bytes);
-        sized[i].size = k->args[i].dims[0]->hi;
+        sized[i].size = k->args[i].dims[0]->hi * (k->args[i].ranks ? k->args[i].ranks : 1);
+        sized[i].memory = shadow_new(lk->arena, sized[i].size * bytes, (int)bytes);
     }
     for (int i = 0; i < lk->narg; i++) {
         sized[i] = arg[i];

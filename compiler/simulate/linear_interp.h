@@ -58,6 +58,7 @@ typedef struct {
     bool loader; /* one more item has boxes copied */
     int warp;    /* so many items come to products, or to what they join, together; 1: none do */
     int cluster; /* so many groups have parts of the same sums; 1: none */
+    bool ranks;  /* which they join in places, where they meet */
     int parts;
     struct LinearCode *code; /* made when it runs */
 } LinearKernel;

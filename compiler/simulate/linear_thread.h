@@ -54,6 +54,9 @@ typedef struct {
     /* what the groups of its cluster have given so far, where the sums are in the frame */
     unsigned char *joined;
     bool gives; /* it ends when it has given */
+    /* Of groups of a cluster that meet: how often it has, and after how often it goes no further:
+     * it begins again when all others have come as far. */
+    int met, meets;
     bool joins; /* others have parts of its sums, which it has not joined yet */
 } Thread;
 

@@ -130,6 +130,10 @@ static inline void mapa_shared__cluster_u32(const char *, uint32_t &to, uint32_t
 {
     to = (from & 0xffffff) | (uint32_t)rank << 24;
 }
+static inline void ld_shared__cluster_f32(const char *, float &x, uint32_t from)
+{
+    memcpy(&x, gpu::at(from), sizeof x);
+}
 static inline void st_shared__cluster_v4_f32(const char *, uint32_t to, float x, float y, float z,
                                              float w)
 {

@@ -232,6 +232,63 @@ static void groups_left_out(void **state)
     assert_true(left >= 7);
 }
 
+/* Two groups of a cluster, of two warps each, have every fourth block of a row. */
+#define IN_RANKS(axis) \
+    "MASK " #axis " 64\nSPLIT " #axis " 64\nSPLIT " #axis ".i 32\nSPLIT " #axis ".i.i 16\n"
+#define OF_CLUSTER(axis) "BIND " #axis ".i.o cluster\n"
+#define OF_WARPS(axis) "BIND " #axis ".i.i.o warp\n"
+static const char ranks[] = ALONG(
+    IN_RANKS) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 2\n"
+              "TC mma.f16 (i0.i; p0.i.i.i; r0)\nTC mma.f16 (i0.i; i1.i; r2.i.i.i)\n" ALONG(
+                  OF_CLUSTER) "BIND i0.o grid\n" ALONG(OF_WARPS) "STAGE i0.o 1\nSTAGE p0.o 2 depth "
+                                                                 "3\nSTAGE r2.o 3 depth 3\n";
+
+/* Groups join what they have of rows; each barrier, wait and meeting is left out, and meetings are
+ * of one group alone. Results are read behind the last meeting, which the one before then only
+ * repeats. */
+static void ranks_of_rows(void **state)
+{
+    (void)state;
+    int faults = 1, left = 0, repeated = 0;
+    NestRun other = prepare_of("cuda:sm_80", INGOT_F16, ROWS, DEPTH, NULL),
+            r = prepare_of("cuda:sm_90a", INGOT_F16, ROWS, DEPTH, ranks);
+    assert_non_null(r.lowered->tiles.tile->ranks);
+    const char *fault = run_beside(&r, &other);
+    if (*fault)
+        fail_msg("with all statements: %s", fault);
+    run_free(&r);
+    for (; left < faults; left++) {
+        r = prepare_of("cuda:sm_90a", INGOT_F16, ROWS, DEPTH, ranks);
+        Linear *l = &r.lk->tile[0];
+        int at = -1, alone = -1;
+        faults = 0;
+        for (int i = 0; i < l->n; i++) {
+            const Stmt *s = &l->stmt[i];
+            if ((s->kind == STMT_BARRIER || s->kind == STMT_WAIT) && faults++ == left)
+                at = i;
+            if (s->meets && faults++ == left)
+                alone = i;
+        }
+        assert_true(at >= 0 || alone >= 0);
+        const bool meets = l->stmt[alone >= 0 ? alone : at].meets;
+        if (alone >= 0) {
+            l->stmt[alone].meets = false;
+        } else {
+            memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+            l->n--;
+        }
+        fault = run_beside(&r, &other);
+        repeated += !*fault && meets;
+        if (!strstr(fault, "a race: ") && !strstr(fault, "which nothing has written") &&
+            !strstr(fault, "to which a copy is under way") && (*fault || !meets))
+            fail_msg("without statement %d (%s): '%s'", left, alone >= 0 ? "alone" : "left out",
+                     fault);
+        run_free(&r);
+    }
+    run_free(&other);
+    assert_true(left >= 3 * 2 + 4 && repeated == 2);
+}
+
 /* Without each of the barriers, and each of the waits for copies; a wait for too few. */
 static void left_out(void **state)
 {
@@ -328,7 +385,8 @@ int main(void)
         cmocka_unit_test(whole_rows),      cmocka_unit_test(parts_of_rows),
         cmocka_unit_test(long_rows),       cmocka_unit_test(rows_by_blocks),
         cmocka_unit_test(left_out),        cmocka_unit_test(joins),
-        cmocka_unit_test(groups_left_out), cmocka_unit_test(refusals),
+        cmocka_unit_test(groups_left_out), cmocka_unit_test(ranks_of_rows),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,15 @@ static bool is_first_fill(const Lin *q, const Node *fill, int depth)
     return first;
 }
 
+/* Is it filled with what places have? */
+static bool fills_from_place(const Lin *q, const Node *fill)
+{
+    for (int i = 0; i < end_stores(fill); i++)
+        if (reads_place(q, fill->src[i]->src[2]))
+            return true;
+    return false;
+}
+
 /* The items of a group wait for each other before a place is filled, which they may still read, and
  * after (fill NULL): places that are filled one after the other have that in common. */
 static void barrier(Lin *q, const Node *fill, int depth)
@@ -149,12 +158,20 @@ static void barrier(Lin *q, const Node *fill, int depth)
             (l->stmt[last - 1].kind == STMT_LET && !reads_place(q, l->stmt[last - 1].node))))
         last--;
     if (before && last > 0 && l->stmt[last - 1].kind == STMT_BARRIER) {
+        if (fills_from_place(q, fill)) /* they have waited for that */
+            return;
         memmove(&l->stmt[last - 1], &l->stmt[last], (size_t)(l->n - last) * sizeof *l->stmt);
         l->n--;
         return;
     }
     if (!before || !is_first_fill(q, fill, depth))
         lin_add(q, STMT_BARRIER, NULL, depth);
+}
+
+/* Do all groups of a cluster read what it fills? */
+static bool is_for_ranks(const Lin *q, const Node *fill)
+{
+    return q->k->args[fill->src[0]->src[0]->arg.i].ranks > 0;
 }
 
 static bool is_result(const Lin *q, const Node *store)
@@ -462,8 +479,10 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         emit_fragments(q, group, n, open, must, needed, depth);
     if (begun)
         lin_begin_copies(q, t, depth);
-    else if (together && !q->one_wait)
+    else if (together && !q->one_wait) {
         barrier(q, NULL, depth);
+        q->l->stmt[q->l->n - 1].meets = is_for_ranks(q, t);
+    }
     /* what stood in these loops ended with them: others over the same ranges have their own */
     lin_forget(q, own);
     arena_free(a);

@@ -84,6 +84,8 @@ typedef struct {
         Node *filled;
         int *place, nplace, level;
         int64_t parts;
+        int64_t
+            pitch; /* from group to group of a cluster, whose parts are left; 0: there are none */
         struct Joined { /* what was read of it, by where it lies */
             Node *at, *state[MAX_STATE];
         } * joined;
@@ -107,6 +109,7 @@ typedef struct {
     struct Staged {
         Node *value; /* and ranges: of a STAGE of the kernel */
         int64_t elements;
+        int ranks; /* KernelArg.ranks */
     } * staged;
     int nstaged;
 } Lower;
@@ -202,6 +205,9 @@ void rows_begin(Lower *, Piece *);
 /* A STAGE, a reduce of a nest that has them. */
 /* rows_terms: of a warp's part of the row, if warps share it. */
 Node *rows_terms(Lower *, Piece *, Node *);
+/* The same of what others join with their parts: of rows in blocks, made to what is known of the
+ * whole row. */
+Node *rows_part(Lower *, Piece *, Node *);
 Node *rows_stage(Lower *, Piece *, Node *);
 Node *rows_reduce(Lower *, Piece *, Node *);
 

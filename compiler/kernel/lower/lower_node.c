@@ -453,7 +453,7 @@ void lower_terms(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
 {
     Node *more[MAX_STATE];
     if (p->t.quad) {
-        state[0] = rows_terms(q, p, n);
+        state[0] = rows_part(q, p, n);
         return;
     }
     if (for_unit(q, p, n)) {

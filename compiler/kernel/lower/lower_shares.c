@@ -16,6 +16,10 @@
  * The parts of neighbours (BIND warp) become one before that: what they hold is joined by the
  * hardware, as a tree, and the first of them stores it.
  *
+ * Groups of a cluster may have parts as well (BIND cluster, of rows in registers).  What a group
+ * has joined goes to a place that all of them read, they meet, and each walks over a share of their
+ * results.
+ *
  * The order in which terms are joined is that of the opts. */
 #include <string.h>
 
@@ -26,12 +30,23 @@ enum {
     APART = 8 /* elements between lines: rows that lanes write together lie in different banks */
 };
 
+static Node *both(Lower *q, Node *a, Node *b)
+{
+    return a && b ? node_alu2(q->c, OP_AND, INGOT_BOOL, a, b) : a ? a : b;
+}
+
+/* Have the items of a group a part each, and not the groups of a cluster? */
+static bool is_of_items(const NestAxis *x)
+{
+    return x->bound && x->bound != BOUND_CLUSTER;
+}
+
 bool lower_is_shared(const Lower *q, const Node *n)
 {
     if (n->op != OP_REDUCE || !q->nest->sharing)
         return false;
     for (int i = 0; i < q->nest->naxis; i++)
-        if (q->nest->axis[i].reduced && q->nest->axis[i].bound && lower_is_over(q, n, i))
+        if (q->nest->axis[i].reduced && is_of_items(&q->nest->axis[i]) && lower_is_over(q, n, i))
             return true;
     return false;
 }
@@ -96,16 +111,30 @@ static int64_t walk_size(const Lower *q, const Piece *p, int i)
     return q->nest->axis[p->walk[i].axis].extent;
 }
 
+/* Of these, how many there are results of: the groups of a cluster share them evenly. */
+static int64_t walk_results(const Lower *q, const Piece *p, int i)
+{
+    const NestAxis *x = &q->nest->axis[p->walk[i].axis];
+    const bool few = p->t.ranks && p->walk[i].axis == p->walk[i].root && x->within > 0;
+    return few ? x->within : walk_size(q, p, i);
+}
+
 /* One that is known at run time only is a row of its own. */
 static Node *walk_elements(const Lower *q, const Piece *p)
 {
     Node *n = idx(q->c, 1);
     for (int i = 0; i < p->nwalk; i++) {
-        const int64_t size = walk_size(q, p, i);
+        const int64_t size = walk_results(q, p, i);
         Node *one = size < 0 ? q->k->axes[p->walk[i].root].range->src[0] : idx(q->c, size);
         n = idx_mul(q->c, n, one);
     }
     return n;
+}
+
+/* Of the results that a cluster has together, those that a group of it walks over. */
+static Node *own_elements(Lower *q, const Piece *p, Node *elements)
+{
+    return p->t.ranks ? idx(q->c, ceil_div(elements->hi, p->t.ranks->hi + 1)) : elements;
 }
 
 void shares_begin(Lower *q, Piece *p)
@@ -133,7 +162,7 @@ void shares_begin(Lower *q, Piece *p)
         p->t.across = range_new(q->c, p->next++, idx(q->c, warp));
         p->part = idx_add(q->c, idx_mul(q->c, p->outer, idx(q->c, warp)), p->t.across);
     }
-    Node *const items = idx(q->c, nest->items), *elements = walk_elements(q, p);
+    Node *const items = idx(q->c, nest->items), *elements = own_elements(q, p, walk_elements(q, p));
     if (elements->hi > nest->items)
         p->turn =
             range_new(q->c, p->next++,
@@ -157,7 +186,7 @@ static int axes_of_row(Lower *q, const Piece *p)
             return 0;
         rows = sat_mul(rows, walk_size(q, p, i));
     }
-    const bool whole = !p->lane && rows > 1 && rows * sharing == q->nest->items &&
+    const bool whole = !p->lane && !p->t.ranks && rows > 1 && rows * sharing == q->nest->items &&
                        row % sharing == 0 &&
                        idx_mod(q->c, lower_item(q, p), idx(q->c, sharing)) == p->part;
     return whole ? n : 0;
@@ -183,7 +212,7 @@ static void walk_row(Lower *q, Piece *p, int axes)
 void shares_walk(Lower *q, Piece *p)
 {
     const int64_t items = q->nest->items;
-    Node *elements = walk_elements(q, p);
+    Node *elements = walk_elements(q, p), *own = own_elements(q, p, elements);
     const int row = axes_of_row(q, p);
     p->walked = NULL;
     if (row) {
@@ -193,10 +222,15 @@ void shares_walk(Lower *q, Piece *p)
     Node *rest = lower_item(q, p);
     if (p->turn)
         rest = idx_add(q->c, idx_mul(q->c, p->turn, idx(q->c, items)), rest);
-    if (!idx_is(idx_mod(q->c, elements, idx(q->c, items)), 0))
-        p->walked = node_alu2(q->c, OP_LT, INGOT_BOOL, rest, elements);
+    if (!idx_is(idx_mod(q->c, own, idx(q->c, items)), 0))
+        p->walked = node_alu2(q->c, OP_LT, INGOT_BOOL, rest, own);
+    if (p->t.ranks) {
+        rest = idx_add(q->c, idx_mul(q->c, p->t.ranks, own), rest);
+        if (!idx_is(idx_mul(q->c, own, p->t.ranks->src[0]), elements->hi))
+            p->walked = both(q, p->walked, node_alu2(q->c, OP_LT, INGOT_BOOL, rest, elements));
+    }
     for (int i = 0; i < p->nwalk; i++) {
-        const int64_t extent = walk_size(q, p, i);
+        const int64_t extent = walk_results(q, p, i);
         Node *size = extent < 0 ? q->k->axes[p->walk[i].root].range->src[0] : idx(q->c, extent);
         bool last = i == p->nwalk - 1 && !p->walked;
         p->at[p->walk[i].axis] = last ? rest : idx_mod(q->c, rest, size);
@@ -204,7 +238,7 @@ void shares_walk(Lower *q, Piece *p)
     }
     for (int i = 0; i < q->nest->naxis && p->t.quad;
          i++) /* of all axes along a row the same part */
-        if (q->nest->axis[i].reduced && q->nest->axis[i].bound)
+        if (q->nest->axis[i].reduced && is_of_items(&q->nest->axis[i]))
             p->at[i] = p->part;
 }
 
@@ -216,20 +250,16 @@ typedef struct {
     Piece *p;
     Node *n;
     struct Shared *s;
-    int64_t *pitch; /* by what is walked: in the place; 0: it does not move with it */
-    int64_t row;    /* from part to part */
-    int64_t parts;  /* that its terms are in */
-    Node *part;     /* the item's */
-    Node *once;     /* of items that would write the same one does; or NULL */
-    bool joins;     /* neighbours join what they have */
+    int64_t *pitch;   /* by what is walked: in the place; 0: it does not move with it */
+    int64_t row;      /* from part to part */
+    int64_t parts;    /* that its terms are in */
+    Node *part;       /* the item's */
+    Node *once;       /* of items that would write the same one does; or NULL */
+    bool joins;       /* neighbours join what they have */
+    bool written_out; /* parts are joined without a loop */
     Node **store;
     int nstore;
 } NewShare;
-
-static Node *both(Lower *q, Node *a, Node *b)
-{
-    return a && b ? node_alu2(q->c, OP_AND, INGOT_BOOL, a, b) : a ? a : b;
-}
 
 static Node *below(Lower *q, Node *x, int64_t end)
 {
@@ -254,7 +284,7 @@ static void take_part(NewShare *m)
     m->parts = 1;
     for (int i = 0; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
-        if (!x->reduced || !x->bound || !lower_is_over(m->q, m->n, nest->order[i]))
+        if (!x->reduced || !is_of_items(x) || !lower_is_over(m->q, m->n, nest->order[i]))
             continue;
         m->parts *= x->extent;
         m->joins |= m->p->t.across && x->bound == BOUND_WARP;
@@ -267,7 +297,7 @@ static void take_part(NewShare *m)
     for (int warp = m->joins; warp >= 0; warp--) /* the items of a warp are neighbours */
         for (int i = nest->norder; i-- > 0;) {
             const NestAxis *x = &nest->axis[nest->order[i]];
-            if (!x->reduced || !x->bound || !lower_is_over(m->q, m->n, nest->order[i]) ||
+            if (!x->reduced || !is_of_items(x) || !lower_is_over(m->q, m->n, nest->order[i]) ||
                 (m->joins && (x->bound == BOUND_WARP) != warp))
                 continue;
             m->p->at[nest->order[i]] = idx_mod(c, rest, idx(c, x->extent));
@@ -296,7 +326,7 @@ static int place_of(NewShare *m, int level, int value)
     while (s->nplace <= at) {
         Node *sibling = reduce_sibling(m->q->c, m->n, s->nplace % (int)reduce_size(m->n));
         int number = m->q->nstaged;
-        struct Staged one = {sibling, 1};
+        struct Staged one = {sibling, 1, 0};
         vec_push(m->q->a, m->q->staged, m->q->nstaged, one);
         vec_push(m->q->a, s->place, s->nplace, number);
     }
@@ -310,7 +340,8 @@ static Node *load_part(NewShare *m, int level, int value, Node *part, Node *at)
     Arg number = {.i = q->nest->k->narg + q->nest->nstage + staged};
     Node *place = node_make(q->c, OP_BUFFER, dtype, number, 0, NULL, 0, NULL);
     place = node_make(q->c, OP_AFTER, dtype, number, 2, (Node *[]){place, m->s->filled}, 0, NULL);
-    at = idx_add(q->c, idx_mul(q->c, part, idx(q->c, m->row)), at);
+    const int64_t pitch = q->staged[staged].ranks ? m->s->pitch : m->row;
+    at = idx_add(q->c, idx_mul(q->c, part, idx(q->c, pitch)), at);
     return node_make(q->c, OP_LOAD, dtype, (Arg){0}, 3,
                      (Node *[]){place, node_bool(q->c, true), at}, 0, NULL);
 }
@@ -327,7 +358,7 @@ static void join_parts(NewShare *m, int level, Node *first, int64_t step, int64_
 {
     Context *c = m->q->c;
     Node *one[MAX_STATE];
-    if (reduce_size(m->n) == 1 && count > 1) {
+    if (reduce_size(m->n) == 1 && count > 1 && !m->written_out) {
         TileAxis x = {.name = arena_printf(m->q->a, "part%d", m->p->next)};
         x.range = range_new(c, m->p->next++, idx(c, count));
         vec_push(m->q->a, m->p->t.reduce, m->p->t.nreduce, x);
@@ -415,6 +446,66 @@ static void fill(NewShare *m, int level, int64_t parts)
     m->s->level = level;
 }
 
+/* Element number e of what the group has joined: where it lies.  What a warp needs for its own sums
+ * is of all rows, what is stored of those that there are. */
+static Node *element_joined(NewShare *m, Node *e, int64_t *elements)
+{
+    Lower *q = m->q;
+    const bool all = reduce_monoid(m->n) != INGOT_REDUCE_ADD;
+    *elements = 1;
+    for (int i = 0; i < m->p->nwalk; i++) {
+        if (!m->pitch[i])
+            continue;
+        const int64_t extent = all ? walk_size(q, m->p, i) : walk_results(q, m->p, i);
+        Node *size = idx(q->c, extent);
+        if (e)
+            m->p->at[m->p->walk[i].axis] = idx_mod(q->c, e, size);
+        e = e ? idx_div(q->c, e, size) : NULL;
+        *elements = sat_mul(*elements, extent);
+    }
+    return offset(q, m->p, m->pitch);
+}
+
+/* What the group has joined, for all groups of its cluster; the distance from one to the next is a
+ * power of two: who has an element, and where, are some of its number's bits. */
+static void fill_ranks(NewShare *m)
+{
+    Lower *q = m->q;
+    Piece *p = m->p;
+    struct Shared *s = m->s;
+    const int64_t items = q->nest->items, parts = s->parts;
+    int64_t pitch = 1, elements;
+    Node *state[MAX_STATE], *e = lower_item(q, p), *src[MAX_STATE + 1];
+    int nsrc = 0, level = s->level;
+    while (pitch < m->row)
+        pitch *= 2;
+    (void)element_joined(m, NULL, &elements);
+    TileAxis x = {.name = arena_printf(q->a, "join%d", p->next)};
+    x.range = elements > items ? range_new(q->c, p->next++, idx(q->c, ceil_div(elements, items)))
+                               : idx(q->c, 0);
+    if (x.range->op == OP_RANGE)
+        vec_push(q->a, p->t.fill, p->t.nfill, x);
+    e = idx_add(q->c, idx_mul(q->c, x.range, idx(q->c, items)), e);
+    Node *at = element_joined(m, e, &elements),
+         *gate = elements % items ? below(q, e, elements) : node_bool(q->c, true);
+    m->written_out = true;
+    join_parts(m, level, idx(q->c, 0), 1, parts, at, state);
+    m->written_out = false;
+    for (int i = 0; i < (int)reduce_size(m->n); i++) {
+        const int staged = place_of(m, level + 1, i);
+        q->staged[staged].elements = pitch;
+        q->staged[staged].ranks = (int)p->t.ranks->hi + 1;
+        Node *to = idx_add(q->c, idx_mul(q->c, p->t.ranks, idx(q->c, pitch)), at);
+        src[nsrc++] = place_store(q, q->nest->nstage + staged, gate, state[i], to);
+    }
+    if (x.range->op == OP_RANGE)
+        src[nsrc++] = x.range;
+    s->filled = node_make(q->c, OP_END, INGOT_BOOL, (Arg){0}, nsrc, src, 0, NULL);
+    s->pitch = pitch;
+    s->parts = p->t.ranks->hi + 1;
+    s->level = level + 1;
+}
+
 /* Items hold what their lanes and copies say. */
 static void as_items(NewShare *m)
 {
@@ -489,6 +580,8 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
                 break;
             fill(&m, level, m.s->parts / joined);
         }
+        if (p->t.ranks)
+            fill_ranks(&m);
         memcpy((void *)p->at, (void *)at, bytes);
         p->own = outside.own;
         p->element = outside.element;

@@ -177,9 +177,31 @@ static void tail_of_reduce(Lower *q, Piece *p, const Split *s)
     tail_loop(q, p, q->nest->axis[s->rest].name, p->at[s->rest]);
 }
 
+/* Blocks of blocks of a row: turns, groups, warps and what a warp has of a block are the same
+ * ranges for all axes along the row (opt_ranges()). */
+static void split_row(Lower *q, Piece *p, const Split *s)
+{
+    const Nest *n = q->nest;
+    const Split *like = n->split;
+    while (like != s && (like->amount != s->amount || !nest_has_row(n, like->inner)))
+        like++;
+    const bool first = like == s;
+    take_apart(p, s, idx(q->c, 0), s->outer, s->inner);
+    p->at[s->outer] = first ? new_range(q, p, s->outer) : p->at[like->outer];
+    if (n->axis[s->inner].split >= 0)
+        p->at[s->inner] = idx(q->c, 0); /* until it is taken apart in turn */
+    else
+        p->at[s->inner] = first ? new_range(q, p, s->inner) : p->at[like->inner];
+}
+
 /* Partial results in the lanes; where the loop nest has narrower ones, the axis stays a loop. */
 static void split_reduced(Lower *q, Piece *p, const Split *s)
 {
+    const bool nested = s->axis >= q->k->naxis || q->nest->axis[s->inner].split >= 0;
+    if (nested && q->nest->inner && nest_has_row(q->nest, s->inner)) {
+        split_row(q, p, s);
+        return;
+    }
     if (s->kind == OPT_VECTOR) {
         if (p->t.lane && (p->t.lanes != (int)s->amount || p->t.part))
             return;
@@ -242,7 +264,7 @@ static bool has_loop(const Tile *t, const Node *range)
 
 static void name_loops(Lower *q, Piece *p)
 {
-    bool shared = false;
+    bool shared = false, ranked = false;
     enum { TURNS = 5 };
     for (int i = 0; i < TURNS * q->nest->norder; i++) { /* the grid, the items of a group, loops */
         if (p->lane && i == (TURNS - 1) * q->nest->norder)
@@ -260,7 +282,12 @@ static void name_loops(Lower *q, Piece *p)
         if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder] ||
             loop.range == p->t.lane || loop.range == p->lines || axis == p->row)
             continue;
-        if (x->bound == BOUND_CLUSTER) { /* neighbours in the grid */
+        if (x->bound == BOUND_CLUSTER && p->t.ranks) { /* of all axes along a row */
+            loop.bound = BOUND_GRID;
+            if (!ranked)
+                vec_push(q->a, p->t.axis, p->t.naxis, loop);
+            ranked = true;
+        } else if (x->bound == BOUND_CLUSTER) { /* neighbours in the grid */
             loop.bound = BOUND_GRID;
             p->t.cluster = loop.range;
             p->t.share =

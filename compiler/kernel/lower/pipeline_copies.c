@@ -92,6 +92,23 @@ static int loop_ahead(Stmt *out, Stmt loop, const FillBody *b, bool commits)
     return n;
 }
 
+/* Of fewer iterations than are filled ahead there are as many groups of copies, those behind the
+ * last one without any: how many may be under way is a constant. */
+static int missing_groups(const Linear *l, const Kernel *k, int depth, Stmt *out)
+{
+    const Tile *t = l->tile;
+    Node *count = t->ahead->src[0], *groups = idx(k->c, t->depth - 1);
+    if (count->lo >= t->depth - 1)
+        return 0;
+    out[0] = (Stmt){.kind = STMT_LOOP,
+                    .node = t->ahead,
+                    .depth = depth,
+                    .upto = idx_sub(k->c, groups, idx_min(k->c, groups, count))};
+    out[1] = (Stmt){.kind = STMT_COMMIT, .depth = depth + 1};
+    out[2] = (Stmt){.kind = STMT_END, .node = t->ahead, .depth = depth};
+    return 3;
+}
+
 /* Before the sum's loop. met: all items have just come to a barrier. */
 static int first_copies(Arena *a, const Linear *l, const Kernel *k, const FillBody *all, int depth,
                         bool met, Stmt *out)
@@ -107,10 +124,13 @@ static int first_copies(Arena *a, const Linear *l, const Kernel *k, const FillBo
     int n = 0;
     if (!met)
         out[n++] = (Stmt){.kind = STMT_BARRIER, .depth = depth};
-    if (!early.n || !late.n)
-        return n + loop_ahead(&out[n], loop, all, true);
-    n += loop_ahead(&out[n], loop, &early, false);
-    return n + loop_ahead(&out[n], loop, &late, true);
+    if (!early.n || !late.n) {
+        n += loop_ahead(&out[n], loop, all, true);
+    } else {
+        n += loop_ahead(&out[n], loop, &early, false);
+        n += loop_ahead(&out[n], loop, &late, true);
+    }
+    return n + missing_groups(l, k, depth, &out[n]);
 }
 
 /* The loop over the one later iteration, if there is such; where loops inside of the sum's have
@@ -144,7 +164,7 @@ static void pipeline_fill(Linear *l, const Kernel *k, int fill)
     FillBody all = {NEWN(a, Stmt, end - fill), end - fill - 1};
     memcpy(all.stmt, &l->stmt[fill + 1], (size_t)all.n * sizeof *all.stmt);
     stmt_remove(l, fill, end + 1 - fill);
-    Stmt *out = NEWN(a, Stmt, 2 * all.n + 8);
+    Stmt *out = NEWN(a, Stmt, 2 * all.n + 8 + 3);
     const Stmt commit = {.kind = STMT_COMMIT, .depth = depth + 1};
     int at = fill, last = stmt_end(l->stmt, loop);
     while (at < last && !l->stmt[at].kept)

@@ -75,8 +75,10 @@ void add_places(Lower *q, Tiles *out)
     k->args = args;
     for (int i = 0; i < q->nest->nstage; i++)
         add_place(q, k, stage_dtype(q->nest, i), q->place[i]);
-    for (int i = 0; i < q->nstaged; i++)
+    for (int i = 0; i < q->nstaged; i++) {
         add_place(q, k, (ingot_dtype)q->staged[i].value->dtype, q->staged[i].elements);
+        k->args[k->narg - 1].ranks = q->staged[i].ranks;
+    }
     const Tile t = out->n ? out->tile[0] : (Tile){0};
     const int rests = k->narg;
     if (tc_rests(t.tc))

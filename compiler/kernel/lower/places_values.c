@@ -10,7 +10,7 @@ int staged_number(Lower *q, Node *value)
     int i = 0;
     while (i < q->nstaged && q->staged[i].value != value)
         i++;
-    struct Staged s = {value, 1};
+    struct Staged s = {value, 1, 0};
     if (i == q->nstaged)
         vec_push(q->a, q->staged, q->nstaged, s);
     return i;

@@ -71,11 +71,12 @@ static void set_element(Lower *q, Piece *p, int line, int copy, int column)
     set_along(q, p, along_row(q, p, copy, column));
 }
 
-/* How much of a row a warp has. */
-static int64_t row_extent(const Nest *n, int root)
+/* How much of a row a warp has, of a block if there are such. */
+static int64_t row_extent(const Nest *n, int axis)
 {
-    const NestAxis *x = &n->axis[root];
-    return x->split < 0 ? x->extent : n->axis[n->split[x->split].inner].extent;
+    while (n->axis[axis].split >= 0)
+        axis = n->split[n->axis[axis].split].inner;
+    return n->axis[axis].extent;
 }
 
 /* Blocks of rows that nothing is bound to: all that lies along them is in one loop. */
@@ -84,7 +85,8 @@ static void blocks_begin(Lower *q, Piece *p)
     const Nest *n = q->nest;
     for (int i = 0; i < n->nsplit; i++) {
         const int outer = n->split[i].outer;
-        if (!n->axis[n->split[i].inner].row || n->axis[outer].bound)
+        if (!nest_has_row(n, n->split[i].inner) || n->axis[outer].bound ||
+            n->axis[outer].split >= 0)
             continue;
         p->t.along = p->t.along ? p->t.along : p->at[outer];
         p->at[outer] = p->t.along;
@@ -93,9 +95,20 @@ static void blocks_begin(Lower *q, Piece *p)
         p->t.along = NULL;
 }
 
+/* Groups of a cluster have blocks of all axes along a row alike. */
+static void ranks_begin(Lower *q, Piece *p)
+{
+    for (int i = 0; i < q->nest->naxis; i++)
+        if (q->nest->axis[i].bound == BOUND_CLUSTER) {
+            p->t.ranks = p->t.ranks ? p->t.ranks : p->at[i];
+            p->at[i] = p->t.ranks;
+        }
+}
+
 void rows_begin(Lower *q, Piece *p)
 {
     blocks_begin(q, p);
+    ranks_begin(q, p);
     p->lines = range_new(q->c, p->next++, idx(q->c, unit(q)->lanes / 4));
     p->t.quad = range_new(q->c, p->next++, idx(q->c, 4));
     p->t.row_sums =
@@ -283,17 +296,29 @@ static Node *reduce_over(Lower *q, int monoid, int nsrc, Node *const *src)
 
 enum { FACTOR = -2 }; /* in place of the fragment: what sums so far are multiplied by */
 
-/* The greatest of all blocks so far; zero where that is minus infinity, which nothing is less. */
+/* Zero where nothing is greater than minus infinity: what is less it is minus infinity still. */
+static Node *greatest_or_zero(Lower *q, Node *n, Node *greatest)
+{
+    Node *none = node_alu2(q->c, OP_EQ, INGOT_BOOL, greatest, reduce_identity(q->c, n));
+    return node_where(q->c, none, node_const_zero(q->c, (ingot_dtype)n->dtype), greatest);
+}
+
+/* The greatest of a block, of all lanes that have the line. */
+static Node *greatest_of_block(Lower *q, Piece *p, Node *n)
+{
+    Node *own[] = {reduce_of_lane(q, p, n), p->t.quad};
+    return reduce_over(q, INGOT_REDUCE_MAX, 2, own);
+}
+
+/* The greatest of all blocks so far. */
 static Node *greatest_so_far(Lower *q, Piece *p, Node *n)
 {
     Context *c = q->c;
-    Node *own[] = {reduce_of_lane(q, p, n), p->t.quad};
-    Node *src[] = {reduce_over(q, INGOT_REDUCE_MAX, 2, own), p->t.along};
+    Node *src[] = {greatest_of_block(q, p, n), p->t.along};
     Node *before =
         node_make(c, OP_PARAM, n->dtype, reduce_arg(INGOT_REDUCE_MAX, 0, 0), 2, src, 0, NULL);
     Node *now = node_alu2(c, OP_MAX, (ingot_dtype)n->dtype, before, src[0]);
-    Node *none = node_alu2(c, OP_EQ, INGOT_BOOL, now, reduce_identity(c, n));
-    now = node_where(c, none, node_const_zero(c, (ingot_dtype)n->dtype), now);
+    now = greatest_or_zero(q, n, now);
     Node *less = node_alu2(c, OP_SUB, (ingot_dtype)n->dtype, before, now);
     make(q, p, n, p->line, FACTOR, 0, node_alu1(c, OP_EXP, (ingot_dtype)n->dtype, less));
     return now;
@@ -479,10 +504,32 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
     return outer_product(q, p, n);
 }
 
-/* What items share is joined from what each has of it: of a line that a lane has once. */
+/* Of blocks of a row a warp has some, and a greatest of its own: what it has summed is multiplied
+ * as if it had known that of all. */
+Node *rows_part(Lower *q, Piece *p, Node *n)
+{
+    bool good = true;
+    if (!p->t.along)
+        return rows_terms(q, p, n);
+    if (reduce_monoid(n) == INGOT_REDUCE_MAX) {
+        Node *src[] = {greatest_of_block(q, p, n), p->t.along};
+        return reduce_over(q, INGOT_REDUCE_MAX, 2, src);
+    }
+    Node *sum = rows_terms(q, p, n), *shift = row_shift(q->nest, q->k, n->src[0], &good);
+    if (!shift)
+        return sum;
+    Node *own = rows_part(q, p, shift),
+         *all = greatest_or_zero(q, shift, lower_shared(q, p, shift));
+    own = node_alu2(q->c, OP_SUB, (ingot_dtype)own->dtype, own, all);
+    return node_alu2(q->c, OP_MUL, (ingot_dtype)sum->dtype, sum,
+                     node_alu1(q->c, OP_EXP, (ingot_dtype)own->dtype, own));
+}
+
+/* What items share is joined from what each has of it: of a line that a lane has once.  In a block
+ * of its own a warp knows its own greatest alone. */
 Node *rows_reduce(Lower *q, Piece *p, Node *n)
 {
-    if (!lower_is_shared(q, n))
+    if (!lower_is_shared(q, n) || (p->own && p->t.along))
         return rows_terms(q, p, n);
     Node *known = p->own ? made(p, n, p->line, -1, 0) : NULL;
     if (known)

@@ -71,6 +71,23 @@ bool opt_counts_rounds(const Nest *n)
     return n->inner || (n->tc && n->tc->lanes && !n->sharing);
 }
 
+/* Has another axis along a row of sums the same blocks of blocks, so that they share their ranges?
+ */
+static bool shares_ranges(const Nest *n, const Split *s)
+{
+    bool staged = false;
+    for (int i = 0; i < n->k->naxis; i++)
+        staged |= n->axis[i].staged;
+    const bool nested = s->axis >= n->k->naxis || n->axis[s->inner].split >= 0;
+    if (!staged || !nested || s->kind != OPT_SPLIT || !n->axis[s->axis].reduced)
+        return false;
+    for (const Split *like = n->split; like != s; like++)
+        if (like->kind == OPT_SPLIT && like->amount == s->amount && n->axis[like->axis].reduced &&
+            n->axis[like->axis].root != n->axis[s->axis].root)
+            return true;
+    return false;
+}
+
 /* Numbers of ranges that a loop nest may need. */
 int opt_ranges(const Nest *n)
 {
@@ -78,10 +95,11 @@ int opt_ranges(const Nest *n)
     for (int i = 0; i < n->k->naxis; i++)
         reduced += n->axis[i].reduced;
     for (int i = 0; i < n->nsplit; i++)
-        sum += 3 + (n->split[i].kind == OPT_VECTOR && n->axis[n->split[i].axis].reduced &&
-                            n->split[i].remaining /* terms with loops of their own */
-                        ? reduced
-                        : 0);
+        sum += (shares_ranges(n, &n->split[i]) ? 0 : 3) +
+               (n->split[i].kind == OPT_VECTOR && n->axis[n->split[i].axis].reduced &&
+                        n->split[i].remaining /* terms with loops of their own */
+                    ? reduced
+                    : 0);
     for (int i = 0; i < n->nsplit; i++)
         sum += n->split[i].kind == OPT_PARTIAL ? opt_ranges_of_rows(n) : 0;
     if (opt_counts_rounds(n)) /* lanes, fragments and masked axes are new */

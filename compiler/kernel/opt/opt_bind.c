@@ -51,7 +51,7 @@ static int64_t items_of_reduces(const Nest *n, Arena *a)
             bool over = false;
             for (uint32_t s = reduce_ranges(order[i]); s < order[i]->nsrc; s++)
                 over |= order[i]->src[s] == n->k->axes[x->root].range;
-            if (over && x->reduced && x->bound)
+            if (over && x->reduced && x->bound && x->bound != BOUND_CLUSTER)
                 items = sat_mul(items, x->extent);
         }
         most = items > most ? items : most;
@@ -87,7 +87,7 @@ static bool has_place(const Nest *n)
 static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *a)
 {
     const NestAxis *x = &n->axis[axis];
-    if (n->cluster >= 0)
+    if (n->cluster >= 0 && !n->inner)
         return opt_refuse(n, "BIND %s %s: a cluster shares the terms already", o->axis,
                           bound_name[o->amount]);
     if (o->amount == BOUND_GRID)
@@ -98,7 +98,7 @@ static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *
     const Split *s = n->split;
     for (int i = 0; i < n->nsplit && s->outer != axis; i++)
         s++;
-    const bool of_row = n->inner && s < n->split + n->nsplit && n->axis[s->inner].row;
+    const bool of_row = n->inner && s < n->split + n->nsplit && nest_has_row(n, s->inner);
     if (n->shared && has_place(n) && !of_row)
         return opt_refuse(n, "BIND %s %s: the kernel has values in places, or a scan", o->axis,
                           bound_name[o->amount]);
@@ -122,7 +122,13 @@ static const char *bind_cluster(Nest *n, const Opt *o, int axis)
                           "BIND %s cluster: it is for terms of a matrix unit's sums (TC before) of "
                           "f32, on sm_90a",
                           o->axis);
-    if (n->sharing || n->cluster >= 0)
+    bool of_row = false;
+    for (int i = 0; i < n->nsplit && n->inner; i++)
+        of_row |= n->split[i].outer == axis && nest_has_row(n, n->split[i].inner);
+    if (n->inner && !of_row)
+        return opt_refuse(n, "BIND %s cluster: of rows in registers it takes blocks of a row",
+                          o->axis);
+    if (!n->inner && (n->sharing || n->cluster >= 0))
         return opt_refuse(n, "BIND %s cluster: the terms are shared already", o->axis);
     if (x->extent < 2 || x->extent > MOST)
         return opt_refuse(n, "BIND %s cluster: 2 to %d groups meet, this axis has %lld", o->axis,

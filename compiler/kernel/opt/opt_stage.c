@@ -115,7 +115,7 @@ static bool is_of_blocks(const Nest *n, int axis)
 {
     bool blocks = false;
     for (int i = 0; i < n->nsplit; i++)
-        blocks |= n->split[i].outer == axis && n->axis[n->split[i].inner].row;
+        blocks |= n->split[i].outer == axis && nest_has_row(n, n->split[i].inner);
     return blocks;
 }
 

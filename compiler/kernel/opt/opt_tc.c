@@ -78,10 +78,11 @@ static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, 
 /* ---- rows of sums that stay in registers ----------------------------------------------------- */
 
 /* What a warp has of an axis along a row: all, or a block, of which the others have one each. */
-static int along_row(const Nest *n, int root)
+static int along_row(const Nest *n, int axis)
 {
-    const int split = n->axis[root].split;
-    return split >= 0 && n->split[split].kind == OPT_SPLIT ? n->split[split].inner : root;
+    for (int split; (split = n->axis[axis].split) >= 0 && n->split[split].kind == OPT_SPLIT;)
+        axis = n->split[split].inner;
+    return axis;
 }
 
 /* The axes along which a row of the unit's sums runs: all that places or reduces have, but the

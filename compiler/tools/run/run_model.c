@@ -32,6 +32,16 @@ static bool gpu_has(Arena *a, const char *target, int unit)
            !target_make(&t, a, list[0].target, &status) && t.machine.units >> unit & 1;
 }
 
+/* Is the first of the targets a GPU whose groups meet in clusters, and multiply f16? */
+static bool groups_meet(Arena *a, const char *target)
+{
+    TargetName *list;
+    Target t = {0};
+    ingot_status status;
+    return gpu_has(a, target, TC_MMA_F16) && target_list(a, target, &list) > 0 &&
+           !target_make(&t, a, list[0].target, &status) && t.machine.cluster > 1;
+}
+
 /* From how many multiplications on images with few channels are stored once more: a kernel has to
  * take longer than the one that stores them (H100, 3.8e9: 0.151 ms, and 0.114 with it). */
 static int64_t stored_rows(Arena *a, const char *target)
@@ -66,6 +76,7 @@ static ingot_status open_told(LoadedModel *m, const Options *o, void *quiet)
     for (int i = 0; i < o->nprecision; i++)
         ingot_set_precision_of(m->c, o->precisions[i].nodes, o->precisions[i].precision);
     ingot_set_one_product(m->c, o->compile.target && is_for_gpu(o->a, o->compile.target));
+    ingot_set_shared_keys(m->c, groups_meet(o->a, o->compile.target));
     ingot_set_stored_rows(m->c, stored_rows(o->a, o->compile.target));
     m->file = ingot_model_open(m->c, o->model);
     set_usual_precision(m, o);
