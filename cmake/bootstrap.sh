@@ -78,6 +78,7 @@ if [ "$what" = tests ]; then
     # kernels for AMD's GPUs, where they are packaged: clang, a linker, what their functions call
     if apt-cache show clang-15 lld-15 rocm-device-libs >/dev/null 2>&1; then
         need clang-15 command -v clang-15
+        need clang-tools-15 test -x /usr/lib/llvm-15/bin/clang-offload-bundler # what several GPUs' code is one file by
         need lld-15 command -v lld-15
         need rocm-device-libs sh -c 'ls /usr/lib/*/amdgcn/bitcode/ocml.bc'
     fi

@@ -106,6 +106,7 @@ TRAINING = [
     *(("--lora", n) for n in ("r=2:*", "r=3:*", "r=2:w*", "r=2:alpha=4:*")),
     *(("--precision", "f16", "--loss-scale", n) for n in ("8", "16")),
     ("--processes",),
+    ("--quantised",),
     *(("--lora", r) for r in ("r=2:a", "r=3:a", "r=2:alpha=3:a", "r=2:b")),
     *(("--loss-scale", n) for n in "23"),
     *(("--loss", "cross_entropy:z", "--class-axis", n) for n in ("-1", "2")),
