@@ -473,14 +473,36 @@ static void build_op(TfliteScope *s, const ingot_tflite_op *op)
     }
 }
 
+/* An operator that replaces a row; false: it is no such one. */
+static bool build_row(TfliteScope *s, const TfliteRows *list, const ingot_tflite_op *op)
+{
+    const int32_t i = tflite_row_at(list, op);
+    if (i < 0)
+        return tflite_is_part_of_row(list, op);
+    const int32_t front = ingot_tflite_i32(&op->in, 0);
+    for (size_t k = 0; k < s->g->n_ops; k++) {
+        const ingot_tflite_op *slice = &s->g->ops[k];
+        if (slice->builtin != TFL_SLICE || !slice->out.n ||
+            ingot_tflite_i32(&slice->out, 0) != front)
+            continue;
+        set_origin(s->m, s->g, op);
+        s->value[ingot_tflite_i32(&op->out, 0)] =
+            tflite_with_row(s->m, value_of(s, ingot_tflite_i32(&slice->in, 0)), value_of(s, i),
+                            value_of(s, ingot_tflite_i32(&op->in, 1)));
+    }
+    return true;
+}
+
 bool tflite_build_graph(TfliteModel *m, size_t graph, ingot_tensor *const *in, ingot_tensor **out)
 {
     TfliteScope s = {.m = m, .g = ingot_tflite_graph_get(m->file, graph)};
     s.value = ingot_alloc(m->c, (s.g->n_tensors + 1) * sizeof *s.value);
     for (size_t i = 0; i < s.g->in.n; i++)
         s.value[ingot_tflite_i32(&s.g->in, i)] = in[i];
+    const TfliteRows *list = tflite_rows(m, s.g);
     for (size_t i = 0; i < s.g->n_ops; i++)
-        build_op(&s, &s.g->ops[i]);
+        if (!build_row(&s, list, &s.g->ops[i]))
+            build_op(&s, &s.g->ops[i]);
     ingot_set_origin(m->c, NULL, NULL);
     for (size_t i = 0; i < s.g->out.n; i++)
         out[i] = value_of(&s, ingot_tflite_i32(&s.g->out, i));

@@ -142,6 +142,18 @@ ingot_tensor *tflite_constant(TfliteModel *, const ingot_tflite_tensor *);
 /** The strings of a constant that has so many (tflite_text.c); NULL after a fault. */
 const char **tflite_strings(TfliteModel *, const ingot_tflite_tensor *, int64_t count);
 
+/* ---- tflite_rows.c --------------------------------------------------------------------------- */
+
+typedef struct TfliteRows TfliteRows;
+/** What of a graph replaces a row of a tensor. */
+TfliteRows *tflite_rows(TfliteModel *, const ingot_tflite_graph *);
+/** The tensor that says which row this operator replaces, or -1. */
+int32_t tflite_row_at(const TfliteRows *, const ingot_tflite_op *);
+/** Is it a slice that such an operator alone reads? */
+bool tflite_is_part_of_row(const TfliteRows *, const ingot_tflite_op *);
+/** x with `row` in place of row i (i32). */
+ingot_tensor *tflite_with_row(TfliteModel *, ingot_tensor *x, ingot_tensor *i, ingot_tensor *row);
+
 /* ---- tflite_complex.c ------------------------------------------------------------------------ */
 
 /** Is input i complex? */

@@ -43,6 +43,39 @@ def _(m):
     )
 
 
+@case("while_rows")
+def _(m):
+    """Row k of y becomes x + k, for each k, as Keras writes what an LSTM gives."""
+    x, y = m.input("x", (1, 3)), m.input("y", (4, 3))
+    cond, body = m.graph("cond"), m.graph("body")
+    k, _, _ = cond.input("k", (), "int32"), cond.input("a", (1, 3)), cond.input("b", (4, 3))
+    cond.output(cond.op("LESS", [k, cond.constant(np.int32(4))], [cond.tensor((), "bool")]))
+    k, a, b = body.input("k", (), "int32"), body.input("a", (1, 3)), body.input("b", (4, 3))
+
+    def op(name, inputs, shape, dtype="float32", **options):
+        return body.op(name, inputs, [body.tensor(shape, dtype, signature=shape)], **options)
+
+    def joined(number, rest):
+        one = op("RESHAPE", [number, body.constant(i32(1))], (1,), "int32")
+        parts = [one, body.constant(i32(rest))]
+        return op("CONCATENATION", parts, (2,), "int32", ConcatenationOptions={})
+
+    def rows(begin, size):
+        slice_of = [body.tensor((1, 3), signature=(-1, 3))]
+        return body.op("SLICE", [b, begin, size], slice_of, SliceOptions={})
+
+    after = op("ADD", [k, body.constant(np.int32(1))], (), "int32", AddOptions={})
+    row = op("ADD", [a, op("CAST", [k], (), CastOptions={})], (1, 3), AddOptions={})
+    front = rows(body.constant(i32(0, 0)), joined(k, -1))
+    behind = rows(joined(after, 0), body.constant(i32(-1, -1)))
+    whole = op("CONCATENATION", [front, row, behind], (4, 3), ConcatenationOptions={})
+    body.output(after, a, whole)
+    outs = [m.tensor((), "int32"), m.tensor((1, 3)), m.tensor((4, 3))]
+    begin = [m.constant(np.int32(0)), x, y]
+    options = dict(condSubgraphIndex=1, bodySubgraphIndex=2)
+    m.output(m.op("WHILE", begin, outs, WhileOptions=options)[2])
+
+
 @case("while", 1, 3)
 def _(m):
     """x doubles, and i counts, as long as i is below 4."""
