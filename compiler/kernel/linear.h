@@ -124,8 +124,10 @@ typedef struct {
     bool *named;     /* by node id: has a name; anything else is written inside its users */
     bool *vector;    /* by node id: has a value in every lane */
     bool *four;      /* by node id: is four values, of a dot */
-    /* of a matrix unit: tiles of sums, and of the operand that moves with rows, behind them */
+    /* of a matrix unit: tiles of sums, and of the operand that moves with rows, behind them: most
+     * that are wanted at once; do sums over other terms want as many? */
     int nsum, nrows;
+    bool one_split, splits_differ;
     /* by node id: moves with rows, columns, terms of a matrix unit: bits 1 << TC_ROWS... */
     uint8_t *fragment;
     bool wide;    /* some coordinate needs 64 bits */

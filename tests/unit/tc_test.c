@@ -29,6 +29,8 @@ static const TcProduct tall = {INGOT_BF16, INGOT_BF16, 128, 48, 64, 0, 0};
 static const TcProduct convolution = {INGOT_I8, INGOT_I8, 14, 32, 64, 3, 0};
 static const TcProduct few_columns = {INGOT_BF16, INGOT_BF16, 37, 40, 64, 0, 0};
 static const TcProduct two_sums = {INGOT_BF16, INGOT_BF16, 37, 64, 64, 0, 96};
+static const TcProduct once = {INGOT_BF16, INGOT_BF16, 32, 64,
+                               64,         0,          32}; /* no loop of the second */
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
 {
@@ -122,6 +124,10 @@ static void products_of_two_sums(void **state)
     const char *opts = "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nSPLIT r1 32\nUPCAST i0.o 2\n"
                        "UPCAST i1.o 2\nTC amx.bf16 (i0.i; i1.i; r0.i r1.i)\n";
     expect(&two_sums, opts, 2 * 4 + 2 * 2);
+    expect(&once,
+           "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nUPCAST i0.o 2\nUPCAST i1.o 2\n"
+           "TC amx.bf16 (i0.i; i1.i; r0.i r1)\n",
+           2 * 4);
     NestRun r = prepare(&two_sums, "");
     Nest *n = nest_new(r.p->kernels[0], r.t);
     refusal(n, "SPLIT i0 16", NULL);

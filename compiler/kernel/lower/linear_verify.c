@@ -227,10 +227,29 @@ static const char *name_of(const Verify *q, uint64_t missing)
     return "a range";
 }
 
+/* Of a unit without lanes: the first statement whose tiles are no sum's, rows' and columns' by the
+ * shapes that the whole kernel has; -1: there is none. */
+static int other_shape(const Linear *l)
+{
+    const Tc *tc = l->tile->tc;
+    for (int i = 0; tc && !tc->lanes && i < l->n; i++) {
+        const Stmt *s = &l->stmt[i];
+        const int rows = l->nsum + l->nrows;
+        if (s->kind == STMT_UPDATE && s->term && is_products(l, s->node) &&
+            (s->tile[0] >= l->nsum || s->tile[1] < l->nsum || s->tile[1] >= rows ||
+             s->tile[2] < rows || s->tile[2] >= tc->tiles))
+            return i;
+    }
+    return -1;
+}
+
 const char *linear_verify(Arena *a, const Linear *l, const Kernel *k, int *at)
 {
     const size_t nnode = (size_t)k->c->nnode;
     Verify q = {.a = a, .l = l, .k = k, .nnode = (int)nnode};
+    *at = other_shape(l);
+    if (*at >= 0)
+        return "multiplies tiles of another shape than the kernel has at these numbers";
     q.open = NEWN(a, uint64_t, l->n + 1);
     q.wanted = NEWN(a, LoopSets, l->n + 1);
     q.computed = NEWN(a, LoopSets, l->n + 1);

@@ -757,15 +757,27 @@ static void tell_nodes(const Lin *q)
     }
 }
 
-bool linearize(Linear *l, const Kernel *k)
+static void emit_statements(Linear *l, const Kernel *k)
 {
     Lin q = {.c = k->c, .k = k, .l = l};
     Node **known;
-    fuse_extents(l, k->c);
     const int nstate = find_order(&q, k, &known);
     find_tables(&q, nstate, known);
     emit_tile(&q);
     tell_nodes(&q);
     map_free(&q.at);
+}
+
+bool linearize(Linear *l, const Kernel *k)
+{
+    int nstore;
+    Node **store = stores_of(l, l->arena, &nstore);
+    fuse_extents(l, k->c);
+    emit_statements(l, k);
+    if (l->splits_differ) {
+        l->one_split = true;
+        set_stores(l, nstore, store);
+        emit_statements(l, k);
+    }
     return true;
 }

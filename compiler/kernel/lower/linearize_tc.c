@@ -1,8 +1,10 @@
 /* linearize_tc.c - fragments of a matrix unit among the statements.
  *
  * A sum has a tile until it is stored. An operand is loaded where the products want it, into the
- * tile that has not been used for the longest time. Where the items of a warp have fragments in
- * registers (lanes), these are values with names. */
+ * tile that has not been used for the longest time. A tile's shape stays the same in the whole
+ * kernel: where sums over other terms want another split into sums and operands, the statements are
+ * made again, all of them with that of most sums (Linear.one_split). Where the items of a warp have
+ * fragments in registers (lanes), these are values with names. */
 #include <string.h>
 
 #include "linearize.h"
@@ -151,12 +153,18 @@ static void add_tile_products(Lin *q, const int *group, int n, int depth)
             (void)tc_operands(t->tc, term[i][j], t->fragment, &a, &b);
             pair[i * most + j] = (TcPair){a, b};
         }
-    if (!tc_step(pair, n, most, t->tc->tiles - q->nsum, &step))
-        BUG("%d fragments of sums leave no room for operands", q->nsum);
-    const int na = step.tiles[TC_ROWS];
-    const Pool pool[] = {{q->nsum, na}, {q->nsum + na, step.tiles[TC_COLUMNS]}};
-    q->l->nsum = q->nsum;
-    q->l->nrows = na;
+    Linear *l = q->l;
+    const int sums = l->one_split ? l->nsum : q->nsum;
+    if (!tc_step(pair, n, most, t->tc->tiles - sums, &step))
+        BUG("%d fragments of sums leave no room for operands", sums);
+    const int na = l->one_split ? l->nrows : step.tiles[TC_ROWS],
+              nb = l->one_split ? t->tc->tiles - sums - na : step.tiles[TC_COLUMNS];
+    const Pool pool[] = {{sums, na}, {sums + na, nb}};
+    l->splits_differ |= l->nsum && (l->nsum != sums || l->nrows != na);
+    if (sums > l->nsum) {
+        l->nsum = sums;
+        l->nrows = na;
+    }
     memset((void *)q->held, 0, sizeof q->held);
     for (int first = 0; first < n; first += step.together)
         for (int j = 0; j < most; j++)
