@@ -72,13 +72,6 @@ static __device__ __forceinline__ void igrt_cross_group(const igrt_cross_values 
 
 extern "C" __global__ __launch_bounds__(256) void igrt_cross(igrt_cross_values all)
 {
-    const uint32_t i = blockIdx.x * 256 + threadIdx.x;
     igrt_before_others();
-    igrt_after_others();
-    for (int k = 0; k < 8; k++)
-        if (!all.x[k].takes && (uint64_t)i * 8 < all.x[k].bytes)
-            igrt_cross_send(all.x[k], i);
-    for (int k = 0; k < 8; k++)
-        if (all.x[k].takes && (uint64_t)i * 8 < all.x[k].bytes)
-            igrt_cross_take(all.x[k], i);
+    igrt_cross_group(all, 8); /* a word each */
 }

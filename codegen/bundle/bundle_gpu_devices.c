@@ -257,6 +257,17 @@ static void send_apart(Queues *q, const Crossing *x)
     line(w, "}");
 }
 
+/* "const igrt_crossing x[] = {..};" of all that is open on the device at hand: what is sent first.
+ */
+static int crossing_list(Queues *q, int *sends)
+{
+    line(q->w, "const igrt_crossing x[] = {");
+    *sends = crossing_lines(q, STEP_SENDS);
+    const int all = *sends + crossing_lines(q, STEP_TAKES);
+    line(q->w, "};");
+    return all;
+}
+
 /* What is open on the device at hand, as one launch. */
 static void end_crossings(Queues *q)
 {
@@ -275,17 +286,15 @@ static void end_crossings(Queues *q)
         kept &= idx_value(open->x[i].step->elements, &size);
     line(w, "{");
     w->depth++;
-    line(w, "const igrt_crossing x[] = {");
-    const int sends = crossing_lines(q, STEP_SENDS), takes = crossing_lines(q, STEP_TAKES);
-    line(w, "};");
+    int sends;
+    const int all = crossing_list(q, &sends), takes = all - sends;
     if (kept)
         line(w, "if (!igrt_gpu_keeps(gpu)) {");
     if (sends)
         line(w, "const int sent = igrt_gpus_apart(gpu) ? %d : 0; /* already */", sends);
     else
         line(w, "const int sent = 0;");
-    line(w, "TRY(igrt_gpus_cross(gpu, ctx->cross[%d], %d - sent, x + sent));", q->at,
-         sends + takes);
+    line(w, "TRY(igrt_gpus_cross(gpu, ctx->cross[%d], %d - sent, x + sent));", q->at, all);
     if (kept)
         line(w, "}");
     q->launches++;
@@ -337,11 +346,10 @@ static void crossing_kernel(Queues *q, const Step *s)
     const Step *last = open->x[open->n - 1].step;
     line(w, "{");
     w->depth++;
-    line(w, "const igrt_crossing x[] = {");
-    const int sends = crossing_lines(q, STEP_SENDS), takes = crossing_lines(q, STEP_TAKES);
-    line(w, "};");
+    int sends;
+    const int all = crossing_list(q, &sends), takes = all - sends;
     line(w, "const int sent = igrt_gpus_apart(gpu) ? %d : 0; /* already */", sends);
-    line(w, "igrt_crossings all = igrt_gpus_crossings(%d - sent, x + sent);", sends + takes);
+    line(w, "igrt_crossings all = igrt_gpus_crossings(%d - sent, x + sent);", all);
     if (takes)
         line(w, "DONE(%d, \"copy\");", last->number);
     w->b->needs |= takes ? NEED_PROFILE : 0;

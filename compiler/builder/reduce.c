@@ -99,7 +99,7 @@ ingot_tensor *ingot_reduce(ingot_context *c, ingot_reduce_op m, ingot_tensor *x,
 
 static uint64_t max_first_key(const Node *n)
 {
-    return context_key((MemoKind)(MEMO_PARTS_LOOP + 1), n->id);
+    return context_key(MEMO_MAX_FIRST, n->id);
 }
 
 ingot_tensor *ingot_max_first(ingot_context *c, ingot_tensor *x, unsigned axes, bool keepdims)

@@ -116,6 +116,7 @@ typedef enum {
     MEMO_NO_WINDOW = 0xA7,
     MEMO_PART,
     MEMO_PARTS_LOOP,
+    MEMO_MAX_FIRST,
     MEMO_CONTENTS = 0xC0,
     MEMO_CHECKED
 } MemoKind;

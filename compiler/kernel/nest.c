@@ -228,11 +228,16 @@ int nest_root_of(const Kernel *k, Node *range)
     BUG("a range without an axis");
 }
 
-bool nest_has_row(const Nest *n, int axis)
+int nest_innermost(const Nest *n, int axis)
 {
     while (n->axis[axis].split >= 0)
         axis = n->split[n->axis[axis].split].inner;
-    return n->axis[axis].row;
+    return axis;
+}
+
+bool nest_has_row(const Nest *n, int axis)
+{
+    return n->axis[nest_innermost(n, axis)].row;
 }
 
 int nest_root(const Nest *n, Node *range)

@@ -205,6 +205,8 @@ int nest_stage(const Nest *, int64_t arg);
 /* Do places have the bytes of dots as 16 bits, and what type has the place of a STAGE? */
 bool stage_is_wide(const Nest *);
 ingot_dtype stage_dtype(const Nest *, int stage);
+/* What is innermost of an axis: itself, or of what it is split into. */
+int nest_innermost(const Nest *, int axis);
 /* Is it a block of a row that stays in registers, or made of such blocks? */
 bool nest_has_row(const Nest *, int axis);
 /* The axis that stands for a range of nest->k. */

@@ -454,6 +454,9 @@ bool take_weights(Model *, Scope *, const Onnx__GraphProto *);
  * `rank` that is used so is as a weight, which are of these types. */
 Names onnx_weight_uses(Model *, const Onnx__GraphProto *);
 ingot_model_weight onnx_weight(const char *name, unsigned use, int rank);
+/* Of a node and a graph as the file has them. */
+int64_t int_attribute(const Onnx__NodeProto *, const char *name, int64_t otherwise);
+Onnx__TensorProto *initializer_named(const Onnx__GraphProto *, const char *name); /* or NULL */
 bool onnx_weight_type(ingot_dtype);
 bool onnx_integer_weight_type(ingot_dtype); /* --quantised: integers that are trained as floats */
 bool is_training(const Model *);      /* it is built for inference and for steps of training, */

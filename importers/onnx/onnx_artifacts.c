@@ -179,14 +179,6 @@ static bool take_parameters(Model *m)
     return true;
 }
 
-static int64_t int_attribute(const Onnx__NodeProto *n, const char *name, int64_t otherwise)
-{
-    for (size_t i = 0; i < n->n_attribute; i++)
-        if (!strcmp(n->attribute[i]->name, name))
-            return n->attribute[i]->i;
-    return otherwise;
-}
-
 static double float_attribute(const Onnx__NodeProto *n, const char *name, double otherwise)
 {
     for (size_t i = 0; i < n->n_attribute; i++)

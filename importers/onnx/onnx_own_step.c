@@ -130,11 +130,7 @@ static ingot_tensor *first_value(Model *m, const char *name, ingot_tensor *data)
 static bool is_initializer_of(const Model *m, const char *name, bool step)
 {
     const Onnx__GraphProto *graph[] = {m->file->model->graph, own_step(m)};
-    for (int k = 0; k < (step ? 2 : 1); k++)
-        for (size_t i = 0; i < graph[k]->n_initializer; i++)
-            if (!strcmp(graph[k]->initializer[i]->name, name))
-                return true;
-    return false;
+    return initializer_named(graph[0], name) || (step && initializer_named(graph[1], name));
 }
 
 static bool bindings_good(Model *m)

@@ -108,22 +108,6 @@ typedef struct {
     int64_t block;       /* of elements of one scale; 0: none */
 } IntegerWeight;
 
-static Onnx__TensorProto *initializer_of(const Onnx__GraphProto *g, const char *name)
-{
-    for (size_t i = 0; i < g->n_initializer; i++)
-        if (!strcmp(g->initializer[i]->name, name))
-            return g->initializer[i];
-    return NULL;
-}
-
-static int64_t attribute_of(const Onnx__NodeProto *n, const char *name, int64_t otherwise)
-{
-    for (size_t i = 0; i < n->n_attribute; i++)
-        if (!strcmp(n->attribute[i]->name, name))
-            return n->attribute[i]->i;
-    return otherwise;
-}
-
 static int64_t integer_at(const void *data, ingot_dtype d, size_t i)
 {
     return d == INGOT_I8    ? ((const int8_t *)data)[i]
@@ -175,10 +159,10 @@ static bool integer_weight(OnnxSaver *s, const Onnx__GraphProto *g, Onnx__Tensor
         return false;
     *w = (IntegerWeight){.at = p, .data = {.rank = (int)p->n_dims}};
     const char *zero_name = reader->n_input > 2 ? reader->input[2] : "";
-    const Onnx__TensorProto *scale = initializer_of(g, reader->input[1]),
-                            *zero = *zero_name ? initializer_of(g, zero_name) : NULL;
+    const Onnx__TensorProto *scale = initializer_named(g, reader->input[1]),
+                            *zero = *zero_name ? initializer_named(g, zero_name) : NULL;
     OnnxTensor t, scales;
-    int64_t axis = attribute_of(reader, "axis", 1);
+    int64_t axis = int_attribute(reader, "axis", 1);
     if (p->n_dims > INGOT_MAX_RANK || !ingot_onnx_dtype(p->data_type, &w->data.dtype) ||
         !onnx_integer_weight_type(w->data.dtype) || !scale ||
         scale->data_type != ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ||
@@ -192,7 +176,7 @@ static bool integer_weight(OnnxSaver *s, const Onnx__GraphProto *g, Onnx__Tensor
     for (int a = 0; a < w->data.rank; a++)
         w->data.dims[a] = t.dims[a];
     w->data.count = (size_t)t.count;
-    w->block = attribute_of(reader, "block_size", 0);
+    w->block = int_attribute(reader, "block_size", 0);
     axis += axis < 0 ? w->data.rank : 0;
     if (scales.count > 1 && axis >= 0 && axis < w->data.rank) {
         w->size = w->data.dims[axis];

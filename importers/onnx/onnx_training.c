@@ -37,19 +37,27 @@ static const struct {
     {"Upsample", ~1u, 0},
 };
 
-static bool is_transposed(const Onnx__NodeProto *gemm)
+int64_t int_attribute(const Onnx__NodeProto *n, const char *name, int64_t otherwise)
 {
-    bool yes = false;
-    for (size_t i = 0; i < gemm->n_attribute; i++)
-        if (!strcmp(gemm->attribute[i]->name, "transB"))
-            yes = gemm->attribute[i]->i != 0;
-    return yes;
+    for (size_t i = 0; i < n->n_attribute; i++)
+        if (!strcmp(n->attribute[i]->name, name))
+            return n->attribute[i]->i;
+    return otherwise;
+}
+
+Onnx__TensorProto *initializer_named(const Onnx__GraphProto *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (!strcmp(g->initializer[i]->name, name))
+            return g->initializer[i];
+    return NULL;
 }
 
 /* The second input of a product. */
 static unsigned use_of_factor(const Onnx__NodeProto *n)
 {
-    if (!strcmp(n->op_type, "Conv") || (!strcmp(n->op_type, "Gemm") && is_transposed(n)))
+    if (!strcmp(n->op_type, "Conv") ||
+        (!strcmp(n->op_type, "Gemm") && int_attribute(n, "transB", 0)))
         return USED_BY_ROWS;
     return !strcmp(n->op_type, "Gemm") || !strcmp(n->op_type, "MatMul") ? USED_BY_COLUMNS : 0;
 }
@@ -157,12 +165,8 @@ bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
 
 bool is_main_initializer(const Lowering *n, int input)
 {
-    const Onnx__GraphProto *g = n->model->file->model->graph;
-    size_t i = 0;
-    while (i < g->n_initializer && strcmp(g->initializer[i]->name, n->proto->input[input]))
-        i++;
-    return i < g->n_initializer && !n->scope->outer && !n->scope->function &&
-           ingot_is_const(n->in[input]);
+    return initializer_named(n->model->file->model->graph, n->proto->input[input]) &&
+           !n->scope->outer && !n->scope->function && ingot_is_const(n->in[input]);
 }
 
 bool is_own_training(const Model *m)

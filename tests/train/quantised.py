@@ -9,7 +9,6 @@ rounds what was trained into the model's integers.
 Exit status 77, skipped: there is no numpy or no onnx.
 """
 
-import argparse
 import os
 import pathlib
 import subprocess
@@ -174,21 +173,5 @@ def case_merge():
 CASES = {n[5:]: f for n, f in globals().items() if n.startswith("case_")}
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ingot", required=True)
-    parser.add_argument("cases", nargs="*")
-    o = parser.parse_args()
-    os.environ["INGOT"], wrong = o.ingot, 0
-    for case in o.cases or CASES:
-        try:
-            CASES[case]()
-        except (AssertionError, ingot.Error) as e:
-            print(f"{case}: {e}")
-            wrong += 1
-    print(f"quantised: {wrong} of {len(o.cases or CASES)} cases are wrong")
-    return wrong > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(training.main("quantised", CASES))

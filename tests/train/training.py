@@ -760,22 +760,22 @@ def case_errors():
 CASES = {n[5:]: f for n, f in globals().items() if n.startswith("case_")}
 
 
-def main():
+def main(what, cases):
     parser = argparse.ArgumentParser()
     parser.add_argument("--ingot", required=True)
     parser.add_argument("cases", nargs="*")
     o = parser.parse_args()
     os.environ["INGOT"], wrong = o.ingot, 0
-    chosen = o.cases or list(CASES)
+    chosen = o.cases or list(cases)
     for case in chosen:
         try:
-            CASES[case]()
+            cases[case]()
         except (AssertionError, ingot.Error) as e:
             print(f"{case}: {e}")
             wrong += 1
-    print(f"training: {wrong} of {len(chosen)} cases are wrong")
+    print(f"{what}: {wrong} of {len(chosen)} cases are wrong")
     return wrong > 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("training", CASES))

@@ -74,9 +74,7 @@ static void set_element(Lower *q, Piece *p, int line, int copy, int column)
 /* How much of a row a warp has, of a block if there are such. */
 static int64_t row_extent(const Nest *n, int axis)
 {
-    while (n->axis[axis].split >= 0)
-        axis = n->split[n->axis[axis].split].inner;
-    return n->axis[axis].extent;
+    return n->axis[nest_innermost(n, axis)].extent;
 }
 
 /* Blocks of rows that nothing is bound to: all that lies along them is in one loop. */
