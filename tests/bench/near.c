@@ -6,9 +6,9 @@
  *
  * A virtual machine's processors are threads of its host, which places them anew whenever one that
  * was idle has work again: both on one core, on two that share a cache, or on two far apart. What a
- * second thread gains differs accordingly, natively and in a browser: nothing, 1.9x, 1.6x. Until its
- * input ends, this program keeps both from being idle, so that they stay where they are. It takes
- * only the time that nobody else wants (SCHED_IDLE).
+ * second thread gains differs accordingly, natively and in a browser: nothing, 1.9x, 1.6x. Until
+ * its input ends, this program keeps both from being idle, so that they stay where they are. It
+ * takes only the time that nobody else wants (SCHED_IDLE).
  */
 #define _GNU_SOURCE
 #include <poll.h>

@@ -127,9 +127,7 @@ def start(opt, folder, near):
                     least["page"][n] = min(least["page"][n], took)
     for n in THREADS:
         least["native"][n] = min(native(opt, folder, n) for _ in range(2))
-    told = [
-        f"{way} {t[1]:.2f} and {t[2]:.2f} ms = {t[1] / t[2]:.2f}" for way, t in least.items()
-    ]
+    told = [f"{way} {t[1]:.2f} and {t[2]:.2f} ms = {t[1] / t[2]:.2f}" for way, t in least.items()]
     print("; ".join(told), f"; {before} and {near.ns()} ns", flush=True)
 
 
