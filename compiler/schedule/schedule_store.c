@@ -28,6 +28,30 @@ static int free_ranges(Arena *a, Node *value, Node **out, int max)
     return count;
 }
 
+/* Has one of these ranges this size? */
+static bool has_extent(int nrange, Node *const *range, const Node *size)
+{
+    bool found = false;
+    for (int i = 0; i < nrange && !found; i++)
+        found = range[i]->src[0] == size;
+    return found;
+}
+
+/* 1, or 0 where there is no index in this run: some axis is empty that is not among the ranges of
+ * the index. A row of at most one element has the place 0, whether there is one or not. */
+static Node *any_index(const StoreNest *user, const IndexUse *u, int nrange, Node *const *range)
+{
+    Context *c = user->s->c;
+    const Node *each = u->t->op == OP_UPDATE ? u->t->src[1] : u->t;
+    Node *any = idx(c, 1), *one = any;
+    for (int i = 0; i < user->nrange + each->rank; i++) {
+        Node *size = i < user->nrange ? user->ranges[i]->src[0] : each->shape[i - user->nrange];
+        if (size->lo < 1 && !has_extent(nrange, range, size))
+            any = idx_min(c, idx_mul(c, any, size), one);
+    }
+    return any;
+}
+
 /* A step before the kernel that uses the index: the greatest one that is out of range, or
  * INT64_MIN. */
 static void check_step(BlockScope *at, const StoreNest *user, const IndexUse *u)
@@ -42,9 +66,12 @@ static void check_step(BlockScope *at, const StoreNest *user, const IndexUse *u)
     k->device = user->device;
     memcpy(k->bufs, user->bufs, sizeof k->bufs);
     k->nbuf = user->nbuf;
-    Node *src[1 + 4 * INGOT_MAX_RANK] = {
+    Node *src[2 + 4 * INGOT_MAX_RANK] = {
         node_where(c, bad, node_cast(c, u->index, INGOT_I64), none)};
     int n = free_ranges(s->arena, src[0], src + 1, 4 * INGOT_MAX_RANK);
+    Node *any = any_index(user, u, n, src + 1);
+    if (!idx_is(any, 1))
+        src[1 + n++] = range_new(c, s->naxis++, any);
     Node *worst =
         n ? node_make(c, OP_REDUCE, INGOT_I64, (Arg){.i = INGOT_REDUCE_MAX}, 1 + n, src, 0, NULL)
           : src[0];

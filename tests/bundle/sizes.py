@@ -11,7 +11,8 @@ further     what is declared of an output bounds a size before it, through nodes
             a guess
 derived     an output's shape tells the values of an input, from which sizes inside are computed
 ended       a row of 4 n + 9 elements ends with one that fills no vector, whatever n is
-absent      a part of a concat that has no element in a run is not read, whatever is computed of it
+absent      a part of a concat that has no element in a run is not read, whatever is computed of it;
+            nor are indices of which there are none
 cut         slices from n - n / 2 and from n - 3, which is below zero for some n; a crop to a number of
             rows; an index into nothing, of which there is none
 resized     a picture brought to the size of another one, or by a scale, where there is no f64
@@ -345,6 +346,32 @@ def absent(ingot, work):
         np.save(data / "output_0.npy", nine[-2])
         call(ingot, "verify", path, "--interpret", "--dim", "n=0..1", "--data", data, "-q")
     print("of 0 and of 1 element")
+    write(
+        path,
+        [
+            helper.make_node("GatherElements", ["x", "i"], ["e"], "elements", axis=1),
+            helper.make_node("Tile", ["e", "three"], ["tiled"]),
+            helper.make_node("ReduceSum", ["tiled", "first"], ["sum"], keepdims=0),
+            helper.make_node("Tile", ["i", "three"], ["at"]),
+            helper.make_node("ScatterElements", ["five", "at", "tiled"], ["s"], "put", axis=0),
+        ],
+        [("x", F, ["n", 4]), ("i", TensorProto.INT64, ["n", 2])],
+        [("tiled", F, None), ("sum", F, None), ("s", F, None)],
+        three=np.array([3, 1]),
+        first=np.array([0]),
+        five=np.zeros((5, 2), np.float32),
+    )
+    for n in 0, 1:
+        x, i = np.array([[1, 2, 3, 4]], np.float32)[:n], np.array([[2, -1]])[:n]
+        made = np.tile(np.take_along_axis(x, i, 1), (3, 1))
+        put = np.zeros((5, 2), np.float32)
+        for row, at in zip(made, np.tile(i, (3, 1))):
+            put[at, [0, 1]] = row
+        for name, a in ("input_0", x), ("input_1", i), ("output_0", made), ("output_2", put):
+            np.save(data / f"{name}.npy", a)
+        np.save(data / "output_1.npy", made.sum(0))
+        call(ingot, "verify", path, "--interpret", "--dim", "n=0..1", "--data", data, "-q")
+    print("checks of indices, of 0 and of 1 row")
 
 
 def cut(ingot, work):
