@@ -87,6 +87,11 @@ ingot_tensor *spread_blocks(Lowering *n, ingot_tensor *p, ingot_tensor *x, int a
     return ingot_is_poison(p) ? p : ingot_shrink(n->c, p, begin, dims);
 }
 
+static bool is_one_number(ingot_tensor *p)
+{
+    return ingot_rank(p) == 0 || (ingot_rank(p) == 1 && dim_is(ingot_shape(p, 0), 1));
+}
+
 /* A scale or zero point in a shape that broadcasts to x. */
 static ingot_tensor *spread(Lowering *n, ingot_tensor *p, ingot_tensor *x)
 {
@@ -95,7 +100,7 @@ static ingot_tensor *spread(Lowering *n, ingot_tensor *p, ingot_tensor *x)
     int64_t given = attr_int(n, "axis", 1);
     if (!p)
         return NULL;
-    if (ingot_rank(p) == 0 || (ingot_rank(p) == 1 && dim_is(ingot_shape(p, 0), 1)))
+    if (is_one_number(p))
         return reshape_scalar(n, p);
     if (block < 0)
         return fault(n, "its attribute 'block_size' is negative");
@@ -168,14 +173,26 @@ static bool same_input(const Onnx__NodeProto *a, const Onnx__NodeProto *b, size_
     return !strcmp(in_a ? a->input[i] : "", in_b ? b->input[i] : "");
 }
 
-/* The node reads integers as those before it do: with the same scale and zero point. */
+/* Of the scales of a DequantizeLinear, for integers of this rank. */
+static int64_t scales_axis(const Onnx__NodeProto *p, int rank)
+{
+    const int64_t axis = int_attribute(p, "axis", 1);
+    return axis < 0 ? axis + rank : axis;
+}
+
+/* The node reads integers as those before it do: each with the same scale and zero point. */
 static bool reads_alike(Lowering *n)
 {
-    const char *name = n->proto->input[0];
-    const Onnx__NodeProto *first = names_get(&n->model->integers, name);
+    const Onnx__NodeProto *p = n->proto, *first = names_get(&n->model->integers, p->input[0]);
     if (!first)
-        names_put(n->c, &n->model->integers, name, (void *)(uintptr_t)n->proto);
-    return !first || (same_input(first, n->proto, 1) && same_input(first, n->proto, 2));
+        names_put(n->c, &n->model->integers, p->input[0], (void *)(uintptr_t)p);
+    if (!first || first == p)
+        return true;
+    const int rank = ingot_rank(X);
+    return same_input(first, p, 1) && same_input(first, p, 2) &&
+           (is_one_number(n->in[1]) ||
+            (scales_axis(first, rank) == scales_axis(p, rank) &&
+             int_attribute(first, "block_size", 0) == int_attribute(p, "block_size", 0)));
 }
 
 /* Integers of the file as a weight that is trained: floats, rounded again. x, if they are none. */

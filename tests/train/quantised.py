@@ -170,6 +170,32 @@ def case_merge():
         training.near("merge", "the merged model", y, m(x), 1e-6)
 
 
+def case_apart():
+    """Integers that two nodes read as the same numbers, or along other axes or in other blocks."""
+    rows, blocks = np.linspace(0.002, 0.004, 4), np.linspace(0.002, 0.004, 8).reshape(2, 4)
+    for scales, first, other, same in (
+        (rows, {"axis": 0}, {"axis": -2}, True),
+        (rows, {"axis": 0}, {"axis": 1}, False),
+        (blocks, {"axis": 0, "block_size": 2}, {"axis": -2, "block_size": 2}, True),
+        (blocks, {"axis": 0, "block_size": 2}, {"axis": 0, "block_size": 3}, False),
+    ):
+        net = Qdq(4)
+        q = net.random.integers(-128, 128, (4, 4)).astype("int8")
+        net.weights.update(w=q, scale=scales.astype(np.float32), zero=np.zeros(scales.shape, "int8"))
+        for x, y, how in (("x", "m", first), ("m", "y", other)):
+            w = net.node("DequantizeLinear", ["w", "scale", "zero"], f"{y}.w", **how)
+            net.node("MatMul", [x, w], y)
+        with tempfile.TemporaryDirectory() as at:
+            path, out = pathlib.Path(at) / "net.onnx", pathlib.Path(at) / "out"
+            shape = (training.FLOAT, [2, 4])
+            net.save(path, [("x", *shape)], [("y", *shape)], 21)
+            command = [os.environ["INGOT"], "compile", path, "-o", out, "--train", "--quantised"]
+            command += ["--loss", "mse:y", "--optimizer", "sgd"]
+            p = subprocess.run(command, capture_output=True, text=True)
+            told = "has another scale here than elsewhere" in p.stderr
+            assert (p.returncode, told) == ((0, False) if same else (4, True)), f"apart: {p.stderr}"
+
+
 CASES = {n[5:]: f for n, f in globals().items() if n.startswith("case_")}
 
 
