@@ -11,7 +11,8 @@ key, and nothing else does.
     data      sizes that free dims take from the data
 
 The keys are told by -v; nothing is compiled, for the cache cannot be written.  Of what the compiler
-itself knows kernels and values by: tests/unit/kernel_keys_test.c, keys_test.c.  Exit status 77,
+itself knows kernels and values by: tests/unit/kernel_keys_test.c, keys_test.c; of what the tuner does:
+tune_keys_test.c.  Exit status 77,
 skipped: there is no Python with onnx.
 """
 

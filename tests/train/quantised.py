@@ -181,7 +181,9 @@ def case_apart():
     ):
         net = Qdq(4)
         q = net.random.integers(-128, 128, (4, 4)).astype("int8")
-        net.weights.update(w=q, scale=scales.astype(np.float32), zero=np.zeros(scales.shape, "int8"))
+        net.weights.update(
+            w=q, scale=scales.astype(np.float32), zero=np.zeros(scales.shape, "int8")
+        )
         for x, y, how in (("x", "m", first), ("m", "y", other)):
             w = net.node("DequantizeLinear", ["w", "scale", "zero"], f"{y}.w", **how)
             net.node("MatMul", [x, w], y)

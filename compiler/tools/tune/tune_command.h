@@ -117,6 +117,9 @@ ingot_status network_keep(const Tune *, const char *key, const char *text, bool 
 const char *network_key(const Tune *, const char *what, const char *more);
 /* By which it knows what this text says, by so many threads. */
 const char *text_key(const Tune *, const char *what, const char *text);
+/* By which it knows what the winner of a kernel, in the place of the compiler's choice, takes in
+ * networks. */
+const char *winner_key(const Tune *, const TuneKernel *);
 
 /* tune_variants.c: computes values in other ways where the network is faster by that; the plan, the
  * program and the times are then those of the network with these. */

@@ -265,15 +265,6 @@ ingot_status network_take(Tune *t, const char *lines)
     return status == INGOT_OK ? network_profile(t) : status;
 }
 
-/* By which the database knows what the winner of a kernel, in the place of the compiler's choice,
- * takes in networks. */
-static const char *winner_key(const Tune *t, const TuneKernel *k)
-{
-    return text_key(t, "winner, ",
-                    arena_printf(t->a, "%s\n%s\n%s\n", k->hash, k->candidate[0]->text,
-                                 k->candidate[k->best]->text));
-}
-
 /* Drops what was not faster in an earlier network; true if all that is left was. */
 static bool drop_known_losers(Tune *t)
 {
@@ -387,6 +378,13 @@ const char *network_key(const Tune *t, const char *what, const char *more)
     const char *key = text_key(t, what, sb.data ? sb.data : "");
     sb_free(&sb);
     return key;
+}
+
+const char *winner_key(const Tune *t, const TuneKernel *k)
+{
+    return text_key(t, "winner, ",
+                    arena_printf(t->a, "%s\n%s\n%s\n", k->hash, k->candidate[0]->text,
+                                 k->candidate[k->best]->text));
 }
 
 /* By what the kernels came to by themselves. */
