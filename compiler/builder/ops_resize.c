@@ -23,17 +23,17 @@ static double quotient(const ingot_resize_axis *r, double x, double scale)
 
 double ingot_resize_source(const ingot_resize_axis *r, int64_t in, int64_t o)
 {
-    double x = (double)o, n = (double)in, scale = scale_of(r, in);
-    double out = r->scale > 0 ? scale * n : (double)r->size; /* not rounded */
+    double x = (double)o, n = (double)in, scale = scale_of(r, in), size = (double)r->size;
+    double out = r->scale > 0 ? scale * n : size; /* not rounded */
     switch (r->coords) {
     case INGOT_COORDS_ASYMMETRIC: return quotient(r, x, scale);
     case INGOT_COORDS_ALIGN_CORNERS: return out == 1 ? 0 : x * (n - 1) / (out - 1);
-    case INGOT_COORDS_PYTORCH_HALF_PIXEL: return out == 1 ? 0 : quotient(r, x + 0.5, scale) - 0.5;
-    case INGOT_COORDS_HALF_PIXEL_SYMMETRIC:
-        return n / 2 * (1 - (double)r->size / out) + quotient(r, x + 0.5, scale) - 0.5;
+    case INGOT_COORDS_PYTORCH_HALF_PIXEL: return size == 1 ? 0 : quotient(r, x + 0.5, scale) - 0.5;
+    case INGOT_COORDS_HALF_PIXEL_SYMMETRIC: /* the middle on the middle */
+        return quotient(r, x + 0.5 - size / 2, scale) + (n - 1) / 2;
     case INGOT_COORDS_TF_HALF_PIXEL_FOR_NN: return quotient(r, x + 0.5, scale);
     case INGOT_COORDS_TF_CROP_AND_RESIZE: { /* from its start to its end, however many there are */
-        double span = (r->roi_end - r->roi_start) * (n - 1), size = (double)r->size;
+        double span = (r->roi_end - r->roi_start) * (n - 1);
         double at = r->roi_start * (n - 1) + (size == 1 ? span / 2 : x * span / (size - 1));
         return at < 0 || at > n - 1 ? NAN : at;
     }

@@ -127,18 +127,21 @@ static ingot_tensor *run_place(Lowering *n, const Style *s, const ResizeAxis *a)
     ingot_context *c = n->c;
     ingot_tensor *x = as(n, ingot_iota(c, 1, &a->out, 0), INGOT_F64), *one = f64(n, 1);
     ingot_tensor *in = dim_f64(n, a->in), *last = ingot_add_c(c, in, -1);
-    ingot_tensor *scale = run_or(n, a->run_scale, a->scale), *width = ingot_mul(c, scale, in);
+    ingot_tensor *scale = run_or(n, a->run_scale, a->scale), *size = dim_f64(n, a->out);
+    /* how many there are; corners speak of what is not rounded to that */
+    bool corners = s->axis.coords == INGOT_COORDS_ALIGN_CORNERS;
+    ingot_tensor *width = corners ? ingot_mul(c, scale, in) : size;
     ingot_tensor *single = ingot_eq(c, width, one);
     ingot_tensor *steps = ingot_where(c, single, one, ingot_sub(c, width, one));
-    ingot_tensor *half = quotient(n, s, ingot_add_c(c, x, 0.5), scale);
-    if (s->axis.coords == INGOT_COORDS_ALIGN_CORNERS) {
+    if (corners) {
         ingot_tensor *at = ingot_div(c, ingot_mul(c, x, last), steps);
         return ingot_where(c, single, f64(n, 0), at);
     }
     if (s->axis.coords == INGOT_COORDS_ASYMMETRIC)
         return quotient(n, s, x, scale);
+    ingot_tensor *middle = ingot_add_c(c, x, 0.5);
     if (s->axis.coords == INGOT_COORDS_TF_HALF_PIXEL_FOR_NN)
-        return half;
+        return quotient(n, s, middle, scale);
     if (s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE) {
         ingot_tensor *start = run_or(n, a->run_start, a->roi_start),
                      *end = run_or(n, a->run_end, a->roi_end);
@@ -147,14 +150,13 @@ static ingot_tensor *run_place(Lowering *n, const Style *s, const ResizeAxis *a)
         at = ingot_where(c, single, ingot_mul_c(c, span, 0.5), at);
         return ingot_add(c, at, ingot_mul(c, start, last));
     }
-    half = ingot_add_c(c, half, -0.5);
+    if (s->axis.coords == INGOT_COORDS_HALF_PIXEL_SYMMETRIC) {
+        middle = ingot_sub(c, middle, ingot_mul_c(c, size, 0.5));
+        return ingot_add(c, quotient(n, s, middle, scale), ingot_mul_c(c, last, 0.5));
+    }
+    ingot_tensor *half = ingot_add_c(c, quotient(n, s, middle, scale), -0.5);
     if (s->axis.coords == INGOT_COORDS_PYTORCH_HALF_PIXEL)
         return ingot_where(c, single, f64(n, 0), half);
-    if (s->axis.coords == INGOT_COORDS_HALF_PIXEL_SYMMETRIC) {
-        ingot_tensor *adjust = ingot_div(c, dim_f64(n, a->out), width);
-        ingot_tensor *shift = ingot_mul(c, ingot_sub(c, one, adjust), ingot_mul_c(c, in, 0.5));
-        return ingot_add(c, shift, half);
-    }
     return half;
 }
 
@@ -193,7 +195,7 @@ static ingot_tensor *above(Lowering *n, const Style *s, const ResizeAxis *a, ing
 {
     ingot_context *c = n->c;
     ingot_tensor *x = as(n, ingot_iota(c, 1, &a->out, 0), INGOT_F32), *down = dim_f32(n, a->down);
-    ingot_dim *one = dim(n, 1), *last = ingot_dim_sub(c, a->in, one), *width, *single;
+    ingot_dim *one = dim(n, 1), *last = ingot_dim_sub(c, a->in, one), *width;
     if (s->axis.coords == INGOT_COORDS_ALIGN_CORNERS) {
         /* x (in - 1) / (scale in - 1) */
         bool sizes = a->up == a->out && a->down == a->in;
@@ -212,12 +214,9 @@ static ingot_tensor *above(Lowering *n, const Style *s, const ResizeAxis *a, ing
         return x;
     x = ingot_sub(c, x, dim_f32(n, a->up));
     if (s->axis.coords == INGOT_COORDS_PYTORCH_HALF_PIXEL) {
-        /* 0 where scale in is 1 */
-        width = ingot_dim_sub(c, ingot_dim_mul(c, a->up, a->in), a->down);
-        if (a->up == a->out && a->down == a->in)
-            width = ingot_dim_sub(c, a->out, one);
-        single = ingot_dim_min(c, ingot_dim_max(c, width, dim(n, 0)), one);
-        x = ingot_mul(c, x, dim_f32(n, single));
+        /* 0 where there is one */
+        ingot_dim *more = ingot_dim_max(c, ingot_dim_sub(c, a->out, one), dim(n, 0));
+        x = ingot_mul(c, x, dim_f32(n, ingot_dim_min(c, more, one)));
     }
     return x;
 }

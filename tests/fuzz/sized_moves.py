@@ -36,6 +36,8 @@ PRODUCTS = {
 }
 COMPARISONS = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"}
 PICKS = {"ArgMax": 1, "ArgMin": -1}
+# Operands that say what is computed, and are nothing that rounds.
+SETTINGS = {"Resize": (1, 2)}
 STEPS = {"Floor", "Ceil", "Round", "Sign", "QuantizeLinear", *COMPARISONS, *PICKS}
 
 
@@ -108,8 +110,11 @@ class Runs:
         operands = [self.exact[k] for k in names]
         exact = self.results(function, operands)
         made = []
+        settings = {k for i in SETTINGS.get(node.op_type, ()) for k in node.input[i : i + 1]}
         for run in self.moved:
-            moved = [moved_by(run[k], BIT, self.move) for k in names]
+            moved = [
+                self.exact[k] if k in settings else moved_by(run[k], BIT, self.move) for k in names
+            ]
             made.append(self.results(function, moved))
         if node.op_type in TERMS:
             made = [[self.terms(y, np.maximum(np.abs(y), 1), 2) for y in ys] for ys in made]
@@ -143,14 +148,12 @@ class Runs:
                 ys[0] = np.where(flip, other, ys[0]).astype(ys[0].dtype)
 
 
-def largest_move(model, case, results):
-    """Of all outputs, how far one moves by rounding, as a share of its range."""
+def largest_moves(model, case, results):
+    """Of each output, how far it moves by rounding, as a share of its range."""
     runs = Runs(model, case, results)
-    most = 0
+    moves = {}
     for o in model.outputs:
         a = np.asarray(runs.exact[o], np.float64)
-        for run in runs.moved:
-            b = np.asarray(run[o], np.float64)
-            if a.size:
-                most = max(most, np.abs(a - b).max() / (np.abs(a).max() or 1))
-    return most
+        moved = [np.abs(a - np.asarray(r[o], np.float64)).max() for r in runs.moved if a.size]
+        moves[o] = max(moved, default=0) / (np.abs(a).max(initial=0) or 1)
+    return moves

@@ -564,6 +564,37 @@ def resized_places(cases):
         [("scales", scales), ("one", np.array([1, 2, 1, 1]))],
         wanted=[k.output[0] for k in nodes],
     )
+    # 1.5 and 1.6 elements are one: pytorch_half_pixel's first, the middle of the others
+    nodes = [
+        NODE(
+            "Resize",
+            ["x", "roi" if coords == "tf_crop_and_resize" else "", "scales"],
+            [f"{coords}_{mode}_{nearest}"],
+            mode=mode,
+            nearest_mode=nearest,
+            coordinate_transformation_mode=coords,
+        )
+        for coords in ("pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize")
+        for mode, nearest in (
+            ("nearest", "floor"),
+            ("nearest", "ceil"),
+            ("nearest", "round_prefer_floor"),
+            ("nearest", "round_prefer_ceil"),
+            ("linear", "floor"),
+            ("cubic", "floor"),
+        )
+    ]
+    cases.add(
+        "resize_to_one",
+        nodes,
+        [("x", floats(1, 2, 3, 4))],
+        19,
+        [
+            ("scales", np.array([1, 1, 0.5, 0.4], np.float32)),
+            ("roi", np.array([0, 0, 0.125, 0.25, 1, 1, 0.875, 0.75], np.float32)),
+        ],
+        wanted=[k.output[0] for k in nodes],
+    )
 
 
 def sparse(dims, values, indices, name="s"):

@@ -37,8 +37,8 @@ typedef struct {
     int best;
 } TuneKeyRow;
 
-#define PLAIN                                                                                      \
-    .threads = 2, .what = "changes, ", .text = "layout 1\n", .hash = {"0a", "0b", "0c"},           \
+#define PLAIN                                                                            \
+    .threads = 2, .what = "changes, ", .text = "layout 1\n", .hash = {"0a", "0b", "0c"}, \
     .times = {1, 2, 3}, .n = 2, .tried = {"UNROLL r0 4", "UPCAST r1 8", "UPCAST r1 16"}, .best = 1
 
 static const TuneKeyRow rows[] = {
@@ -53,7 +53,8 @@ static const TuneKeyRow rows[] = {
     {"a zero", WINNER_KEY, PLAIN, .text = "layout 0\n"},
     {"a blank", WINNER_KEY, PLAIN, .text = "layout \n"},
     {"the end of the line is missing", WINNER_KEY, PLAIN, .text = "layout 1"},
-    {"the question is part of the text", WINNER_KEY, PLAIN, .what = "", .text = "changes, layout 1\n"},
+    {"the question is part of the text", WINNER_KEY, PLAIN, .what = "",
+     .text = "changes, layout 1\n"},
     {"another kernel", TEXT_KEY, PLAIN, .hash = {"0d", "0b", "0c"}},
     {"another second kernel", TEXT_KEY | WINNER_KEY, PLAIN, .hash = {"0a", "0d", "0c"}},
     {"kernels in another order", TEXT_KEY, PLAIN, .hash = {"0b", "0a", "0c"}, .times = {2, 1, 3}},
@@ -121,8 +122,8 @@ static void test_table(void **state)
     /* nor a key of one kind of another, where a network has kernels */
     for (int i = 0; i < ROWS * KEYS * ROWS * KEYS; i++) {
         const int x = i / (ROWS * KEYS), y = i % (ROWS * KEYS);
-        if (x % KEYS != y % KEYS && rows[x / KEYS].n && rows[y / KEYS].n && !strcmp(all[x / KEYS][x % KEYS], all[y / KEYS][y % KEYS]) &&
-            ++bad)
+        if (x % KEYS != y % KEYS && rows[x / KEYS].n && rows[y / KEYS].n &&
+            !strcmp(all[x / KEYS][x % KEYS], all[y / KEYS][y % KEYS]) && ++bad)
             print_error("'%s', '%s': keys %d and %d are the same\n", rows[x / KEYS].title,
                         rows[y / KEYS].title, x % KEYS, y % KEYS);
     }
