@@ -343,15 +343,29 @@ ingot_tensor *onnx_tree_ensemble_regressor(Lowering *n)
                                                attr_string(n, "post_transform", "NONE"));
 }
 
-/* Two classes told by one score: [N, 1] -> [N, 2] and which of the two it is. */
-static ingot_tensor *two_classes(Lowering *n, const Trees *t, ingot_tensor *y, ingot_tensor **which)
+/* Two classes told by the score y of one: [N, 1] -> [N, 2] and which of the two it is. As ONNX
+ * Runtime has it: leaves of class 0 tell how likely 1 is, and 0 is what that leaves, which is
+ * transformed by LOGISTIC alone; leaves of class 1 leave 0 with a score of `none`. */
+static ingot_tensor *two_classes(Lowering *n, const Trees *t, ingot_tensor *y, ingot_tensor *none,
+                                 ingot_tensor **which)
 {
+    const char *how = attr_string(n, "post_transform", "NONE");
+    const bool logistic = strcmp(how, "LOGISTIC") == 0, probit = strcmp(how, "PROBIT") == 0;
     bool positive = true;
     for (int64_t i = 0; i < t->n * t->n_targets; i++)
         positive &= t->weight[i] >= 0;
-    ingot_tensor *pair[2] = {positive ? ingot_sub(n->c, like(n, y, 1), y) : ingot_neg(n->c, y), y};
     *which = ingot_gt(n->c, ingot_squeeze(n->c, y, 1), like(n, y, positive ? 0.5 : 0));
-    return ingot_concat(n->c, 2, pair, 1);
+    ingot_tensor *left = none                    ? none
+                         : positive && !logistic ? ingot_sub(n->c, like(n, y, 1), y)
+                                                 : ingot_neg(n->c, y);
+    ingot_tensor *pair = ingot_concat(n->c, 2, (ingot_tensor *[]){left, y}, 1);
+    return ml_transformed(n, pair, none || logistic || probit ? how : "NONE");
+}
+
+/* A column of [N, 2]. */
+static ingot_tensor *score_of(Lowering *n, ingot_tensor *y, int64_t class)
+{
+    return ingot_slice(n->c, y, 1, dim(n, class), dim(n, 1), 1);
 }
 
 ingot_tensor *onnx_tree_ensemble_classifier(Lowering *n)
@@ -371,14 +385,15 @@ ingot_tensor *onnx_tree_ensemble_classifier(Lowering *n)
     if (ingot_is_poison(y))
         return y;
     if (one) {
-        y = ingot_slice(n->c, y, 1, dim(n, ids[0]), dim(n, 1), 1);
-        y = two_classes(n, &t, add_base(n, y, 1), &which);
+        ingot_tensor *score = add_base(n, score_of(n, y, ids[0]), 1);
+        y = two_classes(n, &t, score, ids[0] ? score_of(n, y, 0) : NULL, &which);
     } else {
         y = add_base(n, y, classes);
         which = ingot_argmax(n->c, y, 1, false, false);
+        y = ml_transformed(n, y, attr_string(n, "post_transform", "NONE"));
     }
     n->out[0] = ml_labels(n, ints, which);
-    n->out[1] = ml_transformed(n, y, attr_string(n, "post_transform", "NONE"));
+    n->out[1] = y;
     return n->out[0];
 }
 

@@ -265,6 +265,23 @@ def trees(cases):
         **one,
         **votes,
     )
+    # leaves of one class of two: the score of the second, or of the first what it leaves
+    for of in (0, 1):
+        for sign, weights in (("positive", [0.75, 0.25]), ("either", [0.75, -0.5])):
+            for how in TRANSFORMS:
+                cases.case(
+                    f"two_{of}_{sign}_{how.lower()}",
+                    "TreeEnsembleClassifier",
+                    floats(6, 2),
+                    "sf",
+                    classlabels_strings=WORDS[:2],
+                    class_treeids=[0, 0],
+                    class_nodeids=[1, 2],
+                    class_ids=[of, of],
+                    class_weights=weights,
+                    post_transform=how,
+                    **one,
+                )
     leaves = {
         "target_treeids": [0, 0],
         "target_nodeids": [1, 2],
