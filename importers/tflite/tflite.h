@@ -74,10 +74,10 @@ typedef struct ingot_tflite_tensor {
     size_t bytes;
     ingot_tflite_list scales, zeros; /**< f32, i64: as many, or no zeros */
     int axis;                        /**< that scales of more than one are along */
-    int other_scales;                /**< scales of another kind (blocks, custom) */
-    int is_variable;
-    ingot_tflite_table sparsity; /**< .file is NULL of what is dense */
-    uint32_t external;           /**< id of its external buffer (root table, field 9), or 0 */
+    ingot_tflite_table other_scales; /**< those of another kind; .file is NULL: none */
+    int other_kind, is_variable;     /**< kind 2: a scale for each block */
+    ingot_tflite_table sparsity;     /**< .file is NULL of what is dense */
+    uint32_t external;               /**< id of its external buffer (root table, field 9), or 0 */
 } ingot_tflite_tensor;
 
 /** An operator of a graph. */
@@ -473,8 +473,8 @@ static int ingot_tfl_scales(ingot_tfl_reader *r, const ingot_tflite_table *t,
     x->zeros = ingot_tfl_list(&q, 3, 8, &bad);
     /* older converters give biases the axis of the weights */
     x->axis = x->shape.n == 1 ? 0 : (int)ingot_tflite_int(&q, 6, 4, 0);
-    x->other_scales = ingot_tflite_int(&q, 4, 1, 0) != 0;
-    if (bad)
+    x->other_kind = (int)ingot_tflite_int(&q, 4, 1, 0);
+    if (bad || (x->other_kind && !ingot_tflite_inner(&q, 5, &x->other_scales)))
         return ingot_tfl_fail(r, "tensor '%.60s': its scales are no part of the file", x->name);
     if (x->zeros.n && x->zeros.n != x->scales.n && x->scales.n)
         return ingot_tfl_fail(r, "tensor '%.60s': it has %llu scales and %llu zero points", x->name,

@@ -52,9 +52,10 @@ static const struct {
 /* Who takes over where floats meet weights that are integers with scales. */
 static const struct {
     int number, weights;
+    bool blocks;
     ingot_tensor *(*lower)(TfliteNode *);
 } hybrid[] = {
-#define TFLITE_HYBRID(name, weights, lower) {TFL_##name, weights, tflite_h_##lower},
+#define TFLITE_HYBRID(name, weights, blocks, lower) {TFL_##name, weights, blocks, tflite_h_##lower},
 #include "tflite_hybrid.def"
 #undef TFLITE_HYBRID
 };
@@ -62,7 +63,15 @@ static const struct {
 static bool is_hybrid(TfliteNode *n, int weights)
 {
     return n->n_out && n->to[0] && n->to[0]->type == INGOT_TFLITE_FLOAT32 && weights < n->n_in &&
-           tfl_quantized(n->ti[weights]);
+           (tfl_quantized(n->ti[weights]) || tfl_has_blocks(n->ti[weights]));
+}
+
+static bool takes_blocks(int number, int input)
+{
+    for (int i = 0; i < TFL_COUNT(hybrid); i++)
+        if (hybrid[i].number == number && hybrid[i].weights == input)
+            return hybrid[i].blocks;
+    return false;
 }
 
 static ingot_tensor *lower(TfliteNode *n, const TfliteRow *row)
@@ -183,9 +192,6 @@ ingot_tensor *tflite_constant(TfliteModel *m, const ingot_tflite_tensor *t)
         ingot_tflite_tensor dense;
         return tflite_dense(m, t, &dense) ? tflite_constant(m, &dense) : ingot_poison(m->c);
     }
-    if (t->other_scales)
-        return ingot_error(m->c, INGOT_UNSUPPORTED,
-                           "tensor '%.100s': scales of blocks are not supported", t->name);
     if (t->shape.n > INGOT_MAX_RANK || !tflite_dtype(t->type, &dtype))
         return ingot_error(m->c, INGOT_UNSUPPORTED,
                            "tensor '%.100s': %s of rank %zu is not supported", t->name, type,
@@ -223,9 +229,15 @@ static char type_letter(ingot_tflite_type type)
     }
 }
 
-/* Scales are numbers, and none is negative. */
-static bool check_scales(TfliteModel *m, const ingot_tflite_tensor *t)
+/* Scales are numbers, and none is negative; other kinds have an operator that takes them. */
+static bool check_scales(TfliteModel *m, const ingot_tflite_tensor *t, bool blocks)
 {
+    if (t->other_kind && !(blocks && tfl_has_blocks(t))) {
+        ingot_error(m->c, INGOT_UNSUPPORTED, "its tensor '%.100s' has %s, which it may not have",
+                    t->name,
+                    tfl_has_blocks(t) ? "a scale for each block" : "scales of another kind");
+        return false;
+    }
     for (size_t i = 0; i < t->scales.n; i++) {
         const float scale = ingot_tflite_f32(&t->scales, i);
         if (scale >= 0 && scale < INFINITY)
@@ -245,7 +257,8 @@ static bool check_types(TfliteModel *m, const ingot_tflite_graph *g, const ingot
     for (size_t i = 0; i < op->in.n + op->out.n; i++) {
         const int32_t k =
             i < op->in.n ? ingot_tflite_i32(&op->in, i) : ingot_tflite_i32(&op->out, i - op->in.n);
-        if (k >= 0 && !check_scales(m, &g->tensors[k]))
+        const bool blocks = i < op->in.n && takes_blocks(op->builtin, (int)i);
+        if (k >= 0 && !check_scales(m, &g->tensors[k], blocks))
             return false;
         const bool known =
             k < 0 || g->tensors[k].type == INGOT_TFLITE_RESOURCE ||
@@ -403,6 +416,14 @@ static ingot_tensor *value_of(TfliteScope *s, int32_t number)
         *v = ingot_error(m->c, INGOT_INVALID, "tensor '%.100s' is read, and nothing writes it",
                          t->name);
     return *v;
+}
+
+ingot_tensor *tflite_read_constant(TfliteNode *n, size_t number)
+{
+    const ingot_tflite_tensor *t = &n->s->g->tensors[number];
+    if (!t->data && !t->bytes && !t->external)
+        return tfl_fault(n, "its tensor '%.100s' is no constant", t->name);
+    return value_of(n->s, (int32_t)number);
 }
 
 /* From which input on some may be left out with -1. */

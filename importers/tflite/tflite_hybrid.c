@@ -163,6 +163,11 @@ ingot_tensor *tflite_h_fully_connected(TfliteNode *n)
     if (tfl_int(n, 1, 1, 0))
         return tfl_unsupported(n, "shuffled weights are not supported");
     ingot_tensor *x = tfl_rows(n, X, Y, tfl_int(n, 2, 1, 0) != 0);
+    if (tfl_has_blocks(n->ti[1])) {
+        x = tfl_blocks_linear(n, x, 1);
+        x = tfl_in(n, 2) ? ingot_add(n->c, x, n->in[2]) : x;
+        return tfl_activate(n, x, tfl_int(n, 0, 1, 0));
+    }
     if (ingot_is_poison(x) || ingot_rank(x) < 1 ||
         !tfl_bytes(n, x, 1u << (ingot_rank(x) - 1), tfl_int(n, 3, 1, 0) != 0, &b))
         return ingot_poison(n->c);
@@ -183,6 +188,8 @@ ingot_tensor *tflite_h_batch_matmul(TfliteNode *n)
 /* Rows of the weights, as floats. */
 ingot_tensor *tflite_h_embedding_lookup(TfliteNode *n)
 {
+    if (tfl_has_blocks(n->ti[1]))
+        return tfl_blocks_rows(n, X, 1);
     ingot_tensor *y = ingot_take(n->c, tfl_byte_weights(n, 1), X, 0);
     ingot_tensor *scale = tfl_weight_scales(n, 1);
     if (ingot_is_poison(y))

@@ -18,6 +18,10 @@ bool tfl_bytes(TfliteNode *, ingot_tensor *x, unsigned axes, bool both_sides, Tf
 ingot_tensor *tfl_byte_weights(TfliteNode *, int i);
 /** Scales of input i: one number, or a vector. */
 ingot_tensor *tfl_weight_scales(TfliteNode *, int i);
+/** x [.., I] by input w [O, I], in which each block of a row has a scale (tflite_blocks.c); rows of
+ * such weights, as floats. */
+ingot_tensor *tfl_blocks_linear(TfliteNode *, ingot_tensor *x, int w);
+ingot_tensor *tfl_blocks_rows(TfliteNode *, ingot_tensor *rows, int w);
 /** x [.., I] by input w [O, I] in f32. */
 ingot_tensor *tfl_byte_linear(TfliteNode *, const TfliteBytes *x, int w);
 

@@ -100,7 +100,7 @@ typedef struct {
 #define TFLITE_QUANT(name, lower) ingot_tensor *tflite_q_##lower(TfliteNode *);
 #include "tflite_quant.def"
 #undef TFLITE_QUANT
-#define TFLITE_HYBRID(name, weights, lower) ingot_tensor *tflite_h_##lower(TfliteNode *);
+#define TFLITE_HYBRID(name, weights, blocks, lower) ingot_tensor *tflite_h_##lower(TfliteNode *);
 #include "tflite_hybrid.def"
 #undef TFLITE_HYBRID
 
@@ -135,6 +135,8 @@ bool tflite_calls(const ingot_tflite_op *, size_t i, int64_t *graph);
 /** `list` of n elements with room for another one. */
 void *tfl_more(TfliteModel *, const void *list, int n, size_t size);
 
+/** A constant of the operator's graph, by its number. */
+ingot_tensor *tflite_read_constant(TfliteNode *, size_t number);
 /** INGOT_F32 of FLOAT32 and so on; false if there is none. */
 bool tflite_dtype(ingot_tflite_type, ingot_dtype *out);
 /** A constant of the file. */
@@ -219,6 +221,8 @@ bool tfl_positive(TfliteNode *, const char *what, int64_t v);
 
 /** Has it integers that stand for real numbers? */
 bool tfl_quantized(const ingot_tflite_tensor *);
+/** Has each block of a row a scale (tflite_blocks.c)? */
+bool tfl_has_blocks(const ingot_tflite_tensor *);
 /** Is that so of output 0 (and then of the operator)? */
 bool tfl_is_quantized(TfliteNode *);
 /** Integers of both inputs that can be compared; false if they stand for themselves. */

@@ -142,10 +142,11 @@ def alone(browser, site, inputs, outputs, name):
 
 
 def relaxed(page, site):
-    """Relaxed dots, where there is a clang that has them."""
-    clang = next(filter(None, (shutil.which(f"clang-{n}") for n in range(16, 24))), None)
-    if not clang:
+    """Relaxed dots, where there is a clang that has them, and its linker."""
+    of = [n for n in range(16, 24) if shutil.which(f"clang-{n}") and shutil.which(f"wasm-ld-{n}")]
+    if not of:
         return
+    clang = f"clang-{of[0]}"
     tests = pathlib.Path(__file__).resolve().parents[1]
     flags = ["--target=wasm32-wasi", "-msimd128", "-mrelaxed-simd", "-O2", "-nostdlib"]
     flags += ["-Wl,--no-entry", f"-I{tests.parent / 'runtime_min'}"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes TensorFlow Lite models as their users do: with TensorFlow's converter and Google's quantizer.
 
-    converted.py FOLDER [--filter NAME] [--list]      then: models.py --values .. FOLDER
+    converted.py FOLDER [--filter NAME]             then: models.py --values .. FOLDER
 
 Networks of Keras with random weights, and functions with variables, branches, loops, tables and
 several signatures, in f32 and quantised in each way that the converters know.
@@ -11,6 +11,7 @@ Exit status 77, skipped: there is no tensorflow (ai-edge-quantizer: its models a
 import argparse
 import os
 import pathlib
+import subprocess
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -345,26 +346,44 @@ def recipes():
     return out
 
 
+def in_another(opt):
+    """The same in a process of its own, and again after a crash of the converter, without that one."""
+    while True:
+        done = subprocess.run([sys.executable, *sys.argv, "--here"], check=False).returncode
+        trying = list(opt.folder.glob("*.trying"))
+        for file in trying:
+            print(f"{file.stem}: the converter crashed", flush=True)
+            file.rename(file.with_suffix(".crashed"))
+        if done >= 0 or not trying:
+            return done
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     p.add_argument("folder", type=pathlib.Path)
     p.add_argument("--filter", default="")
+    p.add_argument("--here", action="store_true", help="without a process for it")
     opt = p.parse_args()
     opt.folder.mkdir(parents=True, exist_ok=True)
+    if not opt.here:
+        return in_another(opt)
     made = 0
 
     def save(name, make):
         nonlocal made
         file = opt.folder / f"{name}.tflite"
-        if opt.filter not in name or file.exists():
+        trying = file.with_suffix(".trying")
+        if opt.filter not in name or file.exists() or file.with_suffix(".crashed").exists():
             return
+        trying.touch()
         try:
             file.write_bytes(make())
             made += 1
         except Exception as e:  # the converter's: there is then no such file
             print(f"{name}: {str(e).strip().splitlines()[0][:150]}", flush=True)
+        trying.unlink()
 
     for name, convert in functions().items():
         save(name, lambda convert=convert: convert().convert())

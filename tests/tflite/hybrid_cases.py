@@ -116,3 +116,29 @@ for per in (0, 6):
         scale = m.input("scale", (1,))
         y = m.op("EMBEDDING_LOOKUP", [x, w], [m.tensor((3, 4))], 3)
         m.output(m.op("MUL", [y, scale], [m.tensor((3, 4))], MulOptions={}))
+
+
+def in_blocks(m, rows, columns, size, bits):
+    w = weights((rows, columns), bits=bits)["value"]
+    scales = m.constant(R.uniform(0.005, 0.03, (rows, columns // size)).astype(np.float16))
+    return m.constant(w, dtype=f"int{bits}", blocks=(scales, size))
+
+
+for keep in (False, True):
+
+    @case(f"h_fully_blocks_{keep}", optimized=True)  # the reference kernel gives zeros
+    def _(m, keep=keep):
+        ins = [m.input("x", (2, 3, 128)), in_blocks(m, 5, 128, 32, 4), m.constant(f32(5))]
+        made = [m.tensor((2, 3, 5) if keep else (6, 5))]
+        m.output(
+            m.op("FULLY_CONNECTED", ins, made, 9, FullyConnectedOptions=dict(keepNumDims=keep))
+        )
+
+
+for bits in (4, 2):
+
+    @case(f"h_embedding_blocks_{bits}")
+    def _(m, bits=bits):
+        w = in_blocks(m, 6, 64, 32, bits)
+        y = m.op("EMBEDDING_LOOKUP", [m.constant(i32(3, 0, 5)), w], [m.tensor((3, 64))], 4)
+        m.output(m.op("MUL", [y, m.input("scale", (1,))], [m.tensor((3, 64))], MulOptions={}))

@@ -9,7 +9,8 @@ range; with --rounding xnnpack 99 % of the integers are to be equal to those of 
 are told: with that rounding, and as the reference kernels round. What LiteRT refuses, tflite-micro is asked (PyPI: tflite-micro), if
 it is there. A model that ingot refuses is told with its reason.
 
-Floats that are off are told as `unstable` if LiteRT's default kernels are further from its reference kernels: models that make bytes
+Floats that are off are right if they are nearer to the result in f64 (exact.py) than those of LiteRT's kernels, all of which are told;
+else they are told as `unstable` if LiteRT's default kernels are further from its reference kernels: models that make bytes
 of floats as they run, where one in the last place may become a step of a byte, and layers behind add to it.
 Exit status 77, skipped: there is no ai-edge-litert or numpy.
 """
@@ -26,6 +27,7 @@ try:
     import numpy as np
     from ai_edge_litert import schema_py_generated as schema
     from cases import compare, drawn, judged
+    from exact import evaluate
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -90,11 +92,22 @@ def asked(folder, judge, how):
     return all_of[:n], all_of[n:]
 
 
+def has_blocks(folder):
+    """Weights with a scale for each block, of which the reference kernel makes zeros."""
+    m = schema.ModelT.InitFromPackedBuf((folder / "model.tflite").read_bytes(), 0)
+    kind = schema.QuantizationDetails.BlockwiseQuantization
+    return any(
+        t.quantization and t.quantization.detailsType == kind
+        for g in m.subgraphs
+        for t in g.tensors or []
+    )
+
+
 def answers(folder):
     """(judge, what was drawn, its answer); all refuse: the first one's reason."""
-    first = None
+    first, more = None, dict(optimized=True) if has_blocks(folder) else {}
     for judge in ("LiteRT", "tflite-micro"):
-        for how in DRAWN:
+        for how in (drawn_so | more for drawn_so in DRAWN):
             answer = asked(folder, judge, how)
             if not isinstance(answer, str):
                 return judge, how, answer
@@ -116,6 +129,29 @@ def unstable(folder, wants, how):
         if not ours.max(initial=0) <= theirs.max(initial=0):
             return ""
         told.append(f"{ours.max(initial=0):.2g}, LiteRT's kernels {theirs.max(initial=0):.2g}")
+    return "; ".join(told)
+
+
+def nearer(folder, ins, wants, how):
+    """How far ingot and LiteRT's kernels are from f64, in the range of an output, if ingot is the nearest; else ''."""
+    data, told = (folder / "model.tflite").read_bytes(), []
+    try:
+        exact = evaluate(data, ins)
+    except NotImplementedError:
+        return ""
+    kernels = [wants]
+    for more in (dict(optimized=True), dict(delegate=True)):
+        other = asked(folder, "LiteRT", how | more)
+        kernels += [] if isinstance(other, str) else [other[1]]
+    for i, want in enumerate(exact):
+        got = np.fromfile(folder / f"out_{i}", np.float32)
+        if got.size != want.size:
+            return ""
+        results = [got.reshape(want.shape), *(k[i] for k in kernels)]
+        far = [float(np.abs(r - want).max() / np.abs(want).max()) for r in results]
+        if far[0] > min(far[1:]):
+            return ""
+        told.append(f"{far[0]:.2g} from f64, LiteRT {', '.join(f'{x:.2g}' for x in far[1:])}")
     return "; ".join(told)
 
 
@@ -143,7 +179,11 @@ def one(folder, file, values):
     if why.startswith("status 4"):
         return "refused", why
     if why:
-        far = unstable(folder, wants, how) if judge == "LiteRT" and not why.startswith("st") else ""
+        by_numbers = judge == "LiteRT" and not why.startswith("st")
+        far = nearer(folder, ins, wants, how) if by_numbers else ""
+        if far:
+            return "right", far
+        far = unstable(folder, wants, how) if by_numbers else ""
         return ("unstable", f"off by {far}") if far else ("differ", f"{judge}: {why}")
     if judge != "LiteRT":
         return "right", f"by {judge}"

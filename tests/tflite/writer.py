@@ -65,6 +65,7 @@ class Graph:
         data=None,
         signature=None,
         variable=False,
+        blocks=None,
     ):
         t = schema.TensorT()
         self.names += 1
@@ -82,6 +83,11 @@ class Graph:
             q.zeroPoint = np.broadcast_to(np.asarray(zero, np.int64), scales.shape)
             q.quantizedDimension = axis
             t.quantization = q
+        if blocks is not None:  # a tensor of their scales, and their size
+            t.quantization = schema.QuantizationParametersT()
+            t.quantization.detailsType = schema.QuantizationDetails.BlockwiseQuantization
+            t.quantization.details = d = schema.BlockwiseQuantizationT()
+            d.scales, d.zeroPoints, d.blockSize = blocks[0].number, -1, blocks[1]
         self.g.tensors.append(t)
         return Tensor(len(self.g.tensors) - 1, shape, dtype, scale, zero)
 
