@@ -473,6 +473,7 @@ igrt_status igrt_cu_finish(igrt_cu *cu)
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     open_gate(cu);
+    cu->timed = cu->begin != NULL;
     return check(cu, cu->cuStreamSynchronize(cu->stream));
 }
 
@@ -483,7 +484,7 @@ igrt_status igrt_cu_time_begin(igrt_cu *cu)
     int e = cu->begin ? 0 : cu->cuEventCreate(&cu->begin, 0);
     if (!e && !cu->end)
         e = cu->cuEventCreate(&cu->end, 0);
-    if (!e)
+    if (!e && cu->timed)
         make_gate(cu);
     cu->begins = e == 0;
     return check(cu, e);

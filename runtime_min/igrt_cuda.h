@@ -118,6 +118,7 @@ typedef struct igrt_cu {
     volatile uint32_t *gate;
     igrt_cu_ptr gate_at;
     uint32_t gate_value;
+    int timed; /* a run has been: kernels are loaded, for which a driver may wait for the device */
     struct igrt_cu_graph *captures, *updates; /* what is enqueued now */
     int at;                                   /* kernels so far; -1: not each of them is known */
     int sizes;                                /* updates: of sizes alone */

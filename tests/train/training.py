@@ -661,8 +661,8 @@ def case_command():
         bench = [os.environ["INGOT"], "bench", at / "net.onnx", "--seconds", "0"]
         told = json.loads(call(*bench, *usual))
         assert told["function"] == "train_step" and told["calls"] == 3, f"command: {told}"
-        told = call(*bench, *usual, "--per-kernel", code=2)
-        assert "bench times steps as a whole" in told, f"command: {told}"
+        told = call(*bench, *usual, "--trace", at / "t.json", code=2)
+        assert "--trace is of run alone" in told, f"command: {told}"
         program = next((at / "cache").glob("*/model"))
         assert "input  2: rate f32[]" in call(program, "--help"), "command: --help"
         (at / "in").mkdir()

@@ -485,9 +485,8 @@ ingot_status command_bench(Options *o)
     const char *target = o->compile.target ? o->compile.target : "c:native";
     if (o->on_device && !machine_target(o->a, target).gpu)
         return complain(INGOT_USAGE, "--on-device: %s is no GPU", target);
-    if (o->train && (o->per_kernel || o->trace || o->on_device))
-        return complain(INGOT_USAGE, "--train: bench times steps as a whole; --per-kernel, --trace "
-                                     "and --on-device are of run alone");
+    if (o->train && o->trace)
+        return complain(INGOT_USAGE, "--train: --trace is of run alone");
     ingot_status status = open_to_run(&s, &m);
     if (status == INGOT_OK && counts_tokens(o) && ingot_model_has_text(m.file)) {
         status = session_talks(&s, &m);
@@ -501,17 +500,18 @@ ingot_status command_bench(Options *o)
         const char *program = arena_printf(s.a, "%s/model", s.entry),
                    *in = arena_printf(s.a, "%s/in", s.work);
         const char *threads = arena_printf(s.a, "%d", o->threads);
-        const char *profile[] = {program, "-t", threads, "--profile", in, NULL};
+        const char *on_device = o->on_device ? "--on-device" : NULL;
+        const char *of = o->train ? "--function" : NULL, *step = o->train ? TRAIN_STEP : NULL;
+        const char *profile[] = {program, "-t", threads, "--profile", in, of, step, NULL};
         const char *bench[] = {program,
                                "-t",
                                threads,
                                "--bench",
                                arena_printf(s.a, "%g", o->seconds),
                                in,
-                               o->on_device ? "--on-device"
-                               : o->train   ? "--function"
-                                            : NULL,
-                               o->train ? "train_step" : NULL,
+                               of ? of : on_device,
+                               of ? step : NULL,
+                               on_device,
                                NULL};
         const char *trace = o->trace ? part_file(s.a, o->trace) : NULL;
         const char *timeline[] = {program, "-t", threads, "--timeline", trace, in, NULL};

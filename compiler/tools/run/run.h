@@ -285,6 +285,7 @@ ingot_status bench_tokens(Session *);
  * for the session's target, without a word; NULL: it cannot. The caller frees the plan, then closes
  * the model. */
 Plan *session_plan(const Session *, LoadedModel *, const bool *bound);
+#define TRAIN_STEP "train_step" /* the function that bench --train times */
 /* run_bench.c: profile and bench are the program's command lines; its status, or 1. */
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 

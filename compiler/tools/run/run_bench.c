@@ -51,14 +51,12 @@ static void read_opts(BenchLine *line, const Kernel *k, const Target *t)
 }
 
 /* Operations and bytes of every step of the plan. */
-static bool read_steps(Session *s, BenchLine *line, int n)
+static void read_plan(const Session *s, const Plan *p, BenchLine *line, int n)
 {
-    LoadedModel m;
-    Plan *p = session_plan(s, &m, s->bound);
     const Target target = machine_target(s->a, s->o->compile.target);
-    Step **steps = p ? plan_steps(p, s->a) : NULL;
-    const int64_t *rounds = p ? plan_rounds(p, s->a) : NULL;
-    for (int i = 0; i < n && p; i++)
+    Step **steps = plan_steps(p, s->a);
+    const int64_t *rounds = plan_rounds(p, s->a);
+    for (int i = 0; i < n; i++)
         if (line[i].step >= 0 && line[i].step < p->nstep) {
             const Step *t = steps[line[i].step];
             line[i].rounds = (double)rounds[line[i].step];
@@ -67,9 +65,39 @@ static bool read_steps(Session *s, BenchLine *line, int n)
             if (t->kind == STEP_KERNEL)
                 read_opts(&line[i], t->kernel, &target);
         }
+}
+
+/* The same of a training step, whose plan is made together with that of run(). */
+static bool read_train_step(const Session *s, BenchLine *line, int n)
+{
+    LoadedModel m;
+    Inspection x = {0};
+    bool made = model_open(&m, s->o, true) == INGOT_OK;
+    if (made) {
+        m.functions = true;
+        made = model_build(&m, s->o, s->in, s->bound) == INGOT_OK &&
+               inspection_make(m.c, &s->o->compile, &x) && inspection_select(m.c, &x, TRAIN_STEP);
+    }
+    if (made)
+        read_plan(s, x.p, line, n);
+    if (x.arena)
+        inspection_free(&x);
+    model_close(&m);
+    return made;
+}
+
+static bool read_steps(const Session *s, BenchLine *line, int n)
+{
+    if (s->o->train)
+        return read_train_step(s, line, n);
+    LoadedModel m;
+    Plan *p = session_plan(s, &m, s->bound);
+    const bool made = p != NULL;
+    if (made)
+        read_plan(s, p, line, n);
     plan_free(p);
     model_close(&m);
-    return p != NULL;
+    return made;
 }
 
 /* The driver's table: "step ms % name". Keeps the best of several. */
