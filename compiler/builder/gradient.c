@@ -53,6 +53,26 @@ static bool is_repeated(const Node *x)
     return x->op == OP_EXPAND;
 }
 
+/* A GPU has few groups for few sums of products, of very many terms each (the gradient of few
+ * weights of a convolution): those of each image are many, and then added. Not of windows of
+ * channels, which are copied pixel after pixel through all images (gpu_wgmma.c). */
+static bool sums_images_first(const Node *x, unsigned axes)
+{
+    enum { FEW = 1 << 17, MANY = 1 << 14, IMAGES = 8 };
+    int64_t images, size, sums = 1, terms = 1, taps = 1;
+    int before = 0;
+    for (int i = 0; i < x->rank; i++) {
+        if (!idx_value(x->shape[i], &size))
+            return false;
+        const bool summed = axes >> i & 1, behind = axes & ((1u << i) - 1) & ~1u;
+        *(summed ? &terms : &sums) *= size;
+        taps *= !summed && behind ? size : 1;
+        before += !summed && !behind && size > 1;
+    }
+    return axes & 1 && x->rank > 4 && idx_value(x->shape[0], &images) && images >= IMAGES &&
+           sums < FEW && terms / images * IMAGES >= MANY && (taps == 1 || before < 2);
+}
+
 /* A GPU has few groups for the sums of few channels: those of rows are many. */
 Node *gradient_sum(Context *c, Node *x, unsigned axes)
 {
@@ -61,6 +81,8 @@ Node *gradient_sum(Context *c, Node *x, unsigned axes)
     const bool product = x->op == OP_MUL && (is_repeated(x->src[0]) || is_repeated(x->src[1]));
     if (!axes)
         return x;
+    if (product && ingot_one_product(c) && dtype_is_float(d) && sums_images_first(x, axes))
+        return ingot_cast(c, ingot_sum(c, ingot_sum(c, wide, axes & ~1u, true), 1, true), d);
     return ingot_cast(c,
                       ingot_one_product(c) && dtype_is_float(d) && !product
                           ? sum_rows(c, wide, axes, true)
@@ -291,7 +313,7 @@ static void pass_node(Backward *b, Node *n, Node *g)
         pass_result(b, n, g);
         return;
     }
-    if (gradient_again(b, n, g))
+    if (gradient_again(b, n, g) || gradient_normalised(b, n, g))
         return;
     if (!rule) {
         gradient_no_rule(b, n, op_info[n->op].text);

@@ -43,6 +43,8 @@ static inline bool has_gradient(const Backward *b, const Node *x)
 /* gradient_gather.c: passes the gradient of a node that a rule has made by another form of it;
  * false: it has none. */
 bool gradient_again(Backward *, const Node *made, Node *g);
+/* gradient_norm.c: passes the gradient of what has been normalised; false: n has not. */
+bool gradient_normalised(Backward *, Node *n, Node *g);
 /* More of the gradient of x, for rules that pass over nodes in between. */
 void gradient_give(Backward *, Node *x, Node *g);
 /* "gradient: %s", of the node that is being passed; poison. */
