@@ -104,6 +104,10 @@ ingot_precision ingot_precision_of(const ingot_context *);
  * take those. */
 void ingot_set_one_product(ingot_context *, bool);
 bool ingot_one_product(const ingot_context *);
+/* Results of products that --precision rounds the operands of are rounded as these are, for all of
+ * their readers, as autocast has it in PyTorch: for training steps where bytes decide. */
+void ingot_set_rounded_results(ingot_context *, bool);
+bool ingot_rounded_results(const ingot_context *);
 /* Few queries that meet keys as many as a run says (a token and those before it) are for units of
  * GPUs, too: groups that meet share the keys.  What such units multiply is rounded as keys are. */
 void ingot_set_shared_keys(ingot_context *, bool);

@@ -27,6 +27,12 @@ typedef struct {
     int n;
 } Products;
 Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis);
+/* (precision.c) A sum of products of numbers of this type: rounded to it for all who read it, where
+ * that is asked for (ingot_set_rounded_results()). */
+ingot_tensor *ops_result(ingot_context *, ingot_dtype, ingot_tensor *y);
+/* (precision.c) What the node that is built rounds both operands of f32 to, as one product; or
+ * f32. */
+ingot_dtype ops_rounded_dtype(ingot_context *);
 /* (precision.c) Have products whose sum over the last axis is wanted so few rows, beside an operand
  * of f16 or of blocks, that a matrix unit has nothing to do? Bytes of that operand are what takes
  * the time, and numbers of the other one stay as exact as they are. */

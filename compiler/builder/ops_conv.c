@@ -202,9 +202,11 @@ static ingot_tensor *sum_along_stored_rows(ingot_context *c, ingot_tensor *x, in
                                            const int64_t *lo, const int64_t *hi)
 {
     enum { FEW = 8, LEAST_MAPS = 16, PIECE = 8 /* of 16 bytes */ };
-    const ingot_dtype d = ingot_dtype_of(x);
-    if (!ingot_stored_rows(c) || !channels_known(x, w) || ingot_rank(x) != 4 || w->op != OP_DATA ||
-        (d != INGOT_F16 && d != INGOT_BF16) || (dilations && dilations[1] != 1))
+    const bool rounded = ingot_dtype_of(x) == INGOT_F32;
+    const ingot_dtype d = rounded ? ops_rounded_dtype(c) : ingot_dtype_of(x);
+    if (!ingot_stored_rows(c) || !channels_known(x, w) || ingot_rank(x) != 4 ||
+        (!rounded && w->op != OP_DATA) || (d != INGOT_F16 && d != INGOT_BF16) ||
+        (dilations && dilations[1] != 1))
         return NULL;
     int64_t size[4], taps[4], out[2], step[2], all;
     for (int i = 0; i < 4; i++) {
@@ -233,7 +235,7 @@ static ingot_tensor *sum_along_stored_rows(ingot_context *c, ingot_tensor *x, in
         more++;
     behind[1] = room - taps[1];
     behind[3] = more;
-    const char *name = ((const Data *)w->arg.ptr)->name;
+    const char *name = w->op == OP_DATA ? ((const Data *)w->arg.ptr)->name : NULL;
     w = ingot_pad_c(c, w, zeros, behind, 0);
     const int64_t row = ((out[1] - 1) * step[1] + taps[3] + more) * room;
     int64_t wide = size[3] + lo[1] + hi[1];
@@ -245,8 +247,9 @@ static ingot_tensor *sum_along_stored_rows(ingot_context *c, ingot_tensor *x, in
     zeros[3] = lo[1];
     x = ingot_pad_c(c, x, zeros, behind, 0);
     static const int perm[] = {0, 2, 3, 1};
-    x = ingot_contiguous(c, ingot_flatten(c, ingot_permute(c, x, perm), 2, 4));
-    w = now(c, name, ingot_flatten(c, ingot_permute(c, w, perm), 2, 4));
+    x = ingot_contiguous(c, ingot_cast(c, ingot_flatten(c, ingot_permute(c, x, perm), 2, 4), d));
+    w = ingot_cast(c, ingot_flatten(c, ingot_permute(c, w, perm), 2, 4), d);
+    w = name ? now(c, name, w) : ingot_contiguous(c, w);
     x = ingot_slice(c, x, 2, ingot_dim_const(c, 0), ingot_dim_const(c, row), 1);
     x = ingot_window(c, x, 1, taps[2], step[0], dilations ? dilations[0] : 1);
     x = ingot_window(c, x, 2, (taps[3] + more) * room, step[1] * room, 1);
@@ -311,7 +314,7 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
     if (!y && group == 1)
         y = sum_along_stored_rows(c, x, w, strides, dilations, lo, hi);
     if (y)
-        return with_bias(c, y, b, d);
+        return ops_result(c, ops_rounded_dtype(c), with_bias(c, y, b, d));
     Products p = {.x = {x}, .w = {w}, .n = 1};
     if (group == 1)
         p = ops_precision(c, x, 1, w, 1);
@@ -346,7 +349,7 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         product = ops_products(c, product, ingot_reshape(c, p.x[i], rank, xd),
                                ingot_reshape(c, p.w[i], rank, wd));
     y = ingot_reshape(c, ingot_sum(c, product, axes, false), 2 + spatial, yd);
-    return with_bias(c, y, b, d);
+    return ops_result(c, ingot_dtype_of(p.w[0]), with_bias(c, y, b, d));
 }
 
 /* ---- transposed ------------------------------------------------------------------------------ */

@@ -206,6 +206,8 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
     if (ingot_one_product(c) && t->n == 1) {
         out.x[0] = one_part(c, x, t->type, false);
         out.w[0] = one_part(c, w, t->type, true);
+        if (ingot_rounded_results(c) && out.x[0]->op == OP_KEEP)
+            ingot_read_as(c, x, out.x[0]);
         return out;
     }
     split(c, x, t, xs);
@@ -227,6 +229,21 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
         out.w[i] = ws[t->w[i]];
     }
     return out;
+}
+
+ingot_dtype ops_rounded_dtype(ingot_context *c)
+{
+    const ingot_precision p = ingot_precision_here(c);
+    const bool rounds = p == INGOT_PRECISION_BF16 || p == INGOT_PRECISION_F16;
+    return rounds && ingot_one_product(c) ? terms_of[p].type : INGOT_F32;
+}
+
+ingot_tensor *ops_result(ingot_context *c, ingot_dtype d, ingot_tensor *y)
+{
+    if (ingot_rounded_results(c) && d == ops_rounded_dtype(c) && d != INGOT_F32 &&
+        !ingot_is_poison(y) && ingot_dtype_of(y) == INGOT_F32)
+        y = ingot_cast(c, ingot_cast(c, y, d), INGOT_F32);
+    return y;
 }
 
 bool ops_takes_parts(ingot_context *c, ingot_tensor *x)

@@ -390,6 +390,18 @@ static int side_by_side(const Nest *n, const View *v)
     return -1;
 }
 
+/* Do the terms of a sum lie side by side? An item for each result would read them a line of memory
+ * at a time, however many items there are. */
+static bool lies_along(const Nest *n, const View *v)
+{
+    int64_t stride;
+    const Node *r = v->reduce[0];
+    for (int j = 0; j < v->nload; j++)
+        if (access_stride(n->k, v->load[j], r->src[r->nsrc - 1], &stride) && stride == 1)
+            return true;
+    return false;
+}
+
 /* The last axis of results that the reduces move with, or -1. */
 static int last_of_reduces(const Nest *n, const View *v)
 {
@@ -467,9 +479,10 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
             return false;
     const Machine *m = &n->target->machine;
     const ReducedRows s = rows_of(n, v);
-    if ((s.rows > items_at_once(m) && !s.walked) || s.terms < m->warp || s.terms == INT64_MAX)
-        return false;
     const int beside = side_by_side(n, v);
+    const bool enough = s.rows > items_at_once(m) && (beside >= 0 || !lies_along(n, v));
+    if ((enough && !s.walked) || s.terms < m->warp || s.terms == INT64_MAX)
+        return false;
     if (warp > 1 && beside >= 0) /* neighbours have neighbours of the results */
         return false;
     const int inner = beside < 0 ? last_of_reduces(n, v) : beside;

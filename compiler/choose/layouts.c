@@ -25,6 +25,7 @@ typedef struct {
     Step **kernel; /* kernel steps of a device, in order */
     double *times; /* that each of them runs: the trips of the loops around it */
     int n, ntimes, device;
+    bool gpu;
 } Layouts;
 
 static void gather_steps(Layouts *x, Block *b, double times)
@@ -289,12 +290,17 @@ static void vote_contractions(Layouts *x, const Target *t)
     }
 }
 
+/* Of equals the first; of products on a GPU the last, which is innermost already: its units read 16
+ * bits either way. */
 static int innermost(const Layouts *x, const Buffer *b)
 {
+    const double *vote = x->vote[b->id];
     int best = -1;
-    for (int i = 0; i < b->rank; i++)
-        if (x->vote[b->id][i] > 0 && (best < 0 || x->vote[b->id][i] > x->vote[b->id][best]))
+    for (int i = 0; i < b->rank; i++) {
+        const bool last = x->gpu && vote[i] > x->n; /* kernels without a wish have one each */
+        if (vote[i] > 0 && (best < 0 || (last ? vote[i] >= vote[best] : vote[i] > vote[best])))
             best = i;
+    }
     return best;
 }
 
@@ -706,7 +712,7 @@ static void add_permute(Buffer *b, int last)
 /* Of the buffers of a device: no other one's kernels read or write them. */
 static void layouts_on(Plan *p, const Target *t, int device)
 {
-    Layouts x = {.p = p, .a = arena_new(), .device = device};
+    Layouts x = {.p = p, .a = arena_new(), .device = device, .gpu = t->gpu};
     int nbuffer = p->nbuffer;
     x.fixed = NEWN(x.a, bool, nbuffer);
     x.weight = NEWN(x.a, bool, nbuffer);

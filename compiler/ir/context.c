@@ -119,6 +119,16 @@ bool ingot_one_product(const ingot_context *c)
     return c->one_product;
 }
 
+void ingot_set_rounded_results(ingot_context *c, bool rounded)
+{
+    c->rounded_results = rounded;
+}
+
+bool ingot_rounded_results(const ingot_context *c)
+{
+    return c->rounded_results;
+}
+
 void ingot_set_shared_keys(ingot_context *c, bool shared)
 {
     c->shared_keys = shared;

@@ -398,13 +398,14 @@ struct Context {
     int nprecision;
     const char **narrowed; /* nodes whose products --precision narrows */
     int nnarrowed;
-    bool one_product;    /* of what --precision splits */
-    bool shared_keys;    /* of few queries, by groups that meet */
-    bool sums_in_blocks; /* it has derivatives: kernel/lower/sum_blocks.c */
-    int64_t stored_rows; /* of images with few channels: from so many multiplications on, or 0 */
-    Map memo;            /* contents cache and such */
-    Map rederived;       /* gradients whose own gradient is that of another form, by id */
-    Map weight_layouts;  /* of constants that an earlier function reads: by id + 1 */
+    bool one_product;     /* of what --precision splits */
+    bool rounded_results; /* of products of rounded numbers */
+    bool shared_keys;     /* of few queries, by groups that meet */
+    bool sums_in_blocks;  /* it has derivatives: kernel/lower/sum_blocks.c */
+    int64_t stored_rows;  /* of images with few channels: from so many multiplications on, or 0 */
+    Map memo;             /* contents cache and such */
+    Map rederived;        /* gradients whose own gradient is that of another form, by id */
+    Map weight_layouts;   /* of constants that an earlier function reads: by id + 1 */
     /* Variants of nodes, by id + 1, that earlier plans of this graph have, for other targets of the
      * same bundle: a plan does likewise where that takes hardly longer, so that weights of several
      * are the same. */

@@ -69,6 +69,8 @@ static Node *read_as(Rewrite *r, Node *t)
     return any ? made_again(r, t, src) : NULL;
 }
 
+/* What has been told is of all functions of the model: each is rewritten when its turn comes. What
+ * reads the widened number already is left as it is. */
 void graph_read_as(Context *c)
 {
     if (!c->read_as.n)
@@ -76,6 +78,4 @@ void graph_read_as(Context *c)
     Rewrite r = {.c = c, .a = arena_new(), .renew = read_as};
     (void)rewrite_pass(&r);
     arena_free(r.a);
-    map_free(&c->read_as);
-    c->read_as = (Map){0};
 }

@@ -69,6 +69,7 @@ Node *made_again(Rewrite *, Node *, Node **src);
 Node *renewed_control(Rewrite *, Node *);
 
 /* A rule gives what stands for a node, or NULL: it stays.  Its sources have been rewritten. */
+Node *narrow_choice(Rewrite *, Node *);   /* narrow_choice.c */
 Node *identity(Rewrite *, Node *);        /* identity.c */
 Node *small_power(Rewrite *, Node *);     /* identity.c: of a POW */
 Node *shaped_constant(Rewrite *, Node *); /* identity.c: of a RESHAPE */

@@ -76,6 +76,7 @@ static ingot_status open_told(LoadedModel *m, const Options *o, void *quiet)
     for (int i = 0; i < o->nprecision; i++)
         ingot_set_precision_of(m->c, o->precisions[i].nodes, o->precisions[i].precision);
     ingot_set_one_product(m->c, o->compile.target && is_for_gpu(o->a, o->compile.target));
+    ingot_set_rounded_results(m->c, o->train && ingot_one_product(m->c));
     ingot_set_shared_keys(m->c, groups_meet(o->a, o->compile.target));
     ingot_set_stored_rows(m->c, stored_rows(o->a, o->compile.target));
     m->file = ingot_model_open(m->c, o->model);
