@@ -99,7 +99,7 @@ static bool find_mean(Context *c, Normalised *n)
     return n->axes == axes && lies_alike(c, own, sums) && pass(n, d);
 }
 
-static bool find(Context *c, Node *z, Normalised *n)
+static bool find_normalised(Context *c, Node *z, Normalised *n)
 {
     *n = (Normalised){.x = NULL};
     if (z->op != OP_MUL && z->op != OP_DIV)
@@ -140,7 +140,7 @@ bool gradient_normalised(Backward *b, Node *z, Node *g)
     Context *c = b->c;
     Normalised n;
     if (z->dtype != dtype_info[z->dtype].compute || g->dtype != z->dtype || uniform(g) ||
-        !find(c, z, &n) || !has_gradient(b, n.x))
+        !find_normalised(c, z, &n) || !has_gradient(b, n.x))
         return false;
     for (int i = 0; i < n.npassed; i++)
         if (b->target[n.passed[i]->id]) /* its own gradient is asked for */

@@ -392,7 +392,7 @@ static int side_by_side(const Nest *n, const View *v)
 
 /* Do the terms of a sum lie side by side? An item for each result would read them a line of memory
  * at a time, however many items there are. */
-static bool lies_along(const Nest *n, const View *v)
+static bool terms_side_by_side(const Nest *n, const View *v)
 {
     int64_t stride;
     const Node *r = v->reduce[0];
@@ -480,7 +480,7 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     const Machine *m = &n->target->machine;
     const ReducedRows s = rows_of(n, v);
     const int beside = side_by_side(n, v);
-    const bool enough = s.rows > items_at_once(m) && (beside >= 0 || !lies_along(n, v));
+    const bool enough = s.rows > items_at_once(m) && (beside >= 0 || !terms_side_by_side(n, v));
     if ((enough && !s.walked) || s.terms < m->warp || s.terms == INT64_MAX)
         return false;
     if (warp > 1 && beside >= 0) /* neighbours have neighbours of the results */

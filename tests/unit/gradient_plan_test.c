@@ -107,6 +107,15 @@ static ingot_tensor *lstm(Net *q)
     return cross_entropy(c, x);
 }
 
+/* Images of three channels, normalised one by one. */
+static ingot_tensor *normalised(Net *q)
+{
+    Context *c = q->c;
+    ingot_tensor *x = INPUT(2, 3, 4, 5), *scale = INPUT(3), *bias = INPUT(3);
+    x = ingot_instance_norm(c, x, scale, bias, 1e-3);
+    return cross_entropy(c, ingot_flatten(c, ingot_tanh(c, x), 1, 4));
+}
+
 /* Rows of a table, summed: its gradient is added to zeros at the rows' places. */
 static ingot_tensor *embedding(Net *q)
 {
@@ -272,6 +281,26 @@ static void test_lstm(void **state)
 {
     (void)state;
     check_network(lstm, false);
+}
+
+/* Of a loss and of all gradients: the sums over the pixels of x are those of its mean and variance,
+ * and the two that its gradient has, of which those of scale and bias are made. */
+static void test_normalised(void **state)
+{
+    Net q = {.n = 0};
+    Arena *a = arena_new();
+    int count, sums = 0;
+    (void)state;
+    build(&q, normalised);
+    Node **order = graph_toposort(a, q.n, q.g, &count);
+    for (int i = 0; i < count; i++) {
+        const Node *x = order[i]->op == OP_REDUCE ? order[i]->src[0] : NULL;
+        sums += x && x->rank == 4 && idx_is(x->shape[2], 4) && idx_is(x->shape[3], 5);
+    }
+    assert_int_equal(sums, 4 + 2); /* scale's and bias' are over the images, too */
+    arena_free(a);
+    ingot_context_free(q.c);
+    check_network(normalised, false);
 }
 
 static void test_embedding(void **state)
@@ -465,6 +494,7 @@ int main(void)
                                        cmocka_unit_test(test_cnn),
                                        cmocka_unit_test(test_transformer),
                                        cmocka_unit_test(test_lstm),
+                                       cmocka_unit_test(test_normalised),
                                        cmocka_unit_test(test_embedding),
                                        cmocka_unit_test(test_one_column),
                                        cmocka_unit_test(test_states),
