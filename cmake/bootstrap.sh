@@ -88,6 +88,10 @@ if [ "$what" = tests ]; then
     need mesa-vulkan-drivers sh -c 'ls /usr/lib/*/libvulkan_lvp.so'
     need fonts-dejavu-core sh -c 'ls /usr/share/fonts/*/* | grep -q .'
     if [ "$all" ]; then
+        if apt-cache show clang-19 gcc-riscv64-linux-gnu >/dev/null 2>&1; then # vectors of RISC-V
+            need clang-19 command -v clang-19
+            need gcc-riscv64-linux-gnu command -v riscv64-linux-gnu-gcc
+        fi
         need gcc-mingw-w64-x86-64 command -v x86_64-w64-mingw32-gcc
         [ "$(uname -m)" != x86_64 ] || need wine command -v wine
     fi

@@ -100,7 +100,7 @@ uint64_t igrt_cpu_lacks(uint64_t wanted)
         lacks = tiles;
     return lacks;
 }
-#elif defined(__aarch64__) && defined(__linux__)
+#elif (defined(__aarch64__) || (defined(__riscv_xlen) && __riscv_xlen == 64)) && defined(__linux__)
 unsigned long
 getauxval(unsigned long); /* of the C libraries of Linux: what the kernel has told the program */
 
@@ -110,14 +110,35 @@ static uint64_t ask_hwcap(int which)
     return getauxval(which ? 26 : 16); /* AT_HWCAP2, AT_HWCAP */
 }
 
+#if defined(__aarch64__)
 /* Bytes of a vector of SVE: rdvl x0, 1. */
-static uint64_t igrt_cpu_sve_bytes(void)
+static uint64_t igrt_cpu_vector_bytes(void)
 {
     uint64_t bytes;
     __asm__ __volatile__(".inst 0x04bf5020\n\tmov %0, x0" : "=r"(bytes) : : "x0");
     return bytes;
 }
+#else
+/* Bytes of a vector of V: csrr a0, vlenb. */
+static uint64_t igrt_cpu_vector_bytes(void)
+{
+    uint64_t bytes;
+    __asm__ __volatile__(".4byte 0xc2202573\n\tmv %0, a0" : "=r"(bytes) : : "a0");
+    return bytes;
+}
 #endif
+#endif
+
+/* Are vectors of this many bytes what code for so many can take? That of SVE is for one size, that
+ * of V for all that are as long at least. */
+static int suits(uint64_t bytes, uint64_t built)
+{
+#if defined(__aarch64__)
+    return bytes == built;
+#else
+    return bytes >= built;
+#endif
+}
 
 enum { HWCAP, HWCAP2 };
 static const uint8_t features[][3] = {
@@ -132,7 +153,7 @@ uint64_t igrt_cpu_features(void)
     for (int i = 0; i < IGRT_CPU_COUNT; i++) {
         const uint64_t has = ask_hwcap(features[i][0]) >> features[i][1] & 1;
         const uint8_t bytes = features[i][2];
-        mask |= (has && (!bytes || igrt_cpu_sve_bytes() == bytes) ? has : 0) << i;
+        mask |= (has && (!bytes || suits(igrt_cpu_vector_bytes(), bytes)) ? has : 0) << i;
     }
     return mask;
 }

@@ -9,9 +9,9 @@
  *                    no code
  *     model_init.c   if (igrt_cpu_lacks(model_cpu_needs)) return IGRT_ERR_FEATURE;
  *
- * On x86 CPUID tells, and XGETBV which registers the system saves; on aarch64 Linux, and the
- * processor itself how large SVE's vectors are. Elsewhere nothing can be asked, and nothing is
- * lacking.
+ * On x86 CPUID tells, and XGETBV which registers the system saves; on aarch64 and 64-bit RISC-V
+ * Linux, and the processor itself how large the vectors of SVE and of V are. Elsewhere nothing can
+ * be asked, and nothing is lacking.
  *
  * In the lists is what compilers emit by themselves and what kernels call by name; not what needs
  * an intrinsic that no kernel has (AES, random numbers), which a virtual machine may well hide. The
@@ -97,10 +97,29 @@
     X(ATOMICS, "atomics", __ARM_FEATURE_ATOMICS, HWCAP, 0, 8, 0)                 \
     X(CRC32, "crc32", __ARM_FEATURE_CRC32, HWCAP, 0, 7, 0)
 
+/* Vectors of V have at least the size that the compiler was told. */
+#if defined(__riscv_v_min_vlen) && __riscv_v_min_vlen >= 512
+#define IGRT_CPU_V_IS_512 1
+#elif defined(__riscv_v_min_vlen) && __riscv_v_min_vlen >= 256
+#define IGRT_CPU_V_IS_256 1
+#endif
+#if defined(__riscv_v)
+#define IGRT_CPU_V_IS_THERE 1
+#endif
+
+/* The same of RISC-V, but that a vector may be longer. Linux, arch/riscv/include/uapi/asm/hwcap.h:
+ * the letter of an extension. */
+#define IGRT_CPU_RISCV64_LIST(X)                                        \
+    X(V_512, "v with 512 bits", IGRT_CPU_V_IS_512, HWCAP, 64, 'V' - 'A', 0) \
+    X(V_256, "v with 256 bits", IGRT_CPU_V_IS_256, HWCAP, 32, 'V' - 'A', 0) \
+    X(V, "v", IGRT_CPU_V_IS_THERE, HWCAP, 0, 'V' - 'A', 0)
+
 #if defined(__x86_64__) || defined(__i386__)
 #define IGRT_CPU_LIST(X) IGRT_CPU_X86_LIST(X)
 #elif defined(__aarch64__)
 #define IGRT_CPU_LIST(X) IGRT_CPU_ARM64_LIST(X)
+#elif defined(__riscv_xlen) && __riscv_xlen == 64
+#define IGRT_CPU_LIST(X) IGRT_CPU_RISCV64_LIST(X)
 #else
 #define IGRT_CPU_LIST(X)
 #endif

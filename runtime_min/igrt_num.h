@@ -573,7 +573,8 @@ IGRT_INLINE float igrt_muladd_f32(float x, float y, float z)
 #if defined(IGRT_RELAXED)
     const igrt_relaxed a = {x, x, x, x}, b = {y, y, y, y}, c = {z, z, z, z};
     return __builtin_wasm_relaxed_madd_f32x4(a, b, c)[0];
-#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__) || defined(__HIP__)
+#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__riscv_flen) || \
+    defined(__CUDACC__) || defined(__HIP__)
     return fmaf(x, y, z);
 #else
     return x * y + z;

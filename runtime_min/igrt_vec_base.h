@@ -109,6 +109,15 @@
 #define IGRT_SVE 0
 #endif
 
+/* RISC-V's V: vectors of any number of lanes are a register or a group of them, as the compiler
+ * finds them to be. Only clang has what the functions here are made of (gcc takes the plain forms,
+ * and makes of them what it can). */
+#if defined(__riscv_v) && defined(__clang__) && __clang_major__ >= 18
+#define IGRT_RVV 1
+#else
+#define IGRT_RVV 0
+#endif
+
 /* Whether a register of x86 holds 8 lanes, 16 lanes; IGRT_FITS_8(a, b): a if one of any machine
  * does, b if halves do. */
 #if defined(__AVX__)
@@ -121,12 +130,12 @@
 #else
 #define IGRT_HAS_16 0
 #endif
-#if IGRT_HAS_8 || IGRT_SVE == 8
+#if IGRT_HAS_8 || IGRT_SVE == 8 || IGRT_RVV
 #define IGRT_FITS_8(whole, halves) whole
 #else
 #define IGRT_FITS_8(whole, halves) halves
 #endif
-#if IGRT_HAS_16 || IGRT_SVE == 16
+#if IGRT_HAS_16 || IGRT_SVE == 16 || IGRT_RVV
 #define IGRT_FITS_16(whole, halves) whole
 #else
 #define IGRT_FITS_16(whole, halves) halves

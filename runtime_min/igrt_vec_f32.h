@@ -219,7 +219,20 @@
         f32, N, muladd,                                                                          \
         (igrt_sve_f32)svmla_f32_x(IGRT_SVE_ALL, IGRT_SVE_F(z), IGRT_SVE_F(x), IGRT_SVE_F(y)))
 
+/* RISC-V's V, of as many lanes as there are: instructions by the compiler's names for them */
+#define IGRT_RVV_BASE(N)                                         \
+    IGRT_COMPARES(N)                                             \
+    IGRT_PLAIN_WHERE(N)                                          \
+    IGRT_PLAIN_BASE(N)                                           \
+    IGRT_IFS(N)                                                  \
+    IGRT_NATIVE1(f32, N, sqrt, __builtin_elementwise_sqrt(x))    \
+    IGRT_PLAIN_ROUNDING(N)                                       \
+    IGRT_NATIVE3(f32, N, muladd, __builtin_elementwise_fma(x, y, z))
+
 /* 4 lanes */
+#if IGRT_RVV
+IGRT_RVV_BASE(4)
+#else
 IGRT_COMPARES(4)
 #if defined(__SSE2__)
 #if defined(__SSE4_1__)
@@ -279,9 +292,12 @@ IGRT_VEC igrt_f32x4 igrt_muladd_f32x4(igrt_f32x4 x, igrt_f32x4 y, igrt_f32x4 z)
 #else
 IGRT_PLAIN_MULADD(4)
 #endif
+#endif
 
 /* 8 lanes */
-#if IGRT_HAS_8
+#if IGRT_RVV
+IGRT_RVV_BASE(8)
+#elif IGRT_HAS_8
 IGRT_COMPARES(8)
 IGRT_NATIVE_WHERE(8, _mm256_blendv_ps(b, a, (__m256)m))
 IGRT_IFS(8)
@@ -304,7 +320,9 @@ IGRT_BY_SVE_8(IGRT_SVE_BASE(8), IGRT_SPLIT_BASE(8, 4))
 #endif
 
 /* 16 lanes */
-#if IGRT_HAS_16
+#if IGRT_RVV
+IGRT_RVV_BASE(16)
+#elif IGRT_HAS_16
 IGRT_COMPARES(16)
 #define IGRT_IF512(NAME, PREDICATE)                                                           \
     IGRT_VEC igrt_f32x16 igrt_if_##NAME##_f32x16(igrt_f32x16 x, igrt_f32x16 y, igrt_f32x16 a, \

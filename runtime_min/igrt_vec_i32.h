@@ -40,21 +40,27 @@
 /* max or min in one instruction: gcc makes up to four of a choice. */
 #define IGRT_CHOICE_max(N, x, y) igrt_where_i32x##N(igrt_lt_i32x##N(x, y), y, x)
 #define IGRT_CHOICE_min(N, x, y) igrt_where_i32x##N(igrt_lt_i32x##N(y, x), y, x)
-#if defined(__SSE4_1__)
+#if IGRT_RVV
+#define IGRT_MORE_4(OP, x, y) __builtin_elementwise_##OP(x, y)
+#elif defined(__SSE4_1__)
 #define IGRT_MORE_4(OP, x, y) ((igrt_i32x4)_mm_##OP##_epi32((__m128i)(x), (__m128i)(y)))
 #elif defined(IGRT_NEON64)
 #define IGRT_MORE_4(OP, x, y) ((igrt_i32x4)v##OP##q_s32((int32x4_t)(x), (int32x4_t)(y)))
 #else
 #define IGRT_MORE_4(OP, x, y) IGRT_CHOICE_##OP(4, x, y)
 #endif
-#if IGRT_HAS_8 && defined(__AVX2__)
+#if IGRT_RVV
+#define IGRT_MORE_8(OP, x, y) __builtin_elementwise_##OP(x, y)
+#elif IGRT_HAS_8 && defined(__AVX2__)
 #define IGRT_MORE_8(OP, x, y) ((igrt_i32x8)_mm256_##OP##_epi32((__m256i)(x), (__m256i)(y)))
 #elif IGRT_SVE == 8
 #define IGRT_MORE_8(OP, x, y) IGRT_SVE_MORE(8, OP, x, y)
 #else
 #define IGRT_MORE_8(OP, x, y) IGRT_HALVES(8, 4, OP, x, y)
 #endif
-#if IGRT_HAS_16
+#if IGRT_RVV
+#define IGRT_MORE_16(OP, x, y) __builtin_elementwise_##OP(x, y)
+#elif IGRT_HAS_16
 #define IGRT_MORE_16(OP, x, y) ((igrt_i32x16)_mm512_##OP##_epi32((__m512i)(x), (__m512i)(y)))
 #elif IGRT_SVE == 16
 #define IGRT_MORE_16(OP, x, y) IGRT_SVE_MORE(16, OP, x, y)
@@ -115,7 +121,17 @@ IGRT_INTS(16)
 /*
  * Products with fractions: a product has 64 bits, two of four lanes a register.
  */
-#if defined(IGRT_NEON64)
+#define IGRT_RVV_MULHI(N)                                                                       \
+    typedef int64_t igrt_wide_i32x##N __attribute__((vector_size(8 * (N))));                    \
+    IGRT_VEC igrt_i32x##N igrt_mulhi_i32x##N(igrt_i32x##N x, igrt_i32x##N y)                    \
+    {                                                                                           \
+        const igrt_wide_i32x##N a = __builtin_convertvector(x, igrt_wide_i32x##N),              \
+                                b = __builtin_convertvector(y, igrt_wide_i32x##N);              \
+        return __builtin_convertvector((a * b + (INT64_C(1) << 30)) >> 31, igrt_i32x##N);       \
+    }
+#if IGRT_RVV
+IGRT_RVV_MULHI(4)
+#elif defined(IGRT_NEON64)
 IGRT_VEC igrt_i32x4 igrt_mulhi_i32x4(igrt_i32x4 x, igrt_i32x4 y)
 {
     const int64x2_t lo = vmull_s32(vget_low_s32((int32x4_t)x), vget_low_s32((int32x4_t)y));
@@ -147,7 +163,9 @@ IGRT_VEC igrt_i32x4 igrt_mulhi_i32x4(igrt_i32x4 x, igrt_i32x4 y)
         const igrt_u32x##N low = (igrt_u32x##N)x * (igrt_u32x##N)y;                               \
         return (igrt_i32x##N)(((igrt_u32x##N)high << 1) + (((low >> 30) + 1u) >> 1));             \
     }
-#if IGRT_SVE == 8
+#if IGRT_RVV
+IGRT_RVV_MULHI(8)
+#elif IGRT_SVE == 8
 IGRT_SVE_MULHI(8)
 #elif defined(__AVX2__)
 IGRT_VEC igrt_i32x8 igrt_mulhi_i32x8(igrt_i32x8 x, igrt_i32x8 y)
@@ -166,7 +184,9 @@ IGRT_VEC igrt_i32x8 igrt_mulhi_i32x8(igrt_i32x8 x, igrt_i32x8 y)
                            igrt_mulhi_i32x4(igrt_hi_i32x8(x), igrt_hi_i32x8(y)));
 }
 #endif
-#if IGRT_SVE == 16
+#if IGRT_RVV
+IGRT_RVV_MULHI(16)
+#elif IGRT_SVE == 16
 IGRT_SVE_MULHI(16)
 #elif defined(__AVX512F__)
 IGRT_VEC igrt_i32x16 igrt_mulhi_i32x16(igrt_i32x16 x, igrt_i32x16 y)

@@ -67,10 +67,10 @@
         return y * (igrt_f32x##N)((half + 127u) << 23) * (igrt_f32x##N)((k - half + 127u) << 23); \
     }
 IGRT_SCALE(4)
-#if IGRT_HAS_8 || IGRT_SVE == 8
+#if IGRT_HAS_8 || IGRT_SVE == 8 || IGRT_RVV
 IGRT_SCALE(8)
 #endif
-#if IGRT_SVE == 16
+#if IGRT_SVE == 16 || IGRT_RVV
 IGRT_SCALE(16)
 #elif IGRT_HAS_16
 IGRT_VEC igrt_f32x16 igrt_scale_f32x16(igrt_f32x16 y, igrt_f32x16 n)

@@ -221,6 +221,7 @@ if [ -n "$all" ]; then
     step docs "$python" tests/docs_run.py --ingot build/ingot
     step tasks "$python" tests/tasks/tasks.py --ingot build/ingot
     step recipes "$python" tests/recipes/recipes.py --work build/recipes --apart
+    step riscv "$python" tests/bundle/units.py --ingot build/ingot riscv # QEMU 8 or later: INGOT_QEMU_RISCV64
     step onnx-rewritten onnx_rewritten
     step onnx-torch onnx_torch # a Python that has PyTorch and onnxscript; 77: it is not there
     step onnx-bind onnx --bind --out build/onnx-bind.md

@@ -15,8 +15,9 @@ static bool is_asked(const Target *t)
     if (t->bare || t->wasm || t->gpu)
         return false;
     if (t->triple)
-        return !strncmp(t->triple, "x86_64", 6) || !strncmp(t->triple, "aarch64", 7);
-    return !strstr(flags, "-march=rv");
+        return !strncmp(t->triple, "x86_64", 6) || !strncmp(t->triple, "aarch64", 7) ||
+               !strncmp(t->triple, "riscv64", 7);
+    return !strstr(flags, "-march=rv") || strstr(flags, "-march=rv64gc");
 }
 
 /* Does the word choose instructions, and nothing that objects have to agree on? */
@@ -95,10 +96,13 @@ const char *target_family(const Target *t)
     if (t->triple)
         return !strncmp(t->triple, "x86_64", 6)    ? "x86-64"
                : !strncmp(t->triple, "aarch64", 7) ? "aarch64"
+               : !strncmp(t->triple, "riscv64", 7) ? "riscv64"
                                                    : NULL;
     if (!is_asked(t) || strstr(flags, "-mthumb"))
         return NULL;
     if (!*flags || strstr(flags, "native"))
         return "";
+    if (strstr(flags, "-march=rv64"))
+        return "riscv64";
     return strstr(flags, "-march=armv8") || strstr(flags, "-mcpu=") ? "aarch64" : "x86-64";
 }

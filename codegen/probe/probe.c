@@ -132,6 +132,9 @@ static Vectors vectors_of(const Probe *p)
         return (Vectors){"neon", 4, macro_of(p, "__aarch64__") ? 32 : 16};
     if (macro_of(p, "__wasm_simd128__"))
         return (Vectors){"simd128", 4, 12};
+    const long rvv = number(p, "__riscv_v_min_vlen");
+    if (rvv >= 128)
+        return (Vectors){"rvv", rvv >= 512 ? 16 : rvv >= 256 ? 8 : 4, 32};
     if (macro_of(p, "__VSX__"))
         return (Vectors){"vsx", 4, 64};
     /* sums of integers take registers, as many as are free */
@@ -207,7 +210,8 @@ static void write_file(Probe *p, const char *command, StrBuf *out)
     sb_printf(
         out, "\n# for people\nversion = %s%s\nfloat_abi = %s\nsimd = %s\nfma = %s\n",
         macro_of(p, "__clang__") ? "clang " : "gcc ", unquoted(p, version), float_abi(p), v.simd,
-        macro_of(p, "__FMA__") || macro_of(p, "__ARM_FEATURE_FMA") || macro_of(p, "__FP_FAST_FMAF")
+        macro_of(p, "__FMA__") || macro_of(p, "__ARM_FEATURE_FMA") ||
+                macro_of(p, "__riscv_flen") || macro_of(p, "__FP_FAST_FMAF")
             ? "yes"
             : "no");
     if (p->declared.len)

@@ -98,7 +98,7 @@ const char *flags_for_all(Arena *, const Target *);
  * targets the place in suffix[] (of those that are for C) of the one whose it is; -1: for any. */
 int source_machine(Arena *, const char *name, int n, const char *const *suffix, const char *file);
 /* Whose programs a target for C is for, of those whose processors can be asked: "x86-64",
- * "aarch64", "" (any); NULL: another one. */
+ * "aarch64", "riscv64", "" (any); NULL: another one. */
 const char *target_family(const Target *);
 
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */

@@ -98,8 +98,8 @@ static bool targets_go_together(Context *c, const ingot_options *o, int n, const
         const char *own = target_family(t);
         if (!own || t->bare || t->wasm)
             return option_wrong(c,
-                                "--target '%s': a bundle chooses among machines of x86-64 or "
-                                "aarch64; '%s' is none",
+                                "--target '%s': a bundle chooses among machines of x86-64, "
+                                "aarch64 or riscv64; '%s' is none",
                                 o->target, of[i].name);
         if (*own && family && strcmp(family, own) != 0)
             return option_wrong(c,

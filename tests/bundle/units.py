@@ -13,6 +13,8 @@ that both have a sign, where a unit wants one without: what is stored has none; 
 arm    products of bytes for aarch64 with DOTPROD, with I8MM and with SVE of two sizes: its compiler
        makes the instruction, and under QEMU the bundles compute the same; with vectors of another
        size than they are compiled for they do not begin
+riscv  vectors of RISC-V under QEMU: each function of them, and bundles; on processors without them,
+       or with shorter ones than they are compiled for, they do not begin
 precision  --precision: errors of products of f32 by one, three and six products of bf16, beside
 those of f32
 amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are
@@ -31,6 +33,7 @@ try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
     import units_arm
+    import units_riscv
     from run import STRICT, Wrong, call, compilers, main, make, without_fault
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -755,6 +758,7 @@ if __name__ == "__main__":
                 "batch": batch,
                 "vector": vector,
                 "arm": lambda ingot, work: units_arm.arm(ingot, work, made(work)),
+                "riscv": lambda ingot, work: units_riscv.riscv(ingot, work, made(work)),
                 "signs": signs,
                 "precision": precision,
             },

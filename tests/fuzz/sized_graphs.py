@@ -86,6 +86,8 @@ TARGETS = [
     "c:esp32s3",
     "c:rv32imc",
     "c:rv64gc",
+    "c:rv64gcv",
+    "c:rv64gcv+zvl256b",
     "c:wasm32",
     "c:wasm32-simd128",
     "c:wasm32-simd128+relaxed",
