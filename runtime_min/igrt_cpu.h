@@ -109,7 +109,7 @@
 
 /* The same of RISC-V, but that a vector may be longer. Linux, arch/riscv/include/uapi/asm/hwcap.h:
  * the letter of an extension. */
-#define IGRT_CPU_RISCV64_LIST(X)                                        \
+#define IGRT_CPU_RISCV64_LIST(X)                                            \
     X(V_512, "v with 512 bits", IGRT_CPU_V_IS_512, HWCAP, 64, 'V' - 'A', 0) \
     X(V_256, "v with 256 bits", IGRT_CPU_V_IS_256, HWCAP, 32, 'V' - 'A', 0) \
     X(V, "v", IGRT_CPU_V_IS_THERE, HWCAP, 0, 'V' - 'A', 0)

@@ -220,13 +220,13 @@
         (igrt_sve_f32)svmla_f32_x(IGRT_SVE_ALL, IGRT_SVE_F(z), IGRT_SVE_F(x), IGRT_SVE_F(y)))
 
 /* RISC-V's V, of as many lanes as there are: instructions by the compiler's names for them */
-#define IGRT_RVV_BASE(N)                                         \
-    IGRT_COMPARES(N)                                             \
-    IGRT_PLAIN_WHERE(N)                                          \
-    IGRT_PLAIN_BASE(N)                                           \
-    IGRT_IFS(N)                                                  \
-    IGRT_NATIVE1(f32, N, sqrt, __builtin_elementwise_sqrt(x))    \
-    IGRT_PLAIN_ROUNDING(N)                                       \
+#define IGRT_RVV_BASE(N)                                      \
+    IGRT_COMPARES(N)                                          \
+    IGRT_PLAIN_WHERE(N)                                       \
+    IGRT_PLAIN_BASE(N)                                        \
+    IGRT_IFS(N)                                               \
+    IGRT_NATIVE1(f32, N, sqrt, __builtin_elementwise_sqrt(x)) \
+    IGRT_PLAIN_ROUNDING(N)                                    \
     IGRT_NATIVE3(f32, N, muladd, __builtin_elementwise_fma(x, y, z))
 
 /* 4 lanes */

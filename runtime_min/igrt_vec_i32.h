@@ -121,13 +121,13 @@ IGRT_INTS(16)
 /*
  * Products with fractions: a product has 64 bits, two of four lanes a register.
  */
-#define IGRT_RVV_MULHI(N)                                                                       \
-    typedef int64_t igrt_wide_i32x##N __attribute__((vector_size(8 * (N))));                    \
-    IGRT_VEC igrt_i32x##N igrt_mulhi_i32x##N(igrt_i32x##N x, igrt_i32x##N y)                    \
-    {                                                                                           \
-        const igrt_wide_i32x##N a = __builtin_convertvector(x, igrt_wide_i32x##N),              \
-                                b = __builtin_convertvector(y, igrt_wide_i32x##N);              \
-        return __builtin_convertvector((a * b + (INT64_C(1) << 30)) >> 31, igrt_i32x##N);       \
+#define IGRT_RVV_MULHI(N)                                                                 \
+    typedef int64_t igrt_wide_i32x##N __attribute__((vector_size(8 * (N))));              \
+    IGRT_VEC igrt_i32x##N igrt_mulhi_i32x##N(igrt_i32x##N x, igrt_i32x##N y)              \
+    {                                                                                     \
+        const igrt_wide_i32x##N a = __builtin_convertvector(x, igrt_wide_i32x##N),        \
+                                b = __builtin_convertvector(y, igrt_wide_i32x##N);        \
+        return __builtin_convertvector((a * b + (INT64_C(1) << 30)) >> 31, igrt_i32x##N); \
     }
 #if IGRT_RVV
 IGRT_RVV_MULHI(4)

@@ -271,10 +271,12 @@ static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData d
     case CXCursor_MSAsmStmt: {
         SourcePlace p = place_of_cursor(r, c);
         static const char *const may[] = {
-            "igrt_fp_mode",       "igrt_fp_restore",    "igrt_cpu_id",        "igrt_cpu_xcr0",
-            "igrt_cpu_tiles",     "igrt_cpu_vector_bytes", "igrt_mulhi_i32",     "igrt_mulhi_half_i32",
-            "igrt_mulhi_low_i32", "igrt_shrr_i32",      "igrt_shrr_word_i32", "igrt_load_i8x4",
-            "igrt_load_u8x4",     "igrt_pairs",         "igrt_quantize_f32",  "igrt_four_join_i32"};
+            "igrt_fp_mode",      "igrt_fp_restore",     "igrt_cpu_id",
+            "igrt_cpu_xcr0",     "igrt_cpu_tiles",      "igrt_cpu_vector_bytes",
+            "igrt_mulhi_i32",    "igrt_mulhi_half_i32", "igrt_mulhi_low_i32",
+            "igrt_shrr_i32",     "igrt_shrr_word_i32",  "igrt_load_i8x4",
+            "igrt_load_u8x4",    "igrt_pairs",          "igrt_quantize_f32",
+            "igrt_four_join_i32"};
         bool known = false;
         for (size_t i = 0; i < sizeof may / sizeof *may && r->f; i++)
             known |= is_called(r->f->name, may[i]);

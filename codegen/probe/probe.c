@@ -207,13 +207,13 @@ static void write_file(Probe *p, const char *command, StrBuf *out)
     sb_printf(out, "endian = %s\nint = %ld\npointer = %ld\n",
               order && strstr(order, "BIG") ? "big" : "little", 8 * number(p, "__SIZEOF_INT__"),
               8 * number(p, "__SIZEOF_POINTER__"));
-    sb_printf(
-        out, "\n# for people\nversion = %s%s\nfloat_abi = %s\nsimd = %s\nfma = %s\n",
-        macro_of(p, "__clang__") ? "clang " : "gcc ", unquoted(p, version), float_abi(p), v.simd,
-        macro_of(p, "__FMA__") || macro_of(p, "__ARM_FEATURE_FMA") ||
-                macro_of(p, "__riscv_flen") || macro_of(p, "__FP_FAST_FMAF")
-            ? "yes"
-            : "no");
+    sb_printf(out, "\n# for people\nversion = %s%s\nfloat_abi = %s\nsimd = %s\nfma = %s\n",
+              macro_of(p, "__clang__") ? "clang " : "gcc ", unquoted(p, version), float_abi(p),
+              v.simd,
+              macro_of(p, "__FMA__") || macro_of(p, "__ARM_FEATURE_FMA") ||
+                      macro_of(p, "__riscv_flen") || macro_of(p, "__FP_FAST_FMAF")
+                  ? "yes"
+                  : "no");
     if (p->declared.len)
         sb_printf(out, "intrinsics = %s\n", p->declared.data);
     if (p->found.len)
