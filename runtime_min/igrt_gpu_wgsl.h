@@ -143,34 +143,7 @@ static inline igrt_status igrt_gpu_time_end(igrt_gpu *g, uint64_t *nanoseconds)
     return igrt_wg_time_end(g, nanoseconds);
 }
 
-/* Steps behind a condition, a byte of mem: *holds is set where they, and not those of else, are to
- * be enqueued. The host asks, and waits. */
-static inline igrt_status igrt_gpu_if(igrt_gpu *g, igrt_gpu_mem mem, size_t offset, int both,
-                                      unsigned char *holds)
-{
-    (void)both;
-    return igrt_gpu_read(g, mem, offset, holds, 1, 1);
-}
-
-static inline igrt_status igrt_gpu_else(igrt_gpu *g, unsigned char *holds)
-{
-    (void)g;
-    (void)holds;
-    return IGRT_OK;
-}
-
-static inline igrt_status igrt_gpu_end_if(igrt_gpu *g)
-{
-    (void)g;
-    return IGRT_OK;
-}
-
-static inline igrt_status igrt_gpu_while(igrt_gpu *g, igrt_gpu_mem mem, size_t offset, int64_t i,
-                                         unsigned char *holds)
-{
-    (void)i;
-    return igrt_gpu_read(g, mem, offset, holds, 1, 1);
-}
+#include "igrt_gpu_asks.h"
 
 /* The handle of memory on the device that is the caller's: a WGPUBuffer. */
 static inline igrt_gpu_mem igrt_gpu_given(const void *memory)
