@@ -1,5 +1,6 @@
 /*
- * igrt_gpu_asks.h - steps behind a condition, on a device whose host asks for the condition's value.
+ * igrt_gpu_asks.h - steps behind a condition, on a device whose host asks for the condition's
+ * value.
  *
  * For an igrt_gpu_<driver>.h to include, behind its igrt_gpu_read(). */
 #ifndef IGRT_GPU_ASKS_H

@@ -187,7 +187,12 @@ BELOW_REASONS = {
     "kernel/opt/opt.h": {"MAX_RANGES": "bits of a word"},
     "kernel/opt/opt_order.c": {"MAX_PARTS": "a bound of what a .sched may ask for"},
     "kernel/opt/opt_vector.c": {"16": "lanes of the widest vector types that igrt_vec.h has"},
-    "kernel/opt_text.c": {"80": "characters that are told of a name"},
+    "kernel/opt_text.c": {
+        "80": "characters that are told of a name",
+        "10": "the base of decimal digits",
+        "MOST": "a bound of what a .sched may ask for",
+        "MOST_DEPTH": "as MOST",
+    },
     "kernel/tc.c": {
         "0xffffe000u": "bits: what tf32 keeps of f32",
         "128": "a byte's bound",

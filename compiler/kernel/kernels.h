@@ -98,6 +98,9 @@ extern const char *const opt_name[OPT_COUNT];
 extern const char *const opt_form[OPT_COUNT];  /* what follows it in a line */
 extern const char *const opt_after[OPT_COUNT]; /* words: which may come after it; or "any" */
 void opt_print(StrBuf *, const Opt *);         /* "UPCAST oc 4" */
+/* The opt that a text of words with a space between them is; it points into the arena.  false: it
+ * has not the form of opt_form[o->kind], or, with OPT_COUNT, is none. */
+bool opt_read(Arena *, const char *text, Opt *);
 
 /* ---- what was decided for a kernel ----------------------------------------------------------- */
 

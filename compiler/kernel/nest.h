@@ -117,7 +117,7 @@ typedef struct {
     int naxis;
     Split *split; /* in the order in which they were made */
     int nsplit;
-    int *order; /* the leaves that are loops, outermost first */
+    int *order; /* leaves that are loops, outermost first; over terms: inside of all others */
     int norder;
     bool ordered; /* by ORDER: then the loops of reduces are sorted too */
     /* What was done, for what may come after it. */

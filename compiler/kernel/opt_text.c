@@ -1,4 +1,6 @@
 /* opt_text.c - layouts and opts as a file has them, for people and to be read again. */
+#include <string.h>
+
 #include "kernel.h"
 
 /* A name of the model, which may hold any bytes: one line of ASCII, the beginning of a long one. */
@@ -84,4 +86,67 @@ void opt_print(StrBuf *sb, const Opt *o)
         sb_printf(sb, " depth %lld", (long long)o->depth);
     if (o->tma)
         sb_puts(sb, " move tma");
+}
+
+/* A whole number of digits alone, from 1 to most, that is a word; the text goes on behind it. */
+static bool read_number(const char **at, int64_t most, int64_t *v)
+{
+    const size_t digits = strspn(*at, "0123456789");
+    bool good = digits > 0;
+    *v = 0;
+    for (size_t i = 0; i < digits && good; i++) {
+        *v = *v * 10 + (*at)[i] - '0';
+        good = *v <= most;
+    }
+    *at += digits;
+    good &= **at == ' ' || !**at;
+    *at += **at == ' ';
+    return good && *v > 0;
+}
+
+/* These words are next; the text goes on behind them. */
+static bool skip_words(const char **at, const char *words)
+{
+    const size_t n = strlen(words);
+    if (strncmp(*at, words, n) || ((*at)[n] && (*at)[n] != ' '))
+        return false;
+    *at += n + ((*at)[n] == ' ');
+    return true;
+}
+
+static int count_words(const char *text)
+{
+    int n = *text != 0;
+    for (; *text; text++)
+        n += *text == ' ';
+    return n;
+}
+
+bool opt_read(Arena *a, const char *text, Opt *o)
+{
+    enum { MOST = 1 << 20, MOST_DEPTH = 1 << 10 };
+    *o = (Opt){.kind = OPT_COUNT};
+    for (int i = 0; i < OPT_COUNT && o->kind == OPT_COUNT; i++)
+        if (skip_words(&text, opt_name[i]))
+            o->kind = (OptKind)i;
+    if (o->kind == OPT_COUNT || !*text)
+        return false;
+    if (opt_is_list(o->kind)) {
+        const int n = count_words(text);
+        o->axis = arena_strdup(a, text);
+        return n == 1 || (o->kind != OPT_TRIGGER && o->kind != OPT_IMAGE);
+    }
+    const size_t axis = strcspn(text, " ");
+    o->axis = arena_printf(a, "%.*s", (int)axis, text);
+    text += axis + (text[axis] == ' ');
+    if (o->kind == OPT_BIND) {
+        for (int i = BOUND_GRID; i < BOUND_COUNT; i++)
+            o->amount = strcmp(text, bound_name[i]) ? o->amount : i;
+        return o->amount > 0;
+    }
+    bool good = read_number(&text, MOST, &o->amount);
+    if (o->kind == OPT_STAGE && skip_words(&text, "depth"))
+        good &= read_number(&text, MOST_DEPTH, &o->depth);
+    o->tma = o->kind == OPT_STAGE && skip_words(&text, "move tma");
+    return good && !*text;
 }

@@ -263,33 +263,6 @@ static bool auto_line(Parse *q)
     return true;
 }
 
-/* The axis and amount of an opt, or all words of one that is a list. */
-static bool opt_words(Parse *q, Opt *o)
-{
-    if (q->n < 2)
-        return false;
-    o->axis = q->word[1];
-    if (opt_is_list(o->kind)) {
-        for (int i = 2; i < q->n; i++)
-            o->axis = arena_printf(q->a, "%s %s", o->axis, q->word[i]);
-        return o->kind == OPT_TC ? q->n > 4
-                                 : (o->kind != OPT_TRIGGER && o->kind != OPT_IMAGE) || q->n == 2;
-    }
-    if (o->kind == OPT_BIND) {
-        for (int i = BOUND_GRID; i < BOUND_COUNT && q->n == 3; i++)
-            if (!strcmp(q->word[2], bound_name[i]))
-                o->amount = i;
-        return o->amount > 0;
-    }
-    int n = q->n;
-    o->tma = o->kind == OPT_STAGE && n > 4 && !strcmp(q->word[n - 2], "move") &&
-             !strcmp(q->word[n - 1], "tma");
-    n -= o->tma ? 2 : 0;
-    const bool deep = o->kind == OPT_STAGE && n == 5 && !strcmp(q->word[3], "depth") &&
-                      whole(q->word[4], 1 << 10, &o->depth);
-    return (n == 3 || deep) && whole(q->word[2], 1 << 20, &o->amount) && o->amount > 0;
-}
-
 static bool unknown_word(Parse *q)
 {
     StrBuf names = {0};
@@ -307,13 +280,13 @@ static bool opt_line(Parse *q)
         sched_error(q->p, q->line, "auto, or opts: not both");
         return false;
     }
-    Opt o = {.kind = OPT_COUNT};
-    for (int i = 0; i < OPT_COUNT; i++)
-        if (!strcmp(q->word[0], opt_name[i]))
-            o.kind = (OptKind)i;
-    if (o.kind == OPT_COUNT)
-        return unknown_word(q);
-    if (!opt_words(q, &o)) {
+    const char *text = q->word[0];
+    for (int i = 1; i < q->n; i++)
+        text = arena_printf(q->a, "%s %s", text, q->word[i]);
+    Opt o;
+    if (!opt_read(q->a, text, &o)) {
+        if (o.kind == OPT_COUNT)
+            return unknown_word(q);
         const bool counts = q->n == 3 && !opt_is_list(o.kind) && o.kind != OPT_BIND;
         sched_error(q->p, q->line, "%s %s is wanted%s", opt_name[o.kind], opt_form[o.kind],
                     counts ? ", a number above 0" : "");

@@ -108,40 +108,16 @@ static void declare(Context *c, int n, Node **roots)
     arena_free(a);
 }
 
-/* What follows its name: "i0 4", a list of axes, "i0 grid", or "r0 1 depth 2 move tma". */
-static Opt read_opt(OptKind kind, const char *text, char axis[80])
-{
-    Opt o = {.kind = kind, .axis = axis};
-    char word[16];
-    long long amount = 0, depth = 0;
-    if (opt_is_list(kind)) {
-        (void)sscanf(text, " %79[^\n]", axis);
-        return o;
-    }
-    (void)sscanf(text, "%79s %lld depth %lld", axis, &amount, &depth);
-    o.amount = amount;
-    o.depth = depth;
-    o.tma = sscanf(text, "%*s %*d depth %*d move %15s", word) == 1 && !strcmp(word, "tma");
-    for (int level = BOUND_GRID; kind == OPT_BIND && level < BOUND_COUNT; level++)
-        if (sscanf(text, "%*s %15s", word) == 1 && !strcmp(word, bound_name[level]))
-            o.amount = level;
-    return o;
-}
-
 /* "# opt UPCAST i0 4", of every kernel. */
 static void add_opts(const char *text, Kernel *k, const Target *t)
 {
     Nest *n = nest_new(k, t);
-    char word[16], axis[80];
     for (const char *at = text; (at = strstr(at, "# opt ")); at++) {
-        (void)sscanf(at, "# opt %15s", word);
-        for (int kind = 0; kind < OPT_COUNT; kind++)
-            if (!strcmp(word, opt_name[kind])) {
-                const Opt o = read_opt((OptKind)kind, at + 6 + strlen(word), axis);
-                const char *why = opt_apply(n, &o);
-                if (why)
-                    fprintf(stderr, "%s\n", why);
-            }
+        const char *line = arena_printf(n->arena, "%.*s", (int)strcspn(at + 6, "\n"), at + 6);
+        Opt o;
+        const char *why = opt_read(n->arena, line, &o) ? opt_apply(n, &o) : "no opt";
+        if (why)
+            fprintf(stderr, "%s: %s\n", line, why);
     }
     nest_keep(n, k);
     nest_free(n);

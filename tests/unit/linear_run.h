@@ -53,26 +53,10 @@ static inline NestRun run_new(Context *c, ingot_tensor *y, const Target *t)
 /* "VECTOR i1 8"; why not, or NULL. */
 static inline const char *run_opt(Nest *n, const char *text)
 {
-    char word[16], axis[80];
-    long long amount = 0;
-    if (sscanf(text, "%15s %79[^,\n]", word, axis) != 2)
+    Opt o;
+    if (!opt_read(n->arena, arena_printf(n->arena, "%.*s", (int)strcspn(text, ",\n"), text), &o))
         return "no opt";
-    for (int kind = 0; kind < OPT_COUNT; kind++)
-        if (!strcmp(word, opt_name[kind])) {
-            if (!opt_is_list((OptKind)kind))
-                (void)sscanf(text, "%15s %79s %lld", word, axis, &amount);
-            for (int level = BOUND_GRID; kind == OPT_BIND && level < BOUND_COUNT; level++)
-                if (sscanf(text, "%*s %*s %15s", word) == 1 && !strcmp(word, bound_name[level]))
-                    amount = level;
-            Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
-            long long depth = 0;
-            if (kind == OPT_STAGE && sscanf(text, "%*s %*s %*d depth %lld", &depth) == 1)
-                o.depth = depth;
-            const char *move = kind == OPT_STAGE ? strstr(text, " move tma") : NULL;
-            o.tma = move && move < text + strcspn(text, ",\n");
-            return opt_apply(n, &o);
-        }
-    return "no opt";
+    return opt_apply(n, &o);
 }
 
 /* It is refused in these words; NULL: it is done. */

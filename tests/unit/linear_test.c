@@ -85,8 +85,9 @@ static ingot_tensor *sums(Context *c)
 }
 
 /* Eight items share the terms of a row's scale, and walk over a block of the row. */
-static const char *const walks = "MASK r0 3, SPLIT r0 14, BIND r0.o 2, MASK i1 16, SPLIT i1 16, "
-                                 "BIND i1.o 1, MASK i0 8, SPLIT i0 8, BIND i0.o 1, BIND i0.i 2";
+static const char *const walks =
+    "MASK r0 3, SPLIT r0 14, BIND r0.o lane, MASK i1 16, SPLIT i1 16, "
+    "BIND i1.o grid, MASK i0 8, SPLIT i0 8, BIND i0.o grid, BIND i0.i lane";
 
 /* Runs it and compares it with the kernel without opts: "", or what is wrong. */
 static const char *wrong(NestRun *r, ingot_tensor *(*model)(Context *))
@@ -131,7 +132,7 @@ static void sound(void **state)
     expect(&rest, row_sums, "");
     NestRun items = prepare(product, "", true);
     expect(&items, product, "");
-    NestRun parts = prepare(row_sums, "BIND i0 1, SPLIT r0 10, BIND r0.i 2", true);
+    NestRun parts = prepare(row_sums, "BIND i0 grid, SPLIT r0 10, BIND r0.i lane", true);
     expect(&parts, row_sums, "");
     NestRun walked = prepare(scaled_rows, walks, true);
     expect(&walked, scaled_rows, "");
@@ -312,8 +313,8 @@ static void races(void **state)
 
 /* Groups of 8 x 8 items that share blocks of both operands. */
 static const char *const blocks = "MASK i0 8, MASK i1 8, SPLIT i0 8, SPLIT i1 8, SPLIT r0 8, BIND "
-                                  "i0.o 1, BIND i1.o 1, BIND i0.i 2, "
-                                  "BIND i1.i 2, STAGE r0.o 1, STAGE r0.o 2";
+                                  "i0.o grid, BIND i1.o grid, BIND i0.i lane, "
+                                  "BIND i1.i lane, STAGE r0.o 1, STAGE r0.o 2";
 
 /* Without one barrier after the other: an item reads what another has not filled, or fills what it
  * still reads. */
@@ -352,8 +353,8 @@ static void a_barrier_left_out(void **state)
 static void a_load_before_the_barrier(void **state)
 {
     (void)state;
-    NestRun r =
-        prepare(scaled_rows, "SPLIT r0 20, BIND r0.o 2, BIND i0 1, SPLIT i1 2, BIND i1.o 1", true);
+    NestRun r = prepare(
+        scaled_rows, "SPLIT r0 20, BIND r0.o lane, BIND i0 grid, SPLIT i1 2, BIND i1.o grid", true);
     const Linear *l = &r.lk->tile[0];
     const int barrier = find(l, STMT_BARRIER, 0);
     int loads = 0;

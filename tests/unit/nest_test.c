@@ -405,9 +405,55 @@ static void shared_nodes_are_looked_at_once(void **state)
     ingot_context_free(c);
 }
 
+/* What is printed of an opt is read as that opt, and what has not the form of its kind is none. */
+static void opts_are_text(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"UPCAST i0.o 4",
+                                       "ORDER i0 r0 i1",
+                                       "THREAD i0..i1.o 112",
+                                       "BIND i0.i lane",
+                                       "STAGE r0 2",
+                                       "STAGE r0.o 1 depth 3",
+                                       "STAGE i0 1 depth 2 move tma",
+                                       "STAGE i0 1 move tma",
+                                       "TC mma.f16 (i0.i; i1.i; r0.i)",
+                                       "TRIGGER waited",
+                                       "IMAGE 2",
+                                       "JOIN r1 r2"};
+    static const char *const bad[] = {"UPCAST",
+                                      "UPCAST i0",
+                                      "UPCAST i0 0",
+                                      "UPCAST i0 4x",
+                                      "UPCAST i0 4 4",
+                                      "UPCAST i0 -4",
+                                      "BIND i0 nowhere",
+                                      "STAGE r0 2 depth",
+                                      "TRIGGER a b",
+                                      "UPCAST i0 1048577",
+                                      "UPCAST i0 4 depth 2",
+                                      "STAGE r0 2 move",
+                                      "ORDER",
+                                      "UPCASTS i0 4",
+                                      ""};
+    Arena *a = arena_new();
+    Opt o;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        StrBuf sb = {0};
+        assert_true(opt_read(a, good[i], &o));
+        opt_print(&sb, &o);
+        assert_string_equal(sb.data, good[i]);
+        sb_free(&sb);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(opt_read(a, bad[i], &o));
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opts_are_text),
         cmocka_unit_test(shared_nodes_are_looked_at_once),
         cmocka_unit_test(candidates_of_a_product),
         cmocka_unit_test(candidates_of_rows),

@@ -540,7 +540,7 @@ static void refusals(void **state)
     refusal(n, "UPCAST i1.o 2", "after TC");
     refusal(n, "BIND i0.o warp", NULL);
     refusal(n, "PREFETCH i1.o 1", "innermost loop over terms");
-    refusal(n, "PREFETCH r0.o 0", "an operand of the unit");
+    refusal(n, "PREFETCH r0.o 3", "an operand of the unit");
     assert_non_null(strstr(nest_check(n), "STAGE argument"));
     nest_free(n);
     Target old = *target_find("cuda");

@@ -168,23 +168,8 @@ static bool read_part(TuneKernel *k, Nest *n, char *part, const Layout **layout)
         layout[arg] = l;
         return true;
     }
-    Opt o = {.kind = OPT_COUNT};
-    size_t word = strcspn(part, " ");
-    for (int i = 0; i < OPT_COUNT; i++)
-        if (strlen(opt_name[i]) == word && !strncmp(opt_name[i], part, word))
-            o.kind = (OptKind)i;
-    if (o.kind == OPT_COUNT || !part[word])
-        return false;
-    o.axis = part + word + 1;
-    char *last = strrchr(part, ' ');
-    if (!opt_is_list(o.kind)) {
-        long long amount;
-        if (last == part + word || sscanf(last, "%lld", &amount) != 1)
-            return false;
-        o.amount = amount;
-        *last = 0;
-    }
-    return !opt_apply(n, &o);
+    Opt o;
+    return opt_read(k->a, part, &o) && !opt_apply(n, &o);
 }
 
 Candidate *candidate_read(TuneKernel *k, const char *text)
