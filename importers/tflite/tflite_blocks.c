@@ -31,10 +31,10 @@ static ingot_tensor *block_scales(TfliteNode *n, int w, int64_t *size)
         return tfl_fault(n, "there is no tensor %lld, which has the scales of its blocks",
                          (long long)at),
                NULL;
-    if (t->shape.n != 2 || *size < 1)
-        return tfl_fault(n, "its weights have rank %zu, not 2, or blocks of %lld", t->shape.n,
-                         (long long)*size),
-               NULL;
+    if (t->shape.n != 2)
+        return tfl_fault(n, "its weights have blocks, and rank %zu, not 2", t->shape.n), NULL;
+    if (*size < 1)
+        return tfl_fault(n, "its weights have blocks of %lld", (long long)*size), NULL;
     rows = ingot_tflite_i32(&t->shape, 0);
     columns = ingot_tflite_i32(&t->shape, 1);
     ingot_tensor *s = tflite_read_constant(n, (size_t)at);

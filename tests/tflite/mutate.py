@@ -30,6 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
 from process import call  # noqa: E402
 
 INTS = (0, 1, -1, 2, -2, 3, 7, 8, 100, -100, 65536, 2**31 - 1, -(2**31))
+BLOCKS = schema.QuantizationDetails.BlockwiseQuantization
 FLOATS = (0.0, -1.0, 1e30, 1e-40, float("nan"), float("inf"))
 BATCH = 50
 
@@ -54,6 +55,9 @@ def spoil_tensor(r, m):
         t.shape = shape
     elif what == 3:
         t.buffer = r.randrange(len(m.buffers) + 1)
+    elif t.quantization is not None and t.quantization.detailsType == BLOCKS:
+        field = r.choice(("scales", "zeroPoints", "blockSize"))
+        setattr(t.quantization.details, field, r.choice((-1, 0, 1, 2, 32, 33, 1 << 30)))
     elif t.quantization is not None and t.quantization.scale is not None:
         t.quantization.scale = [r.choice(FLOATS) for _ in range(r.randrange(4))]
         t.quantization.zeroPoint = [r.choice(INTS) for _ in range(r.randrange(4))]
