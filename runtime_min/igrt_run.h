@@ -112,7 +112,7 @@ static __device__ __forceinline__ uint16_t igrt_held_u16(const uint4 *run, int i
 
 static __device__ __forceinline__ float igrt_held_f32(const uint4 *run, int i)
 {
-    return igrt_bits_f32(igrt_held_four(run, i));
+    return __uint_as_float(igrt_held_four(run, i));
 }
 
 static __device__ __forceinline__ uint8_t igrt_held_u8(const uint4 *run, int i)

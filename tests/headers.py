@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Are the headers that OpenCL kernels begin with OpenCL C?
+"""Are the headers that OpenCL kernels begin with OpenCL C, and do those that GPU kernels may have
+without igrt_num.h (codegen/render, c_file()) do without it?
 
 No C compiler that builds ingot asks that, and an OpenCL device is not everywhere: clang compiles them, without and with the device's f16.
 Its functions are overloaded and have no f behind their names, so igrt_bits.h has `#define cbrtf cbrt` for each: of all functions of math.h that
@@ -35,6 +36,8 @@ SHUFFLE = "".join(
     f"{t} __attribute__((overloadable)) sub_group_shuffle_xor({t}, uint);\n"
     for t in ("int", "float")
 )  # newer than some clangs
+ALONE = ("igrt_run.h", "igrt_image.h", "igrt_mma.h", "igrt_wgmma.h")
+COMMON = ("igrt_bits.h", "igrt_num.h", "igrt_small.h")
 OTHER = {"nan"}  # takes an integer in OpenCL C
 
 
@@ -42,11 +45,25 @@ def compiled(text):
     return subprocess.run(CLANG, cwd=TREE, input=text, capture_output=True, text=True).stderr
 
 
+def header(name):
+    """Without comments."""
+    return re.sub(r"/\*.*?\*/|//.*", "", (TREE / "runtime_min" / name).read_text(), flags=re.S)
+
+
+def borrowed():
+    """Functions of the headers in common that others call."""
+    common = "".join(header(h) for h in COMMON)
+    known = set(re.findall(r"^(?:IGRT_INLINE .*?|#define )(igrt_\w+)\(", common, re.M))
+    for h in ALONE:
+        for name in sorted(known & set(re.findall(r"\b(igrt_\w+)\(", header(h)))):
+            yield f"runtime_min/{h}: {name}() is of a header that a kernel may be without"
+
+
 def main():
     if not shutil.which("clang"):
         print("skipped: there is no clang")
         return 77
-    wrong = []
+    wrong = list(borrowed())
     for features in ("", "#define IGRT_HALF\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"):
         told = compiled(features + SHUFFLE + "".join(f'#include "{h}"\n' for h in HEADERS))
         wrong += [told] if told else []
