@@ -49,6 +49,7 @@ struct Rewrite {
     Map strips; /* strips.c: nodes that are made in strips */
     /* and those of the graph before this pass that a sum reads, whatever their axes are called */
     Map summed;
+    Map constants; /* winograd_time.c: by id + 1, whether a node is made of nothing else */
 };
 
 /* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */
@@ -183,7 +184,7 @@ double winograd2x1_time(Rewrite *, Node *reduce);
 double winograd_taps_time(Rewrite *, Node *reduce);
 /* winograd_time.c: bytes of a sum of products and of its operands, where these are stored; 0: it is
  * none. */
-double product_ram(Node *);
+double product_ram(Rewrite *, Node *);
 
 /* strips.c: a concat, of parts that fit; nothing is left of it in the context but its node. */
 Node *concat_of(Context *, int n, Node *const *part, int axis);

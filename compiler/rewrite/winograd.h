@@ -71,7 +71,7 @@ const WinogradForm *winograd_form(const Rewrite *, const Node *reduce, const Pro
                                   const WinogradForm *);
 
 /* winograd_time.c: how many rows of tiles are made at once. */
-int64_t rows_of_strip(const Rewrite *, Node *reduce, const ProductAxes *, const WinogradForm *);
+int64_t rows_of_strip(Rewrite *, Node *reduce, const ProductAxes *, const WinogradForm *);
 
 /* ---- winograd.c: what both are made of ------------------------------------------------------- */
 

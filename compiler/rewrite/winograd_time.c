@@ -51,7 +51,26 @@ static double bytes_of(const Node *n)
     return bytes;
 }
 
-double product_ram(Node *n)
+/* Nothing but constants, and integers where parts are put together: the arithmetic that unpacks
+ * weights is deep, and reads them again and again.  Each node is looked at once. */
+static bool of_constants(Rewrite *r, Node *n, int depth)
+{
+    enum { NO = 1, YES };
+    if (depth > DEPTH_ANY || n->dtype == INGOT_INDEX)
+        return n->dtype == INGOT_INDEX;
+    const uintptr_t seen = (uintptr_t)map_get(&r->constants, (uint64_t)n->id + 1);
+    if (seen)
+        return seen == YES;
+    bool known = op_is_alu(n->op) || n->op == OP_REDUCE ||
+                 (op_info[n->op].cls == MOVE && (is_move(n) || !dtype_is_float(n->dtype)));
+    for (uint32_t i = 0; i < n->nsrc && known; i++)
+        known = of_constants(r, n->src[i], depth + 1);
+    known |= n->op == OP_CONST || n->op == OP_DATA || n->op == OP_IOTA;
+    map_put(&r->constants, (uint64_t)n->id + 1, (void *)(uintptr_t)(known ? YES : NO));
+    return known;
+}
+
+double product_ram(Rewrite *r, Node *n)
 {
     if (!is_sum_of_products(n))
         return 0;
@@ -61,24 +80,24 @@ double product_ram(Node *n)
         Node *x = product->src[side];
         while (is_move(x))
             x = x->src[0];
-        bytes += is_constant(x, 0) ? 0 : bytes_of(x);
+        bytes += of_constants(r, x, 0) ? 0 : bytes_of(x);
     }
     return bytes;
 }
 
 /* What may lie between the kernels: with it the largest product of the model takes a quarter
  * more. */
-static double room_for(const Rewrite *r, Node *n)
+static double room_for(Rewrite *r, Node *n)
 {
     const double MORE = 1.25;
-    return MORE * r->ram - product_ram(n);
+    return MORE * r->ram - product_ram(r, n);
 }
 
 /* As a part of the largest product's memory: how much more it takes than that if so many bytes lie
  * between the kernels. */
-static double growth_of(const Rewrite *r, Node *n, double live)
+static double growth_of(Rewrite *r, Node *n, double live)
 {
-    double more = product_ram(n) + live - r->ram;
+    double more = product_ram(r, n) + live - r->ram;
     return more > 0 ? more / r->ram : 0;
 }
 
@@ -193,7 +212,7 @@ static int64_t rows_within(const Target *t, const ProductAxes *s, const Winograd
 /* What is near stays in L2; what would not be far from it stays whole, if there is room for it, and
  * strips are as large as there is room for if reading weights again for smaller ones takes longer
  * than what comes from further away. */
-int64_t rows_of_strip(const Rewrite *r, Node *n, const ProductAxes *s, const WinogradForm *f)
+int64_t rows_of_strip(Rewrite *r, Node *n, const ProductAxes *s, const WinogradForm *f)
 {
     const Target *t = r->target;
     const int64_t tiles = rows_of_tiles(s, f, 0);

@@ -180,7 +180,7 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
     for (int i = 0; i < n; i++)
         set_outside(&m, nodes[i]);
     for (int i = 0; i < n; i++)
-        r.ram = any_ram ? INFINITY : fmax(r.ram, product_ram(nodes[i]));
+        r.ram = any_ram ? INFINITY : fmax(r.ram, product_ram(&r, nodes[i]));
     find_summed(&r, n, nodes);
     if (rewrite_pass(&r)) {
         if (r.strips.n)
@@ -190,6 +190,7 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
     }
     map_free(&r.strips);
     map_free(&r.summed);
+    map_free(&r.constants);
     arena_free(a);
 }
 

@@ -11,6 +11,7 @@
 
 #include "compiler/ingot_ops.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/rewrite/rewrite.h"
 
 static ingot_tensor *weight(Context *c, int rank, const int64_t *size)
 {
@@ -92,12 +93,37 @@ static void two_convolutions(void **state)
     expect("c:x86-64-v4", 64, 57, 2, 8, 2);
 }
 
+/* What is worth memory is measured by the largest product: not by weights that are put together
+ * from parts of bytes, for these never are floats in memory. */
+static void weights_in_parts_take_none(void **state)
+{
+    (void)state;
+    enum { ROWS = 64, TERMS = 96 };
+    const int64_t half[] = {TERMS / 2, 1, ROWS};
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *sizes[] = {ingot_dim_const(c, 1), ingot_dim_const(c, TERMS),
+                          ingot_dim_const(c, ROWS)};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, sizes),
+                 *part =
+                     ingot_data(c, "w", INGOT_U8, 3, half, NEWN(c->arena, uint8_t, TERMS * ROWS)),
+                 *w = ingot_concat(c, 2, (ingot_tensor *[]){part, part}, 1);
+    w = ingot_reshape(c, ingot_cast(c, w, INGOT_F32), 2, sizes + 1);
+    Node *y = ingot_matmul(c, x, w);
+    while (y->op != OP_REDUCE)
+        y = y->src[0];
+    Rewrite r = {.c = c, .a = c->arena};
+    assert_int_equal(product_ram(&r, y), sizeof(float) * (TERMS + ROWS));
+    map_free(&r.constants);
+    ingot_context_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_convolution),
         cmocka_unit_test(no_row_is_made_twice),
         cmocka_unit_test(two_convolutions),
+        cmocka_unit_test(weights_in_parts_take_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
