@@ -51,8 +51,19 @@ static double bytes_of(const Node *n)
     return bytes;
 }
 
-/* Nothing but constants, and integers where parts are put together: the arithmetic that unpacks
- * weights is deep, and reads them again and again.  Each node is looked at once. */
+/* Floats of the file, put together: a copy of them lies in memory. */
+static bool joins_floats(const Node *n)
+{
+    if (n->op != OP_CONCAT || !dtype_is_float(n->dtype))
+        return false;
+    n = n->src[0];
+    while (is_move(n))
+        n = n->src[0];
+    return n->op == OP_DATA;
+}
+
+/* Nothing but constants that are unpacked where they are read: that arithmetic is deep, and reads
+ * them again and again.  Each node is looked at once. */
 static bool of_constants(Rewrite *r, Node *n, int depth)
 {
     enum { NO = 1, YES };
@@ -61,8 +72,8 @@ static bool of_constants(Rewrite *r, Node *n, int depth)
     const uintptr_t seen = (uintptr_t)map_get(&r->constants, (uint64_t)n->id + 1);
     if (seen)
         return seen == YES;
-    bool known = op_is_alu(n->op) || n->op == OP_REDUCE ||
-                 (op_info[n->op].cls == MOVE && (is_move(n) || !dtype_is_float(n->dtype)));
+    bool known =
+        op_is_alu(n->op) || n->op == OP_REDUCE || (op_info[n->op].cls == MOVE && !joins_floats(n));
     for (uint32_t i = 0; i < n->nsrc && known; i++)
         known = of_constants(r, n->src[i], depth + 1);
     known |= n->op == OP_CONST || n->op == OP_DATA || n->op == OP_IOTA;

@@ -106,8 +106,9 @@ static void weights_in_parts_take_none(void **state)
     ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, sizes),
                  *part =
                      ingot_data(c, "w", INGOT_U8, 3, half, NEWN(c->arena, uint8_t, TERMS * ROWS)),
-                 *w = ingot_concat(c, 2, (ingot_tensor *[]){part, part}, 1);
-    w = ingot_reshape(c, ingot_cast(c, w, INGOT_F32), 2, sizes + 1);
+                 *w = ingot_cast(c, part, INGOT_F32);
+    w = ingot_concat(c, 2, (ingot_tensor *[]){w, w}, 1);
+    w = ingot_reshape(c, w, 2, sizes + 1);
     Node *y = ingot_matmul(c, x, w);
     while (y->op != OP_REDUCE)
         y = y->src[0];
