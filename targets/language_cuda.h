@@ -17,10 +17,10 @@
 
 /* Fields of CWords. */
 #define CUDA_WORDS(without_headers)                                                                \
-    .kernel_word = "extern \"C\" __global__ ", .global_word = "", .restrict_word = "__restrict__", \
-    .local_word = "__shared__ __align__(16) ", .group_word = "__launch_bounds__(%d) ",             \
-    .aligned = "__builtin_assume_aligned", .prologue = CUDA_TYPES(without_headers),                \
-    .pair = "float2"
+    .kernel_word = "extern \"C\" __global__ ", .part_word = "static __device__ __forceinline__ ",  \
+    .global_word = "", .restrict_word = "__restrict__", .local_word = "__shared__ __align__(16) ", \
+    .group_word = "__launch_bounds__(%d) ", .aligned = "__builtin_assume_aligned",                 \
+    .prologue = CUDA_TYPES(without_headers), .pair = "float2"
 
 #define CUDA_WORK_ITEM "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)"
 
@@ -29,6 +29,6 @@
     C_FAMILY, .type = c_device_type, .group = "(int)blockIdx.x", .item = "(int)threadIdx.x", \
               .barrier = "__syncthreads();", .quotient = true, .unroll = "#pragma unroll",   \
               .work_item = {"(int)" CUDA_WORK_ITEM, CUDA_WORK_ITEM}, .float_suffix = "f",    \
-              .runs = true
+              .together = c_together, .runs = true
 
 #endif

@@ -417,8 +417,16 @@ static void prepare(Bundle *b, int nplan, Plan *const *plan)
     b->entry = arena_printf(b->a, "%s_run", b->name);
     for (int i = 0; b->target->gpu && b->p->ndevice > 1 && i < nplan; i++)
         gpu_devices_kernels(b, plan[i]);
-    b->kernel = b->p->kernels;
-    b->nkernel = b->p->nkernel;
+    for (int i = 0; b->target->gpu && i < nplan; i++)
+        gpu_together_kernels(plan[i]);
+    bool parts = false;
+    for (int i = 0; i < b->p->nkernel; i++)
+        parts |= b->p->kernels[i]->only_together;
+    b->kernel = parts ? NULL : b->p->kernels;
+    b->nkernel = parts ? 0 : b->p->nkernel;
+    for (int i = 0; i < b->p->nkernel && parts; i++)
+        if (!b->p->kernels[i]->only_together)
+            vec_push(b->a, b->kernel, b->nkernel, b->p->kernels[i]);
     b->upper = upper_case(b->a, b->name);
     name_memories(b);
     b->source = b->o->source ? base_name(b->o->source) : c->file ? base_name(c->file) : b->name;

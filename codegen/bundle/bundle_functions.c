@@ -33,6 +33,8 @@ static void gather_kernels(Bundle *b, int n, Plan *const *plan)
         for (int j = 0; j < plan[i]->nkernel; j++) {
             Kernel *k = plan[i]->kernels[j];
             StrBuf text = {0};
+            if (k->only_together)
+                continue;
             render_kernel(&text, b->target, k, k->check ? "check" : "k");
             const uint64_t key = hash_bytes(k->narg, text.data, text.len);
             sb_free(&text);

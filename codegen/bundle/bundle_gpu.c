@@ -152,7 +152,7 @@ static int64_t count_launches(const Block *steps)
         const Step *s = steps->step[i];
         const int64_t once = sat_add(count_launches(&s->body), count_launches(&s->other));
         const int64_t inside = is_counted(s) ? sat_mul(s->trip->hi, once) : once;
-        n = sat_add(n, s->kind == STEP_KERNEL ? 1 : inside);
+        n = sat_add(n, s->kind == STEP_KERNEL ? !s->follows : inside);
     }
     return n;
 }
@@ -272,6 +272,8 @@ static void look_at_kernel(const Bundle *b, int i)
     const Tiles *tiles = &kernel_lowered(k, true)->tiles;
     g->asked[i] = gpu_shared(tiles->k, k->narg, b->target);
     g->across[i] = tiles->tile[0].across != NULL;
+    for (int j = 1; j < k->ntogether; j++)
+        g->across[i] |= kernel_lowered(k->together[j], true)->tiles.tile[0].across != NULL;
     g->shared |= g->asked[i] > 0;
 }
 

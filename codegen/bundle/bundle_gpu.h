@@ -99,6 +99,10 @@ typedef struct {
 } Crossing;
 Kernel *gpu_crossing_kernel(Plan *, const Step *, const Crossing *, int n);
 
+/* bundle_gpu_together.c: steps that are one launch get a kernel for it, before kernels are
+ * counted. */
+void gpu_together_kernels(Plan *);
+
 /* bundle_gpu_ways.c: how many kernels are in the program that init loads; 0: all are. */
 int gpu_own_kernels(const Bundle *);
 /* That program's images, how many; its status, and why it does not compile. The ways get theirs, or

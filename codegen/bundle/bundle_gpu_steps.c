@@ -161,7 +161,10 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
         BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
     Node *extent[INGOT_MAX_RANK * 2];
     const int n = counted(k, extent), group = k->serial ? 0 : tile_group(&tiles->tile[0]);
-    product(sb, b, group ? group : 1, n, extent);
+    int64_t groups = 0;
+    for (int i = 0; i < k->ntogether; i++)
+        groups += kernel_groups(k->together[i]);
+    product(sb, b, (group ? group : 1) * (groups ? groups : 1), groups ? 0 : n, extent);
     sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles->k, k->narg, b->target));
 }
 
@@ -211,66 +214,97 @@ static void maps(Writer *w, const Step *s, const Kernel *k)
     }
 }
 
-/* The step, by this kernel. */
+/* What a launch takes, as it is written. */
+typedef struct {
+    int nmem, n, nvar;
+    size_t start; /* of the line */
+} LaunchArgs;
+
+static void one_argument(Writer *w, const Step *s, const Kernel *k, int i)
+{
+    Bundle *b = w->b;
+    const int nint = k->narg + k->nvar;
+    if (i < k->narg) {
+        if (b->target->language->binds)
+            sb_printf(&w->sb, "(igrt_gpu_mem[1]){igrt_gpu_first(mem[%s], %lld)}",
+                      gpu_mem_of(b, s->bufs[i]), (long long)s->bufs[i]->bytes);
+        else
+            sb_printf(&w->sb, "&mem[%s]",
+                      kernel_takes_image(k, i) ? gpu_image_of(b, s->bufs[i])
+                                               : gpu_mem_of(b, s->bufs[i]));
+    } else if (i < nint) {
+        sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - k->narg]));
+    } else {
+        const Scalar *scalar = &k->scalars[i - nint];
+        sb_printf(&w->sb, "&(%s){", scalar_type(scalar));
+        print_scalar(&w->sb, scalar, s->scalars[i - nint]);
+        sb_puts(&w->sb, "}");
+    }
+}
+
+static void arguments(Writer *w, const Step *s, const Kernel *k, LaunchArgs *x)
+{
+    for (int i = 0; i < k->narg + k->nvar + k->nscalar; i++) {
+        if (i < k->narg && !kernel_has_param(k, i))
+            continue;
+        bool wrap = w->sb.len - x->start > 70;
+        sb_puts(&w->sb, wrap ? ",\n    " : x->n ? ", " : "");
+        if (wrap) {
+            indent(w);
+            x->start = w->sb.len;
+        }
+        one_argument(w, s, k, i);
+        x->nmem += i < k->narg;
+        x->n++;
+    }
+    x->nvar += k->nvar;
+}
+
+/* Is the launch of these steps the same whatever sizes a run has? */
+static bool keeps_launch(const Bundle *b, const Step *s, const Kernel *k)
+{
+    bool same = b->gpu->records && b->gpu->sized && is_same_launch(k);
+    for (int i = 1; i < s->ntogether; i++)
+        same &= is_same_launch(s->together[i]->kernel);
+    return same;
+}
+
+/* The step, by this kernel, and what is one launch with it. */
 static void launch(Writer *w, const Step *s, const Kernel *k)
 {
     Bundle *b = w->b;
-    int nmem = 0, n = 0;
-    const int narg = k->narg, nint = narg + k->nvar;
-    const bool keeps = b->gpu->records && b->gpu->sized && is_same_launch(k);
-    line(w, keeps ? "if (!igrt_gpu_keeps(gpu)) {" : "{");
+    LaunchArgs x = {0};
+    const Kernel *by = s->launch ? s->launch : k;
+    line(w, keeps_launch(b, s, k) ? "if (!igrt_gpu_keeps(gpu)) {" : "{");
     w->depth++;
     maps(w, s, k);
     indent(w);
     sb_puts(&w->sb, "void *args[] = {");
-    size_t start = w->sb.len;
+    x.start = w->sb.len;
     if (k->crosses) {
         sb_puts(&w->sb, "&all");
-        n++;
+        x.n++;
     }
-    for (int i = 0; i < nint + k->nscalar; i++) {
-        if (i < narg && !kernel_has_param(k, i))
-            continue;
-        bool wrap = w->sb.len - start > 70;
-        sb_puts(&w->sb, wrap ? ",\n    " : n ? ", " : "");
-        if (wrap) {
-            indent(w);
-            start = w->sb.len;
-        }
-        if (i < narg) {
-            if (b->target->language->binds)
-                sb_printf(&w->sb, "(igrt_gpu_mem[1]){igrt_gpu_first(mem[%s], %lld)}",
-                          gpu_mem_of(b, s->bufs[i]), (long long)s->bufs[i]->bytes);
-            else
-                sb_printf(&w->sb, "&mem[%s]",
-                          kernel_takes_image(k, i) ? gpu_image_of(b, s->bufs[i])
-                                                   : gpu_mem_of(b, s->bufs[i]));
-        } else if (i < nint) {
-            sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - narg]));
-        } else {
-            const Scalar *scalar = &k->scalars[i - nint];
-            sb_printf(&w->sb, "&(%s){", scalar_type(scalar));
-            print_scalar(&w->sb, scalar, s->scalars[i - nint]);
-            sb_puts(&w->sb, "}");
-        }
-        nmem += i < narg;
-        n++;
-    }
+    arguments(w, s, k, &x);
+    for (int i = 1; i < s->ntogether; i++)
+        arguments(w, s->together[i], s->together[i]->kernel, &x);
     for (int i = 0; i < k->nopt; i++)
         if (k->opts[i].tma)
-            sb_printf(&w->sb, "%s&m%lld", n++ ? ", " : "", (long long)k->opts[i].amount);
+            sb_printf(&w->sb, "%s&m%lld", x.n++ ? ", " : "", (long long)k->opts[i].amount);
     sb_puts(&w->sb, "};\n");
     open_gpu(w, "launch");
     sb_printf(&w->sb, ", %skernel[%s], ", b->p->ndevice > 1 ? "" : "ctx->", /* turn() */
-              upper_case(b->a, k->name));
-    items(&w->sb, b, k);
-    sb_printf(&w->sb, ", %d, %d, %d, args));\n", nmem, k->nvar, n);
+              upper_case(b->a, by->name));
+    items(&w->sb, b, by);
+    sb_printf(&w->sb, ", %d, %d, %d, args));\n", x.nmem, x.nvar, x.n);
     w->depth--;
     line(w, "}");
 }
 
 void gpu_kernel(Writer *w, const Step *s)
 {
+    if (s->follows)
+        return;
     for (int i = 0; i < s->nway; i++) {
         line(w, "%sif (%s_way[%d] == %d)", i ? "else " : "", w->b->name, s->number, i + 1);
         launch(w, s, s->way[i]);

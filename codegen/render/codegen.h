@@ -67,11 +67,13 @@ typedef enum {
 
 /* ---- render.c ----------------------------------------------------------------------------- */
 
-/* One kernel function as text, without the comment on top; what it needs. */
 /* Bytes that a group shares where a launch has to ask for them, or 0: a kernel as it was lowered,
  * whose arguments are followed by places. */
 int64_t gpu_shared(const Kernel *lowered, int narg, const Target *);
+/* render_together.c: one kernel function as text, without the comment on top; what it needs. */
 unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
+/* Groups of a launch whose number no run changes. */
+int64_t kernel_groups(const Kernel *);
 
 /* ---- runtime_text.c ------------------------------------------------------------------------ */
 

@@ -32,6 +32,9 @@ struct Language {
      * group has.  Argument N is aN in statements, a scalar cN, a run-time integer what var_name()
      * says. */
     void (*head)(Render *, const Kernel *, const Tiles *lowered, const char *name);
+    /* Of a launch of several kernels, whose functions are name_0, name_1, ..: what calls them; up
+     * to which group each goes. NULL: there are no such. */
+    void (*together)(Render *, const Kernel *, const int64_t *end, const char *name);
     const char *end; /* and what is behind its last one */
     /* GPUs whose arguments are no pointers but bindings, of exact bytes, which may not overlap
      * where one of them is written: arguments are told how they lie (KernelArg.with, .writable),

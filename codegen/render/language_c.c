@@ -59,17 +59,13 @@ void print_scalar(StrBuf *sb, const Scalar *s, double v)
 
 /* ---- a kernel's head ------------------------------------------------------------------------- */
 
-void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname)
+/* after: of its parameters' names. */
+static const char *parameters(StrBuf *sb, const Target *t, const Kernel *k, const char *separator,
+                              const char *after)
 {
     const CWords *c = t->language->c;
-    const char *separator = "";
-    sb_printf(sb, "%svoid %s(", t->gpu ? "" : c->kernel_word, fname);
     const char *restricts =
         k->crosses ? "" : c->restrict_word; /* no: some of it arrives meanwhile */
-    if (k->crosses) {
-        sb_puts(sb, "const igrt_cross_values all");
-        separator = ", ";
-    }
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
@@ -79,20 +75,33 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
             continue;
         }
         bool pointers = k->args[i].dtype == INGOT_STRING && !t->gpu, written = k->args[i].written;
-        sb_printf(sb, "%s%s%s%s%s *%s%sa%d", separator, c->global_word,
+        sb_printf(sb, "%s%s%s%s%s *%s%sa%d%s", separator, c->global_word,
                   written || pointers ? "" : "const ", t->language->type(k->args[i].dtype, false),
-                  pointers && !written ? "const" : "", restricts, *restricts ? " " : "", i);
+                  pointers && !written ? "const" : "", restricts, *restricts ? " " : "", i, after);
         separator = ", ";
     }
     for (int i = 0; i < k->nvar; i++) {
         char name[VAR_NAME_BYTES];
-        sb_printf(sb, "%sint64_t %s", separator, var_name(k->c, k->vars[i], name));
+        sb_printf(sb, "%sint64_t %s%s", separator, var_name(k->c, k->vars[i], name), after);
         separator = ", ";
     }
     for (int i = 0; i < k->nscalar; i++) {
-        sb_printf(sb, "%s%s c%d", separator, scalar_type(&k->scalars[i]), i);
+        sb_printf(sb, "%s%s c%d%s", separator, scalar_type(&k->scalars[i]), i, after);
         separator = ", ";
     }
+    return separator;
+}
+
+void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname)
+{
+    const CWords *c = t->language->c;
+    const char *separator = "";
+    sb_printf(sb, "%svoid %s(", t->gpu ? "" : c->kernel_word, fname);
+    if (k->crosses) {
+        sb_puts(sb, "const igrt_cross_values all");
+        separator = ", ";
+    }
+    separator = parameters(sb, t, k, separator, "");
     for (int i = 0; i < k->nopt; i++) {
         if (!k->opts[i].tma)
             continue;
@@ -190,6 +199,10 @@ static void attributes(Render *r, const Kernel *k, const Tiles *tiles)
 {
     const CWords *c = r->lang->c;
     const Tile *tile = &tiles->tile[0];
+    if (r->group) {
+        put(r, c->part_word);
+        return;
+    }
     put(r, c->kernel_word);
     if (tile->items)
         sb_printf(r->sb, tile->tc ? c->group_word_alone : c->group_word, tile_group(tile),
@@ -217,6 +230,46 @@ void c_head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)
         TcText tc;
         if (k->opts[i].kind == OPT_TC && tc_read(k->units, k->opts[i].axis, &tc) && !tc.unit->lanes)
             sb_printf(r->sb, "    %s_tiles tiles;\n", tc.unit->spelling);
+    }
+}
+
+/* extern "C" __global__ __launch_bounds__(256) void k01_with_k02(float *a0_0, .., float *a0_1, ..)
+ * {
+ *     if (blockIdx.x < 256)
+ *         k01_with_k02_0(a0_0, ..);
+ *     else
+ *         k01_with_k02_1(a0_1, ..);
+ * }
+ */
+void c_together(Render *r, const Kernel *k, const int64_t *end, const char *name)
+{
+    StrBuf *sb = r->sb;
+    const char *separator = "";
+    attributes(r, k, &kernel_lowered(k->together[0], true)->tiles);
+    sb_printf(sb, "void %s(", name);
+    for (int i = 0; i < k->ntogether; i++)
+        separator =
+            parameters(sb, r->t, k->together[i], separator, arena_printf(r->arena, "_%d", i));
+    put(r, ")\n{\n");
+    for (int i = 0; i < k->ntogether; i++) {
+        const Kernel *one = k->together[i];
+        const bool last = i == k->ntogether - 1;
+        separator = "";
+        sb_printf(sb, i ? "    else" : "    ");
+        if (!last)
+            sb_printf(sb, "%sif (%s < %lld)", i ? " " : "", r->lang->group, (long long)end[i]);
+        sb_printf(sb, "\n        %s_%d(", name, i);
+        for (int j = 0; j < one->narg; j++)
+            if (kernel_has_param(one, j)) {
+                sb_printf(sb, "%sa%d_%d", separator, j, i);
+                separator = ", ";
+            }
+        for (int j = 0; j < one->nvar; j++) {
+            char var[VAR_NAME_BYTES];
+            sb_printf(sb, "%s%s_%d", separator, var_name(one->c, one->vars[j], var), i);
+            separator = ", ";
+        }
+        put(r, ");\n");
     }
 }
 

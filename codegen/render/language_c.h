@@ -7,6 +7,7 @@
 /* Words in which they differ.  Patterns with %d are printed. */
 struct CWords {
     const char *kernel_word; /* before "void": "", "__kernel ", "extern \"C\" __global__ " */
+    const char *part_word;   /* the same of a function that is a part of one; or NULL */
     const char *global_word; /* before a pointer's type: "", "__global " */
     const char *restrict_word;
     const char *local_word; /* before the declaration of memory that a group shares */
@@ -36,6 +37,7 @@ void c_number(StrBuf *, double, ingot_dtype);
 void c_integer(StrBuf *, int64_t, ingot_dtype);
 void c_file(StrBuf *, const Target *, unsigned needs, const char *kernels);
 void c_head(Render *, const Kernel *, const Tiles *, const char *name);
+void c_together(Render *, const Kernel *, const int64_t *end, const char *name);
 void c_parts(Render *, int depth);
 void c_copy(Render *, Node *store, bool later);
 void c_prefetch(Render *, Node *load);

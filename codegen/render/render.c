@@ -528,7 +528,7 @@ static void work_item(Render *r)
 static void group_item(Render *r)
 {
     render_indent(r, 0);
-    number_of_item(r, "group", r->lang->group, false);
+    number_of_item(r, "group", r->group ? r->group : r->lang->group, false);
     axes_of_number(r, BOUND_GRID, "group", false);
     render_indent(r, 0);
     number_of_item(r, "item", r->lang->item, false);
@@ -770,9 +770,9 @@ static void render_tiles(Render *r, const Kernel *k, const Lowered *lowered)
     r->each_part = false;
 }
 
-unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
+unsigned render_one(StrBuf *sb, const Target *t, const Kernel *k, const char *group,
+                    const char *function_name)
 {
-    t = target_device(t, k->device);
     if (!t->language) {
         sb_printf(sb, "%s: %s has no language; the interpreter runs it\n", function_name, t->name);
         return 0;
@@ -785,6 +785,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
                 .lang = t->language,
                 .k = lowered->tiles.k,
                 .of = k,
+                .group = group,
                 .narg = k->narg};
     r.lang->head(&r, k, &lowered->tiles, function_name);
     if (r.lang->begin && !lowered->items)

@@ -14,6 +14,7 @@ struct Render {
     const Language *lang; /* the target's */
     const Kernel *k;      /* as it was lowered: arguments, and places behind them */
     const Kernel *of;     /* itself */
+    const char *group;    /* of a part of a launch: the number of its group, as text; or NULL */
     Linear l;             /* that of the tile which is written */
     Map names;            /* RANGE id -> its axis' name in C */
     int *number;          /* by id: N of the name vN; -1 where no such name can be seen */
@@ -53,6 +54,10 @@ struct Render {
     Map chains; /* render_pairs.c: by id + 1 of a sum of dots, the PairSum that was written of it */
     const Stmt *chained; /* up to which statements were searched for these */
 };
+
+/* A kernel by itself; group: as above. */
+unsigned render_one(StrBuf *, const Target *, const Kernel *, const char *group,
+                    const char *function_name);
 
 typedef struct {
     Node **term;

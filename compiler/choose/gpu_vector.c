@@ -58,6 +58,16 @@ static double bytes_along(const View *v, const Node *load)
     return n;
 }
 
+/* What is made of the sums has several elements for each, and no sum moves along it: the items walk
+ * over these, too (turned_sums.c). */
+static bool is_made_of_sums(const Nest *n, const View *v, Node *range)
+{
+    bool moves = n->axis[nest_root(n, range)].extent < 2 || !n->target->machine.units;
+    for (int i = 0; i < v->nreduce && !moves; i++)
+        moves = depends_on(v->reduce[i], range);
+    return !moves;
+}
+
 /* How many results there are; 0: it is no matrix times a vector.  They may be of several axes, as
  * where heads of a cache are far apart: all but one are the grid's. */
 static int64_t results_of(const Nest *n, const View *v, int results)
@@ -67,6 +77,8 @@ static int64_t results_of(const Nest *n, const View *v, int results)
     for (int i = 0; i < v->nrange; i++) {
         const int64_t extent = n->axis[nest_root(n, v->range[i])].extent;
         bool alike = extent > 0;
+        if (v->range[i] != along && is_made_of_sums(n, v, v->range[i]))
+            continue;
         for (int k = 0; k < v->nfactor && extent != 1; k++)
             alike &= depends_on(v->factor[k], v->range[i]) == depends_on(v->factor[k], along);
         if (!alike || (extent > 1 && v->range[i] != along && !n->target->machine.units))
@@ -80,7 +92,7 @@ static bool bind_other_results(Nest *n, const View *v, int results)
 {
     for (int i = 0; i < v->nrange; i++) {
         const int axis = nest_root(n, v->range[i]);
-        if (axis != results && n->axis[axis].extent != 1 &&
+        if (axis != results && n->axis[axis].extent != 1 && !is_made_of_sums(n, v, v->range[i]) &&
             !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
             return false;
     }

@@ -192,6 +192,10 @@ struct Kernel {
     /* Bytes that each item has of what crosses between GPUs before the kernel begins, which its own
      * groups see to (bundle_gpu_cross.c); 0: nothing does. */
     int crosses;
+    /* Or it is a launch of several kernels, this one and others (bundle_gpu_together.c): those. */
+    const Kernel **together;
+    int ntogether;
+    bool only_together;      /* it is launched with others alone */
     char name[96];           /* k07_conv_1x64x56x56; set by the plan */
     int64_t flops, bytes;    /* at the upper bounds */
     int64_t scratch;         /* bytes of the places that a part of it needs, see nest.h */

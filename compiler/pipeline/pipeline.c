@@ -5,6 +5,7 @@
  *     copied inputs, layouts, optimise     how they lie, and how loops run
  *     states, early, stages                what is updated in place; the order of steps
  *     share, memplan                       equal kernels are one; where every buffer lies
+ *     together                             kernels of a GPU that are one launch
  *     settled                              what a GPU's kernels read while others still run
  *     nest_lower .. pair_stores            their statements (lowered.c lists these passes)
  *
@@ -340,8 +341,10 @@ static void order_steps(Plan *p, const Target *t, const ingot_options *o, const 
 static bool place_buffers(Plan *p, const Target *t)
 {
     const bool good = memplan(p, t->gpu ? GPU_ALIGN : 64);
-    if (good && t->triggers)
+    if (good && t->triggers) {
+        find_together(p, t);
         find_settled(p);
+    }
     return good;
 }
 

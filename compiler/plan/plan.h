@@ -111,6 +111,12 @@ struct Step {
      * <model>_way[number] says: 0 the kernel, 1 the first of these. */
     Kernel **way;
     int nway;
+    /* KERNEL of a GPU: the steps that are one launch with this one, from it on (together.c); or it
+     * is part of that of a step before. */
+    Step **together;
+    int ntogether;
+    bool follows;
+    Kernel *launch; /* of several: theirs (bundle_gpu_together.c) */
     const Call *call;
     Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
     Node *elements;                /* COPY: number of elements */
@@ -307,6 +313,10 @@ void order_for_devices(Plan *);
 bool steps_conflict(const Step *, const Step *);
 /* stages.c: kernels of a GPU that do not need each other stand side by side. */
 void order_in_stages(Plan *);
+/* together.c: which steps of a GPU are one launch. */
+void find_together(Plan *, const Target *);
+/* settled.c: may they have bytes in common? */
+bool share_bytes(const Buffer *, const Buffer *);
 /* settled.c: what a GPU's kernels read before those before them are done (KernelArg.settled). */
 void find_settled(Plan *);
 /* io_in_arena.c: inputs and outputs lie in the arena; false after a reported error. */

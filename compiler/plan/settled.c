@@ -12,9 +12,19 @@
  * run beside the next one too.  No kernel stores before it has waited, and each waits: whoever has
  * waited for the one before it has waited for all.
  *
- * Requires the places of all buffers.  Leaves KernelArg.settled, which holds for all steps of a
- * kernel. */
+ * Steps that are one launch (together.c) begin together.
+ *
+ * Requires the places of all buffers, and which steps are one launch.  Leaves KernelArg.settled,
+ * which holds for all steps of a kernel. */
 #include "plan.h"
+
+/* The first step of the launch that a step belongs to. */
+static int launch_of(const Block *b, int i)
+{
+    while (i && b->step[i]->follows)
+        i--;
+    return i;
+}
 
 /* Of a kernel, before its arguments are asked one by one. */
 static bool triggers(const Kernel *k)
@@ -25,16 +35,19 @@ static bool triggers(const Kernel *k)
     return false;
 }
 
-/* It reads something before it waits. */
-static bool is_ahead(const Kernel *k)
+/* Some step of the launch reads something before it waits. */
+static bool is_ahead(const Step *first)
 {
-    for (int i = 0; i < k->narg; i++)
-        if (k->args[i].settled)
-            return true;
+    for (int s = 0; s < (first->ntogether ? first->ntogether : 1); s++) {
+        const Kernel *k = first->ntogether ? first->together[s]->kernel : first->kernel;
+        for (int i = 0; i < k->narg; i++)
+            if (k->args[i].settled)
+                return true;
+    }
     return false;
 }
 
-static bool share_bytes(const Buffer *a, const Buffer *b)
+bool share_bytes(const Buffer *a, const Buffer *b)
 {
     const Buffer *x = buffer_root(a), *y = buffer_root(b);
     const bool placed = x->kind == BUF_ARENA || x->kind == BUF_STATE;
@@ -53,9 +66,9 @@ static bool writes(const Step *s, const Buffer *b)
     return s->scratch && share_bytes(s->scratch, b);
 }
 
-static void settle_step(const Block *b, int at, int first)
+/* at: the first step of its launch. */
+static void settle_step(const Block *b, const Step *s, int at, int first)
 {
-    const Step *s = b->step[at];
     for (int j = 0; j < s->nbuf; j++) {
         KernelArg *arg = &s->kernel->args[j];
         for (int i = first; i < at && arg->settled; i++)
@@ -69,14 +82,15 @@ static void settle_step(const Block *b, int at, int first)
 static void settle_block(const Block *b, bool known)
 {
     for (int i = 0, first = 0; i < b->n; i++) {
-        const Step *s = b->step[i], *before = i ? b->step[i - 1] : NULL;
+        const int begin = launch_of(b, i);
+        const Step *s = b->step[i], *before = begin ? b->step[launch_of(b, begin - 1)] : NULL;
         if (s->kind == STEP_KERNEL) {
             if (!before || before->kind != STEP_KERNEL || before->device != s->device ||
                 !triggers(before->kernel))
-                first = i;
-            else if (!known || !is_ahead(before->kernel))
-                first = i - 1;
-            settle_step(b, i, first);
+                first = begin;
+            else if (!known || !is_ahead(before))
+                first = launch_of(b, begin - 1);
+            settle_step(b, s, begin, first);
         }
         settle_block(&s->body, known);
         settle_block(&s->other, known);

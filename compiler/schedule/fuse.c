@@ -179,7 +179,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return NULL;
     if (stage_rows(s, n, norder, order, uses))
         return NULL;
-    if (is_inner_sum(s, n, uses) || is_vector_of_sums(s, n, uses) || is_row_of_few(s, n, uses))
+    if (is_inner_sum(s, n, uses) || is_vector_of_sums(s, n, uses) || is_row_of_few(s, n, uses) ||
+        is_turned_sum(s, n, uses))
         return NULL;
     Readers r = readers_of(s, n, uses);
     if (i->has_reduce && i->rows && !r.rows)

@@ -54,6 +54,9 @@ bool is_for_groups(Sched *, Node *);
 /* vector_sums.c: a norm of the one vector that sums of products with weights multiply, on GPUs:
  * each of their kernels computes it. */
 bool is_vector_of_sums(Sched *, Node *, Node *const *uses);
+/* Such a sum, or what is made of it, of which pairs of neighbours are turned: one kernel has both
+ * (turned_sums.c). */
+bool is_turned_sum(Sched *, Node *, Node *const *uses);
 /* Two such sums over one vector, of which n is the later one or made of it, that meet in their
  * reader: one kernel has both. */
 bool are_vector_sums(Sched *, Node *n, const Node *reader);

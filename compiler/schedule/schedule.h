@@ -223,6 +223,8 @@ void nest_split(StoreNest *);
 /* split_operands.c: both operands of a sum of products are arguments of their own, of one buffer
  * too. */
 void nest_part_operands(StoreNest *);
+/* turned_sums.c: sums that the elements along a short axis have in common do not move with it. */
+void nest_share_sums(StoreNest *);
 
 void step_origins(Sched *, Step *, const Node *);
 /* The nodes that a kernel computes of a value that it stores, and what they are for. */

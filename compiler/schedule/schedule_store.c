@@ -112,6 +112,8 @@ static void nest_end(BlockScope *at, StoreNest *k, Node *origin, StoredPlace out
     if (at->s->opt_level)
         nest_split(k);
     if (at->s->opt_level)
+        nest_share_sums(k);
+    if (at->s->opt_level)
         nest_part_operands(k);
     step->kernel = kernel_finish(k, &bufs, &n);
     schedule_step_bufs(at->s, step, n, bufs);

@@ -128,6 +128,12 @@ bool is_vector_of_sums(Sched *s, Node *n, Node *const *uses)
     return only_multiplied(s, n, uses, FEW, true);
 }
 
+/* It has the elements of its source in another order. */
+static bool turns(const Node *n)
+{
+    return n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_FLIP;
+}
+
 /* The sum of a vector times weights that n is made of, element by element, and no other; NULL:
  * there is none, or more. */
 static Node *sum_of(Sched *s, Node *n, int steps)
@@ -139,13 +145,45 @@ static Node *sum_of(Sched *s, Node *n, int steps)
         Node *x = n->src[j];
         if (x->dtype == INGOT_INDEX || !is_computed(s, x) || !info_of(s, x)->has_reduce)
             continue;
-        Node *one =
-            steps && (op_is_alu(n->op) || n->op == OP_RESHAPE) ? sum_of(s, x, steps - 1) : NULL;
+        Node *one = steps && (op_is_alu(n->op) || turns(n)) ? sum_of(s, x, steps - 1) : NULL;
         if (!one || (sum && sum != one))
             return NULL;
         sum = one;
     }
     return sum;
+}
+
+/* Is it flipped along a short axis alone? */
+static bool flips_pairs(const Node *n)
+{
+    enum { MOST = 4 };
+    bool is = n->op == OP_FLIP;
+    for (int i = 0; i < n->rank && is; i++)
+        is = !(n->arg.i >> i & 1) || n->shape[i]->hi <= MOST;
+    return is;
+}
+
+/* Is all that reads n, behind what turns its elements, made of it element by element, and some of
+ * it of its neighbours? */
+static bool only_turned(Sched *s, Node *n, Node *const *uses, int moves, bool *flipped)
+{
+    const Info *i = info_of(s, n);
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        *flipped |= flips_pairs(t);
+        if (info_of(s, t)->root || !(turns(t) ? moves && (t->op != OP_FLIP || flips_pairs(t)) &&
+                                                    only_turned(s, t, uses, moves - 1, flipped)
+                                              : op_is_alu(t->op)))
+            return false;
+    }
+    return i->nuse > 0 && !i->root;
+}
+
+bool is_turned_sum(Sched *s, Node *n, Node *const *uses)
+{
+    bool flipped = false;
+    return info_of(s, n)->has_reduce && sum_of(s, n, 2 * FEW) &&
+           only_turned(s, n, uses, FEW, &flipped) && flipped;
 }
 
 bool are_vector_sums(Sched *s, Node *n, const Node *reader)

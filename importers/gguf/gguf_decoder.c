@@ -145,7 +145,10 @@ static ingot_tensor *evens_first(Decoder *d, ingot_tensor *x)
         dims[i] = ingot_shape(x, i);
     dims[3] = ingot_dim_const(d->c, d->m->facts.head / 2);
     dims[4] = two;
-    x = ingot_contiguous(d->c, x);
+    int64_t rows;
+    if (!ingot_dim_is_const(dims[2], &rows) ||
+        rows > 1) /* products of many rows have their order */
+        x = ingot_contiguous(d->c, x);
     x = ingot_permute(d->c, ingot_reshape(d->c, x, 5, dims), perm);
     return ingot_flatten(d->c, x, 3, 5);
 }

@@ -28,8 +28,8 @@ static ingot_tensor *weight(Context *c, int64_t columns, int first)
     return ingot_data(c, "w", INGOT_F32, 2, (int64_t[]){TERMS, columns}, data);
 }
 
-/* Three products of one vector, and what is made of two of them by itself. */
-static Context *products(void)
+/* Three products of one vector; more: and what is made of two of them by itself. */
+static Context *products(bool more)
 {
     Context *c = ingot_context_new(NULL, NULL);
     ingot_dim *dims[] = {ingot_dim_const(c, 1), ingot_dim_const(c, TERMS)};
@@ -38,8 +38,8 @@ static Context *products(void)
     static const int64_t columns[] = {2048, 1024, 512};
     for (int i = 0; i < 3; i++)
         part[i] = ingot_matmul(c, h, weight(c, columns[i], i + 1));
-    ingot_output(c, "q", ingot_softmax(c, part[0], 1));
-    ingot_output(c, "k", ingot_softmax(c, part[1], 1));
+    ingot_output(c, "q", more ? ingot_softmax(c, part[0], 1) : part[0]);
+    ingot_output(c, "k", more ? ingot_softmax(c, part[1], 1) : part[1]);
     ingot_output(c, "v", part[2]);
     return c;
 }
@@ -49,6 +49,19 @@ static Plan *plan_of(Context *c)
     const ingot_options o = {.struct_size = sizeof o, .target = "cuda:sm_90a"};
     Plan *p = plan_make(c, &o);
     assert_non_null(p);
+    return p;
+}
+
+/* The same, of which each kernel is a launch of its own. */
+static Plan *plan_apart(Context *c)
+{
+    Plan *p = plan_of(c);
+    for (int i = 0; i < p->main.n; i++) {
+        p->main.step[i]->ntogether = 1;
+        p->main.step[i]->follows = false;
+        kernel_drop_lowered(p->main.step[i]->kernel);
+    }
+    find_settled(p);
     return p;
 }
 
@@ -114,8 +127,8 @@ static KernelArg *ahead_of(const Plan *p)
 static void reads_ahead(void **state)
 {
     (void)state;
-    Context *c = products();
-    Plan *p = plan_of(c);
+    Context *c = products(true);
+    Plan *p = plan_apart(c);
     PlanCheck check;
     assert_true(count_ahead(p) >= 2); /* the second and the third product */
     if (!plan_check(p, true, &check))
@@ -129,8 +142,8 @@ static void reads_ahead(void **state)
 static void finds_planted(void **state)
 {
     (void)state;
-    Context *c = products();
-    Plan *p = plan_of(c);
+    Context *c = products(true);
+    Plan *p = plan_apart(c);
     PlanCheck check;
     KernelArg *arg = ahead_of(p);
     assert_non_null(arg);
@@ -148,9 +161,43 @@ static void finds_planted(void **state)
     ingot_context_free(c);
 }
 
+/* The three products are one launch, of which none reads ahead of the kernel before; and not where
+ * one writes what another one reads. */
+static void launches_together(void **state)
+{
+    (void)state;
+    Context *c = products(false);
+    Plan *p = plan_of(c);
+    PlanCheck check;
+    int first = 0;
+    while (first < p->main.n && p->main.step[first]->ntogether < 2)
+        first++;
+    assert_true(first > 0 && first < p->main.n);
+    Step *const s = p->main.step[first];
+    assert_int_equal(s->ntogether, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(s->together[i], p->main.step[first + i]);
+        assert_int_equal(s->together[i]->follows, i > 0);
+        for (int j = 0; j < s->together[i]->nbuf; j++)
+            assert_false(s->together[i]->kernel->args[j].settled);
+    }
+    if (!plan_check(p, true, &check))
+        fail_msg("%s", check.fault);
+    for (int j = 0; j < s->nbuf; j++) /* the second one writes what the first one reads */
+        if (!s->kernel->args[j].written && s->bufs[j]->kind == BUF_ARENA)
+            for (int k = 0; k < s->together[1]->nbuf; k++)
+                if (s->together[1]->kernel->args[k].written)
+                    s->together[1]->bufs[k] = s->bufs[j];
+    find_together(p, target_find("cuda:sm_90a"));
+    assert_int_equal(s->ntogether, 1);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reads_ahead),
+                                       cmocka_unit_test(launches_together),
                                        cmocka_unit_test(finds_planted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,10 @@ static bool takes_functions(Arena *a, const char *target)
 static bool is_for_gpu(Arena *a, const char *target)
 {
     TargetName *list;
-    return target_list(a, target, &list) > 0 && list[0].gpu;
+    Target t = {0};
+    ingot_status status;
+    return target_list(a, target, &list) > 0 &&
+           (list[0].gpu || (!target_make(&t, a, list[0].target, &status) && t.gpu)); /* a file */
 }
 
 /* Is the first of the targets a GPU with that unit? */

@@ -1,0 +1,41 @@
+/* render_together.c - a kernel as text: a function, or of a launch of several kernels one for each
+ * of them and what calls them (together.c). */
+#include "lowered.h"
+#include "render.h"
+
+int64_t kernel_groups(const Kernel *k)
+{
+    const Tile *t = &kernel_lowered(k, true)->tiles.tile[0];
+    int64_t n = 1, extent;
+    for (int i = 0; i < t->naxis; i++)
+        if (t->axis[i].bound == BOUND_GRID && idx_value(t->axis[i].range->src[0], &extent))
+            n = sat_mul(n, extent);
+    return n;
+}
+
+/* Kernels that are one launch, as functions, and what calls them. */
+static unsigned render_together(StrBuf *sb, const Target *t, const Kernel *k,
+                                const char *function_name)
+{
+    Arena *a = arena_new();
+    Render r = {.arena = a, .sb = sb, .t = t, .lang = t->language};
+    int64_t *end = NEWN(a, int64_t, k->ntogether), first = 0;
+    for (int i = 0; i < k->ntogether; i++) {
+        const char *group = arena_printf(a, "%s - %lld", t->language->group, (long long)first);
+        r.needs |= render_one(sb, t, k->together[i], first ? group : t->language->group,
+                              arena_printf(a, "%s_%d", function_name, i));
+        put(&r, "\n");
+        end[i] = first += kernel_groups(k->together[i]);
+    }
+    t->language->together(&r, k, end, function_name);
+    put(&r, t->language->end);
+    arena_free(a);
+    return r.needs;
+}
+
+unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
+{
+    t = target_device(t, k->device);
+    return k->ntogether ? render_together(sb, t, k, function_name)
+                        : render_one(sb, t, k, NULL, function_name);
+}

@@ -1,0 +1,112 @@
+/* together.c - kernels of a GPU that do not need each other are one launch.
+ *
+ *     q = h Wq    256 groups            groups 0 to 255: q, 256 to 511: k, 512 to 767: v
+ *     k = h Wk    256 groups      ->
+ *     v = h Wv    256 groups
+ *
+ * Each launch is prepared, begins and ends: where kernels are small that takes longer than what
+ * they do.  So are steps that stand side by side (stages.c), whose groups have equally many items
+ * and leave room for those of others (TRIGGER waited), and of which none writes what another one
+ * touches.  They stay steps, of kernels of their own: the bundle launches them as one
+ * (bundle_gpu_together.c).
+ *
+ * Requires the places of all buffers. Leaves Step.together, Step.follows. */
+#include <string.h>
+
+#include "kernel.h"
+#include "plan.h"
+#include "target.h"
+
+enum { MOST = 4 }; /* kernels of a launch */
+
+/* What a kernel's launch is, where it may be one with others. */
+typedef struct {
+    int items;     /* of a group; 0: it may not */
+    int64_t bytes; /* that a group's items share */
+} LaunchForm;
+
+static bool waits_early(const Kernel *k)
+{
+    bool waited = false;
+    for (int i = 0; i < k->nopt; i++) {
+        waited |= k->opts[i].kind == OPT_TRIGGER && !strcmp(k->opts[i].axis, "waited");
+        if (k->opts[i].tma || k->opts[i].kind == OPT_TC)
+            return false;
+    }
+    return waited;
+}
+
+static bool counts_groups(const Tile *t)
+{
+    for (int i = 0; i < t->naxis; i++)
+        if (t->axis[i].bound == BOUND_GRID && !idx_value(t->axis[i].range->src[0], NULL))
+            return false;
+    return true;
+}
+
+static LaunchForm form_of(const Step *s, const Machine *m)
+{
+    const Kernel *k = s->kernel;
+    LaunchForm f = {0};
+    if (s->kind != STEP_KERNEL || k->serial || k->scratch || k->nscalar || k->crosses || s->nway ||
+        !waits_early(k))
+        return f;
+    const Tiles tiles = kernel_lower(k);
+    const Tile *t = &tiles.tile[0];
+    const int64_t bytes = place_offset(tiles.k, k->narg, tiles.k->narg);
+    if (tiles.n == 1 && t->items && !t->cluster && !t->ranks && !t->box && counts_groups(t) &&
+        bytes <= m->shared_static)
+        f = (LaunchForm){tile_group(t), bytes};
+    ingot_context_free(tiles.k->c);
+    return f;
+}
+
+/* Does one of them write what the other one touches? */
+static bool meet(const Step *s, const Step *t)
+{
+    for (int i = 0; i < s->nbuf; i++)
+        for (int j = 0; j < t->nbuf; j++)
+            if ((s->kernel->args[i].written || t->kernel->args[j].written) &&
+                share_bytes(s->bufs[i], t->bufs[j]))
+                return true;
+    return false;
+}
+
+static bool may_follow(const Block *b, int first, int at, const LaunchForm *f, const Machine *m)
+{
+    bool good = at < b->n && at - first < MOST && b->step[at]->device == b->step[first]->device &&
+                f[at].items == f[first].items;
+    int64_t bytes = good ? f[at].bytes : 0;
+    for (int i = first; i < at && good; i++) {
+        bytes += f[i].bytes;
+        good = !meet(b->step[i], b->step[at]);
+    }
+    return good && bytes <= m->shared_static;
+}
+
+void find_together(Plan *p, const Target *t)
+{
+    Arena *a = arena_new();
+    const Block *b = &p->main;
+    LaunchForm *f = NEWN(a, LaunchForm, b->n + 1);
+    Map known = {0};
+    for (int i = 0; i < b->n && p->ndevice == 1; i++) {
+        const uint64_t key = (uint64_t)(uintptr_t)b->step[i]->kernel;
+        const LaunchForm *of = b->step[i]->kernel ? map_get(&known, key) : NULL;
+        f[i] = of ? *of : form_of(b->step[i], &t->machine);
+        if (b->step[i]->kernel)
+            map_put(&known, key, &f[i]);
+    }
+    for (int i = 0, end; i < b->n; i = end) {
+        for (end = i + 1; f[i].items && may_follow(b, i, end, f, &t->machine);)
+            end++;
+        b->step[i]->together =
+            vec_of(p->arena, (const void *)(b->step + i), (size_t)(end - i), sizeof *b->step);
+        b->step[i]->ntogether = end - i;
+        b->step[i]->follows = false;
+        for (int j = i + 1; j < end; j++)
+            b->step[j]->follows = true;
+    }
+    map_free(&known);
+    arena_free(a);
+}
