@@ -199,6 +199,8 @@ static void copy_runtime(Bundle *b)
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         need(b, &list, always[i]);
     need(b, &list, "igrt_num.h");
+    if (bundle_has_states(b))
+        need(b, &list, "igrt_flash.h");
     if (b->c->vocabulary) {
         need(b, &list, "igrt_vocab.c");
         need(b, &list, "igrt_sample.c");

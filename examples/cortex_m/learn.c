@@ -4,52 +4,46 @@
 #include <string.h>
 
 #include "board.h"
+#include "igrt_flash.h"
 #include "kws.h"
 #include "sounds.h"
 
 #define ELEMENTS(array) (sizeof(array) / sizeof *(array))
 
-enum { ROUNDS = 8, FLASH_BYTES = 16384 };
+enum { ROUNDS = 8, SLOT_BYTES = 4096 };
 
 static _Alignas(KWS_ARENA_ALIGN) unsigned char arena[KWS_ARENA_BYTES(1)];
 static kws_ctx ctx;
+static igrt_state state[KWS_STATES];
 static float sound[sizeof *sounds], scores[WORDS];
 
 /* ---- states in flash ----------------------------------------------------------------------- */
 
-/* This board's flash is memory here; on another one these two would write and read pages. */
-static unsigned char flash[FLASH_BYTES];
-static size_t flash_end;
+/* This board's flash is memory here; on another one these three would be of its driver. */
+static unsigned char flash[2][SLOT_BYTES];
 
-static int flash_write(void *bytes, size_t n)
+static int flash_erase(void *user, int slot)
 {
-    if (n > sizeof flash - flash_end)
-        return 0;
-    memcpy(flash + flash_end, bytes, n);
-    flash_end += n;
+    (void)user;
+    memset(flash[slot], 0xff, SLOT_BYTES);
     return 1;
 }
 
-static int flash_read(void *bytes, size_t n)
+static int flash_write(void *user, int slot, size_t at, const void *block)
 {
-    if (n > sizeof flash - flash_end)
-        return 0;
-    memcpy(bytes, flash + flash_end, n);
-    flash_end += n;
+    (void)user;
+    memcpy(flash[slot] + at, block, IGRT_FLASH_BLOCK);
     return 1;
 }
 
-/* Hands the bytes of all states, in their order, to whoever keeps them or has kept them. */
-static int each_state(int (*take)(void *bytes, size_t n))
+static int flash_read(void *user, int slot, size_t at, void *block)
 {
-    flash_end = 0;
-    for (int i = 0; i < KWS_STATES; i++) {
-        igrt_state state;
-        if (kws_state(&ctx, i, &state) != IGRT_OK || !take(state.data, state.bytes))
-            return 0;
-    }
+    (void)user;
+    memcpy(block, flash[slot] + at, IGRT_FLASH_BLOCK);
     return 1;
 }
+
+static const igrt_flash kept = {NULL, flash_erase, flash_write, flash_read, SLOT_BYTES};
 
 /* ---- learning ------------------------------------------------------------------------------ */
 
@@ -106,6 +100,9 @@ int main(void)
     kws_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
     if (kws_init(&ctx, &config) != IGRT_OK)
         return 1;
+    for (int i = 0; i < KWS_STATES; i++)
+        if (kws_state(&ctx, i, &state[i]) != IGRT_OK)
+            return 1;
     board_say_number("bytes of the arena: ", sizeof arena);
     say("as it was made");
     board_clock_start();
@@ -113,13 +110,12 @@ int main(void)
         return 1;
     board_say_number("thousands of instructions a step: ", board_clock() / 25 / (ROUNDS * LESSONS));
     say("after the lessons");
-    if (!each_state(flash_write))
+    if (!igrt_flash_save(&kept, state, KWS_STATES))
         return 1;
-    board_say_number("bytes in flash: ", (uint32_t)flash_end);
     if (kws_reset(&ctx) != IGRT_OK)
         return 1;
     say("after a reset");
-    if (!each_state(flash_read))
+    if (!igrt_flash_load(&kept, state, KWS_STATES))
         return 1;
     say("with what the flash has");
     return 0;

@@ -3,8 +3,8 @@
     artifacts_ort.py NAME FOLDER [STEPS]     by a Python with onnxruntime-training-cpu, scikit-learn
     artifacts_ort.py --record FILE           all small ones, as artifacts.py reads them
 
-FOLDER has the artifacts, `half/` the same with the checkpoint after half of the steps, and seen.npz:
-batches, labels, losses. No PyTorch is needed.
+FOLDER has the network (net.onnx), the artifacts, `half/` the same with the checkpoint after half of the steps,
+and seen.npz: batches, labels, losses, the names of weights that are trained. No PyTorch is needed.
 """
 
 import base64
@@ -185,8 +185,10 @@ def train(name, folder, steps, batch="batch"):
     real = [n for n, a in net.weights.items() if a.ndim and n not in net.statistics]
     wanted = [n for n in real if n.startswith(trained)]
     folder.mkdir(parents=True, exist_ok=True)
+    model = net.model(shape, 10, batch)
+    onnx.save(model, folder / "net.onnx")
     artifacts.generate_artifacts(
-        net.model(shape, 10, batch), requires_grad=wanted,
+        model, requires_grad=wanted,
         frozen_params=[n for n, a in net.weights.items() if a.ndim and n not in wanted],
         loss=getattr(artifacts.LossType, loss), optimizer=optimizer(), artifact_directory=folder,
     )  # fmt: skip
@@ -212,7 +214,7 @@ def train(name, folder, steps, batch="batch"):
         seen["losses"].append(float(module(x, labels)))
         by.step()
         module.lazy_reset_grad()
-    np.savez(folder / "seen.npz", rate=np.float32(rate), **seen)
+    np.savez(folder / "seen.npz", rate=np.float32(rate), trained=wanted, **seen)
 
 
 def text_of(path):

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """What less memory costs a training step: its CPU time under limits (--max-ram) of the arena.
 
-    limits.py --make build/tests/networks [--points N] [--rounds N] [--seconds S] [NAME:OPTIMIZER...]
+    limits.py --make build/tests/networks [--points N] [--parts P..] [--keep FOLDER] [--rounds N] [--seconds S]
+              [NAME:OPTIMIZER...]
 
 The smallest limit that has a plan is found by halving; between it and what the step takes without a limit are
 further ones.  Programs run in turns, so that all see the same load; the least of each counts.  Prints a line each:
 the arena without the states, what part that is of the usual one, the time as a multiple, and whether losses and
-weights after three steps have the same bits.
+weights after three steps have the same bits.  With --keep the programs stay in the folder; a later run of the same
+steps times them again, without making any.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import subprocess
@@ -43,7 +46,8 @@ def losses(a, program):
     return subprocess.run(run, capture_output=True, text=True, check=True).stdout
 
 
-def curve(a, name, optimizer, work):
+def make(a, name, optimizer, work):
+    """[program, its arena without the states], first without a limit."""
     a.max_ram = 0
     usual, arena, states = networks.build(a, name, optimizer, work / "usual")
     parts = a.parts
@@ -51,21 +55,32 @@ def curve(a, name, optimizer, work):
         least = smallest(a, name, optimizer, states, arena, work / "plan") / arena
         parts = [least + (1 - least) * i / a.points for i in range(a.points)]
         print(f"{name}:{optimizer} smallest: {least * arena / 1e6:.1f} MB of {arena / 1e6:.1f}")
-    programs = [(usual, arena)]
+    programs = [(str(usual), arena)]
     for i, part in enumerate(parts):
         a.max_ram = states + int(part * arena)
         if not has_plan(a, name, optimizer, a.max_ram, work / "plan"):
             print(f"{name}:{optimizer:8} {part * arena / 1e6:9.1f} MB {part:6.2f}  refused")
             continue
         program, taken, _ = networks.build(a, name, optimizer, work / str(i))
-        programs.append((program, taken))
+        programs.append((str(program), taken))
+    return programs
+
+
+def curve(a, name, optimizer, work):
+    kept = work / "programs.json"
+    if kept.exists():
+        programs = json.loads(kept.read_text())
+    else:
+        programs = make(a, name, optimizer, work)
+        kept.write_text(json.dumps(programs))
+    usual, arena = programs[0]
     least = [float("inf")] * len(programs)
     for _ in range(a.rounds):
         for i, (program, _) in enumerate(programs):
-            said = subprocess.run([str(program), str(a.seconds)], capture_output=True, text=True)
+            said = subprocess.run([program, str(a.seconds)], capture_output=True, text=True)
             least[i] = min(least[i], float(said.stdout.split()[0]))
-    want = losses(a, usual)
-    for (program, taken), ms in zip(programs, least):
+    want = losses(a, usual) if a.rounds else ""
+    for (program, taken), ms in zip(programs[: len(programs) * a.rounds], least):
         same = "same losses" if losses(a, program) == want else "other losses"
         print(
             f"{name}:{optimizer:8} {taken / 1e6:9.1f} MB {taken / arena:6.2f} {ms:10.2f} ms"
@@ -80,9 +95,10 @@ def main():
     p.add_argument("--target", default="c:native")
     p.add_argument("--cc", default=os.environ.get("CC", "cc"))
     p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--rounds", type=int, default=3, help="0: programs are made, none is timed")
     p.add_argument("--points", type=int, default=6)
     p.add_argument("--parts", type=float, nargs="*", help="these parts of the arena alone: 0.6")
+    p.add_argument("--keep", type=pathlib.Path, help="the folder of the programs")
     p.add_argument("steps", nargs="*", default=["resnet18:sgd", "bert4:adamw", "gpt2:adamw"])
     a = p.parse_args()
     a.precision = None
@@ -90,7 +106,9 @@ def main():
     for step in a.steps:
         name, _, optimizer = step.partition(":")
         with tempfile.TemporaryDirectory(prefix="ingot_limits_") as work:
-            curve(a, name, optimizer or "sgd", pathlib.Path(work))
+            folder = (a.keep or pathlib.Path(work)) / f"{name}_{optimizer or 'sgd'}"
+            folder.mkdir(parents=True, exist_ok=True)
+            curve(a, name, optimizer or "sgd", folder)
     return 0
 
 

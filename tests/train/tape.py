@@ -146,27 +146,42 @@ def softmax(x, axis=-1):
     return exp(log_softmax(x, axis))
 
 
-def conv(x, w, stride, pad):
-    """[N, C, H, W] by [M, C, K, K]."""
+def conv(x, w, stride, pad, each=False):
+    """[N, C, H, W] by [M, C, K, K]; each: a channel by its own [C, 1, K, K]. Tap after tap."""
     k = w.shape[-1]
     padded = np.pad(x.value, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    n, rows, columns = len(padded), *((d - k) // stride + 1 for d in padded.shape[2:])
+    taps = list(np.ndindex(k, k))
 
-    def windows(a):
-        return np.lib.stride_tricks.sliding_window_view(a, (k, k), (2, 3))[:, :, ::stride, ::stride]
+    def at(a, i, j):
+        return a[:, :, i : i + stride * rows : stride, j : j + stride * columns : stride]
+
+    def flat(a):
+        return a.reshape(*a.shape[:2], -1)
+
+    def times(i, j, a, turned=False):
+        v = w.value[:, :, i, j]
+        return v * flat(a) if each else np.matmul(v.T if turned else v, flat(a))
 
     def back_x(g):
         dx = np.zeros_like(padded)
-        n, _, h, v = g.shape
-        for i in range(k):
-            for j in range(k):
-                part = np.einsum("nmhv,mc->nchv", g, w.value[:, :, i, j])
-                dx[:, :, i : i + stride * h : stride, j : j + stride * v : stride] += part
+        for tap in taps:
+            at(dx, *tap)[:] += times(*tap, g, True).reshape(n, -1, rows, columns)
         return dx[:, :, pad : dx.shape[2] - pad, pad : dx.shape[3] - pad]
 
-    return Var(
-        np.einsum("nchvij,mcij->nmhv", windows(padded), w.value),
-        ((x, back_x), (w, lambda g: np.einsum("nmhv,nchvij->mcij", g, windows(padded)))),
-    )
+    def back_w(g):
+        dw = np.zeros_like(w.value)
+        for i, j in taps:
+            part = flat(at(padded, i, j))
+            dw[:, :, i, j] = (
+                (flat(g) * part).sum((0, 2))[:, None]
+                if each
+                else np.matmul(flat(g), part.transpose(0, 2, 1)).sum(0)
+            )
+        return dw
+
+    y = sum(times(*tap, at(padded, *tap)) for tap in taps)
+    return Var(y.reshape(n, -1, rows, columns), ((x, back_x), (w, back_w)))
 
 
 def max_pool(x, kernel, stride, pads):
