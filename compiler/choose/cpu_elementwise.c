@@ -359,9 +359,27 @@ static bool loads_are_rows(const Kernel *k, const View *v, Node *lanes)
     return true;
 }
 
+/* Is something chosen by what is loaded (the first maximum of a window)?  Scalars branch there, as
+ * nobody can foresee. */
+static bool chosen_by_data(Arena *a, const Kernel *k, const Node *range)
+{
+    int n, nsrc;
+    Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
+    for (int i = 0; i < n; i++) {
+        if (order[i]->op != OP_WHERE || !depends_on(order[i], range))
+            continue;
+        Node **of = graph_toposort(a, 1, &order[i]->src[0], &nsrc);
+        for (int j = 0; j < nsrc; j++)
+            if (of[j]->op == OP_LOAD && depends_on(of[j], range))
+                return true;
+    }
+    return false;
+}
+
 /* Neither what is stored nor what is reduced lies in vectors: lanes of results whose operands lie
- * two apart (a stride) are two loads; others are loaded one by one, which only much arithmetic is
- * worth, if they are no rows.  Else several sums at once, of which none waits for itself. */
+ * two apart (a stride) are two loads; others are loaded one by one, which only much arithmetic or
+ * branches are worth, if they are no rows.  Else several sums at once, of which none waits for
+ * itself. */
 static void apart_opts(Arena *a, Nest *nest, const View *v, LoopPlace *place, int n, bool scan)
 {
     const Kernel *k = nest->k;
@@ -372,7 +390,8 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, LoopPlace *place, in
     for (int i = 0; i < v->nstore; i++)
         stored &= access_stride(k, v->store[i], last, &stride) && stride == 1;
     if (stored && fits_lanes(a, k, last, lanes, NULL, &moves, &apart) &&
-        (apart <= 2 || has_function(a, k, last) || loads_are_rows(k, v, last)) &&
+        (apart <= 2 || has_function(a, k, last) || loads_are_rows(k, v, last) ||
+         chosen_by_data(a, k, last)) &&
         nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
         side_by_side_opt(nest, last, side_by_side(a, nest, v, last, lanes).count);
         if (apart > 2)
