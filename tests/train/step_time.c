@@ -2,12 +2,12 @@
  * networks.c wrote: milliseconds, the least of all steps; with --kernels that of each step of the
  * plan too.
  *
- *     step_time SECONDS [--threads N] [--kernels | --losses N [FOLDER]]
+ *     step_time SECONDS [--threads N] [--kernels | --losses N [FOLDER] | --learns N]
  *
  * Weights are drawn: norms near 1, others by the number of their inputs.  --losses prints those of
  * the first N steps and a sum over the states after them, for comparisons between bundles; the
  * folder gets what they begin with: first, target, list (a line for each state: its file, its
- * dims). */
+ * dims).  --learns prints losses of steps with other data each, which say what the target is. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -105,6 +105,24 @@ static void write_states(const model_ctx *ctx, const char *folder)
     write_file(folder, "list", list, at);
 }
 
+/* Words whose next one follows from each; images of noise with a brighter part, one of ten. */
+static void draw(FIRST_TYPE *first, int64_t *target)
+{
+    const size_t each = FIRST_COUNT / TARGETS, kinds = CLASSES < 10 ? CLASSES : 10;
+    for (size_t i = 0; i < FIRST_COUNT; i++)
+        first[i] =
+            (FIRST_TYPE)(sizeof(FIRST_TYPE) == 8 ? floor(50 * (noise() + 1)) : 1.7 * noise());
+    for (size_t i = 0; i < TARGETS; i++)
+        if (sizeof(FIRST_TYPE) == 8) {
+            target[i] = ((int64_t)first[i] * 37 + 11) % 100 % CLASSES;
+        } else {
+            const size_t part = each / kinds;
+            target[i] = (int64_t)((noise() + 1) / 2 * (double)kinds);
+            for (size_t k = 0; k < part; k++)
+                first[i * each + (size_t)target[i] * part + k] += 1;
+        }
+}
+
 static double sum_of_states(const model_ctx *ctx)
 {
     igrt_state s;
@@ -126,7 +144,8 @@ int main(int argc, char **argv)
         argc -= 2;
         argv += 2;
     }
-    const int losses = argc > 3 && !strcmp(argv[2], "--losses") ? atoi(argv[3]) : 0;
+    const int learns = argc > 3 && !strcmp(argv[2], "--learns");
+    const int losses = learns || (argc > 3 && !strcmp(argv[2], "--losses")) ? atoi(argv[3]) : 0;
     FIRST_TYPE *first = calloc(count, sizeof *first);
     int64_t *target = calloc(TARGETS, sizeof *target);
     float rate = 1e-3f, loss = 0;
@@ -159,6 +178,8 @@ int main(int argc, char **argv)
     model_outputs out = {.loss = &loss};
     double best = 1e300, all = 0;
     for (int n = 0; losses ? n < losses : n < 3 || all < 1e9 * seconds; n++) {
+        if (learns)
+            draw(first, target);
         const uint64_t since = now_ns(NULL);
         if (model_run(&ctx, &in, &out))
             return 2;
@@ -168,9 +189,9 @@ int main(int argc, char **argv)
         if (losses)
             printf("%.9g\n", (double)loss);
     }
-    if (losses)
+    if (losses && !learns)
         printf("states %.12g\n", sum_of_states(&ctx));
-    else
+    else if (!losses)
         printf("%.3f ms, loss %.6g\n", best / 1e6, (double)loss);
     for (int i = 0; i < MOST_STEPS; i++)
         if (kernel[i])

@@ -182,7 +182,7 @@ static void others_are_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_newest_come_back),   cmocka_unit_test(the_power_may_fail),
+        cmocka_unit_test(the_newest_come_back),    cmocka_unit_test(the_power_may_fail),
         cmocka_unit_test(counters_pass_their_end), cmocka_unit_test(damaged_bytes_are_seen),
         cmocka_unit_test(others_are_refused),
     };
