@@ -152,12 +152,30 @@ static int32_t inside(const TfliteWindow *w, int axis, int64_t size, int64_t at)
     return (int32_t)((last < size ? last : size) - (first > 0 ? first : 0));
 }
 
+/* The same of all results y along an axis, computed: [1, 1, H', 1] or [1, 1, 1, W'] of i32. */
+static ingot_tensor *inside_of_each(TfliteNode *n, const TfliteWindow *w, int axis, int64_t size,
+                                    ingot_tensor *y)
+{
+    ingot_context *c = n->c;
+    ingot_dim *one = ingot_dim_const(c, 1), *dims[4] = {one, one, one, one};
+    dims[2 + axis] = ingot_shape(y, 2 + axis);
+    ingot_tensor *at = ingot_mul_c(c, ingot_iota(c, 4, dims, 2 + axis), w->stride[axis]);
+    ingot_tensor *first = ingot_add_c(c, at, -w->before[axis]);
+    ingot_tensor *last = ingot_add_c(c, first, w->kernel[axis]);
+    last = ingot_min_c(c, last, (double)size);
+    return ingot_cast(c, ingot_sub(c, last, ingot_max_c(c, first, 0)), INGOT_I32);
+}
+
 /* [1, 1, H', W'] of i32 */
 static ingot_tensor *counts(TfliteNode *n, const TfliteWindow *w, ingot_tensor *x, ingot_tensor *y)
 {
     int64_t in[4], out[4];
     if (!ingot_static_shape(x, in) || !ingot_static_shape(y, out))
         return tfl_unsupported(n, "the size of its image is not known when compiling");
+    enum { TABLE = 1 << 20 }; /* numbers; more than any image has places, and they are computed */
+    if (out[2] > TABLE || out[3] > TABLE || out[2] * out[3] > TABLE)
+        return ingot_mul(n->c, inside_of_each(n, w, 0, in[2], y),
+                         inside_of_each(n, w, 1, in[3], y));
     const int64_t dims[] = {1, 1, out[2], out[3]};
     int32_t *v = ingot_alloc(n->c, (size_t)(out[2] * out[3] + 1) * sizeof *v);
     bool same = true;
