@@ -29,7 +29,8 @@ enum {
     LONG_ROWS = 8,   /* the same if a group has them whole: its weights are under way together */
     MOST_SUMS = 4,   /* of a kernel */
     DIGIT_ROWS = 8,  /* the same of digits, of which it takes ... */
-    WORD = 4         /* ... so many bytes of each */
+    WORD = 4,        /* ... so many bytes of each */
+    MOST_TURNS = 4   /* along a row of digits, which are then under way together */
 };
 
 /* Rows are as long as the items of a group, or some times as long; how many of them an item has,
@@ -137,7 +138,8 @@ static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machi
     Stream s = {half_group(m), 1, digits ? DIGIT_ROWS : MOST_COPIES};
     /* Of digits arithmetic counts, of which joining sums is a part: as few items along a row as
      * leave each processor its warps. */
-    while (digits && s.along > m->warp && results / s.rows * s.along > items_at_once(m))
+    while (digits && s.along > m->warp && results / s.rows * s.along > items_at_once(m) &&
+           2 * blocks <= MOST_TURNS * s.along)
         s.along /= 2;
     while (s.along > 1 && blocks % s.along)
         s.along /= 2;
