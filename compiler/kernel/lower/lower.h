@@ -185,8 +185,6 @@ Node *lower_extreme(Lower *, Piece *, Node *at, bool greatest);
 void bound_masked_loops(Lower *, Piece *);
 /* pad_bounds.c: loops over a window end, and begin, where that leaves what it slides over. */
 void bound_padded_loops(Lower *, Piece *);
-/* unused_sums.c: loops of sums that a mask leaves out for all of a block have no iterations. */
-void bound_unused_sums(Lower *, Piece *);
 
 /* ---- tc_lower.c ------------------------------------------------------------------------------ */
 

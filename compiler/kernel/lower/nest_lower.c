@@ -488,7 +488,6 @@ static void lower_end(Lower *q, Tiles *out)
         if (!n->partial) /* their loops go over whole rows */
             bound_masked_loops(q, at);
         bound_padded_loops(q, at);
-        bound_unused_sums(q, at);
         if (n->sharing)
             shares_begin(q, at);
         name_loops(q, at);
