@@ -547,12 +547,27 @@ int other_tiles(const Kernel *k, const View *v, const Buffer *const *bufs, const
     return n ? n : wider_tiles(k, v, bufs, tile, t, out);
 }
 
+/* Are there sums of whole rows, one beside the other, which all elements of a row need (a norm's
+ * gradient)?  With lanes along the terms of one the other would go element by element: such rows
+ * have a form of their own. */
+static bool sums_of_rows(const View *v)
+{
+    bool others = false, shared = false;
+    for (int i = 0; i < v->nreduce; i++)
+        others |= v->reduce[i]->src[v->reduce[i]->nsrc - 1] != v->dot->src[v->dot->nsrc - 1];
+    for (int i = 0; i < v->nrange; i++)
+        shared |= v->range[i]->hi > 0 && !depends_on(v->dot, v->range[i]);
+    return others && shared;
+}
+
 /* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side
  * by side, or are few, but both operands do.  rows * columns results share their loads. */
 RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool *free,
                            const Target *t)
 {
     RegisterTile best = {.vectors = 1, .nrows = 1, .ncolumns = 1};
+    if (sums_of_rows(v))
+        return best;
     for (uint32_t i = 1; i < v->dot->nsrc && t->machine.lanes; i++) {
         int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(k, t, v->dot->src[i]);
         int moves;

@@ -178,6 +178,8 @@ def dots(ingot, work):
     ran = "not relaxed"
     for clang in filter(None, map(shutil.which, ["clang", *(f"clang-{n}" for n in range(16, 24))])):
         done = built(clang, "-mrelaxed-simd")
+        if done.returncode and ("wasm-ld" in done.stderr or "wasm-component-ld" in done.stderr):
+            continue  # its linker is a package of its own
         if done.returncode and "clang 16 and newer" not in done.stderr:
             raise Wrong(done.stderr)
         if done.returncode or not knows_relaxed(work / "dots.wasm"):

@@ -94,6 +94,7 @@ static void check_form(const Form *q)
     r.ram = q->ram;
     made = 0;
     (void)rewrite_pass(&r);
+    map_free(&r.constants);
     if (made != q->made)
         fail_msg("%s: %d sums are made of fewer products, not %d", q->name, made, q->made);
     assert_int_equal(ingot_interpret(c, 2, in, 1, &got), INGOT_OK);
