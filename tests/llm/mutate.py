@@ -109,7 +109,8 @@ def spoil_tensor(r, f):
         return
     if what == 2:
         dims = list(dims)
-        dims[r.randrange(len(dims))] = r.choice(SIZES)
+        if dims:  # none are left of some that were damaged before
+            dims[r.randrange(len(dims))] = r.choice(SIZES)
     elif what == 3:
         dims = r.choice((dims[::-1], dims + [1], dims[:1], dims + [1, 1], dims + [2], []))
     elif what == 4:
