@@ -12,7 +12,7 @@ further     what is declared of an output bounds a size before it, through nodes
 derived     an output's shape tells the values of an input, from which sizes inside are computed
 ended       a row of 4 n + 9 elements ends with one that fills no vector, whatever n is
 absent      a part of a concat that has no element in a run is not read, whatever is computed of it;
-            nor are indices of which there are none
+            nor are indices of which there are none; a row without an element weighs nothing
 cut         slices from n - n / 2 and from n - 3, which is below zero for some n; a crop to a number of
             rows; an index into nothing, of which there is none
 resized     a picture brought to the size of another one, or by a scale, where there is no f64
@@ -372,6 +372,18 @@ def absent(ingot, work):
         np.save(data / "output_1.npy", made.sum(0))
         call(ingot, "verify", path, "--interpret", "--dim", "n=0..1", "--data", data, "-q")
     print("checks of indices, of 0 and of 1 row")
+    write(
+        path,
+        [
+            helper.make_node("Softmax", ["scores"], ["shares"], "share", axis=-1),
+            helper.make_node("MatMul", ["shares", "values"], ["y"], "weigh"),
+        ],
+        [("scores", F, [1, 1, 3, "n"]), ("values", F, [1, 1, "n", 8])],
+        [("y", F, None)],
+    )
+    for target in "c", "opencl", "cuda:sm_90a":  # its kernels are compared with the graph
+        call(ingot, "compile", path, "-o", work / "rows", "--target", target, "--dim", "n=0..5")
+    print("rows of shares")
 
 
 def cut(ingot, work):
