@@ -8,6 +8,18 @@
 
 #include "bundle.h"
 
+/* Whose programs a triple is for, of those whose processors can be asked; NULL: another one. */
+static const char *family_of(const char *triple)
+{
+    static const struct {
+        const char *begin, *family;
+    } known[] = {{"x86_64", "x86-64"}, {"aarch64", "aarch64"}, {"riscv64", "riscv64"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strncmp(triple, known[i].begin, strlen(known[i].begin)))
+            return known[i].family;
+    return NULL;
+}
+
 /* Are there processors of its kind that lack what others have, and does init find out? */
 static bool is_asked(const Target *t)
 {
@@ -15,8 +27,7 @@ static bool is_asked(const Target *t)
     if (t->bare || t->wasm || t->gpu)
         return false;
     if (t->triple)
-        return !strncmp(t->triple, "x86_64", 6) || !strncmp(t->triple, "aarch64", 7) ||
-               !strncmp(t->triple, "riscv64", 7);
+        return family_of(t->triple) != NULL;
     return !strstr(flags, "-march=rv") || strstr(flags, "-march=rv64gc");
 }
 
@@ -94,10 +105,7 @@ const char *target_family(const Target *t)
 {
     const char *flags = t->flags ? t->flags : "";
     if (t->triple)
-        return !strncmp(t->triple, "x86_64", 6)    ? "x86-64"
-               : !strncmp(t->triple, "aarch64", 7) ? "aarch64"
-               : !strncmp(t->triple, "riscv64", 7) ? "riscv64"
-                                                   : NULL;
+        return family_of(t->triple);
     if (!is_asked(t) || strstr(flags, "-mthumb"))
         return NULL;
     if (!*flags || strstr(flags, "native"))

@@ -109,12 +109,11 @@ static void nest_end(BlockScope *at, StoreNest *k, Node *origin, StoredPlace out
                                        sizeof(Node *))
                               : NULL};
     step_computes(at->s, step, origin);
-    if (at->s->opt_level)
+    if (at->s->opt_level) {
         nest_split(k);
-    if (at->s->opt_level)
         nest_share_sums(k);
-    if (at->s->opt_level)
         nest_part_operands(k);
+    }
     step->kernel = kernel_finish(k, &bufs, &n);
     schedule_step_bufs(at->s, step, n, bufs);
     map_free(&k->memo);
