@@ -464,6 +464,13 @@ static bool take_outputs(PlanRun *r, ingot_value *out)
     return true;
 }
 
+const Data *state_data(const Plan *p, const Buffer *b)
+{
+    const bool own = b->kind == BUF_STATE && !b->base;
+    const Node *begin = own ? p->c->states[b->slot].begin : NULL;
+    return begin ? begin->arg.ptr : NULL;
+}
+
 /* As they are after reset. */
 static void give_states(PlanRun *r)
 {
@@ -472,8 +479,7 @@ static void give_states(PlanRun *r)
         if (b->kind != BUF_STATE || b->base)
             continue;
         ShadowMemory *m = r->memory[b->memory];
-        const Node *begin = r->p->c->states[b->slot].begin;
-        const Data *data = begin ? begin->arg.ptr : NULL;
+        const Data *data = state_data(r->p, b);
         if (data)
             memcpy(m->bytes + b->offset, data->bytes, data->nbytes);
         shadow_given(m, b->offset, b->bytes);

@@ -23,8 +23,11 @@ typedef struct PlanInterp {
     char fault[1200];            /* the first, or "" */
 } PlanInterp;
 
-/* in: dense, one for each input of the model; out: data in the arena.  States are zero.  False
- * after a fault: x->done is x->most if that was why. */
+/* What a buffer of a state begins with; NULL: it is none, or begins as zeros. */
+const Data *state_data(const Plan *, const Buffer *);
+
+/* in: dense, one for each input of the model; out: data in the arena.  States are as after a reset.
+ * False after a fault: x->done is x->most if that was why. */
 bool plan_interpret(PlanInterp *, Arena *, const ingot_value *in, ingot_value *out);
 
 #endif

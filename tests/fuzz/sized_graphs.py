@@ -134,6 +134,8 @@ OPTIONS_REFUSED = (
     r"--devices \d: a bundle for|--parallel \w+: nothing of the model|: there is nothing to train:"
 )
 WITHOUT = {"--": ("--devices", "--parallel"), ": ": ("--train", "--loss", "--optimizer")}
+# Of inputs that verify draws itself: sizes that depend on their values may be too small for indices.
+DRAWN_OUTSIDE = r"\(\w+\): .* it has to be in .*"
 ROUNDING = 0.02  # of a range: another result by more is another function
 PLAIN_ONLY = ("--threads", "--devices", "--train")  # not for bundles
 
@@ -289,7 +291,9 @@ def verify(model, flags, case, opt, work):
         return outcome(done, model, "verify")
 
     if "--train" in flags:  # its inputs are those that verify draws, and it judges itself
-        failed = outcome(call(command, opt.timeout, opt.env), model, "verify")
+        done = call(command, opt.timeout, opt.env)
+        outside = done.rc == 3 and re.search(DRAWN_OUTSIDE, done.err)
+        failed = ("refused", outside[0]) if outside else outcome(done, model, "verify")
         if (
             failed
             and failed[0] == "wrong"

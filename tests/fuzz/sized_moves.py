@@ -34,6 +34,9 @@ PRODUCTS = {
     "Conv": lambda x, w, *b: w[0].size if w.size else 0,
     "CumSum": lambda x, axis: x.shape[int(axis)],
 }
+# Of sums whose factors are sines: no more terms than the operand has elements, each no more than the
+# largest. What is imaginary and 0 is a sum that cancels, of either sign.
+SPECTRA = {"DFT", "STFT"}
 COMPARISONS = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"}
 PICKS = {"ArgMax": 1, "ArgMin": -1}
 # Operands that say what is computed, and are nothing that rounds.
@@ -120,6 +123,9 @@ class Runs:
             made = [[self.terms(y, np.maximum(np.abs(y), 1), 2) for y in ys] for ys in made]
         if node.op_type in SUMS or node.op_type in PRODUCTS:
             made = [[self.terms(y, *self.sizes(node, function, operands, y))] for (y,) in made]
+        if node.op_type in SPECTRA:
+            x = np.abs(operands[0])
+            made = [[self.terms(y, x.max(initial=0), np.sqrt(x.size) / 2)] for (y,) in made]
         if jumps(node, operands, exact[0]):
             self.choose(node, function, names, exact, made)
         self.exact.update(zip(node.output, exact))

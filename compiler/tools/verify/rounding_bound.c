@@ -64,6 +64,12 @@ Rounding *rounding_new(const Session *s, const Plan *p, Arena *a)
     r->own = NEWN(a, const unsigned char *, p->nbuffer + 1);
     for (int i = 0; i < p->nmemory; i++)
         r->memory[i] = arena_alloc(a, (size_t)p->memories[i].bytes + 1);
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        const Data *begin = state_data(p, b);
+        if (begin)
+            memcpy(r->memory[b->memory] + b->offset, begin->bytes, begin->nbytes);
+    }
     r->step_arena = arena_new();
     r->sizes = r->own_sizes = interp_new(p->c);
     for (int i = 0; i < p->ndim_source; i++) {
