@@ -50,8 +50,9 @@ typedef struct {
 } ingot_model_io;
 
 /** What a free dim is: lo == hi fixes it at compile time; same_as: that of another free dim.
- * By name also bounds of any integer tensor's value ("n") and of any tensor's size ("y_0": that of
- * 'y' along axis 0), which the model checks when it runs; free dims of inputs come first. */
+ * By name also bounds of any integer tensor's value ("n"; from below 0, if need be) and of any
+ * tensor's size ("y_0": that of 'y' along axis 0), which the model checks when it runs; free dims
+ * of inputs come first. */
 typedef struct {
     const char *name;
     int64_t lo, hi;

@@ -297,9 +297,13 @@ static bool dim_option_good(Model *m, const ingot_model_dim *d)
             return dim_fault(m, d, "that is one dim, not two");
         return first && second;
     }
-    if (d->lo < 0 || d->hi < d->lo)
+    if (d->hi < d->lo)
         return dim_fault(m, d, "these are no bounds");
-    if (is_free_dim(m, d->name) || is_value(m, d->name) || is_group_part(m, d->name))
+    if (!is_free_dim(m, d->name) && is_value(m, d->name))
+        return true;
+    if (d->lo < 0)
+        return dim_fault(m, d, "only the value of a tensor can be less than 0, not a size");
+    if (is_free_dim(m, d->name) || is_group_part(m, d->name))
         return true;
     const char *tensor = tensor_of(m, d->name, &axis);
     const ingot_model_io *io = tensor ? tensor_input(m, tensor) : NULL;

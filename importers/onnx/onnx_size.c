@@ -45,6 +45,24 @@ static const ingot_model_dim *axis_option(Model *m, const char *tensor, int axis
     return is_free_dim(m, name) ? NULL : dim_option(m, name);
 }
 
+/* What a run reads is a count, which is never less than 0: how far the element is above its least.
+ */
+static ingot_dim *bound_element(ingot_context *c, ingot_tensor *e, const char *what, int64_t lo,
+                                int64_t hi)
+{
+    ingot_dim *d;
+    if (ingot_contents(c, e, &d, 1) == 1)
+        return ingot_require_bounds(c, d, lo, hi, what);
+    if (lo >= 0)
+        return ingot_read_dim(c, e, what, lo, hi);
+    char *above = ingot_alloc(c, strlen(what) + 32);
+    sprintf(above, "%s, %lld more", what, -(long long)lo);
+    ingot_dim *least = ingot_dim_const(c, lo);
+    e = ingot_sub(c, e, ingot_from_dim(c, least));
+    d = ingot_read_dim(c, e, above, 0, hi - lo);
+    return ingot_is_poison(d) ? d : ingot_dim_add(c, d, least);
+}
+
 /* The elements of an integer tensor become dims with these bounds. */
 static ingot_tensor *bound_value(Model *m, const char *name, ingot_tensor *t,
                                  const ingot_model_dim *o)
@@ -71,10 +89,7 @@ static ingot_tensor *bound_value(Model *m, const char *name, ingot_tensor *t,
     ingot_tensor *flat = ingot_cast(c, ingot_reshape(c, t, 1, &all), INGOT_I64);
     for (int64_t i = 0; i < count; i++) {
         ingot_tensor *e = ingot_slice(c, flat, 0, ingot_dim_const(c, i), one, 1);
-        if (ingot_contents(c, e, &element[i], 1) == 1)
-            element[i] = ingot_require_bounds(c, element[i], o->lo, o->hi, what);
-        else
-            element[i] = ingot_read_dim(c, e, what, o->lo, o->hi);
+        element[i] = bound_element(c, e, what, o->lo, o->hi);
         if (ingot_is_poison(element[i]))
             return element[i];
     }

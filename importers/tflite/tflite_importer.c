@@ -255,6 +255,10 @@ static bool check_dims(TfliteModel *m, const ingot_model_options *o)
             ingot_error(m->c, INGOT_USAGE, "--dim %s: no free dim has that name: %s",
                         o->dims[i].name, free_dims(m, list, sizeof list));
             good = false;
+        } else if (!o->dims[i].same_as && o->dims[i].lo < 0) {
+            ingot_error(m->c, INGOT_USAGE, "--dim %s: a size is never less than 0",
+                        o->dims[i].name);
+            good = false;
         }
     return good;
 }

@@ -430,6 +430,24 @@ def cut(ingot, work):
         flags = "--dim", "n=1..7", "--dim", "k=0..3", "--data", data, "-q"
         call(ingot, "verify", path, "--interpret", *flags)
     print("of 1 to 7 rows")
+    write(
+        path,
+        [node("Pad", ["x", "p"], ["y"])],
+        [("x", F, [3, "n"]), ("p", I, [4])],
+        [("y", F, None)],
+    )
+    for i in range(6):
+        (data / f"output_{i}.npy").unlink()
+    x = np.arange(1, 16, dtype=np.float32).reshape(3, 5)
+    np.save(data / "input_0.npy", x)
+    np.save(
+        data / "input_1.npy", np.array([2, -2, -1, 3])
+    )  # where rows begin, columns; where they end
+    np.save(data / "output_0.npy", np.pad(x[:-1, 2:], ((2, 0), (0, 3))))
+    flags = "--dim", "n=1..7", "--dim", "p=-3..3", "--data", data, "-q"
+    call(ingot, "verify", path, "--interpret", *flags)
+    wanted("not a size", refused(2, ingot, "check", path, "--dim", "n=-1..7"))
+    print("of pads that cut")
 
 
 def taken(x, axis, place):

@@ -11,6 +11,16 @@ static bool wrong(const Options *o, const char *flag, const char *value, const c
            INGOT_OK;
 }
 
+/* A bound: of a tensor's value it may be less than 0. */
+static bool bound_number(const char *text, size_t n, int64_t *out)
+{
+    const bool less = n && *text == '-';
+    if (!option_number(text + less, n - less, out))
+        return false;
+    *out = less ? -*out : *out;
+    return true;
+}
+
 /* NAME=N, NAME=LO..HI or NAME=OTHER */
 bool option_dim(Options *o, const char *value)
 {
@@ -26,8 +36,8 @@ bool option_dim(Options *o, const char *value)
         vec_push(o->a, o->dim, o->ndim, d);
         return true;
     }
-    if (!option_number(lo, dots ? (size_t)(dots - lo) : strlen(lo), &d.lo) ||
-        (dots && !option_number(dots + 2, strlen(dots + 2), &d.hi)))
+    if (!bound_number(lo, dots ? (size_t)(dots - lo) : strlen(lo), &d.lo) ||
+        (dots && !bound_number(dots + 2, strlen(dots + 2), &d.hi)))
         return wrong(o, "--dim", value, "a bound is no whole number within reach");
     if (!dots)
         d.hi = d.lo;
