@@ -146,8 +146,9 @@ static ingot_tensor *evens_first(Decoder *d, ingot_tensor *x)
     dims[3] = ingot_dim_const(d->c, d->m->facts.head / 2);
     dims[4] = two;
     int64_t rows;
-    if (!ingot_dim_is_const(dims[2], &rows) ||
-        rows > 1) /* products of many rows have their order */
+    /* Products have an order of their own, but for those of one row where each kernel less counts:
+     * there both neighbours are made of the two sums that one kernel has. */
+    if (!ingot_one_product(d->c) || !ingot_dim_is_const(dims[2], &rows) || rows > 1)
         x = ingot_contiguous(d->c, x);
     x = ingot_permute(d->c, ingot_reshape(d->c, x, 5, dims), perm);
     return ingot_flatten(d->c, x, 3, 5);

@@ -470,13 +470,14 @@ def bytes_of_blocks(ingot, folder):
 
 
 def dots_of_bits(ingot, folder):
-    path = Model("qwen3", 0, kinds=["Q5_0"]).write(folder / "q5.gguf")
-    command = [str(ingot), "inspect", str(path), "--dump", "kernels", "--target"]
-    command += ["c:x86-64-v4+vnni", "--precision", "q8", "--dim", "n=1", "--dim", "past=0..4"]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    dots = sum("igrt_dot_i8_u7" in kernel for kernel in text.split("\n}\n"))
-    if dots < 6:  # q, k and v, output, gate and up, down, head: some are one kernel
-        sys.exit(f"{dots} kernels of Q5_0 multiply bytes:\n{text}")
+    for family in ("qwen3", "granite"):  # halves of a head, or neighbours, are turned by rope
+        path = Model(family, 0, kinds=["Q5_0"]).write(folder / "q5.gguf")
+        command = [str(ingot), "inspect", str(path), "--dump", "kernels", "--target"]
+        command += ["c:x86-64-v4+vnni", "--precision", "q8", "--dim", "n=1", "--dim", "past=0..4"]
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        dots = sum("igrt_dot_i8_u7" in kernel for kernel in text.split("\n}\n"))
+        if dots < 6:  # q, k and v, output, gate and up, down, head: some are one kernel
+            sys.exit(f"{family}: {dots} kernels of Q5_0 multiply bytes:\n{text}")
 
 
 def rows_of_a_panel(ingot, folder):
