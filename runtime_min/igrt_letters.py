@@ -1,8 +1,21 @@
 #!/usr/bin/env python3
-"""Renews igrt_letters.h, which characters are letters and digits: igrt_letters.py > igrt_letters.h"""
+"""Renews igrt_letters.h, which characters are letters, digits, marks, punctuation: igrt_letters.py > igrt_letters.h"""
 
 import textwrap
 import unicodedata
+
+# The letters with cases that the vocabulary of DeepSeek LLM lists, which are not all of Unicode's.
+CASED = """
+    41-5a 61-7a b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376-377 37b-37d 37f 386
+    388-38a 38c 38e-3a1 3a3-3f5 3f7-481 48a-52f 531-556 10a0-10c5 13a0-13f5 13f8-13fd 1c90-1cba
+    1cbd-1cbf 1d00-1d2b 1d6b-1d77 1d79-1d9a 1e00-1f15 1f18-1f1d 1f20-1f45 1f48-1f4d 1f50-1f57
+    1f59 1f5b 1f5d 1f5f-1f7d 1f80-1fb4 1fb6-1fbc 1fbe 1fc2-1fc4 1fc6-1fcc 1fd0-1fd3 1fd6-1fdb
+    1fe0-1fec 1ff2-1ff4 1ff6-1ffc 2102 2107 210a-2113 2115 2119-211d 2124 2126 2128 212a-212d
+    212f-2134 2139 213c-213f 2145-2149 214e 2183-2184 2c00-2c7b 2c7e-2ce4 2ceb-2cee 2cf2-2cf3
+    a640-a66d a680-a69b a722-a76f a771-a787 a78b-a78e ab70-abbf fb00-fb06 fb13-fb17 ff21-ff3a
+    ff41-ff5a 10400-1044f 104b0-104d3 104d8-104fb 10c80-10cb2 10cc0-10cf2 118a0-118df
+    1e900-1e943
+"""
 
 
 def runs(kind):
@@ -18,16 +31,24 @@ def runs(kind):
     return out
 
 
+def listed(text):
+    """(first, last) of "41-5a b5"."""
+    ends = [[int(c, 16) for c in run.split("-")] for run in text.split()]
+    return [(e[0], e[-1]) for e in ends]
+
+
 def main():
     print(
         f"/* igrt_letters.h - letters and digits of Unicode {unicodedata.unidata_version}, ascending;\n"
         " * renewed by runtime_min/igrt_letters.py.\n"
         " *\n"
-        " * X(first, last): all of them are of general category L (LETTERS) or N (DIGITS). */\n"
+        " * X(first, last): all of them are of general category L (LETTERS), N (DIGITS), M (MARKS) or P\n"
+        " * (PUNCTUATION). CASED: letters that have cases, as the vocabulary of DeepSeek LLM lists them. */\n"
         "/* clang-format off */"
     )
-    for name, kind in (("LETTERS", "L"), ("DIGITS", "N")):
-        text = " ".join(f"X({a:#x},{b:#x})" for a, b in runs(kind))
+    kinds = (("LETTERS", "L"), ("DIGITS", "N"), ("MARKS", "M"), ("PUNCTUATION", "P"))
+    for name, found in (*((n, runs(k)) for n, k in kinds), ("CASED", listed(CASED))):
+        text = " ".join(f"X({a:#x},{b:#x})" for a, b in found)
         print(f"#define IGRT_{name}(X) \\")
         lines = textwrap.wrap(text, 92, break_long_words=False)
         print(" \\\n".join("    " + line for line in lines))

@@ -24,14 +24,22 @@ typedef struct TextRange {
 #define TEXT_RANGE(first, last) {first, last},
 static const TextRange letters[] = {IGRT_LETTERS(TEXT_RANGE)};
 static const TextRange digits[] = {IGRT_DIGITS(TEXT_RANGE)};
+static const TextRange marks[] = {IGRT_MARKS(TEXT_RANGE)};
+static const TextRange points[] = {IGRT_PUNCTUATION(TEXT_RANGE)};
+static const TextRange cased[] = {IGRT_CASED(TEXT_RANGE)};
 
-typedef enum { OTHER, LETTER, DIGIT, SPACE, NOTHING } CharKind;
+/* Kinds of characters; a set of them is their sum. */
+enum { NOTHING = 0, LETTER = 1, DIGIT = 2, SPACE = 4, MARK = 8, POINT = 16, SYMBOL = 32 };
+enum { OTHER = MARK | POINT | SYMBOL };
 
 typedef struct NextChar {
-    CharKind kind;
+    unsigned kind;
     unsigned char byte; /* of ASCII; else 0 */
     unsigned len;
+    uint32_t code;
 } NextChar;
+
+#define IS_IN(ranges, c) in_ranges(ranges, sizeof(ranges) / sizeof *(ranges), c)
 
 static int in_ranges(const TextRange *r, size_t n, uint32_t c)
 {
@@ -46,15 +54,17 @@ static int in_ranges(const TextRange *r, size_t n, uint32_t c)
     return low < n && c >= r[low].first;
 }
 
-static CharKind kind_of(uint32_t c)
+static unsigned kind_of(uint32_t c)
 {
     if (c == ' ' || (c >= 9 && c <= 13) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
         c == 0x3000)
         return SPACE;
-    if (in_ranges(letters, sizeof letters / sizeof *letters, c))
-        return LETTER;
-    return in_ranges(digits, sizeof digits / sizeof *digits, c) ? DIGIT : OTHER;
+    return IS_IN(letters, c)  ? LETTER
+           : IS_IN(digits, c) ? DIGIT
+           : IS_IN(marks, c)  ? MARK
+           : IS_IN(points, c) ? POINT
+                              : SYMBOL;
 }
 
 /* Bytes of a character; a malformed one is a byte, and its code none. */
@@ -75,25 +85,30 @@ static unsigned decode(const unsigned char *p, const unsigned char *end, uint32_
 
 static NextChar next_char(const unsigned char *p, const unsigned char *end)
 {
-    NextChar x = {NOTHING, 0, 0};
-    uint32_t code;
+    NextChar x = {NOTHING, 0, 0, 0};
     if (p >= end)
         return x;
-    x.len = decode(p, end, &code);
-    x.kind = kind_of(code);
-    x.byte = code < 0x80 ? (unsigned char)code : 0;
+    x.len = decode(p, end, &x.code);
+    x.kind = kind_of(x.code);
+    x.byte = x.code < 0x80 ? (unsigned char)x.code : 0;
     return x;
 }
 
-static const unsigned char *skip_kind(const unsigned char *p, const unsigned char *end,
-                                      CharKind kind, unsigned most)
+static const unsigned char *skip_kinds(const unsigned char *p, const unsigned char *end,
+                                       unsigned kinds, unsigned most)
 {
-    for (NextChar x = next_char(p, end); most-- > 0 && x.kind == kind; x = next_char(p, end))
+    for (NextChar x = next_char(p, end); most-- > 0 && (x.kind & kinds); x = next_char(p, end))
         p += x.len;
     return p;
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- words -----------------------------------------------------------------------------------
+ *
+ * A rule is one expression or a few, one after the other: what one of them finds is cut out, and
+ * the next one looks into all pieces that there are then. Below is a function for each expression:
+ * the end of what it finds at p, or p. */
+
+enum { ALL = -1 };
 
 /* 's 't 're 've 'm 'll 'd; any_case: of either case. The bytes of one at p, or 0. */
 static size_t contraction(const unsigned char *p, const unsigned char *end, int any_case)
@@ -109,9 +124,8 @@ static size_t contraction(const unsigned char *p, const unsigned char *end, int 
 }
 
 /* Spaces from p on; where something that is no space follows, all but the last, which is that
- * one's. digits_apart: before a digit a text ends. */
-static const unsigned char *space_word(const unsigned char *p, const unsigned char *end,
-                                       int digits_apart)
+ * one's. */
+static const unsigned char *space_word(const unsigned char *p, const unsigned char *end)
 {
     const unsigned char *last = p;
     NextChar x = next_char(p, end);
@@ -119,25 +133,22 @@ static const unsigned char *space_word(const unsigned char *p, const unsigned ch
         last = p;
         p += x.len;
     }
-    const int ends = x.kind == NOTHING || (digits_apart && x.kind == DIGIT);
-    return ends || last == p ? p : last;
+    return x.kind == NOTHING || last == p ? p : last;
 }
 
 /* '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
-static const unsigned char *word_gpt2(const unsigned char *p, const unsigned char *end, int apart)
+static const unsigned char *word_gpt2(const unsigned char *p, const unsigned char *end)
 {
     const size_t n = contraction(p, end, 0);
     if (n)
         return p + n;
     const unsigned char *begin = p;
     NextChar x = next_char(p, end);
-    if (x.byte == ' ' && next_char(p + 1, end).kind < SPACE)
+    if (x.byte == ' ' && (next_char(p + 1, end).kind & (LETTER | DIGIT | OTHER)))
         x = next_char(++p, end);
-    if (x.kind == DIGIT && apart)
-        return p == begin ? p + x.len : p; /* the space is a word */
-    if (x.kind < SPACE)
-        return skip_kind(p, end, x.kind, (unsigned)-1);
-    const unsigned char *stop = space_word(begin, end, apart);
+    if (x.kind != SPACE)
+        return skip_kinds(p, end, x.kind & OTHER ? OTHER : x.kind, (unsigned)ALL);
+    const unsigned char *stop = space_word(begin, end);
     return stop > begin ? stop : begin + x.len;
 }
 
@@ -172,35 +183,153 @@ static const unsigned char *cased_letters(const unsigned char *p, const unsigned
 }
 
 /* '(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|
- * \s+(?!\S)|\s+ */
-static const unsigned char *word_llama3(const unsigned char *p, const unsigned char *end,
-                                        unsigned most_digits, int cased)
+ * \s+(?!\S)|\s+
+ * letters: what \p{L} is. */
+static const unsigned char *word_of_letters(const unsigned char *p, const unsigned char *end,
+                                            unsigned letters_are, unsigned most_digits,
+                                            int has_cases)
 {
-    const size_t n = cased ? 0 : contraction(p, end, 1);
+    const unsigned other = OTHER & ~letters_are;
+    const size_t n = has_cases ? 0 : contraction(p, end, 1);
     if (n)
         return p + n;
     NextChar x = next_char(p, end);
     const NextChar after = next_char(p + x.len, end);
-    const int breaks = x.byte == '\r' || x.byte == '\n';
-    const int begins = x.kind != DIGIT && x.kind != LETTER && !breaks && after.kind == LETTER;
-    if (cased && (begins || x.kind == LETTER)) {
+    const int breaks = x.byte == '\r' || x.byte == '\n', is_letter = (x.kind & letters_are) != 0;
+    const int begins = x.kind != DIGIT && !is_letter && !breaks && (after.kind & letters_are) != 0;
+    if (has_cases && (begins || is_letter)) {
         p = cased_letters(begins ? p + x.len : p, end);
         return most_digits > 1 ? p + contraction(p, end, 1) : p; /* of GPT-4o's */
     }
-    if (begins || x.kind == LETTER)
-        return skip_kind(p + x.len, end, LETTER, (unsigned)-1);
+    if (begins || is_letter)
+        return skip_kinds(p + x.len, end, letters_are, (unsigned)ALL);
     if (x.kind == DIGIT)
-        return skip_kind(p, end, DIGIT, most_digits);
-    if (x.kind == OTHER || (x.byte == ' ' && after.kind == OTHER)) {
-        p = skip_kind(x.kind == OTHER ? p : p + 1, end, OTHER, (unsigned)-1);
-        while (p < end && (*p == '\r' || *p == '\n' || (cased && *p == '/')))
+        return skip_kinds(p, end, DIGIT, most_digits);
+    if ((x.kind & other) || (x.byte == ' ' && (after.kind & other))) {
+        p = skip_kinds(x.kind & other ? p : p + 1, end, other, (unsigned)ALL);
+        while (p < end && (*p == '\r' || *p == '\n' || (has_cases && *p == '/')))
             p++;
         return p;
     }
     const unsigned char *stop = line_breaks(p, end);
     if (!stop)
-        stop = space_word(p, end, 0);
+        stop = space_word(p, end);
     return stop > p ? stop : p + x.len;
+}
+
+static const unsigned char *word_llama3(const unsigned char *p, const unsigned char *end)
+{
+    return word_of_letters(p, end, LETTER, 3, 0);
+}
+
+static const unsigned char *word_qwen2(const unsigned char *p, const unsigned char *end)
+{
+    return word_of_letters(p, end, LETTER, 1, 0);
+}
+
+static const unsigned char *word_qwen35(const unsigned char *p, const unsigned char *end)
+{
+    return word_of_letters(p, end, LETTER | MARK, 1, 0);
+}
+
+static const unsigned char *word_gpt4o(const unsigned char *p, const unsigned char *end)
+{
+    return word_of_letters(p, end, LETTER, 3, 1);
+}
+
+static const unsigned char *word_tekken(const unsigned char *p, const unsigned char *end)
+{
+    return word_of_letters(p, end, LETTER, 1, 1);
+}
+
+static const unsigned char *one_digit(const unsigned char *p, const unsigned char *end)
+{
+    return skip_kinds(p, end, DIGIT, 1);
+}
+
+static const unsigned char *all_digits(const unsigned char *p, const unsigned char *end)
+{
+    return skip_kinds(p, end, DIGIT, (unsigned)ALL);
+}
+
+/* [0-9][0-9][0-9] */
+static const unsigned char *three_digits(const unsigned char *p, const unsigned char *end)
+{
+    int n = 0;
+    while (n < 3 && end - p > n && p[n] >= '0' && p[n] <= '9')
+        n++;
+    return n == 3 ? p + 3 : p;
+}
+
+/* [\r\n] */
+static const unsigned char *line_break(const unsigned char *p, const unsigned char *end)
+{
+    return p < end && (*p == '\r' || *p == '\n') ? p + 1 : p;
+}
+
+/* [\p{P}$+<=>^~|`]+ */
+static const unsigned char *falcon_points(const unsigned char *p, const unsigned char *end)
+{
+    NextChar x = next_char(p, end);
+    for (; x.kind == POINT || (x.byte && strchr("$+<=>^~|`", x.byte)); x = next_char(p, end))
+        p += x.len;
+    return p;
+}
+
+/* \s?\p{L}+ and \s?\p{P}+ */
+static const unsigned char *after_space(const unsigned char *p, const unsigned char *end,
+                                        unsigned kind)
+{
+    const unsigned char *from = skip_kinds(p, end, SPACE, 1);
+    const unsigned char *stop = skip_kinds(from, end, kind, (unsigned)ALL);
+    return stop > from ? stop : p;
+}
+
+static const unsigned char *spaced_letters(const unsigned char *p, const unsigned char *end)
+{
+    return after_space(p, end, LETTER);
+}
+
+static const unsigned char *spaced_points(const unsigned char *p, const unsigned char *end)
+{
+    return after_space(p, end, POINT);
+}
+
+/* \s?[..]+ of the letters that have cases, as DeepSeek LLM lists them */
+static const unsigned char *spaced_cased(const unsigned char *p, const unsigned char *end)
+{
+    const unsigned char *from = skip_kinds(p, end, SPACE, 1), *q = from;
+    for (NextChar x = next_char(q, end); x.kind && IS_IN(cased, x.code); x = next_char(q, end))
+        q += x.len;
+    return q > from ? q : p;
+}
+
+/* \s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3001-\u3002]+ */
+static const unsigned char *spaced_signs(const unsigned char *p, const unsigned char *end)
+{
+    static const TextRange signs[] = {{0x21, 0x2f},     {0x3a, 0x7e},     {0x2018, 0x201f},
+                                      {0x3001, 0x3002}, {0xff01, 0xff0f}, {0xff1a, 0xff5e}};
+    const unsigned char *from = skip_kinds(p, end, SPACE, 1), *q = from;
+    for (NextChar x = next_char(q, end); x.kind && IS_IN(signs, x.code); x = next_char(q, end))
+        q += x.len;
+    return q > from ? q : p;
+}
+
+/* [\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+, without spaces */
+static const unsigned char *scripts_of_asia(const unsigned char *p, const unsigned char *end)
+{
+    static const TextRange all[] = {{0x800, 0x9fa5}, {0xac00, 0xd7ff}};
+    for (NextChar x = next_char(p, end); x.kind & ~(unsigned)SPACE && IS_IN(all, x.code);
+         x = next_char(p, end))
+        p += x.len;
+    return p;
+}
+
+/* \s+$: asked at the first of some spaces alone. */
+static const unsigned char *last_spaces(const unsigned char *p, const unsigned char *end)
+{
+    const unsigned char *stop = skip_kinds(p, end, SPACE, (unsigned)ALL);
+    return stop == end ? stop : p;
 }
 
 /* Spaces, then what is none. */
@@ -213,18 +342,55 @@ static const unsigned char *word_spaces(const unsigned char *p, const unsigned c
     return p;
 }
 
-static const unsigned char *word_end(const igrt_vocab *v, const unsigned char *p,
+typedef const unsigned char *(*FindWord)(const unsigned char *p, const unsigned char *end);
+
+enum { MOST_FINDS = 6 };
+
+static const FindWord rules[][MOST_FINDS] = {
+    {word_gpt2},                                                             /* IGRT_WORDS_GPT2 */
+    {one_digit, word_gpt2},                                                  /* _GPT2_DIGITS */
+    {word_llama3},                                                           /* _LLAMA3 */
+    {word_qwen2},                                                            /* _QWEN2 */
+    {word_spaces},                                                           /* _SPACES */
+    {word_tekken},                                                           /* _TEKKEN */
+    {word_gpt4o},                                                            /* _GPT4O */
+    {word_qwen35},                                                           /* _QWEN35 */
+    {falcon_points, word_gpt2, three_digits},                                /* _FALCON */
+    {line_break, spaced_letters, spaced_points, scripts_of_asia, one_digit}, /* _DEEPSEEK_CODER */
+    {line_break, spaced_cased, spaced_signs, last_spaces, scripts_of_asia, all_digits},
+};
+
+/* Where the pieces end that the next word is in, by expression. */
+typedef struct WordCuts {
+    const unsigned char *stop[MOST_FINDS];
+} WordCuts;
+
+/* The end of what is found at p, or of what is before the next that is. */
+static const unsigned char *piece_end(FindWord find, const unsigned char *p,
+                                      const unsigned char *end)
+{
+    const unsigned char *stop = find(p, end), *q = p;
+    while (stop == q && q < end) {
+        const NextChar x = next_char(q, end);
+        q += x.len;
+        if (find == last_spaces && x.kind == SPACE) /* those behind it are not the last, either */
+            q = skip_kinds(q, end, SPACE, (unsigned)ALL);
+        stop = find(q, end);
+    }
+    return q == p ? stop : q;
+}
+
+static const unsigned char *word_end(const igrt_vocab *v, WordCuts *cuts, const unsigned char *p,
                                      const unsigned char *end)
 {
-    switch (v->word[IGRT_VOCAB_RULE]) {
-    case IGRT_WORDS_GPT2: return word_gpt2(p, end, 0);
-    case IGRT_WORDS_GPT2_DIGITS: return word_gpt2(p, end, 1);
-    case IGRT_WORDS_LLAMA3: return word_llama3(p, end, 3, 0);
-    case IGRT_WORDS_QWEN2: return word_llama3(p, end, 1, 0);
-    case IGRT_WORDS_GPT4O: return word_llama3(p, end, 3, 1);
-    case IGRT_WORDS_TEKKEN: return word_llama3(p, end, 1, 1);
-    default: return word_spaces(p, end);
+    const uint32_t rule = v->word[IGRT_VOCAB_RULE];
+    const FindWord *find = rules[rule < sizeof rules / sizeof *rules ? rule : IGRT_WORDS_SPACES];
+    for (int i = 0; i < MOST_FINDS && find[i]; i++) {
+        if (!cuts->stop[i] || cuts->stop[i] <= p)
+            cuts->stop[i] = piece_end(find[i], p, end);
+        end = cuts->stop[i];
     }
+    return end;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -451,8 +617,9 @@ static void put_piece(const igrt_vocab *v, const unsigned char *p, const unsigne
                       int space, TokensOut *out)
 {
     unsigned char first[MOST_SYMBOLS];
+    WordCuts cuts = {{NULL}};
     if (space && p < end) {
-        size_t n = (size_t)(word_end(v, p, end) - p);
+        size_t n = (size_t)(word_end(v, &cuts, p, end) - p);
         n = n < sizeof first - 1 ? n : sizeof first - 1;
         first[0] = ' ';
         memcpy(first + 1, p, n);
@@ -460,7 +627,7 @@ static void put_piece(const igrt_vocab *v, const unsigned char *p, const unsigne
         p += n;
     }
     while (p < end) {
-        const unsigned char *stop = word_end(v, p, end);
+        const unsigned char *stop = word_end(v, &cuts, p, end);
         put_word(v, p, stop, out);
         p = stop;
     }

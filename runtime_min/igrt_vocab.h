@@ -57,7 +57,8 @@ enum { IGRT_VOCAB_BPE, IGRT_VOCAB_SPM };
 
 /* Words: those of GPT-2; the same with each digit a word; those of Llama 3, with digits by three;
  * the same with each digit a word (Qwen 2); a word begins with spaces; capitals begin a word, and
- * each digit is one (Mistral NeMo); the same with digits by three (GPT-4o). */
+ * each digit is one (Mistral NeMo); the same with digits by three (GPT-4o); Qwen 2's with marks as
+ * letters (Qwen 3.5); Falcon's; those of DeepSeek Coder and DeepSeek LLM. */
 enum {
     IGRT_WORDS_GPT2,
     IGRT_WORDS_GPT2_DIGITS,
@@ -65,7 +66,11 @@ enum {
     IGRT_WORDS_QWEN2,
     IGRT_WORDS_SPACES,
     IGRT_WORDS_TEKKEN,
-    IGRT_WORDS_GPT4O
+    IGRT_WORDS_GPT4O,
+    IGRT_WORDS_QWEN35,
+    IGRT_WORDS_FALCON,
+    IGRT_WORDS_DEEPSEEK_CODER,
+    IGRT_WORDS_DEEPSEEK_LLM
 };
 
 enum {

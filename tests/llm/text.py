@@ -57,7 +57,11 @@ TEXTS = [
     "🙂🙃 e\u0301 \u00a0 \u3000 x",
     "the" * 300,
     "CamelCase HTTPServer McDonald's ABC'S ÉA éA a/b//\n/東A A東a",
+    "हिन्दी a\u0301b $5.00 +1 <a> 12345678 x1234; 、。「東京」 한국 'quoted' \u2018q\u2019 «é» ª\u3000東\u3000 \n  \t ",
 ]
+RULES = (
+    "gpt-2 smollm llama-bpe qwen2 tekken gpt-4o qwen35 falcon deepseek-coder deepseek-llm".split()
+)
 SPACE = "[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
 
@@ -76,29 +80,52 @@ def kind(text, category):
     return "".join(sorted(found)) or "\ue000"
 
 
+def cut(text, *patterns):
+    """What the first one finds is cut out, and the next one looks into all pieces that there are then."""
+    pieces = [text]
+    for p in patterns:
+        pieces = [w for piece in pieces for w in re.split(f"({p})", piece) if w]
+    return pieces
+
+
 def words(text, rule):
-    letter, digit = kind(text, "L"), kind(text, "N")
+    letter, digit, mark, point = (kind(text, c) for c in "LNMP")
     other = f"[^{SPACE[1:-1]}{letter}{digit}]"
     spaces = f"{SPACE}+(?!{SPACE[0]}^{SPACE[1:]})|{SPACE}+"
-    if rule in ("gpt-2", "smollm"):
-        pattern = f"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{digit}]+| ?{other}+|{spaces}"
-        parts = re.split(f"([{digit}])", text) if rule == "smollm" else [text]
-        return [w for part in parts for w in re.findall(pattern, part)]
-    digits = {"llama-bpe": "{1,3}", "qwen2": "", "gpt-4o": "{1,3}", "tekken": ""}[rule]
+    gpt2 = f"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{digit}]+| ?{other}+|{spaces}"
+    if rule == "gpt-2":
+        return cut(text, gpt2)
+    if rule == "smollm":
+        return cut(text, f"[{digit}]", gpt2)
+    if rule == "falcon":
+        return cut(text, f"[{point}$+<=>^~|`]+", gpt2, "[0-9][0-9][0-9]")
+    asia = "[\u0801-\u167f\u1681-\u1fff\u206f-\u2fff\u3001-\u9fa5\uac00-\ud7ff]+"
+    if rule == "deepseek-coder":
+        first = ("[\r\n]", f"{SPACE}?[{letter}]+", f"{SPACE}?[{point}]+")
+        return cut(text, *first, asia, f"[{digit}]")
+    if rule == "deepseek-llm":
+        cased = "".join(c for c in letter if unicodedata.category(c) in ("Lu", "Ll", "Lt"))
+        signs = "!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3001\u3002"
+        first = ("[\r\n]", f"{SPACE}?[{cased or 'A'}]+", f"{SPACE}?[{signs}]+", f"{SPACE}+\\Z")
+        return cut(text, *first, asia, f"[{digit}]+")
+    if rule == "qwen35":
+        letter += mark
+        other = f"[^{SPACE[1:-1]}{letter}{digit}]"
+    digits = "{1,3}" if rule in ("llama-bpe", "gpt-4o") else ""
     if rule in ("gpt-4o", "tekken"):
         first, rest = f"(?:(?![a-z])[{letter}])", f"(?:(?![A-Z])[{letter}])"
         ends = "(?:'[sStTmMdD]|'(?:[rR][eE]|[vV][eE]|[lL][lL]))?" if rule == "gpt-4o" else ""
         before = f"[^\r\n{letter}{digit}]?"
-        pattern = (
+        return cut(
+            text,
             f"{before}{first}*{rest}+{ends}|{before}{first}+{rest}*{ends}|[{digit}]{digits}"
-            f"| ?{other}+[\r\n/]*|{SPACE}*[\r\n]+|{spaces}"
+            f"| ?{other}+[\r\n/]*|{SPACE}*[\r\n]+|{spaces}",
         )
-        return re.findall(pattern, text)
-    pattern = (
+    return cut(
+        text,
         f"'[sStTmMdD]|'(?:[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n{letter}{digit}]?[{letter}]+|[{digit}]{digits}"
-        f"| ?{other}+[\r\n]*|{SPACE}*[\r\n]+|{spaces}"
+        f"| ?{other}+[\r\n]*|{SPACE}*[\r\n]+|{spaces}",
     )
-    return re.findall(pattern, text)
 
 
 class Bytes:
@@ -209,10 +236,7 @@ def pairs(program, folder):
             for _ in range(4000)
         ).encode()
     ]
-    vocabularies = [
-        Bytes(rule) for rule in ("gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "gpt-4o")
-    ]
-    for v in [*vocabularies, Bytes("smollm", valid=True), Pieces()]:
+    for v in [*map(Bytes, RULES), Bytes("smollm", valid=True), Pieces()]:
         path = folder / f"{v.rule}.gguf"
         gguf.write(path, v.keys, {})
         for text, got in zip(TEXTS, tokens(program, path, [t.encode() for t in TEXTS])):
