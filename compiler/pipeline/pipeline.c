@@ -432,14 +432,15 @@ typedef struct {
     bool again;
 } Saving;
 
-static const Saving savings[] = {{0, 0, true},    {1, 0, false}, {0.9, 0, false}, {0.75, 0, false},
-                                 {0.6, 0, false}, {0, 1, true},  {0, 4, true},    {0, 16, true},
-                                 {0, 64, true},   {0, 256, true}};
+static const Saving savings[] = {{0, 0, true},       {1, 0, false},   {0.9, 0, false},
+                                 {0.75, 0, false},   {0.6, 0, false}, {0, 1.0 / 16, true},
+                                 {0, 1.0 / 4, true}, {0, 1, true},    {0, 4, true},
+                                 {0, 16, true},      {0, 64, true},   {0, 256, true}};
 
 static Plan *plan_saving(Context *c, const Target *t, const ingot_options *o, Clock *k,
                          int64_t needs, const Saving *s, int64_t *takes)
 {
-    enum { TRIES = 4, NEAR = 8 }; /* a packing that is so little above what is alive at once */
+    enum { TRIES = 6, NEAR = 8 }; /* a packing that is so little above what is alive at once */
     Target own = *t;
     Plan *p = NULL;
     Within w = {.room = s->room * (double)o->max_ram, .fit = s->again ? (double)o->max_ram : 0};
@@ -462,7 +463,7 @@ static void tell_saving(Context *c, const Target *t, const Saving *s, int64_t ta
                        (long long)takes);
     else if (s->price > 0)
         context_report(c, INGOT_NOTE, INGOT_OK,
-                       "--max-ram: %lld bytes with bytes worth %.0f cycles each, not %.0f",
+                       "--max-ram: %lld bytes with bytes worth %g cycles each, not %g",
                        (long long)takes, s->price * DEAR, t->machine.byte);
     else
         context_report(c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, some values made twice",

@@ -235,15 +235,21 @@ int64_t rows_of_strip(Rewrite *r, Node *n, const ProductAxes *s, const WinogradF
     return fewer_time(t, s, f, far) < fewer_time(t, s, f, near) ? far : near;
 }
 
-/* A weight that is a state is transformed in every run: read, and written at all points. */
+/* A weight that is a state is transformed in every run: the bytes of what that makes. */
+static double transformed(const Target *t, const ProductAxes *s, const WinogradForm *f)
+{
+    return is_constant(s->w, 0) ? 0 : work_of(t, s, f).weights * sizeof(float);
+}
+
+/* It is read, and written at all points. */
 static double transform_time(const Target *t, const ProductAxes *s, const WinogradForm *f)
 {
-    const double bytes = bytes_of(s->w), made = work_of(t, s, f).weights * sizeof(float);
-    return is_constant(s->w, 0) ? 0 : cost_bytes(bytes + made, bytes + made, t);
+    const double made = transformed(t, s, f), bytes = made > 0 ? made + bytes_of(s->w) : 0;
+    return bytes > 0 ? cost_bytes(bytes, bytes, t) : 0;
 }
 
 /* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time
- * beside. */
+ * beside, and where bytes have a price, all that lie beside the operands cost it. */
 static double time_of(Rewrite *r, Node *n, const ProductAxes *s, const WinogradForm *wanted)
 {
     const Target *t = r->target;
@@ -256,14 +262,15 @@ static double time_of(Rewrite *r, Node *n, const ProductAxes *s, const WinogradF
         live > room_for(r, n)) /* no lanes for the transforms */
         return INFINITY;
     const Work whole = work_of(t, s, &direct);
-    return (fewer_time(t, s, f, rows) + transform_time(t, s, f)) / products(t, &whole, 1, 0) /
-           (1 - growth_of(r, n, live));
+    const double price = t->machine.byte * (live + transformed(t, s, f));
+    return (fewer_time(t, s, f, rows) + transform_time(t, s, f) + price) /
+           products(t, &whole, 1, 0) / (1 - growth_of(r, n, live));
 }
 
-/* Where there are vectors, and time is dearer than memory. */
+/* Where there are vectors, and memory is not dear. */
 static bool may_transform(const Target *t)
 {
-    return !t->gpu && t->machine.lanes && t->machine.byte == 0;
+    return !t->gpu && t->machine.lanes && t->machine.byte < DEAR;
 }
 
 static double winograd_time(Rewrite *r, Node *n, const WinogradForm *f)
