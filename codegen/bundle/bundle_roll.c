@@ -13,6 +13,7 @@
  * ones. A loop of the plan (a layer's attention, some heads at a time) is a step with the numbers
  * of all that it repeats. Weights that are arrays of C lie as the plan has them in its blob: which
  * of them an iteration takes, a table says (bundle_steps.c). */
+#include <limits.h>
 #include <string.h>
 
 #include "bundle_writer.h"
@@ -183,8 +184,9 @@ typedef struct {
     int period, count;
 } RollChoice;
 
-/* With loops of at most `longest` items where they are shorter. */
-static const Rolled *roll_once(const Bundle *b, const Rolled *item, int *n, int longest)
+/* With loops of at most `longest` items where they are shorter; of at most `most` iterations where
+ * there is no loop in them. */
+static const Rolled *roll_once(const Bundle *b, const Rolled *item, int *n, int longest, int most)
 {
     RollChoice *way = NEWN(b->a, RollChoice, *n + 1);
     int *equal = NEWN(b->a, int,
@@ -202,11 +204,12 @@ static const Rolled *roll_once(const Bundle *b, const Rolled *item, int *n, int 
             evenly[p] = equal[p] > p && even(x, y, y + p) ? evenly[p] + 1 : 0;
             int count = equal[p] / p + 1, steady = evenly[p] / p + 2;
             count = count < steady ? count : steady;
+            count = depth || count < most ? count : most;
             double cost = body + COST_LOOP;
             if (count < 2 || depth >= MAX_ROLLED || body * (count - 1) < 2)
                 continue;
             cost += way[i + p * count].cost;
-            if (cost < way[i].cost)
+            if (cost < way[i].cost || (most < INT_MAX && !(cost > way[i].cost)))
                 way[i] = (RollChoice){cost, p, count};
         }
     }
@@ -219,14 +222,69 @@ static const Rolled *roll_once(const Bundle *b, const Rolled *item, int *n, int 
     return out;
 }
 
+/* Items that are the body of the loop once more, where its numbers go on. */
+static bool goes_on(const Bundle *b, const Rolled *loop, const Rolled *item)
+{
+    for (int i = 0, at = 0; i < loop->nbody; i++) {
+        if (!same(b, &loop->body[i], &item[i]))
+            return false;
+        for (int k = 0; k < item[i].nnumber; k++, at++)
+            if (item[i].number[k] != loop->number[at] + loop->stride[at] * loop->count)
+                return false;
+    }
+    return true;
+}
+
+/* What follows a loop of few iterations and is one more of it becomes a part of it. */
+static const Rolled *grow_loops(const Bundle *b, const Rolled *item, int *n)
+{
+    Rolled *out = NEWN(b->a, Rolled, *n);
+    int nout = 0;
+    for (int i = 0; i < *n; nout++) {
+        Rolled *r = &out[nout];
+        *r = item[i++];
+        while (r->count > 1 && i + r->nbody <= *n && goes_on(b, r, &item[i])) {
+            r->count++;
+            i += r->nbody;
+        }
+    }
+    *n = nout;
+    return out;
+}
+
+/* Rolled in loops that are as long as they can be, or of few iterations, to be parts of longer
+ * ones:
+ *
+ *     A A A B B A B B A B B A A A     A for 2, (A, B for 2) for 3, A for 3
+ */
+static const Rolled *roll_all(const Bundle *b, const Rolled *item, int *n, int most, double *cost)
+{
+    for (int longest = 1; longest <= LONGEST && longest < *n; longest *= 2)
+        item = roll_once(b, item, n, longest, most);
+    item = grow_loops(b, item, n);
+    *cost = 0;
+    for (int i = 0; i < *n; i++)
+        *cost += item[i].cost;
+    return item;
+}
+
 const Rolled *roll_steps(const Bundle *b, const Block *steps, int *n)
 {
+    static const int most[] = {INT_MAX, 2, 3};
+    const Rolled *best = NULL;
+    double least = 0;
     Rolled *item = NEWN(b->a, Rolled, steps->n);
     for (int i = 0; i < steps->n; i++)
         item[i] = of_step(b, steps->step[i]);
-    *n = steps->n;
-    const Rolled *rolled = item;
-    for (int longest = 1; longest <= LONGEST && longest < *n; longest *= 2)
-        rolled = roll_once(b, rolled, n, longest);
-    return rolled;
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        int count = steps->n;
+        double cost;
+        const Rolled *rolled = roll_all(b, item, &count, most[i], &cost);
+        if (best && cost >= least)
+            continue;
+        best = rolled;
+        least = cost;
+        *n = count;
+    }
+    return best;
 }

@@ -121,10 +121,10 @@ FAMILIES = {
 class Model:
     """A file of random weights, and what they are in f64."""
 
-    def __init__(self, family, seed, words=WORDS, kinds=MIXED):
+    def __init__(self, family, seed, words=WORDS, kinds=MIXED, layers=LAYERS):
         self.family, self.facts = family, FAMILIES[family]
         self.keys = {**COMMON, **self.facts.get("keys", {})}
-        self.layers = 4 if family == "smollm3" else LAYERS
+        self.layers = 4 if family == "smollm3" else layers
         self.keys["block_count"] = self.layers
         self.rng, self.tensors, self.w, self.turn = np.random.default_rng(seed), {}, {}, seed
         self.kinds = kinds
@@ -507,6 +507,33 @@ def one_head(ingot, folder):
             sys.exit(f"{kind}: weights of {size} bytes, of a head of {head}:\n{said}")
 
 
+class Layers(Model):
+    """Layers whose last weights have more bits (x), or fewer."""
+
+    def __init__(self, more):
+        self.more = more
+        super().__init__("granite", 0, layers=len(more))
+
+    def matrix(self, name, rows, columns, size=0.12):
+        part = name.split(".")
+        more = part[-2] == "ffn_down" and self.more[int(part[1])] == "x"
+        self.kinds = ["Q6_K" if more else "Q4_0"]
+        super().matrix(name, rows, columns, size)
+
+
+def layers_in_loops(ingot, folder):
+    steps = []
+    for more in ("x.", "xxx..x..x..xxx"):  # x for 2, (x, . for 2) for 3, x for 3
+        path = Layers(more).write(folder / "layers.gguf")
+        command = [str(ingot), "compile", str(path), "-o", str(folder / "layers"), "-q"]
+        command += ["--target", "c:x86-64-v3", "--dim", "n=1..8", "--dim", "past=0..20"]
+        subprocess.run(command, check=True)
+        text = (folder / "layers" / "model.c").read_text()
+        steps.append(len(re.findall(r"^ +/\* \d+.*: .*->", text, re.MULTILINE)))
+    if not steps[0] < steps[1] < 2.5 * steps[0]:
+        sys.exit(f"fourteen layers are {steps[1]} steps, two of them {steps[0]}")
+
+
 def refused(ingot, folder):
     m = Model("llama", 0)
     m.tensors["blk.1.attn_rot_embd.weight"] = m.tensors["output_norm.weight"]
@@ -549,6 +576,7 @@ def main():
         dots_of_bits(a.ingot.resolve(), folder)
         rows_of_a_panel(a.ingot.resolve(), folder)
         one_head(a.ingot.resolve(), folder)
+        layers_in_loops(a.ingot.resolve(), folder)
         bytes_of_blocks(a.ingot.resolve(), folder)
         for kv in ("f16", "f32"):
             bundle(a.ingot.resolve(), folder, kv)
