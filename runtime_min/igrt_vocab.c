@@ -664,8 +664,13 @@ size_t igrt_tokenize_typed(const igrt_vocab *v, const char *text, size_t len, un
     if ((how & (IGRT_TEXT_WHOLE | IGRT_TEXT_BEGINS)) && (flags & IGRT_VOCAB_ADDS_BEGIN) &&
         w[IGRT_VOCAB_BEGIN] != IGRT_NO_TOKEN)
         put_token(&out, w[IGRT_VOCAB_BEGIN]);
+    unsigned char begins[256] = {0}; /* a token that stands for itself, with this byte */
+    for (uint32_t i = 0; i < w[IGRT_VOCAB_SPECIALS]; i++)
+        begins[v->pool[v->at[v->special[i]]]] = 1;
     while (p < end) {
-        const uint32_t id = control_at(v, begin, (size_t)(p - begin), len, how, typed, n);
+        const uint32_t id = begins[*p]
+                                ? control_at(v, begin, (size_t)(p - begin), len, how, typed, n)
+                                : IGRT_NO_TOKEN;
         if (id == IGRT_NO_TOKEN) {
             p++;
             continue;
