@@ -122,6 +122,29 @@ install() {
     build/venv/bin/python -m pip --disable-pip-version-check install -q --no-compile "$@"
 }
 
+# PyTorch as the system packages it, in a folder: its 150 packages are unpacked, and not installed.
+# build/torch/python has it beside the rest.
+torch() {
+    command -v apt-get >/dev/null && mkdir -p build/torch/debs/partial || return
+    apt-get install -qq -d -y --no-install-recommends -o Debug::NoLocking=1 \
+        -o Dir::Cache::archives="$PWD/build/torch/debs/" python3-torch >/dev/null 2>&1 || return
+    for deb in build/torch/debs/*.deb; do
+        dpkg-deb --fsys-tarfile "$deb" | tar -x -C build/torch --wildcards './usr/lib/*.so*' \
+            './usr/lib/python3/dist-packages/torch/*.py' './usr/lib/python3/dist-packages/torch/bin/*' 2>/dev/null ||
+            true # no package has all three
+    done
+    rm -r build/torch/debs
+    system=$(cd build/torch/usr/lib && echo *-linux-gnu)
+    cat >build/torch/python <<END
+#!/bin/sh
+at=$PWD/build/torch/usr/lib
+export LD_LIBRARY_PATH="\$at:\$at/$system:\$at/$system/blas:\$at/$system/lapack"
+PYTHONPATH="\$at/python3/dist-packages\${PYTHONPATH:+:\$PYTHONPATH}" exec "$PWD/build/python" "\$@"
+END
+    chmod +x build/torch/python
+    build/torch/python -c 'import torch' 2>/dev/null
+}
+
 if [ "$what" = tests ]; then
     mkdir -p build
     # what lays out the tree's Python; without it that part of tests/format.sh is skipped
@@ -147,4 +170,5 @@ if [ "$what" = tests ]; then
     fi
     [ -x build/venv/bin/python ] || python3 -m venv build/venv || true
     install "$ruff" || true
+    [ -x build/torch/python ] || torch || { rm -f build/torch/python && echo "bootstrap: no PyTorch for the tests"; }
 fi

@@ -128,6 +128,11 @@ def types(d):
     for kind, dtype in KINDS.items():
         net = d.load("Identity", kind, 5, 7)
         x = torch.randint(0, 2, (5, 7), device=d.name).to(dtype)
+        try:
+            x.__dlpack__()
+        except RuntimeError as e:  # bool, until PyTorch 2.2
+            print(f"  without {dtype}: {e}")
+            continue
         into = torch.zeros(5, 7, dtype=dtype, device=d.name)
         net.run({"x": x}, out={"y": into})
         check(torch.equal(into, x), dtype)

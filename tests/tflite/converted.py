@@ -115,10 +115,11 @@ def samples(net):
     r = np.random.default_rng(2)
     for _ in range(8):
         yield [
-            r.integers(0, 50, i.shape).astype(np.int32)
+            r.integers(0, 50, shape).astype(np.int32)
             if i.dtype == "int32"
-            else r.uniform(-1, 1, i.shape).astype(np.float32)
+            else r.uniform(-1, 1, shape).astype(np.float32)
             for i in net.inputs
+            for shape in [[n or 1 for n in i.shape]]  # the networks of images leave their batch open
         ]
 
 
