@@ -6,7 +6,7 @@
  * comes there:
  *
  *     symmetric:  s = max |x| / 127,           q = round(x / s),     from -127 to 127
- *     asymmetric: s = (max x - min x) / 255,   q = round(x / s + z), from -128 to 127
+ *     asymmetric: s = (max x - min x) / 255,   q = round(x / s) + z, from -128 to 127
  *
  * with 0 among max and min, and z the whole number that stands for 0. Products are summed in i32,
  * and the sum is multiplied by s and by the scale of the weights.
@@ -38,15 +38,19 @@ static void symmetric(TfliteNode *n, ingot_tensor *x, unsigned axes, TfliteBytes
     b->q = as_bytes(n, tfl_round(n, ingot_mul(c, x, by)), NULL, -127);
 }
 
-/* The end of the range that is nearer to 0 decides what stands for it; in f64, as there. */
+/* The end of the range that is nearer to 0 decides what stands for it; in f64, but for the range
+ * itself, as LiteRT's vector kernels do, which it has for ARM and x86. */
 static void asymmetric(TfliteNode *n, ingot_tensor *x, unsigned axes, TfliteBytes *b)
 {
     ingot_context *c = n->c;
     ingot_tensor *lo = ingot_min_c(c, ingot_reduce(c, INGOT_REDUCE_MIN, x, axes, true), 0);
     ingot_tensor *hi = ingot_max_c(c, ingot_reduce(c, INGOT_REDUCE_MAX, x, axes, true), 0);
-    lo = tfl_cast(n, ingot_contiguous(c, lo), INGOT_F64);
-    hi = tfl_cast(n, ingot_contiguous(c, hi), INGOT_F64);
-    ingot_tensor *range = ingot_sub(c, hi, lo), *none = ingot_eq(c, range, ingot_like(c, range, 0));
+    lo = ingot_contiguous(c, lo);
+    hi = ingot_contiguous(c, hi);
+    ingot_tensor *range = tfl_cast(n, ingot_contiguous(c, ingot_sub(c, hi, lo)), INGOT_F64);
+    lo = tfl_cast(n, lo, INGOT_F64);
+    hi = tfl_cast(n, hi, INGOT_F64);
+    ingot_tensor *none = ingot_eq(c, range, ingot_like(c, range, 0));
     range = ingot_where(c, none, ingot_like(c, range, 255), range);
     ingot_tensor *scale = ingot_div(c, range, ingot_like(c, range, 255));
     ingot_tensor *below = ingot_div(c, lo, scale), *above = ingot_div(c, hi, scale);
@@ -59,8 +63,8 @@ static void asymmetric(TfliteNode *n, ingot_tensor *x, unsigned axes, TfliteByte
     z = ingot_contiguous(c, ingot_cast(c, z, INGOT_I32));
     b->scale = ingot_contiguous(c, ingot_cast(c, scale, INGOT_F32));
     ingot_tensor *by = ingot_div(c, ingot_like(c, b->scale, 1), b->scale);
-    ingot_tensor *q = ingot_add(c, ingot_cast(c, z, INGOT_F32), ingot_mul(c, x, by));
-    b->q = as_bytes(n, tfl_round(n, q), z, -128);
+    ingot_tensor *q = tfl_round(n, ingot_mul(c, x, by));
+    b->q = as_bytes(n, ingot_add(c, ingot_cast(c, z, INGOT_F32), q), z, -128);
 }
 
 bool tfl_bytes(TfliteNode *n, ingot_tensor *x, unsigned axes, bool both_sides, TfliteBytes *b)
@@ -102,18 +106,22 @@ ingot_tensor *tfl_weight_scales(TfliteNode *n, int i)
 ingot_tensor *tfl_byte_linear(TfliteNode *n, const TfliteBytes *x, int w)
 {
     ingot_tensor *y = ingot_linear(n->c, x->q, tfl_byte_weights(n, w), NULL);
-    y = ingot_mul(n->c, tfl_cast(n, y, INGOT_F32), x->scale);
-    return ingot_mul(n->c, y, tfl_weight_scales(n, w));
+    ingot_tensor *scale = ingot_mul(n->c, x->scale, tfl_weight_scales(n, w));
+    return ingot_mul(n->c, tfl_cast(n, y, INGOT_F32), scale);
 }
 
 /* Sums y (i32), whose last axis is that of the weights' scales. */
 static ingot_tensor *finish(TfliteNode *n, ingot_tensor *y, const TfliteBytes *x, int bias,
-                            int64_t function)
+                            int64_t function, bool each_in_turn)
 {
     if (ingot_is_poison(y))
         return y;
-    y = ingot_mul(n->c, ingot_cast(n->c, y, INGOT_F32), tfl_weight_scales(n, 1));
-    y = ingot_mul(n->c, y, x->scale);
+    ingot_tensor *scale = tfl_weight_scales(n, 1);
+    y = ingot_cast(n->c, y, INGOT_F32);
+    if (each_in_turn)
+        y = ingot_mul(n->c, ingot_mul(n->c, y, scale), x->scale);
+    else
+        y = ingot_mul(n->c, y, ingot_mul(n->c, x->scale, scale));
     if (tfl_in(n, bias))
         y = ingot_add(n->c, y, n->in[bias]);
     return tfl_activate(n, y, function);
@@ -134,7 +142,7 @@ ingot_tensor *tflite_h_conv_2d(TfliteNode *n)
         return ingot_poison(n->c);
     ingot_tensor *y = tfl_convolve(n, tfl_channels_first(n, x.q),
                                    tfl_channels_first(n, tfl_byte_weights(n, 1)), NULL, &win);
-    return finish(n, tfl_channels_last(n, y), &x, 2, tfl_int(n, 3, 1, 0));
+    return finish(n, tfl_channels_last(n, y), &x, 2, tfl_int(n, 3, 1, 0), n->ti[1]->scales.n > 1);
 }
 
 ingot_tensor *tflite_h_depthwise_conv_2d(TfliteNode *n)
@@ -145,7 +153,7 @@ ingot_tensor *tflite_h_depthwise_conv_2d(TfliteNode *n)
         return ingot_poison(n->c);
     ingot_tensor *y = tfl_convolve(n, tfl_channels_first(n, x.q),
                                    tfl_depthwise_weights(n, tfl_byte_weights(n, 1)), NULL, &win);
-    return finish(n, tfl_channels_last(n, y), &x, 2, tfl_int(n, 4, 1, 0));
+    return finish(n, tfl_channels_last(n, y), &x, 2, tfl_int(n, 4, 1, 0), false);
 }
 
 ingot_tensor *tflite_h_transpose_conv(TfliteNode *n)
@@ -154,7 +162,7 @@ ingot_tensor *tflite_h_transpose_conv(TfliteNode *n)
     if (!tfl_bytes(n, n->in[2], all_but_first(n->in[2]), true, &x))
         return ingot_poison(n->c);
     ingot_tensor *y = tfl_transpose_convolve(n, x.q, tfl_byte_weights(n, 1), NULL);
-    return finish(n, tfl_channels_last(n, y), &x, 3, tfl_int(n, 3, 1, 0));
+    return finish(n, tfl_channels_last(n, y), &x, 3, tfl_int(n, 3, 1, 0), true);
 }
 
 ingot_tensor *tflite_h_fully_connected(TfliteNode *n)
@@ -172,7 +180,7 @@ ingot_tensor *tflite_h_fully_connected(TfliteNode *n)
         !tfl_bytes(n, x, 1u << (ingot_rank(x) - 1), tfl_int(n, 3, 1, 0) != 0, &b))
         return ingot_poison(n->c);
     return finish(n, ingot_linear(n->c, b.q, tfl_byte_weights(n, 1), NULL), &b, 2,
-                  tfl_int(n, 0, 1, 0));
+                  tfl_int(n, 0, 1, 0), false);
 }
 
 ingot_tensor *tflite_h_batch_matmul(TfliteNode *n)
@@ -182,7 +190,7 @@ ingot_tensor *tflite_h_batch_matmul(TfliteNode *n)
     if (ingot_is_poison(x) || ingot_is_poison(w) || ingot_rank(x) < 2 ||
         !tfl_bytes(n, x, 1u << (ingot_rank(x) - 1), tfl_int(n, 2, 1, 0) != 0, &b))
         return ingot_poison(n->c);
-    return finish(n, ingot_matmul(n->c, b.q, tfl_adjoint(n, w, 1)), &b, 9, 0);
+    return finish(n, ingot_matmul(n->c, b.q, tfl_adjoint(n, w, 1)), &b, 9, 0, false);
 }
 
 /* Rows of the weights, as floats. */

@@ -119,7 +119,9 @@ def samples(net):
             if i.dtype == "int32"
             else r.uniform(-1, 1, shape).astype(np.float32)
             for i in net.inputs
-            for shape in [[n or 1 for n in i.shape]]  # the networks of images leave their batch open
+            for shape in [
+                [n or 1 for n in i.shape]
+            ]  # the networks of images leave their batch open
         ]
 
 
