@@ -440,8 +440,7 @@ static const char *load_pattern(Render *r, int arg)
     const ingot_dtype d = r->of->args[arg].dtype;
     const char *k = prefix(r->arena, r->of), *begin = from(r, arg);
     if (l.half)
-        return arena_printf(r->arena, "bitcast<u32>(vec2<f16>(%s_a%d[%s$0], 0.0h))", k, first,
-                            begin);
+        return arena_printf(r->arena, "igrt_f16_bits(%s_a%d[%s$0])", k, first, begin);
     if (element_bytes(d) < 4)
         return part_of_word(r, arg, first, l);
     if (element_bytes(d) == 8 && l.words)
@@ -510,7 +509,7 @@ static const char *store_pattern(Render *r, int arg, ingot_dtype d)
     const Lies l = lies(r, first);
     const char *k = prefix(r->arena, r->of), *begin = from(r, arg);
     if (l.half)
-        return arena_printf(r->arena, "%s_a%d[%s$0] = bitcast<vec2<f16>>($1).x;\n", k, first,
+        return arena_printf(r->arena, "%s_a%d[%s$0] = f16(igrt_f16_to_f32($1));\n", k, first,
                             begin);
     if (bytes < 4) {
         const unsigned mask = bytes == 1 ? 0xffu : 0xffffu;
@@ -679,10 +678,12 @@ static void entry(StrBuf *sb, const Kernel *k)
     sb_puts(sb, is_folded(k) ? "#" : "");
 }
 
-/* With the extension for f16 devices convert by themselves. */
+/* With the extension for f16 devices convert by themselves; f16(x) rounds, and what packs that is
+ * exact. Not by bitcasts between u32 and vec2<f16>, which naga (wgpu 29) refuses. */
 static const char half[] =
-    "fn igrt_f16_to_f32(h: u32) -> f32 { return f32(bitcast<vec2<f16>>(h).x); }\n"
-    "fn igrt_f32_to_f16(x: f32) -> u32 { return bitcast<u32>(vec2<f16>(f16(x), 0.0h)); }\n";
+    "fn igrt_f16_to_f32(h: u32) -> f32 { return unpack2x16float(h).x; }\n"
+    "fn igrt_f16_bits(x: f16) -> u32 { return pack2x16float(vec2<f32>(f32(x), 0.0)); }\n"
+    "fn igrt_f32_to_f16(x: f32) -> u32 { return igrt_f16_bits(f16(x)); }\n";
 
 static void file(StrBuf *sb, const Target *t, unsigned needs, const char *kernels)
 {

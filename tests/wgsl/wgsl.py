@@ -198,6 +198,48 @@ def doubles(ingot, work):
     print(f"doubles: {len(outputs)} functions")
 
 
+def halves(ingot, work):
+    """f16 with the device's own type: what is stored, read and rounded, also where it is no number."""
+    random = np.random.default_rng(1)
+    x = random.standard_normal(301).astype("f2")
+    x[:8] = [0, -0.0, np.inf, -np.inf, np.nan, 65504, 6e-8, -7e-5]
+    nodes = [
+        ("Mul", ["x", "x"], ["y"], {}),
+        ("Neg", ["x"], ["n"], {}),
+        ("Cast", ["x"], ["wide"], {"to": T.FLOAT}),
+        ("Sqrt", ["wide"], ["root"], {}),
+        ("Cast", ["root"], ["z"], {"to": T.FLOAT16}),
+    ]
+    outputs = [("y", T.FLOAT16), ("n", T.FLOAT16), ("z", T.FLOAT16)]
+    path = work / "halves.onnx"
+    model(path, nodes, [("x", T.FLOAT16, x.shape)], [(n, t, x.shape) for n, t in outputs])
+    np.save(work / "halves.npy", x)
+    out = work / "halves"
+    call(
+        ingot,
+        "run",
+        path,
+        "--target",
+        "wgsl:f16",
+        "--input",
+        work / "halves.npy",
+        "--output-dir",
+        out,
+    )
+    with np.errstate(all="ignore"):
+        wants = [x * x, -x, np.sqrt(x.astype("f4")).astype("f2")]
+    for i, want in enumerate(wants):
+        got = np.load(out / f"output_{i}.npy").view("f2")
+        # a device may flush subnormal numbers, and round to either side
+        with np.errstate(all="ignore"):
+            near = np.abs(got.astype("f4") - want) <= np.maximum(np.spacing(np.abs(want)), 6.2e-5)
+        bad = ~near & ~(got == want) & ~(np.isnan(got) & np.isnan(want))
+        assert not bad.any(), (
+            f"{outputs[i][0]} of {x[bad][:3]}: {got[bad][:3]}, not {want[bad][:3]}"
+        )
+    print("halves: wgsl:f16")
+
+
 def call(*args, status=0):
     done = subprocess.run([str(a) for a in args], stdout=-1, stderr=-2, text=True)
     assert done.returncode == status, f"{args}: status {done.returncode}\n{done.stdout}"
@@ -256,6 +298,8 @@ def main():
         make(path)
         call(opt.ingot, "verify", path, "--target", target)
         print(f"{make.__name__}: {target}")
+    if f16:
+        halves(opt.ingot, work)
     run_sizes(opt.ingot, work)
     call(opt.ingot, "compile", work / "fours.onnx", "-o", work / "dots", "--target", "wgsl:dot4")
     text = (work / "dots/model_kernels.wgsl").read_text()
