@@ -96,8 +96,8 @@ const Arena = (() => {
   function facts() {
     const line = alive(), most = Math.max(...line, 0), at = line.indexOf(most), bytes = m.memories()[memory].bytes, sum = chosen().reduce((a, t) => a + t.bytes, 0);
     const blame = chosen().filter(t => t.kind === 'state' || (t.first <= at && at <= t.last)).sort((a, b) => b.bytes - a.bytes).slice(0, 6), step = m.step.get(at);
-    const rest = [el('b', {}, Format.bytes(bytes)), ` holds tensors of ${Format.bytes(sum)} in total, one after another. `, most ? ['The peak is at ', step ? el('button', {type: 'button', class: 'link', onclick: () => State.select('step', at)}, `step ${at}, ${step.name}`) : `step ${at}`, ': ', el('span', {'data-figure': 'peak'}, Format.bytes(most)),
-      bytes > most ? `; ${Format.percent((bytes - most) / bytes)} of the ${m.memories()[memory].name} lies between tensors then.` : ', which is all of it.', ' Largest there: ', blame.map((t, i) => [i ? ', ' : '', el('button', {type: 'button', class: 'link', onclick: () => State.select('tensor', t.id)}, m.tensorName(t)), ` ${Format.bytes(t.bytes)}`]), '.'] : 'Nothing is stored.'];
+    const rest = [el('b', {}, Format.bytes(bytes)), ` holds ${Format.bytes(sum)} of tensors, which share the memory in turn. `, most ? ['The peak is at ', step ? el('button', {type: 'button', class: 'link', onclick: () => State.select('step', at)}, `step ${at}, ${step.name}`) : `step ${at}`, ': ', el('span', {'data-figure': 'peak'}, Format.bytes(most)),
+      bytes > most ? `; ${Format.percent((bytes - most) / bytes)} of the ${m.memories()[memory].name} is unused then, in gaps between tensors.` : ', the whole of it.', ' The largest tensors then: ', blame.map((t, i) => [i ? ', ' : '', el('button', {type: 'button', class: 'link', onclick: () => State.select('tensor', t.id)}, m.tensorName(t)), ` ${Format.bytes(t.bytes)}`]), '.'] : 'Nothing is stored.'];
     return el('p', {style: {padding: '0 20px 10px', maxWidth: '100ch'}}, rest);
   }
 
@@ -126,7 +126,7 @@ const Arena = (() => {
     const by_ = k => { const c = (zoom.x0 + zoom.x1) / 2, w = Math.min(1, Math.max(4 / steps(), (zoom.x1 - zoom.x0) * k)), a = Math.max(0, Math.min(1 - w, c - w / 2)); part(a, a + w); };
     const used = new Set(chosen().map(colourOf));
     fill(element, el('div', {}, el('div', {class: 'tools'}, el('h2', {}, 'Memory'), choose, el('span', {class: 'group'}, el('button', {type: 'button', 'aria-label': 'Zoom in', onclick: () => by_(0.6)}, '+'), el('button', {type: 'button', 'aria-label': 'Zoom out', onclick: () => by_(1 / 0.6)}, '\u2212'), el('button', {type: 'button', onclick: () => part(0, 1)}, 'Fit')),
-      el('span', {class: 'push'}, Colour.legend(used))), el('div', {id: 'arenafacts'}, facts()), el('div', {class: 'stage', style: {height: '52vh', minHeight: '300px'}}, canvas), el('p', {class: 'dim', style: {padding: '6px 20px 0', fontSize: '12px'}}, 'Steps from left to right, addresses from bottom to top. Dashes: bytes alive. Red: the peak.'), weights()));
+      el('span', {class: 'push'}, Colour.legend(used))), el('div', {id: 'arenafacts'}, facts()), el('div', {class: 'stage', style: {height: '52vh', minHeight: '300px'}}, canvas), el('p', {class: 'dim', style: {padding: '6px 20px 0', fontSize: '12px'}}, 'Steps from left to right, addresses from bottom to top. Dashed line: bytes in use. Red line: the peak.'), weights()));
     canvas.addEventListener('pointermove', e => {
       const t = hit(e.offsetX, e.offsetY);
       if (t !== hover) { hover = t; canvas.redraw(); }

@@ -15,7 +15,7 @@ const Kernels = (() => {
     const of = extent !== undefined && !axis.includes('.') ? ` (of ${extent})` : '';
     switch (word) {
       case 'VECTOR': return `${amount} neighbours along ${axis}${of} are the lanes of one vector`;
-      case 'UPCAST': return `${amount} along ${axis}${of} are computed at once, in registers`;
+      case 'UPCAST': return `${amount} elements along ${axis}${of} are computed at once, in registers`;
       case 'UNROLL': return `${amount} iterations of ${axis}${of} are written out`;
       case 'OVERLAP': return `${axis}${of} becomes two loops, the inner one of ${amount}; the last block begins earlier`;
       case 'SPLIT': return `${axis}${of} becomes two loops, the inner one of ${amount}`;
@@ -94,7 +94,7 @@ const Kernels = (() => {
       el('h3', {}, 'It computes'), el('pre', {class: 'expression'}, el('code', {}, Highlight.of(k.expression.trim(), 'ir'))),
       el('div', {class: 'two'}, el('div', {}, el('h3', {}, 'Recipe'), recipe(k), k.sched ? el('p', {class: 'dim', style: {marginTop: '8px'}}, 'To change it: ', el('code', {}, `kernel ${k.sched}`), ' in a .sched file.') : null,
         k.tried.length ? [el('h3', {}, 'What the heuristic considered'), el('ul', {class: 'dim', id: 'tried'}, k.tried.map(t => el('li', {}, t[0].toUpperCase() + t.slice(1) + '.')))] : null,
-        el('h3', {}, 'Axes'), el('div', {class: 'chips'}, k.axes.map(a => el('span', {class: 'chip mono'}, `${a.name}: ${a.extent}${a.kind === 'reduce' ? ' reduced' : ''}`)))), el('div', {}, el('h3', {}, 'Roofline'), m.data.firmware ? el('p', {class: 'dim'}, 'None: the clock and the memory of the board are not known. Shares of the run count operations and bytes.')
+        el('h3', {}, 'Axes'), el('div', {class: 'chips'}, k.axes.map(a => el('span', {class: 'chip mono'}, `${a.name}: ${a.extent}${a.kind === 'reduce' ? ' reduced' : ''}`)))), el('div', {}, el('h3', {}, 'Roofline'), m.data.firmware ? el('p', {class: 'dim'}, 'None, because the clock and memory speed of the board are not known. The shares of the run are computed from operations and bytes.')
         : Roofline.draw(m, x => x.kind === 'generated' && x.name === k.name))),
       el('h3', {}, 'Arguments'), args(k), el('h3', {}, 'Text'), texts(k)];
   }

@@ -12,7 +12,7 @@ const Overview = (() => {
     const firmware = takes ? [figure('Flash', Format.bytes(takes.flash_bytes), by), figure('RAM', Format.bytes(takes.ram_bytes), 'arena, context, inputs, outputs'),
       takes.stack_bytes === undefined ? null : figure('Stack, at most', Format.bytes(takes.stack_bytes))] : [];
     return el('dl', {class: 'figures'}, time, ...firmware,
-      figure('Steps', d.steps.length), figure('Kernels', d.kernels, d.kernels < d.steps.length ? 'shared by equal steps' : null),
+      figure('Steps', d.steps.length), figure('Kernels', d.kernels, d.kernels < d.steps.length ? 'equal steps share one' : null),
       d.source.length ? figure('Nodes in the file', d.source.length) : null, figure('Operations', Format.count(m.flops), m.given ? `${Format.count(m.given)} in the model` : null),
       figure('Arena', Format.bytes(d.arena_bytes), `${stored} tensors`), figure('Weights', Format.bytes(d.weights_bytes)));
   }
@@ -97,7 +97,7 @@ const Overview = (() => {
   }
 
   function make(box) {
-    fill(box, el('div', {class: 'view'}, el('h2', {}, 'Overview'), el('p', {}, `${m.title}, compiled for ${m.data.target}${m.data.opt_level ? '' : ', without opts'}. `, m.measured ? 'Times were measured.' : 'Not measured: each share of the run is an estimate, the roofline of a nominal machine. ', m.measured ? null : measuring()),
+    fill(box, el('div', {class: 'view'}, el('h2', {}, 'Overview'), el('p', {}, `${m.title}, compiled for ${m.data.target}${m.data.opt_level ? '' : ', without opts'}. `, m.measured ? 'Times were measured.' : 'Not measured: each share of the run is estimated with the roofline of a nominal machine. ', m.measured ? null : measuring()),
       figures(), el('div', {class: 'columns'}, functions(), tokens(), phases(), slowest(), byKind(), interface_(), decided())));
   }
   Views.add({name: 'overview', title: 'Overview', make, start: model => { m = model; }});

@@ -25,8 +25,8 @@ const Passes = (() => {
     const options = (value, choose) => el('select', {onchange: e => { choose(e.target.value); render(); }, 'aria-label': 'Pass'}, stages().map(([k, t]) => el('option', {value: k, selected: k === value}, t)));
     const diff = DiffText.show(textOf(left), textOf(right), whole);
     const count = text => text.split('\n').length;
-    fill(by('passtools'), el('label', {}, 'Of', el('select', {id: 'passof', onchange: e => { choose(e.target.value); render(); }}, el('option', {value: 'graph', selected: what === 'graph'}, 'the graph'), m.data.kernel_list.map(k => el('option', {value: k.name, selected: what === k.name}, k.name)))),
-      el('label', {}, 'from', options(left, v => { left = v; })), el('label', {}, 'to', options(right, v => { right = v; })), el('label', {}, el('input', {type: 'checkbox', checked: whole, style: {height: 'auto'}, onchange: e => { whole = e.target.checked; render(); }}), 'equal lines too'));
+    fill(by('passtools'), el('label', {}, 'Compare', el('select', {id: 'passof', onchange: e => { choose(e.target.value); render(); }}, el('option', {value: 'graph', selected: what === 'graph'}, 'the graph'), m.data.kernel_list.map(k => el('option', {value: k.name, selected: what === k.name}, k.name)))),
+      el('label', {}, 'from', options(left, v => { left = v; })), el('label', {}, 'to', options(right, v => { right = v; })), el('label', {}, el('input', {type: 'checkbox', checked: whole, style: {height: 'auto'}, onchange: e => { whole = e.target.checked; render(); }}), 'show equal lines'));
     fill(by('passtext'), el('p', {class: 'dim', style: {margin: '0 0 8px'}}, diff.changes ? `${diff.changes} lines differ; ${count(textOf(left))} lines before, ${count(textOf(right))} after.` : `The two are equal: ${count(textOf(left))} lines.`), diff.changes || whole ? diff : el('pre', {class: 'diff scroll', style: {padding: '10px'}}, textOf(right)));
   }
   function choose(next) {
@@ -34,7 +34,7 @@ const Passes = (() => {
     [left, right] = what === 'graph' ? ['imported', 'rewritten'] : ['nest', 'linear'];
   }
   function make(element) {
-    fill(element, el('div', {class: 'view', style: {maxWidth: 'none'}}, el('h2', {}, 'Passes'), el('p', {}, 'The graph as the importer built it, after the algebra of the rewrites, and as steps. A kernel as an expression, as nodes, as loops after its opts, as linear statements, as emitted text.'), el('div', {class: 'tools', id: 'passtools', style: {padding: '0 0 12px'}}), el('div', {id: 'passtext'})));
+    fill(element, el('div', {class: 'view', style: {maxWidth: 'none'}}, el('h2', {}, 'Passes'), el('p', {}, 'What each stage of the compiler makes of the graph (imported, rewritten, divided into steps), or of a kernel (an expression, nodes, loops with their opts, linear statements, the emitted code).'), el('div', {class: 'tools', id: 'passtools', style: {padding: '0 0 12px'}}), el('div', {id: 'passtext'})));
   }
   function show({kind, id}) {
     if (kind === 'kernel' && m.kernel.has(id) && id !== what) choose(id);

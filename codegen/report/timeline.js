@@ -101,7 +101,7 @@ const Timeline = (() => {
   function make(element) {
     box = element;
     const kinds = ['all', ...new Set(m.steps.map(s => s.kind))];
-    fill(box, el('div', {class: 'view', style: {maxWidth: 'none'}}, el('h2', {}, m.measured ? `${Format.ms(m.total)} in ${m.steps.length} steps` : `${m.steps.length} steps`), el('p', {}, m.measured ? `Measured by ingot bench with ${m.data.machine.threads} thread${m.data.machine.threads > 1 ? 's' : ''}.` : 'Not measured: widths are the shares that the roofline of a nominal machine gives. A step inside a loop counts with all its iterations.'),
+    fill(box, el('div', {class: 'view', style: {maxWidth: 'none'}}, el('h2', {}, m.measured ? `${Format.ms(m.total)} in ${m.steps.length} steps` : `${m.steps.length} steps`), el('p', {}, m.measured ? `Measured by ingot bench with ${m.data.machine.threads} thread${m.data.machine.threads > 1 ? 's' : ''}.` : 'Not measured: widths are estimated with the roofline of a nominal machine. A step inside a loop counts with all its iterations.'),
       el('div', {id: 'timestrip'}), el('div', {class: 'tools', style: {padding: '14px 0 8px'}}, el('input', {type: 'search', id: 'stepfilter', placeholder: 'Filter steps', 'aria-label': 'Filter steps', oninput: e => { text = e.target.value.toLowerCase(); fill(by('steptable'), table()); }}),
         el('select', {'aria-label': 'Kind of step', onchange: e => { kind = e.target.value; fill(by('steptable'), table()); }}, kinds.map(k => el('option', {value: k}, k === 'all' ? 'All kinds' : k))),
         el('label', {}, 'Zoom', el('input', {type: 'range', id: 'timezoom', min: 0, max: 6, step: 0.1, value: 0, oninput: e => { zoom = 2 ** e.target.value; fill(by('timestrip'), strip()); }})), el('span', {class: 'dim push', id: 'stepcount'})),
