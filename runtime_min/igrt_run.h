@@ -14,6 +14,10 @@
  *                                                       other kernels
  *     igrt_held_u16(run, i), _f32, _u8, _i8,            one element of those
  *     igrt_held_word_u8(word, i), _i8
+ *     igrt_word_at(from)                                four bytes
+ *     igrt_digits_add(s, x, word, at, mask)             a sum, and x times the digit that lies from
+ *                                                       bit `at` of the word on
+ *     igrt_digits_sum(s, more)                          what it is if `more` is added to each digit
  *
  * A loop that is unrolled asks for each of them in turn: the loads of all are equal, and become
  * one, of 16 bytes since the empty asm wants all of them. It is a plain load: what kernels that are
@@ -69,6 +73,13 @@ static __device__ __forceinline__ uint8_t igrt_word_u8(const uint8_t *word, int 
     uint32_t v = *(const uint32_t *)word;
     asm("" : IGRT_IN_REGISTER(v));
     return (uint8_t)(v >> i * 8);
+}
+
+static __device__ __forceinline__ uint32_t igrt_word_at(const uint8_t *word)
+{
+    uint32_t v = *(const uint32_t *)word;
+    asm("" : IGRT_IN_REGISTER(v));
+    return v;
 }
 
 static __device__ __forceinline__ int8_t igrt_word_i8(const int8_t *word, int i)
@@ -148,6 +159,28 @@ static __device__ __forceinline__ float igrt_f32_of_u8_and(uint8_t x, float more
 static __device__ __forceinline__ float igrt_f32_of_i8_and(int8_t x, float more)
 {
     return igrt_f32_of_u8_and((uint8_t)(x ^ -128), more - 128.0f);
+}
+
+/* A sum of products with digits, 2^-75 times what it is, and the sum of all factors.  The bits of a
+ * word up to the 24th are those of a float that is 2^-149 times the integer; a digit further up is
+ * brought down.  It is as exact as other sums where factors are between 2^-51 and 2^52. */
+typedef struct {
+    float sum, x;
+} igrt_digits;
+
+static __device__ __forceinline__ igrt_digits igrt_digits_add(igrt_digits s, float x, uint32_t word,
+                                                              int at, uint32_t mask)
+{
+    const int down = (uint64_t)mask << at >> 24 ? 8 : 0, place = at - down;
+    const float digit = __uint_as_float((down ? word >> down : word) & (mask << place));
+    s.sum = fmaf(x * __uint_as_float((uint32_t)(127 + 74 - place) << 23), digit, s.sum);
+    s.x = s.x + x;
+    return s;
+}
+
+static __device__ __forceinline__ float igrt_digits_sum(igrt_digits s, float more)
+{
+    return fmaf(s.sum, __uint_as_float((uint32_t)(127 + 75) << 23), more * s.x);
 }
 
 typedef struct {

@@ -76,6 +76,10 @@ static void update(Render *r, const Stmt *stmt)
 {
     Node *n = stmt->node, *x = update_value(stmt);
     int s = r->number[n->id];
+    if (render_is_digits(r, n)) {
+        render_digits_add(r, n);
+        return;
+    }
     if (reduce_size(n) > 1) {
         Node *next[MAX_STATE];
         reduce_step(r->k->c, n, next);
@@ -124,6 +128,18 @@ static void update(Render *r, const Stmt *stmt)
     }
 }
 
+/* How many steps of loops over terms are straight-line code: more of what is in words, which are
+ * under way together, and have several steps each. */
+static int straight(const Render *r)
+{
+    enum { OF_WORDS = 64 };
+    bool words = r->lang->runs && r->l.tile->across && !r->l.tile->tc;
+    for (int i = 0; words && i < r->k->narg; i++)
+        if (r->k->args[i].dtype == INGOT_U8 && r->k->args[i].early && !r->k->args[i].written)
+            return OF_WORDS;
+    return tc_straight(r->l.tile->tc);
+}
+
 /* A loop over the terms of a sum that is short with all loops in it, such as those over a window.
  * Of rows in registers nothing else is a loop: a product each must not be longer than what a
  * processor keeps of its instructions. */
@@ -154,7 +170,7 @@ bool render_is_short(const Render *r, const Node *range, bool *rolled)
             products += r->l.tile->tc->products;
     } while (open && at < r->l.n);
     *rolled = sat_mul(terms, products) > PRODUCTS;
-    return terms <= tc_straight(r->l.tile->tc);
+    return terms <= straight(r);
 }
 
 /* A loop that fills a place element by element, some of which may be on their way together. */
@@ -216,6 +232,8 @@ static void value_type(Render *r, Node *n)
 {
     if (n->id < r->l.nknown && r->l.fragment[n->id])
         render_fragment_type(r, n);
+    else if (render_is_digits(r, n))
+        put(r, "igrt_digits");
     else if (is_four(r, n))
         render_four_type(r, n);
     else if (is_vector(r, n) || (n->id < r->l.nknown && r->use[n->id].in_lanes))
@@ -282,6 +300,7 @@ static bool same_start(Render *r, const Stmt *a, const Stmt *b)
     return b->kind == STMT_ACC && b->depth == a->depth && b->node->dtype == a->node->dtype &&
            !r->l.fragment[b->node->id] && is_vector(r, a->node) == is_vector(r, b->node) &&
            is_four(r, a->node) == is_four(r, b->node) &&
+           render_is_digits(r, a->node) == render_is_digits(r, b->node) &&
            reduce_identity(r->k->c, a->node) == reduce_identity(r->k->c, b->node);
 }
 
@@ -299,8 +318,11 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
     }
     put(r, " = ");
     Node *begin = render_begin_of(r, s->node);
-    render_operand(r, begin ? begin : reduce_identity(r->k->c, s->node), is_vector(r, s->node),
-                   true);
+    if (render_is_digits(r, s->node))
+        put(r, "{0.0f, 0.0f}");
+    else
+        render_operand(r, begin ? begin : reduce_identity(r->k->c, s->node), is_vector(r, s->node),
+                       true);
     const bool zero = !begin;
     size_t line = r->sb->len;
     while (line && r->sb->data[line - 1] != '\n')
@@ -546,35 +568,6 @@ static void name_axes(Render *r, const TileAxis *axes, int n)
     }
 }
 
-/* Sixteen stores of a warpgroup's sums that are two rows of neighbours: what is named between them
- * comes before. How many statements they are, 0: they are none. */
-static int rows_of_stores(Render *r, const Stmt *s, int left)
-{
-    const Stmt *store[ROWS_OF_STORES];
-    int n = 0, count = 0;
-    if (s->kind != STMT_STORE || !r->l.tile->tc || !r->l.tile->tc->lanes)
-        return 0;
-    for (; n < ROWS_OF_STORES && count < left; count++) {
-        if (s[count].kind == STMT_STORE)
-            store[n++] = &s[count];
-        else if (s[count].kind != STMT_LET)
-            return 0;
-    }
-    if (n < ROWS_OF_STORES)
-        return 0;
-    StrBuf *sb = r->sb, rows = {0};
-    const int nvalue = r->nvalue;
-    r->sb = &rows; /* whether they are rows is known before anything is written */
-    const bool are = render_rows_of_stores(r, store);
-    r->sb = sb;
-    r->nvalue = nvalue;
-    sb_free(&rows);
-    for (int i = 0; are && i < count; i++)
-        if (s[i].kind == STMT_LET && !is_named(r, s[i].node))
-            render_statement(r, &s[i]);
-    return are && render_rows_of_stores(r, store) ? count : 0;
-}
-
 /* A variable for what the statement names: float v3 = */
 void render_begin_value(Render *r, const Stmt *s)
 {
@@ -626,6 +619,7 @@ static void statements(Render *r, const Tile *tile)
     const bool runs = r->lang->runs && !tile->tc;
     if (runs || render_has_images(r))
         render_find_runs(r);
+    render_find_digits(r);
     int rows;
     for (int i = 0; i < r->l.n; i++) {
         const Stmt *s = &r->l.stmt[i];
@@ -650,13 +644,14 @@ static void statements(Render *r, const Tile *tile)
             i += accumulators(r, s, r->l.stmt + r->l.n) - 1;
         } else if (s->kind == STMT_JOIN) {
             i += render_joins(r, s, r->l.n - i) - 1;
-        } else if ((rows = rows_of_stores(r, s, r->l.n - i)) > 0) {
+        } else if ((rows = render_rows_of_stores(r, s, r->l.n - i)) > 0) {
             i += rows - 1;
         } else if (s->kind != STMT_ITEM && render_two_stores(r, s, r->l.n - i)) {
             i++;
         } else if (two_fragments(r, s, r->l.n - i) ||
-                   (s->kind == STMT_LET && is_named(r, s->node))) {
-            continue; /* it has come */
+                   (s->kind == STMT_LET &&
+                    (is_named(r, s->node) || render_in_digits(r, s->node)))) {
+            continue; /* it has come, or comes as a word */
         } else if (s->kind != STMT_ITEM) {
             statement(r, s);
         }

@@ -48,6 +48,8 @@ struct Render {
     int *run_of;           /* by id of a load: 1 + its run, 0: it has none */
     struct HeldLoad *held; /* loads that came before the kernel waited */
     int nheld;
+    struct DigitSum **digits; /* by id of a sum of digits in words, or NULL: there are none */
+    bool *digit_load;         /* by id of a load: only such sums read it */
     Node **
         added; /* by id of a sum of dots: what alone reads it, a sum with something else, or NULL */
     bool *begun; /* by id of the latter: the accumulator begins with what is added, so it is that */
@@ -212,9 +214,9 @@ void render_bitcast(Render *, Node *);
 
 /* Those of statements s[0] and s[1], of `left` that there are, as one; false: they are none. */
 bool render_two_stores(Render *, const Stmt *s, int left);
-enum { ROWS_OF_STORES = 16 };
-/* Sixteen stores of a warpgroup's sums that are two rows of neighbours; false: they are none. */
-bool render_rows_of_stores(Render *, const Stmt *const *s);
+/* Sixteen stores of a warpgroup's sums that are two rows of neighbours: of how many statements, 0:
+ * they are none. */
+int render_rows_of_stores(Render *, const Stmt *, int left);
 /* Before a statement of a matrix unit's tile: operands of the stores that follow are loaded. */
 void render_operands_ahead(Render *, const Stmt *);
 bool render_is_beside(const Render *, const Node *); /* is it a load that has come so? */
@@ -226,6 +228,17 @@ void render_beside(Render *, const Node *);
 void render_hold(Render *, const Stmt *wait);
 const struct HeldLoad *render_held_of(const Render *, const Node *load); /* NULL: it is not one */
 void render_held(Render *, const struct HeldLoad *);
+
+/* The word that has the byte: h3[r0_o], or what is loaded there. */
+void render_word_of(Render *, Node *load);
+/* ---- render_digits.c ------------------------------------------------------------------------ */
+
+/* Of the tile that is written: sums of products with digits of words. */
+void render_find_digits(Render *);
+bool render_is_digits(const Render *, const Node *sum);
+bool render_in_digits(const Render *, const Node *load); /* do only these read it? */
+void render_digits_add(Render *, Node *sum);
+void render_digits_sum(Render *, Node *sum);
 
 /* ---- render_runs.c -------------------------------------------------------------------------- */
 

@@ -16,6 +16,8 @@
 #include "language_c.h"
 #include "render.h"
 
+enum { ROWS_OF_STORES = 16 };
+
 /* Neighbours that an item of a matrix unit has beside each other are stored together. */
 bool render_two_stores(Render *r, const Stmt *s, int left)
 {
@@ -81,7 +83,7 @@ static bool are_rows(const Render *r, Node *const at[ROWS_OF_STORES])
     return true;
 }
 
-bool render_rows_of_stores(Render *r, const Stmt *const *s)
+static bool rows_of_sixteen(Render *r, const Stmt *const *s)
 {
     Node *at[ROWS_OF_STORES];
     for (int i = 0; i < ROWS_OF_STORES; i++) {
@@ -110,6 +112,35 @@ bool render_rows_of_stores(Render *r, const Stmt *const *s)
         put(r, ");\n");
     }
     return true;
+}
+
+/* Sixteen stores of a warpgroup's sums that are two rows of neighbours: what is named between them
+ * comes before. How many statements they are, 0: they are none. */
+int render_rows_of_stores(Render *r, const Stmt *s, int left)
+{
+    const Stmt *store[ROWS_OF_STORES];
+    int n = 0, count = 0;
+    if (s->kind != STMT_STORE || !r->l.tile->tc || !r->l.tile->tc->lanes)
+        return 0;
+    for (; n < ROWS_OF_STORES && count < left; count++) {
+        if (s[count].kind == STMT_STORE)
+            store[n++] = &s[count];
+        else if (s[count].kind != STMT_LET)
+            return 0;
+    }
+    if (n < ROWS_OF_STORES)
+        return 0;
+    StrBuf *sb = r->sb, rows = {0};
+    const int nvalue = r->nvalue;
+    r->sb = &rows; /* whether they are rows is known before anything is written */
+    const bool are = rows_of_sixteen(r, store);
+    r->sb = sb;
+    r->nvalue = nvalue;
+    sb_free(&rows);
+    for (int i = 0; are && i < count; i++)
+        if (s[i].kind == STMT_LET && !is_named(r, s[i].node))
+            render_statement(r, &s[i]);
+    return are && rows_of_sixteen(r, store) ? count : 0;
 }
 
 /* ---- operands ------------------------------------------------------------------------------- */

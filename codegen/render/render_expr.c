@@ -604,6 +604,10 @@ void render_expr_as(Render *r, Node *n, bool alone)
     r->bare = false;
     if (is_named(r, n)) {
         r->use[n->id].names++;
+        if (render_is_digits(r, n)) {
+            render_digits_sum(r, n);
+            return;
+        }
         sb_printf(r->sb, "%c%d", is_accumulated(&r->l, n) ? 's' : 'v', r->number[n->id]);
         return;
     }

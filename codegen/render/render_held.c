@@ -28,6 +28,7 @@ typedef struct HeldLoad {
     Node *loop[MOST_LOOPS];
     int64_t extent[MOST_LOOPS];
     int nloop, pieces; /* pieces: of a run */
+    int64_t words;
     int number;
 } HeldLoad;
 
@@ -103,26 +104,58 @@ const HeldLoad *render_held_of(const Render *r, const Node *load)
     return NULL;
 }
 
-/* All loads of a value that can be held; words: that there are left. */
-static void find_held(Render *r, const Open *open, Node *n, int *words)
+/* All loads of a value that can be held. */
+static void find_held(Render *r, const Open *open, Node *n)
 {
     if (n->dtype == INGOT_INDEX || is_named(r, n))
         return;
     if (n->op == OP_LOAD && is_weight(r, n) && !render_held_of(r, n)) {
         HeldLoad h = {.load = n, .run = render_run_of(r, n), .pieces = 1};
         const bool found = find_counters(r, open, n->src[2], &h);
-        const int64_t bytes = h.run ? (h.run->hi + 1) * bytes_of(&h) : WORD,
-                      need = sat_mul(count_of(&h), bytes / WORD);
-        h.pieces = (int)(bytes / PIECE);
-        if (found && bytes_of(&h) <= WORD && need <= *words) {
-            *words -= (int)need;
+        h.words = h.run ? (h.run->hi + 1) * bytes_of(&h) / WORD : 1;
+        h.pieces = (int)(h.words * WORD / PIECE);
+        h.words = sat_mul(h.words, count_of(&h));
+        if (found && bytes_of(&h) <= WORD)
             vec_push(r->arena, r->held, r->nheld, h);
-        }
     }
     if (n->op == OP_REDUCE || n->op == OP_PROJ)
         return;
     for (uint32_t i = 0; i < n->nsrc; i++)
-        find_held(r, open, n->src[i], words);
+        find_held(r, open, n->src[i]);
+}
+
+/* Bytes of the buffer: of large ones each element is read by few groups, and comes from memory. */
+static int64_t buffer_bytes(const Render *r, const HeldLoad *h)
+{
+    const KernelArg *arg = &r->k->args[h->load->src[0]->arg.i];
+    int64_t n = dtype_info[arg->dtype].bytes;
+    for (int i = 0; i < arg->rank; i++)
+        n = sat_mul(n, arg->dims[i]->hi);
+    return n;
+}
+
+/* Those of the largest buffers first, as many as there are registers for; in the order in which
+ * they were found. */
+static void choose_held(Render *r)
+{
+    bool *taken = NEWN(r->arena, bool, r->nheld + 1);
+    int n = 0;
+    for (int64_t left = MOST_WORDS, most; (most = 0, left > 0);) {
+        int best = -1;
+        for (int i = 0; i < r->nheld; i++)
+            if (!taken[i] && r->held[i].words <= left && buffer_bytes(r, &r->held[i]) > most) {
+                most = buffer_bytes(r, &r->held[i]);
+                best = i;
+            }
+        if (best < 0)
+            break;
+        taken[best] = true;
+        left -= r->held[best].words;
+    }
+    for (int i = 0; i < r->nheld; i++)
+        if (taken[i])
+            r->held[n++] = r->held[i];
+    r->nheld = n;
 }
 
 static const char *type_of(Render *r, const HeldLoad *h)
@@ -165,7 +198,6 @@ static void hold(Render *r, HeldLoad *h)
 void render_hold(Render *r, const Stmt *wait)
 {
     Open open = {.n = 0};
-    int words = MOST_WORDS;
     r->nheld = 0;
     r->held = NULL;
     if (!r->lang->begin || !r->lang->runs || r->l.tile->tc || r->l.wide)
@@ -183,9 +215,10 @@ void render_hold(Render *r, const Stmt *wait)
         } else if (s->kind == STMT_PARTS || s->kind == STMT_LOADER || s->kind == STMT_FILL) {
             break;
         } else if (open.n && straight && (s->kind == STMT_LET || s->kind == STMT_UPDATE)) {
-            find_held(r, &open, s->kind == STMT_LET ? s->node : update_value(s), &words);
+            find_held(r, &open, s->kind == STMT_LET ? s->node : update_value(s));
         }
     }
+    choose_held(r);
     bool streams = false; /* elements alone are few bytes */
     for (int i = 0; i < r->nheld; i++)
         streams |= r->held[i].run != NULL;
@@ -197,21 +230,43 @@ void render_hold(Render *r, const Stmt *wait)
         r->needs |= NEED_RUN;
 }
 
-/* igrt_held_u16(h3 + r0_o, r0_i) */
-void render_held(Render *r, const HeldLoad *h)
+/* r0_o + r1*4: which of them it is; behind a name or not. */
+static void counters(Render *r, const HeldLoad *h, bool behind)
 {
-    const int pieces = h->pieces ? h->pieces : 1;
-    if (h->run)
-        sb_printf(r->sb, "igrt_held_%s%s(", is_word(h) ? "word_" : "",
-                  render_run_word(h->load->dtype));
-    sb_printf(r->sb, "h%d%s", h->number, h->run ? "" : "[");
-    int64_t step = pieces;
+    int64_t step = h->pieces ? h->pieces : 1;
     for (int i = h->nloop; i-- > 0; step *= h->extent[i]) {
-        put(r, h->run || i < h->nloop - 1 ? " + " : "");
+        put(r, behind || i < h->nloop - 1 ? " + " : "");
         render_range(r, h->loop[i]);
         if (step > 1)
             sb_printf(r->sb, "*%lld", (long long)step);
     }
+}
+
+void render_word_of(Render *r, Node *load)
+{
+    const HeldLoad *h = render_held_of(r, load);
+    Node *const range = render_run_of(r, load);
+    if (h) {
+        sb_printf(r->sb, "h%d[", h->number);
+        counters(r, h, false);
+        put(r, h->nloop ? "]" : "0]");
+        return;
+    }
+    sb_printf(r->sb, "igrt_word_at(a%lld + (", (long long)load->src[0]->arg.i);
+    render_expr(r, load->src[2]);
+    put(r, " - ");
+    render_range(r, range);
+    put(r, "))");
+}
+
+/* igrt_held_u16(h3 + r0_o, r0_i) */
+void render_held(Render *r, const HeldLoad *h)
+{
+    if (h->run)
+        sb_printf(r->sb, "igrt_held_%s%s(", is_word(h) ? "word_" : "",
+                  render_run_word(h->load->dtype));
+    sb_printf(r->sb, "h%d%s", h->number, h->run ? "" : "[");
+    counters(r, h, h->run != NULL);
     if (h->run) {
         put(r, ", ");
         render_range(r, h->run);

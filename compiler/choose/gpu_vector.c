@@ -30,7 +30,9 @@ enum {
     MOST_SUMS = 4,   /* of a kernel */
     DIGIT_ROWS = 8,  /* the same of digits, of which it takes ... */
     WORD = 4,        /* ... so many bytes of each */
-    MOST_TURNS = 4   /* along a row of digits, which are then under way together */
+    MOST_TURNS = 4,  /* along a row of digits, which are then under way together */
+    LEAST_WARPS = 4, /* of a group that has rows of digits */
+    MOST_HELD = 32   /* words of digits that are under way to an item */
 };
 
 /* Rows are as long as the items of a group, or some times as long; how many of them an item has,
@@ -132,22 +134,25 @@ static bool find_operands(const Nest *n, const View *v, int results, VectorProdu
     return vectors && !several && p->blocks >= 0 && (axes == 1) == (p->scales == 0);
 }
 
-/* results: all of them; in: that of the axis that a group has some of. */
-static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machine *m, bool digits)
+/* results: all of them; in: that of the axis that a group has some of; digits: sums over matrices
+ * of digits, 0: they are none. */
+static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machine *m, int digits)
 {
     Stream s = {half_group(m), 1, digits ? DIGIT_ROWS : MOST_COPIES};
     /* Of digits arithmetic counts, of which joining sums is a part: as few items along a row as
      * leave each processor its warps. */
-    while (digits && s.along > m->warp && results / s.rows * s.along > items_at_once(m) &&
+    while (digits && s.along > LEAST_WARPS * m->warp && results / s.rows * s.along > items_at_once(m) &&
            2 * blocks <= MOST_TURNS * s.along)
         s.along /= 2;
     while (s.along > 1 && blocks % s.along)
         s.along /= 2;
     if (s.along == m->group / 2 && !digits)
         s.rows = LONG_ROWS;
+    while (digits && s.rows > 1 && digits * s.rows * blocks > MOST_HELD * s.along)
+        s.rows /= 2;
     while (s.rows > 1 && (in % s.rows || results / s.rows < m->processors))
         s.rows /= 2;
-    while (2 * s.along * s.down <= m->group / 2 && in % (2 * s.down * s.rows) == 0 &&
+    while (digits < 2 && 2 * s.along * s.down <= m->group / 2 && in % (2 * s.down * s.rows) == 0 &&
            results / (2 * s.down * s.rows) >= m->processors)
         s.down *= 2;
     return s;
@@ -285,8 +290,11 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
     if (!nsum)
         return false;
     const View v = kernel_view(n->k);
+    int digits = 0;
+    for (int i = 0; i < nsum; i++)
+        digits += p[i].digits != NULL;
     const Stream s = stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / p[0].run,
-                               m, p[0].digits != NULL);
+                               m, digits);
     /* of shorter rows a group waits for little, and is done soon */
     const bool whole = m->units && m->subgroup && (p[0].digits || s.along == half_group(m));
     int items[MOST_SUMS];
