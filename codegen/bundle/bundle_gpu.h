@@ -89,6 +89,7 @@ void gpu_devices_slots(StrBuf *, const Bundle *);
 void gpu_devices_release(StrBuf *);
 
 /* Steps whose kernels let values cross themselves get such ones; before kernels are counted. */
+Segments gpu_queues(const Plan *, Arena *); /* what each device and each queue of copies does */
 void gpu_devices_kernels(Bundle *, Plan *);
 
 /* bundle_gpu_cross.c: a half of a copy; the kernel that computes the step behind so many of them

@@ -37,9 +37,14 @@ typedef struct {
     Plan *asks;   /* nothing is written yet: which kernels let values cross themselves; or NULL */
 } Queues;
 
+Segments gpu_queues(const Plan *p, Arena *a)
+{
+    return plan_queues(a, p, SENT);
+}
+
 static Segments queues_of(const Bundle *b, Arena *a)
 {
-    return plan_queues(a, b->p, SENT);
+    return gpu_queues(b->p, a);
 }
 
 /* ---- what the context has -------------------------------------------------------------------- */

@@ -67,12 +67,45 @@ static bool has_ways(const Plan *p)
     return ways;
 }
 
+static void launch_alone(Step *s)
+{
+    for (int i = 1; i < s->ntogether; i++)
+        s->together[i]->follows = false;
+    s->ntogether = 1;
+}
+
+/* Are these steps what the device does one after the other, whole and without a wait between them,
+ * and does none let values cross? */
+static bool is_one_launch(const Segments *q, const Step *s)
+{
+    for (int i = 0; i < s->ntogether; i++)
+        if (s->together[i]->kernel->crosses)
+            return false;
+    for (int i = 0; i < q->n; i++) {
+        const Segment *x = &q->segment[i];
+        for (int k = 0; k < x->block.n; k++) {
+            if (x->block.step[k] != s || x->part[k] != WHOLE_STEP)
+                continue;
+            bool one = k + s->ntogether <= x->block.n;
+            for (int j = 1; j < s->ntogether && one; j++)
+                one = x->block.step[k + j] == s->together[j] && x->part[k + j] == WHOLE_STEP;
+            return one;
+        }
+    }
+    return false;
+}
+
 void gpu_together_kernels(Plan *p)
 {
-    for (int i = 0; i < p->main.n && has_ways(p); i++) {
-        p->main.step[i]->ntogether = 1;
-        p->main.step[i]->follows = false;
+    Arena *a = arena_new();
+    const bool ways = has_ways(p);
+    const Segments q = p->ndevice > 1 && !ways ? gpu_queues(p, a) : (Segments){0};
+    for (int i = 0; i < p->main.n; i++) {
+        Step *s = p->main.step[i];
+        if (s->ntogether > 1 && (ways || (p->ndevice > 1 && !is_one_launch(&q, s))))
+            launch_alone(s);
     }
+    arena_free(a);
     mark_parts(p, &p->main);
     mark_alone(&p->main);
     for (int i = 0; i < p->main.n; i++)

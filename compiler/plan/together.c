@@ -10,6 +10,9 @@
  * touches.  They stay steps, of kernels of their own: the bundle launches them as one
  * (bundle_gpu_together.c).
  *
+ * Of several devices the steps of each are such a list. What crosses between these may part a
+ * launch again (bundle_gpu_together.c).
+ *
  * Requires the places of all buffers. Leaves Step.together, Step.follows. */
 #include <string.h>
 
@@ -74,8 +77,7 @@ static bool meet(const Step *s, const Step *t)
 
 static bool may_follow(const Block *b, int first, int at, const LaunchForm *f, const Machine *m)
 {
-    bool good = at < b->n && at - first < MOST && b->step[at]->device == b->step[first]->device &&
-                f[at].items == f[first].items;
+    bool good = at < b->n && at - first < MOST && f[at].items == f[first].items;
     int64_t bytes = good ? f[at].bytes : 0;
     for (int i = first; i < at && good; i++) {
         bytes += f[i].bytes;
@@ -84,21 +86,23 @@ static bool may_follow(const Block *b, int first, int at, const LaunchForm *f, c
     return good && bytes <= m->shared_static;
 }
 
-void find_together(Plan *p, const Target *t)
+/* b: the steps of a device. known: forms of kernels. */
+static void find_launches(Plan *p, const Block *b, Map *known, const Machine *m)
 {
     Arena *a = arena_new();
-    const Block *b = &p->main;
     LaunchForm *f = NEWN(a, LaunchForm, b->n + 1);
-    Map known = {0};
-    for (int i = 0; i < b->n && p->ndevice == 1; i++) {
-        const uint64_t key = (uint64_t)(uintptr_t)b->step[i]->kernel;
-        const LaunchForm *of = b->step[i]->kernel ? map_get(&known, key) : NULL;
-        f[i] = of ? *of : form_of(b->step[i], &t->machine);
-        if (b->step[i]->kernel)
-            map_put(&known, key, &f[i]);
+    for (int i = 0; i < b->n; i++) {
+        const Kernel *k = b->step[i]->kernel;
+        LaunchForm *of = k ? map_get(known, (uint64_t)(uintptr_t)k) : NULL;
+        if (k && !of) {
+            of = NEW(p->arena, LaunchForm);
+            *of = form_of(b->step[i], m);
+            map_put(known, (uint64_t)(uintptr_t)k, of);
+        }
+        f[i] = of ? *of : form_of(b->step[i], m);
     }
     for (int i = 0, end; i < b->n; i = end) {
-        for (end = i + 1; f[i].items && may_follow(b, i, end, f, &t->machine);)
+        for (end = i + 1; f[i].items && may_follow(b, i, end, f, m);)
             end++;
         b->step[i]->together =
             vec_of(p->arena, (const void *)(b->step + i), (size_t)(end - i), sizeof *b->step);
@@ -106,6 +110,20 @@ void find_together(Plan *p, const Target *t)
         b->step[i]->follows = false;
         for (int j = i + 1; j < end; j++)
             b->step[j]->follows = true;
+    }
+    arena_free(a);
+}
+
+void find_together(Plan *p, const Target *t)
+{
+    Arena *a = arena_new();
+    Map known = {0};
+    for (int d = 0; d < p->ndevice; d++) {
+        Block of = {.step = NEWN(a, Step *, p->main.n + 1)};
+        for (int i = 0; i < p->main.n; i++)
+            if (p->main.step[i]->device == d)
+                of.step[of.n++] = p->main.step[i];
+        find_launches(p, &of, &known, &t->machine);
     }
     map_free(&known);
     arena_free(a);

@@ -164,6 +164,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
                             "reads it there";
     if (i->widened && !i->constant && is_looked_up(s, n) && readers_of(s, n, uses).kernels > 1)
         return looked_up;
+    if (is_found_vector(s, n, uses))
+        return "the vector of products with weights, which is looked up once";
     if (i->widened || i->in_rows || is_unpacked(n, i))
         return NULL;
     if (i->depth > DEPTH_ANY)

@@ -60,6 +60,9 @@ bool is_turned_sum(Sched *, Node *, Node *const *uses);
 /* Two such sums over one vector, of which n is the later one or made of it, that meet in their
  * reader: one kernel has both. */
 bool are_vector_sums(Sched *, Node *n, const Node *reader);
+/* Computed from what a run looks up, and the vector of such sums: the items of each group would do
+ * so again, and do not walk along what lies elsewhere. */
+bool is_found_vector(Sched *, Node *n, Node *const *uses);
 
 /* few_rows.c: few rows that weigh a matrix whose size a run says, or what moves or multiplies them,
  * on GPUs: the sum behind computes them. */

@@ -128,6 +128,41 @@ bool is_vector_of_sums(Sched *s, Node *n, Node *const *uses)
     return only_multiplied(s, n, uses, FEW, true);
 }
 
+/* Is it looked up, of what a run says which, and computed from what is found there? */
+static bool is_found(Sched *s, const Node *n, int steps)
+{
+    bool found = n->op == OP_GATHER && !info_of(s, n->src[1])->constant;
+    for (uint32_t j = 0; j < n->nsrc && steps && !found; j++)
+        found = n->src[j]->dtype != INGOT_INDEX && is_computed(s, n->src[j]) &&
+                is_found(s, n->src[j], steps - 1);
+    return found;
+}
+
+/* Do such sums multiply weights by it, or by what is made of it element by element? */
+static bool is_multiplied_by(Sched *s, Node *n, double elements, Node *const *uses, int steps)
+{
+    const Info *i = info_of(s, n);
+    bool is = false;
+    for (int u = 0; u < i->nuse && !is; u++) {
+        Node *t = uses[i->iuse + u];
+        const Info *term = info_of(s, t);
+        is = (t->op == OP_MUL && term->nuse == 1 && !term->root &&
+              vector_of(s, uses[term->iuse])) ||
+             (steps &&
+              (is_move(t) || (op_is_alu(t->op) && !(node_elements(t) < elements) &&
+                              !(node_elements(t) > elements))) &&
+              is_multiplied_by(s, t, elements, uses, steps - 1));
+    }
+    return is;
+}
+
+bool is_found_vector(Sched *s, Node *n, Node *const *uses)
+{
+    const Info *i = info_of(s, n);
+    return s->target->gpu && i->nuse > 1 && i->cost && !i->has_reduce && n->dtype == INGOT_F32 &&
+           is_found(s, n, FEW) && is_multiplied_by(s, n, node_elements(n), uses, 2 * FEW);
+}
+
 /* It has the elements of its source in another order. */
 static bool turns(const Node *n)
 {
