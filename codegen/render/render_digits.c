@@ -28,8 +28,7 @@ static bool has_name(const Render *r, const Node *n)
 /* A byte of a word as a float: all of it, or some of its bits. */
 static bool is_digit(Render *r, Node *n, DigitSum *d)
 {
-    if (n->op != OP_CAST || n->dtype != INGOT_F32 || has_name(r, n) ||
-        n->src[0]->dtype != INGOT_U8)
+    if (n->op != OP_CAST || n->dtype != INGOT_F32 || has_name(r, n) || n->src[0]->dtype != INGOT_U8)
         return false;
     Node *byte = n->src[0];
     d->mask = UINT8_MAX;

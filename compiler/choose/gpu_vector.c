@@ -31,8 +31,7 @@ enum {
     DIGIT_ROWS = 8,  /* the same of digits, of which it takes ... */
     WORD = 4,        /* ... so many bytes of each */
     MOST_TURNS = 4,  /* along a row of digits, which are then under way together */
-    LEAST_WARPS = 4, /* of a group that has rows of digits */
-    MOST_HELD = 32   /* words of digits that are under way to an item */
+    LEAST_WARPS = 4  /* of a group that has rows of digits */
 };
 
 /* Rows are as long as the items of a group, or some times as long; how many of them an item has,
@@ -46,8 +45,8 @@ typedef struct {
     Node *matrix; /* the largest that moves with the results; NULL: a sum over the vector alone */
     int scales;   /* that do too, block by block */
     int blocks;   /* the axis of terms that items share */
-    Node *digits; /* of several axes the innermost one, 16 bytes or some times as much of the
-                   * matrix; NULL: there is one axis */
+    Node *digits; /* of several axes the one along which bytes of the matrix lie side by side, or
+                   * the innermost one; NULL: there is one axis */
     int turn;     /* the axis of turns, or -1 */
     int64_t run;  /* run_of(): nodes are those of the kernel before its axes were joined */
 } VectorProduct;
@@ -102,6 +101,13 @@ static bool bind_other_results(Nest *n, const View *v, int results)
     return true;
 }
 
+/* Are elements of the matrix along the axis side by side? */
+static bool lies_along(const Nest *n, const Node *matrix, Node *range)
+{
+    int64_t stride;
+    return matrix && range && access_stride(n->k, matrix, range, &stride) && stride == 1;
+}
+
 /* One vector (or several that are multiplied), and one matrix that moves with all terms, with
  * scales that do not. */
 static bool find_operands(const Nest *n, const View *v, int results, VectorProduct *p)
@@ -121,7 +127,7 @@ static bool find_operands(const Nest *n, const View *v, int results, VectorProdu
         if (n->axis[axis].extent == 1)
             continue;
         axes++;
-        if (axis != p->blocks)
+        if (axis != p->blocks && !lies_along(n, p->matrix, p->digits))
             p->digits = v->dot->src[i];
         for (int k = 0; k < v->nfactor && axis != p->blocks; k++) /* scales are of blocks */
             if (v->factor[k] != p->matrix && depends_on(v->factor[k], along) &&
@@ -141,14 +147,15 @@ static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machi
     Stream s = {half_group(m), 1, digits ? DIGIT_ROWS : MOST_COPIES};
     /* Of digits arithmetic counts, of which joining sums is a part: as few items along a row as
      * leave each processor its warps. */
-    while (digits && s.along > LEAST_WARPS * m->warp && results / s.rows * s.along > items_at_once(m) &&
-           2 * blocks <= MOST_TURNS * s.along)
+    while (digits && s.along > LEAST_WARPS * m->warp &&
+           results / s.rows * s.along > items_at_once(m) && 2 * blocks <= MOST_TURNS * s.along)
         s.along /= 2;
     while (s.along > 1 && blocks % s.along)
         s.along /= 2;
     if (s.along == m->group / 2 && !digits)
         s.rows = LONG_ROWS;
-    while (digits && s.rows > 1 && digits * s.rows * blocks > MOST_HELD * s.along)
+    /* words of all sums that are under way to an item */
+    while (s.rows > 1 && digits * s.rows * blocks > DIGIT_ROWS * MOST_TURNS * s.along)
         s.rows /= 2;
     while (s.rows > 1 && (in % s.rows || results / s.rows < m->processors))
         s.rows /= 2;
@@ -293,8 +300,8 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
     int digits = 0;
     for (int i = 0; i < nsum; i++)
         digits += p[i].digits != NULL;
-    const Stream s = stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / p[0].run,
-                               m, digits);
+    const Stream s =
+        stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / p[0].run, m, digits);
     /* of shorter rows a group waits for little, and is done soon */
     const bool whole = m->units && m->subgroup && (p[0].digits || s.along == half_group(m));
     int items[MOST_SUMS];

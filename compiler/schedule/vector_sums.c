@@ -146,12 +146,12 @@ static bool is_multiplied_by(Sched *s, Node *n, double elements, Node *const *us
     for (int u = 0; u < i->nuse && !is; u++) {
         Node *t = uses[i->iuse + u];
         const Info *term = info_of(s, t);
-        is = (t->op == OP_MUL && term->nuse == 1 && !term->root &&
-              vector_of(s, uses[term->iuse])) ||
-             (steps &&
-              (is_move(t) || (op_is_alu(t->op) && !(node_elements(t) < elements) &&
-                              !(node_elements(t) > elements))) &&
-              is_multiplied_by(s, t, elements, uses, steps - 1));
+        is =
+            (t->op == OP_MUL && term->nuse == 1 && !term->root && vector_of(s, uses[term->iuse])) ||
+            (steps &&
+             (is_move(t) || (op_is_alu(t->op) && !(node_elements(t) < elements) &&
+                             !(node_elements(t) > elements))) &&
+             is_multiplied_by(s, t, elements, uses, steps - 1));
     }
     return is;
 }

@@ -82,7 +82,12 @@ def model(path, inputs, nodes, output, weights=()):
     )
     path.write_bytes(
         helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10
+            graph,
+            opset_imports=[
+                helper.make_opsetid("", opset),
+                *(helper.make_opsetid(name, 1) for name in {n.domain for n in made} - {""}),
+            ],
+            ir_version=10,
         ).SerializeToString()
     )
     return path
@@ -192,6 +197,17 @@ def sized(ingot, work, name, target, sizes, most, wanted):
     made = [("x", H, x)], nodes, ("y", H, y), [("w", some(terms, columns))]
     dims = [f"n=1..{most}"]
     return beside(ingot, work, name, target, made, 2e-3, ["n_n", *wanted], dims=dims)
+
+
+def digits(ingot, work, name, target, sizes):
+    """A matrix of 4-bit digits in blocks, with a scale each, times a vector."""
+    (rows, terms), block = sizes, 32
+    shape = {"K": terms, "N": rows, "bits": 4, "block_size": block, "domain": "com.microsoft"}
+    packed = np.random.default_rng(2).integers(0, 256, (rows, terms // block, block // 2))
+    weights = [("q", packed.astype(np.uint8)), ("s", some(rows * terms // block, dtype=np.float32))]
+    node = ("MatMulNBits", ["x", "q", "s"], "y", shape)
+    made = [("x", F, [1, terms])], [node], ("y", F, [1, rows]), weights
+    return beside(ingot, work, name, target, made, 1e-6, ["igrt_digits_add("])
 
 
 def gelu(rows, columns):

@@ -20,7 +20,7 @@ waited for.
     windows    convolutions, by groups of a cluster that share the terms, and by warpgroups whose
                windows copies bring, too
     attention  rows of scores in registers, of f16 and f32; as many as a run says
-    vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a
+    vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a; of digits of words
     boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32
     branches   an If, a Loop that ends by a condition, one inside the other: as nodes of a graph,
                and where the host asks
@@ -45,6 +45,7 @@ try:
         Pair,
         U,
         beside,
+        digits,
         emulate,
         errors,
         gelu,
@@ -446,17 +447,10 @@ def vectors(ingot, work):
         node, weights = quantized(
             "QLinearMatMul", "x", "y", (320, 72), (dtype, I, dtype), (3, 0, 5)
         )
-        told.append(
-            beside(
-                ingot,
-                work,
-                name,
-                "cuda:sm_75",
-                ([("x", dtype, [1, 320])], [node], ("y", dtype, [1, 72]), weights),
-                0,
-                ["igrt_dot_", "(__builtin_assume_aligned("],
-            )
-        )
+        made = [("x", dtype, [1, 320])], [node], ("y", dtype, [1, 72]), weights
+        wanted = ["igrt_dot_", "(__builtin_assume_aligned("]
+        told.append(beside(ingot, work, name, "cuda:sm_75", made, 0, wanted))
+    told.append(digits(ingot, work, "digits", "cuda:sm_90a", (768, 2048)))
     print(", ".join(errors(told)))
 
 
