@@ -34,7 +34,7 @@ PROMPT = [3, 17, 90, 4, 4, 55, 21, 8, 70, 33, 12, 61, 1500, 7]
 FEW = 6  # of them come by run()
 FEW_PROCESSORS = "target = cuda:sm_90a\nprocessors = 2\nclose = 2\ngroup = 64\n"
 # by which products as small as these are worth an exchange: caches lie on two devices, by heads
-SLOW = "target = cuda:sm_90a\nlaunch = 1\nrate.tile = 0.01\n"
+SLOW = FEW_PROCESSORS + "launch = 1\nrate.tile = 0.01\n"
 HOW = {"few processors": FEW_PROCESSORS, "two devices": SLOW}
 GATED = re.compile(r"/\* \d+: .*ffn_up.*ffn_gate")  # one step has both
 KINDS = ("F16", "Q4_0", "Q8_0")
@@ -107,6 +107,7 @@ def logits(a, m, at, how):
     assert "igrt_gpu_keeps(gpu)" in steps
     assert not two or "igrt_gpus_cross(" in steps, "nothing crosses"
     assert not two or "igrt_gpu_copy(" not in steps, "caches cross"
+    assert not two or "_WITH_K" in steps, "each kernel of a device is a launch of its own"
     assert how != "few processors" or len(TOGETHER.findall(steps)) == m.layers, (
         "queries and keys are launches of their own"
     )
@@ -132,7 +133,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="ingot_llm_cuda_") as at:
             at = pathlib.Path(at)
             # whose heads turn whole
-            m = decoder.Model("smollm3" if how == "few processors" else "llama", 3, WORDS, (kind,))
+            m = decoder.Model("smollm3" if how else "llama", 3, WORDS, (kind,))
             got = logits(a, m, at, how)
             want = m.logits(PROMPT)[FEW - 1 :]
             want = np.concatenate([want, want[-2:]])
