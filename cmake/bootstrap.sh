@@ -10,7 +10,7 @@
 #                                      C libraries' headers for four machines, and Python with numpy and onnx:
 #                                      the system's where it has them, else a venv in build/venv,
 #                                      where ruff is, too. build/python is then the interpreter to
-#                                      use.
+#                                      use; build/torch/python has PyTorch, too.
 #   sh cmake/bootstrap.sh tests-all    also ONNX Runtime, the judge of random graphs; mingw and
 #                                      wine, for Windows
 set -eu
