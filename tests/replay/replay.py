@@ -22,6 +22,9 @@ files and graphs.
 Language models are GGUF files of tests/llm, of a family and a type of weights, on CPUs that multiply
 bytes in different ways: their products by blocks, prompts' and one token's.
 
+Of models with functions beside run() (decode() of language models, train_step() of networks that
+are trained), kernels of the bundle are replayed: MODEL/functions.
+
 A line is: model, target, what (a kernel, "plan": buffers, layouts, opts and steps, or "weights":
 the data), hash.
 
@@ -39,6 +42,8 @@ import sys
 import tempfile
 
 try:
+    import onnx
+
     import graphs
     import zoo
 
@@ -60,6 +65,9 @@ LANGUAGE = {
 }
 BYTES = ("c:x86-64-v3", "c:x86-64-v4+vnni", "c:armv8.2-a+dotprod")
 SIZES = ("--dim", "n=1..12", "--dim", "past=0..20")
+TRAINED = ("resnet", "transformer")  # by the square error of the first output
+LEARN = ("c:x86-64-v3", "c:x86-64-v4+vnni", "cuda")
+FUNCTIONS = "/functions"
 
 
 def call(*command):
@@ -110,6 +118,24 @@ def pieces(ingot, model, target, options, data):
     return out
 
 
+def emitted(ingot, model, target, options):
+    """Kernels of the bundle as it is written, whichever function runs them."""
+    with tempfile.TemporaryDirectory() as work:
+        bundle = pathlib.Path(work, "out")
+        make = [ingot, "compile", model, "-o", bundle, "--target", target, *options]
+        if call(*make, "--weights", "blob", "--no-check") is None:
+            return {"refused": ""}
+        kernels = ""
+        for file in sorted((*bundle.glob("model_kernels_*.c"), *bundle.glob("model*.cu"))):
+            kernels += file.read_text()
+    out = {}
+    for text in re.split(r"(?<=^}\n)", kernels, flags=re.M):
+        name = re.search(r"(?:\b|_)(k\d+_\w*)\(", text)
+        if name:
+            out[name[1]] = out.get(name[1], "") + text
+    return out
+
+
 def tuned(work):
     """Of each section of each tuned file whose model there is: a job, on the target that it
     names."""
@@ -136,7 +162,19 @@ def language(work):
     jobs = []
     for seed, (name, (family, kind)) in enumerate(LANGUAGE.items()):
         model = decoder.Model(family, seed, kinds=[kind]).write(pathlib.Path(work, f"{name}.gguf"))
-        jobs += [(name, model, target, list(SIZES)) for target in BYTES]
+        for part in "", FUNCTIONS:
+            jobs += [(name + part, model, target, list(SIZES)) for target in BYTES]
+    return jobs
+
+
+def trained(work):
+    """Of each network that is trained and each target: a job."""
+    jobs = []
+    for name in TRAINED:
+        model = f"{work}/{name}.onnx"
+        loss = f"mse:{onnx.load(model).graph.output[0].name}"
+        options = ["--train", "--loss", loss, "--optimizer", "adamw"]
+        jobs += [(name + FUNCTIONS, model, target, options) for target in LEARN]
     return jobs
 
 
@@ -206,7 +244,7 @@ def main():
             for name in zoo.NAMES:
                 pathlib.Path(work, f"{name}.onnx").write_bytes(zoo.build(name))
                 jobs += [(name, f"{work}/{name}.onnx", t, []) for t in TARGETS if not o.tuned]
-            jobs += tuned(work) + ([] if o.tuned else language(work))
+            jobs += tuned(work) + ([] if o.tuned else language(work) + trained(work))
         for folder in o.models:
             for model in sorted(pathlib.Path(folder).glob("*/model.onnx")):
                 jobs += [(model.parent.name, model, t, options) for t in TARGETS]
@@ -214,7 +252,12 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             has_data = lambda j: not o.models and j[0].split("@")[0] in (*zoo.NAMES, *LANGUAGE)
             replay = lambda ingot: pool.map(
-                lambda j: pieces(ingot, j[1], j[2], j[3], has_data(j)), jobs
+                lambda j: (
+                    emitted(ingot, *j[1:4])
+                    if j[0].endswith(FUNCTIONS)
+                    else pieces(ingot, *j[1:4], has_data(j))
+                ),
+                jobs,
             )
             new = list(replay(o.ingot))
             old = list(replay(o.against)) if o.against else None
