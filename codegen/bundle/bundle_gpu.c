@@ -178,12 +178,21 @@ static bool has_sizes(const Bundle *b)
     return false;
 }
 
+/* A part of the arena has the bytes of one buffer and no more: two of them that overlap are no
+ * arguments of one launch, which OpenCL says nothing about, and a driver that keeps them apart
+ * takes what was there before. */
+static bool is_place_of(const Mem *m, const Buffer *b)
+{
+    return m->kind == mem_kind(b) && m->key == mem_key(b) &&
+           (m->kind != BUF_ARENA || m->bytes == b->bytes);
+}
+
 /* Of a function the place of a buffer; -1: it has none. */
 static int find(const Gpu *g, const Plan *p, const Buffer *b)
 {
     for (int i = 1; i < g->nmem; i++)
-        if (!g->mem[i].image && g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b) &&
-            g->mem[i].device == b->device && (!g->mem[i].p || g->mem[i].p == p))
+        if (!g->mem[i].image && is_place_of(&g->mem[i], b) && g->mem[i].device == b->device &&
+            (!g->mem[i].p || g->mem[i].p == p))
             return i;
     return -1;
 }
@@ -223,6 +232,7 @@ static void add(Gpu *g, const Bundle *f, const Buffer *buffer)
     if (i < 0) {
         Mem m = {.kind = mem_kind(buffer),
                  .key = mem_key(buffer),
+                 .bytes = buffer->bytes,
                  .b = buffer,
                  .device = buffer->device};
         if (m.kind == BUF_INPUT || m.kind == BUF_OUTPUT) {
@@ -398,6 +408,15 @@ int64_t gpu_arena_bytes(const Bundle *b)
     return b->gpu->host_bytes;
 }
 
+/* No other part of the arena begins where it does. */
+static bool begins_alone(const Gpu *g, int at)
+{
+    for (int i = 1; i <= g->npart; i++)
+        if (i != at && g->mem[i].key == g->mem[at].key && g->mem[i].device == g->mem[at].device)
+            return false;
+    return true;
+}
+
 const char *gpu_mem_name(const Bundle *b, int i)
 {
     const Mem *m = &b->gpu->mem[i];
@@ -408,10 +427,13 @@ const char *gpu_mem_name(const Bundle *b, int i)
     case BUF_WEIGHT:
         return arena_printf(b->a, "MEM_%s%s_%lld", m->image ? "IMAGE" : "WEIGHT", device,
                             (long long)m->key);
-    default:
-        return m->key < 0 ? arena_printf(b->a, "MEM_ARENA%s", device)
-                          : arena_printf(b->a, "MEM_ARENA%s_%lld", device, (long long)m->key);
+    default: break;
     }
+    const char *name = m->key < 0
+                           ? arena_printf(b->a, "MEM_ARENA%s", device)
+                           : arena_printf(b->a, "MEM_ARENA%s_%lld", device, (long long)m->key);
+    return begins_alone(b->gpu, i) ? name
+                                   : arena_printf(b->a, "%s_%lld", name, (long long)m->bytes);
 }
 
 const char *gpu_mem_of(Bundle *b, const Buffer *buffer)
@@ -421,6 +443,18 @@ const char *gpu_mem_of(Bundle *b, const Buffer *buffer)
         BUG("a buffer that a device step uses is not on the device");
     b->needs |= NEED_MEM;
     return gpu_mem_name(b, i);
+}
+
+const char *gpu_argument_of(Bundle *b, const Step *s, const Buffer *buffer)
+{
+    const Buffer *root = buffer_root(buffer);
+    for (int i = 0; i < s->nbuf && mem_kind(root) == BUF_ARENA; i++) {
+        const Buffer *other = s->bufs[i] ? buffer_root(s->bufs[i]) : root;
+        if (mem_kind(other) == BUF_ARENA && other->device == root->device &&
+            other->offset == root->offset && other->bytes > root->bytes)
+            root = other;
+    }
+    return gpu_mem_of(b, root);
 }
 
 const char *gpu_image_of(Bundle *b, const Buffer *buffer)

@@ -49,6 +49,8 @@ struct Gpu {
  * and by number. */
 bool gpu_on_device(const Bundle *, const Buffer *);
 const char *gpu_mem_of(Bundle *, const Buffer *);
+/* The same as an argument of this step: of buffers that begin at one place the largest, for all. */
+const char *gpu_argument_of(Bundle *, const Step *, const Buffer *);
 const char *gpu_mem_name(const Bundle *, int i);
 /* The same of the image of a buffer. */
 const char *gpu_image_of(Bundle *, const Buffer *);

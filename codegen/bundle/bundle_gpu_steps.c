@@ -203,8 +203,9 @@ static void maps(Writer *w, const Step *s, const Kernel *k)
         const int64_t bytes = element_bytes(k->args[x->arg].dtype);
         line(w, "igrt_gpu_map m%d;", x->arg);
         open_gpu(w, x->window ? "make_window_map" : "make_map");
-        sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d, %d", x->arg, gpu_mem_of(b, s->bufs[x->arg]),
-                  (long long)sat_mul(x->offset, bytes), (int)bytes, x->rank);
+        sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d, %d", x->arg,
+                  gpu_argument_of(b, s, s->bufs[x->arg]), (long long)sat_mul(x->offset, bytes),
+                  (int)bytes, x->rank);
         numbers(w, x->rank, x->extent, 1);
         numbers(w, x->rank, x->stride, bytes);
         numbers(w, x->window ? 2 : x->rank, x->size, 1);
@@ -227,11 +228,11 @@ static void one_argument(Writer *w, const Step *s, const Kernel *k, int i)
     if (i < k->narg) {
         if (b->target->language->binds)
             sb_printf(&w->sb, "(igrt_gpu_mem[1]){igrt_gpu_first(mem[%s], %lld)}",
-                      gpu_mem_of(b, s->bufs[i]), (long long)s->bufs[i]->bytes);
+                      gpu_argument_of(b, s, s->bufs[i]), (long long)s->bufs[i]->bytes);
         else
             sb_printf(&w->sb, "&mem[%s]",
                       kernel_takes_image(k, i) ? gpu_image_of(b, s->bufs[i])
-                                               : gpu_mem_of(b, s->bufs[i]));
+                                               : gpu_argument_of(b, s, s->bufs[i]));
     } else if (i < nint) {
         sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - k->narg]));
     } else {
