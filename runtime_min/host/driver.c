@@ -162,24 +162,26 @@ static int start(DriverSession *s)
     if (!s->ctx || !s->inputs || !s->outputs)
         return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
     const igrt_status ret = m->init(s->ctx, &s->config);
+    const int lacks = ret == IGRT_ERR_DEVICE || ret == IGRT_ERR_FEATURE;
     char why[1024];
     if (ret == IGRT_ERR_FEATURE && m->fault && explain_cpu(m, m->fault(s->ctx), why, sizeof why))
         return driver_fail(IGRT_EXIT_MODEL, "init: %s (status %d)", why, (int)ret);
-    const int told = (ret == IGRT_OK || ret == IGRT_ERR_FEATURE || ret == IGRT_ERR_DEVICE ||
-                      ret == IGRT_ERR_BUILD) &&
-                     m->fault && explain(m->fault(s->ctx), why, sizeof why);
+    const int told = (ret == IGRT_OK || lacks || ret == IGRT_ERR_BUILD) && m->fault &&
+                     explain(m->fault(s->ctx), why, sizeof why);
     if (told && ret == IGRT_OK)
         driver_fail(0, "by C: %s", why);
     else if (told)
-        return driver_fail(IGRT_EXIT_MODEL, "init: %s (status %d): %s", igrt_status_text(ret),
-                           (int)ret, why);
+        return driver_fail(lacks ? IGRT_EXIT_DEVICE : IGRT_EXIT_MODEL, "init: %s (status %d): %s",
+                           igrt_status_text(ret), (int)ret, why);
     if (ret == IGRT_ERR_CONFIG && s->config.target)
         return driver_fail(IGRT_EXIT_MODEL,
                            "init: there may be no target '%s' in this bundle (model.h lists them): "
                            "%s (status %d)",
                            s->config.target, igrt_status_text(ret), (int)ret);
     if (ret != IGRT_OK)
-        return driver_fail(ret == IGRT_ERR_WEIGHTS_CHECKSUM ? IGRT_EXIT_WEIGHTS : IGRT_EXIT_MODEL,
+        return driver_fail(lacks                              ? IGRT_EXIT_DEVICE
+                           : ret == IGRT_ERR_WEIGHTS_CHECKSUM ? IGRT_EXIT_WEIGHTS
+                                                              : IGRT_EXIT_MODEL,
                            "init: %s (status %d)", igrt_status_text(ret), (int)ret);
     s->ready = 1;
     return IGRT_EXIT_OK;

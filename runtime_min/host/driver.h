@@ -125,14 +125,15 @@ extern const igrt_table igrt_bundle;
 /* Exit statuses. */
 enum {
     IGRT_EXIT_OK = 0,
-    IGRT_EXIT_USAGE = 1,      /* unknown option, wrong number of arguments */
-    IGRT_EXIT_INPUT = 2,      /* an input file is missing, malformed, of another type or shape */
-    IGRT_EXIT_WEIGHTS = 3,    /* the weights file is missing or not the one of this build */
-    IGRT_EXIT_MODEL = 4,      /* init or run failed: the message has the status */
-    IGRT_EXIT_OUTPUT = 5,     /* OUT cannot be written */
-    IGRT_EXIT_SELFTEST = 6,   /* the selftest gives other values */
-    IGRT_EXIT_MEMORY = 7,     /* no memory for the arena or the tensors */
-    IGRT_EXIT_NO_SELFTEST = 8 /* the bundle has none */
+    IGRT_EXIT_USAGE = 1,       /* unknown option, wrong number of arguments */
+    IGRT_EXIT_INPUT = 2,       /* an input file is missing, malformed, of another type or shape */
+    IGRT_EXIT_WEIGHTS = 3,     /* the weights file is missing or not the one of this build */
+    IGRT_EXIT_MODEL = 4,       /* init or run failed: the message has the status */
+    IGRT_EXIT_OUTPUT = 5,      /* OUT cannot be written */
+    IGRT_EXIT_SELFTEST = 6,    /* the selftest gives other values */
+    IGRT_EXIT_MEMORY = 7,      /* no memory for the arena or the tensors */
+    IGRT_EXIT_NO_SELFTEST = 8, /* the bundle has none */
+    IGRT_EXIT_DEVICE = 9       /* no such GPU, no driver of it, or it lacks what kernels use */
 };
 
 /* driver_chat.c: the whole of --chat, and what the driver calls for that: main.c says it, where the

@@ -69,7 +69,7 @@ void driver_help(FILE *f, const igrt_model *m, const char *argv0)
     for (int i = 0; i < m->n_functions; i++)
         print_function(f, m, &m->functions[i]);
     fprintf(f, "exit status: 0 ok, 1 usage, 2 input, 3 weights, 4 model, 5 output, 6 selftest, "
-               "7 memory, 8 no selftest\n");
+               "7 memory, 8 no selftest, 9 no such device\n");
 }
 
 static int usage_error(const char *argv0, const char *why, const char *what)

@@ -278,6 +278,7 @@ ingot_status session_run(Session *s)
     progress_begin("the model runs", 0);
     int code = process_run(argv);
     progress_end();
+    s->no_device = code == 9;
     return code ? driver_failed(s, code) : session_outputs(s, "out");
 }
 

@@ -215,6 +215,7 @@ typedef struct {
     ingot_dtype *out_dtype;
     ingot_model_io *io; /* the outputs as the model declares them */
     bool *bound;
+    bool no_device;       /* there is none that the program could run on */
     bool check;           /* the program checks indices that are data */
     bool npy;             /* inputs were .npy, as outputs are then */
     const DataForm *data; /* as else they are */

@@ -334,8 +334,8 @@ ingot_status command_verify(Options *o)
     const Target t = machine_target(o->a, target);
     if (status == INGOT_OK && !interpreted)
         status = session_run(&s);
-    if (status == INGOT_TOOL && t.gpu) {
-        printf("the device does not answer: its kernels are interpreted\n");
+    if (s.no_device && t.gpu) {
+        printf("there is no such device: its kernels are interpreted\n");
         interpreted = true;
         status = INGOT_OK;
     }
