@@ -361,6 +361,18 @@ static bool reads_beside(const Kernel *k, int arg)
     return false;
 }
 
+/* Is a coordinate the range and a number, or a multiple of its extent and the range? */
+static bool is_own_place(Context *c, Node *at, Node *range)
+{
+    int64_t stride, number;
+    if (!range_stride(c, at, range, &stride) || !stride)
+        return false;
+    Node *rest = idx_sub(c, at, idx_mul(c, range, idx(c, stride)));
+    return idx_value(rest, NULL) ||
+           (stride == 1 && idx_value(range->src[0], NULL) &&
+            idx_value(idx_mod(c, rest, range->src[0]), &number) && number == 0);
+}
+
 /* Does each iteration of the range have places of its own in what a kernel stores, whatever the
  * others are?  One coordinate is the range, and all others are the same for it. */
 bool stores_apart(const Kernel *k, Node *range)
@@ -370,12 +382,10 @@ bool stores_apart(const Kernel *k, Node *range)
     if (!store || store->op != OP_STORE)
         return false;
     for (uint32_t i = 3; i < store->nsrc; i++) {
-        int64_t stride;
         Node *at = store->src[i];
         if (!depends_on(at, range))
             continue;
-        if (!range_stride(k->c, at, range, &stride) || !stride ||
-            !idx_value(idx_sub(k->c, at, idx_mul(k->c, range, idx(k->c, stride))), NULL))
+        if (!is_own_place(k->c, at, range))
             return false;
         own++;
     }

@@ -2,6 +2,7 @@
  * own, in their home, or where an update or a concat has them. */
 #include <string.h>
 
+#include "kernel.h"
 #include "schedule_scope.h"
 
 static Node *store_node(StoreNest *k, StoredPlace out, Node *gate, Node *value, Node *const *coords)
@@ -165,6 +166,59 @@ static bool is_slice(Context *c, const Node *t, Node *const *coords, Node *const
     return all;
 }
 
+/* Is a place chosen by data? */
+static bool is_by_data(Arena *a, Node *at)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &at, &n);
+    bool loads = false;
+    for (int i = 0; i < n; i++)
+        loads |= order[i]->op == OP_LOAD;
+    return loads;
+}
+
+/* Stores that may meet are run in order, all of them by the same item of a GPU. An owner of each of
+ * n parts of the places runs through all of them instead, and leaves out those of others:
+ *
+ *     for i:  out[at[i]] += v[i]     for w < n:  for i:  if (at[i] % n == w)  out[at[i]] += v[i]
+ *
+ * Places of an owner are w, n + w, 2 n + w .., so that none meets another's. 1: there is one. */
+static int64_t owners_of(const StoreNest *k, const Node *t, Node *const *to, int *axis)
+{
+    enum { MANY = 8 };
+    const Target *target = k->s->target;
+    const Node *x = t->src[0];
+    int64_t rows, n = target->gpu && k->s->opt_level ? (int64_t)target->machine.processors : 1;
+    for (*axis = 0; *axis < x->rank && !is_by_data(k->s->scratch, to[*axis]);)
+        ++*axis;
+    if (*axis == x->rank || !k->serial || !idx_value(x->shape[*axis], &rows))
+        return 1;
+    int64_t stores = 1; /* that may meet */
+    for (int i = 0; i < k->nrange; i++)
+        stores = depends_on(to[*axis], k->ranges[i]) ? sat_mul(stores, k->ranges[i]->src[0]->hi)
+                                                     : stores;
+    n = stores < n ? stores : n;
+    int64_t twos = 1; /* whose remainder takes one instruction */
+    while (2 * twos <= n && rows % (2 * twos) == 0)
+        twos *= 2;
+    while (n > 1 && rows % n)
+        n--;
+    return n <= MANY * twos ? twos : n;
+}
+
+/* Runs through the owners, outermost: `gate` and `at` become one's. */
+static void own_places(StoreNest *k, int64_t n, Node *rows, Node **gate, Node **at)
+{
+    Context *c = k->s->c;
+    Node *owners = idx(c, n), *own = range_new(c, k->s->naxis++, owners),
+         *inside = idx_max(c, idx(c, 0), idx_min(c, *at, idx_add(c, rows, idx(c, -1))));
+    for (int i = k->nrange++; i > 0; i--)
+        k->ranges[i] = k->ranges[i - 1];
+    k->ranges[0] = own;
+    *gate = bool_and(c, *gate, idx_eq(c, idx_mod(c, inside, owners), own));
+    *at = idx_add(c, idx_mul(c, idx_div(c, inside, owners), owners), own);
+}
+
 /* out = x; then, in order, out[index] = v (or combined with what is there). */
 static void store_update(BlockScope *at, Node *t, StoredPlace out)
 {
@@ -191,7 +245,11 @@ static void store_update(BlockScope *at, Node *t, StoredPlace out)
         gate = bool_and(c, gate, idx_lt(c, to[i], x->shape[i]));
     }
     k->serial = !is_slice(c, t, coords, to);
-    Node *value = lower_value(k, v, coords, node_bool(c, true));
+    int axis;
+    const int64_t owners = owners_of(k, t, to, &axis);
+    if (owners > 1)
+        own_places(k, owners, x->shape[axis], &gate, &to[axis]);
+    Node *value = lower_value(k, v, coords, owners > 1 ? gate : node_bool(c, true));
     if (t->arg.i != INGOT_SET) {
         Node *old = load_value(k, out.buffer, out.at, to, gate);
         value = node_alu2(c, update_op(t->arg.i), t->dtype, old, value);
