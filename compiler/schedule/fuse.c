@@ -455,6 +455,31 @@ static void bound_size(Sched *s, Node *const *order, Node *t)
     }
 }
 
+/* The one value of a row that t, an element of it, is made of beside what is stored, no more of
+ * that than t itself: a GPU's kernels that read t read the row and that value, if no cache has t
+ * anyway. NULL: there is more. */
+static Node *reduced_of_row(Sched *s, Node *t)
+{
+    const unsigned rows = info_of(s, t)->rows;
+    Node *one = NULL;
+    double bytes = 0;
+    for (uint32_t i = 0; i < t->nsrc; i++) {
+        Node *x = t->src[i];
+        if (x->dtype == INGOT_INDEX || uniform(x))
+            continue;
+        if (!is_computed(s, x))
+            bytes += node_bytes(x);
+        else if (one || x->op != OP_EXPAND || expanded_axes(x) != rows)
+            return NULL;
+        else
+            one = x->src[0];
+    }
+    return s->target->gpu && op_is_alu(t->op) && rows && one && one->op == OP_REDUCE &&
+                   bytes <= node_bytes(t) && node_bytes(t) > s->target->machine.level[0].bytes
+               ? one
+               : NULL;
+}
+
 /* What is stored where t would be: what is narrow; what t repeats the elements of; an operand of a
  * term of a sum. */
 static Node *stored_for(Sched *s, Node *t, Node *const *uses)
@@ -466,6 +491,8 @@ static Node *stored_for(Sched *s, Node *t, Node *const *uses)
     const ValueChoice *given = value_given(s->plan, t);
     if (given && given->stored == YES) /* what the file says is said of no other */
         return t;
+    if (reduced_of_row(s, t))
+        return reduced_of_row(s, t);
     Node *operand = is_term(s, t, uses) ? largest_operand(s, t) : NULL,
          *least = before_moves(s, operand ? operand : t);
     given = value_given(s->plan, least);
