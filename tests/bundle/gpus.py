@@ -185,15 +185,15 @@ def status(ingot, work):
     pair = Emulated(ingot, work, "classes", *flags, "--devices", 4)
     folder = pair.driver()
     said = pair.run(folder, emulate.ORDERS[0])
-    if said[0] != 4 or "fewer GPUs than the model is for" not in said[1]:
+    if said[0] != 9 or "fewer GPUs than the model is for" not in said[1]:
         raise Wrong(f"3 devices of 4: {said}")
     call(ingot, "compile", pair.model, "-o", pair.bundle, *flags, "--devices", 2)
     program(pair.bundle, compilers()[0], "-O0")
     said = pair.run(folder, emulate.ORDERS[0], EMULATED_APART="1")
-    if said[0] != 4 or "cannot reach each other's memory" not in said[1]:
+    if said[0] != 9 or "cannot reach each other's memory" not in said[1]:
         raise Wrong(f"devices that are apart: {said}")
     said = pair.run(folder, emulate.ORDERS[0], "--gpu", "2,7")
-    if said[0] != 4 or "fewer GPUs" not in said[1]:
+    if said[0] != 9 or "fewer GPUs" not in said[1]:
         raise Wrong(f"a device that is not there: {said}")
     print("3 messages")
 
