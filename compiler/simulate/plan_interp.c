@@ -266,6 +266,14 @@ static bool step_kernel(PlanRun *r, const Step *s)
 
 /* ---- other steps ----------------------------------------------------------------------------- */
 
+/* What is made in one way only. */
+static void tell_made(PlanRun *r, const Step *s, const Buffer *b)
+{
+    const Spot at = spot_of(r, b);
+    if (r->x->wrote && !r->x->naive && at.size == b->bytes)
+        r->x->wrote(r->x->user, s, b, at.m->bytes + at.at, at.m->bytes + at.at);
+}
+
 static igrt_tensor describe(PlanRun *r, const Step *s, int i, Spot *spot)
 {
     const Buffer *b = s->bufs[i];
@@ -320,8 +328,10 @@ static bool step_call(PlanRun *r, const Step *s)
                        bytes, counts);
     if (good && code != IGRT_OK)
         good = fault(r, s, "%s: %s", call->name, why ? why : igrt_status_text((igrt_status)code));
-    for (int i = call->n_in; i < s->nbuf && good; i++)
+    for (int i = call->n_in; i < s->nbuf && good; i++) {
         shadow_given(spot[i].m, spot[i].at, spot[i].size);
+        tell_made(r, s, s->bufs[i]);
+    }
     for (int i = 0; i < call->n_count && good; i++)
         good = set_count(r, s, (int)call->counts[i]->arg.i, counts[i]);
     arena_free(a);
@@ -344,6 +354,7 @@ static bool step_copy(PlanRun *r, const Step *s)
         return false;
     memmove(to.m->bytes + to.at, from.m->bytes + from.at, (size_t)bytes);
     shadow_given(to.m, to.at, bytes);
+    tell_made(r, s, s->bufs[0]);
     return true;
 }
 

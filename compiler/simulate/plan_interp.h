@@ -12,7 +12,8 @@ typedef struct PlanInterp {
     bool naive;   /* the kernels without opts alone */
     int64_t most; /* instructions; 0: any number */
     /* Is told before each step; and after each kernel what it has made of one of its buffers, and
-     * what it makes of it without opts, on the same operands.  NULL: not asked. */
+     * what it makes of it without opts, on the same operands; after calls and copies twice the
+     * same.  NULL: not asked. */
     void (*before)(void *user, const Step *);
     void (*wrote)(void *user, const Step *, const Buffer *, const unsigned char *got,
                   const unsigned char *naive);

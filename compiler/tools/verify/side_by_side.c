@@ -499,7 +499,9 @@ static void interpreted(void *user, const Step *step, const Buffer *b, const uns
     Lockstep *l = user;
     rounding_sizes(l->rounding, l->running->ip);
     for (int i = 0; i < l->n; i++)
-        if (l->place[i].step == step && l->place[i].buffer == b) {
+        if (l->place[i].step == step && l->place[i].buffer == b && step->kind != STEP_KERNEL) {
+            rounding_wrote(l->rounding, step, b, l->place[i].offset, (const char *)got);
+        } else if (l->place[i].step == step && l->place[i].buffer == b) {
             memcpy(l->bytes[0], got, (size_t)b->bytes);
             memcpy(l->bytes[1], naive, (size_t)b->bytes);
             compare(l, &l->place[i]);
