@@ -54,9 +54,18 @@ class Page(chromium.Page):
         address = pathlib.Path(file).resolve().as_uri() + mark + query
         self.call("Page.navigate", url=address)
         until = time.monotonic() + browser.timeout
-        while self.eval("document.readyState + location.href") != f"complete{address}":
+        while self.where() != f"complete{address}":
             if time.monotonic() > until:
                 raise Failed(f"{address} is not loaded")
+
+    def where(self):
+        """How far the page is, and its address; None while another takes its place."""
+        try:
+            return self.eval("document.readyState + location.href")
+        except Failed as e:
+            if "navigated or closed" not in str(e) and "context was destroyed" not in str(e):
+                raise
+            return None
 
     @property
     def fetched(self):
