@@ -49,9 +49,9 @@ struct Gpu {
  * and by number. */
 bool gpu_on_device(const Bundle *, const Buffer *);
 const char *gpu_mem_of(Bundle *, const Buffer *);
+const char *gpu_mem_name(const Bundle *, int i);
 /* The same as an argument of this step: of buffers that begin at one place the largest, for all. */
 const char *gpu_argument_of(Bundle *, const Step *, const Buffer *);
-const char *gpu_mem_name(const Bundle *, int i);
 /* The same of the image of a buffer. */
 const char *gpu_image_of(Bundle *, const Buffer *);
 
@@ -90,8 +90,9 @@ void gpu_devices_start(StrBuf *, const Bundle *);
 void gpu_devices_slots(StrBuf *, const Bundle *);
 void gpu_devices_release(StrBuf *);
 
+/* What each device and each queue of copies does. */
+Segments gpu_queues(const Plan *, Arena *);
 /* Steps whose kernels let values cross themselves get such ones; before kernels are counted. */
-Segments gpu_queues(const Plan *, Arena *); /* what each device and each queue of copies does */
 void gpu_devices_kernels(Bundle *, Plan *);
 
 /* bundle_gpu_cross.c: a half of a copy; the kernel that computes the step behind so many of them

@@ -42,11 +42,6 @@ Segments gpu_queues(const Plan *p, Arena *a)
     return plan_queues(a, p, SENT);
 }
 
-static Segments queues_of(const Bundle *b, Arena *a)
-{
-    return gpu_queues(b->p, a);
-}
-
 /* ---- what the context has -------------------------------------------------------------------- */
 
 /* Of all functions the marks, each of which belongs to the device that makes it, so no two share
@@ -57,7 +52,7 @@ static int marks_and_slots(const Bundle *b, int64_t *slots)
     int marks = 0;
     for (int f = 0; f <= b->nfunction; f++) {
         const Bundle *of = f ? &b->function[f - 1] : b;
-        const Segments s = queues_of(of, a);
+        const Segments s = gpu_queues(of->p, a);
         int64_t bytes[MOST_DEVICES] = {0};
         for (int i = 0; i < s.n; i++)
             for (int k = 0; k < s.segment[i].block.n; k++)
@@ -424,7 +419,7 @@ static int marks_before(const Bundle *b, Arena *a)
         const Bundle *of = f ? &first->function[f - 1] : first;
         if (of->p == b->p)
             break;
-        marks += queues_of(of, a).n;
+        marks += gpu_queues(of->p, a).n;
     }
     return marks;
 }
@@ -473,7 +468,7 @@ int gpu_devices_launches(Bundle *b, bool *copies)
 
 static Queues queues_begin(Writer *w, Arena *a)
 {
-    Queues q = {.w = w, .s = queues_of(w->b, a)};
+    Queues q = {.w = w, .s = gpu_queues(w->b->p, a)};
     find_marks(&q, a);
     find_slots(&q, a);
     return q;

@@ -498,14 +498,18 @@ static void interpreted(void *user, const Step *step, const Buffer *b, const uns
 {
     Lockstep *l = user;
     rounding_sizes(l->rounding, l->running->ip);
-    for (int i = 0; i < l->n; i++)
-        if (l->place[i].step == step && l->place[i].buffer == b && step->kind != STEP_KERNEL) {
-            rounding_wrote(l->rounding, step, b, l->place[i].offset, (const char *)got);
-        } else if (l->place[i].step == step && l->place[i].buffer == b) {
-            memcpy(l->bytes[0], got, (size_t)b->bytes);
-            memcpy(l->bytes[1], naive, (size_t)b->bytes);
-            compare(l, &l->place[i]);
+    for (int i = 0; i < l->n; i++) {
+        StepResult *p = &l->place[i];
+        if (p->step != step || p->buffer != b)
+            continue;
+        if (step->kind != STEP_KERNEL) {
+            rounding_wrote(l->rounding, step, b, p->offset, (const char *)got);
+            continue;
         }
+        memcpy(l->bytes[0], got, (size_t)b->bytes);
+        memcpy(l->bytes[1], naive, (size_t)b->bytes);
+        compare(l, p);
+    }
 }
 
 ingot_status lockstep_interpreted(const Session *s, PlanInterp *x, const ingot_value *in,
