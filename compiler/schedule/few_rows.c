@@ -53,24 +53,14 @@ static int64_t size_along(const Node *n, unsigned axes)
     return all;
 }
 
-/* Has a run always an element along these axes? */
-static bool has_some(const Node *n, unsigned axes)
-{
-    for (int i = 0; i < n->rank; i++)
-        if (axes >> i & 1 && n->shape[i]->lo < 1)
-            return false;
-    return true;
-}
-
 /* Few rows, beside columns of a matrix that lie side by side; what is summed is as long as a run
- * says, but not empty: of an empty row the weights' sum, by which the kernel divides, is 0. */
+ * says. */
 static bool weighs_matrix(const Node *sum, int side)
 {
     const Node *term = sum->src[0];
     Node *row = term->src[side], *matrix = term->src[1 - side];
     const unsigned axes = reduce_axes(sum);
-    if (size_along(term, axes) || !has_some(term, axes) || (axes & (axes - 1)) ||
-        row->op != OP_EXPAND)
+    if (size_along(term, axes) || (axes & (axes - 1)) || row->op != OP_EXPAND)
         return false;
     const int64_t columns = size_along(term, expanded_axes(row)),
                   rows = matrix->op == OP_EXPAND ? size_along(term, expanded_axes(matrix)) : 1;

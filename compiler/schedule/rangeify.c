@@ -179,10 +179,15 @@ static Node *lower_reduce(StoreNest *k, Node *t, Node *const *coords, Node *gate
         src[i] = lower_value(k, t->src[i], inner, gate);
     if (n == size)
         return src[0];
-    Node *outside = NULL;
+    Node *outside = NULL, *some = node_bool(c, true);
     if (info_of(k->s, t)->sums_rows)
         src[0] =
             take_factors(c, src[0], n - size, src + size, info_of(k->s, t)->by_blocks, &outside);
+    for (int i = 0; i < x->rank && outside; i++)
+        if (axes >> i & 1 && x->shape[i]->lo < 1) /* nothing times 1 / 0 is nothing */
+            some = bool_and(c, some, idx_lt(c, idx(c, 0), x->shape[i]));
+    if (outside && !node_is_const_i(some, 1))
+        outside = node_where(c, some, outside, node_const_f(c, outside->dtype, 0));
     Node *sum =
         node_make(c, OP_REDUCE, t->dtype, reduce_arg(reduce_monoid(t), 0, 0), n, src, 0, NULL);
     return outside ? node_alu2(c, OP_MUL, t->dtype, sum, outside) : sum;

@@ -88,7 +88,9 @@ AccessFault shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, ui
         }
         if (m->read[i] == now && m->within[i] == within)
             continue; /* by this thread, since the last barrier */
-        const bool again = m->read[i] >> 32 == now >> 32, shared = again && m->read[i] != now;
+        /* What items of its group read in front of a barrier is read once this is. */
+        const bool again = m->read[i] >> 32 == now >> 32 && !behind_barrier(m->within[i], within),
+                   shared = again && m->read[i] != now;
         m->within[i] = !again || m->within[i] >> 32 == within >> 32 ? within : 0;
         m->read[i] = shared ? now | THREAD_SEVERAL : now;
     }

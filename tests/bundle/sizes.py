@@ -383,6 +383,30 @@ def absent(ingot, work):
     )
     for target in "c", "opencl", "cuda:sm_90a":  # its kernels are compared with the graph
         call(ingot, "compile", path, "-o", work / "rows", "--target", target, "--dim", "n=0..5")
+    write(  # all of it in one kernel
+        path,
+        [
+            helper.make_node("MatMul", ["q", "k"], ["products"], "product"),
+            helper.make_node("Add", ["products", "mask"], ["scores"], "leave_out"),
+            helper.make_node("Softmax", ["scores"], ["shares"], "share", axis=-1),
+            helper.make_node("MatMul", ["shares", "values"], ["y"], "weigh"),
+        ],
+        [
+            ("q", F, [1, 2, 17, 16]),
+            ("k", F, [1, 2, 16, "n"]),
+            ("mask", F, [1, 1, 1, "n"]),
+            ("values", F, [1, 2, "n", 16]),
+        ],
+        [("y", F, None)],
+    )
+    data = work / "rows_of_none"
+    data.mkdir()
+    for i, dims in enumerate([(1, 2, 17, 16), (1, 2, 16, 0), (1, 1, 1, 0), (1, 2, 0, 16)]):
+        np.save(data / f"input_{i}.npy", np.ones(dims, np.float32))
+    np.save(data / "output_0.npy", np.zeros((1, 2, 17, 16), np.float32))
+    for size in "32", "2048":
+        call(ingot, "verify", path, "--interpret", "--target", "cuda:sm_90a", "--data", data, "-q",
+             "--dim", "n=0.." + size)  # fmt: skip
     print("rows of shares")
 
 

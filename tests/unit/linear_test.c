@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "compiler/ingot_ops.h"
+#include "compiler/simulate/linear_code.h"
 #include "linear_run.h"
 
 enum { M = 37, K = 40, N = 50 };
@@ -292,6 +293,45 @@ static void a_scan_out_of_order(void **state)
     expect(&r, sums, "adds term 0 to a scan that has 1");
 }
 
+/* What items read in front of a barrier of their group may be written behind it, whoever has read
+ * it since; not what another one, or one of another group, has read since. */
+static void readers(void **state)
+{
+    static const struct {
+        struct {
+            int item, group, barriers;
+        } read[3], write;
+        AccessFault how;
+    } given[] = {
+        {{{0, 1, 0}, {1, 1, 0}, {0, 1, 0}}, {0, 1, 1}, ACCESS_GOOD},
+        {{{0, 1, 0}, {1, 1, 0}, {0, 1, 2}}, {0, 1, 2}, ACCESS_GOOD},
+        {{{0, 1, 0}, {1, 1, 0}, {1, 1, 2}}, {0, 1, 2}, ACCESS_READ_RACE},
+        {{{0, 1, 0}, {1, 1, 1}, {0, 1, 1}}, {0, 1, 1}, ACCESS_READ_RACE},
+        {{{0, 1, 0}, {9, 2, 0}, {0, 1, 2}}, {0, 1, 2}, ACCESS_READ_RACE},
+        {{{0, 1, 0}, {0, 1, 2}, {9, 2, 0}}, {0, 1, 3}, ACCESS_READ_RACE},
+        {{{0, 1, 0}, {1, 1, 1}, {1, 1, 2}}, {9, 2, 3}, ACCESS_READ_RACE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        Arena *a = arena_new();
+        ShadowMemory *m = shadow_new(a, 4, 4);
+        int64_t where;
+        shadow_given(m, 0, 4);
+        const Epoch launch = (Epoch)9 << 32;
+        for (int r = 0; r < 3; r++)
+            assert_int_equal(
+                shadow_read(m, 0, 4, launch | (Epoch)given[i].read[r].item,
+                            (uint64_t)given[i].read[r].group << 32 | given[i].read[r].barriers,
+                            &where),
+                ACCESS_GOOD);
+        assert_int_equal(
+            shadow_write(m, 0, 4, launch | (Epoch)given[i].write.item,
+                         (uint64_t)given[i].write.group << 32 | given[i].write.barriers, &where),
+            given[i].how);
+        arena_free(a);
+    }
+}
+
 static void races(void **state)
 {
     (void)state;
@@ -493,6 +533,7 @@ int main(void)
         cmocka_unit_test(a_sum_read_too_soon),
         cmocka_unit_test(a_scan_out_of_order),
         cmocka_unit_test(races),
+        cmocka_unit_test(readers),
         cmocka_unit_test(a_barrier_left_out),
         cmocka_unit_test(a_load_before_the_barrier),
         cmocka_unit_test(nothing_written),
