@@ -177,7 +177,8 @@ const ingot_model_io *ingot_model_output(const ingot_model *, int i);
 bool ingot_model_set_ops(ingot_model *, const ingot_model_op *, int n);
 
 /** These inputs and outputs become states: they are no longer among the model's inputs and outputs,
- * whose numbers change. To be said first. The list is borrowed. False after an error. */
+ * whose numbers change. A `*` in both names stands for any text, the same in both, and makes a
+ * state of each input that fits. To be said first. The list is borrowed. False after an error. */
 bool ingot_model_set_states(ingot_model *, const ingot_model_state *, int n);
 
 /** Whether it takes tokens of text by a vocabulary that its bundle has. */

@@ -101,8 +101,7 @@ struct ingot_onnx {
     OnnxArtifacts *artifacts;  /* onnx_artifacts.c, or NULL; malloc'd */
     ImportedTraining own;      /* onnx_own_step.c, */
     ingot_value *first_values; /* by initialization_binding */
-    const ingot_model_state
-        *states; /* onnx_state.c: inputs and outputs that are none of those above */
+    ingot_model_state *states; /* onnx_state.c: inputs and outputs, none of those above */
     ingot_model_io *state_inputs;
     ingot_tensor **state_tensors;
     int n_states;

@@ -76,6 +76,14 @@ static bool named_before(Model *m, int input, int axis)
     return false;
 }
 
+/* Does a shell take such a name as it is? */
+static bool shell_word(const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789_-./:,+@%";
+    return name[strspn(name, plain)] == 0;
+}
+
 /* False and one error for all: free dims of which nothing is said. */
 bool free_dims_given(Model *m, ingot_status fault)
 {
@@ -99,7 +107,9 @@ bool free_dims_given(Model *m, ingot_status fault)
                      m->inputs[i].name);
             list = more;
             more = ingot_alloc(m->c, room);
-            snprintf(more, room, "%s%s--dim %s=1..16", flags, count++ ? " " : "", name);
+            const char *quote = shell_word(name) ? "" : "'";
+            snprintf(more, room, "%s%s--dim %s%s=1..16%s", flags, count++ ? " " : "", quote, name,
+                     quote);
             flags = more;
         }
     }

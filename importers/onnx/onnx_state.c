@@ -23,31 +23,82 @@ static void remove_io(ingot_model_io *io, int *n, int i)
     (*n)--;
 }
 
+/* The text that `*` stands for in a name, or NULL; *n: its length. */
+static const char *matched(const char *pattern, const char *name, size_t *n)
+{
+    const char *star = strchr(pattern, '*');
+    const size_t before = (size_t)(star - pattern), behind = strlen(star + 1), all = strlen(name);
+    if (all < before + behind || strncmp(name, pattern, before) != 0 ||
+        strcmp(name + all - behind, star + 1) != 0)
+        return NULL;
+    *n = all - before - behind;
+    return name + before;
+}
+
+static const char *with_text(ingot_context *c, const char *pattern, const char *text, size_t n)
+{
+    const size_t before = strcspn(pattern, "*"), size = strlen(pattern) + n;
+    char *name = ingot_alloc(c, size);
+    memcpy(name, pattern, before);
+    memcpy(name + before, text, n);
+    memcpy(name + before + n, pattern + before + 1, size - before - n);
+    return name;
+}
+
+/* One pair for each input that the pattern fits; no name has a `*` then. */
+static int pairs_of(ingot_onnx *m, const ingot_model_state *s, ingot_model_state *pair)
+{
+    int count = 0;
+    if (!strchr(s->input, '*') || !strchr(s->output, '*') ||
+        find_io(m->inputs, m->n_inputs, s->input) >= 0) {
+        pair[0] = *s;
+        return 1;
+    }
+    for (int i = 0; i < m->n_inputs; i++) {
+        size_t n;
+        const char *name = m->inputs[i].name, *text = matched(s->input, name, &n);
+        if (text)
+            pair[count++] = (ingot_model_state){name, with_text(m->c, s->output, text, n)};
+    }
+    if (!count)
+        pair[0] = *s;
+    return count ? count : 1;
+}
+
+static bool add_state(ingot_onnx *m, const ingot_model_state *s)
+{
+    int in = find_io(m->inputs, m->n_inputs, s->input);
+    int out = find_io(m->outputs, m->n_outputs, s->output);
+    if (in < 0 || out < 0) {
+        ingot_error(m->c, INGOT_USAGE, "--state %s=%s: the model has no %s '%s'", s->input,
+                    s->output, in < 0 ? "input" : "output", in < 0 ? s->input : s->output);
+        return false;
+    }
+    const ingot_model_io *io = &m->inputs[in];
+    if (io->kind != INGOT_MODEL_TENSOR || io->rank < 0) {
+        ingot_error(m->c, INGOT_UNSUPPORTED,
+                    "--state %s=%s: '%s' is no tensor whose dims are declared", s->input, s->output,
+                    io->name);
+        return false;
+    }
+    m->states[m->n_states] = *s;
+    m->state_inputs[m->n_states++] = *io;
+    remove_io(m->inputs, &m->n_inputs, in);
+    remove_io(m->outputs, &m->n_outputs, out);
+    return true;
+}
+
 bool ingot_onnx_set_states(ingot_onnx *m, const ingot_model_state *states, int n)
 {
-    m->states = states;
-    m->state_inputs = ingot_alloc(m->c, ((size_t)n + 1) * sizeof *m->state_inputs);
-    m->state_tensors = ingot_alloc(m->c, ((size_t)n + 1) * sizeof(ingot_tensor *));
-    for (int i = 0; i < n; i++) {
-        int in = find_io(m->inputs, m->n_inputs, states[i].input);
-        int out = find_io(m->outputs, m->n_outputs, states[i].output);
-        if (in < 0 || out < 0) {
-            ingot_error(m->c, INGOT_USAGE, "--state %s=%s: the model has no %s '%s'",
-                        states[i].input, states[i].output, in < 0 ? "input" : "output",
-                        in < 0 ? states[i].input : states[i].output);
-            return false;
-        }
-        const ingot_model_io *io = &m->inputs[in];
-        if (io->kind != INGOT_MODEL_TENSOR || io->rank < 0) {
-            ingot_error(m->c, INGOT_UNSUPPORTED,
-                        "--state %s=%s: '%s' is no tensor whose dims are declared", states[i].input,
-                        states[i].output, io->name);
-            return false;
-        }
-        m->state_inputs[m->n_states++] = *io;
-        remove_io(m->inputs, &m->n_inputs, in);
-        remove_io(m->outputs, &m->n_outputs, out);
-    }
+    const size_t most = (size_t)n + (size_t)m->n_inputs + 1;
+    ingot_model_state *pair = ingot_alloc(m->c, most * sizeof *pair);
+    m->states = ingot_alloc(m->c, most * sizeof *m->states);
+    m->state_inputs = ingot_alloc(m->c, most * sizeof *m->state_inputs);
+    m->state_tensors = ingot_alloc(m->c, most * sizeof(ingot_tensor *));
+    for (int i = 0; i < n; i++)
+        for (int j = 0, count = pairs_of(m, &states[i], pair); j < count; j++)
+            if (!add_state(m, &pair[j]))
+                return false;
     return true;
 }
 

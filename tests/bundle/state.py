@@ -317,6 +317,11 @@ def grows(ingot, work):
     for kind, (_, copies) in APPENDS.items():
         file.write_bytes(growing_model(kind).SerializeToString())
         call(ingot, "compile", file, "-o", work / kind, *flags)
+        pattern = "past_*=present_*"
+        call(ingot, "compile", file, "-o", work / "pattern", *flags[:2], "--state", pattern)
+        for one in sorted((work / kind).glob("model*.[ch]")):
+            if one.read_bytes() != (work / "pattern" / one.name).read_bytes():
+                raise Wrong(f"{kind}: --state {pattern}: another {one.name}")
         (work / "steps.c").write_text(GROWING)
         call(
             "cc",
@@ -434,6 +439,8 @@ def refused(ingot, work):
         ("pass=present", 2, "no input"),
         ("past=nothing", 2, "no output"),
         ("past", 2, "INPUT=OUTPUT"),
+        ("pass*=present*", 2, "no input 'pass*'"),
+        ("p*t=p*s", 2, "no output 'pass'"),
     ):
         done = subprocess.run(
             [ingot, "compile", file, "-o", work / "o", "--state", flag],
@@ -442,7 +449,7 @@ def refused(ingot, work):
         )
         if done.returncode != status or words not in done.stderr:
             raise Wrong(f"--state {flag}: status {done.returncode}: {done.stderr}")
-    print("6 faults")
+    print("8 faults")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ UNCHECKED = {
     ("TRANSPOSE", "f32,i64"): "the order of the axes is read as INT32",
     ("MATRIX_DIAG", "bool|f16|u16"): "nothing is stored",
     ("MATRIX_SET_DIAG", "bool|f16|u16"): "nothing is stored",
-    ("FAKE_QUANT", "i32|i64|u32"): "integers are read as FLOAT32",
+    ("FAKE_QUANT", "f16|i32|i64|u32"): "all types are read as FLOAT32",
     ("BITCAST", "f32>bool"): "bytes of any value become BOOL",
 }
 TYPE_NAME = {v: k for k, v in vars(schema.TensorType).items() if isinstance(v, int)}

@@ -402,6 +402,7 @@ static void free_dims_need_bounds(void **state)
 {
     (void)state;
     assert_refused(flattener("batch 2 3"), INGOT_UNSUPPORTED, "bounds for each: --dim batch=1..16");
+    assert_refused(flattener("a+2*b 2 3"), INGOT_UNSUPPORTED, "each: --dim 'a+2*b=1..16'");
 }
 
 static void nameless_dims_get_names(void **state)
