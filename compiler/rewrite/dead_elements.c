@@ -121,9 +121,8 @@ static bool window_span(const Node *t, const CoordSpan *own, int axis, CoordSpan
     return index_span(t->src[1 + axis], own, s) && s->lo >= 0 && s->hi <= whole(t->src[0], axis).hi;
 }
 
-/* What t, of which `own` is asked for, asks for of the axis of a source. */
-static CoordSpan span_below(const Demand *d, Node *t, const CoordSpan *own, uint32_t source,
-                            int axis)
+static CoordSpan span_within(const Demand *d, Node *t, const CoordSpan *own, uint32_t source,
+                             int axis)
 {
     const Node *x = t->src[source];
     const CoordSpan all = whole(x, axis);
@@ -161,6 +160,17 @@ static CoordSpan span_below(const Demand *d, Node *t, const CoordSpan *own, uint
     case OP_COPY: return own[axis];
     default: return op_is_alu(t->op) ? own[axis] : all;
     }
+}
+
+/* What t, of which `own` is asked for, asks for of the axis of a source. That may be known to be of
+ * 17 where the run counts t's, and checks that these are as many. */
+static CoordSpan span_below(const Demand *d, Node *t, const CoordSpan *own, uint32_t source,
+                            int axis)
+{
+    const int64_t all = whole(t->src[source], axis).hi;
+    CoordSpan s = span_within(d, t, own, source, axis);
+    s.hi = s.hi < all ? s.hi : all;
+    return s;
 }
 
 /* The least spans that have what was asked for before and s. */

@@ -4,7 +4,8 @@
 sizes.py --ingot build/ingot [CHECK...]
 
 told        every free dim is told in one message, with flags that can be pasted
-equal       --dim a=b: one dim, checked at run time; without it, what the model makes equal is
+equal       --dim a=b: one dim, checked at run time; without it, what the model makes equal is,
+            with a number too
 bounded     --dim of a value and of a size inside: too large a one ends in a status with node and
             sizes
 further     what is declared of an output bounds a size before it, through nodes that keep it; never
@@ -148,6 +149,21 @@ def equal(ingot, work):
             raise Wrong("other values")
         wanted(why[0], run(program, data(3, 4, 5, 3), False))
         wanted(why[1], run(program, data(3, 4, 4, 2), False))
+    token = helper.make_node  # of n rows and a class, with as many places, only the class is read
+    nodes = [
+        token("Concat", ["class", "x"], ["rows"], axis=1),
+        token("Add", ["rows", "places"], ["placed"]),
+        token("Relu", ["placed"], ["relu"]),
+        token("Gather", ["relu", "zero"], ["y"], axis=1),
+    ]
+    numbers = dict(zero=np.array(0), places=rng.standard_normal((1, 17, 8)).astype(np.float32))
+    numbers["class"] = np.ones((1, 1, 8), np.float32)
+    path, at = work / "places.onnx", work / "places"
+    write(path, nodes, [("x", F, [1, "n", 8])], [("y", F, None)], **numbers)
+    at.mkdir()
+    np.save(at / "input_0.npy", np.zeros((1, 16, 8), np.float32))
+    np.save(at / "output_0.npy", np.maximum(numbers["places"][:, 0] + 1, 0))
+    call(ingot, "verify", path, "--interpret", "--dim", "n=2..32", "--data", at, "-q")
 
 
 def bounded(ingot, work):
