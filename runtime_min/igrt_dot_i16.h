@@ -10,9 +10,11 @@
  *     igrt_splat_i16x2_i32xN(x)            the same two in all lanes; of i8x2, u8x2 alike
  *     igrt_dot_i16_i16_i32xN(x, w, s)      lane by lane what igrt_dot_i16_i16 gives
  *     igrt_dot_now_i16_i16_i32xN(x, w, s)  the same, computed before what is written next
+ *     igrt_muladd_i16_i32xN(x, w, s)       s + x w of lanes that hold one number of 16 bits
+ *     igrt_muladd_u16_i32xN(x, w, s)       the same where x is none below 0
  *
- * On x86 it is pmaddwd and an addition: all of SSE2 and what came after that multiplies integers
- * and adds them, without VNNI; i32x4.dot_i16x8_s of WebAssembly is the same. Nothing there
+ * On x86 it is pmaddwd and an addition, and one instruction (vpdpwssd) with VNNI;
+ * i32x4.dot_i16x8_s of WebAssembly is the same as pmaddwd. Nothing there
  * saturates: of i16 a sum of two products leaves i32 for four times -2^15 alone, which wraps as it
  * has to.
  */
@@ -126,6 +128,22 @@ IGRT_VEC igrt_i32x4 igrt_pairs_i32x4(const igrt_i16x2 *p)
 #define IGRT_DOT_I16x16 IGRT_DOT_I16_X86(16, __m512i, _mm512)
 #endif
 
+#if defined(__AVX512VNNI__)
+#undef IGRT_DOT_I16x16
+#define IGRT_DOT_I16x16 (igrt_i32x16) _mm512_dpwssd_epi32((__m512i)s, (__m512i)x, (__m512i)w)
+#endif
+#if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
+#undef IGRT_DOT_I16x4
+#undef IGRT_DOT_I16x8
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define IGRT_DPWSSD(P) P##_dpwssd_epi32
+#else
+#define IGRT_DPWSSD(P) P##_dpwssd_avx_epi32
+#endif
+#define IGRT_DOT_I16x4 (igrt_i32x4) IGRT_DPWSSD(_mm)((__m128i)s, (__m128i)x, (__m128i)w)
+#define IGRT_DOT_I16x8 (igrt_i32x8) IGRT_DPWSSD(_mm256)((__m256i)s, (__m256i)x, (__m256i)w)
+#endif
+
 #define IGRT_PAIRS_IN_LANES(T, E, N, LOAD)                                     \
     IGRT_VEC igrt_i32x##N igrt_load_##T##x2_i32x##N(const void *p)             \
     {                                                                          \
@@ -155,6 +173,14 @@ IGRT_VEC igrt_i32x4 igrt_pairs_i32x4(const igrt_i16x2 *p)
                                                        igrt_i32x##N s)                             \
     {                                                                                              \
         return IGRT_NOW_##N(igrt_dot_i16_i16_i32x##N(x, w, s));                                    \
+    }                                                                                              \
+    IGRT_VEC igrt_i32x##N igrt_muladd_u16_i32x##N(igrt_i32x##N x, igrt_i32x##N w, igrt_i32x##N s)  \
+    {                                                                                              \
+        return igrt_dot_i16_i16_i32x##N(x, w, s);                                                  \
+    }                                                                                              \
+    IGRT_VEC igrt_i32x##N igrt_muladd_i16_i32x##N(igrt_i32x##N x, igrt_i32x##N w, igrt_i32x##N s)  \
+    {                                                                                              \
+        return igrt_dot_i16_i16_i32x##N(x, w & UINT16_MAX, s);                                     \
     }
 IGRT_I16_IN_LANES(4)
 IGRT_I16_IN_LANES(8)

@@ -100,6 +100,8 @@ static void update(Render *r, const Stmt *stmt)
         put(r, ";\n");
         return;
     }
+    if (op == OP_ADD && render_short_product(r, n, x, s))
+        return;
     if (op == OP_ADD && is_float && x->op == OP_MUL && !is_named(r, x)) {
         render_igrt(r, "muladd_%s(", type);
         render_operand(r, x->src[0], lanes, lanes);

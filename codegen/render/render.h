@@ -293,6 +293,8 @@ void render_lane_type(Render *, ingot_dtype);
 
 /* What is added to by a dot: the name of an accumulator, or "0". */
 void render_dot(Render *, Node *dot, const char *to);
+/* A product of numbers of 16 bits that this sum adds, in lanes; false: nothing is written. */
+bool render_short_product(Render *, Node *reduce, Node *product, int sum);
 /* The number that is added to a sum of dots, and to nothing else, is what its accumulator begins
  * with, if it is known then: sums of integers are exact in any order. To be asked for once, where
  * the accumulator is declared; NULL: there is none. */

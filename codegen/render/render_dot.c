@@ -250,6 +250,41 @@ void render_pair(Render *r, Node *dot, const char *to)
     dot_call(r, dot, to ? "igrt_pairs_more" : "igrt_pairs", to);
 }
 
+/* ---- one product at a time ------------------------------------------------------------------ */
+
+/* A number of 16 bits in a lane of i32; *sign: it may be below 0. */
+static bool is_short(const Node *n, bool *sign)
+{
+    if (n->op != OP_CAST || n->dtype != INGOT_I32)
+        return false;
+    const ingot_dtype d = (ingot_dtype)n->src[0]->dtype;
+    *sign = d != INGOT_U8;
+    return d == INGOT_U8 || d == INGOT_I8 || d == INGOT_I16;
+}
+
+/* s1 = igrt_muladd_i16_i32x16(x, w, s1): a lane is a pair, whose other number is zero in one of
+ * both. Of a number with a sign it is made so: of one that has a name, and so is there for several
+ * products. */
+bool render_short_product(Render *r, Node *n, Node *product, int sum)
+{
+    const Machine *m = &r->t->machine;
+    bool sign[2];
+    if (m->dot_i16 <= 1 || r->t->gpu || !is_vector(r, n) || n->dtype != INGOT_I32 ||
+        product->op != OP_MUL || is_named(r, product) || !is_vector(r, product->src[0]) ||
+        !is_vector(r, product->src[1]) || !is_short(product->src[0], &sign[0]) ||
+        !is_short(product->src[1], &sign[1]))
+        return false;
+    const bool both = sign[0] && sign[1];
+    const int last = both ? !is_named(r, product->src[0]) : !sign[0] ? 1 : 0;
+    r->needs |= NEED_DOT_I16 | NEED_VEC;
+    render_igrt(r, "muladd_%s_i32x%d(", both ? "i16" : "u16", r->l.tile->lanes);
+    render_operand(r, product->src[1 - last], true, true);
+    put(r, ", ");
+    render_operand(r, product->src[last], true, true);
+    sb_printf(r->sb, ", s%d);\n", sum);
+    return true;
+}
+
 /* ---- a bias ---------------------------------------------------------------------------------- */
 
 static bool is_sum_of_dots(const Render *r, const Node *n)

@@ -348,13 +348,11 @@ static double score_of_stream(const TileSearch *s, double wide, int64_t each, co
     return s->stream > 0 && walked ? most * products / (bytes * s->stream) : 0;
 }
 
-/* What flipping the sign of a row's bytes takes, in products.  Where these have half of the
- * machine's vectors (the rates say so) it is done beside them. */
+/* What flipping the sign of a row's bytes takes, in products, beside which it is done where these
+ * have half of the machine's vectors. */
 static double flips(const TileSearch *s)
 {
-    const double PRODUCTS = 1.5; /* rates of tiles by those of vectors, where both have all */
-    const double *rate = s->t->machine.rate;
-    return rate[UNIT_TILE] >= PRODUCTS * rate[UNIT_VECTOR] ? 1 : 0;
+    return machine_in_halves(&s->t->machine) ? 0 : 1;
 }
 
 /* m rows at a time. */

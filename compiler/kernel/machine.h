@@ -152,6 +152,14 @@ static inline bool machine_dots(const Machine *m, int terms, bool floats)
     return terms == 4 ? m->dot : terms == 2 && (floats ? m->dot_bf16 : m->dot_i16) > 1;
 }
 
+/* Are vectors multiplied as two halves, one after the other?  The rates say so. Other operations
+ * are done beside. */
+static inline bool machine_in_halves(const Machine *m)
+{
+    const double PRODUCTS = 1.5; /* rates of tiles by those of vectors, where both have all */
+    return m->rate[UNIT_TILE] < PRODUCTS * m->rate[UNIT_VECTOR];
+}
+
 /* Terms of a sum of bytes, so many of them, that one dot takes: as many as divide them. */
 static inline int machine_dot_terms(const Machine *m, int64_t extent)
 {

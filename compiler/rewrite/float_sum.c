@@ -4,7 +4,12 @@
  *
  * Vectors have a multiply-add of f32, and none of i32.  As long as no partial sum is beyond 2^24
  * each of them is a number of f32, whatever the order: the result is the same.  What a dot takes by
- * fours (igrt_dot.h) stays a sum of integers, and so does what may become larger. */
+ * fours (igrt_dot.h) stays a sum of integers, and so does what may become larger.
+ *
+ * Where one instruction multiplies and adds pairs of i16 (vpdpwssd), it takes products of bytes in
+ * lanes, too, and what lies in memory are bytes.  So it is if each is read for one result and a
+ * load that widens bytes is done beside (a Zen 4, whose vectors of 512 bits are multiplied in
+ * halves). What many results side by side read is a float once, and spread as it lies. */
 #include <float.h>
 #include <math.h>
 
@@ -63,6 +68,22 @@ static Node *as_float(Context *c, Node *n)
     return is_move(n) ? moved(c, n, as_float(c, n->src[0])) : ingot_cast(c, n, INGOT_F32);
 }
 
+/* Each result has operands of its own (depthwise convolutions), neither of which is read for
+ * several results side by side. */
+static bool is_apart(Node *product, unsigned axes)
+{
+    Node *of[2] = {compact_of(product->src[0]), compact_of(product->src[1])};
+    bool apart = true, own = false;
+    for (int i = 0; i < product->rank; i++) {
+        const bool one[2] = {idx_is(of[0]->shape[i], 1), idx_is(of[1]->shape[i], 1)};
+        if (axes >> i & 1 || idx_is(product->shape[i], 1))
+            continue;
+        own |= !one[0] && !one[1];
+        apart &= !(is_weight(product->src[0]) ? one[1] : one[0]);
+    }
+    return apart && own;
+}
+
 Node *float_sum(Rewrite *r, Node *n)
 {
     Context *c = r->c;
@@ -80,6 +101,9 @@ Node *float_sum(Rewrite *r, Node *n)
     for (int i = 0; i < product->rank; i++)
         if (axes >> i & 1)
             most *= (double)product->shape[i]->hi;
+    if (r->shorts && is_byte(product->src[0], true) && is_byte(product->src[1], true) &&
+        is_apart(product, axes))
+        return NULL;
     if (most > 1 << FLT_MANT_DIG || takes_dot(r, product, axes))
         return NULL;
     Node *sum = ingot_mul(c, as_float(c, product->src[0]), as_float(c, product->src[1]));

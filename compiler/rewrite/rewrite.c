@@ -233,13 +233,21 @@ static bool pass_of(Context *c, Node *(*apply)(Rewrite *, Node *))
     return any;
 }
 
+/* One instruction multiplies and adds numbers of 16 bits, and what widens bytes is done beside. */
+static bool takes_shorts(const Target *t)
+{
+    const Machine *m = &t->machine;
+    return !t->gpu && m->lanes && !m->pairs && machine_dots(m, 2, false) && machine_in_halves(m) &&
+           m->byte < DEAR;
+}
+
 bool graph_rewrite(Context *c, const Target *t, const char *off)
 {
     /* matrix units take bytes of any sign, and where memory is dear no input is stored again */
     const bool one_sign = t && t->machine.lanes && t->machine.dot && !t->machine.any_sign &&
                           !t->machine.units && t->machine.byte < DEAR;
-    const bool halves =
-        t && !t->gpu && t->machine.lanes && t->machine.dot_i16 > 1 && t->machine.byte < DEAR;
+    const bool halves = t && !t->gpu && t->machine.lanes && t->machine.pairs &&
+                        t->machine.dot_i16 > 1 && t->machine.byte < DEAR;
     const Rewrite rules_of = {.c = c,
                               .float_sums = t && t->machine.lanes,
                               .dot = t && t->machine.dot,
@@ -250,6 +258,7 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
                               .words = t && t->machine.lanes >= 16,
                               .one_sign = one_sign,
                               .halves = halves,
+                              .shorts = t && takes_shorts(t),
                               .off = off,
                               .apply = apply_rules};
     bool rounds = rewrite(rules_of), units = t && t->gpu && t->machine.units, batched = false;

@@ -23,6 +23,7 @@ struct Rewrite {
     bool words;    /* a word of four bytes in lanes becomes four floats sooner than four bytes do */
     bool one_sign; /* of bytes in lanes one is to have no sign: not Target.any_sign */
     bool halves;   /* it takes pairs of i16: Machine.dot_i16 */
+    bool shorts;   /* one instruction multiplies and adds them: lanes take bytes as such numbers */
     bool custom_calls; /* nothing but OP_CUSTOM is rewritten */
     const char *off;   /* names of rules that are not to be tried, "a,b"; or NULL */
     uint32_t nnode;    /* nodes before this pass */

@@ -43,9 +43,30 @@ static uint32_t next(void); /* random bits */
             assert_int_equal(d[i] >> 16, w[1]);                                                   \
         }                                                                                         \
     }
+/* One product in each lane; u: where one of both has no sign. */
+#define SHORTS_IN_LANES(N)                                                               \
+    for (int n = 0; n < 2000; n++) {                                                     \
+        int32_t x[N], u[N], w[N], s[N];                                                  \
+        for (int i = 0; i < N; i++) {                                                    \
+            x[i] = next() % 8 ? (int16_t)next() : INT16_MIN;                             \
+            w[i] = next() % 8 ? (int16_t)next() : INT16_MIN;                             \
+            u[i] = (uint8_t)next();                                                      \
+            s[i] = (int32_t)next();                                                      \
+        }                                                                                \
+        const igrt_i32x##N of_w = igrt_load_i32x##N(w), sum = igrt_load_i32x##N(s);      \
+        const igrt_i32x##N a = igrt_muladd_i16_i32x##N(igrt_load_i32x##N(x), of_w, sum); \
+        const igrt_i32x##N b = igrt_muladd_u16_i32x##N(igrt_load_i32x##N(u), of_w, sum); \
+        for (int i = 0; i < N; i++) {                                                    \
+            assert_int_equal(a[i], (int32_t)((uint32_t)s[i] + (uint32_t)(x[i] * w[i]))); \
+            assert_int_equal(b[i], (int32_t)((uint32_t)s[i] + (uint32_t)(u[i] * w[i]))); \
+        }                                                                                \
+    }
 static void dots_of_i16(void **state)
 {
     (void)state;
+    SHORTS_IN_LANES(4)
+    SHORTS_IN_LANES(8)
+    SHORTS_IN_LANES(16)
     PAIRS(4, i16, int16_t)
     PAIRS(8, i16, int16_t)
     PAIRS(16, i16, int16_t)
