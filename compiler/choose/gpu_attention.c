@@ -553,9 +553,10 @@ static bool choose_few(const Attention *at, const RowsExtents *e, const Tc *u, c
 
 /* How many elements of a row its mask leaves, if that grows by as much from each row to the next.
  */
-static void find_mask(Context *c, const Attention *at, RowsExtents *e)
+static void find_mask(const Kernel *k, const Attention *at, RowsExtents *e)
 {
-    Node *limit = mask_limit(c, at->outer, at->along), *zero = idx(c, 0);
+    Context *c = k->c;
+    Node *limit = mask_limit(k, at->outer, at->along), *zero = idx(c, 0);
     if (!limit || !depends_on(limit, at->rows) || !range_stride(c, limit, at->rows, &e->slope) ||
         !idx_value(substitute(c, limit, 1, &at->rows, &zero), &e->first))
         e->slope = 0;
@@ -578,7 +579,7 @@ bool choose_rows_opts(Nest **nest)
     for (int i = 0; i < v.nrange; i++)
         if (v.range[i] != at.columns && v.range[i] != at.rows)
             e.others = sat_mul(e.others, mma_least(v.range[i]));
-    find_mask((*nest)->k->c, &at, &e);
+    find_mask((*nest)->k, &at, &e);
     for (int i = 0; i < TC_COUNT; i++) {
         const Tc *u = &tc_units[i];
         RowsSize size = {0};

@@ -34,6 +34,9 @@ Kernel *kernel_copy(const Kernel *old)
     for (int i = 0; i < old->narg; i++)
         for (int j = 0; j < old->args[i].rank; j++)
             vec_push(a, roots, nroot, old->args[i].dims[j]);
+    for (int i = 0; i < old->narg; i++)
+        if (old->args[i].beyond.from)
+            vec_push(a, roots, nroot, old->args[i].beyond.from);
     Node **order = graph_toposort(a, nroot, roots, &n), **copy = NEWN(a, Node *, old->c->nnode);
     for (int i = 0; i < n; i++) {
         enum { FEW = 16 };
@@ -58,6 +61,8 @@ Kernel *kernel_copy(const Kernel *old)
             dims[j] = copy[old->args[i].dims[j]->id];
         k->args[i] = old->args[i];
         k->args[i].dims = dims;
+        if (old->args[i].beyond.from)
+            k->args[i].beyond.from = copy[old->args[i].beyond.from->id];
     }
     k->scalars = NEWN(c->arena, Scalar, k->nscalar + 1);
     for (int i = 0; i < k->nscalar; i++)

@@ -95,6 +95,10 @@ static void text_of_argument(StrBuf *sb, const KernelArg *arg, bool decided)
         dim_key(sb, arg->dims[j]);
     if (decided)
         text_of_layout(sb, &arg->layout);
+    if (arg->beyond.from) {
+        sb_printf(sb, "beyond %d %d %a ", arg->beyond.axis, arg->beyond.row, arg->beyond.value);
+        dim_key(sb, arg->beyond.from);
+    }
 }
 
 static void text_of_opt(StrBuf *sb, const Opt *o)

@@ -139,12 +139,20 @@ typedef struct {
     bool scanned;         /* an axis of outputs whose loop runs in order, inside all others */
     Node *range;          /* RANGE in the kernel's context */
 } Axis;
+/* Elements whose coordinate along `axis` is that along `row` plus `from`, or more, are `value` (row
+ * < 0: from `from` on); from NULL: of none is that known. */
+typedef struct {
+    int axis, row;
+    Node *from; /* of run-time sizes alone */
+    double value;
+} Beyond;
 typedef struct {
     ingot_dtype dtype;
     int rank;
     Node *const *dims; /* in the kernel's context */
     Layout layout;
     bool read, written;
+    Beyond beyond; /* masked_buffers.c: of what is read, what its writer's mask has left there */
     /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
     bool early;
     /* Of a place that each of so many groups of a cluster has and all of them read: element i of

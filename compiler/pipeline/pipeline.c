@@ -383,6 +383,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     if (ready && !o->naive) {
         if (values_preset(p) != PRESET_ALL)
             copy_inputs(p, t);
+        if (!t->gpu)
+            find_masked_buffers(p);
         kernel_keys(p);
         if (!t->gpu || t->machine.units)
             choose_layouts(p, t);

@@ -39,6 +39,7 @@ struct Buffer {
     Lent lent;
     bool kept;         /* other buffers point into it: live to the end of the run */
     Node *base_offset; /* in elements (INDEX; may use VARs) */
+    Beyond beyond; /* masked_buffers.c: what a mask has left in it; `from` in the model's context */
     Buffer *takes; /* state_in_place.c: the state whose next value this is, on its bytes; or NULL */
     int first, last; /* memplan.c: live from step number to step number (depth-first numbers) */
 };

@@ -5,7 +5,9 @@
 #include "plan.h"
 
 bool plan_schedule(Plan *, int opt_level, const Target *); /* false after a reported error */
-Plan *schedule(Context *, int opt_level, const Target *);  /* both; NULL after a reported error */
+/* masked_buffers.c: what kernels know of the elements that a mask has left in what they read. */
+void find_masked_buffers(Plan *);
+Plan *schedule(Context *, int opt_level, const Target *); /* both; NULL after a reported error */
 void kernel_share(Plan *); /* share.c: equal kernels become one, all get names */
 /* variants.c: the model's roots become those of the graph with the variants that the plan's
  * decisions ask for, and those that pay on a target (NULL: none); then back. */

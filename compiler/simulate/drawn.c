@@ -16,7 +16,8 @@ struct Content {
     int64_t dims[INGOT_MAX_RANK];
     const unsigned char *bytes; /* dense, or NULL: it is drawn */
     LayoutStorage storage;
-    bool flush; /* subnormal numbers are zeros */
+    bool flush;   /* subnormal numbers are zeros */
+    int64_t from; /* of Buffer.beyond */
 };
 
 Drawn *drawn_new(Arena *a, const Plan *p, Interp *ip)
@@ -37,6 +38,7 @@ static struct Content *content_of(Drawn *d, const Buffer *b)
     for (int i = 0; i < b->rank; i++)
         count = sat_mul(count, x->dims[i] = dim_value(d->ip, b->dims[i]));
     x->storage = layout_storage_of(&b->layout, b->rank, x->dims);
+    x->from = b->beyond.from ? dim_value(d->ip, b->beyond.from) : 0;
     if (b->kind != BUF_WEIGHT || !b->node)
         return x;
     if (b->node->op == OP_DATA)
@@ -122,10 +124,23 @@ static uint64_t buffer_seed(const Drawn *d, const Buffer *b)
     return seed_of(d, b->node ? key_of(b->node, b->dtype) : (uint64_t)b->id << 40);
 }
 
+/* Is it what a mask has left there? */
+static bool is_beyond(const Buffer *b, const struct Content *x, int64_t flat)
+{
+    int64_t coord[INGOT_MAX_RANK];
+    for (int i = b->rank; i-- > 0; flat /= x->dims[i])
+        coord[i] = flat % x->dims[i];
+    return coord[b->beyond.axis] >= x->from + (b->beyond.row < 0 ? 0 : coord[b->beyond.row]);
+}
+
 /* seed: that of the buffer. */
 static void element(const Drawn *d, const Buffer *b, const struct Content *x, uint64_t seed,
                     int64_t flat, void *out)
 {
+    if (b->beyond.from && is_beyond(b, x, flat)) {
+        alu_cast(b->dtype, INGOT_F64, 0, 1, out, &b->beyond.value);
+        return;
+    }
     if (!x->bytes) {
         draw(d, seed, b->dtype, flat, out);
         return;

@@ -54,6 +54,8 @@ typedef struct {
     int device, part; /* part: of so many, by a counter that what is read moves on with */
     const char *source;
     Scalar scalar; /* in the place of the factor */
+    int beyond;    /* what is read is `left` from there on */
+    double left;
     int family;
 } KernelKeyRow;
 
@@ -88,6 +90,9 @@ static const KernelKeyRow rows[] = {
     {"coordinates in another order", FORM, PLAIN, .turned = true},
     {"a gate", FORM, PLAIN, .gated = true},
     {"an argument is read too", 0, PLAIN, .read = true},
+    {"a mask left zeros in what is read", FORM, PLAIN, .beyond = 3},
+    {"from another element on", FORM, PLAIN, .beyond = 4},
+    {"another number", FORM, PLAIN, .beyond = 3, .left = -INFINITY},
     {"iterations in order", 0, PLAIN, .serial = true},
     {"a running sum", 0, PLAIN, .scanned = true},
     {"an iteration of six", KEY | FORM, PLAIN, .part = 6}, /* files speak of the first one */
@@ -243,6 +248,8 @@ static Kernel *kernel_of(Context *parent, const KernelKeyRow *r)
                                  .read = j || r->read,
                                  .written = !j,
                                  .layout = j ? (Layout){0} : r->layout};
+    if (r->beyond)
+        k->args[1].beyond = (Beyond){1, 0, idx(c, r->beyond), r->left};
     k->opts = NEWN(c->arena, Opt, 2);
     memcpy(k->opts, r->opts, sizeof r->opts);
     k->nscalar = r->scalar.dtype != 0;

@@ -67,7 +67,8 @@ typedef struct {
         int64_t most;
     } * blocks;
     int nblocks;
-    int next; /* number of a new range */
+    int next;       /* number of a new range */
+    Node *constant; /* all that is stored here is this number; NULL: it is computed */
     /* BIND of a reduced axis: */
     Node *part, *turn; /* the item's part of the terms; the round of the walk, or NULL */
     Node *outer;       /* with Tile.across: part is outer * (its items) + across */
@@ -120,7 +121,9 @@ typedef struct {
     Node **map;   /* by id */
 } Env;
 
-/* nest_lower.c: the elements that the whole blocks of a split hold. */
+/* nest_lower.c: a loop nest that begins as another one. */
+Piece piece_copy(Lower *, const Piece *like);
+/* The elements that the whole blocks of a split hold. */
 Node *lower_whole(Lower *, const Split *);
 /* Is there anything that they do not hold? Of run-time sizes that are known to be whole blocks (4 n
  * rows by fours) there is nothing. */
@@ -183,6 +186,9 @@ bool lower_known_outside(const Lower *, const Node *at);
 Node *lower_extreme(Lower *, Piece *, Node *at, bool greatest);
 /* After all splits: loops over what a mask excludes end where it begins. */
 void bound_masked_loops(Lower *, Piece *);
+/* masked_stores.c: after all splits: blocks of results that a mask leaves out are a loop nest of
+ * their own, without sums. */
+void split_masked_stores(Lower *);
 /* pad_bounds.c: loops over a window end, and begin, where that leaves what it slides over. */
 void bound_padded_loops(Lower *, Piece *);
 

@@ -87,11 +87,26 @@ static bool is_greatest(const Node *n)
     return n->op == OP_REDUCE && n->arg.i == INGOT_REDUCE_MAX;
 }
 
-static Node *value_beyond(Context *, Node *, Node *range, Node *limit, int *left);
+static Node *value_beyond(const Kernel *, Node *, Node *range, Node *limit, int *left);
+
+/* Where a buffer has what its writer computed, and not what a mask left there (KernelArg.beyond):
+ * of a load a comparison of coordinates, as a mask's. NULL: nothing is known. */
+static Node *written_where(const Kernel *k, const Node *load)
+{
+    if (load->op != OP_LOAD || load->src[0]->op != OP_BUFFER || !node_is_const_i(load->src[1], 1))
+        return NULL;
+    const Beyond *b = &k->args[load->src[0]->arg.i].beyond;
+    Node *const *at = load->src + first_coord(load);
+    if (!b->from)
+        return NULL;
+    Node *end = b->row < 0 ? b->from : idx_add(k->c, at[b->row], b->from);
+    return node_alu2(k->c, OP_LT, INGOT_BOOL, at[b->axis], end);
+}
 
 /* 1 or 0 where the condition is known for range >= limit, else -1. */
-static int condition_beyond(Context *c, Node *n, Node *range, Node *limit, int *left)
+static int condition_beyond(const Kernel *k, Node *n, Node *range, Node *limit, int *left)
 {
+    Context *c = k->c;
     Node *from;
     bool beyond;
     int64_t above;
@@ -100,32 +115,39 @@ static int condition_beyond(Context *c, Node *n, Node *range, Node *limit, int *
     if (threshold(c, n, range, &from, &beyond))
         return idx_value(idx_sub(c, limit, from), &above) && above >= 0 ? beyond : -1;
     if (n->op == OP_ISNAN)
-        return value_beyond(c, n->src[0], range, limit, left) ? 0 : -1;
+        return value_beyond(k, n->src[0], range, limit, left) ? 0 : -1;
     if (n->op != OP_AND && n->op != OP_OR && n->op != OP_NOT)
         return -1;
-    int x = condition_beyond(c, n->src[0], range, limit, left);
+    int x = condition_beyond(k, n->src[0], range, limit, left);
     if (n->op == OP_NOT)
         return x < 0 ? -1 : !x;
-    int y = condition_beyond(c, n->src[1], range, limit, left), decides = n->op == OP_OR;
+    int y = condition_beyond(k, n->src[1], range, limit, left), decides = n->op == OP_OR;
     return x == decides || y == decides ? decides : x < 0 || y < 0 ? -1 : !decides;
 }
 
 /* The constant, no NaN, that a value of floats is for range >= limit, if all that the mask leaves
  * out is finite; NULL: none. */
-static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *left)
+static Node *value_beyond(const Kernel *k, Node *n, Node *range, Node *limit, int *left)
 {
+    Context *c = k->c;
     if (--*left < 0 || !dtype_is_float((ingot_dtype)n->dtype) || n->op == OP_REDUCE)
         return NULL;
     if (n->op == OP_CONST)
         return isnan(node_float(n)) ? NULL : n;
     if (n->op == OP_STAGE) {
         Node *own = in_place(n, range);
-        return own ? value_beyond(c, n->src[0], own, limit, left) : NULL;
+        return own ? value_beyond(k, n->src[0], own, limit, left) : NULL;
+    }
+    if (n->op == OP_LOAD) {
+        Node *written = written_where(k, n);
+        return written && condition_beyond(k, written, range, limit, left) == 0
+                   ? node_const_f(c, (ingot_dtype)n->dtype, k->args[n->src[0]->arg.i].beyond.value)
+                   : NULL;
     }
     if (n->op == OP_WHERE) {
-        int known = condition_beyond(c, n->src[0], range, limit, left);
-        Node *a = known ? value_beyond(c, n->src[1], range, limit, left) : NULL;
-        Node *b = known == 1 ? a : value_beyond(c, n->src[2], range, limit, left), *from;
+        int known = condition_beyond(k, n->src[0], range, limit, left);
+        Node *a = known ? value_beyond(k, n->src[1], range, limit, left) : NULL;
+        Node *b = known == 1 ? a : value_beyond(k, n->src[2], range, limit, left), *from;
         bool beyond, masks = n->src[0]->op == OP_NOT
                                  ? threshold(c, n->src[0]->src[0], range, &from, &beyond)
                                  : threshold(c, n->src[0], range, &from, &beyond);
@@ -136,10 +158,10 @@ static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *le
         return known == 0 || a == b ? b : NULL;
     }
     Node *x = n->nsrc > 0 && n->nsrc <= 2 && op_is_alu(n->op)
-                  ? value_beyond(c, n->src[0], range, limit, left)
+                  ? value_beyond(k, n->src[0], range, limit, left)
                   : NULL;
     Node *y =
-        n->nsrc == 2 && op_is_alu(n->op) ? value_beyond(c, n->src[1], range, limit, left) : NULL;
+        n->nsrc == 2 && op_is_alu(n->op) ? value_beyond(k, n->src[1], range, limit, left) : NULL;
     double of_x = x ? node_float(x) : NAN, of_y = y ? node_float(y) : NAN;
     ingot_dtype d = (ingot_dtype)n->dtype;
     switch (n->op) {
@@ -161,44 +183,66 @@ static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *le
 
 /* Some limit that a comparison below a value gives: it may be that of another mask, which then
  * proves nothing. */
-static Node *limit_below(Context *c, Node *n, Node *range, int *left)
+static Node *limit_below(const Kernel *k, Node *n, Node *range, int *left)
 {
     Node *limit;
     bool beyond;
     if (--*left < 0 || n->op == OP_REDUCE || n->dtype == INGOT_INDEX)
         return NULL;
-    if (threshold(c, n, range, &limit, &beyond))
+    if (threshold(k->c, n, range, &limit, &beyond))
         return limit;
+    if (n->op == OP_LOAD) {
+        Node *written = written_where(k, n);
+        return written && threshold(k->c, written, range, &limit, &beyond) ? limit : NULL;
+    }
     if (n->op == OP_STAGE) {
         Node *own = in_place(n, range);
-        return own ? limit_below(c, n->src[0], own, left) : NULL;
+        return own ? limit_below(k, n->src[0], own, left) : NULL;
     }
     for (uint32_t i = 0; i < n->nsrc; i++)
-        if ((limit = limit_below(c, n->src[i], range, left)))
+        if ((limit = limit_below(k, n->src[i], range, left)))
             return limit;
     return NULL;
 }
 
-static Node *find_limit(Context *c, Node *reduce, Node *range)
+static Node *find_limit(const Kernel *k, Node *reduce, Node *range)
 {
     int left = MOST_NODES;
-    return limit_below(c, reduce->src[0], range, &left);
+    return limit_below(k, reduce->src[0], range, &left);
 }
 
 /* Is what a reduce has from the limit on its identity? */
-static bool ends_at(Context *c, Node *reduce, Node *range, Node *limit)
+static bool ends_at(const Kernel *k, Node *reduce, Node *range, Node *limit)
 {
     int left = MOST_NODES;
     const Node *value =
-        reduce_size(reduce) == 1 ? value_beyond(c, reduce->src[0], range, limit, &left) : NULL;
-    return value && (value == reduce_identity(c, reduce) ||
+        reduce_size(reduce) == 1 ? value_beyond(k, reduce->src[0], range, limit, &left) : NULL;
+    return value && (value == reduce_identity(k->c, reduce) ||
                      (is_lowest(value) && reduce->arg.i == INGOT_REDUCE_MAX));
 }
 
-Node *mask_limit(Context *c, Node *reduce, Node *range)
+Node *mask_limit(const Kernel *k, Node *reduce, Node *range)
 {
-    Node *limit = find_limit(c, reduce, range);
-    return limit && ends_at(c, reduce, range, limit) ? limit : NULL;
+    Node *limit = find_limit(k, reduce, range);
+    return limit && ends_at(k, reduce, range, limit) ? limit : NULL;
+}
+
+Node *mask_value(const Kernel *k, Node *value, Node *range, Node **limit)
+{
+    int left = MOST_NODES;
+    *limit = limit_below(k, value, range, &left);
+    left = MOST_NODES;
+    Node *v = *limit ? value_beyond(k, value, range, *limit, &left) : NULL;
+    return v && !is_lowest(v) ? v : NULL;
+}
+
+Node *mask_constant(const Kernel *k, Node *value, Node *range, Node **limit)
+{
+    int left = MOST_NODES;
+    *limit = value->op == OP_WHERE ? limit_below(k, value->src[0], range, &left) : NULL;
+    const int known = *limit ? condition_beyond(k, value->src[0], range, *limit, &left) : -1;
+    Node *one = known < 0 ? NULL : value->src[known ? 1 : 2];
+    return one && one->op == OP_CONST ? one : NULL;
 }
 
 /* ---- which axes have a limit ----------------------------------------------------------------- */
@@ -241,9 +285,9 @@ static void limits_of_reduces(Lower *q, Limits *f)
             int root = root_of_range(q, n->src[j]);
             if (root < 0 || refused[root])
                 continue;
-            Node *limit = f->limit[root] ? f->limit[root] : find_limit(q->c, n, n->src[j]);
+            Node *limit = f->limit[root] ? f->limit[root] : find_limit(q->k, n, n->src[j]);
             const bool good =
-                limit && lower_known_outside(q, limit) && ends_at(q->c, n, n->src[j], limit);
+                limit && lower_known_outside(q, limit) && ends_at(q->k, n, n->src[j], limit);
             f->limit[root] = good ? limit : NULL;
             refused[root] = !good;
         }

@@ -52,7 +52,7 @@ static void *copied(Lower *q, const void *from, int n, size_t size)
     return n ? memcpy(to, from, (size_t)n * size) : to;
 }
 
-static Piece piece_copy(Lower *q, const Piece *like)
+Piece piece_copy(Lower *q, const Piece *like)
 {
     Piece p = *like;
     int n = q->nest->naxis;
@@ -359,6 +359,8 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
             idx_add(q->c, lower_whole(q, s), p->t.tail.range ? p->t.tail.range : idx(q->c, 0));
     }
     env_ready(q, &e);
+    if (p->constant)
+        e.map[store->src[2]->id] = p->constant;
     Node *v = lower_node(q, p, store, &e);
     Node *only = p->t.cluster ? has_share(q, p) : p->walked;
     if (only)
@@ -391,10 +393,21 @@ static int axis_of_loop(const Lower *q, const Piece *p, int loop)
     BUG("a loop without an axis");
 }
 
-/* Is a loop one of loops from .. end - 1 of the first loop nest? */
+/* Does a loop have as many iterations in each iteration of the others? */
+static bool is_regular(const Tile *t, int loop)
+{
+    bool regular = true;
+    for (int i = 0; i < t->naxis; i++)
+        regular &= !depends_on(t->axis[loop].range->src[0], t->axis[i].range);
+    return regular;
+}
+
+/* Is a loop one of loops from .. end - 1 of the first loop nest, which become one? */
 static bool is_among(const Lower *q, const Piece *p, int loop, int from, int end)
 {
     bool among = false;
+    if (!is_regular(&p->t, loop))
+        return false;
     for (int i = from; i < end; i++)
         among |= same_loop(q->nest, axis_of_loop(q, &q->piece[0], i), axis_of_loop(q, p, loop));
     return among;
@@ -482,12 +495,14 @@ static void lower_end(Lower *q, Tiles *out)
     q->n = 0;
     vec_push(q->a, q->piece, q->n, p);
     do_splits(q);
+    split_masked_stores(q);
     for (int i = 0; i < q->n; i++) {
         Piece *at = &q->piece[i];
         tc_begin(q, at);
-        if (!n->partial) /* their loops go over whole rows */
+        if (!n->partial && !at->constant) /* their loops go over whole rows */
             bound_masked_loops(q, at);
-        bound_padded_loops(q, at);
+        if (!at->constant)
+            bound_padded_loops(q, at);
         if (n->sharing)
             shares_begin(q, at);
         name_loops(q, at);
