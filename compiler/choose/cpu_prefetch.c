@@ -26,39 +26,56 @@ static bool is_four(const RegisterTile *tile, const Node *range)
     return false;
 }
 
+/* The innermost loop over terms that the load moves with, and the bytes that an iteration reads;
+ * within: of loops over the dots of a block alone. NULL: there is none. */
+static const NestAxis *loop_of_stream(const Nest *nest, const RegisterTile *tile, Node *load,
+                                      bool within, double *bytes)
+{
+    const NestAxis *terms = NULL;
+    *bytes = (double)(tile->width * tile->vectors * dtype_info[load->dtype].bytes);
+    for (int i = 0; i < nest->k->naxis; i++) {
+        Node *range = nest->k->axes[i].range;
+        if (nest->k->axes[i].reduced && depends_on(load, range) &&
+            (!within || is_four(tile, range)))
+            *bytes *= (double)range->hi + 1;
+    }
+    for (int i = 0; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        Node *range = nest->k->axes[x->root].range;
+        if (x->reduced && x->form == AXIS_LOOP && x->extent != 1 && depends_on(load, range) &&
+            (!within || is_four(tile, range))) {
+            terms = x;
+            *bytes /= (double)x->extent;
+        }
+    }
+    return terms;
+}
+
 /* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes
  * ahead. Where a line is one product, the core itself is as far ahead; and asking takes as long as
  * it saves where it is for few lines at a time. Dots that are no pairs: digits that are terms of
- * several dots, by the loop over the dots of their block. */
-static bool prefetch_stream(Nest *nest, const RegisterTile *tile, const Node *load)
+ * several dots, by the loop over the dots of their block, or over the parts of a block whose dots
+ * are written out. */
+static bool prefetch_stream(Nest *nest, const RegisterTile *tile, Node *load)
 {
     enum { LINES = 2 };
     const Machine *m = &nest->target->machine;
     const int arg = (int)load->src[0]->arg.i;
     const bool dots = tile->nfour && !m->pairs;
-    const NestAxis *terms = NULL;
-    double bytes = (double)(tile->width * tile->vectors * dtype_info[load->dtype].bytes), uses = 1;
+    double bytes, uses = 1;
     for (int i = 0; i < nest->k->naxis; i++) {
-        const Node *range = nest->k->axes[i].range;
-        if (!nest->k->axes[i].reduced)
-            continue;
-        if (!depends_on(load, range))
+        Node *range = nest->k->axes[i].range;
+        if (nest->k->axes[i].reduced && !depends_on(load, range))
             uses *= (double)range->hi + 1;
-        else if (!dots || is_four(tile, range))
-            bytes *= (double)range->hi + 1;
     }
     for (int i = 0; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
-        const Node *range = nest->k->axes[x->root].range;
-        bool moves = depends_on(load, range);
-        if (!x->reduced && !moves && x->extent != 1)
+        if (!x->reduced && x->extent != 1 && !depends_on(load, nest->k->axes[x->root].range))
             return false;
-        if (x->reduced && moves && x->form == AXIS_LOOP && x->extent != 1 &&
-            (!dots || is_four(tile, range))) {
-            terms = x;
-            bytes /= (double)x->extent;
-        }
     }
+    const NestAxis *terms = loop_of_stream(nest, tile, load, dots, &bytes);
+    if (!terms && dots)
+        terms = loop_of_stream(nest, tile, load, false, &bytes);
     if ((tile->nfour && bytes < LINES * m->line) || (dots && uses < 2))
         return false;
     return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
