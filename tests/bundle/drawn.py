@@ -6,6 +6,8 @@
     numbers     each run draws others; a reset, another process and verify draw the same; --seed
                 changes those of no seed
     dropout     training_mode known at run time only: what the mask keeps is scaled, or all passes
+    narrow      layers of f16 between casts: verify tells roundings of kernels that hold several nodes
+                from faults
     words       string tensors as inputs, outputs and constants; --string-bytes too small is a
                 status; verify agrees
 
@@ -208,5 +210,38 @@ def words(ingot, work):
     print("made, compared, moved, and too long")
 
 
+def narrow(ingot, work):
+    rng, width = np.random.default_rng(1), 32
+    nodes, weights = [NODE("Cast", ["x"], ["h0"], to=TensorProto.FLOAT16)], []
+    x = rng.standard_normal((4, width)).astype(np.float32)
+    wanted = x.astype(np.float16)
+    for i in range(4):
+        w = (rng.standard_normal((width, width)) * 0.3).astype(np.float16)
+        b = rng.standard_normal(width).astype(np.float16)
+        weights += [numpy_helper.from_array(w, f"w{i}"), numpy_helper.from_array(b, f"b{i}")]
+        nodes += [
+            NODE("MatMul", [f"h{i}", f"w{i}"], [f"m{i}"]),
+            NODE("Add", [f"m{i}", f"b{i}"], [f"s{i}"]),
+            NODE("Tanh", [f"s{i}"], [f"h{i + 1}"]),
+        ]
+        wanted = np.tanh((wanted.astype(np.float64) @ w + b)).astype(np.float16)
+    nodes.append(NODE("Cast", ["h4"], ["y"], to=TensorProto.FLOAT))
+    x_type, y_type = (VALUE(n, FLOAT, x.shape) for n in "xy")
+    graph = helper.make_graph(nodes, "g", [x_type], [y_type], weights)
+    file, data = work / "narrow.onnx", work / "data"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), file)
+    data.mkdir()
+    np.save(data / "input_0.npy", x)
+    for far, status in (0, 0), (0.02, 7):
+        y = wanted + far * (np.arange(width) == 7)
+        np.save(data / "output_0.npy", y.astype(np.float32))
+        done = subprocess.run(
+            [ingot, "verify", file, "--interpret", "--data", data], text=True, capture_output=True
+        )
+        if done.returncode != status or "other roundings move it as far" not in done.stdout:
+            raise Wrong(f"status {done.returncode}, not {status}: {done.stdout}{done.stderr}")
+    print("four layers, and one element that is wrong")
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (numbers, dropout, words)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (numbers, dropout, narrow, words)}))

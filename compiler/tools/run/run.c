@@ -305,7 +305,8 @@ static bool compare_one(const Session *s, int i, const char *which, const HostTe
 {
     StrBuf sb = {0};
     Difference d = value_compare(s->a, got, want, s->o->tolerance);
-    bool good = difference_is_good(&d);
+    const bool may_ask = s->moves && s->o->tolerance < 0;
+    bool good = difference_is_good(&d) || (may_ask && s->explained(s->moves, i, &d, got, want));
     difference_print(&sb, &d, got, want);
     if (good)
         printf("%s%s compared with %s: %s\n", s->out_name[i], which, s->want_file[i], sb.data);

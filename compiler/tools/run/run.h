@@ -221,6 +221,10 @@ typedef struct {
     const DataForm *data; /* as else they are */
     const char *entry;    /* folder of the cache */
     char *work;           /* folder of the run's .npy files */
+    struct Moves *moves;  /* verify_moves.c: how far rounding moves the results, or NULL */
+    /* Whether that explains a difference of output i. */
+    bool (*explained)(struct Moves *, int i, const Difference *, const HostTensor *got,
+                      const HostTensor *want);
 } Session;
 /* run.c: reads or (may_invent) makes up the inputs, and reads the wanted outputs. */
 ingot_status session_read(Session *, const LoadedModel *, bool may_invent);

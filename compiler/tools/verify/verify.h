@@ -41,6 +41,13 @@ ingot_status results_move(Context *, Arena *, const ingot_value *in, int nout,
 /* Whether numbers are no further apart than that explains. */
 bool difference_is_rounding(Arena *, const Difference *, const HostTensor *got,
                             const HostTensor *want, const double *moves);
+/* Of a network that computes in types narrower than f32, what moves its results: each node rounds
+ * to its type, and a kernel of several nodes once. NULL: it computes in none. The context is
+ * borrowed; want: the results. */
+struct Moves *moves_of_narrow(Arena *, Context *, const ingot_value *in, int nout,
+                              const ingot_value *want);
+bool moves_explain(struct Moves *, int i, const Difference *, const HostTensor *got,
+                   const HostTensor *want);
 /* verify_functions.c: all functions of a model that is trained, interpreted. */
 ingot_status verify_functions(Options *);
 

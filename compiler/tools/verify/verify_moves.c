@@ -71,3 +71,47 @@ bool difference_is_rounding(Arena *a, const Difference *d, const HostTensor *got
     }
     return true;
 }
+
+/* ---- networks in f16, bf16, f8 --------------------------------------------------------------- */
+
+struct Moves {
+    Arena *a;
+    Context *c;
+    const ingot_value *in, *want;
+    int nout;
+    double **of; /* by result; NULL: it has not been asked for */
+};
+
+static bool computes_narrow(Arena *a, const Context *c)
+{
+    int n;
+    Node **node = graph_nodes(a, c, &n);
+    for (int i = 0; i < n; i++) {
+        const bool computed = (op_is_alu(node[i]->op) && node[i]->op != OP_CAST) ||
+                              node[i]->op == OP_REDUCE || node[i]->op == OP_SCAN;
+        if (computed && dtype_is_float(node[i]->dtype) && dtype_info[node[i]->dtype].bytes < 4)
+            return true;
+    }
+    return false;
+}
+
+struct Moves *moves_of_narrow(Arena *a, Context *c, const ingot_value *in, int nout,
+                              const ingot_value *want)
+{
+    if (!computes_narrow(a, c))
+        return NULL;
+    struct Moves *m = NEW(a, struct Moves);
+    *m = (struct Moves){.a = a, .c = c, .in = in, .want = want, .nout = nout};
+    return m;
+}
+
+bool moves_explain(struct Moves *m, int i, const Difference *d, const HostTensor *got,
+                   const HostTensor *want)
+{
+    if (!m->of) {
+        m->of = NEWN(m->a, double *, m->nout + 1);
+        if (results_move(m->c, m->a, m->in, m->nout, m->want, m->of) != INGOT_OK)
+            return false;
+    }
+    return difference_is_rounding(m->a, d, got, want, m->of[i]);
+}
