@@ -292,4 +292,71 @@ IGRT_NARROW_PART(bf16, uint16_t, f32, 4)
 IGRT_NARROW_PART(bf16, uint16_t, f32, 8)
 IGRT_NARROW_PART(bf16, uint16_t, f32, 16)
 
+/* igrt_store_quantized_i8_f32xN(p, x, zero, lo, hi), u8: what igrt_quantize_f32xN gives, stored.
+ * Moves to bytes that saturate (x86) cut off one end of the type, and what is beyond i32, which
+ * becomes its least number, at the other end or at this one: so one comparison is left. Of a NaN,
+ * which is to be the least of all, igrt_above makes lo, and igrt_below keeps it as it is: -2^31. */
+#if defined(__SSE2__)
+#define IGRT_PLUS(N, x, zero) \
+    (igrt_i32x##N)((igrt_u32x##N)igrt_nearest_f32x##N(x) + (uint32_t)(zero))
+#define IGRT_NO_LESS(N) igrt_above_f32x##N(x, igrt_splat_f32x##N((float)(lo - zero)))
+#define IGRT_NO_MORE(N) igrt_below_f32x##N(igrt_splat_f32x##N((float)(hi - zero)), x)
+#if defined(__AVX512VL__)
+#define IGRT_ABOVE_u8 1 /* beyond i32, as a number without a sign, is above all */
+#define IGRT_BYTES_i8x4(v) _mm_cvtsepi32_epi8((__m128i)(v))
+#define IGRT_BYTES_u8x4(v) _mm_cvtusepi32_epi8((__m128i)(v))
+#define IGRT_BYTES_i8x8(v) _mm256_cvtsepi32_epi8((__m256i)(v))
+#define IGRT_BYTES_u8x8(v) _mm256_cvtusepi32_epi8((__m256i)(v))
+#else
+#define IGRT_ABOVE_u8 0
+#define IGRT_HALVES_i16x4(v) _mm_packs_epi32((__m128i)(v), (__m128i)(v))
+#define IGRT_HALVES_i16x8(v) _mm_packs_epi32((__m128i)igrt_lo_i32x8(v), (__m128i)igrt_hi_i32x8(v))
+#define IGRT_BYTES_i8x4(v) _mm_packs_epi16(IGRT_HALVES_i16x4(v), _mm_setzero_si128())
+#define IGRT_BYTES_u8x4(v) _mm_packus_epi16(IGRT_HALVES_i16x4(v), _mm_setzero_si128())
+#define IGRT_BYTES_i8x8(v) _mm_packs_epi16(IGRT_HALVES_i16x8(v), _mm_setzero_si128())
+#define IGRT_BYTES_u8x8(v) _mm_packus_epi16(IGRT_HALVES_i16x8(v), _mm_setzero_si128())
+#endif
+#define IGRT_PUT_x4(T, p, v) _mm_storeu_si32(p, IGRT_BYTES_##T##x4(v))
+#define IGRT_PUT_x8(T, p, v) _mm_storel_epi64((__m128i *)(void *)(p), IGRT_BYTES_##T##x8(v))
+#define IGRT_PUT_x16(T, p, v) _mm_storeu_si128((__m128i *)(void *)(p), IGRT_BYTES_##T##x16(v))
+#define IGRT_BYTES_i8x16(v) _mm512_cvtsepi32_epi8((__m512i)(v))
+#define IGRT_BYTES_u8x16(v) _mm512_cvtusepi32_epi8((__m512i)(v))
+#define IGRT_ABOVE_i8 (zero < 0)
+#define IGRT_PUT_QUANTIZED(T, LEAST, MOST, N)                     \
+    if (hi == (MOST) && IGRT_ABOVE_##T) {                         \
+        IGRT_PUT_x##N(T, p, IGRT_PLUS(N, IGRT_NO_LESS(N), zero)); \
+        return;                                                   \
+    }                                                             \
+    if (lo == (LEAST) && !IGRT_ABOVE_##T && zero >= 0) {          \
+        IGRT_PUT_x##N(T, p, IGRT_PLUS(N, IGRT_NO_MORE(N), zero)); \
+        return;                                                   \
+    }
+#define IGRT_PUT_QUANTIZED_4(T, LEAST, MOST) IGRT_PUT_QUANTIZED(T, LEAST, MOST, 4)
+#else
+#define IGRT_PUT_QUANTIZED_4(T, LEAST, MOST)
+#endif
+#if IGRT_HAS_8 && defined(__SSE2__)
+#define IGRT_PUT_QUANTIZED_8(T, LEAST, MOST) IGRT_PUT_QUANTIZED(T, LEAST, MOST, 8)
+#else
+#define IGRT_PUT_QUANTIZED_8(T, LEAST, MOST)
+#endif
+#if IGRT_HAS_16 && defined(__AVX512VL__)
+#define IGRT_PUT_QUANTIZED_16(T, LEAST, MOST) IGRT_PUT_QUANTIZED(T, LEAST, MOST, 16)
+#else
+#define IGRT_PUT_QUANTIZED_16(T, LEAST, MOST)
+#endif
+#define IGRT_STORE_QUANTIZED(T, E, LEAST, MOST, N)                                           \
+    IGRT_VEC void igrt_store_quantized_##T##_f32x##N(E *p, igrt_f32x##N x, int zero, int lo, \
+                                                     int hi)                                 \
+    {                                                                                        \
+        IGRT_PUT_QUANTIZED_##N(T, LEAST, MOST)                                               \
+            igrt_store_##T##_i32x##N(p, igrt_quantize_f32x##N(x, zero, lo, hi));             \
+    }
+#define IGRT_STORES_QUANTIZED(N)                            \
+    IGRT_STORE_QUANTIZED(i8, int8_t, INT8_MIN, INT8_MAX, N) \
+    IGRT_STORE_QUANTIZED(u8, uint8_t, 0, UINT8_MAX, N)
+IGRT_STORES_QUANTIZED(4)
+IGRT_STORES_QUANTIZED(8)
+IGRT_STORES_QUANTIZED(16)
+
 #endif

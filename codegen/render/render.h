@@ -206,6 +206,8 @@ void render_two_fragments(Render *, Node *load, int first); /* with the one besi
 bool render_byte_and(Render *, Node *);
 void render_cast(Render *, Node *);
 void render_quantize(Render *, Node *);
+/* render_memory.c: what follows its bracket, up to the next one. */
+void render_quantized_operands(Render *, Node *quantize);
 void render_digit(Render *, Node *);
 void render_top_byte(Render *, Node *);
 void render_bitcast(Render *, Node *);

@@ -325,10 +325,31 @@ static Node *unwrapped(Render *r, Node *n)
     return wraps && !is_named(r, n) ? n->src[0] : n;
 }
 
+/* igrt_store_quantized_i8_f32x16(p, x, -128, -128, 127): a move to bytes may cut off an end of the
+ * type. */
+static bool store_quantized(Render *r, Node *n)
+{
+    Node *x = unwrapped(r, stored_operand(r, n, 2));
+    const bool bytes = n->dtype == INGOT_I8 || n->dtype == INGOT_U8;
+    if (x->op != OP_QUANTIZE || x->dtype == INGOT_F32 || !bytes || is_named(r, x) ||
+        !is_vector(r, x) || x->src[1]->op == OP_CAST || x->src[1]->op == OP_PARAM)
+        return false;
+    r->needs |= NEED_VEC | NEED_VEC_NARROW;
+    sb_printf(r->sb, "igrt_store_quantized_%s_f32x%d(", dtype_info[n->dtype].name,
+              r->l.tile->lanes);
+    first_lane(r, n->src[0], n->src[3], " + ");
+    put(r, ", ");
+    render_quantized_operands(r, x);
+    put(r, ");\n");
+    return true;
+}
+
 void render_lane_store(Render *r, Node *n)
 {
     int part = r->l.tile->part;
     const int turns = store_turns(n);
+    if (!part && turns == 1 && store_quantized(r, n))
+        return;
     open_access(r,
                 part         ? "store_part"
                 : turns == 1 ? "store"

@@ -227,13 +227,10 @@ static void muladd_operand(Render *r, Node *x, bool lanes)
     put(r, ")");
 }
 
-void render_quantize(Render *r, Node *n)
+/* x, zero, least, most */
+void render_quantized_operands(Render *r, Node *n)
 {
     Node *zero = n->src[1];
-    const char *end = "";
-    if (!is_vector(r, n) && n->dtype != INGOT_F32)
-        end = render_cast_begin(r, render_type(r, n->dtype), true);
-    call_of(r, is_vector(r, n), n->dtype == INGOT_F32 ? "quantized_f32" : "quantize_f32");
     muladd_operand(r, n->src[0], is_vector(r, n));
     put(r, ", ");
     if (zero->op == OP_CAST) { /* of an integer */
@@ -244,7 +241,17 @@ void render_quantize(Render *r, Node *n)
     } else {
         sb_printf(r->sb, "%d", (int)node_float(zero));
     }
-    sb_printf(r->sb, ", %d, %d)%s", quantize_least(n->arg.i), quantize_most(n->arg.i), end);
+    sb_printf(r->sb, ", %d, %d", quantize_least(n->arg.i), quantize_most(n->arg.i));
+}
+
+void render_quantize(Render *r, Node *n)
+{
+    const char *end = "";
+    if (!is_vector(r, n) && n->dtype != INGOT_F32)
+        end = render_cast_begin(r, render_type(r, n->dtype), true);
+    call_of(r, is_vector(r, n), n->dtype == INGOT_F32 ? "quantized_f32" : "quantize_f32");
+    render_quantized_operands(r, n);
+    sb_printf(r->sb, ")%s", end);
 }
 
 void render_digit(Render *r, Node *n)

@@ -407,6 +407,41 @@ static void quantize(void **state)
     }
 }
 
+#define STORED(N)                                                                   \
+    {                                                                               \
+        int8_t a[N];                                                                \
+        uint8_t b[N];                                                               \
+        igrt_store_quantized_i8_f32x##N(a, igrt_load_f32x##N(x), h[0], h[1], h[2]); \
+        igrt_store_quantized_u8_f32x##N(b, igrt_load_f32x##N(x), g[0], g[1], g[2]); \
+        for (int i = 0; i < N; i++) {                                               \
+            assert_int_equal(a[i], quantized(x[i], h[0], h[1], h[2]));              \
+            assert_int_equal(b[i], quantized(x[i], g[0], g[1], g[2]));              \
+        }                                                                           \
+    }
+/* Bytes, whose ends a move may cut off, of numbers beyond i32 too. */
+static void stores_quantized(void **state)
+{
+    static const int i8[][3] = {{0, -128, 127},    {-128, -128, 127}, {127, -128, 127},
+                                {-5, -3, 90},      {6, -128, 90},     {-9, 0, 127},
+                                {-700, -128, 127}, {700, -128, 127}},
+                     u8[][3] = {{0, 0, 255},  {128, 0, 255}, {255, 0, 255},  {37, 3, 90},
+                                {37, 0, 200}, {0, 9, 255},   {-700, 0, 255}, {700, 0, 255}};
+    static const float beyond[] = {3e9f,     -3e9f,     2147483520.0f, -2147483648.0f,
+                                   INFINITY, -INFINITY, NAN,           1e38f};
+    (void)state;
+    for (int n = 0; n < 100000; n++) {
+        const int *h = i8[n % 8], *g = u8[n / 8 % 8];
+        float x[16];
+        for (int i = 0; i < 16; i++)
+            x[i] = next() % 4 == 0 ? beyond[next() % 8]
+                   : next() % 2    ? any()
+                                   : (float)((int)(next() % 2001) - 1000) * 0.5f;
+        STORED(4)
+        STORED(8)
+        STORED(16)
+    }
+}
+
 /* Digits of up to 16 bits at every place of a word, those that a significand holds and those beyond
  * it. */
 static void digit(void **state)
@@ -627,18 +662,31 @@ static void wide_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),       cmocka_unit_test(lanes8),
-        cmocka_unit_test(lanes16),      cmocka_unit_test(parts),
-        cmocka_unit_test(pairs),        cmocka_unit_test(fours),
-        cmocka_unit_test(conversions),  cmocka_unit_test(accuracy4),
-        cmocka_unit_test(accuracy8),    cmocka_unit_test(accuracy16),
-        cmocka_unit_test(integers),     cmocka_unit_test(quantize),
-        cmocka_unit_test(digit),        cmocka_unit_test(top_byte),
-        cmocka_unit_test(fractions),    cmocka_unit_test(dots),
-        cmocka_unit_test(dots_of_bf16), cmocka_unit_test(dots_of_i16),
-        cmocka_unit_test(digit_pairs),  cmocka_unit_test(wide4),
-        cmocka_unit_test(wide8),        cmocka_unit_test(wide_parts),
-        cmocka_unit_test(apart),        cmocka_unit_test(rows_to_columns),
+        cmocka_unit_test(lanes4),
+        cmocka_unit_test(lanes8),
+        cmocka_unit_test(lanes16),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(fours),
+        cmocka_unit_test(conversions),
+        cmocka_unit_test(accuracy4),
+        cmocka_unit_test(accuracy8),
+        cmocka_unit_test(accuracy16),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(quantize),
+        cmocka_unit_test(digit),
+        cmocka_unit_test(top_byte),
+        cmocka_unit_test(fractions),
+        cmocka_unit_test(dots),
+        cmocka_unit_test(stores_quantized),
+        cmocka_unit_test(dots_of_bf16),
+        cmocka_unit_test(dots_of_i16),
+        cmocka_unit_test(digit_pairs),
+        cmocka_unit_test(wide4),
+        cmocka_unit_test(wide8),
+        cmocka_unit_test(wide_parts),
+        cmocka_unit_test(apart),
+        cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
