@@ -652,7 +652,7 @@ static Nest *pairs_opts(const TileChoice *q, const Nest *nest, RegisterTile *til
     memcpy(free, q->free, (size_t)q->k->narg * sizeof *free);
     other.free = free;
     other.tried = NULL;
-    if (!q->may_copy || q->nfour || !free_pairs(q->k, q->v, q->bufs, q->t, free))
+    if (!q->may_copy || tile->nfour || !free_pairs(q->k, q->v, q->bufs, q->t, free))
         return NULL;
     RegisterTile best = contraction_tile(&other, &outputs);
     Nest *tiled =
