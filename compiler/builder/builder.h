@@ -54,6 +54,9 @@ bool const_is(Node *scalar,
 Node *broadcast_to(Context *, Node *x, int rank, Node *const *dims); /* checked already */
 /* The same movement of another x of the same shape; NULL: not of this op (GATHER, CONCAT, KEEP). */
 Node *move_again(Context *, Node *move, Node *x);
+/* Where an axis of the source of a RESHAPE, PERMUTE or EXPAND is in its result; -1: it is there no
+ * more. */
+int axis_moved(const Node *t, int axis);
 /* reduce.c: a sum over many elements in one chain loses digits: rows first, then their sums. */
 Node *sum_rows(Context *, Node *x, unsigned axes, bool keepdims);
 /* (elementwise.c) The common shape of n tensors by numpy's rules. Reports; false if there is

@@ -224,6 +224,7 @@ static Backward backward_begin(Context *c, bool straight, bool stops)
     b.path = NEWN(b.arena, uint8_t, b.n + 1);
     b.grad = NEWN(b.arena, Node *, b.n + 1);
     b.tuple = NEWN(b.arena, Node **, b.n + 1);
+    b.reader = NEWN(b.arena, Node *, b.n + 1);
     b.target = NEWN(b.arena, bool, b.n + 1);
     b.live = NEWN(b.arena, bool, b.n + 1);
     b.rounded = NEWN(b.arena, bool, b.n + 1);
@@ -309,11 +310,15 @@ static void pass_node(Backward *b, Node *n, Node *g)
 {
     GradientRule *rule = rule_of[n->op];
     uint32_t first, end = differentiable_sources(n, &first);
+    for (uint32_t i = first; i < end; i++) {
+        Node **reader = &b->reader[n->src[i]->id];
+        *reader = *reader ? b->c->poison : n;
+    }
     if (n->op == OP_PROJ) {
         pass_result(b, n, g);
         return;
     }
-    if (gradient_again(b, n, g) || gradient_normalised(b, n, g))
+    if (gradient_again(b, n, g) || gradient_normalised(b, n, g) || gradient_softmax(b, n, g))
         return;
     if (!rule) {
         gradient_no_rule(b, n, op_info[n->op].text);

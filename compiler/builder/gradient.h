@@ -22,6 +22,7 @@ typedef struct {
     uint8_t *path;
     Node **grad;   /* what is known of each tensor's; NULL: nothing has been added */
     Node ***tuple; /* of CALL, LOOP and IF: of each result; NULL: none has a gradient */
+    Node **reader; /* the one that the gradient has come from, poison: there are several */
     bool *target;  /* it is asked for */
     bool *live;    /* on the way from the roots */
     bool *rounded; /* a copy of a wider float: its gradient is wide, too */
@@ -45,11 +46,15 @@ static inline bool has_gradient(const Backward *b, const Node *x)
 bool gradient_again(Backward *, const Node *made, Node *g);
 /* gradient_norm.c: passes the gradient of what has been normalised; false: n has not. */
 bool gradient_normalised(Backward *, Node *n, Node *g);
+/* gradient_softmax.c: likewise, of shares of a sum of e^z. */
+bool gradient_softmax(Backward *, Node *n, Node *g);
 /* More of the gradient of x, for rules that pass over nodes in between. */
 void gradient_give(Backward *, Node *x, Node *g);
 /* "gradient: %s", of the node that is being passed; poison. */
 Node *gradient_error(Backward *, Node *n, const char *why);
 Node *gradient_no_rule(Backward *, Node *n, const char *what);
+/* (gradient_reduce.c) The gradient g of a sum of products as these are given it. */
+Node *gradient_rounded(Context *, const Node *sum, Node *g);
 /* What a walk inside of a region ends at: captures and parameters that are on a path. Those of
  * floats come first, once sorted. */
 typedef struct {

@@ -23,7 +23,7 @@ static ingot_dtype factor_dtype(const Node *x)
 /* Where a sum of products multiplies rounded numbers (precision.c), so do the products that its
  * gradient is a factor of: y = sum over k of x w, g_x = sum over n of g w, g_w = sum over m of x g.
  * It is stored once so, for both. */
-static Node *rounded_gradient(Context *c, const Node *sum, Node *g)
+Node *gradient_rounded(Context *c, const Node *sum, Node *g)
 {
     const Node *product = sum->src[0];
     if (product->op != OP_MUL)
@@ -119,7 +119,7 @@ Node *gradient_reduce(Backward *b, Node *n, Node *g, int i)
         return gradient_no_rule(b, n, "argmax");
     switch (reduce_monoid(n)) {
     case INGOT_REDUCE_ADD:
-        g = rounded_gradient(c, n, g);
+        g = gradient_rounded(c, n, g);
         if (gradient_convolution(b, n, g))
             return NULL;
         return ingot_expand(c, g, x->rank, x->shape);

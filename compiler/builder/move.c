@@ -396,3 +396,32 @@ Node *move_again(Context *c, Node *move, Node *x)
     default: return NULL;
     }
 }
+
+int axis_moved(const Node *t, int axis)
+{
+    const Node *x = t->src[0];
+    int64_t below = 1, behind = 1, size;
+    switch (t->op) {
+    case OP_EXPAND: return t->shape[axis] == x->shape[axis] ? axis : -1;
+    case OP_PERMUTE:
+        for (int i = 0; i < t->rank; i++)
+            if (((const Perm *)t->arg.ptr)->axis[i] == axis)
+                return i;
+        return -1;
+    case OP_RESHAPE:
+        for (int i = x->rank; --i > axis;)
+            if (!idx_value(x->shape[i], &size))
+                return -1;
+            else
+                below *= size;
+        for (int i = t->rank; i-- > 0;) {
+            if (behind == below && t->shape[i] == x->shape[axis])
+                return i;
+            if (!idx_value(t->shape[i], &size))
+                return -1;
+            behind *= size;
+        }
+        return -1;
+    default: return -1;
+    }
+}

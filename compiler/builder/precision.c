@@ -206,8 +206,11 @@ Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tens
     if (ingot_one_product(c) && t->n == 1) {
         out.x[0] = one_part(c, x, t->type, false);
         out.w[0] = one_part(c, w, t->type, true);
-        if (ingot_rounded_results(c) && out.x[0]->op == OP_KEEP)
-            ingot_read_as(c, x, out.x[0]);
+        Node *stored = out.x[0];
+        for (; stored->op == OP_RESHAPE && x->op == OP_RESHAPE; x = x->src[0])
+            stored = stored->src[0]; /* as stored_as() has it */
+        if (ingot_rounded_results(c) && stored->op == OP_KEEP)
+            ingot_read_as(c, x, stored);
         return out;
     }
     split(c, x, t, xs);

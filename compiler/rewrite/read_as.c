@@ -22,13 +22,14 @@ static bool is_meant(Context *c, const Node *instead)
                                                : INGOT_PRECISION_BF16X3);
 }
 
-/* Is t a part of what stands for x: of the sum of its parts, or the cast? */
+/* Is t a part of what stands for x: of the sum of its parts, or the cast? What is older than x is
+ * not made of it. */
 static bool makes(const Node *instead, const Node *x, const Node *t)
 {
     if (instead == t)
         return true;
     bool any = false;
-    for (uint32_t i = 0; i < instead->nsrc && instead != x && !any; i++)
+    for (uint32_t i = 0; i < instead->nsrc && instead->id > x->id && !any; i++)
         any = makes(instead->src[i], x, t);
     return any;
 }
@@ -36,7 +37,7 @@ static bool makes(const Node *instead, const Node *x, const Node *t)
 /* What stands for x, of what x has become. */
 static Node *made_of(Rewrite *r, Node *instead, const Node *x)
 {
-    if (instead == x)
+    if (instead->id <= x->id)
         return rewritten(r, instead);
     if (!instead->nsrc)
         return instead;

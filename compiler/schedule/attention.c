@@ -10,6 +10,7 @@
  * operations on rows, of which comes one operand of a sum of products over the same axis (y).
  * Nothing between the two is stored: s and what the products read have a place for their rows
  * (STAGE, rangeify.c). */
+#include "builder.h"
 #include "fusion.h"
 #include "tc.h"
 
@@ -43,36 +44,6 @@ static const RowMember *member_of(const AttentionRows *r, const Node *n)
         if (r->member[i].n == n)
             return &r->member[i];
     return NULL;
-}
-
-/* Where an axis of t's source is in t; -1: it is there no more. */
-static int moved_axis(const Node *t, int axis)
-{
-    const Node *x = t->src[0];
-    int64_t below = 1, behind = 1, size;
-    switch (t->op) {
-    case OP_EXPAND: return t->shape[axis] == x->shape[axis] ? axis : -1;
-    case OP_PERMUTE:
-        for (int i = 0; i < t->rank; i++)
-            if (((const Perm *)t->arg.ptr)->axis[i] == axis)
-                return i;
-        return -1;
-    case OP_RESHAPE:
-        for (int i = x->rank; --i > axis;)
-            if (!idx_value(x->shape[i], &size))
-                return -1;
-            else
-                below *= size;
-        for (int i = t->rank; i-- > 0;) {
-            if (behind == below && t->shape[i] == x->shape[axis])
-                return i;
-            if (!idx_value(t->shape[i], &size))
-                return -1;
-            behind *= size;
-        }
-        return -1;
-    default: return -1;
-    }
 }
 
 static bool is_sum_over(const Node *t, int axis)
@@ -120,7 +91,7 @@ static bool take(AttentionRows *r, Node *t)
                 return false;
         m.kind = ROW;
     } else if (op_arranges(t->op) && m.kind != ONE) {
-        m.axis = moved_axis(t, m.axis);
+        m.axis = axis_moved(t, m.axis);
         m.kind = MOVED;
         if (m.axis < 0)
             return false;
