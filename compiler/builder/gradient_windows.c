@@ -355,6 +355,40 @@ static bool find_conv(const Backward *b, Node *reduce, int side, Conv *q)
     return find_rest(b->c, q);
 }
 
+/* Has each window one element, of which some are passed over? */
+static bool takes_some(const Conv *q)
+{
+    bool one = true, passes = false;
+    for (int i = 0; i < q->spatial; i++) {
+        one &= idx_is(q->product->shape[4 + q->spatial + i], 1) && !q->lo[i] && !q->hi[i];
+        passes |= q->stride[i] > 1;
+    }
+    return one && passes;
+}
+
+/* The gradient of x. Where windows take some of its elements alone, the others have none: products
+ * of those that are taken, and zeros between them. */
+static Node *gradient_of_windows(Context *c, Conv *q, Node *gy, Node *w, int64_t groups)
+{
+    if (!takes_some(q))
+        return ingot_conv_transpose(c, gy, w, NULL, q->stride, q->apart, q->lo, q->hi, q->more,
+                                    groups);
+    int64_t one[INGOT_MAX_RANK], none[INGOT_MAX_RANK] = {0};
+    for (int i = 0; i < q->spatial; i++)
+        one[i] = 1;
+    Node *x = ingot_contiguous(
+        c, ingot_conv_transpose(c, gy, w, NULL, one, one, none, none, none, groups));
+    for (int i = 0; i < q->spatial && !poisoned(x); i++) {
+        x = q->stride[i] > 1 ? zeros_behind(c, x, 2 + i, q->stride[i]) : x;
+        if (q->more[i] < q->stride[i] - 1)
+            x = ingot_slice(c, x, 2 + i, idx(c, 0), q->x->shape[2 + i], 1);
+        int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
+        hi[2 + i] = q->more[i] - (q->stride[i] - 1);
+        x = hi[2 + i] > 0 ? ingot_pad_c(c, x, lo, hi, 0) : x;
+    }
+    return x;
+}
+
 bool gradient_convolution(Backward *b, Node *reduce, Node *g)
 {
     Context *c = b->c;
@@ -378,9 +412,7 @@ bool gradient_convolution(Backward *b, Node *reduce, Node *g)
     for (int i = 0; i < spatial; i++)
         dims[2 + i] = d[4 + spatial + i];
     Node *w = ingot_reshape(c, q.w, 2 + spatial, dims);
-    gradient_give(b, q.x,
-                  ingot_conv_transpose(c, gy, w, NULL, q.stride, q.apart, q.lo, q.hi, q.more,
-                                       ingot_dim_lo(d[1])));
+    gradient_give(b, q.x, gradient_of_windows(c, &q, gy, w, ingot_dim_lo(d[1])));
     Node *other = product->src[1 - side];
     if (has_gradient(b, other))
         gradient_give(b, other,
