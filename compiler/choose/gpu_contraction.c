@@ -385,6 +385,21 @@ static void let_next_begin(Nest *n)
         (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
 }
 
+/* Several results, all of which lie as the first one does: what an optimizer makes of a gradient.
+ */
+static bool stores_alike(const Nest *n, const View *v)
+{
+    bool alike = v->nstore == 1 || !v->nreduce;
+    for (int i = 1; i < v->nstore && alike; i++)
+        for (int j = 0; j < v->nrange && alike; j++) {
+            int64_t first, stride;
+            alike = v->store[i]->dtype == v->store[0]->dtype &&
+                    access_stride(n->k, v->store[0], v->range[j], &first) &&
+                    access_stride(n->k, v->store[i], v->range[j], &stride) && first == stride;
+        }
+    return alike;
+}
+
 static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy,
                         Layout *want)
 {
@@ -401,7 +416,7 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
             choose_core_opts(nest);
         return;
     }
-    if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, may_copy, want))
+    if (!stores_alike(*nest, &v) || choose_mma_opts(a, nest, bufs, may_copy, want))
         return;
     if (v.dot && (*nest)->target->unrolls) {
         Nest *sized = nest_clone(*nest);
@@ -427,7 +442,7 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
         return;
     }
     Nest *tiled = nest_clone(*nest);
-    int columns = tiled->target->machine.units ? parts_walked(tiled) : -1, rows;
+    int rows, columns = tiled->target->machine.units ? parts_walked(tiled) : -1;
     if (keep(nest, tiled, columns >= 0 && !nest_fits(tiled))) {
         v = kernel_view((*nest)->k);
         parts_layouts(*nest, &v, bufs, -1, columns, want);

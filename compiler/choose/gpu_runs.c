@@ -215,7 +215,7 @@ bool choose_run_opts(Nest *n, const Buffer *const *bufs, Layout *want)
 {
     const View v = kernel_view(n->k);
     const Machine *m = &n->target->machine;
-    const bool floats = v.nstore == 1 && v.nload && dtype_is_float(v.store[0]->dtype);
+    const bool floats = v.nstore && v.nload && dtype_is_float(v.store[0]->dtype);
     Node *beside = floats ? stored_along(n, &v) : NULL;
     const int64_t run = beside ? run_along(n, &v, bufs, beside) : 0;
     int64_t items = 1;

@@ -54,6 +54,32 @@ static Node *only_store(const Kernel *k, int out)
     return found;
 }
 
+/* Do the stores but one leave argument `in` alone, or use of it what that store beside them uses,
+ * too? Of an optimizer's step, m' = f(m, g) and w' = h(w, m'): the loop loads m once for both. */
+static bool read_by_others(Arena *a, const Kernel *k, const Node *store, int in)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, (Node *const *)&store, &n);
+    bool *used = NEWN(a, bool, k->c->nnode + 1);
+    for (int i = 0; i < n; i++)
+        used[order[i]->id] = true;
+    for (uint32_t i = 0; i < k->sink->nsrc; i++) {
+        const Node *end = k->sink->src[i];
+        bool beside = false;
+        for (int j = 0; j < end_stores(end); j++)
+            beside |= end->src[j] == store;
+        for (int j = 0; j < end_stores(end); j++) {
+            Node *other = end->src[j];
+            order = graph_toposort(a, other != store, &other, &n);
+            for (int l = 0; l < n; l++)
+                if (order[l]->op == OP_LOAD && order[l]->src[0]->arg.i == in &&
+                    !(beside && used[order[l]->id]))
+                    return true;
+        }
+    }
+    return false;
+}
+
 /* Every load of argument `in` reads exactly the bytes that the kernel's only store to argument
  * `out` writes, for what that store writes.  Then each element is read before it is overwritten, in
  * whatever order. */
@@ -73,15 +99,7 @@ bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
         if (!here || !idx_provably_equal(k->c, here, there))
             return false;
     }
-    for (uint32_t i = 0; i < k->sink->nsrc && there; i++) /* nobody else reads it */
-        for (int j = 0; j < end_stores(k->sink->src[i]); j++) {
-            Node *other = k->sink->src[i]->src[j];
-            order = graph_toposort(a, other != store, &other, &n);
-            for (int l = 0; l < n; l++)
-                if (order[l]->op == OP_LOAD && order[l]->src[0]->arg.i == in)
-                    return false;
-        }
-    return there;
+    return there && !read_by_others(a, k, store, in);
 }
 
 /* Whether b is made anew in every iteration of all loops around the step. */

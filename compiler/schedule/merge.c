@@ -692,6 +692,88 @@ static bool carry(Sched *q, Arena *a, const Block *b, int i, int j)
     return true;
 }
 
+/* ---- updates of states ------------------------------------------------------------------------
+ */
+
+/* Sums that an item has all terms of under way at once. */
+static bool adds_little(Arena *a, const Step *s, const Machine *m)
+{
+    Node **reduce;
+    int64_t terms = 1;
+    const int n = collect(a, s->kernel, OP_REDUCE, &reduce);
+    for (int i = 0; i < n; i++)
+        for (uint32_t j = reduce_ranges(reduce[i]); j < reduce[i]->nsrc; j++)
+            terms = sat_mul(terms, reduce[i]->src[j]->hi + 1);
+    return terms <= m->loads;
+}
+
+/* Does all that a step writes become the next value of a state? */
+static bool updates_states(Arena *a, const Block *b, const Step *s, const Machine *m)
+{
+    Node **scan;
+    bool any, all = mergeable(a, s, true, &any) && !collect(a, s->kernel, OP_SCAN, &scan) &&
+                    adds_little(a, s, m);
+    for (int i = 0; i < s->nbuf && all; i++) {
+        bool state = !s->kernel->args[i].written;
+        for (int j = b->n; j-- > 0 && !state;)
+            state = b->step[j]->kind == STEP_COPY && b->step[j]->bufs[1] == s->bufs[i] &&
+                    b->step[j]->bufs[0]->kind == BUF_STATE;
+        all &= state;
+    }
+    return all;
+}
+
+/* Does step j become part of step i? An optimizer's moments are made of the same gradient, and the
+ * weight of the moments, element by element: what is read, once, and what is made of it, is in
+ * registers then. */
+static bool join_updates(Sched *q, Arena *a, const Block *b, int i, int j)
+{
+    Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
+    const Node *end = m.into->kernel->sink->src[0], *its = m.from->kernel->sink->src[0];
+    const ValueChoice *given = m.from->value ? value_given(q->plan, m.from->value) : NULL;
+    if (m.into->device != m.from->device || !meet(m.into, m.from) || !equally_many(&m, true) ||
+        end_stores(end) + end_stores(its) > ALL_STORES ||
+        fusion_wanted(q->plan, said_of(q->plan, given, m.into)) == NO)
+        return false;
+    for (int s = i + 1; s < j; s++)
+        if (ordered(b->step[s], m.from))
+            return false;
+    unpair(&m);
+    for (int k = 0; k < end_stores(end); k++) {
+        bool any;
+        if (!loads_alike(&m, end->src[k], &any))
+            return false;
+        if (any) {
+            m.carried[m.ncarried] = end->src[k];
+            m.where[m.ncarried++] = m.into->bufs[end->src[k]->src[0]->arg.i];
+        }
+    }
+    if (!m.ncarried && !pair_by_operand(&m))
+        return false;
+    for (int k = 0; k < m.from->kernel->naxis; k++)
+        if (m.to[k] < 0 && !m.from->kernel->axes[k].reduced)
+            return false;
+    join(&m, q->plan);
+    return true;
+}
+
+static void join_all_updates(Sched *q, Block *b)
+{
+    Arena *a = arena_new();
+    bool *update = NEWN(a, bool, b->n + 1);
+    for (int i = 0; i < b->n; i++)
+        update[i] = updates_states(a, b, b->step[i], &q->target->machine);
+    for (int i = 0; i < b->n; i++)
+        for (int j = i + 1; j < b->n && update[i]; j++)
+            if (update[j] && join_updates(q, a, b, i, j)) {
+                memmove(b->step + j, b->step + j + 1, (size_t)(b->n - j - 1) * sizeof *b->step);
+                memmove(update + j, update + j + 1, (size_t)(b->n - j - 1) * sizeof *update);
+                b->n--;
+                j--;
+            }
+    arena_free(a);
+}
+
 static void merge_block(Sched *q, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
@@ -711,5 +793,8 @@ static void merge_block(Sched *q, Block *b)
 
 void merge_kernels(Sched *q)
 {
-    merge_block(q, &q->plan->main);
+    if (q->target->gpu)
+        join_all_updates(q, &q->plan->main);
+    else
+        merge_block(q, &q->plan->main);
 }

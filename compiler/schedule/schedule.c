@@ -392,7 +392,7 @@ static bool schedule_graph(Sched *s)
     }
     if (c->nerror)
         return false;
-    if (s->fuse_rows && !s->target->gpu)
+    if (s->fuse_rows)
         merge_kernels(s);
     return true;
 }
