@@ -182,16 +182,35 @@ static void aligned(Render *r, const Kernel *k)
     }
 }
 
-/* Groups that are to have registers beside each other: two, where one waits for what it takes apart
- * while the other's products are made, if their places fit too and the sums leave room. */
+/* Sums of an item: those of a fragment, times its copies. */
+static int64_t sums_of_item(const Kernel *k, const Tc *unit)
+{
+    int64_t n = tc_per_lane(unit, TC_TERMS);
+    for (int i = 0; i < k->nopt; i++)
+        n *= k->opts[i].kind == OPT_UPCAST ? k->opts[i].amount : 1;
+    return n;
+}
+
+/* Groups that are to have registers beside each other: two, where one waits while the other's
+ * products are made, if their places fit too and the sums leave room. So it is where an item takes
+ * operands apart, and where all terms are on their way at once: nothing of a group itself goes on
+ * meanwhile. */
 static int groups_beside(const Tiles *tiles, const Kernel *k, const Target *t)
 {
-    enum { SUMS = 24, ITEMS = 128 };
+    enum { SUMS = 24, ITEMS = 128, STEPS = 2, TWO = 2 };
     const Tile *tile = &tiles->tile[0];
-    return tc_rests(tile->tc) && tile->items == ITEMS && tc_per_lane(tile->tc, TC_TERMS) <= SUMS &&
-                   2 * place_offset(tiles->k, k->narg, tiles->k->narg) <= t->machine.shared
-               ? 2
-               : 1;
+    const Tc *unit = tile->tc;
+    if (!unit)
+        return 1;
+    const bool room = TWO * place_offset(tiles->k, k->narg, tiles->k->narg) <= t->machine.shared,
+               apart =
+                   tc_rests(unit) && tile->items == ITEMS && tc_per_lane(unit, TC_TERMS) <= SUMS,
+               waits =
+                   unit->lanes && !tc_in_place(unit) && unit->products == 1 && tile->ahead &&
+                   tile->ahead_of->src[0]->hi <= STEPS &&
+                   kernel_groups(k) > t->machine.processors &&
+                   TWO * tile->items * (sums_of_item(k, unit) + tc_beside(unit)) <= t->machine.file;
+    return room && (apart || waits) ? TWO : 1;
 }
 
 /* Attributes of the kernel of a GPU. */

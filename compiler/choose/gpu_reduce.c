@@ -390,6 +390,19 @@ static int side_by_side(const Nest *n, const View *v)
     return -1;
 }
 
+/* How many neighbours of an axis of results are a sector of the memory that is read along it. */
+static int64_t sector_along(const Nest *n, const View *v, int axis)
+{
+    int64_t stride, most = 1;
+    for (int i = 0; i < v->nload; i++) {
+        const int64_t each =
+            n->target->machine.sector / (int64_t)elem_bytes((ingot_dtype)v->load[i]->dtype);
+        if (access_stride(n->k, v->load[i], n->k->axes[axis].range, &stride) && stride == 1)
+            most = each > most ? each : most;
+    }
+    return most;
+}
+
 /* Do the terms of a sum lie side by side? An item for each result would read them a line of memory
  * at a time, however many items there are. */
 static bool terms_side_by_side(const Nest *n, const View *v)
@@ -491,6 +504,8 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
                    : beside >= 0                      ? BESIDE
                                                       : 1,
             bound = 1;
+    if (beside >= 0 && s.rows >= TOGETHER * m->processors && each < sector_along(n, v, beside))
+        each = sector_along(n, v, beside);
     while (2 * items <= n->target->machine.items &&
            s.terms > (s.rows == 1 && m->units ? LEAST_LOADS : m->loads) * (items / each))
         items *= 2;
