@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Training steps of resnet50 and GPT-2 small on the GPU of this machine, in bf16, beside PyTorch's.
 
-    gpu_steps.py --ingot build/ingot [--work DIR] [--steps N] [resnet50] [gpt2]
+    gpu_steps.py --ingot build/ingot [--work DIR] [--steps N] [--seeds N] [--rate R]
+                 [--beside INGOT] [resnet50] [gpt2]
 
 resnet50 has 32 images and momentum, GPT-2 small 8 texts of 1,024 tokens and AdamW; weights are
 random, the same in both. Prints the losses of N steps by ingot, by PyTorch in f32 and with autocast to
 bf16, and ms a step of ingot's, as `ingot bench --train --on-device` has them. With --per-kernel the
-slowest kernels, too. Judges nothing. Needs PyTorch with CUDA, onnx, nvcc's driver, a C compiler.
+slowest kernels, too. A loss rounds differently in each step, so of several --seeds, each with data of its
+own, the mean distance of all losses from PyTorch's in f32 says more than one of them; --beside has it for
+another compiler as well. Judges nothing. Needs PyTorch with CUDA, onnx, nvcc's driver, a C compiler.
 """
 
 import argparse
+import concurrent.futures
 import pathlib
 import subprocess
 import sys
@@ -24,9 +28,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 LAYERS, WIDTH, HEADS, WORDS, BATCH, LENGTH = 12, 768, 12, 50304, 8, 1024
 BLOCKS = [(64, 3), (128, 4), (256, 6), (512, 3)]
-OPTIONS = {
-    "resnet50": ["--optimizer", "momentum"],
-    "gpt2": ["--optimizer", "adamw", "--class-axis", "-1"],
+OPTIONS = {  # like PyTorch, they hold what they could compute again
+    "resnet50": ["--optimizer", "momentum", "--prefer", "time"],
+    "gpt2": ["--optimizer", "adamw", "--class-axis", "-1", "--prefer", "time"],
 }
 RATE = {"resnet50": 0.01, "gpt2": 1e-3}
 
@@ -34,14 +38,12 @@ PROGRAM = r"""
 #include "model.h"
 #include <stdio.h>
 #include <stdlib.h>
-static void *load(const char *path, size_t n)
+static FILE *opened(const char *path)
 {
-    void *p = malloc(n);
     FILE *f = fopen(path, "rb");
-    if (!p || !f || fread(p, 1, n, f) != n)
+    if (!f)
         exit(9);
-    fclose(f);
-    return p;
+    return f;
 }
 int main(int argc, char **argv)
 {
@@ -50,15 +52,22 @@ int main(int argc, char **argv)
     model_config config = {.struct_size = sizeof config, .arena = aligned_alloc(4096, bytes),
                            .arena_bytes = bytes};
     float loss, rate = (float)atof(argv[1]);
-    model_train_step_inputs in = {.INPUT = load("x.bin", X_BYTES),
-                                  .target = load("target.bin", TARGET_BYTES), .rate = &rate};
+    void *x = malloc(X_BYTES), *target = malloc(TARGET_BYTES);
+    FILE *xs = opened("x.bin"), *targets = opened("target.bin");
+    model_train_step_inputs in = {.INPUT = x, .target = target, .rate = &rate};
     model_train_step_outputs out = {.loss = &loss};
-    if (argc < 3 || model_init(&ctx, &config))
+    if (argc < 3 || !x || !target || model_init(&ctx, &config))
         return 1;
-    for (int i = 0; i < atoi(argv[2]); i++) {
-        if (model_train_step(&ctx, &in, &out))
-            return 2;
-        printf("%.6f ", loss);
+    while (fread(x, 1, X_BYTES, xs) == X_BYTES &&
+           fread(target, 1, TARGET_BYTES, targets) == TARGET_BYTES) {
+        for (int i = 0; i < atoi(argv[2]); i++) {
+            if (model_train_step(&ctx, &in, &out))
+                return 2;
+            printf("%.6f ", loss);
+        }
+        printf("\n");
+        if (model_reset(&ctx))
+            return 3;
     }
     return 0;
 }
@@ -212,56 +221,92 @@ def torch_losses(name, file, x, target, steps, narrow):
             loss = loss_of(w, x, target)
         loss.backward()
         optimizer.step()
-        losses.append(f"{loss.item():.6f}")
-    return " ".join(losses)
+        losses.append(loss.item())
+    return losses
 
 
-def ingot_losses(a, name, file, work):
-    bundle = work / f"{name}.c"
-    train = ["--train", "--loss", "cross_entropy:logits", *OPTIONS[name], "--precision", "bf16"]
+def options(name):
+    return ["--train", "--loss", "cross_entropy:logits", *OPTIONS[name], "--precision", "bf16"]
+
+
+def compiled(ingot, name, file, work, seeds):
+    """The program that prints losses, of a compiler; it lies in a folder of its own."""
+    bundle = work / f"{name}.{ingot.parent.name}.c"
     how = ["--target", "cuda:native", "--name", "model", "--weights", "incbin", "-q", "--no-check"]
-    subprocess.run([a.ingot, "compile", file, "-o", bundle, *how, *train], check=True)
+    subprocess.run([ingot, "compile", file, "-o", bundle, *how, *options(name)], check=True)
     (bundle / "steps.c").write_text(PROGRAM)
-    sizes = {n: (work / f"{name}/{n}.bin").stat().st_size for n in ("x", "target")}
+    sizes = {n: (work / f"{name}/{n}.bin").stat().st_size // seeds for n in ("x", "target")}
     flags = [f"-D{n.upper()}_BYTES={size}" for n, size in sizes.items()]
     flags.append(f"-DINPUT={'x' if name == 'resnet50' else 'ids'}")
     left = ("main.c", "model_selftest.c")
     texts = [p.name for p in bundle.iterdir() if p.suffix in (".c", ".S") and p.name not in left]
     cc = ["cc", "-O1", "-D_DEFAULT_SOURCE", *flags, *texts, "-I.", "-o", "steps"]
     subprocess.run([*cc, "-lm", "-ldl", "-lpthread"], cwd=bundle, check=True)
-    command = [bundle / "steps", str(RATE[name]), str(a.steps)]
+    return bundle / "steps"
+
+
+def ingot_losses(program, name, work, steps):
+    command = [program, str(RATE[name]), str(steps)]
     done = subprocess.run(command, cwd=work / name, check=True, capture_output=True, text=True)
-    return done.stdout, train
+    return np.array([line.split() for line in done.stdout.splitlines()], np.float64)
+
+
+def tell_losses(name, losses):
+    exact = losses["PyTorch, f32"]
+    for who, all_of in losses.items():
+        apart = abs(all_of - exact)
+        figures = f"{apart.mean():.2e} from f32, {apart.max():.2e} at most" if apart.any() else ""
+        first = " ".join(f"{v:.6f}" for v in all_of[0])
+        print(f"{name}: {who:13} {first}  {figures}", flush=True)
+
+
+def data_of(name, seeds):
+    random = np.random.default_rng(0)
+    if name == "gpt2":
+        sets = [random.integers(0, WORDS, (2, BATCH, LENGTH)) for _ in range(seeds)]
+        return [s[0] for s in sets], [s[1] for s in sets]
+    x = [random.random((32, 3, 224, 224), np.float32) for _ in range(seeds)]
+    return x, [random.integers(0, 1000, 32) for _ in range(seeds)]
 
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--ingot", required=True, type=lambda s: pathlib.Path(s).resolve())
+    program = {"type": lambda s: pathlib.Path(s).resolve()}
+    p.add_argument("--ingot", required=True, **program)
+    p.add_argument("--beside", **program)
     p.add_argument("--work", type=pathlib.Path)
     p.add_argument("--steps", type=int, default=6)
+    p.add_argument("--seeds", type=int, default=1)
+    p.add_argument("--rate", type=float, help="of the optimizer, in place of each network's own")
     p.add_argument("--per-kernel", action="store_true")
     p.add_argument("names", nargs="*", default=list(OPTIONS))
     a = p.parse_args()
+    RATE.update({name: a.rate for name in RATE if a.rate})
     work = (a.work or pathlib.Path(tempfile.mkdtemp())).resolve()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    random = np.random.default_rng(0)
+    pool, programs, data = concurrent.futures.ThreadPoolExecutor(), {}, {}
+    compilers = {"ingot, bf16": a.ingot, **({"beside, bf16": a.beside} if a.beside else {})}
     for name in a.names:
-        file = work / f"{name}.onnx"
         (work / name).mkdir(parents=True, exist_ok=True)
-        (resnet50 if name == "resnet50" else gpt2)(file)
-        x = random.random((32, 3, 224, 224), np.float32)
-        target = random.integers(0, 1000, 32)
-        if name == "gpt2":
-            x, target = random.integers(0, WORDS, (2, BATCH, LENGTH))
-        x.tofile(work / f"{name}/x.bin")
-        target.tofile(work / f"{name}/target.bin")
-        losses, train = ingot_losses(a, name, file, work)
-        print(f"{name}: ingot, bf16   {losses}", flush=True)
-        for narrow in (False, True):
-            given = (torch.from_numpy(v).cuda() for v in (x, target))
-            losses = torch_losses(name, file, *given, a.steps, narrow)
-            print(f"{name}: PyTorch, {'bf16' if narrow else 'f32 '} {losses}", flush=True)
-        bench = [a.ingot, "bench", file, "--target", "cuda:native", "--on-device", *train]
+        (resnet50 if name == "resnet50" else gpt2)(work / f"{name}.onnx")
+        data[name] = data_of(name, a.seeds)
+        for values, part in zip(data[name], ("x", "target")):
+            np.stack(values).tofile(work / f"{name}/{part}.bin")
+        for who, ingot in compilers.items():
+            given = (ingot, name, work / f"{name}.onnx", work, a.seeds)
+            programs[name, who] = pool.submit(compiled, *given)
+    for name in a.names:
+        file, losses = work / f"{name}.onnx", {}
+        for who in compilers:
+            losses[who] = ingot_losses(programs[name, who].result(), name, work, a.steps)
+        for who, narrow in (("PyTorch, f32", False), ("PyTorch, bf16", True)):
+            sets = [[torch.from_numpy(v).cuda() for v in s] for s in zip(*data[name])]
+            losses[who] = np.array([torch_losses(name, file, *s, a.steps, narrow) for s in sets])
+        tell_losses(name, losses)
+        bench = [a.ingot, "bench", file, "--target", "cuda:native", "--on-device", *options(name)]
+        for i, value in enumerate((data[name][0][0], data[name][1][0], np.float32(RATE[name]))):
+            np.save(work / f"{name}/input_{i}.npy", value)
+        bench += ["--data", work / name]  # words that bench draws are few, and meet in sums
         subprocess.run(bench + ["--per-kernel"] * a.per_kernel, check=True)
     return 0
 
