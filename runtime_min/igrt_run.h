@@ -163,7 +163,9 @@ static __device__ __forceinline__ float igrt_f32_of_i8_and(int8_t x, float more)
 
 /* A sum of products with digits, 2^-75 times what it is, and the sum of all factors.  The bits of a
  * word up to the 24th are those of a float that is 2^-149 times the integer; a digit further up is
- * brought down.  It is as exact as other sums where factors are between 2^-51 and 2^52. */
+ * brought down.  It is as exact as other sums where factors are between 2^-51 and 2^52.  Kernels
+ * take subnormal operands for zeros (--ftz=true), so this multiply-add is an instruction of its
+ * own, which does not; elsewhere the integer is converted: the same numbers. */
 typedef struct {
     float sum, x;
 } igrt_digits;
@@ -171,9 +173,15 @@ typedef struct {
 static __device__ __forceinline__ igrt_digits igrt_digits_add(igrt_digits s, float x, uint32_t word,
                                                               int at, uint32_t mask)
 {
+#ifdef __CUDA_ARCH__
     const int down = (uint64_t)mask << at >> 24 ? 8 : 0, place = at - down;
-    const float digit = __uint_as_float((down ? word >> down : word) & (mask << place));
-    s.sum = fmaf(x * __uint_as_float((uint32_t)(127 + 74 - place) << 23), digit, s.sum);
+    const uint32_t digit = (down ? word >> down : word) & (mask << place);
+    const float scaled = x * __uint_as_float((uint32_t)(127 + 74 - place) << 23);
+    asm("fma.rn.f32 %0, %1, %2, %0;" : "+f"(s.sum) : "f"(scaled), "f"(__uint_as_float(digit)));
+#else
+    const float digit = (float)(word >> at & mask);
+    s.sum = fmaf(x * __uint_as_float((uint32_t)(127 - 75) << 23), digit, s.sum);
+#endif
     s.x = s.x + x;
     return s;
 }
